@@ -1,0 +1,8 @@
+/* Mica: neural networks in memory that is planned before the first step. All public headers at once. */
+#ifndef MICA_MICA_H
+#define MICA_MICA_H
+
+#include <mica/base.h>
+#include <mica/tensor.h>
+
+#endif

@@ -1,0 +1,61 @@
+/* The one place where the library touches the heap: the allocator hooks, and their counters. */
+#include <stdlib.h>
+
+#include "base/allocate.h"
+
+static void *system_allocate(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    /* aligned_alloc wants a multiple of the alignment. */
+    size_t rounded = (bytes + alignment - 1) & ~(alignment - 1);
+    return rounded < bytes ? NULL : aligned_alloc(alignment, rounded);
+}
+
+static void system_release(void *user, void *block, size_t bytes, size_t alignment)
+{
+    (void)user;
+    (void)bytes;
+    (void)alignment;
+    free(block);
+}
+
+const mica_allocator mica_system_allocator = {system_allocate, system_release, NULL};
+
+void *mica_heap_take(const mica_allocator *allocator, mica_heap_stats *stats, size_t bytes)
+{
+    void *block = allocator->allocate(allocator->user, bytes, MICA_ALIGN);
+    if (block == NULL) {
+        stats->failures++;
+        return NULL;
+    }
+    stats->allocations++;
+    stats->total_bytes += bytes;
+    stats->live_bytes += bytes;
+    if (stats->live_bytes > stats->peak_bytes)
+        stats->peak_bytes = stats->live_bytes;
+    return block;
+}
+
+void mica_heap_return(const mica_allocator *allocator, mica_heap_stats *stats, void *block, size_t bytes)
+{
+    if (block == NULL)
+        return;
+    stats->releases++;
+    stats->live_bytes -= bytes;
+    allocator->release(allocator->user, block, bytes, MICA_ALIGN);
+}
+
+void *mica_allocate(mica_context *ctx, size_t bytes)
+{
+    void *block = mica_heap_take(&ctx->allocator, &ctx->heap, bytes);
+    if (block == NULL)
+        (void)mica_fail(ctx, MICA_ERR_MEMORY, "the allocator refused %zu bytes", bytes);
+    return block;
+}
+
+void mica_release(mica_context *ctx, void *block, size_t bytes)
+{
+    mica_heap_return(&ctx->allocator, &ctx->heap, block, bytes);
+}
+
+mica_heap_stats mica_context_heap(const mica_context *ctx) { return ctx->heap; }

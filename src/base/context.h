@@ -1,0 +1,60 @@
+/* The context's inside, for the library's own files. */
+#ifndef MICA_SRC_BASE_CONTEXT_H
+#define MICA_SRC_BASE_CONTEXT_H
+
+#include <mica/base.h>
+
+#include "kernel/kernels.h"
+
+#define MICA_ERROR_TEXT 512
+
+/* What every block that the library asks for, or lays out, is aligned to: a cache line, and the widest
+ * vector. */
+#define MICA_ALIGN 64
+
+typedef struct mica_crew mica_crew; /* worker threads: parallel.h */
+
+struct mica_context {
+    mica_status status;
+    char error[MICA_ERROR_TEXT];
+
+    mica_allocator allocator;
+    mica_heap_stats heap;
+
+    const mica_kernels *kernels;
+    mica_crew *crew; /* NULL with one thread */
+    int threads;
+
+    void *workspace;
+    size_t workspace_bytes;
+    bool workspace_owned;
+    bool placed; /* in the caller's memory: never released */
+
+    bool measuring;
+    size_t measured; /* the most scratch that a call asked for since measuring began */
+};
+
+/* Records a failure, "words: message", and returns its status. */
+mica_status mica_fail(mica_context *ctx, mica_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The one place where the library's heap calls are made and counted. NULL, with an error recorded, when
+ * refused. */
+void *mica_allocate(mica_context *ctx, size_t bytes);
+void mica_release(mica_context *ctx, void *block, size_t bytes);
+
+/* Passes a failure up. */
+#define MICA_TRY(call)                        \
+    do {                                      \
+        mica_status mica_try_status = (call); \
+        if (mica_try_status != MICA_OK)       \
+            return mica_try_status;           \
+    } while (0)
+
+/* Rounds up to a multiple of MICA_ALIGN. */
+static inline size_t mica_align_up(size_t bytes)
+{
+    return (bytes + (MICA_ALIGN - 1)) & ~(size_t)(MICA_ALIGN - 1);
+}
+
+#endif

@@ -1,0 +1,11 @@
+/* Which instruction sets this CPU and operating system can run. */
+#ifndef MICA_SRC_BASE_CPU_H
+#define MICA_SRC_BASE_CPU_H
+
+#include "kernel/kernels.h"
+
+/* The kernels of a set by name; with NULL those named by $MICA_ISA, and without that the best that runs here.
+ * NULL for a name that is unknown, not built in, or that this CPU or OS cannot run. */
+const mica_kernels *mica_kernels_choose(const char *isa);
+
+#endif

@@ -1,0 +1,190 @@
+/* The crew: worker threads that take numbered blocks of the caller's work.
+ *
+ * A job is open while its `tickets` word has blocks left. Workers spin on it for a short while, since the
+ * next call is usually microseconds away, and then sleep. The caller takes blocks like everyone else and
+ * waits only for blocks that somebody has begun, so a worker that wakes up late delays nobody. */
+#include "base/parallel.h"
+
+#if defined(MICA_NO_THREADS)
+
+mica_status mica_crew_start(mica_context *ctx, int threads)
+{
+    return mica_fail(ctx, MICA_ERR_ARGUMENT, "context: %d threads asked for, but this build has none",
+                     threads);
+}
+
+void mica_crew_stop(mica_context *ctx) { (void)ctx; }
+
+void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work)
+{
+    (void)ctx;
+    for (size_t block = 0; block < blocks; block++)
+        fn(work, block, 0);
+}
+
+#else
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* Pauses before a waiting worker sleeps (tens of microseconds), and before a waiting caller lets others run.
+ */
+#define SPINS_BEFORE_SLEEP 20000
+#define SPINS_BEFORE_YIELD 20000
+
+typedef struct worker {
+    pthread_t thread;
+    mica_crew *crew;
+    int index; /* 1 to workers */
+} worker;
+
+struct mica_crew {
+    /* The job. Written before the tickets are, and read only by a holder of one of them. */
+    mica_block_fn *fn;
+    void *work;
+
+    /* High half: the next block. Low half: the number of blocks. One word, so that a block is never taken
+     * from one job and held against the size of another. */
+    _Alignas(MICA_ALIGN) _Atomic uint64_t tickets;
+    _Alignas(MICA_ALIGN) atomic_size_t done; /* blocks of this job that are finished */
+    atomic_uint sleeping;
+    atomic_bool stop;
+
+    pthread_mutex_t mutex; /* guards falling asleep */
+    pthread_cond_t wake;
+
+    int workers;
+    worker worker[];
+};
+
+#define MOST_BLOCKS INT32_MAX /* in one job; far above what any job is cut into */
+#define ONE_TICKET  ((uint64_t)1 << 32)
+
+static inline bool has_work(uint64_t tickets) { return (tickets >> 32) < (uint32_t)tickets; }
+
+static inline void cpu_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void take_blocks(mica_crew *crew, int thread)
+{
+    for (;;) {
+        uint64_t ticket = atomic_fetch_add_explicit(&crew->tickets, ONE_TICKET, memory_order_acq_rel);
+        if (!has_work(ticket))
+            return;
+        crew->fn(crew->work, (size_t)(ticket >> 32), thread);
+        atomic_fetch_add_explicit(&crew->done, 1, memory_order_release);
+    }
+}
+
+/* Returns when there is work, or the crew is to stop. */
+static void await_work(mica_crew *crew)
+{
+    for (int i = 0; i < SPINS_BEFORE_SLEEP; i++) {
+        if (has_work(atomic_load_explicit(&crew->tickets, memory_order_relaxed)) ||
+            atomic_load_explicit(&crew->stop, memory_order_relaxed))
+            return;
+        cpu_pause();
+    }
+    pthread_mutex_lock(&crew->mutex);
+    atomic_fetch_add(&crew->sleeping, 1);
+    while (!has_work(atomic_load(&crew->tickets)) && !atomic_load(&crew->stop))
+        pthread_cond_wait(&crew->wake, &crew->mutex);
+    atomic_fetch_sub(&crew->sleeping, 1);
+    pthread_mutex_unlock(&crew->mutex);
+}
+
+/* After `tickets` or `stop` changed. Both that change and this load are sequentially consistent, as are a
+ * worker's count of itself and its look at them: either it sees the change or we see it asleep. */
+static void wake_sleepers(mica_crew *crew)
+{
+    if (atomic_load(&crew->sleeping) > 0) {
+        pthread_mutex_lock(&crew->mutex);
+        pthread_cond_broadcast(&crew->wake);
+        pthread_mutex_unlock(&crew->mutex);
+    }
+}
+
+static void *worker_main(void *argument)
+{
+    worker *self = argument;
+    while (!atomic_load_explicit(&self->crew->stop, memory_order_relaxed)) {
+        await_work(self->crew);
+        take_blocks(self->crew, self->index);
+    }
+    return NULL;
+}
+
+void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work)
+{
+    mica_crew *crew = ctx->crew;
+    if (crew == NULL || blocks < 2 || blocks > MOST_BLOCKS) {
+        for (size_t block = 0; block < blocks; block++)
+            fn(work, block, 0);
+        return;
+    }
+    crew->fn = fn;
+    crew->work = work;
+    atomic_store_explicit(&crew->done, 0, memory_order_relaxed);
+    atomic_store(&crew->tickets, (uint64_t)blocks);
+    wake_sleepers(crew);
+    take_blocks(crew, 0);
+    for (int spins = 0; atomic_load_explicit(&crew->done, memory_order_acquire) < blocks; spins++) {
+        if (spins < SPINS_BEFORE_YIELD)
+            cpu_pause();
+        else
+            sched_yield();
+    }
+}
+
+static size_t crew_bytes(int workers) { return sizeof(mica_crew) + (size_t)workers * sizeof(worker); }
+
+mica_status mica_crew_start(mica_context *ctx, int threads)
+{
+    int wanted = threads - 1;
+    mica_crew *crew = mica_allocate(ctx, crew_bytes(wanted));
+    if (crew == NULL)
+        return ctx->status;
+    memset(crew, 0, crew_bytes(wanted));
+    pthread_mutex_init(&crew->mutex, NULL);
+    pthread_cond_init(&crew->wake, NULL);
+    crew->workers = wanted;
+    ctx->crew = crew;
+    ctx->threads = threads;
+    for (int i = 0; i < wanted; i++) {
+        worker *w = &crew->worker[i];
+        w->crew = crew;
+        w->index = i + 1;
+        if (pthread_create(&w->thread, NULL, worker_main, w) != 0) {
+            crew->workers = i; /* those that run are stopped with the context */
+            return mica_fail(ctx, MICA_ERR_MEMORY, "context: the system refused thread %d of %d", i + 2,
+                             threads);
+        }
+    }
+    return MICA_OK;
+}
+
+void mica_crew_stop(mica_context *ctx)
+{
+    mica_crew *crew = ctx->crew;
+    if (crew == NULL)
+        return;
+    atomic_store(&crew->stop, true);
+    wake_sleepers(crew);
+    for (int i = 0; i < crew->workers; i++)
+        pthread_join(crew->worker[i].thread, NULL);
+    pthread_cond_destroy(&crew->wake);
+    pthread_mutex_destroy(&crew->mutex);
+    mica_release(ctx, crew, crew_bytes(ctx->threads - 1));
+    ctx->crew = NULL;
+    ctx->threads = 1;
+}
+
+#endif

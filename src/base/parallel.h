@@ -1,0 +1,22 @@
+/* Work cut into numbered blocks, done by the context's threads.
+ *
+ * How work is cut depends on its size alone, never on the number of threads, and every block writes only its
+ * own part. Which thread takes which block is left to chance; the result is the same bits either way. */
+#ifndef MICA_SRC_BASE_PARALLEL_H
+#define MICA_SRC_BASE_PARALLEL_H
+
+#include "base/context.h"
+
+/* Does block `block`. `thread` is 0 to threads - 1: an index for scratch that threads must not share. */
+typedef void mica_block_fn(void *work, size_t block, int thread);
+
+/* Runs fn for blocks 0 to blocks - 1 and returns when all are done. Does not allocate. */
+void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work);
+
+/* Starts threads - 1 workers; they wait in mica_parallel's stead between calls. */
+mica_status mica_crew_start(mica_context *ctx, int threads);
+void mica_crew_stop(mica_context *ctx);
+
+static inline size_t mica_div_up(size_t a, size_t b) { return (a + b - 1) / b; }
+
+#endif

@@ -1,0 +1,29 @@
+/* The kernel tables: what touches elements, one table per instruction set, chosen once per context.
+ *
+ * Kernels take plain pointers and trust them; the operations in src/ops check. Each family has a header that
+ * declares its struct of function pointers and a .c file that is compiled once per instruction set and fills
+ * it. A new family is those two files and one line here. */
+#ifndef MICA_SRC_KERNEL_KERNELS_H
+#define MICA_SRC_KERNEL_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel/map.h"
+
+#define MICA_KERNEL_FAMILIES(X) X(map) /* element-wise: one value out of one to three */
+
+typedef struct mica_kernels {
+    const char *isa;
+#define MICA_KERNEL_FIELD(family) const mica_##family##_kernels *family;
+    MICA_KERNEL_FAMILIES(MICA_KERNEL_FIELD)
+#undef MICA_KERNEL_FIELD
+} mica_kernels;
+
+extern const mica_kernels mica_kernels_scalar;
+extern const mica_kernels mica_kernels_avx2;
+extern const mica_kernels mica_kernels_avx512;
+extern const mica_kernels mica_kernels_neon;
+
+#endif
