@@ -4,40 +4,47 @@
  * the same names a different width. A body may ask for VF_LANES or another capability below, never for a set
  * by name.
  *
- *   vf            VF_LANES floats               vi   VF_LANES int32_t / uint32_t               vm   VF_LANES
- * booleans
+ *   vf  VF_LANES floats      vi  VF_LANES int32_t / uint32_t      vm  VF_LANES booleans
  *
  *   vf_load(p) vf_store(p, v)                   unaligned
- *   vf_load_tail(p, n) vf_store_tail(p, v, n)   the first n of VF_LANES, 0 <= n <= VF_LANES; other lanes load
- * as 0, and their memory is neither read nor written vf_stream(p, v)                             store past
- * the cache where the set can; p aligned to VF_LANES * 4; vf_stream_end()                             after
- * the last vf_stream vf_gather(p, s)                             p[0], p[s], p[2s], ...  (s in elements, may
- * be negative) vf_scatter(p, s, v) vf_set1(x) vf_zero() vf_add vf_sub vf_mul vf_div                 IEEE
+ *   vf_load_tail(p, n)                          the first n of VF_LANES, 0 <= n <= VF_LANES; other lanes load
+ *   vf_store_tail(p, v, n)                      as 0, and their memory is neither read nor written
+ *   vf_stream(p, v)                             store past the cache where the set can; p aligned to
+ *   vf_stream_end()                             VF_LANES * 4; vf_stream_end after the last vf_stream
+ *   vf_gather(p, s) vf_scatter(p, s, v)         p[0], p[s], p[2s], ...  (s in elements, may be negative)
+ *   vf_set1(x) vf_zero()
+ *   vf_add vf_sub vf_mul vf_div vf_sqrt         IEEE
  *   vf_fma(a, b, c)  a*b + c                    fused where VF_HAS_FMA, else two roundings
  *   vf_fnma(a, b, c) c - a*b
- *   vf_two_product(a, b, &low)                  returns a*b rounded; low is the exact remainder, on every set
+ *   vf_two_product(a, b, &low)                  returns a*b rounded; low is the exact remainder, on every
+ *                                               set, as long as neither overflows nor underflows
  *   vf_min(a, b) vf_max(a, b)                   fast; a NaN in b passes through, one in a only may not
  *   vf_min_nan(a, b) vf_max_nan(a, b)           a NaN in either passes through
- *   vf_abs vf_neg vf_sqrt vf_copysign(x, sign)
+ *   vf_abs vf_neg vf_copysign(x, sign)
  *   vf_round vf_floor vf_ceil vf_trunc          vf_round: to nearest, ties to even
  *   vf_lt vf_le vf_eq vf_ne vf_ge vf_gt         -> vm; ordered, false for NaN (vf_ne: true for NaN)
  *   vf_isnan(a)                                 -> vm
  *   vm_and vm_or vm_not, vm_any(m) vm_all(m)    -> vm; -> bool
  *   vm_first(n)                                 lanes 0 to n - 1
  *   vf_select(m, a, b)                          m ? a : b
- *   vf_sum(v) vf_hmin(v) vf_hmax(v)             across lanes, in a fixed order (halves folded upon each
- * other); NaN passes
+ *   vf_sum(v) vf_hmin(v) vf_hmax(v)             across lanes, in a fixed order (the upper half folded upon
+ *                                               the lower until one lane is left); NaN passes
  *
- *   vi_load vi_store vi_load_tail vi_store_tail (int32_t *)
- *   vi_set1 vi_iota() (0, 1, 2, ...) vi_add vi_sub vi_mul (low half) vi_and vi_or vi_xor
+ *   vi_load vi_store vi_load_tail vi_store_tail on int32_t *
+ *   vi_set1 vi_iota()                           iota: 0, 1, 2, ...
+ *   vi_add vi_sub vi_mul vi_and vi_or vi_xor    wrapping; vi_mul: the low half
  *   vi_shl(a, k) vi_shr(a, k) vi_sar(a, k)      k a constant; logical and arithmetic
  *   vi_mulhi_u(a, b)                            high half of the unsigned product
- *   vi_eq vi_gt (signed)                        -> vm;   vi_select(m, a, b)
- *   vf_from_vi(v) vi_from_vf(v)                 convert; vi_from_vf rounds to nearest even, in-range values
- * only vf_bits(v) -> vi, vf_of_bits(v) -> vf       reinterpret vf_pow2i(vi n) 2^n for -126 <= n <= 127
+ *   vi_eq vi_gt (signed)                        -> vm
+ *   vi_select(m, a, b)                          m ? a : b
+ *   vf_from_vi(v) vi_from_vf(v)                 convert; vi_from_vf rounds to nearest even, and gives an
+ *                                               unspecified number for what does not fit and for NaN
+ *   vf_bits(v) -> vi, vf_of_bits(v) -> vf       reinterpret
+ *   vf_pow2i(n)                                 2^n, n a vi from -126 to 127
  *
- *   vf_load_f16(p) vf_store_f16(p, v) vf_load_bf16(p) vf_store_bf16(p, v)   VF_LANES uint16_t; round to
- * nearest even
+ *   vf_load_f16(p) vf_store_f16(p, v)           VF_LANES uint16_t, unaligned; round to nearest even
+ *   vf_load_bf16(p) vf_store_bf16(p, v)
+ *   the same four with _tail                    the first n, as above
  *
  * Capabilities: VF_LANES, VF_HAS_FMA, VF_REGISTERS (how many vectors a kernel can keep), VF_NAME (a suffix
  * for symbols). */
@@ -61,6 +68,31 @@
 #else
 #include "kernel/vec_scalar.h"
 #endif
+
+VF_INLINE vf vf_load_f16_tail(const uint16_t *p, size_t n)
+{
+    uint16_t lanes[VF_LANES] = {0};
+    memcpy(lanes, p, n * sizeof *p);
+    return vf_load_f16(lanes);
+}
+VF_INLINE void vf_store_f16_tail(uint16_t *p, vf v, size_t n)
+{
+    uint16_t lanes[VF_LANES];
+    vf_store_f16(lanes, v);
+    memcpy(p, lanes, n * sizeof *p);
+}
+VF_INLINE vf vf_load_bf16_tail(const uint16_t *p, size_t n)
+{
+    uint16_t lanes[VF_LANES] = {0};
+    memcpy(lanes, p, n * sizeof *p);
+    return vf_load_bf16(lanes);
+}
+VF_INLINE void vf_store_bf16_tail(uint16_t *p, vf v, size_t n)
+{
+    uint16_t lanes[VF_LANES];
+    vf_store_bf16(lanes, v);
+    memcpy(p, lanes, n * sizeof *p);
+}
 
 /* A symbol of this instruction set: VF_SYMBOL(mica_gemm_kernels) is mica_gemm_kernels_avx2. */
 #define VF_JOIN_(a, b)  a##_##b

@@ -76,8 +76,7 @@ VF_INLINE vf vf_round(vf a)
     float magnitude = fabsf(a);
     if (!(magnitude < magic))
         return a;
-    volatile float shifted = magnitude + magic; /* keeps the compiler from folding the pair away */
-    return copysignf(shifted - magic, a);
+    return copysignf(magnitude + magic - magic, a);
 }
 VF_INLINE vf vf_floor(vf a) { return floorf(a); }
 VF_INLINE vf vf_ceil(vf a) { return ceilf(a); }
@@ -126,7 +125,7 @@ VF_INLINE vm vi_eq(vi a, vi b) { return a == b; }
 VF_INLINE vm vi_gt(vi a, vi b) { return a > b; }
 VF_INLINE vi vi_select(vm m, vi a, vi b) { return m ? a : b; }
 VF_INLINE vf vf_from_vi(vi v) { return (float)v; }
-VF_INLINE vi vi_from_vf(vf v) { return (int32_t)vf_round(v); }
+VF_INLINE vi vi_from_vf(vf v) { return fabsf(v) < 0x1p31f ? (int32_t)vf_round(v) : INT32_MIN; }
 VF_INLINE vf vf_pow2i(vi n) { return vf_of_bits(vi_shl(vi_add(n, 127), 23)); }
 
 VF_INLINE vf vf_load_f16(const uint16_t *p)
@@ -147,7 +146,7 @@ VF_INLINE void vf_store_f16(uint16_t *p, vf v)
         *p = (uint16_t)(sign | 0x7c00u); /* 65520 and above round to infinity */
     else if (rest < 0x38800000u) {
         /* Subnormal: adding 0.5 puts the last f16 bit at the last f32 bit, and rounds there. */
-        volatile float shifted = vf_of_bits((vi)rest) + 0.5f;
+        float shifted = vf_of_bits((vi)rest) + 0.5f;
         *p = (uint16_t)(sign | (uint32_t)(vf_bits(shifted) - vf_bits(0.5f)));
     } else {
         uint32_t odd = rest >> 13 & 1u;
