@@ -1,0 +1,180 @@
+/* Making tensors, asking about them, and what makes one sound. */
+#include "tensor/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* a * b, or -1 where that is more than a mica_index holds. Both are at least 0. */
+static mica_index multiply(mica_index a, mica_index b)
+{
+    if (a < 0 || b < 0 || (b > 0 && a > PTRDIFF_MAX / b))
+        return -1;
+    return a * b;
+}
+
+/* Elements, counting sizes of 0 as 1: a slice of an empty tensor must not overflow either. -1: too many. */
+static mica_index count_nonzero(int rank, const mica_index *dims)
+{
+    mica_index count = 1;
+    for (int k = 0; k < rank && count >= 0; k++)
+        count = multiply(count, dims[k] > 0 ? dims[k] : 1);
+    return count;
+}
+
+/* How far apart the first and the last element in memory lie; -1 if that is too far. */
+static mica_index span_of(const mica_tensor *t)
+{
+    mica_index span = 0;
+    for (int k = 0; k < t->rank; k++) {
+        if (t->dim[k] < 2)
+            continue;
+        mica_index stride = t->stride[k];
+        mica_index reach = stride == PTRDIFF_MIN ? -1
+                                                 : multiply(stride < 0 ? -stride : stride, t->dim[k] - 1);
+        if (reach < 0 || span > PTRDIFF_MAX - 1 - reach)
+            return -1;
+        span += reach;
+    }
+    return span;
+}
+
+const char *mica_tensor_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
+{
+    if (t == NULL)
+        return "is NULL";
+    if (t->rank < 0 || t->rank > MICA_MAX_RANK) {
+        snprintf(text, MICA_SHAPE_TEXT, "has rank %d (0 to %d can be)", t->rank, MICA_MAX_RANK);
+        return text;
+    }
+    mica_index bytes = (mica_index)mica_dtype_bytes(t->dtype);
+    if (bytes == 0) {
+        snprintf(text, MICA_SHAPE_TEXT, "has dtype %d, which is none", (int)t->dtype);
+        return text;
+    }
+    for (int k = 0; k < t->rank; k++) {
+        if (t->dim[k] < 0) {
+            snprintf(text, MICA_SHAPE_TEXT, "has size %td in dimension %d", t->dim[k], k);
+            return text;
+        }
+    }
+    if (multiply(count_nonzero(t->rank, t->dim), bytes) < 0)
+        return "has more elements than memory can hold";
+    mica_index span = span_of(t);
+    if (span < 0 || multiply(span + 1, bytes) < 0)
+        return "has strides that reach beyond memory";
+    return NULL;
+}
+
+mica_status mica_tensor_check(mica_context *ctx, const char *op, const char *name, const mica_tensor *t)
+{
+    char text[MICA_SHAPE_TEXT];
+    const char *flaw = mica_tensor_flaw(t, text);
+    return flaw == NULL ? MICA_OK : mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s %s", op, name, flaw);
+}
+
+void mica_tensor_set_strides(mica_tensor *t)
+{
+    mica_index stride = 1;
+    for (int k = t->rank - 1; k >= 0; k--) {
+        t->stride[k] = stride;
+        if (t->dim[k] > 0) { /* wraps where the tensor is unsound, which every operation finds out */
+            stride = (mica_index)((size_t)stride * (size_t)t->dim[k]);
+        }
+    }
+}
+
+mica_status mica_tensor_init(mica_context *ctx, mica_tensor *out, void *data, mica_dtype dtype, int rank,
+                             const mica_index *dims)
+{
+    if (out == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "tensor_init: out is NULL");
+    if (dims == NULL && rank > 0)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "tensor_init: dims is NULL");
+    mica_tensor t = {.data = data, .dtype = dtype, .rank = rank};
+    if (rank >= 0 && rank <= MICA_MAX_RANK) {
+        for (int k = 0; k < rank; k++)
+            t.dim[k] = dims[k];
+        mica_tensor_set_strides(&t);
+    }
+    char text[MICA_SHAPE_TEXT];
+    const char *flaw = mica_tensor_flaw(&t, text);
+    if (flaw != NULL) {
+        bool shown = rank >= 0 && rank <= MICA_MAX_RANK;
+        return mica_fail(ctx, mica_dtype_bytes(dtype) == 0 ? MICA_ERR_DTYPE : MICA_ERR_SHAPE,
+                         "tensor_init: the tensor%s%s %s", shown ? " " : "",
+                         shown ? mica_shape_text_of(rank, dims).text : "", flaw);
+    }
+    *out = t;
+    return MICA_OK;
+}
+
+static mica_tensor make_f32(float *data, int rank, const mica_index *dims)
+{
+    mica_tensor t = {.data = data, .dtype = MICA_F32, .rank = rank};
+    for (int k = 0; k < rank; k++)
+        t.dim[k] = dims[k];
+    mica_tensor_set_strides(&t);
+    return t;
+}
+
+mica_tensor mica_0d(float *data) { return make_f32(data, 0, NULL); }
+
+mica_tensor mica_1d(float *data, mica_index d0) { return make_f32(data, 1, &d0); }
+
+mica_tensor mica_2d(float *data, mica_index d0, mica_index d1)
+{
+    return make_f32(data, 2, (const mica_index[]){d0, d1});
+}
+
+mica_tensor mica_3d(float *data, mica_index d0, mica_index d1, mica_index d2)
+{
+    return make_f32(data, 3, (const mica_index[]){d0, d1, d2});
+}
+
+mica_tensor mica_4d(float *data, mica_index d0, mica_index d1, mica_index d2, mica_index d3)
+{
+    return make_f32(data, 4, (const mica_index[]){d0, d1, d2, d3});
+}
+
+mica_tensor mica_tensor_like(const mica_tensor *like, void *data)
+{
+    mica_tensor t = *like;
+    t.data = data;
+    if (t.rank >= 0 && t.rank <= MICA_MAX_RANK)
+        mica_tensor_set_strides(&t);
+    return t;
+}
+
+size_t mica_tensor_count(const mica_tensor *t)
+{
+    size_t count = 1;
+    for (int k = 0; k < t->rank; k++)
+        count *= t->dim[k] > 0 ? (size_t)t->dim[k] : 0;
+    return count;
+}
+
+size_t mica_tensor_bytes(const mica_tensor *t) { return mica_tensor_count(t) * mica_dtype_bytes(t->dtype); }
+
+bool mica_tensor_contiguous(const mica_tensor *t)
+{
+    mica_index stride = 1;
+    bool dense = true;
+    for (int k = t->rank - 1; k >= 0; k--) {
+        if (t->dim[k] == 0)
+            return true;
+        if (t->dim[k] > 1 && t->stride[k] != stride)
+            dense = false;
+        stride *= t->dim[k];
+    }
+    return dense;
+}
+
+bool mica_tensor_same_shape(const mica_tensor *a, const mica_tensor *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int k = 0; k < a->rank; k++)
+        if (a->dim[k] != b->dim[k])
+            return false;
+    return true;
+}

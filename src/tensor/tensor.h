@@ -1,0 +1,46 @@
+/* What the library's own files ask of tensors besides mica/tensor.h. */
+#ifndef MICA_SRC_TENSOR_TENSOR_H
+#define MICA_SRC_TENSOR_TENSOR_H
+
+#include <mica/tensor.h>
+
+#include "base/context.h"
+
+/* Room for the text of any shape in a message: eight sizes of up to twenty characters. */
+#define MICA_SHAPE_TEXT 184
+
+/* "[2, 3]" as a value, for use as an argument of mica_fail: MICA_SHAPE(t). */
+typedef struct mica_shape_text {
+    char text[MICA_SHAPE_TEXT];
+} mica_shape_text;
+
+mica_shape_text mica_shape_text_of(int rank, const mica_index *dims);
+#define MICA_SHAPE(t) (mica_shape_text_of((t)->rank, (t)->dim).text)
+
+/* What is wrong with a tensor as such: "is NULL", "has rank 9 (0 to 8 can be)"; NULL if nothing is. Its data
+ * may be NULL here. A sound tensor's elements can be counted, and its positions computed in bytes, without
+ * overflow. `text` holds the words where they have numbers in them. */
+const char *mica_tensor_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT]);
+
+/* Fails with the flaw: "argument error: add: a has rank 9 (0 to 8 can be)". */
+mica_status mica_tensor_check(mica_context *ctx, const char *op, const char *name, const mica_tensor *t);
+
+/* Strides of a contiguous tensor of t's shape. */
+void mica_tensor_set_strides(mica_tensor *t);
+
+/* An axis counted from the end made one counted from the start; false if there is none such. */
+static inline bool mica_axis_resolve(int *axis, int rank)
+{
+    if (*axis < -rank || *axis >= rank)
+        return false;
+    if (*axis < 0)
+        *axis += rank;
+    return true;
+}
+
+static inline char *mica_element(const mica_tensor *t, mica_index offset)
+{
+    return (char *)t->data + offset * (mica_index)mica_dtype_bytes(t->dtype);
+}
+
+#endif
