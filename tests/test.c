@@ -63,6 +63,9 @@ mica_context *test_context(int threads)
         printf("  more than %d contexts in one test\n", MOST_CONTEXTS);
         abort();
     }
+#if defined(MICA_NO_THREADS)
+    threads = 1;
+#endif
     mica_context *ctx = NULL;
     mica_status status = mica_context_create(&ctx, &(mica_context_opts){.threads = threads});
     if (status != MICA_OK) {

@@ -53,8 +53,8 @@ bool test_error(mica_context *ctx, mica_status got, mica_status want, const char
 /* Ends the test as skipped, which is said in the summary. Use as: { test_skip("why"); return; } */
 void test_skip(const char *why);
 
-/* A context with this many threads and $MICA_ISA's kernels (or the best), made for this test and destroyed
- * after it. */
+/* A context with this many threads (one in a build without threads) and $MICA_ISA's kernels (or the best),
+ * made for this test and destroyed after it. */
 mica_context *test_context(int threads);
 
 /* ---- Random numbers for tests: small, repeatable, nothing of the library's ---- */

@@ -4,7 +4,7 @@
 
 #include "base/cpu.h"
 
-#if defined(__x86_64__)
+#if defined(MICA_WITH_AVX2) || defined(MICA_WITH_AVX512)
 #include <cpuid.h>
 
 /* XCR0: which register files the operating system saves on a context switch. */
@@ -31,6 +31,7 @@ static bool runs_avx2(void)
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
 }
 
+#if defined(MICA_WITH_AVX512)
 static bool runs_avx512(void)
 {
     unsigned a, b, c, d;
@@ -39,6 +40,7 @@ static bool runs_avx512(void)
     const unsigned wanted = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & wanted) == wanted;
 }
+#endif
 #endif
 
 static bool runs_always(void) { return true; }

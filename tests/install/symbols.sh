@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# The static library, built without threads, may ask only for what a small C library has, and for the heap only
+# in allocate.c: it never prints, exits or aborts. symbols.sh LIBRARY
+set -euo pipefail
+library=$1
+
+# Memory and text; the environment (MICA_ISA); what assert() calls; mathematics.
+allowed='mem(cpy|move|set|cmp|chr)|str(len|cmp|ncmp|chr|rchr|str)|v?snprintf|getenv|__assert_fail'
+allowed+='|(sin|cos|tan|exp|exp2|log|log2|log1p|expm1|pow|sqrt|tanh|erf|erfc|fabs|floor|ceil|trunc|round|rint'
+allowed+='|nearbyint|fmin|fmax|fmod|fma|frexp|ldexp|scalbn|hypot|copysign|lrint|llrint|lround|llround|sincos)f?'
+heap='malloc|calloc|realloc|free|aligned_alloc|posix_memalign'
+
+# "file.c.o symbol" for every symbol that no file of the library defines.
+undefined() {
+    nm "$library" | awk '
+        /:$/ { file = substr($1, 1, length($1) - 1); next }
+        NF == 2 && $1 == "U" { wanted[file " " $2] = $2; next }
+        NF == 3 && $2 ~ /[A-TV-Z]/ { defined[$3] = 1 }
+        END { for (use in wanted) if (!(wanted[use] in defined)) print use }' | sort
+}
+
+bad=$(undefined | grep -vE " ($allowed|_GLOBAL_OFFSET_TABLE_|__stack_chk_fail)$" | grep -vE "^allocate\.c\.o ($heap)$" || true)
+if [ -n "$bad" ]; then
+    echo "not allowed:"
+    echo "$bad"
+    exit 1
+fi

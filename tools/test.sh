@@ -1,0 +1,168 @@
+# ./dev test: suites of runs, and one sum at the end. Every build has its own folder under build/variant.
+# shellcheck shell=bash
+
+coverage_wanted=90 # percent of the lines of src/
+filters=()
+
+# Runs a test program, shows what did not pass, and adds its counts. run_program NAME COMMAND...
+run_program() {
+    local name=$1 log sum counts start=$SECONDS
+    shift
+    log=build/log-${name//[^a-z0-9]/-}.txt
+    "$@" "${filters[@]}" >"$log" 2>&1 || true
+    sum=$(tail -n 1 "$log")
+    if [[ $sum =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+        counts=("${BASH_REMATCH[@]:1}")
+        passed=$((passed + counts[0]))
+        failed=$((failed + counts[1]))
+        skipped=$((skipped + counts[2]))
+        grep -B 25 '^FAIL' "$log" | grep -v '^ok' || true
+        grep '^skip' "$log" | sed 's/^/  /' || true
+    else
+        failed=$((failed + 1))
+        tail -n 60 "$log"
+        sum="ended without a summary"
+    fi
+    printf '%-50s %s (%d s, %s)\n' "$name" "$sum" $((SECONDS - start)) "$log"
+}
+
+# A build that fails is one failed check, and its suite ends there. build_in DIRECTORY CMAKE...
+build_in() {
+    local before=$failed
+    check "build $1" configure_and_compile "$@"
+    [ "$failed" -eq "$before" ]
+}
+
+configure_and_compile() {
+    mkdir -p "$1"
+    configure "$@" && compile "$1"
+}
+
+# The instruction sets that this processor runs.
+native_isas() {
+    local isas=(scalar)
+    case $(uname -m) in
+    x86_64)
+        ! grep -qw avx2 /proc/cpuinfo || isas+=(avx2)
+        ! grep -qw avx512vl /proc/cpuinfo || isas+=(avx512)
+        ;;
+    aarch64) isas+=(neon) ;;
+    esac
+    echo "${isas[@]}"
+}
+
+suite_native() {
+    say "native"
+    need build
+    build_in build || return 0
+    local isa example
+    for isa in $(native_isas); do
+        run_program "native $isa" env MICA_ISA="$isa" build/tests/mica-test
+    done
+    [ ${#filters[@]} -eq 0 ] || return 0
+    for example in build/examples/*; do
+        if [ -f "$example" ] && [ -x "$example" ]; then
+            check "example $(basename "$example")" "$example"
+        fi
+    done
+}
+
+suite_package() {
+    say "package"
+    need build package
+    build_in build || return 0
+    check "install, and use by pkg-config and by find_package" tests/install/check.sh build
+}
+
+suite_plain() {
+    say "plain C: no threads, no vectors"
+    need build
+    build_in build/variant/plain -DMICA_THREADS=OFF -DMICA_ONLY_ISAS=scalar || return 0
+    run_program "plain" build/variant/plain/tests/mica-test
+    check "the library's undefined symbols" tests/install/symbols.sh build/variant/plain/libmica.a
+}
+
+# Asserts and frame pointers in, optimised just enough to be bearable.
+sanitized=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG='-O1 -g1')
+
+suite_sanitize() {
+    say "sanitizers"
+    need build
+    if build_in build/variant/asan "${sanitized[@]}" -DMICA_SANITIZE=address,undefined; then
+        run_program "address and undefined" env ASAN_OPTIONS=detect_stack_use_after_return=1 \
+            UBSAN_OPTIONS=print_stacktrace=1 build/variant/asan/tests/mica-test
+    fi
+    if build_in build/variant/tsan "${sanitized[@]}" -DMICA_SANITIZE=thread; then
+        local chosen=("${filters[@]}")
+        [ ${#filters[@]} -gt 0 ] || filters=(parallel pool scope thread)
+        run_program "thread" env TSAN_OPTIONS=halt_on_error=1 build/variant/tsan/tests/mica-test
+        filters=("${chosen[@]}")
+    fi
+}
+
+suite_clang() {
+    say "clang"
+    need build clang
+    build_in build/variant/clang -DCMAKE_C_COMPILER=clang || return 0
+    run_program "clang" build/variant/clang/tests/mica-test
+}
+
+suite_cross() {
+    say "64-bit ARM under qemu"
+    need build cross
+    build_in build/variant/aarch64 -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64-linux-gnu.cmake" || return 0
+    run_program "aarch64 neon" qemu-aarch64 -L /usr/aarch64-linux-gnu -E MICA_ISA=neon \
+        build/variant/aarch64/tests/mica-test
+}
+
+suite_emulate() {
+    say "AVX-512, emulated"
+    need build emulate
+    build_in build/variant/avx512 -DMICA_AVX512_EMULATE=ON || return 0
+    run_program "emulated avx512" env MICA_ISA=avx512 build/variant/avx512/tests/mica-test
+}
+
+suite_coverage() {
+    say "coverage"
+    need build coverage
+    build_in build/variant/coverage -DCMAKE_BUILD_TYPE=Debug \
+        -DCMAKE_C_FLAGS_DEBUG='-O1 -g1 --coverage -fprofile-update=atomic' || return 0
+    find build/variant/coverage -name '*.gcda' -delete
+    local isa
+    for isa in $(native_isas); do
+        run_program "coverage $isa" env MICA_ISA="$isa" build/variant/coverage/tests/mica-test
+    done
+    gcovr --root . --filter src/ --object-directory build/variant/coverage \
+        --gcov-ignore-parse-errors --sort-uncovered \
+        --txt build/coverage.txt --html-details build/coverage.html --json-summary build/coverage.json build/variant/coverage
+    tail -n +5 build/coverage.txt
+    check "lines of src/ covered: at least $coverage_wanted %" covered_enough
+}
+
+covered_enough() {
+    awk -v wanted="$coverage_wanted" '$1 == "TOTAL" { exit !($4 + 0 >= wanted) }' build/coverage.txt
+}
+
+run_tests() {
+    local suites=() argument
+    for argument in "$@"; do
+        case $argument in
+        --all) suites+=(native package plain sanitize clang cross emulate coverage) ;;
+        --native | --package | --plain | --sanitize | --clang | --cross | --emulate | --coverage)
+            suites+=("${argument#--}")
+            ;;
+        -*) die "test has no option $argument (see ./dev help)" ;;
+        *) filters+=("$argument") ;;
+        esac
+    done
+    if [ ${#suites[@]} -eq 0 ]; then
+        suites=(native)
+        [ ${#filters[@]} -gt 0 ] || suites+=(package plain sanitize)
+    fi
+    mkdir -p build
+    local suite
+    for suite in "${suites[@]}"; do
+        "suite_$suite"
+    done
+    finish
+}
