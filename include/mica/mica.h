@@ -3,6 +3,7 @@
 #define MICA_MICA_H
 
 #include <mica/base.h>
+#include <mica/ops.h>
 #include <mica/tensor.h>
 
 #endif

@@ -1,0 +1,7 @@
+/* Operations on tensors: every one writes to a destination that the caller gives, and none allocates. */
+#ifndef MICA_OPS_H
+#define MICA_OPS_H
+
+#include <mica/ops/elementwise.h>
+
+#endif

@@ -1,0 +1,180 @@
+/* Argument checks, and the messages that go with them. */
+#include "ops/check.h"
+
+#include <string.h>
+
+mica_shape_text mica_shape_of(const mica_tensor *t)
+{
+    mica_shape_text out;
+    (void)mica_tensor_print_shape(out.text, sizeof out.text, t);
+    return out;
+}
+
+mica_shape_text mica_shape_text_of(int rank, const mica_index *dims)
+{
+    mica_tensor t = {.rank = rank};
+    for (int i = 0; i < rank; i++)
+        t.dim[i] = dims[i];
+    return mica_shape_of(&t);
+}
+
+/* A tensor that could have come from mica_tensor_init or a view. */
+static mica_status check_valid(mica_context *ctx, const char *op, const mica_arg *arg)
+{
+    const mica_tensor *t = arg->tensor;
+    if (t == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is NULL", op, arg->name);
+    if (t->rank < 0 || t->rank > MICA_MAX_RANK)
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s has rank %d, which is not 0 to %d", op, arg->name,
+                         t->rank, MICA_MAX_RANK);
+    bool empty = false;
+    for (int i = 0; i < t->rank; i++) {
+        if (t->dim[i] < 0)
+            return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s: a size is negative", op, arg->name,
+                             mica_shape_of(t).text);
+        empty = empty || t->dim[i] == 0;
+    }
+    if ((unsigned)t->dtype >= MICA_DTYPE_COUNT)
+        return mica_fail(ctx, MICA_ERR_DTYPE, "%s: %s has dtype number %d, which is none", op, arg->name,
+                         (int)t->dtype);
+    if (t->data == NULL && !empty && !ctx->measuring)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s %s has no data (NULL)", op, arg->name,
+                         mica_shape_of(t).text);
+    return MICA_OK;
+}
+
+static mica_status check_dtype(mica_context *ctx, const char *op, const mica_arg *arg)
+{
+    unsigned allowed = arg->dtypes != 0 ? arg->dtypes : MICA_DTYPE_BIT(MICA_F32);
+    if (allowed & MICA_DTYPE_BIT(arg->tensor->dtype))
+        return MICA_OK;
+    char names[96] = ""; /* all nine with " or " between them fit */
+    for (unsigned d = 0; d < MICA_DTYPE_COUNT; d++) {
+        if (!(allowed & (1u << d)))
+            continue;
+        if (names[0] != '\0')
+            strcat(names, " or ");
+        strcat(names, mica_dtype_name((mica_dtype)d));
+    }
+    return mica_fail(ctx, MICA_ERR_DTYPE, "%s: %s %s is %s, expected %s", op, arg->name,
+                     mica_shape_of(arg->tensor).text, mica_dtype_name(arg->tensor->dtype), names);
+}
+
+static mica_status check_overlap(mica_context *ctx, const char *op, const mica_arg *out,
+                                 const mica_arg *other)
+{
+    mica_overlap overlap = mica_tensor_overlap(out->tensor, other->tensor);
+    if (overlap == MICA_OVERLAP_NONE)
+        return MICA_OK;
+    bool in_place = (other->flags & MICA_ARG_IN_PLACE) && !(other->flags & MICA_ARG_OUT);
+    if (overlap == MICA_OVERLAP_EXACT && in_place)
+        return MICA_OK;
+    return mica_fail(ctx, MICA_ERR_ALIAS, "%s: %s %s shares memory with %s %s%s", op, out->name,
+                     mica_shape_of(out->tensor).text, other->name, mica_shape_of(other->tensor).text,
+                     in_place ? " without being exactly it" : "");
+}
+
+/* An output against itself and every argument; a pair of outputs is looked at once. */
+static mica_status check_output(mica_context *ctx, const char *op, const mica_arg *args, int count, int out)
+{
+    if (mica_tensor_self_overlap(args[out].tensor))
+        return mica_fail(ctx, MICA_ERR_ALIAS,
+                         "%s: %s %s has several indices for one element and cannot be written", op,
+                         args[out].name, mica_shape_of(args[out].tensor).text);
+    for (int i = 0; i < count; i++) {
+        bool pair_is_new = i > out || (i < out && !(args[i].flags & MICA_ARG_OUT));
+        if (pair_is_new && args[i].tensor != NULL)
+            MICA_TRY(check_overlap(ctx, op, &args[out], &args[i]));
+    }
+    return MICA_OK;
+}
+
+mica_status mica_check_args(mica_context *ctx, const char *op, const mica_arg *args, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (args[i].tensor == NULL && (args[i].flags & MICA_ARG_OPTIONAL))
+            continue;
+        MICA_TRY(check_valid(ctx, op, &args[i]));
+        MICA_TRY(check_dtype(ctx, op, &args[i]));
+    }
+    if (ctx->measuring)
+        return MICA_OK;
+    for (int i = 0; i < count; i++)
+        if ((args[i].flags & MICA_ARG_OUT) && args[i].tensor != NULL)
+            MICA_TRY(check_output(ctx, op, args, count, i));
+    return MICA_OK;
+}
+
+mica_status mica_check_same_shape(mica_context *ctx, const char *op, const char *name, const mica_tensor *t,
+                                  const char *like_name, const mica_tensor *like)
+{
+    if (mica_tensor_same_shape(t, like))
+        return MICA_OK;
+    return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s, %s is %s: expected the same shape", op, name,
+                     mica_shape_of(t).text, like_name, mica_shape_of(like).text);
+}
+
+mica_status mica_check_shape(mica_context *ctx, const char *op, const char *name, const mica_tensor *t,
+                             int rank, const mica_index *dims, const char *because_name,
+                             const mica_tensor *because)
+{
+    bool same = t->rank == rank;
+    for (int i = 0; same && i < rank; i++)
+        same = t->dim[i] == dims[i];
+    if (same)
+        return MICA_OK;
+    return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s, expected %s for %s %s", op, name,
+                     mica_shape_of(t).text, mica_shape_text_of(rank, dims).text, because_name,
+                     mica_shape_of(because).text);
+}
+
+mica_status mica_check_rank(mica_context *ctx, const char *op, const char *name, const mica_tensor *t,
+                            int low, int high)
+{
+    if (t->rank >= low && t->rank <= high)
+        return MICA_OK;
+    if (low == high)
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s of rank %d, expected rank %d", op, name,
+                         mica_shape_of(t).text, t->rank, low);
+    return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s of rank %d, expected rank %d to %d", op, name,
+                     mica_shape_of(t).text, t->rank, low, high);
+}
+
+mica_status mica_check_broadcast(mica_context *ctx, const char *op, const char *name, const mica_tensor *t,
+                                 const char *to_name, const mica_tensor *to)
+{
+    bool fits = t->rank <= to->rank;
+    for (int i = 0; fits && i < t->rank; i++) {
+        mica_index have = t->dim[t->rank - 1 - i], want = to->dim[to->rank - 1 - i];
+        fits = have == want || have == 1;
+    }
+    if (fits)
+        return MICA_OK;
+    return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s, which does not broadcast to %s %s", op, name,
+                     mica_shape_of(t).text, to_name, mica_shape_of(to).text);
+}
+
+mica_status mica_check_axis(mica_context *ctx, const char *op, int axis, const char *name,
+                            const mica_tensor *t, int *out)
+{
+    if (axis < -t->rank || axis >= t->rank)
+        return mica_fail(ctx, MICA_ERR_AXIS, "%s: axis %d of %s %s, which has rank %d", op, axis, name,
+                         mica_shape_of(t).text, t->rank);
+    *out = axis < 0 ? axis + t->rank : axis;
+    return MICA_OK;
+}
+
+mica_status mica_op_start(mica_context *ctx, const char *op, size_t bytes, void **scratch)
+{
+    if (scratch != NULL)
+        *scratch = ctx->workspace;
+    if (ctx->measuring) {
+        if (bytes > ctx->measured)
+            ctx->measured = bytes;
+        return MICA_MEASURED;
+    }
+    if (bytes > ctx->workspace_bytes)
+        return mica_fail(ctx, MICA_ERR_WORKSPACE, "%s needs %zu bytes of scratch, the workspace has %zu", op,
+                         bytes, ctx->workspace_bytes);
+    return MICA_OK;
+}

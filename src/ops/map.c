@@ -1,0 +1,175 @@
+/* The element-wise engine: brings any layout down to the contiguous runs that kernels take. */
+#include "base/parallel.h"
+#include "ops/walk.h"
+
+/* Elements that are staged at a time where an operand does not lie contiguously: all buffers stay in the
+ * first cache. */
+#define STAGE 256
+/* Elements in one block of parallel work; a smaller job is not worth waking a thread for. */
+#define BLOCK ((size_t)16384)
+/* Rows shorter than this are staged several at a time. */
+#define SHORT_ROW 32
+
+typedef struct map_job {
+    mica_walk walk;
+    mica_map_fn *fn;
+    const void *params;
+} map_job;
+
+/* A position in a walk. */
+typedef struct cursor {
+    mica_index index[MICA_MAX_RANK];
+} cursor;
+
+static cursor cursor_at(const mica_walk *w, size_t position)
+{
+    cursor c = {{0}};
+    for (int i = w->rank - 1; i >= 0; i--) {
+        c.index[i] = (mica_index)(position % (size_t)w->dim[i]);
+        position /= (size_t)w->dim[i];
+    }
+    return c;
+}
+
+/* Moves on along the last axis, by no more than what is left of it. */
+static void cursor_advance(const mica_walk *w, cursor *c, mica_index by)
+{
+    int i = w->rank - 1;
+    c->index[i] += by;
+    while (i > 0 && c->index[i] == w->dim[i]) {
+        c->index[i] = 0;
+        c->index[--i]++;
+    }
+}
+
+static mica_index cursor_offset(const mica_walk *w, const cursor *c, int operand)
+{
+    mica_index offset = 0;
+    for (int i = 0; i < w->rank; i++)
+        offset += c->index[i] * w->stride[operand][i];
+    return offset;
+}
+
+/* n elements of an operand from the cursor on, which must not leave its row, as floats. */
+static void load_run(float *out, const mica_walk *w, int operand, const cursor *c, mica_index n)
+{
+    mica_index offset = cursor_offset(w, c, operand), stride = w->stride[operand][w->rank - 1];
+    if (w->dtype[operand] == MICA_U8) {
+        const uint8_t *p = (const uint8_t *)w->data[operand] + offset;
+        for (mica_index i = 0; i < n; i++)
+            out[i] = (float)p[i * stride];
+        return;
+    }
+    const float *p = (const float *)(const void *)w->data[operand] + offset;
+    for (mica_index i = 0; i < n; i++)
+        out[i] = p[i * stride];
+}
+
+static void store_run(const float *in, const mica_walk *w, const cursor *c, mica_index n)
+{
+    mica_index offset = cursor_offset(w, c, 0), stride = w->stride[0][w->rank - 1];
+    if (w->dtype[0] == MICA_U8) {
+        uint8_t *p = (uint8_t *)w->data[0] + offset;
+        for (mica_index i = 0; i < n; i++)
+            p[i * stride] = (uint8_t)in[i];
+        return;
+    }
+    float *p = (float *)(void *)w->data[0] + offset;
+    for (mica_index i = 0; i < n; i++)
+        p[i * stride] = in[i];
+}
+
+static mica_index least(mica_index a, mica_index b) { return a < b ? a : b; }
+
+/* Whether a kernel can work on the operand where it lies. */
+static bool direct(const mica_walk *w, int operand)
+{
+    return w->dtype[operand] == MICA_F32 && w->stride[operand][w->rank - 1] == 1;
+}
+
+static float *direct_at(const mica_walk *w, int operand, const cursor *c)
+{
+    return (float *)(void *)w->data[operand] + cursor_offset(w, c, operand);
+}
+
+/* Long rows: a row at a time, or STAGE elements of it where an operand is staged. */
+static void map_rows(const map_job *job, size_t begin, size_t end)
+{
+    const mica_walk *w = &job->walk;
+    float stage[MICA_WALK_OPERANDS][STAGE];
+    mica_index most = PTRDIFF_MAX;
+    for (int k = 0; k < w->operands; k++)
+        if (!direct(w, k))
+            most = STAGE;
+
+    cursor c = cursor_at(w, begin);
+    int last = w->rank - 1;
+    for (size_t position = begin; position < end;) {
+        mica_index n = least(w->dim[last] - c.index[last], least((mica_index)(end - position), most));
+        const float *source[MICA_WALK_OPERANDS];
+        for (int k = 1; k < w->operands; k++) {
+            source[k - 1] = direct(w, k) ? direct_at(w, k, &c) : stage[k];
+            if (!direct(w, k))
+                load_run(stage[k], w, k, &c, n);
+        }
+        job->fn(direct(w, 0) ? direct_at(w, 0, &c) : stage[0], source, (size_t)n, job->params);
+        if (!direct(w, 0))
+            store_run(stage[0], w, &c, n);
+        position += (size_t)n;
+        cursor_advance(w, &c, n);
+    }
+}
+
+/* Short rows: everything is staged, so that the kernel still sees long runs. */
+static void map_short_rows(const map_job *job, size_t begin, size_t end)
+{
+    const mica_walk *w = &job->walk;
+    float stage[MICA_WALK_OPERANDS][STAGE];
+    int last = w->rank - 1;
+    cursor c = cursor_at(w, begin);
+    for (size_t position = begin; position < end;) {
+        mica_index n = least((mica_index)(end - position), STAGE), run;
+        cursor start = c;
+        for (mica_index done = 0; done < n; done += run) {
+            run = least(w->dim[last] - c.index[last], n - done);
+            for (int k = 1; k < w->operands; k++)
+                load_run(stage[k] + done, w, k, &c, run);
+            cursor_advance(w, &c, run);
+        }
+        const float *source[MICA_WALK_OPERANDS];
+        for (int k = 1; k < w->operands; k++)
+            source[k - 1] = stage[k];
+        job->fn(stage[0], source, (size_t)n, job->params);
+        c = start;
+        for (mica_index done = 0; done < n; done += run) {
+            run = least(w->dim[last] - c.index[last], n - done);
+            store_run(stage[0] + done, w, &c, run);
+            cursor_advance(w, &c, run);
+        }
+        position += (size_t)n;
+    }
+}
+
+static void map_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const map_job *job = work;
+    size_t begin = block * BLOCK, end = begin + BLOCK;
+    if (end > job->walk.count)
+        end = job->walk.count;
+    if (job->walk.rank > 1 && job->walk.dim[job->walk.rank - 1] < SHORT_ROW)
+        map_short_rows(job, begin, end);
+    else
+        map_rows(job, begin, end);
+}
+
+void mica_map_run(mica_context *ctx, mica_map_fn *fn, const void *params, const mica_tensor *dst,
+                  const mica_tensor *const *sources, int count)
+{
+    const mica_tensor *operands[MICA_WALK_OPERANDS] = {dst};
+    for (int k = 0; k < count; k++)
+        operands[k + 1] = sources[k];
+    map_job job = {.fn = fn, .params = params};
+    mica_walk_init(&job.walk, operands, count + 1);
+    mica_parallel(ctx, mica_div_up(job.walk.count, BLOCK), map_block, &job);
+}

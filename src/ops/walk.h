@@ -1,0 +1,33 @@
+/* Walks several tensors of one shape in step, whatever their layouts.
+ *
+ * Axes that lie contiguously in all operands are joined, so that most walks end up with one or two axes. The
+ * order in which elements are met is free: axes are sorted so that the first operand (the destination) is met
+ * in memory order. */
+#ifndef MICA_SRC_OPS_WALK_H
+#define MICA_SRC_OPS_WALK_H
+
+#include <mica/tensor.h>
+
+#include "base/context.h"
+
+#define MICA_WALK_OPERANDS 5
+
+typedef struct mica_walk {
+    int operands;
+    int rank;     /* at least 1: a scalar is one element on one axis */
+    size_t count; /* elements */
+    mica_index dim[MICA_MAX_RANK];
+    mica_index stride[MICA_WALK_OPERANDS][MICA_MAX_RANK]; /* in elements */
+    char *data[MICA_WALK_OPERANDS];
+    mica_dtype dtype[MICA_WALK_OPERANDS];
+} mica_walk;
+
+/* Operand 0 gives the shape; the others broadcast to it (checked before). */
+void mica_walk_init(mica_walk *walk, const mica_tensor *const *operands, int count);
+
+/* dst = fn(src...), element by element: f32 or u8 tensors, sources broadcast to dst, any layout, all threads.
+ */
+void mica_map_run(mica_context *ctx, mica_map_fn *fn, const void *params, const mica_tensor *dst,
+                  const mica_tensor *const *sources, int count);
+
+#endif
