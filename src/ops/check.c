@@ -3,21 +3,6 @@
 
 #include <string.h>
 
-mica_shape_text mica_shape_of(const mica_tensor *t)
-{
-    mica_shape_text out;
-    (void)mica_tensor_print_shape(out.text, sizeof out.text, t);
-    return out;
-}
-
-mica_shape_text mica_shape_text_of(int rank, const mica_index *dims)
-{
-    mica_tensor t = {.rank = rank};
-    for (int i = 0; i < rank; i++)
-        t.dim[i] = dims[i];
-    return mica_shape_of(&t);
-}
-
 /* A tensor that could have come from mica_tensor_init or a view. */
 static mica_status check_valid(mica_context *ctx, const char *op, const mica_arg *arg)
 {
@@ -31,7 +16,7 @@ static mica_status check_valid(mica_context *ctx, const char *op, const mica_arg
     for (int i = 0; i < t->rank; i++) {
         if (t->dim[i] < 0)
             return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s: a size is negative", op, arg->name,
-                             mica_shape_of(t).text);
+                             MICA_SHAPE(t));
         empty = empty || t->dim[i] == 0;
     }
     if ((unsigned)t->dtype >= MICA_DTYPE_COUNT)
@@ -39,7 +24,7 @@ static mica_status check_valid(mica_context *ctx, const char *op, const mica_arg
                          (int)t->dtype);
     if (t->data == NULL && !empty && !ctx->measuring)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s %s has no data (NULL)", op, arg->name,
-                         mica_shape_of(t).text);
+                         MICA_SHAPE(t));
     return MICA_OK;
 }
 
@@ -57,7 +42,7 @@ static mica_status check_dtype(mica_context *ctx, const char *op, const mica_arg
         strcat(names, mica_dtype_name((mica_dtype)d));
     }
     return mica_fail(ctx, MICA_ERR_DTYPE, "%s: %s %s is %s, expected %s", op, arg->name,
-                     mica_shape_of(arg->tensor).text, mica_dtype_name(arg->tensor->dtype), names);
+                     MICA_SHAPE(arg->tensor), mica_dtype_name(arg->tensor->dtype), names);
 }
 
 static mica_status check_overlap(mica_context *ctx, const char *op, const mica_arg *out,
@@ -70,7 +55,7 @@ static mica_status check_overlap(mica_context *ctx, const char *op, const mica_a
     if (overlap == MICA_OVERLAP_EXACT && in_place)
         return MICA_OK;
     return mica_fail(ctx, MICA_ERR_ALIAS, "%s: %s %s shares memory with %s %s%s", op, out->name,
-                     mica_shape_of(out->tensor).text, other->name, mica_shape_of(other->tensor).text,
+                     MICA_SHAPE(out->tensor), other->name, MICA_SHAPE(other->tensor),
                      in_place ? " without being exactly it" : "");
 }
 
@@ -80,7 +65,7 @@ static mica_status check_output(mica_context *ctx, const char *op, const mica_ar
     if (mica_tensor_self_overlap(args[out].tensor))
         return mica_fail(ctx, MICA_ERR_ALIAS,
                          "%s: %s %s has several indices for one element and cannot be written", op,
-                         args[out].name, mica_shape_of(args[out].tensor).text);
+                         args[out].name, MICA_SHAPE(args[out].tensor));
     for (int i = 0; i < count; i++) {
         bool pair_is_new = i > out || (i < out && !(args[i].flags & MICA_ARG_OUT));
         if (pair_is_new && args[i].tensor != NULL)
@@ -111,7 +96,7 @@ mica_status mica_check_same_shape(mica_context *ctx, const char *op, const char 
     if (mica_tensor_same_shape(t, like))
         return MICA_OK;
     return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s, %s is %s: expected the same shape", op, name,
-                     mica_shape_of(t).text, like_name, mica_shape_of(like).text);
+                     MICA_SHAPE(t), like_name, MICA_SHAPE(like));
 }
 
 mica_status mica_check_shape(mica_context *ctx, const char *op, const char *name, const mica_tensor *t,
@@ -123,9 +108,8 @@ mica_status mica_check_shape(mica_context *ctx, const char *op, const char *name
         same = t->dim[i] == dims[i];
     if (same)
         return MICA_OK;
-    return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s, expected %s for %s %s", op, name,
-                     mica_shape_of(t).text, mica_shape_text_of(rank, dims).text, because_name,
-                     mica_shape_of(because).text);
+    return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s, expected %s for %s %s", op, name, MICA_SHAPE(t),
+                     mica_shape_text_of(rank, dims).text, because_name, MICA_SHAPE(because));
 }
 
 mica_status mica_check_rank(mica_context *ctx, const char *op, const char *name, const mica_tensor *t,
@@ -135,9 +119,9 @@ mica_status mica_check_rank(mica_context *ctx, const char *op, const char *name,
         return MICA_OK;
     if (low == high)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s of rank %d, expected rank %d", op, name,
-                         mica_shape_of(t).text, t->rank, low);
+                         MICA_SHAPE(t), t->rank, low);
     return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s of rank %d, expected rank %d to %d", op, name,
-                     mica_shape_of(t).text, t->rank, low, high);
+                     MICA_SHAPE(t), t->rank, low, high);
 }
 
 mica_status mica_check_broadcast(mica_context *ctx, const char *op, const char *name, const mica_tensor *t,
@@ -151,7 +135,7 @@ mica_status mica_check_broadcast(mica_context *ctx, const char *op, const char *
     if (fits)
         return MICA_OK;
     return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s, which does not broadcast to %s %s", op, name,
-                     mica_shape_of(t).text, to_name, mica_shape_of(to).text);
+                     MICA_SHAPE(t), to_name, MICA_SHAPE(to));
 }
 
 mica_status mica_check_axis(mica_context *ctx, const char *op, int axis, const char *name,
@@ -159,7 +143,7 @@ mica_status mica_check_axis(mica_context *ctx, const char *op, int axis, const c
 {
     if (axis < -t->rank || axis >= t->rank)
         return mica_fail(ctx, MICA_ERR_AXIS, "%s: axis %d of %s %s, which has rank %d", op, axis, name,
-                         mica_shape_of(t).text, t->rank);
+                         MICA_SHAPE(t), t->rank);
     *out = axis < 0 ? axis + t->rank : axis;
     return MICA_OK;
 }

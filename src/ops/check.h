@@ -14,6 +14,7 @@
 #include <mica/tensor.h>
 
 #include "base/context.h"
+#include "tensor/tensor.h"
 
 enum {
     MICA_ARG_OUT = 1,      /* is written: no two of its indices may name one element */
@@ -70,13 +71,5 @@ mica_status mica_op_start(mica_context *ctx, const char *op, size_t bytes, void 
         if (mica_start_status != MICA_OK)                                            \
             return mica_start_status == MICA_MEASURED ? MICA_OK : mica_start_status; \
     } while (0)
-
-/* A shape as text for messages: "[2, 3]". */
-typedef struct mica_shape_text {
-    char text[160];
-} mica_shape_text;
-
-mica_shape_text mica_shape_of(const mica_tensor *t);
-mica_shape_text mica_shape_text_of(int rank, const mica_index *dims);
 
 #endif
