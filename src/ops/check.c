@@ -22,6 +22,10 @@ static mica_status check_valid(mica_context *ctx, const char *op, const mica_arg
     if ((unsigned)t->dtype >= MICA_DTYPE_COUNT)
         return mica_fail(ctx, MICA_ERR_DTYPE, "%s: %s has dtype number %d, which is none", op, arg->name,
                          (int)t->dtype);
+    char text[MICA_SHAPE_TEXT];
+    const char *flaw = mica_tensor_flaw(t, text);
+    if (flaw != NULL)
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s %s %s", op, arg->name, MICA_SHAPE(t), flaw);
     if (t->data == NULL && !empty && !ctx->measuring)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s %s has no data (NULL)", op, arg->name,
                          MICA_SHAPE(t));

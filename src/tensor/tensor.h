@@ -28,6 +28,9 @@ mica_status mica_tensor_check(mica_context *ctx, const char *op, const char *nam
 /* Strides of a contiguous tensor of t's shape. */
 void mica_tensor_set_strides(mica_tensor *t);
 
+/* t's elements in another shape of as many elements, sharing memory; false where strides do not allow it. */
+bool mica_tensor_refit(mica_tensor *out, const mica_tensor *t, int rank, const mica_index *dims);
+
 /* An axis counted from the end made one counted from the start; false if there is none such. */
 static inline bool mica_axis_resolve(int *axis, int rank)
 {
