@@ -1,0 +1,74 @@
+# ./dev docs: every relative link in the documents leads somewhere, paths in them exist, and every C program in
+# them is one of examples/ word for word, which the tests run.
+# shellcheck shell=bash
+
+documents() { git ls-files '*.md'; }
+
+links_resolve() {
+    local document link status=0
+    for document in $(documents); do
+        while read -r link; do
+            [ -e "$(dirname "$document")/${link%%#*}" ] || {
+                echo "$document: no $link"
+                status=1
+            }
+        done < <(grep -oE '\]\([^)]+\)' "$document" | sed 's/^](//; s/)$//' | grep -vE '^(https?:|mailto:|#)')
+    done
+    return $status
+}
+
+# Paths written as code, `src/...`, exist.
+paths_exist() {
+    local document path status=0
+    # shellcheck disable=SC2016 # the backquotes are text
+    local code='`(src|include|tests|tools|cmake|examples|docs|cli|bench)/[A-Za-z0-9_./*-]*`'
+    for document in $(documents); do
+        while read -r path; do
+            compgen -G "$path" >/dev/null || {
+                echo "$document: there is no $path"
+                status=1
+            }
+        done < <(grep -oE "$code" "$document" | tr -d '\140')
+    done
+    return $status
+}
+
+# A block that has a main() is a program: it must be the text of a file in examples/.
+programs_are_examples() {
+    local document
+    for document in $(documents); do
+        awk '
+            /^```c$/ { inside = 1; text = ""; next }
+            /^```$/ && inside {
+                inside = 0
+                if (text ~ /int main\(/) { file = sprintf("%s-%d.c", stem, ++n); printf "%s", text > file; close(file) }
+                next
+            }
+            inside { text = text $0 "\n" }' stem="$1/${document//\//-}" "$document"
+    done
+    local program example found status=0
+    for program in "$1"/*.c; do
+        [ -e "$program" ] || continue
+        found=no
+        for example in examples/*.c; do
+            cmp -s "$program" "$example" && found=yes
+        done
+        [ $found = yes ] || {
+            echo "a program in the documents is none of examples/:"
+            cat "$program"
+            status=1
+        }
+    done
+    return $status
+}
+
+run_docs() {
+    local folder
+    say "docs"
+    folder=$(mktemp -d)
+    check "relative links resolve" links_resolve
+    check "paths in the text exist" paths_exist
+    check "programs in the documents are examples" programs_are_examples "$folder"
+    rm -rf "$folder"
+    finish
+}
