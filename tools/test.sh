@@ -125,17 +125,16 @@ suite_emulate() {
 suite_coverage() {
     say "coverage"
     need build coverage
-    build_in build/variant/coverage -DCMAKE_BUILD_TYPE=Debug \
+    local isas isa
+    isas=$(native_isas) # lines for a processor that is not here cannot run
+    build_in build/variant/coverage -DMICA_ONLY_ISAS="${isas// /;}" -DCMAKE_BUILD_TYPE=Debug \
         -DCMAKE_C_FLAGS_DEBUG='-O1 -g1 --coverage -fprofile-update=atomic' || return 0
     find build/variant/coverage -name '*.gcda' -delete
-    local isa
-    for isa in $(native_isas); do
+    for isa in $isas; do
         run_program "coverage $isa" env MICA_ISA="$isa" build/variant/coverage/tests/mica-test
     done
-    gcovr --root . --filter src/ --object-directory build/variant/coverage \
-        --gcov-ignore-parse-errors --sort-uncovered \
-        --txt build/coverage.txt --html-details build/coverage.html --json-summary build/coverage.json build/variant/coverage
-    tail -n +5 build/coverage.txt
+    gcovr --root . --filter src/ --sort-uncovered --txt build/coverage.txt build/variant/coverage
+    tail -n +5 build/coverage.txt | cut -c 1-110
     check "lines of src/ covered: at least $coverage_wanted %" covered_enough
 }
 

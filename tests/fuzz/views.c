@@ -50,9 +50,13 @@ static bool advance(mica_index *index, const mica_index *dim, int rank)
     return false;
 }
 
+/* -1: more than the model holds. */
 static int count_of(const mica_index *dim, int rank)
 {
     mica_index count = 1;
+    for (int k = 0; k < rank; k++)
+        if (dim[k] == 0)
+            return 0;
     for (int k = 0; k < rank; k++) {
         count *= dim[k];
         if (count > MOST)
@@ -322,12 +326,16 @@ static void reshape(state *s)
 static void flatten(state *s)
 {
     int first = take(s->in, 0, MICA_MAX_RANK - 1), last = take(s->in, first, MICA_MAX_RANK - 1);
-    bool right = last < s->m.rank, contiguous = mica_tensor_contiguous(&s->t);
+    bool contiguous = mica_tensor_contiguous(&s->t);
+    bool single = s->m.rank == 0 && last == 0; /* becomes [1], as in PyTorch */
+    bool right = last < s->m.rank || single;
     mica_status status = mica_view_flatten(s->ctx, &s->t, &s->t, first, last);
     INSIST(status != MICA_OK || right);
     INSIST(status == MICA_OK || !right || !contiguous);
     if (status != MICA_OK)
         return;
+    if (single)
+        s->m.dim[s->m.rank++] = 1;
     for (; last > first; last--) {
         s->m.dim[first] *= s->m.dim[first + 1];
         drop_axis(&s->m, first + 1);
