@@ -3,32 +3,12 @@
 
 #include <string.h>
 
-/* A tensor that could have come from mica_tensor_init or a view. */
 static mica_status check_valid(mica_context *ctx, const char *op, const mica_arg *arg)
 {
-    const mica_tensor *t = arg->tensor;
-    if (t == NULL)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is NULL", op, arg->name);
-    if (t->rank < 0 || t->rank > MICA_MAX_RANK)
-        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s has rank %d, which is not 0 to %d", op, arg->name,
-                         t->rank, MICA_MAX_RANK);
-    bool empty = false;
-    for (int i = 0; i < t->rank; i++) {
-        if (t->dim[i] < 0)
-            return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s: a size is negative", op, arg->name,
-                             MICA_SHAPE(t));
-        empty = empty || t->dim[i] == 0;
-    }
-    if ((unsigned)t->dtype >= MICA_DTYPE_COUNT)
-        return mica_fail(ctx, MICA_ERR_DTYPE, "%s: %s has dtype number %d, which is none", op, arg->name,
-                         (int)t->dtype);
-    char text[MICA_SHAPE_TEXT];
-    const char *flaw = mica_tensor_flaw(t, text);
-    if (flaw != NULL)
-        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s %s %s", op, arg->name, MICA_SHAPE(t), flaw);
-    if (t->data == NULL && !empty && !ctx->measuring)
+    MICA_TRY(mica_tensor_check(ctx, op, arg->name, arg->tensor));
+    if (arg->tensor->data == NULL && !ctx->measuring && mica_tensor_count(arg->tensor) > 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s %s has no data (NULL)", op, arg->name,
-                         MICA_SHAPE(t));
+                         MICA_SHAPE(arg->tensor));
     return MICA_OK;
 }
 
