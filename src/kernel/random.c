@@ -1,0 +1,215 @@
+/* Random kernels; compiled once per instruction set. base/philox.h draws how positions lie in groups. */
+#include "kernel/random.h"
+#include "base/philox.h"
+#include "kernel/vec.h"
+
+#define GROUP   MICA_RANDOM_GROUP
+#define ROW     MICA_RANDOM_BLOCKS /* positions with the same word of their blocks */
+#define VECTORS (ROW / VF_LANES)
+
+_Static_assert(ROW % VF_LANES == 0, "a row of a group is a whole number of vectors");
+
+/* The 64 words of a group. All its blocks go through the rounds together, since one alone would wait for its
+ * multiplications. */
+static void make_group(int32_t words[GROUP], const mica_random *from, uint64_t group, uint64_t domain)
+{
+    uint64_t block = group * MICA_RANDOM_BLOCKS | domain;
+    uint32_t k0 = (uint32_t)from->seed, k1 = (uint32_t)(from->seed >> 32);
+    const vi m0 = vi_set1((int32_t)MICA_PHILOX_MULTIPLIER_0), m1 = vi_set1((int32_t)MICA_PHILOX_MULTIPLIER_1);
+    vi c0[VECTORS], c1[VECTORS], c2[VECTORS], c3[VECTORS];
+    for (size_t v = 0; v < VECTORS; v++) {
+        /* Groups are aligned: adding a lane's number never carries. */
+        c0[v] = vi_add(vi_set1((int32_t)((uint32_t)block + (uint32_t)(v * VF_LANES))), vi_iota());
+        c1[v] = vi_set1((int32_t)(block >> 32));
+        c2[v] = vi_set1((int32_t)from->stream);
+        c3[v] = vi_set1((int32_t)(from->stream >> 32));
+    }
+    for (int round = 0; round < MICA_PHILOX_ROUNDS; round++) {
+        const vi key0 = vi_set1((int32_t)k0), key1 = vi_set1((int32_t)k1);
+        for (size_t v = 0; v < VECTORS; v++) {
+            vi high0 = vi_mulhi_u(m0, c0[v]), low0 = vi_mul(m0, c0[v]);
+            vi high1 = vi_mulhi_u(m1, c2[v]), low1 = vi_mul(m1, c2[v]);
+            c0[v] = vi_xor(vi_xor(high1, c1[v]), key0);
+            c1[v] = low1;
+            c2[v] = vi_xor(vi_xor(high0, c3[v]), key1);
+            c3[v] = low0;
+        }
+        k0 += MICA_PHILOX_WEYL_0;
+        k1 += MICA_PHILOX_WEYL_1;
+    }
+    for (size_t v = 0; v < VECTORS; v++) {
+        vi_store(words + 0 * ROW + v * VF_LANES, c0[v]);
+        vi_store(words + 1 * ROW + v * VF_LANES, c1[v]);
+        vi_store(words + 2 * ROW + v * VF_LANES, c2[v]);
+        vi_store(words + 3 * ROW + v * VF_LANES, c3[v]);
+    }
+}
+
+/* ---- Whole groups ---- */
+
+static void uniform_group(float out[GROUP], const mica_random *from, uint64_t group)
+{
+    int32_t words[GROUP];
+    make_group(words, from, group, 0);
+    for (size_t i = 0; i < GROUP; i += VF_LANES)
+        vf_store(out + i, vf_mul(vf_from_vi(vi_shr(vi_load(words + i), 8)), vf_set1(0x1p-24f)));
+}
+
+/* sin and cos of `turns` whole turns, 0 <= turns < 1. In turns the reduction to an eighth is exact. */
+VF_INLINE vf sin_cos_turns(vf turns, vf *cosine)
+{
+    vf quarters = vf_mul(turns, vf_set1(4.0f)), nearest = vf_round(quarters);
+    vf x = vf_mul(vf_sub(quarters, nearest), vf_set1(1.57079633f)); /* |x| <= pi / 4 */
+    vf xx = vf_mul(x, x);
+    /* Taylor: the first terms left out are below 2^-28. */
+    vf s = vf_fma(xx, vf_set1(1.0f / 362880), vf_set1(-1.0f / 5040));
+    s = vf_fma(xx, s, vf_set1(1.0f / 120));
+    s = vf_fma(xx, s, vf_set1(-1.0f / 6));
+    s = vf_fma(vf_mul(xx, s), x, x);
+    vf c = vf_fma(xx, vf_set1(-1.0f / 3628800), vf_set1(1.0f / 40320));
+    c = vf_fma(xx, c, vf_set1(-1.0f / 720));
+    c = vf_fma(xx, c, vf_set1(1.0f / 24));
+    c = vf_fma(xx, c, vf_set1(-0.5f));
+    c = vf_fma(xx, c, vf_set1(1.0f));
+    /* The quadrant swaps the two and sets their signs. */
+    vi quadrant = vi_from_vf(nearest);
+    vm odd = vi_eq(vi_and(quadrant, vi_set1(1)), vi_set1(1));
+    vi sine_sign = vi_shl(vi_and(quadrant, vi_set1(2)), 30);
+    vi cosine_sign = vi_shl(vi_and(vi_add(quadrant, vi_set1(1)), vi_set1(2)), 30);
+    *cosine = vf_of_bits(vi_xor(vf_bits(vf_select(odd, s, c)), cosine_sign));
+    return vf_of_bits(vi_xor(vf_bits(vf_select(odd, c, s)), sine_sign));
+}
+
+/* log u for 0 < u <= 1, no subnormals. */
+VF_INLINE vf log_unit(vf u)
+{
+    /* u = m * 2^e with m from sqrt(1/2) to sqrt(2): moving sqrt(1/2)'s mantissa to 0 makes e round that way.
+     */
+    vi bits = vi_sub(vf_bits(u), vi_set1(0x3f3504f3));
+    vi exponent = vi_sar(bits, 23);
+    vf m = vf_of_bits(vi_add(vi_and(bits, vi_set1(0x007fffff)), vi_set1(0x3f3504f3)));
+    /* log m = 2 artanh s = 2 (s + s^3 / 3 + s^5 / 5 + ...), |s| < 0.172 */
+    vf s = vf_div(vf_sub(m, vf_set1(1.0f)), vf_add(m, vf_set1(1.0f)));
+    vf ss = vf_mul(s, s);
+    vf series = vf_fma(ss, vf_set1(2.0f / 9), vf_set1(2.0f / 7));
+    series = vf_fma(ss, series, vf_set1(2.0f / 5));
+    series = vf_fma(ss, series, vf_set1(2.0f / 3));
+    series = vf_fma(vf_mul(ss, series), s, vf_add(s, s));
+    return vf_fma(vf_from_vi(exponent), vf_set1(0.693147182f), series);
+}
+
+/* Box and Muller: sqrt(-2 log u) * (cos a, sin a) for u uniform in (0, 1] and a uniform angle. */
+static void normal_group(float out[GROUP], const mica_random *from, uint64_t group)
+{
+    int32_t words[GROUP];
+    make_group(words, from, group, MICA_RANDOM_NORMAL);
+    for (size_t row = 0; row < GROUP; row += 2 * ROW) {
+        for (size_t i = row; i < row + ROW; i += VF_LANES) {
+            /* 31 bits rounded to a float, and never 0. The product is exact: any set gives the same u. */
+            vf u = vf_fma(vf_from_vi(vi_shr(vi_load(words + i), 1)), vf_set1(0x1p-31f), vf_set1(0x1p-32f));
+            vf turns = vf_mul(vf_from_vi(vi_shr(vi_load(words + i + ROW), 8)), vf_set1(0x1p-24f));
+            vf radius = vf_sqrt(vf_mul(vf_set1(-2.0f), log_unit(u)));
+            vf cosine, sine = sin_cos_turns(turns, &cosine);
+            vf_store(out + i, vf_mul(radius, cosine));
+            vf_store(out + i + ROW, vf_mul(radius, sine));
+        }
+    }
+}
+
+/* `below` / 2^24 is the chance to keep; mask may be NULL. */
+static void dropout_group(float y[GROUP], uint8_t *mask, const float x[GROUP], const int32_t words[GROUP],
+                          int32_t below, float scale)
+{
+    for (size_t i = 0; i < GROUP; i += VF_LANES) {
+        vm keep = vi_gt(vi_set1(below), vi_shr(vi_load(words + i), 8));
+        vf_store(y + i, vf_select(keep, vf_mul(vf_load(x + i), vf_set1(scale)), vf_zero()));
+    }
+    if (mask != NULL)
+        for (size_t i = 0; i < GROUP; i++)
+            mask[i] = (int32_t)((uint32_t)words[i] >> 8) < below;
+}
+
+/* ---- Fills: whole groups in place, the ends by way of a spare group ---- */
+
+/* The part of a fill that lies in one group: its elements from `done` on are the group's from `skip` on. */
+typedef struct part {
+    uint64_t group;
+    size_t skip, count;
+} part;
+
+static part next_part(const mica_random *from, size_t done, size_t n)
+{
+    uint64_t position = from->position + done;
+    size_t skip = (size_t)(position % GROUP), left = n - done;
+    return (part){position / GROUP, skip, left < GROUP - skip ? left : GROUP - skip};
+}
+
+VF_INLINE void fill(float *dst, size_t n, const mica_random *from,
+                    void (*make)(float *out, const mica_random *from, uint64_t group))
+{
+    float spare[GROUP];
+    for (size_t done = 0; done < n;) {
+        part p = next_part(from, done, n);
+        bool whole = p.count == GROUP;
+        make(whole ? dst + done : spare, from, p.group);
+        if (!whole)
+            memcpy(dst + done, spare + p.skip, p.count * sizeof *dst);
+        done += p.count;
+    }
+}
+
+static void random_uniform(float *dst, size_t n, const mica_random *from)
+{
+    fill(dst, n, from, uniform_group);
+}
+
+static void random_normal(float *dst, size_t n, const mica_random *from) { fill(dst, n, from, normal_group); }
+
+static void random_dropout(float *dst, uint8_t *mask, const float *x, size_t n, float keep,
+                           const mica_random *from)
+{
+    float spare[GROUP] = {0};
+    uint8_t spare_mask[GROUP];
+    int32_t words[GROUP];
+    const float scale = 1.0f / keep;
+    /* u / 2^24 < keep, u whole: keep * 2^24 is exact, and whole or rounded up to the next whole number. */
+    const int32_t below = (int32_t)ceilf(keep * 0x1p24f);
+    for (size_t done = 0; done < n;) {
+        part p = next_part(from, done, n);
+        make_group(words, from, p.group, 0);
+        if (p.count == GROUP) {
+            dropout_group(dst + done, mask != NULL ? mask + done : NULL, x + done, words, below, scale);
+        } else {
+            memcpy(spare + p.skip, x + done, p.count * sizeof *x);
+            dropout_group(spare, spare_mask, spare, words, below, scale);
+            memcpy(dst + done, spare + p.skip, p.count * sizeof *dst);
+            if (mask != NULL)
+                memcpy(mask + done, spare_mask + p.skip, p.count);
+        }
+        done += p.count;
+    }
+}
+
+static void random_dropout_backward(float *dx, const float *dy, const uint8_t *mask, size_t n, float keep)
+{
+    const vf scale = vf_set1(1.0f / keep);
+    int32_t wide[GROUP];
+    for (size_t done = 0; done < n; done += GROUP) {
+        size_t count = n - done < GROUP ? n - done : GROUP;
+        for (size_t i = 0; i < count; i++)
+            wide[i] = mask[done + i];
+        for (size_t i = 0; i < count; i += VF_LANES) {
+            size_t lanes = count - i < VF_LANES ? count - i : VF_LANES;
+            vm kept = vi_gt(vi_load_tail(wide + i, lanes), vi_set1(0));
+            vf scaled = vf_mul(vf_load_tail(dy + done + i, lanes), scale);
+            vf_store_tail(dx + done + i, vf_select(kept, scaled, vf_zero()), lanes);
+        }
+    }
+}
+
+const mica_random_kernels VF_SYMBOL(mica_random_kernels) = {
+    .uniform = random_uniform,
+    .normal = random_normal,
+    .dropout = random_dropout,
+    .dropout_backward = random_dropout_backward,
+};

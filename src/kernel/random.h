@@ -1,0 +1,27 @@
+/* Random kernels: fills from a place in a stream, and dropout. base/philox.h says what stands at a position.
+ */
+#ifndef MICA_SRC_KERNEL_RANDOM_H
+#define MICA_SRC_KERNEL_RANDOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <mica/random.h>
+
+/* Element i is of position from->position + i: a fill may be cut anywhere and gives the same. */
+typedef struct mica_random_kernels {
+    /* [0, 1), a multiple of 2^-24: the same bits on every instruction set, and as mica_random_uniform. */
+    void (*uniform)(float *dst, size_t n, const mica_random *from);
+
+    /* Mean 0, variance 1: as mica_random_normal within rounding. */
+    void (*normal)(float *dst, size_t n, const mica_random *from);
+
+    /* mask[i] = uniform[i] < keep;  dst[i] = mask[i] ? x[i] * (1 / keep) : 0. dst may be x; mask may be NULL.
+     */
+    void (*dropout)(float *dst, uint8_t *mask, const float *x, size_t n, float keep, const mica_random *from);
+
+    /* dx[i] = mask[i] ? dy[i] * (1 / keep) : 0. dx may be dy. */
+    void (*dropout_backward)(float *dx, const float *dy, const uint8_t *mask, size_t n, float keep);
+} mica_random_kernels;
+
+#endif
