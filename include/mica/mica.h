@@ -3,7 +3,9 @@
 #define MICA_MICA_H
 
 #include <mica/base.h>
+#include <mica/memory.h>
 #include <mica/ops.h>
+#include <mica/random.h>
 #include <mica/tensor.h>
 
 #endif

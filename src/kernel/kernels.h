@@ -11,8 +11,11 @@
 #include <stdint.h>
 
 #include "kernel/map.h"
+#include "kernel/random.h"
 
-#define MICA_KERNEL_FAMILIES(X) X(map) /* element-wise: one value out of one to three */
+#define MICA_KERNEL_FAMILIES(X)                                 \
+    X(map)    /* element-wise: one value out of one to three */ \
+    X(random) /* fills from a random stream, dropout */
 
 typedef struct mica_kernels {
     const char *isa;
