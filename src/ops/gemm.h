@@ -1,0 +1,51 @@
+/* The matrix product behind matmul, convolution and attention: c = alpha * a b + beta * c + bias, in f32.
+ *
+ * After Goto and BLIS: both operands are packed into panels that the caches hold, and a register tile runs
+ * over them. A matrix need not exist in memory: an operand may bring its own packing, as convolution does to
+ * feed image patches straight into the panels.
+ *
+ *   scratch:  [ panels of A: up to GEMM_M rows x GEMM_K | panels of B: GEMM_K x up to GEMM_N columns ]
+ */
+#ifndef MICA_SRC_OPS_GEMM_H
+#define MICA_SRC_OPS_GEMM_H
+
+#include "base/context.h"
+
+/* Packs vectors first .. first + count - 1 (rows of A, columns of B; count <= width), elements k0 .. k0 + k -
+ * 1 of each, into one panel: element (p, i) at panel[p * width + i], zeros for i >= count. */
+typedef void mica_gemm_pack_fn(const void *source, float *panel, size_t width, size_t first, size_t count,
+                               size_t k0, size_t k);
+
+typedef struct mica_gemm_operand {
+    /* A strided matrix: element (i, p) of A, or (p, i) of B, at data[i * vector_stride + p * k_stride]. */
+    const float *data;
+    ptrdiff_t vector_stride, k_stride;
+    /* Or, if not NULL, packing of its own. Called from several threads at once. */
+    mica_gemm_pack_fn *pack;
+    const void *source;
+} mica_gemm_operand;
+
+typedef struct mica_gemm {
+    size_t m, n, k; /* c is m x n */
+    mica_gemm_operand a, b;
+    float *c; /* element (i, j) at c[i * row_stride + j * column_stride]; overlaps neither a nor b */
+    ptrdiff_t row_stride, column_stride;
+    float alpha, beta;        /* with beta == 0, c is not read */
+    const float *row_bias;    /* [m], contiguous, or NULL */
+    const float *column_bias; /* [n], contiguous, or NULL */
+} mica_gemm;
+
+/* Bytes of scratch that a product of this size takes, whatever the number of threads. */
+size_t mica_gemm_scratch(const mica_context *ctx, size_t m, size_t n, size_t k);
+
+/* Computes with all threads of the context. */
+void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch);
+
+/* Computes on the calling thread alone: for use inside a block of parallel work. The same bits as
+ * mica_gemm_run. */
+void mica_gemm_run_serial(const mica_kernels *kernels, const mica_gemm *g, void *scratch);
+
+/* Below this many multiply-adds one product is not worth sharing between threads: a batch of them is. */
+#define MICA_GEMM_SMALL ((size_t)1 << 21)
+
+#endif
