@@ -16,9 +16,10 @@ tidy() {
     [ "$(uname -m)" != x86_64 ] || isa=avx2
     configure build/variant/tidy -DCMAKE_C_COMPILER=clang -DMICA_ONLY_ISAS=$isa || return 1
     git ls-files 'src/*.c' 'cli/*.c' 'bench/*.c' 'examples/*.c' 'tests/*.c' ':!tests/fuzz' ':!tests/install' |
-        xargs -P "$jobs_here" -n 1 clang-tidy --quiet -p build/variant/tidy
+        xargs -P "$jobs_here" -n 1 clang-tidy --quiet -p build/variant/tidy 2>/dev/null
 }
 
+# Its old check for uninitialised variables does not see that a function pointer fills an array.
 cpp_check() {
     local folder folders=(src include)
     for folder in cli bench; do
@@ -27,14 +28,14 @@ cpp_check() {
     mkdir -p build/variant/cppcheck
     cppcheck --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 --quiet \
         --cppcheck-build-dir=build/variant/cppcheck -j "$jobs_here" \
-        --suppress=missingIncludeSystem --suppress=unusedFunction -Iinclude -Isrc \
+        --suppress=missingIncludeSystem --suppress=unusedFunction --suppress=legacyUninitvar -Iinclude -Isrc \
         -DMICA_WITH_SCALAR "${folders[@]}"
 }
 
 # Every public header alone, for both languages and both compilers.
 headers_alone() {
     local header status=0
-    for header in include/mica/*.h; do
+    for header in $(git ls-files include); do
         # shellcheck disable=SC2086
         for compiler in gcc clang; do
             $compiler -x c -std=c11 $rules -Iinclude "$header" || status=1

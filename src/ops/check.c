@@ -1,7 +1,7 @@
 /* Argument checks, and the messages that go with them. */
 #include "ops/check.h"
 
-#include <string.h>
+#include <stdio.h>
 
 static mica_status check_valid(mica_context *ctx, const char *op, const mica_arg *arg)
 {
@@ -17,13 +17,12 @@ static mica_status check_dtype(mica_context *ctx, const char *op, const mica_arg
     unsigned allowed = arg->dtypes != 0 ? arg->dtypes : MICA_DTYPE_BIT(MICA_F32);
     if (allowed & MICA_DTYPE_BIT(arg->tensor->dtype))
         return MICA_OK;
-    char names[96] = ""; /* all nine with " or " between them fit */
+    char names[96]; /* all nine with " or " between them fit */
+    int used = 0;
     for (unsigned d = 0; d < MICA_DTYPE_COUNT; d++) {
-        if (!(allowed & (1u << d)))
-            continue;
-        if (names[0] != '\0')
-            strcat(names, " or ");
-        strcat(names, mica_dtype_name((mica_dtype)d));
+        if (allowed & (1u << d))
+            used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", used > 0 ? " or " : "",
+                             mica_dtype_name((mica_dtype)d));
     }
     return mica_fail(ctx, MICA_ERR_DTYPE, "%s: %s %s is %s, expected %s", op, arg->name,
                      MICA_SHAPE(arg->tensor), mica_dtype_name(arg->tensor->dtype), names);
