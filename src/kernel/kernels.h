@@ -10,12 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernel/convert.h"
 #include "kernel/map.h"
 #include "kernel/random.h"
 
-#define MICA_KERNEL_FAMILIES(X)                                 \
-    X(map)    /* element-wise: one value out of one to three */ \
-    X(random) /* fills from a random stream, dropout */
+#define MICA_KERNEL_FAMILIES(X)                                  \
+    X(map)     /* element-wise: one value out of one to three */ \
+    X(convert) /* from one element type to another */            \
+    X(random)  /* fills from a random stream, dropout */
 
 typedef struct mica_kernels {
     const char *isa;

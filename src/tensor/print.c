@@ -1,12 +1,23 @@
+/* Tensors as text, in NumPy's manner:
+ *
+ *     [[ 1.50,  2.00],
+ *      [-3.00,  0.25]]
+ *
+ * Nested brackets, columns aligned, and the middle of long axes left out of large tensors. */
 #include "tensor/tensor.h"
 
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-size_t mica_tensor_print_shape(char *text, size_t size, const mica_tensor *t)
-{
-    mica_shape_text shape = mica_shape_text_of(t->rank, t->dim);
-    return (size_t)snprintf(text, size, "%s", shape.text);
-}
+enum {
+    WHOLE = 1000, /* tensors with more elements are shortened */
+    EDGE = 3,     /* to this many at each end of an axis */
+    WIDTH = 80,   /* columns of a line */
+    DIGITS = 4,   /* after the point, at most */
+    NUMBER = 32,  /* room for one element's text */
+};
 
 mica_shape_text mica_shape_text_of(int rank, const mica_index *dims)
 {
@@ -16,4 +27,203 @@ mica_shape_text mica_shape_text_of(int rank, const mica_index *dims)
         at += (size_t)snprintf(shape.text + at, MICA_SHAPE_TEXT - at, k > 0 ? ", %td" : "%td", dims[k]);
     snprintf(shape.text + at, MICA_SHAPE_TEXT - at, "]");
     return shape;
+}
+
+size_t mica_tensor_print_shape(char *text, size_t size, const mica_tensor *t)
+{
+    mica_shape_text shape = mica_shape_text_of(t->rank, t->dim);
+    return (size_t)snprintf(text, size, "%s", shape.text);
+}
+
+typedef struct printer {
+    char *text;
+    size_t size, length; /* of the buffer; of all that was put so far, whether it fitted or not */
+    const mica_tensor *t;
+    bool shorten, integers, exponents;
+    double smallest, largest; /* magnitudes other than 0 */
+    int digits;               /* after the point */
+    int width;                /* of an element */
+    int column;
+} printer;
+
+static void put(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(printer *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    bool room = p->length < p->size;
+    int length = vsnprintf(room ? p->text + p->length : NULL, room ? p->size - p->length : 0, format, args);
+    va_end(args);
+    p->length += (size_t)length;
+    p->column += length;
+}
+
+/* ---- One element ---- */
+
+static double value_of(const printer *p, const char *element)
+{
+    double value;
+    mica_kernels_scalar.convert->run(&value, MICA_F64, element, p->t->dtype, 1);
+    return value;
+}
+
+static void format_element(char out[NUMBER], const printer *p, const char *element)
+{
+    if (p->integers) {
+        int64_t value;
+        mica_kernels_scalar.convert->run(&value, MICA_I64, element, p->t->dtype, 1);
+        snprintf(out, NUMBER, "%lld", (long long)value);
+        return;
+    }
+    double value = value_of(p, element);
+    if (isnan(value))
+        snprintf(out, NUMBER, "nan");
+    else if (isinf(value))
+        snprintf(out, NUMBER, value > 0 ? "inf" : "-inf");
+    else if (p->exponents)
+        snprintf(out, NUMBER, "%.*e", DIGITS, value);
+    else
+        snprintf(out, NUMBER, "%#.*f", p->digits, value);
+}
+
+/* ---- All elements that are shown ---- */
+
+typedef void visit_fn(printer *p, const char *element);
+
+static bool left_out(const printer *p, int axis, mica_index at)
+{
+    mica_index size = p->t->dim[axis];
+    return p->shorten && size > 2 * EDGE && at >= EDGE && at < size - EDGE;
+}
+
+/* Calls visit for every element that is shown, in order. */
+static void visit_all(printer *p, visit_fn *visit, int axis, const char *at)
+{
+    if (axis == p->t->rank) {
+        visit(p, at);
+        return;
+    }
+    mica_index bytes = (mica_index)mica_dtype_bytes(p->t->dtype);
+    for (mica_index i = 0; i < p->t->dim[axis]; i++) {
+        if (left_out(p, axis, i)) {
+            i = p->t->dim[axis] - EDGE - 1;
+            continue;
+        }
+        visit_all(p, visit, axis + 1, at + i * p->t->stride[axis] * bytes);
+    }
+}
+
+/* ---- What the elements need: found before the first is put ---- */
+
+static void see_range(printer *p, const char *element)
+{
+    double size = fabs(value_of(p, element));
+    if (!(size > 0) || isinf(size))
+        return;
+    p->largest = fmax(p->largest, size);
+    p->smallest = p->smallest > 0 ? fmin(p->smallest, size) : size;
+}
+
+static void see_digits(printer *p, const char *element)
+{
+    double value = value_of(p, element);
+    if (!isfinite(value))
+        return;
+    char text[NUMBER];
+    int length = snprintf(text, sizeof text, "%.*f", DIGITS, value);
+    int digits = DIGITS;
+    while (digits > 0 && text[--length] == '0')
+        digits--;
+    if (digits > p->digits)
+        p->digits = digits;
+}
+
+static void see_width(printer *p, const char *element)
+{
+    char text[NUMBER];
+    format_element(text, p, element);
+    int width = (int)strlen(text);
+    if (width > p->width)
+        p->width = width;
+}
+
+/* As NumPy decides: exponents where a plain point would need too many digits on either side of it. */
+static void measure(printer *p)
+{
+    if (!p->integers) {
+        visit_all(p, see_range, 0, p->t->data);
+        p->exponents = p->largest >= 1e8 || (p->smallest > 0 && p->smallest < 1e-4) ||
+                       (p->smallest > 0 && p->largest / p->smallest > 1e3 && p->largest >= 1e5);
+        if (!p->exponents)
+            visit_all(p, see_digits, 0, p->t->data);
+    }
+    visit_all(p, see_width, 0, p->t->data);
+}
+
+/* ---- Brackets ---- */
+
+static void put_newline(printer *p, int lines, int indent)
+{
+    for (int i = 0; i < lines; i++)
+        put(p, "\n");
+    p->column = 0;
+    put(p, "%*s", indent, "");
+}
+
+/* What stands between two entries of an axis. */
+static void put_separator(printer *p, int axis, int next_width)
+{
+    int inside = p->t->rank - 1 - axis; /* axes within an entry */
+    put(p, ",");
+    if (inside > 0)
+        put_newline(p, inside, axis + 1);
+    else if (p->column + 1 + next_width > WIDTH - 1)
+        put_newline(p, 1, axis + 1);
+    else
+        put(p, " ");
+}
+
+static void put_axis(printer *p, int axis, const char *at)
+{
+    if (axis == p->t->rank) {
+        char text[NUMBER];
+        format_element(text, p, at);
+        put(p, "%*s", p->width, text);
+        return;
+    }
+    mica_index bytes = (mica_index)mica_dtype_bytes(p->t->dtype);
+    put(p, "[");
+    for (mica_index i = 0; i < p->t->dim[axis]; i++) {
+        bool skip = left_out(p, axis, i);
+        if (i > 0)
+            put_separator(p, axis, skip ? 3 : p->width);
+        if (skip) {
+            put(p, "...");
+            i = p->t->dim[axis] - EDGE - 1;
+        } else {
+            put_axis(p, axis + 1, at + i * p->t->stride[axis] * bytes);
+        }
+    }
+    put(p, "]");
+}
+
+size_t mica_tensor_print(char *text, size_t size, const mica_tensor *t)
+{
+    char flaw_text[MICA_SHAPE_TEXT];
+    const char *flaw = mica_tensor_flaw(t, flaw_text);
+    if (flaw != NULL)
+        return (size_t)snprintf(text, size, "<tensor that %s>", flaw);
+    size_t count = mica_tensor_count(t);
+    if (count == 0 || t->data == NULL)
+        return (size_t)snprintf(text, size, "<%s %s, %s>", mica_dtype_name(t->dtype), MICA_SHAPE(t),
+                                count == 0 ? "empty" : "no data");
+    printer p = {.text = text, .size = size, .t = t, .shorten = count > WHOLE};
+    p.integers = t->dtype != MICA_F32 && t->dtype != MICA_F64 && t->dtype != MICA_F16 &&
+                 t->dtype != MICA_BF16;
+    if (size > 0)
+        text[0] = '\0';
+    measure(&p);
+    put_axis(&p, 0, t->data);
+    return p.length;
 }
