@@ -3,5 +3,6 @@
 #define MICA_OPS_H
 
 #include <mica/ops/elementwise.h>
+#include <mica/ops/linalg.h>
 
 #endif

@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 #include "kernel/convert.h"
+#include "kernel/gemm.h"
 #include "kernel/map.h"
 #include "kernel/random.h"
 
 #define MICA_KERNEL_FAMILIES(X)                                  \
+    X(gemm)    /* matrix products */                             \
     X(map)     /* element-wise: one value out of one to three */ \
     X(convert) /* from one element type to another */            \
     X(random)  /* fills from a random stream, dropout */

@@ -1,0 +1,38 @@
+/* Linear algebra: matrix products. All tensors are f32, of any layout. dst shares no memory with an input. */
+#ifndef MICA_OPS_LINALG_H
+#define MICA_OPS_LINALG_H
+
+#include <mica/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mica_matmul_opts {
+    bool transpose_a;        /* a is given as [..., K, M] */
+    bool transpose_b;        /* b is given as [..., N, K] */
+    float alpha;             /* 0: 1 */
+    float beta;              /* dst is read only where this is not 0 */
+    const mica_tensor *bias; /* [N], contiguous, added to every row; or NULL */
+} mica_matmul_opts;
+
+/* dst = alpha * a b + beta * dst + bias
+ *
+ * a [..., M, K], b [..., K, N], dst [..., M, N]. The leading axes of a and b broadcast to those of dst, so a
+ * 2-D matrix serves a whole batch. The gradients are products again: da = dc bT, db = aT dc. Takes scratch.
+ */
+MICA_API mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                 const mica_tensor *b, const mica_matmul_opts *opts);
+
+/* dst [M] = a [M, K] x [K]. Takes scratch. */
+MICA_API mica_status mica_matvec(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                 const mica_tensor *x);
+
+/* dst [M, N] = a [M] times b [N] */
+MICA_API mica_status mica_outer(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                const mica_tensor *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,212 @@
+/* Matrix products of tensors: shapes, batches and broadcasting around the product of src/ops/gemm.h. */
+#include <mica/ops/linalg.h>
+
+#include "base/parallel.h"
+#include "ops/check.h"
+#include "ops/gemm.h"
+#include "ops/walk.h"
+
+/* A batch of products: one for every position of dst's leading axes. */
+typedef struct batch {
+    const mica_kernels *kernels;
+    mica_gemm gemm; /* of position 0 */
+    const float *a, *b;
+    float *c;
+    int rank; /* leading axes */
+    size_t count;
+    mica_index dim[MICA_MAX_RANK];
+    mica_index a_stride[MICA_MAX_RANK], b_stride[MICA_MAX_RANK], c_stride[MICA_MAX_RANK];
+    char *scratch;
+    size_t scratch_bytes; /* of one product */
+    size_t block;         /* products in one block of parallel work */
+} batch;
+
+static mica_gemm gemm_at(const batch *w, size_t position)
+{
+    mica_gemm g = w->gemm;
+    g.a.data = w->a;
+    g.b.data = w->b;
+    g.c = w->c;
+    for (int i = w->rank - 1; i >= 0; i--) {
+        mica_index at = (mica_index)(position % (size_t)w->dim[i]);
+        position /= (size_t)w->dim[i];
+        g.a.data += at * w->a_stride[i];
+        g.b.data += at * w->b_stride[i];
+        g.c += at * w->c_stride[i];
+    }
+    return g;
+}
+
+static void batch_block(void *work, size_t block, int thread)
+{
+    const batch *w = work;
+    size_t end = (block + 1) * w->block < w->count ? (block + 1) * w->block : w->count;
+    for (size_t position = block * w->block; position < end; position++) {
+        mica_gemm g = gemm_at(w, position);
+        mica_gemm_run_serial(w->kernels, &g, w->scratch + (size_t)thread * w->scratch_bytes);
+    }
+}
+
+/* Leading axes of t as seen from dst: 0 where it is broadcast. */
+static void batch_strides(mica_index *stride, const mica_tensor *t, const mica_tensor *dst)
+{
+    int missing = dst->rank - t->rank;
+    for (int i = 0; i < dst->rank - 2; i++)
+        stride[i] = i < missing || t->dim[i - missing] == 1 ? 0 : t->stride[i - missing];
+}
+
+/* Where b is the same for every position and the rows of a and c simply go on from one to the next, the last
+ * leading axis becomes rows of one larger product. */
+static void join_rows(batch *w)
+{
+    while (w->rank > 0) {
+        int last = w->rank - 1;
+        mica_index rows = (mica_index)w->gemm.m;
+        bool joins = w->b_stride[last] == 0 && w->a_stride[last] == rows * w->gemm.a.vector_stride &&
+                     w->c_stride[last] == rows * w->gemm.row_stride;
+        if (!joins && w->dim[last] != 1)
+            return;
+        w->gemm.m *= (size_t)w->dim[last];
+        w->count /= (size_t)w->dim[last];
+        w->rank--;
+    }
+}
+
+static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                const mica_tensor *b, const mica_matmul_opts *opts)
+{
+    const char *op = "matmul";
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0},
+                       {"a", a, 0, 0},
+                       {"b", b, 0, 0},
+                       {"bias", opts->bias, MICA_ARG_OPTIONAL, 0}};
+    MICA_TRY(mica_check_args(ctx, op, args, 4));
+    MICA_TRY(mica_check_rank(ctx, op, "dst", dst, 2, MICA_MAX_RANK));
+    MICA_TRY(mica_check_rank(ctx, op, "a", a, 2, dst->rank));
+    MICA_TRY(mica_check_rank(ctx, op, "b", b, 2, dst->rank));
+
+    mica_index m = a->dim[a->rank - (opts->transpose_a ? 1 : 2)],
+               k = a->dim[a->rank - (opts->transpose_a ? 2 : 1)];
+    mica_index n = b->dim[b->rank - (opts->transpose_b ? 2 : 1)],
+               bk = b->dim[b->rank - (opts->transpose_b ? 1 : 2)];
+    if (k != bk)
+        return mica_fail(ctx, MICA_ERR_SHAPE,
+                         "matmul: a is %s%s, b is %s%s: %td columns of a against %td rows of b",
+                         MICA_SHAPE(a), opts->transpose_a ? " transposed" : "", MICA_SHAPE(b),
+                         opts->transpose_b ? " transposed" : "", k, bk);
+    if (dst->dim[dst->rank - 2] != m || dst->dim[dst->rank - 1] != n)
+        return mica_fail(ctx, MICA_ERR_SHAPE, "matmul: dst is %s: expected [..., %td, %td] for a %s and b %s",
+                         MICA_SHAPE(dst), m, n, MICA_SHAPE(a), MICA_SHAPE(b));
+    mica_tensor batch_of[3] = {*dst, *a, *b};
+    for (int i = 0; i < 3; i++)
+        batch_of[i].rank -= 2;
+    MICA_TRY(mica_check_broadcast(ctx, op, "the batch of a", &batch_of[1], "that of dst", &batch_of[0]));
+    MICA_TRY(mica_check_broadcast(ctx, op, "the batch of b", &batch_of[2], "that of dst", &batch_of[0]));
+    if (opts->bias != NULL) {
+        MICA_TRY(mica_check_shape(ctx, op, "bias", opts->bias, 1, &n, "dst", dst));
+        if (!mica_tensor_contiguous(opts->bias))
+            return mica_fail(ctx, MICA_ERR_ARGUMENT, "matmul: bias %s is not contiguous",
+                             MICA_SHAPE(opts->bias));
+    }
+    return MICA_OK;
+}
+
+static batch plan_batch(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
+                        const mica_matmul_opts *opts)
+{
+    int a_row = a->rank - (opts->transpose_a ? 1 : 2), a_column = a->rank - (opts->transpose_a ? 2 : 1);
+    int b_row = b->rank - (opts->transpose_b ? 1 : 2), b_column = b->rank - (opts->transpose_b ? 2 : 1);
+    batch w = {.kernels = ctx->kernels,
+               .a = a->data,
+               .b = b->data,
+               .c = dst->data,
+               .rank = dst->rank - 2,
+               .count = 1};
+    w.gemm = (mica_gemm){.m = (size_t)a->dim[a_row],
+                         .n = (size_t)b->dim[b_column],
+                         .k = (size_t)a->dim[a_column],
+                         .a = {.vector_stride = a->stride[a_row], .k_stride = a->stride[a_column]},
+                         .b = {.vector_stride = b->stride[b_column], .k_stride = b->stride[b_row]},
+                         .row_stride = dst->stride[dst->rank - 2],
+                         .column_stride = dst->stride[dst->rank - 1],
+                         .alpha = opts->alpha != 0.0f ? opts->alpha : 1.0f,
+                         .beta = opts->beta,
+                         .column_bias = opts->bias != NULL ? opts->bias->data : NULL};
+    for (int i = 0; i < w.rank; i++) {
+        w.dim[i] = dst->dim[i];
+        w.count *= (size_t)dst->dim[i];
+    }
+    batch_strides(w.a_stride, a, dst);
+    batch_strides(w.b_stride, b, dst);
+    batch_strides(w.c_stride, dst, dst);
+    if (w.count > 0)
+        join_rows(&w);
+    w.scratch_bytes = w.count > 0 ? mica_gemm_scratch(ctx, w.gemm.m, w.gemm.n, w.gemm.k) : 0;
+    return w;
+}
+
+mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
+                        const mica_matmul_opts *opts)
+{
+    static const mica_matmul_opts defaults = {0};
+    if (opts == NULL)
+        opts = &defaults;
+    MICA_TRY(check_matmul(ctx, dst, a, b, opts));
+    batch w = plan_batch(ctx, dst, a, b, opts);
+    size_t work = w.gemm.m * w.gemm.n * w.gemm.k;
+    bool many = w.count > 1 && work < MICA_GEMM_SMALL;
+    void *scratch;
+    MICA_START(ctx, "matmul", w.scratch_bytes * (many ? (size_t)ctx->threads : 1), &scratch);
+
+    w.scratch = scratch;
+    if (many) {
+        w.block = MICA_GEMM_SMALL / 4 / (work + 1) + 1;
+        mica_parallel(ctx, mica_div_up(w.count, w.block), batch_block, &w);
+        return MICA_OK;
+    }
+    for (size_t position = 0; position < w.count; position++) {
+        mica_gemm g = gemm_at(&w, position);
+        mica_gemm_run(ctx, &g, scratch);
+    }
+    return MICA_OK;
+}
+
+mica_status mica_matvec(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *x)
+{
+    const char *op = "matvec";
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0}, {"a", a, 0, 0}, {"x", x, 0, 0}};
+    MICA_TRY(mica_check_args(ctx, op, args, 3));
+    MICA_TRY(mica_check_rank(ctx, op, "a", a, 2, 2));
+    MICA_TRY(mica_check_shape(ctx, op, "x", x, 1, &a->dim[1], "a", a));
+    MICA_TRY(mica_check_shape(ctx, op, "dst", dst, 1, &a->dim[0], "a", a));
+    mica_gemm g = {.m = (size_t)a->dim[0],
+                   .n = 1,
+                   .k = (size_t)a->dim[1],
+                   .a = {.data = a->data, .vector_stride = a->stride[0], .k_stride = a->stride[1]},
+                   .b = {.data = x->data, .vector_stride = 0, .k_stride = x->stride[0]},
+                   .c = dst->data,
+                   .row_stride = dst->stride[0],
+                   .column_stride = 1,
+                   .alpha = 1.0f};
+    void *scratch;
+    MICA_START(ctx, op, mica_gemm_scratch(ctx, g.m, g.n, g.k), &scratch);
+    mica_gemm_run(ctx, &g, scratch);
+    return MICA_OK;
+}
+
+mica_status mica_outer(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b)
+{
+    const char *op = "outer";
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0}, {"a", a, 0, 0}, {"b", b, 0, 0}};
+    MICA_TRY(mica_check_args(ctx, op, args, 3));
+    MICA_TRY(mica_check_rank(ctx, op, "dst", dst, 2, 2));
+    MICA_TRY(mica_check_shape(ctx, op, "a", a, 1, &dst->dim[0], "dst", dst));
+    MICA_TRY(mica_check_shape(ctx, op, "b", b, 1, &dst->dim[1], "dst", dst));
+    MICA_START(ctx, op, 0, NULL);
+    mica_tensor column = *a; /* [M, 1], which broadcasts along the rows */
+    column.rank = 2;
+    column.dim[1] = 1;
+    column.stride[1] = 0;
+    mica_map_run(ctx, ctx->kernels->map->mul, NULL, dst, (const mica_tensor *[]){&column, b}, 2);
+    return MICA_OK;
+}
