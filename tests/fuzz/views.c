@@ -3,21 +3,11 @@
  * The model of a tensor is its shape and the position in the buffer of each element in row-major order. Each
  * view is done twice, by the library on strides and here on that list, and the two must name the same
  * elements. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <mica/mica.h>
+#include "fuzz.h"
 
 enum { BUFFER = 256, MOST = 512 /* elements of a tensor */, MOST_STEPS = 12 };
-
-#define INSIST(condition)                                                   \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                        \
-        }                                                                   \
-    } while (0)
 
 typedef struct model {
     int rank;
@@ -25,19 +15,6 @@ typedef struct model {
     int count;
     int position[MOST];
 } model;
-
-typedef struct bytes {
-    const uint8_t *data;
-    size_t left;
-} bytes;
-
-static int take(bytes *in, int low, int high)
-{
-    if (in->left == 0)
-        return low;
-    in->left--;
-    return low + *in->data++ % (high - low + 1);
-}
 
 /* Steps an index in row-major order; false past the last. */
 static bool advance(mica_index *index, const mica_index *dim, int rank)
@@ -412,7 +389,6 @@ static state begin(mica_context *ctx, bytes *in, int16_t *buffer)
     return s;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static mica_context *ctx; /* made once: the fuzzer calls millions of times */
