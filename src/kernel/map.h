@@ -14,7 +14,21 @@ typedef void mica_map_fn(float *dst, const float *const *src, size_t n, const vo
     X(add, 2)               \
     X(sub, 2)               \
     X(mul, 2)               \
-    X(div, 2)
+    X(div, 2)               \
+    X(exp, 1)               \
+    X(expm1, 1)             \
+    X(log, 1)               \
+    X(log1p, 1)             \
+    X(tanh, 1)              \
+    X(sigmoid, 1)           \
+    X(silu, 1)              \
+    X(softplus, 1)          \
+    X(erf, 1)               \
+    X(gelu, 1)              \
+    X(gelu_tanh, 1)         \
+    X(sin, 1)               \
+    X(cos, 1)               \
+    X(pow, 2)
 
 typedef struct mica_map_kernels {
 #define MICA_MAP_FIELD(name, sources) mica_map_fn *name;

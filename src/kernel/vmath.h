@@ -1,0 +1,312 @@
+/* Elementary functions over vectors: polynomials of our own, so that every instruction set gives the same
+ * class of answer. tools/fit_vmath.py derives the coefficients.
+ *
+ * A bound in ulp holds for every float, with subnormal arguments and results, with and without fused
+ * multiply-adds; tests/kernel/test_vmath.c measures it. NaN gives NaN, infinities give the limit (or NaN
+ * where there is none), and odd functions keep the sign of a zero. */
+#ifndef MICA_SRC_KERNEL_VMATH_H
+#define MICA_SRC_KERNEL_VMATH_H
+
+#include "kernel/vec.h"
+
+/* c[0] + c[1] x + ... by Horner's rule; with a constant table and count it unrolls. */
+VF_INLINE vf vmath_poly(vf x, const float *c, int count)
+{
+    vf sum = vf_set1(c[count - 1]);
+    for (int k = count - 2; k >= 0; k--)
+        sum = vf_fma(sum, x, vf_set1(c[k]));
+    return sum;
+}
+
+#define VMATH_POLY(x, table) vmath_poly(x, table, (int)(sizeof(table) / sizeof *(table)))
+
+/* Bounds that let a NaN in x through. */
+VF_INLINE vf vmath_at_most(vf x, float bound) { return vf_min(vf_set1(bound), x); }
+VF_INLINE vf vmath_at_least(vf x, float bound) { return vf_max(vf_set1(bound), x); }
+
+#define VMATH_LN2_HIGH 0x1.62e4p-1f /* 15 bits: its product with an exponent is exact */
+#define VMATH_LN2_LOW  0x1.7f7d1cp-20f
+
+/* ---- Exponentials ---- */
+
+/* x + low = n ln(2) + r with |r| <= ln(2)/2; returns e^r - 1. |x| < 2^8, |low| at most an ulp of x. */
+VF_INLINE vf vmath_expm1_reduced(vf x, vf low, vi *n)
+{
+    static const float c[] = {0x1.fffffep-2f, 0x1.5554acp-3f, 0x1.55572p-5f, 0x1.122a5cp-7f, 0x1.6b694p-10f};
+    const vf magic = vf_set1(0x1.8p23f); /* adding it rounds to an integer and leaves that in the low bits */
+    vf shifted = vf_fma(x, vf_set1(0x1.715476p+0f), magic), count = vf_sub(shifted, magic);
+    *n = vi_sub(vf_bits(shifted), vf_bits(magic));
+    vf r = vf_fnma(count, vf_set1(VMATH_LN2_HIGH), x);
+    r = vf_add(r, vf_fnma(count, vf_set1(VMATH_LN2_LOW), low));
+    return vf_fma(vf_mul(r, r), VMATH_POLY(r, c), r);
+}
+
+/* e^(x + low) = p 2^n, p in [0.7, 1.42]. */
+VF_INLINE vf vmath_exp_parts(vf x, vf low, vi *n)
+{
+    return vf_add(vf_set1(1.0f), vmath_expm1_reduced(x, low, n));
+}
+
+/* p 2^n for -252 <= n <= 254. In two steps, as 2^n alone may overflow or be subnormal. */
+VF_INLINE vf vmath_scale(vf p, vi n)
+{
+    vi half = vi_sar(n, 1);
+    return vf_mul(vf_mul(p, vf_pow2i(half)), vf_pow2i(vi_sub(n, half)));
+}
+
+/* e^x. At most 1 ulp. */
+VF_INLINE vf vf_exp(vf x)
+{
+    vi n;
+    x = vmath_at_least(vmath_at_most(x, 89.0f), -104.0f); /* beyond: infinity, 0 */
+    vf p = vmath_exp_parts(x, vf_zero(), &n);
+    return vmath_scale(p, n);
+}
+
+/* e^x - 1. At most 3 ulp. */
+VF_INLINE vf vf_expm1(vf x)
+{
+    vi n;
+    vf bounded = vmath_at_least(vmath_at_most(x, 89.0f), -18.0f); /* beyond: infinity, -1 */
+    vf q = vmath_expm1_reduced(bounded, vf_zero(), &n);
+    /* 2^n (q + 1) - 1 = 2^n (q + (1 - 2^-n)), which does not cancel near 0 */
+    vi half = vi_sar(n, 1), rest = vi_sub(n, half), zero = vi_set1(0);
+    vf inverse = vf_mul(vf_pow2i(vi_sub(zero, half)), vf_pow2i(vi_sub(zero, rest)));
+    vf scaled = vf_add(q, vf_sub(vf_set1(1.0f), inverse));
+    return vf_copysign(vf_mul(vf_mul(scaled, vf_pow2i(half)), vf_pow2i(rest)), x);
+}
+
+/* ---- Logarithms ---- */
+
+/* x = m 2^e with m in [2/3, 4/3), for normal x; returns m. */
+VF_INLINE vf vmath_split(vf x, vi *e)
+{
+    vi bits = vf_bits(x);
+    *e = vi_sar(vi_sub(bits, vi_set1(0x3f2aaaab)), 23);
+    return vf_of_bits(vi_sub(bits, vi_shl(*e, 23)));
+}
+
+/* log(1 + f) + e ln(2) for |f| <= 1/3. */
+VF_INLINE vf vmath_log_sum(vf f, vf e)
+{
+    static const float c[] = {0x1.5555p-2f,   -0x1.ffff6ap-3f, 0x1.99d268p-3f, -0x1.55884ep-3f,
+                              0x1.1eb8dap-3f, -0x1.f5627cp-4f, 0x1.1ee6b4p-3f, -0x1.0303a4p-3f};
+    vf square = vf_mul(f, f);
+    vf small = vf_fma(e, vf_set1(VMATH_LN2_LOW), vf_mul(vf_set1(-0.5f), square));
+    small = vf_fma(vf_mul(f, square), VMATH_POLY(f, c), small);
+    return vf_fma(e, vf_set1(VMATH_LN2_HIGH), vf_add(f, small));
+}
+
+/* log(x); -infinity at 0, NaN below. At most 1 ulp. */
+VF_INLINE vf vf_log(vf x)
+{
+    vm subnormal = vf_lt(x, vf_set1(0x1p-126f));
+    vi e;
+    vf m = vmath_split(vf_select(subnormal, vf_mul(x, vf_set1(0x1p23f)), x), &e);
+    vf exponent = vf_sub(vf_from_vi(e), vf_select(subnormal, vf_set1(23.0f), vf_zero()));
+    vf y = vmath_log_sum(vf_sub(m, vf_set1(1.0f)), exponent);
+    y = vf_select(vf_lt(x, vf_set1(INFINITY)), y, x);
+    y = vf_select(vf_eq(x, vf_zero()), vf_set1(-INFINITY), y);
+    return vf_select(vf_lt(x, vf_zero()), vf_set1(NAN), y);
+}
+
+/* log(1 + x) for finite x > -1. */
+VF_INLINE vf vmath_log1p_finite(vf x)
+{
+    const vf one = vf_set1(1.0f);
+    vf u = vf_add(x, one), back = vf_sub(u, x);
+    vf lost = vf_add(vf_sub(one, back), vf_sub(x, vf_sub(u, back))); /* 1 + x = u + lost */
+    vi e;
+    vf m = vmath_split(u, &e);
+    /* Of a large u nothing visible is lost, and 2^-e may not be a number. */
+    vf inverse = vf_of_bits(vi_sub(vf_bits(one), vi_shl(e, 23)));
+    inverse = vf_select(vf_lt(x, vf_set1(0x1p25f)), inverse, vf_zero());
+    return vmath_log_sum(vf_fma(lost, inverse, vf_sub(m, one)), vf_from_vi(e));
+}
+
+/* log(1 + x); -infinity at -1, NaN below. At most 2 ulp. */
+VF_INLINE vf vf_log1p(vf x)
+{
+    vf y = vf_copysign(vmath_log1p_finite(x), x);
+    y = vf_select(vf_lt(x, vf_set1(INFINITY)), y, x);
+    y = vf_select(vf_eq(x, vf_set1(-1.0f)), vf_set1(-INFINITY), y);
+    return vf_select(vf_lt(x, vf_set1(-1.0f)), vf_set1(NAN), y);
+}
+
+/* ---- Powers of one half ---- */
+
+/* 1 / sqrt(x): two correctly rounded operations, at most 2 ulp. */
+VF_INLINE vf vf_rsqrt(vf x) { return vf_div(vf_set1(1.0f), vf_sqrt(x)); }
+
+/* ---- Sigmoids ---- */
+
+/* tanh(x) = (e^2x - 1) / (e^2x + 1). At most 3 ulp. */
+VF_INLINE vf vf_tanh(vf x)
+{
+    const vf one = vf_set1(1.0f);
+    vi n;
+    vf a = vmath_at_most(vf_abs(x), 9.1f); /* beyond: 1 */
+    vf q = vmath_expm1_reduced(vf_add(a, a), vf_zero(), &n);
+    vf inverse = vf_pow2i(vi_sub(vi_set1(0), n));
+    vf top = vf_add(q, vf_sub(one, inverse)); /* 2^-n (e^2x - 1) */
+    return vf_copysign(vf_div(top, vf_fma(vf_set1(2.0f), inverse, top)), x);
+}
+
+/* 1 / (1 + e^-x). At most 3 ulp. */
+VF_INLINE vf vf_sigmoid(vf x)
+{
+    const vf one = vf_set1(1.0f);
+    vi n;
+    vf p = vmath_exp_parts(vmath_at_least(vf_neg(vf_abs(x)), -104.0f), vf_zero(), &n);
+    vf e = vmath_scale(p, n); /* e^-|x| */
+    return vf_div(vf_select(vf_lt(x, vf_zero()), e, one), vf_add(one, e));
+}
+
+/* x / (1 + e) for x >= 0, x e / (1 + e) for x < 0, where e = p 2^n <= 1. The scaling comes last, so that a
+ * subnormal e costs no accuracy. */
+VF_INLINE vf vmath_times_sigmoid(vf x, vf p, vi n)
+{
+    const vf one = vf_set1(1.0f);
+    vm negative = vf_lt(x, vf_zero());
+    vi half = vi_sar(n, 1);
+    vf part = vf_mul(p, vf_pow2i(half)), rest = vf_pow2i(vi_sub(n, half));
+    vf top = vf_mul(x, vf_select(negative, part, one));
+    return vf_mul(vf_div(top, vf_fma(part, rest, one)), vf_select(negative, rest, one));
+}
+
+/* x sigmoid(x); -0 at -infinity. At most 3 ulp. */
+VF_INLINE vf vf_silu(vf x)
+{
+    vi n;
+    x = vmath_at_least(x, -110.0f);
+    vf p = vmath_exp_parts(vmath_at_least(vf_neg(vf_abs(x)), -110.0f), vf_zero(), &n);
+    return vmath_times_sigmoid(x, p, n);
+}
+
+/* log(1 + e^x). At most 3 ulp. */
+VF_INLINE vf vf_softplus(vf x)
+{
+    vf e = vf_exp(vf_neg(vf_abs(x)));
+    return vf_add(vmath_at_least(x, 0.0f), vmath_log1p_finite(e));
+}
+
+/* ---- The normal distribution ---- */
+
+/* erf(x). At most 2 ulp. */
+VF_INLINE vf vf_erf(vf x)
+{
+    static const float near[] = {0x1.06eba6p-3f,  -0x1.8126e6p-2f, 0x1.ce1a2p-4f,
+                                 -0x1.b68398p-6f, 0x1.47009cp-8f,  -0x1.38ff0ap-11f};
+    static const float far[] = {0x1.81ed7ap-13f, 0x1.20b2b6p+0f, 0x1.4630acp-1f,  0x1.aa0ed2p-4f,
+                                -0x1.6ce57ep-6f, 0x1.907392p-9f, -0x1.9da86cp-13f};
+    vf a = vmath_at_most(vf_abs(x), 4.0f); /* beyond: 1 */
+    vf low = vf_fma(x, VMATH_POLY(vf_mul(a, a), near), x);
+    vi n;
+    vf p = vmath_exp_parts(vf_neg(VMATH_POLY(a, far)), vf_zero(), &n);
+    vf high = vf_copysign(vf_fnma(p, vf_pow2i(n), vf_set1(1.0f)), x);
+    return vf_select(vf_lt(a, vf_set1(0.925f)), low, high);
+}
+
+/* e^(-t^2/2) = (1 + q) 2^n for 0 <= t <= 15; returns q. The square's rounding error is carried along, as it
+ * matters for large t. */
+VF_INLINE vf vmath_bell_reduced(vf t, vi *n)
+{
+    const vf minus_half = vf_set1(-0.5f);
+    vf low, square = vf_two_product(t, t, &low);
+    return vmath_expm1_reduced(vf_mul(minus_half, square), vf_mul(minus_half, low), n);
+}
+
+/* P(s) with t Q(t) = y P(s) e^(-t^2/2), y = t / (t + 4), s = 2y - 1, Q the upper tail of the distribution. */
+VF_INLINE vf vmath_tail_factor(vf s)
+{
+    static const float c[] = {0x1.82b4bcp-1f,  -0x1.373e3ap-1f,  0x1.8c6d9cp-2f,  -0x1.7dff56p-3f,
+                              0x1.eed0ap-5f,   -0x1.edf276p-8f,  -0x1.cb53dcp-9f, 0x1.a71bdp-10f,
+                              0x1.79e198p-13f, -0x1.905922p-13f, -0x1.128e1cp-15f};
+    return VMATH_POLY(s, c);
+}
+
+/* The density e^(-x^2/2) / sqrt(2 pi). At most 2 ulp. */
+VF_INLINE vf vf_phi(vf x)
+{
+    const vf peak = vf_set1(0x1.988454p-2f);
+    vi n;
+    vf q = vmath_bell_reduced(vmath_at_most(vf_abs(x), 15.0f), &n);
+    return vmath_scale(vf_fma(q, peak, peak), n);
+}
+
+/* x Phi(x), Phi the distribution function; -0 at -infinity. At most 4 ulp, the tails included.
+ * x Phi(x) = max(x, 0) - |x| Q(|x|), and near 0, where that is less accurate, x (1/2 + x E(x^2)) */
+VF_INLINE vf vf_gelu(vf x)
+{
+    static const float near[] = {0x1.98844cp-2f, -0x1.1054aep-4f, 0x1.45d73p-7f, -0x1.1d391cp-10f};
+    vf t = vmath_at_most(vf_abs(x), 15.0f); /* beyond: x, -0 */
+    vf y = vf_div(t, vf_add(t, vf_set1(4.0f)));
+    vf factor = vf_mul(y, vmath_tail_factor(vf_fma(vf_set1(2.0f), y, vf_set1(-1.0f))));
+    vi n;
+    vf q = vmath_bell_reduced(t, &n);
+    vf tail = vmath_scale(vf_fma(factor, q, factor), n);
+    vf far = vf_copysign(vf_sub(vmath_at_least(x, 0.0f), tail), x);
+    vf middle = vf_mul(x, vf_fma(x, VMATH_POLY(vf_mul(t, t), near), vf_set1(0.5f)));
+    return vf_select(vf_lt(t, vf_set1(0.625f)), middle, far);
+}
+
+/* d/dx x Phi(x) = Phi(x) + x phi(x). Absolute error at most 2^-21. */
+VF_INLINE vf vf_gelu_grad(vf x)
+{
+    const vf one = vf_set1(1.0f);
+    vf t = vmath_at_most(vf_abs(x), 15.0f);
+    vf d = vf_div(one, vf_add(t, vf_set1(4.0f)));
+    vi n;
+    vf q = vmath_bell_reduced(t, &n);
+    vf bell = vmath_scale(vf_add(one, q), n);
+    vf tail = vf_mul(vf_mul(d, vmath_tail_factor(vf_fnma(vf_set1(8.0f), d, one))), bell);
+    vf below = vf_select(vf_lt(x, vf_zero()), tail, vf_sub(one, tail));
+    return vf_fma(vf_copysign(t, x), vf_mul(bell, vf_set1(0x1.988454p-2f)), below);
+}
+
+/* 0.5 x (1 + tanh(u)) = x sigmoid(2u) with 2u = 2 sqrt(2/pi) (x + 0.044715 x^3) = x (C1 + C2 x^2) */
+#define VMATH_C1_HIGH 0x1.988454p+0f
+#define VMATH_C1_LOW  -0x1.857936p-25f
+#define VMATH_C2_HIGH 0x1.2444f2p-4f
+#define VMATH_C2_LOW  0x1.49b16ap-29f
+
+/* e^-2u = p 2^n for 0 <= x <= 11. 2u is carried in two floats: its rounding would show in the tail. */
+VF_INLINE vf vmath_gelu_tanh_parts(vf x, vi *n)
+{
+    const vf c1 = vf_set1(VMATH_C1_HIGH), c2 = vf_set1(VMATH_C2_HIGH);
+    vf square_low, square = vf_two_product(x, x, &square_low);
+    vf low, product = vf_two_product(c2, square, &low);
+    low = vf_fma(c2, square_low, vf_fma(vf_set1(VMATH_C2_LOW), square, low));
+    vf sum = vf_add(c1, product), back = vf_sub(sum, c1);
+    vf lost = vf_add(vf_sub(c1, vf_sub(sum, back)), vf_sub(product, back)); /* c1 + product = sum + lost */
+    low = vf_add(vf_add(low, vf_set1(VMATH_C1_LOW)), lost);
+    vf z_low, z = vf_two_product(sum, x, &z_low);
+    return vmath_exp_parts(vf_neg(z), vf_neg(vf_fma(low, x, z_low)), n);
+}
+
+/* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); -0 at -infinity. At most 4 ulp, the tails included. */
+VF_INLINE vf vf_gelu_tanh(vf x)
+{
+    vi n;
+    x = vmath_at_least(x, -11.0f);
+    vf p = vmath_gelu_tanh_parts(vmath_at_most(vf_abs(x), 11.0f), &n);
+    return vmath_times_sigmoid(x, p, n);
+}
+
+/* d/dx x S = S + x S (1 - S) (C1 + 3 C2 x^2), S = sigmoid(2u). Absolute error at most 2^-22. */
+VF_INLINE vf vf_gelu_tanh_grad(vf x)
+{
+    const vf one = vf_set1(1.0f);
+    vi n;
+    vf t = vmath_at_most(vf_abs(x), 11.0f);
+    vf p = vmath_gelu_tanh_parts(t, &n);
+    vf e = vmath_scale(p, n), upper = vf_div(one, vf_add(one, e)), lower = vf_mul(e, upper);
+    vf slope = vf_fma(vf_set1(3.0f * VMATH_C2_HIGH), vf_mul(t, t), vf_set1(VMATH_C1_HIGH));
+    vf change = vf_mul(vf_mul(upper, lower), vf_mul(t, slope));
+    return vf_select(vf_lt(x, vf_zero()), vf_sub(lower, change), vf_add(upper, change));
+}
+
+#include "kernel/vmath_pow.h"
+#include "kernel/vmath_trig.h"
+
+#endif

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Fits the polynomials of src/kernel/vmath.h and prints them as C (needs mpmath).
+
+Each fits target(x) by sum(c[k] * basis(x)^k): weighted least squares on Chebyshev points, which comes close to
+the minimax polynomial. The coefficients are rounded to float one after another, lowest power first, and those
+that are left are fitted again, so that later ones make up for the rounding of earlier ones. Printed with each
+is the largest weighted error of the rounded polynomial, evaluated exactly."""
+
+import re
+import struct
+from mpmath import atanh, cos, erf, erfc, exp, expm1, log, log1p, lu_solve, matrix, mp, mpf, pi, sin, sqrt
+
+mp.dps = 60
+
+
+def to_float(c):
+    """Nearest float32."""
+    return mpf(struct.unpack("f", struct.pack("f", float(c)))[0])
+
+
+def points(low, high, n):
+    return [(low + high) / 2 - (high - low) / 2 * cos(pi * (k + mpf(1) / 2) / n) for k in range(n)]
+
+
+def least_squares(rows, values):
+    columns = len(rows[0])
+    a = matrix(columns, columns)
+    b = matrix(columns, 1)
+    for i in range(columns):
+        for j in range(columns):
+            a[i, j] = sum(row[i] * row[j] for row in rows)
+        b[i] = sum(row[i] * value for row, value in zip(rows, values))
+    return lu_solve(a, b)
+
+
+def fit(name, target, weight, count, low, high, basis=lambda x: x):
+    low, high = mpf(low), mpf(high)
+    xs = points(low, high, 8 * count)
+    f, w, b = [target(x) for x in xs], [weight(x) for x in xs], [basis(x) for x in xs]
+    done = []
+    while len(done) < count:
+        rest = [w[i] * (f[i] - sum(c * b[i] ** k for k, c in enumerate(done))) for i in range(len(xs))]
+        rows = [[w[i] * b[i] ** k for k in range(len(done), count)] for i in range(len(xs))]
+        done.append(to_float(least_squares(rows, rest)[0]))
+    error = lambda x: weight(x) * (target(x) - sum(c * basis(x) ** k for k, c in enumerate(done)))
+    worst = max(abs(error(x)) for x in points(low, high, 1000))
+    print(f"/* {name}: 2^{float(log(worst, 2)):.1f} on [{float(low):.5g}, {float(high):.5g}] */")
+    print("{" + ", ".join(re.sub(r"\.?0*p", "p", float(c).hex()) + "f" for c in done) + "}")
+
+
+def with_limit(value, limit):
+    """A function whose value at 0 is a limit."""
+    return lambda x: mpf(limit) if abs(x) < mpf(10) ** -15 else value(x)
+
+
+def main():
+    # ln(2) / 2 and a little more: the multiple of ln(2) is rounded from an inexact product
+    fit("exp: (e^r - 1 - r) / r^2", with_limit(lambda r: (expm1(r) - r) / r**2, 0.5),
+        with_limit(lambda r: r**2 / expm1(r), 0), 5, "-0.3475", "0.3475")
+    fit("log: (log1p(f) - f + f^2/2) / f^3", with_limit(lambda f: (log1p(f) - f + f * f / 2) / f**3, mpf(1) / 3),
+        with_limit(lambda f: f**3 / log1p(f), 0), 8, "-0.33334", "0.33334")
+    fit("erf, small: erf(x) / x - 1, in x^2", with_limit(lambda x: erf(x) / x - 1, 2 / sqrt(pi) - 1),
+        with_limit(lambda x: x / erf(x), sqrt(pi) / 2), 6, 0, "0.93", lambda x: x * x)
+    fit("erf, large: -log(erfc(x))", lambda x: -log(erfc(x)), lambda x: erfc(x) / erf(x), 7, "0.92", "4.0")
+    fit("normal distribution near 0: (Phi(x) - 1/2) / x, in x^2",
+        with_limit(lambda x: erf(x / sqrt(mpf(2))) / x / 2, 1 / sqrt(2 * pi)), lambda x: x / (erfc(x / sqrt(mpf(2))) / 2),
+        4, 0, "0.626", lambda x: x * x)
+    # t Q(t) = y P(s) e^(-t^2/2): Q the upper tail of the normal distribution, y = t / (t + 4), s = 2y - 1
+    tail = lambda t: (t + 4) * erfc(t / sqrt(mpf(2))) / 2 * exp(t * t / 2)
+    t_of = lambda s: 4 * (1 + s) / (1 - s)
+    fit("normal tail: P(s)", lambda s: tail(t_of(s)), lambda s: 1 / tail(t_of(s)), 11, -1, "0.5723")
+    fit("sin: (sin(r) - r) / r^3, in r^2", with_limit(lambda r: (sin(r) - r) / r**3, -mpf(1) / 6),
+        with_limit(lambda r: r**3 / sin(r), 0), 3, 0, "0.79", lambda r: r * r)
+    fit("cos: (cos(r) - 1 + r^2/2) / r^4, in r^2", with_limit(lambda r: (cos(r) - 1 + r * r / 2) / r**4, mpf(1) / 24),
+        lambda r: r**4 / cos(r), 3, 0, "0.79", lambda r: r * r)
+    fit("pow: (atanh(s) - s - s^3/3) / s^5, in s^2",
+        with_limit(lambda s: (atanh(s) - s - s**3 / 3) / s**5, mpf(1) / 5), with_limit(lambda s: s**5 / atanh(s), 0),
+        4, 0, "0.2001", lambda s: s * s)
+
+
+if __name__ == "__main__":
+    main()
