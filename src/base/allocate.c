@@ -6,9 +6,10 @@
 static void *system_allocate(void *user, size_t bytes, size_t alignment)
 {
     (void)user;
+    if (bytes > PTRDIFF_MAX - alignment) /* no object is that large, and some debugging allocators abort */
+        return NULL;
     /* aligned_alloc wants a multiple of the alignment. */
-    size_t rounded = (bytes + alignment - 1) & ~(alignment - 1);
-    return rounded < bytes ? NULL : aligned_alloc(alignment, rounded);
+    return aligned_alloc(alignment, (bytes + alignment - 1) & ~(alignment - 1));
 }
 
 static void system_release(void *user, void *block, size_t bytes, size_t alignment)

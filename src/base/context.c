@@ -28,6 +28,8 @@ static mica_status settle(settings *out, const mica_context_opts *opts)
 
     out->threads = opts->threads > 0 ? opts->threads : 1;
     out->allocator = opts->allocator != NULL ? *opts->allocator : mica_system_allocator;
+    if (out->allocator.allocate == NULL || out->allocator.release == NULL)
+        return MICA_ERR_ARGUMENT;
     out->workspace = opts->workspace;
     out->workspace_bytes = opts->workspace_bytes > 0 ? opts->workspace_bytes : MICA_DEFAULT_WORKSPACE;
     out->kernels = mica_kernels_choose(opts->isa);
@@ -83,9 +85,9 @@ mica_status mica_context_place(mica_context **out, void *memory, size_t *bytes, 
 
     /* The block: [ context, rounded up | workspace, unless the caller gave one ] */
     size_t own = mica_align_up(sizeof(mica_context));
-    size_t needed = own + (s.workspace == NULL ? mica_align_up(s.workspace_bytes) : 0);
-    if (needed < own)
+    if (s.workspace_bytes > SIZE_MAX - own - MICA_ALIGN)
         return MICA_ERR_MEMORY;
+    size_t needed = own + (s.workspace == NULL ? mica_align_up(s.workspace_bytes) : 0);
     if (memory == NULL) {
         *bytes = needed;
         return MICA_OK;
@@ -141,10 +143,12 @@ mica_status mica_workspace_give(mica_context *ctx, void *block, size_t bytes)
     if ((uintptr_t)block % MICA_ALIGN != 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "workspace_give: the block must be aligned to %d bytes",
                          MICA_ALIGN);
+    if (block == NULL && bytes > 0)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "workspace_give: block is NULL, bytes is %zu", bytes);
     if (ctx->workspace_owned)
         mica_release(ctx, ctx->workspace, ctx->workspace_bytes);
     ctx->workspace = block;
-    ctx->workspace_bytes = block != NULL ? bytes : 0;
+    ctx->workspace_bytes = bytes;
     ctx->workspace_owned = false;
     return MICA_OK;
 }
