@@ -21,50 +21,39 @@
 
 /* ---- The tile ---- */
 
-/* alpha * sum + bias, then beta * c. */
-VF_INLINE vf finish(const mica_gemm_tile *out, vf sum, vf old, size_t row, vf column_bias)
+/* Any part of a tile, to c of any stride. `sum` is the tile, row-major. */
+static void store_part(const mica_gemm_tile *out, const float *sum)
 {
-    vf v = vf_mul(sum, vf_set1(out->alpha));
-    if (out->row_bias != NULL)
-        v = vf_add(v, vf_set1(out->row_bias[row]));
-    if (out->column_bias != NULL)
-        v = vf_add(v, column_bias);
-    return out->beta != 0.0f ? vf_fma(vf_set1(out->beta), old, v) : v;
-}
-
-/* One row of the tile into contiguous c. */
-VF_INLINE void store_row(const mica_gemm_tile *out, const vf *sum, size_t row)
-{
-    float *c = out->c + (ptrdiff_t)row * out->row_stride;
-    bool reads = out->beta != 0.0f;
-    for (size_t j = 0; j < out->columns; j += VF_LANES, sum++) {
-        size_t n = out->columns - j;
-        if (n >= VF_LANES) {
-            vf bias = out->column_bias != NULL ? vf_load(out->column_bias + j) : vf_zero();
-            vf_store(c + j, finish(out, *sum, reads ? vf_load(c + j) : vf_zero(), row, bias));
-        } else {
-            vf bias = out->column_bias != NULL ? vf_load_tail(out->column_bias + j, n) : vf_zero();
-            vf old = reads ? vf_load_tail(c + j, n) : vf_zero();
-            vf_store_tail(c + j, finish(out, *sum, old, row, bias), n);
+    for (size_t i = 0; i < out->rows; i++) {
+        float *c = out->c + (ptrdiff_t)i * out->row_stride;
+        float row_bias = out->row_bias != NULL ? out->row_bias[i] : 0.0f;
+        for (size_t j = 0; j < out->columns; j++, c += out->column_stride) {
+            float v = sum[i * TILE_COLUMNS + j] * out->alpha + row_bias;
+            if (out->column_bias != NULL)
+                v += out->column_bias[j];
+            *c = out->beta != 0.0f ? v + out->beta * *c : v;
         }
     }
 }
 
-/* One row of the tile into c of any stride. */
-static void store_row_strided(const mica_gemm_tile *out, const vf *sum, size_t row)
+/* A whole tile to contiguous rows; `reads` and the biases are constants where this is inlined. */
+VF_INLINE void store_whole(const mica_gemm_tile *out, vf sum[TILE_ROWS][TILE_VECTORS], bool reads,
+                           bool biased)
 {
-    float value[TILE_COLUMNS];
-    for (size_t j = 0; j < TILE_VECTORS; j++)
-        vf_store(value + j * VF_LANES, sum[j]);
-    float *c = out->c + (ptrdiff_t)row * out->row_stride;
-    for (size_t j = 0; j < out->columns; j++) {
-        float v = value[j] * out->alpha;
-        if (out->row_bias != NULL)
-            v += out->row_bias[row];
-        if (out->column_bias != NULL)
-            v += out->column_bias[j];
-        float *place = c + (ptrdiff_t)j * out->column_stride;
-        *place = out->beta != 0.0f ? v + out->beta * *place : v;
+    vf alpha = vf_set1(out->alpha), beta = vf_set1(out->beta);
+#pragma GCC unroll 16
+    for (size_t i = 0; i < TILE_ROWS; i++) {
+        float *c = out->c + (ptrdiff_t)i * out->row_stride;
+        vf row_bias = biased && out->row_bias != NULL ? vf_set1(out->row_bias[i]) : vf_zero();
+#pragma GCC unroll 4
+        for (size_t j = 0; j < TILE_VECTORS; j++) {
+            vf v = biased ? vf_fma(sum[i][j], alpha, row_bias) : vf_mul(sum[i][j], alpha);
+            if (biased && out->column_bias != NULL)
+                v = vf_add(v, vf_load(out->column_bias + j * VF_LANES));
+            if (reads)
+                v = vf_fma(beta, vf_load(c + j * VF_LANES), v);
+            vf_store(c + j * VF_LANES, v);
+        }
     }
 }
 
@@ -91,15 +80,23 @@ static void tile(const mica_gemm_tile *out, const float *a, const float *b, size
         }
     }
 
-    if (out->column_stride != 1) {
-        for (size_t i = 0; i < out->rows; i++)
-            store_row_strided(out, sum[i], i);
-        return;
-    }
+    bool whole = out->rows == TILE_ROWS && out->columns == TILE_COLUMNS && out->column_stride == 1;
+    bool biased = out->row_bias != NULL || out->column_bias != NULL, reads = out->beta != 0.0f;
+    if (!whole) {
+        float part[TILE_ROWS * TILE_COLUMNS];
 #pragma GCC unroll 16
-    for (size_t i = 0; i < TILE_ROWS; i++)
-        if (i < out->rows)
-            store_row(out, sum[i], i);
+        for (size_t i = 0; i < TILE_ROWS; i++)
+#pragma GCC unroll 4
+            for (size_t j = 0; j < TILE_VECTORS; j++)
+                vf_store(part + i * TILE_COLUMNS + j * VF_LANES, sum[i][j]);
+        store_part(out, part);
+    } else if (biased) {
+        store_whole(out, sum, reads, true);
+    } else if (reads) {
+        store_whole(out, sum, true, false);
+    } else {
+        store_whole(out, sum, false, false);
+    }
 }
 
 /* ---- Packing ---- */
@@ -119,6 +116,48 @@ static void pack_adjacent(float *panel, size_t width, const float *src, ptrdiff_
     }
 }
 
+/* Any strides, from step `first` of k on. */
+static void pack_strided(float *panel, size_t width, const float *src, ptrdiff_t vector_stride,
+                         ptrdiff_t k_stride, size_t count, size_t first, size_t k)
+{
+    for (size_t p = first; p < k; p++) {
+        const float *from = src + (ptrdiff_t)p * k_stride;
+        float *to = panel + p * width;
+        for (size_t i = 0; i < count; i++)
+            to[i] = from[(ptrdiff_t)i * vector_stride];
+        for (size_t i = count; i < width; i++)
+            to[i] = 0.0f;
+    }
+}
+
+/* Contiguous vectors (rows of a row-major A): squares of them are transposed in registers. Returns the steps
+ * of k done.
+ *
+ * Where a panel is narrower than the last square, that square's stores run over into the next step, which is
+ * then stored over it; so the steps go upwards, and the last ones are left to the caller. */
+static size_t pack_transposed(float *panel, size_t width, const float *src, ptrdiff_t vector_stride,
+                              size_t count, size_t k)
+{
+    bool runs_over = width % VF_LANES != 0;
+    if (runs_over && width > VF_LANES)
+        return 0;
+    size_t p = 0;
+    for (; p + VF_LANES + (runs_over ? 1 : 0) <= k; p += VF_LANES) {
+        for (size_t i0 = 0; i0 < width; i0 += VF_LANES) {
+            vf square[VF_LANES];
+#pragma GCC unroll 16
+            for (size_t i = 0; i < VF_LANES; i++)
+                square[i] = i0 + i < count ? vf_load(src + (ptrdiff_t)(i0 + i) * vector_stride + p)
+                                           : vf_zero();
+            vf_transpose(square);
+#pragma GCC unroll 16
+            for (size_t i = 0; i < VF_LANES; i++)
+                vf_store(panel + (p + i) * width + i0, square[i]);
+        }
+    }
+    return p;
+}
+
 static void pack(float *panel, size_t width, const float *src, ptrdiff_t vector_stride, ptrdiff_t k_stride,
                  size_t count, size_t k)
 {
@@ -126,13 +165,8 @@ static void pack(float *panel, size_t width, const float *src, ptrdiff_t vector_
         pack_adjacent(panel, width, src, k_stride, count, k);
         return;
     }
-    for (size_t p = 0; p < k; p++, panel += width) {
-        const float *from = src + (ptrdiff_t)p * k_stride;
-        for (size_t i = 0; i < count; i++)
-            panel[i] = from[(ptrdiff_t)i * vector_stride];
-        for (size_t i = count; i < width; i++)
-            panel[i] = 0.0f;
-    }
+    size_t done = k_stride == 1 ? pack_transposed(panel, width, src, vector_stride, count, k) : 0;
+    pack_strided(panel, width, src, vector_stride, k_stride, count, done, k);
 }
 
 /* ---- Matrix times vector ---- */

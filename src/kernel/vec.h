@@ -30,6 +30,8 @@
  *   vf_sum(v) vf_hmin(v) vf_hmax(v)             across lanes, in a fixed order (the upper half folded upon
  *                                               the lower until one lane is left); NaN passes
  *
+ *   vf_transpose(rows)                          rows[VF_LANES], as a square matrix, in place
+ *
  *   vi_load vi_store vi_load_tail vi_store_tail on int32_t *
  *   vi_set1 vi_iota()                           iota: 0, 1, 2, ...
  *   vi_add vi_sub vi_mul vi_and vi_or vi_xor    wrapping; vi_mul: the low half

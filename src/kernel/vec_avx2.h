@@ -185,4 +185,25 @@ VF_INLINE void vf_store_bf16(uint16_t *p, vf v)
     _mm_storeu_si128((void *)p, _mm_packus_epi32(low, high));
 }
 
+VF_INLINE void vf_transpose(vf *rows)
+{
+    /* Pairs of rows interleaved, then pairs of pairs: each 128-bit half holds a transposed 4 x 4. Then halves
+     * are exchanged. */
+    vf a[8], b[8];
+    for (int i = 0; i < 8; i += 2) {
+        a[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
+        a[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        b[i] = _mm256_shuffle_ps(a[i], a[i + 2], 0x44);
+        b[i + 1] = _mm256_shuffle_ps(a[i], a[i + 2], 0xee);
+        b[i + 2] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0x44);
+        b[i + 3] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        rows[i] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
+        rows[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
+    }
+}
+
 #endif

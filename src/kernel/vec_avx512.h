@@ -167,4 +167,31 @@ VF_INLINE void vf_store_bf16(uint16_t *p, vf v)
     _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(halves));
 }
 
+VF_INLINE void vf_transpose(vf *rows)
+{
+    /* Pairs of rows interleaved, then pairs of pairs: each 128-bit quarter holds a transposed 4 x 4. Then the
+     * quarters are transposed as a 4 x 4 of their own. */
+    vf a[16], b[16];
+    for (int i = 0; i < 16; i += 2) {
+        a[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
+        a[i + 1] = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        b[i] = _mm512_shuffle_ps(a[i], a[i + 2], 0x44);
+        b[i + 1] = _mm512_shuffle_ps(a[i], a[i + 2], 0xee);
+        b[i + 2] = _mm512_shuffle_ps(a[i + 1], a[i + 3], 0x44);
+        b[i + 3] = _mm512_shuffle_ps(a[i + 1], a[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        vf low01 = _mm512_shuffle_f32x4(b[i], b[i + 4], 0x88),
+           low23 = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0x88);
+        vf high01 = _mm512_shuffle_f32x4(b[i], b[i + 4], 0xdd),
+           high23 = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0xdd);
+        rows[i] = _mm512_shuffle_f32x4(low01, low23, 0x88);
+        rows[i + 8] = _mm512_shuffle_f32x4(low01, low23, 0xdd);
+        rows[i + 4] = _mm512_shuffle_f32x4(high01, high23, 0x88);
+        rows[i + 12] = _mm512_shuffle_f32x4(high01, high23, 0xdd);
+    }
+}
+
 #endif

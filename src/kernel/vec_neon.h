@@ -165,4 +165,13 @@ VF_INLINE void vf_store_bf16(uint16_t *p, vf v)
     vst1_u16(p, vmovn_u32(vbslq_u32(vf_isnan(v), quiet, rounded)));
 }
 
+VF_INLINE void vf_transpose(vf *rows)
+{
+    float32x4x2_t a = vtrnq_f32(rows[0], rows[1]), b = vtrnq_f32(rows[2], rows[3]);
+    rows[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
+    rows[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
+    rows[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
+    rows[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+}
+
 #endif

@@ -163,4 +163,6 @@ VF_INLINE void vf_store_bf16(uint16_t *p, vf v)
         *p = (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
+VF_INLINE void vf_transpose(vf *rows) { (void)rows; }
+
 #endif
