@@ -16,6 +16,8 @@
 
 #include <mica/mica.h>
 
+#include "bench/heap.h"
+
 typedef struct test_entry {
     const char *name;
     void (*run)(void);
@@ -70,16 +72,10 @@ bool test_chance(test_random *r, int percent);
 double test_uniform(test_random *r, double low, double high);
 double test_normal(test_random *r);
 
-/* ---- Heap calls of the whole process (malloc and its kin, all threads) ---- */
+/* ---- Heap calls of the whole process: bench/heap.h ---- */
 
-typedef struct test_heap {
-    uint64_t calls; /* malloc, calloc, realloc, aligned_alloc, posix_memalign, memalign */
-    uint64_t frees;
-    uint64_t bytes;
-} test_heap;
-
-/* False under sanitizers, which have an allocator of their own: then the counts stay 0. */
-bool test_heap_counted(void);
-test_heap test_heap_now(void);
+typedef heap_counts test_heap;
+static inline bool test_heap_counted(void) { return heap_counted(); }
+static inline test_heap test_heap_now(void) { return heap_now(); }
 
 #endif

@@ -13,12 +13,14 @@
 #include "kernel/convert.h"
 #include "kernel/gemm.h"
 #include "kernel/map.h"
+#include "kernel/probe.h"
 #include "kernel/random.h"
 
-#define MICA_KERNEL_FAMILIES(X)                                  \
-    X(gemm)    /* matrix products */                             \
-    X(map)     /* element-wise: one value out of one to three */ \
-    X(convert) /* from one element type to another */            \
+#define MICA_KERNEL_FAMILIES(X)                                   \
+    X(gemm)    /* matrix products */                              \
+    X(map)     /* element-wise: one value out of one to three */  \
+    X(convert) /* from one element type to another */             \
+    X(probe)   /* the best this machine can do, for benchmarks */ \
     X(random)  /* fills from a random stream, dropout */
 
 typedef struct mica_kernels {

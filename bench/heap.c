@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "test.h"
+#include "bench/heap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HEAP_COUNTED 0
@@ -22,9 +22,9 @@
 
 static _Atomic uint64_t calls, frees, bytes_asked;
 
-bool test_heap_counted(void) { return HEAP_COUNTED; }
+bool heap_counted(void) { return HEAP_COUNTED; }
 
-test_heap test_heap_now(void) { return (test_heap){calls, frees, bytes_asked}; }
+heap_counts heap_now(void) { return (heap_counts){calls, frees, bytes_asked}; }
 
 #if HEAP_COUNTED
 void *__libc_malloc(size_t bytes);

@@ -1,0 +1,80 @@
+/* The probes, over the kernels of the context's instruction set. */
+#include "bench/probe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/parallel.h"
+
+#define FMA_ROUNDS        10000 /* of one block: some 25 microseconds */
+#define BLOCKS_PER_THREAD 8
+#define COPY_BLOCK        ((size_t)16384) /* elements of the plain loop: 64 KiB */
+
+fma_probe fma_probe_make(mica_context *ctx)
+{
+    size_t blocks = (size_t)mica_context_threads(ctx) * BLOCKS_PER_THREAD;
+    double flops_per_block = (double)FMA_ROUNDS * (double)ctx->kernels->probe->flops_per_round;
+    return (fma_probe){ctx, blocks, (double)blocks * flops_per_block};
+}
+
+static void fma_block(void *work, size_t block, int thread)
+{
+    (void)block;
+    (void)thread;
+    const fma_probe *probe = work;
+    volatile float unused = probe->ctx->kernels->probe->multiply_add(FMA_ROUNDS);
+    (void)unused;
+}
+
+mica_status fma_probe_run(void *probe)
+{
+    fma_probe *p = probe;
+    mica_parallel(p->ctx, p->blocks, fma_block, p);
+    return MICA_OK;
+}
+
+mica_status copy_probe_make(copy_probe *out, mica_context *ctx, double bytes)
+{
+    size_t count = (size_t)(bytes / (2 * sizeof(float)));
+    *out = (copy_probe){.ctx = ctx, .count = count > 0 ? count : 1};
+    size_t half = mica_align_up(out->count * sizeof(float));
+    float *block = aligned_alloc(MICA_ALIGN, 2 * half);
+    if (block == NULL)
+        return mica_fail(ctx, MICA_ERR_MEMORY, "no %zu bytes for the copy probe", 2 * half);
+    memset(block, 0, 2 * half);
+    out->dst = block;
+    out->src = block + half / sizeof(float);
+    return MICA_OK;
+}
+
+/* memcpy stores past the cache only where it sees how much there is to copy. */
+static size_t block_size(const copy_probe *p)
+{
+    return p->plain ? COPY_BLOCK : mica_div_up(p->count, (size_t)mica_context_threads(p->ctx));
+}
+
+static void copy_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const copy_probe *p = work;
+    size_t size = block_size(p), start = block * size;
+    size_t n = p->count - start < size ? p->count - start : size;
+    if (p->plain)
+        p->ctx->kernels->probe->copy(p->dst + start, p->src + start, n);
+    else
+        memcpy(p->dst + start, p->src + start, n * sizeof(float));
+}
+
+mica_status copy_probe_run(void *probe)
+{
+    copy_probe *p = probe;
+    mica_parallel(p->ctx, mica_div_up(p->count, block_size(p)), copy_block, p);
+    return MICA_OK;
+}
+
+void copy_probe_release(copy_probe *probe)
+{
+    free(probe->dst);
+    *probe = (copy_probe){0};
+}

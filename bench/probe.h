@@ -1,0 +1,31 @@
+/* The two limits that rows are held against, as things to be timed. */
+#ifndef MICA_BENCH_PROBE_H
+#define MICA_BENCH_PROBE_H
+
+#include "bench/clock.h"
+
+/* Multiply-adds by all threads of a context. */
+typedef struct fma_probe {
+    mica_context *ctx;
+    size_t blocks;
+    double flops; /* of one call */
+} fma_probe;
+
+fma_probe fma_probe_make(mica_context *ctx);
+mica_status fma_probe_run(void *probe);
+
+/* A copy by all threads of a context. There are two ways to copy, and the faster one is the limit: the C
+ * library's memcpy, which knows when to store past the cache, and a plain loop of vectors. */
+typedef struct copy_probe {
+    mica_context *ctx;
+    float *dst, *src;
+    size_t count; /* elements */
+    bool plain;   /* the loop, else memcpy */
+} copy_probe;
+
+/* `bytes`: read and written together, so half of it is copied. */
+mica_status copy_probe_make(copy_probe *out, mica_context *ctx, double bytes);
+mica_status copy_probe_run(void *probe);
+void copy_probe_release(copy_probe *probe);
+
+#endif

@@ -1,0 +1,167 @@
+/* The whole run: which cases, at which numbers of threads, and what becomes of the results. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/heap.h"
+#include "bench/report.h"
+#include "mica_commit.h" /* made by the build */
+
+static const bench_family *const families[] = {
+#define ADDRESS(family) &bench_##family,
+    BENCH_FAMILIES(ADDRESS)};
+#define FAMILY_COUNT (sizeof families / sizeof families[0])
+
+static bool chosen(const bench_options *options, const char *name)
+{
+    for (size_t i = 0; i < options->filter_count; i++)
+        if (strstr(name, options->filters[i]) != NULL)
+            return true;
+    return options->filter_count == 0;
+}
+
+/* The cases that the filters choose, in order. NULL without memory. */
+static const bench_case **choose(const bench_options *options, size_t *count)
+{
+    size_t all = 0;
+    for (size_t f = 0; f < FAMILY_COUNT; f++)
+        all += families[f]->count;
+    const bench_case **rows = calloc(all + 1, sizeof(bench_case *));
+    *count = 0;
+    for (size_t f = 0; rows != NULL && f < FAMILY_COUNT; f++)
+        for (size_t i = 0; i < families[f]->count; i++)
+            if (chosen(options, families[f]->cases[i].name))
+                rows[(*count)++] = &families[f]->cases[i];
+    return rows;
+}
+
+/* The processor's name as Linux tells it. */
+static void name_cpu(char *out, size_t size)
+{
+    snprintf(out, size, "unknown processor");
+    FILE *in = fopen("/proc/cpuinfo", "r");
+    if (in == NULL)
+        return;
+    char line[256];
+    while (fgets(line, sizeof line, in) != NULL) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
+            continue;
+        colon += strspn(colon, ": \t");
+        snprintf(out, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+        break;
+    }
+    fclose(in);
+}
+
+typedef struct run {
+    const bench_options *options;
+    const bench_case **rows;
+    size_t row_count;
+    bench_machine machine;
+    bench_result *results;
+    size_t result_count;
+    mica_context *context[BENCH_MOST_THREAD_COUNTS];
+} run;
+
+static bool begin_contexts(run *r)
+{
+    for (int i = 0; i < r->options->thread_counts; i++) {
+        int threads = r->options->threads[i];
+        mica_status status = mica_context_create(&r->context[i], &(mica_context_opts){.threads = threads});
+        if (status != MICA_OK) {
+            const char *isa = getenv("MICA_ISA");
+            fprintf(stderr, "mica bench: no context with %d thread%s%s%s: %s\n", threads,
+                    threads == 1 ? "" : "s", isa != NULL ? " and MICA_ISA=" : "", isa != NULL ? isa : "",
+                    mica_status_text(status));
+            return false;
+        }
+        if (bench_measure_peak(&r->machine.peak[i], r->context[i], &r->options->timing) != MICA_OK) {
+            fprintf(stderr, "mica bench: %s\n", mica_error(r->context[i]));
+            return false;
+        }
+        r->machine.peaks++;
+    }
+    r->machine.isa = mica_context_isa(r->context[0]);
+    return true;
+}
+
+static bool measure_rows(run *r)
+{
+    report_machine(stdout, &r->machine);
+    report_head(stdout);
+    for (size_t i = 0; i < r->row_count; i++) {
+        for (int k = 0; k < r->options->thread_counts; k++) {
+            bench_result *result = &r->results[r->result_count];
+            if (bench_measure(result, r->context[k], r->rows[i], &r->machine.peak[k], &r->options->timing) !=
+                MICA_OK) {
+                fprintf(stderr, "mica bench: %s: %s\n", r->rows[i]->name, mica_error(r->context[k]));
+                return false;
+            }
+            report_row(stdout, result);
+            r->result_count++;
+        }
+    }
+    return true;
+}
+
+/* Says on stderr which rows allocated. */
+static bool none_allocates(const run *r)
+{
+    if (!heap_counted()) {
+        fprintf(stderr, "mica bench: --check: this build cannot count heap calls\n");
+        return false;
+    }
+    size_t guilty = 0;
+    for (size_t i = 0; i < r->result_count; i++) {
+        const bench_result *result = &r->results[i];
+        if (result->allocs > 0.0 || result->bytes > 0.0) {
+            guilty++;
+            fprintf(stderr, "mica bench: %s, %d threads: %g heap calls, %g bytes per operation\n",
+                    result->name, result->threads, result->allocs, result->bytes);
+        }
+    }
+    return guilty == 0;
+}
+
+static int measure_all(run *r, const bench_earlier *earlier)
+{
+    const bench_options *options = r->options;
+    r->machine.commit = MICA_COMMIT;
+    name_cpu(r->machine.cpu, sizeof r->machine.cpu);
+    r->results = calloc(r->row_count * (size_t)options->thread_counts, sizeof *r->results);
+    if (r->results == NULL || !begin_contexts(r) || !measure_rows(r))
+        return 1;
+    if (options->json != NULL && !report_json(options->json, &r->machine, r->results, r->result_count))
+        return 3;
+    if (earlier != NULL)
+        compare_print(stdout, earlier, r->results, r->result_count);
+    return options->check && !none_allocates(r) ? 1 : 0;
+}
+
+int bench_run(const bench_options *options)
+{
+    run r = {.options = options};
+    r.rows = choose(options, &r.row_count);
+    bench_earlier *earlier = NULL;
+    int code = 0;
+    if (r.rows == NULL)
+        code = 1;
+    else if (r.row_count == 0) {
+        fprintf(stderr, "mica bench: no case has \"%s\" in its name (mica bench --list)\n",
+                options->filters[0]);
+        code = 2;
+    } else if (options->list) {
+        for (size_t i = 0; i < r.row_count; i++)
+            puts(r.rows[i]->name);
+    } else if (options->compare != NULL && (earlier = earlier_read(options->compare)) == NULL)
+        code = 3; /* before minutes of measuring, not after */
+    else
+        code = measure_all(&r, earlier);
+    for (int i = 0; i < BENCH_MOST_THREAD_COUNTS; i++)
+        mica_context_destroy(r.context[i]);
+    earlier_free(earlier);
+    free(r.results);
+    free(r.rows);
+    return code;
+}

@@ -1,0 +1,16 @@
+/* Probes: what this machine can do at best, for the benchmarks to measure against. */
+#ifndef MICA_SRC_KERNEL_PROBE_H
+#define MICA_SRC_KERNEL_PROBE_H
+
+#include <stddef.h>
+
+typedef struct mica_probe_kernels {
+    /* Multiply-adds at full rate: `rounds` rounds of `flops_per_round` operations that wait for no memory.
+     * Returns a number that depends on all of them. */
+    float (*multiply_add)(size_t rounds);
+    size_t flops_per_round;
+
+    void (*copy)(float *dst, const float *src, size_t n); /* no overlap */
+} mica_probe_kernels;
+
+#endif
