@@ -2,6 +2,8 @@
 #ifndef MICA_OPS_H
 #define MICA_OPS_H
 
+#include <mica/ops/activation.h>
+#include <mica/ops/compare.h>
 #include <mica/ops/elementwise.h>
 #include <mica/ops/linalg.h>
 

@@ -1,62 +1,81 @@
 /* Element-wise kernels; compiled once per instruction set. */
 #include "kernel/map.h"
+#include "kernel/map_loop.h"
 #include "kernel/vmath.h"
 
-/* The loops that all of them share. `f` is a constant, so it is inlined. */
-VF_INLINE void map1(float *dst, const float *const *src, size_t n, vf (*f)(vf))
+VF_INLINE vf one_where(vm m) { return vf_select(m, vf_set1(1.0f), vf_zero()); }
+
+/* -1, 0 or 1; zeros and NaN as they are. */
+VF_INLINE vf sign_of(vf a)
 {
-    const float *a = src[0];
-    size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES)
-        vf_store(dst + i, f(vf_load(a + i)));
-    if (i < n)
-        vf_store_tail(dst + i, f(vf_load_tail(a + i, n - i)), n - i);
+    vm same = vm_or(vf_isnan(a), vf_eq(a, vf_zero()));
+    return vf_select(same, a, vf_copysign(vf_set1(1.0f), a));
 }
 
-VF_INLINE void map2(float *dst, const float *const *src, size_t n, vf (*f)(vf, vf))
+VF_INLINE vm is_finite(vf a) { return vf_lt(vf_abs(a), vf_set1(INFINITY)); }
+
+/* From the nearer end, so that s = 0 gives a and s = 1 gives b exactly. */
+VF_INLINE vf lerp(vf a, vf b, vf s)
 {
-    const float *a = src[0], *b = src[1];
-    size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES)
-        vf_store(dst + i, f(vf_load(a + i), vf_load(b + i)));
-    if (i < n)
-        vf_store_tail(dst + i, f(vf_load_tail(a + i, n - i), vf_load_tail(b + i, n - i)), n - i);
+    vf step = vf_sub(b, a);
+    vf from_b = vf_fnma(vf_sub(vf_set1(1.0f), s), step, b);
+    return vf_select(vf_lt(s, vf_set1(0.5f)), vf_fma(s, step, a), from_b);
 }
 
-#define UNARY(name, f)                                                                        \
-    static void map_##name(float *dst, const float *const *src, size_t n, const void *params) \
-    {                                                                                         \
-        (void)params;                                                                         \
-        map1(dst, src, n, f);                                                                 \
-    }
+MAP1(neg, 0, vf_neg(a))
+MAP1(abs, 0, vf_abs(a))
+MAP1(sign, 0, sign_of(a))
+MAP1(square, 0, vf_mul(a, a))
+MAP1(sqrt, 0, vf_sqrt(a))
+MAP1(rsqrt, 0, vf_div(vf_set1(1.0f), vf_sqrt(a)))
+MAP1(reciprocal, 0, vf_div(vf_set1(1.0f), a))
+MAP1(floor, 0, vf_floor(a))
+MAP1(round, 0, vf_round(a))
+MAP1(exp, 0, vf_exp(a))
+MAP1(expm1, 0, vf_expm1(a))
+MAP1(log, 0, vf_log(a))
+MAP1(log1p, 0, vf_log1p(a))
+MAP1(sin, 0, vf_sin(a))
+MAP1(cos, 0, vf_cos(a))
+MAP1(erf, 0, vf_erf(a))
 
-#define BINARY(name, f)                                                                       \
-    static void map_##name(float *dst, const float *const *src, size_t n, const void *params) \
-    {                                                                                         \
-        (void)params;                                                                         \
-        map2(dst, src, n, f);                                                                 \
-    }
+MAP2(add, 0, vf_add(a, b))
+MAP2(sub, 0, vf_sub(a, b))
+MAP2(mul, 0, vf_mul(a, b))
+MAP2(div, 0, vf_div(a, b))
+MAP2(min, 0, vf_min_nan(a, b))
+MAP2(max, 0, vf_max_nan(a, b))
+MAP2(pow, 0, vf_pow(a, b))
 
-BINARY(add, vf_add)
-BINARY(sub, vf_sub)
-BINARY(mul, vf_mul)
-BINARY(div, vf_div)
-BINARY(pow, vf_pow)
+MAP1(add_scalar, 1, vf_add(a, p[0]))
+MAP1(sub_scalar, 1, vf_sub(a, p[0]))
+MAP1(rsub_scalar, 1, vf_sub(p[0], a))
+MAP1(scale, 1, vf_mul(a, p[0]))
+MAP1(div_scalar, 1, vf_div(a, p[0]))
+MAP1(rdiv_scalar, 1, vf_div(p[0], a))
+MAP1(min_scalar, 1, vf_min_nan(a, p[0]))
+MAP1(max_scalar, 1, vf_max_nan(a, p[0]))
+MAP1(pow_scalar, 1, vf_pow(a, p[0]))
 
-UNARY(exp, vf_exp)
-UNARY(expm1, vf_expm1)
-UNARY(log, vf_log)
-UNARY(log1p, vf_log1p)
-UNARY(tanh, vf_tanh)
-UNARY(sigmoid, vf_sigmoid)
-UNARY(silu, vf_silu)
-UNARY(softplus, vf_softplus)
-UNARY(erf, vf_erf)
-UNARY(gelu, vf_gelu)
-UNARY(gelu_tanh, vf_gelu_tanh)
-UNARY(sin, vf_sin)
-UNARY(cos, vf_cos)
+MAP2(eq, 0, one_where(vf_eq(a, b)))
+MAP2(ne, 0, one_where(vf_ne(a, b)))
+MAP2(lt, 0, one_where(vf_lt(a, b)))
+MAP2(le, 0, one_where(vf_le(a, b)))
+MAP2(gt, 0, one_where(vf_gt(a, b)))
+MAP2(ge, 0, one_where(vf_ge(a, b)))
+
+MAP1(isnan, 0, one_where(vf_isnan(a)))
+MAP1(isfinite, 0, one_where(is_finite(a)))
+
+MAP1(clamp, 2, vf_min(p[1], vf_max(p[0], a))) /* a NaN stays: it is the second argument */
+MAP2(add_scaled, 1, vf_fma(p[0], b, a))
+MAP2(lerp, 1, lerp(a, b, p[0]))
+MAP3(where, 0, vf_select(vf_ne(a, vf_zero()), b, c))
+MAP2(where_true, 0, vf_select(vf_ne(b, vf_zero()), a, vf_zero()))
+MAP2(where_false, 0, vf_select(vf_ne(b, vf_zero()), vf_zero(), a))
 
 const mica_map_kernels VF_SYMBOL(mica_map_kernels) = {
-#define FIELD(name, sources) .name = map_##name,
-    MICA_MAP_KERNELS(FIELD)};
+#define FIELD(name)                    .name = map_##name,
+#define FIELD_3(name, sources, params) .name = map_##name,
+    MICA_MAP_UNARY(FIELD) MICA_MAP_BINARY(FIELD) MICA_MAP_SCALAR(FIELD) MICA_MAP_COMPARE(FIELD)
+        MICA_MAP_CLASSIFY(FIELD) MICA_MAP_OTHER(FIELD_3)};

@@ -6,34 +6,86 @@
 
 #include <stddef.h>
 
-/* `params`: what the list below says the operation takes, as floats. */
+/* `params`: as many floats as the list says the kernel takes. */
 typedef void mica_map_fn(float *dst, const float *const *src, size_t n, const void *params);
 
-/* Every element-wise kernel by name and number of sources. */
-#define MICA_MAP_KERNELS(X) \
-    X(add, 2)               \
-    X(sub, 2)               \
-    X(mul, 2)               \
-    X(div, 2)               \
-    X(exp, 1)               \
-    X(expm1, 1)             \
-    X(log, 1)               \
-    X(log1p, 1)             \
-    X(tanh, 1)              \
-    X(sigmoid, 1)           \
-    X(silu, 1)              \
-    X(softplus, 1)          \
-    X(erf, 1)               \
-    X(gelu, 1)              \
-    X(gelu_tanh, 1)         \
-    X(sin, 1)               \
-    X(cos, 1)               \
-    X(pow, 2)
+/* One list per form of kernel; the operations, and the tests of the kernels, are made from the same lists. */
+
+/* f(a) */
+#define MICA_MAP_UNARY(X) \
+    X(neg)                \
+    X(abs)                \
+    X(sign)               \
+    X(square)             \
+    X(sqrt)               \
+    X(rsqrt)              \
+    X(reciprocal)         \
+    X(floor)              \
+    X(round)              \
+    X(exp)                \
+    X(expm1)              \
+    X(log)                \
+    X(log1p)              \
+    X(sin)                \
+    X(cos)                \
+    X(erf)
+
+/* f(a, b) */
+#define MICA_MAP_BINARY(X) \
+    X(add)                 \
+    X(sub)                 \
+    X(mul)                 \
+    X(div)                 \
+    X(min)                 \
+    X(max)                 \
+    X(pow)
+
+/* f(a), with one number s */
+#define MICA_MAP_SCALAR(X) \
+    X(add_scalar)          \
+    X(sub_scalar)          \
+    X(rsub_scalar)         \
+    X(scale)               \
+    X(div_scalar)          \
+    X(rdiv_scalar)         \
+    X(min_scalar)          \
+    X(max_scalar)          \
+    X(pow_scalar)
+
+/* f(a, b) is 1 or 0 */
+#define MICA_MAP_COMPARE(X) \
+    X(eq)                   \
+    X(ne)                   \
+    X(lt)                   \
+    X(le)                   \
+    X(gt)                   \
+    X(ge)
+
+/* f(a) is 1 or 0 */
+#define MICA_MAP_CLASSIFY(X) \
+    X(isnan)                 \
+    X(isfinite)
+
+/* Forms of their own: name, sources, params. */
+#define MICA_MAP_OTHER(X)                                      \
+    X(clamp, 1, 2)       /* a held within p[0] to p[1] */      \
+    X(add_scaled, 2, 1)  /* a + p[0] * b */                    \
+    X(lerp, 2, 1)        /* a + p[0] * (b - a) */              \
+    X(where, 3, 0)       /* a != 0 ? b : c */                  \
+    X(where_true, 2, 0)  /* b != 0 ? a : 0: where, backward */ \
+    X(where_false, 2, 0) /* b == 0 ? a : 0 */
 
 typedef struct mica_map_kernels {
-#define MICA_MAP_FIELD(name, sources) mica_map_fn *name;
-    MICA_MAP_KERNELS(MICA_MAP_FIELD)
+#define MICA_MAP_FIELD(name)                    mica_map_fn *name;
+#define MICA_MAP_FIELD_3(name, sources, params) mica_map_fn *name;
+    MICA_MAP_UNARY(MICA_MAP_FIELD)
+    MICA_MAP_BINARY(MICA_MAP_FIELD)
+    MICA_MAP_SCALAR(MICA_MAP_FIELD)
+    MICA_MAP_COMPARE(MICA_MAP_FIELD)
+    MICA_MAP_CLASSIFY(MICA_MAP_FIELD)
+    MICA_MAP_OTHER(MICA_MAP_FIELD_3)
 #undef MICA_MAP_FIELD
+#undef MICA_MAP_FIELD_3
 } mica_map_kernels;
 
 #endif

@@ -1,23 +1,140 @@
-/* Element-wise operations: checks, then the map kernels. */
+/* Element-wise operations: made from the lists of kernels. */
 #include <mica/ops/elementwise.h>
 
 #include "ops/check.h"
 #include "ops/walk.h"
 
-static mica_status binary(mica_context *ctx, const char *op, mica_map_fn *fn, const mica_tensor *dst,
-                          const mica_tensor *a, const mica_tensor *b)
+static mica_status unary(mica_context *ctx, const char *op, mica_map_fn *fn, const void *params,
+                         const mica_tensor *dst, const mica_tensor *a)
+{
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0}, {"a", a, MICA_ARG_IN_PLACE, 0}};
+    return mica_map_op(ctx, op, fn, params, args, 2);
+}
+
+static mica_status binary(mica_context *ctx, const char *op, mica_map_fn *fn, const void *params,
+                          const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b)
 {
     mica_arg args[] = {
         {"dst", dst, MICA_ARG_OUT, 0}, {"a", a, MICA_ARG_IN_PLACE, 0}, {"b", b, MICA_ARG_IN_PLACE, 0}};
-    MICA_TRY(mica_check_args(ctx, op, args, 3));
-    MICA_TRY(mica_check_broadcast(ctx, op, "a", a, "dst", dst));
-    MICA_TRY(mica_check_broadcast(ctx, op, "b", b, "dst", dst));
+    return mica_map_op(ctx, op, fn, params, args, 3);
+}
+
+#define UNARY_OP(name)                                                                       \
+    mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a) \
+    {                                                                                        \
+        return unary(ctx, #name, ctx->kernels->map->name, NULL, dst, a);                     \
+    }
+MICA_MAP_UNARY(UNARY_OP)
+
+#define BINARY_OP(name)                                                                      \
+    mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, \
+                            const mica_tensor *b)                                            \
+    {                                                                                        \
+        return binary(ctx, #name, ctx->kernels->map->name, NULL, dst, a, b);                 \
+    }
+MICA_MAP_BINARY(BINARY_OP)
+
+#define SCALAR_OP(name)                                                                               \
+    mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, float s) \
+    {                                                                                                 \
+        return unary(ctx, #name, ctx->kernels->map->name, &s, dst, a);                                \
+    }
+MICA_MAP_SCALAR(SCALAR_OP)
+
+mica_status mica_add_scaled(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                            const mica_tensor *b, float s)
+{
+    return binary(ctx, "add_scaled", ctx->kernels->map->add_scaled, &s, dst, a, b);
+}
+
+mica_status mica_lerp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
+                      float s)
+{
+    return binary(ctx, "lerp", ctx->kernels->map->lerp, &s, dst, a, b);
+}
+
+mica_status mica_clamp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, float low, float high)
+{
+    if (!(low <= high))
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "clamp: low is %g, high is %g: expected low <= high",
+                         (double)low, (double)high);
+    return unary(ctx, "clamp", ctx->kernels->map->clamp, (float[]){low, high}, dst, a);
+}
+
+/* ---- A caller's function: kernels that call it, on this thread only ---- */
+
+static void call1(float *dst, const float *const *src, size_t n, const void *params)
+{
+    const mica_function1 *f = params;
+    for (size_t i = 0; i < n; i++)
+        dst[i] = f->call(f->user, src[0][i]);
+}
+
+static void call2(float *dst, const float *const *src, size_t n, const void *params)
+{
+    const mica_function2 *f = params;
+    for (size_t i = 0; i < n; i++)
+        dst[i] = f->call(f->user, src[0][i], src[1][i]);
+}
+
+static void call3(float *dst, const float *const *src, size_t n, const void *params)
+{
+    const mica_function3 *f = params;
+    for (size_t i = 0; i < n; i++)
+        dst[i] = f->call(f->user, src[0][i], src[1][i], src[2][i]);
+}
+
+typedef struct bound_function {
+    mica_function2 f;
+    float s;
+} bound_function;
+
+static void call_scalar(float *dst, const float *const *src, size_t n, const void *params)
+{
+    const bound_function *bound = params;
+    for (size_t i = 0; i < n; i++)
+        dst[i] = bound->f.call(bound->f.user, src[0][i], bound->s);
+}
+
+static mica_status apply(mica_context *ctx, const char *op, bool callable, mica_map_fn *fn,
+                         const void *params, const mica_arg *args, int count)
+{
+    if (!callable)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: f has no function (NULL) to apply to %s", op,
+                         args[1].name);
+    MICA_TRY(mica_map_check(ctx, op, args, count));
     MICA_START(ctx, op, 0, NULL);
-    mica_map_run(ctx, fn, NULL, dst, (const mica_tensor *[]){a, b}, 2);
+    mica_map_run_here(fn, params, args, count);
     return MICA_OK;
 }
 
-mica_status mica_add(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b)
+mica_status mica_apply1(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, mica_function1 f)
 {
-    return binary(ctx, "add", ctx->kernels->map->add, dst, a, b);
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0}, {"a", a, MICA_ARG_IN_PLACE, 0}};
+    return apply(ctx, "apply1", f.call != NULL, call1, &f, args, 2);
+}
+
+mica_status mica_apply2(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
+                        mica_function2 f)
+{
+    mica_arg args[] = {
+        {"dst", dst, MICA_ARG_OUT, 0}, {"a", a, MICA_ARG_IN_PLACE, 0}, {"b", b, MICA_ARG_IN_PLACE, 0}};
+    return apply(ctx, "apply2", f.call != NULL, call2, &f, args, 3);
+}
+
+mica_status mica_apply3(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
+                        const mica_tensor *c, mica_function3 f)
+{
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0},
+                       {"a", a, MICA_ARG_IN_PLACE, 0},
+                       {"b", b, MICA_ARG_IN_PLACE, 0},
+                       {"c", c, MICA_ARG_IN_PLACE, 0}};
+    return apply(ctx, "apply3", f.call != NULL, call3, &f, args, 4);
+}
+
+mica_status mica_apply_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, float s,
+                              mica_function2 f)
+{
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0}, {"a", a, MICA_ARG_IN_PLACE, 0}};
+    return apply(ctx, "apply_scalar", f.call != NULL, call_scalar, &(bound_function){f, s}, args, 2);
 }

@@ -14,9 +14,57 @@
 #define MICA_OPS_SHAPE(OP)
 
 #define MICA_OPS_ELEMENTWISE(OP) \
-    OP(add, elementwise)
+    OP(add, elementwise) \
+    OP(sub, elementwise) \
+    OP(mul, elementwise) \
+    OP(div, elementwise) \
+    OP(min, elementwise) \
+    OP(max, elementwise) \
+    OP(pow, elementwise) \
+    OP(add_scaled, elementwise) \
+    OP(lerp, elementwise) \
+    OP(add_scalar, elementwise) \
+    OP(sub_scalar, elementwise) \
+    OP(rsub_scalar, elementwise) \
+    OP(scale, elementwise) \
+    OP(div_scalar, elementwise) \
+    OP(rdiv_scalar, elementwise) \
+    OP(min_scalar, elementwise) \
+    OP(max_scalar, elementwise) \
+    OP(pow_scalar, elementwise) \
+    OP(clamp, elementwise) \
+    OP(neg, elementwise) \
+    OP(abs, elementwise) \
+    OP(sign, elementwise) \
+    OP(square, elementwise) \
+    OP(sqrt, elementwise) \
+    OP(rsqrt, elementwise) \
+    OP(reciprocal, elementwise) \
+    OP(floor, elementwise) \
+    OP(round, elementwise) \
+    OP(exp, elementwise) \
+    OP(expm1, elementwise) \
+    OP(log, elementwise) \
+    OP(log1p, elementwise) \
+    OP(sin, elementwise) \
+    OP(cos, elementwise) \
+    OP(erf, elementwise) \
+    OP(apply1, elementwise) \
+    OP(apply2, elementwise) \
+    OP(apply3, elementwise) \
+    OP(apply_scalar, elementwise)
 
-#define MICA_OPS_COMPARE(OP)
+#define MICA_OPS_COMPARE(OP) \
+    OP(eq, compare) \
+    OP(ne, compare) \
+    OP(lt, compare) \
+    OP(le, compare) \
+    OP(gt, compare) \
+    OP(ge, compare) \
+    OP(isnan, compare) \
+    OP(isfinite, compare) \
+    OP(where, compare) \
+    OP(where_backward, compare)
 
 #define MICA_OPS_REDUCE(OP)
 
@@ -25,7 +73,29 @@
     OP(matvec, linalg) \
     OP(outer, linalg)
 
-#define MICA_OPS_ACTIVATION(OP)
+#define MICA_OPS_ACTIVATION(OP) \
+    OP(relu, activation) \
+    OP(relu_backward, activation) \
+    OP(relu6, activation) \
+    OP(relu6_backward, activation) \
+    OP(leaky_relu, activation) \
+    OP(leaky_relu_backward, activation) \
+    OP(elu, activation) \
+    OP(elu_backward, activation) \
+    OP(sigmoid, activation) \
+    OP(sigmoid_backward, activation) \
+    OP(tanh, activation) \
+    OP(tanh_backward, activation) \
+    OP(softplus, activation) \
+    OP(softplus_backward, activation) \
+    OP(silu, activation) \
+    OP(silu_backward, activation) \
+    OP(gelu, activation) \
+    OP(gelu_backward, activation) \
+    OP(gelu_tanh, activation) \
+    OP(gelu_tanh_backward, activation) \
+    OP(hard_swish, activation) \
+    OP(hard_swish_backward, activation)
 
 #define MICA_OPS_CONV(OP)
 

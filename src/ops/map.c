@@ -169,7 +169,89 @@ void mica_map_run(mica_context *ctx, mica_map_fn *fn, const void *params, const 
     const mica_tensor *operands[MICA_WALK_OPERANDS] = {dst};
     for (int k = 0; k < count; k++)
         operands[k + 1] = sources[k];
-    map_job job = {.fn = fn, .params = params};
+    map_job job;
+    job.fn = fn;
+    job.params = params;
     mica_walk_init(&job.walk, operands, count + 1);
     mica_parallel(ctx, mica_div_up(job.walk.count, BLOCK), map_block, &job);
+}
+
+mica_status mica_map_check(mica_context *ctx, const char *op, const mica_arg *args, int count)
+{
+    MICA_TRY(mica_check_args(ctx, op, args, count));
+    for (int k = 1; k < count; k++)
+        MICA_TRY(mica_check_broadcast(ctx, op, args[k].name, args[k].tensor, args[0].name, args[0].tensor));
+    return MICA_OK;
+}
+
+/* Whether args[k] is laid out as args[0], contiguously, and is either exactly it, where it may be, or apart
+ * from it. */
+static bool alike(const mica_arg *args, int k, size_t bytes)
+{
+    const mica_tensor *dst = args[0].tensor, *t = args[k].tensor;
+    if (t == NULL || t->dtype != MICA_F32 || t->data == NULL || t->rank != dst->rank)
+        return false;
+    for (int i = 0; i < dst->rank; i++)
+        if (t->dim[i] != dst->dim[i] || t->stride[i] != dst->stride[i])
+            return false;
+    if (t->data == dst->data)
+        return args[k].flags & MICA_ARG_IN_PLACE;
+    uintptr_t d = (uintptr_t)dst->data, s = (uintptr_t)t->data;
+    return d < s ? s - d >= bytes : d - s >= bytes;
+}
+
+/* The call that is met most often, and whose checks would otherwise take longer than its work: few elements,
+ * everything f32, contiguous and of one shape. Returns how many elements; 0 if it is not such a call, which
+ * also goes for every call that must fail. */
+static size_t simple_count(const mica_context *ctx, const mica_arg *args, int count)
+{
+    const mica_tensor *dst = args[0].tensor;
+    if (ctx->measuring || dst == NULL || dst->dtype != MICA_F32 || dst->data == NULL ||
+        (unsigned)dst->rank > MICA_MAX_RANK)
+        return 0;
+    mica_index elements = 1;
+    for (int i = dst->rank - 1; i >= 0; i--) {
+        if (dst->stride[i] != elements || dst->dim[i] < 1 || dst->dim[i] > (mica_index)BLOCK)
+            return 0;
+        elements *= dst->dim[i];
+        if (elements > (mica_index)BLOCK)
+            return 0;
+    }
+    for (int k = 1; k < count; k++)
+        if (!alike(args, k, (size_t)elements * sizeof(float)))
+            return 0;
+    return (size_t)elements;
+}
+
+mica_status mica_map_op(mica_context *ctx, const char *op, mica_map_fn *fn, const void *params,
+                        const mica_arg *args, int count)
+{
+    size_t simple = simple_count(ctx, args, count);
+    if (simple > 0) {
+        const float *data[MICA_WALK_OPERANDS];
+        for (int k = 1; k < count; k++)
+            data[k - 1] = args[k].tensor->data;
+        fn(args[0].tensor->data, data, simple, params);
+        return MICA_OK;
+    }
+    MICA_TRY(mica_map_check(ctx, op, args, count));
+    MICA_START(ctx, op, 0, NULL);
+    const mica_tensor *sources[MICA_WALK_OPERANDS];
+    for (int k = 1; k < count; k++)
+        sources[k - 1] = args[k].tensor;
+    mica_map_run(ctx, fn, params, args[0].tensor, sources, count - 1);
+    return MICA_OK;
+}
+
+void mica_map_run_here(mica_map_fn *fn, const void *params, const mica_arg *args, int count)
+{
+    const mica_tensor *operands[MICA_WALK_OPERANDS];
+    for (int k = 0; k < count; k++)
+        operands[k] = args[k].tensor;
+    map_job job;
+    job.fn = fn;
+    job.params = params;
+    mica_walk_init(&job.walk, operands, count);
+    for (size_t block = 0; block < mica_div_up(job.walk.count, BLOCK); block++)
+        map_block(&job, block, 0);
 }

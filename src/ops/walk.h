@@ -9,6 +9,7 @@
 #include <mica/tensor.h>
 
 #include "base/context.h"
+#include "ops/check.h"
 
 #define MICA_WALK_OPERANDS 5
 
@@ -29,5 +30,13 @@ void mica_walk_init(mica_walk *walk, const mica_tensor *const *operands, int cou
  */
 void mica_map_run(mica_context *ctx, mica_map_fn *fn, const void *params, const mica_tensor *dst,
                   const mica_tensor *const *sources, int count);
+
+/* A whole element-wise operation: args[0] is the destination, the others are sources that broadcast to it. */
+mica_status mica_map_op(mica_context *ctx, const char *op, mica_map_fn *fn, const void *params,
+                        const mica_arg *args, int count);
+
+/* Its parts: the checks alone, and the run on the calling thread alone. */
+mica_status mica_map_check(mica_context *ctx, const char *op, const mica_arg *args, int count);
+void mica_map_run_here(mica_map_fn *fn, const void *params, const mica_arg *args, int count);
 
 #endif

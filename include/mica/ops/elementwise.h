@@ -1,6 +1,7 @@
 /* Element-wise operations: dst[i] = f(a[i], ...).
  *
- * All tensors are f32, of any layout; inputs are broadcast to dst's shape. dst may be exactly an input. */
+ * All tensors are f32, of any layout; inputs are broadcast to dst's shape. dst may be exactly an input.
+ * NaN and infinities come out as IEEE 754 says. */
 #ifndef MICA_OPS_ELEMENTWISE_H
 #define MICA_OPS_ELEMENTWISE_H
 
@@ -10,8 +11,138 @@
 extern "C" {
 #endif
 
+/* ---- Two tensors ----------------------------------------------------------------------------------------
+ */
+
+/* a + b */
 MICA_API mica_status mica_add(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_tensor *b);
+/* a - b */
+MICA_API mica_status mica_sub(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                              const mica_tensor *b);
+/* a * b */
+MICA_API mica_status mica_mul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                              const mica_tensor *b);
+/* a / b */
+MICA_API mica_status mica_div(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                              const mica_tensor *b);
+/* The smaller; NaN where either is. */
+MICA_API mica_status mica_min(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                              const mica_tensor *b);
+/* The larger; NaN where either is. */
+MICA_API mica_status mica_max(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                              const mica_tensor *b);
+/* a to the power b, as C's pow. */
+MICA_API mica_status mica_pow(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                              const mica_tensor *b);
+/* a + s * b, with one rounding where the processor has fused multiply-add. */
+MICA_API mica_status mica_add_scaled(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                     const mica_tensor *b, float s);
+/* a + s * (b - a): a for s = 0, b for s = 1. */
+MICA_API mica_status mica_lerp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                               const mica_tensor *b, float s);
+
+/* ---- A tensor and a number ------------------------------------------------------------------------------
+ */
+
+/* a + s */
+MICA_API mica_status mica_add_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                     float s);
+/* a - s */
+MICA_API mica_status mica_sub_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                     float s);
+/* s - a */
+MICA_API mica_status mica_rsub_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                      float s);
+/* a * s */
+MICA_API mica_status mica_scale(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, float s);
+/* a / s */
+MICA_API mica_status mica_div_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                     float s);
+/* s / a */
+MICA_API mica_status mica_rdiv_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                      float s);
+/* The smaller of a and s; NaN where either is. */
+MICA_API mica_status mica_min_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                     float s);
+/* The larger of a and s; NaN where either is. */
+MICA_API mica_status mica_max_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                     float s);
+/* a to the power s, as C's pow. */
+MICA_API mica_status mica_pow_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                     float s);
+/* a held within low to high; NaN stays. Fails unless low <= high. */
+MICA_API mica_status mica_clamp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, float low,
+                                float high);
+
+/* ---- One tensor -----------------------------------------------------------------------------------------
+ */
+
+/* -a */
+MICA_API mica_status mica_neg(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* |a| */
+MICA_API mica_status mica_abs(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* -1, 0 or 1; NaN stays. */
+MICA_API mica_status mica_sign(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* a * a */
+MICA_API mica_status mica_square(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The square root, correctly rounded; NaN below 0. */
+MICA_API mica_status mica_sqrt(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* 1 / sqrt(a), by a true root and division. */
+MICA_API mica_status mica_rsqrt(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* 1 / a */
+MICA_API mica_status mica_reciprocal(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The next whole number below or at a. */
+MICA_API mica_status mica_floor(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The nearest whole number, halves to the even one. */
+MICA_API mica_status mica_round(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* e to the power a */
+MICA_API mica_status mica_exp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* exp(a) - 1, accurate near 0 */
+MICA_API mica_status mica_expm1(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The natural logarithm; -infinity at 0, NaN below. */
+MICA_API mica_status mica_log(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* log(1 + a), accurate near 0 */
+MICA_API mica_status mica_log1p(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* Sine of a in radians */
+MICA_API mica_status mica_sin(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* Cosine of a in radians */
+MICA_API mica_status mica_cos(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The error function */
+MICA_API mica_status mica_erf(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+
+/* ---- A caller's function --------------------------------------------------------------------------------
+ */
+
+/* A function with what it needs besides its numbers. It is called on the calling thread only, once for each
+ * element, in no stated order. */
+typedef struct mica_function1 {
+    float (*call)(void *user, float a);
+    void *user;
+} mica_function1;
+
+typedef struct mica_function2 {
+    float (*call)(void *user, float a, float b);
+    void *user;
+} mica_function2;
+
+typedef struct mica_function3 {
+    float (*call)(void *user, float a, float b, float c);
+    void *user;
+} mica_function3;
+
+/* f(a) */
+MICA_API mica_status mica_apply1(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                 mica_function1 f);
+/* f(a, b) */
+MICA_API mica_status mica_apply2(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                 const mica_tensor *b, mica_function2 f);
+/* f(a, b, c) */
+MICA_API mica_status mica_apply3(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                 const mica_tensor *b, const mica_tensor *c, mica_function3 f);
+/* f(a, s) */
+MICA_API mica_status mica_apply_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                       float s, mica_function2 f);
 
 #ifdef __cplusplus
 }

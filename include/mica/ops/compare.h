@@ -1,0 +1,50 @@
+/* Comparisons and choices, element by element.
+ *
+ * Inputs are f32, of any layout, and are broadcast to dst's shape. A condition is f32 or u8: what is not 0 is
+ * true. dst may be exactly an input of its dtype. */
+#ifndef MICA_OPS_COMPARE_H
+#define MICA_OPS_COMPARE_H
+
+#include <mica/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* dst, f32 or u8, becomes 1 where the comparison holds, else 0. With a NaN only ne holds. */
+
+/* a == b */
+MICA_API mica_status mica_eq(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                             const mica_tensor *b);
+/* a != b */
+MICA_API mica_status mica_ne(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                             const mica_tensor *b);
+/* a < b */
+MICA_API mica_status mica_lt(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                             const mica_tensor *b);
+/* a <= b */
+MICA_API mica_status mica_le(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                             const mica_tensor *b);
+/* a > b */
+MICA_API mica_status mica_gt(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                             const mica_tensor *b);
+/* a >= b */
+MICA_API mica_status mica_ge(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                             const mica_tensor *b);
+/* 1 where a is NaN; dst is f32 or u8. */
+MICA_API mica_status mica_isnan(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* 1 where a is neither infinite nor NaN; dst is f32 or u8. */
+MICA_API mica_status mica_isfinite(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+
+/* cond ? a : b. dst is f32. */
+MICA_API mica_status mica_where(mica_context *ctx, const mica_tensor *dst, const mica_tensor *cond,
+                                const mica_tensor *a, const mica_tensor *b);
+/* The gradients of where: da = cond ? dy : 0 and db = cond ? 0 : dy, both of dy's shape (sum them over the
+ * axes along which a or b was broadcast). Either may be NULL, and either may be exactly dy. */
+MICA_API mica_status mica_where_backward(mica_context *ctx, const mica_tensor *da, const mica_tensor *db,
+                                         const mica_tensor *dy, const mica_tensor *cond);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,99 @@
+/* The loops that all element-wise kernels share, one per number of sources.
+ *
+ * `f` gets a vector of each source and the kernel's params, each in all lanes of a vector. It is a constant
+ * where these are used, so it is inlined. Lanes past the end compute on zeros and are not stored. */
+#ifndef MICA_SRC_KERNEL_MAP_LOOP_H
+#define MICA_SRC_KERNEL_MAP_LOOP_H
+
+#include "kernel/vec.h"
+
+#define MAP_PARAMS 2 /* the most that a kernel takes */
+
+typedef vf map1_fn(vf a, const vf *p);
+typedef vf map2_fn(vf a, vf b, const vf *p);
+typedef vf map3_fn(vf a, vf b, vf c, const vf *p);
+
+VF_INLINE void map_params(vf *p, const float *params, size_t count)
+{
+    for (size_t k = 0; k < count; k++)
+        p[k] = vf_set1(params[k]);
+}
+
+VF_INLINE void map1(float *dst, const float *const *src, size_t n, const float *params, size_t count,
+                    map1_fn *f)
+{
+    const float *a = src[0];
+    vf p[MAP_PARAMS];
+    map_params(p, params, count);
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(dst + i, f(vf_load(a + i), p));
+    if (i < n)
+        vf_store_tail(dst + i, f(vf_load_tail(a + i, n - i), p), n - i);
+}
+
+VF_INLINE void map2(float *dst, const float *const *src, size_t n, const float *params, size_t count,
+                    map2_fn *f)
+{
+    const float *a = src[0], *b = src[1];
+    vf p[MAP_PARAMS];
+    map_params(p, params, count);
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(dst + i, f(vf_load(a + i), vf_load(b + i), p));
+    if (i < n)
+        vf_store_tail(dst + i, f(vf_load_tail(a + i, n - i), vf_load_tail(b + i, n - i), p), n - i);
+}
+
+VF_INLINE void map3(float *dst, const float *const *src, size_t n, const float *params, size_t count,
+                    map3_fn *f)
+{
+    const float *a = src[0], *b = src[1], *c = src[2];
+    vf p[MAP_PARAMS];
+    map_params(p, params, count);
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(dst + i, f(vf_load(a + i), vf_load(b + i), vf_load(c + i), p));
+    if (i < n) {
+        size_t rest = n - i;
+        vf_store_tail(dst + i,
+                      f(vf_load_tail(a + i, rest), vf_load_tail(b + i, rest), vf_load_tail(c + i, rest), p),
+                      rest);
+    }
+}
+
+/* A kernel from an expression in a, b, c (its sources) and p[0], p[1] (its params). */
+#define MAP1(name, count, expression)                                                         \
+    VF_INLINE vf f_##name(vf a, const vf *p)                                                  \
+    {                                                                                         \
+        (void)p;                                                                              \
+        return expression;                                                                    \
+    }                                                                                         \
+    static void map_##name(float *dst, const float *const *src, size_t n, const void *params) \
+    {                                                                                         \
+        map1(dst, src, n, params, count, f_##name);                                           \
+    }
+
+#define MAP2(name, count, expression)                                                         \
+    VF_INLINE vf f_##name(vf a, vf b, const vf *p)                                            \
+    {                                                                                         \
+        (void)p;                                                                              \
+        return expression;                                                                    \
+    }                                                                                         \
+    static void map_##name(float *dst, const float *const *src, size_t n, const void *params) \
+    {                                                                                         \
+        map2(dst, src, n, params, count, f_##name);                                           \
+    }
+
+#define MAP3(name, count, expression)                                                         \
+    VF_INLINE vf f_##name(vf a, vf b, vf c, const vf *p)                                      \
+    {                                                                                         \
+        (void)p;                                                                              \
+        return expression;                                                                    \
+    }                                                                                         \
+    static void map_##name(float *dst, const float *const *src, size_t n, const void *params) \
+    {                                                                                         \
+        map3(dst, src, n, params, count, f_##name);                                           \
+    }
+
+#endif
