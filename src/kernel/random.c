@@ -1,7 +1,7 @@
 /* Random kernels; compiled once per instruction set. base/philox.h draws how positions lie in groups. */
 #include "kernel/random.h"
 #include "base/philox.h"
-#include "kernel/vec.h"
+#include "kernel/vmath.h"
 
 #define GROUP   MICA_RANDOM_GROUP
 #define ROW     MICA_RANDOM_BLOCKS /* positions with the same word of their blocks */
@@ -29,9 +29,9 @@ static void make_group(int32_t words[GROUP], const mica_random *from, uint64_t g
         for (size_t v = 0; v < VECTORS; v++) {
             vi high0 = vi_mulhi_u(m0, c0[v]), low0 = vi_mul(m0, c0[v]);
             vi high1 = vi_mulhi_u(m1, c2[v]), low1 = vi_mul(m1, c2[v]);
-            c0[v] = vi_xor(vi_xor(high1, c1[v]), key0);
+            c0[v] = vi_xor(high1, vi_xor(c1[v], key0));
             c1[v] = low1;
-            c2[v] = vi_xor(vi_xor(high0, c3[v]), key1);
+            c2[v] = vi_xor(high0, vi_xor(c3[v], key1));
             c3[v] = low0;
         }
         k0 += MICA_PHILOX_WEYL_0;
@@ -80,24 +80,6 @@ VF_INLINE vf sin_cos_turns(vf turns, vf *cosine)
     return vf_of_bits(vi_xor(vf_bits(vf_select(odd, c, s)), sine_sign));
 }
 
-/* log u for 0 < u <= 1, no subnormals. */
-VF_INLINE vf log_unit(vf u)
-{
-    /* u = m * 2^e with m from sqrt(1/2) to sqrt(2): moving sqrt(1/2)'s mantissa to 0 makes e round that way.
-     */
-    vi bits = vi_sub(vf_bits(u), vi_set1(0x3f3504f3));
-    vi exponent = vi_sar(bits, 23);
-    vf m = vf_of_bits(vi_add(vi_and(bits, vi_set1(0x007fffff)), vi_set1(0x3f3504f3)));
-    /* log m = 2 artanh s = 2 (s + s^3 / 3 + s^5 / 5 + ...), |s| < 0.172 */
-    vf s = vf_div(vf_sub(m, vf_set1(1.0f)), vf_add(m, vf_set1(1.0f)));
-    vf ss = vf_mul(s, s);
-    vf series = vf_fma(ss, vf_set1(2.0f / 9), vf_set1(2.0f / 7));
-    series = vf_fma(ss, series, vf_set1(2.0f / 5));
-    series = vf_fma(ss, series, vf_set1(2.0f / 3));
-    series = vf_fma(vf_mul(ss, series), s, vf_add(s, s));
-    return vf_fma(vf_from_vi(exponent), vf_set1(0.693147182f), series);
-}
-
 /* Box and Muller: sqrt(-2 log u) * (cos a, sin a) for u uniform in (0, 1] and a uniform angle. */
 static void normal_group(float out[GROUP], const mica_random *from, uint64_t group)
 {
@@ -108,7 +90,7 @@ static void normal_group(float out[GROUP], const mica_random *from, uint64_t gro
             /* 31 bits rounded to a float, and never 0. The product is exact: any set gives the same u. */
             vf u = vf_fma(vf_from_vi(vi_shr(vi_load(words + i), 1)), vf_set1(0x1p-31f), vf_set1(0x1p-32f));
             vf turns = vf_mul(vf_from_vi(vi_shr(vi_load(words + i + ROW), 8)), vf_set1(0x1p-24f));
-            vf radius = vf_sqrt(vf_mul(vf_set1(-2.0f), log_unit(u)));
+            vf radius = vf_sqrt(vf_mul(vf_set1(-2.0f), vf_log(u)));
             vf cosine, sine = sin_cos_turns(turns, &cosine);
             vf_store(out + i, vf_mul(radius, cosine));
             vf_store(out + i + ROW, vf_mul(radius, sine));
