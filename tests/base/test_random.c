@@ -80,7 +80,9 @@ static double ks_distance(float *values, int n, double (*cdf)(double))
     double worst = 0.0;
     for (int i = 0; i < n; i++) {
         double expected = cdf((double)values[i]);
-        worst = fmax(worst, fmax((i + 1.0) / n - expected, expected - (double)i / n));
+        double above = (i + 1.0) / n - expected, below = expected - (double)i / n;
+        worst = above > worst ? above : worst;
+        worst = below > worst ? below : worst;
     }
     return worst * sqrt((double)n);
 }
