@@ -51,6 +51,7 @@ typedef struct bench_family {
 /* Every table of cases: bench_<family>, in the order of the output. */
 #define BENCH_FAMILIES(X) \
     X(elementwise)        \
+    X(linalg)             \
     X(memory)
 
 #define BENCH_DECLARE(family) extern const bench_family bench_##family;
@@ -89,8 +90,9 @@ typedef struct bench_result {
     double ns, ns_min;  /* of one operation: median, best */
     double gflops, gbs; /* at the median; 0 where a case has none */
     bench_limit limit;
-    double percent;       /* of that limit, measured in turns with the case */
+    double percent;       /* of that limit, measured in turns: by medians, or by best times if disturbed */
     double allocs, bytes; /* heap calls and bytes asked for, per operation */
+    bool disturbed;       /* there were hardly any samples without another program in between */
 } bench_result;
 
 /* What the probes find at one number of threads. */

@@ -1,11 +1,13 @@
 #include "bench/clock.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define SHORTEST_SAMPLE 200e-6 /* seconds; the clock itself takes some tens of nanoseconds */
 #define WARM_CALLS      2
 #define LARGEST_BATCH   ((size_t)1 << 24)
+#define ENOUGH          3 /* undisturbed samples to trust them alone */
 
 double clock_seconds(void)
 {
@@ -14,69 +16,101 @@ double clock_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static mica_status time_batch(double *seconds, const clocked *c)
+/* How often the system took a processor away from a thread of ours. */
+static long interruptions(void)
 {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+static mica_status time_batch(clock_sample *out, const clocked *c)
+{
+    long before = interruptions();
     double start = clock_seconds();
     for (size_t i = 0; i < c->batch; i++) {
         mica_status status = c->fn(c->work);
         if (status != MICA_OK)
             return status;
     }
-    *seconds = clock_seconds() - start;
+    out->seconds = (clock_seconds() - start) / (double)c->batch;
+    out->disturbed = interruptions() != before;
     return MICA_OK;
 }
 
 mica_status clock_begin(clocked *c, clock_fn *fn, void *work)
 {
     *c = (clocked){.fn = fn, .work = work, .batch = 1};
-    double seconds = 0.0;
+    clock_sample last = {0};
     for (int i = 0; i < WARM_CALLS; i++) {
-        mica_status status = time_batch(&seconds, c);
+        mica_status status = time_batch(&last, c);
         if (status != MICA_OK)
             return status;
-        if (seconds > 100 * SHORTEST_SAMPLE) /* long calls have warmed up by the end of the first */
+        if (last.seconds > 100 * SHORTEST_SAMPLE) /* a long call has warmed up by its own end */
             break;
     }
-    while (seconds < SHORTEST_SAMPLE && c->batch < LARGEST_BATCH) {
+    while (last.seconds * (double)c->batch < SHORTEST_SAMPLE && c->batch < LARGEST_BATCH) {
         c->batch *= 2;
-        mica_status status = time_batch(&seconds, c);
+        mica_status status = time_batch(&last, c);
         if (status != MICA_OK)
             return status;
     }
+    c->sample[0] = last; /* for clock_match; not counted */
     return MICA_OK;
 }
 
-mica_status clock_sample(clocked *c)
+void clock_match(clocked *c, const clocked *other)
 {
-    double seconds;
-    mica_status status = time_batch(&seconds, c);
+    double wanted = other->sample[0].seconds * (double)other->batch / c->sample[0].seconds;
+    if (wanted > (double)c->batch)
+        c->batch = wanted < (double)LARGEST_BATCH ? (size_t)wanted : LARGEST_BATCH;
+}
+
+mica_status clock_take(clocked *c)
+{
+    mica_status status = time_batch(&c->sample[c->count % CLOCK_MOST_SAMPLES], c);
     if (status == MICA_OK)
-        c->sample[c->count++ % CLOCK_MOST_SAMPLES] = seconds / (double)c->batch;
+        c->count++;
     return status;
 }
 
 static size_t kept(const clocked *c) { return c->count < CLOCK_MOST_SAMPLES ? c->count : CLOCK_MOST_SAMPLES; }
 
-static int by_size(const void *a, const void *b)
+static size_t clean_samples(const clocked *c)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    size_t clean = 0;
+    for (size_t i = 0; i < kept(c); i++)
+        clean += !c->sample[i].disturbed;
+    return clean;
+}
+
+bool clock_clean(const clocked *c) { return clean_samples(c) >= ENOUGH; }
+
+static int by_time(const void *a, const void *b)
+{
+    const clock_sample *x = a, *y = b;
+    return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+}
+
+static int undisturbed_first(const void *a, const void *b)
+{
+    const clock_sample *x = a, *y = b;
+    return x->disturbed != y->disturbed ? x->disturbed - y->disturbed : by_time(a, b);
+}
+
+/* Sorts those that count to the front, and returns how many. */
+static size_t sort_samples(clocked *c)
+{
+    bool clean = clock_clean(c);
+    qsort(c->sample, kept(c), sizeof c->sample[0], clean ? undisturbed_first : by_time);
+    return clean ? clean_samples(c) : kept(c);
 }
 
 double clock_median(clocked *c)
 {
-    size_t n = kept(c);
+    size_t n = sort_samples(c);
     if (n == 0)
         return 0.0;
-    qsort(c->sample, n, sizeof c->sample[0], by_size);
-    return n % 2 == 1 ? c->sample[n / 2] : 0.5 * (c->sample[n / 2 - 1] + c->sample[n / 2]);
+    return 0.5 * (c->sample[(n - 1) / 2].seconds + c->sample[n / 2].seconds);
 }
 
-double clock_best(const clocked *c)
-{
-    double best = c->count > 0 ? c->sample[0] : 0.0;
-    for (size_t i = 1; i < kept(c); i++)
-        if (c->sample[i] < best)
-            best = c->sample[i];
-    return best;
-}
+double clock_best(clocked *c) { return sort_samples(c) > 0 ? c->sample[0].seconds : 0.0; }

@@ -8,12 +8,17 @@
 
 typedef mica_status clock_fn(void *work);
 
+typedef struct clock_sample {
+    double seconds; /* for one call */
+    bool disturbed; /* the system gave a processor of ours to somebody else meanwhile */
+} clock_sample;
+
 typedef struct clocked {
     clock_fn *fn;
     void *work;
     size_t batch; /* calls in a sample */
-    size_t count;
-    double sample[CLOCK_MOST_SAMPLES]; /* seconds for one call */
+    size_t count; /* samples taken; beyond CLOCK_MOST_SAMPLES they replace the oldest */
+    clock_sample sample[CLOCK_MOST_SAMPLES];
 } clocked;
 
 double clock_seconds(void); /* since some moment */
@@ -21,11 +26,18 @@ double clock_seconds(void); /* since some moment */
 /* Calls fn until it is warm, and settles how many calls make a sample of at least 200 microseconds. */
 mica_status clock_begin(clocked *c, clock_fn *fn, void *work);
 
-/* Takes one sample; beyond CLOCK_MOST_SAMPLES they replace the oldest. */
-mica_status clock_sample(clocked *c);
+/* Makes the samples of c as long as those of `other`: an interruption then hits both alike. Both have begun.
+ */
+void clock_match(clocked *c, const clocked *other);
 
-/* Of the samples so far, in seconds for one call. */
+/* Takes one sample. */
+mica_status clock_take(clocked *c);
+
+/* Whether there are enough samples that nothing disturbed. */
+bool clock_clean(const clocked *c);
+
+/* Of the samples so far, in seconds for one call: of the undisturbed ones if there are enough. */
 double clock_median(clocked *c);
-double clock_best(const clocked *c);
+double clock_best(clocked *c);
 
 #endif

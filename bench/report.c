@@ -21,13 +21,13 @@ void report_head(FILE *out)
 }
 
 /* 1234.5 ns as "1.23 us", in four significant digits at most. */
-static void print_time(FILE *out, double ns)
+static void print_time(FILE *out, double ns, bool rough)
 {
     static const char *const unit[] = {"ns", "us", "ms", "s"};
     int u = 0;
     for (; u < 3 && ns >= 1000.0; u++)
         ns /= 1000.0;
-    fprintf(out, " %8.*f %-2s", ns < 10.0 ? 2 : ns < 100.0 ? 1 : 0, ns, unit[u]);
+    fprintf(out, " %c%7.*f %-2s", rough ? '~' : ' ', ns < 10.0 ? 2 : ns < 100.0 ? 1 : 0, ns, unit[u]);
 }
 
 static void print_rate(FILE *out, double rate)
@@ -41,8 +41,8 @@ static void print_rate(FILE *out, double rate)
 void report_row(FILE *out, const bench_result *r)
 {
     fprintf(out, "%-36s %7d", r->name, r->threads);
-    print_time(out, r->ns);
-    print_time(out, r->ns_min);
+    print_time(out, r->ns, r->disturbed);
+    print_time(out, r->ns_min, r->disturbed);
     print_rate(out, r->gflops);
     print_rate(out, r->gbs);
     if (r->limit == BENCH_LIMIT_NONE)
@@ -96,11 +96,12 @@ static void json_case(FILE *out, const bench_result *r)
 {
     fprintf(out, "    {\"name\": ");
     json_string(out, r->name);
-    fprintf(out,
-            ", \"threads\": %d, \"ns\": %.3f, \"ns_min\": %.3f, \"gflops\": %.3f, \"gbs\": %.3f, "
-            "\"percent_of_peak\": %.2f, \"limit\": \"%s\", \"allocs\": %.9g, \"bytes\": %.9g}",
-            r->threads, r->ns, r->ns_min, r->gflops, r->gbs, r->percent, bench_limit_name(r->limit),
-            r->allocs, r->bytes);
+    fprintf(
+        out,
+        ", \"threads\": %d, \"ns\": %.3f, \"ns_min\": %.3f, \"gflops\": %.3f, \"gbs\": %.3f, "
+        "\"percent_of_peak\": %.2f, \"limit\": \"%s\", \"allocs\": %.9g, \"bytes\": %.9g, \"disturbed\": %s}",
+        r->threads, r->ns, r->ns_min, r->gflops, r->gbs, r->percent, bench_limit_name(r->limit), r->allocs,
+        r->bytes, r->disturbed ? "true" : "false");
 }
 
 bool report_json(const char *path, const bench_machine *machine, const bench_result *results, size_t count)

@@ -105,6 +105,19 @@ static bool measure_rows(run *r)
     return true;
 }
 
+static void warn_of_disturbances(const run *r)
+{
+    size_t disturbed = 0;
+    for (size_t i = 0; i < r->result_count; i++)
+        disturbed += r->results[i].disturbed;
+    if (disturbed > 0)
+        fprintf(
+            stderr,
+            "mica bench: other programs ran during every sample of %zu of %zu rows (marked ~): their times are "
+            "too long\n",
+            disturbed, r->result_count);
+}
+
 /* Says on stderr which rows allocated. */
 static bool none_allocates(const run *r)
 {
@@ -132,6 +145,7 @@ static int measure_all(run *r, const bench_earlier *earlier)
     r->results = calloc(r->row_count * (size_t)options->thread_counts, sizeof *r->results);
     if (r->results == NULL || !begin_contexts(r) || !measure_rows(r))
         return 1;
+    warn_of_disturbances(r);
     if (options->json != NULL && !report_json(options->json, &r->machine, r->results, r->result_count))
         return 3;
     if (earlier != NULL)
