@@ -51,6 +51,7 @@ typedef struct bench_family {
 /* Every table of cases: bench_<family>, in the order of the output. */
 #define BENCH_FAMILIES(X) \
     X(elementwise)        \
+    X(activation)         \
     X(linalg)             \
     X(memory)
 

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# The mica command as a user meets it. check.sh MICA [full]: with "full" every benchmark row is run, and none
+# may make a heap call.
+set -uo pipefail
+mica=$1
+full=${2:-}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# run ARGS...: leaves stdout, stderr and the exit code in $out, $err and $code.
+run() {
+    "$mica" "$@" >"$folder/out" 2>"$folder/err"
+    code=$?
+    out=$(cat "$folder/out")
+    err=$(cat "$folder/err")
+}
+
+complain() {
+    failures=$((failures + 1))
+    printf '%s\n' "$1" "  code $code" "  stdout: $out" "  stderr: $err"
+}
+
+# ends CODE ARGS...
+ends() {
+    local wanted=$1
+    shift
+    run "$@"
+    [ "$code" -eq "$wanted" ] || complain "mica $*: should end with $wanted"
+}
+
+says() { [[ $out == *"$1"* ]] || complain "stdout should say: $1"; }
+complains() { [[ $err == *"$1"* ]] || complain "stderr should say: $1"; }
+silent() { [ -z "$out" ] || complain "stdout should be empty"; }
+
+# ---- Help and usage ----
+ends 0 --version
+says "mica 0."
+ends 0 help
+says "bench"
+says "ops"
+ends 0 help bench
+says "--compare FILE"
+ends 0 bench --help
+says "usage: mica bench"
+ends 2
+silent
+complains "usage: mica VERB"
+ends 2 bnech
+silent
+complains 'there is no verb "bnech"; did you mean "bench"?'
+ends 2 help bnch
+complains 'did you mean "bench"?'
+ends 2 zzzzzzzz
+complains 'there is no verb "zzzzzzzz"'
+[[ $err != *"did you mean"* ]] || complain "nothing is near zzzzzzzz"
+ends 2 bench --thread 2
+complains "there is no option --thread; did you mean --threads?"
+ends 2 bench --threads
+complains "--threads needs a value: --threads N[,N...]"
+ends 2 bench --threads 0
+complains 'not "0"'
+ends 2 bench --threads 1,x
+complains 'not "1,x"'
+ends 2 bench --seconds soon
+complains '--seconds takes a number, not "soon"'
+ends 2 bench --quick=yes
+complains "--quick takes no value"
+ends 2 bench no_such_case
+silent
+complains 'no case has "no_such_case" in its name'
+
+# ---- Operations ----
+ends 0 ops
+says "matmul"
+ends 0 ops elementwise
+says "add "
+[[ $out != *matmul* ]] || complain "matmul is not element-wise"
+ends 1 ops no_such_operation
+
+# ---- Benchmarks ----
+ends 0 bench --list
+says "sgemm_512"
+says "add_1m"
+all=$(wc -l <"$folder/out")
+[ "$(sort -u "$folder/out" | wc -l)" -eq "$all" ] || complain "two cases have the same name"
+ends 0 bench --list sgemm
+[[ $out != *add_1m* ]] || complain "the filter lets add_1m through"
+
+json=$folder/run.json
+ends 0 bench add_into sgemm_64 --quick --json "$json"
+says "sgemm_64"
+says "of the limit"
+for field in machine cpu isa threads peak_gflops copy_gbs commit cases name ns ns_min gflops gbs percent_of_peak \
+    allocs bytes; do
+    grep -q "\"$field\": " "$json" || complain "the JSON has no $field"
+done
+ends 0 bench add_into sgemm_64 --quick --compare "$json"
+says "compared with the earlier run"
+says "geometric mean"
+# The last two columns are the changes in heap calls and bytes.
+changes=$(sed -n '/compared with/,$p' "$folder/out" | awk '/^(add_into|sgemm_64)/ { print $(NF - 1), $NF }' | sort -u)
+[ "$changes" = "+0 +0" ] || complain "heap calls changed: $changes"
+
+ends 3 bench add_into --quick --compare "$folder/none.json"
+silent
+complains "cannot read $folder/none.json"
+printf '{"cases": [{"name": "a", "threads": 1,,}]}' >"$folder/broken.json"
+ends 3 bench add_into --quick --compare "$folder/broken.json"
+silent
+complains "broken.json: byte 38: expected a string"
+printf '{"cases": [{"name": 7}]}' >"$folder/wrong.json"
+ends 3 bench add_into --quick --compare "$folder/wrong.json"
+complains 'wrong.json: byte 20: "name" is a number, not a string'
+printf '{"cases": {}}' >"$folder/wrong.json"
+ends 3 bench add_into --quick --compare "$folder/wrong.json"
+complains '"cases" is an object, not an array'
+head -c 200 "$json" >"$folder/cut.json"
+ends 3 bench add_into --quick --compare "$folder/cut.json"
+complains "cut.json: byte "
+ends 3 bench add_into --quick --json "$folder/no/such/folder.json"
+complains "cannot write"
+
+if [ "$full" = full ]; then
+    ends 0 bench --quick --check --seconds 0
+    ran=$(tail -n +4 "$folder/out" | wc -l)
+    [ "$ran" -eq "$all" ] || complain "ran $ran of $all cases"
+    ends 0 bench --quick --check --seconds 0 --threads 2
+fi
+
+[ "$failures" -eq 0 ] && echo "mica behaves"
+exit $((failures > 0))
