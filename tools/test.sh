@@ -65,6 +65,7 @@ suite_native() {
             check "example $(basename "$example")" "$example"
         fi
     done
+    check "mica: usage, files, no heap call in any benchmark" tests/cli/check.sh build/mica full
 }
 
 suite_package() {
@@ -92,6 +93,7 @@ suite_sanitize() {
     if build_in build/variant/asan "${sanitized[@]}" -DMICA_SANITIZE=address,undefined; then
         run_program "address and undefined" env ASAN_OPTIONS=detect_stack_use_after_return=1 \
             UBSAN_OPTIONS=print_stacktrace=1 build/variant/asan/tests/mica-test
+        [ ${#filters[@]} -gt 0 ] || check "mica, sanitized" tests/cli/check.sh build/variant/asan/mica
     fi
     if build_in build/variant/tsan "${sanitized[@]}" -DMICA_SANITIZE=thread; then
         local chosen=("${filters[@]}")
