@@ -7,5 +7,6 @@
 #include <mica/ops/copy.h>
 #include <mica/ops/elementwise.h>
 #include <mica/ops/linalg.h>
+#include <mica/ops/make.h>
 
 #endif

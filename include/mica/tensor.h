@@ -77,7 +77,7 @@ MICA_API bool mica_tensor_same_shape(const mica_tensor *a, const mica_tensor *b)
 /* How the memory of two tensors meets. */
 typedef enum mica_overlap {
     MICA_OVERLAP_NONE,    /* no byte in common */
-    MICA_OVERLAP_EXACT,   /* the same elements at the same indices */
+    MICA_OVERLAP_EXACT,   /* the same elements, of the same dtype, at the same indices */
     MICA_OVERLAP_PARTIAL, /* anything else; also where telling would take too long */
 } mica_overlap;
 

@@ -7,9 +7,21 @@
 
 /* clang-format off */
 
-#define MICA_OPS_MAKE(OP)
+#define MICA_OPS_MAKE(OP) \
+    OP(fill, make) \
+    OP(zeros, make) \
+    OP(ones, make) \
+    OP(range, make) \
+    OP(generate, make) \
+    OP(uniform, make) \
+    OP(normal, make) \
+    OP(xavier_uniform, make) \
+    OP(xavier_normal, make) \
+    OP(he_uniform, make) \
+    OP(he_normal, make)
 
-#define MICA_OPS_COPY(OP)
+#define MICA_OPS_COPY(OP) \
+    OP(copy, copy)
 
 #define MICA_OPS_SHAPE(OP)
 

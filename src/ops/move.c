@@ -288,39 +288,75 @@ void mica_move(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src
         run_rows(ctx, &job);
 }
 
-/* ---- The same elements in another shape ---- */
+/* ---- In row-major order ---- */
 
-typedef struct order_job {
-    const mica_tensor *dst, *src; /* of rank 1 at least */
-    const mica_convert_kernels *convert;
-    mica_index count;
-} order_job;
+mica_tensor mica_join_axes(const mica_tensor *t)
+{
+    mica_tensor out = {.data = t->data, .dtype = t->dtype};
+    for (int k = 0; k < t->rank; k++) {
+        if (t->dim[k] == 1)
+            continue;
+        int last = out.rank - 1;
+        bool joins = last >= 0 && out.stride[last] == t->stride[k] * t->dim[k];
+        int into = joins ? last : out.rank++;
+        out.dim[into] = joins ? out.dim[into] * t->dim[k] : t->dim[k];
+        out.stride[into] = t->stride[k];
+    }
+    if (out.rank == 0) {
+        out.rank = 1;
+        out.dim[0] = out.stride[0] = 1;
+    }
+    return out;
+}
 
-/* Where element `position` is, and how many follow it in its row. */
+/* Where element `position` is, and how many follow it in its row, itself included. */
 static mica_line find(const mica_tensor *t, mica_index position, mica_index *follow)
 {
     int last = t->rank - 1;
-    mica_index offset = position % t->dim[last] * t->stride[last];
+    mica_index offset = 0;
     *follow = t->dim[last] - position % t->dim[last];
-    position /= t->dim[last];
-    for (int k = last - 1; k >= 0; k--) {
+    for (int k = last; k >= 0; k--) {
         offset += position % t->dim[k] * t->stride[k];
         position /= t->dim[k];
     }
     return (mica_line){mica_element(t, offset), t->dtype, t->stride[last]};
 }
 
+void mica_move_run(const mica_convert_kernels *convert, const mica_tensor *dst, mica_index position,
+                   mica_line values, mica_index n)
+{
+    for (mica_index done = 0, run; done < n; done += run) {
+        mica_line to = find(dst, position + done, &run);
+        run = least(run, n - done);
+        mica_move_line(convert, to, line_at(values, done), run);
+    }
+}
+
+void mica_fetch_run(const mica_convert_kernels *convert, mica_line values, const mica_tensor *src,
+                    mica_index position, mica_index n)
+{
+    for (mica_index done = 0, run; done < n; done += run) {
+        mica_line from = find(src, position + done, &run);
+        run = least(run, n - done);
+        mica_move_line(convert, line_at(values, done), from, run);
+    }
+}
+
+typedef struct order_job {
+    mica_tensor dst, src; /* joined */
+    const mica_convert_kernels *convert;
+    mica_index count;
+} order_job;
+
 static void move_in_order(void *work, size_t block, int thread)
 {
     (void)thread;
     const order_job *job = work;
     mica_index position = (mica_index)block * BLOCK, end = least(position + BLOCK, job->count);
-    while (position < end) {
-        mica_index dst_run, src_run;
-        mica_line dst = find(job->dst, position, &dst_run), src = find(job->src, position, &src_run);
-        mica_index n = least(least(dst_run, src_run), end - position);
-        mica_move_line(job->convert, dst, src, n);
-        position += n;
+    for (mica_index run; position < end; position += run) {
+        mica_line src = find(&job->src, position, &run);
+        run = least(run, end - position);
+        mica_move_run(job->convert, &job->dst, position, src, run);
     }
 }
 
@@ -332,7 +368,8 @@ void mica_move_in_order(mica_context *ctx, const mica_tensor *dst, const mica_te
     } else if (mica_tensor_refit(&view, dst, src->rank, src->dim)) {
         mica_move(ctx, &view, src);
     } else {
-        order_job job = {dst, src, ctx->kernels->convert, (mica_index)mica_tensor_count(dst)};
+        order_job job = {mica_join_axes(dst), mica_join_axes(src), ctx->kernels->convert,
+                         (mica_index)mica_tensor_count(dst)};
         mica_parallel(ctx, mica_div_up((size_t)job.count, (size_t)BLOCK), move_in_order, &job);
     }
 }

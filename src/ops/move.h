@@ -24,4 +24,15 @@ void mica_move(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src
 /* dst = src, both in row-major order: as many elements, any two shapes, sharing nothing. */
 void mica_move_in_order(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src);
 
+/* The same elements in the same row-major order, on as few axes as the strides allow, but on one at least. */
+mica_tensor mica_join_axes(const mica_tensor *t);
+
+/* Writes n values to the elements of dst from row-major position `position` on. dst has rank 1 at least. */
+void mica_move_run(const mica_convert_kernels *convert, const mica_tensor *dst, mica_index position,
+                   mica_line values, mica_index n);
+
+/* The other way: n elements of src from `position` on. */
+void mica_fetch_run(const mica_convert_kernels *convert, mica_line values, const mica_tensor *src,
+                    mica_index position, mica_index n);
+
 #endif

@@ -141,8 +141,7 @@ static int64_t span_bytes(const mica_tensor *t, int64_t bytes)
 
 static bool same_elements(const mica_tensor *a, const mica_tensor *b)
 {
-    if (a->data != b->data || mica_dtype_bytes(a->dtype) != mica_dtype_bytes(b->dtype) ||
-        !mica_tensor_same_shape(a, b))
+    if (a->data != b->data || a->dtype != b->dtype || !mica_tensor_same_shape(a, b))
         return false;
     for (int k = 0; k < a->rank; k++)
         if (a->dim[k] > 1 && a->stride[k] != b->stride[k])

@@ -39,7 +39,7 @@ static bool share_a_byte(const mica_tensor *a, const mica_tensor *b, const char 
 
 static bool same_elements(const mica_tensor *a, const mica_tensor *b)
 {
-    if (!mica_tensor_same_shape(a, b) || mica_dtype_bytes(a->dtype) != mica_dtype_bytes(b->dtype))
+    if (!mica_tensor_same_shape(a, b) || a->dtype != b->dtype)
         return false;
     mica_iter y = mica_iter_begin(b, 0, NULL);
     for (mica_iter x = mica_iter_begin(a, 0, NULL); x.valid; mica_iter_next(&x), mica_iter_next(&y))

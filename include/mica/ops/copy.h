@@ -14,7 +14,7 @@ extern "C" {
  * zero, the nearest there is if out of range, 0 for NaN. From an integer to an integer type: the nearest
  * there is if out of range (a copy never wraps).
  *
- * dst may be exactly src where their elements have the same size: a conversion in place. */
+ * dst may be exactly src. */
 MICA_API mica_status mica_copy(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src);
 
 #ifdef __cplusplus
