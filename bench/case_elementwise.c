@@ -19,12 +19,14 @@ static mica_status add_run(bench_state *s)
     return MICA_OK;
 }
 
+static mica_status copy_run(bench_state *s) { return mica_copy(s->ctx, &s->t[0], &s->t[1]); }
 static mica_status scale_run(bench_state *s) { return mica_scale(s->ctx, &s->t[0], &s->t[1], 1.5f); }
 static mica_status relu_run(bench_state *s) { return mica_relu(s->ctx, &s->t[0], &s->t[1]); }
 static mica_status exp_run(bench_state *s) { return mica_exp(s->ctx, &s->t[0], &s->t[1]); }
 
 static const bench_case cases[] = {
     {"add_1m", binary_setup, add_run, {1 << 20, 1}},
+    {"copy_1m", unary_setup, copy_run, {1 << 20, 1}},
     {"scale_1m", unary_setup, scale_run, {1 << 20, 1}},
     {"relu_1m", unary_setup, relu_run, {1 << 20, 1}},
     {"exp_1m", unary_setup, exp_run, {1 << 20, 1}},

@@ -16,8 +16,9 @@ typedef struct clock_sample {
 typedef struct clocked {
     clock_fn *fn;
     void *work;
-    size_t batch; /* calls in a sample */
-    size_t count; /* samples taken; beyond CLOCK_MOST_SAMPLES they replace the oldest */
+    size_t batch;        /* calls in a sample */
+    double call_seconds; /* roughly, from the beginning */
+    size_t count;        /* samples taken; beyond CLOCK_MOST_SAMPLES they replace the oldest */
     clock_sample sample[CLOCK_MOST_SAMPLES];
 } clocked;
 
