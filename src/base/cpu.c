@@ -31,7 +31,7 @@ static bool runs_avx2(void)
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
 }
 
-#if defined(MICA_WITH_AVX512)
+#if defined(MICA_WITH_AVX512) && !defined(MICA_AVX512_EMULATE)
 static bool runs_avx512(void)
 {
     unsigned a, b, c, d;
@@ -52,7 +52,7 @@ typedef struct isa_entry {
 
 /* Best first. */
 static const isa_entry isas[] = {
-#if defined(MICA_WITH_AVX512)
+#if defined(MICA_WITH_AVX512) && !defined(MICA_AVX512_EMULATE)
     {&mica_kernels_avx512, runs_avx512},
 #endif
 #if defined(MICA_WITH_AVX2)
@@ -62,6 +62,9 @@ static const isa_entry isas[] = {
     {&mica_kernels_neon, runs_always},
 #endif
     {&mica_kernels_scalar, runs_always},
+#if defined(MICA_AVX512_EMULATE)
+    {&mica_kernels_avx512, runs_avx2}, /* after what always runs: by name only */
+#endif
 };
 
 const mica_kernels *mica_kernels_choose(const char *isa)

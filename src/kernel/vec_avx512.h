@@ -1,11 +1,15 @@
 /* Vectors of sixteen lanes: AVX-512 F, DQ, BW and VL. See vec.h for what each name means.
  *
  * MICA_AVX512_EMULATE takes the intrinsics from SIMDe instead, so that the tests can run these bodies on any
- * x86-64; only intrinsics that SIMDe has are used here. */
+ * x86-64 with AVX2. */
 #ifndef MICA_SRC_KERNEL_VEC_AVX512_H
 #define MICA_SRC_KERNEL_VEC_AVX512_H
 
+#if defined(MICA_AVX512_EMULATE)
+#include "kernel/vec_avx512_emulate.h"
+#else
 #include <immintrin.h>
+#endif
 
 #define VF_NAME      avx512
 #define VF_LANES     16

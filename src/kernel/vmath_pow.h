@@ -54,7 +54,7 @@ VF_INLINE vf vmath_pow_magnitude(vf a, vf y)
 }
 
 /* x^y with all the special cases of C's pow: x^0 = 1^y = (-1)^(+-infinity) = 1, a negative x gives NaN unless
- * y is an integer, and an odd y keeps the sign of x, of zeros and infinities too. At most 2 ulp. */
+ * y is an integer, and an odd y keeps the sign of x, of zeros and infinities too. At most 1.5 ulp. */
 VF_INLINE vf vf_pow(vf x, vf y)
 {
     const vf one = vf_set1(1.0f), zero = vf_zero();
