@@ -28,8 +28,7 @@ extern "C" {
 /* "0.1.0": of the library that is linked, which may be newer than this header. */
 MICA_API const char *mica_version(void);
 
-/* ---- Status ---------------------------------------------------------------------------------------------
- */
+/* ---- Status ------------------------------------------------------------------------------------------ */
 
 /* Every code with the words that open its message. */
 #define MICA_STATUS_LIST(X)                                                                              \
@@ -55,8 +54,7 @@ typedef enum mica_status {
 /* The words of a code, "shape error"; "unknown status" for a number that is none. */
 MICA_API const char *mica_status_text(mica_status status);
 
-/* ---- Allocators -----------------------------------------------------------------------------------------
- */
+/* ---- Allocators -------------------------------------------------------------------------------------- */
 
 /* Where a context gets its memory. `alignment` is a power of two. A failed allocation returns NULL.
  * `release` gets the size and alignment that were asked for. */
@@ -76,8 +74,7 @@ typedef struct mica_heap_stats {
     uint64_t peak_bytes; /* the most that was live at once */
 } mica_heap_stats;
 
-/* ---- Context --------------------------------------------------------------------------------------------
- */
+/* ---- Context ----------------------------------------------------------------------------------------- */
 
 typedef struct mica_context mica_context;
 
@@ -116,8 +113,7 @@ MICA_API int mica_context_threads(const mica_context *ctx);
 MICA_API const char *mica_context_isa(const mica_context *ctx);
 MICA_API mica_heap_stats mica_context_heap(const mica_context *ctx);
 
-/* ---- Workspace ------------------------------------------------------------------------------------------
- */
+/* ---- Workspace --------------------------------------------------------------------------------------- */
 
 /* Some operations need scratch. They never allocate it: they take it from the context's workspace, and fail
  * with MICA_ERR_WORKSPACE when that is too small. To ask beforehand how much a call takes, make the call

@@ -9,8 +9,7 @@
 extern "C" {
 #endif
 
-/* ---- Arena ----------------------------------------------------------------------------------------------
- */
+/* ---- Arena ------------------------------------------------------------------------------------------- */
 
 /* One block from which parts are taken in order and given back in reverse. An arena is a value: it may be
  * copied or put anywhere. It serves one thread at a time. Read its fields freely; only the calls change them.
@@ -47,8 +46,7 @@ MICA_API mica_status mica_arena_release(mica_context *ctx, mica_arena *arena, si
 
 MICA_API size_t mica_arena_remaining(const mica_arena *arena);
 
-/* ---- Pool -----------------------------------------------------------------------------------------------
- */
+/* ---- Pool -------------------------------------------------------------------------------------------- */
 
 /* Buffers that come back and are rented again. Any number of threads may share a pool, each calling with its
  * own context, which only carries the error text; the memory comes from the pool's own allocator.
@@ -114,8 +112,7 @@ MICA_API mica_pool_stats mica_pool_statistics(mica_pool *pool);
 /* Everything that went through the pool's allocator, its own records included. */
 MICA_API mica_heap_stats mica_pool_heap(mica_pool *pool);
 
-/* ---- Scope ----------------------------------------------------------------------------------------------
- */
+/* ---- Scope ------------------------------------------------------------------------------------------- */
 
 /* Everything rented in a scope goes back to the pool when the scope ends:
  *

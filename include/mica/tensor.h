@@ -47,8 +47,7 @@ typedef struct mica_tensor {
     mica_index stride[MICA_MAX_RANK]; /* in elements; row-major where contiguous: the last is 1 */
 } mica_tensor;
 
-/* ---- Making ---------------------------------------------------------------------------------------------
- */
+/* ---- Making ------------------------------------------------------------------------------------------ */
 
 /* A contiguous tensor over a buffer that holds all its elements. `data` may be NULL while measuring or
  * planning. Fails on a rank, a dtype or a size that cannot be. */
@@ -66,8 +65,7 @@ MICA_API mica_tensor mica_4d(float *data, mica_index d0, mica_index d1, mica_ind
 /* Contiguous, with the shape and dtype of `like`, over `data`. */
 MICA_API mica_tensor mica_tensor_like(const mica_tensor *like, void *data);
 
-/* ---- Asking ---------------------------------------------------------------------------------------------
- */
+/* ---- Asking ------------------------------------------------------------------------------------------ */
 
 MICA_API size_t mica_tensor_count(const mica_tensor *t); /* elements */
 MICA_API size_t mica_tensor_bytes(const mica_tensor *t); /* of those elements, laid out contiguously */
@@ -87,8 +85,7 @@ MICA_API mica_overlap mica_tensor_overlap(const mica_tensor *a, const mica_tenso
  */
 MICA_API bool mica_tensor_self_overlap(const mica_tensor *t);
 
-/* ---- Elements -------------------------------------------------------------------------------------------
- */
+/* ---- Elements ---------------------------------------------------------------------------------------- */
 
 /* One element, converted. `index` has t->rank entries; negative ones count from the end. */
 MICA_API mica_status mica_at(mica_context *ctx, double *value, const mica_tensor *t, const mica_index *index);
@@ -111,8 +108,7 @@ typedef struct mica_iter {
 MICA_API mica_iter mica_iter_begin(const mica_tensor *t, unsigned fixed, const mica_index *start);
 MICA_API void mica_iter_next(mica_iter *it);
 
-/* ---- Views: no element is copied ------------------------------------------------------------------------
- */
+/* ---- Views: no element is copied --------------------------------------------------------------------- */
 
 /* Axes may be negative, counting from the end. On failure *out is left as it was. *out may be *t. */
 
@@ -149,8 +145,7 @@ MICA_API mica_status mica_view_flatten(mica_context *ctx, mica_tensor *out, cons
                                        int last);
 MICA_API mica_status mica_view_flip(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int axis);
 
-/* ---- Printing -------------------------------------------------------------------------------------------
- */
+/* ---- Printing ---------------------------------------------------------------------------------------- */
 
 /* Writes into text[size], always terminated, and returns the length that the whole would have (as snprintf
  * does). */

@@ -18,13 +18,13 @@
 #include "kernel/random.h"
 
 /* clang-format off: a new line changes no other */
-#define MICA_KERNEL_FAMILIES(X) \
-    X(gemm) /* matrix products */ \
-    X(map) /* element-wise: one value out of one to three */ \
-    X(activation) /* activations and their gradients, as map */ \
-    X(convert) /* from one element type to another */ \
-    X(probe) /* the best this machine can do, for benchmarks */ \
-    X(random) /* fills from a random stream, dropout */
+#define MICA_KERNEL_FAMILIES(X)                                      \
+    X(gemm)       /* matrix products */                              \
+    X(map)        /* element-wise: one value out of one to three */  \
+    X(activation) /* activations and their gradients, as map */      \
+    X(convert)    /* from one element type to another */             \
+    X(probe)      /* the best this machine can do, for benchmarks */ \
+    X(random)     /* fills from a random stream, dropout */
 /* clang-format on */
 
 typedef struct mica_kernels {

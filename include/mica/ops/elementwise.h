@@ -11,8 +11,7 @@
 extern "C" {
 #endif
 
-/* ---- Two tensors ----------------------------------------------------------------------------------------
- */
+/* ---- Two tensors ------------------------------------------------------------------------------------- */
 
 /* a + b */
 MICA_API mica_status mica_add(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
@@ -42,8 +41,7 @@ MICA_API mica_status mica_add_scaled(mica_context *ctx, const mica_tensor *dst, 
 MICA_API mica_status mica_lerp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                const mica_tensor *b, float s);
 
-/* ---- A tensor and a number ------------------------------------------------------------------------------
- */
+/* ---- A tensor and a number --------------------------------------------------------------------------- */
 
 /* a + s */
 MICA_API mica_status mica_add_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
@@ -75,8 +73,7 @@ MICA_API mica_status mica_pow_scalar(mica_context *ctx, const mica_tensor *dst, 
 MICA_API mica_status mica_clamp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, float low,
                                 float high);
 
-/* ---- One tensor -----------------------------------------------------------------------------------------
- */
+/* ---- One tensor -------------------------------------------------------------------------------------- */
 
 /* -a */
 MICA_API mica_status mica_neg(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
@@ -111,8 +108,7 @@ MICA_API mica_status mica_cos(mica_context *ctx, const mica_tensor *dst, const m
 /* The error function */
 MICA_API mica_status mica_erf(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
 
-/* ---- A caller's function --------------------------------------------------------------------------------
- */
+/* ---- A caller's function ----------------------------------------------------------------------------- */
 
 /* A function with what it needs besides its numbers. It is called on the calling thread only, once for each
  * element, in no stated order. */

@@ -26,8 +26,7 @@ typedef double mica_generate_fn(const mica_index *index, void *user);
 MICA_API mica_status mica_generate(mica_context *ctx, const mica_tensor *dst, mica_generate_fn *function,
                                    void *user);
 
-/* ---- Random numbers -------------------------------------------------------------------------------------
- */
+/* ---- Random numbers ---------------------------------------------------------------------------------- */
 
 /* Element i is made from position from->position + i of the stream (mica/random.h), so that the values depend
  * neither on the layout nor on the number of threads. *from stays as it is: to fill several tensors, give
@@ -43,9 +42,10 @@ MICA_API mica_status mica_normal(mica_context *ctx, const mica_tensor *dst, cons
  * range or deviation is multiplied by `gain`, 1 unless the network's activations want another. The rank must
  * be 2 or more.
  *
- *   Xavier (Glorot)   uniform in +-gain * sqrt(6 / (fan_in + fan_out)), deviation gain * sqrt(2 / (fan_in +
- * fan_out)) He (Kaiming)      uniform in +-gain * sqrt(6 / fan_in),             deviation gain * sqrt(2 /
- * fan_in)
+ *   Xavier (Glorot)  uniform in +-gain * sqrt(6 / (fan_in + fan_out))
+ *                    normal of deviation gain * sqrt(2 / (fan_in + fan_out))
+ *   He (Kaiming)     uniform in +-gain * sqrt(6 / fan_in)
+ *                    normal of deviation gain * sqrt(2 / fan_in)
  */
 MICA_API mica_status mica_xavier_uniform(mica_context *ctx, const mica_tensor *dst, const mica_random *from,
                                          float gain);
