@@ -1,6 +1,8 @@
 /* Matrix products of tensors: shapes, batches and broadcasting around the product of src/ops/gemm.h. */
 #include <mica/ops/linalg.h>
 
+#include <assert.h>
+
 #include "base/parallel.h"
 #include "ops/check.h"
 #include "ops/gemm.h"
@@ -28,6 +30,7 @@ static mica_gemm gemm_at(const batch *w, size_t position)
     g.b.data = w->b;
     g.c = w->c;
     for (int i = w->rank - 1; i >= 0; i--) {
+        assert(w->dim[i] > 0); /* an empty batch has no positions */
         mica_index at = (mica_index)(position % (size_t)w->dim[i]);
         position /= (size_t)w->dim[i];
         g.a.data += at * w->a_stride[i];
