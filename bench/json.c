@@ -213,51 +213,61 @@ static char *string(reader *r)
 
 static json_value *value(reader *r);
 
+/* "key": of the next member. The key is the caller's; NULL on failure. */
+static char *member_key(reader *r, const json_value *object)
+{
+    size_t start = r->at;
+    char *key = string(r);
+    if (key == NULL)
+        return NULL;
+    skip_blanks(r);
+    if (json_member(object, key) != NULL)
+        fail(r, start, "a key given twice");
+    else if (peek(r) != ':')
+        fail(r, r->at, "expected ':'");
+    else {
+        r->at++;
+        return key;
+    }
+    free(key);
+    return NULL;
+}
+
+/* One element or member, at *place. */
+static bool child(reader *r, const json_value *parent, json_value **place)
+{
+    char *key = NULL;
+    skip_blanks(r);
+    if (parent->kind == JSON_OBJECT && (key = member_key(r, parent)) == NULL)
+        return false;
+    *place = value(r);
+    if (*place == NULL) {
+        free(key);
+        return false;
+    }
+    (*place)->key = key;
+    return true;
+}
+
 /* Elements or members up to the closing bracket, which is read too. */
 static bool children(reader *r, json_value *parent, char close)
 {
-    bool object = parent->kind == JSON_OBJECT;
     json_value **place = &parent->first;
     r->at++;
     skip_blanks(r);
-    if (peek(r) == close) {
-        r->at++;
-        return true;
-    }
-    for (;;) {
-        size_t key_at = r->at;
-        char *key = NULL;
-        if (object) {
-            key = string(r);
-            if (key == NULL)
-                return false;
-            skip_blanks(r);
-            const char *wrong = json_member(parent, key) != NULL ? "a key given twice"
-                                : peek(r) != ':'                 ? "expected ':'"
-                                                                 : NULL;
-            if (wrong != NULL) {
-                free(key);
-                return fail(r, peek(r) != ':' ? r->at : key_at, wrong);
-            }
-            r->at++;
-        }
-        *place = value(r);
-        if (*place == NULL) {
-            free(key);
+    while (peek(r) != close || place != &parent->first) {
+        if (!child(r, parent, place))
             return false;
-        }
-        (*place)->key = key;
         place = &(*place)->next;
         skip_blanks(r);
-        if (peek(r) == close) {
-            r->at++;
-            return true;
-        }
+        if (peek(r) == close)
+            break;
         if (peek(r) != ',')
-            return fail(r, r->at, object ? "expected ',' or '}'" : "expected ',' or ']'");
+            return fail(r, r->at, close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
         r->at++;
-        skip_blanks(r);
     }
+    r->at++;
+    return true;
 }
 
 static bool nested(reader *r, json_value *v, json_kind kind, char close)
