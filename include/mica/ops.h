@@ -8,5 +8,6 @@
 #include <mica/ops/elementwise.h>
 #include <mica/ops/linalg.h>
 #include <mica/ops/make.h>
+#include <mica/ops/reduce.h>
 
 #endif

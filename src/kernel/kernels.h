@@ -11,20 +11,23 @@
 #include <stdint.h>
 
 #include "kernel/activation.h"
+#include "kernel/axis.h"
 #include "kernel/convert.h"
 #include "kernel/gemm.h"
 #include "kernel/map.h"
 #include "kernel/probe.h"
 #include "kernel/random.h"
 
-/* clang-format off: a new line changes no other */
-#define MICA_KERNEL_FAMILIES(X)                                      \
-    X(gemm)       /* matrix products */                              \
-    X(map)        /* element-wise: one value out of one to three */  \
-    X(activation) /* activations and their gradients, as map */      \
-    X(convert)    /* from one element type to another */             \
-    X(probe)      /* the best this machine can do, for benchmarks */ \
-    X(random)     /* fills from a random stream, dropout */
+/* One line each, so that a new one changes no other. */
+/* clang-format off */
+#define MICA_KERNEL_FAMILIES(X) \
+    X(gemm) /* matrix products */ \
+    X(map) /* element-wise: one value out of one to three */ \
+    X(activation) /* activations and their gradients, as map */ \
+    X(axis) /* along one axis: softmax, normalize */ \
+    X(convert) /* from one element type to another */ \
+    X(probe) /* the best this machine can do, for benchmarks */ \
+    X(random) /* fills from a random stream, dropout */
 /* clang-format on */
 
 typedef struct mica_kernels {

@@ -78,7 +78,9 @@
     OP(where, compare) \
     OP(where_backward, compare)
 
-#define MICA_OPS_REDUCE(OP)
+#define MICA_OPS_REDUCE(OP) \
+    OP(l2_normalize, reduce) \
+    OP(l2_normalize_backward, reduce)
 
 #define MICA_OPS_LINALG(OP) \
     OP(matmul, linalg) \
@@ -107,7 +109,11 @@
     OP(gelu_tanh, activation) \
     OP(gelu_tanh_backward, activation) \
     OP(hard_swish, activation) \
-    OP(hard_swish_backward, activation)
+    OP(hard_swish_backward, activation) \
+    OP(softmax, activation) \
+    OP(softmax_backward, activation) \
+    OP(log_softmax, activation) \
+    OP(log_softmax_backward, activation)
 
 #define MICA_OPS_CONV(OP)
 

@@ -16,44 +16,10 @@ typedef struct map_job {
     const void *params;
 } map_job;
 
-/* A position in a walk. */
-typedef struct cursor {
-    mica_index index[MICA_MAX_RANK];
-} cursor;
-
-static cursor cursor_at(const mica_walk *w, size_t position)
-{
-    cursor c = {{0}};
-    for (int i = w->rank - 1; i >= 0; i--) {
-        c.index[i] = (mica_index)(position % (size_t)w->dim[i]);
-        position /= (size_t)w->dim[i];
-    }
-    return c;
-}
-
-/* Moves on along the last axis, by no more than what is left of it. */
-static void cursor_advance(const mica_walk *w, cursor *c, mica_index by)
-{
-    int i = w->rank - 1;
-    c->index[i] += by;
-    while (i > 0 && c->index[i] == w->dim[i]) {
-        c->index[i] = 0;
-        c->index[--i]++;
-    }
-}
-
-static mica_index cursor_offset(const mica_walk *w, const cursor *c, int operand)
-{
-    mica_index offset = 0;
-    for (int i = 0; i < w->rank; i++)
-        offset += c->index[i] * w->stride[operand][i];
-    return offset;
-}
-
 /* n elements of an operand from the cursor on, which must not leave its row, as floats. */
-static void load_run(float *out, const mica_walk *w, int operand, const cursor *c, mica_index n)
+static void load_run(float *out, const mica_walk *w, int operand, const mica_cursor *c, mica_index n)
 {
-    mica_index offset = cursor_offset(w, c, operand), stride = w->stride[operand][w->rank - 1];
+    mica_index offset = mica_cursor_offset(w, c, operand), stride = w->stride[operand][w->rank - 1];
     if (w->dtype[operand] == MICA_U8) {
         const uint8_t *p = (const uint8_t *)w->data[operand] + offset;
         for (mica_index i = 0; i < n; i++)
@@ -65,9 +31,9 @@ static void load_run(float *out, const mica_walk *w, int operand, const cursor *
         out[i] = p[i * stride];
 }
 
-static void store_run(const float *in, const mica_walk *w, const cursor *c, mica_index n)
+static void store_run(const float *in, const mica_walk *w, const mica_cursor *c, mica_index n)
 {
-    mica_index offset = cursor_offset(w, c, 0), stride = w->stride[0][w->rank - 1];
+    mica_index offset = mica_cursor_offset(w, c, 0), stride = w->stride[0][w->rank - 1];
     if (w->dtype[0] == MICA_U8) {
         uint8_t *p = (uint8_t *)w->data[0] + offset;
         for (mica_index i = 0; i < n; i++)
@@ -87,9 +53,9 @@ static bool direct(const mica_walk *w, int operand)
     return w->dtype[operand] == MICA_F32 && w->stride[operand][w->rank - 1] == 1;
 }
 
-static float *direct_at(const mica_walk *w, int operand, const cursor *c)
+static float *direct_at(const mica_walk *w, int operand, const mica_cursor *c)
 {
-    return (float *)(void *)w->data[operand] + cursor_offset(w, c, operand);
+    return (float *)(void *)w->data[operand] + mica_cursor_offset(w, c, operand);
 }
 
 /* Long rows: a row at a time, or STAGE elements of it where an operand is staged. */
@@ -102,7 +68,7 @@ static void map_rows(const map_job *job, size_t begin, size_t end)
         if (!direct(w, k))
             most = STAGE;
 
-    cursor c = cursor_at(w, begin);
+    mica_cursor c = mica_cursor_at(w, begin);
     int last = w->rank - 1;
     for (size_t position = begin; position < end;) {
         mica_index n = least(w->dim[last] - c.index[last], least((mica_index)(end - position), most));
@@ -116,7 +82,7 @@ static void map_rows(const map_job *job, size_t begin, size_t end)
         if (!direct(w, 0))
             store_run(stage[0], w, &c, n);
         position += (size_t)n;
-        cursor_advance(w, &c, n);
+        mica_cursor_advance(w, &c, n);
     }
 }
 
@@ -126,15 +92,15 @@ static void map_short_rows(const map_job *job, size_t begin, size_t end)
     const mica_walk *w = &job->walk;
     float stage[MICA_WALK_OPERANDS][STAGE];
     int last = w->rank - 1;
-    cursor c = cursor_at(w, begin);
+    mica_cursor c = mica_cursor_at(w, begin);
     for (size_t position = begin; position < end;) {
         mica_index n = least((mica_index)(end - position), STAGE), run;
-        cursor start = c;
+        mica_cursor start = c;
         for (mica_index done = 0; done < n; done += run) {
             run = least(w->dim[last] - c.index[last], n - done);
             for (int k = 1; k < w->operands; k++)
                 load_run(stage[k] + done, w, k, &c, run);
-            cursor_advance(w, &c, run);
+            mica_cursor_advance(w, &c, run);
         }
         const float *source[MICA_WALK_OPERANDS];
         for (int k = 1; k < w->operands; k++)
@@ -144,7 +110,7 @@ static void map_short_rows(const map_job *job, size_t begin, size_t end)
         for (mica_index done = 0; done < n; done += run) {
             run = least(w->dim[last] - c.index[last], n - done);
             store_run(stage[0] + done, w, &c, run);
-            cursor_advance(w, &c, run);
+            mica_cursor_advance(w, &c, run);
         }
         position += (size_t)n;
     }

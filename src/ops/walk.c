@@ -98,3 +98,13 @@ void mica_walk_init(mica_walk *w, const mica_tensor *const *operands, int count)
     sort_axes(w);
     join_axes(w);
 }
+
+mica_cursor mica_cursor_at(const mica_walk *w, size_t position)
+{
+    mica_cursor c = {{0}};
+    for (int i = w->rank - 1; i >= 0; i--) {
+        c.index[i] = (mica_index)(position % (size_t)w->dim[i]);
+        position /= (size_t)w->dim[i];
+    }
+    return c;
+}

@@ -26,6 +26,34 @@ typedef struct mica_walk {
 /* Operand 0 gives the shape; the others broadcast to it (checked before). */
 void mica_walk_init(mica_walk *walk, const mica_tensor *const *operands, int count);
 
+/* A position in a walk. */
+typedef struct mica_cursor {
+    mica_index index[MICA_MAX_RANK];
+} mica_cursor;
+
+/* At the element of this number, counted along the walk. */
+mica_cursor mica_cursor_at(const mica_walk *walk, size_t position);
+
+/* Moves on along the last axis, by no more than what is left of it. */
+static inline void mica_cursor_advance(const mica_walk *walk, mica_cursor *c, mica_index by)
+{
+    int i = walk->rank - 1;
+    c->index[i] += by;
+    while (i > 0 && c->index[i] == walk->dim[i]) {
+        c->index[i] = 0;
+        c->index[--i]++;
+    }
+}
+
+/* Where an operand's element lies from its data on, in elements. */
+static inline mica_index mica_cursor_offset(const mica_walk *walk, const mica_cursor *c, int operand)
+{
+    mica_index offset = 0;
+    for (int i = 0; i < walk->rank; i++)
+        offset += c->index[i] * walk->stride[operand][i];
+    return offset;
+}
+
 /* dst = fn(src...), element by element: f32 or u8 tensors, sources broadcast to dst, any layout, all threads.
  */
 void mica_map_run(mica_context *ctx, mica_map_fn *fn, const void *params, const mica_tensor *dst,

@@ -79,6 +79,26 @@ MICA_API mica_status mica_hard_swish(mica_context *ctx, const mica_tensor *y, co
 MICA_API mica_status mica_hard_swish_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
                                               const mica_tensor *x);
 
+/* ---- Softmax --------------------------------------------------------------------------------------------
+ */
+
+/* All tensors have one shape; the axis may count from the end. Stable for any finite x. y may be exactly x,
+ * and dx exactly any of its inputs. Layouts in which neither the axis nor the last other axis is contiguous
+ * take scratch: a line along the axis of each tensor, per thread. */
+
+/* exp(x) / sum(exp(x)) along an axis */
+MICA_API mica_status mica_softmax(mica_context *ctx, const mica_tensor *y, const mica_tensor *x, int axis);
+/* y * (dy - sum(y * dy)) */
+MICA_API mica_status mica_softmax_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
+                                           const mica_tensor *y, int axis);
+
+/* x - log(sum(exp(x))) along an axis */
+MICA_API mica_status mica_log_softmax(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                      int axis);
+/* dy - exp(y) * sum(dy) */
+MICA_API mica_status mica_log_softmax_backward(mica_context *ctx, const mica_tensor *dx,
+                                               const mica_tensor *dy, const mica_tensor *y, int axis);
+
 #ifdef __cplusplus
 }
 #endif
