@@ -57,6 +57,13 @@ bool test_error(mica_context *ctx, mica_status got, mica_status want, const char
 
 void test_skip(const char *why) { run.skipped = why; }
 
+int test_effort(int count)
+{
+    const char *text = getenv("MICA_TEST_EFFORT");
+    long percent = text != NULL ? strtol(text, NULL, 10) : 100;
+    return percent > 0 && percent < 100 ? (int)((count * percent + 99) / 100) : count;
+}
+
 mica_context *test_context(int threads)
 {
     if (run.context_count == MOST_CONTEXTS) {

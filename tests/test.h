@@ -59,6 +59,10 @@ void test_skip(const char *why);
  * made for this test and destroyed after it. */
 mica_context *test_context(int threads);
 
+/* How many random cases to try where `count` are wanted: $MICA_TEST_EFFORT percent of them (100 if not set),
+ * rounded up. Builds in which everything takes ten times as long set it lower. */
+int test_effort(int count);
+
 /* ---- Random numbers for tests: small, repeatable, nothing of the library's ---- */
 
 typedef struct test_random {

@@ -3,19 +3,36 @@
 
 coverage_wanted=90 # percent of the lines of src/
 filters=()
+less=MICA_TEST_EFFORT=15 # percent of the random cases, for all but the native runs: those are for the results
 
-# Runs a test program, shows what did not pass, and adds its counts. run_program NAME COMMAND...
+# Test programs run in the background, as many at once as there are processors, while the next one is built.
+# run_program NAME COMMAND... starts one; its result is told, and counted, when its turn to be waited for comes.
+running=() # "process id, log, name" in the order of starting
+
 run_program() {
-    local name=$1 log sum counts start=$SECONDS
+    local name=$1 log
     shift
     log=build/log-${name//[^a-z0-9]/-}.txt
-    "$@" "${filters[@]}" >"$log" 2>&1 || true
+    [ ${#running[@]} -lt "$(nproc)" ] || await_one
+    (
+        start=$SECONDS
+        "$@" "${filters[@]}" >"$log" 2>&1
+        echo $((SECONDS - start)) >"$log.seconds"
+    ) &
+    running+=("$! $log $name")
+}
+
+# Waits for the program that was started first, shows what did not pass, and adds its counts.
+await_one() {
+    local process log name sum
+    read -r process log name <<<"${running[0]}"
+    running=("${running[@]:1}")
+    wait "$process" || true
     sum=$(tail -n 1 "$log")
     if [[ $sum =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
-        counts=("${BASH_REMATCH[@]:1}")
-        passed=$((passed + counts[0]))
-        failed=$((failed + counts[1]))
-        skipped=$((skipped + counts[2]))
+        passed=$((passed + BASH_REMATCH[1]))
+        failed=$((failed + BASH_REMATCH[2]))
+        skipped=$((skipped + BASH_REMATCH[3]))
         grep -B 25 '^FAIL' "$log" | grep -v '^ok' || true
         grep '^skip' "$log" | sed 's/^/  /' || true
     else
@@ -23,7 +40,13 @@ run_program() {
         tail -n 60 "$log"
         sum="ended without a summary"
     fi
-    printf '%-50s %s (%d s, %s)\n' "$name" "$sum" $((SECONDS - start)) "$log"
+    printf '%-30s %s (%d s, %s)\n' "$name" "$sum" "$(cat "$log.seconds")" "$log"
+}
+
+await_all() {
+    while [ ${#running[@]} -gt 0 ]; do
+        await_one
+    done
 }
 
 # A build that fails is one failed check, and its suite ends there. build_in DIRECTORY CMAKE...
@@ -80,7 +103,7 @@ suite_plain() {
     say "plain C: no threads, no vectors"
     need build
     build_in build/variant/plain -DMICA_THREADS=OFF -DMICA_ONLY_ISAS=scalar || return 0
-    run_program "plain" build/variant/plain/tests/mica-test
+    run_program "plain" env "$less" build/variant/plain/tests/mica-test
     check "the library's undefined symbols" tests/install/symbols.sh build/variant/plain/libmica.a
 }
 
@@ -91,14 +114,14 @@ suite_sanitize() {
     say "sanitizers"
     need build
     if build_in build/variant/asan "${sanitized[@]}" -DMICA_SANITIZE=address,undefined; then
-        run_program "address and undefined" env ASAN_OPTIONS=detect_stack_use_after_return=1 \
+        run_program "address and undefined" env "$less" ASAN_OPTIONS=detect_stack_use_after_return=1 \
             UBSAN_OPTIONS=print_stacktrace=1 build/variant/asan/tests/mica-test
         [ ${#filters[@]} -gt 0 ] || check "mica, sanitized" tests/cli/check.sh build/variant/asan/mica
     fi
     if build_in build/variant/tsan "${sanitized[@]}" -DMICA_SANITIZE=thread; then
         local chosen=("${filters[@]}")
         [ ${#filters[@]} -gt 0 ] || filters=(parallel pool scope thread)
-        run_program "thread" env TSAN_OPTIONS=halt_on_error=1 build/variant/tsan/tests/mica-test
+        run_program "thread" env "$less" TSAN_OPTIONS=halt_on_error=1 build/variant/tsan/tests/mica-test
         filters=("${chosen[@]}")
     fi
 }
@@ -107,14 +130,14 @@ suite_clang() {
     say "clang"
     need build clang
     build_in build/variant/clang -DCMAKE_C_COMPILER=clang || return 0
-    run_program "clang" build/variant/clang/tests/mica-test
+    run_program "clang" env "$less" build/variant/clang/tests/mica-test
 }
 
 suite_cross() {
     say "64-bit ARM under qemu"
     need build cross
     build_in build/variant/aarch64 -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64-linux-gnu.cmake" || return 0
-    run_program "aarch64 neon" qemu-aarch64 -L /usr/aarch64-linux-gnu -E MICA_ISA=neon \
+    run_program "aarch64 neon" qemu-aarch64 -L /usr/aarch64-linux-gnu -E "$less" -E MICA_ISA=neon \
         build/variant/aarch64/tests/mica-test
 }
 
@@ -122,7 +145,7 @@ suite_emulate() {
     say "AVX-512, emulated"
     need build emulate
     build_in build/variant/avx512 -DMICA_AVX512_EMULATE=ON || return 0
-    run_program "emulated avx512" env MICA_ISA=avx512 build/variant/avx512/tests/mica-test
+    run_program "emulated avx512" env "$less" MICA_ISA=avx512 build/variant/avx512/tests/mica-test
 }
 
 suite_coverage() {
@@ -134,8 +157,9 @@ suite_coverage() {
         -DCMAKE_C_FLAGS_DEBUG='-O1 -g1 --coverage -fprofile-update=atomic' || return 0
     find build/variant/coverage -name '*.gcda' -delete
     for isa in $isas; do
-        run_program "coverage $isa" env MICA_ISA="$isa" build/variant/coverage/tests/mica-test
+        run_program "coverage $isa" env "$less" MICA_ISA="$isa" build/variant/coverage/tests/mica-test
     done
+    await_all
     gcovr --root . --filter src/ --sort-uncovered --txt build/coverage.txt build/variant/coverage
     tail -n +5 build/coverage.txt | cut -c 1-110
     check "lines of src/ covered: at least $coverage_wanted %" covered_enough
@@ -162,9 +186,11 @@ run_tests() {
         [ ${#filters[@]} -gt 0 ] || suites+=(package plain sanitize)
     fi
     mkdir -p build
+    trap 'kill $(jobs -p) 2>/dev/null || true' EXIT # nothing goes on after an interrupt
     local suite
     for suite in "${suites[@]}"; do
         "suite_$suite"
     done
+    await_all
     finish
 }

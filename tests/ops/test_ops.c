@@ -88,7 +88,7 @@ TEST(ops_match_their_reference)
 {
     mica_context *ctx = context(1);
     for (const op_case *op = next_case(NULL); op != NULL; op = next_case(op)) {
-        for (int n = 0; n < (op->draws > 0 ? op->draws : 200); n++) {
+        for (int n = 0; n < test_effort(op->draws > 0 ? op->draws : 200); n++) {
             test_random r;
             op_call c = draw(op, n, false, &r);
             op_memory m;
@@ -138,7 +138,7 @@ TEST(ops_alias_as_documented)
 {
     mica_context *ctx = context(1);
     for (const op_case *op = next_case(NULL); op != NULL; op = next_case(op)) {
-        for (int n = 0; n < 40; n++) {
+        for (int n = 0; n < test_effort(40); n++) {
             for (int k = op->outs; k < op->outs + op->ins; k++) {
                 test_random r;
                 op_call c = draw(op, n, false, &r);
@@ -227,7 +227,7 @@ TEST(ops_refuse_wrong_arguments)
 {
     mica_context *ctx = context(1);
     for (const op_case *op = next_case(NULL); op != NULL; op = next_case(op)) {
-        for (int n = 0; n < 25; n++) {
+        for (int n = 0; n < test_effort(25); n++) {
             test_random r;
             op_call c = draw(op, n, false, &r);
             op_memory m;
@@ -252,7 +252,7 @@ TEST(ops_measure_what_they_take)
         mica_context *ctx = test_context(threads);
         unsigned char *block = aligned_alloc(64, (size_t)64 << 20);
         for (const op_case *op = next_case(NULL); op != NULL; op = next_case(op)) {
-            for (int n = 0; n < 12; n++) {
+            for (int n = 0; n < test_effort(12); n++) {
                 test_random r;
                 op_call c = draw(op, n, n % 4 == 3, &r);
                 op_call bare = c; /* shapes without memory */
@@ -291,7 +291,7 @@ TEST(ops_same_bits_for_any_number_of_threads)
 {
     mica_context *one = context(1), *others[] = {context(2), context(3)};
     for (const op_case *op = next_case(NULL); op != NULL; op = next_case(op)) {
-        for (int n = 0; n < 6; n++) {
+        for (int n = 0; n < test_effort(6); n++) {
             test_random r;
             op_call c = draw(op, n, n < 4, &r);
             op_memory m;
