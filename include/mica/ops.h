@@ -8,6 +8,8 @@
 #include <mica/ops/elementwise.h>
 #include <mica/ops/linalg.h>
 #include <mica/ops/make.h>
+#include <mica/ops/norm.h>
+#include <mica/ops/pool.h>
 #include <mica/ops/reduce.h>
 
 #endif

@@ -15,20 +15,21 @@
 #include "kernel/convert.h"
 #include "kernel/gemm.h"
 #include "kernel/map.h"
+#include "kernel/norm.h"
+#include "kernel/pool.h"
 #include "kernel/probe.h"
 #include "kernel/random.h"
 
-/* One line each, so that a new one changes no other. */
-/* clang-format off */
-#define MICA_KERNEL_FAMILIES(X) \
-    X(gemm) /* matrix products */ \
-    X(map) /* element-wise: one value out of one to three */ \
-    X(activation) /* activations and their gradients, as map */ \
-    X(axis) /* along one axis: softmax, normalize */ \
-    X(convert) /* from one element type to another */ \
-    X(probe) /* the best this machine can do, for benchmarks */ \
-    X(random) /* fills from a random stream, dropout */
-/* clang-format on */
+#define MICA_KERNEL_FAMILIES(X)                                      \
+    X(gemm)       /* matrix products */                              \
+    X(map)        /* element-wise: one value out of one to three */  \
+    X(activation) /* activations and their gradients, as map */      \
+    X(axis)       /* along one axis: softmax, normalize */           \
+    X(convert)    /* from one element type to another */             \
+    X(probe)      /* the best this machine can do, for benchmarks */ \
+    X(random)     /* fills from a random stream, dropout */          \
+    X(norm)       /* normalization of rows, segments and columns */  \
+    X(pool)       /* pooling over planes */
 
 typedef struct mica_kernels {
     const char *isa;

@@ -12,6 +12,8 @@
  *   vf_stream(p, v)                             store past the cache where the set can; p aligned to
  *   vf_stream_end()                             VF_LANES * 4; vf_stream_end after the last vf_stream
  *   vf_gather(p, s) vf_scatter(p, s, v)         p[0], p[s], p[2s], ...  (s in elements, may be negative)
+ *   vf_unzip(a, b, &even, &odd)                 of the 2 * VF_LANES floats a, b: those at even and odd places
+ *   vf_zip(even, odd, &a, &b)                   the way back
  *   vf_set1(x) vf_zero()
  *   vf_add vf_sub vf_mul vf_div vf_sqrt         IEEE
  *   vf_fma(a, b, c)  a*b + c                    fused where VF_HAS_FMA, else two roundings

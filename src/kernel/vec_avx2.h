@@ -59,6 +59,19 @@ VF_INLINE void vf_scatter(float *p, ptrdiff_t s, vf v)
     for (ptrdiff_t i = 0; i < 8; i++)
         p[i * s] = lane[i];
 }
+VF_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    __m256d e = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)),
+            o = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+    *even = _mm256_castpd_ps(_mm256_permute4x64_pd(e, 0xd8));
+    *odd = _mm256_castpd_ps(_mm256_permute4x64_pd(o, 0xd8));
+}
+VF_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    vf low = _mm256_unpacklo_ps(even, odd), high = _mm256_unpackhi_ps(even, odd);
+    *a = _mm256_permute2f128_ps(low, high, 0x20);
+    *b = _mm256_permute2f128_ps(low, high, 0x31);
+}
 VF_INLINE vf vf_set1(float x) { return _mm256_set1_ps(x); }
 VF_INLINE vf vf_zero(void) { return _mm256_setzero_ps(); }
 

@@ -43,6 +43,18 @@ VF_INLINE void vf_scatter(float *p, ptrdiff_t s, vf v)
     for (ptrdiff_t i = 0; i < 16; i++)
         p[i * s] = lane[i];
 }
+VF_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    __m512i e = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    *even = _mm512_permutex2var_ps(a, e, b);
+    *odd = _mm512_permutex2var_ps(a, _mm512_add_epi32(e, _mm512_set1_epi32(1)), b);
+}
+VF_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    *a = _mm512_permutex2var_ps(even, low, odd);
+    *b = _mm512_permutex2var_ps(even, _mm512_add_epi32(low, _mm512_set1_epi32(8)), odd);
+}
 VF_INLINE vf vf_set1(float x) { return _mm512_set1_ps(x); }
 VF_INLINE vf vf_zero(void) { return _mm512_setzero_ps(); }
 

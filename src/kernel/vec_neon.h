@@ -57,6 +57,16 @@ VF_INLINE void vf_scatter(float *p, ptrdiff_t s, vf v)
     vst1q_lane_f32(p + 2 * s, v, 2);
     vst1q_lane_f32(p + 3 * s, v, 3);
 }
+VF_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    *even = vuzp1q_f32(a, b);
+    *odd = vuzp2q_f32(a, b);
+}
+VF_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    *a = vzip1q_f32(even, odd);
+    *b = vzip2q_f32(even, odd);
+}
 VF_INLINE vf vf_set1(float x) { return vdupq_n_f32(x); }
 VF_INLINE vf vf_zero(void) { return vdupq_n_f32(0.0f); }
 

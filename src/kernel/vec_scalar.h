@@ -31,6 +31,16 @@ VF_INLINE void vf_scatter(float *p, ptrdiff_t s, vf v)
     (void)s;
     *p = v;
 }
+VF_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
+{
+    *even = a;
+    *odd = b;
+}
+VF_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
+{
+    *a = even;
+    *b = odd;
+}
 VF_INLINE vf vf_set1(float x) { return x; }
 VF_INLINE vf vf_zero(void) { return 0.0f; }
 

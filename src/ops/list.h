@@ -117,9 +117,33 @@
 
 #define MICA_OPS_CONV(OP)
 
-#define MICA_OPS_POOL(OP)
+#define MICA_OPS_POOL(OP) \
+    OP(max_pool1d, pool) \
+    OP(max_pool1d_backward, pool) \
+    OP(max_pool2d, pool) \
+    OP(max_pool2d_backward, pool) \
+    OP(avg_pool1d, pool) \
+    OP(avg_pool1d_backward, pool) \
+    OP(avg_pool2d, pool) \
+    OP(avg_pool2d_backward, pool) \
+    OP(adaptive_avg_pool1d, pool) \
+    OP(adaptive_avg_pool1d_backward, pool) \
+    OP(adaptive_avg_pool2d, pool) \
+    OP(adaptive_avg_pool2d_backward, pool) \
+    OP(global_avg_pool, pool) \
+    OP(global_avg_pool_backward, pool)
 
-#define MICA_OPS_NORM(OP)
+#define MICA_OPS_NORM(OP) \
+    OP(layer_norm, norm) \
+    OP(layer_norm_backward, norm) \
+    OP(rms_norm, norm) \
+    OP(rms_norm_backward, norm) \
+    OP(group_norm, norm) \
+    OP(group_norm_backward, norm) \
+    OP(instance_norm, norm) \
+    OP(instance_norm_backward, norm) \
+    OP(batch_norm, norm) \
+    OP(batch_norm_backward, norm)
 
 #define MICA_OPS_DROPOUT(OP)
 

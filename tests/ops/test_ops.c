@@ -81,7 +81,8 @@ static void check_result(const op_call *c, const op_memory *m, int n, const char
     mica_tensor_print_shape(shape, sizeof shape, &c->tensor[tensor]);
     CHECK_MSG(worst <= 1.0,
               "%s: call %d (%s): element %zu of %s %s is %.3g times the allowed error off (wanted %.9g)",
-              c->op->name, n, how, element, c->op->names[tensor], shape, worst, m->value[tensor][element]);
+              c->op->name, n, how, element, c->op->names[tensor], shape, worst,
+              m->value[tensor] != NULL ? m->value[tensor][element] : 0.0);
 }
 
 TEST(ops_match_their_reference)

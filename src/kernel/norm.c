@@ -1,0 +1,363 @@
+/* Normalization kernels; compiled once per instruction set.
+ *
+ * Mean and variance come from one pass over memory: a chunk that fits the first cache is summed, then its
+ * distances from that mean are, and chunks are joined as in Chan et al. Subtracting the mean first keeps all
+ * digits where a sum of squares would lose them, and the sum of the distances takes back what rounding the
+ * mean cost. */
+#include "kernel/norm.h"
+#include "kernel/vec.h"
+
+#define CHUNK ((size_t)4096)
+
+/* ---- Moments ---- */
+
+static float sum_of(const float *x, size_t n)
+{
+    vf a = vf_zero(), b = vf_zero(), c = vf_zero(), d = vf_zero();
+    size_t i = 0;
+    for (; i + 4 * VF_LANES <= n; i += 4 * VF_LANES) {
+        a = vf_add(a, vf_load(x + i));
+        b = vf_add(b, vf_load(x + i + VF_LANES));
+        c = vf_add(c, vf_load(x + i + 2 * VF_LANES));
+        d = vf_add(d, vf_load(x + i + 3 * VF_LANES));
+    }
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        a = vf_add(a, vf_load(x + i));
+    if (i < n)
+        b = vf_add(b, vf_load_tail(x + i, n - i));
+    return vf_sum(vf_add(vf_add(a, b), vf_add(c, d)));
+}
+
+/* The sums of the distances from `mean`, and of their squares. */
+static void distances(float *sum, float *squares, const float *x, size_t n, float mean)
+{
+    vf m = vf_set1(mean), s[4], q[4];
+    for (size_t k = 0; k < 4; k++)
+        s[k] = q[k] = vf_zero();
+    size_t i = 0;
+    for (; i + 4 * VF_LANES <= n; i += 4 * VF_LANES) {
+        for (size_t k = 0; k < 4; k++) {
+            vf apart = vf_sub(vf_load(x + i + k * VF_LANES), m);
+            s[k] = vf_add(s[k], apart);
+            q[k] = vf_fma(apart, apart, q[k]);
+        }
+    }
+    for (; i < n; i += VF_LANES) {
+        size_t left = n - i < VF_LANES ? n - i : VF_LANES;
+        vf apart = vf_select(vm_first(left), vf_sub(vf_load_tail(x + i, left), m), vf_zero());
+        s[0] = vf_add(s[0], apart);
+        q[0] = vf_fma(apart, apart, q[0]);
+    }
+    *sum = vf_sum(vf_add(vf_add(s[0], s[1]), vf_add(s[2], s[3])));
+    *squares = vf_sum(vf_add(vf_add(q[0], q[1]), vf_add(q[2], q[3])));
+}
+
+static mica_moments chunk_moments(const float *x, size_t n)
+{
+    float count = (float)n, mean = sum_of(x, n) / count, sum, squares;
+    distances(&sum, &squares, x, n, mean);
+    float shift = sum / count;
+    return (mica_moments){count, mean + shift, squares - shift * sum};
+}
+
+static void norm_moments(mica_moments *all, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i += CHUNK) {
+        mica_moments part = chunk_moments(x + i, n - i < CHUNK ? n - i : CHUNK);
+        if (all->count == 0.0f) {
+            *all = part;
+            continue;
+        }
+        float count = all->count + part.count, apart = part.mean - all->mean;
+        all->m2 += part.m2 + apart * apart * (all->count * part.count / count);
+        all->mean += apart * (part.count / count);
+        all->count = count;
+    }
+}
+
+static float sum_of_squares(const float *x, size_t n)
+{
+    float total = 0.0f;
+    for (size_t i = 0; i < n; i += CHUNK) {
+        float sum, squares;
+        distances(&sum, &squares, x + i, n - i < CHUNK ? n - i : CHUNK, 0.0f);
+        total += squares;
+    }
+    return total;
+}
+
+/* ---- Rows: layer and RMS norm ---- */
+
+static void add_rows(float *dst, const float *a, const float *b, size_t n)
+{
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(dst + i, vf_add(vf_load(a + i), vf_load(b + i)));
+    if (i < n)
+        vf_store_tail(dst + i, vf_add(vf_load_tail(a + i, n - i), vf_load_tail(b + i, n - i)), n - i);
+}
+
+/* y = (x - mean) * rstd * gamma + beta */
+VF_INLINE vf affine(vf x, vf mean, vf rstd, vf gamma, vf beta)
+{
+    return vf_fma(vf_mul(vf_sub(x, mean), rstd), gamma, beta);
+}
+
+/* gamma and beta are given or not: constants, so that each case has a loop of its own. */
+VF_INLINE void apply_row(float *y, const float *x, size_t n, float mean, float rstd, const float *gamma,
+                         const float *beta, bool has_gamma, bool has_beta)
+{
+    vf m = vf_set1(mean), r = vf_set1(rstd), one = vf_set1(1.0f), zero = vf_zero();
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(y + i, affine(vf_load(x + i), m, r, has_gamma ? vf_load(gamma + i) : one,
+                               has_beta ? vf_load(beta + i) : zero));
+    if (i < n)
+        vf_store_tail(y + i,
+                      affine(vf_load_tail(x + i, n - i), m, r,
+                             has_gamma ? vf_load_tail(gamma + i, n - i) : one,
+                             has_beta ? vf_load_tail(beta + i, n - i) : zero),
+                      n - i);
+}
+
+static void norm_row(const mica_norm_rows *a, size_t row)
+{
+    size_t n = a->n;
+    float *y = a->y + row * n;
+    const float *x = a->x + row * n;
+    if (a->residual != NULL) { /* without a place for the sum, y holds it for a moment */
+        float *sum = a->sum != NULL ? a->sum + row * n : y;
+        add_rows(sum, x, a->residual + row * n, n);
+        x = sum;
+    }
+    mica_moments m = {0};
+    float squares;
+    if (a->centred) {
+        norm_moments(&m, x, n);
+        squares = m.m2;
+    } else {
+        squares = sum_of_squares(x, n);
+    }
+    float variance = n > 0 ? squares / (float)n : 0.0f;
+    float rstd = 1.0f / sqrtf(variance + a->eps);
+    if (a->gamma != NULL && a->beta != NULL)
+        apply_row(y, x, n, m.mean, rstd, a->gamma, a->beta, true, true);
+    else if (a->gamma != NULL)
+        apply_row(y, x, n, m.mean, rstd, a->gamma, NULL, true, false);
+    else if (a->beta != NULL)
+        apply_row(y, x, n, m.mean, rstd, NULL, a->beta, false, true);
+    else
+        apply_row(y, x, n, m.mean, rstd, NULL, NULL, false, false);
+    if (a->mean != NULL)
+        a->mean[row] = m.mean;
+    if (a->rstd != NULL)
+        a->rstd[row] = rstd;
+}
+
+static void norm_rows(const mica_norm_rows *a, size_t begin, size_t end)
+{
+    for (size_t row = begin; row < end; row++)
+        norm_row(a, row);
+}
+
+/* The sums of g = gamma dy and of g h over a row, h = (x - mean) rstd; and dgamma += dy h, dbeta += dy. */
+VF_INLINE void row_sums(float *sum_g, float *sum_gh, const mica_norm_rows_backward *a, const float *dy,
+                        const float *x, float mean, float rstd, bool has_gamma, bool wants_gamma,
+                        bool wants_beta)
+{
+    vf m = vf_set1(mean), r = vf_set1(rstd), s = vf_zero(), q = vf_zero();
+    for (size_t i = 0; i < a->n; i += VF_LANES) {
+        size_t left = a->n - i < VF_LANES ? a->n - i : VF_LANES;
+        bool whole = left == VF_LANES;
+        vf d = whole ? vf_load(dy + i) : vf_load_tail(dy + i, left);
+        vf h = vf_mul(vf_sub(whole ? vf_load(x + i) : vf_load_tail(x + i, left), m), r);
+        vf g = d;
+        if (has_gamma)
+            g = vf_mul(d, whole ? vf_load(a->gamma + i) : vf_load_tail(a->gamma + i, left));
+        s = vf_add(s, g);
+        q = vf_fma(g, h, q);
+        if (wants_gamma) {
+            vf old = whole ? vf_load(a->dgamma + i) : vf_load_tail(a->dgamma + i, left);
+            vf_store_tail(a->dgamma + i, vf_fma(d, h, old), left);
+        }
+        if (wants_beta) {
+            vf old = whole ? vf_load(a->dbeta + i) : vf_load_tail(a->dbeta + i, left);
+            vf_store_tail(a->dbeta + i, vf_add(d, old), left);
+        }
+    }
+    *sum_g = vf_sum(s);
+    *sum_gh = vf_sum(q);
+}
+
+/* dx = rstd (g - mean of g - h * mean of (g h)) */
+VF_INLINE void row_dx(float *dx, const mica_norm_rows_backward *a, const float *dy, const float *x,
+                      float mean, float rstd, float mean_g, float mean_gh, bool has_gamma)
+{
+    vf m = vf_set1(mean), r = vf_set1(rstd), c1 = vf_set1(mean_g), c2 = vf_set1(mean_gh);
+    for (size_t i = 0; i < a->n; i += VF_LANES) {
+        size_t left = a->n - i < VF_LANES ? a->n - i : VF_LANES;
+        bool whole = left == VF_LANES;
+        vf g = whole ? vf_load(dy + i) : vf_load_tail(dy + i, left);
+        if (has_gamma)
+            g = vf_mul(g, whole ? vf_load(a->gamma + i) : vf_load_tail(a->gamma + i, left));
+        vf h = vf_mul(vf_sub(whole ? vf_load(x + i) : vf_load_tail(x + i, left), m), r);
+        vf_store_tail(dx + i, vf_mul(r, vf_fnma(h, c2, vf_sub(g, c1))), left);
+    }
+}
+
+static void row_backward(const mica_norm_rows_backward *a, size_t row)
+{
+    const float *dy = a->dy + row * a->n, *x = a->x + row * a->n;
+    float mean = a->mean != NULL ? a->mean[row] : 0.0f, rstd = a->rstd[row], sum_g, sum_gh;
+    if (a->gamma != NULL && a->dgamma != NULL && a->dbeta != NULL)
+        row_sums(&sum_g, &sum_gh, a, dy, x, mean, rstd, true, true, true);
+    else if (a->gamma != NULL && a->dgamma != NULL)
+        row_sums(&sum_g, &sum_gh, a, dy, x, mean, rstd, true, true, false);
+    else
+        row_sums(&sum_g, &sum_gh, a, dy, x, mean, rstd, a->gamma != NULL, a->dgamma != NULL,
+                 a->dbeta != NULL);
+    if (a->dx == NULL)
+        return;
+    float count = (float)a->n, mean_g = a->mean != NULL ? sum_g / count : 0.0f;
+    if (a->gamma != NULL)
+        row_dx(a->dx + row * a->n, a, dy, x, mean, rstd, mean_g, sum_gh / count, true);
+    else
+        row_dx(a->dx + row * a->n, a, dy, x, mean, rstd, mean_g, sum_gh / count, false);
+}
+
+static void norm_rows_backward(const mica_norm_rows_backward *a, size_t begin, size_t end)
+{
+    for (size_t row = begin; row < end; row++)
+        row_backward(a, row);
+}
+
+/* ---- Segments: batch, group and instance norm ---- */
+
+static void norm_apply(float *y, const float *x, size_t n, float mean, float scale, float shift)
+{
+    vf m = vf_set1(mean), k = vf_set1(scale), c = vf_set1(shift);
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(y + i, vf_fma(vf_sub(vf_load(x + i), m), k, c));
+    if (i < n)
+        vf_store_tail(y + i, vf_fma(vf_sub(vf_load_tail(x + i, n - i), m), k, c), n - i);
+}
+
+static void chunk_sums(float sums[2], const float *dy, const float *x, size_t n, vf m)
+{
+    vf s0 = vf_zero(), s1 = vf_zero(), q0 = vf_zero(), q1 = vf_zero();
+    size_t i = 0;
+    for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
+        vf a = vf_load(dy + i), b = vf_load(dy + i + VF_LANES);
+        s0 = vf_add(s0, a);
+        s1 = vf_add(s1, b);
+        q0 = vf_fma(a, vf_sub(vf_load(x + i), m), q0);
+        q1 = vf_fma(b, vf_sub(vf_load(x + i + VF_LANES), m), q1);
+    }
+    for (; i < n; i += VF_LANES) {
+        size_t left = n - i < VF_LANES ? n - i : VF_LANES;
+        vf a = vf_load_tail(dy + i, left);
+        s0 = vf_add(s0, a);
+        q0 = vf_fma(a, vf_select(vm_first(left), vf_sub(vf_load_tail(x + i, left), m), vf_zero()), q0);
+    }
+    sums[0] += vf_sum(vf_add(s0, s1));
+    sums[1] += vf_sum(vf_add(q0, q1));
+}
+
+static void norm_sums(float sums[2], const float *dy, const float *x, size_t n, float mean)
+{
+    vf m = vf_set1(mean);
+    for (size_t i = 0; i < n; i += CHUNK)
+        chunk_sums(sums, dy + i, x + i, n - i < CHUNK ? n - i : CHUNK, m);
+}
+
+static void norm_apply_backward(float *dx, const float *dy, const float *x, size_t n, float mean, float by_dy,
+                                float by_x, float constant)
+{
+    vf m = vf_set1(mean), p = vf_set1(by_dy), q = vf_set1(by_x), c = vf_set1(constant);
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t left = n - i < VF_LANES ? n - i : VF_LANES;
+        bool whole = left == VF_LANES;
+        vf d = whole ? vf_load(dy + i) : vf_load_tail(dy + i, left);
+        vf apart = vf_sub(whole ? vf_load(x + i) : vf_load_tail(x + i, left), m);
+        vf_store_tail(dx + i, vf_fma(p, d, vf_fma(q, apart, c)), left);
+    }
+}
+
+/* ---- Columns ---- */
+
+/* Two passes over the column's rows, as for a chunk. */
+static void column_moments(float *mean, float *m2, const float *x, size_t rows, size_t stride, size_t n)
+{
+    vf count = vf_set1((float)rows);
+    for (size_t c = 0; c < n; c += VF_LANES) {
+        size_t left = n - c < VF_LANES ? n - c : VF_LANES;
+        vf sum = vf_zero(), squares = vf_zero(), centre;
+        for (size_t r = 0; r < rows; r++)
+            sum = vf_add(sum, vf_load_tail(x + r * stride + c, left));
+        centre = vf_div(sum, count);
+        sum = vf_zero();
+        for (size_t r = 0; r < rows; r++) {
+            vf apart = vf_sub(vf_load_tail(x + r * stride + c, left), centre);
+            sum = vf_add(sum, apart);
+            squares = vf_fma(apart, apart, squares);
+        }
+        vf shift = vf_div(sum, count);
+        vf_store_tail(mean + c, vf_add(centre, shift), left);
+        vf_store_tail(m2 + c, vf_fnma(shift, sum, squares), left);
+    }
+}
+
+static void column_apply(float *y, const float *x, size_t n, const float *mean, const float *scale,
+                         const float *shift)
+{
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t left = n - i < VF_LANES ? n - i : VF_LANES;
+        vf apart = vf_sub(vf_load_tail(x + i, left), vf_load_tail(mean + i, left));
+        vf_store_tail(y + i, vf_fma(apart, vf_load_tail(scale + i, left), vf_load_tail(shift + i, left)),
+                      left);
+    }
+}
+
+static void column_sums(float *sum_dy, float *sum_dy_x, const float *dy, const float *x, size_t rows,
+                        size_t stride, size_t n, const float *mean)
+{
+    for (size_t c = 0; c < n; c += VF_LANES) {
+        size_t left = n - c < VF_LANES ? n - c : VF_LANES;
+        vf m = vf_load_tail(mean + c, left), s = vf_zero(), q = vf_zero();
+        for (size_t r = 0; r < rows; r++) {
+            vf d = vf_load_tail(dy + r * stride + c, left);
+            s = vf_add(s, d);
+            q = vf_fma(d, vf_sub(vf_load_tail(x + r * stride + c, left), m), q);
+        }
+        vf_store_tail(sum_dy + c, s, left);
+        vf_store_tail(sum_dy_x + c, q, left);
+    }
+}
+
+static void column_apply_backward(float *dx, const float *dy, const float *x, size_t n, const float *mean,
+                                  const float *by_dy, const float *by_x, const float *constant)
+{
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t left = n - i < VF_LANES ? n - i : VF_LANES;
+        vf apart = vf_sub(vf_load_tail(x + i, left), vf_load_tail(mean + i, left));
+        vf rest = vf_fma(vf_load_tail(by_x + i, left), apart, vf_load_tail(constant + i, left));
+        vf_store_tail(dx + i, vf_fma(vf_load_tail(by_dy + i, left), vf_load_tail(dy + i, left), rest), left);
+    }
+}
+
+static void norm_add(float *dst, const float *src, size_t n) { add_rows(dst, dst, src, n); }
+
+const mica_norm_kernels VF_SYMBOL(mica_norm_kernels) = {
+    .rows = norm_rows,
+    .rows_backward = norm_rows_backward,
+    .moments = norm_moments,
+    .apply = norm_apply,
+    .sums = norm_sums,
+    .apply_backward = norm_apply_backward,
+    .column_moments = column_moments,
+    .column_apply = column_apply,
+    .column_sums = column_sums,
+    .column_apply_backward = column_apply_backward,
+    .add = norm_add,
+};

@@ -1,0 +1,449 @@
+/* Pooling kernels; compiled once per instruction set.
+ *
+ * A row of outputs is cut in three: at the left and right some windows hang over the edge and are done one by
+ * one; in the interior every tap of every window is inside, and VF_LANES windows are done at a time. */
+#include "kernel/pool.h"
+#include "kernel/vec.h"
+
+typedef mica_pool_shape shape;
+
+static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+static ptrdiff_t most(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
+
+/* Windows begin to end. */
+typedef struct span {
+    ptrdiff_t begin, end;
+} span;
+
+/* The windows of a row whose taps are all inside. */
+static span interior(const shape *s)
+{
+    ptrdiff_t reach = s->in[1] - 1 + s->pad[1] - (s->kernel[1] - 1) * s->dilation[1];
+    ptrdiff_t begin = least((s->pad[1] + s->stride[1] - 1) / s->stride[1], s->out[1]);
+    ptrdiff_t end = reach < 0 ? 0 : least(reach / s->stride[1] + 1, s->out[1]);
+    return (span){begin, most(begin, end)};
+}
+
+/* The taps of window `at` along an axis that are inside. */
+static span taps(const shape *s, int axis, ptrdiff_t at)
+{
+    ptrdiff_t start = at * s->stride[axis] - s->pad[axis], d = s->dilation[axis];
+    ptrdiff_t begin = start < 0 ? -start : 0, room = s->in[axis] - start, end = most(room, 0);
+    if (d > 1) {
+        begin = (begin + d - 1) / d;
+        end = (end + d - 1) / d;
+    }
+    return (span){begin, most(begin, least(end, s->kernel[axis]))};
+}
+
+/* What an average divides by along an axis. Past the padding there is nothing to count, even with it. */
+static ptrdiff_t divisor(const shape *s, int axis, ptrdiff_t at)
+{
+    if (s->exclude_pad) {
+        span inside = taps(s, axis, at);
+        return inside.end - inside.begin;
+    }
+    ptrdiff_t start = at * s->stride[axis] - s->pad[axis];
+    return least(start + s->kernel[axis], s->in[axis] + s->pad[axis]) - start;
+}
+
+/* Two by two, side by side: all that its windows need comes in whole vectors. */
+static bool is_pairs(const shape *s)
+{
+    for (int k = 0; k < 2; k++)
+        if (s->kernel[k] != 2 || s->stride[k] != 2 || s->pad[k] != 0 || s->dilation[k] != 1)
+            return false;
+    return true;
+}
+
+/* p[0], p[step], ... for n lanes. */
+VF_INLINE vf load_steps(const float *p, ptrdiff_t step, size_t n)
+{
+    if (step == 1)
+        return n == VF_LANES ? vf_load(p) : vf_load_tail(p, n);
+    if (step == 2) {
+        size_t need = 2 * n - 1, first = need < VF_LANES ? need : VF_LANES;
+        vf even, odd;
+        vf_unzip(vf_load_tail(p, first), vf_load_tail(p + first, need - first), &even, &odd);
+        return even;
+    }
+    if (n == VF_LANES)
+        return vf_gather(p, step);
+    float lanes[VF_LANES] = {0};
+    for (size_t i = 0; i < n; i++)
+        lanes[i] = p[(ptrdiff_t)i * step];
+    return vf_load(lanes);
+}
+
+/* ---- Maximum ---- */
+
+static void max_window(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t oy, ptrdiff_t ox)
+{
+    float best = -INFINITY;
+    ptrdiff_t at = -1;
+    span rows = taps(s, 0, oy), columns = taps(s, 1, ox);
+    ptrdiff_t top = oy * s->stride[0] - s->pad[0], left = ox * s->stride[1] - s->pad[1];
+    for (ptrdiff_t ky = rows.begin; ky < rows.end; ky++) {
+        for (ptrdiff_t kx = columns.begin; kx < columns.end; kx++) {
+            ptrdiff_t here = (top + ky * s->dilation[0]) * s->in[1] + left + kx * s->dilation[1];
+            if (at < 0 || x[here] > best || x[here] != x[here]) {
+                best = x[here];
+                at = here;
+            }
+        }
+    }
+    *y = best;
+    if (index != NULL)
+        *index = (int32_t)at;
+}
+
+/* Of equal values the first counts, and of NaNs the last, as in PyTorch. */
+VF_INLINE void take_larger(vf *best, vi *at, vf value, vi here)
+{
+    vm larger = vm_or(vf_gt(value, *best), vf_isnan(value));
+    *best = vf_select(larger, value, *best);
+    *at = vi_select(larger, here, *at);
+}
+
+/* n interior windows from ox on, `step` apart; `rows` is not empty. */
+VF_INLINE void max_windows(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t step,
+                           ptrdiff_t oy, span rows, ptrdiff_t ox, size_t n)
+{
+    ptrdiff_t top = oy * s->stride[0] - s->pad[0], left = ox * step - s->pad[1];
+    vi steps = vi_mul(vi_iota(), vi_set1((int32_t)step));
+    vf best = vf_zero();
+    vi at = vi_set1(-1);
+    for (ptrdiff_t ky = rows.begin; ky < rows.end; ky++) {
+        ptrdiff_t row = (top + ky * s->dilation[0]) * s->in[1] + left;
+        for (ptrdiff_t kx = 0; kx < s->kernel[1]; kx++) {
+            ptrdiff_t here = row + kx * s->dilation[1];
+            vf value = load_steps(x + here, step, n);
+            vi place = vi_add(steps, vi_set1((int32_t)here));
+            if (ky == rows.begin && kx == 0) {
+                best = value;
+                at = place;
+            } else {
+                take_larger(&best, &at, value, place);
+            }
+        }
+    }
+    vf_store_tail(y + ox, best, n);
+    if (index != NULL)
+        vi_store_tail(index + ox, at, n);
+}
+
+/* VF_LANES windows of two by two; p and q are the upper and lower row, `here` where p lies. */
+VF_INLINE void max_pairs(float *y, int32_t *index, const float *p, const float *q, ptrdiff_t here,
+                         ptrdiff_t width)
+{
+    vf a, b, c, d;
+    vf_unzip(vf_load(p), vf_load(p + VF_LANES), &a, &b);
+    vf_unzip(vf_load(q), vf_load(q + VF_LANES), &c, &d);
+    if (index == NULL) {
+        vf_store(y, vf_max_nan(vf_max_nan(a, b), vf_max_nan(c, d)));
+        return;
+    }
+    vi iota = vi_iota(), at = vi_add(vi_add(iota, iota), vi_set1((int32_t)here)), one = vi_set1(1);
+    vi below = vi_add(at, vi_set1((int32_t)width));
+    vi beside = vi_add(at, one);
+    vf best = a;
+    take_larger(&best, &at, b, beside);
+    take_larger(&best, &at, c, below);
+    take_larger(&best, &at, d, vi_add(below, one));
+    vf_store(y, best);
+    vi_store(index, at);
+}
+
+VF_INLINE void max_row(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t oy, span inner)
+{
+    span rows = taps(s, 0, oy);
+    ptrdiff_t ox = 0;
+    if (rows.begin == rows.end)
+        inner.begin = inner.end = 0;
+    for (; ox < inner.begin; ox++)
+        max_window(y + ox, index != NULL ? index + ox : NULL, x, s, oy, ox);
+    for (; ox < inner.end; ox += VF_LANES) {
+        size_t n = (size_t)least(VF_LANES, inner.end - ox);
+        if (s->stride[1] == 1)
+            max_windows(y, index, x, s, 1, oy, rows, ox, n);
+        else if (s->stride[1] == 2)
+            max_windows(y, index, x, s, 2, oy, rows, ox, n);
+        else
+            max_windows(y, index, x, s, s->stride[1], oy, rows, ox, n);
+    }
+    for (ox = inner.end; ox < s->out[1]; ox++)
+        max_window(y + ox, index != NULL ? index + ox : NULL, x, s, oy, ox);
+}
+
+/* A row of windows of two by two that are all inside. */
+VF_INLINE void max_pair_row(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t oy)
+{
+    const float *upper = x + 2 * oy * s->in[1];
+    ptrdiff_t ox = 0;
+    for (; ox + VF_LANES <= s->out[1]; ox += VF_LANES) {
+        const float *p = upper + 2 * ox;
+        max_pairs(y + ox, index != NULL ? index + ox : NULL, p, p + s->in[1], p - x, s->in[1]);
+    }
+    if (ox < s->out[1])
+        max_windows(y, index, x, s, 2, oy, (span){0, 2}, ox, (size_t)(s->out[1] - ox));
+}
+
+VF_INLINE void max_rows(float *y, int32_t *indices, const float *x, size_t begin, size_t end, const shape *s)
+{
+    span inner = interior(s);
+    bool pairs = is_pairs(s) && 2 * s->out[1] <= s->in[1] && 2 * s->out[0] <= s->in[0];
+    ptrdiff_t plane = (ptrdiff_t)begin / s->out[0], oy = (ptrdiff_t)begin % s->out[0];
+    ptrdiff_t size = s->in[0] * s->in[1];
+    for (size_t row = begin; row < end; row++) {
+        float *to = y + row * (size_t)s->out[1];
+        int32_t *index = indices != NULL ? indices + row * (size_t)s->out[1] : NULL;
+        if (pairs)
+            max_pair_row(to, index, x + plane * size, s, oy);
+        else
+            max_row(to, index, x + plane * size, s, oy, inner);
+        if (++oy == s->out[0]) {
+            oy = 0;
+            plane++;
+        }
+    }
+}
+
+static void pool_max(float *y, int32_t *indices, const float *x, size_t begin, size_t end, const shape *s)
+{
+    if (indices == NULL)
+        max_rows(y, NULL, x, begin, end, s);
+    else
+        max_rows(y, indices, x, begin, end, s);
+}
+
+/* dx[index] += dy, in the order of the windows. */
+static void pool_max_backward(float *dx, const float *dy, const int32_t *indices, size_t planes,
+                              const shape *s)
+{
+    size_t in = (size_t)(s->in[0] * s->in[1]), out = (size_t)(s->out[0] * s->out[1]);
+    memset(dx, 0, planes * in * sizeof *dx);
+    for (size_t plane = 0; plane < planes; plane++, dx += in, dy += out, indices += out)
+        for (size_t i = 0; i < out; i++)
+            if ((uint32_t)indices[i] < in)
+                dx[indices[i]] += dy[i];
+}
+
+/* ---- Average ---- */
+
+static float sum_window(const float *x, const shape *s, ptrdiff_t oy, ptrdiff_t ox)
+{
+    span rows = taps(s, 0, oy), columns = taps(s, 1, ox);
+    ptrdiff_t top = oy * s->stride[0] - s->pad[0], left = ox * s->stride[1] - s->pad[1];
+    float sum = 0.0f;
+    for (ptrdiff_t ky = rows.begin; ky < rows.end; ky++)
+        for (ptrdiff_t kx = columns.begin; kx < columns.end; kx++)
+            sum += x[(top + ky) * s->in[1] + left + kx];
+    return sum;
+}
+
+VF_INLINE vf sum_windows(const float *x, const shape *s, ptrdiff_t step, ptrdiff_t oy, span rows,
+                         ptrdiff_t ox, size_t n)
+{
+    ptrdiff_t top = oy * s->stride[0] - s->pad[0], left = ox * step - s->pad[1];
+    vf sum = vf_zero();
+    for (ptrdiff_t ky = rows.begin; ky < rows.end; ky++) {
+        const float *row = x + (top + ky) * s->in[1] + left;
+        for (ptrdiff_t kx = 0; kx < s->kernel[1]; kx++)
+            sum = vf_add(sum, load_steps(row + kx, step, n));
+    }
+    return sum;
+}
+
+VF_INLINE vf sum_pairs(const float *p, const float *q)
+{
+    vf even, odd;
+    vf_unzip(vf_add(vf_load(p), vf_load(q)), vf_add(vf_load(p + VF_LANES), vf_load(q + VF_LANES)), &even,
+             &odd);
+    return vf_add(even, odd);
+}
+
+static void average_row(float *y, const float *x, const shape *s, ptrdiff_t oy, span inner)
+{
+    span rows = taps(s, 0, oy);
+    ptrdiff_t down = divisor(s, 0, oy), ox = 0;
+    for (; ox < inner.begin; ox++)
+        y[ox] = sum_window(x, s, oy, ox) / (float)(down * divisor(s, 1, ox));
+    vf area = vf_set1((float)(down * s->kernel[1]));
+    for (; ox < inner.end; ox += VF_LANES) {
+        size_t n = (size_t)least(VF_LANES, inner.end - ox);
+        vf sum = s->stride[1] == 1   ? sum_windows(x, s, 1, oy, rows, ox, n)
+                 : s->stride[1] == 2 ? sum_windows(x, s, 2, oy, rows, ox, n)
+                                     : sum_windows(x, s, s->stride[1], oy, rows, ox, n);
+        vf_store_tail(y + ox, vf_div(sum, area), n);
+    }
+    for (ox = inner.end; ox < s->out[1]; ox++)
+        y[ox] = sum_window(x, s, oy, ox) / (float)(down * divisor(s, 1, ox));
+}
+
+static void average_pair_row(float *y, const float *x, const shape *s, ptrdiff_t oy)
+{
+    const float *upper = x + 2 * oy * s->in[1], *lower = upper + s->in[1];
+    vf quarter = vf_set1(0.25f);
+    ptrdiff_t ox = 0;
+    for (; ox + VF_LANES <= s->out[1]; ox += VF_LANES)
+        vf_store(y + ox, vf_mul(sum_pairs(upper + 2 * ox, lower + 2 * ox), quarter));
+    if (ox < s->out[1]) {
+        size_t n = (size_t)(s->out[1] - ox);
+        vf_store_tail(y + ox, vf_mul(sum_windows(x, s, 2, oy, (span){0, 2}, ox, n), quarter), n);
+    }
+}
+
+static void pool_average(float *y, const float *x, size_t begin, size_t end, const shape *s)
+{
+    span inner = interior(s);
+    bool pairs = is_pairs(s) && 2 * s->out[1] <= s->in[1] && 2 * s->out[0] <= s->in[0];
+    ptrdiff_t plane = (ptrdiff_t)begin / s->out[0], oy = (ptrdiff_t)begin % s->out[0];
+    ptrdiff_t size = s->in[0] * s->in[1];
+    for (size_t row = begin; row < end; row++) {
+        if (pairs)
+            average_pair_row(y + row * (size_t)s->out[1], x + plane * size, s, oy);
+        else
+            average_row(y + row * (size_t)s->out[1], x + plane * size, s, oy, inner);
+        if (++oy == s->out[0]) {
+            oy = 0;
+            plane++;
+        }
+    }
+}
+
+/* Adds share[0 .. n) of the windows from ox on to all that they cover. */
+static void spread(float *dx, const float *share, const shape *s, ptrdiff_t oy, ptrdiff_t ox, ptrdiff_t n)
+{
+    span rows = taps(s, 0, oy);
+    ptrdiff_t top = oy * s->stride[0] - s->pad[0];
+    for (ptrdiff_t ky = rows.begin; ky < rows.end; ky++) {
+        float *row = dx + (top + ky) * s->in[1];
+        for (ptrdiff_t i = 0; i < n; i++) {
+            ptrdiff_t left = (ox + i) * s->stride[1] - s->pad[1];
+            ptrdiff_t end = least(left + s->kernel[1], s->in[1]);
+            for (ptrdiff_t ix = most(left, 0); ix < end; ix++)
+                row[ix] += share[i];
+        }
+    }
+}
+
+/* dx = dy / 4 for the windows of two by two that fill whole vectors; returns how many these are. */
+static ptrdiff_t spread_pairs(float *dx, const float *dy, const shape *s, ptrdiff_t oy)
+{
+    float *upper = dx + 2 * oy * s->in[1], *lower = upper + s->in[1];
+    ptrdiff_t ox = 0;
+    for (; ox + VF_LANES <= s->out[1] && 2 * (ox + VF_LANES) <= s->in[1]; ox += VF_LANES) {
+        vf share = vf_mul(vf_load(dy + ox), vf_set1(0.25f)), a, b;
+        vf_zip(share, share, &a, &b);
+        vf_store(upper + 2 * ox, a);
+        vf_store(upper + 2 * ox + VF_LANES, b);
+        vf_store(lower + 2 * ox, a);
+        vf_store(lower + 2 * ox + VF_LANES, b);
+    }
+    return ox;
+}
+
+static void average_row_backward(float *dx, const float *dy, const shape *s, ptrdiff_t oy, bool pairs)
+{
+    enum { CHUNK = 64 };
+    float share[CHUNK];
+    ptrdiff_t down = divisor(s, 0, oy);
+    ptrdiff_t ox = pairs && 2 * oy + 1 < s->in[0] ? spread_pairs(dx, dy, s, oy) : 0;
+    for (; ox < s->out[1]; ox += CHUNK) {
+        ptrdiff_t n = least(CHUNK, s->out[1] - ox);
+        for (ptrdiff_t i = 0; i < n; i++)
+            share[i] = dy[ox + i] / (float)(down * divisor(s, 1, ox + i));
+        spread(dx, share, s, oy, ox, n);
+    }
+}
+
+static void pool_average_backward(float *dx, const float *dy, size_t planes, const shape *s)
+{
+    size_t in = (size_t)(s->in[0] * s->in[1]);
+    bool pairs = is_pairs(s);
+    for (size_t plane = 0; plane < planes; plane++, dx += in) {
+        memset(dx, 0, in * sizeof *dx);
+        for (ptrdiff_t oy = 0; oy < s->out[0]; oy++, dy += s->out[1])
+            average_row_backward(dx, dy, s, oy, pairs);
+    }
+}
+
+/* ---- Adaptive average: part i of n covers floor(i size / n) to ceil((i + 1) size / n) ---- */
+
+static span part(const shape *s, int axis, ptrdiff_t i)
+{
+    ptrdiff_t size = s->in[axis], n = s->out[axis];
+    return (span){i * size / n, ((i + 1) * size + n - 1) / n};
+}
+
+static float sum_run(const float *x, ptrdiff_t n)
+{
+    vf a = vf_zero(), b = vf_zero();
+    ptrdiff_t i = 0;
+    for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
+        a = vf_add(a, vf_load(x + i));
+        b = vf_add(b, vf_load(x + i + VF_LANES));
+    }
+    float sum = i > 0 ? vf_sum(vf_add(a, b)) : 0.0f;
+    for (; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+
+static float mean_part(const float *x, const shape *s, span rows, span columns)
+{
+    ptrdiff_t width = columns.end - columns.begin, height = rows.end - rows.begin;
+    float sum = 0.0f;
+    if (width == s->in[1]) /* whole rows follow one another */
+        sum = sum_run(x + rows.begin * width, width * height);
+    else
+        for (ptrdiff_t iy = rows.begin; iy < rows.end; iy++)
+            sum += sum_run(x + iy * s->in[1] + columns.begin, width);
+    return sum / (float)(width * height);
+}
+
+static void pool_adaptive(float *y, const float *x, size_t planes, const shape *s)
+{
+    for (size_t plane = 0; plane < planes; plane++, x += s->in[0] * s->in[1])
+        for (ptrdiff_t oy = 0; oy < s->out[0]; oy++)
+            for (ptrdiff_t ox = 0; ox < s->out[1]; ox++)
+                *y++ = mean_part(x, s, part(s, 0, oy), part(s, 1, ox));
+}
+
+static void add_to_part(float *dx, float share, const shape *s, span rows, span columns)
+{
+    vf add = vf_set1(share);
+    for (ptrdiff_t iy = rows.begin; iy < rows.end; iy++) {
+        float *row = dx + iy * s->in[1];
+        ptrdiff_t ix = columns.begin;
+        for (; ix + VF_LANES <= columns.end; ix += VF_LANES)
+            vf_store(row + ix, vf_add(vf_load(row + ix), add));
+        for (; ix < columns.end; ix++)
+            row[ix] += share;
+    }
+}
+
+static void pool_adaptive_backward(float *dx, const float *dy, size_t planes, const shape *s)
+{
+    size_t in = (size_t)(s->in[0] * s->in[1]);
+    for (size_t plane = 0; plane < planes; plane++, dx += in) {
+        memset(dx, 0, in * sizeof *dx);
+        for (ptrdiff_t oy = 0; oy < s->out[0]; oy++) {
+            span rows = part(s, 0, oy);
+            for (ptrdiff_t ox = 0; ox < s->out[1]; ox++) {
+                span columns = part(s, 1, ox);
+                ptrdiff_t area = (rows.end - rows.begin) * (columns.end - columns.begin);
+                add_to_part(dx, *dy++ / (float)area, s, rows, columns);
+            }
+        }
+    }
+}
+
+const mica_pool_kernels VF_SYMBOL(mica_pool_kernels) = {
+    .max = pool_max,
+    .average = pool_average,
+    .max_backward = pool_max_backward,
+    .average_backward = pool_average_backward,
+    .adaptive = pool_adaptive,
+    .adaptive_backward = pool_adaptive_backward,
+};

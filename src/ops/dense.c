@@ -1,0 +1,84 @@
+/* Copies between any layout and contiguous scratch. */
+#include "ops/dense.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "ops/walk.h"
+#include "tensor/tensor.h"
+
+/* One run of n elements along the innermost axis. */
+static void copy_run(char *dst, mica_index dst_step, const char *src, mica_index src_step, mica_index n,
+                     size_t bytes)
+{
+    if (dst_step == (mica_index)bytes && src_step == (mica_index)bytes) {
+        memcpy(dst, src, (size_t)n * bytes);
+        return;
+    }
+    for (mica_index i = 0; i < n; i++)
+        memcpy(dst + i * dst_step, src + i * src_step, bytes);
+}
+
+/* dst = src, of one shape and dtype. */
+static void copy_elements(const mica_tensor *dst, const mica_tensor *src)
+{
+    mica_walk w;
+    mica_walk_init(&w, (const mica_tensor *[]){dst, src}, 2);
+    if (w.count == 0)
+        return;
+    mica_index bytes = (mica_index)mica_dtype_bytes(dst->dtype), index[MICA_MAX_RANK] = {0};
+    int last = w.rank - 1;
+    char *to = w.data[0], *from = w.data[1];
+    for (;;) {
+        copy_run(to, w.stride[0][last] * bytes, from, w.stride[1][last] * bytes, w.dim[last], (size_t)bytes);
+        int axis = last - 1;
+        for (; axis >= 0; axis--) {
+            to += w.stride[0][axis] * bytes;
+            from += w.stride[1][axis] * bytes;
+            if (++index[axis] < w.dim[axis])
+                break;
+            to -= w.dim[axis] * w.stride[0][axis] * bytes;
+            from -= w.dim[axis] * w.stride[1][axis] * bytes;
+            index[axis] = 0;
+        }
+        if (axis < 0)
+            return;
+    }
+}
+
+void mica_dense_plan(mica_dense *dense, const mica_arg *args, int count)
+{
+    assert(count <= MICA_DENSE_MOST);
+    dense->count = count;
+    dense->bytes = 0;
+    for (int k = 0; k < count; k++) {
+        const mica_tensor *t = args[k].tensor;
+        dense->arg[k] = args[k];
+        dense->data[k] = t != NULL ? t->data : NULL;
+        dense->copy[k].rank = -1;
+        if (t == NULL || mica_tensor_contiguous(t))
+            continue;
+        dense->copy[k] = mica_tensor_like(t, NULL);
+        dense->bytes += mica_align_up(mica_tensor_bytes(t));
+    }
+}
+
+void *mica_dense_load(mica_dense *dense, void *scratch)
+{
+    char *next = scratch;
+    for (int k = 0; k < dense->count; k++) {
+        if (dense->copy[k].rank < 0)
+            continue;
+        dense->copy[k].data = dense->data[k] = next;
+        next += mica_align_up(mica_tensor_bytes(&dense->copy[k]));
+        copy_elements(&dense->copy[k], dense->arg[k].tensor); /* outputs too: some are updated */
+    }
+    return next;
+}
+
+void mica_dense_store(const mica_dense *dense)
+{
+    for (int k = 0; k < dense->count; k++)
+        if (dense->copy[k].rank >= 0 && (dense->arg[k].flags & MICA_ARG_OUT))
+            copy_elements(dense->arg[k].tensor, &dense->copy[k]);
+}
