@@ -4,6 +4,7 @@
 
 #include <mica/ops/activation.h>
 #include <mica/ops/compare.h>
+#include <mica/ops/conv.h>
 #include <mica/ops/copy.h>
 #include <mica/ops/elementwise.h>
 #include <mica/ops/linalg.h>

@@ -115,7 +115,23 @@
     OP(log_softmax, activation) \
     OP(log_softmax_backward, activation)
 
-#define MICA_OPS_CONV(OP)
+#define MICA_OPS_CONV(OP) \
+    OP(conv1d, conv) \
+    OP(conv1d_backward_input, conv) \
+    OP(conv1d_backward_kernel, conv) \
+    OP(conv1d_backward_bias, conv) \
+    OP(conv2d, conv) \
+    OP(conv2d_backward_input, conv) \
+    OP(conv2d_backward_kernel, conv) \
+    OP(conv2d_backward_bias, conv) \
+    OP(conv_transpose1d, conv) \
+    OP(conv_transpose1d_backward_input, conv) \
+    OP(conv_transpose1d_backward_kernel, conv) \
+    OP(conv_transpose2d, conv) \
+    OP(conv_transpose2d_backward_input, conv) \
+    OP(conv_transpose2d_backward_kernel, conv) \
+    OP(im2col, conv) \
+    OP(col2im, conv)
 
 #define MICA_OPS_POOL(OP) \
     OP(max_pool1d, pool) \

@@ -1,0 +1,74 @@
+/* Convolution kernels: image patches packed into the panels of the matrix product, and direct sums over taps
+ * for convolutions that are too narrow for it.
+ *
+ * All of them see a convolution as reading: at output position (i, j), tap (t, u) meets the pixel at row
+ * i * scale + base + t * step of an image, and likewise for columns; outside of the image there are zeros. A
+ * convolution, and the gradient by its input, differ in these numbers only (src/ops/conv_run.c). */
+#ifndef MICA_SRC_KERNEL_CONV_H
+#define MICA_SRC_KERNEL_CONV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernel/gemm.h"
+
+typedef struct mica_conv_axis {
+    size_t image; /* positions of the image that is read */
+    size_t count; /* positions of the output */
+    size_t taps;
+    ptrdiff_t scale, base, step; /* scale is positive */
+} mica_conv_axis;
+
+/* A matrix of patches: element (tap, pixel), where tap numbers (channel, t, u) and pixel numbers (image, i,
+ * j), the last fastest. */
+typedef struct mica_conv_patches {
+    const float *data;
+    ptrdiff_t image_stride, channel_stride, row_stride, column_stride;
+    mica_conv_axis rows, columns;
+    size_t first_tap, first_pixel; /* where tap 0 and pixel 0 of the matrix lie */
+    const mica_gemm_kernels *gemm; /* for pack_transposed */
+} mica_conv_patches;
+
+/* The most pixels that `fill`, and columns that a panel, may have. */
+#define MICA_CONV_PIXELS 64
+
+/* Planes of pixels that are written, or read as they are. */
+typedef struct mica_conv_planes {
+    float *data;
+    ptrdiff_t image_stride, channel_stride, row_stride, column_stride;
+} mica_conv_planes;
+
+/* The taps of one output channel: channels x rows x columns of them. */
+typedef struct mica_conv_taps {
+    float *data;
+    size_t channels;
+    ptrdiff_t channel_stride, row_stride, column_stride;
+} mica_conv_taps;
+
+typedef struct mica_conv_kernels {
+    /* Taps k0 .. k0 + k - 1 of pixels first .. first + count - 1: element (p, i) at dst[p * stride + i]. */
+    void (*fill)(const mica_conv_patches *in, float *dst, size_t stride, size_t first, size_t count,
+                 size_t k0, size_t k);
+
+    /* A mica_gemm_pack_fn, source a mica_conv_patches: pixels are the vectors, k runs over taps. */
+    void (*pack)(const void *source, float *panel, size_t width, size_t first, size_t count, size_t k0,
+                 size_t k);
+    /* The same with taps as vectors and k running over pixels. */
+    void (*pack_transposed)(const void *source, float *panel, size_t width, size_t first, size_t count,
+                            size_t k0, size_t k);
+
+    /* Rows first .. first + count - 1 of one plane of one image: bias + sum over channels and taps of tap *
+     * pixel, added to what is there if `accumulate`. */
+    void (*direct)(const mica_conv_planes *out, const mica_conv_patches *in, const mica_conv_taps *taps,
+                   size_t first, size_t count, float bias, bool accumulate);
+    /* taps (t, u) (+)= sum over images and pixels of dy * pixel, for one channel of each. */
+    void (*direct_taps)(const mica_conv_taps *taps, const mica_conv_patches *in, const mica_conv_planes *dy,
+                        size_t images, bool accumulate);
+
+    /* Sum of n elements. */
+    double (*sum)(const float *x, ptrdiff_t stride, size_t n);
+    /* dst[i * dst_stride] += src[i * src_stride] */
+    void (*add)(float *dst, ptrdiff_t dst_stride, const float *src, ptrdiff_t src_stride, size_t n);
+} mica_conv_kernels;
+
+#endif

@@ -1,0 +1,250 @@
+/* The public convolutions: which image is which. src/ops/conv.h has the idea. */
+#include "ops/conv.h"
+
+#include "base/parallel.h"
+
+/* An operation by name. */
+typedef struct kind {
+    const char *op;
+    int dims;
+    bool transposed;
+} kind;
+
+static const mica_conv2d_opts defaults;
+
+static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
+                           const mica_conv2d_opts *opts)
+{
+    mica_conv_call call = {
+        .op = k->op,
+        .dims = k->dims,
+        .transposed = k->transposed,
+        .args = {{"dst", tensors[0], MICA_ARG_OUT, 0},
+                 {"x", tensors[1], 0, 0},
+                 {"w", tensors[2], 0, 0},
+                 {"bias", tensors[3], MICA_ARG_OPTIONAL, 0}},
+        .count = 4,
+        .wide = k->transposed ? 0 : 1,
+        .narrow = k->transposed ? 1 : 0,
+        .kernel = 2,
+        .bias = tensors[3] != NULL ? 3 : 0,
+        .opts = opts != NULL ? opts : &defaults,
+    };
+    mica_conv conv;
+    MICA_TRY(mica_conv_check(ctx, &conv, &call));
+    return k->transposed ? mica_conv_wide(ctx, &conv) : mica_conv_narrow(ctx, &conv);
+}
+
+/* dx: y = w x is linear in x, so its gradient is the transposed map of dy, which is the other convolution. */
+static mica_status backward_input(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
+                                  const mica_conv2d_opts *opts)
+{
+    mica_conv_call call = {
+        .op = k->op,
+        .dims = k->dims,
+        .transposed = k->transposed,
+        .args = {{"dx", tensors[0], MICA_ARG_OUT, 0}, {"dy", tensors[1], 0, 0}, {"w", tensors[2], 0, 0}},
+        .count = 3,
+        .wide = k->transposed ? 1 : 0,
+        .narrow = k->transposed ? 0 : 1,
+        .kernel = 2,
+        .opts = opts != NULL ? opts : &defaults,
+    };
+    mica_conv conv;
+    MICA_TRY(mica_conv_check(ctx, &conv, &call));
+    return k->transposed ? mica_conv_narrow(ctx, &conv) : mica_conv_wide(ctx, &conv);
+}
+
+/* dw[o, c, t] = sum over images and narrow positions i of narrow[o, i] wide[c, i stride - pad + t dilation]
+ */
+static mica_status backward_kernel(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
+                                   const mica_conv2d_opts *opts)
+{
+    mica_conv_call call = {
+        .op = k->op,
+        .dims = k->dims,
+        .transposed = k->transposed,
+        .args = {{"dw", tensors[0], MICA_ARG_OUT, 0}, {"dy", tensors[1], 0, 0}, {"x", tensors[2], 0, 0}},
+        .count = 3,
+        .wide = k->transposed ? 1 : 2,
+        .narrow = k->transposed ? 2 : 1,
+        .kernel = 0,
+        .opts = opts != NULL ? opts : &defaults,
+    };
+    mica_conv conv;
+    MICA_TRY(mica_conv_check(ctx, &conv, &call));
+    return mica_conv_kernel(ctx, &conv);
+}
+
+/* ---- Gradient by bias ---- */
+
+typedef struct bias_job {
+    const mica_kernels *kernels;
+    mica_conv_planes dy;
+    size_t images, rows, columns;
+    float *db;
+    ptrdiff_t db_stride;
+    bool accumulate;
+} bias_job;
+
+/* db[c] = sum over images and pixels of dy, in double precision from row to row. */
+static void bias_channel(void *work, size_t channel, int thread)
+{
+    (void)thread;
+    const bias_job *job = work;
+    double sum = 0.0;
+    for (size_t n = 0; n < job->images; n++) {
+        const float *plane = job->dy.data + (ptrdiff_t)n * job->dy.image_stride +
+                             (ptrdiff_t)channel * job->dy.channel_stride;
+        for (size_t i = 0; i < job->rows; i++)
+            sum += job->kernels->conv->sum(plane + (ptrdiff_t)i * job->dy.row_stride, job->dy.column_stride,
+                                           job->columns);
+    }
+    float *place = job->db + (ptrdiff_t)channel * job->db_stride;
+    *place = (float)(job->accumulate ? (double)*place + sum : sum);
+}
+
+static mica_status backward_bias(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
+                                 const mica_conv2d_opts *opts)
+{
+    const mica_tensor *db = tensors[0], *dy = tensors[1];
+    mica_arg args[] = {{"db", db, MICA_ARG_OUT, 0}, {"dy", dy, 0, 0}};
+    MICA_TRY(mica_check_args(ctx, k->op, args, 2));
+    MICA_TRY(mica_check_rank(ctx, k->op, "dy", dy, k->dims + 2, k->dims + 2));
+    MICA_TRY(mica_check_shape(ctx, k->op, "db", db, 1, &dy->dim[1], "dy", dy));
+    MICA_START(ctx, k->op, 0, NULL);
+
+    bias_job job = {.kernels = ctx->kernels,
+                    .dy = {dy->data, dy->stride[0], dy->stride[1], k->dims == 2 ? dy->stride[2] : 0,
+                           dy->stride[k->dims + 1]},
+                    .images = (size_t)dy->dim[0],
+                    .rows = k->dims == 2 ? (size_t)dy->dim[2] : 1,
+                    .columns = (size_t)dy->dim[k->dims + 1],
+                    .db = db->data,
+                    .db_stride = db->stride[0],
+                    .accumulate = opts != NULL && opts->accumulate};
+    ptrdiff_t stride;
+    if (mica_conv_pixel_stride(&stride, job.rows, job.columns, job.dy.row_stride, job.dy.column_stride)) {
+        job.columns *= job.rows;
+        job.rows = 1;
+        job.dy.column_stride = stride;
+    }
+    mica_parallel(ctx, (size_t)db->dim[0], bias_channel, &job);
+    return MICA_OK;
+}
+
+/* ---- Public: two dimensions ---- */
+
+#define TENSORS(...) ((const mica_tensor *const[]){__VA_ARGS__})
+
+mica_status mica_conv2d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x, const mica_tensor *w,
+                        const mica_tensor *bias, const mica_conv2d_opts *opts)
+{
+    return forward(ctx, &(kind){"conv2d", 2, false}, TENSORS(dst, x, w, bias), opts);
+}
+
+mica_status mica_conv2d_backward_input(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
+                                       const mica_tensor *w, const mica_conv2d_opts *opts)
+{
+    return backward_input(ctx, &(kind){"conv2d_backward_input", 2, false}, TENSORS(dx, dy, w), opts);
+}
+
+mica_status mica_conv2d_backward_kernel(mica_context *ctx, const mica_tensor *dw, const mica_tensor *dy,
+                                        const mica_tensor *x, const mica_conv2d_opts *opts)
+{
+    return backward_kernel(ctx, &(kind){"conv2d_backward_kernel", 2, false}, TENSORS(dw, dy, x), opts);
+}
+
+mica_status mica_conv2d_backward_bias(mica_context *ctx, const mica_tensor *db, const mica_tensor *dy,
+                                      const mica_conv2d_opts *opts)
+{
+    return backward_bias(ctx, &(kind){"conv2d_backward_bias", 2, false}, TENSORS(db, dy), opts);
+}
+
+mica_status mica_conv_transpose2d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
+                                  const mica_tensor *w, const mica_tensor *bias, const mica_conv2d_opts *opts)
+{
+    return forward(ctx, &(kind){"conv_transpose2d", 2, true}, TENSORS(dst, x, w, bias), opts);
+}
+
+mica_status mica_conv_transpose2d_backward_input(mica_context *ctx, const mica_tensor *dx,
+                                                 const mica_tensor *dy, const mica_tensor *w,
+                                                 const mica_conv2d_opts *opts)
+{
+    return backward_input(ctx, &(kind){"conv_transpose2d_backward_input", 2, true}, TENSORS(dx, dy, w), opts);
+}
+
+mica_status mica_conv_transpose2d_backward_kernel(mica_context *ctx, const mica_tensor *dw,
+                                                  const mica_tensor *dy, const mica_tensor *x,
+                                                  const mica_conv2d_opts *opts)
+{
+    return backward_kernel(ctx, &(kind){"conv_transpose2d_backward_kernel", 2, true}, TENSORS(dw, dy, x),
+                           opts);
+}
+
+/* ---- Public: one dimension ---- */
+
+static mica_conv2d_opts widen(const mica_conv1d_opts *opts)
+{
+    if (opts == NULL)
+        return defaults;
+    return (mica_conv2d_opts){.stride = {0, opts->stride},
+                              .pad = {0, opts->pad},
+                              .dilation = {0, opts->dilation},
+                              .groups = opts->groups,
+                              .output_pad = {0, opts->output_pad},
+                              .accumulate = opts->accumulate};
+}
+
+mica_status mica_conv1d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x, const mica_tensor *w,
+                        const mica_tensor *bias, const mica_conv1d_opts *opts)
+{
+    mica_conv2d_opts wide = widen(opts);
+    return forward(ctx, &(kind){"conv1d", 1, false}, TENSORS(dst, x, w, bias), &wide);
+}
+
+mica_status mica_conv1d_backward_input(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
+                                       const mica_tensor *w, const mica_conv1d_opts *opts)
+{
+    mica_conv2d_opts wide = widen(opts);
+    return backward_input(ctx, &(kind){"conv1d_backward_input", 1, false}, TENSORS(dx, dy, w), &wide);
+}
+
+mica_status mica_conv1d_backward_kernel(mica_context *ctx, const mica_tensor *dw, const mica_tensor *dy,
+                                        const mica_tensor *x, const mica_conv1d_opts *opts)
+{
+    mica_conv2d_opts wide = widen(opts);
+    return backward_kernel(ctx, &(kind){"conv1d_backward_kernel", 1, false}, TENSORS(dw, dy, x), &wide);
+}
+
+mica_status mica_conv1d_backward_bias(mica_context *ctx, const mica_tensor *db, const mica_tensor *dy,
+                                      const mica_conv1d_opts *opts)
+{
+    mica_conv2d_opts wide = widen(opts);
+    return backward_bias(ctx, &(kind){"conv1d_backward_bias", 1, false}, TENSORS(db, dy), &wide);
+}
+
+mica_status mica_conv_transpose1d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
+                                  const mica_tensor *w, const mica_tensor *bias, const mica_conv1d_opts *opts)
+{
+    mica_conv2d_opts wide = widen(opts);
+    return forward(ctx, &(kind){"conv_transpose1d", 1, true}, TENSORS(dst, x, w, bias), &wide);
+}
+
+mica_status mica_conv_transpose1d_backward_input(mica_context *ctx, const mica_tensor *dx,
+                                                 const mica_tensor *dy, const mica_tensor *w,
+                                                 const mica_conv1d_opts *opts)
+{
+    mica_conv2d_opts wide = widen(opts);
+    return backward_input(ctx, &(kind){"conv_transpose1d_backward_input", 1, true}, TENSORS(dx, dy, w),
+                          &wide);
+}
+
+mica_status mica_conv_transpose1d_backward_kernel(mica_context *ctx, const mica_tensor *dw,
+                                                  const mica_tensor *dy, const mica_tensor *x,
+                                                  const mica_conv1d_opts *opts)
+{
+    mica_conv2d_opts wide = widen(opts);
+    return backward_kernel(ctx, &(kind){"conv_transpose1d_backward_kernel", 1, true}, TENSORS(dw, dy, x),
+                           &wide);
+}

@@ -1,0 +1,71 @@
+/* What plain and transposed convolutions of one and two dimensions share.
+ *
+ * There are two images and a kernel between them: the wide image is what a plain convolution reads, the
+ * narrow one what it writes. A transposed convolution goes the other way, and so do gradients; so all
+ * operations are one of three: make the narrow image, make the wide one, make the kernel.
+ *
+ *                        reads            writes      is
+ *   mica_conv_narrow     wide, kernel     narrow      conv, gradient of conv_transpose by input
+ *   mica_conv_wide       narrow, kernel   wide        conv_transpose, gradient of conv by input
+ *   mica_conv_kernel     wide, narrow     kernel      gradient of both by kernel
+ *
+ * In one dimension there is one row of pixels and one row of taps. */
+#ifndef MICA_SRC_OPS_CONV_H
+#define MICA_SRC_OPS_CONV_H
+
+#include <mica/ops/conv.h>
+
+#include "ops/check.h"
+
+/* Narrow position i meets wide position i * stride - pad + t * dilation by tap t. */
+typedef struct mica_conv_dim {
+    size_t wide, narrow, taps;
+    ptrdiff_t stride, pad, dilation;
+} mica_conv_dim;
+
+typedef struct mica_conv {
+    const char *op;
+    size_t batch, groups;
+    size_t wide_channels, narrow_channels; /* in each group */
+    mica_conv_dim rows, columns;
+    mica_conv_planes wide, narrow;
+    mica_conv_taps kernel;   /* of a narrow channel, over wide channels */
+    ptrdiff_t kernel_stride; /* from one narrow channel to the next */
+    bool biased;             /* the image that is made has a bias for each channel */
+    const float *bias;
+    ptrdiff_t bias_stride;
+    bool accumulate;
+} mica_conv;
+
+/* A call as it came in. args[]: outputs first, as in the public header; the others say which is which. */
+typedef struct mica_conv_call {
+    const char *op;
+    int dims; /* 1 or 2 */
+    bool transposed;
+    mica_arg args[4];
+    int count;
+    int wide, narrow, kernel;
+    int bias;                     /* 0: none */
+    const mica_conv2d_opts *opts; /* in one dimension [1] counts */
+} mica_conv_call;
+
+/* Checks a call and takes it apart. */
+mica_status mica_conv_check(mica_context *ctx, mica_conv *out, const mica_conv_call *call);
+
+/* Each takes its scratch and runs, or is only measured. */
+mica_status mica_conv_narrow(mica_context *ctx, const mica_conv *conv);
+mica_status mica_conv_wide(mica_context *ctx, const mica_conv *conv);
+mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *conv);
+
+/* What a convolution reads to make its narrow image. */
+mica_conv_patches mica_conv_patches_of(const mica_conv *conv, const mica_kernels *kernels);
+
+/* Whether rows x columns pixels lie at one stride. */
+bool mica_conv_pixel_stride(ptrdiff_t *stride, size_t rows, size_t columns, ptrdiff_t row_stride,
+                            ptrdiff_t column_stride);
+
+/* Wide positions, 0 included, to narrow ones. The options are checked to keep this from overflowing. */
+#define MICA_CONV_MOST_OPTION ((mica_index)INT32_MAX)
+mica_status mica_conv_check_option(mica_context *ctx, const char *op, const char *name, mica_index value);
+
+#endif
