@@ -13,7 +13,6 @@
 #include "kernel/activation.h"
 #include "kernel/axis.h"
 #include "kernel/conv.h"
-#include "kernel/taps.h"
 #include "kernel/convert.h"
 #include "kernel/gemm.h"
 #include "kernel/map.h"
@@ -28,7 +27,6 @@
     X(activation) /* activations and their gradients, as map */      \
     X(axis)       /* along one axis: softmax, normalize */           \
     X(conv)       /* image patches for the matrix product */         \
-    X(taps)       /* direct sums over taps */                        \
     X(convert)    /* from one element type to another */             \
     X(probe)      /* the best this machine can do, for benchmarks */ \
     X(random)     /* fills from a random stream, dropout */          \
