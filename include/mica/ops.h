@@ -12,5 +12,6 @@
 #include <mica/ops/norm.h>
 #include <mica/ops/pool.h>
 #include <mica/ops/reduce.h>
+#include <mica/ops/shape.h>
 
 #endif

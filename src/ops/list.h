@@ -23,7 +23,30 @@
 #define MICA_OPS_COPY(OP) \
     OP(copy, copy)
 
-#define MICA_OPS_SHAPE(OP)
+#define MICA_OPS_SHAPE(OP) \
+    OP(reshape, shape) \
+    OP(slice, shape) \
+    OP(transpose, shape) \
+    OP(permute, shape) \
+    OP(broadcast_to, shape) \
+    OP(squeeze, shape) \
+    OP(unsqueeze, shape) \
+    OP(flatten, shape) \
+    OP(flip, shape) \
+    OP(concat, shape) \
+    OP(split, shape) \
+    OP(stack, shape) \
+    OP(tile, shape) \
+    OP(tile_backward, shape) \
+    OP(pad, shape) \
+    OP(pad_backward, shape) \
+    OP(unpad, shape) \
+    OP(gather, shape) \
+    OP(scatter_add, shape) \
+    OP(gather_backward, shape) \
+    OP(take, shape) \
+    OP(index_add, shape) \
+    OP(take_backward, shape)
 
 #define MICA_OPS_ELEMENTWISE(OP) \
     OP(add, elementwise) \

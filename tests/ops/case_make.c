@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "kernel/kernels.h"
-#include "ops/op_case.h"
+#include "ops/op_index.h"
 
 /* What a value becomes in a dtype. The conversions have tests of their own; this takes the plainest. */
 static double stored(mica_dtype dtype, double value)
@@ -11,11 +11,6 @@ static double stored(mica_dtype dtype, double value)
     mica_kernels_scalar.convert->run(&bits, dtype, &value, MICA_F64, 1);
     mica_kernels_scalar.convert->run(&value, MICA_F64, &bits, dtype, 1);
     return value;
-}
-
-static mica_dtype random_dtype(test_random *r)
-{
-    return test_chance(r, 40) ? MICA_F32 : (mica_dtype)test_int(r, 0, MICA_DTYPE_COUNT - 1);
 }
 
 /* ---- copy ---- */
@@ -29,8 +24,8 @@ static void draw_copy(op_call *c, test_random *r)
         dims[0] = test_int(r, 60, 140), dims[1] = test_int(r, 60, 140);
     }
     int part_rank = test_chance(r, 50) ? op_random_broadcast(r, rank, dims, part) : -1;
-    op_tensor(c, 0, random_dtype(r), rank, dims);
-    op_tensor(c, 1, test_chance(r, 50) ? c->tensor[0].dtype : random_dtype(r),
+    op_tensor(c, 0, op_random_dtype(r), rank, dims);
+    op_tensor(c, 1, test_chance(r, 50) ? c->tensor[0].dtype : op_random_dtype(r),
               part_rank < 0 ? rank : part_rank, part_rank < 0 ? dims : part);
 }
 
@@ -63,7 +58,7 @@ static void draw_dst(op_call *c, test_random *r)
 {
     mica_index dims[MICA_MAX_RANK];
     int rank = op_random_shape(c, r, 0, 5, dims);
-    op_tensor(c, 0, random_dtype(r), rank, dims);
+    op_tensor(c, 0, op_random_dtype(r), rank, dims);
     c->f[0] = test_uniform(r, -100, 100);
     c->f[1] = test_uniform(r, -3, 3);
     c->i[0] = test_int(r, 0, 1000000);
