@@ -103,6 +103,7 @@ TEST(indexing_finds_bad_indices_before_it_writes)
         ctx, mica_gather_backward(ctx, &dst, &src, &index, 0), MICA_ERR_INDEX,
         "index error: gather_backward: index [3, 2] holds 3 at element 3; axis 0 of dx [3, 2] has size 3");
     index.rank = 1;
+    index.stride[0] = 1;
     i[1] = -1;
     CHECK_ERROR(ctx, mica_take(ctx, &dst, &src, &index, 0), MICA_ERR_INDEX,
                 "index error: take: index [3] holds -1 at element 1; axis 0 of src [3, 2] has size 3");
