@@ -52,7 +52,10 @@ typedef struct bench_family {
 #define BENCH_FAMILIES(X) \
     X(elementwise)        \
     X(activation)         \
+    X(conv)               \
     X(linalg)             \
+    X(norm)               \
+    X(pooling)            \
     X(memory)
 
 #define BENCH_DECLARE(family) extern const bench_family bench_##family;
