@@ -71,6 +71,13 @@ VF_INLINE __m512i emulate_srai_epi32(__m512i v, int k)
     r.half_epi[1] = _mm256_srai_epi32(r.half_epi[1], k);
     return r.epi;
 }
+VF_INLINE __m512i emulate_mullo_epi32(__m512i a, __m512i b)
+{
+    emulate_512 r = {.epi = a}, other = {.epi = b};
+    r.half_epi[0] = _mm256_mullo_epi32(r.half_epi[0], other.half_epi[0]);
+    r.half_epi[1] = _mm256_mullo_epi32(r.half_epi[1], other.half_epi[1]);
+    return r.epi;
+}
 VF_INLINE __m512 emulate_cvtepi32_ps(__m512i v)
 {
     emulate_512 r = {.epi = v};
@@ -115,13 +122,29 @@ VF_INLINE __m256i emulate_cvtps_ph(__m512 v)
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
+/* The compiler's own header, which SIMDe includes, has some of these as macros. */
 #undef _mm512_roundscale_ps
+#undef _mm512_cvtss_f32
+#undef _mm512_maskz_loadu_ps
+#undef _mm512_mask_storeu_ps
+#undef _mm512_stream_ps
+#undef _mm512_srai_epi32
+#undef _mm512_mullo_epi32
+#undef _mm512_cvtepi32_ps
+#undef _mm512_cvtps_epi32
+#undef _mm512_cvtepu16_epi32
+#undef _mm512_cvtepi32_epi16
+#undef _mm512_cvtph_ps
+#undef _mm512_cvtps_ph
+#undef _mm512_shuffle_f32x4
+
 #define _mm512_roundscale_ps(v, mode)     emulate_roundscale_ps(v, mode)
 #define _mm512_cvtss_f32(v)               emulate_cvtss_f32(v)
 #define _mm512_maskz_loadu_ps(mask, p)    emulate_maskz_loadu_ps(mask, p)
 #define _mm512_mask_storeu_ps(p, mask, v) emulate_mask_storeu_ps(p, mask, v)
 #define _mm512_stream_ps(p, v)            emulate_stream_ps(p, v)
 #define _mm512_srai_epi32(v, k)           emulate_srai_epi32(v, k)
+#define _mm512_mullo_epi32(a, b)          emulate_mullo_epi32(a, b)
 #define _mm512_cvtepi32_ps(v)             emulate_cvtepi32_ps(v)
 #define _mm512_cvtps_epi32(v)             emulate_cvtps_epi32(v)
 #define _mm512_cvtepu16_epi32(v)          emulate_cvtepu16_epi32(v)
