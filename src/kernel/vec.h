@@ -37,7 +37,7 @@
  *   vi_load vi_store vi_load_tail vi_store_tail on int32_t *
  *   vi_set1 vi_iota()                           iota: 0, 1, 2, ...
  *   vi_add vi_sub vi_mul vi_and vi_or vi_xor    wrapping; vi_mul: the low half
- *   vi_shl(a, k) vi_shr(a, k) vi_sar(a, k)      k a constant; logical and arithmetic
+ *   vi_shl(a, k) vi_shr(a, k) vi_sar(a, k)      k a constant, 1 to 31; logical and arithmetic
  *   vi_mulhi_u(a, b)                            high half of the unsigned product
  *   vi_eq vi_gt (signed)                        -> vm
  *   vi_select(m, a, b)                          m ? a : b

@@ -145,13 +145,9 @@ VF_INLINE vi vi_mulhi_u(vi a, vi b)
 VF_INLINE vi vi_and(vi a, vi b) { return vandq_s32(a, b); }
 VF_INLINE vi vi_or(vi a, vi b) { return vorrq_s32(a, b); }
 VF_INLINE vi vi_xor(vi a, vi b) { return veorq_s32(a, b); }
-/* The count is negated for the right shifts: the immediate forms do not take 0. */
-VF_INLINE vi vi_shl(vi a, int k) { return vshlq_s32(a, vdupq_n_s32(k)); }
-VF_INLINE vi vi_shr(vi a, int k)
-{
-    return vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), vdupq_n_s32(-k)));
-}
-VF_INLINE vi vi_sar(vi a, int k) { return vshlq_s32(a, vdupq_n_s32(-k)); }
+#define vi_shl(a, k) vshlq_n_s32(a, k)
+#define vi_shr(a, k) vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), k))
+#define vi_sar(a, k) vshrq_n_s32(a, k)
 VF_INLINE vm vi_eq(vi a, vi b) { return vceqq_s32(a, b); }
 VF_INLINE vm vi_gt(vi a, vi b) { return vcgtq_s32(a, b); }
 VF_INLINE vi vi_select(vm m, vi a, vi b) { return vbslq_s32(m, a, b); }
