@@ -3,14 +3,14 @@
 
 int main(void)
 {
-    float a[2 * 3] = {1, 2, 3, 4, 5, 6}, b[3] = {10, 20, 30}, sum[2 * 3];
-    mica_tensor x = mica_2d(a, 2, 3), row = mica_1d(b, 3), y = mica_2d(sum, 2, 3);
+    float in[3] = {1, 2, 3}, weights[3 * 2] = {0.1f, -0.2f, 0.3f, 0.4f, -0.5f, 0.6f}, out[2];
+    mica_tensor x = mica_2d(in, 1, 3), w = mica_2d(weights, 3, 2), y = mica_2d(out, 1, 2);
     mica_context *ctx;
-    if (mica_context_create(&ctx, NULL) != MICA_OK)
+    if (mica_context_create(&ctx, &(mica_context_opts){.threads = 2}) != MICA_OK)
         return 1;
-    if (mica_add(ctx, &y, &x, &row) != MICA_OK) /* the row is broadcast; nothing is allocated */
+    if (mica_matmul(ctx, &y, &x, &w, NULL) != MICA_OK || mica_softmax(ctx, &y, &y, -1) != MICA_OK)
         return fprintf(stderr, "%s\n", mica_error(ctx)), 1;
-    printf("%g %g %g\n%g %g %g\n", sum[0], sum[1], sum[2], sum[3], sum[4], sum[5]);
+    printf("softmax(x w) = %g %g\n", out[0], out[1]);
     mica_context_destroy(ctx);
     return 0;
 }

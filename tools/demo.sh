@@ -5,10 +5,10 @@ demo() {
     need build
     say "building"
     configure build && compile build
-    say "the program of the README: examples/hello.c"
+    say "the program of the README, examples/hello.c"
     build/examples/hello
-    if [ -x build/mica ]; then
-        say "build/mica bench: time, share of this machine's peak, heap calls"
-        build/mica bench sgemm_512
-    fi
+    say "some of what build/mica bench measures: time, share of this machine's peak, heap calls"
+    build/mica bench --quick --threads 1,2 add_1m gelu_4096x512_fwd sgemm_512 sgemm_1024
+    echo
+    echo "build/mica bench measures the rest; build/mica ops lists the operations."
 }
