@@ -20,11 +20,13 @@
 #include "kernel/pool.h"
 #include "kernel/probe.h"
 #include "kernel/random.h"
+#include "kernel/reduce.h"
 
 #define MICA_KERNEL_FAMILIES(X)                                      \
     X(gemm)       /* matrix products */                              \
     X(map)        /* element-wise: one value out of one to three */  \
     X(activation) /* activations and their gradients, as map */      \
+    X(reduce)     /* many elements into one */                       \
     X(axis)       /* along one axis: softmax, normalize */           \
     X(conv)       /* image patches for the matrix product */         \
     X(convert)    /* from one element type to another */             \

@@ -102,6 +102,16 @@
     OP(where_backward, compare)
 
 #define MICA_OPS_REDUCE(OP) \
+    OP(sum, reduce) \
+    OP(mean, reduce) \
+    OP(prod, reduce) \
+    OP(amax, reduce) \
+    OP(amin, reduce) \
+    OP(variance, reduce) \
+    OP(norm, reduce) \
+    OP(dot, reduce) \
+    OP(argmax, reduce) \
+    OP(argmin, reduce) \
     OP(l2_normalize, reduce) \
     OP(l2_normalize_backward, reduce)
 

@@ -1,7 +1,10 @@
 /* Reductions: over all elements, or over any set of axes.
  *
- * Inputs are f32, of any layout. The order of additions depends on shapes and layouts only, never on the
- * number of threads. */
+ * Inputs are f32, of any layout. dst is f32 and has the input's shape either without the reduced axes, or
+ * with size 1 along them: its own shape says which. It may not share memory with an input. The order of
+ * additions depends on shapes and layouts only, never on the number of threads, and sums carry doubles
+ * between short runs: their error is at most some 40 half-ulps of the sum of magnitudes, whatever the length.
+ * Few results of many elements take scratch: up to 192 KiB. */
 #ifndef MICA_OPS_REDUCE_H
 #define MICA_OPS_REDUCE_H
 
@@ -11,8 +14,62 @@
 extern "C" {
 #endif
 
-/* ---- L2 normalize ---------------------------------------------------------------------------------------
- */
+/* NULL: over all axes. */
+typedef struct mica_reduce_opts {
+    int axes[MICA_MAX_RANK]; /* may count from the end; none twice */
+    int count;               /* how many axes; 0: all */
+    int correction;          /* variance only: it divides by n - correction */
+} mica_reduce_opts;
+
+/* The sum; 0 of nothing. Its gradient is dy, broadcast to a's shape. */
+MICA_API mica_status mica_sum(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                              const mica_reduce_opts *opts);
+/* The sum divided by the number of elements; NaN of nothing. */
+MICA_API mica_status mica_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                               const mica_reduce_opts *opts);
+/* The product, computed in double; 1 of nothing. */
+MICA_API mica_status mica_prod(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                               const mica_reduce_opts *opts);
+/* The largest element, NaN if there is one. Fails where there are no elements to choose from. */
+MICA_API mica_status mica_amax(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                               const mica_reduce_opts *opts);
+/* The smallest element, NaN if there is one. Fails where there are no elements to choose from. */
+MICA_API mica_status mica_amin(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                               const mica_reduce_opts *opts);
+/* sum((a - mean)^2) / (n - correction), by deviations from the mean: correction 1 is the unbiased estimate
+ * of a sample. NaN where n <= correction. */
+MICA_API mica_status mica_variance(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                   const mica_reduce_opts *opts);
+
+typedef enum mica_norm_kind {
+    MICA_NORM_L2,  /* root of the sum of squares; squares beyond the range of f32 overflow */
+    MICA_NORM_L1,  /* sum of magnitudes */
+    MICA_NORM_INF, /* largest magnitude */
+} mica_norm_kind;
+
+/* A norm of the elements; 0 of nothing. */
+MICA_API mica_status mica_norm(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                               mica_norm_kind kind, const mica_reduce_opts *opts);
+
+/* sum(a * b) of two tensors of one shape; dst has one element. */
+MICA_API mica_status mica_dot(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                              const mica_tensor *b);
+
+/* *out: whether no element of a is infinite or NaN; true for an empty tensor. */
+MICA_API mica_status mica_all_finite(mica_context *ctx, bool *out, const mica_tensor *a);
+
+/* ---- Positions of extremes ------------------------------------------------------------------------------ */
+
+/* dst is i32 or i64. Of equal elements the first counts, and NaN is more extreme than any number. With
+ * MICA_ALL_AXES as the axis the position is the one in row-major order. Fails where there are no elements to
+ * choose from. */
+
+/* Where along the axis the largest element is. */
+MICA_API mica_status mica_argmax(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, int axis);
+/* Where along the axis the smallest element is. */
+MICA_API mica_status mica_argmin(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, int axis);
+
+/* ---- L2 normalize --------------------------------------------------------------------------------------- */
 
 typedef struct mica_l2_normalize_opts {
     int axis;  /* may count from the end */
