@@ -3,11 +3,14 @@
 #define MICA_OPS_H
 
 #include <mica/ops/activation.h>
+#include <mica/ops/attention.h>
 #include <mica/ops/compare.h>
 #include <mica/ops/conv.h>
 #include <mica/ops/copy.h>
+#include <mica/ops/dropout.h>
 #include <mica/ops/elementwise.h>
 #include <mica/ops/linalg.h>
+#include <mica/ops/loss.h>
 #include <mica/ops/make.h>
 #include <mica/ops/norm.h>
 #include <mica/ops/pool.h>

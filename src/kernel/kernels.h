@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 #include "kernel/activation.h"
+#include "kernel/attention.h"
 #include "kernel/axis.h"
 #include "kernel/conv.h"
 #include "kernel/convert.h"
 #include "kernel/gemm.h"
+#include "kernel/loss.h"
 #include "kernel/map.h"
 #include "kernel/norm.h"
 #include "kernel/pool.h"
@@ -22,17 +24,19 @@
 #include "kernel/random.h"
 #include "kernel/reduce.h"
 
-#define MICA_KERNEL_FAMILIES(X)                                      \
-    X(gemm)       /* matrix products */                              \
-    X(map)        /* element-wise: one value out of one to three */  \
-    X(activation) /* activations and their gradients, as map */      \
-    X(reduce)     /* many elements into one */                       \
-    X(axis)       /* along one axis: softmax, normalize */           \
-    X(conv)       /* image patches for the matrix product */         \
-    X(convert)    /* from one element type to another */             \
-    X(probe)      /* the best this machine can do, for benchmarks */ \
-    X(random)     /* fills from a random stream, dropout */          \
-    X(norm)       /* normalization of rows, segments and columns */  \
+#define MICA_KERNEL_FAMILIES(X)                                        \
+    X(gemm)       /* matrix products */                                \
+    X(map)        /* element-wise: one value out of one to three */    \
+    X(activation) /* activations and their gradients, as map */        \
+    X(reduce)     /* many elements into one */                         \
+    X(axis)       /* along one axis: softmax, normalize */             \
+    X(conv)       /* image patches for the matrix product */           \
+    X(convert)    /* from one element type to another */               \
+    X(probe)      /* the best this machine can do, for benchmarks */   \
+    X(random)     /* fills from a random stream, dropout */            \
+    X(norm)       /* normalization of rows, segments and columns */    \
+    X(attention)  /* products of tiles and the softmax between them */ \
+    X(loss)       /* losses with their gradients */                    \
     X(pool)       /* pooling over planes */
 
 typedef struct mica_kernels {

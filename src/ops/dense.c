@@ -46,7 +46,12 @@ static void copy_elements(const mica_tensor *dst, const mica_tensor *src)
     }
 }
 
-void mica_dense_plan(mica_dense *dense, const mica_arg *args, int count)
+static bool contiguous_rows(const mica_tensor *t)
+{
+    return t->rank == 0 || t->stride[t->rank - 1] == 1 || t->dim[t->rank - 1] < 2;
+}
+
+static void plan(mica_dense *dense, const mica_arg *args, int count, bool (*fits)(const mica_tensor *t))
 {
     assert(count <= MICA_DENSE_MOST);
     dense->count = count;
@@ -56,11 +61,26 @@ void mica_dense_plan(mica_dense *dense, const mica_arg *args, int count)
         dense->arg[k] = args[k];
         dense->data[k] = t != NULL ? t->data : NULL;
         dense->copy[k].rank = -1;
-        if (t == NULL || mica_tensor_contiguous(t))
+        if (t == NULL || fits(t))
             continue;
         dense->copy[k] = mica_tensor_like(t, NULL);
         dense->bytes += mica_align_up(mica_tensor_bytes(t));
     }
+}
+
+void mica_dense_plan(mica_dense *dense, const mica_arg *args, int count)
+{
+    plan(dense, args, count, mica_tensor_contiguous);
+}
+
+void mica_dense_plan_rows(mica_dense *dense, const mica_arg *args, int count)
+{
+    plan(dense, args, count, contiguous_rows);
+}
+
+const mica_tensor *mica_dense_tensor(const mica_dense *dense, int k)
+{
+    return dense->copy[k].rank >= 0 ? &dense->copy[k] : dense->arg[k].tensor;
 }
 
 void *mica_dense_load(mica_dense *dense, void *scratch)

@@ -26,9 +26,15 @@ typedef struct mica_dense {
 } mica_dense;
 
 void mica_dense_plan(mica_dense *dense, const mica_arg *args, int count);
+/* For kernels that take strides for all axes but the last: only arguments whose last axis is not contiguous
+ * are copied. */
+void mica_dense_plan_rows(mica_dense *dense, const mica_arg *args, int count);
 
 /* Copies in, and returns the scratch that follows the copies. */
 void *mica_dense_load(mica_dense *dense, void *scratch);
+
+/* Argument k as the kernels are to see it: the argument itself, or its contiguous copy. */
+const mica_tensor *mica_dense_tensor(const mica_dense *dense, int k);
 
 /* Copies outputs back. */
 void mica_dense_store(const mica_dense *dense);

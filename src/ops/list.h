@@ -194,11 +194,22 @@
     OP(batch_norm, norm) \
     OP(batch_norm_backward, norm)
 
-#define MICA_OPS_DROPOUT(OP)
+#define MICA_OPS_DROPOUT(OP) \
+    OP(dropout, dropout) \
+    OP(dropout_backward, dropout)
 
-#define MICA_OPS_ATTENTION(OP)
+#define MICA_OPS_ATTENTION(OP) \
+    OP(attention, attention) \
+    OP(attention_backward, attention)
 
-#define MICA_OPS_LOSS(OP)
+#define MICA_OPS_LOSS(OP) \
+    OP(mse_loss, loss) \
+    OP(l1_loss, loss) \
+    OP(huber_loss, loss) \
+    OP(bce_loss, loss) \
+    OP(bce_logits_loss, loss) \
+    OP(cross_entropy, loss) \
+    OP(cross_entropy_probs, loss)
 
 #define MICA_OPS(OP) \
     MICA_OPS_MAKE(OP) \

@@ -1,0 +1,268 @@
+/* Loss kernels; compiled once per instruction set. */
+#include "kernel/loss.h"
+#include "kernel/vmath.h"
+
+/* ---- Element by element ---- */
+
+/* The loss of p against t, and its derivative by p. */
+typedef vf point_fn(vf p, vf t, vf param, vf *slope);
+
+VF_INLINE float each(float *loss, float *grad, const float *pred, const float *target, size_t n, float scale,
+                     float param, point_fn *fn)
+{
+    vf sum = vf_zero(), by = vf_set1(scale), k = vf_set1(param), slope;
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t left = n - i < VF_LANES ? n - i : VF_LANES;
+        bool whole = left == VF_LANES;
+        vf p = whole ? vf_load(pred + i) : vf_load_tail(pred + i, left);
+        vf t = whole ? vf_load(target + i) : vf_load_tail(target + i, left);
+        vf value = fn(p, t, k, &slope);
+        sum = vf_add(sum, whole ? value : vf_select(vm_first(left), value, vf_zero()));
+        if (loss != NULL)
+            vf_store_tail(loss + i, value, left);
+        if (grad != NULL)
+            vf_store_tail(grad + i, vf_mul(slope, by), left);
+    }
+    return vf_sum(sum);
+}
+
+/* d^2, 2 d */
+VF_INLINE vf mse_point(vf p, vf t, vf param, vf *slope)
+{
+    (void)param;
+    vf d = vf_sub(p, t);
+    *slope = vf_add(d, d);
+    return vf_mul(d, d);
+}
+
+/* |d|, the sign of d */
+VF_INLINE vf l1_point(vf p, vf t, vf param, vf *slope)
+{
+    (void)param;
+    vf d = vf_sub(p, t), zero = vf_zero();
+    vf sign = vf_copysign(vf_set1(1.0f), d);
+    *slope = vf_select(vf_ne(d, zero), vf_select(vf_isnan(d), d, sign), zero);
+    return vf_abs(d);
+}
+
+/* d^2 / 2 and d inside, delta (|d| - delta / 2) and delta sign(d) outside */
+VF_INLINE vf huber_point(vf p, vf t, vf delta, vf *slope)
+{
+    vf d = vf_sub(p, t), half = vf_set1(0.5f), far = vf_abs(d);
+    *slope = vf_max(vf_neg(delta), vf_min(delta, d));
+    vf outside = vf_mul(delta, vf_fnma(half, delta, far));
+    return vf_select(vf_gt(far, delta), outside, vf_mul(half, vf_mul(d, d)));
+}
+
+#define LEAST_LOG    (-100.0f)
+#define LEAST_CHANCE 1e-12f
+
+/* -(t log p + (1 - t) log(1 - p)), (p - t) / (p (1 - p)) */
+VF_INLINE vf bce_point(vf p, vf t, vf param, vf *slope)
+{
+    (void)param;
+    vf one = vf_set1(1.0f), least = vf_set1(LEAST_LOG);
+    vf yes = vf_max(least, vf_log(p)), no = vf_max(least, vf_log1p(vf_neg(p)));
+    *slope = vf_div(vf_sub(p, t), vf_max(vf_set1(LEAST_CHANCE), vf_mul(p, vf_sub(one, p))));
+    return vf_neg(vf_fma(t, yes, vf_mul(vf_sub(one, t), no)));
+}
+
+/* log(1 + e^-|z|) + |z| (1 - t or t, as z is positive or not), sigmoid(z) - t */
+VF_INLINE vf bce_logits_point(vf z, vf t, vf param, vf *slope)
+{
+    (void)param;
+    vf away = vf_select(vf_gt(z, vf_zero()), vf_sub(vf_set1(1.0f), t), t), size = vf_abs(z);
+    *slope = vf_sub(vf_sigmoid(z), t);
+    return vf_fma(size, away, vf_softplus(vf_neg(size)));
+}
+
+#define POINT_LOSS(name)                                                                                 \
+    static float loss_##name(float *loss, float *grad, const float *pred, const float *target, size_t n, \
+                             float scale, float param)                                                   \
+    {                                                                                                    \
+        if (loss == NULL && grad != NULL)                                                                \
+            return each(NULL, grad, pred, target, n, scale, param, name##_point);                        \
+        return each(loss, grad, pred, target, n, scale, param, name##_point);                            \
+    }
+POINT_LOSS(mse)
+POINT_LOSS(l1)
+POINT_LOSS(huber)
+POINT_LOSS(bce)
+POINT_LOSS(bce_logits)
+
+/* ---- Row by row ---- */
+
+VF_INLINE vf load(const float *p, size_t left)
+{
+    return left == VF_LANES ? vf_load(p) : vf_load_tail(p, left);
+}
+static size_t lanes_left(size_t n, size_t i) { return n - i < VF_LANES ? n - i : VF_LANES; }
+
+static float log_of(float x)
+{
+    float lanes[VF_LANES];
+    vf_store(lanes, vf_log(vf_set1(x)));
+    return lanes[0];
+}
+
+static int64_t label_of(const mica_class_rows *a, size_t row)
+{
+    return a->labels32 != NULL ? a->labels32[row] : a->labels64[row];
+}
+
+static float largest(const float *z, size_t n)
+{
+    vf most = vf_set1(-INFINITY);
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        most = vf_max_nan(most, vf_load(z + i));
+    float best = vf_hmax(most);
+    for (; i < n; i++)
+        if (z[i] > best || z[i] != z[i])
+            best = z[i];
+    return best;
+}
+
+/* The smoothed target of some classes. */
+VF_INLINE vf smoothed(vf t, float smoothing, size_t n)
+{
+    return vf_fma(t, vf_set1(1.0f - smoothing), vf_set1(smoothing / (float)n));
+}
+
+/* The sum of a distribution, and of its products with z - most; where the target is 0, z does not matter. */
+static void target_sums(float *total, float *dot, const float *target, const float *z, float most, size_t n,
+                        float smoothing)
+{
+    vf sum = vf_zero(), products = vf_zero(), m = vf_set1(most);
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t left = lanes_left(n, i);
+        vf t = vf_select(vm_first(left), smoothed(load(target + i, left), smoothing, n), vf_zero());
+        vf product = vf_mul(t, vf_sub(load(z + i, left), m));
+        sum = vf_add(sum, t);
+        products = vf_add(products, vf_select(vf_eq(t, vf_zero()), vf_zero(), product));
+    }
+    *total = vf_sum(sum);
+    *dot = vf_sum(products);
+}
+
+static float sum_from(const float *z, float most, size_t n)
+{
+    vf sum = vf_zero(), m = vf_set1(most);
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t left = lanes_left(n, i);
+        sum = vf_add(sum, vf_select(vm_first(left), vf_sub(load(z + i, left), m), vf_zero()));
+    }
+    return vf_sum(sum);
+}
+
+/* The sum of e^(z - most); the terms go to grad where that is given. */
+static float exponentials(float *grad, const float *z, float most, size_t n)
+{
+    vf sum = vf_zero(), m = vf_set1(most);
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t left = lanes_left(n, i);
+        vf e = vf_select(vm_first(left), vf_exp(vf_sub(load(z + i, left), m)), vf_zero());
+        sum = vf_add(sum, e);
+        if (grad != NULL)
+            vf_store_tail(grad + i, e, left);
+    }
+    return vf_sum(sum);
+}
+
+/* grad = scale (by * grad - target); without a target, - smoothing / n in its stead. */
+static void finish_gradient(float *grad, const float *target, float by, float scale, float smoothing,
+                            size_t n)
+{
+    vf k = vf_set1(by), s = vf_set1(scale), even = vf_set1(smoothing / (float)n);
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t left = lanes_left(n, i);
+        vf t = target != NULL ? smoothed(load(target + i, left), smoothing, n) : even;
+        vf_store_tail(grad + i, vf_mul(s, vf_sub(vf_mul(k, load(grad + i, left)), t)), left);
+    }
+}
+
+/* With s = softmax(z) and t the smoothed target, which sums to T:
+ * loss = T log(sum of e^(z - m)) - sum of t (z - m),  m the largest z;  gradient = T s - t. */
+static void entropy_row(const mica_class_rows *a, size_t row)
+{
+    const float *z = a->pred + row * a->n, *target = a->target != NULL ? a->target + row * a->n : NULL;
+    float *grad = a->grad != NULL ? a->grad + row * a->n : NULL;
+    float most = largest(z, a->n), total = 1.0f, dot;
+    int64_t label = target == NULL ? label_of(a, row) : 0;
+    if (target != NULL) {
+        target_sums(&total, &dot, target, z, most, a->n, a->smoothing);
+    } else {
+        dot = (1.0f - a->smoothing) * (z[label] - most);
+        if (a->smoothing > 0.0f)
+            dot += a->smoothing / (float)a->n * sum_from(z, most, a->n);
+    }
+    float sum = exponentials(grad, z, most, a->n);
+    a->loss[row] = total * log_of(sum) - dot;
+    if (grad == NULL)
+        return;
+    finish_gradient(grad, target, total / sum, a->scale, a->smoothing, a->n);
+    if (target == NULL)
+        grad[label] -= a->scale * (1.0f - a->smoothing);
+}
+
+/* The smoothed target of class i of a row. */
+VF_INLINE vf class_target(const mica_class_rows *a, const float *target, int64_t label, size_t i, size_t left)
+{
+    if (target != NULL)
+        return smoothed(load(target + i, left), a->smoothing, a->n);
+    vm here = vi_eq(vi_add(vi_iota(), vi_set1((int32_t)i)), vi_set1((int32_t)label));
+    return smoothed(vf_select(here, vf_set1(1.0f), vf_zero()), a->smoothing, a->n);
+}
+
+/* loss = - sum of t log(p), gradient = -t / p */
+static void entropy_probs_row(const mica_class_rows *a, size_t row)
+{
+    const float *p = a->pred + row * a->n, *target = a->target != NULL ? a->target + row * a->n : NULL;
+    float *grad = a->grad != NULL ? a->grad + row * a->n : NULL;
+    int64_t label = target == NULL ? label_of(a, row) : 0;
+    vf sum = vf_zero(), by = vf_set1(-a->scale);
+    for (size_t i = 0; i < a->n; i += VF_LANES) {
+        size_t left = lanes_left(a->n, i);
+        vf chance = load(p + i, left), t = class_target(a, target, label, i, left);
+        vf term = vf_mul(t, vf_max(vf_set1(LEAST_LOG), vf_log(chance)));
+        vm counts = vm_and(vm_first(left), vf_ne(t, vf_zero()));
+        sum = vf_sub(sum, vf_select(counts, term, vf_zero()));
+        if (grad != NULL)
+            vf_store_tail(grad + i, vf_mul(by, vf_div(t, vf_max(vf_set1(LEAST_CHANCE), chance))), left);
+    }
+    a->loss[row] = vf_sum(sum);
+}
+
+VF_INLINE void rows(const mica_class_rows *a, size_t begin, size_t end,
+                    void (*fn)(const mica_class_rows *a, size_t row))
+{
+    for (size_t row = begin; row < end; row++) {
+        if (a->ignore && a->target == NULL && label_of(a, row) == a->ignore_index) {
+            a->loss[row] = 0.0f;
+            if (a->grad != NULL)
+                memset(a->grad + row * a->n, 0, a->n * sizeof(float));
+        } else {
+            fn(a, row);
+        }
+    }
+}
+
+static void cross_entropy(const mica_class_rows *a, size_t begin, size_t end)
+{
+    rows(a, begin, end, entropy_row);
+}
+
+static void cross_entropy_probs(const mica_class_rows *a, size_t begin, size_t end)
+{
+    rows(a, begin, end, entropy_probs_row);
+}
+
+const mica_loss_kernels VF_SYMBOL(mica_loss_kernels) = {
+    .mse = loss_mse,
+    .l1 = loss_l1,
+    .huber = loss_huber,
+    .bce = loss_bce,
+    .bce_logits = loss_bce_logits,
+    .cross_entropy = cross_entropy,
+    .cross_entropy_probs = cross_entropy_probs,
+};

@@ -1,0 +1,49 @@
+/* What attention's forward and backward share: shapes, options and tiles. */
+#ifndef MICA_SRC_OPS_ATTENTION_H
+#define MICA_SRC_OPS_ATTENTION_H
+
+#include <mica/ops/attention.h>
+
+#include "ops/dense.h"
+
+/* A tile of scores: this many queries by this many keys. */
+#define MICA_ATTENTION_QUERIES ((size_t)64)
+#define MICA_ATTENTION_KEYS    ((size_t)64)
+
+typedef struct mica_attention_shape {
+    size_t batch, heads, kv_heads, queries, keys, d;
+    size_t group; /* query heads that share a key head */
+    float scale;
+    bool causal;
+    mica_tensor mask; /* as [B, H, Tq, Tk]; data NULL: none */
+} mica_attention_shape;
+
+/* Checks q, k, v and the options, and fills in *s. */
+mica_status mica_attention_check(mica_context *ctx, const char *op, mica_attention_shape *s,
+                                 const mica_tensor *q, const mica_tensor *k, const mica_tensor *v,
+                                 const mica_attention_opts *opts);
+
+/* How many keys, from the first, the last of the queries up to `end` sees. */
+static inline size_t mica_attention_reach(const mica_attention_shape *s, size_t end)
+{
+    if (!s->causal)
+        return s->keys;
+    return s->keys + end > s->queries
+               ? (s->keys + end - s->queries < s->keys ? s->keys + end - s->queries : s->keys)
+               : 0;
+}
+
+/* The rule for the tile of queries from `query` and keys from `key` on. */
+mica_score_rule mica_attention_rule(const mica_attention_shape *s, size_t b, size_t h, size_t query,
+                                    size_t key);
+
+/* Row t of head h of sequence b. */
+static inline float *mica_attention_row(const mica_tensor *t, size_t b, size_t h, size_t row)
+{
+    return (float *)t->data + (mica_index)b * t->stride[0] + (mica_index)h * t->stride[1] +
+           (mica_index)row * t->stride[2];
+}
+
+static inline size_t mica_attention_least(size_t a, size_t b) { return a < b ? a : b; }
+
+#endif

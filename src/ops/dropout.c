@@ -1,0 +1,106 @@
+/* Dropout: checks, then the kernels that read the random stream. */
+#include <mica/ops/dropout.h>
+
+#include "base/parallel.h"
+#include "ops/dense.h"
+
+#define BLOCK ((size_t)16384) /* elements in one block of parallel work */
+
+typedef struct dropout_job {
+    const mica_random_kernels *kernels;
+    float *out;
+    uint8_t *mask;
+    const float *in;
+    size_t count;
+    float keep;
+    mica_random random;
+} dropout_job;
+
+static mica_status check_rate(mica_context *ctx, const char *op, float rate)
+{
+    if (rate >= 0.0f && rate <= 1.0f)
+        return MICA_OK;
+    return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: rate is %g, expected 0 to 1", op, (double)rate);
+}
+
+static size_t block_count(const dropout_job *job, size_t begin)
+{
+    return job->count - begin < BLOCK ? job->count - begin : BLOCK;
+}
+
+static void forward_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const dropout_job *job = work;
+    size_t begin = block * BLOCK;
+    mica_random from = job->random;
+    mica_random_skip(&from, begin);
+    job->kernels->dropout(job->out + begin, job->mask != NULL ? job->mask + begin : NULL, job->in + begin,
+                          block_count(job, begin), job->keep, &from);
+}
+
+mica_status mica_dropout(mica_context *ctx, const mica_tensor *y, const mica_tensor *mask,
+                         const mica_tensor *x, const mica_dropout_opts *opts)
+{
+    mica_arg args[] = {{"y", y, MICA_ARG_OUT, 0},
+                       {"mask", mask, MICA_ARG_OUT | MICA_ARG_OPTIONAL, MICA_DTYPE_BIT(MICA_U8)},
+                       {"x", x, MICA_ARG_IN_PLACE, 0}};
+    MICA_TRY(mica_check_args(ctx, "dropout", args, 3));
+    if (opts == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "dropout: opts is NULL, but a rate is needed");
+    MICA_TRY(check_rate(ctx, "dropout", opts->rate));
+    MICA_TRY(mica_check_same_shape(ctx, "dropout", "y", y, "x", x));
+    if (mask != NULL)
+        MICA_TRY(mica_check_same_shape(ctx, "dropout", "mask", mask, "x", x));
+    mica_dense dense;
+    void *scratch;
+    mica_dense_plan(&dense, args, 3);
+    MICA_START(ctx, "dropout", dense.bytes, &scratch);
+    mica_dense_load(&dense, scratch);
+    dropout_job job = {.kernels = ctx->kernels->random,
+                       .out = dense.data[0],
+                       .mask = dense.data[1],
+                       .in = dense.data[2],
+                       .count = mica_tensor_count(x),
+                       .keep = 1.0f - opts->rate,
+                       .random = opts->random};
+    mica_parallel(ctx, mica_div_up(job.count, BLOCK), forward_block, &job);
+    mica_dense_store(&dense);
+    return MICA_OK;
+}
+
+static void backward_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const dropout_job *job = work;
+    size_t begin = block * BLOCK;
+    job->kernels->dropout_backward(job->out + begin, job->in + begin, job->mask + begin,
+                                   block_count(job, begin), job->keep);
+}
+
+mica_status mica_dropout_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
+                                  const mica_tensor *mask, float rate)
+{
+    const char *op = "dropout_backward";
+    mica_arg args[] = {{"dx", dx, MICA_ARG_OUT, 0},
+                       {"dy", dy, MICA_ARG_IN_PLACE, 0},
+                       {"mask", mask, 0, MICA_DTYPE_BIT(MICA_U8)}};
+    MICA_TRY(mica_check_args(ctx, op, args, 3));
+    MICA_TRY(check_rate(ctx, op, rate));
+    MICA_TRY(mica_check_same_shape(ctx, op, "dy", dy, "dx", dx));
+    MICA_TRY(mica_check_same_shape(ctx, op, "mask", mask, "dx", dx));
+    mica_dense dense;
+    void *scratch;
+    mica_dense_plan(&dense, args, 3);
+    MICA_START(ctx, op, dense.bytes, &scratch);
+    mica_dense_load(&dense, scratch);
+    dropout_job job = {.kernels = ctx->kernels->random,
+                       .out = dense.data[0],
+                       .in = dense.data[1],
+                       .mask = dense.data[2],
+                       .count = mica_tensor_count(dx),
+                       .keep = 1.0f - rate};
+    mica_parallel(ctx, mica_div_up(job.count, BLOCK), backward_block, &job);
+    mica_dense_store(&dense);
+    return MICA_OK;
+}
