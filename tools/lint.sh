@@ -19,8 +19,9 @@ tidy() {
         xargs -P "$jobs_here" -n 1 clang-tidy --quiet -p build/variant/tidy 2>/dev/null
 }
 
-# What it says of uninitialised variables and null pointers is left out: it does not see that a function pointer fills
-# an array, nor that a flag says which pointers there are; the sanitizers do. It also cannot read an address of a compound literal among arguments, which both compilers can.
+# Left out: what it says of uninitialised variables and null pointers, since it does not see that a function pointer
+# fills an array, nor that a flag says which pointers there are (the sanitizers do); and its trouble with the address
+# of a compound literal among arguments, which both compilers can read.
 cpp_check() {
     local folder folders=(src include)
     for folder in cli bench; do
