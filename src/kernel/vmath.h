@@ -9,13 +9,18 @@
 
 #include "kernel/vec.h"
 
-/* c[0] + c[1] x + ... by Horner's rule; with a constant table and count it unrolls. */
+/* c[0] + c[1] x + ...: the even and the odd powers by Horner's rule, side by side, as a chain of all of them would
+ * be what the time goes into. With a constant table and count it unrolls. */
 VF_INLINE vf vmath_poly(vf x, const float *c, int count)
 {
-    vf sum = vf_set1(c[count - 1]);
-    for (int k = count - 2; k >= 0; k--)
-        sum = vf_fma(sum, x, vf_set1(c[k]));
-    return sum;
+    vf square = vf_mul(x, x), sums[2] = {vf_set1(c[count - 2]), vf_set1(c[count - 1])};
+    for (int k = count - 3; k >= 1; k -= 2) {
+        sums[1] = vf_fma(sums[1], square, vf_set1(c[k]));
+        sums[0] = vf_fma(sums[0], square, vf_set1(c[k - 1]));
+    }
+    if (count % 2 == 0)
+        return vf_fma(sums[1], x, sums[0]);
+    return vf_fma(vf_fma(sums[1], x, sums[0]), x, vf_set1(c[0]));
 }
 
 #define VMATH_POLY(x, table) vmath_poly(x, table, (int)(sizeof(table) / sizeof *(table)))
@@ -29,13 +34,14 @@ VF_INLINE vf vmath_at_least(vf x, float bound) { return vf_max(vf_set1(bound), x
 
 /* ---- Exponentials ---- */
 
-/* x + low = n ln(2) + r with |r| <= ln(2)/2; returns e^r - 1. |x| < 2^8, |low| at most an ulp of x. */
+/* x + low = n ln(2) + r with |r| <= ln(2)/2; returns e^r - 1. |x| < 2^8, |low| at most an ulp of x. Of *n only the
+ * lowest nine bits are right: enough for vf_pow2i, and for half of n. */
 VF_INLINE vf vmath_expm1_reduced(vf x, vf low, vi *n)
 {
     static const float c[] = {0x1.fffffep-2f, 0x1.5554acp-3f, 0x1.55572p-5f, 0x1.122a5cp-7f, 0x1.6b694p-10f};
     const vf magic = vf_set1(0x1.8p23f); /* adding it rounds to an integer and leaves that in the low bits */
     vf shifted = vf_fma(x, vf_set1(0x1.715476p+0f), magic), count = vf_sub(shifted, magic);
-    *n = vi_sub(vf_bits(shifted), vf_bits(magic));
+    *n = vf_bits(shifted);
     vf r = vf_fnma(count, vf_set1(VMATH_LN2_HIGH), x);
     r = vf_add(r, vf_fnma(count, vf_set1(VMATH_LN2_LOW), low));
     return vf_fma(vf_mul(r, r), VMATH_POLY(r, c), r);
@@ -52,6 +58,12 @@ VF_INLINE vf vmath_scale(vf p, vi n)
 {
     vi half = vi_sar(n, 1);
     return vf_mul(vf_mul(p, vf_pow2i(half)), vf_pow2i(vi_sub(n, half)));
+}
+
+/* p 2^n for -190 <= n <= 63, in fewer steps. */
+VF_INLINE vf vmath_scale_down(vf p, vi n)
+{
+    return vf_mul(vf_mul(p, vf_pow2i(vi_add(n, vi_set1(64)))), vf_set1(0x1p-64f));
 }
 
 /* e^x. At most 1.5 ulp. */
@@ -158,7 +170,7 @@ VF_INLINE vf vf_sigmoid(vf x)
     const vf one = vf_set1(1.0f);
     vi n;
     vf p = vmath_exp_parts(vmath_at_least(vf_neg(vf_abs(x)), -104.0f), vf_zero(), &n);
-    vf e = vmath_scale(p, n); /* e^-|x| */
+    vf e = vmath_scale_down(p, n); /* e^-|x| */
     return vf_div(vf_select(vf_lt(x, vf_zero()), e, one), vf_add(one, e));
 }
 
@@ -166,13 +178,12 @@ VF_INLINE vf vf_sigmoid(vf x)
  * that a subnormal e costs no accuracy. */
 VF_INLINE vf vmath_times_sigmoid(vf x, vf q, vi n)
 {
-    const vf one = vf_set1(1.0f);
+    const vf one = vf_set1(1.0f), down = vf_set1(0x1p-64f);
     vm negative = vf_lt(x, vf_zero());
-    vi half = vi_sar(n, 1);
-    vf scale = vf_pow2i(half), rest = vf_pow2i(vi_sub(n, half));
+    vf scale = vf_pow2i(vi_add(n, vi_set1(64)));
     vf top = vf_select(negative, vf_mul(vf_fma(x, q, x), scale), x);
-    vf bottom = vf_fma(vf_mul(vf_add(one, q), scale), rest, one);
-    return vf_mul(vf_div(top, bottom), vf_select(negative, rest, one));
+    vf bottom = vf_fma(vf_mul(vf_add(one, q), scale), down, one);
+    return vf_mul(vf_div(top, bottom), vf_select(negative, down, one));
 }
 
 /* x sigmoid(x); -0 at -infinity. At most 3 ulp. */
@@ -187,8 +198,9 @@ VF_INLINE vf vf_silu(vf x)
 /* log(1 + e^x). At most 2 ulp. */
 VF_INLINE vf vf_softplus(vf x)
 {
-    vf e = vf_exp(vf_neg(vf_abs(x)));
-    return vf_add(vmath_at_least(x, 0.0f), vmath_log1p_finite(e));
+    vi n;
+    vf p = vmath_exp_parts(vmath_at_least(vf_neg(vf_abs(x)), -104.0f), vf_zero(), &n);
+    return vf_add(vmath_at_least(x, 0.0f), vmath_log1p_finite(vmath_scale_down(p, n)));
 }
 
 /* ---- The normal distribution ---- */
@@ -208,22 +220,13 @@ VF_INLINE vf vf_erf(vf x)
     return vf_select(vf_lt(a, vf_set1(0.925f)), low, high);
 }
 
-/* e^(-t^2/2) = (1 + q) 2^n for 0 <= t <= 15; returns q. The square's rounding error is carried along, as it
+/* e^z = (1 + q) 2^n for z = -t^2/2, 0 <= t <= 15; returns q. The rounding error of z is carried along, as it
  * matters for large t. */
-VF_INLINE vf vmath_bell_reduced(vf t, vi *n)
+VF_INLINE vf vmath_bell_reduced(vf t, vf *z, vi *n)
 {
-    const vf minus_half = vf_set1(-0.5f);
-    vf low, square = vf_two_product(t, t, &low);
-    return vmath_expm1_reduced(vf_mul(minus_half, square), vf_mul(minus_half, low), n);
-}
-
-/* P(s) with t Q(t) = y P(s) e^(-t^2/2), y = t / (t + 4), s = 2y - 1, Q the upper tail of the distribution. */
-VF_INLINE vf vmath_tail_factor(vf s)
-{
-    static const float c[] = {0x1.82b4bcp-1f,  -0x1.373e3ap-1f,  0x1.8c6d9cp-2f,  -0x1.7dff56p-3f,
-                              0x1.eed0ap-5f,   -0x1.edf276p-8f,  -0x1.cb53dcp-9f, 0x1.a71bdp-10f,
-                              0x1.79e198p-13f, -0x1.905922p-13f, -0x1.128e1cp-15f};
-    return VMATH_POLY(s, c);
+    vf low;
+    *z = vf_two_product(vf_mul(vf_set1(-0.5f), t), t, &low);
+    return vmath_expm1_reduced(*z, low, n);
 }
 
 /* The density e^(-x^2/2) / sqrt(2 pi). At most 1.5 ulp. */
@@ -231,38 +234,46 @@ VF_INLINE vf vf_phi(vf x)
 {
     const vf peak = vf_set1(0x1.988454p-2f);
     vi n;
-    vf q = vmath_bell_reduced(vmath_at_most(vf_abs(x), 15.0f), &n);
-    return vmath_scale(vf_fma(q, peak, peak), n);
+    vf z, q = vmath_bell_reduced(vmath_at_most(vf_abs(x), 15.0f), &z, &n);
+    return vmath_scale_down(vf_fma(q, peak, peak), n);
 }
+
+/* With Q the upper tail of the distribution, t Q(t) = y P(y) e^(-t^2/2), where y = t / (t + 4) and P is smooth. */
 
 /* x Phi(x), Phi the distribution function; -0 at -infinity. At most 3.5 ulp, the tails included.
  * x Phi(x) = max(x, 0) - |x| Q(|x|), and near 0, where that is less accurate, x (1/2 + x E(x^2)) */
 VF_INLINE vf vf_gelu(vf x)
 {
-    static const float near[] = {0x1.98844cp-2f, -0x1.1054aep-4f, 0x1.45d73p-7f, -0x1.1d391cp-10f};
+    static const float tail[] = {0x1.ace714p-1f,  -0x1.6d84e4p+0f, 0x1.d9fd34p+0f,
+                                 -0x1.bdf4dp+0f,  0x1.06d4p+0f,    -0x1.1f1024p-3f,
+                                 -0x1.357e86p-2f, 0x1.411846p-3f,  0x1.ee12bep-5f};
+    static const float near[] = {0x1.98844cp-2f, 0x1.1054aep-3f, 0x1.45d73p-5f, 0x1.1d391cp-7f};
     vf t = vmath_at_most(vf_abs(x), 15.0f); /* beyond: x, -0 */
     vf y = vf_div(t, vf_add(t, vf_set1(4.0f)));
-    vf factor = vf_mul(y, vmath_tail_factor(vf_fma(vf_set1(2.0f), y, vf_set1(-1.0f))));
+    vf factor = vf_mul(y, VMATH_POLY(vf_sub(y, vf_set1(0.4375f)), tail));
     vi n;
-    vf q = vmath_bell_reduced(t, &n);
-    vf tail = vmath_scale(vf_fma(factor, q, factor), n);
-    vf far = vf_copysign(vf_sub(vmath_at_least(x, 0.0f), tail), x);
-    vf middle = vf_mul(x, vf_fma(x, VMATH_POLY(vf_mul(t, t), near), vf_set1(0.5f)));
+    vf z, q = vmath_bell_reduced(t, &z, &n);
+    vf above = vmath_scale_down(vf_fma(factor, q, factor), n);
+    vf far = vf_sub(vmath_at_least(x, -0.0f), above);
+    vf middle = vf_mul(x, vf_fma(x, VMATH_POLY(z, near), vf_set1(0.5f)));
     return vf_select(vf_lt(t, vf_set1(0.625f)), middle, far);
 }
 
-/* d/dx x Phi(x) = Phi(x) + x phi(x). Absolute error at most 2^-21. */
+/* d/dx x Phi(x) = Phi(x) + x phi(x). Absolute error at most 2^-22. */
 VF_INLINE vf vf_gelu_grad(vf x)
 {
+    static const float tail[] = {0x1.82b4bcp-1f, -0x1.373e38p+0f, 0x1.8c6d9p+0f,  -0x1.7e0032p+0f,
+                                 0x1.eed68p-1f,  -0x1.ed0b34p-3f, -0x1.cca53p-3f, 0x1.9a8e56p-3f,
+                                 0x1.778eb8p-5f, -0x1.12d0dap-4f};
     const vf one = vf_set1(1.0f);
     vf t = vmath_at_most(vf_abs(x), 15.0f);
-    vf d = vf_div(one, vf_add(t, vf_set1(4.0f)));
+    vf inverse = vf_div(one, vf_add(t, vf_set1(4.0f)));
+    vf factor = vf_mul(inverse, VMATH_POLY(vf_fma(t, inverse, vf_set1(-0.5f)), tail));
     vi n;
-    vf q = vmath_bell_reduced(t, &n);
-    vf bell = vmath_scale(vf_add(one, q), n);
-    vf tail = vf_mul(vf_mul(d, vmath_tail_factor(vf_fnma(vf_set1(8.0f), d, one))), bell);
-    vf below = vf_select(vf_lt(x, vf_zero()), tail, vf_sub(one, tail));
-    return vf_fma(vf_copysign(t, x), vf_mul(bell, vf_set1(0x1.988454p-2f)), below);
+    vf z, q = vmath_bell_reduced(t, &z, &n);
+    vf bell = vmath_scale_down(vf_add(one, q), n), above = vf_mul(factor, bell);
+    vf phi = vf_select(vf_lt(x, vf_zero()), above, vf_sub(one, above));
+    return vf_fma(vf_copysign(t, x), vf_mul(bell, vf_set1(0x1.988454p-2f)), phi);
 }
 
 /* 0.5 x (1 + tanh(u)) = x sigmoid(2u) with 2u = 2 sqrt(2/pi) (x + 0.044715 x^3) = x (C1 + C2 x^2) */
@@ -302,7 +313,7 @@ VF_INLINE vf vf_gelu_tanh_grad(vf x)
     vi n;
     vf t = vmath_at_most(vf_abs(x), 11.0f);
     vf q = vmath_gelu_tanh_reduced(t, &n);
-    vf e = vmath_scale(vf_add(one, q), n), upper = vf_div(one, vf_add(one, e)), lower = vf_mul(e, upper);
+    vf e = vmath_scale_down(vf_add(one, q), n), upper = vf_div(one, vf_add(one, e)), lower = vf_mul(e, upper);
     vf slope = vf_fma(vf_set1(3.0f * VMATH_C2_HIGH), vf_mul(t, t), vf_set1(VMATH_C1_HIGH));
     vf change = vf_mul(vf_mul(upper, lower), vf_mul(t, slope));
     return vf_select(vf_lt(x, vf_zero()), vf_sub(lower, change), vf_add(upper, change));

@@ -61,8 +61,8 @@ static const vmath_case cases[] = {
     {"gelu_tanh", ref_gelu_tanh, 3.0, false},
     {"sin", sin, 2.0, false},
     {"cos", cos, 2.0, false},
-    {"gelu_grad", ref_gelu_grad, 0x1p-21, true},
-    {"gelu_tanh_grad", ref_gelu_tanh_grad, 0x1p-21, true},
+    {"gelu_grad", ref_gelu_grad, 0x1p-22, true},
+    {"gelu_tanh_grad", ref_gelu_tanh_grad, 0x1p-22, true},
 };
 
 /* ---- Errors ---- */
