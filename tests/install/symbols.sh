@@ -7,7 +7,7 @@ library=$1
 # Memory and text; the environment (MICA_ISA); what assert() calls; mathematics.
 allowed='mem(cpy|move|set|cmp|chr)|str(len|cmp|ncmp|chr|rchr|str)|v?snprintf|getenv|__assert_fail'
 allowed+='|(sin|cos|tan|exp|exp2|log|log2|log1p|expm1|pow|sqrt|tanh|erf|erfc|fabs|floor|ceil|trunc|round|rint'
-allowed+='|nearbyint|fmin|fmax|fmod|fma|frexp|ldexp|scalbn|hypot|copysign|lrint|llrint|lround|llround|sincos)f?'
+allowed+='|nearbyint|nextafter|fmin|fmax|fmod|fma|frexp|ldexp|scalbn|hypot|copysign|lrint|llrint|lround|llround|sincos)f?'
 heap='malloc|calloc|realloc|free|aligned_alloc|posix_memalign'
 
 # "file.c.o symbol" for every symbol that no file of the library defines.
