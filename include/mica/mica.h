@@ -3,9 +3,14 @@
 #define MICA_MICA_H
 
 #include <mica/base.h>
+#include <mica/layer.h>
+#include <mica/layers.h>
 #include <mica/memory.h>
+#include <mica/net.h>
 #include <mica/ops.h>
+#include <mica/optimizer.h>
 #include <mica/random.h>
 #include <mica/tensor.h>
+#include <mica/train.h>
 
 #endif

@@ -19,6 +19,7 @@
 #include "kernel/loss.h"
 #include "kernel/map.h"
 #include "kernel/norm.h"
+#include "kernel/optimizer.h"
 #include "kernel/pool.h"
 #include "kernel/probe.h"
 #include "kernel/random.h"
@@ -37,6 +38,7 @@
     X(norm)       /* normalization of rows, segments and columns */    \
     X(attention)  /* products of tiles and the softmax between them */ \
     X(loss)       /* losses with their gradients */                    \
+    X(optimizer)  /* updates of parameters */                          \
     X(pool)       /* pooling over planes */
 
 typedef struct mica_kernels {

@@ -1,0 +1,91 @@
+/* The layers: one builder each. All take options whose zeros are the usual choice, and NULL for all of them.
+ *
+ * Shapes: N is the batch, C channels, H and W height and width, L length, T time, F features. A layer's parameters are named after
+ * it: "conv1.weight", "conv1.bias". Where PyTorch has the same layer, shapes and defaults are its own. */
+#ifndef MICA_LAYERS_H
+#define MICA_LAYERS_H
+
+#include <mica/net.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Activations by name: as layers of their own, and as the end of Dense and convolutions. */
+#define MICA_ACTIVATION_LIST(X) \
+    X(RELU, relu)               \
+    X(RELU6, relu6)             \
+    X(LEAKY_RELU, leaky_relu)   \
+    X(ELU, elu)                 \
+    X(SIGMOID, sigmoid)         \
+    X(TANH, tanh)               \
+    X(SOFTPLUS, softplus)       \
+    X(SILU, silu)               \
+    X(GELU, gelu)               \
+    X(GELU_TANH, gelu_tanh)     \
+    X(HARD_SWISH, hard_swish)
+
+typedef enum mica_activation {
+    MICA_NO_ACTIVATION,
+#define MICA_ACTIVATION_ENUM(CODE, name) MICA_##CODE,
+    MICA_ACTIVATION_LIST(MICA_ACTIVATION_ENUM)
+#undef MICA_ACTIVATION_ENUM
+        MICA_ACTIVATION_COUNT
+} mica_activation;
+
+/* ---- Dense ---- */
+
+/* x [..., F] to [..., units]: x weightT + bias, weight [units, F]. */
+typedef struct mica_net_dense_opts {
+    const char *name;
+    mica_index units;
+    bool no_bias;
+    mica_activation activation; /* a layer of its own behind this one, which is then named name + ".out" */
+    mica_init weight_init;      /* default: uniform in +-1 / sqrt(F), as the bias */
+    const char *share_weight;   /* the full name of a parameter [units, F] to use instead of an own one */
+} mica_net_dense_opts;
+MICA_API mica_value mica_net_dense(mica_net *net, mica_value x, const mica_net_dense_opts *opts);
+
+/* ---- Activations ---- */
+
+typedef struct mica_net_activation_opts {
+    const char *name;
+    mica_activation kind;
+    float slope; /* leaky_relu: 0 means 0.01; elu's alpha: 0 means 1 */
+} mica_net_activation_opts;
+MICA_API mica_value mica_net_activation(mica_net *net, mica_value x, const mica_net_activation_opts *opts);
+
+/* ---- Losses: one number each, the mean over the batch, whose gradient starts the backward ---- */
+
+typedef struct mica_net_loss_opts {
+    const char *name;
+    float weight;    /* of this loss where there are several; 0: 1 */
+    float delta;     /* Huber: where the parabola ends; 0: 1 */
+    float smoothing; /* cross-entropies: this share of each target is spread over all classes */
+    bool ignore;     /* cross-entropies by class index: rows labelled ignore_index count for nothing */
+    int64_t ignore_index;
+} mica_net_loss_opts;
+
+/* Prediction and target of one shape. */
+MICA_API mica_value mica_net_mse(mica_net *net, mica_value x, mica_value target,
+                                 const mica_net_loss_opts *opts);
+MICA_API mica_value mica_net_l1(mica_net *net, mica_value x, mica_value target,
+                                const mica_net_loss_opts *opts);
+MICA_API mica_value mica_net_huber(mica_net *net, mica_value x, mica_value target,
+                                   const mica_net_loss_opts *opts);
+/* Probabilities in [0, 1]; or, better, logits. */
+MICA_API mica_value mica_net_bce(mica_net *net, mica_value x, mica_value target,
+                                 const mica_net_loss_opts *opts);
+MICA_API mica_value mica_net_bce_logits(mica_net *net, mica_value x, mica_value target,
+                                        const mica_net_loss_opts *opts);
+/* x [..., classes]; target [...] of class numbers (i32 or i64), or [..., classes] of probabilities. From logits; or from
+ * probabilities. */
+MICA_API mica_value mica_net_cross_entropy(mica_net *net, mica_value x, mica_value target,
+                                           const mica_net_loss_opts *opts);
+MICA_API mica_value mica_net_cross_entropy_probs(mica_net *net, mica_value x, mica_value target,
+                                                 const mica_net_loss_opts *opts);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,199 @@
+/* Networks: build, compile, bind, step.
+ *
+ *     mica_net *net;
+ *     mica_net_create(ctx, &net);
+ *     mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){32, 784});
+ *     mica_value h = mica_net_dense(net, x, &(mica_net_dense_opts){.units = 128, .activation = MICA_RELU});
+ *     mica_value y = mica_net_dense(net, h, &(mica_net_dense_opts){.units = 10});
+ *     mica_net_output(net, "y", y);
+ *     mica_net_compile(net, &(mica_compile_opts){0});     // the plan is known; no memory is taken yet
+ *     mica_net_bind(net, NULL, 0);                        // one block, allocated or the caller's
+ *     mica_net_initialize(net, 42);
+ *     mica_net_forward(net);                              // allocates nothing, from here on
+ *
+ * Building may allocate and may fail. A failed call records the error and returns the value 0; later calls
+ * then do nothing, and mica_net_compile reports that first failure. So a builder need not look at each call.
+ */
+#ifndef MICA_NET_H
+#define MICA_NET_H
+
+#include <stdio.h>
+
+#include <mica/optimizer.h>
+#include <mica/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mica_net mica_net;
+
+/* A value in a net: an input or the output of a node. 0 is none. */
+typedef int mica_value;
+
+/* How a parameter starts out. The zero is what its layer is usually started with. */
+typedef enum mica_init_kind {
+    MICA_INIT_DEFAULT,
+    MICA_INIT_CONSTANT,       /* `value` everywhere */
+    MICA_INIT_UNIFORM,        /* in [-value, value) */
+    MICA_INIT_NORMAL,         /* standard deviation `value` */
+    MICA_INIT_XAVIER_UNIFORM, /* these four: by the parameter's shape, times `value` (0: 1) */
+    MICA_INIT_XAVIER_NORMAL,
+    MICA_INIT_HE_UNIFORM,
+    MICA_INIT_HE_NORMAL,
+} mica_init_kind;
+
+typedef struct mica_init {
+    mica_init_kind kind;
+    float value;
+} mica_init;
+
+/* ---- Build ---- */
+
+MICA_API mica_status mica_net_create(mica_context *ctx, mica_net **out);
+MICA_API void mica_net_destroy(mica_net *net);
+
+/* dims[0] is the batch: the most that a step will have. Steps may be smaller (mica_net_resize). */
+MICA_API mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int rank,
+                                   const mica_index *dims);
+
+/* Names a value, so that it can be found, and keeps it until the end of a step. */
+MICA_API mica_status mica_net_output(mica_net *net, const char *name, mica_value value);
+
+/* Names of nodes added between these are prefixed "name.". They nest. */
+MICA_API void mica_net_enter(mica_net *net, const char *name);
+MICA_API void mica_net_leave(mica_net *net);
+
+/* The status of the build so far: that of the first call that failed. */
+MICA_API mica_status mica_net_status(const mica_net *net);
+MICA_API mica_context *mica_net_context(const mica_net *net);
+
+/* Parameters whose name starts with `prefix` are not learned (or again are). Before compiling. */
+MICA_API mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen);
+
+/* The shape of a value as built. */
+MICA_API mica_status mica_net_shape(const mica_net *net, mica_value value, mica_tensor *out);
+
+/* ---- Compile ---- */
+
+typedef struct mica_compile_opts {
+    bool train;                      /* also plan gradients, and the optimizer's state */
+    const mica_optimizer *optimizer; /* NULL: none; gradients are there for the caller */
+    size_t budget;                   /* bytes that the whole may take; 0: no limit */
+    const mica_net
+        *weights; /* inference: use the parameters of this bound net, which must outlive this one */
+    bool debug;   /* guards between buffers, and dead buffers filled with NaN */
+} mica_compile_opts;
+
+/* Infers, schedules and plans. Takes no memory for tensors. With a budget, fits into it by recomputing
+ * activations, or says how many bytes it would take at least. */
+MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts);
+
+/* What a buffer holds. */
+#define MICA_BUFFER_KINDS(X)                                            \
+    X(PARAMETER, "parameter")                                           \
+    X(GRADIENT, "gradient")   /* of parameters */                       \
+    X(OPTIMIZER, "optimizer") /* its state */                           \
+    X(STATE, "state")         /* running statistics, recurrent state */ \
+    X(INPUT, "input")                                                   \
+    X(ACTIVATION, "activation")                                         \
+    X(SAVED, "saved") /* kept by a forward for its backward */          \
+    X(BACK, "activation gradient")                                      \
+    X(SCRATCH, "scratch") /* workspace and temporaries of one node */
+
+typedef enum mica_buffer_kind {
+#define MICA_BUFFER_ENUM(kind, text) MICA_BUFFER_##kind,
+    MICA_BUFFER_KINDS(MICA_BUFFER_ENUM)
+#undef MICA_BUFFER_ENUM
+        MICA_BUFFER_KIND_COUNT
+} mica_buffer_kind;
+
+MICA_API const char *mica_buffer_kind_text(mica_buffer_kind kind);
+
+typedef struct mica_plan_buffer {
+    const char *name;
+    mica_buffer_kind kind;
+    size_t bytes, offset;
+    int first, last; /* times of the step at which it is first written and last read */
+} mica_plan_buffer;
+
+/* All memory of a net, as data. The block is `total` bytes. */
+typedef struct mica_plan {
+    size_t total;
+    size_t lower_bound;                        /* the most bytes alive at once: no layout takes less */
+    size_t kind_bytes[MICA_BUFFER_KIND_COUNT]; /* summed over buffers; those that share memory count each */
+    int times;                                 /* of a step: forwards, recomputations, backwards */
+    int recomputed;                            /* nodes whose forward runs twice */
+    double extra_work;                         /* that recomputing adds, as a fraction of the forward */
+    const mica_plan_buffer *buffers;
+    size_t count;
+} mica_plan;
+
+/* The plan of a compiled net. Lives as long as the net, until it is compiled again. */
+MICA_API const mica_plan *mica_net_plan(const mica_net *net);
+MICA_API mica_status mica_plan_print(const mica_plan *plan, FILE *to);
+
+/* ---- Bind ---- */
+
+/* Gives the net its memory: `bytes` (at least the plan's total) at `block`, aligned to 64, which stays the
+ * caller's; or with NULL one allocation. Parameters and states are not set: see mica_net_initialize. */
+MICA_API mica_status mica_net_bind(mica_net *net, void *block, size_t bytes);
+
+/* Draws all parameters, and sets states and optimizer state to their start. */
+MICA_API mica_status mica_net_initialize(mica_net *net, uint64_t seed);
+
+/* ---- Tensors by name ---- */
+
+/* An input, an output or, by its full name ("conv1.weight"), a parameter or state of a bound net. */
+MICA_API mica_status mica_net_tensor(mica_net *net, const char *name, mica_tensor *out);
+MICA_API mica_status mica_net_value_tensor(mica_net *net, mica_value value, mica_tensor *out);
+/* The gradient of a parameter; of an input or output too, while it lives (until the end of its step's
+ * backward). */
+MICA_API mica_status mica_net_gradient(mica_net *net, const char *name, mica_tensor *out);
+
+/* Inputs by number, in the order of building, and how many. */
+MICA_API int mica_net_inputs(const mica_net *net);
+MICA_API mica_status mica_net_input_tensor(mica_net *net, int number, const char **name, mica_tensor *out);
+
+/* Parameters by number, in the order of building: also how many, and all of them as one flat tensor. */
+MICA_API int mica_net_parameters(const mica_net *net);
+MICA_API mica_status mica_net_parameter(mica_net *net, int number, const char **name, mica_tensor *out);
+MICA_API mica_status mica_net_flat(mica_net *net, mica_tensor *parameters, mica_tensor *gradients);
+
+/* ---- Step: nothing from here on allocates ---- */
+
+/* Fewer samples than planned: the first axis of every input is `batch` from now on. */
+MICA_API mica_status mica_net_resize(mica_net *net, mica_index batch);
+
+/* Inputs must be set before every step: their memory is used again once they have been read. */
+MICA_API mica_status mica_net_forward(mica_net *net);
+
+/* Forward in training mode alone, with the random numbers of step number `step`. */
+MICA_API mica_status mica_net_forward_training(mica_net *net, uint64_t step);
+
+/* Forward in training mode, then backward from every loss: gradients are written, or with `add` added to. The
+ * losses are scaled by `scale` (0: 1), as in accumulation over several steps. Forward's random numbers belong
+ * to step number `step`. */
+typedef struct mica_backward_opts {
+    bool add;
+    float scale;
+    uint64_t step;
+} mica_backward_opts;
+MICA_API mica_status mica_net_backward(mica_net *net, const mica_backward_opts *opts);
+
+/* The sum of the losses of the last forward or backward, each times its weight. */
+MICA_API float mica_net_loss(const mica_net *net);
+
+/* ---- Looking ---- */
+
+/* Layer, output shape, parameters, bytes: a line each. */
+MICA_API mica_status mica_net_summary(const mica_net *net, FILE *to);
+MICA_API int mica_net_layers(const mica_net *net);
+/* Name, kind and output of a layer by number. */
+MICA_API mica_status mica_net_layer(const mica_net *net, int number, const char **name, const char **kind,
+                                    mica_value *output);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,58 @@
+/* Training: one step, and the schedules of its learning rate. The loop over data is in mica/loop.h. */
+#ifndef MICA_TRAIN_H
+#define MICA_TRAIN_H
+
+#include <mica/net.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Steps: for a net compiled with .train and an optimizer. Nothing allocates. ---- */
+
+/* Forward, backward, update, with this learning rate (0: the optimizer's own). mica_net_loss tells the loss. */
+MICA_API mica_status mica_train_step(mica_net *net, float lr);
+
+/* The same in parts, for accumulation: `parts` calls of mica_train_accumulate with a part of the batch each, whose
+ * gradients are averaged, then one mica_train_update. */
+MICA_API mica_status mica_train_accumulate(mica_net *net, int part, int parts);
+MICA_API mica_status mica_train_update(mica_net *net, float lr);
+
+/* Updates done so far, which also numbers the random streams of a step. Part of a checkpoint. */
+MICA_API uint64_t mica_train_steps(const mica_net *net);
+MICA_API mica_status mica_train_set_steps(mica_net *net, uint64_t steps);
+
+/* The norm of all gradients before clipping, of the last update with clip_norm. */
+MICA_API float mica_train_gradient_norm(const mica_net *net);
+
+/* The optimizer's state as flat tensors, aligned with the learned parameters of mica_net_flat. Returns how many: 0 to 2. */
+MICA_API int mica_train_state(mica_net *net, mica_tensor out[2]);
+
+/* ---- Learning-rate schedules ---- */
+
+typedef enum mica_schedule_kind {
+    MICA_SCHEDULE_CONSTANT,
+    MICA_SCHEDULE_STEP,        /* times gamma every `period` steps */
+    MICA_SCHEDULE_EXPONENTIAL, /* times gamma every step */
+    MICA_SCHEDULE_COSINE,      /* from lr to min_lr over `total` steps, then min_lr */
+    MICA_SCHEDULE_ONE_CYCLE,   /* up from lr / 25 to lr over the first 30 %, then down to lr / 250000 */
+} mica_schedule_kind;
+
+typedef struct mica_schedule {
+    mica_schedule_kind kind;
+    float lr;     /* the highest */
+    float min_lr; /* cosine */
+    float gamma;  /* step: 0 means 0.1; exponential: 0 means 0.95 */
+    uint64_t
+        warmup; /* steps of linear rise to lr before the schedule starts (not one-cycle, which has its own) */
+    uint64_t period; /* step */
+    uint64_t total;  /* cosine and one-cycle: all steps, warm-up included */
+} mica_schedule;
+
+/* The learning rate of step number `step`, the first being 0. */
+MICA_API float mica_schedule_lr(const mica_schedule *schedule, uint64_t step);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

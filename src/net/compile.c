@@ -1,0 +1,171 @@
+/* Compiling: schedule, measure, lay out; again with recomputation until a budget holds. */
+#include <string.h>
+
+#include "net/net.h"
+
+/* Runs an entry without data, to learn what scratch it takes. */
+static mica_status measure_entry(mica_net *net, mica_entry *entry)
+{
+    mica_mode mode = {.training = true, .scale = 1.0f};
+    mica_running r;
+    entry->workspace_bytes = 0;
+    entry->group = NONE;
+    mica_measure_begin(net->ctx);
+    mica_net_prepare(net, entry, &mode, &r, &entry->scratch_bytes);
+    mica_status status = mica_net_call(net, entry, &r);
+    entry->workspace_bytes = mica_align_up(mica_measure_end(net->ctx));
+    entry->scratch_bytes += entry->workspace_bytes;
+    return status;
+}
+
+static mica_status plan_once(mica_net *net, int segment_nodes)
+{
+    MICA_TRY(mica_net_schedule(net, segment_nodes));
+    for (int e = 0; e < net->entry_count; e++)
+        MICA_TRY(measure_entry(net, &net->entries[e]));
+    return mica_net_lay_out(net);
+}
+
+/* The work of a node's forward, roughly: elements that it writes times the parameters' share of each. Used
+ * only to compare plans and to state the price of recomputation. */
+static double node_work(const mica_net *net, const mica_node *node)
+{
+    double out = (double)mica_tensor_count(&net->slots[node->out].tensor[0]), work = out;
+    for (int i = 0; i < node->params; i++) {
+        const mica_tensor *param = &net->slots[node->param[i]].tensor[0];
+        if (param->rank >= 2 && param->dim[0] > 0)
+            work += 2.0 * out * (double)mica_tensor_count(param) / (double)param->dim[0];
+    }
+    return work;
+}
+
+static double extra_work(const mica_net *net)
+{
+    double all = 0.0, again = 0.0;
+    for (int e = 0; e < net->entry_count; e++) {
+        double work = node_work(net, &net->nodes[net->entries[e].node]);
+        if (net->entries[e].phase == PHASE_FORWARD)
+            all += work;
+        else if (net->entries[e].phase == PHASE_AGAIN)
+            again += work;
+    }
+    return all > 0.0 ? again / all : 0.0;
+}
+
+/* Tries segments of every useful length and keeps the cheapest plan that fits; the smallest of all if none
+ * does. */
+static mica_status fit_budget(mica_net *net, size_t budget)
+{
+    size_t smallest = net->plan.total;
+    double best_work = -1.0;
+    int best = 0;
+    for (int length = 2; length < net->node_count; length += 1 + length / 8) {
+        MICA_TRY(plan_once(net, length));
+        double work = extra_work(net);
+        if (net->plan.total <= budget && (best_work < 0.0 || work < best_work)) {
+            best_work = work;
+            best = length;
+        }
+        if (net->plan.total < smallest)
+            smallest = net->plan.total;
+    }
+    if (best == 0) {
+        net->compiled = false;
+        return mica_fail(net->ctx, MICA_ERR_MEMORY,
+                         "net: needs at least %zu bytes, the budget is %zu (%zu short)", smallest, budget,
+                         smallest - budget);
+    }
+    return plan_once(net, best);
+}
+
+/* ---- The plan as data ---- */
+
+static void add_buffer(mica_net *net, const char *name, mica_buffer_kind kind, size_t bytes, size_t offset,
+                       int first, int last)
+{
+    net->plan_buffers[net->plan.count++] = (mica_plan_buffer){name, kind, bytes, offset, first, last};
+    net->plan.kind_bytes[kind] += bytes;
+}
+
+static void add_persistent(mica_net *net)
+{
+    int end = net->entry_count > 0 ? net->entry_count - 1 : 0;
+    size_t offset = 0;
+    if (net->weights == NULL) {
+        add_buffer(net, "parameters", MICA_BUFFER_PARAMETER, net->flat_count * sizeof(float), 0, 0, end);
+        offset += net->flat_count * sizeof(float);
+    }
+    size_t learned = net->learned_count * sizeof(float);
+    if (net->train) {
+        add_buffer(net, "gradients", MICA_BUFFER_GRADIENT, learned, offset, 0, end);
+        int copies = net->has_optimizer ? mica_optimizer_slots(&net->optimizer) : 0;
+        if (copies > 0)
+            add_buffer(net, "optimizer state", MICA_BUFFER_OPTIMIZER, (size_t)copies * learned,
+                       offset + learned, 0, end);
+    }
+    for (int i = 0; i < net->built_slots; i++) {
+        const mica_slot *slot = &net->slots[i];
+        if (slot->kind == MICA_BUFFER_STATE)
+            add_buffer(net, slot->name, MICA_BUFFER_STATE, mica_align_up(slot->bytes), slot->flat, 0, end);
+    }
+}
+
+static mica_status fill_plan(mica_net *net)
+{
+    size_t room = (size_t)(net->group_count + net->built_slots) + 3;
+    if (room > net->plan_room) {
+        mica_plan_buffer *buffers = mica_allocate(net->ctx, room * sizeof *buffers);
+        if (buffers == NULL)
+            return net->ctx->status;
+        mica_release(net->ctx, net->plan_buffers, net->plan_room * sizeof *buffers);
+        net->plan_buffers = buffers;
+        net->plan_room = room;
+    }
+    net->plan.buffers = net->plan_buffers;
+    net->plan.count = 0;
+    net->plan.times = net->entry_count;
+    net->plan.extra_work = extra_work(net);
+    memset(net->plan.kind_bytes, 0, sizeof net->plan.kind_bytes);
+    add_persistent(net);
+    for (int g = 0; g < net->group_count; g++) {
+        const mica_group *group = &net->groups[g];
+        if (group->gone)
+            continue;
+        bool scratch = group->slot == NONE;
+        const char *name = scratch ? net->nodes[net->entries[group->entry].node].name
+                                   : net->slots[group->slot].name;
+        add_buffer(net, name, scratch ? MICA_BUFFER_SCRATCH : net->slots[group->slot].kind, group->span.bytes,
+                   group->span.offset, group->span.first, group->span.last);
+    }
+    return MICA_OK;
+}
+
+mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
+{
+    static const mica_compile_opts defaults = {0};
+    if (opts == NULL)
+        opts = &defaults;
+    if (net->status != MICA_OK) {
+        memcpy(net->ctx->error, net->error, sizeof net->error);
+        return net->ctx->status = net->status;
+    }
+    if (net->block != NULL)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net is bound already");
+    if (opts->weights != NULL && opts->train)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: shared weights cannot be trained");
+    net->compiled = false;
+    net->train = opts->train;
+    net->debug = opts->debug;
+    net->weights = opts->weights;
+    net->has_optimizer = opts->train && opts->optimizer != NULL;
+    if (net->has_optimizer)
+        net->optimizer = *opts->optimizer;
+    MICA_TRY(plan_once(net, 0));
+    if (opts->budget > 0 && net->plan.total > opts->budget)
+        MICA_TRY(fit_budget(net, opts->budget));
+    MICA_TRY(fill_plan(net));
+    net->compiled = true;
+    return MICA_OK;
+}
+
+const mica_plan *mica_net_plan(const mica_net *net) { return net->compiled ? &net->plan : NULL; }

@@ -1,0 +1,105 @@
+/* Reports for people: the layers of a net, and its memory plan. */
+#include <stdarg.h>
+
+#include "net/net.h"
+#include "tensor/tensor.h"
+
+const char *mica_buffer_kind_text(mica_buffer_kind kind)
+{
+    static const char *const texts[] = {
+#define KIND_TEXT(code, text) text,
+        MICA_BUFFER_KINDS(KIND_TEXT)
+#undef KIND_TEXT
+    };
+    return (unsigned)kind < MICA_BUFFER_KIND_COUNT ? texts[kind] : "unknown";
+}
+
+/* "4.21 MiB" */
+typedef struct size_text {
+    char text[24];
+} size_text;
+
+static size_text size_of(size_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1024.0 && unit + 1 < sizeof units / sizeof units[0]) {
+        value /= 1024.0;
+        unit++;
+    }
+    size_text out;
+    (void)snprintf(out.text, sizeof out.text, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
+    return out;
+}
+
+int mica_net_layers(const mica_net *net) { return net->node_count; }
+
+mica_status mica_net_layer(const mica_net *net, int number, const char **name, const char **kind,
+                           mica_value *output)
+{
+    if (number < 0 || number >= net->node_count)
+        return mica_fail(net->ctx, MICA_ERR_INDEX, "net_layer: layer %d of %d", number, net->node_count);
+    const mica_node *node = &net->nodes[number];
+    if (name != NULL)
+        *name = node->name;
+    if (kind != NULL)
+        *kind = node->layer->name;
+    if (output != NULL)
+        *output = node->out + 1;
+    return MICA_OK;
+}
+
+static size_t node_parameters(const mica_net *net, int number)
+{
+    const mica_node *node = &net->nodes[number];
+    size_t count = 0;
+    for (int i = 0; i < node->params; i++)
+        if (net->slots[node->param[i]].node == number) /* a shared one counts where it was made */
+            count += mica_tensor_count(&net->slots[node->param[i]].tensor[0]);
+    return count;
+}
+
+mica_status mica_net_summary(const mica_net *net, FILE *to)
+{
+    size_t all = 0;
+    int printed = fprintf(to, "%-28s %-20s %-22s %12s %12s\n", "layer", "kind", "output", "parameters",
+                          "bytes");
+    for (int i = 0; i < net->built_slots && printed >= 0; i++)
+        if (net->slots[i].kind == MICA_BUFFER_INPUT)
+            printed = fprintf(to, "%-28s %-20s %-22s %12s %12zu\n", net->slots[i].name, "input",
+                              MICA_SHAPE(&net->slots[i].tensor[0]), "", net->slots[i].bytes);
+    for (int n = 0; n < net->node_count && printed >= 0; n++) {
+        const mica_slot *out = &net->slots[net->nodes[n].out];
+        size_t count = node_parameters(net, n);
+        all += count;
+        printed = fprintf(to, "%-28s %-20s %-22s %12zu %12zu\n", net->nodes[n].name,
+                          net->nodes[n].layer->name, MICA_SHAPE(&out->tensor[0]), count, out->bytes);
+    }
+    if (printed >= 0)
+        printed = fprintf(to, "%zu parameters, %s\n", all, size_of(all * sizeof(float)).text);
+    return printed >= 0 ? MICA_OK : mica_fail(net->ctx, MICA_ERR_STATE, "net_summary: could not be written");
+}
+
+mica_status mica_plan_print(const mica_plan *plan, FILE *to)
+{
+    size_t lost = plan->total - plan->lower_bound;
+    int printed = fprintf(to, "total %zu bytes (%s), lower bound %zu, lost by packing %zu (%.2f %%)\n",
+                          plan->total, size_of(plan->total).text, plan->lower_bound, lost,
+                          plan->lower_bound > 0 ? 100.0 * (double)lost / (double)plan->lower_bound : 0.0);
+    for (mica_buffer_kind kind = 0; kind < MICA_BUFFER_KIND_COUNT && printed >= 0; kind++)
+        if (plan->kind_bytes[kind] > 0)
+            printed = fprintf(to, "  %-20s %14zu\n", mica_buffer_kind_text(kind), plan->kind_bytes[kind]);
+    if (plan->recomputed > 0 && printed >= 0)
+        printed = fprintf(to, "%d forwards run twice: %.1f %% more work in the forward\n", plan->recomputed,
+                          100.0 * plan->extra_work);
+    if (printed >= 0)
+        printed = fprintf(to, "%14s %14s %6s %6s  %-20s %s\n", "offset", "bytes", "first", "last", "kind",
+                          "buffer");
+    for (size_t i = 0; i < plan->count && printed >= 0; i++) {
+        const mica_plan_buffer *b = &plan->buffers[i];
+        printed = fprintf(to, "%14zu %14zu %6d %6d  %-20s %s\n", b->offset, b->bytes, b->first, b->last,
+                          mica_buffer_kind_text(b->kind), b->name);
+    }
+    return printed >= 0 ? MICA_OK : MICA_ERR_STATE;
+}

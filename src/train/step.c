@@ -1,0 +1,181 @@
+/* A training step: backward, clipping, and one pass of the optimizer over flat memory. */
+#include <math.h>
+
+#include <mica/train.h>
+
+#include "base/parallel.h"
+#include "net/net.h"
+
+int mica_optimizer_slots(const mica_optimizer *o)
+{
+    switch (o->kind) {
+    case MICA_SGD:
+        return o->momentum != 0.0f ? 1 : 0;
+    case MICA_RMSPROP:
+        return o->momentum != 0.0f ? 2 : 1;
+    case MICA_ADAGRAD:
+        return 1;
+    default:
+        return 2;
+    }
+}
+
+/* ---- The update ---- */
+
+/* Elements in one block of parallel work. */
+#define BLOCK ((size_t)16384)
+
+typedef struct update_job {
+    mica_net *net;
+    mica_update_fn *fn;
+    mica_update with_decay, without;
+} update_job;
+
+static float or_else(float value, float usual) { return value != 0.0f ? value : usual; }
+
+/* Whether a parameter is decayed: AdamW leaves biases and norms alone unless told otherwise. */
+static bool decays(const mica_optimizer *o, const mica_slot *slot)
+{
+    return o->kind != MICA_ADAMW || o->decay_all || slot->tensor[0].rank >= 2;
+}
+
+static mica_update_fn *choose_kernel(const mica_optimizer_kernels *k, const mica_optimizer *o)
+{
+    switch (o->kind) {
+    case MICA_SGD:
+        return o->momentum != 0.0f ? k->sgd_momentum : k->sgd;
+    case MICA_RMSPROP:
+        return o->momentum != 0.0f ? k->rmsprop_momentum : k->rmsprop;
+    case MICA_ADAGRAD:
+        return k->adagrad;
+    default:
+        return k->adam;
+    }
+}
+
+/* All numbers of step `t` (from 1) but the decay. */
+static mica_update numbers(const mica_optimizer *o, float lr, uint64_t t, float gradient_scale)
+{
+    bool adam = o->kind == MICA_ADAM || o->kind == MICA_ADAMW;
+    double beta1 = or_else(o->beta1, 0.9f), beta2 = or_else(o->beta2, 0.999f);
+    mica_update u = {.lr = lr,
+                     .gradient_scale = gradient_scale,
+                     .clip_value = or_else(o->clip_value, INFINITY),
+                     .keep = 1.0f,
+                     .momentum = o->momentum,
+                     .nesterov_momentum = o->nesterov ? o->momentum : 0.0f,
+                     .beta1 = (float)beta1,
+                     .beta2 = adam ? (float)beta2 : or_else(o->alpha, 0.99f),
+                     .eps = or_else(o->eps, o->kind == MICA_ADAGRAD ? 1e-10f : 1e-8f)};
+    u.step_size = (float)((double)lr / (1.0 - pow(beta1, (double)t)));
+    u.root_scale = (float)(1.0 / sqrt(1.0 - pow(beta2, (double)t)));
+    return u;
+}
+
+/* The first learned parameter that ends behind `element`, by number in net->learned. */
+static int first_behind(const mica_net *net, size_t element)
+{
+    int low = 0, high = net->learned_slots;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        const mica_slot *slot = &net->slots[net->learned[middle]];
+        if (slot->flat + mica_align_up(slot->bytes) / sizeof(float) <= element)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void update_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const update_job *job = work;
+    mica_net *net = job->net;
+    size_t begin = block * BLOCK,
+           end = begin + BLOCK < net->learned_count ? begin + BLOCK : net->learned_count;
+    for (int i = first_behind(net, begin); i < net->learned_slots && begin < end; i++) {
+        const mica_slot *slot = &net->slots[net->learned[i]];
+        size_t slot_end = slot->flat + mica_align_up(slot->bytes) / sizeof(float);
+        size_t n = (slot_end < end ? slot_end : end) - begin;
+        job->fn(net->flat_parameters + begin, net->flat_gradients + begin,
+                net->flat_optimizer[0] != NULL ? net->flat_optimizer[0] + begin : NULL,
+                net->flat_optimizer[1] != NULL ? net->flat_optimizer[1] + begin : NULL, n,
+                decays(&net->optimizer, slot) ? &job->with_decay : &job->without);
+        begin += n;
+    }
+}
+
+static mica_status clip_scale(mica_net *net, float *scale)
+{
+    *scale = 1.0f;
+    if (net->optimizer.clip_norm == 0.0f)
+        return MICA_OK;
+    mica_tensor gradients = mica_1d(net->flat_gradients, (mica_index)net->learned_count);
+    mica_tensor norm = mica_0d(&net->gradient_norm);
+    MICA_TRY(mica_norm(net->ctx, &norm, &gradients, MICA_NORM_L2, NULL));
+    /* PyTorch's clip_grad_norm_, its 1e-6 included. */
+    float factor = net->optimizer.clip_norm / (net->gradient_norm + 1e-6f);
+    if (factor < 1.0f)
+        *scale = factor;
+    return MICA_OK;
+}
+
+mica_status mica_train_update(mica_net *net, float lr)
+{
+    if (net->block == NULL || !net->has_optimizer)
+        return mica_fail(net->ctx, MICA_ERR_STATE,
+                         "train_update: the net is not bound, or was compiled without an optimizer");
+    const mica_optimizer *o = &net->optimizer;
+    bool adam = o->kind == MICA_ADAM || o->kind == MICA_ADAMW;
+    lr = or_else(lr, or_else(o->lr, adam ? 0.001f : 0.01f));
+    float scale;
+    MICA_TRY(clip_scale(net, &scale));
+    update_job job = {.net = net, .fn = choose_kernel(net->ctx->kernels->optimizer, o)};
+    job.without = numbers(o, lr, net->steps_taken + 1, scale);
+    job.with_decay = job.without;
+    if (o->kind == MICA_ADAMW)
+        job.with_decay.keep = 1.0f - lr * o->weight_decay;
+    else
+        job.with_decay.weight_decay = o->weight_decay;
+    mica_parallel(net->ctx, mica_div_up(net->learned_count, BLOCK), update_block, &job);
+    net->steps_taken++;
+    return MICA_OK;
+}
+
+/* ---- Steps ---- */
+
+mica_status mica_train_accumulate(mica_net *net, int part, int parts)
+{
+    if (parts < 1 || part < 0 || part >= parts)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "train_accumulate: part %d of %d", part, parts);
+    return mica_net_backward(
+        net, &(mica_backward_opts){.add = part > 0,
+                                   .scale = 1.0f / (float)parts,
+                                   .step = net->steps_taken * (uint64_t)parts + (uint64_t)part});
+}
+
+mica_status mica_train_step(mica_net *net, float lr)
+{
+    MICA_TRY(mica_train_accumulate(net, 0, 1));
+    return mica_train_update(net, lr);
+}
+
+uint64_t mica_train_steps(const mica_net *net) { return net->steps_taken; }
+
+mica_status mica_train_set_steps(mica_net *net, uint64_t steps)
+{
+    net->steps_taken = steps;
+    return MICA_OK;
+}
+
+float mica_train_gradient_norm(const mica_net *net) { return net->gradient_norm; }
+
+int mica_train_state(mica_net *net, mica_tensor out[2])
+{
+    int count = 0;
+    for (int i = 0; i < 2; i++)
+        if (net->flat_optimizer[i] != NULL)
+            out[count++] = mica_1d(net->flat_optimizer[i], (mica_index)net->learned_count);
+    return count;
+}

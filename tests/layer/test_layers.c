@@ -1,0 +1,246 @@
+/* Every layer's gradients against finite differences of its forward; the same with recomputation; and no heap calls. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layer/layer_case.h"
+
+/* ---- The list of cases ---- */
+
+static layer_case *cases;
+
+void layer_register(layer_case *layer, const char *name)
+{
+    layer->name = name;
+    layer_case **place = &cases;
+    while (*place != NULL && strcmp((*place)->name, name) < 0)
+        place = &(*place)->next;
+    layer->next = *place;
+    *place = layer;
+}
+
+/* ---- Layers that only tests need, through the public table ---- */
+
+typedef struct leaf_opts {
+    const char *name;
+    int rank;
+    mica_index dims[MICA_MAX_RANK];
+} leaf_opts;
+
+static mica_status leaf_infer(mica_infer *infer)
+{
+    const leaf_opts *opts = infer->opts;
+    mica_status status = mica_infer_parameter(infer, "value", opts->rank, opts->dims,
+                                              (mica_init){MICA_INIT_NORMAL, 1.0f});
+    return status != MICA_OK ? status : mica_infer_output(infer, MICA_F32, opts->rank, opts->dims);
+}
+
+static mica_status leaf_forward(const mica_step *s) { return mica_copy(s->ctx, s->out, s->param[0]); }
+static mica_status leaf_backward(const mica_step *s) { return mica_copy(s->ctx, s->dparam[0], s->dout); }
+
+static const mica_layer leaf = {"leaf", 0, sizeof(leaf_opts), leaf_infer, leaf_forward, leaf_backward};
+
+mica_value layer_leaf(mica_net *net, const char *name, int rank, const mica_index *dims)
+{
+    leaf_opts opts = {.name = name, .rank = rank};
+    memcpy(opts.dims, dims, (size_t)rank * sizeof *dims);
+    return mica_net_add(net, &leaf, &opts, NULL, 0);
+}
+
+mica_value layer_indices(mica_net *net, const char *name, int rank, const mica_index *dims, int below)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%s below %d", name, below);
+    return mica_net_input(net, full, MICA_I32, rank, dims);
+}
+
+/* The weight of element i: some fixed numbers of either sign. */
+static double weight(size_t i) { return sin(1.0 + 1.7 * (double)i); }
+
+static mica_status sum_infer(mica_infer *infer) { return mica_infer_output(infer, MICA_F32, 0, NULL); }
+
+static mica_status sum_forward(const mica_step *s)
+{
+    if (mica_step_measuring(s))
+        return MICA_OK;
+    const float *x = s->in[0]->data;
+    double sum = 0.0;
+    for (size_t i = 0; i < mica_tensor_count(s->in[0]); i++) {
+        sum += weight(i) * (double)x[i];
+        if (s->din[0] != NULL)
+            ((float *)s->din[0]->data)[i] = (float)weight(i) * s->loss_scale;
+    }
+    *(float *)s->out->data = (float)sum;
+    return MICA_OK;
+}
+
+static const mica_layer weighted_sum = {"weighted_sum", MICA_LAYER_LOSS, 0, sum_infer, sum_forward, NULL};
+
+mica_value layer_weighted_sum(mica_net *net, mica_value x)
+{
+    return mica_net_add(net, &weighted_sum, NULL, &x, 1);
+}
+
+/* ---- One net ---- */
+
+typedef struct checked_net {
+    mica_net *net;
+    mica_value y;
+    mica_tensor out; /* y's tensor */
+} checked_net;
+
+static bool build(checked_net *c, mica_context *ctx, const layer_case *layer, uint64_t seed, size_t budget)
+{
+    test_random r = test_seed(seed);
+    mica_net_create(ctx, &c->net);
+    c->y = layer->build(c->net, &r);
+    mica_net_output(c->net, "y", c->y);
+    layer_weighted_sum(c->net, c->y);
+    mica_compile_opts opts = {.train = true, .debug = true, .budget = budget};
+    return CHECK_MSG(mica_net_compile(c->net, &opts) == MICA_OK, "%s: %s", layer->name, mica_error(ctx)) &&
+           CHECK_OK(ctx, mica_net_bind(c->net, NULL, 0)) &&
+           CHECK_OK(ctx, mica_net_initialize(c->net, seed)) &&
+           CHECK_OK(ctx, mica_net_value_tensor(c->net, c->y, &c->out));
+}
+
+/* Keeps leaves away from a corner at 0. */
+static void push_away(const layer_case *layer, mica_net *net)
+{
+    for (int p = 0; p < mica_net_parameters(net); p++) {
+        const char *name;
+        mica_tensor t;
+        mica_net_parameter(net, p, &name, &t);
+        float *v = t.data;
+        for (size_t i = 0; i < mica_tensor_count(&t) && strstr(name, ".value") != NULL; i++)
+            if (fabsf(v[i]) < layer->away)
+                v[i] = v[i] < 0.0f ? v[i] - layer->away : v[i] + layer->away;
+    }
+}
+
+static void fill_indices(mica_net *net, uint64_t seed)
+{
+    for (int n = 0; n < mica_net_inputs(net); n++) {
+        const char *name;
+        mica_tensor t;
+        mica_net_input_tensor(net, n, &name, &t);
+        const char *below = strstr(name, " below ");
+        test_random r = test_seed(seed + (uint64_t)n);
+        for (size_t i = 0; below != NULL && i < mica_tensor_count(&t); i++)
+            ((int32_t *)t.data)[i] = test_int(&r, 0, atoi(below + 7) - 1);
+    }
+}
+
+/* The weighted sum in double precision, of a forward in training mode. */
+static double loss_of(const checked_net *c, uint64_t seed)
+{
+    fill_indices(c->net, seed);
+    CHECK_OK(mica_net_context(c->net), mica_net_forward_training(c->net, 0));
+    const float *y = c->out.data;
+    double sum = 0.0;
+    for (size_t i = 0; i < mica_tensor_count(&c->out); i++)
+        sum += weight(i) * (double)y[i];
+    return sum;
+}
+
+static void check_parameter(const layer_case *layer, const checked_net *c, int number, uint64_t seed)
+{
+    const char *name;
+    mica_tensor t, g;
+    mica_net_parameter(c->net, number, &name, &t);
+    size_t count = mica_tensor_count(&t);
+    if (!CHECK_OK(mica_net_context(c->net), mica_net_gradient(c->net, name, &g)) || count == 0)
+        return;
+    float *v = t.data;
+    double *numeric = malloc(count * sizeof *numeric), largest = 1e-3, worst = 0.0;
+    size_t at = 0;
+    float step = layer->step > 0.0 ? (float)layer->step : 1e-2f;
+    for (size_t i = 0; i < count; i++) {
+        float kept = v[i];
+        volatile float above = kept + step, below = kept - step;
+        v[i] = above;
+        double high = loss_of(c, seed);
+        v[i] = below;
+        double low = loss_of(c, seed);
+        v[i] = kept;
+        numeric[i] = (high - low) / ((double)above - (double)below);
+        largest = fmax(largest, fabs(numeric[i]));
+    }
+    for (size_t i = 0; i < count; i++) {
+        double error = fabs(numeric[i] - (double)((const float *)g.data)[i]);
+        if (!(error <= worst)) {
+            worst = error;
+            at = i;
+        }
+    }
+    CHECK_MSG(worst <= (layer->tolerance > 0.0 ? layer->tolerance : 5e-3) * largest,
+              "%s: seed %d: gradient of %s[%zu] is %g, by differences %g (largest %g)", layer->name,
+              (int)seed, name, at, (double)((const float *)g.data)[at], numeric[at], largest);
+    free(numeric);
+}
+
+static bool selected(const layer_case *layer)
+{
+    const char *only = getenv("MICA_LAYER");
+    return only == NULL || *only == '\0' || strcmp(layer->name, only) == 0;
+}
+
+TEST(layers_have_the_gradients_of_their_forward)
+{
+    mica_context *ctx = test_context(1);
+    for (const layer_case *layer = cases; layer != NULL; layer = layer->next) {
+        for (uint64_t seed = 0; selected(layer) && seed < (uint64_t)(layer->draws > 0 ? layer->draws : 6);
+             seed++) {
+            checked_net c;
+            if (build(&c, ctx, layer, seed, 0)) {
+                push_away(layer, c.net);
+                fill_indices(c.net, seed);
+                test_heap heap = test_heap_now();
+                CHECK_MSG(mica_net_backward(c.net, NULL) == MICA_OK, "%s: %s", layer->name, mica_error(ctx));
+                CHECK_MSG(test_heap_now().calls == heap.calls, "%s: heap calls in a step", layer->name);
+                for (int p = 0; p < mica_net_parameters(c.net); p++)
+                    check_parameter(layer, &c, p, seed);
+            }
+            mica_net_destroy(c.net);
+        }
+    }
+}
+
+/* Gradients after a step in this net, as a copy; *count their number. */
+static float *gradients_of(checked_net *c, const layer_case *layer, uint64_t seed, size_t *count)
+{
+    push_away(layer, c->net);
+    fill_indices(c->net, seed);
+    CHECK_OK(mica_net_context(c->net), mica_net_backward(c->net, NULL));
+    mica_tensor g;
+    mica_net_flat(c->net, NULL, &g);
+    *count = mica_tensor_count(&g);
+    float *copy = malloc(*count * sizeof *copy + 1);
+    memcpy(copy, g.data, *count * sizeof *copy);
+    return copy;
+}
+
+TEST(layers_accumulate_gradients)
+{
+    mica_context *ctx = test_context(2);
+    for (const layer_case *layer = cases; layer != NULL; layer = layer->next) {
+        checked_net c;
+        if (selected(layer) && build(&c, ctx, layer, 1, 0)) {
+            size_t count;
+            float *once = gradients_of(&c, layer, 1, &count);
+            fill_indices(c.net, 1);
+            CHECK_OK(ctx, mica_net_backward(c.net, &(mica_backward_opts){.add = true}));
+            mica_tensor g;
+            mica_net_flat(c.net, NULL, &g);
+            float worst = 0.0f, largest = 1e-3f;
+            for (size_t i = 0; i < count; i++) {
+                worst = fmaxf(worst, fabsf(((float *)g.data)[i] - 2.0f * once[i]));
+                largest = fmaxf(largest, fabsf(once[i]));
+            }
+            CHECK_MSG(worst <= 1e-5f * largest, "%s: twice the gradient is %g off", layer->name,
+                      (double)worst);
+            free(once);
+        }
+        if (selected(layer))
+            mica_net_destroy(c.net);
+    }
+}

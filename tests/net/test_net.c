@@ -1,0 +1,254 @@
+/* Nets: building, errors, plans, resizing, sharing weights, budgets. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "layer/layer_case.h"
+
+/* x [batch, 6] through `depth` dense layers with relu, to a weighted sum. */
+static mica_net *mlp(mica_context *ctx, mica_index batch, int depth)
+{
+    mica_net *net;
+    if (mica_net_create(ctx, &net) != MICA_OK)
+        return NULL;
+    mica_value h = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){batch, 6});
+    for (int i = 0; i < depth; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "fc%d", i);
+        h = mica_net_dense(net, h,
+                           &(mica_net_dense_opts){.name = name, .units = 32, .activation = MICA_RELU});
+    }
+    mica_net_output(net, "y", h);
+    layer_weighted_sum(net, h);
+    return net;
+}
+
+static void fill_input(mica_net *net)
+{
+    mica_tensor x;
+    mica_net_tensor(net, "x", &x);
+    for (size_t i = 0; i < mica_tensor_count(&x); i++)
+        ((float *)x.data)[i] = (float)(i % 13) / 6.5f - 1.0f;
+}
+
+TEST(net_first_failure_sticks)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    mica_value x = mica_net_input(net, "x", MICA_I32, 2, (mica_index[]){4, 3});
+    mica_value h = mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc1", .units = 8});
+    CHECK(h == 0);
+    CHECK(mica_net_dense(net, h, &(mica_net_dense_opts){.name = "fc2", .units = 0}) == 0);
+    CHECK_ERROR(ctx, mica_net_compile(net, NULL), MICA_ERR_SHAPE,
+                "shape error: layer 0 \"fc1\" (dense)\n"
+                "  input is [4, 3], the net's input \"x\"\n"
+                "  expected f32 of rank 1 or more");
+    mica_net_destroy(net);
+}
+
+TEST(net_names_are_unique_and_nest)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){4, 3});
+    mica_net_enter(net, "block0");
+    mica_net_enter(net, "mlp");
+    x = mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 8});
+    mica_net_leave(net);
+    mica_net_leave(net);
+    x = mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 8});
+    const char *name;
+    CHECK_OK(ctx, mica_net_parameter(net, 0, &name, NULL));
+    CHECK(strcmp(name, "block0.mlp.fc.weight") == 0);
+    CHECK_OK(ctx, mica_net_parameter(net, 3, &name, NULL));
+    CHECK(strcmp(name, "fc.bias") == 0);
+    CHECK_ERROR(ctx, mica_net_parameter(net, 4, &name, NULL), MICA_ERR_INDEX,
+                "index error: net: parameter 4 of 4");
+    CHECK(mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 8}) == 0);
+    CHECK_ERROR(ctx, mica_net_compile(net, NULL), MICA_ERR_ARGUMENT,
+                "argument error: net: the name \"fc\" is taken");
+    mica_net_destroy(net);
+}
+
+/* No two buffers of a plan that live at once overlap, all lie in the block, and the parts add up. */
+static void check_plan(const mica_plan *plan)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < plan->count; i++) {
+        const mica_plan_buffer *a = &plan->buffers[i];
+        end = a->offset + a->bytes > end ? a->offset + a->bytes : end;
+        for (size_t j = 0; j < i; j++) {
+            const mica_plan_buffer *b = &plan->buffers[j];
+            bool in_time = a->first <= b->last && b->first <= a->last;
+            bool in_space = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+            CHECK_MSG(!(in_time && in_space), "%s and %s overlap", a->name, b->name);
+        }
+    }
+    CHECK(end == plan->total);
+    CHECK(plan->lower_bound <= plan->total);
+}
+
+TEST(net_plan_is_exact)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = mlp(ctx, 16, 4);
+    mica_heap_stats before = mica_context_heap(ctx);
+    REQUIRE(mica_net_compile(net, &(mica_compile_opts){.train = true,
+                                                       .optimizer = &(mica_optimizer){.kind = MICA_ADAM}}) ==
+            MICA_OK);
+    const mica_plan *plan = mica_net_plan(net);
+    check_plan(plan);
+    /* Compiling took no memory for tensors: less is live than the parameters alone take. */
+    CHECK(mica_context_heap(ctx).live_bytes - before.live_bytes <
+          plan->kind_bytes[MICA_BUFFER_OPTIMIZER] * 4);
+    before = mica_context_heap(ctx);
+    CHECK_OK(ctx, mica_net_bind(net, NULL, 0));
+    mica_heap_stats after = mica_context_heap(ctx);
+    CHECK(after.allocations == before.allocations + 1);
+    CHECK(after.live_bytes == before.live_bytes + plan->total);
+    mica_net_destroy(net);
+}
+
+TEST(net_binds_the_callers_block)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = mlp(ctx, 4, 2);
+    CHECK_ERROR(ctx, mica_net_bind(net, NULL, 0), MICA_ERR_STATE,
+                "state error: net_bind: the net is not compiled");
+    REQUIRE(mica_net_compile(net, NULL) == MICA_OK);
+    size_t total = mica_net_plan(net)->total;
+    char *block = aligned_alloc(64, total), text[200];
+    snprintf(text, sizeof text, "memory error: the net needs %zu bytes, the block has %zu (64 short)", total,
+             total - 64);
+    CHECK_ERROR(ctx, mica_net_bind(net, block, total - 64), MICA_ERR_MEMORY, text);
+    CHECK_OK(ctx, mica_net_bind(net, block, total));
+    CHECK_OK(ctx, mica_net_initialize(net, 1));
+    fill_input(net);
+    test_heap heap = test_heap_now();
+    CHECK_OK(ctx, mica_net_forward(net));
+    CHECK(test_heap_now().calls == heap.calls);
+    mica_net_destroy(net);
+    free(block);
+}
+
+/* The first `count` elements of the output of a forward, as a copy. */
+static void forward_into(mica_net *net, float *out, size_t count)
+{
+    fill_input(net);
+    CHECK_OK(mica_net_context(net), mica_net_forward(net));
+    mica_tensor y;
+    mica_net_tensor(net, "y", &y);
+    memcpy(out, y.data, count * sizeof *out);
+}
+
+TEST(net_runs_smaller_batches_in_the_same_plan)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = mlp(ctx, 8, 3);
+    REQUIRE(mica_net_compile(net, NULL) == MICA_OK && mica_net_bind(net, NULL, 0) == MICA_OK &&
+            mica_net_initialize(net, 3) == MICA_OK);
+    float whole[8 * 32], part[3 * 32];
+    forward_into(net, whole, 8 * 32);
+    CHECK_OK(ctx, mica_net_resize(net, 3));
+    forward_into(net, part, 3 * 32);
+    CHECK(memcmp(whole, part, sizeof part) == 0);
+    CHECK_ERROR(ctx, mica_net_resize(net, 9), MICA_ERR_SHAPE,
+                "shape error: net_resize: a batch of 9, but input \"x\" was built for 8");
+    CHECK_OK(ctx, mica_net_resize(net, 8));
+    float again[8 * 32];
+    forward_into(net, again, 8 * 32);
+    CHECK(memcmp(whole, again, sizeof again) == 0);
+    mica_net_destroy(net);
+}
+
+TEST(net_shares_weights_of_another)
+{
+    mica_context *ctx = test_context(1), *other = test_context(2);
+    mica_net *owner = mlp(ctx, 8, 3), *user = mlp(other, 2, 3);
+    REQUIRE(mica_net_compile(owner, NULL) == MICA_OK && mica_net_bind(owner, NULL, 0) == MICA_OK &&
+            mica_net_initialize(owner, 3) == MICA_OK);
+    REQUIRE(mica_net_compile(user, &(mica_compile_opts){.weights = owner}) == MICA_OK);
+    CHECK(mica_net_plan(user)->kind_bytes[MICA_BUFFER_PARAMETER] == 0);
+    CHECK_OK(other, mica_net_bind(user, NULL, 0));
+    float theirs[8 * 32], ours[2 * 32];
+    forward_into(owner, theirs, 8 * 32);
+    forward_into(user, ours, 2 * 32);
+    CHECK(memcmp(theirs, ours, sizeof ours) == 0);
+    mica_net_destroy(user);
+    mica_net_destroy(owner);
+}
+
+TEST(net_frozen_parameters_have_no_gradient)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = mlp(ctx, 4, 3);
+    CHECK_OK(ctx, mica_net_freeze(net, "fc0.", true));
+    CHECK_OK(ctx, mica_net_freeze(net, "fc1.", true));
+    CHECK_ERROR(ctx, mica_net_freeze(net, "nothing", true), MICA_ERR_ARGUMENT,
+                "argument error: net: no parameter's name starts with \"nothing\"");
+    REQUIRE(mica_net_compile(
+                net, &(mica_compile_opts){.train = true, .optimizer = &(mica_optimizer){.kind = MICA_SGD}}) ==
+            MICA_OK);
+    REQUIRE(mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_initialize(net, 1) == MICA_OK);
+    mica_tensor t;
+    CHECK_ERROR(ctx, mica_net_gradient(net, "fc0.weight", &t), MICA_ERR_ARGUMENT,
+                "argument error: net: \"fc0.weight\" has no gradient");
+    mica_tensor frozen, learned;
+    mica_net_tensor(net, "fc0.weight", &frozen);
+    mica_net_tensor(net, "fc2.weight", &learned);
+    float frozen_before = *(float *)frozen.data;
+    float before[32 * 32];
+    memcpy(before, learned.data, sizeof before);
+    fill_input(net);
+    CHECK_OK(ctx, mica_train_step(net, 0.1f));
+    CHECK(*(float *)frozen.data == frozen_before);
+    CHECK(memcmp(before, learned.data, sizeof before) != 0);
+    mica_net_destroy(net);
+}
+
+TEST(net_fits_a_budget_with_the_same_bits)
+{
+    mica_context *ctx = test_context(1);
+    enum { DEPTH = 12, STEPS = 5 };
+    float loss[2][STEPS];
+    size_t unlimited = 0;
+    for (int budgeted = 0; budgeted < 2; budgeted++) {
+        mica_net *net = mlp(ctx, 512, DEPTH);
+        mica_compile_opts opts = {
+            .train = true, .optimizer = &(mica_optimizer){.kind = MICA_ADAM}, .debug = true};
+        opts.budget = budgeted ? unlimited * 7 / 10 : 0;
+        if (!CHECK_OK(ctx, mica_net_compile(net, &opts)))
+            return;
+        const mica_plan *plan = mica_net_plan(net);
+        check_plan(plan);
+        if (!budgeted)
+            unlimited = plan->total;
+        else
+            CHECK(plan->total <= opts.budget && plan->recomputed > 0 && plan->extra_work > 0.0);
+        REQUIRE(mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_initialize(net, 9) == MICA_OK);
+        for (int step = 0; step < STEPS; step++) {
+            fill_input(net);
+            CHECK_OK(ctx, mica_train_step(net, 0.01f));
+            loss[budgeted][step] = mica_net_loss(net);
+        }
+        mica_net_destroy(net);
+    }
+    CHECK(memcmp(loss[0], loss[1], sizeof loss[0]) == 0);
+}
+
+TEST(net_says_the_smallest_budget)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = mlp(ctx, 64, 6);
+    mica_compile_opts opts = {.train = true, .budget = 1000};
+    CHECK(mica_net_compile(net, &opts) == MICA_ERR_MEMORY);
+    size_t least = 0;
+    REQUIRE(sscanf(mica_error(ctx), "memory error: net: needs at least %zu bytes", &least) == 1);
+    opts.budget = least - 1;
+    CHECK(mica_net_compile(net, &opts) == MICA_ERR_MEMORY);
+    opts.budget = least;
+    CHECK_OK(ctx, mica_net_compile(net, &opts));
+    CHECK(mica_net_plan(net) != NULL && mica_net_plan(net)->total == least);
+    mica_net_destroy(net);
+}
