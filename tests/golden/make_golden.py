@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""Writes tests/data/golden/*.txt: what PyTorch computes for small inputs, with all options.
+
+    python3 tests/golden/make_golden.py        # needs PyTorch; the files it writes are checked in
+
+A file holds cases of one family. tests/golden/golden.h reads them. Line by line:
+
+    case <operation> <note>
+    number <name> <values>...
+    tensor <name> <dtype> <sizes>...
+    <the tensor's values, row-major>
+
+Inputs are exact in f32; everything is computed in double and written with nine digits.
+"""
+import os
+
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(20240229)
+OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "golden")
+
+
+class Family:
+    def __init__(self, name):
+        self.path = os.path.join(OUT, name + ".txt")
+        self.text = []
+
+    def case(self, op, note, tensors, **numbers):
+        self.text.append(f"case {op} {note}\n")
+        for name, values in numbers.items():
+            values = values if isinstance(values, (tuple, list)) else (values,)
+            self.text.append(f"number {name} " + " ".join(f"{float(v):.9g}" for v in values) + "\n")
+        for name, t in tensors.items():
+            if t is None:
+                continue
+            kind = {torch.float64: "f32", torch.int64: "i32", torch.bool: "u8"}[t.dtype]
+            sizes = "".join(f" {n}" for n in t.shape)
+            self.text.append(f"tensor {name} {kind}{sizes}\n")
+            values = [f"{float(v):.9g}" for v in t.detach().reshape(-1).tolist()]
+            for i in range(0, len(values), 12):
+                self.text.append(" ".join(values[i : i + 12]) + "\n")
+
+    def write(self):
+        with open(self.path, "w", encoding="ascii") as f:
+            f.writelines(self.text)
+        print(f"{os.path.normpath(self.path)}: {os.path.getsize(self.path)} bytes")
+
+
+def rand(*shape, grad=True, scale=1.0):
+    """Normal numbers with few digits, exact in f32."""
+    t = (torch.randn(*shape, dtype=torch.float64) * scale * 256).round() / 256
+    return t.requires_grad_(grad)
+
+
+def backward(y, *inputs):
+    """A random dy, and the gradients of its product with y."""
+    dy = rand(*y.shape, grad=False)
+    return dy, torch.autograd.grad(y, inputs, dy, allow_unused=True)
+
+
+def conv():
+    f = Family("conv")
+
+    def one(op, fn, note, x, w, bias, **o):
+        x, w, b = rand(*x), rand(*w, scale=0.5), rand(bias) if bias else None
+        y = fn(x, w, b, **o)
+        dy, grads = backward(y, x, w, *([b] if bias else []))
+        tensors = {"x": x, "w": w, "b": b, "y": y, "dy": dy, "dx": grads[0], "dw": grads[1]}
+        if bias:
+            tensors["db"] = grads[2]
+        names = {"padding": "pad", "output_padding": "output_pad"}
+        f.case(op, note, tensors, **{names.get(k, k): v for k, v in o.items()})
+
+    c1, c2, t1, t2 = F.conv1d, F.conv2d, F.conv_transpose1d, F.conv_transpose2d
+    one("conv1d", c1, "plain", (2, 3, 9), (4, 3, 3), 4)
+    one("conv1d", c1, "strided_padded", (2, 4, 10), (6, 4, 5), 6, stride=2, padding=2)
+    one("conv1d", c1, "grouped_dilated", (1, 4, 12), (6, 2, 3), 0, dilation=2, groups=2, padding=1)
+    one("conv2d", c2, "plain", (2, 3, 6, 7), (4, 3, 3, 3), 4)
+    one("conv2d", c2, "same", (1, 8, 8, 8), (8, 8, 3, 3), 8, padding=(1, 1))
+    one("conv2d", c2, "pointwise", (2, 5, 4, 4), (7, 5, 1, 1), 7)
+    one("conv2d", c2, "strided", (2, 3, 9, 8), (5, 3, 3, 2), 5, stride=(2, 3), padding=(1, 0))
+    one("conv2d", c2, "dilated", (1, 2, 9, 9), (3, 2, 3, 3), 3, dilation=(2, 3), padding=(2, 3))
+    one("conv2d", c2, "grouped", (2, 6, 5, 5), (4, 3, 3, 3), 4, groups=2, padding=(1, 1))
+    one("conv2d", c2, "depthwise", (2, 6, 7, 6), (6, 1, 3, 3), 6, groups=6, padding=(1, 1))
+    one("conv2d", c2, "depthwise_multiplier", (1, 4, 7, 7), (8, 1, 3, 3), 0, groups=4, stride=(2, 2))
+    one("conv_transpose1d", t1, "strided", (2, 3, 5), (3, 4, 4), 4, stride=2, padding=1)
+    one("conv_transpose2d", t2, "plain", (1, 3, 4, 5), (3, 4, 3, 3), 4)
+    one("conv_transpose2d", t2, "upsampling", (2, 4, 4, 4), (4, 3, 4, 4), 3, stride=(2, 2), padding=(1, 1))
+    one("conv_transpose2d", t2, "output_pad_grouped", (1, 4, 3, 4), (4, 2, 3, 3), 4, stride=(2, 2),
+        padding=(1, 1), output_padding=(1, 1), groups=2)
+    one("conv_transpose2d", t2, "dilated", (1, 2, 4, 4), (2, 3, 2, 3), 3, dilation=(2, 2), stride=(1, 2))
+    f.write()
+
+
+def pool():
+    f = Family("pool")
+
+    def maximum(op, fn, note, shape, kernel, **o):
+        x = (torch.randint(-9, 10, shape).double() / 4).requires_grad_()  # with ties
+        y, indices = fn(x, kernel, return_indices=True, **o)
+        dy, (dx,) = backward(y, x)
+        o = {{"padding": "pad"}.get(k, k): v for k, v in o.items()}
+        f.case(op, note, {"x": x, "y": y, "indices": indices, "dy": dy, "dx": dx}, kernel=kernel, **o)
+
+    def average(op, fn, note, shape, kernel, **o):
+        x = rand(*shape)
+        y = fn(x, kernel, **o)
+        dy, (dx,) = backward(y, x)
+        if "count_include_pad" in o:
+            o["exclude_pad"] = not o.pop("count_include_pad")
+        o = {{"padding": "pad"}.get(k, k): v for k, v in o.items()}
+        f.case(op, note, {"x": x, "y": y, "dy": dy, "dx": dx}, kernel=kernel, **o)
+
+    def parts(op, fn, note, shape, size):
+        x = rand(*shape)
+        y = fn(x, size)
+        dy, (dx,) = backward(y, x)
+        f.case(op, note, {"x": x, "y": y, "dy": dy, "dx": dx})
+
+    m1, m2, a1, a2 = F.max_pool1d, F.max_pool2d, F.avg_pool1d, F.avg_pool2d
+    maximum("max_pool2d", m2, "pairs", (2, 3, 8, 18), (2, 2), stride=(2, 2))
+    maximum("max_pool2d", m2, "overlapping_padded", (1, 2, 9, 20), (3, 3), stride=(2, 2), padding=(1, 1))
+    maximum("max_pool2d", m2, "dilated", (1, 2, 9, 11), (2, 3), stride=(1, 1), dilation=(3, 2), padding=(1, 1))
+    maximum("max_pool2d", m2, "ceil", (2, 2, 7, 9), (3, 2), stride=(2, 2), ceil_mode=True)
+    maximum("max_pool2d", m2, "unbatched", (3, 6, 6), (3, 3), stride=(3, 3))
+    maximum("max_pool1d", m1, "plain", (2, 3, 11), (2,), stride=(2,))
+    maximum("max_pool1d", m1, "padded_dilated", (1, 3, 14), (3,), stride=(1,), padding=(1,), dilation=(2,))
+    average("avg_pool2d", a2, "pairs", (2, 3, 8, 18), (2, 2), stride=(2, 2))
+    average("avg_pool2d", a2, "padded", (1, 2, 9, 12), (3, 3), stride=(2, 2), padding=(1, 1))
+    average("avg_pool2d", a2, "padding_excluded", (1, 2, 9, 12), (3, 3), stride=(2, 2), padding=(1, 1),
+            count_include_pad=False)
+    average("avg_pool2d", a2, "ceil", (1, 2, 8, 7), (3, 3), stride=(2, 2), padding=(1, 1), ceil_mode=True)
+    average("avg_pool1d", a1, "padded", (2, 2, 11), (4,), stride=(3,), padding=(2,))
+    average("avg_pool1d", a1, "excluded_ceil", (1, 3, 10), (3,), stride=(2,), padding=(1,), ceil_mode=True,
+            count_include_pad=False)
+    parts("adaptive_avg_pool2d", F.adaptive_avg_pool2d, "uneven", (2, 2, 7, 10), (3, 4))
+    parts("adaptive_avg_pool2d", F.adaptive_avg_pool2d, "growing", (1, 2, 3, 4), (5, 6))
+    parts("adaptive_avg_pool1d", F.adaptive_avg_pool1d, "uneven", (2, 3, 11), 4)
+    parts("global_avg_pool", F.adaptive_avg_pool2d, "plain", (2, 5, 6, 7), (1, 1))
+    f.write()
+
+
+def norm():
+    f = Family("norm")
+
+    def stats(x, axes, eps):
+        mean = x.mean(axes)
+        return mean, 1 / torch.sqrt(x.var(axes, unbiased=False) + eps)
+
+    def one(op, note, fn, x, params, mean_rstd, **numbers):
+        x = rand(*x)
+        gamma = rand(*params) if params else None
+        beta = rand(*params) if params and op != "rms_norm" else None
+        y = fn(x, gamma, beta)
+        given = [t for t in (x, gamma, beta) if t is not None]
+        dy, grads = backward(y, *given)
+        grads = list(grads)
+        mean, rstd = mean_rstd(x)
+        tensors = {"x": x, "gamma": gamma, "beta": beta, "y": y, "mean": mean, "rstd": rstd, "dy": dy}
+        for name, t in (("dx", x), ("dgamma", gamma), ("dbeta", beta)):
+            tensors[name] = grads.pop(0) if t is not None else None
+        f.case(op, note, tensors, **numbers)
+
+    one("layer_norm", "rows", lambda x, g, b: F.layer_norm(x, (17,), g, b), (4, 17), (17,),
+        lambda x: stats(x, (1,), 1e-5))
+    one("layer_norm", "two_axes", lambda x, g, b: F.layer_norm(x, (3, 5), g, b, 0.01), (2, 4, 3, 5), (3, 5),
+        lambda x: stats(x, (2, 3), 0.01), eps=0.01, axes=2)
+    one("layer_norm", "bare", lambda x, g, b: F.layer_norm(x, (8,), g, b), (3, 2, 8), None,
+        lambda x: stats(x, (2,), 1e-5))
+    one("rms_norm", "rows", lambda x, g, b: F.rms_norm(x, (19,), g, 1e-5), (5, 19), (19,),
+        lambda x: (None, 1 / torch.sqrt((x * x).mean(-1) + 1e-5)))
+    one("rms_norm", "bare", lambda x, g, b: F.rms_norm(x, (6,), None, 0.1), (2, 3, 6), None,
+        lambda x: (None, 1 / torch.sqrt((x * x).mean(-1) + 0.1)), eps=0.1)
+    one("group_norm", "image", lambda x, g, b: F.group_norm(x, 3, g, b), (2, 6, 3, 5), (6,),
+        lambda x: stats(x.reshape(2, 3, -1), (2,), 1e-5), groups=3)
+    one("group_norm", "one_group", lambda x, g, b: F.group_norm(x, 1, g, b, 0.05), (2, 4, 7), (4,),
+        lambda x: stats(x.reshape(2, 1, -1), (2,), 0.05), groups=1, eps=0.05)
+    one("instance_norm", "image", lambda x, g, b: F.instance_norm(x, None, None, g, b), (2, 3, 4, 5), (3,),
+        lambda x: stats(x.reshape(2, 3, -1), (2,), 1e-5))
+
+    def batch(note, shape, training, momentum):
+        x, gamma, beta = rand(*shape), rand(shape[1]), rand(shape[1])
+        mean, var = rand(shape[1], grad=False), rand(shape[1], grad=False).abs() + 0.25
+        new_mean, new_var = mean.clone(), var.clone()
+        y = F.batch_norm(x, new_mean, new_var, gamma, beta, training, momentum, 1e-3)
+        dy, grads = backward(y, x, gamma, beta)
+        axes = [i for i in range(len(shape)) if i != 1]
+        kept = stats(x, axes, 1e-3) if training else (mean, 1 / torch.sqrt(var + 1e-3))
+        f.case("batch_norm", note,
+               {"x": x, "gamma": gamma, "beta": beta, "running_mean": mean, "running_var": var, "y": y,
+                "new_mean": new_mean, "new_var": new_var, "mean": kept[0], "rstd": kept[1], "dy": dy,
+                "dx": grads[0], "dgamma": grads[1], "dbeta": grads[2]},
+               eps=1e-3, momentum=momentum, inference=not training)
+
+    batch("image", (3, 4, 3, 5), True, 0.1)
+    batch("rows", (6, 11), True, 0.3)
+    batch("sequence", (2, 3, 7), True, 0.1)
+    batch("inference", (2, 3, 4, 4), False, 0.1)
+    batch("inference_rows", (4, 5), False, 0.1)
+    f.write()
+
+
+def attention():
+    f = Family("attention")
+
+    def one(note, q, k, mask=None, causal=False, **numbers):
+        q, k, v = rand(*q), rand(*k), rand(*k)
+        tq, tk, group = q.shape[2], k.shape[2], q.shape[1] // k.shape[1]
+        keys, values = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+        scale = numbers.get("scale", q.shape[3] ** -0.5)
+        hide = None
+        if causal:
+            hide = torch.ones(tq, tk, dtype=torch.bool).tril(tk - tq)
+        if mask is not None:
+            hide = mask if hide is None else (
+                mask & hide if mask.dtype == torch.bool else mask.masked_fill(~hide, float("-inf")))
+        out = F.scaled_dot_product_attention(q, keys, values, attn_mask=hide, scale=scale)
+        scores = q @ keys.transpose(2, 3) * scale
+        if hide is not None:
+            scores = scores.masked_fill(~hide, float("-inf")) if hide.dtype == torch.bool else scores + hide
+        lse = scores.logsumexp(-1)
+        dy, (dq, dk, dv) = backward(out, q, k, v)
+        f.case("attention", note,
+               {"q": q, "k": k, "v": v, "mask": mask, "out": out, "lse": lse, "dout": dy, "dq": dq, "dk": dk,
+                "dv": dv}, causal=causal, **numbers)
+
+    one("plain", (1, 2, 5, 4), (1, 2, 6, 4))
+    one("scaled", (2, 1, 3, 8), (2, 1, 4, 8), scale=0.7)
+    one("causal", (1, 2, 7, 5), (1, 2, 7, 5), causal=True)
+    one("causal_cache", (1, 2, 3, 4), (1, 2, 8, 4), causal=True)
+    one("grouped", (1, 4, 5, 4), (1, 2, 5, 4), causal=True)
+    one("multi_query", (2, 3, 4, 4), (2, 1, 5, 4))
+    one("added_mask", (2, 2, 4, 4), (2, 2, 5, 4), mask=rand(4, 5, grad=False))
+    keep = torch.rand(2, 1, 4, 5) > 0.3
+    keep[..., 0] = True
+    one("boolean_mask", (2, 2, 4, 4), (2, 2, 5, 4), mask=keep)
+    one("two_tiles", (1, 1, 70, 8), (1, 1, 130, 8), causal=True)
+    f.write()
+
+
+def loss():
+    f = Family("loss")
+
+    def one(op, note, fn, pred, target, **numbers):
+        for number, reduction in enumerate(("mean", "sum", "none")):
+            value = fn(pred, target, reduction=reduction)
+            (grad,) = torch.autograd.grad(value.sum(), pred)
+            f.case(op, f"{note}_{reduction}",
+                   {"pred": pred, "target": target, "loss": value, "grad": grad}, reduction=number, **numbers)
+
+    x, t = rand(5, 7), rand(5, 7, grad=False)
+    one("mse_loss", "plain", F.mse_loss, x, t)
+    one("l1_loss", "plain", F.l1_loss, x, t)
+    one("huber_loss", "plain", F.huber_loss, x, t)
+    one("huber_loss", "delta", lambda p, y, reduction: F.huber_loss(p, y, reduction=reduction, delta=0.4), x, t,
+        delta=0.4)
+    chance = (torch.randint(0, 65, (4, 6)).double() / 64).requires_grad_()  # 0 and 1 too
+    yes = torch.randint(0, 5, (4, 6)).double() / 4
+    one("bce_loss", "plain", F.binary_cross_entropy, chance, yes)
+    one("bce_logits_loss", "plain", F.binary_cross_entropy_with_logits, rand(4, 6, scale=3.0), yes)
+    one("bce_logits_loss", "far", F.binary_cross_entropy_with_logits, rand(4, 6, scale=90.0), yes)
+    z, labels = rand(6, 9), torch.randint(0, 9, (6,))
+    ignored = labels.clone()
+    ignored[2] = ignored[4] = -100
+    soft = torch.softmax(rand(6, 9, grad=False), -1).mul(1024).round().div(1024)
+    one("cross_entropy", "labels", F.cross_entropy, z, labels)
+    one("cross_entropy", "far", F.cross_entropy, rand(6, 9, scale=200.0), labels)
+    one("cross_entropy", "ignored", F.cross_entropy, z, ignored, ignore=1, ignore_index=-100)
+    one("cross_entropy", "smoothed", lambda p, y, reduction: F.cross_entropy(
+        p, y, reduction=reduction, label_smoothing=0.2), z, ignored, smoothing=0.2, ignore=1, ignore_index=-100)
+    one("cross_entropy", "soft", F.cross_entropy, z, soft)
+    one("cross_entropy", "soft_smoothed", lambda p, y, reduction: F.cross_entropy(
+        p, y, reduction=reduction, label_smoothing=0.1), z, soft, smoothing=0.1)
+    p = torch.softmax(rand(6, 9, grad=False), -1).mul(1 << 16).round().div(1 << 16).requires_grad_()
+    one("cross_entropy_probs", "labels", lambda q, y, reduction: F.nll_loss(q.log(), y, reduction=reduction), p,
+        labels)
+    f.write()
+
+
+if __name__ == "__main__":
+    os.makedirs(OUT, exist_ok=True)
+    conv()
+    pool()
+    norm()
+    attention()
+    loss()
