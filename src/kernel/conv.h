@@ -1,5 +1,4 @@
-/* Convolution kernels: image patches packed into the panels of the matrix product, and direct sums over taps
- * for convolutions that are too narrow for it.
+/* Convolution kernels: image patches packed into the panels of the matrix product (family conv), and direct sums over taps (family taps).
  *
  * All of them see a convolution as reading: at output position (i, j), tap (t, u) meets the pixel at row
  * i * scale + base + t * step of an image, and likewise for columns; outside of the image there are zeros. A
@@ -57,18 +56,21 @@ typedef struct mica_conv_kernels {
     void (*pack_transposed)(const void *source, float *panel, size_t width, size_t first, size_t count,
                             size_t k0, size_t k);
 
-    /* Rows first .. first + count - 1 of one plane of one image: bias + sum over channels and taps of tap *
-     * pixel, added to what is there if `accumulate`. */
-    void (*direct)(const mica_conv_planes *out, const mica_conv_patches *in, const mica_conv_taps *taps,
-                   size_t first, size_t count, float bias, bool accumulate);
-    /* taps (t, u) (+)= sum over images and pixels of dy * pixel, for one channel of each. */
-    void (*direct_taps)(const mica_conv_taps *taps, const mica_conv_patches *in, const mica_conv_planes *dy,
-                        size_t images, bool accumulate);
-
     /* Sum of n elements. */
     double (*sum)(const float *x, ptrdiff_t stride, size_t n);
     /* dst[i * dst_stride] += src[i * src_stride] */
     void (*add)(float *dst, ptrdiff_t dst_stride, const float *src, ptrdiff_t src_stride, size_t n);
 } mica_conv_kernels;
+
+/* For convolutions that are too narrow for a matrix product: sums over taps without packing. */
+typedef struct mica_taps_kernels {
+    /* Rows first .. first + count - 1 of one plane of one image: bias + sum over channels and taps of tap *
+     * pixel, added to what is there if `accumulate`. */
+    void (*image)(const mica_conv_planes *out, const mica_conv_patches *in, const mica_conv_taps *taps,
+                  size_t first, size_t count, float bias, bool accumulate);
+    /* taps (t, u) (+)= sum over images and pixels of dy * pixel, for one channel of each. */
+    void (*gradient)(const mica_conv_taps *taps, const mica_conv_patches *in, const mica_conv_planes *dy,
+                     size_t images, bool accumulate);
+} mica_taps_kernels;
 
 #endif

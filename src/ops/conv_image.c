@@ -27,7 +27,7 @@
 /* Output channels of a group up to which the direct sums win. */
 #define DIRECT_CHANNELS 2
 /* Multiply-adds in one block of direct work. */
-#define DIRECT_WORK ((size_t)65536)
+#define DIRECT_WORK ((size_t)262144)
 /* Images with fewer pixels share products. */
 #define SMALL_IMAGE 192
 /* Pixels of a staged band, and floats in its stage. */
@@ -83,7 +83,9 @@ static void choose(const mica_context *ctx, product *p)
     p->gemm_bytes = p->thread_bytes = 0;
     if (p->m <= DIRECT_CHANNELS) {
         p->path = PATH_DIRECT;
-        p->band = most(1, least(rows, DIRECT_WORK / (columns * p->k + 1)));
+        /* A block reads as many rows more as there are taps: that must stay the smaller part. */
+        p->band = most(4 * p->in.rows.taps + 1, DIRECT_WORK / (columns * p->k + 1));
+        p->band = most(1, least(rows, p->band));
         return;
     }
     bool joined = mica_conv_pixel_stride(&stride, rows, columns, p->out.row_stride, p->out.column_stride);
@@ -267,8 +269,8 @@ static void direct_block(void *work, size_t block, int thread)
     in.data += (ptrdiff_t)image * in.image_stride + (ptrdiff_t)(group * p->channels) * in.channel_stride;
     mica_conv_taps taps = p->w.taps;
     taps.data += (ptrdiff_t)group * p->w.group_stride + (ptrdiff_t)(channel % p->m) * p->w.vector_stride;
-    p->kernels->conv->direct(&out, &in, &taps, first, least(p->band, in.rows.count - first),
-                             p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
+    p->kernels->taps->image(&out, &in, &taps, first, least(p->band, in.rows.count - first),
+                            p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
 }
 
 static void run(mica_context *ctx, product *p)

@@ -113,7 +113,7 @@ static void direct_block(void *work, size_t block, int thread)
     dy.data += (ptrdiff_t)narrow * dy.channel_stride;
     mica_conv_taps taps = c->kernel;
     taps.data += (ptrdiff_t)narrow * c->kernel_stride + (ptrdiff_t)wide * taps.channel_stride;
-    j->kernels->conv->direct_taps(&taps, &in, &dy, c->batch, c->accumulate);
+    j->kernels->taps->gradient(&taps, &in, &dy, c->batch, c->accumulate);
 }
 
 /* How many taps lie at one stride: those of all channels, of one, of a row. */

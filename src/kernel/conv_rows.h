@@ -1,0 +1,74 @@
+/* Rows of pixels, copied with zeros where they reach over the borders of an image: for the convolution
+ * kernels. */
+#ifndef MICA_SRC_KERNEL_CONV_ROWS_H
+#define MICA_SRC_KERNEL_CONV_ROWS_H
+
+#include "kernel/conv.h"
+#include "kernel/vec.h"
+
+VF_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+__attribute__((unused)) static void copy_strided(float *dst, const float *src, ptrdiff_t stride, size_t n)
+{
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(dst + i, vf_gather(src + (ptrdiff_t)i * stride, stride));
+    for (; i < n; i++)
+        dst[i] = src[(ptrdiff_t)i * stride];
+}
+
+VF_INLINE void copy(float *dst, const float *src, ptrdiff_t stride, size_t n)
+{
+    if (stride != 1) {
+        copy_strided(dst, src, stride, n);
+        return;
+    }
+    if (n < VF_LANES) {
+        vf_store_tail(dst, vf_load_tail(src, n), n);
+        return;
+    }
+    /* The last vector ends with the run and may lie over the one before it. */
+    for (size_t i = 0; i + VF_LANES < n; i += VF_LANES)
+        vf_store(dst + i, vf_load(src + i));
+    vf_store(dst + n - VF_LANES, vf_load(src + n - VF_LANES));
+}
+
+VF_INLINE void zero(float *dst, size_t n)
+{
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(dst + i, vf_zero());
+    for (; i < n; i++)
+        dst[i] = 0.0f;
+}
+
+/* Whether all of `count` positions from `at` on, `scale` apart, lie inside the image. */
+VF_INLINE bool inside(const mica_conv_axis *axis, ptrdiff_t at, size_t count)
+{
+    return at >= 0 && at + ((ptrdiff_t)count - 1) * axis->scale < (ptrdiff_t)axis->image;
+}
+
+/* The part of a run that lies inside the image: positions low .. high - 1 of it. */
+VF_INLINE size_t clip(const mica_conv_axis *axis, ptrdiff_t at, size_t count, size_t *high)
+{
+    ptrdiff_t size = (ptrdiff_t)axis->image, scale = axis->scale;
+    if (scale == 1) { /* spares two divisions */
+        *high = at >= size ? 0 : least(count, (size_t)(size - at));
+        return least(at >= 0 ? 0 : (size_t)-at, *high);
+    }
+    size_t low = at >= 0 ? 0 : (size_t)((-at + scale - 1) / scale);
+    *high = at >= size ? 0 : least(count, (size_t)((size - 1 - at) / scale) + 1);
+    return least(low, *high);
+}
+
+/* A run that reaches over a border: zeros there. */
+__attribute__((unused)) static void copy_clipped(float *dst, const float *row, ptrdiff_t stride,
+                                                 const mica_conv_axis *axis, ptrdiff_t at, size_t count)
+{
+    size_t high, low = clip(axis, at, count, &high);
+    zero(dst, count);
+    if (low < high)
+        copy(dst + low, row + (at + (ptrdiff_t)low * axis->scale) * stride, axis->scale * stride, high - low);
+}
+
+#endif
