@@ -64,6 +64,8 @@ static void fill(const mica_conv_patches *in, float *dst, size_t stride, size_t 
             const float *row = r >= 0 && r < (ptrdiff_t)in->rows.image
                                    ? runs[i].image + channel + r * in->row_stride
                                    : NULL;
+            if (row != NULL && p + in->rows.taps * in->columns.taps < k)
+                __builtin_prefetch(row + in->channel_stride + runs[i].column * in->column_stride);
             fill_run(in, dst + p * stride + runs[i].at, stride, &runs[i], row, u, taps);
         }
         p += taps;

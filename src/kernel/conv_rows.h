@@ -35,11 +35,13 @@ VF_INLINE void copy(float *dst, const float *src, ptrdiff_t stride, size_t n)
 
 VF_INLINE void zero(float *dst, size_t n)
 {
-    size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES)
+    if (n < VF_LANES) {
+        vf_store_tail(dst, vf_zero(), n);
+        return;
+    }
+    for (size_t i = 0; i + VF_LANES < n; i += VF_LANES)
         vf_store(dst + i, vf_zero());
-    for (; i < n; i++)
-        dst[i] = 0.0f;
+    vf_store(dst + n - VF_LANES, vf_zero());
 }
 
 /* Whether all of `count` positions from `at` on, `scale` apart, lie inside the image. */
