@@ -56,6 +56,7 @@ typedef struct bench_family {
     X(linalg)             \
     X(norm)               \
     X(pooling)            \
+    X(shape)              \
     X(memory)
 
 #define BENCH_DECLARE(family) extern const bench_family bench_##family;

@@ -243,4 +243,57 @@ static void stream(float *dst, const float *src, size_t n)
     memcpy(dst + i, src + i, (n - i) * sizeof *dst);
 }
 
-const mica_convert_kernels VF_SYMBOL(mica_convert_kernels) = {.run = run, .stream = stream};
+/* ---- Transposition ---- */
+
+/* Eight elements as the compiler's own vector, at any address: it finds the shuffles of any instruction set. */
+typedef uint32_t eight __attribute__((vector_size(32), aligned(4), may_alias));
+
+#define LOW(a, b)   __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define HIGH(a, b)  __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define EVEN(a, b)  __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#define ODD(a, b)   __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#define FIRST(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11)
+#define LAST(a, b)  __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
+
+#define ROW(k)    (*(const eight *)(src + (k)*src_stride))
+#define COLUMN(k) (*(eight *)(dst + (k)*dst_stride))
+
+/* Within each half: pairs of rows interleave, then pairs of pairs; then the halves change places. Written out, as
+ * compilers keep an array of vectors in memory. */
+VF_INLINE void transpose_eight(uint32_t *dst, ptrdiff_t dst_stride, const uint32_t *src, ptrdiff_t src_stride)
+{
+    eight a0 = ROW(0), a1 = ROW(1), a2 = ROW(2), a3 = ROW(3), a4 = ROW(4), a5 = ROW(5), a6 = ROW(6),
+          a7 = ROW(7);
+    eight b0 = LOW(a0, a1), b1 = HIGH(a0, a1), b2 = LOW(a2, a3), b3 = HIGH(a2, a3), b4 = LOW(a4, a5),
+          b5 = HIGH(a4, a5), b6 = LOW(a6, a7), b7 = HIGH(a6, a7);
+    a0 = EVEN(b0, b2), a1 = ODD(b0, b2), a2 = EVEN(b1, b3), a3 = ODD(b1, b3), a4 = EVEN(b4, b6),
+    a5 = ODD(b4, b6), a6 = EVEN(b5, b7), a7 = ODD(b5, b7);
+    COLUMN(0) = FIRST(a0, a4);
+    COLUMN(1) = FIRST(a1, a5);
+    COLUMN(2) = FIRST(a2, a6);
+    COLUMN(3) = FIRST(a3, a7);
+    COLUMN(4) = LAST(a0, a4);
+    COLUMN(5) = LAST(a1, a5);
+    COLUMN(6) = LAST(a2, a6);
+    COLUMN(7) = LAST(a3, a7);
+}
+
+static void transpose(uint32_t *dst, ptrdiff_t dst_stride, const uint32_t *src, ptrdiff_t src_stride,
+                      ptrdiff_t rows, ptrdiff_t columns)
+{
+    ptrdiff_t r = 0;
+    for (; r + 8 <= rows; r += 8) {
+        ptrdiff_t c = 0;
+        for (; c + 8 <= columns; c += 8)
+            transpose_eight(dst + c * dst_stride + r, dst_stride, src + r * src_stride + c, src_stride);
+        for (; c < columns; c++)
+            for (ptrdiff_t k = r; k < r + 8; k++)
+                dst[c * dst_stride + k] = src[k * src_stride + c];
+    }
+    for (; r < rows; r++)
+        for (ptrdiff_t c = 0; c < columns; c++)
+            dst[c * dst_stride + r] = src[r * src_stride + c];
+}
+
+const mica_convert_kernels VF_SYMBOL(mica_convert_kernels) = {
+    .run = run, .stream = stream, .transpose = transpose};

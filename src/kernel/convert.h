@@ -14,6 +14,9 @@ typedef struct mica_convert_kernels {
     void (*run)(void *dst, mica_dtype to, const void *src, mica_dtype from, size_t n);
     /* Copies floats past the cache: for blocks larger than it, which share nothing. */
     void (*stream)(float *dst, const float *src, size_t n);
+    /* dst[c * dst_stride + r] = src[r * src_stride + c] for r < rows, c < columns: elements of four bytes. */
+    void (*transpose)(uint32_t *dst, ptrdiff_t dst_stride, const uint32_t *src, ptrdiff_t src_stride,
+                      ptrdiff_t rows, ptrdiff_t columns);
 } mica_convert_kernels;
 
 #endif

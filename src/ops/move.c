@@ -199,11 +199,25 @@ static bool is_large_run(const mica_walk *w)
 
 /* ---- Tiles ---- */
 
-/* The lines of a tile lie far apart, where no hardware foresees them: asks for one of the next tile's. */
-static void prefetch_line(const char *line)
+/* Lines of src into columns of a tile: tile[i][j] is element i of line j. */
+static void read_tile(const move_job *job, char *tile, mica_line src, mica_index height, mica_index width)
 {
-    for (int k = 0; k < TILE_BYTES; k += 64)
-        __builtin_prefetch(line + k);
+    const mica_walk *w = &job->walk;
+    mica_index along = w->stride[1][job->across];
+    size_t bytes = mica_dtype_bytes(w->dtype[0]);
+    if (along == 1 && src.dtype == w->dtype[0] && bytes == 4) {
+        job->convert->transpose((uint32_t *)(void *)tile, job->side, src.data, src.stride, width, height);
+        return;
+    }
+    for (mica_index j = 0; j < width; j++) {
+        _Alignas(MICA_ALIGN) char buffer[TILE_BYTES];
+        mica_line line = {line_at(src, j).data, src.dtype, along}, converted = {buffer, w->dtype[0], 1};
+        if (along != 1 || line.dtype != w->dtype[0]) {
+            mica_move_line(job->convert, converted, line, height);
+            line = converted;
+        }
+        carry(tile + (size_t)j * bytes, job->side, line.data, 1, height, bytes);
+    }
 }
 
 /* Reads lines of src along job->across and writes rows of dst along the last axis. */
@@ -215,20 +229,10 @@ static void move_tile(const move_job *job, const mica_index corner[2], const mic
     mica_index height = least(side, w->dim[across] - corner[0]),
                width = least(side, w->dim[last] - corner[1]);
     size_t bytes = mica_dtype_bytes(w->dtype[0]);
-    _Alignas(MICA_ALIGN) char tile[64 * TILE_BYTES], buffer[TILE_BYTES];
+    _Alignas(MICA_ALIGN) char tile[64 * TILE_BYTES];
 
     mica_line src = operand_line(w, 1, offset[1] + corner[0] * w->stride[1][across] + corner[1] * src_step);
-    for (mica_index j = 0; j < width; j++, src = line_at(src, 1)) {
-        if (corner[1] + side + j < w->dim[last])
-            prefetch_line(line_at(src, side).data);
-        mica_line line = {src.data, src.dtype, w->stride[1][across]};
-        if (line.stride != 1 || line.dtype != w->dtype[0]) {
-            mica_line converted = {buffer, w->dtype[0], 1};
-            mica_move_line(job->convert, converted, line, height);
-            line = converted;
-        }
-        carry(tile + (size_t)j * bytes, side, line.data, 1, height, bytes);
-    }
+    read_tile(job, tile, src, height, width);
     mica_index dst_corner = offset[0] + corner[0] * w->stride[0][across] + corner[1];
     for (mica_index i = 0; i < height; i++)
         memcpy(operand_line(w, 0, dst_corner + i * w->stride[0][across]).data,

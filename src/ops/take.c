@@ -11,7 +11,7 @@
 
 #define STAGE ((mica_index)256)   /* indices converted at a time */
 #define BLOCK ((mica_index)16384) /* elements in a block of parallel work */
-#define PIECE ((mica_index)64)    /* elements of a row that a block of additions takes */
+#define PIECE ((mica_index)128)   /* elements of a row that a block of additions takes */
 
 static mica_index least(mica_index a, mica_index b) { return a < b ? a : b; }
 

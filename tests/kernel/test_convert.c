@@ -283,3 +283,25 @@ static void check_stream(const mica_convert_kernels *kernels)
 }
 
 TEST(convert_stream_copies) { on_each_isa(check_stream); }
+
+static void check_transpose(const mica_convert_kernels *kernels)
+{
+    static uint32_t from[40 * 50], to[50 * 45];
+    for (uint32_t i = 0; i < 40 * 50; i++)
+        from[i] = i;
+    const ptrdiff_t sizes[] = {0, 1, 7, 8, 9, 16, 33};
+    for (int a = 0; a < 7; a++) {
+        for (int b = 0; b < 7; b++) {
+            memset(to, 0xff, sizeof to);
+            kernels->transpose(to, 45, from, 50, sizes[a], sizes[b]);
+            bool same = true;
+            for (ptrdiff_t c = 0; c < 50; c++)
+                for (ptrdiff_t r = 0; r < 45; r++)
+                    same = same &&
+                           to[c * 45 + r] == (r < sizes[a] && c < sizes[b] ? from[r * 50 + c] : UINT32_MAX);
+            CHECK_MSG(same, "%td rows of %td", sizes[a], sizes[b]);
+        }
+    }
+}
+
+TEST(convert_transpose_turns_rows_into_columns) { on_each_isa(check_transpose); }
