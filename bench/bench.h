@@ -51,12 +51,16 @@ typedef struct bench_family {
 /* Every table of cases: bench_<family>, in the order of the output. */
 #define BENCH_FAMILIES(X) \
     X(elementwise)        \
-    X(activation)         \
-    X(conv)               \
-    X(linalg)             \
-    X(norm)               \
-    X(pooling)            \
     X(shape)              \
+    X(activation)         \
+    X(reduce)             \
+    X(linalg)             \
+    X(conv)               \
+    X(pooling)            \
+    X(norm)               \
+    X(dropout)            \
+    X(loss)               \
+    X(attention)          \
     X(memory)
 
 #define BENCH_DECLARE(family) extern const bench_family bench_##family;
@@ -87,7 +91,7 @@ mica_status bench_tensor(bench_state *s, mica_dtype dtype, int rank, const mica_
 /* What a row is held against: the rate of multiply-adds, or the rate of a copy that moves as many bytes. */
 typedef enum bench_limit { BENCH_LIMIT_NONE, BENCH_LIMIT_FMA, BENCH_LIMIT_COPY } bench_limit;
 
-const char *bench_limit_name(bench_limit limit); /* "fma", "copy", "none" */
+const char *bench_limit_name(bench_limit kind); /* "fma", "copy", "none" */
 
 typedef struct bench_result {
     const char *name;
@@ -95,7 +99,7 @@ typedef struct bench_result {
     double ns, ns_min;  /* of one operation: median, best */
     double gflops, gbs; /* at the median; 0 where a case has none */
     bench_limit limit;
-    double percent;       /* of that limit, measured in turns: by medians, or by best times if disturbed */
+    double percent;       /* of that limit, measured in turns: by medians; by best times if disturbed */
     double allocs, bytes; /* heap calls and bytes asked for, per operation */
     bool disturbed;       /* there were hardly any samples without another program in between */
 } bench_result;

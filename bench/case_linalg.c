@@ -58,7 +58,7 @@ static mica_status dense_backward(bench_state *s)
     mica_matmul_opts by_w = {.transpose_b = true}, by_x = {.transpose_a = true};
     BENCH_TRY(mica_matmul(s->ctx, &s->t[DX], &s->t[DY], &s->t[W], &by_w));
     BENCH_TRY(mica_matmul(s->ctx, &s->t[DW], &s->t[X], &s->t[DY], &by_x));
-    return MICA_OK;
+    return mica_sum(s->ctx, &s->t[DB], &s->t[DY], &(mica_reduce_opts){.axes = {0}, .count = 1});
 }
 
 static const bench_case cases[] = {

@@ -1,21 +1,28 @@
 #include "bench/clock.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #define SHORTEST_SAMPLE 200e-6 /* seconds; the clock itself takes some tens of nanoseconds */
 #define LONG_CALL       10e-3  /* seconds; such a call warms up in a small part of itself */
-#define WARM_CALLS      2
+#define ROUGH_TRIES     8
+#define ROUGH_SECONDS   50e-3
 #define LARGEST_BATCH   ((size_t)1 << 24)
 #define ENOUGH          3 /* undisturbed samples to trust them alone */
 
-double clock_seconds(void)
+static double read_clock(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
+
+double clock_seconds(void) { return read_clock(CLOCK_MONOTONIC); }
+
+/* Of the processor, not counting the time that other programs had it. */
+static double own_seconds(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 /* How often the system took a processor away from a thread of ours. */
 static long interruptions(void)
@@ -27,43 +34,47 @@ static long interruptions(void)
 static mica_status time_batch(clock_sample *out, const clocked *c)
 {
     long before = interruptions();
-    double start = clock_seconds();
+    double own_start = own_seconds(), start = clock_seconds();
     for (size_t i = 0; i < c->batch; i++) {
         mica_status status = c->fn(c->work);
         if (status != MICA_OK)
             return status;
     }
-    out->seconds = (clock_seconds() - start) / (double)c->batch;
+    double seconds = clock_seconds() - start, own = own_seconds() - own_start;
     out->disturbed = interruptions() != before;
+    out->seconds = (out->disturbed && c->threads == 1 ? own : seconds) / (double)c->batch;
     return MICA_OK;
 }
 
-mica_status clock_begin(clocked *c, clock_fn *fn, void *work)
+/* The best of a few batches, or the first that nothing disturbed: one interruption must not settle how long a
+ * call takes. */
+static mica_status time_roughly(clock_sample *out, const clocked *c)
 {
-    *c = (clocked){.fn = fn, .work = work, .batch = 1};
-    clock_sample last = {0};
-    for (int i = 0; i < WARM_CALLS; i++) {
-        mica_status status = time_batch(&last, c);
+    *out = (clock_sample){.seconds = INFINITY, .disturbed = true};
+    double start = clock_seconds();
+    for (int i = 0; i < ROUGH_TRIES && out->disturbed && clock_seconds() - start < ROUGH_SECONDS; i++) {
+        clock_sample sample;
+        mica_status status = time_batch(&sample, c);
         if (status != MICA_OK)
             return status;
-        if (last.seconds > LONG_CALL)
+        if (sample.seconds < out->seconds || !sample.disturbed)
+            *out = sample;
+    }
+    return MICA_OK;
+}
+
+mica_status clock_begin(clocked *c, clock_fn *fn, void *work, int threads)
+{
+    *c = (clocked){.fn = fn, .work = work, .threads = threads, .batch = 1};
+    mica_status status = fn(work); /* the first call finds everything cold */
+    clock_sample last = {0};
+    for (; status == MICA_OK; c->batch *= 2) {
+        status = time_roughly(&last, c);
+        if (last.seconds * (double)c->batch >= SHORTEST_SAMPLE || c->batch >= LARGEST_BATCH)
             break;
     }
-    while (last.seconds * (double)c->batch < SHORTEST_SAMPLE && c->batch < LARGEST_BATCH) {
-        c->batch *= 2;
-        mica_status status = time_batch(&last, c);
-        if (status != MICA_OK)
-            return status;
-    }
     c->call_seconds = last.seconds;
-    return MICA_OK;
-}
-
-void clock_match(clocked *c, const clocked *other)
-{
-    double wanted = other->call_seconds * (double)other->batch / c->call_seconds;
-    if (wanted > (double)c->batch)
-        c->batch = wanted < (double)LARGEST_BATCH ? (size_t)wanted : LARGEST_BATCH;
+    return status;
 }
 
 mica_status clock_take(clocked *c)

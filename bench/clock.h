@@ -10,12 +10,14 @@ typedef mica_status clock_fn(void *work);
 
 typedef struct clock_sample {
     double seconds; /* for one call */
-    bool disturbed; /* the system gave a processor of ours to somebody else meanwhile */
+    bool disturbed; /* the system gave a processor of ours to somebody else meanwhile; with one thread, which
+                       waits for nobody, `seconds` is then the time that it had the processor */
 } clock_sample;
 
 typedef struct clocked {
     clock_fn *fn;
     void *work;
+    int threads;         /* that fn uses */
     size_t batch;        /* calls in a sample */
     double call_seconds; /* roughly, from the beginning */
     size_t count;        /* samples taken; beyond CLOCK_MOST_SAMPLES they replace the oldest */
@@ -25,11 +27,7 @@ typedef struct clocked {
 double clock_seconds(void); /* since some moment */
 
 /* Calls fn until it is warm, and settles how many calls make a sample of at least 200 microseconds. */
-mica_status clock_begin(clocked *c, clock_fn *fn, void *work);
-
-/* Makes the samples of c as long as those of `other`: an interruption then hits both alike. Both have begun.
- */
-void clock_match(clocked *c, const clocked *other);
+mica_status clock_begin(clocked *c, clock_fn *fn, void *work, int threads);
 
 /* Takes one sample. */
 mica_status clock_take(clocked *c);

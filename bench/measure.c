@@ -8,15 +8,14 @@
 #include "base/context.h"
 #include "bench/bench.h"
 #include "bench/heap.h"
-#include "bench/probe.h"
+#include "bench/limit.h"
 
 #define MOST_PATIENCE 3 /* times the time for a case, where others use the processor */
-#define TRIAL_SAMPLES 5 /* to choose between limits, or between ways to copy */
 
-const char *bench_limit_name(bench_limit limit)
+const char *bench_limit_name(bench_limit kind)
 {
     static const char *const names[] = {"none", "fma", "copy"};
-    return names[limit];
+    return names[kind];
 }
 
 /* ---- Tensors of a case ---- */
@@ -57,59 +56,7 @@ static void release(bench_state *s)
     free(s->scratch);
 }
 
-/* ---- Limits ---- */
-
-typedef struct limit {
-    bench_limit kind;
-    double work; /* of one call of the probe: flops or bytes */
-    fma_probe fma;
-    copy_probe copy;
-    clocked clock;
-} limit;
-
-static mica_status trial(double *best, clocked *c, clock_fn *fn, void *work)
-{
-    BENCH_TRY(clock_begin(c, fn, work));
-    for (int i = 0; i < TRIAL_SAMPLES; i++)
-        BENCH_TRY(clock_take(c));
-    *best = clock_best(c);
-    return MICA_OK;
-}
-
-static mica_status begin_fma(limit *l, mica_context *ctx)
-{
-    l->kind = BENCH_LIMIT_FMA;
-    l->fma = fma_probe_make(ctx);
-    l->work = l->fma.flops;
-    return clock_begin(&l->clock, fma_probe_run, &l->fma);
-}
-
-/* Tries both ways to copy and stays with the faster; its time for the bytes goes to *best. */
-static mica_status begin_copy(limit *l, double *best, mica_context *ctx, double bytes)
-{
-    l->kind = BENCH_LIMIT_COPY;
-    BENCH_TRY(copy_probe_make(&l->copy, ctx, bytes));
-    l->work = 2.0 * (double)l->copy.count * sizeof(float);
-    double library, plain;
-    BENCH_TRY(trial(&library, &l->clock, copy_probe_run, &l->copy));
-    l->copy.plain = true;
-    BENCH_TRY(trial(&plain, &l->clock, copy_probe_run, &l->copy));
-    l->copy.plain = plain <= library;
-    *best = plain <= library ? plain : library;
-    return clock_begin(&l->clock, copy_probe_run, &l->copy);
-}
-
-/* The limit that allows the least is the one that counts. */
-static mica_status begin_limit(limit *l, const bench_state *s, const bench_peak *peak)
-{
-    double copy_seconds = 0.0, fma_seconds = s->flops / (1e9 * peak->gflops);
-    if (s->bytes > 0.0)
-        BENCH_TRY(begin_copy(l, &copy_seconds, s->ctx, s->bytes));
-    if (fma_seconds <= copy_seconds * s->repeats)
-        return MICA_OK; /* also where there is neither */
-    copy_probe_release(&l->copy);
-    return begin_fma(l, s->ctx);
-}
+/* ---- The machine ---- */
 
 mica_status bench_measure_peak(bench_peak *out, mica_context *ctx, const bench_timing *timing)
 {
@@ -117,20 +64,19 @@ mica_status bench_measure_peak(bench_peak *out, mica_context *ctx, const bench_t
     if (fma == NULL)
         return mica_fail(ctx, MICA_ERR_MEMORY, "no memory for the samples");
     limit *copy = fma + 1;
-    double best;
-    mica_status status = begin_fma(fma, ctx);
+    mica_status status = limit_begin_fma(fma, ctx);
     if (status == MICA_OK)
-        status = begin_copy(copy, &best, ctx, (double)BENCH_PROBE_BYTES);
+        status = limit_begin_copy(copy, ctx, (double)BENCH_PROBE_BYTES);
     double end = clock_seconds() + timing->seconds;
     for (int i = 0; status == MICA_OK && (i < timing->min_samples || clock_seconds() < end); i++) {
-        status = clock_take(&fma->clock);
+        status = limit_take(fma);
         if (status == MICA_OK)
-            status = clock_take(&copy->clock);
+            status = limit_take(copy);
     }
     if (status == MICA_OK)
-        *out = (bench_peak){mica_context_threads(ctx), 1e-9 * fma->work / clock_median(&fma->clock),
-                            1e-9 * copy->work / clock_median(&copy->clock)};
-    copy_probe_release(&copy->copy);
+        *out = (bench_peak){mica_context_threads(ctx), 1e-9 * limit_rate(fma, false),
+                            1e-9 * limit_rate(copy, false)};
+    limit_end(copy);
     free(fma);
     return status;
 }
@@ -171,8 +117,7 @@ static mica_status take_samples(bench_result *out, clocked *timed, limit *agains
         heap_counts after = heap_now();
         used.calls += after.calls - before.calls;
         used.bytes += after.bytes - before.bytes;
-        if (against->kind != BENCH_LIMIT_NONE)
-            BENCH_TRY(clock_take(&against->clock));
+        BENCH_TRY(limit_take(against));
     }
     double operations = (double)timed->count * (double)timed->batch;
     out->allocs = (double)used.calls / operations;
@@ -193,10 +138,9 @@ static void summarize(bench_result *out, const bench_state *s, clocked *timed, l
     out->limit = against->kind;
     if (against->kind != BENCH_LIMIT_NONE) {
         double work = against->kind == BENCH_LIMIT_FMA ? s->flops : bytes;
-        bool rough = out->disturbed || !clock_clean(&against->clock);
-        double took = rough ? clock_best(timed) : seconds;
-        double limit_took = rough ? clock_best(&against->clock) : clock_median(&against->clock);
-        out->percent = 100.0 * (work / took) / (against->work / limit_took);
+        bool rough = out->disturbed || !limit_clean(against);
+        double took = rough ? out->ns_min : out->ns;
+        out->percent = 100.0 * (1e9 * work / took) / limit_rate(against, rough);
     }
 }
 
@@ -213,18 +157,15 @@ mica_status bench_measure(bench_result *out, mica_context *ctx, const bench_case
     if (status == MICA_OK)
         status = reserve_workspace(&s);
     if (status == MICA_OK)
-        status = begin_limit(against, &s, peak);
+        status = limit_begin(against, &s, peak);
     if (status == MICA_OK)
-        status = clock_begin(timed, run_case, &s);
-    if (status == MICA_OK) {
-        if (against->kind != BENCH_LIMIT_NONE)
-            clock_match(&against->clock, timed);
+        status = clock_begin(timed, run_case, &s, mica_context_threads(ctx));
+    if (status == MICA_OK)
         status = take_samples(out, timed, against, timing);
-    }
     if (status == MICA_OK)
         summarize(out, &s, timed, against);
     if (against != NULL)
-        copy_probe_release(&against->copy);
+        limit_end(against);
     free(against);
     free(timed);
     release(&s);

@@ -113,8 +113,8 @@ static void warn_of_disturbances(const run *r)
     if (disturbed > 0)
         fprintf(
             stderr,
-            "mica bench: other programs ran during every sample of %zu of %zu rows (marked ~): their times are "
-            "too long\n",
+            "mica bench: other programs ran during every sample of %zu of %zu rows (marked ~): with more than "
+            "one thread their times are too long\n",
             disturbed, r->result_count);
 }
 

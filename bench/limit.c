@@ -1,0 +1,74 @@
+#include "bench/limit.h"
+
+#define TRIAL_SAMPLES 3 /* to see which limit it is */
+
+mica_status limit_begin_fma(limit *l, mica_context *ctx)
+{
+    l->kind = BENCH_LIMIT_FMA;
+    l->fma = fma_probe_make(ctx);
+    l->work = l->fma.flops;
+    l->ways = 1;
+    return clock_begin(&l->clock[0], fma_probe_run, &l->fma, mica_context_threads(ctx));
+}
+
+mica_status limit_begin_copy(limit *l, mica_context *ctx, double bytes)
+{
+    l->kind = BENCH_LIMIT_COPY;
+    BENCH_TRY(copy_probe_make(&l->copy[0], ctx, bytes));
+    l->work = 2.0 * (double)l->copy[0].count * sizeof(float);
+    l->copy[1] = l->copy[0];
+    l->copy[1].plain = true;
+    l->ways = 2;
+    for (int way = 0; way < l->ways; way++)
+        BENCH_TRY(clock_begin(&l->clock[way], copy_probe_run, &l->copy[way], mica_context_threads(ctx)));
+    return MICA_OK;
+}
+
+mica_status limit_begin(limit *l, const bench_state *s, const bench_peak *peak)
+{
+    double copy_seconds = 0.0, fma_seconds = s->flops / (1e9 * peak->gflops);
+    if (s->bytes > 0.0) {
+        BENCH_TRY(limit_begin_copy(l, s->ctx, s->bytes));
+        for (int i = 0; i < TRIAL_SAMPLES; i++)
+            BENCH_TRY(limit_take(l));
+        copy_seconds = l->work / limit_rate(l, true);
+    }
+    if (fma_seconds <= copy_seconds * s->repeats)
+        return MICA_OK; /* also where there is neither */
+    limit_end(l);
+    return limit_begin_fma(l, s->ctx);
+}
+
+mica_status limit_take(limit *l)
+{
+    for (int way = 0; way < l->ways; way++)
+        BENCH_TRY(clock_take(&l->clock[way]));
+    return MICA_OK;
+}
+
+bool limit_clean(const limit *l)
+{
+    bool clean = true;
+    for (int way = 0; way < l->ways; way++)
+        clean = clean && clock_clean(&l->clock[way]);
+    return clean;
+}
+
+double limit_rate(limit *l, bool best)
+{
+    double rate = 0.0;
+    for (int way = 0; way < l->ways; way++) {
+        double seconds = best ? clock_best(&l->clock[way]) : clock_median(&l->clock[way]);
+        if (seconds > 0.0 && l->work / seconds > rate)
+            rate = l->work / seconds;
+    }
+    return rate;
+}
+
+void limit_end(limit *l)
+{
+    copy_probe_release(&l->copy[0]); /* the other has the same memory */
+    l->copy[1] = l->copy[0];
+    l->kind = BENCH_LIMIT_NONE;
+    l->ways = 0;
+}
