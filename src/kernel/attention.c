@@ -82,6 +82,10 @@ static void product(float *c, ptrdiff_t c_stride, const mica_matrix *a, const fl
 /* ---- Scores ---- */
 
 static size_t lanes_left(size_t n, size_t i) { return n - i < VF_LANES ? n - i : VF_LANES; }
+VF_INLINE vf load(const float *p, size_t left)
+{
+    return left == VF_LANES ? vf_load(p) : vf_load_tail(p, left);
+}
 
 /* Adds the mask to n scaled scores, or hides what it hides. */
 static void mask_row(float *s, size_t n, const mica_score_rule *rule, ptrdiff_t row)
@@ -103,7 +107,7 @@ static void scores(float *s, ptrdiff_t stride, size_t rows, size_t n, const mica
         size_t visible = sees < 0 ? 0 : (size_t)sees < n ? (size_t)sees : n;
         for (size_t j = 0; j < visible; j += VF_LANES) {
             size_t left = lanes_left(visible, j);
-            vf_store_tail(s + j, vf_mul(vf_load_tail(s + j, left), scale), left);
+            vf_store_tail(s + j, vf_mul(load(s + j, left), scale), left);
         }
         if (rule->add != NULL || rule->keep != NULL)
             mask_row(s, visible, rule, (ptrdiff_t)i);
@@ -140,7 +144,7 @@ static float exponentials(float *s, size_t n, float largest)
     vf m = vf_set1(largest), sum = vf_zero();
     for (size_t j = 0; j < n; j += VF_LANES) {
         size_t left = lanes_left(n, j);
-        vf e = vf_exp(vf_sub(vf_load_tail(s + j, left), m));
+        vf e = vf_exp(vf_sub(load(s + j, left), m));
         sum = vf_add(sum, left == VF_LANES ? e : vf_select(vm_first(left), e, vf_zero()));
         vf_store_tail(s + j, e, left);
     }
@@ -152,7 +156,7 @@ static void scale_row(float *y, const float *x, size_t n, float by)
     vf factor = vf_set1(by);
     for (size_t j = 0; j < n; j += VF_LANES) {
         size_t left = lanes_left(n, j);
-        vf_store_tail(y + j, vf_mul(vf_load_tail(x + j, left), factor), left);
+        vf_store_tail(y + j, vf_mul(load(x + j, left), factor), left);
     }
 }
 
@@ -198,8 +202,8 @@ static void softmax_backward(float *s, float *dp, ptrdiff_t stride, size_t rows,
         vf m = vf_set1(lse[i]), shift = vf_set1(delta[i]);
         for (size_t j = 0; j < n; j += VF_LANES) {
             size_t left = lanes_left(n, j);
-            vf p = vf_exp(vf_sub(vf_load_tail(s + j, left), m));
-            vf ds = vf_mul(vf_mul(p, vf_sub(vf_load_tail(dp + j, left), shift)), by);
+            vf p = vf_exp(vf_sub(load(s + j, left), m));
+            vf ds = vf_mul(vf_mul(p, vf_sub(load(dp + j, left), shift)), by);
             vf_store_tail(s + j, p, left);
             vf_store_tail(dp + j, ds, left);
         }
@@ -211,7 +215,7 @@ static float dot(const float *a, const float *b, size_t n)
     vf sum = vf_zero();
     for (size_t j = 0; j < n; j += VF_LANES) {
         size_t left = lanes_left(n, j);
-        sum = vf_fma(vf_load_tail(a + j, left), vf_load_tail(b + j, left), sum);
+        sum = vf_fma(load(a + j, left), load(b + j, left), sum);
     }
     return vf_sum(sum);
 }
