@@ -13,7 +13,7 @@ say() { printf '\n== %s\n' "$*"; }
 # What each kind of work needs.
 packages() {
     case $1 in
-    build) echo gcc libc6-dev cmake ninja-build ;;
+    build) echo gcc libc6-dev cmake ninja-build zlib1g-dev ;;
     package) echo g++ pkgconf ;;
     clang) echo clang libclang-rt-dev ;;
     cross) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;

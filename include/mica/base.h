@@ -31,18 +31,20 @@ MICA_API const char *mica_version(void);
 /* ---- Status ------------------------------------------------------------------------------------------ */
 
 /* Every code with the words that open its message. */
-#define MICA_STATUS_LIST(X)                                                                              \
-    X(OK, "ok")                                                                                          \
-    X(ERR_ARGUMENT, "argument error") /* a null pointer, an option out of range */                       \
-    X(ERR_SHAPE, "shape error")       /* shapes do not fit one another */                                \
-    X(ERR_DTYPE, "dtype error")       /* an element type the operation does not take */                  \
-    X(ERR_AXIS, "axis error")         /* an axis out of range, or named twice */                         \
-    X(ERR_INDEX, "index error")       /* an element index out of range */                                \
-    X(ERR_ALIAS, "alias error")       /* tensors share memory in a way that the operation forbids */     \
-    X(ERR_MEMORY, "memory error")     /* the allocator refused, or a given block is too small */         \
-    X(ERR_WORKSPACE,                                                                                     \
-      "workspace error")        /* the context's workspace is too small; the message says by how much */ \
-    X(ERR_STATE, "state error") /* calls in an order that makes no sense */
+#define MICA_STATUS_LIST(X)                                                                                \
+    X(OK, "ok")                                                                                            \
+    X(ERR_ARGUMENT, "argument error") /* a null pointer, an option out of range */                         \
+    X(ERR_SHAPE, "shape error")       /* shapes do not fit one another */                                  \
+    X(ERR_DTYPE, "dtype error")       /* an element type the operation does not take */                    \
+    X(ERR_AXIS, "axis error")         /* an axis out of range, or named twice */                           \
+    X(ERR_INDEX, "index error")       /* an element index out of range */                                  \
+    X(ERR_ALIAS, "alias error")       /* tensors share memory in a way that the operation forbids */       \
+    X(ERR_MEMORY, "memory error")     /* the allocator refused, or a given block is too small */           \
+    X(ERR_WORKSPACE,                                                                                       \
+      "workspace error")          /* the context's workspace is too small; the message says by how much */ \
+    X(ERR_STATE, "state error")   /* calls in an order that makes no sense */                              \
+    X(ERR_IO, "file error")       /* the system could not open, read or write a file */                    \
+    X(ERR_FORMAT, "format error") /* a file's bytes are not what its format demands */
 
 typedef enum mica_status {
 #define MICA_STATUS_ENUM(code, words) MICA_##code,

@@ -1,0 +1,27 @@
+/* Files: what needs no operating system. */
+#include "io/file.h"
+
+#include <string.h>
+
+#include "io/quote.h"
+
+mica_file mica_file_over(const void *memory, size_t bytes, const char *name)
+{
+    /* An empty file may have no memory, but is still one in memory. */
+    static const unsigned char nothing[1];
+    return (mica_file){
+        .path = name, .memory = memory != NULL ? memory : nothing, .handle = -1, .bytes = bytes};
+}
+
+mica_status mica_file_read(mica_context *ctx, void *to, const mica_file *file, size_t bytes, uint64_t offset)
+{
+    if (bytes > file->bytes || offset > file->bytes - bytes)
+        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: %zu bytes wanted at byte %llu, but it ends at byte %llu",
+                         MICA_QUOTE(file->path), bytes, (unsigned long long)offset,
+                         (unsigned long long)file->bytes);
+    if (file->memory == NULL)
+        return mica_system_read(ctx, to, file, bytes, offset);
+    if (bytes > 0)
+        memcpy(to, file->memory + offset, bytes);
+    return MICA_OK;
+}

@@ -1,0 +1,64 @@
+/* Files: read at any place, and replaced whole or not at all.
+ *
+ * Everything that asks the operating system is in file_posix.c. A build without files (MICA_IO=OFF) has
+ * file_none.c in its place, where opening fails; what reads from memory still works. */
+#ifndef MICA_SRC_IO_FILE_H
+#define MICA_SRC_IO_FILE_H
+
+#include "base/context.h"
+
+/* A file being read: one of the system's, or bytes in memory. */
+typedef struct mica_file {
+    const char *path;            /* for messages; must outlive the file */
+    const unsigned char *memory; /* NULL: the system's */
+    int handle;                  /* of the system; -1: none */
+    uint64_t bytes;
+} mica_file;
+
+mica_status mica_file_open(mica_context *ctx, mica_file *out, const char *path);
+mica_file mica_file_over(const void *memory, size_t bytes, const char *name);
+void mica_file_close(mica_file *file); /* safe twice */
+
+/* Reads exactly `bytes` bytes from `offset` on; fewer there is an error. */
+mica_status mica_file_read(mica_context *ctx, void *to, const mica_file *file, size_t bytes, uint64_t offset);
+
+/* A file being made. It is written beside the one it will replace, as PATH.tmp, and takes its name when all of it
+ * is on the disk: a process that ends at any moment leaves the old file or the new one. What such an end leaves
+ * of PATH.tmp is overwritten by the next one. Two at once for one path: the second is refused. */
+typedef struct mica_new_file {
+    const char *path;
+    int handle;
+    size_t used; /* bytes waiting in the buffer */
+    char temporary[4096];
+    unsigned char buffer[8192];
+} mica_new_file;
+
+mica_status mica_new_file_begin(mica_context *ctx, mica_new_file *out, const char *path);
+mica_status mica_new_file_write(mica_context *ctx, mica_new_file *file, const void *bytes, size_t count);
+/* Either of these ends it, with the new file or with the old one. */
+mica_status mica_new_file_commit(mica_context *ctx, mica_new_file *file);
+void mica_new_file_abandon(mica_new_file *file);
+
+/* For file.c: a read within the system's file. */
+mica_status mica_system_read(mica_context *ctx, void *to, const mica_file *file, size_t bytes,
+                             uint64_t offset);
+
+/* Files hold the low byte first. Turns elements of `size` bytes round where memory does not. */
+static inline void mica_reverse_bytes(void *elements, size_t count, size_t size)
+{
+    for (unsigned char *e = elements; count > 0; count--, e += size) {
+        for (size_t i = 0; i < size / 2; i++) {
+            unsigned char kept = e[i];
+            e[i] = e[size - 1 - i];
+            e[size - 1 - i] = kept;
+        }
+    }
+}
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define MICA_LITTLE_ENDIAN 0
+#else
+#define MICA_LITTLE_ENDIAN 1
+#endif
+
+#endif

@@ -1,0 +1,20 @@
+/* Names and paths in messages: they come from files and callers, so they may be long or hold anything. */
+#ifndef MICA_SRC_IO_QUOTE_H
+#define MICA_SRC_IO_QUOTE_H
+
+#include <stddef.h>
+
+typedef struct mica_quote {
+    char text[104];
+} mica_quote;
+
+/* "name" in quotes: control characters, quotes and backslashes as \x0a, and the middle of a long one as "...".
+ */
+mica_quote mica_quote_of(const char *bytes, size_t length);
+mica_quote mica_quote_string(const char *string);
+
+/* As an argument of mica_fail. */
+#define MICA_QUOTE(string)         (mica_quote_string(string).text)
+#define MICA_QUOTE_N(bytes, count) (mica_quote_of(bytes, count).text)
+
+#endif

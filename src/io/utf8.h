@@ -1,0 +1,17 @@
+/* UTF-8, as RFC 3629 has it: no surrogates, nothing above U+10FFFF, no overlong form. */
+#ifndef MICA_SRC_IO_UTF8_H
+#define MICA_SRC_IO_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MICA_UTF8_LONGEST 4         /* bytes of a character */
+#define MICA_UNICODE_END  0x110000u /* one more than the last code point */
+
+/* The character that the bytes begin with, and its length; length 0 if they begin with none. */
+size_t mica_utf8_decode(uint32_t *code, const char *bytes, size_t length);
+
+/* Writes a code point that is no surrogate, and returns its length. */
+size_t mica_utf8_encode(char bytes[MICA_UTF8_LONGEST], uint32_t code);
+
+#endif
