@@ -3,6 +3,7 @@
 #define MICA_MICA_H
 
 #include <mica/base.h>
+#include <mica/data.h>
 #include <mica/io.h>
 #include <mica/layer.h>
 #include <mica/layers.h>

@@ -1,0 +1,179 @@
+/* Data for training: sets of samples loaded once, and batches of them without an allocation.
+ *
+ *     mica_dataset set;
+ *     mica_batches *batches;
+ *     mica_dataset_load_idx(ctx, &set, "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz");
+ *     mica_batches_create(ctx, &batches, &set, &(mica_batches_opts){.batch = 32, .seed = 1, .scale = 1 / 255.f});
+ *     for (mica_index n; mica_batches_next(ctx, &x, &labels, &n, batches) == MICA_OK && n > 0;)
+ *             step(&x, &labels, n);                      // one epoch; the next loop is the next epoch
+ *
+ * Files are hostile until checked: a bad one is an error that names the file and the byte or line. Any of them
+ * may be gzip where the library was built with zlib. */
+#ifndef MICA_DATA_H
+#define MICA_DATA_H
+
+#include <mica/random.h>
+#include <mica/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Data sets --------------------------------------------------------------------------------------- */
+
+/* Samples along axis 0 of one or two tensors. A value: read its fields freely. */
+typedef struct mica_dataset {
+    mica_index count;    /* N */
+    mica_tensor inputs;  /* [N, ...] */
+    mica_tensor targets; /* [N, ...]; without data if has_targets is false */
+    bool has_targets;
+    size_t owned[2]; /* bytes of inputs and targets that are the set's own */
+} mica_dataset;
+
+/* Over the caller's tensors, of any dtype and layout, which must outlive the set. `targets` may be NULL. */
+MICA_API mica_status mica_dataset_over(mica_context *ctx, mica_dataset *out, const mica_tensor *inputs,
+                                       const mica_tensor *targets);
+
+/* idx, the format of MNIST: inputs from one file and, unless NULL, targets from another with as many samples.
+ * Element types as in the files. */
+MICA_API mica_status mica_dataset_load_idx(mica_context *ctx, mica_dataset *out, const char *inputs_path,
+                                           const char *targets_path);
+
+/* NumPy's npy, versions 1 to 3: little-endian, C order, of the element types that Mica has and bool. */
+MICA_API mica_status mica_dataset_load_npy(mica_context *ctx, mica_dataset *out, const char *inputs_path,
+                                           const char *targets_path);
+
+typedef enum mica_csv_header {
+    MICA_CSV_HEADER_AUTO, /* the first line is one if a field of it is no number */
+    MICA_CSV_HEADER_YES,
+    MICA_CSV_HEADER_NO,
+} mica_csv_header;
+
+typedef struct mica_csv_opts {
+    char delimiter; /* 0: a comma */
+    mica_csv_header header;
+    const char *label; /* the name of the column that is the target; NULL: by number */
+    int label_column;  /* its number from 1 on, or from -1 at the end backwards; 0: there are no targets */
+    bool allow_empty;  /* an empty field is NaN rather than an error */
+} mica_csv_opts;
+
+/* Comma-separated numbers, one sample a line: inputs [N, columns] and targets [N], both f32. Fields may be in
+ * double quotes, with a doubled quote for one; blank lines are skipped. An error gives line and column. */
+MICA_API mica_status mica_dataset_load_csv(mica_context *ctx, mica_dataset *out, const char *path,
+                                           const mica_csv_opts *opts);
+
+/* Gives back what the set owns. Safe twice. */
+MICA_API void mica_dataset_release(mica_context *ctx, mica_dataset *set);
+
+/* ---- Batches ----------------------------------------------------------------------------------------- */
+
+typedef enum mica_part {
+    MICA_PART_ALL,
+    MICA_PART_TRAIN,      /* all but those of the validation part */
+    MICA_PART_VALIDATION, /* round(N * validation) samples, chosen by split_seed */
+} mica_part;
+
+typedef struct mica_batches_opts {
+    mica_index batch; /* samples in a batch; 0: 32 */
+    uint64_t seed;    /* of the order, together with the epoch */
+    bool sequential;  /* in the order of the set, every epoch, rather than shuffled */
+    bool drop_last;   /* leaves out a last batch that is not full */
+
+    mica_part part;
+    double validation; /* share of the validation part, 0 to 1 */
+    uint64_t split_seed;
+
+    /* Inputs x become (x * scale - mean[c]) / deviation[c]. With channels = 1 that is one number for all; else
+     * one for each position of axis 1 of the set's inputs. mean and deviation are copied; NULL: 0 and 1. */
+    float scale; /* 0: 1 */
+    const float *mean;
+    const float *deviation;
+    mica_index channels; /* of mean and deviation; 0: 1 */
+} mica_batches_opts;
+
+/* Walks through a set in batches, epoch after epoch. */
+typedef struct mica_batches mica_batches;
+
+/* The order of the samples is kept in memory from the context's allocator, 4 bytes a sample (8 if it is a part).
+ * The set's elements must outlive it; the struct need not. On failure *out is NULL. */
+MICA_API mica_status mica_batches_create(mica_context *ctx, mica_batches **out, const mica_dataset *set,
+                                         const mica_batches_opts *opts);
+/* With the context that made it. NULL is fine. */
+MICA_API void mica_batches_destroy(mica_context *ctx, mica_batches *batches);
+
+/* Writes the next batch to the first *count rows of inputs [B, ...] and targets [B, ...], converting as
+ * mica_copy does. B is opts.batch at least; a row has as many elements as a sample, in any shape ([28, 28]
+ * goes into [1, 28, 28]). *count is 0 when the epoch has ended; the call after that begins the next one.
+ * `targets` may be NULL. Allocates nothing. */
+MICA_API mica_status mica_batches_next(mica_context *ctx, const mica_tensor *inputs,
+                                       const mica_tensor *targets, mica_index *count, mica_batches *batches);
+
+/* Where a walk stands. The same set, options and cursor give the same batches, bit for bit. */
+typedef struct mica_cursor {
+    uint64_t epoch;    /* from 0 on */
+    uint64_t position; /* samples handed out in this epoch */
+} mica_cursor;
+
+MICA_API mica_cursor mica_batches_cursor(const mica_batches *batches);
+MICA_API mica_status mica_batches_seek(mica_context *ctx, mica_batches *batches, mica_cursor cursor);
+
+MICA_API mica_index mica_batches_samples(const mica_batches *batches); /* of the part that it walks */
+MICA_API mica_index mica_batches_count(const mica_batches *batches);   /* batches of an epoch */
+
+/* ---- Text -------------------------------------------------------------------------------------------- */
+
+/* The tokens there are. Of bytes: 256, each its own number. Of characters: those of a text, in the order of
+ * their code points. */
+typedef struct mica_vocabulary {
+    int32_t count;
+    const uint32_t *characters; /* [count], ascending code points; NULL: bytes */
+} mica_vocabulary;
+
+/* A text as tokens. A value: read its fields freely. Parts of it (for validation, say) are slices of `tokens`. */
+typedef struct mica_text {
+    mica_tensor tokens; /* [N]: u8 for up to 256 different ones, i32 above */
+    mica_vocabulary vocabulary;
+    void *block; /* the text's own */
+    size_t bytes;
+} mica_text;
+
+typedef struct mica_text_opts {
+    bool characters; /* tokens are characters (the text is UTF-8) rather than bytes */
+    const mica_vocabulary
+        *vocabulary; /* of another text, which must outlive this one; NULL: this text's own */
+} mica_text_opts;
+
+MICA_API mica_status mica_text_load(mica_context *ctx, mica_text *out, const char *path,
+                                    const mica_text_opts *opts);
+MICA_API mica_status mica_text_from_memory(mica_context *ctx, mica_text *out, const char *bytes, size_t count,
+                                           const mica_text_opts *opts);
+MICA_API void mica_text_release(mica_context *ctx, mica_text *text); /* safe twice */
+
+/* The tokens of a string. *count is the room before and the number of tokens after; where the room is too small
+ * the call fails and *count is what it takes. */
+MICA_API mica_status mica_text_encode(mica_context *ctx, int32_t *tokens, size_t *count,
+                                      const mica_vocabulary *vocabulary, const char *string);
+
+/* The string of tokens [n], terminated, in text[size]. */
+MICA_API mica_status mica_text_decode(mica_context *ctx, char *text, size_t size,
+                                      const mica_vocabulary *vocabulary, const mica_tensor *tokens);
+
+/* Windows of T tokens and the token that follows each of them: a row of inputs [B, T] holds tokens s to s + T - 1,
+ * the same row of targets [B, T] tokens s + 1 to s + T. Of any dtype; nothing is allocated. */
+
+/* Each row's s is drawn from `at`: mica_random_stream(seed, step) gives every step of a training its own. */
+MICA_API mica_status mica_windows_random(mica_context *ctx, const mica_tensor *inputs,
+                                         const mica_tensor *targets, const mica_tensor *tokens,
+                                         mica_random at);
+
+/* Row b is window first + b, which begins at token (first + b) * T: all of the text, once, without overlap. */
+MICA_API mica_status mica_windows_in_order(mica_context *ctx, const mica_tensor *inputs,
+                                           const mica_tensor *targets, const mica_tensor *tokens,
+                                           mica_index first);
+/* How many whole windows there are. */
+MICA_API mica_index mica_windows_count(const mica_tensor *tokens, mica_index length);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,324 @@
+/* Batches: an order of the samples for each epoch, and the copying of rows.
+ *
+ *     order    what is handed out first, second, ...: positions in the part
+ *     part     the samples of the part, ascending; NULL: all of the set
+ */
+#include <string.h>
+
+#include <mica/data.h>
+
+#include "base/parallel.h"
+#include "data/streams.h"
+#include "ops/check.h"
+#include "ops/move.h"
+
+#define CHUNK      1024  /* elements of a row that are converted at a time */
+#define BLOCK_SIZE 32768 /* elements that a thread takes at a time, in whole rows */
+
+struct mica_batches {
+    mica_tensor inputs, targets; /* the set's */
+    bool has_targets;
+    mica_index samples; /* of the part */
+    mica_index batch;
+    uint64_t seed;
+    bool sequential, drop_last;
+    mica_cursor cursor;
+
+    bool normalize;
+    mica_index channels;  /* of factor and offset */
+    mica_index per_plane; /* elements of a sample in one channel */
+    float *factor;        /* x * factor[c] + offset[c] */
+    float *offset;
+
+    int32_t *order; /* [samples] of cursor.epoch; NULL: sequential */
+    int32_t *part;  /* [samples] */
+    size_t bytes;   /* of the block that this struct begins */
+};
+
+/* ---- Making ---- */
+
+static mica_status check_opts(mica_context *ctx, const mica_dataset *set, const mica_batches_opts *o)
+{
+    static const char op[] = "batches_create";
+    if (set->count > INT32_MAX)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the set has %td samples, more than 2^31 - 1", op,
+                         set->count);
+    if (o->batch < 0)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: batch is %td", op, o->batch);
+    if (o->part < MICA_PART_ALL || o->part > MICA_PART_VALIDATION)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: part is %d", op, (int)o->part);
+    if (!(o->validation >= 0 && o->validation <= 1))
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: validation is %g, expected 0 to 1", op, o->validation);
+    if (o->channels < 0 || (o->channels > 1 && (set->inputs.rank < 2 || set->inputs.dim[1] != o->channels)))
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: channels is %td, inputs are %s: expected their axis 1", op,
+                         o->channels, MICA_SHAPE(&set->inputs));
+    for (mica_index c = 0; o->deviation != NULL && c < (o->channels > 0 ? o->channels : 1); c++)
+        if (!(o->deviation[c] > 0))
+            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: deviation[%td] is %g", op, c,
+                             (double)o->deviation[c]);
+    return MICA_OK;
+}
+
+static mica_index part_size(const mica_dataset *set, const mica_batches_opts *o)
+{
+    mica_index validation = (mica_index)((double)set->count * o->validation + 0.5);
+    if (o->part == MICA_PART_ALL)
+        return set->count;
+    return o->part == MICA_PART_VALIDATION ? validation : set->count - validation;
+}
+
+/* Chooses the validation samples one by one: each is taken with the chance that makes the number come out, so
+ * that every choice of so many is as likely. */
+static void choose_part(int32_t *part, const mica_dataset *set, const mica_batches_opts *o,
+                        mica_index validation)
+{
+    mica_random r = mica_random_stream(o->split_seed, MICA_STREAM_SPLIT);
+    mica_index taken = 0;
+    for (mica_index i = 0; i < set->count; i++) {
+        bool chosen = mica_random_below(&r, (uint64_t)(set->count - i)) < (uint64_t)(validation - taken);
+        taken += chosen;
+        if (chosen == (o->part == MICA_PART_VALIDATION))
+            *part++ = (int32_t)i;
+    }
+}
+
+static void set_order(mica_batches *b)
+{
+    if (b->sequential)
+        return;
+    mica_random r = mica_random_stream(b->seed, MICA_STREAM_ORDER + b->cursor.epoch);
+    mica_random_permutation_i32(&r, b->order, (int32_t)b->samples);
+}
+
+static void set_normalization(mica_batches *b, const mica_batches_opts *o)
+{
+    float scale = o->scale != 0 ? o->scale : 1;
+    b->normalize = scale != 1 || o->mean != NULL || o->deviation != NULL;
+    b->per_plane = 1;
+    for (int k = b->channels > 1 ? 2 : 1; k < b->inputs.rank; k++)
+        b->per_plane *= b->inputs.dim[k];
+    for (mica_index c = 0; c < b->channels; c++) {
+        double deviation = o->deviation != NULL ? (double)o->deviation[c] : 1;
+        b->factor[c] = (float)((double)scale / deviation);
+        b->offset[c] = o->mean != NULL ? (float)(-(double)o->mean[c] / deviation) : 0;
+    }
+}
+
+/* One block: [ the struct | factor, offset | order | part ] */
+static mica_batches *allocate(mica_context *ctx, const mica_dataset *set, const mica_batches_opts *o,
+                              mica_index samples)
+{
+    size_t channels = (size_t)(o->channels > 0 ? o->channels : 1), count = (size_t)samples;
+    size_t factor_at = mica_align_up(sizeof(mica_batches));
+    size_t order_at = mica_align_up(factor_at + 2 * channels * sizeof(float));
+    size_t part_at = mica_align_up(order_at + (o->sequential ? 0 : count * sizeof(int32_t)));
+    size_t bytes = part_at + (o->part == MICA_PART_ALL ? 0 : count * sizeof(int32_t));
+    char *block = mica_allocate(ctx, bytes);
+    if (block == NULL)
+        return NULL;
+    mica_batches *b = (mica_batches *)(void *)block;
+    *b = (mica_batches){
+        .inputs = set->inputs,
+        .targets = set->targets,
+        .has_targets = set->has_targets,
+        .samples = samples,
+        .batch = o->batch > 0 ? o->batch : 32,
+        .seed = o->seed,
+        .sequential = o->sequential,
+        .drop_last = o->drop_last,
+        .channels = (mica_index)channels,
+        .factor = (float *)(void *)(block + factor_at),
+        .order = (int32_t *)(void *)(block + order_at),
+        .part = o->part == MICA_PART_ALL ? NULL : (int32_t *)(void *)(block + part_at),
+        .bytes = bytes,
+    };
+    b->offset = b->factor + channels;
+    return b;
+}
+
+mica_status mica_batches_create(mica_context *ctx, mica_batches **out, const mica_dataset *set,
+                                const mica_batches_opts *opts)
+{
+    static const mica_batches_opts defaults = {0};
+    if (opts == NULL)
+        opts = &defaults;
+    if (out == NULL || set == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "batches_create: %s is NULL", out == NULL ? "out" : "set");
+    *out = NULL;
+    MICA_TRY(check_opts(ctx, set, opts));
+    mica_index samples = part_size(set, opts);
+    mica_batches *b = allocate(ctx, set, opts, samples);
+    if (b == NULL)
+        return ctx->status;
+    if (b->part != NULL)
+        choose_part(b->part, set, opts, opts->part == MICA_PART_VALIDATION ? samples : set->count - samples);
+    set_normalization(b, opts);
+    set_order(b);
+    *out = b;
+    return MICA_OK;
+}
+
+void mica_batches_destroy(mica_context *ctx, mica_batches *batches)
+{
+    if (batches != NULL)
+        mica_release(ctx, batches, batches->bytes);
+}
+
+/* ---- Cursor ---- */
+
+mica_cursor mica_batches_cursor(const mica_batches *batches) { return batches->cursor; }
+
+mica_status mica_batches_seek(mica_context *ctx, mica_batches *batches, mica_cursor cursor)
+{
+    if (cursor.position > (uint64_t)batches->samples)
+        return mica_fail(ctx, MICA_ERR_INDEX, "batches_seek: position %llu of %td samples",
+                         (unsigned long long)cursor.position, batches->samples);
+    bool another = cursor.epoch != batches->cursor.epoch;
+    batches->cursor = cursor;
+    if (another)
+        set_order(batches);
+    return MICA_OK;
+}
+
+mica_index mica_batches_samples(const mica_batches *batches) { return batches->samples; }
+
+mica_index mica_batches_count(const mica_batches *batches)
+{
+    mica_index whole = batches->samples / batches->batch;
+    return whole + (!batches->drop_last && batches->samples % batches->batch > 0);
+}
+
+/* ---- Handing out ---- */
+
+/* The rows of one tensor: dst's row r is the sample at position r of the batch. */
+typedef struct copy_job {
+    const mica_batches *batches;
+    const mica_convert_kernels *convert;
+    mica_tensor dst, src;
+    bool normalize;
+    mica_index rows, rows_per_block;
+} copy_job;
+
+static mica_tensor row_of(const mica_tensor *t, mica_index row)
+{
+    mica_tensor out = {.data = mica_element(t, row * t->stride[0]), .dtype = t->dtype, .rank = t->rank - 1};
+    memcpy(out.dim, t->dim + 1, sizeof out.dim - sizeof out.dim[0]);
+    memcpy(out.stride, t->stride + 1, sizeof out.stride - sizeof out.stride[0]);
+    return mica_join_axes(&out);
+}
+
+static mica_index sample_at(const mica_batches *b, mica_index row)
+{
+    mica_index position = (mica_index)b->cursor.position + row;
+    if (!b->sequential)
+        position = b->order[position];
+    return b->part != NULL ? b->part[position] : position;
+}
+
+/* Elements `position` on of a sample. */
+static void normalize(const mica_batches *b, float *x, mica_index position, mica_index n)
+{
+    for (mica_index i = 0, run; i < n; i += run) {
+        mica_index plane = b->channels > 1 ? (position + i) / b->per_plane : 0;
+        run = b->channels > 1 ? (plane + 1) * b->per_plane - (position + i) : n;
+        run = run < n - i ? run : n - i;
+        float factor = b->factor[plane], offset = b->offset[plane];
+        for (mica_index k = i; k < i + run; k++)
+            x[k] = x[k] * factor + offset;
+    }
+}
+
+static void copy_row(const copy_job *job, mica_index row)
+{
+    mica_tensor dst = row_of(&job->dst, row), src = row_of(&job->src, sample_at(job->batches, row));
+    _Alignas(MICA_ALIGN) double buffer[CHUNK]; /* room for the largest element type */
+    mica_line line = {buffer, job->normalize ? MICA_F32 : src.dtype, 1};
+    mica_index count = (mica_index)mica_tensor_count(&src);
+    for (mica_index at = 0, run; at < count; at += run) {
+        run = count - at < CHUNK ? count - at : CHUNK;
+        mica_fetch_run(job->convert, line, &src, at, run);
+        if (job->normalize)
+            normalize(job->batches, line.data, at, run);
+        mica_move_run(job->convert, &dst, at, line, run);
+    }
+}
+
+static void copy_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const copy_job *job = work;
+    mica_index row = (mica_index)block * job->rows_per_block, end = row + job->rows_per_block;
+    for (; row < end && row < job->rows; row++)
+        copy_row(job, row);
+}
+
+static void copy_rows(mica_context *ctx, const mica_batches *b, const mica_tensor *dst,
+                      const mica_tensor *src, mica_index rows)
+{
+    mica_index elements = 1;
+    for (int k = 1; k < src->rank; k++)
+        elements *= src->dim[k];
+    if (elements == 0)
+        return;
+    copy_job job = {b, ctx->kernels->convert, *dst, *src, b->normalize && src == &b->inputs, rows, 1};
+    if (elements < BLOCK_SIZE)
+        job.rows_per_block = BLOCK_SIZE / elements;
+    mica_parallel(ctx, mica_div_up((size_t)rows, (size_t)job.rows_per_block), copy_block, &job);
+}
+
+static mica_status check_rows(mica_context *ctx, const mica_batches *b, const char *name,
+                              const mica_tensor *dst, const mica_tensor *src)
+{
+    mica_index wanted = 1, given = 1;
+    for (int k = 1; k < src->rank; k++)
+        wanted *= src->dim[k];
+    for (int k = 1; k < dst->rank; k++)
+        given *= dst->dim[k];
+    if (dst->rank == 0 || dst->dim[0] < b->batch || given != wanted)
+        return mica_fail(
+            ctx, MICA_ERR_SHAPE,
+            "batches_next: %s are %s, expected at least %td rows for samples of %s, axis 0 aside", name,
+            MICA_SHAPE(dst), b->batch, MICA_SHAPE(src));
+    return MICA_OK;
+}
+
+static mica_status check_next(mica_context *ctx, const mica_batches *b, const mica_tensor *inputs,
+                              const mica_tensor *targets)
+{
+    mica_arg args[] = {{"inputs", inputs, MICA_ARG_OUT, MICA_DTYPES_ANY},
+                       {"targets", targets, MICA_ARG_OUT | MICA_ARG_OPTIONAL, MICA_DTYPES_ANY},
+                       {"the set's inputs", &b->inputs, 0, MICA_DTYPES_ANY},
+                       {"the set's targets", &b->targets, 0, MICA_DTYPES_ANY}};
+    MICA_TRY(mica_check_args(ctx, "batches_next", args, b->has_targets ? 4 : 3));
+    MICA_TRY(check_rows(ctx, b, "inputs", inputs, &b->inputs));
+    if (targets == NULL)
+        return MICA_OK;
+    if (!b->has_targets)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "batches_next: targets are %s, but the set has none",
+                         MICA_SHAPE(targets));
+    return check_rows(ctx, b, "targets", targets, &b->targets);
+}
+
+mica_status mica_batches_next(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
+                              mica_index *count, mica_batches *batches)
+{
+    if (count == NULL || batches == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "batches_next: %s is NULL",
+                         count == NULL ? "count" : "batches");
+    *count = 0;
+    MICA_TRY(check_next(ctx, batches, inputs, targets));
+    MICA_START(ctx, "batches_next", 0, NULL);
+    mica_index left = batches->samples - (mica_index)batches->cursor.position;
+    mica_index rows = left < batches->batch ? left : batches->batch;
+    if (rows == 0 || (batches->drop_last && rows < batches->batch)) {
+        batches->cursor = (mica_cursor){batches->cursor.epoch + 1, 0};
+        set_order(batches);
+        return MICA_OK;
+    }
+    copy_rows(ctx, batches, inputs, &batches->inputs, rows);
+    if (targets != NULL)
+        copy_rows(ctx, batches, targets, &batches->targets, rows);
+    batches->cursor.position += (uint64_t)rows;
+    *count = rows;
+    return MICA_OK;
+}

@@ -1,0 +1,28 @@
+/* Loading arrays from streams. */
+#ifndef MICA_SRC_DATA_LOAD_H
+#define MICA_SRC_DATA_LOAD_H
+
+#include <mica/data.h>
+
+#include "io/stream.h"
+
+/* A contiguous tensor in a block of its own from the context's allocator, of `bytes` bytes. */
+typedef struct mica_loaded {
+    mica_tensor tensor;
+    size_t bytes;
+} mica_loaded;
+
+void mica_loaded_release(mica_context *ctx, mica_loaded *loaded);
+
+/* Takes the block for a tensor, whose size a file has claimed, and reads its elements, which must end the
+ * stream. Nothing is allocated where the stream cannot hold that much. */
+mica_status mica_load_elements(mica_context *ctx, mica_loaded *out, mica_stream *stream,
+                               const mica_tensor *shape);
+
+/* A whole file. On failure nothing is left. */
+typedef mica_status mica_read_fn(mica_context *ctx, mica_loaded *out, mica_stream *stream);
+mica_read_fn mica_idx_read, mica_npy_read;
+mica_status mica_csv_read(mica_context *ctx, mica_dataset *out, mica_stream *stream,
+                          const mica_csv_opts *opts);
+
+#endif

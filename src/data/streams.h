@@ -1,0 +1,8 @@
+/* Streams of random numbers that data sets read, far away from those a caller counts up from 0. */
+#ifndef MICA_SRC_DATA_STREAMS_H
+#define MICA_SRC_DATA_STREAMS_H
+
+#define MICA_STREAM_ORDER ((uint64_t)1 << 62) /* + epoch: the order of the samples */
+#define MICA_STREAM_SPLIT ((uint64_t)3 << 62) /* which samples are for validation */
+
+#endif

@@ -1,0 +1,51 @@
+/* A file read from start to end, unpacked on the way if it is gzip. */
+#ifndef MICA_SRC_IO_STREAM_H
+#define MICA_SRC_IO_STREAM_H
+
+#include "io/file.h"
+
+typedef struct mica_gzip mica_gzip; /* gzip.c */
+
+typedef struct mica_stream {
+    mica_file file;
+    uint64_t position; /* of the next byte, as unpacked */
+    uint64_t most;     /* bytes there can be as unpacked: exact unless it is gzip */
+    mica_gzip *gzip;   /* NULL: the file is read as it is */
+} mica_stream;
+
+mica_status mica_stream_open(mica_context *ctx, mica_stream *out, const char *path);
+/* Over bytes in memory; `name` is for messages. */
+mica_status mica_stream_open_memory(mica_context *ctx, mica_stream *out, const void *bytes, size_t count,
+                                    const char *name);
+void mica_stream_close(mica_context *ctx, mica_stream *stream); /* safe twice */
+
+/* Reads up to `bytes` bytes; *got is less only at the end. */
+mica_status mica_stream_read(mica_context *ctx, void *to, size_t *got, mica_stream *stream, size_t bytes);
+
+/* Reads exactly `bytes` bytes: `what` in the message if there are fewer. */
+mica_status mica_stream_need(mica_context *ctx, void *to, mica_stream *stream, size_t bytes,
+                             const char *what);
+
+/* Fails unless the stream is at its end. */
+mica_status mica_stream_at_end(mica_context *ctx, mica_stream *stream);
+
+/* Back to the start. */
+mica_status mica_stream_rewind(mica_context *ctx, mica_stream *stream);
+
+/* The rest of the stream in a block from the context's allocator, to be released with *bytes + 1: one zero
+ * byte follows. */
+mica_status mica_stream_all(mica_context *ctx, char **block, size_t *bytes, mica_stream *stream);
+
+#define MICA_STREAM_BUFFER ((size_t)65536)
+
+/* ---- gzip.c, for stream.c ---- */
+
+/* No byte of deflate stands for more than 1032. */
+#define MICA_GZIP_RATIO 1032u
+
+mica_status mica_gzip_open(mica_context *ctx, mica_gzip **out, const mica_file *file);
+void mica_gzip_close(mica_context *ctx, mica_gzip *gzip);
+mica_status mica_gzip_rewind(mica_context *ctx, mica_gzip *gzip);
+mica_status mica_gzip_read(mica_context *ctx, void *to, size_t *got, mica_gzip *gzip, size_t bytes);
+
+#endif
