@@ -176,7 +176,7 @@ static mica_status arg(mica_context *ctx, const char *op, bool largest, const mi
     MICA_TRY(mica_check_args(ctx, op, args, 2));
     bool all = axis == MICA_ALL_AXES;
     MICA_TRY(mica_reduce_axes(ctx, op, a, &axis, all ? 0 : 1, &mask));
-    MICA_TRY(mica_reduce_shape(ctx, op, dst, a, mask, &kept));
+    MICA_TRY(mica_reduce_shape(ctx, op, "dst", dst, "a", a, mask, &kept));
     mica_tensor reduced = mica_reduce_part(a, mask);
     size_t n = mica_tensor_count(&reduced);
     if (n == 0 && mica_tensor_count(&kept) > 0)

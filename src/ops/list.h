@@ -112,6 +112,7 @@
     OP(dot, reduce) \
     OP(argmax, reduce) \
     OP(argmin, reduce) \
+    OP(amax_backward, reduce) \
     OP(l2_normalize, reduce) \
     OP(l2_normalize_backward, reduce)
 

@@ -40,8 +40,8 @@ mica_tensor mica_reduce_part(const mica_tensor *a, unsigned mask)
     return part;
 }
 
-mica_status mica_reduce_shape(mica_context *ctx, const char *op, const mica_tensor *dst, const mica_tensor *a,
-                              unsigned mask, mica_tensor *kept)
+mica_status mica_reduce_shape(mica_context *ctx, const char *op, const char *dst_name, const mica_tensor *dst,
+                              const char *a_name, const mica_tensor *a, unsigned mask, mica_tensor *kept)
 {
     mica_tensor dropped = mica_reduce_part(a, ~mask), held = *a;
     for (int i = 0; i < a->rank; i++)
@@ -54,8 +54,8 @@ mica_status mica_reduce_shape(mica_context *ctx, const char *op, const mica_tens
     *kept = *dst;
     if (mica_tensor_same_shape(dst, &dropped))
         return MICA_OK;
-    return mica_fail(ctx, MICA_ERR_SHAPE, "%s: dst is %s, expected %s or %s for a %s", op, MICA_SHAPE(dst),
-                     MICA_SHAPE(&dropped), MICA_SHAPE(&held), MICA_SHAPE(a));
+    return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s, expected %s or %s for %s %s", op, dst_name,
+                     MICA_SHAPE(dst), MICA_SHAPE(&dropped), MICA_SHAPE(&held), a_name, MICA_SHAPE(a));
 }
 
 /* Fails if some output of the reduction would have no element to choose. */
@@ -76,7 +76,7 @@ static mica_status reduce(mica_context *ctx, const char *op, const mica_reduce_p
     MICA_TRY(mica_check_args(ctx, op, args, 2));
     MICA_TRY(mica_reduce_axes(ctx, op, a, opts != NULL ? opts->axes : NULL, opts != NULL ? opts->count : 0,
                               &mask));
-    MICA_TRY(mica_reduce_shape(ctx, op, dst, a, mask, &kept));
+    MICA_TRY(mica_reduce_shape(ctx, op, "dst", dst, "a", a, mask, &kept));
     const mica_reduce_kernels *k = ctx->kernels->reduce;
     if (program->kernel[0] == &k->max || program->kernel[0] == &k->min)
         MICA_TRY(check_choice(ctx, op, a, mask));

@@ -28,8 +28,8 @@ mica_status mica_reduce_axes(mica_context *ctx, const char *op, const mica_tenso
 
 /* dst is a's shape with the axes of `mask` dropped, or of size 1. On success *kept is dst without those axes.
  */
-mica_status mica_reduce_shape(mica_context *ctx, const char *op, const mica_tensor *dst, const mica_tensor *a,
-                              unsigned mask, mica_tensor *kept);
+mica_status mica_reduce_shape(mica_context *ctx, const char *op, const char *dst_name, const mica_tensor *dst,
+                              const char *a_name, const mica_tensor *a, unsigned mask, mica_tensor *kept);
 
 /* The part of a along the axes in `mask`, from a's first element on. */
 mica_tensor mica_reduce_part(const mica_tensor *a, unsigned mask);

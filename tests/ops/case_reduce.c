@@ -284,3 +284,58 @@ static void reference_argmin(const op_call *c, double *const *v) { reference_arg
                    .tolerance = 0.0}
 ARG_CASE(argmax);
 ARG_CASE(argmin);
+
+/* ---- amax_backward: its gradient is 1 where the index points, 0 elsewhere ---- */
+
+static void draw_amax_backward(op_call *c, test_random *r)
+{
+    mica_index dims[MICA_MAX_RANK], out[MICA_MAX_RANK];
+    int rank = op_random_shape(c, r, 1, 4, dims), axis = test_int(r, 0, rank - 1);
+    dims[axis] = dims[axis] == 0 ? 2 : dims[axis];
+    c->i[0] = test_chance(r, 50) ? axis : axis - rank;
+    op_tensor(c, 0, MICA_F32, rank, dims);
+    for (int k = 1; k <= 2; k++) {
+        bool keep = test_chance(r, 40);
+        int out_rank = 0;
+        for (int i = 0; i < rank; i++)
+            if (i != axis || keep)
+                out[out_rank++] = i == axis ? 1 : dims[i];
+        op_tensor(c, k, k == 1 ? MICA_F32 : test_chance(r, 50) ? MICA_I32 : MICA_I64, out_rank, out);
+    }
+}
+
+static int backward_axis(const op_call *c) { return (int)c->i[0] + (c->i[0] < 0 ? c->tensor[0].rank : 0); }
+
+static void fill_amax_backward(const op_call *c, test_random *r, int tensor, double *value, size_t count)
+{
+    int n = (int)c->tensor[0].dim[backward_axis(c)];
+    for (size_t i = 0; i < count; i++)
+        value[i] = tensor == 2 ? test_int(r, 0, n - 1) : test_normal(r);
+}
+
+static mica_status run_amax_backward(mica_context *ctx, const op_call *c)
+{
+    return mica_amax_backward(ctx, OP(c, 0), OP(c, 1), OP(c, 2), (int)c->i[0]);
+}
+
+static void reference_amax_backward(const op_call *c, double *const *v)
+{
+    size_t step = 1, n = (size_t)c->tensor[0].dim[backward_axis(c)];
+    for (int i = backward_axis(c) + 1; i < c->tensor[0].rank; i++)
+        step *= (size_t)c->tensor[0].dim[i];
+    for (size_t i = 0; i < op_count(c, 0); i++) {
+        size_t line = i / (step * n) * step + i % step;
+        v[0][i] = (double)(i / step % n) == v[2][line] ? v[1][line] : 0.0;
+    }
+}
+
+OP_CASE(amax_backward) = {.names = {"dx", "dy", "index"},
+                          .outs = 1,
+                          .ins = 2,
+                          .any_shape = OP_BIT(0),
+                          .axis_option = 1,
+                          .draw = draw_amax_backward,
+                          .fill = fill_amax_backward,
+                          .run = run_amax_backward,
+                          .reference = reference_amax_backward,
+                          .tolerance = 0.0};

@@ -50,6 +50,21 @@ TEST(reduce_errors)
                 "argument error: all_finite: out is NULL");
 }
 
+TEST(amax_backward_refuses_an_index_out_of_range)
+{
+    mica_context *ctx = test_context(1);
+    float dx[6] = {1, 1, 1, 1, 1, 1}, dy[2] = {5, 6};
+    int32_t index[2] = {2, 3};
+    mica_tensor x = mica_2d(dx, 2, 3), y = mica_1d(dy, 2), places = mica_tensor_like(&y, index);
+    places.dtype = MICA_I32;
+    CHECK_ERROR(ctx, mica_amax_backward(ctx, &x, &y, &places, 1), MICA_ERR_INDEX,
+                "index error: amax_backward: index has 3, outside axis 1 of dx [2, 3]");
+    CHECK(dx[2] == 1.0f);
+    index[1] = 0;
+    CHECK_OK(ctx, mica_amax_backward(ctx, &x, &y, &places, 1));
+    CHECK(dx[0] == 0.0f && dx[1] == 0.0f && dx[2] == 5.0f && dx[3] == 6.0f && dx[4] == 0.0f);
+}
+
 /* The stated bound: 40 half-ulps of the sum of magnitudes, however long the sum. */
 TEST(reduce_long_sums_stay_accurate)
 {

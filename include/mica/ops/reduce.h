@@ -68,6 +68,11 @@ MICA_API mica_status mica_all_finite(mica_context *ctx, bool *out, const mica_te
 MICA_API mica_status mica_argmax(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, int axis);
 /* Where along the axis the smallest element is. */
 MICA_API mica_status mica_argmin(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, int axis);
+/* The gradient of amax or amin along one axis: dx is dy where `index`, from argmax or argmin, says the extreme
+ * was, and 0 elsewhere. dy and index have dx's shape without the axis, or with size 1 along it. An index
+ * outside the axis is an error, and nothing is written then. */
+MICA_API mica_status mica_amax_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
+                                        const mica_tensor *index, int axis);
 
 /* ---- L2 normalize --------------------------------------------------------------------------------------- */
 
