@@ -1,0 +1,257 @@
+/* Batches: every sample once an epoch, the same order for the same seed, cursors, parts, normalisation. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test.h"
+
+enum { N = 103, C = 3, P = 4 };
+static float values[N][C][P];
+static int32_t labels[N];
+
+/* Inputs [N, C, P], where element (i, c, p) is i + 100 c + 1000 p; targets [N], where i is i. */
+static mica_dataset make_set(mica_context *ctx)
+{
+    mica_tensor targets;
+    mica_tensor inputs = mica_3d(&values[0][0][0], N, C, P);
+    for (int i = 0; i < N; i++) {
+        labels[i] = i;
+        for (int k = 0; k < C * P; k++)
+            values[i][k / P][k % P] = (float)(i + 100 * (k / P) + 1000 * (k % P));
+    }
+    mica_dataset set;
+    CHECK_OK(ctx, mica_tensor_init(ctx, &targets, labels, MICA_I32, 1, (mica_index[]){N}));
+    CHECK_OK(ctx, mica_dataset_over(ctx, &set, &inputs, &targets));
+    return set;
+}
+
+/* The labels of one epoch, in order; -1 between batches. Returns how many entries. */
+static int epoch(mica_context *ctx, mica_batches *b, int *out)
+{
+    static float x[32 * C * P];
+    int64_t y[32];
+    mica_tensor inputs = mica_2d(x, 32, C * P), targets;
+    CHECK_OK(ctx, mica_tensor_init(ctx, &targets, y, MICA_I64, 1, (mica_index[]){32}));
+    int used = 0;
+    for (;;) {
+        mica_index n = -1;
+        if (!CHECK_OK(ctx, mica_batches_next(ctx, &inputs, &targets, &n, b)) || n == 0)
+            return used;
+        for (mica_index i = 0; i < n; i++) {
+            out[used++] = (int)y[i];
+            for (int k = 0; k < C * P; k++)
+                CHECK(x[i * C * P + k] == (float)(y[i] + 100 * (k / P) + 1000 * (k % P)));
+        }
+        out[used++] = -1;
+    }
+}
+
+/* Each of 0 to N - 1 at most once; returns how many. */
+static int distinct(const int *order, int used)
+{
+    bool seen[N] = {false};
+    int count = 0;
+    for (int i = 0; i < used; i++) {
+        if (order[i] < 0)
+            continue;
+        CHECK(!seen[order[i]]);
+        seen[order[i]] = true;
+        count++;
+    }
+    return count;
+}
+
+TEST(batches_every_sample_once_an_epoch)
+{
+    mica_context *ctx = test_context(2);
+    mica_dataset set = make_set(ctx);
+    mica_batches *a, *b;
+    int first[2 * N], second[2 * N], again[2 * N];
+    CHECK_OK(ctx, mica_batches_create(ctx, &a, &set, &(mica_batches_opts){.batch = 10, .seed = 5}));
+    CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.batch = 10, .seed = 5}));
+    CHECK(mica_batches_samples(a) == N && mica_batches_count(a) == 11);
+    test_heap before = test_heap_now();
+    int used = epoch(ctx, a, first);
+    CHECK(used == N + 11 && distinct(first, used) == N);
+    CHECK(epoch(ctx, a, second) == used && distinct(second, used) == N);
+    CHECK(memcmp(first, second, sizeof(int) * (size_t)used) != 0);
+    CHECK(epoch(ctx, b, again) == used && memcmp(first, again, sizeof(int) * (size_t)used) == 0);
+    CHECK_OK(ctx, mica_batches_seek(ctx, b, (mica_cursor){1, 0}));
+    CHECK(epoch(ctx, b, again) == used && memcmp(second, again, sizeof(int) * (size_t)used) == 0);
+    if (test_heap_counted())
+        CHECK(test_heap_now().calls == before.calls);
+    mica_batches_destroy(ctx, a);
+    mica_batches_destroy(ctx, b);
+    CHECK_OK(ctx, mica_batches_create(ctx, &a, &set, &(mica_batches_opts){.batch = 10, .drop_last = true}));
+    CHECK(mica_batches_count(a) == 10 && epoch(ctx, a, first) == 110 && distinct(first, 110) == 100);
+    mica_batches_destroy(ctx, a);
+    CHECK_OK(ctx, mica_batches_create(ctx, &a, &set, &(mica_batches_opts){.sequential = true}));
+    CHECK(epoch(ctx, a, first) == N + 4 && first[0] == 0 && first[31] == 31 && first[33] == 32);
+    mica_batches_destroy(ctx, a);
+    mica_batches_destroy(ctx, NULL);
+}
+
+TEST(batches_cursors_resume_exactly)
+{
+    mica_context *ctx = test_context(1);
+    mica_dataset set = make_set(ctx);
+    mica_batches *a, *b;
+    float x[8 * C * P], other[8 * C * P];
+    mica_tensor tx = mica_4d(x, 8, C, 2, 2), to = mica_4d(other, 8, C, 2, 2);
+    const mica_batches_opts opts = {.batch = 8, .seed = 77, .part = MICA_PART_TRAIN, .validation = 0.25};
+    CHECK_OK(ctx, mica_batches_create(ctx, &a, &set, &opts));
+    CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &opts));
+    for (int step = 0; step < 40; step++) {
+        mica_index n, m;
+        mica_cursor cursor = mica_batches_cursor(a); /* saved, and restored in another walk */
+        memset(x, 0, sizeof x);
+        memset(other, 0, sizeof other);
+        CHECK_OK(ctx, mica_batches_next(ctx, &tx, NULL, &n, a));
+        CHECK_OK(ctx, mica_batches_seek(ctx, b, cursor));
+        CHECK_OK(ctx, mica_batches_next(ctx, &to, NULL, &m, b));
+        CHECK(n == m && memcmp(x, other, sizeof x) == 0);
+        mica_cursor one = mica_batches_cursor(a), two = mica_batches_cursor(b);
+        CHECK(one.epoch == two.epoch && one.position == two.position);
+    }
+    CHECK(mica_batches_cursor(a).epoch > 2);
+    CHECK_ERROR(ctx, mica_batches_seek(ctx, a, (mica_cursor){0, 78}), MICA_ERR_INDEX,
+                "index error: batches_seek: position 78 of 77 samples");
+    mica_batches_destroy(ctx, a);
+    mica_batches_destroy(ctx, b);
+}
+
+TEST(batches_parts_are_disjoint_and_complete)
+{
+    mica_context *ctx = test_context(1);
+    mica_dataset set = make_set(ctx);
+    int previous[2 * N] = {0};
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        mica_batches *train, *validation;
+        int order[4 * N];
+        mica_batches_opts opts = {.part = MICA_PART_TRAIN, .validation = 0.2, .split_seed = seed};
+        CHECK_OK(ctx, mica_batches_create(ctx, &train, &set, &opts));
+        opts.part = MICA_PART_VALIDATION;
+        opts.sequential = true;
+        CHECK_OK(ctx, mica_batches_create(ctx, &validation, &set, &opts));
+        CHECK(mica_batches_samples(train) == 82 && mica_batches_samples(validation) == 21);
+        int used = epoch(ctx, validation, order);
+        CHECK(memcmp(order, previous, 21 * sizeof(int)) != 0);
+        memcpy(previous, order, 21 * sizeof(int));
+        for (int i = 1; i < 21; i++)
+            CHECK(order[i] > order[i - 1]);
+        used += epoch(ctx, train, order + used);
+        CHECK(distinct(order, used) == N);
+        mica_batches_destroy(ctx, train);
+        mica_batches_destroy(ctx, validation);
+    }
+    mica_batches *all;
+    CHECK_OK(ctx, mica_batches_create(ctx, &all, &set,
+                                      &(mica_batches_opts){.part = MICA_PART_VALIDATION, .validation = 0}));
+    int none[8];
+    CHECK(mica_batches_samples(all) == 0 && epoch(ctx, all, none) == 0);
+    mica_batches_destroy(ctx, all);
+}
+
+TEST(batches_normalize)
+{
+    mica_context *ctx = test_context(1);
+    mica_dataset set = make_set(ctx);
+    const float mean[C] = {1, 2, 3}, deviation[C] = {2, 4, 8};
+    mica_batches *b;
+    CHECK_OK(ctx, mica_batches_create(ctx, &b, &set,
+                                      &(mica_batches_opts){.batch = 4,
+                                                           .sequential = true,
+                                                           .scale = 0.5f,
+                                                           .mean = mean,
+                                                           .deviation = deviation,
+                                                           .channels = C}));
+    double x[P][4][C];
+    mica_tensor t;
+    mica_index n;
+    /* Into another dtype and layout: [4, C, P] seen in memory of [P, 4, C]. */
+    CHECK_OK(ctx, mica_tensor_init(ctx, &t, x, MICA_F64, 3, (mica_index[]){P, 4, C}));
+    CHECK_OK(ctx, mica_view_permute(ctx, &t, &t, (int[]){1, 2, 0}));
+    CHECK_OK(ctx, mica_batches_next(ctx, &t, NULL, &n, b));
+    for (int i = 0; i < 4; i++)
+        for (int c = 0; c < C; c++)
+            for (int p = 0; p < P; p++) {
+                double want = ((double)values[i][c][p] * 0.5 - (double)mean[c]) / (double)deviation[c];
+                CHECK(fabs(x[p][i][c] - want) <= 1e-6 * fabs(want) + 1e-6);
+            }
+    mica_batches_destroy(ctx, b);
+    uint8_t bytes[4] = {0, 51, 255, 102};
+    float y[4];
+    CHECK_OK(ctx, mica_tensor_init(ctx, &t, bytes, MICA_U8, 1, (mica_index[]){4}));
+    CHECK_OK(ctx, mica_dataset_over(ctx, &set, &t, NULL));
+    CHECK_OK(ctx,
+             mica_batches_create(ctx, &b, &set,
+                                 &(mica_batches_opts){.batch = 4, .sequential = true, .scale = 1 / 255.f}));
+    mica_tensor out = mica_1d(y, 4);
+    CHECK_OK(ctx, mica_batches_next(ctx, &out, NULL, &n, b));
+    CHECK(y[0] == 0 && y[2] == 1 && fabsf(y[1] - 0.2f) < 1e-7f);
+    mica_batches_destroy(ctx, b);
+}
+
+/* Large rows and many of them: more than a chunk, more than a block, the same bits for any number of threads. */
+TEST(batches_same_bits_for_any_number_of_threads)
+{
+    enum { ROWS = 50, ROW = 2500 };
+    uint8_t *data = malloc(ROWS * ROW);
+    float *x = malloc(sizeof(float) * ROWS * ROW), *first = malloc(sizeof(float) * ROWS * ROW);
+    for (int i = 0; i < ROWS * ROW; i++)
+        data[i] = (uint8_t)(i * 7 + i / 256);
+    for (int threads = 1; threads <= 3; threads++) {
+        mica_context *ctx = test_context(threads);
+        mica_tensor t, out = mica_2d(x, ROWS, ROW);
+        mica_dataset set;
+        mica_batches *b;
+        mica_index n = 0;
+        CHECK_OK(ctx, mica_tensor_init(ctx, &t, data, MICA_U8, 3, (mica_index[]){ROWS, 50, 50}));
+        CHECK_OK(ctx, mica_view_transpose(ctx, &t, &t, 1, 2));
+        CHECK_OK(ctx, mica_dataset_over(ctx, &set, &t, NULL));
+        CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.batch = ROWS, .scale = 0.3f}));
+        CHECK_OK(ctx, mica_batches_next(ctx, &out, NULL, &n, b));
+        CHECK(n == ROWS);
+        if (threads == 1)
+            memcpy(first, x, sizeof(float) * ROWS * ROW);
+        CHECK(memcmp(first, x, sizeof(float) * ROWS * ROW) == 0);
+        mica_batches_destroy(ctx, b);
+    }
+    free(data);
+    free(x);
+    free(first);
+}
+
+TEST(batches_refuse_what_does_not_fit)
+{
+    mica_context *ctx = test_context(1);
+    mica_dataset set = make_set(ctx), bad;
+    mica_batches *b = NULL;
+    float x[12 * 8], y[8];
+    mica_index n;
+    mica_tensor inputs = mica_2d(x, 8, 12), targets = mica_1d(y, 8), few = mica_2d(x, 7, 12),
+                narrow = mica_2d(x, 8, 11), own = mica_3d(&values[0][0][0], N, C, P);
+    CHECK_ERROR(
+        ctx, mica_dataset_over(ctx, &bad, &inputs, &few), MICA_ERR_SHAPE,
+        "shape error: dataset: inputs are [8, 12], targets are [7, 12]: expected as many samples in both");
+    CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.batch = 8}));
+    CHECK_ERROR(ctx, mica_batches_next(ctx, &few, NULL, &n, b), MICA_ERR_SHAPE,
+                "shape error: batches_next: inputs are [7, 12], expected at least 8 rows for samples of "
+                "[103, 3, 4], axis 0 aside");
+    CHECK(mica_batches_next(ctx, &narrow, NULL, &n, b) == MICA_ERR_SHAPE);
+    CHECK(mica_batches_next(ctx, &inputs, &narrow, &n, b) == MICA_ERR_ALIAS);
+    CHECK(mica_batches_next(ctx, &own, NULL, &n, b) == MICA_ERR_ALIAS);
+    CHECK(mica_batches_next(ctx, NULL, NULL, &n, b) == MICA_ERR_ARGUMENT);
+    CHECK(mica_batches_cursor(b).position == 0);
+    CHECK_OK(ctx, mica_batches_next(ctx, &inputs, &targets, &n, b));
+    mica_batches_destroy(ctx, b);
+    CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.batch = -1}) == MICA_ERR_ARGUMENT);
+    CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.validation = 1.5}) == MICA_ERR_ARGUMENT);
+    CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.validation = (double)NAN}) ==
+          MICA_ERR_ARGUMENT);
+    CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.channels = 4}) == MICA_ERR_SHAPE);
+    CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.deviation = (float[]){0}}) ==
+          MICA_ERR_ARGUMENT);
+    CHECK(mica_batches_create(ctx, &b, NULL, NULL) == MICA_ERR_ARGUMENT && b == NULL);
+}
