@@ -284,28 +284,50 @@ static void norm_apply_backward(float *dx, const float *dy, const float *x, size
     }
 }
 
-/* ---- Columns ---- */
+/* ---- Columns: WIDE vectors of them at a time, so that whole cache lines are used ---- */
 
-/* Two passes over the column's rows, as for a chunk. */
+#define WIDE 4
+
+VF_INLINE vf load(const float *p, size_t left)
+{
+    return left == VF_LANES ? vf_load(p) : vf_load_tail(p, left);
+}
+
+/* Two passes over the rows of some columns, as for a chunk. `vectors` is a constant where this is inlined. */
+VF_INLINE void moments_of_columns(float *mean, float *m2, const float *x, size_t rows, size_t stride,
+                                  size_t vectors, size_t lanes)
+{
+    vf count = vf_set1((float)rows), sum[WIDE], squares[WIDE], centre[WIDE];
+    for (size_t k = 0; k < vectors; k++)
+        sum[k] = squares[k] = vf_zero();
+    for (size_t r = 0; r < rows; r++)
+        for (size_t k = 0; k < vectors; k++)
+            sum[k] = vf_add(sum[k], load(x + r * stride + k * VF_LANES, lanes));
+    for (size_t k = 0; k < vectors; k++) {
+        centre[k] = vf_div(sum[k], count);
+        sum[k] = vf_zero();
+    }
+    for (size_t r = 0; r < rows; r++) {
+        for (size_t k = 0; k < vectors; k++) {
+            vf apart = vf_sub(load(x + r * stride + k * VF_LANES, lanes), centre[k]);
+            sum[k] = vf_add(sum[k], apart);
+            squares[k] = vf_fma(apart, apart, squares[k]);
+        }
+    }
+    for (size_t k = 0; k < vectors; k++) {
+        vf shift = vf_div(sum[k], count);
+        vf_store_tail(mean + k * VF_LANES, vf_add(centre[k], shift), lanes);
+        vf_store_tail(m2 + k * VF_LANES, vf_fnma(shift, sum[k], squares[k]), lanes);
+    }
+}
+
 static void column_moments(float *mean, float *m2, const float *x, size_t rows, size_t stride, size_t n)
 {
-    vf count = vf_set1((float)rows);
-    for (size_t c = 0; c < n; c += VF_LANES) {
-        size_t left = n - c < VF_LANES ? n - c : VF_LANES;
-        vf sum = vf_zero(), squares = vf_zero(), centre;
-        for (size_t r = 0; r < rows; r++)
-            sum = vf_add(sum, vf_load_tail(x + r * stride + c, left));
-        centre = vf_div(sum, count);
-        sum = vf_zero();
-        for (size_t r = 0; r < rows; r++) {
-            vf apart = vf_sub(vf_load_tail(x + r * stride + c, left), centre);
-            sum = vf_add(sum, apart);
-            squares = vf_fma(apart, apart, squares);
-        }
-        vf shift = vf_div(sum, count);
-        vf_store_tail(mean + c, vf_add(centre, shift), left);
-        vf_store_tail(m2 + c, vf_fnma(shift, sum, squares), left);
-    }
+    size_t c = 0;
+    for (; c + WIDE * VF_LANES <= n; c += WIDE * VF_LANES)
+        moments_of_columns(mean + c, m2 + c, x + c, rows, stride, WIDE, VF_LANES);
+    for (; c < n; c += VF_LANES)
+        moments_of_columns(mean + c, m2 + c, x + c, rows, stride, 1, n - c < VF_LANES ? n - c : VF_LANES);
 }
 
 static void column_apply(float *y, const float *x, size_t n, const float *mean, const float *scale,
@@ -313,26 +335,42 @@ static void column_apply(float *y, const float *x, size_t n, const float *mean, 
 {
     for (size_t i = 0; i < n; i += VF_LANES) {
         size_t left = n - i < VF_LANES ? n - i : VF_LANES;
-        vf apart = vf_sub(vf_load_tail(x + i, left), vf_load_tail(mean + i, left));
-        vf_store_tail(y + i, vf_fma(apart, vf_load_tail(scale + i, left), vf_load_tail(shift + i, left)),
-                      left);
+        vf apart = vf_sub(load(x + i, left), load(mean + i, left));
+        vf_store_tail(y + i, vf_fma(apart, load(scale + i, left), load(shift + i, left)), left);
+    }
+}
+
+VF_INLINE void sums_of_columns(float *sum_dy, float *sum_dy_x, const float *dy, const float *x, size_t rows,
+                               size_t stride, const float *mean, size_t vectors, size_t lanes)
+{
+    vf m[WIDE], s[WIDE], q[WIDE];
+    for (size_t k = 0; k < vectors; k++) {
+        m[k] = load(mean + k * VF_LANES, lanes);
+        s[k] = q[k] = vf_zero();
+    }
+    for (size_t r = 0; r < rows; r++) {
+        for (size_t k = 0; k < vectors; k++) {
+            size_t at = r * stride + k * VF_LANES;
+            vf d = load(dy + at, lanes);
+            s[k] = vf_add(s[k], d);
+            q[k] = vf_fma(d, vf_sub(load(x + at, lanes), m[k]), q[k]);
+        }
+    }
+    for (size_t k = 0; k < vectors; k++) {
+        vf_store_tail(sum_dy + k * VF_LANES, s[k], lanes);
+        vf_store_tail(sum_dy_x + k * VF_LANES, q[k], lanes);
     }
 }
 
 static void column_sums(float *sum_dy, float *sum_dy_x, const float *dy, const float *x, size_t rows,
                         size_t stride, size_t n, const float *mean)
 {
-    for (size_t c = 0; c < n; c += VF_LANES) {
-        size_t left = n - c < VF_LANES ? n - c : VF_LANES;
-        vf m = vf_load_tail(mean + c, left), s = vf_zero(), q = vf_zero();
-        for (size_t r = 0; r < rows; r++) {
-            vf d = vf_load_tail(dy + r * stride + c, left);
-            s = vf_add(s, d);
-            q = vf_fma(d, vf_sub(vf_load_tail(x + r * stride + c, left), m), q);
-        }
-        vf_store_tail(sum_dy + c, s, left);
-        vf_store_tail(sum_dy_x + c, q, left);
-    }
+    size_t c = 0;
+    for (; c + WIDE * VF_LANES <= n; c += WIDE * VF_LANES)
+        sums_of_columns(sum_dy + c, sum_dy_x + c, dy + c, x + c, rows, stride, mean + c, WIDE, VF_LANES);
+    for (; c < n; c += VF_LANES)
+        sums_of_columns(sum_dy + c, sum_dy_x + c, dy + c, x + c, rows, stride, mean + c, 1,
+                        n - c < VF_LANES ? n - c : VF_LANES);
 }
 
 static void column_apply_backward(float *dx, const float *dy, const float *x, size_t n, const float *mean,
@@ -340,9 +378,9 @@ static void column_apply_backward(float *dx, const float *dy, const float *x, si
 {
     for (size_t i = 0; i < n; i += VF_LANES) {
         size_t left = n - i < VF_LANES ? n - i : VF_LANES;
-        vf apart = vf_sub(vf_load_tail(x + i, left), vf_load_tail(mean + i, left));
-        vf rest = vf_fma(vf_load_tail(by_x + i, left), apart, vf_load_tail(constant + i, left));
-        vf_store_tail(dx + i, vf_fma(vf_load_tail(by_dy + i, left), vf_load_tail(dy + i, left), rest), left);
+        vf apart = vf_sub(load(x + i, left), load(mean + i, left));
+        vf rest = vf_fma(load(by_x + i, left), apart, load(constant + i, left));
+        vf_store_tail(dx + i, vf_fma(load(by_dy + i, left), load(dy + i, left), rest), left);
     }
 }
 

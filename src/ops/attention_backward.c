@@ -5,8 +5,9 @@
  *     dv = p' dout     dp = dout v'     ds = p (dp - delta) scale     dq = ds k     dk = ds' q
  *
  * A block of parallel work is one key head of one sequence with all query heads that read it; tiles of keys
- * come in order, and so do tiles of queries within one, so that every sum has one order. Scratch for each
- * thread:
+ * come in order, and so do tiles of queries within one, so that every sum has one order. Where there are fewer
+ * such blocks than threads, dk and dv are cut by tiles of keys, and dq, afterwards, by tiles of queries: two
+ * products more for each tile, but the same sums in the same order. Scratch for each thread:
  *
  *   [ k, transposed: D x 64 | v, transposed: D x 64 | dk: 64 x D | dv: 64 x D | s: 64 x 64 | dp: 64 x 64
  *   | lse: 64 | delta: 64 ]
@@ -71,28 +72,42 @@ static void score_tile(const backward_job *job, const backward_tiles *t, size_t 
     kernels->softmax_backward(t->s, t->dp, stride, rows, n, t->lse, t->delta, job->shape.scale);
 }
 
-/* What the queries of head h from `query` on give to a tile of keys, and what they get from it. */
-static void query_tile(const backward_job *job, const backward_tiles *t, size_t b, size_t h, size_t query,
-                       size_t key, size_t n)
+/* dv += p' dout and dk += ds' q of a tile. */
+static void give_to_keys(const backward_job *job, const backward_tiles *t, size_t b, size_t h, size_t query,
+                         size_t rows, size_t n)
 {
     const mica_attention_kernels *kernels = job->kernels->attention;
-    size_t d = job->shape.d, rows = mica_attention_least(QUERIES, job->shape.queries - query);
-    score_tile(job, t, b, h, query, rows, key, n);
+    size_t d = job->shape.d;
     mica_matrix p_turned = {t->s, 1, (ptrdiff_t)KEYS}, ds_turned = {t->dp, 1, (ptrdiff_t)KEYS};
-    mica_matrix ds = {t->dp, (ptrdiff_t)KEYS, 1};
     kernels->product(t->dv, (ptrdiff_t)d, &p_turned, mica_attention_row(job->dout, b, h, query),
                      job->dout->stride[2], n, d, rows, true);
     kernels->product(t->dk, (ptrdiff_t)d, &ds_turned, mica_attention_row(job->q, b, h, query),
                      job->q->stride[2], n, d, rows, true);
-    kernels->product(mica_attention_row(job->dq, b, h, query), job->dq->stride[2], &ds,
-                     mica_attention_row(job->k, b, h / job->shape.group, key), job->k->stride[2], rows, d, n,
-                     true);
 }
 
-static void clear_queries(const backward_job *job, size_t b, size_t h)
+/* dq += ds k of a tile. */
+static void give_to_queries(const backward_job *job, const backward_tiles *t, size_t b, size_t h,
+                            size_t query, size_t rows, size_t key, size_t n)
 {
-    for (size_t row = 0; row < job->shape.queries; row++)
+    mica_matrix ds = {t->dp, (ptrdiff_t)KEYS, 1};
+    job->kernels->attention->product(mica_attention_row(job->dq, b, h, query), job->dq->stride[2], &ds,
+                                     mica_attention_row(job->k, b, h / job->shape.group, key),
+                                     job->k->stride[2], rows, job->shape.d, n, true);
+}
+
+static void clear_queries(const backward_job *job, size_t b, size_t h, size_t begin, size_t end)
+{
+    for (size_t row = begin; row < end; row++)
         memset(mica_attention_row(job->dq, b, h, row), 0, job->shape.d * sizeof(float));
+}
+
+static void turn_keys(const backward_job *job, const backward_tiles *t, size_t b, size_t kv_head, size_t key,
+                      size_t n)
+{
+    const mica_gemm_kernels *gemm = job->kernels->gemm;
+    size_t d = job->shape.d;
+    gemm->pack(t->k, KEYS, mica_attention_row(job->k, b, kv_head, key), job->k->stride[2], 1, n, d);
+    gemm->pack(t->v, KEYS, mica_attention_row(job->v, b, kv_head, key), job->v->stride[2], 1, n, d);
 }
 
 static void store_keys(const backward_job *job, const backward_tiles *t, size_t b, size_t kv_head, size_t key,
@@ -105,27 +120,80 @@ static void store_keys(const backward_job *job, const backward_tiles *t, size_t 
     }
 }
 
-static void backward_block(void *work, size_t block, int thread)
+/* A tile of keys against all queries: its dk and dv, and, unless they are left for later, parts of dq. */
+static void key_tile(const backward_job *job, const backward_tiles *t, size_t b, size_t kv_head, size_t key,
+                     bool with_queries)
+{
+    const mica_attention_shape *s = &job->shape;
+    size_t n = mica_attention_least(KEYS, s->keys - key), first = kv_head * s->group;
+    turn_keys(job, t, b, kv_head, key, n);
+    memset(t->dk, 0, KEYS * s->d * sizeof(float));
+    memset(t->dv, 0, KEYS * s->d * sizeof(float));
+    for (size_t h = first; h < first + s->group; h++) {
+        for (size_t query = 0; query < s->queries; query += QUERIES) {
+            size_t rows = mica_attention_least(QUERIES, s->queries - query);
+            if (mica_attention_reach(s, query + rows) <= key)
+                continue;
+            score_tile(job, t, b, h, query, rows, key, n);
+            give_to_keys(job, t, b, h, query, rows, n);
+            if (with_queries)
+                give_to_queries(job, t, b, h, query, rows, key, n);
+        }
+    }
+    store_keys(job, t, b, kv_head, key, n);
+}
+
+/* One key head: everything. */
+static void head_block(void *work, size_t block, int thread)
 {
     const backward_job *job = work;
     const mica_attention_shape *s = &job->shape;
     backward_tiles t = lay_out(job->scratch + (size_t)thread * job->scratch_each, s->d);
     size_t b = block / s->kv_heads, kv_head = block % s->kv_heads, first = kv_head * s->group;
     for (size_t h = first; h < first + s->group; h++)
-        clear_queries(job, b, h);
-    for (size_t key = 0; key < s->keys; key += KEYS) {
+        clear_queries(job, b, h, 0, s->queries);
+    for (size_t key = 0; key < s->keys; key += KEYS)
+        key_tile(job, &t, b, kv_head, key, true);
+}
+
+/* One tile of keys: dk and dv. */
+static void key_block(void *work, size_t block, int thread)
+{
+    const backward_job *job = work;
+    const mica_attention_shape *s = &job->shape;
+    backward_tiles t = lay_out(job->scratch + (size_t)thread * job->scratch_each, s->d);
+    size_t tiles = mica_div_up(s->keys, KEYS), head = block / tiles;
+    key_tile(job, &t, head / s->kv_heads, head % s->kv_heads, block % tiles * KEYS, false);
+}
+
+/* One tile of queries: dq. */
+static void query_block(void *work, size_t block, int thread)
+{
+    const backward_job *job = work;
+    const mica_attention_shape *s = &job->shape;
+    backward_tiles t = lay_out(job->scratch + (size_t)thread * job->scratch_each, s->d);
+    size_t tiles = mica_div_up(s->queries, QUERIES), head = block / tiles, query = block % tiles * QUERIES;
+    size_t b = head / s->heads, h = head % s->heads, rows = mica_attention_least(QUERIES, s->queries - query);
+    size_t reach = mica_attention_reach(s, query + rows);
+    clear_queries(job, b, h, query, query + rows);
+    for (size_t key = 0; key < reach; key += KEYS) {
         size_t n = mica_attention_least(KEYS, s->keys - key);
-        const mica_gemm_kernels *gemm = job->kernels->gemm;
-        gemm->pack(t.k, KEYS, mica_attention_row(job->k, b, kv_head, key), job->k->stride[2], 1, n, s->d);
-        gemm->pack(t.v, KEYS, mica_attention_row(job->v, b, kv_head, key), job->v->stride[2], 1, n, s->d);
-        memset(t.dk, 0, KEYS * s->d * sizeof(float));
-        memset(t.dv, 0, KEYS * s->d * sizeof(float));
-        for (size_t h = first; h < first + s->group; h++)
-            for (size_t query = 0; query < s->queries; query += QUERIES)
-                if (mica_attention_reach(s, mica_attention_least(query + QUERIES, s->queries)) > key)
-                    query_tile(job, &t, b, h, query, key, n);
-        store_keys(job, &t, b, kv_head, key, n);
+        turn_keys(job, &t, b, h / s->group, key, n);
+        score_tile(job, &t, b, h, query, rows, key, n);
+        give_to_queries(job, &t, b, h, query, rows, key, n);
     }
+}
+
+static void run_backward(mica_context *ctx, backward_job *job)
+{
+    const mica_attention_shape *s = &job->shape;
+    size_t heads = s->batch * s->kv_heads;
+    if (heads >= (size_t)ctx->threads) {
+        mica_parallel(ctx, heads, head_block, job);
+        return;
+    }
+    mica_parallel(ctx, heads * mica_div_up(s->keys, KEYS), key_block, job);
+    mica_parallel(ctx, s->batch * s->heads * mica_div_up(s->queries, QUERIES), query_block, job);
 }
 
 static mica_status check_backward(mica_context *ctx, const char *op, const mica_arg *args)
@@ -173,7 +241,7 @@ mica_status mica_attention_backward(mica_context *ctx, const mica_attention_grad
     for (int i = 0; i < 8; i++)
         *into[i] = mica_dense_tensor(&dense, i);
     job.lse = saved->lse;
-    mica_parallel(ctx, job.shape.batch * job.shape.kv_heads, backward_block, &job);
+    run_backward(ctx, &job);
     mica_dense_store(&dense);
     return MICA_OK;
 }

@@ -30,7 +30,7 @@ static shapes draw_shapes(op_call *c, test_random *r, int longest)
         d = test_int(r, 1, 40);
     }
     if (c->large) {
-        batch = 2;
+        batch = test_int(r, 1, 2); /* fewer heads than threads now and then */
         tq = tk = 150;
         d = 24;
     }
