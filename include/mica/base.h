@@ -44,7 +44,8 @@ MICA_API const char *mica_version(void);
       "workspace error")          /* the context's workspace is too small; the message says by how much */ \
     X(ERR_STATE, "state error")   /* calls in an order that makes no sense */                              \
     X(ERR_IO, "file error")       /* the system could not open, read or write a file */                    \
-    X(ERR_FORMAT, "format error") /* a file's bytes are not what its format demands */
+    X(ERR_FORMAT, "format error") /* a file's bytes are not what its format demands */                     \
+    X(ERR_DIVERGED, "training diverged") /* a loss that is infinite or NaN */
 
 typedef enum mica_status {
 #define MICA_STATUS_ENUM(code, words) MICA_##code,

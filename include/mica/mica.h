@@ -3,7 +3,9 @@
 #define MICA_MICA_H
 
 #include <mica/base.h>
+#include <mica/checkpoint.h>
 #include <mica/data.h>
+#include <mica/fit.h>
 #include <mica/io.h>
 #include <mica/layer.h>
 #include <mica/layers.h>

@@ -83,6 +83,34 @@ static void live_at(void *user, int slot, int life)
     span->last = l->time;
 }
 
+static void keep_until(mica_net *net, int slot, int time)
+{
+    int group = net->slots[net->slots[slot].root].group[0];
+    if (group != NONE && net->groups[group].span.last < time)
+        net->groups[group].span.last = time;
+}
+
+/* What is looked at from outside: inputs that nobody reads still need a place; outputs and losses are read after the
+ * step, and so, after a forward, are the targets of a loss, to score the output against. */
+static void keep_longer(mica_net *net, living *l)
+{
+    l->time = 0;
+    for (int i = 0; i < net->built_slots; i++) {
+        if (net->slots[i].kind == MICA_BUFFER_INPUT && net->slots[i].group[0] == NONE)
+            live_at(l, i, 0);
+        if (net->slots[i].output)
+            keep_until(net, i, net->entry_count - 1);
+    }
+    for (int n = 0; n < net->node_count; n++) {
+        const mica_node *node = &net->nodes[n];
+        if (!(node->layer->flags & MICA_LAYER_LOSS))
+            continue;
+        keep_until(net, node->out, net->entry_count - 1);
+        for (int i = 1; i < node->inputs; i++)
+            keep_until(net, node->in[i], net->forward_count - 1);
+    }
+}
+
 static mica_status find_lifetimes(mica_net *net)
 {
     net->group_count = 0;
@@ -92,18 +120,7 @@ static mica_status find_lifetimes(mica_net *net)
     for (l.time = 0; l.time < net->entry_count && l.status == MICA_OK; l.time++)
         mica_each_use(net, &net->entries[l.time], live_at, &l);
     MICA_TRY(l.status);
-    /* Inputs that nobody reads still need a place; outputs and losses are read after the step. */
-    l.time = 0;
-    for (int i = 0; i < net->built_slots; i++)
-        if (net->slots[i].kind == MICA_BUFFER_INPUT && net->slots[i].group[0] == NONE)
-            live_at(&l, i, 0);
-    for (int i = 0; i < net->built_slots; i++) {
-        const mica_slot *slot = &net->slots[i];
-        bool loss = slot->node != NONE && slot->kind == MICA_BUFFER_ACTIVATION &&
-                    (net->nodes[slot->node].layer->flags & MICA_LAYER_LOSS);
-        if ((slot->output || loss) && net->slots[slot->root].group[0] != NONE)
-            net->groups[net->slots[slot->root].group[0]].span.last = net->entry_count - 1;
-    }
+    keep_longer(net, &l);
     return l.status;
 }
 

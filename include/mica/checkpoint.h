@@ -1,0 +1,34 @@
+/* Weights and checkpoints in safetensors files.
+ *
+ * A file takes its name only when all of it is on the disk, so that killing the process at any moment leaves the old file or
+ * the new one. A bad file is an error that names what is wrong, and the net stays as it was. */
+#ifndef MICA_CHECKPOINT_H
+#define MICA_CHECKPOINT_H
+
+#include <mica/data.h>
+#include <mica/net.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Parameters and states under their own names: what another program needs to run the net. */
+MICA_API mica_status mica_weights_save(mica_net *net, const char *path);
+MICA_API mica_status mica_weights_load(mica_net *net, const char *path);
+
+/* What a training has done besides what is in the net. */
+typedef struct mica_training_state {
+    mica_cursor cursor; /* of its data */
+    float best_loss;    /* of validation */
+    int bad_epochs;     /* since then */
+} mica_training_state;
+
+/* Weights, optimizer state, seed, steps and *state: everything it takes to go on with the same bits as if the training had
+ * never stopped. The tensors are named "NAME", "optimizer.0.NAME" and "optimizer.1.NAME". */
+MICA_API mica_status mica_checkpoint_save(mica_net *net, const char *path, const mica_training_state *state);
+MICA_API mica_status mica_checkpoint_load(mica_net *net, const char *path, mica_training_state *state);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

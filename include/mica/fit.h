@@ -1,0 +1,96 @@
+/* The training loop: epochs of batches, validation, early stopping, checkpoints, exact resume. */
+#ifndef MICA_FIT_H
+#define MICA_FIT_H
+
+#include <mica/checkpoint.h>
+#include <mica/train.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Where batches come from ---- */
+
+/* As mica_batches: `next` fills the first *count rows; 0 ends an epoch, and the call after that begins the next one. */
+typedef struct mica_source {
+    mica_status (*next)(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
+                        mica_index *count, void *user);
+    mica_cursor (*cursor)(const void *user);
+    mica_status (*seek)(mica_context *ctx, void *user, mica_cursor cursor);
+    void *user;
+} mica_source;
+
+MICA_API mica_source mica_source_of_batches(mica_batches *batches);
+
+/* Windows of a text: random ones, `steps` batches to an epoch; or with in_order all of them once. */
+typedef struct mica_text_source {
+    mica_tensor tokens; /* [N] */
+    uint64_t seed;
+    uint64_t steps;
+    bool in_order;
+    mica_cursor at; /* epoch, and batches (or windows) handed out in it */
+} mica_text_source;
+
+MICA_API mica_source mica_source_of_text(mica_text_source *text);
+
+/* ---- Evaluation ---- */
+
+typedef struct mica_score {
+    double loss; /* mean over samples */
+    double
+        accuracy; /* share of rows whose largest output is the target class; NaN where targets are not classes */
+    mica_index samples;
+} mica_score;
+
+/* One epoch of `source` through the net. The inputs are the net's by number (0: data, 1: targets); `output` is the value whose
+ * last axis is scored for accuracy, by name, or NULL. Allocates nothing. */
+MICA_API mica_status mica_evaluate(mica_net *net, const mica_source *source, const char *output,
+                                   mica_score *out);
+
+/* ---- Training ---- */
+
+typedef struct mica_progress {
+    uint64_t epoch, step; /* steps are counted over all epochs, from 1 */
+    double loss;          /* of this step */
+    double mean_loss;     /* of this epoch so far */
+    float lr;
+    mica_index samples; /* of this epoch so far */
+    bool epoch_done;    /* then the score is there, if there is validation */
+    const mica_score *validation;
+} mica_progress;
+
+typedef struct mica_fit_opts {
+    mica_source train;
+    mica_source validation; /* .next == NULL: none */
+    const char *output;     /* for accuracy: see mica_evaluate */
+    uint64_t epochs;        /* 0: 1 */
+    mica_schedule schedule; /* .lr == 0: the optimizer's own, constant */
+    int accumulate;         /* batches to an update; 0: 1 */
+
+    const char *checkpoint;    /* a path; NULL: none. Written after every epoch and when training stops */
+    uint64_t checkpoint_steps; /* and after so many steps; 0: not */
+    bool resume;               /* from the checkpoint, if it is there */
+
+    int patience; /* stop after so many epochs without a better validation loss; 0: do not */
+
+    /* Called after every step and every epoch; returning false stops the training (and writes the checkpoint). */
+    bool (*report)(void *user, const mica_progress *progress);
+    void *user;
+} mica_fit_opts;
+
+typedef struct mica_fit_result {
+    uint64_t epochs, steps; /* done, those before a resume included */
+    double train_loss;      /* mean of the last epoch */
+    mica_score validation;  /* after the last epoch */
+    bool stopped;           /* by the report */
+    bool stopped_early;     /* by patience */
+} mica_fit_result;
+
+/* Trains a bound, initialized net compiled with .train and an optimizer. A loss that is not finite ends it with
+ * MICA_ERR_DIVERGED; the last checkpoint stays. The steps themselves allocate nothing. */
+MICA_API mica_status mica_fit(mica_net *net, const mica_fit_opts *opts, mica_fit_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,183 @@
+/* Weights and checkpoints: the net's tensors as a list of names, and the rest as metadata. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mica/checkpoint.h>
+#include <mica/io.h>
+#include <mica/train.h>
+
+#include "net/net.h"
+
+/* Longer than any name that mica_net_text makes, with "optimizer.0." before it. */
+#define NAME_BYTES 544
+
+/* The tensors of a net under their names; names of optimizer state are built in `text`. */
+typedef struct tensor_list {
+    mica_named_tensor *tensors;
+    char (*text)[NAME_BYTES];
+    size_t count, room;
+    void *block;
+    size_t bytes;
+} tensor_list;
+
+static void add_named(tensor_list *list, const char *name, const mica_tensor *t)
+{
+    list->tensors[list->count++] = (mica_named_tensor){name, *t};
+}
+
+/* The optimizer's state of one parameter, as tensors of its shape. */
+static void add_optimizer_state(tensor_list *list, mica_net *net, const mica_slot *slot)
+{
+    for (int i = 0; i < 2; i++) {
+        if (net->flat_optimizer[i] == NULL)
+            continue;
+        char *name = list->text[list->count];
+        (void)snprintf(name, NAME_BYTES, "optimizer.%d.%s", i, slot->name);
+        mica_tensor t = mica_tensor_like(&slot->tensor[0], net->flat_optimizer[i] + slot->flat);
+        add_named(list, name, &t);
+    }
+}
+
+static mica_status list_tensors(mica_net *net, tensor_list *list, bool optimizer)
+{
+    if (net->block == NULL)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "checkpoint: the net is not bound");
+    size_t room = (size_t)net->built_slots * 3;
+    *list = (tensor_list){.room = room, .bytes = room * (sizeof(mica_named_tensor) + NAME_BYTES) + 1};
+    list->block = mica_allocate(net->ctx, list->bytes);
+    if (list->block == NULL)
+        return net->ctx->status;
+    list->tensors = list->block;
+    list->text = (char(*)[NAME_BYTES])(void *)(list->tensors + room);
+    for (int i = 0; i < net->built_slots; i++) {
+        const mica_slot *slot = &net->slots[i];
+        if (slot->kind != MICA_BUFFER_PARAMETER && slot->kind != MICA_BUFFER_STATE)
+            continue;
+        add_named(list, slot->name, &slot->tensor[0]);
+        if (optimizer && slot->gradient != NONE)
+            add_optimizer_state(list, net, slot);
+    }
+    return MICA_OK;
+}
+
+static void free_list(mica_net *net, tensor_list *list) { mica_release(net->ctx, list->block, list->bytes); }
+
+/* Makes sure of the scratch that files take, once: a training's later checkpoints find it there. */
+static mica_status reserve_scratch(mica_net *net, size_t names)
+{
+    return mica_workspace_reserve(net->ctx, ((size_t)64 << 10) + 64 * names + 4096);
+}
+
+static mica_status save(mica_net *net, const char *path, bool optimizer, const mica_metadata *metadata,
+                        size_t count)
+{
+    tensor_list list;
+    MICA_TRY(list_tensors(net, &list, optimizer));
+    mica_status status = reserve_scratch(net, list.count);
+    if (status == MICA_OK)
+        status = mica_safetensors_write(
+            net->ctx, path, list.tensors, list.count,
+            &(mica_safetensors_write_opts){.metadata = metadata, .metadata_count = count});
+    free_list(net, &list);
+    return status;
+}
+
+mica_status mica_weights_save(mica_net *net, const char *path)
+{
+    return save(net, path, false, &(mica_metadata){"format", "mica weights"}, 1);
+}
+
+mica_status mica_weights_load(mica_net *net, const char *path)
+{
+    tensor_list list;
+    MICA_TRY(list_tensors(net, &list, false));
+    mica_safetensors *file = NULL;
+    mica_status status = reserve_scratch(net, list.count);
+    if (status == MICA_OK)
+        status = mica_safetensors_open(net->ctx, &file, path);
+    if (status == MICA_OK)
+        status = mica_safetensors_read(net->ctx, list.tensors, list.count, file);
+    mica_safetensors_close(net->ctx, file);
+    free_list(net, &list);
+    return status;
+}
+
+/* ---- Numbers in metadata: as hexadecimal, so that every bit comes back ---- */
+
+typedef struct number_text {
+    char text[24];
+} number_text;
+
+static number_text text_of(uint64_t number)
+{
+    number_text out;
+    (void)snprintf(out.text, sizeof out.text, "%" PRIx64, number);
+    return out;
+}
+
+static mica_status find_number(mica_net *net, const mica_safetensors *file, const char *path, const char *key,
+                               uint64_t *out)
+{
+    const char *text = mica_safetensors_metadata_find(file, key);
+    char *end = NULL;
+    if (text != NULL && *text != '\0')
+        *out = strtoull(text, &end, 16);
+    if (end == NULL || *end != '\0')
+        return mica_fail(net->ctx, MICA_ERR_FORMAT, "%s: the checkpoint has no sound \"%s\"", path, key);
+    return MICA_OK;
+}
+
+static uint64_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+mica_status mica_checkpoint_save(mica_net *net, const char *path, const mica_training_state *state)
+{
+    number_text steps = text_of(net->steps_taken), seed = text_of(net->seed),
+                epoch = text_of(state->cursor.epoch), position = text_of(state->cursor.position),
+                best = text_of(bits_of(state->best_loss)), bad = text_of((uint64_t)state->bad_epochs);
+    mica_metadata metadata[] = {{"format", "mica checkpoint"}, {"steps", steps.text},
+                                {"seed", seed.text},           {"epoch", epoch.text},
+                                {"position", position.text},   {"best_loss", best.text},
+                                {"bad_epochs", bad.text}};
+    return save(net, path, true, metadata, sizeof metadata / sizeof metadata[0]);
+}
+
+static mica_status read_checkpoint(mica_net *net, const char *path, const mica_safetensors *file,
+                                   const tensor_list *list, mica_training_state *state)
+{
+    uint64_t steps = 0, seed = 0, epoch = 0, position = 0, best = 0, bad = 0;
+    MICA_TRY(find_number(net, file, path, "steps", &steps));
+    MICA_TRY(find_number(net, file, path, "seed", &seed));
+    MICA_TRY(find_number(net, file, path, "epoch", &epoch));
+    MICA_TRY(find_number(net, file, path, "position", &position));
+    MICA_TRY(find_number(net, file, path, "best_loss", &best));
+    MICA_TRY(find_number(net, file, path, "bad_epochs", &bad));
+    MICA_TRY(mica_safetensors_read(net->ctx, list->tensors, list->count, file));
+    net->steps_taken = steps;
+    net->seed = seed;
+    uint32_t best_bits = (uint32_t)best;
+    *state = (mica_training_state){.cursor = {epoch, position}, .bad_epochs = (int)bad};
+    memcpy(&state->best_loss, &best_bits, sizeof best_bits);
+    return MICA_OK;
+}
+
+mica_status mica_checkpoint_load(mica_net *net, const char *path, mica_training_state *state)
+{
+    tensor_list list;
+    MICA_TRY(list_tensors(net, &list, true));
+    mica_safetensors *file = NULL;
+    mica_status status = reserve_scratch(net, list.count);
+    if (status == MICA_OK)
+        status = mica_safetensors_open(net->ctx, &file, path);
+    if (status == MICA_OK)
+        status = read_checkpoint(net, path, file, &list, state);
+    mica_safetensors_close(net->ctx, file);
+    free_list(net, &list);
+    return status;
+}
