@@ -4,6 +4,7 @@
  * group of one sample; its C / groups channels lie one behind the other. */
 #include <mica/ops/norm.h>
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/parallel.h"
@@ -26,6 +27,7 @@ typedef struct group_job {
 
 static size_t units_of(group_job *job)
 {
+    assert(job->groups > 0);
     size_t each = job->channels / job->groups * job->size;
     job->per_block = each < BLOCK ? BLOCK / (each + (each == 0)) : 1;
     return job->samples * job->groups;
