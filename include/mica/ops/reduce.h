@@ -4,7 +4,7 @@
  * with size 1 along them: its own shape says which. It may not share memory with an input. The order of
  * additions depends on shapes and layouts only, never on the number of threads, and sums carry doubles
  * between short runs: their error is at most some 40 half-ulps of the sum of magnitudes, whatever the length.
- * Few results of many elements take scratch: up to 192 KiB. */
+ * Few results of many elements take scratch: up to 352 KiB. */
 #ifndef MICA_OPS_REDUCE_H
 #define MICA_OPS_REDUCE_H
 
