@@ -14,6 +14,7 @@
 #include <mica/ops/make.h>
 #include <mica/ops/norm.h>
 #include <mica/ops/pool.h>
+#include <mica/ops/recurrent.h>
 #include <mica/ops/reduce.h>
 #include <mica/ops/shape.h>
 

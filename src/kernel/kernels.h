@@ -23,6 +23,7 @@
 #include "kernel/pool.h"
 #include "kernel/probe.h"
 #include "kernel/random.h"
+#include "kernel/recurrent.h"
 #include "kernel/reduce.h"
 
 #define MICA_KERNEL_FAMILIES(X)                                        \
@@ -40,7 +41,8 @@
     X(attention)  /* products of tiles and the softmax between them */ \
     X(loss)       /* losses with their gradients */                    \
     X(optimizer)  /* updates of parameters */                          \
-    X(pool)       /* pooling over planes */
+    X(pool)       /* pooling over planes */                            \
+    X(recurrent)  /* the gates of recurrent cells */
 
 typedef struct mica_kernels {
     const char *isa;

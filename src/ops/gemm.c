@@ -20,10 +20,11 @@ static size_t round_up(size_t n, size_t multiple) { return mica_div_up(n, multip
 typedef struct step {
     const mica_gemm *g;
     const mica_gemm_kernels *kernels;
-    float *a_panels, *b_panels;
+    float *a_panels, *b_room;
+    const float *b_panels; /* in b_room, or B's own */
     size_t m0, m, n0, n, k0, k;
     size_t block_m, block_n; /* multiples of the tile */
-    bool pack_a;             /* A's panels are not there yet */
+    bool pack_a, pack_b;     /* panels are not there yet */
 } step;
 
 static void pack_panel(const step *s, const mica_gemm_operand *from, float *panels, size_t width,
@@ -41,17 +42,26 @@ static void pack_panel(const step *s, const mica_gemm_operand *from, float *pane
                          from->vector_stride, from->k_stride, vectors, s->k);
 }
 
+static size_t a_panels_to_pack(const step *s)
+{
+    return s->pack_a ? mica_div_up(s->m, s->kernels->tile_rows) : 0;
+}
+
+static size_t b_panels_to_pack(const step *s)
+{
+    return s->pack_b ? mica_div_up(s->n, s->kernels->tile_columns) : 0;
+}
+
 /* Packs PACK_PANELS panels: those of B come first, then those of A. */
 static void pack_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const step *s = work;
-    size_t b_panels = mica_div_up(s->n, s->kernels->tile_columns);
-    size_t a_panels = s->pack_a ? mica_div_up(s->m, s->kernels->tile_rows) : 0;
+    size_t b_panels = b_panels_to_pack(s), a_panels = a_panels_to_pack(s);
     size_t end = least((block + 1) * PACK_PANELS, b_panels + a_panels);
     for (size_t panel = block * PACK_PANELS; panel < end; panel++) {
         if (panel < b_panels)
-            pack_panel(s, &s->g->b, s->b_panels, s->kernels->tile_columns, s->n0, s->n, panel);
+            pack_panel(s, &s->g->b, s->b_room, s->kernels->tile_columns, s->n0, s->n, panel);
         else
             pack_panel(s, &s->g->a, s->a_panels, s->kernels->tile_rows, s->m0, s->m, panel - b_panels);
     }
@@ -103,9 +113,7 @@ static void each_block(mica_context *ctx, size_t blocks, mica_block_fn *fn, void
 
 static void run_step(mica_context *ctx, step *s)
 {
-    size_t panels = mica_div_up(s->n, s->kernels->tile_columns);
-    if (s->pack_a)
-        panels += mica_div_up(s->m, s->kernels->tile_rows);
+    size_t panels = a_panels_to_pack(s) + b_panels_to_pack(s);
     each_block(ctx, mica_div_up(panels, PACK_PANELS), pack_block, s);
     each_block(ctx, mica_div_up(s->m, s->block_m) * mica_div_up(s->n, s->block_n), multiply_block, s);
 }
@@ -145,7 +153,7 @@ static void vector_block(void *work, size_t block, int thread)
     size_t first = block * v->block_rows, rows = least(v->block_rows, v->rows - first);
     float *y = v->y + (ptrdiff_t)first * v->y_stride;
     const float *m = v->m + (ptrdiff_t)first * v->m_row_stride;
-    if (v->m_k_stride == 1)
+    if (v->m_k_stride == 1 && v->x_stride == 1)
         v->kernels->rows_times_vector(y, v->y_stride, m, v->m_row_stride, v->x, rows, v->k, v->alpha,
                                       v->beta);
     else
@@ -158,7 +166,7 @@ static void vector_block(void *work, size_t block, int thread)
 /* Whether the product has a single row or column that a vector kernel can take as it lies; fills *v if so. */
 static bool as_vector(const mica_gemm *g, const mica_gemm_kernels *kernels, vector_job *v)
 {
-    if (g->a.pack != NULL || g->b.pack != NULL || (g->m != 1 && g->n != 1))
+    if (g->a.pack != NULL || g->b.pack != NULL || g->b.panels != NULL || (g->m != 1 && g->n != 1))
         return false;
     bool column = g->n ==
                   1; /* A times a column; otherwise a row times B, which is B transposed times a column */
@@ -208,7 +216,8 @@ static void run(mica_context *ctx, const mica_kernels *kernels, const mica_gemm 
     step s = {.g = g,
               .kernels = gemm,
               .a_panels = scratch,
-              .b_panels = (float *)scratch + a_floats(gemm, g->m, g->k),
+              .b_room = (float *)scratch + a_floats(gemm, g->m, g->k),
+              .pack_b = g->b.panels == NULL,
               .block_m = round_up(BLOCK_M, gemm->tile_rows),
               .block_n = round_up(BLOCK_N, gemm->tile_columns)};
     for (s.m0 = 0; s.m0 < g->m; s.m0 += s.m) {
@@ -218,9 +227,27 @@ static void run(mica_context *ctx, const mica_kernels *kernels, const mica_gemm 
             for (s.n0 = 0; s.n0 < g->n; s.n0 += s.n) {
                 s.n = least(g->n - s.n0, GEMM_N / gemm->tile_columns * gemm->tile_columns);
                 s.pack_a = s.n0 == 0;
+                s.b_panels = s.pack_b ? s.b_room
+                                      : g->b.panels + s.k0 * round_up(g->n, gemm->tile_columns) + s.n0 * s.k;
                 run_step(ctx, &s);
             }
         }
+    }
+}
+
+size_t mica_gemm_panels_bytes(const mica_context *ctx, size_t n, size_t k)
+{
+    return mica_align_up(round_up(n, ctx->kernels->gemm->tile_columns) * k * sizeof(float));
+}
+
+void mica_gemm_pack_b(mica_context *ctx, float *panels, const mica_gemm_operand *b, size_t n, size_t k)
+{
+    mica_gemm g = {.n = n, .k = k, .b = *b};
+    step s = {.g = &g, .kernels = ctx->kernels->gemm, .n = n, .pack_b = true};
+    for (; s.k0 < k; s.k0 += s.k) {
+        s.k = least(k - s.k0, GEMM_K);
+        s.b_room = panels + s.k0 * round_up(n, s.kernels->tile_columns);
+        each_block(ctx, mica_div_up(b_panels_to_pack(&s), PACK_PANELS), pack_block, &s);
     }
 }
 

@@ -23,6 +23,8 @@ typedef struct mica_gemm_operand {
     /* Or, if not NULL, packing of its own. Called from several threads at once. */
     mica_gemm_pack_fn *pack;
     const void *source;
+    /* Of B, if not NULL: all its panels, by mica_gemm_pack_b, for several products with one matrix. */
+    const float *panels;
 } mica_gemm_operand;
 
 typedef struct mica_gemm {
@@ -44,6 +46,10 @@ void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch);
 /* Computes on the calling thread alone: for use inside a block of parallel work. The same bits as
  * mica_gemm_run. */
 void mica_gemm_run_serial(const mica_kernels *kernels, const mica_gemm *g, void *scratch);
+
+/* Packs a whole B (k x n) into `panels`, for mica_gemm_operand.panels. */
+size_t mica_gemm_panels_bytes(const mica_context *ctx, size_t n, size_t k);
+void mica_gemm_pack_b(mica_context *ctx, float *panels, const mica_gemm_operand *b, size_t n, size_t k);
 
 /* Below this many multiply-adds one product is not worth sharing between threads: a batch of them is. */
 #define MICA_GEMM_SMALL ((size_t)1 << 21)

@@ -203,6 +203,14 @@
     OP(attention, attention) \
     OP(attention_backward, attention)
 
+#define MICA_OPS_RECURRENT(OP) \
+    OP(lstm, recurrent) \
+    OP(lstm_backward, recurrent) \
+    OP(gru, recurrent) \
+    OP(gru_backward, recurrent) \
+    OP(rnn, recurrent) \
+    OP(rnn_backward, recurrent)
+
 #define MICA_OPS_LOSS(OP) \
     OP(mse_loss, loss) \
     OP(l1_loss, loss) \
@@ -226,6 +234,7 @@
     MICA_OPS_NORM(OP) \
     MICA_OPS_DROPOUT(OP) \
     MICA_OPS_ATTENTION(OP) \
+    MICA_OPS_RECURRENT(OP) \
     MICA_OPS_LOSS(OP)
 
 /* clang-format on */

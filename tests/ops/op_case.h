@@ -27,7 +27,7 @@
 
 #include "test.h"
 
-#define OP_TENSORS     12
+#define OP_TENSORS     20
 #define OP_BIT(tensor) (1u << (tensor))
 
 /* One call: tensors, and options in the case's own numbering. */

@@ -1,0 +1,281 @@
+/* Recurrent forward: the inputs' part of all gates in one product, then step by step the state's part, added
+ * by a product with W_hh, whose panels are packed once, and the cell. */
+#include "ops/recurrent.h"
+
+#include <string.h>
+
+#include "base/parallel.h"
+#include "ops/dense.h"
+
+/* ---- Checks ---- */
+
+mica_status mica_recurrent_check(mica_context *ctx, const char *op, mica_recurrent *r, mica_cell cell,
+                                 const mica_tensor *x, const mica_tensor *y,
+                                 const mica_recurrent_weights *weights)
+{
+    static const mica_index blocks[] = {4, 3, 1}, kept[] = {4, 4, 1};
+    MICA_TRY(mica_check_rank(ctx, op, "x", x, 3, 3));
+    MICA_TRY(mica_check_rank(ctx, op, "y", y, 3, 3));
+    mica_index hidden = y->dim[2], gates = blocks[cell] * hidden;
+    MICA_TRY(mica_check_shape(ctx, op, "y", y, 3, (mica_index[]){x->dim[0], x->dim[1], hidden}, "x", x));
+    MICA_TRY(mica_check_shape(ctx, op, "w_hh", weights->w_hh, 2, (mica_index[]){gates, hidden}, "y", y));
+    MICA_TRY(mica_check_shape(ctx, op, "w_ih", weights->w_ih, 2, (mica_index[]){gates, x->dim[2]}, "w_hh",
+                              weights->w_hh));
+    *r = (mica_recurrent){.cell = cell,
+                          .steps = (size_t)x->dim[0],
+                          .batch = (size_t)x->dim[1],
+                          .inputs = (size_t)x->dim[2],
+                          .hidden = (size_t)hidden,
+                          .gates = (size_t)gates,
+                          .kept = (size_t)(kept[cell] * hidden)};
+    return MICA_OK;
+}
+
+mica_status mica_recurrent_check_state(mica_context *ctx, const char *op, const mica_recurrent *r,
+                                       const mica_arg *arg, const mica_arg *y)
+{
+    if (arg->tensor == NULL)
+        return MICA_OK;
+    return mica_check_shape(ctx, op, arg->name, arg->tensor, 2,
+                            (mica_index[]){(mica_index)r->batch, (mica_index)r->hidden}, y->name, y->tensor);
+}
+
+mica_status mica_recurrent_check_steps(mica_context *ctx, const char *op, const mica_recurrent *r,
+                                       const mica_arg *arg, size_t columns, const mica_arg *y)
+{
+    if (arg->tensor == NULL)
+        return MICA_OK;
+    mica_index dims[] = {(mica_index)r->steps, (mica_index)r->batch, (mica_index)columns};
+    return mica_check_shape(ctx, op, arg->name, arg->tensor, 3, dims, y->name, y->tensor);
+}
+
+/* ---- Forward ---- */
+
+typedef struct forward_job {
+    mica_recurrent r;
+    mica_cell_step step;
+    void (*kernel)(const mica_cell_step *s, size_t begin, size_t end);
+    const mica_tensor *y, *w_ih, *w_hh; /* y with contiguous rows; weights of any layout */
+    const float *x, *b_ih, *b_hh;       /* contiguous, as all that follow */
+    float *h_0, *c_0, *h_n, *c_n;
+    float *gates;              /* [T, N, kept] */
+    float *cells;              /* [T, N, H]; or, if not all are kept, [N, H] */
+    bool all_gates, all_cells; /* are kept, in the caller's memory */
+    float *from_hidden;        /* GRU: [N, 3 H] */
+    float *panels;             /* of W_hh */
+    void *gemm_scratch;
+} forward_job;
+
+/* Hands out the scratch behind the arguments' copies. */
+static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
+{
+    const mica_recurrent *r = &j->r;
+    mica_pieces p = {.base = scratch};
+    if (!j->all_gates)
+        j->gates = mica_piece(&p, r->steps * r->batch * r->kept);
+    if (!j->all_cells && r->cell == MICA_CELL_LSTM)
+        j->cells = mica_piece(&p, r->batch * r->hidden);
+    if (r->cell == MICA_CELL_GRU)
+        j->from_hidden = mica_piece(&p, r->batch * r->gates);
+    if (mica_recurrent_packs(r))
+        j->panels = mica_piece(&p, mica_gemm_panels_bytes(ctx, r->gates, r->hidden) / sizeof(float));
+    size_t all = mica_gemm_scratch(ctx, r->steps * r->batch, r->gates, r->inputs);
+    size_t one = mica_gemm_scratch(ctx, r->batch, r->gates, r->hidden);
+    j->gemm_scratch = mica_piece(&p, (all > one ? all : one) / sizeof(float));
+    return p.used;
+}
+
+/* gates = x W_ihT + b_ih, for all steps at once */
+static void run_inputs(mica_context *ctx, const forward_job *j)
+{
+    const mica_recurrent *r = &j->r;
+    mica_gemm g = {
+        .m = r->steps * r->batch,
+        .n = r->gates,
+        .k = r->inputs,
+        .a = {.data = j->x, .vector_stride = (ptrdiff_t)r->inputs, .k_stride = 1},
+        .b = {.data = j->w_ih->data, .vector_stride = j->w_ih->stride[0], .k_stride = j->w_ih->stride[1]},
+        .c = j->gates,
+        .row_stride = (ptrdiff_t)r->kept,
+        .column_stride = 1,
+        .alpha = 1.0f,
+        .column_bias = j->b_ih};
+    mica_gemm_run(ctx, &g, j->gemm_scratch);
+}
+
+static mica_gemm_operand hidden_weights(const forward_job *j)
+{
+    return (mica_gemm_operand){.data = j->w_hh->data,
+                               .vector_stride = j->w_hh->stride[0],
+                               .k_stride = j->w_hh->stride[1],
+                               .panels = j->panels};
+}
+
+/* gates += h' W_hhT + b_hh; the GRU's are kept apart */
+static void run_hidden(mica_context *ctx, const forward_job *j)
+{
+    const mica_recurrent *r = &j->r;
+    const mica_cell_rows *before = &j->step.before;
+    bool apart = r->cell == MICA_CELL_GRU;
+    const mica_cell_rows *to = apart ? &j->step.from_hidden : &j->step.gates;
+    mica_gemm g = {.m = r->batch,
+                   .n = r->gates,
+                   .k = before->data != NULL ? r->hidden : 0, /* zeros add nothing but the bias */
+                   .a = {.data = before->data, .vector_stride = before->stride, .k_stride = 1},
+                   .b = hidden_weights(j),
+                   .c = to->data,
+                   .row_stride = to->stride,
+                   .column_stride = 1,
+                   .alpha = 1.0f,
+                   .beta = apart ? 0.0f : 1.0f,
+                   .column_bias = j->b_hh};
+    mica_gemm_run(ctx, &g, j->gemm_scratch);
+}
+
+static void cell_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const forward_job *j = work;
+    size_t rows = mica_recurrent_block(&j->r), begin = block * rows;
+    j->kernel(&j->step, begin, begin + rows < j->r.batch ? begin + rows : j->r.batch);
+}
+
+static void run_step(mica_context *ctx, forward_job *j, size_t t)
+{
+    const mica_recurrent *r = &j->r;
+    ptrdiff_t hidden = (ptrdiff_t)r->hidden;
+    mica_cell_step *s = &j->step;
+    s->gates = (mica_cell_rows){j->gates + t * r->batch * r->kept, (ptrdiff_t)r->kept};
+    s->before = t > 0 ? s->h : (mica_cell_rows){j->h_0, hidden};
+    s->c_before = t > 0 ? s->c : (mica_cell_rows){j->c_0, hidden};
+    s->h = mica_recurrent_step(j->y, t);
+    if (r->cell == MICA_CELL_LSTM)
+        s->c = (mica_cell_rows){j->cells + (j->all_cells ? t * r->batch * r->hidden : 0), hidden};
+    run_hidden(ctx, j);
+    mica_parallel(ctx, mica_div_up(r->batch, mica_recurrent_block(r)), cell_block, j);
+}
+
+/* The state after the last step, or before the first where there is none. */
+static void copy_state(float *to, const mica_cell_rows *from, const mica_recurrent *r)
+{
+    for (size_t i = 0; to != NULL && i < r->batch; i++) {
+        if (from->data != NULL)
+            memmove(to + i * r->hidden, from->data + (ptrdiff_t)i * from->stride, r->hidden * sizeof(float));
+        else
+            memset(to + i * r->hidden, 0, r->hidden * sizeof(float));
+    }
+}
+
+static void run_forward(mica_context *ctx, forward_job *j)
+{
+    const mica_recurrent *r = &j->r;
+    const mica_recurrent_kernels *kernels = ctx->kernels->recurrent;
+    j->kernel = r->cell == MICA_CELL_LSTM  ? kernels->lstm
+                : r->cell == MICA_CELL_GRU ? kernels->gru
+                                           : kernels->rnn;
+    j->step.hidden = r->hidden;
+    j->step.from_hidden = (mica_cell_rows){j->from_hidden, (ptrdiff_t)r->gates};
+    j->step.h = (mica_cell_rows){j->h_0, (ptrdiff_t)r->hidden};
+    j->step.c = (mica_cell_rows){j->c_0, (ptrdiff_t)r->hidden};
+    run_inputs(ctx, j);
+    if (mica_recurrent_packs(r)) {
+        mica_gemm_operand b = hidden_weights(j);
+        mica_gemm_pack_b(ctx, j->panels, &b, r->gates, r->hidden);
+    }
+    for (size_t t = 0; t < r->steps; t++)
+        run_step(ctx, j, t);
+    copy_state(j->h_n, &j->step.h, r);
+    copy_state(j->c_n, &j->step.c, r);
+}
+
+/* The arguments as checked: y, then those that are made contiguous, then the weights. */
+enum { Y, H_N, C_N, GATES, CELLS, X, B_IH, B_HH, H_0, C_0, W_IH, W_HH, ARGS };
+
+static mica_status check_forward(mica_context *ctx, const char *op, mica_recurrent *r, mica_cell cell,
+                                 const mica_arg *args, const mica_recurrent_weights *weights)
+{
+    MICA_TRY(mica_check_args(ctx, op, args, ARGS));
+    MICA_TRY(mica_recurrent_check(ctx, op, r, cell, args[X].tensor, args[Y].tensor, weights));
+    static const int states[] = {H_N, C_N, H_0, C_0};
+    for (int i = 0; i < 4; i++)
+        MICA_TRY(mica_recurrent_check_state(ctx, op, r, &args[states[i]], &args[Y]));
+    for (int i = B_IH; i <= B_HH; i++)
+        if (args[i].tensor != NULL)
+            MICA_TRY(mica_check_shape(ctx, op, args[i].name, args[i].tensor, 1,
+                                      (mica_index[]){(mica_index)r->gates}, "w_hh", weights->w_hh));
+    MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[GATES], r->kept, &args[Y]));
+    return mica_recurrent_check_steps(ctx, op, r, &args[CELLS], r->hidden, &args[Y]);
+}
+
+static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, const mica_tensor *y,
+                           const mica_tensor *x, const mica_recurrent_weights *weights,
+                           const mica_recurrent_opts *opts)
+{
+    mica_recurrent_weights no_weights = {0};
+    mica_recurrent_opts none = {0}, o = opts != NULL ? *opts : none;
+    const mica_recurrent_weights *w = weights != NULL ? weights : &no_weights;
+    if (cell != MICA_CELL_LSTM)
+        o.c_0 = o.c_n = o.cells = NULL;
+    if (cell == MICA_CELL_RNN)
+        o.gates = NULL;
+    const unsigned out = MICA_ARG_OUT | MICA_ARG_OPTIONAL, state = MICA_ARG_OPTIONAL | MICA_ARG_IN_PLACE;
+    mica_arg args[ARGS] = {
+        [Y] = {"y", y, MICA_ARG_OUT, 0},
+        [H_N] = {"h_n", o.h_n, out, 0},
+        [C_N] = {"c_n", o.c_n, out, 0},
+        [GATES] = {"gates", o.gates, out, 0},
+        [CELLS] = {"cells", o.cells, out, 0},
+        [X] = {"x", x, 0, 0},
+        [B_IH] = {"b_ih", w->b_ih, MICA_ARG_OPTIONAL, 0},
+        [B_HH] = {"b_hh", w->b_hh, MICA_ARG_OPTIONAL, 0},
+        [H_0] = {"h_0", o.h_0, state, 0},
+        [C_0] = {"c_0", o.c_0, state, 0},
+        [W_IH] = {"w_ih", w->w_ih, 0, 0},
+        [W_HH] = {"w_hh", w->w_hh, 0, 0},
+    };
+    forward_job j = {.step.relu = o.relu,
+                     .w_ih = w->w_ih,
+                     .w_hh = w->w_hh,
+                     .all_gates = o.gates != NULL,
+                     .all_cells = o.cells != NULL};
+    MICA_TRY(check_forward(ctx, op, &j.r, cell, args, w));
+    mica_dense rows, dense;
+    mica_dense_plan_rows(&rows, args, 1);
+    mica_dense_plan(&dense, args + 1, W_IH - 1);
+    void *scratch;
+    MICA_START(ctx, op, rows.bytes + dense.bytes + lay_out_forward(ctx, &j, NULL), &scratch);
+    scratch = mica_dense_load(&dense, mica_dense_load(&rows, scratch));
+    j.y = mica_dense_tensor(&rows, 0);
+    j.h_n = dense.data[H_N - 1];
+    j.c_n = dense.data[C_N - 1];
+    j.gates = dense.data[GATES - 1];
+    j.cells = dense.data[CELLS - 1];
+    j.x = dense.data[X - 1];
+    j.b_ih = dense.data[B_IH - 1];
+    j.b_hh = dense.data[B_HH - 1];
+    j.h_0 = dense.data[H_0 - 1];
+    j.c_0 = dense.data[C_0 - 1];
+    (void)lay_out_forward(ctx, &j, scratch);
+    run_forward(ctx, &j);
+    mica_dense_store(&rows);
+    mica_dense_store(&dense);
+    return MICA_OK;
+}
+
+mica_status mica_lstm(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                      const mica_recurrent_weights *weights, const mica_recurrent_opts *opts)
+{
+    return forward(ctx, "lstm", MICA_CELL_LSTM, y, x, weights, opts);
+}
+
+mica_status mica_gru(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                     const mica_recurrent_weights *weights, const mica_recurrent_opts *opts)
+{
+    return forward(ctx, "gru", MICA_CELL_GRU, y, x, weights, opts);
+}
+
+mica_status mica_rnn(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                     const mica_recurrent_weights *weights, const mica_recurrent_opts *opts)
+{
+    return forward(ctx, "rnn", MICA_CELL_RNN, y, x, weights, opts);
+}
