@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 
 run_fuzz() {
-    local seconds=$1 target name corpus
+    local seconds=$1 target name corpus seeds
     [[ $seconds =~ ^[0-9]+$ ]] || die "fuzz takes a number of seconds, not \"$seconds\""
     need build clang
     say "fuzz"
@@ -14,8 +14,10 @@ run_fuzz() {
         name=$(basename "$target" .c)
         corpus=build/fuzz/$name
         mkdir -p "$corpus/corpus"
+        seeds=()
+        [ ! -d "tests/fuzz/seeds/$name" ] || seeds=("tests/fuzz/seeds/$name")
         check "$name, $seconds s" "build/variant/fuzz/tests/fuzz/$name" -max_total_time="$seconds" \
-            -max_len=512 -artifact_prefix="$corpus/" "$corpus/corpus"
+            -max_len=512 -artifact_prefix="$corpus/" "$corpus/corpus" "${seeds[@]}"
     done
     finish
 }

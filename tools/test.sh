@@ -105,6 +105,9 @@ suite_plain() {
     build_in build/variant/plain -DMICA_THREADS=OFF -DMICA_ONLY_ISAS=scalar || return 0
     run_program "plain" env "$less" build/variant/plain/tests/mica-test
     check "the library's undefined symbols" tests/install/symbols.sh build/variant/plain/libmica.a
+    build_in build/variant/nofiles -DMICA_THREADS=OFF -DMICA_ONLY_ISAS=scalar -DMICA_IO=OFF -DMICA_ZLIB=OFF \
+        -DMICA_TOOL=OFF -DMICA_TESTS=OFF || return 0
+    check "the same without files" tests/install/symbols.sh build/variant/nofiles/libmica.a nofiles
 }
 
 # Asserts and frame pointers in, optimised just enough to be bearable.

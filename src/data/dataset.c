@@ -91,6 +91,15 @@ static mica_status load(mica_context *ctx, mica_loaded *out, const char *path, m
     return status;
 }
 
+/* A file of a few bytes may claim any number of samples that have no elements: not with us. */
+static mica_status check_elements(mica_context *ctx, const char *path, const mica_tensor *t)
+{
+    if (t->rank > 0 && t->dim[0] > 0 && mica_tensor_count(t) == 0)
+        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: the array %s has samples without elements",
+                         MICA_QUOTE(path), MICA_SHAPE(t));
+    return MICA_OK;
+}
+
 static mica_status load_pair(mica_context *ctx, mica_dataset *out, const char *inputs_path,
                              const char *targets_path, mica_read_fn *read)
 {
@@ -100,8 +109,8 @@ static mica_status load_pair(mica_context *ctx, mica_dataset *out, const char *i
     mica_dataset set = {0};
     *out = set;
     MICA_TRY(load(ctx, &inputs, inputs_path, read));
-    mica_status status = MICA_OK;
-    if (targets_path != NULL)
+    mica_status status = check_elements(ctx, inputs_path, &inputs.tensor);
+    if (status == MICA_OK && targets_path != NULL)
         status = load(ctx, &targets, targets_path, read);
     if (status == MICA_OK)
         status = mica_dataset_over(ctx, &set, &inputs.tensor, targets_path != NULL ? &targets.tensor : NULL);

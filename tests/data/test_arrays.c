@@ -109,6 +109,25 @@ TEST(npy_reads_files_of_numpy)
     CHECK(mica_context_heap(ctx).live_bytes == mica_context_heap(test_context(1)).live_bytes);
 }
 
+TEST(idx_samples_have_elements)
+{
+    mica_context *ctx = test_context(1);
+    scratch s = scratch_make();
+    static const unsigned char hollow[] = {0, 0, 8, 2, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0};
+    static const unsigned char none[] = {0, 0, 8, 2, 0, 0, 0, 0, 0, 0, 0, 3};
+    mica_dataset set;
+    scratch_write(scratch_path(&s, "hollow"), hollow, sizeof hollow);
+    CHECK(mica_dataset_load_idx(ctx, &set, s.path, NULL) == MICA_ERR_FORMAT);
+    CHECK(strstr(mica_error(ctx), "the array [2147483647, 0] has samples without elements") != NULL);
+    scratch_write(scratch_path(&s, "none"), none, sizeof none);
+    CHECK_OK(ctx, mica_dataset_load_idx(ctx, &set, s.path, s.path));
+    CHECK(set.count == 0 && set.has_targets);
+    mica_dataset_release(ctx, &set);
+    CHECK(mica_dataset_load_idx(ctx, &set, s.path, npy_path("labels")) == MICA_ERR_FORMAT);
+    CHECK(mica_context_heap(ctx).live_bytes == mica_context_heap(test_context(1)).live_bytes);
+    scratch_remove(&s);
+}
+
 TEST(npy_says_what_is_wrong)
 {
     mica_context *ctx = test_context(1);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The static library, built without threads, may ask only for what a small C library has, and for the heap only
-# in allocate.c, for files only in file_posix.c: it never prints, exits or aborts. symbols.sh LIBRARY
+# in allocate.c, for files only in file_posix.c: it never prints, exits or aborts. symbols.sh LIBRARY [nofiles]
 set -euo pipefail
 library=$1
 
@@ -12,6 +12,9 @@ allowed+='|nearbyint|nextafter|fmin|fmax|fmod|fma|frexp|ldexp|scalbn|hypot|copys
 files='open(64)?|close|pread(64)?|write|fsync|ftruncate(64)?|f?stat(64)?|flock|rename|unlink|__errno_location|(__xpg_)?strerror_r'
 zlib='inflate(Init2_|Reset|End)?'
 numbers='strtod|localeconv'
+if [ "${2:-}" = nofiles ]; then
+    files=none zlib=none
+fi
 heap='malloc|calloc|realloc|free|aligned_alloc|posix_memalign'
 
 # "file.c.o symbol" for every symbol that no file of the library defines.

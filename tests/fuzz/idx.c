@@ -1,0 +1,4 @@
+/* idx files. */
+#include "array.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) { return fuzz_array(mica_idx_read, data, size); }

@@ -1,0 +1,4 @@
+/* npy files. */
+#include "array.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) { return fuzz_array(mica_npy_read, data, size); }
