@@ -59,12 +59,11 @@ mica_status mica_stream_read(mica_context *ctx, void *to, size_t *got, mica_stre
 mica_status mica_stream_need(mica_context *ctx, void *to, mica_stream *stream, size_t bytes, const char *what)
 {
     size_t got;
-    uint64_t start_position = stream->position;
     MICA_TRY(mica_stream_read(ctx, to, &got, stream, bytes));
     if (got < bytes)
         return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte %llu: the file ends, %zu bytes short of %s",
-                         MICA_QUOTE(stream->file.path), (unsigned long long)(start_position + got),
-                         bytes - got, what);
+                         MICA_QUOTE(stream->file.path), (unsigned long long)stream->position, bytes - got,
+                         what);
     return MICA_OK;
 }
 

@@ -10,7 +10,9 @@ enum { N = 103, C = 3, P = 4 };
 static float values[N][C][P];
 static int32_t labels[N];
 
-/* Inputs [N, C, P], where element (i, c, p) is i + 100 c + 1000 p; targets [N], where i is i. */
+static float value_at(int i, int c, int p) { return (float)(i + 100 * c + 1000 * p); }
+
+/* Inputs [N, C, P] of value_at; targets [N], where i is i. */
 static mica_dataset make_set(mica_context *ctx)
 {
     mica_tensor targets;
@@ -18,7 +20,7 @@ static mica_dataset make_set(mica_context *ctx)
     for (int i = 0; i < N; i++) {
         labels[i] = i;
         for (int k = 0; k < C * P; k++)
-            values[i][k / P][k % P] = (float)(i + 100 * (k / P) + 1000 * (k % P));
+            values[i][k / P][k % P] = value_at(i, k / P, k % P);
     }
     mica_dataset set;
     CHECK_OK(ctx, mica_tensor_init(ctx, &targets, labels, MICA_I32, 1, (mica_index[]){N}));
@@ -41,7 +43,7 @@ static int epoch(mica_context *ctx, mica_batches *b, int *out)
         for (mica_index i = 0; i < n; i++) {
             out[used++] = (int)y[i];
             for (int k = 0; k < C * P; k++)
-                CHECK(x[i * C * P + k] == (float)(y[i] + 100 * (k / P) + 1000 * (k % P)));
+                CHECK(x[i * C * P + k] == value_at((int)y[i], k / P, k % P));
         }
         out[used++] = -1;
     }

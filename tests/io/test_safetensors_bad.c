@@ -12,7 +12,7 @@ static unsigned char *make(const char *header, size_t data, size_t *count)
     unsigned char *bytes = calloc(8 + length + data + 1, 1);
     for (int i = 0; i < 8; i++)
         bytes[i] = (unsigned char)((uint64_t)length >> (8 * i));
-    memcpy(bytes + 8, header, length);
+    memcpy(bytes + 8, header, length + 1);
     *count = 8 + length + data;
     return bytes;
 }
