@@ -112,6 +112,13 @@ enum {
     MICA_LAYER_NO_INPUT_GRADIENT = 256,
     /* din[0] may be exactly dout. */
     MICA_LAYER_BACKWARD_IN_PLACE = 512,
+    /* Saved values are written for backward alone: where there will be none, they are NULL. */
+    MICA_LAYER_BACKWARD_SAVED = 1024,
+    /* Temporaries are there in backward alone. */
+    MICA_LAYER_BACKWARD_TEMPORARIES = 2048,
+    /* States are part of what is learned (running statistics): a net with another's weights reads its states too, and none
+       changes them but in training. */
+    MICA_LAYER_STATES_LEARNED = 4096,
 };
 
 typedef struct mica_layer {

@@ -5,33 +5,17 @@
 #ifndef MICA_LAYERS_H
 #define MICA_LAYERS_H
 
+#include <mica/layers/activation.h>
+#include <mica/layers/block.h>
+#include <mica/layers/conv.h>
+#include <mica/layers/norm.h>
+#include <mica/layers/pool.h>
+#include <mica/layers/shape.h>
 #include <mica/net.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Activations by name: as layers of their own, and as the end of Dense and convolutions. */
-#define MICA_ACTIVATION_LIST(X) \
-    X(RELU, relu)               \
-    X(RELU6, relu6)             \
-    X(LEAKY_RELU, leaky_relu)   \
-    X(ELU, elu)                 \
-    X(SIGMOID, sigmoid)         \
-    X(TANH, tanh)               \
-    X(SOFTPLUS, softplus)       \
-    X(SILU, silu)               \
-    X(GELU, gelu)               \
-    X(GELU_TANH, gelu_tanh)     \
-    X(HARD_SWISH, hard_swish)
-
-typedef enum mica_activation {
-    MICA_NO_ACTIVATION,
-#define MICA_ACTIVATION_ENUM(CODE, name) MICA_##CODE,
-    MICA_ACTIVATION_LIST(MICA_ACTIVATION_ENUM)
-#undef MICA_ACTIVATION_ENUM
-        MICA_ACTIVATION_COUNT
-} mica_activation;
 
 /* ---- Dense ---- */
 
@@ -45,15 +29,6 @@ typedef struct mica_net_dense_opts {
     const char *share_weight;   /* the full name of a parameter [units, F] to use instead of an own one */
 } mica_net_dense_opts;
 MICA_API mica_value mica_net_dense(mica_net *net, mica_value x, const mica_net_dense_opts *opts);
-
-/* ---- Activations ---- */
-
-typedef struct mica_net_activation_opts {
-    const char *name;
-    mica_activation kind;
-    float slope; /* leaky_relu: 0 means 0.01; elu's alpha: 0 means 1 */
-} mica_net_activation_opts;
-MICA_API mica_value mica_net_activation(mica_net *net, mica_value x, const mica_net_activation_opts *opts);
 
 /* ---- Losses: one number each, the mean over the batch, whose gradient starts the backward ---- */
 

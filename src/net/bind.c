@@ -11,9 +11,9 @@ static void bind_parameters(mica_net *net)
 {
     for (int i = 0; i < net->built_slots; i++) {
         mica_slot *slot = &net->slots[i];
-        if (slot->kind == MICA_BUFFER_STATE)
+        if (slot->kind == MICA_BUFFER_STATE && !mica_borrows_state(net, slot))
             slot->tensor[0].data = net->block + slot->flat;
-        if (slot->kind != MICA_BUFFER_PARAMETER)
+        if (slot->kind != MICA_BUFFER_PARAMETER || net->weights != NULL)
             continue;
         slot->tensor[0].data = net->flat_parameters + slot->flat;
         if (slot->gradient != NONE)
@@ -40,7 +40,7 @@ static mica_status borrow_weights(mica_net *net)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_bind: the net that lends its weights is not bound");
     for (int i = 0; i < net->built_slots; i++) {
         mica_slot *slot = &net->slots[i];
-        if (slot->kind != MICA_BUFFER_PARAMETER)
+        if (slot->kind != MICA_BUFFER_PARAMETER && !mica_borrows_state(net, slot))
             continue;
         int other = mica_net_find(from, slot->name);
         if (other == NONE || !mica_tensor_same_shape(&from->slots[other].tensor[0], &slot->tensor[0]))
@@ -85,8 +85,7 @@ mica_status mica_net_bind(mica_net *net, void *block, size_t bytes)
         MICA_TRY(borrow_weights(net));
     memset(net->block, 0, net->persistent);
     bind_groups(net);
-    if (net->weights == NULL)
-        bind_parameters(net);
+    bind_parameters(net);
     return MICA_OK;
 }
 
@@ -127,7 +126,7 @@ mica_status mica_net_initialize(mica_net *net, uint64_t seed)
         const mica_slot *slot = &net->slots[i];
         if (slot->kind == MICA_BUFFER_PARAMETER && net->weights == NULL)
             MICA_TRY(draw_parameter(net, slot, (uint64_t)i));
-        if (slot->kind == MICA_BUFFER_STATE)
+        if (slot->kind == MICA_BUFFER_STATE && !mica_borrows_state(net, slot))
             MICA_TRY(mica_fill(net->ctx, &slot->tensor[0], slot->start));
     }
     for (int i = 0; i < 2; i++)

@@ -3,19 +3,34 @@
 
 #include "net/net.h"
 
-/* Runs an entry without data, to learn what scratch it takes. */
+/* Runs an entry without data. *workspace and *rest are what scratch it takes, if that is more. */
+static mica_status measure_mode(mica_net *net, const mica_entry *entry, bool training, size_t *workspace,
+                                size_t *rest)
+{
+    mica_running r;
+    size_t temporaries;
+    mica_measure_begin(net->ctx);
+    mica_net_prepare(net, entry, &(mica_mode){.training = training, .scale = 1.0f}, &r, &temporaries);
+    mica_status status = mica_net_call(net, entry, &r);
+    size_t measured = mica_align_up(mica_measure_end(net->ctx));
+    *workspace = measured > *workspace ? measured : *workspace;
+    *rest = temporaries > *rest ? temporaries : *rest;
+    return status;
+}
+
+/* A net that trains also runs its forwards in inference mode; one that does not may be of a shape that cannot train. */
 static mica_status measure_entry(mica_net *net, mica_entry *entry)
 {
-    mica_mode mode = {.training = true, .scale = 1.0f};
-    mica_running r;
+    size_t workspace = 0, rest = 0;
     entry->workspace_bytes = 0;
     entry->group = NONE;
-    mica_measure_begin(net->ctx);
-    mica_net_prepare(net, entry, &mode, &r, &entry->scratch_bytes);
-    mica_status status = mica_net_call(net, entry, &r);
-    entry->workspace_bytes = mica_align_up(mica_measure_end(net->ctx));
-    entry->scratch_bytes += entry->workspace_bytes;
-    return status;
+    if (net->train)
+        MICA_TRY(measure_mode(net, entry, true, &workspace, &rest));
+    if (entry->phase == PHASE_FORWARD)
+        MICA_TRY(measure_mode(net, entry, false, &workspace, &rest));
+    entry->workspace_bytes = workspace;
+    entry->scratch_bytes = workspace + rest;
+    return MICA_OK;
 }
 
 static mica_status plan_once(mica_net *net, int segment_nodes)
@@ -105,7 +120,7 @@ static void add_persistent(mica_net *net)
     }
     for (int i = 0; i < net->built_slots; i++) {
         const mica_slot *slot = &net->slots[i];
-        if (slot->kind == MICA_BUFFER_STATE)
+        if (slot->kind == MICA_BUFFER_STATE && !mica_borrows_state(net, slot))
             add_buffer(net, slot->name, MICA_BUFFER_STATE, mica_align_up(slot->bytes), slot->flat, 0, end);
     }
 }

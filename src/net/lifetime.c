@@ -3,6 +3,12 @@
 
 /* ---- What lives from step to step ---- */
 
+bool mica_borrows_state(const mica_net *net, const mica_slot *slot)
+{
+    return net->weights != NULL && slot->kind == MICA_BUFFER_STATE &&
+           (net->nodes[slot->node].layer->flags & MICA_LAYER_STATES_LEARNED);
+}
+
 /* Gives each parameter that is learned (or each that is not) its place, from element *from on. */
 static mica_status place_parameters(mica_net *net, size_t *from, bool learned)
 {
@@ -37,7 +43,7 @@ static mica_status place_persistent(mica_net *net)
     }
     for (int i = 0; i < net->built_slots; i++) {
         mica_slot *slot = &net->slots[i];
-        if (slot->kind != MICA_BUFFER_STATE)
+        if (slot->kind != MICA_BUFFER_STATE || mica_borrows_state(net, slot))
             continue;
         slot->flat = bytes;
         bytes += mica_align_up(slot->bytes);
@@ -126,13 +132,13 @@ static mica_status find_lifetimes(mica_net *net)
 
 /* ---- Sharing in place ---- */
 
-/* Lets `to` (first used at this time) take over the memory of `from` (last used at this time). */
+/* Lets `to` (first used at this time) take over the memory of `from` (last used at this time), of the same shape. */
 static void take_over(mica_net *net, int from, int from_life, int to, int to_life, int time)
 {
     mica_slot *giver = &net->slots[net->slots[from].root], *taker = &net->slots[net->slots[to].root];
     int a = giver->group[from_life], b = taker->group[to_life];
     if (a == b || net->groups[a].span.last != time || net->groups[b].span.first != time ||
-        net->groups[a].span.bytes < net->groups[b].span.bytes)
+        !mica_tensor_same_shape(&net->slots[from].tensor[0], &net->slots[to].tensor[0]))
         return;
     net->groups[a].span.last = net->groups[b].span.last;
     net->groups[b].gone = true;

@@ -159,7 +159,13 @@ void mica_each_use(const mica_net *net, const mica_entry *entry, mica_use_fn *us
 /* Whether a node gives the gradient of one of its inputs. */
 bool mica_has_input_gradient(const mica_net *net, const mica_node *node, int input);
 
+/* Whether a node's saved values have memory. */
+bool mica_keeps_saved(const mica_net *net, const mica_node *node);
+
 /* ---- lifetime.c ---- */
+
+/* Whether a slot is a state that belongs to the net that lends its weights. */
+bool mica_borrows_state(const mica_net *net, const mica_slot *slot);
 
 /* Gives every slot its group, every group its lifetime and offset, and every parameter its place. */
 mica_status mica_net_lay_out(mica_net *net);

@@ -79,14 +79,16 @@ void mica_net_prepare(const mica_net *net, const mica_entry *entry, const mica_m
         s->param[i] = &net->slots[node->param[i]].tensor[0];
     for (int i = 0; i < node->states; i++)
         s->state[i] = &net->slots[node->state[i]].tensor[0];
-    for (int i = 0; i < node->saved; i++)
+    for (int i = 0; i < node->saved && mica_keeps_saved(net, node); i++)
         s->saved[i] = tensor_of(net, node->save[i], entry->phase);
 
     char *base = entry->group != NONE && net->block != NULL
                      ? net->block + net->groups[entry->group].span.offset
                      : NULL;
     size_t used = entry->workspace_bytes;
-    for (int i = 0; i < node->temps; i++) {
+    bool takes_temps = entry->phase == PHASE_BACKWARD ||
+                       !(node->layer->flags & MICA_LAYER_BACKWARD_TEMPORARIES);
+    for (int i = 0; i < node->temps && takes_temps; i++) {
         r->temp[i] = in_scratch(&net->slots[node->temp[i]].tensor[0], base, &used);
         s->temp[i] = &r->temp[i];
     }

@@ -251,7 +251,7 @@ void mica_each_use(const mica_net *net, const mica_entry *entry, mica_use_fn *us
     if (!back || (flags & MICA_LAYER_READS_INPUTS))
         for (int i = 0; i < node->inputs; i++)
             use_slot(net, node->in[i], entry->phase, use, user);
-    for (int i = 0; i < node->saved; i++)
+    for (int i = 0; i < node->saved && mica_keeps_saved(net, node); i++)
         use_slot(net, node->save[i], entry->phase, use, user);
     if (back)
         use(user, net->slots[node->out].gradient, 0);
@@ -259,6 +259,11 @@ void mica_each_use(const mica_net *net, const mica_entry *entry, mica_use_fn *us
         use_slot(net, node->out, entry->phase, use, user);
     if (back || ((flags & MICA_LAYER_LOSS) && entry->phase == PHASE_FORWARD))
         use_gradients(net, node, use, user);
+}
+
+bool mica_keeps_saved(const mica_net *net, const mica_node *node)
+{
+    return goes_back(net, node) || !(node->layer->flags & MICA_LAYER_BACKWARD_SAVED);
 }
 
 bool mica_has_input_gradient(const mica_net *net, const mica_node *node, int input)

@@ -44,4 +44,7 @@ mica_value layer_indices(mica_net *net, const char *name, int rank, const mica_i
 /* sum(weights * x): the loss behind every case. A builder may also use it to make a net of its own. */
 mica_value layer_weighted_sum(mica_net *net, mica_value x);
 
+/* A layer, or sometimes the sum of two like it, so that the second to go back adds to the first's gradient. */
+#define LAYER_MAYBE_TWICE(net, r, call) (test_chance(r, 40) ? mica_net_plus(net, call, call, NULL) : (call))
+
 #endif
