@@ -3,12 +3,20 @@
  *   dw[o, (c, t, u)] = sum over images and narrow pixels of narrow[o, pixel] * patch[(c, t, u), pixel]
  *
  * One matrix product for each group, whose k runs over all pixels of all images; both sides are packed from
- * the images. A group with very few narrow channels (depthwise) is summed directly instead. */
+ * the images. The result is small and k is long, so a single group is cut along k into parts that threads
+ * make one by one, added in order afterwards. A group with very few narrow channels (depthwise) is summed
+ * directly instead.
+ *
+ *   scratch:  [ for each thread: the product's panels | parts x m x n, if there are several ]
+ */
 #include "base/parallel.h"
 #include "ops/conv.h"
 #include "ops/gemm.h"
 
 #define DIRECT_CHANNELS 2
+/* The most parts of one product, and floats in all of them. */
+#define MOST_PARTS  8
+#define PART_FLOATS ((size_t)524288)
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -16,6 +24,7 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 typedef struct pixels {
     mica_conv_planes planes; /* of one group; column_stride is that of all pixels of an image */
     size_t count;            /* of an image */
+    size_t first;            /* where k begins */
     const mica_gemm_kernels *gemm;
 } pixels;
 
@@ -26,8 +35,10 @@ typedef struct job {
     size_t m, n, k;
     size_t columns; /* of the kernel's taps that lie at one stride: a product makes so many at a time */
     ptrdiff_t column_stride;
+    size_t parts, part_k;
     size_t gemm_bytes;
     char *scratch;
+    float *partial; /* [parts, m, n] */
 } job;
 
 /* A mica_gemm_pack_fn: rows are channels, k runs over (image, pixel). */
@@ -35,6 +46,7 @@ static void pack_pixels(const void *source, float *panel, size_t width, size_t f
                         size_t k)
 {
     const pixels *from = source;
+    k0 += from->first;
     size_t image = k0 / from->count, pixel = k0 % from->count;
     for (size_t p = 0, n; p < k; p += n, pixel = 0, image++) {
         n = least(from->count - pixel, k - p);
@@ -59,38 +71,92 @@ static mica_conv_patches narrow_patches(const mica_conv *c, const float *data, c
                                .gemm = kernels->gemm};
 }
 
+/* Where tap number `tap` of a narrow channel lies in the kernel. */
+static float *tap_place(const mica_conv *c, size_t channel, size_t tap)
+{
+    size_t u = tap % c->columns.taps, t = tap / c->columns.taps % c->rows.taps;
+    size_t wide = tap / c->columns.taps / c->rows.taps;
+    return c->kernel.data + (ptrdiff_t)channel * c->kernel_stride +
+           (ptrdiff_t)wide * c->kernel.channel_stride + (ptrdiff_t)t * c->kernel.row_stride +
+           (ptrdiff_t)u * c->kernel.column_stride;
+}
+
+/* Both sides of a group's product. */
+typedef struct sides {
+    mica_conv_patches wide, singles;
+    pixels joined;
+} sides;
+
+/* Group `group` from pixel `first` on. The product points into *s. */
+static mica_gemm group_gemm(const job *j, size_t group, size_t first, sides *s)
+{
+    const mica_conv *c = j->conv;
+    float *narrow = c->narrow.data + (ptrdiff_t)(group * j->m) * c->narrow.channel_stride;
+    s->wide = j->wide;
+    s->wide.data += (ptrdiff_t)(group * c->wide_channels) * s->wide.channel_stride;
+    s->wide.first_pixel = first;
+    s->singles = narrow_patches(c, narrow, j->kernels);
+    s->singles.first_pixel = first;
+    s->joined = (pixels){c->narrow, c->rows.narrow * c->columns.narrow, first, j->kernels->gemm};
+    s->joined.planes.data = narrow;
+    mica_gemm g = {.m = j->m,
+                   .a = {.pack = pack_pixels, .source = &s->joined},
+                   .b = {.pack = j->kernels->conv->pack_transposed, .source = &s->wide},
+                   .alpha = 1.0f};
+    if (!mica_conv_pixel_stride(&s->joined.planes.column_stride, c->rows.narrow, c->columns.narrow,
+                                c->narrow.row_stride, c->narrow.column_stride))
+        g.a = (mica_gemm_operand){.pack = j->kernels->conv->pack_transposed, .source = &s->singles};
+    return g;
+}
+
 /* One group, with all threads (ctx) or on this one (NULL). */
 static void run_group(mica_context *ctx, const job *j, size_t group, void *scratch)
 {
     const mica_conv *c = j->conv;
-    float *narrow = c->narrow.data + (ptrdiff_t)(group * j->m) * c->narrow.channel_stride;
-    mica_conv_patches wide = j->wide, singles = narrow_patches(c, narrow, j->kernels);
-    wide.data += (ptrdiff_t)(group * c->wide_channels) * wide.channel_stride;
-    pixels joined = {c->narrow, c->rows.narrow * c->columns.narrow, j->kernels->gemm};
-    joined.planes.data = narrow;
-    mica_gemm g = {.m = j->m,
-                   .n = j->columns,
-                   .k = j->k,
-                   .a = {.pack = pack_pixels, .source = &joined},
-                   .b = {.pack = j->kernels->conv->pack_transposed, .source = &wide},
-                   .row_stride = c->kernel_stride,
-                   .column_stride = j->column_stride,
-                   .alpha = 1.0f,
-                   .beta = c->accumulate ? 1.0f : 0.0f};
-    if (!mica_conv_pixel_stride(&joined.planes.column_stride, c->rows.narrow, c->columns.narrow,
-                                c->narrow.row_stride, c->narrow.column_stride))
-        g.a = (mica_gemm_operand){.pack = j->kernels->conv->pack_transposed, .source = &singles};
+    sides s;
+    mica_gemm g = group_gemm(j, group, 0, &s);
+    g.n = j->columns;
+    g.k = j->k;
+    g.row_stride = c->kernel_stride;
+    g.column_stride = j->column_stride;
+    g.beta = c->accumulate ? 1.0f : 0.0f;
     for (size_t tap = 0; tap < j->n; tap += j->columns) {
-        size_t u = tap % c->columns.taps, t = tap / c->columns.taps % c->rows.taps;
-        size_t channel = tap / c->columns.taps / c->rows.taps;
-        wide.first_tap = tap;
-        g.c = c->kernel.data + (ptrdiff_t)(group * j->m) * c->kernel_stride +
-              (ptrdiff_t)channel * c->kernel.channel_stride + (ptrdiff_t)t * c->kernel.row_stride +
-              (ptrdiff_t)u * c->kernel.column_stride;
+        s.wide.first_tap = tap;
+        g.c = tap_place(c, group * j->m, tap);
         if (ctx != NULL)
             mica_gemm_run(ctx, &g, scratch);
         else
             mica_gemm_run_serial(j->kernels, &g, scratch);
+    }
+}
+
+static void part_block(void *work, size_t part, int thread)
+{
+    const job *j = work;
+    sides s;
+    mica_gemm g = group_gemm(j, 0, part * j->part_k, &s);
+    g.n = j->n;
+    g.k = least(j->part_k, j->k - part * j->part_k);
+    g.c = j->partial + part * j->m * j->n;
+    g.row_stride = (ptrdiff_t)j->n;
+    g.column_stride = 1;
+    mica_gemm_run_serial(j->kernels, &g, j->scratch + (size_t)thread * j->gemm_bytes);
+}
+
+/* Adds the parts of one narrow channel. */
+static void add_parts(void *work, size_t channel, int thread)
+{
+    (void)thread;
+    const job *j = work;
+    float *sum = j->partial + channel * j->n;
+    for (size_t part = 1; part < j->parts; part++)
+        j->kernels->conv->add(sum, 1, sum + part * j->m * j->n, 1, j->n);
+    for (size_t tap = 0; tap < j->n; tap += j->columns) {
+        float *place = tap_place(j->conv, channel, tap);
+        for (size_t i = 0; i < j->columns; i++) {
+            float *to = place + (ptrdiff_t)i * j->column_stride;
+            *to = j->conv->accumulate ? *to + sum[tap + i] : sum[tap + i];
+        }
     }
 }
 
@@ -134,6 +200,16 @@ static void join_columns(job *j)
     }
 }
 
+/* Into how many parts k is cut: as many as are worth a thread each, a power of two. */
+static size_t parts_of(const job *j)
+{
+    size_t products = j->m * j->n * j->k, parts = 1;
+    while (j->conv->groups == 1 && 2 * parts <= MOST_PARTS && products / (2 * parts) >= MICA_GEMM_SMALL / 2 &&
+           2 * parts * j->m * j->n <= PART_FLOATS)
+        parts *= 2;
+    return parts;
+}
+
 mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *c)
 {
     size_t taps = c->rows.taps * c->columns.taps;
@@ -146,19 +222,28 @@ mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *c)
     bool direct = j.m <= DIRECT_CHANNELS;
     bool small = c->groups > 1 && j.m * j.n * j.k < MICA_GEMM_SMALL;
     join_columns(&j);
+    j.parts = direct ? 1 : parts_of(&j);
+    j.part_k = mica_div_up(j.k, j.parts);
     if (!direct)
-        j.gemm_bytes = mica_gemm_scratch(ctx, j.m, j.columns, j.k);
+        j.gemm_bytes = mica_gemm_scratch(ctx, j.m, j.parts > 1 ? j.n : j.columns, j.part_k);
+    size_t panels = j.gemm_bytes * (small || j.parts > 1 ? (size_t)ctx->threads : 1);
+    size_t partial = j.parts > 1 ? j.parts * j.m * j.n * sizeof(float) : 0;
     void *scratch;
-    MICA_START(ctx, c->op, small ? j.gemm_bytes * (size_t)ctx->threads : j.gemm_bytes, &scratch);
+    MICA_START(ctx, c->op, panels + partial, &scratch);
     j.scratch = scratch;
+    j.partial = (float *)(void *)(j.scratch + panels);
     if (j.m == 0 || j.n == 0)
         return MICA_OK;
-    if (direct)
+    if (direct) {
         mica_parallel(ctx, c->groups * j.m * c->wide_channels, direct_block, &j);
-    else if (small)
+    } else if (j.parts > 1) {
+        mica_parallel(ctx, j.parts, part_block, &j);
+        mica_parallel(ctx, j.m, add_parts, &j);
+    } else if (small) {
         mica_parallel(ctx, c->groups, group_block, &j);
-    else
+    } else {
         for (size_t group = 0; group < c->groups; group++)
             run_group(ctx, &j, group, scratch);
+    }
     return MICA_OK;
 }
