@@ -1,296 +1,18 @@
 /* Convolution: making an image, narrow or wide.
  *
- * Both are a product: output channels x pixels = weights x patches, the patches never in memory as a whole
- * but packed from the image as the product asks for them. The narrow image is one product. The wide image
- * is one for each residue of its positions by the stride ("phase"): pixels of one phase meet the same
- * taps, and their patches are again plain ones, read backwards, so that no multiplication by a zero between
- * pixels is ever made.
+ * The narrow image is one product (conv_product.h). The wide image is one for each residue of its positions by
+ * the stride ("phase"): pixels of one phase meet the same taps, and their patches are again plain ones, read backwards,
+ * so that no multiplication by a zero between pixels is ever made.
  *
- *   stride 2, 3 taps, wide positions:   0 1 2 3 4 5 6 ...
- *   phase                               0 1 0 1 0 1 0       phase 0 meets tap 1, phase 1 taps 0 and 2
+ *   stride 2, 3 taps, no padding:   wide position   0 1 2 3 4 5 6 ...
+ *                                   phase           0 1 0 1 0 1 0       phase 0 meets taps 0 and 2, phase 1 tap 1
  *
- * How a product runs depends on its sizes:
- *
- *   direct    very few output channels (depthwise above all): sums over taps, no packing
- *   products  one matrix product for each image and group, straight into the output
- *   staged    where the output's pixels do not lie at one stride (as in a phase), or images are so small that
- * several share a product: bands of pixels, by way of the scratch
- *
- *   scratch:  [ bias, if it is strided | for each thread: the product's panels, a stage m x band ]
+ *   scratch:  [ bias, if it is strided | the largest product's ]
  */
-#include <string.h>
-
-#include "base/parallel.h"
-#include "ops/conv.h"
-#include "ops/gemm.h"
-
-/* Output channels of a group up to which the direct sums win. */
-#define DIRECT_CHANNELS 2
-/* Multiply-adds in one block of direct work. */
-#define DIRECT_WORK ((size_t)262144)
-/* Images with fewer pixels share products. */
-#define SMALL_IMAGE 192
-/* Pixels of a staged band, and floats in its stage. */
-#define BAND_PIXELS  1024
-#define STAGE_FLOATS ((size_t)131072)
+#include "ops/conv_product.h"
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
-
-typedef enum path { PATH_DIRECT, PATH_PRODUCTS, PATH_STAGED } path;
-
-/* The weights of one group: `vectors` are output channels. */
-typedef struct weights {
-    mica_conv_taps taps;
-    ptrdiff_t vector_stride, group_stride;
-    size_t rows, columns;
-    const mica_gemm_kernels *gemm;
-} weights;
-
-typedef struct product {
-    const mica_kernels *kernels;
-    size_t images, groups;
-    size_t m, channels; /* output and input channels of a group */
-    size_t k, pixels;   /* of a group; of an image */
-    mica_conv_planes out;
-    mica_conv_patches in;
-    weights w;
-    const float *bias;
-    bool accumulate;
-
-    path path;
-    size_t band; /* direct: rows of a block; staged: pixels */
-    size_t gemm_bytes, thread_bytes;
-    char *scratch;
-} product;
-
-bool mica_conv_pixel_stride(ptrdiff_t *stride, size_t rows, size_t columns, ptrdiff_t row_stride,
-                            ptrdiff_t column_stride)
-{
-    *stride = columns == 1 ? row_stride : column_stride;
-    return rows == 1 || columns == 1 || row_stride == (ptrdiff_t)columns * column_stride;
-}
-
-/* ---- The planner ---- */
-
-static void choose(const mica_context *ctx, product *p)
-{
-    size_t rows = p->in.rows.count, columns = p->in.columns.count;
-    ptrdiff_t stride;
-    p->kernels = ctx->kernels;
-    p->k = p->channels * p->in.rows.taps * p->in.columns.taps;
-    p->pixels = rows * columns;
-    p->gemm_bytes = p->thread_bytes = 0;
-    if (p->m <= DIRECT_CHANNELS) {
-        p->path = PATH_DIRECT;
-        /* A block reads as many rows more as there are taps: that must stay the smaller part. */
-        p->band = most(4 * p->in.rows.taps + 1, DIRECT_WORK / (columns * p->k + 1));
-        p->band = most(1, least(rows, p->band));
-        return;
-    }
-    bool joined = mica_conv_pixel_stride(&stride, rows, columns, p->out.row_stride, p->out.column_stride);
-    p->path = joined && (p->pixels >= SMALL_IMAGE || p->images == 1) ? PATH_PRODUCTS : PATH_STAGED;
-    p->band = p->pixels;
-    if (p->path == PATH_STAGED) {
-        p->band = least(p->images * p->pixels, most(64, least(BAND_PIXELS, STAGE_FLOATS / p->m)));
-        p->thread_bytes = mica_align_up(p->m * p->band * sizeof(float));
-    }
-    p->gemm_bytes = mica_gemm_scratch(ctx, p->m, p->band, p->k);
-    p->thread_bytes += p->gemm_bytes;
-}
-
-/* Whether units of work are too small to be shared by threads one by one. */
-static bool units_are_small(const product *p)
-{
-    return p->path != PATH_PRODUCTS ||
-           (p->images * p->groups > 1 && p->m * p->pixels * p->k < MICA_GEMM_SMALL);
-}
-
-static size_t product_bytes(const mica_context *ctx, const product *p)
-{
-    return units_are_small(p) ? p->thread_bytes * (size_t)ctx->threads : p->thread_bytes;
-}
-
-/* ---- Operands ---- */
-
-/* A mica_gemm_pack_fn: rows are output channels, k runs over (channel, tap row, tap column). */
-static void pack_weights(const void *source, float *panel, size_t width, size_t first, size_t count,
-                         size_t k0, size_t k)
-{
-    const weights *w = source;
-    size_t u = k0 % w->columns, t = k0 / w->columns % w->rows, c = k0 / w->columns / w->rows;
-    for (size_t p = 0, n; p < k; p += n) {
-        n = least(w->columns - u, k - p);
-        const float *from = w->taps.data + (ptrdiff_t)first * w->vector_stride +
-                            (ptrdiff_t)c * w->taps.channel_stride + (ptrdiff_t)t * w->taps.row_stride +
-                            (ptrdiff_t)u * w->taps.column_stride;
-        w->gemm->pack(panel + p * width, width, from, w->vector_stride, w->taps.column_stride, count, n);
-        u = 0;
-        if (++t == w->rows) {
-            t = 0;
-            c++;
-        }
-    }
-}
-
-/* Joins taps that lie at one stride, so that packing sees long runs. */
-static void join_taps(weights *w)
-{
-    ptrdiff_t stride;
-    if (mica_conv_pixel_stride(&stride, w->rows, w->columns, w->taps.row_stride, w->taps.column_stride)) {
-        w->columns *= w->rows;
-        w->rows = 1;
-        w->taps.column_stride = stride;
-    }
-}
-
-static mica_gemm_operand weights_operand(const weights *w)
-{
-    ptrdiff_t stride;
-    if (w->rows == 1 && mica_conv_pixel_stride(&stride, w->taps.channels, w->columns, w->taps.channel_stride,
-                                               w->taps.column_stride))
-        return (mica_gemm_operand){
-            .data = w->taps.data, .vector_stride = w->vector_stride, .k_stride = stride};
-    return (mica_gemm_operand){.pack = pack_weights, .source = w};
-}
-
-/* Patches of one pixel each, as they lie: a 1x1 convolution needs no packing of its own. */
-static bool plain_pixels(const mica_conv_patches *in, ptrdiff_t *stride)
-{
-    const mica_conv_axis *r = &in->rows, *c = &in->columns;
-    return r->taps == 1 && c->taps == 1 && r->scale == 1 && c->scale == 1 && r->base == 0 && c->base == 0 &&
-           r->count <= r->image && c->count <= c->image &&
-           mica_conv_pixel_stride(stride, r->count, c->count, in->row_stride, in->column_stride);
-}
-
-static mica_gemm_operand patches_operand(const mica_conv_patches *in, const mica_conv_kernels *kernels)
-{
-    ptrdiff_t stride;
-    if (in->first_pixel == 0 && plain_pixels(in, &stride))
-        return (mica_gemm_operand){.data = in->data, .vector_stride = stride, .k_stride = in->channel_stride};
-    return (mica_gemm_operand){.pack = kernels->pack, .source = in};
-}
-
-/* ---- Running ---- */
-
-/* Group `group` of the product: sets its weights and patches, and what of the product they give. */
-static mica_gemm group_gemm(const product *p, size_t group, weights *w, mica_conv_patches *in)
-{
-    *w = p->w;
-    w->taps.data += (ptrdiff_t)group * w->group_stride;
-    *in = p->in;
-    in->data += (ptrdiff_t)(group * p->channels) * in->channel_stride;
-    return (mica_gemm){.m = p->m,
-                       .k = p->k,
-                       .a = weights_operand(w),
-                       .alpha = 1.0f,
-                       .row_bias = p->bias != NULL ? p->bias + group * p->m : NULL};
-}
-
-/* One image and group, with all threads (ctx) or on this one (NULL). */
-static void run_product(mica_context *ctx, const product *p, size_t unit, void *scratch)
-{
-    size_t image = unit / p->groups, group = unit % p->groups;
-    weights w;
-    mica_conv_patches in;
-    mica_gemm g = group_gemm(p, group, &w, &in);
-    in.data += (ptrdiff_t)image * in.image_stride;
-    g.b = patches_operand(&in, p->kernels->conv);
-    g.n = p->pixels;
-    g.c = p->out.data + (ptrdiff_t)image * p->out.image_stride +
-          (ptrdiff_t)(group * p->m) * p->out.channel_stride;
-    g.row_stride = p->out.channel_stride;
-    mica_conv_pixel_stride(&g.column_stride, in.rows.count, in.columns.count, p->out.row_stride,
-                           p->out.column_stride);
-    g.beta = p->accumulate ? 1.0f : 0.0f;
-    if (ctx != NULL)
-        mica_gemm_run(ctx, &g, scratch);
-    else
-        mica_gemm_run_serial(p->kernels, &g, scratch);
-}
-
-static void product_block(void *work, size_t block, int thread)
-{
-    const product *p = work;
-    run_product(NULL, p, block, p->scratch + (size_t)thread * p->thread_bytes);
-}
-
-/* Pixels first .. first + n - 1 of one channel from the stage to their places. */
-static void unstage(const product *p, float *channel, const float *stage, size_t first, size_t n)
-{
-    size_t columns = p->in.columns.count;
-    size_t j = first % columns, row = first / columns;
-    for (size_t done = 0, run; done < n; done += run, j = 0, row++) {
-        run = least(columns - j, n - done);
-        float *to = channel + (ptrdiff_t)(row / p->in.rows.count) * p->out.image_stride +
-                    (ptrdiff_t)(row % p->in.rows.count) * p->out.row_stride +
-                    (ptrdiff_t)j * p->out.column_stride;
-        if (p->accumulate)
-            p->kernels->conv->add(to, p->out.column_stride, stage + done, 1, run);
-        else if (p->out.column_stride == 1)
-            memcpy(to, stage + done, run * sizeof *to);
-        else
-            for (size_t x = 0; x < run; x++)
-                to[(ptrdiff_t)x * p->out.column_stride] = stage[done + x];
-    }
-}
-
-static void staged_block(void *work, size_t block, int thread)
-{
-    const product *p = work;
-    size_t group = block % p->groups, first = block / p->groups * p->band;
-    char *scratch = p->scratch + (size_t)thread * p->thread_bytes;
-    weights w;
-    mica_conv_patches in;
-    mica_gemm g = group_gemm(p, group, &w, &in);
-    in.first_pixel = first;
-    g.b = (mica_gemm_operand){.pack = p->kernels->conv->pack, .source = &in};
-    g.n = least(p->band, p->images * p->pixels - first);
-    g.c = (float *)(void *)(scratch + p->gemm_bytes);
-    g.row_stride = (ptrdiff_t)p->band;
-    g.column_stride = 1;
-    mica_gemm_run_serial(p->kernels, &g, scratch);
-    for (size_t i = 0; i < p->m; i++)
-        unstage(p, p->out.data + (ptrdiff_t)(group * p->m + i) * p->out.channel_stride, g.c + i * p->band,
-                first, g.n);
-}
-
-static void direct_block(void *work, size_t block, int thread)
-{
-    (void)thread;
-    const product *p = work;
-    size_t bands = mica_div_up(p->in.rows.count, p->band);
-    size_t first = block % bands * p->band, plane = block / bands;
-    size_t channel = plane % (p->groups * p->m), image = plane / (p->groups * p->m);
-    size_t group = channel / p->m;
-    mica_conv_planes out = p->out;
-    out.data += (ptrdiff_t)image * out.image_stride + (ptrdiff_t)channel * out.channel_stride;
-    mica_conv_patches in = p->in;
-    in.data += (ptrdiff_t)image * in.image_stride + (ptrdiff_t)(group * p->channels) * in.channel_stride;
-    mica_conv_taps taps = p->w.taps;
-    taps.data += (ptrdiff_t)group * p->w.group_stride + (ptrdiff_t)(channel % p->m) * p->w.vector_stride;
-    p->kernels->taps->image(&out, &in, &taps, first, least(p->band, in.rows.count - first),
-                            p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
-}
-
-static void run(mica_context *ctx, product *p)
-{
-    if (p->images * p->pixels * p->m == 0)
-        return;
-    if (p->path == PATH_DIRECT) {
-        mica_parallel(ctx, p->images * p->groups * p->m * mica_div_up(p->in.rows.count, p->band),
-                      direct_block, p);
-        return;
-    }
-    join_taps(&p->w);
-    if (p->path == PATH_STAGED)
-        mica_parallel(ctx, mica_div_up(p->images * p->pixels, p->band) * p->groups, staged_block, p);
-    else if (units_are_small(p))
-        mica_parallel(ctx, p->images * p->groups, product_block, p);
-    else
-        for (size_t unit = 0; unit < p->images * p->groups; unit++)
-            run_product(ctx, p, unit, p->scratch);
-}
 
 /* ---- Bias ---- */
 
@@ -335,22 +57,23 @@ mica_conv_patches mica_conv_patches_of(const mica_conv *c, const mica_kernels *k
 
 mica_status mica_conv_narrow(mica_context *ctx, const mica_conv *c)
 {
-    product p = {.images = c->batch,
-                 .groups = c->groups,
-                 .m = c->narrow_channels,
-                 .channels = c->wide_channels,
-                 .out = c->narrow,
-                 .in = mica_conv_patches_of(c, ctx->kernels),
-                 .w = {c->kernel, c->kernel_stride, c->kernel_stride * (ptrdiff_t)c->narrow_channels,
-                       c->rows.taps, c->columns.taps, ctx->kernels->gemm},
-                 .accumulate = c->accumulate};
-    choose(ctx, &p);
+    mica_conv_product p = {.images = c->batch,
+                           .groups = c->groups,
+                           .m = c->narrow_channels,
+                           .channels = c->wide_channels,
+                           .out = c->narrow,
+                           .in = mica_conv_patches_of(c, ctx->kernels),
+                           .w = {c->kernel, c->kernel_stride,
+                                 c->kernel_stride * (ptrdiff_t)c->narrow_channels, c->rows.taps,
+                                 c->columns.taps, ctx->kernels->gemm},
+                           .accumulate = c->accumulate};
+    mica_conv_product_plan(ctx, &p);
     size_t bias = bias_bytes(c, p.groups * p.m);
     void *scratch;
-    MICA_START(ctx, c->op, bias + product_bytes(ctx, &p), &scratch);
+    MICA_START(ctx, c->op, bias + mica_conv_product_bytes(ctx, &p), &scratch);
     p.bias = load_bias(c, p.groups * p.m, scratch);
     p.scratch = (char *)scratch + bias;
-    run(ctx, &p);
+    mica_conv_product_run(ctx, &p);
     return MICA_OK;
 }
 
@@ -385,7 +108,7 @@ static mica_conv_axis phase_axis(const mica_conv_dim *d, size_t f, size_t *first
                             .step = -((ptrdiff_t)step * d->dilation / d->stride)};
 }
 
-static product wide_phase(const mica_context *ctx, const mica_conv *c, size_t row, size_t column)
+static mica_conv_product wide_phase(const mica_context *ctx, const mica_conv *c, size_t row, size_t column)
 {
     size_t first_row, row_step, first_column, column_step;
     mica_conv_axis rows = phase_axis(&c->rows, row, &first_row, &row_step);
@@ -403,22 +126,23 @@ static product wide_phase(const mica_context *ctx, const mica_conv *c, size_t ro
                      (ptrdiff_t)first_column * c->kernel.column_stride;
         out.data += (ptrdiff_t)row * c->wide.row_stride + (ptrdiff_t)column * c->wide.column_stride;
     }
-    product p = {.images = c->batch,
-                 .groups = c->groups,
-                 .m = c->wide_channels,
-                 .channels = c->narrow_channels,
-                 .out = out,
-                 .in = {.data = c->narrow.data,
-                        .image_stride = c->narrow.image_stride,
-                        .channel_stride = c->narrow.channel_stride,
-                        .row_stride = c->narrow.row_stride,
-                        .column_stride = c->narrow.column_stride,
-                        .rows = rows,
-                        .columns = columns},
-                 .w = {taps, c->kernel.channel_stride, c->kernel_stride * (ptrdiff_t)c->narrow_channels,
-                       rows.taps, columns.taps, ctx->kernels->gemm},
-                 .accumulate = c->accumulate};
-    choose(ctx, &p);
+    mica_conv_product p = {.images = c->batch,
+                           .groups = c->groups,
+                           .m = c->wide_channels,
+                           .channels = c->narrow_channels,
+                           .out = out,
+                           .in = {.data = c->narrow.data,
+                                  .image_stride = c->narrow.image_stride,
+                                  .channel_stride = c->narrow.channel_stride,
+                                  .row_stride = c->narrow.row_stride,
+                                  .column_stride = c->narrow.column_stride,
+                                  .rows = rows,
+                                  .columns = columns},
+                           .w = {taps, c->kernel.channel_stride,
+                                 c->kernel_stride * (ptrdiff_t)c->narrow_channels, rows.taps, columns.taps,
+                                 ctx->kernels->gemm},
+                           .accumulate = c->accumulate};
+    mica_conv_product_plan(ctx, &p);
     return p;
 }
 
@@ -428,17 +152,17 @@ mica_status mica_conv_wide(mica_context *ctx, const mica_conv *c)
     size_t columns = least((size_t)c->columns.stride, c->columns.wide);
     size_t channels = c->groups * c->wide_channels, bias = bias_bytes(c, channels), bytes = 0;
     for (size_t phase = 0; phase < rows * columns; phase++) {
-        product p = wide_phase(ctx, c, phase / columns, phase % columns);
-        bytes = most(bytes, product_bytes(ctx, &p));
+        mica_conv_product p = wide_phase(ctx, c, phase / columns, phase % columns);
+        bytes = most(bytes, mica_conv_product_bytes(ctx, &p));
     }
     void *scratch;
     MICA_START(ctx, c->op, bias + bytes, &scratch);
     const float *bias_values = load_bias(c, channels, scratch);
     for (size_t phase = 0; phase < rows * columns; phase++) {
-        product p = wide_phase(ctx, c, phase / columns, phase % columns);
+        mica_conv_product p = wide_phase(ctx, c, phase / columns, phase % columns);
         p.bias = bias_values;
         p.scratch = (char *)scratch + bias;
-        run(ctx, &p);
+        mica_conv_product_run(ctx, &p);
     }
     return MICA_OK;
 }

@@ -1,0 +1,59 @@
+/* The product behind a convolution that makes an image: output channels x pixels = weights x patches, the patches
+ * never in memory as a whole but packed from the image as the product asks for them.
+ *
+ * How it runs depends on its sizes:
+ *
+ *   direct     very few output channels (depthwise above all): sums over taps, no packing
+ *   products   one matrix product for each image and group, straight into the output
+ *   staged     where the output's pixels do not lie at one stride, or images are so small that several share a
+ *              product: bands of pixels, by way of the scratch
+ *
+ *   scratch:  [ for each thread that needs its own: the product's panels, a stage m x band ]
+ */
+#ifndef MICA_SRC_OPS_CONV_PRODUCT_H
+#define MICA_SRC_OPS_CONV_PRODUCT_H
+
+#include "ops/conv.h"
+
+typedef enum mica_conv_path {
+    MICA_CONV_DIRECT,
+    MICA_CONV_PRODUCTS,
+    MICA_CONV_STAGED,
+} mica_conv_path;
+
+/* The weights of one group: `vectors` are output channels. */
+typedef struct mica_conv_weights {
+    mica_conv_taps taps;
+    ptrdiff_t vector_stride, group_stride;
+    size_t rows, columns;
+    const mica_gemm_kernels *gemm;
+} mica_conv_weights;
+
+typedef struct mica_conv_product {
+    size_t images, groups;
+    size_t m, channels; /* output and input channels of a group */
+    mica_conv_planes out;
+    mica_conv_patches in;
+    mica_conv_weights w;
+    const float *bias; /* [groups * m], contiguous, or NULL */
+    bool accumulate;
+
+    /* The plan: mica_conv_product_plan fills it in. */
+    const mica_kernels *kernels;
+    mica_conv_path path;
+    size_t k, pixels; /* of a group; of an image */
+    size_t band;      /* direct: rows of a block; staged: pixels */
+    size_t gemm_bytes, thread_bytes;
+    char *scratch;
+} mica_conv_product;
+
+/* Chooses the path. */
+void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p);
+
+/* Bytes of scratch that a planned product takes. */
+size_t mica_conv_product_bytes(const mica_context *ctx, const mica_conv_product *p);
+
+/* Runs a planned product, whose bias and scratch are set by now. */
+void mica_conv_product_run(mica_context *ctx, mica_conv_product *p);
+
+#endif
