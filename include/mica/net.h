@@ -85,8 +85,11 @@ typedef struct mica_compile_opts {
     bool debug;   /* guards between buffers, and dead buffers filled with NaN */
 } mica_compile_opts;
 
-/* Infers, schedules and plans. Takes no memory for tensors. With a budget, fits into it by recomputing
- * activations, or says how many bytes it would take at least. */
+/* Infers, schedules and plans. Takes no memory for tensors.
+ *
+ * With a budget, fits into it by recomputing activations, which changes no bit of the result; where that is not enough, also
+ * by running a training batch in parts whose gradients are added, which is the same within rounding (but batch norm then sees
+ * one part at a time). Otherwise it says how many bytes it takes at least. */
 MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts);
 
 /* What a buffer holds. */
@@ -123,6 +126,7 @@ typedef struct mica_plan {
     size_t lower_bound;                        /* the most bytes alive at once: no layout takes less */
     size_t kind_bytes[MICA_BUFFER_KIND_COUNT]; /* summed over buffers; those that share memory count each */
     int times;                                 /* of a step: forwards, recomputations, backwards */
+    int parts;                                 /* that a batch is run in, one after the other */
     int recomputed;                            /* nodes whose forward runs twice */
     double extra_work;                         /* that recomputing adds, as a fraction of the forward */
     const mica_plan_buffer *buffers;

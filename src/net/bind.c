@@ -151,7 +151,7 @@ mica_status mica_net_tensor(mica_net *net, const char *name, mica_tensor *out)
 {
     int slot;
     MICA_TRY(find_bound(net, name, &slot));
-    *out = net->slots[slot].tensor[0];
+    *out = mica_net_whole(net, slot);
     return MICA_OK;
 }
 
@@ -160,7 +160,7 @@ mica_status mica_net_value_tensor(mica_net *net, mica_value value, mica_tensor *
     if (net->block == NULL || value < 1 || value > net->built_slots)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
                          "net: value %d is none of this net's, or it is not bound", value);
-    *out = net->slots[value - 1].tensor[0];
+    *out = mica_net_whole(net, value - 1);
     return MICA_OK;
 }
 
@@ -191,7 +191,7 @@ static mica_status nth_of_kind(mica_net *net, mica_buffer_kind kind, int number,
         if (name != NULL)
             *name = net->slots[i].name;
         if (out != NULL)
-            *out = net->slots[i].tensor[0];
+            *out = mica_net_whole(net, i);
         return MICA_OK;
     }
     return mica_fail(net->ctx, MICA_ERR_INDEX, "net: %s %d of %d", mica_buffer_kind_text(kind), number,

@@ -135,7 +135,7 @@ int mica_net_new_slot(mica_net *net, const char *name, mica_buffer_kind kind, co
     slot->tensor[0] = mica_tensor_like(shape, NULL);
     slot->tensor[1] = slot->tensor[0];
     slot->group[0] = slot->group[1] = NONE;
-    slot->bytes = mica_tensor_bytes(shape);
+    slot->bytes = slot->built_bytes = mica_tensor_bytes(shape);
     slot->batch = shape->rank > 0 ? shape->dim[0] : 1;
     return number;
 }
@@ -200,6 +200,8 @@ mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int
     if (full == NULL)
         return 0;
     int slot = mica_net_new_slot(net, full, MICA_BUFFER_INPUT, &shape, NONE);
+    if (slot != NONE && rank > 0 && net->built_rows == 0)
+        net->built_rows = net->rows = net->part_rows = net->shaped = dims[0];
     net->built_slots = net->slot_count;
     return slot + 1;
 }

@@ -1,4 +1,4 @@
-/* Compiling: schedule, measure, lay out; again with recomputation until a budget holds. */
+/* Compiling: schedule, measure, lay out; again with recomputation, then in parts, until a budget holds. */
 #include <string.h>
 
 #include "net/net.h"
@@ -21,23 +21,41 @@ static mica_status measure_mode(mica_net *net, const mica_entry *entry, bool tra
 /* A net that trains also runs its forwards in inference mode; one that does not may be of a shape that cannot train. */
 static mica_status measure_entry(mica_net *net, mica_entry *entry)
 {
-    size_t workspace = 0, rest = 0;
+    size_t workspace = entry->workspace_bytes, rest = entry->scratch_bytes - workspace;
+    mica_status status = MICA_OK;
     entry->workspace_bytes = 0;
-    entry->group = NONE;
     if (net->train)
-        MICA_TRY(measure_mode(net, entry, true, &workspace, &rest));
-    if (entry->phase == PHASE_FORWARD)
-        MICA_TRY(measure_mode(net, entry, false, &workspace, &rest));
+        status = measure_mode(net, entry, true, &workspace, &rest);
+    if (status == MICA_OK && entry->phase == PHASE_FORWARD)
+        status = measure_mode(net, entry, false, &workspace, &rest);
     entry->workspace_bytes = workspace;
     entry->scratch_bytes = workspace + rest;
-    return MICA_OK;
+    return status;
 }
 
-static mica_status plan_once(mica_net *net, int segment_nodes)
+/* An operation may take another path for a smaller batch, and that may take more scratch: so every entry is measured for
+ * the batch halved again and again, too. A batch that a layer refuses (batch norm, a single sample) would be refused in a
+ * step as well. */
+static mica_status measure(mica_net *net)
 {
+    for (mica_index rows = net->part_rows;; rows /= 2) {
+        bool planned = rows == net->part_rows;
+        mica_status status = mica_net_set_rows(net, rows);
+        for (int e = 0; e < net->entry_count && (status == MICA_OK || !planned); e++)
+            status = measure_entry(net, &net->entries[e]);
+        if (planned)
+            MICA_TRY(status);
+        if (rows <= 1)
+            break;
+    }
+    return mica_net_set_rows(net, net->part_rows);
+}
+
+static mica_status plan_once(mica_net *net, int segment_nodes, mica_index part_rows)
+{
+    MICA_TRY(mica_net_plan_parts(net, part_rows));
     MICA_TRY(mica_net_schedule(net, segment_nodes));
-    for (int e = 0; e < net->entry_count; e++)
-        MICA_TRY(measure_entry(net, &net->entries[e]));
+    MICA_TRY(measure(net));
     return mica_net_lay_out(net);
 }
 
@@ -67,30 +85,45 @@ static double extra_work(const mica_net *net)
     return all > 0.0 ? again / all : 0.0;
 }
 
-/* Tries segments of every useful length and keeps the cheapest plan that fits; the smallest of all if none
- * does. */
+/* A plan that was tried: the cheapest that fits so far, or the smallest. */
+typedef struct trial {
+    int segment_nodes;
+    mica_index part_rows;
+    double work;
+    size_t total;
+} trial;
+
+/* Tries recomputation by segments of every useful length, for parts of so many rows. */
+static mica_status try_segments(mica_net *net, size_t budget, mica_index part_rows, trial *best,
+                                trial *smallest)
+{
+    for (int length = 0; length < net->node_count; length += length == 0 ? 2 : 1 + length / 8) {
+        MICA_TRY(plan_once(net, length, part_rows));
+        trial this = {length, part_rows, extra_work(net), net->plan.total};
+        if (this.total <= budget && (best->total == SIZE_MAX || this.work < best->work))
+            *best = this;
+        if (this.total < smallest->total)
+            *smallest = this;
+        if (length == 0 && this.total <= budget)
+            break; /* nothing to recompute */
+    }
+    return MICA_OK;
+}
+
+/* Recomputes as little as fits; where nothing fits, also runs the batch in parts, as few as fit. */
 static mica_status fit_budget(mica_net *net, size_t budget)
 {
-    size_t smallest = net->plan.total;
-    double best_work = -1.0;
-    int best = 0;
-    for (int length = 2; length < net->node_count; length += 1 + length / 8) {
-        MICA_TRY(plan_once(net, length));
-        double work = extra_work(net);
-        if (net->plan.total <= budget && (best_work < 0.0 || work < best_work)) {
-            best_work = work;
-            best = length;
-        }
-        if (net->plan.total < smallest)
-            smallest = net->plan.total;
+    trial best = {.total = SIZE_MAX}, smallest = {.total = SIZE_MAX};
+    for (mica_index rows = net->built_rows; best.total == SIZE_MAX; rows = (rows + 1) / 2) {
+        MICA_TRY(try_segments(net, budget, rows, &best, &smallest));
+        if (rows <= 1 || !net->train)
+            break;
     }
-    if (best == 0) {
-        net->compiled = false;
+    if (best.total == SIZE_MAX)
         return mica_fail(net->ctx, MICA_ERR_MEMORY,
-                         "net: needs at least %zu bytes, the budget is %zu (%zu short)", smallest, budget,
-                         smallest - budget);
-    }
-    return plan_once(net, best);
+                         "net: needs at least %zu bytes, the budget is %zu (%zu short)", smallest.total,
+                         budget, smallest.total - budget);
+    return plan_once(net, best.segment_nodes, best.part_rows);
 }
 
 /* ---- The plan as data ---- */
@@ -139,6 +172,7 @@ static mica_status fill_plan(mica_net *net)
     net->plan.buffers = net->plan_buffers;
     net->plan.count = 0;
     net->plan.times = net->entry_count;
+    net->plan.parts = net->part_rows > 0 ? (int)((net->built_rows + net->part_rows - 1) / net->part_rows) : 1;
     net->plan.extra_work = extra_work(net);
     memset(net->plan.kind_bytes, 0, sizeof net->plan.kind_bytes);
     add_persistent(net);
@@ -175,7 +209,7 @@ mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
     net->has_optimizer = opts->train && opts->optimizer != NULL;
     if (net->has_optimizer)
         net->optimizer = *opts->optimizer;
-    MICA_TRY(plan_once(net, 0));
+    MICA_TRY(plan_once(net, 0, net->built_rows));
     if (opts->budget > 0 && net->plan.total > opts->budget)
         MICA_TRY(fit_budget(net, opts->budget));
     MICA_TRY(fill_plan(net));

@@ -178,33 +178,3 @@ mica_status mica_net_infer(mica_net *net, int number, bool first_time)
         return mica_infer_fail(&infer, MICA_ERR_STATE, "inferred no output");
     return MICA_OK;
 }
-
-mica_status mica_net_resize(mica_net *net, mica_index batch)
-{
-    if (!net->compiled)
-        return mica_fail(net->ctx, MICA_ERR_STATE, "net_resize: the net is not compiled");
-    for (int i = 0; i < net->built_slots; i++)
-        if (net->slots[i].kind == MICA_BUFFER_INPUT && (batch < 0 || batch > net->slots[i].batch))
-            return mica_fail(net->ctx, MICA_ERR_SHAPE,
-                             "net_resize: a batch of %td, but input \"%s\" was built for %td", batch,
-                             net->slots[i].name, net->slots[i].batch);
-    for (int i = 0; i < net->built_slots; i++) {
-        mica_slot *slot = &net->slots[i];
-        if (slot->kind != MICA_BUFFER_INPUT || slot->tensor[0].rank == 0)
-            continue;
-        mica_tensor shape = slot->tensor[0];
-        shape.dim[0] = batch;
-        slot->tensor[0] = mica_tensor_like(&shape, slot->tensor[0].data);
-    }
-    for (int i = 0; i < net->node_count; i++)
-        MICA_TRY(mica_net_infer(net, i, false));
-    /* Gradients follow what they are gradients of. */
-    for (int i = 0; i < net->built_slots; i++) {
-        int gradient = net->slots[i].gradient;
-        if (gradient != NONE && net->slots[i].kind != MICA_BUFFER_PARAMETER)
-            net->slots[gradient].tensor[0] = mica_tensor_like(&net->slots[i].tensor[0],
-                                                              net->slots[gradient].tensor[0].data);
-    }
-    net->batch = batch;
-    return MICA_OK;
-}

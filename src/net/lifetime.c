@@ -97,7 +97,8 @@ static void keep_until(mica_net *net, int slot, int time)
 }
 
 /* What is looked at from outside: inputs that nobody reads still need a place; outputs and losses are read after the
- * step, and so, after a forward, are the targets of a loss, to score the output against. */
+ * step, and so, after a forward, are the targets of a loss, to score the output against. What holds the whole batch of a
+ * step in parts lives through all of them. */
 static void keep_longer(mica_net *net, living *l)
 {
     l->time = 0;
@@ -106,6 +107,11 @@ static void keep_longer(mica_net *net, living *l)
             live_at(l, i, 0);
         if (net->slots[i].output)
             keep_until(net, i, net->entry_count - 1);
+    }
+    for (int i = 0; i < net->built_slots; i++) {
+        int group = net->slots[i].group[0];
+        if (net->slots[i].whole && group != NONE)
+            net->groups[group].span = (mica_span){net->groups[group].span.bytes, 0, net->entry_count - 1, 0};
     }
     for (int n = 0; n < net->node_count; n++) {
         const mica_node *node = &net->nodes[n];

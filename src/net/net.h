@@ -1,7 +1,7 @@
 /* A net's inside: nodes and the slots they read and write; after compiling, the schedule of a step and its
  * memory.
  *
- *   build    nodes, slots                                          build.c, infer.c
+ *   build    nodes, slots                                          build.c, infer.c, batch.c
  *   compile  entries (what runs when), gradients, groups (memory)  schedule.c, lifetime.c, compile.c
  *   bind     every slot's tensor gets its data                     bind.c
  *   step     entries in order                                      run.c
@@ -23,7 +23,8 @@ typedef struct mica_slot {
     mica_buffer_kind kind;
     mica_tensor tensor[2]; /* one for each life; data is NULL until bound */
     int group[2];          /* which memory; NONE: none */
-    size_t bytes;          /* as built: a resized net uses less */
+    size_t built_bytes;    /* for the batch as built */
+    size_t bytes;          /* as planned: a resized net uses less */
     mica_index batch;      /* the first size, as built */
     int node;              /* that makes it, or that it belongs to; NONE for an input */
     int gradient;          /* slot of its gradient, or NONE */
@@ -35,6 +36,7 @@ typedef struct mica_slot {
     bool output;  /* is read after the step */
     bool wanted;  /* its gradient is */
     bool dropped; /* between forward and backward: backward reads its second life */
+    bool whole;   /* of a step in parts: it holds the whole batch, and each part sees its rows of it */
 } mica_slot;
 
 typedef struct mica_node {
@@ -116,8 +118,11 @@ struct mica_net {
     bool owns_block;
     float *flat_parameters, *flat_gradients, *flat_optimizer[2];
 
-    /* Stepping. */
-    mica_index batch; /* 0: as built */
+    /* Stepping. A step's batch may be run in parts of at most `part_rows` samples, one after the other: see batch.c. */
+    mica_index built_rows; /* the batch as built */
+    mica_index rows;       /* of a step */
+    mica_index part_rows;  /* as planned; built_rows: in one */
+    mica_index shaped;     /* the batch that all shapes are inferred for now */
     uint64_t seed, steps_taken;
     float loss;
     float gradient_norm;
@@ -139,6 +144,17 @@ int mica_net_find(const mica_net *net, const char *name);
 /* ---- infer.c ---- */
 
 mica_status mica_net_infer(mica_net *net, int node, bool first_time);
+
+/* ---- batch.c ---- */
+
+/* Gives every slot the shape that follows from a batch. */
+mica_status mica_net_set_rows(mica_net *net, mica_index rows);
+/* Plans for parts of so many rows: sizes of buffers follow. */
+mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows);
+/* Points inputs and outputs at the rows of one part. */
+mica_status mica_net_select_part(mica_net *net, mica_index first, mica_index rows);
+/* A tensor as the caller sees it: the whole batch. */
+mica_tensor mica_net_whole(const mica_net *net, int slot);
 
 /* ---- schedule.c ---- */
 

@@ -90,6 +90,8 @@ mica_status mica_plan_print(const mica_plan *plan, FILE *to)
     for (mica_buffer_kind kind = 0; kind < MICA_BUFFER_KIND_COUNT && printed >= 0; kind++)
         if (plan->kind_bytes[kind] > 0)
             printed = fprintf(to, "  %-20s %14zu\n", mica_buffer_kind_text(kind), plan->kind_bytes[kind]);
+    if (plan->parts > 1 && printed >= 0)
+        printed = fprintf(to, "a batch runs in %d parts\n", plan->parts);
     if (plan->recomputed > 0 && printed >= 0)
         printed = fprintf(to, "%d forwards run twice: %.1f %% more work in the forward\n", plan->recomputed,
                           100.0 * plan->extra_work);

@@ -172,10 +172,18 @@ static mica_status run_entry(mica_net *net, const mica_entry *entry, const mica_
     return status;
 }
 
+/* The losses of the rows that just ran. */
+static double losses(const mica_net *net)
+{
+    double sum = 0.0;
+    for (int n = 0; n < net->node_count; n++)
+        if (net->nodes[n].layer->flags & MICA_LAYER_LOSS)
+            sum += (double)*(const float *)net->slots[net->nodes[n].out].tensor[0].data;
+    return sum;
+}
+
 static mica_status run_entries(mica_net *net, int count, const mica_mode *mode)
 {
-    if (net->block == NULL)
-        return mica_fail(net->ctx, MICA_ERR_STATE, "net: a step before mica_net_bind");
     bool checked = net->debug && count == net->entry_count;
     if (checked)
         set_guards(net);
@@ -184,23 +192,45 @@ static mica_status run_entries(mica_net *net, int count, const mica_mode *mode)
         if (checked)
             MICA_TRY(check_memory(net, time));
     }
-    net->loss = 0.0f;
-    for (int n = 0; n < net->node_count; n++) {
-        const mica_slot *out = &net->slots[net->nodes[n].out];
-        if (net->nodes[n].layer->flags & MICA_LAYER_LOSS)
-            net->loss += *(const float *)out->tensor[0].data;
+    return MICA_OK;
+}
+
+/* A step: the first `count` entries, for all rows at once or for one part of them after the other. */
+static mica_status run_step(mica_net *net, int count, mica_mode mode)
+{
+    if (net->block == NULL)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net: a step before mica_net_bind");
+    if (net->part_rows >= net->built_rows) {
+        MICA_TRY(run_entries(net, count, &mode));
+        net->loss = (float)losses(net);
+        return MICA_OK;
     }
+    double loss = 0.0;
+    float scale = mode.scale;
+    uint64_t parts = (uint64_t)((net->built_rows + net->part_rows - 1) / net->part_rows), part = 0,
+             step = mode.step;
+    for (mica_index first = 0; first < net->rows; first += net->part_rows, part++) {
+        mica_index rows = net->rows - first < net->part_rows ? net->rows - first : net->part_rows;
+        double share = (double)rows / (double)net->rows;
+        MICA_TRY(mica_net_select_part(net, first, rows));
+        mode.scale = scale * (float)share;
+        mode.step = step * parts + part;
+        MICA_TRY(run_entries(net, count, &mode));
+        mode.add = true;
+        loss += share * losses(net);
+    }
+    net->loss = (float)loss;
     return MICA_OK;
 }
 
 mica_status mica_net_forward(mica_net *net)
 {
-    return run_entries(net, net->forward_count, &(mica_mode){.training = false, .scale = 1.0f});
+    return run_step(net, net->forward_count, (mica_mode){.training = false, .scale = 1.0f});
 }
 
 mica_status mica_net_forward_training(mica_net *net, uint64_t step)
 {
-    return run_entries(net, net->forward_count, &(mica_mode){.training = true, .scale = 1.0f, .step = step});
+    return run_step(net, net->forward_count, (mica_mode){.training = true, .scale = 1.0f, .step = step});
 }
 
 mica_status mica_net_backward(mica_net *net, const mica_backward_opts *opts)
@@ -210,11 +240,11 @@ mica_status mica_net_backward(mica_net *net, const mica_backward_opts *opts)
         opts = &defaults;
     if (!net->train)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_backward: the net was compiled without .train");
-    mica_mode mode = {.training = true,
-                      .add = opts->add,
-                      .scale = opts->scale != 0.0f ? opts->scale : 1.0f,
-                      .step = opts->step};
-    return run_entries(net, net->entry_count, &mode);
+    return run_step(net, net->entry_count,
+                    (mica_mode){.training = true,
+                                .add = opts->add,
+                                .scale = opts->scale != 0.0f ? opts->scale : 1.0f,
+                                .step = opts->step});
 }
 
 float mica_net_loss(const mica_net *net) { return net->loss; }

@@ -14,11 +14,8 @@ static mica_status full_inputs(mica_net *net, mica_tensor *data, mica_tensor *ta
     if (mica_net_inputs(net) < 2)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: the net has %d inputs: expected data and targets",
                          mica_net_inputs(net));
-    int first = 0;
-    while (net->slots[first].kind != MICA_BUFFER_INPUT)
-        first++;
-    if (net->batch != 0 && net->batch != net->slots[first].batch)
-        MICA_TRY(mica_net_resize(net, net->slots[first].batch));
+    if (net->rows != net->built_rows)
+        MICA_TRY(mica_net_resize(net, net->built_rows));
     MICA_TRY(mica_net_input_tensor(net, 0, NULL, data));
     return mica_net_input_tensor(net, 1, NULL, targets);
 }

@@ -1,4 +1,5 @@
 /* Nets: building, errors, plans, resizing, sharing weights, budgets. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,4 +252,64 @@ TEST(net_says_the_smallest_budget)
     CHECK_OK(ctx, mica_net_compile(net, &opts));
     CHECK(mica_net_plan(net) != NULL && mica_net_plan(net)->total == least);
     mica_net_destroy(net);
+}
+
+/* The same with a mean squared error against zero: a loss that does not depend on the size of a part. */
+static mica_net *regression(mica_context *ctx, mica_index batch, int depth)
+{
+    mica_net *net;
+    mica_net_create(ctx, &net);
+    mica_value h = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){batch, 6});
+    mica_value target = mica_net_input(net, "target", MICA_F32, 2, (mica_index[]){batch, 32});
+    for (int i = 0; i < depth; i++)
+        h = mica_net_dense(net, h, &(mica_net_dense_opts){.units = 32, .activation = MICA_TANH});
+    mica_net_output(net, "y", h);
+    mica_net_mse(net, h, target, NULL);
+    return net;
+}
+
+TEST(net_runs_a_batch_in_parts_when_memory_is_short)
+{
+    mica_context *ctx = test_context(1);
+    enum { STEPS = 4, ROWS = 150 };
+    static float loss[2][STEPS], outputs[2][ROWS * 32];
+    size_t unlimited = 0;
+    for (int budgeted = 0; budgeted < 2; budgeted++) {
+        mica_net *net = regression(ctx, ROWS, 3);
+        mica_compile_opts opts = {
+            .train = true, .optimizer = &(mica_optimizer){.kind = MICA_SGD}, .debug = true};
+        opts.budget = budgeted ? unlimited * 6 / 10 : 0;
+        if (!CHECK_OK(ctx, mica_net_compile(net, &opts)))
+            return;
+        const mica_plan *plan = mica_net_plan(net);
+        check_plan(plan);
+        if (!budgeted)
+            unlimited = plan->total;
+        else
+            CHECK_MSG(plan->parts > 1 && plan->total <= opts.budget, "%d parts, %zu bytes of %zu",
+                      plan->parts, plan->total, unlimited);
+        REQUIRE(mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_initialize(net, 9) == MICA_OK);
+        for (int step = 0; step < STEPS; step++) {
+            CHECK_OK(ctx, mica_net_resize(net, step == 2 ? ROWS - 23 : ROWS));
+            fill_input(net);
+            mica_tensor target;
+            mica_net_tensor(net, "target", &target);
+            CHECK(target.dim[0] == (step == 2 ? ROWS - 23 : ROWS));
+            memset(target.data, 0, mica_tensor_bytes(&target));
+            test_heap heap = test_heap_now();
+            CHECK_OK(ctx, mica_train_step(net, 0.5f));
+            CHECK(test_heap_now().calls == heap.calls);
+            loss[budgeted][step] = mica_net_loss(net);
+        }
+        forward_into(net, outputs[budgeted], ROWS * 32);
+        mica_net_destroy(net);
+    }
+    for (int step = 0; step < STEPS; step++)
+        CHECK_MSG(fabsf(loss[0][step] - loss[1][step]) < 1e-6f, "step %d: %g and %g", step,
+                  (double)loss[0][step], (double)loss[1][step]);
+    CHECK(loss[0][3] < 0.9f * loss[0][0]);
+    float worst = 0.0f;
+    for (int i = 0; i < ROWS * 32; i++)
+        worst = fmaxf(worst, fabsf(outputs[0][i] - outputs[1][i]));
+    CHECK_MSG(worst < 1e-5f, "outputs differ by %g", (double)worst);
 }

@@ -1,0 +1,97 @@
+/* Batches smaller than built: whole steps of fewer samples, and steps in parts.
+ *
+ * A step in parts runs the schedule several times, each time for some rows of the batch, and adds the gradients up. Inputs and
+ * outputs hold the whole batch; everything between has room for one part only. */
+#include "net/net.h"
+
+mica_status mica_net_set_rows(mica_net *net, mica_index rows)
+{
+    if (net->shaped == rows)
+        return MICA_OK;
+    for (int i = 0; i < net->built_slots; i++) {
+        mica_slot *slot = &net->slots[i];
+        if (slot->kind != MICA_BUFFER_INPUT || slot->tensor[0].rank == 0)
+            continue;
+        mica_tensor shape = slot->tensor[0];
+        shape.dim[0] = rows;
+        slot->tensor[0] = mica_tensor_like(&shape, slot->tensor[0].data);
+    }
+    net->shaped = 0; /* in case inference fails half way */
+    for (int i = 0; i < net->node_count; i++)
+        MICA_TRY(mica_net_infer(net, i, false));
+    /* Gradients follow what they are gradients of. */
+    for (int i = 0; i < net->built_slots; i++) {
+        int gradient = net->slots[i].gradient;
+        if (gradient == NONE || net->slots[i].kind == MICA_BUFFER_PARAMETER)
+            continue;
+        mica_tensor *g = &net->slots[gradient].tensor[0];
+        *g = mica_tensor_like(&net->slots[i].tensor[0], g->data);
+    }
+    net->shaped = rows;
+    return MICA_OK;
+}
+
+mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows)
+{
+    net->part_rows = part_rows;
+    for (int i = 0; i < net->built_slots; i++) /* room for any shape, while shapes are inferred */
+        net->slots[i].bytes = net->slots[i].built_bytes;
+    MICA_TRY(mica_net_set_rows(net, part_rows));
+    for (int i = 0; i < net->built_slots; i++) {
+        mica_slot *slot = &net->slots[i];
+        mica_slot *root = &net->slots[slot->root];
+        slot->whole = false;
+        if (part_rows < net->built_rows && (slot->kind == MICA_BUFFER_INPUT || slot->output) &&
+            root->tensor[0].rank > 0)
+            root->whole = true;
+    }
+    for (int i = 0; i < net->built_slots; i++)
+        if (!net->slots[i].whole)
+            net->slots[i].bytes = mica_tensor_bytes(&net->slots[i].tensor[0]);
+    return MICA_OK;
+}
+
+/* Where the memory of a slot that holds the whole batch begins. */
+static char *whole_data(const mica_net *net, const mica_slot *root)
+{
+    return net->block + net->groups[root->group[0]].span.offset;
+}
+
+mica_status mica_net_select_part(mica_net *net, mica_index first, mica_index rows)
+{
+    MICA_TRY(mica_net_set_rows(net, rows));
+    for (int i = 0; i < net->built_slots; i++) {
+        mica_slot *slot = &net->slots[i];
+        const mica_slot *root = &net->slots[slot->root];
+        if (root->whole)
+            slot->tensor[0].data = whole_data(net, root) +
+                                   (size_t)first * (root->bytes / (size_t)net->built_rows);
+    }
+    return MICA_OK;
+}
+
+mica_tensor mica_net_whole(const mica_net *net, int number)
+{
+    const mica_slot *slot = &net->slots[number], *root = &net->slots[slot->root];
+    mica_tensor t = slot->tensor[0];
+    if (!root->whole)
+        return t;
+    /* The first axis holds the batch, alone or with others folded into it: it grows as the batch does. */
+    if (net->shaped > 0)
+        t.dim[0] = t.dim[0] / net->shaped * net->rows;
+    t.data = whole_data(net, root);
+    return t;
+}
+
+mica_status mica_net_resize(mica_net *net, mica_index batch)
+{
+    if (!net->compiled)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_resize: the net is not compiled");
+    for (int i = 0; i < net->built_slots; i++)
+        if (net->slots[i].kind == MICA_BUFFER_INPUT && (batch < 0 || batch > net->slots[i].batch))
+            return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                             "net_resize: a batch of %td, but input \"%s\" was built for %td", batch,
+                             net->slots[i].name, net->slots[i].batch);
+    net->rows = batch;
+    return mica_net_set_rows(net, batch < net->part_rows ? batch : net->part_rows);
+}
