@@ -227,8 +227,7 @@ static void image_block(const mica_conv_planes *out, const mica_conv_patches *in
     add_channels(y, y_stride, b, in, taps, whole);
     for (size_t i = 0; i < b->rows && !direct; i++)
         for (size_t j = 0; j < b->columns; j++)
-            place[(ptrdiff_t)i * out->row_stride + (ptrdiff_t)j * out->column_stride] =
-                sums[i * b->columns + j];
+            place[(ptrdiff_t)i * out->row_stride + (ptrdiff_t)j * out->column_stride] = y[i * b->columns + j];
 }
 
 static void image(const mica_conv_planes *out, const mica_conv_patches *in, const mica_conv_taps *taps,
