@@ -43,7 +43,7 @@ mica_quote mica_quote_of(const char *bytes, size_t length)
         while (tail < length && continues(bytes[tail]))
             tail++;
     }
-    mica_quote quote;
+    mica_quote quote = {{0}};
     char *to = quote.text;
     *to++ = '"';
     for (size_t i = 0; i < head; i++)
