@@ -1,4 +1,6 @@
-/* Greedy packing by several orders. Each span goes to the lowest place that is free for all of its life. */
+/* Greedy packing: spans in some order, each to the lowest place that is free for all of its life. Several orders are tried;
+ * then the best one is changed a little, again and again, by letting a span that ends at the top go earlier. All of it
+ * stops when the lower bound is reached. */
 #include "memory/pack.h"
 
 #include <stdlib.h>
@@ -71,27 +73,89 @@ static size_t pack_in_order(mica_span *spans, const size_t *numbers, size_t *pla
     return total;
 }
 
+/* The best order so far, and what it led to. */
+typedef struct best_pack {
+    size_t *numbers, *offsets;
+    size_t total, bound;
+} best_pack;
+
+static bool keep_if_better(best_pack *best, const mica_span *spans, const size_t *numbers, size_t count,
+                           size_t total)
+{
+    if (total >= best->total)
+        return false;
+    best->total = total;
+    memcpy(best->numbers, numbers, count * sizeof *numbers);
+    for (size_t i = 0; i < count; i++)
+        best->offsets[i] = spans[i].offset;
+    return true;
+}
+
+/* Bounds the work of improving, whatever the number of spans: tries times spans squared. */
+#define IMPROVE_WORK  ((size_t)4000000)
+#define MOST_TRIES    ((size_t)400)
+#define RESTART_AFTER 24 /* changes without gain before going back to the best order */
+
+/* Position in the order of a span that ends at `total`. */
+static size_t position_of_top(const mica_span *spans, const size_t *numbers, size_t total)
+{
+    size_t at = 0;
+    while (spans[numbers[at]].offset + spans[numbers[at]].bytes != total)
+        at++;
+    return at;
+}
+
+static void improve(mica_span *spans, size_t *numbers, size_t *spare, size_t count, best_pack *best)
+{
+    size_t tries = IMPROVE_WORK / (count * count);
+    tries = tries < MOST_TRIES ? tries : MOST_TRIES;
+    uint32_t draw = 1; /* of a fixed sequence: a plan is always the same */
+    for (size_t t = 0, fruitless = RESTART_AFTER, total = 0; t < tries && best->total > best->bound; t++) {
+        if (fruitless == RESTART_AFTER) {
+            memcpy(numbers, best->numbers, count * sizeof *numbers);
+            for (size_t i = 0; i < count; i++)
+                spans[i].offset = best->offsets[i];
+            total = best->total;
+            fruitless = 0;
+        }
+        draw = draw * 1664525u + 1013904223u;
+        size_t from = position_of_top(spans, numbers, total), to = from > 0 ? (draw >> 8) % from : 0;
+        size_t moved = numbers[from];
+        memmove(numbers + to + 1, numbers + to, (from - to) * sizeof *numbers);
+        numbers[to] = moved;
+        total = pack_in_order(spans, numbers, spare, count);
+        fruitless = keep_if_better(best, spans, numbers, count, total) ? 0 : fruitless + 1;
+    }
+}
+
 mica_status mica_pack(mica_context *ctx, mica_span *spans, size_t count, size_t *total)
 {
-    size_t bytes = 3 * count * sizeof(size_t) + 1;
+    *total = 0;
+    if (count == 0)
+        return MICA_OK;
+    int times = 0;
+    for (size_t i = 0; i < count; i++)
+        times = spans[i].last >= times ? spans[i].last + 1 : times;
+    best_pack best = {.total = SIZE_MAX};
+    MICA_TRY(mica_pack_lower_bound(ctx, spans, count, times, &best.bound));
+    size_t bytes = 4 * count * sizeof(size_t);
     size_t *numbers = mica_allocate(ctx, bytes);
     if (numbers == NULL)
         return ctx->status;
-    size_t *spare = numbers + count, *best = spare + count;
-    *total = SIZE_MAX;
-    for (order by = 0; by < ORDERS; by++) {
+    size_t *spare = numbers + count;
+    best.numbers = spare + count;
+    best.offsets = best.numbers + count;
+    for (order by = 0; by < ORDERS && best.total > best.bound; by++) {
         for (size_t i = 0; i < count; i++)
             numbers[i] = i;
         sort(spans, numbers, spare, count, by);
         size_t got = pack_in_order(spans, numbers, spare, count);
-        if (got < *total) {
-            *total = got;
-            for (size_t i = 0; i < count; i++)
-                best[i] = spans[i].offset;
-        }
+        (void)keep_if_better(&best, spans, numbers, count, got);
     }
+    improve(spans, numbers, spare, count, &best);
     for (size_t i = 0; i < count; i++)
-        spans[i].offset = best[i];
+        spans[i].offset = best.offsets[i];
+    *total = best.total;
     mica_release(ctx, numbers, bytes);
     return MICA_OK;
 }

@@ -10,8 +10,8 @@ typedef struct mica_span {
     size_t offset;   /* the answer */
 } mica_span;
 
-/* Gives every span an offset, so that no two that are alive at the same time overlap. Several orders are
- * tried and the smallest result is kept. *total is the end of the last byte. Allocates and frees working
+/* Gives every span an offset, so that no two that are alive at the same time overlap. The
+ * smallest of several tries is kept, always the same one for the same spans. *total is the end of the last byte. Allocates and frees working
  * memory. */
 mica_status mica_pack(mica_context *ctx, mica_span *spans, size_t count, size_t *total);
 

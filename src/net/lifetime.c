@@ -219,7 +219,12 @@ mica_status mica_net_lay_out(mica_net *net)
 {
     MICA_TRY(place_persistent(net));
     MICA_TRY(find_lifetimes(net));
-    share_in_place(net);
+    if (!net->unshared)
+        share_in_place(net);
     MICA_TRY(add_scratch(net));
+    for (int g = 0; net->unshared && g < net->group_count; g++) {
+        net->groups[g].span.first = 0;
+        net->groups[g].span.last = net->entry_count - 1;
+    }
     return pack_groups(net);
 }

@@ -95,6 +95,7 @@ struct mica_net {
 
     /* Compiled. */
     bool compiled, train, debug;
+    bool unshared; /* for tests, which set it: every buffer has memory of its own, for all of the step */
     mica_optimizer optimizer;
     bool has_optimizer;
     const mica_net *weights;

@@ -278,6 +278,97 @@ def loss():
     f.write()
 
 
+def optimizer():
+    """Parameters w [5, 7] and b [11] after each of ten steps with given gradients."""
+    f = Family("optimizer")
+    steps = 10
+    kinds = ("sgd", "adam", "adamw", "rmsprop", "adagrad")
+    makers = dict(zip(kinds, (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop,
+                              torch.optim.Adagrad)))
+
+    def one(kind, note, clip_norm=0.0, clip_value=0.0, decay_all=True, **o):
+        w, b = rand(5, 7), rand(11)
+        tensors = {"w": w.detach().clone(), "b": b.detach().clone(),
+                   "dw": rand(steps, 5, 7, grad=False, scale=0.5), "db": rand(steps, 11, grad=False, scale=0.5)}
+        groups = [{"params": [w]}, {"params": [b]}]
+        if not decay_all:
+            groups[1]["weight_decay"] = 0.0
+        given = dict(o)
+        if kind in ("adam", "adamw"):
+            o.setdefault("weight_decay", 0.0)
+            o["betas"] = (o.pop("beta1", 0.9), o.pop("beta2", 0.999))
+        optimizer = makers[kind](groups, **o)
+        after = {"w_after": [], "b_after": []}
+        for step in range(steps):
+            w.grad, b.grad = tensors["dw"][step].clone(), tensors["db"][step].clone()
+            if clip_norm:
+                torch.nn.utils.clip_grad_norm_([w, b], clip_norm)
+            if clip_value:
+                torch.nn.utils.clip_grad_value_([w, b], clip_value)
+            optimizer.step()
+            after["w_after"].append(w.detach().clone())
+            after["b_after"].append(b.detach().clone())
+        tensors.update({k: torch.stack(v) for k, v in after.items()})
+        f.case(kind, note, tensors, kind=kinds.index(kind), clip_norm=clip_norm, clip_value=clip_value,
+               decay_all=decay_all, **given)
+
+    one("sgd", "plain", lr=0.1)
+    one("sgd", "decay", lr=0.1, weight_decay=0.05)
+    one("sgd", "momentum", lr=0.05, momentum=0.9)
+    one("sgd", "momentum_decay", lr=0.05, momentum=0.9, weight_decay=0.02)
+    one("sgd", "nesterov", lr=0.05, momentum=0.9, nesterov=True)
+    one("sgd", "nesterov_decay", lr=0.05, momentum=0.8, nesterov=True, weight_decay=0.02)
+    one("sgd", "clip_norm", lr=0.1, clip_norm=0.7)
+    one("sgd", "clip_norm_unreached", lr=0.1, clip_norm=100.0)
+    one("sgd", "clip_value", lr=0.1, clip_value=0.2)
+    one("adam", "defaults", lr=0.001)
+    one("adam", "betas", lr=0.02, beta1=0.8, beta2=0.95, eps=1e-4)
+    one("adam", "decay", lr=0.02, weight_decay=0.1)
+    one("adam", "clip_norm", lr=0.02, clip_norm=0.5)
+    one("adamw", "all", lr=0.02, weight_decay=0.1)
+    one("adamw", "matrices_only", lr=0.02, weight_decay=0.3, decay_all=False, beta2=0.99)
+    one("adamw", "clip_value", lr=0.02, weight_decay=0.01, clip_value=0.25)
+    one("rmsprop", "plain", lr=0.01)
+    one("rmsprop", "alpha_decay", lr=0.02, alpha=0.9, eps=1e-5, weight_decay=0.1)
+    one("rmsprop", "momentum", lr=0.01, momentum=0.9)
+    one("rmsprop", "momentum_clip_norm", lr=0.01, momentum=0.5, clip_norm=0.5)
+    one("adagrad", "plain", lr=0.1)
+    one("adagrad", "decay", lr=0.1, weight_decay=0.05)
+    f.write()
+
+
+def schedule():
+    """The learning rate of every step. Warm-up: a line up to lr, then the schedule as if it began there."""
+    f = Family("schedule")
+    S = torch.optim.lr_scheduler
+    kinds = ("constant", "step", "exponential", "cosine", "one_cycle")
+
+    def one(kind, note, make, lr, steps, warmup=0, **numbers):
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
+        scheduler = make(optimizer) if make else None
+        values = [lr * (i + 1) / (warmup + 1) for i in range(warmup)]
+        while len(values) < steps:
+            values.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            if scheduler and len(values) < steps:
+                scheduler.step()
+        f.case(kind, note, {"lr": torch.tensor(values, dtype=torch.float64)}, kind=kinds.index(kind), peak=lr,
+               warmup=warmup, **numbers)
+
+    one("constant", "plain", None, 0.25, 5)
+    one("constant", "warmup", None, 0.25, 12, warmup=7)
+    one("step", "plain", lambda o: S.StepLR(o, 4), 0.5, 20, period=4)
+    one("step", "gamma_warmup", lambda o: S.StepLR(o, 3, 0.5), 0.5, 20, warmup=5, period=3, gamma=0.5)
+    one("exponential", "plain", lambda o: S.ExponentialLR(o, 0.95), 0.5, 40)
+    one("exponential", "gamma_warmup", lambda o: S.ExponentialLR(o, 0.8), 0.5, 30, warmup=3, gamma=0.8)
+    one("cosine", "plain", lambda o: S.CosineAnnealingLR(o, 40), 0.5, 41, total=40)
+    one("cosine", "floor_warmup", lambda o: S.CosineAnnealingLR(o, 40, 0.05), 0.5, 51, warmup=10, total=50,
+        min_lr=0.05)
+    one("one_cycle", "forty", lambda o: S.OneCycleLR(o, 0.5, total_steps=40), 0.5, 40, total=40)
+    one("one_cycle", "uneven", lambda o: S.OneCycleLR(o, 0.03, total_steps=37), 0.03, 37, total=37)
+    f.write()
+
+
 if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     conv()
@@ -285,3 +376,5 @@ if __name__ == "__main__":
     norm()
     attention()
     loss()
+    optimizer()
+    schedule()

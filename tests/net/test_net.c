@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layer/layer_case.h"
+#include "net/example_nets.h"
 
 /* x [batch, 6] through `depth` dense layers with relu, to a weighted sum. */
 static mica_net *mlp(mica_context *ctx, mica_index batch, int depth)
@@ -70,24 +71,6 @@ TEST(net_names_are_unique_and_nest)
     CHECK_ERROR(ctx, mica_net_compile(net, NULL), MICA_ERR_ARGUMENT,
                 "argument error: net: the name \"fc\" is taken");
     mica_net_destroy(net);
-}
-
-/* No two buffers of a plan that live at once overlap, all lie in the block, and the parts add up. */
-static void check_plan(const mica_plan *plan)
-{
-    size_t end = 0;
-    for (size_t i = 0; i < plan->count; i++) {
-        const mica_plan_buffer *a = &plan->buffers[i];
-        end = a->offset + a->bytes > end ? a->offset + a->bytes : end;
-        for (size_t j = 0; j < i; j++) {
-            const mica_plan_buffer *b = &plan->buffers[j];
-            bool in_time = a->first <= b->last && b->first <= a->last;
-            bool in_space = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
-            CHECK_MSG(!(in_time && in_space), "%s and %s overlap", a->name, b->name);
-        }
-    }
-    CHECK(end == plan->total);
-    CHECK(plan->lower_bound <= plan->total);
 }
 
 TEST(net_plan_is_exact)

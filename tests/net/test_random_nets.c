@@ -1,0 +1,390 @@
+/* Plans of random nets: branches, sums, products, views, saved values, shared and frozen parameters, several losses,
+ * outputs in the middle. However memory is shared, the gradients have the bits of a net where nothing is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "layer/layer_case.h"
+#include "net/example_nets.h"
+#include "net/net.h"
+
+/* ---- Layers that use what the planner offers: sums in parts, saved values, temporaries, views ---- */
+
+static mica_status like_first(mica_infer *infer)
+{
+    return mica_infer_output(infer, MICA_F32, infer->in[0]->rank, infer->in[0]->dim);
+}
+
+/* y = x0 + x1 + ...; backward reads nothing, and cannot add: the planner gives it parts. */
+static mica_status total_forward(const mica_step *s)
+{
+    mica_status status = mica_copy(s->ctx, s->out, s->in[0]);
+    for (int i = 1; i < s->inputs && status == MICA_OK; i++)
+        status = mica_add(s->ctx, s->out, s->out, s->in[i]);
+    return status;
+}
+
+static mica_status total_backward(const mica_step *s)
+{
+    mica_status status = MICA_OK;
+    for (int i = 0; i < s->inputs && status == MICA_OK; i++)
+        if (s->din[i] != NULL)
+            status = mica_copy(s->ctx, s->din[i], s->dout);
+    return status;
+}
+
+static const mica_layer total = {"total", 0, 0, like_first, total_forward, total_backward};
+
+/* y = x0 * x1, with both saved, by way of a temporary. Reads neither input nor output in backward. */
+static mica_status product_infer(mica_infer *infer)
+{
+    const mica_tensor *x = infer->in[0];
+    mica_status status = mica_infer_saved(infer, MICA_F32, x->rank, x->dim);
+    if (status == MICA_OK)
+        status = mica_infer_saved(infer, MICA_F32, x->rank, x->dim);
+    if (status == MICA_OK)
+        status = mica_infer_temporary(infer, MICA_F32, x->rank, x->dim);
+    return status != MICA_OK ? status : like_first(infer);
+}
+
+static mica_status product_forward(const mica_step *s)
+{
+    mica_status status = mica_copy(s->ctx, s->saved[0], s->in[0]);
+    if (status == MICA_OK)
+        status = mica_copy(s->ctx, s->saved[1], s->in[1]);
+    if (status == MICA_OK)
+        status = mica_mul(s->ctx, s->temp[0], s->saved[0], s->saved[1]);
+    return status != MICA_OK ? status : mica_copy(s->ctx, s->out, s->temp[0]);
+}
+
+static mica_status product_backward(const mica_step *s)
+{
+    mica_status status = MICA_OK;
+    for (int i = 0; i < 2 && status == MICA_OK; i++) {
+        if (s->din[i] == NULL)
+            continue;
+        status = mica_mul(s->ctx, s->temp[0], s->saved[1 - i], s->dout);
+        if (status == MICA_OK)
+            status = mica_copy(s->ctx, s->din[i], s->temp[0]);
+    }
+    return status;
+}
+
+static const mica_layer product = {"product", 0, 0, product_infer, product_forward, product_backward};
+
+/* y = x / 2, in place in both directions. */
+static mica_status half_forward(const mica_step *s) { return mica_scale(s->ctx, s->out, s->in[0], 0.5f); }
+static mica_status half_backward(const mica_step *s) { return mica_scale(s->ctx, s->din[0], s->dout, 0.5f); }
+
+static const mica_layer half = {
+    "half", MICA_LAYER_IN_PLACE | MICA_LAYER_BACKWARD_IN_PLACE, 0, like_first, half_forward, half_backward};
+
+/* [B, F] under the shape [B, 2, F / 2], and back. */
+static mica_status fold_infer(mica_infer *infer)
+{
+    const mica_tensor *x = infer->in[0];
+    mica_index dims[3] = {x->dim[0], 2, x->dim[1] / 2};
+    if (x->rank == 3)
+        dims[1] = x->dim[1] * x->dim[2];
+    return mica_infer_output(infer, MICA_F32, x->rank == 3 ? 2 : 3, dims);
+}
+
+static const mica_layer fold = {"fold", MICA_LAYER_VIEW, 0, fold_infer, NULL, NULL};
+
+/* ---- A random net ---- */
+
+enum { MOST_VALUES = 80, WIDTH = 8, MOST_FLAT = 20000 };
+
+typedef struct growing {
+    mica_net *net;
+    test_random r;
+    mica_value values[MOST_VALUES];
+    int count, outputs, dense;
+} growing;
+
+static mica_value any(growing *g) { return g->values[test_int(&g->r, 0, g->count - 1)]; }
+
+/* A recent one more often than not, so that nets grow deep as well as wide. */
+static mica_value recent(growing *g)
+{
+    int from = g->count > 4 && test_chance(&g->r, 70) ? g->count - 4 : 0;
+    return g->values[test_int(&g->r, from, g->count - 1)];
+}
+
+/* Up to `most` values shaped like the first; the same one may come twice. */
+static int alike(growing *g, mica_value *inputs, int most)
+{
+    mica_tensor first, other;
+    inputs[0] = recent(g);
+    mica_net_shape(g->net, inputs[0], &first);
+    int count = 1;
+    for (int tries = 0; tries < 12 && count < most; tries++) {
+        inputs[count] = any(g);
+        mica_net_shape(g->net, inputs[count], &other);
+        count += mica_tensor_same_shape(&first, &other);
+    }
+    while (count < 2)
+        inputs[count++] = inputs[0];
+    return count;
+}
+
+static mica_value add_dense(growing *g, mica_value x)
+{
+    mica_tensor shape;
+    mica_net_shape(g->net, x, &shape);
+    char name[16], shared[32];
+    snprintf(name, sizeof name, "fc%d", g->dense);
+    mica_net_dense_opts opts = {.name = name,
+                                .units = WIDTH * test_int(&g->r, 1, 3),
+                                .no_bias = test_chance(&g->r, 20),
+                                .activation = (mica_activation)test_int(&g->r, 0, MICA_ACTIVATION_COUNT - 1)};
+    /* Share an earlier one's weight, where it fits. */
+    for (int other = 0; other < g->dense && test_chance(&g->r, 50); other++) {
+        snprintf(shared, sizeof shared, "fc%d.weight", other);
+        int slot = mica_net_find(g->net, shared);
+        if (slot == NONE || g->net->slots[slot].tensor[0].dim[1] != shape.dim[shape.rank - 1])
+            continue;
+        opts.share_weight = shared;
+        opts.units = g->net->slots[slot].tensor[0].dim[0];
+        break;
+    }
+    g->dense++;
+    return mica_net_dense(g->net, x, &opts);
+}
+
+static mica_value add_node(growing *g)
+{
+    mica_value inputs[MICA_LAYER_INPUTS];
+    mica_value x = recent(g);
+    mica_tensor shape;
+    mica_net_shape(g->net, x, &shape);
+    switch (test_int(&g->r, 0, 9)) {
+    case 0:
+    case 1:
+    case 2:
+        return add_dense(g, x);
+    case 3:
+    case 4:
+        return mica_net_activation(g->net, x,
+                                   &(mica_net_activation_opts){.kind = (mica_activation)test_int(
+                                                                   &g->r, 1, MICA_ACTIVATION_COUNT - 1)});
+    case 5:
+        return mica_net_add(g->net, &half, NULL, &x, 1);
+    case 6:
+        return shape.dim[shape.rank - 1] % 2 == 0 ? mica_net_add(g->net, &fold, NULL, &x, 1) : x;
+    case 7:
+        (void)alike(g, inputs, 2);
+        return mica_net_add(g->net, &product, NULL, inputs, 2);
+    default: {
+        int count = alike(g, inputs, test_int(&g->r, 2, 5));
+        return mica_net_add(g->net, &total, NULL, inputs, count);
+    }
+    }
+}
+
+static void add_loss(growing *g, mica_value x, mica_index batch)
+{
+    mica_tensor shape;
+    mica_net_shape(g->net, x, &shape);
+    char name[16];
+    snprintf(name, sizeof name, "target%d", g->outputs++);
+    if (shape.rank == 2 && test_chance(&g->r, 40)) {
+        mica_value label = mica_net_input(g->net, name, MICA_I32, 1, &batch);
+        mica_net_cross_entropy(g->net, x, label, NULL);
+    } else if (test_chance(&g->r, 50)) {
+        mica_value target = mica_net_input(g->net, name, MICA_F32, shape.rank, shape.dim);
+        mica_net_mse(g->net, x, target, &(mica_net_loss_opts){.weight = 0.5f});
+    } else {
+        layer_weighted_sum(g->net, x);
+    }
+}
+
+static void add_output(growing *g, mica_value x)
+{
+    char name[16];
+    snprintf(name, sizeof name, "out%d", g->outputs++);
+    mica_net_output(g->net, name, x);
+}
+
+/* The same net for the same seed. */
+static mica_net *random_net(mica_context *ctx, uint64_t seed)
+{
+    growing g = {.r = test_seed(seed)};
+    if (!CHECK_OK(ctx, mica_net_create(ctx, &g.net)))
+        return NULL;
+    mica_index batch = test_int(&g.r, 1, test_chance(&g.r, 30) ? 40 : 5),
+               dims[] = {batch, WIDTH * test_int(&g.r, 1, 3)};
+    g.values[g.count++] = mica_net_input(g.net, "x", MICA_F32, 2, dims);
+    if (test_chance(&g.r, 40))
+        g.values[g.count++] = mica_net_input(g.net, "x2", MICA_F32, 2, dims);
+    g.values[g.count] = add_dense(&g, g.values[0]);
+    g.count++;
+    int nodes = test_int(&g.r, 1, test_chance(&g.r, 10) ? 60 : 20);
+    for (int i = 0; i < nodes; i++) {
+        g.values[g.count] = add_node(&g);
+        g.count++;
+        if (test_chance(&g.r, 10))
+            add_output(&g, g.values[g.count - 1 - test_int(&g.r, 0, i)]);
+        if (test_chance(&g.r, 5))
+            add_loss(&g, recent(&g), batch);
+    }
+    add_loss(&g, g.values[g.count - 1], batch);
+    if (test_chance(&g.r, 30))
+        mica_net_freeze(g.net, "fc0.", true);
+    if (g.dense > 2 && test_chance(&g.r, 30))
+        mica_net_freeze(g.net, "fc2", true);
+    return g.net;
+}
+
+/* ---- Four ways to plan it ---- */
+
+typedef struct outcome {
+    float loss;
+    float gradients[MOST_FLAT];
+    float outputs[MOST_FLAT];
+    size_t gradient_count, output_count;
+} outcome;
+
+static void fill_inputs(mica_net *net, uint64_t seed)
+{
+    test_random r = test_seed(seed);
+    for (int i = 0; i < mica_net_inputs(net); i++) {
+        mica_tensor t;
+        mica_net_input_tensor(net, i, NULL, &t);
+        for (size_t j = 0; j < mica_tensor_count(&t); j++) {
+            if (t.dtype == MICA_F32)
+                ((float *)t.data)[j] = (float)test_uniform(&r, -1.0, 1.0);
+            else
+                ((int32_t *)t.data)[j] = test_int(&r, 0, WIDTH / 2 - 1);
+        }
+    }
+}
+
+/* Every parameter's gradient and every output, one behind the other. */
+static void collect(mica_net *net, outcome *out)
+{
+    out->loss = mica_net_loss(net);
+    out->gradient_count = out->output_count = 0;
+    for (int i = 0; i < net->built_slots; i++) {
+        const mica_slot *slot = &net->slots[i];
+        const mica_tensor *t = slot->output ? &slot->tensor[0]
+                               : slot->kind == MICA_BUFFER_PARAMETER && slot->gradient != NONE
+                                   ? &net->slots[slot->gradient].tensor[0]
+                                   : NULL;
+        if (t == NULL)
+            continue;
+        float *to = slot->output ? out->outputs : out->gradients;
+        size_t *used = slot->output ? &out->output_count : &out->gradient_count;
+        REQUIRE(*used + mica_tensor_count(t) <= MOST_FLAT);
+        memcpy(to + *used, t->data, mica_tensor_count(t) * sizeof(float));
+        *used += mica_tensor_count(t);
+    }
+}
+
+/* Two steps, the second with gradients that are added; then one with a smaller batch. */
+static void run(mica_net *net, uint64_t seed, outcome *out)
+{
+    mica_context *ctx = mica_net_context(net);
+    REQUIRE(CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) && CHECK_OK(ctx, mica_net_initialize(net, seed)));
+    for (int step = 0; step < 2; step++) {
+        fill_inputs(net, seed + (uint64_t)step);
+        CHECK_OK(ctx, mica_net_backward(net, &(mica_backward_opts){.add = step > 0}));
+        collect(net, &out[step]);
+    }
+    CHECK_OK(ctx, mica_net_resize(net, 1));
+    fill_inputs(net, seed + 2);
+    CHECK_OK(ctx, mica_net_backward(net, NULL));
+    collect(net, &out[2]);
+}
+
+static void compare(const char *how, uint64_t seed, const outcome *got, const outcome *want)
+{
+    for (int i = 0; i < 3; i++) {
+        bool same = memcmp(&got[i].loss, &want[i].loss, sizeof(float)) == 0 &&
+                    got[i].gradient_count == want[i].gradient_count &&
+                    got[i].output_count == want[i].output_count &&
+                    memcmp(got[i].gradients, want[i].gradients, want[i].gradient_count * sizeof(float)) ==
+                        0 &&
+                    memcmp(got[i].outputs, want[i].outputs, want[i].output_count * sizeof(float)) == 0;
+        CHECK_MSG(same, "net %d, %s, step %d: other bits than with nothing shared", (int)seed, how, i);
+    }
+}
+
+typedef struct tightness {
+    double sum, worst;           /* of the block over its lower bound */
+    double packed, packed_worst; /* of the packed part alone */
+    int count, recomputed;
+} tightness;
+
+static void add_tightness(tightness *t, const mica_net *net)
+{
+    const mica_plan *plan = mica_net_plan(net);
+    double ratio = (double)plan->total / (double)plan->lower_bound;
+    double packed = (double)(plan->total - net->persistent) / (double)(plan->lower_bound - net->persistent);
+    t->sum += ratio;
+    t->worst = ratio > t->worst ? ratio : t->worst;
+    t->packed += packed;
+    t->packed_worst = packed > t->packed_worst ? packed : t->packed_worst;
+    t->count++;
+}
+
+/* The smallest budget that the net can be compiled with, as the refusal of a smaller one says. */
+static size_t smallest_budget(mica_context *ctx, uint64_t seed)
+{
+    mica_net *net = random_net(ctx, seed);
+    size_t least = 0;
+    CHECK(mica_net_compile(net, &(mica_compile_opts){.train = true, .debug = true, .budget = 1}) ==
+          MICA_ERR_MEMORY);
+    CHECK(sscanf(mica_error(ctx), "memory error: net: needs at least %zu bytes", &least) == 1);
+    mica_net_destroy(net);
+    return least;
+}
+
+static void check_net(mica_context *ctx, uint64_t seed, tightness *tight)
+{
+    static outcome want[3], got[3];
+    mica_net *net = random_net(ctx, seed);
+    REQUIRE(net != NULL);
+    net->unshared = true;
+    if (CHECK_MSG(mica_net_compile(net, &(mica_compile_opts){.train = true}) == MICA_OK, "net %d: %s",
+                  (int)seed, mica_error(ctx)))
+        run(net, seed, want);
+    mica_net_destroy(net);
+
+    const struct {
+        const char *name;
+        mica_compile_opts opts;
+    } ways[] = {{"plain", {.train = true}},
+                {"guarded and poisoned", {.train = true, .debug = true}},
+                {"with a budget", {.train = true, .debug = true, .budget = smallest_budget(ctx, seed)}}};
+    for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++) {
+        net = random_net(ctx, seed);
+        if (CHECK_MSG(mica_net_compile(net, &ways[way].opts) == MICA_OK, "net %d: %s", (int)seed,
+                      mica_error(ctx))) {
+            const mica_plan *plan = mica_net_plan(net);
+            check_plan(plan);
+            CHECK(ways[way].opts.budget == 0 || plan->total <= ways[way].opts.budget);
+            if (way == 0)
+                add_tightness(tight, net);
+            tight->recomputed += plan->recomputed > 0;
+            run(net, seed, got);
+            compare(ways[way].name, seed, got, want);
+        }
+        mica_net_destroy(net);
+    }
+}
+
+TEST(random_nets_share_memory_without_a_trace)
+{
+    mica_context *ctx = test_context(2);
+    tightness t = {0};
+    int nets = test_effort(1000);
+    for (uint64_t seed = 0; seed < (uint64_t)nets; seed++)
+        check_net(ctx, seed, &t);
+    if (getenv("MICA_TEST_SHOW") != NULL)
+        printf(
+            "  %d nets: block / lower bound %.4f on average, %.4f at worst; packed part %.4f, %.4f; %d recompute\n",
+            t.count, t.sum / t.count, t.worst, t.packed / t.count, t.packed_worst, t.recomputed);
+    CHECK_MSG(t.sum / t.count <= 1.03, "on average %.4f of the lower bound", t.sum / t.count);
+    CHECK_MSG(t.worst <= 1.10, "at worst %.4f of the lower bound", t.worst);
+    CHECK(t.recomputed > nets / 20);
+}
