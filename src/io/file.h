@@ -19,6 +19,9 @@ mica_status mica_file_open(mica_context *ctx, mica_file *out, const char *path);
 mica_file mica_file_over(const void *memory, size_t bytes, const char *name);
 void mica_file_close(mica_file *file); /* safe twice */
 
+/* Whether there is something of that name, be it readable or not. */
+bool mica_file_exists(const char *path);
+
 /* Reads exactly `bytes` bytes from `offset` on; fewer there is an error. */
 mica_status mica_file_read(mica_context *ctx, void *to, const mica_file *file, size_t bytes, uint64_t offset);
 

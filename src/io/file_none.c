@@ -13,6 +13,12 @@ mica_status mica_file_open(mica_context *ctx, mica_file *out, const char *path)
     return refuse(ctx, path);
 }
 
+bool mica_file_exists(const char *path)
+{
+    (void)path;
+    return false;
+}
+
 void mica_file_close(mica_file *file) { (void)file; }
 
 mica_status mica_system_read(mica_context *ctx, void *to, const mica_file *file, size_t bytes,

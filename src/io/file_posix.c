@@ -57,6 +57,12 @@ mica_status mica_file_open(mica_context *ctx, mica_file *out, const char *path)
     return MICA_OK;
 }
 
+bool mica_file_exists(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 void mica_file_close(mica_file *file)
 {
     if (file->handle >= 0)

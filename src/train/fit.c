@@ -1,9 +1,9 @@
 /* The training loop, and evaluation. */
 #include <math.h>
-#include <stdio.h>
 
 #include <mica/fit.h>
 
+#include "io/file.h"
 #include "net/net.h"
 
 /* ---- Batches into the net ---- */
@@ -183,10 +183,8 @@ static mica_status resume(fitting *f)
 {
     if (!f->opts->resume || f->opts->checkpoint == NULL)
         return MICA_OK;
-    FILE *there = fopen(f->opts->checkpoint, "rb");
-    if (there == NULL)
+    if (!mica_file_exists(f->opts->checkpoint)) /* one that cannot be read is an error, not a fresh start */
         return MICA_OK;
-    (void)fclose(there);
     MICA_TRY(mica_checkpoint_load(f->net, f->opts->checkpoint, &f->state));
     f->result->epochs = f->state.cursor.epoch;
     f->result->steps = f->net->steps_taken;
