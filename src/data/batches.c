@@ -234,12 +234,16 @@ static void copy_row(const copy_job *job, mica_index row)
     _Alignas(MICA_ALIGN) double buffer[CHUNK]; /* room for the largest element type */
     mica_line line = {buffer, job->normalize ? MICA_F32 : src.dtype, 1};
     mica_index count = (mica_index)mica_tensor_count(&src);
+    bool in_place = dst.dtype == line.dtype && mica_tensor_contiguous(&dst);
     for (mica_index at = 0, run; at < count; at += run) {
         run = count - at < CHUNK ? count - at : CHUNK;
+        if (in_place)
+            line.data = mica_element(&dst, at);
         mica_fetch_run(job->convert, line, &src, at, run);
         if (job->normalize)
             normalize(job->batches, line.data, at, run);
-        mica_move_run(job->convert, &dst, at, line, run);
+        if (!in_place)
+            mica_move_run(job->convert, &dst, at, line, run);
     }
 }
 
