@@ -1,6 +1,7 @@
 /* Activations: made from the list of kernels. The softmaxes are in softmax.c. */
 #include <mica/ops/activation.h>
 
+#include "ops/activation.h"
 #include "ops/check.h"
 #include "ops/walk.h"
 
@@ -66,3 +67,17 @@ PLAIN(silu, x)
 PLAIN(gelu, x)
 PLAIN(gelu_tanh, x)
 PLAIN(hard_swish, x)
+
+mica_map_fn *mica_activation_kernel(const mica_context *ctx, mica_activation activation)
+{
+    const mica_activation_kernels *k = ctx->kernels->activation;
+    switch (activation) {
+#define ACTIVATION_KERNEL(CODE, name) \
+    case MICA_##CODE:                 \
+        return k->name;
+        MICA_ACTIVATION_LIST(ACTIVATION_KERNEL)
+#undef ACTIVATION_KERNEL
+    default:
+        return NULL;
+    }
+}

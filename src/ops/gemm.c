@@ -87,6 +87,15 @@ static void run_tile(const step *s, size_t i, size_t j)
     s->kernels->tile(&out, s->a_panels + i * s->k, s->b_panels + j * s->k, s->k);
 }
 
+/* Applies the finishing function to some rows and columns of c, which were written just now and are still in the cache. */
+static void finish_rows(const mica_gemm *g, size_t row, size_t rows, size_t column, size_t columns)
+{
+    for (size_t i = 0; i < rows; i++) {
+        float *c = g->c + (ptrdiff_t)(row + i) * g->row_stride + column;
+        g->finish(c, (const float *const[]){c}, columns, g->finish_params);
+    }
+}
+
 /* Computes one block of c: a panel of B against all panels of a block of A. */
 static void multiply_block(void *work, size_t block, int thread)
 {
@@ -98,6 +107,8 @@ static void multiply_block(void *work, size_t block, int thread)
     for (size_t j = j0; j < j1; j += s->kernels->tile_columns)
         for (size_t i = i0; i < i1; i += s->kernels->tile_rows)
             run_tile(s, i, j);
+    if (s->g->finish != NULL && s->k0 + s->k == s->g->k)
+        finish_rows(s->g, s->m0 + i0, i1 - i0, s->n0 + j0, j1 - j0);
 }
 
 /* ctx == NULL: on this thread alone. */
@@ -205,12 +216,16 @@ static void run(mica_context *ctx, const mica_kernels *kernels, const mica_gemm 
         return;
     if (g->k == 0) {
         run_without_k(g);
+        if (g->finish != NULL)
+            finish_rows(g, 0, g->m, 0, g->n);
         return;
     }
     const mica_gemm_kernels *gemm = kernels->gemm;
     vector_job v;
     if (as_vector(g, gemm, &v)) {
         each_block(ctx, mica_div_up(v.rows, v.block_rows), vector_block, &v);
+        if (g->finish != NULL)
+            finish_rows(g, 0, g->m, 0, g->n);
         return;
     }
     step s = {.g = g,

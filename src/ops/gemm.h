@@ -1,4 +1,4 @@
-/* The matrix product behind matmul, convolution and attention: c = alpha * a b + beta * c + bias, in f32.
+/* The matrix product behind matmul, convolution and attention: c = f(alpha * a b + beta * c + bias), in f32.
  *
  * After Goto and BLIS: both operands are packed into panels that the caches hold, and a register tile runs
  * over them. A matrix need not exist in memory: an operand may bring its own packing, as convolution does to
@@ -35,6 +35,8 @@ typedef struct mica_gemm {
     float alpha, beta;        /* with beta == 0, c is not read */
     const float *row_bias;    /* [m], contiguous, or NULL */
     const float *column_bias; /* [n], contiguous, or NULL */
+    mica_map_fn *finish;      /* applied to c in place at the end, or NULL; column_stride must then be 1 */
+    const void *finish_params;
 } mica_gemm;
 
 /* Bytes of scratch that a product of this size takes, whatever the number of threads. */

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/parallel.h"
+#include "ops/activation.h"
 #include "ops/check.h"
 #include "ops/gemm.h"
 #include "ops/walk.h"
@@ -92,6 +93,9 @@ static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const
                k = a->dim[a->rank - (opts->transpose_a ? 2 : 1)];
     mica_index n = b->dim[b->rank - (opts->transpose_b ? 2 : 1)],
                bk = b->dim[b->rank - (opts->transpose_b ? 1 : 2)];
+    if ((unsigned)opts->activation >= MICA_ACTIVATION_COUNT)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "matmul: activation number %d, which is none",
+                         (int)opts->activation);
     if (k != bk)
         return mica_fail(ctx, MICA_ERR_SHAPE,
                          "matmul: a is %s%s, b is %s%s: %td columns of a against %td rows of b",
@@ -114,6 +118,9 @@ static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const
     return MICA_OK;
 }
 
+/* Where rows of dst lie contiguous the activation is part of the product; elsewhere it is a pass of its own. */
+static bool finishes_in_product(const mica_tensor *dst) { return dst->stride[dst->rank - 1] == 1; }
+
 static batch plan_batch(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
                         const mica_matmul_opts *opts)
 {
@@ -134,7 +141,10 @@ static batch plan_batch(mica_context *ctx, const mica_tensor *dst, const mica_te
                          .column_stride = dst->stride[dst->rank - 1],
                          .alpha = opts->alpha != 0.0f ? opts->alpha : 1.0f,
                          .beta = opts->beta,
-                         .column_bias = opts->bias != NULL ? opts->bias->data : NULL};
+                         .column_bias = opts->bias != NULL ? opts->bias->data : NULL,
+                         .finish = finishes_in_product(dst) ? mica_activation_kernel(ctx, opts->activation)
+                                                            : NULL,
+                         .finish_params = &opts->slope};
     for (int i = 0; i < w.rank; i++) {
         w.dim[i] = dst->dim[i];
         w.count *= (size_t)dst->dim[i];
@@ -148,6 +158,19 @@ static batch plan_batch(mica_context *ctx, const mica_tensor *dst, const mica_te
     return w;
 }
 
+static void run_batch(mica_context *ctx, batch *w, bool many)
+{
+    if (many) {
+        w->block = MICA_GEMM_SMALL / 4 / (w->gemm.m * w->gemm.n * w->gemm.k + 1) + 1;
+        mica_parallel(ctx, mica_div_up(w->count, w->block), batch_block, w);
+        return;
+    }
+    for (size_t position = 0; position < w->count; position++) {
+        mica_gemm g = gemm_at(w, position);
+        mica_gemm_run(ctx, &g, w->scratch);
+    }
+}
+
 mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
                         const mica_matmul_opts *opts)
 {
@@ -156,21 +179,15 @@ mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_te
         opts = &defaults;
     MICA_TRY(check_matmul(ctx, dst, a, b, opts));
     batch w = plan_batch(ctx, dst, a, b, opts);
-    size_t work = w.gemm.m * w.gemm.n * w.gemm.k;
-    bool many = w.count > 1 && work < MICA_GEMM_SMALL;
+    bool many = w.count > 1 && w.gemm.m * w.gemm.n * w.gemm.k < MICA_GEMM_SMALL;
     void *scratch;
     MICA_START(ctx, "matmul", w.scratch_bytes * (many ? (size_t)ctx->threads : 1), &scratch);
 
     w.scratch = scratch;
-    if (many) {
-        w.block = MICA_GEMM_SMALL / 4 / (work + 1) + 1;
-        mica_parallel(ctx, mica_div_up(w.count, w.block), batch_block, &w);
-        return MICA_OK;
-    }
-    for (size_t position = 0; position < w.count; position++) {
-        mica_gemm g = gemm_at(&w, position);
-        mica_gemm_run(ctx, &g, scratch);
-    }
+    run_batch(ctx, &w, many);
+    if (opts->activation != MICA_NO_ACTIVATION && !finishes_in_product(dst))
+        mica_map_run(ctx, mica_activation_kernel(ctx, opts->activation), &opts->slope, dst,
+                     (const mica_tensor *[]){dst}, 1);
     return MICA_OK;
 }
 

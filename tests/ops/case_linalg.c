@@ -1,7 +1,7 @@
 /* Cases of the matrix products. */
 #include "ops/op_case.h"
 
-/* Options of matmul: i[0], i[1] transposes; f[0] alpha, f[1] beta. */
+/* Options of matmul: i[0], i[1] transposes; i[2] an activation; f[0] alpha, f[1] beta. */
 static void draw_matmul(op_call *c, test_random *r)
 {
     int most = test_chance(r, 20) ? 70 : 9; /* beyond one tile now and then */
@@ -22,6 +22,7 @@ static void draw_matmul(op_call *c, test_random *r)
         batch[i] = test_chance(r, 3) ? 0 : test_int(r, 1, 3);
     c->i[0] = test_chance(r, 50);
     c->i[1] = test_chance(r, 50);
+    c->i[2] = test_chance(r, 30);
     c->f[0] = test_chance(r, 50) ? 1.0 : -0.75;
     c->f[1] = test_chance(r, 60) ? 0.0 : 0.5;
     c->scale = 1.0 + (double)k * 0.5;
@@ -50,6 +51,8 @@ static mica_status run_matmul(mica_context *ctx, const op_call *c)
                                            .transpose_b = c->i[1] != 0,
                                            .alpha = (float)c->f[0],
                                            .beta = (float)c->f[1],
+                                           .activation = c->i[2] ? MICA_LEAKY_RELU : MICA_NO_ACTIVATION,
+                                           .slope = 0.125f,
                                            .bias = OP(c, 3)});
 }
 
@@ -72,6 +75,8 @@ static void reference_matmul(const op_call *c, double *const *v)
                     sum += va[c->i[0] ? p * m + i : i * k + p] * vb[c->i[1] ? j * k + p : p * n + j];
                 *out = c->f[0] * sum + (c->f[1] != 0.0 ? c->f[1] * *out : 0.0) +
                        (c->absent[3] ? 0.0 : v[3][j]);
+                if (c->i[2] && *out < 0.0)
+                    *out *= 0.125;
             }
         }
     }

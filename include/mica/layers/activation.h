@@ -3,31 +3,11 @@
 #define MICA_LAYERS_ACTIVATION_H
 
 #include <mica/net.h>
+#include <mica/ops/activation.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define MICA_ACTIVATION_LIST(X) \
-    X(RELU, relu)               \
-    X(RELU6, relu6)             \
-    X(LEAKY_RELU, leaky_relu)   \
-    X(ELU, elu)                 \
-    X(SIGMOID, sigmoid)         \
-    X(TANH, tanh)               \
-    X(SOFTPLUS, softplus)       \
-    X(SILU, silu)               \
-    X(GELU, gelu)               \
-    X(GELU_TANH, gelu_tanh)     \
-    X(HARD_SWISH, hard_swish)
-
-typedef enum mica_activation {
-    MICA_NO_ACTIVATION,
-#define MICA_ACTIVATION_ENUM(CODE, name) MICA_##CODE,
-    MICA_ACTIVATION_LIST(MICA_ACTIVATION_ENUM)
-#undef MICA_ACTIVATION_ENUM
-        MICA_ACTIVATION_COUNT
-} mica_activation;
 
 typedef struct mica_net_activation_opts {
     const char *name;

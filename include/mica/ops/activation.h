@@ -12,6 +12,29 @@
 extern "C" {
 #endif
 
+/* Activations by name: as layers, and as the end of other operations, which then apply them to their result while it is
+ * still in the cache. */
+#define MICA_ACTIVATION_LIST(X) \
+    X(RELU, relu)               \
+    X(RELU6, relu6)             \
+    X(LEAKY_RELU, leaky_relu)   \
+    X(ELU, elu)                 \
+    X(SIGMOID, sigmoid)         \
+    X(TANH, tanh)               \
+    X(SOFTPLUS, softplus)       \
+    X(SILU, silu)               \
+    X(GELU, gelu)               \
+    X(GELU_TANH, gelu_tanh)     \
+    X(HARD_SWISH, hard_swish)
+
+typedef enum mica_activation {
+    MICA_NO_ACTIVATION,
+#define MICA_ACTIVATION_ENUM(CODE, name) MICA_##CODE,
+    MICA_ACTIVATION_LIST(MICA_ACTIVATION_ENUM)
+#undef MICA_ACTIVATION_ENUM
+        MICA_ACTIVATION_COUNT
+} mica_activation;
+
 /* max(x, 0) */
 MICA_API mica_status mica_relu(mica_context *ctx, const mica_tensor *y, const mica_tensor *x);
 /* dy where y > 0, else 0 */

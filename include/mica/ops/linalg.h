@@ -2,6 +2,7 @@
 #ifndef MICA_OPS_LINALG_H
 #define MICA_OPS_LINALG_H
 
+#include <mica/ops/activation.h>
 #include <mica/tensor.h>
 
 #ifdef __cplusplus
@@ -14,9 +15,11 @@ typedef struct mica_matmul_opts {
     float alpha;             /* 0: 1 */
     float beta;              /* dst is read only where this is not 0 */
     const mica_tensor *bias; /* [N], contiguous, added to every row; or NULL */
+    mica_activation activation;
+    float slope; /* of leaky_relu, and elu's alpha, as it is: 0 is 0 */
 } mica_matmul_opts;
 
-/* dst = alpha * a b + beta * dst + bias
+/* dst = activation(alpha * a b + beta * dst + bias)
  *
  * a [..., M, K], b [..., K, N], dst [..., M, N]. The leading axes of a and b broadcast to those of dst, so a
  * 2-D matrix serves a whole batch. The gradients are products again: da = dc bT, db = aT dc. Takes scratch.
