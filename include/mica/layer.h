@@ -76,7 +76,9 @@ typedef struct mica_step {
     const mica_tensor *saved[MICA_LAYER_BUFFERS];
     const mica_tensor *temp[MICA_LAYER_BUFFERS];
 
-    float loss_scale; /* losses only */
+    float loss_scale;           /* losses only */
+    mica_activation activation; /* to end with, and its slope: only with MICA_LAYER_ENDS_WITH_ACTIVATION */
+    float slope;
 
     /* Backward (and the forward of a loss). A gradient that nobody wants is NULL. */
     const mica_tensor *dout;
@@ -112,6 +114,10 @@ enum {
     MICA_LAYER_NO_INPUT_GRADIENT = 256,
     /* din[0] may be exactly dout. */
     MICA_LAYER_BACKWARD_IN_PLACE = 512,
+    /* forward can end with an activation, step->activation: a node of it behind this one is then fused into it. */
+    MICA_LAYER_ENDS_WITH_ACTIVATION = 1024,
+    /* An activation that can be fused: its options are mica_net_activation_opts. */
+    MICA_LAYER_ACTIVATION = 2048,
     /* Saved values are written for backward alone: where there will be none, they are NULL. */
     MICA_LAYER_BACKWARD_SAVED = 1024,
     /* Temporaries are there in backward alone. */

@@ -4,12 +4,14 @@
 #include <mica/layers.h>
 
 #include "base/context.h"
+#include "layer/activation.h"
 
-static float slope_of(const mica_step *s, float usual)
+float mica_activation_slope(const mica_net_activation_opts *opts)
 {
-    const mica_net_activation_opts *opts = s->opts;
-    return opts->slope != 0.0f ? opts->slope : usual;
+    return opts->slope != 0.0f ? opts->slope : opts->kind == MICA_LEAKY_RELU ? 0.01f : 1.0f;
 }
+
+static float slope_of(const mica_step *s) { return mica_activation_slope(s->opts); }
 
 static mica_status infer(mica_infer *infer)
 {
@@ -26,20 +28,20 @@ static mica_status infer(mica_infer *infer)
     {                                                                                                       \
         return mica_##name##_backward(s->ctx, s->din[0], s->dout, s->kept);                                 \
     }
-#define SLOPED(name, kept, usual)                                                               \
-    static mica_status name##_forward(const mica_step *s)                                       \
-    {                                                                                           \
-        return mica_##name(s->ctx, s->out, s->in[0], slope_of(s, usual));                       \
-    }                                                                                           \
-    static mica_status name##_backward(const mica_step *s)                                      \
-    {                                                                                           \
-        return mica_##name##_backward(s->ctx, s->din[0], s->dout, s->kept, slope_of(s, usual)); \
+#define SLOPED(name, kept)                                                               \
+    static mica_status name##_forward(const mica_step *s)                                \
+    {                                                                                    \
+        return mica_##name(s->ctx, s->out, s->in[0], slope_of(s));                       \
+    }                                                                                    \
+    static mica_status name##_backward(const mica_step *s)                               \
+    {                                                                                    \
+        return mica_##name##_backward(s->ctx, s->din[0], s->dout, s->kept, slope_of(s)); \
     }
 
 PLAIN(relu, out)
 PLAIN(relu6, out)
-SLOPED(leaky_relu, out, 0.01f)
-SLOPED(elu, out, 1.0f)
+SLOPED(leaky_relu, out)
+SLOPED(elu, out)
 PLAIN(sigmoid, out)
 PLAIN(tanh, out)
 PLAIN(softplus, in[0])
@@ -49,8 +51,10 @@ PLAIN(gelu_tanh, in[0])
 PLAIN(hard_swish, in[0])
 
 enum {
-    FROM_OUTPUT = MICA_LAYER_READS_OUTPUT | MICA_LAYER_IN_PLACE | MICA_LAYER_BACKWARD_IN_PLACE,
-    FROM_INPUT = MICA_LAYER_READS_INPUTS | MICA_LAYER_IN_PLACE | MICA_LAYER_BACKWARD_IN_PLACE,
+    FROM_OUTPUT = MICA_LAYER_ACTIVATION | MICA_LAYER_READS_OUTPUT | MICA_LAYER_IN_PLACE |
+                  MICA_LAYER_BACKWARD_IN_PLACE,
+    FROM_INPUT = MICA_LAYER_ACTIVATION | MICA_LAYER_READS_INPUTS | MICA_LAYER_IN_PLACE |
+                 MICA_LAYER_BACKWARD_IN_PLACE,
 };
 
 #define ENTRY(CODE, op, reads) \

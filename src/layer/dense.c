@@ -42,8 +42,10 @@ static mica_status infer(mica_infer *infer)
 static mica_status forward(const mica_step *s)
 {
     mica_tensor x = as_rows(s->in[0]), y = as_rows(s->out);
-    return mica_matmul(s->ctx, &y, &x, s->param[0],
-                       &(mica_matmul_opts){.transpose_b = true, .bias = s->param[1]});
+    return mica_matmul(
+        s->ctx, &y, &x, s->param[0],
+        &(mica_matmul_opts){
+            .transpose_b = true, .bias = s->param[1], .activation = s->activation, .slope = s->slope});
 }
 
 /* dx = dy W, dW = dyT x, db = sum of dy's rows */
@@ -64,7 +66,8 @@ static mica_status backward(const mica_step *s)
 }
 
 static const mica_layer dense = {.name = "dense",
-                                 .flags = MICA_LAYER_READS_INPUTS | MICA_LAYER_ADDS_INPUTS,
+                                 .flags = MICA_LAYER_READS_INPUTS | MICA_LAYER_ADDS_INPUTS |
+                                          MICA_LAYER_ENDS_WITH_ACTIVATION,
                                  .opts_bytes = sizeof(mica_net_dense_opts),
                                  .infer = infer,
                                  .forward = forward,

@@ -48,7 +48,9 @@ typedef struct mica_node {
     int out;
     int param[MICA_LAYER_BUFFERS], state[MICA_LAYER_BUFFERS], save[MICA_LAYER_BUFFERS],
         temp[MICA_LAYER_BUFFERS];
-    int segment; /* of recomputation */
+    int segment;    /* of recomputation */
+    int activation; /* the node that is fused into this one's forward, or NONE */
+    bool fused;     /* this node's forward is part of another's */
 } mica_node;
 
 typedef enum mica_phase { PHASE_FORWARD, PHASE_AGAIN, PHASE_BACKWARD } mica_phase;
@@ -163,6 +165,12 @@ mica_tensor mica_net_whole(const mica_net *net, int slot);
 static inline int mica_life(const mica_slot *slot, mica_phase phase)
 {
     return phase != PHASE_FORWARD && slot->dropped ? 1 : 0;
+}
+
+/* The slot that a node's forward writes: its own, or that of the activation it ends with. */
+static inline int mica_forward_out(const mica_net *net, const mica_node *node)
+{
+    return node->activation != NONE ? net->nodes[node->activation].out : node->out;
 }
 
 /* Fills entries and makes gradient slots. Nodes are recomputed by segments of `segment_nodes` nodes; 0: none.

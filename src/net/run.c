@@ -2,6 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include <mica/layers/activation.h>
+
+#include "layer/activation.h"
 #include "net/net.h"
 
 bool mica_step_measuring(const mica_step *step) { return step->ctx->measuring; }
@@ -74,7 +77,13 @@ void mica_net_prepare(const mica_net *net, const mica_entry *entry, const mica_m
     s->loss_scale = mode->scale;
     for (int i = 0; i < node->inputs; i++)
         s->in[i] = tensor_of(net, node->in[i], entry->phase);
-    s->out = tensor_of(net, node->out, entry->phase);
+    bool back = entry->phase == PHASE_BACKWARD;
+    s->out = tensor_of(net, back ? node->out : mica_forward_out(net, node), entry->phase);
+    if (!back && node->activation != NONE) {
+        const mica_net_activation_opts *opts = net->nodes[node->activation].opts;
+        s->activation = opts->kind;
+        s->slope = mica_activation_slope(opts);
+    }
     for (int i = 0; i < node->params; i++)
         s->param[i] = &net->slots[node->param[i]].tensor[0];
     for (int i = 0; i < node->states; i++)

@@ -101,6 +101,50 @@ static void mark_dropped(mica_net *net, int segment_nodes)
         net->slots[i].dropped = net->slots[net->slots[i].root].dropped;
 }
 
+/* ---- Fusion ---- */
+
+/* The only node that reads a slot, or NONE where none or several do, or the caller does. */
+static int only_reader(const mica_net *net, int slot)
+{
+    int reader = NONE;
+    for (int n = 0; n < net->node_count; n++)
+        for (int i = 0; i < net->nodes[n].inputs; i++)
+            if (net->nodes[n].in[i] == slot) {
+                if (reader != NONE)
+                    return NONE;
+                reader = n;
+            }
+    return net->slots[slot].output ? NONE : reader;
+}
+
+/* Lets a node end with the activation behind it, where nothing else wants its own result: not another node, and not the
+ * activation's backward. */
+static void fuse_activations(mica_net *net)
+{
+    for (int n = 0; n < net->node_count; n++) {
+        net->nodes[n].activation = NONE;
+        net->nodes[n].fused = false;
+    }
+    for (int n = 0; n < net->node_count; n++) {
+        mica_node *node = &net->nodes[n];
+        int reader = node->layer->flags & MICA_LAYER_ENDS_WITH_ACTIVATION ? only_reader(net, node->out)
+                                                                          : NONE;
+        if (reader == NONE || net->nodes[reader].segment != node->segment)
+            continue;
+        unsigned flags = net->nodes[reader].layer->flags;
+        bool read_later = (flags & MICA_LAYER_READS_INPUTS) && net->slots[node->out].gradient != NONE;
+        if (!(flags & MICA_LAYER_ACTIVATION) || read_later)
+            continue;
+        node->activation = reader;
+        net->nodes[reader].fused = true;
+    }
+}
+
+/* ---- Entries ---- */
+
+/* Whether a node's forward is something that runs. */
+static bool runs(const mica_node *node) { return !node->fused && !(node->layer->flags & MICA_LAYER_VIEW); }
+
 /* Whether the backward of a node is part of the step. */
 static bool goes_back(const mica_net *net, const mica_node *node)
 {
@@ -133,8 +177,6 @@ static void mark_again(const mica_net *net, int first, int last, bool *again, bo
     }
 }
 
-/* ---- Entries ---- */
-
 static mica_status add_entry(mica_net *net, int node, mica_phase phase)
 {
     MICA_TRY(mica_net_grow(net, &net->entries, net->entry_count, &net->entry_room, sizeof *net->entries));
@@ -146,7 +188,7 @@ static mica_status add_entry(mica_net *net, int node, mica_phase phase)
 static mica_status add_segment(mica_net *net, int first, int last, const bool *again)
 {
     for (int n = first; n <= last; n++)
-        if (again[n]) {
+        if (again[n] && runs(&net->nodes[n])) {
             MICA_TRY(add_entry(net, n, PHASE_AGAIN));
             net->plan.recomputed++;
         }
@@ -208,8 +250,9 @@ mica_status mica_net_schedule(mica_net *net, int segment_nodes)
         MICA_TRY(make_gradients(net));
     }
     mark_dropped(net, net->train ? segment_nodes : 0);
+    fuse_activations(net);
     for (int n = 0; n < net->node_count; n++)
-        if (!(net->nodes[n].layer->flags & MICA_LAYER_VIEW))
+        if (runs(&net->nodes[n]))
             MICA_TRY(add_entry(net, n, PHASE_FORWARD));
     net->forward_count = net->entry_count;
     if (!net->train)
@@ -256,7 +299,7 @@ void mica_each_use(const mica_net *net, const mica_entry *entry, mica_use_fn *us
     if (back)
         use(user, net->slots[node->out].gradient, 0);
     if (!back || (flags & MICA_LAYER_READS_OUTPUT))
-        use_slot(net, node->out, entry->phase, use, user);
+        use_slot(net, back ? node->out : mica_forward_out(net, node), entry->phase, use, user);
     if (back || ((flags & MICA_LAYER_LOSS) && entry->phase == PHASE_FORWARD))
         use_gradients(net, node, use, user);
 }

@@ -296,3 +296,32 @@ TEST(net_runs_a_batch_in_parts_when_memory_is_short)
         worst = fmaxf(worst, fabsf(outputs[0][i] - outputs[1][i]));
     CHECK_MSG(worst < 1e-5f, "outputs differ by %g", (double)worst);
 }
+
+/* Entries of a plan's schedule are its times: a fused activation has none of its own. */
+TEST(net_fuses_activations_it_need_not_look_behind)
+{
+    mica_context *ctx = test_context(1);
+    static const struct {
+        mica_activation kind;
+        bool train, output;
+        int forwards; /* dense, activation, loss */
+    } cases[] = {
+        {MICA_RELU, false, false, 2}, {MICA_RELU, true, false, 2}, {MICA_GELU, false, false, 2},
+        {MICA_GELU, true, false, 3},  {MICA_RELU, false, true, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mica_net *net;
+        REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+        mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){4, 6});
+        mica_value h = mica_net_dense(net, x, &(mica_net_dense_opts){.units = 5});
+        if (cases[i].output)
+            mica_net_output(net, "before", h);
+        layer_weighted_sum(net,
+                           mica_net_activation(net, h, &(mica_net_activation_opts){.kind = cases[i].kind}));
+        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.train = cases[i].train}));
+        int backwards = cases[i].train ? 2 : 0;
+        CHECK_MSG(mica_net_plan(net)->times == cases[i].forwards + backwards, "case %zu: %d times", i,
+                  mica_net_plan(net)->times);
+        mica_net_destroy(net);
+    }
+}
