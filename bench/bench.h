@@ -57,6 +57,7 @@ typedef struct bench_family {
     X(linalg)             \
     X(conv)               \
     X(pooling)            \
+    X(recurrent)          \
     X(norm)               \
     X(dropout)            \
     X(loss)               \

@@ -10,6 +10,7 @@
 #include <mica/layers/conv.h>
 #include <mica/layers/norm.h>
 #include <mica/layers/pool.h>
+#include <mica/layers/recurrent.h>
 #include <mica/layers/shape.h>
 #include <mica/net.h>
 

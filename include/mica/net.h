@@ -146,6 +146,9 @@ MICA_API mica_status mica_net_bind(mica_net *net, void *block, size_t bytes);
 /* Draws all parameters, and sets states and optimizer state to their start. */
 MICA_API mica_status mica_net_initialize(mica_net *net, uint64_t seed);
 
+/* Sets the states of recurrent layers, but not running statistics, back to their start, for a new sequence. */
+MICA_API mica_status mica_net_reset_states(mica_net *net);
+
 /* ---- Tensors by name ---- */
 
 /* An input, an output or, by its full name ("conv1.weight"), a parameter or state of a bound net. */

@@ -1,7 +1,7 @@
 /* Batches smaller than built: whole steps of fewer samples, and steps in parts.
  *
- * A step in parts runs the schedule several times, each time for some rows of the batch, and adds the gradients up. Inputs and
- * outputs hold the whole batch; everything between has room for one part only. */
+ * A step in parts runs the schedule several times, each time for some rows of the batch, and adds the gradients up. Inputs,
+ * outputs and states of each sample hold the whole batch; everything between has room for one part only. */
 #include "net/net.h"
 
 mica_status mica_net_set_rows(mica_net *net, mica_index rows)
@@ -40,7 +40,8 @@ mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows)
     for (int i = 0; i < net->built_slots; i++) {
         mica_slot *slot = &net->slots[i];
         mica_slot *root = &net->slots[slot->root];
-        slot->whole = false;
+        slot->whole = slot->kind == MICA_BUFFER_STATE &&
+                      mica_tensor_bytes(&slot->tensor[0]) < slot->built_bytes;
         if (part_rows < net->built_rows && (slot->kind == MICA_BUFFER_INPUT || slot->output) &&
             root->tensor[0].rank > 0)
             root->whole = true;
@@ -54,6 +55,8 @@ mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows)
 /* Where the memory of a slot that holds the whole batch begins. */
 static char *whole_data(const mica_net *net, const mica_slot *root)
 {
+    if (root->kind == MICA_BUFFER_STATE)
+        return net->block + root->flat;
     return net->block + net->groups[root->group[0]].span.offset;
 }
 

@@ -116,6 +116,15 @@ static mica_status draw_parameter(mica_net *net, const mica_slot *slot, uint64_t
     }
 }
 
+/* A state as built: it may be larger than what the present batch sees of it. */
+static mica_status start_state(mica_net *net, const mica_slot *slot)
+{
+    mica_tensor all;
+    mica_index count = (mica_index)(slot->built_bytes / mica_dtype_bytes(slot->tensor[0].dtype));
+    MICA_TRY(mica_tensor_init(net->ctx, &all, net->block + slot->flat, slot->tensor[0].dtype, 1, &count));
+    return mica_fill(net->ctx, &all, slot->start);
+}
+
 mica_status mica_net_initialize(mica_net *net, uint64_t seed)
 {
     if (net->block == NULL)
@@ -127,11 +136,24 @@ mica_status mica_net_initialize(mica_net *net, uint64_t seed)
         if (slot->kind == MICA_BUFFER_PARAMETER && net->weights == NULL)
             MICA_TRY(draw_parameter(net, slot, (uint64_t)i));
         if (slot->kind == MICA_BUFFER_STATE && !mica_borrows_state(net, slot))
-            MICA_TRY(mica_fill(net->ctx, &slot->tensor[0], slot->start));
+            MICA_TRY(start_state(net, slot));
     }
     for (int i = 0; i < 2; i++)
         if (net->flat_optimizer[i] != NULL)
             memset(net->flat_optimizer[i], 0, net->learned_count * sizeof(float));
+    return MICA_OK;
+}
+
+mica_status mica_net_reset_states(mica_net *net)
+{
+    if (net->block == NULL)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_reset_states: the net is not bound");
+    for (int i = 0; i < net->built_slots; i++) {
+        const mica_slot *slot = &net->slots[i];
+        if (slot->kind == MICA_BUFFER_STATE &&
+            !(net->nodes[slot->node].layer->flags & MICA_LAYER_STATES_LEARNED))
+            MICA_TRY(start_state(net, slot));
+    }
     return MICA_OK;
 }
 

@@ -14,13 +14,14 @@ mica_status mica_recurrent_check(mica_context *ctx, const char *op, mica_recurre
                                  const mica_recurrent_weights *weights)
 {
     static const mica_index blocks[] = {4, 3, 1}, kept[] = {4, 4, 1};
+    const mica_tensor *w_ih = weights->w_ih, *w_hh = weights->w_hh;
     MICA_TRY(mica_check_rank(ctx, op, "x", x, 3, 3));
-    MICA_TRY(mica_check_rank(ctx, op, "y", y, 3, 3));
-    mica_index hidden = y->dim[2], gates = blocks[cell] * hidden;
-    MICA_TRY(mica_check_shape(ctx, op, "y", y, 3, (mica_index[]){x->dim[0], x->dim[1], hidden}, "x", x));
-    MICA_TRY(mica_check_shape(ctx, op, "w_hh", weights->w_hh, 2, (mica_index[]){gates, hidden}, "y", y));
-    MICA_TRY(mica_check_shape(ctx, op, "w_ih", weights->w_ih, 2, (mica_index[]){gates, x->dim[2]}, "w_hh",
-                              weights->w_hh));
+    MICA_TRY(mica_check_rank(ctx, op, "w_hh", w_hh, 2, 2));
+    mica_index hidden = w_hh->dim[1], gates = blocks[cell] * hidden;
+    MICA_TRY(mica_check_shape(ctx, op, "w_ih", w_ih, 2, (mica_index[]){gates, x->dim[2]}, "w_hh", w_hh));
+    MICA_TRY(mica_check_shape(ctx, op, "w_hh", w_hh, 2, (mica_index[]){gates, hidden}, "w_ih", w_ih));
+    if (y != NULL)
+        MICA_TRY(mica_check_shape(ctx, op, "y", y, 3, (mica_index[]){x->dim[0], x->dim[1], hidden}, "x", x));
     *r = (mica_recurrent){.cell = cell,
                           .steps = (size_t)x->dim[0],
                           .batch = (size_t)x->dim[1],
@@ -32,21 +33,21 @@ mica_status mica_recurrent_check(mica_context *ctx, const char *op, mica_recurre
 }
 
 mica_status mica_recurrent_check_state(mica_context *ctx, const char *op, const mica_recurrent *r,
-                                       const mica_arg *arg, const mica_arg *y)
+                                       const mica_arg *arg, const mica_arg *x)
 {
     if (arg->tensor == NULL)
         return MICA_OK;
     return mica_check_shape(ctx, op, arg->name, arg->tensor, 2,
-                            (mica_index[]){(mica_index)r->batch, (mica_index)r->hidden}, y->name, y->tensor);
+                            (mica_index[]){(mica_index)r->batch, (mica_index)r->hidden}, x->name, x->tensor);
 }
 
 mica_status mica_recurrent_check_steps(mica_context *ctx, const char *op, const mica_recurrent *r,
-                                       const mica_arg *arg, size_t columns, const mica_arg *y)
+                                       const mica_arg *arg, size_t columns, const mica_arg *x)
 {
     if (arg->tensor == NULL)
         return MICA_OK;
     mica_index dims[] = {(mica_index)r->steps, (mica_index)r->batch, (mica_index)columns};
-    return mica_check_shape(ctx, op, arg->name, arg->tensor, 3, dims, y->name, y->tensor);
+    return mica_check_shape(ctx, op, arg->name, arg->tensor, 3, dims, x->name, x->tensor);
 }
 
 /* ---- Forward ---- */
@@ -58,11 +59,12 @@ typedef struct forward_job {
     const mica_tensor *y, *w_ih, *w_hh; /* y with contiguous rows; weights of any layout */
     const float *x, *b_ih, *b_hh;       /* contiguous, as all that follow */
     float *h_0, *c_0, *h_n, *c_n;
-    float *gates;              /* [T, N, kept] */
-    float *cells;              /* [T, N, H]; or, if not all are kept, [N, H] */
-    bool all_gates, all_cells; /* are kept, in the caller's memory */
-    float *from_hidden;        /* GRU: [N, 3 H] */
-    float *panels;             /* of W_hh */
+    float *gates;                         /* [T, N, kept] */
+    float *cells;                         /* [T, N, H]; or, if not all are kept, [N, H] */
+    float *two;                           /* [2, N, H]: the last two steps' h, where there is no y */
+    bool all_steps, all_gates, all_cells; /* are kept, in the caller's memory */
+    float *from_hidden;                   /* GRU: [N, 3 H] */
+    float *panels;                        /* of W_hh */
     void *gemm_scratch;
 } forward_job;
 
@@ -75,6 +77,8 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
         j->gates = mica_piece(&p, r->steps * r->batch * r->kept);
     if (!j->all_cells && r->cell == MICA_CELL_LSTM)
         j->cells = mica_piece(&p, r->batch * r->hidden);
+    if (!j->all_steps)
+        j->two = mica_piece(&p, 2 * r->batch * r->hidden);
     if (r->cell == MICA_CELL_GRU)
         j->from_hidden = mica_piece(&p, r->batch * r->gates);
     if (mica_recurrent_packs(r))
@@ -148,7 +152,8 @@ static void run_step(mica_context *ctx, forward_job *j, size_t t)
     s->gates = (mica_cell_rows){j->gates + t * r->batch * r->kept, (ptrdiff_t)r->kept};
     s->before = t > 0 ? s->h : (mica_cell_rows){j->h_0, hidden};
     s->c_before = t > 0 ? s->c : (mica_cell_rows){j->c_0, hidden};
-    s->h = mica_recurrent_step(j->y, t);
+    s->h = j->y != NULL ? mica_recurrent_step(j->y, t)
+                        : (mica_cell_rows){j->two + t % 2 * r->batch * r->hidden, hidden};
     if (r->cell == MICA_CELL_LSTM)
         s->c = (mica_cell_rows){j->cells + (j->all_cells ? t * r->batch * r->hidden : 0), hidden};
     run_hidden(ctx, j);
@@ -198,13 +203,13 @@ static mica_status check_forward(mica_context *ctx, const char *op, mica_recurre
     MICA_TRY(mica_recurrent_check(ctx, op, r, cell, args[X].tensor, args[Y].tensor, weights));
     static const int states[] = {H_N, C_N, H_0, C_0};
     for (int i = 0; i < 4; i++)
-        MICA_TRY(mica_recurrent_check_state(ctx, op, r, &args[states[i]], &args[Y]));
+        MICA_TRY(mica_recurrent_check_state(ctx, op, r, &args[states[i]], &args[X]));
     for (int i = B_IH; i <= B_HH; i++)
         if (args[i].tensor != NULL)
             MICA_TRY(mica_check_shape(ctx, op, args[i].name, args[i].tensor, 1,
                                       (mica_index[]){(mica_index)r->gates}, "w_hh", weights->w_hh));
-    MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[GATES], r->kept, &args[Y]));
-    return mica_recurrent_check_steps(ctx, op, r, &args[CELLS], r->hidden, &args[Y]);
+    MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[GATES], r->kept, &args[X]));
+    return mica_recurrent_check_steps(ctx, op, r, &args[CELLS], r->hidden, &args[X]);
 }
 
 static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, const mica_tensor *y,
@@ -220,7 +225,7 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
         o.gates = NULL;
     const unsigned out = MICA_ARG_OUT | MICA_ARG_OPTIONAL, state = MICA_ARG_OPTIONAL | MICA_ARG_IN_PLACE;
     mica_arg args[ARGS] = {
-        [Y] = {"y", y, MICA_ARG_OUT, 0},
+        [Y] = {"y", y, out, 0},
         [H_N] = {"h_n", o.h_n, out, 0},
         [C_N] = {"c_n", o.c_n, out, 0},
         [GATES] = {"gates", o.gates, out, 0},
@@ -236,6 +241,7 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
     forward_job j = {.step.relu = o.relu,
                      .w_ih = w->w_ih,
                      .w_hh = w->w_hh,
+                     .all_steps = y != NULL,
                      .all_gates = o.gates != NULL,
                      .all_cells = o.cells != NULL};
     MICA_TRY(check_forward(ctx, op, &j.r, cell, args, w));

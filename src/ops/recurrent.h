@@ -16,16 +16,16 @@ typedef struct mica_recurrent {
     size_t kept;  /* columns of the gates tensor: 4 H, 4 H, H */
 } mica_recurrent;
 
-/* Fills *r from x [T, N, I] and y [T, N, H], and checks these and the weights. */
+/* Fills *r from x [T, N, I] and the weights, and checks these and y [T, N, H], which may be NULL. */
 mica_status mica_recurrent_check(mica_context *ctx, const char *op, mica_recurrent *r, mica_cell cell,
                                  const mica_tensor *x, const mica_tensor *y,
                                  const mica_recurrent_weights *weights);
 
 /* args[i] is one of N rows of the state, [N, H]; or of something for every step, [T, N, columns]. */
 mica_status mica_recurrent_check_state(mica_context *ctx, const char *op, const mica_recurrent *r,
-                                       const mica_arg *arg, const mica_arg *y);
+                                       const mica_arg *arg, const mica_arg *x);
 mica_status mica_recurrent_check_steps(mica_context *ctx, const char *op, const mica_recurrent *r,
-                                       const mica_arg *arg, size_t columns, const mica_arg *y);
+                                       const mica_arg *arg, size_t columns, const mica_arg *x);
 
 /* Whether the panels of W_hh are packed once for all steps. A vector's product needs none. */
 static inline bool mica_recurrent_packs(const mica_recurrent *r) { return r->steps > 1 && r->batch > 1; }

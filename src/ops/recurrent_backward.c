@@ -278,12 +278,12 @@ static mica_status check_backward(mica_context *ctx, const char *op, mica_recurr
     MICA_TRY(mica_recurrent_check(ctx, op, r, cell, args[X].tensor, args[Y].tensor, weights));
     static const int states[] = {DH_0, DC_0, DH_N, DC_N, H_0, C_0};
     for (int i = 0; i < 6; i++)
-        MICA_TRY(mica_recurrent_check_state(ctx, op, r, &args[states[i]], &args[Y]));
+        MICA_TRY(mica_recurrent_check_state(ctx, op, r, &args[states[i]], &args[X]));
     MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[DX], r->inputs, &args[X]));
-    MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[DY], r->hidden, &args[Y]));
-    MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[CELLS], r->hidden, &args[Y]));
-    MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[GATES], r->kept, &args[Y]));
-    MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[DGATES], r->kept, &args[Y]));
+    MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[DY], r->hidden, &args[X]));
+    MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[CELLS], r->hidden, &args[X]));
+    MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[GATES], r->kept, &args[X]));
+    MICA_TRY(mica_recurrent_check_steps(ctx, op, r, &args[DGATES], r->kept, &args[X]));
     if (args[DW_IH].tensor != NULL)
         MICA_TRY(mica_check_same_shape(ctx, op, "dw_ih", args[DW_IH].tensor, "w_ih", args[W_IH].tensor));
     if (args[DW_HH].tensor != NULL)

@@ -366,6 +366,49 @@ def schedule():
         min_lr=0.05)
     one("one_cycle", "forty", lambda o: S.OneCycleLR(o, 0.5, total_steps=40), 0.5, 40, total=40)
     one("one_cycle", "uneven", lambda o: S.OneCycleLR(o, 0.03, total_steps=37), 0.03, 37, total=37)
+
+
+def recurrent():
+    torch.manual_seed(1997)  # its numbers do not depend on the families before
+    f = Family("recurrent")
+
+    def one(op, note, steps, batch, inputs, hidden, state=True, bias=True, **o):
+        layer = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn": torch.nn.RNN}[op]
+        if op == "rnn":
+            o["nonlinearity"] = note.split("_")[0]
+        m = layer(inputs, hidden, bias=bias, dtype=torch.float64, **o)
+        weights = {"w_ih": m.weight_ih_l0, "w_hh": m.weight_hh_l0}
+        if bias:
+            weights |= {"b_ih": m.bias_ih_l0, "b_hh": m.bias_hh_l0}
+        for w in weights.values():
+            w.data = rand(*w.shape, grad=False, scale=0.5)
+        x = rand(steps, batch, inputs)
+        states = {"h_0": rand(1, batch, hidden)} if state else {}
+        if state and op == "lstm":
+            states["c_0"] = rand(1, batch, hidden)
+        first = tuple(states.values()) if op == "lstm" else states.get("h_0")
+        y, end = m(x, first) if state else m(x)
+        ends = dict(zip(("h_n", "c_n"), end if op == "lstm" else (end,)))
+        dy = rand(*y.shape, grad=False)
+        dends = {"d" + k: rand(*v.shape, grad=False) for k, v in ends.items()}
+        wanted = {"x": x, **weights, **states}
+        grads = torch.autograd.grad((y, *ends.values()), tuple(wanted.values()), (dy, *dends.values()))
+        tensors = {"x": x, "y": y, "dy": dy, **weights}
+        tensors |= {k: v[0] for k, v in (*states.items(), *ends.items(), *dends.items())}
+        tensors |= {"d" + k: g[0] if k in states else g for k, g in zip(wanted, grads)}
+        f.case(op, note, tensors, relu=float(note.startswith("relu")))
+
+    for op in ("lstm", "gru"):
+        one(op, "plain", 5, 2, 3, 4)
+        one(op, "wide", 3, 7, 5, 19)
+        one(op, "long", 40, 1, 2, 3)
+        one(op, "from_zero", 4, 3, 2, 5, state=False)
+        one(op, "no_bias", 3, 2, 4, 3, bias=False)
+        one(op, "single_step", 1, 3, 4, 8)
+    for kind in ("tanh", "relu"):
+        one("rnn", kind, 5, 2, 3, 4)
+        one("rnn", kind + "_wide", 3, 4, 5, 11)
+        one("rnn", kind + "_no_bias", 4, 2, 3, 5, bias=False, state=False)
     f.write()
 
 
@@ -378,3 +421,4 @@ if __name__ == "__main__":
     loss()
     optimizer()
     schedule()
+    recurrent()

@@ -142,15 +142,17 @@ static void draw_forward(op_call *c, test_random *r)
     op_tensor(c, B_IH, MICA_F32, 1, &gates);
     op_tensor(c, B_HH, MICA_F32, 1, &gates);
     static const int states[] = {H_N, C_N, H_0, C_0},
-                     optional[] = {H_N, C_N, GATES, CELLS, B_IH, B_HH, H_0, C_0};
+                     optional[] = {Y, H_N, C_N, GATES, CELLS, B_IH, B_HH, H_0, C_0};
     for (int i = 0; i < 4; i++)
         op_tensor(c, states[i], MICA_F32, 2, state);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 9; i++)
         c->absent[optional[i]] = test_chance(r, 30);
     if (cell != LSTM)
         c->absent[C_N] = c->absent[CELLS] = c->absent[C_0] = true;
     if (cell == RNN)
         c->absent[GATES] = true;
+    if (c->absent[Y])
+        c->absent[H_N] = false;
 }
 
 static mica_status run_forward(mica_context *ctx, const op_call *c)
@@ -177,8 +179,9 @@ static double *given(const op_call *c, double *const *v, int tensor)
 static void reference_forward(const op_call *c, double *const *v)
 {
     model m = model_of(c, X, Y);
+    double *unwanted = calloc(op_count(c, Y) + 1, sizeof *unwanted);
     m.x = v[X];
-    m.y = v[Y];
+    m.y = c->absent[Y] ? unwanted : v[Y];
     m.w_ih = v[W_IH];
     m.w_hh = v[W_HH];
     m.b_ih = given(c, v, B_IH);
@@ -192,6 +195,7 @@ static void reference_forward(const op_call *c, double *const *v)
         memcpy(v[H_N], m.h, m.batch * m.hidden * sizeof(double));
     if (!c->absent[C_N])
         memcpy(v[C_N], m.c, m.batch * m.hidden * sizeof(double));
+    free(unwanted);
     model_free(&m);
 }
 
@@ -200,9 +204,10 @@ static void reference_forward(const op_call *c, double *const *v)
         .names = {"y", "h_n", "c_n", "gates", "cells", "x", "w_ih", "w_hh", "b_ih", "b_hh", "h_0", "c_0"}, \
         .outs = 5,                                                                                         \
         .ins = 7,                                                                                          \
-        .optional = OP_BIT(H_N) | OP_BIT(C_N) | OP_BIT(GATES) | OP_BIT(CELLS) | OP_BIT(B_IH) |             \
+        .optional = OP_BIT(Y) | OP_BIT(H_N) | OP_BIT(C_N) | OP_BIT(GATES) | OP_BIT(CELLS) | OP_BIT(B_IH) | \
                     OP_BIT(B_HH) | OP_BIT(H_0) | OP_BIT(C_0),                                              \
-        .draw = draw_forward,                                                                              \
+        .any_shape = OP_BIT(X),                                                                            \
+        /* more steps, where none of them is kept */ .draw = draw_forward,                                 \
         .run = run_forward,                                                                                \
         .reference = reference_forward,                                                                    \
         .tolerance = 2e-5}

@@ -30,7 +30,7 @@ typedef struct mica_recurrent_opts {
     bool relu; /* RNN: instead of tanh */
 } mica_recurrent_opts;
 
-/* No output shares memory with anything but where said. */
+/* y may be NULL where only h_n is wanted. No output shares memory with anything but where said. */
 MICA_API mica_status mica_lstm(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                                const mica_recurrent_weights *weights, const mica_recurrent_opts *opts);
 MICA_API mica_status mica_gru(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
