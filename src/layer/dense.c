@@ -31,8 +31,10 @@ static mica_status infer(mica_infer *infer)
     else
         MICA_TRY(mica_infer_parameter(infer, "weight", 2, weight,
                                       init.kind != MICA_INIT_DEFAULT ? init : uniform));
-    if (!opts->no_bias)
+    if (!opts->no_bias) {
         MICA_TRY(mica_infer_parameter(infer, "bias", 1, &opts->units, uniform));
+        MICA_TRY(mica_infer_temporary(infer, MICA_F32, 1, &opts->units));
+    }
     mica_index dims[MICA_MAX_RANK];
     memcpy(dims, x->dim, sizeof dims);
     dims[x->rank - 1] = opts->units;
@@ -56,8 +58,12 @@ static mica_status backward(const mica_step *s)
         MICA_TRY(
             mica_matmul(s->ctx, s->dparam[0], &dy, &x,
                         &(mica_matmul_opts){.transpose_a = true, .beta = s->add_dparam[0] ? 1.0f : 0.0f}));
-    if (s->dparam[1] != NULL)
-        MICA_TRY(mica_sum(s->ctx, s->dparam[1], &dy, &(mica_reduce_opts){.axes = {0}, .count = 1}));
+    if (s->dparam[1] != NULL) {
+        const mica_tensor *sum = s->add_dparam[1] ? s->temp[0] : s->dparam[1];
+        MICA_TRY(mica_sum(s->ctx, sum, &dy, &(mica_reduce_opts){.axes = {0}, .count = 1}));
+        if (s->add_dparam[1])
+            MICA_TRY(mica_add(s->ctx, s->dparam[1], s->dparam[1], sum));
+    }
     if (s->din[0] == NULL)
         return MICA_OK;
     mica_tensor dx = as_rows(s->din[0]);
@@ -67,7 +73,8 @@ static mica_status backward(const mica_step *s)
 
 static const mica_layer dense = {.name = "dense",
                                  .flags = MICA_LAYER_READS_INPUTS | MICA_LAYER_ADDS_INPUTS |
-                                          MICA_LAYER_ENDS_WITH_ACTIVATION,
+                                          MICA_LAYER_ENDS_WITH_ACTIVATION | MICA_LAYER_ADDS_PARAMETERS |
+                                          MICA_LAYER_BACKWARD_TEMPORARIES,
                                  .opts_bytes = sizeof(mica_net_dense_opts),
                                  .infer = infer,
                                  .forward = forward,

@@ -5,6 +5,7 @@
 #include <mica/layers.h>
 
 #include "base/context.h"
+#include "layer/reason.h"
 
 /* dst = src, or dst += src. */
 static mica_status put(const mica_step *s, const mica_tensor *dst, const mica_tensor *src, bool add)
@@ -18,7 +19,7 @@ static mica_status infer_axis(mica_infer *infer, int axis, int *out)
     int rank = infer->in[0]->rank;
     *out = axis < 0 ? axis + rank : axis;
     if (*out < 0 || *out >= rank)
-        return mica_infer_fail(infer, MICA_ERR_ARGUMENT, "axis %d of a tensor of rank %d", axis, rank);
+        return mica_infer_fail(infer, MICA_ERR_AXIS, "axis %d of a tensor of rank %d", axis, rank);
     return MICA_OK;
 }
 
@@ -47,7 +48,7 @@ static mica_status permute_infer(mica_infer *infer)
     mica_tensor view;
     mica_status status = permuted(infer->ctx, &view, infer->in[0], infer->opts, false);
     if (status != MICA_OK)
-        return mica_infer_fail(infer, status, "%s", mica_error(infer->ctx));
+        return mica_infer_pass_on(infer, status);
     return mica_infer_output(infer, view.dtype, view.rank, view.dim);
 }
 
@@ -102,7 +103,7 @@ static mica_status slice_infer(mica_infer *infer)
     mica_tensor view;
     mica_status status = sliced(infer->ctx, &view, infer->in[0], infer->opts);
     if (status != MICA_OK)
-        return mica_infer_fail(infer, status, "%s", mica_error(infer->ctx));
+        return mica_infer_pass_on(infer, status);
     return mica_infer_output(infer, view.dtype, view.rank, view.dim);
 }
 

@@ -17,7 +17,7 @@ static mica_status infer(mica_infer *infer)
     if (x->dtype != MICA_F32)
         return mica_infer_fail(infer, MICA_ERR_DTYPE, "expected f32, got %s", mica_dtype_name(x->dtype));
     if (axis < -x->rank || axis >= x->rank)
-        return mica_infer_fail(infer, MICA_ERR_ARGUMENT, "axis %d of a tensor of rank %d", axis, x->rank);
+        return mica_infer_fail(infer, MICA_ERR_AXIS, "axis %d of a tensor of rank %d", axis, x->rank);
     return mica_infer_output(infer, MICA_F32, x->rank, x->dim);
 }
 

@@ -3,12 +3,13 @@
 #include <mica/layers.h>
 
 #include "base/context.h"
+#include "layer/reason.h"
 
 /* The view's shape, made by mica_view_* without data. */
 static mica_status infer_as(mica_infer *infer, mica_status status, const mica_tensor *view)
 {
     if (status != MICA_OK)
-        return mica_infer_fail(infer, status, "%s", mica_error(infer->ctx));
+        return mica_infer_pass_on(infer, status);
     return mica_infer_output(infer, view->dtype, view->rank, view->dim);
 }
 

@@ -16,6 +16,7 @@ import os
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 torch.manual_seed(20240229)
 OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "golden")
@@ -412,6 +413,59 @@ def recurrent():
     f.write()
 
 
+def layer():
+    """Layers and blocks by name: parameters under their full names, their gradients as d.<name>."""
+    torch.manual_seed(20240301)  # so that families before this one can grow
+    f = Family("layer")
+
+    def one(kind, note, module, shape, **numbers):
+        module = module.double().train()
+        x = rand(*shape)
+        named = dict(module.named_parameters())
+        for t in named.values():
+            t.data = rand(*t.shape, grad=False, scale=0.5)
+        y = module(x)
+        dy, grads = backward(y, x, *named.values())
+        tensors = {"x": x, "y": y, "dy": dy, "dx": grads[0], **named}
+        tensors.update({f"d.{name}": g for name, g in zip(named, grads[1:])})
+        f.case(kind, note, tensors, **numbers)
+
+    one("softmax", "last", nn.Softmax(-1), (3, 7), axis=-1)
+    one("softmax", "channels", nn.Softmax(1), (2, 5, 3), axis=1)
+    one("log_softmax", "last", nn.LogSoftmax(-1), (3, 7), axis=-1)
+    one("log_softmax", "channels", nn.LogSoftmax(1), (2, 5, 3), axis=1)
+    one("pad", "zeros", nn.ConstantPad2d((1, 2, 0, 3), 0.5), (2, 2, 3, 4), left=1, right=2, bottom=3, value=0.5)
+    one("pad", "reflected", nn.ReflectionPad2d((1, 2, 0, 2)), (2, 2, 3, 4), left=1, right=2, bottom=2, reflect=1)
+
+    class SqueezeExcite(nn.Module):
+        def __init__(self, channels, units):
+            super().__init__()
+            self.fc1, self.fc2 = nn.Linear(channels, units), nn.Linear(units, channels)
+
+        def forward(self, x):
+            s = torch.sigmoid(self.fc2(torch.relu(self.fc1(x.mean((2, 3))))))
+            return x * s[:, :, None, None]
+
+    one("squeeze_excite", "half", SqueezeExcite(6, 3), (2, 6, 4, 3), reduction=2)
+
+    class Residual(nn.Module):
+        def __init__(self, channels, out, stride):
+            super().__init__()
+            self.conv1 = nn.Conv2d(channels, out, 3, stride, 1, bias=False)
+            self.norm1 = nn.BatchNorm2d(out)
+            self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+            self.norm2 = nn.BatchNorm2d(out)
+            self.project = nn.Conv2d(channels, out, 1, stride, bias=False) if (channels, stride) != (out, 1) else None
+
+        def forward(self, x):
+            y = self.norm2(self.conv2(torch.relu(self.norm1(self.conv1(x)))))
+            return torch.relu(y + (x if self.project is None else self.project(x)))
+
+    one("residual", "plain", Residual(3, 3, 1), (2, 3, 5, 4), channels=3, stride=1)
+    one("residual", "projected", Residual(2, 4, 2), (3, 2, 5, 6), channels=4, stride=2)
+    f.write()
+
+
 if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     conv()
@@ -422,3 +476,4 @@ if __name__ == "__main__":
     optimizer()
     schedule()
     recurrent()
+    layer()
