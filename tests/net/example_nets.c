@@ -25,9 +25,75 @@ static void build_mlp(mica_net *net, mica_index batch)
     mica_net_cross_entropy(net, h, label, NULL);
 }
 
+static void build_cnn(mica_net *net, mica_index batch)
+{
+    mica_value h = mica_net_input(net, "x", MICA_F32, DIMS(batch, 1, 28, 28));
+    mica_value label = mica_net_input(net, "label", MICA_I32, DIMS(batch));
+    for (int i = 0; i < 2; i++) {
+        mica_net_conv_opts conv = {
+            .out_channels = 8 << i, .kernel = {3, 3}, .pad = {1, 1}, .activation = MICA_RELU};
+        h = mica_net_max_pool2d(net, mica_net_conv2d(net, h, &conv), &(mica_net_pool_opts){.kernel = {2, 2}});
+    }
+    h = mica_net_flatten(net, h, NULL);
+    h = mica_net_dense(net, h, &(mica_net_dense_opts){.units = 128, .activation = MICA_RELU});
+    h = mica_net_dense(net, h, &(mica_net_dense_opts){.units = 10});
+    mica_net_output(net, "logits", h);
+    mica_net_cross_entropy(net, h, label, NULL);
+}
+
+static void build_signal(mica_net *net, mica_index batch)
+{
+    mica_value h = mica_net_input(net, "x", MICA_F32, DIMS(batch, 1, 128));
+    mica_value label = mica_net_input(net, "label", MICA_I32, DIMS(batch));
+    for (int i = 0; i < 3; i++) {
+        mica_net_conv_opts conv = {.out_channels = 8 << i, .kernel = {5}, .pad = {2}, .stride = {2}};
+        h = mica_net_layer_norm(net, mica_net_conv1d(net, h, &conv), NULL);
+        h = mica_net_activation(net, h, &(mica_net_activation_opts){.kind = MICA_GELU});
+        h = mica_net_dropout(net, h, &(mica_net_dropout_opts){.rate = 0.1f});
+    }
+    h = mica_net_dense(net, mica_net_global_avg_pool(net, h, NULL), &(mica_net_dense_opts){.units = 4});
+    mica_net_output(net, "logits", h);
+    mica_net_cross_entropy(net, h, label, NULL);
+}
+
+static mica_value residual_body(mica_net *net, mica_value x, void *user)
+{
+    mica_index channels = *(const mica_index *)user;
+    mica_net_conv_opts conv = {.out_channels = channels, .kernel = {3, 3}, .pad = {1, 1}, .no_bias = true};
+    conv.stride[0] = conv.stride[1] = channels > 8 ? 2 : 1;
+    mica_value h = mica_net_group_norm(net, mica_net_conv2d(net, x, &conv),
+                                       &(mica_net_group_norm_opts){.groups = 4});
+    h = mica_net_activation(net, h, &(mica_net_activation_opts){.kind = MICA_SILU});
+    conv.stride[0] = conv.stride[1] = 1;
+    h = mica_net_group_norm(net, mica_net_conv2d(net, h, &conv), &(mica_net_group_norm_opts){.groups = 4});
+    return mica_net_squeeze_excite(net, h, &(mica_net_squeeze_excite_opts){.name = "se", .reduction = 4});
+}
+
+static void build_residual(mica_net *net, mica_index batch)
+{
+    mica_value h = mica_net_input(net, "x", MICA_F32, DIMS(batch, 3, 16, 16));
+    mica_value label = mica_net_input(net, "label", MICA_I32, DIMS(batch));
+    static const char *const names[] = {"block0", "block1", "block2"};
+    for (int i = 0; i < 3; i++) {
+        mica_index channels = 8 << i;
+        h = mica_net_residual(net, h,
+                              &(mica_net_residual_opts){.name = names[i],
+                                                        .body = residual_body,
+                                                        .user = &channels,
+                                                        .project = true,
+                                                        .activation = MICA_RELU});
+    }
+    h = mica_net_dense(net, mica_net_global_avg_pool(net, h, NULL), &(mica_net_dense_opts){.units = 10});
+    mica_net_output(net, "logits", h);
+    mica_net_cross_entropy(net, h, label, NULL);
+}
+
 const example_net example_nets[] = {
     {"xor", 4, 2, {.kind = MICA_ADAM, .lr = 0.05f}, build_xor},
     {"mlp", 32, 10, {.kind = MICA_SGD, .momentum = 0.9f, .nesterov = true}, build_mlp},
+    {"cnn", 32, 10, {.kind = MICA_ADAM}, build_cnn},
+    {"signal", 16, 4, {.kind = MICA_ADAMW, .weight_decay = 0.01f}, build_signal},
+    {"residual", 8, 10, {.kind = MICA_SGD, .momentum = 0.9f}, build_residual},
 };
 
 const int example_net_count = (int)(sizeof example_nets / sizeof example_nets[0]);
