@@ -12,6 +12,7 @@
 #include <mica/layers/pool.h>
 #include <mica/layers/recurrent.h>
 #include <mica/layers/shape.h>
+#include <mica/layers/text.h>
 #include <mica/net.h>
 
 #ifdef __cplusplus
@@ -26,7 +27,8 @@ typedef struct mica_net_dense_opts {
     mica_index units;
     bool no_bias;
     mica_activation activation; /* a layer of its own behind this one, which is then named name + ".out" */
-    mica_init weight_init;      /* default: uniform in +-1 / sqrt(F), as the bias */
+    mica_init weight_init;      /* default: uniform in +-1 / sqrt(F) */
+    mica_init bias_init;        /* the same */
     const char *share_weight;   /* the full name of a parameter [units, F] to use instead of an own one */
 } mica_net_dense_opts;
 MICA_API mica_value mica_net_dense(mica_net *net, mica_value x, const mica_net_dense_opts *opts);

@@ -16,6 +16,7 @@
 #include <mica/ops/pool.h>
 #include <mica/ops/recurrent.h>
 #include <mica/ops/reduce.h>
+#include <mica/ops/rotary.h>
 #include <mica/ops/shape.h>
 
 #endif

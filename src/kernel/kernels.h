@@ -25,6 +25,7 @@
 #include "kernel/random.h"
 #include "kernel/recurrent.h"
 #include "kernel/reduce.h"
+#include "kernel/rotary.h"
 
 #define MICA_KERNEL_FAMILIES(X)                                        \
     X(gemm)       /* matrix products */                                \
@@ -39,6 +40,7 @@
     X(random)     /* fills from a random stream, dropout */            \
     X(norm)       /* normalization of rows, segments and columns */    \
     X(attention)  /* products of tiles and the softmax between them */ \
+    X(rotary)     /* rotary position embedding */                      \
     X(loss)       /* losses with their gradients */                    \
     X(optimizer)  /* updates of parameters */                          \
     X(pool)       /* pooling over planes */                            \

@@ -32,7 +32,8 @@ static mica_status infer(mica_infer *infer)
         MICA_TRY(mica_infer_parameter(infer, "weight", 2, weight,
                                       init.kind != MICA_INIT_DEFAULT ? init : uniform));
     if (!opts->no_bias) {
-        MICA_TRY(mica_infer_parameter(infer, "bias", 1, &opts->units, uniform));
+        MICA_TRY(mica_infer_parameter(infer, "bias", 1, &opts->units,
+                                      opts->bias_init.kind != MICA_INIT_DEFAULT ? opts->bias_init : uniform));
         MICA_TRY(mica_infer_temporary(infer, MICA_F32, 1, &opts->units));
     }
     mica_index dims[MICA_MAX_RANK];

@@ -211,6 +211,11 @@
     OP(rnn, recurrent) \
     OP(rnn_backward, recurrent)
 
+#define MICA_OPS_ROTARY(OP) \
+    OP(rotary_table, rotary) \
+    OP(rotary, rotary) \
+    OP(rotary_backward, rotary)
+
 #define MICA_OPS_LOSS(OP) \
     OP(mse_loss, loss) \
     OP(l1_loss, loss) \
@@ -235,6 +240,7 @@
     MICA_OPS_DROPOUT(OP) \
     MICA_OPS_ATTENTION(OP) \
     MICA_OPS_RECURRENT(OP) \
+    MICA_OPS_ROTARY(OP) \
     MICA_OPS_LOSS(OP)
 
 /* clang-format on */

@@ -1,0 +1,36 @@
+/* Rotary position embedding (RoPE): pairs of features turned by an angle that grows with the position.
+ *
+ *     x, y [..., T, D]      table [P, R]      R even, at most D
+ *
+ * Pair i of the R / 2 pairs of row t is turned by the angle (offset + t) / base^(2i / R); features from R on
+ * stay as they are. A pair is (x[i], x[i + R / 2]), as in Llama and NeoX, or with `interleaved` (x[2i],
+ * x[2i + 1]), as in the paper and GPT-J. The scores of two rows then depend on how far apart they are alone. */
+#ifndef MICA_OPS_ROTARY_H
+#define MICA_OPS_ROTARY_H
+
+#include <mica/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mica_rotary_opts {
+    bool interleaved;
+    mica_index offset; /* the position of row 0, as behind a KV cache: offset + T is at most P */
+} mica_rotary_opts;
+
+/* Row p of the table: the R / 2 cosines of position p, then its sines, computed in double precision. base 0:
+ * 10000. */
+MICA_API mica_status mica_rotary_table(mica_context *ctx, const mica_tensor *table, double base);
+
+/* All f32, of any layout. y may be exactly x. */
+MICA_API mica_status mica_rotary(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                 const mica_tensor *table, const mica_rotary_opts *opts);
+/* Turns back. dx may be exactly dy. */
+MICA_API mica_status mica_rotary_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
+                                          const mica_tensor *table, const mica_rotary_opts *opts);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

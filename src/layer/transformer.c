@@ -1,0 +1,146 @@
+/* Parts of transformers: the gate of SwiGLU, multi-head attention and MLP as builders over other builders. */
+#include <string.h>
+
+#include <mica/layer.h>
+#include <mica/layers.h>
+
+#include "base/context.h"
+#include "layer/scope.h"
+
+/* ---- SwiGLU ---- */
+
+static mica_status swiglu_infer(mica_infer *infer)
+{
+    const mica_tensor *x = infer->in[0];
+    if (x->dtype != MICA_F32 || x->rank < 1 || x->dim[x->rank - 1] % 2 != 0)
+        return mica_infer_fail(infer, MICA_ERR_SHAPE, "expected f32 with an even number of features");
+    mica_index dims[MICA_MAX_RANK];
+    memcpy(dims, x->dim, sizeof dims);
+    dims[x->rank - 1] /= 2;
+    return mica_infer_output(infer, MICA_F32, x->rank, dims);
+}
+
+/* The first or second half of t's last axis. */
+static mica_tensor half_of(const mica_tensor *t, int which)
+{
+    mica_tensor half = *t;
+    half.dim[t->rank - 1] /= 2;
+    if (t->data != NULL)
+        half.data = (float *)t->data + which * half.dim[t->rank - 1];
+    return half;
+}
+
+static mica_status swiglu_forward(const mica_step *s)
+{
+    mica_tensor a = half_of(s->in[0], 0), b = half_of(s->in[0], 1);
+    MICA_TRY(mica_silu(s->ctx, s->out, &a));
+    return mica_mul(s->ctx, s->out, s->out, &b);
+}
+
+/* da = dy b silu'(a), db = dy silu(a) */
+static mica_status swiglu_backward(const mica_step *s)
+{
+    mica_tensor a = half_of(s->in[0], 0), b = half_of(s->in[0], 1);
+    mica_tensor da = half_of(s->din[0], 0), db = half_of(s->din[0], 1);
+    MICA_TRY(mica_mul(s->ctx, &da, s->dout, &b));
+    MICA_TRY(mica_silu_backward(s->ctx, &da, &da, &a));
+    MICA_TRY(mica_silu(s->ctx, &db, &a));
+    return mica_mul(s->ctx, &db, &db, s->dout);
+}
+
+static const mica_layer swiglu = {"swiglu",     MICA_LAYER_READS_INPUTS, sizeof(mica_net_swiglu_opts),
+                                  swiglu_infer, swiglu_forward,          swiglu_backward};
+
+mica_value mica_net_swiglu(mica_net *net, mica_value x, const mica_net_swiglu_opts *opts)
+{
+    return mica_net_add(net, &swiglu, opts, &x, 1);
+}
+
+/* ---- Shapes ---- */
+
+/* The last size of x, which has `rank` axes, or at least one for rank 0; 0 after a refusal. */
+static mica_index features_of(mica_net *net, mica_value x, const char *kind, int rank)
+{
+    mica_tensor t;
+    if (mica_net_status(net) != MICA_OK)
+        return 0;
+    if (mica_net_shape(net, x, &t) != MICA_OK)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s of value %d, which is none of this net's", kind,
+                               x);
+    if (t.rank < 1 || (rank != 0 && t.rank != rank))
+        return mica_net_refuse(net, MICA_ERR_SHAPE, "%s of x of rank %d: expected %s", kind, t.rank,
+                               rank != 0 ? "[N, T, C]" : "[..., C]");
+    return t.dim[t.rank - 1];
+}
+
+/* Biases start at 0 where the weight's start is the caller's choice. */
+static mica_value projection(mica_net *net, mica_value x, const char *name, mica_index units, bool no_bias,
+                             mica_init init)
+{
+    mica_init zero = {MICA_INIT_CONSTANT, 0.0f}, usual = {MICA_INIT_DEFAULT, 0.0f};
+    return mica_net_dense(net, x,
+                          &(mica_net_dense_opts){.name = name,
+                                                 .units = units,
+                                                 .no_bias = no_bias,
+                                                 .weight_init = init,
+                                                 .bias_init = init.kind != MICA_INIT_DEFAULT ? zero : usual});
+}
+
+/* ---- Attention ---- */
+
+mica_value mica_net_multi_head_attention(mica_net *net, mica_value x,
+                                         const mica_net_multi_head_attention_opts *opts)
+{
+    static const mica_net_multi_head_attention_opts defaults = {0};
+    if (opts == NULL)
+        opts = &defaults;
+    int heads = opts->heads != 0 ? opts->heads : 1, kv = opts->kv_heads != 0 ? opts->kv_heads : heads;
+    mica_index width = features_of(net, x, "attention", 3);
+    if (width == 0 || heads < 1 || kv < 1 || width % heads != 0)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT,
+                               "attention: %td features among %d heads, and %d for keys and values: expected "
+                               "a whole number for each",
+                               width, heads, kv);
+    mica_index features = width / heads;
+    mica_enter_block(net, opts->name, "attention");
+    x = projection(net, x, "qkv", (heads + 2 * kv) * features, opts->no_bias, opts->weight_init);
+    if (opts->rotary)
+        x = mica_net_rotary(net, x,
+                            &(mica_net_rotary_opts){.name = "rotary",
+                                                    .heads = heads + 2 * kv,
+                                                    .turned = heads + kv,
+                                                    .base = opts->rotary_base,
+                                                    .interleaved = opts->rotary_interleaved});
+    x = mica_net_attention(
+        net, x,
+        &(mica_net_attention_opts){
+            .name = "heads", .heads = heads, .kv_heads = kv, .causal = opts->causal, .mask = opts->mask});
+    x = projection(net, x, "out", width, opts->no_bias, opts->out_init);
+    mica_net_leave(net);
+    return x;
+}
+
+/* ---- MLP ---- */
+
+mica_value mica_net_mlp(mica_net *net, mica_value x, const mica_net_mlp_opts *opts)
+{
+    static const mica_net_mlp_opts defaults = {0};
+    if (opts == NULL)
+        opts = &defaults;
+    mica_index width = features_of(net, x, "mlp", 0), hidden = opts->hidden;
+    if (hidden == 0)
+        hidden = opts->swiglu ? (width * 8 / 3 + 31) / 32 * 32 : 4 * width;
+    mica_enter_block(net, opts->name, "mlp");
+    x = projection(net, x, "up", opts->swiglu ? 2 * hidden : hidden, opts->no_bias, opts->weight_init);
+    if (opts->swiglu)
+        x = mica_net_swiglu(net, x, &(mica_net_swiglu_opts){.name = "gate"});
+    else
+        x = mica_net_activation(net, x,
+                                &(mica_net_activation_opts){.name = "act",
+                                                            .kind = opts->activation != MICA_NO_ACTIVATION
+                                                                        ? opts->activation
+                                                                        : MICA_GELU});
+    x = projection(net, x, "down", width, opts->no_bias, opts->out_init);
+    mica_net_leave(net);
+    return x;
+}

@@ -1,0 +1,125 @@
+/* Cases of embeddings, positions and attention. */
+#include "layer/layer_case.h"
+
+static mica_value build_embedding(mica_net *net, test_random *r)
+{
+    mica_index dims[] = {test_int(r, 1, 4), test_int(r, 1, 5)}, rows = test_int(r, 1, 9);
+    mica_value tokens = layer_indices(net, "tokens", test_int(r, 1, 2), dims, (int)rows);
+    return mica_net_embedding(
+        net, tokens, &(mica_net_embedding_opts){.name = "embed", .rows = rows, .width = test_int(r, 1, 6)});
+}
+
+LAYER_CASE(embedding) = {.build = build_embedding};
+
+/* The head of a text model shares the embedding's weight: both add to its gradient. */
+static mica_value build_tied(mica_net *net, test_random *r)
+{
+    mica_index dims[] = {test_int(r, 1, 3), test_int(r, 1, 5)}, rows = test_int(r, 2, 9);
+    mica_value tokens = layer_indices(net, "tokens", 2, dims, (int)rows);
+    mica_value x = mica_net_embedding(
+        net, tokens, &(mica_net_embedding_opts){.name = "embed", .rows = rows, .width = test_int(r, 1, 6)});
+    x = mica_net_activation(net, x, &(mica_net_activation_opts){.kind = MICA_TANH});
+    return mica_net_dense(
+        net, x, &(mica_net_dense_opts){.units = rows, .no_bias = true, .share_weight = "embed.weight"});
+}
+
+LAYER_CASE(embedding_tied) = {.build = build_tied};
+
+static mica_value build_positions(mica_net *net, test_random *r)
+{
+    mica_index dims[] = {test_int(r, 1, 3), test_int(r, 1, 4), test_int(r, 1, 6)};
+    int rank = test_int(r, 2, 3);
+    mica_value x = layer_leaf(net, "x", rank, dims);
+    mica_net_positions_opts opts = {.name = "positions", .rows = dims[rank - 2] + test_int(r, 0, 2)};
+    return test_chance(r, 60) ? mica_net_learned_positions(net, x, &opts)
+                              : mica_net_sinusoidal_positions(net, x, &opts);
+}
+
+LAYER_CASE(positions) = {.build = build_positions, .draws = 10};
+
+static mica_value build_rotary(mica_net *net, test_random *r)
+{
+    int heads = test_int(r, 1, 3), turned = test_int(r, 1, heads), pairs = test_int(r, 1, 3);
+    mica_index features = 2 * pairs + test_int(r, 0, 1), dims[] = {2, test_int(r, 1, 5), heads * features};
+    mica_value x = layer_leaf(net, "x", 3, dims);
+    return mica_net_rotary(net, x,
+                           &(mica_net_rotary_opts){.heads = heads,
+                                                   .turned = turned,
+                                                   .width = 2 * test_int(r, 1, pairs),
+                                                   .interleaved = test_chance(r, 50)});
+}
+
+LAYER_CASE(rotary) = {.build = build_rotary};
+
+static mica_value build_attention(mica_net *net, test_random *r)
+{
+    int kv = test_int(r, 1, 2), heads = kv * test_int(r, 1, 2), features = test_int(r, 1, 5);
+    mica_index dims[] = {test_int(r, 1, 2), test_int(r, 1, 6), (heads + 2 * kv) * features};
+    mica_value x = layer_leaf(net, "x", 3, dims);
+    return mica_net_attention(net, x,
+                              &(mica_net_attention_opts){.heads = heads,
+                                                         .kv_heads = kv,
+                                                         .causal = test_chance(r, 50),
+                                                         .scale = test_chance(r, 50) ? 0.0f : 0.7f});
+}
+
+LAYER_CASE(attention) = {.build = build_attention, .draws = 10};
+
+static mica_status to_f32_infer(mica_infer *infer)
+{
+    return mica_infer_output(infer, MICA_F32, infer->in[0]->rank, infer->in[0]->dim);
+}
+
+static mica_status to_f32_forward(const mica_step *s) { return mica_copy(s->ctx, s->out, s->in[0]); }
+
+static const mica_layer to_f32 = {"to_f32", MICA_LAYER_NO_INPUT_GRADIENT, 0, to_f32_infer, to_f32_forward,
+                                  NULL};
+
+/* A mask of whole numbers is added to the scores. */
+static mica_value build_masked(mica_net *net, test_random *r)
+{
+    mica_index batch = test_int(r, 1, 2), length = test_int(r, 1, 5), dims[] = {batch, length, 3 * 2 * 4};
+    mica_value x = layer_leaf(net, "x", 3, dims);
+    mica_value mask = layer_indices(net, "mask", 4, (mica_index[]){batch, 1, length, length}, 3);
+    mask = mica_net_add(net, &to_f32, NULL, &mask, 1);
+    return mica_net_attention(net, x, &(mica_net_attention_opts){.heads = 2, .mask = mask});
+}
+
+LAYER_CASE(attention_masked) = {.build = build_masked};
+
+static mica_value build_multi_head(mica_net *net, test_random *r)
+{
+    int kv = test_int(r, 1, 2), heads = kv * test_int(r, 1, 2);
+    mica_index dims[] = {test_int(r, 1, 2), test_int(r, 1, 5), heads * 2 * test_int(r, 1, 2)};
+    mica_value x = layer_leaf(net, "x", 3, dims);
+    return mica_net_multi_head_attention(
+        net, x,
+        &(mica_net_multi_head_attention_opts){.heads = heads,
+                                              .kv_heads = kv,
+                                              .causal = test_chance(r, 50),
+                                              .no_bias = test_chance(r, 30),
+                                              .rotary = test_chance(r, 50),
+                                              .rotary_interleaved = test_chance(r, 50)});
+}
+
+LAYER_CASE(multi_head_attention) = {.build = build_multi_head, .draws = 8};
+
+static mica_value build_swiglu(mica_net *net, test_random *r)
+{
+    mica_index dims[] = {test_int(r, 1, 3), test_int(r, 1, 3), 2 * test_int(r, 1, 6)};
+    return mica_net_swiglu(net, layer_leaf(net, "x", 3, dims), NULL);
+}
+
+LAYER_CASE(swiglu) = {.build = build_swiglu};
+
+static mica_value build_mlp(mica_net *net, test_random *r)
+{
+    mica_index dims[] = {test_int(r, 1, 3), test_int(r, 1, 6)};
+    mica_value x = layer_leaf(net, "x", 2, dims);
+    return mica_net_mlp(net, x,
+                        &(mica_net_mlp_opts){.hidden = test_int(r, 1, 5),
+                                             .swiglu = test_chance(r, 50),
+                                             .no_bias = test_chance(r, 30)});
+}
+
+LAYER_CASE(mlp) = {.build = build_mlp};
