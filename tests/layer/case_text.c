@@ -123,3 +123,40 @@ static mica_value build_mlp(mica_net *net, test_random *r)
 }
 
 LAYER_CASE(mlp) = {.build = build_mlp};
+
+static mica_value build_block(mica_net *net, test_random *r)
+{
+    int kv = test_int(r, 1, 2), heads = kv * test_int(r, 1, 2);
+    mica_index dims[] = {test_int(r, 1, 2), test_int(r, 1, 4), heads * 2 * test_int(r, 1, 2)};
+    mica_value x = layer_leaf(net, "x", 3, dims);
+    bool llama = test_chance(r, 50);
+    mica_net_transformer_block_opts opts = {
+        .attention = {.heads = heads, .kv_heads = kv, .causal = test_chance(r, 70), .rotary = llama},
+        .mlp = {.hidden = test_int(r, 1, 5), .swiglu = llama, .no_bias = llama},
+        .rms_norm = llama,
+        .eps = 0.05f, /* tame where a row is nearly constant */
+        .dropout = test_chance(r, 30) ? 0.3f : 0.0f};
+    return mica_net_transformer_block(net, x, &opts);
+}
+
+LAYER_CASE(transformer_block) = {.build = build_block, .draws = 8};
+
+static mica_value build_gpt(mica_net *net, test_random *r)
+{
+    mica_index dims[] = {test_int(r, 1, 2), test_int(r, 1, 4)};
+    mica_value tokens = layer_indices(net, "tokens", 2, dims, 6);
+    mica_net_gpt_opts opts = {.name = test_chance(r, 50) ? "gpt" : NULL,
+                              .kind = test_chance(r, 50) ? MICA_LLAMA : MICA_GPT2,
+                              .vocabulary = 6,
+                              .width = 8,
+                              .layers = 2,
+                              .heads = 2,
+                              .kv_heads = test_int(r, 1, 2),
+                              .hidden = 6,
+                              .positions = 5,
+                              .eps = 0.05f,
+                              .tied = test_chance(r, 50)};
+    return mica_net_gpt(net, tokens, &opts);
+}
+
+LAYER_CASE(gpt) = {.build = build_gpt};
