@@ -88,12 +88,30 @@ static void build_residual(mica_net *net, mica_index batch)
     mica_net_cross_entropy(net, h, label, NULL);
 }
 
+/* A decoder of the Llama kind; larger ones are in test_gpt.c. */
+static void build_gpt(mica_net *net, mica_index batch)
+{
+    mica_value x = mica_net_input(net, "x", MICA_I32, DIMS(batch, 16));
+    mica_value target = mica_net_input(net, "target", MICA_I32, DIMS(batch, 16));
+    mica_net_gpt_opts opts = {.kind = MICA_LLAMA,
+                              .vocabulary = 64,
+                              .width = 32,
+                              .layers = 2,
+                              .heads = 4,
+                              .kv_heads = 2,
+                              .tied = true};
+    mica_value logits = mica_net_gpt(net, x, &opts);
+    mica_net_output(net, "logits", logits);
+    mica_net_cross_entropy(net, logits, target, NULL);
+}
+
 const example_net example_nets[] = {
     {"xor", 4, 2, {.kind = MICA_ADAM, .lr = 0.05f}, build_xor},
     {"mlp", 32, 10, {.kind = MICA_SGD, .momentum = 0.9f, .nesterov = true}, build_mlp},
     {"cnn", 32, 10, {.kind = MICA_ADAM}, build_cnn},
     {"signal", 16, 4, {.kind = MICA_ADAMW, .weight_decay = 0.01f}, build_signal},
     {"residual", 8, 10, {.kind = MICA_SGD, .momentum = 0.9f}, build_residual},
+    {"gpt", 8, 64, {.kind = MICA_ADAMW, .weight_decay = 0.1f, .clip_norm = 1.0f}, build_gpt},
 };
 
 const int example_net_count = (int)(sizeof example_nets / sizeof example_nets[0]);
