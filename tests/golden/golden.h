@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-enum { GOLDEN_NAME = 32, GOLDEN_TENSORS = 24, GOLDEN_NUMBERS = 12 };
+enum { GOLDEN_NAME = 32, GOLDEN_TENSORS = 32, GOLDEN_NUMBERS = 12 };
 
 typedef struct golden_tensor {
     char name[GOLDEN_NAME];

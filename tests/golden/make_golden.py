@@ -466,6 +466,77 @@ def layer():
     f.write()
 
 
+def text():
+    """Parts of transformers, by PyTorch's own modules where it has them, under our names."""
+    torch.manual_seed(20240302)
+    f = Family("text")
+
+    def one(kind, note, module, call, names, shape, **numbers):
+        module = module.double()
+        x = rand(*shape)
+        params = dict(module.named_parameters())
+        named = {}
+        for name, t in params.items():
+            for old, new in names.items():
+                name = name.replace(old, new)
+            named["l." + name] = t
+            t.data = rand(*t.shape, grad=False, scale=0.3) + (1.0 if "norm" in name and "weight" in name else 0.0)
+        y = call(module, x)
+        dy, grads = backward(y, x, *named.values())
+        tensors = {"x": x, "y": y, "dy": dy, "dx": grads[0], **named}
+        tensors.update({f"d.{name}": g for name, g in zip(named, grads[1:])})
+        f.case(kind, note, tensors, **numbers)
+
+    def hide(t):
+        return nn.Transformer.generate_square_subsequent_mask(t, dtype=torch.float64)
+
+    names = {"self_attn.": "attention.", "in_proj_": "qkv.", "out_proj.": "out.", "linear1": "mlp.up",
+             "linear2": "mlp.down"}
+    for causal in (0, 1):
+        note = "causal" if causal else "plain"
+        one("multi_head_attention", note, nn.MultiheadAttention(12, 3, batch_first=True),
+            lambda m, x: m(x, x, x, need_weights=False, attn_mask=hide(x.shape[1]) if causal else None)[0],
+            names, (2, 5, 12), heads=3, causal=causal)
+        one("transformer_block", note,
+            nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", batch_first=True, norm_first=True),
+            lambda m, x: m(x, src_mask=hide(x.shape[1]) if causal else None), names, (2, 6, 8), heads=2,
+            hidden=16, causal=causal)
+
+    class Llama(nn.Module):
+        """As Hugging Face's LlamaDecoderLayer computes, with gate and up, and q, k and v, in one matrix each."""
+
+        def __init__(self, width, heads, kv, hidden):
+            super().__init__()
+            self.heads, self.kv, self.d = heads, kv, width // heads
+            self.norm1, self.norm2 = nn.RMSNorm(width, 1e-5), nn.RMSNorm(width, 1e-5)
+            self.attention, self.mlp = nn.Module(), nn.Module()
+            self.attention.qkv = nn.Linear(width, (heads + 2 * kv) * self.d, bias=False)
+            self.attention.out = nn.Linear(width, width, bias=False)
+            self.mlp.up = nn.Linear(width, 2 * hidden, bias=False)
+            self.mlp.down = nn.Linear(hidden, width, bias=False)
+
+        def rope(self, x):
+            frequency = 10000.0 ** -(torch.arange(0, self.d, 2, dtype=torch.float64) / self.d)
+            angle = torch.outer(torch.arange(x.shape[2], dtype=torch.float64), frequency)
+            cos, sin = torch.cat((angle, angle), -1).cos(), torch.cat((angle, angle), -1).sin()
+            a, b = x.chunk(2, -1)
+            return x * cos + torch.cat((-b, a), -1) * sin
+
+        def forward(self, x):
+            n, t, c = x.shape
+            q, k, v = self.attention.qkv(self.norm1(x)).view(n, t, -1, self.d).transpose(1, 2).split(
+                (self.heads, self.kv, self.kv), 1)
+            q, k, v = self.rope(q), *(z.repeat_interleave(self.heads // self.kv, 1) for z in (self.rope(k), v))
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.attention.out(y.transpose(1, 2).reshape(n, t, c))
+            gate, up = self.mlp.up(self.norm2(x)).chunk(2, -1)
+            return x + self.mlp.down(F.silu(gate) * up)
+
+    one("transformer_block", "llama", Llama(16, 4, 2, 12), lambda m, x: m(x), {}, (2, 5, 16), heads=4, kv_heads=2,
+        hidden=12, causal=1, llama=1, eps=1e-5)
+    f.write()
+
+
 if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     conv()
@@ -477,3 +548,4 @@ if __name__ == "__main__":
     schedule()
     recurrent()
     layer()
+    text()

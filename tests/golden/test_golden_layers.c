@@ -140,6 +140,25 @@ static mica_value build_layer(mica_net *net, const golden_case *c, mica_value x)
     return mica_net_pad(net, x, &pad);
 }
 
+static mica_value build_text(mica_net *net, const golden_case *c, mica_value x)
+{
+    bool llama = whole(c, "llama", 0) != 0;
+    mica_net_transformer_block_opts o = {
+        .name = "l",
+        .attention = {.heads = (int)whole(c, "heads", 0),
+                      .kv_heads = (int)whole(c, "kv_heads", 0),
+                      .causal = whole(c, "causal", 0) != 0,
+                      .no_bias = llama,
+                      .rotary = llama},
+        .mlp = {.hidden = whole(c, "hidden", 0), .swiglu = llama, .no_bias = llama},
+        .rms_norm = llama,
+        .eps = (float)golden_value(c, "eps", 0, 0.0)};
+    if (is(c, "transformer_block"))
+        return mica_net_transformer_block(net, x, &o);
+    o.attention.name = "l";
+    return mica_net_multi_head_attention(net, x, &o.attention);
+}
+
 /* ---- One case ---- */
 
 typedef mica_value build_fn(mica_net *net, const golden_case *c, mica_value x);
@@ -244,3 +263,4 @@ TEST(golden_layers_conv) { check_family("conv", build_conv); }
 TEST(golden_layers_pool) { check_family("pool", build_pool); }
 TEST(golden_layers_norm) { check_family("norm", build_norm); }
 TEST(golden_layers) { check_family("layer", build_layer); }
+TEST(golden_layers_text) { check_family("text", build_text); }
