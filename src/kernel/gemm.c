@@ -36,13 +36,13 @@ static void store_part(const mica_gemm_tile *out, const float *sum)
     }
 }
 
-/* A whole tile to contiguous rows; `reads` and the biases are constants where this is inlined. */
-VF_INLINE void store_whole(const mica_gemm_tile *out, vf sum[TILE_ROWS][TILE_VECTORS], bool reads,
-                           bool biased)
+/* Whole, contiguous rows; `rows`, `reads` and the biases are constants where this is inlined. */
+VF_INLINE void store_whole(const mica_gemm_tile *out, vf sum[TILE_ROWS][TILE_VECTORS], size_t rows,
+                           bool reads, bool biased)
 {
     vf alpha = vf_set1(out->alpha), beta = vf_set1(out->beta);
 #pragma GCC unroll 16
-    for (size_t i = 0; i < TILE_ROWS; i++) {
+    for (size_t i = 0; i < rows; i++) {
         float *c = out->c + (ptrdiff_t)i * out->row_stride;
         vf row_bias = biased && out->row_bias != NULL ? vf_set1(out->row_bias[i]) : vf_zero();
 #pragma GCC unroll 4
@@ -57,11 +57,12 @@ VF_INLINE void store_whole(const mica_gemm_tile *out, vf sum[TILE_ROWS][TILE_VEC
     }
 }
 
-static void tile(const mica_gemm_tile *out, const float *a, const float *b, size_t k)
+/* The first `rows` rows, a constant where this is inlined. */
+VF_INLINE void tile_of(const mica_gemm_tile *out, const float *a, const float *b, size_t k, size_t rows)
 {
     vf sum[TILE_ROWS][TILE_VECTORS];
 #pragma GCC unroll 16
-    for (size_t i = 0; i < TILE_ROWS; i++)
+    for (size_t i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (size_t j = 0; j < TILE_VECTORS; j++)
             sum[i][j] = vf_zero();
@@ -72,7 +73,7 @@ static void tile(const mica_gemm_tile *out, const float *a, const float *b, size
         for (size_t j = 0; j < TILE_VECTORS; j++)
             row[j] = vf_load(b + j * VF_LANES);
 #pragma GCC unroll 16
-        for (size_t i = 0; i < TILE_ROWS; i++) {
+        for (size_t i = 0; i < rows; i++) {
             vf broadcast = vf_set1(a[i]);
 #pragma GCC unroll 4
             for (size_t j = 0; j < TILE_VECTORS; j++)
@@ -80,23 +81,34 @@ static void tile(const mica_gemm_tile *out, const float *a, const float *b, size
         }
     }
 
-    bool whole = out->rows == TILE_ROWS && out->columns == TILE_COLUMNS && out->column_stride == 1;
+    bool whole = out->rows == rows && out->columns == TILE_COLUMNS && out->column_stride == 1;
     bool biased = out->row_bias != NULL || out->column_bias != NULL, reads = out->beta != 0.0f;
     if (!whole) {
         float part[TILE_ROWS * TILE_COLUMNS];
 #pragma GCC unroll 16
-        for (size_t i = 0; i < TILE_ROWS; i++)
+        for (size_t i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (size_t j = 0; j < TILE_VECTORS; j++)
                 vf_store(part + i * TILE_COLUMNS + j * VF_LANES, sum[i][j]);
         store_part(out, part);
     } else if (biased) {
-        store_whole(out, sum, reads, true);
+        store_whole(out, sum, rows, reads, true);
     } else if (reads) {
-        store_whole(out, sum, true, false);
+        store_whole(out, sum, rows, true, false);
     } else {
-        store_whole(out, sum, false, false);
+        store_whole(out, sum, rows, false, false);
     }
+}
+
+static void tile(const mica_gemm_tile *out, const float *a, const float *b, size_t k)
+{
+    /* At the end of a matrix there may be fewer rows: then about as few are computed. */
+    if (out->rows > TILE_ROWS / 3 * 2)
+        tile_of(out, a, b, k, TILE_ROWS);
+    else if (out->rows > TILE_ROWS / 3)
+        tile_of(out, a, b, k, TILE_ROWS / 3 * 2);
+    else
+        tile_of(out, a, b, k, TILE_ROWS / 3);
 }
 
 /* ---- Packing ---- */

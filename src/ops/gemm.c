@@ -25,14 +25,14 @@ typedef struct step {
     size_t m0, m, n0, n, k0, k;
     size_t block_m, block_n; /* multiples of the tile */
     bool pack_a, pack_b;     /* panels are not there yet */
+    bool pack_along;         /* a panel of B is packed just before its one use, while the cache has it */
 } step;
 
-static void pack_panel(const step *s, const mica_gemm_operand *from, float *panels, size_t width,
-                       size_t first, size_t count, size_t panel)
+/* Packs the panel whose first vector is number `start` of the step's `count`, which begin at `first`. */
+static void pack_panel(const step *s, const mica_gemm_operand *from, float *to, size_t width, size_t first,
+                       size_t count, size_t start)
 {
-    size_t start = panel * width;
     size_t vectors = least(count - start, width);
-    float *to = panels + start * s->k;
     if (from->pack != NULL)
         from->pack(from->source, to, width, first + start, vectors, s->k0, s->k);
     else
@@ -49,7 +49,7 @@ static size_t a_panels_to_pack(const step *s)
 
 static size_t b_panels_to_pack(const step *s)
 {
-    return s->pack_b ? mica_div_up(s->n, s->kernels->tile_columns) : 0;
+    return s->pack_b && !s->pack_along ? mica_div_up(s->n, s->kernels->tile_columns) : 0;
 }
 
 /* Packs PACK_PANELS panels: those of B come first, then those of A. */
@@ -59,16 +59,18 @@ static void pack_block(void *work, size_t block, int thread)
     const step *s = work;
     size_t b_panels = b_panels_to_pack(s), a_panels = a_panels_to_pack(s);
     size_t end = least((block + 1) * PACK_PANELS, b_panels + a_panels);
+    size_t columns = s->kernels->tile_columns, rows = s->kernels->tile_rows;
     for (size_t panel = block * PACK_PANELS; panel < end; panel++) {
+        size_t column = panel * columns, row = (panel - b_panels) * rows;
         if (panel < b_panels)
-            pack_panel(s, &s->g->b, s->b_room, s->kernels->tile_columns, s->n0, s->n, panel);
+            pack_panel(s, &s->g->b, s->b_room + column * s->k, columns, s->n0, s->n, column);
         else
-            pack_panel(s, &s->g->a, s->a_panels, s->kernels->tile_rows, s->m0, s->m, panel - b_panels);
+            pack_panel(s, &s->g->a, s->a_panels + row * s->k, rows, s->m0, s->m, row);
     }
 }
 
-/* One tile, at row i and column j of the step. */
-static void run_tile(const step *s, size_t i, size_t j)
+/* One tile, at row i and column j of the step, with that panel of B. */
+static void run_tile(const step *s, size_t i, size_t j, const float *b)
 {
     const mica_gemm *g = s->g;
     bool first = s->k0 == 0, last = s->k0 + s->k == g->k;
@@ -84,7 +86,7 @@ static void run_tile(const step *s, size_t i, size_t j)
         .row_bias = last && g->row_bias != NULL ? g->row_bias + row : NULL,
         .column_bias = last && g->column_bias != NULL ? g->column_bias + column : NULL,
     };
-    s->kernels->tile(&out, s->a_panels + i * s->k, s->b_panels + j * s->k, s->k);
+    s->kernels->tile(&out, s->a_panels + i * s->k, b, s->k);
 }
 
 /* Applies the finishing function to some rows and columns of c, which were written just now and are still in the cache. */
@@ -104,9 +106,15 @@ static void multiply_block(void *work, size_t block, int thread)
     size_t blocks_m = mica_div_up(s->m, s->block_m);
     size_t i0 = block % blocks_m * s->block_m, j0 = block / blocks_m * s->block_n;
     size_t i1 = least(i0 + s->block_m, s->m), j1 = least(j0 + s->block_n, s->n);
-    for (size_t j = j0; j < j1; j += s->kernels->tile_columns)
+    size_t width = s->kernels->tile_columns;
+    for (size_t j = j0; j < j1; j += width) {
+        float *along = s->b_room + j0 * s->k; /* all of a block's panels in the place of its first */
+        if (s->pack_along)
+            pack_panel(s, &s->g->b, along, width, s->n0, s->n, j);
+        const float *b = s->pack_along ? along : s->b_panels + j * s->k;
         for (size_t i = i0; i < i1; i += s->kernels->tile_rows)
-            run_tile(s, i, j);
+            run_tile(s, i, j, b);
+    }
     if (s->g->finish != NULL && s->k0 + s->k == s->g->k)
         finish_rows(s->g, s->m0 + i0, i1 - i0, s->n0 + j0, j1 - j0);
 }
@@ -237,6 +245,7 @@ static void run(mica_context *ctx, const mica_kernels *kernels, const mica_gemm 
               .block_n = round_up(BLOCK_N, gemm->tile_columns)};
     for (s.m0 = 0; s.m0 < g->m; s.m0 += s.m) {
         s.m = least(g->m - s.m0, GEMM_M / gemm->tile_rows * gemm->tile_rows);
+        s.pack_along = s.pack_b && s.m <= s.block_m;
         for (s.k0 = 0; s.k0 < g->k; s.k0 += s.k) {
             s.k = least(g->k - s.k0, GEMM_K);
             for (s.n0 = 0; s.n0 < g->n; s.n0 += s.n) {
