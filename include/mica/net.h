@@ -17,8 +17,6 @@
 #ifndef MICA_NET_H
 #define MICA_NET_H
 
-#include <stdio.h>
-
 #include <mica/optimizer.h>
 #include <mica/tensor.h>
 
@@ -135,7 +133,8 @@ typedef struct mica_plan {
 
 /* The plan of a compiled net. Lives as long as the net, until it is compiled again. */
 MICA_API const mica_plan *mica_net_plan(const mica_net *net);
-MICA_API mica_status mica_plan_print(const mica_plan *plan, FILE *to);
+/* As a table, into text[size], always terminated. Returns the length that the whole has, as snprintf does. */
+MICA_API size_t mica_plan_print(char *text, size_t size, const mica_plan *plan);
 
 /* ---- Bind ---- */
 
@@ -172,6 +171,9 @@ MICA_API mica_status mica_net_flat(mica_net *net, mica_tensor *parameters, mica_
 /* Fewer samples than planned: the first axis of every input is `batch` from now on. */
 MICA_API mica_status mica_net_resize(mica_net *net, mica_index batch);
 
+/* A smaller shape of one input, of the same rank and within the sizes it was built with: a shorter sequence, say. */
+MICA_API mica_status mica_net_reshape_input(mica_net *net, const char *name, const mica_index *dims);
+
 /* Inputs must be set before every step: their memory is used again once they have been read. */
 MICA_API mica_status mica_net_forward(mica_net *net);
 
@@ -193,8 +195,8 @@ MICA_API float mica_net_loss(const mica_net *net);
 
 /* ---- Looking ---- */
 
-/* Layer, output shape, parameters, bytes: a line each. */
-MICA_API mica_status mica_net_summary(const mica_net *net, FILE *to);
+/* Layer, kind, output shape, parameters, bytes: a line each, into text[size] as above. */
+MICA_API size_t mica_net_summary(char *text, size_t size, const mica_net *net);
 MICA_API int mica_net_layers(const mica_net *net);
 /* Name, kind and output of a layer by number. */
 MICA_API mica_status mica_net_layer(const mica_net *net, int number, const char **name, const char **kind,

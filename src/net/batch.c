@@ -3,6 +3,7 @@
  * A step in parts runs the schedule several times, each time for some rows of the batch, and adds the gradients up. Inputs,
  * outputs and states of each sample hold the whole batch; everything between has room for one part only. */
 #include "net/net.h"
+#include "tensor/tensor.h"
 
 mica_status mica_net_set_rows(mica_net *net, mica_index rows)
 {
@@ -91,10 +92,31 @@ mica_status mica_net_resize(mica_net *net, mica_index batch)
     if (!net->compiled)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_resize: the net is not compiled");
     for (int i = 0; i < net->built_slots; i++)
-        if (net->slots[i].kind == MICA_BUFFER_INPUT && (batch < 0 || batch > net->slots[i].batch))
+        if (net->slots[i].kind == MICA_BUFFER_INPUT && net->slots[i].tensor[0].rank > 0 &&
+            (batch < 0 || batch > net->slots[i].built[0]))
             return mica_fail(net->ctx, MICA_ERR_SHAPE,
                              "net_resize: a batch of %td, but input \"%s\" was built for %td", batch,
-                             net->slots[i].name, net->slots[i].batch);
+                             net->slots[i].name, net->slots[i].built[0]);
     net->rows = batch;
     return mica_net_set_rows(net, batch < net->part_rows ? batch : net->part_rows);
+}
+
+mica_status mica_net_reshape_input(mica_net *net, const char *name, const mica_index *dims)
+{
+    int number = mica_net_find(net, name);
+    if (!net->compiled || number == NONE || net->slots[number].kind != MICA_BUFFER_INPUT)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
+                         "net_reshape_input: \"%s\" is no input of a compiled net", name);
+    mica_slot *slot = &net->slots[number];
+    mica_tensor shape = slot->tensor[0];
+    for (int i = 0; i < shape.rank; i++) {
+        if (dims[i] < 0 || dims[i] > slot->built[i])
+            return mica_fail(
+                net->ctx, MICA_ERR_SHAPE, "net_reshape_input: \"%s\" as %s, but it was built for %s", name,
+                mica_shape_text_of(shape.rank, dims).text, mica_shape_text_of(shape.rank, slot->built).text);
+        shape.dim[i] = dims[i];
+    }
+    slot->tensor[0] = mica_tensor_like(&shape, slot->tensor[0].data);
+    net->shaped = 0; /* all shapes are to be inferred anew */
+    return mica_net_resize(net, shape.rank > 0 ? dims[0] : net->rows);
 }

@@ -136,7 +136,7 @@ int mica_net_new_slot(mica_net *net, const char *name, mica_buffer_kind kind, co
     slot->tensor[1] = slot->tensor[0];
     slot->group[0] = slot->group[1] = NONE;
     slot->bytes = slot->built_bytes = mica_tensor_bytes(shape);
-    slot->batch = shape->rank > 0 ? shape->dim[0] : 1;
+    memcpy(slot->built, shape->dim, sizeof slot->built);
     return number;
 }
 

@@ -21,16 +21,16 @@
 typedef struct mica_slot {
     const char *name;
     mica_buffer_kind kind;
-    mica_tensor tensor[2]; /* one for each life; data is NULL until bound */
-    int group[2];          /* which memory; NONE: none */
-    size_t built_bytes;    /* for the batch as built */
-    size_t bytes;          /* as planned: a resized net uses less */
-    mica_index batch;      /* the first size, as built */
-    int node;              /* that makes it, or that it belongs to; NONE for an input */
-    int gradient;          /* slot of its gradient, or NONE */
-    int root;              /* of a view, the slot whose memory it shows (itself, otherwise) */
-    mica_init init;        /* parameters */
-    float start;           /* states */
+    mica_tensor tensor[2];           /* one for each life; data is NULL until bound */
+    int group[2];                    /* which memory; NONE: none */
+    size_t built_bytes;              /* for the batch as built */
+    size_t bytes;                    /* as planned: a resized net uses less */
+    mica_index built[MICA_MAX_RANK]; /* the sizes, as built */
+    int node;                        /* that makes it, or that it belongs to; NONE for an input */
+    int gradient;                    /* slot of its gradient, or NONE */
+    int root;                        /* of a view, the slot whose memory it shows (itself, otherwise) */
+    mica_init init;                  /* parameters */
+    float start;                     /* states */
     size_t flat; /* of a parameter: its first element in the flat tensor; of a state: its byte in the block */
     bool frozen;
     bool output;  /* is read after the step */

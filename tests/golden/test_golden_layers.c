@@ -1,4 +1,5 @@
 /* Layers in a net against PyTorch's numbers: output, gradient of the input, gradients of the parameters. */
+#include <stdio.h>
 #include <string.h>
 
 #include "golden/golden.h"

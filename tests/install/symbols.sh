@@ -13,7 +13,7 @@ files='open(64)?|close|pread(64)?|write|fsync|ftruncate(64)?|f?stat(64)?|flock|r
 zlib='inflate(Init2_|Reset|End)?'
 numbers='strtod|localeconv'
 # Tables into a caller's FILE; numbers of a checkpoint.
-tables='report\.c\.o fprintf|checkpoint\.c\.o strtoull'
+tables='checkpoint\.c\.o strtoull'
 if [ "${2:-}" = nofiles ]; then
     files=none zlib=none
 fi

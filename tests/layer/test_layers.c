@@ -1,5 +1,6 @@
 /* Every layer's gradients against finite differences of its forward; the same with recomputation; and no heap calls. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

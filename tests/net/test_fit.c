@@ -1,5 +1,6 @@
 /* The training loop: it learns, stops, resumes bit for bit, and its steps make no heap calls. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

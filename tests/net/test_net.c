@@ -1,5 +1,6 @@
 /* Nets: building, errors, plans, resizing, sharing weights, budgets. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -324,4 +325,45 @@ TEST(net_fuses_activations_it_need_not_look_behind)
                   mica_net_plan(net)->times);
         mica_net_destroy(net);
     }
+}
+
+TEST(net_runs_shorter_inputs_in_the_same_plan)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){4, 8, 6});
+    mica_net_output(net, "y",
+                    mica_net_dense(net, x, &(mica_net_dense_opts){.units = 5, .activation = MICA_TANH}));
+    REQUIRE(mica_net_compile(net, NULL) == MICA_OK && mica_net_bind(net, NULL, 0) == MICA_OK);
+    REQUIRE(mica_net_initialize(net, 1) == MICA_OK);
+    mica_tensor y;
+    CHECK_OK(ctx, mica_net_reshape_input(net, "x", (mica_index[]){2, 3, 6}));
+    fill_input(net);
+    CHECK_OK(ctx, mica_net_forward(net));
+    CHECK_OK(ctx, mica_net_tensor(net, "y", &y));
+    CHECK(y.dim[0] == 2 && y.dim[1] == 3 && y.dim[2] == 5);
+    CHECK_ERROR(ctx, mica_net_reshape_input(net, "x", (mica_index[]){2, 9, 6}), MICA_ERR_SHAPE,
+                "shape error: net_reshape_input: \"x\" as [2, 9, 6], but it was built for [4, 8, 6]");
+    CHECK_OK(ctx, mica_net_reshape_input(net, "x", (mica_index[]){4, 8, 6}));
+    CHECK_OK(ctx, mica_net_tensor(net, "y", &y));
+    CHECK(y.dim[0] == 4 && y.dim[1] == 8);
+    mica_net_destroy(net);
+}
+
+TEST(net_reports_fit_any_buffer)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = mlp(ctx, 4, 2);
+    REQUIRE(mica_net_compile(net, NULL) == MICA_OK);
+    char whole[4096], cut[100];
+    size_t length = mica_net_summary(whole, sizeof whole, net);
+    CHECK(length == strlen(whole) && strstr(whole, "\nfc1 ") != NULL &&
+          strstr(whole, "1280 parameters, 5.00 KiB\n") != NULL);
+    CHECK(mica_net_summary(cut, sizeof cut, net) == length && strncmp(cut, whole, sizeof cut - 1) == 0 &&
+          cut[99] == '\0');
+    CHECK(mica_net_summary(NULL, 0, net) == length);
+    length = mica_plan_print(whole, sizeof whole, mica_net_plan(net));
+    CHECK(length == strlen(whole) && strncmp(whole, "total ", 6) == 0 && strstr(whole, "parameters") != NULL);
+    mica_net_destroy(net);
 }

@@ -1,5 +1,6 @@
 /* Plans of random nets: branches, sums, products, views, saved values, shared and frozen parameters, several losses,
  * outputs in the middle. However memory is shared, the gradients have the bits of a net where nothing is. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
