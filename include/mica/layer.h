@@ -119,12 +119,12 @@ enum {
     /* An activation that can be fused: its options are mica_net_activation_opts. */
     MICA_LAYER_ACTIVATION = 2048,
     /* Saved values are written for backward alone: where there will be none, they are NULL. */
-    MICA_LAYER_BACKWARD_SAVED = 8192,
+    MICA_LAYER_BACKWARD_SAVED = 4096,
     /* Temporaries are there in backward alone. */
-    MICA_LAYER_BACKWARD_TEMPORARIES = 16384,
+    MICA_LAYER_BACKWARD_TEMPORARIES = 8192,
     /* States are part of what is learned (running statistics): a net with another's weights reads its states too, and none
        changes them but in training. */
-    MICA_LAYER_STATES_LEARNED = 4096,
+    MICA_LAYER_STATES_LEARNED = 16384,
 };
 
 typedef struct mica_layer {

@@ -6,6 +6,16 @@
 #include "net/net.h"
 #include "tensor/tensor.h"
 
+/* No two flags of a layer are one. */
+#define ALL_FLAGS(join)                                                                                      \
+    (MICA_LAYER_READS_INPUTS join MICA_LAYER_READS_OUTPUT join MICA_LAYER_IN_PLACE join MICA_LAYER_VIEW join \
+         MICA_LAYER_ADDS_INPUTS join MICA_LAYER_ADDS_PARAMETERS join MICA_LAYER_LOSS join                    \
+             MICA_LAYER_FIRST_INPUT_ONLY join MICA_LAYER_NO_INPUT_GRADIENT join MICA_LAYER_BACKWARD_IN_PLACE \
+                 join MICA_LAYER_ENDS_WITH_ACTIVATION join MICA_LAYER_ACTIVATION join                        \
+                     MICA_LAYER_BACKWARD_SAVED join MICA_LAYER_BACKWARD_TEMPORARIES join                     \
+                         MICA_LAYER_STATES_LEARNED)
+_Static_assert(ALL_FLAGS(+) == ALL_FLAGS(|), "flags of a layer are single bits, each its own");
+
 /* Kinds of buffers that a layer asks for, as they are counted in mica_infer.asked. */
 enum { ASKED_PARAMETER, ASKED_STATE, ASKED_SAVED, ASKED_TEMPORARY };
 
