@@ -24,6 +24,7 @@ typedef struct bench_state {
     mica_tensor t[BENCH_MOST_TENSORS]; /* in the order that setup made them */
     int tensors;
     mica_pool *pool; /* for the cases that are about one */
+    mica_net *net;   /* and for those */
     void *scratch;   /* released with the state */
 
     /* One operation's work, at the least that any implementation must do. Every tensor that setup makes adds
@@ -62,6 +63,7 @@ typedef struct bench_family {
     X(dropout)            \
     X(loss)               \
     X(attention)          \
+    X(transformer)        \
     X(memory)
 
 #define BENCH_DECLARE(family) extern const bench_family bench_##family;

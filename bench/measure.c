@@ -52,6 +52,7 @@ static void release(bench_state *s)
 {
     for (int i = 0; i < s->tensors; i++)
         free(s->t[i].data);
+    mica_net_destroy(s->net);
     mica_pool_destroy(s->pool);
     free(s->scratch);
 }
