@@ -74,6 +74,12 @@ native_isas() {
     echo "${isas[@]}"
 }
 
+# only_isas ISA...: builds these, and not kernels that the suite would never call.
+only_isas() {
+    local IFS=';'
+    echo "-DMICA_ONLY_ISAS=$*"
+}
+
 suite_native() {
     say "native"
     need build
@@ -116,6 +122,9 @@ sanitized=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG='-O1 -g1')
 suite_sanitize() {
     say "sanitizers"
     need build
+    local isas
+    read -ra isas <<<"$(native_isas)"
+    sanitized+=("$(only_isas "${isas[@]}")")
     if build_in build/variant/asan "${sanitized[@]}" -DMICA_SANITIZE=address,undefined; then
         run_program "address and undefined" env "$less" ASAN_OPTIONS=detect_stack_use_after_return=1 \
             UBSAN_OPTIONS=print_stacktrace=1 build/variant/asan/tests/mica-test
@@ -123,7 +132,7 @@ suite_sanitize() {
     fi
     if build_in build/variant/tsan "${sanitized[@]}" -DMICA_SANITIZE=thread; then
         local chosen=("${filters[@]}")
-        [ ${#filters[@]} -gt 0 ] || filters=(parallel pool scope thread)
+        [ ${#filters[@]} -gt 0 ] || filters=(parallel pool scope thread measure layers_ net_ fit_ large)
         run_program "thread" env "$less" TSAN_OPTIONS=halt_on_error=1 build/variant/tsan/tests/mica-test
         filters=("${chosen[@]}")
     fi
@@ -147,7 +156,7 @@ suite_cross() {
 suite_emulate() {
     say "AVX-512, emulated"
     need build emulate
-    build_in build/variant/avx512 -DMICA_AVX512_EMULATE=ON || return 0
+    build_in build/variant/avx512 "$(only_isas scalar avx512)" -DMICA_AVX512_EMULATE=ON || return 0
     run_program "emulated avx512" env "$less" MICA_ISA=avx512 build/variant/avx512/tests/mica-test
 }
 
@@ -155,11 +164,11 @@ suite_coverage() {
     say "coverage"
     need build coverage
     local isas isa
-    isas=$(native_isas) # lines for a processor that is not here cannot run
-    build_in build/variant/coverage -DMICA_ONLY_ISAS="${isas// /;}" -DCMAKE_BUILD_TYPE=Debug \
+    read -ra isas <<<"$(native_isas)" # lines for a processor that is not here cannot run
+    build_in build/variant/coverage "$(only_isas "${isas[@]}")" -DCMAKE_BUILD_TYPE=Debug \
         -DCMAKE_C_FLAGS_DEBUG='-O1 -g1 --coverage -fprofile-update=atomic' || return 0
     find build/variant/coverage -name '*.gcda' -delete
-    for isa in $isas; do
+    for isa in "${isas[@]}"; do
         run_program "coverage $isa" env "$less" MICA_ISA="$isa" build/variant/coverage/tests/mica-test
     done
     await_all
