@@ -36,7 +36,7 @@ static mica_status reshape_infer(mica_infer *infer)
         return mica_infer_fail(infer, MICA_ERR_ARGUMENT, "rank is %d: expected 0 to %d", opts->rank,
                                MICA_MAX_RANK);
     for (int i = 0; i < opts->rank; i++)
-        dims[i] = opts->dims[i] == 0 && i < x->rank ? x->dim[i] : opts->dims[i];
+        dims[i] = i < x->rank && opts->dims[i] == 0 ? x->dim[i] : opts->dims[i];
     mica_tensor view;
     mica_status status = mica_view_reshape(infer->ctx, &view, x, opts->rank, dims);
     return infer_as(infer, status, &view);

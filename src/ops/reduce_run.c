@@ -262,7 +262,7 @@ mica_status mica_reduce_run(mica_context *ctx, const char *op, const mica_reduce
     if (job.parts > 1) {
         job.partial = scratch;
         job.acc = job.partial + partial;
-        job.shift = (float *)(job.acc + all * MICA_REDUCE_PHASES);
+        job.shift = (void *)(job.acc + all * MICA_REDUCE_PHASES);
         run_in_parts(ctx, &job);
     } else {
         mica_parallel(ctx, job.chunks, whole_block, &job);

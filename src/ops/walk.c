@@ -102,7 +102,9 @@ void mica_walk_init(mica_walk *w, const mica_tensor *const *operands, int count)
 mica_cursor mica_cursor_at(const mica_walk *w, size_t position)
 {
     mica_cursor c = {{0}};
-    for (int i = w->rank - 1; i >= 0 && position > 0; i--) {
+    if (position == 0)
+        return c;
+    for (int i = w->rank - 1; i >= 0; i--) {
         c.index[i] = (mica_index)(position % (size_t)w->dim[i]);
         position /= (size_t)w->dim[i];
     }
