@@ -116,21 +116,21 @@ suite_plain() {
     check "the same without files" tests/install/symbols.sh build/variant/nofiles/libmica.a nofiles
 }
 
-# Asserts and frame pointers in, optimised just enough to be bearable.
-sanitized=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG='-O1 -g1')
+# Asserts and frame pointers in, optimised just enough to be bearable: what the tests run, not what users do.
+checked=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG='-O1 -g1')
 
 suite_sanitize() {
     say "sanitizers"
     need build
     local isas
     read -ra isas <<<"$(native_isas)"
-    sanitized+=("$(only_isas "${isas[@]}")")
+    local sanitized=("${checked[@]}" "$(only_isas "${isas[@]}")")
     if build_in build/variant/asan "${sanitized[@]}" -DMICA_SANITIZE=address,undefined; then
         run_program "address and undefined" env "$less" ASAN_OPTIONS=detect_stack_use_after_return=1 \
             UBSAN_OPTIONS=print_stacktrace=1 build/variant/asan/tests/mica-test
         [ ${#filters[@]} -gt 0 ] || check "mica, sanitized" tests/cli/check.sh build/variant/asan/mica
     fi
-    if build_in build/variant/tsan "${sanitized[@]}" -DMICA_SANITIZE=thread; then
+    if build_in build/variant/tsan "${sanitized[@]}" -DMICA_TOOL=OFF -DMICA_SANITIZE=thread; then
         local chosen=("${filters[@]}")
         [ ${#filters[@]} -gt 0 ] || filters=(parallel pool scope thread measure layers_ net_ fit_ large)
         run_program "thread" env "$less" TSAN_OPTIONS=halt_on_error=1 build/variant/tsan/tests/mica-test
@@ -156,7 +156,8 @@ suite_cross() {
 suite_emulate() {
     say "AVX-512, emulated"
     need build emulate
-    build_in build/variant/avx512 "$(only_isas scalar avx512)" -DMICA_AVX512_EMULATE=ON || return 0
+    build_in build/variant/avx512 "${checked[@]}" "$(only_isas scalar avx512)" -DMICA_AVX512_EMULATE=ON \
+        -DMICA_TOOL=OFF || return 0
     run_program "emulated avx512" env "$less" MICA_ISA=avx512 build/variant/avx512/tests/mica-test
 }
 
@@ -165,7 +166,7 @@ suite_coverage() {
     need build coverage
     local isas isa
     read -ra isas <<<"$(native_isas)" # lines for a processor that is not here cannot run
-    build_in build/variant/coverage "$(only_isas "${isas[@]}")" -DCMAKE_BUILD_TYPE=Debug \
+    build_in build/variant/coverage "$(only_isas "${isas[@]}")" -DMICA_TOOL=OFF -DCMAKE_BUILD_TYPE=Debug \
         -DCMAKE_C_FLAGS_DEBUG='-O1 -g1 --coverage -fprofile-update=atomic' || return 0
     find build/variant/coverage -name '*.gcda' -delete
     for isa in "${isas[@]}"; do

@@ -258,7 +258,7 @@ mica_status mica_net_schedule(mica_net *net, int segment_nodes)
     if (!net->train)
         return MICA_OK;
 
-    size_t bytes = (size_t)(net->node_count + 2 * net->slot_count);
+    size_t bytes = (size_t)net->node_count + 2 * (size_t)net->slot_count;
     bool *flags = mica_allocate(net->ctx, bytes + 1);
     if (flags == NULL)
         return net->ctx->status;
