@@ -62,8 +62,8 @@ static mica_status sum_repeated(const mica_step *s, const mica_tensor *dst, cons
     return axes.count > 0 ? mica_sum(s->ctx, &to, from, &axes) : mica_copy(s->ctx, &to, from);
 }
 
-/* The order in which gradients are made: din[0] last where it lies over dout. (Where both are one, the second adds to the first, and
- * nothing lies over anything.) */
+/* The order in which gradients are made: din[0] last where it lies over dout. (Where both are one, the second
+ * adds to the first, and nothing lies over anything.) */
 static int first_of(const mica_step *s)
 {
     return s->din[0] != NULL && s->din[0]->data == s->dout->data ? 1 : 0;

@@ -16,8 +16,8 @@ static inline mica_tensor mica_planes(const mica_tensor *t)
     return planes;
 }
 
-/* A pair of sizes as the option structs of layers have it, for the planes above: `missing` along the height that signals do not
- * have, `usual` in place of 0. */
+/* A pair of sizes as the option structs of layers have it, for the planes above: `missing` along the height
+ * that signals do not have, `usual` in place of 0. */
 static inline void mica_plane_sizes(mica_index to[2], const mica_index from[2], bool flat, mica_index missing,
                                     mica_index usual)
 {

@@ -1,4 +1,5 @@
-/* Cases of layers that rearrange and join. Views are followed and preceded by layers that compute, since a view alone does nothing. */
+/* Cases of layers that rearrange and join. Views stand between layers that compute, since a view alone does
+ * nothing. */
 #include "layer/layer_case.h"
 
 static mica_value activate(mica_net *net, mica_value x)

@@ -1,5 +1,5 @@
-/* Layers that rearrange, cut and join, and sums and products of two values. Axes may count from the end. Axis 0 is the batch, which
- * a step may make smaller: so shapes are best said without its size. */
+/* Layers that rearrange, cut and join, and sums and products of two values. Axes may count from the end. Axis 0
+ * is the batch, which a step may make smaller: so shapes are best said without its size. */
 #ifndef MICA_LAYERS_SHAPE_H
 #define MICA_LAYERS_SHAPE_H
 
@@ -56,8 +56,8 @@ typedef struct mica_net_pad_opts {
 } mica_net_pad_opts;
 MICA_API mica_value mica_net_pad(mica_net *net, mica_value x, const mica_net_pad_opts *opts);
 
-/* Elements start, start + step, ... before stop along an axis, as in Python: negative positions count from the end, those out of
- * range are clamped. */
+/* Elements start, start + step, ... before stop along an axis, as in Python: negative positions count from the
+ * end, those out of range are clamped. */
 typedef struct mica_net_slice_opts {
     const char *name;
     int axis;
