@@ -64,7 +64,8 @@ typedef struct bench_family {
     X(loss)               \
     X(attention)          \
     X(transformer)        \
-    X(memory)
+    X(memory)             \
+    X(train)
 
 #define BENCH_DECLARE(family) extern const bench_family bench_##family;
 BENCH_FAMILIES(BENCH_DECLARE)

@@ -1,0 +1,127 @@
+/* Training: the optimizers alone, and whole steps of the convolutional net.
+ * size: { parameters, tensors, optimizer } and { batch } */
+#include <string.h>
+
+#include "bench/bench.h"
+
+/* ---- Optimizers: one pass over parameters, gradients and state ---- */
+
+/* A layer that is only a parameter, so that a net can have nothing else. */
+typedef struct leaf_opts {
+    const char *name;
+    mica_index count;
+} leaf_opts;
+
+static mica_status leaf_infer(mica_infer *infer)
+{
+    const leaf_opts *opts = infer->opts;
+    BENCH_TRY(mica_infer_parameter(infer, "value", 1, &opts->count, (mica_init){MICA_INIT_NORMAL, 1.0f}));
+    return mica_infer_output(infer, MICA_F32, 1, (mica_index[]){1});
+}
+
+static mica_status leaf_forward(const mica_step *s)
+{
+    mica_tensor first = *s->param[0];
+    first.dim[0] = 1;
+    return mica_copy(s->ctx, s->out, &first);
+}
+
+static mica_status leaf_backward(const mica_step *s) { return mica_fill(s->ctx, s->dparam[0], 0.01f); }
+
+static const mica_layer leaf = {"leaf", 0, sizeof(leaf_opts), leaf_infer, leaf_forward, leaf_backward};
+
+static mica_status optimizer_setup(bench_state *s)
+{
+    mica_index count = s->row->size[0], tensors = s->row->size[1];
+    mica_optimizer optimizer = {.kind = (mica_optimizer_kind)s->row->size[2], .lr = 1e-6f};
+    BENCH_TRY(mica_net_create(s->ctx, &s->net));
+    mica_value target = mica_net_input(s->net, "target", MICA_F32, 1, (mica_index[]){1});
+    for (mica_index i = 0; i < tensors; i++)
+        mica_net_mse(s->net, mica_net_add(s->net, &leaf, &(leaf_opts){.count = count}, NULL, 0), target,
+                     NULL);
+    BENCH_TRY(mica_net_compile(s->net, &(mica_compile_opts){.train = true, .optimizer = &optimizer}));
+    BENCH_TRY(mica_net_bind(s->net, NULL, 0));
+    BENCH_TRY(mica_net_initialize(s->net, 1));
+    BENCH_TRY(mica_net_backward(s->net, NULL));
+    /* Parameters and state are read and written, gradients read. */
+    s->bytes = 4.0 * (double)(count * tensors) * (3.0 + 2.0 * mica_optimizer_slots(&optimizer));
+    return MICA_OK;
+}
+
+static mica_status optimizer_run(bench_state *s) { return mica_train_update(s->net, 0.0f); }
+
+/* ---- The convolutional net: 28 x 28 pixels to ten classes ---- */
+
+static mica_status cnn_setup(bench_state *s, bool train)
+{
+    mica_index batch = s->row->size[0];
+    BENCH_TRY(mica_net_create(s->ctx, &s->net));
+    mica_value h = mica_net_input(s->net, "image", MICA_F32, 4, (mica_index[]){batch, 1, 28, 28});
+    mica_value label = train ? mica_net_input(s->net, "label", MICA_I32, 1, &batch) : 0;
+    mica_net_conv_opts conv = {.out_channels = 8, .kernel = {3, 3}, .pad = {1, 1}, .activation = MICA_RELU};
+    h = mica_net_conv2d(s->net, h, &conv);
+    h = mica_net_max_pool2d(s->net, h, &(mica_net_pool_opts){.kernel = {2, 2}});
+    conv.out_channels = 16;
+    h = mica_net_conv2d(s->net, h, &conv);
+    h = mica_net_max_pool2d(s->net, h, &(mica_net_pool_opts){.kernel = {2, 2}});
+    h = mica_net_flatten(s->net, h, NULL);
+    h = mica_net_dense(s->net, h, &(mica_net_dense_opts){.units = 128, .activation = MICA_RELU});
+    h = mica_net_dense(s->net, h, &(mica_net_dense_opts){.units = 10});
+    mica_net_output(s->net, "logits", h);
+    if (train)
+        mica_net_cross_entropy(s->net, h, label, NULL);
+    mica_optimizer adam = {.kind = MICA_ADAM};
+    BENCH_TRY(
+        mica_net_compile(s->net, &(mica_compile_opts){.train = train, .optimizer = train ? &adam : NULL}));
+    BENCH_TRY(mica_net_bind(s->net, NULL, 0));
+    BENCH_TRY(mica_net_initialize(s->net, 1));
+    /* Multiply-adds of a sample's forward; backward does each twice, but for the gradient of the image. */
+    double conv1 = 784.0 * 8 * 9, conv2 = 196.0 * 16 * 72, dense = 784.0 * 128 + 128.0 * 10;
+    s->flops = 2.0 * (double)batch * (conv1 * (train ? 2 : 1) + (conv2 + dense) * (train ? 3 : 1));
+    return MICA_OK;
+}
+
+static mica_status cnn_train_setup(bench_state *s) { return cnn_setup(s, true); }
+static mica_status cnn_infer_setup(bench_state *s) { return cnn_setup(s, false); }
+
+/* Inputs are set before every step, as a program does. */
+static mica_status set_images(bench_state *s)
+{
+    mica_tensor image, label;
+    BENCH_TRY(mica_net_input_tensor(s->net, 0, NULL, &image));
+    size_t count = mica_tensor_count(&image);
+    for (size_t i = 0; i < count; i++)
+        ((float *)image.data)[i] = (float)(i % 17) * 0.05f;
+    if (mica_net_inputs(s->net) < 2)
+        return MICA_OK;
+    BENCH_TRY(mica_net_input_tensor(s->net, 1, NULL, &label));
+    for (mica_index i = 0; i < label.dim[0]; i++)
+        ((int32_t *)label.data)[i] = (int32_t)(i % 10);
+    return MICA_OK;
+}
+
+static mica_status cnn_train(bench_state *s)
+{
+    BENCH_TRY(set_images(s));
+    return mica_train_step(s->net, 0.0f);
+}
+
+static mica_status cnn_infer(bench_state *s)
+{
+    BENCH_TRY(set_images(s));
+    return mica_net_forward(s->net);
+}
+
+static const bench_case cases[] = {
+    {"sgd_1m", optimizer_setup, optimizer_run, {1000000, 1, MICA_SGD}},
+    {"adam_1m", optimizer_setup, optimizer_run, {1000000, 1, MICA_ADAM}},
+    {"adamw_1m", optimizer_setup, optimizer_run, {1000000, 1, MICA_ADAMW}},
+    {"sgd_50x20k", optimizer_setup, optimizer_run, {20000, 50, MICA_SGD}},
+    {"adam_50x20k", optimizer_setup, optimizer_run, {20000, 50, MICA_ADAM}},
+    {"adamw_50x20k", optimizer_setup, optimizer_run, {20000, 50, MICA_ADAMW}},
+    {"cnn_step_32", cnn_train_setup, cnn_train, {32}},
+    {"cnn_infer_32", cnn_infer_setup, cnn_infer, {32}},
+    {"cnn_infer_1", cnn_infer_setup, cnn_infer, {1}},
+};
+
+BENCH_FAMILY(train, cases);
