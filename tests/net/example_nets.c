@@ -105,6 +105,17 @@ static void build_gpt(mica_net *net, mica_index batch)
     mica_net_cross_entropy(net, logits, target, NULL);
 }
 
+static void build_lstm(mica_net *net, mica_index batch)
+{
+    mica_value h = mica_net_input(net, "x", MICA_F32, DIMS(batch, 20, 4));
+    mica_value label = mica_net_input(net, "label", MICA_I32, DIMS(batch));
+    h = mica_net_lstm(net, h,
+                      &(mica_net_recurrent_opts){.name = "lstm", .units = 24, .layers = 2, .last = true});
+    h = mica_net_dense(net, h, &(mica_net_dense_opts){.units = 4});
+    mica_net_output(net, "logits", h);
+    mica_net_cross_entropy(net, h, label, NULL);
+}
+
 const example_net example_nets[] = {
     {"xor", 4, 2, {.kind = MICA_ADAM, .lr = 0.05f}, build_xor},
     {"mlp", 32, 10, {.kind = MICA_SGD, .momentum = 0.9f, .nesterov = true}, build_mlp},
@@ -112,6 +123,7 @@ const example_net example_nets[] = {
     {"signal", 16, 4, {.kind = MICA_ADAMW, .weight_decay = 0.01f}, build_signal},
     {"residual", 8, 10, {.kind = MICA_SGD, .momentum = 0.9f}, build_residual},
     {"gpt", 8, 64, {.kind = MICA_ADAMW, .weight_decay = 0.1f, .clip_norm = 1.0f}, build_gpt},
+    {"lstm", 16, 4, {.kind = MICA_RMSPROP, .clip_norm = 1.0f}, build_lstm},
 };
 
 const int example_net_count = (int)(sizeof example_nets / sizeof example_nets[0]);
