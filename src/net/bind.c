@@ -65,6 +65,8 @@ mica_status mica_net_bind(mica_net *net, void *block, size_t bytes)
     if ((uintptr_t)block % MICA_ALIGN != 0)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_bind: the block must be aligned to %d bytes",
                          MICA_ALIGN);
+    if (net->weights != NULL)
+        MICA_TRY(borrow_weights(net));
     net->owns_block = block == NULL;
     net->block_bytes = needed > 0 ? needed : MICA_ALIGN;
     net->block = block != NULL ? block : mica_allocate(net->ctx, net->block_bytes);
@@ -81,8 +83,6 @@ mica_status mica_net_bind(mica_net *net, void *block, size_t bytes)
     int copies = net->has_optimizer ? mica_optimizer_slots(&net->optimizer) : 0;
     for (int i = 0; i < copies; i++, next += net->learned_count)
         net->flat_optimizer[i] = next;
-    if (net->weights != NULL)
-        MICA_TRY(borrow_weights(net));
     memset(net->block, 0, net->persistent);
     bind_groups(net);
     bind_parameters(net);

@@ -153,6 +153,13 @@ TEST(net_shares_weights_of_another)
     mica_net *owner = mlp(ctx, 8, 3), *user = mlp(other, 2, 3);
     REQUIRE(mica_net_compile(owner, NULL) == MICA_OK && mica_net_bind(owner, NULL, 0) == MICA_OK &&
             mica_net_initialize(owner, 3) == MICA_OK);
+    mica_net *stranger = mlp(other, 2, 4);
+    REQUIRE(mica_net_compile(stranger, &(mica_compile_opts){.weights = owner}) == MICA_OK);
+    CHECK_ERROR(other, mica_net_bind(stranger, NULL, 0), MICA_ERR_SHAPE,
+                "shape error: net_bind: the net that lends its weights has no \"fc3.weight\" of that shape");
+    CHECK_ERROR(other, mica_net_forward(stranger), MICA_ERR_STATE,
+                "state error: net: a step before mica_net_bind");
+    mica_net_destroy(stranger);
     REQUIRE(mica_net_compile(user, &(mica_compile_opts){.weights = owner}) == MICA_OK);
     CHECK(mica_net_plan(user)->kind_bytes[MICA_BUFFER_PARAMETER] == 0);
     CHECK_OK(other, mica_net_bind(user, NULL, 0));
