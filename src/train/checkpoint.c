@@ -89,6 +89,13 @@ mica_status mica_weights_save(mica_net *net, const char *path)
     return save(net, path, false, &(mica_metadata){"format", "mica weights"}, 1);
 }
 
+/* Gradients belong to the run that was. A state may say which of them are zero (an embedding's), so they all are. */
+static void forget_gradients(mica_net *net)
+{
+    if (net->flat_gradients != NULL)
+        memset(net->flat_gradients, 0, net->learned_count * sizeof(float));
+}
+
 mica_status mica_weights_load(mica_net *net, const char *path)
 {
     tensor_list list;
@@ -99,6 +106,8 @@ mica_status mica_weights_load(mica_net *net, const char *path)
         status = mica_safetensors_open(net->ctx, &file, path);
     if (status == MICA_OK)
         status = mica_safetensors_read(net->ctx, list.tensors, list.count, file);
+    if (status == MICA_OK)
+        forget_gradients(net);
     mica_safetensors_close(net->ctx, file);
     free_list(net, &list);
     return status;
@@ -159,6 +168,7 @@ static mica_status read_checkpoint(mica_net *net, const char *path, const mica_s
     MICA_TRY(find_number(net, file, path, "best_loss", &best));
     MICA_TRY(find_number(net, file, path, "bad_epochs", &bad));
     MICA_TRY(mica_safetensors_read(net->ctx, list->tensors, list->count, file));
+    forget_gradients(net);
     net->steps_taken = steps;
     net->seed = seed;
     uint32_t best_bits = (uint32_t)best;
