@@ -92,8 +92,8 @@ static bool keep_if_better(best_pack *best, const mica_span *spans, const size_t
 }
 
 /* Bounds the work of improving, whatever the number of spans: tries times spans squared. */
-#define IMPROVE_WORK  ((size_t)4000000)
-#define MOST_TRIES    ((size_t)400)
+#define IMPROVE_WORK  ((size_t)12000000)
+#define MOST_TRIES    ((size_t)1000)
 #define RESTART_AFTER 24 /* changes without gain before going back to the best order */
 
 /* Position in the order of a span that ends at `total`. */

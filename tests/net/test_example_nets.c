@@ -1,4 +1,5 @@
 /* Every example net: its plan is sound and tight, takes the bytes it announced, and no step makes a heap call. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 TEST(example_plans_are_tight)
 {
     mica_context *ctx = test_context(1);
-    double sum = 0.0, worst = 0.0;
+    double sum = 0.0;
     for (int i = 0; i < example_net_count; i++) {
         const example_net *example = &example_nets[i];
         mica_net *net = example_net_make(ctx, example, 0, NULL);
@@ -19,8 +20,9 @@ TEST(example_plans_are_tight)
         double ratio = (double)plan->total / (double)plan->lower_bound;
         CHECK_MSG(ratio <= 1.10, "%s: %zu bytes, lower bound %zu", example->name, plan->total,
                   plan->lower_bound);
+        if (getenv("MICA_TEST_SHOW") != NULL)
+            printf("  %-10s %10zu bytes, %.4f of the lower bound\n", example->name, plan->total, ratio);
         sum += ratio;
-        worst = ratio > worst ? ratio : worst;
         mica_net_destroy(net);
     }
     CHECK_MSG(sum / example_net_count <= 1.03, "on average %.3f of the lower bound", sum / example_net_count);
