@@ -6,6 +6,7 @@
 #define MICA_SRC_BASE_PARALLEL_H
 
 #include "base/context.h"
+#include "base/size.h"
 
 /* Does block `block`. `thread` is 0 to threads - 1: an index for scratch that threads must not share. */
 typedef void mica_block_fn(void *work, size_t block, int thread);
@@ -16,7 +17,5 @@ void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *wo
 /* Starts threads - 1 workers; they wait in mica_parallel's stead between calls. */
 mica_status mica_crew_start(mica_context *ctx, int threads);
 void mica_crew_stop(mica_context *ctx);
-
-static inline size_t mica_div_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
 #endif

@@ -1,7 +1,7 @@
 /* Reports for people: the layers of a net, and its memory plan, as text in a caller's buffer. */
-#include <stdarg.h>
 #include <stdio.h>
 
+#include "base/writer.h"
 #include "net/net.h"
 #include "tensor/tensor.h"
 
@@ -13,22 +13,6 @@ const char *mica_buffer_kind_text(mica_buffer_kind kind)
 #undef KIND_TEXT
     };
     return (unsigned)kind < MICA_BUFFER_KIND_COUNT ? texts[kind] : "unknown";
-}
-
-/* Text that grows in a buffer, and goes on being counted when that is full. */
-typedef struct report {
-    char *text;
-    size_t size, length;
-} report;
-
-__attribute__((format(printf, 2, 3))) static void put(report *r, const char *format, ...)
-{
-    size_t room = r->length < r->size ? r->size - r->length : 0;
-    va_list args;
-    va_start(args, format);
-    int length = vsnprintf(room > 0 ? r->text + r->length : NULL, room, format, args);
-    va_end(args);
-    r->length += length > 0 ? (size_t)length : 0;
 }
 
 /* "4.21 MiB" */
@@ -79,44 +63,44 @@ static size_t node_parameters(const mica_net *net, int number)
 
 size_t mica_net_summary(char *text, size_t size, const mica_net *net)
 {
-    report r = {text, size, 0};
+    mica_writer w = {text, size, 0};
     size_t all = 0;
-    put(&r, "%-28s %-20s %-22s %12s %12s\n", "layer", "kind", "output", "parameters", "bytes");
+    mica_put(&w, "%-28s %-20s %-22s %12s %12s\n", "layer", "kind", "output", "parameters", "bytes");
     for (int i = 0; i < net->built_slots; i++)
         if (net->slots[i].kind == MICA_BUFFER_INPUT)
-            put(&r, "%-28s %-20s %-22s %12s %12zu\n", net->slots[i].name, "input",
-                MICA_SHAPE(&net->slots[i].tensor[0]), "", net->slots[i].bytes);
+            mica_put(&w, "%-28s %-20s %-22s %12s %12zu\n", net->slots[i].name, "input",
+                     MICA_SHAPE(&net->slots[i].tensor[0]), "", net->slots[i].bytes);
     for (int n = 0; n < net->node_count; n++) {
         const mica_slot *out = &net->slots[net->nodes[n].out];
         size_t count = node_parameters(net, n);
         all += count;
-        put(&r, "%-28s %-20s %-22s %12zu %12zu\n", net->nodes[n].name, net->nodes[n].layer->name,
-            MICA_SHAPE(&out->tensor[0]), count, out->bytes);
+        mica_put(&w, "%-28s %-20s %-22s %12zu %12zu\n", net->nodes[n].name, net->nodes[n].layer->name,
+                 MICA_SHAPE(&out->tensor[0]), count, out->bytes);
     }
-    put(&r, "%zu parameters, %s\n", all, size_of(all * sizeof(float)).text);
-    return r.length;
+    mica_put(&w, "%zu parameters, %s\n", all, size_of(all * sizeof(float)).text);
+    return w.length;
 }
 
 size_t mica_plan_print(char *text, size_t size, const mica_plan *plan)
 {
-    report r = {text, size, 0};
+    mica_writer w = {text, size, 0};
     size_t lost = plan->total - plan->lower_bound;
-    put(&r, "total %zu bytes (%s), lower bound %zu, lost by packing %zu (%.2f %%)\n", plan->total,
-        size_of(plan->total).text, plan->lower_bound, lost,
-        plan->lower_bound > 0 ? 100.0 * (double)lost / (double)plan->lower_bound : 0.0);
+    mica_put(&w, "total %zu bytes (%s), lower bound %zu, lost by packing %zu (%.2f %%)\n", plan->total,
+             size_of(plan->total).text, plan->lower_bound, lost,
+             plan->lower_bound > 0 ? 100.0 * (double)lost / (double)plan->lower_bound : 0.0);
     for (mica_buffer_kind kind = 0; kind < MICA_BUFFER_KIND_COUNT; kind++)
         if (plan->kind_bytes[kind] > 0)
-            put(&r, "  %-20s %14zu\n", mica_buffer_kind_text(kind), plan->kind_bytes[kind]);
+            mica_put(&w, "  %-20s %14zu\n", mica_buffer_kind_text(kind), plan->kind_bytes[kind]);
     if (plan->parts > 1)
-        put(&r, "a batch runs in %d parts\n", plan->parts);
+        mica_put(&w, "a batch runs in %d parts\n", plan->parts);
     if (plan->recomputed > 0)
-        put(&r, "%d forwards run twice: %.1f %% more work in the forward\n", plan->recomputed,
-            100.0 * plan->extra_work);
-    put(&r, "%14s %14s %6s %6s  %-20s %s\n", "offset", "bytes", "first", "last", "kind", "buffer");
+        mica_put(&w, "%d forwards run twice: %.1f %% more work in the forward\n", plan->recomputed,
+                 100.0 * plan->extra_work);
+    mica_put(&w, "%14s %14s %6s %6s  %-20s %s\n", "offset", "bytes", "first", "last", "kind", "buffer");
     for (size_t i = 0; i < plan->count; i++) {
         const mica_plan_buffer *b = &plan->buffers[i];
-        put(&r, "%14zu %14zu %6d %6d  %-20s %s\n", b->offset, b->bytes, b->first, b->last,
-            mica_buffer_kind_text(b->kind), b->name);
+        mica_put(&w, "%14zu %14zu %6d %6d  %-20s %s\n", b->offset, b->bytes, b->first, b->last,
+                 mica_buffer_kind_text(b->kind), b->name);
     }
-    return r.length;
+    return w.length;
 }

@@ -67,23 +67,23 @@ static void look_along(extreme *e, const arg_job *job, const float *x, size_t n,
     }
 }
 
-static void store_index(const mica_walk *lines, const mica_cursor *c, size_t index)
+static void store_index(const mica_walk *lines, const mica_walk_place *c, size_t index)
 {
-    mica_index offset = mica_cursor_offset(lines, c, 1);
+    mica_index offset = mica_walk_offset(lines, c, 1);
     if (lines->dtype[1] == MICA_I32)
         ((int32_t *)(void *)lines->data[1])[offset] = (int32_t)index;
     else
         ((int64_t *)(void *)lines->data[1])[offset] = (int64_t)index;
 }
 
-static const float *line_at(const arg_job *job, const mica_cursor *c)
+static const float *line_at(const arg_job *job, const mica_walk_place *c)
 {
-    return (const float *)(const void *)job->lines.data[0] + mica_cursor_offset(&job->lines, c, 0);
+    return (const float *)(const void *)job->lines.data[0] + mica_walk_offset(&job->lines, c, 0);
 }
 
 static size_t block_end(const arg_job *job, size_t begin)
 {
-    return job->units - begin < job->units_per_block ? job->units : begin + job->units_per_block;
+    return mica_least(begin + job->units_per_block, job->units);
 }
 
 static void line_block(void *work, size_t block, int thread)
@@ -91,12 +91,12 @@ static void line_block(void *work, size_t block, int thread)
     (void)thread;
     const arg_job *job = work;
     size_t begin = block * job->units_per_block;
-    mica_cursor c = mica_cursor_at(&job->lines, begin);
+    mica_walk_place c = mica_walk_at(&job->lines, begin);
     for (size_t i = begin; i < block_end(job, begin); i++) {
         extreme e = {0};
         look_along(&e, job, line_at(job, &c), (size_t)job->n, job->stride, 0);
         store_index(&job->lines, &c, e.position);
-        mica_cursor_advance(&job->lines, &c, 1);
+        mica_walk_advance(&job->lines, &c, 1);
     }
 }
 
@@ -109,7 +109,7 @@ static void panel_block(void *work, size_t block, int thread)
     size_t row = (size_t)job->lines.dim[job->lines.rank - 1];
     for (size_t unit = begin; unit < block_end(job, begin); unit++) {
         size_t first = unit % job->panels * WIDTH, columns = row - first < WIDTH ? row - first : WIDTH;
-        mica_cursor c = mica_cursor_at(&job->lines, unit / job->panels * row + first);
+        mica_walk_place c = mica_walk_at(&job->lines, unit / job->panels * row + first);
         const float *x = line_at(job, &c);
         float best[WIDTH];
         int32_t index[WIDTH];
@@ -121,7 +121,7 @@ static void panel_block(void *work, size_t block, int thread)
             best, index, x + job->stride, job->stride, (size_t)job->n - 1, columns, 1);
         for (size_t j = 0; j < columns; j++) {
             store_index(&job->lines, &c, (size_t)index[j]);
-            mica_cursor_advance(&job->lines, &c, 1);
+            mica_walk_advance(&job->lines, &c, 1);
         }
     }
 }

@@ -15,9 +15,9 @@ typedef struct arg_backward_job {
     size_t lines_per_block;
 } arg_backward_job;
 
-static int64_t index_at(const mica_walk *lines, const mica_cursor *c)
+static int64_t index_at(const mica_walk *lines, const mica_walk_place *c)
 {
-    mica_index offset = mica_cursor_offset(lines, c, 2);
+    mica_index offset = mica_walk_offset(lines, c, 2);
     if (lines->dtype[2] == MICA_I32)
         return ((const int32_t *)(const void *)lines->data[2])[offset];
     return ((const int64_t *)(const void *)lines->data[2])[offset];
@@ -30,27 +30,27 @@ static void line_block(void *work, size_t block, int thread)
     const mica_walk *w = &job->lines;
     size_t begin = block * job->lines_per_block;
     size_t end = w->count - begin < job->lines_per_block ? w->count : begin + job->lines_per_block;
-    mica_cursor c = mica_cursor_at(w, begin);
+    mica_walk_place c = mica_walk_at(w, begin);
     for (size_t i = begin; i < end; i++) {
-        float *dx = (float *)(void *)w->data[0] + mica_cursor_offset(w, &c, 0);
-        const float *dy = (const float *)(const void *)w->data[1] + mica_cursor_offset(w, &c, 1);
+        float *dx = (float *)(void *)w->data[0] + mica_walk_offset(w, &c, 0);
+        const float *dy = (const float *)(const void *)w->data[1] + mica_walk_offset(w, &c, 1);
         for (mica_index j = 0; j < job->n; j++)
             dx[j * job->stride] = 0.0f;
         dx[(mica_index)index_at(w, &c) * job->stride] = *dy;
-        mica_cursor_advance(w, &c, 1);
+        mica_walk_advance(w, &c, 1);
     }
 }
 
 static mica_status check_indices(mica_context *ctx, const char *op, const arg_backward_job *job,
                                  const mica_tensor *dx, int axis)
 {
-    mica_cursor c = mica_cursor_at(&job->lines, 0);
+    mica_walk_place c = mica_walk_at(&job->lines, 0);
     for (size_t i = 0; i < job->lines.count; i++) {
         int64_t index = index_at(&job->lines, &c);
         if (index < 0 || index >= job->n)
             return mica_fail(ctx, MICA_ERR_INDEX, "%s: index has %" PRId64 ", outside axis %d of dx %s", op,
                              index, axis, MICA_SHAPE(dx));
-        mica_cursor_advance(&job->lines, &c, 1);
+        mica_walk_advance(&job->lines, &c, 1);
     }
     return MICA_OK;
 }

@@ -129,7 +129,7 @@ static void dot_keys(const forward_job *job, const forward_tiles *t, const float
     gemm->pack(t->keys, KEYS, k, job->k->stride[2], 1, n, d);
     mica_matrix queries = {q, job->q->stride[2], 1};
     job->kernels->attention->product(t->scores, (ptrdiff_t)KEYS, &queries, t->keys, (ptrdiff_t)KEYS, rows,
-                                     mica_attention_least(KEYS, (n + 15) / 16 * 16), d, false);
+                                     mica_least(KEYS, (n + 15) / 16 * 16), d, false);
 }
 
 static void forward_block(void *work, size_t block, int thread)
@@ -140,7 +140,7 @@ static void forward_block(void *work, size_t block, int thread)
     forward_tiles t = lay_out(job->scratch + (size_t)thread * job->scratch_each, s->d);
     size_t head = block / job->blocks_per_head, b = head / s->heads, h = head % s->heads;
     size_t first = block % job->blocks_per_head * QUERIES;
-    size_t rows = mica_attention_least(QUERIES, s->queries - first);
+    size_t rows = mica_least(QUERIES, s->queries - first);
     size_t reach = mica_attention_reach(s, first + rows);
 
     memset(t.out, 0, rows * s->d * sizeof(float));
@@ -149,7 +149,7 @@ static void forward_block(void *work, size_t block, int thread)
         t.sum[i] = 0.0f;
     }
     for (size_t key = 0; key < reach; key += KEYS) {
-        size_t n = mica_attention_least(KEYS, reach - key);
+        size_t n = mica_least(KEYS, reach - key);
         dot_keys(job, &t, mica_attention_row(job->q, b, h, first), rows,
                  mica_attention_row(job->k, b, h / s->group, key), n);
         mica_score_rule rule = mica_attention_rule(s, b, h, first, key);

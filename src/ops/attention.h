@@ -44,6 +44,4 @@ static inline float *mica_attention_row(const mica_tensor *t, size_t b, size_t h
            (mica_index)row * t->stride[2];
 }
 
-static inline size_t mica_attention_least(size_t a, size_t b) { return a < b ? a : b; }
-
 #endif

@@ -54,7 +54,7 @@ static void score_tile(const backward_job *job, const backward_tiles *t, size_t 
                        size_t rows, size_t key, size_t n)
 {
     const mica_attention_kernels *kernels = job->kernels->attention;
-    size_t d = job->shape.d, width = mica_attention_least(KEYS, (n + 15) / 16 * 16);
+    size_t d = job->shape.d, width = mica_least(KEYS, (n + 15) / 16 * 16);
     ptrdiff_t stride = (ptrdiff_t)KEYS;
     mica_matrix q = {mica_attention_row(job->q, b, h, query), job->q->stride[2], 1};
     mica_matrix dout = {mica_attention_row(job->dout, b, h, query), job->dout->stride[2], 1};
@@ -125,13 +125,13 @@ static void key_tile(const backward_job *job, const backward_tiles *t, size_t b,
                      bool with_queries)
 {
     const mica_attention_shape *s = &job->shape;
-    size_t n = mica_attention_least(KEYS, s->keys - key), first = kv_head * s->group;
+    size_t n = mica_least(KEYS, s->keys - key), first = kv_head * s->group;
     turn_keys(job, t, b, kv_head, key, n);
     memset(t->dk, 0, KEYS * s->d * sizeof(float));
     memset(t->dv, 0, KEYS * s->d * sizeof(float));
     for (size_t h = first; h < first + s->group; h++) {
         for (size_t query = 0; query < s->queries; query += QUERIES) {
-            size_t rows = mica_attention_least(QUERIES, s->queries - query);
+            size_t rows = mica_least(QUERIES, s->queries - query);
             if (mica_attention_reach(s, query + rows) <= key)
                 continue;
             score_tile(job, t, b, h, query, rows, key, n);
@@ -173,11 +173,11 @@ static void query_block(void *work, size_t block, int thread)
     const mica_attention_shape *s = &job->shape;
     backward_tiles t = lay_out(job->scratch + (size_t)thread * job->scratch_each, s->d);
     size_t tiles = mica_div_up(s->queries, QUERIES), head = block / tiles, query = block % tiles * QUERIES;
-    size_t b = head / s->heads, h = head % s->heads, rows = mica_attention_least(QUERIES, s->queries - query);
+    size_t b = head / s->heads, h = head % s->heads, rows = mica_least(QUERIES, s->queries - query);
     size_t reach = mica_attention_reach(s, query + rows);
     clear_queries(job, b, h, query, query + rows);
     for (size_t key = 0; key < reach; key += KEYS) {
-        size_t n = mica_attention_least(KEYS, s->keys - key);
+        size_t n = mica_least(KEYS, s->keys - key);
         turn_keys(job, &t, b, h / s->group, key, n);
         score_tile(job, &t, b, h, query, rows, key, n);
         give_to_queries(job, &t, b, h, query, rows, key, n);

@@ -22,15 +22,14 @@ typedef struct axis_job {
     float *scratch;     /* per thread and operand, one line */
 } axis_job;
 
-static float *at(const axis_job *job, int operand, const mica_cursor *c)
+static float *at(const axis_job *job, int operand, const mica_walk_place *c)
 {
-    return (float *)(void *)job->walk.data[operand] + mica_cursor_offset(&job->walk, c, operand);
+    return (float *)(void *)job->walk.data[operand] + mica_walk_offset(&job->walk, c, operand);
 }
 
 static size_t block_end(const axis_job *job, size_t begin)
 {
-    size_t end = begin + job->units_per_block;
-    return end < job->units ? end : job->units;
+    return mica_least(begin + job->units_per_block, job->units);
 }
 
 static void line_block(void *work, size_t block, int thread)
@@ -38,13 +37,13 @@ static void line_block(void *work, size_t block, int thread)
     (void)thread;
     const axis_job *job = work;
     size_t begin = block * job->units_per_block;
-    mica_cursor c = mica_cursor_at(&job->walk, begin);
+    mica_walk_place c = mica_walk_at(&job->walk, begin);
     for (size_t i = begin; i < block_end(job, begin); i++) {
         const float *source[MICA_WALK_OPERANDS];
         for (int k = 1; k < job->walk.operands; k++)
             source[k - 1] = at(job, k, &c);
         job->kernel->line(at(job, 0, &c), source, (size_t)job->n, job->param);
-        mica_cursor_advance(&job->walk, &c, 1);
+        mica_walk_advance(&job->walk, &c, 1);
     }
 }
 
@@ -56,7 +55,7 @@ static void panel_block(void *work, size_t block, int thread)
     int last = job->walk.rank - 1;
     for (size_t i = begin; i < block_end(job, begin); i++) {
         mica_index first = (mica_index)(i % job->panels) * job->columns, width = job->walk.dim[last];
-        mica_cursor c = mica_cursor_at(&job->walk, i / job->panels * (size_t)width + (size_t)first);
+        mica_walk_place c = mica_walk_at(&job->walk, i / job->panels * (size_t)width + (size_t)first);
         mica_index columns = width - first < job->columns ? width - first : job->columns;
         const float *source[MICA_WALK_OPERANDS];
         for (int k = 1; k < job->walk.operands; k++)
@@ -69,7 +68,7 @@ static void staged_block(void *work, size_t block, int thread)
 {
     const axis_job *job = work;
     size_t begin = block * job->units_per_block;
-    mica_cursor c = mica_cursor_at(&job->walk, begin);
+    mica_walk_place c = mica_walk_at(&job->walk, begin);
     float *line[MICA_WALK_OPERANDS];
     for (int k = 0; k < job->walk.operands; k++)
         line[k] = job->scratch + (thread * job->walk.operands + k) * job->n;
@@ -83,7 +82,7 @@ static void staged_block(void *work, size_t block, int thread)
         float *to = at(job, 0, &c);
         for (mica_index j = 0; j < job->n; j++)
             to[j * job->stride[0]] = line[0][j];
-        mica_cursor_advance(&job->walk, &c, 1);
+        mica_walk_advance(&job->walk, &c, 1);
     }
 }
 

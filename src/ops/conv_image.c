@@ -11,8 +11,7 @@
  */
 #include "ops/conv_product.h"
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+#include "base/size.h"
 
 /* ---- Bias ---- */
 
@@ -95,9 +94,9 @@ static mica_conv_axis phase_axis(const mica_conv_dim *d, size_t f, size_t *first
 {
     size_t step = (size_t)(d->stride / common_divisor(d->stride, d->dilation)), t = 0;
     ptrdiff_t from = (ptrdiff_t)f + d->pad;
-    while (t < least(step, d->taps) && (from - (ptrdiff_t)t * d->dilation) % d->stride != 0)
+    while (t < mica_least(step, d->taps) && (from - (ptrdiff_t)t * d->dilation) % d->stride != 0)
         t++;
-    bool any = t < least(step, d->taps);
+    bool any = t < mica_least(step, d->taps);
     *first_tap = any ? t : 0;
     *tap_step = step;
     return (mica_conv_axis){.image = d->narrow,
@@ -148,12 +147,12 @@ static mica_conv_product wide_phase(const mica_context *ctx, const mica_conv *c,
 
 mica_status mica_conv_wide(mica_context *ctx, const mica_conv *c)
 {
-    size_t rows = least((size_t)c->rows.stride, c->rows.wide);
-    size_t columns = least((size_t)c->columns.stride, c->columns.wide);
+    size_t rows = mica_least((size_t)c->rows.stride, c->rows.wide);
+    size_t columns = mica_least((size_t)c->columns.stride, c->columns.wide);
     size_t channels = c->groups * c->wide_channels, bias = bias_bytes(c, channels), bytes = 0;
     for (size_t phase = 0; phase < rows * columns; phase++) {
         mica_conv_product p = wide_phase(ctx, c, phase / columns, phase % columns);
-        bytes = most(bytes, mica_conv_product_bytes(ctx, &p));
+        bytes = mica_most(bytes, mica_conv_product_bytes(ctx, &p));
     }
     void *scratch;
     MICA_START(ctx, c->op, bias + bytes, &scratch);

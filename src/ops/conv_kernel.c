@@ -18,8 +18,6 @@
 #define MOST_PARTS  8
 #define PART_FLOATS ((size_t)524288)
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 /* The narrow image as the left side. */
 typedef struct pixels {
     mica_conv_planes planes; /* of one group; column_stride is that of all pixels of an image */
@@ -49,7 +47,7 @@ static void pack_pixels(const void *source, float *panel, size_t width, size_t f
     k0 += from->first;
     size_t image = k0 / from->count, pixel = k0 % from->count;
     for (size_t p = 0, n; p < k; p += n, pixel = 0, image++) {
-        n = least(from->count - pixel, k - p);
+        n = mica_least(from->count - pixel, k - p);
         from->gemm->pack(panel + p * width, width,
                          from->planes.data + (ptrdiff_t)image * from->planes.image_stride +
                              (ptrdiff_t)first * from->planes.channel_stride +
@@ -136,7 +134,7 @@ static void part_block(void *work, size_t part, int thread)
     sides s;
     mica_gemm g = group_gemm(j, 0, part * j->part_k, &s);
     g.n = j->n;
-    g.k = least(j->part_k, j->k - part * j->part_k);
+    g.k = mica_least(j->part_k, j->k - part * j->part_k);
     g.c = j->partial + part * j->m * j->n;
     g.row_stride = (ptrdiff_t)j->n;
     g.column_stride = 1;

@@ -16,9 +16,6 @@
 #define BAND_PIXELS  1024
 #define STAGE_FLOATS ((size_t)131072)
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-static size_t most(size_t a, size_t b) { return a > b ? a : b; }
-
 bool mica_conv_pixel_stride(ptrdiff_t *stride, size_t rows, size_t columns, ptrdiff_t row_stride,
                             ptrdiff_t column_stride)
 {
@@ -39,15 +36,16 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
     if (p->m <= DIRECT_CHANNELS) {
         p->path = MICA_CONV_DIRECT;
         /* A block reads as many rows more as there are taps: that must stay the smaller part. */
-        p->band = most(4 * p->in.rows.taps + 1, DIRECT_WORK / (columns * p->k + 1));
-        p->band = most(1, least(rows, p->band));
+        p->band = mica_most(4 * p->in.rows.taps + 1, DIRECT_WORK / (columns * p->k + 1));
+        p->band = mica_most(1, mica_least(rows, p->band));
         return;
     }
     bool joined = mica_conv_pixel_stride(&stride, rows, columns, p->out.row_stride, p->out.column_stride);
     p->path = joined && (p->pixels >= SMALL_IMAGE || p->images == 1) ? MICA_CONV_PRODUCTS : MICA_CONV_STAGED;
     p->band = p->pixels;
     if (p->path == MICA_CONV_STAGED) {
-        p->band = least(p->images * p->pixels, most(64, least(BAND_PIXELS, STAGE_FLOATS / p->m)));
+        p->band = mica_least(p->images * p->pixels,
+                             mica_most(64, mica_least(BAND_PIXELS, STAGE_FLOATS / p->m)));
         p->thread_bytes = mica_align_up(p->m * p->band * sizeof(float));
     }
     p->gemm_bytes = mica_gemm_scratch(ctx, p->m, p->band, p->k);
@@ -75,7 +73,7 @@ static void pack_weights(const void *source, float *panel, size_t width, size_t 
     const mica_conv_weights *w = source;
     size_t u = k0 % w->columns, t = k0 / w->columns % w->rows, c = k0 / w->columns / w->rows;
     for (size_t p = 0, n; p < k; p += n) {
-        n = least(w->columns - u, k - p);
+        n = mica_least(w->columns - u, k - p);
         const float *from = w->taps.data + (ptrdiff_t)first * w->vector_stride +
                             (ptrdiff_t)c * w->taps.channel_stride + (ptrdiff_t)t * w->taps.row_stride +
                             (ptrdiff_t)u * w->taps.column_stride;
@@ -177,7 +175,7 @@ static void unstage(const mica_conv_product *p, float *channel, const float *sta
     size_t columns = p->in.columns.count;
     size_t j = first % columns, row = first / columns;
     for (size_t done = 0, run; done < n; done += run, j = 0, row++) {
-        run = least(columns - j, n - done);
+        run = mica_least(columns - j, n - done);
         float *to = channel + (ptrdiff_t)(row / p->in.rows.count) * p->out.image_stride +
                     (ptrdiff_t)(row % p->in.rows.count) * p->out.row_stride +
                     (ptrdiff_t)j * p->out.column_stride;
@@ -201,7 +199,7 @@ static void staged_block(void *work, size_t block, int thread)
     mica_gemm g = group_gemm(p, group, &w, &in);
     in.first_pixel = first;
     g.b = (mica_gemm_operand){.pack = p->kernels->conv->pack, .source = &in};
-    g.n = least(p->band, p->images * p->pixels - first);
+    g.n = mica_least(p->band, p->images * p->pixels - first);
     g.c = (float *)(void *)(scratch + p->gemm_bytes);
     g.row_stride = (ptrdiff_t)p->band;
     g.column_stride = 1;
@@ -225,7 +223,7 @@ static void direct_block(void *work, size_t block, int thread)
     in.data += (ptrdiff_t)image * in.image_stride + (ptrdiff_t)(group * p->channels) * in.channel_stride;
     mica_conv_taps taps = p->w.taps;
     taps.data += (ptrdiff_t)group * p->w.group_stride + (ptrdiff_t)(channel % p->m) * p->w.vector_stride;
-    p->kernels->taps->image(&out, &in, &taps, first, least(p->band, in.rows.count - first),
+    p->kernels->taps->image(&out, &in, &taps, first, mica_least(p->band, in.rows.count - first),
                             p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
 }
 

@@ -17,9 +17,9 @@ typedef struct dot_job {
 } dot_job;
 
 /* n elements from the cursor on: where they lie if they lie contiguously, else gathered. */
-static const float *run_of(const mica_walk *w, int operand, const mica_cursor *c, float *stage, size_t n)
+static const float *run_of(const mica_walk *w, int operand, const mica_walk_place *c, float *stage, size_t n)
 {
-    const float *from = (const float *)(const void *)w->data[operand] + mica_cursor_offset(w, c, operand);
+    const float *from = (const float *)(const void *)w->data[operand] + mica_walk_offset(w, c, operand);
     mica_index stride = w->stride[operand][w->rank - 1];
     if (stride == 1)
         return from;
@@ -39,13 +39,13 @@ static void dot_block(void *work, size_t block, int thread)
     size_t most = w->stride[0][last] == 1 && w->stride[1][last] == 1 ? w->count : STAGE;
     float stage[2][STAGE];
     double sum = 0.0;
-    mica_cursor c = mica_cursor_at(w, begin);
+    mica_walk_place c = mica_walk_at(w, begin);
     for (size_t position = begin, n; position < end; position += n) {
         n = (size_t)(w->dim[last] - c.index[last]);
         n = n < end - position ? n : end - position;
         n = n < most ? n : most;
         sum += job->dot(run_of(w, 0, &c, stage[0], n), run_of(w, 1, &c, stage[1], n), n);
-        mica_cursor_advance(w, &c, (mica_index)n);
+        mica_walk_advance(w, &c, (mica_index)n);
     }
     job->partial[block] = sum;
 }

@@ -8,8 +8,6 @@
 #define STAGE ((mica_index)256)   /* indices converted at a time */
 #define BLOCK ((mica_index)16384) /* elements in a block of parallel work */
 
-static mica_index least(mica_index a, mica_index b) { return a < b ? a : b; }
-
 /* ---- Checks ---- */
 
 mica_status mica_check_indices(mica_context *ctx, const char *op, const mica_tensor *index,
@@ -19,7 +17,7 @@ mica_status mica_check_indices(mica_context *ctx, const char *op, const mica_ten
     mica_index count = (mica_index)mica_tensor_count(index), n;
     for (mica_index position = 0; position < count; position += n) {
         int64_t values[STAGE];
-        n = least(STAGE, count - position);
+        n = mica_least_index(STAGE, count - position);
         mica_fetch_run(ctx->kernels->convert, (mica_line){values, MICA_I64, 1}, &joined, position, n);
         for (mica_index i = 0; i < n; i++)
             if (values[i] < 0 || values[i] >= t->dim[axis])
@@ -99,7 +97,7 @@ static void run_elements(const gather_job *job, mica_index position, mica_index 
             index += i * job->index.stride[k];
             whole += k == job->axis ? 0 : i * job->whole.stride[k];
         }
-        n = least(least(length - position % length, STAGE), end - position);
+        n = mica_least_index(mica_least_index(length - position % length, STAGE), end - position);
         int64_t values[STAGE];
         mica_line from = {mica_element(&job->index, index), job->index.dtype, job->index.stride[last]};
         mica_move_line(job->convert, (mica_line){values, MICA_I64, 1}, from, n);
@@ -116,7 +114,7 @@ static void gather_block(void *work, size_t block, int thread)
     (void)thread;
     const gather_job *job = work;
     mica_index begin = (mica_index)block * job->chunk;
-    run_elements(job, begin, least(begin + job->chunk, job->count));
+    run_elements(job, begin, mica_least_index(begin + job->chunk, job->count));
 }
 
 /* Two blocks never meet: they are apart along an axis that is not indexed. */
@@ -125,7 +123,7 @@ static void scatter_block(void *work, size_t block, int thread)
     (void)thread;
     gather_job job = *(const gather_job *)work;
     mica_index begin = (mica_index)block * job.chunk;
-    mica_index size = least(job.chunk, job.index.dim[job.across] - begin);
+    mica_index size = mica_least_index(job.chunk, job.index.dim[job.across] - begin);
     mica_tensor *cut[] = {&job.each, &job.index, &job.whole};
     for (int k = 0; k < 3; k++) {
         cut[k]->data = mica_element(cut[k], begin * cut[k]->stride[job.across]);

@@ -13,9 +13,6 @@
 /* Panels packed in one block of parallel work. */
 #define PACK_PANELS 8
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-static size_t round_up(size_t n, size_t multiple) { return mica_div_up(n, multiple) * multiple; }
-
 /* One step of the product: rows m0 .. m0 + m, columns n0 .. n0 + n, over k0 .. k0 + k. */
 typedef struct step {
     const mica_gemm *g;
@@ -32,7 +29,7 @@ typedef struct step {
 static void pack_panel(const step *s, const mica_gemm_operand *from, float *to, size_t width, size_t first,
                        size_t count, size_t start)
 {
-    size_t vectors = least(count - start, width);
+    size_t vectors = mica_least(count - start, width);
     if (from->pack != NULL)
         from->pack(from->source, to, width, first + start, vectors, s->k0, s->k);
     else
@@ -58,7 +55,7 @@ static void pack_block(void *work, size_t block, int thread)
     (void)thread;
     const step *s = work;
     size_t b_panels = b_panels_to_pack(s), a_panels = a_panels_to_pack(s);
-    size_t end = least((block + 1) * PACK_PANELS, b_panels + a_panels);
+    size_t end = mica_least((block + 1) * PACK_PANELS, b_panels + a_panels);
     size_t columns = s->kernels->tile_columns, rows = s->kernels->tile_rows;
     for (size_t panel = block * PACK_PANELS; panel < end; panel++) {
         size_t column = panel * columns, row = (panel - b_panels) * rows;
@@ -79,8 +76,8 @@ static void run_tile(const step *s, size_t i, size_t j, const float *b)
         .c = g->c + (ptrdiff_t)row * g->row_stride + (ptrdiff_t)column * g->column_stride,
         .row_stride = g->row_stride,
         .column_stride = g->column_stride,
-        .rows = least(s->m - i, s->kernels->tile_rows),
-        .columns = least(s->n - j, s->kernels->tile_columns),
+        .rows = mica_least(s->m - i, s->kernels->tile_rows),
+        .columns = mica_least(s->n - j, s->kernels->tile_columns),
         .alpha = g->alpha,
         .beta = first ? g->beta : 1.0f,
         .row_bias = last && g->row_bias != NULL ? g->row_bias + row : NULL,
@@ -105,7 +102,7 @@ static void multiply_block(void *work, size_t block, int thread)
     const step *s = work;
     size_t blocks_m = mica_div_up(s->m, s->block_m);
     size_t i0 = block % blocks_m * s->block_m, j0 = block / blocks_m * s->block_n;
-    size_t i1 = least(i0 + s->block_m, s->m), j1 = least(j0 + s->block_n, s->n);
+    size_t i1 = mica_least(i0 + s->block_m, s->m), j1 = mica_least(j0 + s->block_n, s->n);
     size_t width = s->kernels->tile_columns;
     for (size_t j = j0; j < j1; j += width) {
         float *along = s->b_room + j0 * s->k; /* all of a block's panels in the place of its first */
@@ -169,7 +166,7 @@ static void vector_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const vector_job *v = work;
-    size_t first = block * v->block_rows, rows = least(v->block_rows, v->rows - first);
+    size_t first = block * v->block_rows, rows = mica_least(v->block_rows, v->rows - first);
     float *y = v->y + (ptrdiff_t)first * v->y_stride;
     const float *m = v->m + (ptrdiff_t)first * v->m_row_stride;
     if (v->m_k_stride == 1 && v->x_stride == 1)
@@ -205,7 +202,7 @@ static bool as_vector(const mica_gemm *g, const mica_gemm_kernels *kernels, vect
                       .k = g->k,
                       .alpha = g->alpha,
                       .beta = g->beta};
-    v->block_rows = round_up(VECTOR_BLOCK / g->k + 1, kernels->tile_columns);
+    v->block_rows = mica_round_up(VECTOR_BLOCK / g->k + 1, kernels->tile_columns);
     return (v->m_k_stride == 1 && v->x_stride == 1) || (v->m_row_stride == 1 && v->y_stride == 1);
 }
 
@@ -214,7 +211,8 @@ static bool as_vector(const mica_gemm *g, const mica_gemm_kernels *kernels, vect
 /* Where the panels of A end in the scratch, in floats; those of B follow. */
 static size_t a_floats(const mica_gemm_kernels *kernels, size_t m, size_t k)
 {
-    return mica_align_up(round_up(least(m, GEMM_M), kernels->tile_rows) * least(k, GEMM_K) * sizeof(float)) /
+    return mica_align_up(mica_round_up(mica_least(m, GEMM_M), kernels->tile_rows) * mica_least(k, GEMM_K) *
+                         sizeof(float)) /
            sizeof(float);
 }
 
@@ -241,18 +239,19 @@ static void run(mica_context *ctx, const mica_kernels *kernels, const mica_gemm 
               .a_panels = scratch,
               .b_room = (float *)scratch + a_floats(gemm, g->m, g->k),
               .pack_b = g->b.panels == NULL,
-              .block_m = round_up(BLOCK_M, gemm->tile_rows),
-              .block_n = round_up(BLOCK_N, gemm->tile_columns)};
+              .block_m = mica_round_up(BLOCK_M, gemm->tile_rows),
+              .block_n = mica_round_up(BLOCK_N, gemm->tile_columns)};
     for (s.m0 = 0; s.m0 < g->m; s.m0 += s.m) {
-        s.m = least(g->m - s.m0, GEMM_M / gemm->tile_rows * gemm->tile_rows);
+        s.m = mica_least(g->m - s.m0, GEMM_M / gemm->tile_rows * gemm->tile_rows);
         s.pack_along = s.pack_b && s.m <= s.block_m;
         for (s.k0 = 0; s.k0 < g->k; s.k0 += s.k) {
-            s.k = least(g->k - s.k0, GEMM_K);
+            s.k = mica_least(g->k - s.k0, GEMM_K);
             for (s.n0 = 0; s.n0 < g->n; s.n0 += s.n) {
-                s.n = least(g->n - s.n0, GEMM_N / gemm->tile_columns * gemm->tile_columns);
+                s.n = mica_least(g->n - s.n0, GEMM_N / gemm->tile_columns * gemm->tile_columns);
                 s.pack_a = s.n0 == 0;
-                s.b_panels = s.pack_b ? s.b_room
-                                      : g->b.panels + s.k0 * round_up(g->n, gemm->tile_columns) + s.n0 * s.k;
+                s.b_panels = s.pack_b
+                                 ? s.b_room
+                                 : g->b.panels + s.k0 * mica_round_up(g->n, gemm->tile_columns) + s.n0 * s.k;
                 run_step(ctx, &s);
             }
         }
@@ -261,7 +260,7 @@ static void run(mica_context *ctx, const mica_kernels *kernels, const mica_gemm 
 
 size_t mica_gemm_panels_bytes(const mica_context *ctx, size_t n, size_t k)
 {
-    return mica_align_up(round_up(n, ctx->kernels->gemm->tile_columns) * k * sizeof(float));
+    return mica_align_up(mica_round_up(n, ctx->kernels->gemm->tile_columns) * k * sizeof(float));
 }
 
 void mica_gemm_pack_b(mica_context *ctx, float *panels, const mica_gemm_operand *b, size_t n, size_t k)
@@ -269,8 +268,8 @@ void mica_gemm_pack_b(mica_context *ctx, float *panels, const mica_gemm_operand 
     mica_gemm g = {.n = n, .k = k, .b = *b};
     step s = {.g = &g, .kernels = ctx->kernels->gemm, .n = n, .pack_b = true};
     for (; s.k0 < k; s.k0 += s.k) {
-        s.k = least(k - s.k0, GEMM_K);
-        s.b_room = panels + s.k0 * round_up(n, s.kernels->tile_columns);
+        s.k = mica_least(k - s.k0, GEMM_K);
+        s.b_room = panels + s.k0 * mica_round_up(n, s.kernels->tile_columns);
         each_block(ctx, mica_div_up(b_panels_to_pack(&s), PACK_PANELS), pack_block, &s);
     }
 }
@@ -280,7 +279,7 @@ size_t mica_gemm_scratch(const mica_context *ctx, size_t m, size_t n, size_t k)
     const mica_gemm_kernels *gemm = ctx->kernels->gemm;
     if (m == 0 || n == 0 || k == 0)
         return 0;
-    size_t b_floats = round_up(least(n, GEMM_N), gemm->tile_columns) * least(k, GEMM_K);
+    size_t b_floats = mica_round_up(mica_least(n, GEMM_N), gemm->tile_columns) * mica_least(k, GEMM_K);
     return mica_align_up((a_floats(gemm, m, k) + b_floats) * sizeof(float));
 }
 

@@ -12,8 +12,6 @@ typedef struct job {
     ptrdiff_t batch_stride, tap_stride, pixel_stride;
 } job;
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 /* One axis of the image, whose size is wide. */
 static mica_status infer(mica_context *ctx, mica_conv_dim *out, const char *op, const char *name,
                          const mica_tensor *image, int d, const mica_im2col_opts *o)
@@ -77,7 +75,7 @@ static void im2col_block(void *work, size_t block, int thread)
                   (ptrdiff_t)(channel * taps) * j->tap_stride;
     bool in_place = j->pixel_stride == 1 && j->tap_stride >= 0;
     for (size_t first = 0; first < pixels; first += MICA_CONV_PIXELS) {
-        size_t n = least(pixels - first, MICA_CONV_PIXELS);
+        size_t n = mica_least(pixels - first, MICA_CONV_PIXELS);
         if (in_place) {
             j->kernels->conv->fill(&in, rows + first, (size_t)j->tap_stride, first, n, channel * taps, taps);
             continue;

@@ -17,9 +17,9 @@ typedef struct map_job {
 } map_job;
 
 /* n elements of an operand from the cursor on, which must not leave its row, as floats. */
-static void load_run(float *out, const mica_walk *w, int operand, const mica_cursor *c, mica_index n)
+static void load_run(float *out, const mica_walk *w, int operand, const mica_walk_place *c, mica_index n)
 {
-    mica_index offset = mica_cursor_offset(w, c, operand), stride = w->stride[operand][w->rank - 1];
+    mica_index offset = mica_walk_offset(w, c, operand), stride = w->stride[operand][w->rank - 1];
     if (w->dtype[operand] == MICA_U8) {
         const uint8_t *p = (const uint8_t *)w->data[operand] + offset;
         for (mica_index i = 0; i < n; i++)
@@ -31,9 +31,9 @@ static void load_run(float *out, const mica_walk *w, int operand, const mica_cur
         out[i] = p[i * stride];
 }
 
-static void store_run(const float *in, const mica_walk *w, const mica_cursor *c, mica_index n)
+static void store_run(const float *in, const mica_walk *w, const mica_walk_place *c, mica_index n)
 {
-    mica_index offset = mica_cursor_offset(w, c, 0), stride = w->stride[0][w->rank - 1];
+    mica_index offset = mica_walk_offset(w, c, 0), stride = w->stride[0][w->rank - 1];
     if (w->dtype[0] == MICA_U8) {
         uint8_t *p = (uint8_t *)w->data[0] + offset;
         for (mica_index i = 0; i < n; i++)
@@ -45,17 +45,15 @@ static void store_run(const float *in, const mica_walk *w, const mica_cursor *c,
         p[i * stride] = in[i];
 }
 
-static mica_index least(mica_index a, mica_index b) { return a < b ? a : b; }
-
 /* Whether a kernel can work on the operand where it lies. */
 static bool direct(const mica_walk *w, int operand)
 {
     return w->dtype[operand] == MICA_F32 && w->stride[operand][w->rank - 1] == 1;
 }
 
-static float *direct_at(const mica_walk *w, int operand, const mica_cursor *c)
+static float *direct_at(const mica_walk *w, int operand, const mica_walk_place *c)
 {
-    return (float *)(void *)w->data[operand] + mica_cursor_offset(w, c, operand);
+    return (float *)(void *)w->data[operand] + mica_walk_offset(w, c, operand);
 }
 
 /* Long rows: a row at a time, or STAGE elements of it where an operand is staged. */
@@ -68,10 +66,11 @@ static void map_rows(const map_job *job, size_t begin, size_t end)
         if (!direct(w, k))
             most = STAGE;
 
-    mica_cursor c = mica_cursor_at(w, begin);
+    mica_walk_place c = mica_walk_at(w, begin);
     int last = w->rank - 1;
     for (size_t position = begin; position < end;) {
-        mica_index n = least(w->dim[last] - c.index[last], least((mica_index)(end - position), most));
+        mica_index n = mica_least_index(w->dim[last] - c.index[last],
+                                        mica_least_index((mica_index)(end - position), most));
         const float *source[MICA_WALK_OPERANDS];
         for (int k = 1; k < w->operands; k++) {
             source[k - 1] = direct(w, k) ? direct_at(w, k, &c) : stage[k];
@@ -82,7 +81,7 @@ static void map_rows(const map_job *job, size_t begin, size_t end)
         if (!direct(w, 0))
             store_run(stage[0], w, &c, n);
         position += (size_t)n;
-        mica_cursor_advance(w, &c, n);
+        mica_walk_advance(w, &c, n);
     }
 }
 
@@ -92,15 +91,15 @@ static void map_short_rows(const map_job *job, size_t begin, size_t end)
     const mica_walk *w = &job->walk;
     float stage[MICA_WALK_OPERANDS][STAGE];
     int last = w->rank - 1;
-    mica_cursor c = mica_cursor_at(w, begin);
+    mica_walk_place c = mica_walk_at(w, begin);
     for (size_t position = begin; position < end;) {
-        mica_index n = least((mica_index)(end - position), STAGE), run;
-        mica_cursor start = c;
+        mica_index n = mica_least_index((mica_index)(end - position), STAGE), run;
+        mica_walk_place start = c;
         for (mica_index done = 0; done < n; done += run) {
-            run = least(w->dim[last] - c.index[last], n - done);
+            run = mica_least_index(w->dim[last] - c.index[last], n - done);
             for (int k = 1; k < w->operands; k++)
                 load_run(stage[k] + done, w, k, &c, run);
-            mica_cursor_advance(w, &c, run);
+            mica_walk_advance(w, &c, run);
         }
         const float *source[MICA_WALK_OPERANDS];
         for (int k = 1; k < w->operands; k++)
@@ -108,9 +107,9 @@ static void map_short_rows(const map_job *job, size_t begin, size_t end)
         job->fn(stage[0], source, (size_t)n, job->params);
         c = start;
         for (mica_index done = 0; done < n; done += run) {
-            run = least(w->dim[last] - c.index[last], n - done);
+            run = mica_least_index(w->dim[last] - c.index[last], n - done);
             store_run(stage[0] + done, w, &c, run);
-            mica_cursor_advance(w, &c, run);
+            mica_walk_advance(w, &c, run);
         }
         position += (size_t)n;
     }

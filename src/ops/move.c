@@ -56,14 +56,12 @@ static mica_line line_at(mica_line line, mica_index i)
     return line;
 }
 
-static mica_index least(mica_index a, mica_index b) { return a < b ? a : b; }
-
 /* Conversion of what does not lie contiguous: through buffers. */
 static void convert_strided(const mica_convert_kernels *convert, mica_line dst, mica_line src, mica_index n)
 {
     _Alignas(MICA_ALIGN) char before[STAGE * WIDEST], after[STAGE * WIDEST];
     for (mica_index i = 0; i < n; i += STAGE) {
-        mica_index some = least(n - i, STAGE);
+        mica_index some = mica_least_index(n - i, STAGE);
         mica_line from = line_at(src, i), to = line_at(dst, i);
         if (src.stride != 1) {
             carry(before, 1, from.data, src.stride, some, mica_dtype_bytes(src.dtype));
@@ -135,9 +133,9 @@ static void move_rows(void *work, size_t block, int thread)
     const move_job *job = work;
     const mica_walk *w = &job->walk;
     mica_index column = (mica_index)block % job->pieces * job->piece;
-    mica_index n = least(job->piece, w->dim[w->rank - 1] - column);
+    mica_index n = mica_least_index(job->piece, w->dim[w->rank - 1] - column);
     mica_index row = (mica_index)block / job->pieces * job->rows_per_block;
-    mica_index end = least(row + job->rows_per_block, job->outer);
+    mica_index end = mica_least_index(row + job->rows_per_block, job->outer);
     mica_index index[MICA_MAX_RANK], offset[2];
     seek(w, row, -1, index, offset);
     for (; row < end; row++) {
@@ -171,7 +169,7 @@ static void run_rows(mica_context *ctx, move_job *job)
     mica_index most = turn_short_rows(&job->walk) ? BLOCK / SHORT_ROW : BLOCK;
     mica_index length = job->walk.dim[job->walk.rank - 1];
     job->outer = (mica_index)job->walk.count / length;
-    job->piece = least(length, most);
+    job->piece = mica_least_index(length, most);
     job->pieces = (length + job->piece - 1) / job->piece;
     job->rows_per_block = BLOCK / job->piece;
     size_t groups = mica_div_up((size_t)job->outer, (size_t)job->rows_per_block);
@@ -226,8 +224,8 @@ static void move_tile(const move_job *job, const mica_index corner[2], const mic
     const mica_walk *w = &job->walk;
     int last = w->rank - 1, across = job->across;
     mica_index side = job->side, src_step = w->stride[1][last];
-    mica_index height = least(side, w->dim[across] - corner[0]),
-               width = least(side, w->dim[last] - corner[1]);
+    mica_index height = mica_least_index(side, w->dim[across] - corner[0]),
+               width = mica_least_index(side, w->dim[last] - corner[1]);
     size_t bytes = mica_dtype_bytes(w->dtype[0]);
     _Alignas(MICA_ALIGN) char tile[64 * TILE_BYTES];
 
@@ -270,7 +268,7 @@ static void run_tiles(mica_context *ctx, move_job *job)
     mica_index height = w->dim[job->across], width = w->dim[w->rank - 1];
     job->outer = (mica_index)w->count / (height * width);
     mica_index bytes = (mica_index)mica_dtype_bytes(w->dtype[0]);
-    job->side = least(TILE_BYTES / bytes, 64);
+    job->side = mica_least_index(TILE_BYTES / bytes, 64);
     job->tiles[0] = (height + job->side - 1) / job->side;
     job->tiles[1] = (width + job->side - 1) / job->side;
     mica_parallel(ctx, (size_t)(job->outer * job->tiles[0]), move_tiles, job);
@@ -331,7 +329,7 @@ void mica_move_run(const mica_convert_kernels *convert, const mica_tensor *dst, 
 {
     for (mica_index done = 0, run; done < n; done += run) {
         mica_line to = find(dst, position + done, &run);
-        run = least(run, n - done);
+        run = mica_least_index(run, n - done);
         mica_move_line(convert, to, line_at(values, done), run);
     }
 }
@@ -341,7 +339,7 @@ void mica_fetch_run(const mica_convert_kernels *convert, mica_line values, const
 {
     for (mica_index done = 0, run; done < n; done += run) {
         mica_line from = find(src, position + done, &run);
-        run = least(run, n - done);
+        run = mica_least_index(run, n - done);
         mica_move_line(convert, line_at(values, done), from, run);
     }
 }
@@ -356,10 +354,10 @@ static void move_in_order(void *work, size_t block, int thread)
 {
     (void)thread;
     const order_job *job = work;
-    mica_index position = (mica_index)block * BLOCK, end = least(position + BLOCK, job->count);
+    mica_index position = (mica_index)block * BLOCK, end = mica_least_index(position + BLOCK, job->count);
     for (mica_index run; position < end; position += run) {
         mica_line src = find(&job->src, position, &run);
-        run = least(run, end - position);
+        run = mica_least_index(run, end - position);
         mica_move_run(job->convert, &job->dst, position, src, run);
     }
 }

@@ -39,7 +39,7 @@ static size_t blocks_of(batch_job *job)
 
 static size_t block_end(const batch_job *job, size_t begin)
 {
-    return begin + job->per_block < job->channels ? begin + job->per_block : job->channels;
+    return mica_least(begin + job->per_block, job->channels);
 }
 
 /* ---- Forward ---- */

@@ -130,8 +130,7 @@ static size_t blocks_of(pool_job *job, size_t units, size_t elements_each)
 
 static size_t block_end(const pool_job *job, size_t block, size_t units)
 {
-    size_t end = (block + 1) * job->per_block;
-    return end < units ? end : units;
+    return mica_least((block + 1) * job->per_block, units);
 }
 
 /* ---- Maximum ---- */

@@ -31,16 +31,14 @@ typedef struct backward_job {
     void *gemm_scratch;
 } backward_job;
 
-static size_t most(size_t a, size_t b) { return a > b ? a : b; }
-
 static size_t gemm_scratch(mica_context *ctx, const mica_recurrent *r)
 {
     size_t rows = r->steps * r->batch;
     size_t bytes = mica_gemm_scratch(ctx, r->batch, r->hidden, r->gates);
-    bytes = most(bytes, mica_gemm_scratch(ctx, rows, r->inputs, r->gates));
-    bytes = most(bytes, mica_gemm_scratch(ctx, r->gates, r->inputs, rows));
-    bytes = most(bytes, mica_gemm_scratch(ctx, r->gates, r->hidden, rows));
-    return most(bytes, mica_gemm_scratch(ctx, 1, r->gates, rows));
+    bytes = mica_most(bytes, mica_gemm_scratch(ctx, rows, r->inputs, r->gates));
+    bytes = mica_most(bytes, mica_gemm_scratch(ctx, r->gates, r->inputs, rows));
+    bytes = mica_most(bytes, mica_gemm_scratch(ctx, r->gates, r->hidden, rows));
+    return mica_most(bytes, mica_gemm_scratch(ctx, 1, r->gates, rows));
 }
 
 static size_t lay_out_backward(mica_context *ctx, backward_job *j, void *scratch)

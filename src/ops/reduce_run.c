@@ -53,11 +53,11 @@ static void reduce_row(const reduce_job *job, const mica_reduce_kernel *kernel, 
     bool direct = stride == 1 && (w->rank == 1 || w->dim[last] >= SHORT_RUN);
     float stage[STAGE];
     size_t staged = 0;
-    mica_cursor c = mica_cursor_at(w, begin);
+    mica_walk_place c = mica_walk_at(w, begin);
     for (size_t position = begin; position < end;) {
         size_t n = (size_t)(w->dim[last] - c.index[last]);
         n = n < end - position ? n : end - position;
-        const float *from = x + mica_cursor_offset(w, &c, 0);
+        const float *from = x + mica_walk_offset(w, &c, 0);
         if (direct) {
             kernel->row(acc, from, n, shift);
         } else {
@@ -71,7 +71,7 @@ static void reduce_row(const reduce_job *job, const mica_reduce_kernel *kernel, 
             }
         }
         position += n;
-        mica_cursor_advance(w, &c, (mica_index)n);
+        mica_walk_advance(w, &c, (mica_index)n);
     }
 }
 
@@ -83,11 +83,11 @@ static void reduce_columns(const reduce_job *job, const mica_reduce_kernel *kern
     const mica_walk *w = &job->reduced;
     int last = w->rank - 1;
     float stage[WIDTH];
-    mica_cursor c = mica_cursor_at(w, begin);
+    mica_walk_place c = mica_walk_at(w, begin);
     for (size_t position = begin; position < end;) {
         size_t n = (size_t)(w->dim[last] - c.index[last]);
         n = n < end - position ? n : end - position;
-        const float *from = x + mica_cursor_offset(w, &c, 0);
+        const float *from = x + mica_walk_offset(w, &c, 0);
         if (step == 1) {
             kernel->columns(acc, from, w->stride[0][last], n, outputs, shift);
         } else {
@@ -97,7 +97,7 @@ static void reduce_columns(const reduce_job *job, const mica_reduce_kernel *kern
             kernel->columns(acc, stage, 0, 1, outputs, shift);
         }
         position += n;
-        mica_cursor_advance(w, &c, (mica_index)n);
+        mica_walk_advance(w, &c, (mica_index)n);
     }
 }
 
@@ -114,16 +114,16 @@ static void reduce_part(const reduce_job *job, int phase, size_t chunk, size_t p
     if (begin == end)
         return;
     const float *data = (const float *)(const void *)job->kept.data[0] + job->offset;
-    mica_cursor c = mica_cursor_at(&job->kept, first);
+    mica_walk_place c = mica_walk_at(&job->kept, first);
     if (job->columns) {
-        reduce_columns(job, kernel, data + mica_cursor_offset(&job->kept, &c, 0),
+        reduce_columns(job, kernel, data + mica_walk_offset(&job->kept, &c, 0),
                        job->kept.stride[0][job->kept.rank - 1], outputs, begin, end, shift, acc);
         return;
     }
     for (size_t i = 0; i < outputs; i++) {
-        const float *x = data + mica_cursor_offset(&job->kept, &c, 0);
+        const float *x = data + mica_walk_offset(&job->kept, &c, 0);
         reduce_row(job, kernel, x, begin, end, shift[i], &acc[i]);
-        mica_cursor_advance(&job->kept, &c, 1);
+        mica_walk_advance(&job->kept, &c, 1);
     }
 }
 
@@ -140,11 +140,11 @@ static void finish_chunk(const reduce_job *job, size_t chunk, const double *acc,
     const mica_reduce_program *program = job->program;
     int last = w->rank - 1;
     size_t first, outputs = chunk_outputs(job, chunk, &first);
-    mica_cursor c = mica_cursor_at(w, first);
+    mica_walk_place c = mica_walk_at(w, first);
     for (size_t i = 0, n; i < outputs; i += n) { /* what is left of a row of outputs */
         n = (size_t)(w->dim[last] - c.index[last]);
         n = n < outputs - i ? n : outputs - i;
-        float *dst = (float *)(void *)w->data[1] + mica_cursor_offset(w, &c, 1);
+        float *dst = (float *)(void *)w->data[1] + mica_walk_offset(w, &c, 1);
         for (size_t j = 0; j < n; j++) {
             double of_output[MICA_REDUCE_PHASES] = {acc[i + j]};
             for (int phase = 1; phase < program->phases; phase++)
@@ -154,7 +154,7 @@ static void finish_chunk(const reduce_job *job, size_t chunk, const double *acc,
                                 : program->finish(of_output, (double)job->reduced.count, program->param);
             dst[(mica_index)j * w->stride[1][last]] = (float)result;
         }
-        mica_cursor_advance(w, &c, (mica_index)n);
+        mica_walk_advance(w, &c, (mica_index)n);
     }
 }
 

@@ -13,8 +13,6 @@
 #define BLOCK ((mica_index)16384) /* elements in a block of parallel work */
 #define PIECE ((mica_index)128)   /* elements of a row that a block of additions takes */
 
-static mica_index least(mica_index a, mica_index b) { return a < b ? a : b; }
-
 /* `table` is indexed along the axis; `list` has index's axes in its place. */
 static mica_status check_shapes(mica_context *ctx, const char *op, const mica_tensor *table,
                                 const char *table_name, const mica_tensor *list, const char *list_name,
@@ -122,7 +120,7 @@ static void run_slices(const take_job *job, mica_index position, mica_index end,
     mica_tensor joined = mica_join_axes(&job->index);
     for (mica_index n; position < end; position += n) {
         int64_t values[STAGE];
-        n = least(STAGE, end - position);
+        n = mica_least_index(STAGE, end - position);
         mica_fetch_run(job->kernels->convert, (mica_line){values, MICA_I64, 1}, &joined, position, n);
         for (mica_index i = 0; i < n; i++) {
             mica_index place[2];
@@ -138,7 +136,7 @@ static void take_block(void *work, size_t block, int thread)
     (void)thread;
     const take_job *job = work;
     mica_index begin = (mica_index)block * job->chunk;
-    run_slices(job, begin, least(begin + job->chunk, job->count), 0, job->rows, 0,
+    run_slices(job, begin, mica_least_index(begin + job->chunk, job->count), 0, job->rows, 0,
                job->walk.dim[job->walk.rank - 1]);
 }
 
@@ -149,8 +147,8 @@ static void add_block(void *work, size_t block, int thread)
     const take_job *job = work;
     mica_index row = (mica_index)block / job->pieces * job->chunk,
                column = (mica_index)block % job->pieces * PIECE;
-    run_slices(job, 0, job->count, row, least(row + job->chunk, job->rows), column,
-               least(PIECE, job->walk.dim[job->walk.rank - 1] - column));
+    run_slices(job, 0, job->count, row, mica_least_index(row + job->chunk, job->rows), column,
+               mica_least_index(PIECE, job->walk.dim[job->walk.rank - 1] - column));
 }
 
 static void run_take(mica_context *ctx, take_job *job)
@@ -165,7 +163,7 @@ static void run_take(mica_context *ctx, take_job *job)
         return;
     }
     job->pieces = (length + PIECE - 1) / PIECE;
-    mica_index per_row = job->count * least(length, PIECE);
+    mica_index per_row = job->count * mica_least_index(length, PIECE);
     job->chunk = per_row < BLOCK ? BLOCK / per_row : 1;
     mica_parallel(ctx, mica_div_up((size_t)job->rows, (size_t)job->chunk) * (size_t)job->pieces, add_block,
                   job);

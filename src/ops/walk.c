@@ -99,9 +99,9 @@ void mica_walk_init(mica_walk *w, const mica_tensor *const *operands, int count)
     join_axes(w);
 }
 
-mica_cursor mica_cursor_at(const mica_walk *w, size_t position)
+mica_walk_place mica_walk_at(const mica_walk *w, size_t position)
 {
-    mica_cursor c = {{0}};
+    mica_walk_place c = {{0}};
     if (position == 0)
         return c;
     for (int i = w->rank - 1; i >= 0; i--) {

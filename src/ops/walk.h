@@ -27,15 +27,15 @@ typedef struct mica_walk {
 void mica_walk_init(mica_walk *walk, const mica_tensor *const *operands, int count);
 
 /* A position in a walk. */
-typedef struct mica_cursor {
+typedef struct mica_walk_place {
     mica_index index[MICA_MAX_RANK];
-} mica_cursor;
+} mica_walk_place;
 
 /* At the element of this number, counted along the walk. */
-mica_cursor mica_cursor_at(const mica_walk *walk, size_t position);
+mica_walk_place mica_walk_at(const mica_walk *walk, size_t position);
 
 /* Moves on along the last axis, by no more than what is left of it. */
-static inline void mica_cursor_advance(const mica_walk *walk, mica_cursor *c, mica_index by)
+static inline void mica_walk_advance(const mica_walk *walk, mica_walk_place *c, mica_index by)
 {
     int i = walk->rank - 1;
     c->index[i] += by;
@@ -46,7 +46,7 @@ static inline void mica_cursor_advance(const mica_walk *walk, mica_cursor *c, mi
 }
 
 /* Where an operand's element lies from its data on, in elements. */
-static inline mica_index mica_cursor_offset(const mica_walk *walk, const mica_cursor *c, int operand)
+static inline mica_index mica_walk_offset(const mica_walk *walk, const mica_walk_place *c, int operand)
 {
     mica_index offset = 0;
     for (int i = 0; i < walk->rank; i++)

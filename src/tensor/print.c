@@ -7,9 +7,10 @@
 #include "tensor/tensor.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/writer.h"
 
 enum {
     WHOLE = 1000, /* tensors with more elements are shortened */
@@ -36,28 +37,14 @@ size_t mica_tensor_print_shape(char *text, size_t size, const mica_tensor *t)
 }
 
 typedef struct printer {
-    char *text;
-    size_t size, length; /* of the buffer; of all that was put so far, whether it fitted or not */
+    mica_writer out;
+    size_t line; /* where the present line begins in it */
     const mica_tensor *t;
     bool shorten, integers, exponents;
     double smallest, largest; /* magnitudes other than 0 */
     int digits;               /* after the point */
     int width;                /* of an element */
-    int column;
 } printer;
-
-static void put(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(printer *p, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    bool room = p->length < p->size;
-    int length = vsnprintf(room ? p->text + p->length : NULL, room ? p->size - p->length : 0, format, args);
-    va_end(args);
-    p->length += (size_t)length;
-    p->column += length;
-}
 
 /* ---- One element ---- */
 
@@ -166,22 +153,22 @@ static void measure(printer *p)
 static void put_newline(printer *p, int lines, int indent)
 {
     for (int i = 0; i < lines; i++)
-        put(p, "\n");
-    p->column = 0;
-    put(p, "%*s", indent, "");
+        mica_put(&p->out, "\n");
+    p->line = p->out.length;
+    mica_put(&p->out, "%*s", indent, "");
 }
 
 /* What stands between two entries of an axis. */
 static void put_separator(printer *p, int axis, int next_width)
 {
     int inside = p->t->rank - 1 - axis; /* axes within an entry */
-    put(p, ",");
+    mica_put(&p->out, ",");
     if (inside > 0)
         put_newline(p, inside, axis + 1);
-    else if (p->column + 1 + next_width > WIDTH - 1)
+    else if (p->out.length - p->line + 1 + (size_t)next_width > WIDTH - 1)
         put_newline(p, 1, axis + 1);
     else
-        put(p, " ");
+        mica_put(&p->out, " ");
 }
 
 static void put_axis(printer *p, int axis, const char *at)
@@ -189,23 +176,23 @@ static void put_axis(printer *p, int axis, const char *at)
     if (axis == p->t->rank) {
         char text[NUMBER];
         format_element(text, p, at);
-        put(p, "%*s", p->width, text);
+        mica_put(&p->out, "%*s", p->width, text);
         return;
     }
     mica_index bytes = (mica_index)mica_dtype_bytes(p->t->dtype);
-    put(p, "[");
+    mica_put(&p->out, "[");
     for (mica_index i = 0; i < p->t->dim[axis]; i++) {
         bool skip = left_out(p, axis, i);
         if (i > 0)
             put_separator(p, axis, skip ? 3 : p->width);
         if (skip) {
-            put(p, "...");
+            mica_put(&p->out, "...");
             i = p->t->dim[axis] - EDGE - 1;
         } else {
             put_axis(p, axis + 1, at + i * p->t->stride[axis] * bytes);
         }
     }
-    put(p, "]");
+    mica_put(&p->out, "]");
 }
 
 size_t mica_tensor_print(char *text, size_t size, const mica_tensor *t)
@@ -218,12 +205,12 @@ size_t mica_tensor_print(char *text, size_t size, const mica_tensor *t)
     if (count == 0 || t->data == NULL)
         return (size_t)snprintf(text, size, "<%s %s, %s>", mica_dtype_name(t->dtype), MICA_SHAPE(t),
                                 count == 0 ? "empty" : "no data");
-    printer p = {.text = text, .size = size, .t = t, .shorten = count > WHOLE};
+    printer p = {.out = {text, size, 0}, .t = t, .shorten = count > WHOLE};
     p.integers = t->dtype != MICA_F32 && t->dtype != MICA_F64 && t->dtype != MICA_F16 &&
                  t->dtype != MICA_BF16;
     if (size > 0)
         text[0] = '\0';
     measure(&p);
     put_axis(&p, 0, t->data);
-    return p.length;
+    return p.out.length;
 }

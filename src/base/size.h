@@ -1,0 +1,14 @@
+/* Small arithmetic with sizes. */
+#ifndef MICA_SRC_BASE_SIZE_H
+#define MICA_SRC_BASE_SIZE_H
+
+#include <stddef.h>
+
+static inline size_t mica_least(size_t a, size_t b) { return a < b ? a : b; }
+static inline size_t mica_most(size_t a, size_t b) { return a > b ? a : b; }
+static inline ptrdiff_t mica_least_index(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+
+static inline size_t mica_div_up(size_t a, size_t b) { return (a + b - 1) / b; }
+static inline size_t mica_round_up(size_t n, size_t multiple) { return mica_div_up(n, multiple) * multiple; }
+
+#endif
