@@ -3,6 +3,7 @@
 #include <mica/layers.h>
 
 #include "base/context.h"
+#include "layer/scope.h"
 
 /* x through a layer that gives it the shape of `like`. */
 static mica_value project(mica_net *net, mica_value x, const mica_tensor *from, const mica_tensor *like)
@@ -21,8 +22,7 @@ mica_value mica_net_residual(mica_net *net, mica_value x, const mica_net_residua
 {
     if (opts == NULL || opts->body == NULL)
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a residual block needs a body");
-    if (opts->name != NULL)
-        mica_net_enter(net, opts->name);
+    mica_enter_block(net, opts->name, "residual");
     mica_value y = opts->body(net, x, opts->user);
     mica_tensor from, like;
     if (mica_net_status(net) == MICA_OK && mica_net_shape(net, x, &from) == MICA_OK &&
@@ -40,8 +40,7 @@ mica_value mica_net_residual(mica_net *net, mica_value x, const mica_net_residua
     y = mica_net_plus(net, y, x, &(mica_net_pair_opts){.name = "add"});
     if (opts->activation != MICA_NO_ACTIVATION)
         y = mica_net_activation(net, y, &(mica_net_activation_opts){.name = "out", .kind = opts->activation});
-    if (opts->name != NULL)
-        mica_net_leave(net);
+    mica_net_leave(net);
     return y;
 }
 
@@ -55,8 +54,7 @@ mica_value mica_net_squeeze_excite(mica_net *net, mica_value x, const mica_net_s
         return mica_net_refuse(net, MICA_ERR_SHAPE,
                                "squeeze and excitation of x of rank %d: expected [N, C, ...]", shape.rank);
     mica_index channels = shape.dim[1], units = channels / (opts->reduction > 0 ? opts->reduction : 16);
-    if (opts->name != NULL)
-        mica_net_enter(net, opts->name);
+    mica_enter_block(net, opts->name, "squeeze_excite");
     mica_value scale = mica_net_global_avg_pool(net, x, NULL);
     scale = mica_net_dense(net, scale,
                            &(mica_net_dense_opts){.name = "fc1",
@@ -68,7 +66,6 @@ mica_value mica_net_squeeze_excite(mica_net *net, mica_value x, const mica_net_s
         net, scale, &(mica_net_dense_opts){.name = "fc2", .units = channels, .activation = MICA_SIGMOID});
     mica_net_reshape_opts as_x = {.rank = shape.rank, .dims = {0, 0, 1, 1, 1, 1, 1, 1}};
     mica_value y = mica_net_times(net, x, mica_net_reshape(net, scale, &as_x), NULL);
-    if (opts->name != NULL)
-        mica_net_leave(net);
+    mica_net_leave(net);
     return y;
 }

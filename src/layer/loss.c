@@ -4,32 +4,38 @@
 #include <mica/layers.h>
 
 #include "base/context.h"
+#include "layer/reason.h"
 
 typedef mica_status loss_fn(mica_context *ctx, const mica_tensor *loss, const mica_tensor *grad,
                             const mica_tensor *x, const mica_tensor *target, const mica_loss_opts *opts);
 
-/* Shapes are checked by the operation itself, while the net is built. */
+/* The same options as the operations want them. */
+static mica_loss_opts how(const mica_net_loss_opts *opts)
+{
+    return (mica_loss_opts){.delta = opts->delta,
+                            .smoothing = opts->smoothing,
+                            .ignore = opts->ignore,
+                            .ignore_index = opts->ignore_index};
+}
+
+/* Shapes and options are checked by the operation itself, while the net is built. */
 static mica_status infer_with(mica_infer *infer, loss_fn *loss)
 {
-    const mica_net_loss_opts *opts = infer->opts;
+    mica_loss_opts opts = how(infer->opts);
     mica_tensor out = mica_0d(NULL);
     mica_measure_begin(infer->ctx);
-    mica_status status = loss(infer->ctx, &out, infer->in[0], infer->in[0], infer->in[1],
-                              &(mica_loss_opts){.delta = opts->delta});
+    mica_status status = loss(infer->ctx, &out, infer->in[0], infer->in[0], infer->in[1], &opts);
     (void)mica_measure_end(infer->ctx);
     if (status != MICA_OK)
-        return mica_infer_fail(infer, status, "%s", mica_error(infer->ctx));
+        return mica_infer_pass_on(infer, status);
     return mica_infer_output(infer, MICA_F32, 0, NULL);
 }
 
 static mica_status forward_with(const mica_step *s, loss_fn *loss)
 {
     const mica_net_loss_opts *opts = s->opts;
-    mica_loss_opts how = {.delta = opts->delta,
-                          .smoothing = opts->smoothing,
-                          .ignore = opts->ignore,
-                          .ignore_index = opts->ignore_index};
-    MICA_TRY(loss(s->ctx, s->out, s->din[0], s->in[0], s->in[1], &how));
+    mica_loss_opts op = how(opts);
+    MICA_TRY(loss(s->ctx, s->out, s->din[0], s->in[0], s->in[1], &op));
     float weight = opts->weight != 0.0f ? opts->weight : 1.0f;
     if (weight != 1.0f)
         MICA_TRY(mica_scale(s->ctx, s->out, s->out, weight));

@@ -6,6 +6,7 @@
 #include <mica/layers.h>
 
 #include "base/context.h"
+#include "layer/scope.h"
 
 typedef mica_status forward_fn(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                                const mica_recurrent_weights *weights, const mica_recurrent_opts *opts);
@@ -162,11 +163,10 @@ static mica_value build(mica_net *net, mica_value x, const mica_layer *layer,
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s: %d layers", layer->name, o.layers);
     if (o.layers <= 1)
         return mica_net_add(net, layer, &o, &x, 1);
-    char name[64];
-    (void)snprintf(name, sizeof name, "%s_%d", layer->name, mica_net_layers(net));
-    mica_net_enter(net, o.name != NULL && *o.name != '\0' ? o.name : name);
+    mica_enter_block(net, o.name, layer->name);
     for (int i = 0; i < o.layers; i++) {
         mica_net_recurrent_opts one = o;
+        char name[16];
         (void)snprintf(name, sizeof name, "%d", i);
         one.name = name;
         one.last = o.last && i == o.layers - 1;

@@ -10,7 +10,7 @@
 static inline void mica_enter_block(mica_net *net, const char *name, const char *kind)
 {
     char text[64];
-    snprintf(text, sizeof text, "%s_%d", kind, mica_net_layers(net));
+    (void)snprintf(text, sizeof text, "%s_%d", kind, mica_net_layers(net));
     mica_net_enter(net, name != NULL && *name != '\0' ? name : text);
 }
 

@@ -126,13 +126,15 @@ static mica_value build_layer(mica_net *net, const golden_case *c, mica_value x)
         return mica_net_log_softmax(net, x, &softmax);
     if (is(c, "squeeze_excite"))
         return mica_net_squeeze_excite(
-            net, x, &(mica_net_squeeze_excite_opts){.reduction = whole(c, "reduction", 0)});
+            net, x, &(mica_net_squeeze_excite_opts){.name = "block", .reduction = whole(c, "reduction", 0)});
     if (is(c, "residual")) {
         golden_case *user = (golden_case *)(uintptr_t)c;
-        return mica_net_residual(
-            net, x,
-            &(mica_net_residual_opts){
-                .body = residual_body, .user = user, .project = true, .activation = MICA_RELU});
+        return mica_net_residual(net, x,
+                                 &(mica_net_residual_opts){.name = "block",
+                                                           .body = residual_body,
+                                                           .user = user,
+                                                           .project = true,
+                                                           .activation = MICA_RELU});
     }
     mica_net_pad_opts pad = {.pad = {.before = {0, 0, 0, whole(c, "left", 0)},
                                      .after = {0, 0, whole(c, "bottom", 0), whole(c, "right", 0)},
@@ -174,6 +176,8 @@ static const char *case_name(const golden_case *c, const char *name, char result
                                            {"l.bias", "beta", "dbeta"},
                                            {"l.running_mean", "running_mean", "new_mean"},
                                            {"l.running_var", "running_var", "new_var"}};
+    if (strncmp(name, "block.", strlen("block.")) == 0)
+        name += strlen("block.");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i][0], name) == 0 && golden_find(c, names[i][1]) != NULL) {
             snprintf(result, 64, "%s", names[i][2]);

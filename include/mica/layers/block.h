@@ -1,4 +1,5 @@
-/* Blocks: builders over other builders. The nodes of a block named "block1" are "block1.conv" and so on. */
+/* Blocks: builders over other builders. The nodes of a block named "block1" are
+ * "block1.conv" and so on; a block without a name gets one of its own. */
 #ifndef MICA_LAYERS_BLOCK_H
 #define MICA_LAYERS_BLOCK_H
 
