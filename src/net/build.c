@@ -148,15 +148,14 @@ int mica_net_find(const mica_net *net, const char *name)
     return NONE;
 }
 
-/* "prefix" + name, or prefix + kind + "_" + number for a node without one. Fails if it is taken. */
+/* prefix + name, or prefix + kind + "_" + number for a node without one. Fails if it is taken. */
 static const char *full_name(mica_net *net, const char *name, const char *kind)
 {
     const char *full = name != NULL && *name != '\0'
                            ? mica_net_text(net, "%s%s", net->prefix, name)
                            : mica_net_text(net, "%s%s_%d", net->prefix, kind, net->node_count);
     if (full != NULL && mica_net_find(net, full) != NONE) {
-        (void)mica_net_failed(net,
-                              mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: the name \"%s\" is taken", full));
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "the name \"%s\" is taken", full);
         return NULL;
     }
     return full;
@@ -167,8 +166,7 @@ void mica_net_enter(mica_net *net, const char *name)
     size_t used = strlen(net->prefix);
     int more = snprintf(net->prefix + used, sizeof net->prefix - used, "%s.", name);
     if (more >= (int)(sizeof net->prefix - used))
-        (void)mica_net_failed(
-            net, mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: names nest too deep at \"%s\"", name));
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "names nest too deep at \"%s\"", name);
 }
 
 void mica_net_leave(mica_net *net)
@@ -183,14 +181,21 @@ void mica_net_leave(mica_net *net)
 
 /* ---- Inputs, outputs, nodes ---- */
 
+/* Whether building goes on: not after a failure, nor once the net has a schedule, whose gradients are slots. */
+static bool is_building(mica_net *net)
+{
+    if (net->entry_count > 0)
+        (void)mica_net_refuse(net, MICA_ERR_STATE, "nothing can be added after mica_net_compile");
+    return net->status == MICA_OK;
+}
+
 mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims)
 {
-    if (net->status != MICA_OK)
+    if (!is_building(net))
         return 0;
     mica_tensor shape;
-    if (name == NULL || *name == '\0') {
+    if (name == NULL || *name == '\0')
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "an input needs a name");
-    }
     mica_status status = mica_tensor_init(net->ctx, &shape, NULL, dtype, rank, dims);
     if (status != MICA_OK) {
         (void)mica_net_failed(net, status);
@@ -211,27 +216,27 @@ static mica_status check_value(mica_net *net, mica_value value, const char *what
     if (value >= 1 && value <= net->built_slots && net->slots[value - 1].kind <= MICA_BUFFER_ACTIVATION &&
         net->slots[value - 1].kind >= MICA_BUFFER_INPUT)
         return MICA_OK;
-    return mica_net_failed(net, mica_fail(net->ctx, MICA_ERR_ARGUMENT,
-                                          "net: %s is value %d, which is none of this net's", what, value));
+    (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s is value %d, which is none of this net's", what, value);
+    return net->status;
 }
 
 mica_status mica_net_output(mica_net *net, const char *name, mica_value value)
 {
-    if (net->status != MICA_OK)
+    if (!is_building(net))
         return net->status;
     MICA_TRY(check_value(net, value, "an output"));
     mica_slot *slot = &net->slots[value - 1];
     slot->output = true;
     if (name == NULL || strcmp(slot->name, name) == 0)
         return MICA_OK;
+    const char *full = NULL;
     if (slot->kind == MICA_BUFFER_INPUT)
-        return mica_net_failed(net, mica_fail(net->ctx, MICA_ERR_ARGUMENT,
-                                              "net: output \"%s\" is the input \"%s\"", name, slot->name));
-    const char *full = full_name(net, name, "output");
-    if (full == NULL)
-        return net->status;
-    net->slots[value - 1].name = full;
-    return MICA_OK;
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "output \"%s\" is the input \"%s\"", name, slot->name);
+    else
+        full = full_name(net, name, "output");
+    if (full != NULL)
+        slot->name = full;
+    return net->status;
 }
 
 static mica_node *new_node(mica_net *net, const mica_layer *layer, const void *opts, const mica_value *inputs,
@@ -262,14 +267,11 @@ static mica_node *new_node(mica_net *net, const mica_layer *layer, const void *o
 mica_value mica_net_add(mica_net *net, const mica_layer *layer, const void *opts, const mica_value *inputs,
                         int count)
 {
-    if (net->status != MICA_OK)
+    if (!is_building(net))
         return 0;
-    if (count < 0 || count > MICA_LAYER_INPUTS) {
-        (void)mica_net_failed(net, mica_fail(net->ctx, MICA_ERR_ARGUMENT,
-                                             "net: %s with %d inputs (at most %d can be)", layer->name, count,
-                                             MICA_LAYER_INPUTS));
-        return 0;
-    }
+    if (count < 0 || count > MICA_LAYER_INPUTS)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s with %d inputs (at most %d can be)", layer->name,
+                               count, MICA_LAYER_INPUTS);
     for (int i = 0; i < count; i++)
         if (check_value(net, inputs[i], layer->name) != MICA_OK)
             return 0;

@@ -68,8 +68,8 @@ typedef struct mica_entry {
 
 /* The block:
  *
- *   [ parameters, flat | gradients, flat | optimizer state, flat ... | states | all else, packed by lifetime
- * ] 0                                                                         persistent total
+ *   [ parameters | gradients | optimizer state | states | all else, packed by lifetime ]
+ *   0            flat, aligned alike                    persistent                     total
  */
 
 /* A piece of the packed part, used by one slot or by several that take over from one another. */
@@ -106,8 +106,7 @@ struct mica_net {
     mica_group *groups;
     int group_count, group_room;
     size_t flat_count;    /* elements of all parameters, padding included */
-    size_t learned_count; /* of those that are learned, which come first: gradients and optimizer state are as
-                             long */
+    size_t learned_count; /* of those that are learned, which come first; there are as many gradients */
     int *learned;         /* their slots, in the order of their places */
     int learned_slots, learned_room;
     size_t persistent; /* bytes of what lives from step to step */

@@ -122,11 +122,12 @@ mica_status mica_net_call(const mica_net *net, const mica_entry *entry, const mi
 
 #define GUARD_BYTE 0xa5
 
-static void set_guards(mica_net *net)
+/* Sets the guards of what comes to life at entry `time`. */
+static void set_guards(mica_net *net, int time)
 {
     for (int g = 0; g < net->group_count; g++) {
         const mica_span *span = &net->groups[g].span;
-        if (!net->groups[g].gone && span->first == 0)
+        if (!net->groups[g].gone && span->first == time)
             memset(net->block + span->offset + span->bytes - MICA_ALIGN, GUARD_BYTE, MICA_ALIGN);
     }
 }
@@ -137,8 +138,7 @@ static const char *group_name(const mica_net *net, const mica_group *group)
                                : net->nodes[net->entries[group->entry].node].name;
 }
 
-/* After entry `time`: guards of what lives are whole; what dies is filled with NaN; guards of what comes next
- * are set. */
+/* After entry `time`: guards of what lives are whole; what dies is filled with NaN. */
 static mica_status check_memory(mica_net *net, int time)
 {
     for (int g = 0; g < net->group_count; g++) {
@@ -153,11 +153,6 @@ static mica_status check_memory(mica_net *net, int time)
                                  net->nodes[net->entries[time].node].name, group_name(net, group));
         if (group->span.last == time && time + 1 < net->entry_count)
             memset(net->block + group->span.offset, 0xff, group->span.bytes - MICA_ALIGN); /* NaN as f32 */
-    }
-    for (int g = 0; g < net->group_count; g++) {
-        const mica_span *span = &net->groups[g].span;
-        if (!net->groups[g].gone && span->first == time + 1)
-            memset(net->block + span->offset + span->bytes - MICA_ALIGN, GUARD_BYTE, MICA_ALIGN);
     }
     return MICA_OK;
 }
@@ -194,9 +189,9 @@ static double losses(const mica_net *net)
 static mica_status run_entries(mica_net *net, int count, const mica_mode *mode)
 {
     bool checked = net->debug && count == net->entry_count;
-    if (checked)
-        set_guards(net);
     for (int time = 0; time < count; time++) {
+        if (checked)
+            set_guards(net, time);
         MICA_TRY(run_entry(net, &net->entries[time], mode));
         if (checked)
             MICA_TRY(check_memory(net, time));

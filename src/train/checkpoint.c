@@ -96,23 +96,6 @@ static void forget_gradients(mica_net *net)
         memset(net->flat_gradients, 0, net->learned_count * sizeof(float));
 }
 
-mica_status mica_weights_load(mica_net *net, const char *path)
-{
-    tensor_list list;
-    MICA_TRY(list_tensors(net, &list, false));
-    mica_safetensors *file = NULL;
-    mica_status status = reserve_scratch(net, list.count);
-    if (status == MICA_OK)
-        status = mica_safetensors_open(net->ctx, &file, path);
-    if (status == MICA_OK)
-        status = mica_safetensors_read(net->ctx, list.tensors, list.count, file);
-    if (status == MICA_OK)
-        forget_gradients(net);
-    mica_safetensors_close(net->ctx, file);
-    free_list(net, &list);
-    return status;
-}
-
 /* ---- Numbers in metadata: as hexadecimal, so that every bit comes back ---- */
 
 typedef struct number_text {
@@ -157,6 +140,13 @@ mica_status mica_checkpoint_save(mica_net *net, const char *path, const mica_tra
     return save(net, path, true, metadata, sizeof metadata / sizeof metadata[0]);
 }
 
+static mica_status read_weights(mica_net *net, const mica_safetensors *file, const tensor_list *list)
+{
+    MICA_TRY(mica_safetensors_read(net->ctx, list->tensors, list->count, file));
+    forget_gradients(net);
+    return MICA_OK;
+}
+
 static mica_status read_checkpoint(mica_net *net, const char *path, const mica_safetensors *file,
                                    const tensor_list *list, mica_training_state *state)
 {
@@ -167,8 +157,7 @@ static mica_status read_checkpoint(mica_net *net, const char *path, const mica_s
     MICA_TRY(find_number(net, file, path, "position", &position));
     MICA_TRY(find_number(net, file, path, "best_loss", &best));
     MICA_TRY(find_number(net, file, path, "bad_epochs", &bad));
-    MICA_TRY(mica_safetensors_read(net->ctx, list->tensors, list->count, file));
-    forget_gradients(net);
+    MICA_TRY(read_weights(net, file, list));
     net->steps_taken = steps;
     net->seed = seed;
     uint32_t best_bits = (uint32_t)best;
@@ -177,17 +166,25 @@ static mica_status read_checkpoint(mica_net *net, const char *path, const mica_s
     return MICA_OK;
 }
 
-mica_status mica_checkpoint_load(mica_net *net, const char *path, mica_training_state *state)
+/* A whole checkpoint, or the weights alone (then there is no state). */
+static mica_status load(mica_net *net, const char *path, bool whole, mica_training_state *state)
 {
     tensor_list list;
-    MICA_TRY(list_tensors(net, &list, true));
+    MICA_TRY(list_tensors(net, &list, whole));
     mica_safetensors *file = NULL;
     mica_status status = reserve_scratch(net, list.count);
     if (status == MICA_OK)
         status = mica_safetensors_open(net->ctx, &file, path);
     if (status == MICA_OK)
-        status = read_checkpoint(net, path, file, &list, state);
+        status = whole ? read_checkpoint(net, path, file, &list, state) : read_weights(net, file, &list);
     mica_safetensors_close(net->ctx, file);
     free_list(net, &list);
     return status;
+}
+
+mica_status mica_weights_load(mica_net *net, const char *path) { return load(net, path, false, NULL); }
+
+mica_status mica_checkpoint_load(mica_net *net, const char *path, mica_training_state *state)
+{
+    return load(net, path, true, state);
 }

@@ -74,6 +74,54 @@ TEST(net_names_are_unique_and_nest)
     mica_net_destroy(net);
 }
 
+static mica_value same_width(mica_net *net, mica_value x, void *user)
+{
+    (void)user;
+    return mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 8});
+}
+
+TEST(net_blocks_without_names_do_not_clash)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){4, 8});
+    for (int i = 0; i < 2; i++)
+        x = mica_net_residual(net, x, &(mica_net_residual_opts){.body = same_width});
+    x = mica_net_reshape(net, x, &(mica_net_reshape_opts){.rank = 3, .dims = {4, 4, 2}});
+    for (int i = 0; i < 2; i++)
+        x = mica_net_squeeze_excite(net, x, NULL);
+    CHECK_OK(ctx, mica_net_compile(net, NULL));
+    mica_net_destroy(net);
+}
+
+TEST(net_a_loss_says_what_it_expected)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){4, 3});
+    mica_value target = mica_net_input(net, "target", MICA_F32, 2, (mica_index[]){4, 2});
+    CHECK(mica_net_mse(net, x, target, NULL) == 0);
+    CHECK_ERROR(ctx, mica_net_compile(net, NULL), MICA_ERR_SHAPE,
+                "shape error: layer 0 \"mse_0\" (mse)\n"
+                "  input is [4, 3], the net's input \"x\"\n"
+                "  target is [4, 2], pred is [4, 3]: expected the same shape");
+    mica_net_destroy(net);
+}
+
+TEST(net_is_not_added_to_after_compile)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = mlp(ctx, 4, 1);
+    REQUIRE(net != NULL);
+    REQUIRE(CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true})));
+    CHECK(mica_net_input(net, "late", MICA_F32, 1, (mica_index[]){4}) == 0);
+    CHECK_ERROR(ctx, mica_net_compile(net, NULL), MICA_ERR_STATE,
+                "state error: net: nothing can be added after mica_net_compile");
+    mica_net_destroy(net);
+}
+
 TEST(net_plan_is_exact)
 {
     mica_context *ctx = test_context(1);
