@@ -123,8 +123,8 @@ MICA_API mica_heap_stats mica_context_heap(const mica_context *ctx);
  * while measuring:
  *
  *     mica_measure_begin(ctx);
- *     mica_conv2d(ctx, &y, &x, &w, &b, &opts);       // checks its arguments, touches no data (it may be
- * NULL) size_t bytes = mica_measure_end(ctx);          // the most that any call in between takes
+ *     mica_conv2d(ctx, &y, &x, &w, &b, &opts);     // checks its arguments, touches no data (it may be NULL)
+ *     size_t bytes = mica_measure_end(ctx);        // the most that any call in between takes
  */
 MICA_API void mica_measure_begin(mica_context *ctx);
 MICA_API size_t mica_measure_end(mica_context *ctx);

@@ -36,9 +36,8 @@ MICA_API mica_source mica_source_of_text(mica_text_source *text);
 /* ---- Evaluation ---- */
 
 typedef struct mica_score {
-    double loss; /* mean over samples */
-    double
-        accuracy; /* share of rows whose largest output is the target class; NaN where targets are not classes */
+    double loss;     /* mean over samples */
+    double accuracy; /* share of rows whose largest output is the target's class; NaN without classes */
     mica_index samples;
 } mica_score;
 

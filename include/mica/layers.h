@@ -26,7 +26,7 @@ typedef struct mica_net_dense_opts {
     const char *name;
     mica_index units;
     bool no_bias;
-    mica_activation activation; /* a layer of its own behind this one, which is then named name + ".out" */
+    mica_activation activation; /* a layer of its own behind this one, fused into it when compiled */
     mica_init weight_init;      /* default: uniform in +-1 / sqrt(F) */
     mica_init bias_init;        /* the same */
     const char *share_weight;   /* the full name of a parameter [units, F] to use instead of an own one */

@@ -78,9 +78,8 @@ typedef struct mica_compile_opts {
     bool train;                      /* also plan gradients, and the optimizer's state */
     const mica_optimizer *optimizer; /* NULL: none; gradients are there for the caller */
     size_t budget;                   /* bytes that the whole may take; 0: no limit */
-    const mica_net
-        *weights; /* inference: use the parameters of this bound net, which must outlive this one */
-    bool debug;   /* guards between buffers, and dead buffers filled with NaN */
+    const mica_net *weights; /* inference with this bound net's parameters; it must outlive this one */
+    bool debug;              /* guards between buffers, and dead buffers filled with NaN */
 } mica_compile_opts;
 
 /* Infers, schedules and plans. Takes no memory for tensors.

@@ -1,4 +1,4 @@
-/* Training: one step, and the schedules of its learning rate. The loop over data is in mica/loop.h. */
+/* Training: one step, and the schedules of its learning rate. The loop over data is in mica/fit.h. */
 #ifndef MICA_TRAIN_H
 #define MICA_TRAIN_H
 
@@ -40,11 +40,10 @@ typedef enum mica_schedule_kind {
 
 typedef struct mica_schedule {
     mica_schedule_kind kind;
-    float lr;     /* the highest */
-    float min_lr; /* cosine */
-    float gamma;  /* step: 0 means 0.1; exponential: 0 means 0.95 */
-    uint64_t
-        warmup; /* steps of linear rise to lr before the schedule starts (not one-cycle, which has its own) */
+    float lr;        /* the highest */
+    float min_lr;    /* cosine */
+    float gamma;     /* step: 0 means 0.1; exponential: 0 means 0.95 */
+    uint64_t warmup; /* steps of linear rise to lr before the schedule starts (one-cycle has its own) */
     uint64_t period; /* step */
     uint64_t total;  /* cosine and one-cycle: all steps, warm-up included */
 } mica_schedule;

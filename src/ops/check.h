@@ -2,10 +2,10 @@
  *
  * An operation reads:
  *
- *     mica_arg args[] = {{"dst", dst, MICA_ARG_OUT}, {"a", a, MICA_ARG_IN_PLACE}, {"b", b,
- * MICA_ARG_IN_PLACE}}; MICA_TRY(mica_check_args(ctx, "add", args, 3));                      // null, dtype,
- * overlap MICA_TRY(mica_check_same_shape(ctx, "add", "a", a, "dst", dst));     // what its shapes must be
- *     MICA_START(ctx, "add", scratch_bytes, &scratch);                     // returns here while measuring
+ *     mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0}, {"a", a, MICA_ARG_IN_PLACE, 0}};
+ *     MICA_TRY(mica_check_args(ctx, "square", args, 2));                     // null, dtype, overlap
+ *     MICA_TRY(mica_check_same_shape(ctx, "square", "a", a, "dst", dst));    // what its shapes must be
+ *     MICA_START(ctx, "square", scratch_bytes, &scratch);                    // returns here while measuring
  *     ... runs; nothing can fail any more
  */
 #ifndef MICA_SRC_OPS_CHECK_H

@@ -7,19 +7,22 @@
  *
  *     static void draw(op_call *c, test_random *r)
  *     {
- *             mica_index dims[MICA_MAX_RANK];
- *             int rank = op_random_shape(c, r, 0, 4, dims);
- *             op_tensor(c, 0, MICA_F32, rank, dims);
- *             op_tensor(c, 1, MICA_F32, rank, dims);
+ *         mica_index dims[MICA_MAX_RANK];
+ *         int rank = op_random_shape(c, r, 0, 4, dims);
+ *         op_tensor(c, 0, MICA_F32, rank, dims);
+ *         op_tensor(c, 1, MICA_F32, rank, dims);
  *     }
- *     static mica_status run(mica_context *ctx, const op_call *c) { return mica_square(ctx, OP(c, 0), OP(c,
- * 1)); } static void reference(const op_call *c, double *const *v)
+ *     static mica_status run(mica_context *ctx, const op_call *c)
  *     {
- *             for (size_t i = 0; i < op_count(c, 0); i++)
- *                     v[0][i] = v[1][i] * v[1][i];
+ *         return mica_square(ctx, OP(c, 0), OP(c, 1));
  *     }
- *     OP_CASE(square) = {.names = {"dst", "a"}, .outs = 1, .ins = 1, .in_place = OP_BIT(1), .draw = draw,
- * .run = run, .reference = reference, .tolerance = 1e-6};
+ *     static void reference(const op_call *c, double *const *v)
+ *     {
+ *         for (size_t i = 0; i < op_count(c, 0); i++)
+ *             v[0][i] = v[1][i] * v[1][i];
+ *     }
+ *     OP_CASE(square) = {.names = {"dst", "a"}, .outs = 1, .ins = 1, .in_place = OP_BIT(1),
+ *                        .draw = draw, .run = run, .reference = reference, .tolerance = 1e-6};
  *
  * Tensors are numbered: outputs first, then inputs. MICA_OP=name limits the tests to one operation. */
 #ifndef MICA_TESTS_OPS_OP_CASE_H
