@@ -43,7 +43,7 @@ static mica_status infer_sizes(mica_infer *infer, mica_index size[2])
 static mica_status max_infer(mica_infer *infer)
 {
     const pool_opts *o = infer->opts;
-    mica_index size[2];
+    mica_index size[2] = {0};
     MICA_TRY(infer_sizes(infer, size));
     const mica_tensor *x = infer->in[0];
     MICA_TRY(mica_infer_saved(infer, MICA_I32, 4, (mica_index[]){x->dim[0], x->dim[1], size[0], size[1]}));

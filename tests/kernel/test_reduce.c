@@ -95,8 +95,10 @@ static void check_others(const mica_reduce_kernels *kernels, const char *isa)
         }
         CHECK_MSG(near(kernels->dot(data + 1, other, n), want, magnitude), "%s dot of %zu", isa, n);
         float line[64];
-        for (size_t i = 0; i < 64; i++)
-            line[i] = i == n % 64 ? NAN : (float)(i / 2);
+        for (size_t i = 0; i < 64; i++) {
+            size_t pair = i / 2;
+            line[i] = i == n % 64 ? NAN : (float)pair;
+        }
         CHECK_MSG(kernels->find(line, 64, NAN) == n % 64, "%s find NaN at %zu", isa, n % 64);
         CHECK_MSG(kernels->find(line, 64, 100.0f) == 64, "%s find nothing", isa);
         size_t place = 0;
