@@ -112,12 +112,13 @@ static void check_heap(mica_context *ctx, const example_net *example)
     mica_net *net = example_net_make(ctx, example, 2, NULL);
     REQUIRE(net != NULL);
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        int steps = test_effort(100);
         test_heap before = test_heap_now();
-        for (uint64_t number = 0; number < 100; number++)
+        for (uint64_t number = 0; number < (uint64_t)steps; number++)
             REQUIRE(kinds[k].step(net, example, number) == MICA_OK);
         uint64_t calls = test_heap_now().calls - before.calls;
-        CHECK_MSG(calls == 0, "%s, %s: %llu heap calls in 100 steps with %d threads", example->name,
-                  kinds[k].what, (unsigned long long)calls, mica_context_threads(ctx));
+        CHECK_MSG(calls == 0, "%s, %s: %llu heap calls in %d steps with %d threads", example->name,
+                  kinds[k].what, (unsigned long long)calls, steps, mica_context_threads(ctx));
     }
     mica_net_destroy(net);
 }
