@@ -174,11 +174,12 @@ suite_coverage() {
     need build coverage
     local isas isa
     read -ra isas <<<"$(native_isas)" # lines for a processor that is not here cannot run
+    # In counted code gcc 12 warns of loops that run for ever, which those without counters do not.
     build_in build/variant/coverage "$(only_isas "${isas[@]}")" -DMICA_TOOL=OFF -DCMAKE_BUILD_TYPE=Debug \
-        -DCMAKE_C_FLAGS_DEBUG='-O1 -g1 --coverage -fprofile-update=atomic' || return 0
+        -DCMAKE_C_FLAGS_DEBUG='-O1 -g1 --coverage -fprofile-update=atomic -Wno-aggressive-loop-optimizations' || return 0
     find build/variant/coverage -name '*.gcda' -delete
     for isa in "${isas[@]}"; do
-        run_program "coverage $isa" env "$less" MICA_ISA="$isa" build/variant/coverage/tests/mica-test
+        run_program "coverage $isa" env MICA_TEST_EFFORT=5 MICA_ISA="$isa" build/variant/coverage/tests/mica-test
     done
     await_all
     gcovr --root . --filter src/ --sort-uncovered --txt build/coverage.txt build/variant/coverage
