@@ -44,50 +44,51 @@ typedef struct back_row {
     bool relu;
 } back_row;
 
-/* A kernel out of what it does with the n elements from j on. */
-#define FORWARD(name)                                                   \
-    static void name(const mica_cell_step *s, size_t begin, size_t end) \
-    {                                                                   \
-        for (size_t i = begin; i < end; i++) {                          \
-            step_row row = {.hidden = s->hidden,                        \
-                            .gates = row_of(&s->gates, i),              \
-                            .h = row_of(&s->h, i),                      \
-                            .c = row_of(&s->c, i),                      \
-                            .from_hidden = row_of(&s->from_hidden, i),  \
-                            .before = row_of(&s->before, i),            \
-                            .c_before = row_of(&s->c_before, i),        \
-                            .relu = s->relu};                           \
-            size_t j = 0;                                               \
-            for (; j + VF_LANES <= s->hidden; j += VF_LANES)            \
-                name##_part(&row, j, VF_LANES);                         \
-            if (j < s->hidden)                                          \
-                name##_part(&row, j, s->hidden - j);                    \
-        }                                                               \
-    }
+/* A kernel is a loop over rows around what it does with the n elements from j on, which is inlined. */
+typedef void step_part(const step_row *row, size_t j, size_t n);
+typedef void back_part(const back_row *row, size_t j, size_t n);
 
-#define BACKWARD(name)                                                  \
-    static void name(const mica_cell_back *s, size_t begin, size_t end) \
-    {                                                                   \
-        for (size_t i = begin; i < end; i++) {                          \
-            back_row row = {.hidden = s->hidden,                        \
-                            .dgates = row_of(&s->dgates, i),            \
-                            .dhidden = row_of(&s->dhidden, i),          \
-                            .dh = row_of(&s->dh, i),                    \
-                            .dc = row_of(&s->dc, i),                    \
-                            .dy = row_of(&s->dy, i),                    \
-                            .gates = row_of(&s->gates, i),              \
-                            .h = row_of(&s->h, i),                      \
-                            .c = row_of(&s->c, i),                      \
-                            .before = row_of(&s->before, i),            \
-                            .c_before = row_of(&s->c_before, i),        \
-                            .relu = s->relu};                           \
-            size_t j = 0;                                               \
-            for (; j + VF_LANES <= s->hidden; j += VF_LANES)            \
-                name##_part(&row, j, VF_LANES);                         \
-            if (j < s->hidden)                                          \
-                name##_part(&row, j, s->hidden - j);                    \
-        }                                                               \
+VF_INLINE void step_rows(const mica_cell_step *s, size_t begin, size_t end, step_part *part)
+{
+    for (size_t i = begin; i < end; i++) {
+        step_row row = {.hidden = s->hidden,
+                        .gates = row_of(&s->gates, i),
+                        .h = row_of(&s->h, i),
+                        .c = row_of(&s->c, i),
+                        .from_hidden = row_of(&s->from_hidden, i),
+                        .before = row_of(&s->before, i),
+                        .c_before = row_of(&s->c_before, i),
+                        .relu = s->relu};
+        size_t j = 0;
+        for (; j + VF_LANES <= s->hidden; j += VF_LANES)
+            part(&row, j, VF_LANES);
+        if (j < s->hidden)
+            part(&row, j, s->hidden - j);
     }
+}
+
+VF_INLINE void back_rows(const mica_cell_back *s, size_t begin, size_t end, back_part *part)
+{
+    for (size_t i = begin; i < end; i++) {
+        back_row row = {.hidden = s->hidden,
+                        .dgates = row_of(&s->dgates, i),
+                        .dhidden = row_of(&s->dhidden, i),
+                        .dh = row_of(&s->dh, i),
+                        .dc = row_of(&s->dc, i),
+                        .dy = row_of(&s->dy, i),
+                        .gates = row_of(&s->gates, i),
+                        .h = row_of(&s->h, i),
+                        .c = row_of(&s->c, i),
+                        .before = row_of(&s->before, i),
+                        .c_before = row_of(&s->c_before, i),
+                        .relu = s->relu};
+        size_t j = 0;
+        for (; j + VF_LANES <= s->hidden; j += VF_LANES)
+            part(&row, j, VF_LANES);
+        if (j < s->hidden)
+            part(&row, j, s->hidden - j);
+    }
+}
 
 /* ---- LSTM ---- */
 
@@ -106,7 +107,8 @@ VF_INLINE void lstm_part(const step_row *s, size_t j, size_t n)
     store(s->c + j, c, n);
     store(s->h + j, vf_mul(o, vf_tanh(c)), n);
 }
-FORWARD(lstm)
+
+static void lstm(const mica_cell_step *s, size_t begin, size_t end) { step_rows(s, begin, end, lstm_part); }
 
 /* dc += dh o (1 - tanh(c)^2);  di = dc g,  df = dc c',  dg = dc i,  do = dh tanh(c);  dc' = dc f */
 VF_INLINE void lstm_backward_part(const back_row *s, size_t j, size_t n)
@@ -125,7 +127,11 @@ VF_INLINE void lstm_backward_part(const back_row *s, size_t j, size_t n)
     store(d + 3 * hidden, vf_mul(vf_mul(dh, squashed), sigmoid_slope(o)), n);
     store(s->dc + j, vf_mul(dc, f), n);
 }
-BACKWARD(lstm_backward)
+
+static void lstm_backward(const mica_cell_back *s, size_t begin, size_t end)
+{
+    back_rows(s, begin, end, lstm_backward_part);
+}
 
 /* ---- GRU ---- */
 
@@ -145,7 +151,8 @@ VF_INLINE void gru_part(const step_row *s, size_t j, size_t n)
     /* (1 - z) n + z h' = n + z (h' - n) */
     store(s->h + j, vf_fma(z, vf_sub(load_or_zero(s->before, j, n), new), new), n);
 }
-FORWARD(gru)
+
+static void gru(const mica_cell_step *s, size_t begin, size_t end) { step_rows(s, begin, end, gru_part); }
 
 /* dz = dh (h' - n),  da = dh (1 - z) (1 - n^2) is n's,  dr = da m,  dm = da r;  dh' = dh z and the products */
 VF_INLINE void gru_backward_part(const back_row *s, size_t j, size_t n)
@@ -168,7 +175,11 @@ VF_INLINE void gru_backward_part(const back_row *s, size_t j, size_t n)
     store(from + 2 * hidden, dm, n);
     store(s->dh + j, vf_mul(dh, z), n);
 }
-BACKWARD(gru_backward)
+
+static void gru_backward(const mica_cell_back *s, size_t begin, size_t end)
+{
+    back_rows(s, begin, end, gru_backward_part);
+}
 
 /* ---- RNN ---- */
 
@@ -177,7 +188,8 @@ VF_INLINE void rnn_part(const step_row *s, size_t j, size_t n)
     vf a = load(s->gates + j, n);
     store(s->h + j, s->relu ? vf_max(vf_zero(), a) : vf_tanh(a), n);
 }
-FORWARD(rnn)
+
+static void rnn(const mica_cell_step *s, size_t begin, size_t end) { step_rows(s, begin, end, rnn_part); }
 
 /* da = dh (1 - h^2), or dh where h > 0 */
 VF_INLINE void rnn_backward_part(const back_row *s, size_t j, size_t n)
@@ -186,7 +198,11 @@ VF_INLINE void rnn_backward_part(const back_row *s, size_t j, size_t n)
     vf da = s->relu ? vf_select(vf_le(h, vf_zero()), vf_zero(), dh) : vf_mul(dh, tanh_slope(h));
     store(s->dgates + j, da, n);
 }
-BACKWARD(rnn_backward)
+
+static void rnn_backward(const mica_cell_back *s, size_t begin, size_t end)
+{
+    back_rows(s, begin, end, rnn_backward_part);
+}
 
 const mica_recurrent_kernels VF_SYMBOL(mica_recurrent_kernels) = {.lstm = lstm,
                                                                   .gru = gru,
