@@ -60,6 +60,24 @@ static void prepare_gradients(const mica_net *net, const mica_entry *entry, bool
     }
 }
 
+/* The tensors that have places of their own in the block. */
+static void prepare_tensors(const mica_net *net, const mica_entry *entry, mica_step *s)
+{
+    const mica_node *node = &net->nodes[entry->node];
+    bool back = entry->phase == PHASE_BACKWARD;
+    for (int i = 0; i < node->inputs; i++)
+        s->in[i] = tensor_of(net, node->in[i], entry->phase);
+    s->out = tensor_of(net, back ? node->out : mica_forward_out(net, node), entry->phase);
+    for (int i = 0; i < node->params; i++)
+        s->param[i] = &net->slots[node->param[i]].tensor[0];
+    for (int i = 0; i < node->states; i++)
+        s->state[i] = &net->slots[node->state[i]].tensor[0];
+    for (int i = 0; i < node->saved && mica_keeps_saved(net, node); i++)
+        s->saved[i] = tensor_of(net, node->save[i], entry->phase);
+    if (back)
+        s->dout = &net->slots[net->slots[node->out].gradient].tensor[0];
+}
+
 void mica_net_prepare(const mica_net *net, const mica_entry *entry, const mica_mode *mode, mica_running *r,
                       size_t *scratch)
 {
@@ -75,36 +93,24 @@ void mica_net_prepare(const mica_net *net, const mica_entry *entry, const mica_m
     s->seed = net->seed;
     s->stream = mode->step * (uint64_t)net->node_count + (uint64_t)entry->node;
     s->loss_scale = mode->scale;
-    for (int i = 0; i < node->inputs; i++)
-        s->in[i] = tensor_of(net, node->in[i], entry->phase);
+    prepare_tensors(net, entry, s);
     bool back = entry->phase == PHASE_BACKWARD;
-    s->out = tensor_of(net, back ? node->out : mica_forward_out(net, node), entry->phase);
     if (!back && node->activation != NONE) {
         const mica_net_activation_opts *opts = net->nodes[node->activation].opts;
         s->activation = opts->kind;
         s->slope = mica_activation_slope(opts);
     }
-    for (int i = 0; i < node->params; i++)
-        s->param[i] = &net->slots[node->param[i]].tensor[0];
-    for (int i = 0; i < node->states; i++)
-        s->state[i] = &net->slots[node->state[i]].tensor[0];
-    for (int i = 0; i < node->saved && mica_keeps_saved(net, node); i++)
-        s->saved[i] = tensor_of(net, node->save[i], entry->phase);
 
     char *base = entry->group != NONE && net->block != NULL
                      ? net->block + net->groups[entry->group].span.offset
                      : NULL;
     size_t used = entry->workspace_bytes;
-    bool takes_temps = entry->phase == PHASE_BACKWARD ||
-                       !(node->layer->flags & MICA_LAYER_BACKWARD_TEMPORARIES);
+    bool takes_temps = back || !(node->layer->flags & MICA_LAYER_BACKWARD_TEMPORARIES);
     for (int i = 0; i < node->temps && takes_temps; i++) {
         r->temp[i] = in_scratch(&net->slots[node->temp[i]].tensor[0], base, &used);
         s->temp[i] = &r->temp[i];
     }
-    if (entry->phase == PHASE_BACKWARD)
-        s->dout = &net->slots[net->slots[node->out].gradient].tensor[0];
-    if (entry->phase == PHASE_BACKWARD ||
-        ((node->layer->flags & MICA_LAYER_LOSS) && mode->training && net->train))
+    if (back || ((node->layer->flags & MICA_LAYER_LOSS) && mode->training && net->train))
         prepare_gradients(net, entry, mode->add, r, base, &used);
     *scratch = used;
 }

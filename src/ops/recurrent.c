@@ -212,6 +212,21 @@ static mica_status check_forward(mica_context *ctx, const char *op, mica_recurre
     return mica_recurrent_check_steps(ctx, op, r, &args[CELLS], r->hidden, &args[X]);
 }
 
+/* Points the job at its arguments: y by `rows`, all others up to the weights by `dense`. */
+static void set_data(forward_job *j, const mica_dense *rows, const mica_dense *dense)
+{
+    j->y = mica_dense_tensor(rows, 0);
+    j->h_n = dense->data[H_N - 1];
+    j->c_n = dense->data[C_N - 1];
+    j->gates = dense->data[GATES - 1];
+    j->cells = dense->data[CELLS - 1];
+    j->x = dense->data[X - 1];
+    j->b_ih = dense->data[B_IH - 1];
+    j->b_hh = dense->data[B_HH - 1];
+    j->h_0 = dense->data[H_0 - 1];
+    j->c_0 = dense->data[C_0 - 1];
+}
+
 static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, const mica_tensor *y,
                            const mica_tensor *x, const mica_recurrent_weights *weights,
                            const mica_recurrent_opts *opts)
@@ -251,16 +266,7 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
     void *scratch;
     MICA_START(ctx, op, rows.bytes + dense.bytes + lay_out_forward(ctx, &j, NULL), &scratch);
     scratch = mica_dense_load(&dense, mica_dense_load(&rows, scratch));
-    j.y = mica_dense_tensor(&rows, 0);
-    j.h_n = dense.data[H_N - 1];
-    j.c_n = dense.data[C_N - 1];
-    j.gates = dense.data[GATES - 1];
-    j.cells = dense.data[CELLS - 1];
-    j.x = dense.data[X - 1];
-    j.b_ih = dense.data[B_IH - 1];
-    j.b_hh = dense.data[B_HH - 1];
-    j.h_0 = dense.data[H_0 - 1];
-    j.c_0 = dense.data[C_0 - 1];
+    set_data(&j, &rows, &dense);
     (void)lay_out_forward(ctx, &j, scratch);
     run_forward(ctx, &j);
     mica_dense_store(&rows);
