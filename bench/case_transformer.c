@@ -1,4 +1,5 @@
-/* Transformer blocks and a training step of a GPT, as nets. size: { batch, tokens, channels, heads, layers, vocabulary } */
+/* Transformer blocks and a training step of a GPT, as nets. size:
+ * { batch, tokens, channels, heads, layers, vocabulary } */
 #include "bench/bench.h"
 
 enum { BATCH, TOKENS, WIDTH, HEADS, LAYERS, VOCABULARY }; /* size */

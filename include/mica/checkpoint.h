@@ -1,7 +1,7 @@
 /* Weights and checkpoints in safetensors files.
  *
- * A file takes its name only when all of it is on the disk, so that killing the process at any moment leaves the old file or
- * the new one. A bad file is an error that names what is wrong, and the net stays as it was. */
+ * A file takes its name only when all of it is on the disk, so that killing the process at any moment leaves
+ * the old file or the new one. A bad file is an error that names what is wrong, and the net stays as it was. */
 #ifndef MICA_CHECKPOINT_H
 #define MICA_CHECKPOINT_H
 
@@ -23,8 +23,8 @@ typedef struct mica_training_state {
     int bad_epochs;     /* since then */
 } mica_training_state;
 
-/* Weights, optimizer state, seed, steps and *state: everything it takes to go on with the same bits as if the training had
- * never stopped. The tensors are named "NAME", "optimizer.0.NAME" and "optimizer.1.NAME". */
+/* Weights, optimizer state, seed, steps and *state: everything it takes to go on with the same bits as if the
+ * training had never stopped. The tensors are named "NAME", "optimizer.0.NAME" and "optimizer.1.NAME". */
 MICA_API mica_status mica_checkpoint_save(mica_net *net, const char *path, const mica_training_state *state);
 MICA_API mica_status mica_checkpoint_load(mica_net *net, const char *path, mica_training_state *state);
 

@@ -138,9 +138,8 @@ typedef struct mica_text {
 } mica_text;
 
 typedef struct mica_text_opts {
-    bool characters; /* tokens are characters (the text is UTF-8) rather than bytes */
-    const mica_vocabulary
-        *vocabulary; /* of another text, which must outlive this one; NULL: this text's own */
+    bool characters;                   /* tokens are characters (the text is UTF-8) rather than bytes */
+    const mica_vocabulary *vocabulary; /* another text's, which must outlive this one; NULL: its own */
 } mica_text_opts;
 
 MICA_API mica_status mica_text_load(mica_context *ctx, mica_text *out, const char *path,

@@ -11,7 +11,8 @@ extern "C" {
 
 /* ---- Where batches come from ---- */
 
-/* As mica_batches: `next` fills the first *count rows; 0 ends an epoch, and the call after that begins the next one. */
+/* As mica_batches: `next` fills the first *count rows; 0 ends an epoch, and the call after that begins the
+ * next one. */
 typedef struct mica_source {
     mica_status (*next)(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
                         mica_index *count, void *user);
@@ -41,8 +42,8 @@ typedef struct mica_score {
     mica_index samples;
 } mica_score;
 
-/* One epoch of `source` through the net. The inputs are the net's by number (0: data, 1: targets); `output` is the value whose
- * last axis is scored for accuracy, by name, or NULL. Allocates nothing. */
+/* One epoch of `source` through the net. The inputs are the net's by number (0: data, 1: targets); `output`
+ * is the value whose last axis is scored for accuracy, by name, or NULL. Allocates nothing. */
 MICA_API mica_status mica_evaluate(mica_net *net, const mica_source *source, const char *output,
                                    mica_score *out);
 

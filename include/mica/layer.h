@@ -122,8 +122,8 @@ enum {
     MICA_LAYER_BACKWARD_SAVED = 4096,
     /* Temporaries are there in backward alone. */
     MICA_LAYER_BACKWARD_TEMPORARIES = 8192,
-    /* States are part of what is learned (running statistics): a net with another's weights reads its states too, and none
-       changes them but in training. */
+    /* States are part of what is learned (running statistics): a net with another's weights reads its states
+       too, and none changes them but in training. */
     MICA_LAYER_STATES_LEARNED = 16384,
 };
 

@@ -1,7 +1,8 @@
 /* The layers: one builder each. All take options whose zeros are the usual choice, and NULL for all of them.
  *
- * Shapes: N is the batch, C channels, H and W height and width, L length, T time, F features. A layer's parameters are named after
- * it: "conv1.weight", "conv1.bias". Where PyTorch has the same layer, shapes and defaults are its own. */
+ * Shapes: N is the batch, C channels, H and W height and width, L length, T time, F features. A layer's
+ * parameters are named after it: "conv1.weight", "conv1.bias". Where PyTorch has the same layer, shapes and
+ * defaults are its own. */
 #ifndef MICA_LAYERS_H
 #define MICA_LAYERS_H
 
@@ -56,8 +57,8 @@ MICA_API mica_value mica_net_bce(mica_net *net, mica_value x, mica_value target,
                                  const mica_net_loss_opts *opts);
 MICA_API mica_value mica_net_bce_logits(mica_net *net, mica_value x, mica_value target,
                                         const mica_net_loss_opts *opts);
-/* x [..., classes]; target [...] of class numbers (i32 or i64), or [..., classes] of probabilities. From logits; or from
- * probabilities. */
+/* x [..., classes]; target [...] of class numbers (i32 or i64), or [..., classes] of probabilities. From
+ * logits; or from probabilities. */
 MICA_API mica_value mica_net_cross_entropy(mica_net *net, mica_value x, mica_value target,
                                            const mica_net_loss_opts *opts);
 MICA_API mica_value mica_net_cross_entropy_probs(mica_net *net, mica_value x, mica_value target,

@@ -11,9 +11,8 @@ extern "C" {
 
 /* ---- Arena ------------------------------------------------------------------------------------------- */
 
-/* One block from which parts are taken in order and given back in reverse. An arena is a value: it may be
- * copied or put anywhere. It serves one thread at a time. Read its fields freely; only the calls change them.
- */
+/* One block from which parts are taken in order and given back in reverse. An arena is a value: it may be copied
+ * or put anywhere. It serves one thread at a time. Read its fields freely; only the calls change them. */
 typedef struct mica_arena {
     void *block;
     size_t bytes; /* of the block */

@@ -11,9 +11,8 @@
  *     mica_net_initialize(net, 42);
  *     mica_net_forward(net);                              // allocates nothing, from here on
  *
- * Building may allocate and may fail. A failed call records the error and returns the value 0; later calls
- * then do nothing, and mica_net_compile reports that first failure. So a builder need not look at each call.
- */
+ * Building may allocate and may fail. A failed call records the error and returns the value 0; later calls then
+ * do nothing, and mica_net_compile reports that first failure. So a builder need not look at each call. */
 #ifndef MICA_NET_H
 #define MICA_NET_H
 
@@ -84,9 +83,9 @@ typedef struct mica_compile_opts {
 
 /* Infers, schedules and plans. Takes no memory for tensors.
  *
- * With a budget, fits into it by recomputing activations, which changes no bit of the result; where that is not enough, also
- * by running a training batch in parts whose gradients are added, which is the same within rounding (but batch norm then sees
- * one part at a time). Otherwise it says how many bytes it takes at least. */
+ * With a budget, fits into it by recomputing activations, which changes no bit of the result; where that is not
+ * enough, also by running a training batch in parts whose gradients are added, which is the same within rounding
+ * (but batch norm then sees one part at a time). Otherwise it says how many bytes it takes at least. */
 MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts);
 
 /* What a buffer holds. */

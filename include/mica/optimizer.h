@@ -1,5 +1,4 @@
-/* Optimizers and learning-rate schedules: what they are told. They run inside a training step (mica/train.h).
- */
+/* Optimizers: what they are told. They run inside a training step (mica/train.h). */
 #ifndef MICA_OPTIMIZER_H
 #define MICA_OPTIMIZER_H
 

@@ -54,8 +54,8 @@ typedef struct mica_tensor {
 MICA_API mica_status mica_tensor_init(mica_context *ctx, mica_tensor *out, void *data, mica_dtype dtype,
                                       int rank, const mica_index *dims);
 
-/* The same for f32 of small rank, where nothing can fail but a negative size (which every operation refuses).
- */
+/* The same for f32 of small rank, where nothing can fail but a negative size
+ * (which every operation refuses). */
 MICA_API mica_tensor mica_0d(float *data);
 MICA_API mica_tensor mica_1d(float *data, mica_index d0);
 MICA_API mica_tensor mica_2d(float *data, mica_index d0, mica_index d1);
@@ -81,8 +81,7 @@ typedef enum mica_overlap {
 
 MICA_API mica_overlap mica_tensor_overlap(const mica_tensor *a, const mica_tensor *b);
 
-/* Whether two indices of t name the same element, as in a broadcast view. Such a tensor cannot be written to.
- */
+/* Whether two indices of t name the same element, as in a broadcast view. Such a tensor cannot be written to. */
 MICA_API bool mica_tensor_self_overlap(const mica_tensor *t);
 
 /* ---- Elements ---------------------------------------------------------------------------------------- */

@@ -29,8 +29,7 @@ void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *wo
 #include <stdatomic.h>
 #include <string.h>
 
-/* Pauses before a waiting worker sleeps (tens of microseconds), and before a waiting caller lets others run.
- */
+/* Pauses before a waiting worker sleeps (tens of microseconds), and before a waiting caller lets others run. */
 #define SPINS_BEFORE_SLEEP 20000
 #define SPINS_BEFORE_YIELD 20000
 

@@ -17,9 +17,8 @@
  *
  * so that a vector of up to 16 lanes makes one block in each lane and stores its words as they come.
  *
- * Normal numbers come in pairs from two words of the same block (Box-Muller): word 0 with 1, and 2 with 3.
- * They have a domain of their own, so a normal and a uniform number drawn from one stream never share a word.
- */
+ * Normal numbers come in pairs from two words of the same block (Box-Muller): word 0 with 1, and 2 with 3. They
+ * have a domain of their own, so a normal and a uniform number drawn from one stream never share a word. */
 #ifndef MICA_SRC_BASE_PHILOX_H
 #define MICA_SRC_BASE_PHILOX_H
 

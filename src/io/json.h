@@ -53,8 +53,7 @@ typedef struct mica_json {
 
 mica_json mica_json_over(const char *text, size_t length);
 
-/* The next token; false, with json->error set, if there is none. Stays at MICA_JSON_DONE, or at the failure.
- */
+/* The next token; false, with json->error set, if there is none. Stays at MICA_JSON_DONE, or at the failure. */
 bool mica_json_next(mica_json *json, mica_json_token *token);
 
 /* Reads on to the end of the value that `token` begins: nothing for a scalar. For values of no interest. */

@@ -1,4 +1,5 @@
-/* Convolution kernels: image patches packed into the panels of the matrix product (family conv), and direct sums over taps (family taps).
+/* Convolution kernels: image patches packed into the panels of the matrix product (family conv), and direct
+ * sums over taps (family taps).
  *
  * All of them see a convolution as reading: at output position (i, j), tap (t, u) meets the pixel at row
  * i * scale + base + t * step of an image, and likewise for columns; outside of the image there are zeros. A

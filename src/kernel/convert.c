@@ -29,8 +29,7 @@ VF_INLINE float odd_from_double(double x)
     return near;
 }
 
-/* A double from an integer in the same manner: beyond 53 bits the last twelve become one odd bit above them.
- */
+/* A double from an integer in the same manner: beyond 53 bits the last twelve become one odd bit above them. */
 VF_INLINE double odd_from_integer(int64_t x)
 {
     uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;

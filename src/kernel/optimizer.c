@@ -2,7 +2,8 @@
 #include "kernel/optimizer.h"
 #include "kernel/vec.h"
 
-/* What an update does to one vector of parameters, given its clipped gradient with decay. Changes the state in place. */
+/* What an update does to one vector of parameters, given its clipped gradient with decay. Changes the state
+ * in place. */
 typedef vf update_rule(vf p, vf g, vf *s0, vf *s1, const mica_update *u);
 
 VF_INLINE vf clipped_gradient(vf p, vf g, const mica_update *u)

@@ -3,8 +3,7 @@
 #include "kernel/vec.h"
 
 /* Chains of multiply-adds that do not wait for one another. Two units with a latency of four or five cycles
- * need ten; the other registers hold the constants. Of plain C the compiler makes vectors of four by itself.
- */
+ * need ten; the other registers hold the constants. Of plain C the compiler makes vectors of four by itself. */
 #define CHAINS (VF_LANES > 1 ? 12 : 48)
 
 static float multiply_add(size_t rounds)

@@ -18,8 +18,7 @@ VF_INLINE vf vmath_sub_product(vf a, vf b, vf c)
 #define VMATH_QUADRANT_LIMIT 0x1p15f
 
 /* x = n pi/2 + r, |r| <= pi/4, for one |x| > 2^7 of any size: multiplies by just those 96 bits of 2/pi whose
- * product with x is neither a multiple of 4 nor too small to matter (Payne and Hanek). Returns r; n modulo 4.
- */
+ * product with x is neither a multiple of 4 nor too small to matter (Payne and Hanek). Returns r; n modulo 4. */
 static inline float vmath_reduce_large(float x, int32_t *n)
 {
     static const uint32_t two_over_pi[] = {0, /* the bits before the point */

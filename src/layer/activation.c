@@ -1,5 +1,5 @@
-/* Activations as layers: one table entry each. Those whose gradient follows from the output keep only that, and so can be laid
- * over their input. */
+/* Activations as layers: one table entry each. Those whose gradient follows from the output keep only that,
+ * and so can be laid over their input. */
 #include <mica/layer.h>
 #include <mica/layers.h>
 

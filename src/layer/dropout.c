@@ -1,5 +1,5 @@
-/* Dropout. The random numbers of a node and step can be drawn again at any time, so backward drops the same elements of the
- * gradient and nothing is kept in between. */
+/* Dropout. The random numbers of a node and step can be drawn again at any time, so backward drops the same
+ * elements of the gradient and nothing is kept in between. */
 #include <mica/layer.h>
 #include <mica/layers.h>
 

@@ -1,5 +1,5 @@
-/* Losses as layers. The operation gives loss and gradient in one pass, so there is no backward: in training, forward writes the
- * gradient where it belongs. */
+/* Losses as layers. The operation gives loss and gradient in one pass, so there is no backward: in training,
+ * forward writes the gradient where it belongs. */
 #include <mica/layer.h>
 #include <mica/layers.h>
 

@@ -67,7 +67,8 @@ static mica_status batch_infer(mica_infer *infer)
 static mica_status batch_forward(const mica_step *s)
 {
     const mica_net_batch_norm_opts *opts = s->opts;
-    /* A forward that only recomputes leaves the statistics as they are; with training's batch it does not need them. */
+    /* A forward that only recomputes leaves the statistics as they are; with training's batch it does not
+     * need them. */
     bool running = !s->training || !s->again;
     mica_norm_opts op = {.eps = opts->eps,
                          .mean = s->saved[MEAN],

@@ -1,5 +1,5 @@
-/* Sums and products of two values, with broadcasting. Two layers each: one for equal shapes, in place, and one that sums the
- * gradients of what was repeated. */
+/* Sums and products of two values, with broadcasting. Two layers each: one for equal shapes, in place, and
+ * one that sums the gradients of what was repeated. */
 #include <string.h>
 
 #include <mica/layer.h>

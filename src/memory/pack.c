@@ -1,6 +1,6 @@
-/* Greedy packing: spans in some order, each to the lowest place that is free for all of its life. Several orders are tried;
- * then the best one is changed a little, again and again, by letting a span that ends at the top go earlier. All of it
- * stops when the lower bound is reached. */
+/* Greedy packing: spans in some order, each to the lowest place that is free for all of its life. Several
+ * orders are tried; then the best one is changed a little, again and again, by letting a span that ends at
+ * the top go earlier. All of it stops when the lower bound is reached. */
 #include "memory/pack.h"
 
 #include <stdlib.h>

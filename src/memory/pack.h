@@ -10,9 +10,9 @@ typedef struct mica_span {
     size_t offset;   /* the answer */
 } mica_span;
 
-/* Gives every span an offset, so that no two that are alive at the same time overlap. The
- * smallest of several tries is kept, always the same one for the same spans. *total is the end of the last byte. Allocates and frees working
- * memory. */
+/* Gives every span an offset, so that no two that are alive at the same time overlap. The smallest of several
+ * tries is kept, always the same one for the same spans. *total is the end of the last byte. Allocates and
+ * frees working memory. */
 mica_status mica_pack(mica_context *ctx, mica_span *spans, size_t count, size_t *total);
 
 /* The most bytes alive at once: no packing takes less. `times` is one more than the largest `last`. */

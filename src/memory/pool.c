@@ -73,8 +73,7 @@ static void table_release(mica_pool *pool, mica_buffer **bucket, unsigned bits)
         mica_heap_return(&pool->allocator, &pool->heap, bucket, sizeof(*bucket) << bits);
 }
 
-/* Doubles the table when it is full. Without the memory for that, its chains get longer and all still works.
- */
+/* Doubles the table when it is full. Without the memory for that, its chains get longer and all still works. */
 static void table_grow(mica_pool *pool)
 {
     size_t count = (size_t)1 << pool->bucket_bits;

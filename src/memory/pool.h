@@ -101,8 +101,7 @@ void mica_scope_slab_add(mica_pool *pool, mica_scope_slab *slab);
 /* The renter's bytes. */
 static inline void *mica_buffer_data(mica_buffer *buffer) { return (char *)buffer + MICA_ALIGN; }
 
-/* The renter's bytes, cleared if the pool clears and they are new: without the lock, as clearing takes long.
- */
+/* The renter's bytes, cleared if the pool clears and they are new: without the lock, as clearing takes long. */
 void *mica_buffer_hand_out(const mica_pool *pool, mica_buffer *buffer, bool fresh);
 
 #endif

@@ -1,7 +1,8 @@
 /* Batches smaller than built: whole steps of fewer samples, and steps in parts.
  *
- * A step in parts runs the schedule several times, each time for some rows of the batch, and adds the gradients up. Inputs,
- * outputs and states of each sample hold the whole batch; everything between has room for one part only. */
+ * A step in parts runs the schedule several times, each time for some rows of the batch, and adds the
+ * gradients up. Inputs, outputs and states of each sample hold the whole batch; everything between has room
+ * for one part only. */
 #include "net/net.h"
 #include "tensor/tensor.h"
 

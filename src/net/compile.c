@@ -18,7 +18,8 @@ static mica_status measure_mode(mica_net *net, const mica_entry *entry, bool tra
     return status;
 }
 
-/* A net that trains also runs its forwards in inference mode; one that does not may be of a shape that cannot train. */
+/* A net that trains also runs its forwards in inference mode; one that does not may be of a shape that cannot
+ * train. */
 static mica_status measure_entry(mica_net *net, mica_entry *entry)
 {
     size_t workspace = entry->workspace_bytes, rest = entry->scratch_bytes - workspace;
@@ -33,9 +34,9 @@ static mica_status measure_entry(mica_net *net, mica_entry *entry)
     return status;
 }
 
-/* An operation may take another path for a smaller batch, and that may take more scratch: so every entry is measured for
- * the batch halved again and again, too. A batch that a layer refuses (batch norm, a single sample) would be refused in a
- * step as well. */
+/* An operation may take another path for a smaller batch, and that may take more scratch: so every entry is
+ * measured for the batch halved again and again, too. A batch that a layer refuses
+ * (batch norm, a single sample) would be refused in a step as well. */
 static mica_status measure(mica_net *net)
 {
     for (mica_index rows = net->part_rows;; rows /= 2) {

@@ -96,9 +96,9 @@ static void keep_until(mica_net *net, int slot, int time)
         net->groups[group].span.last = time;
 }
 
-/* What is looked at from outside: inputs that nobody reads still need a place; outputs and losses are read after the
- * step, and so, after a forward, are the targets of a loss, to score the output against. What holds the whole batch of a
- * step in parts lives through all of them. */
+/* What is looked at from outside: inputs that nobody reads still need a place; outputs and losses are read
+ * after the step, and so, after a forward, are the targets of a loss, to score the output against. What holds
+ * the whole batch of a step in parts lives through all of them. */
 static void keep_longer(mica_net *net, living *l)
 {
     l->time = 0;

@@ -120,7 +120,8 @@ struct mica_net {
     bool owns_block;
     float *flat_parameters, *flat_gradients, *flat_optimizer[2];
 
-    /* Stepping. A step's batch may be run in parts of at most `part_rows` samples, one after the other: see batch.c. */
+    /* Stepping. A step's batch may be run in parts of at most `part_rows` samples, one after the other: see
+     * batch.c. */
     mica_index built_rows; /* the batch as built */
     mica_index rows;       /* of a step */
     mica_index part_rows;  /* as planned; built_rows: in one */
@@ -172,8 +173,7 @@ static inline int mica_forward_out(const mica_net *net, const mica_node *node)
     return node->activation != NONE ? net->nodes[node->activation].out : node->out;
 }
 
-/* Fills entries and makes gradient slots. Nodes are recomputed by segments of `segment_nodes` nodes; 0: none.
- */
+/* Fills entries and makes gradient slots. Nodes are recomputed by segments of `segment_nodes` nodes; 0: none. */
 mica_status mica_net_schedule(mica_net *net, int segment_nodes);
 
 typedef void mica_use_fn(void *user, int slot, int life);

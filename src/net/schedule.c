@@ -2,8 +2,7 @@
  * memory is short.
  *
  * With recomputation, nodes are cut into segments. What is used only within its segment is dropped after the
- * forward, and made again, by running the segment's forwards once more, just before the segment's backwards.
- */
+ * forward, and made again, by running the segment's forwards once more, just before the segment's backwards. */
 #include <string.h>
 
 #include "net/net.h"
@@ -117,8 +116,8 @@ static int only_reader(const mica_net *net, int slot)
     return net->slots[slot].output ? NONE : reader;
 }
 
-/* Lets a node end with the activation behind it, where nothing else wants its own result: not another node, and not the
- * activation's backward. */
+/* Lets a node end with the activation behind it, where nothing else wants its own result: not another node,
+ * and not the activation's backward. */
 static void fuse_activations(mica_net *net)
 {
     for (int n = 0; n < net->node_count; n++) {

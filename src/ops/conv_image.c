@@ -1,8 +1,8 @@
 /* Convolution: making an image, narrow or wide.
  *
- * The narrow image is one product (conv_product.h). The wide image is one for each residue of its positions by
- * the stride ("phase"): pixels of one phase meet the same taps, and their patches are again plain ones, read backwards,
- * so that no multiplication by a zero between pixels is ever made.
+ * The narrow image is one product (conv_product.h). The wide image is one for each residue of its positions
+ * by the stride ("phase"): pixels of one phase meet the same taps, and their patches are again plain ones,
+ * read backwards, so that no multiplication by a zero between pixels is ever made.
  *
  *   stride 2, 3 taps, no padding:   wide position   0 1 2 3 4 5 6 ...
  *                                   phase           0 1 0 1 0 1 0       phase 0 meets taps 0 and 2, phase 1 tap 1

@@ -86,7 +86,8 @@ static void run_tile(const step *s, size_t i, size_t j, const float *b)
     s->kernels->tile(&out, s->a_panels + i * s->k, b, s->k);
 }
 
-/* Applies the finishing function to some rows and columns of c, which were written just now and are still in the cache. */
+/* Applies the finishing function to some rows and columns of c, which were written just now and are still in
+ * the cache. */
 static void finish_rows(const mica_gemm *g, size_t row, size_t rows, size_t column, size_t columns)
 {
     for (size_t i = 0; i < rows; i++) {

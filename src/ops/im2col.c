@@ -103,8 +103,7 @@ mica_status mica_im2col(mica_context *ctx, const mica_tensor *dst, const mica_te
     return MICA_OK;
 }
 
-/* One row of columns onto the row of the image that its tap meets: dst[i stride - pad + u dilation] += src[i]
- */
+/* One row of columns onto the row of the image that its tap meets: dst[i stride - pad + u dilation] += src[i] */
 static void add_row(const job *j, float *row, const float *from, size_t u)
 {
     const mica_conv_dim *d = &j->columns;

@@ -195,8 +195,7 @@ static void push_axis(tiling *t, mica_index large_dim, mica_index large_stride, 
     t->repeats[k] = repeats;
 }
 
-/* The same with repetitions turned into axes over which `small` is broadcast, while there is room for axes.
- */
+/* The same with repetitions turned into axes over which `small` is broadcast, while there is room for axes. */
 static tiling absorb_repeats(const tiling *t)
 {
     tiling out = {.small = {.data = t->small.data, .dtype = t->small.dtype},

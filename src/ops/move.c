@@ -164,8 +164,7 @@ static bool turn_short_rows(mica_walk *w)
 
 static void run_rows(mica_context *ctx, move_job *job)
 {
-    /* Turned rows interleave in memory: a block takes the same short piece of all, while it is in the cache.
-     */
+    /* Turned rows interleave in memory: a block takes the same short piece of all, while it is in the cache. */
     mica_index most = turn_short_rows(&job->walk) ? BLOCK / SHORT_ROW : BLOCK;
     mica_index length = job->walk.dim[job->walk.rank - 1];
     job->outer = (mica_index)job->walk.count / length;

@@ -1,5 +1,4 @@
-/* Moving elements between any two layouts, with conversion: what copies, fills and shape operations run on.
- */
+/* Moving elements between any two layouts, with conversion: what copies, fills and shape operations run on. */
 #ifndef MICA_SRC_OPS_MOVE_H
 #define MICA_SRC_OPS_MOVE_H
 

@@ -1,5 +1,6 @@
-/* Recurrent backward through time: step by step from the last, the cell's gradient and its product with W_hh, which is
- * the gradient of the state before; then the gradients of weights and inputs, each as one product over all steps. */
+/* Recurrent backward through time: step by step from the last, the cell's gradient and its product with W_hh,
+ * which is the gradient of the state before; then the gradients of weights and inputs, each as one product
+ * over all steps. */
 #include "ops/recurrent.h"
 
 #include <string.h>
@@ -172,8 +173,8 @@ static void run_inputs(mica_context *ctx, const backward_job *j)
     mica_gemm_run(ctx, &g, j->gemm_scratch);
 }
 
-/* Rows first .. first + rows - 1 of a weight's gradient: dW = dgatesT b, from that many columns of dgates. A bias is a
- * weight of one column, by inputs of 1. */
+/* Rows first .. first + rows - 1 of a weight's gradient: dW = dgatesT b, from that many columns of dgates. A
+ * bias is a weight of one column, by inputs of 1. */
 static void run_weight(mica_context *ctx, const backward_job *j, const mica_tensor *dw,
                        const mica_gemm_operand *b, size_t first, size_t rows, size_t column)
 {

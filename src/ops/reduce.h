@@ -26,8 +26,7 @@ typedef struct mica_reduce_program {
 mica_status mica_reduce_axes(mica_context *ctx, const char *op, const mica_tensor *a, const int *axes,
                              int count, unsigned *mask);
 
-/* dst is a's shape with the axes of `mask` dropped, or of size 1. On success *kept is dst without those axes.
- */
+/* dst is a's shape with the axes of `mask` dropped, or of size 1. On success *kept is dst without those axes. */
 mica_status mica_reduce_shape(mica_context *ctx, const char *op, const char *dst_name, const mica_tensor *dst,
                               const char *a_name, const mica_tensor *a, unsigned mask, mica_tensor *kept);
 

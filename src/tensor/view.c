@@ -28,8 +28,7 @@ static void remove_axis(mica_tensor *t, int axis)
     t->dim[t->rank] = t->stride[t->rank] = 0;
 }
 
-/* dims as a contiguous tensor of t's dtype, without data: checks them, and is where a view's shape is built.
- */
+/* dims as a contiguous tensor of t's dtype, without data: checks them, and is where a view's shape is built. */
 static mica_status shaped(mica_context *ctx, const char *op, mica_tensor *out, const mica_tensor *t, int rank,
                           const mica_index *dims)
 {

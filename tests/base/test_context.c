@@ -1,5 +1,4 @@
-/* Contexts: made and placed, options that cannot be, instruction sets by name, the workspace, the counters.
- */
+/* Contexts: made and placed, options that cannot be, instruction sets by name, the workspace, the counters. */
 #include <stdlib.h>
 #include <string.h>
 

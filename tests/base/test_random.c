@@ -130,8 +130,7 @@ TEST(random_normal_is_normal)
 
 TEST(random_normal_shares_no_word_with_uniform)
 {
-    /* A pair of normals is made of two words; were those also a uniform's, the two would be bound together.
-     */
+    /* A pair of normals is made of two words; were those also a uniform's, the two would be bound together. */
     double correlation = 0.0;
     for (uint64_t i = 0; i < 20000; i++) {
         mica_random u = {9, 0, i}, z = {9, 0, i ^ 16};

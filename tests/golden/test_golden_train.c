@@ -7,8 +7,8 @@
 #include "golden/golden.h"
 #include "layer/layer_case.h"
 
-/* Within 1e-5 of each value, not of the largest; but no nearer than 1e-5 of `least`: what is near zero came there by steps
- * of f32. */
+/* Within 1e-5 of each value, not of the largest; but no nearer than 1e-5 of `least`: what is near zero came
+ * there by steps of f32. */
 static void compare(const golden_case *c, const char *what, int step, const float *got, const float *want,
                     size_t n, double least)
 {

@@ -7,8 +7,9 @@
  *     }
  *     LAYER_CASE(dense) = {.build = build};
  *
- * A leaf is a parameter that is its own output: so the gradient of a layer's input is checked like any parameter's. The
- * output is weighed with random numbers and summed to a loss. MICA_LAYER=name limits the tests to one case. */
+ * A leaf is a parameter that is its own output: so the gradient of a layer's input is checked like any
+ * parameter's. The output is weighed with random numbers and summed to a loss. MICA_LAYER=name limits the
+ * tests to one case. */
 #ifndef MICA_TESTS_LAYER_LAYER_CASE_H
 #define MICA_TESTS_LAYER_LAYER_CASE_H
 

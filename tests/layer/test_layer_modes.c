@@ -1,5 +1,5 @@
-/* Layers that behave one way in training and another in inference: batch norm's statistics, dropout's masks. And what costs
- * nothing: views, values saved for a backward that never comes. */
+/* Layers that behave one way in training and another in inference: batch norm's statistics, dropout's masks.
+ * And what costs nothing: views, values saved for a backward that never comes. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Every layer's gradients against finite differences of its forward; the same with recomputation; and no heap calls. */
+/* Every layer's gradients against finite differences of its forward; the same with recomputation; and no heap
+ * calls. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* The nets of examples/ and of the benchmarks, as a table that tests walk: plans, heap calls, budgets, checkpoints. */
+/* The nets of examples/ and of the benchmarks, as a table that tests walk: plans, heap calls, budgets,
+ * checkpoints. */
 #ifndef MICA_TESTS_NET_EXAMPLE_NETS_H
 #define MICA_TESTS_NET_EXAMPLE_NETS_H
 

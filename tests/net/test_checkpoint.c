@@ -1,5 +1,5 @@
-/* Checkpoints: a training that is killed again and again ends where one ends that was left alone; bad files change nothing;
- * memory may run out anywhere. */
+/* Checkpoints: a training that is killed again and again ends where one ends that was left alone; bad files
+ * change nothing; memory may run out anywhere. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <signal.h>
 #include <stdio.h>
@@ -96,7 +96,8 @@ static void pause_for(int microseconds)
     nanosleep(&t, NULL);
 }
 
-/* Starts a training from where the checkpoint stands and kills it after a while (0: does not). Whether it came to its end. */
+/* Starts a training from where the checkpoint stands and kills it after a while (0: does not). Whether it
+ * came to its end. */
 static bool train_and_kill(mica_context *ctx, const char *path, double *loss, int microseconds)
 {
     pid_t child = fork();

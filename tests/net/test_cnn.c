@@ -1,5 +1,5 @@
-/* A small convolutional net, as users build it: planned, trained in debug mode, without the heap, the same for any number of
- * threads. */
+/* A small convolutional net, as users build it: planned, trained in debug mode, without the heap, the same
+ * for any number of threads. */
 #include <math.h>
 #include <string.h>
 

@@ -51,8 +51,7 @@ static void draw_backward(op_call *c, test_random *r)
     c->scale = 1.0;
 }
 
-/* The saved value y, where a gradient is taken from it, is given as f(x) rounded; `at` says which x it has.
- */
+/* The saved value y, where a gradient is taken from it, is given as f(x) rounded; `at` says which x it has. */
 static double gradient(double (*f)(double, double), double x, double param)
 {
     double step = 1e-5 * (1.0 + fabs(x));

@@ -1,5 +1,5 @@
-/* Cases of LSTM, GRU and RNN. All three share one numbering; what a cell does not have is absent. The gradients' reference
- * are differences of a model in double precision. */
+/* Cases of LSTM, GRU and RNN. All three share one numbering; what a cell does not have is absent. The
+ * gradients' reference are differences of a model in double precision. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -15,8 +15,7 @@ typedef struct op_memory {
     double *value[OP_TENSORS]; /* row-major, as filled; the reference's outputs */
 } op_memory;
 
-/* Places every tensor of the call, in plain row-major order or in a random layout, and fills it with values.
- */
+/* Places every tensor of the call, in plain row-major order or in a random layout, and fills it with values. */
 void op_place(op_memory *m, op_call *c, test_random *r, bool plain);
 void op_free(op_memory *m);
 /* Remembers all bytes, to be compared later. */

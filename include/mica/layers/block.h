@@ -17,8 +17,9 @@ typedef struct mica_net_residual_opts {
     const char *name;
     mica_net_body *body; /* builds f */
     void *user;          /* for it */
-    /* Where f's result has another shape than x, x goes through a layer "project" without bias: a convolution of size 1 from
-     * [N, C, ...] with the stride that fits, a dense layer from [..., F] of rank 2. Otherwise that is an error. */
+    /* Where f's result has another shape than x, x goes through a layer "project" without bias: a convolution
+     * of size 1 from [N, C, ...] with the stride that fits, a dense layer from [..., F] of rank 2. Otherwise
+     * that is an error. */
     bool project;
     mica_activation activation;
 } mica_net_residual_opts;

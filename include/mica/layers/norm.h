@@ -1,5 +1,5 @@
-/* Normalization, softmax and dropout: layers that keep the shape. Their parameters are "weight" (1 at first) and "bias" (0).
- */
+/* Normalization, softmax and dropout: layers that keep the shape. Their parameters are "weight" (1 at first)
+ * and "bias" (0). */
 #ifndef MICA_LAYERS_NORM_H
 #define MICA_LAYERS_NORM_H
 
@@ -11,8 +11,8 @@ extern "C" {
 
 /* ---- Batch norm: x [N, C, ...] ---- */
 
-/* In training by the mean and variance of the batch, which move the states "running_mean" and "running_var" [C]; in inference
- * by those. */
+/* In training by the mean and variance of the batch, which move the states "running_mean" and "running_var"
+ * [C]; in inference by those. */
 typedef struct mica_net_batch_norm_opts {
     const char *name;
     float eps;      /* 0: 1e-5 */
@@ -56,8 +56,8 @@ MICA_API mica_value mica_net_log_softmax(mica_net *net, mica_value x, const mica
 
 /* ---- Dropout ---- */
 
-/* In training, zeroes elements by chance and scales the others by 1 / (1 - rate). The chances are those of the step and the
- * node: backward draws them again, so nothing is kept. */
+/* In training, zeroes elements by chance and scales the others by 1 / (1 - rate). The chances are those of
+ * the step and the node: backward draws them again, so nothing is kept. */
 typedef struct mica_net_dropout_opts {
     const char *name;
     float rate; /* 0 to 1. 0 drops nothing. */

@@ -12,9 +12,9 @@ extern "C" {
 
 /* ---- Embedding ---- */
 
-/* indices [...], i32 or i64, to [..., width]: rows of weight [rows, width]. An index out of range is an error of the step. A step
- * touches no more of the weight's gradient than the rows it used, and zeroes those of the step before: the other rows are 0 and
- * must stay so. (State "used" [rows] marks those that are not.) */
+/* indices [...], i32 or i64, to [..., width]: rows of weight [rows, width]. An index out of range is an error
+ * of the step. A step touches no more of the weight's gradient than the rows it used, and zeroes those of the
+ * step before: the other rows are 0 and must stay so. (State "used" [rows] marks those that are not.) */
 typedef struct mica_net_embedding_opts {
     const char *name;
     mica_index rows, width;
@@ -50,16 +50,17 @@ MICA_API mica_value mica_net_rotary(mica_net *net, mica_value x, const mica_net_
 
 /* ---- Attention ---- */
 
-/* The bare operation: x [N, T, (heads + 2 * kv_heads) * D], queries, keys and values side by side, to [N, T, heads * D]. No [T, T]
- * matrix is ever stored: backward computes scores again from what each row's sum was. */
+/* The bare operation: x [N, T, (heads + 2 * kv_heads) * D], queries, keys and values side by side, to
+ * [N, T, heads * D]. No [T, T] matrix is ever stored: backward computes scores again from what each row's sum
+ * was. */
 typedef struct mica_net_attention_opts {
     const char *name;
     int heads;    /* 0: 1 */
     int kv_heads; /* that share keys and values: a divisor of heads; 0: heads */
     bool causal;  /* a token sees itself and those before it */
     float scale;  /* 0: 1 / sqrt(D) */
-    mica_value
-        mask; /* an input [N or 1, heads or 1, T or 1, T]: f32 is added to scores, u8 0 hides a key. 0: none */
+    /* An input [N or 1, heads or 1, T or 1, T]: f32 is added to scores, u8 0 hides a key. 0: none */
+    mica_value mask;
 } mica_net_attention_opts;
 MICA_API mica_value mica_net_attention(mica_net *net, mica_value x, const mica_net_attention_opts *opts);
 
@@ -114,8 +115,9 @@ typedef enum mica_gpt_kind {
     MICA_LLAMA, /* rotary positions, RMS norm, SwiGLU, no biases */
 } mica_gpt_kind;
 
-/* A decoder: tokens [N, T] to logits [N, T, vocabulary]. Weights start as GPT-2's: normal of deviation 0.02, that of the layers
- * behind which a sum follows over sqrt(2 * layers). Names: "tokens", "positions", "block0" ..., "norm", "head". */
+/* A decoder: tokens [N, T] to logits [N, T, vocabulary]. Weights start as GPT-2's: normal of deviation 0.02,
+ * that of the layers behind which a sum follows over sqrt(2 * layers). Names: "tokens", "positions", "block0"
+ * ..., "norm", "head". */
 typedef struct mica_net_gpt_opts {
     const char *name; /* NULL: names have no prefix */
     mica_gpt_kind kind;

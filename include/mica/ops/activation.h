@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* Activations by name: as layers, and as the end of other operations, which then apply them to their result while it is
- * still in the cache. */
+/* Activations by name: as layers, and as the end of other operations, which then apply them to their result
+ * while it is still in the cache. */
 #define MICA_ACTIVATION_LIST(X) \
     X(RELU, relu)               \
     X(RELU6, relu6)             \

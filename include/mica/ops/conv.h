@@ -104,8 +104,7 @@ typedef struct mica_im2col_opts {
  * output position. */
 MICA_API mica_status mica_im2col(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                                  const mica_im2col_opts *opts);
-/* dst [N, C, H, W] from columns [N, C KH KW, OH OW]: the sum of all entries that im2col takes from a pixel.
- */
+/* dst [N, C, H, W] from columns [N, C KH KW, OH OW]: the sum of all entries that im2col takes from a pixel. */
 MICA_API mica_status mica_col2im(mica_context *ctx, const mica_tensor *dst, const mica_tensor *columns,
                                  const mica_im2col_opts *opts);
 

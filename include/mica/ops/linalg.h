@@ -22,8 +22,7 @@ typedef struct mica_matmul_opts {
 /* dst = activation(alpha * a b + beta * dst + bias)
  *
  * a [..., M, K], b [..., K, N], dst [..., M, N]. The leading axes of a and b broadcast to those of dst, so a
- * 2-D matrix serves a whole batch. The gradients are products again: da = dc bT, db = aT dc. Takes scratch.
- */
+ * 2-D matrix serves a whole batch. The gradients are products again: da = dc bT, db = aT dc. Takes scratch. */
 MICA_API mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                  const mica_tensor *b, const mica_matmul_opts *opts);
 

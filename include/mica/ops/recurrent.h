@@ -3,8 +3,8 @@
  *     x [T, N, I]      y [T, N, H]      w_ih [G H, I]      w_hh [G H, H]      b_ih, b_hh [G H]
  *
  * T steps of N sequences; G is 4 for the LSTM (i, f, g, o), 3 for the GRU (r, z, n), 1 for the RNN. Formulas and
- * weights are PyTorch's. All tensors are f32, of any layout: a batch-first x [N, T, I] is a permuted view, as y can be.
- * T = 1 is a single step of a stream; the state is the caller's, in h_0 and h_n. All take scratch. */
+ * weights are PyTorch's. All tensors are f32, of any layout: a batch-first x [N, T, I] is a permuted view, as y
+ * can be. T = 1 is a single step of a stream; the state is the caller's, in h_0 and h_n. All take scratch. */
 #ifndef MICA_OPS_RECURRENT_H
 #define MICA_OPS_RECURRENT_H
 
