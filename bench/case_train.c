@@ -1,7 +1,5 @@
 /* Training: the optimizers alone, and whole steps of the convolutional net.
  * size: { parameters, tensors, optimizer } and { batch } */
-#include <string.h>
-
 #include "bench/bench.h"
 
 /* ---- Optimizers: one pass over parameters, gradients and state ---- */

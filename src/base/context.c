@@ -1,5 +1,4 @@
 /* Contexts: made on the heap or in the caller's memory, and their workspace. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/allocate.h"

@@ -1,6 +1,4 @@
 /* Data sets: from memory, and from pairs of files. */
-#include <string.h>
-
 #include "data/load.h"
 #include "io/quote.h"
 #include "tensor/tensor.h"

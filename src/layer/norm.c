@@ -1,6 +1,4 @@
 /* Batch, layer, RMS, group and instance norm. Backward reads x and the mean and rstd that forward saved. */
-#include <string.h>
-
 #include <mica/layer.h>
 #include <mica/layers.h>
 

@@ -1,7 +1,5 @@
 /* Sums and products of two values, with broadcasting. Two layers each: one for equal shapes, in place, and
  * one that sums the gradients of what was repeated. */
-#include <string.h>
-
 #include <mica/layer.h>
 #include <mica/layers.h>
 

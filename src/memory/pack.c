@@ -3,7 +3,6 @@
  * the top go earlier. All of it stops when the lower bound is reached. */
 #include "memory/pack.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef enum order { BY_SIZE, BY_AREA, BY_START, BY_END, ORDERS } order;

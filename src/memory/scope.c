@@ -1,6 +1,4 @@
 /* Scopes: trees of records in the pool, each with the list of buffers rented in it. */
-#include <string.h>
-
 #include "base/allocate.h"
 #include "memory/pool.h"
 

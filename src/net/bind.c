@@ -1,5 +1,4 @@
 /* Binding: every slot gets its memory. Then parameters get their first values, and tensors are found by name. */
-#include <math.h>
 #include <string.h>
 
 #include "net/net.h"

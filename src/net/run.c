@@ -1,5 +1,4 @@
 /* Stepping: every entry of the schedule in order. Nothing here allocates. */
-#include <math.h>
 #include <string.h>
 
 #include <mica/layers/activation.h>

@@ -1,8 +1,6 @@
 /* Losses: checks, then kernels over blocks; partial sums are combined in the order of the blocks. */
 #include <mica/ops/loss.h>
 
-#include <math.h>
-
 #include "base/parallel.h"
 #include "ops/dense.h"
 #include "tensor/tensor.h"

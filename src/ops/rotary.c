@@ -2,7 +2,6 @@
 #include <mica/ops/rotary.h>
 
 #include <math.h>
-#include <string.h>
 
 #include "base/parallel.h"
 #include "ops/check.h"

@@ -2,7 +2,6 @@
 #include "tensor/tensor.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* a * b, or -1 where that is more than a mica_index holds. Both are at least 0. */
 static mica_index multiply(mica_index a, mica_index b)

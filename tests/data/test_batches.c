@@ -1,6 +1,5 @@
 /* Batches: every sample once an epoch, the same order for the same seed, cursors, parts, normalisation. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

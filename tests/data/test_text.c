@@ -1,5 +1,4 @@
 /* Text: vocabularies, encoding and decoding, windows. */
-#include <stdio.h>
 #include <string.h>
 
 #include "io/scratch.h"

@@ -1,6 +1,5 @@
 /* Recurrent layers beyond their gradients: states that are kept, streams, recomputation, and learning. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <mica/train.h>

@@ -1,6 +1,4 @@
 /* Packing: no two spans that live at once overlap, and the result is near what must be. */
-#include <stdlib.h>
-
 #include "memory/pack.h"
 #include "test.h"
 
