@@ -61,6 +61,9 @@ intrinsics_in_place() {
 
 no_loose_ends() { ! git grep -nE '\b(TODO|FIXME|XXX)\b' -- ':!tools/lint.sh'; }
 
+# clang-format leaves comments alone, and strings (of messages) are not cut.
+no_long_lines() { ! git grep -nE '^[^"]{121,}$' -- '*.c' '*.h'; }
+
 no_trailing_blanks() { ! git grep -nIE '[[:space:]]+$' -- ':!*.md' ':!tests/data'; }
 
 # shellcheck disable=SC2046
@@ -74,6 +77,7 @@ run_lint() {
     check "no file of the core over $most_lines lines" short_files
     check "intrinsics only in src/kernel/vec_*.h" intrinsics_in_place
     check "no TODO, FIXME, XXX" no_loose_ends
+    check "no line over 120 columns" no_long_lines
     check "no blanks at line ends" no_trailing_blanks
     check "shellcheck" shell_checked
     check "gcc, warnings as errors" warnings build
