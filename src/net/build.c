@@ -163,20 +163,19 @@ static const char *full_name(mica_net *net, const char *name, const char *kind)
 
 void mica_net_enter(mica_net *net, const char *name)
 {
-    size_t used = strlen(net->prefix);
-    int more = snprintf(net->prefix + used, sizeof net->prefix - used, "%s.", name);
-    if (more >= (int)(sizeof net->prefix - used))
+    size_t used = strlen(net->prefix), room = sizeof net->prefix - used;
+    if (snprintf(net->prefix + used, room, "%s.", name) < (int)room) {
+        net->scope_start[net->scopes++] = (unsigned char)used;
+    } else {
+        net->prefix[used] = '\0';
         (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "names nest too deep at \"%s\"", name);
+    }
 }
 
 void mica_net_leave(mica_net *net)
 {
-    size_t end = strlen(net->prefix);
-    if (end > 0)
-        end--; /* the dot of the scope that is left */
-    while (end > 0 && net->prefix[end - 1] != '.')
-        end--;
-    net->prefix[end] = '\0';
+    if (net->scopes > 0)
+        net->prefix[net->scope_start[--net->scopes]] = '\0';
 }
 
 /* ---- Inputs, outputs, nodes ---- */

@@ -87,7 +87,9 @@ struct mica_net {
     mica_status status; /* of the first failure while building */
     char error[MICA_ERROR_TEXT];
     mica_chunk *chunks;
-    char prefix[256]; /* of names: "block0.attn." */
+    char prefix[256];               /* of names: "block0.attn." */
+    unsigned char scope_start[256]; /* where each scope's name begins in it, which has at least a dot */
+    int scopes;
 
     mica_node *nodes;
     int node_count, node_room;

@@ -56,10 +56,13 @@ TEST(net_names_are_unique_and_nest)
     REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
     mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){4, 3});
     mica_net_enter(net, "block0");
+    mica_net_enter(net, "mlp.deep"); /* one scope, whatever its name */
+    mica_net_leave(net);
     mica_net_enter(net, "mlp");
     x = mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 8});
     mica_net_leave(net);
     mica_net_leave(net);
+    mica_net_leave(net); /* one too many does nothing */
     x = mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 8});
     const char *name;
     CHECK_OK(ctx, mica_net_parameter(net, 0, &name, NULL));
