@@ -291,6 +291,8 @@ mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen)
 {
     if (net->status != MICA_OK)
         return net->status;
+    if (net->block != NULL)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_freeze: the net is bound already");
     int found = 0;
     for (int i = 0; i < net->built_slots; i++) {
         mica_slot *slot = &net->slots[i];

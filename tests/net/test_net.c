@@ -237,6 +237,8 @@ TEST(net_frozen_parameters_have_no_gradient)
     mica_tensor t;
     CHECK_ERROR(ctx, mica_net_gradient(net, "fc0.weight", &t), MICA_ERR_ARGUMENT,
                 "argument error: net: \"fc0.weight\" has no gradient");
+    CHECK_ERROR(ctx, mica_net_freeze(net, "fc0.", false), MICA_ERR_STATE,
+                "state error: net_freeze: the net is bound already");
     mica_tensor frozen, learned;
     mica_net_tensor(net, "fc0.weight", &frozen);
     mica_net_tensor(net, "fc2.weight", &learned);
