@@ -87,7 +87,8 @@ typedef struct mica_fit_result {
 } mica_fit_result;
 
 /* Trains a bound, initialized net compiled with .train and an optimizer. A loss that is not finite ends it with
- * MICA_ERR_DIVERGED; the last checkpoint stays. The steps themselves allocate nothing. */
+ * MICA_ERR_DIVERGED; the last checkpoint stays. An epoch with too few batches for one update is an error. The
+ * steps themselves allocate nothing. */
 MICA_API mica_status mica_fit(mica_net *net, const mica_fit_opts *opts, mica_fit_result *result);
 
 #ifdef __cplusplus

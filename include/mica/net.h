@@ -50,11 +50,13 @@ typedef struct mica_init {
 MICA_API mica_status mica_net_create(mica_context *ctx, mica_net **out);
 MICA_API void mica_net_destroy(mica_net *net);
 
-/* dims[0] is the batch: the most that a step will have. Steps may be smaller (mica_net_resize). */
+/* dims[0] is the batch: the most that a step will have. Steps may be smaller (mica_net_resize). The first input
+ * with an axis decides; one whose dims[0] is another (a mask [1, 1, T, T]) keeps it in every step. */
 MICA_API mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int rank,
                                    const mica_index *dims);
 
-/* Names a value, so that it can be found, and keeps it until the end of a step. */
+/* Names a value, so that it can be found, and keeps it until the end of a step. A value has one name: that of
+ * its node until it gets another here. */
 MICA_API mica_status mica_net_output(mica_net *net, const char *name, mica_value value);
 
 /* Names of nodes added between these are prefixed "name.". They nest. */
@@ -68,7 +70,7 @@ MICA_API mica_context *mica_net_context(const mica_net *net);
 /* Parameters whose name starts with `prefix` are not learned (or again are). Before compiling. */
 MICA_API mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen);
 
-/* The shape of a value as built. */
+/* The shape of a value as built, whatever the batch is now. */
 MICA_API mica_status mica_net_shape(const mica_net *net, mica_value value, mica_tensor *out);
 
 /* ---- Compile ---- */
@@ -85,7 +87,9 @@ typedef struct mica_compile_opts {
  *
  * With a budget, fits into it by recomputing activations, which changes no bit of the result; where that is not
  * enough, also by running a training batch in parts whose gradients are added, which is the same within rounding
- * (but batch norm then sees one part at a time). Otherwise it says how many bytes it takes at least. */
+ * (but batch norm then sees one part at a time). Otherwise it says how many bytes it takes at least.
+ *
+ * May be called again until the net is bound; nothing can be added any more. */
 MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts);
 
 /* What a buffer holds. */

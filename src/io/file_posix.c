@@ -129,6 +129,9 @@ mica_status mica_new_file_begin(mica_context *ctx, mica_new_file *out, const cha
     if (length + sizeof ".tmp" > sizeof out->temporary)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "the path %s is too long: %zu bytes", MICA_QUOTE(path),
                          length);
+    struct stat about; /* a device or a folder under this name is not to be replaced by a file */
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return mica_fail(ctx, MICA_ERR_IO, "%s: cannot replace what is not a regular file", MICA_QUOTE(path));
     memcpy(out->temporary, path, length);
     memcpy(out->temporary + length, ".tmp", sizeof ".tmp");
     return claim(ctx, out);

@@ -53,6 +53,9 @@ mica_value mica_net_squeeze_excite(mica_net *net, mica_value x, const mica_net_s
     if (mica_net_status(net) != MICA_OK || mica_net_shape(net, x, &shape) != MICA_OK || shape.rank < 3)
         return mica_net_refuse(net, MICA_ERR_SHAPE,
                                "squeeze and excitation of x of rank %d: expected [N, C, ...]", shape.rank);
+    if (opts->reduction < 0)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "squeeze and excitation: reduction is %td",
+                               opts->reduction);
     mica_index channels = shape.dim[1], units = channels / (opts->reduction > 0 ? opts->reduction : 16);
     mica_enter_block(net, opts->name, "squeeze_excite");
     mica_value scale = mica_net_global_avg_pool(net, x, NULL);

@@ -48,6 +48,9 @@ static mica_status check_channels(mica_infer *infer, const conv_opts *o, mica_in
     return MICA_OK;
 }
 
+/* No product of two sizes up to this overflows. */
+#define MOST ((mica_index)INT32_MAX)
+
 /* The size of the result along an axis of the planes. */
 static mica_status out_size(mica_infer *infer, const conv_opts *o, const mica_conv2d_opts *op, int axis,
                             mica_index kernel, mica_index *out)
@@ -61,6 +64,11 @@ static mica_status out_size(mica_infer *infer, const conv_opts *o, const mica_co
             infer, MICA_ERR_ARGUMENT,
             "along the %s kernel is %td, stride %td, pad %td, dilation %td: expected 1, 1, 0, 1 or more",
             name, kernel, stride, pad, dilation);
+    if (kernel > MOST || stride > MOST || pad > MOST || dilation > MOST || extra > MOST ||
+        size > PTRDIFF_MAX / 4 / stride)
+        return mica_infer_fail(infer, MICA_ERR_ARGUMENT,
+                               "along the %s kernel is %td, stride %td, pad %td, dilation %td: too large",
+                               name, kernel, stride, pad, dilation);
     mica_index reach = dilation * (kernel - 1) + 1;
     if (o->transposed) {
         if (extra < 0 || (extra > 0 && extra >= stride && extra >= dilation))

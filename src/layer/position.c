@@ -95,6 +95,9 @@ static mica_status waves_infer(mica_infer *infer)
 {
     MICA_TRY(check_sequence(infer));
     const mica_tensor *x = infer->in[0];
+    const mica_net_positions_opts *opts = infer->opts;
+    if (!(opts->base >= 0.0))
+        return mica_infer_fail(infer, MICA_ERR_ARGUMENT, "base is %g: expected more than 0", opts->base);
     MICA_TRY(ask_table(infer, x->dim[x->rank - 2], x->dim[x->rank - 1]));
     return mica_infer_output(infer, MICA_F32, x->rank, x->dim);
 }

@@ -55,8 +55,8 @@ static mica_status infer_with(mica_infer *infer, const cell_kind *cell)
     mica_index units = opts->units;
     if (x->rank != 3 || x->dtype != MICA_F32)
         return mica_infer_fail(infer, MICA_ERR_SHAPE, "expected f32 [batch, time, features]");
-    if (units < 1)
-        return mica_infer_fail(infer, MICA_ERR_ARGUMENT, "units is %td: expected 1 or more", units);
+    if (units < 1 || units > INT32_MAX)
+        return mica_infer_fail(infer, MICA_ERR_ARGUMENT, "units is %td: expected 1 to %d", units, INT32_MAX);
     mica_index batch = x->dim[0], time = x->dim[1];
     MICA_TRY(infer_parameters(infer, cell, x->dim[2]));
     if (opts->keep_state)

@@ -130,6 +130,8 @@ mica_value mica_net_mlp(mica_net *net, mica_value x, const mica_net_mlp_opts *op
     mica_index width = features_of(net, x, "mlp", 0), hidden = opts->hidden;
     if (hidden == 0)
         hidden = opts->swiglu ? (width * 8 / 3 + 31) / 32 * 32 : 4 * width;
+    if (hidden < 1 || hidden > PTRDIFF_MAX / 2)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "mlp: hidden is %td", hidden);
     mica_enter_block(net, opts->name, "mlp");
     x = projection(net, x, "up", opts->swiglu ? 2 * hidden : hidden, opts->no_bias, opts->weight_init);
     if (opts->swiglu)

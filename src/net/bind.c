@@ -41,7 +41,8 @@ static mica_status borrow_weights(mica_net *net)
         if (slot->kind != MICA_BUFFER_PARAMETER && !mica_borrows_state(net, slot))
             continue;
         int other = mica_net_find(from, slot->name);
-        if (other == NONE || !mica_tensor_same_shape(&from->slots[other].tensor[0], &slot->tensor[0]))
+        if (other == NONE || from->slots[other].kind != slot->kind ||
+            !mica_tensor_same_shape(&from->slots[other].tensor[0], &slot->tensor[0]))
             return mica_fail(net->ctx, MICA_ERR_SHAPE,
                              "net_bind: the net that lends its weights has no \"%s\" of that shape",
                              slot->name);
@@ -159,6 +160,8 @@ mica_status mica_net_reset_states(mica_net *net)
 
 static mica_status find_bound(mica_net *net, const char *name, int *slot)
 {
+    if (name == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: a tensor asked for by a name that is NULL");
     if (net->block == NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net: \"%s\" asked for before mica_net_bind", name);
     *slot = mica_net_find(net, name);

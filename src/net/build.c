@@ -7,6 +7,9 @@
 
 #define CHUNK_BYTES ((size_t)16384)
 
+/* The longest name of a node: what belongs to it (".running_mean") still fits into mica_net_text's. */
+#define NAME_MOST 400
+
 struct mica_chunk {
     mica_chunk *next;
     size_t bytes, used;
@@ -154,21 +157,34 @@ static const char *full_name(mica_net *net, const char *name, const char *kind)
     const char *full = name != NULL && *name != '\0'
                            ? mica_net_text(net, "%s%s", net->prefix, name)
                            : mica_net_text(net, "%s%s_%d", net->prefix, kind, net->node_count);
-    if (full != NULL && mica_net_find(net, full) != NONE) {
-        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "the name \"%s\" is taken", full);
+    if (full == NULL)
+        return NULL;
+    if (strlen(full) > NAME_MOST) {
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT,
+                              "the name \"%.32s...\" is too long (%d bytes can be, with those around it)",
+                              full, NAME_MOST);
         return NULL;
     }
-    return full;
+    bool taken = mica_net_find(net, full) != NONE;
+    for (int i = 0; i < net->node_count && !taken; i++) /* an output was a node's name before */
+        taken = strcmp(net->nodes[i].name, full) == 0;
+    if (taken)
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "the name \"%s\" is taken", full);
+    return taken ? NULL : full;
 }
 
 void mica_net_enter(mica_net *net, const char *name)
 {
+    if (name == NULL || *name == '\0') {
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "mica_net_enter needs a name");
+        return;
+    }
     size_t used = strlen(net->prefix), room = sizeof net->prefix - used;
     if (snprintf(net->prefix + used, room, "%s.", name) < (int)room) {
         net->scope_start[net->scopes++] = (unsigned char)used;
     } else {
         net->prefix[used] = '\0';
-        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "names nest too deep at \"%s\"", name);
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "names nest too deep at \"%.32s\"", name);
     }
 }
 
@@ -183,7 +199,7 @@ void mica_net_leave(mica_net *net)
 /* Whether building goes on: not after a failure, nor once the net has a schedule, whose gradients are slots. */
 static bool is_building(mica_net *net)
 {
-    if (net->entry_count > 0)
+    if (net->compiled || net->entry_count > 0)
         (void)mica_net_refuse(net, MICA_ERR_STATE, "nothing can be added after mica_net_compile");
     return net->status == MICA_OK;
 }
@@ -215,7 +231,7 @@ static mica_status check_value(mica_net *net, mica_value value, const char *what
     if (value >= 1 && value <= net->built_slots && net->slots[value - 1].kind <= MICA_BUFFER_ACTIVATION &&
         net->slots[value - 1].kind >= MICA_BUFFER_INPUT)
         return MICA_OK;
-    (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s is value %d, which is none of this net's", what, value);
+    (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s of value %d, which is none of this net's", what, value);
     return net->status;
 }
 
@@ -223,7 +239,7 @@ mica_status mica_net_output(mica_net *net, const char *name, mica_value value)
 {
     if (!is_building(net))
         return net->status;
-    MICA_TRY(check_value(net, value, "an output"));
+    MICA_TRY(check_value(net, value, "output"));
     mica_slot *slot = &net->slots[value - 1];
     slot->output = true;
     if (name == NULL || strcmp(slot->name, name) == 0)
@@ -231,6 +247,9 @@ mica_status mica_net_output(mica_net *net, const char *name, mica_value value)
     const char *full = NULL;
     if (slot->kind == MICA_BUFFER_INPUT)
         (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "output \"%s\" is the input \"%s\"", name, slot->name);
+    else if (strcmp(slot->name, net->nodes[slot->node].name) != 0)
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "output \"%s\" is called \"%s\" already", name,
+                              slot->name);
     else
         full = full_name(net, name, "output");
     if (full != NULL)
@@ -271,6 +290,8 @@ mica_value mica_net_add(mica_net *net, const mica_layer *layer, const void *opts
     if (count < 0 || count > MICA_LAYER_INPUTS)
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s with %d inputs (at most %d can be)", layer->name,
                                count, MICA_LAYER_INPUTS);
+    if (count > 0 && inputs == NULL)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s of values that are NULL", layer->name);
     for (int i = 0; i < count; i++)
         if (check_value(net, inputs[i], layer->name) != MICA_OK)
             return 0;
@@ -280,6 +301,8 @@ mica_value mica_net_add(mica_net *net, const mica_layer *layer, const void *opts
     net->node_count++;
     mica_status status = mica_net_infer(net, net->node_count - 1, true);
     if (status != MICA_OK) {
+        net->node_count--; /* half a node is none */
+        net->slot_count = net->built_slots;
         (void)mica_net_failed(net, status);
         return 0;
     }
@@ -289,6 +312,8 @@ mica_value mica_net_add(mica_net *net, const mica_layer *layer, const void *opts
 
 mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen)
 {
+    if (prefix == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_freeze: prefix is NULL");
     if (net->status != MICA_OK)
         return net->status;
     if (net->block != NULL)
@@ -311,6 +336,9 @@ mica_status mica_net_shape(const mica_net *net, mica_value value, mica_tensor *o
 {
     if (value < 1 || value > net->built_slots)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: value %d is none of this net's", value);
-    *out = mica_tensor_like(&net->slots[value - 1].tensor[0], NULL);
+    const mica_slot *slot = &net->slots[value - 1];
+    mica_tensor shape = slot->tensor[0];
+    memcpy(shape.dim, slot->built, sizeof shape.dim);
+    *out = mica_tensor_like(&shape, NULL);
     return MICA_OK;
 }

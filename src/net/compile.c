@@ -1,4 +1,5 @@
 /* Compiling: schedule, measure, lay out; again with recomputation, then in parts, until a budget holds. */
+#include <math.h>
 #include <string.h>
 
 #include "net/net.h"
@@ -98,7 +99,8 @@ typedef struct trial {
 static mica_status try_segments(mica_net *net, size_t budget, mica_index part_rows, trial *best,
                                 trial *smallest)
 {
-    for (int length = 0; length < net->node_count; length += length == 0 ? 2 : 1 + length / 8) {
+    for (int length = 0; length == 0 || length < net->node_count;
+         length += length == 0 ? 2 : 1 + length / 8) {
         MICA_TRY(plan_once(net, length, part_rows));
         trial this = {length, part_rows, extra_work(net), net->plan.total};
         if (this.total <= budget && (best->total == SIZE_MAX || this.work < best->work))
@@ -190,6 +192,64 @@ static mica_status fill_plan(mica_net *net)
     return MICA_OK;
 }
 
+/* ---- The whole ---- */
+
+/* Sizes are added up below: no sum of them, with gradients and optimizer state, may overflow. */
+static mica_status check_sizes(mica_net *net)
+{
+    double bytes = 0.0;
+    for (int i = 0; i < net->built_slots; i++)
+        bytes += (double)net->slots[i].built_bytes;
+    if (bytes > (double)(SIZE_MAX / 16))
+        return mica_fail(net->ctx, MICA_ERR_MEMORY,
+                         "net_compile: tensors of %.3g bytes in all: no memory holds that", bytes);
+    return MICA_OK;
+}
+
+/* The first number of an optimizer that makes no sense; NULL: none. */
+static const char *optimizer_flaw(const mica_optimizer *o, double *value)
+{
+    const struct {
+        const char *name;
+        float value, below;
+    } numbers[] = {{"lr", o->lr, INFINITY},
+                   {"momentum", o->momentum, INFINITY},
+                   {"weight_decay", o->weight_decay, INFINITY},
+                   {"beta1", o->beta1, 1.0f},
+                   {"beta2", o->beta2, 1.0f},
+                   {"alpha", o->alpha, INFINITY},
+                   {"eps", o->eps, INFINITY},
+                   {"clip_norm", o->clip_norm, INFINITY},
+                   {"clip_value", o->clip_value, INFINITY}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        *value = (double)numbers[i].value;
+        if (!(numbers[i].value >= 0.0f && numbers[i].value < numbers[i].below))
+            return numbers[i].name;
+    }
+    return NULL;
+}
+
+static mica_status check_optimizer(mica_net *net, const mica_optimizer *o)
+{
+    if ((unsigned)o->kind >= MICA_OPTIMIZER_COUNT)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: optimizer number %d, which is none",
+                         (int)o->kind);
+    double value;
+    const char *flaw = optimizer_flaw(o, &value);
+    if (flaw != NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: the optimizer's %s is %g", flaw, value);
+    return MICA_OK;
+}
+
+/* Training starts from a loss. */
+static mica_status check_loss(mica_net *net)
+{
+    for (int n = 0; n < net->node_count; n++)
+        if (net->nodes[n].layer->flags & MICA_LAYER_LOSS)
+            return MICA_OK;
+    return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net has no loss to train by");
+}
+
 mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
 {
     static const mica_compile_opts defaults = {0};
@@ -203,7 +263,12 @@ mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net is bound already");
     if (opts->weights != NULL && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: shared weights cannot be trained");
-    net->compiled = false;
+    if (opts->train)
+        MICA_TRY(check_loss(net));
+    if (opts->train && opts->optimizer != NULL)
+        MICA_TRY(check_optimizer(net, opts->optimizer));
+    MICA_TRY(check_sizes(net));
+    MICA_TRY(mica_net_unplan(net));
     net->train = opts->train;
     net->debug = opts->debug;
     net->weights = opts->weights;

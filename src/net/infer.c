@@ -84,6 +84,11 @@ mica_status mica_infer_parameter(mica_infer *infer, const char *name, int rank, 
     const char *full = mica_net_text(infer->net, "%s.%s", node->name, name);
     if (full == NULL)
         return infer->net->status;
+    if (mica_net_find(infer->net, full) != NONE)
+        return mica_infer_fail(infer, MICA_ERR_ARGUMENT, "the name of its parameter \"%s\" is taken", full);
+    if ((unsigned)init.kind > MICA_INIT_HE_NORMAL)
+        return mica_infer_fail(infer, MICA_ERR_ARGUMENT, "the init of \"%s\" is number %d, which is none",
+                               name, (int)init.kind);
     MICA_TRY(ask(infer, place, MICA_BUFFER_PARAMETER, full, &shape));
     infer->net->slots[*place].init = init;
     return MICA_OK;
@@ -120,6 +125,8 @@ mica_status mica_infer_state(mica_infer *infer, const char *name, mica_dtype dty
     int *place = NULL;
     MICA_TRY(next_buffer(infer, ASKED_STATE, node->state, &node->states, &place));
     const char *full = *place != NONE ? NULL : mica_net_text(infer->net, "%s.%s", node->name, name);
+    if (full != NULL && mica_net_find(infer->net, full) != NONE)
+        return mica_infer_fail(infer, MICA_ERR_ARGUMENT, "the name of its state \"%s\" is taken", full);
     MICA_TRY(ask(infer, place, MICA_BUFFER_STATE, full, &shape));
     infer->net->slots[*place].start = start;
     return infer->net->status;

@@ -98,7 +98,7 @@ static void keep_until(mica_net *net, int slot, int time)
 
 /* What is looked at from outside: inputs that nobody reads still need a place; outputs and losses are read
  * after the step, and so, after a forward, are the targets of a loss, to score the output against. What holds
- * the whole batch of a step in parts lives through all of them. */
+ * the whole batch of a step in parts lives through all of them, as do its inputs. */
 static void keep_longer(mica_net *net, living *l)
 {
     l->time = 0;
@@ -110,7 +110,8 @@ static void keep_longer(mica_net *net, living *l)
     }
     for (int i = 0; i < net->built_slots; i++) {
         int group = net->slots[i].group[0];
-        if (net->slots[i].whole && group != NONE)
+        bool again = net->part_rows < net->built_rows && net->slots[i].kind == MICA_BUFFER_INPUT;
+        if ((net->slots[i].whole || again) && group != NONE)
             net->groups[group].span = (mica_span){net->groups[group].span.bytes, 0, net->entry_count - 1, 0};
     }
     for (int n = 0; n < net->node_count; n++) {

@@ -127,7 +127,7 @@ struct mica_net {
     mica_index built_rows; /* the batch as built */
     mica_index rows;       /* of a step */
     mica_index part_rows;  /* as planned; built_rows: in one */
-    mica_index shaped;     /* the batch that all shapes are inferred for now */
+    mica_index shaped;     /* the batch that all shapes are inferred for now; NONE: they are not */
     uint64_t seed, steps_taken;
     float loss;
     float gradient_norm;
@@ -154,6 +154,8 @@ mica_status mica_net_infer(mica_net *net, int node, bool first_time);
 
 /* Gives every slot the shape that follows from a batch. */
 mica_status mica_net_set_rows(mica_net *net, mica_index rows);
+/* Forgets a plan: every slot is as built again. */
+mica_status mica_net_unplan(mica_net *net);
 /* Plans for parts of so many rows: sizes of buffers follow. */
 mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows);
 /* Points inputs and outputs at the rows of one part. */

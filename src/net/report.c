@@ -84,6 +84,10 @@ size_t mica_net_summary(char *text, size_t size, const mica_net *net)
 size_t mica_plan_print(char *text, size_t size, const mica_plan *plan)
 {
     mica_writer w = {text, size, 0};
+    if (plan == NULL) {
+        mica_put(&w, "no plan: the net is not compiled\n");
+        return w.length;
+    }
     size_t lost = plan->total - plan->lower_bound;
     mica_put(&w, "total %zu bytes (%s), lower bound %zu, lost by packing %zu (%.2f %%)\n", plan->total,
              size_of(plan->total).text, plan->lower_bound, lost,

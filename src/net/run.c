@@ -218,9 +218,10 @@ static mica_status run_step(mica_net *net, int count, mica_mode mode)
     float scale = mode.scale;
     uint64_t parts = (uint64_t)((net->built_rows + net->part_rows - 1) / net->part_rows), part = 0,
              step = mode.step;
-    for (mica_index first = 0; first < net->rows; first += net->part_rows, part++) {
+    /* A batch of none is one part of none: it writes gradients, too. */
+    for (mica_index first = 0; first < net->rows || first == 0; first += net->part_rows, part++) {
         mica_index rows = net->rows - first < net->part_rows ? net->rows - first : net->part_rows;
-        double share = (double)rows / (double)net->rows;
+        double share = net->rows > 0 ? (double)rows / (double)net->rows : 1.0;
         MICA_TRY(mica_net_select_part(net, first, rows));
         mode.scale = scale * (float)share;
         mode.step = step * parts + part;
@@ -248,7 +249,7 @@ mica_status mica_net_backward(mica_net *net, const mica_backward_opts *opts)
     if (opts == NULL)
         opts = &defaults;
     if (!net->train)
-        return mica_fail(net->ctx, MICA_ERR_STATE, "net_backward: the net was compiled without .train");
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_backward: the net was not compiled with .train");
     return run_step(net, net->entry_count,
                     (mica_mode){.training = true,
                                 .add = opts->add,

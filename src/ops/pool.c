@@ -25,6 +25,8 @@ static const char *flaw(const mica_pooling_opts *opts, int axis)
         return "stride must not be negative";
     if (dilation < 1)
         return "dilation must not be negative";
+    if (kernel > INT32_MAX || opts->stride[axis] > INT32_MAX || dilation > INT32_MAX)
+        return "kernel, stride and dilation must be less than 2^31";
     if (opts->pad[axis] < 0 || opts->pad[axis] > ((kernel - 1) * dilation + 1) / 2)
         return "pad must be 0 to half of the dilated kernel";
     return NULL;

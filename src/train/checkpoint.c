@@ -130,6 +130,8 @@ static uint64_t bits_of(float value)
 
 mica_status mica_checkpoint_save(mica_net *net, const char *path, const mica_training_state *state)
 {
+    if (state == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "checkpoint_save: state is NULL");
     number_text steps = text_of(net->steps_taken), seed = text_of(net->seed),
                 epoch = text_of(state->cursor.epoch), position = text_of(state->cursor.position),
                 best = text_of(bits_of(state->best_loss)), bad = text_of((uint64_t)state->bad_epochs);
@@ -186,5 +188,7 @@ mica_status mica_weights_load(mica_net *net, const char *path) { return load(net
 
 mica_status mica_checkpoint_load(mica_net *net, const char *path, mica_training_state *state)
 {
+    if (state == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "checkpoint_load: state is NULL");
     return load(net, path, true, state);
 }

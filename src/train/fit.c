@@ -11,6 +11,8 @@
 /* The net's first two inputs at their full size, whatever the batch of the last step was. */
 static mica_status full_inputs(mica_net *net, mica_tensor *data, mica_tensor *targets)
 {
+    if (net->block == NULL)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "fit: the net is not bound");
     if (mica_net_inputs(net) < 2)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: the net has %d inputs: expected data and targets",
                          mica_net_inputs(net));
@@ -26,7 +28,10 @@ static mica_status next_batch(mica_net *net, const mica_source *source, mica_ind
     mica_tensor data, targets;
     MICA_TRY(full_inputs(net, &data, &targets));
     MICA_TRY(source->next(net->ctx, &data, &targets, count, source->user));
-    if (*count > 0 && *count < data.dim[0])
+    if (*count < 0 || *count > net->built_rows)
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "fit: a source gives %td samples: a batch has at most %td",
+                         *count, net->built_rows);
+    if (*count > 0 && *count < net->built_rows)
         MICA_TRY(mica_net_resize(net, *count));
     return MICA_OK;
 }
@@ -61,6 +66,9 @@ static bool has_classes(const mica_tensor *output, const mica_tensor *targets)
 
 mica_status mica_evaluate(mica_net *net, const mica_source *source, const char *output, mica_score *out)
 {
+    if (source == NULL || source->next == NULL || out == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "evaluate: %s",
+                         out == NULL ? "out is NULL" : "no source of data");
     double loss = 0.0;
     mica_index samples = 0, rows = 0, correct = 0;
     for (;;) {
@@ -96,6 +104,8 @@ typedef struct fitting {
     mica_training_state state;
     double loss_sum; /* of this epoch, weighed by samples */
     mica_index samples;
+    int left;     /* batches at the end of the epoch that were too few for an update */
+    bool resumed; /* into the middle of this epoch */
     bool stop;
 } fitting;
 
@@ -138,6 +148,7 @@ static mica_status one_update(fitting *f, mica_index *count)
         if (n == 0) {
             /* The epoch ended within an update: what was gathered is left, as with a dropped last batch. */
             *count = 0;
+            f->left = part;
             return MICA_OK;
         }
         MICA_TRY(mica_train_accumulate(f->net, part, parts));
@@ -161,6 +172,11 @@ static mica_status end_of_epoch(fitting *f)
 {
     const mica_fit_opts *opts = f->opts;
     bool validates = opts->validation.next != NULL;
+    if (f->samples == 0 && !f->resumed) /* every epoch would be like this one */
+        return mica_fail(f->net->ctx, MICA_ERR_ARGUMENT,
+                         "fit: an epoch of %d batches, and an update takes %d: nothing is learned", f->left,
+                         opts->accumulate > 1 ? opts->accumulate : 1);
+    f->resumed = false;
     f->result->train_loss = f->samples > 0 ? f->loss_sum / (double)f->samples : NAN;
     if (validates) {
         MICA_TRY(mica_evaluate(f->net, &opts->validation, opts->output, &f->result->validation));
@@ -188,15 +204,33 @@ static mica_status resume(fitting *f)
     MICA_TRY(mica_checkpoint_load(f->net, f->opts->checkpoint, &f->state));
     f->result->epochs = f->state.cursor.epoch;
     f->result->steps = f->net->steps_taken;
+    f->resumed = f->state.cursor.position > 0;
     return f->opts->train.seek(f->net->ctx, f->opts->train.user, f->state.cursor);
+}
+
+static mica_status check_fit(mica_net *net, const mica_fit_opts *o)
+{
+    if (o->train.next == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: no source of training data");
+    if (o->checkpoint != NULL && (o->train.cursor == NULL || (o->resume && o->train.seek == NULL)))
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
+                         "fit: a checkpoint needs a source with cursor and seek");
+    if (o->accumulate < 0)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: accumulate is %d", o->accumulate);
+    if (net->block == NULL || !net->has_optimizer)
+        return mica_fail(net->ctx, MICA_ERR_STATE,
+                         "fit: the net is not bound, or was compiled without an optimizer");
+    mica_tensor output;
+    return o->output != NULL ? mica_net_tensor(net, o->output, &output) : MICA_OK;
 }
 
 mica_status mica_fit(mica_net *net, const mica_fit_opts *opts, mica_fit_result *result)
 {
+    if (opts == NULL || result == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: %s is NULL", opts == NULL ? "opts" : "result");
     *result = (mica_fit_result){.train_loss = NAN, .validation = {NAN, NAN, 0}};
     fitting f = {.net = net, .opts = opts, .result = result, .state = {.best_loss = INFINITY}};
-    if (opts->train.next == NULL)
-        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: no source of training data");
+    MICA_TRY(check_fit(net, opts));
     MICA_TRY(resume(&f));
     uint64_t epochs = opts->epochs > 0 ? opts->epochs : 1;
     while (result->epochs < epochs && !f.stop) {

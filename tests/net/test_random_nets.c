@@ -220,7 +220,8 @@ static void add_loss(growing *g, mica_value x, mica_index batch)
 static void add_output(growing *g, mica_value x)
 {
     char name[16];
-    if (g->net->status != MICA_OK || g->net->slots[x - 1].kind == MICA_BUFFER_INPUT)
+    const mica_slot *slot = &g->net->slots[x - 1];
+    if (g->net->status != MICA_OK || slot->kind == MICA_BUFFER_INPUT || slot->output)
         return;
     snprintf(name, sizeof name, "out%d", g->outputs++);
     mica_net_output(g->net, name, x);
