@@ -109,7 +109,8 @@ typedef struct waves {
 static double wave(const mica_index *index, void *user)
 {
     const waves *w = user;
-    double angle = (double)index[0] * pow(w->base, -(double)(index[1] / 2 * 2) / w->features);
+    mica_index even = index[1] - index[1] % 2; /* sine and cosine share a frequency */
+    double angle = (double)index[0] * pow(w->base, -(double)even / w->features);
     return index[1] % 2 == 0 ? sin(angle) : cos(angle);
 }
 

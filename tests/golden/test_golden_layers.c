@@ -100,7 +100,7 @@ static mica_value build_norm(mica_net *net, const golden_case *c, mica_value x)
 
 static mica_value residual_body(mica_net *net, mica_value x, void *user)
 {
-    const golden_case *c = user;
+    const golden_case *c = *(const golden_case **)user;
     mica_index channels = whole(c, "channels", 0), stride = whole(c, "stride", 0);
     mica_net_conv_opts conv = {.name = "conv1",
                                .out_channels = channels,
@@ -128,11 +128,10 @@ static mica_value build_layer(mica_net *net, const golden_case *c, mica_value x)
         return mica_net_squeeze_excite(
             net, x, &(mica_net_squeeze_excite_opts){.name = "block", .reduction = whole(c, "reduction", 0)});
     if (is(c, "residual")) {
-        golden_case *user = (golden_case *)(uintptr_t)c;
         return mica_net_residual(net, x,
                                  &(mica_net_residual_opts){.name = "block",
                                                            .body = residual_body,
-                                                           .user = user,
+                                                           .user = &c,
                                                            .project = true,
                                                            .activation = MICA_RELU});
     }

@@ -5,7 +5,7 @@
 
 #define main static_main
 int static_main(void);
-#include "../../examples/static.c"
+#include "../../examples/static.c" /* NOLINT(bugprone-suspicious-include): the program itself */
 #undef main
 
 TEST(static_example_makes_no_heap_call)
