@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* The context; what describes the net; the net's own block. Too small a one is an error that says by how much. */
-static _Alignas(64) char context_memory[16 << 10], building_memory[64 << 10], net_memory[2 << 10];
+static _Alignas(64) char context_memory[16 << 10], building_memory[64 << 10], net_memory[4 << 10];
 
 /* An allocator that only goes forward: a net is built once, and that takes little. */
 static void *take(void *user, size_t bytes, size_t alignment)
