@@ -8,7 +8,7 @@
 #define GEMM_K  256
 #define GEMM_M  1536
 #define GEMM_N  2048
-#define BLOCK_M 192
+#define BLOCK_M 96
 #define BLOCK_N 256
 /* Panels packed in one block of parallel work. */
 #define PACK_PANELS 8
