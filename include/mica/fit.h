@@ -65,7 +65,7 @@ typedef struct mica_fit_opts {
     const char *output;     /* for accuracy: see mica_evaluate */
     uint64_t epochs;        /* 0: 1 */
     mica_schedule schedule; /* .lr == 0: the optimizer's own, constant */
-    int accumulate;         /* batches to an update; 0: 1 */
+    int accumulate; /* batches to an update; 0: 1. Those left over at the end of an epoch are not used */
 
     const char *checkpoint;    /* a path; NULL: none. Written after every epoch and when training stops */
     uint64_t checkpoint_steps; /* and after so many steps; 0: not */
