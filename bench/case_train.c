@@ -86,13 +86,13 @@ static mica_status cnn_infer_setup(bench_state *s) { return cnn_setup(s, false);
 static mica_status set_images(bench_state *s)
 {
     mica_tensor image, label;
-    BENCH_TRY(mica_net_input_tensor(s->net, 0, NULL, &image));
+    BENCH_TRY(mica_net_input_tensor(s->net, NULL, &image, 0));
     size_t count = mica_tensor_count(&image);
     for (size_t i = 0; i < count; i++)
         ((float *)image.data)[i] = (float)(i % 17) * 0.05f;
     if (mica_net_inputs(s->net) < 2)
         return MICA_OK;
-    BENCH_TRY(mica_net_input_tensor(s->net, 1, NULL, &label));
+    BENCH_TRY(mica_net_input_tensor(s->net, NULL, &label, 1));
     for (mica_index i = 0; i < label.dim[0]; i++)
         ((int32_t *)label.data)[i] = (int32_t)(i % 10);
     return MICA_OK;

@@ -17,7 +17,7 @@ static double block_flops(const mica_index *size)
 static mica_status set_input(bench_state *s, const char *name, int from)
 {
     mica_tensor t;
-    BENCH_TRY(mica_net_tensor(s->net, name, &t));
+    BENCH_TRY(mica_net_tensor(s->net, &t, name));
     return mica_copy(s->ctx, &t, &s->t[from]);
 }
 

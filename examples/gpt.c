@@ -31,8 +31,8 @@ static mica_status train(mica_net *net, const mica_text *text, uint64_t steps)
     mica_schedule schedule = {.kind = MICA_SCHEDULE_COSINE, .lr = 3e-3f, .min_lr = 3e-4f, .total = steps};
     for (uint64_t step = 0; step < steps; step++) {
         mica_tensor x, target; /* inputs are set before every step */
-        mica_net_tensor(net, "x", &x);
-        mica_net_tensor(net, "target", &target);
+        mica_net_tensor(net, &x, "x");
+        mica_net_tensor(net, &target, "target");
         mica_status status = mica_windows_random(ctx, &x, &target, &text->tokens,
                                                  mica_random_stream(1, step));
         if (status == MICA_OK)
@@ -59,12 +59,12 @@ static mica_status write_on(mica_net *net, const mica_text *text)
         char piece[8];
         status = mica_text_decode(ctx, piece, sizeof piece, &text->vocabulary, &to);
         fputs(status == MICA_OK ? piece : "", stdout);
-        mica_net_tensor(net, "x", &x);
+        mica_net_tensor(net, &x, "x");
         for (int i = 0; i < LENGTH; i++)
             ((int32_t *)x.data)[i] = window[i];
         if (status == MICA_OK)
             status = mica_net_forward(net);
-        mica_net_tensor(net, "logits", &logits);
+        mica_net_tensor(net, &logits, "logits");
         const float *row = (const float *)logits.data + (filled - 1) * logits.dim[2];
         int32_t best = 0;
         for (int32_t v = 1; v < logits.dim[2]; v++)

@@ -35,7 +35,7 @@ static mica_net *build(mica_context *ctx)
     mica_tensor bias, forget;
     if (mica_net_compile(net, &(mica_compile_opts){.train = true, .optimizer = &adam}) != MICA_OK ||
         mica_net_bind(net, NULL, 0) != MICA_OK || mica_net_initialize(net, 1) != MICA_OK ||
-        mica_net_tensor(net, "lstm.bias_ih", &bias) != MICA_OK ||
+        mica_net_tensor(net, &bias, "lstm.bias_ih") != MICA_OK ||
         mica_view_slice(ctx, &forget, &bias, 0, UNITS, 2 * UNITS, 1) != MICA_OK ||
         mica_fill(ctx, &forget, 3.0f) != MICA_OK) /* gates i f g o: to start with, forget little */
         return NULL;
@@ -51,8 +51,8 @@ int main(void)
     float loss = 2.0f;
     for (int step = 0; net != NULL && step < 1000 && loss > 0.02f; step++) {
         mica_tensor x, answer;
-        mica_net_tensor(net, "x", &x);
-        mica_net_tensor(net, "answer", &answer);
+        mica_net_tensor(net, &x, "x");
+        mica_net_tensor(net, &answer, "answer");
         draw(&x, &answer);
         if (mica_train_step(net, 0) != MICA_OK)
             break;

@@ -80,7 +80,7 @@ int main(int argc, char **argv)
                                           .lr = 0.002f,
                                           .total = epochs * (uint64_t)mica_batches_count(train.batches)},
                              .report = report};
-        status = mica_fit(net, &fit, &result);
+        status = mica_fit(net, &result, &fit);
     }
     if (status != MICA_OK)
         fprintf(stderr, "%s\n", mica_error(ctx));

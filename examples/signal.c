@@ -71,7 +71,7 @@ static mica_status train(mica_context *ctx, mica_net *net, mica_fit_result *resu
     if (status == MICA_OK) {
         fit.train = mica_source_of_batches(learn);
         fit.validation = mica_source_of_batches(check);
-        status = mica_fit(net, &fit, result);
+        status = mica_fit(net, result, &fit);
     }
     mica_batches_destroy(ctx, learn);
     mica_batches_destroy(ctx, check);

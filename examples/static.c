@@ -40,9 +40,9 @@ static mica_status train(mica_net *net)
 {
     static const float inputs[4][2] = {{0, 0}, {0, 1}, {1, 0}, {1, 1}}, targets[4] = {0, 1, 1, 0};
     mica_tensor x, target;
-    mica_status status = mica_net_tensor(net, "x", &x);
+    mica_status status = mica_net_tensor(net, &x, "x");
     if (status == MICA_OK)
-        status = mica_net_tensor(net, "target", &target);
+        status = mica_net_tensor(net, &target, "target");
     for (int step = 0; step < 300 && status == MICA_OK; step++) {
         memcpy(x.data, inputs, sizeof inputs);
         memcpy(target.data, targets, sizeof targets);

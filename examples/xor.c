@@ -10,9 +10,9 @@ static const float targets[4][1] = {{0}, {1}, {1}, {0}};
 static mica_status set_inputs(mica_net *net)
 {
     mica_tensor x, target;
-    mica_status status = mica_net_tensor(net, "x", &x);
+    mica_status status = mica_net_tensor(net, &x, "x");
     if (status == MICA_OK)
-        status = mica_net_tensor(net, "target", &target);
+        status = mica_net_tensor(net, &target, "target");
     if (status != MICA_OK)
         return status;
     memcpy(x.data, inputs, sizeof inputs);
@@ -57,7 +57,7 @@ static mica_status answer(mica_net *net, int *right)
     if (status == MICA_OK)
         status = mica_net_forward(net);
     if (status == MICA_OK)
-        status = mica_net_tensor(net, "y", &y);
+        status = mica_net_tensor(net, &y, "y");
     for (int i = 0; i < 4 && status == MICA_OK; i++) {
         int guess = ((const float *)y.data)[i] > 0.0f;
         printf("%g xor %g = %d\n", inputs[i][0], inputs[i][1], guess);

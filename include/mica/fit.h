@@ -44,8 +44,8 @@ typedef struct mica_score {
 
 /* One epoch of `source` through the net. The inputs are the net's by number (0: data, 1: targets); `output`
  * is the value whose last axis is scored for accuracy, by name, or NULL. Allocates nothing. */
-MICA_API mica_status mica_evaluate(mica_net *net, const mica_source *source, const char *output,
-                                   mica_score *out);
+MICA_API mica_status mica_evaluate(mica_net *net, mica_score *out, const mica_source *source,
+                                   const char *output);
 
 /* ---- Training ---- */
 
@@ -89,7 +89,7 @@ typedef struct mica_fit_result {
 /* Trains a bound, initialized net compiled with .train and an optimizer. A loss that is not finite ends it with
  * MICA_ERR_DIVERGED; the last checkpoint stays. An epoch with too few batches for one update is an error. The
  * steps themselves allocate nothing. */
-MICA_API mica_status mica_fit(mica_net *net, const mica_fit_opts *opts, mica_fit_result *result);
+MICA_API mica_status mica_fit(mica_net *net, mica_fit_result *result, const mica_fit_opts *opts);
 
 #ifdef __cplusplus
 }

@@ -71,7 +71,7 @@ MICA_API mica_context *mica_net_context(const mica_net *net);
 MICA_API mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen);
 
 /* The shape of a value as built, whatever the batch is now. */
-MICA_API mica_status mica_net_shape(const mica_net *net, mica_value value, mica_tensor *out);
+MICA_API mica_status mica_net_shape(const mica_net *net, mica_tensor *out, mica_value value);
 
 /* ---- Compile ---- */
 
@@ -153,19 +153,19 @@ MICA_API mica_status mica_net_reset_states(mica_net *net);
 /* ---- Tensors by name ---- */
 
 /* An input, an output or, by its full name ("conv1.weight"), a parameter or state of a bound net. */
-MICA_API mica_status mica_net_tensor(mica_net *net, const char *name, mica_tensor *out);
-MICA_API mica_status mica_net_value_tensor(mica_net *net, mica_value value, mica_tensor *out);
+MICA_API mica_status mica_net_tensor(mica_net *net, mica_tensor *out, const char *name);
+MICA_API mica_status mica_net_value_tensor(mica_net *net, mica_tensor *out, mica_value value);
 /* The gradient of a parameter; of an input or output too, while it lives (until the end of its step's
  * backward). */
-MICA_API mica_status mica_net_gradient(mica_net *net, const char *name, mica_tensor *out);
+MICA_API mica_status mica_net_gradient(mica_net *net, mica_tensor *out, const char *name);
 
 /* Inputs by number, in the order of building, and how many. */
 MICA_API int mica_net_inputs(const mica_net *net);
-MICA_API mica_status mica_net_input_tensor(mica_net *net, int number, const char **name, mica_tensor *out);
+MICA_API mica_status mica_net_input_tensor(mica_net *net, const char **name, mica_tensor *out, int number);
 
 /* Parameters by number, in the order of building: also how many, and all of them as one flat tensor. */
 MICA_API int mica_net_parameters(const mica_net *net);
-MICA_API mica_status mica_net_parameter(mica_net *net, int number, const char **name, mica_tensor *out);
+MICA_API mica_status mica_net_parameter(mica_net *net, const char **name, mica_tensor *out, int number);
 MICA_API mica_status mica_net_flat(mica_net *net, mica_tensor *parameters, mica_tensor *gradients);
 
 /* ---- Step: nothing from here on allocates ---- */
@@ -201,8 +201,8 @@ MICA_API float mica_net_loss(const mica_net *net);
 MICA_API size_t mica_net_summary(char *text, size_t size, const mica_net *net);
 MICA_API int mica_net_layers(const mica_net *net);
 /* Name, kind and output of a layer by number. */
-MICA_API mica_status mica_net_layer(const mica_net *net, int number, const char **name, const char **kind,
-                                    mica_value *output);
+MICA_API mica_status mica_net_layer(const mica_net *net, const char **name, const char **kind,
+                                    mica_value *output, int number);
 
 #ifdef __cplusplus
 }

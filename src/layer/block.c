@@ -25,8 +25,8 @@ mica_value mica_net_residual(mica_net *net, mica_value x, const mica_net_residua
     mica_enter_block(net, opts->name, "residual");
     mica_value y = opts->body(net, x, opts->user);
     mica_tensor from, like;
-    if (mica_net_status(net) == MICA_OK && mica_net_shape(net, x, &from) == MICA_OK &&
-        mica_net_shape(net, y, &like) == MICA_OK && !mica_tensor_same_shape(&from, &like)) {
+    if (mica_net_status(net) == MICA_OK && mica_net_shape(net, &from, x) == MICA_OK &&
+        mica_net_shape(net, &like, y) == MICA_OK && !mica_tensor_same_shape(&from, &like)) {
         char shape[2][128];
         (void)mica_tensor_print_shape(shape[0], sizeof shape[0], &from);
         (void)mica_tensor_print_shape(shape[1], sizeof shape[1], &like);
@@ -50,7 +50,7 @@ mica_value mica_net_squeeze_excite(mica_net *net, mica_value x, const mica_net_s
     if (opts == NULL)
         opts = &defaults;
     mica_tensor shape = {.rank = 0};
-    if (mica_net_status(net) != MICA_OK || mica_net_shape(net, x, &shape) != MICA_OK || shape.rank < 3)
+    if (mica_net_status(net) != MICA_OK || mica_net_shape(net, &shape, x) != MICA_OK || shape.rank < 3)
         return mica_net_refuse(net, MICA_ERR_SHAPE,
                                "squeeze and excitation of x of rank %d: expected [N, C, ...]", shape.rank);
     if (opts->reduction < 0)

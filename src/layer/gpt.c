@@ -102,7 +102,7 @@ static mica_value gpt(mica_net *net, mica_value tokens, const mica_net_gpt_opts 
     const char *layer = "";
     char shared[320];
     if (mica_net_status(net) == MICA_OK)
-        (void)mica_net_layer(net, embedding, &layer, NULL, NULL);
+        (void)mica_net_layer(net, &layer, NULL, NULL, embedding);
     snprintf(shared, sizeof shared, "%s.weight", layer);
     return mica_net_dense(net, x,
                           &(mica_net_dense_opts){.name = "head",

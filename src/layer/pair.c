@@ -141,8 +141,8 @@ static mica_value add_pair(mica_net *net, const mica_layer layers[2], mica_value
                            const mica_net_pair_opts *opts)
 {
     mica_tensor ta, tb;
-    if (mica_net_status(net) != MICA_OK || mica_net_shape(net, a, &ta) != MICA_OK ||
-        mica_net_shape(net, b, &tb) != MICA_OK)
+    if (mica_net_status(net) != MICA_OK || mica_net_shape(net, &ta, a) != MICA_OK ||
+        mica_net_shape(net, &tb, b) != MICA_OK)
         return mica_net_add(net, &layers[1], opts, (mica_value[]){a, b}, 2); /* which says what is wrong */
     bool same = mica_tensor_same_shape(&ta, &tb);
     bool larger = mica_tensor_count(&tb) > mica_tensor_count(&ta);

@@ -64,7 +64,7 @@ static mica_index features_of(mica_net *net, mica_value x, const char *kind, int
     mica_tensor t;
     if (mica_net_status(net) != MICA_OK)
         return 0;
-    if (mica_net_shape(net, x, &t) != MICA_OK)
+    if (mica_net_shape(net, &t, x) != MICA_OK)
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s of value %d, which is none of this net's", kind,
                                x);
     if (t.rank < 1 || (rank != 0 && t.rank != rank))

@@ -170,7 +170,7 @@ static mica_status find_bound(mica_net *net, const char *name, int *slot)
     return MICA_OK;
 }
 
-mica_status mica_net_tensor(mica_net *net, const char *name, mica_tensor *out)
+mica_status mica_net_tensor(mica_net *net, mica_tensor *out, const char *name)
 {
     int slot;
     MICA_TRY(find_bound(net, name, &slot));
@@ -178,7 +178,7 @@ mica_status mica_net_tensor(mica_net *net, const char *name, mica_tensor *out)
     return MICA_OK;
 }
 
-mica_status mica_net_value_tensor(mica_net *net, mica_value value, mica_tensor *out)
+mica_status mica_net_value_tensor(mica_net *net, mica_tensor *out, mica_value value)
 {
     if (net->block == NULL || value < 1 || value > net->built_slots)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
@@ -187,7 +187,7 @@ mica_status mica_net_value_tensor(mica_net *net, mica_value value, mica_tensor *
     return MICA_OK;
 }
 
-mica_status mica_net_gradient(mica_net *net, const char *name, mica_tensor *out)
+mica_status mica_net_gradient(mica_net *net, mica_tensor *out, const char *name)
 {
     int slot;
     MICA_TRY(find_bound(net, name, &slot));
@@ -223,14 +223,14 @@ static mica_status nth_of_kind(mica_net *net, mica_buffer_kind kind, int number,
 
 int mica_net_parameters(const mica_net *net) { return count_kind(net, MICA_BUFFER_PARAMETER); }
 
-mica_status mica_net_parameter(mica_net *net, int number, const char **name, mica_tensor *out)
+mica_status mica_net_parameter(mica_net *net, const char **name, mica_tensor *out, int number)
 {
     return nth_of_kind(net, MICA_BUFFER_PARAMETER, number, name, out);
 }
 
 int mica_net_inputs(const mica_net *net) { return count_kind(net, MICA_BUFFER_INPUT); }
 
-mica_status mica_net_input_tensor(mica_net *net, int number, const char **name, mica_tensor *out)
+mica_status mica_net_input_tensor(mica_net *net, const char **name, mica_tensor *out, int number)
 {
     return nth_of_kind(net, MICA_BUFFER_INPUT, number, name, out);
 }

@@ -332,7 +332,7 @@ mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen)
     return MICA_OK;
 }
 
-mica_status mica_net_shape(const mica_net *net, mica_value value, mica_tensor *out)
+mica_status mica_net_shape(const mica_net *net, mica_tensor *out, mica_value value)
 {
     if (value < 1 || value > net->built_slots)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: value %d is none of this net's", value);

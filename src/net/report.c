@@ -36,8 +36,8 @@ static size_text size_of(size_t bytes)
 
 int mica_net_layers(const mica_net *net) { return net->node_count; }
 
-mica_status mica_net_layer(const mica_net *net, int number, const char **name, const char **kind,
-                           mica_value *output)
+mica_status mica_net_layer(const mica_net *net, const char **name, const char **kind, mica_value *output,
+                           int number)
 {
     if (number < 0 || number >= net->node_count)
         return mica_fail(net->ctx, MICA_ERR_INDEX, "net_layer: layer %d of %d", number, net->node_count);

@@ -186,7 +186,7 @@ static mica_status load(mica_net *net, const char *path, bool whole, mica_traini
 
 mica_status mica_weights_load(mica_net *net, const char *path) { return load(net, path, false, NULL); }
 
-mica_status mica_checkpoint_load(mica_net *net, const char *path, mica_training_state *state)
+mica_status mica_checkpoint_load(mica_net *net, mica_training_state *state, const char *path)
 {
     if (state == NULL)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "checkpoint_load: state is NULL");

@@ -18,8 +18,8 @@ static mica_status full_inputs(mica_net *net, mica_tensor *data, mica_tensor *ta
                          mica_net_inputs(net));
     if (net->rows != net->built_rows)
         MICA_TRY(mica_net_resize(net, net->built_rows));
-    MICA_TRY(mica_net_input_tensor(net, 0, NULL, data));
-    return mica_net_input_tensor(net, 1, NULL, targets);
+    MICA_TRY(mica_net_input_tensor(net, NULL, data, 0));
+    return mica_net_input_tensor(net, NULL, targets, 1);
 }
 
 /* Fills the inputs with the next batch and fits the net to its size. *count is 0 at the end of an epoch. */
@@ -64,7 +64,7 @@ static bool has_classes(const mica_tensor *output, const mica_tensor *targets)
            mica_tensor_count(output) == mica_tensor_count(targets) * (size_t)output->dim[output->rank - 1];
 }
 
-mica_status mica_evaluate(mica_net *net, const mica_source *source, const char *output, mica_score *out)
+mica_status mica_evaluate(mica_net *net, mica_score *out, const mica_source *source, const char *output)
 {
     if (source == NULL || source->next == NULL || out == NULL)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "evaluate: %s",
@@ -82,8 +82,8 @@ mica_status mica_evaluate(mica_net *net, const mica_source *source, const char *
         mica_tensor y, targets;
         if (output == NULL)
             continue;
-        MICA_TRY(mica_net_tensor(net, output, &y));
-        MICA_TRY(mica_net_input_tensor(net, 1, NULL, &targets));
+        MICA_TRY(mica_net_tensor(net, &y, output));
+        MICA_TRY(mica_net_input_tensor(net, NULL, &targets, 1));
         if (!has_classes(&y, &targets))
             continue;
         correct += count_correct(&y, &targets);
@@ -179,7 +179,7 @@ static mica_status end_of_epoch(fitting *f)
     f->resumed = false;
     f->result->train_loss = f->samples > 0 ? f->loss_sum / (double)f->samples : NAN;
     if (validates) {
-        MICA_TRY(mica_evaluate(f->net, &opts->validation, opts->output, &f->result->validation));
+        MICA_TRY(mica_evaluate(f->net, &f->result->validation, &opts->validation, opts->output));
         float loss = (float)f->result->validation.loss;
         bool better = loss < f->state.best_loss;
         f->state.bad_epochs = better ? 0 : f->state.bad_epochs + 1;
@@ -201,7 +201,7 @@ static mica_status resume(fitting *f)
         return MICA_OK;
     if (!mica_file_exists(f->opts->checkpoint)) /* one that cannot be read is an error, not a fresh start */
         return MICA_OK;
-    MICA_TRY(mica_checkpoint_load(f->net, f->opts->checkpoint, &f->state));
+    MICA_TRY(mica_checkpoint_load(f->net, &f->state, f->opts->checkpoint));
     f->result->epochs = f->state.cursor.epoch;
     f->result->steps = f->net->steps_taken;
     f->resumed = f->state.cursor.position > 0;
@@ -221,10 +221,10 @@ static mica_status check_fit(mica_net *net, const mica_fit_opts *o)
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          "fit: the net is not bound, or was compiled without an optimizer");
     mica_tensor output;
-    return o->output != NULL ? mica_net_tensor(net, o->output, &output) : MICA_OK;
+    return o->output != NULL ? mica_net_tensor(net, &output, o->output) : MICA_OK;
 }
 
-mica_status mica_fit(mica_net *net, const mica_fit_opts *opts, mica_fit_result *result)
+mica_status mica_fit(mica_net *net, mica_fit_result *result, const mica_fit_opts *opts)
 {
     if (opts == NULL || result == NULL)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: %s is NULL", opts == NULL ? "opts" : "result");

@@ -190,7 +190,7 @@ static void set(mica_net *net, const golden_case *c, const char *name, const cha
 {
     mica_tensor t;
     const mica_tensor *value = golden_find(c, from);
-    if (CHECK_OK(mica_net_context(net), mica_net_tensor(net, name, &t)) &&
+    if (CHECK_OK(mica_net_context(net), mica_net_tensor(net, &t, name)) &&
         CHECK_MSG(value != NULL && mica_tensor_same_shape(&t, value), "%s %s: %s is not as PyTorch has it",
                   c->op, c->note, name))
         memcpy(t.data, value->data, mica_tensor_bytes(value));
@@ -201,7 +201,7 @@ static void set_all(mica_net *net, const golden_case *c)
     const char *name;
     char result[64];
     for (int p = 0; p < mica_net_parameters(net); p++) {
-        mica_net_parameter(net, p, &name, NULL);
+        mica_net_parameter(net, &name, NULL, p);
         set(net, c, name, case_name(c, name, result));
     }
     if (golden_find(c, "running_mean") != NULL) {
@@ -217,14 +217,14 @@ static void compare_all(mica_net *net, const golden_case *c)
     char result[64];
     mica_tensor t;
     for (int p = 0; p < mica_net_parameters(net); p++) {
-        mica_net_parameter(net, p, &name, NULL);
+        mica_net_parameter(net, &name, NULL, p);
         (void)case_name(c, name, result);
         if (CHECK_MSG(golden_find(c, result) != NULL, "%s %s: no %s", c->op, c->note, result) &&
-            CHECK_OK(mica_net_context(net), mica_net_gradient(net, name, &t)))
+            CHECK_OK(mica_net_context(net), mica_net_gradient(net, &t, name)))
             golden_compare(c, result, &t, TOLERANCE);
     }
     for (int k = 0; k < 2 && golden_find(c, "running_mean") != NULL; k++) {
-        mica_net_tensor(net, k ? "l.running_var" : "l.running_mean", &t);
+        mica_net_tensor(net, &t, k ? "l.running_var" : "l.running_mean");
         golden_compare(c, k ? "new_var" : "new_mean", &t, TOLERANCE);
     }
 }
@@ -245,7 +245,7 @@ static void check_case(mica_context *ctx, const golden_case *c, build_fn *build)
         set_all(net, c);
         CHECK_OK(ctx, inference ? mica_net_forward(net) : mica_net_backward(net, NULL));
         mica_tensor out;
-        mica_net_tensor(net, "y", &out);
+        mica_net_tensor(net, &out, "y");
         golden_compare(c, "y", &out, TOLERANCE);
         if (!inference)
             compare_all(net, c);

@@ -59,7 +59,7 @@ static void set_gradients(mica_net *net, const golden_case *c, int step)
     static const char *const parameter[] = {"w.value", "b.value"}, *const given[] = {"dw", "db"};
     for (int i = 0; i < 2; i++) {
         mica_tensor gradient;
-        CHECK_OK(mica_net_context(net), mica_net_gradient(net, parameter[i], &gradient));
+        CHECK_OK(mica_net_context(net), mica_net_gradient(net, &gradient, parameter[i]));
         size_t n = mica_tensor_count(&gradient);
         memcpy(gradient.data, (const float *)golden_find(c, given[i])->data + (size_t)step * n,
                n * sizeof(float));
@@ -70,8 +70,8 @@ static void ten_steps(mica_context *ctx, const golden_case *c)
 {
     mica_net *net = bare_parameters(ctx, c);
     mica_tensor w, b;
-    REQUIRE(net != NULL && mica_net_tensor(net, "w.value", &w) == MICA_OK &&
-            mica_net_tensor(net, "b.value", &b) == MICA_OK);
+    REQUIRE(net != NULL && mica_net_tensor(net, &w, "w.value") == MICA_OK &&
+            mica_net_tensor(net, &b, "b.value") == MICA_OK);
     const mica_tensor *w_after = golden_find(c, "w_after"), *b_after = golden_find(c, "b_after");
     size_t w_count = mica_tensor_count(&w), b_count = mica_tensor_count(&b);
     memcpy(w.data, golden_find(c, "w")->data, w_count * sizeof(float));

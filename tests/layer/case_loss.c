@@ -22,10 +22,10 @@ static void check_loss(const char *name, build_loss *build, mica_activation endi
         return;
     REQUIRE(mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_initialize(net, 5) == MICA_OK);
     mica_tensor tx, tt, w, g;
-    mica_net_tensor(net, "x", &tx);
-    mica_net_tensor(net, "target", &tt);
-    mica_net_tensor(net, "fc.weight", &w);
-    mica_net_gradient(net, "fc.weight", &g);
+    mica_net_tensor(net, &tx, "x");
+    mica_net_tensor(net, &tt, "target");
+    mica_net_tensor(net, &w, "fc.weight");
+    mica_net_gradient(net, &g, "fc.weight");
     float numeric[5 * 4], *weight = w.data, largest = 1e-3f, step = 0.01f;
     for (int i = -1; i < 20; i++) {
         float loss[2];

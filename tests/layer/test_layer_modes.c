@@ -30,7 +30,7 @@ static mica_net *norm_net(mica_context *ctx, mica_index batch)
 static void fill(mica_net *net, const char *name)
 {
     mica_tensor t;
-    mica_net_tensor(net, name, &t);
+    mica_net_tensor(net, &t, name);
     for (size_t i = 0; i < mica_tensor_count(&t); i++)
         ((float *)t.data)[i] = sinf(0.7f * (float)i);
 }
@@ -39,7 +39,7 @@ static void fill(mica_net *net, const char *name)
 static void read3(mica_net *net, const char *name, float out[3])
 {
     mica_tensor t;
-    if (CHECK_OK(mica_net_context(net), mica_net_tensor(net, name, &t)))
+    if (CHECK_OK(mica_net_context(net), mica_net_tensor(net, &t, name)))
         memcpy(out, t.data, 3 * sizeof *out);
 }
 
@@ -138,8 +138,8 @@ TEST(layer_dropout_draws_by_step)
                 mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_initialize(net, 4) == MICA_OK);
         CHECK(mica_net_plan(net)->kind_bytes[MICA_BUFFER_SAVED] == 0);
         mica_tensor in, out;
-        mica_net_tensor(net, "x.value", &in);
-        mica_net_tensor(net, "y", &out);
+        mica_net_tensor(net, &in, "x.value");
+        mica_net_tensor(net, &out, "y");
         CHECK_OK(ctx, mica_net_forward(net));
         CHECK(memcmp(in.data, out.data, sizeof first) == 0);
         CHECK_OK(ctx, mica_net_forward_training(net, 7));

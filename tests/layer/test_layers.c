@@ -102,7 +102,7 @@ static bool build(checked_net *c, mica_context *ctx, const layer_case *layer, ui
     return CHECK_MSG(mica_net_compile(c->net, &opts) == MICA_OK, "%s: %s", layer->name, mica_error(ctx)) &&
            CHECK_OK(ctx, mica_net_bind(c->net, NULL, 0)) &&
            CHECK_OK(ctx, mica_net_initialize(c->net, seed)) &&
-           CHECK_OK(ctx, mica_net_value_tensor(c->net, c->y, &c->out));
+           CHECK_OK(ctx, mica_net_value_tensor(c->net, &c->out, c->y));
 }
 
 /* Keeps leaves away from a corner at 0. */
@@ -111,7 +111,7 @@ static void push_away(const layer_case *layer, mica_net *net)
     for (int p = 0; p < mica_net_parameters(net); p++) {
         const char *name;
         mica_tensor t;
-        mica_net_parameter(net, p, &name, &t);
+        mica_net_parameter(net, &name, &t, p);
         float *v = t.data;
         for (size_t i = 0; i < mica_tensor_count(&t) && strstr(name, ".value") != NULL; i++)
             if (fabsf(v[i]) < layer->away)
@@ -124,7 +124,7 @@ static void fill_indices(mica_net *net, uint64_t seed)
     for (int n = 0; n < mica_net_inputs(net); n++) {
         const char *name;
         mica_tensor t;
-        mica_net_input_tensor(net, n, &name, &t);
+        mica_net_input_tensor(net, &name, &t, n);
         const char *below = strstr(name, " below ");
         test_random r = test_seed(seed + (uint64_t)n);
         for (size_t i = 0; below != NULL && i < mica_tensor_count(&t); i++)
@@ -148,9 +148,9 @@ static void check_parameter(const layer_case *layer, const checked_net *c, int n
 {
     const char *name;
     mica_tensor t, g;
-    mica_net_parameter(c->net, number, &name, &t);
+    mica_net_parameter(c->net, &name, &t, number);
     size_t count = mica_tensor_count(&t);
-    if (!CHECK_OK(mica_net_context(c->net), mica_net_gradient(c->net, name, &g)) || count == 0)
+    if (!CHECK_OK(mica_net_context(c->net), mica_net_gradient(c->net, &g, name)) || count == 0)
         return;
     float *v = t.data;
     double *numeric = malloc(count * sizeof *numeric), largest = 1e-3, worst = 0.0;

@@ -38,12 +38,12 @@ static void fill(float *x, size_t count, uint64_t seed)
 static void run_steps(mica_net *net, const float *x, float *y, size_t first, size_t time)
 {
     mica_tensor in, out;
-    CHECK_OK(mica_net_context(net), mica_net_tensor(net, "x", &in));
+    CHECK_OK(mica_net_context(net), mica_net_tensor(net, &in, "x"));
     for (size_t n = 0; n < BATCH; n++)
         memcpy((float *)in.data + n * time * FEATURES, x + (n * TIME + first) * FEATURES,
                time * FEATURES * sizeof *x);
     CHECK_OK(mica_net_context(net), mica_net_forward(net));
-    CHECK_OK(mica_net_context(net), mica_net_tensor(net, "y", &out));
+    CHECK_OK(mica_net_context(net), mica_net_tensor(net, &out, "y"));
     for (size_t n = 0; n < BATCH; n++)
         memcpy(y + (n * TIME + first) * UNITS, (float *)out.data + n * time * UNITS,
                time * UNITS * sizeof *y);
@@ -111,8 +111,8 @@ static mica_net *kept(mica_context *ctx, int kind, bool last, size_t budget)
 static double loss_after(mica_net *net, bool back, uint64_t seed)
 {
     mica_tensor x, target;
-    CHECK_OK(mica_net_context(net), mica_net_tensor(net, "x", &x));
-    CHECK_OK(mica_net_context(net), mica_net_tensor(net, "target", &target));
+    CHECK_OK(mica_net_context(net), mica_net_tensor(net, &x, "x"));
+    CHECK_OK(mica_net_context(net), mica_net_tensor(net, &target, "target"));
     fill(x.data, mica_tensor_count(&x), seed);
     fill(target.data, mica_tensor_count(&target), seed + 100);
     CHECK_OK(mica_net_context(net), back ? mica_net_backward(net, NULL) : mica_net_forward_training(net, 0));
@@ -170,8 +170,8 @@ TEST(recurrent_gradients_start_from_the_kept_state)
         (void)loss_after(net, true, 1);
         (void)loss_after(net, true, 2);
         mica_tensor w, g;
-        CHECK_OK(ctx, mica_net_tensor(net, "b.weight_hh", &w));
-        CHECK_OK(ctx, mica_net_gradient(net, "b.weight_hh", &g));
+        CHECK_OK(ctx, mica_net_tensor(net, &w, "b.weight_hh"));
+        CHECK_OK(ctx, mica_net_gradient(net, &g, "b.weight_hh"));
         for (size_t i = 0; i < mica_tensor_count(&w); i++) {
             float *at = (float *)w.data + i, got = ((float *)g.data)[i];
             double by = (second_loss(net, at, *at + 1e-2f) - second_loss(net, at, *at - 1e-2f)) / 2e-2;
@@ -190,8 +190,8 @@ enum { CLASSES = 4, DELAY = 20, LENGTH = DELAY + 2, WIDTH = 2 * CLASSES + 1, SAM
 static void draw_sequences(mica_net *net, test_random *r)
 {
     mica_tensor x, label;
-    mica_net_tensor(net, "x", &x);
-    mica_net_tensor(net, "label", &label);
+    mica_net_tensor(net, &x, "x");
+    mica_net_tensor(net, &label, "label");
     memset(x.data, 0, mica_tensor_bytes(&x));
     for (int n = 0; n < SAMPLES; n++) {
         float *row = (float *)x.data + n * LENGTH * WIDTH;
@@ -240,7 +240,7 @@ static mica_net *recall_net(mica_context *ctx, bool lstm)
     CHECK_OK(ctx, mica_net_initialize(net, 3));
     if (lstm) { /* to start with, forget little: the forget gate's is the second of four blocks */
         mica_tensor bias, forget;
-        CHECK_OK(ctx, mica_net_tensor(net, "lstm.bias_ih", &bias));
+        CHECK_OK(ctx, mica_net_tensor(net, &bias, "lstm.bias_ih"));
         CHECK_OK(ctx, mica_view_slice(ctx, &forget, &bias, 0, CELLS, 2 * CELLS, 1));
         CHECK_OK(ctx, mica_fill(ctx, &forget, 3.0f));
     }
@@ -254,11 +254,11 @@ static double accuracy(mica_net *net, test_random *r)
     for (int k = 0; k < batches; k++) {
         mica_tensor y, label;
         draw_sequences(net, r);
-        mica_net_tensor(net, "label", &label);
+        mica_net_tensor(net, &label, "label");
         int32_t want[SAMPLES];
         memcpy(want, label.data, sizeof want);
         CHECK_OK(mica_net_context(net), mica_net_forward(net));
-        mica_net_tensor(net, "y", &y);
+        mica_net_tensor(net, &y, "y");
         for (int n = 0; n < SAMPLES; n++) {
             const float *row = (float *)y.data + n * CLASSES;
             int best = 0;

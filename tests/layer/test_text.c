@@ -24,7 +24,7 @@ static mica_net *embedder(mica_context *ctx, mica_dtype dtype)
 static void set_tokens(mica_net *net, const int *tokens)
 {
     mica_tensor t;
-    mica_net_tensor(net, "tokens", &t);
+    mica_net_tensor(net, &t, "tokens");
     for (mica_index i = 0; i < 6; i++)
         mica_set_at(mica_net_context(net), &t, (mica_index[]){i / 3, i % 3}, tokens[i]);
 }
@@ -33,7 +33,7 @@ static void set_tokens(mica_net *net, const int *tokens)
 static void check_rows(mica_net *net, const int *tokens, int count)
 {
     mica_tensor g;
-    REQUIRE(mica_net_gradient(net, "embed.weight", &g) == MICA_OK);
+    REQUIRE(mica_net_gradient(net, &g, "embed.weight") == MICA_OK);
     for (int row = 0; row < 100; row++) {
         bool used = false, there = false;
         for (int i = 0; i < count; i++)
@@ -50,7 +50,7 @@ TEST(embedding_gradient_touches_only_the_rows_used)
     mica_context *ctx = test_context(1);
     mica_net *net = embedder(ctx, MICA_I64);
     mica_tensor g;
-    REQUIRE(mica_net_gradient(net, "embed.weight", &g) == MICA_OK);
+    REQUIRE(mica_net_gradient(net, &g, "embed.weight") == MICA_OK);
     memset(g.data, 0xff, mica_tensor_bytes(&g)); /* the first step takes whatever is there */
     for (int i = 0; i < 3; i++) {
         set_tokens(net, steps[i]);

@@ -151,7 +151,7 @@ void example_net_fill(mica_net *net, const example_net *example, uint64_t seed)
     test_random r = test_seed(seed);
     for (int i = 0; i < mica_net_inputs(net); i++) {
         mica_tensor t;
-        CHECK_OK(mica_net_context(net), mica_net_input_tensor(net, i, NULL, &t));
+        CHECK_OK(mica_net_context(net), mica_net_input_tensor(net, NULL, &t, i));
         for (size_t j = 0; j < mica_tensor_count(&t); j++) {
             if (t.dtype == MICA_F32)
                 ((float *)t.data)[j] = (float)test_uniform(&r, 0.0, 1.0);

@@ -81,7 +81,7 @@ static mica_status train(mica_context *ctx, const char *checkpoint, uint64_t che
         .user = loss};
     if (status == MICA_OK) {
         opts.train = mica_source_of_batches(batches);
-        status = mica_fit(net, &opts, &result);
+        status = mica_fit(net, &result, &opts);
     }
     mica_net_destroy(net);
     mica_batches_destroy(ctx, batches);
@@ -120,7 +120,7 @@ static uint64_t check_checkpoint(mica_context *ctx, const char *path)
     mica_training_state state;
     if (access(path, F_OK) != 0 || !CHECK_OK(ctx, build(ctx, &net, 24)))
         return 0;
-    CHECK_OK(ctx, mica_checkpoint_load(net, path, &state));
+    CHECK_OK(ctx, mica_checkpoint_load(net, &state, path));
     uint64_t steps = mica_train_steps(net);
     CHECK(steps >= 1 && steps <= STEPS);
     mica_net_destroy(net);
@@ -185,7 +185,7 @@ static void check_refused(mica_net *net, const char *path, mica_status wanted, c
     static snapshot before, after;
     mica_training_state state;
     take_snapshot(net, &before);
-    mica_status status = mica_checkpoint_load(net, path, &state);
+    mica_status status = mica_checkpoint_load(net, &state, path);
     const char *error = mica_error(mica_net_context(net));
     CHECK_MSG(status == wanted && strstr(error, words) != NULL, "\"%s\", expected %s", error, words);
     take_snapshot(net, &after);
@@ -215,7 +215,7 @@ TEST(checkpoint_that_is_bad_leaves_the_net_as_it_was)
     scratch_write(path, bytes, count - 1);
     check_refused(net, path, MICA_ERR_FORMAT, "");
     scratch_write(path, bytes, count);
-    CHECK_OK(ctx, mica_checkpoint_load(net, path, &state));
+    CHECK_OK(ctx, mica_checkpoint_load(net, &state, path));
     free(bytes);
 
     /* Weights alone are no checkpoint. */
@@ -237,7 +237,7 @@ TEST(checkpoint_without_a_tensor_is_refused)
     mica_net *net;
     REQUIRE(build(ctx, &net, 24) == MICA_OK);
     mica_tensor weight;
-    CHECK_OK(ctx, mica_net_tensor(net, "fc1.weight", &weight));
+    CHECK_OK(ctx, mica_net_tensor(net, &weight, "fc1.weight"));
     mica_named_tensor one = {"fc1.weight", weight};
     CHECK_OK(ctx, mica_safetensors_write(ctx, path, &one, 1, NULL));
     static snapshot before, after;

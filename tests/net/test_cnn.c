@@ -34,8 +34,8 @@ static mica_net *lenet(mica_context *ctx)
 static void fill(mica_net *net, uint64_t seed)
 {
     mica_tensor x, labels;
-    mica_net_tensor(net, "x", &x);
-    mica_net_tensor(net, "labels", &labels);
+    mica_net_tensor(net, &x, "x");
+    mica_net_tensor(net, &labels, "labels");
     test_random r = test_seed(seed);
     float *pixel = x.data;
     for (mica_index i = 0; i < x.dim[0]; i++) {
@@ -96,7 +96,7 @@ TEST(net_cnn_runs_smaller_batches)
             mica_net_initialize(net, 3) == MICA_OK);
     float whole[30], part[30];
     mica_tensor y;
-    mica_net_tensor(net, "logits", &y);
+    mica_net_tensor(net, &y, "logits");
     fill(net, 1);
     CHECK_OK(ctx, mica_net_forward(net));
     memcpy(whole, y.data, sizeof whole);

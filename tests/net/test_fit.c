@@ -86,7 +86,7 @@ static mica_fit_result train(history *h, const char *checkpoint, bool resume, ui
         ctx, &(mica_optimizer){.kind = MICA_ADAMW, .lr = 0.02f, .weight_decay = 0.01f, .clip_norm = 1.0f});
     mica_fit_result result;
     CHECK_OK(ctx,
-             mica_fit(net,
+             mica_fit(net, &result,
                       &(mica_fit_opts){
                           .train = mica_source_of_batches(train_batches),
                           .validation = mica_source_of_batches(validation),
@@ -96,8 +96,7 @@ static mica_fit_result train(history *h, const char *checkpoint, bool resume, ui
                           .checkpoint = checkpoint,
                           .resume = resume,
                           .report = keep_history,
-                          .user = h},
-                      &result));
+                          .user = h}));
     mica_net_destroy(net);
     mica_batches_destroy(ctx, train_batches);
     mica_batches_destroy(ctx, validation);
@@ -154,12 +153,11 @@ TEST(fit_stops_when_validation_gets_no_better)
                                       &(mica_batches_opts){.batch = 32, .sequential = true}));
     mica_net *net = classifier(ctx, &(mica_optimizer){.kind = MICA_SGD, .lr = 1e-30f});
     mica_fit_result result;
-    CHECK_OK(ctx, mica_fit(net,
+    CHECK_OK(ctx, mica_fit(net, &result,
                            &(mica_fit_opts){.train = mica_source_of_batches(batches),
                                             .validation = mica_source_of_batches(validation),
                                             .epochs = 50,
-                                            .patience = 3},
-                           &result));
+                                            .patience = 3}));
     CHECK(result.stopped_early && result.epochs == 4);
     mica_net_destroy(net);
     mica_batches_destroy(ctx, batches);
@@ -177,7 +175,7 @@ TEST(fit_says_when_training_diverges)
              mica_batches_create(ctx, &batches, &set, &(mica_batches_opts){.batch = 32, .sequential = true}));
     mica_net *net = classifier(ctx, &(mica_optimizer){.kind = MICA_SGD});
     mica_fit_result result;
-    CHECK_ERROR(ctx, mica_fit(net, &(mica_fit_opts){.train = mica_source_of_batches(batches)}, &result),
+    CHECK_ERROR(ctx, mica_fit(net, &result, &(mica_fit_opts){.train = mica_source_of_batches(batches)}),
                 MICA_ERR_DIVERGED, "training diverged: the loss of step 1 is nan");
     mica_net_destroy(net);
     mica_batches_destroy(ctx, batches);

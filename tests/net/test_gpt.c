@@ -51,8 +51,8 @@ static mica_status train(mica_net *net, const mica_tensor *tokens, uint64_t step
 {
     mica_tensor x, target;
     mica_context *ctx = mica_net_context(net);
-    mica_net_tensor(net, "x", &x);
-    mica_net_tensor(net, "target", &target);
+    mica_net_tensor(net, &x, "x");
+    mica_net_tensor(net, &target, "target");
     mica_status status = mica_windows_random(ctx, &x, &target, tokens, mica_random_stream(5, step));
     return status != MICA_OK ? status : mica_train_step(net, lr);
 }
@@ -130,13 +130,13 @@ TEST(gpt_does_not_look_ahead)
         float logits[2][8 * 16];
         for (int run = 0; run < 2; run++) {
             mica_tensor x, target, y;
-            mica_net_tensor(net, "x", &x);
-            mica_net_tensor(net, "target", &target);
+            mica_net_tensor(net, &x, "x");
+            mica_net_tensor(net, &target, "target");
             memset(target.data, 0, mica_tensor_bytes(&target));
             for (int t = 0; t < 8; t++)
                 ((int32_t *)x.data)[t] = t == 5 && run == 1 ? 9 : t;
             CHECK_OK(ctx, mica_net_forward(net));
-            mica_net_tensor(net, "logits", &y);
+            mica_net_tensor(net, &y, "logits");
             memcpy(logits[run], y.data, sizeof logits[run]);
         }
         CHECK(memcmp(logits[0], logits[1], 5 * 16 * sizeof(float)) == 0);
@@ -152,8 +152,8 @@ static double validation_loss(mica_net *net, const mica_tensor *tokens)
 {
     mica_tensor x, target;
     mica_context *ctx = mica_net_context(net);
-    mica_net_tensor(net, "x", &x);
-    mica_net_tensor(net, "target", &target);
+    mica_net_tensor(net, &x, "x");
+    mica_net_tensor(net, &target, "target");
     mica_index windows = mica_windows_count(tokens, x.dim[1]), batches = windows / x.dim[0];
     double sum = 0.0;
     for (mica_index i = 0; i < batches; i++) {

@@ -45,7 +45,7 @@ static void fill_inputs(mica_net *net)
 {
     for (int i = 0; i < mica_net_inputs(net); i++) {
         mica_tensor t;
-        REQUIRE(mica_net_input_tensor(net, i, NULL, &t) == MICA_OK && t.data != NULL);
+        REQUIRE(mica_net_input_tensor(net, NULL, &t, i) == MICA_OK && t.data != NULL);
         if (t.dtype != MICA_F32)
             memset(t.data, 0, mica_tensor_bytes(&t));
         for (size_t k = 0; t.dtype == MICA_F32 && k < mica_tensor_count(&t); k++)
@@ -56,7 +56,7 @@ static void fill_inputs(mica_net *net)
 static bool has_rows(mica_net *net, const char *name, mica_index rows)
 {
     mica_tensor t;
-    return mica_net_tensor(net, name, &t) == MICA_OK && t.dim[0] == rows;
+    return mica_net_tensor(net, &t, name) == MICA_OK && t.dim[0] == rows;
 }
 
 /* The net does what it should: a step of training changes its loss. */
@@ -130,9 +130,9 @@ TEST(misuse_of_names_that_are_null)
     CHECK_ERROR(ctx, mica_net_freeze(net, NULL, true), MICA_ERR_ARGUMENT,
                 "argument error: net_freeze: prefix is NULL");
     make_ready(net, &training);
-    CHECK_ERROR(ctx, mica_net_tensor(net, NULL, &t), MICA_ERR_ARGUMENT,
+    CHECK_ERROR(ctx, mica_net_tensor(net, &t, NULL), MICA_ERR_ARGUMENT,
                 "argument error: net: a tensor asked for by a name that is NULL");
-    CHECK_ERROR(ctx, mica_net_gradient(net, NULL, &t), MICA_ERR_ARGUMENT,
+    CHECK_ERROR(ctx, mica_net_gradient(net, &t, NULL), MICA_ERR_ARGUMENT,
                 "argument error: net: a tensor asked for by a name that is NULL");
     CHECK_ERROR(ctx, mica_net_reshape_input(net, NULL, NULL), MICA_ERR_ARGUMENT,
                 "argument error: net_reshape_input: name is NULL");
@@ -140,7 +140,7 @@ TEST(misuse_of_names_that_are_null)
                 "argument error: net_reshape_input: dims is NULL");
     CHECK_ERROR(ctx, mica_checkpoint_save(net, "unused", NULL), MICA_ERR_ARGUMENT,
                 "argument error: checkpoint_save: state is NULL");
-    CHECK_ERROR(ctx, mica_checkpoint_load(net, "unused", NULL), MICA_ERR_ARGUMENT,
+    CHECK_ERROR(ctx, mica_checkpoint_load(net, NULL, "unused"), MICA_ERR_ARGUMENT,
                 "argument error: checkpoint_load: state is NULL");
     check_learns(net);
     mica_net_destroy(net);
@@ -251,7 +251,7 @@ TEST(misuse_of_order)
                 "state error: net_initialize: the net is not bound");
     CHECK_ERROR(ctx, mica_train_update(net, 0), MICA_ERR_STATE,
                 "state error: train_update: the net is not bound, or was compiled without an optimizer");
-    CHECK_ERROR(ctx, mica_net_tensor(net, "x", &t), MICA_ERR_STATE,
+    CHECK_ERROR(ctx, mica_net_tensor(net, &t, "x"), MICA_ERR_STATE,
                 "state error: net: \"x\" asked for before mica_net_bind");
     make_ready(net, &training);
     CHECK_ERROR(ctx, mica_net_bind(net, NULL, 0), MICA_ERR_STATE,
@@ -260,7 +260,7 @@ TEST(misuse_of_order)
                 "state error: net_compile: the net is bound already");
     CHECK_ERROR(ctx, mica_net_freeze(net, "fc", true), MICA_ERR_STATE,
                 "state error: net_freeze: the net is bound already");
-    CHECK_ERROR(ctx, mica_net_gradient(net, "x", &t), MICA_ERR_ARGUMENT,
+    CHECK_ERROR(ctx, mica_net_gradient(net, &t, "x"), MICA_ERR_ARGUMENT,
                 "argument error: net: \"x\" has no gradient");
     check_learns(net);
     mica_net_destroy(net);
@@ -289,7 +289,7 @@ TEST(misuse_compiles_again)
     CHECK_OK(ctx, mica_net_compile(net, &training));
     CHECK_OK(ctx, mica_net_resize(net, 2));
     mica_tensor shape;
-    CHECK_OK(ctx, mica_net_shape(net, 1, &shape));
+    CHECK_OK(ctx, mica_net_shape(net, &shape, 1));
     CHECK(shape.dim[0] == 4);
     CHECK(mica_net_compile(net, &(mica_compile_opts){.train = true, .budget = 1}) == MICA_ERR_MEMORY);
     CHECK_ERROR(ctx, mica_net_bind(net, NULL, 0), MICA_ERR_STATE,
@@ -415,7 +415,7 @@ TEST(misuse_of_resize_changes_nothing)
         CHECK(mica_net_resize(net, rows) == MICA_ERR_SHAPE);
         CHECK(mica_net_reshape_input(net, "x", (mica_index[]){4, rows}) == MICA_ERR_SHAPE);
         mica_tensor t;
-        CHECK_OK(ctx, mica_net_tensor(net, "x", &t));
+        CHECK_OK(ctx, mica_net_tensor(net, &t, "x"));
         CHECK(t.dim[0] == 4 && t.dim[1] == 6);
         fill_inputs(net);
         CHECK_OK(ctx, mica_net_forward(net));
@@ -463,7 +463,7 @@ TEST(misuse_of_classes_out_of_range)
         mica_tensor t;
         for (int32_t class = -1; class <= 3; class += 4) {
             fill_inputs(net);
-            CHECK_OK(ctx, mica_net_tensor(net, "t", &t));
+            CHECK_OK(ctx, mica_net_tensor(net, &t, "t"));
             ((int32_t *)t.data)[2] = class;
             char text[100];
             snprintf(text, sizeof text,
@@ -526,7 +526,7 @@ static mica_status fit_on(mica_net *net, mica_index samples, mica_fit_opts opts,
                                       &(mica_batches_opts){.batch = 4, .drop_last = drop_last}));
     opts.train = mica_source_of_batches(batches);
     mica_fit_result result;
-    mica_status status = mica_fit(net, &opts, &result);
+    mica_status status = mica_fit(net, &result, &opts);
     mica_batches_destroy(ctx, batches);
     return status;
 }
@@ -540,10 +540,10 @@ TEST(misuse_of_fit)
     CHECK_ERROR(ctx, fit_on(net, 10, (mica_fit_opts){0}, false), MICA_ERR_STATE, not_ready);
     make_ready(net, &training);
     mica_fit_result result;
-    CHECK_ERROR(ctx, mica_fit(net, NULL, &result), MICA_ERR_ARGUMENT, "argument error: fit: opts is NULL");
-    CHECK_ERROR(ctx, mica_fit(net, &(mica_fit_opts){0}, NULL), MICA_ERR_ARGUMENT,
+    CHECK_ERROR(ctx, mica_fit(net, &result, NULL), MICA_ERR_ARGUMENT, "argument error: fit: opts is NULL");
+    CHECK_ERROR(ctx, mica_fit(net, NULL, &(mica_fit_opts){0}), MICA_ERR_ARGUMENT,
                 "argument error: fit: result is NULL");
-    CHECK_ERROR(ctx, mica_fit(net, &(mica_fit_opts){0}, &result), MICA_ERR_ARGUMENT,
+    CHECK_ERROR(ctx, mica_fit(net, &result, &(mica_fit_opts){0}), MICA_ERR_ARGUMENT,
                 "argument error: fit: no source of training data");
     CHECK_ERROR(ctx, fit_on(net, 10, (mica_fit_opts){.output = "nothing"}, false), MICA_ERR_ARGUMENT,
                 "argument error: net: nothing is called \"nothing\"");
@@ -558,7 +558,7 @@ TEST(misuse_of_fit)
     CHECK_OK(ctx, fit_on(net, 10, (mica_fit_opts){.accumulate = 3, .output = "y"}, false));
     CHECK(mica_train_steps(net) == 2);
     mica_score score;
-    CHECK_ERROR(ctx, mica_evaluate(net, NULL, NULL, &score), MICA_ERR_ARGUMENT,
+    CHECK_ERROR(ctx, mica_evaluate(net, &score, NULL, NULL), MICA_ERR_ARGUMENT,
                 "argument error: evaluate: no source of data");
     mica_net_destroy(net);
 }
@@ -579,10 +579,10 @@ TEST(misuse_of_sources)
     make_ready(net, &training);
     mica_fit_opts opts = {.train = {.next = one_too_many}, .checkpoint = "unused"};
     mica_fit_result result;
-    CHECK_ERROR(ctx, mica_fit(net, &opts, &result), MICA_ERR_ARGUMENT,
+    CHECK_ERROR(ctx, mica_fit(net, &result, &opts), MICA_ERR_ARGUMENT,
                 "argument error: fit: a checkpoint needs a source with cursor and seek");
     opts.checkpoint = NULL;
-    CHECK_ERROR(ctx, mica_fit(net, &opts, &result), MICA_ERR_SHAPE,
+    CHECK_ERROR(ctx, mica_fit(net, &result, &opts), MICA_ERR_SHAPE,
                 "shape error: fit: a source gives 5 samples: a batch has at most 4");
     mica_net_destroy(net);
 }

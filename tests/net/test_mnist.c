@@ -60,7 +60,7 @@ TEST(mnist_is_learned)
     mica_fit_result result;
     struct timespec start, end;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    CHECK_OK(ctx, mica_fit(net, &opts, &result));
+    CHECK_OK(ctx, mica_fit(net, &result, &opts));
     clock_gettime(CLOCK_MONOTONIC, &end);
     double seconds = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
     CHECK_MSG(result.validation.accuracy >= wanted, "accuracy %.4f, wanted %.4f", result.validation.accuracy,

@@ -28,7 +28,7 @@ static mica_net *mlp(mica_context *ctx, mica_index batch, int depth)
 static void fill_input(mica_net *net)
 {
     mica_tensor x;
-    mica_net_tensor(net, "x", &x);
+    mica_net_tensor(net, &x, "x");
     for (size_t i = 0; i < mica_tensor_count(&x); i++)
         ((float *)x.data)[i] = (float)(i % 13) / 6.5f - 1.0f;
 }
@@ -65,11 +65,11 @@ TEST(net_names_are_unique_and_nest)
     mica_net_leave(net); /* one too many does nothing */
     x = mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 8});
     const char *name;
-    CHECK_OK(ctx, mica_net_parameter(net, 0, &name, NULL));
+    CHECK_OK(ctx, mica_net_parameter(net, &name, NULL, 0));
     CHECK(strcmp(name, "block0.mlp.fc.weight") == 0);
-    CHECK_OK(ctx, mica_net_parameter(net, 3, &name, NULL));
+    CHECK_OK(ctx, mica_net_parameter(net, &name, NULL, 3));
     CHECK(strcmp(name, "fc.bias") == 0);
-    CHECK_ERROR(ctx, mica_net_parameter(net, 4, &name, NULL), MICA_ERR_INDEX,
+    CHECK_ERROR(ctx, mica_net_parameter(net, &name, NULL, 4), MICA_ERR_INDEX,
                 "index error: net: parameter 4 of 4");
     CHECK(mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 8}) == 0);
     CHECK_ERROR(ctx, mica_net_compile(net, NULL), MICA_ERR_ARGUMENT,
@@ -174,7 +174,7 @@ static void forward_into(mica_net *net, float *out, size_t count)
     fill_input(net);
     CHECK_OK(mica_net_context(net), mica_net_forward(net));
     mica_tensor y;
-    mica_net_tensor(net, "y", &y);
+    mica_net_tensor(net, &y, "y");
     memcpy(out, y.data, count * sizeof *out);
 }
 
@@ -235,13 +235,13 @@ TEST(net_frozen_parameters_have_no_gradient)
             MICA_OK);
     REQUIRE(mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_initialize(net, 1) == MICA_OK);
     mica_tensor t;
-    CHECK_ERROR(ctx, mica_net_gradient(net, "fc0.weight", &t), MICA_ERR_ARGUMENT,
+    CHECK_ERROR(ctx, mica_net_gradient(net, &t, "fc0.weight"), MICA_ERR_ARGUMENT,
                 "argument error: net: \"fc0.weight\" has no gradient");
     CHECK_ERROR(ctx, mica_net_freeze(net, "fc0.", false), MICA_ERR_STATE,
                 "state error: net_freeze: the net is bound already");
     mica_tensor frozen, learned;
-    mica_net_tensor(net, "fc0.weight", &frozen);
-    mica_net_tensor(net, "fc2.weight", &learned);
+    mica_net_tensor(net, &frozen, "fc0.weight");
+    mica_net_tensor(net, &learned, "fc2.weight");
     float frozen_before = *(float *)frozen.data;
     float before[32 * 32];
     memcpy(before, learned.data, sizeof before);
@@ -337,7 +337,7 @@ TEST(net_runs_a_batch_in_parts_when_memory_is_short)
             CHECK_OK(ctx, mica_net_resize(net, step == 2 ? ROWS - 23 : ROWS));
             fill_input(net);
             mica_tensor target;
-            mica_net_tensor(net, "target", &target);
+            mica_net_tensor(net, &target, "target");
             CHECK(target.dim[0] == (step == 2 ? ROWS - 23 : ROWS));
             memset(target.data, 0, mica_tensor_bytes(&target));
             test_heap heap = test_heap_now();
@@ -401,12 +401,12 @@ TEST(net_runs_shorter_inputs_in_the_same_plan)
     CHECK_OK(ctx, mica_net_reshape_input(net, "x", (mica_index[]){2, 3, 6}));
     fill_input(net);
     CHECK_OK(ctx, mica_net_forward(net));
-    CHECK_OK(ctx, mica_net_tensor(net, "y", &y));
+    CHECK_OK(ctx, mica_net_tensor(net, &y, "y"));
     CHECK(y.dim[0] == 2 && y.dim[1] == 3 && y.dim[2] == 5);
     CHECK_ERROR(ctx, mica_net_reshape_input(net, "x", (mica_index[]){2, 9, 6}), MICA_ERR_SHAPE,
                 "shape error: net_reshape_input: \"x\" as [2, 9, 6], but it was built for [4, 8, 6]");
     CHECK_OK(ctx, mica_net_reshape_input(net, "x", (mica_index[]){4, 8, 6}));
-    CHECK_OK(ctx, mica_net_tensor(net, "y", &y));
+    CHECK_OK(ctx, mica_net_tensor(net, &y, "y"));
     CHECK(y.dim[0] == 4 && y.dim[1] == 8);
     mica_net_destroy(net);
 }

@@ -119,11 +119,11 @@ static int alike(growing *g, mica_value *inputs, int most)
 {
     mica_tensor first, other;
     inputs[0] = recent(g);
-    mica_net_shape(g->net, inputs[0], &first);
+    mica_net_shape(g->net, &first, inputs[0]);
     int count = 1;
     for (int tries = 0; tries < 12 && count < most; tries++) {
         inputs[count] = any(g);
-        mica_net_shape(g->net, inputs[count], &other);
+        mica_net_shape(g->net, &other, inputs[count]);
         count += mica_tensor_same_shape(&first, &other);
     }
     while (count < 2)
@@ -134,7 +134,7 @@ static int alike(growing *g, mica_value *inputs, int most)
 static mica_value add_dense(growing *g, mica_value x)
 {
     mica_tensor shape;
-    mica_net_shape(g->net, x, &shape);
+    mica_net_shape(g->net, &shape, x);
     char name[16], shared[32];
     snprintf(name, sizeof name, "fc%d", g->dense);
     mica_net_dense_opts opts = {.name = name,
@@ -160,7 +160,7 @@ static mica_value add_node(growing *g)
     mica_value inputs[MICA_LAYER_INPUTS];
     mica_value x = recent(g);
     mica_tensor shape;
-    mica_net_shape(g->net, x, &shape);
+    mica_net_shape(g->net, &shape, x);
     switch (test_int(&g->r, 0, 14)) {
     case 0:
     case 1:
@@ -203,7 +203,7 @@ static mica_value add_node(growing *g)
 static void add_loss(growing *g, mica_value x, mica_index batch)
 {
     mica_tensor shape;
-    mica_net_shape(g->net, x, &shape);
+    mica_net_shape(g->net, &shape, x);
     char name[16];
     snprintf(name, sizeof name, "target%d", g->outputs++);
     if (shape.rank == 2 && test_chance(&g->r, 40)) {
@@ -271,7 +271,7 @@ static void fill_inputs(mica_net *net, uint64_t seed)
     test_random r = test_seed(seed);
     for (int i = 0; i < mica_net_inputs(net); i++) {
         mica_tensor t;
-        mica_net_input_tensor(net, i, NULL, &t);
+        mica_net_input_tensor(net, NULL, &t, i);
         for (size_t j = 0; j < mica_tensor_count(&t); j++) {
             if (t.dtype == MICA_F32)
                 ((float *)t.data)[j] = (float)test_uniform(&r, -1.0, 1.0);
@@ -290,7 +290,7 @@ static void collect(mica_net *net, outcome *out)
         const mica_slot *slot = &net->slots[i];
         mica_tensor t;
         if (slot->output)
-            CHECK_OK(net->ctx, mica_net_value_tensor(net, i + 1, &t));
+            CHECK_OK(net->ctx, mica_net_value_tensor(net, &t, i + 1));
         else if (slot->kind == MICA_BUFFER_PARAMETER && slot->gradient != NONE)
             t = net->slots[slot->gradient].tensor[0];
         else
