@@ -1,74 +1,31 @@
 /* The mica command: finds the verb and runs it. */
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <mica/mica.h>
 
-#include "cli/verb.h"
+#include "cli/help.h"
 #include "mica_commit.h" /* made by the build */
-
-static const verb *const verbs[] = {
-#define ADDRESS(name) &verb_##name,
-    VERBS(ADDRESS)};
-#define VERB_COUNT (sizeof verbs / sizeof verbs[0])
-
-static const verb *find(const char *name)
-{
-    for (size_t i = 0; i < VERB_COUNT; i++)
-        if (strcmp(verbs[i]->name, name) == 0)
-            return verbs[i];
-    return NULL;
-}
-
-static int unknown_verb(const char *name)
-{
-    const char *names[VERB_COUNT + 1];
-    for (size_t i = 0; i < VERB_COUNT; i++)
-        names[i] = verbs[i]->name;
-    names[VERB_COUNT] = "help";
-    const char *meant = nearest(name, names, VERB_COUNT + 1, sizeof names[0]);
-    if (meant != NULL)
-        return usage_error(NULL, "there is no verb \"%s\"; did you mean \"%s\"?", name, meant);
-    return usage_error(NULL, "there is no verb \"%s\"", name);
-}
-
-static void print_summary(FILE *out)
-{
-    fprintf(out, "usage: mica VERB [ARGUMENTS]\n\n");
-    for (size_t i = 0; i < VERB_COUNT; i++)
-        fprintf(out, "  %-14s %s\n", verbs[i]->name, verbs[i]->summary);
-    fprintf(out, "  %-14s %s\n", "help [VERB]", "this, or what a verb takes");
-    fprintf(out, "  %-14s %s\n", "--version", "the version, the commit, and the kernels for this processor");
-}
-
-static void print_verb(FILE *out, const verb *v)
-{
-    fprintf(out, "usage: mica %s %s\n\n%s\n", v->name, v->arguments, v->summary);
-    if (v->option_count > 0)
-        fprintf(out, "\n");
-    for (size_t i = 0; i < v->option_count; i++) {
-        char left[64];
-        const verb_option *option = &v->options[i];
-        snprintf(left, sizeof left, "%s%s%s", option->name, option->value != NULL ? " " : "",
-                 option->value != NULL ? option->value : "");
-        fprintf(out, "  %-22s %s\n", left, option->help);
-    }
-    if (v->details != NULL)
-        fprintf(out, "\n%s\n", v->details);
-}
 
 static int help(int argc, char **argv)
 {
     if (argc == 0) {
-        print_summary(stdout);
+        help_summary(stdout);
         return EXIT_OK;
     }
     if (argc > 1)
         return usage_error(NULL, "help takes one verb");
-    const verb *v = find(argv[0]);
+    if (strcmp(argv[0], "--table") == 0) {
+        help_table(stdout);
+        return EXIT_OK;
+    }
+    const verb *v = verb_find(argv[0]);
     if (v == NULL)
         return unknown_verb(argv[0]);
-    print_verb(stdout, v);
+    help_verb(stdout, v);
     return EXIT_OK;
 }
 
@@ -93,7 +50,7 @@ static bool asks_help(int argc, char **argv)
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
-        print_summary(stderr);
+        help_summary(stderr);
         return EXIT_USAGE;
     }
     const char *word = argv[1];
@@ -101,23 +58,31 @@ static int run(int argc, char **argv)
         return help(argc - 2, argv + 2);
     if (strcmp(word, "--version") == 0)
         return version();
-    const verb *v = find(word);
+    const verb *v = verb_find(word);
     if (v == NULL)
         return unknown_verb(word);
     if (asks_help(argc - 2, argv + 2)) {
-        print_verb(stdout, v);
+        help_verb(stdout, v);
         return EXIT_OK;
     }
     return v->run(argc - 2, argv + 2);
 }
 
+bool output_failed(void) { return fflush(stdout) != 0 || ferror(stdout) != 0; }
+
+/* Whether stdout is a pipe that nobody reads any more, as after "| head". */
+static bool reader_left(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 int main(int argc, char **argv)
 {
+    /* A reader that left is seen where output is written; it must not end a training run. */
+    signal(SIGPIPE, SIG_IGN);
     int code = run(argc, argv);
-    /* A full disk, or a reader that left: what was printed is not what was meant. */
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "mica: cannot write the output\n");
-        return code != EXIT_OK ? code : EXIT_FAILED;
-    }
+    if (output_failed() && !reader_left())
+        return verb_error(NULL, code != EXIT_OK ? (exit_code)code : EXIT_FAILED, "cannot write the output");
     return code;
 }

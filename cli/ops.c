@@ -39,4 +39,10 @@ const verb verb_ops = {
     .summary = "lists the operations and the headers that declare them",
     .details = "A FILTER picks the operations whose name contains it, or a whole family.",
     .run = run,
+    .examples =
+        (const verb_example[]){
+            {"ops", "all of them"},
+            {"ops conv pool", "those with \"conv\" in their name, and all of the family \"pool\""},
+            {NULL, NULL},
+        },
 };

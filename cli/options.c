@@ -1,74 +1,100 @@
 /* Options by table, and errors that help. */
+#include <ctype.h>
+#include <errno.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/verb.h"
+#include "base/nearest.h"
+#include "cli/help.h"
 
-#define LONGEST_WORD 63 /* longer ones are not guessed at */
-
-/* Letters to change, insert, drop or swap to get from a to b (Damerau and Levenshtein). */
-static size_t edits(const char *a, const char *b)
-{
-    size_t row[3][LONGEST_WORD + 1], n = strlen(b);
-    for (size_t j = 0; j <= n; j++)
-        row[0][j] = j;
-    size_t i = 0;
-    for (; a[i] != '\0'; i++) {
-        const size_t *before = row[(i + 2) % 3], *above = row[i % 3];
-        size_t *now = row[(i + 1) % 3];
-        now[0] = i + 1;
-        for (size_t j = 0; j < n; j++) {
-            size_t best = above[j] + (a[i] != b[j]);
-            best = above[j + 1] + 1 < best ? above[j + 1] + 1 : best;
-            best = now[j] + 1 < best ? now[j] + 1 : best;
-            if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] && before[j - 1] + 1 < best)
-                best = before[j - 1] + 1;
-            now[j + 1] = best;
-        }
-    }
-    return row[i % 3][n];
-}
+const shared_option shared_options[] = {
+    {SHARED_JSON,
+     {.name = "--json", OPTION_FLAG, offsetof(shared_settings, json), NULL, "print JSON, for programs"}},
+    {SHARED_THREADS,
+     {.name = "--threads",
+      OPTION_COUNT,
+      offsetof(shared_settings, threads),
+      "N",
+      "threads to use (as many as there are processors); results do not depend on it",
+      .least = 1,
+      .most = MICA_MAX_THREADS}},
+    {SHARED_SEED,
+     {.name = "--seed",
+      OPTION_COUNT,
+      offsetof(shared_settings, seed),
+      "N",
+      "the seed of all chances (42)",
+      .letter = 0}},
+    {SHARED_QUIET,
+     {.name = "--quiet",
+      OPTION_FLAG,
+      offsetof(shared_settings, quiet),
+      NULL,
+      "print results and errors only",
+      .letter = 'q'}},
+    {SHARED_QUIET,
+     {.name = "--verbose",
+      OPTION_FLAG,
+      offsetof(shared_settings, verbose),
+      NULL,
+      "print more on the way",
+      .letter = 'v'}},
+};
+const size_t shared_option_count = sizeof shared_options / sizeof shared_options[0];
 
 const char *nearest(const char *word, const void *names, size_t count, size_t stride)
 {
-    const char *best = NULL;
-    size_t least = strlen(word) / 3 + 1; /* a third of the letters may be wrong */
-    if (strlen(word) > LONGEST_WORD)
-        return NULL;
-    for (size_t i = 0; i < count; i++) {
-        const char *name;
-        memcpy(&name, (const char *)names + i * stride, sizeof name);
-        size_t distance = strlen(name) <= LONGEST_WORD ? edits(word, name) : SIZE_MAX;
-        if (distance <= least && (best == NULL || distance < least)) {
-            best = name;
-            least = distance;
-        }
-    }
-    return best;
+    return mica_nearest(word, strlen(word), names, count, stride);
 }
 
-int usage_error(const verb *v, const char *format, ...)
+/* ---- Finding an option ---- */
+
+/* All options of a verb, its own first; NULL behind the last. */
+static const verb_option *option_at(const verb *v, size_t number)
 {
-    va_list args;
-    va_start(args, format);
-    fprintf(stderr, "mica%s%s: ", v != NULL ? " " : "", v != NULL ? v->name : "");
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\nSee: mica help%s%s\n", v != NULL ? " " : "", v != NULL ? v->name : "");
-    va_end(args);
-    return EXIT_USAGE;
+    if (number < v->option_count)
+        return &v->options[number];
+    number -= v->option_count;
+    for (size_t i = 0; i < shared_option_count; i++)
+        if ((v->shared & shared_options[i].flag) != 0 && number-- == 0)
+            return &shared_options[i].option;
+    return NULL;
 }
 
 static const verb_option *find(const verb *v, const char *name, size_t length)
 {
-    for (size_t i = 0; i < v->option_count; i++)
-        if (strlen(v->options[i].name) == length && memcmp(v->options[i].name, name, length) == 0)
-            return &v->options[i];
+    const verb_option *option;
+    for (size_t i = 0; (option = option_at(v, i)) != NULL; i++)
+        if (strlen(option->name) == length && memcmp(option->name, name, length) == 0)
+            return option;
     return NULL;
 }
+
+static const verb_option *find_letter(const verb *v, char letter)
+{
+    const verb_option *option;
+    for (size_t i = 0; (option = option_at(v, i)) != NULL; i++)
+        if (option->letter == letter)
+            return option;
+    return NULL;
+}
+
+static bool unknown(const verb *v, const char *name)
+{
+    const char *names[128] = {"--help"};
+    size_t count = 1;
+    for (const verb_option *option; count < 128 && (option = option_at(v, count - 1)) != NULL; count++)
+        names[count] = option->name;
+    const char *meant = nearest(name, names, count, sizeof names[0]);
+    if (meant != NULL)
+        usage_error(v, "there is no option %s; did you mean %s?", name, meant);
+    else
+        usage_error(v, "there is no option %s", name);
+    return false;
+}
+
+/* ---- Values ---- */
 
 static bool set_number(const verb *v, const verb_option *option, double *field, const char *value)
 {
@@ -82,6 +108,89 @@ static bool set_number(const verb *v, const verb_option *option, double *field, 
     return true;
 }
 
+static bool set_count(const verb *v, const verb_option *option, int64_t *field, const char *value)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(value, &end, 10);
+    bool sound = end != value && *end == '\0' && errno == 0 && number >= option->least;
+    if (sound && (option->most == 0 || number <= option->most)) {
+        *field = number;
+        return true;
+    }
+    if (option->most != 0)
+        usage_error(v, "%s takes a whole number from %lld to %lld, not \"%s\"", option->name,
+                    (long long)option->least, (long long)option->most, value);
+    else
+        usage_error(v, "%s takes a whole number from %lld on, not \"%s\"", option->name,
+                    (long long)option->least, value);
+    return false;
+}
+
+bool bytes_read(const char *text, size_t *bytes)
+{
+    static const char *const units[] = {"", "K", "M", "G", "T"};
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || !isdigit((unsigned char)*text) || !isfinite(number))
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++, number *= 1024.0) {
+        size_t length = strlen(units[i]);
+        if (length == 1 && toupper((unsigned char)*end) != units[i][0])
+            continue;
+        const char *rest = end + length;
+        if (strcmp(rest, "") != 0 && strcmp(rest, "B") != 0 && (length == 0 || strcmp(rest, "iB") != 0))
+            continue;
+        if (number > 9e15) /* beyond what a double counts exactly */
+            return false;
+        *bytes = (size_t)number;
+        return true;
+    }
+    return false;
+}
+
+static bool set_bytes(const verb *v, const verb_option *option, size_t *field, const char *value)
+{
+    if (bytes_read(value, field))
+        return true;
+    usage_error(v, "%s takes bytes, as in 65536, 64KiB or 2MiB; not \"%s\"", option->name, value);
+    return false;
+}
+
+static bool set_choice(const verb *v, const verb_option *option, int *field, const char *value)
+{
+    size_t count = 0;
+    for (; option->choices[count] != NULL; count++)
+        if (strcmp(option->choices[count], value) == 0) {
+            *field = (int)count;
+            return true;
+        }
+    char all[256];
+    size_t used = 0;
+    for (size_t i = 0; i < count && used < sizeof all; i++)
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s",
+                                 i == 0           ? ""
+                                 : i + 1 == count ? " or "
+                                                  : ", ",
+                                 option->choices[i]);
+    const char *meant = nearest(value, option->choices, count, sizeof option->choices[0]);
+    if (meant != NULL)
+        usage_error(v, "%s takes %s, not \"%s\"; did you mean %s?", option->name, all, value, meant);
+    else
+        usage_error(v, "%s takes %s, not \"%s\"", option->name, all, value);
+    return false;
+}
+
+static bool add_item(const verb *v, const verb_option *option, option_list *field, const char *value)
+{
+    if (field->count == OPTION_LIST_MOST) {
+        usage_error(v, "%s can be given %d times at most", option->name, OPTION_LIST_MOST);
+        return false;
+    }
+    field->item[field->count++] = value;
+    return true;
+}
+
 static bool set(const verb *v, const verb_option *option, void *settings, const char *value)
 {
     void *field = (char *)settings + option->offset;
@@ -92,42 +201,27 @@ static bool set(const verb *v, const verb_option *option, void *settings, const 
     case OPTION_TEXT:
         *(const char **)field = value;
         return true;
+    case OPTION_COUNT:
+        return set_count(v, option, field, value);
     case OPTION_NUMBER:
         return set_number(v, option, field, value);
+    case OPTION_BYTES:
+        return set_bytes(v, option, field, value);
+    case OPTION_CHOICE:
+        return set_choice(v, option, field, value);
+    case OPTION_LIST:
+        return add_item(v, option, field, value);
     }
     return false;
 }
 
-static void unknown(const verb *v, const char *name)
-{
-    const char *meant = v->option_count > 0
-                            ? nearest(name, &v->options[0].name, v->option_count, sizeof v->options[0])
-                            : NULL;
-    if (meant != NULL)
-        usage_error(v, "there is no option %s; did you mean %s?", name, meant);
-    else
-        usage_error(v, "there is no option %s", name);
-}
+/* ---- The command line ---- */
 
-/* Reads the option at argv[*i] with its value, which may be argv[*i + 1]. */
-static bool read_option(const verb *v, void *settings, int argc, char **argv, int *i)
+/* An option whose value, unless it was given with it, is the next argument. */
+static bool take(const verb *v, void *settings, const verb_option *option, const char *value, int argc,
+                 char **argv, int *i)
 {
-    char *name = argv[*i];
-    char *equals = strchr(name, '=');
-    size_t length = equals != NULL ? (size_t)(equals - name) : strlen(name);
-    const verb_option *option = find(v, name, length);
-    if (option == NULL) {
-        if (equals != NULL)
-            *equals = '\0';
-        unknown(v, name);
-        return false;
-    }
-    const char *value = equals != NULL ? equals + 1 : NULL;
-    if (option->kind == OPTION_FLAG && value != NULL) {
-        usage_error(v, "%s takes no value", option->name);
-        return false;
-    }
-    if (option->kind != OPTION_FLAG && value == NULL) {
+    if (value == NULL) {
         if (*i + 1 == argc) {
             usage_error(v, "%s needs a value: %s %s", option->name, option->name, option->value);
             return false;
@@ -137,16 +231,54 @@ static bool read_option(const verb *v, void *settings, int argc, char **argv, in
     return set(v, option, settings, value);
 }
 
+/* --name, --name=value or --name value at argv[*i]. */
+static bool read_long(const verb *v, void *settings, int argc, char **argv, int *i)
+{
+    char *name = argv[*i];
+    char *equals = strchr(name, '=');
+    size_t length = equals != NULL ? (size_t)(equals - name) : strlen(name);
+    const verb_option *option = find(v, name, length);
+    if (option == NULL) {
+        if (equals != NULL)
+            *equals = '\0';
+        return unknown(v, name);
+    }
+    const char *value = equals != NULL ? equals + 1 : NULL;
+    if (option->kind != OPTION_FLAG)
+        return take(v, settings, option, value, argc, argv, i);
+    if (value != NULL) {
+        usage_error(v, "%s takes no value", option->name);
+        return false;
+    }
+    return set(v, option, settings, NULL);
+}
+
+/* -q, -qv, -oVALUE or -o VALUE at argv[*i]. */
+static bool read_short(const verb *v, void *settings, int argc, char **argv, int *i)
+{
+    for (const char *letter = argv[*i] + 1; *letter != '\0'; letter++) {
+        const verb_option *option = find_letter(v, *letter);
+        if (option == NULL)
+            return unknown(v, (char[]){'-', *letter, '\0'});
+        if (option->kind != OPTION_FLAG)
+            return take(v, settings, option, letter[1] != '\0' ? letter + 1 : NULL, argc, argv, i);
+        set(v, option, settings, NULL);
+    }
+    return true;
+}
+
 int options_read(const verb *v, void *settings, int argc, char **argv)
 {
     int kept = 0;
     bool ended = false;
     for (int i = 0; i < argc; i++) {
-        if (!ended && strcmp(argv[i], "--") == 0)
+        char *word = argv[i];
+        if (!ended && strcmp(word, "--") == 0)
             ended = true;
-        else if (ended || argv[i][0] != '-' || argv[i][1] == '\0')
-            argv[kept++] = argv[i];
-        else if (!read_option(v, settings, argc, argv, &i))
+        else if (ended || word[0] != '-' || word[1] == '\0')
+            argv[kept++] = word;
+        else if (word[1] == '-' ? !read_long(v, settings, argc, argv, &i)
+                                : !read_short(v, settings, argc, argv, &i))
             return -1;
     }
     return kept;

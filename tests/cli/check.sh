@@ -66,6 +66,27 @@ ends 2 bench --seconds soon
 complains '--seconds takes a number, not "soon"'
 ends 2 bench --quick=yes
 complains "--quick takes no value"
+ends 0 help bench
+[[ ${out%%options:*} == *"mica bench sgemm"* ]] || complain "examples come before options"
+ends 0 help --table
+says $'option\tbench\t--seconds\t\tnumber\tS\t'
+says $'exit\t130\t'
+ends 2 bench -z
+complains "there is no option -z"
+ends 0 ops -- add
+says "add "
+ends 1 ops -- --quick
+complains "no operation or family is called so"
+"$mica" ops >/dev/full 2>"$folder/err"
+code=$? err=$(cat "$folder/err")
+[ "$code" -eq 1 ] || complain "a full disk should end with 1"
+complains "cannot write the output"
+{
+    "$mica" ops 2>"$folder/err"
+    echo $? >"$folder/code"
+} | true
+code=$(cat "$folder/code") err=$(cat "$folder/err")
+[ "$code" -eq 0 ] && [ -z "$err" ] || complain "a reader that left should be no error"
 ends 2 bench no_such_case
 silent
 complains 'no case has "no_such_case" in its name'

@@ -1,0 +1,82 @@
+/* Messages and what the program ends with; the context; what is known of the terminal. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/verb.h"
+
+static void say(const verb *v, const char *format, va_list args)
+{
+    fprintf(stderr, "mica%s%s: ", v != NULL ? " " : "", v != NULL ? v->name : "");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n");
+}
+
+int usage_error(const verb *v, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(v, format, args);
+    va_end(args);
+    fprintf(stderr, "See: mica help%s%s\n", v != NULL ? " " : "", v != NULL ? v->name : "");
+    return EXIT_USAGE;
+}
+
+int verb_error(const verb *v, exit_code code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(v, format, args);
+    va_end(args);
+    return (int)code;
+}
+
+exit_code exit_code_of(mica_status status)
+{
+    switch (status) {
+    case MICA_OK:
+        return EXIT_OK;
+    case MICA_ERR_IO:
+    case MICA_ERR_FORMAT:
+        return EXIT_FILE;
+    case MICA_ERR_DIVERGED:
+        return EXIT_DIVERGED;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+int verb_failed(const verb *v, const mica_context *ctx)
+{
+    return verb_error(v, exit_code_of(mica_context_status(ctx)), "%s", mica_error(ctx));
+}
+
+mica_context *verb_context(const verb *v, const shared_settings *shared)
+{
+    mica_context *ctx;
+    long here = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t threads = shared->threads > 0 ? shared->threads : here > 0 ? here : 1;
+    mica_status status = mica_context_create(
+        &ctx,
+        &(mica_context_opts){.threads = (int)(threads < MICA_MAX_THREADS ? threads : MICA_MAX_THREADS)});
+    if (status != MICA_OK)
+        verb_error(v, EXIT_FAILED, "cannot start: %s%s", mica_status_text(status),
+                   getenv("MICA_ISA") != NULL ? " (does this processor have the kernels that MICA_ISA names?)"
+                                              : "");
+    return ctx;
+}
+
+struct terminal terminal_of(int descriptor)
+{
+    struct terminal t = {.is_terminal = isatty(descriptor) == 1, .columns = 80};
+    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+    t.colour = t.is_terminal && (none == NULL || *none == '\0') &&
+               (term == NULL || strcmp(term, "dumb") != 0);
+    struct winsize size;
+    if (t.is_terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        t.columns = size.ws_col;
+    return t;
+}
