@@ -118,7 +118,23 @@ typedef struct mica_plan_buffer {
     mica_buffer_kind kind;
     size_t bytes, offset;
     int first, last; /* times of the step at which it is first written and last read */
+    /* What lies in it, of the first to use it: scratch is so many bytes. A part of the batch, if run in parts. */
+    mica_dtype dtype;
+    int rank;
+    mica_index dim[MICA_MAX_RANK];
 } mica_plan_buffer;
+
+typedef enum mica_phase {
+    MICA_PHASE_FORWARD,
+    MICA_PHASE_RECOMPUTE, /* a forward once more, for the backwards that follow */
+    MICA_PHASE_BACKWARD,
+} mica_phase;
+
+/* What a step does at a time. */
+typedef struct mica_plan_time {
+    const char *name; /* of the layer */
+    mica_phase phase;
+} mica_plan_time;
 
 /* All memory of a net, as data. The block is `total` bytes. */
 typedef struct mica_plan {
@@ -126,6 +142,7 @@ typedef struct mica_plan {
     size_t lower_bound;                        /* the most bytes alive at once: no layout takes less */
     size_t kind_bytes[MICA_BUFFER_KIND_COUNT]; /* summed over buffers; those that share memory count each */
     int times;                                 /* of a step: forwards, recomputations, backwards */
+    const mica_plan_time *time;                /* [times] */
     int parts;                                 /* that a batch is run in, one after the other */
     int recomputed;                            /* nodes whose forward runs twice */
     double extra_work;                         /* that recomputing adds, as a fraction of the forward */

@@ -97,6 +97,7 @@ void mica_net_destroy(mica_net *net)
         mica_release(ctx, net->block, net->block_bytes);
     mica_release(ctx, net->learned, (size_t)net->learned_room * sizeof *net->learned);
     mica_release(ctx, net->plan_buffers, net->plan_room * sizeof *net->plan_buffers);
+    mica_release(ctx, net->plan_times, net->plan_time_room * sizeof *net->plan_times);
     mica_release(ctx, net->groups, (size_t)net->group_room * sizeof *net->groups);
     mica_release(ctx, net->entries, (size_t)net->entry_room * sizeof *net->entries);
     mica_release(ctx, net->slots, (size_t)net->slot_room * sizeof *net->slots);

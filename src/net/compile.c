@@ -28,7 +28,7 @@ static mica_status measure_entry(mica_net *net, mica_entry *entry)
     entry->workspace_bytes = 0;
     if (net->train)
         status = measure_mode(net, entry, true, &workspace, &rest);
-    if (status == MICA_OK && entry->phase == PHASE_FORWARD)
+    if (status == MICA_OK && entry->phase == MICA_PHASE_FORWARD)
         status = measure_mode(net, entry, false, &workspace, &rest);
     entry->workspace_bytes = workspace;
     entry->scratch_bytes = workspace + rest;
@@ -79,9 +79,9 @@ static double extra_work(const mica_net *net)
     double all = 0.0, again = 0.0;
     for (int e = 0; e < net->entry_count; e++) {
         double work = node_work(net, &net->nodes[net->entries[e].node]);
-        if (net->entries[e].phase == PHASE_FORWARD)
+        if (net->entries[e].phase == MICA_PHASE_FORWARD)
             all += work;
-        else if (net->entries[e].phase == PHASE_AGAIN)
+        else if (net->entries[e].phase == MICA_PHASE_RECOMPUTE)
             again += work;
     }
     return all > 0.0 ? again / all : 0.0;
@@ -131,39 +131,75 @@ static mica_status fit_budget(mica_net *net, size_t budget)
 
 /* ---- The plan as data ---- */
 
-static void add_buffer(mica_net *net, const char *name, mica_buffer_kind kind, size_t bytes, size_t offset,
-                       int first, int last)
+static mica_plan_buffer *add_buffer(mica_net *net, const char *name, mica_buffer_kind kind, size_t bytes,
+                                    size_t offset)
 {
-    net->plan_buffers[net->plan.count++] = (mica_plan_buffer){name, kind, bytes, offset, first, last};
+    mica_plan_buffer *buffer = &net->plan_buffers[net->plan.count++];
+    int end = net->entry_count > 0 ? net->entry_count - 1 : 0;
+    *buffer = (mica_plan_buffer){.name = name, .kind = kind, .bytes = bytes, .offset = offset, .last = end};
     net->plan.kind_bytes[kind] += bytes;
+    return buffer;
+}
+
+static void set_shape(mica_plan_buffer *buffer, const mica_tensor *shape)
+{
+    buffer->dtype = shape->dtype;
+    buffer->rank = shape->rank;
+    memcpy(buffer->dim, shape->dim, sizeof buffer->dim);
+}
+
+static void add_flat(mica_net *net, const char *name, mica_buffer_kind kind, size_t count, size_t offset)
+{
+    mica_tensor shape = mica_1d(NULL, (mica_index)count);
+    set_shape(add_buffer(net, name, kind, count * sizeof(float), offset), &shape);
 }
 
 static void add_persistent(mica_net *net)
 {
-    int end = net->entry_count > 0 ? net->entry_count - 1 : 0;
-    size_t offset = 0;
+    size_t offset = 0, learned = net->learned_count;
     if (net->weights == NULL) {
-        add_buffer(net, "parameters", MICA_BUFFER_PARAMETER, net->flat_count * sizeof(float), 0, 0, end);
+        add_flat(net, "parameters", MICA_BUFFER_PARAMETER, net->flat_count, 0);
         offset += net->flat_count * sizeof(float);
     }
-    size_t learned = net->learned_count * sizeof(float);
     if (net->train) {
-        add_buffer(net, "gradients", MICA_BUFFER_GRADIENT, learned, offset, 0, end);
-        int copies = net->has_optimizer ? mica_optimizer_slots(&net->optimizer) : 0;
+        add_flat(net, "gradients", MICA_BUFFER_GRADIENT, learned, offset);
+        size_t copies = net->has_optimizer ? (size_t)mica_optimizer_slots(&net->optimizer) : 0;
         if (copies > 0)
-            add_buffer(net, "optimizer state", MICA_BUFFER_OPTIMIZER, (size_t)copies * learned,
-                       offset + learned, 0, end);
+            add_flat(net, "optimizer state", MICA_BUFFER_OPTIMIZER, copies * learned,
+                     offset + learned * sizeof(float));
     }
     for (int i = 0; i < net->built_slots; i++) {
         const mica_slot *slot = &net->slots[i];
         if (slot->kind == MICA_BUFFER_STATE && !mica_borrows_state(net, slot))
-            add_buffer(net, slot->name, MICA_BUFFER_STATE, mica_align_up(slot->bytes), slot->flat, 0, end);
+            set_shape(add_buffer(net, slot->name, slot->kind, mica_align_up(slot->bytes), slot->flat),
+                      &slot->tensor[0]);
     }
 }
 
-static mica_status fill_plan(mica_net *net)
+static void add_group(mica_net *net, const mica_group *group)
 {
-    size_t room = (size_t)(net->group_count + net->built_slots) + 3;
+    const mica_span *span = &group->span;
+    mica_plan_buffer *buffer;
+    if (group->slot == NONE) {
+        const mica_entry *entry = &net->entries[group->entry];
+        buffer = add_buffer(net, net->nodes[entry->node].name, MICA_BUFFER_SCRATCH, span->bytes,
+                            span->offset);
+        buffer->dtype = MICA_U8;
+        buffer->rank = 1;
+        buffer->dim[0] = (mica_index)entry->scratch_bytes;
+    } else {
+        const mica_slot *slot = &net->slots[group->slot];
+        buffer = add_buffer(net, slot->name, slot->kind, span->bytes, span->offset);
+        set_shape(buffer, &slot->tensor[0]);
+    }
+    buffer->first = span->first;
+    buffer->last = span->last;
+}
+
+/* Room for all of the plan, which is kept from one compile to the next. */
+static mica_status make_plan_room(mica_net *net)
+{
+    size_t room = (size_t)(net->group_count + net->built_slots) + 3, times = (size_t)net->entry_count;
     if (room > net->plan_room) {
         mica_plan_buffer *buffers = mica_allocate(net->ctx, room * sizeof *buffers);
         if (buffers == NULL)
@@ -172,23 +208,33 @@ static mica_status fill_plan(mica_net *net)
         net->plan_buffers = buffers;
         net->plan_room = room;
     }
+    if (times > net->plan_time_room) {
+        mica_plan_time *time = mica_allocate(net->ctx, times * sizeof *time);
+        if (time == NULL)
+            return net->ctx->status;
+        mica_release(net->ctx, net->plan_times, net->plan_time_room * sizeof *time);
+        net->plan_times = time;
+        net->plan_time_room = times;
+    }
+    return MICA_OK;
+}
+
+static mica_status fill_plan(mica_net *net)
+{
+    MICA_TRY(make_plan_room(net));
     net->plan.buffers = net->plan_buffers;
     net->plan.count = 0;
     net->plan.times = net->entry_count;
+    net->plan.time = net->plan_times;
+    for (int t = 0; t < net->entry_count; t++)
+        net->plan_times[t] = (mica_plan_time){net->nodes[net->entries[t].node].name, net->entries[t].phase};
     net->plan.parts = net->part_rows > 0 ? (int)((net->built_rows + net->part_rows - 1) / net->part_rows) : 1;
     net->plan.extra_work = extra_work(net);
     memset(net->plan.kind_bytes, 0, sizeof net->plan.kind_bytes);
     add_persistent(net);
-    for (int g = 0; g < net->group_count; g++) {
-        const mica_group *group = &net->groups[g];
-        if (group->gone)
-            continue;
-        bool scratch = group->slot == NONE;
-        const char *name = scratch ? net->nodes[net->entries[group->entry].node].name
-                                   : net->slots[group->slot].name;
-        add_buffer(net, name, scratch ? MICA_BUFFER_SCRATCH : net->slots[group->slot].kind, group->span.bytes,
-                   group->span.offset, group->span.first, group->span.last);
-    }
+    for (int g = 0; g < net->group_count; g++)
+        if (!net->groups[g].gone)
+            add_group(net, &net->groups[g]);
     return MICA_OK;
 }
 

@@ -168,12 +168,13 @@ static void share_in_place(mica_net *net)
         const mica_node *node = &net->nodes[entry->node];
         if (node->inputs == 0 || !is_alone(net, node))
             continue;
-        if (entry->phase != PHASE_BACKWARD && (node->layer->flags & MICA_LAYER_IN_PLACE)) {
+        if (entry->phase != MICA_PHASE_BACKWARD && (node->layer->flags & MICA_LAYER_IN_PLACE)) {
             int out = mica_forward_out(net, node);
             take_over(net, node->in[0], mica_life(&net->slots[node->in[0]], entry->phase), out,
                       mica_life(&net->slots[out], entry->phase), time);
-        } else if (entry->phase == PHASE_BACKWARD && (node->layer->flags & MICA_LAYER_BACKWARD_IN_PLACE) &&
-                   !(entry->add_din & 1u) && mica_has_input_gradient(net, node, 0)) {
+        } else if (entry->phase == MICA_PHASE_BACKWARD &&
+                   (node->layer->flags & MICA_LAYER_BACKWARD_IN_PLACE) && !(entry->add_din & 1u) &&
+                   mica_has_input_gradient(net, node, 0)) {
             take_over(net, net->slots[node->out].gradient, 0, net->slots[node->in[0]].gradient, 0, time);
         }
     }

@@ -53,8 +53,6 @@ typedef struct mica_node {
     bool fused;     /* this node's forward is part of another's */
 } mica_node;
 
-typedef enum mica_phase { PHASE_FORWARD, PHASE_AGAIN, PHASE_BACKWARD } mica_phase;
-
 /* One thing that a step does. Its number is its time. */
 typedef struct mica_entry {
     int node;
@@ -114,7 +112,8 @@ struct mica_net {
     size_t persistent; /* bytes of what lives from step to step */
     mica_plan plan;
     mica_plan_buffer *plan_buffers;
-    size_t plan_room;
+    mica_plan_time *plan_times;
+    size_t plan_room, plan_time_room;
 
     /* Bound. */
     char *block;
@@ -168,7 +167,7 @@ mica_tensor mica_net_whole(const mica_net *net, int slot);
 /* Which life of a slot an entry of this phase reads or writes. */
 static inline int mica_life(const mica_slot *slot, mica_phase phase)
 {
-    return phase != PHASE_FORWARD && slot->dropped ? 1 : 0;
+    return phase != MICA_PHASE_FORWARD && slot->dropped ? 1 : 0;
 }
 
 /* The slot that a node's forward writes: its own, or that of the activation it ends with. */

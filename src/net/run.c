@@ -46,7 +46,7 @@ static void prepare_gradients(const mica_net *net, const mica_entry *entry, bool
         r->step.din[i] = in_part ? add_part(r, gradient, base, used) : gradient;
         r->step.add_din[i] = adds && !in_part;
     }
-    for (int i = 0; i < node->params && entry->phase == PHASE_BACKWARD; i++) {
+    for (int i = 0; i < node->params && entry->phase == MICA_PHASE_BACKWARD; i++) {
         int slot = net->slots[node->param[i]].gradient;
         if (slot == NONE)
             continue;
@@ -63,7 +63,7 @@ static void prepare_gradients(const mica_net *net, const mica_entry *entry, bool
 static void prepare_tensors(const mica_net *net, const mica_entry *entry, mica_step *s)
 {
     const mica_node *node = &net->nodes[entry->node];
-    bool back = entry->phase == PHASE_BACKWARD;
+    bool back = entry->phase == MICA_PHASE_BACKWARD;
     for (int i = 0; i < node->inputs; i++)
         s->in[i] = tensor_of(net, node->in[i], entry->phase);
     s->out = tensor_of(net, back ? node->out : mica_forward_out(net, node), entry->phase);
@@ -87,13 +87,13 @@ void mica_net_prepare(const mica_net *net, const mica_entry *entry, const mica_m
     s->ctx = net->ctx;
     s->opts = node->opts;
     s->training = mode->training;
-    s->again = entry->phase == PHASE_AGAIN;
+    s->again = entry->phase == MICA_PHASE_RECOMPUTE;
     s->inputs = node->inputs;
     s->seed = net->seed;
     s->stream = mode->step * (uint64_t)net->node_count + (uint64_t)entry->node;
     s->loss_scale = mode->scale;
     prepare_tensors(net, entry, s);
-    bool back = entry->phase == PHASE_BACKWARD;
+    bool back = entry->phase == MICA_PHASE_BACKWARD;
     if (!back && node->activation != NONE) {
         const mica_net_activation_opts *opts = net->nodes[node->activation].opts;
         s->activation = opts->kind;
@@ -117,7 +117,7 @@ void mica_net_prepare(const mica_net *net, const mica_entry *entry, const mica_m
 mica_status mica_net_call(const mica_net *net, const mica_entry *entry, const mica_running *r)
 {
     const mica_layer *layer = net->nodes[entry->node].layer;
-    MICA_TRY(entry->phase == PHASE_BACKWARD ? layer->backward(&r->step) : layer->forward(&r->step));
+    MICA_TRY(entry->phase == MICA_PHASE_BACKWARD ? layer->backward(&r->step) : layer->forward(&r->step));
     for (int i = 0; i < r->parts; i++)
         MICA_TRY(mica_add(net->ctx, r->sum[i], r->sum[i], &r->part[i]));
     return MICA_OK;

@@ -188,12 +188,12 @@ static mica_status add_segment(mica_net *net, int first, int last, const bool *a
 {
     for (int n = first; n <= last; n++)
         if (again[n] && runs(&net->nodes[n])) {
-            MICA_TRY(add_entry(net, n, PHASE_AGAIN));
+            MICA_TRY(add_entry(net, n, MICA_PHASE_RECOMPUTE));
             net->plan.recomputed++;
         }
     for (int n = last; n >= first; n--)
         if (goes_back(net, &net->nodes[n]))
-            MICA_TRY(add_entry(net, n, PHASE_BACKWARD));
+            MICA_TRY(add_entry(net, n, MICA_PHASE_BACKWARD));
     return MICA_OK;
 }
 
@@ -216,8 +216,8 @@ static void mark_sums(mica_net *net, bool *written)
     for (int e = 0; e < net->entry_count; e++) {
         mica_entry *entry = &net->entries[e];
         const mica_node *node = &net->nodes[entry->node];
-        bool loss = entry->phase == PHASE_FORWARD && (node->layer->flags & MICA_LAYER_LOSS);
-        if (entry->phase != PHASE_BACKWARD && !loss)
+        bool loss = entry->phase == MICA_PHASE_FORWARD && (node->layer->flags & MICA_LAYER_LOSS);
+        if (entry->phase != MICA_PHASE_BACKWARD && !loss)
             continue;
         for (int i = 0; i < node->inputs; i++) {
             int gradient = net->slots[node->in[i]].gradient;
@@ -252,7 +252,7 @@ mica_status mica_net_schedule(mica_net *net, int segment_nodes)
     fuse_activations(net);
     for (int n = 0; n < net->node_count; n++)
         if (runs(&net->nodes[n]))
-            MICA_TRY(add_entry(net, n, PHASE_FORWARD));
+            MICA_TRY(add_entry(net, n, MICA_PHASE_FORWARD));
     net->forward_count = net->entry_count;
     if (!net->train)
         return MICA_OK;
@@ -289,7 +289,7 @@ void mica_each_use(const mica_net *net, const mica_entry *entry, mica_use_fn *us
 {
     const mica_node *node = &net->nodes[entry->node];
     unsigned flags = node->layer->flags;
-    bool back = entry->phase == PHASE_BACKWARD;
+    bool back = entry->phase == MICA_PHASE_BACKWARD;
     if (!back || (flags & MICA_LAYER_READS_INPUTS))
         for (int i = 0; i < node->inputs; i++)
             use_slot(net, node->in[i], entry->phase, use, user);
@@ -299,7 +299,7 @@ void mica_each_use(const mica_net *net, const mica_entry *entry, mica_use_fn *us
         use(user, net->slots[node->out].gradient, 0);
     if (!back || (flags & MICA_LAYER_READS_OUTPUT))
         use_slot(net, back ? node->out : mica_forward_out(net, node), entry->phase, use, user);
-    if (back || ((flags & MICA_LAYER_LOSS) && entry->phase == PHASE_FORWARD))
+    if (back || ((flags & MICA_LAYER_LOSS) && entry->phase == MICA_PHASE_FORWARD))
         use_gradients(net, node, use, user);
 }
 

@@ -161,12 +161,33 @@ void example_net_fill(mica_net *net, const example_net *example, uint64_t seed)
     }
 }
 
+/* Forwards come first; after the first backward only recomputations and backwards follow. */
+static void check_times(const mica_plan *plan)
+{
+    bool back = false;
+    for (int t = 0; t < plan->times; t++) {
+        CHECK(plan->time[t].name != NULL);
+        CHECK(plan->time[t].phase != MICA_PHASE_FORWARD || !back);
+        back = back || plan->time[t].phase != MICA_PHASE_FORWARD;
+    }
+}
+
+static void check_buffer_shape(const mica_plan_buffer *buffer)
+{
+    size_t bytes = mica_dtype_bytes(buffer->dtype);
+    for (int i = 0; i < buffer->rank; i++)
+        bytes *= (size_t)buffer->dim[i];
+    CHECK_MSG(bytes <= buffer->bytes, "%s: a shape of %zu bytes in %zu", buffer->name, bytes, buffer->bytes);
+}
+
 void check_plan(const mica_plan *plan)
 {
     size_t end = 0;
+    check_times(plan);
     for (size_t i = 0; i < plan->count; i++) {
         const mica_plan_buffer *a = &plan->buffers[i];
         end = a->offset + a->bytes > end ? a->offset + a->bytes : end;
+        check_buffer_shape(a);
         for (size_t j = 0; j < i; j++) {
             const mica_plan_buffer *b = &plan->buffers[j];
             bool in_time = a->first <= b->last && b->first <= a->last;

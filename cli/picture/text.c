@@ -1,0 +1,140 @@
+/* Escaping, and numbers as people read them. */
+#include "cli/picture/text.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "io/utf8.h"
+
+#define REPLACEMENT 0xfffdu
+
+/* The next character of the text at *at, which ends at `end`; a byte that is none stands for the replacement. */
+static uint32_t next_character(const char **at, const char *end)
+{
+    uint32_t code = REPLACEMENT;
+    size_t length = mica_utf8_decode(&code, *at, (size_t)(end - *at));
+    *at += length > 0 ? length : 1;
+    return code;
+}
+
+static void put_character(FILE *out, uint32_t code)
+{
+    char bytes[MICA_UTF8_LONGEST];
+    fwrite(bytes, 1, mica_utf8_encode(bytes, code), out);
+}
+
+/* Whether XML 1.0 and HTML allow the character. */
+static bool is_allowed(uint32_t code)
+{
+    if (code < 0x20)
+        return code == '\t' || code == '\n' || code == '\r';
+    return (code < 0x7f || code >= 0xa0) && code != 0xfffe && code != 0xffff;
+}
+
+void put_text(FILE *out, const char *text)
+{
+    if (text == NULL)
+        return;
+    const char *end = text + strlen(text);
+    while (text < end) {
+        uint32_t code = next_character(&text, end);
+        switch (code) {
+        case '&':
+            fputs("&amp;", out);
+            break;
+        case '<':
+            fputs("&lt;", out);
+            break;
+        case '>':
+            fputs("&gt;", out);
+            break;
+        case '"':
+            fputs("&quot;", out);
+            break;
+        case '\'':
+            fputs("&#39;", out);
+            break;
+        default:
+            put_character(out, is_allowed(code) ? code : REPLACEMENT);
+        }
+    }
+}
+
+void put_json(FILE *out, const char *text)
+{
+    fputc('"', out);
+    const char *end = text != NULL ? text + strlen(text) : NULL;
+    while (text != NULL && text < end) {
+        uint32_t code = next_character(&text, end);
+        if (code == '"' || code == '\\')
+            fprintf(out, "\\%c", (char)code);
+        else if (code < 0x20 || code == 0x7f || code == '<' || code == '>' || code == '&' || code == 0x2028 ||
+                 code == 0x2029)
+            fprintf(out, "\\u%04x", (unsigned)code);
+        else
+            put_character(out, code);
+    }
+    fputc('"', out);
+}
+
+/* ---- Numbers ---- */
+
+short_text size_text(double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    while (bytes >= 1024.0 && unit + 1 < sizeof units / sizeof units[0]) {
+        bytes /= 1024.0;
+        unit++;
+    }
+    int digits = unit == 0 || bytes >= 100.0 ? 0 : bytes >= 10.0 ? 1 : 2;
+    short_text out;
+    (void)snprintf(out.text, sizeof out.text, "%.*f %s", digits, bytes, units[unit]);
+    return out;
+}
+
+short_text count_text(double count)
+{
+    char digits[40];
+    int length = snprintf(digits, sizeof digits, "%.0f", fmin(fabs(count), 1e15));
+    short_text out;
+    char *to = out.text;
+    if (count < 0.0)
+        *to++ = '-';
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+    return out;
+}
+
+short_text time_text(double seconds)
+{
+    static const struct {
+        double scale;
+        const char *unit;
+    } units[] = {{1.0, "s"}, {1e3, "ms"}, {1e6, "µs"}, {1e9, "ns"}};
+    size_t u = 0;
+    while (u < 3 && fabs(seconds) * units[u].scale < 1.0)
+        u++;
+    double value = seconds * units[u].scale;
+    int digits = fabs(value) >= 100.0 ? 0 : fabs(value) >= 10.0 ? 1 : 2;
+    short_text out;
+    (void)snprintf(out.text, sizeof out.text, "%.*f %s", seconds == 0.0 ? 0 : digits, value,
+                   seconds == 0.0 ? "s" : units[u].unit);
+    return out;
+}
+
+short_text shape_text(mica_dtype dtype, int rank, const mica_index *dim)
+{
+    short_text out;
+    size_t used = (size_t)snprintf(out.text, sizeof out.text, "%s [", mica_dtype_name(dtype));
+    for (int i = 0; i < rank && used < sizeof out.text; i++)
+        used += (size_t)snprintf(out.text + used, sizeof out.text - used, "%s%lld", i > 0 ? ", " : "",
+                                 (long long)dim[i]);
+    if (used < sizeof out.text)
+        (void)snprintf(out.text + used, sizeof out.text - used, "]");
+    return out;
+}

@@ -1,0 +1,30 @@
+/* What pages are put together from. Escaping is here, and all text from outside goes through it. */
+#ifndef MICA_CLI_PICTURE_TEXT_H
+#define MICA_CLI_PICTURE_TEXT_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include <mica/tensor.h>
+
+/* Text for HTML and SVG, also within an attribute in double quotes: & < > " ' are written as references; what is not
+ * UTF-8, and characters that such a document may not hold, become U+FFFD. NULL is as "". */
+void put_text(FILE *out, const char *text);
+
+/* As a JSON string with its quotes. Also safe within a script of an HTML page: < is written as an escape. */
+void put_json(FILE *out, const char *text);
+
+typedef struct short_text {
+    char text[64];
+} short_text;
+
+/* "4.21 MiB", "640 B" */
+short_text size_text(double bytes);
+/* "1,234,567" */
+short_text count_text(double count);
+/* "1.25 ms", "38 µs" */
+short_text time_text(double seconds);
+/* "f32 [32, 1, 28, 28]" */
+short_text shape_text(mica_dtype dtype, int rank, const mica_index *dim);
+
+#endif
