@@ -129,6 +129,10 @@ MICA_API mica_heap_stats mica_context_heap(const mica_context *ctx);
 MICA_API void mica_measure_begin(mica_context *ctx);
 MICA_API size_t mica_measure_end(mica_context *ctx);
 
+/* The multiplications and additions of all calls since measuring began, of matrix products, convolutions,
+ * attention and recurrent cells. Operations that are bound by the memory they touch count none. */
+MICA_API double mica_measure_flops(const mica_context *ctx);
+
 /* Makes the workspace at least this large, through the allocator. */
 MICA_API mica_status mica_workspace_reserve(mica_context *ctx, size_t bytes);
 

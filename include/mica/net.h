@@ -124,11 +124,20 @@ typedef struct mica_plan_buffer {
     mica_index dim[MICA_MAX_RANK];
 } mica_plan_buffer;
 
+#define MICA_PHASES(X)                                                                 \
+    X(FORWARD, "forward")                                                              \
+    X(RECOMPUTE, "recompute") /* a forward once more, for the backwards that follow */ \
+    X(BACKWARD, "backward")                                                            \
+    X(UPDATE, "update") /* the optimizer: after a step's times, so in no plan */
+
 typedef enum mica_phase {
-    MICA_PHASE_FORWARD,
-    MICA_PHASE_RECOMPUTE, /* a forward once more, for the backwards that follow */
-    MICA_PHASE_BACKWARD,
+#define MICA_PHASE_ENUM(phase, text) MICA_PHASE_##phase,
+    MICA_PHASES(MICA_PHASE_ENUM)
+#undef MICA_PHASE_ENUM
+        MICA_PHASE_COUNT
 } mica_phase;
+
+MICA_API const char *mica_phase_text(mica_phase phase);
 
 /* What a step does at a time. */
 typedef struct mica_plan_time {
@@ -211,6 +220,27 @@ MICA_API mica_status mica_net_backward(mica_net *net, const mica_backward_opts *
 
 /* The sum of the losses of the last forward or backward, each times its weight. */
 MICA_API float mica_net_loss(const mica_net *net);
+
+/* ---- Watching ---- */
+
+/* A piece of a step's work, at the batch that it runs with. */
+typedef struct mica_work {
+    int layer;         /* its number, as in mica_net_layer; -1: the update, which is all parameters' */
+    const char *name;  /* of the layer, as in its parameters' names; "optimizer" */
+    const char *kind;  /* "conv2d"; of the update, the optimizer's: "adam" */
+    const char *fused; /* the activation that is done along with this forward: "relu"; NULL: none */
+    mica_phase phase;
+    double flops; /* as mica_measure_flops counts: 0 where moving the bytes is what counts */
+    double bytes; /* of the tensors that it reads and of those that it writes: what must be moved */
+} mica_work;
+
+/* Called before a piece of work (done is false) and after it (true), with the same *work, which lives until then.
+ * It may take the time and note it; it may not use the net or its context. */
+typedef void mica_watch_fn(void *user, const mica_work *work, bool done);
+
+/* From now on, fn is called for everything that a step runs; NULL: nothing is. Views and what is fused into another
+ * node run nothing and are not told of. Costs nothing while off; allocates nothing. */
+MICA_API void mica_net_watch(mica_net *net, mica_watch_fn *fn, void *user);
 
 /* ---- Looking ---- */
 

@@ -129,6 +129,7 @@ void mica_measure_begin(mica_context *ctx)
 {
     ctx->measuring = true;
     ctx->measured = 0;
+    ctx->flops = 0.0;
 }
 
 size_t mica_measure_end(mica_context *ctx)
@@ -136,6 +137,8 @@ size_t mica_measure_end(mica_context *ctx)
     ctx->measuring = false;
     return ctx->measured;
 }
+
+double mica_measure_flops(const mica_context *ctx) { return ctx->flops; }
 
 mica_status mica_workspace_give(mica_context *ctx, void *block, size_t bytes)
 {

@@ -32,7 +32,15 @@ struct mica_context {
 
     bool measuring;
     size_t measured; /* the most scratch that a call asked for since measuring began */
+    double flops;    /* and their arithmetic: mica_measure_flops */
 };
+
+/* For operations: what a call multiplies and adds, once its arguments are checked. */
+static inline void mica_count_flops(mica_context *ctx, double flops)
+{
+    if (ctx->measuring)
+        ctx->flops += flops;
+}
 
 /* Records a failure, "words: message", and returns its status. */
 mica_status mica_fail(mica_context *ctx, mica_status status, const char *format, ...)

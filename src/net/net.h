@@ -130,6 +130,8 @@ struct mica_net {
     uint64_t seed, steps_taken;
     float loss;
     float gradient_norm;
+    mica_watch_fn *watch; /* NULL: nobody does */
+    void *watch_user;
 };
 
 /* ---- build.c ---- */
@@ -221,5 +223,17 @@ void mica_net_prepare(const mica_net *net, const mica_entry *entry, const mica_m
                       size_t *scratch);
 /* Runs it, and adds parts to their sums. */
 mica_status mica_net_call(const mica_net *net, const mica_entry *entry, const mica_running *r);
+
+/* ---- watch.c ---- */
+
+/* What an entry is about to do. */
+mica_work mica_net_work(mica_net *net, const mica_entry *entry, const mica_mode *mode);
+/* And the optimizer, in one update. */
+mica_work mica_net_update_work(const mica_net *net);
+
+static inline void mica_net_tell(const mica_net *net, const mica_work *work, bool done)
+{
+    net->watch(net->watch_user, work, done);
+}
 
 #endif

@@ -15,6 +15,16 @@ const char *mica_buffer_kind_text(mica_buffer_kind kind)
     return (unsigned)kind < MICA_BUFFER_KIND_COUNT ? texts[kind] : "unknown";
 }
 
+const char *mica_phase_text(mica_phase phase)
+{
+    static const char *const texts[] = {
+#define PHASE_TEXT(code, text) text,
+        MICA_PHASES(PHASE_TEXT)
+#undef PHASE_TEXT
+    };
+    return (unsigned)phase < MICA_PHASE_COUNT ? texts[phase] : "unknown";
+}
+
 /* "4.21 MiB" */
 typedef struct size_text {
     char text[24];

@@ -191,13 +191,23 @@ static double losses(const mica_net *net)
     return sum;
 }
 
+static mica_status run_watched(mica_net *net, const mica_entry *entry, const mica_mode *mode)
+{
+    mica_work work = mica_net_work(net, entry, mode);
+    mica_net_tell(net, &work, false);
+    mica_status status = run_entry(net, entry, mode);
+    mica_net_tell(net, &work, true);
+    return status;
+}
+
 static mica_status run_entries(mica_net *net, int count, const mica_mode *mode)
 {
     bool checked = net->debug && count == net->entry_count;
     for (int time = 0; time < count; time++) {
+        const mica_entry *entry = &net->entries[time];
         if (checked)
             set_guards(net, time);
-        MICA_TRY(run_entry(net, &net->entries[time], mode));
+        MICA_TRY(net->watch != NULL ? run_watched(net, entry, mode) : run_entry(net, entry, mode));
         if (checked)
             MICA_TRY(check_memory(net, time));
     }

@@ -184,6 +184,7 @@ mica_status mica_attention(mica_context *ctx, const mica_tensor *out, const mica
     MICA_TRY(mica_check_same_shape(ctx, op, "out", out, "q", q));
     if (opts->lse != NULL)
         MICA_TRY(mica_check_shape(ctx, op, "lse", opts->lse, 3, q->dim, "q", q));
+    mica_count_flops(ctx, 2.0 * mica_attention_flops(&job.shape));
     mica_dense dense;
     void *scratch;
     mica_dense_plan_rows(&dense, args, 4);

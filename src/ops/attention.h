@@ -33,6 +33,16 @@ static inline size_t mica_attention_reach(const mica_attention_shape *s, size_t 
                : 0;
 }
 
+/* The arithmetic of one product over all pairs of a query and a key that it sees. Forward has two (scores, sums of
+ * values), backward five. */
+static inline double mica_attention_flops(const mica_attention_shape *s)
+{
+    double keys = (double)s->keys, queries = (double)s->queries, pairs = queries * keys;
+    if (s->causal) /* the last query sees all keys, each before it one less */
+        pairs = queries <= keys ? pairs - 0.5 * queries * (queries - 1.0) : 0.5 * keys * (keys + 1.0);
+    return 2.0 * pairs * (double)(s->batch * s->heads) * (double)s->d;
+}
+
 /* The rule for the tile of queries from `query` and keys from `key` on. */
 mica_score_rule mica_attention_rule(const mica_attention_shape *s, size_t b, size_t h, size_t query,
                                     size_t key);

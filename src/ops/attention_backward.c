@@ -231,6 +231,7 @@ mica_status mica_attention_backward(mica_context *ctx, const mica_attention_grad
     backward_job job = {.kernels = ctx->kernels};
     MICA_TRY(mica_attention_check(ctx, op, &job.shape, saved->q, saved->k, saved->v, opts));
     MICA_TRY(check_backward(ctx, op, args));
+    mica_count_flops(ctx, 5.0 * mica_attention_flops(&job.shape));
     mica_dense dense;
     void *scratch;
     mica_dense_plan_rows(&dense, args, 8);

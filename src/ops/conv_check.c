@@ -161,5 +161,7 @@ mica_status mica_conv_check(mica_context *ctx, mica_conv *out, const mica_conv_c
     out->kernel = (mica_conv_taps){taps.data, out->wide_channels, taps.channel_stride, taps.row_stride,
                                    taps.column_stride};
     out->kernel_stride = taps.image_stride;
+    double pixels = (double)(out->batch * out->rows.narrow * out->columns.narrow);
+    mica_count_flops(ctx, 2.0 * pixels * (double)mica_tensor_count(kernel));
     return MICA_OK;
 }

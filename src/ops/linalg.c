@@ -179,6 +179,7 @@ mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_te
         opts = &defaults;
     MICA_TRY(check_matmul(ctx, dst, a, b, opts));
     batch w = plan_batch(ctx, dst, a, b, opts);
+    mica_count_flops(ctx, 2.0 * (double)mica_tensor_count(dst) * (double)w.gemm.k);
     bool many = w.count > 1 && w.gemm.m * w.gemm.n * w.gemm.k < MICA_GEMM_SMALL;
     void *scratch;
     MICA_START(ctx, "matmul", w.scratch_bytes * (many ? (size_t)ctx->threads : 1), &scratch);
@@ -208,6 +209,7 @@ mica_status mica_matvec(mica_context *ctx, const mica_tensor *dst, const mica_te
                    .row_stride = dst->stride[0],
                    .column_stride = 1,
                    .alpha = 1.0f};
+    mica_count_flops(ctx, 2.0 * (double)g.m * (double)g.k);
     void *scratch;
     MICA_START(ctx, op, mica_gemm_scratch(ctx, g.m, g.n, g.k), &scratch);
     mica_gemm_run(ctx, &g, scratch);

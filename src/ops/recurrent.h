@@ -30,6 +30,12 @@ mica_status mica_recurrent_check_steps(mica_context *ctx, const char *op, const 
 /* Whether the panels of W_hh are packed once for all steps. A vector's product needs none. */
 static inline bool mica_recurrent_packs(const mica_recurrent *r) { return r->steps > 1 && r->batch > 1; }
 
+/* The arithmetic of a forward: its products. */
+static inline double mica_recurrent_flops(const mica_recurrent *r)
+{
+    return 2.0 * (double)(r->steps * r->batch) * (double)r->gates * (double)(r->inputs + r->hidden);
+}
+
 /* Row 0 of step t of a [T, N, columns] tensor whose rows are contiguous. */
 static inline mica_cell_rows mica_recurrent_step(const mica_tensor *t, size_t step)
 {

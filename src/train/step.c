@@ -121,11 +121,8 @@ static mica_status clip_scale(mica_net *net, float *scale)
     return MICA_OK;
 }
 
-mica_status mica_train_update(mica_net *net, float lr)
+static mica_status update(mica_net *net, float lr)
 {
-    if (net->block == NULL || !net->has_optimizer)
-        return mica_fail(net->ctx, MICA_ERR_STATE,
-                         "train_update: the net is not bound, or was compiled without an optimizer");
     const mica_optimizer *o = &net->optimizer;
     bool adam = o->kind == MICA_ADAM || o->kind == MICA_ADAMW;
     lr = or_else(lr, or_else(o->lr, adam ? 0.001f : 0.01f));
@@ -141,6 +138,20 @@ mica_status mica_train_update(mica_net *net, float lr)
     mica_parallel(net->ctx, mica_div_up(net->learned_count, BLOCK), update_block, &job);
     net->steps_taken++;
     return MICA_OK;
+}
+
+mica_status mica_train_update(mica_net *net, float lr)
+{
+    if (net->block == NULL || !net->has_optimizer)
+        return mica_fail(net->ctx, MICA_ERR_STATE,
+                         "train_update: the net is not bound, or was compiled without an optimizer");
+    if (net->watch == NULL)
+        return update(net, lr);
+    mica_work work = mica_net_update_work(net);
+    mica_net_tell(net, &work, false);
+    mica_status status = update(net, lr);
+    mica_net_tell(net, &work, true);
+    return status;
 }
 
 /* ---- Steps ---- */
