@@ -62,6 +62,25 @@ typedef struct mica_csv_opts {
 MICA_API mica_status mica_dataset_load_csv(mica_context *ctx, mica_dataset *out, const char *path,
                                            const mica_csv_opts *opts);
 
+/* A PNG image as a set of one sample without target: inputs [1, channels, height, width], u8. Channels: grey,
+ * grey and alpha, RGB, or RGB and alpha; palettes and other bit depths become these. Not interlaced. Needs zlib. */
+MICA_API mica_status mica_dataset_load_png(mica_context *ctx, mica_dataset *out, const char *path);
+
+/* An image [channels, height, width] of bytes as f32 [1 or 3, H, W], values 0 to 255: transparent parts on
+ * white, in grey or RGB, stretched to the size (averaged where it shrinks, interpolated where it grows). */
+MICA_API mica_status mica_image_fit(mica_context *ctx, const mica_tensor *dst, const mica_tensor *image);
+
+/* Digits that the library draws itself, pen strokes on noisy paper: no file is needed. Inputs [count, 28, 28] and
+ * targets [count], both u8. Sample i is a function of the seed and first + i alone, the same on every machine: two
+ * ranges of numbers that do not overlap make a training set and a test set. */
+#define MICA_DIGITS_SIDE 28
+typedef struct mica_digits_opts {
+    mica_index count; /* 0: 1000 */
+    uint64_t seed;
+    uint64_t first; /* the number of the first sample */
+} mica_digits_opts;
+MICA_API mica_status mica_dataset_digits(mica_context *ctx, mica_dataset *out, const mica_digits_opts *opts);
+
 /* Gives back what the set owns. Safe twice. */
 MICA_API void mica_dataset_release(mica_context *ctx, mica_dataset *set);
 

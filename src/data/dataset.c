@@ -135,6 +135,11 @@ mica_status mica_dataset_load_npy(mica_context *ctx, mica_dataset *out, const ch
     return load_pair(ctx, out, inputs_path, targets_path, mica_npy_read);
 }
 
+mica_status mica_dataset_load_png(mica_context *ctx, mica_dataset *out, const char *path)
+{
+    return load_pair(ctx, out, path, NULL, mica_png_read);
+}
+
 mica_status mica_dataset_load_csv(mica_context *ctx, mica_dataset *out, const char *path,
                                   const mica_csv_opts *opts)
 {

@@ -6,33 +6,15 @@
 #include <limits.h>
 #include <zlib.h>
 
+#include "io/zlib_memory.h"
+
 struct mica_gzip {
-    mica_context *ctx;
     const mica_file *file;
     z_stream zlib;
     uint64_t position; /* of the next byte of the file */
     bool ended;
     unsigned char buffer[16384];
 };
-
-/* zlib does not tell how large a block was when it gives it back: the size stands in front of it. */
-static void *zlib_allocate(void *user, unsigned count, unsigned size)
-{
-    mica_gzip *gzip = user;
-    size_t bytes = (size_t)count * size + MICA_ALIGN;
-    char *block = mica_allocate(gzip->ctx, bytes);
-    if (block == NULL)
-        return NULL;
-    *(size_t *)(void *)block = bytes;
-    return block + MICA_ALIGN;
-}
-
-static void zlib_release(void *user, void *address)
-{
-    mica_gzip *gzip = user;
-    char *block = (char *)address - MICA_ALIGN;
-    mica_release(gzip->ctx, block, *(size_t *)(void *)block);
-}
 
 static mica_status bad(mica_context *ctx, const mica_gzip *gzip, const char *what)
 {
@@ -46,8 +28,8 @@ mica_status mica_gzip_open(mica_context *ctx, mica_gzip **out, const mica_file *
     mica_gzip *gzip = mica_allocate(ctx, sizeof *gzip);
     if (gzip == NULL)
         return ctx->status;
-    *gzip = (mica_gzip){.ctx = ctx, .file = file};
-    gzip->zlib = (z_stream){.zalloc = zlib_allocate, .zfree = zlib_release, .opaque = gzip};
+    *gzip = (mica_gzip){.file = file};
+    gzip->zlib = (z_stream){.zalloc = mica_zlib_allocate, .zfree = mica_zlib_release, .opaque = ctx};
     if (inflateInit2(&gzip->zlib, 16 + MAX_WBITS) != Z_OK) {
         mica_release(ctx, gzip, sizeof *gzip);
         return mica_fail(ctx, MICA_ERR_MEMORY, "%s: no memory to unpack it", MICA_QUOTE(file->path));

@@ -1,0 +1,352 @@
+/* PNG: chunks of a length, a name, bytes and a checksum. IHDR says how large the image is, the IDAT chunks hold one
+ * zlib stream of its rows, each of them a filter's number and the difference from what the filter predicts.
+ *
+ *     signature | IHDR | ... PLTE, tRNS, others ... | IDAT IDAT ... | ... | IEND
+ */
+#include <string.h>
+
+#include "data/load.h"
+#include "io/quote.h"
+#include "tensor/tensor.h"
+
+#ifdef MICA_HAVE_ZLIB
+#include <zlib.h>
+
+#include "io/zlib_memory.h"
+
+enum { GREY = 0, RGB = 2, PALETTE = 3, GREY_ALPHA = 4, RGB_ALPHA = 6 }; /* colour types */
+
+typedef struct png {
+    mica_context *ctx;
+    mica_stream *stream;
+
+    uint32_t width, height;
+    int depth, colour;   /* bits of a sample; one of the above */
+    int samples;         /* of a pixel in the file */
+    int channels;        /* of a pixel as read */
+    size_t row_bytes;    /* in the file, the filter's number aside */
+    size_t filter_bytes; /* from a byte to the one it is predicted from: a pixel's, at least 1 */
+
+    unsigned char palette[256][4];
+    int palette_count;
+    bool palette_alpha;
+
+    uint32_t left, checksum; /* of the chunk being read */
+    char name[5];
+    z_stream zlib;
+    unsigned char buffer[8192]; /* of packed bytes */
+} png;
+
+static mica_status bad(const png *p, const char *what)
+{
+    return mica_fail(p->ctx, MICA_ERR_FORMAT, "%s: byte %llu: png: %s", MICA_QUOTE(p->stream->file.path),
+                     (unsigned long long)p->stream->position, what);
+}
+
+static uint32_t big_endian(const unsigned char *b)
+{
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+/* ---- Chunks ---- */
+
+static mica_status begin_chunk(png *p)
+{
+    unsigned char start[8];
+    MICA_TRY(mica_stream_need(p->ctx, start, p->stream, sizeof start, "a chunk"));
+    p->left = big_endian(start);
+    memcpy(p->name, start + 4, 4);
+    if (p->left > INT32_MAX)
+        return bad(p, "a chunk of more than 2^31 bytes");
+    p->checksum = (uint32_t)crc32(0, start + 4, 4);
+    return MICA_OK;
+}
+
+/* Up to `most` bytes of the chunk. */
+static mica_status chunk_bytes(png *p, unsigned char *to, size_t *got, size_t most)
+{
+    *got = most < p->left ? most : p->left;
+    MICA_TRY(mica_stream_need(p->ctx, to, p->stream, *got, "a chunk"));
+    p->checksum = (uint32_t)crc32(p->checksum, to, (unsigned)*got);
+    p->left -= (uint32_t)*got;
+    return MICA_OK;
+}
+
+/* Steps over what is left of the chunk, and compares its checksum. */
+static mica_status end_chunk(png *p)
+{
+    unsigned char bytes[4096];
+    while (p->left > 0) {
+        size_t got;
+        MICA_TRY(chunk_bytes(p, bytes, &got, sizeof bytes));
+    }
+    MICA_TRY(mica_stream_need(p->ctx, bytes, p->stream, 4, "a checksum"));
+    return big_endian(bytes) == p->checksum ? MICA_OK : bad(p, "a wrong checksum");
+}
+
+static bool named(const png *p, const char *name) { return memcmp(p->name, name, 4) == 0; }
+
+/* ---- What comes before the rows ---- */
+
+static bool sound_depth(int colour, int depth)
+{
+    bool small = depth == 1 || depth == 2 || depth == 4;
+    return depth == 8 || (depth == 16 && colour != PALETTE) ||
+           (small && (colour == GREY || colour == PALETTE));
+}
+
+static mica_status read_header(png *p)
+{
+    static const unsigned char signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    static const int samples_of[7] = {
+        [GREY] = 1, [RGB] = 3, [PALETTE] = 1, [GREY_ALPHA] = 2, [RGB_ALPHA] = 4};
+    unsigned char b[13];
+    size_t got;
+    MICA_TRY(mica_stream_need(p->ctx, b, p->stream, sizeof signature, "a png header"));
+    if (memcmp(b, signature, sizeof signature) != 0)
+        return mica_fail(p->ctx, MICA_ERR_FORMAT, "%s: byte 0: not a png file",
+                         MICA_QUOTE(p->stream->file.path));
+    MICA_TRY(begin_chunk(p));
+    if (!named(p, "IHDR") || p->left != sizeof b)
+        return bad(p, "expected an IHDR chunk of 13 bytes");
+    MICA_TRY(chunk_bytes(p, b, &got, sizeof b));
+    p->width = big_endian(b);
+    p->height = big_endian(b + 4);
+    p->depth = b[8];
+    p->colour = b[9];
+    if (p->width == 0 || p->height == 0 || p->width > INT32_MAX || p->height > INT32_MAX)
+        return bad(p, "a width or height that cannot be");
+    if (p->colour > RGB_ALPHA || samples_of[p->colour] == 0 || !sound_depth(p->colour, p->depth))
+        return bad(p, "no such colour type and bit depth");
+    if (b[10] != 0 || b[11] != 0 || b[12] > 1)
+        return bad(p, "no such compression, filter or interlace method");
+    if (b[12] == 1)
+        return bad(p, "interlaced images are not read: save it without interlacing");
+    p->samples = samples_of[p->colour];
+    size_t bits = (size_t)p->samples * (size_t)p->depth;
+    p->row_bytes = ((size_t)p->width * bits + 7) / 8;
+    p->filter_bytes = bits >= 8 ? bits / 8 : 1;
+    return end_chunk(p);
+}
+
+static mica_status read_palette(png *p)
+{
+    unsigned char b[768];
+    size_t got;
+    if (p->palette_count > 0 || p->left == 0 || p->left % 3 != 0 || p->left > sizeof b)
+        return bad(p, "a palette that cannot be");
+    MICA_TRY(chunk_bytes(p, b, &got, sizeof b));
+    p->palette_count = (int)(got / 3);
+    for (int i = 0; i < p->palette_count; i++) {
+        memcpy(p->palette[i], b + 3 * i, 3);
+        p->palette[i][3] = 255;
+    }
+    return MICA_OK;
+}
+
+static mica_status read_palette_alpha(png *p)
+{
+    unsigned char b[256];
+    size_t got;
+    if (p->left > (uint32_t)p->palette_count)
+        return bad(p, "more transparencies than colours");
+    MICA_TRY(chunk_bytes(p, b, &got, sizeof b));
+    for (size_t i = 0; i < got; i++)
+        p->palette[i][3] = b[i];
+    p->palette_alpha = true;
+    return MICA_OK;
+}
+
+/* To the start of the rows. */
+static mica_status find_rows(png *p)
+{
+    for (;;) {
+        MICA_TRY(begin_chunk(p));
+        if (named(p, "IDAT"))
+            break;
+        if (named(p, "PLTE"))
+            MICA_TRY(read_palette(p));
+        else if (named(p, "tRNS") && p->colour == PALETTE)
+            MICA_TRY(read_palette_alpha(p));
+        else if (p->name[0] >= 'A' && p->name[0] <= 'Z') /* a chunk that nobody may ignore */
+            return bad(p, named(p, "IEND") ? "the image has no rows" : "an unknown chunk that matters");
+        MICA_TRY(end_chunk(p));
+    }
+    if (p->colour == PALETTE && p->palette_count == 0)
+        return bad(p, "the image has no palette");
+    p->channels = p->colour == PALETTE ? 3 + p->palette_alpha : p->samples;
+    return MICA_OK;
+}
+
+/* ---- Rows ---- */
+
+/* More packed bytes, from this IDAT chunk or the next. */
+static mica_status refill(png *p)
+{
+    while (p->left == 0) {
+        MICA_TRY(end_chunk(p));
+        MICA_TRY(begin_chunk(p));
+        if (!named(p, "IDAT"))
+            return bad(p, "the rows end too early");
+    }
+    size_t got;
+    MICA_TRY(chunk_bytes(p, p->buffer, &got, sizeof p->buffer));
+    p->zlib.next_in = p->buffer;
+    p->zlib.avail_in = (unsigned)got;
+    return MICA_OK;
+}
+
+static mica_status unpack(png *p, unsigned char *to, size_t bytes)
+{
+    z_stream *z = &p->zlib;
+    for (z->next_out = to, z->avail_out = (unsigned)bytes; z->avail_out > 0;) {
+        if (z->avail_in == 0)
+            MICA_TRY(refill(p));
+        int result = inflate(z, Z_NO_FLUSH);
+        if (result == Z_MEM_ERROR)
+            return p->ctx->status;
+        if (result == Z_STREAM_END && z->avail_out > 0)
+            return bad(p, "the rows end too early");
+        if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
+            return bad(p, z->msg != NULL ? z->msg : "rows that cannot be unpacked");
+    }
+    return MICA_OK;
+}
+
+/* Of left, above and above left, the one nearest to left + above - corner. */
+static int paeth(int left, int above, int corner)
+{
+    int guess = left + above - corner;
+    int to_left = guess > left ? guess - left : left - guess;
+    int to_above = guess > above ? guess - above : above - guess;
+    int to_corner = guess > corner ? guess - corner : corner - guess;
+    if (to_left <= to_above && to_left <= to_corner)
+        return left;
+    return to_above <= to_corner ? above : corner;
+}
+
+static mica_status undo_filter(const png *p, unsigned char *row, const unsigned char *above_row, int filter)
+{
+    if (filter > 4)
+        return bad(p, "no such filter");
+    for (size_t i = 0; i < p->row_bytes; i++) {
+        bool first = i < p->filter_bytes; /* there is nothing to the left */
+        int left = first ? 0 : row[i - p->filter_bytes], corner = first ? 0 : above_row[i - p->filter_bytes];
+        int guess[5] = {0, left, above_row[i], (left + above_row[i]) / 2, 0};
+        if (filter == 4)
+            guess[4] = paeth(left, above_row[i], corner);
+        row[i] = (unsigned char)(row[i] + guess[filter]);
+    }
+    return MICA_OK;
+}
+
+/* Sample i of a row, as the byte that stands for it. */
+static unsigned sample_of(const png *p, const unsigned char *row, size_t i)
+{
+    if (p->depth >= 8)
+        return row[i * (size_t)p->depth / 8]; /* of 16 bits, the upper ones */
+    size_t bit = i * (size_t)p->depth;
+    unsigned most = (1u << p->depth) - 1;
+    unsigned value = (unsigned)row[bit / 8] >> (8 - (size_t)p->depth - bit % 8) & most;
+    return p->colour == PALETTE ? value : value * (255 / most);
+}
+
+/* Writes row y of image [channels, height, width]. */
+static mica_status store_row(const png *p, unsigned char *image, const unsigned char *row, size_t y)
+{
+    size_t width = p->width, plane = width * p->height;
+    unsigned char *to = image + y * width;
+    for (size_t x = 0; x < width; x++, to++) {
+        if (p->colour != PALETTE) {
+            for (int c = 0; c < p->channels; c++)
+                to[(size_t)c * plane] = (unsigned char)sample_of(p, row, x * (size_t)p->samples + (size_t)c);
+            continue;
+        }
+        unsigned colour = sample_of(p, row, x);
+        if (colour >= (unsigned)p->palette_count)
+            return bad(p, "a colour that is not in the palette");
+        for (int c = 0; c < p->channels; c++)
+            to[(size_t)c * plane] = p->palette[colour][c];
+    }
+    return MICA_OK;
+}
+
+/* rows[2][row_bytes]: this one and the one above it. */
+static mica_status read_rows(png *p, unsigned char *image, unsigned char *rows)
+{
+    unsigned char *row = rows, *above = rows + p->row_bytes;
+    memset(above, 0, p->row_bytes);
+    for (size_t y = 0; y < p->height; y++) {
+        unsigned char filter;
+        MICA_TRY(unpack(p, &filter, 1));
+        MICA_TRY(unpack(p, row, p->row_bytes));
+        MICA_TRY(undo_filter(p, row, above, filter));
+        MICA_TRY(store_row(p, image, row, y));
+        unsigned char *kept = above;
+        above = row;
+        row = kept;
+    }
+    return MICA_OK;
+}
+
+/* What follows the rows: the file must come to its IEND. */
+static mica_status read_end(png *p)
+{
+    for (;;) {
+        MICA_TRY(end_chunk(p));
+        if (named(p, "IEND"))
+            return MICA_OK;
+        MICA_TRY(begin_chunk(p));
+    }
+}
+
+static mica_status read_image(png *p, mica_loaded *out)
+{
+    MICA_TRY(read_header(p));
+    MICA_TRY(find_rows(p));
+    /* Memory is taken only for what the file can hold: no byte of deflate stands for more than 1032. */
+    double packed = (double)(p->stream->most - p->stream->position);
+    if ((double)p->row_bytes * p->height > packed * MICA_GZIP_RATIO || p->row_bytes > INT32_MAX)
+        return bad(p, "the image is larger than the file can hold");
+    mica_index dim[] = {1, p->channels, (mica_index)p->height, (mica_index)p->width};
+    mica_loaded image = {.bytes = (size_t)p->channels * p->height * p->width};
+    unsigned char *rows = NULL;
+    image.tensor.data = mica_allocate(p->ctx, image.bytes);
+    if (image.tensor.data != NULL)
+        rows = mica_allocate(p->ctx, 2 * p->row_bytes);
+    mica_status status = rows == NULL ? p->ctx->status : read_rows(p, image.tensor.data, rows);
+    if (rows != NULL)
+        mica_release(p->ctx, rows, 2 * p->row_bytes);
+    if (status == MICA_OK)
+        status = read_end(p);
+    if (status == MICA_OK)
+        status = mica_tensor_init(p->ctx, &image.tensor, image.tensor.data, MICA_U8, 4, dim);
+    if (status != MICA_OK) {
+        mica_loaded_release(p->ctx, &image);
+        return status;
+    }
+    *out = image;
+    return MICA_OK;
+}
+
+mica_status mica_png_read(mica_context *ctx, mica_loaded *out, mica_stream *stream)
+{
+    png p = {.ctx = ctx, .stream = stream};
+    p.zlib = (z_stream){.zalloc = mica_zlib_allocate, .zfree = mica_zlib_release, .opaque = ctx};
+    if (inflateInit(&p.zlib) != Z_OK)
+        return mica_fail(ctx, MICA_ERR_MEMORY, "%s: no memory to unpack it", MICA_QUOTE(stream->file.path));
+    mica_status status = read_image(&p, out);
+    (void)inflateEnd(&p.zlib);
+    return status;
+}
+
+#else
+
+mica_status mica_png_read(mica_context *ctx, mica_loaded *out, mica_stream *stream)
+{
+    (void)out;
+    return mica_fail(ctx, MICA_ERR_IO, "%s: this build has no zlib, and reads no png",
+                     MICA_QUOTE(stream->file.path));
+}
+
+#endif
