@@ -124,6 +124,10 @@ typedef struct bench_timing {
 
 mica_status bench_measure_peak(bench_peak *out, mica_context *ctx, const bench_timing *timing);
 
+/* Sets a case up, and sees that the context has the scratch that it takes. Closed whether that succeeds or not. */
+mica_status bench_open(bench_state *out, mica_context *ctx, const bench_case *row);
+void bench_close(bench_state *s);
+
 /* Sets the case up, measures it, and takes it down. On failure the context has the text. */
 mica_status bench_measure(bench_result *out, mica_context *ctx, const bench_case *row, const bench_peak *peak,
                           const bench_timing *timing);
@@ -142,6 +146,7 @@ typedef struct bench_options {
     const char *compare; /* a file to compare with, or NULL */
     bool list;           /* names only */
     bool check;          /* fail if a case allocates */
+    bool profile;        /* the cases that are nets, node by node, instead */
 } bench_options;
 
 /* What a program should end with: 0, 1 for a failure or an allocation under `check`, 2 for a filter that fits

@@ -1,5 +1,5 @@
-/* Training: the optimizers alone, and whole steps of the convolutional net.
- * size: { parameters, tensors, optimizer } and { batch } */
+/* Training: the optimizers alone, and whole steps of a convolutional and a recurrent net.
+ * size: { parameters, tensors, optimizer }, { batch } and { batch, steps, inputs, hidden } */
 #include "bench/bench.h"
 
 /* ---- Optimizers: one pass over parameters, gradients and state ---- */
@@ -83,7 +83,7 @@ static mica_status cnn_train_setup(bench_state *s) { return cnn_setup(s, true); 
 static mica_status cnn_infer_setup(bench_state *s) { return cnn_setup(s, false); }
 
 /* Inputs are set before every step, as a program does. */
-static mica_status set_images(bench_state *s)
+static mica_status set_inputs(bench_state *s)
 {
     mica_tensor image, label;
     BENCH_TRY(mica_net_input_tensor(s->net, NULL, &image, 0));
@@ -98,16 +98,38 @@ static mica_status set_images(bench_state *s)
     return MICA_OK;
 }
 
-static mica_status cnn_train(bench_state *s)
+static mica_status train_step(bench_state *s)
 {
-    BENCH_TRY(set_images(s));
+    BENCH_TRY(set_inputs(s));
     return mica_train_step(s->net, 0.0f);
 }
 
 static mica_status cnn_infer(bench_state *s)
 {
-    BENCH_TRY(set_images(s));
+    BENCH_TRY(set_inputs(s));
     return mica_net_forward(s->net);
+}
+
+/* ---- A recurrent net: sequences to ten classes ---- */
+
+static mica_status lstm_setup(bench_state *s)
+{
+    mica_index batch = s->row->size[0], steps = s->row->size[1], inputs = s->row->size[2];
+    mica_index hidden = s->row->size[3];
+    BENCH_TRY(mica_net_create(s->ctx, &s->net));
+    mica_value h = mica_net_input(s->net, "sequence", MICA_F32, 3, (mica_index[]){batch, steps, inputs});
+    mica_value label = mica_net_input(s->net, "label", MICA_I32, 1, &batch);
+    h = mica_net_lstm(s->net, h, &(mica_net_recurrent_opts){.units = hidden, .last = true});
+    h = mica_net_dense(s->net, h, &(mica_net_dense_opts){.units = 10});
+    mica_net_cross_entropy(s->net, h, label, NULL);
+    mica_optimizer adam = {.kind = MICA_ADAM};
+    BENCH_TRY(mica_net_compile(s->net, &(mica_compile_opts){.train = true, .optimizer = &adam}));
+    BENCH_TRY(mica_net_bind(s->net, NULL, 0));
+    BENCH_TRY(mica_net_initialize(s->net, 1));
+    /* The sequence itself has no gradient. */
+    double cell = 2.0 * (double)(batch * steps * 4 * hidden);
+    s->flops = cell * (2.0 * (double)inputs + 3.0 * (double)hidden) + 6.0 * (double)(batch * hidden * 10);
+    return MICA_OK;
 }
 
 static const bench_case cases[] = {
@@ -117,9 +139,10 @@ static const bench_case cases[] = {
     {"sgd_50x20k", optimizer_setup, optimizer_run, {20000, 50, MICA_SGD}},
     {"adam_50x20k", optimizer_setup, optimizer_run, {20000, 50, MICA_ADAM}},
     {"adamw_50x20k", optimizer_setup, optimizer_run, {20000, 50, MICA_ADAMW}},
-    {"cnn_step_32", cnn_train_setup, cnn_train, {32}},
+    {"cnn_step_32", cnn_train_setup, train_step, {32}},
     {"cnn_infer_32", cnn_infer_setup, cnn_infer, {32}},
     {"cnn_infer_1", cnn_infer_setup, cnn_infer, {1}},
+    {"lstm_step_16x64x128_h256", lstm_setup, train_step, {16, 64, 128, 256}},
 };
 
 BENCH_FAMILY(train, cases);

@@ -48,7 +48,7 @@ mica_status bench_tensor(bench_state *s, mica_dtype dtype, int rank, const mica_
     return MICA_OK;
 }
 
-static void release(bench_state *s)
+void bench_close(bench_state *s)
 {
     for (int i = 0; i < s->tensors; i++)
         free(s->t[i].data);
@@ -145,18 +145,23 @@ static void summarize(bench_result *out, const bench_state *s, clocked *timed, l
     }
 }
 
+mica_status bench_open(bench_state *out, mica_context *ctx, const bench_case *row)
+{
+    *out = (bench_state){.row = row, .ctx = ctx, .repeats = 1.0};
+    BENCH_TRY(row->setup(out));
+    return reserve_workspace(out);
+}
+
 mica_status bench_measure(bench_result *out, mica_context *ctx, const bench_case *row, const bench_peak *peak,
                           const bench_timing *timing)
 {
     *out = (bench_result){0};
-    bench_state s = {.row = row, .ctx = ctx, .repeats = 1.0};
+    bench_state s = {.row = row};
     clocked *timed = calloc(1, sizeof *timed);
     limit *against = calloc(1, sizeof *against);
     mica_status status = timed == NULL || against == NULL
                              ? mica_fail(ctx, MICA_ERR_MEMORY, "no memory for the samples")
-                             : row->setup(&s);
-    if (status == MICA_OK)
-        status = reserve_workspace(&s);
+                             : bench_open(&s, ctx, row);
     if (status == MICA_OK)
         status = limit_begin(against, &s, peak);
     if (status == MICA_OK)
@@ -169,6 +174,6 @@ mica_status bench_measure(bench_result *out, mica_context *ctx, const bench_case
         limit_end(against);
     free(against);
     free(timed);
-    release(&s);
+    bench_close(&s);
     return status;
 }

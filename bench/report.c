@@ -20,7 +20,6 @@ void report_head(FILE *out)
             "GB/s", "of the limit", "allocs", "bytes");
 }
 
-/* 1234.5 ns as "1.23 us", in four significant digits at most. */
 static void print_time(FILE *out, double ns, bool rough)
 {
     static const char *const unit[] = {"ns", "us", "ms", "s"};
@@ -29,6 +28,8 @@ static void print_time(FILE *out, double ns, bool rough)
         ns /= 1000.0;
     fprintf(out, " %c%7.*f %-2s", rough ? '~' : ' ', ns < 10.0 ? 2 : ns < 100.0 ? 1 : 0, ns, unit[u]);
 }
+
+void report_time(FILE *out, double ns) { print_time(out, ns, false); }
 
 static void print_rate(FILE *out, double rate)
 {

@@ -17,6 +17,8 @@ typedef struct bench_machine {
 
 void report_machine(FILE *out, const bench_machine *machine);
 void report_head(FILE *out);
+/* 1234.5 ns as "1.23 us", in four significant digits at most; 12 characters wide. */
+void report_time(FILE *out, double ns);
 void report_row(FILE *out, const bench_result *result);
 
 /* False, with a message on stderr, if the file cannot be written. */

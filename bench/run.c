@@ -4,6 +4,7 @@
 
 #include "bench/bench.h"
 #include "bench/heap.h"
+#include "bench/profile.h"
 #include "bench/report.h"
 #include "mica_commit.h" /* made by the build */
 
@@ -105,6 +106,40 @@ static bool measure_rows(run *r)
     return true;
 }
 
+static mica_status run_step(void *work)
+{
+    bench_state *s = work;
+    return s->row->run(s);
+}
+
+/* Of the cases chosen, those that are nets. */
+static int profile_rows(run *r)
+{
+    int nets = 0;
+    report_machine(stdout, &r->machine);
+    for (size_t i = 0; i < r->row_count; i++) {
+        for (int k = 0; k < r->options->thread_counts; k++) {
+            bench_state s;
+            char name[128];
+            (void)snprintf(name, sizeof name, "%s, threads: %d", r->rows[i]->name, r->options->threads[k]);
+            mica_status status = bench_open(&s, r->context[k], r->rows[i]);
+            if (status == MICA_OK && s.net != NULL) {
+                profile_subject subject = {name, s.net, run_step, &s};
+                status = profile_print(stdout, &subject, &r->machine.peak[k], &r->options->timing);
+                nets++;
+            }
+            bench_close(&s);
+            if (status != MICA_OK) {
+                fprintf(stderr, "mica bench: %s: %s\n", r->rows[i]->name, mica_error(r->context[k]));
+                return 1;
+            }
+        }
+    }
+    if (nets == 0)
+        fprintf(stderr, "mica bench: none of these cases is a net (cnn, gpt, transformer, lstm_step)\n");
+    return nets > 0 ? 0 : 2;
+}
+
 static void warn_of_disturbances(const run *r)
 {
     size_t disturbed = 0;
@@ -143,7 +178,11 @@ static int measure_all(run *r, const bench_earlier *earlier)
     r->machine.commit = MICA_COMMIT;
     name_cpu(r->machine.cpu, sizeof r->machine.cpu);
     r->results = calloc(r->row_count * (size_t)options->thread_counts, sizeof *r->results);
-    if (r->results == NULL || !begin_contexts(r) || !measure_rows(r))
+    if (r->results == NULL || !begin_contexts(r))
+        return 1;
+    if (options->profile)
+        return profile_rows(r);
+    if (!measure_rows(r))
         return 1;
     warn_of_disturbances(r);
     if (options->json != NULL && !report_json(options->json, &r->machine, r->results, r->result_count))

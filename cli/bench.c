@@ -11,7 +11,7 @@
 typedef struct settings {
     const char *threads, *json, *compare;
     double seconds;
-    bool quick, list, check;
+    bool quick, list, check, profile;
 } settings;
 
 static const verb_option options[] = {
@@ -41,6 +41,11 @@ static const verb_option options[] = {
      offsetof(settings, check),
      NULL,
      "end with 1 if a case makes a heap call"},
+    {.name = "--profile",
+     OPTION_FLAG,
+     offsetof(settings, profile),
+     NULL,
+     "of the cases that are nets: each node's time, against the roofline"},
     {.name = "--list", OPTION_FLAG, offsetof(settings, list), NULL, "only print the names of the cases"},
 };
 
@@ -90,7 +95,8 @@ static int run(int argc, char **argv)
                             .json = set.json,
                             .compare = set.compare,
                             .list = set.list,
-                            .check = set.check};
+                            .check = set.check,
+                            .profile = set.profile};
     if (!read_threads(&chosen, set.threads))
         return EXIT_USAGE;
     chosen.timing.min_samples = set.quick ? 2 : 5;
@@ -111,6 +117,7 @@ const verb verb_bench = {
             {"bench sgemm --threads 1,2", "matrix products, with one thread and with two"},
             {"bench --quick --json before.json", "a rough look at every case, kept in a file"},
             {"bench --quick --compare before.json", "the same again beside the earlier figures"},
+            {"bench --profile gpt_step", "where the time of a training step goes, node by node"},
             {NULL, NULL},
         },
 };

@@ -260,7 +260,7 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
                      .all_gates = o.gates != NULL,
                      .all_cells = o.cells != NULL};
     MICA_TRY(check_forward(ctx, op, &j.r, cell, args, w));
-    mica_count_flops(ctx, mica_recurrent_flops(&j.r));
+    mica_count_flops(ctx, mica_recurrent_flops(&j.r, j.r.inputs + j.r.hidden));
     mica_dense rows, dense;
     mica_dense_plan_rows(&rows, args, 1);
     mica_dense_plan(&dense, args + 1, W_IH - 1);

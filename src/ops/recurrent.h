@@ -30,10 +30,11 @@ mica_status mica_recurrent_check_steps(mica_context *ctx, const char *op, const 
 /* Whether the panels of W_hh are packed once for all steps. A vector's product needs none. */
 static inline bool mica_recurrent_packs(const mica_recurrent *r) { return r->steps > 1 && r->batch > 1; }
 
-/* The arithmetic of a forward: its products. */
-static inline double mica_recurrent_flops(const mica_recurrent *r)
+/* The arithmetic of the products of all gates with `columns` columns. Forward has one with the inputs and one with
+ * the state; backward two of each, by what went in and by the weights. */
+static inline double mica_recurrent_flops(const mica_recurrent *r, size_t columns)
 {
-    return 2.0 * (double)(r->steps * r->batch) * (double)r->gates * (double)(r->inputs + r->hidden);
+    return 2.0 * (double)(r->steps * r->batch) * (double)r->gates * (double)columns;
 }
 
 /* Row 0 of step t of a [T, N, columns] tensor whose rows are contiguous. */

@@ -362,7 +362,8 @@ static mica_status backward(mica_context *ctx, const char *op, mica_cell cell,
                       .beta = grads->add_weights ? 1.0f : 0.0f,
                       .dgates_given = grads->gates != NULL};
     MICA_TRY(check_backward(ctx, op, &j.r, cell, args, weights));
-    mica_count_flops(ctx, 2.0 * mica_recurrent_flops(&j.r)); /* by what went in, and by the weights */
+    mica_count_flops(ctx, 2.0 * mica_recurrent_flops(&j.r, j.r.hidden) +
+                              (grads->x != NULL ? 2.0 : 1.0) * mica_recurrent_flops(&j.r, j.r.inputs));
     mica_dense dense, rows;
     mica_dense_plan(&dense, args, DY);
     mica_dense_plan_rows(&rows, args + DY, 2);

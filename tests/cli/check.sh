@@ -108,6 +108,13 @@ all=$(wc -l <"$folder/out")
 ends 0 bench --list sgemm
 [[ $out != *add_1m* ]] || complain "the filter lets add_1m through"
 
+ends 0 bench --profile cnn_step_32 --quick
+says "% of roof"
+says "conv2d_0 "
+says "a step that nobody watches:"
+ends 2 bench --profile sgemm_64 --quick
+complains "none of these cases is a net"
+
 json=$folder/run.json
 ends 0 bench add_into sgemm_64 --quick --json "$json"
 says "sgemm_64"
