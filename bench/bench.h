@@ -65,7 +65,8 @@ typedef struct bench_family {
     X(attention)          \
     X(transformer)        \
     X(memory)             \
-    X(train)
+    X(train)              \
+    X(net)
 
 #define BENCH_DECLARE(family) extern const bench_family bench_##family;
 BENCH_FAMILIES(BENCH_DECLARE)

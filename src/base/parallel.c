@@ -1,8 +1,10 @@
 /* The crew: worker threads that take numbered blocks of the caller's work.
  *
  * A job is open while its `tickets` word has blocks left. Workers spin on it for a short while, since the
- * next call is usually microseconds away, and then sleep. The caller takes blocks like everyone else and
- * waits only for blocks that somebody has begun, so a worker that wakes up late delays nobody. */
+ * next call is usually microseconds away, and then sleep; within a stretch (mica_parallel_begin) they do not sleep,
+ * since waking one costs its caller some ten microseconds, and the worker's first block may come later still. The
+ * caller takes blocks like everyone else and waits only for blocks that somebody has begun, so a worker that wakes
+ * up late delays nobody. */
 #include "base/parallel.h"
 
 #if defined(MICA_NO_THREADS)
@@ -14,6 +16,8 @@ mica_status mica_crew_start(mica_context *ctx, int threads)
 }
 
 void mica_crew_stop(mica_context *ctx) { (void)ctx; }
+void mica_parallel_begin(mica_context *ctx) { (void)ctx; }
+void mica_parallel_end(mica_context *ctx) { (void)ctx; }
 
 void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work)
 {
@@ -29,8 +33,9 @@ void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *wo
 #include <stdatomic.h>
 #include <string.h>
 
-/* Pauses before a waiting worker sleeps (tens of microseconds), and before a waiting caller lets others run. */
-#define SPINS_BEFORE_SLEEP 20000
+/* Pauses of a waiting worker before it sleeps (some tens of microseconds); and of one that must not sleep, or of a
+ * waiting caller, before it lets other programs run. */
+#define SPINS_BEFORE_SLEEP 2000
 #define SPINS_BEFORE_YIELD 20000
 
 typedef struct worker {
@@ -50,6 +55,8 @@ struct mica_crew {
     _Alignas(MICA_ALIGN) atomic_size_t done; /* blocks of this job that are finished */
     atomic_uint sleeping;
     atomic_bool stop;
+    atomic_bool stretch; /* within one */
+    int depth;           /* of stretches: the caller's */
 
     pthread_mutex_t mutex; /* guards falling asleep */
     pthread_cond_t wake;
@@ -83,14 +90,26 @@ static void take_blocks(mica_crew *crew, int thread)
     }
 }
 
+/* Pauses a moment; now and then, of a wait that has become long, lets other programs run. */
+static inline void wait_on(int spins)
+{
+    if (spins < SPINS_BEFORE_YIELD)
+        cpu_pause();
+    else
+        sched_yield();
+}
+
 /* Returns when there is work, or the crew is to stop. */
 static void await_work(mica_crew *crew)
 {
-    for (int i = 0; i < SPINS_BEFORE_SLEEP; i++) {
+    for (int spins = 0, idle = 0; idle < SPINS_BEFORE_SLEEP; idle++) {
         if (has_work(atomic_load_explicit(&crew->tickets, memory_order_relaxed)) ||
             atomic_load_explicit(&crew->stop, memory_order_relaxed))
             return;
-        cpu_pause();
+        if (atomic_load_explicit(&crew->stretch, memory_order_relaxed))
+            idle = 0;
+        wait_on(spins);
+        spins += spins < SPINS_BEFORE_YIELD;
     }
     pthread_mutex_lock(&crew->mutex);
     atomic_fetch_add(&crew->sleeping, 1);
@@ -135,12 +154,22 @@ void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *wo
     atomic_store(&crew->tickets, (uint64_t)blocks);
     wake_sleepers(crew);
     take_blocks(crew, 0);
-    for (int spins = 0; atomic_load_explicit(&crew->done, memory_order_acquire) < blocks; spins++) {
-        if (spins < SPINS_BEFORE_YIELD)
-            cpu_pause();
-        else
-            sched_yield();
+    for (int spins = 0; atomic_load_explicit(&crew->done, memory_order_acquire) < blocks;) {
+        wait_on(spins);
+        spins += spins < SPINS_BEFORE_YIELD;
     }
+}
+
+void mica_parallel_begin(mica_context *ctx)
+{
+    if (ctx->crew != NULL && ctx->crew->depth++ == 0)
+        atomic_store_explicit(&ctx->crew->stretch, true, memory_order_relaxed);
+}
+
+void mica_parallel_end(mica_context *ctx)
+{
+    if (ctx->crew != NULL && --ctx->crew->depth == 0)
+        atomic_store_explicit(&ctx->crew->stretch, false, memory_order_relaxed);
 }
 
 static size_t crew_bytes(int workers) { return sizeof(mica_crew) + (size_t)workers * sizeof(worker); }

@@ -14,6 +14,11 @@ typedef void mica_block_fn(void *work, size_t block, int thread);
 /* Runs fn for blocks 0 to blocks - 1 and returns when all are done. Does not allocate. */
 void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work);
 
+/* Around a stretch of many calls, as a step of a net is: whoever has woken up for one of them stays awake for the
+ * next, however long the caller works alone in between. Nests. */
+void mica_parallel_begin(mica_context *ctx);
+void mica_parallel_end(mica_context *ctx);
+
 /* Starts threads - 1 workers; they wait in mica_parallel's stead between calls. */
 mica_status mica_crew_start(mica_context *ctx, int threads);
 void mica_crew_stop(mica_context *ctx);

@@ -3,6 +3,7 @@
 
 #include <mica/layers/activation.h>
 
+#include "base/parallel.h"
 #include "layer/activation.h"
 #include "net/net.h"
 
@@ -214,16 +215,9 @@ static mica_status run_entries(mica_net *net, int count, const mica_mode *mode)
     return MICA_OK;
 }
 
-/* A step: the first `count` entries, for all rows at once or for one part of them after the other. */
-static mica_status run_step(mica_net *net, int count, mica_mode mode)
+/* The first `count` entries for one part of the rows after the other. */
+static mica_status run_parts(mica_net *net, int count, mica_mode mode)
 {
-    if (net->block == NULL)
-        return mica_fail(net->ctx, MICA_ERR_STATE, "net: a step before mica_net_bind");
-    if (net->part_rows >= net->built_rows) {
-        MICA_TRY(run_entries(net, count, &mode));
-        net->loss = (float)losses(net);
-        return MICA_OK;
-    }
     double loss = 0.0;
     float scale = mode.scale;
     uint64_t parts = (uint64_t)((net->built_rows + net->part_rows - 1) / net->part_rows), part = 0,
@@ -241,6 +235,20 @@ static mica_status run_step(mica_net *net, int count, mica_mode mode)
     }
     net->loss = (float)loss;
     return MICA_OK;
+}
+
+/* A step: the first `count` entries, for all rows at once or in parts. */
+static mica_status run_step(mica_net *net, int count, mica_mode mode)
+{
+    if (net->block == NULL)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net: a step before mica_net_bind");
+    bool whole = net->part_rows >= net->built_rows;
+    mica_parallel_begin(net->ctx);
+    mica_status status = whole ? run_entries(net, count, &mode) : run_parts(net, count, mode);
+    mica_parallel_end(net->ctx);
+    if (whole && status == MICA_OK)
+        net->loss = (float)losses(net);
+    return status;
 }
 
 mica_status mica_net_forward(mica_net *net)

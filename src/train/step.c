@@ -168,8 +168,12 @@ mica_status mica_train_accumulate(mica_net *net, int part, int parts)
 
 mica_status mica_train_step(mica_net *net, float lr)
 {
-    MICA_TRY(mica_train_accumulate(net, 0, 1));
-    return mica_train_update(net, lr);
+    mica_parallel_begin(net->ctx);
+    mica_status status = mica_train_accumulate(net, 0, 1);
+    if (status == MICA_OK)
+        status = mica_train_update(net, lr);
+    mica_parallel_end(net->ctx);
+    return status;
 }
 
 uint64_t mica_train_steps(const mica_net *net) { return net->steps_taken; }

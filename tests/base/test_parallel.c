@@ -50,3 +50,21 @@ TEST(parallel_does_not_allocate)
         mica_parallel(ctx, 7, mark, &t);
     CHECK(test_heap_now().calls == before.calls);
 }
+
+/* A stretch changes when threads sleep, and nothing else: calls within it, after it and in one that is nested. */
+TEST(parallel_stretches_nest)
+{
+    static tally t;
+    mica_context *ctx = test_context(3);
+    for (int depth = 0; depth < 3; depth++)
+        mica_parallel_begin(ctx);
+    for (int depth = 3; depth >= 0; depth--) {
+        memset(&t, 0, sizeof t);
+        t.threads = 3;
+        mica_parallel(ctx, BLOCKS, mark, &t);
+        for (size_t i = 0; i < BLOCKS; i++)
+            CHECK(t.done[i] == 1);
+        if (depth > 0)
+            mica_parallel_end(ctx);
+    }
+}
