@@ -6,6 +6,7 @@
 #define MICA_CHECKPOINT_H
 
 #include <mica/data.h>
+#include <mica/io.h>
 #include <mica/net.h>
 
 #ifdef __cplusplus
@@ -21,6 +22,11 @@ typedef struct mica_training_state {
     mica_cursor cursor; /* of its data */
     float best_loss;    /* of validation */
     int bad_epochs;     /* since then */
+
+    /* Metadata of the caller's own, written beside those above, under keys of other names. Not read back:
+     * mica_safetensors_metadata_find finds them. */
+    const mica_metadata *notes;
+    size_t note_count;
 } mica_training_state;
 
 /* Weights, optimizer state, seed, steps and *state: everything it takes to go on with the same bits as if the

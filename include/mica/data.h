@@ -27,7 +27,10 @@ typedef struct mica_dataset {
     mica_tensor inputs;  /* [N, ...] */
     mica_tensor targets; /* [N, ...]; without data if has_targets is false */
     bool has_targets;
-    size_t owned[2]; /* bytes of inputs and targets that are the set's own */
+    const char *const
+        *classes; /* names [class_count] where targets are their numbers; NULL: there are none */
+    int class_count;
+    size_t owned[3]; /* bytes of inputs, targets and classes that are the set's own */
 } mica_dataset;
 
 /* Over the caller's tensors, of any dtype and layout, which must outlive the set. `targets` may be NULL. */
@@ -44,7 +47,7 @@ MICA_API mica_status mica_dataset_load_npy(mica_context *ctx, mica_dataset *out,
                                            const char *targets_path);
 
 typedef enum mica_csv_header {
-    MICA_CSV_HEADER_AUTO, /* the first line is one if a field of it is no number */
+    MICA_CSV_HEADER_AUTO, /* the first line is one if a field of it, other than a label's name, is no number */
     MICA_CSV_HEADER_YES,
     MICA_CSV_HEADER_NO,
 } mica_csv_header;
@@ -55,6 +58,12 @@ typedef struct mica_csv_opts {
     const char *label; /* the name of the column that is the target; NULL: by number */
     int label_column;  /* its number from 1 on, or from -1 at the end backwards; 0: there are no targets */
     bool allow_empty;  /* an empty field is NaN rather than an error */
+
+    /* Labels may be names: where one is no number, the targets are numbers of classes, which the set then lists in
+     * the order of their names' bytes. With `classes` [class_count], in that order, a label must be one of these. */
+    bool label_names;
+    const char *const *classes;
+    int class_count;
 } mica_csv_opts;
 
 /* Comma-separated numbers, one sample a line: inputs [N, columns] and targets [N], both f32. Fields may be in
@@ -88,8 +97,9 @@ MICA_API void mica_dataset_release(mica_context *ctx, mica_dataset *set);
 
 typedef enum mica_part {
     MICA_PART_ALL,
-    MICA_PART_TRAIN,      /* all but those of the validation part */
+    MICA_PART_TRAIN,      /* all but those of the other two */
     MICA_PART_VALIDATION, /* round(N * validation) samples, chosen by split_seed */
+    MICA_PART_TEST,       /* round(N * test) of the others, chosen likewise */
 } mica_part;
 
 typedef struct mica_batches_opts {
@@ -100,6 +110,7 @@ typedef struct mica_batches_opts {
 
     mica_part part;
     double validation; /* share of the validation part, 0 to 1 */
+    double test;       /* and of the test part; together at most 1 */
     uint64_t split_seed;
 
     /* Inputs x become (x * scale - mean[c]) / deviation[c]. With channels = 1 that is one number for all; else

@@ -67,9 +67,11 @@ typedef struct mica_fit_opts {
     mica_schedule schedule; /* .lr == 0: the optimizer's own, constant */
     int accumulate; /* batches to an update; 0: 1. Those left over at the end of an epoch are not used */
 
-    const char *checkpoint;    /* a path; NULL: none. Written after every epoch and when training stops */
-    uint64_t checkpoint_steps; /* and after so many steps; 0: not */
-    bool resume;               /* from the checkpoint, if it is there */
+    const char *checkpoint;     /* a path; NULL: none. Written after every epoch and when training stops */
+    uint64_t checkpoint_steps;  /* and after so many steps; 0: not */
+    bool resume;                /* from the checkpoint, if it is there */
+    const mica_metadata *notes; /* [note_count] for the checkpoint: see mica_training_state */
+    size_t note_count;
 
     int patience; /* stop after so many epochs without a better validation loss; 0: do not */
 

@@ -45,10 +45,13 @@ static mica_status check_opts(mica_context *ctx, const mica_dataset *set, const 
                          set->count);
     if (o->batch < 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: batch is %td", op, o->batch);
-    if (o->part < MICA_PART_ALL || o->part > MICA_PART_VALIDATION)
+    if (o->part < MICA_PART_ALL || o->part > MICA_PART_TEST)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: part is %d", op, (int)o->part);
     if (!(o->validation >= 0 && o->validation <= 1))
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: validation is %g, expected 0 to 1", op, o->validation);
+    if (!(o->test >= 0 && o->validation + o->test <= 1))
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: test is %g, expected 0 to 1 with validation %g", op,
+                         o->test, o->validation);
     if (o->channels < 0 || (o->channels > 1 && (set->inputs.rank < 2 || set->inputs.dim[1] != o->channels)))
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: channels is %td, inputs are %s: expected their axis 1", op,
                          o->channels, MICA_SHAPE(&set->inputs));
@@ -59,25 +62,52 @@ static mica_status check_opts(mica_context *ctx, const mica_dataset *set, const 
     return MICA_OK;
 }
 
-static mica_index part_size(const mica_dataset *set, const mica_batches_opts *o)
+/* Samples of the validation and the test part. */
+typedef struct split {
+    mica_index validation, test;
+} split;
+
+static split split_of(const mica_dataset *set, const mica_batches_opts *o)
 {
-    mica_index validation = (mica_index)((double)set->count * o->validation + 0.5);
-    if (o->part == MICA_PART_ALL)
-        return set->count;
-    return o->part == MICA_PART_VALIDATION ? validation : set->count - validation;
+    split s = {(mica_index)((double)set->count * o->validation + 0.5),
+               (mica_index)((double)set->count * o->test + 0.5)};
+    if (s.test > set->count - s.validation)
+        s.test = set->count - s.validation;
+    return s;
 }
 
-/* Chooses the validation samples one by one: each is taken with the chance that makes the number come out, so
- * that every choice of so many is as likely. */
-static void choose_part(int32_t *part, const mica_dataset *set, const mica_batches_opts *o,
-                        mica_index validation)
+static mica_index part_size(const mica_dataset *set, const mica_batches_opts *o)
+{
+    split s = split_of(set, o);
+    switch (o->part) {
+    case MICA_PART_TRAIN:
+        return set->count - s.validation - s.test;
+    case MICA_PART_VALIDATION:
+        return s.validation;
+    case MICA_PART_TEST:
+        return s.test;
+    default:
+        return set->count;
+    }
+}
+
+/* Puts samples into parts one by one: each with the chances that make the numbers come out, so that every choice
+ * of so many is as likely. */
+static void choose_part(int32_t *part, const mica_dataset *set, const mica_batches_opts *o)
 {
     mica_random r = mica_random_stream(o->split_seed, MICA_STREAM_SPLIT);
-    mica_index taken = 0;
+    split left = split_of(set, o);
     for (mica_index i = 0; i < set->count; i++) {
-        bool chosen = mica_random_below(&r, (uint64_t)(set->count - i)) < (uint64_t)(validation - taken);
-        taken += chosen;
-        if (chosen == (o->part == MICA_PART_VALIDATION))
+        mica_index draw = (mica_index)mica_random_below(&r, (uint64_t)(set->count - i));
+        mica_part chosen = MICA_PART_TRAIN;
+        if (draw < left.validation) {
+            chosen = MICA_PART_VALIDATION;
+            left.validation--;
+        } else if (draw < left.validation + left.test) {
+            chosen = MICA_PART_TEST;
+            left.test--;
+        }
+        if (chosen == o->part)
             *part++ = (int32_t)i;
     }
 }
@@ -151,7 +181,7 @@ mica_status mica_batches_create(mica_context *ctx, mica_batches **out, const mic
     if (b == NULL)
         return ctx->status;
     if (b->part != NULL)
-        choose_part(b->part, set, opts, opts->part == MICA_PART_VALIDATION ? samples : set->count - samples);
+        choose_part(b->part, set, opts);
     set_normalization(b, opts);
     set_order(b);
     *out = b;

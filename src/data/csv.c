@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/classes.h"
 #include "data/load.h"
 #include "io/number.h"
 #include "io/quote.h"
@@ -26,7 +27,9 @@ typedef struct csv {
     /* What the first pass finds out. */
     bool has_header;
     size_t rows, columns;
-    size_t label; /* column from 1 on; 0: none */
+    size_t label;          /* column from 1 on; 0: none */
+    bool names;            /* a label is no number */
+    mica_classes *classes; /* where those of this pass are gathered; NULL: not */
 
     char field[LONGEST_FIELD];
     unsigned char buffer[4096];
@@ -166,10 +169,19 @@ static bool blank_line(const csv *c)
 
 /* ---- First pass ---- */
 
-/* The first line that is not blank: a header, or numbers like the others. */
+/* Which column the label is in, by its number. */
+static size_t label_by_number(const csv *c)
+{
+    long long columns = (long long)c->columns, wanted = c->opts.label_column;
+    if (c->opts.label != NULL || wanted > columns || wanted < -columns)
+        return 0;
+    return (size_t)(wanted < 0 ? columns + 1 + wanted : wanted);
+}
+
+/* The first line that is not blank: a header, or values like the others. */
 static mica_status read_first(csv *c)
 {
-    bool numbers = true;
+    size_t texts = 0, text_column = 0; /* fields that are no numbers, and where the first is */
     do {
         if (c->ends_file)
             return mica_fail(c->ctx, MICA_ERR_FORMAT, "%s: line %zu: the file has no numbers",
@@ -179,9 +191,10 @@ static mica_status read_first(csv *c)
     for (;;) {
         double value;
         if (!number(c, &value)) {
-            if (c->opts.header == MICA_CSV_HEADER_NO)
+            if (c->opts.header == MICA_CSV_HEADER_NO && !c->opts.label_names)
                 return not_a_number(c);
-            numbers = false;
+            if (texts++ == 0)
+                text_column = c->column;
         }
         if (c->opts.label != NULL && strlen(c->opts.label) == c->length &&
             memcmp(c->field, c->opts.label, c->length) == 0)
@@ -191,8 +204,9 @@ static mica_status read_first(csv *c)
         MICA_TRY(read_field(c));
     }
     c->columns = c->column;
+    bool only_label = c->opts.label_names && texts == 1 && text_column == label_by_number(c);
     c->has_header = c->opts.header == MICA_CSV_HEADER_YES ||
-                    (c->opts.header == MICA_CSV_HEADER_AUTO && !numbers);
+                    (c->opts.header == MICA_CSV_HEADER_AUTO && texts > 0 && !only_label);
     return MICA_OK;
 }
 
@@ -205,18 +219,46 @@ static mica_status find_label(csv *c)
                              MICA_QUOTE(c->opts.label));
         return MICA_OK;
     }
-    long long columns = (long long)c->columns, wanted = c->opts.label_column;
-    if (wanted > columns || wanted < -columns)
-        return mica_fail(c->ctx, MICA_ERR_ARGUMENT, "%s: label_column is %lld, the file has %lld columns",
-                         MICA_QUOTE(path), wanted, columns);
-    c->label = (size_t)(wanted < 0 ? columns + 1 + wanted : wanted);
+    c->label = label_by_number(c);
+    if (c->label == 0 && c->opts.label_column != 0)
+        return mica_fail(c->ctx, MICA_ERR_ARGUMENT, "%s: label_column is %d, the file has %zu columns",
+                         MICA_QUOTE(path), c->opts.label_column, c->columns);
     return MICA_OK;
 }
 
 /* ---- Rows, in either pass ---- */
 
-/* Reads rows to the end of the file; keeps their numbers unless inputs is NULL. */
-static mica_status read_rows(csv *c, float *inputs, float *targets)
+/* A label that is a name: gathered, or turned into its number. */
+static mica_status read_name(csv *c, double *value, const mica_dataset *set)
+{
+    if (c->length == 0)
+        return not_a_number(c);
+    if (c->classes != NULL && !mica_classes_add(c->classes, c->field, c->length))
+        return bad(c, "labels with more names than there can be classes");
+    int class = set != NULL ? mica_class_find(set->classes, set->class_count, c->field, c->length) : 0;
+    if (class < 0)
+        return mica_fail(c->ctx, MICA_ERR_FORMAT, "%s: line %zu, column %zu: %s is none of the classes",
+                         MICA_QUOTE(c->stream->file.path), c->field_line, c->column,
+                         MICA_QUOTE_N(c->field, c->length));
+    *value = class;
+    return MICA_OK;
+}
+
+/* A field of a row as a number. */
+static mica_status read_value(csv *c, double *value, const mica_dataset *set)
+{
+    if (c->column == c->label && c->names)
+        return read_name(c, value, set);
+    if (number(c, value))
+        return MICA_OK;
+    if (c->column != c->label || !c->opts.label_names || c->length == 0)
+        return not_a_number(c);
+    c->names = true;
+    return MICA_OK;
+}
+
+/* Reads rows to the end of the file; keeps their numbers in the set unless it is NULL. */
+static mica_status read_rows(csv *c, const mica_dataset *set)
 {
     size_t input_columns = c->columns - (c->label > 0), most_rows = c->rows;
     for (c->rows = 0; !c->ends_file;) {
@@ -227,16 +269,15 @@ static mica_status read_rows(csv *c, float *inputs, float *targets)
             double value = 0;
             if (c->column > c->columns)
                 return bad(c, "more fields than in the first line");
-            if (!number(c, &value))
-                return not_a_number(c);
-            if (inputs != NULL && c->rows == most_rows)
+            MICA_TRY(read_value(c, &value, set));
+            if (set != NULL && c->rows == most_rows)
                 return mica_fail(c->ctx, MICA_ERR_IO, "%s: changed while it was read",
                                  MICA_QUOTE(c->stream->file.path));
-            if (inputs != NULL && c->column == c->label)
-                targets[c->rows] = (float)value;
-            else if (inputs != NULL)
-                inputs[c->rows * input_columns + c->column - 1 - (c->label > 0 && c->column > c->label)] =
-                    (float)value;
+            if (set != NULL && c->column == c->label)
+                ((float *)set->targets.data)[c->rows] = (float)value;
+            else if (set != NULL)
+                ((float *)set->inputs.data)[c->rows * input_columns + c->column - 1 -
+                                            (c->label > 0 && c->column > c->label)] = (float)value;
             if (c->ends_line)
                 break;
             MICA_TRY(read_field(c));
@@ -285,6 +326,42 @@ static mica_status allocate(csv *c, mica_dataset *set)
     return MICA_OK;
 }
 
+/* The classes of the labels: those given, or a pass through the file to gather them. */
+static mica_status set_classes(csv *c, mica_dataset *set)
+{
+    if (c->opts.classes != NULL)
+        return mica_classes_copy(c->ctx, set, c->opts.classes, c->opts.class_count);
+    if (!c->names)
+        return MICA_OK;
+    c->classes = mica_allocate(c->ctx, sizeof *c->classes);
+    if (c->classes == NULL)
+        return c->ctx->status;
+    c->classes->count = 0;
+    c->classes->used = 0;
+    mica_status status = start_rows(c);
+    if (status == MICA_OK)
+        status = read_rows(c, NULL);
+    if (status == MICA_OK)
+        status = mica_classes_give(c->ctx, set, c->classes);
+    mica_release(c->ctx, c->classes, sizeof *c->classes);
+    c->classes = NULL;
+    return status;
+}
+
+/* The last pass, and those before it if there is more to find out. */
+static mica_status fill(csv *c, mica_dataset *set)
+{
+    MICA_TRY(set_classes(c, set));
+    size_t rows = c->rows;
+    MICA_TRY(allocate(c, set));
+    MICA_TRY(start_rows(c));
+    MICA_TRY(read_rows(c, set));
+    if (c->rows != rows)
+        return mica_fail(c->ctx, MICA_ERR_IO, "%s: changed while it was read",
+                         MICA_QUOTE(c->stream->file.path));
+    return MICA_OK;
+}
+
 mica_status mica_csv_read(mica_context *ctx, mica_dataset *out, mica_stream *stream,
                           const mica_csv_opts *opts)
 {
@@ -293,23 +370,17 @@ mica_status mica_csv_read(mica_context *ctx, mica_dataset *out, mica_stream *str
         c.opts = *opts;
     if (c.opts.delimiter == 0)
         c.opts.delimiter = ',';
+    c.names = c.opts.classes != NULL;
     MICA_TRY(rewind_to_start(&c));
     MICA_TRY(read_first(&c));
     MICA_TRY(find_label(&c));
     MICA_TRY(start_rows(&c));
-    MICA_TRY(read_rows(&c, NULL, NULL));
+    MICA_TRY(read_rows(&c, NULL));
     if (c.rows == 0)
         return mica_fail(ctx, MICA_ERR_FORMAT, "%s: line %zu: the file has no numbers",
                          MICA_QUOTE(stream->file.path), c.line);
     mica_dataset set = {0};
-    mica_status status = allocate(&c, &set);
-    if (status == MICA_OK)
-        status = start_rows(&c);
-    size_t rows = c.rows;
-    if (status == MICA_OK)
-        status = read_rows(&c, set.inputs.data, set.targets.data);
-    if (status == MICA_OK && c.rows != rows)
-        status = mica_fail(ctx, MICA_ERR_IO, "%s: changed while it was read", MICA_QUOTE(stream->file.path));
+    mica_status status = fill(&c, &set);
     if (status != MICA_OK) {
         mica_dataset_release(ctx, &set);
         return status;

@@ -77,6 +77,8 @@ void mica_dataset_release(mica_context *ctx, mica_dataset *set)
         mica_release(ctx, set->inputs.data, set->owned[0]);
     if (set->owned[1] > 0)
         mica_release(ctx, set->targets.data, set->owned[1]);
+    if (set->owned[2] > 0)
+        mica_release(ctx, (void *)set->classes, set->owned[2]);
     *set = (mica_dataset){0};
 }
 

@@ -135,11 +135,21 @@ mica_status mica_checkpoint_save(mica_net *net, const char *path, const mica_tra
     number_text steps = text_of(net->steps_taken), seed = text_of(net->seed),
                 epoch = text_of(state->cursor.epoch), position = text_of(state->cursor.position),
                 best = text_of(bits_of(state->best_loss)), bad = text_of((uint64_t)state->bad_epochs);
-    mica_metadata metadata[] = {{"format", "mica checkpoint"}, {"steps", steps.text},
-                                {"seed", seed.text},           {"epoch", epoch.text},
-                                {"position", position.text},   {"best_loss", best.text},
-                                {"bad_epochs", bad.text}};
-    return save(net, path, true, metadata, sizeof metadata / sizeof metadata[0]);
+    mica_metadata own[] = {{"format", "mica checkpoint"}, {"steps", steps.text},
+                           {"seed", seed.text},           {"epoch", epoch.text},
+                           {"position", position.text},   {"best_loss", best.text},
+                           {"bad_epochs", bad.text}};
+    enum { OWN = sizeof own / sizeof own[0] };
+    size_t count = OWN + state->note_count, bytes = count * sizeof(mica_metadata);
+    mica_metadata *all = mica_allocate(net->ctx, bytes);
+    if (all == NULL)
+        return net->ctx->status;
+    memcpy(all, own, sizeof own);
+    if (state->note_count > 0)
+        memcpy(all + OWN, state->notes, state->note_count * sizeof(mica_metadata));
+    mica_status status = save(net, path, true, all, count);
+    mica_release(net->ctx, all, bytes);
+    return status;
 }
 
 static mica_status read_weights(mica_net *net, const mica_safetensors *file, const tensor_list *list)

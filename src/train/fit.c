@@ -114,6 +114,8 @@ static mica_status write_checkpoint(fitting *f)
     if (f->opts->checkpoint == NULL)
         return MICA_OK;
     f->state.cursor = f->opts->train.cursor(f->opts->train.user);
+    f->state.notes = f->opts->notes;
+    f->state.note_count = f->opts->note_count;
     return mica_checkpoint_save(f->net, f->opts->checkpoint, &f->state);
 }
 

@@ -154,6 +154,28 @@ TEST(batches_parts_are_disjoint_and_complete)
     mica_batches_destroy(ctx, all);
 }
 
+TEST(batches_split_in_three)
+{
+    mica_context *ctx = test_context(1);
+    mica_dataset set = make_set(ctx);
+    static const mica_part parts[] = {MICA_PART_TRAIN, MICA_PART_VALIDATION, MICA_PART_TEST};
+    static const mica_index sizes[] = {72, 21, 10};
+    int order[2 * N], used = 0;
+    for (int i = 0; i < 3; i++) {
+        mica_batches *b;
+        mica_batches_opts opts = {.part = parts[i], .validation = 0.2, .test = 0.1, .split_seed = 5};
+        CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &opts));
+        CHECK(mica_batches_samples(b) == sizes[i]);
+        used += epoch(ctx, b, order + used);
+        mica_batches_destroy(ctx, b);
+    }
+    CHECK(distinct(order, used) == N);
+    mica_batches *b;
+    CHECK_ERROR(ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.validation = 0.6, .test = 0.5}),
+                MICA_ERR_ARGUMENT,
+                "argument error: batches_create: test is 0.5, expected 0 to 1 with validation 0.6");
+}
+
 TEST(batches_normalize)
 {
     mica_context *ctx = test_context(1);

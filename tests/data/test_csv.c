@@ -115,3 +115,49 @@ TEST(csv_across_buffers)
         mica_dataset_release(ctx, &set);
     }
 }
+
+TEST(csv_labels_by_name)
+{
+    mica_context *ctx = test_context(1);
+    size_t live = mica_context_heap(ctx).live_bytes;
+    static const char *const texts[] = {
+        "1,2,pear\n3,4,apple\n5,6,pear\n", /* no header, though a field is text */
+        "x,y,fruit\n1,2,pear\n3,4,apple\n5,6,pear\n"};
+    for (int i = 0; i < 2; i++) {
+        mica_dataset set = {0};
+        CHECK_OK(ctx, sample_read_csv(ctx, &set, texts[i],
+                                      &(mica_csv_opts){.label_column = -1, .label_names = true}));
+        CHECK(set.count == 3 && set.class_count == 2 &&
+              memcmp(set.targets.data, (float[]){1, 0, 1}, 12) == 0);
+        REQUIRE(set.class_count == 2);
+        CHECK(strcmp(set.classes[0], "apple") == 0 && strcmp(set.classes[1], "pear") == 0);
+        mica_dataset_release(ctx, &set);
+    }
+    mica_dataset set = {0};
+    mica_csv_opts named = {.label = "n", .label_names = true};
+    CHECK_OK(ctx, sample_read_csv(ctx, &set, "n,x\n2,5\n1,6\n", &named));
+    CHECK(set.classes == NULL &&
+          memcmp(set.targets.data, (float[]){2, 1}, 8) == 0); /* numbers stay numbers */
+    mica_dataset_release(ctx, &set);
+    static const char *const known[] = {"apple", "fig", "pear"};
+    named.classes = known;
+    named.class_count = 3;
+    CHECK_OK(ctx, sample_read_csv(ctx, &set, "n,x\npear,5\nfig,6\n", &named));
+    CHECK(set.class_count == 3 && memcmp(set.targets.data, (float[]){2, 1}, 8) == 0);
+    mica_dataset_release(ctx, &set);
+    CHECK_ERROR(ctx, sample_read_csv(ctx, &set, "n,x\npear,5\nplum,6\n", &named), MICA_ERR_FORMAT,
+                "format error: \"file\": line 3, column 1: \"plum\" is none of the classes");
+    CHECK_ERROR(
+        ctx,
+        sample_read_csv(ctx, &set, "n,x\npear,5\n,6\n", &(mica_csv_opts){.label = "n", .label_names = true}),
+        MICA_ERR_FORMAT, "format error: \"file\": line 3, column 1: an empty field");
+    static char many[60000] = "n,x\n";
+    size_t at = strlen(many);
+    for (int i = 0; i < 1025; i++)
+        at += (size_t)snprintf(many + at, sizeof many - at, "class%d,1\n", i);
+    CHECK_ERROR(
+        ctx, sample_read_csv(ctx, &set, many, &(mica_csv_opts){.label = "n", .label_names = true}),
+        MICA_ERR_FORMAT,
+        "format error: \"file\": line 1026, column 1: labels with more names than there can be classes");
+    CHECK(mica_context_heap(ctx).live_bytes == live);
+}

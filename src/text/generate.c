@@ -1,0 +1,68 @@
+/* The next token of a text, by a net that is run on the last of its tokens. */
+#include <mica/ops/copy.h>
+#include <mica/text.h>
+
+#include "net/net.h"
+#include "tensor/tensor.h"
+
+/* The net's first input, with the shape that it was built for. */
+static const mica_slot *first_input(const mica_net *net)
+{
+    for (int i = 0; i < net->built_slots; i++)
+        if (net->slots[i].kind == MICA_BUFFER_INPUT)
+            return &net->slots[i];
+    return NULL;
+}
+
+/* The last of the tokens, as many as fit, into the net's first input. */
+static mica_status set_window(mica_net *net, const mica_tensor *tokens)
+{
+    static const char op[] = "generate_next";
+    const mica_slot *input = first_input(net);
+    if (net->block == NULL || input == NULL)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "%s: the net is not bound, or has no input", op);
+    if (input->tensor[0].rank != 2 || input->built[0] != 1)
+        return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                         "%s: the net's input \"%s\" is %s: expected one row of tokens", op, input->name,
+                         mica_shape_text_of(input->tensor[0].rank, input->built).text);
+    MICA_TRY(mica_tensor_check(net->ctx, op, "tokens", tokens));
+    if (tokens->rank != 1 || tokens->dim[0] < 1)
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "%s: tokens are %s: expected a row of at least 1", op,
+                         MICA_SHAPE(tokens));
+    mica_index most = input->built[1], length = tokens->dim[0] < most ? tokens->dim[0] : most;
+    if (input->tensor[0].dim[1] != length)
+        MICA_TRY(mica_net_reshape_input(net, input->name, (mica_index[]){1, length}));
+    mica_tensor window = {.data = mica_element(tokens, (tokens->dim[0] - length) * tokens->stride[0]),
+                          .dtype = tokens->dtype,
+                          .rank = 2,
+                          .dim = {1, length},
+                          .stride = {length * tokens->stride[0], tokens->stride[0]}};
+    return mica_copy(net->ctx, &input->tensor[0], &window);
+}
+
+/* The last row of an output [1, t, V] or [1, V]. */
+static mica_status last_row(mica_net *net, mica_tensor *row, const char *output)
+{
+    mica_tensor y;
+    MICA_TRY(mica_net_tensor(net, &y, output));
+    if (y.rank < 2 || y.rank > 3 || y.dtype != MICA_F32 || mica_tensor_count(&y) == 0)
+        return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                         "generate_next: output \"%s\" is %s %s: expected f32 logits of tokens", output,
+                         mica_dtype_name(y.dtype), MICA_SHAPE(&y));
+    mica_index logits = y.dim[y.rank - 1];
+    *row = mica_1d((float *)y.data + (mica_tensor_count(&y) - (size_t)logits), logits);
+    return MICA_OK;
+}
+
+mica_status mica_generate_next(mica_net *net, int32_t *token, const char *output, const mica_tensor *tokens,
+                               mica_random *dice, const mica_sampling *sampling)
+{
+    mica_tensor row;
+    if (output == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "generate_next: output is NULL");
+    MICA_TRY(set_window(net, tokens));
+    MICA_TRY(mica_net_reset_states(net));
+    MICA_TRY(mica_net_forward(net));
+    MICA_TRY(last_row(net, &row, output));
+    return mica_sample(net->ctx, token, &row, dice, sampling);
+}
