@@ -31,34 +31,43 @@ static bool is_allowed(uint32_t code)
     return (code < 0x7f || code >= 0xa0) && code != 0xfffe && code != 0xffff;
 }
 
-void put_text(FILE *out, const char *text)
+static void put_escaped(FILE *out, uint32_t code)
 {
-    if (text == NULL)
-        return;
-    const char *end = text + strlen(text);
-    while (text < end) {
-        uint32_t code = next_character(&text, end);
-        switch (code) {
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
-        case '\'':
-            fputs("&#39;", out);
-            break;
-        default:
-            put_character(out, is_allowed(code) ? code : REPLACEMENT);
-        }
+    switch (code) {
+    case '&':
+        fputs("&amp;", out);
+        break;
+    case '<':
+        fputs("&lt;", out);
+        break;
+    case '>':
+        fputs("&gt;", out);
+        break;
+    case '"':
+        fputs("&quot;", out);
+        break;
+    case '\'':
+        fputs("&#39;", out);
+        break;
+    default:
+        put_character(out, is_allowed(code) ? code : REPLACEMENT);
     }
 }
+
+void put_text_up_to(FILE *out, const char *text, size_t characters)
+{
+    const char *end = text != NULL ? text + strlen(text) : NULL;
+    for (; text != NULL && text < end; characters--) {
+        uint32_t code = next_character(&text, end);
+        if (characters <= 1 && text < end) {
+            put_character(out, 0x2026);
+            return;
+        }
+        put_escaped(out, code);
+    }
+}
+
+void put_text(FILE *out, const char *text) { put_text_up_to(out, text, SIZE_MAX); }
 
 void put_json(FILE *out, const char *text)
 {
@@ -79,17 +88,35 @@ void put_json(FILE *out, const char *text)
 
 /* ---- Numbers ---- */
 
-short_text size_text(double bytes)
+/* Bytes in the largest unit that they are at least one of. */
+static double in_unit(double bytes, const char **unit)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    size_t unit = 0;
-    while (bytes >= 1024.0 && unit + 1 < sizeof units / sizeof units[0]) {
+    size_t u = 0;
+    while (bytes >= 1024.0 && u + 1 < sizeof units / sizeof units[0]) {
         bytes /= 1024.0;
-        unit++;
+        u++;
     }
-    int digits = unit == 0 || bytes >= 100.0 ? 0 : bytes >= 10.0 ? 1 : 2;
+    *unit = units[u];
+    return bytes;
+}
+
+short_text size_text(double bytes)
+{
+    const char *unit;
+    double value = in_unit(bytes, &unit);
+    int digits = bytes < 1024.0 || value >= 100.0 ? 0 : value >= 10.0 ? 1 : 2;
     short_text out;
-    (void)snprintf(out.text, sizeof out.text, "%.*f %s", digits, bytes, units[unit]);
+    (void)snprintf(out.text, sizeof out.text, "%.*f %s", digits, value, unit);
+    return out;
+}
+
+short_text round_size_text(double bytes)
+{
+    const char *unit;
+    double value = in_unit(bytes, &unit);
+    short_text out;
+    (void)snprintf(out.text, sizeof out.text, "%g %s", value, unit);
     return out;
 }
 

@@ -11,6 +11,9 @@
  * UTF-8, and characters that such a document may not hold, become U+FFFD. NULL is as "". */
 void put_text(FILE *out, const char *text);
 
+/* The same, but no more than so many characters: what is cut ends with "…". */
+void put_text_up_to(FILE *out, const char *text, size_t characters);
+
 /* As a JSON string with its quotes. Also safe within a script of an HTML page: < is written as an escape. */
 void put_json(FILE *out, const char *text);
 
@@ -20,6 +23,8 @@ typedef struct short_text {
 
 /* "4.21 MiB", "640 B" */
 short_text size_text(double bytes);
+/* "4 MiB", "1.5 KiB": of a round number, without digits that say nothing */
+short_text round_size_text(double bytes);
 /* "1,234,567" */
 short_text count_text(double count);
 /* "1.25 ms", "38 µs" */
