@@ -60,17 +60,12 @@ void plan_facts_release(plan_facts *facts)
     facts->alive = NULL;
 }
 
-static const char *phase_text(mica_phase phase)
-{
-    return phase == MICA_PHASE_FORWARD ? "forward" : phase == MICA_PHASE_BACKWARD ? "backward" : "recompute";
-}
-
 void put_moment(FILE *out, const mica_plan *plan, int time)
 {
     if (time < 0 || time >= plan->times)
         return;
     put_text(out, plan->time[time].name);
-    fprintf(out, ", %s", phase_text(plan->time[time].phase));
+    fprintf(out, ", %s", mica_phase_text(plan->time[time].phase));
 }
 
 /* ---- Axes ---- */
@@ -119,7 +114,7 @@ static void put_phases(const frame *f)
         for (end = t + 1; end < plan->times && plan->time[end].phase == plan->time[t].phase; end++)
             ;
         double x = x_of(f, t), width = x_of(f, end) - x;
-        const char *text = phase_text(plan->time[t].phase);
+        const char *text = mica_phase_text(plan->time[t].phase);
         fprintf(f->out,
                 "<g data-first=\"%d\" data-last=\"%d\"><rect class=\"p%d\" x=\"%.2f\" y=\"%.2f\" "
                 "width=\"%.2f\" height=\"%d\"/>",

@@ -9,12 +9,11 @@
 
 /* One thing that a step did. */
 typedef struct trace_event {
-    const char *name;  /* "conv1" */
-    const char *kind;  /* "conv2d"; NULL: not said */
-    const char *phase; /* "forward", "recompute", "backward", "update", ... */
+    const char *name; /* "conv1", as in the plan */
+    const char *kind; /* "conv2d"; NULL: not said */
+    mica_phase phase;
     double begin, end; /* seconds, from any moment on */
     int step;          /* which step it was of */
-    int time;          /* in the plan; -1: none */
 } trace_event;
 
 typedef struct trace {
