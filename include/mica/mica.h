@@ -11,6 +11,7 @@
 #include <mica/layers.h>
 #include <mica/memory.h>
 #include <mica/net.h>
+#include <mica/netfile.h>
 #include <mica/ops.h>
 #include <mica/optimizer.h>
 #include <mica/random.h>

@@ -18,12 +18,8 @@ static mica_value project(mica_net *net, mica_value x, const mica_tensor *from, 
     return from->rank == 3 ? mica_net_conv1d(net, x, &opts) : mica_net_conv2d(net, x, &opts);
 }
 
-mica_value mica_net_residual(mica_net *net, mica_value x, const mica_net_residual_opts *opts)
+mica_value mica_end_residual(mica_net *net, mica_value y, mica_value x, const mica_net_residual_opts *opts)
 {
-    if (opts == NULL || opts->body == NULL)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a residual block needs a body");
-    mica_enter_block(net, opts->name, "residual");
-    mica_value y = opts->body(net, x, opts->user);
     mica_tensor from, like;
     if (mica_net_status(net) == MICA_OK && mica_net_shape(net, &from, x) == MICA_OK &&
         mica_net_shape(net, &like, y) == MICA_OK && !mica_tensor_same_shape(&from, &like)) {
@@ -42,6 +38,14 @@ mica_value mica_net_residual(mica_net *net, mica_value x, const mica_net_residua
         y = mica_net_activation(net, y, &(mica_net_activation_opts){.name = "out", .kind = opts->activation});
     mica_net_leave(net);
     return y;
+}
+
+mica_value mica_net_residual(mica_net *net, mica_value x, const mica_net_residual_opts *opts)
+{
+    if (opts == NULL || opts->body == NULL)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a residual block needs a body");
+    mica_enter_block(net, opts->name, "residual");
+    return mica_end_residual(net, opts->body(net, x, opts->user), x, opts);
 }
 
 mica_value mica_net_squeeze_excite(mica_net *net, mica_value x, const mica_net_squeeze_excite_opts *opts)

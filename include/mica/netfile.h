@@ -1,0 +1,107 @@
+/* Net files: a network as a small text, one layer a line (docs/net-files.md has the language).
+ *
+ *     # LeNet for grey pictures
+ *     let classes = 10
+ *     input    image [1, 28, 28]
+ *     conv     8 3x3 pad=1 relu
+ *     max_pool 2x2
+ *     flatten
+ *     dense    classes name=logits
+ *     loss     cross_entropy
+ *
+ * A text builds into a mica_net, which is then compiled, bound and trained like any other:
+ *
+ *     mica_netfile_info info;
+ *     mica_net_create(ctx, &net);
+ *     mica_netfile_build(net, &info, mica_netfile_builtin("lenet"), NULL);
+ *     mica_net_compile(net, &(mica_compile_opts){.train = true, .optimizer = &adam});
+ *
+ * Text is hostile until checked: a bad one is an error that gives file, line and column, what was found there and
+ * what was expected. */
+#ifndef MICA_NETFILE_H
+#define MICA_NETFILE_H
+
+#include <mica/net.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A constant of the text ("let width = 128") with another value. */
+typedef struct mica_netfile_constant {
+    const char *name;
+    double value;
+    bool
+        optional; /* a text without a constant of this name is fine: what the data say, rather than a person */
+} mica_netfile_constant;
+
+typedef struct mica_netfile_opts {
+    const char *file; /* its name in messages; NULL: "net" */
+    mica_index batch; /* samples of a step, axis 0 of every input; 0: 1 */
+    bool inference;   /* losses and what only they read are left out */
+    const mica_netfile_constant *constants;
+    size_t constant_count;
+    /* The shape of one sample of the data, without the batch. The first input takes it where the text says another
+     * and it fits: as many axes, or [H, W] for [1, 28, 28], or any for a flat [784]. A text whose input has as
+     * many elements stays as it is: samples fill rows of any shape. */
+    int sample_rank; /* 0: the input is as the text says */
+    mica_index sample[MICA_MAX_RANK];
+} mica_netfile_opts;
+
+/* What a net is for, by its first loss. */
+typedef enum mica_task {
+    MICA_TASK_NONE,       /* no loss */
+    MICA_TASK_CLASSES,    /* which of `classes` is it: cross-entropy with class numbers [N] */
+    MICA_TASK_TEXT,       /* which token follows: the same for [N, T] tokens at once */
+    MICA_TASK_REGRESSION, /* numbers: mse, l1, huber */
+    MICA_TASK_BINARY,     /* yes or no, for each output: bce, bce_logits */
+} mica_task;
+
+MICA_API const char *mica_task_text(mica_task task);
+
+/* All texts live as long as the net. */
+typedef struct mica_netfile_info {
+    const char *input; /* the first: where data go. NULL: there is none */
+    const char *
+        target; /* of the first loss: where what is known goes. NULL: no loss, inference, or an input again */
+    const char
+        *output; /* what that loss scores (logits), or the last layer's. Kept until the end of a step */
+    mica_value output_value;
+    mica_task task;     /* that of training, with .inference too */
+    mica_index classes; /* the last axis of the output: classes, tokens of the vocabulary, or numbers */
+    mica_index length;  /* MICA_TASK_TEXT: tokens of a sequence */
+    bool logits; /* the output wants a softmax (classes, text) or sigmoid (binary) to be probabilities */
+    /* The text with the constants and the sample's shape that were given written into it: all it takes to build
+     * this net again, without options. What a checkpoint keeps, as metadata MICA_NETFILE_KEY. */
+    const char *text;
+    const mica_netfile_constant *constants; /* those of the text, with the values used */
+    size_t constant_count;
+} mica_netfile_info;
+
+#define MICA_NETFILE_KEY "mica.net"
+
+/* Limits of a text. */
+#define MICA_NETFILE_MOST_BYTES ((size_t)1 << 20)
+#define MICA_NETFILE_MOST_LINES 10000 /* run, those in a repeat each time; as many layers */
+#define MICA_NETFILE_MOST_DEPTH 16    /* of braces */
+
+/* Builds a terminated text into a net that is empty so far. `info` may be NULL. Fails with MICA_ERR_FORMAT for what
+ * is no net file, and with the layer's own status where a layer does not fit. */
+MICA_API mica_status mica_netfile_build(mica_net *net, mica_netfile_info *info, const char *text,
+                                        const mica_netfile_opts *opts);
+
+/* The same from a file. opts->file is the path where it is NULL. */
+MICA_API mica_status mica_netfile_load(mica_net *net, mica_netfile_info *info, const char *path,
+                                       const mica_netfile_opts *opts);
+
+/* ---- Built-in nets: "mlp", "lenet", "resnet-small", "lstm", "gpt-tiny" ---- */
+
+/* The text of one; NULL if there is none of this name. */
+MICA_API const char *mica_netfile_builtin(const char *name);
+/* Names by number; NULL behind the last. */
+MICA_API const char *mica_netfile_builtin_name(size_t number);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
