@@ -1,230 +1,182 @@
 /* Attention kernels; compiled once per instruction set. */
 #include "kernel/attention.h"
+#include "kernel/attention_backward.h"
+#include "kernel/attention_tile.h"
 #include "kernel/vmath.h"
 
-/* ---- Products: a register tile of ROWS x up to 3 vectors ---- */
+/* ---- A block of queries: the softmax is kept up to date from keys to keys ---- */
 
-#if VF_REGISTERS >= 32
-#define ROWS 8
-#else
-#define ROWS 4
-#endif
+/* Of each query of a group, over the keys so far. */
+typedef struct softmax {
+    float largest[GROUP], sum[GROUP];
+    float keep[GROUP]; /* what sums made before the last keys are to be scaled by */
+} softmax;
 
-/* One tile. rows, vectors and whole are constants where this is inlined; without `whole` only the first
- * `lanes` of the last vector exist. */
-VF_INLINE void tile(float *c, ptrdiff_t c_stride, const mica_matrix *a, ptrdiff_t row, const float *b,
-                    ptrdiff_t b_stride, size_t k, bool add, size_t rows, size_t vectors, bool whole,
-                    size_t lanes)
+/* With the new largest score m of each query, s = e^(s - m). */
+static void softmax_step(softmax *state, const group *g)
 {
-    vf sum[ROWS][3];
-#pragma GCC unroll 8
-    for (size_t i = 0; i < rows; i++)
-#pragma GCC unroll 3
-        for (size_t j = 0; j < vectors; j++)
-            sum[i][j] = vf_zero();
-    const float *from = a->data + row * a->row;
-    for (size_t p = 0; p < k; p++, from += a->column, b += b_stride) {
-        vf line[3];
-#pragma GCC unroll 3
-        for (size_t j = 0; j < vectors; j++)
-            line[j] = whole ? vf_load(b + j * VF_LANES) : vf_load_tail(b + j * VF_LANES, lanes);
-#pragma GCC unroll 8
-        for (size_t i = 0; i < rows; i++) {
-            vf factor = vf_set1(from[(ptrdiff_t)i * a->row]);
-#pragma GCC unroll 3
-            for (size_t j = 0; j < vectors; j++)
-                sum[i][j] = vf_fma(factor, line[j], sum[i][j]);
+    for (size_t v = 0; v < 2; v++) {
+        float *s = g->s + v * VF_LANES;
+        vf before = vf_load(state->largest + v * VF_LANES), most = before, other = before;
+        size_t j = 0;
+        for (; j + 2 <= g->n; j += 2) {
+            most = vf_max(most, vf_load(s + j * GROUP));
+            other = vf_max(other, vf_load(s + (j + 1) * GROUP));
         }
-    }
-    c += row * c_stride;
-#pragma GCC unroll 8
-    for (size_t i = 0; i < rows; i++) {
-#pragma GCC unroll 3
-        for (size_t j = 0; j < vectors; j++) {
-            float *to = c + (ptrdiff_t)i * c_stride + j * VF_LANES;
-            vf old = !add ? vf_zero() : whole ? vf_load(to) : vf_load_tail(to, lanes);
-            vf_store_tail(to, vf_add(sum[i][j], old), whole ? VF_LANES : lanes);
+        if (j < g->n)
+            most = vf_max(most, vf_load(s + j * GROUP));
+        most = vf_max(most, other);
+        vf_store(state->largest + v * VF_LANES, most);
+        /* Where no key was seen so far, e^(-infinity - 0) is 0. A NaN that was lost above shows in the sum. */
+        vf m = vf_select(vf_eq(most, vf_set1(-INFINITY)), vf_zero(), most);
+        vf keep = vf_exp_down(vf_sub(before, m)), sum = vf_mul(vf_load(state->sum + v * VF_LANES), keep);
+        for (j = 0; j < g->n; j++) {
+            vf e = vf_exp_down(vf_sub(vf_load(s + j * GROUP), m));
+            vf_store(s + j * GROUP, e);
+            sum = vf_add(sum, e);
         }
+        vf_store(state->keep + v * VF_LANES, keep);
+        vf_store(state->sum + v * VF_LANES, sum);
     }
 }
 
-/* Some columns of c, all rows. */
-VF_INLINE void strip(float *c, ptrdiff_t c_stride, const mica_matrix *a, const float *b, ptrdiff_t b_stride,
-                     size_t m, size_t k, bool add, size_t vectors, bool whole, size_t lanes)
+/* keep becomes 1 / sum, or 0 where no key was seen; lse = largest + log(sum). */
+static void softmax_end(softmax *state, float *lse, ptrdiff_t lse_stride, size_t count)
 {
-    ptrdiff_t i = 0, rows = (ptrdiff_t)m;
-    for (; i + ROWS <= rows; i += ROWS)
-        tile(c, c_stride, a, i, b, b_stride, k, add, ROWS, vectors, whole, lanes);
-    for (; i + 2 <= rows; i += 2)
-        tile(c, c_stride, a, i, b, b_stride, k, add, 2, vectors, whole, lanes);
-    if (i < rows)
-        tile(c, c_stride, a, i, b, b_stride, k, add, 1, vectors, whole, lanes);
-}
-
-static void product(float *c, ptrdiff_t c_stride, const mica_matrix *a, const float *b, ptrdiff_t b_stride,
-                    size_t m, size_t n, size_t k, bool add)
-{
-    size_t j = 0;
-    for (; j + 3 * VF_LANES <= n; j += 3 * VF_LANES)
-        strip(c + j, c_stride, a, b + j, b_stride, m, k, add, 3, true, VF_LANES);
-    if (j + 2 * VF_LANES <= n) {
-        strip(c + j, c_stride, a, b + j, b_stride, m, k, add, 2, true, VF_LANES);
-        j += 2 * VF_LANES;
+    float logs[GROUP];
+    for (size_t v = 0; v < GROUP; v += VF_LANES) {
+        vf sum = vf_load(state->sum + v);
+        vm none = vf_eq(sum, vf_zero());
+        vf_store(state->sum + v, vf_select(none, vf_zero(), vf_div(vf_set1(1.0f), sum)));
+        vf_store(logs + v,
+                 vf_select(none, vf_set1(-INFINITY), vf_add(vf_load(state->largest + v), vf_log(sum))));
     }
-    if (j + VF_LANES <= n) {
-        strip(c + j, c_stride, a, b + j, b_stride, m, k, add, 1, true, VF_LANES);
-        j += VF_LANES;
+    for (size_t i = 0; i < count && lse != NULL; i++)
+        lse[(ptrdiff_t)i * lse_stride] = logs[i];
+}
+
+static void forward_group(const mica_attention_block *b, const float *turned, group *g)
+{
+    softmax state;
+    for (size_t i = 0; i < GROUP; i++) {
+        state.largest[i] = -INFINITY;
+        state.sum[i] = 0.0f;
     }
-    if (j < n)
-        strip(c + j, c_stride, a, b + j, b_stride, m, k, add, 1, false, n - j);
-}
-
-/* ---- Scores ---- */
-
-static size_t lanes_left(size_t n, size_t i) { return n - i < VF_LANES ? n - i : VF_LANES; }
-VF_INLINE vf load(const float *p, size_t left)
-{
-    return left == VF_LANES ? vf_load(p) : vf_load_tail(p, left);
-}
-
-/* Adds the mask to n scaled scores, or hides what it hides. */
-static void mask_row(float *s, size_t n, const mica_score_rule *rule, ptrdiff_t row)
-{
-    ptrdiff_t at = row * rule->mask_row;
-    if (rule->add != NULL)
-        for (size_t j = 0; j < n; j++, at += rule->mask_column)
-            s[j] += rule->add[at];
-    else
-        for (size_t j = 0; j < n; j++, at += rule->mask_column)
-            s[j] = rule->keep[at] != 0 ? s[j] : -INFINITY;
-}
-
-static void scores(float *s, ptrdiff_t stride, size_t rows, size_t n, const mica_score_rule *rule)
-{
-    vf scale = vf_set1(rule->scale);
-    for (size_t i = 0; i < rows; i++, s += stride) {
-        ptrdiff_t sees = rule->visible + (ptrdiff_t)i * rule->step;
-        size_t visible = sees < 0 ? 0 : (size_t)sees < n ? (size_t)sees : n;
-        for (size_t j = 0; j < visible; j += VF_LANES) {
-            size_t left = lanes_left(visible, j);
-            vf_store_tail(s + j, vf_mul(load(s + j, left), scale), left);
-        }
-        if (rule->add != NULL || rule->keep != NULL)
-            mask_row(s, visible, rule, (ptrdiff_t)i);
-        for (size_t j = visible; j < n; j++)
-            s[j] = -INFINITY;
+    size_t reach = seen(&b->rule, g->query + g->count - 1, 0, b->keys);
+    mica_rows out = {b->out.data + (ptrdiff_t)g->query * b->out.stride, b->out.stride};
+    float *lse = b->lse != NULL ? b->lse + (ptrdiff_t)g->query * b->lse_stride : NULL;
+    for (g->key = 0; g->key < reach; g->key += KEYS) {
+        g->n = least(KEYS, reach - g->key);
+        group_scores(g, &b->k, turned, b->d, &b->rule);
+        softmax_step(&state, g);
+        bool last = g->key + g->n == reach;
+        if (last)
+            softmax_end(&state, lse, b->lse_stride, g->count);
+        multiply(&(product){
+            .c = out.data,
+            .c_stride = out.stride,
+            .a = g->s,
+            .a_row = 1,
+            .a_column = (ptrdiff_t)GROUP,
+            .b = b->v.data + (ptrdiff_t)g->key * b->v.stride,
+            .b_stride = b->v.stride,
+            .m = g->count,
+            .n = b->d,
+            .k = g->n,
+            .end = b->rule.visible + (ptrdiff_t)g->query * b->rule.step - (ptrdiff_t)g->key,
+            .end_step = b->rule.step,
+            .add = g->key > 0,
+            .keep = g->key > 0 ? state.keep : NULL,
+            .scale = last ? state.sum : NULL,
+        });
+    }
+    if (reach == 0) {
+        softmax_end(&state, lse, b->lse_stride, g->count);
+        for (size_t i = 0; i < g->count; i++)
+            memset(out.data + (ptrdiff_t)i * out.stride, 0, b->d * sizeof(float));
     }
 }
 
-/* ---- Softmax ---- */
+/* ---- Few queries, as when text is generated: one at a time, as a lane for each would leave most empty ---- */
 
-static float first_lane(vf v)
+#define FEW 4
+
+/* The scores of n keys from `key` on, in the lanes of s [KEYS]; those past n are -infinity. */
+static void query_scores(float *s, const mica_attention_block *b, const float *q, size_t query, size_t key,
+                         size_t n)
 {
-    float lanes[VF_LANES];
-    vf_store(lanes, v);
-    return lanes[0];
+    const float *k = b->k.data + (ptrdiff_t)key * b->k.stride;
+    for (size_t j = 0; j < n; j++)
+        s[j] = b->rule.scale * dot(q, k + (ptrdiff_t)j * b->k.stride, b->d);
+    for (size_t j = n; j < KEYS; j++)
+        s[j] = -INFINITY;
+    if (b->rule.add != NULL || b->rule.keep != NULL)
+        mask_group(&(group){.query = query, .count = 1, .key = key, .n = n, .s = s, .stride = 1}, &b->rule);
 }
 
-static float largest_of(const float *s, size_t n, float so_far)
+/* As softmax_step, for one query. Returns what earlier sums are to be scaled by. */
+static float query_softmax(float *s, float *largest, float *sum)
 {
-    vf most = vf_set1(so_far);
-    size_t j = 0;
-    for (; j + VF_LANES <= n; j += VF_LANES)
-        most = vf_max_nan(most, vf_load(s + j));
-    float best = vf_hmax(most);
-    for (; j < n; j++)
-        if (s[j] > best || s[j] != s[j])
-            best = s[j];
-    return best;
-}
-
-/* s = e^(s - m); returns their sum. */
-static float exponentials(float *s, size_t n, float largest)
-{
-    vf m = vf_set1(largest), sum = vf_zero();
-    for (size_t j = 0; j < n; j += VF_LANES) {
-        size_t left = lanes_left(n, j);
-        vf e = vf_exp(vf_sub(load(s + j, left), m));
-        sum = vf_add(sum, left == VF_LANES ? e : vf_select(vm_first(left), e, vf_zero()));
-        vf_store_tail(s + j, e, left);
+    vf most = vf_set1(*largest);
+    for (size_t j = 0; j < KEYS; j += VF_LANES)
+        most = vf_max(most, vf_load(s + j));
+    float m = vf_hmax(most), keep[VF_LANES];
+    vf shift = vf_set1(m == -INFINITY ? 0.0f : m), part = vf_zero();
+    vf_store(keep, vf_exp_down(vf_sub(vf_set1(*largest), shift)));
+    for (size_t j = 0; j < KEYS; j += VF_LANES) {
+        vf e = vf_exp_down(vf_sub(vf_load(s + j), shift));
+        vf_store(s + j, e);
+        part = vf_add(part, e);
     }
-    return vf_sum(sum);
+    *largest = m;
+    *sum = *sum * keep[0] + vf_sum(part);
+    return keep[0];
 }
 
-static void scale_row(float *y, const float *x, size_t n, float by)
+static void forward_query(const mica_attention_block *b, size_t query)
 {
-    vf factor = vf_set1(by);
-    for (size_t j = 0; j < n; j += VF_LANES) {
-        size_t left = lanes_left(n, j);
-        vf_store_tail(y + j, vf_mul(load(x + j, left), factor), left);
+    float *q = b->scratch, *out = b->out.data + (ptrdiff_t)query * b->out.stride, s[KEYS];
+    float largest = -INFINITY, sum = 0.0f, lane[VF_LANES];
+    memcpy(q, b->q.data + (ptrdiff_t)query * b->q.stride, b->d * sizeof *q); /* out may take its place */
+    size_t reach = seen(&b->rule, query, 0, b->keys);
+    for (size_t key = 0; key < reach; key += KEYS) {
+        size_t n = least(KEYS, reach - key);
+        query_scores(s, b, q, query, key, n);
+        float keep = query_softmax(s, &largest, &sum), scale = sum == 0.0f ? 0.0f : 1.0f / sum;
+        multiply(&(product){.c = out,
+                            .a = s,
+                            .a_column = 1,
+                            .b = b->v.data + (ptrdiff_t)key * b->v.stride,
+                            .b_stride = b->v.stride,
+                            .m = 1,
+                            .n = b->d,
+                            .k = n,
+                            .end = (ptrdiff_t)n,
+                            .add = key > 0,
+                            .keep = key > 0 ? &keep : NULL,
+                            .scale = key + n == reach ? &scale : NULL});
     }
+    if (reach == 0)
+        memset(out, 0, b->d * sizeof *out);
+    vf_store(lane, vf_log(vf_set1(sum)));
+    if (b->lse != NULL)
+        b->lse[(ptrdiff_t)query * b->lse_stride] = sum == 0.0f ? -INFINITY : largest + lane[0];
 }
 
-static void softmax_step(float *s, ptrdiff_t stride, size_t rows, size_t n, float *largest, float *sum,
-                         float *out, ptrdiff_t out_stride, size_t d)
+static void forward(const mica_attention_block *b)
 {
-    for (size_t i = 0; i < rows; i++, s += stride, out += out_stride) {
-        float m = largest_of(s, n, largest[i]);
-        if (m == -INFINITY) { /* no key seen so far */
-            memset(s, 0, n * sizeof *s);
-            continue;
-        }
-        float rescale = first_lane(vf_exp(vf_set1(largest[i] - m)));
-        if (rescale != 1.0f)
-            scale_row(out, out, d, rescale);
-        sum[i] = sum[i] * rescale + exponentials(s, n, m);
-        largest[i] = m;
+    if (b->queries < FEW) {
+        for (size_t query = 0; query < b->queries; query++)
+            forward_query(b, query);
+        return;
     }
-}
-
-static void softmax_end(float *y, ptrdiff_t y_stride, float *lse, ptrdiff_t lse_stride, const float *acc,
-                        ptrdiff_t acc_stride, size_t rows, size_t d, const float *largest, const float *sum)
-{
-    for (size_t i = 0; i < rows; i++, y += y_stride, acc += acc_stride) {
-        bool none = largest[i] == -INFINITY;
-        scale_row(y, acc, d, none ? 0.0f : 1.0f / sum[i]);
-        if (lse != NULL)
-            lse[(ptrdiff_t)i * lse_stride] = none ? -INFINITY
-                                                  : largest[i] + first_lane(vf_log(vf_set1(sum[i])));
-    }
-}
-
-static void softmax_backward(float *s, float *dp, ptrdiff_t stride, size_t rows, size_t n, const float *lse,
-                             const float *delta, float scale)
-{
-    vf by = vf_set1(scale);
-    for (size_t i = 0; i < rows; i++, s += stride, dp += stride) {
-        if (lse[i] == -INFINITY) {
-            memset(s, 0, n * sizeof *s);
-            memset(dp, 0, n * sizeof *dp);
-            continue;
-        }
-        vf m = vf_set1(lse[i]), shift = vf_set1(delta[i]);
-        for (size_t j = 0; j < n; j += VF_LANES) {
-            size_t left = lanes_left(n, j);
-            vf p = vf_exp(vf_sub(load(s + j, left), m));
-            vf ds = vf_mul(vf_mul(p, vf_sub(load(dp + j, left), shift)), by);
-            vf_store_tail(s + j, p, left);
-            vf_store_tail(dp + j, ds, left);
-        }
+    float *turned = b->scratch;
+    turn(turned, &b->q, b->queries, b->d, b->rule.scale);
+    group g = {.s = turned + QUERIES * b->d, .stride = (ptrdiff_t)GROUP};
+    for (; g.query < b->queries; g.query += GROUP) {
+        g.count = least(GROUP, b->queries - g.query);
+        forward_group(b, turned, &g);
     }
 }
 
-static float dot(const float *a, const float *b, size_t n)
-{
-    vf sum = vf_zero();
-    for (size_t j = 0; j < n; j += VF_LANES) {
-        size_t left = lanes_left(n, j);
-        sum = vf_fma(load(a + j, left), load(b + j, left), sum);
-    }
-    return vf_sum(sum);
-}
-
-const mica_attention_kernels VF_SYMBOL(mica_attention_kernels) = {
-    .product = product,
-    .scores = scores,
-    .softmax_step = softmax_step,
-    .softmax_end = softmax_end,
-    .softmax_backward = softmax_backward,
-    .dot = dot,
-};
+const mica_attention_kernels VF_SYMBOL(mica_attention_kernels) = {.forward = forward, .backward = backward};

@@ -28,7 +28,7 @@ static float exp_chunk(float *dst, const float *x, size_t n, vf max)
     vf sum = vf_zero(), other = vf_zero();
     size_t i = 0;
     for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
-        vf e = exp_down(vf_sub(vf_load(x + i), max)), f = exp_down(vf_sub(vf_load(x + i + VF_LANES), max));
+        vf e = vf_exp_down(vf_sub(vf_load(x + i), max)), f = vf_exp_down(vf_sub(vf_load(x + i + VF_LANES), max));
         vf_store(dst + i, e);
         vf_store(dst + i + VF_LANES, f);
         sum = vf_add(sum, e);
@@ -36,7 +36,7 @@ static float exp_chunk(float *dst, const float *x, size_t n, vf max)
     }
     for (; i < n; i += VF_LANES) {
         size_t lanes = n - i < VF_LANES ? n - i : VF_LANES;
-        vf e = exp_down(vf_sub(vf_load_tail(x + i, lanes), max));
+        vf e = vf_exp_down(vf_sub(vf_load_tail(x + i, lanes), max));
         vf_store_tail(dst + i, e, lanes);
         sum = vf_add(sum, vf_select(vm_first(lanes), e, vf_zero()));
     }
@@ -64,7 +64,7 @@ static void softmax_line(float *dst, const float *const *src, size_t n, float pa
     map_times(dst, (const float *[]){dst}, n, &scale);
 }
 
-VF_INLINE vf term_exp(vf a, vf b, vf k) { return (void)b, exp_down(vf_sub(a, k)); }
+VF_INLINE vf term_exp(vf a, vf b, vf k) { return (void)b, vf_exp_down(vf_sub(a, k)); }
 
 static float log_of(float x)
 {

@@ -10,14 +10,6 @@
 #define PANEL_VECTORS 4  /* in the widest group: two cache lines of AVX2 */
 #define PANEL_ROWS    64 /* added up before they are added to the total */
 
-/* e^x for x <= 0, in fewer steps than vf_exp. */
-VF_INLINE vf exp_down(vf x)
-{
-    vi n;
-    vf p = vmath_exp_parts(vmath_at_least(x, -104.0f), vf_zero(), &n); /* beyond: 0 */
-    return vmath_scale_down(p, n);
-}
-
 typedef struct panel {
     float *dst;
     const float *a, *b; /* sources; b only where there are two */
@@ -85,7 +77,7 @@ VF_INLINE void panel_max(const panel *p, vf *max, int vectors, size_t lanes)
             max[v] = vf_max(max[v], panel_a(p, i, v, lanes));
 }
 
-VF_INLINE vf panel_exp(vf a, vf b, vf k) { return (void)b, exp_down(vf_sub(a, k)); }
+VF_INLINE vf panel_exp(vf a, vf b, vf k) { return (void)b, vf_exp_down(vf_sub(a, k)); }
 VF_INLINE vf panel_value(vf a, vf b, vf k) { return (void)b, (void)k, a; }
 VF_INLINE vf panel_square(vf a, vf b, vf k) { return (void)a, (void)k, vf_mul(b, b); }
 VF_INLINE vf panel_product(vf a, vf b, vf k) { return (void)k, vf_mul(a, b); }

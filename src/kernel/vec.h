@@ -44,7 +44,7 @@
  *   vf_from_vi(v) vi_from_vf(v)                 convert; vi_from_vf rounds to nearest even, and gives an
  *                                               unspecified number for what does not fit and for NaN
  *   vf_bits(v) -> vi, vf_of_bits(v) -> vf       reinterpret
- *   vf_pow2i(n)                                 2^n, n a vi from -126 to 127
+ *   vf_pow2i(n)                                 2^n, n a vi from -126 to 127; 0 for -127
  *
  *   vf_load_f16(p) vf_store_f16(p, v)           VF_LANES uint16_t, unaligned; round to nearest even
  *   vf_load_bf16(p) vf_store_bf16(p, v)

@@ -34,24 +34,40 @@ VF_INLINE vf vmath_at_least(vf x, float bound) { return vf_max(vf_set1(bound), x
 
 /* ---- Exponentials ---- */
 
-/* x + low = n ln(2) + r with |r| <= ln(2)/2; returns e^r - 1. |x| < 2^8, |low| at most an ulp of x. Of *n only the
- * lowest nine bits are right: enough for vf_pow2i, and for half of n. */
-VF_INLINE vf vmath_expm1_reduced(vf x, vf low, vi *n)
+/* x = n ln(2) + r with |r| <= ln(2)/2, where r = x - count ln(2), |x| < 2^8. Of *n only the lowest nine bits are right:
+ * enough for vf_pow2i, and for half of n. Returns x less the high part of count ln(2), which is exact. */
+VF_INLINE vf vmath_reduce(vf x, vf *count, vi *n)
+{
+    const vf magic = vf_set1(0x1.8p23f); /* adding it rounds to an integer and leaves that in the low bits */
+    vf shifted = vf_fma(x, vf_set1(0x1.715476p+0f), magic);
+    *count = vf_sub(shifted, magic);
+    *n = vf_bits(shifted);
+    return vf_fnma(*count, vf_set1(VMATH_LN2_HIGH), x);
+}
+
+/* e^r - 1 for |r| <= ln(2)/2. */
+VF_INLINE vf vmath_expm1_near(vf r)
 {
     static const float c[] = {0x1.fffffep-2f, 0x1.5554acp-3f, 0x1.55572p-5f, 0x1.122a5cp-7f, 0x1.6b694p-10f};
-    const vf magic = vf_set1(0x1.8p23f); /* adding it rounds to an integer and leaves that in the low bits */
-    vf shifted = vf_fma(x, vf_set1(0x1.715476p+0f), magic), count = vf_sub(shifted, magic);
-    *n = vf_bits(shifted);
-    vf r = vf_fnma(count, vf_set1(VMATH_LN2_HIGH), x);
-    r = vf_add(r, vf_fnma(count, vf_set1(VMATH_LN2_LOW), low));
     return vf_fma(vf_mul(r, r), VMATH_POLY(r, c), r);
 }
 
-/* e^(x + low) = p 2^n, p in [0.7, 1.42]. */
-VF_INLINE vf vmath_exp_parts(vf x, vf low, vi *n)
+/* e^x = (1 + q) 2^n; returns q, in [-0.3, 0.42]. */
+VF_INLINE vf vmath_expm1_reduced(vf x, vi *n)
 {
-    return vf_add(vf_set1(1.0f), vmath_expm1_reduced(x, low, n));
+    vf count, r = vmath_reduce(x, &count, n);
+    return vmath_expm1_near(vf_fnma(count, vf_set1(VMATH_LN2_LOW), r));
 }
+
+/* The same for x + low, |low| at most an ulp of x. */
+VF_INLINE vf vmath_expm1_reduced_sum(vf x, vf low, vi *n)
+{
+    vf count, r = vmath_reduce(x, &count, n);
+    return vmath_expm1_near(vf_add(r, vf_fnma(count, vf_set1(VMATH_LN2_LOW), low)));
+}
+
+/* e^x = p 2^n, p in [0.7, 1.42]. */
+VF_INLINE vf vmath_exp_parts(vf x, vi *n) { return vf_add(vf_set1(1.0f), vmath_expm1_reduced(x, n)); }
 
 /* p 2^n for -252 <= n <= 254. In two steps, as 2^n alone may overflow or be subnormal. */
 VF_INLINE vf vmath_scale(vf p, vi n)
@@ -71,8 +87,16 @@ VF_INLINE vf vf_exp(vf x)
 {
     vi n;
     x = vmath_at_least(vmath_at_most(x, 89.0f), -104.0f); /* beyond: infinity, 0 */
-    vf p = vmath_exp_parts(x, vf_zero(), &n);
+    vf p = vmath_exp_parts(x, &n);
     return vmath_scale(p, n);
+}
+
+/* e^x for x <= 1, in fewer steps: 0 where it would be subnormal, or nearly so. Elsewhere at most 1.5 ulp. */
+VF_INLINE vf vf_exp_down(vf x)
+{
+    vi n;
+    vf p = vmath_exp_parts(vmath_at_least(x, -88.0f), &n); /* -88: n is -127, and vf_pow2i(-127) is 0 */
+    return vf_mul(p, vf_pow2i(n));
 }
 
 /* e^x - 1. At most 2 ulp. */
@@ -80,7 +104,7 @@ VF_INLINE vf vf_expm1(vf x)
 {
     vi n;
     vf bounded = vmath_at_least(vmath_at_most(x, 89.0f), -18.0f); /* beyond: infinity, -1 */
-    vf q = vmath_expm1_reduced(bounded, vf_zero(), &n);
+    vf q = vmath_expm1_reduced(bounded, &n);
     /* 2^n (q + 1) - 1 = 2^n (q + (1 - 2^-n)), which does not cancel near 0 */
     vi half = vi_sar(n, 1), rest = vi_sub(n, half), zero = vi_set1(0);
     vf inverse = vf_mul(vf_pow2i(vi_sub(zero, half)), vf_pow2i(vi_sub(zero, rest)));
@@ -158,7 +182,7 @@ VF_INLINE vf vf_tanh(vf x)
     const vf one = vf_set1(1.0f);
     vi n;
     vf a = vmath_at_most(vf_abs(x), 9.1f); /* beyond: 1 */
-    vf q = vmath_expm1_reduced(vf_add(a, a), vf_zero(), &n);
+    vf q = vmath_expm1_reduced(vf_add(a, a), &n);
     vf inverse = vf_pow2i(vi_sub(vi_set1(0), n));
     vf top = vf_add(q, vf_sub(one, inverse)); /* 2^-n (e^2x - 1) */
     return vf_copysign(vf_div(top, vf_fma(vf_set1(2.0f), inverse, top)), x);
@@ -169,7 +193,7 @@ VF_INLINE vf vf_sigmoid(vf x)
 {
     const vf one = vf_set1(1.0f);
     vi n;
-    vf p = vmath_exp_parts(vmath_at_least(vf_neg(vf_abs(x)), -104.0f), vf_zero(), &n);
+    vf p = vmath_exp_parts(vmath_at_least(vf_neg(vf_abs(x)), -104.0f), &n);
     vf e = vmath_scale_down(p, n); /* e^-|x| */
     return vf_div(vf_select(vf_lt(x, vf_zero()), e, one), vf_add(one, e));
 }
@@ -191,7 +215,7 @@ VF_INLINE vf vf_silu(vf x)
 {
     vi n;
     x = vmath_at_least(x, -110.0f);
-    vf q = vmath_expm1_reduced(vmath_at_least(vf_neg(vf_abs(x)), -110.0f), vf_zero(), &n);
+    vf q = vmath_expm1_reduced(vmath_at_least(vf_neg(vf_abs(x)), -110.0f), &n);
     return vmath_times_sigmoid(x, q, n);
 }
 
@@ -199,7 +223,7 @@ VF_INLINE vf vf_silu(vf x)
 VF_INLINE vf vf_softplus(vf x)
 {
     vi n;
-    vf p = vmath_exp_parts(vmath_at_least(vf_neg(vf_abs(x)), -104.0f), vf_zero(), &n);
+    vf p = vmath_exp_parts(vmath_at_least(vf_neg(vf_abs(x)), -104.0f), &n);
     return vf_add(vmath_at_least(x, 0.0f), vmath_log1p_finite(vmath_scale_down(p, n)));
 }
 
@@ -215,7 +239,7 @@ VF_INLINE vf vf_erf(vf x)
     vf a = vmath_at_most(vf_abs(x), 4.0f); /* beyond: 1 */
     vf low = vf_fma(x, VMATH_POLY(vf_mul(a, a), near), x);
     vi n;
-    vf p = vmath_exp_parts(vf_neg(VMATH_POLY(a, far)), vf_zero(), &n);
+    vf p = vmath_exp_parts(vf_neg(VMATH_POLY(a, far)), &n);
     vf high = vf_copysign(vf_fnma(p, vf_pow2i(n), vf_set1(1.0f)), x);
     return vf_select(vf_lt(a, vf_set1(0.925f)), low, high);
 }
@@ -226,7 +250,7 @@ VF_INLINE vf vmath_bell_reduced(vf t, vf *z, vi *n)
 {
     vf low;
     *z = vf_two_product(vf_mul(vf_set1(-0.5f), t), t, &low);
-    return vmath_expm1_reduced(*z, low, n);
+    return vmath_expm1_reduced_sum(*z, low, n);
 }
 
 /* The density e^(-x^2/2) / sqrt(2 pi). At most 1.5 ulp. */
@@ -294,7 +318,7 @@ VF_INLINE vf vmath_gelu_tanh_reduced(vf x, vi *n)
     vf lost = vf_add(vf_sub(c1, vf_sub(sum, back)), vf_sub(product, back)); /* c1 + product = sum + lost */
     low = vf_add(vf_add(low, vf_set1(VMATH_C1_LOW)), lost);
     vf z_low, z = vf_two_product(sum, x, &z_low);
-    return vmath_expm1_reduced(vf_neg(z), vf_neg(vf_fma(low, x, z_low)), n);
+    return vmath_expm1_reduced_sum(vf_neg(z), vf_neg(vf_fma(low, x, z_low)), n);
 }
 
 /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); -0 at -infinity. At most 3 ulp, the tails included. */

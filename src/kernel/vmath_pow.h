@@ -49,7 +49,8 @@ VF_INLINE vf vmath_pow_magnitude(vf a, vf y)
     low = vf_fma(y, log_low, low);
     low = vf_select(vf_lt(vf_abs(high), vf_set1(110.0f)), low, vf_zero());
     vi n;
-    vf p = vmath_exp_parts(vmath_at_least(vmath_at_most(high, 90.0f), -105.0f), low, &n);
+    vf q = vmath_expm1_reduced_sum(vmath_at_least(vmath_at_most(high, 90.0f), -105.0f), low, &n);
+    vf p = vf_add(vf_set1(1.0f), q);
     return vmath_scale(p, n);
 }
 

@@ -1,9 +1,4 @@
-/* Attention forward: keys in tiles, with the softmax kept up to date.
- *
- * A block of parallel work is 64 queries of one head. Scratch for each thread:
- *
- *   [ keys, transposed: D x 64 | scores: 64 x 64 | sums of values: 64 x D | largest: 64 | sum: 64 ]
- */
+/* Attention forward. A block of parallel work is 64 queries of one head. */
 #include "ops/attention.h"
 
 #include <math.h>
@@ -13,7 +8,6 @@
 #include "tensor/tensor.h"
 
 #define QUERIES MICA_ATTENTION_QUERIES
-#define KEYS    MICA_ATTENTION_KEYS
 
 /* ---- Shared with backward ---- */
 
@@ -65,19 +59,17 @@ mica_status mica_attention_check(mica_context *ctx, const char *op, mica_attenti
     return check_mask(ctx, op, s, opts->mask);
 }
 
-mica_score_rule mica_attention_rule(const mica_attention_shape *s, size_t b, size_t h, size_t query,
-                                    size_t key)
+mica_score_rule mica_attention_rule(const mica_attention_shape *s, size_t b, size_t h, size_t query)
 {
     mica_score_rule rule = {.scale = s->scale, .visible = (ptrdiff_t)s->keys};
     if (s->causal) {
-        rule.visible = (ptrdiff_t)(s->keys + query + 1) - (ptrdiff_t)(s->queries + key);
+        rule.visible = (ptrdiff_t)(s->keys + query + 1) - (ptrdiff_t)s->queries;
         rule.step = 1;
     }
     if (s->mask.data == NULL)
         return rule;
     const mica_index *stride = s->mask.stride;
-    mica_index at = (mica_index)b * stride[0] + (mica_index)h * stride[1] + (mica_index)query * stride[2] +
-                    (mica_index)key * stride[3];
+    mica_index at = (mica_index)b * stride[0] + (mica_index)h * stride[1] + (mica_index)query * stride[2];
     rule.mask_row = stride[2];
     rule.mask_column = stride[3];
     if (s->mask.dtype == MICA_F32)
@@ -91,79 +83,34 @@ mica_score_rule mica_attention_rule(const mica_attention_shape *s, size_t b, siz
 
 typedef struct forward_job {
     mica_attention_shape shape;
-    const mica_kernels *kernels;
+    const mica_attention_kernels *kernels;
     const mica_tensor *out, *q, *k, *v, *lse; /* lse or NULL */
     size_t blocks_per_head;
     char *scratch;
     size_t scratch_each; /* bytes for a thread */
 } forward_job;
 
-typedef struct forward_tiles {
-    float *keys, *scores, *out, *largest, *sum;
-} forward_tiles;
-
-static size_t forward_floats(size_t d) { return KEYS * d + QUERIES * KEYS + QUERIES * d + 2 * QUERIES; }
-
-static forward_tiles lay_out(void *scratch, size_t d)
-{
-    forward_tiles t = {.keys = scratch};
-    t.scores = t.keys + KEYS * d;
-    t.out = t.scores + QUERIES * KEYS;
-    t.largest = t.out + QUERIES * d;
-    t.sum = t.largest + QUERIES;
-    return t;
-}
-
-/* scores [rows, n] = q k', without the scale. Few queries are not worth turning the keys for. */
-static void dot_keys(const forward_job *job, const forward_tiles *t, const float *q, size_t rows,
-                     const float *k, size_t n)
-{
-    size_t d = job->shape.d;
-    const mica_gemm_kernels *gemm = job->kernels->gemm;
-    if (rows < 4) {
-        for (size_t i = 0; i < rows; i++)
-            gemm->rows_times_vector(t->scores + i * KEYS, 1, k, job->k->stride[2],
-                                    q + (mica_index)i * job->q->stride[2], n, d, 1.0f, 0.0f);
-        return;
-    }
-    gemm->pack(t->keys, KEYS, k, job->k->stride[2], 1, n, d);
-    mica_matrix queries = {q, job->q->stride[2], 1};
-    job->kernels->attention->product(t->scores, (ptrdiff_t)KEYS, &queries, t->keys, (ptrdiff_t)KEYS, rows,
-                                     mica_least(KEYS, (n + 15) / 16 * 16), d, false);
-}
-
 static void forward_block(void *work, size_t block, int thread)
 {
     const forward_job *job = work;
     const mica_attention_shape *s = &job->shape;
-    const mica_attention_kernels *kernels = job->kernels->attention;
-    forward_tiles t = lay_out(job->scratch + (size_t)thread * job->scratch_each, s->d);
     size_t head = block / job->blocks_per_head, b = head / s->heads, h = head % s->heads;
-    size_t first = block % job->blocks_per_head * QUERIES;
+    size_t first = block % job->blocks_per_head * QUERIES, kv_head = h / s->group;
     size_t rows = mica_least(QUERIES, s->queries - first);
-    size_t reach = mica_attention_reach(s, first + rows);
-
-    memset(t.out, 0, rows * s->d * sizeof(float));
-    for (size_t i = 0; i < rows; i++) {
-        t.largest[i] = -INFINITY;
-        t.sum[i] = 0.0f;
+    mica_attention_block todo = {.queries = rows,
+                                 .d = s->d,
+                                 .keys = mica_attention_reach(s, first + rows),
+                                 .rule = mica_attention_rule(s, b, h, first),
+                                 .out = mica_attention_rows(job->out, b, h, first),
+                                 .q = mica_attention_rows(job->q, b, h, first),
+                                 .k = mica_attention_rows(job->k, b, kv_head, 0),
+                                 .v = mica_attention_rows(job->v, b, kv_head, 0),
+                                 .scratch = (void *)(job->scratch + (size_t)thread * job->scratch_each)};
+    if (job->lse != NULL) {
+        todo.lse = mica_attention_row(job->lse, b, h, first);
+        todo.lse_stride = job->lse->stride[2];
     }
-    for (size_t key = 0; key < reach; key += KEYS) {
-        size_t n = mica_least(KEYS, reach - key);
-        dot_keys(job, &t, mica_attention_row(job->q, b, h, first), rows,
-                 mica_attention_row(job->k, b, h / s->group, key), n);
-        mica_score_rule rule = mica_attention_rule(s, b, h, first, key);
-        kernels->scores(t.scores, (ptrdiff_t)KEYS, rows, n, &rule);
-        kernels->softmax_step(t.scores, (ptrdiff_t)KEYS, rows, n, t.largest, t.sum, t.out, (ptrdiff_t)s->d,
-                              s->d);
-        mica_matrix chances = {t.scores, (ptrdiff_t)KEYS, 1};
-        kernels->product(t.out, (ptrdiff_t)s->d, &chances, mica_attention_row(job->v, b, h / s->group, key),
-                         job->v->stride[2], rows, s->d, n, true);
-    }
-    float *lse = job->lse != NULL ? mica_attention_row(job->lse, b, h, first) : NULL;
-    kernels->softmax_end(mica_attention_row(job->out, b, h, first), job->out->stride[2], lse,
-                         lse != NULL ? job->lse->stride[2] : 0, t.out, (ptrdiff_t)s->d, rows, s->d, t.largest,
-                         t.sum);
+    job->kernels->forward(&todo);
 }
 
 mica_status mica_attention(mica_context *ctx, const mica_tensor *out, const mica_tensor *q,
@@ -179,7 +126,7 @@ mica_status mica_attention(mica_context *ctx, const mica_tensor *out, const mica
                        {"lse", opts->lse, MICA_ARG_OUT | MICA_ARG_OPTIONAL, 0},
                        {"mask", opts->mask, MICA_ARG_OPTIONAL, MICA_DTYPES_MASK}};
     MICA_TRY(mica_check_args(ctx, op, args, 6));
-    forward_job job = {.kernels = ctx->kernels};
+    forward_job job = {.kernels = ctx->kernels->attention};
     MICA_TRY(mica_attention_check(ctx, op, &job.shape, q, k, v, opts));
     MICA_TRY(mica_check_same_shape(ctx, op, "out", out, "q", q));
     if (opts->lse != NULL)
@@ -188,7 +135,7 @@ mica_status mica_attention(mica_context *ctx, const mica_tensor *out, const mica
     mica_dense dense;
     void *scratch;
     mica_dense_plan_rows(&dense, args, 4);
-    job.scratch_each = mica_align_up(forward_floats(job.shape.d) * sizeof(float));
+    job.scratch_each = mica_align_up(mica_attention_floats(job.shape.d) * sizeof(float));
     MICA_START(ctx, op, dense.bytes + (size_t)ctx->threads * job.scratch_each, &scratch);
     job.scratch = mica_dense_load(&dense, scratch);
     job.out = mica_dense_tensor(&dense, 0);

@@ -1,14 +1,10 @@
-/* What attention's forward and backward share: shapes, options and tiles. */
+/* What attention's forward and backward share: shapes and options. */
 #ifndef MICA_SRC_OPS_ATTENTION_H
 #define MICA_SRC_OPS_ATTENTION_H
 
 #include <mica/ops/attention.h>
 
 #include "ops/dense.h"
-
-/* A tile of scores: this many queries by this many keys. */
-#define MICA_ATTENTION_QUERIES ((size_t)64)
-#define MICA_ATTENTION_KEYS    ((size_t)64)
 
 typedef struct mica_attention_shape {
     size_t batch, heads, kv_heads, queries, keys, d;
@@ -43,15 +39,20 @@ static inline double mica_attention_flops(const mica_attention_shape *s)
     return 2.0 * pairs * (double)(s->batch * s->heads) * (double)s->d;
 }
 
-/* The rule for the tile of queries from `query` and keys from `key` on. */
-mica_score_rule mica_attention_rule(const mica_attention_shape *s, size_t b, size_t h, size_t query,
-                                    size_t key);
+/* The rule for queries from `query` on. */
+mica_score_rule mica_attention_rule(const mica_attention_shape *s, size_t b, size_t h, size_t query);
 
-/* Row t of head h of sequence b. */
+/* The element of row `row` of head h of sequence b. */
 static inline float *mica_attention_row(const mica_tensor *t, size_t b, size_t h, size_t row)
 {
     return (float *)t->data + (mica_index)b * t->stride[0] + (mica_index)h * t->stride[1] +
            (mica_index)row * t->stride[2];
+}
+
+/* The rows from there on. */
+static inline mica_rows mica_attention_rows(const mica_tensor *t, size_t b, size_t h, size_t row)
+{
+    return (mica_rows){mica_attention_row(t, b, h, row), t->stride[2]};
 }
 
 #endif
