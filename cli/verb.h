@@ -13,6 +13,8 @@
 
 /* Every verb, in the order of help. */
 #define VERBS(X) \
+    X(info)      \
+    X(plan)      \
     X(bench)     \
     X(ops)
 

@@ -1,0 +1,115 @@
+/* mica info: what a net, a file of weights or a file of data holds. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <mica/mica.h>
+
+#include "cli/info/info.h"
+#include "cli/net/argument.h"
+
+static const verb_option options[] = {
+    {.name = "--batch",
+     OPTION_COUNT,
+     offsetof(info_settings, batch),
+     "N",
+     "samples of a step (1)",
+     .least = 1,
+     .most = 1 << 24},
+    {.name = "--text",
+     OPTION_FLAG,
+     offsetof(info_settings, text),
+     NULL,
+     "print the text of the net, as a net file"},
+    NET_SET_OPTION(info_settings),
+};
+
+static const char details[] = NET_HELP
+    "Or a file:\n"
+    "  weights and checkpoints (safetensors): every tensor, and the metadata\n"
+    "  data (idx, npy, csv, png; idx, npy and csv also as .gz): element type and shape";
+
+/* ---- What it is ---- */
+
+static bool begins(const unsigned char *head, size_t length, const char *magic, size_t count)
+{
+    return length >= count && memcmp(head, magic, count) == 0;
+}
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t length = strlen(path), tail = strlen(end);
+    if (length > 3 && strcasecmp(path + length - 3, ".gz") == 0)
+        length -= 3;
+    return length >= tail && strncasecmp(path + length - tail, end, tail) == 0;
+}
+
+/* By its first bytes; what is packed, or has none that tell, by its name. */
+static info_data_kind data_kind(const char *path)
+{
+    unsigned char head[8] = {0};
+    FILE *file = fopen(path, "rb");
+    size_t length = file != NULL ? fread(head, 1, sizeof head, file) : 0;
+    if (file != NULL)
+        fclose(file);
+    if (length == 0)
+        return INFO_NO_DATA;
+    if (begins(head, length, "\x89PNG", 4))
+        return INFO_PNG;
+    if (begins(head, length, "\x93NUMPY", 6) || ends_with(path, ".npy"))
+        return INFO_NPY;
+    if (ends_with(path, ".csv"))
+        return INFO_CSV;
+    if (begins(head, length, "\0\0", 2) || ends_with(path, "ubyte") || ends_with(path, ".idx"))
+        return INFO_IDX;
+    return INFO_NO_DATA;
+}
+
+static int info_of(mica_context *ctx, const info_settings *set, const char *what)
+{
+    if (mica_netfile_builtin(what) == NULL && strcmp(what, "-") != 0) {
+        if (is_safetensors(what) && !set->text)
+            return info_weights(ctx, set, what);
+        info_data_kind kind = data_kind(what);
+        if (kind != INFO_NO_DATA && !set->text)
+            return info_data(ctx, set, what, kind);
+    }
+    return info_net(ctx, set, what);
+}
+
+static int run(int argc, char **argv)
+{
+    info_settings set = {.shared = SHARED_DEFAULTS};
+    int given = options_read(&verb_info, &set, argc, argv);
+    if (given < 0)
+        return EXIT_USAGE;
+    if (given != 1)
+        return usage_error(&verb_info,
+                           given == 0 ? "of what? Try: mica info lenet" : "one net or file at a time");
+    mica_context *ctx = verb_context(&verb_info, &set.shared);
+    if (ctx == NULL)
+        return EXIT_FAILED;
+    int code = info_of(ctx, &set, argv[0]);
+    mica_context_destroy(ctx);
+    return code;
+}
+
+const verb verb_info = {
+    .name = "info",
+    .arguments = "NET|FILE [OPTIONS]",
+    .summary = "says what a net, weights or data hold",
+    .details = details,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .run = run,
+    .shared = SHARED_JSON | SHARED_QUIET,
+    .examples =
+        (const verb_example[]){
+            {"info lenet", "its layers, their shapes and parameters"},
+            {"info resnet-small --text > my.net", "its text, to change it"},
+            {"info weights.safetensors", "tensors and metadata of a file"},
+            {"info train-images-idx3-ubyte.gz", "element type and shape of data"},
+            {NULL, NULL},
+        },
+};

@@ -1,0 +1,124 @@
+/* mica info of files: weights and data. */
+#include <stdio.h>
+#include <string.h>
+
+#include <mica/mica.h>
+
+#include "cli/info/info.h"
+#include "cli/picture/text.h"
+
+#define VALUE_SHOWN 72 /* characters of a value of the metadata */
+
+/* "F32 [10, 128]": as the file has it. */
+static void put_entry_shape(const mica_safetensors_entry *e)
+{
+    printf("[");
+    for (int i = 0; i < e->rank; i++)
+        printf("%s%td", i > 0 ? ", " : "", e->dim[i]);
+    printf("]");
+}
+
+static void weights_json(const mica_safetensors *file)
+{
+    printf("{\"kind\": \"safetensors\", \"tensors\": [");
+    for (size_t i = 0; i < mica_safetensors_count(file); i++) {
+        const mica_safetensors_entry *e = mica_safetensors_at(file, i);
+        printf("%s\n{\"name\": ", i > 0 ? "," : "");
+        put_json(stdout, e->name);
+        printf(", \"dtype\": ");
+        put_json(stdout, e->dtype_name);
+        printf(", \"shape\": ");
+        put_entry_shape(e);
+        printf(", \"offset\": %llu, \"bytes\": %llu}", (unsigned long long)e->offset,
+               (unsigned long long)e->bytes);
+    }
+    printf("], \"metadata\": {");
+    for (size_t i = 0; i < mica_safetensors_metadata_count(file); i++) {
+        const mica_metadata *m = mica_safetensors_metadata_at(file, i);
+        printf("%s\n", i > 0 ? "," : "");
+        put_json(stdout, m->key);
+        printf(": ");
+        put_json(stdout, m->value);
+    }
+    printf("}}\n");
+}
+
+/* Text from a file, on one line and in no more than so many characters: it may hold anything. */
+static void put_plain(const char *text, size_t most)
+{
+    size_t i = 0;
+    for (; text[i] != '\0' && i < most; i++)
+        putchar((unsigned char)text[i] < 32 || text[i] == 127 ? ' ' : text[i]);
+    if (text[i] != '\0')
+        printf("... (%zu bytes)", strlen(text));
+}
+
+static void weights_text(const mica_safetensors *file, const char *path)
+{
+    size_t count = mica_safetensors_count(file), width = 6;
+    double bytes = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(mica_safetensors_at(file, i)->name);
+        width = length > width && length < 60 ? length : width;
+    }
+    printf("%s: safetensors, %zu tensors\n\n%-*s  %-6s %12s  %s\n", path, count, (int)width, "tensor",
+           "dtype", "bytes", "shape");
+    for (size_t i = 0; i < count; i++) {
+        const mica_safetensors_entry *e = mica_safetensors_at(file, i);
+        bytes += (double)e->bytes;
+        put_plain(e->name, 240);
+        printf("%*s  %-6s %12s  ", strlen(e->name) < width ? (int)(width - strlen(e->name)) : 0, "",
+               e->dtype_name, count_text((double)e->bytes).text);
+        put_entry_shape(e);
+        printf("\n");
+    }
+    printf("\n%s\n", size_text(bytes).text);
+    for (size_t i = 0; i < mica_safetensors_metadata_count(file); i++) {
+        const mica_metadata *m = mica_safetensors_metadata_at(file, i);
+        printf("%s", i == 0 ? "\nmetadata\n  " : "  ");
+        put_plain(m->key, 240);
+        printf(": ");
+        put_plain(m->value, VALUE_SHOWN);
+        printf("\n");
+    }
+}
+
+int info_weights(mica_context *ctx, const info_settings *set, const char *path)
+{
+    mica_safetensors *file;
+    if (mica_safetensors_open(ctx, &file, path) != MICA_OK)
+        return verb_failed(&verb_info, ctx);
+    if (set->shared.json)
+        weights_json(file);
+    else
+        weights_text(file, path);
+    mica_safetensors_close(ctx, file);
+    return EXIT_OK;
+}
+
+/* ---- Data ---- */
+
+int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind)
+{
+    static const char *const names[] = {"", "idx", "npy", "csv", "png"};
+    mica_dataset data;
+    mica_status status = kind == INFO_IDX   ? mica_dataset_load_idx(ctx, &data, path, NULL)
+                         : kind == INFO_NPY ? mica_dataset_load_npy(ctx, &data, path, NULL)
+                         : kind == INFO_CSV ? mica_dataset_load_csv(ctx, &data, path, NULL)
+                                            : mica_dataset_load_png(ctx, &data, path);
+    if (status != MICA_OK)
+        return verb_failed(&verb_info, ctx);
+    const mica_tensor *t = &data.inputs;
+    size_t bytes = mica_tensor_bytes(t);
+    if (set->shared.json) {
+        printf("{\"kind\": \"%s\", \"dtype\": \"%s\", \"shape\": [", names[kind], mica_dtype_name(t->dtype));
+        for (int i = 0; i < t->rank; i++)
+            printf("%s%td", i > 0 ? ", " : "", t->dim[i]);
+        printf("], \"bytes\": %zu}\n", bytes);
+    } else {
+        printf("%s: %s, %s, %s\n", path, names[kind], shape_text(t->dtype, t->rank, t->dim).text,
+               size_text((double)bytes).text);
+    }
+    mica_dataset_release(ctx, &data);
+    return EXIT_OK;
+}

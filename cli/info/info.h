@@ -1,0 +1,20 @@
+/* The parts of mica info: nets, weights, data. Each prints and returns what the program ends with. */
+#ifndef MICA_CLI_INFO_INFO_H
+#define MICA_CLI_INFO_INFO_H
+
+#include "cli/verb.h"
+
+typedef struct info_settings {
+    shared_settings shared;
+    option_list set;
+    int64_t batch;
+    bool text;
+} info_settings;
+
+typedef enum info_data_kind { INFO_NO_DATA, INFO_IDX, INFO_NPY, INFO_CSV, INFO_PNG } info_data_kind;
+
+int info_net(mica_context *ctx, const info_settings *set, const char *what);
+int info_weights(mica_context *ctx, const info_settings *set, const char *path);
+int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind);
+
+#endif

@@ -1,0 +1,164 @@
+/* Finds the text of a net, and builds it. */
+#include "cli/net/argument.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mica/io.h>
+
+#define MOST_CONSTANTS 64
+
+bool is_safetensors(const char *path)
+{
+    unsigned char head[9] = {0};
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return false;
+    /* The header's length, in eight bytes, then the header. */
+    bool is = fread(head, 1, sizeof head, file) == sizeof head && head[8] == '{' && head[5] == 0 &&
+              head[6] == 0 && head[7] == 0;
+    fclose(file);
+    return is;
+}
+
+/* All of a stream, terminated; NULL if it is no text, or longer than any net file. */
+static char *read_all(FILE *file, size_t *length)
+{
+    char *text = malloc(MICA_NETFILE_MOST_BYTES + 2);
+    if (text == NULL)
+        return NULL;
+    *length = fread(text, 1, MICA_NETFILE_MOST_BYTES + 1, file);
+    text[*length] = '\0';
+    return text;
+}
+
+static char *copy_of(const char *text)
+{
+    char *copy = malloc(strlen(text) + 1);
+    return copy != NULL ? strcpy(copy, text) : NULL;
+}
+
+static char *text_of_checkpoint(int *code, const verb *v, mica_context *ctx, const char *path)
+{
+    mica_safetensors *file;
+    if (mica_safetensors_open(ctx, &file, path) != MICA_OK) {
+        *code = verb_failed(v, ctx);
+        return NULL;
+    }
+    const char *text = mica_safetensors_metadata_find(file, MICA_NETFILE_KEY);
+    char *copy = text != NULL ? copy_of(text) : NULL;
+    if (text == NULL)
+        *code = verb_error(v, EXIT_FILE, "%s has weights, but not the text of a net (metadata \"%s\")", path,
+                           MICA_NETFILE_KEY);
+    mica_safetensors_close(ctx, file);
+    return copy;
+}
+
+static int no_such_net(const verb *v, const char *what)
+{
+    const char *names[16];
+    size_t count = 0;
+    for (; count < 16 && mica_netfile_builtin_name(count) != NULL; count++)
+        names[count] = mica_netfile_builtin_name(count);
+    const char *meant = nearest(what, names, count, sizeof names[0]), *why = strerror(errno);
+    if (meant != NULL)
+        return verb_error(v, EXIT_FILE, "there is no net \"%s\"; did you mean \"%s\"? (As a file: %s)", what,
+                          meant, why);
+    return verb_error(v, EXIT_FILE, "there is no net \"%s\" (as a file: %s)", what, why);
+}
+
+char *net_text(int *code, const verb *v, mica_context *ctx, const char *what)
+{
+    *code = EXIT_FAILED;
+    const char *builtin = mica_netfile_builtin(what);
+    if (builtin != NULL)
+        return copy_of(builtin);
+    bool standard = strcmp(what, "-") == 0;
+    if (!standard && is_safetensors(what))
+        return text_of_checkpoint(code, v, ctx, what);
+    FILE *file = standard ? stdin : fopen(what, "rb");
+    if (file == NULL) {
+        *code = no_such_net(v, what);
+        return NULL;
+    }
+    size_t length = 0;
+    errno = 0;
+    char *text = read_all(file, &length);
+    bool failed = ferror(file) != 0;
+    int reason = errno;
+    if (!standard)
+        fclose(file);
+    if (text != NULL && !failed && length <= MICA_NETFILE_MOST_BYTES && strlen(text) == length)
+        return text;
+    *code = verb_error(v, EXIT_FILE, "%s: %s", what,
+                       failed                             ? strerror(reason)
+                       : length > MICA_NETFILE_MOST_BYTES ? "too long for a net file"
+                                                          : "no text, so no net file");
+    free(text);
+    return NULL;
+}
+
+/* "width=64" */
+static bool read_set(const verb *v, mica_netfile_constant *out, char *name, size_t room, const char *set)
+{
+    const char *equals = strchr(set, '=');
+    char *end = NULL;
+    size_t length = equals != NULL ? (size_t)(equals - set) : 0;
+    double value = equals != NULL ? strtod(equals + 1, &end) : 0.0;
+    if (length == 0 || length >= room || end == equals + 1 || *end != '\0' || !isfinite(value)) {
+        usage_error(v, "--set takes NAME=NUMBER, as in width=64; not \"%s\"", set);
+        return false;
+    }
+    memcpy(name, set, length);
+    name[length] = '\0';
+    *out = (mica_netfile_constant){name, value, false};
+    return true;
+}
+
+/* What a person set comes before what the caller has. */
+static bool gather(const verb *v, mica_netfile_constant *all, char (*names)[64], size_t *count,
+                   const option_list *set, const mica_netfile_opts *opts)
+{
+    for (size_t i = 0; set != NULL && i < set->count; i++) {
+        if (!read_set(v, &all[*count], names[i], sizeof names[i], set->item[i]))
+            return false;
+        ++*count;
+    }
+    for (size_t i = 0; i < opts->constant_count && *count < MOST_CONSTANTS; i++)
+        all[(*count)++] = opts->constants[i];
+    return true;
+}
+
+int net_build(mica_net **out, mica_netfile_info *info, const verb *v, mica_context *ctx, const char *what,
+              const option_list *set, const mica_netfile_opts *opts)
+{
+    mica_netfile_opts with = opts != NULL ? *opts : (mica_netfile_opts){0};
+    mica_netfile_constant all[MOST_CONSTANTS];
+    char names[OPTION_LIST_MOST][64];
+    size_t count = 0;
+    int code;
+    *out = NULL;
+    if (!gather(v, all, names, &count, set, &with))
+        return EXIT_USAGE;
+    char *text = net_text(&code, v, ctx, what);
+    if (text == NULL)
+        return code;
+    with.file = strcmp(what, "-") == 0 ? "stdin" : what;
+    with.constants = all;
+    with.constant_count = count;
+    code = EXIT_OK;
+    if (mica_net_create(ctx, out) != MICA_OK)
+        code = verb_failed(v, ctx);
+    else if (mica_netfile_build(*out, info, text, &with) != MICA_OK)
+        code = verb_error(v, mica_context_status(ctx) == MICA_ERR_MEMORY ? EXIT_FAILED : EXIT_FILE, "%s",
+                          mica_error(ctx));
+    free(text);
+    if (code != EXIT_OK) {
+        mica_net_destroy(*out);
+        *out = NULL;
+    }
+    return code;
+}

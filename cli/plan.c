@@ -1,0 +1,220 @@
+/* mica plan: how a net's memory is laid out, before a byte of it is taken. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mica/mica.h>
+
+#include "cli/net/argument.h"
+#include "cli/picture/plan_picture.h"
+#include "cli/picture/text.h"
+
+typedef struct settings {
+    shared_settings shared;
+    option_list set;
+    bool train;
+    int64_t batch;
+    int optimizer;
+    size_t budget;
+    const char *svg, *html;
+} settings;
+
+/* In the order of mica_optimizer_kind. */
+static const char *const optimizers[] = {"sgd", "adam", "adamw", "rmsprop", "adagrad", NULL};
+
+static const verb_option options[] = {
+    {.name = "--train",
+     OPTION_FLAG,
+     offsetof(settings, train),
+     NULL,
+     "for training: gradients and optimizer state too"},
+    {.name = "--batch",
+     OPTION_COUNT,
+     offsetof(settings, batch),
+     "N",
+     "samples of a step (1; with --train 32)",
+     .least = 1,
+     .most = 1 << 24},
+    {.name = "--optimizer",
+     OPTION_CHOICE,
+     offsetof(settings, optimizer),
+     "NAME",
+     "with --train (adamw)",
+     .choices = optimizers},
+    {.name = "--budget",
+     OPTION_BYTES,
+     offsetof(settings, budget),
+     "BYTES",
+     "fit into so many bytes, by recomputing, then by running a batch in parts"},
+    NET_SET_OPTION(settings),
+    {.name = "--svg", OPTION_TEXT, offsetof(settings, svg), "FILE", "write a picture of the plan"},
+    {.name = "--html",
+     OPTION_TEXT,
+     offsetof(settings, html),
+     "FILE",
+     "write it as a page to look at closely"},
+};
+
+static const char details[] = NET_HELP
+    "\n"
+    "Prints the total, what it is for, the lower bound (the most bytes alive at once: no layout takes less),\n"
+    "and every buffer with its offset and the times at which it is first written and last read.\n"
+    "Buffers of different times share memory: so the kinds add up to more than the total.\n"
+    "\n"
+    "--json prints one object: total, parameters (with running statistics), gradients, optimizer,\n"
+    "activations (with inputs, saved values and their gradients), scratch, lower_bound, and buffers.";
+
+/* ---- Text ---- */
+
+static void print_line(const char *what, size_t bytes, size_t of)
+{
+    int width = of > 0 ? (int)(30.0 * (double)bytes / (double)of + 0.5) : 0;
+    printf("  %-20s %12s  %.*s\n", what, size_text((double)bytes).text, width < 60 ? width : 60,
+           "############################################################");
+}
+
+static void print_plan(const mica_plan *plan, const char *title, const char *subtitle, bool quiet)
+{
+    printf("%s, %s\n\n", title, subtitle);
+    printf("  %-20s %12s  (%s bytes, one block)\n", "total", size_text((double)plan->total).text,
+           count_text((double)plan->total).text);
+    printf("  %-20s %12s  (packing lost %.2f %%)\n", "lower bound", size_text((double)plan->lower_bound).text,
+           plan->lower_bound > 0
+               ? 100.0 * (double)(plan->total - plan->lower_bound) / (double)plan->lower_bound
+               : 0.0);
+    printf("\n");
+    for (mica_buffer_kind kind = 0; kind < MICA_BUFFER_KIND_COUNT; kind++)
+        if (plan->kind_bytes[kind] > 0)
+            print_line(mica_buffer_kind_text(kind), plan->kind_bytes[kind], plan->total);
+    if (plan->parts > 1)
+        printf("\na batch runs in %d parts\n", plan->parts);
+    if (plan->recomputed > 0)
+        printf("\n%d forwards run twice: %.1f %% more work in the forward\n", plan->recomputed,
+               100.0 * plan->extra_work);
+    if (quiet)
+        return;
+    printf("\n%12s %12s %6s %6s  %-20s %s\n", "offset", "bytes", "first", "last", "kind", "buffer");
+    for (size_t i = 0; i < plan->count; i++) {
+        const mica_plan_buffer *b = &plan->buffers[i];
+        printf("%12zu %12zu %6d %6d  %-20s %s\n", b->offset, b->bytes, b->first, b->last,
+               mica_buffer_kind_text(b->kind), b->name);
+    }
+}
+
+/* ---- JSON ---- */
+
+static void print_json(const mica_plan *plan)
+{
+    const size_t *bytes = plan->kind_bytes;
+    printf(
+        "{\"total\": %zu, \"parameters\": %zu, \"gradients\": %zu, \"optimizer\": %zu, \"activations\": %zu, "
+        "\"scratch\": %zu, \"lower_bound\": %zu, \"buffers\": [",
+        plan->total, bytes[MICA_BUFFER_PARAMETER] + bytes[MICA_BUFFER_STATE], bytes[MICA_BUFFER_GRADIENT],
+        bytes[MICA_BUFFER_OPTIMIZER],
+        bytes[MICA_BUFFER_INPUT] + bytes[MICA_BUFFER_ACTIVATION] + bytes[MICA_BUFFER_SAVED] +
+            bytes[MICA_BUFFER_BACK],
+        bytes[MICA_BUFFER_SCRATCH], plan->lower_bound);
+    for (size_t i = 0; i < plan->count; i++) {
+        const mica_plan_buffer *b = &plan->buffers[i];
+        printf("%s\n{\"name\": ", i > 0 ? "," : "");
+        put_json(stdout, b->name);
+        printf(", \"kind\": ");
+        put_json(stdout, mica_buffer_kind_text(b->kind));
+        printf(", \"bytes\": %zu, \"offset\": %zu, \"first\": %d, \"last\": %d}", b->bytes, b->offset,
+               b->first, b->last);
+    }
+    printf("]}\n");
+}
+
+/* ---- Pictures ---- */
+
+typedef bool picture_writer(FILE *out, const plan_picture *picture);
+
+static int write_picture(const char *path, picture_writer *write, const plan_picture *picture, bool quiet)
+{
+    if (path == NULL)
+        return EXIT_OK;
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    bool written = file != NULL && write(file, picture);
+    if (file != NULL && file != stdout && fclose(file) != 0)
+        written = false;
+    if (!written)
+        return verb_error(&verb_plan, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+    if (!quiet && file != stdout)
+        fprintf(stderr, "wrote %s\n", path);
+    return EXIT_OK;
+}
+
+static int show(const settings *set, const mica_net *net, const char *what, const char *subtitle)
+{
+    const mica_plan *plan = mica_net_plan(net);
+    bool to_stdout = (set->svg != NULL && strcmp(set->svg, "-") == 0) ||
+                     (set->html != NULL && strcmp(set->html, "-") == 0);
+    if (set->shared.json)
+        print_json(plan);
+    else if (!to_stdout)
+        print_plan(plan, what, subtitle, set->shared.quiet || set->svg != NULL || set->html != NULL);
+    plan_picture picture = {.plan = plan, .title = what, .subtitle = subtitle};
+    int code = write_picture(set->svg, plan_picture_svg, &picture, set->shared.quiet);
+    return code == EXIT_OK ? write_picture(set->html, plan_picture_html, &picture, set->shared.quiet) : code;
+}
+
+static int plan_with(mica_context *ctx, const settings *set, const char *what)
+{
+    mica_net *net;
+    mica_netfile_info info;
+    mica_netfile_opts opts = {.batch = set->batch > 0 ? set->batch
+                                       : set->train   ? 32
+                                                      : 1,
+                              .inference = !set->train};
+    int code = net_build(&net, &info, &verb_plan, ctx, what, &set->set, &opts);
+    if (code != EXIT_OK)
+        return code;
+    mica_optimizer optimizer = {.kind = (mica_optimizer_kind)set->optimizer};
+    char subtitle[96];
+    snprintf(subtitle, sizeof subtitle, "%s, batch %td%s%s", set->train ? "training" : "inference",
+             opts.batch, set->train ? ", " : "", set->train ? optimizers[set->optimizer] : "");
+    mica_status status = mica_net_compile(
+        net, &(mica_compile_opts){
+                 .train = set->train, .optimizer = set->train ? &optimizer : NULL, .budget = set->budget});
+    code = status == MICA_OK ? show(set, net, what, subtitle)
+                             : verb_error(&verb_plan, EXIT_FAILED, "%s", mica_error(ctx));
+    mica_net_destroy(net);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    settings set = {.shared = SHARED_DEFAULTS, .optimizer = MICA_ADAMW};
+    int given = options_read(&verb_plan, &set, argc, argv);
+    if (given < 0)
+        return EXIT_USAGE;
+    if (given != 1)
+        return usage_error(&verb_plan, given == 0 ? "which net? Try: mica plan lenet" : "one net at a time");
+    mica_context *ctx = verb_context(&verb_plan, &set.shared);
+    if (ctx == NULL)
+        return EXIT_FAILED;
+    int code = plan_with(ctx, &set, argv[0]);
+    mica_context_destroy(ctx);
+    return code;
+}
+
+const verb verb_plan = {
+    .name = "plan",
+    .arguments = "NET [OPTIONS]",
+    .summary = "shows the memory that a net takes, before it is taken",
+    .details = details,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .run = run,
+    .shared = SHARED_JSON | SHARED_THREADS | SHARED_QUIET,
+    .examples =
+        (const verb_example[]){
+            {"plan lenet --train", "what training takes, buffer by buffer"},
+            {"plan lenet --train --batch 64 --html plan.html", "as a picture that can be looked at closely"},
+            {"plan gpt-tiny --train --batch 16 --budget 24MiB", "made to fit into 24 MiB"},
+            {"plan my.net --set width=256 --json", "of a net file, for a program"},
+            {NULL, NULL},
+        },
+};
