@@ -1,5 +1,6 @@
 /* Loss kernels; compiled once per instruction set. */
 #include "kernel/loss.h"
+#include "kernel/softmax_loop.h"
 #include "kernel/vmath.h"
 
 /* ---- Element by element ---- */
@@ -7,23 +8,33 @@
 /* The loss of p against t, and its derivative by p. */
 typedef vf point_fn(vf p, vf t, vf param, vf *slope);
 
+/* loss and grad are given or not: constants where that matters. */
 VF_INLINE float each(float *loss, float *grad, const float *pred, const float *target, size_t n, float scale,
                      float param, point_fn *fn)
 {
-    vf sum = vf_zero(), by = vf_set1(scale), k = vf_set1(param), slope;
-    for (size_t i = 0; i < n; i += VF_LANES) {
+    vf sums[2] = {vf_zero(), vf_zero()}, by = vf_set1(scale), k = vf_set1(param), slope;
+    size_t i = 0;
+    for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
+        for (size_t v = 0; v < 2; v++) {
+            size_t at = i + v * VF_LANES;
+            vf value = fn(vf_load(pred + at), vf_load(target + at), k, &slope);
+            sums[v] = vf_add(sums[v], value);
+            if (loss != NULL)
+                vf_store(loss + at, value);
+            if (grad != NULL)
+                vf_store(grad + at, vf_mul(slope, by));
+        }
+    }
+    for (; i < n; i += VF_LANES) {
         size_t left = n - i < VF_LANES ? n - i : VF_LANES;
-        bool whole = left == VF_LANES;
-        vf p = whole ? vf_load(pred + i) : vf_load_tail(pred + i, left);
-        vf t = whole ? vf_load(target + i) : vf_load_tail(target + i, left);
-        vf value = fn(p, t, k, &slope);
-        sum = vf_add(sum, whole ? value : vf_select(vm_first(left), value, vf_zero()));
+        vf value = fn(vf_load_tail(pred + i, left), vf_load_tail(target + i, left), k, &slope);
+        sums[0] = vf_add(sums[0], vf_select(vm_first(left), value, vf_zero()));
         if (loss != NULL)
             vf_store_tail(loss + i, value, left);
         if (grad != NULL)
             vf_store_tail(grad + i, vf_mul(slope, by), left);
     }
-    return vf_sum(sum);
+    return vf_sum(vf_add(sums[0], sums[1]));
 }
 
 /* d^2, 2 d */
@@ -82,6 +93,8 @@ VF_INLINE vf bce_logits_point(vf z, vf t, vf param, vf *slope)
     {                                                                                                    \
         if (loss == NULL && grad != NULL)                                                                \
             return each(NULL, grad, pred, target, n, scale, param, name##_point);                        \
+        if (loss == NULL)                                                                                \
+            return each(NULL, NULL, pred, target, n, scale, param, name##_point);                        \
         return each(loss, grad, pred, target, n, scale, param, name##_point);                            \
     }
 POINT_LOSS(mse)
@@ -98,29 +111,9 @@ VF_INLINE vf load(const float *p, size_t left)
 }
 static size_t lanes_left(size_t n, size_t i) { return n - i < VF_LANES ? n - i : VF_LANES; }
 
-static float log_of(float x)
-{
-    float lanes[VF_LANES];
-    vf_store(lanes, vf_log(vf_set1(x)));
-    return lanes[0];
-}
-
 static int64_t label_of(const mica_class_rows *a, size_t row)
 {
     return a->labels32 != NULL ? a->labels32[row] : a->labels64[row];
-}
-
-static float largest(const float *z, size_t n)
-{
-    vf most = vf_set1(-INFINITY);
-    size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES)
-        most = vf_max_nan(most, vf_load(z + i));
-    float best = vf_hmax(most);
-    for (; i < n; i++)
-        if (z[i] > best || z[i] != z[i])
-            best = z[i];
-    return best;
 }
 
 /* The smoothed target of some classes. */
@@ -155,29 +148,19 @@ static float sum_from(const float *z, float most, size_t n)
     return vf_sum(sum);
 }
 
-/* The sum of e^(z - most); the terms go to grad where that is given. */
-static float exponentials(float *grad, const float *z, float most, size_t n)
-{
-    vf sum = vf_zero(), m = vf_set1(most);
-    for (size_t i = 0; i < n; i += VF_LANES) {
-        size_t left = lanes_left(n, i);
-        vf e = vf_select(vm_first(left), vf_exp(vf_sub(load(z + i, left), m)), vf_zero());
-        sum = vf_add(sum, e);
-        if (grad != NULL)
-            vf_store_tail(grad + i, e, left);
-    }
-    return vf_sum(sum);
-}
-
 /* grad = scale (by * grad - target); without a target, - smoothing / n in its stead. */
 static void finish_gradient(float *grad, const float *target, float by, float scale, float smoothing,
                             size_t n)
 {
     vf k = vf_set1(by), s = vf_set1(scale), even = vf_set1(smoothing / (float)n);
-    for (size_t i = 0; i < n; i += VF_LANES) {
+    vf factor = vf_mul(s, k), less = vf_mul(s, even);
+    size_t i = 0;
+    for (; target == NULL && i + VF_LANES <= n; i += VF_LANES)
+        vf_store(grad + i, vf_sub(vf_mul(factor, vf_load(grad + i)), less));
+    for (; i < n; i += VF_LANES) {
         size_t left = lanes_left(n, i);
         vf t = target != NULL ? smoothed(load(target + i, left), smoothing, n) : even;
-        vf_store_tail(grad + i, vf_mul(s, vf_sub(vf_mul(k, load(grad + i, left)), t)), left);
+        vf_store_tail(grad + i, vf_sub(vf_mul(factor, load(grad + i, left)), vf_mul(s, t)), left);
     }
 }
 
@@ -187,7 +170,7 @@ static void entropy_row(const mica_class_rows *a, size_t row)
 {
     const float *z = a->pred + row * a->n, *target = a->target != NULL ? a->target + row * a->n : NULL;
     float *grad = a->grad != NULL ? a->grad + row * a->n : NULL;
-    float most = largest(z, a->n), total = 1.0f, dot;
+    float most = line_max(z, a->n), total = 1.0f, dot;
     int64_t label = target == NULL ? label_of(a, row) : 0;
     if (target != NULL) {
         target_sums(&total, &dot, target, z, most, a->n, a->smoothing);
@@ -196,7 +179,7 @@ static void entropy_row(const mica_class_rows *a, size_t row)
         if (a->smoothing > 0.0f)
             dot += a->smoothing / (float)a->n * sum_from(z, most, a->n);
     }
-    float sum = exponentials(grad, z, most, a->n);
+    float sum = (float)(grad != NULL ? exp_line(grad, z, a->n, most) : exp_line(NULL, z, a->n, most));
     a->loss[row] = total * log_of(sum) - dot;
     if (grad == NULL)
         return;
@@ -233,11 +216,74 @@ static void entropy_probs_row(const mica_class_rows *a, size_t row)
     a->loss[row] = vf_sum(sum);
 }
 
+/* ---- Few classes: VF_LANES rows at once, a lane for each ---- */
+
+#define FEW_CLASSES 32
+
+/* Class i of each of `count` rows in vector i, and the way back. */
+static void turn_in(vf *turned, const float *z, size_t n, size_t count)
+{
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t left = lanes_left(n, i);
+        vf square[VF_LANES];
+        for (size_t row = 0; row < VF_LANES; row++)
+            square[row] = row < count ? load(z + row * n + i, left) : vf_zero();
+        vf_transpose(square);
+        memcpy(turned + i, square, sizeof square);
+    }
+}
+
+static void turn_out(float *grad, const vf *turned, size_t n, size_t count)
+{
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t left = lanes_left(n, i);
+        vf square[VF_LANES];
+        memcpy(square, turned + i, sizeof square);
+        vf_transpose(square);
+        for (size_t row = 0; row < count; row++)
+            vf_store_tail(grad + row * n + i, square[row], left);
+    }
+}
+
+/* As entropy_row for labels without smoothing. */
+static void entropy_few(const mica_class_rows *a, size_t first, size_t count)
+{
+    vf turned[FEW_CLASSES + VF_LANES], most = vf_set1(-INFINITY), sum = vf_zero();
+    float logs[VF_LANES], largest[VF_LANES];
+    turn_in(turned, a->pred + first * a->n, a->n, count);
+    for (size_t i = 0; i < a->n; i++)
+        most = vf_max(most, turned[i]);
+    for (size_t i = 0; i < a->n; i++) {
+        turned[i] = vf_exp_down(vf_sub(turned[i], most));
+        sum = vf_add(sum, turned[i]);
+    }
+    vf_store(logs, vf_log(sum));
+    vf_store(largest, most);
+    for (size_t row = 0; row < count; row++)
+        a->loss[first + row] = logs[row] - (a->pred[(first + row) * a->n + (size_t)label_of(a, first + row)] -
+                                            largest[row]);
+    if (a->grad == NULL)
+        return;
+    vf by = vf_div(vf_set1(a->scale), sum);
+    for (size_t i = 0; i < a->n; i++)
+        turned[i] = vf_mul(turned[i], by);
+    turn_out(a->grad + first * a->n, turned, a->n, count);
+    for (size_t row = first; row < first + count; row++)
+        a->grad[row * a->n + (size_t)label_of(a, row)] -= a->scale;
+}
+
+/* ---- Any classes ---- */
+
+static bool ignored(const mica_class_rows *a, size_t row)
+{
+    return a->ignore && a->target == NULL && label_of(a, row) == a->ignore_index;
+}
+
 VF_INLINE void rows(const mica_class_rows *a, size_t begin, size_t end,
                     void (*fn)(const mica_class_rows *a, size_t row))
 {
     for (size_t row = begin; row < end; row++) {
-        if (a->ignore && a->target == NULL && label_of(a, row) == a->ignore_index) {
+        if (ignored(a, row)) {
             a->loss[row] = 0.0f;
             if (a->grad != NULL)
                 memset(a->grad + row * a->n, 0, a->n * sizeof(float));
@@ -249,6 +295,9 @@ VF_INLINE void rows(const mica_class_rows *a, size_t begin, size_t end,
 
 static void cross_entropy(const mica_class_rows *a, size_t begin, size_t end)
 {
+    bool few = VF_LANES > 1 && a->n <= FEW_CLASSES && a->target == NULL && a->smoothing == 0.0f && !a->ignore;
+    for (; few && begin < end; begin += VF_LANES)
+        entropy_few(a, begin, end - begin < VF_LANES ? end - begin : VF_LANES);
     rows(a, begin, end, entropy_row);
 }
 
