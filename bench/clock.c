@@ -31,7 +31,7 @@ static long interruptions(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-static mica_status time_batch(clock_sample *out, const clocked *c)
+mica_status clock_batch(clock_sample *out, const clocked *c)
 {
     long before = interruptions();
     double own_start = own_seconds(), start = clock_seconds();
@@ -54,7 +54,7 @@ static mica_status time_roughly(clock_sample *out, const clocked *c)
     double start = clock_seconds();
     for (int i = 0; i < ROUGH_TRIES && out->disturbed && clock_seconds() - start < ROUGH_SECONDS; i++) {
         clock_sample sample;
-        mica_status status = time_batch(&sample, c);
+        mica_status status = clock_batch(&sample, c);
         if (status != MICA_OK)
             return status;
         if (sample.seconds < out->seconds || !sample.disturbed)
@@ -82,7 +82,7 @@ mica_status clock_take(clocked *c)
     /* Something else was timed since the last sample: one call brings our own data back into the caches. */
     mica_status status = c->call_seconds < LONG_CALL ? c->fn(c->work) : MICA_OK;
     if (status == MICA_OK)
-        status = time_batch(&c->sample[c->count % CLOCK_MOST_SAMPLES], c);
+        status = clock_batch(&c->sample[c->count % CLOCK_MOST_SAMPLES], c);
     if (status == MICA_OK)
         c->count++;
     return status;

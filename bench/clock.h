@@ -29,6 +29,9 @@ double clock_seconds(void); /* since some moment */
 /* Calls fn until it is warm, and settles how many calls make a sample of at least 200 microseconds. */
 mica_status clock_begin(clocked *c, clock_fn *fn, void *work, int threads);
 
+/* Times one batch of calls, and keeps nothing. */
+mica_status clock_batch(clock_sample *out, const clocked *c);
+
 /* Takes one sample. */
 mica_status clock_take(clocked *c);
 

@@ -8,7 +8,7 @@
 #include "base/context.h"
 #include "bench/bench.h"
 #include "bench/heap.h"
-#include "bench/limit.h"
+#include "bench/measure.h"
 
 #define MOST_PATIENCE 3 /* times the time for a case, where others use the processor */
 
@@ -126,22 +126,29 @@ static mica_status take_samples(bench_result *out, clocked *timed, limit *agains
     return MICA_OK;
 }
 
-static void summarize(bench_result *out, const bench_state *s, clocked *timed, limit *against)
+double bench_work(const bench_timed *open)
 {
-    out->disturbed = !clock_clean(timed);
-    double seconds = clock_median(timed), bytes = s->bytes * s->repeats;
+    const bench_state *s = &open->state;
+    return open->against.kind == BENCH_LIMIT_FMA ? s->flops : s->bytes * s->repeats;
+}
+
+static void summarize(bench_result *out, bench_timed *open)
+{
+    const bench_state *s = &open->state;
+    limit *against = &open->against;
+    out->disturbed = !clock_clean(&open->timed);
+    double seconds = clock_median(&open->timed);
     out->name = s->row->name;
     out->threads = mica_context_threads(s->ctx);
     out->ns = 1e9 * seconds;
-    out->ns_min = 1e9 * clock_best(timed);
+    out->ns_min = 1e9 * clock_best(&open->timed);
     out->gflops = 1e-9 * s->flops / seconds;
-    out->gbs = 1e-9 * bytes / seconds;
+    out->gbs = 1e-9 * s->bytes * s->repeats / seconds;
     out->limit = against->kind;
     if (against->kind != BENCH_LIMIT_NONE) {
-        double work = against->kind == BENCH_LIMIT_FMA ? s->flops : bytes;
         bool rough = out->disturbed || !limit_clean(against);
         double took = rough ? out->ns_min : out->ns;
-        out->percent = 100.0 * (1e9 * work / took) / limit_rate(against, rough);
+        out->percent = 100.0 * (1e9 * bench_work(open) / took) / limit_rate(against, rough);
     }
 }
 
@@ -152,28 +159,42 @@ mica_status bench_open(bench_state *out, mica_context *ctx, const bench_case *ro
     return reserve_workspace(out);
 }
 
+void bench_end(bench_timed *open)
+{
+    if (open == NULL)
+        return;
+    limit_end(&open->against);
+    bench_close(&open->state);
+    free(open);
+}
+
+mica_status bench_begin(bench_timed **out, mica_context *ctx, const bench_case *row, const bench_peak *peak)
+{
+    *out = NULL;
+    bench_timed *open = calloc(1, sizeof *open);
+    if (open == NULL)
+        return mica_fail(ctx, MICA_ERR_MEMORY, "no memory for the samples");
+    mica_status status = bench_open(&open->state, ctx, row);
+    if (status == MICA_OK)
+        status = limit_begin(&open->against, &open->state, peak);
+    if (status == MICA_OK)
+        status = clock_begin(&open->timed, run_case, &open->state, mica_context_threads(ctx));
+    if (status == MICA_OK)
+        *out = open;
+    else
+        bench_end(open);
+    return status;
+}
+
 mica_status bench_measure(bench_result *out, mica_context *ctx, const bench_case *row, const bench_peak *peak,
                           const bench_timing *timing)
 {
     *out = (bench_result){0};
-    bench_state s = {.row = row};
-    clocked *timed = calloc(1, sizeof *timed);
-    limit *against = calloc(1, sizeof *against);
-    mica_status status = timed == NULL || against == NULL
-                             ? mica_fail(ctx, MICA_ERR_MEMORY, "no memory for the samples")
-                             : bench_open(&s, ctx, row);
+    bench_timed *open;
+    BENCH_TRY(bench_begin(&open, ctx, row, peak));
+    mica_status status = take_samples(out, &open->timed, &open->against, timing);
     if (status == MICA_OK)
-        status = limit_begin(against, &s, peak);
-    if (status == MICA_OK)
-        status = clock_begin(timed, run_case, &s, mica_context_threads(ctx));
-    if (status == MICA_OK)
-        status = take_samples(out, timed, against, timing);
-    if (status == MICA_OK)
-        summarize(out, &s, timed, against);
-    if (against != NULL)
-        limit_end(against);
-    free(against);
-    free(timed);
-    bench_close(&s);
+        summarize(out, open);
+    bench_end(open);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "bench/heap.h"
 #include "bench/profile.h"
 #include "bench/report.h"
+#include "bench/serve.h"
 #include "mica_commit.h" /* made by the build */
 
 static const bench_family *const families[] = {
@@ -34,6 +35,15 @@ static const bench_case **choose(const bench_options *options, size_t *count)
             if (chosen(options, families[f]->cases[i].name))
                 rows[(*count)++] = &families[f]->cases[i];
     return rows;
+}
+
+const bench_case *bench_find(const char *name)
+{
+    for (size_t f = 0; f < FAMILY_COUNT; f++)
+        for (size_t i = 0; i < families[f]->count; i++)
+            if (strcmp(families[f]->cases[i].name, name) == 0)
+                return &families[f]->cases[i];
+    return NULL;
 }
 
 /* The processor's name as Linux tells it. */
@@ -182,6 +192,11 @@ static int measure_all(run *r, const bench_earlier *earlier)
         return 1;
     if (options->profile)
         return profile_rows(r);
+    if (options->serve) {
+        report_machine(stdout, &r->machine);
+        bench_serve(r->context[0], &r->machine.peak[0], stdin, stdout);
+        return 0;
+    }
     if (!measure_rows(r))
         return 1;
     warn_of_disturbances(r);

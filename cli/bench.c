@@ -11,7 +11,7 @@
 typedef struct settings {
     const char *threads, *json, *compare;
     double seconds;
-    bool quick, list, check, profile;
+    bool quick, list, check, profile, serve;
 } settings;
 
 static const verb_option options[] = {
@@ -47,6 +47,11 @@ static const verb_option options[] = {
      NULL,
      "of the cases that are nets: each node's time, against the roofline"},
     {.name = "--list", OPTION_FLAG, offsetof(settings, list), NULL, "only print the names of the cases"},
+    {.name = "--serve",
+     OPTION_FLAG,
+     offsetof(settings, serve),
+     NULL,
+     "measure what lines on stdin ask for, as ./dev bench --peers does"},
 };
 
 static const char details[] =
@@ -96,7 +101,8 @@ static int run(int argc, char **argv)
                             .compare = set.compare,
                             .list = set.list,
                             .check = set.check,
-                            .profile = set.profile};
+                            .profile = set.profile,
+                            .serve = set.serve};
     if (!read_threads(&chosen, set.threads))
         return EXIT_USAGE;
     chosen.timing.min_samples = set.quick ? 2 : 5;

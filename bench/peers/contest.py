@@ -1,0 +1,108 @@
+"""Contestants, one process each, and one row measured on all of them in turns."""
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import time
+
+import stats
+
+SAMPLE_NS = 2e6  # the least time of a sample: long beside the clock and one interrupt, short beside a round
+IDLE_SECONDS = 0.2  # for a process to come to rest
+
+
+class Contestant:
+    """A program that answers lines: bench/serve.c says which."""
+
+    def __init__(self, key, command, environment=None):
+        self.key = key
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            env={**os.environ, **(environment or {})},
+        )
+        self.greeting = []
+        for line in self.process.stdout:
+            if line.strip() == "ready":
+                return
+            self.greeting.append(line.strip())
+        raise RuntimeError(f"{key}: {' '.join(command)} ended at once")
+
+    def ask(self, line):
+        """The words of the answer; None if it is a refusal."""
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{self.key} ended while asked: {line}")
+        words = answer.split()
+        return None if words and words[0] == "no" else words
+
+    def rest(self):
+        """Waits until all its threads sleep: some spin for a while when their work is done."""
+        end = time.monotonic() + IDLE_SECONDS
+        while self.busy() and time.monotonic() < end:
+            time.sleep(0.0002)
+
+    def busy(self):
+        tasks = f"/proc/{self.process.pid}/task"
+        for task in os.listdir(tasks):
+            with contextlib.suppress(OSError), open(f"{tasks}/{task}/stat", encoding="ascii") as file:
+                if file.read().rpartition(")")[2].split()[0] == "R":
+                    return True
+        return False
+
+    def sample(self):
+        words = self.ask(f"sample {SAMPLE_NS:.0f}")
+        self.rest()
+        return words and stats.Sample(float(words[0]), float(words[1]), words[2] == "1")
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def machine():
+    """The machine for ourselves: MICA_BENCH_LOCK names a file that all who measure here lock."""
+    path = os.environ.get("MICA_BENCH_LOCK")
+    if not path:
+        yield
+        return
+    with open(path, "a", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def measure(row, threads, mica, peers, seconds, patience):
+    """Samples in turns for so long, and up to `patience` times that while the spread lies across the aim."""
+    if mica.ask(f"prepare {row.name}") is None:
+        raise RuntimeError(f"mica has no row {row.name}")
+    told = " ".join(["prepare", row.name, row.kind, *map(str, row.sizes)])
+    modes = {}
+    for peer in peers:
+        answer = peer.ask(told)
+        peer.rest()
+        if answer is not None:
+            modes[peer.key] = " ".join(answer[1:])
+    mica.rest()
+    present = [mica] + [peer for peer in peers if peer.key in modes]
+    rounds, limit = [], ["0", "none"]
+    start = time.monotonic()
+    while True:
+        first = len(rounds) % len(present)  # nobody is always the one after the slowest
+        rounds.append({one.key: one.sample() for one in present[first:] + present[:first]})
+        limit = mica.ask("limit") or limit
+        mica.rest()
+        spent = time.monotonic() - start
+        result = stats.summary(row, threads, rounds, limit)
+        if not stats.wants_more(result, row.aim, len(rounds), spent, seconds, patience):
+            break
+    for one in present:
+        one.ask("drop")
+    result["modes"] = modes
+    return result

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Mica and its peers in one run, row by row, in turns: docs/benchmarks.md, "Peers"."""
+
+import argparse
+import os
+import re
+import sys
+import sysconfig
+
+import contest
+import report
+import rows
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.join(ROOT, "build")
+OUT = os.path.join(BUILD, "bench")
+PROGRAMS = os.path.join(OUT, "peers")
+
+
+def options(arguments):
+    parser = argparse.ArgumentParser(prog="./dev bench --peers", description=__doc__)
+    parser.add_argument("filters", nargs="*", metavar="FILTER", help="only the rows whose name contains one of these")
+    parser.add_argument("--peers", nargs="?", const="debian", default="debian", choices=["debian", "newest"])
+    parser.add_argument("--threads", default="1,2", help="numbers of threads, each in its own run (1,2)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each row, all contestants together (2)")
+    parser.add_argument("--patience", type=float, default=3.0, help="times that, for rows that are not decided (3)")
+    parser.add_argument("--quick", action="store_true", help="a rough look: a few rounds of each row")
+    parser.add_argument("--out", default=os.path.join(OUT, "peers"), help="the report's path without its ending")
+    given = parser.parse_args(arguments)
+    given.threads = [int(number) for number in given.threads.split(",")]
+    if given.quick:
+        given.seconds, given.patience = 0.3, 1.0
+    return given
+
+
+def commands(which, threads):
+    """Each peer's key, command and environment."""
+    count = str(threads)
+    env = {"OMP_NUM_THREADS": count, "BLIS_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count}
+    yield "onednn", [os.path.join(PROGRAMS, "onednn"), count], env
+    yield "openblas", [os.path.join(PROGRAMS, "openblas"), count], env
+    yield "blis", [os.path.join(PROGRAMS, "blis"), count], env
+    python = "/usr/bin/python3" if which == "debian" else os.path.join(BUILD, "torch", "bin", "python")
+    yield "pytorch", [python, os.path.join(HERE, "torch_peer.py"), count], {**env, **torch_environment(which, count)}
+
+
+def torch_environment(which, count):
+    env = {"LD_PRELOAD": os.path.join(PROGRAMS, "heap.so"), "MKL_NUM_THREADS": count, "PYTHONDONTWRITEBYTECODE": "1"}
+    if which == "debian":  # its libblas.so.3 is what the system's administrator chose: OpenBLAS is the fastest
+        env["LD_LIBRARY_PATH"] = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}/openblas-pthread"
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        if "avx512vl" in file.read():
+            env["ATEN_CPU_CAPABILITY"] = "avx512"
+    return env
+
+
+def start(given, threads):
+    with contest.machine():
+        mica = contest.Contestant("mica", [os.path.join(BUILD, "mica"), "bench", "--serve", "--threads", str(threads)])
+        return mica, [contest.Contestant(*one) for one in commands(given.peers, threads)]
+
+
+def describe(machine, threads, mica, peers):
+    machine["cpu"], machine["isa"], machine["commit"] = mica.greeting[0].rsplit(", ", 2)
+    peak = re.search(r"peak ([\d.]+) GFLOP/s, copy ([\d.]+) GB/s", mica.greeting[1])
+    machine.setdefault("peaks", []).append(
+        {"threads": threads, "peak_gflops": float(peak[1]), "copy_gbs": float(peak[2])}
+    )
+    machine["peers"] = {peer.key: " ".join(peer.greeting) for peer in peers}
+
+
+def main(arguments):
+    given = options(arguments)
+    chosen = rows.chosen(given.filters)
+    if not chosen:
+        sys.exit(f"no row has {' or '.join(given.filters)} in its name: {', '.join(row.name for row in rows.ROWS)}")
+    machine, results = {}, []
+    for threads in given.threads:
+        mica, peers = start(given, threads)
+        describe(machine, threads, mica, peers)
+        report.head(threads, machine)
+        for row in chosen:
+            with contest.machine():
+                result = contest.measure(row, threads, mica, peers, given.seconds, given.patience)
+            report.line(result)
+            results.append(result)
+        for one in [mica, *peers]:
+            one.end()
+        report.write(given.out, machine, results)
+    report.total(results)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,131 @@
+"""PyTorch's side: answers the lines that bench/serve.c describes. torch_peer.py THREADS
+
+As in peer.hpp, a kind of row has one or more ways to do it, and the fastest is measured.
+"""
+
+import ctypes
+import gc
+import math
+import resource
+import sys
+import time
+from itertools import repeat
+
+import torch
+import torch_nets
+import torch_ops
+
+TRIAL_SECONDS, TRIAL_SAMPLES = 0.05, 3
+
+
+class HeapCounts(ctypes.Structure):
+    _fields_ = [("calls", ctypes.c_uint64), ("frees", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
+
+
+def heap_counter():
+    """bench/heap.c, if it was loaded in front of the C library; else nothing is counted."""
+    try:
+        counter = ctypes.CDLL(None).heap_now
+    except AttributeError:
+        return HeapCounts
+    counter.restype = HeapCounts
+    return counter
+
+
+heap_now = heap_counter()
+
+
+def time_calls(way, calls, threads):
+    """Nanoseconds and heap calls for one call, and whether other programs had the processor."""
+    call = way.call
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+    heap = heap_now().calls
+    own, start = time.process_time_ns(), time.perf_counter_ns()
+    for _ in repeat(None, calls):
+        call()
+    spent, own = time.perf_counter_ns() - start, time.process_time_ns() - own
+    heap = heap_now().calls - heap
+    disturbed = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw != before
+    return (own if disturbed and threads == 1 else spent) / calls, heap / calls, disturbed
+
+
+def calls_in(ns, call_ns):
+    return max(1, math.ceil(ns / call_ns))
+
+
+def tried(way, threads):
+    """The best time of a call; None if this PyTorch cannot do it that way."""
+    try:
+        with torch.inference_mode(not way.grad):
+            way.call()
+            best = time_calls(way, 1, threads)[0]
+            end = time.monotonic() + TRIAL_SECONDS
+            samples = 0
+            while samples < TRIAL_SAMPLES or time.monotonic() < end:
+                best = min(best, time_calls(way, calls_in(1e8 * TRIAL_SECONDS, best), threads)[0])
+                samples += 1
+        return best
+    except Exception as problem:  # whatever a version of PyTorch raises for what it does not have
+        print(f"torch_peer: {way.name}: {problem!r}"[:300], file=sys.stderr)
+        return None
+
+
+class Server:
+    def __init__(self, threads):
+        self.threads, self.way, self.call_ns = threads, None, 0.0
+
+    def prepare(self, _name, kind, *sizes):
+        self.way = None
+        maker = torch_ops.KINDS.get(kind) or torch_nets.KINDS.get(kind)
+        if maker is None:
+            return "no it has nothing of that kind"
+        for way in maker(*map(int, sizes)):
+            ns = tried(way, self.threads)
+            if ns is not None and (self.way is None or ns < self.call_ns):
+                self.way, self.call_ns = way, ns
+        gc.collect()
+        return f"ok {self.way.name}" if self.way else "no it cannot do that"
+
+    def sample(self, ns):
+        with torch.inference_mode(not self.way.grad):
+            for _ in range(calls_in(0.25 * float(ns), self.call_ns)):
+                self.way.call()
+            spent, heap, disturbed = time_calls(self.way, calls_in(float(ns), self.call_ns), self.threads)
+        self.call_ns = min(self.call_ns, spent)
+        return f"{spent:.3f} {heap:.3f} {int(disturbed)}"
+
+    def result(self, index, path):
+        if self.way.result is None:
+            return "no result to be had"
+        with torch.inference_mode(not self.way.grad):
+            value = self.way.result(int(index), self.way.call())
+        with open(path, "wb") as file:
+            plain = value.detach().contiguous()
+            file.write(ctypes.string_at(plain.data_ptr(), 4 * plain.numel()))
+        return "ok"
+
+    def drop(self):
+        self.way = None
+        gc.collect()
+        return "ok"
+
+    def answer(self, command, *words):
+        if command == "prepare":
+            return self.prepare(*words)
+        if self.way is None:
+            return "no row is prepared"
+        return {"sample": self.sample, "result": self.result, "drop": self.drop}[command](*words)
+
+
+def main():
+    threads = int(sys.argv[1])
+    torch.set_num_threads(threads)
+    gc.disable()
+    print(f"PyTorch {torch.__version__}\nready", flush=True)
+    server = Server(threads)
+    for line in sys.stdin:
+        print(server.answer(*line.split()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+/* One row at a time, as asked for by another program: what ./dev bench --peers alternates with other libraries.
+ *
+ *   prepare NAME ...     sets a row up. "ok", or "no" and why
+ *   sample NS            calls it for at least so long, after a warm-up of a quarter of it: nanoseconds for a call, heap
+ *                        calls for a call, and 1 if other programs had the processor meanwhile
+ *   limit NS             samples the row's limit: nanoseconds a call would take at it (0: none), and which it is
+ *   result INDEX FILE    one call; then writes that tensor of the row to a file
+ *   drop                 takes the row down
+ *
+ * A line each way, after "ready". The peers of bench/peers speak the same. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/heap.h"
+#include "bench/measure.h"
+#include "bench/serve.h"
+
+#define LONGEST_LINE 1024
+
+typedef struct server {
+    mica_context *ctx;
+    const bench_peak *peak;
+    FILE *out;
+    bench_timed *open;
+} server;
+
+static void refuse(const server *s, const char *why) { fprintf(s->out, "no %s\n", why); }
+
+static void drop(server *s)
+{
+    bench_end(s->open);
+    s->open = NULL;
+}
+
+static void prepare(server *s, const char *name)
+{
+    drop(s);
+    const bench_case *row = name != NULL ? bench_find(name) : NULL;
+    if (row == NULL)
+        refuse(s, "there is no such row");
+    else if (bench_begin(&s->open, s->ctx, row, s->peak) != MICA_OK)
+        refuse(s, mica_error(s->ctx));
+    else
+        fprintf(s->out, "ok\n");
+}
+
+static size_t calls_in(double seconds, double call_seconds)
+{
+    return call_seconds > 0.0 && seconds > call_seconds ? (size_t)ceil(seconds / call_seconds) : 1;
+}
+
+static void sample(server *s, const char *argument)
+{
+    clocked *timed = &s->open->timed;
+    double seconds = argument != NULL ? 1e-9 * strtod(argument, NULL) : 0.0;
+    mica_status status = MICA_OK;
+    for (size_t i = calls_in(0.25 * seconds, timed->call_seconds); i > 0 && status == MICA_OK; i--)
+        status = timed->fn(timed->work);
+    timed->batch = calls_in(seconds, timed->call_seconds);
+    clock_sample taken = {0};
+    heap_counts before = heap_now();
+    if (status == MICA_OK)
+        status = clock_batch(&taken, timed);
+    heap_counts after = heap_now();
+    if (status != MICA_OK) {
+        refuse(s, mica_error(s->ctx));
+        return;
+    }
+    timed->call_seconds = fmin(timed->call_seconds, taken.seconds);
+    fprintf(s->out, "%.3f %.3f %d\n", 1e9 * taken.seconds,
+            (double)(after.calls - before.calls) / (double)timed->batch, taken.disturbed);
+}
+
+static void sample_limit(server *s)
+{
+    limit *against = &s->open->against;
+    if (limit_take(against) != MICA_OK)
+        refuse(s, mica_error(s->ctx));
+    else if (against->kind == BENCH_LIMIT_NONE)
+        fprintf(s->out, "0 none\n");
+    else
+        fprintf(s->out, "%.3f %s\n", 1e9 * bench_work(s->open) / limit_rate(against, false),
+                bench_limit_name(against->kind));
+}
+
+static void result(server *s, const char *argument, const char *path)
+{
+    bench_state *state = &s->open->state;
+    long index = argument != NULL ? strtol(argument, NULL, 10) : -1;
+    if (index < 0 || index >= state->tensors || path == NULL) {
+        refuse(s, "result takes the index of a tensor, and a file");
+        return;
+    }
+    if (state->row->run(state) != MICA_OK) {
+        refuse(s, mica_error(s->ctx));
+        return;
+    }
+    const mica_tensor *t = &state->t[index];
+    size_t bytes = mica_tensor_bytes(t);
+    FILE *file = fopen(path, "wb");
+    bool written = file != NULL && fwrite(t->data, 1, bytes, file) == bytes;
+    if (file != NULL && fclose(file) != 0)
+        written = false;
+    fprintf(s->out, written ? "ok\n" : "no file can be written there\n");
+}
+
+static void answer(server *s, char *line)
+{
+    char *rest = NULL;
+    const char *command = strtok_r(line, " \n", &rest);
+    const char *first = command != NULL ? strtok_r(NULL, " \n", &rest) : NULL;
+    if (command == NULL)
+        refuse(s, "a line must be a command");
+    else if (strcmp(command, "prepare") == 0)
+        prepare(s, first);
+    else if (s->open == NULL)
+        refuse(s, "no row is prepared");
+    else if (strcmp(command, "sample") == 0)
+        sample(s, first);
+    else if (strcmp(command, "limit") == 0)
+        sample_limit(s);
+    else if (strcmp(command, "result") == 0)
+        result(s, first, first != NULL ? strtok_r(NULL, " \n", &rest) : NULL);
+    else if (strcmp(command, "drop") == 0) {
+        drop(s);
+        fprintf(s->out, "ok\n");
+    } else
+        refuse(s, "the commands are prepare, sample, limit, result and drop");
+    fflush(s->out);
+}
+
+void bench_serve(mica_context *ctx, const bench_peak *peak, FILE *in, FILE *out)
+{
+    server s = {.ctx = ctx, .peak = peak, .out = out};
+    char line[LONGEST_LINE];
+    fprintf(out, "ready\n");
+    fflush(out);
+    while (fgets(line, sizeof line, in) != NULL)
+        answer(&s, line);
+    drop(&s);
+}
