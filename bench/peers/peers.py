@@ -38,9 +38,10 @@ def commands(which, threads):
     """Each peer's key, command and environment."""
     count = str(threads)
     env = {"OMP_NUM_THREADS": count, "BLIS_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count}
-    yield "onednn", [os.path.join(PROGRAMS, "onednn"), count], env
+    bound = {**env, "OMP_PROC_BIND": "true"}  # each thread has a processor of its own, from the first call on
+    yield "onednn", [os.path.join(PROGRAMS, "onednn"), count], bound
     yield "openblas", [os.path.join(PROGRAMS, "openblas"), count], env
-    yield "blis", [os.path.join(PROGRAMS, "blis"), count], env
+    yield "blis", [os.path.join(PROGRAMS, "blis"), count], bound
     python = "/usr/bin/python3" if which == "debian" else os.path.join(BUILD, "torch", "bin", "python")
     yield "pytorch", [python, os.path.join(HERE, "torch_peer.py"), count], {**env, **torch_environment(which, count)}
 
