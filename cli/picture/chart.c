@@ -1,0 +1,259 @@
+/* Curves: an axis that suits them, and no more points than there are pixels. */
+#include "cli/picture/chart.h"
+
+#include <math.h>
+
+#include "cli/picture/text.h"
+
+/* Pixels; the page scales them. */
+enum { WIDTH = 640, HEIGHT = 300, LEFT = 58, RIGHT = 18, TOP = 14, BOTTOM = 44 };
+enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
+#define MOST_POINTS 300 /* of a curve; more are put together, and their range is shaded */
+#define FEW_POINTS  40  /* are marked */
+
+typedef struct axis {
+    double low, high;
+    bool is_log;
+} axis;
+
+typedef struct plot {
+    const chart *chart;
+    FILE *out;
+    axis x, y;
+} plot;
+
+static double along(const axis *a, double value)
+{
+    if (a->is_log)
+        return (log10(fmax(value, a->low)) - log10(a->low)) / (log10(a->high) - log10(a->low));
+    return (value - a->low) / (a->high - a->low);
+}
+
+static double px(const plot *p, double x) { return LEFT + along(&p->x, x) * PLOT_WIDTH; }
+static double py(const plot *p, double y) { return TOP + (1.0 - along(&p->y, y)) * PLOT_HEIGHT; }
+
+/* ---- Axes ---- */
+
+/* The round number (1, 2 or 5 times a power of ten) of which about `count` fit into a span. */
+static double round_step(double span, double count)
+{
+    double step = pow(10.0, floor(log10(span / count)));
+    double times = span / count / step;
+    return step * (times > 5.0 ? 10.0 : times > 2.0 ? 5.0 : times > 1.0 ? 2.0 : 1.0);
+}
+
+/* The range of all finite points; false if there is none. */
+static bool find_range(const chart *c, axis *x, axis *y)
+{
+    *x = *y = (axis){INFINITY, -INFINITY, false};
+    for (int s = 0; s < 2; s++) {
+        const report_curve *curve = c->series[s].curve;
+        for (size_t i = 0; curve != NULL && i < curve->count; i++) {
+            if (!isfinite(curve->x[i]) || !isfinite(curve->y[i]))
+                continue;
+            x->low = fmin(x->low, curve->x[i]);
+            x->high = fmax(x->high, curve->x[i]);
+            y->low = fmin(y->low, curve->y[i]);
+            y->high = fmax(y->high, curve->y[i]);
+        }
+    }
+    return x->low <= x->high;
+}
+
+/* Widens a range to round numbers. */
+static void widen(const chart *c, axis *x, axis *y)
+{
+    x->low = fmin(x->low, floor(x->low));
+    if (x->high <= x->low)
+        x->high = x->low + 1.0;
+    y->is_log = c->may_log && y->low > 0.0 && y->high > 20.0 * y->low;
+    if (y->is_log) {
+        y->low *= 0.8;
+        y->high *= 1.25;
+        return;
+    }
+    if (!c->share)
+        y->low = fmin(0.0, y->low);
+    if (y->high <= y->low)
+        y->high = y->low + (c->share ? 0.01 : 1.0);
+    double step = round_step(y->high - y->low, 5.0);
+    y->low = floor(y->low / step + 1e-9) * step;
+    y->high = ceil(y->high / step - 1e-9) * step;
+    if (c->share)
+        y->high = fmin(y->high, 1.0);
+}
+
+static void put_y_tick(const plot *p, double value, double step)
+{
+    double y = py(p, value);
+    fprintf(p->out, "<path class=\"grid\" d=\"M%d %.1fh%d\"/><text class=\"y\" x=\"%d\" y=\"%.1f\">", LEFT, y,
+            PLOT_WIDTH, LEFT - 8, y + 4.0);
+    if (p->chart->share)
+        fprintf(p->out, "%.*f %%</text>\n", step < 0.01 - 1e-9 ? 1 : 0, 100.0 * value);
+    else
+        fprintf(p->out, "%.3g</text>\n", fabs(value) < 1e-12 ? 0.0 : value);
+}
+
+static void put_y_axis(const plot *p)
+{
+    static const double steps[] = {1.0, 2.0, 5.0};
+    if (!p->y.is_log) {
+        double step = round_step(p->y.high - p->y.low, 5.0);
+        int count = (int)floor((p->y.high - p->y.low) / step + 1e-6);
+        for (int i = 0; i <= count; i++)
+            put_y_tick(p, p->y.low + i * step, step);
+        return;
+    }
+    bool wide = p->y.high > 2000.0 * p->y.low; /* then only powers of ten */
+    for (int power = (int)floor(log10(p->y.low)); power <= (int)ceil(log10(p->y.high)); power++)
+        for (int i = 0; i < (wide ? 1 : 3); i++) {
+            double value = steps[i] * pow(10.0, power);
+            if (value >= p->y.low && value <= p->y.high)
+                put_y_tick(p, value, 1.0);
+        }
+}
+
+static void put_x_axis(const plot *p)
+{
+    double span = p->x.high - p->x.low, step = fmax(round_step(span, 8.0), span < 2.0 ? 0.0 : 1.0);
+    int first = (int)ceil(p->x.low / step - 1e-9), last = (int)floor(p->x.high / step + 1e-9);
+    for (int i = first; i <= last; i++)
+        fprintf(p->out, "<text class=\"x\" x=\"%.1f\" y=\"%d\">%g</text>\n", px(p, i * step),
+                TOP + PLOT_HEIGHT + 18, i * step);
+    fprintf(p->out, "<text class=\"x soft\" x=\"%.1f\" y=\"%d\">epoch</text>\n", LEFT + PLOT_WIDTH / 2.0,
+            HEIGHT - 6);
+}
+
+/* ---- Curves ---- */
+
+/* Points put together: [from, to) of a curve. */
+typedef struct bucket {
+    double x, y, low, high;
+    size_t count;
+} bucket;
+
+static bucket gather(const report_curve *curve, size_t from, size_t to)
+{
+    bucket b = {.low = INFINITY, .high = -INFINITY};
+    for (size_t i = from; i < to; i++) {
+        if (!isfinite(curve->x[i]) || !isfinite(curve->y[i]))
+            continue;
+        b.x += curve->x[i];
+        b.y += curve->y[i];
+        b.low = fmin(b.low, curve->y[i]);
+        b.high = fmax(b.high, curve->y[i]);
+        b.count++;
+    }
+    if (b.count > 0) {
+        b.x /= (double)b.count;
+        b.y /= (double)b.count;
+    }
+    return b;
+}
+
+static size_t bucket_count(const report_curve *curve)
+{
+    return curve->count < MOST_POINTS ? curve->count : MOST_POINTS;
+}
+
+static bucket bucket_of(const report_curve *curve, size_t number)
+{
+    size_t count = bucket_count(curve);
+    return gather(curve, number * curve->count / count, (number + 1) * curve->count / count);
+}
+
+/* What the points of a curve span, where many are put together. */
+static void put_band(const plot *p, int s)
+{
+    const report_curve *curve = p->chart->series[s].curve;
+    size_t count = bucket_count(curve);
+    if (curve->count <= MOST_POINTS)
+        return;
+    const char *separator = "M";
+    fprintf(p->out, "<path class=\"band c%d\" d=\"", s);
+    for (size_t i = 0; i < 2 * count; i++) {
+        bucket b = bucket_of(curve, i < count ? i : 2 * count - 1 - i);
+        if (b.count == 0)
+            continue;
+        fprintf(p->out, "%s%.1f %.1f", separator, px(p, b.x), py(p, i < count ? b.high : b.low));
+        separator = "L";
+    }
+    fprintf(p->out, "\"/>\n");
+}
+
+static void put_curve(const plot *p, int s)
+{
+    const report_curve *curve = p->chart->series[s].curve;
+    size_t count = bucket_count(curve);
+    bool drawing = false;
+    fprintf(p->out, "<path class=\"curve c%d\" data-points=\"%zu\" d=\"", s, count);
+    for (size_t i = 0; i < count; i++) {
+        bucket b = bucket_of(curve, i);
+        if (b.count > 0)
+            fprintf(p->out, "%s%.1f %.1f", drawing ? "L" : "M", px(p, b.x), py(p, b.y));
+        drawing = b.count > 0;
+    }
+    fprintf(p->out, "\"/>\n");
+    for (size_t i = 0; i < count && count <= FEW_POINTS; i++) {
+        bucket b = bucket_of(curve, i);
+        if (b.count > 0)
+            fprintf(p->out, "<circle class=\"c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>\n", s, px(p, b.x),
+                    py(p, b.y));
+    }
+}
+
+/* For the script: the points and where they are drawn. */
+static void put_points(const plot *p)
+{
+    const chart *c = p->chart;
+    fprintf(p->out, "<script type=\"application/json\">{\"share\":%s,\"series\":[",
+            c->share ? "true" : "false");
+    const char *between = "";
+    for (int s = 0; s < 2; s++) {
+        const report_curve *curve = c->series[s].curve;
+        if (curve == NULL || curve->count == 0)
+            continue;
+        fprintf(p->out, "%s{\"name\":", between);
+        put_json(p->out, c->series[s].name);
+        fprintf(p->out, ",\"number\":%d,\"points\":[", s);
+        const char *comma = "";
+        for (size_t i = 0; i < bucket_count(curve); i++) {
+            bucket b = bucket_of(curve, i);
+            if (b.count == 0)
+                continue;
+            fprintf(p->out, "%s[%.6g,%.6g,%.1f,%.1f]", comma, b.x, b.y, px(p, b.x), py(p, b.y));
+            comma = ",";
+        }
+        fprintf(p->out, "]}");
+        between = ",";
+    }
+    fprintf(p->out, "]}</script>\n");
+}
+
+void put_chart(FILE *out, const chart *c)
+{
+    plot p = {.chart = c, .out = out};
+    if (!find_range(c, &p.x, &p.y))
+        return;
+    widen(c, &p.x, &p.y);
+    fprintf(out, "<figure class=\"chart\"><figcaption><b>%s</b>", c->title);
+    for (int s = 0; s < 2; s++)
+        if (c->series[s].curve != NULL && c->series[s].curve->count > 0)
+            fprintf(out, "<span><i class=\"c%d\"></i>%s</span>", s, c->series[s].name);
+    if (p.y.is_log)
+        fprintf(out, "<span>logarithmic</span>");
+    fprintf(out,
+            "</figcaption>\n<svg class=\"curves\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n",
+            WIDTH, HEIGHT, c->title);
+    put_y_axis(&p);
+    put_x_axis(&p);
+    for (int s = 0; s < 2; s++)
+        if (c->series[s].curve != NULL && c->series[s].curve->count > 0)
+            put_band(&p, s);
+    for (int s = 0; s < 2; s++)
+        if (c->series[s].curve != NULL && c->series[s].curve->count > 0)
+            put_curve(&p, s);
+    fprintf(out, "</svg>\n");
+    put_points(&p);
+    fprintf(out, "</figure>\n");
+}

@@ -1,0 +1,10 @@
+/* Sections of a report; each writes nothing if the report has nothing for it. */
+#ifndef MICA_CLI_PICTURE_REPORT_PARTS_H
+#define MICA_CLI_PICTURE_REPORT_PARTS_H
+
+#include "cli/picture/report.h"
+
+void put_confusion(FILE *out, const report *r);
+void put_mistakes(FILE *out, const report *r);
+
+#endif
