@@ -6,7 +6,7 @@
 #include "cli/picture/text.h"
 
 /* Pixels; the page scales them. */
-enum { WIDTH = 640, HEIGHT = 300, LEFT = 58, RIGHT = 18, TOP = 14, BOTTOM = 44 };
+enum { WIDTH = 500, HEIGHT = 280, LEFT = 58, RIGHT = 18, TOP = 14, BOTTOM = 44 };
 enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
 #define MOST_POINTS 300 /* of a curve; more are put together, and their range is shaded */
 #define FEW_POINTS  40  /* are marked */
@@ -42,6 +42,24 @@ static double round_step(double span, double count)
     return step * (times > 5.0 ? 10.0 : times > 2.0 ? 5.0 : times > 1.0 ? 2.0 : 1.0);
 }
 
+static bool is_point(const report_curve *curve, size_t i)
+{
+    return isfinite(curve->x[i]) && isfinite(curve->y[i]);
+}
+
+/* A share that was low at the start is cut off there, so that one sees how it differs at the end. */
+static double low_share(const chart *c, const axis *x)
+{
+    double low = INFINITY, half = (x->low + x->high) / 2.0;
+    for (int s = 0; s < 2; s++) {
+        const report_curve *curve = c->series[s].curve;
+        for (size_t i = 0; curve != NULL && i < curve->count; i++)
+            if (is_point(curve, i) && (curve->x[i] >= half || curve->count < FEW_POINTS))
+                low = fmin(low, curve->y[i]);
+    }
+    return low;
+}
+
 /* The range of all finite points; false if there is none. */
 static bool find_range(const chart *c, axis *x, axis *y)
 {
@@ -49,7 +67,7 @@ static bool find_range(const chart *c, axis *x, axis *y)
     for (int s = 0; s < 2; s++) {
         const report_curve *curve = c->series[s].curve;
         for (size_t i = 0; curve != NULL && i < curve->count; i++) {
-            if (!isfinite(curve->x[i]) || !isfinite(curve->y[i]))
+            if (!is_point(curve, i))
                 continue;
             x->low = fmin(x->low, curve->x[i]);
             x->high = fmax(x->high, curve->x[i]);
@@ -72,8 +90,7 @@ static void widen(const chart *c, axis *x, axis *y)
         y->high *= 1.25;
         return;
     }
-    if (!c->share)
-        y->low = fmin(0.0, y->low);
+    y->low = c->share ? fmin(low_share(c, x), y->high) : fmin(0.0, y->low);
     if (y->high <= y->low)
         y->high = y->low + (c->share ? 0.01 : 1.0);
     double step = round_step(y->high - y->low, 5.0);
@@ -136,7 +153,7 @@ static bucket gather(const report_curve *curve, size_t from, size_t to)
 {
     bucket b = {.low = INFINITY, .high = -INFINITY};
     for (size_t i = from; i < to; i++) {
-        if (!isfinite(curve->x[i]) || !isfinite(curve->y[i]))
+        if (!is_point(curve, i))
             continue;
         b.x += curve->x[i];
         b.y += curve->y[i];
@@ -247,13 +264,16 @@ void put_chart(FILE *out, const chart *c)
             WIDTH, HEIGHT, c->title);
     put_y_axis(&p);
     put_x_axis(&p);
+    /* Within an element of its own, so that what leaves the axes is cut off. */
+    fprintf(out, "<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" viewBox=\"%d %d %d %d\">\n", LEFT - 4,
+            TOP - 4, PLOT_WIDTH + 8, PLOT_HEIGHT + 8, LEFT - 4, TOP - 4, PLOT_WIDTH + 8, PLOT_HEIGHT + 8);
     for (int s = 0; s < 2; s++)
         if (c->series[s].curve != NULL && c->series[s].curve->count > 0)
             put_band(&p, s);
     for (int s = 0; s < 2; s++)
         if (c->series[s].curve != NULL && c->series[s].curve->count > 0)
             put_curve(&p, s);
-    fprintf(out, "</svg>\n");
+    fprintf(out, "</svg>\n</svg>\n");
     put_points(&p);
     fprintf(out, "</figure>\n");
 }

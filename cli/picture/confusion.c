@@ -1,4 +1,5 @@
 /* The confusion matrix, and the worst mistakes. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "cli/picture/png.h"
@@ -37,12 +38,12 @@ static uint64_t column_sum(const report *r, int prediction)
     return sum;
 }
 
-static void put_percent(FILE *out, uint64_t part, uint64_t whole)
+static void put_percent(FILE *out, uint64_t part, uint64_t whole, int digits)
 {
     if (whole == 0)
         fputs("<td class=\"share\">–</td>", out);
     else
-        fprintf(out, "<td class=\"share\">%.1f %%</td>", 100.0 * (double)part / (double)whole);
+        fprintf(out, "<td class=\"share\">%.*f %%</td>", digits, 100.0 * (double)part / (double)whole);
 }
 
 /* A share as the strength of a colour: mistakes are few, and still have to be seen. */
@@ -51,8 +52,7 @@ static void put_cell(FILE *out, const report *r, int label, int prediction, uint
     uint64_t count = cell(r, label, prediction);
     double share = row > 0 ? (double)count / (double)row : 0.0;
     bool right = label == prediction;
-    double strength = right ? share * 0.85 : share * 3.0 > 0.9 ? 0.9 : share > 0.0 ? 0.08 + share * 3.0 : 0.0;
-    strength = strength > 0.9 ? 0.9 : strength;
+    double strength = right ? 0.85 * share : count > 0 ? fmin(0.9, 0.14 + 3.0 * share) : 0.0;
     fprintf(out, "<td class=\"%s%s\" style=\"--s:%.3f\" data-label=\"%d\" data-prediction=\"%d\" title=\"",
             right ? "right" : "wrong", strength > 0.55 ? " strong" : "", strength, label, prediction);
     put_class(out, r, label);
@@ -82,12 +82,12 @@ static void put_matrix(FILE *out, const report *r)
         fputs("</th>", out);
         for (int prediction = 0; prediction < r->classes; prediction++)
             put_cell(out, r, label, prediction, row);
-        put_percent(out, cell(r, label, label), row);
+        put_percent(out, cell(r, label, label), row, 1);
         fputs("</tr>\n", out);
     }
     fputs("</tbody><tfoot><tr><th>right</th>", out);
     for (int i = 0; i < r->classes; i++)
-        put_percent(out, cell(r, i, i), column_sum(r, i));
+        put_percent(out, cell(r, i, i), column_sum(r, i), 0);
     fputs("<td></td></tr></tfoot></table></div>\n", out);
 }
 

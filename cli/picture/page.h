@@ -7,7 +7,7 @@
 
 #include "cli/picture/plan_svg.h"
 
-/* From the doctype to the heading. The page may ask nothing of any network: its policy forbids it. `css` may be NULL. */
+/* From the doctype to the heading. The page's policy forbids it to ask anything of a network. `css` may be NULL. */
 void page_begin(FILE *out, const char *title, const char *subtitle, const char *css);
 /* The last lines. Returns false if the page could not all be written. */
 bool page_end(FILE *out);

@@ -1,4 +1,4 @@
-/* The picture of a plan: axes, a rectangle for each buffer, and the lines of the whole, the bound and the bytes in use. */
+/* The picture of a plan: axes, a rectangle for each buffer, the peak and the bound, and the bytes in use. */
 #include "cli/picture/plan_svg.h"
 
 #include <math.h>
@@ -77,8 +77,8 @@ static void put_byte_axis(const frame *f)
 {
     fprintf(f->out, "<g class=\"axis bytes\">\n");
     double step = byte_step(f->bytes);
-    for (double at = 0.0; at <= f->bytes; at += step) {
-        double y = y_of(f, at);
+    for (int i = 0; i * step <= f->bytes; i++) {
+        double at = i * step, y = y_of(f, at);
         fprintf(f->out, "<path class=\"grid\" d=\"M%d %.2fh%d\"/><text x=\"%d\" y=\"%.2f\">%s</text>\n", LEFT,
                 y, PLOT_WIDTH, LEFT - 8, y + 4.0, round_size_text(at).text);
     }

@@ -27,7 +27,7 @@ static void put_tiles(FILE *out, const report *r)
         accuracy = last_of(&r->train_accuracy);
         loss = last_of(&r->train_loss);
     }
-    const char *of = held_out ? "of the samples held out" : "in training";
+    const char *of = held_out ? "on samples held out" : "in training";
     fputs("<ul class=\"tiles\">\n", out);
     if (isfinite(accuracy)) {
         (void)snprintf(text, sizeof text, "%.2f %%", 100.0 * accuracy);
