@@ -1,0 +1,29 @@
+/* How the pixels of a convolution's narrow side are cut into blocks, for the kernels that read a window of the
+ * image instead of packed patches (kernel/conv_window.h). */
+#ifndef MICA_SRC_OPS_CONV_GRID_H
+#define MICA_SRC_OPS_CONV_GRID_H
+
+#include "base/context.h"
+#include "base/size.h"
+
+typedef struct mica_conv_grid {
+    mica_conv_window window; /* of one block */
+    size_t k;                /* channels x taps */
+    size_t down, across;     /* blocks of an image */
+    size_t window_bytes, offset_bytes;
+} mica_conv_grid;
+
+/* Cuts output pixels whose patches are those of `channels` channels of `in`, for m channels on the other side.
+ * False where there is nothing to gain: a single tap, rows that fill their vectors badly, or windows that are too
+ * large. */
+bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
+                         const mica_tiles_kernels *kernels);
+
+/* offset [k], as mica_conv_block has it. */
+void mica_conv_grid_offsets(ptrdiff_t *offset, const mica_conv_grid *g, const mica_conv_patches *in);
+
+/* Block `number` of an image; the window is the caller's. */
+mica_conv_block mica_conv_grid_block(const mica_conv_grid *g, const mica_conv_patches *in, size_t number,
+                                     const float *window, const ptrdiff_t *offset);
+
+#endif
