@@ -65,7 +65,7 @@ typedef struct mica_conv_kernels {
 
 /* The window of a block of output pixels: conv_window.h. */
 typedef struct mica_conv_window {
-    size_t channels;
+    size_t channels;      /* at most */
     size_t rows, columns; /* of output pixels, at most */
     size_t run;           /* columns of one residue */
     size_t row_stride, channel_stride;
@@ -75,9 +75,10 @@ typedef struct mica_conv_window {
 typedef struct mica_conv_block {
     size_t i, rows, j, columns; /* pixels of the output; columns of 1 or more */
     const float *window;
-    const ptrdiff_t *offset; /* [k]: where each (channel, t, u) meets the first pixel of the block */
-    size_t k;
-    ptrdiff_t row_step; /* in the window, from one output row to the next */
+    const ptrdiff_t
+        *offset; /* [channels * taps]: where each (channel, t, u) meets the first pixel of the block */
+    size_t channels, taps; /* of the window, and of each of them */
+    ptrdiff_t row_step;    /* in the window, from one output row to the next */
 } mica_conv_block;
 
 /* Taps of a tile where gradients are summed. */
@@ -93,14 +94,15 @@ typedef struct mica_tiles_kernels {
     void (*load)(float *window, const mica_conv_window *w, const mica_conv_patches *in,
                  const mica_conv_block *block);
     /* out = bias + panels x window, added to what is there if `accumulate`, for m channels; out is at the first
-     * pixel of the block, bias may be NULL. */
+     * pixel of the block, panels are panel_stride apart, bias may be NULL. */
     void (*image)(const mica_conv_planes *out, const mica_conv_block *block, const float *panels,
-                  const float *bias, size_t m, bool accumulate);
+                  size_t panel_stride, const float *bias, size_t m, bool accumulate);
 
     /* sums[o, p, lane] += dy[o] * what tap p meets, over the pixels of the block, for m channels; dy is at the
-     * first pixel of the block, its columns side by side. sums is [m / channels, k / MICA_TILES_TAPS, channels,
-     * MICA_TILES_TAPS, lanes], both rounded up. */
-    void (*gradient)(float *sums, const mica_conv_block *block, const mica_conv_planes *dy, size_t m);
+     * first pixel of the block. sums is [m / channels, k / MICA_TILES_TAPS, channels, MICA_TILES_TAPS, lanes],
+     * both rounded up; stage has room for as many channels of the block, rows up to whole vectors. */
+    void (*gradient)(float *sums, const mica_conv_block *block, const mica_conv_planes *dy, size_t m,
+                     float *stage);
     /* dst[p] = the sum of all lanes of sums[o, p] in all parts, for p < k. */
     void (*fold)(float *dst, const float *sums, size_t parts, size_t part_stride, size_t o, size_t k);
 } mica_tiles_kernels;

@@ -84,15 +84,22 @@ __attribute__((unused)) static void stage_rows(float *stage, ptrdiff_t row_strid
 {
     size_t high, low = clip(&in->columns, at.column, run, &high);
     const float *from = plane + (at.column + (ptrdiff_t)low * in->columns.scale) * in->column_stride;
+    ptrdiff_t step = in->columns.scale * in->column_stride;
+    bool narrow = run >= VF_LANES && low <= VF_LANES &&
+                  run - high <= VF_LANES; /* borders of one vector each */
     for (size_t r = 0; r < rows; r++, at.row++, stage += row_stride) {
-        bool there = low < high && at.row >= 0 && at.row < (ptrdiff_t)in->rows.image;
-        size_t begin = there ? low : run;
-        zero(stage, begin);
-        if (there) {
-            copy(stage + low, from + at.row * in->row_stride, in->columns.scale * in->column_stride,
-                 high - low);
+        if (low >= high || at.row < 0 || at.row >= (ptrdiff_t)in->rows.image) {
+            zero(stage, run);
+            continue;
+        }
+        if (narrow) {
+            vf_store(stage, vf_zero());
+            vf_store(stage + run - VF_LANES, vf_zero());
+        } else {
+            zero(stage, low);
             zero(stage + high, run - high);
         }
+        copy(stage + low, from + at.row * in->row_stride, step, high - low);
     }
 }
 

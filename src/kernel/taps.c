@@ -193,11 +193,14 @@ static void image(const mica_conv_planes *out, const mica_conv_patches *in, cons
 
 /* ---- Gradients of taps ---- */
 
+/* Taps whose sums stay in registers: all of a three by three kernel. */
+#define DOT_TAPS 9
+
 /* sum[p] += dy[j] * pixel[p][offset + j], lane by lane, for a constant number of taps. */
 VF_INLINE void dot_few(vf *sum, const float *dy, const float *const *pixel, ptrdiff_t offset, size_t taps,
                        size_t n)
 {
-    vf s[4];
+    vf s[DOT_TAPS];
     for (size_t p = 0; p < taps; p++)
         s[p] = sum[p];
     size_t j = 0;
@@ -219,6 +222,8 @@ static void dot_taps(vf *sum, const float *dy, const float *const *pixel, ptrdif
                      size_t n)
 {
     size_t p = 0;
+    for (; p + DOT_TAPS <= taps; p += DOT_TAPS)
+        dot_few(sum + p, dy, pixel + p, offset, DOT_TAPS, n);
     for (; p + 4 <= taps; p += 4)
         dot_few(sum + p, dy, pixel + p, offset, 4, n);
     for (; p + 2 <= taps; p += 2)

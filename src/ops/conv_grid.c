@@ -3,40 +3,47 @@
 
 #include "kernel/conv_window.h"
 
-/* Floats of a window: as many rows as this holds, and what one row may take at most. */
+/* Floats of a window. */
 #define WINDOW_FLOATS ((size_t)6144)
-#define MOST_FLOATS   ((size_t)16384)
 /* Columns of a block, a multiple of every vector. */
 #define BLOCK_COLUMNS 96
 /* Multiply-adds of a block. */
-#define BLOCK_WORK ((size_t)1 << 19)
+#define BLOCK_WORK ((size_t)1 << 20)
+
+/* Output rows for which so many channels fit a window; 0 if not even one row does. */
+static size_t rows_that_fit(const mica_conv_patches *in, size_t channels, const mica_conv_window *one)
+{
+    if (one->channel_stride > WINDOW_FLOATS / channels)
+        return 0;
+    size_t spare = WINDOW_FLOATS / channels - one->channel_stride;
+    return 1 + spare / (one->row_stride * (size_t)in->rows.scale);
+}
 
 bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
-                         const mica_tiles_kernels *kernels)
+                         size_t deep, const mica_tiles_kernels *kernels)
 {
     size_t rows = in->rows.count, columns = in->columns.count, lanes = kernels->lanes;
-    size_t taps = in->rows.taps * in->columns.taps;
-    if (taps < 2 || rows * columns == 0 || channels == 0)
+    *g = (mica_conv_grid){.channels = channels, .taps = in->rows.taps * in->columns.taps};
+    if (g->taps < 2 || rows * columns * m == 0 || channels == 0)
         return false;
     if (columns > BLOCK_COLUMNS + BLOCK_COLUMNS / 2)
         columns = BLOCK_COLUMNS;
     if (3 * columns < 2 * mica_round_up(columns, lanes))
         return false;
-    mica_conv_window one = mica_conv_window_of(in, channels, 1, columns, lanes);
-    if (one.row_stride > MOST_FLOATS / channels || one.channel_stride > MOST_FLOATS / channels)
+    mica_conv_window one = mica_conv_window_of(in, 1, 1, columns, lanes);
+    size_t some = mica_least(channels, mica_div_up(deep, g->taps)), fit = rows_that_fit(in, some, &one);
+    if (fit == 0)
         return false;
-    size_t each = one.row_stride * channels * (size_t)in->rows.scale; /* floats of one more row */
-    size_t fit = one.channel_stride * channels < WINDOW_FLOATS
-                     ? 1 + (WINDOW_FLOATS - one.channel_stride * channels) / each
-                     : 1;
-    g->k = channels * taps;
-    size_t worth = mica_most(in->rows.taps, BLOCK_WORK / (columns * g->k * m));
+    size_t worth = mica_most(in->rows.taps, BLOCK_WORK / (columns * g->taps * channels * m));
     rows = mica_least(rows, mica_least(fit, worth));
-    g->window = mica_conv_window_of(in, channels, rows, columns, lanes);
+    one = mica_conv_window_of(in, 1, rows, columns, lanes);
+    some = mica_least(channels, mica_most(some, WINDOW_FLOATS / one.channel_stride));
+    some = mica_div_up(channels, mica_div_up(channels, some)); /* windows of about one size */
+    g->window = mica_conv_window_of(in, some, rows, columns, lanes);
     g->down = mica_div_up(in->rows.count, rows);
     g->across = mica_div_up(in->columns.count, columns);
-    g->window_bytes = mica_align_up((g->window.channel_stride * channels + lanes) * sizeof(float));
-    g->offset_bytes = mica_align_up(g->k * sizeof(ptrdiff_t));
+    g->window_bytes = mica_align_up((g->window.channel_stride * some + lanes) * sizeof(float));
+    g->offset_bytes = mica_align_up(some * g->taps * sizeof(ptrdiff_t));
     return true;
 }
 
@@ -51,7 +58,7 @@ void mica_conv_grid_offsets(ptrdiff_t *offset, const mica_conv_grid *g, const mi
 }
 
 mica_conv_block mica_conv_grid_block(const mica_conv_grid *g, const mica_conv_patches *in, size_t number,
-                                     const float *window, const ptrdiff_t *offset)
+                                     size_t first, const float *window, const ptrdiff_t *offset)
 {
     size_t i = number / g->across * g->window.rows, j = number % g->across * g->window.columns;
     return (mica_conv_block){.i = i,
@@ -60,6 +67,7 @@ mica_conv_block mica_conv_grid_block(const mica_conv_grid *g, const mica_conv_pa
                              .columns = mica_least(g->window.columns, in->columns.count - j),
                              .window = window,
                              .offset = offset,
-                             .k = g->k,
+                             .channels = mica_least(g->window.channels, g->channels - first),
+                             .taps = g->taps,
                              .row_step = in->rows.scale * (ptrdiff_t)g->window.row_stride};
 }

@@ -10,17 +10,20 @@ float *mica_conv_tap_place(const mica_conv *c, size_t channel, size_t tap);
 
 /* In register tiles.
  *
- *   scratch:  [ sums: parts x groups x m x k x lanes, by tiles | offsets of taps | for each thread: a window ] */
+ *   scratch:  [ sums: parts x groups x m x k x lanes, by tiles | offsets of taps | for each thread: a window,
+ *             some channels of the narrow image ] */
 typedef struct mica_conv_kernel_tiles {
     const mica_conv *conv;
     mica_conv_patches wide;
-    mica_conv_grid grid;
+    mica_conv_grid grid;               /* windows have all channels */
+    size_t k;                          /* taps of them */
     size_t parts, part_images;         /* images are cut into parts */
     size_t chunks, chunk;              /* and narrow channels into chunks, of whole tiles */
     size_t chunk_floats, group_floats; /* of sums */
     float *sums;
     ptrdiff_t *offset;
     char *windows;
+    size_t thread_bytes;
     const mica_tiles_kernels *kernels;
 } mica_conv_kernel_tiles;
 

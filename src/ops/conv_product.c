@@ -6,6 +6,9 @@
 #include "base/parallel.h"
 #include "ops/gemm.h"
 
+/* Taps of a window, for tiles of many and of few output channels: these want little copied. */
+#define DEEP     128
+#define DEEP_FEW 32
 /* Multiply-adds in one block of direct work. */
 #define DIRECT_WORK ((size_t)262144)
 /* Images with fewer pixels share products. */
@@ -31,15 +34,16 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
     p->k = p->channels * p->in.rows.taps * p->in.columns.taps;
     p->pixels = rows * columns;
     p->gemm_bytes = p->thread_bytes = 0;
+    if (mica_conv_grid_plan(&p->grid, &p->in, p->channels, p->m, p->m > 2 ? DEEP : DEEP_FEW,
+                            ctx->kernels->tiles)) {
+        p->path = MICA_CONV_TILES;
+        return;
+    }
     if (p->m <= MICA_CONV_DIRECT_CHANNELS) {
         p->path = MICA_CONV_DIRECT;
         /* A block reads as many rows more as there are taps: that must stay the smaller part. */
         p->band = mica_most(4 * p->in.rows.taps + 1, DIRECT_WORK / (columns * p->k + 1));
         p->band = mica_most(1, mica_least(rows, p->band));
-        return;
-    }
-    if (mica_conv_grid_plan(&p->grid, &p->in, p->channels, p->m, ctx->kernels->tiles)) {
-        p->path = MICA_CONV_TILES;
         return;
     }
     bool joined = mica_conv_pixel_stride(&stride, rows, columns, p->out.row_stride, p->out.column_stride);

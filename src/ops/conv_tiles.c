@@ -38,18 +38,24 @@ static void tile_block(void *work, size_t number, int thread)
 {
     const job *j = work;
     const mica_conv_product *p = j->p;
+    const mica_tiles_kernels *tiles = p->kernels->tiles;
     size_t blocks = p->grid.down * p->grid.across;
     size_t group = number / blocks % p->groups, image = number / blocks / p->groups;
     float *window = (float *)(void *)(j->windows + (size_t)thread * p->grid.window_bytes);
-    mica_conv_block b = mica_conv_grid_block(&p->grid, &p->in, number % blocks, window, j->offset);
     mica_conv_patches in = p->in;
     in.data += (ptrdiff_t)image * in.image_stride + (ptrdiff_t)(group * p->channels) * in.channel_stride;
-    p->kernels->tiles->load(window, &p->grid.window, &in, &b);
-    mica_conv_planes out = p->out;
-    out.data += (ptrdiff_t)image * out.image_stride + (ptrdiff_t)(group * p->m) * out.channel_stride +
-                (ptrdiff_t)b.i * out.row_stride + (ptrdiff_t)b.j * out.column_stride;
-    p->kernels->tiles->image(&out, &b, j->panels + group * j->group_floats,
-                             p->bias != NULL ? p->bias + group * p->m : NULL, p->m, p->accumulate);
+    const float *panels = j->panels + group * j->group_floats;
+    for (size_t c = 0; c < p->channels; c += p->grid.window.channels) {
+        mica_conv_block b = mica_conv_grid_block(&p->grid, &in, number % blocks, c, window, j->offset);
+        tiles->load(window, &p->grid.window, &in, &b);
+        mica_conv_planes out = p->out;
+        out.data += (ptrdiff_t)image * out.image_stride + (ptrdiff_t)(group * p->m) * out.channel_stride +
+                    (ptrdiff_t)b.i * out.row_stride + (ptrdiff_t)b.j * out.column_stride;
+        tiles->image(&out, &b, panels, tiles->channels * p->k,
+                     p->bias != NULL && c == 0 ? p->bias + group * p->m : NULL, p->m, p->accumulate || c > 0);
+        in.data += (ptrdiff_t)b.channels * in.channel_stride;
+        panels += b.channels * b.taps * tiles->channels;
+    }
 }
 
 void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p)
