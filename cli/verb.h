@@ -13,6 +13,10 @@
 
 /* Every verb, in the order of help. */
 #define VERBS(X) \
+    X(train)     \
+    X(eval)      \
+    X(run)       \
+    X(generate)  \
     X(info)      \
     X(plan)      \
     X(bench)     \

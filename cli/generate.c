@@ -1,0 +1,213 @@
+/* mica generate: a trained net writes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/model/saved.h"
+#include "cli/model/take.h"
+#include "cli/picture/text.h"
+
+typedef struct settings {
+    shared_settings shared;
+    const char *prompt;
+    int64_t tokens, top_k;
+    double temperature, top_p, min_p, repeat_penalty;
+} settings;
+
+static const verb_option options[] = {
+    {.name = "--prompt",
+     OPTION_TEXT,
+     offsetof(settings, prompt),
+     "TEXT",
+     "what the text begins with (a new line)"},
+    {.name = "--tokens",
+     OPTION_COUNT,
+     offsetof(settings, tokens),
+     "N",
+     "how many characters or bytes to write (300)"},
+    {.name = "--temperature",
+     OPTION_NUMBER,
+     offsetof(settings, temperature),
+     "X",
+     "below 1 careful, above 1 wild; 0: always the likeliest (0.8)"},
+    {.name = "--top-k",
+     OPTION_COUNT,
+     offsetof(settings, top_k),
+     "N",
+     "only of the N likeliest (all)",
+     .most = INT32_MAX},
+    {.name = "--top-p",
+     OPTION_NUMBER,
+     offsetof(settings, top_p),
+     "P",
+     "only of the likeliest that have this probability together (all)"},
+    {.name = "--min-p",
+     OPTION_NUMBER,
+     offsetof(settings, min_p),
+     "P",
+     "only of those this likely, as a share of the likeliest (all)"},
+    {.name = "--repeat-penalty",
+     OPTION_NUMBER,
+     offsetof(settings, repeat_penalty),
+     "X",
+     "above 1: what was written lately becomes less likely (1)"},
+};
+
+static const char details[] =
+    "FILE is a checkpoint of a net for text that mica train wrote, or its folder.\n"
+    "\n"
+    "The text goes to stdout as it is written. The same seed writes the same text. With --json: one\n"
+    "object with the prompt and the text.";
+
+static const verb_example examples[] = {
+    {"generate gpt-tiny-shakespeare", "300 characters"},
+    {"generate gpt-tiny-shakespeare --prompt 'ROMEO:' --tokens 1000 --seed 7", "what Romeo says"},
+    {"generate lstm-code --temperature 0", "always the likeliest next character"},
+    {NULL, NULL},
+};
+
+/* What is open while it runs. */
+typedef struct writing {
+    mica_context *ctx;
+    const settings *set;
+    saved saved;
+    mica_net *net;
+    mica_netfile_info info;
+    int32_t *tokens; /* [count] so far, with room for those to come */
+    size_t count;
+    char *text; /* of JSON */
+    size_t text_bytes;
+} writing;
+
+static int encode_prompt(writing *w)
+{
+    const mica_vocabulary *v = &w->saved.meaning.vocabulary;
+    const char *prompt = w->set->prompt != NULL ? w->set->prompt : "\n";
+    size_t room = strlen(prompt) + 1;
+    w->tokens = take(room + (size_t)w->set->tokens, sizeof *w->tokens);
+    w->count = room;
+    if (mica_text_encode(w->ctx, w->tokens, &w->count, v, prompt) != MICA_OK) {
+        if (w->set->prompt != NULL)
+            return verb_error(&verb_generate, EXIT_USAGE,
+                              "%s (the net knows the characters it was trained on)", mica_error(w->ctx));
+        w->count = 0;
+    }
+    if (w->count == 0) /* nothing to begin with: the first token there is */
+        w->tokens[w->count++] = 0;
+    return EXIT_OK;
+}
+
+/* To stdout as it comes; for JSON, kept. */
+static mica_status put_token(writing *w, int32_t token)
+{
+    char piece[8];
+    mica_tensor one = {.data = &token, .dtype = MICA_I32, .rank = 1, .dim = {1}, .stride = {1}};
+    mica_status status = mica_text_decode(w->ctx, piece, sizeof piece, &w->saved.meaning.vocabulary, &one);
+    if (status != MICA_OK)
+        return status;
+    size_t length = w->saved.meaning.vocabulary.characters == NULL ? 1 : strlen(piece); /* a byte may be 0 */
+    if (w->set->shared.json) {
+        memcpy(w->text + w->text_bytes, piece, length);
+        w->text_bytes += length;
+    } else {
+        (void)fwrite(piece, 1, length, stdout);
+        (void)fflush(stdout);
+    }
+    return MICA_OK;
+}
+
+static int write_on(writing *w)
+{
+    const settings *set = w->set;
+    mica_sampling sampling = {.temperature = (float)set->temperature,
+                              .top_k = (int32_t)set->top_k,
+                              .top_p = (float)set->top_p,
+                              .min_p = (float)set->min_p,
+                              .repeat_penalty = (float)set->repeat_penalty};
+    mica_random dice = mica_random_stream((uint64_t)set->shared.seed, 0);
+    if (!set->shared.json && set->prompt != NULL)
+        fputs(set->prompt, stdout);
+    for (int64_t n = 0; n < set->tokens && !output_failed(); n++) {
+        mica_tensor so_far = {
+            .data = w->tokens, .dtype = MICA_I32, .rank = 1, .dim = {(mica_index)w->count}, .stride = {1}};
+        size_t recent = w->count < (size_t)w->info.length ? w->count : (size_t)w->info.length;
+        sampling.recent = w->tokens + w->count - recent;
+        sampling.recent_count = recent;
+        int32_t token;
+        mica_status status = mica_generate_next(w->net, &token, w->info.output, &so_far, &dice, &sampling);
+        if (status == MICA_OK)
+            status = put_token(w, token);
+        if (status != MICA_OK)
+            return verb_failed(&verb_generate, w->ctx);
+        w->tokens[w->count++] = token;
+    }
+    return EXIT_OK;
+}
+
+static void print_json(const writing *w)
+{
+    printf("{\"prompt\": ");
+    put_json(stdout, w->set->prompt);
+    printf(", \"text\": ");
+    put_json(stdout, w->text);
+    printf(", \"tokens\": %lld, \"seed\": %lld}\n", (long long)w->set->tokens,
+           (long long)w->set->shared.seed);
+}
+
+static int generate(writing *w, const char *where)
+{
+    int code = saved_open(&w->saved, &verb_generate, w->ctx, where);
+    if (code == EXIT_OK && w->saved.meaning.vocabulary.count == 0)
+        code = verb_error(&verb_generate, EXIT_FILE, "%s: the net is none for text; see mica help run",
+                          w->saved.path);
+    if (code == EXIT_OK)
+        code = saved_build(&w->net, &w->info, &verb_generate, w->ctx, &w->saved, 1, false);
+    if (code == EXIT_OK)
+        code = encode_prompt(w);
+    if (code != EXIT_OK)
+        return code;
+    if (w->set->shared.json)
+        w->text = take((size_t)w->set->tokens + 1, 8);
+    code = write_on(w);
+    if (code == EXIT_OK && w->set->shared.json)
+        print_json(w);
+    else if (code == EXIT_OK)
+        fputc('\n', stdout);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    settings set = {.shared = SHARED_DEFAULTS, .tokens = 300, .temperature = 0.8};
+    int count = options_read(&verb_generate, &set, argc, argv);
+    if (count < 0)
+        return EXIT_USAGE;
+    if (count != 1)
+        return usage_error(&verb_generate,
+                           count == 0 ? "which trained net? FILE is missing" : "one net at a time");
+    if (set.top_p > 1 || set.min_p > 1)
+        return usage_error(&verb_generate, "%s is a probability: at most 1",
+                           set.top_p > 1 ? "--top-p" : "--min-p");
+    writing w = {.ctx = verb_context(&verb_generate, &set.shared), .set = &set};
+    if (w.ctx == NULL)
+        return EXIT_FAILED;
+    int code = generate(&w, argv[0]);
+    mica_net_destroy(w.net);
+    saved_close(w.ctx, &w.saved);
+    mica_context_destroy(w.ctx);
+    free(w.tokens);
+    free(w.text);
+    return code;
+}
+
+const verb verb_generate = {
+    .name = "generate",
+    .arguments = "FILE [--prompt TEXT] [OPTIONS]",
+    .summary = "writes text with a trained net",
+    .details = details,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .run = run,
+    .shared = SHARED_JSON | SHARED_THREADS | SHARED_SEED,
+    .examples = examples,
+};

@@ -1,0 +1,60 @@
+/* What --data names, loaded: samples with targets, or a text. And how samples are made ready for a net. */
+#ifndef MICA_CLI_MODEL_DATA_H
+#define MICA_CLI_MODEL_DATA_H
+
+#include <mica/mica.h>
+
+#include "cli/verb.h"
+
+/* For help: what can stand behind --data. */
+#define DATA_HELP                                                                                     \
+    "DATA is one of:\n"                                                                               \
+    "  digits, digits:N        digits that mica draws itself: N for training (20000), more to test\n" \
+    "  fashion-mnist           the files of Debian's dataset-fashion-mnist\n"                         \
+    "  FOLDER                  files named as MNIST's: train-images-idx3-ubyte and so on, or .gz\n"   \
+    "  X.idx,Y.idx             inputs and targets; also X.npy,Y.npy\n"                                \
+    "  FILE.csv                a sample a line, the label in the last column or in --label's\n"       \
+    "  FILE.txt                text, for nets that write\n"
+
+typedef struct data_opts {
+    const char *label;          /* CSV: a column's name or number; "none"; NULL: the last */
+    const char *const *classes; /* [class_count] that labels must be of; NULL: as the data have it */
+    int class_count;
+    const mica_vocabulary *vocabulary; /* that a text must be of; NULL: its own */
+    uint64_t seed;                     /* of the digits */
+} data_opts;
+
+typedef struct data {
+    bool is_text;
+    mica_text text;
+    mica_dataset samples; /* for training and validation; also for tests unless has_test */
+    mica_dataset test;    /* of those that come with a part for tests */
+    bool has_test;
+    const char *const *class_names; /* [class_count]; NULL: their numbers */
+    int64_t class_count;            /* 0: targets are no class numbers, or unknown */
+} data;
+
+/* Loads; or says what is wrong and returns what the program ends with. `out` is to be released in any case. */
+int data_load(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts);
+void data_release(mica_context *ctx, data *d);
+
+/* Inputs x become (x * scale - mean[c]) / deviation[c], as in mica_batches_opts. */
+typedef struct normalization {
+    float scale;
+    mica_index channels; /* of the two; 0: neither is there */
+    float *mean, *deviation;
+} normalization;
+
+/* Mean 0 and deviation 1 over the training part: for each channel of pictures and column of tables. */
+mica_status normalization_learn(normalization *out, mica_context *ctx, const data *d, double validation,
+                                double test);
+void normalization_free(normalization *n);
+
+/* One of the files that a sample can come from, by its name: idx, npy, csv, png or text. */
+typedef enum file_kind { FILE_UNKNOWN, FILE_IDX, FILE_NPY, FILE_CSV, FILE_PNG, FILE_TEXT } file_kind;
+file_kind file_kind_of(const char *path);
+
+/* The options for a CSV of this name. */
+mica_csv_opts csv_opts_of(const char *path, const data_opts *opts);
+
+#endif

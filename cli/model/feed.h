@@ -1,0 +1,36 @@
+/* A part of the data in batches, ready for a net. */
+#ifndef MICA_CLI_MODEL_FEED_H
+#define MICA_CLI_MODEL_FEED_H
+
+#include "cli/model/data.h"
+
+/* Shares of data that come without a test part of their own; those that have one give up only the first. */
+#define SHARE_VALIDATION 0.1
+#define SHARE_TEST       0.1
+
+typedef struct feed_opts {
+    mica_part part; /* MICA_PART_ALL: of samples that have a test part, the others */
+    mica_index batch;
+    mica_index length; /* of text: tokens of a window */
+    uint64_t seed;     /* of the order */
+    bool shuffled;
+    double validation; /* share */
+    const normalization *normalization;
+} feed_opts;
+
+typedef struct feed {
+    mica_batches *batches; /* NULL: text */
+    mica_text_source text;
+    mica_source source;
+    mica_index samples; /* of an epoch; 0: there is no such part */
+    mica_index steps;   /* batches of an epoch */
+} feed;
+
+/* The feed stays where it is: its source points into it. */
+mica_status feed_open(feed *out, mica_context *ctx, const data *d, const feed_opts *opts);
+void feed_close(mica_context *ctx, feed *f);
+
+/* The share of the samples that tests get: none where the data have their own. */
+double test_share(const data *d);
+
+#endif

@@ -1,0 +1,92 @@
+/* A training: its settings, what it works on, and what it finds out. cli/train.c reads the settings; what else there
+ * is of the verb is in cli/model/. */
+#ifndef MICA_CLI_MODEL_TRAINING_H
+#define MICA_CLI_MODEL_TRAINING_H
+
+#include <signal.h>
+
+#include "bench/heap.h"
+#include "cli/model/progress.h"
+#include "cli/model/saved.h"
+#include "cli/model/score.h"
+#include "cli/model/watch.h"
+
+/* What was asked for. -1, NULL, 0 bytes: not given. After settings_complete nothing is open any more. */
+typedef struct train_settings {
+    shared_settings shared;
+    const char *data, *checkpoint, *report, *trace, *label;
+    int64_t epochs, batch, warmup, patience;
+    int optimizer, schedule;
+    double lr, weight_decay, momentum, clip, validation;
+    size_t budget;
+    option_list set; /* NAME=VALUE of the net's constants */
+    bool resume, overwrite;
+    const char *net; /* a name or a path */
+} train_settings;
+
+/* Names in the order of mica_optimizer_kind and mica_schedule_kind. */
+extern const char *const optimizer_names[], *const schedule_names[];
+
+/* A value for every so many steps, and the place of each: at most CURVE_POINTS of them. */
+#define CURVE_POINTS 2000
+typedef struct curve {
+    double x[CURVE_POINTS], y[CURVE_POINTS];
+    size_t count;
+} curve;
+
+typedef struct training {
+    const verb *v;
+    mica_context *ctx;
+    train_settings settings;
+    char folder[2048], path[4096]; /* of the checkpoint */
+    saved saved;                   /* with --resume, and if there is one */
+    bool resumes;
+
+    data data;
+    meaning meaning;
+    mica_net *net;
+    mica_netfile_info info;
+    mica_optimizer optimizer;
+    mica_schedule schedule;
+    notes notes;
+    feed train, validation, test;
+
+    /* While it runs. */
+    progress progress;
+    watch *watch; /* NULL: nobody wants to know */
+    bool in_step;
+    heap_counts before_step;
+    uint64_t heap_calls, steps_done; /* by this process, in its steps */
+    double step_seconds, began_step;
+    int32_t *targets; /* [batch...] of the step in flight; NULL: they are no class numbers */
+    mica_index target_count;
+    curve train_loss, train_accuracy, learning_rate, validation_loss, validation_accuracy;
+    uint64_t curve_stride; /* steps to a point */
+    double curve_sum[2], curve_weight[2];
+
+    mica_fit_result result;
+    score score;            /* of the test part, or that of validation */
+    const char *score_part; /* "test" */
+} training;
+
+/* Everything before the first step. Returns what the program ends with if it cannot start. */
+int training_open(training *t);
+
+/* The steps; ends with EXIT_INTERRUPTED after a signal. */
+int training_run(training *t);
+
+/* Scores, prints, and writes the pages. */
+int training_finish(training *t);
+void training_close(training *t);
+
+/* Whether a signal asked to stop. */
+bool interrupted(void);
+extern volatile sig_atomic_t interruptions;
+
+/* For --json: a number, or null. */
+void put_number(FILE *out, double value);
+
+/* The report page and the trace, where they were asked for. */
+int training_pages(training *t);
+
+#endif

@@ -1,0 +1,251 @@
+/* What a training came to: scored, printed, and written as pages. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/model/training.h"
+#include "cli/picture/text.h"
+
+/* ---- The score ---- */
+
+static int score_test(training *t)
+{
+    const feed *f = t->test.samples > 0 ? &t->test : &t->validation;
+    t->score_part = f == &t->test ? "test" : "validation";
+    if (f->samples == 0)
+        return EXIT_OK;
+    score_opts opts = {.batch = (mica_index)t->settings.batch,
+                       .mistakes = t->settings.report != NULL,
+                       .normalization = &t->meaning.normalization,
+                       .stop = &interruptions};
+    if (score_net(&t->score, t->net, &t->info, f, &opts) != MICA_OK)
+        return verb_failed(t->v, t->ctx);
+    return interrupted() ? verb_error(t->v, EXIT_INTERRUPTED, "interrupted; the net is in %s", t->path)
+                         : EXIT_OK;
+}
+
+/* ---- Text ---- */
+
+static void print_curve(const training *t)
+{
+    char line[SPARK_BYTES];
+    const curve *c = &t->train_loss;
+    if (c->count == 0)
+        return;
+    sparkline(line, c->y, c->count);
+    printf("loss    %.4g %s %.4g\n", c->y[0], line, c->y[c->count - 1]);
+}
+
+static void print_score(const training *t)
+{
+    const score *s = &t->score;
+    if (s->samples == 0)
+        return;
+    printf("%-7s ", t->score_part);
+    if (!isnan(s->accuracy))
+        printf("%.2f %% of ", 100 * s->accuracy);
+    printf("%s %s, loss %.4f", count_text((double)s->samples).text, t->data.is_text ? "windows" : "samples",
+           s->loss);
+    if (!isnan(s->error))
+        printf(", root mean square error %.4g", s->error);
+    printf("\n");
+}
+
+static void print_memory(const training *t)
+{
+    const mica_plan *plan = mica_net_plan(t->net);
+    printf("memory  %s (%s bytes), planned before the first step", size_text((double)plan->total).text,
+           count_text((double)plan->total).text);
+    if (plan->recomputed > 0 || plan->parts > 1)
+        printf("; %d nodes recomputed, batches in %d part%s", plan->recomputed, plan->parts,
+               plan->parts > 1 ? "s" : "");
+    printf("\n");
+    if (!heap_counted())
+        printf("heap    not counted in this build\n");
+    else if (t->steps_done > 0)
+        printf("heap    %llu calls in %s steps\n", (unsigned long long)t->heap_calls,
+               count_text((double)t->steps_done).text);
+}
+
+static void print_text(const training *t)
+{
+    print_curve(t);
+    print_score(t);
+    print_memory(t);
+    printf("saved   %s\n", t->path);
+    if (t->settings.shared.quiet)
+        return;
+    if (t->data.is_text)
+        printf("try     mica generate %s\n", t->folder);
+    else
+        printf("try     mica eval %s\n", t->folder);
+}
+
+/* ---- JSON ---- */
+
+static void print_json(const training *t)
+{
+    const mica_plan *plan = mica_net_plan(t->net);
+    printf(
+        "{\"event\": \"done\", \"epochs\": %llu, \"steps\": %llu, \"part\": \"%s\", \"samples\": %td, \"loss\": ",
+        (unsigned long long)t->result.epochs, (unsigned long long)t->result.steps, t->score_part,
+        t->score.samples);
+    put_number(stdout, t->score.samples > 0 ? t->score.loss : (double)NAN);
+    printf(", \"accuracy\": ");
+    put_number(stdout, t->score.samples > 0 ? t->score.accuracy : (double)NAN);
+    printf(", \"bytes\": %zu, \"lower_bound\": %zu, \"heap_calls\": ", plan->total, plan->lower_bound);
+    put_number(stdout, heap_counted() ? (double)t->heap_calls : (double)NAN);
+    printf(", \"counted_steps\": %llu, \"seconds\": ", (unsigned long long)t->steps_done);
+    put_number(stdout, t->step_seconds);
+    printf(", \"checkpoint\": ");
+    put_json(stdout, t->path);
+    printf("}\n");
+}
+
+int training_finish(training *t)
+{
+    int code = score_test(t);
+    if (code != EXIT_OK)
+        return code;
+    if (t->settings.shared.json)
+        print_json(t);
+    else
+        print_text(t);
+    return training_pages(t);
+}
+
+/* ---- Pages ---- */
+
+enum { SETTINGS = 16 };
+
+typedef struct setting_texts {
+    report_setting list[SETTINGS];
+    char text[SETTINGS][80];
+    size_t count;
+} setting_texts;
+
+static void add_setting(setting_texts *s, const char *name, const char *value)
+{
+    if (s->count == SETTINGS)
+        return;
+    (void)snprintf(s->text[s->count], sizeof s->text[0], "%s", value);
+    s->list[s->count] = (report_setting){name, s->text[s->count]};
+    s->count++;
+}
+
+static void add_setting_number(setting_texts *s, const char *name, double value)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%g", value);
+    add_setting(s, name, text);
+}
+
+static void fill_settings(setting_texts *out, const training *t)
+{
+    const train_settings *s = &t->settings;
+    add_setting(out, "net", t->meaning.title);
+    add_setting(out, "data", s->data);
+    add_setting_number(out, "training samples", (double)t->train.samples);
+    add_setting_number(out, "epochs", (double)s->epochs);
+    add_setting_number(out, "batch", (double)s->batch);
+    add_setting(out, "optimizer", optimizer_names[s->optimizer]);
+    add_setting_number(out, "learning rate", s->lr);
+    add_setting(out, "schedule", schedule_names[s->schedule]);
+    add_setting_number(out, "weight decay", s->weight_decay);
+    add_setting_number(out, "seed", (double)s->shared.seed);
+    add_setting_number(out, "threads", mica_context_threads(t->ctx));
+    add_setting(out, "kernels", mica_context_isa(t->ctx));
+    if (s->budget > 0)
+        add_setting(out, "budget", size_text((double)s->budget).text);
+}
+
+static size_t fill_mistakes(report_mistake *out, const score *s)
+{
+    for (size_t i = 0; i < s->worst_count; i++)
+        out[i] = (report_mistake){.number = (size_t)s->worst[i].number,
+                                  .label = s->worst[i].label,
+                                  .prediction = s->worst[i].prediction,
+                                  .probability = s->worst[i].probability,
+                                  .label_probability = s->worst[i].label_probability,
+                                  .pixels = s->worst[i].pixels,
+                                  .width = s->width,
+                                  .height = s->height,
+                                  .channels = s->channels};
+    return s->worst_count;
+}
+
+static report_curve curve_of(const curve *c) { return (report_curve){c->x, c->y, c->count}; }
+
+static bool write_report(FILE *out, const training *t)
+{
+    setting_texts settings = {.count = 0};
+    report_mistake mistakes[SCORE_MOST_MISTAKES];
+    char title[300], subtitle[200] = "", command[600], summary[16384];
+    fill_settings(&settings, t);
+    (void)snprintf(title, sizeof title, "%s on %s", t->meaning.title, t->settings.data);
+    (void)snprintf(command, sizeof command, "mica train %s --data %s --epochs %lld --batch %lld --seed %lld",
+                   t->settings.net != NULL ? t->settings.net : t->meaning.title, t->settings.data,
+                   (long long)t->settings.epochs, (long long)t->settings.batch,
+                   (long long)t->settings.shared.seed);
+    if (t->score.samples > 0 && !isnan(t->score.accuracy))
+        (void)snprintf(subtitle, sizeof subtitle, "%.2f %% of %s %s samples after %llu epochs",
+                       100 * t->score.accuracy, count_text((double)t->score.samples).text, t->score_part,
+                       (unsigned long long)t->result.epochs);
+    (void)mica_net_summary(summary, sizeof summary, t->net);
+    report r = {.title = title,
+                .subtitle = subtitle[0] != '\0' ? subtitle : NULL,
+                .command = command,
+                .settings = settings.list,
+                .setting_count = settings.count,
+                .net = t->info.text,
+                .summary = summary,
+                .train_loss = curve_of(&t->train_loss),
+                .validation_loss = curve_of(&t->validation_loss),
+                .train_accuracy = curve_of(&t->train_accuracy),
+                .validation_accuracy = curve_of(&t->validation_accuracy),
+                .learning_rate = curve_of(&t->learning_rate),
+                .classes = t->score.classes,
+                .class_names = (const char *const *)t->meaning.class_names,
+                .confusion = t->score.confusion,
+                .mistakes = mistakes,
+                .mistake_count = fill_mistakes(mistakes, &t->score),
+                .layers = t->watch->layers,
+                .layer_count = t->watch->layer_count,
+                .plan = mica_net_plan(t->net),
+                .steps = t->steps_done,
+                .heap_calls = t->heap_calls,
+                .seconds = t->step_seconds};
+    return report_write(out, &r);
+}
+
+static bool write_trace(FILE *out, const training *t)
+{
+    trace tr = {.title = t->meaning.title,
+                .events = t->watch->events,
+                .count = t->watch->event_count,
+                .plan = mica_net_plan(t->net)};
+    return trace_write(out, &tr);
+}
+
+static int write_page(const training *t, const char *path, bool (*write)(FILE *, const training *))
+{
+    if (path == NULL)
+        return EXIT_OK;
+    FILE *out = fopen(path, "w");
+    if (out == NULL)
+        return verb_error(t->v, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+    bool ok = write(out, t);
+    if (fclose(out) != 0 || !ok)
+        return verb_error(t->v, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+    if (!t->settings.shared.json)
+        printf("wrote   %s\n", path);
+    return EXIT_OK;
+}
+
+int training_pages(training *t)
+{
+    int code = write_page(t, t->settings.report, write_report);
+    int other = write_page(t, t->settings.trace, write_trace);
+    return code != EXIT_OK ? code : other;
+}

@@ -1,0 +1,349 @@
+/* Everything that a training does before its first step. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/model/take.h"
+#include "cli/model/training.h"
+#include "cli/net/argument.h"
+
+const char *const optimizer_names[] = {"sgd", "adam", "adamw", "rmsprop", "adagrad", NULL};
+const char *const schedule_names[] = {"constant", "step", "exponential", "cosine", "one-cycle", NULL};
+
+/* ---- Names ---- */
+
+/* The last part of a path, up to its first point. */
+static const char *stem(char *out, size_t size, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash != NULL && slash[1] == '\0' && slash != path) { /* a folder with a slash behind it */
+        size_t n = (size_t)(slash - path);
+        while (n > 0 && path[n - 1] != '/')
+            n--;
+        slash = n > 0 ? path + n - 1 : NULL;
+    }
+    const char *from = slash != NULL ? slash + 1 : path;
+    size_t length = strcspn(from, ".,:/");
+    (void)snprintf(out, size, "%.*s", (int)(length < size ? length : size - 1), from);
+    return out;
+}
+
+/* Where the checkpoint is: --checkpoint, or a folder named after net and data. */
+static int choose_folder(training *t)
+{
+    const train_settings *s = &t->settings;
+    char net[256], from[256];
+    if (s->checkpoint == NULL && (s->net == NULL || s->data == NULL))
+        return usage_error(
+            t->v, s->resume ? "--resume needs NET and --data, or --checkpoint DIR"
+                            : "what is to be trained, on what? As in: mica train lenet --data digits");
+    if (s->checkpoint != NULL)
+        (void)snprintf(t->folder, sizeof t->folder, "%s", s->checkpoint);
+    else
+        (void)snprintf(t->folder, sizeof t->folder, "%s-%s", stem(net, sizeof net, s->net),
+                       stem(from, sizeof from, s->data));
+    if (strlen(t->folder) >= sizeof t->folder - 1)
+        return usage_error(t->v, "a folder's name of more than %zu bytes", sizeof t->folder - 2);
+    (void)snprintf(t->path, sizeof t->path, "%s/%s", t->folder, CHECKPOINT_NAME);
+    return EXIT_OK;
+}
+
+static int open_folder(training *t)
+{
+    struct stat about;
+    const train_settings *s = &t->settings;
+    if (mkdir(t->folder, 0777) != 0 &&
+        (errno != EEXIST || stat(t->folder, &about) != 0 || !S_ISDIR(about.st_mode)))
+        return verb_error(t->v, EXIT_FAILED, "cannot make the folder %s: %s", t->folder, strerror(errno));
+    if (stat(t->path, &about) != 0)
+        return EXIT_OK;
+    if (!s->resume && !s->overwrite)
+        return usage_error(t->v,
+                           "%s is there already: --resume goes on with it, --overwrite starts anew,\n"
+                           "  --checkpoint DIR puts this training somewhere else",
+                           t->path);
+    t->resumes = s->resume;
+    return t->resumes ? saved_open(&t->saved, t->v, t->ctx, t->path) : EXIT_OK;
+}
+
+/* ---- Settings ---- */
+
+/* What was not given comes from the checkpoint. */
+static void settings_of_saved(training *t)
+{
+    train_settings *s = &t->settings;
+    const saved *from = &t->saved;
+#define FILL(field, key, type) \
+    if (s->field < 0)          \
+        s->field = (type)saved_number(from, "mica.train." key, (double)s->field);
+    FILL(epochs, "epochs", int64_t)
+    FILL(batch, "batch", int64_t)
+    FILL(warmup, "warmup", int64_t)
+    FILL(patience, "patience", int64_t)
+    FILL(optimizer, "optimizer", int)
+    FILL(schedule, "schedule", int)
+    FILL(lr, "lr", double)
+    FILL(weight_decay, "weight_decay", double)
+    FILL(momentum, "momentum", double)
+    FILL(clip, "clip", double)
+    FILL(validation, "validation", double)
+#undef FILL
+    if (s->data == NULL)
+        s->data = saved_text(from, "mica.data");
+    if (s->label == NULL)
+        s->label = saved_text(from, "mica.train.label");
+    if (s->budget == 0)
+        s->budget = (size_t)saved_number(from, "mica.train.budget", 0);
+    s->shared.seed = (int64_t)saved_number(from, "mica.train.seed", (double)s->shared.seed);
+}
+
+static void note_settings(training *t)
+{
+    const train_settings *s = &t->settings;
+    notes *n = &t->notes;
+    notes_add_number(n, "mica.train.epochs", (double)s->epochs);
+    notes_add_number(n, "mica.train.batch", (double)s->batch);
+    notes_add_number(n, "mica.train.warmup", (double)s->warmup);
+    notes_add_number(n, "mica.train.patience", (double)s->patience);
+    notes_add_number(n, "mica.train.optimizer", s->optimizer);
+    notes_add_number(n, "mica.train.schedule", s->schedule);
+    notes_add_number(n, "mica.train.lr", s->lr);
+    notes_add_number(n, "mica.train.weight_decay", s->weight_decay);
+    notes_add_number(n, "mica.train.momentum", s->momentum);
+    notes_add_number(n, "mica.train.clip", s->clip);
+    notes_add_number(n, "mica.train.validation", s->validation);
+    notes_add_number(n, "mica.train.budget", (double)s->budget);
+    notes_add_number(n, "mica.train.seed", (double)s->shared.seed);
+    if (s->label != NULL)
+        notes_add(n, "mica.train.label", s->label);
+}
+
+/* What nobody gave: what usually works. */
+static void choose_settings(training *t)
+{
+    train_settings *s = &t->settings;
+    bool text = t->data.is_text;
+    if (s->batch < 0)
+        s->batch = text ? 16 : 32;
+    if (s->optimizer < 0)
+        s->optimizer = MICA_ADAMW;
+    if (s->schedule < 0)
+        s->schedule = MICA_SCHEDULE_COSINE;
+    bool adam = s->optimizer == MICA_ADAM || s->optimizer == MICA_ADAMW;
+    if (s->lr < 0)
+        s->lr = adam ? (text ? 3e-3 : 2e-3) : s->optimizer == MICA_SGD ? 0.05 : 0.01;
+    if (s->momentum < 0)
+        s->momentum = s->optimizer == MICA_SGD ? 0.9 : 0;
+    if (s->weight_decay < 0)
+        s->weight_decay = s->optimizer == MICA_ADAMW ? (text ? 0.1 : 0.01) : 0;
+    if (s->clip < 0)
+        s->clip = text ? 1 : 0;
+    if (s->warmup < 0)
+        s->warmup = text && s->schedule != MICA_SCHEDULE_ONE_CYCLE ? 50 : 0;
+    if (s->patience < 0)
+        s->patience = 0;
+    if (s->validation < 0)
+        s->validation = SHARE_VALIDATION;
+}
+
+/* Few samples need many epochs, many samples few: about 100000 samples are seen. */
+static int64_t choose_epochs(const training *t)
+{
+    double samples = (double)(t->train.samples > 0 ? t->train.samples : 1);
+    int64_t epochs = (int64_t)ceil((t->data.is_text ? 24000 : 100000) / samples);
+    return epochs < 3 && !t->data.is_text ? 3 : epochs < 1 ? 1 : epochs > 100 ? 100 : epochs;
+}
+
+/* ---- The net ---- */
+
+/* The net of the name or file that was given, with what the data say of it; or that of the checkpoint. */
+static int build_net(training *t)
+{
+    const train_settings *s = &t->settings;
+    const mica_tensor *inputs = &t->data.samples.inputs;
+    mica_netfile_constant constant = {"classes", (double)t->data.class_count, true};
+    if (t->data.is_text)
+        constant = (mica_netfile_constant){"vocabulary", t->data.text.vocabulary.count, true};
+    mica_netfile_opts opts = {.batch = (mica_index)s->batch};
+    if (s->net == NULL)
+        return net_build(&t->net, &t->info, t->v, t->ctx, t->path, NULL, &opts);
+    opts.constants = &constant;
+    opts.constant_count = constant.value > 1;
+    for (int i = 1; !t->data.is_text && i < inputs->rank; i++)
+        opts.sample[opts.sample_rank++] = inputs->dim[i];
+    int code = net_build(&t->net, &t->info, t->v, t->ctx, s->net, &s->set, &opts);
+    if (code != EXIT_OK || !t->resumes || strcmp(t->info.text, saved_text(&t->saved, MICA_NETFILE_KEY)) == 0)
+        return code;
+    return verb_error(t->v, EXIT_FILE,
+                      "%s is of another net than %s; without NET, --resume takes the one it is of", t->path,
+                      s->net);
+}
+
+/* Whether net and data fit together. */
+static int check_task(const training *t)
+{
+    const mica_netfile_info *info = &t->info;
+    const data *d = &t->data;
+    const char *name = t->settings.net != NULL ? t->settings.net : "the net";
+    if (info->task == MICA_TASK_NONE || info->target == NULL)
+        return verb_error(t->v, EXIT_FILE, "%s has no loss with a target: there is nothing to learn", name);
+    if ((info->task == MICA_TASK_TEXT) != d->is_text)
+        return verb_error(t->v, EXIT_FILE,
+                          d->is_text ? "%s takes samples, and %s is text" : "%s takes text, and %s is none",
+                          name, t->settings.data);
+    if (d->is_text && info->classes < d->text.vocabulary.count)
+        return verb_error(t->v, EXIT_FILE, "%s has %td different tokens in its vocabulary, %s has %d", name,
+                          info->classes, t->settings.data, (int)d->text.vocabulary.count);
+    if (!d->is_text && !d->samples.has_targets)
+        return verb_error(t->v, EXIT_FILE, "%s has no targets to learn", t->settings.data);
+    if (info->task == MICA_TASK_CLASSES && d->class_count == 0)
+        return verb_error(t->v, EXIT_FILE,
+                          "%s learns classes, but the targets of %s are not whole numbers from 0 on", name,
+                          t->settings.data);
+    if (info->task == MICA_TASK_CLASSES && d->class_count > info->classes)
+        return verb_error(t->v, EXIT_FILE, "%s tells %td classes apart, %s has %lld", name, info->classes,
+                          t->settings.data, (long long)d->class_count);
+    return EXIT_OK;
+}
+
+static int compile_net(training *t)
+{
+    const train_settings *s = &t->settings;
+    t->optimizer = (mica_optimizer){.kind = (mica_optimizer_kind)s->optimizer,
+                                    .lr = (float)s->lr,
+                                    .momentum = (float)s->momentum,
+                                    .weight_decay = (float)s->weight_decay,
+                                    .clip_norm = (float)s->clip};
+    mica_compile_opts compile = {.train = true, .optimizer = &t->optimizer, .budget = s->budget};
+    if (mica_net_compile(t->net, &compile) != MICA_OK || mica_net_bind(t->net, NULL, 0) != MICA_OK ||
+        mica_net_initialize(t->net, (uint64_t)s->shared.seed) != MICA_OK)
+        return verb_error(t->v, EXIT_FAILED, "%s", mica_error(t->ctx));
+    return EXIT_OK;
+}
+
+/* ---- Data ---- */
+
+static int load_data(training *t)
+{
+    const train_settings *s = &t->settings;
+    const meaning *m = &t->saved.meaning;
+    data_opts opts = {.label = s->label};
+    if (t->resumes) {
+        opts.classes = (const char *const *)m->class_names;
+        opts.class_count = m->class_count;
+        opts.vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL;
+    }
+    return data_load(&t->data, t->v, t->ctx, s->data, &opts);
+}
+
+/* The meaning of the net's inputs and outputs: learned from the data, or as the checkpoint has it. */
+static int find_meaning(training *t)
+{
+    meaning *m = &t->meaning;
+    char title[256];
+    if (t->resumes) {
+        *m = t->saved.meaning;
+        m->data = t->settings.data;
+        return EXIT_OK;
+    }
+    *m = (meaning){.data = t->settings.data, .vocabulary = t->data.text.vocabulary};
+    m->title = take_text(stem(title, sizeof title, t->settings.net));
+    m->class_names = (const char **)t->data.class_names;
+    m->class_count = m->class_names != NULL ? (int)t->data.class_count : 0;
+    mica_status status = normalization_learn(&m->normalization, t->ctx, &t->data, t->settings.validation,
+                                             test_share(&t->data));
+    return status == MICA_OK ? EXIT_OK : verb_failed(t->v, t->ctx);
+}
+
+static int open_feeds(training *t)
+{
+    const train_settings *s = &t->settings;
+    feed_opts opts = {.part = MICA_PART_TRAIN,
+                      .batch = (mica_index)s->batch,
+                      .length = t->info.length,
+                      .seed = (uint64_t)s->shared.seed,
+                      .shuffled = true,
+                      .validation = s->validation,
+                      .normalization = &t->meaning.normalization};
+    mica_status status = feed_open(&t->train, t->ctx, &t->data, &opts);
+    opts.shuffled = false;
+    opts.part = MICA_PART_VALIDATION;
+    if (status == MICA_OK)
+        status = feed_open(&t->validation, t->ctx, &t->data, &opts);
+    opts.part = MICA_PART_TEST;
+    if (status == MICA_OK)
+        status = feed_open(&t->test, t->ctx, &t->data, &opts);
+    if (status != MICA_OK)
+        return verb_failed(t->v, t->ctx);
+    if (t->train.samples == 0)
+        return verb_error(t->v, EXIT_FILE, "%s is too short: nothing is left to train on", s->data);
+    return EXIT_OK;
+}
+
+static void set_schedule(training *t)
+{
+    const train_settings *s = &t->settings;
+    uint64_t total = (uint64_t)s->epochs * (uint64_t)t->train.steps;
+    t->schedule = (mica_schedule){.kind = (mica_schedule_kind)s->schedule,
+                                  .lr = (float)s->lr,
+                                  .min_lr = (float)s->lr / 100,
+                                  .warmup = (uint64_t)s->warmup < total ? (uint64_t)s->warmup : 0,
+                                  .period = total / 3 > 0 ? total / 3 : 1,
+                                  .total = total};
+    if (t->schedule.kind == MICA_SCHEDULE_EXPONENTIAL)
+        t->schedule.gamma = (float)pow(0.01, 1.0 / (double)total); /* a hundredth at the end */
+}
+
+int training_open(training *t)
+{
+    int (*const steps[])(training *) = {choose_folder, open_folder};
+    int code = EXIT_OK;
+    for (size_t i = 0; code == EXIT_OK && i < 2; i++)
+        code = steps[i](t);
+    if (code == EXIT_OK && t->resumes)
+        settings_of_saved(t);
+    if (code == EXIT_OK && (t->settings.data == NULL || (t->settings.net == NULL && !t->resumes)))
+        code = usage_error(t->v, "%s has no checkpoint to resume: NET and --data are needed", t->folder);
+    if (code == EXIT_OK)
+        code = load_data(t);
+    if (code != EXIT_OK)
+        return code;
+    choose_settings(t);
+    int (*const rest[])(training *) = {find_meaning, build_net};
+    for (size_t i = 0; code == EXIT_OK && i < 2; i++)
+        code = rest[i](t);
+    if (code == EXIT_OK)
+        code = check_task(t);
+    if (code == EXIT_OK)
+        code = open_feeds(t);
+    if (code != EXIT_OK)
+        return code;
+    if (t->settings.epochs < 0)
+        t->settings.epochs = choose_epochs(t);
+    set_schedule(t);
+    notes_add(&t->notes, MICA_NETFILE_KEY, t->info.text);
+    notes_add_meaning(&t->notes, &t->meaning);
+    note_settings(t);
+    return compile_net(t);
+}
+
+void training_close(training *t)
+{
+    if (!t->resumes) {
+        free((void *)t->meaning.title);
+        normalization_free(&t->meaning.normalization);
+    }
+    notes_free(&t->notes);
+    feed_close(t->ctx, &t->train);
+    feed_close(t->ctx, &t->validation);
+    feed_close(t->ctx, &t->test);
+    score_free(&t->score);
+    watch_free(t->watch);
+    free(t->targets);
+    mica_net_destroy(t->net);
+    data_release(t->ctx, &t->data);
+    saved_close(t->ctx, &t->saved);
+}

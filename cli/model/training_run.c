@@ -1,0 +1,254 @@
+/* The steps of a training, and what is measured at each. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/clock.h"
+#include "cli/model/take.h"
+#include "cli/model/training.h"
+
+/* ---- Signals: the first asks to stop after the step, the second ends the program at once ---- */
+
+volatile sig_atomic_t interruptions;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interruptions = 1;
+}
+
+bool interrupted(void) { return interruptions != 0; }
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    action.sa_flags = (int)SA_RESETHAND;
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- A step begins where its batch is asked for, and ends where it is reported ---- */
+
+static void begin_step(training *t)
+{
+    if (t->in_step)
+        return;
+    t->in_step = true;
+    if (t->watch != NULL)
+        watch_step(t->watch, true);
+    t->began_step = clock_seconds();
+    t->before_step = heap_now();
+}
+
+static void end_step(training *t)
+{
+    t->heap_calls += heap_now().calls - t->before_step.calls;
+    t->step_seconds += clock_seconds() - t->began_step;
+    t->steps_done++;
+    t->in_step = false;
+    if (t->watch != NULL)
+        watch_step(t->watch, false);
+}
+
+static mica_status next(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
+                        mica_index *count, void *user)
+{
+    training *t = user;
+    begin_step(t);
+    mica_status status = t->train.source.next(ctx, inputs, targets, count, t->train.source.user);
+    if (status != MICA_OK || *count == 0 || t->targets == NULL) {
+        t->target_count = 0;
+        return status;
+    }
+    /* The targets are kept: their memory serves others before the step ends. */
+    t->target_count = (mica_index)(mica_tensor_count(targets) / (size_t)targets->dim[0]) * *count;
+    for (mica_index i = 0; i < t->target_count; i++)
+        t->targets[i] = ((const int32_t *)targets->data)[i];
+    return MICA_OK;
+}
+
+static mica_cursor cursor(const void *user)
+{
+    const training *t = user;
+    return t->train.source.cursor(t->train.source.user);
+}
+
+static mica_status seek(mica_context *ctx, void *user, mica_cursor to)
+{
+    training *t = user;
+    return t->train.source.seek(ctx, t->train.source.user, to);
+}
+
+/* The share of the step's samples that the net got right, before it learned from them. */
+static double batch_accuracy(const training *t)
+{
+    mica_tensor y;
+    if (t->target_count == 0 || mica_net_tensor(t->net, &y, t->info.output) != MICA_OK)
+        return (double)NAN;
+    mica_index classes = y.dim[y.rank - 1], right = 0;
+    if (mica_tensor_count(&y) != (size_t)(t->target_count * classes))
+        return (double)NAN;
+    const float *row = y.data;
+    for (mica_index i = 0; i < t->target_count; i++, row += classes) {
+        mica_index best = 0;
+        for (mica_index c = 1; c < classes; c++)
+            best = row[c] > row[best] ? c : best;
+        right += best == t->targets[i];
+    }
+    return (double)right / (double)t->target_count;
+}
+
+/* ---- What is kept and told of it ---- */
+
+static void add_point(curve *c, double x, double y)
+{
+    if (c->count == CURVE_POINTS)
+        return;
+    c->x[c->count] = x;
+    c->y[c->count++] = y;
+}
+
+/* Means over curve_stride steps. */
+static void keep_point(training *t, const mica_progress *p, double accuracy)
+{
+    double epoch = (double)p->step / (double)(t->train.steps > 0 ? t->train.steps : 1);
+    t->curve_sum[0] += p->loss;
+    t->curve_weight[0]++;
+    if (!isnan(accuracy)) {
+        t->curve_sum[1] += accuracy;
+        t->curve_weight[1]++;
+    }
+    if (t->steps_done % t->curve_stride != 0)
+        return;
+    add_point(&t->train_loss, epoch, t->curve_sum[0] / t->curve_weight[0]);
+    if (t->curve_weight[1] > 0)
+        add_point(&t->train_accuracy, epoch, t->curve_sum[1] / t->curve_weight[1]);
+    add_point(&t->learning_rate, epoch, (double)p->lr);
+    for (int i = 0; i < 2; i++)
+        t->curve_sum[i] = t->curve_weight[i] = 0;
+}
+
+void put_number(FILE *out, double value)
+{
+    if (isfinite(value))
+        fprintf(out, "%.9g", value);
+    else
+        fputs("null", out);
+}
+
+static void tell_step(const training *t, const mica_progress *p, double accuracy)
+{
+    if (!t->settings.shared.json)
+        return;
+    printf("{\"event\": \"step\", \"epoch\": %llu, \"step\": %llu, \"loss\": ",
+           (unsigned long long)p->epoch + 1, (unsigned long long)p->step);
+    put_number(stdout, p->loss);
+    printf(", \"accuracy\": ");
+    put_number(stdout, accuracy);
+    printf(", \"lr\": ");
+    put_number(stdout, (double)p->lr);
+    printf("}\n");
+}
+
+static void tell_epoch(const training *t, const mica_progress *p)
+{
+    if (!t->settings.shared.json)
+        return;
+    printf("{\"event\": \"epoch\", \"epoch\": %llu, \"step\": %llu, \"loss\": ",
+           (unsigned long long)p->epoch + 1, (unsigned long long)p->step);
+    put_number(stdout, p->mean_loss);
+    printf(", \"validation_loss\": ");
+    put_number(stdout, p->validation != NULL ? p->validation->loss : (double)NAN);
+    printf(", \"validation_accuracy\": ");
+    put_number(stdout, p->validation != NULL ? p->validation->accuracy : (double)NAN);
+    printf("}\n");
+    (void)fflush(stdout);
+}
+
+static bool report_progress(void *user, const mica_progress *p)
+{
+    training *t = user;
+    if (p->epoch_done) {
+        t->in_step = false;
+        if (t->watch != NULL)
+            t->watch->on = false;
+        progress_epoch(&t->progress, p, (uint64_t)p->samples);
+        tell_epoch(t, p);
+        double epoch = (double)p->epoch + 1;
+        if (p->validation != NULL) {
+            add_point(&t->validation_loss, epoch, p->validation->loss);
+            add_point(&t->validation_accuracy, epoch, p->validation->accuracy);
+        }
+        return !interrupted();
+    }
+    end_step(t);
+    double accuracy = batch_accuracy(t);
+    progress_step(&t->progress, p, accuracy);
+    tell_step(t, p, accuracy);
+    keep_point(t, p, accuracy);
+    return !interrupted();
+}
+
+/* ---- All of it ---- */
+
+static uint64_t steps_before(const training *t)
+{
+    const char *text = t->resumes ? saved_text(&t->saved, "steps") : NULL;
+    return text != NULL ? strtoull(text, NULL, 16) : 0;
+}
+
+static void prepare(training *t)
+{
+    uint64_t before = steps_before(t), epochs = (uint64_t)t->settings.epochs,
+             all = epochs * (uint64_t)t->train.steps;
+    mica_tensor y;
+    if ((t->info.task == MICA_TASK_CLASSES || t->info.task == MICA_TASK_TEXT) &&
+        mica_net_tensor(t->net, &y, t->info.target) == MICA_OK && y.dtype == MICA_I32)
+        t->targets = take(mica_tensor_count(&y), sizeof *t->targets);
+    t->curve_stride = (all > before ? all - before : 0) / CURVE_POINTS + 1;
+    if (t->settings.report != NULL || t->settings.trace != NULL)
+        t->watch = watch_begin(t->net);
+    progress_begin(&t->progress, &t->settings.shared, epochs, (uint64_t)t->train.steps,
+                   mica_net_plan(t->net)->total, before);
+    catch_signals();
+}
+
+/* What the program ends with where the training failed. Files are read before the first step and written after. */
+static int failed(training *t, mica_status status)
+{
+    bool reading = t->steps_done == 0 && t->resumes;
+    if (status == MICA_ERR_DIVERGED)
+        return verb_error(t->v, EXIT_DIVERGED, "%s; a lower --lr than %g may help", mica_error(t->ctx),
+                          t->settings.lr);
+    return verb_error(t->v, reading ? EXIT_FILE : EXIT_FAILED, "%s", mica_error(t->ctx));
+}
+
+int training_run(training *t)
+{
+    prepare(t);
+    mica_fit_opts fit = {
+        .train = {next, cursor, seek, t},
+        .output = t->info.task == MICA_TASK_CLASSES || t->info.task == MICA_TASK_TEXT ? t->info.output : NULL,
+        .epochs = (uint64_t)t->settings.epochs,
+        .schedule = t->schedule,
+        .checkpoint = t->path,
+        .resume = t->resumes,
+        .notes = t->notes.list,
+        .note_count = t->notes.count,
+        .patience = (int)t->settings.patience,
+        .report = report_progress,
+        .user = t};
+    if (t->validation.samples > 0)
+        fit.validation = t->validation.source;
+    mica_status status = mica_fit(t->net, &t->result, &fit);
+    progress_clear(&t->progress);
+    if (t->watch != NULL)
+        watch_end(t->watch, t->net);
+    if (status != MICA_OK)
+        return failed(t, status);
+    if (!interrupted())
+        return EXIT_OK;
+    return verb_error(t->v, EXIT_INTERRUPTED, "interrupted after step %llu; --resume goes on from %s",
+                      (unsigned long long)t->result.steps, t->path);
+}

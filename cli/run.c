@@ -1,0 +1,436 @@
+/* mica run: what a trained net says of inputs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/model/saved.h"
+#include "cli/model/score.h"
+#include "cli/model/take.h"
+#include "cli/picture/text.h"
+#include "data/load.h"
+
+typedef struct settings {
+    shared_settings shared;
+    const char *label;
+    int64_t top, batch;
+    bool invert;
+} settings;
+
+static const verb_option options[] = {
+    {.name = "--top",
+     OPTION_COUNT,
+     offsetof(settings, top),
+     "N",
+     "the N likeliest classes of each input (3)",
+     .least = 1},
+    {.name = "--invert",
+     OPTION_FLAG,
+     offsetof(settings, invert),
+     NULL,
+     "of pictures: black becomes white, as the net may have learned it"},
+    {.name = "--label",
+     OPTION_TEXT,
+     offsetof(settings, label),
+     "COLUMN",
+     "of a CSV: a column to leave out, by name or number"},
+    {.name = "--batch",
+     OPTION_COUNT,
+     offsetof(settings, batch),
+     "N",
+     "inputs at a time (32)",
+     .least = 1,
+     .most = 1000000},
+};
+
+static const char details[] =
+    "FILE is a checkpoint that mica train wrote, or its folder. INPUT is a file of one or more\n"
+    "inputs: .png (scaled to the net's input), .idx, .npy, .csv or .tsv, or for nets that read\n"
+    "text, .txt; packed or not. \"-\", or no INPUT: the same on stdin, where mica sees what it is.\n"
+    "\n"
+    "Prints a line for each input: its number, then the likeliest classes and their probabilities;\n"
+    "for nets that give numbers, those. A net that reads text tells what may come next.\n"
+    "\n"
+    "Nets that were trained on digits know white on black: --invert turns black on white round.";
+
+static const verb_example examples[] = {
+    {"run lenet-digits seven.png --invert", "what digit is it?"},
+    {"run lenet-digits t10k-images-idx3-ubyte.gz --top 1", "of each of many pictures"},
+    {"run mlp-iris - < flowers.csv", "numbers from stdin"},
+    {"run gpt-tiny-shakespeare --json < prompt.txt", "the likeliest next characters, for programs"},
+    {NULL, NULL},
+};
+
+/* What is open while it runs. */
+typedef struct prediction {
+    mica_context *ctx;
+    const settings *set;
+    saved saved;
+    mica_net *net;
+    mica_netfile_info info;
+    mica_dataset inputs;
+    mica_text text;
+    char *bytes; /* of stdin */
+    size_t byte_count;
+    float *picture; /* fitted to the net's input */
+    bool is_text, is_picture;
+} prediction;
+
+/* ---- Inputs ---- */
+
+static int read_stdin(prediction *p)
+{
+    size_t room = 0;
+    do {
+        char *more = realloc(p->bytes, room = 2 * room + 65536);
+        if (more == NULL)
+            return verb_error(&verb_run, EXIT_FAILED, "no memory for what comes from stdin");
+        p->bytes = more;
+        p->byte_count += fread(p->bytes + p->byte_count, 1, room - p->byte_count, stdin);
+    } while (p->byte_count == room);
+    return ferror(stdin) ? verb_error(&verb_run, EXIT_FILE, "cannot read stdin") : EXIT_OK;
+}
+
+/* What is on stdin: by its first bytes; then numbers, for nets that take them; text, for those that read. */
+static file_kind kind_of_bytes(const prediction *p)
+{
+    const unsigned char *b = (const unsigned char *)p->bytes;
+    if (p->byte_count >= 8 && memcmp(b, "\x89PNG", 4) == 0)
+        return FILE_PNG;
+    if (p->byte_count >= 8 && memcmp(b, "\x93NUMPY", 6) == 0)
+        return FILE_NPY;
+    if (p->byte_count >= 4 && b[0] == 0 && b[1] == 0)
+        return FILE_IDX;
+    return p->is_text ? FILE_TEXT : FILE_CSV;
+}
+
+/* The columns of a CSV, one of them left out if --label says so. Labels of any kind may stand there. */
+static mica_csv_opts csv_without_label(const char *path, const settings *set)
+{
+    data_opts opts = {.label = set->label != NULL ? set->label : "none"};
+    return csv_opts_of(path, &opts);
+}
+
+static int from_stdin(prediction *p)
+{
+    int code = read_stdin(p);
+    if (code != EXIT_OK)
+        return code;
+    file_kind kind = kind_of_bytes(p);
+    mica_text_opts text = {.vocabulary = &p->saved.meaning.vocabulary};
+    mica_status status;
+    if (kind == FILE_TEXT && p->is_text) {
+        status = mica_text_from_memory(p->ctx, &p->text, p->bytes, p->byte_count, &text);
+    } else {
+        mica_stream stream;
+        mica_csv_opts csv = csv_without_label("", p->set);
+        mica_loaded loaded = {0};
+        status = mica_stream_open_memory(p->ctx, &stream, p->bytes, p->byte_count, "stdin");
+        if (status == MICA_OK && kind == FILE_CSV)
+            status = mica_csv_read(p->ctx, &p->inputs, &stream, &csv);
+        else if (status == MICA_OK)
+            status = kind == FILE_PNG   ? mica_png_read(p->ctx, &loaded, &stream)
+                     : kind == FILE_NPY ? mica_npy_read(p->ctx, &loaded, &stream)
+                                        : mica_idx_read(p->ctx, &loaded, &stream);
+        mica_stream_close(p->ctx, &stream);
+        if (status == MICA_OK && kind != FILE_CSV) {
+            status = mica_dataset_over(p->ctx, &p->inputs, &loaded.tensor, NULL);
+            p->inputs.owned[0] = loaded.bytes;
+        }
+    }
+    p->is_picture = kind == FILE_PNG;
+    return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
+}
+
+static int from_file(prediction *p, const char *path)
+{
+    file_kind kind = file_kind_of(path);
+    mica_csv_opts csv = csv_without_label(path, p->set);
+    mica_text_opts text = {.vocabulary = &p->saved.meaning.vocabulary};
+    mica_status status;
+    switch (p->is_text ? FILE_TEXT : kind) {
+    case FILE_IDX:
+        status = mica_dataset_load_idx(p->ctx, &p->inputs, path, NULL);
+        break;
+    case FILE_NPY:
+        status = mica_dataset_load_npy(p->ctx, &p->inputs, path, NULL);
+        break;
+    case FILE_CSV:
+        status = mica_dataset_load_csv(p->ctx, &p->inputs, path, &csv);
+        break;
+    case FILE_PNG:
+        p->is_picture = true;
+        status = mica_dataset_load_png(p->ctx, &p->inputs, path);
+        break;
+    case FILE_TEXT:
+        if (p->is_text) {
+            status = mica_text_load(p->ctx, &p->text, path, &text);
+            break;
+        }
+        return verb_error(&verb_run, EXIT_FILE, "%s: text, and this net reads none", path);
+    default:
+        return verb_error(&verb_run, EXIT_FILE,
+                          "%s: what is in it? Its name should end with .png, .idx, .npy, .csv or .tsv", path);
+    }
+    return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
+}
+
+/* A picture becomes the shape of the net's input, [channels, H, W] or [H, W]; as numbers from 0 to 255. */
+static int fit_picture(prediction *p)
+{
+    mica_tensor x, image = p->inputs.inputs, fitted;
+    if (mica_net_tensor(p->net, &x, p->info.input) != MICA_OK)
+        return verb_failed(&verb_run, p->ctx);
+    bool planes = x.rank == 4, flat = x.rank == 3;
+    if (!planes && !flat)
+        return verb_error(&verb_run, EXIT_FILE, "the net's input is no picture");
+    mica_index channels = planes ? x.dim[1] : 1, height = x.dim[x.rank - 2], width = x.dim[x.rank - 1];
+    size_t count = (size_t)(channels * height * width);
+    float *values = p->picture = take(count, sizeof *values);
+    fitted = mica_3d(values, channels, height, width);
+    image.rank = 3;
+    memmove(image.dim, image.dim + 1, 3 * sizeof image.dim[0]);
+    memmove(image.stride, image.stride + 1, 3 * sizeof image.stride[0]);
+    mica_status status = mica_image_fit(p->ctx, &fitted, &image);
+    for (size_t i = 0; i < count && p->set->invert; i++)
+        values[i] = 255 - values[i];
+    mica_dataset_release(p->ctx, &p->inputs);
+    mica_tensor batch = mica_4d(values, 1, channels, height, width);
+    if (status == MICA_OK)
+        status = mica_dataset_over(p->ctx, &p->inputs, &batch, NULL);
+    return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
+}
+
+/* ---- Answers ---- */
+
+/* What stands for a class or token, for people. */
+static const char *answer_text(char *text, size_t size, const prediction *p, int32_t class)
+{
+    const meaning *m = &p->saved.meaning;
+    if (m->vocabulary.count > 0) {
+        char piece[8] = "";
+        mica_tensor one = {.data = &class, .dtype = MICA_I32, .rank = 1, .dim = {1}, .stride = {1}};
+        (void)mica_text_decode(p->ctx, piece, sizeof piece, &m->vocabulary, &one);
+        if ((unsigned char)piece[0] <= ' ')
+            (void)snprintf(text, size, "\\x%02x", (unsigned)(unsigned char)piece[0]);
+        else
+            (void)snprintf(text, size, "%s", piece);
+    } else if (m->class_names != NULL && class < m->class_count) {
+        (void)snprintf(text, size, "%s", m->class_names[class]);
+    } else {
+        (void)snprintf(text, size, "%d", (int)class);
+    }
+    return text;
+}
+
+/* The likeliest class that is not among the first `taken` of order. */
+static int32_t next_best(const float *values, mica_index count, const int32_t *order, int64_t taken)
+{
+    int32_t best = -1;
+    for (int32_t c = 0; c < (int32_t)count; c++) {
+        bool used = false;
+        for (int64_t i = 0; i < taken; i++)
+            used = used || order[i] == c;
+        if (!used && (best < 0 || values[c] > values[best]))
+            best = c;
+    }
+    return best;
+}
+
+static void print_classes(const prediction *p, mica_index number, const float *values, mica_index count)
+{
+    int64_t top = p->set->top < count ? p->set->top : count;
+    int32_t *order = take((size_t)top, sizeof *order);
+    bool json = p->set->shared.json;
+    printf(json ? "{\"input\": %td, \"classes\": [" : "%td", number);
+    for (int64_t i = 0; i < top; i++) {
+        char text[64];
+        order[i] = next_best(values, count, order, i);
+        (void)answer_text(text, sizeof text, p, order[i]);
+        double probability = (double)values[order[i]];
+        if (json) {
+            printf("%s{\"class\": ", i > 0 ? ", " : "");
+            put_json(stdout, text);
+            printf(", \"probability\": %.6g}", probability);
+        } else {
+            printf("  %s %.2f %%", text, 100 * probability);
+        }
+    }
+    printf(json ? "]}\n" : "\n");
+    free(order);
+}
+
+static void print_numbers(const prediction *p, mica_index number, const float *values, mica_index count)
+{
+    bool json = p->set->shared.json;
+    printf(json ? "{\"input\": %td, \"values\": [" : "%td ", number);
+    for (mica_index i = 0; i < count; i++) {
+        if (json && !isfinite(values[i]))
+            printf("%snull", i > 0 ? ", " : "");
+        else
+            printf("%s%.6g", json ? (i > 0 ? ", " : "") : " ", (double)values[i]);
+    }
+    printf(json ? "]}\n" : "\n");
+}
+
+/* A row of the output. */
+static void print_row(const prediction *p, mica_index number, const float *row, mica_index count,
+                      float *scratch)
+{
+    bool classes = p->info.task == MICA_TASK_CLASSES || p->info.task == MICA_TASK_TEXT;
+    bool known = classes || p->info.task == MICA_TASK_BINARY;
+    if (known)
+        probabilities(scratch, row, count, &p->info);
+    if (classes)
+        print_classes(p, number, scratch, count);
+    else
+        print_numbers(p, number, known ? scratch : row, count);
+}
+
+/* ---- Running ---- */
+
+static int run_text(prediction *p)
+{
+    const char *name;
+    mica_tensor x, y, window = p->text.tokens;
+    mica_index tokens = window.dim[0], length = p->info.length < tokens ? p->info.length : tokens;
+    if (tokens == 0)
+        return verb_error(&verb_run, EXIT_FILE, "the text is empty");
+    window.data = (char *)window.data + (size_t)(tokens - length) * mica_dtype_bytes(window.dtype);
+    window.rank = 2;
+    window.dim[0] = 1;
+    window.dim[1] = length;
+    window.stride[0] = length;
+    window.stride[1] = 1;
+    float *scratch = take((size_t)p->info.classes, sizeof *scratch);
+    mica_status status = mica_net_input_tensor(p->net, &name, &x, 0);
+    if (status == MICA_OK)
+        status = mica_net_reshape_input(p->net, name, (mica_index[]){1, length});
+    if (status == MICA_OK)
+        status = mica_net_input_tensor(p->net, &name, &x, 0);
+    if (status == MICA_OK)
+        status = mica_copy(p->ctx, &x, &window);
+    if (status == MICA_OK)
+        status = mica_net_forward(p->net);
+    if (status == MICA_OK)
+        status = mica_net_tensor(p->net, &y, p->info.output);
+    if (status == MICA_OK)
+        print_row(p, 0, (const float *)y.data + mica_tensor_count(&y) - (size_t)p->info.classes,
+                  p->info.classes, scratch);
+    free(scratch);
+    return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
+}
+
+static int check_inputs(const prediction *p)
+{
+    mica_tensor x;
+    if (mica_net_tensor(p->net, &x, p->info.input) != MICA_OK)
+        return verb_failed(&verb_run, p->ctx);
+    size_t wanted = mica_tensor_count(&x) / (size_t)x.dim[0];
+    size_t given = p->inputs.count > 0 ? mica_tensor_count(&p->inputs.inputs) / (size_t)p->inputs.count
+                                       : wanted;
+    if (given != wanted)
+        return verb_error(&verb_run, EXIT_FILE, "an input has %zu numbers, the net takes %zu%s", given,
+                          wanted, given == wanted + 1 ? " (--label leaves a column out)" : "");
+    return EXIT_OK;
+}
+
+static mica_status run_batches(prediction *p, mica_batches *batches, float *scratch)
+{
+    mica_tensor x, y;
+    mica_status status = MICA_OK;
+    for (mica_index number = 0, count = 1; status == MICA_OK && !output_failed();) {
+        status = mica_net_resize(p->net, (mica_index)p->set->batch);
+        if (status == MICA_OK)
+            status = mica_net_tensor(p->net, &x, p->info.input);
+        if (status == MICA_OK)
+            status = mica_batches_next(p->ctx, &x, NULL, &count, batches);
+        if (status != MICA_OK || count == 0)
+            break;
+        status = mica_net_resize(p->net, count);
+        if (status == MICA_OK)
+            status = mica_net_forward(p->net);
+        if (status == MICA_OK)
+            status = mica_net_tensor(p->net, &y, p->info.output);
+        mica_index each = status == MICA_OK ? (mica_index)mica_tensor_count(&y) / count : 0;
+        for (mica_index i = 0; status == MICA_OK && i < count; i++, number++)
+            print_row(p, number, (const float *)y.data + i * each, each, scratch);
+    }
+    return status;
+}
+
+static int run_samples(prediction *p)
+{
+    int code = p->is_picture ? fit_picture(p) : EXIT_OK;
+    if (code == EXIT_OK)
+        code = check_inputs(p);
+    if (code != EXIT_OK)
+        return code;
+    const normalization *n = &p->saved.meaning.normalization;
+    mica_batches_opts opts = {.batch = (mica_index)p->set->batch,
+                              .sequential = true,
+                              .scale = n->scale,
+                              .mean = n->mean,
+                              .deviation = n->deviation,
+                              .channels = n->channels};
+    mica_batches *batches;
+    if (mica_batches_create(p->ctx, &batches, &p->inputs, &opts) != MICA_OK)
+        return verb_failed(&verb_run, p->ctx);
+    mica_tensor y;
+    mica_status status = mica_net_tensor(p->net, &y, p->info.output);
+    float *scratch = take(status == MICA_OK ? mica_tensor_count(&y) : 0, sizeof *scratch);
+    if (status == MICA_OK)
+        status = run_batches(p, batches, scratch);
+    free(scratch);
+    mica_batches_destroy(p->ctx, batches);
+    return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
+}
+
+static int predict(prediction *p, const char *where, const char *input)
+{
+    int code = saved_open(&p->saved, &verb_run, p->ctx, where);
+    p->is_text = p->saved.meaning.vocabulary.count > 0;
+    mica_index batch = p->is_text ? 1 : (mica_index)p->set->batch;
+    if (code == EXIT_OK)
+        code = saved_build(&p->net, &p->info, &verb_run, p->ctx, &p->saved, batch, false);
+    if (code == EXIT_OK)
+        code = strcmp(input, "-") == 0 ? from_stdin(p) : from_file(p, input);
+    if (code != EXIT_OK)
+        return code;
+    return p->is_text ? run_text(p) : run_samples(p);
+}
+
+static int run(int argc, char **argv)
+{
+    settings set = {.shared = SHARED_DEFAULTS, .top = 3, .batch = 32};
+    int count = options_read(&verb_run, &set, argc, argv);
+    if (count < 0)
+        return EXIT_USAGE;
+    if (count < 1 || count > 2)
+        return usage_error(&verb_run,
+                           count == 0 ? "which trained net? FILE is missing" : "one input file at a time");
+    prediction p = {.ctx = verb_context(&verb_run, &set.shared), .set = &set};
+    if (p.ctx == NULL)
+        return EXIT_FAILED;
+    int code = predict(&p, argv[0], count == 2 ? argv[1] : "-");
+    mica_net_destroy(p.net);
+    mica_dataset_release(p.ctx, &p.inputs);
+    mica_text_release(p.ctx, &p.text);
+    saved_close(p.ctx, &p.saved);
+    mica_context_destroy(p.ctx);
+    free(p.bytes);
+    free(p.picture);
+    return code;
+}
+
+const verb verb_run = {
+    .name = "run",
+    .arguments = "FILE [INPUT|-] [OPTIONS]",
+    .summary = "asks a trained net: classes and probabilities of inputs",
+    .details = details,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .run = run,
+    .shared = SHARED_JSON | SHARED_THREADS,
+    .examples = examples,
+};
