@@ -113,6 +113,13 @@ suite_package() {
     check "install, and use by pkg-config and by find_package" tests/install/check.sh build
 }
 
+suite_browser() {
+    say "pages, in Chromium"
+    need build browser
+    build_in build || return 0
+    check "what pages draw is what mica plan --json says" env PYTHONDONTWRITEBYTECODE=1 python3 tests/browser/check.py build/mica
+}
+
 suite_plain() {
     say "plain C: no threads, no vectors"
     need build
@@ -196,8 +203,8 @@ run_tests() {
     for argument in "$@"; do
         case $argument in
         --long) export MICA_LONG=1 ;;
-        --all) suites+=(native package plain sanitize clang cross emulate coverage) ;;
-        --native | --package | --plain | --sanitize | --clang | --cross | --emulate | --coverage)
+        --all) suites+=(native package browser plain sanitize clang cross emulate coverage) ;;
+        --native | --package | --browser | --plain | --sanitize | --clang | --cross | --emulate | --coverage)
             suites+=("${argument#--}")
             ;;
         -*) die "test has no option $argument (see ./dev help)" ;;

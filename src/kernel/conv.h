@@ -1,5 +1,5 @@
-/* Convolution kernels: image patches packed into the panels of the matrix product (family conv), and direct
- * sums over taps (family taps).
+/* Convolution kernels: image patches packed into the panels of the matrix product (family conv), direct sums in
+ * register tiles (family tiles), and one plane at a time (family taps).
  *
  * All of them see a convolution as reading: at output position (i, j), tap (t, u) meets the pixel at row
  * i * scale + base + t * step of an image, and likewise for columns; outside of the image there are zeros. A
@@ -63,7 +63,51 @@ typedef struct mica_conv_kernels {
     void (*add)(float *dst, ptrdiff_t dst_stride, const float *src, ptrdiff_t src_stride, size_t n);
 } mica_conv_kernels;
 
-/* For convolutions that are too narrow for a matrix product: sums over taps without packing. */
+/* The window of a block of output pixels: conv_window.h. */
+typedef struct mica_conv_window {
+    size_t channels;      /* at most */
+    size_t rows, columns; /* of output pixels, at most */
+    size_t run;           /* columns of one residue */
+    size_t row_stride, channel_stride;
+} mica_conv_window;
+
+/* A block of output pixels over its window. */
+typedef struct mica_conv_block {
+    size_t i, rows, j, columns; /* pixels of the output; columns of 1 or more */
+    const float *window;
+    const ptrdiff_t
+        *offset; /* [channels * taps]: where each (channel, t, u) meets the first pixel of the block */
+    size_t channels, taps; /* of the window, and of each of them */
+    ptrdiff_t row_step;    /* in the window, from one output row to the next */
+} mica_conv_block;
+
+/* Taps of a tile where gradients are summed. */
+#define MICA_TILES_TAPS 3
+
+/* Convolutions without packing: register tiles of several channels by several vectors of pixels, over a window
+ * that the first cache holds. */
+typedef struct mica_tiles_kernels {
+    size_t lanes;
+    size_t channels; /* output channels of a tile: panels of weights are that wide, in the manner of gemm */
+
+    /* Copies the window of a block, for one image. */
+    void (*load)(float *window, const mica_conv_window *w, const mica_conv_patches *in,
+                 const mica_conv_block *block);
+    /* out = bias + panels x window, added to what is there if `accumulate`, for m channels; out is at the first
+     * pixel of the block, panels are panel_stride apart, bias may be NULL. */
+    void (*image)(const mica_conv_planes *out, const mica_conv_block *block, const float *panels,
+                  size_t panel_stride, const float *bias, size_t m, bool accumulate);
+
+    /* sums[o, p, lane] += dy[o] * what tap p meets, over the pixels of the block, for m channels; dy is at the
+     * first pixel of the block. sums is [m / channels, k / MICA_TILES_TAPS, channels, MICA_TILES_TAPS, lanes],
+     * both rounded up; stage has room for as many channels of the block, rows up to whole vectors. */
+    void (*gradient)(float *sums, const mica_conv_block *block, const mica_conv_planes *dy, size_t m,
+                     float *stage);
+    /* dst[p] = the sum of all lanes of sums[o, p] in all parts, for p < k. */
+    void (*fold)(float *dst, const float *sums, size_t parts, size_t part_stride, size_t o, size_t k);
+} mica_tiles_kernels;
+
+/* For convolutions too narrow for that: sums over taps, for one plane at a time. */
 typedef struct mica_taps_kernels {
     /* Rows first .. first + count - 1 of one plane of one image: bias + sum over channels and taps of tap *
      * pixel, added to what is there if `accumulate`. */

@@ -3,7 +3,7 @@
 #ifndef MICA_SRC_KERNEL_CONV_ROWS_H
 #define MICA_SRC_KERNEL_CONV_ROWS_H
 
-#include "kernel/conv.h"
+#include "kernel/conv_window.h"
 #include "kernel/vec.h"
 
 VF_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
@@ -71,6 +71,36 @@ __attribute__((unused)) static void copy_clipped(float *dst, const float *row, p
     zero(dst, count);
     if (low < high)
         copy(dst + low, row + (at + (ptrdiff_t)low * axis->scale) * stride, axis->scale * stride, high - low);
+}
+
+typedef struct position {
+    ptrdiff_t row, column;
+} position;
+
+/* Copies the columns of one residue into a window: `run` of them of each row, from `at` on. */
+__attribute__((unused)) static void stage_rows(float *stage, ptrdiff_t row_stride, size_t run,
+                                               const mica_conv_patches *in, const float *plane, position at,
+                                               size_t rows)
+{
+    size_t high, low = clip(&in->columns, at.column, run, &high);
+    const float *from = plane + (at.column + (ptrdiff_t)low * in->columns.scale) * in->column_stride;
+    ptrdiff_t step = in->columns.scale * in->column_stride;
+    bool narrow = run >= VF_LANES && low <= VF_LANES &&
+                  run - high <= VF_LANES; /* borders of one vector each */
+    for (size_t r = 0; r < rows; r++, at.row++, stage += row_stride) {
+        if (low >= high || at.row < 0 || at.row >= (ptrdiff_t)in->rows.image) {
+            zero(stage, run);
+            continue;
+        }
+        if (narrow) {
+            vf_store(stage, vf_zero());
+            vf_store(stage + run - VF_LANES, vf_zero());
+        } else {
+            zero(stage, low);
+            zero(stage + high, run - high);
+        }
+        copy(stage + low, from + at.row * in->row_stride, step, high - low);
+    }
 }
 
 #endif

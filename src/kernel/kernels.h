@@ -34,7 +34,8 @@
     X(reduce)     /* many elements into one */                         \
     X(axis)       /* along one axis: softmax, normalize */             \
     X(conv)       /* image patches for the matrix product */           \
-    X(taps)       /* direct sums over taps */                          \
+    X(tiles)      /* convolution without packing */                    \
+    X(taps)       /* the same, one plane at a time */                  \
     X(convert)    /* from one element type to another */               \
     X(probe)      /* the best this machine can do, for benchmarks */   \
     X(random)     /* fills from a random stream, dropout */            \

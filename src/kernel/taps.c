@@ -1,10 +1,7 @@
 /* Direct sums over taps; compiled once per instruction set.
  *
  * Output pixels are made in blocks whose window, all pixels that any tap meets, stays in the first cache. A
- * window that lies inside the image is read where it is. Others are copied with their zeros, and, for a
- * stride of s, with the columns of each residue by s side by side, so that every tap meets a contiguous run:
- *
- *   columns  0 1 2 3 4 5 6 7    stride 2    window row  0 2 4 6 | 1 3 5 7 */
+ * window that lies inside the image is read where it is, others are copied (conv_window.h). */
 #include "kernel/conv_rows.h"
 
 /* The most floats of a window, pixels of a row of a block, pixels of a block, and taps at a time. */
@@ -20,73 +17,27 @@ typedef struct block {
 
 typedef struct window {
     const float *data;
-    ptrdiff_t row_stride;          /* from one image row to the next */
-    size_t run;                    /* columns of one residue */
-    ptrdiff_t low_row, low_column; /* of the taps' offsets */
+    ptrdiff_t row_stride; /* from one image row to the next */
+    size_t run;           /* columns of one residue */
 } window;
-
-static ptrdiff_t reach(const mica_conv_axis *a)
-{
-    ptrdiff_t last = a->taps > 0 ? ((ptrdiff_t)a->taps - 1) * a->step : 0;
-    return last < 0 ? -last : last;
-}
-
-static ptrdiff_t lowest(const mica_conv_axis *a) { return a->step < 0 ? -reach(a) : 0; }
-
-/* Positions of the image that `count` outputs meet, the gaps included. */
-static size_t span(const mica_conv_axis *a, size_t count)
-{
-    return (count - 1) * (size_t)a->scale + (size_t)reach(a) + 1;
-}
-
-static size_t residues(const mica_conv_axis *a) { return a->taps > 1 ? (size_t)a->scale : 1; }
-
-/* Columns of one residue in the window. */
-static size_t run_of(const mica_conv_axis *a, size_t count)
-{
-    return (span(a, count) + (size_t)a->scale - 1) / (size_t)a->scale;
-}
 
 /* The most rows that a block of so many columns can have; 0 if not one window row fits. */
 static size_t rows_that_fit(const mica_conv_patches *in, size_t columns)
 {
-    size_t row = run_of(&in->columns, columns) * residues(&in->columns);
-    size_t fit = WINDOW / row, first = (size_t)reach(&in->rows) + 1;
+    size_t row = mica_conv_run(&in->columns, columns) * mica_conv_residues(&in->columns);
+    size_t fit = WINDOW / row, first = (size_t)mica_conv_reach(&in->rows) + 1;
     if (fit < first)
         return 0;
     return least((fit - first) / (size_t)in->rows.scale + 1, BLOCK / columns);
 }
 
-typedef struct position {
-    ptrdiff_t row, column;
-} position;
-
-/* Copies the columns of one residue, `at` being the first of the window. */
-static void stage_residue(const mica_conv_patches *in, const float *plane, float *stage, const window *w,
-                          position at, size_t rows)
-{
-    size_t high, low = clip(&in->columns, at.column, w->run, &high);
-    const float *from = plane + (at.column + (ptrdiff_t)low * in->columns.scale) * in->column_stride;
-    for (size_t r = 0; r < rows; r++, at.row++, stage += w->row_stride) {
-        bool there = low < high && at.row >= 0 && at.row < (ptrdiff_t)in->rows.image;
-        size_t begin = there ? low : w->run;
-        zero(stage, begin);
-        if (there) {
-            copy(stage + low, from + at.row * in->row_stride, in->columns.scale * in->column_stride,
-                 high - low);
-            zero(stage + high, w->run - high);
-        }
-    }
-}
-
 static window open_window(const mica_conv_patches *in, const float *plane, const block *b, float *stage)
 {
-    window w = {.run = run_of(&in->columns, b->columns),
-                .low_row = lowest(&in->rows),
-                .low_column = lowest(&in->columns)};
-    ptrdiff_t row = (ptrdiff_t)b->i * in->rows.scale + in->rows.base + w.low_row;
-    ptrdiff_t column = (ptrdiff_t)b->j * in->columns.scale + in->columns.base + w.low_column;
-    size_t rows = span(&in->rows, b->rows), columns = span(&in->columns, b->columns);
+    window w = {.run = mica_conv_run(&in->columns, b->columns)};
+    ptrdiff_t row = (ptrdiff_t)b->i * in->rows.scale + in->rows.base + mica_conv_lowest(&in->rows);
+    ptrdiff_t column = (ptrdiff_t)b->j * in->columns.scale + in->columns.base +
+                       mica_conv_lowest(&in->columns);
+    size_t rows = mica_conv_span(&in->rows, b->rows), columns = mica_conv_span(&in->columns, b->columns);
     bool within = row >= 0 && row + (ptrdiff_t)rows <= (ptrdiff_t)in->rows.image && column >= 0 &&
                   column + (ptrdiff_t)columns <= (ptrdiff_t)in->columns.image;
     if (within && in->columns.scale * in->column_stride == 1) {
@@ -95,19 +46,16 @@ static window open_window(const mica_conv_patches *in, const float *plane, const
         return w;
     }
     w.data = stage;
-    w.row_stride = (ptrdiff_t)(w.run * residues(&in->columns));
-    for (size_t f = 0; f < residues(&in->columns); f++)
-        stage_residue(in, plane, stage + f * w.run, &w, (position){row, column + (ptrdiff_t)f}, rows);
+    w.row_stride = (ptrdiff_t)(w.run * mica_conv_residues(&in->columns));
+    for (size_t f = 0; f < mica_conv_residues(&in->columns); f++)
+        stage_rows(stage + f * w.run, w.row_stride, w.run, in, plane, (position){row, column + (ptrdiff_t)f},
+                   rows);
     return w;
 }
 
-/* Where tap (t, u) meets the first pixel of the block. */
 static const float *tap_start(const window *w, const mica_conv_patches *in, size_t t, size_t u)
 {
-    ptrdiff_t row = (ptrdiff_t)t * in->rows.step - w->low_row;
-    ptrdiff_t column = (ptrdiff_t)u * in->columns.step - w->low_column;
-    return w->data + row * w->row_stride + column % in->columns.scale * (ptrdiff_t)w->run +
-           column / in->columns.scale;
+    return w->data + mica_conv_tap_offset(in, w->run, w->row_stride, t, u);
 }
 
 /* One tap of `in` alone: its window always fits. */
@@ -245,11 +193,14 @@ static void image(const mica_conv_planes *out, const mica_conv_patches *in, cons
 
 /* ---- Gradients of taps ---- */
 
+/* Taps whose sums stay in registers: all of a three by three kernel. */
+#define DOT_TAPS 9
+
 /* sum[p] += dy[j] * pixel[p][offset + j], lane by lane, for a constant number of taps. */
 VF_INLINE void dot_few(vf *sum, const float *dy, const float *const *pixel, ptrdiff_t offset, size_t taps,
                        size_t n)
 {
-    vf s[4];
+    vf s[DOT_TAPS];
     for (size_t p = 0; p < taps; p++)
         s[p] = sum[p];
     size_t j = 0;
@@ -271,6 +222,8 @@ static void dot_taps(vf *sum, const float *dy, const float *const *pixel, ptrdif
                      size_t n)
 {
     size_t p = 0;
+    for (; p + DOT_TAPS <= taps; p += DOT_TAPS)
+        dot_few(sum + p, dy, pixel + p, offset, DOT_TAPS, n);
     for (; p + 4 <= taps; p += 4)
         dot_few(sum + p, dy, pixel + p, offset, 4, n);
     for (; p + 2 <= taps; p += 2)

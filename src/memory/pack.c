@@ -1,6 +1,7 @@
 /* Greedy packing: spans in some order, each to the lowest place that is free for all of its life. Several
- * orders are tried; then the best one is changed a little, again and again, by letting a span that ends at
- * the top go earlier. All of it stops when the lower bound is reached. */
+ * orders are tried: of time first, since those are fast; then, of not too many spans, by size; then the best one is
+ * changed a little, again and again, by letting a span that ends at the top go earlier. All of it stops when the
+ * lower bound is reached. */
 #include "memory/pack.h"
 
 #include <string.h>
@@ -9,7 +10,8 @@ typedef enum order { BY_SIZE, BY_AREA, BY_START, BY_END, ORDERS } order;
 
 static size_t lifetime(const mica_span *s) { return (size_t)(s->last - s->first) + 1; }
 
-/* Whether a comes before b. Ties fall back on size, then on start, then on number, so that the result is
+/* Whether a comes before b. In orders of time, what lives longer comes before what begins (or ends) with it: so
+ * scratch goes on top of what stays. Ties fall back on size, then on start, then on number, so that the result is
  * always the same. */
 static bool before(const mica_span *spans, size_t a, size_t b, order by)
 {
@@ -19,8 +21,10 @@ static bool before(const mica_span *spans, size_t a, size_t b, order by)
         return area_x > area_y;
     if (by == BY_START && x->first != y->first)
         return x->first < y->first;
-    if (by == BY_END && x->last != y->last)
+    if ((by == BY_START || by == BY_END) && x->last != y->last)
         return x->last > y->last;
+    if (by == BY_END && x->first != y->first)
+        return x->first < y->first;
     if (x->bytes != y->bytes)
         return x->bytes > y->bytes;
     return x->first != y->first ? x->first < y->first : a < b;
@@ -40,34 +44,125 @@ static void sort(const mica_span *spans, size_t *numbers, size_t *spare, size_t 
     memcpy(numbers, spare, count * sizeof *numbers);
 }
 
-/* The lowest offset at which `s` overlaps nothing in placed[], which is sorted by offset. */
-static size_t lowest_place(const mica_span *spans, const size_t *placed, size_t count, const mica_span *s)
+/* ---- Placing by time: spans come alive in order, and die ----
+ *
+ * Everything that lives when a span comes alive overlaps it in time, so the memory between is a list of holes. The
+ * lowest that is large enough is what a search through all spans would find, in nearly linear time: there are few
+ * holes. Backwards in time the same holds, by the ends. */
+
+typedef struct hole {
+    size_t offset, bytes;
+} hole;
+
+/* Sorted by offset; no two touch. The last has no end. */
+typedef struct holes {
+    hole *hole; /* room for one more than there are spans */
+    size_t count;
+} holes;
+
+static size_t take_lowest(holes *h, size_t bytes)
 {
-    size_t offset = 0;
-    for (size_t i = 0; i < count; i++) {
-        const mica_span *other = &spans[placed[i]];
-        if (other->last < s->first || other->first > s->last)
-            continue;
-        if (other->offset >= offset + s->bytes)
-            break;
-        if (other->offset + other->bytes > offset)
-            offset = other->offset + other->bytes;
-    }
+    size_t i = 0;
+    while (h->hole[i].bytes < bytes)
+        i++;
+    size_t offset = h->hole[i].offset;
+    h->hole[i].offset += bytes;
+    h->hole[i].bytes -= bytes;
+    if (h->hole[i].bytes == 0)
+        memmove(h->hole + i, h->hole + i + 1, (--h->count - i) * sizeof *h->hole);
     return offset;
 }
 
-static size_t pack_in_order(mica_span *spans, const size_t *numbers, size_t *placed, size_t count)
+static void give_back(holes *h, size_t offset, size_t bytes)
+{
+    size_t low = 0, high = h->count; /* the first hole behind: the last hole always is */
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (h->hole[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    hole *next = h->hole + low;
+    bool joins_next = offset + bytes == next->offset;
+    bool joins_last = low > 0 && next[-1].offset + next[-1].bytes == offset;
+    if (joins_last && joins_next) {
+        next[-1].bytes += bytes + next->bytes;
+        memmove(next, next + 1, (--h->count - low) * sizeof *next);
+    } else if (joins_last) {
+        next[-1].bytes += bytes;
+    } else if (joins_next) {
+        next->offset = offset;
+        next->bytes += bytes;
+    } else {
+        memmove(next + 1, next, (h->count++ - low) * sizeof *next);
+        *next = (hole){offset, bytes};
+    }
+}
+
+/* Places spans in the order of numbers[], by start; or with `back`, by end, the last first. dying[]: the same spans
+ * in the order in which they die, that is by end, or by start, each from its own end. */
+static size_t pack_in_time(mica_span *spans, const size_t *numbers, const size_t *dying, holes *h,
+                           size_t count, bool back)
+{
+    size_t total = 0, dead = 0;
+    h->count = 1;
+    h->hole[0] = (hole){0, SIZE_MAX};
+    for (size_t n = 0; n < count; n++) {
+        mica_span *s = &spans[numbers[n]];
+        for (; dead < count; dead++) {
+            const mica_span *d = &spans[dying[count - 1 - dead]];
+            if (back ? d->first <= s->last : d->last >= s->first)
+                break;
+            if (d->bytes > 0)
+                give_back(h, d->offset, d->bytes);
+        }
+        s->offset = take_lowest(h, s->bytes);
+        if (s->offset + s->bytes > total)
+            total = s->offset + s->bytes;
+    }
+    return total;
+}
+
+/* ---- Placing in any order ---- */
+
+/* A span that has its place: what the search looks at, side by side. */
+typedef struct placed {
+    size_t offset, end;
+    int first, last;
+} placed;
+
+/* The lowest offset at which `s` overlaps nothing in at[], which is sorted by offset. *rank is where it goes there. */
+static size_t lowest_place(const placed *at, size_t count, const mica_span *s, size_t *rank)
+{
+    size_t offset = 0, i = 0;
+    for (; i < count; i++) {
+        if (at[i].last < s->first || at[i].first > s->last)
+            continue;
+        if (at[i].offset >= offset + s->bytes)
+            break;
+        if (at[i].end > offset)
+            offset = at[i].end;
+    }
+    while (i > 0 && at[i - 1].offset > offset)
+        i--;
+    while (i < count && at[i].offset <= offset)
+        i++;
+    *rank = i;
+    return offset;
+}
+
+static size_t pack_in_order(mica_span *spans, const size_t *numbers, placed *at, size_t count)
 {
     size_t total = 0;
     for (size_t n = 0; n < count; n++) {
         mica_span *s = &spans[numbers[n]];
-        s->offset = lowest_place(spans, placed, n, s);
-        if (s->offset + s->bytes > total)
-            total = s->offset + s->bytes;
-        size_t at = n;
-        for (; at > 0 && spans[placed[at - 1]].offset > s->offset; at--)
-            placed[at] = placed[at - 1];
-        placed[at] = numbers[n];
+        size_t rank;
+        s->offset = lowest_place(at, n, s, &rank);
+        size_t end = s->offset + s->bytes;
+        total = end > total ? end : total;
+        memmove(at + rank + 1, at + rank, (n - rank) * sizeof *at);
+        at[rank] = (placed){s->offset, end, s->first, s->last};
     }
     return total;
 }
@@ -90,7 +185,9 @@ static bool keep_if_better(best_pack *best, const mica_span *spans, const size_t
     return true;
 }
 
-/* Bounds the work of improving, whatever the number of spans: tries times spans squared. */
+/* Bound the work, whatever the number of spans: tries times spans squared. Beyond ANY_ORDER spans only orders of
+ * time are tried, which are nearly linear. */
+#define ANY_ORDER     ((size_t)3000)
 #define IMPROVE_WORK  ((size_t)12000000)
 #define MOST_TRIES    ((size_t)1000)
 #define RESTART_AFTER 24 /* changes without gain before going back to the best order */
@@ -104,7 +201,7 @@ static size_t position_of_top(const mica_span *spans, const size_t *numbers, siz
     return at;
 }
 
-static void improve(mica_span *spans, size_t *numbers, size_t *spare, size_t count, best_pack *best)
+static void improve(mica_span *spans, size_t *numbers, placed *at, size_t count, best_pack *best)
 {
     size_t tries = IMPROVE_WORK / (count * count);
     tries = tries < MOST_TRIES ? tries : MOST_TRIES;
@@ -122,9 +219,47 @@ static void improve(mica_span *spans, size_t *numbers, size_t *spare, size_t cou
         size_t moved = numbers[from];
         memmove(numbers + to + 1, numbers + to, (from - to) * sizeof *numbers);
         numbers[to] = moved;
-        total = pack_in_order(spans, numbers, spare, count);
+        total = pack_in_order(spans, numbers, at, count);
         fruitless = keep_if_better(best, spans, numbers, count, total) ? 0 : fruitless + 1;
     }
+}
+
+/* Working memory: [ numbers | spare | the best's numbers | its offsets | holes or places ] */
+typedef struct workroom {
+    size_t *numbers, *spare;
+    holes holes;
+    placed *at;
+} workroom;
+
+static void sort_by(const mica_span *spans, size_t *numbers, size_t *spare, size_t count, order by)
+{
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = i;
+    sort(spans, numbers, spare, count, by);
+}
+
+/* By start, then by end: each gives the order of dying to the other. */
+static void try_times(mica_span *spans, workroom *w, size_t count, best_pack *best)
+{
+    size_t *starts = w->numbers, *ends = w->spare, *spare = best->offsets;
+    sort_by(spans, starts, spare, count, BY_START);
+    sort_by(spans, ends, spare, count, BY_END);
+    size_t total = pack_in_time(spans, starts, ends, &w->holes, count, false);
+    (void)keep_if_better(best, spans, starts, count, total);
+    if (best->total == best->bound)
+        return;
+    total = pack_in_time(spans, ends, starts, &w->holes, count, true);
+    (void)keep_if_better(best, spans, ends, count, total);
+}
+
+static void try_orders(mica_span *spans, workroom *w, size_t count, best_pack *best)
+{
+    for (order by = BY_SIZE; by <= BY_AREA && best->total > best->bound; by++) {
+        sort_by(spans, w->numbers, w->spare, count, by);
+        size_t total = pack_in_order(spans, w->numbers, w->at, count);
+        (void)keep_if_better(best, spans, w->numbers, count, total);
+    }
+    improve(spans, w->numbers, w->at, count, best);
 }
 
 mica_status mica_pack(mica_context *ctx, mica_span *spans, size_t count, size_t *total)
@@ -137,21 +272,20 @@ mica_status mica_pack(mica_context *ctx, mica_span *spans, size_t count, size_t 
         times = spans[i].last >= times ? spans[i].last + 1 : times;
     best_pack best = {.total = SIZE_MAX};
     MICA_TRY(mica_pack_lower_bound(ctx, spans, count, times, &best.bound));
-    size_t bytes = 4 * count * sizeof(size_t);
+    size_t each = 4 * sizeof(size_t) + (sizeof(placed) > sizeof(hole) ? sizeof(placed) : sizeof(hole));
+    size_t bytes = (count + 1) * each;
     size_t *numbers = mica_allocate(ctx, bytes);
     if (numbers == NULL)
         return ctx->status;
-    size_t *spare = numbers + count;
-    best.numbers = spare + count;
-    best.offsets = best.numbers + count;
-    for (order by = 0; by < ORDERS && best.total > best.bound; by++) {
-        for (size_t i = 0; i < count; i++)
-            numbers[i] = i;
-        sort(spans, numbers, spare, count, by);
-        size_t got = pack_in_order(spans, numbers, spare, count);
-        (void)keep_if_better(&best, spans, numbers, count, got);
-    }
-    improve(spans, numbers, spare, count, &best);
+    best.numbers = numbers + 2 * count;
+    best.offsets = numbers + 3 * count;
+    workroom w = {.numbers = numbers,
+                  .spare = numbers + count,
+                  .holes = {.hole = (hole *)(numbers + 4 * count)},
+                  .at = (placed *)(numbers + 4 * count)};
+    try_times(spans, &w, count, &best);
+    if (count <= ANY_ORDER)
+        try_orders(spans, &w, count, &best);
     for (size_t i = 0; i < count; i++)
         spans[i].offset = best.offsets[i];
     *total = best.total;

@@ -102,6 +102,7 @@ void mica_net_destroy(mica_net *net)
     mica_release(ctx, net->entries, (size_t)net->entry_room * sizeof *net->entries);
     mica_release(ctx, net->slots, (size_t)net->slot_room * sizeof *net->slots);
     mica_release(ctx, net->nodes, (size_t)net->node_room * sizeof *net->nodes);
+    mica_release(ctx, net->names, (size_t)net->name_room * sizeof *net->names);
     while (net->chunks != NULL) {
         mica_chunk *chunk = net->chunks;
         net->chunks = chunk->next;
@@ -141,15 +142,10 @@ int mica_net_new_slot(mica_net *net, const char *name, mica_buffer_kind kind, co
     slot->group[0] = slot->group[1] = NONE;
     slot->bytes = slot->built_bytes = mica_tensor_bytes(shape);
     memcpy(slot->built, shape->dim, sizeof slot->built);
+    bool found_by_name = name != NULL && kind != MICA_BUFFER_GRADIENT && kind != MICA_BUFFER_BACK;
+    if (found_by_name && mica_net_name_slot(net, number) != MICA_OK)
+        return NONE;
     return number;
-}
-
-int mica_net_find(const mica_net *net, const char *name)
-{
-    for (int i = 0; i < net->built_slots; i++)
-        if (net->slots[i].name != NULL && strcmp(net->slots[i].name, name) == 0)
-            return i;
-    return NONE;
 }
 
 /* prefix + name, or prefix + kind + "_" + number for a node without one. Fails if it is taken. */
@@ -166,9 +162,7 @@ static const char *full_name(mica_net *net, const char *name, const char *kind)
                               full, NAME_MOST);
         return NULL;
     }
-    bool taken = mica_net_find(net, full) != NONE;
-    for (int i = 0; i < net->node_count && !taken; i++) /* an output was a node's name before */
-        taken = strcmp(net->nodes[i].name, full) == 0;
+    bool taken = mica_net_name_taken(net, full);
     if (taken)
         (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "the name \"%s\" is taken", full);
     return taken ? NULL : full;
@@ -253,8 +247,10 @@ mica_status mica_net_output(mica_net *net, const char *name, mica_value value)
                               slot->name);
     else
         full = full_name(net, name, "output");
-    if (full != NULL)
+    if (full != NULL) {
         slot->name = full;
+        (void)mica_net_name_slot(net, value - 1); /* its node keeps the old name */
+    }
     return net->status;
 }
 
@@ -280,7 +276,9 @@ static mica_node *new_node(mica_net *net, const mica_layer *layer, const void *o
         }
     }
     node->name = full_name(net, name, layer->name);
-    return node->name != NULL ? node : NULL;
+    if (node->name == NULL || mica_net_name_node(net, net->node_count) != MICA_OK)
+        return NULL;
+    return node;
 }
 
 mica_value mica_net_add(mica_net *net, const mica_layer *layer, const void *opts, const mica_value *inputs,

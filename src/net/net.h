@@ -1,7 +1,7 @@
 /* A net's inside: nodes and the slots they read and write; after compiling, the schedule of a step and its
  * memory.
  *
- *   build    nodes, slots                                          build.c, infer.c, batch.c
+ *   build    nodes, slots                                          build.c, names.c, infer.c, batch.c
  *   compile  entries (what runs when), gradients, groups (memory)  schedule.c, lifetime.c, compile.c
  *   bind     every slot's tensor gets its data                     bind.c
  *   step     entries in order                                      run.c
@@ -28,9 +28,10 @@ typedef struct mica_slot {
     mica_index built[MICA_MAX_RANK]; /* the sizes, as built */
     int node;                        /* that makes it, or that it belongs to; NONE for an input */
     int gradient;                    /* slot of its gradient, or NONE */
-    int root;                        /* of a view, the slot whose memory it shows (itself, otherwise) */
-    mica_init init;                  /* parameters */
-    float start;                     /* states */
+    int reader;     /* the only node that reads it; NONE: none does, or several, or the caller */
+    int root;       /* of a view, the slot whose memory it shows (itself, otherwise) */
+    mica_init init; /* parameters */
+    float start;    /* states */
     size_t flat; /* of a parameter: its first element in the flat tensor; of a state: its byte in the block */
     bool frozen;
     bool output;  /* is read after the step */
@@ -94,6 +95,8 @@ struct mica_net {
     mica_slot *slots;
     int slot_count, slot_room;
     int built_slots; /* those after are gradients, made by compile */
+    int *names;      /* names.c */
+    int name_count, name_room;
 
     /* Compiled. */
     bool compiled, train, debug;
@@ -145,7 +148,16 @@ const char *mica_net_text(mica_net *net, const char *format, ...) __attribute__(
 mica_status mica_net_grow(mica_net *net, void *array, int count, int *room, size_t bytes);
 int mica_net_new_slot(mica_net *net, const char *name, mica_buffer_kind kind, const mica_tensor *shape,
                       int node);
+
+/* ---- names.c ---- */
+
+/* Makes a slot or a node known by its name, once it has one. */
+mica_status mica_net_name_slot(mica_net *net, int slot);
+mica_status mica_net_name_node(mica_net *net, int node);
+/* The slot with this name, of those that are built; or NONE. */
 int mica_net_find(const mica_net *net, const char *name);
+/* Whether a slot or a node has it. */
+bool mica_net_name_taken(const mica_net *net, const char *name);
 
 /* ---- infer.c ---- */
 

@@ -102,18 +102,20 @@ static void mark_dropped(mica_net *net, int segment_nodes)
 
 /* ---- Fusion ---- */
 
-/* The only node that reads a slot, or NONE where none or several do, or the caller does. */
-static int only_reader(const mica_net *net, int slot)
+/* Fills in slot->reader. */
+static void find_readers(mica_net *net)
 {
-    int reader = NONE;
+    enum { NOT_ONE = -2 };
+    for (int i = 0; i < net->built_slots; i++)
+        net->slots[i].reader = net->slots[i].output ? NOT_ONE : NONE;
     for (int n = 0; n < net->node_count; n++)
-        for (int i = 0; i < net->nodes[n].inputs; i++)
-            if (net->nodes[n].in[i] == slot) {
-                if (reader != NONE)
-                    return NONE;
-                reader = n;
-            }
-    return net->slots[slot].output ? NONE : reader;
+        for (int i = 0; i < net->nodes[n].inputs; i++) {
+            mica_slot *slot = &net->slots[net->nodes[n].in[i]];
+            slot->reader = slot->reader == NONE ? n : NOT_ONE;
+        }
+    for (int i = 0; i < net->built_slots; i++)
+        if (net->slots[i].reader == NOT_ONE)
+            net->slots[i].reader = NONE;
 }
 
 /* Lets a node end with the activation behind it, where nothing else wants its own result: not another node,
@@ -126,7 +128,7 @@ static void fuse_activations(mica_net *net)
     }
     for (int n = 0; n < net->node_count; n++) {
         mica_node *node = &net->nodes[n];
-        int reader = node->layer->flags & MICA_LAYER_ENDS_WITH_ACTIVATION ? only_reader(net, node->out)
+        int reader = node->layer->flags & MICA_LAYER_ENDS_WITH_ACTIVATION ? net->slots[node->out].reader
                                                                           : NONE;
         if (reader == NONE || net->nodes[reader].segment != node->segment)
             continue;
@@ -249,6 +251,7 @@ mica_status mica_net_schedule(mica_net *net, int segment_nodes)
         MICA_TRY(make_gradients(net));
     }
     mark_dropped(net, net->train ? segment_nodes : 0);
+    find_readers(net);
     fuse_activations(net);
     for (int n = 0; n < net->node_count; n++)
         if (runs(&net->nodes[n]))

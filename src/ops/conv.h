@@ -52,6 +52,9 @@ typedef struct mica_conv_call {
 /* Checks a call and takes it apart. */
 mica_status mica_conv_check(mica_context *ctx, mica_conv *out, const mica_conv_call *call);
 
+/* Narrow channels of a group up to which sums of one plane at a time win. */
+#define MICA_CONV_DIRECT_CHANNELS 2
+
 /* Each takes its scratch and runs, or is only measured. */
 mica_status mica_conv_narrow(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_wide(mica_context *ctx, const mica_conv *conv);

@@ -5,15 +5,14 @@
  * One matrix product for each group, whose k runs over all pixels of all images; both sides are packed from
  * the images. The result is small and k is long, so a single group is cut along k into parts that threads
  * make one by one, added in order afterwards. A group with very few narrow channels (depthwise) is summed
- * directly instead.
+ * directly instead, and one with few taps in all in register tiles (conv_kernel_tiles.c).
  *
  *   scratch:  [ for each thread: the product's panels | parts x m x n, if there are several ]
  */
 #include "base/parallel.h"
-#include "ops/conv.h"
+#include "ops/conv_kernel.h"
 #include "ops/gemm.h"
 
-#define DIRECT_CHANNELS 2
 /* The most parts of one product, and floats in all of them. */
 #define MOST_PARTS  8
 #define PART_FLOATS ((size_t)524288)
@@ -69,8 +68,7 @@ static mica_conv_patches narrow_patches(const mica_conv *c, const float *data, c
                                .gemm = kernels->gemm};
 }
 
-/* Where tap number `tap` of a narrow channel lies in the kernel. */
-static float *tap_place(const mica_conv *c, size_t channel, size_t tap)
+float *mica_conv_tap_place(const mica_conv *c, size_t channel, size_t tap)
 {
     size_t u = tap % c->columns.taps, t = tap / c->columns.taps % c->rows.taps;
     size_t wide = tap / c->columns.taps / c->rows.taps;
@@ -120,7 +118,7 @@ static void run_group(mica_context *ctx, const job *j, size_t group, void *scrat
     g.beta = c->accumulate ? 1.0f : 0.0f;
     for (size_t tap = 0; tap < j->n; tap += j->columns) {
         s.wide.first_tap = tap;
-        g.c = tap_place(c, group * j->m, tap);
+        g.c = mica_conv_tap_place(c, group * j->m, tap);
         if (ctx != NULL)
             mica_gemm_run(ctx, &g, scratch);
         else
@@ -150,7 +148,7 @@ static void add_parts(void *work, size_t channel, int thread)
     for (size_t part = 1; part < j->parts; part++)
         j->kernels->conv->add(sum, 1, sum + part * j->m * j->n, 1, j->n);
     for (size_t tap = 0; tap < j->n; tap += j->columns) {
-        float *place = tap_place(j->conv, channel, tap);
+        float *place = mica_conv_tap_place(j->conv, channel, tap);
         for (size_t i = 0; i < j->columns; i++) {
             float *to = place + (ptrdiff_t)i * j->column_stride;
             *to = j->conv->accumulate ? *to + sum[tap + i] : sum[tap + i];
@@ -210,6 +208,9 @@ static size_t parts_of(const job *j)
 
 mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *c)
 {
+    mica_conv_kernel_tiles tiles;
+    if (mica_conv_kernel_tiles_plan(ctx, &tiles, c))
+        return mica_conv_kernel_tiles_run(ctx, &tiles);
     size_t taps = c->rows.taps * c->columns.taps;
     job j = {.kernels = ctx->kernels,
              .conv = c,
@@ -217,7 +218,7 @@ mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *c)
              .m = c->narrow_channels,
              .n = c->wide_channels * taps,
              .k = c->batch * c->rows.narrow * c->columns.narrow};
-    bool direct = j.m <= DIRECT_CHANNELS;
+    bool direct = j.m <= MICA_CONV_DIRECT_CHANNELS;
     bool small = c->groups > 1 && j.m * j.n * j.k < MICA_GEMM_SMALL;
     join_columns(&j);
     j.parts = direct ? 1 : parts_of(&j);

@@ -6,8 +6,9 @@
 #include "base/parallel.h"
 #include "ops/gemm.h"
 
-/* Output channels of a group up to which the direct sums win. */
-#define DIRECT_CHANNELS 2
+/* Taps of a window, for tiles of many and of few output channels: these want little copied. */
+#define DEEP     128
+#define DEEP_FEW 32
 /* Multiply-adds in one block of direct work. */
 #define DIRECT_WORK ((size_t)262144)
 /* Images with fewer pixels share products. */
@@ -33,7 +34,12 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
     p->k = p->channels * p->in.rows.taps * p->in.columns.taps;
     p->pixels = rows * columns;
     p->gemm_bytes = p->thread_bytes = 0;
-    if (p->m <= DIRECT_CHANNELS) {
+    if (mica_conv_grid_plan(&p->grid, &p->in, p->channels, p->m, p->m > 2 ? DEEP : DEEP_FEW,
+                            ctx->kernels->tiles)) {
+        p->path = MICA_CONV_TILES;
+        return;
+    }
+    if (p->m <= MICA_CONV_DIRECT_CHANNELS) {
         p->path = MICA_CONV_DIRECT;
         /* A block reads as many rows more as there are taps: that must stay the smaller part. */
         p->band = mica_most(4 * p->in.rows.taps + 1, DIRECT_WORK / (columns * p->k + 1));
@@ -61,14 +67,16 @@ static bool units_are_small(const mica_conv_product *p)
 
 size_t mica_conv_product_bytes(const mica_context *ctx, const mica_conv_product *p)
 {
+    if (p->path == MICA_CONV_TILES)
+        return mica_conv_tiles_bytes(ctx, p);
     return units_are_small(p) ? p->thread_bytes * (size_t)ctx->threads : p->thread_bytes;
 }
 
 /* ---- Operands ---- */
 
 /* A mica_gemm_pack_fn: rows are output channels, k runs over (channel, tap row, tap column). */
-static void pack_weights(const void *source, float *panel, size_t width, size_t first, size_t count,
-                         size_t k0, size_t k)
+void mica_conv_pack_weights(const void *source, float *panel, size_t width, size_t first, size_t count,
+                            size_t k0, size_t k)
 {
     const mica_conv_weights *w = source;
     size_t u = k0 % w->columns, t = k0 / w->columns % w->rows, c = k0 / w->columns / w->rows;
@@ -104,7 +112,7 @@ static mica_gemm_operand weights_operand(const mica_conv_weights *w)
                                                w->taps.column_stride))
         return (mica_gemm_operand){
             .data = w->taps.data, .vector_stride = w->vector_stride, .k_stride = stride};
-    return (mica_gemm_operand){.pack = pack_weights, .source = w};
+    return (mica_gemm_operand){.pack = mica_conv_pack_weights, .source = w};
 }
 
 /* Patches of one pixel each, as they lie: a 1x1 convolution needs no packing of its own. */
@@ -237,7 +245,9 @@ void mica_conv_product_run(mica_context *ctx, mica_conv_product *p)
         return;
     }
     join_taps(&p->w);
-    if (p->path == MICA_CONV_STAGED)
+    if (p->path == MICA_CONV_TILES)
+        mica_conv_tiles_run(ctx, p);
+    else if (p->path == MICA_CONV_STAGED)
         mica_parallel(ctx, mica_div_up(p->images * p->pixels, p->band) * p->groups, staged_block, p);
     else if (units_are_small(p))
         mica_parallel(ctx, p->images * p->groups, product_block, p);

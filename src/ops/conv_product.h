@@ -3,20 +3,24 @@
  *
  * How it runs depends on its sizes:
  *
- *   direct     very few output channels (depthwise above all): sums over taps, no packing
+ *   direct     very few output channels (depthwise above all): sums over taps, one plane at a time
+ *   tiles      taps of few enough channels to keep a window of them all: sums in register tiles, no packing
  *   products   one matrix product for each image and group, straight into the output
  *   staged     where the output's pixels do not lie at one stride, or images are so small that several share a
  *              product: bands of pixels, by way of the scratch
  *
  *   scratch:  [ for each thread that needs its own: the product's panels, a stage m x band ]
+ *   tiles:    [ panels of weights | offsets of taps | for each thread: a window ]
  */
 #ifndef MICA_SRC_OPS_CONV_PRODUCT_H
 #define MICA_SRC_OPS_CONV_PRODUCT_H
 
 #include "ops/conv.h"
+#include "ops/conv_grid.h"
 
 typedef enum mica_conv_path {
     MICA_CONV_DIRECT,
+    MICA_CONV_TILES,
     MICA_CONV_PRODUCTS,
     MICA_CONV_STAGED,
 } mica_conv_path;
@@ -41,8 +45,9 @@ typedef struct mica_conv_product {
     /* The plan: mica_conv_product_plan fills it in. */
     const mica_kernels *kernels;
     mica_conv_path path;
-    size_t k, pixels; /* of a group; of an image */
-    size_t band;      /* direct: rows of a block; staged: pixels */
+    size_t k, pixels;    /* of a group; of an image */
+    size_t band;         /* direct: rows of a block; staged: pixels */
+    mica_conv_grid grid; /* tiles */
     size_t gemm_bytes, thread_bytes;
     char *scratch;
 } mica_conv_product;
@@ -53,7 +58,15 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p);
 /* Bytes of scratch that a planned product takes. */
 size_t mica_conv_product_bytes(const mica_context *ctx, const mica_conv_product *p);
 
+/* Packs output channels first .. first + count - 1: a mica_gemm_pack_fn, source a mica_conv_weights. */
+void mica_conv_pack_weights(const void *source, float *panel, size_t width, size_t first, size_t count,
+                            size_t k0, size_t k);
+
 /* Runs a planned product, whose bias and scratch are set by now. */
 void mica_conv_product_run(mica_context *ctx, mica_conv_product *p);
+
+/* The tiles: their part of the scratch, and of the run. */
+size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p);
+void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p);
 
 #endif

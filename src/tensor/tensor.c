@@ -6,9 +6,8 @@
 /* a * b, or -1 where that is more than a mica_index holds. Both are at least 0. */
 static mica_index multiply(mica_index a, mica_index b)
 {
-    if (a < 0 || b < 0 || (b > 0 && a > PTRDIFF_MAX / b))
-        return -1;
-    return a * b;
+    mica_index product;
+    return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product) ? -1 : product;
 }
 
 /* Elements, counting sizes of 0 as 1: a slice of an empty tensor must not overflow either. -1: too many. */

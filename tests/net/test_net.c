@@ -427,3 +427,37 @@ TEST(net_reports_fit_any_buffer)
     CHECK(length == strlen(whole) && strncmp(whole, "total ", 6) == 0 && strstr(whole, "parameters") != NULL);
     mica_net_destroy(net);
 }
+
+/* Thousands of names, of which some were given to outputs later: each is found, and none twice. */
+TEST(net_finds_thousands_of_names)
+{
+    enum { NODES = 1500 };
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){1, 2});
+    char name[32];
+    for (int i = 0; i < NODES; i++) {
+        snprintf(name, sizeof name, "fc%d", i);
+        x = mica_net_dense(net, x, &(mica_net_dense_opts){.name = name, .units = 2});
+        snprintf(name, sizeof name, "out%d", i);
+        if (i % 3 == 0)
+            CHECK_OK(ctx, mica_net_output(net, name, x));
+    }
+    REQUIRE(mica_net_compile(net, NULL) == MICA_OK && mica_net_bind(net, NULL, 0) == MICA_OK);
+    mica_tensor t;
+    for (int i = 0; i < NODES; i++) {
+        snprintf(name, sizeof name, "fc%d.weight", i);
+        CHECK_OK(ctx, mica_net_tensor(net, &t, name));
+        snprintf(name, sizeof name, "out%d", i);
+        CHECK((mica_net_tensor(net, &t, name) == MICA_OK) == (i % 3 == 0));
+    }
+    mica_net_destroy(net);
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){1, 2});
+    x = mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 2});
+    CHECK_OK(ctx, mica_net_output(net, "y", x));
+    CHECK(mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 2}) ==
+          0); /* still the node's */
+    mica_net_destroy(net);
+}

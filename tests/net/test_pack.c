@@ -41,3 +41,34 @@ TEST(pack_keeps_living_spans_apart)
         }
     }
 }
+
+/* Beyond a number of spans only orders of time are tried: as sound, and for what a net makes (values that live until
+ * their backward, and scratch) as tight. */
+TEST(pack_takes_thousands_of_spans)
+{
+    enum { NODES = 2500 };
+    mica_context *ctx = test_context(1);
+    static mica_span spans[3 * NODES];
+    test_random r = test_seed(1);
+    for (int i = 0; i < NODES; i++) {
+        int back = 2 * NODES - 1 - i;
+        spans[3 * i] = (mica_span){
+            .bytes = (size_t)test_int(&r, 1, 40) * MICA_ALIGN, .first = i, .last = back};
+        spans[3 * i + 1] = (mica_span){
+            .bytes = (size_t)test_int(&r, 1, 40) * MICA_ALIGN, .first = i, .last = i};
+        spans[3 * i + 2] = (mica_span){
+            .bytes = (size_t)test_int(&r, 0, 40) * MICA_ALIGN, .first = back - (i < NODES - 1), .last = back};
+    }
+    size_t total, bound;
+    REQUIRE(mica_pack(ctx, spans, 3 * NODES, &total) == MICA_OK);
+    REQUIRE(mica_pack_lower_bound(ctx, spans, 3 * NODES, 2 * NODES, &bound) == MICA_OK);
+    CHECK_MSG((double)total <= 1.01 * (double)bound, "%zu for a bound of %zu", total, bound);
+    int overlaps = 0;
+    for (size_t i = 0; i < 3 * NODES; i++)
+        for (size_t j = i - i % 3 > 300 ? i - 300 : 0; j < i; j++)
+            overlaps += overlap(&spans[i], &spans[j]);
+    for (size_t i = 0; i < 3 * NODES; i += 50)
+        for (size_t j = 0; j < i; j++)
+            overlaps += overlap(&spans[i], &spans[j]);
+    CHECK(overlaps == 0);
+}

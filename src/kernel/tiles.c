@@ -1,0 +1,313 @@
+/* Convolution without packing; compiled once per instruction set.
+ *
+ * The matrix product's register tile, but for where its right side comes from: tap p of a vector of pixels is an
+ * unaligned load from the window, `offset[p]` from where the vector begins. So nothing is copied but the window,
+ * and several output channels share each load. */
+#include "kernel/conv_rows.h"
+
+/* A tile's channels x vectors of sums, with room for a row of vectors and a broadcast weight. */
+#if VF_REGISTERS >= 32
+#define TILE_CHANNELS 8
+#else
+#define TILE_CHANNELS 4
+#endif
+#define TILE_VECTORS 3
+#define TILE_TAPS    MICA_TILES_TAPS
+/* With one or two channels more vectors keep the multipliers busy. */
+#define TWO_VECTORS  6
+#define ONE_VECTORS  8
+#define MOST_VECTORS 8
+/* Strips that one list has: a multiple of all of these. */
+#define LIST 24
+
+static void load(float *window, const mica_conv_window *w, const mica_conv_patches *in,
+                 const mica_conv_block *b)
+{
+    position at = {(ptrdiff_t)b->i * in->rows.scale + in->rows.base + mica_conv_lowest(&in->rows),
+                   (ptrdiff_t)b->j * in->columns.scale + in->columns.base + mica_conv_lowest(&in->columns)};
+    size_t rows = mica_conv_span(&in->rows, b->rows);
+    for (size_t c = 0; c < b->channels; c++)
+        for (size_t f = 0; f < mica_conv_residues(&in->columns); f++)
+            stage_rows(window + c * w->channel_stride + f * w->run, (ptrdiff_t)w->row_stride, w->run, in,
+                       in->data + (ptrdiff_t)c * in->channel_stride,
+                       (position){at.row, at.column + (ptrdiff_t)f}, rows);
+}
+
+/* ---- Images ---- */
+
+/* A vector of pixels: where its window begins, where it goes, how many lanes of it count. */
+typedef struct strip {
+    const float *from;
+    ptrdiff_t to;
+    size_t lanes;
+} strip;
+
+/* Strips of a block, from row i and column j on; returns how many, at most LIST, and where the next begins. The last
+ * of a row ends with the row and may lie over the one before it, which is then made twice; where sums are added to
+ * what is there it must not. */
+static size_t list_strips(strip *s, const mica_conv_block *b, const mica_conv_planes *out, bool overlap,
+                          size_t *row, size_t *column)
+{
+    size_t i = *row, from = *column, count = 0;
+    for (; count < LIST && i < b->rows; count++) {
+        size_t j = from, lanes = least(b->columns - j, VF_LANES);
+        if (overlap && lanes < VF_LANES && b->columns >= VF_LANES) {
+            j = b->columns - VF_LANES;
+            lanes = VF_LANES;
+        }
+        s[count] = (strip){b->window + (ptrdiff_t)i * b->row_step + (ptrdiff_t)j,
+                           (ptrdiff_t)i * out->row_stride + (ptrdiff_t)j * out->column_stride, lanes};
+        from += VF_LANES;
+        if (from >= b->columns) {
+            from = 0;
+            i++;
+        }
+    }
+    *row = i;
+    *column = from;
+    return count;
+}
+
+static void store_part(float *to, ptrdiff_t stride, vf v, size_t n, bool accumulate)
+{
+    if (stride == 1) {
+        vf_store_tail(to, accumulate ? vf_add(v, vf_load_tail(to, n)) : v, n);
+        return;
+    }
+    float lane[VF_LANES];
+    vf_store(lane, v);
+    for (size_t x = 0; x < n; x++, to += stride)
+        *to = accumulate ? *to + lane[x] : lane[x];
+}
+
+/* What the tiles of a block and some channels share. */
+typedef struct work {
+    const mica_conv_block *b;
+    const float *panel;
+    mica_conv_planes out; /* at the first of the channels */
+    float bias[TILE_CHANNELS];
+    size_t channels;
+    bool accumulate;
+    bool plain; /* whole vectors, side by side, not added to what is there */
+} work;
+
+/* Some of a tile's sums, in any way. */
+static void leave_part(const work *w, const strip *s, size_t count, const float *sums, size_t vectors)
+{
+    for (size_t i = 0; i < w->channels; i++) {
+        float *plane = w->out.data + (ptrdiff_t)i * w->out.channel_stride;
+        for (size_t v = 0; v < count; v++) {
+            float *to = plane + s[v].to;
+            vf sum = vf_load(sums + (i * vectors + v) * VF_LANES);
+            if (s[v].lanes < VF_LANES || w->out.column_stride != 1)
+                store_part(to, w->out.column_stride, sum, s[v].lanes, w->accumulate);
+            else
+                vf_store(to, w->accumulate ? vf_add(sum, vf_load(to)) : sum);
+        }
+    }
+}
+
+/* Sums leave the tile. */
+VF_INLINE void leave(const work *w, const strip *s, size_t count, vf sum[TILE_CHANNELS][MOST_VECTORS],
+                     size_t channels, size_t vectors)
+{
+    float part[TILE_CHANNELS * MOST_VECTORS * VF_LANES];
+    bool plain = w->plain && count == vectors && w->channels == channels;
+#pragma GCC unroll 8
+    for (size_t i = 0; i < channels; i++)
+#pragma GCC unroll 8
+        for (size_t v = 0; v < vectors; v++)
+            vf_store(plain ? w->out.data + (ptrdiff_t)i * w->out.channel_stride + s[v].to
+                           : part + (i * vectors + v) * VF_LANES,
+                     sum[i][v]);
+    if (!plain)
+        leave_part(w, s, count, part, vectors);
+}
+
+/* One tile of channels x vectors, constants where this is inlined. Of its strips the first `count` are there. */
+VF_INLINE void tile(const work *w, const strip *s, size_t count, size_t channels, size_t vectors)
+{
+    vf sum[TILE_CHANNELS][MOST_VECTORS];
+    const float *from[MOST_VECTORS], *panel = w->panel;
+#pragma GCC unroll 8
+    for (size_t v = 0; v < vectors; v++) {
+        from[v] = s[v < count ? v : 0].from;
+#pragma GCC unroll 8
+        for (size_t i = 0; i < channels; i++)
+            sum[i][v] = vf_set1(w->bias[i]);
+    }
+    const ptrdiff_t *offset = w->b->offset, *end = offset + w->b->channels * w->b->taps;
+    for (; offset < end; panel += TILE_CHANNELS, offset++) {
+        vf x[MOST_VECTORS];
+#pragma GCC unroll 8
+        for (size_t v = 0; v < vectors; v++)
+            x[v] = vf_load(from[v] + *offset);
+#pragma GCC unroll 8
+        for (size_t i = 0; i < channels; i++) {
+            vf weight = vf_set1(panel[i]);
+#pragma GCC unroll 8
+            for (size_t v = 0; v < vectors; v++)
+                sum[i][v] = vf_fma(weight, x[v], sum[i][v]);
+        }
+    }
+    leave(w, s, count, sum, channels, vectors);
+}
+
+/* Functions of their own: then all pointers stay in registers. */
+__attribute__((noinline)) static void tile_many(const work *w, const strip *s, size_t count)
+{
+    tile(w, s, count, TILE_CHANNELS, TILE_VECTORS);
+}
+__attribute__((noinline)) static void tile_two(const work *w, const strip *s, size_t count)
+{
+    tile(w, s, count, 2, TWO_VECTORS);
+}
+__attribute__((noinline)) static void tile_one(const work *w, const strip *s, size_t count)
+{
+    tile(w, s, count, 1, ONE_VECTORS);
+}
+
+static void tiles(const work *w, const strip *s, size_t count)
+{
+    for (size_t v = 0; v < count;) {
+        if (w->channels == 1) {
+            tile_one(w, s + v, least(count - v, ONE_VECTORS));
+            v += ONE_VECTORS;
+        } else if (w->channels == 2) {
+            tile_two(w, s + v, least(count - v, TWO_VECTORS));
+            v += TWO_VECTORS;
+        } else {
+            tile_many(w, s + v, least(count - v, TILE_VECTORS));
+            v += TILE_VECTORS;
+        }
+    }
+}
+
+static void image(const mica_conv_planes *out, const mica_conv_block *b, const float *panels,
+                  size_t panel_stride, const float *bias, size_t m, bool accumulate)
+{
+    strip s[LIST];
+    size_t row = 0, column = 0;
+    bool plain = out->column_stride == 1 && !accumulate && b->columns >= VF_LANES;
+    for (size_t count; (count = list_strips(s, b, out, !accumulate, &row, &column)) > 0;) {
+        work w = {.b = b, .panel = panels, .out = *out, .accumulate = accumulate, .plain = plain};
+        for (size_t o = 0; o < m; o += TILE_CHANNELS, w.panel += panel_stride) {
+            w.out.data = out->data + (ptrdiff_t)o * out->channel_stride;
+            w.channels = least(m - o, TILE_CHANNELS);
+            for (size_t i = 0; i < w.channels && bias != NULL; i++)
+                w.bias[i] = bias[o + i];
+            tiles(&w, s, count);
+        }
+    }
+}
+
+/* ---- Gradients of taps ---- */
+
+/* The same tile the other way: channels of dy by taps, lane by lane over pixels. Where only the first n lanes count
+ * dy has zeros in the others, and what the taps meet there is left out, or an infinity would give NaN. */
+VF_INLINE void dot_vector(vf sum[TILE_CHANNELS][TILE_TAPS], const float *const *x, const float *dy,
+                          ptrdiff_t channel_stride, size_t j, bool whole, size_t n)
+{
+    vf met[TILE_TAPS];
+#pragma GCC unroll 3
+    for (size_t p = 0; p < TILE_TAPS; p++)
+        met[p] = whole ? vf_load(x[p] + j) : vf_load_tail(x[p] + j, n);
+#pragma GCC unroll 8
+    for (size_t i = 0; i < TILE_CHANNELS; i++) {
+        vf d = vf_load(dy + (ptrdiff_t)i * channel_stride + j);
+#pragma GCC unroll 3
+        for (size_t p = 0; p < TILE_TAPS; p++)
+            sum[i][p] = vf_fma(d, met[p], sum[i][p]);
+    }
+}
+
+/* dy: TILE_CHANNELS channels, rows up to whole vectors. */
+static void dot_tile(float *sums, const mica_conv_block *b, const mica_conv_planes *dy,
+                     const ptrdiff_t *offset)
+{
+    vf sum[TILE_CHANNELS][TILE_TAPS];
+#pragma GCC unroll 8
+    for (size_t i = 0; i < TILE_CHANNELS; i++)
+#pragma GCC unroll 3
+        for (size_t p = 0; p < TILE_TAPS; p++)
+            sum[i][p] = vf_load(sums + (i * TILE_TAPS + p) * VF_LANES);
+    const float *x[TILE_TAPS], *d = dy->data;
+    for (size_t p = 0; p < TILE_TAPS; p++)
+        x[p] = b->window + offset[p];
+    size_t tail = b->columns % VF_LANES, whole = b->columns - tail;
+    ptrdiff_t channel_stride = dy->channel_stride, row_stride = dy->row_stride, row_step = b->row_step;
+    for (size_t row = b->rows; row > 0; row--, d += row_stride) {
+        for (size_t j = 0; j < whole; j += VF_LANES)
+            dot_vector(sum, x, d, channel_stride, j, true, 0);
+        if (tail > 0)
+            dot_vector(sum, x, d, channel_stride, whole, false, tail);
+        for (size_t p = 0; p < TILE_TAPS; p++)
+            x[p] += row_step;
+    }
+#pragma GCC unroll 8
+    for (size_t i = 0; i < TILE_CHANNELS; i++)
+#pragma GCC unroll 3
+        for (size_t p = 0; p < TILE_TAPS; p++)
+            vf_store(sums + (i * TILE_TAPS + p) * VF_LANES, sum[i][p]);
+}
+
+/* TILE_CHANNELS channels of dy, of which m are there: rows up to whole vectors, with zeros. */
+static mica_conv_planes stage_dy(float *stage, const mica_conv_planes *dy, const mica_conv_block *b, size_t m)
+{
+    size_t columns = (b->columns + VF_LANES - 1) / VF_LANES * VF_LANES;
+    mica_conv_planes staged = {.data = stage,
+                               .channel_stride = (ptrdiff_t)(b->rows * columns),
+                               .row_stride = (ptrdiff_t)columns,
+                               .column_stride = 1};
+    for (size_t i = 0; i < TILE_CHANNELS; i++) {
+        const float *from = dy->data + (ptrdiff_t)i * dy->channel_stride;
+        for (size_t row = 0; row < b->rows; row++, stage += columns, from += dy->row_stride) {
+            zero(stage + columns - VF_LANES, VF_LANES);
+            if (i < m)
+                copy(stage, from, dy->column_stride, b->columns);
+            else
+                zero(stage, columns);
+        }
+    }
+    return staged;
+}
+
+static void gradient(float *sums, const mica_conv_block *b, const mica_conv_planes *dy, size_t m,
+                     float *stage)
+{
+    size_t k = b->channels * b->taps;
+    mica_conv_planes some = *dy;
+    for (size_t o = 0; o < m; o += TILE_CHANNELS, some.data += TILE_CHANNELS * dy->channel_stride) {
+        bool ready = dy->column_stride == 1 && b->columns % VF_LANES == 0 && o + TILE_CHANNELS <= m;
+        mica_conv_planes from = ready ? some : stage_dy(stage, &some, b, m - o);
+        for (size_t p = 0; p < k; p += TILE_TAPS, sums += TILE_CHANNELS * TILE_TAPS * VF_LANES) {
+            /* Past the last tap, that one again: its sums are not used. */
+            ptrdiff_t offset[TILE_TAPS];
+            for (size_t x = 0; x < TILE_TAPS; x++)
+                offset[x] = b->offset[least(p + x, k - 1)];
+            dot_tile(sums, b, &from, offset);
+        }
+    }
+}
+
+static void fold(float *dst, const float *sums, size_t parts, size_t part_stride, size_t o, size_t k)
+{
+    size_t tiles = (k + TILE_TAPS - 1) / TILE_TAPS;
+    sums += (o / TILE_CHANNELS * tiles * TILE_CHANNELS + o % TILE_CHANNELS) * TILE_TAPS * VF_LANES;
+    for (size_t p = 0; p < k; p++) {
+        const float *from = sums + (p / TILE_TAPS * TILE_CHANNELS * TILE_TAPS + p % TILE_TAPS) * VF_LANES;
+        vf sum = vf_load(from);
+        for (size_t part = 1; part < parts; part++)
+            sum = vf_add(sum, vf_load(from + part * part_stride));
+        dst[p] = vf_sum(sum);
+    }
+}
+
+const mica_tiles_kernels VF_SYMBOL(mica_tiles_kernels) = {
+    .lanes = VF_LANES,
+    .channels = TILE_CHANNELS,
+    .load = load,
+    .image = image,
+    .gradient = gradient,
+    .fold = fold,
+};

@@ -1,0 +1,76 @@
+/* Names: a table of all that are taken, so that a net of thousands of nodes is built, and looked up, at once.
+ *
+ * Open addressing. An entry is a slot's number plus one, or minus a node's number minus one; 0 is free. It says where
+ * a name may be found: what the slot or node is called now is compared. So nothing is ever removed. */
+#include <string.h>
+
+#include "net/net.h"
+
+static uint32_t hash_of(const char *text)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619u;
+    return hash;
+}
+
+static const char *name_of(const mica_net *net, int entry)
+{
+    return entry > 0 ? net->slots[entry - 1].name : net->nodes[-entry - 1].name;
+}
+
+static void put(mica_net *net, int entry)
+{
+    uint32_t mask = (uint32_t)net->name_room - 1, at = hash_of(name_of(net, entry)) & mask;
+    while (net->names[at] != 0)
+        at = (at + 1) & mask;
+    net->names[at] = entry;
+}
+
+static mica_status make_room(mica_net *net)
+{
+    if (2 * net->name_count < net->name_room)
+        return MICA_OK;
+    int *old = net->names, old_room = net->name_room, room = old_room > 0 ? 2 * old_room : 64;
+    int *names = mica_allocate(net->ctx, (size_t)room * sizeof *names);
+    if (names == NULL)
+        return mica_net_failed(net, net->ctx->status);
+    memset(names, 0, (size_t)room * sizeof *names);
+    net->names = names;
+    net->name_room = room;
+    for (int i = 0; i < old_room; i++)
+        if (old[i] != 0)
+            put(net, old[i]);
+    mica_release(net->ctx, old, (size_t)old_room * sizeof *old);
+    return MICA_OK;
+}
+
+static mica_status add(mica_net *net, int entry)
+{
+    MICA_TRY(make_room(net));
+    put(net, entry);
+    net->name_count++;
+    return MICA_OK;
+}
+
+mica_status mica_net_name_slot(mica_net *net, int slot) { return add(net, slot + 1); }
+mica_status mica_net_name_node(mica_net *net, int node) { return add(net, -node - 1); }
+
+/* The first entry with this name, of a slot or also of a node; 0: none. */
+static int find(const mica_net *net, const char *name, bool nodes)
+{
+    if (net->name_room == 0)
+        return 0;
+    uint32_t mask = (uint32_t)net->name_room - 1;
+    for (uint32_t at = hash_of(name) & mask; net->names[at] != 0; at = (at + 1) & mask) {
+        int entry = net->names[at];
+        bool counts = entry > 0 ? entry <= net->built_slots : nodes && -entry <= net->node_count;
+        if (counts && strcmp(name_of(net, entry), name) == 0)
+            return entry;
+    }
+    return 0;
+}
+
+int mica_net_find(const mica_net *net, const char *name) { return find(net, name, false) - 1; }
+
+bool mica_net_name_taken(const mica_net *net, const char *name) { return find(net, name, true) != 0; }

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""The pages that mica writes, opened in a real Chromium: what is drawn is what mica plan --json says; nothing is asked
+of a network; hovering and zooming work; text from outside stays text. check.py MICA"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+from webdriver import Browser
+
+mica = os.path.abspath(sys.argv[1])
+folder = tempfile.TemporaryDirectory()
+failures = 0
+
+
+def check(condition, message):
+    global failures
+    if not condition:
+        failures += 1
+        print("FAIL:", message)
+
+
+def run(*arguments):
+    done = subprocess.run([mica, *arguments], cwd=folder.name, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"mica {' '.join(arguments)}: {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def path(name):
+    return os.path.join(folder.name, name)
+
+
+def near(a, b, within=0.75):
+    return abs(a - b) <= within
+
+
+def check_quiet(browser, what):
+    """Nothing came from outside this file, and no script failed."""
+    for address in browser.requests():
+        check(address.startswith(("file:", "data:")), f"{what}: asks for {address}")
+    for error in browser.errors():
+        check(False, f"{what}: {error}")
+
+
+# ---- Plans ----
+
+READ_PLAN = """
+const box = (e) => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; };
+const svg = document.querySelector("svg.plan");
+const line = (name) => { const l = svg.querySelector(".line." + name); return {bytes: +l.dataset.bytes, box: box(l.querySelector("path"))}; };
+return {
+  plot: box(svg.querySelector(".plot")), times: +svg.dataset.times, total: +svg.dataset.total,
+  buffers: [...svg.querySelectorAll(".buffers rect")].map((r) => ({...r.dataset, box: box(r), fill: getComputedStyle(r).fill})),
+  total_line: line("total"), bound_line: line("bound"), turn: box(svg.querySelector(".turn") || svg),
+};
+"""
+
+
+def check_geometry(plan, drawn, what):
+    """Every rectangle lies where the plan has its buffer, within less than a pixel."""
+    left, top, width, height = drawn["plot"]
+    times, total = drawn["times"], plan["total"]
+    check(drawn["total"] == total, f"{what}: a total of {drawn['total']}, not {total}")
+    check(times == 1 + max(b["last"] for b in plan["buffers"]), f"{what}: {times} times")
+    given = [b for b in plan["buffers"] if b["bytes"] > 0]
+    check(len(given) == len(drawn["buffers"]), f"{what}: {len(drawn['buffers'])} rectangles of {len(given)} buffers")
+    fills = {}
+    for buffer, rect in zip(given, drawn["buffers"]):
+        for key in ("name", "kind"):
+            check(rect[key] == buffer[key], f"{what}: {rect[key]} instead of {buffer[key]}")
+        for key in ("bytes", "offset", "first", "last"):
+            check(int(rect[key]) == buffer[key], f"{what}: {buffer['name']}: {key} {rect[key]}, not {buffer[key]}")
+        x, y, w, h = rect["box"]
+        place = f"{what}: {buffer['name']} is drawn at {rect['box']}"
+        check(near(x, left + buffer["first"] / times * width), place)
+        check(near(w, (buffer["last"] + 1 - buffer["first"]) / times * width), place)
+        check(near(y + h, top + height * (1 - buffer["offset"] / total)), place)
+        check(near(h, height * buffer["bytes"] / total), place)
+        fills.setdefault(buffer["kind"], set()).add(rect["fill"])
+    check(all(len(fill) == 1 for fill in fills.values()), f"{what}: a kind has one colour: {fills}")
+    check(len(set.union(*fills.values())) == len(fills), f"{what}: every kind has another colour: {fills}")
+    for line, bytes in (("total_line", total), ("bound_line", plan["lower_bound"])):
+        check(drawn[line]["bytes"] == bytes, f"{what}: {line} is at {drawn[line]['bytes']} bytes")
+        check(near(drawn[line]["box"][1], top + height * (1 - bytes / total), 1.5), f"{what}: {line} {drawn[line]['box']}")
+
+
+def check_hover(browser, drawn, what):
+    """A buffer, the largest of those that live shorter than the step, tells what it is."""
+    short = [b for b in drawn["buffers"] if int(b["last"]) - int(b["first"]) + 1 < drawn["times"]] or drawn["buffers"]
+    buffer = max(short, key=lambda b: b["box"][2] * b["box"][3])
+    x, y, w, h = buffer["box"]
+    browser.pointer((x + w / 2, y + h / 2))
+    tip = browser.run("const t = [...document.querySelectorAll('.tip')].find((t) => !t.hidden); return t ? t.innerText : ''")
+    for part in (buffer["name"], buffer["kind"], buffer["shape"], f"{int(buffer['bytes']):,}"):
+        check(part in tip, f"{what}: hovering {buffer['name']} should say {part}; says: {tip!r}")
+    browser.pointer((5, 5))
+    check(browser.run("return [...document.querySelectorAll('.tip')].every((t) => t.hidden)"), f"{what}: the tip stays")
+
+
+def check_zoom(browser, drawn, what):
+    """A box that is dragged fills the plot; "Show all" brings everything back."""
+    left, top, width, height = drawn["plot"]
+    browser.pointer((left + width / 4, top + height / 4), "down", (left + width / 2, top + height / 2), (left + width * 3 / 4, top + height * 3 / 4), "up")
+    zoomed = browser.run(READ_PLAN)
+    for before, after in zip(drawn["buffers"], zoomed["buffers"]):
+        check(near(after["box"][2], 2 * before["box"][2], 4), f"{what}: zoomed, {before['name']} is {after['box'][2]} wide")
+    check(browser.run("return !document.querySelector('button.reset').hidden"), f"{what}: no way back from a zoom")
+    browser.run("document.querySelector('button.reset').click()")
+    for before, after in zip(drawn["buffers"], browser.run(READ_PLAN)["buffers"]):
+        check(all(near(a, b, 0.1) for a, b in zip(before["box"], after["box"])), f"{what}: {before['name']} did not come back")
+
+
+READ_CONTRAST = """
+const rgb = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+const light = (c) => { const [r, g, b] = rgb(c).map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const contrast = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+const style = getComputedStyle, paper = style(document.body).backgroundColor;
+const found = [["the page", contrast(style(document.body).color, paper)], ["notes", contrast(style(document.querySelector(".note")).color, paper)]];
+for (const label of document.querySelectorAll(".plan .labels text:not(.size)")) {
+  const kind = label.getAttribute("class").replace("t", "k");
+  found.push([label.textContent, contrast(style(label).fill, style(document.querySelector(".buffers ." + kind)).fill)]);
+}
+return {paper, found};
+"""
+
+
+def check_colours(browser, what):
+    papers = set()
+    for scheme in ("light", "dark"):
+        browser.colours(scheme)
+        seen = browser.run(READ_CONTRAST)
+        papers.add(seen["paper"])
+        for name, contrast in seen["found"]:
+            check(contrast >= 4.5, f"{what}: {name!r} has a contrast of {contrast:.2f} in {scheme}")
+    browser.colours("light")
+    check(len(papers) == 2, f"{what}: the same paper in light and dark: {papers}")
+
+
+def check_plan(browser, net, *options):
+    what = " ".join(["plan", net, *options])
+    plan = json.loads(run("plan", net, *options, "--json", "--html", "plan.html", "--svg", "plan.svg"))
+    browser.open(path("plan.html"))
+    drawn = browser.run(READ_PLAN)
+    check_geometry(plan, drawn, what)
+    check_hover(browser, drawn, what)
+    check_zoom(browser, drawn, what)
+    check_colours(browser, what)
+    check_quiet(browser, what)
+
+    root = xml.etree.ElementTree.parse(path("plan.svg")).getroot()
+    titles = [e for e in root.iter() if e.tag.endswith("}title")]
+    check(len(titles) == len(drawn["buffers"]), f"{what}: the image has {len(titles)} buffers")
+    browser.open(path("plan.svg"))
+    check(browser.run("return document.querySelectorAll('.buffers rect').length") == len(drawn["buffers"]), f"{what}: svg")
+    check_quiet(browser, what + " (svg)")
+
+
+def check_hostile_name(browser):
+    """A file's name is text in the page, whatever it is."""
+    name = "\"'><img src=x onerror=alert(1)><script>document.title='broken'</script>&amp;.net"
+    name = name.replace("/", "\u2215")
+    with open(path(name), "w") as file:
+        file.write(run("info", "mlp", "--text"))
+    run("plan", name, "--html", "hostile.html")
+    browser.open(path("hostile.html"))
+    seen = browser.run("return [document.title, document.querySelector('h1').textContent, document.images.length]")
+    check(seen[0] == name and seen[1] == name and seen[2] == 0, f"hostile name: {seen}")
+    check_quiet(browser, "hostile name")
+
+
+def check_large(browser):
+    """Thousands of buffers open, and still answer."""
+    plan = json.loads(run("plan", "gpt-tiny", "--train", "--batch", "1", "--set", "layers=160", "--set", "width=16", "--json", "--html", "large.html"))
+    check(len(plan["buffers"]) > 5000, f"large: only {len(plan['buffers'])} buffers")
+    browser.open(path("large.html"))
+    drawn = browser.run(READ_PLAN)
+    check_geometry(plan, drawn, "large")
+    check_hover(browser, drawn, "large")
+    check_quiet(browser, "large")
+
+
+with folder, Browser() as browser:
+    check_plan(browser, "lenet", "--train", "--batch", "32")
+    check_plan(browser, "resnet-small", "--train")
+    check_plan(browser, "gpt-tiny", "--train", "--batch", "16", "--budget", "24MiB")
+    check_plan(browser, "mlp")
+    check_hostile_name(browser)
+    check_large(browser)
+
+sys.exit(1 if failures else 0)
