@@ -135,6 +135,7 @@ int main(int argc, char **argv)
     openblas_set_num_threads(threads);
     std::string version = std::string("OpenBLAS ") + openblas_get_config();
 #endif
+    sgemm({512, 512, 512})[0].call(); // its threads are there from the beginning
     return peer::serve(
         version, threads,
         {{"sgemm", sgemm}, {"dense_fwd", dense_forward}, {"dense_bwd", dense_backward}, {"sgd", sgd}});

@@ -15,7 +15,7 @@ IDLE_SECONDS = 0.2  # for a process to come to rest
 class Contestant:
     """A program that answers lines: bench/serve.c says which."""
 
-    def __init__(self, key, command, environment=None):
+    def __init__(self, key, command, threads, environment=None):
         self.key = key
         self.process = subprocess.Popen(
             command,
@@ -25,9 +25,12 @@ class Contestant:
             bufsize=1,
             env={**os.environ, **(environment or {})},
         )
+        self.tasks = f"/proc/{self.process.pid}/task"
         self.greeting = []
         for line in self.process.stdout:
             if line.strip() == "ready":
+                if threads > 1:
+                    self.spread(threads)
                 return
             self.greeting.append(line.strip())
         raise RuntimeError(f"{key}: {' '.join(command)} ended at once")
@@ -42,6 +45,15 @@ class Contestant:
         words = answer.split()
         return None if words and words[0] == "no" else words
 
+    def spread(self, threads):
+        """Gives the main thread one processor and each of its helpers another. Left to itself the system may run two of
+        them on one for some milliseconds after they slept, as here they do before every sample. Whoever has several
+        crews of helpers (OpenMP's and OpenBLAS's) made one after the other."""
+        processors = sorted(os.sched_getaffinity(0))
+        for i, task in enumerate(sorted(map(int, os.listdir(self.tasks)))):
+            place = 1 + (i - 1) % (threads - 1) if i > 0 else 0
+            os.sched_setaffinity(task, {processors[place % len(processors)]})
+
     def rest(self):
         """Waits until all its threads sleep: some spin for a while when their work is done."""
         end = time.monotonic() + IDLE_SECONDS
@@ -49,9 +61,8 @@ class Contestant:
             time.sleep(0.0002)
 
     def busy(self):
-        tasks = f"/proc/{self.process.pid}/task"
-        for task in os.listdir(tasks):
-            with contextlib.suppress(OSError), open(f"{tasks}/{task}/stat", encoding="ascii") as file:
+        for task in os.listdir(self.tasks):
+            with contextlib.suppress(OSError), open(f"{self.tasks}/{task}/stat", encoding="ascii") as file:
                 if file.read().rpartition(")")[2].split()[0] == "R":
                     return True
         return False

@@ -80,6 +80,11 @@ int main(int argc, char **argv)
 {
     int threads = argc > 1 ? std::atoi(argv[1]) : 1;
     omp_set_num_threads(threads);
+    int team = 0;
+#pragma omp parallel reduction(+ : team)
+    team += 1;
+    if (team != threads) // they are there from the beginning
+        return 1;
     const dnnl_version_t *version = dnnl_version();
     peer::Makers makers;
     onednn::add_linalg(makers);

@@ -38,18 +38,17 @@ def commands(which, threads):
     """Each peer's key, command and environment."""
     count = str(threads)
     env = {"OMP_NUM_THREADS": count, "BLIS_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count}
-    bound = {**env, "OMP_PROC_BIND": "true"}  # each thread has a processor of its own, from the first call on
-    yield "onednn", [os.path.join(PROGRAMS, "onednn"), count], bound
-    yield "openblas", [os.path.join(PROGRAMS, "openblas"), count], env
-    yield "blis", [os.path.join(PROGRAMS, "blis"), count], bound
+    for name in ("onednn", "openblas", "blis"):
+        yield name, [os.path.join(PROGRAMS, name), count], threads, env
     python = "/usr/bin/python3" if which == "debian" else os.path.join(BUILD, "torch", "bin", "python")
-    yield "pytorch", [python, os.path.join(HERE, "torch_peer.py"), count], {**env, **torch_environment(which, count)}
+    command = [python, os.path.join(HERE, "torch_peer.py"), count]
+    yield "pytorch", command, threads, {**env, **torch_environment(which, count)}
 
 
 def torch_environment(which, count):
     env = {"LD_PRELOAD": os.path.join(PROGRAMS, "heap.so"), "MKL_NUM_THREADS": count, "PYTHONDONTWRITEBYTECODE": "1"}
-    if which == "debian":  # its libblas.so.3 is what the system's administrator chose: OpenBLAS is the fastest
-        env["LD_LIBRARY_PATH"] = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}/openblas-pthread"
+    if which == "debian":  # its libblas.so.3 is what the system chose. This one shares the threads of OpenMP, PyTorch's own
+        env["LD_LIBRARY_PATH"] = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}/openblas-openmp"
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         if "avx512vl" in file.read():
             env["ATEN_CPU_CAPABILITY"] = "avx512"
@@ -58,7 +57,8 @@ def torch_environment(which, count):
 
 def start(given, threads):
     with contest.machine():
-        mica = contest.Contestant("mica", [os.path.join(BUILD, "mica"), "bench", "--serve", "--threads", str(threads)])
+        command = [os.path.join(BUILD, "mica"), "bench", "--serve", "--threads", str(threads)]
+        mica = contest.Contestant("mica", command, threads)
         return mica, [contest.Contestant(*one) for one in commands(given.peers, threads)]
 
 

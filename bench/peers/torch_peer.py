@@ -120,6 +120,8 @@ class Server:
 def main():
     threads = int(sys.argv[1])
     torch.set_num_threads(threads)
+    some = torch.ones(512, 512)
+    torch.mm(some, some).relu_()  # the threads of BLAS, then OpenMP's, are there from the beginning
     gc.disable()
     print(f"PyTorch {torch.__version__}\nready", flush=True)
     server = Server(threads)
