@@ -115,7 +115,7 @@ static int by_size(const void *a, const void *b)
 static double median(double *values, int count)
 {
     qsort(values, (size_t)count, sizeof *values, by_size);
-    return count > 0 ? values[count / 2] : 0.0;
+    return count > 0 ? values[(count - 1) / 2] : 0.0;
 }
 
 static mica_status take_times(profile *p, double *step_seconds, const profile_subject *s,

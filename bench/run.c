@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/growth.h"
 #include "bench/heap.h"
 #include "bench/profile.h"
 #include "bench/report.h"
@@ -207,8 +208,33 @@ static int measure_all(run *r, const bench_earlier *earlier)
     return options->check && !none_allocates(r) ? 1 : 0;
 }
 
+/* With each number of threads in turn. */
+static int run_growth(const bench_options *options)
+{
+    int code = 0;
+    for (int i = 0; i < options->thread_counts && code == 0; i++) {
+        mica_context *ctx;
+        if (mica_context_create(&ctx, &(mica_context_opts){.threads = options->threads[i]}) != MICA_OK) {
+            fprintf(stderr, "mica bench: no context with %d threads\n", options->threads[i]);
+            return 1;
+        }
+        printf("%s%d thread%s, %s\n", i > 0 ? "\n" : "", options->threads[i],
+               options->threads[i] == 1 ? "" : "s", mica_context_isa(ctx));
+        int grown = growth_print(stdout, ctx, options);
+        if (grown < 0)
+            fprintf(stderr, "mica bench: %s\n", mica_error(ctx));
+        else if (grown > 0)
+            fprintf(stderr, "mica bench: %d of the series grow more than they may\n", grown);
+        code = grown != 0;
+        mica_context_destroy(ctx);
+    }
+    return code;
+}
+
 int bench_run(const bench_options *options)
 {
+    if (options->growth)
+        return run_growth(options);
     run r = {.options = options};
     r.rows = choose(options, &r.row_count);
     bench_earlier *earlier = NULL;

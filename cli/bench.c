@@ -1,8 +1,13 @@
 /* mica bench: the options; bench/ does the work. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <mica/netfile.h>
 
 #include "bench/bench.h"
+#include "bench/profile.h"
+#include "cli/net/argument.h"
 #include "cli/verb.h"
 
 #define DEFAULT_SECONDS 0.3
@@ -11,7 +16,8 @@
 typedef struct settings {
     const char *threads, *json, *compare;
     double seconds;
-    bool quick, list, check, profile, serve;
+    int64_t batch;
+    bool quick, list, check, profile, growth, serve;
 } settings;
 
 static const verb_option options[] = {
@@ -41,11 +47,23 @@ static const verb_option options[] = {
      offsetof(settings, check),
      NULL,
      "end with 1 if a case makes a heap call"},
+    {.name = "--growth",
+     OPTION_FLAG,
+     offsetof(settings, growth),
+     NULL,
+     "how time and memory grow with batch, width, length and depth; ends with 1 if they grow more than the work"},
     {.name = "--profile",
      OPTION_FLAG,
      offsetof(settings, profile),
      NULL,
-     "of the cases that are nets: each node's time, against the roofline"},
+     "of the cases that are nets, or of a NET: each node's time, against the roofline"},
+    {.name = "--batch",
+     OPTION_COUNT,
+     offsetof(settings, batch),
+     "N",
+     "with --profile NET: samples of a step (32)",
+     .least = 1,
+     .most = 1 << 24},
     {.name = "--list", OPTION_FLAG, offsetof(settings, list), NULL, "only print the names of the cases"},
     {.name = "--serve",
      OPTION_FLAG,
@@ -63,7 +81,12 @@ static const char details[] =
     "with it; and heap calls and bytes per operation, counted in front of malloc.\n"
     "MICA_ISA=scalar, avx2, avx512 or neon chooses the kernels.\n"
     "\n"
-    "Ends with 1 also if a case allocates under --check.";
+    "With --profile, a FILTER may also be a NET, which is then trained for some steps, or run\n"
+    "if it has no loss:\n"
+    "  mlp, lenet, resnet-small, lstm, gpt-tiny, FILE.net, FILE.safetensors\n"
+    "\n"
+    "Ends with 1 also if a case allocates under --check, and if time per unit of work or memory\n"
+    "grows too much under --growth.";
 
 /* "1,2,4" into out->threads. */
 static bool read_threads(bench_options *out, const char *text)
@@ -89,9 +112,57 @@ static bool read_threads(bench_options *out, const char *text)
     } while (true);
 }
 
+/* ---- Profiles of nets ---- */
+
+/* Whether --profile is to look at a net, and not at cases whose name contains this. */
+static bool is_net(const char *what)
+{
+    return mica_netfile_builtin(what) != NULL || strpbrk(what, "./") != NULL || strcmp(what, "-") == 0;
+}
+
+static int profile_one(const char *what, int threads, mica_index batch, const bench_timing *timing)
+{
+    mica_context *ctx;
+    mica_net *net = NULL;
+    mica_netfile_info info;
+    if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads}) != MICA_OK) {
+        fprintf(stderr, "mica bench: no context with %d threads\n", threads);
+        return EXIT_FAILED;
+    }
+    mica_netfile_opts opts = {.batch = batch};
+    int code = net_build(&net, &info, &verb_bench, ctx, what, NULL, &opts);
+    if (code == EXIT_OK && profile_net(stdout, what, net, info.task != MICA_TASK_NONE, timing) != MICA_OK) {
+        fprintf(stderr, "mica bench: %s: %s\n", what, mica_error(ctx));
+        code = EXIT_FAILED;
+    }
+    mica_net_destroy(net);
+    mica_context_destroy(ctx);
+    return code;
+}
+
+/* Nets among the filters are profiled and taken out of them. */
+static int profile_nets(bench_options *chosen, char **filters, mica_index batch)
+{
+    size_t left = 0, nets = 0;
+    for (size_t i = 0; i < chosen->filter_count; i++) {
+        if (!is_net(filters[i])) {
+            filters[left++] = filters[i];
+            continue;
+        }
+        nets++;
+        for (int k = 0; k < chosen->thread_counts; k++) {
+            int code = profile_one(filters[i], chosen->threads[k], batch, &chosen->timing);
+            if (code != EXIT_OK)
+                return code;
+        }
+    }
+    chosen->filter_count = left;
+    return nets > 0 && left == 0 ? EXIT_OK : bench_run(chosen);
+}
+
 static int run(int argc, char **argv)
 {
-    settings set = {.threads = "1", .seconds = -1.0};
+    settings set = {.threads = "1", .seconds = -1.0, .batch = 32};
     int filters = options_read(&verb_bench, &set, argc, argv);
     if (filters < 0)
         return EXIT_USAGE;
@@ -102,12 +173,13 @@ static int run(int argc, char **argv)
                             .list = set.list,
                             .check = set.check,
                             .profile = set.profile,
+                            .growth = set.growth,
                             .serve = set.serve};
     if (!read_threads(&chosen, set.threads))
         return EXIT_USAGE;
     chosen.timing.min_samples = set.quick ? 2 : 5;
     chosen.timing.seconds = set.seconds >= 0.0 ? set.seconds : set.quick ? QUICK_SECONDS : DEFAULT_SECONDS;
-    return bench_run(&chosen);
+    return set.profile ? profile_nets(&chosen, argv, set.batch) : bench_run(&chosen);
 }
 
 const verb verb_bench = {
@@ -123,7 +195,9 @@ const verb verb_bench = {
             {"bench sgemm --threads 1,2", "matrix products, with one thread and with two"},
             {"bench --quick --json before.json", "a rough look at every case, kept in a file"},
             {"bench --quick --compare before.json", "the same again beside the earlier figures"},
+            {"bench --growth", "whether time per unit of work stays, however large a net becomes"},
             {"bench --profile gpt_step", "where the time of a training step goes, node by node"},
+            {"bench --profile my.net --batch 64", "the same of a net of yours"},
             {NULL, NULL},
         },
 };

@@ -112,6 +112,14 @@ ends 0 bench --profile cnn_step_32 --quick
 says "% of roof"
 says "conv2d_0 "
 says "a step that nobody watches:"
+ends 0 bench --profile lenet mlp --batch 2 --quick
+says "lenet, training, threads: 1"
+says "mlp, training, threads: 1"
+ends 3 bench --profile no_such.net --quick
+run bench --growth depth_mlp nodes_plan --quick # how it ends is a matter of the machine
+says "exponent"
+says "depth_mlp"
+says "nodes_plan"
 ends 2 bench --profile sgemm_64 --quick
 complains "none of these cases is a net"
 
