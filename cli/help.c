@@ -71,6 +71,7 @@ void help_summary(FILE *out)
     for (size_t i = 0; i < all_verb_count; i++)
         fprintf(out, "  %-14s %s\n", all_verbs[i]->name, all_verbs[i]->summary);
     fprintf(out, "  %-14s %s\n", "help [VERB]", "this, or what a verb takes");
+    fprintf(out, "  %-14s %s\n", "help layers", "the words of net files");
     fprintf(out, "  %-14s %s\n", "--version", "the version, the commit, and the kernels for this processor");
     heading(out, "ends with");
     for (size_t i = 0; i < sizeof exit_texts / sizeof exit_texts[0]; i++)

@@ -8,6 +8,7 @@
 #include <mica/mica.h>
 
 #include "cli/help.h"
+#include "cli/net/words.h"
 #include "mica_commit.h" /* made by the build */
 
 static int help(int argc, char **argv)
@@ -20,6 +21,10 @@ static int help(int argc, char **argv)
         return usage_error(NULL, "help takes one verb");
     if (strcmp(argv[0], "--table") == 0) {
         help_table(stdout);
+        return EXIT_OK;
+    }
+    if (strcmp(argv[0], "layers") == 0) {
+        help_layers(stdout);
         return EXIT_OK;
     }
     const verb *v = verb_find(argv[0]);

@@ -8,10 +8,10 @@
 #include "cli/verb.h"
 
 /* For help. */
-#define NET_HELP                                                                              \
-    "NET is one of:\n"                                                                        \
-    "  mlp, lenet, resnet-small, lstm, gpt-tiny   nets that mica knows\n"                     \
-    "  FILE.net, -                                a net file (docs/net-files.md), or stdin\n" \
+#define NET_HELP                                                                             \
+    "NET is one of:\n"                                                                       \
+    "  mlp, lenet, resnet-small, lstm, gpt-tiny   nets that mica knows\n"                    \
+    "  FILE.net, -                                a net file (mica help layers), or stdin\n" \
     "  FILE.safetensors                           a checkpoint: the net it was made with\n"
 
 /* The option that goes with it: a field `set`, an option_list. */

@@ -81,9 +81,10 @@ typedef struct mica_netfile_info {
 #define MICA_NETFILE_KEY "mica.net"
 
 /* Limits of a text. */
-#define MICA_NETFILE_MOST_BYTES ((size_t)1 << 20)
-#define MICA_NETFILE_MOST_LINES 10000 /* run, those in a repeat each time; as many layers */
-#define MICA_NETFILE_MOST_DEPTH 16    /* of braces */
+#define MICA_NETFILE_MOST_BYTES  ((size_t)1 << 20)
+#define MICA_NETFILE_MOST_LINES  10000 /* read, those in a repeat each time */
+#define MICA_NETFILE_MOST_LAYERS 4096
+#define MICA_NETFILE_MOST_DEPTH  16 /* of braces */
 
 /* Builds a terminated text into a net that is empty so far. `info` may be NULL. Fails with MICA_ERR_FORMAT for what
  * is no net file, and with the layer's own status where a layer does not fit. */

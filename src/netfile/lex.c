@@ -161,5 +161,6 @@ mica_status mica_fail_at(reader *r, const token *at, mica_status status, const c
     (void)mica_fail(r->ctx, status, "%s%s:%d:%d: %s%s", length > 60 ? "..." : "",
                     length > 60 ? file + length - 60 : file, at->line, (int)(at->at - at->line_at) + 1,
                     message, shown);
+    r->told = true;
     return mica_net_failed(r->net, status);
 }

@@ -241,8 +241,8 @@ static mica_status close_brace(reader *r)
 static mica_status builder_failed(reader *r, const token *at)
 {
     mica_status status = r->net->status;
-    if (status == MICA_ERR_MEMORY || strstr(r->net->error, "\n  ") != NULL)
-        return status; /* it names the line already, or is none of the line's */
+    if (status == MICA_ERR_MEMORY || r->told)
+        return status; /* none of the line's, or it names the line already */
     char message[MICA_ERROR_TEXT];
     const char *words = mica_status_text(status), *text = r->net->error;
     if (strncmp(text, words, strlen(words)) == 0)
@@ -270,8 +270,8 @@ static mica_status build_line(reader *r, line *l)
     }
     if (r->net->status != MICA_OK)
         return builder_failed(r, &l->at);
-    if (r->net->node_count > MICA_NETFILE_MOST_LINES)
-        return mica_fail_at(r, &l->at, MICA_ERR_FORMAT, "more than %d layers", MICA_NETFILE_MOST_LINES);
+    if (r->net->node_count > MICA_NETFILE_MOST_LAYERS)
+        return mica_fail_at(r, &l->at, MICA_ERR_FORMAT, "more than %d layers", MICA_NETFILE_MOST_LAYERS);
     r->value = y;
     return add_label(r, l->name, y);
 }

@@ -80,6 +80,7 @@ typedef struct reader {
     bool used[MOST_CONSTANTS]; /* which of the constants that were given are in the text */
 
     mica_value value; /* what the next line takes */
+    bool told;        /* a failure names its line */
     bool scored;      /* a loss has been */
     bool tokens;      /* the first input is a sequence of whole numbers */
     int lines;        /* run so far */

@@ -1,0 +1,102 @@
+/* A reference of net files from the parser's own table. */
+#include "cli/net/words.h"
+
+#include <string.h>
+
+#include "netfile/reader.h"
+
+#define COLUMN 28 /* where the text begins */
+
+/* What stands for a value of each kind. */
+static const char *value_of(value_kind kind)
+{
+    switch (kind) {
+    case VALUE_FLOAT:
+    case VALUE_DOUBLE:
+        return "X";
+    case VALUE_PAIR:
+        return "HxW";
+    case VALUE_LIST:
+        return "[N, N, ...]";
+    case VALUE_ACTIVATION:
+        return "ACTIVATION";
+    case VALUE_INIT:
+        return "START";
+    case VALUE_NAME:
+        return "NAME";
+    case VALUE_PARAMETER:
+        return "LAYER.weight";
+    case VALUE_VALUE:
+    case VALUE_VALUES:
+        return "LAYER";
+    default:
+        return "N";
+    }
+}
+
+static void print_row(FILE *out, const char *left, const char *text)
+{
+    if (strlen(left) < COLUMN)
+        fprintf(out, "%-*s%s\n", COLUMN, left, text);
+    else
+        fprintf(out, "%s\n%*s%s\n", left, COLUMN, "", text);
+}
+
+static void print_option(FILE *out, const word_option *o)
+{
+    char left[160];
+    if (o->kind == VALUE_FLAG)
+        snprintf(left, sizeof left, "    %s", o->name);
+    else if (o->kind == VALUE_CHOICE)
+        snprintf(left, sizeof left, "    %s:", o->name);
+    else
+        snprintf(left, sizeof left, "    %s=%s", o->name, value_of(o->kind));
+    print_row(out, left, o->help);
+    for (size_t i = 0; o->choices != NULL && o->choices[i] != NULL; i++)
+        fprintf(out, i == 0 ? "        %s" : o->choices[i + 1] == NULL ? " or %s\n" : ", %s", o->choices[i]);
+}
+
+/* "conv channels kernel [ACTIVATION]" */
+static void print_word(FILE *out, const word *w)
+{
+    char left[160];
+    size_t used = (size_t)snprintf(left, sizeof left, "%s", w->name);
+    for (size_t i = 0; i < w->option_count && used < sizeof left; i++)
+        if ((w->options[i].flags & IN_PLACE) != 0)
+            used += (size_t)snprintf(left + used, sizeof left - used,
+                                     (w->options[i].flags & REQUIRED) != 0 ? " %s" : " [%s]",
+                                     w->options[i].name);
+    if ((w->flags & ACTIVATES) != 0)
+        used += (size_t)snprintf(left + used, sizeof left - used, " [ACTIVATION]");
+    if ((w->flags & OPENS) != 0)
+        snprintf(left + used, sizeof left - used, " {");
+    print_row(out, left, w->help);
+    for (size_t i = 0; i < w->option_count; i++)
+        print_option(out, &w->options[i]);
+}
+
+static void print_list(FILE *out, const char *left, const char *const *list)
+{
+    fprintf(out, "%-*s", COLUMN, left);
+    size_t column = COLUMN;
+    for (size_t i = 0; list[i] != NULL; i++) {
+        bool fits = column + strlen(list[i]) + 2 <= 100;
+        if (i > 0)
+            fprintf(out, ",%s%*s", fits ? "" : "\n", fits ? 1 : COLUMN, "");
+        column = (fits ? column : COLUMN) + strlen(list[i]) + 2;
+        fputs(list[i], out);
+    }
+    fputc('\n', out);
+}
+
+void help_layers(FILE *out)
+{
+    for (size_t i = 0; i < mica_netfile_word_count; i++)
+        print_word(out, &mica_netfile_words[i]);
+    fprintf(out, "\n");
+    print_row(out, "name=NAME", "every layer: what it is called (its word and a number)");
+    print_row(out, "from=LAYER", "every layer: what it takes (the line above)");
+    print_list(out, "ACTIVATION", mica_netfile_activations);
+    print_list(out, "START", mica_netfile_inits);
+    print_row(out, "", "the first three with a number: normal(0.02)");
+}
