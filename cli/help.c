@@ -83,10 +83,10 @@ void help_summary(FILE *out)
 
 static void print_option(FILE *out, const verb_option *option)
 {
-    char left[96], letter[8] = "";
-    if (option->letter != 0)
-        snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    snprintf(left, sizeof left, "%s%s%s%s", letter, option->name, option->value != NULL ? " " : "",
+    char left[96];
+    const char *letter = option->letter;
+    snprintf(left, sizeof left, "%s%s%s%s%s%s", letter != NULL ? "-" : "", letter != NULL ? letter : "",
+             letter != NULL ? ", " : "", option->name, option->value != NULL ? " " : "",
              option->value != NULL ? option->value : "");
     fprintf(out, strlen(left) <= 22 ? "  %-22s %s" : "  %s\n                         %s", left, option->help);
     if (option->choices != NULL) {
@@ -107,7 +107,7 @@ void help_verb(FILE *out, const verb *v)
     for (size_t i = 0; i < shared_option_count; i++)
         if ((v->shared & shared_options[i].flag) != 0)
             print_option(out, &shared_options[i].option);
-    print_option(out, &(verb_option){.name = "--help", .letter = 'h', .help = "this"});
+    print_option(out, &(verb_option){.name = "--help", .letter = "h", .help = "this"});
     if (v->details != NULL)
         fprintf(out, "\n%s\n", v->details);
 }
@@ -133,7 +133,7 @@ static void table_option(FILE *out, const char *owner, const verb_option *option
     fprintf(out, "option");
     field(out, owner);
     field(out, option->name);
-    field(out, (char[]){option->letter, '\0'});
+    field(out, option->letter);
     field(out, kinds[option->kind]);
     field(out, option->value);
     field(out, option->help);

@@ -32,14 +32,14 @@ const shared_option shared_options[] = {
       offsetof(shared_settings, quiet),
       NULL,
       "print results and errors only",
-      .letter = 'q'}},
+      .letter = "q"}},
     {SHARED_QUIET,
      {.name = "--verbose",
       OPTION_FLAG,
       offsetof(shared_settings, verbose),
       NULL,
       "print more on the way",
-      .letter = 'v'}},
+      .letter = "v"}},
 };
 const size_t shared_option_count = sizeof shared_options / sizeof shared_options[0];
 
@@ -75,7 +75,7 @@ static const verb_option *find_letter(const verb *v, char letter)
 {
     const verb_option *option;
     for (size_t i = 0; (option = option_at(v, i)) != NULL; i++)
-        if (option->letter == letter)
+        if (option->letter != NULL && *option->letter == letter)
             return option;
     return NULL;
 }

@@ -69,7 +69,7 @@ typedef struct verb_option {
     const char *
         value; /* what follows, as shown by help: "N", and as completed: "FILE", "DIR", "NET"; NULL: a flag */
     const char *help;
-    char letter;                /* 'q' for -q; 0: none */
+    const char *letter;         /* "q" for -q; NULL: none */
     int64_t least, most;        /* OPTION_COUNT; most 0: no limit */
     const char *const *choices; /* OPTION_CHOICE; ends with NULL */
 } verb_option;

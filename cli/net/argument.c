@@ -37,8 +37,9 @@ static char *read_all(FILE *file, size_t *length)
 
 static char *copy_of(const char *text)
 {
-    char *copy = malloc(strlen(text) + 1);
-    return copy != NULL ? strcpy(copy, text) : NULL;
+    size_t bytes = strlen(text) + 1;
+    char *copy = malloc(bytes);
+    return copy != NULL ? memcpy(copy, text, bytes) : NULL;
 }
 
 static char *text_of_checkpoint(int *code, const verb *v, mica_context *ctx, const char *path)

@@ -169,7 +169,7 @@ enum {
 typedef struct word_option {
     const char *name;
     value_kind kind;
-    size_t offset; /* in the struct of options */
+    unsigned offset; /* in the struct of options */
     unsigned flags;
     const char *help;
     const char *const *choices; /* ends with NULL */

@@ -21,7 +21,7 @@ const char *const mica_netfile_losses[] = {"cross_entropy", "cross_entropy_probs
 
 /* ---- Options: name, kind, field, flags, help ---- */
 
-#define FIELD(type, field) offsetof(type, field)
+#define FIELD(type, field) (unsigned)offsetof(type, field)
 #define PLACED             (IN_PLACE | REQUIRED)
 
 #define INPUT(field) FIELD(input_line, field)

@@ -75,12 +75,13 @@ line_builder mica_line_activation;
     X(output)                                                                                                \
     X(loss)                                                                                                  \
     X(dense)                                                                                                 \
-    X(conv) X(depthwise_conv) X(conv_transpose) X(max_pool) X(avg_pool) X(adaptive_avg_pool)                 \
-        X(global_avg_pool) X(batch_norm) X(layer_norm) X(rms_norm) X(group_norm) X(instance_norm) X(softmax) \
-            X(log_softmax) X(dropout) X(flatten) X(reshape) X(squeeze) X(unsqueeze) X(permute) X(transpose)  \
-                X(pad) X(slice) X(concat) X(add) X(multiply) X(embedding) X(learned_positions)               \
-                    X(sinusoidal_positions) X(rotary) X(lstm) X(gru) X(rnn) X(attention)                     \
-                        X(multi_head_attention) X(swiglu) X(mlp) X(transformer) X(gpt) X(squeeze_excite)
+    X(conv)                                                                                                  \
+    X(depthwise_conv) X(conv_transpose) X(max_pool) X(avg_pool) X(adaptive_avg_pool) X(global_avg_pool)      \
+        X(batch_norm) X(layer_norm) X(rms_norm) X(group_norm) X(instance_norm) X(softmax) X(log_softmax)     \
+            X(dropout) X(flatten) X(reshape) X(squeeze) X(unsqueeze) X(permute) X(transpose) X(pad) X(slice) \
+                X(concat) X(add) X(multiply) X(embedding) X(learned_positions) X(sinusoidal_positions)       \
+                    X(rotary) X(lstm) X(gru) X(rnn) X(attention) X(multi_head_attention) X(swiglu) X(mlp)    \
+                        X(transformer) X(gpt) X(squeeze_excite)
 #define LINE_BUILDER_DECLARE(name) line_builder mica_line_##name;
 LINE_BUILDERS(LINE_BUILDER_DECLARE)
 #undef LINE_BUILDER_DECLARE
