@@ -125,6 +125,10 @@ enum {
     /* States are part of what is learned (running statistics): a net with another's weights reads its states
        too, and none changes them but in training. */
     MICA_LAYER_STATES_LEARNED = 16384,
+    /* An activation that never falls, and has no gradient where it does not rise (relu). Ahead of a layer whose
+       output has the largest of some elements of in[0] each (max pooling), it may be applied after it instead. */
+    MICA_LAYER_RISING = 32768,
+    MICA_LAYER_PICKS = 65536,
 };
 
 typedef struct mica_layer {

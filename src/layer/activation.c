@@ -61,8 +61,8 @@ enum {
     [MICA_##CODE] = {#op, reads, sizeof(mica_net_activation_opts), infer, op##_forward, op##_backward}
 
 static const mica_layer activations[MICA_ACTIVATION_COUNT] = {
-    ENTRY(RELU, relu, FROM_OUTPUT),
-    ENTRY(RELU6, relu6, FROM_OUTPUT),
+    ENTRY(RELU, relu, FROM_OUTPUT | MICA_LAYER_RISING),
+    ENTRY(RELU6, relu6, FROM_OUTPUT | MICA_LAYER_RISING),
     ENTRY(LEAKY_RELU, leaky_relu, FROM_OUTPUT),
     ENTRY(ELU, elu, FROM_OUTPUT),
     ENTRY(SIGMOID, sigmoid, FROM_OUTPUT),

@@ -93,8 +93,8 @@ static mica_status avg_backward(const mica_step *s)
     {                                                                                    \
         kind, flags, sizeof(pool_opts), which##_infer, which##_forward, which##_backward \
     }
-static const mica_layer max1d = POOL("max_pool1d", max, MICA_LAYER_BACKWARD_SAVED),
-                        max2d = POOL("max_pool2d", max, MICA_LAYER_BACKWARD_SAVED),
+static const mica_layer max1d = POOL("max_pool1d", max, MICA_LAYER_BACKWARD_SAVED | MICA_LAYER_PICKS),
+                        max2d = POOL("max_pool2d", max, MICA_LAYER_BACKWARD_SAVED | MICA_LAYER_PICKS),
                         avg1d = POOL("avg_pool1d", avg, 0), avg2d = POOL("avg_pool2d", avg, 0);
 
 static mica_value add(mica_net *net, const mica_layer *layer, mica_value x, const mica_net_pool_opts *opts,

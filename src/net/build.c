@@ -194,7 +194,7 @@ void mica_net_leave(mica_net *net)
 /* Whether building goes on: not after a failure, nor once the net has a schedule, whose gradients are slots. */
 static bool is_building(mica_net *net)
 {
-    if (net->compiled || net->entry_count > 0)
+    if (net->compiled || net->reordered || net->entry_count > 0)
         (void)mica_net_refuse(net, MICA_ERR_STATE, "nothing can be added after mica_net_compile");
     return net->status == MICA_OK;
 }

@@ -314,6 +314,7 @@ mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
     if (opts->train && opts->optimizer != NULL)
         MICA_TRY(check_optimizer(net, opts->optimizer));
     MICA_TRY(check_sizes(net));
+    mica_net_reorder(net);
     MICA_TRY(mica_net_unplan(net));
     net->train = opts->train;
     net->debug = opts->debug;

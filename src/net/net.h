@@ -2,7 +2,7 @@
  * memory.
  *
  *   build    nodes, slots                                          build.c, names.c, infer.c, batch.c
- *   compile  entries (what runs when), gradients, groups (memory)  schedule.c, lifetime.c, compile.c
+ *   compile  entries (what runs when), gradients, groups (memory)  fuse.c, schedule.c, lifetime.c, compile.c
  *   bind     every slot's tensor gets its data                     bind.c
  *   step     entries in order                                      run.c
  */
@@ -100,6 +100,7 @@ struct mica_net {
 
     /* Compiled. */
     bool compiled, train, debug;
+    bool reordered; /* nodes are no longer as they were added */
     bool unshared; /* for tests, which set it: every buffer has memory of its own, for all of the step */
     mica_optimizer optimizer;
     bool has_optimizer;
@@ -189,6 +190,15 @@ static inline int mica_forward_out(const mica_net *net, const mica_node *node)
 {
     return node->activation != NONE ? net->nodes[node->activation].out : node->out;
 }
+
+/* ---- fuse.c ---- */
+
+/* Changes the order of nodes where that is less work. Before shapes are inferred for a plan. */
+void mica_net_reorder(mica_net *net);
+/* Finds the nodes that are part of others' forwards. */
+void mica_net_fuse(mica_net *net);
+
+/* ---- schedule.c, again ---- */
 
 /* Fills entries and makes gradient slots. Nodes are recomputed by segments of `segment_nodes` nodes; 0: none. */
 mica_status mica_net_schedule(mica_net *net, int segment_nodes);

@@ -100,47 +100,6 @@ static void mark_dropped(mica_net *net, int segment_nodes)
         net->slots[i].dropped = net->slots[net->slots[i].root].dropped;
 }
 
-/* ---- Fusion ---- */
-
-/* Fills in slot->reader. */
-static void find_readers(mica_net *net)
-{
-    enum { NOT_ONE = -2 };
-    for (int i = 0; i < net->built_slots; i++)
-        net->slots[i].reader = net->slots[i].output ? NOT_ONE : NONE;
-    for (int n = 0; n < net->node_count; n++)
-        for (int i = 0; i < net->nodes[n].inputs; i++) {
-            mica_slot *slot = &net->slots[net->nodes[n].in[i]];
-            slot->reader = slot->reader == NONE ? n : NOT_ONE;
-        }
-    for (int i = 0; i < net->built_slots; i++)
-        if (net->slots[i].reader == NOT_ONE)
-            net->slots[i].reader = NONE;
-}
-
-/* Lets a node end with the activation behind it, where nothing else wants its own result: not another node,
- * and not the activation's backward. */
-static void fuse_activations(mica_net *net)
-{
-    for (int n = 0; n < net->node_count; n++) {
-        net->nodes[n].activation = NONE;
-        net->nodes[n].fused = false;
-    }
-    for (int n = 0; n < net->node_count; n++) {
-        mica_node *node = &net->nodes[n];
-        int reader = node->layer->flags & MICA_LAYER_ENDS_WITH_ACTIVATION ? net->slots[node->out].reader
-                                                                          : NONE;
-        if (reader == NONE || net->nodes[reader].segment != node->segment)
-            continue;
-        unsigned flags = net->nodes[reader].layer->flags;
-        bool read_later = (flags & MICA_LAYER_READS_INPUTS) && net->slots[node->out].gradient != NONE;
-        if (!(flags & MICA_LAYER_ACTIVATION) || read_later)
-            continue;
-        node->activation = reader;
-        net->nodes[reader].fused = true;
-    }
-}
-
 /* ---- Entries ---- */
 
 /* Whether a node's forward is something that runs. */
@@ -251,8 +210,7 @@ mica_status mica_net_schedule(mica_net *net, int segment_nodes)
         MICA_TRY(make_gradients(net));
     }
     mark_dropped(net, net->train ? segment_nodes : 0);
-    find_readers(net);
-    fuse_activations(net);
+    mica_net_fuse(net);
     for (int n = 0; n < net->node_count; n++)
         if (runs(&net->nodes[n]))
             MICA_TRY(add_entry(net, n, MICA_PHASE_FORWARD));

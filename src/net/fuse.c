@@ -1,0 +1,89 @@
+/* Fusion: what nodes can do together, or in another order, without changing a value that anybody sees. */
+#include <string.h>
+
+#include "net/net.h"
+
+/* Fills in slot->reader. */
+static void find_readers(mica_net *net)
+{
+    enum { NOT_ONE = -2 };
+    for (int i = 0; i < net->built_slots; i++)
+        net->slots[i].reader = net->slots[i].output ? NOT_ONE : NONE;
+    for (int n = 0; n < net->node_count; n++)
+        for (int i = 0; i < net->nodes[n].inputs; i++) {
+            mica_slot *slot = &net->slots[net->nodes[n].in[i]];
+            slot->reader = slot->reader == NONE ? n : NOT_ONE;
+        }
+    for (int i = 0; i < net->built_slots; i++)
+        if (net->slots[i].reader == NOT_ONE)
+            net->slots[i].reader = NONE;
+}
+
+/* ---- Activations into what makes their input ---- */
+
+/* Lets a node end with the activation behind it, where nothing else wants its own result: not another node,
+ * and not the activation's backward. */
+void mica_net_fuse(mica_net *net)
+{
+    find_readers(net);
+    for (int n = 0; n < net->node_count; n++) {
+        net->nodes[n].activation = NONE;
+        net->nodes[n].fused = false;
+    }
+    for (int n = 0; n < net->node_count; n++) {
+        mica_node *node = &net->nodes[n];
+        int reader = node->layer->flags & MICA_LAYER_ENDS_WITH_ACTIVATION ? net->slots[node->out].reader
+                                                                          : NONE;
+        if (reader == NONE || net->nodes[reader].segment != node->segment)
+            continue;
+        unsigned flags = net->nodes[reader].layer->flags;
+        bool read_later = (flags & MICA_LAYER_READS_INPUTS) && net->slots[node->out].gradient != NONE;
+        if (!(flags & MICA_LAYER_ACTIVATION) || read_later)
+            continue;
+        node->activation = reader;
+        net->nodes[reader].fused = true;
+    }
+}
+
+/* ---- Activations behind max pooling ---- */
+
+/* Lets what lies in two nodes change places. Their inputs and outputs stay. */
+static void swap_nodes(mica_net *net, int a, int b)
+{
+    mica_node old = net->nodes[a];
+    mica_node *nodes[2] = {&net->nodes[a], &net->nodes[b]};
+    const mica_node from[2] = {*nodes[1], old};
+    for (int k = 0; k < 2; k++) {
+        mica_node *to = nodes[k];
+        int out = to->out, in[MICA_LAYER_INPUTS];
+        memcpy(in, to->in, sizeof in);
+        *to = from[k];
+        to->out = out;
+        memcpy(to->in, in, sizeof in);
+        for (int i = 0; i < to->saved; i++)
+            net->slots[to->save[i]].node = k == 0 ? a : b;
+        for (int i = 0; i < to->temps; i++)
+            net->slots[to->temp[i]].node = k == 0 ? a : b;
+    }
+}
+
+/* The largest of some values is the largest after relu, too, or both are 0; and so are gradients. So relu follows max
+ * pooling, where it has a quarter of the work, and what it was given need not be kept. */
+void mica_net_reorder(mica_net *net)
+{
+    find_readers(net);
+    for (int n = 0; n < net->node_count; n++) {
+        const mica_node *node = &net->nodes[n];
+        mica_slot *between = &net->slots[node->out];
+        if (!(node->layer->flags & MICA_LAYER_RISING) || between->reader == NONE)
+            continue;
+        const mica_node *reader = &net->nodes[between->reader];
+        const mica_slot *out = &net->slots[reader->out];
+        if (!(reader->layer->flags & MICA_LAYER_PICKS) || out->built_bytes >= between->built_bytes)
+            continue;
+        between->built_bytes = out->built_bytes;
+        memcpy(between->built, out->built, sizeof between->built);
+        swap_nodes(net, n, between->reader);
+        net->reordered = true;
+    }
+}
