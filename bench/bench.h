@@ -12,7 +12,7 @@
 
 /* ---- Cases ---- */
 
-#define BENCH_MOST_TENSORS 16
+#define BENCH_MOST_TENSORS 18
 #define BENCH_MOST_SIZES   8
 
 typedef struct bench_case bench_case;

@@ -1,14 +1,22 @@
 /* LSTM over a sequence: forward, and forward with backward through time. size: { steps, batch, inputs, hidden } */
 #include "bench/bench.h"
 
-enum { Y, X, W_IH, W_HH, B_IH, B_HH, H_0, C_0, H_N, C_N }; /* forward */
-enum { GATES = 10, CELLS, DY, DX, DW_IH, DW_HH };          /* with backward, besides */
+enum { Y, X, W_IH, W_HH, B_IH, B_HH, H_0, C_0, H_N, C_N };      /* forward */
+enum { GATES = 10, CELLS, DY, DX, DW_IH, DW_HH, DB_IH, DB_HH }; /* with backward, besides */
 
 /* The products alone: 2 flops for every weight, step and sequence. */
 static double product_flops(const bench_state *s)
 {
     const mica_index *size = s->row->size;
     return 2.0 * (double)(size[0] * size[1]) * (double)(4 * size[3]) * (double)(size[2] + size[3]);
+}
+
+/* As networks start with, so that neither states nor gradients grow from step to step. */
+static mica_status small_weights(bench_state *s)
+{
+    for (int k = W_IH; k <= B_HH; k++)
+        BENCH_TRY(mica_scale(s->ctx, &s->t[k], &s->t[k], 1.0f / 16.0f));
+    return MICA_OK;
 }
 
 static mica_status forward_setup(bench_state *s)
@@ -24,7 +32,7 @@ static mica_status forward_setup(bench_state *s)
     for (int k = H_0; k <= C_N; k++)
         BENCH_TRY(BENCH_TENSOR(s, batch, hidden));
     s->flops = product_flops(s);
-    return MICA_OK;
+    return small_weights(s);
 }
 
 static mica_recurrent_weights weights(const bench_state *s)
@@ -51,6 +59,8 @@ static mica_status both_setup(bench_state *s)
     BENCH_TRY(BENCH_TENSOR(s, steps, batch, inputs));
     BENCH_TRY(BENCH_TENSOR(s, 4 * hidden, inputs));
     BENCH_TRY(BENCH_TENSOR(s, 4 * hidden, hidden));
+    BENCH_TRY(BENCH_TENSOR(s, 4 * hidden));
+    BENCH_TRY(BENCH_TENSOR(s, 4 * hidden));
     s->flops = 3.0 * product_flops(s);
     return MICA_OK;
 }
@@ -60,8 +70,12 @@ static mica_status both(bench_state *s)
     mica_recurrent_weights w = weights(s);
     mica_recurrent_opts opts = {.gates = &s->t[GATES], .cells = &s->t[CELLS]};
     BENCH_TRY(mica_lstm(s->ctx, &s->t[Y], &s->t[X], &w, &opts));
-    mica_recurrent_grads grads = {
-        .x = &s->t[DX], .w_ih = &s->t[DW_IH], .w_hh = &s->t[DW_HH], .gates = &s->t[GATES]};
+    mica_recurrent_grads grads = {.x = &s->t[DX],
+                                  .w_ih = &s->t[DW_IH],
+                                  .w_hh = &s->t[DW_HH],
+                                  .b_ih = &s->t[DB_IH],
+                                  .b_hh = &s->t[DB_HH],
+                                  .gates = &s->t[GATES]};
     mica_recurrent_dout dout = {.y = &s->t[DY]};
     mica_recurrent_saved saved = {.x = &s->t[X], .y = &s->t[Y], .gates = &s->t[GATES], .cells = &s->t[CELLS]};
     return mica_lstm_backward(s->ctx, &grads, &dout, &saved, &w);

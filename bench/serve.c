@@ -50,10 +50,12 @@ static size_t calls_in(double seconds, double call_seconds)
     return call_seconds > 0.0 && seconds > call_seconds ? (size_t)ceil(seconds / call_seconds) : 1;
 }
 
+static double seconds_of(const char *ns) { return ns != NULL ? 1e-9 * strtod(ns, NULL) : 0.0; }
+
 static void sample(server *s, const char *argument)
 {
     clocked *timed = &s->open->timed;
-    double seconds = argument != NULL ? 1e-9 * strtod(argument, NULL) : 0.0;
+    double seconds = seconds_of(argument);
     mica_status status = MICA_OK;
     for (size_t i = calls_in(0.25 * seconds, timed->call_seconds); i > 0 && status == MICA_OK; i--)
         status = timed->fn(timed->work);
@@ -72,10 +74,23 @@ static void sample(server *s, const char *argument)
             (double)(after.calls - before.calls) / (double)timed->batch, taken.disturbed);
 }
 
-static void sample_limit(server *s)
+/* Both ways to the limit, in the manner of a sample. */
+static mica_status take_limit(limit *against, double seconds)
+{
+    for (int way = 0; way < against->ways; way++) {
+        clocked *probe = &against->clock[way];
+        probe->batch = calls_in(0.5 * seconds, probe->call_seconds);
+        for (size_t i = calls_in(0.25 * seconds, probe->call_seconds); i > 0; i--)
+            BENCH_TRY(probe->fn(probe->work));
+        BENCH_TRY(clock_take(probe));
+    }
+    return MICA_OK;
+}
+
+static void sample_limit(server *s, const char *argument)
 {
     limit *against = &s->open->against;
-    if (limit_take(against) != MICA_OK)
+    if (take_limit(against, seconds_of(argument)) != MICA_OK)
         refuse(s, mica_error(s->ctx));
     else if (against->kind == BENCH_LIMIT_NONE)
         fprintf(s->out, "0 none\n");
@@ -119,7 +134,7 @@ static void answer(server *s, char *line)
     else if (strcmp(command, "sample") == 0)
         sample(s, first);
     else if (strcmp(command, "limit") == 0)
-        sample_limit(s);
+        sample_limit(s, first);
     else if (strcmp(command, "result") == 0)
         result(s, first, first != NULL ? strtok_r(NULL, " \n", &rest) : NULL);
     else if (strcmp(command, "drop") == 0) {

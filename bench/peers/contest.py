@@ -107,7 +107,7 @@ def measure(row, threads, mica, peers, seconds, patience):
     while True:
         first = len(rounds) % len(present)  # nobody is always the one after the slowest
         rounds.append({one.key: one.sample() for one in present[first:] + present[:first]})
-        limit = mica.ask("limit") or limit
+        limit = mica.ask(f"limit {SAMPLE_NS:.0f}") or limit
         mica.rest()
         spent = time.monotonic() - start
         result = stats.summary(row, threads, rounds, limit)

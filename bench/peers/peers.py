@@ -6,10 +6,12 @@ import os
 import re
 import sys
 import sysconfig
+import tempfile
 
 import contest
 import report
 import rows
+import verify
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -23,9 +25,11 @@ def options(arguments):
     parser.add_argument("filters", nargs="*", metavar="FILTER", help="only the rows whose name contains one of these")
     parser.add_argument("--peers", nargs="?", const="debian", default="debian", choices=["debian", "newest"])
     parser.add_argument("--threads", default="1,2", help="numbers of threads, each in its own run (1,2)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each row, all contestants together (2)")
-    parser.add_argument("--patience", type=float, default=3.0, help="times that, for rows that are not decided (3)")
+    parser.add_argument("--seconds", type=float, default=1.5, help="for each row, all contestants together (1.5)")
+    parser.add_argument("--patience", type=float, default=2.5, help="times that, for rows that are not decided (2.5)")
     parser.add_argument("--quick", action="store_true", help="a rough look: a few rounds of each row")
+    parser.add_argument("--verify", action="store_true", help="compare results instead of times")
+    parser.add_argument("--table", choices=["readme", "full"], help="only print the last run's table, as Markdown")
     parser.add_argument("--out", default=os.path.join(OUT, "peers"), help="the report's path without its ending")
     given = parser.parse_args(arguments)
     given.threads = [int(number) for number in given.threads.split(",")]
@@ -71,11 +75,7 @@ def describe(machine, threads, mica, peers):
     machine["peers"] = {peer.key: " ".join(peer.greeting) for peer in peers}
 
 
-def main(arguments):
-    given = options(arguments)
-    chosen = rows.chosen(given.filters)
-    if not chosen:
-        sys.exit(f"no row has {' or '.join(given.filters)} in its name: {', '.join(row.name for row in rows.ROWS)}")
+def measure(given, chosen):
     machine, results = {}, []
     for threads in given.threads:
         mica, peers = start(given, threads)
@@ -89,8 +89,29 @@ def main(arguments):
         for one in [mica, *peers]:
             one.end()
         report.write(given.out, machine, results)
-    report.total(results)
+    print(f"\n{report.score(results)}\n{given.out}.json, .md, .html")
+    return 0
+
+
+def compare(given, chosen):
+    mica, peers = start(given, given.threads[-1])
+    with tempfile.TemporaryDirectory() as folder:
+        bad = sum(verify.row(row, mica, peers, folder) for row in chosen if row.results)
+    print(f"\n{bad} results differ" if bad else "\nall results agree")
+    return 1 if bad else 0
+
+
+def main(arguments):
+    given = options(arguments)
+    if given.table:
+        machine, results = report.read(given.out + ".json")
+        print(report.readme(results) if given.table == "readme" else report.markdown(machine, results), end="")
+        return 0
+    chosen = rows.chosen(given.filters)
+    if not chosen:
+        sys.exit(f"no row has {' or '.join(given.filters)} in its name: {', '.join(row.name for row in rows.ROWS)}")
+    return compare(given, chosen) if given.verify else measure(given, chosen)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

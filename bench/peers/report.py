@@ -2,7 +2,10 @@
 
 import json
 
-KEYS = ("onednn", "openblas", "blis", "pytorch")
+import page
+
+NAMES = {"onednn": "oneDNN", "openblas": "OpenBLAS", "blis": "BLIS", "pytorch": "PyTorch"}
+KEYS = tuple(NAMES)
 
 
 def duration(ns):
@@ -18,52 +21,124 @@ def duration(ns):
     return f"{ns:.{digits}f} {unit}"
 
 
-def ratio(result):
-    if result["ratio"] is None:
+def ratio(row):
+    if row["ratio"] is None:
         return "-"
-    return f"{result['ratio']:.2f} ({result['ratio_low']:.2f}-{result['ratio_high']:.2f})"
+    return f"{row['ratio']:.2f} ({row['ratio_low']:.2f}-{row['ratio_high']:.2f})"
 
 
-def verdict(result):
-    if result["ratio"] is None:
+def percent(row):
+    return "-" if row["percent_of_limit"] is None else f"{row['percent_of_limit']:.0f} % of {row['limit']}"
+
+
+def verdict(row):
+    if row["ratio"] is None:
         return ""
-    return "BEHIND" if result["ratio"] < 1.0 else "below the aim" if result["ratio"] < result["aim"] else "ok"
+    return "BEHIND" if row["ratio"] < 1.0 else "below the aim" if row["ratio"] < row["aim"] else "ok"
+
+
+def plural(threads):
+    return f"{threads} thread" if threads == 1 else f"{threads} threads"
+
+
+def about(machine):
+    peaks = "; ".join(
+        f"{plural(one['threads'])}: {one['peak_gflops']:.0f} GFLOP/s, copy {one['copy_gbs']:.1f} GB/s"
+        for one in machine["peaks"]
+    )
+    peers = ", ".join(machine["peers"].values())
+    return f"{machine['cpu']}, {machine['isa']}, {machine['commit']} ({peaks}). Peers: {peers}."
+
+
+def score(rows):
+    measured = [row for row in rows if row["ratio"] is not None]
+    ahead = sum(row["ratio"] >= 1.0 for row in measured)
+    reached = sum(row["ratio"] >= row["aim"] for row in measured)
+    return (
+        f"{len(measured)} rows with a peer: {ahead} at least as fast as the fastest of them, "
+        f"{reached} as far ahead as is aimed at."
+    )
+
+
+# ---- On the terminal ----
 
 
 def head(threads, machine):
     peak = machine["peaks"][-1]
-    print(f"\n{machine['cpu']}, {machine['isa']}, commit {machine['commit'].removeprefix('commit ')}")
-    for version in machine["peers"].values():
-        print(f"  {version}")
-    print(f"{threads} threads: peak {peak['peak_gflops']} GFLOP/s, copy {peak['copy_gbs']} GB/s")
-    print(f"{'row':36} {'mica':>9}", *(f"{key:>9}" for key in KEYS), f"{'ratio (quartiles)':>20} {'aim':>5}")
+    print(f"\n{machine['cpu']}, {machine['isa']}, {machine['commit']}; {', '.join(machine['peers'].values())}")
+    print(f"{plural(threads)}: peak {peak['peak_gflops']} GFLOP/s, copy {peak['copy_gbs']} GB/s")
+    columns = (f"{NAMES[key]:>9}" for key in KEYS)
+    print(f"{'row':36} {'Mica':>9}", *columns, f"{'ratio (quartiles)':>20} {'aim':>5}  of the limit")
 
 
-def line(result):
-    times = (f"{duration(result['peers'].get(key)):>9}" for key in KEYS)
+def line(row):
     print(
-        f"{result['name']:36} {duration(result['ns']):>9}",
-        *times,
-        f"{ratio(result):>20} {result['aim']:>5}",
-        percent(result),
-        verdict(result),
-        "~" if result["disturbed"] else "",
+        f"{row['name']:36} {duration(row['ns']):>9}",
+        *(f"{duration(row['peers'].get(key)):>9}" for key in KEYS),
+        f"{ratio(row):>20} {row['aim']:>5} {percent(row):>13} ",
+        verdict(row),
+        "~" if row["disturbed"] else "",
         flush=True,
     )
 
 
-def percent(result):
-    share = result["percent_of_limit"]
-    return " " * 13 if share is None else f"{share:3.0f} % of {result['limit']:4}"
+# ---- Files ----
 
 
-def write(path, machine, results):
-    with open(path + ".json", "w", encoding="utf-8") as file:
-        json.dump({"machine": machine, "rows": results}, file, indent=1)
+def markdown(machine, rows):
+    names = " | ".join(NAMES[key] for key in KEYS)
+    lines = ["# Mica and its peers", "", about(machine), "", score(rows)]
+    for threads in sorted({row["threads"] for row in rows}):
+        lines += ["", f"## {plural(threads).capitalize()}", ""]
+        lines.append(f"| row | Mica | {names} | ratio (quartiles) | aim | of the limit | heap calls | |")
+        lines.append("|---" + "|---:" * (len(KEYS) + 5) + "|---|")
+        for row in rows:
+            if row["threads"] == threads:
+                times = " | ".join(duration(row["peers"].get(key)) for key in KEYS)
+                lines.append(
+                    f"| {row['name']} | {duration(row['ns'])} | {times} | {ratio(row)} | {row['aim']:g} | "
+                    f"{percent(row)} | {heap_calls(row)} | {verdict(row)} |"
+                )
+    return "\n".join(lines) + "\n"
 
 
-def total(results):
-    measured = [one for one in results if one["ratio"] is not None]
-    reached = sum(one["ratio"] >= one["aim"] for one in measured)
-    ahead = sum(one["ratio"] >= 1.0 for one in measured)
-    print(f"\n{len(measured)} rows with a peer: {ahead} at least as fast as the fastest peer, {reached} reach the aim")
+def heap_calls(row):
+    """Ours, then the fastest peer's."""
+    ours = f"{row['allocs']['mica']:.0f}"
+    return ours if row["fastest"] is None else f"{ours}; {NAMES[row['fastest']]} {row['allocs'][row['fastest']]:.0f}"
+
+
+def readme(rows):
+    """The table of the README: a row once, with the ratio at each number of threads."""
+    counts = sorted({row["threads"] for row in rows})
+    head = " | ".join(f"{plural(n)} | fastest peer | ratio" for n in counts)
+    lines = [f"| | {head} | heap calls, Mica and that peer |", "|---" + "|---:" * (3 * len(counts) + 1) + "|"]
+    for name in dict.fromkeys(row["name"] for row in rows):
+        of = {row["threads"]: row for row in rows if row["name"] == name}
+        cells = []
+        for n in counts:
+            row = of.get(n)
+            fast = row and row["fastest"]
+            cells.append(duration(row["ns"]) if row else "-")
+            cells.append(f"{NAMES[fast]} {duration(row['peers'][fast])}" if fast else "-")
+            cells.append(f"**{row['ratio']:.2f}**" if fast else "-")
+        cells.append(heap_calls(of[min(of)]))
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def write(path, machine, rows):
+    texts = {
+        "json": json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n",
+        "md": markdown(machine, rows),
+        "html": page.html(machine, rows),
+    }
+    for ending, text in texts.items():
+        with open(f"{path}.{ending}", "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        found = json.load(file)
+    return found["machine"], found["rows"]

@@ -99,7 +99,7 @@ ROWS = [
     Row("dropout_32x512_bwd", "dropout_bwd", (32, 512), 3.0),
     Row("lstm_1x16_128_256_fwd", "lstm_fwd", (1, 16, 128, 256), 1.2, (0, 8, 9)),
     Row("lstm_64x16_128_256_fwd", "lstm_fwd", (64, 16, 128, 256), 1.2, (0, 8, 9)),
-    Row("lstm_64x16_128_256_fwd_bwd", "lstm_both", (64, 16, 128, 256), 1.2, (0, 13, 14, 15)),
+    Row("lstm_64x16_128_256_fwd_bwd", "lstm_both", (64, 16, 128, 256), 1.2, (0, 13, 14, 15, 16, 17)),
     *losses("mse", 32, 512, 10.0),
     *losses("cross_entropy", 32, 10, 20.0),
     *losses("cross_entropy", 256, 1000, 4.0),

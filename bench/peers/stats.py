@@ -5,12 +5,17 @@ from typing import NamedTuple
 
 FEWEST_ROUNDS = 5
 ENOUGH_CLEAN = 5  # rounds that nothing disturbed, to trust them alone
+LONG_CALL = 20e6  # ns; such a call is interrupted now and then on any system, for little of its time
 
 
 class Sample(NamedTuple):
-    ns: float
-    allocs: float
-    disturbed: bool
+    ns: float  # of one call
+    allocs: float  # heap calls of one
+    interrupted: bool  # another program had the processor meanwhile
+
+    @property
+    def disturbed(self):
+        return self.interrupted and self.ns < LONG_CALL
 
 
 def quartiles(values):

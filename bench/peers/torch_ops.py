@@ -301,7 +301,7 @@ def lstm_of(inputs, hidden):
     layer = torch.nn.LSTM(inputs, hidden)
     with torch.no_grad():
         for index, one in zip((2, 3, 4, 5), layer.parameters()):
-            one.copy_(numbers(index, *one.shape))
+            one.copy_(numbers(index, *one.shape) / 16.0)
     return layer
 
 
