@@ -9,48 +9,74 @@
 
 _Static_assert(ROW % VF_LANES == 0, "a row of a group is a whole number of vectors");
 
+/* The key of each round, which all groups share. */
+typedef struct round_keys {
+    int32_t low[MICA_PHILOX_ROUNDS], high[MICA_PHILOX_ROUNDS];
+} round_keys;
+
+static round_keys keys_of(const mica_random *from)
+{
+    round_keys keys;
+    uint32_t low = (uint32_t)from->seed, high = (uint32_t)(from->seed >> 32);
+    for (int round = 0; round < MICA_PHILOX_ROUNDS; round++) {
+        keys.low[round] = (int32_t)low;
+        keys.high[round] = (int32_t)high;
+        low += MICA_PHILOX_WEYL_0;
+        high += MICA_PHILOX_WEYL_1;
+    }
+    return keys;
+}
+
 /* The 64 words of a group. All its blocks go through the rounds together, since one alone would wait for its
- * multiplications. */
-static void make_group(int32_t words[GROUP], const mica_random *from, uint64_t group, uint64_t domain)
+ * multiplications; in plain C there are too many for the registers, and they go one after the other. */
+#define AT_ONCE (VECTORS <= 4 ? VECTORS : 1)
+
+VF_INLINE void make_group(int32_t words[GROUP], const mica_random *from, const round_keys *keys,
+                          uint64_t group, uint64_t domain)
 {
     uint64_t block = group * MICA_RANDOM_BLOCKS | domain;
-    uint32_t k0 = (uint32_t)from->seed, k1 = (uint32_t)(from->seed >> 32);
     const vi m0 = vi_set1((int32_t)MICA_PHILOX_MULTIPLIER_0), m1 = vi_set1((int32_t)MICA_PHILOX_MULTIPLIER_1);
-    vi c0[VECTORS], c1[VECTORS], c2[VECTORS], c3[VECTORS];
-    for (size_t v = 0; v < VECTORS; v++) {
-        /* Groups are aligned: adding a lane's number never carries. */
-        c0[v] = vi_add(vi_set1((int32_t)((uint32_t)block + (uint32_t)(v * VF_LANES))), vi_iota());
-        c1[v] = vi_set1((int32_t)(block >> 32));
-        c2[v] = vi_set1((int32_t)from->stream);
-        c3[v] = vi_set1((int32_t)(from->stream >> 32));
-    }
-    for (int round = 0; round < MICA_PHILOX_ROUNDS; round++) {
-        const vi key0 = vi_set1((int32_t)k0), key1 = vi_set1((int32_t)k1);
-        for (size_t v = 0; v < VECTORS; v++) {
-            vi high0 = vi_mulhi_u(m0, c0[v]), low0 = vi_mul(m0, c0[v]);
-            vi high1 = vi_mulhi_u(m1, c2[v]), low1 = vi_mul(m1, c2[v]);
-            c0[v] = vi_xor(high1, vi_xor(c1[v], key0));
-            c1[v] = low1;
-            c2[v] = vi_xor(high0, vi_xor(c3[v], key1));
-            c3[v] = low0;
+    for (size_t first = 0; first < ROW; first += AT_ONCE * VF_LANES) {
+        vi c0[AT_ONCE], c1[AT_ONCE], c2[AT_ONCE], c3[AT_ONCE];
+#pragma GCC unroll 4
+        for (size_t v = 0; v < AT_ONCE; v++) {
+            /* Groups are aligned: adding a lane's number never carries. */
+            c0[v] = vi_add(vi_set1((int32_t)((uint32_t)block + (uint32_t)(first + v * VF_LANES))), vi_iota());
+            c1[v] = vi_set1((int32_t)(block >> 32));
+            c2[v] = vi_set1((int32_t)from->stream);
+            c3[v] = vi_set1((int32_t)(from->stream >> 32));
         }
-        k0 += MICA_PHILOX_WEYL_0;
-        k1 += MICA_PHILOX_WEYL_1;
-    }
-    for (size_t v = 0; v < VECTORS; v++) {
-        vi_store(words + 0 * ROW + v * VF_LANES, c0[v]);
-        vi_store(words + 1 * ROW + v * VF_LANES, c1[v]);
-        vi_store(words + 2 * ROW + v * VF_LANES, c2[v]);
-        vi_store(words + 3 * ROW + v * VF_LANES, c3[v]);
+#pragma GCC unroll 10
+        for (int round = 0; round < MICA_PHILOX_ROUNDS; round++) {
+            const vi low = vi_set1(keys->low[round]), high = vi_set1(keys->high[round]);
+#pragma GCC unroll 4
+            for (size_t v = 0; v < AT_ONCE; v++) {
+                vi high0 = vi_mulhi_u(m0, c0[v]), low0 = vi_mul(m0, c0[v]);
+                vi high1 = vi_mulhi_u(m1, c2[v]), low1 = vi_mul(m1, c2[v]);
+                c0[v] = vi_xor(high1, vi_xor(c1[v], low));
+                c1[v] = low1;
+                c2[v] = vi_xor(high0, vi_xor(c3[v], high));
+                c3[v] = low0;
+            }
+        }
+#pragma GCC unroll 4
+        for (size_t v = 0; v < AT_ONCE; v++) {
+            int32_t *to = words + first + v * VF_LANES;
+            vi_store(to + 0 * ROW, c0[v]);
+            vi_store(to + 1 * ROW, c1[v]);
+            vi_store(to + 2 * ROW, c2[v]);
+            vi_store(to + 3 * ROW, c3[v]);
+        }
     }
 }
 
 /* ---- Whole groups ---- */
 
-static void uniform_group(float out[GROUP], const mica_random *from, uint64_t group)
+VF_INLINE void uniform_group(float out[GROUP], const mica_random *from, const round_keys *keys,
+                             uint64_t group)
 {
     int32_t words[GROUP];
-    make_group(words, from, group, 0);
+    make_group(words, from, keys, group, 0);
     for (size_t i = 0; i < GROUP; i += VF_LANES)
         vf_store(out + i, vf_mul(vf_from_vi(vi_shr(vi_load(words + i), 8)), vf_set1(0x1p-24f)));
 }
@@ -81,10 +107,10 @@ VF_INLINE vf sin_cos_turns(vf turns, vf *cosine)
 }
 
 /* Box and Muller: sqrt(-2 log u) * (cos a, sin a) for u uniform in (0, 1] and a uniform angle. */
-static void normal_group(float out[GROUP], const mica_random *from, uint64_t group)
+VF_INLINE void normal_group(float out[GROUP], const mica_random *from, const round_keys *keys, uint64_t group)
 {
     int32_t words[GROUP];
-    make_group(words, from, group, MICA_RANDOM_NORMAL);
+    make_group(words, from, keys, group, MICA_RANDOM_NORMAL);
     for (size_t row = 0; row < GROUP; row += 2 * ROW) {
         for (size_t i = row; i < row + ROW; i += VF_LANES) {
             /* 31 bits rounded to a float, and never 0. The product is exact: any set gives the same u. */
@@ -127,13 +153,14 @@ static part next_part(const mica_random *from, size_t done, size_t n)
 }
 
 VF_INLINE void fill(float *dst, size_t n, const mica_random *from,
-                    void (*make)(float *out, const mica_random *from, uint64_t group))
+                    void (*make)(float *out, const mica_random *from, const round_keys *keys, uint64_t group))
 {
     float spare[GROUP];
+    round_keys keys = keys_of(from);
     for (size_t done = 0; done < n;) {
         part p = next_part(from, done, n);
         bool whole = p.count == GROUP;
-        make(whole ? dst + done : spare, from, p.group);
+        make(whole ? dst + done : spare, from, &keys, p.group);
         if (!whole)
             memcpy(dst + done, spare + p.skip, p.count * sizeof *dst);
         done += p.count;
@@ -147,18 +174,31 @@ static void random_uniform(float *dst, size_t n, const mica_random *from)
 
 static void random_normal(float *dst, size_t n, const mica_random *from) { fill(dst, n, from, normal_group); }
 
+/* With up, x = min(from + by x, to), else the larger of the two. */
+static void random_spread(float *x, size_t n, float from, float by, float to, bool up)
+{
+    const vf start = vf_set1(from), factor = vf_set1(by), end = vf_set1(to);
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t lanes = n - i < VF_LANES ? n - i : VF_LANES;
+        vf u = lanes == VF_LANES ? vf_load(x + i) : vf_load_tail(x + i, lanes);
+        vf y = vf_add(start, vf_mul(factor, u)); /* two roundings, as everywhere */
+        vf_store_tail(x + i, up ? vf_min(end, y) : vf_max(end, y), lanes);
+    }
+}
+
 static void random_dropout(float *dst, uint8_t *mask, const float *x, size_t n, float keep,
                            const mica_random *from)
 {
     float spare[GROUP] = {0};
     uint8_t spare_mask[GROUP];
     int32_t words[GROUP];
+    const round_keys keys = keys_of(from);
     const float scale = 1.0f / keep;
     /* u / 2^24 < keep, u whole: keep * 2^24 is exact, and whole or rounded up to the next whole number. */
     const int32_t below = (int32_t)ceilf(keep * 0x1p24f);
     for (size_t done = 0; done < n;) {
         part p = next_part(from, done, n);
-        make_group(words, from, p.group, 0);
+        make_group(words, from, &keys, p.group, 0);
         if (p.count == GROUP) {
             dropout_group(dst + done, mask != NULL ? mask + done : NULL, x + done, words, below, scale);
         } else {
@@ -176,22 +216,25 @@ static void random_dropout_backward(float *dx, const float *dy, const uint8_t *m
 {
     const vf scale = vf_set1(1.0f / keep);
     int32_t wide[GROUP];
-    for (size_t done = 0; done < n; done += GROUP) {
-        size_t count = n - done < GROUP ? n - done : GROUP;
-        for (size_t i = 0; i < count; i++)
+    size_t done = 0;
+    for (; done + GROUP <= n; done += GROUP) {
+        for (size_t i = 0; i < GROUP; i++)
             wide[i] = mask[done + i];
-        for (size_t i = 0; i < count; i += VF_LANES) {
-            size_t lanes = count - i < VF_LANES ? count - i : VF_LANES;
-            vm kept = vi_gt(vi_load_tail(wide + i, lanes), vi_set1(0));
-            vf scaled = vf_mul(vf_load_tail(dy + done + i, lanes), scale);
-            vf_store_tail(dx + done + i, vf_select(kept, scaled, vf_zero()), lanes);
+        for (size_t i = 0; i < GROUP; i += VF_LANES) {
+            vf scaled = vf_mul(vf_load(dy + done + i), scale);
+            vf_store(dx + done + i, vf_select(vi_gt(vi_load(wide + i), vi_set1(0)), scaled, vf_zero()));
         }
+    }
+    for (; done < n; done++) {
+        vf scaled = vf_mul(vf_load_tail(dy + done, 1), scale);
+        vf_store_tail(dx + done, mask[done] != 0 ? scaled : vf_zero(), 1);
     }
 }
 
 const mica_random_kernels VF_SYMBOL(mica_random_kernels) = {
     .uniform = random_uniform,
     .normal = random_normal,
+    .spread = random_spread,
     .dropout = random_dropout,
     .dropout_backward = random_dropout_backward,
 };

@@ -15,6 +15,9 @@ typedef struct mica_random_kernels {
     /* Mean 0, variance 1: as mica_random_normal within rounding. */
     void (*normal)(float *dst, size_t n, const mica_random *from);
 
+    /* x = start + factor x, but never past `end`: an upper bound with `up`, else a lower one. */
+    void (*spread)(float *x, size_t n, float start, float factor, float end, bool up);
+
     /* mask[i] = uniform[i] < keep;  dst[i] = mask[i] ? x[i] * (1 / keep) : 0. dst may be x; mask may be NULL.
      */
     void (*dropout)(float *dst, uint8_t *mask, const float *x, size_t n, float keep, const mica_random *from);

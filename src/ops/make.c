@@ -42,7 +42,7 @@ mica_status mica_ones(mica_context *ctx, const mica_tensor *dst) { return fill(c
 
 typedef struct make_job make_job;
 
-/* Makes the values of elements position to position + n - 1; n is at most STAGE. */
+/* Makes the values of elements position to position + n - 1. */
 typedef void make_fn(const make_job *job, mica_index position, mica_index n, void *values);
 
 struct make_job {
@@ -51,6 +51,7 @@ struct make_job {
     const mica_kernels *kernels;
     make_fn *make;
     mica_dtype dtype; /* of the values: f32 or f64 */
+    bool in_place;    /* they are made where they go: dst is of f32 too, and contiguous */
     double a, b;      /* parameters of make */
     const mica_random *from;
 };
@@ -62,6 +63,10 @@ static void make_block(void *work, size_t block, int thread)
     mica_index position = (mica_index)block * BLOCK, end = position + BLOCK;
     if (end > job->count)
         end = job->count;
+    if (job->in_place) {
+        job->make(job, position, end - position, (float *)job->dst.data + position);
+        return;
+    }
     for (mica_index n; position < end; position += n) {
         double stage[STAGE];
         n = end - position < STAGE ? end - position : STAGE;
@@ -75,6 +80,8 @@ static void run(mica_context *ctx, make_job job, const mica_tensor *dst)
     job.dst = mica_join_axes(dst);
     job.count = (mica_index)mica_tensor_count(dst);
     job.kernels = ctx->kernels;
+    job.in_place = job.dtype == MICA_F32 && dst->dtype == MICA_F32 && job.dst.rank == 1 &&
+                   job.dst.stride[0] == 1;
     mica_parallel(ctx, mica_div_up((size_t)job.count, (size_t)BLOCK), make_block, &job);
 }
 
@@ -114,12 +121,8 @@ static void make_uniform(const make_job *job, mica_index position, mica_index n,
     mica_random from = *job->from;
     mica_random_skip(&from, (uint64_t)position);
     job->kernels->random->uniform(out, (size_t)n, &from);
-    float range = high - low, largest = nextafterf(high, low);
-    for (mica_index i = 0; i < n; i++) {
-        float x = low + range * out[i];
-        out[i] = (low < high ? x < high : x > high) ? x
-                                                    : largest; /* rounding may reach the end, which is out */
-    }
+    /* Rounding may reach the end, which is out. */
+    job->kernels->random->spread(out, (size_t)n, low, high - low, nextafterf(high, low), low < high);
 }
 
 static void make_normal(const make_job *job, mica_index position, mica_index n, void *values)
@@ -128,8 +131,7 @@ static void make_normal(const make_job *job, mica_index position, mica_index n, 
     mica_random from = *job->from;
     mica_random_skip(&from, (uint64_t)position);
     job->kernels->random->normal(out, (size_t)n, &from);
-    for (mica_index i = 0; i < n; i++)
-        out[i] = mean + deviation * out[i];
+    job->kernels->random->spread(out, (size_t)n, mean, deviation, INFINITY, true);
 }
 
 static mica_status random_fill(mica_context *ctx, const char *op, const mica_tensor *dst,
