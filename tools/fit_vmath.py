@@ -48,6 +48,29 @@ def fit(name, target, weight, count, low, high, basis=lambda x: x):
     print("{" + ", ".join(re.sub(r"\.?0*p", "p", float(c).hex()) + "f" for c in done) + "}")
 
 
+def fit_quotient(name, target, weight, tops, bottoms, low, high):
+    """target(x) by a quotient of polynomials, the constant of the lower one 1: least squares on target * lower - upper,
+    again and again with the weights that the last quotient and its errors give, which ends near the minimax one."""
+    xs = points(mpf(low), mpf(high), 120)
+    f, w, extra = [target(x) for x in xs], [weight(x) for x in xs], [mpf(1)] * len(xs)
+    bottom = [mpf(1)] + [mpf(0)] * (bottoms - 1)
+    value = lambda c, x: sum(v * x**k for k, v in enumerate(c))
+    for turn in range(12):
+        rows, values = [], []
+        for i, x in enumerate(xs):
+            s = w[i] * extra[i] / value(bottom, x)
+            rows.append([s * x**k for k in range(tops)] + [-s * f[i] * x**k for k in range(1, bottoms)])
+            values.append(s * f[i])
+        c = least_squares(rows, values)
+        top, bottom = [c[k] for k in range(tops)], [mpf(1)] + [c[k] for k in range(tops, tops + bottoms - 1)]
+        errors = [abs(w[i] * (f[i] - value(top, x) / value(bottom, x))) for i, x in enumerate(xs)]
+        if turn >= 3:
+            extra = [extra[i] * sqrt(mpf("0.3") + e / max(errors)) for i, e in enumerate(errors)]
+    print(f"/* {name}: 2^{float(log(max(errors), 2)):.1f} on [{float(low):.5g}, {float(high):.5g}] */")
+    for c in (top, bottom):
+        print("{" + ", ".join(re.sub(r"\.?0*p", "p", float(to_float(v)).hex()) + "f" for v in c) + "}")
+
+
 def with_limit(value, limit):
     """A function whose value at 0 is a limit."""
     return lambda x: mpf(limit) if abs(x) < mpf(10) ** -15 else value(x)
@@ -59,6 +82,8 @@ def main():
         with_limit(lambda r: r**2 / expm1(r), 0), 5, "-0.3475", "0.3475")
     fit("log: (log1p(f) - f + f^2/2) / f^3", with_limit(lambda f: (log1p(f) - f + f * f / 2) / f**3, mpf(1) / 3),
         with_limit(lambda f: f**3 / log1p(f), 0), 8, "-0.33334", "0.33334")
+    fit("softplus: (log1p(e) - e) / e^2", with_limit(lambda e: (log1p(e) - e) / e**2, -0.5),
+        with_limit(lambda e: e**2 / log1p(e), 0), 9, 0, "1.0001")
     fit("erf, small: erf(x) / x - 1, in x^2", with_limit(lambda x: erf(x) / x - 1, 2 / sqrt(pi) - 1),
         with_limit(lambda x: x / erf(x), sqrt(pi) / 2), 6, 0, "0.93", lambda x: x * x)
     fit("erf, large: -log(erfc(x))", lambda x: -log(erfc(x)), lambda x: erfc(x) / erf(x), 7, "0.92", "4.0")
@@ -72,7 +97,9 @@ def main():
     middle = mpf("0.4375")
     fit("normal tail from 0.624 on: P(y - 0.4375)", lambda v: tail(t_of(v + middle)), lambda v: 1 / tail(t_of(v + middle)),
         9, mpf("0.624") / mpf("4.624") - middle, mpf("0.785") - middle)
-    fit("normal tail: P(y - 0.5)", lambda v: tail(t_of(v + 0.5)), lambda v: 1 / tail(t_of(v + 0.5)), 10, "-0.5", "0.285")
+    # In x^2. The derivative of x Phi(x) is 1/2 and an odd function.
+    odd = lambda t: erf(sqrt(t / 2)) / 2 / sqrt(t) + exp(-t / 2) / sqrt(2 * pi)
+    fit_quotient("gelu's derivative: (d/dx x Phi(x) - 1/2) / x, in x^2", with_limit(odd, 2 / sqrt(2 * pi)), sqrt, 8, 7, 0, 36)
     fit("sin: (sin(r) - r) / r^3, in r^2", with_limit(lambda r: (sin(r) - r) / r**3, -mpf(1) / 6),
         with_limit(lambda r: r**3 / sin(r), 0), 3, 0, "0.79", lambda r: r * r)
     fit("cos: (cos(r) - 1 + r^2/2) / r^4, in r^2", with_limit(lambda r: (cos(r) - 1 + r * r / 2) / r**4, mpf(1) / 24),

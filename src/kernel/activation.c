@@ -37,15 +37,8 @@ MAP1(softplus, 0, vf_softplus(a))
 /* dx = dy sigmoid(x) */
 MAP2(softplus_backward, 0, vf_mul(a, vf_sigmoid(b)))
 
-/* d/dx x s(x) = s (1 + x (1 - s)), where 1 - s(x) = s(-x) */
-VF_INLINE vf silu_grad(vf x)
-{
-    vf s = vf_sigmoid(x);
-    return vf_mul(s, vf_fma(x, vf_sigmoid(vf_neg(x)), one()));
-}
-
 MAP1(silu, 0, vf_silu(a))
-MAP2(silu_backward, 0, vf_mul(a, silu_grad(b)))
+MAP2(silu_backward, 0, vf_mul(a, vf_silu_grad(b)))
 
 MAP1(gelu, 0, vf_gelu(a))
 MAP2(gelu_backward, 0, vf_mul(a, vf_gelu_grad(b)))

@@ -188,26 +188,21 @@ VF_INLINE vf vf_tanh(vf x)
     return vf_copysign(vf_div(top, vf_fma(vf_set1(2.0f), inverse, top)), x);
 }
 
-/* 1 / (1 + e^-x). At most 3 ulp. */
+/* 1 / (1 + e^-x). At most 3 ulp. All is scaled down by 2^32, so that e^-x does not overflow before the result is 0. */
 VF_INLINE vf vf_sigmoid(vf x)
 {
-    const vf one = vf_set1(1.0f);
+    const vf unit = vf_set1(0x1p-32f);
     vi n;
-    vf p = vmath_exp_parts(vmath_at_least(vf_neg(vf_abs(x)), -104.0f), &n);
-    vf e = vmath_scale_down(p, n); /* e^-|x| */
-    return vf_div(vf_select(vf_lt(x, vf_zero()), e, one), vf_add(one, e));
+    vf p = vmath_exp_parts(vmath_at_least(vmath_at_most(vf_neg(x), 105.0f), -65.5f), &n);
+    return vf_div(unit, vf_fma(p, vf_pow2i(vi_sub(n, vi_set1(32))), unit));
 }
 
-/* x / (1 + e) for x >= 0, x e / (1 + e) for x < 0, where e = (1 + q) 2^n <= 1. The scaling comes last, so
- * that a subnormal e costs no accuracy. */
-VF_INLINE vf vmath_times_sigmoid(vf x, vf q, vi n)
+/* x / (1 + e) for e = p 2^n, -127 <= n <= 159. Where e may be large, all is scaled down by 2^32. */
+VF_INLINE vf vmath_times_sigmoid(vf x, vf p, vi n)
 {
-    const vf one = vf_set1(1.0f), down = vf_set1(0x1p-64f);
-    vm negative = vf_lt(x, vf_zero());
-    vf scale = vf_pow2i(vi_add(n, vi_set1(64)));
-    vf top = vf_select(negative, vf_mul(vf_fma(x, q, x), scale), x);
-    vf bottom = vf_fma(vf_mul(vf_add(one, q), scale), down, one);
-    return vf_mul(vf_div(top, bottom), vf_select(negative, down, one));
+    vf unit = vf_select(vf_lt(x, vf_set1(-1.0f)), vf_set1(0x1p-32f), vf_set1(1.0f));
+    vf scale = vf_of_bits(vi_add(vi_shl(n, 23), vf_bits(unit))); /* unit 2^n; 0 for n = -127 */
+    return vf_div(vf_mul(x, unit), vf_fma(p, scale, unit));
 }
 
 /* x sigmoid(x); -0 at -infinity. At most 3 ulp. */
@@ -215,16 +210,32 @@ VF_INLINE vf vf_silu(vf x)
 {
     vi n;
     x = vmath_at_least(x, -110.0f);
-    vf q = vmath_expm1_reduced(vmath_at_least(vf_neg(vf_abs(x)), -110.0f), &n);
-    return vmath_times_sigmoid(x, q, n);
+    vf p = vmath_exp_parts(vmath_at_least(vf_neg(x), -88.0f), &n);
+    return vmath_times_sigmoid(x, p, n);
 }
 
-/* log(1 + e^x). At most 2 ulp. */
+/* d/dx x S = S + S (x (1 - S)), S = sigmoid(x), 1 - S = e^-x S. Absolute error at most 2^-22. */
+VF_INLINE vf vf_silu_grad(vf x)
+{
+    const vf one = vf_set1(1.0f);
+    x = vmath_at_least(vmath_at_most(x, 87.0f), -87.0f);
+    vi n;
+    vf p = vmath_exp_parts(vf_neg(x), &n), e = vf_mul(p, vf_pow2i(n)), s = vf_div(one, vf_add(one, e));
+    return vf_fma(s, vf_mul(x, vf_mul(e, s)), s);
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + e), e = e^-|x|. At most 2.5 ulp. */
 VF_INLINE vf vf_softplus(vf x)
 {
+    static const float c[] = {-0x1.ffffccp-2f, 0x1.554d22p-2f,  -0x1.ff1608p-3f,
+                              0x1.9305ep-3f,   -0x1.39812cp-3f, 0x1.b23178p-4f,
+                              -0x1.d1f15p-5f,  0x1.443504p-6f,  -0x1.a6e84ap-9f};
     vi n;
-    vf p = vmath_exp_parts(vmath_at_least(vf_neg(vf_abs(x)), -104.0f), &n);
-    return vf_add(vmath_at_least(x, 0.0f), vmath_log1p_finite(vmath_scale_down(p, n)));
+    vf p = vmath_exp_parts(vmath_at_least(vf_neg(vf_abs(x)), -104.0f), &n), e = vmath_scale_down(p, n);
+    vf sum = vf_set1(c[8]); /* in one chain: of even and odd powers apart, the sums would cancel */
+    for (int k = 7; k >= 0; k--)
+        sum = vf_fma(sum, e, vf_set1(c[k]));
+    return vf_add(vmath_at_least(x, 0.0f), vf_fma(vf_mul(e, e), sum, e));
 }
 
 /* ---- The normal distribution ---- */
@@ -283,21 +294,17 @@ VF_INLINE vf vf_gelu(vf x)
     return vf_select(vf_lt(t, vf_set1(0.625f)), middle, far);
 }
 
-/* d/dx x Phi(x) = Phi(x) + x phi(x). Absolute error at most 2^-22. */
+/* d/dx x Phi(x) = Phi(x) + x phi(x) = 1/2 + x R(x^2), R a quotient of polynomials. Absolute error at most 2^-22. */
 VF_INLINE vf vf_gelu_grad(vf x)
 {
-    static const float tail[] = {0x1.82b4bcp-1f, -0x1.373e38p+0f, 0x1.8c6d9p+0f,  -0x1.7e0032p+0f,
-                                 0x1.eed68p-1f,  -0x1.ed0b34p-3f, -0x1.cca53p-3f, 0x1.9a8e56p-3f,
-                                 0x1.778eb8p-5f, -0x1.12d0dap-4f};
-    const vf one = vf_set1(1.0f);
-    vf t = vmath_at_most(vf_abs(x), 15.0f);
-    vf inverse = vf_div(one, vf_add(t, vf_set1(4.0f)));
-    vf factor = vf_mul(inverse, VMATH_POLY(vf_fma(t, inverse, vf_set1(-0.5f)), tail));
-    vi n;
-    vf z, q = vmath_bell_reduced(t, &z, &n);
-    vf bell = vmath_scale_down(vf_add(one, q), n), above = vf_mul(factor, bell);
-    vf phi = vf_select(vf_lt(x, vf_zero()), above, vf_sub(one, above));
-    return vf_fma(vf_copysign(t, x), vf_mul(bell, vf_set1(0x1.988454p-2f)), phi);
+    static const float top[] = {0x1.988452p-1f, -0x1.27dd98p-6f, 0x1.bca80ep-7f,  0x1.2ab012p-12f,
+                                0x1.0cabcp-15f, 0x1.2ce202p-20f, 0x1.be791ap-27f, -0x1.fbda3cp-36f};
+    static const float bottom[] = {0x1p+0f,         0x1.3e2834p-2f,  0x1.755a94p-5f, 0x1.0febdcp-8f,
+                                   0x1.0f11fcp-12f, 0x1.6aa5b6p-17f, 0x1.861c8p-22f};
+    x = vmath_at_least(vmath_at_most(x, 6.05f), -6.05f); /* beyond: 1, 0, to which it rounds there */
+    vf square = vf_mul(x, x);
+    vf odd = vf_div(vf_mul(x, VMATH_POLY(square, top)), VMATH_POLY(square, bottom));
+    return vf_add(vf_set1(0.5f), odd);
 }
 
 /* 0.5 x (1 + tanh(u)) = x sigmoid(2u) with 2u = 2 sqrt(2/pi) (x + 0.044715 x^3) = x (C1 + C2 x^2) */
@@ -306,7 +313,7 @@ VF_INLINE vf vf_gelu_grad(vf x)
 #define VMATH_C2_HIGH 0x1.2444f2p-4f
 #define VMATH_C2_LOW  0x1.49b16ap-29f
 
-/* e^-2u = (1 + q) 2^n for 0 <= x <= 11; returns q. 2u is carried in two floats: its rounding would show in
+/* e^-2u = (1 + q) 2^n for |x| <= 11; returns q. 2u is carried in two floats: its rounding would show in
  * the tail. */
 VF_INLINE vf vmath_gelu_tanh_reduced(vf x, vi *n)
 {
@@ -325,22 +332,22 @@ VF_INLINE vf vmath_gelu_tanh_reduced(vf x, vi *n)
 VF_INLINE vf vf_gelu_tanh(vf x)
 {
     vi n;
-    x = vmath_at_least(x, -11.0f);
-    vf q = vmath_gelu_tanh_reduced(vmath_at_most(vf_abs(x), 11.0f), &n);
-    return vmath_times_sigmoid(x, q, n);
+    x = vmath_at_least(x, -10.9f);
+    vf q = vmath_gelu_tanh_reduced(vmath_at_most(x, 10.0f), &n);
+    return vmath_times_sigmoid(x, vf_add(vf_set1(1.0f), q), n);
 }
 
-/* d/dx x S = S + x S (1 - S) (C1 + 3 C2 x^2), S = sigmoid(2u). Absolute error at most 2^-22. */
+/* d/dx x S = S + S (x (1 - S) (C1 + 3 C2 x^2)), S = sigmoid(2u). Absolute error at most 2^-22. */
 VF_INLINE vf vf_gelu_tanh_grad(vf x)
 {
-    const vf one = vf_set1(1.0f);
+    const vf one = vf_set1(1.0f), c1 = vf_set1(VMATH_C1_HIGH);
+    x = vmath_at_least(vmath_at_most(x, 9.0f), -9.0f); /* beyond: 1, 0 */
+    vf square = vf_mul(x, x);
     vi n;
-    vf t = vmath_at_most(vf_abs(x), 11.0f);
-    vf q = vmath_gelu_tanh_reduced(t, &n);
-    vf e = vmath_scale_down(vf_add(one, q), n), upper = vf_div(one, vf_add(one, e)), lower = vf_mul(e, upper);
-    vf slope = vf_fma(vf_set1(3.0f * VMATH_C2_HIGH), vf_mul(t, t), vf_set1(VMATH_C1_HIGH));
-    vf change = vf_mul(vf_mul(upper, lower), vf_mul(t, slope));
-    return vf_select(vf_lt(x, vf_zero()), vf_sub(lower, change), vf_add(upper, change));
+    vf p = vmath_exp_parts(vf_mul(vf_neg(x), vf_fma(vf_set1(VMATH_C2_HIGH), square, c1)), &n);
+    vf e = vf_mul(p, vf_pow2i(n)), s = vf_div(one, vf_add(one, e));
+    vf slope = vf_mul(x, vf_fma(vf_set1(3.0f * VMATH_C2_HIGH), square, c1));
+    return vf_fma(s, vf_mul(slope, vf_mul(e, s)), s);
 }
 
 #include "kernel/vmath_pow.h"

@@ -133,8 +133,12 @@ HALF(bf16)
 
 /* ---- Functions ---- */
 
+/* vf_exp_down takes what is at most 1. */
+VF_INLINE vf vf_exp_below_1(vf x) { return vf_exp_down(vf_min(vf_set1(1.0f), x)); }
+
 #define FUNCTIONS(X) \
     X(exp)           \
+    X(exp_below_1)   \
     X(expm1)         \
     X(log)           \
     X(log1p)         \
@@ -149,6 +153,7 @@ HALF(bf16)
     X(gelu_tanh)     \
     X(sin)           \
     X(cos)           \
+    X(silu_grad)     \
     X(gelu_grad)     \
     X(gelu_tanh_grad)
 
