@@ -231,7 +231,8 @@ static int evaluate(evaluation *e, settings *set, const char *where)
                          .normalization = &e->saved.meaning.normalization};
     score_opts scoring = {.batch = (mica_index)set->batch,
                           .show = (size_t)set->show,
-                          .normalization = &e->saved.meaning.normalization};
+                          .normalization = &e->saved.meaning.normalization,
+                          .sample = &e->saved.meaning.sample};
     if (feed_open(&e->feed, e->ctx, &e->data, &feeding) != MICA_OK)
         return verb_failed(&verb_eval, e->ctx);
     if (e->feed.samples == 0)

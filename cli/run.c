@@ -175,19 +175,19 @@ static int from_file(prediction *p, const char *path)
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
 
-/* A picture becomes the shape of the net's input, [channels, H, W] or [H, W]; as numbers from 0 to 255. */
+/* A picture becomes what the net was trained on, [channels, H, W] or [H, W]; as numbers from 0 to 255. */
 static int fit_picture(prediction *p)
 {
-    mica_tensor x, image = p->inputs.inputs, fitted;
-    if (mica_net_tensor(p->net, &x, p->info.input) != MICA_OK)
-        return verb_failed(&verb_run, p->ctx);
-    bool planes = x.rank == 4, flat = x.rank == 3;
-    if (!planes && !flat)
-        return verb_error(&verb_run, EXIT_FILE, "the net's input is no picture");
-    mica_index channels = planes ? x.dim[1] : 1, height = x.dim[x.rank - 2], width = x.dim[x.rank - 1];
+    const mica_tensor *sample = &p->saved.meaning.sample;
+    mica_tensor image = p->inputs.inputs, fitted, batch;
+    if (sample->rank != 2 && (sample->rank != 3 || (sample->dim[0] != 1 && sample->dim[0] != 3)))
+        return verb_error(&verb_run, EXIT_FILE, "a picture, but the net was not trained on pictures");
+    mica_index channels = sample->rank == 3 ? sample->dim[0] : 1, height = sample->dim[sample->rank - 2],
+               width = sample->dim[sample->rank - 1];
     size_t count = (size_t)(channels * height * width);
     float *values = p->picture = take(count, sizeof *values);
     fitted = mica_3d(values, channels, height, width);
+    batch = mica_4d(values, 1, channels, height, width);
     image.rank = 3;
     memmove(image.dim, image.dim + 1, 3 * sizeof image.dim[0]);
     memmove(image.stride, image.stride + 1, 3 * sizeof image.stride[0]);
@@ -195,7 +195,6 @@ static int fit_picture(prediction *p)
     for (size_t i = 0; i < count && p->set->invert; i++)
         values[i] = 255 - values[i];
     mica_dataset_release(p->ctx, &p->inputs);
-    mica_tensor batch = mica_4d(values, 1, channels, height, width);
     if (status == MICA_OK)
         status = mica_dataset_over(p->ctx, &p->inputs, &batch, NULL);
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);

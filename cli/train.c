@@ -84,8 +84,7 @@ static const verb_option options[] = {
      "write what some steps did, for ui.perfetto.dev"},
 };
 
-static const char details[] =
-    NET_HELP
+static const char details[] = NET_HELP
     "\n" DATA_HELP
     "\n"
     "A tenth of the training data is held back for validation, and where the data have no test\n"

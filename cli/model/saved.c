@@ -63,8 +63,18 @@ static void add_classes(notes *n, const meaning *m)
     free(text);
 }
 
+static void add_sample(notes *n, const mica_tensor *sample)
+{
+    char text[MICA_MAX_RANK * 24] = "";
+    for (int i = 0; i < sample->rank; i++)
+        (void)snprintf(text + strlen(text), 24, "%s%td", i > 0 ? " " : "", sample->dim[i]);
+    if (sample->rank > 0)
+        notes_add(n, "mica.sample", text);
+}
+
 void notes_add_meaning(notes *n, const meaning *m)
 {
+    add_sample(n, &m->sample);
     notes_add(n, "mica.title", m->title);
     notes_add(n, "mica.data", m->data);
     if (m->class_names != NULL)
@@ -194,6 +204,20 @@ static void read_classes(meaning *m, const saved *s)
     }
 }
 
+static bool read_sample(mica_tensor *sample, const saved *s)
+{
+    const char *text = saved_text(s, "mica.sample");
+    mica_index count = text != NULL ? count_numbers(text) : 0;
+    if (count < 0 || count > MICA_MAX_RANK)
+        return false;
+    for (sample->rank = 0; sample->rank < (int)count; sample->rank++) {
+        char *end;
+        sample->dim[sample->rank] = (mica_index)strtoll(text, &end, 10);
+        text = end;
+    }
+    return true;
+}
+
 int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
 {
     *out = (saved){.file = NULL};
@@ -210,7 +234,8 @@ int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
     m->title = saved_text(out, "mica.title");
     m->data = saved_text(out, "mica.data");
     read_classes(m, out);
-    if (!read_normalization(&m->normalization, out) || !read_vocabulary(m, out))
+    if (!read_normalization(&m->normalization, out) || !read_vocabulary(m, out) ||
+        !read_sample(&m->sample, out))
         return verb_error(v, EXIT_FILE, "%s: its metadata are damaged", out->path);
     return EXIT_OK;
 }

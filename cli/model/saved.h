@@ -3,6 +3,7 @@
  *     mica.net         the net file's text, MICA_NETFILE_KEY
  *     mica.title       what the net is called: "lenet"
  *     mica.data        what --data was
+ *     mica.sample      the shape of a sample of it
  *     mica.classes     their names, a line each
  *     mica.vocabulary  "bytes", or the code points of the characters
  *     mica.scale, mica.mean, mica.deviation    how inputs are normalized
@@ -24,7 +25,8 @@ typedef struct meaning {
     int class_count;
     mica_vocabulary vocabulary; /* count 0: it is no net for text */
     normalization normalization;
-    void *owned[2]; /* by one that was read */
+    mica_tensor sample; /* of the data: its shape, without memory; rank 0: text */
+    void *owned[2];     /* by one that was read */
 } meaning;
 
 /* ---- Writing ---- */

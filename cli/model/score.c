@@ -37,15 +37,19 @@ typedef struct kept_batch {
 } kept_batch;
 
 /* Pictures are [1 or 3, H, W] or [H, W]. */
-static void find_picture(score *s, const mica_tensor *x)
+static void find_picture(score *s, const mica_tensor *sample)
 {
-    bool planes = x->rank == 4 && (x->dim[1] == 1 || x->dim[1] == 3), flat = x->rank == 3;
-    if (x->dtype != MICA_F32 || !(planes || flat) || x->dim[x->rank - 1] > 512 || x->dim[x->rank - 2] > 512 ||
-        x->dim[x->rank - 1] < 4 || x->dim[x->rank - 2] < 4)
+    enum { LEAST = 4, MOST = 512 };
+    int rank = sample->rank;
+    bool planes = rank == 3 && (sample->dim[0] == 1 || sample->dim[0] == 3);
+    if (!planes && rank != 2)
         return;
-    s->channels = planes ? (int)x->dim[1] : 1;
-    s->height = (int)x->dim[x->rank - 2];
-    s->width = (int)x->dim[x->rank - 1];
+    mica_index height = sample->dim[rank - 2], width = sample->dim[rank - 1];
+    if (height < LEAST || height > MOST || width < LEAST || width > MOST)
+        return;
+    s->channels = planes ? (int)sample->dim[0] : 1;
+    s->height = (int)height;
+    s->width = (int)width;
 }
 
 /* A normalized sample [channels, H, W] as bytes [H, W, channels]. */
@@ -227,8 +231,8 @@ mica_status score_net(score *out, mica_net *net, const mica_netfile_info *info, 
         k.targets = take(targets, sizeof *k.targets);
     else
         k.numbers = take(targets, sizeof *k.numbers);
-    find_picture(out, &x);
-    if (out->width > 0)
+    find_picture(out, opts->sample);
+    if (out->width > 0 && k.elements == (mica_index)out->channels * out->height * out->width)
         k.inputs = take(elements, sizeof *k.inputs);
     if (info->task == MICA_TASK_CLASSES && info->classes <= SCORE_MOST_CLASSES) {
         out->classes = (int)info->classes;

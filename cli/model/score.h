@@ -39,6 +39,7 @@ typedef struct score_opts {
     size_t show;      /* how many of the first samples to keep */
     bool mistakes;    /* whether to keep the worst */
     const normalization *normalization;
+    const mica_tensor *sample;         /* the shape of one */
     volatile const sig_atomic_t *stop; /* ends early when it is not 0; NULL: never */
 } score_opts;
 

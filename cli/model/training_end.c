@@ -18,6 +18,7 @@ static int score_test(training *t)
     score_opts opts = {.batch = (mica_index)t->settings.batch,
                        .mistakes = t->settings.report != NULL,
                        .normalization = &t->meaning.normalization,
+                       .sample = &t->meaning.sample,
                        .stop = &interruptions};
     if (score_net(&t->score, t->net, &t->info, f, &opts) != MICA_OK)
         return verb_failed(t->v, t->ctx);

@@ -51,13 +51,20 @@ static int choose_folder(training *t)
     return EXIT_OK;
 }
 
-static int open_folder(training *t)
+static int make_folder(training *t)
 {
     struct stat about;
-    const train_settings *s = &t->settings;
     if (mkdir(t->folder, 0777) != 0 &&
         (errno != EEXIST || stat(t->folder, &about) != 0 || !S_ISDIR(about.st_mode)))
         return verb_error(t->v, EXIT_FAILED, "cannot make the folder %s: %s", t->folder, strerror(errno));
+    return EXIT_OK;
+}
+
+/* What is there already: goes on with it, or asks what is meant. */
+static int look_for_checkpoint(training *t)
+{
+    struct stat about;
+    const train_settings *s = &t->settings;
     if (stat(t->path, &about) != 0)
         return EXIT_OK;
     if (!s->resume && !s->overwrite)
@@ -163,7 +170,7 @@ static int64_t choose_epochs(const training *t)
 static int build_net(training *t)
 {
     const train_settings *s = &t->settings;
-    const mica_tensor *inputs = &t->data.samples.inputs;
+    const mica_tensor *sample = &t->meaning.sample;
     mica_netfile_constant constant = {"classes", (double)t->data.class_count, true};
     if (t->data.is_text)
         constant = (mica_netfile_constant){"vocabulary", t->data.text.vocabulary.count, true};
@@ -172,8 +179,8 @@ static int build_net(training *t)
         return net_build(&t->net, &t->info, t->v, t->ctx, t->path, NULL, &opts);
     opts.constants = &constant;
     opts.constant_count = constant.value > 1;
-    for (int i = 1; !t->data.is_text && i < inputs->rank; i++)
-        opts.sample[opts.sample_rank++] = inputs->dim[i];
+    opts.sample_rank = sample->rank;
+    memcpy(opts.sample, sample->dim, sizeof opts.sample);
     int code = net_build(&t->net, &t->info, t->v, t->ctx, s->net, &s->set, &opts);
     if (code != EXIT_OK || !t->resumes || strcmp(t->info.text, saved_text(&t->saved, MICA_NETFILE_KEY)) == 0)
         return code;
@@ -251,6 +258,8 @@ static int find_meaning(training *t)
     }
     *m = (meaning){.data = t->settings.data, .vocabulary = t->data.text.vocabulary};
     m->title = take_text(stem(title, sizeof title, t->settings.net));
+    for (int i = 1; !t->data.is_text && i < t->data.samples.inputs.rank; i++)
+        m->sample.dim[m->sample.rank++] = t->data.samples.inputs.dim[i];
     m->class_names = (const char **)t->data.class_names;
     m->class_count = m->class_names != NULL ? (int)t->data.class_count : 0;
     mica_status status = normalization_learn(&m->normalization, t->ctx, &t->data, t->settings.validation,
@@ -299,7 +308,7 @@ static void set_schedule(training *t)
 
 int training_open(training *t)
 {
-    int (*const steps[])(training *) = {choose_folder, open_folder};
+    int (*const steps[])(training *) = {choose_folder, look_for_checkpoint};
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && i < 2; i++)
         code = steps[i](t);
@@ -327,7 +336,8 @@ int training_open(training *t)
     notes_add(&t->notes, MICA_NETFILE_KEY, t->info.text);
     notes_add_meaning(&t->notes, &t->meaning);
     note_settings(t);
-    return compile_net(t);
+    code = compile_net(t);
+    return code == EXIT_OK ? make_folder(t) : code;
 }
 
 void training_close(training *t)

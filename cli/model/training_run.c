@@ -149,6 +149,7 @@ static void tell_step(const training *t, const mica_progress *p, double accuracy
     printf(", \"lr\": ");
     put_number(stdout, (double)p->lr);
     printf("}\n");
+    (void)fflush(stdout); /* whoever follows the run sees each step as it is done */
 }
 
 static void tell_epoch(const training *t, const mica_progress *p)

@@ -1,0 +1,216 @@
+# Training at the command line, and what is done with what it leaves: train, eval, run, generate. Sourced by check.sh.
+# shellcheck shell=bash disable=SC2154,SC2034 # check.sh has the functions and sets what they leave
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+heap_line="heap    0 calls in "
+"$mica" train --help >/dev/null
+export LC_ALL=C.UTF-8
+t=$folder/train
+mkdir -p "$t"
+pushd "$t" >/dev/null || exit 1
+
+# counts LINES FILE: the file has at least so many lines, within ten seconds.
+await_lines() {
+    local tries
+    for tries in $(seq 1000); do
+        [ "$(wc -l <"$2")" -ge "$1" ] && return 0
+        sleep 0.01
+    done
+    return 1
+}
+
+# ---- Wrong usage ----
+ends 2 train
+complains "what is to be trained, on what?"
+ends 2 train lenet
+ends 2 train lenet mlp --data digits
+complains "one net at a time"
+ends 2 train lenet --data digits --epoch 3
+complains "did you mean --epochs?"
+ends 2 train lenet --data digits --optimizer adm
+complains "adam"
+ends 2 train lenet --data digits --lr fast
+ends 2 train lenet --data digits --batch 0
+ends 2 train lenet --data digits --validation 2
+ends 2 train lenet --data digits --set classes
+complains "NAME=NUMBER"
+ends 2 train lenet --data digits:7
+complains "from 10 to 10000000"
+ends 2 train --resume
+ends 2 train --resume --checkpoint nothing-here
+complains "has no checkpoint to resume"
+ends 2 eval
+ends 2 run
+ends 2 generate a b
+ends 2 generate a --top-p 3
+
+# ---- Missing and broken files ----
+ends 3 train lenett --data digits
+complains 'did you mean "lenet"?'
+ends 3 train lenet --data digts
+complains 'there are no data "digts"; did you mean "digits"?'
+ends 3 train lenet --data missing.csv
+complains "missing.csv"
+ends 3 train lenet --data "$t"
+complains "the folder has no train-images-idx3-ubyte"
+printf 'a,b,kind\n1,2,cat\n3,x,dog\n' >broken.csv
+ends 3 train mlp --data broken.csv
+complains 'line 3, column 2: "x" is not a number'
+printf '\0\0\x8\3\0\0\0\2' >short.idx
+ends 3 train mlp --data short.idx,short.idx
+complains "byte 8"
+ends 3 train mlp --data "$here/data/npy/big_endian.npy,$here/data/npy/labels.npy"
+complains "npy header"
+printf 'to be or not to be, that is the question: %.0s' $(seq 60) >words.txt
+ends 3 train lenet --data words.txt
+complains "takes samples"
+ends 3 train gpt-tiny --data digits:100
+complains "takes text"
+printf '1,2,0.5\n3,4,0.7\n5,6,1.5\n' >numbers.csv
+ends 3 train mlp --data numbers.csv
+complains "not whole numbers"
+ends 3 eval missing
+complains "cannot open"
+ends 3 eval words.txt
+ends 3 run "$here/data/safetensors/layers.safetensors" x.png
+complains "not one that mica train wrote"
+ends 1 train lenet --data digits:100 --budget 100K --checkpoint small
+complains "needs at least"
+
+# ---- A training ----
+ends 0 train lenet --data digits:3000 --epochs 4 --report page.html --trace trace.json
+says "test    "
+says " bytes), planned before the first step"
+says "saved   lenet-digits/checkpoint.safetensors"
+says "wrote   page.html"
+[[ $out == *"$heap_line"* || $out == *"not counted"* ]] || complain "a step makes heap calls"
+complains "epoch 4/4"
+grep -q "lenet on digits" page.html || complain "the report has no title"
+grep -q '"ph"' trace.json || complain "the trace has no events"
+ends 2 train lenet --data digits:3000
+complains "--resume goes on with it, --overwrite starts anew"
+ends 0 train lenet --data digits:100 --epochs 1 --checkpoint lenet-again -q
+[ -z "$err" ] || complain "-q prints progress"
+ends 0 train lenet --data digits:100 --epochs 1 --checkpoint lenet-again --overwrite --threads 1
+ends 3 train mlp --data digits:100 --checkpoint lenet-again --resume
+complains "is of another net"
+ends 4 train lenet --data digits:200 --checkpoint wild --optimizer sgd --lr 1e30
+complains "training diverged"
+ends 1 train lenet --data digits:100 --checkpoint words.txt
+ends 1 train lenet --data digits:100 --epochs 1 --checkpoint nopage --report no/such/page.html
+complains "cannot write no/such/page.html"
+
+# ---- What it left ----
+ends 0 eval lenet-digits
+says "digits:3000, test: "
+says "the net says"
+accuracy=$("$mica" eval lenet-digits --json | grep -o '"accuracy": [0-9.]*' | cut -d ' ' -f 2)
+awk -v a="$accuracy" 'BEGIN { exit !(a > 0.9) }' || complain "an accuracy of $accuracy"
+ends 0 eval lenet-digits --part validation --show 3
+says "validation: "
+ends 0 eval lenet-digits/checkpoint.safetensors --data "$here/data/digits"
+ends 0 info lenet-digits/checkpoint.safetensors
+says "logits"
+ends 0 run lenet-digits "$here/data/png/seven.png" --invert
+says "0  7 "
+ends 0 run lenet-digits "$here/data/png/zero.png" --top 1 --json
+says '"classes": [{"class": "0", "probability": '
+out=$("$mica" run lenet-digits --top 1 <"$here/data/png/zero.png") || complain "a picture from stdin"
+[[ $out == "0  0 "* ]] || complain "a picture from stdin is a 0"
+ends 0 run lenet-digits "$here/data/digits/t10k-images-idx3-ubyte.gz"
+[ "$(wc -l <"$folder/out")" -gt 10 ] || complain "a line for each picture"
+head -c 300 "$here/data/png/zero.png" >cut.png
+ends 3 run lenet-digits cut.png
+complains "the file ends"
+ends 3 run lenet-digits words.txt
+ends 3 run lenet-digits "$here/data/npy/float32.npy"
+complains "an input has "
+head -c 100000 lenet-digits/checkpoint.safetensors >cut.safetensors
+ends 3 eval cut.safetensors
+complains "cut.safetensors"
+ends 3 generate lenet-digits
+complains "none for text"
+
+# ---- A reader that leaves, a full disk ----
+"$mica" train lenet --data digits:400 --epochs 2 --checkpoint piped --json 2>/dev/null | head -1 >first.json
+grep -q '"event": "step"' first.json || complain "the first line is no step"
+[ -s piped/checkpoint.safetensors ] || complain "a reader that leaves ends a training"
+if [ -e /dev/full ]; then
+    "$mica" eval lenet-digits >/dev/full 2>"$folder/err"
+    code=$? err=$(cat "$folder/err")
+    [ "$code" -eq 1 ] || complain "a full disk should end with 1"
+    complains "cannot write the output"
+fi
+mkdir -p disk
+if mount -t tmpfs -o size=2m tmpfs disk 2>/dev/null; then
+    ends 0 train lenet --data digits:400 --epochs 1 --checkpoint disk/run -q
+    cp disk/run/checkpoint.safetensors before.safetensors
+    ends 1 train lenet --data digits:400 --epochs 3 --checkpoint disk/run --resume -q
+    complains "No space left on device"
+    cmp -s disk/run/checkpoint.safetensors before.safetensors || complain "the old checkpoint is not what it was"
+    ends 0 eval disk/run
+    umount disk
+else
+    echo "(a full disk takes root, and was left out)"
+fi
+
+# ---- Interrupted, and resumed to the bit ----
+follow=(--data digits:640 --epochs 8 --json -q)
+ends 0 train lenet "${follow[@]}" --checkpoint whole
+grep '"event": "step"' "$folder/out" >whole.json
+for signal in INT TERM; do
+    : >part.json
+    "$mica" train lenet "${follow[@]}" --checkpoint "$signal" >part.json 2>"$folder/err" &
+    process=$!
+    await_lines 12 part.json || complain "no steps before SIG$signal"
+    kill -s "$signal" "$process"
+    wait "$process"
+    code=$? err=$(cat "$folder/err")
+    [ "$code" -eq 130 ] || complain "SIG$signal should end it with 130"
+    complains "--resume goes on from $signal/checkpoint.safetensors"
+    ends 0 train --checkpoint "$signal" --resume --json -q --threads 1
+    grep -h '"event": "step"' part.json "$folder/out" | cmp -s - whole.json ||
+        complain "after SIG$signal the losses are not those of a run that never stopped"
+done
+
+# ---- Tables, numbers, text ----
+for i in $(seq 60); do
+    kinds=(cat dog eel)
+    echo "$i,$((i % 3 * 10)).5,${kinds[$((i % 3))]}"
+done >pets.csv
+ends 0 train mlp --data pets.csv --epochs 40
+ends 0 eval mlp-pets --part all
+says "eel"
+ends 0 run mlp-pets pets.csv --label -1 --top 1
+says "1  eel "
+out=$(printf '5,0.5\n6,10.5\n' | "$mica" run mlp-pets - --json) || complain "numbers from stdin"
+says '{"input": 1, "classes": [{"class": "'
+printf '7,0.5,emu\n' >strange.csv
+ends 3 eval mlp-pets --data strange.csv
+complains '"emu" is none of the classes'
+for i in $(seq 40); do
+    echo "$i,$((2 * i))"
+done >double.csv
+printf 'input x [1]\ndense 8 tanh\ndense 1 name=y\nloss mse\n' >line.net
+ends 0 train line.net --data double.csv --epochs 5
+says "root mean square error"
+ends 0 run line-double double.csv --label -1
+[ "$(wc -l <"$folder/out")" -eq 40 ] || complain "a number for each line"
+ends 0 train gpt-tiny --data words.txt --epochs 1 --set layers=1 --set width=16 --set length=16
+says "mica generate gpt-tiny-words"
+ends 0 eval gpt-tiny-words --part all
+says "bits a token"
+ends 0 generate gpt-tiny-words --prompt "to be" --tokens 40
+says "to be"
+first=$out
+ends 0 generate gpt-tiny-words --prompt "to be" --tokens 40 --threads 1
+[ "$out" = "$first" ] || complain "the same seed writes another text"
+ends 0 generate gpt-tiny-words --temperature 0 --tokens 10 --json
+says '"text": "'
+ends 2 generate gpt-tiny-words --prompt "Ω"
+complains "is not in the vocabulary"
+out=$(printf 'to be or not to b' | "$mica" run gpt-tiny-words --top 1) || complain "what comes next"
+"$mica" generate gpt-tiny-words --tokens 100000 2>"$folder/err" | head -c 20 >/dev/null
+[ ! -s "$folder/err" ] || complain "a reader that leaves: $(cat "$folder/err")"
+
+popd >/dev/null || exit 1
