@@ -3,8 +3,8 @@
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 heap_line="heap    0 calls in "
-"$mica" train --help >/dev/null
 export LC_ALL=C.UTF-8
+mica=$(realpath "$mica")
 t=$folder/train
 mkdir -p "$t"
 pushd "$t" >/dev/null || exit 1
