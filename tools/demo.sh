@@ -1,20 +1,31 @@
-# ./dev demo: builds, and shows what there is.
+# ./dev demo: builds the command, and trains a net with it before the visitor's eyes.
 # shellcheck shell=bash
 
+# Shows a command, then runs it.
+show() {
+    printf '\n$ %s\n' "$*"
+    "$@"
+}
+
 demo() {
+    local folder=build/demo
     need build
-    say "building"
-    configure build && compile build
-    say "the program of the README, examples/hello.c"
-    build/examples/hello
-    say "a net that learns XOR, and how many bytes that takes: examples/xor.c"
-    build/examples/xor
-    say "a convolutional net that learns to tell signals apart, with validation: examples/signal.c"
-    build/examples/signal
-    say "a small GPT that learns a paragraph and continues it: examples/gpt.c"
-    build/examples/gpt
-    say "some of what build/mica bench measures: time, share of this machine's peak, heap calls"
-    build/mica bench --quick --threads 1,2 add_1m gelu_4096x512_fwd sgemm_512 sgemm_1024
+    say "building build/mica"
+    configure build && compile build mica-tool
+    mkdir -p "$folder"
+
+    say "a net, and all the memory that training it will take: known before a byte of it is taken"
+    show build/mica plan lenet --train --quiet
+
+    say "it learns to read digits that mica draws itself, in that memory; no step may allocate"
+    show build/mica train lenet --data digits --epochs 4 --checkpoint "$folder/lenet" --overwrite \
+        --report "$folder/report.html"
+
+    say "digits that it has never seen, and what it takes them for"
+    show build/mica eval "$folder/lenet" --show 10
+
     echo
-    echo "build/mica bench measures the rest; build/mica ops lists the operations."
+    echo "The report, with the curves, the worst mistakes and the memory plan, is a page for any browser:"
+    echo "  file://$PWD/$folder/report.html"
+    echo "Next: build/mica help, examples/ for C, docs/ for the rest."
 }
