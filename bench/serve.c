@@ -130,7 +130,7 @@ static void answer(server *s, char *line)
     else if (strcmp(command, "prepare") == 0)
         prepare(s, first);
     else if (s->open == NULL)
-        refuse(s, "no row is prepared");
+        refuse(s, "row is prepared");
     else if (strcmp(command, "sample") == 0)
         sample(s, first);
     else if (strcmp(command, "limit") == 0)

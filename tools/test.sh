@@ -95,6 +95,8 @@ suite_native() {
         fi
     done
     check "mica: usage, files, no heap call in any benchmark" tests/cli/check.sh build/mica full
+    [ ! -x /usr/bin/python3 ] ||
+        check "bench --peers, against made-up peers" /usr/bin/python3 -B tests/bench/test_peers.py build/mica
 }
 
 # An example by itself; or on a small set of digits, for the one that wants files.

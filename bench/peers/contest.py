@@ -33,6 +33,7 @@ class Contestant:
                     self.spread(threads)
                 return
             self.greeting.append(line.strip())
+        self.end()
         raise RuntimeError(f"{key}: {' '.join(command)} ended at once")
 
     def ask(self, line):
@@ -73,8 +74,12 @@ class Contestant:
         return words and stats.Sample(float(words[0]), float(words[1]), words[2] == "1")
 
     def end(self):
-        self.process.stdin.close()
-        self.process.wait()
+        """Whoever does not end with its input is ended."""
+        try:
+            self.process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
 
 
 @contextlib.contextmanager

@@ -12,10 +12,12 @@ import time
 from itertools import repeat
 
 import torch
+import torch_lstm_loss
 import torch_nets
 import torch_ops
 
 TRIAL_SECONDS, TRIAL_SAMPLES = 0.05, 3
+KINDS = {**torch_ops.KINDS, **torch_lstm_loss.KINDS, **torch_nets.KINDS}
 
 
 class HeapCounts(ctypes.Structure):
@@ -76,7 +78,7 @@ class Server:
 
     def prepare(self, _name, kind, *sizes):
         self.way = None
-        maker = torch_ops.KINDS.get(kind) or torch_nets.KINDS.get(kind)
+        maker = KINDS.get(kind)
         if maker is None:
             return "no it has nothing of that kind"
         for way in maker(*map(int, sizes)):

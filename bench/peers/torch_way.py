@@ -34,3 +34,20 @@ def compiled(call, **options):
     """Compiled as for a fixed shape; only asked for where COMPILES."""
     torch._dynamo.reset()
     return torch.compile(call, dynamic=False, **options)
+
+
+def first(_index, value):
+    """The only result, whatever its index."""
+    return value
+
+
+def among(*indices):
+    """The results of a call in the order of these indices of Mica's tensors."""
+    return lambda index, values: values[indices.index(index)]
+
+
+def with_compiled(ways):
+    """The first of the ways compiled too, where this PyTorch compiles."""
+    yield from ways
+    if COMPILES:
+        yield ways[0]._replace(name=f"{ways[0].name}, compiled", call=compiled(ways[0].call))

@@ -123,6 +123,26 @@ says "nodes_plan"
 ends 2 bench --profile sgemm_64 --quick
 complains "none of these cases is a net"
 
+# Rows for another program: a line each way, after "ready".
+printf '%s\n' "sample 1000" "prepare no_such_row" "prepare add_into_dst_1000x512" "sample 1000" "limit 1000" \
+    "result 0 $folder/sum" "result 99 $folder/sum" "result 0 $folder/no/file" "sing" "drop" "drop" |
+    "$mica" bench --serve --quick >"$folder/out"
+code=$? out=$(sed '1,/^ready$/d' "$folder/out")
+grep -q '^ready$' "$folder/out" || complain "--serve should say when it is ready"
+expected='^no row is prepared
+no there is no such row
+ok
+[0-9.]+ 0.000 [01]
+[0-9.]+ copy
+ok
+no result takes the index of a tensor, and a file
+no file can be written there
+no the commands are prepare, sample, limit, result and drop
+ok
+no row is prepared$'
+[[ $out =~ $expected ]] || complain "--serve should answer: $expected"
+[ "$(wc -c <"$folder/sum")" -eq 2048 ] || complain "a result of 512 floats should have 2048 bytes"
+
 json=$folder/run.json
 ends 0 bench add_into sgemm_64 --quick --json "$json"
 says "sgemm_64"
