@@ -93,17 +93,17 @@ struct mica_net {
     mica_node *nodes;
     int node_count, node_room;
     mica_slot *slots;
+    int *names; /* names.c */
     int slot_count, slot_room;
     int built_slots; /* those after are gradients, made by compile */
-    int *names;      /* names.c */
     int name_count, name_room;
 
     /* Compiled. */
     bool compiled, train, debug;
     bool reordered; /* nodes are no longer as they were added */
-    bool unshared; /* for tests, which set it: every buffer has memory of its own, for all of the step */
-    mica_optimizer optimizer;
+    bool unshared;  /* for tests, which set it: every buffer has memory of its own, for all of the step */
     bool has_optimizer;
+    mica_optimizer optimizer;
     const mica_net *weights;
     mica_entry *entries;
     int entry_count, entry_room, forward_count;
