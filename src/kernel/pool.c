@@ -175,16 +175,24 @@ VF_INLINE void max_row(float *y, int32_t *index, const float *x, const shape *s,
         max_window(y + ox, index != NULL ? index + ox : NULL, x, s, oy, ox);
 }
 
-/* A row of windows of two by two that are all inside. */
-VF_INLINE void max_pair_row(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t oy)
+/* A row of windows of two by two that are all inside. `rest`: results of this row and of those after it that are ours
+ * to write. A vector may go on beyond the row, in what it reads (of the same plane) and in what it writes: the next
+ * row's results come later. So narrow planes take whole vectors, too. */
+VF_INLINE void max_pair_row(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t oy,
+                            ptrdiff_t rest)
 {
-    const float *upper = x + 2 * oy * s->in[1];
-    ptrdiff_t ox = 0;
+    ptrdiff_t width = s->in[1], ox = 0;
+    const float *upper = x + 2 * oy * width;
     for (; ox + VF_LANES <= s->out[1]; ox += VF_LANES) {
         const float *p = upper + 2 * ox;
-        max_pairs(y + ox, index != NULL ? index + ox : NULL, p, p + s->in[1], p - x, s->in[1]);
+        max_pairs(y + ox, index != NULL ? index + ox : NULL, p, p + width, p - x, width);
     }
-    if (ox < s->out[1])
+    if (ox == s->out[1])
+        return;
+    const float *p = upper + 2 * ox;
+    if (p - x + width + 2 * VF_LANES <= s->in[0] * width && rest - ox >= VF_LANES)
+        max_pairs(y + ox, index != NULL ? index + ox : NULL, p, p + width, p - x, width);
+    else
         max_windows(y, index, x, s, 2, oy, (span){0, 2}, ox, (size_t)(s->out[1] - ox));
 }
 
@@ -198,7 +206,7 @@ VF_INLINE void max_rows(float *y, int32_t *indices, const float *x, size_t begin
         float *to = y + row * (size_t)s->out[1];
         int32_t *index = indices != NULL ? indices + row * (size_t)s->out[1] : NULL;
         if (pairs)
-            max_pair_row(to, index, x + plane * size, s, oy);
+            max_pair_row(to, index, x + plane * size, s, oy, (ptrdiff_t)(end - row) * s->out[1]);
         else
             max_row(to, index, x + plane * size, s, oy, inner);
         if (++oy == s->out[0]) {
@@ -216,16 +224,70 @@ static void pool_max(float *y, int32_t *indices, const float *x, size_t begin, s
         max_rows(y, indices, x, begin, end, s);
 }
 
+/* Whether windows are two by two, side by side, as far as their number tells. */
+static bool tells_of_pairs(const shape *s)
+{
+    return s->in[0] == 2 * s->out[0] && s->in[1] == 2 * s->out[1] && s->out[1] > 0;
+}
+
+/* VF_LANES windows of two by two, of which the first n count: all four of each, whose first lies at p, number `here` of
+ * the plane. False, with nothing written, if an index lies elsewhere. */
+VF_INLINE bool send_back_pairs(float *p, const float *dy, const int32_t *index, ptrdiff_t here,
+                               ptrdiff_t width, size_t n)
+{
+    vi iota = vi_iota(), first = vi_add(vi_add(iota, iota), vi_set1((int32_t)here));
+    vi at = vi_load(index), below = vi_add(first, vi_set1((int32_t)width)), one = vi_set1(1);
+    vf zero = vf_zero(), value = vf_add(vf_load(dy), zero);
+    vm a = vi_eq(at, first), b = vi_eq(at, vi_add(first, one));
+    vm c = vi_eq(at, below), d = vi_eq(at, vi_add(below, one));
+    if (!vm_all(vm_or(vm_or(vm_or(a, b), vm_or(c, d)), vm_not(vm_first(n)))))
+        return false;
+    vf left, right;
+    vf_zip(vf_select(a, value, zero), vf_select(b, value, zero), &left, &right);
+    vf_store(p, left);
+    vf_store(p + VF_LANES, right);
+    vf_zip(vf_select(c, value, zero), vf_select(d, value, zero), &left, &right);
+    vf_store(p + width, left);
+    vf_store(p + width + VF_LANES, right);
+    return true;
+}
+
+/* The upper rows of a plane, as many as whole vectors fit into: where a row is narrower, a vector goes on into what
+ * comes next, which is written later. Returns how many rows of windows that were; -1 if an index lies elsewhere. */
+VF_INLINE ptrdiff_t send_back_rows(float *dx, const float *dy, const int32_t *indices, const shape *s)
+{
+    ptrdiff_t width = s->in[1], size = s->in[0] * width, out = s->out[1], oy = 0;
+    for (; oy < s->out[0]; oy++) {
+        ptrdiff_t last = out > VF_LANES ? out - VF_LANES
+                                        : 0; /* the last vector of a row lies over the one before */
+        if (2 * (oy * width + last) + width + 2 * VF_LANES > size ||
+            oy * out + last + VF_LANES > s->out[0] * out)
+            break;
+        for (ptrdiff_t ox = 0;; ox = least(ox + VF_LANES, last)) {
+            ptrdiff_t here = 2 * (oy * width + ox), at = oy * out + ox;
+            if (!send_back_pairs(dx + here, dy + at, indices + at, here, width, (size_t)least(VF_LANES, out)))
+                return -1;
+            if (ox == last)
+                break;
+        }
+    }
+    return oy;
+}
+
 /* dx[index] += dy, in the order of the windows. */
 static void pool_max_backward(float *dx, const float *dy, const int32_t *indices, size_t planes,
                               const shape *s)
 {
     size_t in = (size_t)(s->in[0] * s->in[1]), out = (size_t)(s->out[0] * s->out[1]);
-    memset(dx, 0, planes * in * sizeof *dx);
-    for (size_t plane = 0; plane < planes; plane++, dx += in, dy += out, indices += out)
-        for (size_t i = 0; i < out; i++)
+    bool pairs = tells_of_pairs(s);
+    for (size_t plane = 0; plane < planes; plane++, dx += in, dy += out, indices += out) {
+        ptrdiff_t rows = pairs ? send_back_rows(dx, dy, indices, s) : -1;
+        size_t done = rows > 0 ? (size_t)rows : 0, cleared = 2 * done * (size_t)s->in[1];
+        memset(dx + cleared, 0, (in - cleared) * sizeof *dx);
+        for (size_t i = done * (size_t)s->out[1]; i < out; i++)
             if ((uint32_t)indices[i] < in)
                 dx[indices[i]] += dy[i];
+    }
 }
 
 /* ---- Average ---- */
