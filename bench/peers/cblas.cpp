@@ -133,7 +133,7 @@ int main(int argc, char **argv)
     std::string version = std::string("BLIS ") + bli_info_get_version_str();
 #else
     openblas_set_num_threads(threads);
-    std::string version = std::string("OpenBLAS ") + openblas_get_config();
+    std::string config = openblas_get_config(), version = config.substr(0, config.find(' ', 9));
 #endif
     sgemm({512, 512, 512})[0].call(); // its threads are there from the beginning
     return peer::serve(

@@ -10,14 +10,14 @@ STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --dim: #98a2b3; --paper: #14181f; --line: #2b323d;
         --ahead: #3fbf8f; --near: #d9a441; --behind: #e5675b; } }
 body { font: 14px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
-       max-width: 78rem; padding: 0 1rem; }
+       max-width: 92rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: .2rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 p, small { color: var(--dim); }
 table { border-collapse: collapse; width: 100%; }
 th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap;
          font-variant-numeric: tabular-nums; }
 th { color: var(--dim); font-weight: 600; } th:first-child, td:first-child { text-align: left; }
-td.bar { width: 34%; text-align: left; } td.fastest { font-weight: 600; }
+.bar { width: 30%; text-align: left; } td.fastest { font-weight: 600; }
 svg { display: block; width: 100%; height: 16px; } text { fill: currentColor; font-size: 11px; }
 .ahead { fill: var(--ahead); } .near { fill: var(--near); } .behind { fill: var(--behind); }
 .mark { stroke: var(--ink); } .spread { stroke: var(--dim); } .aim { stroke: var(--ink); stroke-dasharray: 2 2; }
@@ -67,7 +67,7 @@ def line(row):
 def table(rows):
     names = ["row", "Mica", *(report.NAMES[key] for key in report.KEYS), "ratio", "aim", "of the limit", "heap calls"]
     head = "".join(f"<th>{name}</th>" for name in names)
-    note = f"<th>against the fastest peer (line: 1; dashed: the aim; up to {WIDEST:g})</th>"
+    note = '<th class="bar">against the fastest peer</th>'
     return f"<table><thead><tr>{head}{note}</tr></thead><tbody>{''.join(map(line, rows))}</tbody></table>"
 
 
@@ -75,8 +75,9 @@ def html(machine, rows):
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>Mica and its peers</title><style>{STYLE}</style><h1>Mica and its peers</h1>",
-        f"<p>{escape(report.about(machine))}</p><p>{escape(report.score(rows))} A peer's mode and heap calls are told "
-        f"where the pointer rests on its time.</p>",
+        f"<p>{escape(report.about(machine))}</p><p>{escape(report.score(rows))} A bar is our speed beside the "
+        f"fastest peer's: the line is 1, dashed the aim, the end {WIDEST:g} or more, thin the quartiles. Where the pointer "
+        f"rests on a peer's time, its mode and heap calls are told.</p>",
     ]
     for threads in sorted({row["threads"] for row in rows}):
         parts.append(f"<h2>{report.plural(threads)}</h2>")

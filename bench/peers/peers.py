@@ -23,7 +23,7 @@ PROGRAMS = os.path.join(OUT, "peers")
 def options(arguments):
     parser = argparse.ArgumentParser(prog="./dev bench --peers", description=__doc__)
     parser.add_argument("filters", nargs="*", metavar="FILTER", help="only the rows whose name contains one of these")
-    parser.add_argument("--peers", nargs="?", const="debian", default="debian", choices=["debian", "newest"])
+    parser.add_argument("--peers", default="debian", choices=["debian", "newest"], help="which PyTorch (--peers=newest)")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, each in its own run (1,2)")
     parser.add_argument("--seconds", type=float, default=1.5, help="for each row, all contestants together (1.5)")
     parser.add_argument("--patience", type=float, default=2.5, help="times that, for rows that are not decided (2.5)")
@@ -31,7 +31,7 @@ def options(arguments):
     parser.add_argument("--verify", action="store_true", help="compare results instead of times")
     parser.add_argument("--table", choices=["readme", "full"], help="only print the last run's table, as Markdown")
     parser.add_argument("--out", default=os.path.join(OUT, "peers"), help="the report's path without its ending")
-    given = parser.parse_args(arguments)
+    given = parser.parse_args([one for one in arguments if one != "--peers"])  # alone it only got us here
     given.threads = [int(number) for number in given.threads.split(",")]
     if given.quick:
         given.seconds, given.patience = 0.3, 1.0

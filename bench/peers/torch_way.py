@@ -1,10 +1,14 @@
 """What the rows of PyTorch's side share."""
 
+import ctypes
+import os
 from typing import Callable, NamedTuple, Optional
 
 import torch
 
 COMPILES = hasattr(torch, "compile")  # from version 2
+if COMPILES:  # what it compiles for vectors looks for their exp and log here
+    ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"), mode=ctypes.RTLD_GLOBAL)
 
 
 class Way(NamedTuple):

@@ -14,6 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "bench", "peers"))
 
 import contest  # noqa: E402
+import peers  # noqa: E402
 import report  # noqa: E402
 import rows  # noqa: E402
 import stats  # noqa: E402
@@ -96,6 +97,13 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(len(names), len(set(names)))
         self.assertEqual([row.name for row in rows.chosen(["sgemm_512", "gpt"])],
                          ["sgemm_512", "sgemm_512x2048x512", "gpt_step_16x64_d128_h4_l4"])
+
+
+class Options(unittest.TestCase):
+    def test_peers_takes_no_filter_for_its_value(self):
+        given = peers.options(["--peers", "sgemm", "lstm", "--threads", "1,4"])
+        self.assertEqual((given.peers, given.filters, given.threads), ("debian", ["sgemm", "lstm"], [1, 4]))
+        self.assertEqual(peers.options(["--peers=newest", "--quick"]).peers, "newest")
 
 
 class Report(unittest.TestCase):
