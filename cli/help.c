@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <mica/netfile.h>
+
 const verb *const all_verbs[] = {
 #define ADDRESS(name) &verb_##name,
     VERBS(ADDRESS)};
@@ -167,6 +169,8 @@ static void table_verb(FILE *out, const verb *v)
 
 void help_table(FILE *out)
 {
+    for (size_t i = 0; mica_netfile_builtin_name(i) != NULL; i++)
+        fprintf(out, "net\t%s\n", mica_netfile_builtin_name(i));
     for (size_t i = 0; i < all_verb_count; i++)
         table_verb(out, all_verbs[i]);
     for (size_t i = 0; i < sizeof exit_texts / sizeof exit_texts[0]; i++)

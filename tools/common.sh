@@ -14,7 +14,8 @@ say() { printf '\n== %s\n' "$*"; }
 packages() {
     case $1 in
     build) echo gcc libc6-dev cmake ninja-build zlib1g-dev ;;
-    package) echo g++ pkgconf ;;
+    package) echo g++ pkgconf scdoc man-db ;;
+    debian) echo dpkg-dev debhelper lintian fakeroot ;;
     clang) echo clang libclang-rt-dev ;;
     cross) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     emulate) echo libsimde-dev ;;

@@ -8,8 +8,8 @@
 /* Pixels; the page scales them. */
 enum { WIDTH = 500, HEIGHT = 280, LEFT = 58, RIGHT = 18, TOP = 14, BOTTOM = 44 };
 enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
-#define MOST_POINTS 300 /* of a curve; more are put together, and their range is shaded */
-#define FEW_POINTS  40  /* are marked */
+#define MOST_POINTS 300 /* of a curve; more are put together */
+#define FEW_POINTS  40  /* are marked; more are of single steps, and drawn faintly behind their mean */
 
 typedef struct axis {
     double low, high;
@@ -32,8 +32,6 @@ static double along(const axis *a, double value)
 static double px(const plot *p, double x) { return LEFT + along(&p->x, x) * PLOT_WIDTH; }
 static double py(const plot *p, double y) { return TOP + (1.0 - along(&p->y, y)) * PLOT_HEIGHT; }
 
-/* ---- Axes ---- */
-
 /* The round number (1, 2 or 5 times a power of ten) of which about `count` fit into a span. */
 static double round_step(double span, double count)
 {
@@ -47,15 +45,70 @@ static bool is_point(const report_curve *curve, size_t i)
     return isfinite(curve->x[i]) && isfinite(curve->y[i]);
 }
 
+/* ---- Points ---- */
+
+/* Points put together: the mean of those in [from, to) of a curve. */
+typedef struct bucket {
+    double x, y;
+    size_t count;
+} bucket;
+
+static bucket gather(const report_curve *curve, size_t from, size_t to)
+{
+    bucket b = {0};
+    for (size_t i = from; i < to; i++) {
+        if (!is_point(curve, i))
+            continue;
+        b.x += curve->x[i];
+        b.y += curve->y[i];
+        b.count++;
+    }
+    if (b.count > 0) {
+        b.x /= (double)b.count;
+        b.y /= (double)b.count;
+    }
+    return b;
+}
+
+static bool is_noisy(const report_curve *curve) { return curve->count > FEW_POINTS; }
+
+static size_t bucket_count(const report_curve *curve)
+{
+    return curve->count < MOST_POINTS ? curve->count : MOST_POINTS;
+}
+
+/* The curve as given. */
+static bucket raw_point(const report_curve *curve, size_t number)
+{
+    size_t count = bucket_count(curve);
+    return gather(curve, number * curve->count / count, (number + 1) * curve->count / count);
+}
+
+/* The curve without the noise of single steps: the mean over a twentieth of it, around each point. */
+static bucket smooth_point(const report_curve *curve, size_t number)
+{
+    if (!is_noisy(curve))
+        return raw_point(curve, number);
+    size_t at = number * curve->count / bucket_count(curve), reach = curve->count / 40 + 1;
+    size_t before = at < reach ? at : reach, after = curve->count - at;
+    after = after < before + 1 ? after
+                               : before + 1; /* steep at the start, where the mean must not look ahead */
+    return gather(curve, at - before, at + after);
+}
+
+/* ---- Axes ---- */
+
 /* A share that was low at the start is cut off there, so that one sees how it differs at the end. */
 static double low_share(const chart *c, const axis *x)
 {
     double low = INFINITY, half = (x->low + x->high) / 2.0;
     for (int s = 0; s < 2; s++) {
         const report_curve *curve = c->series[s].curve;
-        for (size_t i = 0; curve != NULL && i < curve->count; i++)
-            if (is_point(curve, i) && (curve->x[i] >= half || curve->count < FEW_POINTS))
-                low = fmin(low, curve->y[i]);
+        for (size_t i = 0; curve != NULL && i < bucket_count(curve); i++) {
+            bucket b = smooth_point(curve, i);
+            if (b.count > 0 && (b.x >= half || !is_noisy(curve)))
+                low = fmin(low, b.y);
+        }
     }
     return low;
 }
@@ -143,57 +196,18 @@ static void put_x_axis(const plot *p)
 
 /* ---- Curves ---- */
 
-/* Points put together: [from, to) of a curve. */
-typedef struct bucket {
-    double x, y, low, high;
-    size_t count;
-} bucket;
+typedef bucket point_fn(const report_curve *curve, size_t number);
 
-static bucket gather(const report_curve *curve, size_t from, size_t to)
-{
-    bucket b = {.low = INFINITY, .high = -INFINITY};
-    for (size_t i = from; i < to; i++) {
-        if (!is_point(curve, i))
-            continue;
-        b.x += curve->x[i];
-        b.y += curve->y[i];
-        b.low = fmin(b.low, curve->y[i]);
-        b.high = fmax(b.high, curve->y[i]);
-        b.count++;
-    }
-    if (b.count > 0) {
-        b.x /= (double)b.count;
-        b.y /= (double)b.count;
-    }
-    return b;
-}
-
-static size_t bucket_count(const report_curve *curve)
-{
-    return curve->count < MOST_POINTS ? curve->count : MOST_POINTS;
-}
-
-static bucket bucket_of(const report_curve *curve, size_t number)
-{
-    size_t count = bucket_count(curve);
-    return gather(curve, number * curve->count / count, (number + 1) * curve->count / count);
-}
-
-/* What the points of a curve span, where many are put together. */
-static void put_band(const plot *p, int s)
+static void put_path(const plot *p, int s, const char *class, point_fn *point)
 {
     const report_curve *curve = p->chart->series[s].curve;
-    size_t count = bucket_count(curve);
-    if (curve->count <= MOST_POINTS)
-        return;
-    const char *separator = "M";
-    fprintf(p->out, "<path class=\"band c%d\" d=\"", s);
-    for (size_t i = 0; i < 2 * count; i++) {
-        bucket b = bucket_of(curve, i < count ? i : 2 * count - 1 - i);
-        if (b.count == 0)
-            continue;
-        fprintf(p->out, "%s%.1f %.1f", separator, px(p, b.x), py(p, i < count ? b.high : b.low));
-        separator = "L";
+    bool drawing = false;
+    fprintf(p->out, "<path class=\"%s c%d\" data-points=\"%zu\" d=\"", class, s, bucket_count(curve));
+    for (size_t i = 0; i < bucket_count(curve); i++) {
+        bucket b = point(curve, i);
+        if (b.count > 0)
+            fprintf(p->out, "%s%.1f %.1f", drawing ? "L" : "M", px(p, b.x), py(p, b.y));
+        drawing = b.count > 0;
     }
     fprintf(p->out, "\"/>\n");
 }
@@ -201,22 +215,11 @@ static void put_band(const plot *p, int s)
 static void put_curve(const plot *p, int s)
 {
     const report_curve *curve = p->chart->series[s].curve;
-    size_t count = bucket_count(curve);
-    bool drawing = false;
-    fprintf(p->out, "<path class=\"curve c%d\" data-points=\"%zu\" d=\"", s, count);
-    for (size_t i = 0; i < count; i++) {
-        bucket b = bucket_of(curve, i);
-        if (b.count > 0)
-            fprintf(p->out, "%s%.1f %.1f", drawing ? "L" : "M", px(p, b.x), py(p, b.y));
-        drawing = b.count > 0;
-    }
-    fprintf(p->out, "\"/>\n");
-    for (size_t i = 0; i < count && count <= FEW_POINTS; i++) {
-        bucket b = bucket_of(curve, i);
-        if (b.count > 0)
-            fprintf(p->out, "<circle class=\"c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>\n", s, px(p, b.x),
-                    py(p, b.y));
-    }
+    put_path(p, s, "curve", smooth_point);
+    for (size_t i = 0; i < curve->count && !is_noisy(curve); i++)
+        if (is_point(curve, i))
+            fprintf(p->out, "<circle class=\"c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>\n", s,
+                    px(p, curve->x[i]), py(p, curve->y[i]));
 }
 
 /* For the script: the points and where they are drawn. */
@@ -235,7 +238,7 @@ static void put_points(const plot *p)
         fprintf(p->out, ",\"number\":%d,\"points\":[", s);
         const char *comma = "";
         for (size_t i = 0; i < bucket_count(curve); i++) {
-            bucket b = bucket_of(curve, i);
+            bucket b = smooth_point(curve, i);
             if (b.count == 0)
                 continue;
             fprintf(p->out, "%s[%.6g,%.6g,%.1f,%.1f]", comma, b.x, b.y, px(p, b.x), py(p, b.y));
@@ -268,8 +271,8 @@ void put_chart(FILE *out, const chart *c)
     fprintf(out, "<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" viewBox=\"%d %d %d %d\">\n", LEFT - 4,
             TOP - 4, PLOT_WIDTH + 8, PLOT_HEIGHT + 8, LEFT - 4, TOP - 4, PLOT_WIDTH + 8, PLOT_HEIGHT + 8);
     for (int s = 0; s < 2; s++)
-        if (c->series[s].curve != NULL && c->series[s].curve->count > 0)
-            put_band(&p, s);
+        if (c->series[s].curve != NULL && is_noisy(c->series[s].curve))
+            put_path(&p, s, "raw", raw_point);
     for (int s = 0; s < 2; s++)
         if (c->series[s].curve != NULL && c->series[s].curve->count > 0)
             put_curve(&p, s);

@@ -184,6 +184,70 @@ def check_large(browser):
     check_quiet(browser, "large")
 
 
+# ---- Reports ----
+
+READ_REPORT = """
+const all = (selector) => [...document.querySelectorAll(selector)];
+return {
+  charts: all("figure.chart").map((f) => [f.querySelector("b").textContent, ...[...f.querySelectorAll(".curve")].map((c) => [+c.dataset.points, c.getTotalLength()])]),
+  cells: all(".matrix tbody td[data-label]").map((c) => [+c.dataset.label, +c.dataset.prediction, +c.textContent]),
+  pictures: all(".mistake img").map((i) => [i.complete, i.naturalWidth, i.naturalHeight, i.getBoundingClientRect().width]),
+  captions: all(".mistake figcaption").map((c) => c.innerText),
+  layers: all(".layers tbody tr").map((r) => r.cells[0].textContent),
+  bars: all(".layers tbody .bars").map((b) => [...b.children].reduce((sum, i) => sum + i.getBoundingClientRect().width, 0)),
+  settings: Object.fromEntries(all(".settings tr").map((r) => [r.cells[0].textContent, r.cells[1].textContent])),
+  tiles: all(".tiles li").map((t) => t.innerText.replace("\\n", " ")),
+};
+"""
+
+
+def check_report(browser):
+    """A page about a real training: curves, a matrix that adds up, pictures, layers, the plan."""
+    run("train", "lenet", "--data", "digits:1200", "--epochs", "2", "--checkpoint", "trained", "--report", "report.html", "--trace", "trace.json")
+    browser.open(path("report.html"))
+    page = browser.run(READ_REPORT)
+    charts = {name: curves for name, *curves in page["charts"]}
+    for name in ("Loss", "Accuracy"):
+        check(len(charts.get(name, [])) == 2, f"report: {name} should have two curves: {charts}")
+        check(all(points >= 2 and length > 20 for points, length in charts.get(name, [])), f"report: {name} is {charts}")
+    check([cell[:2] for cell in page["cells"]] == [[i, j] for i in range(10) for j in range(10)], "report: no 10 x 10 matrix")
+    samples = sum(count for _, _, count in page["cells"])
+    wrong = sum(count for label, prediction, count in page["cells"] if label != prediction)
+    check(samples == 300, f"report: the matrix has {samples} test samples")
+    check(0 < len(page["pictures"]) <= wrong, f"report: {len(page['pictures'])} pictures of {wrong} mistakes")
+    check(all(done and w == 28 and h == 28 and shown > 40 for done, w, h, shown in page["pictures"]), f"report: {page['pictures']}")
+    check(all("taken for" in caption and "%" in caption for caption in page["captions"]), f"report: {page['captions']}")
+    check({"conv1", "conv2", "logits"} <= set(page["layers"]), f"report: layers {page['layers']}")
+    check(max(page["bars"]) > 100, f"report: bars {page['bars']}")
+    check(page["settings"].get("seed") == "42", f"report: settings {page['settings']}")
+    check(any(tile.startswith("0 heap calls") for tile in page["tiles"]), f"report: tiles {page['tiles']}")
+    plan = json.loads(run("plan", "lenet", "--train", "--batch", "32", "--json"))
+    browser.run("document.querySelector('svg.plan').scrollIntoView()")
+    drawn = browser.run(READ_PLAN)
+    check_geometry(plan, drawn, "report")
+    check_hover(browser, drawn, "report")
+    browser.run("scrollTo(0, 0)")
+    x, y, w, h = browser.run("const r = document.querySelector('svg.curves').getBoundingClientRect(); return [r.left, r.top, r.width, r.height]")
+    browser.pointer((x + w / 2, y + h / 2))
+    tip = browser.run("const t = [...document.querySelectorAll('.tip')].find((t) => !t.hidden); return t ? t.innerText : ''")
+    check("training" in tip and "held out" in tip, f"report: the loss says {tip!r}")
+    check_quiet(browser, "report")
+
+
+def check_trace():
+    """Each step that was traced: layers forward, then backward, then the update, one after the other."""
+    with open(path("trace.json")) as file:
+        events = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
+    check(len(events) > 20, f"trace: {len(events)} events")
+    ends = 0
+    for event in events:
+        check(event["ts"] >= ends - 0.01 and event["dur"] >= 0, f"trace: {event} begins before {ends}")
+        ends = event["ts"] + event["dur"]
+    for step in {e["args"]["step"] for e in events}:
+        phases = [e["args"]["phase"] for e in events if e["args"]["step"] == step]
+        check(phases == sorted(phases, key=["forward", "backward", "update"].index), f"trace: step {step} is {phases}")
+
+
 with folder, Browser() as browser:
     check_plan(browser, "lenet", "--train", "--batch", "32")
     check_plan(browser, "resnet-small", "--train")
@@ -191,5 +255,7 @@ with folder, Browser() as browser:
     check_plan(browser, "mlp")
     check_hostile_name(browser)
     check_large(browser)
+    check_report(browser)
+    check_trace()
 
 sys.exit(1 if failures else 0)

@@ -1,32 +1,60 @@
 #!/usr/bin/env bash
-# Installs a build into a prefix of its own, then compiles and runs a C and a C++ program against it: through
-# pkg-config (shared and static) and through find_package. check.sh BUILD_DIRECTORY
+# Installs a build into a prefix of its own, then uses it as somebody else would: a C and a C++ program that train
+# XOR, through pkg-config (shared and static) and through find_package; the command, its manual pages and its
+# completion. check.sh BUILD_DIRECTORY [PREFIX]: with a PREFIX, what is installed there.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
 build=$(cd "$1" && pwd)
+xor=$root/examples/xor.c
 work=$build/install-check
 rm -rf "$work"
 mkdir -p "$work"
 
-cmake --install "$build" --prefix "$work/first" >/dev/null
-mv "$work/first" "$work/prefix" # what is installed can be moved
-PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name mica.pc)")
+if [ $# -ge 2 ]; then
+    prefix=$(cd "$2" && pwd)
+else
+    prefix=$work/prefix
+    cmake --install "$build" --prefix "$work/first" >/dev/null
+    mv "$work/first" "$prefix" # what is installed can be moved
+fi
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix/lib" -name mica.pc)")
 libraries=$(dirname "$PKG_CONFIG_PATH")
 export PKG_CONFIG_PATH LD_LIBRARY_PATH=$libraries
 
 test -e "$libraries/libmica.so.0" # the soname
 read -ra flags <<<"$(pkg-config --cflags --libs mica)"
-gcc -std=c11 -Wall -Wextra -Werror "$here/use.c" "${flags[@]}" -o "$work/use-c"
+gcc -std=c11 -Wall -Wextra -Werror "$xor" "${flags[@]}" -o "$work/use-c"
 g++ -std=c++17 -Wall -Wextra -Werror "$here/use.cpp" "${flags[@]}" -o "$work/use-cpp"
 "$work/use-c"
 "$work/use-cpp"
 
 read -ra flags <<<"$(pkg-config --static --cflags --libs mica | sed 's/-lmica/-l:libmica.a/')"
-gcc -std=c11 "$here/use.c" "${flags[@]}" -o "$work/use-static"
+gcc -std=c11 "$xor" "${flags[@]}" -o "$work/use-static"
 env -u LD_LIBRARY_PATH "$work/use-static"
 
-cmake -S "$here" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+cmake -S "$here" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DXOR="$xor" >/dev/null
 ninja -C "$work/build" --quiet
 for program in use-c use-cpp use-static; do
     env -u LD_LIBRARY_PATH "$work/build/$program"
 done
+
+# ---- The command ----
+
+mica=$prefix/bin/mica
+"$mica" --version
+"$mica" help --table >"$work/table"
+# Every verb has a page, which groff reads without a warning and which names every option.
+while IFS=$'\x1f' read -r kind verb name _; do
+    page=$(find "$prefix/share/man/man1" -name "mica-$verb.1*")
+    [ -n "$page" ] || { echo "there is no page for $verb" && exit 1; }
+    case $kind in
+    verb)
+        warnings=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
+        [ -z "$warnings" ] || { echo "$page: $warnings" && exit 1; }
+        LC_ALL=C.UTF-8 MANWIDTH=200 man -l "$page" 2>/dev/null | col -bx >"$work/page"
+        ;;
+    option) grep -qE -- "^ +(-., )?$name( |$)" "$work/page" || { echo "$page does not say $name" && exit 1; } ;;
+    esac
+done < <(grep -E '^(verb|option)' "$work/table" | tr '\t' '\037')
+"$root/tests/cli/completion.sh" "$mica" "$prefix/share/bash-completion/completions/mica"
