@@ -1,4 +1,4 @@
-/* A small strict reader of JSON (RFC 8259), for files of an earlier run. */
+/* JSON as a tree, for files of an earlier run. */
 #ifndef MICA_BENCH_JSON_H
 #define MICA_BENCH_JSON_H
 

@@ -7,6 +7,7 @@
 #include <mica/mica.h>
 
 #include "cli/info/info.h"
+#include "cli/model/saved.h"
 #include "cli/net/argument.h"
 
 static const verb_option options[] = {
@@ -69,8 +70,9 @@ static info_data_kind data_kind(const char *path)
 static int info_of(mica_context *ctx, const info_settings *set, const char *what)
 {
     if (mica_netfile_builtin(what) == NULL && strcmp(what, "-") != 0) {
-        if (is_safetensors(what) && !set->text)
-            return info_weights(ctx, set, what);
+        char path[4096];
+        if (!set->text && checkpoint_path(path, sizeof path, what) && is_safetensors(path))
+            return info_weights(ctx, set, path);
         info_data_kind kind = data_kind(what);
         if (kind != INFO_NO_DATA && !set->text)
             return info_data(ctx, set, what, kind);

@@ -9,6 +9,8 @@
 
 #include <mica/io.h>
 
+#include "cli/model/saved.h"
+
 #define MOST_CONSTANTS 64
 
 bool is_safetensors(const char *path)
@@ -78,8 +80,9 @@ char *net_text(int *code, const verb *v, mica_context *ctx, const char *what)
     if (builtin != NULL)
         return copy_of(builtin);
     bool standard = strcmp(what, "-") == 0;
-    if (!standard && is_safetensors(what))
-        return text_of_checkpoint(code, v, ctx, what);
+    char path[4096];
+    if (!standard && checkpoint_path(path, sizeof path, what) && is_safetensors(path))
+        return text_of_checkpoint(code, v, ctx, path);
     FILE *file = standard ? stdin : fopen(what, "rb");
     if (file == NULL) {
         *code = no_such_net(v, what);

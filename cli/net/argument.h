@@ -12,7 +12,7 @@
     "NET is one of:\n"                                                                       \
     "  mlp, lenet, resnet-small, lstm, gpt-tiny   nets that mica knows\n"                    \
     "  FILE.net, -                                a net file (mica help layers), or stdin\n" \
-    "  FILE.safetensors                           a checkpoint: the net it was made with\n"
+    "  FILE.safetensors, DIR                      a checkpoint, or the folder of one: its net\n"
 
 /* The option that goes with it: a field `set`, an option_list. */
 #define NET_SET_OPTION(settings)                                              \

@@ -164,7 +164,7 @@ complains "cannot read $folder/none.json"
 printf '{"cases": [{"name": "a", "threads": 1,,}]}' >"$folder/broken.json"
 ends 3 bench add_into --quick --compare "$folder/broken.json"
 silent
-complains "broken.json: byte 38: expected a string"
+complains "broken.json: byte 38: expected a key in quotes"
 printf '{"cases": [{"name": 7}]}' >"$folder/wrong.json"
 ends 3 bench add_into --quick --compare "$folder/wrong.json"
 complains 'wrong.json: byte 20: "name" is a number, not a string'
