@@ -186,8 +186,11 @@ static bool keep_if_better(best_pack *best, const mica_span *spans, const size_t
 }
 
 /* Bound the work, whatever the number of spans: tries times spans squared. Beyond ANY_ORDER spans only orders of
- * time are tried, which are nearly linear. */
+ * time are tried, which are nearly linear; and up to ONE_ORDER spans, if those lost more than one part in LOSS, the
+ * order by size. */
 #define ANY_ORDER     ((size_t)3000)
+#define ONE_ORDER     ((size_t)6000)
+#define LOSS          ((size_t)256)
 #define IMPROVE_WORK  ((size_t)12000000)
 #define MOST_TRIES    ((size_t)1000)
 #define RESTART_AFTER 24 /* changes without gain before going back to the best order */
@@ -252,14 +255,25 @@ static void try_times(mica_span *spans, workroom *w, size_t count, best_pack *be
     (void)keep_if_better(best, spans, ends, count, total);
 }
 
-static void try_orders(mica_span *spans, workroom *w, size_t count, best_pack *best)
+static void try_order(mica_span *spans, workroom *w, size_t count, best_pack *best, order by)
 {
-    for (order by = BY_SIZE; by <= BY_AREA && best->total > best->bound; by++) {
-        sort_by(spans, w->numbers, w->spare, count, by);
-        size_t total = pack_in_order(spans, w->numbers, w->at, count);
-        (void)keep_if_better(best, spans, w->numbers, count, total);
+    if (best->total == best->bound)
+        return;
+    sort_by(spans, w->numbers, w->spare, count, by);
+    size_t total = pack_in_order(spans, w->numbers, w->at, count);
+    (void)keep_if_better(best, spans, w->numbers, count, total);
+}
+
+static void try_all(mica_span *spans, workroom *w, size_t count, best_pack *best)
+{
+    try_times(spans, w, count, best);
+    if (count <= ANY_ORDER) {
+        try_order(spans, w, count, best, BY_SIZE);
+        try_order(spans, w, count, best, BY_AREA);
+        improve(spans, w->numbers, w->at, count, best);
+    } else if (count <= ONE_ORDER && best->total - best->bound > best->bound / LOSS) {
+        try_order(spans, w, count, best, BY_SIZE);
     }
-    improve(spans, w->numbers, w->at, count, best);
 }
 
 mica_status mica_pack(mica_context *ctx, mica_span *spans, size_t count, size_t *total)
@@ -283,9 +297,7 @@ mica_status mica_pack(mica_context *ctx, mica_span *spans, size_t count, size_t 
                   .spare = numbers + count,
                   .holes = {.hole = (hole *)(numbers + 4 * count)},
                   .at = (placed *)(numbers + 4 * count)};
-    try_times(spans, &w, count, &best);
-    if (count <= ANY_ORDER)
-        try_orders(spans, &w, count, &best);
+    try_all(spans, &w, count, &best);
     for (size_t i = 0; i < count; i++)
         spans[i].offset = best.offsets[i];
     *total = best.total;
