@@ -1,8 +1,8 @@
 /* One row at a time, as asked for by another program: what ./dev bench --peers alternates with other libraries.
  *
  *   prepare NAME ...     sets a row up. "ok", or "no" and why
- *   sample NS            calls it for at least so long, after a warm-up of a quarter of it: nanoseconds for a call, heap
- *                        calls for a call, and 1 if other programs had the processor meanwhile
+ *   sample NS            calls it for at least so long, after a warm-up of a quarter of it: nanoseconds for a call,
+ *                        heap calls for a call, and 1 if other programs had the processor meanwhile
  *   limit NS             samples the row's limit: nanoseconds a call would take at it (0: none), and which it is
  *   result INDEX FILE    one call; then writes that tensor of the row to a file
  *   drop                 takes the row down

@@ -76,8 +76,8 @@ def html(machine, rows):
         f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>Mica and its peers</title><style>{STYLE}</style><h1>Mica and its peers</h1>",
         f"<p>{escape(report.about(machine))}</p><p>{escape(report.score(rows))} A bar is our speed beside the "
-        f"fastest peer's: the line is 1, dashed the aim, the end {WIDEST:g} or more, thin the quartiles. Where the pointer "
-        f"rests on a peer's time, its mode and heap calls are told.</p>",
+        f"fastest peer's: the line is 1, dashed the aim, the end {WIDEST:g} or more, thin the quartiles. Where the "
+        f"pointer rests on a peer's time, its mode and heap calls are told.</p>",
     ]
     for threads in sorted({row["threads"] for row in rows}):
         parts.append(f"<h2>{report.plural(threads)}</h2>")

@@ -23,7 +23,7 @@ PROGRAMS = os.path.join(OUT, "peers")
 def options(arguments):
     parser = argparse.ArgumentParser(prog="./dev bench --peers", description=__doc__)
     parser.add_argument("filters", nargs="*", metavar="FILTER", help="only the rows whose name contains one of these")
-    parser.add_argument("--peers", default="debian", choices=["debian", "newest"], help="which PyTorch (--peers=newest)")
+    parser.add_argument("--peers", default="debian", choices=["debian", "newest"], help="whose PyTorch")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, each in its own run (1,2)")
     parser.add_argument("--seconds", type=float, default=1.5, help="for each row, all contestants together (1.5)")
     parser.add_argument("--patience", type=float, default=2.5, help="times that, for rows that are not decided (2.5)")
@@ -51,7 +51,7 @@ def commands(which, threads):
 
 def torch_environment(which, count):
     env = {"LD_PRELOAD": os.path.join(PROGRAMS, "heap.so"), "MKL_NUM_THREADS": count, "PYTHONDONTWRITEBYTECODE": "1"}
-    if which == "debian":  # its libblas.so.3 is what the system chose. This one shares the threads of OpenMP, PyTorch's own
+    if which == "debian":  # whose libblas.so.3 is any; this one shares the threads of OpenMP, which are PyTorch's own
         env["LD_LIBRARY_PATH"] = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}/openblas-openmp"
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         if "avx512vl" in file.read():

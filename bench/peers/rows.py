@@ -48,8 +48,9 @@ def by_rows(kind, rows, columns, aim, backward=(0,)):
 
 
 def losses(kind, rows, columns, aim):
+    """The aim is that of value and gradient together."""
     name = f"{kind}_{rows}x{columns}"
-    yield Row(f"{name}_fwd", f"{kind}_fwd", (rows, columns), aim, (0,))
+    yield Row(f"{name}_fwd", f"{kind}_fwd", (rows, columns), 1.2, (0,))
     yield Row(f"{name}_fwd_bwd", f"{kind}_both", (rows, columns), aim, (0, 3))
 
 

@@ -62,7 +62,8 @@ def summary(row, threads, rounds, limit):
 
 
 def wants_more(result, aim, rounds, spent, seconds, patience):
-    """Whether a row needs another round: a row whose spread lies across its aim, or that was disturbed, is run longer."""
+    """Whether there is to be another round: a row whose spread lies across its aim, or that was disturbed, is run
+    longer."""
     if rounds < FEWEST_ROUNDS and spent < patience * seconds:
         return True
     if spent < seconds:

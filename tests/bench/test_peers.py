@@ -136,7 +136,7 @@ class Report(unittest.TestCase):
                       "0; oneDNN 4 | below the aim |", report.markdown(self.machine, self.rows))
         self.assertIn(f"| {ADD.name} | 100 ns | oneDNN 250 ns | **2.50** | 100 ns | oneDNN 250 ns | **2.50** | "
                       "0; oneDNN 4 |", report.readme(self.rows))
-        self.assertIn("2 rows with a peer: 2 at least as fast as the fastest of them, 0 as far", report.score(self.rows))
+        self.assertIn("2 rows with a peer: 2 at least as fast as the fastest of them, 0 as", report.score(self.rows))
 
     def test_durations(self):
         self.assertEqual([report.duration(ns) for ns in (None, 1, 99.94, 1234, 5e6, 7e9)],
