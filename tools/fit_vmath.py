@@ -87,16 +87,10 @@ def main():
     fit("erf, small: erf(x) / x - 1, in x^2", with_limit(lambda x: erf(x) / x - 1, 2 / sqrt(pi) - 1),
         with_limit(lambda x: x / erf(x), sqrt(pi) / 2), 6, 0, "0.93", lambda x: x * x)
     fit("erf, large: -log(erfc(x))", lambda x: -log(erfc(x)), lambda x: erfc(x) / erf(x), 7, "0.92", "4.0")
-    # In z = -x^2/2, which the bell needs as well.
-    fit("normal distribution near 0: (Phi(x) - 1/2) / x, in z",
-        with_limit(lambda x: erf(x / sqrt(mpf(2))) / x / 2, 1 / sqrt(2 * pi)), lambda x: x / (erfc(x / sqrt(mpf(2))) / 2),
-        4, 0, "0.626", lambda x: -x * x / 2)
-    # t Q(t) = y P(y - M) e^(-t^2/2): Q the upper tail of the normal distribution, y = t / (t + 4)
+    # t Q(t) = y P(y - 0.5) e^(-t^2/2): Q the upper tail of the normal distribution, y = t / (t + 4)
     tail = lambda t: (t + 4) * erfc(t / sqrt(mpf(2))) / 2 * exp(t * t / 2)
     t_of = lambda y: 4 * y / (1 - y)
-    middle = mpf("0.4375")
-    fit("normal tail from 0.624 on: P(y - 0.4375)", lambda v: tail(t_of(v + middle)), lambda v: 1 / tail(t_of(v + middle)),
-        9, mpf("0.624") / mpf("4.624") - middle, mpf("0.785") - middle)
+    fit("normal tail: P(y - 0.5)", lambda v: tail(t_of(v + 0.5)), lambda v: 1 / tail(t_of(v + 0.5)), 10, "-0.5", "0.285")
     # In x^2. The derivative of x Phi(x) is 1/2 and an odd function.
     odd = lambda t: erf(sqrt(t / 2)) / 2 / sqrt(t) + exp(-t / 2) / sqrt(2 * pi)
     fit_quotient("gelu's derivative: (d/dx x Phi(x) - 1/2) / x, in x^2", with_limit(odd, 2 / sqrt(2 * pi)), sqrt, 8, 7, 0, 36)

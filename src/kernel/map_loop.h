@@ -44,6 +44,12 @@ VF_INLINE void map2(float *dst, const float *const *src, size_t n, const float *
     vf p[MAP_PARAMS];
     map_params(p, params, count);
     size_t i = 0;
+    for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
+        vf first = f(vf_load(a + i), vf_load(b + i), p);
+        vf second = f(vf_load(a + i + VF_LANES), vf_load(b + i + VF_LANES), p);
+        vf_store(dst + i, first);
+        vf_store(dst + i + VF_LANES, second);
+    }
     for (; i + VF_LANES <= n; i += VF_LANES)
         vf_store(dst + i, f(vf_load(a + i), vf_load(b + i), p));
     if (i < n)

@@ -109,6 +109,15 @@ VF_INLINE void apply_row(float *y, const float *x, size_t n, float mean, float r
 {
     vf m = vf_set1(mean), r = vf_set1(rstd), one = vf_set1(1.0f), zero = vf_zero();
     size_t i = 0;
+    for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
+        size_t k = i + VF_LANES;
+        vf first = affine(vf_load(x + i), m, r, has_gamma ? vf_load(gamma + i) : one,
+                          has_beta ? vf_load(beta + i) : zero);
+        vf second = affine(vf_load(x + k), m, r, has_gamma ? vf_load(gamma + k) : one,
+                           has_beta ? vf_load(beta + k) : zero);
+        vf_store(y + i, first);
+        vf_store(y + k, second);
+    }
     for (; i + VF_LANES <= n; i += VF_LANES)
         vf_store(y + i, affine(vf_load(x + i), m, r, has_gamma ? vf_load(gamma + i) : one,
                                has_beta ? vf_load(beta + i) : zero));

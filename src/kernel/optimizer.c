@@ -15,9 +15,10 @@ VF_INLINE vf clipped_gradient(vf p, vf g, const mica_update *u)
 }
 
 /* The loop that all of them share; `rule` is a constant, so it is inlined. */
-VF_INLINE void update(float *p, const float *g, float *s0, float *s1, size_t n, const mica_update *u,
+VF_INLINE void update(float *p, const float *g, float *s0, float *s1, size_t n, const mica_update *given,
                       update_rule *rule)
 {
+    const mica_update copy = *given, *u = &copy; /* a store cannot change it: its numbers stay in registers */
     vf unused = vf_zero();
     vf keep = vf_set1(u->keep);
     size_t i = 0;

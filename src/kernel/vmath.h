@@ -257,11 +257,10 @@ VF_INLINE vf vf_erf(vf x)
 
 /* e^z = (1 + q) 2^n for z = -t^2/2, 0 <= t <= 15; returns q. The rounding error of z is carried along, as it
  * matters for large t. */
-VF_INLINE vf vmath_bell_reduced(vf t, vf *z, vi *n)
+VF_INLINE vf vmath_bell_reduced(vf t, vi *n)
 {
-    vf low;
-    *z = vf_two_product(vf_mul(vf_set1(-0.5f), t), t, &low);
-    return vmath_expm1_reduced_sum(*z, low, n);
+    vf low, z = vf_two_product(vf_mul(vf_set1(-0.5f), t), t, &low);
+    return vmath_expm1_reduced_sum(z, low, n);
 }
 
 /* The density e^(-x^2/2) / sqrt(2 pi). At most 1.5 ulp. */
@@ -269,29 +268,25 @@ VF_INLINE vf vf_phi(vf x)
 {
     const vf peak = vf_set1(0x1.988454p-2f);
     vi n;
-    vf z, q = vmath_bell_reduced(vmath_at_most(vf_abs(x), 15.0f), &z, &n);
+    vf q = vmath_bell_reduced(vmath_at_most(vf_abs(x), 15.0f), &n);
     return vmath_scale_down(vf_fma(q, peak, peak), n);
 }
 
 /* With Q the upper tail of the distribution, t Q(t) = y P(y) e^(-t^2/2), where y = t / (t + 4) and P is smooth. */
 
-/* x Phi(x), Phi the distribution function; -0 at -infinity. At most 3.5 ulp, the tails included.
- * x Phi(x) = max(x, 0) - |x| Q(|x|), and near 0, where that is less accurate, x (1/2 + x E(x^2)) */
+/* x Phi(x) = max(x, 0) - |x| Q(|x|), Phi the distribution function; -0 at -infinity. At most 4.5 ulp, the tails
+ * included. */
 VF_INLINE vf vf_gelu(vf x)
 {
-    static const float tail[] = {0x1.ace714p-1f,  -0x1.6d84e4p+0f, 0x1.d9fd34p+0f,
-                                 -0x1.bdf4dp+0f,  0x1.06d4p+0f,    -0x1.1f1024p-3f,
-                                 -0x1.357e86p-2f, 0x1.411846p-3f,  0x1.ee12bep-5f};
-    static const float near[] = {0x1.98844cp-2f, 0x1.1054aep-3f, 0x1.45d73p-5f, 0x1.1d391cp-7f};
+    static const float tail[] = {0x1.82b4bcp-1f, -0x1.373e38p+0f, 0x1.8c6d9p+0f,  -0x1.7e0032p+0f,
+                                 0x1.eed68p-1f,  -0x1.ed0b34p-3f, -0x1.cca53p-3f, 0x1.9a8e56p-3f,
+                                 0x1.778eb8p-5f, -0x1.12d0dap-4f};
     vf t = vmath_at_most(vf_abs(x), 15.0f); /* beyond: x, -0 */
     vf y = vf_div(t, vf_add(t, vf_set1(4.0f)));
-    vf factor = vf_mul(y, VMATH_POLY(vf_sub(y, vf_set1(0.4375f)), tail));
+    vf factor = vf_mul(y, VMATH_POLY(vf_sub(y, vf_set1(0.5f)), tail));
     vi n;
-    vf z, q = vmath_bell_reduced(t, &z, &n);
-    vf above = vmath_scale_down(vf_fma(factor, q, factor), n);
-    vf far = vf_sub(vmath_at_least(x, -0.0f), above);
-    vf middle = vf_mul(x, vf_fma(x, VMATH_POLY(z, near), vf_set1(0.5f)));
-    return vf_select(vf_lt(t, vf_set1(0.625f)), middle, far);
+    vf q = vmath_bell_reduced(t, &n);
+    return vf_sub(vmath_at_least(x, -0.0f), vmath_scale_down(vf_fma(factor, q, factor), n));
 }
 
 /* d/dx x Phi(x) = Phi(x) + x phi(x) = 1/2 + x R(x^2), R a quotient of polynomials. Absolute error at most 2^-22. */

@@ -5,7 +5,7 @@
 #include "ops/walk.h"
 
 /* Elements in one block of parallel work, about. */
-#define BLOCK 16384
+#define BLOCK 8192
 /* Panels are at least this many columns wide, where there are as many: two cache lines. */
 #define PANEL_COLUMNS 32
 

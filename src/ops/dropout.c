@@ -4,7 +4,8 @@
 #include "base/parallel.h"
 #include "ops/dense.h"
 
-#define BLOCK ((size_t)16384) /* elements in one block of parallel work */
+#define BLOCK          ((size_t)8192)  /* elements in one block of parallel work */
+#define BACKWARD_BLOCK ((size_t)16384) /* and in a backward one, where an element is less work */
 
 typedef struct dropout_job {
     const mica_random_kernels *kernels;
@@ -23,11 +24,6 @@ static mica_status check_rate(mica_context *ctx, const char *op, float rate)
     return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: rate is %g, expected 0 to 1", op, (double)rate);
 }
 
-static size_t block_count(const dropout_job *job, size_t begin)
-{
-    return job->count - begin < BLOCK ? job->count - begin : BLOCK;
-}
-
 static void forward_block(void *work, size_t block, int thread)
 {
     (void)thread;
@@ -36,7 +32,7 @@ static void forward_block(void *work, size_t block, int thread)
     mica_random from = job->random;
     mica_random_skip(&from, begin);
     job->kernels->dropout(job->out + begin, job->mask != NULL ? job->mask + begin : NULL, job->in + begin,
-                          block_count(job, begin), job->keep, &from);
+                          mica_least(job->count - begin, BLOCK), job->keep, &from);
 }
 
 mica_status mica_dropout(mica_context *ctx, const mica_tensor *y, const mica_tensor *mask,
@@ -73,9 +69,9 @@ static void backward_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const dropout_job *job = work;
-    size_t begin = block * BLOCK;
+    size_t begin = block * BACKWARD_BLOCK;
     job->kernels->dropout_backward(job->out + begin, job->in + begin, job->mask + begin,
-                                   block_count(job, begin), job->keep);
+                                   mica_least(job->count - begin, BACKWARD_BLOCK), job->keep);
 }
 
 mica_status mica_dropout_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
@@ -100,7 +96,7 @@ mica_status mica_dropout_backward(mica_context *ctx, const mica_tensor *dx, cons
                        .mask = dense.data[2],
                        .count = mica_tensor_count(dx),
                        .keep = 1.0f - rate};
-    mica_parallel(ctx, mica_div_up(job.count, BLOCK), backward_block, &job);
+    mica_parallel(ctx, mica_div_up(job.count, BACKWARD_BLOCK), backward_block, &job);
     mica_dense_store(&dense);
     return MICA_OK;
 }

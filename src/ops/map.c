@@ -5,13 +5,16 @@
 /* Elements that are staged at a time where an operand does not lie contiguously: all buffers stay in the
  * first cache. */
 #define STAGE 256
-/* Elements in one block of parallel work; a smaller job is not worth waking a thread for. */
-#define BLOCK ((size_t)16384)
+/* Elements in one block of parallel work, where each is little work and where it is much; a smaller job is not worth
+ * waking a thread for. */
+#define BLOCK      ((size_t)16384)
+#define BLOCK_MUCH ((size_t)8192)
 /* Rows shorter than this are staged several at a time. */
 #define SHORT_ROW 32
 
 typedef struct map_job {
     mica_walk walk;
+    size_t block; /* elements in one */
     mica_map_fn *fn;
     const void *params;
 } map_job;
@@ -119,7 +122,7 @@ static void map_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const map_job *job = work;
-    size_t begin = block * BLOCK, end = begin + BLOCK;
+    size_t begin = block * job->block, end = begin + job->block;
     if (end > job->walk.count)
         end = job->walk.count;
     if (job->walk.rank > 1 && job->walk.dim[job->walk.rank - 1] < SHORT_ROW)
@@ -128,17 +131,24 @@ static void map_block(void *work, size_t block, int thread)
         map_rows(job, begin, end);
 }
 
+static void run(mica_context *ctx, mica_map_fn *fn, const void *params, size_t block,
+                const mica_tensor *const *operands, int count)
+{
+    map_job job;
+    job.block = block;
+    job.fn = fn;
+    job.params = params;
+    mica_walk_init(&job.walk, operands, count);
+    mica_parallel(ctx, mica_div_up(job.walk.count, block), map_block, &job);
+}
+
 void mica_map_run(mica_context *ctx, mica_map_fn *fn, const void *params, const mica_tensor *dst,
                   const mica_tensor *const *sources, int count)
 {
     const mica_tensor *operands[MICA_WALK_OPERANDS] = {dst};
     for (int k = 0; k < count; k++)
         operands[k + 1] = sources[k];
-    map_job job;
-    job.fn = fn;
-    job.params = params;
-    mica_walk_init(&job.walk, operands, count + 1);
-    mica_parallel(ctx, mica_div_up(job.walk.count, BLOCK), map_block, &job);
+    run(ctx, fn, params, BLOCK, operands, count + 1);
 }
 
 mica_status mica_map_check(mica_context *ctx, const char *op, const mica_arg *args, int count)
@@ -168,18 +178,18 @@ static bool alike(const mica_arg *args, int k, size_t bytes)
 /* The call that is met most often, and whose checks would otherwise take longer than its work: few elements,
  * everything f32, contiguous and of one shape. Returns how many elements; 0 if it is not such a call, which
  * also goes for every call that must fail. */
-static size_t simple_count(const mica_context *ctx, const mica_arg *args, int count)
+static size_t simple_count(const mica_context *ctx, const mica_arg *args, int count, size_t block)
 {
     const mica_tensor *dst = args[0].tensor;
     if (ctx->measuring || dst == NULL || dst->dtype != MICA_F32 || dst->data == NULL ||
         (unsigned)dst->rank > MICA_MAX_RANK)
         return 0;
-    mica_index elements = 1;
+    mica_index elements = 1, most = (mica_index)(ctx->threads > 1 ? block : BLOCK);
     for (int i = dst->rank - 1; i >= 0; i--) {
-        if (dst->stride[i] != elements || dst->dim[i] < 1 || dst->dim[i] > (mica_index)BLOCK)
+        if (dst->stride[i] != elements || dst->dim[i] < 1 || dst->dim[i] > most)
             return 0;
         elements *= dst->dim[i];
-        if (elements > (mica_index)BLOCK)
+        if (elements > most)
             return 0;
     }
     for (int k = 1; k < count; k++)
@@ -188,10 +198,10 @@ static size_t simple_count(const mica_context *ctx, const mica_arg *args, int co
     return (size_t)elements;
 }
 
-mica_status mica_map_op(mica_context *ctx, const char *op, mica_map_fn *fn, const void *params,
-                        const mica_arg *args, int count)
+static mica_status map_op(mica_context *ctx, const char *op, mica_map_fn *fn, const void *params,
+                          const mica_arg *args, int count, size_t block)
 {
-    size_t simple = simple_count(ctx, args, count);
+    size_t simple = simple_count(ctx, args, count, block);
     if (simple > 0) {
         const float *data[MICA_WALK_OPERANDS];
         for (int k = 1; k < count; k++)
@@ -201,11 +211,23 @@ mica_status mica_map_op(mica_context *ctx, const char *op, mica_map_fn *fn, cons
     }
     MICA_TRY(mica_map_check(ctx, op, args, count));
     MICA_START(ctx, op, 0, NULL);
-    const mica_tensor *sources[MICA_WALK_OPERANDS];
-    for (int k = 1; k < count; k++)
-        sources[k - 1] = args[k].tensor;
-    mica_map_run(ctx, fn, params, args[0].tensor, sources, count - 1);
+    const mica_tensor *operands[MICA_WALK_OPERANDS];
+    for (int k = 0; k < count; k++)
+        operands[k] = args[k].tensor;
+    run(ctx, fn, params, block, operands, count);
     return MICA_OK;
+}
+
+mica_status mica_map_op(mica_context *ctx, const char *op, mica_map_fn *fn, const void *params,
+                        const mica_arg *args, int count)
+{
+    return map_op(ctx, op, fn, params, args, count, BLOCK);
+}
+
+mica_status mica_map_op_much(mica_context *ctx, const char *op, mica_map_fn *fn, const void *params,
+                             const mica_arg *args, int count)
+{
+    return map_op(ctx, op, fn, params, args, count, BLOCK_MUCH);
 }
 
 void mica_map_run_here(mica_map_fn *fn, const void *params, const mica_arg *args, int count)
@@ -214,6 +236,7 @@ void mica_map_run_here(mica_map_fn *fn, const void *params, const mica_arg *args
     for (int k = 0; k < count; k++)
         operands[k] = args[k].tensor;
     map_job job;
+    job.block = BLOCK;
     job.fn = fn;
     job.params = params;
     mica_walk_init(&job.walk, operands, count);

@@ -61,6 +61,9 @@ void mica_map_run(mica_context *ctx, mica_map_fn *fn, const void *params, const 
 /* A whole element-wise operation: args[0] is the destination, the others are sources that broadcast to it. */
 mica_status mica_map_op(mica_context *ctx, const char *op, mica_map_fn *fn, const void *params,
                         const mica_arg *args, int count);
+/* The same where an element is much work, so that fewer of them are worth a thread. */
+mica_status mica_map_op_much(mica_context *ctx, const char *op, mica_map_fn *fn, const void *params,
+                             const mica_arg *args, int count);
 
 /* Its parts: the checks alone, and the run on the calling thread alone. */
 mica_status mica_map_check(mica_context *ctx, const char *op, const mica_arg *args, int count);

@@ -68,7 +68,7 @@ static const vmath_case cases[] = {
     {"softplus", ref_softplus, 2.5, false},
     {"erf", erf, 1.5, false},
     {"phi", ref_phi, 1.5, false},
-    {"gelu", ref_gelu, 3.5, false},
+    {"gelu", ref_gelu, 4.5, false},
     {"gelu_tanh", ref_gelu_tanh, 3.0, false},
     {"sin", sin, 2.0, false},
     {"cos", cos, 2.0, false},
