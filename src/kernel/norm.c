@@ -129,16 +129,20 @@ VF_INLINE void apply_row(float *y, const float *x, size_t n, float mean, float r
                       n - i);
 }
 
-static void norm_row(const mica_norm_rows *a, size_t row)
+/* What is normalised: x, or x + residual, which lies in y for a moment where the sum has no other place. */
+static const float *row_of(const mica_norm_rows *a, size_t row)
+{
+    if (a->residual == NULL)
+        return a->x + row * a->n;
+    return a->sum != NULL ? a->sum + row * a->n : a->y + row * a->n;
+}
+
+static void measure_row(const mica_norm_rows *a, size_t row, float *mean, float *rstd)
 {
     size_t n = a->n;
-    float *y = a->y + row * n;
-    const float *x = a->x + row * n;
-    if (a->residual != NULL) { /* without a place for the sum, y holds it for a moment */
-        float *sum = a->sum != NULL ? a->sum + row * n : y;
-        add_rows(sum, x, a->residual + row * n, n);
-        x = sum;
-    }
+    const float *x = row_of(a, row);
+    if (a->residual != NULL)
+        add_rows((a->sum != NULL ? a->sum : a->y) + row * n, a->x + row * n, a->residual + row * n, n);
     mica_moments m = {0};
     float squares;
     if (a->centred) {
@@ -148,25 +152,43 @@ static void norm_row(const mica_norm_rows *a, size_t row)
         squares = sum_of_squares(x, n);
     }
     float variance = n > 0 ? squares / (float)n : 0.0f;
-    float rstd = 1.0f / sqrtf(variance + a->eps);
+    *mean = m.mean;
+    *rstd = 1.0f / sqrtf(variance + a->eps);
+}
+
+static void scale_row(const mica_norm_rows *a, size_t row, float mean, float rstd)
+{
+    float *y = a->y + row * a->n;
+    const float *x = row_of(a, row);
     if (a->gamma != NULL && a->beta != NULL)
-        apply_row(y, x, n, m.mean, rstd, a->gamma, a->beta, true, true);
+        apply_row(y, x, a->n, mean, rstd, a->gamma, a->beta, true, true);
     else if (a->gamma != NULL)
-        apply_row(y, x, n, m.mean, rstd, a->gamma, NULL, true, false);
+        apply_row(y, x, a->n, mean, rstd, a->gamma, NULL, true, false);
     else if (a->beta != NULL)
-        apply_row(y, x, n, m.mean, rstd, NULL, a->beta, false, true);
+        apply_row(y, x, a->n, mean, rstd, NULL, a->beta, false, true);
     else
-        apply_row(y, x, n, m.mean, rstd, NULL, NULL, false, false);
+        apply_row(y, x, a->n, mean, rstd, NULL, NULL, false, false);
     if (a->mean != NULL)
-        a->mean[row] = m.mean;
+        a->mean[row] = mean;
     if (a->rstd != NULL)
         a->rstd[row] = rstd;
 }
 
+/* Short rows are measured some at a time: what a row's sums end in, a division and a root one after the other, is
+ * then done beside the next row's sums. */
+#define ROWS_AT_ONCE 4
+
 static void norm_rows(const mica_norm_rows *a, size_t begin, size_t end)
 {
-    for (size_t row = begin; row < end; row++)
-        norm_row(a, row);
+    size_t step = a->n <= 1024 ? ROWS_AT_ONCE : 1;
+    for (size_t row = begin; row < end; row += step) {
+        float mean[ROWS_AT_ONCE], rstd[ROWS_AT_ONCE];
+        size_t count = end - row < step ? end - row : step;
+        for (size_t k = 0; k < count; k++)
+            measure_row(a, row + k, &mean[k], &rstd[k]);
+        for (size_t k = 0; k < count; k++)
+            scale_row(a, row + k, mean[k], rstd[k]);
+    }
 }
 
 /* The sums of g = gamma dy and of g h over a row, h = (x - mean) rstd; and dgamma += dy h, dbeta += dy. */
