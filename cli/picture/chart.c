@@ -113,19 +113,20 @@ static double low_share(const chart *c, const axis *x)
     return low;
 }
 
-/* The range of all finite points; false if there is none. */
+/* The range of all that is drawn; false if that is nothing. */
 static bool find_range(const chart *c, axis *x, axis *y)
 {
     *x = *y = (axis){INFINITY, -INFINITY, false};
     for (int s = 0; s < 2; s++) {
         const report_curve *curve = c->series[s].curve;
-        for (size_t i = 0; curve != NULL && i < curve->count; i++) {
-            if (!is_point(curve, i))
+        for (size_t i = 0; curve != NULL && i < bucket_count(curve); i++) {
+            bucket b = raw_point(curve, i);
+            if (b.count == 0)
                 continue;
-            x->low = fmin(x->low, curve->x[i]);
-            x->high = fmax(x->high, curve->x[i]);
-            y->low = fmin(y->low, curve->y[i]);
-            y->high = fmax(y->high, curve->y[i]);
+            x->low = fmin(x->low, b.x);
+            x->high = fmax(x->high, b.x);
+            y->low = fmin(y->low, b.y);
+            y->high = fmax(y->high, b.y);
         }
     }
     return x->low <= x->high;

@@ -34,6 +34,10 @@
     const characters = [...text];
     return characters.length > letters ? characters.slice(0, letters - 1).join("") + "…" : text;
   };
+  const cutStart = (text, letters) => {
+    const characters = [...text];
+    return characters.length > letters ? "…" + characters.slice(1 - letters).join("") : text;
+  };
   const isAll = () => Object.keys(whole).every((key) => view[key] === whole[key]);
   const moment = (time) => times[time] ? times[time][0] + ", " + phases[times[time][1]] : "";
 
@@ -69,7 +73,7 @@
     timeAxis.replaceChildren();
     for (let t = Math.max(0, Math.ceil(view.first - 0.5)); t < times.length && t + 0.5 < view.last; t += every)
       timeAxis.append(element("text", {transform: `translate(${x(t + 0.5) + 4} ${plot.top + plot.height + 31}) rotate(-60)`},
-        cut(times[t][0], 16)));
+        cutStart(times[t][0], 17)));
   }
 
   function drawLines() {

@@ -8,7 +8,7 @@
 #include "cli/picture/text.h"
 
 /* Pixels; the page scales them. plan.js reads where the plot lies from the element. */
-enum { LEFT = 76, RIGHT = 116, PLOT_WIDTH = 1016, PLOT_HEIGHT = 460, AXIS = 120 };
+enum { LEFT = 76, RIGHT = 116, PLOT_WIDTH = 1016, PLOT_HEIGHT = 460, AXIS = 134 };
 enum { TITLE = 62, LEGEND_ROW = 22, USE = 62, GAP = 16, BAND = 15 };
 #define LETTER 6.3 /* the width of one, in the font of labels, on average */
 
@@ -98,7 +98,7 @@ static void put_time_axis(const frame *f)
     for (int t = 0; t<plan->times; t += every> 0 ? every : 1) {
         double x = x_of(f, t + 0.5);
         fprintf(f->out, "<text transform=\"translate(%.2f %.2f) rotate(-60)\">", x + 4.0, y + BAND + 16.0);
-        put_text_up_to(f->out, plan->time[t].name, 16);
+        put_text_end(f->out, plan->time[t].name, 17);
         fprintf(f->out, "</text>\n");
     }
     fprintf(f->out, "</g>\n");
@@ -123,6 +123,15 @@ static void put_phases(const frame *f)
                 width > LETTER * 10.0 ? text : "");
     }
     fprintf(f->out, "</g>\n");
+    for (int phase = MICA_PHASE_RECOMPUTE; plan->recomputed > 0 && phase <= MICA_PHASE_BACKWARD; phase++) {
+        double at = y +
+                    (phase - MICA_PHASE_RECOMPUTE) * (BAND + 3.0); /* their pieces are too short for a name */
+        fprintf(
+            f->out,
+            "<rect class=\"p%d\" x=\"%d\" y=\"%.2f\" width=\"12\" height=\"12\"/><text class=\"side start\" x=\"%d\" y=\"%.2f\">%s</text>\n",
+            phase, LEFT + PLOT_WIDTH + 10, at + 2.0, LEFT + PLOT_WIDTH + 28, at + 12.0,
+            mica_phase_text((mica_phase)phase));
+    }
     if (f->facts->forwards > 0 && f->facts->forwards < plan->times)
         fprintf(f->out, "<path class=\"turn\" data-time=\"%d\" d=\"M%.2f %.2fV%.2f\"/>\n", f->facts->forwards,
                 x_of(f, f->facts->forwards), f->top - GAP - USE, y + BAND);

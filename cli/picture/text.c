@@ -67,6 +67,21 @@ void put_text_up_to(FILE *out, const char *text, size_t characters)
     }
 }
 
+void put_text_end(FILE *out, const char *text, size_t characters)
+{
+    const char *end = text != NULL ? text + strlen(text) : NULL, *at = text;
+    size_t count = 0;
+    for (; at != NULL && at < end; count++)
+        (void)next_character(&at, end);
+    if (count > characters) {
+        put_character(out, 0x2026);
+        characters--;
+    }
+    for (; count > characters; count--)
+        (void)next_character(&text, end);
+    put_text(out, text);
+}
+
 void put_text(FILE *out, const char *text) { put_text_up_to(out, text, SIZE_MAX); }
 
 void put_json(FILE *out, const char *text)

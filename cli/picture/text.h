@@ -13,6 +13,8 @@ void put_text(FILE *out, const char *text);
 
 /* The same, but no more than so many characters: what is cut ends with "…". */
 void put_text_up_to(FILE *out, const char *text, size_t characters);
+/* The same, but the end is what is kept: "…mlp.down". */
+void put_text_end(FILE *out, const char *text, size_t characters);
 
 /* As a JSON string with its quotes. Also safe within a script of an HTML page: < is written as an escape. */
 void put_json(FILE *out, const char *text);

@@ -95,6 +95,19 @@ TEST(picture_text_is_cut_between_characters)
     }
 }
 
+TEST(picture_text_is_cut_at_its_start)
+{
+    static const char *const rows[][2] = {
+        {"block1.mlp", "…1.mlp"}, {"1.mlp", "1.mlp"}, {"äöüß.mlp", "…ß.mlp"}, {"1.mlp5", "1.mlp5"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        text t;
+        open_text(&t);
+        put_text_end(t.out, rows[i][0], 6);
+        CHECK_MSG(strcmp(read_text(&t), rows[i][1]) == 0, "row %zu: %s", i, t.bytes);
+        close_text(&t);
+    }
+}
+
 TEST(picture_numbers_are_readable)
 {
     CHECK(strcmp(size_text(0).text, "0 B") == 0);
