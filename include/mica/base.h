@@ -86,7 +86,8 @@ typedef struct mica_context_opts {
     size_t workspace_bytes;          /* 0: MICA_DEFAULT_WORKSPACE */
     void *workspace;                 /* the caller's own workspace of workspace_bytes; NULL: allocated */
     const mica_allocator *allocator; /* NULL: malloc and free. Copied. */
-    const char *isa; /* "scalar", "avx2", "avx512", "neon"; NULL: $MICA_ISA, else the best here */
+    const char *isa;  /* "scalar", "avx2", "avx512", "neon"; NULL: $MICA_ISA, else the best here */
+    bool no_winograd; /* 3 x 3 convolutions by plain sums only, slower and a little more exact: ops/conv.h */
 } mica_context_opts;
 
 #define MICA_MAX_THREADS 256

@@ -8,6 +8,7 @@
 /* What the options come to once their zeros are filled in. */
 typedef struct settings {
     int threads;
+    bool no_winograd;
     const mica_kernels *kernels;
     mica_allocator allocator;
     void *workspace;
@@ -26,6 +27,7 @@ static mica_status settle(settings *out, const mica_context_opts *opts)
         return MICA_ERR_ARGUMENT;
 
     out->threads = opts->threads > 0 ? opts->threads : 1;
+    out->no_winograd = opts->no_winograd;
     out->allocator = opts->allocator != NULL ? *opts->allocator : mica_system_allocator;
     if (out->allocator.allocate == NULL || out->allocator.release == NULL)
         return MICA_ERR_ARGUMENT;
@@ -41,6 +43,7 @@ static void fill(mica_context *ctx, const settings *s)
     ctx->allocator = s->allocator;
     ctx->kernels = s->kernels;
     ctx->threads = 1;
+    ctx->no_winograd = s->no_winograd;
     ctx->workspace = s->workspace;
     ctx->workspace_bytes = s->workspace != NULL ? s->workspace_bytes : 0;
 }

@@ -24,6 +24,7 @@ struct mica_context {
     const mica_kernels *kernels;
     mica_crew *crew; /* NULL with one thread */
     int threads;
+    bool no_winograd;
 
     void *workspace;
     size_t workspace_bytes;

@@ -81,8 +81,9 @@ typedef struct mica_conv_block {
     ptrdiff_t row_step;    /* in the window, from one output row to the next */
 } mica_conv_block;
 
-/* Taps of a tile where gradients are summed. */
-#define MICA_TILES_TAPS 3
+/* Vectors of a tile of several channels, and taps of one where gradients are summed. */
+#define MICA_TILES_VECTORS 3
+#define MICA_TILES_TAPS    3
 
 /* Convolutions without packing: register tiles of several channels by several vectors of pixels, over a window
  * that the first cache holds. */

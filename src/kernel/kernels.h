@@ -26,6 +26,7 @@
 #include "kernel/recurrent.h"
 #include "kernel/reduce.h"
 #include "kernel/rotary.h"
+#include "kernel/winograd.h"
 
 #define MICA_KERNEL_FAMILIES(X)                                        \
     X(gemm)       /* matrix products */                                \
@@ -36,6 +37,7 @@
     X(conv)       /* image patches for the matrix product */           \
     X(tiles)      /* convolution without packing */                    \
     X(taps)       /* the same, one plane at a time */                  \
+    X(winograd)   /* transforms of three by three convolutions */      \
     X(convert)    /* from one element type to another */               \
     X(probe)      /* the best this machine can do, for benchmarks */   \
     X(random)     /* fills from a random stream, dropout */            \

@@ -11,7 +11,7 @@
 #else
 #define TILE_CHANNELS 4
 #endif
-#define TILE_VECTORS 3
+#define TILE_VECTORS MICA_TILES_VECTORS
 #define TILE_TAPS    MICA_TILES_TAPS
 /* With one or two channels more vectors keep the multipliers busy. */
 #define TWO_VECTORS  6

@@ -31,4 +31,7 @@ typedef struct mica_conv_kernel_tiles {
 bool mica_conv_kernel_tiles_plan(const mica_context *ctx, mica_conv_kernel_tiles *t, const mica_conv *c);
 mica_status mica_conv_kernel_tiles_run(mica_context *ctx, mica_conv_kernel_tiles *t);
 
+/* By Winograd's transforms. False where that is not the better way; otherwise runs, or is measured. */
+bool mica_conv_kernel_winograd(mica_context *ctx, const mica_conv *c, mica_status *status);
+
 #endif

@@ -34,6 +34,10 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
     p->k = p->channels * p->in.rows.taps * p->in.columns.taps;
     p->pixels = rows * columns;
     p->gemm_bytes = p->thread_bytes = 0;
+    if (mica_conv_winograd_plan(ctx, p)) {
+        p->path = MICA_CONV_WINOGRAD;
+        return;
+    }
     if (mica_conv_grid_plan(&p->grid, &p->in, p->channels, p->m, p->m > 2 ? DEEP : DEEP_FEW,
                             ctx->kernels->tiles)) {
         p->path = MICA_CONV_TILES;
@@ -69,6 +73,8 @@ size_t mica_conv_product_bytes(const mica_context *ctx, const mica_conv_product 
 {
     if (p->path == MICA_CONV_TILES)
         return mica_conv_tiles_bytes(ctx, p);
+    if (p->path == MICA_CONV_WINOGRAD)
+        return mica_conv_winograd_bytes(ctx, p);
     return units_are_small(p) ? p->thread_bytes * (size_t)ctx->threads : p->thread_bytes;
 }
 
@@ -242,6 +248,10 @@ void mica_conv_product_run(mica_context *ctx, mica_conv_product *p)
     if (p->path == MICA_CONV_DIRECT) {
         mica_parallel(ctx, p->images * p->groups * p->m * mica_div_up(p->in.rows.count, p->band),
                       direct_block, p);
+        return;
+    }
+    if (p->path == MICA_CONV_WINOGRAD) {
+        mica_conv_winograd_run(ctx, p);
         return;
     }
     join_taps(&p->w);

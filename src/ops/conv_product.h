@@ -5,6 +5,7 @@
  *
  *   direct     very few output channels (depthwise above all): sums over taps, one plane at a time
  *   tiles      taps of few enough channels to keep a window of them all: sums in register tiles, no packing
+ *   winograd   three by three taps of many channels: conv_winograd.h
  *   products   one matrix product for each image and group, straight into the output
  *   staged     where the output's pixels do not lie at one stride, or images are so small that several share a
  *              product: bands of pixels, by way of the scratch
@@ -17,10 +18,12 @@
 
 #include "ops/conv.h"
 #include "ops/conv_grid.h"
+#include "ops/conv_winograd.h"
 
 typedef enum mica_conv_path {
     MICA_CONV_DIRECT,
     MICA_CONV_TILES,
+    MICA_CONV_WINOGRAD,
     MICA_CONV_PRODUCTS,
     MICA_CONV_STAGED,
 } mica_conv_path;
@@ -45,9 +48,10 @@ typedef struct mica_conv_product {
     /* The plan: mica_conv_product_plan fills it in. */
     const mica_kernels *kernels;
     mica_conv_path path;
-    size_t k, pixels;    /* of a group; of an image */
-    size_t band;         /* direct: rows of a block; staged: pixels */
-    mica_conv_grid grid; /* tiles */
+    size_t k, pixels;            /* of a group; of an image */
+    size_t band;                 /* direct: rows of a block; staged: pixels */
+    mica_conv_grid grid;         /* tiles */
+    mica_conv_winograd winograd; /* its own */
     size_t gemm_bytes, thread_bytes;
     char *scratch;
 } mica_conv_product;
@@ -68,5 +72,10 @@ void mica_conv_product_run(mica_context *ctx, mica_conv_product *p);
 /* The tiles: their part of the scratch, and of the run. */
 size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p);
 void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p);
+
+/* Winograd's transforms: whether they are the better way, their part of the scratch, and of the run. */
+bool mica_conv_winograd_plan(const mica_context *ctx, mica_conv_product *p);
+size_t mica_conv_winograd_bytes(const mica_context *ctx, const mica_conv_product *p);
+void mica_conv_winograd_run(mica_context *ctx, const mica_conv_product *p);
 
 #endif

@@ -1,0 +1,227 @@
+/* Making an image by Winograd's transforms. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "ops/conv_product.h"
+
+#define FREQUENCIES MICA_WINOGRAD_FREQUENCIES
+/* Bytes of a block's inputs, and of transformed weights; output channels that weights of this size must have. */
+#define INPUT_BYTES  ((size_t)262144)
+#define WEIGHT_BYTES ((size_t)1536 << 10)
+#define LEAST_CHUNK  32
+
+/* ---- Tiles ---- */
+
+mica_conv_tiling mica_conv_tiling_of(const mica_context *ctx, size_t images, size_t rows, size_t columns,
+                                     size_t channels, size_t bytes)
+{
+    mica_conv_tiling t = {.down = mica_div_up(rows, MICA_WINOGRAD_TILE),
+                          .across = mica_div_up(columns, MICA_WINOGRAD_TILE)};
+    t.all = images * t.down * t.across;
+    size_t unit = MICA_TILES_VECTORS * ctx->kernels->tiles->lanes;
+    size_t units = mica_least(bytes / (FREQUENCIES * channels * sizeof(float)), MICA_WINOGRAD_RUN) / unit;
+    t.block = mica_least(mica_most(1, units) * unit, t.all);
+    return t;
+}
+
+mica_winograd_run mica_conv_run_at(const mica_conv_tiling *t, size_t first, size_t most, size_t *image)
+{
+    size_t across = first % t->across, line = first / t->across;
+    *image = line / t->down;
+    return (mica_winograd_run){.row = (ptrdiff_t)(line % t->down * MICA_WINOGRAD_TILE),
+                               .column = (ptrdiff_t)(across * MICA_WINOGRAD_TILE),
+                               .tiles = mica_least(mica_least(most, t->across - across), MICA_WINOGRAD_RUN)};
+}
+
+void mica_conv_transform(float *f, const mica_conv_frequencies *from, const mica_winograd_kernels *kernels,
+                         size_t c, size_t first, size_t count)
+{
+    size_t block = from->tiling->block, image;
+    f += c * block;
+    for (size_t done = 0; done < count;) {
+        mica_winograd_run run = mica_conv_run_at(from->tiling, first + done, count - done, &image);
+        mica_winograd_plane plane = from->plane;
+        plane.data += (ptrdiff_t)image * from->image_stride + (ptrdiff_t)c * from->channel_stride;
+        run.row += from->row;
+        run.column += from->column;
+        (from->gradient ? kernels->gradient : kernels->input)(f + done, from->channels * block, block - done,
+                                                              &plane, &run);
+        done += run.tiles;
+    }
+}
+
+/* ---- The plan ---- */
+
+/* Channels of either side, pairs of them, and tiles, below which the transforms cost more than they save. */
+#define LEAST_CHANNELS 16
+#define LEAST_PAIRS    512
+#define LEAST_TILES    32
+
+static bool three_taps(const mica_conv_axis *a)
+{
+    return a->taps == 3 && a->scale == 1 && (a->step == 1 || a->step == -1);
+}
+
+bool mica_conv_winograd_pays(const mica_context *ctx, const mica_conv_patches *in, size_t images,
+                             size_t channels, size_t m)
+{
+    size_t tiles = mica_div_up(in->rows.count, MICA_WINOGRAD_TILE) *
+                   mica_div_up(in->columns.count, MICA_WINOGRAD_TILE);
+    return !ctx->no_winograd && three_taps(&in->rows) && three_taps(&in->columns) && in->column_stride == 1 &&
+           channels >= LEAST_CHANNELS && m >= LEAST_CHANNELS && channels * m >= LEAST_PAIRS &&
+           images * tiles >= LEAST_TILES;
+}
+
+bool mica_conv_winograd_plan(const mica_context *ctx, mica_conv_product *p)
+{
+    if (p->groups != 1 || p->out.column_stride != 1 ||
+        !mica_conv_winograd_pays(ctx, &p->in, p->images, p->channels, p->m))
+        return false;
+    mica_conv_winograd *w = &p->winograd;
+    size_t tile = ctx->kernels->tiles->channels, each = FREQUENCIES * p->channels * sizeof(float);
+    w->chunk = mica_least(p->m, WEIGHT_BYTES / each / tile * tile);
+    w->tiling = mica_conv_tiling_of(ctx, p->images, p->in.rows.count, p->in.columns.count, p->channels,
+                                    INPUT_BYTES);
+    if (w->chunk < p->m && w->chunk < LEAST_CHUNK)
+        return false;
+    w->some = 4 * tile;
+    w->weight_bytes = mica_align_up(mica_round_up(w->chunk, tile) * each);
+    w->offset_bytes = mica_align_up(p->channels * sizeof(ptrdiff_t));
+    w->input_bytes = mica_align_up(w->tiling.block * each);
+    size_t outputs = FREQUENCIES * w->some * w->tiling.block + ctx->kernels->tiles->lanes;
+    w->output_bytes = mica_align_up(outputs * sizeof(float));
+    return true;
+}
+
+size_t mica_conv_winograd_bytes(const mica_context *ctx, const mica_conv_product *p)
+{
+    const mica_conv_winograd *w = &p->winograd;
+    return w->weight_bytes + w->offset_bytes + (w->input_bytes + w->output_bytes) * (size_t)ctx->threads;
+}
+
+/* ---- The run ---- */
+
+typedef struct job {
+    const mica_conv_product *p;
+    mica_conv_taps taps;        /* read forwards */
+    mica_conv_frequencies from; /* the inputs */
+    float *weights;
+    ptrdiff_t *offset;
+    char *own;           /* of each thread */
+    size_t first, count; /* output channels of this chunk */
+} job;
+
+/* Where the panels of output channel `o` of the chunk begin: [36, channels, tile]. */
+static float *panels_of(const job *j, size_t o) { return j->weights + o * FREQUENCIES * j->p->channels; }
+
+/* The weights of one tile of output channels. */
+static void weigh_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const job *j = work;
+    const mica_conv_product *p = j->p;
+    size_t tile = p->kernels->tiles->channels, o = block * tile;
+    float *panels = panels_of(j, o);
+    if (o + tile > j->count)
+        memset(panels, 0, tile * FREQUENCIES * p->channels * sizeof *panels);
+    for (size_t i = 0; i < mica_least(tile, j->count - o); i++)
+        p->kernels->winograd->kernels(panels + i, p->channels * tile, tile,
+                                      j->taps.data + (ptrdiff_t)(j->first + o + i) * p->w.vector_stride,
+                                      j->taps.channel_stride, j->taps.row_stride, j->taps.column_stride,
+                                      p->channels);
+}
+
+/* Outputs [36, some, block] of output channels o .. o + m - 1, from inputs of `count` tiles. */
+static void multiply(const job *j, float *outputs, const float *inputs, size_t o, size_t m, size_t count)
+{
+    const mica_conv_product *p = j->p;
+    const mica_conv_winograd *w = &p->winograd;
+    size_t block = w->tiling.block, tile = p->kernels->tiles->channels, panel = p->channels * tile;
+    for (size_t f = 0; f < FREQUENCIES; f++) {
+        mica_conv_block b = {.rows = 1,
+                             .columns = count,
+                             .window = inputs + f * p->channels * block,
+                             .offset = j->offset,
+                             .channels = p->channels,
+                             .taps = 1};
+        mica_conv_planes out = {
+            .data = outputs + f * w->some * block, .channel_stride = (ptrdiff_t)block, .column_stride = 1};
+        p->kernels->tiles->image(&out, &b, panels_of(j, o) + f * panel, FREQUENCIES * panel, NULL, m, false);
+    }
+}
+
+/* Those of one channel to their places. */
+static void leave(const job *j, const float *outputs, size_t channel, size_t first, size_t count)
+{
+    const mica_conv_product *p = j->p;
+    const mica_conv_winograd *w = &p->winograd;
+    size_t image;
+    for (size_t done = 0; done < count;) {
+        mica_winograd_run run = mica_conv_run_at(&w->tiling, first + done, count - done, &image);
+        mica_winograd_plane y = {
+            p->out.data + (ptrdiff_t)image * p->out.image_stride + (ptrdiff_t)channel * p->out.channel_stride,
+            (ptrdiff_t)p->in.rows.count, (ptrdiff_t)p->in.columns.count, p->out.row_stride};
+        p->kernels->winograd->output(&y, &run, outputs + done, w->some * w->tiling.block,
+                                     p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
+        done += run.tiles;
+    }
+}
+
+static void tile_block(void *work, size_t number, int thread)
+{
+    const job *j = work;
+    const mica_conv_product *p = j->p;
+    const mica_conv_winograd *w = &p->winograd;
+    char *own = j->own + (size_t)thread * (w->input_bytes + w->output_bytes);
+    float *inputs = (float *)(void *)own, *outputs = (float *)(void *)(own + w->input_bytes);
+    size_t first = number * w->tiling.block, count = mica_least(w->tiling.block, w->tiling.all - first);
+    for (size_t c = 0; c < p->channels; c++)
+        mica_conv_transform(inputs, &j->from, p->kernels->winograd, c, first, count);
+    for (size_t o = 0; o < j->count; o += w->some) {
+        size_t m = mica_least(w->some, j->count - o);
+        multiply(j, outputs, inputs, o, m, count);
+        for (size_t i = 0; i < m; i++)
+            leave(j, outputs + i * w->tiling.block, j->first + o + i, first, count);
+    }
+}
+
+/* Taps and patches that run backwards, as in the gradient by the input, turned around. */
+static void read_forwards(job *j)
+{
+    const mica_conv_product *p = j->p;
+    const mica_conv_axis *axis[2] = {&p->in.rows, &p->in.columns};
+    ptrdiff_t *stride[2] = {&j->taps.row_stride, &j->taps.column_stride};
+    ptrdiff_t *base[2] = {&j->from.row, &j->from.column};
+    for (int d = 0; d < 2; d++) {
+        *base[d] = axis[d]->base;
+        if (axis[d]->step > 0)
+            continue;
+        *base[d] -= 2;
+        j->taps.data += 2 * *stride[d];
+        *stride[d] = -*stride[d];
+    }
+}
+
+void mica_conv_winograd_run(mica_context *ctx, const mica_conv_product *p)
+{
+    const mica_conv_winograd *w = &p->winograd;
+    job j = {.p = p,
+             .taps = p->w.taps,
+             .from = {.tiling = &w->tiling,
+                      .plane = {(float *)p->in.data, (ptrdiff_t)p->in.rows.image,
+                                (ptrdiff_t)p->in.columns.image, p->in.row_stride},
+                      .image_stride = p->in.image_stride,
+                      .channel_stride = p->in.channel_stride,
+                      .channels = p->channels},
+             .weights = (float *)(void *)p->scratch,
+             .offset = (ptrdiff_t *)(void *)(p->scratch + w->weight_bytes),
+             .own = p->scratch + w->weight_bytes + w->offset_bytes};
+    read_forwards(&j);
+    for (size_t c = 0; c < p->channels; c++)
+        j.offset[c] = (ptrdiff_t)(c * w->tiling.block);
+    for (; j.first < p->m; j.first += j.count) {
+        j.count = mica_least(w->chunk, p->m - j.first);
+        mica_parallel(ctx, mica_div_up(j.count, p->kernels->tiles->channels), weigh_block, &j);
+        mica_parallel(ctx, mica_div_up(w->tiling.all, w->tiling.block), tile_block, &j);
+    }
+}

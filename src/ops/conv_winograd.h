@@ -1,0 +1,56 @@
+/* Convolutions of three by three taps by Winograd's transforms: kernel/winograd.h has the idea.
+ *
+ * Tiles of 4 x 4 outputs are numbered through all images. A block of them is done at a time, by one thread: its
+ * inputs are transformed, and then, for some output channels after the other, 36 products are made and transformed
+ * back. So the scratch is the transformed weights, and for each thread the frequencies of one block.
+ *
+ *   scratch:  [ weights: 36 x channels x output channels, in panels | offsets of channels |
+ *               for each thread: inputs 36 x channels x block, outputs 36 x some channels x block ]
+ */
+#ifndef MICA_SRC_OPS_CONV_WINOGRAD_H
+#define MICA_SRC_OPS_CONV_WINOGRAD_H
+
+#include "base/context.h"
+
+/* The tiles of an image, and of a block. */
+typedef struct mica_conv_tiling {
+    size_t down, across;
+    size_t all;   /* of all images */
+    size_t block; /* a multiple of what a register tile takes, or all */
+} mica_conv_tiling;
+
+typedef struct mica_conv_winograd {
+    mica_conv_tiling tiling;
+    size_t chunk; /* output channels whose weights are transformed at a time */
+    size_t some;  /* output channels of a round of products */
+    size_t weight_bytes, offset_bytes, input_bytes, output_bytes;
+} mica_conv_winograd;
+
+/* Whether a convolution has the taps, the layout and the size for it: `channels` that are read, m on the other side. */
+bool mica_conv_winograd_pays(const mica_context *ctx, const mica_conv_patches *in, size_t images,
+                             size_t channels, size_t m);
+
+/* Output planes of rows x columns, and about so many bytes of frequencies of `channels` channels in a block. */
+mica_conv_tiling mica_conv_tiling_of(const mica_context *ctx, size_t images, size_t rows, size_t columns,
+                                     size_t channels, size_t bytes);
+
+/* The run of tiles from `first` on, at most `most` of them, of which image it is; rows and columns are those of the
+ * output. */
+mica_winograd_run mica_conv_run_at(const mica_conv_tiling *t, size_t first, size_t most, size_t *image);
+
+/* Frequencies [36, channels, block] of some tiles of `channels` planes, image_stride and channel_stride apart, whose
+ * upper left inputs are `row` and `column` away from their outputs. */
+typedef struct mica_conv_frequencies {
+    const mica_conv_tiling *tiling;
+    mica_winograd_plane plane; /* channel 0 of image 0 */
+    ptrdiff_t image_stride, channel_stride;
+    ptrdiff_t row, column;
+    size_t channels;
+    bool gradient; /* 4 x 4 of them instead of 6 x 6 */
+} mica_conv_frequencies;
+
+/* Those of channel c, tiles first .. first + count - 1. */
+void mica_conv_transform(float *f, const mica_conv_frequencies *from, const mica_winograd_kernels *kernels,
+                         size_t c, size_t first, size_t count);
+
+#endif

@@ -1,0 +1,137 @@
+/* Convolutions by Winograd's transforms: how far they are from sums in double precision, and that they can be
+ * switched off. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test.h"
+
+typedef struct shape {
+    const char *what;
+    mica_index batch, in, height, width, out, pad[2];
+} shape;
+
+static const shape shapes[] = {
+    {"whole tiles", 1, 16, 24, 32, 32, {1, 1}},
+    {"parts of tiles", 3, 20, 17, 30, 37, {1, 1}},
+    {"no padding", 2, 33, 25, 19, 18, {0, 0}},
+    {"more padding than taps reach", 1, 16, 22, 21, 40, {3, 2}},
+    {"weights in chunks", 2, 160, 16, 18, 90, {1, 1}},
+    {"a row of tiles longer than a run", 1, 16, 5, 301, 33, {1, 1}},
+};
+
+/* What is stated in <mica/ops/conv.h>: in units of the square root of the number of products of a sum. */
+#define BOUND 2e-5
+
+typedef struct data {
+    const shape *s;
+    mica_index oh, ow;
+    float *x, *w, *dy;           /* given */
+    float *y[2], *dx[2], *dw[2]; /* by transforms, and by plain sums */
+    double *want_y, *want_dx, *want_dw;
+} data;
+
+static float *floats(test_random *r, mica_index count)
+{
+    float *p = malloc((size_t)count * sizeof *p);
+    for (mica_index i = 0; i < count; i++)
+        p[i] = (float)test_normal(r);
+    return p;
+}
+
+/* All three by their definition. */
+static void reference(data *d)
+{
+    const shape *s = d->s;
+    for (mica_index n = 0; n < s->batch; n++)
+        for (mica_index o = 0; o < s->out; o++)
+            for (mica_index c = 0; c < s->in; c++)
+                for (mica_index i = 0; i < d->oh; i++)
+                    for (mica_index j = 0; j < d->ow; j++)
+                        for (mica_index tap = 0; tap < 9; tap++) {
+                            mica_index h = i + tap / 3 - s->pad[0], v = j + tap % 3 - s->pad[1];
+                            if (h < 0 || h >= s->height || v < 0 || v >= s->width)
+                                continue;
+                            mica_index y = ((n * s->out + o) * d->oh + i) * d->ow + j;
+                            mica_index x = ((n * s->in + c) * s->height + h) * s->width + v;
+                            mica_index w = (o * s->in + c) * 9 + tap;
+                            d->want_y[y] += (double)d->x[x] * (double)d->w[w];
+                            d->want_dx[x] += (double)d->dy[y] * (double)d->w[w];
+                            d->want_dw[w] += (double)d->dy[y] * (double)d->x[x];
+                        }
+}
+
+/* The largest error, in units of the square root of `products`. */
+static double error_of(const float *got, const double *want, mica_index count, double products)
+{
+    double most = 0.0;
+    for (mica_index i = 0; i < count; i++)
+        most = fmax(most, fabs((double)got[i] - want[i]));
+    return most / sqrt(products);
+}
+
+static void run(mica_context *ctx, const data *d, int way)
+{
+    const shape *s = d->s;
+    mica_tensor x = mica_4d(d->x, s->batch, s->in, s->height, s->width),
+                dx = mica_tensor_like(&x, d->dx[way]);
+    mica_tensor w = mica_4d(d->w, s->out, s->in, 3, 3), dw = mica_tensor_like(&w, d->dw[way]);
+    mica_tensor y = mica_4d(d->y[way], s->batch, s->out, d->oh, d->ow), dy = mica_tensor_like(&y, d->dy);
+    mica_conv2d_opts opts = {.pad = {s->pad[0], s->pad[1]}};
+    CHECK_OK(ctx, mica_workspace_reserve(ctx, (size_t)16 << 20));
+    CHECK_OK(ctx, mica_conv2d(ctx, &y, &x, &w, NULL, &opts));
+    CHECK_OK(ctx, mica_conv2d_backward_input(ctx, &dx, &dy, &w, &opts));
+    CHECK_OK(ctx, mica_conv2d_backward_kernel(ctx, &dw, &dy, &x, &opts));
+}
+
+static void check(const shape *s)
+{
+    test_random r = test_seed(11);
+    data d = {.s = s, .oh = s->height + 2 * s->pad[0] - 2, .ow = s->width + 2 * s->pad[1] - 2};
+    mica_index nx = s->batch * s->in * s->height * s->width, nw = s->out * s->in * 9;
+    mica_index ny = s->batch * s->out * d.oh * d.ow;
+    d.x = floats(&r, nx);
+    d.w = floats(&r, nw);
+    d.dy = floats(&r, ny);
+    for (int way = 0; way < 2; way++) {
+        d.y[way] = floats(&r, ny);
+        d.dx[way] = floats(&r, nx);
+        d.dw[way] = floats(&r, nw);
+    }
+    d.want_y = calloc((size_t)ny, sizeof(double));
+    d.want_dx = calloc((size_t)nx, sizeof(double));
+    d.want_dw = calloc((size_t)nw, sizeof(double));
+    reference(&d);
+    mica_context *plain = NULL;
+    CHECK(mica_context_create(&plain, &(mica_context_opts){.no_winograd = true}) == MICA_OK);
+    run(test_context(3), &d, 0);
+    run(plain, &d, 1);
+    for (int way = 0; way < 2; way++) {
+        double ey = error_of(d.y[way], d.want_y, ny, (double)(9 * s->in));
+        double ex = error_of(d.dx[way], d.want_dx, nx, (double)(9 * s->out));
+        double ew = error_of(d.dw[way], d.want_dw, nw, (double)(s->batch * d.oh * d.ow));
+        CHECK_MSG(ey <= BOUND && ex <= BOUND && ew <= BOUND, "%s: errors of y, dx, dw are %.2g, %.2g, %.2g%s",
+                  s->what, ey, ex, ew, way == 0 ? "" : " by plain sums");
+    }
+    /* Both ways were gone, and neither depends on the number of threads. */
+    CHECK_MSG(memcmp(d.y[0], d.y[1], (size_t)ny * sizeof(float)) != 0, "%s: no transforms", s->what);
+    CHECK_MSG(memcmp(d.dx[0], d.dx[1], (size_t)nx * sizeof(float)) != 0, "%s: no transforms for dx", s->what);
+    CHECK_MSG(memcmp(d.dw[0], d.dw[1], (size_t)nw * sizeof(float)) != 0, "%s: no transforms for dw", s->what);
+    run(test_context(1), &d, 1);
+    CHECK_MSG(memcmp(d.y[0], d.y[1], (size_t)ny * sizeof(float)) == 0, "%s: threads matter for y", s->what);
+    CHECK_MSG(memcmp(d.dx[0], d.dx[1], (size_t)nx * sizeof(float)) == 0, "%s: threads matter for dx",
+              s->what);
+    CHECK_MSG(memcmp(d.dw[0], d.dw[1], (size_t)nw * sizeof(float)) == 0, "%s: threads matter for dw",
+              s->what);
+    mica_context_destroy(plain);
+    void *all[] = {d.x,     d.w,     d.dy,    d.y[0],   d.y[1],    d.dx[0],
+                   d.dx[1], d.dw[0], d.dw[1], d.want_y, d.want_dx, d.want_dw};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(all[i]);
+}
+
+TEST(winograd_errors_are_within_the_bound)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        check(&shapes[i]);
+}
