@@ -440,13 +440,13 @@ static span part(const shape *s, int axis, ptrdiff_t i)
 
 static float sum_run(const float *x, ptrdiff_t n)
 {
-    vf a = vf_zero(), b = vf_zero();
+    enum { CHAINS = 4 }; /* of additions that do not wait for one another */
+    vf part[CHAINS] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
     ptrdiff_t i = 0;
-    for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
-        a = vf_add(a, vf_load(x + i));
-        b = vf_add(b, vf_load(x + i + VF_LANES));
-    }
-    float sum = i > 0 ? vf_sum(vf_add(a, b)) : 0.0f;
+    for (; i + CHAINS * VF_LANES <= n; i += CHAINS * VF_LANES)
+        for (ptrdiff_t k = 0; k < CHAINS; k++)
+            part[k] = vf_add(part[k], vf_load(x + i + k * VF_LANES));
+    float sum = i > 0 ? vf_sum(vf_add(vf_add(part[0], part[1]), vf_add(part[2], part[3]))) : 0.0f;
     for (; i < n; i++)
         sum += x[i];
     return sum;

@@ -18,7 +18,7 @@
 #define ONE_VECTORS  8
 #define MOST_VECTORS 8
 /* Strips that one list has: a multiple of all of these. */
-#define LIST 24
+#define LIST 120
 
 static void load(float *window, const mica_conv_window *w, const mica_conv_patches *in,
                  const mica_conv_block *b)

@@ -99,6 +99,10 @@ VF_INLINE void transform_columns(float lines[SIDE][ROW], const mica_winograd_pla
     const size_t taken = gradient ? TILE : SIDE;
     size_t high, low = clip(&axis, run->column, count, &high);
     size_t end = TILE * ((run->tiles + VF_LANES - 1) / VF_LANES * VF_LANES + 1); /* that will be read */
+    if (run->flat) {
+        copy_clipped(lines[0], p->data + run->row * p->row_stride, 1, &axis, run->column, end);
+        return;
+    }
     static const float nothing[ROW];
     const float *row[SIDE];
     for (size_t r = 0; r < taken; r++) {
@@ -139,7 +143,7 @@ VF_INLINE void transform(float *f, size_t stride, size_t room, const mica_winogr
 {
     float lines[SIDE][ROW];
     transform_columns(lines, p, run, TILE * run->tiles + (gradient ? 0 : SIDE - TILE), gradient);
-    for (size_t r = 0; r < SIDE; r++)
+    for (size_t r = 0; r < (run->flat ? 1 : SIDE); r++)
         for (size_t t = 0; t < run->tiles; t += VF_LANES) {
             vf x[2 * TILE], out[SIDE];
             unzip_tiles(x, lines[r] + TILE * t);
@@ -198,27 +202,37 @@ static void leave_row(float *y, const float *line, size_t n, float bias, bool ac
     }
 }
 
+/* The columns of tiles t on: half[i][s] from frequencies (., s). */
+VF_INLINE void output_columns(vf half[TILE][SIDE], const float *f, size_t stride)
+{
+    for (size_t s = 0; s < SIDE; s++) {
+        vf in[SIDE], out[TILE];
+        for (size_t r = 0; r < SIDE; r++)
+            in[r] = vf_load(f + (r * SIDE + s) * stride);
+        output_line(out, in);
+        for (size_t i = 0; i < TILE; i++)
+            half[i][s] = out[i];
+    }
+}
+
 static void output(const mica_winograd_plane *y, const mica_winograd_run *run, const float *f, size_t stride,
                    float bias, bool accumulate)
 {
     float lines[TILE][ROW];
+    size_t high = run->flat ? 1 : TILE;
     for (size_t t = 0; t < run->tiles; t += VF_LANES) {
-        vf half[TILE][SIDE];
-        for (size_t s = 0; s < SIDE; s++) {
-            vf in[SIDE], out[TILE];
-            for (size_t r = 0; r < SIDE; r++)
-                in[r] = vf_load(f + (r * SIDE + s) * stride + t);
-            output_line(out, in);
-            for (size_t i = 0; i < TILE; i++)
-                half[i][s] = out[i];
-        }
-        for (size_t i = 0; i < TILE; i++) {
-            vf out[TILE];
+        vf half[TILE][SIDE], out[TILE];
+        if (run->flat)
+            for (size_t s = 0; s < SIDE; s++)
+                half[0][s] = vf_load(f + s * stride + t);
+        else
+            output_columns(half, f + t, stride);
+        for (size_t i = 0; i < high; i++) {
             output_line(out, half[i]);
             zip_tiles(lines[i] + TILE * t, out);
         }
     }
-    size_t rows = least(TILE, (size_t)(y->rows - run->row));
+    size_t rows = least(high, (size_t)(y->rows - run->row));
     size_t columns = least(TILE * run->tiles, (size_t)(y->columns - run->column));
     for (size_t i = 0; i < rows; i++)
         leave_row(y->data + (run->row + (ptrdiff_t)i) * y->row_stride + run->column, lines[i], columns, bias,
@@ -238,27 +252,37 @@ VF_INLINE vf load_lanes(const float *p, ptrdiff_t stride, size_t n)
     return vf_load(lane);
 }
 
+VF_INLINE void store_lanes(float *to, size_t step, vf v, size_t n)
+{
+    float lane[VF_LANES];
+    vf_store(lane, v);
+    for (size_t i = 0; i < n; i++)
+        to[i * step] = lane[i];
+}
+
 static void kernels(float *f, size_t stride, size_t step, const float *w, ptrdiff_t w_stride,
                     ptrdiff_t row_stride, ptrdiff_t column_stride, size_t count)
 {
+    const ptrdiff_t rows = row_stride == 0 ? 1 : TAPS;
     for (size_t k = 0; k < count; k += VF_LANES, w += VF_LANES * w_stride) {
         size_t n = least(count - k, VF_LANES);
         vf half[TAPS][SIDE];
-        for (ptrdiff_t t = 0; t < TAPS; t++) {
+        for (ptrdiff_t t = 0; t < rows; t++) {
             vf taps[TAPS];
             for (ptrdiff_t u = 0; u < TAPS; u++)
                 taps[u] = load_lanes(w + t * row_stride + u * column_stride, w_stride, n);
             kernel_line(half[t], taps);
         }
         for (size_t s = 0; s < SIDE; s++) {
+            float *to = f + s * stride + k * step;
+            if (rows == 1) {
+                store_lanes(to, step, half[0][s], n);
+                continue;
+            }
             vf out[SIDE], in[TAPS] = {half[0][s], half[1][s], half[2][s]};
             kernel_line(out, in);
-            for (size_t r = 0; r < SIDE; r++) {
-                float lane[VF_LANES], *to = f + (r * SIDE + s) * stride + k * step;
-                vf_store(lane, out[r]);
-                for (size_t i = 0; i < n; i++)
-                    to[i * step] = lane[i];
-            }
+            for (size_t r = 0; r < SIDE; r++)
+                store_lanes(to + r * SIDE * stride, step, out[r], n);
         }
     }
 }
@@ -266,18 +290,22 @@ static void kernels(float *f, size_t stride, size_t step, const float *w, ptrdif
 static void kernels_back(float *w, ptrdiff_t w_stride, ptrdiff_t row_stride, ptrdiff_t column_stride,
                          const float *f, size_t stride, size_t count, bool accumulate)
 {
+    const ptrdiff_t rows = row_stride == 0 ? 1 : TAPS;
     for (size_t k = 0; k < count; k += VF_LANES, w += VF_LANES * w_stride) {
         size_t n = least(count - k, VF_LANES);
         vf half[TAPS][SIDE];
         for (size_t s = 0; s < SIDE; s++) {
             vf in[SIDE], out[TAPS];
-            for (size_t r = 0; r < SIDE; r++)
+            for (size_t r = 0; r < (rows == 1 ? 1 : SIDE); r++)
                 in[r] = vf_load_tail(f + (r * SIDE + s) * stride + k, n);
-            kernel_line_back(out, in);
-            for (size_t t = 0; t < TAPS; t++)
+            if (rows == 1)
+                out[0] = in[0];
+            else
+                kernel_line_back(out, in);
+            for (ptrdiff_t t = 0; t < rows; t++)
                 half[t][s] = out[t];
         }
-        for (ptrdiff_t t = 0; t < TAPS; t++) {
+        for (ptrdiff_t t = 0; t < rows; t++) {
             vf out[TAPS];
             kernel_line_back(out, half[t]);
             for (ptrdiff_t u = 0; u < TAPS; u++) {

@@ -7,6 +7,8 @@
  * sums over channels are 36 matrix products. A run is a number of tiles side by side in a row of tiles: their
  * transforms go through vectors whose lanes are tiles.
  *
+ * In one dimension (flat) it is F(4, 3): 6 frequencies for 12 multiplications, along rows alone.
+ *
  * The gradient by the kernel is the same in reverse: dw = GT [ (A dy AT) * (BT x B) ] G, summed over tiles.
  *
  * The points are 0, 3/4, -3/4, 3/2, -3/2 and infinity: numbers that are exact in binary, and whose rounding errors
@@ -17,8 +19,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define MICA_WINOGRAD_TILE        4
-#define MICA_WINOGRAD_FREQUENCIES 36
+#define MICA_WINOGRAD_TILE             4
+#define MICA_WINOGRAD_FREQUENCIES      36
+#define MICA_WINOGRAD_FLAT_FREQUENCIES 6
 /* The most tiles of a run. */
 #define MICA_WINOGRAD_RUN 64
 
@@ -32,6 +35,7 @@ typedef struct mica_winograd_plane {
 typedef struct mica_winograd_run {
     ptrdiff_t row, column;
     size_t tiles;
+    bool flat; /* tiles of one row */
 } mica_winograd_run;
 
 typedef struct mica_winograd_kernels {

@@ -5,8 +5,9 @@
 
 /* Floats of a window. */
 #define WINDOW_FLOATS ((size_t)6144)
-/* Columns of a block, a multiple of every vector. */
+/* Columns of a block, a multiple of every vector: more of them where a window of all channels stays this small. */
 #define BLOCK_COLUMNS 96
+#define SMALL_WINDOW  ((size_t)2048)
 /* Multiply-adds of a block. */
 #define BLOCK_WORK ((size_t)1 << 20)
 
@@ -26,8 +27,10 @@ bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t 
     *g = (mica_conv_grid){.channels = channels, .taps = in->rows.taps * in->columns.taps};
     if (g->taps < 2 || rows * columns * m == 0 || channels == 0)
         return false;
-    if (columns > BLOCK_COLUMNS + BLOCK_COLUMNS / 2)
-        columns = BLOCK_COLUMNS;
+    size_t most = SMALL_WINDOW / (channels * mica_conv_span(&in->rows, 1)) / BLOCK_COLUMNS * BLOCK_COLUMNS;
+    most = mica_most(BLOCK_COLUMNS, most);
+    if (columns > most + BLOCK_COLUMNS / 2)
+        columns = most;
     if (3 * columns < 2 * mica_round_up(columns, lanes))
         return false;
     mica_conv_window one = mica_conv_window_of(in, 1, 1, columns, lanes);

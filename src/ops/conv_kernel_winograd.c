@@ -15,7 +15,6 @@
 #include "ops/conv_winograd.h"
 #include "ops/gemm.h"
 
-#define FREQUENCIES MICA_WINOGRAD_FREQUENCIES
 /* Bytes of the sums, and narrow channels that these must hold. */
 #define SUM_BYTES   ((size_t)1280 << 10)
 #define LEAST_CHUNK 32
@@ -83,7 +82,7 @@ static void run_chunk(mica_context *ctx, job *j)
     for (j->tile = 0; j->tile < j->tiling.all; j->tile += j->tiles) {
         j->tiles = mica_least(j->tiling.block, j->tiling.all - j->tile);
         mica_parallel(ctx, c->wide_channels + j->count, transform_block, j);
-        mica_parallel(ctx, FREQUENCIES, multiply_block, j);
+        mica_parallel(ctx, j->tiling.frequencies, multiply_block, j);
     }
     mica_parallel(ctx, j->count, leave_block, j);
 }
@@ -101,7 +100,7 @@ static mica_conv_frequencies frequencies_of(const job *j, const mica_conv_planes
 static mica_status run(mica_context *ctx, job *j)
 {
     const mica_conv *c = j->conv;
-    size_t channels = c->wide_channels, number = FREQUENCIES * sizeof(float);
+    size_t channels = c->wide_channels, number = j->tiling.frequencies * sizeof(float);
     size_t sums = mica_align_up(j->chunk * channels * number);
     size_t wide = mica_align_up(channels * j->tiling.block * number);
     size_t narrow = mica_align_up(j->chunk * j->tiling.block * number);
@@ -132,11 +131,11 @@ bool mica_conv_kernel_winograd(mica_context *ctx, const mica_conv *c, mica_statu
         !mica_conv_winograd_pays(ctx, &in, c->batch, c->wide_channels, c->narrow_channels))
         return false;
     job j = {.kernels = ctx->kernels, .conv = c};
-    size_t each = FREQUENCIES * c->wide_channels * sizeof(float);
+    j.tiling = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX);
+    size_t each = j.tiling.frequencies * c->wide_channels * sizeof(float);
     j.chunk = mica_least(c->narrow_channels, SUM_BYTES / each);
     if (j.chunk < c->narrow_channels && j.chunk < LEAST_CHUNK)
         return false;
-    j.tiling = mica_conv_tiling_of(ctx, c->batch, c->rows.narrow, c->columns.narrow, 1, SIZE_MAX);
     *status = run(ctx, &j);
     return true;
 }

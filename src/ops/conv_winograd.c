@@ -4,7 +4,6 @@
 #include "base/parallel.h"
 #include "ops/conv_product.h"
 
-#define FREQUENCIES MICA_WINOGRAD_FREQUENCIES
 /* Bytes of a block's inputs, and of transformed weights; output channels that weights of this size must have. */
 #define INPUT_BYTES  ((size_t)262144)
 #define WEIGHT_BYTES ((size_t)1536 << 10)
@@ -12,14 +11,17 @@
 
 /* ---- Tiles ---- */
 
-mica_conv_tiling mica_conv_tiling_of(const mica_context *ctx, size_t images, size_t rows, size_t columns,
+mica_conv_tiling mica_conv_tiling_of(const mica_context *ctx, const mica_conv_patches *in, size_t images,
                                      size_t channels, size_t bytes)
 {
-    mica_conv_tiling t = {.down = mica_div_up(rows, MICA_WINOGRAD_TILE),
-                          .across = mica_div_up(columns, MICA_WINOGRAD_TILE)};
+    bool flat = in->rows.taps == 1;
+    mica_conv_tiling t = {.flat = flat,
+                          .frequencies = flat ? MICA_WINOGRAD_FLAT_FREQUENCIES : MICA_WINOGRAD_FREQUENCIES,
+                          .down = flat ? in->rows.count : mica_div_up(in->rows.count, MICA_WINOGRAD_TILE),
+                          .across = mica_div_up(in->columns.count, MICA_WINOGRAD_TILE)};
     t.all = images * t.down * t.across;
     size_t unit = MICA_TILES_VECTORS * ctx->kernels->tiles->lanes;
-    size_t units = mica_least(bytes / (FREQUENCIES * channels * sizeof(float)), MICA_WINOGRAD_RUN) / unit;
+    size_t units = mica_least(bytes / (t.frequencies * channels * sizeof(float)), MICA_WINOGRAD_RUN) / unit;
     t.block = mica_least(mica_most(1, units) * unit, t.all);
     return t;
 }
@@ -28,7 +30,8 @@ mica_winograd_run mica_conv_run_at(const mica_conv_tiling *t, size_t first, size
 {
     size_t across = first % t->across, line = first / t->across;
     *image = line / t->down;
-    return (mica_winograd_run){.row = (ptrdiff_t)(line % t->down * MICA_WINOGRAD_TILE),
+    return (mica_winograd_run){.flat = t->flat,
+                               .row = (ptrdiff_t)(line % t->down * (t->flat ? 1 : MICA_WINOGRAD_TILE)),
                                .column = (ptrdiff_t)(across * MICA_WINOGRAD_TILE),
                                .tiles = mica_least(mica_least(most, t->across - across), MICA_WINOGRAD_RUN)};
 }
@@ -62,14 +65,21 @@ static bool three_taps(const mica_conv_axis *a)
     return a->taps == 3 && a->scale == 1 && (a->step == 1 || a->step == -1);
 }
 
+/* No row is read but the output's own. */
+static bool one_tap(const mica_conv_axis *a)
+{
+    return a->taps == 1 && a->scale == 1 && a->base == 0 && a->image == a->count;
+}
+
 bool mica_conv_winograd_pays(const mica_context *ctx, const mica_conv_patches *in, size_t images,
                              size_t channels, size_t m)
 {
-    size_t tiles = mica_div_up(in->rows.count, MICA_WINOGRAD_TILE) *
+    bool flat = one_tap(&in->rows);
+    size_t tiles = mica_div_up(in->rows.count, flat ? 1 : MICA_WINOGRAD_TILE) *
                    mica_div_up(in->columns.count, MICA_WINOGRAD_TILE);
-    return !ctx->no_winograd && three_taps(&in->rows) && three_taps(&in->columns) && in->column_stride == 1 &&
-           channels >= LEAST_CHANNELS && m >= LEAST_CHANNELS && channels * m >= LEAST_PAIRS &&
-           images * tiles >= LEAST_TILES;
+    return !ctx->no_winograd && (flat || three_taps(&in->rows)) && three_taps(&in->columns) &&
+           in->column_stride == 1 && channels >= LEAST_CHANNELS && m >= LEAST_CHANNELS &&
+           channels * m >= LEAST_PAIRS && images * tiles >= LEAST_TILES;
 }
 
 bool mica_conv_winograd_plan(const mica_context *ctx, mica_conv_product *p)
@@ -78,17 +88,16 @@ bool mica_conv_winograd_plan(const mica_context *ctx, mica_conv_product *p)
         !mica_conv_winograd_pays(ctx, &p->in, p->images, p->channels, p->m))
         return false;
     mica_conv_winograd *w = &p->winograd;
-    size_t tile = ctx->kernels->tiles->channels, each = FREQUENCIES * p->channels * sizeof(float);
+    w->tiling = mica_conv_tiling_of(ctx, &p->in, p->images, p->channels, INPUT_BYTES);
+    size_t tile = ctx->kernels->tiles->channels, each = w->tiling.frequencies * p->channels * sizeof(float);
     w->chunk = mica_least(p->m, WEIGHT_BYTES / each / tile * tile);
-    w->tiling = mica_conv_tiling_of(ctx, p->images, p->in.rows.count, p->in.columns.count, p->channels,
-                                    INPUT_BYTES);
     if (w->chunk < p->m && w->chunk < LEAST_CHUNK)
         return false;
     w->some = 4 * tile;
     w->weight_bytes = mica_align_up(mica_round_up(w->chunk, tile) * each);
     w->offset_bytes = mica_align_up(p->channels * sizeof(ptrdiff_t));
     w->input_bytes = mica_align_up(w->tiling.block * each);
-    size_t outputs = FREQUENCIES * w->some * w->tiling.block + ctx->kernels->tiles->lanes;
+    size_t outputs = w->tiling.frequencies * w->some * w->tiling.block + ctx->kernels->tiles->lanes;
     w->output_bytes = mica_align_up(outputs * sizeof(float));
     return true;
 }
@@ -112,7 +121,10 @@ typedef struct job {
 } job;
 
 /* Where the panels of output channel `o` of the chunk begin: [36, channels, tile]. */
-static float *panels_of(const job *j, size_t o) { return j->weights + o * FREQUENCIES * j->p->channels; }
+static float *panels_of(const job *j, size_t o)
+{
+    return j->weights + o * j->p->winograd.tiling.frequencies * j->p->channels;
+}
 
 /* The weights of one tile of output channels. */
 static void weigh_block(void *work, size_t block, int thread)
@@ -123,7 +135,7 @@ static void weigh_block(void *work, size_t block, int thread)
     size_t tile = p->kernels->tiles->channels, o = block * tile;
     float *panels = panels_of(j, o);
     if (o + tile > j->count)
-        memset(panels, 0, tile * FREQUENCIES * p->channels * sizeof *panels);
+        memset(panels, 0, tile * p->winograd.tiling.frequencies * p->channels * sizeof *panels);
     for (size_t i = 0; i < mica_least(tile, j->count - o); i++)
         p->kernels->winograd->kernels(panels + i, p->channels * tile, tile,
                                       j->taps.data + (ptrdiff_t)(j->first + o + i) * p->w.vector_stride,
@@ -137,7 +149,7 @@ static void multiply(const job *j, float *outputs, const float *inputs, size_t o
     const mica_conv_product *p = j->p;
     const mica_conv_winograd *w = &p->winograd;
     size_t block = w->tiling.block, tile = p->kernels->tiles->channels, panel = p->channels * tile;
-    for (size_t f = 0; f < FREQUENCIES; f++) {
+    for (size_t f = 0; f < w->tiling.frequencies; f++) {
         mica_conv_block b = {.rows = 1,
                              .columns = count,
                              .window = inputs + f * p->channels * block,
@@ -146,7 +158,8 @@ static void multiply(const job *j, float *outputs, const float *inputs, size_t o
                              .taps = 1};
         mica_conv_planes out = {
             .data = outputs + f * w->some * block, .channel_stride = (ptrdiff_t)block, .column_stride = 1};
-        p->kernels->tiles->image(&out, &b, panels_of(j, o) + f * panel, FREQUENCIES * panel, NULL, m, false);
+        p->kernels->tiles->image(&out, &b, panels_of(j, o) + f * panel, w->tiling.frequencies * panel, NULL,
+                                 m, false);
     }
 }
 
@@ -196,8 +209,9 @@ static void read_forwards(job *j)
         *base[d] = axis[d]->base;
         if (axis[d]->step > 0)
             continue;
-        *base[d] -= 2;
-        j->taps.data += 2 * *stride[d];
+        ptrdiff_t last = (ptrdiff_t)axis[d]->taps - 1;
+        *base[d] -= last;
+        j->taps.data += last * *stride[d];
         *stride[d] = -*stride[d];
     }
 }
@@ -217,6 +231,8 @@ void mica_conv_winograd_run(mica_context *ctx, const mica_conv_product *p)
              .offset = (ptrdiff_t *)(void *)(p->scratch + w->weight_bytes),
              .own = p->scratch + w->weight_bytes + w->offset_bytes};
     read_forwards(&j);
+    if (w->tiling.flat)
+        j.taps.row_stride = 0;
     for (size_t c = 0; c < p->channels; c++)
         j.offset[c] = (ptrdiff_t)(c * w->tiling.block);
     for (; j.first < p->m; j.first += j.count) {

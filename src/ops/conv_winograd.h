@@ -1,8 +1,9 @@
-/* Convolutions of three by three taps by Winograd's transforms: kernel/winograd.h has the idea.
+/* Convolutions of three by three taps, and of three in a row, by Winograd's transforms: kernel/winograd.h has the idea.
  *
  * Tiles of 4 x 4 outputs are numbered through all images. A block of them is done at a time, by one thread: its
- * inputs are transformed, and then, for some output channels after the other, 36 products are made and transformed
- * back. So the scratch is the transformed weights, and for each thread the frequencies of one block.
+ * inputs are transformed, and then, for some output channels after the other, 36 products (6 in one dimension) are
+ * made and transformed back. So the scratch is the transformed weights, at most 1.5 MiB, and for each thread the
+ * frequencies of one block: about 256 KiB of inputs and 60 KiB of outputs.
  *
  *   scratch:  [ weights: 36 x channels x output channels, in panels | offsets of channels |
  *               for each thread: inputs 36 x channels x block, outputs 36 x some channels x block ]
@@ -14,6 +15,8 @@
 
 /* The tiles of an image, and of a block. */
 typedef struct mica_conv_tiling {
+    bool flat; /* tiles of one row: one row of taps */
+    size_t frequencies;
     size_t down, across;
     size_t all;   /* of all images */
     size_t block; /* a multiple of what a register tile takes, or all */
@@ -30,8 +33,8 @@ typedef struct mica_conv_winograd {
 bool mica_conv_winograd_pays(const mica_context *ctx, const mica_conv_patches *in, size_t images,
                              size_t channels, size_t m);
 
-/* Output planes of rows x columns, and about so many bytes of frequencies of `channels` channels in a block. */
-mica_conv_tiling mica_conv_tiling_of(const mica_context *ctx, size_t images, size_t rows, size_t columns,
+/* Tiles of the output pixels of `in`, about so many bytes of frequencies of `channels` channels in a block. */
+mica_conv_tiling mica_conv_tiling_of(const mica_context *ctx, const mica_conv_patches *in, size_t images,
                                      size_t channels, size_t bytes);
 
 /* The run of tiles from `first` on, at most `most` of them, of which image it is; rows and columns are those of the

@@ -9,15 +9,18 @@
 typedef struct shape {
     const char *what;
     mica_index batch, in, height, width, out, pad[2];
+    mica_index rows; /* of taps */
 } shape;
 
 static const shape shapes[] = {
-    {"whole tiles", 1, 16, 24, 32, 32, {1, 1}},
-    {"parts of tiles", 3, 20, 17, 30, 37, {1, 1}},
-    {"no padding", 2, 33, 25, 19, 18, {0, 0}},
-    {"more padding than taps reach", 1, 16, 22, 21, 40, {3, 2}},
-    {"weights in chunks", 2, 160, 16, 18, 90, {1, 1}},
-    {"a row of tiles longer than a run", 1, 16, 5, 301, 33, {1, 1}},
+    {"whole tiles", 1, 16, 24, 32, 32, {1, 1}, 3},
+    {"parts of tiles", 3, 20, 17, 30, 37, {1, 1}, 3},
+    {"no padding", 2, 33, 25, 19, 18, {0, 0}, 3},
+    {"more padding than taps reach", 1, 16, 22, 21, 40, {3, 2}, 3},
+    {"weights in chunks", 2, 160, 16, 18, 90, {1, 1}, 3},
+    {"a row of tiles longer than a run", 1, 16, 5, 301, 33, {1, 1}, 3},
+    {"in one dimension", 2, 40, 1, 97, 33, {0, 1}, 1},
+    {"in one dimension, several rows", 2, 17, 9, 37, 32, {0, 0}, 1},
 };
 
 /* What is stated in <mica/ops/conv.h>: in units of the square root of the number of products of a sum. */
@@ -25,7 +28,7 @@ static const shape shapes[] = {
 
 typedef struct data {
     const shape *s;
-    mica_index oh, ow;
+    mica_index oh, ow, kh;
     float *x, *w, *dy;           /* given */
     float *y[2], *dx[2], *dw[2]; /* by transforms, and by plain sums */
     double *want_y, *want_dx, *want_dw;
@@ -48,13 +51,13 @@ static void reference(data *d)
             for (mica_index c = 0; c < s->in; c++)
                 for (mica_index i = 0; i < d->oh; i++)
                     for (mica_index j = 0; j < d->ow; j++)
-                        for (mica_index tap = 0; tap < 9; tap++) {
+                        for (mica_index tap = 0; tap < 3 * d->kh; tap++) {
                             mica_index h = i + tap / 3 - s->pad[0], v = j + tap % 3 - s->pad[1];
                             if (h < 0 || h >= s->height || v < 0 || v >= s->width)
                                 continue;
                             mica_index y = ((n * s->out + o) * d->oh + i) * d->ow + j;
                             mica_index x = ((n * s->in + c) * s->height + h) * s->width + v;
-                            mica_index w = (o * s->in + c) * 9 + tap;
+                            mica_index w = (o * s->in + c) * 3 * d->kh + tap;
                             d->want_y[y] += (double)d->x[x] * (double)d->w[w];
                             d->want_dx[x] += (double)d->dy[y] * (double)d->w[w];
                             d->want_dw[w] += (double)d->dy[y] * (double)d->x[x];
@@ -75,7 +78,7 @@ static void run(mica_context *ctx, const data *d, int way)
     const shape *s = d->s;
     mica_tensor x = mica_4d(d->x, s->batch, s->in, s->height, s->width),
                 dx = mica_tensor_like(&x, d->dx[way]);
-    mica_tensor w = mica_4d(d->w, s->out, s->in, 3, 3), dw = mica_tensor_like(&w, d->dw[way]);
+    mica_tensor w = mica_4d(d->w, s->out, s->in, d->kh, 3), dw = mica_tensor_like(&w, d->dw[way]);
     mica_tensor y = mica_4d(d->y[way], s->batch, s->out, d->oh, d->ow), dy = mica_tensor_like(&y, d->dy);
     mica_conv2d_opts opts = {.pad = {s->pad[0], s->pad[1]}};
     CHECK_OK(ctx, mica_workspace_reserve(ctx, (size_t)16 << 20));
@@ -87,8 +90,9 @@ static void run(mica_context *ctx, const data *d, int way)
 static void check(const shape *s)
 {
     test_random r = test_seed(11);
-    data d = {.s = s, .oh = s->height + 2 * s->pad[0] - 2, .ow = s->width + 2 * s->pad[1] - 2};
-    mica_index nx = s->batch * s->in * s->height * s->width, nw = s->out * s->in * 9;
+    data d = {.s = s, .kh = s->rows, .ow = s->width + 2 * s->pad[1] - 2};
+    d.oh = s->height + 2 * s->pad[0] - (d.kh - 1);
+    mica_index nx = s->batch * s->in * s->height * s->width, nw = s->out * s->in * 3 * d.kh;
     mica_index ny = s->batch * s->out * d.oh * d.ow;
     d.x = floats(&r, nx);
     d.w = floats(&r, nw);
@@ -107,8 +111,8 @@ static void check(const shape *s)
     run(test_context(3), &d, 0);
     run(plain, &d, 1);
     for (int way = 0; way < 2; way++) {
-        double ey = error_of(d.y[way], d.want_y, ny, (double)(9 * s->in));
-        double ex = error_of(d.dx[way], d.want_dx, nx, (double)(9 * s->out));
+        double ey = error_of(d.y[way], d.want_y, ny, (double)(3 * d.kh * s->in));
+        double ex = error_of(d.dx[way], d.want_dx, nx, (double)(3 * d.kh * s->out));
         double ew = error_of(d.dw[way], d.want_dw, nw, (double)(s->batch * d.oh * d.ow));
         CHECK_MSG(ey <= BOUND && ex <= BOUND && ew <= BOUND, "%s: errors of y, dx, dw are %.2g, %.2g, %.2g%s",
                   s->what, ey, ex, ew, way == 0 ? "" : " by plain sums");

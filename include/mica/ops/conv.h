@@ -14,10 +14,11 @@
  * In one dimension H, KH and OH are not there. Depthwise is groups == in. What is called a convolution here
  * is, as everywhere in this field, a correlation: the kernel is not mirrored.
  *
- * Three by three kernels at stride 1 between many channels go by Winograd's transforms, which take a quarter of the
- * multiplications. On inputs of about 1 in size they are within 2e-5 of the square root of the number of products of a
- * sum, three to six times what plain sums make, and a NaN or an infinity reaches all results of its tile of 4 x 4.
- * mica_context_opts.no_winograd keeps to plain sums. */
+ * Kernels of three by three, and of three in a row, at stride 1 between many channels go by Winograd's transforms,
+ * which take a quarter (in one dimension a half) of the multiplications. On inputs of about 1 in size they are
+ * within 2e-5 of the square root of the number of products of a sum, three to six times what plain sums make, and
+ * a NaN or an infinity reaches all results of its tile of 4 x 4. mica_context_opts.no_winograd keeps to plain
+ * sums. */
 #ifndef MICA_OPS_CONV_H
 #define MICA_OPS_CONV_H
 
