@@ -20,6 +20,7 @@ packages() {
     cross) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     emulate) echo libsimde-dev ;;
     coverage) echo gcovr ;;
+    fashion) echo dataset-fashion-mnist ;;
     browser) echo python3 chromium chromium-driver fonts-dejavu-core ;;
     peers) echo g++ python3 python3-torch libdnnl-dev libopenblas-pthread-dev libopenblas0-openmp libblis-openmp-dev ;;
     newest) echo python3-venv python3-dev ;;

@@ -97,6 +97,14 @@ suite_native() {
     check "mica: usage, files, no heap call in any benchmark" tests/cli/check.sh build/mica full
     [ ! -x /usr/bin/python3 ] ||
         check "bench --peers, against made-up peers" /usr/bin/python3 -B tests/bench/test_peers.py build/mica
+    [ -z "${MICA_LONG-}" ] || learn_fashion
+}
+
+# The result is told, not only whether it is good enough.
+learn_fashion() {
+    need fashion
+    check "lenet learns Fashion-MNIST to 91 %" bash -c 'set -o pipefail; tests/cli/fashion.sh build/mica build/fashion | tee build/log-fashion.txt'
+    cat build/log-fashion.txt
 }
 
 # An example by itself; or on a small set of digits, for the one that wants files.
