@@ -12,6 +12,14 @@ SAMPLE_NS = 2e6  # the least time of a sample: long beside the clock and one int
 IDLE_SECONDS = 0.2  # for a process to come to rest
 
 
+class Failed(Exception):
+    """A contestant that ended, or could not do what it had begun."""
+
+    def __init__(self, contestant, what):
+        super().__init__(f"{contestant.key} {what}")
+        self.contestant = contestant
+
+
 class Contestant:
     """A program that answers lines: bench/serve.c says which."""
 
@@ -34,15 +42,17 @@ class Contestant:
                 return
             self.greeting.append(line.strip())
         self.end()
-        raise RuntimeError(f"{key}: {' '.join(command)} ended at once")
+        raise Failed(self, f"ended at once: {' '.join(command)}")
 
     def ask(self, line):
         """The words of the answer; None if it is a refusal."""
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
+        answer = ""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"{self.key} ended while asked: {line}")
+            raise Failed(self, f"ended when asked: {line}")
         words = answer.split()
         return None if words and words[0] == "no" else words
 
@@ -70,16 +80,18 @@ class Contestant:
 
     def sample(self):
         words = self.ask(f"sample {SAMPLE_NS:.0f}")
+        if words is None:
+            raise Failed(self, "failed in a row that it had prepared")
         self.rest()
-        return words and stats.Sample(float(words[0]), float(words[1]), words[2] == "1")
+        return stats.Sample(float(words[0]), float(words[1]), words[2] == "1")
 
     def end(self):
         """Whoever does not end with its input is ended."""
         try:
             self.process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, BrokenPipeError):
             self.process.kill()
-            self.process.communicate()
+            self.process.wait()
 
 
 @contextlib.contextmanager
@@ -97,7 +109,7 @@ def machine():
 def measure(row, threads, mica, peers, seconds, patience):
     """Samples in turns for so long, and up to `patience` times that while the spread lies across the aim."""
     if mica.ask(f"prepare {row.name}") is None:
-        raise RuntimeError(f"mica has no row {row.name}")
+        raise Failed(mica, f"has no row {row.name}")
     told = " ".join(["prepare", row.name, row.kind, *map(str, row.sizes)])
     modes = {}
     for peer in peers:

@@ -60,10 +60,17 @@ def torch_environment(which, count):
 
 
 def start(given, threads):
+    """Mica, and those of the peers that are there."""
+    command = [os.path.join(BUILD, "mica"), "bench", "--serve", "--threads", str(threads)]
+    peers = []
     with contest.machine():
-        command = [os.path.join(BUILD, "mica"), "bench", "--serve", "--threads", str(threads)]
         mica = contest.Contestant("mica", command, threads)
-        return mica, [contest.Contestant(*one) for one in commands(given.peers, threads)]
+        for one in commands(given.peers, threads):
+            try:
+                peers.append(contest.Contestant(*one))
+            except (contest.Failed, OSError) as problem:
+                print(f"{one[0]} is left out: {problem}", file=sys.stderr)
+    return mica, peers
 
 
 def describe(machine, threads, mica, peers):
@@ -75,6 +82,20 @@ def describe(machine, threads, mica, peers):
     machine["peers"] = {peer.key: " ".join(peer.greeting) for peer in peers}
 
 
+def measure_row(given, row, threads, mica, peers):
+    """A peer that fails is left out from there on, and said so: it must not cost the others their results."""
+    while True:
+        try:
+            with contest.machine():
+                return contest.measure(row, threads, mica, peers, given.seconds, given.patience)
+        except contest.Failed as problem:
+            if problem.contestant is mica:
+                raise
+            print(f"{row.name}: {problem}; it is left out from here on", file=sys.stderr)
+            peers.remove(problem.contestant)
+            problem.contestant.end()
+
+
 def measure(given, chosen):
     machine, results = {}, []
     for threads in given.threads:
@@ -82,13 +103,11 @@ def measure(given, chosen):
         describe(machine, threads, mica, peers)
         report.head(threads, machine)
         for row in chosen:
-            with contest.machine():
-                result = contest.measure(row, threads, mica, peers, given.seconds, given.patience)
-            report.line(result)
-            results.append(result)
+            results.append(measure_row(given, row, threads, mica, peers))
+            report.line(results[-1])
+            report.write(given.out, machine, results)
         for one in [mica, *peers]:
             one.end()
-        report.write(given.out, machine, results)
     print(f"\n{report.score(results)}\n{given.out}.json, .md, .html")
     return 0
 

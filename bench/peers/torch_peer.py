@@ -72,6 +72,14 @@ def tried(way, threads):
         return None
 
 
+def ways_of(maker, sizes):
+    """What it makes, up to the first that this PyTorch has not got."""
+    try:
+        yield from maker(*sizes)
+    except Exception as problem:
+        print(f"torch_peer: {problem!r}"[:300], file=sys.stderr)
+
+
 class Server:
     def __init__(self, threads):
         self.threads, self.way, self.call_ns = threads, None, 0.0
@@ -81,7 +89,7 @@ class Server:
         maker = KINDS.get(kind)
         if maker is None:
             return "no it has nothing of that kind"
-        for way in maker(*map(int, sizes)):
+        for way in ways_of(maker, map(int, sizes)):
             ns = tried(way, self.threads)
             if ns is not None and (self.way is None or ns < self.call_ns):
                 self.way, self.call_ns = way, ns

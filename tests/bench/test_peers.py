@@ -3,6 +3,8 @@
 test_peers.py MICA
 """
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -175,8 +177,17 @@ class Run(unittest.TestCase):
         self.assertIsNone(self.mica.ask("prepare no_such_row"))
 
     def test_who_ends_at_once_is_named(self):
-        with self.assertRaisesRegex(RuntimeError, "nobody"):
+        with self.assertRaisesRegex(contest.Failed, "nobody ended at once"):
             contest.Contestant("nobody", ["true"], 1)
+
+    def test_a_peer_that_fails_is_left_out(self):
+        given = peers.options(["--quick"])
+        present = list(self.peers)
+        present[0].process.kill()
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            found = peers.measure_row(given, ADD, 1, self.mica, present)
+        self.assertEqual((found["fastest"], [peer.key for peer in present]), ("b", ["b"]))
+        self.assertIn("a ended when asked: prepare", said.getvalue())
 
 
 if __name__ == "__main__":
