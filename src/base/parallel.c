@@ -1,6 +1,9 @@
 /* The crew: worker threads that take numbered blocks of the caller's work.
  *
- * A job is open while its `tickets` word has blocks left. Workers spin on it for a short while, since the
+ * Every thread has a share of a job: blocks that follow one another, and the same ones the next time, so that it finds
+ * in its own caches what it has left there. Who has done his share takes from the others'.
+ *
+ * A job is open while the `tickets` word of a share has blocks left. Workers spin on them for a short while, since the
  * next call is usually microseconds away, and then sleep; within a stretch (mica_parallel_begin) they do not sleep,
  * since waking one costs its caller some ten microseconds, and the worker's first block may come later still. The
  * caller takes blocks like everyone else and waits only for blocks that somebody has begun, so a worker that wakes
@@ -39,9 +42,12 @@ void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *wo
 #define SPINS_BEFORE_YIELD 20000
 
 typedef struct worker {
+    /* The share. High half: its next block. Low half: its end. One word, so that a block is never taken from one job
+     * and held against the size of another. */
+    _Alignas(MICA_ALIGN) _Atomic uint64_t tickets;
     pthread_t thread;
     mica_crew *crew;
-    int index; /* 1 to workers */
+    int index; /* 1 to workers; 0 is the caller, who needs no thread */
 } worker;
 
 struct mica_crew {
@@ -49,9 +55,6 @@ struct mica_crew {
     mica_block_fn *fn;
     void *work;
 
-    /* High half: the next block. Low half: the number of blocks. One word, so that a block is never taken
-     * from one job and held against the size of another. */
-    _Alignas(MICA_ALIGN) _Atomic uint64_t tickets;
     _Alignas(MICA_ALIGN) atomic_size_t done; /* blocks of this job that are finished */
     atomic_uint sleeping;
     atomic_bool stop;
@@ -62,7 +65,7 @@ struct mica_crew {
     pthread_cond_t wake;
 
     int workers;
-    worker worker[];
+    worker worker[]; /* workers + 1 */
 };
 
 #define MOST_BLOCKS INT32_MAX /* in one job; far above what any job is cut into */
@@ -79,14 +82,41 @@ static inline void cpu_pause(void)
 #endif
 }
 
-static void take_blocks(mica_crew *crew, int thread)
+/* Whether any share has blocks left. */
+static bool is_open(mica_crew *crew)
 {
-    for (;;) {
-        uint64_t ticket = atomic_fetch_add_explicit(&crew->tickets, ONE_TICKET, memory_order_acq_rel);
+    for (int i = 0; i <= crew->workers; i++)
+        if (has_work(atomic_load(&crew->worker[i].tickets)))
+            return true;
+    return false;
+}
+
+static void take_share(mica_crew *crew, worker *from, int thread)
+{
+    while (has_work(atomic_load_explicit(&from->tickets, memory_order_relaxed))) {
+        uint64_t ticket = atomic_fetch_add_explicit(&from->tickets, ONE_TICKET, memory_order_acq_rel);
         if (!has_work(ticket))
             return;
         crew->fn(crew->work, (size_t)(ticket >> 32), thread);
         atomic_fetch_add_explicit(&crew->done, 1, memory_order_release);
+    }
+}
+
+/* His own share, then those of the others, from the next on. */
+static void take_blocks(mica_crew *crew, int thread)
+{
+    for (int i = thread; i <= crew->workers; i++)
+        take_share(crew, &crew->worker[i], thread);
+    for (int i = 0; i < thread; i++)
+        take_share(crew, &crew->worker[i], thread);
+}
+
+static void deal_out(mica_crew *crew, size_t blocks)
+{
+    size_t threads = (size_t)crew->workers + 1;
+    for (size_t i = 0; i < threads; i++) {
+        uint64_t begin = blocks * i / threads, end = blocks * (i + 1) / threads;
+        atomic_store(&crew->worker[i].tickets, begin << 32 | end);
     }
 }
 
@@ -103,8 +133,7 @@ static inline void wait_on(int spins)
 static void await_work(mica_crew *crew)
 {
     for (int spins = 0, idle = 0; idle < SPINS_BEFORE_SLEEP; idle++) {
-        if (has_work(atomic_load_explicit(&crew->tickets, memory_order_relaxed)) ||
-            atomic_load_explicit(&crew->stop, memory_order_relaxed))
+        if (is_open(crew) || atomic_load_explicit(&crew->stop, memory_order_relaxed))
             return;
         if (atomic_load_explicit(&crew->stretch, memory_order_relaxed))
             idle = 0;
@@ -113,7 +142,7 @@ static void await_work(mica_crew *crew)
     }
     pthread_mutex_lock(&crew->mutex);
     atomic_fetch_add(&crew->sleeping, 1);
-    while (!has_work(atomic_load(&crew->tickets)) && !atomic_load(&crew->stop))
+    while (!is_open(crew) && !atomic_load(&crew->stop))
         pthread_cond_wait(&crew->wake, &crew->mutex);
     atomic_fetch_sub(&crew->sleeping, 1);
     pthread_mutex_unlock(&crew->mutex);
@@ -151,7 +180,7 @@ void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *wo
     crew->fn = fn;
     crew->work = work;
     atomic_store_explicit(&crew->done, 0, memory_order_relaxed);
-    atomic_store(&crew->tickets, (uint64_t)blocks);
+    deal_out(crew, blocks);
     wake_sleepers(crew);
     take_blocks(crew, 0);
     for (int spins = 0; atomic_load_explicit(&crew->done, memory_order_acquire) < blocks;) {
@@ -172,7 +201,7 @@ void mica_parallel_end(mica_context *ctx)
         atomic_store_explicit(&ctx->crew->stretch, false, memory_order_relaxed);
 }
 
-static size_t crew_bytes(int workers) { return sizeof(mica_crew) + (size_t)workers * sizeof(worker); }
+static size_t crew_bytes(int workers) { return sizeof(mica_crew) + ((size_t)workers + 1) * sizeof(worker); }
 
 mica_status mica_crew_start(mica_context *ctx, int threads)
 {
@@ -186,13 +215,13 @@ mica_status mica_crew_start(mica_context *ctx, int threads)
     crew->workers = wanted;
     ctx->crew = crew;
     ctx->threads = threads;
-    for (int i = 0; i < wanted; i++) {
+    for (int i = 1; i <= wanted; i++) {
         worker *w = &crew->worker[i];
         w->crew = crew;
-        w->index = i + 1;
+        w->index = i;
         if (pthread_create(&w->thread, NULL, worker_main, w) != 0) {
-            crew->workers = i; /* those that run are stopped with the context */
-            return mica_fail(ctx, MICA_ERR_MEMORY, "context: the system refused thread %d of %d", i + 2,
+            crew->workers = i - 1; /* those that run are stopped with the context */
+            return mica_fail(ctx, MICA_ERR_MEMORY, "context: the system refused thread %d of %d", i + 1,
                              threads);
         }
     }
@@ -206,7 +235,7 @@ void mica_crew_stop(mica_context *ctx)
         return;
     atomic_store(&crew->stop, true);
     wake_sleepers(crew);
-    for (int i = 0; i < crew->workers; i++)
+    for (int i = 1; i <= crew->workers; i++)
         pthread_join(crew->worker[i].thread, NULL);
     pthread_cond_destroy(&crew->wake);
     pthread_mutex_destroy(&crew->mutex);
