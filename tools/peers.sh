@@ -53,5 +53,5 @@ run_peers() {
     configure build && compile build mica-tool
     build_peers
     case " $* " in *' --peers=newest '*) need newest && newest_torch ;; esac
-    exec /usr/bin/python3 bench/peers/peers.py "$@"
+    exec /usr/bin/python3 -B bench/peers/peers.py "$@"
 }
