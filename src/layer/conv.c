@@ -116,6 +116,8 @@ static mica_status forward(const mica_step *s)
     const conv_opts *o = s->opts;
     mica_tensor x = mica_planes(s->in[0]), y = mica_planes(s->out), w = mica_planes(s->param[0]);
     mica_conv2d_opts op = how(o, x.dim[1], false);
+    op.activation = s->activation;
+    op.slope = s->slope;
     return o->transposed ? mica_conv_transpose2d(s->ctx, &y, &x, &w, s->param[1], &op)
                          : mica_conv2d(s->ctx, &y, &x, &w, s->param[1], &op);
 }
@@ -144,10 +146,12 @@ static mica_status backward(const mica_step *s)
 
 /* ---- Builders ---- */
 
-#define CONV(kind)                                                                           \
-    {                                                                                        \
-        kind, MICA_LAYER_READS_INPUTS | MICA_LAYER_ADDS_INPUTS | MICA_LAYER_ADDS_PARAMETERS, \
-            sizeof(conv_opts), infer, forward, backward                                      \
+#define CONV(kind)                                                                               \
+    {                                                                                            \
+        kind,                                                                                    \
+            MICA_LAYER_READS_INPUTS | MICA_LAYER_ADDS_INPUTS | MICA_LAYER_ENDS_WITH_ACTIVATION | \
+                MICA_LAYER_ADDS_PARAMETERS,                                                      \
+            sizeof(conv_opts), infer, forward, backward                                          \
     }
 
 static const mica_layer conv1d = CONV("conv1d"), conv2d = CONV("conv2d"),

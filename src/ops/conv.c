@@ -2,6 +2,7 @@
 #include "ops/conv.h"
 
 #include "base/parallel.h"
+#include "ops/activation.h"
 
 /* An operation by name. */
 typedef struct kind {
@@ -32,6 +33,11 @@ static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *
     };
     mica_conv conv;
     MICA_TRY(mica_conv_check(ctx, &conv, &call));
+    if ((unsigned)call.opts->activation >= MICA_ACTIVATION_COUNT)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: activation number %d, which is none", k->op,
+                         (int)call.opts->activation);
+    conv.finish = mica_activation_kernel(ctx, call.opts->activation);
+    conv.slope = call.opts->slope;
     return k->transposed ? mica_conv_wide(ctx, &conv) : mica_conv_narrow(ctx, &conv);
 }
 
@@ -193,7 +199,9 @@ static mica_conv2d_opts widen(const mica_conv1d_opts *opts)
                               .dilation = {0, opts->dilation},
                               .groups = opts->groups,
                               .output_pad = {0, opts->output_pad},
-                              .accumulate = opts->accumulate};
+                              .accumulate = opts->accumulate,
+                              .activation = opts->activation,
+                              .slope = opts->slope};
 }
 
 mica_status mica_conv1d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x, const mica_tensor *w,

@@ -35,6 +35,8 @@ typedef struct mica_conv {
     const float *bias;
     ptrdiff_t bias_stride;
     bool accumulate;
+    mica_map_fn *finish; /* the activation at the end, or NULL */
+    float slope;         /* its parameter */
 } mica_conv;
 
 /* A call as it came in. args[]: outputs first, as in the public header; the others say which is which. */

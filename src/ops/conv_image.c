@@ -65,7 +65,9 @@ mica_status mica_conv_narrow(mica_context *ctx, const mica_conv *c)
                            .w = {c->kernel, c->kernel_stride,
                                  c->kernel_stride * (ptrdiff_t)c->narrow_channels, c->rows.taps,
                                  c->columns.taps, ctx->kernels->gemm},
-                           .accumulate = c->accumulate};
+                           .accumulate = c->accumulate,
+                           .finish = c->finish,
+                           .slope = c->slope};
     mica_conv_product_plan(ctx, &p);
     size_t bias = bias_bytes(c, p.groups * p.m);
     void *scratch;
@@ -140,7 +142,9 @@ static mica_conv_product wide_phase(const mica_context *ctx, const mica_conv *c,
                            .w = {taps, c->kernel.channel_stride,
                                  c->kernel_stride * (ptrdiff_t)c->narrow_channels, rows.taps, columns.taps,
                                  ctx->kernels->gemm},
-                           .accumulate = c->accumulate};
+                           .accumulate = c->accumulate,
+                           .finish = c->finish,
+                           .slope = c->slope};
     mica_conv_product_plan(ctx, &p);
     return p;
 }

@@ -241,27 +241,70 @@ static void direct_block(void *work, size_t block, int thread)
                             p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
 }
 
+/* ---- The end ---- */
+
+void mica_conv_finish(const mica_conv_product *p, float *at, size_t rows, size_t columns)
+{
+    if (p->finish == NULL)
+        return;
+    ptrdiff_t stride = p->out.column_stride;
+    for (size_t i = 0; i < rows; i++, at += p->out.row_stride) {
+        if (stride == 1) {
+            p->finish(at, (const float *const[]){at}, columns, &p->slope);
+            continue;
+        }
+        float some[64];
+        for (size_t j = 0, n; j < columns; j += n) {
+            n = mica_least(columns - j, sizeof some / sizeof some[0]);
+            for (size_t x = 0; x < n; x++)
+                some[x] = at[(ptrdiff_t)(j + x) * stride];
+            p->finish(some, (const float *const[]){some}, n, &p->slope);
+            for (size_t x = 0; x < n; x++)
+                at[(ptrdiff_t)(j + x) * stride] = some[x];
+        }
+    }
+}
+
+static void finish_block(void *work, size_t plane, int thread)
+{
+    (void)thread;
+    const mica_conv_product *p = work;
+    size_t channels = p->groups * p->m;
+    mica_conv_finish(p,
+                     p->out.data + (ptrdiff_t)(plane / channels) * p->out.image_stride +
+                         (ptrdiff_t)(plane % channels) * p->out.channel_stride,
+                     p->in.rows.count, p->in.columns.count);
+}
+
+static void run_path(mica_context *ctx, mica_conv_product *p)
+{
+    size_t units = p->images * p->groups;
+    if (p->path == MICA_CONV_DIRECT) {
+        mica_parallel(ctx, units * p->m * mica_div_up(p->in.rows.count, p->band), direct_block, p);
+        return;
+    }
+    join_taps(&p->w);
+    if (p->path == MICA_CONV_STAGED)
+        mica_parallel(ctx, mica_div_up(p->images * p->pixels, p->band) * p->groups, staged_block, p);
+    else if (units_are_small(p))
+        mica_parallel(ctx, units, product_block, p);
+    else
+        for (size_t unit = 0; unit < units; unit++)
+            run_product(ctx, p, unit, p->scratch);
+}
+
 void mica_conv_product_run(mica_context *ctx, mica_conv_product *p)
 {
     if (p->images * p->pixels * p->m == 0)
         return;
-    if (p->path == MICA_CONV_DIRECT) {
-        mica_parallel(ctx, p->images * p->groups * p->m * mica_div_up(p->in.rows.count, p->band),
-                      direct_block, p);
-        return;
-    }
     if (p->path == MICA_CONV_WINOGRAD) {
         mica_conv_winograd_run(ctx, p);
-        return;
-    }
-    join_taps(&p->w);
-    if (p->path == MICA_CONV_TILES)
+    } else if (p->path == MICA_CONV_TILES) {
+        join_taps(&p->w);
         mica_conv_tiles_run(ctx, p);
-    else if (p->path == MICA_CONV_STAGED)
-        mica_parallel(ctx, mica_div_up(p->images * p->pixels, p->band) * p->groups, staged_block, p);
-    else if (units_are_small(p))
-        mica_parallel(ctx, p->images * p->groups, product_block, p);
-    else
-        for (size_t unit = 0; unit < p->images * p->groups; unit++)
-            run_product(ctx, p, unit, p->scratch);
+    } else {
+        run_path(ctx, p);
+        if (p->finish != NULL)
+            mica_parallel(ctx, p->images * p->groups * p->m, finish_block, p);
+    }
 }

@@ -44,6 +44,8 @@ typedef struct mica_conv_product {
     mica_conv_weights w;
     const float *bias; /* [groups * m], contiguous, or NULL */
     bool accumulate;
+    mica_map_fn *finish; /* applied at the end, or NULL */
+    float slope;         /* its parameter */
 
     /* The plan: mica_conv_product_plan fills it in. */
     const mica_kernels *kernels;
@@ -68,6 +70,9 @@ void mica_conv_pack_weights(const void *source, float *panel, size_t width, size
 
 /* Runs a planned product, whose bias and scratch are set by now. */
 void mica_conv_product_run(mica_context *ctx, mica_conv_product *p);
+
+/* Finishes rows x columns of one output plane: the ways that can do so while the cache has them. */
+void mica_conv_finish(const mica_conv_product *p, float *at, size_t rows, size_t columns);
 
 /* The tiles: their part of the scratch, and of the run. */
 size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p);

@@ -45,17 +45,21 @@ static void tile_block(void *work, size_t number, int thread)
     mica_conv_patches in = p->in;
     in.data += (ptrdiff_t)image * in.image_stride + (ptrdiff_t)(group * p->channels) * in.channel_stride;
     const float *panels = j->panels + group * j->group_floats;
+    mica_conv_planes out = p->out;
+    mica_conv_block b = {0};
     for (size_t c = 0; c < p->channels; c += p->grid.window.channels) {
-        mica_conv_block b = mica_conv_grid_block(&p->grid, &in, number % blocks, c, window, j->offset);
+        b = mica_conv_grid_block(&p->grid, &in, number % blocks, c, window, j->offset);
         tiles->load(window, &p->grid.window, &in, &b);
-        mica_conv_planes out = p->out;
-        out.data += (ptrdiff_t)image * out.image_stride + (ptrdiff_t)(group * p->m) * out.channel_stride +
-                    (ptrdiff_t)b.i * out.row_stride + (ptrdiff_t)b.j * out.column_stride;
+        out.data = p->out.data + (ptrdiff_t)image * out.image_stride +
+                   (ptrdiff_t)(group * p->m) * out.channel_stride + (ptrdiff_t)b.i * out.row_stride +
+                   (ptrdiff_t)b.j * out.column_stride;
         tiles->image(&out, &b, panels, tiles->channels * p->k,
                      p->bias != NULL && c == 0 ? p->bias + group * p->m : NULL, p->m, p->accumulate || c > 0);
         in.data += (ptrdiff_t)b.channels * in.channel_stride;
         panels += b.channels * b.taps * tiles->channels;
     }
+    for (size_t i = 0; i < p->m; i++)
+        mica_conv_finish(p, out.data + (ptrdiff_t)i * out.channel_stride, b.rows, b.columns);
 }
 
 void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p)

@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { STRIDE = 0, PAD = 2, DILATION = 4, OUTPUT_PAD = 6, GROUPS = 8, ACCUMULATE = 9 };
+enum { STRIDE = 0, PAD = 2, DILATION = 4, OUTPUT_PAD = 6, GROUPS = 8, ACCUMULATE = 9, ACTIVATION = 11 };
+
+#define SLOPE 0.125f
 
 /* Which tensor of a call is which: 0 is the output. */
 typedef struct roles {
@@ -61,6 +63,7 @@ static void draw_conv(op_call *c, test_random *r, const roles *k)
         draw_axis(c, r, 2 - k->dims + d, k, &x[2 + d], &y[2 + d], &w[2 + d]);
     c->i[GROUPS] = groups == 1 ? 0 : groups;
     c->i[ACCUMULATE] = test_chance(r, 30);
+    c->i[ACTIVATION] = k->bias != 0 && test_chance(r, 30) ? MICA_LEAKY_RELU : MICA_NO_ACTIVATION;
     op_tensor(c, k->x, MICA_F32, k->dims + 2, x);
     op_tensor(c, k->y, MICA_F32, k->dims + 2, y);
     op_tensor(c, k->w, MICA_F32, k->dims + 2, w);
@@ -170,7 +173,9 @@ static mica_conv2d_opts opts_2(const op_call *c)
                               .dilation = {c->i[DILATION], c->i[DILATION + 1]},
                               .groups = c->i[GROUPS],
                               .output_pad = {c->i[OUTPUT_PAD], c->i[OUTPUT_PAD + 1]},
-                              .accumulate = c->i[ACCUMULATE] != 0};
+                              .accumulate = c->i[ACCUMULATE] != 0,
+                              .activation = (mica_activation)c->i[ACTIVATION],
+                              .slope = SLOPE};
 }
 
 static mica_conv1d_opts opts_1(const op_call *c)
@@ -180,7 +185,9 @@ static mica_conv1d_opts opts_1(const op_call *c)
                               .dilation = c->i[DILATION + 1],
                               .groups = c->i[GROUPS],
                               .output_pad = c->i[OUTPUT_PAD + 1],
-                              .accumulate = c->i[ACCUMULATE] != 0};
+                              .accumulate = c->i[ACCUMULATE] != 0,
+                              .activation = (mica_activation)c->i[ACTIVATION],
+                              .slope = SLOPE};
 }
 
 /* ---- The cases ---- */
@@ -219,6 +226,8 @@ static void reference_any(const op_call *c, double *const *v)
     const roles *k = &table[row_of(c)].roles;
     begin(c, v, k);
     visit_all(c, v, k, table[row_of(c)].visit);
+    for (size_t i = 0; c->i[ACTIVATION] == MICA_LEAKY_RELU && i < op_count(c, 0); i++)
+        v[0][i] *= v[0][i] < 0.0 ? (double)SLOPE : 1.0;
 }
 
 #define COMMON                                                                             \

@@ -43,6 +43,9 @@ TEST(conv_error_texts)
                 MICA_ERR_ARGUMENT, "argument error: conv2d: pad is -1, expected 0 to 2147483647");
     CHECK_ERROR(ctx, mica_conv2d(ctx, &y, &x, &w, NULL, &(mica_conv2d_opts){.groups = -1}), MICA_ERR_ARGUMENT,
                 "argument error: conv2d: groups is -1, expected 0 to 2147483647");
+    mica_conv2d_opts wrong = {.pad = {0, 0}, .activation = (mica_activation)99};
+    CHECK_ERROR(ctx, mica_conv2d(ctx, &y, &x, &w, NULL, &wrong), MICA_ERR_ARGUMENT,
+                "argument error: conv2d: activation number 99, which is none");
     mica_tensor bias = mica_1d(memory[3], 16);
     CHECK_ERROR(ctx, mica_conv2d(ctx, &y, &x, &w, &bias, NULL), MICA_ERR_SHAPE,
                 "shape error: conv2d: bias is [16], expected [64] for dst [2, 64, 12, 12]");

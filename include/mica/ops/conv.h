@@ -22,6 +22,7 @@
 #ifndef MICA_OPS_CONV_H
 #define MICA_OPS_CONV_H
 
+#include <mica/ops/activation.h>
 #include <mica/tensor.h>
 
 #ifdef __cplusplus
@@ -30,12 +31,14 @@ extern "C" {
 
 /* Zeros are the defaults; NULL is all defaults. Sizes are for height, then width. */
 typedef struct mica_conv2d_opts {
-    mica_index stride[2];     /* 0: 1 */
-    mica_index pad[2];        /* zeros on each side */
-    mica_index dilation[2];   /* 0: 1 */
-    mica_index groups;        /* 0: 1 */
-    mica_index output_pad[2]; /* of a transposed convolution: below its stride or its dilation */
-    bool accumulate;          /* adds to the destination instead of overwriting it */
+    mica_index stride[2];       /* 0: 1 */
+    mica_index pad[2];          /* zeros on each side */
+    mica_index dilation[2];     /* 0: 1 */
+    mica_index groups;          /* 0: 1 */
+    mica_index output_pad[2];   /* of a transposed convolution: below its stride or its dilation */
+    bool accumulate;            /* adds to the destination instead of overwriting it */
+    mica_activation activation; /* that a forward ends with, after all is added; not of gradients */
+    float slope;                /* of MICA_LEAKY_RELU and MICA_ELU */
 } mica_conv2d_opts;
 
 typedef struct mica_conv1d_opts {
@@ -45,6 +48,8 @@ typedef struct mica_conv1d_opts {
     mica_index groups;
     mica_index output_pad;
     bool accumulate;
+    mica_activation activation;
+    float slope;
 } mica_conv1d_opts;
 
 /* ---- Two dimensions ----------------------------------------------------------------------------------- */
