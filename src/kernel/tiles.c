@@ -111,15 +111,17 @@ static void leave_part(const work *w, const strip *s, size_t count, const float 
 VF_INLINE void leave(const work *w, const strip *s, size_t count, vf sum[TILE_CHANNELS][MOST_VECTORS],
                      size_t channels, size_t vectors)
 {
-    float part[TILE_CHANNELS * MOST_VECTORS * VF_LANES];
+    float part[TILE_CHANNELS * MOST_VECTORS * VF_LANES], *to[MOST_VECTORS];
     bool plain = w->plain && count == vectors && w->channels == channels;
+    ptrdiff_t step = plain ? w->out.channel_stride : (ptrdiff_t)(vectors * VF_LANES);
+#pragma GCC unroll 8
+    for (size_t v = 0; v < vectors; v++)
+        to[v] = plain ? w->out.data + s[v].to : part + v * VF_LANES;
 #pragma GCC unroll 8
     for (size_t i = 0; i < channels; i++)
 #pragma GCC unroll 8
         for (size_t v = 0; v < vectors; v++)
-            vf_store(plain ? w->out.data + (ptrdiff_t)i * w->out.channel_stride + s[v].to
-                           : part + (i * vectors + v) * VF_LANES,
-                     sum[i][v]);
+            vf_store(to[v] + (ptrdiff_t)i * step, sum[i][v]);
     if (!plain)
         leave_part(w, s, count, part, vectors);
 }
