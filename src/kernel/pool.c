@@ -423,8 +423,12 @@ static void pool_average_backward(float *dx, const float *dy, size_t planes, con
 {
     size_t in = (size_t)(s->in[0] * s->in[1]);
     bool pairs = is_pairs(s);
+    /* Whole vectors of windows write every element once. */
+    bool covered = pairs && 2 * s->out[0] == s->in[0] && 2 * s->out[1] == s->in[1] &&
+                   s->out[1] % VF_LANES == 0;
     for (size_t plane = 0; plane < planes; plane++, dx += in) {
-        memset(dx, 0, in * sizeof *dx);
+        if (!covered)
+            memset(dx, 0, in * sizeof *dx);
         for (ptrdiff_t oy = 0; oy < s->out[0]; oy++, dy += s->out[1])
             average_row_backward(dx, dy, s, oy, pairs);
     }
