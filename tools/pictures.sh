@@ -3,7 +3,7 @@
 
 # photograph PAGE IMAGE HEIGHT: as a browser shows it.
 photograph() {
-    local flags=(--headless --disable-gpu --hide-scrollbars --window-size=1320,"$3")
+    local flags=(--headless --disable-gpu --hide-scrollbars "--window-size=1320,$3")
     [ "$(id -u)" -ne 0 ] || flags+=(--no-sandbox)
     chromium "${flags[@]}" --screenshot="$PWD/$2" "file://$PWD/$1" 2>/dev/null
 }

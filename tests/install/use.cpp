@@ -13,7 +13,7 @@ const float targets[4] = {0, 1, 1, 0};
 struct Destroy {
     void operator()(mica_context *ctx) const { mica_context_destroy(ctx); }
     void operator()(mica_net *net) const { mica_net_destroy(net); }
-    void operator()(void *block) const { ::operator delete(block, std::align_val_t{64}); }
+    void operator()(void *block) const { ::operator delete (block, std::align_val_t{64}); }
 };
 
 void build(mica_net *net)
@@ -43,7 +43,8 @@ mica_status set_inputs(mica_net *net)
 int right_answers(mica_net *net)
 {
     mica_tensor y;
-    if (set_inputs(net) != MICA_OK || mica_net_forward(net) != MICA_OK || mica_net_tensor(net, &y, "y") != MICA_OK)
+    if (set_inputs(net) != MICA_OK || mica_net_forward(net) != MICA_OK ||
+        mica_net_tensor(net, &y, "y") != MICA_OK)
         return 0;
     int right = 0;
     for (int i = 0; i < 4; i++)
@@ -75,14 +76,16 @@ int main()
     if (mica_net_compile(net.get(), &compile) != MICA_OK)
         return std::fprintf(stderr, "%s\n", mica_error(ctx.get())), 1;
     std::size_t bytes = mica_net_plan(net.get())->total;
-    std::unique_ptr<void, Destroy> block(::operator new(bytes, std::align_val_t{64}));
-    if (mica_net_bind(net.get(), block.get(), bytes) != MICA_OK || mica_net_initialize(net.get(), 42) != MICA_OK)
+    std::unique_ptr<void, Destroy> block(::operator new (bytes, std::align_val_t{64}));
+    if (mica_net_bind(net.get(), block.get(), bytes) != MICA_OK ||
+        mica_net_initialize(net.get(), 42) != MICA_OK)
         return std::fprintf(stderr, "%s\n", mica_error(ctx.get())), 1;
     for (int step = 0; step < 300; step++)
         if (set_inputs(net.get()) != MICA_OK || mica_train_step(net.get(), 0.0f) != MICA_OK)
             return std::fprintf(stderr, "%s\n", mica_error(ctx.get())), 1;
     int right = right_answers(net.get());
-    std::printf("mica %s, %s: %zu bytes, %d of 4 right\n", mica_version(), mica_context_isa(ctx.get()), bytes, right);
+    std::printf("mica %s, %s: %zu bytes, %d of 4 right\n", mica_version(), mica_context_isa(ctx.get()), bytes,
+                right);
     net.reset(); /* before its memory goes */
     return right == 4 ? 0 : 1;
 }
