@@ -1,5 +1,8 @@
 /* Matrix product kernels; compiled once per instruction set. */
 #include "kernel/gemm.h"
+
+#include "kernel/gemm_pack.h"
+#include "kernel/gemm_vector.h"
 #include "kernel/vec.h"
 
 /* The register tile: TILE_ROWS x TILE_VECTORS accumulators, with room left for a row of B and a broadcast of
@@ -19,253 +22,272 @@
 #endif
 #define TILE_COLUMNS (TILE_VECTORS * VF_LANES)
 
+/* A tile at row i of its strip. */
+typedef struct place {
+    size_t i;
+    const float *a;
+    float *c;
+    const float *from;
+} place;
+
+/* ---- A tile's end: from the sums to c ---- */
+
+/* alpha * sum + beta * from + bias of n contiguous elements; n is a constant where this is inlined, but at edges. */
+VF_INLINE void finish_run(const mica_gemm_strip *s, float *c, const float *from, vf sum, vf bias, size_t n)
+{
+    vf v = vf_fma(sum, vf_set1(s->alpha), bias);
+    if (s->beta != 0.0f)
+        v = vf_fma(vf_set1(s->beta), n == VF_LANES ? vf_load(from) : vf_load_tail(from, n), v);
+    if (n == VF_LANES)
+        vf_store(c, v);
+    else
+        vf_store_tail(c, v, n);
+}
+
+/* Contiguous rows of c. `sum` is the tile, row-major, as for the two that follow. */
+static void finish_rows(const mica_gemm_strip *s, const place *at, const float *sum, size_t rows)
+{
+    for (size_t i = 0; i < rows; i++, sum += TILE_COLUMNS) {
+        float *c = at->c + (ptrdiff_t)i * s->row_stride;
+        const float *from = at->from + (ptrdiff_t)i * s->from_row_stride;
+        vf row_bias = vf_set1(s->row_bias != NULL ? s->row_bias[at->i + i] : 0.0f);
+        for (size_t j = 0; j < s->columns; j += VF_LANES) {
+            size_t n = s->columns - j < VF_LANES ? s->columns - j : VF_LANES;
+            vf bias = row_bias;
+            if (s->column_bias != NULL)
+                bias = vf_add(bias, vf_load_tail(s->column_bias + j, n));
+            finish_run(s, c + j, from + j, vf_load(sum + j), bias, n);
+        }
+    }
+}
+
+/* Contiguous columns of c: squares of the tile are turned in registers. These are rows i .. i + n - 1 of it, where n
+ * is a constant but at edges. */
+VF_INLINE void finish_square(const mica_gemm_strip *s, const place *at, const float *sum, size_t i, size_t n,
+                             size_t j)
+{
+    vf square[VF_LANES],
+        row_bias = s->row_bias != NULL ? vf_load_tail(s->row_bias + at->i + i, n) : vf_zero();
+#pragma GCC unroll 16
+    for (size_t r = 0; r < VF_LANES; r++)
+        square[r] = r < n ? vf_load(sum + (i + r) * TILE_COLUMNS + j) : vf_zero();
+    vf_transpose(square);
+#pragma GCC unroll 16
+    for (size_t x = 0; x < VF_LANES; x++) {
+        if (j + x >= s->columns)
+            return;
+        ptrdiff_t column = (ptrdiff_t)(j + x);
+        vf bias = s->column_bias != NULL ? vf_add(row_bias, vf_set1(s->column_bias[column])) : row_bias;
+        finish_run(s, at->c + column * s->column_stride + i, at->from + column * s->from_column_stride + i,
+                   square[x], bias, n);
+    }
+}
+
+static void finish_columns(const mica_gemm_strip *s, const place *at, const float *sum, size_t rows)
+{
+    enum { REST = TILE_ROWS % VF_LANES };
+    for (size_t j = 0; j < s->columns; j += VF_LANES) {
+        size_t i = 0;
+        for (; i + VF_LANES <= rows; i += VF_LANES)
+            finish_square(s, at, sum, i, VF_LANES, j);
+        if (rows - i == REST && REST != 0)
+            finish_square(s, at, sum, i, REST, j);
+        else if (i < rows)
+            finish_square(s, at, sum, i, rows - i, j);
+    }
+}
+
+/* Any strides. */
+static void finish_any(const mica_gemm_strip *s, const place *at, const float *sum, size_t rows)
+{
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t j = 0; j < s->columns; j++) {
+            ptrdiff_t row = (ptrdiff_t)i, column = (ptrdiff_t)j;
+            float v = sum[i * TILE_COLUMNS + j] * s->alpha +
+                      (s->row_bias != NULL ? s->row_bias[at->i + i] : 0.0f) +
+                      (s->column_bias != NULL ? s->column_bias[j] : 0.0f);
+            if (s->beta != 0.0f)
+                v += s->beta * at->from[row * s->from_row_stride + column * s->from_column_stride];
+            at->c[row * s->row_stride + column * s->column_stride] = v;
+        }
+    }
+}
+
+static void finish(const mica_gemm_strip *s, const place *at, const float *sum, size_t rows)
+{
+    if (s->column_stride == 1 && s->from_column_stride == 1)
+        finish_rows(s, at, sum, rows);
+    else if (s->row_stride == 1 && s->from_row_stride == 1)
+        finish_columns(s, at, sum, rows);
+    else
+        finish_any(s, at, sum, rows);
+}
+
+/* Whether a tile is whole rows of c and nothing but them. */
+static bool is_plain(const mica_gemm_strip *s)
+{
+    return s->columns == TILE_COLUMNS && s->column_stride == 1 && s->row_bias == NULL &&
+           s->column_bias == NULL && (s->beta == 0.0f || s->from_column_stride == 1);
+}
+
 /* ---- The tile ---- */
 
-/* Any part of a tile, to c of any stride. `sum` is the tile, row-major. */
-static void store_part(const mica_gemm_tile *out, const float *sum)
-{
-    for (size_t i = 0; i < out->rows; i++) {
-        float *c = out->c + (ptrdiff_t)i * out->row_stride;
-        float row_bias = out->row_bias != NULL ? out->row_bias[i] : 0.0f;
-        for (size_t j = 0; j < out->columns; j++, c += out->column_stride) {
-            float v = sum[i * TILE_COLUMNS + j] * out->alpha + row_bias;
-            if (out->column_bias != NULL)
-                v += out->column_bias[j];
-            *c = out->beta != 0.0f ? v + out->beta * *c : v;
-        }
-    }
-}
+typedef struct sums {
+    vf at[TILE_ROWS][TILE_VECTORS];
+} sums;
 
-/* Whole, contiguous rows; `rows`, `reads` and the biases are constants where this is inlined. */
-VF_INLINE void store_whole(const mica_gemm_tile *out, vf sum[TILE_ROWS][TILE_VECTORS], size_t rows,
-                           bool reads, bool biased)
+/* sum += one column of A times one row of B, which is also copied where panel is not NULL. `rows`, and whether it is,
+ * are constants where this is inlined. */
+VF_INLINE void step(sums *sum, const float *a, ptrdiff_t a_stride, const float *b, float *panel, size_t rows)
 {
-    vf alpha = vf_set1(out->alpha), beta = vf_set1(out->beta);
+    vf row[TILE_VECTORS];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < TILE_VECTORS; j++) {
+        row[j] = vf_load(b + j * VF_LANES);
+        if (panel != NULL)
+            vf_store(panel + j * VF_LANES, row[j]);
+    }
 #pragma GCC unroll 16
     for (size_t i = 0; i < rows; i++) {
-        float *c = out->c + (ptrdiff_t)i * out->row_stride;
-        vf row_bias = biased && out->row_bias != NULL ? vf_set1(out->row_bias[i]) : vf_zero();
+        vf broadcast = vf_set1(a[(ptrdiff_t)i * a_stride]);
+#pragma GCC unroll 4
+        for (size_t j = 0; j < TILE_VECTORS; j++)
+            sum->at[i][j] = vf_fma(broadcast, row[j], sum->at[i][j]);
+    }
+}
+
+/* Whole rows of c, straight from registers. */
+VF_INLINE void store_plain(const mica_gemm_strip *s, const place *at, const sums *sum, size_t rows)
+{
+    vf alpha = vf_set1(s->alpha), beta = vf_set1(s->beta);
+#pragma GCC unroll 16
+    for (size_t i = 0; i < rows; i++) {
+        float *to = at->c + (ptrdiff_t)i * s->row_stride;
+        const float *from = at->from + (ptrdiff_t)i * s->from_row_stride;
 #pragma GCC unroll 4
         for (size_t j = 0; j < TILE_VECTORS; j++) {
-            vf v = biased ? vf_fma(sum[i][j], alpha, row_bias) : vf_mul(sum[i][j], alpha);
-            if (biased && out->column_bias != NULL)
-                v = vf_add(v, vf_load(out->column_bias + j * VF_LANES));
-            if (reads)
-                v = vf_fma(beta, vf_load(c + j * VF_LANES), v);
-            vf_store(c + j * VF_LANES, v);
+            vf v = vf_mul(sum->at[i][j], alpha);
+            if (s->beta != 0.0f)
+                v = vf_fma(beta, vf_load(from + j * VF_LANES), v);
+            vf_store(to + j * VF_LANES, v);
         }
     }
 }
 
-/* The first `rows` rows, a constant where this is inlined. */
-VF_INLINE void tile_of(const mica_gemm_tile *out, const float *a, const float *b, size_t k, size_t rows)
+/* `rows` rows from a place on. */
+VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, bool plain, bool copies)
 {
-    vf sum[TILE_ROWS][TILE_VECTORS];
+    sums sum;
 #pragma GCC unroll 16
-    for (size_t i = 0; i < rows; i++)
+    for (size_t i = 0; i < rows; i++) {
+        /* c is needed when the sums are there: they take long enough for it to come. */
+        __builtin_prefetch(at->c + (ptrdiff_t)i * s->row_stride);
 #pragma GCC unroll 4
         for (size_t j = 0; j < TILE_VECTORS; j++)
-            sum[i][j] = vf_zero();
-
-    for (size_t p = 0; p < k; p++, a += TILE_ROWS, b += TILE_COLUMNS) {
-        vf row[TILE_VECTORS];
-#pragma GCC unroll 4
-        for (size_t j = 0; j < TILE_VECTORS; j++)
-            row[j] = vf_load(b + j * VF_LANES);
-#pragma GCC unroll 16
-        for (size_t i = 0; i < rows; i++) {
-            vf broadcast = vf_set1(a[i]);
-#pragma GCC unroll 4
-            for (size_t j = 0; j < TILE_VECTORS; j++)
-                sum[i][j] = vf_fma(broadcast, row[j], sum[i][j]);
-        }
+            sum.at[i][j] = vf_zero();
     }
-
-    bool whole = out->rows == rows && out->columns == TILE_COLUMNS && out->column_stride == 1;
-    bool biased = out->row_bias != NULL || out->column_bias != NULL, reads = out->beta != 0.0f;
-    if (!whole) {
-        float part[TILE_ROWS * TILE_COLUMNS];
-#pragma GCC unroll 16
-        for (size_t i = 0; i < rows; i++)
-#pragma GCC unroll 4
-            for (size_t j = 0; j < TILE_VECTORS; j++)
-                vf_store(part + i * TILE_COLUMNS + j * VF_LANES, sum[i][j]);
-        store_part(out, part);
-    } else if (biased) {
-        store_whole(out, sum, rows, reads, true);
-    } else if (reads) {
-        store_whole(out, sum, rows, true, false);
-    } else {
-        store_whole(out, sum, rows, false, false);
+    const float *a = at->a, *b = s->b;
+    float *panel = s->b_panel;
+    ptrdiff_t a_row = s->a_row_stride, a_k = s->a_k_stride, b_k = s->b_stride;
+#pragma GCC unroll 2
+    for (size_t p = s->k; p > 0; p--, a += a_k, b += b_k) {
+        step(&sum, a, a_row, b, copies ? panel : NULL, rows);
+        if (copies)
+            panel += TILE_COLUMNS;
     }
-}
-
-static void tile(const mica_gemm_tile *out, const float *a, const float *b, size_t k)
-{
-    /* At the end of a matrix there may be fewer rows: then about as few are computed. */
-    if (out->rows > TILE_ROWS / 3 * 2)
-        tile_of(out, a, b, k, TILE_ROWS);
-    else if (out->rows > TILE_ROWS / 3)
-        tile_of(out, a, b, k, TILE_ROWS / 3 * 2);
-    else
-        tile_of(out, a, b, k, TILE_ROWS / 3);
-}
-
-/* ---- Packing ---- */
-
-/* Vectors side by side in memory: each step of k is one short contiguous copy. */
-static void pack_adjacent(float *panel, size_t width, const float *src, ptrdiff_t k_stride, size_t count,
-                          size_t k)
-{
-    for (size_t p = 0; p < k; p++, src += k_stride, panel += width) {
-        size_t i = 0;
-        for (; i + VF_LANES <= count; i += VF_LANES)
-            vf_store(panel + i, vf_load(src + i));
-        for (; i < count; i++)
-            panel[i] = src[i];
-        for (; i < width; i++)
-            panel[i] = 0.0f;
-    }
-}
-
-/* Any strides, from step `first` of k on. */
-static void pack_strided(float *panel, size_t width, const float *src, ptrdiff_t vector_stride,
-                         ptrdiff_t k_stride, size_t count, size_t first, size_t k)
-{
-    for (size_t p = first; p < k; p++) {
-        const float *from = src + (ptrdiff_t)p * k_stride;
-        float *to = panel + p * width;
-        for (size_t i = 0; i < count; i++)
-            to[i] = from[(ptrdiff_t)i * vector_stride];
-        for (size_t i = count; i < width; i++)
-            to[i] = 0.0f;
-    }
-}
-
-/* Contiguous vectors (rows of a row-major A): squares of them are transposed in registers. Returns the steps
- * of k done.
- *
- * Where a panel is narrower than the last square, that square's stores run over into the next step, which is
- * then stored over it; so the steps go upwards, and the last ones are left to the caller. */
-static size_t pack_transposed(float *panel, size_t width, const float *src, ptrdiff_t vector_stride,
-                              size_t count, size_t k)
-{
-    bool runs_over = width % VF_LANES != 0;
-    if (runs_over && width > VF_LANES)
-        return 0;
-    size_t p = 0;
-    for (; p + VF_LANES + (runs_over ? 1 : 0) <= k; p += VF_LANES) {
-        for (size_t i0 = 0; i0 < width; i0 += VF_LANES) {
-            vf square[VF_LANES];
-#pragma GCC unroll 16
-            for (size_t i = 0; i < VF_LANES; i++)
-                square[i] = i0 + i < count ? vf_load(src + (ptrdiff_t)(i0 + i) * vector_stride + p)
-                                           : vf_zero();
-            vf_transpose(square);
-#pragma GCC unroll 16
-            for (size_t i = 0; i < VF_LANES; i++)
-                vf_store(panel + (p + i) * width + i0, square[i]);
-        }
-    }
-    return p;
-}
-
-static void pack(float *panel, size_t width, const float *src, ptrdiff_t vector_stride, ptrdiff_t k_stride,
-                 size_t count, size_t k)
-{
-    if (vector_stride == 1) {
-        pack_adjacent(panel, width, src, k_stride, count, k);
+    if (plain) {
+        store_plain(s, at, &sum, rows);
         return;
     }
-    size_t done = k_stride == 1 ? pack_transposed(panel, width, src, vector_stride, count, k) : 0;
-    pack_strided(panel, width, src, vector_stride, k_stride, count, done, k);
-}
-
-/* ---- Matrix times vector ---- */
-
-/* Rows that are summed at once: their loads of x are shared. */
-#define VECTOR_ROWS 4
-
-VF_INLINE void dot_rows(float *out, const float *m, ptrdiff_t stride, const float *x, size_t rows, size_t k)
-{
-    vf sum[VECTOR_ROWS][2];
-    for (size_t i = 0; i < VECTOR_ROWS; i++)
-        sum[i][0] = sum[i][1] = vf_zero();
-    size_t p = 0;
-    for (; p + 2 * VF_LANES <= k; p += 2 * VF_LANES) {
-        vf x0 = vf_load(x + p), x1 = vf_load(x + p + VF_LANES);
-        for (size_t i = 0; i < rows; i++) {
-            const float *row = m + (ptrdiff_t)i * stride + p;
-            sum[i][0] = vf_fma(vf_load(row), x0, sum[i][0]);
-            sum[i][1] = vf_fma(vf_load(row + VF_LANES), x1, sum[i][1]);
-        }
-    }
-    for (; p < k; p += VF_LANES) {
-        size_t n = k - p < VF_LANES ? k - p : VF_LANES;
-        vf x0 = vf_load_tail(x + p, n);
-        for (size_t i = 0; i < rows; i++)
-            sum[i][0] = vf_fma(vf_load_tail(m + (ptrdiff_t)i * stride + p, n), x0, sum[i][0]);
-    }
+    float part[TILE_ROWS * TILE_COLUMNS];
+#pragma GCC unroll 16
     for (size_t i = 0; i < rows; i++)
-        out[i] = vf_sum(vf_add(sum[i][0], sum[i][1]));
+#pragma GCC unroll 4
+        for (size_t j = 0; j < TILE_VECTORS; j++)
+            vf_store(part + i * TILE_COLUMNS + j * VF_LANES, sum.at[i][j]);
+    finish(s, at, part, rows);
 }
 
-static void rows_times_vector(float *y, ptrdiff_t y_stride, const float *m, ptrdiff_t stride, const float *x,
-                              size_t rows, size_t k, float alpha, float beta)
+/* One case for each number of rows: nothing is computed in vain, and no row that is not there is read. */
+#define TILE_CASE(n)                     \
+    case n:                              \
+        tile_of(s, at, n, plain, false); \
+        break;
+
+static void tile(const mica_gemm_strip *s, const place *at, size_t rows, bool plain)
 {
-    float sum[VECTOR_ROWS];
-    for (size_t i = 0; i < rows; i += VECTOR_ROWS, m += VECTOR_ROWS * stride) {
-        size_t n = rows - i < VECTOR_ROWS ? rows - i : VECTOR_ROWS;
-        if (n == VECTOR_ROWS)
-            dot_rows(sum, m, stride, x, VECTOR_ROWS, k);
+    switch (rows) {
+        TILE_CASE(1)
+        TILE_CASE(2)
+        TILE_CASE(3)
+#if TILE_ROWS > 4
+        TILE_CASE(4)
+        TILE_CASE(5)
+#endif
+#if TILE_ROWS > 6
+        TILE_CASE(6)
+        TILE_CASE(7)
+#endif
+#if TILE_ROWS > 8
+        TILE_CASE(8)
+        TILE_CASE(9)
+        TILE_CASE(10)
+        TILE_CASE(11)
+        TILE_CASE(12)
+        TILE_CASE(13)
+#endif
+    default:
+        tile_of(s, at, TILE_ROWS, plain, false);
+    }
+}
+
+/* ---- The strip ---- */
+
+static void advance(const mica_gemm_strip *s, place *at, size_t rows)
+{
+    at->i += rows;
+    at->a += s->a_packed ? (ptrdiff_t)(TILE_ROWS * s->k) : (ptrdiff_t)rows * s->a_row_stride;
+    at->c += (ptrdiff_t)rows * s->row_stride;
+    at->from += (ptrdiff_t)rows * s->from_row_stride;
+}
+
+static void strip(const mica_gemm_strip *given)
+{
+    mica_gemm_strip s = *given;
+    place at = {.a = s.a, .c = s.c, .from = s.from};
+    bool plain = is_plain(&s);
+    if (s.a_packed) {
+        s.a_row_stride = 1;
+        s.a_k_stride = TILE_ROWS;
+    }
+    if (s.b_panel != NULL && s.rows >= 2 * TILE_ROWS) {
+        tile_of(&s, &at, TILE_ROWS, plain, true);
+        advance(&s, &at, TILE_ROWS);
+        s.b = s.b_panel;
+        s.b_stride = TILE_COLUMNS;
+    }
+    /* At the end two tiles of about the same height are better than a whole one and a rest of few rows, whose sums
+     * wait for each other; packed panels have no choice. */
+    size_t ending = s.a_packed ? TILE_ROWS : 2 * TILE_ROWS;
+    for (; s.rows - at.i >= ending; advance(&s, &at, TILE_ROWS)) {
+        if (plain)
+            tile_of(&s, &at, TILE_ROWS, true, false);
         else
-            dot_rows(sum, m, stride, x, n, k);
-        for (size_t r = 0; r < n; r++) {
-            float *place = y + (ptrdiff_t)(i + r) * y_stride;
-            *place = beta != 0.0f ? alpha * sum[r] + beta * *place : alpha * sum[r];
-        }
+            tile_of(&s, &at, TILE_ROWS, false, false);
     }
-}
-
-/* Columns whose sums stay in registers over all of k. */
-#define COLUMN_VECTORS 4
-
-static void vector_times_rows(float *y, const float *x, ptrdiff_t x_stride, const float *m, ptrdiff_t stride,
-                              size_t k, size_t n, float alpha, float beta)
-{
-    size_t j = 0;
-    for (; j + COLUMN_VECTORS * VF_LANES <= n; j += COLUMN_VECTORS * VF_LANES) {
-        vf sum[COLUMN_VECTORS];
-        for (size_t v = 0; v < COLUMN_VECTORS; v++)
-            sum[v] = vf_zero();
-        for (size_t p = 0; p < k; p++) {
-            vf s = vf_set1(x[(ptrdiff_t)p * x_stride]);
-            const float *row = m + (ptrdiff_t)p * stride + j;
-            for (size_t v = 0; v < COLUMN_VECTORS; v++)
-                sum[v] = vf_fma(s, vf_load(row + v * VF_LANES), sum[v]);
-        }
-        for (size_t v = 0; v < COLUMN_VECTORS; v++) {
-            vf r = vf_mul(sum[v], vf_set1(alpha));
-            float *place = y + j + v * VF_LANES;
-            vf_store(place, beta != 0.0f ? vf_fma(vf_set1(beta), vf_load(place), r) : r);
-        }
-    }
-    for (; j < n; j += VF_LANES) {
-        size_t some = n - j < VF_LANES ? n - j : VF_LANES;
-        vf sum = vf_zero();
-        for (size_t p = 0; p < k; p++)
-            sum = vf_fma(vf_set1(x[(ptrdiff_t)p * x_stride]),
-                         vf_load_tail(m + (ptrdiff_t)p * stride + j, some), sum);
-        vf r = vf_mul(sum, vf_set1(alpha));
-        vf_store_tail(y + j, beta != 0.0f ? vf_fma(vf_set1(beta), vf_load_tail(y + j, some), r) : r, some);
+    for (size_t left; (left = s.rows - at.i) > 0;) {
+        size_t rows = left > TILE_ROWS ? (left + 1) / 2 : left;
+        tile(&s, &at, rows, plain);
+        advance(&s, &at, rows);
     }
 }
 
 const mica_gemm_kernels VF_SYMBOL(mica_gemm_kernels) = {
     .tile_rows = TILE_ROWS,
     .tile_columns = TILE_COLUMNS,
-    .tile = tile,
+    .strip = strip,
     .pack = pack,
     .rows_times_vector = rows_times_vector,
     .vector_times_rows = vector_times_rows,
+    .outer = outer,
 };

@@ -1,28 +1,39 @@
-/* Matrix product kernels: a register tile over packed panels, the packing of strided matrices, and matrix
- * times vector.
+/* Matrix product kernels: a register tile that runs down a strip of the product, the packing of strided
+ * matrices, and matrix times vector.
  *
- * A packed panel of A holds `rows` rows, of B `columns` columns, for a run of k: element (p, i) at p * width
- * + i. Missing rows and columns are zeros, so that the tile always computes a whole one. */
+ * A packed panel of A holds `tile_rows` rows, of B `tile_columns` columns, for a run of k: element (p, i) at
+ * p * width + i. Missing rows and columns are zeros. */
 #ifndef MICA_SRC_KERNEL_GEMM_H
 #define MICA_SRC_KERNEL_GEMM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* Where a tile goes, and what becomes of it: c = alpha * (a b) + beta * c + bias. */
-typedef struct mica_gemm_tile {
-    float *c;
+/* A strip of the product, at most a tile's columns wide: c = alpha * (a b) + beta * from + bias. */
+typedef struct mica_gemm_strip {
+    size_t rows, columns, k;
+    /* Element (i, p) at a[i * a_row_stride + p * a_k_stride]; or, with a_packed, panels one behind the other. */
+    const float *a;
+    ptrdiff_t a_row_stride, a_k_stride;
+    bool a_packed;
+    /* Element (p, j) at b[p * b_stride + j]: a whole tile's columns are read, even where fewer are wanted. */
+    const float *b;
+    ptrdiff_t b_stride;
+    float *b_panel; /* not NULL: b is packed into it along the way */
+    float *c;       /* element (i, j) at c[i * row_stride + j * column_stride] */
     ptrdiff_t row_stride, column_stride;
-    size_t rows, columns;     /* that exist */
-    float alpha, beta;        /* with beta == 0, c is not read */
+    const float *from; /* may be c; not read with beta == 0 */
+    ptrdiff_t from_row_stride, from_column_stride;
+    float alpha, beta;
     const float *row_bias;    /* [rows] or NULL */
     const float *column_bias; /* [columns] or NULL */
-} mica_gemm_tile;
+} mica_gemm_strip;
 
 typedef struct mica_gemm_kernels {
     size_t tile_rows, tile_columns;
 
-    /* One tile from a panel of A and a panel of B. */
-    void (*tile)(const mica_gemm_tile *out, const float *a, const float *b, size_t k);
+    /* Computes a strip, tile by tile. */
+    void (*strip)(const mica_gemm_strip *s);
 
     /* Packs `count` (at most `width`) vectors of length k, element (p, i) at src[i * vector_stride + p *
      * k_stride], into a panel of that width. For A the vectors are rows, for B columns. */
@@ -37,6 +48,11 @@ typedef struct mica_gemm_kernels {
      * n. */
     void (*vector_times_rows)(float *y, const float *x, ptrdiff_t x_stride, const float *m, ptrdiff_t stride,
                               size_t k, size_t n, float alpha, float beta);
+
+    /* c[i * stride + j] = alpha * x[i * x_stride] y[j] + beta * c[i * stride + j], for contiguous rows of
+     * length n. */
+    void (*outer)(float *c, ptrdiff_t stride, const float *x, ptrdiff_t x_stride, const float *y, size_t rows,
+                  size_t n, float alpha, float beta);
 } mica_gemm_kernels;
 
 #endif

@@ -1,29 +1,44 @@
-/* The blocked matrix product over packed panels. */
+/* The blocked matrix product. */
 #include "ops/gemm.h"
 
 #include "base/parallel.h"
+#include "ops/gemm_vector.h"
 
 /* Blocking, in elements. A panel of B (GEMM_K x one tile's columns) stays in the first cache while a block of
  * A (BLOCK_M x GEMM_K) stays in the second. All sizes are the same for every number of threads. */
 #define GEMM_K  256
 #define GEMM_M  1536
 #define GEMM_N  2048
-#define BLOCK_M 96
+#define BLOCK_M 144
 #define BLOCK_N 256
+/* Up to so many columns of the product, or with so few elements, A is read as it lies. */
+#define READ_N      384
+#define READ_FLOATS ((size_t)16384)
+/* Rows of B within so many floats are read as they lie: the first cache has them all. */
+#define NEAR_FLOATS ((size_t)4096)
 /* Panels packed in one block of parallel work. */
 #define PACK_PANELS 8
+/* Up to so many rows of blocks each packs its own panels of B. */
+#define ALONG_BLOCKS 2
+/* A product is cut into this many blocks if they keep that many multiply-adds. */
+#define ENOUGH_BLOCKS 16
+#define BLOCK_WORK    ((size_t)5 << 18)
 
 /* One step of the product: rows m0 .. m0 + m, columns n0 .. n0 + n, over k0 .. k0 + k. */
 typedef struct step {
-    const mica_gemm *g;
+    mica_gemm g;
+    bool turned; /* g is the product's transpose: its c is what was asked for, with rows as columns */
     const mica_gemm_kernels *kernels;
     float *a_panels, *b_room;
     const float *b_panels; /* in b_room, or B's own */
     size_t m0, m, n0, n, k0, k;
     size_t block_m, block_n; /* multiples of the tile */
+    bool a_packed;           /* otherwise A is read as it lies */
     bool pack_a, pack_b;     /* panels are not there yet */
-    bool pack_along;         /* a panel of B is packed just before its one use, while the cache has it */
+    bool pack_along;         /* a panel of B is packed by the block that uses it */
 } step;
+
+/* ---- Packing ---- */
 
 /* Packs the panel whose first vector is number `start` of the step's `count`, which begin at `first`. */
 static void pack_panel(const step *s, const mica_gemm_operand *from, float *to, size_t width, size_t first,
@@ -60,61 +75,89 @@ static void pack_block(void *work, size_t block, int thread)
     for (size_t panel = block * PACK_PANELS; panel < end; panel++) {
         size_t column = panel * columns, row = (panel - b_panels) * rows;
         if (panel < b_panels)
-            pack_panel(s, &s->g->b, s->b_room + column * s->k, columns, s->n0, s->n, column);
+            pack_panel(s, &s->g.b, s->b_room + column * s->k, columns, s->n0, s->n, column);
         else
-            pack_panel(s, &s->g->a, s->a_panels + row * s->k, rows, s->m0, s->m, row);
+            pack_panel(s, &s->g.a, s->a_panels + row * s->k, rows, s->m0, s->m, row);
     }
 }
 
-/* One tile, at row i and column j of the step, with that panel of B. */
-static void run_tile(const step *s, size_t i, size_t j, const float *b)
+/* ---- Multiplying ---- */
+
+/* The strip at row i and column j of the step, but for b. */
+static mica_gemm_strip strip_at(const step *s, size_t i, size_t rows, size_t j)
 {
-    const mica_gemm *g = s->g;
+    const mica_gemm *g = &s->g;
     bool first = s->k0 == 0, last = s->k0 + s->k == g->k;
-    size_t row = s->m0 + i, column = s->n0 + j;
-    mica_gemm_tile out = {
-        .c = g->c + (ptrdiff_t)row * g->row_stride + (ptrdiff_t)column * g->column_stride,
+    ptrdiff_t row = (ptrdiff_t)(s->m0 + i), column = (ptrdiff_t)(s->n0 + j);
+    float *c = g->c + row * g->row_stride + column * g->column_stride;
+    return (mica_gemm_strip){
+        .rows = rows,
+        .columns = mica_least(s->n - j, s->kernels->tile_columns),
+        .k = s->k,
+        .a = s->a_packed ? s->a_panels + i * s->k
+                         : g->a.data + row * g->a.vector_stride + (ptrdiff_t)s->k0 * g->a.k_stride,
+        .a_row_stride = g->a.vector_stride,
+        .a_k_stride = g->a.k_stride,
+        .a_packed = s->a_packed,
+        .c = c,
         .row_stride = g->row_stride,
         .column_stride = g->column_stride,
-        .rows = mica_least(s->m - i, s->kernels->tile_rows),
-        .columns = mica_least(s->n - j, s->kernels->tile_columns),
+        .from = first ? g->from + row * g->from_row_stride + column * g->from_column_stride : c,
+        .from_row_stride = first ? g->from_row_stride : g->row_stride,
+        .from_column_stride = first ? g->from_column_stride : g->column_stride,
         .alpha = g->alpha,
         .beta = first ? g->beta : 1.0f,
         .row_bias = last && g->row_bias != NULL ? g->row_bias + row : NULL,
         .column_bias = last && g->column_bias != NULL ? g->column_bias + column : NULL,
     };
-    s->kernels->tile(&out, s->a_panels + i * s->k, b, s->k);
 }
 
-/* Applies the finishing function to some rows and columns of c, which were written just now and are still in
- * the cache. */
-static void finish_rows(const mica_gemm *g, size_t row, size_t rows, size_t column, size_t columns)
+/* Points the strip at its panel of B, which is packed into `along`, at once or by the strip's own first tile, if
+ * it is not there. */
+static void set_panel(const step *s, mica_gemm_strip *t, size_t j, float *along)
 {
-    for (size_t i = 0; i < rows; i++) {
-        float *c = g->c + (ptrdiff_t)(row + i) * g->row_stride + column;
-        g->finish(c, (const float *const[]){c}, columns, g->finish_params);
+    const mica_gemm_operand *b = &s->g.b;
+    size_t width = s->kernels->tile_columns;
+    t->b_stride = (ptrdiff_t)width;
+    if (!s->pack_along) {
+        t->b = s->b_panels + j * s->k;
+    } else if (b->pack == NULL && b->vector_stride == 1 && t->columns == width) {
+        t->b = b->data + (ptrdiff_t)(s->n0 + j) + (ptrdiff_t)s->k0 * b->k_stride;
+        t->b_stride = b->k_stride;
+        t->b_panel = s->k * (size_t)b->k_stride <= NEAR_FLOATS ? NULL : along;
+    } else {
+        pack_panel(s, b, along, width, s->n0, s->n, j);
+        t->b = along;
     }
 }
 
-/* Computes one block of c: a panel of B against all panels of a block of A. */
+/* Applies the finishing function to a block of c, which was written just now and is still in the cache. */
+static void finish_block(const step *s, size_t row, size_t rows, size_t column, size_t columns)
+{
+    const mica_gemm *g = &s->g;
+    float *c = g->c + (ptrdiff_t)row * g->row_stride + (ptrdiff_t)column * g->column_stride;
+    size_t runs = s->turned ? columns : rows, length = s->turned ? rows : columns;
+    for (size_t i = 0; i < runs; i++, c += s->turned ? g->column_stride : g->row_stride)
+        g->finish(c, (const float *const[]){c}, length, g->finish_params);
+}
+
+/* Computes one block of c: strip by strip, each a panel of B against all rows of a block of A. */
 static void multiply_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const step *s = work;
-    size_t blocks_m = mica_div_up(s->m, s->block_m);
+    size_t blocks_m = s->m == s->block_m ? 1 : mica_div_up(s->m, s->block_m);
+    size_t width = s->kernels->tile_columns;
     size_t i0 = block % blocks_m * s->block_m, j0 = block / blocks_m * s->block_n;
     size_t i1 = mica_least(i0 + s->block_m, s->m), j1 = mica_least(j0 + s->block_n, s->n);
-    size_t width = s->kernels->tile_columns;
+    float *along = s->b_room + block * width * s->k;
     for (size_t j = j0; j < j1; j += width) {
-        float *along = s->b_room + j0 * s->k; /* all of a block's panels in the place of its first */
-        if (s->pack_along)
-            pack_panel(s, &s->g->b, along, width, s->n0, s->n, j);
-        const float *b = s->pack_along ? along : s->b_panels + j * s->k;
-        for (size_t i = i0; i < i1; i += s->kernels->tile_rows)
-            run_tile(s, i, j, b);
+        mica_gemm_strip t = strip_at(s, i0, i1 - i0, j);
+        set_panel(s, &t, j, along);
+        s->kernels->strip(&t);
     }
-    if (s->g->finish != NULL && s->k0 + s->k == s->g->k)
-        finish_rows(s->g, s->m0 + i0, i1 - i0, s->n0 + j0, j1 - j0);
+    if (s->g.finish != NULL && s->k0 + s->k == s->g.k)
+        finish_block(s, s->m0 + i0, i1 - i0, s->n0 + j0, j1 - j0);
 }
 
 /* ctx == NULL: on this thread alone. */
@@ -135,79 +178,7 @@ static void run_step(mica_context *ctx, step *s)
     each_block(ctx, mica_div_up(s->m, s->block_m) * mica_div_up(s->n, s->block_n), multiply_block, s);
 }
 
-/* An empty sum: c = beta * c + bias. */
-static void run_without_k(const mica_gemm *g)
-{
-    for (size_t i = 0; i < g->m; i++) {
-        for (size_t j = 0; j < g->n; j++) {
-            float *c = g->c + (ptrdiff_t)i * g->row_stride + (ptrdiff_t)j * g->column_stride;
-            float bias = (g->row_bias != NULL ? g->row_bias[i] : 0.0f) +
-                         (g->column_bias != NULL ? g->column_bias[j] : 0.0f);
-            *c = g->beta != 0.0f ? g->beta * *c + bias : bias;
-        }
-    }
-}
-
-/* ---- Matrix times vector: nothing to pack, bound by the memory that the matrix takes ---- */
-
-/* y = alpha * m x + beta * y + bias, where m is `rows` x k. */
-typedef struct vector_job {
-    const mica_gemm_kernels *kernels;
-    const float *m, *x, *bias;
-    ptrdiff_t m_row_stride, m_k_stride, x_stride, y_stride;
-    float *y;
-    size_t rows, k, block_rows;
-    float alpha, beta;
-} vector_job;
-
-/* Elements of the matrix in one block of parallel work. */
-#define VECTOR_BLOCK ((size_t)65536)
-
-static void vector_block(void *work, size_t block, int thread)
-{
-    (void)thread;
-    const vector_job *v = work;
-    size_t first = block * v->block_rows, rows = mica_least(v->block_rows, v->rows - first);
-    float *y = v->y + (ptrdiff_t)first * v->y_stride;
-    const float *m = v->m + (ptrdiff_t)first * v->m_row_stride;
-    if (v->m_k_stride == 1 && v->x_stride == 1)
-        v->kernels->rows_times_vector(y, v->y_stride, m, v->m_row_stride, v->x, rows, v->k, v->alpha,
-                                      v->beta);
-    else
-        v->kernels->vector_times_rows(y, v->x, v->x_stride, m, v->m_k_stride, v->k, rows, v->alpha, v->beta);
-    if (v->bias != NULL)
-        for (size_t i = 0; i < rows; i++)
-            y[(ptrdiff_t)i * v->y_stride] += v->bias[first + i];
-}
-
-/* Whether the product has a single row or column that a vector kernel can take as it lies; fills *v if so. */
-static bool as_vector(const mica_gemm *g, const mica_gemm_kernels *kernels, vector_job *v)
-{
-    if (g->a.pack != NULL || g->b.pack != NULL || g->b.panels != NULL || (g->m != 1 && g->n != 1))
-        return false;
-    bool column = g->n ==
-                  1; /* A times a column; otherwise a row times B, which is B transposed times a column */
-    const mica_gemm_operand *matrix = column ? &g->a : &g->b, *vector = column ? &g->b : &g->a;
-    if ((column ? g->column_bias : g->row_bias) != NULL)
-        return false;
-    *v = (vector_job){.kernels = kernels,
-                      .m = matrix->data,
-                      .x = vector->data,
-                      .bias = column ? g->row_bias : g->column_bias,
-                      .m_row_stride = matrix->vector_stride,
-                      .m_k_stride = matrix->k_stride,
-                      .x_stride = vector->k_stride,
-                      .y_stride = column ? g->row_stride : g->column_stride,
-                      .y = g->c,
-                      .rows = column ? g->m : g->n,
-                      .k = g->k,
-                      .alpha = g->alpha,
-                      .beta = g->beta};
-    v->block_rows = mica_round_up(VECTOR_BLOCK / g->k + 1, kernels->tile_columns);
-    return (v->m_k_stride == 1 && v->x_stride == 1) || (v->m_row_stride == 1 && v->y_stride == 1);
-}
-
-/* ---- The whole ---- */
+/* ---- The plan ---- */
 
 /* Where the panels of A end in the scratch, in floats; those of B follow. */
 static size_t a_floats(const mica_gemm_kernels *kernels, size_t m, size_t k)
@@ -217,47 +188,128 @@ static size_t a_floats(const mica_gemm_kernels *kernels, size_t m, size_t k)
            sizeof(float);
 }
 
-static void run(mica_context *ctx, const mica_kernels *kernels, const mica_gemm *g, void *scratch)
+static size_t b_floats(const mica_gemm_kernels *kernels, size_t n, size_t k)
 {
-    if (g->m == 0 || g->n == 0)
+    return mica_round_up(mica_least(n, GEMM_N), kernels->tile_columns) * mica_least(k, GEMM_K);
+}
+
+/* cT = bT aT */
+static mica_gemm transpose(const mica_gemm *g)
+{
+    mica_gemm t = *g;
+    t.m = g->n;
+    t.n = g->m;
+    t.a = g->b;
+    t.b = g->a;
+    t.row_stride = g->column_stride;
+    t.column_stride = g->row_stride;
+    t.from_row_stride = g->from_column_stride;
+    t.from_column_stride = g->from_row_stride;
+    t.row_bias = g->column_bias;
+    t.column_bias = g->row_bias;
+    return t;
+}
+
+/* Whether the transpose is less work: c's columns lie contiguous; or B would have to be turned, and is so much
+ * larger than A that turning A, and the tiles of c, is less. */
+static bool turns(const mica_gemm *g)
+{
+    if (g->b.panels != NULL)
+        return false;
+    if (g->row_stride == 1 && g->column_stride != 1)
+        return true;
+    return g->column_stride == 1 && g->b.pack == NULL && g->b.vector_stride != 1 && g->n > 2 * g->m;
+}
+
+/* Whether A is read as it lies: where its rows are contiguous, and each is used too little to be worth packing, or
+ * all of them stay in the cache. */
+static bool reads_a(const mica_gemm *g)
+{
+    return g->a.pack == NULL && g->a.k_stride == 1 &&
+           (g->n <= READ_N || g->m * mica_least(g->k, GEMM_K) <= READ_FLOATS);
+}
+
+/* Cuts a step into blocks: of equal height; narrower ones, and then lower ones, where there would be few. */
+static void cut(step *s)
+{
+    size_t rows = s->kernels->tile_rows, columns = s->kernels->tile_columns;
+    s->block_m = s->m;
+    s->block_n = s->n;
+    if (s->m <= BLOCK_M && s->m * s->n * s->k <= BLOCK_WORK)
         return;
-    if (g->k == 0) {
-        run_without_k(g);
-        if (g->finish != NULL)
-            finish_rows(g, 0, g->m, 0, g->n);
-        return;
+    s->block_m = mica_round_up(mica_div_up(s->m, mica_div_up(s->m, BLOCK_M)), rows);
+    s->block_n = mica_round_up(mica_least(BLOCK_N, s->n), columns);
+    while (mica_div_up(s->m, s->block_m) * mica_div_up(s->n, s->block_n) < ENOUGH_BLOCKS &&
+           s->block_m * s->block_n * s->k > BLOCK_WORK) {
+        if (s->block_n > 2 * columns && 2 * s->block_n > s->block_m)
+            s->block_n = mica_round_up(s->block_n / 2, columns);
+        else if (s->block_m > rows)
+            s->block_m = mica_round_up(s->block_m / 2, rows);
+        else
+            break;
     }
-    const mica_gemm_kernels *gemm = kernels->gemm;
-    vector_job v;
-    if (as_vector(g, gemm, &v)) {
-        each_block(ctx, mica_div_up(v.rows, v.block_rows), vector_block, &v);
-        if (g->finish != NULL)
-            finish_rows(g, 0, g->m, 0, g->n);
-        return;
-    }
-    step s = {.g = g,
-              .kernels = gemm,
-              .a_panels = scratch,
-              .b_room = (float *)scratch + a_floats(gemm, g->m, g->k),
-              .pack_b = g->b.panels == NULL,
-              .block_m = mica_round_up(BLOCK_M, gemm->tile_rows),
-              .block_n = mica_round_up(BLOCK_N, gemm->tile_columns)};
-    for (s.m0 = 0; s.m0 < g->m; s.m0 += s.m) {
-        s.m = mica_least(g->m - s.m0, GEMM_M / gemm->tile_rows * gemm->tile_rows);
-        s.pack_along = s.pack_b && s.m <= s.block_m;
-        for (s.k0 = 0; s.k0 < g->k; s.k0 += s.k) {
-            s.k = mica_least(g->k - s.k0, GEMM_K);
-            for (s.n0 = 0; s.n0 < g->n; s.n0 += s.n) {
-                s.n = mica_least(g->n - s.n0, GEMM_N / gemm->tile_columns * gemm->tile_columns);
-                s.pack_a = s.n0 == 0;
-                s.b_panels = s.pack_b
-                                 ? s.b_room
-                                 : g->b.panels + s.k0 * mica_round_up(g->n, gemm->tile_columns) + s.n0 * s.k;
-                run_step(ctx, &s);
+}
+
+/* Whether each block packs the panels of B that it uses, instead of all blocks sharing them. That saves a round
+ * of all threads; but if there are several rows of blocks, packing must cost no more than the reading, and each
+ * block needs a panel's room. */
+static bool packs_along(const step *s)
+{
+    const mica_gemm_operand *b = &s->g.b;
+    size_t blocks_m = mica_div_up(s->m, s->block_m), blocks_n = mica_div_up(s->n, s->block_n);
+    size_t panels = mica_div_up(s->n, s->kernels->tile_columns);
+    return blocks_m == 1 || (blocks_m <= ALONG_BLOCKS && b->pack == NULL && b->vector_stride == 1 &&
+                             blocks_m * blocks_n <= panels);
+}
+
+static void run_steps(mica_context *ctx, step *s)
+{
+    const mica_gemm *g = &s->g;
+    size_t rows = s->kernels->tile_rows, columns = s->kernels->tile_columns;
+    for (s->m0 = 0; s->m0 < g->m; s->m0 += s->m) {
+        s->m = mica_least(g->m - s->m0, GEMM_M / rows * rows);
+        for (s->k0 = 0; s->k0 < g->k; s->k0 += s->k) {
+            s->k = mica_least(g->k - s->k0, GEMM_K);
+            for (s->n0 = 0; s->n0 < g->n; s->n0 += s->n) {
+                s->n = mica_least(g->n - s->n0, GEMM_N / columns * columns);
+                cut(s);
+                s->pack_a = s->a_packed && s->n0 == 0;
+                s->pack_along = s->pack_b && packs_along(s);
+                s->b_panels = s->pack_b ? s->b_room
+                                        : g->b.panels + s->k0 * mica_round_up(g->n, columns) + s->n0 * s->k;
+                run_step(ctx, s);
             }
         }
     }
 }
+
+static void run(mica_context *ctx, const mica_kernels *kernels, const mica_gemm *given, void *scratch)
+{
+    if (given->m == 0 || given->n == 0)
+        return;
+    const mica_gemm_kernels *gemm = kernels->gemm;
+    step s = {.g = *given, .kernels = gemm};
+    if (given->from == NULL) {
+        s.g.from = given->c;
+        s.g.from_row_stride = given->row_stride;
+        s.g.from_column_stride = given->column_stride;
+    }
+    if (mica_gemm_vector_run(ctx, gemm, &s.g)) {
+        if (given->finish != NULL)
+            finish_block(&s, 0, given->m, 0, given->n);
+        return;
+    }
+    s.turned = turns(given);
+    if (s.turned)
+        s.g = transpose(&s.g);
+    s.a_packed = !reads_a(&s.g);
+    s.pack_b = s.g.b.panels == NULL;
+    s.a_panels = scratch;
+    s.b_room = (float *)scratch + a_floats(gemm, s.g.m, s.g.k);
+    run_steps(ctx, &s);
+}
+
+/* ---- What others call ---- */
 
 size_t mica_gemm_panels_bytes(const mica_context *ctx, size_t n, size_t k)
 {
@@ -266,8 +318,7 @@ size_t mica_gemm_panels_bytes(const mica_context *ctx, size_t n, size_t k)
 
 void mica_gemm_pack_b(mica_context *ctx, float *panels, const mica_gemm_operand *b, size_t n, size_t k)
 {
-    mica_gemm g = {.n = n, .k = k, .b = *b};
-    step s = {.g = &g, .kernels = ctx->kernels->gemm, .n = n, .pack_b = true};
+    step s = {.g = {.n = n, .k = k, .b = *b}, .kernels = ctx->kernels->gemm, .n = n, .pack_b = true};
     for (; s.k0 < k; s.k0 += s.k) {
         s.k = mica_least(k - s.k0, GEMM_K);
         s.b_room = panels + s.k0 * mica_round_up(n, s.kernels->tile_columns);
@@ -280,8 +331,9 @@ size_t mica_gemm_scratch(const mica_context *ctx, size_t m, size_t n, size_t k)
     const mica_gemm_kernels *gemm = ctx->kernels->gemm;
     if (m == 0 || n == 0 || k == 0)
         return 0;
-    size_t b_floats = mica_round_up(mica_least(n, GEMM_N), gemm->tile_columns) * mica_least(k, GEMM_K);
-    return mica_align_up((a_floats(gemm, m, k) + b_floats) * sizeof(float));
+    size_t straight = a_floats(gemm, m, k) + b_floats(gemm, n, k);
+    size_t turned = a_floats(gemm, n, k) + b_floats(gemm, m, k);
+    return mica_align_up(mica_most(straight, turned) * sizeof(float));
 }
 
 void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch)

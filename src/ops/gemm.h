@@ -1,8 +1,9 @@
-/* The matrix product behind matmul, convolution and attention: c = f(alpha * a b + beta * c + bias), in f32.
+/* The matrix product behind matmul, convolution and attention: c = f(alpha * a b + beta * from + bias), in f32.
  *
- * After Goto and BLIS: both operands are packed into panels that the caches hold, and a register tile runs
- * over them. A matrix need not exist in memory: an operand may bring its own packing, as convolution does to
- * feed image patches straight into the panels.
+ * After Goto and BLIS: operands are packed into panels that the caches hold, and a register tile runs down
+ * strips of them. What is read in order anyway, or used too little to be worth it, is not packed. A matrix need
+ * not exist in memory: an operand may bring its own packing, as convolution does to feed image patches straight
+ * into the panels.
  *
  *   scratch:  [ panels of A: up to GEMM_M rows x GEMM_K | panels of B: GEMM_K x up to GEMM_N columns ]
  */
@@ -32,7 +33,9 @@ typedef struct mica_gemm {
     mica_gemm_operand a, b;
     float *c; /* element (i, j) at c[i * row_stride + j * column_stride]; overlaps neither a nor b */
     ptrdiff_t row_stride, column_stride;
-    float alpha, beta;        /* with beta == 0, c is not read */
+    float alpha, beta; /* with beta == 0, `from` is not read */
+    const float *from; /* m x n, apart from c or exactly it; NULL: c itself, and its strides */
+    ptrdiff_t from_row_stride, from_column_stride;
     const float *row_bias;    /* [m], contiguous, or NULL */
     const float *column_bias; /* [n], contiguous, or NULL */
     mica_map_fn *finish;      /* applied to c in place at the end, or NULL; column_stride must then be 1 */

@@ -13,12 +13,11 @@
 typedef struct batch {
     const mica_kernels *kernels;
     mica_gemm gemm; /* of position 0 */
-    const float *a, *b;
-    float *c;
-    int rank; /* leading axes */
+    int rank;       /* leading axes */
     size_t count;
     mica_index dim[MICA_MAX_RANK];
     mica_index a_stride[MICA_MAX_RANK], b_stride[MICA_MAX_RANK], c_stride[MICA_MAX_RANK];
+    mica_index from_stride[MICA_MAX_RANK]; /* of the residual */
     char *scratch;
     size_t scratch_bytes; /* of one product */
     size_t block;         /* products in one block of parallel work */
@@ -27,9 +26,6 @@ typedef struct batch {
 static mica_gemm gemm_at(const batch *w, size_t position)
 {
     mica_gemm g = w->gemm;
-    g.a.data = w->a;
-    g.b.data = w->b;
-    g.c = w->c;
     for (int i = w->rank - 1; i >= 0; i--) {
         assert(w->dim[i] > 0); /* an empty batch has no positions */
         mica_index at = (mica_index)(position % (size_t)w->dim[i]);
@@ -37,6 +33,8 @@ static mica_gemm gemm_at(const batch *w, size_t position)
         g.a.data += at * w->a_stride[i];
         g.b.data += at * w->b_stride[i];
         g.c += at * w->c_stride[i];
+        if (g.from != NULL)
+            g.from += at * w->from_stride[i];
     }
     return g;
 }
@@ -67,7 +65,8 @@ static void join_rows(batch *w)
         int last = w->rank - 1;
         mica_index rows = (mica_index)w->gemm.m;
         bool joins = w->b_stride[last] == 0 && w->a_stride[last] == rows * w->gemm.a.vector_stride &&
-                     w->c_stride[last] == rows * w->gemm.row_stride;
+                     w->c_stride[last] == rows * w->gemm.row_stride &&
+                     (w->gemm.from == NULL || w->from_stride[last] == rows * w->gemm.from_row_stride);
         if (!joins && w->dim[last] != 1)
             return;
         w->gemm.m *= (size_t)w->dim[last];
@@ -83,8 +82,9 @@ static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const
     mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0},
                        {"a", a, 0, 0},
                        {"b", b, 0, 0},
-                       {"bias", opts->bias, MICA_ARG_OPTIONAL, 0}};
-    MICA_TRY(mica_check_args(ctx, op, args, 4));
+                       {"bias", opts->bias, MICA_ARG_OPTIONAL, 0},
+                       {"residual", opts->residual, MICA_ARG_OPTIONAL | MICA_ARG_IN_PLACE, 0}};
+    MICA_TRY(mica_check_args(ctx, op, args, 5));
     MICA_TRY(mica_check_rank(ctx, op, "dst", dst, 2, MICA_MAX_RANK));
     MICA_TRY(mica_check_rank(ctx, op, "a", a, 2, dst->rank));
     MICA_TRY(mica_check_rank(ctx, op, "b", b, 2, dst->rank));
@@ -109,6 +109,13 @@ static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const
         batch_of[i].rank -= 2;
     MICA_TRY(mica_check_broadcast(ctx, op, "the batch of a", &batch_of[1], "that of dst", &batch_of[0]));
     MICA_TRY(mica_check_broadcast(ctx, op, "the batch of b", &batch_of[2], "that of dst", &batch_of[0]));
+    if (opts->residual != NULL) {
+        MICA_TRY(mica_check_broadcast(ctx, op, "residual", opts->residual, "dst", dst));
+        if (opts->beta != 0.0f)
+            return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                             "matmul: beta is %g with a residual: only one of them can be added",
+                             (double)opts->beta);
+    }
     if (opts->bias != NULL) {
         MICA_TRY(mica_check_shape(ctx, op, "bias", opts->bias, 1, &n, "dst", dst));
         if (!mica_tensor_contiguous(opts->bias))
@@ -121,22 +128,33 @@ static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const
 /* Where rows of dst lie contiguous the activation is part of the product; elsewhere it is a pass of its own. */
 static bool finishes_in_product(const mica_tensor *dst) { return dst->stride[dst->rank - 1] == 1; }
 
+/* t's stride along an axis of dst, counted from the last; 0 where it is broadcast. */
+static mica_index stride_from_end(const mica_tensor *t, int axis)
+{
+    return axis >= t->rank || t->dim[t->rank - 1 - axis] == 1 ? 0 : t->stride[t->rank - 1 - axis];
+}
+
+static void set_residual(batch *w, const mica_tensor *residual, const mica_tensor *dst)
+{
+    w->gemm.beta = 1.0f;
+    w->gemm.from = residual->data;
+    w->gemm.from_row_stride = stride_from_end(residual, 1);
+    w->gemm.from_column_stride = stride_from_end(residual, 0);
+    batch_strides(w->from_stride, residual, dst);
+}
+
 static batch plan_batch(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
                         const mica_matmul_opts *opts)
 {
     int a_row = a->rank - (opts->transpose_a ? 1 : 2), a_column = a->rank - (opts->transpose_a ? 2 : 1);
     int b_row = b->rank - (opts->transpose_b ? 1 : 2), b_column = b->rank - (opts->transpose_b ? 2 : 1);
-    batch w = {.kernels = ctx->kernels,
-               .a = a->data,
-               .b = b->data,
-               .c = dst->data,
-               .rank = dst->rank - 2,
-               .count = 1};
+    batch w = {.kernels = ctx->kernels, .rank = dst->rank - 2, .count = 1};
     w.gemm = (mica_gemm){.m = (size_t)a->dim[a_row],
                          .n = (size_t)b->dim[b_column],
                          .k = (size_t)a->dim[a_column],
-                         .a = {.vector_stride = a->stride[a_row], .k_stride = a->stride[a_column]},
-                         .b = {.vector_stride = b->stride[b_column], .k_stride = b->stride[b_row]},
+                         .a = {a->data, a->stride[a_row], a->stride[a_column], NULL, NULL, NULL},
+                         .b = {b->data, b->stride[b_column], b->stride[b_row], NULL, NULL, NULL},
+                         .c = dst->data,
                          .row_stride = dst->stride[dst->rank - 2],
                          .column_stride = dst->stride[dst->rank - 1],
                          .alpha = opts->alpha != 0.0f ? opts->alpha : 1.0f,
@@ -152,6 +170,8 @@ static batch plan_batch(mica_context *ctx, const mica_tensor *dst, const mica_te
     batch_strides(w.a_stride, a, dst);
     batch_strides(w.b_stride, b, dst);
     batch_strides(w.c_stride, dst, dst);
+    if (opts->residual != NULL)
+        set_residual(&w, opts->residual, dst);
     if (w.count > 0)
         join_rows(&w);
     w.scratch_bytes = w.count > 0 ? mica_gemm_scratch(ctx, w.gemm.m, w.gemm.n, w.gemm.k) : 0;

@@ -10,16 +10,17 @@ extern "C" {
 #endif
 
 typedef struct mica_matmul_opts {
-    bool transpose_a;        /* a is given as [..., K, M] */
-    bool transpose_b;        /* b is given as [..., N, K] */
-    float alpha;             /* 0: 1 */
-    float beta;              /* dst is read only where this is not 0 */
-    const mica_tensor *bias; /* [N], contiguous, added to every row; or NULL */
+    bool transpose_a;            /* a is given as [..., K, M] */
+    bool transpose_b;            /* b is given as [..., N, K] */
+    float alpha;                 /* 0: 1 */
+    float beta;                  /* dst is read only where this is not 0 */
+    const mica_tensor *bias;     /* [N], contiguous, added to every row; or NULL */
+    const mica_tensor *residual; /* added too, broadcast to dst; may be exactly dst; or NULL. Not with beta */
     mica_activation activation;
     float slope; /* of leaky_relu, and elu's alpha, as it is: 0 is 0 */
 } mica_matmul_opts;
 
-/* dst = activation(alpha * a b + beta * dst + bias)
+/* dst = activation(alpha * a b + beta * dst + bias + residual)
  *
  * a [..., M, K], b [..., K, N], dst [..., M, N]. The leading axes of a and b broadcast to those of dst, so a
  * 2-D matrix serves a whole batch. The gradients are products again: da = dc bT, db = aT dc. Takes scratch. */

@@ -1,0 +1,154 @@
+/* Every path through the matrix product: sizes around tiles, blocks and panels, each operand and dst both ways round,
+ * against a plain sum, and the same bits from three threads as from one. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test.h"
+
+typedef struct shape {
+    mica_index m, n, k;
+} shape;
+
+static const shape shapes[] = {
+    {1, 1, 1},     {2, 3, 4},       {7, 16, 5},      {11, 40, 70},   {13, 17, 64},
+    {32, 96, 300}, {150, 70, 40},   {300, 33, 260},  {16, 300, 130}, {5, 200, 64},
+    {40, 500, 20}, {170, 400, 100}, {400, 400, 270}, {64, 1, 90},    {1, 64, 90},
+    {90, 200, 1},  {19, 900, 33},   {1600, 20, 17},  {30, 2100, 9},
+};
+
+typedef struct product {
+    float *a, *b, *bias, *start, *residual; /* start: what dst holds before, as m rows of n */
+    double *want;
+    float *got[2]; /* by one thread, and by three */
+} product;
+
+static float *random_floats(test_random *r, size_t count)
+{
+    float *f = malloc((count + 1) * sizeof *f);
+    for (size_t i = 0; f != NULL && i < count; i++)
+        f[i] = (float)test_uniform(r, -1.0, 1.0);
+    return f;
+}
+
+static void release(product *p)
+{
+    float *all[] = {p->a, p->b, p->bias, p->start, p->residual, p->got[0], p->got[1]};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(all[i]);
+    free(p->want);
+}
+
+static product draw(const shape *s, test_random *r)
+{
+    size_t m = (size_t)s->m, n = (size_t)s->n, k = (size_t)s->k;
+    return (product){.a = random_floats(r, m * k),
+                     .b = random_floats(r, k * n),
+                     .bias = random_floats(r, n),
+                     .start = random_floats(r, m * n),
+                     .residual = random_floats(r, m * n),
+                     .want = malloc(m * n * sizeof(double)),
+                     .got = {random_floats(r, m * n), random_floats(r, m * n)}};
+}
+
+/* The plain sum of a (m x k) and b (k x n), as they lie without transposing. */
+static void multiply(double *want, const shape *s, const product *p)
+{
+    for (mica_index i = 0; i < s->m; i++) {
+        double *row = want + i * s->n;
+        memset(row, 0, (size_t)s->n * sizeof *row);
+        for (mica_index q = 0; q < s->k; q++)
+            for (mica_index j = 0; j < s->n; j++)
+                row[j] += (double)p->a[i * s->k + q] * (double)p->b[q * s->n + j];
+    }
+}
+
+/* A rows x columns matrix as the tensor of its transpose: the same elements, read the other way round. */
+static float *turned(const float *from, mica_index rows, mica_index columns)
+{
+    float *to = malloc(((size_t)(rows * columns) + 1) * sizeof *to);
+    for (mica_index i = 0; to != NULL && i < rows; i++)
+        for (mica_index j = 0; j < columns; j++)
+            to[j * rows + i] = from[i * columns + j];
+    return to;
+}
+
+enum { TURN_A = 1, TURN_B = 2, TURN_DST = 4, WITH_BETA = 8, WITH_BIAS = 16, WITH_RESIDUAL = 32, WAYS = 64 };
+
+static void check_way(mica_context *const ctx[2], const shape *s, product *p, int way)
+{
+    float *a = way & TURN_A ? turned(p->a, s->m, s->k) : p->a,
+          *b = way & TURN_B ? turned(p->b, s->k, s->n) : p->b;
+    mica_tensor ta = way & TURN_A ? mica_2d(a, s->k, s->m) : mica_2d(a, s->m, s->k);
+    mica_tensor tb = way & TURN_B ? mica_2d(b, s->n, s->k) : mica_2d(b, s->k, s->n);
+    mica_tensor bias = mica_1d(p->bias, s->n), residual = mica_2d(p->residual, s->m, s->n);
+    bool adds = (way & WITH_RESIDUAL) && !(way & WITH_BETA);
+    mica_matmul_opts opts = {.transpose_a = (way & TURN_A) != 0,
+                             .transpose_b = (way & TURN_B) != 0,
+                             .alpha = 0.5f,
+                             .beta = way & WITH_BETA ? 2.0f : 0.0f,
+                             .bias = way & WITH_BIAS ? &bias : NULL,
+                             .residual = adds ? &residual : NULL};
+    ptrdiff_t row = way & TURN_DST ? 1 : s->n, column = way & TURN_DST ? s->m : 1;
+    for (int t = 0; t < 2; t++) {
+        mica_tensor dst = mica_2d(p->got[t], s->m, s->n);
+        dst.stride[0] = row;
+        dst.stride[1] = column;
+        for (mica_index i = 0; i < s->m; i++)
+            for (mica_index j = 0; j < s->n; j++)
+                p->got[t][i * row + j * column] = way & WITH_BETA ? p->start[i * s->n + j] : NAN;
+        CHECK_OK(ctx[t], mica_matmul(ctx[t], &dst, &ta, &tb, &opts));
+    }
+    double worst = 0.0;
+    for (mica_index i = 0; i < s->m; i++) {
+        for (mica_index j = 0; j < s->n; j++) {
+            double want = 0.5 * p->want[i * s->n + j] + (way & WITH_BIAS ? (double)p->bias[j] : 0.0) +
+                          (way & WITH_BETA ? 2.0 * (double)p->start[i * s->n + j] : 0.0) +
+                          (adds ? (double)p->residual[i * s->n + j] : 0.0);
+            double off = fabs(want - (double)p->got[0][i * row + j * column]);
+            worst = off > worst || isnan(off) ? off : worst;
+        }
+    }
+    CHECK_MSG(worst <= 1e-6 * (4.0 + (double)s->k), "matmul %td x %td x %td, way %d: off by %g", s->m, s->n,
+              s->k, way, worst);
+    CHECK_MSG(memcmp(p->got[0], p->got[1], (size_t)(s->m * s->n) * sizeof(float)) == 0,
+              "matmul %td x %td x %td, way %d: other bits from three threads", s->m, s->n, s->k, way);
+    if (way & TURN_A)
+        free(a);
+    if (way & TURN_B)
+        free(b);
+}
+
+TEST(matmul_every_path)
+{
+    mica_context *const ctx[] = {test_context(1), test_context(3)};
+    test_random r = test_seed(41);
+    int count = test_effort((int)(sizeof shapes / sizeof shapes[0]) * 5);
+    for (int c = 0; c < count; c++) {
+        const shape *s = &shapes[(size_t)c % (sizeof shapes / sizeof shapes[0])];
+        product p = draw(s, &r);
+        multiply(p.want, s, &p);
+        for (int way = c % 5; way < WAYS; way += 5)
+            check_way(ctx, s, &p, way);
+        release(&p);
+    }
+}
+
+TEST(matmul_residual)
+{
+    mica_context *ctx = test_context(1);
+    float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 0, 0, 1, 1, 1}, c[4] = {1, 1, 1, 1}, one[2] = {-20, 1};
+    mica_tensor ta = mica_2d(a, 2, 3), tb = mica_2d(b, 3, 2), dst = mica_2d(c, 2, 2),
+                row = mica_2d(one, 1, 2);
+    /* dst itself; a row for all rows, before the activation */
+    CHECK_OK(ctx, mica_matmul(ctx, &dst, &ta, &tb, &(mica_matmul_opts){.residual = &dst}));
+    CHECK(c[0] == 5.0f && c[1] == 6.0f && c[2] == 11.0f && c[3] == 12.0f);
+    CHECK_OK(ctx, mica_matmul(ctx, &dst, &ta, &tb,
+                              &(mica_matmul_opts){.residual = &row, .activation = MICA_RELU}));
+    CHECK(c[0] == 0.0f && c[1] == 6.0f && c[2] == 0.0f && c[3] == 12.0f);
+    CHECK_ERROR(ctx, mica_matmul(ctx, &dst, &ta, &tb, &(mica_matmul_opts){.residual = &ta}), MICA_ERR_SHAPE,
+                "shape error: matmul: residual is [2, 3], which does not broadcast to dst [2, 2]");
+    CHECK_ERROR(ctx, mica_matmul(ctx, &dst, &ta, &tb, &(mica_matmul_opts){.residual = &row, .beta = 1.0f}),
+                MICA_ERR_ARGUMENT,
+                "argument error: matmul: beta is 1 with a residual: only one of them can be added");
+}
