@@ -22,7 +22,7 @@
 #endif
 #define TILE_COLUMNS (TILE_VECTORS * VF_LANES)
 
-/* A tile at row i of its strip. */
+/* Row i of a strip. */
 typedef struct place {
     size_t i;
     const float *a;
@@ -44,7 +44,7 @@ VF_INLINE void finish_run(const mica_gemm_strip *s, float *c, const float *from,
         vf_store_tail(c, v, n);
 }
 
-/* Contiguous rows of c. `sum` is the tile, row-major, as for the two that follow. */
+/* Contiguous rows of c. `sum` is `rows` rows of sums, as for the two that follow. */
 static void finish_rows(const mica_gemm_strip *s, const place *at, const float *sum, size_t rows)
 {
     for (size_t i = 0; i < rows; i++, sum += TILE_COLUMNS) {
@@ -61,8 +61,7 @@ static void finish_rows(const mica_gemm_strip *s, const place *at, const float *
     }
 }
 
-/* Contiguous columns of c: squares of the tile are turned in registers. These are rows i .. i + n - 1 of it, where n
- * is a constant but at edges. */
+/* Contiguous columns of c: squares of the sums are turned in registers. */
 VF_INLINE void finish_square(const mica_gemm_strip *s, const place *at, const float *sum, size_t i, size_t n,
                              size_t j)
 {
@@ -85,14 +84,11 @@ VF_INLINE void finish_square(const mica_gemm_strip *s, const place *at, const fl
 
 static void finish_columns(const mica_gemm_strip *s, const place *at, const float *sum, size_t rows)
 {
-    enum { REST = TILE_ROWS % VF_LANES };
     for (size_t j = 0; j < s->columns; j += VF_LANES) {
         size_t i = 0;
         for (; i + VF_LANES <= rows; i += VF_LANES)
             finish_square(s, at, sum, i, VF_LANES, j);
-        if (rows - i == REST && REST != 0)
-            finish_square(s, at, sum, i, REST, j);
-        else if (i < rows)
+        if (i < rows)
             finish_square(s, at, sum, i, rows - i, j);
     }
 }
@@ -123,11 +119,11 @@ static void finish(const mica_gemm_strip *s, const place *at, const float *sum, 
         finish_any(s, at, sum, rows);
 }
 
-/* Whether a tile is whole rows of c and nothing but them. */
+/* Whether tiles are whole rows of c. */
 static bool is_plain(const mica_gemm_strip *s)
 {
-    return s->columns == TILE_COLUMNS && s->column_stride == 1 && s->row_bias == NULL &&
-           s->column_bias == NULL && (s->beta == 0.0f || s->from_column_stride == 1);
+    return s->columns == TILE_COLUMNS && s->column_stride == 1 &&
+           (s->beta == 0.0f || s->from_column_stride == 1);
 }
 
 /* ---- The tile ---- */
@@ -156,17 +152,22 @@ VF_INLINE void step(sums *sum, const float *a, ptrdiff_t a_stride, const float *
     }
 }
 
-/* Whole rows of c, straight from registers. */
-VF_INLINE void store_plain(const mica_gemm_strip *s, const place *at, const sums *sum, size_t rows)
+/* Whole rows of c, straight from registers. Whether there is a bias is a constant where this is inlined. */
+VF_INLINE void store_plain(const mica_gemm_strip *s, const place *at, const sums *sum, size_t rows,
+                           bool biased)
 {
     vf alpha = vf_set1(s->alpha), beta = vf_set1(s->beta);
 #pragma GCC unroll 16
     for (size_t i = 0; i < rows; i++) {
         float *to = at->c + (ptrdiff_t)i * s->row_stride;
         const float *from = at->from + (ptrdiff_t)i * s->from_row_stride;
+        vf row_bias = vf_set1(biased && s->row_bias != NULL ? s->row_bias[at->i + i] : 0.0f);
 #pragma GCC unroll 4
         for (size_t j = 0; j < TILE_VECTORS; j++) {
-            vf v = vf_mul(sum->at[i][j], alpha);
+            vf bias = row_bias;
+            if (biased && s->column_bias != NULL)
+                bias = vf_add(bias, vf_load(s->column_bias + j * VF_LANES));
+            vf v = biased ? vf_fma(sum->at[i][j], alpha, bias) : vf_mul(sum->at[i][j], alpha);
             if (s->beta != 0.0f)
                 v = vf_fma(beta, vf_load(from + j * VF_LANES), v);
             vf_store(to + j * VF_LANES, v);
@@ -174,14 +175,15 @@ VF_INLINE void store_plain(const mica_gemm_strip *s, const place *at, const sums
     }
 }
 
-/* `rows` rows from a place on. */
-VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, bool plain, bool copies)
+/* `rows` rows from a place on, to c if the strip is plain, or else to the stage. */
+VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, float *stage, bool copies)
 {
     sums sum;
 #pragma GCC unroll 16
     for (size_t i = 0; i < rows; i++) {
         /* c is needed when the sums are there: they take long enough for it to come. */
-        __builtin_prefetch(at->c + (ptrdiff_t)i * s->row_stride);
+        if (stage == NULL)
+            __builtin_prefetch(at->c + (ptrdiff_t)i * s->row_stride);
 #pragma GCC unroll 4
         for (size_t j = 0; j < TILE_VECTORS; j++)
             sum.at[i][j] = vf_zero();
@@ -195,26 +197,27 @@ VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, b
         if (copies)
             panel += TILE_COLUMNS;
     }
-    if (plain) {
-        store_plain(s, at, &sum, rows);
+    if (stage == NULL) {
+        if (s->row_bias == NULL && s->column_bias == NULL)
+            store_plain(s, at, &sum, rows, false);
+        else
+            store_plain(s, at, &sum, rows, true);
         return;
     }
-    float part[TILE_ROWS * TILE_COLUMNS];
 #pragma GCC unroll 16
     for (size_t i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (size_t j = 0; j < TILE_VECTORS; j++)
-            vf_store(part + i * TILE_COLUMNS + j * VF_LANES, sum.at[i][j]);
-    finish(s, at, part, rows);
+            vf_store(stage + i * TILE_COLUMNS + j * VF_LANES, sum.at[i][j]);
 }
 
 /* One case for each number of rows: nothing is computed in vain, and no row that is not there is read. */
 #define TILE_CASE(n)                     \
     case n:                              \
-        tile_of(s, at, n, plain, false); \
+        tile_of(s, at, n, stage, false); \
         break;
 
-static void tile(const mica_gemm_strip *s, const place *at, size_t rows, bool plain)
+static void tile(const mica_gemm_strip *s, const place *at, size_t rows, float *stage)
 {
     switch (rows) {
         TILE_CASE(1)
@@ -237,11 +240,14 @@ static void tile(const mica_gemm_strip *s, const place *at, size_t rows, bool pl
         TILE_CASE(13)
 #endif
     default:
-        tile_of(s, at, TILE_ROWS, plain, false);
+        tile_of(s, at, TILE_ROWS, stage, false);
     }
 }
 
 /* ---- The strip ---- */
+
+/* Rows of sums that wait to be finished together. */
+#define STAGE_ROWS ((size_t)8 * TILE_ROWS)
 
 static void advance(const mica_gemm_strip *s, place *at, size_t rows)
 {
@@ -251,34 +257,60 @@ static void advance(const mica_gemm_strip *s, place *at, size_t rows)
     at->from += (ptrdiff_t)rows * s->from_row_stride;
 }
 
+/* Asks for what a stage will be added to, or written over, when its sums are there: they take long enough for it to
+ * come. */
+static void prefetch_stage(const mica_gemm_strip *s, const place *at)
+{
+    enum { LINE = 64 / sizeof(float) };
+    bool reads = s->beta != 0.0f, turned = s->column_stride != 1;
+    const float *c = reads ? at->from : at->c;
+    ptrdiff_t row = reads ? s->from_row_stride : s->row_stride;
+    ptrdiff_t column = reads ? s->from_column_stride : s->column_stride;
+    size_t rows = s->rows - at->i < STAGE_ROWS ? s->rows - at->i : STAGE_ROWS;
+    size_t runs = turned ? s->columns : rows, length = turned ? rows : s->columns;
+    for (size_t i = 0; i < runs; i++, c += turned ? column : row)
+        for (size_t j = 0; j < length; j += LINE)
+            __builtin_prefetch(c + j);
+}
+
+/* How many of `left` rows the next tile takes. At the end two tiles of about the same height are better than a whole
+ * one and a rest of few rows, whose sums wait for each other; packed panels have no choice. */
+static size_t next_rows(const mica_gemm_strip *s, size_t left)
+{
+    if (left <= TILE_ROWS)
+        return left;
+    return s->a_packed || left >= 2 * TILE_ROWS ? TILE_ROWS : (left + 1) / 2;
+}
+
 static void strip(const mica_gemm_strip *given)
 {
     mica_gemm_strip s = *given;
-    place at = {.a = s.a, .c = s.c, .from = s.from};
-    bool plain = is_plain(&s);
+    float room[STAGE_ROWS * TILE_COLUMNS], *stage = is_plain(&s) ? NULL : room;
+    place at = {.a = s.a, .c = s.c, .from = s.from}, begin = at;
     if (s.a_packed) {
         s.a_row_stride = 1;
         s.a_k_stride = TILE_ROWS;
     }
-    if (s.b_panel != NULL && s.rows >= 2 * TILE_ROWS) {
-        tile_of(&s, &at, TILE_ROWS, plain, true);
-        advance(&s, &at, TILE_ROWS);
-        s.b = s.b_panel;
-        s.b_stride = TILE_COLUMNS;
-    }
-    /* At the end two tiles of about the same height are better than a whole one and a rest of few rows, whose sums
-     * wait for each other; packed panels have no choice. */
-    size_t ending = s.a_packed ? TILE_ROWS : 2 * TILE_ROWS;
-    for (; s.rows - at.i >= ending; advance(&s, &at, TILE_ROWS)) {
-        if (plain)
-            tile_of(&s, &at, TILE_ROWS, true, false);
-        else
-            tile_of(&s, &at, TILE_ROWS, false, false);
-    }
-    for (size_t left; (left = s.rows - at.i) > 0;) {
-        size_t rows = left > TILE_ROWS ? (left + 1) / 2 : left;
-        tile(&s, &at, rows, plain);
+    while (at.i < s.rows) {
+        size_t rows = next_rows(&s, s.rows - at.i);
+        float *to = stage != NULL ? stage + (at.i - begin.i) * TILE_COLUMNS : NULL;
+        if (to == room)
+            prefetch_stage(&s, &at);
+        if (at.i == 0 && s.b_panel != NULL && s.rows >= 2 * TILE_ROWS) {
+            tile_of(&s, &at, TILE_ROWS, to, true);
+            s.b = s.b_panel;
+            s.b_stride = TILE_COLUMNS;
+        } else if (rows == TILE_ROWS && to == NULL) {
+            tile_of(&s, &at, TILE_ROWS, NULL, false);
+        } else {
+            tile(&s, &at, rows, to);
+        }
         advance(&s, &at, rows);
+        bool full = at.i - begin.i + TILE_ROWS > STAGE_ROWS || at.i == s.rows;
+        if (stage != NULL && full) {
+            finish(&s, &begin, stage, at.i - begin.i);
+            begin = at;
+        }
     }
 }
 

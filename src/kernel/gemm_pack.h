@@ -18,7 +18,8 @@ VF_INLINE void pack_step(float *panel, size_t width, const float *src, size_t co
     }
 }
 
-static void pack_adjacent(float *panel, size_t width, const float *src, ptrdiff_t k_stride, size_t count, size_t k)
+static void pack_adjacent(float *panel, size_t width, const float *src, ptrdiff_t k_stride, size_t count,
+                          size_t k)
 {
     for (size_t p = 1; p < k; p++, src += k_stride, panel += width)
         pack_step(panel, width, src, count, false);

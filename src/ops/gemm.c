@@ -14,6 +14,8 @@
 /* Up to so many columns of the product, or with so few elements, A is read as it lies. */
 #define READ_N      384
 #define READ_FLOATS ((size_t)16384)
+/* Up to so many columns for each step of k, a larger A that lies the wrong way is worth turning the product for. */
+#define TURN_COLUMNS 2
 /* Rows of B within so many floats are read as they lie: the first cache has them all. */
 #define NEAR_FLOATS ((size_t)4096)
 /* Panels packed in one block of parallel work. */
@@ -210,22 +212,29 @@ static mica_gemm transpose(const mica_gemm *g)
     return t;
 }
 
-/* Whether the transpose is less work: c's columns lie contiguous; or B would have to be turned, and is so much
- * larger than A that turning A, and the tiles of c, is less. */
+/* Whether the transpose is less work. Its cost is that tiles of c are turned on their way out.
+ *
+ * - c's columns are contiguous: then there is no such cost;
+ * - B would have to be turned, and is so much larger than A that turning A is less;
+ * - A would have to be packed, and is larger than B: B's part is packed along the way. */
 static bool turns(const mica_gemm *g)
 {
-    if (g->b.panels != NULL)
+    const mica_gemm_operand *a = &g->a, *b = &g->b;
+    if (b->panels != NULL)
         return false;
-    if (g->row_stride == 1 && g->column_stride != 1)
-        return true;
-    return g->column_stride == 1 && g->b.pack == NULL && g->b.vector_stride != 1 && g->n > 2 * g->m;
+    if (g->column_stride != 1)
+        return g->row_stride == 1;
+    if (b->pack == NULL && b->vector_stride != 1)
+        return g->n > 2 * g->m;
+    return a->pack == NULL && a->vector_stride == 1 && g->m > g->n &&
+           g->n <= TURN_COLUMNS * mica_least(g->k, GEMM_K);
 }
 
 /* Whether A is read as it lies: where its rows are contiguous, and each is used too little to be worth packing, or
  * all of them stay in the cache. */
 static bool reads_a(const mica_gemm *g)
 {
-    return g->a.pack == NULL && g->a.k_stride == 1 &&
+    return g->b.panels == NULL && g->a.pack == NULL && g->a.k_stride == 1 &&
            (g->n <= READ_N || g->m * mica_least(g->k, GEMM_K) <= READ_FLOATS);
 }
 

@@ -64,6 +64,7 @@ typedef struct forward_job {
     float *two;                           /* [2, N, H]: the last two steps' h, where there is no y */
     bool all_steps, all_gates, all_cells; /* are kept, in the caller's memory */
     float *from_hidden;                   /* GRU: [N, 3 H] */
+    float *bias;                          /* LSTM and RNN: b_ih + b_hh, [gates] */
     float *panels;                        /* of W_hh */
     void *gemm_scratch;
 } forward_job;
@@ -81,6 +82,8 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
         j->two = mica_piece(&p, 2 * r->batch * r->hidden);
     if (r->cell == MICA_CELL_GRU)
         j->from_hidden = mica_piece(&p, r->batch * r->gates);
+    else
+        j->bias = mica_piece(&p, r->gates);
     if (mica_recurrent_packs(r))
         j->panels = mica_piece(&p, mica_gemm_panels_bytes(ctx, r->gates, r->hidden) / sizeof(float));
     size_t all = mica_gemm_scratch(ctx, r->steps * r->batch, r->gates, r->inputs);
@@ -89,7 +92,19 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
     return p.used;
 }
 
-/* gates = x W_ihT + b_ih, for all steps at once */
+/* The bias that the inputs' product adds. What the state's would add to the same gates comes with it, so that no
+ * step has to. */
+static const float *input_bias(mica_context *ctx, const forward_job *j)
+{
+    if (j->r.cell == MICA_CELL_GRU || j->b_hh == NULL)
+        return j->b_ih;
+    if (j->b_ih == NULL)
+        return j->b_hh;
+    ctx->kernels->map->add(j->bias, (const float *const[]){j->b_ih, j->b_hh}, j->r.gates, NULL);
+    return j->bias;
+}
+
+/* gates = x W_ihT + b, for all steps at once */
 static void run_inputs(mica_context *ctx, const forward_job *j)
 {
     const mica_recurrent *r = &j->r;
@@ -103,7 +118,7 @@ static void run_inputs(mica_context *ctx, const forward_job *j)
         .row_stride = (ptrdiff_t)r->kept,
         .column_stride = 1,
         .alpha = 1.0f,
-        .column_bias = j->b_ih};
+        .column_bias = input_bias(ctx, j)};
     mica_gemm_run(ctx, &g, j->gemm_scratch);
 }
 
@@ -115,13 +130,15 @@ static mica_gemm_operand hidden_weights(const forward_job *j)
                                .panels = j->panels};
 }
 
-/* gates += h' W_hhT + b_hh; the GRU's are kept apart */
+/* gates += h' W_hhT; the GRU's are kept apart, with b_hh */
 static void run_hidden(mica_context *ctx, const forward_job *j)
 {
     const mica_recurrent *r = &j->r;
     const mica_cell_rows *before = &j->step.before;
     bool apart = r->cell == MICA_CELL_GRU;
     const mica_cell_rows *to = apart ? &j->step.from_hidden : &j->step.gates;
+    if (before->data == NULL && !apart)
+        return; /* zeros add nothing */
     mica_gemm g = {.m = r->batch,
                    .n = r->gates,
                    .k = before->data != NULL ? r->hidden : 0, /* zeros add nothing but the bias */
@@ -132,7 +149,7 @@ static void run_hidden(mica_context *ctx, const forward_job *j)
                    .column_stride = 1,
                    .alpha = 1.0f,
                    .beta = apart ? 0.0f : 1.0f,
-                   .column_bias = j->b_hh};
+                   .column_bias = apart ? j->b_hh : NULL};
     mica_gemm_run(ctx, &g, j->gemm_scratch);
 }
 
