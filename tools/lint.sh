@@ -5,7 +5,7 @@ most_lines=600 # of a file of the core
 rules='-Wall -Wextra -Wpedantic -Werror -fsyntax-only'
 
 c_files() { git ls-files '*.c' '*.h' '*.cpp'; }
-scripts() { git ls-files '*.sh' dev .ci/run; }
+scripts() { git ls-files '*.sh' '*.bash' dev .ci/run; }
 jobs_here=$(nproc)
 
 formatted() { c_files | xargs clang-format --dry-run -Werror; }
