@@ -281,14 +281,15 @@ static mica_status learn(normalization *n, mica_context *ctx, const data *d, con
 {
     mica_batches *batches;
     mica_index sample = (mica_index)(mica_tensor_count(&d->samples.inputs) / (size_t)d->samples.count);
+    mica_index rest = sample / n->channels;
     mica_tensor x = mica_2d(buffer, LEARN_BATCH, sample);
     double *sum = take(2 * (size_t)n->channels, sizeof *sum), *squares = sum + n->channels, count = 0;
     mica_status status = mica_batches_create(ctx, &batches, &d->samples, opts);
     for (mica_index got = 1; status == MICA_OK && got > 0;) {
         status = mica_batches_next(ctx, &x, NULL, &got, batches);
         if (status == MICA_OK)
-            add_up(sum, squares, buffer, got, n->channels, sample / n->channels);
-        count += (double)(got * (sample / n->channels));
+            add_up(sum, squares, buffer, got, n->channels, rest);
+        count += (double)(got * rest);
     }
     for (mica_index c = 0; c < n->channels; c++) {
         double mean = count > 0 ? sum[c] / count : 0,

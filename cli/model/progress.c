@@ -58,6 +58,14 @@ static void write_duration(char *text, size_t size, double seconds)
         (void)snprintf(text, size, "%ld:%02ld", s / 60, s % 60);
 }
 
+/* Puts a piece at `at`, with a zero behind. Returns where the next one goes. */
+static char *append(char *at, const char *piece, size_t bytes)
+{
+    memcpy(at, piece, bytes);
+    at[bytes] = '\0';
+    return at + bytes;
+}
+
 /* An eighth of a cell at a time. */
 static void write_bar(char *text, double share, int width)
 {
@@ -66,13 +74,13 @@ static void write_bar(char *text, double share, int width)
     int cells = (int)(share * width * 8 + 0.5), full = cells / 8, drawn = 0;
     *text = '\0';
     for (; drawn < full && drawn < width; drawn++)
-        strcat(text, utf8 ? "█" : "#");
+        text = append(text, utf8 ? "█" : "#", utf8 ? 3 : 1);
     if (utf8 && drawn < width && cells % 8 > 0) {
-        strcat(text, eighths[cells % 8]);
+        text = append(text, eighths[cells % 8], 3);
         drawn++;
     }
     for (; drawn < width; drawn++)
-        strcat(text, utf8 ? " " : ".");
+        text = append(text, utf8 ? " " : ".", 1);
 }
 
 /* "loss 0.1234  96.8 %  31,234/s  eta 0:08  1.2 MiB" */
@@ -127,10 +135,10 @@ void progress_step(progress *p, const mica_progress *step, double accuracy)
         return;
     }
     char numbers[200];
+    uint64_t all = p->epochs * p->epoch_steps;
     (void)write_numbers(numbers, sizeof numbers, p, step);
     fprintf(stderr, "epoch %llu/%llu  step %llu/%llu  %s\n", (unsigned long long)step->epoch + 1,
-            (unsigned long long)p->epochs, (unsigned long long)step->step,
-            (unsigned long long)(p->epochs * p->epoch_steps), numbers);
+            (unsigned long long)p->epochs, (unsigned long long)step->step, (unsigned long long)all, numbers);
 }
 
 void progress_clear(progress *p)
@@ -189,11 +197,10 @@ void sparkline(char *text, const double *values, size_t count)
     }
     *text = '\0';
     for (size_t i = 0; i < cells; i++) {
-        if (isnan(cell[i])) {
-            strcat(text, " ");
-            continue;
-        }
-        int level = high > low ? (int)((cell[i] - low) / (high - low) * 7.999) : 0;
-        strncat(text, utf8 ? bars[level] : &plain[level], utf8 ? 3 : 1);
+        int level = !isnan(cell[i]) && high > low ? (int)((cell[i] - low) / (high - low) * 7.999) : 0;
+        if (isnan(cell[i]))
+            text = append(text, " ", 1);
+        else
+            text = utf8 ? append(text, bars[level], 3) : append(text, &plain[level], 1);
     }
 }

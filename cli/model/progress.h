@@ -30,8 +30,9 @@ void progress_epoch(progress *p, const mica_progress *epoch, uint64_t epoch_samp
 /* Takes the bar away, so that others can print. */
 void progress_clear(progress *p);
 
-/* The course of positive values, by their logarithms, as a line of little bars: SPARK_WIDTH of them, with a zero behind, into text. Values that are
- * not finite count for nothing. Where the locale's name does not say UTF-8, plain characters. */
+/* The course of positive values, by their logarithms, as a line of little bars: SPARK_WIDTH of them, with a zero
+ * behind, into text. Values that are not finite count for nothing. Where the locale's name does not say UTF-8, plain
+ * characters. */
 #define SPARK_WIDTH 40
 #define SPARK_BYTES (3 * SPARK_WIDTH + 1)
 bool terminal_utf8(void);

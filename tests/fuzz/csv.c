@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                           .header = (mica_csv_header)take(&in, 0, 2),
                           .label = take(&in, 0, 3) == 0 ? "a" : NULL,
                           .label_column = take(&in, -3, 3),
-                          .allow_empty = take(&in, 0, 1) == 1};
+                          .allow_empty = take(&in, 0, 1) == 1,
+                          .label_names = take(&in, 0, 1) == 1};
     mica_stream stream;
     mica_dataset set = {0};
     mica_status status = mica_stream_open_memory(ctx, &stream, in.data, in.left, "input");
