@@ -185,6 +185,10 @@ static void run_batch(mica_context *ctx, batch *w, bool many)
         mica_parallel(ctx, mica_div_up(w->count, w->block), batch_block, w);
         return;
     }
+    if (w->rank == 0) {
+        mica_gemm_run(ctx, &w->gemm, w->scratch);
+        return;
+    }
     for (size_t position = 0; position < w->count; position++) {
         mica_gemm g = gemm_at(w, position);
         mica_gemm_run(ctx, &g, w->scratch);
