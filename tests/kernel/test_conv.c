@@ -5,6 +5,7 @@
 
 #include "base/context.h"
 #include "base/cpu.h"
+#include "ops/conv_grid.h"
 #include "test.h"
 
 static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};
@@ -184,6 +185,71 @@ TEST(kernel_taps_make_images)
             }
             free(y);
             free(before);
+            free(s.memory);
+        }
+    }
+}
+
+/* Tiles of several channels: window by window, as the planner cuts them. */
+enum { MOST_OUTPUTS = 11 };
+
+static void make_tiles(const mica_kernels *k, const mica_conv_patches *in, const mica_conv_grid *g, float *y,
+                       const float *panels, const float *bias, size_t m)
+{
+    float *window = malloc(g->window_bytes);
+    ptrdiff_t *offset = malloc(g->offset_bytes);
+    size_t columns = in->columns.count, plane = in->rows.count * columns, tile = k->tiles->channels;
+    mica_conv_grid_offsets(offset, g, in);
+    for (size_t number = 0; number < g->down * g->across; number++) {
+        mica_conv_patches some = *in;
+        const float *from = panels;
+        for (size_t c = 0; c < g->channels; c += g->window.channels) {
+            mica_conv_block b = mica_conv_grid_block(g, in, number, c, window, offset);
+            mica_conv_planes out = {y + b.i * columns + b.j, 0, (ptrdiff_t)plane, (ptrdiff_t)columns, 1};
+            k->tiles->load(window, &g->window, &some, &b);
+            k->tiles->image(&out, &b, from, tile * g->channels * g->taps, c == 0 ? bias : NULL, m, c > 0);
+            some.data += (ptrdiff_t)b.channels * in->channel_stride;
+            from += b.channels * b.taps * tile;
+        }
+    }
+    free(window);
+    free(offset);
+}
+
+TEST(kernel_tiles_make_images)
+{
+    EACH_KERNELS(k)
+    {
+        test_random r = test_seed(12);
+        for (int n = 0; n < 200; n++) {
+            scene s = random_scene(&r);
+            const mica_conv_patches *in = &s.in;
+            size_t taps = CHANNELS * in->rows.taps * in->columns.taps, tile = k->tiles->channels;
+            size_t m = (size_t)test_int(&r, 1, MOST_OUTPUTS), pixels = in->rows.count * in->columns.count;
+            mica_conv_grid g;
+            if (!mica_conv_grid_plan(&g, in, CHANNELS, m, (size_t)test_int(&r, 1, 80), k->tiles)) {
+                free(s.memory);
+                continue;
+            }
+            float weights[MOST_OUTPUTS][CHANNELS * 25], bias[MOST_OUTPUTS];
+            float *panels = calloc((m + tile) * taps, sizeof *panels), *y = malloc(m * pixels * sizeof *y);
+            mica_conv_taps w = {0};
+            for (size_t o = 0; o < m; o++) {
+                w = random_taps(in, weights[o], &r);
+                bias[o] = (float)test_normal(&r);
+                for (size_t p = 0; p < taps; p++)
+                    panels[(o / tile * taps + p) * tile + o % tile] = weights[o][p];
+            }
+            make_tiles(k, in, &g, y, panels, bias, m);
+            for (size_t i = 0; i < m * pixels; i++) {
+                size_t o = i / pixels, at[2] = {i % pixels / in->columns.count, i % in->columns.count};
+                w.data = weights[o];
+                double want = (double)bias[o] + direct_sum(in, &w, at);
+                CHECK_MSG(fabs((double)y[i] - want) <= 2e-5, "%s: scene %d: element %zu is %g, wanted %g",
+                          k->isa, n, i, (double)y[i], want);
+            }
+            free(panels);
+            free(y);
             free(s.memory);
         }
     }
