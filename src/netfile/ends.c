@@ -115,7 +115,9 @@ static mica_value make_target(reader *r, const line *l, const mica_tensor *shape
 {
     bool numbers = (o->kind == CROSS_ENTROPY || o->kind == CROSS_ENTROPY_PROBS) && !o->one_hot &&
                    shape->rank > 0;
-    const char *number = l->name + strcspn(l->name, "0123456789"); /* of "loss2" */
+    const char *number = l->name; /* of "loss2" */
+    while (*number != '\0' && (*number < '0' || *number > '9'))
+        number++;
     const char *name = mica_net_text(r->net, "target%s", l->named ? "" : number);
     return name != NULL ? mica_net_input(r->net, name, numbers ? MICA_I32 : MICA_F32, shape->rank - numbers,
                                          shape->dim)

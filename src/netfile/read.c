@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "io/number.h"
 #include "io/quote.h"
 #include "io/stream.h"
 #include "layer/scope.h"
@@ -86,7 +87,7 @@ static void print_number(char *out, size_t size, double number)
 {
     double back;
     snprintf(out, size, "%.15g", number);
-    if (sscanf(out, "%lf", &back) != 1 || back != number)
+    if (!mica_parse_number(&back, out, strlen(out)) || back != number)
         snprintf(out, size, "%.17g", number);
 }
 
@@ -361,7 +362,8 @@ static const char *settled_text(reader *r)
         const edit *e = &r->edits[i];
         memcpy(to, r->text + from, e->at - from);
         to += e->at - from;
-        to += sprintf(to, "%s", e->text);
+        memcpy(to, e->text, strlen(e->text));
+        to += strlen(e->text);
         from = e->at + e->length;
     }
     memcpy(to, r->text + from, r->length - from + 1);
