@@ -57,8 +57,12 @@ static void add_classes(notes *n, const meaning *m)
     for (int i = 0; i < m->class_count; i++)
         bytes += strlen(m->class_names[i]) + 1;
     char *text = take(bytes, 1), *at = text;
-    for (int i = 0; i < m->class_count; i++)
+    for (int i = 0; i < m->class_count; i++) {
+        char *name = at + (i > 0);
         at += snprintf(at, bytes - (size_t)(at - text), "%s%s", i > 0 ? "\n" : "", m->class_names[i]);
+        for (; name < at; name++) /* a line is one name */
+            *name = *name == '\n' ? ' ' : *name;
+    }
     notes_add(n, "mica.classes", text);
     free(text);
 }
@@ -194,8 +198,11 @@ static void read_classes(meaning *m, const saved *s)
         return;
     char *names = m->owned[1] = take_text(text);
     m->class_count = 1;
-    for (const char *at = names; *at != '\0'; at++)
+    for (char *at = names; *at != '\0'; at++) {
         m->class_count += *at == '\n';
+        if (((unsigned char)*at < ' ' && *at != '\n') || *at == 0x7f)
+            *at = '?'; /* names are printed: no terminal obeys them */
+    }
     m->class_names = take((size_t)m->class_count, sizeof *m->class_names);
     for (int i = 0; i < m->class_count; i++) {
         m->class_names[i] = names;
