@@ -18,6 +18,9 @@
 /* Bytes of the sums, and narrow channels that these must hold. */
 #define SUM_BYTES   ((size_t)1280 << 10)
 #define LEAST_CHUNK 32
+/* Tiles of a block: a sixth of the frequencies leaves room for more. */
+#define BLOCK_TILES 64
+#define FLAT_TILES  256
 
 typedef struct job {
     const mica_kernels *kernels;
@@ -131,7 +134,8 @@ bool mica_conv_kernel_winograd(mica_context *ctx, const mica_conv *c, mica_statu
         !mica_conv_winograd_pays(ctx, &in, c->batch, c->wide_channels, c->narrow_channels))
         return false;
     job j = {.kernels = ctx->kernels, .conv = c};
-    j.tiling = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX);
+    j.tiling = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX,
+                                   in.rows.taps == 1 ? FLAT_TILES : BLOCK_TILES);
     size_t each = j.tiling.frequencies * c->wide_channels * sizeof(float);
     j.chunk = mica_least(c->narrow_channels, SUM_BYTES / each);
     if (j.chunk < c->narrow_channels && j.chunk < LEAST_CHUNK)

@@ -4,6 +4,8 @@
 #include "base/parallel.h"
 #include "ops/conv_product.h"
 
+/* Tiles of a block at most, so that there are several blocks for each thread. */
+#define BLOCK_TILES 64
 /* Bytes of a block's inputs, and of transformed weights; output channels that weights of this size must have. */
 #define INPUT_BYTES  ((size_t)262144)
 #define WEIGHT_BYTES ((size_t)1536 << 10)
@@ -12,7 +14,7 @@
 /* ---- Tiles ---- */
 
 mica_conv_tiling mica_conv_tiling_of(const mica_context *ctx, const mica_conv_patches *in, size_t images,
-                                     size_t channels, size_t bytes)
+                                     size_t channels, size_t bytes, size_t most)
 {
     bool flat = in->rows.taps == 1;
     mica_conv_tiling t = {.flat = flat,
@@ -21,7 +23,7 @@ mica_conv_tiling mica_conv_tiling_of(const mica_context *ctx, const mica_conv_pa
                           .across = mica_div_up(in->columns.count, MICA_WINOGRAD_TILE)};
     t.all = images * t.down * t.across;
     size_t unit = MICA_TILES_VECTORS * ctx->kernels->tiles->lanes;
-    size_t units = mica_least(bytes / (t.frequencies * channels * sizeof(float)), MICA_WINOGRAD_RUN) / unit;
+    size_t units = mica_least(bytes / (t.frequencies * channels * sizeof(float)), most) / unit;
     t.block = mica_least(mica_most(1, units) * unit, t.all);
     return t;
 }
@@ -88,7 +90,7 @@ bool mica_conv_winograd_plan(const mica_context *ctx, mica_conv_product *p)
         !mica_conv_winograd_pays(ctx, &p->in, p->images, p->channels, p->m))
         return false;
     mica_conv_winograd *w = &p->winograd;
-    w->tiling = mica_conv_tiling_of(ctx, &p->in, p->images, p->channels, INPUT_BYTES);
+    w->tiling = mica_conv_tiling_of(ctx, &p->in, p->images, p->channels, INPUT_BYTES, BLOCK_TILES);
     size_t tile = ctx->kernels->tiles->channels, each = w->tiling.frequencies * p->channels * sizeof(float);
     w->chunk = mica_least(p->m, WEIGHT_BYTES / each / tile * tile);
     if (w->chunk < p->m && w->chunk < LEAST_CHUNK)

@@ -33,9 +33,10 @@ typedef struct mica_conv_winograd {
 bool mica_conv_winograd_pays(const mica_context *ctx, const mica_conv_patches *in, size_t images,
                              size_t channels, size_t m);
 
-/* Tiles of the output pixels of `in`, about so many bytes of frequencies of `channels` channels in a block. */
+/* Tiles of the output pixels of `in`: in a block about so many bytes of frequencies of `channels` channels, and at
+ * most so many tiles. */
 mica_conv_tiling mica_conv_tiling_of(const mica_context *ctx, const mica_conv_patches *in, size_t images,
-                                     size_t channels, size_t bytes);
+                                     size_t channels, size_t bytes, size_t most);
 
 /* The run of tiles from `first` on, at most `most` of them, of which image it is; rows and columns are those of the
  * output. */
