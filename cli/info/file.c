@@ -47,7 +47,7 @@ static void weights_json(const mica_safetensors *file)
 static void put_plain(const char *text, size_t most)
 {
     size_t i = 0;
-    for (; text[i] != '\0' && i < most; i++)
+    for (; i < most && text[i] != '\0'; i++)
         putchar((unsigned char)text[i] < 32 || text[i] == 127 ? ' ' : text[i]);
     if (text[i] != '\0')
         printf("... (%zu bytes)", strlen(text));

@@ -151,10 +151,10 @@ static void draw_path(float *ink, const char *path, const hand *h, mica_random *
     point pen = {0, 0};
     while (*path != '\0') {
         char command = *path++;
-        point control = pen, to = pen;
+        point control = pen;
         if (command == 'Q')
             control = read_point(&path, h, r);
-        to = read_point(&path, h, r);
+        point to = read_point(&path, h, r);
         if (command == 'Q')
             draw_curve(ink, pen, control, to, h->radius);
         else if (command == 'L')

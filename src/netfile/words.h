@@ -70,18 +70,16 @@ typedef struct residual_line {
 
 /* The builders: layers.c. Those of activations share one. */
 line_builder mica_line_activation;
-#define LINE_BUILDERS(X)                                                                                     \
-    X(input)                                                                                                 \
-    X(output)                                                                                                \
-    X(loss)                                                                                                  \
-    X(dense)                                                                                                 \
-    X(conv)                                                                                                  \
-    X(depthwise_conv) X(conv_transpose) X(max_pool) X(avg_pool) X(adaptive_avg_pool) X(global_avg_pool)      \
-        X(batch_norm) X(layer_norm) X(rms_norm) X(group_norm) X(instance_norm) X(softmax) X(log_softmax)     \
-            X(dropout) X(flatten) X(reshape) X(squeeze) X(unsqueeze) X(permute) X(transpose) X(pad) X(slice) \
-                X(concat) X(add) X(multiply) X(embedding) X(learned_positions) X(sinusoidal_positions)       \
-                    X(rotary) X(lstm) X(gru) X(rnn) X(attention) X(multi_head_attention) X(swiglu) X(mlp)    \
-                        X(transformer) X(gpt) X(squeeze_excite)
+/* clang-format off */
+#define LINE_BUILDERS(X)                                                                    \
+    X(input) X(output) X(loss) X(dense) X(conv) X(depthwise_conv) X(conv_transpose)         \
+    X(max_pool) X(avg_pool) X(adaptive_avg_pool) X(global_avg_pool) X(batch_norm)           \
+    X(layer_norm) X(rms_norm) X(group_norm) X(instance_norm) X(softmax) X(log_softmax)      \
+    X(dropout) X(flatten) X(reshape) X(squeeze) X(unsqueeze) X(permute) X(transpose) X(pad) \
+    X(slice) X(concat) X(add) X(multiply) X(embedding) X(learned_positions)                 \
+    X(sinusoidal_positions) X(rotary) X(lstm) X(gru) X(rnn) X(attention)                    \
+    X(multi_head_attention) X(swiglu) X(mlp) X(transformer) X(gpt) X(squeeze_excite)
+/* clang-format on */
 #define LINE_BUILDER_DECLARE(name) line_builder mica_line_##name;
 LINE_BUILDERS(LINE_BUILDER_DECLARE)
 #undef LINE_BUILDER_DECLARE
