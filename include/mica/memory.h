@@ -116,7 +116,7 @@ MICA_API mica_heap_stats mica_pool_heap(mica_pool *pool);
 /* Everything rented in a scope goes back to the pool when the scope ends:
  *
  *     mica_scope scope;
- *     MICA_TRY(mica_scope_begin(ctx, &scope, pool));
+ *     mica_scope_begin(ctx, &scope, pool);
  *     ... mica_scope_rent_tensor(ctx, &t, &scope, MICA_F32, 2, dims) ...
  *     mica_scope_end(&scope);
  *
