@@ -159,7 +159,7 @@ suite_sanitize() {
     if build_in build/variant/tsan "${sanitized[@]}" -DMICA_TOOL=OFF -DMICA_SANITIZE=thread; then
         local chosen=("${filters[@]}")
         [ ${#filters[@]} -gt 0 ] || filters=(parallel pool scope thread measure layers_ net_ fit_ large)
-        run_program "thread" env "$less" TSAN_OPTIONS=halt_on_error=1 build/variant/tsan/tests/mica-test
+        run_program "thread" env MICA_TEST_EFFORT=8 TSAN_OPTIONS=halt_on_error=1 build/variant/tsan/tests/mica-test
         filters=("${chosen[@]}")
     fi
 }

@@ -110,7 +110,7 @@ TEST(net_fuse_moves_relu_with_recomputation)
     mica_net *whole = pooled_net(ctx, &s, false, 0);
     REQUIRE(whole != NULL);
     size_t count = train(ctx, whole, want, sizeof want / sizeof *want, BATCH);
-    for (size_t budget = mica_net_plan(whole)->total, tries = 0; tries < 6;
+    for (size_t budget = mica_net_plan(whole)->total, tries = 0; tries < 4;
          tries++, budget = budget * 31 / 32) {
         mica_net *net = pooled_net(ctx, &s, false, budget);
         if (net == NULL)

@@ -436,7 +436,7 @@ TEST(misuse_of_a_batch_of_none)
         CHECK_OK(ctx, mica_net_compile(net, &training));
         size_t total = mica_net_plan(net)->total;
         make_ready(net, &(mica_compile_opts){
-                            .train = true, .optimizer = &sgd, .budget = in_parts ? total * 3 / 4 : 0});
+                            .train = true, .optimizer = &sgd, .budget = in_parts ? total * 4 / 5 : 0});
         CHECK((mica_net_plan(net)->parts > 1) == in_parts);
         check_learns(net);
         CHECK_OK(ctx, mica_net_resize(net, 0));
