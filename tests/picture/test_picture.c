@@ -10,6 +10,7 @@
 #include "cli/picture/report.h"
 #include "cli/picture/text.h"
 #include "cli/picture/trace.h"
+#include "data/sample.h"
 #include "test.h"
 
 /* Everything that ends an attribute, an element, a string or a script; and bytes that are not UTF-8. */
@@ -322,6 +323,10 @@ static bool save(const char *path, const char *address)
 TEST(picture_png_reads_back)
 {
     mica_context *ctx = test_context(1);
+    if (!sample_has_zlib(ctx)) {
+        test_skip("built without zlib");
+        return;
+    }
     static const int shapes[][3] = {{28, 28, 1}, {1, 1, 1}, {5, 3, 3}, {300, 2, 3}, {2, 1, 1}};
     char path[] = "/tmp/mica-png-XXXXXX";
     int descriptor = mkstemp(path);
