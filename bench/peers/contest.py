@@ -8,7 +8,7 @@ import time
 
 import stats
 
-SAMPLE_NS = 2e6  # the least time of a sample: long beside the clock and one interrupt, short beside a round
+SAMPLE_NS = 8e6  # the least time of a sample: long beside coming to speed after a sleep, short beside a round
 IDLE_SECONDS = 0.2  # for a process to come to rest
 
 
@@ -37,8 +37,7 @@ class Contestant:
         self.greeting = []
         for line in self.process.stdout:
             if line.strip() == "ready":
-                if threads > 1:
-                    self.spread(threads)
+                self.spread(threads)
                 return
             self.greeting.append(line.strip())
         self.end()
@@ -59,10 +58,13 @@ class Contestant:
     def spread(self, threads):
         """Gives the main thread one processor and each of its helpers another. Left to itself the system may run two of
         them on one for some milliseconds after they slept, as here they do before every sample. Whoever has several
-        crews of helpers (OpenMP's and OpenBLAS's) made one after the other."""
+        crews of helpers (OpenMP's and OpenBLAS's) made one after the other. A thread alone stays on the last processor, away
+        from this program."""
         processors = sorted(os.sched_getaffinity(0))
+        if threads == 1:
+            processors = processors[-1:]
         for i, task in enumerate(sorted(map(int, os.listdir(self.tasks)))):
-            place = 1 + (i - 1) % (threads - 1) if i > 0 else 0
+            place = 1 + (i - 1) % (threads - 1) if i > 0 and threads > 1 else 0
             os.sched_setaffinity(task, {processors[place % len(processors)]})
 
     def rest(self):
