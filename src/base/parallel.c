@@ -10,6 +10,23 @@
  * up late delays nobody. */
 #include "base/parallel.h"
 
+/* Some twenty microseconds of one thread. */
+#define SUMS_WORTH_SHARING 1e6
+
+static void alone(size_t blocks, mica_block_fn *fn, void *work)
+{
+    for (size_t block = 0; block < blocks; block++)
+        fn(work, block, 0);
+}
+
+void mica_parallel_sums(mica_context *ctx, double sums, size_t blocks, mica_block_fn *fn, void *work)
+{
+    if (sums < SUMS_WORTH_SHARING)
+        alone(blocks, fn, work);
+    else
+        mica_parallel(ctx, blocks, fn, work);
+}
+
 #if defined(MICA_NO_THREADS)
 
 mica_status mica_crew_start(mica_context *ctx, int threads)
@@ -25,8 +42,7 @@ void mica_parallel_end(mica_context *ctx) { (void)ctx; }
 void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work)
 {
     (void)ctx;
-    for (size_t block = 0; block < blocks; block++)
-        fn(work, block, 0);
+    alone(blocks, fn, work);
 }
 
 #else
@@ -36,9 +52,9 @@ void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *wo
 #include <stdatomic.h>
 #include <string.h>
 
-/* Pauses of a waiting worker before it sleeps (some tens of microseconds); and of one that must not sleep, or of a
+/* Pauses of a waiting worker before it sleeps (some 200 microseconds); and of one that must not sleep, or of a
  * waiting caller, before it lets other programs run. */
-#define SPINS_BEFORE_SLEEP 2000
+#define SPINS_BEFORE_SLEEP 10000
 #define SPINS_BEFORE_YIELD 20000
 
 typedef struct worker {
@@ -173,8 +189,7 @@ void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *wo
 {
     mica_crew *crew = ctx->crew;
     if (crew == NULL || blocks < 2 || blocks > MOST_BLOCKS) {
-        for (size_t block = 0; block < blocks; block++)
-            fn(work, block, 0);
+        alone(blocks, fn, work);
         return;
     }
     crew->fn = fn;

@@ -104,7 +104,8 @@ mica_status mica_conv_kernel_tiles_run(mica_context *ctx, mica_conv_kernel_tiles
     t->offset = (ptrdiff_t *)(void *)((char *)scratch + sums);
     t->windows = (char *)scratch + sums + t->grid.offset_bytes;
     mica_conv_grid_offsets(t->offset, &t->grid, &t->wide);
-    mica_parallel(ctx, t->parts * c->groups * t->chunks, sum_block, t);
+    size_t pixels = c->batch * c->groups * c->narrow_channels * c->rows.narrow * c->columns.narrow;
+    mica_parallel_sums(ctx, (double)pixels * (double)t->k, t->parts * c->groups * t->chunks, sum_block, t);
     for (size_t channel = 0; channel < c->groups * c->narrow_channels; channel++)
         fold_channel(t, channel, (float *)(void *)t->windows);
     return MICA_OK;

@@ -71,5 +71,7 @@ void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p)
     mica_conv_grid_offsets(j.offset, &p->grid, &p->in);
     for (size_t group = 0; group < p->groups; group++)
         pack_group(&j, group);
-    mica_parallel(ctx, p->images * p->groups * p->grid.down * p->grid.across, tile_block, &j);
+    size_t planes = p->images * p->groups;
+    double sums = (double)(planes * p->m * p->pixels) * (double)p->k;
+    mica_parallel_sums(ctx, sums, planes * p->grid.down * p->grid.across, tile_block, &j);
 }

@@ -284,7 +284,8 @@ static mica_status run(mica_context *ctx, const char *op, pool_job *job, const m
     job->out = dense.data[0];
     job->in = dense.data[1];
     if (mica_tensor_count(args[0].tensor) > 0)
-        mica_parallel(ctx, blocks_of(job, units, elements_each), fn, job);
+        mica_parallel_sums(ctx, 16.0 * (double)(units * elements_each), blocks_of(job, units, elements_each),
+                           fn, job); /* reading and writing bound it */
     mica_dense_store(&dense);
     return MICA_OK;
 }
