@@ -6,7 +6,7 @@ filters=()
 less=MICA_TEST_EFFORT=15 # percent of the random cases, for all but the native runs: those are for the results
 
 # Test programs run in the background, as many at once as there are processors, while the next one is built.
-# run_program NAME COMMAND... starts one; its result is told, and counted, when its turn to be waited for comes.
+# run_program NAME COMMAND... starts one; its result is told, and counted, when it has ended.
 running=() # "process id, log, name" in the order of starting
 
 run_program() {
@@ -22,12 +22,18 @@ run_program() {
     running+=("$! $log $name")
 }
 
-# Waits for the program that was started first, shows what did not pass, and adds its counts.
+# Waits for the program that ends first, shows what did not pass, and adds its counts.
 await_one() {
-    local process log name sum
-    read -r process log name <<<"${running[0]}"
-    running=("${running[@]:1}")
-    wait "$process" || true
+    local process log name sum entry others=()
+    wait -n -p process "${running[@]%% *}" || true
+    for entry in "${running[@]}"; do
+        if [ "${entry%% *}" = "$process" ]; then
+            read -r _ log name <<<"$entry"
+        else
+            others+=("$entry")
+        fi
+    done
+    running=("${others[@]}")
     sum=$(tail -n 1 "$log")
     if [[ $sum =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
         passed=$((passed + BASH_REMATCH[1]))
@@ -84,9 +90,10 @@ suite_native() {
     say "native"
     need build
     build_in build || return 0
-    local isa example
+    local isa example effort=40 # percent: of scalar code much is run again below, as "plain"
     for isa in $(native_isas); do
-        run_program "native $isa" env MICA_ISA="$isa" build/tests/mica-test
+        [ "$isa" = scalar ] || effort=100
+        run_program "native $isa" env MICA_TEST_EFFORT="${MICA_TEST_EFFORT-$effort}" MICA_ISA="$isa" build/tests/mica-test
     done
     [ ${#filters[@]} -eq 0 ] || return 0
     for example in build/examples/*; do
@@ -134,11 +141,11 @@ suite_browser() {
 suite_plain() {
     say "plain C: no threads, no vectors"
     need build
-    build_in build/variant/plain -DMICA_THREADS=OFF -DMICA_ONLY_ISAS=scalar || return 0
+    local plain=(-DMICA_THREADS=OFF -DMICA_ONLY_ISAS=scalar)
+    build_in build/variant/plain "${plain[@]}" || return 0
     run_program "plain" env "$less" build/variant/plain/tests/mica-test
     check "the library's undefined symbols" tests/install/symbols.sh build/variant/plain/libmica.a
-    build_in build/variant/nofiles -DMICA_THREADS=OFF -DMICA_ONLY_ISAS=scalar -DMICA_IO=OFF -DMICA_ZLIB=OFF \
-        -DMICA_TOOL=OFF -DMICA_TESTS=OFF || return 0
+    build_in build/variant/nofiles "${plain[@]}" -DMICA_IO=OFF -DMICA_ZLIB=OFF -DMICA_TOOL=OFF -DMICA_TESTS=OFF || return 0
     check "the same without files" tests/install/symbols.sh build/variant/nofiles/libmica.a nofiles
 }
 
