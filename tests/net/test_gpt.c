@@ -116,7 +116,13 @@ TEST(gpt_tiny_trains_in_a_budget_with_the_same_bits)
     size.batch = test_effort((int)tiny.batch);
     check_gpt(&size);
 }
-TEST(gpt_of_twelve_layers_trains_in_a_budget_with_the_same_bits) { check_gpt(&deep); }
+TEST(gpt_of_twelve_layers_trains_in_a_budget_with_the_same_bits)
+{
+    if (test_effort(100) < 10) /* another processor's emulation, where the one above takes long enough */
+        test_skip("takes more effort");
+    else
+        check_gpt(&deep);
+}
 
 /* A token changes no logit before it. */
 TEST(gpt_does_not_look_ahead)
