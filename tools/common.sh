@@ -14,6 +14,7 @@ say() { printf '\n== %s\n' "$*"; }
 packages() {
     case $1 in
     build) echo gcc libc6-dev cmake ninja-build zlib1g-dev ;;
+    test) echo python3 ;;
     package) echo g++ pkgconf scdoc man-db ;;
     debian) echo dpkg-dev debhelper lintian fakeroot ;;
     clang) echo clang libclang-rt-dev ;;

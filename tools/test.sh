@@ -88,7 +88,7 @@ only_isas() {
 
 suite_native() {
     say "native"
-    need build
+    need build test
     build_in build || return 0
     local isa example effort=40 # percent: of scalar code much is run again below, as "plain"
     for isa in $(native_isas); do
@@ -154,7 +154,7 @@ checked=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG='-O1 -g1')
 
 suite_sanitize() {
     say "sanitizers"
-    need build
+    need build test
     local isas
     read -ra isas <<<"$(native_isas)"
     local sanitized=("${checked[@]}" "$(only_isas "${isas[@]}")")
