@@ -187,7 +187,7 @@ static void *worker_main(void *argument)
 
 void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work)
 {
-    mica_crew *crew = ctx->crew;
+    mica_crew *crew = ctx != NULL ? ctx->crew : NULL;
     if (crew == NULL || blocks < 2 || blocks > MOST_BLOCKS) {
         alone(blocks, fn, work);
         return;

@@ -12,7 +12,8 @@
 /* Does block `block`. `thread` is 0 to threads - 1: an index for scratch that threads must not share. */
 typedef void mica_block_fn(void *work, size_t block, int thread);
 
-/* Runs fn for blocks 0 to blocks - 1 and returns when all are done. Does not allocate. */
+/* Runs fn for blocks 0 to blocks - 1 and returns when all are done; with ctx == NULL on this thread alone. Does not
+ * allocate. */
 void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work);
 
 /* The same for work of so many multiply-adds; the calling thread does it alone where there are too few of them to be

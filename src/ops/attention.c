@@ -97,20 +97,21 @@ static void forward_block(void *work, size_t block, int thread)
     size_t head = block / job->blocks_per_head, b = head / s->heads, h = head % s->heads;
     size_t first = block % job->blocks_per_head * QUERIES, kv_head = h / s->group;
     size_t rows = mica_least(QUERIES, s->queries - first);
-    mica_attention_block todo = {.queries = rows,
-                                 .d = s->d,
-                                 .keys = mica_attention_reach(s, first + rows),
-                                 .rule = mica_attention_rule(s, b, h, first),
-                                 .out = mica_attention_rows(job->out, b, h, first),
-                                 .q = mica_attention_rows(job->q, b, h, first),
-                                 .k = mica_attention_rows(job->k, b, kv_head, 0),
-                                 .v = mica_attention_rows(job->v, b, kv_head, 0),
-                                 .scratch = (void *)(job->scratch + (size_t)thread * job->scratch_each)};
+    mica_attention_block rows_of_head = {
+        .queries = rows,
+        .d = s->d,
+        .keys = mica_attention_reach(s, first + rows),
+        .rule = mica_attention_rule(s, b, h, first),
+        .out = mica_attention_rows(job->out, b, h, first),
+        .q = mica_attention_rows(job->q, b, h, first),
+        .k = mica_attention_rows(job->k, b, kv_head, 0),
+        .v = mica_attention_rows(job->v, b, kv_head, 0),
+        .scratch = (void *)(job->scratch + (size_t)thread * job->scratch_each)};
     if (job->lse != NULL) {
-        todo.lse = mica_attention_row(job->lse, b, h, first);
-        todo.lse_stride = job->lse->stride[2];
+        rows_of_head.lse = mica_attention_row(job->lse, b, h, first);
+        rows_of_head.lse_stride = job->lse->stride[2];
     }
-    job->kernels->forward(&todo);
+    job->kernels->forward(&rows_of_head);
 }
 
 mica_status mica_attention(mica_context *ctx, const mica_tensor *out, const mica_tensor *q,

@@ -162,22 +162,11 @@ static void multiply_block(void *work, size_t block, int thread)
         finish_block(s, s->m0 + i0, i1 - i0, s->n0 + j0, j1 - j0);
 }
 
-/* ctx == NULL: on this thread alone. */
-static void each_block(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work)
-{
-    if (ctx != NULL) {
-        mica_parallel(ctx, blocks, fn, work);
-        return;
-    }
-    for (size_t block = 0; block < blocks; block++)
-        fn(work, block, 0);
-}
-
 static void run_step(mica_context *ctx, step *s)
 {
     size_t panels = a_panels_to_pack(s) + b_panels_to_pack(s);
-    each_block(ctx, mica_div_up(panels, PACK_PANELS), pack_block, s);
-    each_block(ctx, mica_div_up(s->m, s->block_m) * mica_div_up(s->n, s->block_n), multiply_block, s);
+    mica_parallel(ctx, mica_div_up(panels, PACK_PANELS), pack_block, s);
+    mica_parallel(ctx, mica_div_up(s->m, s->block_m) * mica_div_up(s->n, s->block_n), multiply_block, s);
 }
 
 /* ---- The plan ---- */
@@ -331,7 +320,7 @@ void mica_gemm_pack_b(mica_context *ctx, float *panels, const mica_gemm_operand 
     for (; s.k0 < k; s.k0 += s.k) {
         s.k = mica_least(k - s.k0, GEMM_K);
         s.b_room = panels + s.k0 * mica_round_up(n, s.kernels->tile_columns);
-        each_block(ctx, mica_div_up(b_panels_to_pack(&s), PACK_PANELS), pack_block, &s);
+        mica_parallel(ctx, mica_div_up(b_panels_to_pack(&s), PACK_PANELS), pack_block, &s);
     }
 }
 

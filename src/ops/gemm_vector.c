@@ -101,16 +101,6 @@ static void run_without_k(const mica_gemm *g)
     }
 }
 
-static void each_block(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work)
-{
-    if (ctx != NULL) {
-        mica_parallel(ctx, blocks, fn, work);
-        return;
-    }
-    for (size_t block = 0; block < blocks; block++)
-        fn(work, block, 0);
-}
-
 bool mica_gemm_vector_run(mica_context *ctx, const mica_gemm_kernels *kernels, const mica_gemm *g)
 {
     if (g->k == 0) {
@@ -121,12 +111,12 @@ bool mica_gemm_vector_run(mica_context *ctx, const mica_gemm_kernels *kernels, c
         return false;
     vector_job v;
     if (as_vector(g, kernels, &v)) {
-        each_block(ctx, mica_div_up(v.rows, v.block_rows), vector_block, &v);
+        mica_parallel(ctx, mica_div_up(v.rows, v.block_rows), vector_block, &v);
         return true;
     }
     if (!is_outer(g))
         return false;
     outer_job o = {.g = g, .kernels = kernels, .block_rows = VECTOR_BLOCK / g->n + 1};
-    each_block(ctx, mica_div_up(g->m, o.block_rows), outer_block, &o);
+    mica_parallel(ctx, mica_div_up(g->m, o.block_rows), outer_block, &o);
     return true;
 }
