@@ -14,35 +14,51 @@ VF_INLINE vf clipped_gradient(vf p, vf g, const mica_update *u)
     return vf_fma(vf_set1(u->weight_decay), p, g);
 }
 
-/* The loop that all of them share; `rule` is a constant, so it is inlined. */
+/* Whether gradients are taken as they are, and parameters kept whole. */
+static bool is_plain(const mica_update *u)
+{
+    return u->gradient_scale == 1.0f && u->clip_value == INFINITY && u->weight_decay == 0.0f &&
+           u->keep == 1.0f;
+}
+
+VF_INLINE vf load(const float *p, size_t lanes)
+{
+    return lanes == VF_LANES ? vf_load(p) : vf_load_tail(p, lanes);
+}
+
+/* The first `lanes` of a vector. `rule`, `plain` and which state there is are constants, so all of it is inlined. */
+VF_INLINE void update_lanes(float *p, const float *g, float *s0, float *s1, size_t lanes,
+                            const mica_update *u, update_rule *rule, bool plain)
+{
+    vf a = s0 != NULL ? load(s0, lanes) : vf_zero(), b = s1 != NULL ? load(s1, lanes) : vf_zero();
+    vf x = load(p, lanes), gradient = load(g, lanes);
+    vf y = plain ? rule(x, gradient, &a, &b, u)
+                 : rule(vf_mul(x, vf_set1(u->keep)), clipped_gradient(x, gradient, u), &a, &b, u);
+    vf_store_tail(p, y, lanes);
+    if (s0 != NULL)
+        vf_store_tail(s0, a, lanes);
+    if (s1 != NULL)
+        vf_store_tail(s1, b, lanes);
+}
+
+#define AT_ONCE ((size_t)4) /* vectors in one turn of the loop */
+
+/* The loop that all of them share. */
 VF_INLINE void update(float *p, const float *g, float *s0, float *s1, size_t n, const mica_update *given,
-                      update_rule *rule)
+                      update_rule *rule, bool plain)
 {
     const mica_update copy = *given, *u = &copy; /* a store cannot change it: its numbers stay in registers */
-    vf unused = vf_zero();
-    vf keep = vf_set1(u->keep);
     size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES) {
-        vf a = s0 != NULL ? vf_load(s0 + i) : unused, b = s1 != NULL ? vf_load(s1 + i) : unused;
-        vf x = vf_load(p + i);
-        vf_store(p + i, rule(vf_mul(x, keep), clipped_gradient(x, vf_load(g + i), u), &a, &b, u));
-        if (s0 != NULL)
-            vf_store(s0 + i, a);
-        if (s1 != NULL)
-            vf_store(s1 + i, b);
+#define AT(state) ((state) != NULL ? (state) + i : NULL)
+    while (i + AT_ONCE * VF_LANES <= n) {
+        for (size_t v = 0; v < AT_ONCE; v++, i += VF_LANES)
+            update_lanes(p + i, g + i, AT(s0), AT(s1), VF_LANES, u, rule, plain);
     }
-    size_t rest = n - i;
-    if (rest == 0)
-        return;
-    vf a = s0 != NULL ? vf_load_tail(s0 + i, rest) : unused,
-       b = s1 != NULL ? vf_load_tail(s1 + i, rest) : unused;
-    vf x = vf_load_tail(p + i, rest);
-    x = rule(vf_mul(x, keep), clipped_gradient(x, vf_load_tail(g + i, rest), u), &a, &b, u);
-    vf_store_tail(p + i, x, rest);
-    if (s0 != NULL)
-        vf_store_tail(s0 + i, a, rest);
-    if (s1 != NULL)
-        vf_store_tail(s1 + i, b, rest);
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        update_lanes(p + i, g + i, AT(s0), AT(s1), VF_LANES, u, rule, plain);
+    if (i < n)
+        update_lanes(p + i, g + i, AT(s0), AT(s1), n - i, u, rule, plain);
+#undef AT
 }
 
 /* p -= lr g */
@@ -101,7 +117,10 @@ VF_INLINE vf adagrad_rule(vf p, vf g, vf *s0, vf *s1, const mica_update *u)
     static void name(float *p, const float *g, float *state0, float *state1, size_t n, const mica_update *u) \
     {                                                                                                        \
         (void)state0, (void)state1;                                                                          \
-        update(p, g, s0, s1, n, u, name##_rule);                                                             \
+        if (is_plain(u))                                                                                     \
+            update(p, g, s0, s1, n, u, name##_rule, true);                                                   \
+        else                                                                                                 \
+            update(p, g, s0, s1, n, u, name##_rule, false);                                                  \
     }
 
 KERNEL(sgd, NULL, NULL)
