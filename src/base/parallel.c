@@ -3,28 +3,21 @@
  * Every thread has a share of a job: blocks that follow one another, and the same ones the next time, so that it finds
  * in its own caches what it has left there. Who has done his share takes from the others'.
  *
- * A job is open while the `tickets` word of a share has blocks left. Workers spin on them for a short while, since the
- * next call is usually microseconds away, and then sleep; within a stretch (mica_parallel_begin) they do not sleep,
- * since waking one costs its caller some ten microseconds, and the worker's first block may come later still. The
- * caller takes blocks like everyone else and waits only for blocks that somebody has begun, so a worker that wakes
- * up late delays nobody. */
+ * What handing over costs is cache lines that go from one core to another, some 50 to 150 ns each. So a share is one
+ * line, with all that a worker needs to begin; a waiting worker looks at its own; and the caller goes on to its first
+ * block without waiting for any of its stores.
+ *
+ * A share is open while its `tickets` has blocks left. Workers spin on it for a short while, since the next call is
+ * usually microseconds away, and then sleep; within a stretch (mica_parallel_begin) they do not sleep, since waking one
+ * costs its caller some ten microseconds, and the worker's first block may come later still. The caller takes blocks
+ * like everyone else and waits only for blocks that somebody has begun, so a worker that wakes up late, or misses a
+ * job while it falls asleep, delays nobody. */
 #include "base/parallel.h"
-
-/* Some twenty microseconds of one thread. */
-#define SUMS_WORTH_SHARING 1e6
 
 static void alone(size_t blocks, mica_block_fn *fn, void *work)
 {
     for (size_t block = 0; block < blocks; block++)
         fn(work, block, 0);
-}
-
-void mica_parallel_sums(mica_context *ctx, double sums, size_t blocks, mica_block_fn *fn, void *work)
-{
-    if (sums < SUMS_WORTH_SHARING)
-        alone(blocks, fn, work);
-    else
-        mica_parallel(ctx, blocks, fn, work);
 }
 
 #if defined(MICA_NO_THREADS)
@@ -45,6 +38,12 @@ void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *wo
     alone(blocks, fn, work);
 }
 
+void mica_parallel_sums(mica_context *ctx, double sums, size_t blocks, mica_block_fn *fn, void *work)
+{
+    (void)sums;
+    mica_parallel(ctx, blocks, fn, work);
+}
+
 #else
 
 #include <pthread.h>
@@ -54,28 +53,40 @@ void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *wo
 
 /* Pauses of a waiting worker before it sleeps (some 200 microseconds); and of one that must not sleep, or of a
  * waiting caller, before it lets other programs run. */
+#define SPINS_BEFORE_LOOK  64 /* at the shares of others */
 #define SPINS_BEFORE_SLEEP 10000
 #define SPINS_BEFORE_YIELD 20000
 
-typedef struct worker {
-    /* The share. High half: its next block. Low half: its end. One word, so that a block is never taken from one job
-     * and held against the size of another. */
+/* Multiply-adds worth handing over to a thread that waits, some two microseconds of work; worth waking one that sleeps,
+ * some twenty; and, in smaller jobs, worth a wakening for those to come. */
+#define SUMS_WORTH_SHARING 1e5
+#define SUMS_WORTH_WAKING  1e6
+#define SUMS_OF_MANY_JOBS  2e7
+
+typedef struct share {
+    /* High half: the next block. Low half: the end. One word, so that a block is never taken from one job and held
+     * against the size of another. */
     _Alignas(MICA_ALIGN) _Atomic uint64_t tickets;
+    /* The job. Written before the tickets are, and read only by a holder of one of them. */
+    mica_block_fn *fn;
+    void *work;
+} share;
+
+typedef struct worker {
+    share share;
     pthread_t thread;
     mica_crew *crew;
     int index; /* 1 to workers; 0 is the caller, who needs no thread */
 } worker;
 
 struct mica_crew {
-    /* The job. Written before the tickets are, and read only by a holder of one of them. */
-    mica_block_fn *fn;
-    void *work;
+    _Alignas(MICA_ALIGN) atomic_size_t done; /* blocks of this job that workers have finished */
 
-    _Alignas(MICA_ALIGN) atomic_size_t done; /* blocks of this job that are finished */
-    atomic_uint sleeping;
+    _Alignas(MICA_ALIGN) atomic_uint sleeping;
     atomic_bool stop;
     atomic_bool stretch; /* within one */
     int depth;           /* of stretches: the caller's */
+    double missed;       /* sums of jobs too small to wake somebody for, since the last time: the caller's */
 
     pthread_mutex_t mutex; /* guards falling asleep */
     pthread_cond_t wake;
@@ -98,41 +109,56 @@ static inline void cpu_pause(void)
 #endif
 }
 
-/* Whether any share has blocks left. */
-static bool is_open(mica_crew *crew)
+static inline bool is_open(share *s)
+{
+    return has_work(atomic_load_explicit(&s->tickets, memory_order_relaxed));
+}
+
+static bool any_is_open(mica_crew *crew)
 {
     for (int i = 0; i <= crew->workers; i++)
-        if (has_work(atomic_load(&crew->worker[i].tickets)))
+        if (is_open(&crew->worker[i].share))
             return true;
     return false;
 }
 
-static void take_share(mica_crew *crew, worker *from, int thread)
+/* Returns how many blocks it did. */
+static size_t take_share(share *from, int thread)
 {
-    while (has_work(atomic_load_explicit(&from->tickets, memory_order_relaxed))) {
+    size_t taken = 0;
+    while (is_open(from)) {
         uint64_t ticket = atomic_fetch_add_explicit(&from->tickets, ONE_TICKET, memory_order_acq_rel);
         if (!has_work(ticket))
-            return;
-        crew->fn(crew->work, (size_t)(ticket >> 32), thread);
-        atomic_fetch_add_explicit(&crew->done, 1, memory_order_release);
+            break;
+        from->fn(from->work, (size_t)(ticket >> 32), thread);
+        taken++;
+    }
+    return taken;
+}
+
+/* A worker's own share, then those of the others, from the next on. What was done is counted share by share: until
+ * then the job, and so every share of it, stays. */
+static void take_blocks(mica_crew *crew, int thread)
+{
+    int threads = crew->workers + 1;
+    for (int i = 0; i < threads; i++) {
+        size_t taken = take_share(&crew->worker[(thread + i) % threads].share, thread);
+        if (taken > 0)
+            atomic_fetch_add_explicit(&crew->done, taken, memory_order_release);
     }
 }
 
-/* His own share, then those of the others, from the next on. */
-static void take_blocks(mica_crew *crew, int thread)
-{
-    for (int i = thread; i <= crew->workers; i++)
-        take_share(crew, &crew->worker[i], thread);
-    for (int i = 0; i < thread; i++)
-        take_share(crew, &crew->worker[i], thread);
-}
-
-static void deal_out(mica_crew *crew, size_t blocks)
+/* The caller's share has the first block, if there are few, but comes without it: it is taken already. */
+static void deal_out(mica_crew *crew, size_t blocks, mica_block_fn *fn, void *work)
 {
     size_t threads = (size_t)crew->workers + 1;
-    for (size_t i = 0; i < threads; i++) {
-        uint64_t begin = blocks * i / threads, end = blocks * (i + 1) / threads;
-        atomic_store(&crew->worker[i].tickets, begin << 32 | end);
+    for (size_t i = threads; i-- > 0;) {
+        share *s = &crew->worker[i].share;
+        uint64_t begin = i == 0 ? 1 : mica_div_up(blocks * i, threads),
+                 end = mica_div_up(blocks * (i + 1), threads);
+        s->fn = fn;
+        s->work = work;
+        atomic_store_explicit(&s->tickets, begin << 32 | end, memory_order_release);
     }
 }
 
@@ -146,62 +172,95 @@ static inline void wait_on(int spins)
 }
 
 /* Returns when there is work, or the crew is to stop. */
-static void await_work(mica_crew *crew)
+static void await_work(mica_crew *crew, share *own)
 {
     for (int spins = 0, idle = 0; idle < SPINS_BEFORE_SLEEP; idle++) {
-        if (is_open(crew) || atomic_load_explicit(&crew->stop, memory_order_relaxed))
+        bool looks_around = idle % SPINS_BEFORE_LOOK ==
+                            0; /* own blocks may be taken already, when there are others */
+        if (looks_around ? any_is_open(crew) || atomic_load_explicit(&crew->stop, memory_order_relaxed)
+                         : is_open(own))
             return;
-        if (atomic_load_explicit(&crew->stretch, memory_order_relaxed))
+        if (looks_around && atomic_load_explicit(&crew->stretch, memory_order_relaxed))
             idle = 0;
         wait_on(spins);
         spins += spins < SPINS_BEFORE_YIELD;
     }
     pthread_mutex_lock(&crew->mutex);
     atomic_fetch_add(&crew->sleeping, 1);
-    while (!is_open(crew) && !atomic_load(&crew->stop))
+    while (!any_is_open(crew) && !atomic_load(&crew->stop))
         pthread_cond_wait(&crew->wake, &crew->mutex);
     atomic_fetch_sub(&crew->sleeping, 1);
     pthread_mutex_unlock(&crew->mutex);
 }
 
-/* After `tickets` or `stop` changed. Both that change and this load are sequentially consistent, as are a
- * worker's count of itself and its look at them: either it sees the change or we see it asleep. */
 static void wake_sleepers(mica_crew *crew)
 {
-    if (atomic_load(&crew->sleeping) > 0) {
-        pthread_mutex_lock(&crew->mutex);
-        pthread_cond_broadcast(&crew->wake);
-        pthread_mutex_unlock(&crew->mutex);
-    }
+    pthread_mutex_lock(&crew->mutex);
+    pthread_cond_broadcast(&crew->wake);
+    pthread_mutex_unlock(&crew->mutex);
 }
 
 static void *worker_main(void *argument)
 {
     worker *self = argument;
     while (!atomic_load_explicit(&self->crew->stop, memory_order_relaxed)) {
-        await_work(self->crew);
+        await_work(self->crew, &self->share);
         take_blocks(self->crew, self->index);
     }
     return NULL;
 }
 
-void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work)
+static void share_out(mica_crew *crew, size_t blocks, mica_block_fn *fn, void *work, bool wakes)
 {
-    mica_crew *crew = ctx != NULL ? ctx->crew : NULL;
-    if (crew == NULL || blocks < 2 || blocks > MOST_BLOCKS) {
-        alone(blocks, fn, work);
-        return;
-    }
-    crew->fn = fn;
-    crew->work = work;
     atomic_store_explicit(&crew->done, 0, memory_order_relaxed);
-    deal_out(crew, blocks);
-    wake_sleepers(crew);
-    take_blocks(crew, 0);
-    for (int spins = 0; atomic_load_explicit(&crew->done, memory_order_acquire) < blocks;) {
+    deal_out(crew, blocks, fn, work);
+    if (wakes && atomic_load_explicit(&crew->sleeping, memory_order_relaxed) > 0)
+        wake_sleepers(crew);
+    fn(work, 0, 0);
+    size_t left = blocks - 1;
+    for (int i = 0; i <= crew->workers; i++)
+        left -= take_share(&crew->worker[i].share, 0);
+    for (int spins = 0; atomic_load_explicit(&crew->done, memory_order_acquire) < left;) {
         wait_on(spins);
         spins += spins < SPINS_BEFORE_YIELD;
     }
+}
+
+/* The crew, where a job of so many blocks can be shared. */
+static mica_crew *crew_for(mica_context *ctx, size_t blocks)
+{
+    return ctx != NULL && blocks >= 2 && blocks <= MOST_BLOCKS ? ctx->crew : NULL;
+}
+
+void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work)
+{
+    mica_crew *crew = crew_for(ctx, blocks);
+    if (crew == NULL)
+        alone(blocks, fn, work);
+    else
+        share_out(crew, blocks, fn, work, true);
+}
+
+/* Whether sleepers are woken for a job: for a large one, and when small ones come in numbers. */
+static bool wakes_for(mica_crew *crew, double sums)
+{
+    if (sums >= SUMS_WORTH_WAKING)
+        return true;
+    if (atomic_load_explicit(&crew->sleeping, memory_order_relaxed) > 0)
+        crew->missed += sums;
+    if (crew->missed < SUMS_OF_MANY_JOBS)
+        return false;
+    crew->missed = 0.0;
+    return true;
+}
+
+void mica_parallel_sums(mica_context *ctx, double sums, size_t blocks, mica_block_fn *fn, void *work)
+{
+    mica_crew *crew = crew_for(ctx, blocks);
+    if (crew == NULL || sums < SUMS_WORTH_SHARING)
+        alone(blocks, fn, work);
+    else
+        share_out(crew, blocks, fn, work, wakes_for(crew, sums));
 }
 
 void mica_parallel_begin(mica_context *ctx)

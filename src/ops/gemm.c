@@ -22,15 +22,16 @@
 #define PACK_PANELS 8
 /* Up to so many rows of blocks each packs its own panels of B. */
 #define ALONG_BLOCKS 2
-/* A product is cut into this many blocks if they keep that many multiply-adds. */
-#define ENOUGH_BLOCKS 16
-#define BLOCK_WORK    ((size_t)5 << 18)
+/* For several threads a product is cut into so many blocks for each, as long as they keep that many multiply-adds. */
+#define BLOCKS_EACH 8
+#define BLOCK_SUMS  ((size_t)1 << 19)
 
 /* One step of the product: rows m0 .. m0 + m, columns n0 .. n0 + n, over k0 .. k0 + k. */
 typedef struct step {
     mica_gemm g;
     bool turned; /* g is the product's transpose: its c is what was asked for, with rows as columns */
     const mica_gemm_kernels *kernels;
+    size_t threads;
     float *a_panels, *b_room;
     const float *b_panels; /* in b_room, or B's own */
     size_t m0, m, n0, n, k0, k;
@@ -148,7 +149,7 @@ static void multiply_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const step *s = work;
-    size_t blocks_m = s->m == s->block_m ? 1 : mica_div_up(s->m, s->block_m);
+    size_t blocks_m = mica_div_up(s->m, s->block_m);
     size_t width = s->kernels->tile_columns;
     size_t i0 = block % blocks_m * s->block_m, j0 = block / blocks_m * s->block_n;
     size_t i1 = mica_least(i0 + s->block_m, s->m), j1 = mica_least(j0 + s->block_n, s->n);
@@ -165,8 +166,10 @@ static void multiply_block(void *work, size_t block, int thread)
 static void run_step(mica_context *ctx, step *s)
 {
     size_t panels = a_panels_to_pack(s) + b_panels_to_pack(s);
-    mica_parallel(ctx, mica_div_up(panels, PACK_PANELS), pack_block, s);
-    mica_parallel(ctx, mica_div_up(s->m, s->block_m) * mica_div_up(s->n, s->block_n), multiply_block, s);
+    size_t blocks = mica_div_up(s->m, s->block_m) * mica_div_up(s->n, s->block_n);
+    double sums = (double)s->m * (double)s->n * (double)s->k;
+    mica_parallel_sums(ctx, sums, mica_div_up(panels, PACK_PANELS), pack_block, s);
+    mica_parallel_sums(ctx, sums, blocks, multiply_block, s);
 }
 
 /* ---- The plan ---- */
@@ -227,25 +230,27 @@ static bool reads_a(const mica_gemm *g)
            (g->n <= READ_N || g->m * mica_least(g->k, GEMM_K) <= READ_FLOATS);
 }
 
-/* Cuts a step into blocks: of equal height; narrower ones, and then lower ones, where there would be few. */
+/* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds something to do.
+ * The sums are the same however it is cut. */
 static void cut(step *s)
 {
     size_t rows = s->kernels->tile_rows, columns = s->kernels->tile_columns;
-    s->block_m = s->m;
-    s->block_n = s->n;
-    if (s->m <= BLOCK_M && s->m * s->n * s->k <= BLOCK_WORK)
-        return;
-    s->block_m = mica_round_up(mica_div_up(s->m, mica_div_up(s->m, BLOCK_M)), rows);
-    s->block_n = mica_round_up(mica_least(BLOCK_N, s->n), columns);
-    while (mica_div_up(s->m, s->block_m) * mica_div_up(s->n, s->block_n) < ENOUGH_BLOCKS &&
-           s->block_m * s->block_n * s->k > BLOCK_WORK) {
-        if (s->block_n > 2 * columns && 2 * s->block_n > s->block_m)
-            s->block_n = mica_round_up(s->block_n / 2, columns);
-        else if (s->block_m > rows)
-            s->block_m = mica_round_up(s->block_m / 2, rows);
+    size_t parts_m = mica_div_up(s->m, BLOCK_M), parts_n = 1;
+    size_t sums = s->m * s->n * s->k, least = mica_least(sums / s->threads, BLOCK_SUMS);
+    if (parts_m > 1)
+        parts_n = mica_div_up(s->n, BLOCK_N);
+    while (s->threads > 1 && parts_m * parts_n < BLOCKS_EACH * s->threads &&
+           sums / (parts_m * parts_n) > least) {
+        size_t m = s->m / parts_m, n = s->n / parts_n;
+        if (n >= 2 * columns)
+            parts_n *= 2;
+        else if (m >= 2 * rows)
+            parts_m *= 2;
         else
             break;
     }
+    s->block_m = mica_round_up(mica_div_up(s->m, parts_m), s->a_packed ? rows : 1);
+    s->block_n = mica_round_up(mica_div_up(s->n, parts_n), columns);
 }
 
 /* Whether each block packs the panels of B that it uses, instead of all blocks sharing them. That saves a round
@@ -286,7 +291,7 @@ static void run(mica_context *ctx, const mica_kernels *kernels, const mica_gemm 
     if (given->m == 0 || given->n == 0)
         return;
     const mica_gemm_kernels *gemm = kernels->gemm;
-    step s = {.g = *given, .kernels = gemm};
+    step s = {.g = *given, .kernels = gemm, .threads = ctx != NULL ? (size_t)ctx->threads : 1};
     if (given->from == NULL) {
         s.g.from = given->c;
         s.g.from_row_stride = given->row_stride;
@@ -336,7 +341,7 @@ size_t mica_gemm_scratch(const mica_context *ctx, size_t m, size_t n, size_t k)
 
 void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch)
 {
-    run(g->m * g->n * g->k >= MICA_GEMM_SMALL ? ctx : NULL, ctx->kernels, g, scratch);
+    run(ctx, ctx->kernels, g, scratch);
 }
 
 void mica_gemm_run_serial(const mica_kernels *kernels, const mica_gemm *g, void *scratch)

@@ -21,21 +21,33 @@ static void mark(void *work, size_t block, int thread)
         atomic_fetch_add(&t->bad_thread, 1);
 }
 
+/* Whether blocks 0 to blocks - 1 were done once each, and no others; clears the tally. */
+static bool is_done_once(tally *t, size_t blocks)
+{
+    bool once = t->bad_thread == 0;
+    for (size_t i = 0; i < BLOCKS; i++)
+        once = once && t->done[i] == (i < blocks ? 1 : 0);
+    memset(t->done, 0, sizeof t->done);
+    return once;
+}
+
+/* Fewer blocks than threads, as many, and more; as work that is worth waking somebody for, and as less. */
 TEST(parallel_does_every_block_once)
 {
     static tally t;
     for (int threads = 1; threads <= 4; threads++) {
         mica_context *ctx = test_context(threads);
+        t.threads = threads;
 #if !defined(MICA_NO_THREADS)
         CHECK(mica_context_threads(ctx) == threads);
 #endif
-        for (size_t blocks = 0; blocks <= BLOCKS; blocks = blocks * 3 + 1) {
-            memset(&t, 0, sizeof t);
-            t.threads = threads;
+        for (size_t blocks = 0; blocks <= BLOCKS; blocks += blocks / 3 + 1) {
             mica_parallel(ctx, blocks, mark, &t);
-            for (size_t i = 0; i < BLOCKS; i++)
-                CHECK(t.done[i] == (i < blocks ? 1 : 0));
-            CHECK(t.bad_thread == 0);
+            CHECK(is_done_once(&t, blocks));
+            for (double sums = 1e4; sums < 1e8; sums *= 10.0) {
+                mica_parallel_sums(ctx, sums, blocks, mark, &t);
+                CHECK(is_done_once(&t, blocks));
+            }
         }
     }
 }
@@ -56,14 +68,12 @@ TEST(parallel_stretches_nest)
 {
     static tally t;
     mica_context *ctx = test_context(3);
+    t.threads = 3;
     for (int depth = 0; depth < 3; depth++)
         mica_parallel_begin(ctx);
     for (int depth = 3; depth >= 0; depth--) {
-        memset(&t, 0, sizeof t);
-        t.threads = 3;
         mica_parallel(ctx, BLOCKS, mark, &t);
-        for (size_t i = 0; i < BLOCKS; i++)
-            CHECK(t.done[i] == 1);
+        CHECK(is_done_once(&t, BLOCKS));
         if (depth > 0)
             mica_parallel_end(ctx);
     }
