@@ -158,9 +158,9 @@ static line line_of(const piece *p, const roof *r)
               .flops = p->work.flops,
               .bytes = p->work.bytes,
               .roof = roof_seconds(r, &p->work)};
-    bool fused = p->work.fused != NULL;
-    (void)snprintf(l.what, sizeof l.what, "%s%s%s", p->work.kind, fused ? " + " : "",
-                   fused ? p->work.fused : "");
+    bool fused = p->work.fused != NULL, mean = p->work.mean != NULL;
+    (void)snprintf(l.what, sizeof l.what, "%s%s%s%s%s", p->work.kind, fused ? " + " : "",
+                   fused ? p->work.fused : "", mean ? " + " : "", mean ? p->work.mean : "");
     return l;
 }
 

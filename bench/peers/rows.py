@@ -27,7 +27,7 @@ def dense(batch, inputs, outputs, aim):
 
 def convolution(name, kind, sizes, aims):
     """sizes: axes, batch, channels in and out, side, kernel"""
-    yield Row(f"{name}_fwd", f"{kind}_fwd", sizes, aims[0], (4,) if kind == "matched" else (0,))
+    yield Row(f"{name}_fwd", f"{kind}_fwd", sizes, aims[0], (0,))
     yield Row(f"{name}_bwd", f"{kind}_bwd", sizes, aims[1], (4, 5, 6))
 
 

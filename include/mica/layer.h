@@ -79,6 +79,8 @@ typedef struct mica_step {
     float loss_scale;           /* losses only */
     mica_activation activation; /* to end with, and its slope: only with MICA_LAYER_ENDS_WITH_ACTIVATION */
     float slope;
+    bool mean; /* to end with the mean of each channel, after that: out is [N, C] or [N, C, 1, ...]. Only with
+                  MICA_LAYER_ENDS_WITH_MEAN */
 
     /* Backward (and the forward of a loss). A gradient that nobody wants is NULL. */
     const mica_tensor *dout;
@@ -129,6 +131,11 @@ enum {
        output has the largest of some elements of in[0] each (max pooling), it may be applied after it instead. */
     MICA_LAYER_RISING = 32768,
     MICA_LAYER_PICKS = 65536,
+    /* forward can end with the mean of each channel, step->mean: a node of it behind this one, or behind the activation
+       that is fused into this one, is then fused into it, too. */
+    MICA_LAYER_ENDS_WITH_MEAN = 131072,
+    /* The mean of each channel (global_avg_pool). */
+    MICA_LAYER_MEAN = 262144,
 };
 
 typedef struct mica_layer {

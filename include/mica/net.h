@@ -229,6 +229,7 @@ typedef struct mica_work {
     const char *name;  /* of the layer, as in its parameters' names; "optimizer" */
     const char *kind;  /* "conv2d"; of the update, the optimizer's: "adam" */
     const char *fused; /* the activation that is done along with this forward: "relu"; NULL: none */
+    const char *mean;  /* the mean of each channel that is, too: "global_avg_pool"; NULL: none */
     mica_phase phase;
     double flops; /* as mica_measure_flops counts: 0 where moving the bytes is what counts */
     double bytes; /* of the tensors that it reads and of those that it writes: what must be moved */

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "kernel/gemm.h"
+#include "kernel/map.h"
 
 typedef struct mica_conv_axis {
     size_t image; /* positions of the image that is read */
@@ -81,6 +82,13 @@ typedef struct mica_conv_block {
     ptrdiff_t row_step;    /* in the window, from one output row to the next */
 } mica_conv_block;
 
+/* What becomes of pixels before they are added up: a map; or where that is NULL, bounds, which may be infinite. */
+typedef struct mica_conv_finish {
+    mica_map_fn *map;
+    float slope; /* its parameter */
+    float low, high;
+} mica_conv_finish;
+
 /* Vectors of a tile of several channels, and taps of one where gradients are summed. */
 #define MICA_TILES_VECTORS 3
 #define MICA_TILES_TAPS    3
@@ -98,6 +106,9 @@ typedef struct mica_tiles_kernels {
      * pixel of the block, panels are panel_stride apart, bias may be NULL. */
     void (*image)(const mica_conv_planes *out, const mica_conv_block *block, const float *panels,
                   size_t panel_stride, const float *bias, size_t m, bool accumulate);
+    /* totals[o] = the sum over the block's pixels of what `image` makes, once it is finished. */
+    void (*totals)(double *totals, const mica_conv_block *block, const float *panels, size_t panel_stride,
+                   const float *bias, size_t m, const mica_conv_finish *finish);
 
     /* sums[o, p, lane] += dy[o] * what tap p meets, over the pixels of the block, for m channels; dy is at the
      * first pixel of the block. sums is [m / channels, k / MICA_TILES_TAPS, channels, MICA_TILES_TAPS, lanes],

@@ -4,6 +4,9 @@
  * unaligned load from the window, `offset[p]` from where the vector begins. So nothing is copied but the window,
  * and several output channels share each load. */
 #include "kernel/conv_rows.h"
+#include "kernel/sum_loop.h"
+
+#include <math.h>
 
 /* A tile's channels x vectors of sums, with room for a row of vectors and a broadcast weight. */
 #if VF_REGISTERS >= 32
@@ -17,8 +20,9 @@
 #define TWO_VECTORS  6
 #define ONE_VECTORS  8
 #define MOST_VECTORS 8
-/* Strips that one list has: a multiple of all of these. */
-#define LIST 120
+/* Strips that one list has: a multiple of all of these. Pixels of a short one fit the first cache beside a window. */
+#define LIST       120
+#define SHORT_LIST 48
 
 static void load(float *window, const mica_conv_window *w, const mica_conv_patches *in,
                  const mica_conv_block *b)
@@ -42,14 +46,14 @@ typedef struct strip {
     size_t lanes;
 } strip;
 
-/* Strips of a block, from row i and column j on; returns how many, at most LIST, and where the next begins. The last
+/* Strips of a block, from row i and column j on; returns how many, at most `most`, and where the next begins. The last
  * of a row ends with the row and may lie over the one before it, which is then made twice; where sums are added to
  * what is there it must not. */
-static size_t list_strips(strip *s, const mica_conv_block *b, const mica_conv_planes *out, bool overlap,
-                          size_t *row, size_t *column)
+static size_t list_strips(strip *s, size_t most, const mica_conv_block *b, const mica_conv_planes *out,
+                          bool overlap, size_t *row, size_t *column)
 {
     size_t i = *row, from = *column, count = 0;
-    for (; count < LIST && i < b->rows; count++) {
+    for (; count < most && i < b->rows; count++) {
         size_t j = from, lanes = least(b->columns - j, VF_LANES);
         if (overlap && lanes < VF_LANES && b->columns >= VF_LANES) {
             j = b->columns - VF_LANES;
@@ -82,13 +86,18 @@ static void store_part(float *to, ptrdiff_t stride, vf v, size_t n, bool accumul
 
 /* What the tiles of a block and some channels share. */
 typedef struct work {
-    const mica_conv_block *b;
+    const ptrdiff_t *offset, *end; /* of all taps */
     const float *panel;
     mica_conv_planes out; /* at the first of the channels */
     float bias[TILE_CHANNELS];
     size_t channels;
     bool accumulate;
-    bool plain; /* whole vectors, side by side, not added to what is there */
+    bool plain; /* whole vectors, side by side, not added to what is there; of totals: whole vectors */
+
+    /* Where only the totals are wanted: a vector for each of the channels, or NULL. */
+    float *totals;
+    float low, high;
+    bool bounded; /* by these */
 } work;
 
 /* Some of a tile's sums, in any way. */
@@ -126,8 +135,34 @@ VF_INLINE void leave(const work *w, const strip *s, size_t count, vf sum[TILE_CH
         leave_part(w, s, count, part, vectors);
 }
 
+/* Sums are held within their bounds and added up, those past the end of their row left out. */
+VF_INLINE void add_up(const work *w, const strip *s, size_t count, vf sum[TILE_CHANNELS][MOST_VECTORS],
+                      size_t channels, size_t vectors)
+{
+    vf low = vf_set1(w->low), high = vf_set1(w->high);
+#pragma GCC unroll 8
+    for (size_t v = 0; v < vectors; v++) {
+        vm inside = vm_first(v < count ? s[v].lanes : 0);
+#pragma GCC unroll 8
+        for (size_t i = 0; i < channels; i++) {
+            if (w->bounded)
+                sum[i][v] = vf_min(high, vf_max(low, sum[i][v]));
+            if (!w->plain || v >= count)
+                sum[i][v] = vf_select(inside, sum[i][v], vf_zero());
+        }
+    }
+#pragma GCC unroll 8
+    for (size_t i = 0; i < channels; i++) {
+        vf total = sum[i][0];
+#pragma GCC unroll 8
+        for (size_t v = 1; v < vectors; v++)
+            total = vf_add(total, sum[i][v]);
+        vf_store(w->totals + i * VF_LANES, vf_add(vf_load(w->totals + i * VF_LANES), total));
+    }
+}
+
 /* One tile of channels x vectors, constants where this is inlined. Of its strips the first `count` are there. */
-VF_INLINE void tile(const work *w, const strip *s, size_t count, size_t channels, size_t vectors)
+VF_INLINE void tile(const work *w, const strip *s, size_t count, size_t channels, size_t vectors, bool total)
 {
     vf sum[TILE_CHANNELS][MOST_VECTORS];
     const float *from[MOST_VECTORS], *panel = w->panel;
@@ -138,8 +173,8 @@ VF_INLINE void tile(const work *w, const strip *s, size_t count, size_t channels
         for (size_t i = 0; i < channels; i++)
             sum[i][v] = vf_set1(w->bias[i]);
     }
-    const ptrdiff_t *offset = w->b->offset, *end = offset + w->b->channels * w->b->taps;
-    for (; offset < end; panel += TILE_CHANNELS, offset++) {
+    const ptrdiff_t *end = w->end;
+    for (const ptrdiff_t *offset = w->offset; offset < end; panel += TILE_CHANNELS, offset++) {
         vf x[MOST_VECTORS];
 #pragma GCC unroll 8
         for (size_t v = 0; v < vectors; v++)
@@ -152,37 +187,44 @@ VF_INLINE void tile(const work *w, const strip *s, size_t count, size_t channels
                 sum[i][v] = vf_fma(weight, x[v], sum[i][v]);
         }
     }
-    leave(w, s, count, sum, channels, vectors);
+    if (total)
+        add_up(w, s, count, sum, channels, vectors);
+    else
+        leave(w, s, count, sum, channels, vectors);
 }
 
-/* Functions of their own: then all pointers stay in registers. */
-__attribute__((noinline)) static void tile_many(const work *w, const strip *s, size_t count)
-{
-    tile(w, s, count, TILE_CHANNELS, TILE_VECTORS);
-}
-__attribute__((noinline)) static void tile_two(const work *w, const strip *s, size_t count)
-{
-    tile(w, s, count, 2, TWO_VECTORS);
-}
-__attribute__((noinline)) static void tile_one(const work *w, const strip *s, size_t count)
-{
-    tile(w, s, count, 1, ONE_VECTORS);
-}
+/* All strips of a list: functions of their own, then all pointers stay in registers. */
+#define TILES(name, channels, vectors, total)                                               \
+    __attribute__((noinline)) static void name(const work *w, const strip *s, size_t count) \
+    {                                                                                       \
+        for (; count > (vectors); count -= (vectors), s += (vectors))                       \
+            tile(w, s, vectors, channels, vectors, total);                                  \
+        tile(w, s, count, channels, vectors, total);                                        \
+    }
+TILES(image_of_many, TILE_CHANNELS, TILE_VECTORS, false)
+TILES(image_of_two, 2, TWO_VECTORS, false)
+TILES(image_of_one, 1, ONE_VECTORS, false)
+TILES(totals_of_many, TILE_CHANNELS, TILE_VECTORS, true)
+TILES(totals_of_two, 2, TWO_VECTORS, true)
+TILES(totals_of_one, 1, ONE_VECTORS, true)
 
 static void tiles(const work *w, const strip *s, size_t count)
 {
-    for (size_t v = 0; v < count;) {
-        if (w->channels == 1) {
-            tile_one(w, s + v, least(count - v, ONE_VECTORS));
-            v += ONE_VECTORS;
-        } else if (w->channels == 2) {
-            tile_two(w, s + v, least(count - v, TWO_VECTORS));
-            v += TWO_VECTORS;
-        } else {
-            tile_many(w, s + v, least(count - v, TILE_VECTORS));
-            v += TILE_VECTORS;
-        }
-    }
+    bool total = w->totals != NULL;
+    if (w->channels == 1)
+        (total ? totals_of_one : image_of_one)(w, s, count);
+    else if (w->channels == 2)
+        (total ? totals_of_two : image_of_two)(w, s, count);
+    else
+        (total ? totals_of_many : image_of_many)(w, s, count);
+}
+
+/* Channels o .. of m. */
+static void set_channels(work *w, const float *bias, size_t o, size_t m)
+{
+    w->channels = least(m - o, TILE_CHANNELS);
+    for (size_t i = 0; i < w->channels && bias != NULL; i++)
+        w->bias[i] = bias[o + i];
 }
 
 static void image(const mica_conv_planes *out, const mica_conv_block *b, const float *panels,
@@ -191,16 +233,89 @@ static void image(const mica_conv_planes *out, const mica_conv_block *b, const f
     strip s[LIST];
     size_t row = 0, column = 0;
     bool plain = out->column_stride == 1 && !accumulate && b->columns >= VF_LANES;
-    for (size_t count; (count = list_strips(s, b, out, !accumulate, &row, &column)) > 0;) {
-        work w = {.b = b, .panel = panels, .out = *out, .accumulate = accumulate, .plain = plain};
+    for (size_t count; (count = list_strips(s, LIST, b, out, !accumulate, &row, &column)) > 0;) {
+        work w = {.offset = b->offset,
+                  .end = b->offset + b->channels * b->taps,
+                  .panel = panels,
+                  .out = *out,
+                  .accumulate = accumulate,
+                  .plain = plain};
         for (size_t o = 0; o < m; o += TILE_CHANNELS, w.panel += panel_stride) {
             w.out.data = out->data + (ptrdiff_t)o * out->channel_stride;
-            w.channels = least(m - o, TILE_CHANNELS);
-            for (size_t i = 0; i < w.channels && bias != NULL; i++)
-                w.bias[i] = bias[o + i];
+            set_channels(&w, bias, o, m);
             tiles(&w, s, count);
         }
     }
+}
+
+/* In registers: in single precision over one list of strips, in double over these. */
+static void totals_within(double *to, const mica_conv_block *b, const float *panels, size_t panel_stride,
+                          const float *bias, size_t m, float low, float high)
+{
+    static const mica_conv_planes nowhere;
+    strip s[LIST];
+    float sums[TILE_CHANNELS * VF_LANES];
+    size_t row = 0, column = 0;
+    for (size_t count; (count = list_strips(s, LIST, b, &nowhere, false, &row, &column)) > 0;) {
+        work w = {.offset = b->offset,
+                  .end = b->offset + b->channels * b->taps,
+                  .panel = panels,
+                  .plain = b->columns % VF_LANES == 0,
+                  .totals = sums,
+                  .low = low,
+                  .high = high,
+                  .bounded = low > -INFINITY || high < INFINITY};
+        for (size_t o = 0; o < m; o += TILE_CHANNELS, w.panel += panel_stride) {
+            zero(sums, TILE_CHANNELS * VF_LANES);
+            set_channels(&w, bias, o, m);
+            tiles(&w, s, count);
+            for (size_t i = 0; i < w.channels; i++)
+                to[o + i] += (double)vf_sum(vf_load(sums + i * VF_LANES));
+        }
+    }
+}
+
+/* Through a map: pixels lie side by side in the first cache, of some channels and one short list at a time. What the
+ * last strip of a row writes too much, the next overwrites. */
+static void totals_mapped(double *to, const mica_conv_block *b, const float *panels, size_t panel_stride,
+                          const float *bias, size_t m, const mica_conv_finish *finish)
+{
+    enum { ROOM = (SHORT_LIST + 1) * VF_LANES };
+    const mica_conv_planes side_by_side = {.row_stride = (ptrdiff_t)b->columns, .column_stride = 1};
+    strip s[SHORT_LIST];
+    _Alignas(64) float pixels[TILE_CHANNELS * ROOM];
+    size_t row = 0, column = 0;
+    for (size_t count; (count = list_strips(s, SHORT_LIST, b, &side_by_side, false, &row, &column)) > 0;) {
+        work w = {.offset = b->offset,
+                  .end = b->offset + b->channels * b->taps,
+                  .panel = panels,
+                  .out = {.data = pixels, .channel_stride = ROOM, .column_stride = 1},
+                  .plain = true};
+        ptrdiff_t first = s[0].to;
+        for (size_t i = 0; i < count; i++)
+            s[i].to -= first;
+        size_t n = (size_t)s[count - 1].to + s[count - 1].lanes;
+        for (size_t o = 0; o < m; o += TILE_CHANNELS, w.panel += panel_stride) {
+            set_channels(&w, bias, o, m);
+            tiles(&w, s, count);
+            for (size_t i = 0; i < w.channels; i++) {
+                float *x = pixels + i * ROOM;
+                finish->map(x, (const float *const[]){x}, n, &finish->slope);
+                to[o + i] += sum_run(x, x, n, 0.0f, term_value);
+            }
+        }
+    }
+}
+
+static void totals(double *to, const mica_conv_block *b, const float *panels, size_t panel_stride,
+                   const float *bias, size_t m, const mica_conv_finish *finish)
+{
+    for (size_t o = 0; o < m; o++)
+        to[o] = 0.0;
+    if (finish->map != NULL)
+        totals_mapped(to, b, panels, panel_stride, bias, m, finish);
+    else
+        totals_within(to, b, panels, panel_stride, bias, m, finish->low, finish->high);
 }
 
 /* ---- Gradients of taps ---- */
@@ -310,6 +425,7 @@ const mica_tiles_kernels VF_SYMBOL(mica_tiles_kernels) = {
     .channels = TILE_CHANNELS,
     .load = load,
     .image = image,
+    .totals = totals,
     .gradient = gradient,
     .fold = fold,
 };

@@ -114,10 +114,16 @@ static mica_status infer(mica_infer *infer)
 static mica_status forward(const mica_step *s)
 {
     const conv_opts *o = s->opts;
-    mica_tensor x = mica_planes(s->in[0]), y = mica_planes(s->out), w = mica_planes(s->param[0]);
+    mica_tensor x = mica_planes(s->in[0]), w = mica_planes(s->param[0]);
     mica_conv2d_opts op = how(o, x.dim[1], false);
     op.activation = s->activation;
     op.slope = s->slope;
+    if (s->mean) {
+        mica_tensor mean = *s->out;
+        mean.rank = 2; /* the others are 1 */
+        return mica_conv2d_mean(s->ctx, &mean, &x, &w, s->param[1], &op);
+    }
+    mica_tensor y = mica_planes(s->out);
     return o->transposed ? mica_conv_transpose2d(s->ctx, &y, &x, &w, s->param[1], &op)
                          : mica_conv2d(s->ctx, &y, &x, &w, s->param[1], &op);
 }
@@ -146,17 +152,18 @@ static mica_status backward(const mica_step *s)
 
 /* ---- Builders ---- */
 
-#define CONV(kind)                                                                               \
+#define CONV(kind, ends)                                                                         \
     {                                                                                            \
         kind,                                                                                    \
             MICA_LAYER_READS_INPUTS | MICA_LAYER_ADDS_INPUTS | MICA_LAYER_ENDS_WITH_ACTIVATION | \
-                MICA_LAYER_ADDS_PARAMETERS,                                                      \
+                MICA_LAYER_ADDS_PARAMETERS | (ends),                                             \
             sizeof(conv_opts), infer, forward, backward                                          \
     }
 
-static const mica_layer conv1d = CONV("conv1d"), conv2d = CONV("conv2d"),
-                        depthwise = CONV("depthwise_conv2d"), transpose1d = CONV("conv_transpose1d"),
-                        transpose2d = CONV("conv_transpose2d");
+static const mica_layer conv1d = CONV("conv1d", MICA_LAYER_ENDS_WITH_MEAN),
+                        conv2d = CONV("conv2d", MICA_LAYER_ENDS_WITH_MEAN),
+                        depthwise = CONV("depthwise_conv2d", MICA_LAYER_ENDS_WITH_MEAN),
+                        transpose1d = CONV("conv_transpose1d", 0), transpose2d = CONV("conv_transpose2d", 0);
 
 static mica_value add(mica_net *net, const mica_layer *layer, mica_value x, const mica_net_conv_opts *opts,
                       conv_opts full)

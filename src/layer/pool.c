@@ -204,8 +204,8 @@ static mica_status global_backward(const mica_step *s)
     return mica_global_avg_pool_backward(s->ctx, s->din[0], s->dout);
 }
 
-static const mica_layer global = {
-    "global_avg_pool", 0, sizeof(mica_net_global_pool_opts), global_infer, global_forward, global_backward};
+static const mica_layer global = {"global_avg_pool", MICA_LAYER_MEAN, sizeof(mica_net_global_pool_opts),
+                                  global_infer,      global_forward,  global_backward};
 
 mica_value mica_net_global_avg_pool(mica_net *net, mica_value x, const mica_net_global_pool_opts *opts)
 {

@@ -19,29 +19,54 @@ static void find_readers(mica_net *net)
             net->slots[i].reader = NONE;
 }
 
-/* ---- Activations into what makes their input ---- */
+/* ---- Activations and means into what makes their input ---- */
+
+/* The node behind `node` that can become part of its forward: the only reader of what that writes, of this kind, and not
+ * to be recomputed apart from it. NONE if there is none. */
+static int follower(const mica_net *net, const mica_node *node, unsigned kind)
+{
+    int reader = net->slots[mica_forward_out(net, node)].reader;
+    bool fits = reader != NONE && (net->nodes[reader].layer->flags & kind) &&
+                net->nodes[reader].segment == node->segment;
+    return fits ? reader : NONE;
+}
 
 /* Lets a node end with the activation behind it, where nothing else wants its own result: not another node,
  * and not the activation's backward. */
+static void fuse_activation(mica_net *net, mica_node *node)
+{
+    int reader = follower(net, node, MICA_LAYER_ACTIVATION);
+    if (reader == NONE || !(node->layer->flags & MICA_LAYER_ENDS_WITH_ACTIVATION))
+        return;
+    if ((net->nodes[reader].layer->flags & MICA_LAYER_READS_INPUTS) && net->slots[node->out].gradient != NONE)
+        return;
+    node->activation = reader;
+    net->nodes[reader].fused = true;
+}
+
+/* And with the mean behind that. The mean's backward reads nothing, but the activation's may read what it gave. */
+static void fuse_mean(mica_net *net, mica_node *node)
+{
+    int reader = follower(net, node, MICA_LAYER_MEAN);
+    if (reader == NONE || !(node->layer->flags & MICA_LAYER_ENDS_WITH_MEAN))
+        return;
+    const mica_node *last = node->activation != NONE ? &net->nodes[node->activation] : node;
+    if ((last->layer->flags & MICA_LAYER_READS_OUTPUT) && net->slots[last->out].gradient != NONE)
+        return;
+    node->mean = reader;
+    net->nodes[reader].fused = true;
+}
+
 void mica_net_fuse(mica_net *net)
 {
     find_readers(net);
     for (int n = 0; n < net->node_count; n++) {
-        net->nodes[n].activation = NONE;
+        net->nodes[n].activation = net->nodes[n].mean = NONE;
         net->nodes[n].fused = false;
     }
     for (int n = 0; n < net->node_count; n++) {
-        mica_node *node = &net->nodes[n];
-        int reader = node->layer->flags & MICA_LAYER_ENDS_WITH_ACTIVATION ? net->slots[node->out].reader
-                                                                          : NONE;
-        if (reader == NONE || net->nodes[reader].segment != node->segment)
-            continue;
-        unsigned flags = net->nodes[reader].layer->flags;
-        bool read_later = (flags & MICA_LAYER_READS_INPUTS) && net->slots[node->out].gradient != NONE;
-        if (!(flags & MICA_LAYER_ACTIVATION) || read_later)
-            continue;
-        node->activation = reader;
-        net->nodes[reader].fused = true;
+        fuse_activation(net, &net->nodes[n]);
+        fuse_mean(net, &net->nodes[n]);
     }
 }
 

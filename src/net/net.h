@@ -51,6 +51,7 @@ typedef struct mica_node {
         temp[MICA_LAYER_BUFFERS];
     int segment;    /* of recomputation */
     int activation; /* the node that is fused into this one's forward, or NONE */
+    int mean;       /* the same of a mean, behind this one or its activation */
     bool fused;     /* this node's forward is part of another's */
 } mica_node;
 
@@ -185,10 +186,11 @@ static inline int mica_life(const mica_slot *slot, mica_phase phase)
     return phase != MICA_PHASE_FORWARD && slot->dropped ? 1 : 0;
 }
 
-/* The slot that a node's forward writes: its own, or that of the activation it ends with. */
+/* The slot that a node's forward writes: its own, or that of the activation or mean it ends with. */
 static inline int mica_forward_out(const mica_net *net, const mica_node *node)
 {
-    return node->activation != NONE ? net->nodes[node->activation].out : node->out;
+    int last = node->mean != NONE ? node->mean : node->activation;
+    return last != NONE ? net->nodes[last].out : node->out;
 }
 
 /* ---- fuse.c ---- */

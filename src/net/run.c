@@ -100,6 +100,7 @@ void mica_net_prepare(const mica_net *net, const mica_entry *entry, const mica_m
         s->activation = opts->kind;
         s->slope = mica_activation_slope(opts);
     }
+    s->mean = !back && node->mean != NONE;
 
     char *base = entry->group != NONE && net->block != NULL
                      ? net->block + net->groups[entry->group].span.offset

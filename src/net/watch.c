@@ -83,11 +83,13 @@ static double entry_bytes(const mica_net *net, const mica_entry *entry, const mi
 mica_work mica_net_work(mica_net *net, const mica_entry *entry, const mica_mode *mode)
 {
     const mica_node *node = &net->nodes[entry->node];
-    bool fused = entry->phase != MICA_PHASE_BACKWARD && node->activation != NONE;
+    bool ahead = entry->phase != MICA_PHASE_BACKWARD;
     return (mica_work){.layer = entry->node,
                        .name = node->name,
                        .kind = node->layer->name,
-                       .fused = fused ? net->nodes[node->activation].layer->name : NULL,
+                       .fused = ahead && node->activation != NONE ? net->nodes[node->activation].layer->name
+                                                                  : NULL,
+                       .mean = ahead && node->mean != NONE ? net->nodes[node->mean].layer->name : NULL,
                        .phase = entry->phase,
                        .flops = entry_flops(net, entry, mode),
                        .bytes = entry_bytes(net, entry, mode)};

@@ -8,8 +8,10 @@
 typedef struct kind {
     const char *op;
     int dims;
-    bool transposed;
+    enum { PLAIN, TRANSPOSED, MEAN } way;
 } kind;
+
+static bool is_transposed(const kind *k) { return k->way == TRANSPOSED; }
 
 static const mica_conv2d_opts defaults;
 
@@ -19,16 +21,17 @@ static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *
     mica_conv_call call = {
         .op = k->op,
         .dims = k->dims,
-        .transposed = k->transposed,
+        .transposed = is_transposed(k),
         .args = {{"dst", tensors[0], MICA_ARG_OUT, 0},
                  {"x", tensors[1], 0, 0},
                  {"w", tensors[2], 0, 0},
                  {"bias", tensors[3], MICA_ARG_OPTIONAL, 0}},
         .count = 4,
-        .wide = k->transposed ? 0 : 1,
-        .narrow = k->transposed ? 1 : 0,
+        .wide = is_transposed(k) ? 0 : 1,
+        .narrow = is_transposed(k) ? 1 : 0,
         .kernel = 2,
         .bias = tensors[3] != NULL ? 3 : 0,
+        .mean = k->way == MEAN,
         .opts = opts != NULL ? opts : &defaults,
     };
     mica_conv conv;
@@ -36,9 +39,12 @@ static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *
     if ((unsigned)call.opts->activation >= MICA_ACTIVATION_COUNT)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: activation number %d, which is none", k->op,
                          (int)call.opts->activation);
+    conv.activation = call.opts->activation;
     conv.finish = mica_activation_kernel(ctx, call.opts->activation);
     conv.slope = call.opts->slope;
-    return k->transposed ? mica_conv_wide(ctx, &conv) : mica_conv_narrow(ctx, &conv);
+    if (k->way == MEAN)
+        return mica_conv_mean(ctx, &conv);
+    return is_transposed(k) ? mica_conv_wide(ctx, &conv) : mica_conv_narrow(ctx, &conv);
 }
 
 /* dx: y = w x is linear in x, so its gradient is the transposed map of dy, which is the other convolution. */
@@ -48,17 +54,17 @@ static mica_status backward_input(mica_context *ctx, const kind *k, const mica_t
     mica_conv_call call = {
         .op = k->op,
         .dims = k->dims,
-        .transposed = k->transposed,
+        .transposed = is_transposed(k),
         .args = {{"dx", tensors[0], MICA_ARG_OUT, 0}, {"dy", tensors[1], 0, 0}, {"w", tensors[2], 0, 0}},
         .count = 3,
-        .wide = k->transposed ? 1 : 0,
-        .narrow = k->transposed ? 0 : 1,
+        .wide = is_transposed(k) ? 1 : 0,
+        .narrow = is_transposed(k) ? 0 : 1,
         .kernel = 2,
         .opts = opts != NULL ? opts : &defaults,
     };
     mica_conv conv;
     MICA_TRY(mica_conv_check(ctx, &conv, &call));
-    return k->transposed ? mica_conv_narrow(ctx, &conv) : mica_conv_wide(ctx, &conv);
+    return is_transposed(k) ? mica_conv_narrow(ctx, &conv) : mica_conv_wide(ctx, &conv);
 }
 
 /* dw[o, c, t] = sum over images and narrow positions i of narrow[o, i] wide[c, i stride - pad + t dilation]
@@ -69,11 +75,11 @@ static mica_status backward_kernel(mica_context *ctx, const kind *k, const mica_
     mica_conv_call call = {
         .op = k->op,
         .dims = k->dims,
-        .transposed = k->transposed,
+        .transposed = is_transposed(k),
         .args = {{"dw", tensors[0], MICA_ARG_OUT, 0}, {"dy", tensors[1], 0, 0}, {"x", tensors[2], 0, 0}},
         .count = 3,
-        .wide = k->transposed ? 1 : 2,
-        .narrow = k->transposed ? 2 : 1,
+        .wide = is_transposed(k) ? 1 : 2,
+        .narrow = is_transposed(k) ? 2 : 1,
         .kernel = 0,
         .opts = opts != NULL ? opts : &defaults,
     };
@@ -147,46 +153,53 @@ static mica_status backward_bias(mica_context *ctx, const kind *k, const mica_te
 mica_status mica_conv2d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x, const mica_tensor *w,
                         const mica_tensor *bias, const mica_conv2d_opts *opts)
 {
-    return forward(ctx, &(kind){"conv2d", 2, false}, TENSORS(dst, x, w, bias), opts);
+    return forward(ctx, &(kind){"conv2d", 2, PLAIN}, TENSORS(dst, x, w, bias), opts);
+}
+
+mica_status mica_conv2d_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
+                             const mica_tensor *w, const mica_tensor *bias, const mica_conv2d_opts *opts)
+{
+    return forward(ctx, &(kind){"conv2d_mean", 2, MEAN}, TENSORS(dst, x, w, bias), opts);
 }
 
 mica_status mica_conv2d_backward_input(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
                                        const mica_tensor *w, const mica_conv2d_opts *opts)
 {
-    return backward_input(ctx, &(kind){"conv2d_backward_input", 2, false}, TENSORS(dx, dy, w), opts);
+    return backward_input(ctx, &(kind){"conv2d_backward_input", 2, PLAIN}, TENSORS(dx, dy, w), opts);
 }
 
 mica_status mica_conv2d_backward_kernel(mica_context *ctx, const mica_tensor *dw, const mica_tensor *dy,
                                         const mica_tensor *x, const mica_conv2d_opts *opts)
 {
-    return backward_kernel(ctx, &(kind){"conv2d_backward_kernel", 2, false}, TENSORS(dw, dy, x), opts);
+    return backward_kernel(ctx, &(kind){"conv2d_backward_kernel", 2, PLAIN}, TENSORS(dw, dy, x), opts);
 }
 
 mica_status mica_conv2d_backward_bias(mica_context *ctx, const mica_tensor *db, const mica_tensor *dy,
                                       const mica_conv2d_opts *opts)
 {
-    return backward_bias(ctx, &(kind){"conv2d_backward_bias", 2, false}, TENSORS(db, dy), opts);
+    return backward_bias(ctx, &(kind){"conv2d_backward_bias", 2, PLAIN}, TENSORS(db, dy), opts);
 }
 
 mica_status mica_conv_transpose2d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                                   const mica_tensor *w, const mica_tensor *bias, const mica_conv2d_opts *opts)
 {
-    return forward(ctx, &(kind){"conv_transpose2d", 2, true}, TENSORS(dst, x, w, bias), opts);
+    return forward(ctx, &(kind){"conv_transpose2d", 2, TRANSPOSED}, TENSORS(dst, x, w, bias), opts);
 }
 
 mica_status mica_conv_transpose2d_backward_input(mica_context *ctx, const mica_tensor *dx,
                                                  const mica_tensor *dy, const mica_tensor *w,
                                                  const mica_conv2d_opts *opts)
 {
-    return backward_input(ctx, &(kind){"conv_transpose2d_backward_input", 2, true}, TENSORS(dx, dy, w), opts);
+    return backward_input(ctx, &(kind){"conv_transpose2d_backward_input", 2, TRANSPOSED}, TENSORS(dx, dy, w),
+                          opts);
 }
 
 mica_status mica_conv_transpose2d_backward_kernel(mica_context *ctx, const mica_tensor *dw,
                                                   const mica_tensor *dy, const mica_tensor *x,
                                                   const mica_conv2d_opts *opts)
 {
-    return backward_kernel(ctx, &(kind){"conv_transpose2d_backward_kernel", 2, true}, TENSORS(dw, dy, x),
-                           opts);
+    return backward_kernel(ctx, &(kind){"conv_transpose2d_backward_kernel", 2, TRANSPOSED},
+                           TENSORS(dw, dy, x), opts);
 }
 
 /* ---- Public: one dimension ---- */
@@ -209,35 +222,42 @@ mica_status mica_conv1d(mica_context *ctx, const mica_tensor *dst, const mica_te
                         const mica_tensor *bias, const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return forward(ctx, &(kind){"conv1d", 1, false}, TENSORS(dst, x, w, bias), &wide);
+    return forward(ctx, &(kind){"conv1d", 1, PLAIN}, TENSORS(dst, x, w, bias), &wide);
+}
+
+mica_status mica_conv1d_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
+                             const mica_tensor *w, const mica_tensor *bias, const mica_conv1d_opts *opts)
+{
+    mica_conv2d_opts wide = widen(opts);
+    return forward(ctx, &(kind){"conv1d_mean", 1, MEAN}, TENSORS(dst, x, w, bias), &wide);
 }
 
 mica_status mica_conv1d_backward_input(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
                                        const mica_tensor *w, const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_input(ctx, &(kind){"conv1d_backward_input", 1, false}, TENSORS(dx, dy, w), &wide);
+    return backward_input(ctx, &(kind){"conv1d_backward_input", 1, PLAIN}, TENSORS(dx, dy, w), &wide);
 }
 
 mica_status mica_conv1d_backward_kernel(mica_context *ctx, const mica_tensor *dw, const mica_tensor *dy,
                                         const mica_tensor *x, const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_kernel(ctx, &(kind){"conv1d_backward_kernel", 1, false}, TENSORS(dw, dy, x), &wide);
+    return backward_kernel(ctx, &(kind){"conv1d_backward_kernel", 1, PLAIN}, TENSORS(dw, dy, x), &wide);
 }
 
 mica_status mica_conv1d_backward_bias(mica_context *ctx, const mica_tensor *db, const mica_tensor *dy,
                                       const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_bias(ctx, &(kind){"conv1d_backward_bias", 1, false}, TENSORS(db, dy), &wide);
+    return backward_bias(ctx, &(kind){"conv1d_backward_bias", 1, PLAIN}, TENSORS(db, dy), &wide);
 }
 
 mica_status mica_conv_transpose1d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                                   const mica_tensor *w, const mica_tensor *bias, const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return forward(ctx, &(kind){"conv_transpose1d", 1, true}, TENSORS(dst, x, w, bias), &wide);
+    return forward(ctx, &(kind){"conv_transpose1d", 1, TRANSPOSED}, TENSORS(dst, x, w, bias), &wide);
 }
 
 mica_status mica_conv_transpose1d_backward_input(mica_context *ctx, const mica_tensor *dx,
@@ -245,7 +265,7 @@ mica_status mica_conv_transpose1d_backward_input(mica_context *ctx, const mica_t
                                                  const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_input(ctx, &(kind){"conv_transpose1d_backward_input", 1, true}, TENSORS(dx, dy, w),
+    return backward_input(ctx, &(kind){"conv_transpose1d_backward_input", 1, TRANSPOSED}, TENSORS(dx, dy, w),
                           &wide);
 }
 
@@ -254,6 +274,6 @@ mica_status mica_conv_transpose1d_backward_kernel(mica_context *ctx, const mica_
                                                   const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_kernel(ctx, &(kind){"conv_transpose1d_backward_kernel", 1, true}, TENSORS(dw, dy, x),
-                           &wide);
+    return backward_kernel(ctx, &(kind){"conv_transpose1d_backward_kernel", 1, TRANSPOSED},
+                           TENSORS(dw, dy, x), &wide);
 }

@@ -6,6 +6,7 @@
  *
  *                        reads            writes      is
  *   mica_conv_narrow     wide, kernel     narrow      conv, gradient of conv_transpose by input
+ *   mica_conv_mean       wide, kernel     the narrow image's means: conv_mean
  *   mica_conv_wide       narrow, kernel   wide        conv_transpose, gradient of conv by input
  *   mica_conv_kernel     wide, narrow     kernel      gradient of both by kernel
  *
@@ -28,13 +29,14 @@ typedef struct mica_conv {
     size_t batch, groups;
     size_t wide_channels, narrow_channels; /* in each group */
     mica_conv_dim rows, columns;
-    mica_conv_planes wide, narrow;
-    mica_conv_taps kernel;   /* of a narrow channel, over wide channels */
-    ptrdiff_t kernel_stride; /* from one narrow channel to the next */
-    bool biased;             /* the image that is made has a bias for each channel */
+    mica_conv_planes wide, narrow; /* narrow: of means, one pixel */
+    mica_conv_taps kernel;         /* of a narrow channel, over wide channels */
+    ptrdiff_t kernel_stride;       /* from one narrow channel to the next */
+    bool biased;                   /* the image that is made has a bias for each channel */
     const float *bias;
     ptrdiff_t bias_stride;
     bool accumulate;
+    mica_activation activation;
     mica_map_fn *finish; /* the activation at the end, or NULL */
     float slope;         /* its parameter */
 } mica_conv;
@@ -48,6 +50,7 @@ typedef struct mica_conv_call {
     int count;
     int wide, narrow, kernel;
     int bias;                     /* 0: none */
+    bool mean;                    /* of the narrow image there are only the means: [N, out] */
     const mica_conv2d_opts *opts; /* in one dimension [1] counts */
 } mica_conv_call;
 
@@ -59,6 +62,7 @@ mica_status mica_conv_check(mica_context *ctx, mica_conv *out, const mica_conv_c
 
 /* Each takes its scratch and runs, or is only measured. */
 mica_status mica_conv_narrow(mica_context *ctx, const mica_conv *conv);
+mica_status mica_conv_mean(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_wide(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *conv);
 

@@ -112,10 +112,10 @@ static mica_status check_shapes(mica_context *ctx, mica_conv *out, const mica_co
     const mica_conv_dim *dims[2] = {&out->rows, &out->columns};
     for (int d = 0; d < call->dims; d++) {
         const mica_conv_dim *dim = dims[2 - call->dims + d];
-        want[2 + d] = (mica_index)(call->transposed ? dim->wide : dim->narrow);
+        want[2 + d] = call->mean ? 1 : (mica_index)(call->transposed ? dim->wide : dim->narrow);
     }
-    MICA_TRY(mica_check_shape(ctx, call->op, to->name, to->tensor, call->dims + 2, want, from->name,
-                              from->tensor));
+    int rank = call->mean && to->tensor->rank == 2 ? 2 : call->dims + 2;
+    MICA_TRY(mica_check_shape(ctx, call->op, to->name, to->tensor, rank, want, from->name, from->tensor));
     if (narrow_channels % groups != 0)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s: dimension 0 does not divide into %td groups",
                          call->op, kernel->name, MICA_SHAPE(kernel->tensor), groups);
@@ -141,8 +141,9 @@ mica_status mica_conv_check(mica_context *ctx, mica_conv *out, const mica_conv_c
     MICA_TRY(mica_check_args(ctx, call->op, call->args, call->count));
     const int tensors[3] = {call->wide, call->narrow, call->kernel};
     for (int i = 0; i < 3; i++)
-        MICA_TRY(mica_check_rank(ctx, call->op, call->args[tensors[i]].name, call->args[tensors[i]].tensor,
-                                 call->dims + 2, call->dims + 2));
+        if (tensors[i] != call->narrow || !call->mean)
+            MICA_TRY(mica_check_rank(ctx, call->op, call->args[tensors[i]].name,
+                                     call->args[tensors[i]].tensor, call->dims + 2, call->dims + 2));
     MICA_TRY(check_options(ctx, call));
     *out = (mica_conv){.op = call->op, .accumulate = call->opts->accumulate};
     MICA_TRY(check_shapes(ctx, out, call));

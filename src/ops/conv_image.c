@@ -15,15 +15,14 @@
 
 /* ---- Bias ---- */
 
-static size_t bias_bytes(const mica_conv *c, size_t channels)
+size_t mica_conv_bias_bytes(const mica_conv *c, size_t channels)
 {
     return c->biased && c->bias_stride != 1 ? mica_align_up(channels * sizeof(float)) : 0;
 }
 
-/* The bias as contiguous numbers: as it lies, or copied to `scratch`. */
-static const float *load_bias(const mica_conv *c, size_t channels, float *scratch)
+const float *mica_conv_load_bias(const mica_conv *c, size_t channels, float *scratch)
 {
-    if (bias_bytes(c, channels) == 0)
+    if (mica_conv_bias_bytes(c, channels) == 0)
         return c->bias;
     for (size_t i = 0; i < channels; i++)
         scratch[i] = c->bias[(ptrdiff_t)i * c->bias_stride];
@@ -54,25 +53,30 @@ mica_conv_patches mica_conv_patches_of(const mica_conv *c, const mica_kernels *k
                                .gemm = kernels->gemm};
 }
 
+mica_conv_product mica_conv_narrow_product(const mica_context *ctx, const mica_conv *c)
+{
+    return (mica_conv_product){.images = c->batch,
+                               .groups = c->groups,
+                               .m = c->narrow_channels,
+                               .channels = c->wide_channels,
+                               .out = c->narrow,
+                               .in = mica_conv_patches_of(c, ctx->kernels),
+                               .w = {c->kernel, c->kernel_stride,
+                                     c->kernel_stride * (ptrdiff_t)c->narrow_channels, c->rows.taps,
+                                     c->columns.taps, ctx->kernels->gemm},
+                               .accumulate = c->accumulate,
+                               .finish = c->finish,
+                               .slope = c->slope};
+}
+
 mica_status mica_conv_narrow(mica_context *ctx, const mica_conv *c)
 {
-    mica_conv_product p = {.images = c->batch,
-                           .groups = c->groups,
-                           .m = c->narrow_channels,
-                           .channels = c->wide_channels,
-                           .out = c->narrow,
-                           .in = mica_conv_patches_of(c, ctx->kernels),
-                           .w = {c->kernel, c->kernel_stride,
-                                 c->kernel_stride * (ptrdiff_t)c->narrow_channels, c->rows.taps,
-                                 c->columns.taps, ctx->kernels->gemm},
-                           .accumulate = c->accumulate,
-                           .finish = c->finish,
-                           .slope = c->slope};
+    mica_conv_product p = mica_conv_narrow_product(ctx, c);
     mica_conv_product_plan(ctx, &p);
-    size_t bias = bias_bytes(c, p.groups * p.m);
+    size_t bias = mica_conv_bias_bytes(c, p.groups * p.m);
     void *scratch;
     MICA_START(ctx, c->op, bias + mica_conv_product_bytes(ctx, &p), &scratch);
-    p.bias = load_bias(c, p.groups * p.m, scratch);
+    p.bias = mica_conv_load_bias(c, p.groups * p.m, scratch);
     p.scratch = (char *)scratch + bias;
     mica_conv_product_run(ctx, &p);
     return MICA_OK;
@@ -153,14 +157,14 @@ mica_status mica_conv_wide(mica_context *ctx, const mica_conv *c)
 {
     size_t rows = mica_least((size_t)c->rows.stride, c->rows.wide);
     size_t columns = mica_least((size_t)c->columns.stride, c->columns.wide);
-    size_t channels = c->groups * c->wide_channels, bias = bias_bytes(c, channels), bytes = 0;
+    size_t channels = c->groups * c->wide_channels, bias = mica_conv_bias_bytes(c, channels), bytes = 0;
     for (size_t phase = 0; phase < rows * columns; phase++) {
         mica_conv_product p = wide_phase(ctx, c, phase / columns, phase % columns);
         bytes = mica_most(bytes, mica_conv_product_bytes(ctx, &p));
     }
     void *scratch;
     MICA_START(ctx, c->op, bias + bytes, &scratch);
-    const float *bias_values = load_bias(c, channels, scratch);
+    const float *bias_values = mica_conv_load_bias(c, channels, scratch);
     for (size_t phase = 0; phase < rows * columns; phase++) {
         mica_conv_product p = wide_phase(ctx, c, phase / columns, phase % columns);
         p.bias = bias_values;

@@ -243,7 +243,7 @@ static void direct_block(void *work, size_t block, int thread)
 
 /* ---- The end ---- */
 
-void mica_conv_finish(const mica_conv_product *p, float *at, size_t rows, size_t columns)
+void mica_conv_finish_plane(const mica_conv_product *p, float *at, size_t rows, size_t columns)
 {
     if (p->finish == NULL)
         return;
@@ -270,10 +270,10 @@ static void finish_block(void *work, size_t plane, int thread)
     (void)thread;
     const mica_conv_product *p = work;
     size_t channels = p->groups * p->m;
-    mica_conv_finish(p,
-                     p->out.data + (ptrdiff_t)(plane / channels) * p->out.image_stride +
-                         (ptrdiff_t)(plane % channels) * p->out.channel_stride,
-                     p->in.rows.count, p->in.columns.count);
+    mica_conv_finish_plane(p,
+                           p->out.data + (ptrdiff_t)(plane / channels) * p->out.image_stride +
+                               (ptrdiff_t)(plane % channels) * p->out.channel_stride,
+                           p->in.rows.count, p->in.columns.count);
 }
 
 static void run_path(mica_context *ctx, mica_conv_product *p)

@@ -46,6 +46,10 @@ typedef struct mica_conv_product {
     bool accumulate;
     mica_map_fn *finish; /* applied at the end, or NULL */
     float slope;         /* its parameter */
+    /* Instead of an image, where mica_conv_tiles_total says so: the sum of each of its planes, or of the part of it that
+     * a block has, [images, groups, blocks, m], and how its pixels end. NULL: the image. */
+    double *totals;
+    mica_conv_finish ending;
 
     /* The plan: mica_conv_product_plan fills it in. */
     const mica_kernels *kernels;
@@ -57,6 +61,13 @@ typedef struct mica_conv_product {
     size_t gemm_bytes, thread_bytes;
     char *scratch;
 } mica_conv_product;
+
+/* The product that makes the narrow image, all but its plan and its bias. */
+mica_conv_product mica_conv_narrow_product(const mica_context *ctx, const mica_conv *conv);
+
+/* The bias of so many channels as contiguous numbers: as it lies, or copied to `scratch`, of so many bytes. */
+size_t mica_conv_bias_bytes(const mica_conv *conv, size_t channels);
+const float *mica_conv_load_bias(const mica_conv *conv, size_t channels, float *scratch);
 
 /* Chooses the path. */
 void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p);
@@ -72,11 +83,16 @@ void mica_conv_pack_weights(const void *source, float *panel, size_t width, size
 void mica_conv_product_run(mica_context *ctx, mica_conv_product *p);
 
 /* Finishes rows x columns of one output plane: the ways that can do so while the cache has them. */
-void mica_conv_finish(const mica_conv_product *p, float *at, size_t rows, size_t columns);
+void mica_conv_finish_plane(const mica_conv_product *p, float *at, size_t rows, size_t columns);
 
 /* The tiles: their part of the scratch, and of the run. */
 size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p);
 void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p);
+/* Whether a planned product can leave totals: it goes by tiles, and a window has all channels. */
+static inline bool mica_conv_tiles_total(const mica_conv_product *p)
+{
+    return p->path == MICA_CONV_TILES && p->grid.window.channels == p->channels;
+}
 
 /* Winograd's transforms: whether they are the better way, their part of the scratch, and of the run. */
 bool mica_conv_winograd_plan(const mica_context *ctx, mica_conv_product *p);

@@ -50,16 +50,21 @@ static void tile_block(void *work, size_t number, int thread)
     for (size_t c = 0; c < p->channels; c += p->grid.window.channels) {
         b = mica_conv_grid_block(&p->grid, &in, number % blocks, c, window, j->offset);
         tiles->load(window, &p->grid.window, &in, &b);
+        const float *bias = p->bias != NULL && c == 0 ? p->bias + group * p->m : NULL;
+        if (p->totals != NULL) {
+            tiles->totals(p->totals + number * p->m, &b, panels, tiles->channels * p->k, bias, p->m,
+                          &p->ending);
+            return;
+        }
         out.data = p->out.data + (ptrdiff_t)image * out.image_stride +
                    (ptrdiff_t)(group * p->m) * out.channel_stride + (ptrdiff_t)b.i * out.row_stride +
                    (ptrdiff_t)b.j * out.column_stride;
-        tiles->image(&out, &b, panels, tiles->channels * p->k,
-                     p->bias != NULL && c == 0 ? p->bias + group * p->m : NULL, p->m, p->accumulate || c > 0);
+        tiles->image(&out, &b, panels, tiles->channels * p->k, bias, p->m, p->accumulate || c > 0);
         in.data += (ptrdiff_t)b.channels * in.channel_stride;
         panels += b.channels * b.taps * tiles->channels;
     }
     for (size_t i = 0; i < p->m; i++)
-        mica_conv_finish(p, out.data + (ptrdiff_t)i * out.channel_stride, b.rows, b.columns);
+        mica_conv_finish_plane(p, out.data + (ptrdiff_t)i * out.channel_stride, b.rows, b.columns);
 }
 
 void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p)

@@ -178,9 +178,9 @@ static void leave(const job *j, const float *outputs, size_t channel, size_t fir
             (ptrdiff_t)p->in.rows.count, (ptrdiff_t)p->in.columns.count, p->out.row_stride};
         p->kernels->winograd->output(&y, &run, outputs + done, w->some * w->tiling.block,
                                      p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
-        mica_conv_finish(p, y.data + run.row * y.row_stride + run.column,
-                         mica_least(run.flat ? 1 : MICA_WINOGRAD_TILE, (size_t)(y.rows - run.row)),
-                         mica_least(MICA_WINOGRAD_TILE * run.tiles, (size_t)(y.columns - run.column)));
+        mica_conv_finish_plane(p, y.data + run.row * y.row_stride + run.column,
+                               mica_least(run.flat ? 1 : MICA_WINOGRAD_TILE, (size_t)(y.rows - run.row)),
+                               mica_least(MICA_WINOGRAD_TILE * run.tiles, (size_t)(y.columns - run.column)));
         done += run.tiles;
     }
 }

@@ -151,10 +151,12 @@
 
 #define MICA_OPS_CONV(OP) \
     OP(conv1d, conv) \
+    OP(conv1d_mean, conv) \
     OP(conv1d_backward_input, conv) \
     OP(conv1d_backward_kernel, conv) \
     OP(conv1d_backward_bias, conv) \
     OP(conv2d, conv) \
+    OP(conv2d_mean, conv) \
     OP(conv2d_backward_input, conv) \
     OP(conv2d_backward_kernel, conv) \
     OP(conv2d_backward_bias, conv) \

@@ -1,5 +1,7 @@
-/* Fusion: a net computes the same bits whether its nodes are left as they are, or fused and put in another order. An
- * output is left alone: so naming the value between two nodes keeps them apart. */
+/* Fusion: a net computes the same bits whether its nodes are left as they are, or fused and put in another order; but for
+ * means, whose sums are then added in another order. An output is left alone: so naming the value between two nodes
+ * keeps them apart. */
+#include <math.h>
 #include <string.h>
 
 #include <mica/layers.h>
@@ -120,4 +122,109 @@ TEST(net_fuse_moves_relu_with_recomputation)
         mica_net_destroy(net);
     }
     mica_net_destroy(whole);
+}
+
+/* ---- Means into convolutions ---- */
+
+typedef struct ending {
+    mica_index in, out, size, kernel, groups;
+    mica_activation activation;
+    bool flat, keep;
+} ending;
+
+static mica_net *mean_net(mica_context *ctx, const ending *e, bool apart, bool learns)
+{
+    mica_net *net;
+    if (mica_net_create(ctx, &net) != MICA_OK)
+        return NULL;
+    mica_index dims[] = {BATCH, e->in, e->size, e->size}, pad = e->kernel / 2;
+    mica_value x = mica_net_input(net, "x", MICA_F32, e->flat ? 3 : 4, dims);
+    mica_value label = mica_net_input(net, "label", MICA_I32, 1, (mica_index[]){BATCH});
+    mica_net_conv_opts conv = {.name = "conv",
+                               .out_channels = e->out,
+                               .kernel = {e->kernel, e->kernel},
+                               .pad = {pad, pad},
+                               .groups = e->groups,
+                               .activation = e->activation};
+    mica_value h = e->flat ? mica_net_conv1d(net, x, &conv) : mica_net_conv2d(net, x, &conv);
+    if (apart)
+        mica_net_output(net, "between", h);
+    h = mica_net_global_avg_pool(net, h, &(mica_net_global_pool_opts){.name = "mean", .keep = e->keep});
+    h = e->keep ? mica_net_flatten(net, h, NULL) : h;
+    h = mica_net_dense(net, h, &(mica_net_dense_opts){.name = "fc", .units = 10});
+    mica_net_output(net, "logits", h);
+    mica_net_cross_entropy(net, h, label, NULL);
+    mica_compile_opts opts = {.train = learns,
+                              .optimizer = learns ? &(mica_optimizer){.kind = MICA_SGD, .lr = 0.1f} : NULL,
+                              .debug = true};
+    if (CHECK_OK(ctx, mica_net_compile(net, &opts)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) &&
+        CHECK_OK(ctx, mica_net_initialize(net, 3)))
+        return net;
+    mica_net_destroy(net);
+    return NULL;
+}
+
+/* The logits of a batch, into out[]; returns how many. */
+static size_t infer(mica_context *ctx, mica_net *net, float *out, mica_index batch)
+{
+    mica_tensor x, label, logits;
+    CHECK_OK(ctx, mica_net_resize(net, batch));
+    mica_net_tensor(net, &x, "x");
+    mica_net_tensor(net, &label, "label");
+    memset(label.data, 0, mica_tensor_bytes(&label));
+    test_random r = test_seed(7);
+    for (size_t i = 0; i < mica_tensor_count(&x); i++)
+        ((float *)x.data)[i] = (float)test_normal(&r);
+    CHECK_OK(ctx, mica_net_forward(net));
+    mica_net_tensor(net, &logits, "logits");
+    size_t count = mica_tensor_count(&logits);
+    memcpy(out, logits.data, count * sizeof *out);
+    return count;
+}
+
+/* Whether the mean's forward is an entry of its own. */
+static bool mean_runs(const mica_net *net)
+{
+    const mica_plan *plan = mica_net_plan(net);
+    for (int i = 0; i < plan->times; i++)
+        if (plan->time[i].phase == MICA_PHASE_FORWARD && strcmp(plan->time[i].name, "mean") == 0)
+            return true;
+    return false;
+}
+
+static void check_ending(mica_context *ctx, const ending *e, bool learns, mica_index batch)
+{
+    static float want[8192], got[8192];
+    mica_net *apart = mean_net(ctx, e, true, learns), *net = mean_net(ctx, e, false, learns);
+    REQUIRE(apart != NULL && net != NULL);
+    CHECK(mean_runs(apart));
+    CHECK(mean_runs(net) == (learns && e->activation != MICA_NO_ACTIVATION));
+    /* Where the images need scratch all the same, the means are there beside them, with a guard. */
+    size_t fused = mica_net_plan(net)->total, means = BATCH * (size_t)e->out * sizeof(float) / 64 * 64 + 128;
+    CHECK(fused <= mica_net_plan(apart)->total + means);
+    size_t count = learns ? train(ctx, apart, want, 8192, batch) : infer(ctx, apart, want, batch);
+    CHECK((learns ? train(ctx, net, got, 8192, batch) : infer(ctx, net, got, batch)) == count);
+    for (size_t i = 0; i < count; i++)
+        CHECK_MSG(fabsf(got[i] - want[i]) <= 2e-6f, "%g, wanted %g", (double)got[i], (double)want[i]);
+    mica_net_destroy(apart);
+    mica_net_destroy(net);
+}
+
+TEST(net_fuse_ends_convolutions_with_means)
+{
+    static const ending endings[] = {
+        {2, 6, 12, 3, 1, MICA_NO_ACTIVATION, false, false},
+        {2, 6, 12, 3, 1, MICA_RELU, false, true},
+        {1, 8, 40, 5, 1, MICA_GELU, true, true},
+        {1, 8, 40, 5, 1, MICA_NO_ACTIVATION, true, false},
+        {8, 12, 7, 1, 1, MICA_RELU6, false, false},
+        {6, 6, 9, 3, 6, MICA_SILU, false, false},
+        {20, 32, 16, 3, 1, MICA_TANH, false, false},
+    };
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        mica_context *ctx = test_context(1 + (int)i % 2);
+        for (int learns = 0; learns < 2; learns++)
+            for (mica_index batch = BATCH; batch >= BATCH - 1; batch--)
+                check_ending(ctx, &endings[i], learns, batch);
+    }
 }

@@ -2,9 +2,19 @@
 #include "ops/op_case.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { STRIDE = 0, PAD = 2, DILATION = 4, OUTPUT_PAD = 6, GROUPS = 8, ACCUMULATE = 9, ACTIVATION = 11 };
+enum {
+    STRIDE = 0,
+    PAD = 2,
+    DILATION = 4,
+    OUTPUT_PAD = 6,
+    GROUPS = 8,
+    ACCUMULATE = 9,
+    ACTIVATION = 11,
+    SIZE = 12
+};
 
 #define SLOPE 0.125f
 
@@ -263,6 +273,80 @@ BACKWARD(conv1d_backward_kernel, 1, "dw", "x");
 BACKWARD(conv2d_backward_kernel, 2, "dw", "x");
 BACKWARD(conv_transpose1d_backward_kernel, 1, "dw", "x");
 BACKWARD(conv_transpose2d_backward_kernel, 2, "dw", "x");
+
+/* ---- Means: of the image that the convolution makes ---- */
+
+static void draw_mean(op_call *c, test_random *r, const roles *k)
+{
+    static const mica_activation kinds[] = {MICA_NO_ACTIVATION, MICA_RELU, MICA_RELU6, MICA_LEAKY_RELU};
+    draw_conv(c, r, k);
+    c->i[ACTIVATION] = kinds[test_int(r, 0, 3)];
+    mica_index dims[4] = {c->tensor[0].dim[0], c->tensor[0].dim[1], 1, 1};
+    for (int d = 0; d < k->dims; d++)
+        c->i[SIZE + d] = c->tensor[0].dim[2 + d];
+    op_tensor(c, 0, MICA_F32, test_chance(r, 70) ? 2 : k->dims + 2, dims);
+}
+
+static double activated(const op_call *c, double x)
+{
+    switch (c->i[ACTIVATION]) {
+    case MICA_LEAKY_RELU:
+        return x < 0.0 ? (double)SLOPE * x : x;
+    case MICA_RELU:
+        return fmax(x, 0.0);
+    case MICA_RELU6:
+        return fmin(fmax(x, 0.0), 6.0);
+    default:
+        return x;
+    }
+}
+
+static void reference_mean(const op_call *c, double *const *v, const roles *k)
+{
+    op_call image = *c;
+    mica_index dims[4] = {c->tensor[0].dim[0], c->tensor[0].dim[1], c->i[SIZE], c->i[SIZE + 1]};
+    op_tensor(&image, 0, MICA_F32, k->dims + 2, dims);
+    size_t count = op_count(&image, 0), pixels = plane(&image.tensor[0]);
+    double *values[] = {malloc((count + 1) * sizeof(double)), v[1], v[2], v[3]};
+    image.i[ACCUMULATE] = 0;
+    begin(&image, values, k);
+    visit_all(&image, values, k, visit_forward);
+    for (size_t i = 0; i < op_count(c, 0); i++) {
+        double sum = 0.0;
+        for (size_t x = 0; x < pixels; x++) {
+            sum += activated(c, values[0][i * pixels + x]);
+        }
+        v[0][i] = (c->i[ACCUMULATE] ? v[0][i] : 0.0) + sum / (double)pixels;
+    }
+    free(values[0]);
+}
+
+#define MEAN(op, number)                                                                    \
+    static const roles roles_##number = {number, false, 1, 0, 2, 3};                        \
+    static void draw_##op(op_call *c, test_random *r) { draw_mean(c, r, &roles_##number); } \
+    static void reference_##op(const op_call *c, double *const *v)                          \
+    {                                                                                       \
+        reference_mean(c, v, &roles_##number);                                              \
+    }                                                                                       \
+    static mica_status run_##op(mica_context *ctx, const op_call *c)                        \
+    {                                                                                       \
+        mica_conv##number##d_opts opts = opts_##number(c);                                  \
+        return mica_##op(ctx, OP(c, 0), OP(c, 1), OP(c, 2), OP(c, 3), &opts);               \
+    }                                                                                       \
+    OP_CASE(op) = {.names = {"dst", "x", "w", "bias"},                                      \
+                   .outs = 1,                                                               \
+                   .ins = 3,                                                                \
+                   .optional = OP_BIT(3),                                                   \
+                   .any_shape = OP_BIT(1) | OP_BIT(2),                                      \
+                   .reads_outs = OP_BIT(0),                                                 \
+                   .draws = 300,                                                            \
+                   .draw = draw_##op,                                                       \
+                   .fill = fill_conv,                                                       \
+                   .run = run_##op,                                                         \
+                   .reference = reference_##op,                                             \
+                   .tolerance = 3e-6}
+MEAN(conv1d_mean, 1);
+MEAN(conv2d_mean, 2);
 
 /* ---- Gradient by bias ---- */
 

@@ -61,6 +61,33 @@ TEST(conv_error_texts)
                 "shape error: conv2d: x is [2, 16, 14] of rank 3, expected rank 4");
 }
 
+TEST(conv_mean_error_texts)
+{
+    mica_context *ctx = test_context(1);
+    mica_tensor x = image(0, 2, 16, 14, 14), w = image(1, 64, 16, 3, 3), y = mica_2d(memory[2], 2, 63);
+    CHECK_ERROR(ctx, mica_conv2d_mean(ctx, &y, &x, &w, NULL, NULL), MICA_ERR_SHAPE,
+                "shape error: conv2d_mean: dst is [2, 63], expected [2, 64] for x [2, 16, 14, 14]");
+    y = image(2, 2, 64, 12, 12);
+    CHECK_ERROR(ctx, mica_conv2d_mean(ctx, &y, &x, &w, NULL, NULL), MICA_ERR_SHAPE,
+                "shape error: conv2d_mean: dst is [2, 64, 12, 12], expected [2, 64, 1, 1] for x [2, 16, 14, "
+                "14]");
+    y = mica_3d(memory[2], 2, 64, 1);
+    CHECK_ERROR(ctx, mica_conv2d_mean(ctx, &y, &x, &w, NULL, NULL), MICA_ERR_SHAPE,
+                "shape error: conv2d_mean: dst is [2, 64, 1], expected [2, 64, 1, 1] for x [2, 16, 14, 14]");
+    y = mica_2d(memory[2], 2, 64);
+    CHECK_ERROR(ctx, mica_conv2d_mean(ctx, &y, &x, &w, NULL, &(mica_conv2d_opts){.dilation = {8, 1}}),
+                MICA_ERR_SHAPE,
+                "shape error: conv2d_mean: x is [2, 16, 14, 14], w is [64, 16, 3, 3]: the kernel spans 17 in "
+                "dimension 2, expected at most 14");
+    mica_tensor bias = mica_1d(memory[3], 16);
+    CHECK_ERROR(ctx, mica_conv2d_mean(ctx, &y, &x, &w, &bias, NULL), MICA_ERR_SHAPE,
+                "shape error: conv2d_mean: bias is [16], expected [64] for dst [2, 64]");
+    mica_tensor line = mica_3d(memory[0], 2, 16, 14), taps = mica_3d(memory[1], 64, 16, 3);
+    y = mica_3d(memory[2], 2, 64, 12);
+    CHECK_ERROR(ctx, mica_conv1d_mean(ctx, &y, &line, &taps, NULL, NULL), MICA_ERR_SHAPE,
+                "shape error: conv1d_mean: dst is [2, 64, 12], expected [2, 64, 1] for x [2, 16, 14]");
+}
+
 TEST(conv_transpose_error_texts)
 {
     mica_context *ctx = test_context(1);
@@ -119,7 +146,33 @@ static const shape shapes[] = {
      {3, 3},
      {.pad = {60, 60}, .dilation = {64, 65}, .groups = 3}},
     {"one output channel", 1, 30, 33, 32, 1, {7, 7}, {.pad = {3, 3}}},
+    {"winograd, many images", 21, 24, 30, 28, 32, {3, 3}, {.pad = {1, 1}}},
+    {"pointwise, many images", 37, 40, 14, 14, 24, {1, 1}, {.stride = {1, 1}}},
 };
+
+/* A million pixels of 0.1, which is none of float's numbers: a chain of additions would lose three digits. */
+TEST(conv_mean_of_a_large_plane)
+{
+    enum { SIDE = 1024, OUT = 5 };
+    mica_context *ctx = test_context(2);
+    float *pixels = malloc((size_t)SIDE * SIDE * sizeof *pixels), taps[2][OUT * 9], means[OUT];
+    for (size_t i = 0; i < (size_t)SIDE * SIDE; i++)
+        pixels[i] = 0.1f;
+    for (int i = 0; i < OUT * 9; i++) {
+        taps[0][i] = i % 9 == 4 ? 1.0f : 0.0f;
+        taps[1][i] = 1.0f;
+    }
+    mica_tensor x = mica_4d(pixels, 1, 1, SIDE, SIDE), dst = mica_2d(means, 1, OUT);
+    for (int way = 0; way < 2; way++) { /* tiles, and products of a pointwise kernel */
+        mica_tensor w = mica_4d(taps[way], OUT, 1, way == 0 ? 3 : 1, way == 0 ? 3 : 1);
+        mica_conv2d_opts opts = {.pad = {way == 0, way == 0}};
+        CHECK_OK(ctx, mica_workspace_reserve(ctx, (size_t)64 << 20));
+        CHECK_OK(ctx, mica_conv2d_mean(ctx, &dst, &x, &w, NULL, &opts));
+        for (int i = 0; i < OUT; i++)
+            CHECK_MSG(fabs((double)means[i] - (double)0.1f) < 3e-7, "mean is %.9g", (double)means[i]);
+    }
+    free(pixels);
+}
 
 typedef struct net {
     const shape *s;
@@ -186,6 +239,33 @@ static void check_forward(const net *n)
     }
 }
 
+/* Means, with y as it is and with what is negative left out, from y itself. */
+static void check_means(mica_context *ctx, const net *n, const mica_tensor *x, const mica_tensor *w,
+                        const mica_tensor *b)
+{
+    const shape *s = n->s;
+    static float means[1024];
+    mica_index pixels = n->oh * n->ow, planes = s->batch * s->out;
+    if (!CHECK(planes <= 1024))
+        return;
+    mica_tensor dst = mica_2d(means, s->batch, s->out);
+    double allowed = 1e-5 * sqrt((double)(n->group_in * s->kernel[0] * s->kernel[1]));
+    for (int relu = 0; relu < 2; relu++) {
+        mica_conv2d_opts opts = s->opts;
+        opts.activation = relu ? MICA_RELU : MICA_NO_ACTIVATION;
+        CHECK_OK(ctx, mica_conv2d_mean(ctx, &dst, x, w, b, &opts));
+        for (mica_index plane = 0; plane < planes; plane++) {
+            double sum = 0.0;
+            for (mica_index i = 0; i < pixels; i++) {
+                double y = (double)n->y[plane * pixels + i];
+                sum += relu && y < 0.0 ? 0.0 : y;
+            }
+            double got = (double)means[plane], want = sum / (double)pixels;
+            CHECK_MSG(fabs(got - want) <= allowed, "%s: mean is %g, wanted %g", s->what, got, want);
+        }
+    }
+}
+
 /* y is linear in x and w: <y, conv(x, w)> = <x, dx(y)> = <w, dw(y)>, for any y. */
 static void check_backward(const net *n, double forward)
 {
@@ -222,6 +302,7 @@ static void check_shape(mica_context *ctx, const shape *s)
     mica_tensor dy_tensor = mica_tensor_like(&y, dy);
     CHECK_OK(ctx, mica_conv2d(ctx, &y, &x, &w, &b, &s->opts));
     check_forward(&n);
+    check_means(ctx, &n, &x, &w, &b);
     CHECK_OK(ctx, mica_conv2d(ctx, &y, &x, &w, NULL, &s->opts));
     CHECK_OK(ctx, mica_conv2d_backward_input(ctx, &dx, &dy_tensor, &w, &s->opts));
     CHECK_OK(ctx, mica_conv2d_backward_kernel(ctx, &dw, &dy_tensor, &x, &s->opts));

@@ -56,6 +56,12 @@ typedef struct mica_conv1d_opts {
 
 MICA_API mica_status mica_conv2d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                                  const mica_tensor *w, const mica_tensor *bias, const mica_conv2d_opts *opts);
+/* dst [N, out] (or [N, out, 1, 1]) = the mean over all pixels of what mica_conv2d gives, activation included: the
+ * image itself is never kept as a whole. `accumulate` adds the means to dst. Sums are exact to about fifty half-ulps
+ * of the mean magnitude, however large the image. */
+MICA_API mica_status mica_conv2d_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
+                                      const mica_tensor *w, const mica_tensor *bias,
+                                      const mica_conv2d_opts *opts);
 /* dx has the shape of x, dy that of dst. */
 MICA_API mica_status mica_conv2d_backward_input(mica_context *ctx, const mica_tensor *dx,
                                                 const mica_tensor *dy, const mica_tensor *w,
@@ -82,6 +88,10 @@ MICA_API mica_status mica_conv_transpose2d_backward_kernel(mica_context *ctx, co
 
 MICA_API mica_status mica_conv1d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                                  const mica_tensor *w, const mica_tensor *bias, const mica_conv1d_opts *opts);
+/* dst [N, out], or [N, out, 1]. */
+MICA_API mica_status mica_conv1d_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
+                                      const mica_tensor *w, const mica_tensor *bias,
+                                      const mica_conv1d_opts *opts);
 MICA_API mica_status mica_conv1d_backward_input(mica_context *ctx, const mica_tensor *dx,
                                                 const mica_tensor *dy, const mica_tensor *w,
                                                 const mica_conv1d_opts *opts);
