@@ -16,6 +16,8 @@
 #endif
 #define TILE_VECTORS MICA_TILES_VECTORS
 #define TILE_TAPS    MICA_TILES_TAPS
+/* Of the last strips of a block. */
+#define REST_VECTORS 2
 /* With one or two channels more vectors keep the multipliers busy. */
 #define TWO_VECTORS  6
 #define ONE_VECTORS  8
@@ -202,11 +204,22 @@ VF_INLINE void tile(const work *w, const strip *s, size_t count, size_t channels
         tile(w, s, count, channels, vectors, total);                                        \
     }
 TILES(image_of_many, TILE_CHANNELS, TILE_VECTORS, false)
+TILES(image_of_rest, TILE_CHANNELS, REST_VECTORS, false)
 TILES(image_of_two, 2, TWO_VECTORS, false)
 TILES(image_of_one, 1, ONE_VECTORS, false)
 TILES(totals_of_many, TILE_CHANNELS, TILE_VECTORS, true)
 TILES(totals_of_two, 2, TWO_VECTORS, true)
 TILES(totals_of_one, 1, ONE_VECTORS, true)
+
+/* The last ones by two: four are 2 + 2, not 3 + 1. */
+static void image_tiles(const work *w, const strip *s, size_t count)
+{
+    size_t over = count % TILE_VECTORS, rest = over == 1 && count > 1 ? 2 * REST_VECTORS : over;
+    if (count > rest)
+        image_of_many(w, s, count - rest);
+    if (rest > 0)
+        image_of_rest(w, s + (count - rest), rest);
+}
 
 static void tiles(const work *w, const strip *s, size_t count)
 {
@@ -216,7 +229,7 @@ static void tiles(const work *w, const strip *s, size_t count)
     else if (w->channels == 2)
         (total ? totals_of_two : image_of_two)(w, s, count);
     else
-        (total ? totals_of_many : image_of_many)(w, s, count);
+        (total ? totals_of_many : image_tiles)(w, s, count);
 }
 
 /* Channels o .. of m. */
@@ -411,13 +424,16 @@ static void fold(float *dst, const float *sums, size_t parts, size_t part_stride
 {
     size_t tiles = (k + TILE_TAPS - 1) / TILE_TAPS;
     sums += (o / TILE_CHANNELS * tiles * TILE_CHANNELS + o % TILE_CHANNELS) * TILE_TAPS * VF_LANES;
-    for (size_t p = 0; p < k; p++) {
-        const float *from = sums + (p / TILE_TAPS * TILE_CHANNELS * TILE_TAPS + p % TILE_TAPS) * VF_LANES;
-        vf sum = vf_load(from);
-        for (size_t part = 1; part < parts; part++)
-            sum = vf_add(sum, vf_load(from + part * part_stride));
-        dst[p] = vf_sum(sum);
-    }
+    for (size_t p = 0; p < k; p += TILE_TAPS, sums += TILE_CHANNELS * TILE_TAPS * VF_LANES)
+#pragma GCC unroll 3
+        for (size_t x = 0; x < TILE_TAPS; x++) {
+            if (p + x == k)
+                return;
+            vf sum = vf_load(sums + x * VF_LANES);
+            for (size_t part = 1; part < parts; part++)
+                sum = vf_add(sum, vf_load(sums + part * part_stride + x * VF_LANES));
+            dst[p + x] = vf_sum(sum);
+        }
 }
 
 const mica_tiles_kernels VF_SYMBOL(mica_tiles_kernels) = {

@@ -91,41 +91,73 @@ VF_INLINE void kernel_line_back(vf *w, const vf *f)
 /* A row of a run with the pixels right of it, up to whole vectors of tiles. */
 #define ROW (TILE * (MICA_WINOGRAD_RUN + VF_LANES) + 2 * VF_LANES)
 
-/* Down the columns first: vectors of pixels as they lie. lines [SIDE][ROW] of `count` pixels from the run's first. */
-VF_INLINE void transform_columns(float lines[SIDE][ROW], const mica_winograd_plane *p,
-                                 const mica_winograd_run *run, size_t count, bool gradient)
+/* Rows of pixels, down which columns are transformed. */
+typedef struct row_set {
+    const float *first[SIDE]; /* pixels from `low` on */
+    ptrdiff_t inside[SIDE];   /* all bits, or none: that row is zeros, whatever the channel */
+    size_t low, high;         /* positions that are pixels: zeros around them */
+} row_set;
+
+/* `count` positions from `at` on, at most ROW. */
+VF_INLINE void find_rows(row_set *r, const mica_winograd_plane *p, position at, size_t count, size_t taken)
 {
-    mica_conv_axis axis = {.image = (size_t)p->columns, .count = count, .taps = 1, .scale = 1, .step = 1};
-    const size_t taken = gradient ? TILE : SIDE;
-    size_t high, low = clip(&axis, run->column, count, &high);
-    size_t end = TILE * ((run->tiles + VF_LANES - 1) / VF_LANES * VF_LANES + 1); /* that will be read */
-    if (run->flat) {
-        copy_clipped(lines[0], p->data + run->row * p->row_stride, 1, &axis, run->column, end);
-        return;
-    }
     static const float nothing[ROW];
-    const float *row[SIDE];
-    for (size_t r = 0; r < taken; r++) {
-        ptrdiff_t at = run->row + (ptrdiff_t)r;
-        bool there = at >= 0 && at < p->rows;
-        row[r] = there ? p->data + at * p->row_stride + run->column + (ptrdiff_t)low : nothing;
+    mica_conv_axis axis = {.image = (size_t)p->columns, .count = count, .taps = 1, .scale = 1, .step = 1};
+    r->low = clip(&axis, at.column, count, &r->high);
+    for (size_t i = 0; i < taken; i++, at.row++) {
+        bool there = at.row >= 0 && at.row < p->rows;
+        r->inside[i] = there ? -1 : 0;
+        r->first[i] = there ? p->data + at.row * p->row_stride + at.column + (ptrdiff_t)r->low : nothing;
     }
-    for (size_t f = 0; f < SIDE; f++) {
-        zero(lines[f], low);
-        zero(lines[f] + high, end - high);
+}
+
+/* A vector of each row, of which n lanes are pixels, to a vector of each frequency; the other lanes become zeros. */
+VF_INLINE void transform_vector(float *const *to, const float *const *from, size_t x, size_t n, bool gradient)
+{
+    const size_t taken = gradient ? TILE : SIDE;
+    vf in[SIDE], out[SIDE];
+#pragma GCC unroll 6
+    for (size_t i = 0; i < taken; i++)
+        in[i] = n == VF_LANES ? vf_load(from[i] + x) : vf_load_tail(from[i] + x, n);
+    if (gradient)
+        gradient_line(out, in);
+    else
+        input_line(out, in);
+#pragma GCC unroll 6
+    for (size_t f = 0; f < SIDE; f++)
+        vf_store(to[f] + x, out[f]);
+}
+
+/* Down the columns first: vectors of pixels as they lie, `skip` behind those that were found. lines [SIDE][stride], with
+ * zeros up to `end`; up to a vector more is written. */
+VF_INLINE void transform_columns(float *lines, size_t stride, const row_set *r, ptrdiff_t skip, size_t end,
+                                 bool gradient)
+{
+    const float *from[SIDE];
+    float *to[SIDE];
+    size_t count = r->high - r->low, whole = count / VF_LANES * VF_LANES;
+    size_t covered = whole + (whole < count ? VF_LANES : 0);
+#pragma GCC unroll 6
+    for (size_t i = 0; i < SIDE; i++) {
+        if (i < TILE || !gradient)
+            from[i] = r->first[i] + (skip & r->inside[i]);
+        to[i] = lines + i * stride + r->low;
     }
-    for (size_t x = 0; x < high - low; x += VF_LANES) {
-        vf in[SIDE], out[SIDE];
-        size_t n = least(high - low - x, VF_LANES);
-        for (size_t r = 0; r < taken; r++)
-            in[r] = n == VF_LANES ? vf_load(row[r] + x) : vf_load_tail(row[r] + x, n);
-        if (gradient)
-            gradient_line(out, in);
-        else
-            input_line(out, in);
+    if (r->low > VF_LANES)
         for (size_t f = 0; f < SIDE; f++)
-            vf_store(lines[f] + low + x, out[f]); /* lanes past the last pixel are zeros */
-    }
+            zero(lines + f * stride, r->low);
+    else if (r->low > 0) /* one vector, most of it pixels afterwards */
+#pragma GCC unroll 6
+        for (size_t f = 0; f < SIDE; f++)
+            vf_store(lines + f * stride, vf_zero());
+    for (size_t x = 0; x < whole; x += VF_LANES)
+        transform_vector(to, from, x, VF_LANES, gradient);
+    if (whole < count)
+        transform_vector(to, from, whole, count - whole, gradient);
+    for (size_t x = covered; r->low + x < end; x += VF_LANES)
+#pragma GCC unroll 6
+        for (size_t f = 0; f < SIDE; f++)
+            vf_store(to[f] + x, vf_zero());
 }
 
 /* Every fourth float: first, second, ... of VF_LANES tiles. */
@@ -142,7 +174,16 @@ VF_INLINE void transform(float *f, size_t stride, size_t room, const mica_winogr
                          const mica_winograd_run *run, bool gradient)
 {
     float lines[SIDE][ROW];
-    transform_columns(lines, p, run, TILE * run->tiles + (gradient ? 0 : SIDE - TILE), gradient);
+    size_t count = TILE * run->tiles + (gradient ? 0 : SIDE - TILE);
+    size_t end = TILE * ((run->tiles + VF_LANES - 1) / VF_LANES * VF_LANES + 1); /* that will be read */
+    if (run->flat) {
+        mica_conv_axis axis = {.image = (size_t)p->columns, .count = end, .taps = 1, .scale = 1, .step = 1};
+        copy_clipped(lines[0], p->data + run->row * p->row_stride, 1, &axis, run->column, end);
+    } else {
+        row_set r;
+        find_rows(&r, p, (position){run->row, run->column}, count, gradient ? TILE : SIDE);
+        transform_columns(lines[0], ROW, &r, 0, end, gradient);
+    }
     for (size_t r = 0; r < (run->flat ? 1 : SIDE); r++)
         for (size_t t = 0; t < run->tiles; t += VF_LANES) {
             vf x[2 * TILE], out[SIDE];
@@ -239,6 +280,117 @@ static void output(const mica_winograd_plane *y, const mica_winograd_run *run, c
                   accumulate);
 }
 
+/* ---- Down the columns alone ---- */
+
+/* Positions, and lines, that are done at a time. */
+#define PIECE (ROW / VF_LANES * VF_LANES)
+#define SOME  8
+
+/* Positions x .. x + PIECE - 1 of lines first .. first + n - 1. */
+VF_INLINE void transform_piece(float *f, size_t stride, const mica_winograd_lines *l, size_t first, size_t n,
+                               size_t x, bool gradient)
+{
+    row_set rows[SOME];
+    size_t begin[SOME], count[SOME], shared = l->count - l->pitch;
+    for (size_t i = 0; i < n; i++) {
+        size_t line = first + i, end = line + 1 == l->lines ? l->last : l->count;
+        begin[i] = x > 0 ? x : line == 0 ? l->begin : shared;
+        count[i] = begin[i] < end ? least(end, x + PIECE) - begin[i] : 0;
+        position at = {l->row + (ptrdiff_t)(line * TILE), l->column + (ptrdiff_t)begin[i]};
+        find_rows(&rows[i], &l->plane, at, count[i], gradient ? TILE : SIDE);
+    }
+    for (size_t c = 0; c < l->channels; c++)
+        for (size_t i = 0; i < n; i++)
+            transform_columns(f + c * l->room + (first + i) * l->pitch + begin[i], stride, &rows[i],
+                              (ptrdiff_t)c * l->channel_stride, count[i], gradient);
+}
+
+VF_INLINE void transform_lines(float *f, size_t stride, const mica_winograd_lines *l, bool gradient)
+{
+    size_t most = l->last > l->count ? l->last : l->count;
+    for (size_t first = 0; first < l->lines; first += SOME)
+        for (size_t x = 0; x < most; x += PIECE)
+            transform_piece(f, stride, l, first, least(l->lines - first, SOME), x, gradient);
+}
+
+static void input_lines(float *f, size_t stride, const mica_winograd_lines *lines)
+{
+    transform_lines(f, stride, lines, false);
+}
+
+static void gradient_lines(float *f, size_t stride, const mica_winograd_lines *lines)
+{
+    transform_lines(f, stride, lines, true);
+}
+
+/* `lanes` pixels of some rows, four at most. */
+VF_INLINE void output_vector(float *y, ptrdiff_t row_stride, size_t rows, const float *f, size_t stride,
+                             vf bias, size_t lanes, bool accumulate)
+{
+    vf in[SIDE], out[TILE];
+#pragma GCC unroll 6
+    for (size_t s = 0; s < SIDE; s++)
+        in[s] = vf_load(f + s * stride);
+    output_line(out, in);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < TILE; i++, y += row_stride) {
+        if (i == rows)
+            return;
+        vf v = vf_add(out[i], bias);
+        if (lanes == VF_LANES)
+            vf_store(y, accumulate ? vf_add(v, vf_load(y)) : v);
+        else
+            vf_store_tail(y, accumulate ? vf_add(v, vf_load_tail(y, lanes)) : v, lanes);
+    }
+}
+
+/* One line of one channel. */
+VF_INLINE void output_rows(float *y, const mica_winograd_plane *p, size_t rows, const float *f, size_t stride,
+                           float bias, bool accumulate)
+{
+    size_t columns = (size_t)p->columns, whole = columns / VF_LANES * VF_LANES, last = columns - whole;
+    vf shift = vf_set1(bias);
+    for (size_t x = 0; x < whole; x += VF_LANES)
+        output_vector(y + x, p->row_stride, rows, f + x, stride, shift, VF_LANES, accumulate);
+    if (last == 0)
+        return;
+    if (whole > 0 && !accumulate) /* lies over the one before it */
+        output_vector(y + columns - VF_LANES, p->row_stride, rows, f + columns - VF_LANES, stride, shift,
+                      VF_LANES, accumulate);
+    else
+        output_vector(y + whole, p->row_stride, rows, f + whole, stride, shift, last, accumulate);
+}
+
+static void output_lines(const mica_winograd_lines *l, const float *f, size_t stride, const float *bias,
+                         bool accumulate)
+{
+    for (size_t c = 0; c < l->channels; c++)
+        for (size_t i = 0; i < l->lines; i++) {
+            ptrdiff_t row = l->row + (ptrdiff_t)(i * TILE);
+            float *y = l->plane.data + (ptrdiff_t)c * l->channel_stride + row * l->plane.row_stride;
+            const float *from = f + c * l->room + i * l->pitch;
+            float shift = bias != NULL ? bias[c] : 0.0f;
+            if (l->plane.rows - row >= TILE && !accumulate)
+                output_rows(y, &l->plane, TILE, from, stride, shift, false);
+            else
+                output_rows(y, &l->plane, least(TILE, (size_t)(l->plane.rows - row)), from, stride, shift,
+                            accumulate);
+        }
+}
+
+/* n is a multiple of VF_LANES. */
+static void sums_back(float *w, size_t w_stride, const float *f, size_t stride, size_t n)
+{
+    for (size_t x = 0; x < n; x += VF_LANES) {
+        vf in[SIDE], out[TAPS];
+        for (size_t s = 0; s < SIDE; s++)
+            in[s] = vf_load(f + s * stride + x);
+        kernel_line_back(out, in);
+        for (size_t t = 0; t < TAPS; t++)
+            vf_store(w + t * w_stride + x, out[t]);
+    }
+}
+
 /* ---- Kernels ---- */
 
 /* Lanes from p on, `stride` apart. */
@@ -322,6 +474,10 @@ const mica_winograd_kernels VF_SYMBOL(mica_winograd_kernels) = {
     .input = input,
     .gradient = gradient,
     .output = output,
+    .input_lines = input_lines,
+    .gradient_lines = gradient_lines,
+    .output_lines = output_lines,
+    .sums_back = sums_back,
     .kernels = kernels,
     .kernels_back = kernels_back,
 };

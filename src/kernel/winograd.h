@@ -9,6 +9,9 @@
  *
  * In one dimension (flat) it is F(4, 3): 6 frequencies for 12 multiplications, along rows alone.
  *
+ * Down the columns alone it is F(4, 3) for any number of taps across: six lines of frequencies, of vectors as pixels
+ * lie, for four rows. Half of the multiplications are left, and the transforms are cheap enough for few channels.
+ *
  * The gradient by the kernel is the same in reverse: dw = GT [ (A dy AT) * (BT x B) ] G, summed over tiles.
  *
  * The points are 0, 3/4, -3/4, 3/2, -3/2 and infinity: numbers that are exact in binary, and whose rounding errors
@@ -38,6 +41,21 @@ typedef struct mica_winograd_run {
     bool flat; /* tiles of one row */
 } mica_winograd_run;
 
+/* Lines of several channels: four rows of pixels each (six of inputs), one below the other. */
+typedef struct mica_winograd_lines {
+    mica_winograd_plane plane; /* of the first channel */
+    size_t channels;
+    ptrdiff_t channel_stride;
+    ptrdiff_t row, column; /* where the first line begins */
+    size_t lines;
+    size_t begin, count,
+        last; /* positions of a line, zeros around the plane: up to `count` of each, from `begin` on of
+                                   the first and up to `last` of the last. Up to a vector more is written. */
+    size_t pitch,
+        room; /* from a line and a channel to the next, of frequencies. What of a line lies beyond the
+                                   pitch are zeros, the first of the next. */
+} mica_winograd_lines;
+
 typedef struct mica_winograd_kernels {
     /* f[frequency * stride + tile] of the 6 x 6 inputs of a run, zeros around the plane. Writes up to `room` tiles,
      * of which only the run's are meant: what follows is to be written afterwards. */
@@ -49,6 +67,16 @@ typedef struct mica_winograd_kernels {
     /* 4 x 4 outputs of a run from its frequencies: y = (y +) bias + outputs. Reads up to whole vectors of tiles. */
     void (*output)(const mica_winograd_plane *y, const mica_winograd_run *run, const float *f, size_t stride,
                    float bias, bool accumulate);
+    /* Down the columns alone: f[frequency * stride + channel * room + line * pitch + x]. */
+    void (*input_lines)(float *f, size_t stride, const mica_winograd_lines *lines);
+    /* The same of four rows of gradients. */
+    void (*gradient_lines)(float *f, size_t stride, const mica_winograd_lines *lines);
+    /* Four rows of outputs from such lines, all columns of them: y = (y +) bias + outputs. Reads up to whole vectors.
+     * bias has one number a channel, or is NULL. */
+    void (*output_lines)(const mica_winograd_lines *lines, const float *f, size_t stride, const float *bias,
+                         bool accumulate);
+    /* Sums of six frequencies, `stride` apart, back to those of three rows of taps: n of each, lane by lane. */
+    void (*sums_back)(float *w, size_t w_stride, const float *f, size_t stride, size_t n);
     /* f[frequency * stride + i * step] of `count` kernels, w_stride apart. */
     void (*kernels)(float *f, size_t stride, size_t step, const float *w, ptrdiff_t w_stride,
                     ptrdiff_t row_stride, ptrdiff_t column_stride, size_t count);

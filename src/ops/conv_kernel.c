@@ -209,7 +209,7 @@ static size_t parts_of(const job *j)
 mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *c)
 {
     mica_status status;
-    if (mica_conv_kernel_winograd(ctx, c, &status))
+    if (mica_conv_kernel_columns(ctx, c, &status) || mica_conv_kernel_winograd(ctx, c, &status))
         return status;
     mica_conv_kernel_tiles tiles;
     if (mica_conv_kernel_tiles_plan(ctx, &tiles, c))

@@ -34,4 +34,7 @@ mica_status mica_conv_kernel_tiles_run(mica_context *ctx, mica_conv_kernel_tiles
 /* By Winograd's transforms. False where that is not the better way; otherwise runs, or is measured. */
 bool mica_conv_kernel_winograd(mica_context *ctx, const mica_conv *c, mica_status *status);
 
+/* The same down the columns alone. */
+bool mica_conv_kernel_columns(mica_context *ctx, const mica_conv *c, mica_status *status);
+
 #endif

@@ -34,6 +34,10 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
     p->k = p->channels * p->in.rows.taps * p->in.columns.taps;
     p->pixels = rows * columns;
     p->gemm_bytes = p->thread_bytes = 0;
+    if (mica_conv_columns_plan(ctx, p)) {
+        p->path = MICA_CONV_COLUMNS;
+        return;
+    }
     if (mica_conv_winograd_plan(ctx, p)) {
         p->path = MICA_CONV_WINOGRAD;
         return;
@@ -75,6 +79,8 @@ size_t mica_conv_product_bytes(const mica_context *ctx, const mica_conv_product 
         return mica_conv_tiles_bytes(ctx, p);
     if (p->path == MICA_CONV_WINOGRAD)
         return mica_conv_winograd_bytes(ctx, p);
+    if (p->path == MICA_CONV_COLUMNS)
+        return mica_conv_columns_bytes(ctx, p);
     return units_are_small(p) ? p->thread_bytes * (size_t)ctx->threads : p->thread_bytes;
 }
 
@@ -248,6 +254,10 @@ void mica_conv_finish_plane(const mica_conv_product *p, float *at, size_t rows, 
     if (p->finish == NULL)
         return;
     ptrdiff_t stride = p->out.column_stride;
+    if (stride == 1 && p->out.row_stride == (ptrdiff_t)columns) { /* rows are one run */
+        columns *= rows;
+        rows = mica_least(rows, 1);
+    }
     for (size_t i = 0; i < rows; i++, at += p->out.row_stride) {
         if (stride == 1) {
             p->finish(at, (const float *const[]){at}, columns, &p->slope);
@@ -299,6 +309,8 @@ void mica_conv_product_run(mica_context *ctx, mica_conv_product *p)
         return;
     if (p->path == MICA_CONV_WINOGRAD) {
         mica_conv_winograd_run(ctx, p);
+    } else if (p->path == MICA_CONV_COLUMNS) {
+        mica_conv_columns_run(ctx, p);
     } else if (p->path == MICA_CONV_TILES) {
         join_taps(&p->w);
         mica_conv_tiles_run(ctx, p);

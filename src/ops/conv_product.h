@@ -6,6 +6,7 @@
  *   direct     very few output channels (depthwise above all): sums over taps, one plane at a time
  *   tiles      taps of few enough channels to keep a window of them all: sums in register tiles, no packing
  *   winograd   three by three taps of many channels: conv_winograd.h
+ *   columns    three rows of taps of few channels: conv_columns.h
  *   products   one matrix product for each image and group, straight into the output
  *   staged     where the output's pixels do not lie at one stride, or images are so small that several share a
  *              product: bands of pixels, by way of the scratch
@@ -17,6 +18,7 @@
 #define MICA_SRC_OPS_CONV_PRODUCT_H
 
 #include "ops/conv.h"
+#include "ops/conv_columns.h"
 #include "ops/conv_grid.h"
 #include "ops/conv_winograd.h"
 
@@ -24,9 +26,19 @@ typedef enum mica_conv_path {
     MICA_CONV_DIRECT,
     MICA_CONV_TILES,
     MICA_CONV_WINOGRAD,
+    MICA_CONV_COLUMNS,
     MICA_CONV_PRODUCTS,
     MICA_CONV_STAGED,
 } mica_conv_path;
+
+/* The plan of a product by way of lines.
+ *
+ *   scratch:  [ weights | offsets | for each thread: inputs, outputs 6 x some x room ] */
+typedef struct mica_conv_columns {
+    mica_conv_lines lines;
+    size_t some; /* output channels of a round */
+    size_t weight_bytes, offset_bytes, input_bytes, output_bytes;
+} mica_conv_columns;
 
 /* The weights of one group: `vectors` are output channels. */
 typedef struct mica_conv_weights {
@@ -58,6 +70,7 @@ typedef struct mica_conv_product {
     size_t band;                 /* direct: rows of a block; staged: pixels */
     mica_conv_grid grid;         /* tiles */
     mica_conv_winograd winograd; /* its own */
+    mica_conv_columns columns;   /* its own */
     size_t gemm_bytes, thread_bytes;
     char *scratch;
 } mica_conv_product;
@@ -98,5 +111,10 @@ static inline bool mica_conv_tiles_total(const mica_conv_product *p)
 bool mica_conv_winograd_plan(const mica_context *ctx, mica_conv_product *p);
 size_t mica_conv_winograd_bytes(const mica_context *ctx, const mica_conv_product *p);
 void mica_conv_winograd_run(mica_context *ctx, const mica_conv_product *p);
+
+/* The same down the columns alone. */
+bool mica_conv_columns_plan(const mica_context *ctx, mica_conv_product *p);
+size_t mica_conv_columns_bytes(const mica_context *ctx, const mica_conv_product *p);
+void mica_conv_columns_run(mica_context *ctx, const mica_conv_product *p);
 
 #endif

@@ -86,7 +86,8 @@ static void draw_conv(op_call *c, test_random *r, const roles *k)
                              : (double)((in + out) * w[2] * (k->dims == 2 ? w[3] : 1));
     c->scale = fmax(1.0, sqrt(terms));
     /* Winograd's transforms are allowed more: <mica/ops/conv.h>. */
-    if (w[k->dims + 1] == 3 && in >= 16 && out >= 16 && groups == 1)
+    bool rows = k->dims == 2 && w[2] == 3, columns = w[k->dims + 1] == 3 && in >= 16 && out >= 16;
+    if (groups == 1 && (rows || columns))
         c->scale *= 4.0;
 }
 

@@ -23,6 +23,15 @@ static const shape shapes[] = {
     {"in one dimension, several rows", 2, 17, 9, 37, 32, {0, 0}, 1},
 };
 
+/* Down the columns alone. */
+static const shape few_channels[] = {
+    {"a small net's", 3, 8, 14, 14, 16, {1, 1}, 3},
+    {"small images", 7, 9, 4, 5, 10, {1, 1}, 3},
+    {"no padding", 2, 4, 11, 12, 6, {0, 0}, 3},
+    {"more padding than taps reach", 6, 5, 6, 4, 130, {4, 3}, 3},
+    {"wide rows", 1, 6, 5, 301, 7, {1, 1}, 3},
+};
+
 /* What is stated in <mica/ops/conv.h>: in units of the square root of the number of products of a sum. */
 #define BOUND 2e-5
 
@@ -138,4 +147,10 @@ TEST(winograd_errors_are_within_the_bound)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         check(&shapes[i]);
+}
+
+TEST(winograd_errors_of_few_channels_are_within_the_bound)
+{
+    for (size_t i = 0; i < sizeof few_channels / sizeof few_channels[0]; i++)
+        check(&few_channels[i]);
 }

@@ -1,0 +1,238 @@
+/* Making an image by Winograd's transforms down the columns alone. */
+#include "ops/conv_columns.h"
+
+#include <string.h>
+
+#include "base/parallel.h"
+#include "kernel/conv_window.h"
+#include "ops/conv_product.h"
+
+enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE };
+
+/* ---- Lines ---- */
+
+/* Floats of one frequency of a block's inputs; multiply-adds of a block. */
+#define INPUT_FLOATS ((size_t)4096)
+#define BLOCK_WORK   ((size_t)5 << 17)
+/* Positions that a block has, however much work that is: some register tiles. */
+#define BLOCK_POSITIONS 96
+/* Taps of a frequency, and channels on the other side, below which the transforms cost more than they save. */
+#define LEAST_TAPS     12
+#define LEAST_CHANNELS 4
+/* Pixels of all images below which transforming the weights does. */
+#define LEAST_PIXELS 128
+
+/* Columns from which the full transforms, whose vectors are of tiles, are the better way for many channels; and pairs of
+ * these. */
+#define FULL_COLUMNS 16
+#define FULL_PAIRS   2048
+
+static bool three_rows(const mica_conv_axis *a)
+{
+    return a->taps == 3 && a->scale == 1 && (a->step == 1 || a->step == -1);
+}
+
+bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mica_conv_patches *in,
+                          size_t images, size_t channels, size_t m, size_t full_pairs)
+{
+    const mica_conv_axis *rows = &in->rows, *columns = &in->columns;
+    size_t taps = channels * columns->taps, lanes = ctx->kernels->tiles->lanes;
+    if (ctx->no_winograd || !three_rows(rows) || columns->scale != 1 || in->column_stride != 1 ||
+        taps < LEAST_TAPS || m < LEAST_CHANNELS || images * rows->count * columns->count < LEAST_PIXELS)
+        return false;
+    if (columns->count >= FULL_COLUMNS && channels * m >= full_pairs &&
+        mica_conv_winograd_pays(ctx, in, images, channels, m))
+        return false;
+    *l = (mica_conv_lines){.channels = channels,
+                           .columns = columns->count,
+                           .down = mica_div_up(rows->count, ROWS),
+                           .span = mica_conv_span(columns, columns->count),
+                           .row = rows->base + mica_conv_lowest(rows),
+                           .column = columns->base + mica_conv_lowest(columns)};
+    l->all = images * l->down;
+    /* Zeros at both ends of a line are needed once. */
+    ptrdiff_t right = l->column + (ptrdiff_t)l->span - (ptrdiff_t)columns->image;
+    ptrdiff_t zeros = mica_least_index(mica_least_index(-l->column, right), mica_conv_reach(columns));
+    l->pitch = l->span - (zeros > 0 ? (size_t)zeros : 0);
+    size_t fit = INPUT_FLOATS / channels / l->pitch;
+    if (fit == 0)
+        return false;
+    size_t worth = BLOCK_WORK / (FREQUENCIES * taps * m * l->pitch),
+           few = mica_div_up(BLOCK_POSITIONS, l->pitch);
+    fit = mica_least(fit, mica_most(few, worth));
+    l->block = mica_div_up(l->all, mica_div_up(l->all, mica_most(1, fit))); /* blocks of about one size */
+    l->room = mica_conv_lines_end(l, l->block, lanes) + lanes; /* a vector may be written past it */
+    return true;
+}
+
+size_t mica_conv_lines_end(const mica_conv_lines *l, size_t count, size_t lanes)
+{
+    return mica_round_up((count - 1) * l->pitch + l->span + lanes - 1, lanes);
+}
+
+mica_conv_block mica_conv_lines_block(const mica_conv_lines *l, const mica_conv_axis *columns, size_t count,
+                                      size_t lanes, const ptrdiff_t *offset)
+{
+    return (mica_conv_block){.rows = 1,
+                             .columns = mica_round_up((count - 1) * l->pitch + l->columns, lanes),
+                             .offset = offset,
+                             .channels = l->channels,
+                             .taps = columns->taps};
+}
+
+void mica_conv_lines_offsets(ptrdiff_t *offset, const mica_conv_lines *l, const mica_conv_axis *columns)
+{
+    for (size_t c = 0; c < l->channels; c++)
+        for (size_t u = 0; u < columns->taps; u++)
+            *offset++ = (ptrdiff_t)(c * l->room) + (ptrdiff_t)u * columns->step - mica_conv_lowest(columns);
+}
+
+mica_winograd_lines mica_conv_lines_at(const mica_conv_lines *l, size_t first, size_t most,
+                                       const mica_conv_planes *from, size_t rows, size_t columns)
+{
+    size_t image = first / l->down, line = first % l->down;
+    return (mica_winograd_lines){.plane = {from->data + (ptrdiff_t)image * from->image_stride,
+                                           (ptrdiff_t)rows, (ptrdiff_t)columns, from->row_stride},
+                                 .channel_stride = from->channel_stride,
+                                 .row = (ptrdiff_t)(line * ROWS),
+                                 .lines = mica_least(l->down - line, most),
+                                 .pitch = l->pitch,
+                                 .room = l->room};
+}
+
+void mica_conv_lines_load(float *inputs, const mica_conv_lines *l, const mica_conv_patches *in, size_t first,
+                          size_t count, const mica_kernels *kernels)
+{
+    mica_conv_planes from = {(float *)in->data, in->image_stride, in->channel_stride, in->row_stride, 1};
+    size_t end = mica_conv_lines_end(l, count, kernels->tiles->lanes);
+    for (size_t done = 0, n; done < count; done += n) {
+        mica_winograd_lines some = mica_conv_lines_at(l, first + done, count - done, &from, in->rows.image,
+                                                      in->columns.image);
+        n = some.lines;
+        some.channels = l->channels;
+        some.row += l->row;
+        some.column = l->column;
+        some.begin = done == 0 ? 0 : l->span - l->pitch;
+        some.count = l->span;
+        some.last = done + n < count ? l->span : end - (count - 1) * l->pitch;
+        kernels->winograd->input_lines(inputs + done * l->pitch, l->channels * l->room, &some);
+    }
+}
+
+/* ---- The plan ---- */
+
+/* Bytes of transformed weights at most. */
+#define WEIGHT_BYTES ((size_t)1536 << 10)
+
+bool mica_conv_columns_plan(const mica_context *ctx, mica_conv_product *p)
+{
+    mica_conv_columns *w = &p->columns;
+    if (p->groups != 1 || p->out.column_stride != 1 ||
+        !mica_conv_lines_plan(ctx, &w->lines, &p->in, p->images, p->channels, p->m, FULL_PAIRS))
+        return false;
+    size_t tile = ctx->kernels->tiles->channels, taps = p->channels * p->in.columns.taps;
+    w->weight_bytes = mica_align_up(FREQUENCIES * taps * mica_round_up(p->m, tile) * sizeof(float));
+    if (w->weight_bytes > WEIGHT_BYTES)
+        return false;
+    w->some = mica_least(4 * tile, mica_round_up(p->m, tile));
+    w->offset_bytes = mica_align_up(taps * sizeof(ptrdiff_t));
+    w->input_bytes = mica_align_up(FREQUENCIES * p->channels * w->lines.room * sizeof(float));
+    w->output_bytes = mica_align_up(FREQUENCIES * w->some * w->lines.room * sizeof(float));
+    return true;
+}
+
+size_t mica_conv_columns_bytes(const mica_context *ctx, const mica_conv_product *p)
+{
+    const mica_conv_columns *w = &p->columns;
+    return w->weight_bytes + w->offset_bytes + (w->input_bytes + w->output_bytes) * (size_t)ctx->threads;
+}
+
+/* ---- The run ---- */
+
+typedef struct job {
+    const mica_conv_product *p;
+    float *weights; /* panels [m / tile, 6, taps, tile] */
+    ptrdiff_t *offset;
+    char *own; /* of each thread */
+} job;
+
+/* The weights of one tile of output channels from o on. */
+static void weigh(const job *j, size_t o)
+{
+    const mica_conv_product *p = j->p;
+    size_t tile = p->kernels->tiles->channels, across = p->in.columns.taps,
+           panel = p->channels * across * tile;
+    float *panels = j->weights + o / tile * FREQUENCIES * panel;
+    if (o + tile > p->m)
+        memset(panels, 0, FREQUENCIES * panel * sizeof *panels);
+    /* Rows that run backwards, as in the gradient by the input, are turned around. */
+    bool backwards = p->in.rows.step < 0;
+    ptrdiff_t row_stride = backwards ? -p->w.taps.row_stride : p->w.taps.row_stride;
+    const float *taps = p->w.taps.data + (backwards ? 2 * p->w.taps.row_stride : 0);
+    for (size_t i = 0; i < mica_least(tile, p->m - o); i++)
+        for (size_t u = 0; u < across; u++)
+            p->kernels->winograd->kernels(panels + u * tile + i, panel, across * tile,
+                                          taps + (ptrdiff_t)(o + i) * p->w.vector_stride +
+                                              (ptrdiff_t)u * p->w.taps.column_stride,
+                                          p->w.taps.channel_stride, 0, row_stride, p->channels);
+}
+
+/* Lines of m output channels from o on to their places; returns how many: those of one image. */
+static size_t leave(const mica_conv_product *p, const float *outputs, size_t o, size_t m, size_t first,
+                    size_t most)
+{
+    const mica_conv_lines *l = &p->columns.lines;
+    mica_winograd_lines some = mica_conv_lines_at(l, first, most, &p->out, p->in.rows.count, l->columns);
+    some.plane.data += (ptrdiff_t)o * some.channel_stride;
+    some.channels = m;
+    p->kernels->winograd->output_lines(&some, outputs, p->columns.some * l->room,
+                                       p->bias != NULL ? p->bias + o : NULL, p->accumulate);
+    size_t rows = mica_least(some.lines * ROWS, p->in.rows.count - (size_t)some.row);
+    for (size_t i = 0; i < m && p->finish != NULL; i++)
+        mica_conv_finish_plane(
+            p, some.plane.data + (ptrdiff_t)i * some.channel_stride + some.row * some.plane.row_stride, rows,
+            l->columns);
+    return some.lines;
+}
+
+static void line_block(void *work, size_t number, int thread)
+{
+    const job *j = work;
+    const mica_conv_product *p = j->p;
+    const mica_conv_columns *w = &p->columns;
+    const mica_conv_lines *l = &w->lines;
+    const mica_tiles_kernels *tiles = p->kernels->tiles;
+    char *own = j->own + (size_t)thread * (w->input_bytes + w->output_bytes);
+    float *inputs = (float *)(void *)own, *outputs = (float *)(void *)(own + w->input_bytes);
+    size_t first = number * l->block, count = mica_least(l->block, l->all - first);
+    size_t panel = p->channels * p->in.columns.taps * tiles->channels;
+    mica_conv_lines_load(inputs, l, &p->in, first, count, p->kernels);
+    mica_conv_block b = mica_conv_lines_block(l, &p->in.columns, count, tiles->lanes, j->offset);
+    for (size_t o = 0; o < p->m; o += w->some) {
+        size_t m = mica_least(w->some, p->m - o);
+        const float *panels = j->weights + o / tiles->channels * FREQUENCIES * panel;
+        for (size_t f = 0; f < FREQUENCIES; f++) {
+            mica_conv_planes out = {.data = outputs + f * w->some * l->room,
+                                    .channel_stride = (ptrdiff_t)l->room,
+                                    .column_stride = 1};
+            b.window = inputs + f * p->channels * l->room;
+            tiles->image(&out, &b, panels + f * panel, FREQUENCIES * panel, NULL, m, false);
+        }
+        for (size_t done = 0; done < count;)
+            done += leave(p, outputs + done * l->pitch, o, m, first + done, count - done);
+    }
+}
+
+void mica_conv_columns_run(mica_context *ctx, const mica_conv_product *p)
+{
+    const mica_conv_columns *w = &p->columns;
+    job j = {.p = p,
+             .weights = (float *)(void *)p->scratch,
+             .offset = (ptrdiff_t *)(void *)(p->scratch + w->weight_bytes),
+             .own = p->scratch + w->weight_bytes + w->offset_bytes};
+    mica_conv_lines_offsets(j.offset, &w->lines, &p->in.columns);
+    for (size_t o = 0; o < p->m; o += p->kernels->tiles->channels)
+        weigh(&j, o);
+    double sums = (double)(p->images * p->m * p->pixels) * (double)p->k;
+    mica_parallel_sums(ctx, sums / 2, mica_div_up(w->lines.all, w->lines.block), line_block, &j);
+}
