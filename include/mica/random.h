@@ -33,8 +33,9 @@ MICA_API void mica_random_skip(mica_random *r, uint64_t count);
 
 /* Each of these reads one position and steps over it. */
 MICA_API uint32_t mica_random_bits(mica_random *r);
-MICA_API float mica_random_uniform(mica_random *r); /* in [0, 1): a multiple of 2^-24 */
-MICA_API float mica_random_normal(mica_random *r);  /* mean 0, variance 1 */
+MICA_API uint32_t mica_random_bits16(mica_random *r); /* sixteen bits, not of those that the others read */
+MICA_API float mica_random_uniform(mica_random *r);   /* in [0, 1): a multiple of 2^-24 */
+MICA_API float mica_random_normal(mica_random *r);    /* mean 0, variance 1 */
 
 /* A whole number below n, each with exactly the same chance; 0 for n = 0. Reads one position for n up to 2^32
  * and two above, and sometimes as many again. */

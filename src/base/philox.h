@@ -4,7 +4,7 @@
  * words and a key of two into four random words. Our use of it:
  *
  *     key      seed: low word, high word
- *     counter  block number: low word, high word with the domain in its top bit; stream: low word, high word
+ *     counter  block number: low word, high word with the domain in its top bits; stream: low word, high word
  *
  * Positions go in groups of 64, made of 16 blocks. The first words of the 16 blocks are positions 0 to 15 of
  * the group, their second words positions 16 to 31, and so on:
@@ -18,7 +18,10 @@
  * so that a vector of up to 16 lanes makes one block in each lane and stores its words as they come.
  *
  * Normal numbers come in pairs from two words of the same block (Box-Muller): word 0 with 1, and 2 with 3. They
- * have a domain of their own, so a normal and a uniform number drawn from one stream never share a word. */
+ * have a domain of their own, so a normal and a uniform number drawn from one stream never share a word.
+ *
+ * Sixteen bits, which are enough to decide by, are half a word, of a third domain: a group of 64 words has 128
+ * positions, the first 64 of them its lower halves and the others its upper halves. */
 #ifndef MICA_SRC_BASE_PHILOX_H
 #define MICA_SRC_BASE_PHILOX_H
 
@@ -33,8 +36,9 @@
 #define MICA_RANDOM_GROUP  64u /* positions */
 #define MICA_RANDOM_BLOCKS 16u /* Philox blocks of a group */
 
-/* Block numbers are below 2^62: the top bit is free. */
+/* Block numbers are below 2^62: the two top bits are free. */
 #define MICA_RANDOM_NORMAL ((uint64_t)1 << 63)
+#define MICA_RANDOM_HALVES ((uint64_t)1 << 62)
 
 void mica_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 

@@ -25,16 +25,21 @@ void mica_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[
     out[3] = c3;
 }
 
-/* The block that a position lies in, and which of its words the position is. */
-static unsigned block_at(uint32_t words[4], const mica_random *r, uint64_t domain)
+/* The block that a group's position lies in, and which of its words the position is. */
+static unsigned block_at(uint32_t words[4], const mica_random *r, uint64_t group, uint64_t position,
+                         uint64_t domain)
 {
-    uint64_t group = r->position / MICA_RANDOM_GROUP;
-    uint64_t block = (group * MICA_RANDOM_BLOCKS + r->position % MICA_RANDOM_BLOCKS) | domain;
+    uint64_t block = (group * MICA_RANDOM_BLOCKS + position % MICA_RANDOM_BLOCKS) | domain;
     const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)r->stream,
                                  (uint32_t)(r->stream >> 32)};
     const uint32_t key[2] = {(uint32_t)r->seed, (uint32_t)(r->seed >> 32)};
     mica_philox(words, counter, key);
-    return (unsigned)(r->position % MICA_RANDOM_GROUP / MICA_RANDOM_BLOCKS);
+    return (unsigned)(position / MICA_RANDOM_BLOCKS);
+}
+
+static unsigned word_at(uint32_t words[4], const mica_random *r, uint64_t domain)
+{
+    return block_at(words, r, r->position / MICA_RANDOM_GROUP, r->position % MICA_RANDOM_GROUP, domain);
 }
 
 mica_random mica_random_stream(uint64_t seed, uint64_t stream) { return (mica_random){seed, stream, 0}; }
@@ -51,9 +56,19 @@ void mica_random_skip(mica_random *r, uint64_t count) { r->position += count; }
 uint32_t mica_random_bits(mica_random *r)
 {
     uint32_t words[4];
-    unsigned word = block_at(words, r, 0);
+    unsigned word = word_at(words, r, 0);
     r->position++;
     return words[word];
+}
+
+uint32_t mica_random_bits16(mica_random *r)
+{
+    uint32_t words[4];
+    uint64_t groups = r->position /
+                      MICA_RANDOM_GROUP; /* two of each number: lower halves, then upper halves */
+    unsigned word = block_at(words, r, groups / 2, r->position % MICA_RANDOM_GROUP, MICA_RANDOM_HALVES);
+    r->position++;
+    return groups % 2 == 0 ? words[word] & 0xffffu : words[word] >> 16;
 }
 
 float mica_random_uniform(mica_random *r) { return (float)(mica_random_bits(r) >> 8) * 0x1p-24f; }
@@ -61,7 +76,7 @@ float mica_random_uniform(mica_random *r) { return (float)(mica_random_bits(r) >
 float mica_random_normal(mica_random *r)
 {
     uint32_t words[4];
-    unsigned word = block_at(words, r, MICA_RANDOM_NORMAL);
+    unsigned word = word_at(words, r, MICA_RANDOM_NORMAL);
     r->position++;
     const uint32_t *pair = &words[word & 2u];
     /* As the kernel does, in float: (0, 1], so that its logarithm is finite. */

@@ -124,32 +124,45 @@ VF_INLINE void normal_group(float out[GROUP], const mica_random *from, const rou
     }
 }
 
-/* `below` / 2^24 is the chance to keep; mask may be NULL. */
-static void dropout_group(float y[GROUP], uint8_t *mask, const float x[GROUP], const int32_t words[GROUP],
-                          int32_t below, float scale)
+/* The halves of a group's words decide about 64 elements: those below `kept` keep theirs. mask may be NULL. */
+VF_INLINE void dropout_half(float *y, uint8_t *mask, const float *x, const int32_t words[GROUP], bool upper,
+                            int32_t kept)
 {
-    for (size_t i = 0; i < GROUP; i += VF_LANES) {
-        vm keep = vi_gt(vi_set1(below), vi_shr(vi_load(words + i), 8));
-        vf_store(y + i, vf_select(keep, vf_mul(vf_load(x + i), vf_set1(scale)), vf_zero()));
+    const vf scale = vf_set1(MICA_DROPOUT_CHANCES / (float)kept);
+    for (size_t i = 0; i < GROUP; i += 4 * VF_LANES) {
+        vm keep[4];
+        for (size_t k = 0; k < 4; k++) {
+            size_t at = i + k * VF_LANES;
+            vi word = vi_load(words + at), half = upper ? vi_shr(word, 16) : vi_and(word, vi_set1(0xffff));
+            keep[k] = vi_gt(vi_set1(kept), half);
+            vf_store(y + at, vf_select(keep[k], vf_mul(vf_load(x + at), scale), vf_zero()));
+        }
+        if (mask != NULL)
+            vm_store_bytes(mask + i, keep);
     }
-    if (mask != NULL)
-        for (size_t i = 0; i < GROUP; i++)
-            mask[i] = (int32_t)((uint32_t)words[i] >> 8) < below;
+}
+
+static void dropout_group(float y[2 * GROUP], uint8_t *mask, const float x[2 * GROUP],
+                          const int32_t words[GROUP], int32_t kept)
+{
+    dropout_half(y, mask, x, words, false, kept);
+    dropout_half(y + GROUP, mask != NULL ? mask + GROUP : NULL, x + GROUP, words, true, kept);
 }
 
 /* ---- Fills: whole groups in place, the ends by way of a spare group ---- */
 
-/* The part of a fill that lies in one group: its elements from `done` on are the group's from `skip` on. */
+/* The part of a fill that lies in one group of `size` positions: its elements from `done` on are the group's from `skip`
+ * on. */
 typedef struct part {
     uint64_t group;
     size_t skip, count;
 } part;
 
-static part next_part(const mica_random *from, size_t done, size_t n)
+static part next_part(const mica_random *from, size_t done, size_t n, size_t size)
 {
     uint64_t position = from->position + done;
-    size_t skip = (size_t)(position % GROUP), left = n - done;
-    return (part){position / GROUP, skip, left < GROUP - skip ? left : GROUP - skip};
+    size_t skip = (size_t)(position % size), left = n - done;
+    return (part){position / size, skip, left < size - skip ? left : size - skip};
 }
 
 VF_INLINE void fill(float *dst, size_t n, const mica_random *from,
@@ -158,7 +171,7 @@ VF_INLINE void fill(float *dst, size_t n, const mica_random *from,
     float spare[GROUP];
     round_keys keys = keys_of(from);
     for (size_t done = 0; done < n;) {
-        part p = next_part(from, done, n);
+        part p = next_part(from, done, n, GROUP);
         bool whole = p.count == GROUP;
         make(whole ? dst + done : spare, from, &keys, p.group);
         if (!whole)
@@ -186,24 +199,21 @@ static void random_spread(float *x, size_t n, float from, float by, float to, bo
     }
 }
 
-static void random_dropout(float *dst, uint8_t *mask, const float *x, size_t n, float keep,
+static void random_dropout(float *dst, uint8_t *mask, const float *x, size_t n, int32_t kept,
                            const mica_random *from)
 {
-    float spare[GROUP] = {0};
-    uint8_t spare_mask[GROUP];
+    float spare[2 * GROUP] = {0};
+    uint8_t spare_mask[2 * GROUP];
     int32_t words[GROUP];
     const round_keys keys = keys_of(from);
-    const float scale = 1.0f / keep;
-    /* u / 2^24 < keep, u whole: keep * 2^24 is exact, and whole or rounded up to the next whole number. */
-    const int32_t below = (int32_t)ceilf(keep * 0x1p24f);
     for (size_t done = 0; done < n;) {
-        part p = next_part(from, done, n);
-        make_group(words, from, &keys, p.group, 0);
-        if (p.count == GROUP) {
-            dropout_group(dst + done, mask != NULL ? mask + done : NULL, x + done, words, below, scale);
+        part p = next_part(from, done, n, 2 * GROUP);
+        make_group(words, from, &keys, p.group, MICA_RANDOM_HALVES);
+        if (p.count == 2 * GROUP) {
+            dropout_group(dst + done, mask != NULL ? mask + done : NULL, x + done, words, kept);
         } else {
             memcpy(spare + p.skip, x + done, p.count * sizeof *x);
-            dropout_group(spare, spare_mask, spare, words, below, scale);
+            dropout_group(spare, spare_mask, spare, words, kept);
             memcpy(dst + done, spare + p.skip, p.count * sizeof *dst);
             if (mask != NULL)
                 memcpy(mask + done, spare_mask + p.skip, p.count);
@@ -212,9 +222,9 @@ static void random_dropout(float *dst, uint8_t *mask, const float *x, size_t n, 
     }
 }
 
-static void random_dropout_backward(float *dx, const float *dy, const uint8_t *mask, size_t n, float keep)
+static void random_dropout_backward(float *dx, const float *dy, const uint8_t *mask, size_t n, int32_t kept)
 {
-    const vf scale = vf_set1(1.0f / keep);
+    const vf scale = vf_set1(MICA_DROPOUT_CHANCES / (float)kept);
     int32_t wide[GROUP];
     size_t done = 0;
     for (; done + GROUP <= n; done += GROUP) {

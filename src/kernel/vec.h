@@ -28,6 +28,7 @@
  *   vf_isnan(a)                                 -> vm
  *   vm_and vm_or vm_not, vm_any(m) vm_all(m)    -> vm; -> bool
  *   vm_first(n)                                 lanes 0 to n - 1
+ *   vm_store_bytes(p, m)                        m[4] as 4 * VF_LANES bytes, 1 or 0
  *   vf_select(m, a, b)                          m ? a : b
  *   vf_sum(v) vf_hmin(v) vf_hmax(v)             across lanes, in a fixed order (the upper half folded upon
  *                                               the lower until one lane is left); NaN passes

@@ -119,6 +119,15 @@ VF_INLINE vm vm_not(vm a) { return _mm256_xor_ps(a, _mm256_castsi256_ps(_mm256_s
 VF_INLINE bool vm_any(vm m) { return _mm256_movemask_ps(m) != 0; }
 VF_INLINE bool vm_all(vm m) { return _mm256_movemask_ps(m) == 0xff; }
 VF_INLINE vm vm_first(size_t n) { return _mm256_castsi256_ps(vec_tail_mask(n)); }
+VF_INLINE void vm_store_bytes(uint8_t *p, const vm m[4])
+{
+    /* Packing keeps to 128-bit halves: what comes out are the four lower halves, then the four upper ones. */
+    __m256i a = _mm256_packs_epi32(_mm256_castps_si256(m[0]), _mm256_castps_si256(m[1]));
+    __m256i b = _mm256_packs_epi32(_mm256_castps_si256(m[2]), _mm256_castps_si256(m[3]));
+    __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(a, b), order);
+    _mm256_storeu_si256((void *)p, _mm256_abs_epi8(bytes));
+}
 VF_INLINE vf vf_select(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
 
 VF_INLINE vf vf_min_nan(vf a, vf b) { return vf_select(vf_isnan(a), a, vf_min(a, b)); }

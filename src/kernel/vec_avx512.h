@@ -101,6 +101,11 @@ VF_INLINE vm vm_or(vm a, vm b) { return (vm)(a | b); }
 VF_INLINE vm vm_not(vm a) { return (vm)~a; }
 VF_INLINE bool vm_any(vm m) { return m != 0; }
 VF_INLINE bool vm_all(vm m) { return m == 0xffff; }
+VF_INLINE void vm_store_bytes(uint8_t *p, const vm m[4])
+{
+    for (int k = 0; k < 4; k++)
+        _mm_storeu_si128((void *)(p + 16 * k), _mm512_cvtsepi32_epi8(_mm512_maskz_set1_epi32(m[k], 1)));
+}
 VF_INLINE vf vf_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
 
 VF_INLINE vf vf_min_nan(vf a, vf b) { return vf_select(vf_isnan(a), a, vf_min(a, b)); }

@@ -112,6 +112,12 @@ VF_INLINE vm vm_or(vm a, vm b) { return vorrq_u32(a, b); }
 VF_INLINE vm vm_not(vm a) { return vmvnq_u32(a); }
 VF_INLINE bool vm_any(vm m) { return vmaxvq_u32(m) != 0; }
 VF_INLINE bool vm_all(vm m) { return vminvq_u32(m) != 0; }
+VF_INLINE void vm_store_bytes(uint8_t *p, const vm m[4])
+{
+    uint16x8_t a = vcombine_u16(vmovn_u32(m[0]), vmovn_u32(m[1]));
+    uint16x8_t b = vcombine_u16(vmovn_u32(m[2]), vmovn_u32(m[3]));
+    vst1q_u8(p, vandq_u8(vcombine_u8(vmovn_u16(a), vmovn_u16(b)), vdupq_n_u8(1)));
+}
 VF_INLINE vf vf_select(vm m, vf a, vf b) { return vbslq_f32(m, a, b); }
 
 /* Lane i takes lane i + 2, then i + 1. */

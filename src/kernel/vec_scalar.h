@@ -105,6 +105,11 @@ VF_INLINE vm vm_not(vm a) { return !a; }
 VF_INLINE bool vm_any(vm m) { return m; }
 VF_INLINE bool vm_all(vm m) { return m; }
 VF_INLINE vm vm_first(size_t n) { return n > 0; }
+VF_INLINE void vm_store_bytes(uint8_t *p, const vm m[4])
+{
+    for (int k = 0; k < 4; k++)
+        p[k] = m[k];
+}
 VF_INLINE vf vf_select(vm m, vf a, vf b) { return m ? a : b; }
 VF_INLINE float vf_sum(vf v) { return v; }
 VF_INLINE float vf_hmin(vf v) { return v; }

@@ -13,7 +13,7 @@ typedef struct dropout_job {
     uint8_t *mask;
     const float *in;
     size_t count;
-    float keep;
+    int32_t kept; /* of MICA_DROPOUT_CHANCES */
     mica_random random;
 } dropout_job;
 
@@ -24,6 +24,13 @@ static mica_status check_rate(mica_context *ctx, const char *op, float rate)
     return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: rate is %g, expected 0 to 1", op, (double)rate);
 }
 
+/* Of MICA_DROPOUT_CHANCES; none only where the rate is 1. */
+static int32_t kept_of(float rate)
+{
+    int32_t kept = (int32_t)((1.0 - (double)rate) * MICA_DROPOUT_CHANCES + 0.5);
+    return kept == 0 && rate < 1.0f ? 1 : kept;
+}
+
 static void forward_block(void *work, size_t block, int thread)
 {
     (void)thread;
@@ -32,7 +39,7 @@ static void forward_block(void *work, size_t block, int thread)
     mica_random from = job->random;
     mica_random_skip(&from, begin);
     job->kernels->dropout(job->out + begin, job->mask != NULL ? job->mask + begin : NULL, job->in + begin,
-                          mica_least(job->count - begin, BLOCK), job->keep, &from);
+                          mica_least(job->count - begin, BLOCK), job->kept, &from);
 }
 
 mica_status mica_dropout(mica_context *ctx, const mica_tensor *y, const mica_tensor *mask,
@@ -58,7 +65,7 @@ mica_status mica_dropout(mica_context *ctx, const mica_tensor *y, const mica_ten
                        .mask = dense.data[1],
                        .in = dense.data[2],
                        .count = mica_tensor_count(x),
-                       .keep = 1.0f - opts->rate,
+                       .kept = kept_of(opts->rate),
                        .random = opts->random};
     mica_parallel(ctx, mica_div_up(job.count, BLOCK), forward_block, &job);
     mica_dense_store(&dense);
@@ -71,7 +78,7 @@ static void backward_block(void *work, size_t block, int thread)
     const dropout_job *job = work;
     size_t begin = block * BACKWARD_BLOCK;
     job->kernels->dropout_backward(job->out + begin, job->in + begin, job->mask + begin,
-                                   mica_least(job->count - begin, BACKWARD_BLOCK), job->keep);
+                                   mica_least(job->count - begin, BACKWARD_BLOCK), job->kept);
 }
 
 mica_status mica_dropout_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
@@ -95,7 +102,7 @@ mica_status mica_dropout_backward(mica_context *ctx, const mica_tensor *dx, cons
                        .in = dense.data[1],
                        .mask = dense.data[2],
                        .count = mica_tensor_count(dx),
-                       .keep = 1.0f - rate};
+                       .kept = kept_of(rate)};
     mica_parallel(ctx, mica_div_up(job.count, BACKWARD_BLOCK), backward_block, &job);
     mica_dense_store(&dense);
     return MICA_OK;

@@ -49,6 +49,24 @@ TEST(random_positions_lie_as_documented)
     CHECK(mica_random_bits(&r) == out[3]);
 }
 
+TEST(random_halves_lie_as_documented)
+{
+    /* Position 128g + 64h + 16w + b is half h, the lower first, of word w of block 16g + b, of the third domain. */
+    const uint64_t group = 0x0123456789abcdu, block = group * 16 + 5;
+    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32) | 0x40000000u, 0x13198a2e,
+                                 0x03707344};
+    const uint32_t key[2] = {0xa4093822, 0x299f31d0};
+    uint32_t out[4];
+    mica_philox(out, counter, key);
+    for (unsigned word = 0; word < 4; word++) {
+        mica_random r = {0x299f31d0a4093822u, 0x0370734413198a2eu, 128 * group + 16 * word + 5};
+        CHECK(mica_random_bits16(&r) == (out[word] & 0xffffu));
+        CHECK(r.position == 128 * group + 16 * word + 6);
+        mica_random_skip(&r, 63);
+        CHECK(mica_random_bits16(&r) == out[word] >> 16);
+    }
+}
+
 TEST(random_streams_and_splits_differ)
 {
     mica_random a = mica_random_stream(1, 0), b = mica_random_stream(1, 1), c = mica_random_stream(2, 0);

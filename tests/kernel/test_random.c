@@ -17,8 +17,9 @@ static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};
 #define MOST 300
 
 static const size_t sizes[] = {0, 1, 2, 7, 8, 15, 16, 17, 63, 64, 65, 127, 128, 200, MOST};
-/* The last crosses from one word of the block number to the next. */
-static const uint64_t starts[] = {0, 1, 15, 16, 40, 63, 64, 1000, ((uint64_t)1 << 34) - 70};
+/* The last two cross from one word of the block number to the next, of whole words and of halves. */
+static const uint64_t starts[] = {
+    0, 1, 15, 16, 40, 63, 64, 100, 1000, ((uint64_t)1 << 34) - 70, ((uint64_t)1 << 35) - 140};
 
 typedef void check_fn(const mica_random_kernels *k, size_t n, const mica_random *from);
 
@@ -66,8 +67,9 @@ TEST(kernel_random_normal) { each_case(check_normal); }
 
 static void check_dropout(const mica_random_kernels *k, size_t n, const mica_random *from)
 {
-    static const float keeps[] = {1.0f, 0.5f, 0.9f, 0.3333f, 0.0f};
-    for (size_t j = 0; j < sizeof keeps / sizeof keeps[0]; j++) {
+    static const int32_t all_kept[] = {65536, 65535, 32768, 58982, 21843, 1, 0};
+    for (size_t j = 0; j < sizeof all_kept / sizeof all_kept[0]; j++) {
+        int32_t kept = all_kept[j];
         float x[MOST], y[MOST + 1], in_place[MOST], back[MOST + 1];
         uint8_t mask[MOST + 1];
         mica_random r = {1, 2, 3};
@@ -75,15 +77,15 @@ static void check_dropout(const mica_random_kernels *k, size_t n, const mica_ran
             in_place[i] = x[i] = mica_random_normal(&r);
         y[n] = back[n] = -1.0f;
         mask[n] = 99;
-        k->dropout(y, mask, x, n, keeps[j], from);
-        k->dropout(in_place, NULL, in_place, n, keeps[j], from);
-        k->dropout_backward(back, x, mask, n, keeps[j]);
+        k->dropout(y, mask, x, n, kept, from);
+        k->dropout(in_place, NULL, in_place, n, kept, from);
+        k->dropout_backward(back, x, mask, n, kept);
         CHECK(y[n] == -1.0f && mask[n] == 99 && back[n] == -1.0f);
         r = *from;
         for (size_t i = 0; i < n; i++) {
-            bool keep = mica_random_uniform(&r) < keeps[j];
+            bool keep = (int32_t)mica_random_bits16(&r) < kept;
             CHECK(mask[i] == keep);
-            CHECK(y[i] == (keep ? x[i] * (1.0f / keeps[j]) : 0.0f));
+            CHECK(y[i] == (keep ? x[i] * (65536.0f / (float)kept) : 0.0f));
             CHECK(in_place[i] == y[i] && back[i] == y[i]);
         }
     }

@@ -1,15 +1,23 @@
 /* Cases of dropout. */
+#include <math.h>
+
 #include "ops/op_case.h"
 
 /* Options: f[0] rate; i[0] seed, i[1] stream, i[2] position. */
 static void draw_rate(op_call *c, test_random *r)
 {
-    c->f[0] = test_chance(r, 10) ? 0.0 : test_chance(r, 10) ? 1.0 : test_uniform(r, 0.05, 0.95);
+    static const double ends[] = {0.0, 1e-6, 1e-5, 1.0 - 1e-5, 1.0 - 1e-6, 1.0};
+    c->f[0] = test_chance(r, 20) ? ends[test_int(r, 0, 5)] : test_uniform(r, 0.05, 0.95);
     for (int i = 0; i < 3; i++)
         c->i[i] = test_int(r, 0, 1000);
 }
 
-static float keep_of(const op_call *c) { return 1.0f - (float)c->f[0]; }
+/* The share that stays: the rate is taken to a 65,536th. */
+static double keep_of(const op_call *c)
+{
+    double kept = floor((1.0 - (double)(float)c->f[0]) * 65536.0 + 0.5);
+    return (kept == 0.0 && c->f[0] < 1.0 ? 1.0 : kept) / 65536.0;
+}
 
 static void draw_forward(op_call *c, test_random *r)
 {
@@ -32,8 +40,8 @@ static void reference_forward(const op_call *c, double *const *v)
 {
     mica_random random = {(uint64_t)c->i[0], (uint64_t)c->i[1], (uint64_t)c->i[2]};
     for (size_t i = 0; i < op_count(c, 0); i++) {
-        bool keep = mica_random_uniform(&random) < keep_of(c);
-        v[0][i] = keep ? v[2][i] / (double)keep_of(c) : 0.0;
+        bool keep = mica_random_bits16(&random) < keep_of(c) * 65536.0;
+        v[0][i] = keep ? v[2][i] / keep_of(c) : 0.0;
         if (!c->absent[1])
             v[1][i] = keep;
     }
@@ -76,7 +84,7 @@ static mica_status run_backward(mica_context *ctx, const op_call *c)
 static void reference_backward(const op_call *c, double *const *v)
 {
     for (size_t i = 0; i < op_count(c, 0); i++)
-        v[0][i] = v[2][i] != 0.0 ? v[1][i] / (double)keep_of(c) : 0.0;
+        v[0][i] = v[2][i] != 0.0 ? v[1][i] / keep_of(c) : 0.0;
 }
 
 OP_CASE(dropout_backward) = {.names = {"dx", "dy", "mask"},

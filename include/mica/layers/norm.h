@@ -56,8 +56,8 @@ MICA_API mica_value mica_net_log_softmax(mica_net *net, mica_value x, const mica
 
 /* ---- Dropout ---- */
 
-/* In training, zeroes elements by chance and scales the others by 1 / (1 - rate). The chances are those of
- * the step and the node: backward draws them again, so nothing is kept. */
+/* In training, zeroes elements by chance and scales the others by 1 / (1 - rate), the rate taken to a 65,536th (see
+ * ops/dropout.h). The chances are those of the step and the node: backward draws them again, so nothing is kept. */
 typedef struct mica_net_dropout_opts {
     const char *name;
     float rate; /* 0 to 1. 0 drops nothing. */

@@ -1,8 +1,11 @@
 /* Dropout: zeroes elements at random and scales the others up, so that their expectation stays.
  *
  * What happens to element i (in row-major order) depends on the random place, the rate and i alone: the same
- * for any layout and any number of threads. Tensors may be of any layout; one that is not contiguous is
- * copied through the workspace. */
+ * for any layout, any number of threads and any instruction set. Tensors may be of any layout; one that is not
+ * contiguous is copied through the workspace.
+ *
+ * Sixteen random bits decide: the rate is taken to the nearest 65,536th, and what stays is scaled by the rate so
+ * taken, so that the expectation is exact. A rate of 0 keeps all; one below 1 keeps at least one in 65,536. */
 #ifndef MICA_OPS_DROPOUT_H
 #define MICA_OPS_DROPOUT_H
 
@@ -14,8 +17,9 @@ extern "C" {
 #endif
 
 typedef struct mica_dropout_opts {
-    float rate;         /* the chance of an element to be zeroed, 0 to 1 */
-    mica_random random; /* seed, stream and position: element i reads position + i */
+    float rate; /* the chance of an element to be zeroed, 0 to 1 */
+    mica_random
+        random; /* seed, stream and position: element i is decided by mica_random_bits16 at position + i */
 } mica_dropout_opts;
 
 /* mask[i] = 1 with chance 1 - rate, else 0;  y = mask ? x / (1 - rate) : 0.

@@ -110,6 +110,11 @@ static int first(size_t n, size_t i)
     vm mask = vm_first(n);
     vi_store(lanes, vi_select(mask, vi_add(vi_iota(), vi_set1(1)), vi_set1(0)));
     bool set = lanes[i] == (int32_t)i + 1;
+    uint8_t bytes[4 * VF_LANES];
+    vm_store_bytes(bytes, (vm[]){mask, vm_not(mask), vm_first(0), vm_first(VF_LANES)});
+    if (bytes[i] != set || bytes[VF_LANES + i] != !set || bytes[2 * VF_LANES + i] != 0 ||
+        bytes[3 * VF_LANES + i] != 1)
+        return -1;
     return (set ? 1 : 0) | (vm_any(mask) ? 2 : 0) | (vm_all(mask) ? 4 : 0);
 }
 

@@ -56,7 +56,7 @@ typedef struct probe_table {
     float (*sum)(const float *in);
     float (*hmin)(const float *in);
     float (*hmax)(const float *in);
-    /* Bit 0: lane i of vm_first(n) is set; bit 1: vm_any; bit 2: vm_all. */
+    /* Bit 0: lane i of vm_first(n) is set; bit 1: vm_any; bit 2: vm_all. -1: vm_store_bytes says otherwise. */
     int (*first)(size_t n, size_t i);
     void (*from_f16)(float *dst, const uint16_t *src, size_t n);
     void (*to_f16)(uint16_t *dst, const float *src, size_t n);
