@@ -42,6 +42,7 @@ static void fill(mica_context *ctx, const settings *s)
     memset(ctx, 0, sizeof *ctx);
     ctx->allocator = s->allocator;
     ctx->kernels = s->kernels;
+    ctx->second_cache = mica_second_cache();
     ctx->threads = 1;
     ctx->no_winograd = s->no_winograd;
     ctx->workspace = s->workspace;

@@ -1,11 +1,14 @@
-/* CPU detection, and the choice of kernels by it. */
+/* CPU detection, and what is chosen by it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cpu.h"
 
-#if defined(MICA_WITH_AVX2) || defined(MICA_WITH_AVX512)
+#if defined(__x86_64__)
 #include <cpuid.h>
+#endif
+
+#if defined(MICA_WITH_AVX2) || defined(MICA_WITH_AVX512)
 
 /* XCR0: which register files the operating system saves on a context switch. */
 static uint64_t saved_registers(void)
@@ -77,3 +80,33 @@ const mica_kernels *mica_kernels_choose(const char *isa)
             return isas[i].kernels;
     return NULL;
 }
+
+#define USUAL_SECOND_CACHE ((size_t)512 * 1024)
+
+#if defined(__x86_64__)
+/* One leaf lists all caches, a subleaf each; its number differs between makers, its layout does not. */
+static size_t second_cache_in(unsigned leaf)
+{
+    enum { NONE = 0, INSTRUCTIONS = 2, MOST_CACHES = 16 };
+    unsigned a, b, c, d;
+    for (unsigned i = 0; i < MOST_CACHES && __get_cpuid_count(leaf, i, &a, &b, &c, &d); i++) {
+        unsigned type = a & 0x1f, level = a >> 5 & 7;
+        if (type == NONE)
+            return 0;
+        size_t ways = (b >> 22) + 1, partitions = (b >> 12 & 0x3ff) + 1, line = (b & 0xfff) + 1;
+        if (level == 2 && type != INSTRUCTIONS)
+            return ways * partitions * line * ((size_t)c + 1);
+    }
+    return 0;
+}
+
+size_t mica_second_cache(void)
+{
+    size_t bytes = second_cache_in(4); /* Intel */
+    if (bytes == 0)
+        bytes = second_cache_in(0x8000001d); /* AMD */
+    return bytes > 0 ? bytes : USUAL_SECOND_CACHE;
+}
+#else
+size_t mica_second_cache(void) { return USUAL_SECOND_CACHE; }
+#endif

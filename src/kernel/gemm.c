@@ -191,7 +191,7 @@ VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, f
     const float *a = at->a, *b = s->b;
     float *panel = s->b_panel;
     ptrdiff_t a_row = s->a_row_stride, a_k = s->a_k_stride, b_k = s->b_stride;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (size_t p = s->k; p > 0; p--, a += a_k, b += b_k) {
         step(&sum, a, a_row, b, copies ? panel : NULL, rows);
         if (copies)

@@ -58,8 +58,12 @@ static size_t pack_transposed(float *panel, size_t width, const float *src, ptrd
             vf square[VF_LANES];
 #pragma GCC unroll 16
             for (size_t i = 0; i < VF_LANES; i++)
+            {
                 square[i] = i0 + i < count ? vf_load(src + (ptrdiff_t)(i0 + i) * vector_stride + p)
                                            : vf_zero();
+                if (i0 + i < count)
+                    __builtin_prefetch(src + (ptrdiff_t)(i0 + i + width) * vector_stride + p);
+            }
             vf_transpose(square);
 #pragma GCC unroll 16
             for (size_t i = 0; i < VF_LANES; i++)

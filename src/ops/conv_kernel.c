@@ -26,6 +26,7 @@ typedef struct pixels {
 } pixels;
 
 typedef struct job {
+    const mica_context *ctx;
     const mica_kernels *kernels;
     const mica_conv *conv;
     mica_conv_patches wide;
@@ -122,7 +123,7 @@ static void run_group(mica_context *ctx, const job *j, size_t group, void *scrat
         if (ctx != NULL)
             mica_gemm_run(ctx, &g, scratch);
         else
-            mica_gemm_run_serial(j->kernels, &g, scratch);
+            mica_gemm_run_serial(j->ctx, &g, scratch);
     }
 }
 
@@ -136,7 +137,7 @@ static void part_block(void *work, size_t part, int thread)
     g.c = j->partial + part * j->m * j->n;
     g.row_stride = (ptrdiff_t)j->n;
     g.column_stride = 1;
-    mica_gemm_run_serial(j->kernels, &g, j->scratch + (size_t)thread * j->gemm_bytes);
+    mica_gemm_run_serial(j->ctx, &g, j->scratch + (size_t)thread * j->gemm_bytes);
 }
 
 /* Adds the parts of one narrow channel. */
@@ -215,7 +216,8 @@ mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *c)
     if (mica_conv_kernel_tiles_plan(ctx, &tiles, c))
         return mica_conv_kernel_tiles_run(ctx, &tiles);
     size_t taps = c->rows.taps * c->columns.taps;
-    job j = {.kernels = ctx->kernels,
+    job j = {.ctx = ctx,
+             .kernels = ctx->kernels,
              .conv = c,
              .wide = mica_conv_patches_of(c, ctx->kernels),
              .m = c->narrow_channels,

@@ -23,6 +23,7 @@
 #define FLAT_TILES  256
 
 typedef struct job {
+    const mica_context *ctx;
     const mica_kernels *kernels;
     const mica_conv *conv;
     mica_conv_tiling tiling;
@@ -63,7 +64,7 @@ static void multiply_block(void *work, size_t f, int thread)
         .column_stride = 1,
         .alpha = 1.0f,
         .beta = j->tile > 0 ? 1.0f : 0.0f};
-    mica_gemm_run_serial(j->kernels, &g, j->panels + (size_t)thread * j->panel_bytes);
+    mica_gemm_run_serial(j->ctx, &g, j->panels + (size_t)thread * j->panel_bytes);
 }
 
 /* The taps of one narrow channel. */
@@ -133,7 +134,7 @@ bool mica_conv_kernel_winograd(mica_context *ctx, const mica_conv *c, mica_statu
     if (c->groups != 1 || c->narrow.column_stride != 1 ||
         !mica_conv_winograd_pays(ctx, &in, c->batch, c->wide_channels, c->narrow_channels))
         return false;
-    job j = {.kernels = ctx->kernels, .conv = c};
+    job j = {.ctx = ctx, .kernels = ctx->kernels, .conv = c};
     j.tiling = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX,
                                    in.rows.taps == 1 ? FLAT_TILES : BLOCK_TILES);
     size_t each = j.tiling.frequencies * c->wide_channels * sizeof(float);

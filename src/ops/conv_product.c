@@ -30,6 +30,7 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
 {
     size_t rows = p->in.rows.count, columns = p->in.columns.count;
     ptrdiff_t stride;
+    p->ctx = ctx;
     p->kernels = ctx->kernels;
     p->k = p->channels * p->in.rows.taps * p->in.columns.taps;
     p->pixels = rows * columns;
@@ -180,7 +181,7 @@ static void run_product(mica_context *ctx, const mica_conv_product *p, size_t un
     if (ctx != NULL)
         mica_gemm_run(ctx, &g, scratch);
     else
-        mica_gemm_run_serial(p->kernels, &g, scratch);
+        mica_gemm_run_serial(p->ctx, &g, scratch);
 }
 
 static void product_block(void *work, size_t block, int thread)
@@ -223,7 +224,7 @@ static void staged_block(void *work, size_t block, int thread)
     g.c = (float *)(void *)(scratch + p->gemm_bytes);
     g.row_stride = (ptrdiff_t)p->band;
     g.column_stride = 1;
-    mica_gemm_run_serial(p->kernels, &g, scratch);
+    mica_gemm_run_serial(p->ctx, &g, scratch);
     for (size_t i = 0; i < p->m; i++)
         unstage(p, p->out.data + (ptrdiff_t)(group * p->m + i) * p->out.channel_stride, g.c + i * p->band,
                 first, g.n);

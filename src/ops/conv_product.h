@@ -64,6 +64,7 @@ typedef struct mica_conv_product {
     mica_conv_finish ending;
 
     /* The plan: mica_conv_product_plan fills it in. */
+    const mica_context *ctx;
     const mica_kernels *kernels;
     mica_conv_path path;
     size_t k, pixels;            /* of a group; of an image */

@@ -1,16 +1,18 @@
-/* The blocked matrix product. */
+/* The blocked matrix product.
+ *
+ * For each run of k, and each GEMM_N columns: B's panels go to the room that all threads share, packed by the blocks
+ * of the first rows on their way; a block of A, which its rows of c need and nobody else, goes to its thread's own
+ * room, where the second cache keeps it. */
 #include "ops/gemm.h"
 
 #include "base/parallel.h"
 #include "ops/gemm_vector.h"
 
-/* Blocking, in elements. A panel of B (GEMM_K x one tile's columns) stays in the first cache while a block of
- * A (BLOCK_M x GEMM_K) stays in the second. All sizes are the same for every number of threads. */
-#define GEMM_K  256
-#define GEMM_M  1536
-#define GEMM_N  2048
-#define BLOCK_M 144
-#define BLOCK_N 256
+/* Blocking, in elements. A panel of B (GEMM_K x one tile's columns) stays in the first cache while a block of A (as many
+ * rows as most_rows() gives x GEMM_K) stays in the second. GEMM_K decides in which order a sum is made, so it is the
+ * same everywhere. */
+#define GEMM_K 256
+#define GEMM_N 2048
 /* Up to so many columns of the product, or with so few elements, A is read as it lies. */
 #define READ_N      384
 #define READ_FLOATS ((size_t)16384)
@@ -20,88 +22,96 @@
 #define NEAR_FLOATS ((size_t)4096)
 /* Panels packed in one block of parallel work. */
 #define PACK_PANELS 8
-/* Up to so many rows of blocks each packs its own panels of B. */
-#define ALONG_BLOCKS 2
-/* For several threads a product is cut into so many blocks for each, as long as they keep that many multiply-adds. */
+/* For several threads a product is cut into so many blocks for each, as long as they keep that many multiply-adds, and a
+ * panel of B that many tiles to be used for. */
 #define BLOCKS_EACH 8
 #define BLOCK_SUMS  ((size_t)1 << 19)
+#define LEAST_TILES 4
 
-/* One step of the product: rows m0 .. m0 + m, columns n0 .. n0 + n, over k0 .. k0 + k. */
+/* A thread's block of A. */
+typedef struct a_room {
+    size_t held; /* which block it is, counted from 1 over all steps of k; 0: none */
+    _Alignas(MICA_ALIGN) float panels[];
+} a_room;
+
+/* One step of the product: all rows, columns n0 .. n0 + n, over k0 .. k0 + k. */
 typedef struct step {
     mica_gemm g;
     bool turned; /* g is the product's transpose: its c is what was asked for, with rows as columns */
     const mica_gemm_kernels *kernels;
     size_t threads;
-    float *a_panels, *b_room;
-    const float *b_panels; /* in b_room, or B's own */
-    size_t m0, m, n0, n, k0, k;
-    size_t block_m, block_n; /* multiples of the tile */
-    bool a_packed;           /* otherwise A is read as it lies */
-    bool pack_a, pack_b;     /* panels are not there yet */
-    bool pack_along;         /* a panel of B is packed by the block that uses it */
+    size_t most_rows; /* of a block of A */
+    char *a_rooms;    /* one for each thread */
+    float *b_room;
+    size_t n0, n, k0, k;
+    size_t block_m, block_n;     /* block_m of a packed A, and block_n: multiples of the tile */
+    size_t first_row, row_count; /* the rows of blocks that run now */
+    bool a_packed;               /* otherwise A is read as it lies */
+    bool b_packed;               /* B's panels are there */
+    bool b_alone;                /* every block packs the panels that it uses, for itself */
 } step;
 
 /* ---- Packing ---- */
 
-/* Packs the panel whose first vector is number `start` of the step's `count`, which begin at `first`. */
+/* Packs the panel of a matrix whose vectors are number `first` and those behind it, up to `end`. */
 static void pack_panel(const step *s, const mica_gemm_operand *from, float *to, size_t width, size_t first,
-                       size_t count, size_t start)
+                       size_t end)
 {
-    size_t vectors = mica_least(count - start, width);
+    size_t vectors = mica_least(end - first, width);
     if (from->pack != NULL)
-        from->pack(from->source, to, width, first + start, vectors, s->k0, s->k);
+        from->pack(from->source, to, width, first, vectors, s->k0, s->k);
     else
         s->kernels->pack(to, width,
-                         from->data + (ptrdiff_t)(first + start) * from->vector_stride +
+                         from->data + (ptrdiff_t)first * from->vector_stride +
                              (ptrdiff_t)s->k0 * from->k_stride,
                          from->vector_stride, from->k_stride, vectors, s->k);
 }
 
-static size_t a_panels_to_pack(const step *s)
+/* A block of A takes up to 3/10 of the second cache: panels of B pass through it, and tiles of c. */
+static size_t most_rows(const mica_context *ctx)
 {
-    return s->pack_a ? mica_div_up(s->m, s->kernels->tile_rows) : 0;
+    size_t rows = ctx->second_cache / 10 * 3 / (GEMM_K * sizeof(float)), tile = ctx->kernels->gemm->tile_rows;
+    return mica_most(rows / tile, LEAST_TILES) * tile;
 }
 
-static size_t b_panels_to_pack(const step *s)
+static size_t a_room_bytes(const mica_gemm_kernels *kernels, size_t rows, size_t k)
 {
-    return s->pack_b && !s->pack_along ? mica_div_up(s->n, s->kernels->tile_columns) : 0;
+    return mica_align_up(sizeof(a_room) +
+                         mica_round_up(rows, kernels->tile_rows) * mica_least(k, GEMM_K) * sizeof(float));
 }
 
-/* Packs PACK_PANELS panels: those of B come first, then those of A. */
-static void pack_block(void *work, size_t block, int thread)
+static a_room *a_room_of(const step *s, size_t thread)
 {
-    (void)thread;
-    const step *s = work;
-    size_t b_panels = b_panels_to_pack(s), a_panels = a_panels_to_pack(s);
-    size_t end = mica_least((block + 1) * PACK_PANELS, b_panels + a_panels);
-    size_t columns = s->kernels->tile_columns, rows = s->kernels->tile_rows;
-    for (size_t panel = block * PACK_PANELS; panel < end; panel++) {
-        size_t column = panel * columns, row = (panel - b_panels) * rows;
-        if (panel < b_panels)
-            pack_panel(s, &s->g.b, s->b_room + column * s->k, columns, s->n0, s->n, column);
-        else
-            pack_panel(s, &s->g.a, s->a_panels + row * s->k, rows, s->m0, s->m, row);
-    }
+    return (a_room *)(s->a_rooms +
+                      thread * a_room_bytes(s->kernels, mica_least(s->g.m, s->most_rows), s->g.k));
+}
+
+/* The panels of rows i .. end of A, a whole block, in the thread's room. It may still have them: from the block of c
+ * before, or the columns before. */
+static const float *packed_block(const step *s, size_t i, size_t end, int thread)
+{
+    a_room *room = a_room_of(s, (size_t)thread);
+    size_t width = s->kernels->tile_rows, number = s->k0 / GEMM_K * s->g.m + i + 1;
+    if (room->held != number)
+        for (size_t row = i; row < end; row += width)
+            pack_panel(s, &s->g.a, room->panels + (row - i) * s->k, width, row, end);
+    room->held = number;
+    return room->panels;
 }
 
 /* ---- Multiplying ---- */
 
-/* The strip at row i and column j of the step, but for b. */
-static mica_gemm_strip strip_at(const step *s, size_t i, size_t rows, size_t j)
+/* The strip of rows i .. end at column j of the step, but for a and b. */
+static mica_gemm_strip strip_at(const step *s, size_t i, size_t end, size_t j)
 {
     const mica_gemm *g = &s->g;
     bool first = s->k0 == 0, last = s->k0 + s->k == g->k;
-    ptrdiff_t row = (ptrdiff_t)(s->m0 + i), column = (ptrdiff_t)(s->n0 + j);
+    ptrdiff_t row = (ptrdiff_t)i, column = (ptrdiff_t)(s->n0 + j);
     float *c = g->c + row * g->row_stride + column * g->column_stride;
     return (mica_gemm_strip){
-        .rows = rows,
+        .rows = end - i,
         .columns = mica_least(s->n - j, s->kernels->tile_columns),
         .k = s->k,
-        .a = s->a_packed ? s->a_panels + i * s->k
-                         : g->a.data + row * g->a.vector_stride + (ptrdiff_t)s->k0 * g->a.k_stride,
-        .a_row_stride = g->a.vector_stride,
-        .a_k_stride = g->a.k_stride,
-        .a_packed = s->a_packed,
         .c = c,
         .row_stride = g->row_stride,
         .column_stride = g->column_stride,
@@ -115,22 +125,35 @@ static mica_gemm_strip strip_at(const step *s, size_t i, size_t rows, size_t j)
     };
 }
 
-/* Points the strip at its panel of B, which is packed into `along`, at once or by the strip's own first tile, if
- * it is not there. */
-static void set_panel(const step *s, mica_gemm_strip *t, size_t j, float *along)
+/* Points the strip at its rows of A: packed ones if `panels` is not NULL. */
+static void set_rows(const step *s, mica_gemm_strip *t, size_t i, const float *panels)
+{
+    const mica_gemm_operand *a = &s->g.a;
+    t->a_packed = panels != NULL;
+    t->a = panels != NULL ? panels
+                          : a->data + (ptrdiff_t)i * a->vector_stride + (ptrdiff_t)s->k0 * a->k_stride;
+    t->a_row_stride = a->vector_stride;
+    t->a_k_stride = a->k_stride;
+}
+
+/* Points the strip at its panel of B, which is packed now, or by the strip's own first tile, if it is not there. */
+static void set_panel(const step *s, mica_gemm_strip *t, size_t j, int thread)
 {
     const mica_gemm_operand *b = &s->g.b;
-    size_t width = s->kernels->tile_columns;
+    size_t width = s->kernels->tile_columns, floats = width * s->k;
+    bool whole = b->pack == NULL && b->vector_stride == 1 && t->columns == width;
+    bool near = whole && s->k * (size_t)b->k_stride <= NEAR_FLOATS;
+    float *panel = s->b_room + (s->b_alone ? (size_t)thread * floats : j * s->k);
+    t->b = panel;
     t->b_stride = (ptrdiff_t)width;
-    if (!s->pack_along) {
-        t->b = s->b_panels + j * s->k;
-    } else if (b->pack == NULL && b->vector_stride == 1 && t->columns == width) {
+    if (b->panels != NULL) {
+        t->b = b->panels + s->k0 * mica_round_up(s->g.n, width) + (s->n0 + j) * s->k;
+    } else if (near || (whole && !s->b_packed && t->rows >= 2 * s->kernels->tile_rows)) {
         t->b = b->data + (ptrdiff_t)(s->n0 + j) + (ptrdiff_t)s->k0 * b->k_stride;
         t->b_stride = b->k_stride;
-        t->b_panel = s->k * (size_t)b->k_stride <= NEAR_FLOATS ? NULL : along;
-    } else {
-        pack_panel(s, b, along, width, s->n0, s->n, j);
-        t->b = along;
+        t->b_panel = near ? NULL : panel;
+    } else if (!s->b_packed) {
+        pack_panel(s, b, panel, width, s->n0 + j, s->n0 + s->n);
     }
 }
 
@@ -147,44 +170,61 @@ static void finish_block(const step *s, size_t row, size_t rows, size_t column, 
 /* Computes one block of c: strip by strip, each a panel of B against all rows of a block of A. */
 static void multiply_block(void *work, size_t block, int thread)
 {
-    (void)thread;
     const step *s = work;
-    size_t blocks_m = mica_div_up(s->m, s->block_m);
     size_t width = s->kernels->tile_columns;
-    size_t i0 = block % blocks_m * s->block_m, j0 = block / blocks_m * s->block_n;
-    size_t i1 = mica_least(i0 + s->block_m, s->m), j1 = mica_least(j0 + s->block_n, s->n);
-    float *along = s->b_room + block * width * s->k;
+    size_t i = (s->first_row + block % s->row_count) * s->block_m, j0 = block / s->row_count * s->block_n;
+    size_t end = mica_least(i + s->block_m, s->g.m), j1 = mica_least(j0 + s->block_n, s->n);
+    const float *panels = s->a_packed ? packed_block(s, i, end, thread) : NULL;
     for (size_t j = j0; j < j1; j += width) {
-        mica_gemm_strip t = strip_at(s, i0, i1 - i0, j);
-        set_panel(s, &t, j, along);
+        mica_gemm_strip t = strip_at(s, i, end, j);
+        set_rows(s, &t, i, panels);
+        set_panel(s, &t, j, thread);
         s->kernels->strip(&t);
     }
     if (s->g.finish != NULL && s->k0 + s->k == s->g.k)
-        finish_block(s, s->m0 + i0, i1 - i0, s->n0 + j0, j1 - j0);
+        finish_block(s, i, end - i, s->n0 + j0, j1 - j0);
 }
 
-static void run_step(mica_context *ctx, step *s)
+/* `count` rows of blocks from `first` on, by all threads. */
+static void run_rows(mica_context *crew, step *s, size_t first, size_t count)
 {
-    size_t panels = a_panels_to_pack(s) + b_panels_to_pack(s);
-    size_t blocks = mica_div_up(s->m, s->block_m) * mica_div_up(s->n, s->block_n);
-    double sums = (double)s->m * (double)s->n * (double)s->k;
-    mica_parallel_sums(ctx, sums, mica_div_up(panels, PACK_PANELS), pack_block, s);
-    mica_parallel_sums(ctx, sums, blocks, multiply_block, s);
+    size_t rows = mica_least(count * s->block_m, s->g.m), blocks = count * mica_div_up(s->n, s->block_n);
+    s->first_row = first;
+    s->row_count = count;
+    mica_parallel_sums(crew, (double)rows * (double)s->n * (double)s->k, blocks, multiply_block, s);
+}
+
+/* The first rows pack B for all others. Not so where there are no others, nor where the first rows would keep few
+ * threads busy, as in a product of few columns: then every block packs for itself. */
+static void run_step(mica_context *crew, step *s)
+{
+    size_t blocks_m = mica_div_up(s->g.m, s->block_m), blocks_n = mica_div_up(s->n, s->block_n);
+    s->b_packed = false;
+    s->b_alone = blocks_m == 1 || blocks_n < s->threads;
+    if (s->b_alone || s->g.b.panels != NULL) {
+        run_rows(crew, s, 0, blocks_m);
+        return;
+    }
+    run_rows(crew, s, 0, 1);
+    s->b_packed = true;
+    run_rows(crew, s, 1, blocks_m - 1);
 }
 
 /* ---- The plan ---- */
 
-/* Where the panels of A end in the scratch, in floats; those of B follow. */
-static size_t a_floats(const mica_gemm_kernels *kernels, size_t m, size_t k)
+/* Panels of B in the scratch: all of a step, or one for each thread. */
+static size_t b_room_bytes(const mica_gemm_kernels *kernels, size_t panels, size_t k)
 {
-    return mica_align_up(mica_round_up(mica_least(m, GEMM_M), kernels->tile_rows) * mica_least(k, GEMM_K) *
-                         sizeof(float)) /
-           sizeof(float);
+    return mica_align_up(panels * kernels->tile_columns * mica_least(k, GEMM_K) * sizeof(float));
 }
 
-static size_t b_floats(const mica_gemm_kernels *kernels, size_t n, size_t k)
+static size_t scratch_bytes(const mica_context *ctx, size_t m, size_t n, size_t k)
 {
-    return mica_round_up(mica_least(n, GEMM_N), kernels->tile_columns) * mica_least(k, GEMM_K);
+    const mica_gemm_kernels *kernels = ctx->kernels->gemm;
+    size_t threads = (size_t)ctx->threads, rows = most_rows(ctx);
+    size_t panels = m > rows ? mica_div_up(mica_least(n, GEMM_N), kernels->tile_columns) : 0;
+    return threads * a_room_bytes(kernels, mica_least(m, rows), k) +
+           b_room_bytes(kernels, mica_most(panels, threads), k);
 }
 
 /* cT = bT aT */
@@ -230,74 +270,60 @@ static bool reads_a(const mica_gemm *g)
            (g->n <= READ_N || g->m * mica_least(g->k, GEMM_K) <= READ_FLOATS);
 }
 
-/* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds something to do.
- * The sums are the same however it is cut. */
+/* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds something to do. Where
+ * there are several rows of blocks a thread keeps to columns of its own, whose panels it has packed: they need not come
+ * from another core. The sums are the same however it is cut. */
 static void cut(step *s)
 {
-    size_t rows = s->kernels->tile_rows, columns = s->kernels->tile_columns;
-    size_t parts_m = mica_div_up(s->m, BLOCK_M), parts_n = 1;
-    size_t sums = s->m * s->n * s->k, least = mica_least(sums / s->threads, BLOCK_SUMS);
-    if (parts_m > 1)
-        parts_n = mica_div_up(s->n, BLOCK_N);
+    size_t rows = s->kernels->tile_rows, columns = s->kernels->tile_columns, m = s->g.m;
+    size_t parts_m = mica_div_up(m, s->most_rows);
+    size_t parts_n = parts_m > 1 ? mica_least(s->threads, mica_div_up(s->n, columns)) : 1;
+    size_t sums = m * s->n * s->k, least = mica_least(sums / s->threads, BLOCK_SUMS);
     while (s->threads > 1 && parts_m * parts_n < BLOCKS_EACH * s->threads &&
            sums / (parts_m * parts_n) > least) {
-        size_t m = s->m / parts_m, n = s->n / parts_n;
-        if (n >= 2 * columns)
+        if (parts_m == 1 && s->n / parts_n >= 2 * columns)
             parts_n *= 2;
-        else if (m >= 2 * rows)
+        else if (m / parts_m >= LEAST_TILES * rows)
             parts_m *= 2;
         else
             break;
     }
-    s->block_m = mica_round_up(mica_div_up(s->m, parts_m), s->a_packed ? rows : 1);
+    s->block_m = mica_round_up(mica_div_up(m, parts_m), s->a_packed ? rows : 1);
     s->block_n = mica_round_up(mica_div_up(s->n, parts_n), columns);
 }
 
-/* Whether each block packs the panels of B that it uses, instead of all blocks sharing them. That saves a round
- * of all threads; but if there are several rows of blocks, packing must cost no more than the reading, and each
- * block needs a panel's room. */
-static bool packs_along(const step *s)
-{
-    const mica_gemm_operand *b = &s->g.b;
-    size_t blocks_m = mica_div_up(s->m, s->block_m), blocks_n = mica_div_up(s->n, s->block_n);
-    size_t panels = mica_div_up(s->n, s->kernels->tile_columns);
-    return blocks_m == 1 || (blocks_m <= ALONG_BLOCKS && b->pack == NULL && b->vector_stride == 1 &&
-                             blocks_m * blocks_n <= panels);
-}
-
-static void run_steps(mica_context *ctx, step *s)
+static void run_steps(mica_context *crew, step *s)
 {
     const mica_gemm *g = &s->g;
-    size_t rows = s->kernels->tile_rows, columns = s->kernels->tile_columns;
-    for (s->m0 = 0; s->m0 < g->m; s->m0 += s->m) {
-        s->m = mica_least(g->m - s->m0, GEMM_M / rows * rows);
-        for (s->k0 = 0; s->k0 < g->k; s->k0 += s->k) {
-            s->k = mica_least(g->k - s->k0, GEMM_K);
-            for (s->n0 = 0; s->n0 < g->n; s->n0 += s->n) {
-                s->n = mica_least(g->n - s->n0, GEMM_N / columns * columns);
-                cut(s);
-                s->pack_a = s->a_packed && s->n0 == 0;
-                s->pack_along = s->pack_b && packs_along(s);
-                s->b_panels = s->pack_b ? s->b_room
-                                        : g->b.panels + s->k0 * mica_round_up(g->n, columns) + s->n0 * s->k;
-                run_step(ctx, s);
-            }
+    size_t columns = s->kernels->tile_columns;
+    for (size_t thread = 0; s->a_packed && thread < s->threads; thread++)
+        a_room_of(s, thread)->held = 0;
+    for (s->k0 = 0; s->k0 < g->k; s->k0 += s->k) {
+        s->k = mica_least(g->k - s->k0, GEMM_K);
+        for (s->n0 = 0; s->n0 < g->n; s->n0 += s->n) {
+            s->n = mica_least(g->n - s->n0, GEMM_N / columns * columns);
+            cut(s);
+            run_step(crew, s);
         }
     }
 }
 
-static void run(mica_context *ctx, const mica_kernels *kernels, const mica_gemm *given, void *scratch)
+/* With all threads, or without a crew on this one alone. */
+static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *given, void *scratch)
 {
     if (given->m == 0 || given->n == 0)
         return;
-    const mica_gemm_kernels *gemm = kernels->gemm;
-    step s = {.g = *given, .kernels = gemm, .threads = ctx != NULL ? (size_t)ctx->threads : 1};
+    step s; /* set below, all but what belongs to one step */
+    s.g = *given;
+    s.kernels = ctx->kernels->gemm;
+    s.threads = crew != NULL ? (size_t)crew->threads : 1;
+    s.turned = false;
     if (given->from == NULL) {
         s.g.from = given->c;
         s.g.from_row_stride = given->row_stride;
         s.g.from_column_stride = given->column_stride;
     }
-    if (mica_gemm_vector_run(ctx, gemm, &s.g)) {
+    if (mica_gemm_vector_run(crew, s.kernels, &s.g)) {
         if (given->finish != NULL)
             finish_block(&s, 0, given->m, 0, given->n);
         return;
@@ -306,10 +332,10 @@ static void run(mica_context *ctx, const mica_kernels *kernels, const mica_gemm 
     if (s.turned)
         s.g = transpose(&s.g);
     s.a_packed = !reads_a(&s.g);
-    s.pack_b = s.g.b.panels == NULL;
-    s.a_panels = scratch;
-    s.b_room = (float *)scratch + a_floats(gemm, s.g.m, s.g.k);
-    run_steps(ctx, &s);
+    s.most_rows = most_rows(ctx);
+    s.a_rooms = scratch;
+    s.b_room = (float *)a_room_of(&s, s.threads);
+    run_steps(crew, &s);
 }
 
 /* ---- What others call ---- */
@@ -319,32 +345,37 @@ size_t mica_gemm_panels_bytes(const mica_context *ctx, size_t n, size_t k)
     return mica_align_up(mica_round_up(n, ctx->kernels->gemm->tile_columns) * k * sizeof(float));
 }
 
+/* Packs PACK_PANELS panels of B. */
+static void pack_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const step *s = work;
+    size_t width = s->kernels->tile_columns, columns = PACK_PANELS * width;
+    size_t end = mica_least((block + 1) * columns, s->n);
+    for (size_t j = block * columns; j < end; j += width)
+        pack_panel(s, &s->g.b, s->b_room + j * s->k, width, j, s->n);
+}
+
 void mica_gemm_pack_b(mica_context *ctx, float *panels, const mica_gemm_operand *b, size_t n, size_t k)
 {
-    step s = {.g = {.n = n, .k = k, .b = *b}, .kernels = ctx->kernels->gemm, .n = n, .pack_b = true};
+    step s = {.g = {.n = n, .k = k, .b = *b}, .kernels = ctx->kernels->gemm, .n = n};
     for (; s.k0 < k; s.k0 += s.k) {
         s.k = mica_least(k - s.k0, GEMM_K);
         s.b_room = panels + s.k0 * mica_round_up(n, s.kernels->tile_columns);
-        mica_parallel(ctx, mica_div_up(b_panels_to_pack(&s), PACK_PANELS), pack_block, &s);
+        mica_parallel(ctx, mica_div_up(n, PACK_PANELS * s.kernels->tile_columns), pack_block, &s);
     }
 }
 
 size_t mica_gemm_scratch(const mica_context *ctx, size_t m, size_t n, size_t k)
 {
-    const mica_gemm_kernels *gemm = ctx->kernels->gemm;
     if (m == 0 || n == 0 || k == 0)
         return 0;
-    size_t straight = a_floats(gemm, m, k) + b_floats(gemm, n, k);
-    size_t turned = a_floats(gemm, n, k) + b_floats(gemm, m, k);
-    return mica_align_up(mica_most(straight, turned) * sizeof(float));
+    return mica_most(scratch_bytes(ctx, m, n, k), scratch_bytes(ctx, n, m, k));
 }
 
-void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch)
-{
-    run(ctx, ctx->kernels, g, scratch);
-}
+void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch) { run(ctx, ctx, g, scratch); }
 
-void mica_gemm_run_serial(const mica_kernels *kernels, const mica_gemm *g, void *scratch)
+void mica_gemm_run_serial(const mica_context *ctx, const mica_gemm *g, void *scratch)
 {
-    run(NULL, kernels, g, scratch);
+    run(ctx, NULL, g, scratch);
 }

@@ -5,7 +5,7 @@
  * not exist in memory: an operand may bring its own packing, as convolution does to feed image patches straight
  * into the panels.
  *
- *   scratch:  [ panels of A: up to GEMM_M rows x GEMM_K | panels of B: GEMM_K x up to GEMM_N columns ]
+ *   scratch:  [ for each thread a block of A's panels | panels of B: GEMM_K x up to GEMM_N columns ]
  */
 #ifndef MICA_SRC_OPS_GEMM_H
 #define MICA_SRC_OPS_GEMM_H
@@ -42,7 +42,7 @@ typedef struct mica_gemm {
     const void *finish_params;
 } mica_gemm;
 
-/* Bytes of scratch that a product of this size takes, whatever the number of threads. */
+/* Bytes of scratch that a product of this size takes, with all threads of the context or with one. */
 size_t mica_gemm_scratch(const mica_context *ctx, size_t m, size_t n, size_t k);
 
 /* Computes with all threads of the context. */
@@ -50,7 +50,7 @@ void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch);
 
 /* Computes on the calling thread alone: for use inside a block of parallel work. The same bits as
  * mica_gemm_run. */
-void mica_gemm_run_serial(const mica_kernels *kernels, const mica_gemm *g, void *scratch);
+void mica_gemm_run_serial(const mica_context *ctx, const mica_gemm *g, void *scratch);
 
 /* Packs a whole B (k x n) into `panels`, for mica_gemm_operand.panels. */
 size_t mica_gemm_panels_bytes(const mica_context *ctx, size_t n, size_t k);

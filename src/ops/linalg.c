@@ -11,7 +11,7 @@
 
 /* A batch of products: one for every position of dst's leading axes. */
 typedef struct batch {
-    const mica_kernels *kernels;
+    const mica_context *ctx;
     mica_gemm gemm; /* of position 0 */
     int rank;       /* leading axes */
     size_t count;
@@ -45,7 +45,7 @@ static void batch_block(void *work, size_t block, int thread)
     size_t end = (block + 1) * w->block < w->count ? (block + 1) * w->block : w->count;
     for (size_t position = block * w->block; position < end; position++) {
         mica_gemm g = gemm_at(w, position);
-        mica_gemm_run_serial(w->kernels, &g, w->scratch + (size_t)thread * w->scratch_bytes);
+        mica_gemm_run_serial(w->ctx, &g, w->scratch + (size_t)thread * w->scratch_bytes);
     }
 }
 
@@ -148,7 +148,10 @@ static batch plan_batch(mica_context *ctx, const mica_tensor *dst, const mica_te
 {
     int a_row = a->rank - (opts->transpose_a ? 1 : 2), a_column = a->rank - (opts->transpose_a ? 2 : 1);
     int b_row = b->rank - (opts->transpose_b ? 1 : 2), b_column = b->rank - (opts->transpose_b ? 2 : 1);
-    batch w = {.kernels = ctx->kernels, .rank = dst->rank - 2, .count = 1};
+    batch w; /* every field is set: clearing it first takes as long as all of this */
+    w.ctx = ctx;
+    w.rank = dst->rank - 2;
+    w.count = 1;
     w.gemm = (mica_gemm){.m = (size_t)a->dim[a_row],
                          .n = (size_t)b->dim[b_column],
                          .k = (size_t)a->dim[a_column],
@@ -159,6 +162,10 @@ static batch plan_batch(mica_context *ctx, const mica_tensor *dst, const mica_te
                          .column_stride = dst->stride[dst->rank - 1],
                          .alpha = opts->alpha != 0.0f ? opts->alpha : 1.0f,
                          .beta = opts->beta,
+                         .from = NULL,
+                         .from_row_stride = 0,
+                         .from_column_stride = 0,
+                         .row_bias = NULL,
                          .column_bias = opts->bias != NULL ? opts->bias->data : NULL,
                          .finish = finishes_in_product(dst) ? mica_activation_kernel(ctx, opts->activation)
                                                             : NULL,
