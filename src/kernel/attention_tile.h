@@ -7,6 +7,7 @@
 #define MICA_SRC_KERNEL_ATTENTION_TILE_H
 
 #include "kernel/attention.h"
+#include "kernel/lines.h"
 #include "kernel/vmath.h"
 
 #define QUERIES MICA_ATTENTION_QUERIES
@@ -83,21 +84,24 @@ VF_INLINE void tile(const product *p, size_t row, size_t column, size_t rows, si
             sum[i][j] = vf_zero();
     size_t begin = clamp(p->begin + (ptrdiff_t)row * p->begin_step, p->k);
     size_t end = clamp(p->end + (ptrdiff_t)(row + rows - 1) * p->end_step, p->k);
-    ptrdiff_t a_row = p->a_row, a_column = p->a_column, b_stride = p->b_stride;
-    const float *a = p->a + (ptrdiff_t)row * a_row + (ptrdiff_t)begin * a_column;
+    ptrdiff_t b_stride = p->b_stride;
+    lines a = lines_at(p->a + (ptrdiff_t)row * p->a_row + (ptrdiff_t)begin * p->a_column, p->a_row,
+                       p->a_column);
     const float *b = p->b + (ptrdiff_t)begin * b_stride + column;
-    for (size_t term = begin; term < end; term++, a += a_column, b += b_stride) {
+    for (size_t term = begin; term < end; term++, b += b_stride) {
         vf line[4];
+        lines_forget(&a);
 #pragma GCC unroll 4
         for (size_t j = 0; j < vectors; j++)
             line[j] = lanes == VF_LANES ? vf_load(b + j * VF_LANES) : vf_load_tail(b + j * VF_LANES, lanes);
 #pragma GCC unroll 12
         for (size_t i = 0; i < rows; i++) {
-            vf factor = vf_set1(a[(ptrdiff_t)i * a_row]);
+            vf factor = vf_set1(lines_get(&a, i));
 #pragma GCC unroll 4
             for (size_t j = 0; j < vectors; j++)
                 sum[i][j] = vf_fma(factor, line[j], sum[i][j]);
         }
+        lines_step(&a);
     }
     if (p->keep != NULL || p->scale != NULL)
         store_rows(p, row, column, sum, rows, vectors, lanes, SCALE);

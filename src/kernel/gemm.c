@@ -3,6 +3,7 @@
 
 #include "kernel/gemm_pack.h"
 #include "kernel/gemm_vector.h"
+#include "kernel/lines.h"
 #include "kernel/vec.h"
 
 /* The register tile: TILE_ROWS x TILE_VECTORS accumulators, with room left for a row of B and a broadcast of
@@ -134,7 +135,7 @@ typedef struct sums {
 
 /* sum += one column of A times one row of B, which is also copied where panel is not NULL. `rows`, and whether it is,
  * are constants where this is inlined. */
-VF_INLINE void step(sums *sum, const float *a, ptrdiff_t a_stride, const float *b, float *panel, size_t rows)
+VF_INLINE void step(sums *sum, const lines *a, const float *b, float *panel, size_t rows)
 {
     vf row[TILE_VECTORS];
 #pragma GCC unroll 4
@@ -145,7 +146,7 @@ VF_INLINE void step(sums *sum, const float *a, ptrdiff_t a_stride, const float *
     }
 #pragma GCC unroll 16
     for (size_t i = 0; i < rows; i++) {
-        vf broadcast = vf_set1(a[(ptrdiff_t)i * a_stride]);
+        vf broadcast = vf_set1(lines_get(a, i));
 #pragma GCC unroll 4
         for (size_t j = 0; j < TILE_VECTORS; j++)
             sum->at[i][j] = vf_fma(broadcast, row[j], sum->at[i][j]);
@@ -188,12 +189,15 @@ VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, f
         for (size_t j = 0; j < TILE_VECTORS; j++)
             sum.at[i][j] = vf_zero();
     }
-    const float *a = at->a, *b = s->b;
+    lines a = lines_at(at->a, s->a_row_stride, s->a_k_stride);
+    const float *b = s->b;
     float *panel = s->b_panel;
-    ptrdiff_t a_row = s->a_row_stride, a_k = s->a_k_stride, b_k = s->b_stride;
+    ptrdiff_t b_k = s->b_stride;
 #pragma GCC unroll 4
-    for (size_t p = s->k; p > 0; p--, a += a_k, b += b_k) {
-        step(&sum, a, a_row, b, copies ? panel : NULL, rows);
+    for (size_t p = s->k; p > 0; p--, b += b_k) {
+        lines_forget(&a);
+        step(&sum, &a, b, copies ? panel : NULL, rows);
+        lines_step(&a);
         if (copies)
             panel += TILE_COLUMNS;
     }
@@ -217,7 +221,7 @@ VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, f
         tile_of(s, at, n, stage, false); \
         break;
 
-static void tile(const mica_gemm_strip *s, const place *at, size_t rows, float *stage)
+LINES_ALONE static void tile(const mica_gemm_strip *s, const place *at, size_t rows, float *stage)
 {
     switch (rows) {
         TILE_CASE(1)
