@@ -229,7 +229,7 @@ mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *c)
     j.parts = direct ? 1 : parts_of(&j);
     j.part_k = mica_div_up(j.k, j.parts);
     if (!direct)
-        j.gemm_bytes = mica_gemm_scratch(ctx, j.m, j.parts > 1 ? j.n : j.columns, j.part_k);
+        j.gemm_bytes = mica_gemm_most_scratch(ctx, j.m, j.parts > 1 ? j.n : j.columns, j.part_k);
     size_t panels = j.gemm_bytes * (small || j.parts > 1 ? (size_t)ctx->threads : 1);
     size_t partial = j.parts > 1 ? j.parts * j.m * j.n * sizeof(float) : 0;
     void *scratch;

@@ -108,7 +108,7 @@ static mica_status run(mica_context *ctx, job *j)
     size_t sums = mica_align_up(j->chunk * channels * number);
     size_t wide = mica_align_up(channels * j->tiling.block * number);
     size_t narrow = mica_align_up(j->chunk * j->tiling.block * number);
-    j->panel_bytes = mica_gemm_scratch(ctx, j->chunk, channels, j->tiling.block);
+    j->panel_bytes = mica_gemm_most_scratch(ctx, j->chunk, channels, j->tiling.block);
     void *scratch;
     MICA_START(ctx, c->op, sums + wide + narrow + j->panel_bytes * (size_t)ctx->threads, &scratch);
     char *at = scratch;

@@ -63,7 +63,7 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
                              mica_most(64, mica_least(BAND_PIXELS, STAGE_FLOATS / p->m)));
         p->thread_bytes = mica_align_up(p->m * p->band * sizeof(float));
     }
-    p->gemm_bytes = mica_gemm_scratch(ctx, p->m, p->band, p->k);
+    p->gemm_bytes = mica_gemm_most_scratch(ctx, p->m, p->band, p->k);
     p->thread_bytes += p->gemm_bytes;
 }
 

@@ -218,13 +218,15 @@ static size_t b_room_bytes(const mica_gemm_kernels *kernels, size_t panels, size
     return mica_align_up(panels * kernels->tile_columns * mica_least(k, GEMM_K) * sizeof(float));
 }
 
-static size_t scratch_bytes(const mica_context *ctx, size_t m, size_t n, size_t k)
+/* Of a product that is not turned any more. */
+static size_t scratch_bytes(const mica_context *ctx, size_t m, size_t n, size_t k, bool a_packed,
+                            bool b_packed)
 {
     const mica_gemm_kernels *kernels = ctx->kernels->gemm;
     size_t threads = (size_t)ctx->threads, rows = most_rows(ctx);
     size_t panels = m > rows ? mica_div_up(mica_least(n, GEMM_N), kernels->tile_columns) : 0;
-    return threads * a_room_bytes(kernels, mica_least(m, rows), k) +
-           b_room_bytes(kernels, mica_most(panels, threads), k);
+    return (a_packed ? threads * a_room_bytes(kernels, mica_least(m, rows), k) : 0) +
+           (b_packed ? 0 : b_room_bytes(kernels, mica_most(panels, threads), k));
 }
 
 /* cT = bT aT */
@@ -334,7 +336,7 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
     s.a_packed = !reads_a(&s.g);
     s.most_rows = most_rows(ctx);
     s.a_rooms = scratch;
-    s.b_room = (float *)a_room_of(&s, s.threads);
+    s.b_room = (float *)a_room_of(&s, s.a_packed ? s.threads : 0);
     run_steps(crew, &s);
 }
 
@@ -366,11 +368,19 @@ void mica_gemm_pack_b(mica_context *ctx, float *panels, const mica_gemm_operand 
     }
 }
 
-size_t mica_gemm_scratch(const mica_context *ctx, size_t m, size_t n, size_t k)
+size_t mica_gemm_scratch(const mica_context *ctx, const mica_gemm *given)
+{
+    if (given->m == 0 || given->n == 0 || given->k == 0)
+        return 0;
+    mica_gemm g = turns(given) ? transpose(given) : *given;
+    return scratch_bytes(ctx, g.m, g.n, g.k, !reads_a(&g), g.b.panels != NULL);
+}
+
+size_t mica_gemm_most_scratch(const mica_context *ctx, size_t m, size_t n, size_t k)
 {
     if (m == 0 || n == 0 || k == 0)
         return 0;
-    return mica_most(scratch_bytes(ctx, m, n, k), scratch_bytes(ctx, n, m, k));
+    return mica_most(scratch_bytes(ctx, m, n, k, true, false), scratch_bytes(ctx, n, m, k, true, false));
 }
 
 void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch) { run(ctx, ctx, g, scratch); }

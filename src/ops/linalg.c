@@ -181,7 +181,7 @@ static batch plan_batch(mica_context *ctx, const mica_tensor *dst, const mica_te
         set_residual(&w, opts->residual, dst);
     if (w.count > 0)
         join_rows(&w);
-    w.scratch_bytes = w.count > 0 ? mica_gemm_scratch(ctx, w.gemm.m, w.gemm.n, w.gemm.k) : 0;
+    w.scratch_bytes = w.count > 0 ? mica_gemm_scratch(ctx, &w.gemm) : 0;
     return w;
 }
 
@@ -242,7 +242,7 @@ mica_status mica_matvec(mica_context *ctx, const mica_tensor *dst, const mica_te
                    .alpha = 1.0f};
     mica_count_flops(ctx, 2.0 * (double)g.m * (double)g.k);
     void *scratch;
-    MICA_START(ctx, op, mica_gemm_scratch(ctx, g.m, g.n, g.k), &scratch);
+    MICA_START(ctx, op, mica_gemm_scratch(ctx, &g), &scratch);
     mica_gemm_run(ctx, &g, scratch);
     return MICA_OK;
 }

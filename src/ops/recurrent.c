@@ -86,8 +86,8 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
         j->bias = mica_piece(&p, r->gates);
     if (mica_recurrent_packs(r))
         j->panels = mica_piece(&p, mica_gemm_panels_bytes(ctx, r->gates, r->hidden) / sizeof(float));
-    size_t all = mica_gemm_scratch(ctx, r->steps * r->batch, r->gates, r->inputs);
-    size_t one = mica_gemm_scratch(ctx, r->batch, r->gates, r->hidden);
+    size_t all = mica_gemm_most_scratch(ctx, r->steps * r->batch, r->gates, r->inputs);
+    size_t one = mica_gemm_most_scratch(ctx, r->batch, r->gates, r->hidden);
     j->gemm_scratch = mica_piece(&p, (all > one ? all : one) / sizeof(float));
     return p.used;
 }

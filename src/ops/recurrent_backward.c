@@ -35,11 +35,11 @@ typedef struct backward_job {
 static size_t gemm_scratch(mica_context *ctx, const mica_recurrent *r)
 {
     size_t rows = r->steps * r->batch;
-    size_t bytes = mica_gemm_scratch(ctx, r->batch, r->hidden, r->gates);
-    bytes = mica_most(bytes, mica_gemm_scratch(ctx, rows, r->inputs, r->gates));
-    bytes = mica_most(bytes, mica_gemm_scratch(ctx, r->gates, r->inputs, rows));
-    bytes = mica_most(bytes, mica_gemm_scratch(ctx, r->gates, r->hidden, rows));
-    return mica_most(bytes, mica_gemm_scratch(ctx, 1, r->gates, rows));
+    size_t bytes = mica_gemm_most_scratch(ctx, r->batch, r->hidden, r->gates);
+    bytes = mica_most(bytes, mica_gemm_most_scratch(ctx, rows, r->inputs, r->gates));
+    bytes = mica_most(bytes, mica_gemm_most_scratch(ctx, r->gates, r->inputs, rows));
+    bytes = mica_most(bytes, mica_gemm_most_scratch(ctx, r->gates, r->hidden, rows));
+    return mica_most(bytes, mica_gemm_most_scratch(ctx, 1, r->gates, rows));
 }
 
 static size_t lay_out_backward(mica_context *ctx, backward_job *j, void *scratch)
