@@ -1,6 +1,6 @@
 /* The gates of recurrent cells, and their gradients, over the rows of one step.
  *
- * A row is one sequence of the batch, `hidden` (H) elements wide. Its gates lie side by side in blocks of H:
+ * A row is one sequence of the batch, `hidden` (H) units wide. Its gates lie side by side in blocks of H:
  *
  *   LSTM  i f g o     i, f, o = sigmoid, g = tanh     c = f c' + i g          h = o tanh(c)
  *   GRU   r z n m     r, z = sigmoid, m = W_hn h' + b_hn
@@ -21,36 +21,35 @@ typedef struct mica_cell_rows {
     ptrdiff_t stride;
 } mica_cell_rows;
 
-/* One step forward. What a cell does not have is not read. h may not be `before`; c may be c_before. */
+/* Rows whose gradients are added up together. */
+#define MICA_CELL_GROUP 4
+
+/* One step. What a cell does not have is not read. h may not be `before`; c may be c_before. */
 typedef struct mica_cell_step {
     size_t hidden;
-    mica_cell_rows gates;       /* in place */
-    mica_cell_rows from_hidden; /* GRU: h' W_hhT + b_hh, [r z m] */
+    bool relu;                  /* RNN */
+    mica_cell_rows gates;       /* forward in place; backward in */
+    mica_cell_rows from_hidden; /* GRU, forward in: h' W_hhT + b_hh, [r z m] */
     mica_cell_rows before, c_before;
-    mica_cell_rows h, c;
-    bool relu; /* RNN */
+    mica_cell_rows h, c; /* out of forward and into backward */
+    /* Backward alone. */
+    mica_cell_rows dgates;  /* out; may be gates */
+    mica_cell_rows dhidden; /* out: what W_hh is multiplied by. GRU: the gradient by from_hidden; the others'
+                               is dgates once more, and not wanted where data is NULL */
+    mica_cell_rows dh, dc;  /* in: from the step after; out, but for dh of LSTM and RNN: what passes by the
+                               products straight to the step before */
+    mica_cell_rows dy;      /* of this step's h; all zeros for none */
+    mica_cell_rows
+        sums; /* a row for every MICA_CELL_GROUP rows: their dgates are added to it; not wanted where
+                               data is NULL */
 } mica_cell_step;
 
-/* One step backward. */
-typedef struct mica_cell_back {
-    size_t hidden;
-    mica_cell_rows dgates;  /* out; may be gates */
-    mica_cell_rows dhidden; /* GRU, out: the gradient by from_hidden */
-    mica_cell_rows dh, dc;  /* in: from the step after; out, but for dh of LSTM and RNN: what passes by the
-                                          products straight to the step before */
-    mica_cell_rows dy;      /* of this step's h; all zeros for none */
-    mica_cell_rows gates, h, c; /* of this step's forward */
-    mica_cell_rows before, c_before;
-    bool relu;
-} mica_cell_back;
+/* Does `units` units from `unit` on, of `rows` rows from `row` on. */
+typedef void mica_cell_fn(const mica_cell_step *s, size_t row, size_t rows, size_t unit, size_t units);
 
 typedef struct mica_recurrent_kernels {
-    void (*lstm)(const mica_cell_step *s, size_t begin, size_t end);
-    void (*gru)(const mica_cell_step *s, size_t begin, size_t end);
-    void (*rnn)(const mica_cell_step *s, size_t begin, size_t end);
-    void (*lstm_backward)(const mica_cell_back *s, size_t begin, size_t end);
-    void (*gru_backward)(const mica_cell_back *s, size_t begin, size_t end);
-    void (*rnn_backward)(const mica_cell_back *s, size_t begin, size_t end);
+    mica_cell_fn *lstm, *gru, *rnn;
+    mica_cell_fn *lstm_backward, *gru_backward, *rnn_backward;
 } mica_recurrent_kernels;
 
 #endif

@@ -1,10 +1,9 @@
 /* Recurrent forward: the inputs' part of all gates in one product, then step by step the state's part, added
- * by a product with W_hh, whose panels are packed once, and the cell. */
+ * by a product with W_hh, and the cell. */
 #include "ops/recurrent.h"
 
 #include <string.h>
 
-#include "base/parallel.h"
 #include "ops/dense.h"
 
 /* ---- Checks ---- */
@@ -27,6 +26,7 @@ mica_status mica_recurrent_check(mica_context *ctx, const char *op, mica_recurre
                           .batch = (size_t)x->dim[1],
                           .inputs = (size_t)x->dim[2],
                           .hidden = (size_t)hidden,
+                          .blocks = (size_t)blocks[cell],
                           .gates = (size_t)gates,
                           .kept = (size_t)(kept[cell] * hidden)};
     return MICA_OK;
@@ -54,8 +54,7 @@ mica_status mica_recurrent_check_steps(mica_context *ctx, const char *op, const 
 
 typedef struct forward_job {
     mica_recurrent r;
-    mica_cell_step step;
-    void (*kernel)(const mica_cell_step *s, size_t begin, size_t end);
+    mica_recurrent_step step;
     const mica_tensor *y, *w_ih, *w_hh; /* y with contiguous rows; weights of any layout */
     const float *x, *b_ih, *b_hh;       /* contiguous, as all that follow */
     float *h_0, *c_0, *h_n, *c_n;
@@ -65,8 +64,6 @@ typedef struct forward_job {
     bool all_steps, all_gates, all_cells; /* are kept, in the caller's memory */
     float *from_hidden;                   /* GRU: [N, 3 H] */
     float *bias;                          /* LSTM and RNN: b_ih + b_hh, [gates] */
-    float *panels;                        /* of W_hh */
-    void *gemm_scratch;
 } forward_job;
 
 /* Hands out the scratch behind the arguments' copies. */
@@ -85,10 +82,10 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
     else
         j->bias = mica_piece(&p, r->gates);
     if (mica_recurrent_packs(r))
-        j->panels = mica_piece(&p, mica_gemm_panels_bytes(ctx, r->gates, r->hidden) / sizeof(float));
+        j->step.product.panels = mica_piece(&p, mica_recurrent_panels(ctx, r));
     size_t all = mica_gemm_most_scratch(ctx, r->steps * r->batch, r->gates, r->inputs);
     size_t one = mica_gemm_most_scratch(ctx, r->batch, r->gates, r->hidden);
-    j->gemm_scratch = mica_piece(&p, (all > one ? all : one) / sizeof(float));
+    j->step.gemm_scratch = mica_piece(&p, mica_most(all, one) / sizeof(float));
     return p.used;
 }
 
@@ -119,95 +116,83 @@ static void run_inputs(mica_context *ctx, const forward_job *j)
         .column_stride = 1,
         .alpha = 1.0f,
         .column_bias = input_bias(ctx, j)};
-    mica_gemm_run(ctx, &g, j->gemm_scratch);
-}
-
-static mica_gemm_operand hidden_weights(const forward_job *j)
-{
-    return (mica_gemm_operand){.data = j->w_hh->data,
-                               .vector_stride = j->w_hh->stride[0],
-                               .k_stride = j->w_hh->stride[1],
-                               .panels = j->panels};
+    mica_gemm_run(ctx, &g, j->step.gemm_scratch);
 }
 
 /* gates += h' W_hhT; the GRU's are kept apart, with b_hh */
-static void run_hidden(mica_context *ctx, const forward_job *j)
+static void set_product(forward_job *j)
 {
-    const mica_recurrent *r = &j->r;
-    const mica_cell_rows *before = &j->step.before;
-    bool apart = r->cell == MICA_CELL_GRU;
-    const mica_cell_rows *to = apart ? &j->step.from_hidden : &j->step.gates;
-    if (before->data == NULL && !apart)
-        return; /* zeros add nothing */
-    mica_gemm g = {.m = r->batch,
-                   .n = r->gates,
-                   .k = before->data != NULL ? r->hidden : 0, /* zeros add nothing but the bias */
-                   .a = {.data = before->data, .vector_stride = before->stride, .k_stride = 1},
-                   .b = hidden_weights(j),
-                   .c = to->data,
-                   .row_stride = to->stride,
-                   .column_stride = 1,
-                   .alpha = 1.0f,
-                   .beta = apart ? 0.0f : 1.0f,
-                   .column_bias = apart ? j->b_hh : NULL};
-    mica_gemm_run(ctx, &g, j->gemm_scratch);
-}
-
-static void cell_block(void *work, size_t block, int thread)
-{
-    (void)thread;
-    const forward_job *j = work;
-    size_t rows = mica_recurrent_block(&j->r), begin = block * rows;
-    j->kernel(&j->step, begin, begin + rows < j->r.batch ? begin + rows : j->r.batch);
+    const mica_tensor *w = j->w_hh;
+    mica_recurrent_product *p = &j->step.product;
+    bool apart = j->r.cell == MICA_CELL_GRU;
+    p->weights = (mica_gemm_operand){
+        .data = w->data, .vector_stride = w->stride[0], .k_stride = w->stride[1]};
+    p->runs = j->r.blocks;
+    p->k = j->r.hidden;
+    p->beta = apart ? 0.0f : 1.0f;
+    p->bias = apart ? j->b_hh : NULL;
 }
 
 static void run_step(mica_context *ctx, forward_job *j, size_t t)
 {
     const mica_recurrent *r = &j->r;
     ptrdiff_t hidden = (ptrdiff_t)r->hidden;
-    mica_cell_step *s = &j->step;
+    mica_cell_step *s = &j->step.cell;
+    mica_recurrent_product *p = &j->step.product;
     s->gates = (mica_cell_rows){j->gates + t * r->batch * r->kept, (ptrdiff_t)r->kept};
     s->before = t > 0 ? s->h : (mica_cell_rows){j->h_0, hidden};
     s->c_before = t > 0 ? s->c : (mica_cell_rows){j->c_0, hidden};
-    s->h = j->y != NULL ? mica_recurrent_step(j->y, t)
+    s->h = j->y != NULL ? mica_recurrent_rows(j->y, t)
                         : (mica_cell_rows){j->two + t % 2 * r->batch * r->hidden, hidden};
     if (r->cell == MICA_CELL_LSTM)
         s->c = (mica_cell_rows){j->cells + (j->all_cells ? t * r->batch * r->hidden : 0), hidden};
-    run_hidden(ctx, j);
-    mica_parallel(ctx, mica_div_up(r->batch, mica_recurrent_block(r)), cell_block, j);
+    p->from = s->before;
+    if (r->cell == MICA_CELL_GRU)
+        p->to = s->from_hidden;
+    else if (p->from.data != NULL) /* zeros add nothing */
+        p->to = s->gates;
+    mica_recurrent_run(ctx, &j->step);
 }
 
 /* The state after the last step, or before the first where there is none. */
-static void copy_state(float *to, const mica_cell_rows *from, const mica_recurrent *r)
+static void copy_state(float *to, const mica_cell_rows *from, const forward_job *j)
 {
-    for (size_t i = 0; to != NULL && i < r->batch; i++) {
+    size_t hidden = j->r.hidden, end = j->step.row + j->step.rows;
+    for (size_t i = j->step.row; to != NULL && i < end; i++) {
         if (from->data != NULL)
-            memmove(to + i * r->hidden, from->data + (ptrdiff_t)i * from->stride, r->hidden * sizeof(float));
+            memmove(to + i * hidden, from->data + (ptrdiff_t)i * from->stride, hidden * sizeof(float));
         else
-            memset(to + i * r->hidden, 0, r->hidden * sizeof(float));
+            memset(to + i * hidden, 0, hidden * sizeof(float));
     }
+}
+
+static void run_rows(mica_context *ctx, const void *job, size_t row, size_t rows)
+{
+    forward_job j = *(const forward_job *)job;
+    mica_cell_step *s = &j.step.cell;
+    ptrdiff_t hidden = (ptrdiff_t)j.r.hidden;
+    j.step.row = row;
+    j.step.rows = rows;
+    s->from_hidden = (mica_cell_rows){j.from_hidden, (ptrdiff_t)j.r.gates};
+    s->h = (mica_cell_rows){j.h_0, hidden};
+    s->c = (mica_cell_rows){j.c_0, hidden};
+    for (size_t t = 0; t < j.r.steps; t++)
+        run_step(ctx, &j, t);
+    copy_state(j.h_n, &s->h, &j);
+    copy_state(j.c_n, &s->c, &j);
 }
 
 static void run_forward(mica_context *ctx, forward_job *j)
 {
     const mica_recurrent *r = &j->r;
     const mica_recurrent_kernels *kernels = ctx->kernels->recurrent;
-    j->kernel = r->cell == MICA_CELL_LSTM  ? kernels->lstm
-                : r->cell == MICA_CELL_GRU ? kernels->gru
-                                           : kernels->rnn;
-    j->step.hidden = r->hidden;
-    j->step.from_hidden = (mica_cell_rows){j->from_hidden, (ptrdiff_t)r->gates};
-    j->step.h = (mica_cell_rows){j->h_0, (ptrdiff_t)r->hidden};
-    j->step.c = (mica_cell_rows){j->c_0, (ptrdiff_t)r->hidden};
+    j->step.kernel = r->cell == MICA_CELL_LSTM  ? kernels->lstm
+                     : r->cell == MICA_CELL_GRU ? kernels->gru
+                                                : kernels->rnn;
+    set_product(j);
     run_inputs(ctx, j);
-    if (mica_recurrent_packs(r)) {
-        mica_gemm_operand b = hidden_weights(j);
-        mica_gemm_pack_b(ctx, j->panels, &b, r->gates, r->hidden);
-    }
-    for (size_t t = 0; t < r->steps; t++)
-        run_step(ctx, j, t);
-    copy_state(j->h_n, &j->step.h, r);
-    copy_state(j->c_n, &j->step.c, r);
+    mica_recurrent_start(ctx, r, &j->step);
+    mica_recurrent_each(ctx, r, run_rows, j);
 }
 
 /* The arguments as checked: y, then those that are made contiguous, then the weights. */
@@ -270,7 +255,7 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
         [W_IH] = {"w_ih", w->w_ih, 0, 0},
         [W_HH] = {"w_hh", w->w_hh, 0, 0},
     };
-    forward_job j = {.step.relu = o.relu,
+    forward_job j = {.step.cell.relu = o.relu,
                      .w_ih = w->w_ih,
                      .w_hh = w->w_hh,
                      .all_steps = y != NULL,

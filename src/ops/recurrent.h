@@ -4,6 +4,7 @@
 
 #include <mica/ops/recurrent.h>
 
+#include "base/size.h"
 #include "ops/check.h"
 #include "ops/gemm.h"
 
@@ -12,8 +13,9 @@ typedef enum mica_cell { MICA_CELL_LSTM, MICA_CELL_GRU, MICA_CELL_RNN } mica_cel
 typedef struct mica_recurrent {
     mica_cell cell;
     size_t steps, batch, inputs, hidden;
-    size_t gates; /* rows of the weights: 4 H, 3 H, H */
-    size_t kept;  /* columns of the gates tensor: 4 H, 4 H, H */
+    size_t blocks; /* of gates: 4, 3, 1 */
+    size_t gates;  /* rows of the weights: blocks * H */
+    size_t kept;   /* columns of the gates tensor: 4 H, 4 H, H */
 } mica_recurrent;
 
 /* Fills *r from x [T, N, I] and the weights, and checks these and y [T, N, H], which may be NULL. */
@@ -27,9 +29,6 @@ mica_status mica_recurrent_check_state(mica_context *ctx, const char *op, const 
 mica_status mica_recurrent_check_steps(mica_context *ctx, const char *op, const mica_recurrent *r,
                                        const mica_arg *arg, size_t columns, const mica_arg *x);
 
-/* Whether the panels of W_hh are packed once for all steps. A vector's product needs none. */
-static inline bool mica_recurrent_packs(const mica_recurrent *r) { return r->steps > 1 && r->batch > 1; }
-
 /* The arithmetic of the products of all gates with `columns` columns. Forward has one with the inputs and one with
  * the state; backward two of each, by what went in and by the weights. */
 static inline double mica_recurrent_flops(const mica_recurrent *r, size_t columns)
@@ -38,16 +37,49 @@ static inline double mica_recurrent_flops(const mica_recurrent *r, size_t column
 }
 
 /* Row 0 of step t of a [T, N, columns] tensor whose rows are contiguous. */
-static inline mica_cell_rows mica_recurrent_step(const mica_tensor *t, size_t step)
+static inline mica_cell_rows mica_recurrent_rows(const mica_tensor *t, size_t step)
 {
     return (mica_cell_rows){(float *)t->data + (mica_index)step * t->stride[0], t->stride[1]};
 }
 
-/* Rows in one block of parallel work. */
-static inline size_t mica_recurrent_block(const mica_recurrent *r)
-{
-    return r->hidden < 2048 ? 2048 / (r->hidden + 1) + 1 : 1;
-}
+/* ---- A step: forward and backward, the product with W_hh of what the step next to it left, then the cell ---- */
+
+/* to = from W + beta to + bias. W is W_hh or its transpose: a vector for every unit of every run, which are the gates
+ * forward, and one backward. */
+typedef struct mica_recurrent_product {
+    mica_gemm_operand weights;
+    size_t runs, k;
+    float *panels;       /* the weights packed; NULL: they are read as they lie */
+    mica_cell_rows from; /* [N, k]; data NULL: zeros */
+    mica_cell_rows to;   /* [N, runs * H]; data NULL: there is no product */
+    float beta;
+    const float *bias; /* or NULL */
+} mica_recurrent_product;
+
+typedef struct mica_recurrent_step {
+    mica_recurrent_product product;
+    mica_cell_step cell;
+    mica_cell_fn *kernel; /* NULL: the product alone */
+    size_t row, rows;     /* the sequences that are meant */
+    void *gemm_scratch;
+    const mica_gemm_kernels *gemm;
+} mica_recurrent_step;
+
+/* Whether W_hh is packed once, since it is used often enough; and the floats that takes. */
+static inline bool mica_recurrent_packs(const mica_recurrent *r) { return r->steps > 1 && r->batch > 1; }
+size_t mica_recurrent_panels(mica_context *ctx, const mica_recurrent *r);
+
+/* Sets what is the same for all steps besides the product, and packs W_hh where there are panels for it. */
+void mica_recurrent_start(mica_context *ctx, const mica_recurrent *r, mica_recurrent_step *s);
+
+/* Takes sequences row .. row + rows - 1 through all steps, with the threads of ctx; NULL: with this one. */
+typedef void mica_recurrent_fn(mica_context *ctx, const void *job, size_t row, size_t rows);
+
+/* Takes all sequences through all steps, one way or the other. */
+void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, mica_recurrent_fn *fn, const void *job);
+
+/* Does one step. With ctx NULL there must be panels. */
+void mica_recurrent_run(mica_context *ctx, mica_recurrent_step *s);
 
 /* The scratch of an operation, handed out piece by piece; with base NULL, only measured. */
 typedef struct mica_pieces {

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "base/parallel.h"
 #include "ops/dense.h"
 
 /* The states before each step as the rows of one matrix [T N, H]: h_0, then y but for its last step. */
@@ -17,19 +16,17 @@ typedef struct states_before {
 
 typedef struct backward_job {
     mica_recurrent r;
-    mica_cell_back back;
-    void (*kernel)(const mica_cell_back *s, size_t begin, size_t end);
+    mica_recurrent_step step;
     const mica_tensor *dy, *y; /* with contiguous rows; dy may be NULL */
     const mica_tensor *w_ih, *w_hh, *dw_ih, *dw_hh, *db_ih, *db_hh;
     float *x, *gates, *cells, *h_0, *c_0; /* contiguous, as all that follow */
     float *dx, *dh_0, *dc_0, *dh_n, *dc_n;
     float *dgates;  /* [T, N, kept] */
     float *dh, *dc; /* [N, H] */
-    float *dhidden; /* GRU: [N, 3 H] */
-    float *panels;  /* of W_hh */
+    float *dhidden; /* [2, N, hidden_stride], of even and odd steps; NULL: the product takes dgates */
+    float *sums;    /* [groups, kept], of dgates; NULL: not wanted */
     float beta;     /* of the weights' gradients */
     bool dgates_given;
-    void *gemm_scratch;
 } backward_job;
 
 static size_t gemm_scratch(mica_context *ctx, const mica_recurrent *r)
@@ -38,9 +35,13 @@ static size_t gemm_scratch(mica_context *ctx, const mica_recurrent *r)
     size_t bytes = mica_gemm_most_scratch(ctx, r->batch, r->hidden, r->gates);
     bytes = mica_most(bytes, mica_gemm_most_scratch(ctx, rows, r->inputs, r->gates));
     bytes = mica_most(bytes, mica_gemm_most_scratch(ctx, r->gates, r->inputs, rows));
-    bytes = mica_most(bytes, mica_gemm_most_scratch(ctx, r->gates, r->hidden, rows));
-    return mica_most(bytes, mica_gemm_most_scratch(ctx, 1, r->gates, rows));
+    return mica_most(bytes, mica_gemm_most_scratch(ctx, r->gates, r->hidden, rows));
 }
+
+static size_t groups(const mica_recurrent *r) { return mica_div_up(r->batch, MICA_CELL_GROUP); }
+
+/* Rows of dhidden lie a little apart, so that those of a tile are not all in the same set of the first cache. */
+static size_t hidden_stride(const mica_recurrent *r) { return r->gates + MICA_ALIGN / sizeof(float); }
 
 static size_t lay_out_backward(mica_context *ctx, backward_job *j, void *scratch)
 {
@@ -50,50 +51,18 @@ static size_t lay_out_backward(mica_context *ctx, backward_job *j, void *scratch
         j->dgates = mica_piece(&p, r->steps * r->batch * r->kept);
     j->dh = mica_piece(&p, r->batch * r->hidden);
     j->dc = mica_piece(&p, r->batch * r->hidden);
-    if (r->cell == MICA_CELL_GRU)
-        j->dhidden = mica_piece(&p, r->batch * r->gates);
-    if (mica_recurrent_packs(r))
-        j->panels = mica_piece(&p, mica_gemm_panels_bytes(ctx, r->hidden, r->gates) / sizeof(float));
-    j->gemm_scratch = mica_piece(&p, gemm_scratch(ctx, r) / sizeof(float));
+    if (j->db_ih != NULL || j->db_hh != NULL)
+        j->sums = mica_piece(&p, groups(r) * r->kept);
+    bool packs = mica_recurrent_packs(r);
+    if (packs || r->cell == MICA_CELL_GRU)
+        j->dhidden = mica_piece(&p, 2 * r->batch * hidden_stride(r));
+    if (packs)
+        j->step.product.panels = mica_piece(&p, mica_recurrent_panels(ctx, r));
+    j->step.gemm_scratch = mica_piece(&p, gemm_scratch(ctx, r) / sizeof(float));
     return p.used;
 }
 
 /* ---- Through time ---- */
-
-static mica_gemm_operand hidden_weights(const backward_job *j)
-{
-    return (mica_gemm_operand){.data = j->w_hh->data,
-                               .vector_stride = j->w_hh->stride[1],
-                               .k_stride = j->w_hh->stride[0],
-                               .panels = j->panels};
-}
-
-/* dh' = dgates W_hh, besides what the GRU passes by it */
-static void run_hidden(mica_context *ctx, const backward_job *j)
-{
-    const mica_recurrent *r = &j->r;
-    bool gru = r->cell == MICA_CELL_GRU;
-    const mica_cell_rows *from = gru ? &j->back.dhidden : &j->back.dgates;
-    mica_gemm g = {.m = r->batch,
-                   .n = r->hidden,
-                   .k = r->gates,
-                   .a = {.data = from->data, .vector_stride = from->stride, .k_stride = 1},
-                   .b = hidden_weights(j),
-                   .c = j->dh,
-                   .row_stride = (ptrdiff_t)r->hidden,
-                   .column_stride = 1,
-                   .alpha = 1.0f,
-                   .beta = gru ? 1.0f : 0.0f};
-    mica_gemm_run(ctx, &g, j->gemm_scratch);
-}
-
-static void cell_block(void *work, size_t block, int thread)
-{
-    (void)thread;
-    const backward_job *j = work;
-    size_t rows = mica_recurrent_block(&j->r), begin = block * rows;
-    j->kernel(&j->back, begin, begin + rows < j->r.batch ? begin + rows : j->r.batch);
-}
 
 /* Row 0 of step t of a contiguous [T, N, columns]. */
 static mica_cell_rows rows_at(const mica_recurrent *r, float *data, size_t columns, size_t t)
@@ -101,21 +70,24 @@ static mica_cell_rows rows_at(const mica_recurrent *r, float *data, size_t colum
     return (mica_cell_rows){data != NULL ? data + t * r->batch * columns : NULL, (ptrdiff_t)columns};
 }
 
+/* The gradient of step t's cell, after the product that brings it what step t + 1 left: dh = dhidden W_hh, besides
+ * what the GRU passes by it. */
 static void run_step(mica_context *ctx, backward_job *j, size_t t)
 {
     const mica_recurrent *r = &j->r;
-    mica_cell_back *b = &j->back;
-    b->dgates = rows_at(r, j->dgates, r->kept, t);
-    b->gates = rows_at(r, j->gates, r->kept, t);
-    b->c = rows_at(r, j->cells, r->hidden, t);
-    b->h = mica_recurrent_step(j->y, t);
-    b->before = t > 0 ? mica_recurrent_step(j->y, t - 1) : rows_at(r, j->h_0, r->hidden, 0);
-    b->c_before = t > 0 ? rows_at(r, j->cells, r->hidden, t - 1) : rows_at(r, j->c_0, r->hidden, 0);
+    mica_cell_step *s = &j->step.cell;
+    s->dgates = rows_at(r, j->dgates, r->kept, t);
+    s->dhidden = rows_at(r, j->dhidden, hidden_stride(r), t % 2);
+    s->gates = rows_at(r, j->gates, r->kept, t);
+    s->c = rows_at(r, j->cells, r->hidden, t);
+    s->h = mica_recurrent_rows(j->y, t);
+    s->before = t > 0 ? mica_recurrent_rows(j->y, t - 1) : rows_at(r, j->h_0, r->hidden, 0);
+    s->c_before = t > 0 ? rows_at(r, j->cells, r->hidden, t - 1) : rows_at(r, j->c_0, r->hidden, 0);
     if (j->dy != NULL)
-        b->dy = mica_recurrent_step(j->dy, t);
-    mica_parallel(ctx, mica_div_up(r->batch, mica_recurrent_block(r)), cell_block, j);
-    if (t > 0 || j->dh_0 != NULL)
-        run_hidden(ctx, j);
+        s->dy = mica_recurrent_rows(j->dy, t);
+    mica_recurrent_run(ctx, &j->step);
+    j->step.product.from = j->dhidden != NULL ? s->dhidden : s->dgates;
+    j->step.product.to = s->dh;
 }
 
 static void copy_or_zero(float *to, const float *from, size_t count)
@@ -126,28 +98,50 @@ static void copy_or_zero(float *to, const float *from, size_t count)
         memset(to, 0, count * sizeof *to);
 }
 
-static void run_steps(mica_context *ctx, backward_job *j)
+static void set_step(mica_context *ctx, backward_job *j)
 {
     const mica_recurrent *r = &j->r;
     const mica_recurrent_kernels *kernels = ctx->kernels->recurrent;
-    j->kernel = r->cell == MICA_CELL_LSTM  ? kernels->lstm_backward
-                : r->cell == MICA_CELL_GRU ? kernels->gru_backward
-                                           : kernels->rnn_backward;
-    j->back.hidden = r->hidden;
-    j->back.dh = rows_at(r, j->dh, r->hidden, 0);
-    j->back.dc = rows_at(r, j->dc, r->hidden, 0);
-    j->back.dhidden = rows_at(r, j->dhidden, r->gates, 0);
+    mica_recurrent_product *p = &j->step.product;
+    j->step.kernel = r->cell == MICA_CELL_LSTM  ? kernels->lstm_backward
+                     : r->cell == MICA_CELL_GRU ? kernels->gru_backward
+                                                : kernels->rnn_backward;
+    j->step.cell.dh = rows_at(r, j->dh, r->hidden, 0);
+    j->step.cell.dc = rows_at(r, j->dc, r->hidden, 0);
+    j->step.cell.sums = rows_at(r, j->sums, r->kept, 0);
+    p->weights = (mica_gemm_operand){
+        .data = j->w_hh->data, .vector_stride = j->w_hh->stride[1], .k_stride = j->w_hh->stride[0]};
+    p->runs = 1;
+    p->k = r->gates;
+    p->beta = r->cell == MICA_CELL_GRU ? 1.0f : 0.0f;
+}
+
+static void run_rows(mica_context *ctx, const void *job, size_t row, size_t rows)
+{
+    backward_job j = *(const backward_job *)job;
+    j.step.row = row;
+    j.step.rows = rows;
+    for (size_t t = j.r.steps; t-- > 0;)
+        run_step(ctx, &j, t);
+    if (j.dh_0 != NULL) {
+        j.step.kernel = NULL;
+        mica_recurrent_run(ctx, &j.step);
+    }
+}
+
+static void run_steps(mica_context *ctx, backward_job *j)
+{
+    const mica_recurrent *r = &j->r;
     size_t state = r->batch * r->hidden;
     if (state == 0)
         return;
     copy_or_zero(j->dh, j->dh_n, state);
     copy_or_zero(j->dc, j->dc_n, state);
-    if (mica_recurrent_packs(r)) {
-        mica_gemm_operand b = hidden_weights(j);
-        mica_gemm_pack_b(ctx, j->panels, &b, r->hidden, r->gates);
-    }
-    for (size_t t = r->steps; t-- > 0;)
-        run_step(ctx, j, t);
+    if (j->sums != NULL)
+        memset(j->sums, 0, groups(r) * r->kept * sizeof(float));
+    set_step(ctx, j);
+    mica_recurrent_start(ctx, r, &j->step);
+    mica_recurrent_each(ctx, r, run_rows, j);
     if (j->dh_0 != NULL)
         memcpy(j->dh_0, j->dh, state * sizeof(float));
     if (j->dc_0 != NULL)
@@ -170,33 +164,25 @@ static void run_inputs(mica_context *ctx, const backward_job *j)
         .row_stride = (ptrdiff_t)r->inputs,
         .column_stride = 1,
         .alpha = 1.0f};
-    mica_gemm_run(ctx, &g, j->gemm_scratch);
+    mica_gemm_run(ctx, &g, j->step.gemm_scratch);
 }
 
-/* Rows first .. first + rows - 1 of a weight's gradient: dW = dgatesT b, from that many columns of dgates. A
- * bias is a weight of one column, by inputs of 1. */
+/* Rows first .. first + rows - 1 of a weight's gradient: dW = dgatesT b, from that many columns of dgates. */
 static void run_weight(mica_context *ctx, const backward_job *j, const mica_tensor *dw,
                        const mica_gemm_operand *b, size_t first, size_t rows, size_t column)
 {
-    static const float one = 1.0f;
     const mica_recurrent *r = &j->r;
     mica_gemm g = {.m = rows,
+                   .n = (size_t)dw->dim[1],
                    .k = r->steps * r->batch,
                    .a = {.data = j->dgates + column, .vector_stride = 1, .k_stride = (ptrdiff_t)r->kept},
+                   .b = *b,
                    .c = (float *)dw->data + (mica_index)first * dw->stride[0],
                    .row_stride = dw->stride[0],
-                   .column_stride = 1,
+                   .column_stride = dw->stride[1],
                    .alpha = 1.0f,
                    .beta = j->beta};
-    if (b != NULL) {
-        g.n = (size_t)dw->dim[1];
-        g.column_stride = dw->stride[1];
-        g.b = *b;
-    } else {
-        g.n = 1;
-        g.b = (mica_gemm_operand){.data = &one};
-    }
-    mica_gemm_run(ctx, &g, j->gemm_scratch);
+    mica_gemm_run(ctx, &g, j->step.gemm_scratch);
 }
 
 /* By h' W_hhT + b_hh: the GRU's gradient of m lies in the last block. */
@@ -220,11 +206,25 @@ static void pack_states(const void *source, float *panel, size_t width, size_t f
         size_t t = p / s->batch, n = p % s->batch;
         const float *row = s->h_0 != NULL ? s->h_0 + n * s->hidden : NULL;
         if (t > 0) {
-            mica_cell_rows rows = mica_recurrent_step(s->y, t - 1);
+            mica_cell_rows rows = mica_recurrent_rows(s->y, t - 1);
             row = rows.data + (ptrdiff_t)n * rows.stride;
         }
         copy_or_zero(panel, row != NULL ? row + first : NULL, count);
         memset(panel + count, 0, (width - count) * sizeof *panel);
+    }
+}
+
+/* The sums over all rows of dgates, which the steps have added up by groups. */
+static void run_bias(const backward_job *j, const mica_tensor *db, bool by_hidden)
+{
+    const mica_recurrent *r = &j->r;
+    for (size_t i = 0; db != NULL && i < r->gates; i++) {
+        bool is_m = by_hidden && r->cell == MICA_CELL_GRU && i >= 2 * r->hidden;
+        const float *part = j->sums + i + (is_m ? r->hidden : 0);
+        float sum = 0.0f, *to = (float *)db->data + (mica_index)i * db->stride[0];
+        for (size_t k = 0; k < groups(r); k++)
+            sum += part[k * r->kept];
+        *to = j->beta != 0.0f ? sum + *to : sum;
     }
 }
 
@@ -236,12 +236,10 @@ static void run_weights(mica_context *ctx, const backward_job *j)
     mica_gemm_operand states = {.pack = pack_states, .source = &before};
     if (j->dw_ih != NULL)
         run_weight(ctx, j, j->dw_ih, &x, 0, r->gates, 0);
-    if (j->db_ih != NULL)
-        run_weight(ctx, j, j->db_ih, NULL, 0, r->gates, 0);
     if (j->dw_hh != NULL)
         run_hidden_weight(ctx, j, j->dw_hh, &states);
-    if (j->db_hh != NULL)
-        run_hidden_weight(ctx, j, j->db_hh, NULL);
+    run_bias(j, j->db_ih, false);
+    run_bias(j, j->db_hh, true);
 }
 
 /* ---- The operations ---- */
@@ -352,7 +350,7 @@ static mica_status backward(mica_context *ctx, const char *op, mica_cell cell,
                                          : "weights");
     mica_arg args[ARGS];
     fill_args(args, cell, grads, dout, saved, weights);
-    backward_job j = {.back.relu = saved->relu,
+    backward_job j = {.step.cell.relu = saved->relu,
                       .w_ih = weights->w_ih,
                       .w_hh = weights->w_hh,
                       .dw_ih = grads->w_ih,

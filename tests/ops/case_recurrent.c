@@ -121,8 +121,10 @@ static shapes draw_shapes(op_call *c, test_random *r, int wide_percent)
         s.hidden = test_int(r, 8, 18);
         s.steps = test_int(r, 1, 3);
     }
-    if (c->large)
-        s = (shapes){4, 40, 40, 128};
+    if (c->large) { /* threads share steps, or have sequences of their own: some, or some again and again */
+        static const mica_index batch[] = {12, 40, 72};
+        s = (shapes){4, batch[test_int(r, 0, 2)], 40, 128};
+    }
     c->i[0] = cell_of(c) == RNN && test_chance(r, 40);
     return s;
 }

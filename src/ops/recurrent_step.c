@@ -1,0 +1,196 @@
+/* Sequences through their steps, the same forward and backward.
+ *
+ * They do not need each other. Where there are enough of them, each thread takes its own through all steps, and threads
+ * meet only at the end; otherwise they share every step, and a block of work is some units of all sequences.
+ *
+ * Either way a step goes through W_hh, whose panels are packed once, a tile's columns of units at a time: the
+ * product for all gates of these units, then their cell, while what the product wrote is in the first cache. */
+#include "base/parallel.h"
+#include "ops/recurrent.h"
+
+/* Sequences that a thread takes by itself. From eight on a panel of W_hh, which comes from the third cache, is used often
+ * enough; and up to 64 their states stay in the second. */
+#define LEAST_ROWS 8
+#define MOST_ROWS  64
+/* Steps of k in one strip: its panel and its rows stay in the first cache. */
+#define STRIP_K 256
+/* A unit's cell, in multiply-adds of the same time. */
+#define CELL_SUMS 150.0
+/* Where the cell is work of its own, a block has so many units or more. */
+#define CELL_UNITS 2048
+
+/* ---- Panels ---- */
+
+/* A panel holds one tile's columns of one run; those of all runs follow one another, as a block takes them. */
+static float *panel_at(const mica_recurrent_product *p, size_t width, size_t unit, size_t run)
+{
+    return p->panels + (unit / width * p->runs + run) * width * p->k;
+}
+
+size_t mica_recurrent_panels(mica_context *ctx, const mica_recurrent *r)
+{
+    return mica_round_up(r->hidden, ctx->kernels->gemm->tile_columns) * r->gates;
+}
+
+static void pack_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const mica_recurrent_step *s = work;
+    const mica_recurrent_product *p = &s->product;
+    const mica_gemm_operand *w = &p->weights;
+    size_t hidden = s->cell.hidden, width = s->gemm->tile_columns, unit = block * width;
+    for (size_t run = 0; run < p->runs; run++)
+        s->gemm->pack(panel_at(p, width, unit, run), width,
+                      w->data + (ptrdiff_t)(run * hidden + unit) * w->vector_stride, w->vector_stride,
+                      w->k_stride, mica_least(hidden - unit, width), p->k);
+}
+
+void mica_recurrent_start(mica_context *ctx, const mica_recurrent *r, mica_recurrent_step *s)
+{
+    s->gemm = ctx->kernels->gemm;
+    s->cell.hidden = r->hidden;
+    if (s->product.panels != NULL)
+        mica_parallel(ctx, mica_div_up(r->hidden, s->gemm->tile_columns), pack_block, s);
+}
+
+/* ---- Steps ---- */
+
+/* Terms of the product: zeros add none, but there may be a bias. */
+static size_t terms(const mica_recurrent_product *p) { return p->from.data != NULL ? p->k : 0; }
+
+/* The product for one tile's columns of units. */
+static void multiply(const mica_recurrent_step *s, size_t unit, size_t units)
+{
+    const mica_recurrent_product *p = &s->product;
+    size_t width = s->gemm->tile_columns, k = terms(p);
+    ptrdiff_t row = (ptrdiff_t)s->row;
+    for (size_t run = 0; run < p->runs; run++) {
+        size_t column = run * s->cell.hidden + unit, k0 = 0;
+        float *c = p->to.data + row * p->to.stride + column;
+        do {
+            s->gemm->strip(&(mica_gemm_strip){
+                .rows = s->rows,
+                .columns = units,
+                .k = mica_least(k - k0, STRIP_K),
+                .a = p->from.data + row * p->from.stride + k0,
+                .a_row_stride = p->from.stride,
+                .a_k_stride = 1,
+                .b = panel_at(p, width, unit, run) + k0 * width,
+                .b_stride = (ptrdiff_t)width,
+                .c = c,
+                .row_stride = p->to.stride,
+                .column_stride = 1,
+                .from = c,
+                .from_row_stride = p->to.stride,
+                .from_column_stride = 1,
+                .alpha = 1.0f,
+                .beta = k0 == 0 ? p->beta : 1.0f,
+                .column_bias = k0 == 0 && p->bias != NULL ? p->bias + column : NULL,
+            });
+            k0 += STRIP_K;
+        } while (k0 < k);
+    }
+}
+
+/* Asks for n columns of all rows. */
+static void fetch(const mica_recurrent_step *s, const mica_cell_rows *from, size_t column, size_t n)
+{
+    enum { LINE = MICA_ALIGN / sizeof(float), SECOND_CACHE = 2 };
+    for (size_t i = s->row; from->data != NULL && i < s->row + s->rows; i++)
+        for (size_t j = 0; j < n; j += LINE)
+            __builtin_prefetch(from->data + (ptrdiff_t)i * from->stride + column + j, 0, SECOND_CACHE);
+}
+
+/* Asks for what the cell will need when the product is done: a few columns of many rows, which no cache expects. */
+static void fetch_cell(const mica_recurrent_step *s, size_t unit, size_t units)
+{
+    for (size_t column = unit; column < (size_t)s->cell.gates.stride; column += s->cell.hidden)
+        fetch(s, &s->cell.gates, column, units);
+    fetch(s, &s->cell.c_before, unit, units);
+    fetch(s, &s->cell.dy, unit, units);
+}
+
+static void fused_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const mica_recurrent_step *s = work;
+    size_t unit = block * s->gemm->tile_columns;
+    size_t units = mica_least(s->cell.hidden - unit, s->gemm->tile_columns);
+    fetch_cell(s, unit, units);
+    if (s->product.to.data != NULL)
+        multiply(s, unit, units);
+    if (s->kernel != NULL)
+        s->kernel(&s->cell, s->row, s->rows, unit, units);
+}
+
+static void multiply_all(mica_context *ctx, const mica_recurrent_step *s)
+{
+    const mica_recurrent_product *p = &s->product;
+    mica_gemm g = {.m = s->rows,
+                   .n = p->runs * s->cell.hidden,
+                   .k = terms(p),
+                   .a = {.data = p->from.data, .vector_stride = p->from.stride, .k_stride = 1},
+                   .b = p->weights,
+                   .c = p->to.data,
+                   .row_stride = p->to.stride,
+                   .column_stride = 1,
+                   .alpha = 1.0f,
+                   .beta = p->beta,
+                   .column_bias = p->bias};
+    mica_gemm_run(ctx, &g, s->gemm_scratch);
+}
+
+static size_t cell_rows(const mica_recurrent_step *s)
+{
+    return mica_round_up(CELL_UNITS / (s->cell.hidden + 1) + 1, MICA_CELL_GROUP);
+}
+
+static void cell_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const mica_recurrent_step *s = work;
+    size_t rows = cell_rows(s), row = block * rows;
+    s->kernel(&s->cell, row, mica_least(s->rows - row, rows), 0, s->cell.hidden);
+}
+
+void mica_recurrent_run(mica_context *ctx, mica_recurrent_step *s)
+{
+    const mica_recurrent_product *p = &s->product;
+    if (p->panels != NULL) {
+        double each = (double)(p->runs * terms(p)) + CELL_SUMS;
+        mica_parallel_sums(ctx, (double)(s->rows * s->cell.hidden) * each,
+                           mica_div_up(s->cell.hidden, s->gemm->tile_columns), fused_block, s);
+        return;
+    }
+    if (p->to.data != NULL)
+        multiply_all(ctx, s);
+    if (s->kernel != NULL)
+        mica_parallel(ctx, mica_div_up(s->rows, cell_rows(s)), cell_block, s);
+}
+
+/* ---- Sequences ---- */
+
+typedef struct rows_job {
+    mica_recurrent_fn *fn;
+    const void *job;
+    size_t count, batch; /* sequences of a block, and in all */
+} rows_job;
+
+static void rows_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const rows_job *j = work;
+    size_t row = block * j->count;
+    j->fn(NULL, j->job, row, mica_least(j->batch - row, j->count));
+}
+
+void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, mica_recurrent_fn *fn, const void *job)
+{
+    size_t share = mica_div_up(r->batch, (size_t)ctx->threads);
+    rows_job j = {.fn = fn, .job = job, .batch = r->batch};
+    j.count = mica_least(mica_round_up(share, MICA_CELL_GROUP), MOST_ROWS);
+    if (mica_recurrent_packs(r) && (ctx->threads == 1 || share >= LEAST_ROWS))
+        mica_parallel(ctx, mica_div_up(j.batch, j.count), rows_block, &j);
+    else
+        fn(ctx, job, 0, r->batch);
+}
