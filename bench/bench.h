@@ -78,6 +78,8 @@ BENCH_FAMILIES(BENCH_DECLARE)
 /* For setup: the next of s->t, contiguous, filled with numbers from -1 to 1 (integers: with zeros). Its
  * memory goes with the state. */
 mica_status bench_tensor(bench_state *s, mica_dtype dtype, int rank, const mica_index *dims);
+/* For setup: lays a matrix of floats column by column. It keeps its shape and its numbers. */
+mica_status bench_turn(bench_state *s, int tensor);
 
 /* The same, f32, with as many dims as are given: BENCH_TENSOR(s, 32, 512). */
 #define BENCH_TENSOR(s, ...)                                                                     \

@@ -48,6 +48,21 @@ mica_status bench_tensor(bench_state *s, mica_dtype dtype, int rank, const mica_
     return MICA_OK;
 }
 
+mica_status bench_turn(bench_state *s, int tensor)
+{
+    mica_tensor *t = &s->t[tensor], as_it_was = *t;
+    size_t bytes = mica_tensor_bytes(t);
+    as_it_was.data = malloc(bytes);
+    if (as_it_was.data == NULL)
+        return mica_fail(s->ctx, MICA_ERR_MEMORY, "no %zu bytes to turn a matrix", bytes);
+    memcpy(as_it_was.data, t->data, bytes);
+    t->stride[0] = 1;
+    t->stride[1] = t->dim[0];
+    mica_status status = mica_copy(s->ctx, t, &as_it_was);
+    free(as_it_was.data);
+    return status;
+}
+
 void bench_close(bench_state *s)
 {
     for (int i = 0; i < s->tensors; i++)

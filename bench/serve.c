@@ -99,6 +99,22 @@ static void sample_limit(server *s, const char *argument)
                 bench_limit_name(against->kind));
 }
 
+/* Its numbers in the order of its axes, however it lies. */
+static bool write_tensor(mica_context *ctx, const char *path, const mica_tensor *t)
+{
+    mica_tensor straight;
+    size_t bytes = mica_tensor_bytes(t);
+    void *data = malloc(bytes > 0 ? bytes : 1);
+    FILE *file = data != NULL ? fopen(path, "wb") : NULL;
+    bool written = file != NULL &&
+                   mica_tensor_init(ctx, &straight, data, t->dtype, t->rank, t->dim) == MICA_OK &&
+                   mica_copy(ctx, &straight, t) == MICA_OK && fwrite(data, 1, bytes, file) == bytes;
+    if (file != NULL && fclose(file) != 0)
+        written = false;
+    free(data);
+    return written;
+}
+
 static void result(server *s, const char *argument, const char *path)
 {
     bench_state *state = &s->open->state;
@@ -111,13 +127,7 @@ static void result(server *s, const char *argument, const char *path)
         refuse(s, mica_error(s->ctx));
         return;
     }
-    const mica_tensor *t = &state->t[index];
-    size_t bytes = mica_tensor_bytes(t);
-    FILE *file = fopen(path, "wb");
-    bool written = file != NULL && fwrite(t->data, 1, bytes, file) == bytes;
-    if (file != NULL && fclose(file) != 0)
-        written = false;
-    fprintf(s->out, written ? "ok\n" : "no file can be written there\n");
+    fprintf(s->out, write_tensor(s->ctx, path, &state->t[index]) ? "ok\n" : "no file can be written there\n");
 }
 
 static void answer(server *s, char *line)

@@ -325,14 +325,14 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
         s.g.from_row_stride = given->row_stride;
         s.g.from_column_stride = given->column_stride;
     }
-    if (mica_gemm_vector_run(crew, s.kernels, &s.g)) {
-        if (given->finish != NULL)
-            finish_block(&s, 0, given->m, 0, given->n);
-        return;
-    }
     s.turned = turns(given);
     if (s.turned)
         s.g = transpose(&s.g);
+    if (mica_gemm_vector_run(crew, s.kernels, &s.g)) {
+        if (s.g.finish != NULL)
+            finish_block(&s, 0, s.g.m, 0, s.g.n);
+        return;
+    }
     s.a_packed = !reads_a(&s.g);
     s.most_rows = most_rows(ctx);
     s.a_rooms = scratch;
