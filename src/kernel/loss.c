@@ -245,31 +245,39 @@ static void turn_out(float *grad, const vf *turned, size_t n, size_t count)
     }
 }
 
+VF_INLINE vi labels_of(const mica_class_rows *a, size_t first, size_t count)
+{
+    if (a->labels32 != NULL)
+        return vi_load_tail(a->labels32 + first, count);
+    int32_t labels[VF_LANES] = {0};
+    for (size_t row = 0; row < count; row++)
+        labels[row] = (int32_t)label_of(a, first + row);
+    return vi_load(labels);
+}
+
 /* As entropy_row for labels without smoothing. */
 static void entropy_few(const mica_class_rows *a, size_t first, size_t count)
 {
-    vf turned[FEW_CLASSES + VF_LANES], most = vf_set1(-INFINITY), sum = vf_zero();
-    float logs[VF_LANES], largest[VF_LANES];
+    vf turned[FEW_CLASSES + VF_LANES], most = vf_set1(-INFINITY), sum = vf_zero(), right = vf_zero();
     turn_in(turned, a->pred + first * a->n, a->n, count);
-    for (size_t i = 0; i < a->n; i++)
+    vi label = labels_of(a, first, count);
+    for (size_t i = 0; i < a->n; i++) {
         most = vf_max(most, turned[i]);
+        right = vf_select(vi_eq(label, vi_set1((int32_t)i)), turned[i], right);
+    }
     for (size_t i = 0; i < a->n; i++) {
         turned[i] = vf_exp_down(vf_sub(turned[i], most));
         sum = vf_add(sum, turned[i]);
     }
-    vf_store(logs, vf_log(sum));
-    vf_store(largest, most);
-    for (size_t row = 0; row < count; row++)
-        a->loss[first + row] = logs[row] - (a->pred[(first + row) * a->n + (size_t)label_of(a, first + row)] -
-                                            largest[row]);
+    vf_store_tail(a->loss + first, vf_sub(vf_log(sum), vf_sub(right, most)), count);
     if (a->grad == NULL)
         return;
-    vf by = vf_div(vf_set1(a->scale), sum);
-    for (size_t i = 0; i < a->n; i++)
-        turned[i] = vf_mul(turned[i], by);
+    vf scale = vf_set1(a->scale), by = vf_div(scale, sum);
+    for (size_t i = 0; i < a->n; i++) {
+        vf target = vf_select(vi_eq(label, vi_set1((int32_t)i)), scale, vf_zero());
+        turned[i] = vf_sub(vf_mul(turned[i], by), target);
+    }
     turn_out(a->grad + first * a->n, turned, a->n, count);
-    for (size_t row = first; row < first + count; row++)
-        a->grad[row * a->n + (size_t)label_of(a, row)] -= a->scale;
 }
 
 /* ---- Any classes ---- */

@@ -103,32 +103,6 @@ VF_INLINE vf affine(vf x, vf mean, vf rstd, vf gamma, vf beta)
     return vf_fma(vf_mul(vf_sub(x, mean), rstd), gamma, beta);
 }
 
-/* gamma and beta are given or not: constants, so that each case has a loop of its own. */
-VF_INLINE void apply_row(float *y, const float *x, size_t n, float mean, float rstd, const float *gamma,
-                         const float *beta, bool has_gamma, bool has_beta)
-{
-    vf m = vf_set1(mean), r = vf_set1(rstd), one = vf_set1(1.0f), zero = vf_zero();
-    size_t i = 0;
-    for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
-        size_t k = i + VF_LANES;
-        vf first = affine(vf_load(x + i), m, r, has_gamma ? vf_load(gamma + i) : one,
-                          has_beta ? vf_load(beta + i) : zero);
-        vf second = affine(vf_load(x + k), m, r, has_gamma ? vf_load(gamma + k) : one,
-                           has_beta ? vf_load(beta + k) : zero);
-        vf_store(y + i, first);
-        vf_store(y + k, second);
-    }
-    for (; i + VF_LANES <= n; i += VF_LANES)
-        vf_store(y + i, affine(vf_load(x + i), m, r, has_gamma ? vf_load(gamma + i) : one,
-                               has_beta ? vf_load(beta + i) : zero));
-    if (i < n)
-        vf_store_tail(y + i,
-                      affine(vf_load_tail(x + i, n - i), m, r,
-                             has_gamma ? vf_load_tail(gamma + i, n - i) : one,
-                             has_beta ? vf_load_tail(beta + i, n - i) : zero),
-                      n - i);
-}
-
 /* What is normalised: x, or x + residual, which lies in y for a moment where the sum has no other place. */
 static const float *row_of(const mica_norm_rows *a, size_t row)
 {
@@ -156,27 +130,71 @@ static void measure_row(const mica_norm_rows *a, size_t row, float *mean, float 
     *rstd = 1.0f / sqrtf(variance + a->eps);
 }
 
-static void scale_row(const mica_norm_rows *a, size_t row, float mean, float rstd)
+/* Short rows are measured some at a time: what a row's sums end in, a division and a root one after the other, is
+ * then done beside the next row's sums. They are also scaled together, as they share gamma and beta. */
+#define ROWS_AT_ONCE 4
+
+VF_INLINE vf load(const float *p, size_t lanes)
 {
-    float *y = a->y + row * a->n;
-    const float *x = row_of(a, row);
-    if (a->gamma != NULL && a->beta != NULL)
-        apply_row(y, x, a->n, mean, rstd, a->gamma, a->beta, true, true);
-    else if (a->gamma != NULL)
-        apply_row(y, x, a->n, mean, rstd, a->gamma, NULL, true, false);
-    else if (a->beta != NULL)
-        apply_row(y, x, a->n, mean, rstd, NULL, a->beta, false, true);
-    else
-        apply_row(y, x, a->n, mean, rstd, NULL, NULL, false, false);
-    if (a->mean != NULL)
-        a->mean[row] = mean;
-    if (a->rstd != NULL)
-        a->rstd[row] = rstd;
+    return lanes == VF_LANES ? vf_load(p) : vf_load_tail(p, lanes);
 }
 
-/* Short rows are measured some at a time: what a row's sums end in, a division and a root one after the other, is
- * then done beside the next row's sums. */
-#define ROWS_AT_ONCE 4
+/* `lanes` elements of `rows` rows that are n apart. */
+VF_INLINE void apply_lanes(float *y, const float *x, size_t n, size_t lanes, size_t rows, const vf *mean,
+                           const vf *rstd, vf gamma, vf beta)
+{
+    vf done[ROWS_AT_ONCE];
+    for (size_t k = 0; k < rows; k++)
+        done[k] = affine(load(x + k * n, lanes), mean[k], rstd[k], gamma, beta);
+    for (size_t k = 0; k < rows; k++)
+        vf_store_tail(y + k * n, done[k], lanes);
+}
+
+/* How many rows, and whether gamma and beta are given, are constants, so that each case has a loop of its own. */
+VF_INLINE void apply_rows(const mica_norm_rows *a, size_t row, size_t rows, const float *mean,
+                          const float *rstd, bool has_gamma, bool has_beta)
+{
+    const float *x = row_of(a, row), *gamma = a->gamma, *beta = a->beta;
+    const size_t n = a->n;
+    float *y = a->y + row * n;
+    vf m[ROWS_AT_ONCE], r[ROWS_AT_ONCE], one = vf_set1(1.0f), zero = vf_zero();
+    for (size_t k = 0; k < rows; k++)
+        m[k] = vf_set1(mean[k]), r[k] = vf_set1(rstd[k]);
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        apply_lanes(y + i, x + i, n, VF_LANES, rows, m, r, has_gamma ? vf_load(gamma + i) : one,
+                    has_beta ? vf_load(beta + i) : zero);
+    if (i < n)
+        apply_lanes(y + i, x + i, n, n - i, rows, m, r, has_gamma ? vf_load_tail(gamma + i, n - i) : one,
+                    has_beta ? vf_load_tail(beta + i, n - i) : zero);
+}
+
+VF_INLINE void scale_some(const mica_norm_rows *a, size_t row, size_t count, const float *mean,
+                          const float *rstd, bool has_gamma, bool has_beta)
+{
+    if (count == ROWS_AT_ONCE)
+        apply_rows(a, row, ROWS_AT_ONCE, mean, rstd, has_gamma, has_beta);
+    else
+        for (size_t k = 0; k < count; k++)
+            apply_rows(a, row + k, 1, mean + k, rstd + k, has_gamma, has_beta);
+}
+
+static void scale_rows(const mica_norm_rows *a, size_t row, size_t count, const float *mean,
+                       const float *rstd)
+{
+    if (a->gamma != NULL && a->beta != NULL)
+        scale_some(a, row, count, mean, rstd, true, true);
+    else if (a->gamma != NULL)
+        scale_some(a, row, count, mean, rstd, true, false);
+    else if (a->beta != NULL)
+        scale_some(a, row, count, mean, rstd, false, true);
+    else
+        scale_some(a, row, count, mean, rstd, false, false);
+    if (a->mean != NULL)
+        memcpy(a->mean + row, mean, count * sizeof *mean);
+    if (a->rstd != NULL)
+        memcpy(a->rstd + row, rstd, count * sizeof *rstd);
+}
 
 static void norm_rows(const mica_norm_rows *a, size_t begin, size_t end)
 {
@@ -186,8 +204,7 @@ static void norm_rows(const mica_norm_rows *a, size_t begin, size_t end)
         size_t count = end - row < step ? end - row : step;
         for (size_t k = 0; k < count; k++)
             measure_row(a, row + k, &mean[k], &rstd[k]);
-        for (size_t k = 0; k < count; k++)
-            scale_row(a, row + k, mean[k], rstd[k]);
+        scale_rows(a, row, count, mean, rstd);
     }
 }
 
@@ -318,11 +335,6 @@ static void norm_apply_backward(float *dx, const float *dy, const float *x, size
 /* ---- Columns: WIDE vectors of them at a time, so that whole cache lines are used ---- */
 
 #define WIDE 4
-
-VF_INLINE vf load(const float *p, size_t left)
-{
-    return left == VF_LANES ? vf_load(p) : vf_load_tail(p, left);
-}
 
 /* Two passes over the rows of some columns, as for a chunk. `vectors` is a constant where this is inlined. */
 VF_INLINE void moments_of_columns(float *mean, float *m2, const float *x, size_t rows, size_t stride,

@@ -34,11 +34,12 @@ VF_INLINE vf vmath_at_least(vf x, float bound) { return vf_max(vf_set1(bound), x
 
 /* ---- Exponentials ---- */
 
-/* x = n ln(2) + r with |r| <= ln(2)/2, where r = x - count ln(2), |x| < 2^8. Of *n only the lowest nine bits are right:
- * enough for vf_pow2i, and for half of n. Returns x less the high part of count ln(2), which is exact. */
-VF_INLINE vf vmath_reduce(vf x, vf *count, vi *n)
+/* x = n ln(2) + r with |r| <= ln(2)/2, where r = x - count ln(2), |x| < 2^8. *n gets `bias` added; only its lowest nine bits
+ * are right: enough for vf_pow2i, and for half of n. Returns x less the high part of count ln(2), which is exact. */
+VF_INLINE vf vmath_reduce(vf x, float bias, vf *count, vi *n)
 {
-    const vf magic = vf_set1(0x1.8p23f); /* adding it rounds to an integer and leaves that in the low bits */
+    const vf magic = vf_set1(0x1.8p23f +
+                             bias); /* adding it rounds to an integer and leaves that in the low bits */
     vf shifted = vf_fma(x, vf_set1(0x1.715476p+0f), magic);
     *count = vf_sub(shifted, magic);
     *n = vf_bits(shifted);
@@ -55,14 +56,14 @@ VF_INLINE vf vmath_expm1_near(vf r)
 /* e^x = (1 + q) 2^n; returns q, in [-0.3, 0.42]. */
 VF_INLINE vf vmath_expm1_reduced(vf x, vi *n)
 {
-    vf count, r = vmath_reduce(x, &count, n);
+    vf count, r = vmath_reduce(x, 0.0f, &count, n);
     return vmath_expm1_near(vf_fnma(count, vf_set1(VMATH_LN2_LOW), r));
 }
 
 /* The same for x + low, |low| at most an ulp of x. */
 VF_INLINE vf vmath_expm1_reduced_sum(vf x, vf low, vi *n)
 {
-    vf count, r = vmath_reduce(x, &count, n);
+    vf count, r = vmath_reduce(x, 0.0f, &count, n);
     return vmath_expm1_near(vf_add(r, vf_fnma(count, vf_set1(VMATH_LN2_LOW), low)));
 }
 
@@ -95,8 +96,10 @@ VF_INLINE vf vf_exp(vf x)
 VF_INLINE vf vf_exp_down(vf x)
 {
     vi n;
-    vf p = vmath_exp_parts(vmath_at_least(x, -88.0f), &n); /* -88: n is -127, and vf_pow2i(-127) is 0 */
-    return vf_mul(p, vf_pow2i(n));
+    vf count, r = vmath_reduce(vmath_at_least(x, -88.0f), 127.0f, &count, &n);
+    vf q = vmath_expm1_near(vf_fnma(count, vf_set1(VMATH_LN2_LOW), r));
+    vf unit = vf_of_bits(vi_shl(n, 23)); /* 2^n; 0 at -88, where n is -127 */
+    return vf_fma(q, unit, unit);
 }
 
 /* e^x - 1. At most 2 ulp. */
@@ -272,21 +275,21 @@ VF_INLINE vf vf_phi(vf x)
     return vmath_scale_down(vf_fma(q, peak, peak), n);
 }
 
-/* With Q the upper tail of the distribution, t Q(t) = y P(y) e^(-t^2/2), where y = t / (t + 4) and P is smooth. */
+/* With Q the upper tail of the distribution, t Q(t) = y P(y) e^(-t^2/2), where y = t / (t + 2.890625) and P is smooth. */
 
 /* x Phi(x) = max(x, 0) - |x| Q(|x|), Phi the distribution function; -0 at -infinity. At most 4.5 ulp, the tails
- * included. */
+ * included. The exponential is 2^64 times too large, which P makes up for: the tail's numbers are small. */
 VF_INLINE vf vf_gelu(vf x)
 {
-    static const float tail[] = {0x1.82b4bcp-1f, -0x1.373e38p+0f, 0x1.8c6d9p+0f,  -0x1.7e0032p+0f,
-                                 0x1.eed68p-1f,  -0x1.ed0b34p-3f, -0x1.cca53p-3f, 0x1.9a8e56p-3f,
-                                 0x1.778eb8p-5f, -0x1.12d0dap-4f};
+    static const float tail[] = {0x1.7326ep-65f,   -0x1.fa8b06p-65f, 0x1.ad1ec8p-65f,
+                                 -0x1.1146aep-66f, -0x1.c445c2p-67f, 0x1.69ddcep-67f,
+                                 0x1.d5ee2cp-68f,  -0x1.6d416cp-68f, -0x1.4fabe2p-68f};
     vf t = vmath_at_most(vf_abs(x), 15.0f); /* beyond: x, -0 */
-    vf y = vf_div(t, vf_add(t, vf_set1(4.0f)));
-    vf factor = vf_mul(y, VMATH_POLY(vf_sub(y, vf_set1(0.5f)), tail));
+    vf y = vf_div(t, vf_add(t, vf_set1(2.890625f)));
     vi n;
-    vf q = vmath_bell_reduced(t, &n);
-    return vf_sub(vmath_at_least(x, -0.0f), vmath_scale_down(vf_fma(factor, q, factor), n));
+    vf q = vmath_bell_reduced(t, &n), unit = vf_pow2i(vi_add(n, vi_set1(64)));
+    vf bell = vf_mul(y, vf_fma(q, unit, unit));
+    return vf_fnma(bell, VMATH_POLY(vf_sub(y, vf_set1(0.5f)), tail), vmath_at_least(x, -0.0f));
 }
 
 /* d/dx x Phi(x) = Phi(x) + x phi(x) = 1/2 + x R(x^2), R a quotient of polynomials. Absolute error at most 2^-22. */
