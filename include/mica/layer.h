@@ -79,6 +79,10 @@ typedef struct mica_step {
     float loss_scale;           /* losses only */
     mica_activation activation; /* to end with, and its slope: only with MICA_LAYER_ENDS_WITH_ACTIVATION */
     float slope;
+    const void *
+        pool; /* the options of a max pooling to go on with before that, as mica_net_max_pool2d keeps them, or
+                         NULL: only with MICA_LAYER_ENDS_WITH_POOL */
+    const mica_tensor *picks; /* where its largest lie: NULL, if nobody wants to know */
     bool mean; /* to end with the mean of each channel, after that: out is [N, C] or [N, C, 1, ...]. Only with
                   MICA_LAYER_ENDS_WITH_MEAN */
 
@@ -136,6 +140,10 @@ enum {
     MICA_LAYER_ENDS_WITH_MEAN = 131072,
     /* The mean of each channel (global_avg_pool). */
     MICA_LAYER_MEAN = 262144,
+    /* forward can go on with max pooling, step->pool: a node of it right behind this one is then fused into it. */
+    MICA_LAYER_ENDS_WITH_POOL = 524288,
+    /* Max pooling of images or signals (max_pool2d, max_pool1d). */
+    MICA_LAYER_MAX_POOL = 1048576,
 };
 
 typedef struct mica_layer {

@@ -228,6 +228,7 @@ typedef struct mica_work {
     int layer;         /* its number, as in mica_net_layer; -1: the update, which is all parameters' */
     const char *name;  /* of the layer, as in its parameters' names; "optimizer" */
     const char *kind;  /* "conv2d"; of the update, the optimizer's: "adam" */
+    const char *pool;  /* the max pooling that is done along with this forward: "max_pool2d"; NULL: none */
     const char *fused; /* the activation that is done along with this forward: "relu"; NULL: none */
     const char *mean;  /* the mean of each channel that is, too: "global_avg_pool"; NULL: none */
     mica_phase phase;

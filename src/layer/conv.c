@@ -6,6 +6,8 @@
 
 #include "base/context.h"
 #include "layer/planes.h"
+#include "layer/pool.h"
+#include "ops/conv.h"
 
 typedef struct conv_opts {
     mica_net_conv_opts given; /* first: it starts with the name */
@@ -124,6 +126,11 @@ static mica_status forward(const mica_step *s)
         return mica_conv2d_mean(s->ctx, &mean, &x, &w, s->param[1], &op);
     }
     mica_tensor y = mica_planes(s->out);
+    if (s->pool != NULL) {
+        mica_pooling_opts pool = mica_pool_how(s->pool);
+        return mica_conv2d_max_pool(s->ctx, &y, s->picks,
+                                    &(mica_conv_pool_args){&x, &w, s->param[1], &op, &pool});
+    }
     return o->transposed ? mica_conv_transpose2d(s->ctx, &y, &x, &w, s->param[1], &op)
                          : mica_conv2d(s->ctx, &y, &x, &w, s->param[1], &op);
 }
@@ -160,10 +167,10 @@ static mica_status backward(const mica_step *s)
             sizeof(conv_opts), infer, forward, backward                                          \
     }
 
-static const mica_layer conv1d = CONV("conv1d", MICA_LAYER_ENDS_WITH_MEAN),
-                        conv2d = CONV("conv2d", MICA_LAYER_ENDS_WITH_MEAN),
-                        depthwise = CONV("depthwise_conv2d", MICA_LAYER_ENDS_WITH_MEAN),
-                        transpose1d = CONV("conv_transpose1d", 0), transpose2d = CONV("conv_transpose2d", 0);
+enum { ENDS = MICA_LAYER_ENDS_WITH_POOL | MICA_LAYER_ENDS_WITH_MEAN };
+static const mica_layer conv1d = CONV("conv1d", ENDS), conv2d = CONV("conv2d", ENDS),
+                        depthwise = CONV("depthwise_conv2d", ENDS), transpose1d = CONV("conv_transpose1d", 0),
+                        transpose2d = CONV("conv_transpose2d", 0);
 
 static mica_value add(mica_net *net, const mica_layer *layer, mica_value x, const mica_net_conv_opts *opts,
                       conv_opts full)

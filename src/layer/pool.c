@@ -4,15 +4,16 @@
 
 #include "base/context.h"
 #include "layer/planes.h"
+#include "layer/pool.h"
 
 typedef struct pool_opts {
     mica_net_pool_opts given; /* first: it starts with the name */
     bool flat;                /* one dimension */
 } pool_opts;
 
-/* The same options as the operations want them. */
-static mica_pooling_opts how(const pool_opts *o)
+mica_pooling_opts mica_pool_how(const void *opts)
 {
+    const pool_opts *o = opts;
     mica_pooling_opts op = {.ceil_mode = o->given.ceil_mode, .exclude_pad = o->given.exclude_pad};
     mica_plane_sizes(op.kernel, o->given.kernel, o->flat, 1, 0);
     mica_plane_sizes(op.stride, o->given.stride, o->flat, 0, 0);
@@ -26,7 +27,7 @@ static mica_status infer_sizes(mica_infer *infer, mica_index size[2])
     const pool_opts *o = infer->opts;
     MICA_TRY(mica_infer_planes(infer, o->flat));
     mica_tensor x = mica_planes(infer->in[0]);
-    mica_pooling_opts op = how(o);
+    mica_pooling_opts op = mica_pool_how(o);
     for (int axis = 0; axis < 2; axis++) {
         size[axis] = mica_pooling_size(x.dim[2 + axis], axis, &op);
         if (size[axis] < 1)
@@ -53,7 +54,7 @@ static mica_status max_infer(mica_infer *infer)
 static mica_status max_forward(const mica_step *s)
 {
     mica_tensor x = mica_planes(s->in[0]), y = mica_planes(s->out);
-    mica_pooling_opts op = how(s->opts);
+    mica_pooling_opts op = mica_pool_how(s->opts);
     return mica_max_pool2d(s->ctx, &y, s->saved[0], &x, &op);
 }
 
@@ -78,14 +79,14 @@ static mica_status avg_infer(mica_infer *infer)
 static mica_status avg_forward(const mica_step *s)
 {
     mica_tensor x = mica_planes(s->in[0]), y = mica_planes(s->out);
-    mica_pooling_opts op = how(s->opts);
+    mica_pooling_opts op = mica_pool_how(s->opts);
     return mica_avg_pool2d(s->ctx, &y, &x, &op);
 }
 
 static mica_status avg_backward(const mica_step *s)
 {
     mica_tensor dx = mica_planes(s->din[0]), dy = mica_planes(s->dout);
-    mica_pooling_opts op = how(s->opts);
+    mica_pooling_opts op = mica_pool_how(s->opts);
     return mica_avg_pool2d_backward(s->ctx, &dx, &dy, &op);
 }
 
@@ -93,8 +94,8 @@ static mica_status avg_backward(const mica_step *s)
     {                                                                                    \
         kind, flags, sizeof(pool_opts), which##_infer, which##_forward, which##_backward \
     }
-static const mica_layer max1d = POOL("max_pool1d", max, MICA_LAYER_BACKWARD_SAVED | MICA_LAYER_PICKS),
-                        max2d = POOL("max_pool2d", max, MICA_LAYER_BACKWARD_SAVED | MICA_LAYER_PICKS),
+enum { MAX = MICA_LAYER_BACKWARD_SAVED | MICA_LAYER_PICKS | MICA_LAYER_MAX_POOL };
+static const mica_layer max1d = POOL("max_pool1d", max, MAX), max2d = POOL("max_pool2d", max, MAX),
                         avg1d = POOL("avg_pool1d", avg, 0), avg2d = POOL("avg_pool2d", avg, 0);
 
 static mica_value add(mica_net *net, const mica_layer *layer, mica_value x, const mica_net_pool_opts *opts,

@@ -260,7 +260,8 @@ static mica_node *new_node(mica_net *net, const mica_layer *layer, const void *o
     if (mica_net_grow(net, &net->nodes, net->node_count, &net->node_room, sizeof *net->nodes) != MICA_OK)
         return NULL;
     mica_node *node = &net->nodes[net->node_count];
-    *node = (mica_node){.layer = layer, .inputs = count, .out = NONE, .activation = NONE, .mean = NONE};
+    *node = (mica_node){
+        .layer = layer, .inputs = count, .out = NONE, .pool = NONE, .activation = NONE, .mean = NONE};
     for (int i = 0; i < count; i++)
         node->in[i] = inputs[i] - 1;
     const char *name = NULL;

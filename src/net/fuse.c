@@ -19,7 +19,7 @@ static void find_readers(mica_net *net)
             net->slots[i].reader = NONE;
 }
 
-/* ---- Activations and means into what makes their input ---- */
+/* ---- Pooling, activations and means into what makes their input ---- */
 
 /* The node behind `node` that can become part of its forward: the only reader of what that writes, of this kind, and not
  * to be recomputed apart from it. NONE if there is none. */
@@ -31,6 +31,16 @@ static int follower(const mica_net *net, const mica_node *node, unsigned kind)
     return fits ? reader : NONE;
 }
 
+/* Lets a node go on with the max pooling behind it, whose backward reads no more than where the largest lay. */
+static void fuse_pool(mica_net *net, mica_node *node)
+{
+    int reader = follower(net, node, MICA_LAYER_MAX_POOL);
+    if (reader == NONE || !(node->layer->flags & MICA_LAYER_ENDS_WITH_POOL))
+        return;
+    node->pool = reader;
+    net->nodes[reader].fused = true;
+}
+
 /* Lets a node end with the activation behind it, where nothing else wants its own result: not another node,
  * and not the activation's backward. */
 static void fuse_activation(mica_net *net, mica_node *node)
@@ -38,7 +48,8 @@ static void fuse_activation(mica_net *net, mica_node *node)
     int reader = follower(net, node, MICA_LAYER_ACTIVATION);
     if (reader == NONE || !(node->layer->flags & MICA_LAYER_ENDS_WITH_ACTIVATION))
         return;
-    if ((net->nodes[reader].layer->flags & MICA_LAYER_READS_INPUTS) && net->slots[node->out].gradient != NONE)
+    if ((net->nodes[reader].layer->flags & MICA_LAYER_READS_INPUTS) &&
+        net->slots[mica_forward_out(net, node)].gradient != NONE)
         return;
     node->activation = reader;
     net->nodes[reader].fused = true;
@@ -48,7 +59,7 @@ static void fuse_activation(mica_net *net, mica_node *node)
 static void fuse_mean(mica_net *net, mica_node *node)
 {
     int reader = follower(net, node, MICA_LAYER_MEAN);
-    if (reader == NONE || !(node->layer->flags & MICA_LAYER_ENDS_WITH_MEAN))
+    if (reader == NONE || !(node->layer->flags & MICA_LAYER_ENDS_WITH_MEAN) || node->pool != NONE)
         return;
     const mica_node *last = node->activation != NONE ? &net->nodes[node->activation] : node;
     if ((last->layer->flags & MICA_LAYER_READS_OUTPUT) && net->slots[last->out].gradient != NONE)
@@ -61,10 +72,11 @@ void mica_net_fuse(mica_net *net)
 {
     find_readers(net);
     for (int n = 0; n < net->node_count; n++) {
-        net->nodes[n].activation = net->nodes[n].mean = NONE;
+        net->nodes[n].pool = net->nodes[n].activation = net->nodes[n].mean = NONE;
         net->nodes[n].fused = false;
     }
     for (int n = 0; n < net->node_count; n++) {
+        fuse_pool(net, &net->nodes[n]);
         fuse_activation(net, &net->nodes[n]);
         fuse_mean(net, &net->nodes[n]);
     }

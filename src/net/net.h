@@ -50,8 +50,9 @@ typedef struct mica_node {
     int param[MICA_LAYER_BUFFERS], state[MICA_LAYER_BUFFERS], save[MICA_LAYER_BUFFERS],
         temp[MICA_LAYER_BUFFERS];
     int segment;    /* of recomputation */
-    int activation; /* the node that is fused into this one's forward, or NONE */
-    int mean;       /* the same of a mean, behind this one or its activation */
+    int pool;       /* the max pooling that is fused into this one's forward, or NONE */
+    int activation; /* the same of an activation, behind this one or its pooling */
+    int mean;       /* the same of a mean, behind all that */
     bool fused;     /* this node's forward is part of another's */
 } mica_node;
 
@@ -186,10 +187,10 @@ static inline int mica_life(const mica_slot *slot, mica_phase phase)
     return phase != MICA_PHASE_FORWARD && slot->dropped ? 1 : 0;
 }
 
-/* The slot that a node's forward writes: its own, or that of the activation or mean it ends with. */
+/* The slot that a node's forward writes: its own, or that of the pooling, activation or mean it ends with. */
 static inline int mica_forward_out(const mica_net *net, const mica_node *node)
 {
-    int last = node->mean != NONE ? node->mean : node->activation;
+    int last = node->mean != NONE ? node->mean : node->activation != NONE ? node->activation : node->pool;
     return last != NONE ? net->nodes[last].out : node->out;
 }
 
@@ -214,6 +215,9 @@ bool mica_has_input_gradient(const mica_net *net, const mica_node *node, int inp
 
 /* Whether a node's saved values have memory. */
 bool mica_keeps_saved(const mica_net *net, const mica_node *node);
+
+/* The slot of what the pooling that is fused into a node's forward keeps; NONE if there is none. */
+int mica_forward_picks(const mica_net *net, const mica_node *node);
 
 /* ---- lifetime.c ---- */
 

@@ -74,6 +74,9 @@ static void prepare_tensors(const mica_net *net, const mica_entry *entry, mica_s
         s->state[i] = &net->slots[node->state[i]].tensor[0];
     for (int i = 0; i < node->saved && mica_keeps_saved(net, node); i++)
         s->saved[i] = tensor_of(net, node->save[i], entry->phase);
+    int picks = back ? NONE : mica_forward_picks(net, node);
+    if (picks != NONE)
+        s->picks = tensor_of(net, picks, entry->phase);
     if (back)
         s->dout = &net->slots[net->slots[node->out].gradient].tensor[0];
 }
@@ -100,6 +103,8 @@ void mica_net_prepare(const mica_net *net, const mica_entry *entry, const mica_m
         s->activation = opts->kind;
         s->slope = mica_activation_slope(opts);
     }
+    if (!back && node->pool != NONE)
+        s->pool = net->nodes[node->pool].opts;
     s->mean = !back && node->mean != NONE;
 
     char *base = entry->group != NONE && net->block != NULL

@@ -256,6 +256,9 @@ void mica_each_use(const mica_net *net, const mica_entry *entry, mica_use_fn *us
             use_slot(net, node->in[i], entry->phase, use, user);
     for (int i = 0; i < node->saved && mica_keeps_saved(net, node); i++)
         use_slot(net, node->save[i], entry->phase, use, user);
+    int picks = back ? NONE : mica_forward_picks(net, node);
+    if (picks != NONE)
+        use_slot(net, picks, entry->phase, use, user);
     if (back)
         use(user, net->slots[node->out].gradient, 0);
     if (!back || (flags & MICA_LAYER_READS_OUTPUT))
@@ -267,6 +270,12 @@ void mica_each_use(const mica_net *net, const mica_entry *entry, mica_use_fn *us
 bool mica_keeps_saved(const mica_net *net, const mica_node *node)
 {
     return goes_back(net, node) || !(node->layer->flags & MICA_LAYER_BACKWARD_SAVED);
+}
+
+int mica_forward_picks(const mica_net *net, const mica_node *node)
+{
+    const mica_node *pool = node->pool != NONE ? &net->nodes[node->pool] : NULL;
+    return pool != NULL && mica_keeps_saved(net, pool) ? pool->save[0] : NONE;
 }
 
 bool mica_has_input_gradient(const mica_net *net, const mica_node *node, int input)

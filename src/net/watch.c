@@ -87,6 +87,7 @@ mica_work mica_net_work(mica_net *net, const mica_entry *entry, const mica_mode 
     return (mica_work){.layer = entry->node,
                        .name = node->name,
                        .kind = node->layer->name,
+                       .pool = ahead && node->pool != NONE ? net->nodes[node->pool].layer->name : NULL,
                        .fused = ahead && node->activation != NONE ? net->nodes[node->activation].layer->name
                                                                   : NULL,
                        .mean = ahead && node->mean != NONE ? net->nodes[node->mean].layer->name : NULL,

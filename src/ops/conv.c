@@ -47,6 +47,36 @@ static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *
     return is_transposed(k) ? mica_conv_wide(ctx, &conv) : mica_conv_narrow(ctx, &conv);
 }
 
+mica_status mica_conv2d_max_pool(mica_context *ctx, const mica_tensor *dst, const mica_tensor *indices,
+                                 const mica_conv_pool_args *args)
+{
+    const mica_conv2d_opts *opts = args->conv;
+    mica_conv_call call = {
+        .op = "conv2d_max_pool",
+        .dims = 2,
+        .args = {{"dst", dst, MICA_ARG_OUT, 0},
+                 {"x", args->x, 0, 0},
+                 {"w", args->w, 0, 0},
+                 {"bias", args->bias, MICA_ARG_OPTIONAL, 0}},
+        .count = 4,
+        .wide = 1,
+        .narrow = 0,
+        .kernel = 2,
+        .bias = args->bias != NULL ? 3 : 0,
+        .pool = args->pool,
+        .opts = opts,
+    };
+    mica_conv conv;
+    MICA_TRY(mica_conv_check(ctx, &conv, &call));
+    if (indices != NULL)
+        MICA_TRY(mica_check_same_shape(ctx, call.op, "indices", indices, "dst", dst));
+    conv.finish = mica_activation_kernel(ctx, opts->activation);
+    conv.slope = opts->slope;
+    conv.pool = args->pool;
+    conv.picks = indices != NULL ? indices->data : NULL;
+    return mica_conv_pool(ctx, &conv);
+}
+
 /* dx: y = w x is linear in x, so its gradient is the transposed map of dy, which is the other convolution. */
 static mica_status backward_input(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
                                   const mica_conv2d_opts *opts)

@@ -7,6 +7,7 @@
  *                        reads            writes      is
  *   mica_conv_narrow     wide, kernel     narrow      conv, gradient of conv_transpose by input
  *   mica_conv_mean       wide, kernel     the narrow image's means: conv_mean
+ *   mica_conv_pool       wide, kernel     the largest of windows of the narrow image
  *   mica_conv_wide       narrow, kernel   wide        conv_transpose, gradient of conv by input
  *   mica_conv_kernel     wide, narrow     kernel      gradient of both by kernel
  *
@@ -15,6 +16,7 @@
 #define MICA_SRC_OPS_CONV_H
 
 #include <mica/ops/conv.h>
+#include <mica/ops/pool.h>
 
 #include "ops/check.h"
 
@@ -29,7 +31,7 @@ typedef struct mica_conv {
     size_t batch, groups;
     size_t wide_channels, narrow_channels; /* in each group */
     mica_conv_dim rows, columns;
-    mica_conv_planes wide, narrow; /* narrow: of means, one pixel */
+    mica_conv_planes wide, narrow; /* narrow: of means, one pixel; of windows, one for each */
     mica_conv_taps kernel;         /* of a narrow channel, over wide channels */
     ptrdiff_t kernel_stride;       /* from one narrow channel to the next */
     bool biased;                   /* the image that is made has a bias for each channel */
@@ -39,6 +41,8 @@ typedef struct mica_conv {
     mica_activation activation;
     mica_map_fn *finish; /* the activation at the end, or NULL */
     float slope;         /* its parameter */
+    const mica_pooling_opts *pool;
+    int32_t *picks; /* where in its plane the largest of each window lies, or NULL */
 } mica_conv;
 
 /* A call as it came in. args[]: outputs first, as in the public header; the others say which is which. */
@@ -49,9 +53,10 @@ typedef struct mica_conv_call {
     mica_arg args[4];
     int count;
     int wide, narrow, kernel;
-    int bias;                     /* 0: none */
-    bool mean;                    /* of the narrow image there are only the means: [N, out] */
-    const mica_conv2d_opts *opts; /* in one dimension [1] counts */
+    int bias;                      /* 0: none */
+    bool mean;                     /* of the narrow image there are only the means: [N, out] */
+    const mica_pooling_opts *pool; /* of the narrow image there are only the largest of windows, or NULL */
+    const mica_conv2d_opts *opts;  /* in one dimension [1] counts */
 } mica_conv_call;
 
 /* Checks a call and takes it apart. */
@@ -63,11 +68,22 @@ mica_status mica_conv_check(mica_context *ctx, mica_conv *out, const mica_conv_c
 /* Each takes its scratch and runs, or is only measured. */
 mica_status mica_conv_narrow(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_mean(mica_context *ctx, const mica_conv *conv);
+mica_status mica_conv_pool(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_wide(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *conv);
 
 /* What a convolution reads to make its narrow image. */
 mica_conv_patches mica_conv_patches_of(const mica_conv *conv, const mica_kernels *kernels);
+
+/* For the layers: dst [N, out, PH, PW] = the largest of each window of what mica_conv2d gives, then the activation; the
+ * image itself is never there as a whole. indices as mica_max_pool2d has them, or NULL. Both are contiguous. */
+typedef struct mica_conv_pool_args {
+    const mica_tensor *x, *w, *bias;
+    const mica_conv2d_opts *conv;
+    const mica_pooling_opts *pool;
+} mica_conv_pool_args;
+mica_status mica_conv2d_max_pool(mica_context *ctx, const mica_tensor *dst, const mica_tensor *indices,
+                                 const mica_conv_pool_args *args);
 
 /* Whether rows x columns pixels lie at one stride. */
 bool mica_conv_pixel_stride(ptrdiff_t *stride, size_t rows, size_t columns, ptrdiff_t row_stride,

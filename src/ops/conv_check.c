@@ -113,6 +113,8 @@ static mica_status check_shapes(mica_context *ctx, mica_conv *out, const mica_co
     for (int d = 0; d < call->dims; d++) {
         const mica_conv_dim *dim = dims[2 - call->dims + d];
         want[2 + d] = call->mean ? 1 : (mica_index)(call->transposed ? dim->wide : dim->narrow);
+        if (call->pool != NULL)
+            want[2 + d] = mica_pooling_size(want[2 + d], d, call->pool);
     }
     int rank = call->mean && to->tensor->rank == 2 ? 2 : call->dims + 2;
     MICA_TRY(mica_check_shape(ctx, call->op, to->name, to->tensor, rank, want, from->name, from->tensor));

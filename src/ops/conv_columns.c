@@ -60,9 +60,15 @@ bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mic
     size_t worth = BLOCK_WORK / (FREQUENCIES * taps * m * l->pitch),
            few = mica_div_up(BLOCK_POSITIONS, l->pitch);
     fit = mica_least(fit, mica_most(few, worth));
-    l->block = mica_div_up(l->all, mica_div_up(l->all, mica_most(1, fit))); /* blocks of about one size */
-    l->room = mica_conv_lines_end(l, l->block, lanes) + lanes; /* a vector may be written past it */
+    mica_conv_lines_cut(l, l->all, fit * l->pitch, lanes);
     return true;
+}
+
+void mica_conv_lines_cut(mica_conv_lines *l, size_t count, size_t positions, size_t lanes)
+{
+    size_t blocks = mica_div_up(count, mica_most(1, positions / l->pitch));
+    l->block = mica_div_up(count, blocks);
+    l->room = mica_conv_lines_end(l, l->block, lanes) + lanes; /* a vector may be written past it */
 }
 
 size_t mica_conv_lines_end(const mica_conv_lines *l, size_t count, size_t lanes)
@@ -130,6 +136,8 @@ bool mica_conv_columns_plan(const mica_context *ctx, mica_conv_product *p)
     if (p->groups != 1 || p->out.column_stride != 1 ||
         !mica_conv_lines_plan(ctx, &w->lines, &p->in, p->images, p->channels, p->m, FULL_PAIRS))
         return false;
+    if (p->pool != NULL && w->lines.block >= w->lines.down) /* whole images */
+        w->lines.block -= w->lines.block % w->lines.down;
     size_t tile = ctx->kernels->tiles->channels, taps = p->channels * p->in.columns.taps;
     w->weight_bytes = mica_align_up(FREQUENCIES * taps * mica_round_up(p->m, tile) * sizeof(float));
     if (w->weight_bytes > WEIGHT_BYTES)
@@ -178,15 +186,25 @@ static void weigh(const job *j, size_t o)
 }
 
 /* Lines of m output channels from o on to their places; returns how many: those of one image. */
-static size_t leave(const mica_conv_product *p, const float *outputs, size_t o, size_t m, size_t first,
-                    size_t most)
+static size_t leave(const mica_conv_product *p, const float *outputs, float *stage, size_t o, size_t m,
+                    size_t first, size_t most)
 {
     const mica_conv_lines *l = &p->columns.lines;
-    mica_winograd_lines some = mica_conv_lines_at(l, first, most, &p->out, p->in.rows.count, l->columns);
-    some.plane.data += (ptrdiff_t)o * some.channel_stride;
+    mica_conv_planes out = p->out;
+    if (stage != NULL) {
+        out.data = stage;
+        out.image_stride = 0;
+    } else {
+        out.data += (ptrdiff_t)o * out.channel_stride;
+    }
+    mica_winograd_lines some = mica_conv_lines_at(l, first, most, &out, p->in.rows.count, l->columns);
     some.channels = m;
     p->kernels->winograd->output_lines(&some, outputs, p->columns.some * l->room,
                                        p->bias != NULL ? p->bias + o : NULL, p->accumulate);
+    if (stage != NULL) {
+        mica_conv_pool_stage(p, stage, first / l->down, o, m);
+        return some.lines;
+    }
     size_t rows = mica_least(some.lines * ROWS, p->in.rows.count - (size_t)some.row);
     for (size_t i = 0; i < m && p->finish != NULL; i++)
         mica_conv_finish_plane(
@@ -204,6 +222,7 @@ static void line_block(void *work, size_t number, int thread)
     const mica_tiles_kernels *tiles = p->kernels->tiles;
     char *own = j->own + (size_t)thread * (w->input_bytes + w->output_bytes);
     float *inputs = (float *)(void *)own, *outputs = (float *)(void *)(own + w->input_bytes);
+    float *stage = p->pool != NULL ? (float *)(void *)(p->stage + (size_t)thread * p->stage_bytes) : NULL;
     size_t first = number * l->block, count = mica_least(l->block, l->all - first);
     size_t panel = p->channels * p->in.columns.taps * tiles->channels;
     mica_conv_lines_load(inputs, l, &p->in, first, count, p->kernels);
@@ -219,7 +238,7 @@ static void line_block(void *work, size_t number, int thread)
             tiles->image(&out, &b, panels + f * panel, FREQUENCIES * panel, NULL, m, false);
         }
         for (size_t done = 0; done < count;)
-            done += leave(p, outputs + done * l->pitch, o, m, first + done, count - done);
+            done += leave(p, outputs + done * l->pitch, stage, o, m, first + done, count - done);
     }
 }
 

@@ -31,6 +31,9 @@ typedef struct mica_conv_lines {
 bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mica_conv_patches *in,
                           size_t images, size_t channels, size_t m, size_t full_pairs);
 
+/* Cuts `count` lines, at least one, into blocks of about one size that take so many positions at most. */
+void mica_conv_lines_cut(mica_conv_lines *l, size_t count, size_t positions, size_t lanes);
+
 /* The pixels of `count` lines of inputs, over all positions that they take up to whole vectors: a row of them. */
 mica_conv_block mica_conv_lines_block(const mica_conv_lines *l, const mica_conv_axis *columns, size_t count,
                                       size_t lanes, const ptrdiff_t *offset);

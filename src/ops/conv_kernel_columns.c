@@ -9,7 +9,6 @@
  *
  *   scratch:  [ taps: parts x 3 x narrow channels x k | offsets | for each thread: sums and lines of both images of six
  *               frequencies, and some channels of the narrow one ] */
-#include <assert.h>
 #include <string.h>
 
 #include "base/parallel.h"
@@ -26,6 +25,8 @@ enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE, TAPS
 #define FULL_PAIRS  1024
 #define LEAST_TILES 2
 #define BLOCK_WORK  ((size_t)1 << 20)
+/* Positions that are transformed at a time. */
+#define BLOCK_POSITIONS 128
 
 typedef struct job {
     const mica_kernels *kernels;
@@ -121,18 +122,18 @@ static void leave_block(void *work, size_t channel, int thread)
 /* Cuts the work into parts and chunks, by its size alone. */
 static void cut(job *j)
 {
-    size_t m = j->conv->narrow_channels, tile = j->kernels->tiles->channels, all = j->lines.all;
+    size_t m = j->conv->narrow_channels, tile = j->kernels->tiles->channels, all = mica_most(1, j->lines.all);
     size_t chunk = mica_most(1, CHUNK_FLOATS / (tile * j->channel_floats)) * tile;
     j->chunks = mica_div_up(m, chunk);
     j->chunk = mica_round_up(mica_div_up(m, j->chunks), tile); /* of about one size */
     j->chunks = mica_div_up(m, j->chunk);
-    size_t line_work = FREQUENCIES * j->k * mica_least(m, j->chunk) * j->lines.pitch;
+    size_t work = FREQUENCIES * j->k * mica_least(m, j->chunk) * j->lines.pitch * all;
     size_t most = mica_least(MOST_BLOCKS / j->chunks, MOST_FLOATS / (TAPS * m * j->k));
-    j->part_lines = mica_most(mica_div_up(all, mica_most(1, most)), BLOCK_WORK / (line_work + 1) + 1);
+    j->part_lines = mica_div_up(all, mica_most(1, mica_least(most, work / BLOCK_WORK)));
     j->parts = mica_div_up(all, j->part_lines);
-    assert(j->lines.block > 0 && j->parts > 0);
-    size_t rounds = mica_div_up(j->part_lines, j->lines.block);
-    j->lines.block = mica_div_up(j->part_lines, rounds);
+    mica_conv_lines_cut(&j->lines, j->part_lines,
+                        mica_least(j->lines.block * j->lines.pitch, BLOCK_POSITIONS),
+                        j->kernels->tiles->lanes);
 }
 
 static mica_status run(mica_context *ctx, job *j)

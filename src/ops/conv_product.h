@@ -40,6 +40,13 @@ typedef struct mica_conv_columns {
     size_t weight_bytes, offset_bytes, input_bytes, output_bytes;
 } mica_conv_columns;
 
+/* What becomes of an image instead of being left: the largest of windows of its planes. */
+typedef struct mica_conv_pooling {
+    mica_pool_shape shape;
+    float *y;         /* [images, groups * m, windows] */
+    int32_t *indices; /* the same, or NULL */
+} mica_conv_pooling;
+
 /* The weights of one group: `vectors` are output channels. */
 typedef struct mica_conv_weights {
     mica_conv_taps taps;
@@ -61,6 +68,11 @@ typedef struct mica_conv_product {
     /* Instead of an image, where mica_conv_tiles_total says so: the sum of each of its planes, or of the part of it that
      * a block has, [images, groups, blocks, m], and how its pixels end. NULL: the image. */
     double *totals;
+    /* Instead of an image, where mica_conv_stage_floats says so: this, by way of a stage of so many bytes a thread, and
+     * `finish` after it. */
+    const mica_conv_pooling *pool;
+    char *stage;
+    size_t stage_bytes;
     mica_conv_finish ending;
 
     /* The plan: mica_conv_product_plan fills it in. */
@@ -102,6 +114,24 @@ void mica_conv_finish_plane(const mica_conv_product *p, float *at, size_t rows, 
 /* The tiles: their part of the scratch, and of the run. */
 size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p);
 void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p);
+/* Floats of the stage that a planned product with a pool wants for each thread; 0 if it cannot end that way: no thread
+ * has all of an image at a time. */
+size_t mica_conv_stage_floats(const mica_conv_product *p);
+
+/* Pools m planes of the stage: those from `channel` on, of all groups, of an image. */
+void mica_conv_pool_stage(const mica_conv_product *p, const float *stage, size_t image, size_t channel,
+                          size_t m);
+
+/* A planned product of `count` images from `first` on, which are contiguous. */
+mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_conv *c,
+                                           const mica_conv_pooling *pool, size_t first, size_t count);
+
+/* Makes some images at a time, and has all planes of these, `count` from number `first` on, done with by `then`: what
+ * becomes of them is not said by the product. Takes its scratch, or is only measured. */
+typedef void mica_conv_planes_fn(mica_context *ctx, void *user, const float *planes, size_t first,
+                                 size_t count);
+mica_status mica_conv_by_images(mica_context *ctx, const mica_conv *c, mica_conv_planes_fn *then, void *user);
+
 /* Whether a planned product can leave totals: it goes by tiles, and a window has all channels. */
 static inline bool mica_conv_tiles_total(const mica_conv_product *p)
 {

@@ -46,6 +46,7 @@ static void tile_block(void *work, size_t number, int thread)
     in.data += (ptrdiff_t)image * in.image_stride + (ptrdiff_t)(group * p->channels) * in.channel_stride;
     const float *panels = j->panels + group * j->group_floats;
     mica_conv_planes out = p->out;
+    float *stage = p->pool != NULL ? (float *)(void *)(p->stage + (size_t)thread * p->stage_bytes) : NULL;
     mica_conv_block b = {0};
     for (size_t c = 0; c < p->channels; c += p->grid.window.channels) {
         b = mica_conv_grid_block(&p->grid, &in, number % blocks, c, window, j->offset);
@@ -56,14 +57,17 @@ static void tile_block(void *work, size_t number, int thread)
                           &p->ending);
             return;
         }
-        out.data = p->out.data + (ptrdiff_t)image * out.image_stride +
-                   (ptrdiff_t)(group * p->m) * out.channel_stride + (ptrdiff_t)b.i * out.row_stride +
-                   (ptrdiff_t)b.j * out.column_stride;
+        out.data = stage != NULL ? stage
+                                 : p->out.data + (ptrdiff_t)image * out.image_stride +
+                                       (ptrdiff_t)(group * p->m) * out.channel_stride +
+                                       (ptrdiff_t)b.i * out.row_stride + (ptrdiff_t)b.j * out.column_stride;
         tiles->image(&out, &b, panels, tiles->channels * p->k, bias, p->m, p->accumulate || c > 0);
         in.data += (ptrdiff_t)b.channels * in.channel_stride;
         panels += b.channels * b.taps * tiles->channels;
     }
-    for (size_t i = 0; i < p->m; i++)
+    if (p->pool != NULL)
+        mica_conv_pool_stage(p, stage, image, group * p->m, p->m);
+    for (size_t i = 0; i < p->m && p->pool == NULL; i++)
         mica_conv_finish_plane(p, out.data + (ptrdiff_t)i * out.channel_stride, b.rows, b.columns);
 }
 

@@ -97,7 +97,10 @@ TEST(net_fuse_moves_relu_behind_max_pooling)
             size_t count = train(ctx, apart, want, sizeof want / sizeof *want, batch);
             CHECK(train(ctx, net, got, sizeof got / sizeof *got, batch) == count);
             CHECK(memcmp(want, got, count * sizeof *want) == 0);
-            CHECK(mica_net_plan(net)->total <= mica_net_plan(apart)->total);
+            /* Where images need scratch all the same, the windows are there beside them, with guards. */
+            mica_index side = (shapes[i].size + 2 * shapes[i].pad - shapes[i].kernel) / shapes[i].stride + 1;
+            size_t windows = (size_t)(BATCH * shapes[i].channels * side * side) * 2 * sizeof(float) + 256;
+            CHECK(mica_net_plan(net)->total <= mica_net_plan(apart)->total + windows);
             mica_net_destroy(apart);
             mica_net_destroy(net);
         }
