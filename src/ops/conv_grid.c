@@ -20,6 +20,15 @@ static size_t rows_that_fit(const mica_conv_patches *in, size_t channels, const 
     return 1 + spare / (one->row_stride * (size_t)in->rows.scale);
 }
 
+/* Of blocks of at most `most` rows, as many as there must be: the rows of each for blocks of about one size, in which
+ * tiles are whole where a row has so many vectors. */
+static size_t even_rows(size_t rows, size_t most, size_t vectors)
+{
+    size_t even = mica_div_up(rows, mica_div_up(rows, most));
+    size_t whole = vectors % MICA_TILES_VECTORS != 0 ? mica_round_up(even, MICA_TILES_VECTORS) : even;
+    return whole <= most ? whole : even;
+}
+
 bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
                          size_t deep, const mica_tiles_kernels *kernels)
 {
@@ -38,7 +47,7 @@ bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t 
     if (fit == 0)
         return false;
     size_t worth = mica_most(in->rows.taps, BLOCK_WORK / (columns * g->taps * channels * m));
-    rows = mica_least(rows, mica_least(fit, worth));
+    rows = even_rows(rows, mica_least(fit, worth), mica_div_up(columns, lanes));
     one = mica_conv_window_of(in, 1, rows, columns, lanes);
     some = mica_least(channels, mica_most(some, WINDOW_FLOATS / one.channel_stride));
     some = mica_div_up(channels, mica_div_up(channels, some)); /* windows of about one size */
