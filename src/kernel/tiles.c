@@ -195,6 +195,8 @@ VF_INLINE void tile(const work *w, const strip *s, size_t count, size_t channels
         leave(w, s, count, sum, channels, vectors);
 }
 
+typedef void tiles_fn(const work *w, const strip *s, size_t count);
+
 /* All strips of a list: functions of their own, then all pointers stay in registers. */
 #define TILES(name, channels, vectors, total)                                               \
     __attribute__((noinline)) static void name(const work *w, const strip *s, size_t count) \
@@ -208,28 +210,24 @@ TILES(image_of_rest, TILE_CHANNELS, REST_VECTORS, false)
 TILES(image_of_two, 2, TWO_VECTORS, false)
 TILES(image_of_one, 1, ONE_VECTORS, false)
 TILES(totals_of_many, TILE_CHANNELS, TILE_VECTORS, true)
+TILES(totals_of_rest, TILE_CHANNELS, REST_VECTORS, true)
 TILES(totals_of_two, 2, TWO_VECTORS, true)
 TILES(totals_of_one, 1, ONE_VECTORS, true)
-
-/* The last ones by two: four are 2 + 2, not 3 + 1. */
-static void image_tiles(const work *w, const strip *s, size_t count)
-{
-    size_t over = count % TILE_VECTORS, rest = over == 1 && count > 1 ? 2 * REST_VECTORS : over;
-    if (count > rest)
-        image_of_many(w, s, count - rest);
-    if (rest > 0)
-        image_of_rest(w, s + (count - rest), rest);
-}
 
 static void tiles(const work *w, const strip *s, size_t count)
 {
     bool total = w->totals != NULL;
-    if (w->channels == 1)
-        (total ? totals_of_one : image_of_one)(w, s, count);
-    else if (w->channels == 2)
-        (total ? totals_of_two : image_of_two)(w, s, count);
-    else
-        (total ? totals_of_many : image_tiles)(w, s, count);
+    if (w->channels <= 2) {
+        tiles_fn *one = total ? totals_of_one : image_of_one, *two = total ? totals_of_two : image_of_two;
+        (w->channels == 1 ? one : two)(w, s, count);
+        return;
+    }
+    /* The last ones by two: four are 2 + 2, not 3 + 1. */
+    size_t over = count % TILE_VECTORS, rest = over == 1 && count > 1 ? 2 * REST_VECTORS : over;
+    if (count > rest)
+        (total ? totals_of_many : image_of_many)(w, s, count - rest);
+    if (rest > 0)
+        (total ? totals_of_rest : image_of_rest)(w, s + (count - rest), rest);
 }
 
 /* Channels o .. of m. */

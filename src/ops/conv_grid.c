@@ -8,8 +8,6 @@
 /* Columns of a block, a multiple of every vector: more of them where a window of all channels stays this small. */
 #define BLOCK_COLUMNS 96
 #define SMALL_WINDOW  ((size_t)2048)
-/* Multiply-adds of a block. */
-#define BLOCK_WORK ((size_t)1 << 20)
 
 /* Output rows for which so many channels fit a window; 0 if not even one row does. */
 static size_t rows_that_fit(const mica_conv_patches *in, size_t channels, const mica_conv_window *one)
@@ -30,7 +28,7 @@ static size_t even_rows(size_t rows, size_t most, size_t vectors)
 }
 
 bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
-                         size_t deep, const mica_tiles_kernels *kernels)
+                         size_t deep, size_t work, const mica_tiles_kernels *kernels)
 {
     size_t rows = in->rows.count, columns = in->columns.count, lanes = kernels->lanes;
     *g = (mica_conv_grid){.channels = channels, .taps = in->rows.taps * in->columns.taps};
@@ -46,7 +44,7 @@ bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t 
     size_t some = mica_least(channels, mica_div_up(deep, g->taps)), fit = rows_that_fit(in, some, &one);
     if (fit == 0)
         return false;
-    size_t worth = mica_most(in->rows.taps, BLOCK_WORK / (columns * g->taps * channels * m));
+    size_t worth = mica_most(in->rows.taps, work / (columns * g->taps * channels * m));
     rows = even_rows(rows, mica_least(fit, worth), mica_div_up(columns, lanes));
     one = mica_conv_window_of(in, 1, rows, columns, lanes);
     some = mica_least(channels, mica_most(some, WINDOW_FLOATS / one.channel_stride));

@@ -14,10 +14,10 @@ typedef struct mica_conv_grid {
 } mica_conv_grid;
 
 /* Cuts output pixels whose patches are those of `channels` channels of `in`, for m channels on the other side;
- * `deep` taps of a pixel are worth a window. False where there is nothing to gain: a single tap, rows that fill
+ * `deep` taps of a pixel are worth a window, and so many multiply-adds a block. False where there is nothing to gain: a single tap, rows that fill
  * their vectors badly, or windows that are too large. */
 bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
-                         size_t deep, const mica_tiles_kernels *kernels);
+                         size_t deep, size_t work, const mica_tiles_kernels *kernels);
 
 /* offset [window.channels * taps], as mica_conv_block has it. */
 void mica_conv_grid_offsets(ptrdiff_t *offset, const mica_conv_grid *g, const mica_conv_patches *in);

@@ -13,6 +13,8 @@
 #define MOST_FLOATS ((size_t)262144)
 /* Multiply-adds of a block of work. */
 #define BLOCK_WORK ((size_t)1 << 19)
+/* And over which it reads and writes its sums once. */
+#define GRID_WORK ((size_t)1 << 20)
 
 /* Cuts the work into parts of images, then chunks of channels, by its size alone. */
 static void cut(mica_conv_kernel_tiles *t, size_t part_floats)
@@ -35,7 +37,7 @@ bool mica_conv_kernel_tiles_plan(const mica_context *ctx, mica_conv_kernel_tiles
         .conv = c, .wide = mica_conv_patches_of(c, ctx->kernels), .kernels = ctx->kernels->tiles};
     size_t m = c->narrow_channels;
     if (m <= MICA_CONV_DIRECT_CHANNELS ||
-        !mica_conv_grid_plan(&t->grid, &t->wide, c->wide_channels, m, SIZE_MAX / 2, t->kernels))
+        !mica_conv_grid_plan(&t->grid, &t->wide, c->wide_channels, m, SIZE_MAX / 2, GRID_WORK, t->kernels))
         return false;
     t->k = c->wide_channels * t->grid.taps;
     size_t padded = mica_round_up(t->k, MICA_TILES_TAPS) * t->kernels->lanes;

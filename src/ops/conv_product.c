@@ -9,6 +9,10 @@
 /* Taps of a window, for tiles of many and of few output channels: these want little copied. */
 #define DEEP     128
 #define DEEP_FEW 32
+/* Multiply-adds of a block of tiles: half of all, within these. */
+#define PARTS      2
+#define LEAST_WORK ((size_t)1 << 16)
+#define MOST_WORK  ((size_t)1 << 20)
 /* Multiply-adds in one block of direct work. */
 #define DIRECT_WORK ((size_t)262144)
 /* Images with fewer pixels share products. */
@@ -43,7 +47,9 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
         p->path = MICA_CONV_WINOGRAD;
         return;
     }
-    if (mica_conv_grid_plan(&p->grid, &p->in, p->channels, p->m, p->m > 2 ? DEEP : DEEP_FEW,
+    size_t work = p->images * p->groups * p->m * p->k * p->pixels / PARTS;
+    work = mica_least(mica_most(work, LEAST_WORK), MOST_WORK);
+    if (mica_conv_grid_plan(&p->grid, &p->in, p->channels, p->m, p->m > 2 ? DEEP : DEEP_FEW, work,
                             ctx->kernels->tiles)) {
         p->path = MICA_CONV_TILES;
         return;

@@ -216,6 +216,50 @@ static void make_tiles(const mica_kernels *k, const mica_conv_patches *in, const
     free(offset);
 }
 
+/* Twice, and a third of it where it is negative. */
+static void bend(float *dst, const float *const *src, size_t n, const void *params)
+{
+    for (size_t i = 0; i < n; i++)
+        dst[i] = src[0][i] * (src[0][i] < 0.0f ? *(const float *)params : 2.0f);
+}
+
+/* Totals of each block, as it comes, within bounds and through a map, against the image y. */
+static void check_totals(const mica_kernels *k, const mica_conv_patches *in, const mica_conv_grid *g,
+                         const float *y, const float *panels, const float *bias, size_t m)
+{
+    static const mica_conv_finish ways[] = {{NULL, 0.0f, -INFINITY, INFINITY},
+                                            {NULL, 0.0f, 0.0f, INFINITY},
+                                            {NULL, 0.0f, -0.5f, 1.0f},
+                                            {bend, 0.5f, -INFINITY, INFINITY}};
+    if (g->window.channels < g->channels)
+        return;
+    float *window = malloc(g->window_bytes);
+    ptrdiff_t *offset = malloc(g->offset_bytes);
+    size_t columns = in->columns.count, plane = in->rows.count * columns;
+    mica_conv_grid_offsets(offset, g, in);
+    for (size_t number = 0; number < g->down * g->across; number++)
+        for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++) {
+            const mica_conv_finish *f = &ways[way];
+            mica_conv_block b = mica_conv_grid_block(g, in, number, 0, window, offset);
+            double totals[MOST_OUTPUTS];
+            k->tiles->load(window, &g->window, in, &b);
+            k->tiles->totals(totals, &b, panels, k->tiles->channels * g->channels * g->taps, bias, m, f);
+            for (size_t o = 0; o < m; o++) {
+                double want = 0.0;
+                for (size_t i = 0; i < b.rows * b.columns; i++) {
+                    float x = y[o * plane + (b.i + i / b.columns) * columns + b.j + i % b.columns];
+                    if (f->map != NULL)
+                        f->map(&x, (const float *const[]){&x}, 1, &f->slope);
+                    want += (double)fminf(f->high, fmaxf(f->low, x));
+                }
+                CHECK_MSG(fabs(totals[o] - want) <= 1e-5 * (double)(b.rows * b.columns),
+                          "%s: way %zu: total %zu is %g, wanted %g", k->isa, way, o, totals[o], want);
+            }
+        }
+    free(window);
+    free(offset);
+}
+
 TEST(kernel_tiles_make_images)
 {
     EACH_KERNELS(k)
@@ -227,7 +271,8 @@ TEST(kernel_tiles_make_images)
             size_t taps = CHANNELS * in->rows.taps * in->columns.taps, tile = k->tiles->channels;
             size_t m = (size_t)test_int(&r, 1, MOST_OUTPUTS), pixels = in->rows.count * in->columns.count;
             mica_conv_grid g;
-            if (!mica_conv_grid_plan(&g, in, CHANNELS, m, (size_t)test_int(&r, 1, 80), k->tiles)) {
+            if (!mica_conv_grid_plan(&g, in, CHANNELS, m, (size_t)test_int(&r, 1, 80),
+                                     (size_t)test_int(&r, 1, 50000), k->tiles)) {
                 free(s.memory);
                 continue;
             }
@@ -241,6 +286,7 @@ TEST(kernel_tiles_make_images)
                     panels[(o / tile * taps + p) * tile + o % tile] = weights[o][p];
             }
             make_tiles(k, in, &g, y, panels, bias, m);
+            check_totals(k, in, &g, y, panels, bias, m);
             for (size_t i = 0; i < m * pixels; i++) {
                 size_t o = i / pixels, at[2] = {i % pixels / in->columns.count, i % in->columns.count};
                 w.data = weights[o];
