@@ -61,7 +61,7 @@ MICA_API mica_status mica_adaptive_avg_pool1d_backward(mica_context *ctx, const 
                                                        const mica_tensor *dy);
 
 /* y [N, C] = the mean over all of x [N, C, ...] that follows the first two axes; y may also be [N, C, 1, ...]
- * of x's rank. */
+ * of x's rank. Behind a convolution, mica_conv2d_mean does both. */
 MICA_API mica_status mica_global_avg_pool(mica_context *ctx, const mica_tensor *y, const mica_tensor *x);
 MICA_API mica_status mica_global_avg_pool_backward(mica_context *ctx, const mica_tensor *dx,
                                                    const mica_tensor *dy);
