@@ -132,26 +132,27 @@ VF_INLINE void max_windows(float *y, int32_t *index, const float *x, const shape
         vi_store_tail(index + ox, at, n);
 }
 
-/* VF_LANES windows of two by two; p and q are the upper and lower row, `here` where p lies. */
+/* VF_LANES windows of two by two; p and q are the upper and lower row, `here` where p lies. Lanes are put in order at the
+ * end: until then there are offsets in a window. */
 VF_INLINE void max_pairs(float *y, int32_t *index, const float *p, const float *q, ptrdiff_t here,
                          ptrdiff_t width)
 {
-    vf a, b, c, d;
-    vf_unzip(vf_load(p), vf_load(p + VF_LANES), &a, &b);
-    vf_unzip(vf_load(q), vf_load(q + VF_LANES), &c, &d);
+    vf p0 = vf_load(p), p1 = vf_load(p + VF_LANES), q0 = vf_load(q), q1 = vf_load(q + VF_LANES), a, b, c, d;
     if (index == NULL) {
-        vf_store(y, vf_max_nan(vf_max_nan(a, b), vf_max_nan(c, d)));
+        vf_pairs(vf_max_nan(p0, q0), vf_max_nan(p1, q1), &a, &b);
+        vf_store(y, vf_in_order(vf_max_nan(a, b)));
         return;
     }
-    vi iota = vi_iota(), at = vi_add(vi_add(iota, iota), vi_set1((int32_t)here)), one = vi_set1(1);
-    vi below = vi_add(at, vi_set1((int32_t)width));
-    vi beside = vi_add(at, one);
+    vf_pairs(p0, p1, &a, &b);
+    vf_pairs(q0, q1, &c, &d);
     vf best = a;
-    take_larger(&best, &at, b, beside);
-    take_larger(&best, &at, c, below);
-    take_larger(&best, &at, d, vi_add(below, one));
-    vf_store(y, best);
-    vi_store(index, at);
+    vi offset = vi_set1(0);
+    take_larger(&best, &offset, b, vi_set1(1));
+    take_larger(&best, &offset, c, vi_set1((int32_t)width));
+    take_larger(&best, &offset, d, vi_set1((int32_t)width + 1));
+    vf_store(y, vf_in_order(best));
+    vi iota = vi_iota(), first = vi_add(vi_add(iota, iota), vi_set1((int32_t)here));
+    vi_store(index, vi_add(first, vf_bits(vf_in_order(vf_of_bits(offset)))));
 }
 
 VF_INLINE void max_row(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t oy, span inner)
@@ -175,25 +176,23 @@ VF_INLINE void max_row(float *y, int32_t *index, const float *x, const shape *s,
         max_window(y + ox, index != NULL ? index + ox : NULL, x, s, oy, ox);
 }
 
-/* A row of windows of two by two that are all inside. `rest`: results of this row and of those after it that are ours
- * to write. A vector may go on beyond the row, in what it reads (of the same plane) and in what it writes: the next
- * row's results come later. So narrow planes take whole vectors, too. */
+/* A row of windows of two by two that are all inside. The last vector of a row lies over the one before it. Where a row
+ * is narrower than a vector, that goes on into the next row and plane, in what it reads (`readable` elements from x on)
+ * and in what it writes (`rest` results from y on are ours): the next row's results come later. */
 VF_INLINE void max_pair_row(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t oy,
-                            ptrdiff_t rest)
+                            ptrdiff_t readable, ptrdiff_t rest)
 {
-    ptrdiff_t width = s->in[1], ox = 0;
-    const float *upper = x + 2 * oy * width;
-    for (; ox + VF_LANES <= s->out[1]; ox += VF_LANES) {
-        const float *p = upper + 2 * ox;
-        max_pairs(y + ox, index != NULL ? index + ox : NULL, p, p + width, p - x, width);
-    }
-    if (ox == s->out[1])
+    ptrdiff_t width = s->in[1], out = s->out[1], last = most(out - VF_LANES, 0), from = 2 * oy * width;
+    if (out < VF_LANES && (from + width + 2 * VF_LANES > readable || rest < VF_LANES)) {
+        max_windows(y, index, x, s, 2, oy, (span){0, 2}, 0, (size_t)out);
         return;
-    const float *p = upper + 2 * ox;
-    if (p - x + width + 2 * VF_LANES <= s->in[0] * width && rest - ox >= VF_LANES)
+    }
+    for (ptrdiff_t ox = 0;; ox = least(ox + VF_LANES, last)) {
+        const float *p = x + from + 2 * ox;
         max_pairs(y + ox, index != NULL ? index + ox : NULL, p, p + width, p - x, width);
-    else
-        max_windows(y, index, x, s, 2, oy, (span){0, 2}, ox, (size_t)(s->out[1] - ox));
+        if (ox == last)
+            return;
+    }
 }
 
 VF_INLINE void max_rows(float *y, int32_t *indices, const float *x, size_t begin, size_t end, const shape *s)
@@ -201,12 +200,13 @@ VF_INLINE void max_rows(float *y, int32_t *indices, const float *x, size_t begin
     span inner = interior(s);
     bool pairs = is_pairs(s) && 2 * s->out[1] <= s->in[1] && 2 * s->out[0] <= s->in[0];
     ptrdiff_t plane = (ptrdiff_t)begin / s->out[0], oy = (ptrdiff_t)begin % s->out[0];
-    ptrdiff_t size = s->in[0] * s->in[1];
+    ptrdiff_t size = s->in[0] * s->in[1], planes = ((ptrdiff_t)end + s->out[0] - 1) / s->out[0];
     for (size_t row = begin; row < end; row++) {
         float *to = y + row * (size_t)s->out[1];
         int32_t *index = indices != NULL ? indices + row * (size_t)s->out[1] : NULL;
         if (pairs)
-            max_pair_row(to, index, x + plane * size, s, oy, (ptrdiff_t)(end - row) * s->out[1]);
+            max_pair_row(to, index, x + plane * size, s, oy, (planes - plane) * size,
+                         (ptrdiff_t)(end - row) * s->out[1]);
         else
             max_row(to, index, x + plane * size, s, oy, inner);
         if (++oy == s->out[0]) {

@@ -14,6 +14,8 @@
  *   vf_gather(p, s) vf_scatter(p, s, v)         p[0], p[s], p[2s], ...  (s in elements, may be negative)
  *   vf_unzip(a, b, &even, &odd)                 of the 2 * VF_LANES floats a, b: those at even and odd places
  *   vf_zip(even, odd, &a, &b)                   the way back
+ *   vf_pairs(a, b, &even, &odd)                 as vf_unzip, but with lanes in an order of the set's own, where that
+ *   vf_in_order(v)                              is cheaper; in_order puts them right
  *   vf_set1(x) vf_zero()
  *   vf_add vf_sub vf_mul vf_div vf_sqrt         IEEE
  *   vf_fma(a, b, c)  a*b + c                    fused where VF_HAS_FMA, else two roundings

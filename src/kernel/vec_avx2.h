@@ -59,12 +59,17 @@ VF_INLINE void vf_scatter(float *p, ptrdiff_t s, vf v)
     for (ptrdiff_t i = 0; i < 8; i++)
         p[i * s] = lane[i];
 }
+VF_INLINE void vf_pairs(vf a, vf b, vf *even, vf *odd)
+{
+    *even = _mm256_shuffle_ps(a, b, 0x88);
+    *odd = _mm256_shuffle_ps(a, b, 0xdd);
+}
+VF_INLINE vf vf_in_order(vf v) { return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xd8)); }
 VF_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
 {
-    __m256d e = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)),
-            o = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
-    *even = _mm256_castpd_ps(_mm256_permute4x64_pd(e, 0xd8));
-    *odd = _mm256_castpd_ps(_mm256_permute4x64_pd(o, 0xd8));
+    vf_pairs(a, b, even, odd);
+    *even = vf_in_order(*even);
+    *odd = vf_in_order(*odd);
 }
 VF_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
 {

@@ -49,6 +49,8 @@ VF_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
     *even = _mm512_permutex2var_ps(a, e, b);
     *odd = _mm512_permutex2var_ps(a, _mm512_add_epi32(e, _mm512_set1_epi32(1)), b);
 }
+VF_INLINE void vf_pairs(vf a, vf b, vf *even, vf *odd) { vf_unzip(a, b, even, odd); }
+VF_INLINE vf vf_in_order(vf v) { return v; }
 VF_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
 {
     __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);

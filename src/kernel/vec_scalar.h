@@ -36,6 +36,8 @@ VF_INLINE void vf_unzip(vf a, vf b, vf *even, vf *odd)
     *even = a;
     *odd = b;
 }
+VF_INLINE void vf_pairs(vf a, vf b, vf *even, vf *odd) { vf_unzip(a, b, even, odd); }
+VF_INLINE vf vf_in_order(vf v) { return v; }
 VF_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
 {
     *a = even;

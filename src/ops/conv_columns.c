@@ -66,9 +66,9 @@ bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mic
 
 void mica_conv_lines_cut(mica_conv_lines *l, size_t count, size_t positions, size_t lanes)
 {
-    size_t blocks = mica_div_up(count, mica_most(1, positions / l->pitch));
-    l->block = mica_div_up(count, blocks);
-    l->room = mica_conv_lines_end(l, l->block, lanes) + lanes; /* a vector may be written past it */
+    l->most = mica_most(1, mica_least(positions / l->pitch, l->all));
+    l->block = mica_div_up(count, mica_div_up(count, l->most));
+    l->room = mica_conv_lines_end(l, l->most, lanes) + lanes; /* a vector may be written past it */
 }
 
 size_t mica_conv_lines_end(const mica_conv_lines *l, size_t count, size_t lanes)
@@ -136,8 +136,8 @@ bool mica_conv_columns_plan(const mica_context *ctx, mica_conv_product *p)
     if (p->groups != 1 || p->out.column_stride != 1 ||
         !mica_conv_lines_plan(ctx, &w->lines, &p->in, p->images, p->channels, p->m, FULL_PAIRS))
         return false;
-    if (p->pool != NULL && w->lines.block >= w->lines.down) /* whole images */
-        w->lines.block -= w->lines.block % w->lines.down;
+    if (p->pool != NULL && w->lines.most >= w->lines.down) /* whole images */
+        w->lines.block = mica_most(1, w->lines.block / w->lines.down) * w->lines.down;
     size_t tile = ctx->kernels->tiles->channels, taps = p->channels * p->in.columns.taps;
     w->weight_bytes = mica_align_up(FREQUENCIES * taps * mica_round_up(p->m, tile) * sizeof(float));
     if (w->weight_bytes > WEIGHT_BYTES)

@@ -19,7 +19,7 @@ typedef struct mica_conv_lines {
     size_t channels;       /* of the inputs */
     size_t columns;        /* output pixels of a line's rows */
     size_t down, all;      /* lines of an image, of all of them */
-    size_t block;          /* of a block */
+    size_t block, most;    /* of a block, and of one of any batch up to this one: what room is for */
     size_t span, pitch;    /* positions that the taps of a line meet, and from one line to the next */
     size_t room;           /* floats of a block's lines of one channel */
     ptrdiff_t row, column; /* where the inputs of an image's first line begin */

@@ -36,6 +36,7 @@ typedef struct job {
     size_t k;                 /* taps of a row of a narrow channel */
     size_t channel_floats;    /* of their sums of one frequency, up to whole tiles */
     size_t parts, part_lines; /* lines are cut into parts */
+    size_t most_parts;        /* of any batch up to this one */
     size_t chunks, chunk;     /* and narrow channels into chunks, of whole tiles */
     float *taps;              /* [parts, 3, narrow channels, k] */
     ptrdiff_t *offset;
@@ -122,17 +123,17 @@ static void leave_block(void *work, size_t channel, int thread)
 /* Cuts the work into parts and chunks, by its size alone. */
 static void cut(job *j)
 {
-    size_t m = j->conv->narrow_channels, tile = j->kernels->tiles->channels, all = mica_most(1, j->lines.all);
+    size_t m = j->conv->narrow_channels, tile = j->kernels->tiles->channels, all = j->lines.all;
     size_t chunk = mica_most(1, CHUNK_FLOATS / (tile * j->channel_floats)) * tile;
     j->chunks = mica_div_up(m, chunk);
     j->chunk = mica_round_up(mica_div_up(m, j->chunks), tile); /* of about one size */
     j->chunks = mica_div_up(m, j->chunk);
     size_t work = FREQUENCIES * j->k * mica_least(m, j->chunk) * j->lines.pitch * all;
     size_t most = mica_least(MOST_BLOCKS / j->chunks, MOST_FLOATS / (TAPS * m * j->k));
-    j->part_lines = mica_div_up(all, mica_most(1, mica_least(most, work / BLOCK_WORK)));
+    j->most_parts = mica_most(1, mica_least(most, work / BLOCK_WORK));
+    j->part_lines = mica_most(1, mica_div_up(all, j->most_parts));
     j->parts = mica_div_up(all, j->part_lines);
-    mica_conv_lines_cut(&j->lines, j->part_lines,
-                        mica_least(j->lines.block * j->lines.pitch, BLOCK_POSITIONS),
+    mica_conv_lines_cut(&j->lines, j->part_lines, mica_least(j->lines.most * j->lines.pitch, BLOCK_POSITIONS),
                         j->kernels->tiles->lanes);
 }
 
@@ -146,7 +147,7 @@ static mica_status run(mica_context *ctx, job *j)
     j->narrow_bytes = mica_align_up(chunk * l->room);
     j->stage_bytes = mica_align_up(tile * l->room * sizeof(float));
     size_t own = j->sum_bytes + j->wide_bytes + j->narrow_bytes + j->stage_bytes;
-    size_t taps = mica_align_up(j->parts * TAPS * c->narrow_channels * j->k * sizeof(float));
+    size_t taps = mica_align_up(j->most_parts * TAPS * c->narrow_channels * j->k * sizeof(float));
     size_t offset = mica_align_up(j->k * sizeof(ptrdiff_t));
     void *scratch;
     MICA_START(ctx, c->op, taps + offset + own * (size_t)ctx->threads, &scratch);

@@ -154,3 +154,29 @@ TEST(winograd_errors_of_few_channels_are_within_the_bound)
     for (size_t i = 0; i < sizeof few_channels / sizeof few_channels[0]; i++)
         check(&few_channels[i]);
 }
+
+/* A plan has scratch for its batch and for half of it again and again: what lies between must not take more. */
+TEST(convolutions_of_fewer_images_take_no_more_scratch)
+{
+    static const mica_index sizes[][3] = {{8, 14, 16}, {16, 7, 32}, {20, 16, 32}, {5, 4, 9}};
+    mica_context *ctx = test_context(2);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        mica_index in = sizes[i][0], side = sizes[i][1], out = sizes[i][2];
+        size_t most[3] = {0};
+        for (mica_index batch = 40; batch > 0 && batch * side * side >= 128; batch--) {
+            mica_tensor x = mica_4d(NULL, batch, in, side, side), y = mica_4d(NULL, batch, out, side, side);
+            mica_tensor w = mica_4d(NULL, out, in, 3, 3);
+            mica_conv2d_opts opts = {.pad = {1, 1}};
+            for (int way = 0; way < 3; way++) {
+                mica_measure_begin(ctx);
+                CHECK_OK(ctx, way == 0   ? mica_conv2d(ctx, &y, &x, &w, NULL, &opts)
+                              : way == 1 ? mica_conv2d_backward_input(ctx, &x, &y, &w, &opts)
+                                         : mica_conv2d_backward_kernel(ctx, &w, &y, &x, &opts));
+                size_t bytes = mica_measure_end(ctx);
+                CHECK_MSG(most[way] == 0 || bytes <= most[way], "way %d: %td images take %zu bytes, more %zu",
+                          way, batch, bytes, most[way]);
+                most[way] = bytes;
+            }
+        }
+    }
+}
