@@ -332,7 +332,7 @@ static void totals(double *to, const mica_conv_block *b, const float *panels, si
 /* ---- Gradients of taps ---- */
 
 /* The same tile the other way: channels of dy by taps, lane by lane over pixels. Where only the first n lanes count
- * dy has zeros in the others, and what the taps meet there is left out, or an infinity would give NaN. */
+ * the others are left out, also of what the taps meet there, or an infinity would give NaN. */
 VF_INLINE void dot_vector(vf sum[TILE_CHANNELS][TILE_TAPS], const float *const *x, const float *dy,
                           ptrdiff_t channel_stride, size_t j, bool whole, size_t n)
 {
@@ -342,14 +342,15 @@ VF_INLINE void dot_vector(vf sum[TILE_CHANNELS][TILE_TAPS], const float *const *
         met[p] = whole ? vf_load(x[p] + j) : vf_load_tail(x[p] + j, n);
 #pragma GCC unroll 8
     for (size_t i = 0; i < TILE_CHANNELS; i++) {
-        vf d = vf_load(dy + (ptrdiff_t)i * channel_stride + j);
+        const float *from = dy + (ptrdiff_t)i * channel_stride + j;
+        vf d = whole ? vf_load(from) : vf_load_tail(from, n);
 #pragma GCC unroll 3
         for (size_t p = 0; p < TILE_TAPS; p++)
             sum[i][p] = vf_fma(d, met[p], sum[i][p]);
     }
 }
 
-/* dy: TILE_CHANNELS channels, rows up to whole vectors. */
+/* dy: TILE_CHANNELS channels. */
 static void dot_tile(float *sums, const mica_conv_block *b, const mica_conv_planes *dy,
                      const ptrdiff_t *offset)
 {
@@ -379,6 +380,9 @@ static void dot_tile(float *sums, const mica_conv_block *b, const mica_conv_plan
             vf_store(sums + (i * TILE_TAPS + p) * VF_LANES, sum[i][p]);
 }
 
+/* Taps from which rows that end within a vector are worth a copy that does not: these read it again and again. */
+#define STAGE_TAPS 18
+
 /* TILE_CHANNELS channels of dy, of which m are there: rows up to whole vectors, with zeros. */
 static mica_conv_planes stage_dy(float *stage, const mica_conv_planes *dy, const mica_conv_block *b, size_t m)
 {
@@ -406,7 +410,8 @@ static void gradient(float *sums, const mica_conv_block *b, const mica_conv_plan
     size_t k = b->channels * b->taps;
     mica_conv_planes some = *dy;
     for (size_t o = 0; o < m; o += TILE_CHANNELS, some.data += TILE_CHANNELS * dy->channel_stride) {
-        bool ready = dy->column_stride == 1 && b->columns % VF_LANES == 0 && o + TILE_CHANNELS <= m;
+        bool ready = dy->column_stride == 1 && o + TILE_CHANNELS <= m &&
+                     (b->columns % VF_LANES == 0 || k <= STAGE_TAPS);
         mica_conv_planes from = ready ? some : stage_dy(stage, &some, b, m - o);
         for (size_t p = 0; p < k; p += TILE_TAPS, sums += TILE_CHANNELS * TILE_TAPS * VF_LANES) {
             /* Past the last tap, that one again: its sums are not used. */

@@ -17,10 +17,10 @@
 
 enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE, TAPS = 3 };
 
-/* Floats of a chunk's sums of one frequency, and of all parts' taps; blocks of work, and multiply-adds of one. */
-#define CHUNK_FLOATS ((size_t)8192)
-#define MOST_FLOATS  ((size_t)262144)
-#define MOST_BLOCKS  8
+/* Sums of a chunk of one frequency, a vector each, and floats of all parts' taps; blocks of work, and multiply-adds of one. */
+#define CHUNK_SUMS  ((size_t)1024)
+#define MOST_FLOATS ((size_t)262144)
+#define MOST_BLOCKS 8
 /* Pairs of channels from which the full transforms do better; tiles of channels that a chunk must have. */
 #define FULL_PAIRS  1024
 #define LEAST_TILES 2
@@ -124,7 +124,7 @@ static void leave_block(void *work, size_t channel, int thread)
 static void cut(job *j)
 {
     size_t m = j->conv->narrow_channels, tile = j->kernels->tiles->channels, all = j->lines.all;
-    size_t chunk = mica_most(1, CHUNK_FLOATS / (tile * j->channel_floats)) * tile;
+    size_t chunk = mica_most(1, CHUNK_SUMS * j->kernels->tiles->lanes / (tile * j->channel_floats)) * tile;
     j->chunks = mica_div_up(m, chunk);
     j->chunk = mica_round_up(mica_div_up(m, j->chunks), tile); /* of about one size */
     j->chunks = mica_div_up(m, j->chunk);
@@ -173,7 +173,7 @@ bool mica_conv_kernel_columns(mica_context *ctx, const mica_conv *c, mica_status
     const mica_tiles_kernels *tiles = ctx->kernels->tiles;
     j.k = c->wide_channels * c->columns.taps;
     j.channel_floats = mica_round_up(j.k, MICA_TILES_TAPS) * tiles->lanes;
-    if (LEAST_TILES * tiles->channels * j.channel_floats > CHUNK_FLOATS)
+    if (LEAST_TILES * tiles->channels * j.channel_floats > CHUNK_SUMS * tiles->lanes)
         return false;
     cut(&j);
     *status = run(ctx, &j);
