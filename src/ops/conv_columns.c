@@ -13,7 +13,7 @@ enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE };
 
 /* Floats of one frequency of a block's inputs; multiply-adds of a block. */
 #define INPUT_FLOATS ((size_t)4096)
-#define BLOCK_WORK   ((size_t)5 << 17)
+#define BLOCK_WORK   ((size_t)9 << 16)
 /* Positions that a block has, however much work that is: some register tiles. */
 #define BLOCK_POSITIONS 96
 /* Taps of a frequency, and channels on the other side, below which the transforms cost more than they save. */
