@@ -75,8 +75,9 @@ void mica_recurrent_start(mica_context *ctx, const mica_recurrent *r, mica_recur
 /* Takes sequences row .. row + rows - 1 through all steps, with the threads of ctx; NULL: with this one. */
 typedef void mica_recurrent_fn(mica_context *ctx, const void *job, size_t row, size_t rows);
 
-/* Takes all sequences through all steps, one way or the other. */
-void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, mica_recurrent_fn *fn, const void *job);
+/* Takes all sequences through all steps: each thread its own, if it has `least` of them, or all threads together. */
+void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, size_t least, mica_recurrent_fn *fn,
+                         const void *job);
 
 /* Does one step. With ctx NULL there must be panels. */
 void mica_recurrent_run(mica_context *ctx, mica_recurrent_step *s);

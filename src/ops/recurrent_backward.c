@@ -7,6 +7,10 @@
 
 #include "ops/dense.h"
 
+/* Sequences that are enough for a thread of their own. Fewer than forward: threads that share a step would need each
+ * other's gradients of all gates. */
+#define LEAST_ROWS 8
+
 /* The states before each step as the rows of one matrix [T N, H]: h_0, then y but for its last step. */
 typedef struct states_before {
     const mica_tensor *y;
@@ -141,7 +145,7 @@ static void run_steps(mica_context *ctx, backward_job *j)
         memset(j->sums, 0, groups(r) * r->kept * sizeof(float));
     set_step(ctx, j);
     mica_recurrent_start(ctx, r, &j->step);
-    mica_recurrent_each(ctx, r, run_rows, j);
+    mica_recurrent_each(ctx, r, LEAST_ROWS, run_rows, j);
     if (j->dh_0 != NULL)
         memcpy(j->dh_0, j->dh, state * sizeof(float));
     if (j->dc_0 != NULL)
@@ -244,29 +248,9 @@ static void run_weights(mica_context *ctx, const backward_job *j)
 
 /* ---- The operations ---- */
 
-/* The arguments as checked: those made contiguous, those whose rows are, and the others. */
-enum {
-    DGATES,
-    DX,
-    DH_0,
-    DC_0,
-    DH_N,
-    DC_N,
-    X,
-    GATES,
-    CELLS,
-    H_0,
-    C_0,
-    DY,
-    Y,
-    W_IH,
-    W_HH,
-    DW_IH,
-    DW_HH,
-    DB_IH,
-    DB_HH,
-    ARGS
-};
+/* The arguments as checked: those made contiguous; those whose rows are, and the others. */
+enum { DGATES, DX, DH_0, DC_0, DH_N, DC_N, X, GATES, CELLS, H_0, C_0 };
+enum { DY = C_0 + 1, Y, W_IH, W_HH, DW_IH, DW_HH, DB_IH, DB_HH, ARGS };
 
 static mica_status check_backward(mica_context *ctx, const char *op, mica_recurrent *r, mica_cell cell,
                                   const mica_arg *args, const mica_recurrent_weights *weights)

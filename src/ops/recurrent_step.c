@@ -8,10 +8,10 @@
 #include "base/parallel.h"
 #include "ops/recurrent.h"
 
-/* Sequences that a thread takes by itself. From eight on a panel of W_hh, which comes from the third cache, is used often
- * enough; and up to 64 their states stay in the second. */
-#define LEAST_ROWS 8
-#define MOST_ROWS  64
+/* Sequences that a thread takes through all steps at once, at most: their states stay in the first cache. */
+#define MOST_ROWS 16
+/* Multiply-adds of a step that threads share: below, what they would tell each other takes longer. */
+#define SHARED_SUMS 1e6
 /* Steps of k in one strip: its panel and its rows stay in the first cache. */
 #define STRIP_K 256
 /* A unit's cell, in multiply-adds of the same time. */
@@ -157,9 +157,9 @@ void mica_recurrent_run(mica_context *ctx, mica_recurrent_step *s)
 {
     const mica_recurrent_product *p = &s->product;
     if (p->panels != NULL) {
-        double each = (double)(p->runs * terms(p)) + CELL_SUMS;
-        mica_parallel_sums(ctx, (double)(s->rows * s->cell.hidden) * each,
-                           mica_div_up(s->cell.hidden, s->gemm->tile_columns), fused_block, s);
+        double sums = (double)(s->rows * s->cell.hidden) * ((double)(p->runs * terms(p)) + CELL_SUMS);
+        mica_parallel(sums >= SHARED_SUMS ? ctx : NULL, mica_div_up(s->cell.hidden, s->gemm->tile_columns),
+                      fused_block, s);
         return;
     }
     if (p->to.data != NULL)
@@ -184,12 +184,13 @@ static void rows_block(void *work, size_t block, int thread)
     j->fn(NULL, j->job, row, mica_least(j->batch - row, j->count));
 }
 
-void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, mica_recurrent_fn *fn, const void *job)
+void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, size_t least, mica_recurrent_fn *fn,
+                         const void *job)
 {
     size_t share = mica_div_up(r->batch, (size_t)ctx->threads);
     rows_job j = {.fn = fn, .job = job, .batch = r->batch};
     j.count = mica_least(mica_round_up(share, MICA_CELL_GROUP), MOST_ROWS);
-    if (mica_recurrent_packs(r) && (ctx->threads == 1 || share >= LEAST_ROWS))
+    if (mica_recurrent_packs(r) && (ctx->threads == 1 || share >= least))
         mica_parallel(ctx, mica_div_up(j.batch, j.count), rows_block, &j);
     else
         fn(ctx, job, 0, r->batch);
