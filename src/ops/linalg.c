@@ -143,46 +143,45 @@ static void set_residual(batch *w, const mica_tensor *residual, const mica_tenso
     batch_strides(w->from_stride, residual, dst);
 }
 
-static batch plan_batch(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
-                        const mica_matmul_opts *opts)
+/* Sets every field: clearing a batch first, or returning it by value, takes as long as all of this. */
+static void plan_batch(mica_context *ctx, batch *w, const mica_tensor *dst, const mica_tensor *a,
+                       const mica_tensor *b, const mica_matmul_opts *opts)
 {
     int a_row = a->rank - (opts->transpose_a ? 1 : 2), a_column = a->rank - (opts->transpose_a ? 2 : 1);
     int b_row = b->rank - (opts->transpose_b ? 1 : 2), b_column = b->rank - (opts->transpose_b ? 2 : 1);
-    batch w; /* every field is set: clearing it first takes as long as all of this */
-    w.ctx = ctx;
-    w.rank = dst->rank - 2;
-    w.count = 1;
-    w.gemm = (mica_gemm){.m = (size_t)a->dim[a_row],
-                         .n = (size_t)b->dim[b_column],
-                         .k = (size_t)a->dim[a_column],
-                         .a = {a->data, a->stride[a_row], a->stride[a_column], NULL, NULL, NULL},
-                         .b = {b->data, b->stride[b_column], b->stride[b_row], NULL, NULL, NULL},
-                         .c = dst->data,
-                         .row_stride = dst->stride[dst->rank - 2],
-                         .column_stride = dst->stride[dst->rank - 1],
-                         .alpha = opts->alpha != 0.0f ? opts->alpha : 1.0f,
-                         .beta = opts->beta,
-                         .from = NULL,
-                         .from_row_stride = 0,
-                         .from_column_stride = 0,
-                         .row_bias = NULL,
-                         .column_bias = opts->bias != NULL ? opts->bias->data : NULL,
-                         .finish = finishes_in_product(dst) ? mica_activation_kernel(ctx, opts->activation)
-                                                            : NULL,
-                         .finish_params = &opts->slope};
-    for (int i = 0; i < w.rank; i++) {
-        w.dim[i] = dst->dim[i];
-        w.count *= (size_t)dst->dim[i];
+    w->ctx = ctx;
+    w->rank = dst->rank - 2;
+    w->count = 1;
+    w->gemm = (mica_gemm){.m = (size_t)a->dim[a_row],
+                          .n = (size_t)b->dim[b_column],
+                          .k = (size_t)a->dim[a_column],
+                          .a = {a->data, a->stride[a_row], a->stride[a_column], NULL, NULL, NULL},
+                          .b = {b->data, b->stride[b_column], b->stride[b_row], NULL, NULL, NULL},
+                          .c = dst->data,
+                          .row_stride = dst->stride[dst->rank - 2],
+                          .column_stride = dst->stride[dst->rank - 1],
+                          .alpha = opts->alpha != 0.0f ? opts->alpha : 1.0f,
+                          .beta = opts->beta,
+                          .from = NULL,
+                          .from_row_stride = 0,
+                          .from_column_stride = 0,
+                          .row_bias = NULL,
+                          .column_bias = opts->bias != NULL ? opts->bias->data : NULL,
+                          .finish = finishes_in_product(dst) ? mica_activation_kernel(ctx, opts->activation)
+                                                             : NULL,
+                          .finish_params = &opts->slope};
+    for (int i = 0; i < w->rank; i++) {
+        w->dim[i] = dst->dim[i];
+        w->count *= (size_t)dst->dim[i];
     }
-    batch_strides(w.a_stride, a, dst);
-    batch_strides(w.b_stride, b, dst);
-    batch_strides(w.c_stride, dst, dst);
+    batch_strides(w->a_stride, a, dst);
+    batch_strides(w->b_stride, b, dst);
+    batch_strides(w->c_stride, dst, dst);
     if (opts->residual != NULL)
-        set_residual(&w, opts->residual, dst);
-    if (w.count > 0)
-        join_rows(&w);
-    w.scratch_bytes = w.count > 0 ? mica_gemm_scratch(ctx, &w.gemm) : 0;
-    return w;
+        set_residual(w, opts->residual, dst);
+    if (w->count > 0)
+        join_rows(w);
+    w->scratch_bytes = w->count > 0 ? mica_gemm_scratch(ctx, &w->gemm) : 0;
 }
 
 static void run_batch(mica_context *ctx, batch *w, bool many)
@@ -209,7 +208,8 @@ mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_te
     if (opts == NULL)
         opts = &defaults;
     MICA_TRY(check_matmul(ctx, dst, a, b, opts));
-    batch w = plan_batch(ctx, dst, a, b, opts);
+    batch w;
+    plan_batch(ctx, &w, dst, a, b, opts);
     mica_count_flops(ctx, 2.0 * (double)mica_tensor_count(dst) * (double)w.gemm.k);
     bool many = w.count > 1 && w.gemm.m * w.gemm.n * w.gemm.k < MICA_GEMM_SMALL;
     void *scratch;
