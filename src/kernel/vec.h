@@ -17,6 +17,7 @@
  *   vf_pairs(a, b, &even, &odd)                 as vf_unzip, but with lanes in an order of the set's own, where that
  *   vf_in_order(v)                              is cheaper; in_order puts them right
  *   vf_set1(x) vf_zero()
+ *   vf_keep(v)                                  v, which then lies in a register: no use of it loads it again
  *   vf_add vf_sub vf_mul vf_div vf_sqrt         IEEE
  *   vf_fma(a, b, c)  a*b + c                    fused where VF_HAS_FMA, else two roundings
  *   vf_fnma(a, b, c) c - a*b

@@ -79,6 +79,7 @@ VF_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
 }
 VF_INLINE vf vf_set1(float x) { return _mm256_set1_ps(x); }
 VF_INLINE vf vf_zero(void) { return _mm256_setzero_ps(); }
+VF_INLINE vf vf_keep(vf v) { return v; }
 
 VF_INLINE vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
 VF_INLINE vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }

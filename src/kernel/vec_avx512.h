@@ -59,6 +59,14 @@ VF_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
 }
 VF_INLINE vf vf_set1(float x) { return _mm512_set1_ps(x); }
 VF_INLINE vf vf_zero(void) { return _mm512_setzero_ps(); }
+/* Compilers like to make a load part of each multiplication that uses it. */
+VF_INLINE vf vf_keep(vf v)
+{
+#if !defined(MICA_AVX512_EMULATE)
+    __asm__("" : "+v"(v));
+#endif
+    return v;
+}
 
 VF_INLINE vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 VF_INLINE vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
@@ -83,8 +91,9 @@ VF_INLINE vf vf_neg(vf a) { return _mm512_xor_ps(_mm512_set1_ps(-0.0f), a); }
 VF_INLINE vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }
 VF_INLINE vf vf_copysign(vf x, vf sign)
 {
-    const vf bit = _mm512_set1_ps(-0.0f);
-    return _mm512_or_ps(_mm512_andnot_ps(bit, x), _mm512_and_ps(bit, sign));
+    const __m512i bit = _mm512_set1_epi32(INT32_MIN);
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(bit, _mm512_castps_si512(sign),
+                                                         _mm512_castps_si512(x), 0xca)); /* bit ? : */
 }
 VF_INLINE vf vf_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 VF_INLINE vf vf_floor(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }

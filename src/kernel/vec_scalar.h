@@ -45,6 +45,7 @@ VF_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
 }
 VF_INLINE vf vf_set1(float x) { return x; }
 VF_INLINE vf vf_zero(void) { return 0.0f; }
+VF_INLINE vf vf_keep(vf v) { return v; }
 
 VF_INLINE vf vf_add(vf a, vf b) { return a + b; }
 VF_INLINE vf vf_sub(vf a, vf b) { return a - b; }

@@ -1,4 +1,4 @@
-/* Max pooling by two by two takes whole vectors also where rows are narrower: every width, in memory that ends with the
+/* Pooling by two by two takes whole vectors also where rows are narrower: every width, in memory that ends with the
  * last element (which the address sanitizer guards), and indices that no such pooling gives. */
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +84,29 @@ TEST(ops_max_pool_by_two_takes_any_width)
             p.index[odd] = test_int(&r, 0, (int)(4 * height * width) - 1);
             check_backward(ctx, &p);
             CHECK_OK(ctx, mica_max_pool2d(ctx, &y, NULL, &x, &opts));
+            release(&p);
+        }
+    }
+}
+
+/* The sums are small integers, and exact. */
+TEST(ops_avg_pool_by_two_takes_any_width)
+{
+    mica_context *ctx = test_context(2);
+    test_random r = test_seed(6);
+    for (mica_index height = 1; height <= 4; height++) {
+        for (mica_index width = 1; width <= 35; width++) {
+            pooled p = make(height, width, &r);
+            mica_tensor x = mica_4d(p.x, 1, PLANES, 2 * height, 2 * width),
+                        y = mica_4d(p.y, 1, PLANES, height, width);
+            CHECK_OK(ctx, mica_avg_pool2d(ctx, &y, &x, &(mica_pooling_opts){.kernel = {2, 2}}));
+            int wrong = 0;
+            for (mica_index row = 0; row < PLANES * height; row++)
+                for (mica_index i = 0; i < width; i++) {
+                    const float *upper = p.x + 4 * row * width + 2 * i, *lower = upper + 2 * width;
+                    wrong += p.y[row * width + i] != (upper[0] + upper[1] + lower[0] + lower[1]) / 4.0f;
+                }
+            CHECK_MSG(wrong == 0, "%td x %td: %d wrong", height, width, wrong);
             release(&p);
         }
     }
