@@ -56,6 +56,14 @@ static bool is_pairs(const shape *s)
     return true;
 }
 
+/* Whether they fill planes whose rows are one vector each: then the windows of two rows go together, or half the lanes
+ * of their results would be in vain. */
+static bool is_narrow(const shape *s)
+{
+    return VF_LANES > 1 && s->in[1] == VF_LANES && 2 * s->out[1] == VF_LANES && s->in[0] == 2 * s->out[0] &&
+           is_pairs(s);
+}
+
 /* p[0], p[step], ... for n lanes. */
 VF_INLINE vf load_steps(const float *p, ptrdiff_t step, size_t n)
 {
@@ -132,12 +140,12 @@ VF_INLINE void max_windows(float *y, int32_t *index, const float *x, const shape
         vi_store_tail(index + ox, at, n);
 }
 
-/* VF_LANES windows of two by two; p and q are the upper and lower row, `here` where p lies. Lanes are put in order at the
- * end: until then there are offsets in a window. */
-VF_INLINE void max_pairs(float *y, int32_t *index, const float *p, const float *q, ptrdiff_t here,
+/* VF_LANES windows of two by two: their upper rows are the vectors at p and at `more`, the lower ones come `width` behind;
+ * their first elements lie at `first`. Lanes are put in order at the end: until then there are offsets in a window. */
+VF_INLINE void max_pairs(float *y, int32_t *index, const float *p, const float *more, vi first,
                          ptrdiff_t width)
 {
-    vf p0 = vf_load(p), p1 = vf_load(p + VF_LANES), q0 = vf_load(q), q1 = vf_load(q + VF_LANES), a, b, c, d;
+    vf p0 = vf_load(p), p1 = vf_load(more), q0 = vf_load(p + width), q1 = vf_load(more + width), a, b, c, d;
     if (index == NULL) {
         vf_pairs(vf_max_nan(p0, q0), vf_max_nan(p1, q1), &a, &b);
         vf_store(y, vf_in_order(vf_max_nan(a, b)));
@@ -151,7 +159,6 @@ VF_INLINE void max_pairs(float *y, int32_t *index, const float *p, const float *
     take_larger(&best, &offset, c, vi_set1((int32_t)width));
     take_larger(&best, &offset, d, vi_set1((int32_t)width + 1));
     vf_store(y, vf_in_order(best));
-    vi iota = vi_iota(), first = vi_add(vi_add(iota, iota), vi_set1((int32_t)here));
     vi_store(index, vi_add(first, vf_bits(vf_in_order(vf_of_bits(offset)))));
 }
 
@@ -189,7 +196,8 @@ VF_INLINE void max_pair_row(float *y, int32_t *index, const float *x, const shap
     }
     for (ptrdiff_t ox = 0;; ox = least(ox + VF_LANES, last)) {
         const float *p = x + from + 2 * ox;
-        max_pairs(y + ox, index != NULL ? index + ox : NULL, p, p + width, p - x, width);
+        vi first = vi_add(vi_add(vi_iota(), vi_iota()), vi_set1((int32_t)(p - x)));
+        max_pairs(y + ox, index != NULL ? index + ox : NULL, p, p + VF_LANES, first, width);
         if (ox == last)
             return;
     }
@@ -216,9 +224,34 @@ VF_INLINE void max_rows(float *y, int32_t *indices, const float *x, size_t begin
     }
 }
 
+/* Where is_narrow: rows of windows, and those that they take, lie one behind the other, whatever plane they are of. */
+VF_INLINE void max_narrow_rows(float *y, int32_t *indices, const float *x, size_t begin, size_t end,
+                               const shape *s)
+{
+    const ptrdiff_t width = VF_LANES, half = VF_LANES / 2;
+    ptrdiff_t row = (ptrdiff_t)begin, oy = row % s->out[0], next;
+    vi steps = vi_add(vi_iota(), vi_iota());
+    vm upper = vi_gt(vi_iota(), vi_set1((int32_t)half - 1));
+    for (; row + 2 <= (ptrdiff_t)end; row += 2, oy = next + 1 == s->out[0] ? 0 : next + 1) {
+        next = oy + 1 == s->out[0] ? 0 : oy + 1;
+        vi first = vi_set1((int32_t)(2 * oy * width)), second = vi_set1((int32_t)((2 * next - 1) * width));
+        const float *p = x + 2 * row * width;
+        max_pairs(y + row * half, indices != NULL ? indices + row * half : NULL, p, p + 2 * width,
+                  vi_add(steps, vi_select(upper, second, first)), width);
+    }
+    if (row < (ptrdiff_t)end)
+        max_windows(y + row * half, indices != NULL ? indices + row * half : NULL, x + 2 * (row - oy) * width,
+                    s, 2, oy, (span){0, 2}, 0, (size_t)half);
+}
+
 static void pool_max(float *y, int32_t *indices, const float *x, size_t begin, size_t end, const shape *s)
 {
-    if (indices == NULL)
+    bool narrow = is_narrow(s);
+    if (narrow && indices == NULL)
+        max_narrow_rows(y, NULL, x, begin, end, s);
+    else if (narrow)
+        max_narrow_rows(y, indices, x, begin, end, s);
+    else if (indices == NULL)
         max_rows(y, NULL, x, begin, end, s);
     else
         max_rows(y, indices, x, begin, end, s);

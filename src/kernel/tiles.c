@@ -343,7 +343,7 @@ VF_INLINE void dot_vector(vf sum[TILE_CHANNELS][TILE_TAPS], const float *const *
 #pragma GCC unroll 8
     for (size_t i = 0; i < TILE_CHANNELS; i++) {
         const float *from = dy + (ptrdiff_t)i * channel_stride + j;
-        vf d = whole ? vf_load(from) : vf_load_tail(from, n);
+        vf d = vf_keep(whole ? vf_load(from) : vf_load_tail(from, n));
 #pragma GCC unroll 3
         for (size_t p = 0; p < TILE_TAPS; p++)
             sum[i][p] = vf_fma(d, met[p], sum[i][p]);
