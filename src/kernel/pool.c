@@ -140,8 +140,9 @@ VF_INLINE void max_windows(float *y, int32_t *index, const float *x, const shape
         vi_store_tail(index + ox, at, n);
 }
 
-/* VF_LANES windows of two by two: their upper rows are the vectors at p and at `more`, the lower ones come `width` behind;
- * their first elements lie at `first`. Lanes are put in order at the end: until then there are offsets in a window. */
+/* VF_LANES windows of two by two: their upper rows are the vectors at p and at `more`, the lower ones come `width`
+ * behind; their first elements lie at `first`. Lanes are put in order at the end: until then there are offsets in
+ * a window. */
 VF_INLINE void max_pairs(float *y, int32_t *index, const float *p, const float *more, vi first,
                          ptrdiff_t width)
 {

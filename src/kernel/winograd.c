@@ -128,8 +128,8 @@ VF_INLINE void transform_vector(float *const *to, const float *const *from, size
         vf_store(to[f] + x, out[f]);
 }
 
-/* Down the columns first: vectors of pixels as they lie, `skip` behind those that were found. lines [SIDE][stride], with
- * zeros up to `end`; up to a vector more is written. */
+/* Down the columns first: vectors of pixels as they lie, `skip` behind those that were found. lines
+ * [SIDE][stride], with zeros up to `end`; up to a vector more is written. */
 VF_INLINE void transform_columns(float *lines, size_t stride, const row_set *r, ptrdiff_t skip, size_t end,
                                  bool gradient)
 {

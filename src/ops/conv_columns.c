@@ -22,8 +22,8 @@ enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE };
 /* Pixels of all images below which transforming the weights does. */
 #define LEAST_PIXELS 128
 
-/* Columns from which the full transforms, whose vectors are of tiles, are the better way for many channels; and pairs of
- * these. */
+/* Columns from which the full transforms, whose vectors are of tiles, are the better way for many channels; and
+ * pairs of these. */
 #define FULL_COLUMNS 16
 #define FULL_PAIRS   2048
 

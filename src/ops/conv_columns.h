@@ -1,5 +1,6 @@
-/* Convolutions whose kernel has three rows, of few channels: Winograd's F(4, 3) down the columns alone, the taps across in
- * register tiles. kernel/winograd.h has the idea; the full transforms save more, but take many channels to pay.
+/* Convolutions whose kernel has three rows, of few channels: Winograd's F(4, 3) down the columns alone, the taps
+ * across in register tiles. kernel/winograd.h has the idea; the full transforms save more, but take many channels
+ * to pay.
  *
  * Four rows of output pixels are a line, and lines are numbered through all images. Those of a block lie side by side,
  * for each of six frequencies and each channel; the zeros between two lines serve both of them:
@@ -25,9 +26,9 @@ typedef struct mica_conv_lines {
     ptrdiff_t row, column; /* where the inputs of an image's first line begin */
 } mica_conv_lines;
 
-/* Cuts the output pixels of `in` into lines: `channels` are read, m are on the other side. False if the taps, the layout
- * or the sizes are not for it, or there are so many pairs of channels that the full transforms do better. In a block are as many lines as the first cache takes of all channels, and as threads
- * can share. */
+/* Cuts the output pixels of `in` into lines: `channels` are read, m are on the other side. False if the taps, the
+ * layout or the sizes are not for it, or there are so many pairs of channels that the full transforms do better.
+ * In a block are as many lines as the first cache takes of all channels, and as threads can share. */
 bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mica_conv_patches *in,
                           size_t images, size_t channels, size_t m, size_t full_pairs);
 

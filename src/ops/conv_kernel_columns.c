@@ -1,5 +1,5 @@
-/* Convolution: the gradient by a kernel of three rows and few channels, by Winograd's transforms down the columns alone:
- * conv_columns.h.
+/* Convolution: the gradient by a kernel of three rows and few channels, by Winograd's transforms down the columns
+ * alone: conv_columns.h.
  *
  *   dw[., u] = GT [ sum over lines of (A dy) * (BT x, u to the right) ]
  *
@@ -17,7 +17,8 @@
 
 enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE, TAPS = 3 };
 
-/* Sums of a chunk of one frequency, a vector each, and floats of all parts' taps; blocks of work, and multiply-adds of one. */
+/* Sums of a chunk of one frequency, a vector each, and floats of all parts' taps; blocks of work, and
+ * multiply-adds of one. */
 #define CHUNK_SUMS  ((size_t)1024)
 #define MOST_FLOATS ((size_t)262144)
 #define MOST_BLOCKS 8

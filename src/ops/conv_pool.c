@@ -1,7 +1,7 @@
 /* Convolution that ends with the largest of windows, whose image is never there as a whole.
  *
- * A thread that makes all of an image does so on a stage of its own, which its caches keep, and pools that. Otherwise some
- * images are made at a time.
+ * A thread that makes all of an image does so on a stage of its own, which its caches keep, and pools that.
+ * Otherwise some images are made at a time.
  *
  *   scratch:  [ bias, if it is strided | for each thread: a stage | the product's ]
  */

@@ -65,8 +65,8 @@ typedef struct mica_conv_product {
     bool accumulate;
     mica_map_fn *finish; /* applied at the end, or NULL */
     float slope;         /* its parameter */
-    /* Instead of an image, where mica_conv_tiles_total says so: the sum of each of its planes, or of the part of it that
-     * a block has, [images, groups, blocks, m], and how its pixels end. NULL: the image. */
+    /* Instead of an image, where mica_conv_tiles_total says so: the sum of each of its planes, or of the part of
+     * it that a block has, [images, groups, blocks, m], and how its pixels end. NULL: the image. */
     double *totals;
     /* Instead of an image, where mica_conv_stage_floats says so: this, by way of a stage of so many bytes a thread, and
      * `finish` after it. */

@@ -16,9 +16,10 @@
  *
  * Kernels of three by three, and of three in a row, at stride 1 between many channels go by Winograd's transforms,
  * which take a quarter (in one dimension a half) of the multiplications; those of three rows between four channels or
- * more go by the same down the columns alone, which takes a half. On inputs of about 1 in size they are within 2e-5 of the
- * square root of the number of products of a sum, three to six times what plain sums make, and a NaN or an infinity
- * reaches all results of its tile of 4 x 4, or of four rows. mica_context_opts.no_winograd keeps to plain sums. */
+ * more go by the same down the columns alone, which takes a half. On inputs of about 1 in size they are within
+ * 2e-5 of the square root of the number of products of a sum, three to six times what plain sums make, and a NaN
+ * or an infinity reaches all results of its tile of 4 x 4, or of four rows. mica_context_opts.no_winograd keeps to
+ * plain sums. */
 #ifndef MICA_OPS_CONV_H
 #define MICA_OPS_CONV_H
 
