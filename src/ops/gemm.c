@@ -20,8 +20,6 @@
 #define TURN_COLUMNS 2
 /* Rows of B within so many floats are read as they lie: the first cache has them all. */
 #define NEAR_FLOATS ((size_t)4096)
-/* Panels packed in one block of parallel work. */
-#define PACK_PANELS 8
 /* For several threads a product is cut into so many blocks for each, as long as they keep that many multiply-adds, and a
  * panel of B that many tiles to be used for. */
 #define BLOCKS_EACH 8
@@ -146,9 +144,7 @@ static void set_panel(const step *s, mica_gemm_strip *t, size_t j, int thread)
     float *panel = s->b_room + (s->b_alone ? (size_t)thread * floats : j * s->k);
     t->b = panel;
     t->b_stride = (ptrdiff_t)width;
-    if (b->panels != NULL) {
-        t->b = b->panels + s->k0 * mica_round_up(s->g.n, width) + (s->n0 + j) * s->k;
-    } else if (near || (whole && !s->b_packed && t->rows >= 2 * s->kernels->tile_rows)) {
+    if (near || (whole && !s->b_packed && t->rows >= 2 * s->kernels->tile_rows)) {
         t->b = b->data + (ptrdiff_t)(s->n0 + j) + (ptrdiff_t)s->k0 * b->k_stride;
         t->b_stride = b->k_stride;
         t->b_panel = near ? NULL : panel;
@@ -201,7 +197,7 @@ static void run_step(mica_context *crew, step *s)
     size_t blocks_m = mica_div_up(s->g.m, s->block_m), blocks_n = mica_div_up(s->n, s->block_n);
     s->b_packed = false;
     s->b_alone = blocks_m == 1 || blocks_n < s->threads;
-    if (s->b_alone || s->g.b.panels != NULL) {
+    if (s->b_alone) {
         run_rows(crew, s, 0, blocks_m);
         return;
     }
@@ -216,17 +212,6 @@ static void run_step(mica_context *crew, step *s)
 static size_t b_room_bytes(const mica_gemm_kernels *kernels, size_t panels, size_t k)
 {
     return mica_align_up(panels * kernels->tile_columns * mica_least(k, GEMM_K) * sizeof(float));
-}
-
-/* Of a product that is not turned any more. */
-static size_t scratch_bytes(const mica_context *ctx, size_t m, size_t n, size_t k, bool a_packed,
-                            bool b_packed)
-{
-    const mica_gemm_kernels *kernels = ctx->kernels->gemm;
-    size_t threads = (size_t)ctx->threads, rows = most_rows(ctx);
-    size_t panels = m > rows ? mica_div_up(mica_least(n, GEMM_N), kernels->tile_columns) : 0;
-    return (a_packed ? threads * a_room_bytes(kernels, mica_least(m, rows), k) : 0) +
-           (b_packed ? 0 : b_room_bytes(kernels, mica_most(panels, threads), k));
 }
 
 /* cT = bT aT */
@@ -246,6 +231,17 @@ static mica_gemm transpose(const mica_gemm *g)
     return t;
 }
 
+/* What the layout alone says of computing the transpose instead. */
+typedef enum turning { NEVER, BY_SIZE, ALWAYS } turning;
+
+static turning may_turn(const mica_gemm *g)
+{
+    if (g->column_stride != 1)
+        return g->row_stride == 1 ? ALWAYS : NEVER;
+    bool turned_b = g->b.pack == NULL && g->b.vector_stride != 1;
+    return turned_b || (g->a.pack == NULL && g->a.vector_stride == 1) ? BY_SIZE : NEVER;
+}
+
 /* Whether the transpose is less work. Its cost is that tiles of c are turned on their way out.
  *
  * - c's columns are contiguous: then there is no such cost;
@@ -253,22 +249,19 @@ static mica_gemm transpose(const mica_gemm *g)
  * - A would have to be packed, and is larger than B: B's part is packed along the way. */
 static bool turns(const mica_gemm *g)
 {
-    const mica_gemm_operand *a = &g->a, *b = &g->b;
-    if (b->panels != NULL)
-        return false;
-    if (g->column_stride != 1)
-        return g->row_stride == 1;
-    if (b->pack == NULL && b->vector_stride != 1)
+    turning may = may_turn(g);
+    if (may != BY_SIZE)
+        return may == ALWAYS;
+    if (g->b.pack == NULL && g->b.vector_stride != 1)
         return g->n > 2 * g->m;
-    return a->pack == NULL && a->vector_stride == 1 && g->m > g->n &&
-           g->n <= TURN_COLUMNS * mica_least(g->k, GEMM_K);
+    return g->m > g->n && g->n <= TURN_COLUMNS * mica_least(g->k, GEMM_K);
 }
 
 /* Whether A is read as it lies: where its rows are contiguous, and each is used too little to be worth packing, or
  * all of them stay in the cache. */
 static bool reads_a(const mica_gemm *g)
 {
-    return g->b.panels == NULL && g->a.pack == NULL && g->a.k_stride == 1 &&
+    return g->a.pack == NULL && g->a.k_stride == 1 &&
            (g->n <= READ_N || g->m * mica_least(g->k, GEMM_K) <= READ_FLOATS);
 }
 
@@ -342,45 +335,38 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
 
 /* ---- What others call ---- */
 
-size_t mica_gemm_panels_bytes(const mica_context *ctx, size_t n, size_t k)
+/* Of a product that is not turned any more. Grows with each of its sizes. */
+static size_t scratch_bytes(const mica_context *ctx, size_t m, size_t n, size_t k, bool a_packed)
 {
-    return mica_align_up(mica_round_up(n, ctx->kernels->gemm->tile_columns) * k * sizeof(float));
+    const mica_gemm_kernels *kernels = ctx->kernels->gemm;
+    size_t threads = (size_t)ctx->threads, rows = most_rows(ctx);
+    size_t panels = m > rows ? mica_div_up(mica_least(n, GEMM_N), kernels->tile_columns) : 0;
+    return (a_packed ? threads * a_room_bytes(kernels, mica_least(m, rows), k) : 0) +
+           b_room_bytes(kernels, mica_most(panels, threads), k);
 }
 
-/* Packs PACK_PANELS panels of B. */
-static void pack_block(void *work, size_t block, int thread)
+size_t mica_gemm_scratch(const mica_context *ctx, const mica_gemm *g)
 {
-    (void)thread;
-    const step *s = work;
-    size_t width = s->kernels->tile_columns, columns = PACK_PANELS * width;
-    size_t end = mica_least((block + 1) * columns, s->n);
-    for (size_t j = block * columns; j < end; j += width)
-        pack_panel(s, &s->g.b, s->b_room + j * s->k, width, j, s->n);
-}
-
-void mica_gemm_pack_b(mica_context *ctx, float *panels, const mica_gemm_operand *b, size_t n, size_t k)
-{
-    step s = {.g = {.n = n, .k = k, .b = *b}, .kernels = ctx->kernels->gemm, .n = n};
-    for (; s.k0 < k; s.k0 += s.k) {
-        s.k = mica_least(k - s.k0, GEMM_K);
-        s.b_room = panels + s.k0 * mica_round_up(n, s.kernels->tile_columns);
-        mica_parallel(ctx, mica_div_up(n, PACK_PANELS * s.kernels->tile_columns), pack_block, &s);
-    }
-}
-
-size_t mica_gemm_scratch(const mica_context *ctx, const mica_gemm *given)
-{
-    if (given->m == 0 || given->n == 0 || given->k == 0)
+    if (g->m == 0 || g->n == 0 || g->k == 0)
         return 0;
-    mica_gemm g = turns(given) ? transpose(given) : *given;
-    return scratch_bytes(ctx, g.m, g.n, g.k, !reads_a(&g), g.b.panels != NULL);
+    mica_gemm t = transpose(g);
+    size_t straight = scratch_bytes(ctx, g->m, g->n, g->k, !reads_a(g));
+    size_t turned = scratch_bytes(ctx, t.m, t.n, t.k, !reads_a(&t));
+    switch (may_turn(g)) {
+    case NEVER:
+        return straight;
+    case ALWAYS:
+        return turned;
+    default:
+        return mica_most(straight, turned);
+    }
 }
 
 size_t mica_gemm_most_scratch(const mica_context *ctx, size_t m, size_t n, size_t k)
 {
     if (m == 0 || n == 0 || k == 0)
         return 0;
-    return mica_most(scratch_bytes(ctx, m, n, k, true, false), scratch_bytes(ctx, n, m, k, true, false));
+    return mica_most(scratch_bytes(ctx, m, n, k, true), scratch_bytes(ctx, n, m, k, true));
 }
 
 void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch) { run(ctx, ctx, g, scratch); }

@@ -24,8 +24,6 @@ typedef struct mica_gemm_operand {
     /* Or, if not NULL, packing of its own. Called from several threads at once. */
     mica_gemm_pack_fn *pack;
     const void *source;
-    /* Of B, if not NULL: all its panels, by mica_gemm_pack_b, for several products with one matrix. */
-    const float *panels;
 } mica_gemm_operand;
 
 typedef struct mica_gemm {
@@ -43,7 +41,8 @@ typedef struct mica_gemm {
 } mica_gemm;
 
 /* Bytes of scratch that a product takes, with all threads of the context or with one: sizes, strides and where panels come
- * from count, data need not be there. And what one of this size takes at most, however its matrices lie. */
+ * from count, data need not be there. They are enough for every smaller product that lies the same way. And what one
+ * of this size takes at most, however its matrices lie. */
 size_t mica_gemm_scratch(const mica_context *ctx, const mica_gemm *g);
 size_t mica_gemm_most_scratch(const mica_context *ctx, size_t m, size_t n, size_t k);
 
@@ -53,10 +52,6 @@ void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch);
 /* Computes on the calling thread alone: for use inside a block of parallel work. The same bits as
  * mica_gemm_run. */
 void mica_gemm_run_serial(const mica_context *ctx, const mica_gemm *g, void *scratch);
-
-/* Packs a whole B (k x n) into `panels`, for mica_gemm_operand.panels. */
-size_t mica_gemm_panels_bytes(const mica_context *ctx, size_t n, size_t k);
-void mica_gemm_pack_b(mica_context *ctx, float *panels, const mica_gemm_operand *b, size_t n, size_t k);
 
 /* Below this many multiply-adds one product is not worth sharing between threads: a batch of them is. */
 #define MICA_GEMM_SMALL ((size_t)1 << 21)

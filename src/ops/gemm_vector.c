@@ -107,7 +107,7 @@ bool mica_gemm_vector_run(mica_context *ctx, const mica_gemm_kernels *kernels, c
         run_without_k(g);
         return true;
     }
-    if (g->a.pack != NULL || g->b.pack != NULL || g->b.panels != NULL || (g->beta != 0.0f && g->from != g->c))
+    if (g->a.pack != NULL || g->b.pack != NULL || (g->beta != 0.0f && g->from != g->c))
         return false;
     vector_job v;
     if (as_vector(g, kernels, &v)) {

@@ -152,3 +152,38 @@ TEST(matmul_residual)
                 MICA_ERR_ARGUMENT,
                 "argument error: matmul: beta is 1 with a residual: only one of them can be added");
 }
+
+static size_t scratch_of(mica_context *ctx, const mica_index size[3], const mica_matmul_opts *opts)
+{
+    mica_tensor dst, a, b;
+    mica_index m = size[0], n = size[1], k = size[2];
+    bool turned_a = opts->transpose_a, turned_b = opts->transpose_b;
+    CHECK_OK(ctx, mica_tensor_init(ctx, &dst, NULL, MICA_F32, 2, (mica_index[]){m, n}));
+    CHECK_OK(ctx, mica_tensor_init(ctx, &a, NULL, MICA_F32, 2,
+                                   turned_a ? (mica_index[]){k, m} : (mica_index[]){m, k}));
+    CHECK_OK(ctx, mica_tensor_init(ctx, &b, NULL, MICA_F32, 2,
+                                   turned_b ? (mica_index[]){n, k} : (mica_index[]){k, n}));
+    mica_measure_begin(ctx);
+    CHECK_OK(ctx, mica_matmul(ctx, &dst, &a, &b, opts));
+    return mica_measure_end(ctx);
+}
+
+/* A net is planned for its largest batch: what that takes must be enough for every smaller one. */
+TEST(matmul_scratch_grows_with_each_size)
+{
+    test_random r = test_seed(11);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        mica_context *ctx = test_context(threads);
+        for (int layout = 0; layout < 4; layout++) {
+            mica_matmul_opts opts = {.transpose_a = layout & 1, .transpose_b = layout & 2};
+            for (int i = 0; i < 200; i++) {
+                mica_index size[3], less[3];
+                for (int d = 0; d < 3; d++) {
+                    size[d] = test_int(&r, 1, d == 2 ? 600 : 2500);
+                    less[d] = test_int(&r, 1, (int)size[d]);
+                }
+                CHECK(scratch_of(ctx, less, &opts) <= scratch_of(ctx, size, &opts));
+            }
+        }
+    }
+}
