@@ -1,5 +1,5 @@
-/* A memory plan as a picture: time runs to the right through forward and backward, offsets upwards, and every buffer is
- * a rectangle: from its first write to its last read, and from its first byte to its last.
+/* A memory plan as a picture: time runs to the right through forward and backward, offsets upwards, and every
+ * buffer is a rectangle: from its first write to its last read, and from its first byte to its last.
  *
  * Text in it may come from files: whatever it holds, it is shown, and never read as markup. */
 #ifndef MICA_CLI_PICTURE_PLAN_PICTURE_H

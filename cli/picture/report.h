@@ -1,4 +1,5 @@
-/* A page about a training run, complete in one file. Whoever trains fills in what it knows; what is empty is left out.
+/* A page about a training run, complete in one file. Whoever trains fills in what it knows; what is empty is
+ * left out.
  *
  *     report r = {.title = "lenet on digits", .plan = mica_net_plan(net), .train_loss = {steps, losses, count}};
  *     ok = report_write(file, &r);

@@ -135,8 +135,8 @@ enum {
        output has the largest of some elements of in[0] each (max pooling), it may be applied after it instead. */
     MICA_LAYER_RISING = 32768,
     MICA_LAYER_PICKS = 65536,
-    /* forward can end with the mean of each channel, step->mean: a node of it behind this one, or behind the activation
-       that is fused into this one, is then fused into it, too. */
+    /* forward can end with the mean of each channel, step->mean: a node of it behind this one, or behind the
+       activation that is fused into this one, is then fused into it, too. */
     MICA_LAYER_ENDS_WITH_MEAN = 131072,
     /* The mean of each channel (global_avg_pool). */
     MICA_LAYER_MEAN = 262144,

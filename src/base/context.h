@@ -23,7 +23,7 @@ struct mica_context {
 
     const mica_kernels *kernels;
     size_t second_cache; /* bytes of it that a core has */
-    mica_crew *crew; /* NULL with one thread */
+    mica_crew *crew;     /* NULL with one thread */
     int threads;
     bool no_winograd;
 

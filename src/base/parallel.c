@@ -1,17 +1,17 @@
 /* The crew: worker threads that take numbered blocks of the caller's work.
  *
- * Every thread has a share of a job: blocks that follow one another, and the same ones the next time, so that it finds
- * in its own caches what it has left there. Who has done his share takes from the others'.
+ * Every thread has a share of a job: blocks that follow one another, and the same ones the next time, so that
+ * it finds in its own caches what it has left there. Who has done his share takes from the others'.
  *
- * What handing over costs is cache lines that go from one core to another, some 50 to 150 ns each. So a share is one
- * line, with all that a worker needs to begin; a waiting worker looks at its own; and the caller goes on to its first
- * block without waiting for any of its stores.
+ * What handing over costs is cache lines that go from one core to another, some 50 to 150 ns each. So a share
+ * is one line, with all that a worker needs to begin; a waiting worker looks at its own; and the caller goes
+ * on to its first block without waiting for any of its stores.
  *
- * A share is open while its `tickets` has blocks left. Workers spin on it for a short while, since the next call is
- * usually microseconds away, and then sleep; within a stretch (mica_parallel_begin) they do not sleep, since waking one
- * costs its caller some ten microseconds, and the worker's first block may come later still. The caller takes blocks
- * like everyone else and waits only for blocks that somebody has begun, so a worker that wakes up late, or misses a
- * job while it falls asleep, delays nobody. */
+ * A share is open while its `tickets` has blocks left. Workers spin on it for a short while, since the next
+ * call is usually microseconds away, and then sleep; within a stretch (mica_parallel_begin) they do not
+ * sleep, since waking one costs its caller some ten microseconds, and the worker's first block may come later
+ * still. The caller takes blocks like everyone else and waits only for blocks that somebody has begun, so a
+ * worker that wakes up late, or misses a job while it falls asleep, delays nobody. */
 #include "base/parallel.h"
 
 static void alone(size_t blocks, mica_block_fn *fn, void *work)
@@ -57,8 +57,8 @@ void mica_parallel_sums(mica_context *ctx, double sums, size_t blocks, mica_bloc
 #define SPINS_BEFORE_SLEEP 10000
 #define SPINS_BEFORE_YIELD 20000
 
-/* Multiply-adds worth handing over to a thread that waits, some two microseconds of work; worth waking one that sleeps,
- * some twenty; and, in smaller jobs, worth a wakening for those to come. */
+/* Multiply-adds worth handing over to a thread that waits, some two microseconds of work; worth waking one
+ * that sleeps, some twenty; and, in smaller jobs, worth a wakening for those to come. */
 #define SUMS_WORTH_SHARING 1e5
 #define SUMS_WORTH_WAKING  1e6
 #define SUMS_OF_MANY_JOBS  2e7

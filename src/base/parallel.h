@@ -16,8 +16,8 @@ typedef void mica_block_fn(void *work, size_t block, int thread);
  * allocate. */
 void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *work);
 
-/* The same for work of so many multiply-adds: where there are few of them, nobody is woken up for it; where there are so
- * few that handing over would take as long, the calling thread does it alone. */
+/* The same for work of so many multiply-adds: where there are few of them, nobody is woken up for it; where
+ * there are so few that handing over would take as long, the calling thread does it alone. */
 void mica_parallel_sums(mica_context *ctx, double sums, size_t blocks, mica_block_fn *fn, void *work);
 
 /* Around a stretch of many calls, as a step of a net is: whoever has woken up for one of them stays awake for the

@@ -42,7 +42,7 @@ static void pack_strided(float *panel, size_t width, const float *src, ptrdiff_t
 }
 
 /* Contiguous vectors (rows of a row-major A): squares of them are transposed in registers. Returns the steps
- * of k done.
+ * of k done. Those of the next panel are asked for meanwhile: each is too short for the hardware to run ahead.
  *
  * Where a panel is narrower than the last square, that square's stores run over into the next step, which is
  * then stored over it; so the steps go upwards, and the last ones are left to the caller. */
@@ -57,8 +57,7 @@ static size_t pack_transposed(float *panel, size_t width, const float *src, ptrd
         for (size_t i0 = 0; i0 < width; i0 += VF_LANES) {
             vf square[VF_LANES];
 #pragma GCC unroll 16
-            for (size_t i = 0; i < VF_LANES; i++)
-            {
+            for (size_t i = 0; i < VF_LANES; i++) {
                 square[i] = i0 + i < count ? vf_load(src + (ptrdiff_t)(i0 + i) * vector_stride + p)
                                            : vf_zero();
                 if (i0 + i < count)

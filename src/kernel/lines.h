@@ -1,8 +1,9 @@
 /* One element of each of up to fourteen rows, again and again: what a tile broadcasts in every turn of its loop.
  *
- * Rows are a stride apart that is known at run time only. Left to itself the compiler keeps an offset for each row,
- * has no register for most of them, and takes those from vectors' registers, at the cost of a multiplication each. Two
- * pointers and three multiples of the stride are enough: addresses double and quadruple by themselves. */
+ * Rows are a stride apart that is known at run time only. Left to itself the compiler keeps an offset for
+ * each row, has no register for most of them, and takes those from vectors' registers, at the cost of a
+ * multiplication each. Two pointers and three multiples of the stride are enough: addresses double and
+ * quadruple by themselves. */
 #ifndef MICA_SRC_KERNEL_LINES_H
 #define MICA_SRC_KERNEL_LINES_H
 
@@ -49,7 +50,7 @@ VF_INLINE float lines_get(const lines *l, size_t i)
     const char *from = i < LINES_HALF ? l->low : l->high;
     const ptrdiff_t offset[LINES_HALF] = {0,           l->once,       2 * l->once,  l->thrice,
                                           4 * l->once, l->five_times, 2 * l->thrice};
-    return *(const float *)(from + offset[i % LINES_HALF]);
+    return *(const float *)(const void *)(from + offset[i % LINES_HALF]);
 }
 
 VF_INLINE void lines_step(lines *l)

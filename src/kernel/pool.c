@@ -56,8 +56,8 @@ static bool is_pairs(const shape *s)
     return true;
 }
 
-/* Whether they fill planes whose rows are one vector each: then the windows of two rows go together, or half the lanes
- * of their results would be in vain. */
+/* Whether they fill planes whose rows are one vector each: then the windows of two rows go together, or half
+ * the lanes of their results would be in vain. */
 static bool is_narrow(const shape *s)
 {
     return VF_LANES > 1 && s->in[1] == VF_LANES && 2 * s->out[1] == VF_LANES && s->in[0] == 2 * s->out[0] &&
@@ -184,9 +184,10 @@ VF_INLINE void max_row(float *y, int32_t *index, const float *x, const shape *s,
         max_window(y + ox, index != NULL ? index + ox : NULL, x, s, oy, ox);
 }
 
-/* A row of windows of two by two that are all inside. The last vector of a row lies over the one before it. Where a row
- * is narrower than a vector, that goes on into the next row and plane, in what it reads (`readable` elements from x on)
- * and in what it writes (`rest` results from y on are ours): the next row's results come later. */
+/* A row of windows of two by two that are all inside. The last vector of a row lies over the one before it.
+ * Where a row is narrower than a vector, that goes on into the next row and plane, in what it reads
+ * (`readable` elements from x on) and in what it writes (`rest` results from y on are ours): the next row's
+ * results come later. */
 VF_INLINE void max_pair_row(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t oy,
                             ptrdiff_t readable, ptrdiff_t rest)
 {
@@ -225,7 +226,8 @@ VF_INLINE void max_rows(float *y, int32_t *indices, const float *x, size_t begin
     }
 }
 
-/* Where is_narrow: rows of windows, and those that they take, lie one behind the other, whatever plane they are of. */
+/* Where is_narrow: rows of windows, and those that they take, lie one behind the other, whatever plane they
+ * are of. */
 VF_INLINE void max_narrow_rows(float *y, int32_t *indices, const float *x, size_t begin, size_t end,
                                const shape *s)
 {
@@ -264,8 +266,8 @@ static bool tells_of_pairs(const shape *s)
     return s->in[0] == 2 * s->out[0] && s->in[1] == 2 * s->out[1] && s->out[1] > 0;
 }
 
-/* VF_LANES windows of two by two, of which the first n count: all four of each, whose first lies at p, number `here` of
- * the plane. False, with nothing written, if an index lies elsewhere. */
+/* VF_LANES windows of two by two, of which the first n count: all four of each, whose first lies at p, number
+ * `here` of the plane. False, with nothing written, if an index lies elsewhere. */
 VF_INLINE bool send_back_pairs(float *p, const float *dy, const int32_t *index, ptrdiff_t here,
                                ptrdiff_t width, size_t n)
 {

@@ -151,8 +151,8 @@ static void dropout_group(float y[2 * GROUP], uint8_t *mask, const float x[2 * G
 
 /* ---- Fills: whole groups in place, the ends by way of a spare group ---- */
 
-/* The part of a fill that lies in one group of `size` positions: its elements from `done` on are the group's from `skip`
- * on. */
+/* The part of a fill that lies in one group of `size` positions: its elements from `done` on are the group's
+ * from `skip` on. */
 typedef struct part {
     uint64_t group;
     size_t skip, count;

@@ -185,8 +185,8 @@ VF_INLINE void rnn_backward_part(const cell_row *s, size_t j, size_t n)
 
 /* ---- The table ---- */
 
-/* In two passes, since a tanh that waits for the gates would keep the next ones from beginning: 12.6 against 9.3 us for
- * 16 rows of 256 units. */
+/* In two passes, since a tanh that waits for the gates would keep the next ones from beginning: 12.6 against
+ * 9.3 us for 16 rows of 256 units. */
 static void lstm(const mica_cell_step *s, size_t row, size_t rows, size_t unit, size_t units)
 {
     each_row(s, row, rows, unit, units, lstm_part);

@@ -48,9 +48,9 @@ typedef struct strip {
     size_t lanes;
 } strip;
 
-/* Strips of a block, from row i and column j on; returns how many, at most `most`, and where the next begins. The last
- * of a row ends with the row and may lie over the one before it, which is then made twice; where sums are added to
- * what is there it must not. */
+/* Strips of a block, from row i and column j on; returns how many, at most `most`, and where the next begins.
+ * The last of a row ends with the row and may lie over the one before it, which is then made twice; where
+ * sums are added to what is there it must not. */
 static size_t list_strips(strip *s, size_t most, const mica_conv_block *b, const mica_conv_planes *out,
                           bool overlap, size_t *row, size_t *column)
 {

@@ -34,8 +34,9 @@ VF_INLINE vf vmath_at_least(vf x, float bound) { return vf_max(vf_set1(bound), x
 
 /* ---- Exponentials ---- */
 
-/* x = n ln(2) + r with |r| <= ln(2)/2, where r = x - count ln(2), |x| < 2^8. *n gets `bias` added; only its lowest nine bits
- * are right: enough for vf_pow2i, and for half of n. Returns x less the high part of count ln(2), which is exact. */
+/* x = n ln(2) + r with |r| <= ln(2)/2, where r = x - count ln(2), |x| < 2^8. *n gets `bias` added; only its
+ * lowest nine bits are right: enough for vf_pow2i, and for half of n. Returns x less the high part of count
+ * ln(2), which is exact. */
 VF_INLINE vf vmath_reduce(vf x, float bias, vf *count, vi *n)
 {
     const vf magic = vf_set1(0x1.8p23f +
@@ -191,7 +192,8 @@ VF_INLINE vf vf_tanh(vf x)
     return vf_copysign(vf_div(top, vf_fma(vf_set1(2.0f), inverse, top)), x);
 }
 
-/* 1 / (1 + e^-x). At most 3 ulp. All is scaled down by 2^32, so that e^-x does not overflow before the result is 0. */
+/* 1 / (1 + e^-x). At most 3 ulp. All is scaled down by 2^32, so that e^-x does not overflow before the result
+ * is 0. */
 VF_INLINE vf vf_sigmoid(vf x)
 {
     const vf unit = vf_set1(0x1p-32f);
@@ -275,7 +277,8 @@ VF_INLINE vf vf_phi(vf x)
     return vmath_scale_down(vf_fma(q, peak, peak), n);
 }
 
-/* With Q the upper tail of the distribution, t Q(t) = y P(y) e^(-t^2/2), where y = t / (t + 2.890625) and P is smooth. */
+/* With Q the upper tail of the distribution, t Q(t) = y P(y) e^(-t^2/2), where y = t / (t + 2.890625) and P
+ * is smooth. */
 
 /* x Phi(x) = max(x, 0) - |x| Q(|x|), Phi the distribution function; -0 at -infinity. At most 4.5 ulp, the tails
  * included. The exponential is 2^64 times too large, which P makes up for: the tail's numbers are small. */

@@ -4,9 +4,8 @@
 
 #include "kernel/vec.h"
 
-/* log(m) + e ln(2) as a sum of two floats, to about 2^-35; m in [2/3, 4/3). Returns the larger.
- * log(m) = 2 atanh(s) = 2 (s + s^3/3 + s^5 Q(s^2)), s = (m - 1) / (m + 1): the first two terms in two floats
- */
+/* log(m) + e ln(2) as a sum of two floats, to about 2^-35; m in [2/3, 4/3). Returns the larger. log(m) = 2
+ * atanh(s) = 2 (s + s^3/3 + s^5 Q(s^2)), s = (m - 1) / (m + 1): the first two terms in two floats */
 VF_INLINE vf vmath_log_pair(vf m, vf e, vf *low)
 {
     static const float c[] = {0x1.999996p-3f, 0x1.2494fep-3f, 0x1.c5c0c2p-4f, 0x1.97dc52p-4f};

@@ -132,7 +132,8 @@ typedef struct placed {
     int first, last;
 } placed;
 
-/* The lowest offset at which `s` overlaps nothing in at[], which is sorted by offset. *rank is where it goes there. */
+/* The lowest offset at which `s` overlaps nothing in at[], which is sorted by offset. *rank is where it goes
+ * there. */
 static size_t lowest_place(const placed *at, size_t count, const mica_span *s, size_t *rank)
 {
     size_t offset = 0, i = 0;

@@ -21,8 +21,8 @@ static void find_readers(mica_net *net)
 
 /* ---- Pooling, activations and means into what makes their input ---- */
 
-/* The node behind `node` that can become part of its forward: the only reader of what that writes, of this kind, and not
- * to be recomputed apart from it. NONE if there is none. */
+/* The node behind `node` that can become part of its forward: the only reader of what that writes, of this
+ * kind, and not to be recomputed apart from it. NONE if there is none. */
 static int follower(const mica_net *net, const mica_node *node, unsigned kind)
 {
     int reader = net->slots[mica_forward_out(net, node)].reader;

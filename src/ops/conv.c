@@ -97,8 +97,8 @@ static mica_status backward_input(mica_context *ctx, const kind *k, const mica_t
     return is_transposed(k) ? mica_conv_narrow(ctx, &conv) : mica_conv_wide(ctx, &conv);
 }
 
-/* dw[o, c, t] = sum over images and narrow positions i of narrow[o, i] wide[c, i stride - pad + t dilation]
- */
+/* dw[o, c, t] = sum over images and narrow positions i of narrow[o, i]
+ * wide[c, i stride - pad + t dilation] */
 static mica_status backward_kernel(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
                                    const mica_conv2d_opts *opts)
 {

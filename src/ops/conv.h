@@ -75,8 +75,9 @@ mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *conv);
 /* What a convolution reads to make its narrow image. */
 mica_conv_patches mica_conv_patches_of(const mica_conv *conv, const mica_kernels *kernels);
 
-/* For the layers: dst [N, out, PH, PW] = the largest of each window of what mica_conv2d gives, then the activation; the
- * image itself is never there as a whole. indices as mica_max_pool2d has them, or NULL. Both are contiguous. */
+/* For the layers: dst [N, out, PH, PW] = the largest of each window of what mica_conv2d gives, then the
+ * activation; the image itself is never there as a whole. indices as mica_max_pool2d has them, or NULL. Both
+ * are contiguous. */
 typedef struct mica_conv_pool_args {
     const mica_tensor *x, *w, *bias;
     const mica_conv2d_opts *conv;

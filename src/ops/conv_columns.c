@@ -67,7 +67,7 @@ bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mic
 void mica_conv_lines_cut(mica_conv_lines *l, size_t count, size_t positions, size_t lanes)
 {
     l->most = mica_most(1, mica_least(positions / l->pitch, l->all));
-    l->block = mica_div_up(count, mica_div_up(count, l->most));
+    l->block = mica_div_up(count, mica_most(1, mica_div_up(count, l->most)));
     l->room = mica_conv_lines_end(l, l->most, lanes) + lanes; /* a vector may be written past it */
 }
 

@@ -1,9 +1,9 @@
-/* Convolutions whose kernel has three rows, of few channels: Winograd's F(4, 3) down the columns alone, the taps
- * across in register tiles. kernel/winograd.h has the idea; the full transforms save more, but take many channels
- * to pay.
+/* Convolutions whose kernel has three rows, of few channels: Winograd's F(4, 3) down the columns alone, the
+ * taps across in register tiles. kernel/winograd.h has the idea; the full transforms save more, but take many
+ * channels to pay.
  *
- * Four rows of output pixels are a line, and lines are numbered through all images. Those of a block lie side by side,
- * for each of six frequencies and each channel; the zeros between two lines serve both of them:
+ * Four rows of output pixels are a line, and lines are numbered through all images. Those of a block lie side
+ * by side, for each of six frequencies and each channel; the zeros between two lines serve both of them:
  *
  *   one frequency of a channel    0 x x x x x 0 x x x x x 0 x x x x x 0 ...
  *                                 |-- pitch --|

@@ -13,9 +13,9 @@ typedef struct mica_conv_grid {
     size_t window_bytes, offset_bytes;
 } mica_conv_grid;
 
-/* Cuts output pixels whose patches are those of `channels` channels of `in`, for m channels on the other side;
- * `deep` taps of a pixel are worth a window, and so many multiply-adds a block. False where there is nothing to gain: a single tap, rows that fill
- * their vectors badly, or windows that are too large. */
+/* Cuts output pixels whose patches are those of `channels` channels of `in`, for m channels on the other
+ * side; `deep` taps of a pixel are worth a window, and so many multiply-adds a block. False where there is
+ * nothing to gain: a single tap, rows that fill their vectors badly, or windows that are too large. */
 bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
                          size_t deep, size_t work, const mica_tiles_kernels *kernels);
 

@@ -1,14 +1,15 @@
-/* Convolution: the gradient by a kernel of three rows and few channels, by Winograd's transforms down the columns
- * alone: conv_columns.h.
+/* Convolution: the gradient by a kernel of three rows and few channels, by Winograd's transforms down the
+ * columns alone: conv_columns.h.
  *
  *   dw[., u] = GT [ sum over lines of (A dy) * (BT x, u to the right) ]
  *
- * All (narrow channel, wide channel, u) have a vector of sums for each of six frequencies, in register tiles. Narrow
- * channels are cut into chunks whose sums the second cache keeps, lines into parts; a part's sums are transformed back
- * to three rows of taps and folded, and parts added in order.
+ * All (narrow channel, wide channel, u) have a vector of sums for each of six frequencies, in register tiles.
+ * Narrow channels are cut into chunks whose sums the second cache keeps, lines into parts; a part's sums are
+ * transformed back to three rows of taps and folded, and parts added in order.
  *
  *   scratch:  [ taps: parts x 3 x narrow channels x k | offsets | for each thread: sums and lines of both images of six
- *               frequencies, and some channels of the narrow one ] */
+ *               frequencies, and some channels of the narrow one ]
+ */
 #include <string.h>
 
 #include "base/parallel.h"

@@ -68,8 +68,8 @@ typedef struct mica_conv_product {
     /* Instead of an image, where mica_conv_tiles_total says so: the sum of each of its planes, or of the part of
      * it that a block has, [images, groups, blocks, m], and how its pixels end. NULL: the image. */
     double *totals;
-    /* Instead of an image, where mica_conv_stage_floats says so: this, by way of a stage of so many bytes a thread, and
-     * `finish` after it. */
+    /* Instead of an image, where mica_conv_stage_floats says so: this, by way of a stage of so many bytes a
+     * thread, and `finish` after it. */
     const mica_conv_pooling *pool;
     char *stage;
     size_t stage_bytes;
@@ -114,8 +114,8 @@ void mica_conv_finish_plane(const mica_conv_product *p, float *at, size_t rows, 
 /* The tiles: their part of the scratch, and of the run. */
 size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p);
 void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p);
-/* Floats of the stage that a planned product with a pool wants for each thread; 0 if it cannot end that way: no thread
- * has all of an image at a time. */
+/* Floats of the stage that a planned product with a pool wants for each thread; 0 if it cannot end that way:
+ * no thread has all of an image at a time. */
 size_t mica_conv_stage_floats(const mica_conv_product *p);
 
 /* Pools m planes of the stage: those from `channel` on, of all groups, of an image. */

@@ -1,9 +1,10 @@
-/* Convolutions of three by three taps, and of three in a row, by Winograd's transforms: kernel/winograd.h has the idea.
+/* Convolutions of three by three taps, and of three in a row, by Winograd's transforms: kernel/winograd.h has
+ * the idea.
  *
- * Tiles of 4 x 4 outputs are numbered through all images. A block of them is done at a time, by one thread: its
- * inputs are transformed, and then, for some output channels after the other, 36 products (6 in one dimension) are
- * made and transformed back. So the scratch is the transformed weights, at most 1.5 MiB, and for each thread the
- * frequencies of one block: about 256 KiB of inputs and 60 KiB of outputs.
+ * Tiles of 4 x 4 outputs are numbered through all images. A block of them is done at a time, by one thread:
+ * its inputs are transformed, and then, for some output channels after the other, 36 products
+ * (6 in one dimension) are made and transformed back. So the scratch is the transformed weights, at most 1.5
+ * MiB, and for each thread the frequencies of one block: about 256 KiB of inputs and 60 KiB of outputs.
  *
  *   scratch:  [ weights: 36 x channels x output channels, in panels | offsets of channels |
  *               for each thread: inputs 36 x channels x block, outputs 36 x some channels x block ]
@@ -29,7 +30,8 @@ typedef struct mica_conv_winograd {
     size_t weight_bytes, offset_bytes, input_bytes, output_bytes;
 } mica_conv_winograd;
 
-/* Whether a convolution has the taps, the layout and the size for it: `channels` that are read, m on the other side. */
+/* Whether a convolution has the taps, the layout and the size for it: `channels` that are read, m on the
+ * other side. */
 bool mica_conv_winograd_pays(const mica_context *ctx, const mica_conv_patches *in, size_t images,
                              size_t channels, size_t m);
 

@@ -5,12 +5,14 @@
  * room, where the second cache keeps it. */
 #include "ops/gemm.h"
 
+#include <assert.h>
+
 #include "base/parallel.h"
 #include "ops/gemm_vector.h"
 
-/* Blocking, in elements. A panel of B (GEMM_K x one tile's columns) stays in the first cache while a block of A (as many
- * rows as most_rows() gives x GEMM_K) stays in the second. GEMM_K decides in which order a sum is made, so it is the
- * same everywhere. */
+/* Blocking, in elements. A panel of B (GEMM_K x one tile's columns) stays in the first cache while a block of
+ * A (as many rows as most_rows() gives x GEMM_K) stays in the second. GEMM_K decides in which order a sum is
+ * made, so it is the same everywhere. */
 #define GEMM_K 256
 #define GEMM_N 2048
 /* Up to so many columns of the product, or with so few elements, A is read as it lies. */
@@ -20,8 +22,8 @@
 #define TURN_COLUMNS 2
 /* Rows of B within so many floats are read as they lie: the first cache has them all. */
 #define NEAR_FLOATS ((size_t)4096)
-/* For several threads a product is cut into so many blocks for each, as long as they keep that many multiply-adds, and a
- * panel of B that many tiles to be used for. */
+/* For several threads a product is cut into so many blocks for each, as long as they keep that many
+ * multiply-adds, and a panel of B that many tiles to be used for. */
 #define BLOCKS_EACH 8
 #define BLOCK_SUMS  ((size_t)1 << 19)
 #define LEAST_TILES 4
@@ -265,14 +267,15 @@ static bool reads_a(const mica_gemm *g)
            (g->n <= READ_N || g->m * mica_least(g->k, GEMM_K) <= READ_FLOATS);
 }
 
-/* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds something to do. Where
- * there are several rows of blocks a thread keeps to columns of its own, whose panels it has packed: they need not come
- * from another core. The sums are the same however it is cut. */
+/* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds
+ * something to do. Where there are several rows of blocks a thread keeps to columns of its own, whose panels
+ * it has packed: they need not come from another core. The sums are the same however it is cut. */
 static void cut(step *s)
 {
     size_t rows = s->kernels->tile_rows, columns = s->kernels->tile_columns, m = s->g.m;
     size_t parts_m = mica_div_up(m, s->most_rows);
     size_t parts_n = parts_m > 1 ? mica_least(s->threads, mica_div_up(s->n, columns)) : 1;
+    assert(s->threads > 0);
     size_t sums = m * s->n * s->k, least = mica_least(sums / s->threads, BLOCK_SUMS);
     while (s->threads > 1 && parts_m * parts_n < BLOCKS_EACH * s->threads &&
            sums / (parts_m * parts_n) > least) {
@@ -308,17 +311,17 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
 {
     if (given->m == 0 || given->n == 0)
         return;
-    step s; /* set below, all but what belongs to one step */
-    s.g = *given;
-    s.kernels = ctx->kernels->gemm;
-    s.threads = crew != NULL ? (size_t)crew->threads : 1;
-    s.turned = false;
+    step s = {.g = *given,
+              .turned = turns(given),
+              .kernels = ctx->kernels->gemm,
+              .threads = crew != NULL ? (size_t)crew->threads : 1,
+              .most_rows = most_rows(ctx),
+              .a_rooms = scratch};
     if (given->from == NULL) {
         s.g.from = given->c;
         s.g.from_row_stride = given->row_stride;
         s.g.from_column_stride = given->column_stride;
     }
-    s.turned = turns(given);
     if (s.turned)
         s.g = transpose(&s.g);
     if (mica_gemm_vector_run(crew, s.kernels, &s.g)) {
@@ -327,8 +330,6 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
         return;
     }
     s.a_packed = !reads_a(&s.g);
-    s.most_rows = most_rows(ctx);
-    s.a_rooms = scratch;
     s.b_room = (float *)a_room_of(&s, s.a_packed ? s.threads : 0);
     run_steps(crew, &s);
 }

@@ -40,9 +40,9 @@ typedef struct mica_gemm {
     const void *finish_params;
 } mica_gemm;
 
-/* Bytes of scratch that a product takes, with all threads of the context or with one: sizes, strides and where panels come
- * from count, data need not be there. They are enough for every smaller product that lies the same way. And what one
- * of this size takes at most, however its matrices lie. */
+/* Bytes of scratch that a product takes, with all threads of the context or with one: sizes, strides and
+ * where panels come from count, data need not be there. They are enough for every smaller product that lies
+ * the same way. And what one of this size takes at most, however its matrices lie. */
 size_t mica_gemm_scratch(const mica_context *ctx, const mica_gemm *g);
 size_t mica_gemm_most_scratch(const mica_context *ctx, size_t m, size_t n, size_t k);
 

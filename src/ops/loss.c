@@ -171,7 +171,8 @@ static mica_status check_classes(mica_context *ctx, const char *op, const char *
     return MICA_OK;
 }
 
-/* The loss itself from those of the rows. In four sums, as one would be a chain of additions that wait for each other. */
+/* The loss itself from those of the rows. In four sums, as one would be a chain of additions that wait for
+ * each other. */
 static float reduce_rows(const float *loss, size_t count, mica_loss_reduction reduction, size_t counted)
 {
     double sums[4] = {0};

@@ -1,7 +1,8 @@
 /* Sequences through their steps, the same forward and backward.
  *
- * They do not need each other. Where there are enough of them, each thread takes its own through all steps, and threads
- * meet only at the end; otherwise they share every step, and a block of work is some units of all sequences.
+ * They do not need each other. Where there are enough of them, each thread takes its own through all steps,
+ * and threads meet only at the end; otherwise they share every step, and a block of work is some units of all
+ * sequences.
  *
  * Either way a step goes through W_hh, whose panels are packed once, a tile's columns of units at a time: the
  * product for all gates of these units, then their cell, while what the product wrote is in the first cache. */

@@ -1,5 +1,5 @@
-/* Net files: any text is an error that says where, or a net that compiles or says why not. Nothing is left behind, and
- * the text that a net keeps builds it again. */
+/* Net files: any text is an error that says where, or a net that compiles or says why not. Nothing is left
+ * behind, and the text that a net keeps builds it again. */
 #include <string.h>
 
 #include <mica/netfile.h>

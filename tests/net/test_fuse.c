@@ -1,6 +1,6 @@
-/* Fusion: a net computes the same bits whether its nodes are left as they are, or fused and put in another order; but for
- * means, whose sums are then added in another order. An output is left alone: so naming the value between two nodes
- * keeps them apart. */
+/* Fusion: a net computes the same bits whether its nodes are left as they are, or fused and put in another
+ * order; but for means, whose sums are then added in another order. An output is left alone: so naming the
+ * value between two nodes keeps them apart. */
 #include <math.h>
 #include <string.h>
 
