@@ -37,12 +37,25 @@ std::vector<Way> sgemm(const Sizes &size)
     return {way};
 }
 
-// y [M, N] = x [M, K] w [K, N] + b [N]. The bias is laid down first, and added to.
+// A matrix of `rows` rows, column by column.
+Floats turned(const Floats &matrix, int rows)
+{
+    Floats out(matrix.size());
+    size_t columns = matrix.size() / (size_t)rows;
+    for (size_t i = 0; i < (size_t)rows; i++)
+        for (size_t j = 0; j < columns; j++)
+            out[j * (size_t)rows + i] = matrix[i * columns + j];
+    return out;
+}
+
+// y [M, N] = x [M, K] w [K, N] + b [N], where w lies row by row or column by column. The bias is laid down first, and
+// added to.
 std::vector<Way> dense_forward(const Sizes &size)
 {
     int m = (int)size[0], n = (int)size[1], k = (int)size[2];
     Block y = aligned((size_t)(m * n)), x = aligned(numbers((size_t)(m * k), 1)),
-          w = aligned(numbers((size_t)(k * n), 2)), bias = aligned(numbers((size_t)n, 3));
+          w = aligned(numbers((size_t)(k * n), 2)), wt = aligned(turned(numbers((size_t)(k * n), 2), k)),
+          bias = aligned(numbers((size_t)n, 3));
     auto result = [=](int) { return copied(y, (size_t)(m * n)); };
     auto lay_bias = [=] {
         for (int i = 0; i < m; i++)
@@ -53,6 +66,13 @@ std::vector<Way> dense_forward(const Sizes &size)
                                lay_bias();
                                cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0f, x.get(),
                                            k, w.get(), n, 1.0f, y.get(), n);
+                           },
+                           result},
+                          {"sgemm, weights turned",
+                           [=] {
+                               lay_bias();
+                               cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0f, x.get(), k,
+                                           wt.get(), k, 1.0f, y.get(), n);
                            },
                            result}};
     if (m == 1)
@@ -71,6 +91,7 @@ std::vector<Way> dense_backward(const Sizes &size)
 {
     int m = (int)size[0], n = (int)size[1], k = (int)size[2];
     Block x = aligned(numbers((size_t)(m * k), 1)), w = aligned(numbers((size_t)(k * n), 2)),
+          wt = aligned(turned(numbers((size_t)(k * n), 2), k)), dwt = aligned((size_t)(k * n)),
           dy = aligned(numbers((size_t)(m * n), 4)), dx = aligned((size_t)(m * k)),
           dw = aligned((size_t)(k * n)), db = aligned((size_t)n), ones = aligned(Floats((size_t)m, 1.0f));
     auto result = [=](int index) {
@@ -84,15 +105,25 @@ std::vector<Way> dense_backward(const Sizes &size)
         else
             cblas_sgemv(CblasRowMajor, CblasTrans, m, n, 1.0f, dy.get(), n, ones.get(), 1, 0.0f, db.get(), 1);
     };
-    std::vector<Way> ways{{"sgemm",
-                           [=] {
-                               cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, k, n, 1.0f, dy.get(),
-                                           n, w.get(), n, 0.0f, dx.get(), k);
-                               cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, k, n, m, 1.0f, x.get(), k,
-                                           dy.get(), n, 0.0f, dw.get(), n);
-                               bias();
-                           },
-                           result}};
+    std::vector<Way> ways{
+        {"sgemm",
+         [=] {
+             cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, k, n, 1.0f, dy.get(), n, w.get(), n,
+                         0.0f, dx.get(), k);
+             cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, k, n, m, 1.0f, x.get(), k, dy.get(), n,
+                         0.0f, dw.get(), n);
+             bias();
+         },
+         result},
+        {"sgemm, weights turned",
+         [=] {
+             cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, k, n, 1.0f, dy.get(), n, wt.get(), k,
+                         0.0f, dx.get(), k);
+             cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, k, m, 1.0f, dy.get(), n, x.get(), k,
+                         0.0f, dwt.get(), k);
+             bias();
+         },
+         [=](int index) { return index == 6 ? turned(copied(dwt, (size_t)(k * n)), n) : result(index); }}};
     if (m == 1)
         ways.push_back({"sgemv, sger",
                         [=] {
