@@ -153,16 +153,22 @@ TEST(matmul_residual)
                 "argument error: matmul: beta is 1 with a residual: only one of them can be added");
 }
 
+/* A product's tensors, one behind the other in data; with NULL without any. */
+static void operands(mica_context *ctx, mica_tensor *dst, mica_tensor *a, mica_tensor *b, float *data,
+                     const mica_index size[3], const mica_matmul_opts *opts)
+{
+    mica_index m = size[0], n = size[1], k = size[2];
+    float *at_a = data != NULL ? data + m * n : NULL, *at_b = data != NULL ? at_a + m * k : NULL;
+    mica_index rows_a[] = {m, k}, columns_a[] = {k, m}, rows_b[] = {k, n}, columns_b[] = {n, k};
+    CHECK_OK(ctx, mica_tensor_init(ctx, dst, data, MICA_F32, 2, (mica_index[]){m, n}));
+    CHECK_OK(ctx, mica_tensor_init(ctx, a, at_a, MICA_F32, 2, opts->transpose_a ? columns_a : rows_a));
+    CHECK_OK(ctx, mica_tensor_init(ctx, b, at_b, MICA_F32, 2, opts->transpose_b ? columns_b : rows_b));
+}
+
 static size_t scratch_of(mica_context *ctx, const mica_index size[3], const mica_matmul_opts *opts)
 {
     mica_tensor dst, a, b;
-    mica_index m = size[0], n = size[1], k = size[2];
-    bool turned_a = opts->transpose_a, turned_b = opts->transpose_b;
-    CHECK_OK(ctx, mica_tensor_init(ctx, &dst, NULL, MICA_F32, 2, (mica_index[]){m, n}));
-    CHECK_OK(ctx, mica_tensor_init(ctx, &a, NULL, MICA_F32, 2,
-                                   turned_a ? (mica_index[]){k, m} : (mica_index[]){m, k}));
-    CHECK_OK(ctx, mica_tensor_init(ctx, &b, NULL, MICA_F32, 2,
-                                   turned_b ? (mica_index[]){n, k} : (mica_index[]){k, n}));
+    operands(ctx, &dst, &a, &b, NULL, size, opts);
     mica_measure_begin(ctx);
     CHECK_OK(ctx, mica_matmul(ctx, &dst, &a, &b, opts));
     return mica_measure_end(ctx);
@@ -185,5 +191,38 @@ TEST(matmul_scratch_grows_with_each_size)
                 CHECK(scratch_of(ctx, less, &opts) <= scratch_of(ctx, size, &opts));
             }
         }
+    }
+}
+
+/* Exactly the bytes that were measured, and what lies behind them: one to four threads cut a product in many ways. */
+TEST(matmul_stays_within_its_scratch)
+{
+    enum { GUARD = 4096, MARK = 0xa5 };
+    test_random r = test_seed(12);
+    mica_context *by_threads[4];
+    for (int i = 0; i < 4; i++)
+        by_threads[i] = test_context(i + 1);
+    for (int i = 0; i < 400; i++) {
+        mica_index size[3] = {test_int(&r, 1, 300), test_int(&r, 1, 130), test_int(&r, 1, 300)};
+        mica_context *ctx = by_threads[i % 4];
+        int layout = i / 4 % 4;
+        mica_matmul_opts opts = {.transpose_a = layout & 1, .transpose_b = layout & 2};
+        size_t bytes = scratch_of(ctx, size, &opts);
+        unsigned char *room = aligned_alloc(64, (bytes + GUARD + 63) / 64 * 64);
+        float *data = calloc((size_t)(size[0] * size[1] + size[0] * size[2] + size[1] * size[2]),
+                             sizeof *data);
+        REQUIRE(room != NULL && data != NULL);
+        memset(room, MARK, bytes + GUARD);
+        CHECK_OK(ctx, mica_workspace_give(ctx, room, bytes));
+        mica_tensor dst, a, b;
+        operands(ctx, &dst, &a, &b, data, size, &opts);
+        CHECK_OK(ctx, mica_matmul(ctx, &dst, &a, &b, &opts));
+        bool kept = true;
+        for (size_t g = 0; g < GUARD; g++)
+            kept = kept && room[bytes + g] == MARK;
+        CHECK(kept);
+        CHECK_OK(ctx, mica_workspace_give(ctx, NULL, 0));
+        free(room);
+        free(data);
     }
 }
