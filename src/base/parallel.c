@@ -55,7 +55,7 @@ void mica_parallel_sums(mica_context *ctx, double sums, size_t blocks, mica_bloc
  * waiting caller, before it lets other programs run. */
 #define SPINS_BEFORE_LOOK  64 /* at the shares of others */
 #define SPINS_BEFORE_SLEEP 10000
-#define SPINS_BEFORE_YIELD 20000
+#define SPINS_BEFORE_YIELD 4000
 
 /* Multiply-adds worth handing over to a thread that waits, some two microseconds of work; worth waking one
  * that sleeps, some twenty; and, in smaller jobs, worth a wakening for those to come. */

@@ -305,12 +305,13 @@ VF_INLINE void transform_piece(float *f, size_t stride, const mica_winograd_line
                               (ptrdiff_t)c * l->channel_stride, count[i], gradient);
 }
 
+/* What a line writes past its end the next one overwrites: so lines of several pieces go one by one. */
 VF_INLINE void transform_lines(float *f, size_t stride, const mica_winograd_lines *l, bool gradient)
 {
-    size_t most = l->last > l->count ? l->last : l->count;
-    for (size_t first = 0; first < l->lines; first += SOME)
+    size_t most = l->last > l->count ? l->last : l->count, some = most > PIECE ? 1 : SOME;
+    for (size_t first = 0; first < l->lines; first += some)
         for (size_t x = 0; x < most; x += PIECE)
-            transform_piece(f, stride, l, first, least(l->lines - first, SOME), x, gradient);
+            transform_piece(f, stride, l, first, least(l->lines - first, some), x, gradient);
 }
 
 static void input_lines(float *f, size_t stride, const mica_winograd_lines *lines)

@@ -30,6 +30,8 @@ static const shape few_channels[] = {
     {"no padding", 2, 4, 11, 12, 6, {0, 0}, 3},
     {"more padding than taps reach", 6, 5, 6, 4, 130, {4, 3}, 3},
     {"wide rows", 1, 6, 5, 301, 7, {1, 1}, 3},
+    {"wide rows of several lines", 2, 4, 17, 131, 7, {1, 1}, 3},
+    {"wide rows whose last vector is nearly empty", 1, 4, 9, 103, 6, {1, 1}, 3},
 };
 
 /* What is stated in <mica/ops/conv.h>: in units of the square root of the number of products of a sum. */
