@@ -192,9 +192,9 @@ static void run_rows(mica_context *crew, step *s, size_t first, size_t count)
     mica_parallel_sums(crew, (double)rows * (double)s->n * (double)s->k, blocks, multiply_block, s);
 }
 
-/* The first rows pack B for all others. Not so where one block could have all rows (the scratch has no room for more than
- * a panel each), nor where the first rows would keep few threads busy, as in a product of few columns: then every block
- * packs for itself. */
+/* The first rows pack B for all others. Not so where one block could have all rows: the scratch has no room for
+ * more than a panel each; nor where the first rows would keep few threads busy, as in a product of few columns:
+ * then every block packs for itself. */
 static void run_step(mica_context *crew, step *s)
 {
     size_t blocks_m = mica_div_up(s->g.m, s->block_m), blocks_n = mica_div_up(s->n, s->block_n);
