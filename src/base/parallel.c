@@ -51,9 +51,9 @@ void mica_parallel_sums(mica_context *ctx, double sums, size_t blocks, mica_bloc
 #include <stdatomic.h>
 #include <string.h>
 
-/* Pauses of a waiting worker before it sleeps (some 200 microseconds); and of one that must not sleep, or of a
- * waiting caller, before it lets other programs run. */
-#define SPINS_BEFORE_LOOK  64 /* at the shares of others */
+/* Pauses of a waiting worker before it looks at the shares of others, too, and before it sleeps (some 200
+ * microseconds); and of one that waits on, or of a waiting caller, before it lets other programs run. */
+#define SPINS_BEFORE_LOOK  64
 #define SPINS_BEFORE_SLEEP 10000
 #define SPINS_BEFORE_YIELD 4000
 
@@ -148,7 +148,7 @@ static void take_blocks(mica_crew *crew, int thread)
     }
 }
 
-/* The caller's share has the first block, if there are few, but comes without it: it is taken already. */
+/* The caller's share has one block at least, the first, and comes without it: the caller has taken that. */
 static void deal_out(mica_crew *crew, size_t blocks, mica_block_fn *fn, void *work)
 {
     size_t threads = (size_t)crew->workers + 1;
@@ -175,8 +175,8 @@ static inline void wait_on(int spins)
 static void await_work(mica_crew *crew, share *own)
 {
     for (int spins = 0, idle = 0; idle < SPINS_BEFORE_SLEEP; idle++) {
-        bool looks_around = idle % SPINS_BEFORE_LOOK ==
-                            0; /* own blocks may be taken already, when there are others */
+        /* Its own blocks may be taken already while the others' are not. */
+        bool looks_around = idle % SPINS_BEFORE_LOOK == 0;
         if (looks_around ? any_is_open(crew) || atomic_load_explicit(&crew->stop, memory_order_relaxed)
                          : is_open(own))
             return;

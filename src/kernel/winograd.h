@@ -48,12 +48,12 @@ typedef struct mica_winograd_lines {
     ptrdiff_t channel_stride;
     ptrdiff_t row, column; /* where the first line begins */
     size_t lines;
-    size_t begin, count,
-        last; /* positions of a line, zeros around the plane: up to `count` of each, from `begin` on of
-                                   the first and up to `last` of the last. Up to a vector more is written. */
-    size_t pitch,
-        room; /* from a line and a channel to the next, of frequencies. What of a line lies beyond the
-                                   pitch are zeros, the first of the next. */
+    /* Positions of a line, zeros around the plane: up to `count` of each, from `begin` on of the first and up to
+     * `last` of the last. Up to a vector more is written. */
+    size_t begin, count, last;
+    /* From a line and a channel to the next, of frequencies. What of a line lies beyond the pitch are zeros, the
+     * first of the next. */
+    size_t pitch, room;
 } mica_winograd_lines;
 
 typedef struct mica_winograd_kernels {
