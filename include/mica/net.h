@@ -24,8 +24,9 @@ extern "C" {
 #endif
 
 typedef struct mica_net mica_net;
+typedef struct mica_op mica_op; /* mica/op.h */
 
-/* A value in a net: an input or the output of a node. 0 is none. */
+/* A value in a net: an input, something learned, or what a call makes. 0 is none. */
 typedef int mica_value;
 
 /* How a parameter starts out. The zero is what its layer is usually started with. */
@@ -50,18 +51,77 @@ typedef struct mica_init {
 MICA_API mica_status mica_net_create(mica_context *ctx, mica_net **out);
 MICA_API void mica_net_destroy(mica_net *net);
 
-/* dims[0] is the batch: the most that a step will have. Steps may be smaller (mica_net_resize). The first input
- * with an axis decides; one whose dims[0] is another (a mask [1, 1, T, T]) keeps it in every step. */
+/* ---- Sizes of a step ---- */
+
+/* A size that a step may have less of than was planned: a length, say. Returns what stands for it in the dims of
+ * inputs. `most` is the largest, which the plan is made for, and the size until mica_net_set_size. The batch is one
+ * by itself, "batch": dims[0] of the first input, and of every other input where it is the same number. */
+MICA_API mica_index mica_net_size(mica_net *net, const char *name, mica_index most);
+/* What stands for the size of axis `axis` of a value in the dims of kept values: they follow it. */
+MICA_API mica_index mica_net_dim(mica_net *net, mica_value value, int axis);
+
+/* ---- Values from outside, and values that last ---- */
+
+/* Written by the caller before every step. */
 MICA_API mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int rank,
                                    const mica_index *dims);
 
-/* Names a value, so that it can be found, and keeps it until the end of a step. A value has one name: that of
- * its node until it gets another here. */
+/* Learned: f32, with a gradient and the optimizer's state beside it. Named after the layer it is made in:
+ * "conv1.weight". */
+MICA_API mica_value mica_net_learned(mica_net *net, const char *name, int rank, const mica_index *dims,
+                                     mica_init init);
+/* Something learned that is there already, by its full name, of this shape: shared. */
+MICA_API mica_value mica_net_shared(mica_net *net, const char *full_name, int rank, const mica_index *dims);
+
+/* Kept from step to step, not learned. */
+typedef enum mica_kept_kind {
+    MICA_KEPT_STATISTICS, /* part of what was learned (running means): lent along with the weights, never reset */
+    MICA_KEPT_STATE,      /* of a sequence: mica_net_reset_states sets it back */
+    MICA_KEPT_PRIVATE,    /* marks of an operation's own: never saved */
+} mica_kept_kind;
+MICA_API mica_value mica_net_kept(mica_net *net, const char *name, mica_kept_kind kind, mica_dtype dtype, int rank,
+                                  const mica_index *dims, float start);
+
+/* Derived: made by a call when the net is bound, and again when what it is made from is set anew; never saved.
+ * Tables, repacked weights. Its inputs are learned, kept, lent or derived. */
+MICA_API mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank,
+                                     const mica_index *dims, const mica_op *op, const mica_value *ins, int count,
+                                     const void *opts);
+
+/* Lent: the caller's memory (a mapped file, say), read only, of any dtype and layout. It must outlive the net. */
+MICA_API mica_value mica_net_lent(mica_net *net, const char *name, const mica_tensor *tensor);
+
+/* ---- Calls ---- */
+
+/* Adds a call of an operation as a layer of its own, or as part of the layer that is being built, and returns its
+ * first output. `name` may be NULL. Optional inputs that are not there are 0, and may be left out at the end. */
+MICA_API mica_value mica_net_call(mica_net *net, const char *name, const mica_op *op, const mica_value *ins,
+                                  int count, const void *opts);
+/* The same for an operation of the list, by its name: mica_net_op(net, NULL, "sub", (mica_value[]){a, b}, 2, NULL). */
+MICA_API mica_value mica_net_op(mica_net *net, const char *name, const char *op, const mica_value *ins, int count,
+                                const void *opts);
+/* Output number `number` of the call that made `value`. */
+MICA_API mica_value mica_net_result(mica_net *net, mica_value value, int number);
+
+/* Names a value, so that it can be found, and keeps it until the end of a step. What nobody reads is kept as well.
+ * A value has one name: that of its layer until it gets another here. */
 MICA_API mica_status mica_net_output(mica_net *net, const char *name, mica_value value);
 
-/* Names of nodes added between these are prefixed "name.". They nest. */
+/* Names of layers added between these are prefixed "name.". They nest. */
 MICA_API void mica_net_enter(mica_net *net, const char *name);
 MICA_API void mica_net_leave(mica_net *net);
+
+/* A layer: what is added between these belongs to it and is named after it; errors speak of it and of its input. The
+ * value that it ends with takes its name. With `name` NULL it is named after its kind and a number. */
+MICA_API void mica_net_layer_begin(mica_net *net, const char *kind, const char *name, mica_value input);
+MICA_API mica_value mica_net_layer_end(mica_net *net, mica_value output);
+/* Fails the build with a text that says what came and what was expected, for the layer that is being built, and ends
+ * it. Returns 0. */
+MICA_API mica_value mica_net_layer_fail(mica_net *net, mica_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* For a builder outside of a layer that finds its options wrong: fails the build with "net: " and the text. */
+MICA_API mica_value mica_net_refuse(mica_net *net, mica_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The status of the build so far: that of the first call that failed. */
 MICA_API mica_status mica_net_status(const mica_net *net);

@@ -1,0 +1,224 @@
+/* Operations as entries: what a net knows about an operation. Mica's own are listed (mica_ops), and one of yours
+ * has the same entry.
+ *
+ * An entry says how the outputs follow from the inputs (infer), how it runs (run), and what its gradient is, in
+ * terms of other operations (gradient). A net is a list of calls of such entries; compiling it writes the
+ * backward calls behind the forward ones, plans the memory of all of them, and a step runs them in order.
+ *
+ *     static mica_status infer(mica_infer *i) { return mica_infer_like(i, 0, 0); }
+ *     static mica_status run(const mica_call *c) { return mica_square(c->ctx, c->out[0], c->in[0]); }
+ *     static void gradient(mica_grad *g)                                   // dx = 2 x dy
+ *     {
+ *         mica_value product = mica_grad_value(g, &mica_op_mul, (mica_value[]){g->in[0], g->dout[0]}, 2, NULL);
+ *         mica_grad_give(g, 0, &mica_op_scale, &product, 1, &(mica_scalar_opts){2.0f});
+ *     }
+ *     const mica_op mica_op_square = {.name = "square", .family = "elementwise", .about = "a * a",
+ *                                     .ins = 1, .outs = 1, .in_place = {1}, .infer = infer, .run = run,
+ *                                     .gradient = gradient};
+ *
+ * `run` is also called while measuring (mica_measure_begin), with tensors that have no data: that is how a plan
+ * learns how much scratch it takes. So it touches data only through operations, or asks mica_call_measuring. What a
+ * smaller call takes must never be more than what a larger one does. */
+#ifndef MICA_OP_H
+#define MICA_OP_H
+
+#include <mica/net.h>
+#include <mica/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MICA_OP_INS  12 /* most inputs of a call */
+#define MICA_OP_OUTS 8  /* most outputs */
+
+/* ---- Options, described so that files and printers can handle them ---- */
+
+typedef enum mica_field_kind {
+    MICA_FIELD_INT,
+    MICA_FIELD_INDEX, /* mica_index */
+    MICA_FIELD_FLOAT,
+    MICA_FIELD_DOUBLE,
+    MICA_FIELD_BOOL,
+    MICA_FIELD_ACTIVATION, /* mica_activation, by name */
+    MICA_FIELD_DTYPE,      /* mica_dtype, by name */
+    MICA_FIELD_CHOICE,     /* an enum from 0 on; `about` has its words, "constant|reflect" */
+} mica_field_kind;
+
+typedef struct mica_field {
+    const char *name;
+    mica_field_kind kind;
+    size_t offset;     /* in the options struct */
+    int count;         /* of an array: its size; 0: a single value */
+    const char *about; /* a short line for the documentation */
+} mica_field;
+
+#define MICA_FIELD(type, member, kind, about) \
+    {#member, MICA_FIELD_##kind, offsetof(type, member), 0, about}
+#define MICA_FIELDS(type, member, kind, about) \
+    {#member, MICA_FIELD_##kind, offsetof(type, member), \
+     (int)(sizeof(((type *)0)->member) / sizeof(((type *)0)->member[0])), about}
+
+/* Options of operations whose C functions take plain arguments. */
+typedef struct mica_axis_opts {
+    int axis; /* may count from the end */
+} mica_axis_opts;
+typedef struct mica_scalar_opts {
+    float s;
+} mica_scalar_opts;
+
+/* ---- Infer: shapes ---- */
+
+typedef struct mica_infer {
+    mica_context *ctx;
+    const mica_op *op;
+    const void *opts; /* never NULL if the entry has options: zeros where none were given */
+    int ins;
+    const mica_tensor *in[MICA_OP_INS]; /* shapes; data is NULL. NULL: an optional input that is not there */
+    mica_tensor out[MICA_OP_OUTS];      /* to be set by the functions below; rank -1: not set */
+} mica_infer;
+
+/* Output `out` has this dtype and shape. Fails if a size is negative or the whole overflows. */
+MICA_API mica_status mica_infer_out(mica_infer *infer, int out, mica_dtype dtype, int rank,
+                                    const mica_index *dims);
+/* Output `out` has the dtype and shape of input `in`. */
+MICA_API mica_status mica_infer_like(mica_infer *infer, int out, int in);
+/* Fails with this text, which says what came and what was expected. The net puts the layer's name and the input's
+ * shape and origin in front. */
+MICA_API mica_status mica_infer_fail(mica_infer *infer, mica_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Fails with what the operation or view that just failed said, without "shape error: operation: ". */
+MICA_API mica_status mica_infer_pass_on(mica_infer *infer, mica_status status);
+/* Input `in` is of this dtype; else fails with "expected f32, got i32". */
+MICA_API mica_status mica_infer_dtype(mica_infer *infer, int in, mica_dtype dtype);
+/* Output `out` is f32 of the shape that inputs a and b are both broadcast to. */
+MICA_API mica_status mica_infer_broadcast(mica_infer *infer, int out, int a, int b);
+/* An axis that may count from the end, of input `in`. */
+MICA_API mica_status mica_infer_axis(mica_infer *infer, int in, int axis, int *result);
+
+/* ---- Run ---- */
+
+typedef struct mica_call {
+    mica_context *ctx;
+    const mica_op *op;
+    const void *opts;
+    int ins, outs;
+    const mica_tensor *in[MICA_OP_INS];   /* NULL: an optional input that is not there */
+    const mica_tensor *out[MICA_OP_OUTS]; /* NULL: an optional output that nobody reads */
+    unsigned add;                         /* bit k: add to out[k] instead of writing; only those in op->adds */
+    bool training;                        /* dropout drops, batch norm uses the batch's statistics */
+    bool again;                           /* a second run, to recompute what was not kept: nothing that is kept from
+                                             step to step may change */
+    float scale;                          /* of the losses' gradients in this step */
+    uint64_t seed, stream;                /* of random numbers: this node's own in this step */
+    const mica_index *size;               /* the sizes of this step, by number (mica_net_size) */
+} mica_call;
+
+MICA_API bool mica_call_measuring(const mica_call *call);
+
+/* ---- Gradient ---- */
+
+/* A call while its gradient is written down. Nothing runs: the functions below add calls to the program. Errors
+ * are remembered by the net, so none need be looked at. */
+typedef struct mica_grad {
+    mica_net *net; /* private */
+    const mica_op *op;
+    const void *opts;
+    int ins, outs;
+    mica_value in[MICA_OP_INS], out[MICA_OP_OUTS]; /* 0: not there */
+    mica_value dout[MICA_OP_OUTS];                 /* gradients of the outputs; 0: nothing depends on it */
+    int call;                                      /* private: its number in the program */
+} mica_grad;
+
+/* Whether the gradient of input `in` is wanted. The functions below do nothing for one that is not, so this is only
+ * needed where there is work to save. */
+MICA_API bool mica_grad_wants(const mica_grad *g, int in);
+
+/* Adds a call whose output 0, of the shape of input `in`, is a part of its gradient: what comes first is written,
+ * what comes later is added. */
+MICA_API void mica_grad_give(mica_grad *g, int in, const mica_op *op, const mica_value *ins, int count,
+                             const void *opts);
+/* The same for a call with several outputs, of which number k is a part of the gradient of input which[k] (-1, or one
+ * that is not wanted: not given, the output is NULL in the call). Nothing is added if none is wanted. */
+MICA_API void mica_grad_give_all(mica_grad *g, const int *which, int outs, const mica_op *op,
+                                 const mica_value *ins, int count, const void *opts);
+/* The gradient of input `in` is this value, of its shape, as it is (of an addition, say). */
+MICA_API void mica_grad_pass(mica_grad *g, int in, mica_value value);
+/* The same, of a shape that the input was broadcast to: summed over the axes along which it was repeated. */
+MICA_API void mica_grad_pass_summed(mica_grad *g, int in, mica_value value);
+/* Adds a call whose output 0 is a value on the way. */
+MICA_API mica_value mica_grad_value(mica_grad *g, const mica_op *op, const mica_value *ins, int count,
+                                    const void *opts);
+
+/* The shape of a value as built. */
+MICA_API mica_tensor mica_grad_shape(const mica_grad *g, mica_value value);
+
+/* ---- The entry ---- */
+
+enum {
+    MICA_OP_VIEW = 1,   /* out[0] is in[0] under another shape: nothing runs, memory is shared */
+    MICA_OP_LOSS = 2,   /* out[0] is a loss, one number, where a backward starts */
+    MICA_OP_CHEAP = 4,  /* makes its outputs from its inputs for about the cost of moving them: a plan may make them
+                           again for the backward instead of keeping them */
+    MICA_OP_RANDOM = 8, /* draws random numbers from call->seed and call->stream */
+};
+
+struct mica_op {
+    const char *name;   /* "conv2d" */
+    const char *family; /* "conv": as in include/mica/ops/conv.h; NULL: not for the list */
+    const char *about;  /* one line: what it computes */
+    unsigned flags;
+    int ins, optional_ins; /* inputs that must be there, and how many more may follow */
+    int outs;
+    unsigned optional_outs;  /* bit k: out[k] may be NULL in run, where nobody reads it */
+    const char *const *names; /* of the inputs, then the outputs, for messages and listings; NULL: a, b, ..., y */
+    size_t opts_bytes;       /* of the options, which are copied into the net; 0: none */
+    const mica_field *fields; /* that describe them; NULL: none are described */
+    int field_count;
+    unsigned in_place[MICA_OP_OUTS]; /* bit i of number k: out[k] may be exactly in[i] */
+    unsigned adds;     /* bit k: out[k] can be added to (call->add). Others go through memory of their own. */
+    unsigned writes;   /* bit i: in[i] is kept from step to step, and this writes to it (running statistics) */
+    mica_status (*infer)(mica_infer *infer);
+    mica_status (*run)(const mica_call *call);
+    void (*gradient)(mica_grad *grad); /* NULL: it has none, or it is 0 everywhere */
+    /* Whether a sample of the output (axis 0 is the batch) depends on other samples of the inputs, or the batch is
+     * another axis. NULL: no. A batch can only be run in parts where it does not. */
+    bool (*mixes)(const mica_infer *infer);
+    /* Fills in random inputs and options for tests and benchmarks; NULL: one f32 tensor per input, of one shape. */
+    void (*sample)(struct mica_sample *sample);
+};
+
+/* ---- Samples: random calls for tests and benchmarks ---- */
+
+typedef struct mica_sample {
+    uint64_t (*draw)(struct mica_sample *sample); /* the next random number */
+    void *user;
+    void *opts; /* zeros, op->opts_bytes */
+    int ins;    /* the required ones; may be raised to give optional inputs */
+    mica_tensor in[MICA_OP_INS];                   /* dtype and shape, to be set */
+    double low[MICA_OP_INS], high[MICA_OP_INS];    /* range of the values; default -1 to 1. Indices: 0 to high - 1 */
+} mica_sample;
+
+/* A random number from low to high. */
+MICA_API mica_index mica_sample_int(mica_sample *sample, mica_index low, mica_index high);
+/* Input `in` is f32 of this shape. */
+MICA_API void mica_sample_shape(mica_sample *sample, int in, int rank, const mica_index *dims);
+
+/* ---- The list ---- */
+
+/* All operations of Mica, in the order of the list; NULL after the last. */
+MICA_API const mica_op *mica_op_at(int number);
+/* By name; NULL if there is none. */
+MICA_API const mica_op *mica_op_find(const char *name);
+/* Runs an operation on tensors, as its C function does: outputs, then inputs, as many as the entry has. NULL: an
+ * optional one that is not there. */
+MICA_API mica_status mica_op_run(mica_context *ctx, const mica_op *op, const mica_tensor *const *outs,
+                                 const mica_tensor *const *ins, int count, const void *opts);
+/* The shapes of the outputs that follow from these inputs. */
+MICA_API mica_status mica_op_infer(mica_context *ctx, const mica_op *op, mica_tensor *outs,
+                                   const mica_tensor *const *ins, int count, const void *opts);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
