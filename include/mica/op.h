@@ -29,6 +29,8 @@
 extern "C" {
 #endif
 
+typedef struct mica_sample mica_sample;
+
 #define MICA_OP_INS  12 /* most inputs of a call */
 #define MICA_OP_OUTS 8  /* most outputs */
 
@@ -185,19 +187,19 @@ struct mica_op {
      * another axis. NULL: no. A batch can only be run in parts where it does not. */
     bool (*mixes)(const mica_infer *infer);
     /* Fills in random inputs and options for tests and benchmarks; NULL: one f32 tensor per input, of one shape. */
-    void (*sample)(struct mica_sample *sample);
+    void (*sample)(mica_sample *sample);
 };
 
 /* ---- Samples: random calls for tests and benchmarks ---- */
 
-typedef struct mica_sample {
-    uint64_t (*draw)(struct mica_sample *sample); /* the next random number */
+struct mica_sample {
+    uint64_t (*draw)(mica_sample *sample); /* the next random number */
     void *user;
     void *opts; /* zeros, op->opts_bytes */
     int ins;    /* the required ones; may be raised to give optional inputs */
     mica_tensor in[MICA_OP_INS];                   /* dtype and shape, to be set */
     double low[MICA_OP_INS], high[MICA_OP_INS];    /* range of the values; default -1 to 1. Indices: 0 to high - 1 */
-} mica_sample;
+};
 
 /* A random number from low to high. */
 MICA_API mica_index mica_sample_int(mica_sample *sample, mica_index low, mica_index high);
