@@ -42,7 +42,7 @@ static mica_status optimizer_setup(bench_state *s)
     BENCH_TRY(mica_net_initialize(s->net, 1));
     BENCH_TRY(mica_net_backward(s->net, NULL));
     /* Parameters and state are read and written, gradients read. */
-    s->bytes = 4.0 * (double)(count * tensors) * (3.0 + 2.0 * mica_optimizer_slots(&optimizer));
+    s->bytes = 4.0 * (double)(count * tensors) * (3.0 + 2.0 * mica_optimizer_states(&optimizer));
     return MICA_OK;
 }
 

@@ -140,7 +140,8 @@ typedef struct mica_compile_opts {
     const mica_optimizer *optimizer; /* NULL: none; gradients are there for the caller */
     size_t budget;                   /* bytes that the whole may take; 0: no limit */
     const mica_net *weights; /* inference with this bound net's parameters; it must outlive this one */
-    bool debug;              /* guards between buffers, and dead buffers filled with NaN */
+    bool keep_cheap; /* keep what a backward reads even where making it again costs next to nothing */
+    bool debug;      /* guards between buffers, and dead buffers filled with NaN */
 } mica_compile_opts;
 
 /* Infers, schedules and plans. Takes no memory for tensors.
@@ -157,7 +158,8 @@ MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *op
     X(PARAMETER, "parameter")                                           \
     X(GRADIENT, "gradient")   /* of parameters */                       \
     X(OPTIMIZER, "optimizer") /* its state */                           \
-    X(STATE, "state")         /* running statistics, recurrent state */ \
+    X(STATE, "state")         /* kept: running statistics, recurrent state */ \
+    X(DERIVED, "derived")     /* made when bound: tables */ \
     X(INPUT, "input")                                                   \
     X(ACTIVATION, "activation")                                         \
     X(SAVED, "saved") /* kept by a forward for its backward */          \
@@ -213,7 +215,7 @@ typedef struct mica_plan {
     int times;                                 /* of a step: forwards, recomputations, backwards */
     const mica_plan_time *time;                /* [times] */
     int parts;                                 /* that a batch is run in, one after the other */
-    int recomputed;                            /* nodes whose forward runs twice */
+    int recomputed;                            /* calls of the forward that run twice */
     double extra_work;                         /* that recomputing adds, as a fraction of the forward */
     const mica_plan_buffer *buffers;
     size_t count;
@@ -233,16 +235,20 @@ MICA_API mica_status mica_net_bind(mica_net *net, void *block, size_t bytes);
 /* Draws all parameters, and sets states and optimizer state to their start. */
 MICA_API mica_status mica_net_initialize(mica_net *net, uint64_t seed);
 
+/* Makes derived values again, after what they are made from was written by hand. Binding, initializing and loading
+ * do so by themselves. */
+MICA_API mica_status mica_net_derive(mica_net *net);
+
 /* Sets the states of recurrent layers, but not running statistics, back to their start, for a new sequence. */
 MICA_API mica_status mica_net_reset_states(mica_net *net);
 
 /* ---- Tensors by name ---- */
 
-/* An input, an output or, by its full name ("conv1.weight"), a parameter or state of a bound net. */
+/* An input, an output (also what nobody reads) or, by its full name ("conv1.weight"), what is learned, kept or
+ * derived, of a bound net. What is only there for a part of a step cannot be had: make it an output. */
 MICA_API mica_status mica_net_tensor(mica_net *net, mica_tensor *out, const char *name);
 MICA_API mica_status mica_net_value_tensor(mica_net *net, mica_tensor *out, mica_value value);
-/* The gradient of a parameter; of an input or output too, while it lives (until the end of its step's
- * backward). */
+/* The gradient of a parameter. */
 MICA_API mica_status mica_net_gradient(mica_net *net, mica_tensor *out, const char *name);
 
 /* Inputs by number, in the order of building, and how many. */
@@ -256,41 +262,46 @@ MICA_API mica_status mica_net_flat(mica_net *net, mica_tensor *parameters, mica_
 
 /* ---- Step: nothing from here on allocates ---- */
 
-/* Fewer samples than planned: the first axis of every input is `batch` from now on. */
+/* Sets a size of the steps to come: from 0 to what was planned. */
+MICA_API mica_status mica_net_set_size(mica_net *net, const char *name, mica_index size);
+/* The same of the batch: fewer samples than planned. */
 MICA_API mica_status mica_net_resize(mica_net *net, mica_index batch);
-
-/* A smaller shape of one input, of the same rank and within the sizes it was built with: a shorter sequence, say. */
-MICA_API mica_status mica_net_reshape_input(mica_net *net, const char *name, const mica_index *dims);
+/* Sizes by number, "batch" first: its name, what it is now, and the most that it can be. Each may be NULL. */
+MICA_API int mica_net_sizes(const mica_net *net);
+MICA_API mica_status mica_net_size_at(const mica_net *net, const char **name, mica_index *now, mica_index *most,
+                                      int number);
 
 /* Inputs must be set before every step: their memory is used again once they have been read. */
 MICA_API mica_status mica_net_forward(mica_net *net);
 
-/* Forward in training mode alone, with the random numbers of step number `step`. */
+/* Forward in training mode, with the random numbers of step number `step`. */
 MICA_API mica_status mica_net_forward_training(mica_net *net, uint64_t step);
 
-/* Forward in training mode, then backward from every loss: gradients are written, or with `add` added to. The
- * losses are scaled by `scale` (0: 1), as in accumulation over several steps. Forward's random numbers belong
- * to step number `step`. */
+/* Backward from every loss, after mica_net_forward_training and before anything else runs: gradients are written, or
+ * with `add` added to. The losses' gradients are scaled by `scale` (0: 1), as in accumulation over several steps.
+ * Not of a plan in parts, whose forwards and backwards alternate: mica_net_gradients does both for any plan. */
 typedef struct mica_backward_opts {
     bool add;
     float scale;
-    uint64_t step;
+    uint64_t step; /* mica_net_gradients: that of its forward */
 } mica_backward_opts;
 MICA_API mica_status mica_net_backward(mica_net *net, const mica_backward_opts *opts);
+
+/* Forward in training mode, then backward. */
+MICA_API mica_status mica_net_gradients(mica_net *net, const mica_backward_opts *opts);
 
 /* The sum of the losses of the last forward or backward, each times its weight. */
 MICA_API float mica_net_loss(const mica_net *net);
 
 /* ---- Watching ---- */
 
-/* A piece of a step's work, at the batch that it runs with. */
+/* A call of a step's program, at the sizes that it runs with. */
 typedef struct mica_work {
     int layer;         /* its number, as in mica_net_layer; -1: the update, which is all parameters' */
     const char *name;  /* of the layer, as in its parameters' names; "optimizer" */
-    const char *kind;  /* "conv2d"; of the update, the optimizer's: "adam" */
-    const char *pool;  /* the max pooling that is done along with this forward: "max_pool2d"; NULL: none */
-    const char *fused; /* the activation that is done along with this forward: "relu"; NULL: none */
-    const char *mean;  /* the mean of each channel that is, too: "global_avg_pool"; NULL: none */
+    const char *kind;  /* of the layer: "dense"; of the update, the optimizer's: "adam" */
+    const char *op;    /* the operation: "linear_backward_weight" */
+    const char *fused; /* what is done along with it: "relu", "max_pool2d, relu"; NULL: nothing */
     mica_phase phase;
     double flops; /* as mica_measure_flops counts: 0 where moving the bytes is what counts */
     double bytes; /* of the tensors that it reads and of those that it writes: what must be moved */
@@ -300,15 +311,60 @@ typedef struct mica_work {
  * It may take the time and note it; it may not use the net or its context. */
 typedef void mica_watch_fn(void *user, const mica_work *work, bool done);
 
-/* From now on, fn is called for everything that a step runs; NULL: nothing is. Views and what is fused into another
- * node run nothing and are not told of. Costs nothing while off; allocates nothing. */
+/* From now on, fn is called for everything that a step runs; NULL: nothing is. Costs nothing while off; allocates
+ * nothing. */
 MICA_API void mica_net_watch(mica_net *net, mica_watch_fn *fn, void *user);
+
+/* ---- The program ---- */
+
+/* A compiled net is a list of calls. This is one of them, as data: plan.time has as many, in the same order. */
+#define MICA_PROGRAM_TENSORS 12
+typedef struct mica_program_call {
+    const mica_op *op;
+    mica_phase phase;
+    int layer;
+    const void *opts;
+    const char *fused; /* as in mica_work */
+    int ins, outs;
+    mica_value in[MICA_PROGRAM_TENSORS], out[MICA_PROGRAM_TENSORS]; /* 0: not there */
+    unsigned add;                                                   /* bit k: adds to out[k] */
+    size_t scratch, scratch_offset;
+} mica_program_call;
+
+typedef enum mica_home {
+    MICA_HOME_PLANNED, /* packed by lifetime */
+    MICA_HOME_LEARNED, /* flat, with gradient and optimizer state */
+    MICA_HOME_KEPT,    /* from step to step */
+    MICA_HOME_DERIVED, /* made when bound */
+    MICA_HOME_LENT,    /* the caller's memory, or another net's */
+} mica_home;
+MICA_API const char *mica_home_text(mica_home home);
+
+/* What a value of the program is. */
+typedef struct mica_program_value {
+    const char *name;
+    mica_home home;
+    mica_dtype dtype;
+    int rank;
+    mica_index dim[8];
+    size_t offset; /* in the block; of a lent one 0 */
+    size_t bytes;
+} mica_program_value;
+
+/* Calls of a compiled net by number, and how many; and what its values are. */
+MICA_API int mica_net_program(const mica_net *net);
+MICA_API mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, int number);
+MICA_API mica_status mica_net_program_value(const mica_net *net, mica_program_value *out, mica_value value);
+/* As text, a line a call: outputs with place, operation, inputs, options. Into text[size], as above. */
+MICA_API size_t mica_net_program_print(char *text, size_t size, const mica_net *net);
 
 /* ---- Looking ---- */
 
 /* Layer, kind, output shape, parameters, bytes: a line each, into text[size] as above. */
 MICA_API size_t mica_net_summary(char *text, size_t size, const mica_net *net);
 MICA_API int mica_net_layers(const mica_net *net);
+/* How many parameters a layer has of its own. */
+MICA_API size_t mica_net_layer_parameters(const mica_net *net, int number);
 /* Name, kind and output of a layer by number. */
 MICA_API mica_status mica_net_layer(const mica_net *net, const char **name, const char **kind,
                                     mica_value *output, int number);

@@ -163,6 +163,7 @@ enum {
     MICA_OP_CHEAP = 4,  /* makes its outputs from its inputs for about the cost of moving them: a plan may make them
                            again for the backward instead of keeping them */
     MICA_OP_RANDOM = 8, /* draws random numbers from call->seed and call->stream */
+    MICA_OP_PICKS = 16, /* reads no more of its inputs than comes out: rows of a table by index */
 };
 
 struct mica_op {

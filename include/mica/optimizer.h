@@ -33,7 +33,7 @@ typedef struct mica_optimizer {
 } mica_optimizer;
 
 /* Floats of state that an optimizer keeps for each parameter: 0 to 2. */
-MICA_API int mica_optimizer_slots(const mica_optimizer *optimizer);
+MICA_API int mica_optimizer_states(const mica_optimizer *optimizer);
 
 #ifdef __cplusplus
 }

@@ -1,32 +1,54 @@
-/* Binding: every slot gets its memory. Then parameters get their first values, and tensors are found by name. */
+/* Binding: every value gets its memory. Then parameters get their first values, and tensors are found by name. */
 #include <string.h>
+
+#include <mica/ops/make.h>
 
 #include "net/net.h"
 
 /* ---- Memory ---- */
 
-static void bind_parameters(mica_net *net)
+void mica_net_link(mica_net *net)
 {
-    for (int i = 0; i < net->built_slots; i++) {
-        mica_slot *slot = &net->slots[i];
-        if (slot->kind == MICA_BUFFER_STATE && !mica_borrows_state(net, slot))
-            slot->tensor[0].data = net->block + slot->flat;
-        if (slot->kind != MICA_BUFFER_PARAMETER || net->weights != NULL)
+    for (int e = 0; e < net->entry_count; e++) {
+        mica_entry *entry = &net->entries[e];
+        mica_call *call = &entry->call;
+        *call = (mica_call){.ctx = net->ctx,
+                            .op = entry->node.op,
+                            .opts = entry->node.opts,
+                            .ins = entry->node.ins,
+                            .outs = entry->node.outs,
+                            .again = entry->phase == MICA_PHASE_RECOMPUTE,
+                            .size = net->size_now};
+        for (int i = 0; i < call->ins; i++)
+            call->in[i] = entry->node.in[i] != NONE ? &net->values[entry->node.in[i]].tensor : NULL;
+        for (int k = 0; k < call->outs; k++)
+            call->out[k] = entry->node.out[k] != NONE ? &net->values[entry->node.out[k]].tensor : NULL;
+    }
+}
+
+static void bind_lasting(mica_net *net)
+{
+    for (int i = 0; i < net->built_values; i++) {
+        mica_value_info *v = &net->values[i];
+        if (mica_borrows(net, v))
             continue;
-        slot->tensor[0].data = net->flat_parameters + slot->flat;
-        if (slot->gradient != NONE)
-            net->slots[slot->gradient].tensor[0].data = net->flat_gradients + slot->flat;
+        if (v->home == MICA_HOME_KEPT || v->home == MICA_HOME_DERIVED)
+            v->tensor.data = net->block + v->flat;
+        if (v->kind != MICA_BUFFER_PARAMETER)
+            continue;
+        v->tensor.data = net->flat_parameters + v->flat;
+        if (v->gradient != NONE)
+            net->values[v->gradient].tensor.data = net->flat_gradients + v->flat;
     }
 }
 
 static void bind_groups(mica_net *net)
 {
-    for (int i = 0; i < net->slot_count; i++) {
-        mica_slot *slot = &net->slots[i];
-        const mica_slot *root = &net->slots[slot->root];
-        for (int life = 0; life < 2; life++)
-            if (root->group[life] != NONE)
-                slot->tensor[life].data = net->block + net->groups[root->group[life]].span.offset;
+    for (int i = 0; i < net->value_count; i++) {
+        mica_value_info *v = &net->values[i];
+        int group = net->values[v->root].group;
+        if (v->home == MICA_HOME_PLANNED && group != NONE)
+            v->tensor.data = net->block + net->groups[group].span.offset;
     }
 }
 
@@ -36,19 +58,62 @@ static mica_status borrow_weights(mica_net *net)
     const mica_net *from = net->weights;
     if (from->block == NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_bind: the net that lends its weights is not bound");
-    for (int i = 0; i < net->built_slots; i++) {
-        mica_slot *slot = &net->slots[i];
-        if (slot->kind != MICA_BUFFER_PARAMETER && !mica_borrows_state(net, slot))
+    for (int i = 0; i < net->built_values; i++) {
+        mica_value_info *v = &net->values[i];
+        if (!mica_borrows(net, v))
             continue;
-        int other = mica_net_find(from, slot->name);
-        if (other == NONE || from->slots[other].kind != slot->kind ||
-            !mica_tensor_same_shape(&from->slots[other].tensor[0], &slot->tensor[0]))
+        int other = mica_net_find(from, v->name);
+        if (other == NONE || from->values[other].kind != v->kind ||
+            !mica_tensor_same_shape(&from->values[other].tensor, &v->tensor))
             return mica_fail(net->ctx, MICA_ERR_SHAPE,
-                             "net_bind: the net that lends its weights has no \"%s\" of that shape",
-                             slot->name);
-        slot->tensor[0].data = from->slots[other].tensor[0].data;
+                             "net_bind: the net that lends its weights has no \"%s\" of that shape", v->name);
+        v->tensor.data = from->values[other].tensor.data;
     }
     return MICA_OK;
+}
+
+/* ---- Derived values ---- */
+
+static mica_status run_derivation(mica_net *net, const mica_node *node)
+{
+    mica_call call = {.ctx = net->ctx,
+                      .op = node->op,
+                      .opts = node->opts,
+                      .ins = node->ins,
+                      .outs = 1,
+                      .size = net->size_now};
+    for (int i = 0; i < node->ins; i++)
+        call.in[i] = node->in[i] != NONE ? &net->values[node->in[i]].tensor : NULL;
+    call.out[0] = &net->values[node->out[0]].tensor;
+    return node->op->run(&call);
+}
+
+mica_status mica_net_measure_derivations(mica_net *net, size_t *bytes)
+{
+    mica_status status = MICA_OK;
+    mica_measure_begin(net->ctx);
+    for (int d = 0; d < net->derivation_count && status == MICA_OK; d++)
+        status = run_derivation(net, &net->derivations[d]);
+    *bytes = mica_align_up(mica_measure_end(net->ctx));
+    return status;
+}
+
+mica_status mica_net_derive(mica_net *net)
+{
+    mica_context *ctx = net->ctx;
+    if (net->block == NULL)
+        return mica_fail(ctx, MICA_ERR_STATE, "net_derive: the net is not bound");
+    void *workspace = ctx->workspace;
+    size_t workspace_bytes = ctx->workspace_bytes;
+    ctx->workspace = net->block + net->persistent;
+    ctx->workspace_bytes = net->plan.total - net->persistent;
+    mica_status status = MICA_OK;
+    for (int d = 0; d < net->derivation_count && status == MICA_OK; d++)
+        status = run_derivation(net, &net->derivations[d]);
+    ctx->workspace = workspace;
+    ctx->workspace_bytes = workspace_bytes;
+    net->ready = false;
+    return status;
 }
 
 mica_status mica_net_bind(mica_net *net, void *block, size_t bytes)
@@ -79,29 +144,38 @@ mica_status mica_net_bind(mica_net *net, void *block, size_t bytes)
     }
     net->flat_gradients = net->train ? next : NULL;
     next += net->train ? net->learned_count : 0;
-    int copies = net->has_optimizer ? mica_optimizer_slots(&net->optimizer) : 0;
+    int copies = net->has_optimizer ? mica_optimizer_states(&net->optimizer) : 0;
     for (int i = 0; i < copies; i++, next += net->learned_count)
         net->flat_optimizer[i] = next;
     memset(net->block, 0, net->persistent);
     bind_groups(net);
-    bind_parameters(net);
-    return MICA_OK;
+    bind_lasting(net);
+    return mica_net_derive(net);
 }
 
 /* ---- First values ---- */
 
-static mica_status draw_parameter(mica_net *net, const mica_slot *slot, uint64_t stream)
+/* A parameter's random numbers follow from its name: they do not depend on what else the net has. */
+static uint64_t stream_of(const char *name)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (unsigned char)*name) * 1099511628211u;
+    return hash;
+}
+
+static mica_status draw_parameter(mica_net *net, const mica_value_info *v)
 {
     mica_context *ctx = net->ctx;
-    const mica_tensor *t = &slot->tensor[0];
-    const mica_random from = mica_random_stream(net->seed, stream);
-    float v = slot->init.value;
-    float gain = v != 0.0f ? v : 1.0f;
-    switch (slot->init.kind) {
+    const mica_tensor *t = &v->tensor;
+    const mica_random from = mica_random_stream(net->seed, stream_of(v->name));
+    float value = v->init.value;
+    float gain = value != 0.0f ? value : 1.0f;
+    switch (v->init.kind) {
     case MICA_INIT_UNIFORM:
-        return mica_uniform(ctx, t, &from, -v, v);
+        return mica_uniform(ctx, t, &from, -value, value);
     case MICA_INIT_NORMAL:
-        return mica_normal(ctx, t, &from, 0.0f, v);
+        return mica_normal(ctx, t, &from, 0.0f, value);
     case MICA_INIT_XAVIER_UNIFORM:
         return mica_xavier_uniform(ctx, t, &from, gain);
     case MICA_INIT_XAVIER_NORMAL:
@@ -111,17 +185,17 @@ static mica_status draw_parameter(mica_net *net, const mica_slot *slot, uint64_t
     case MICA_INIT_HE_NORMAL:
         return mica_he_normal(ctx, t, &from, gain);
     default:
-        return mica_fill(ctx, t, v);
+        return mica_fill(ctx, t, value);
     }
 }
 
-/* A state as built: it may be larger than what the present batch sees of it. */
-static mica_status start_state(mica_net *net, const mica_slot *slot)
+/* A kept value as built: it may be larger than what the present sizes show of it. */
+static mica_status start_kept(mica_net *net, const mica_value_info *v)
 {
-    mica_tensor all;
-    mica_index count = (mica_index)(slot->built_bytes / mica_dtype_bytes(slot->tensor[0].dtype));
-    MICA_TRY(mica_tensor_init(net->ctx, &all, net->block + slot->flat, slot->tensor[0].dtype, 1, &count));
-    return mica_fill(net->ctx, &all, slot->start);
+    mica_tensor all = v->tensor;
+    memcpy(all.dim, v->built, sizeof all.dim);
+    all = mica_tensor_like(&all, net->block + v->flat);
+    return mica_fill(net->ctx, &all, v->start);
 }
 
 mica_status mica_net_initialize(mica_net *net, uint64_t seed)
@@ -130,89 +204,105 @@ mica_status mica_net_initialize(mica_net *net, uint64_t seed)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_initialize: the net is not bound");
     net->seed = seed;
     net->steps_taken = 0;
-    for (int i = 0; i < net->built_slots; i++) {
-        const mica_slot *slot = &net->slots[i];
-        if (slot->kind == MICA_BUFFER_PARAMETER && net->weights == NULL)
-            MICA_TRY(draw_parameter(net, slot, (uint64_t)i));
-        if (slot->kind == MICA_BUFFER_STATE && !mica_borrows_state(net, slot))
-            MICA_TRY(start_state(net, slot));
+    for (int i = 0; i < net->built_values; i++) {
+        const mica_value_info *v = &net->values[i];
+        if (mica_borrows(net, v))
+            continue;
+        if (v->kind == MICA_BUFFER_PARAMETER)
+            MICA_TRY(draw_parameter(net, v));
+        if (v->home == MICA_HOME_KEPT)
+            MICA_TRY(start_kept(net, v));
     }
     for (int i = 0; i < 2; i++)
         if (net->flat_optimizer[i] != NULL)
             memset(net->flat_optimizer[i], 0, net->learned_count * sizeof(float));
-    return MICA_OK;
+    return mica_net_derive(net);
 }
 
 mica_status mica_net_reset_states(mica_net *net)
 {
     if (net->block == NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_reset_states: the net is not bound");
-    for (int i = 0; i < net->built_slots; i++) {
-        const mica_slot *slot = &net->slots[i];
-        if (slot->kind == MICA_BUFFER_STATE &&
-            !(net->nodes[slot->node].layer->flags & MICA_LAYER_STATES_LEARNED))
-            MICA_TRY(start_state(net, slot));
+    for (int i = 0; i < net->built_values; i++) {
+        const mica_value_info *v = &net->values[i];
+        if (v->home == MICA_HOME_KEPT && v->kept == MICA_KEPT_STATE)
+            MICA_TRY(start_kept(net, v));
     }
     return MICA_OK;
 }
 
 /* ---- Tensors by name and number ---- */
 
-static mica_status find_bound(mica_net *net, const char *name, int *slot)
+static mica_status find_bound(mica_net *net, const char *name, int *value)
 {
     if (name == NULL)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: a tensor asked for by a name that is NULL");
     if (net->block == NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net: \"%s\" asked for before mica_net_bind", name);
-    *slot = mica_net_find(net, name);
-    if (*slot == NONE)
+    *value = mica_net_find(net, name);
+    if (*value == NONE)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: nothing is called \"%s\"", name);
+    return MICA_OK;
+}
+
+/* What can be looked at between steps: everything else is there for a part of a step only, or not at all. */
+static bool is_seen(const mica_value_info *v)
+{
+    return v->kind == MICA_BUFFER_INPUT || v->output || v->home != MICA_HOME_PLANNED;
+}
+
+static mica_status see(mica_net *net, mica_tensor *out, int value)
+{
+    if (!is_seen(&net->values[value]))
+        return mica_fail(net->ctx, MICA_ERR_STATE,
+                         "net: \"%s\" is there for a part of a step only; mica_net_output keeps it",
+                         mica_net_value_name(net, value));
+    *out = mica_net_whole(net, value);
     return MICA_OK;
 }
 
 mica_status mica_net_tensor(mica_net *net, mica_tensor *out, const char *name)
 {
-    int slot;
-    MICA_TRY(find_bound(net, name, &slot));
-    *out = mica_net_whole(net, slot);
-    return MICA_OK;
+    int value;
+    MICA_TRY(find_bound(net, name, &value));
+    return see(net, out, value);
 }
 
 mica_status mica_net_value_tensor(mica_net *net, mica_tensor *out, mica_value value)
 {
-    if (net->block == NULL || value < 1 || value > net->built_slots)
+    if (net->block == NULL || value < 1 || value > net->built_values)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
                          "net: value %d is none of this net's, or it is not bound", value);
-    *out = mica_net_whole(net, value - 1);
-    return MICA_OK;
+    return see(net, out, value - 1);
 }
 
 mica_status mica_net_gradient(mica_net *net, mica_tensor *out, const char *name)
 {
-    int slot;
-    MICA_TRY(find_bound(net, name, &slot));
-    if (net->slots[slot].gradient == NONE)
+    int value;
+    MICA_TRY(find_bound(net, name, &value));
+    const mica_value_info *v = &net->values[value];
+    if (v->home != MICA_HOME_LEARNED || v->gradient == NONE)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: \"%s\" has no gradient", name);
-    *out = net->slots[net->slots[slot].gradient].tensor[0];
+    *out = net->values[v->gradient].tensor;
     return MICA_OK;
 }
 
 static int count_kind(const mica_net *net, mica_buffer_kind kind)
 {
     int count = 0;
-    for (int i = 0; i < net->built_slots; i++)
-        count += net->slots[i].kind == kind;
+    for (int i = 0; i < net->built_values; i++)
+        count += net->values[i].kind == kind && net->values[i].home != MICA_HOME_LENT;
     return count;
 }
 
 static mica_status nth_of_kind(mica_net *net, mica_buffer_kind kind, int number, const char **name,
                                mica_tensor *out)
 {
-    for (int i = 0, left = number; i < net->built_slots; i++) {
-        if (net->slots[i].kind != kind || left-- != 0)
+    for (int i = 0, left = number; i < net->built_values; i++) {
+        if (net->values[i].kind != kind || net->values[i].home == MICA_HOME_LENT || left-- != 0)
             continue;
         if (name != NULL)
-            *name = net->slots[i].name;
+            *name = net->values[i].name;
         if (out != NULL)
             *out = mica_net_whole(net, i);
         return MICA_OK;

@@ -1,4 +1,4 @@
-/* Building a net: nodes, slots, names. */
+/* Building a net: values from outside and values that last, scopes, layers. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,6 +84,9 @@ mica_status mica_net_create(mica_context *ctx, mica_net **out)
         return ctx->status;
     memset(net, 0, sizeof *net);
     net->ctx = ctx;
+    net->open_layer = NONE;
+    net->size[0].name = "batch";
+    net->size_count = 1;
     *out = net;
     return MICA_OK;
 }
@@ -100,7 +103,10 @@ void mica_net_destroy(mica_net *net)
     mica_release(ctx, net->plan_times, net->plan_time_room * sizeof *net->plan_times);
     mica_release(ctx, net->groups, (size_t)net->group_room * sizeof *net->groups);
     mica_release(ctx, net->entries, (size_t)net->entry_room * sizeof *net->entries);
-    mica_release(ctx, net->slots, (size_t)net->slot_room * sizeof *net->slots);
+    mica_release(ctx, net->makers, (size_t)net->maker_room * sizeof *net->makers);
+    mica_release(ctx, net->values, (size_t)net->value_room * sizeof *net->values);
+    mica_release(ctx, net->layers, (size_t)net->layer_room * sizeof *net->layers);
+    mica_release(ctx, net->derivations, (size_t)net->derivation_room * sizeof *net->derivations);
     mica_release(ctx, net->nodes, (size_t)net->node_room * sizeof *net->nodes);
     mica_release(ctx, net->names, (size_t)net->name_room * sizeof *net->names);
     while (net->chunks != NULL) {
@@ -127,39 +133,43 @@ mica_value mica_net_refuse(mica_net *net, mica_status status, const char *format
     return 0;
 }
 
-/* ---- Slots ---- */
+/* ---- Values ---- */
 
-int mica_net_new_slot(mica_net *net, const char *name, mica_buffer_kind kind, const mica_tensor *shape,
-                      int node)
+int mica_net_new_value(mica_net *net, const char *name, mica_home home, mica_buffer_kind kind,
+                       const mica_tensor *shape)
 {
-    if (mica_net_grow(net, &net->slots, net->slot_count, &net->slot_room, sizeof *net->slots) != MICA_OK)
+    if (mica_net_grow(net, &net->values, net->value_count, &net->value_room, sizeof *net->values) != MICA_OK)
         return NONE;
-    int number = net->slot_count++;
-    mica_slot *slot = &net->slots[number];
-    *slot = (mica_slot){.name = name, .kind = kind, .node = node, .gradient = NONE, .root = number};
-    slot->tensor[0] = mica_tensor_like(shape, NULL);
-    slot->tensor[1] = slot->tensor[0];
-    slot->group[0] = slot->group[1] = NONE;
-    slot->bytes = slot->built_bytes = mica_tensor_bytes(shape);
-    memcpy(slot->built, shape->dim, sizeof slot->built);
-    bool found_by_name = name != NULL && kind != MICA_BUFFER_GRADIENT && kind != MICA_BUFFER_BACK;
-    if (found_by_name && mica_net_name_slot(net, number) != MICA_OK)
+    int number = net->value_count++;
+    mica_value_info *v = &net->values[number];
+    *v = (mica_value_info){.name = name,
+                           .home = home,
+                           .kind = kind,
+                           .layer = net->open_layer,
+                           .maker = NONE,
+                           .root = number,
+                           .like = NONE,
+                           .gradient = NONE,
+                           .group = NONE};
+    v->tensor = mica_tensor_like(shape, NULL);
+    v->bytes = v->built_bytes = mica_tensor_bytes(shape);
+    memcpy(v->built, shape->dim, sizeof v->built);
+    if (name != NULL && mica_net_name_value(net, number) != MICA_OK)
         return NONE;
     return number;
 }
 
-/* prefix + name, or prefix + kind + "_" + number for a node without one. Fails if it is taken. */
-static const char *full_name(mica_net *net, const char *name, const char *kind)
+const char *mica_net_full_name(mica_net *net, const char *name, const char *kind)
 {
     const char *full = name != NULL && *name != '\0'
                            ? mica_net_text(net, "%s%s", net->prefix, name)
-                           : mica_net_text(net, "%s%s_%d", net->prefix, kind, net->node_count);
+                           : mica_net_text(net, "%s%s_%d", net->prefix, kind, net->layer_count);
     if (full == NULL)
         return NULL;
     if (strlen(full) > NAME_MOST) {
         (void)mica_net_refuse(net, MICA_ERR_ARGUMENT,
-                              "the name \"%.32s...\" is too long (%d bytes can be, with those around it)",
-                              full, NAME_MOST);
+                              "the name \"%.32s...\" is too long (at most %d bytes, with its scopes)", full,
+                              NAME_MOST);
         return NULL;
     }
     bool taken = mica_net_name_taken(net, full);
@@ -168,146 +178,291 @@ static const char *full_name(mica_net *net, const char *name, const char *kind)
     return taken ? NULL : full;
 }
 
-void mica_net_enter(mica_net *net, const char *name)
+bool mica_net_building(mica_net *net)
 {
-    if (name == NULL || *name == '\0') {
-        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "mica_net_enter needs a name");
-        return;
-    }
-    size_t used = strlen(net->prefix), room = sizeof net->prefix - used;
-    if (snprintf(net->prefix + used, room, "%s.", name) < (int)room) {
-        net->scope_start[net->scopes++] = (unsigned char)used;
-    } else {
-        net->prefix[used] = '\0';
-        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "names nest too deep at \"%.32s\"", name);
-    }
-}
-
-void mica_net_leave(mica_net *net)
-{
-    if (net->scopes > 0)
-        net->prefix[net->scope_start[--net->scopes]] = '\0';
-}
-
-/* ---- Inputs, outputs, nodes ---- */
-
-/* Whether building goes on: not after a failure, nor once the net has a schedule, whose gradients are slots. */
-static bool is_building(mica_net *net)
-{
-    if (net->compiled || net->reordered || net->entry_count > 0)
+    if (net->compiled || net->entry_count > 0)
         (void)mica_net_refuse(net, MICA_ERR_STATE, "nothing can be added after mica_net_compile");
     return net->status == MICA_OK;
 }
 
-mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims)
+mica_status mica_net_check_value(mica_net *net, mica_value value, const char *what)
 {
-    if (!is_building(net))
-        return 0;
-    mica_tensor shape;
-    if (name == NULL || *name == '\0')
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "an input needs a name");
-    mica_status status = mica_tensor_init(net->ctx, &shape, NULL, dtype, rank, dims);
-    if (status != MICA_OK) {
-        (void)mica_net_failed(net, status);
-        return 0;
-    }
-    const char *full = full_name(net, name, "input");
-    if (full == NULL)
-        return 0;
-    int slot = mica_net_new_slot(net, full, MICA_BUFFER_INPUT, &shape, NONE);
-    if (slot != NONE && rank > 0 && net->built_rows == 0)
-        net->built_rows = net->rows = net->part_rows = net->shaped = dims[0];
-    net->built_slots = net->slot_count;
-    return slot + 1;
-}
-
-static mica_status check_value(mica_net *net, mica_value value, const char *what)
-{
-    if (value >= 1 && value <= net->built_slots && net->slots[value - 1].kind <= MICA_BUFFER_ACTIVATION &&
-        net->slots[value - 1].kind >= MICA_BUFFER_INPUT)
+    if (value >= 1 && value <= net->value_count)
         return MICA_OK;
     (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s of value %d, which is none of this net's", what, value);
     return net->status;
 }
 
-mica_status mica_net_output(mica_net *net, const char *name, mica_value value)
+/* ---- Scopes and layers ---- */
+
+/* Enters a scope, which may be a layer. False, with an error recorded, if it is too deep. */
+static bool push_scope(mica_net *net, const char *name, int layer)
 {
-    if (!is_building(net))
-        return net->status;
-    MICA_TRY(check_value(net, value, "output"));
-    mica_slot *slot = &net->slots[value - 1];
-    slot->output = true;
-    if (name == NULL || strcmp(slot->name, name) == 0)
-        return MICA_OK;
-    const char *full = NULL;
-    if (slot->kind == MICA_BUFFER_INPUT)
-        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "output \"%s\" is the input \"%s\"", name, slot->name);
-    else if (strcmp(slot->name, net->nodes[slot->node].name) != 0)
-        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "output \"%s\" is called \"%s\" already", name,
-                              slot->name);
+    size_t used = strlen(net->prefix), room = sizeof net->prefix - used;
+    if (net->scopes < MICA_LAYER_DEPTH && snprintf(net->prefix + used, room, "%s.", name) < (int)room) {
+        net->scope_start[net->scopes] = (unsigned short)used;
+        net->scope_layer[net->scopes++] = layer;
+        return true;
+    }
+    net->prefix[used] = '\0';
+    (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "names nest too deep at \"%.32s\"", name);
+    return false;
+}
+
+static void pop_scope(mica_net *net)
+{
+    net->prefix[net->scope_start[--net->scopes]] = '\0';
+    net->open_layer = NONE;
+    for (int i = 0; i < net->scopes; i++)
+        if (net->scope_layer[i] != NONE)
+            net->open_layer = net->scope_layer[i];
+}
+
+void mica_net_enter(mica_net *net, const char *name)
+{
+    if (name == NULL || *name == '\0')
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "mica_net_enter needs a name");
     else
-        full = full_name(net, name, "output");
-    if (full != NULL) {
-        slot->name = full;
-        (void)mica_net_name_slot(net, value - 1); /* its node keeps the old name */
-    }
-    return net->status;
+        (void)push_scope(net, name, NONE);
 }
 
-static mica_node *new_node(mica_net *net, const mica_layer *layer, const void *opts, const mica_value *inputs,
-                           int count)
+void mica_net_leave(mica_net *net)
 {
-    if (mica_net_grow(net, &net->nodes, net->node_count, &net->node_room, sizeof *net->nodes) != MICA_OK)
-        return NULL;
-    mica_node *node = &net->nodes[net->node_count];
-    *node = (mica_node){
-        .layer = layer, .inputs = count, .out = NONE, .pool = NONE, .activation = NONE, .mean = NONE};
-    for (int i = 0; i < count; i++)
-        node->in[i] = inputs[i] - 1;
-    const char *name = NULL;
-    if (layer->opts_bytes > 0) {
-        node->opts = mica_net_memory(net, layer->opts_bytes);
-        if (node->opts == NULL)
-            return NULL;
-        if (opts != NULL) {
-            memcpy(node->opts, opts, layer->opts_bytes);
-            memcpy(&name, opts, sizeof name);
-        } else {
-            memset(node->opts, 0, layer->opts_bytes);
-        }
-    }
-    node->name = full_name(net, name, layer->name);
-    if (node->name == NULL || mica_net_name_node(net, net->node_count) != MICA_OK)
-        return NULL;
-    return node;
+    if (net->scopes > 0 && net->scope_layer[net->scopes - 1] == NONE)
+        pop_scope(net);
 }
 
-mica_value mica_net_add(mica_net *net, const mica_layer *layer, const void *opts, const mica_value *inputs,
-                        int count)
+void mica_net_layer_begin(mica_net *net, const char *kind, const char *name, mica_value input)
 {
-    if (!is_building(net))
+    if (!mica_net_building(net) || (input != 0 && mica_net_check_value(net, input, kind) != MICA_OK))
+        return;
+    const char *full = mica_net_full_name(net, name, kind);
+    if (full == NULL ||
+        mica_net_grow(net, &net->layers, net->layer_count, &net->layer_room, sizeof *net->layers) != MICA_OK)
+        return;
+    kind = mica_net_text(net, "%s", kind);
+    net->layers[net->layer_count] = (mica_layer_info){.name = full, .kind = kind, .input = input};
+    int layer = net->layer_count++;
+    if (kind == NULL || mica_net_name_layer(net, layer) != MICA_OK ||
+        !push_scope(net, full + strlen(net->prefix), layer))
+        return;
+    net->open_layer = layer;
+}
+
+mica_value mica_net_layer_end(mica_net *net, mica_value output)
+{
+    if (net->status != MICA_OK || net->open_layer == NONE)
+        return 0; /* a failed build has nothing to tidy up */
+    int layer = net->open_layer;
+    pop_scope(net);
+    if (mica_net_check_value(net, output, net->layers[layer].kind) != MICA_OK)
         return 0;
-    if (count < 0 || count > MICA_LAYER_INPUTS)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s with %d inputs (at most %d can be)", layer->name,
-                               count, MICA_LAYER_INPUTS);
-    if (count > 0 && inputs == NULL)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s of values that are NULL", layer->name);
-    for (int i = 0; i < count; i++)
-        if (check_value(net, inputs[i], layer->name) != MICA_OK)
-            return 0;
-    mica_node *node = new_node(net, layer, opts, inputs, count);
-    if (node == NULL)
+    net->layers[layer].output = output;
+    return output;
+}
+
+mica_value mica_net_layer_fail(mica_net *net, mica_status status, const char *format, ...)
+{
+    if (net->status != MICA_OK)
         return 0;
-    net->node_count++;
-    mica_status status = mica_net_infer(net, net->node_count - 1, true);
+    char message[MICA_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (net->open_layer == NONE)
+        return mica_net_refuse(net, status, "%s", message);
+    const mica_layer_info *layer = &net->layers[net->open_layer];
+    if (layer->input == 0) {
+        status = mica_fail(net->ctx, status, "layer %d \"%s\" (%s)\n  %s", net->open_layer, layer->name,
+                           layer->kind, message);
+    } else {
+        const mica_value_info *in = &net->values[layer->input - 1];
+        char origin[160];
+        if (in->layer != NONE)
+            (void)snprintf(origin, sizeof origin, "produced by layer %d \"%s\"", in->layer,
+                           net->layers[in->layer].name);
+        else
+            (void)snprintf(origin, sizeof origin, "the net's input \"%s\"", in->name);
+        status = mica_fail(net->ctx, status, "layer %d \"%s\" (%s)\n  input is %s, %s\n  %s", net->open_layer,
+                           layer->name, layer->kind, MICA_SHAPE(&in->tensor), origin, message);
+    }
+    (void)mica_net_failed(net, status);
+    return 0;
+}
+
+/* ---- Values from outside, and values that last ---- */
+
+mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims)
+{
+    if (!mica_net_building(net))
+        return 0;
+    mica_tensor shape;
+    mica_index most[MICA_MAX_RANK], source[MICA_MAX_RANK];
+    if (name == NULL || *name == '\0')
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "an input needs a name");
+    if (mica_net_resolve_dims(net, rank, dims, most, source) != MICA_OK)
+        return 0;
+    mica_status status = mica_tensor_init(net->ctx, &shape, NULL, dtype, rank, most);
     if (status != MICA_OK) {
-        net->node_count--; /* half a node is none */
-        net->slot_count = net->built_slots;
         (void)mica_net_failed(net, status);
         return 0;
     }
-    net->built_slots = net->slot_count;
-    return net->nodes[net->node_count - 1].out + 1;
+    const char *full = mica_net_full_name(net, name, "input");
+    int value = full != NULL ? mica_net_new_value(net, full, MICA_HOME_PLANNED, MICA_BUFFER_INPUT, &shape) : NONE;
+    if (value == NONE)
+        return 0;
+    mica_size *batch = &net->size[0];
+    if (rank > 0 && source[0] == 0 && batch->most == 0)
+        batch->most = batch->now = net->rows = net->part_rows = most[0];
+    if (rank > 0 && source[0] == 0 && batch->most == most[0])
+        source[0] = MICA_SIZE_CODE(0);
+    memcpy(net->values[value].source, source, (size_t)(rank > 0 ? rank : 0) * sizeof *source);
+    net->values[value].layer = NONE;
+    net->built_values = net->value_count;
+    return value + 1;
+}
+
+/* A value that lasts, named after the scope. */
+static mica_value add_lasting(mica_net *net, const char *name, mica_home home, mica_buffer_kind kind,
+                              const mica_tensor *shape, const char *what)
+{
+    const char *full = mica_net_text(net, "%s%s", net->prefix, name != NULL ? name : "");
+    if (full == NULL)
+        return 0;
+    if (mica_net_name_taken(net, full))
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is taken", what, full);
+    int value = mica_net_new_value(net, full, home, kind, shape);
+    net->built_values = net->value_count;
+    return value + 1;
+}
+
+/* The shape of something that lasts; false, with the layer's failure recorded, if it is none. */
+static bool lasting_shape(mica_net *net, mica_tensor *shape, mica_dtype dtype, int rank, const mica_index *dims)
+{
+    if (!mica_net_building(net))
+        return false;
+    mica_status status = mica_tensor_init(net->ctx, shape, NULL, dtype, rank, dims);
+    if (status != MICA_OK)
+        (void)mica_net_failed(net, status);
+    return status == MICA_OK;
+}
+
+mica_value mica_net_learned(mica_net *net, const char *name, int rank, const mica_index *dims, mica_init init)
+{
+    mica_tensor shape;
+    if (!lasting_shape(net, &shape, MICA_F32, rank, dims))
+        return 0;
+    if ((unsigned)init.kind > MICA_INIT_HE_NORMAL)
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "unknown init %d for \"%s\"", (int)init.kind, name);
+    mica_value value = add_lasting(net, name, MICA_HOME_LEARNED, MICA_BUFFER_PARAMETER, &shape, "parameter");
+    if (value != 0)
+        net->values[value - 1].init = init;
+    return value;
+}
+
+mica_value mica_net_shared(mica_net *net, const char *full_name, int rank, const mica_index *dims)
+{
+    if (!mica_net_building(net))
+        return 0;
+    int value = mica_net_find(net, full_name);
+    if (value == NONE || net->values[value].home != MICA_HOME_LEARNED)
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "shares \"%s\", which is no parameter of this net",
+                                   full_name);
+    const mica_tensor *have = &net->values[value].tensor;
+    bool fits = have->rank == rank;
+    for (int i = 0; fits && i < rank; i++)
+        fits = have->dim[i] == dims[i];
+    if (!fits)
+        return mica_net_layer_fail(net, MICA_ERR_SHAPE, "shares \"%s\", which is %s: expected %s", full_name,
+                                   MICA_SHAPE(have), mica_shape_text_of(rank, dims).text);
+    return value + 1;
+}
+
+mica_value mica_net_kept(mica_net *net, const char *name, mica_kept_kind kind, mica_dtype dtype, int rank,
+                         const mica_index *dims, float start)
+{
+    mica_tensor shape;
+    mica_index most[MICA_MAX_RANK], source[MICA_MAX_RANK];
+    if (!mica_net_building(net) || mica_net_resolve_dims(net, rank, dims, most, source) != MICA_OK ||
+        !lasting_shape(net, &shape, dtype, rank, most))
+        return 0;
+    mica_value value = add_lasting(net, name, MICA_HOME_KEPT, MICA_BUFFER_STATE, &shape, "state");
+    if (value != 0) {
+        mica_value_info *v = &net->values[value - 1];
+        v->kept = kind;
+        v->start = start;
+        memcpy(v->source, source, (size_t)rank * sizeof *source);
+    }
+    return value;
+}
+
+mica_value mica_net_lent(mica_net *net, const char *name, const mica_tensor *tensor)
+{
+    if (!mica_net_building(net))
+        return 0;
+    if (tensor == NULL || tensor->data == NULL)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "lent \"%s\" is NULL", name != NULL ? name : "");
+    mica_status status = mica_tensor_check(net->ctx, "net_lent", "tensor", tensor);
+    if (status != MICA_OK) {
+        (void)mica_net_failed(net, status);
+        return 0;
+    }
+    mica_value value = add_lasting(net, name, MICA_HOME_LENT, MICA_BUFFER_INPUT, tensor, "value");
+    if (value != 0)
+        net->values[value - 1].tensor = *tensor;
+    return value;
+}
+
+mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims,
+                            const mica_op *op, const mica_value *ins, int count, const void *opts)
+{
+    mica_tensor shape;
+    if (!lasting_shape(net, &shape, dtype, rank, dims))
+        return 0;
+    if (mica_net_grow(net, &net->derivations, net->derivation_count, &net->derivation_room,
+                      sizeof *net->derivations) != MICA_OK)
+        return 0;
+    mica_node node;
+    if (mica_net_make_node(net, &node, op, ins, count, opts) != MICA_OK)
+        return 0;
+    for (int i = 0; i < node.ins; i++)
+        if (node.in[i] != NONE && net->values[node.in[i]].home == MICA_HOME_PLANNED)
+            return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "derives \"%s\" from a value of a single step",
+                                       name);
+    mica_value value = add_lasting(net, name, MICA_HOME_DERIVED, MICA_BUFFER_DERIVED, &shape, "table");
+    if (value == 0)
+        return 0;
+    node.outs = 1;
+    node.out[0] = value - 1;
+    net->derivations[net->derivation_count++] = node;
+    return value;
+}
+
+/* ---- Outputs, freezing, shapes ---- */
+
+mica_status mica_net_output(mica_net *net, const char *name, mica_value value)
+{
+    if (!mica_net_building(net))
+        return net->status;
+    MICA_TRY(mica_net_check_value(net, value, "output"));
+    mica_value_info *v = &net->values[value - 1];
+    v->output = true;
+    const char *known = v->name != NULL ? v->name : v->layer != NONE ? net->layers[v->layer].name : "";
+    if (name == NULL || strcmp(known, name) == 0)
+        return MICA_OK;
+    const char *full = NULL;
+    if (v->kind == MICA_BUFFER_INPUT)
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "output \"%s\" is the input \"%s\"", name, v->name);
+    else if (v->name != NULL)
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "output \"%s\" is called \"%s\" already", name, v->name);
+    else
+        full = mica_net_full_name(net, name, "output");
+    if (full != NULL) {
+        net->values[value - 1].name = full;
+        (void)mica_net_name_value(net, value - 1); /* its layer keeps its own */
+    }
+    return net->status;
 }
 
 mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen)
@@ -319,10 +474,10 @@ mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen)
     if (net->block != NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_freeze: the net is bound already");
     int found = 0;
-    for (int i = 0; i < net->built_slots; i++) {
-        mica_slot *slot = &net->slots[i];
-        if (slot->kind == MICA_BUFFER_PARAMETER && strncmp(slot->name, prefix, strlen(prefix)) == 0) {
-            slot->frozen = frozen;
+    for (int i = 0; i < net->built_values; i++) {
+        mica_value_info *v = &net->values[i];
+        if (v->home == MICA_HOME_LEARNED && strncmp(v->name, prefix, strlen(prefix)) == 0) {
+            v->frozen = frozen;
             found++;
         }
     }
@@ -334,11 +489,11 @@ mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen)
 
 mica_status mica_net_shape(const mica_net *net, mica_tensor *out, mica_value value)
 {
-    if (value < 1 || value > net->built_slots)
+    if (value < 1 || value > net->built_values)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: value %d is none of this net's", value);
-    const mica_slot *slot = &net->slots[value - 1];
-    mica_tensor shape = slot->tensor[0];
-    memcpy(shape.dim, slot->built, sizeof shape.dim);
+    const mica_value_info *v = &net->values[value - 1];
+    mica_tensor shape = v->tensor;
+    memcpy(shape.dim, v->built, sizeof shape.dim);
     *out = mica_tensor_like(&shape, NULL);
     return MICA_OK;
 }

@@ -1,126 +1,202 @@
-/* Fusion: what nodes can do together, or in another order, without changing a value that anybody sees. */
+/* Fusion: two calls that one operation can do become one, where nobody else reads what lies between.
+ *
+ * A rule names the first operation and the one behind it, and rewrites the first call so that it does both. Rules are
+ * tried again on what they made: a convolution takes in max pooling, then the activation behind that. */
 #include <string.h>
 
 #include "net/net.h"
+#include "node/entry.h"
 
-/* Fills in slot->reader. */
-static void find_readers(mica_net *net)
+/* ---- Who reads what ---- */
+
+typedef struct readers {
+    int *count; /* by value: calls that read it, or a view of it; the caller counts, too */
+    int *last;  /* the last of them */
+} readers;
+
+static void count_reader(const mica_net *net, readers *r, int value, int entry)
 {
-    enum { NOT_ONE = -2 };
-    for (int i = 0; i < net->built_slots; i++)
-        net->slots[i].reader = net->slots[i].output ? NOT_ONE : NONE;
-    for (int n = 0; n < net->node_count; n++)
-        for (int i = 0; i < net->nodes[n].inputs; i++) {
-            mica_slot *slot = &net->slots[net->nodes[n].in[i]];
-            slot->reader = slot->reader == NONE ? n : NOT_ONE;
-        }
-    for (int i = 0; i < net->built_slots; i++)
-        if (net->slots[i].reader == NOT_ONE)
-            net->slots[i].reader = NONE;
+    int root = net->values[value].root;
+    r->count[root]++;
+    r->last[root] = entry;
 }
 
-/* ---- Pooling, activations and means into what makes their input ---- */
-
-/* The node behind `node` that can become part of its forward: the only reader of what that writes, of this
- * kind, and not to be recomputed apart from it. NONE if there is none. */
-static int follower(const mica_net *net, const mica_node *node, unsigned kind)
+static void find_readers(const mica_net *net, readers *r)
 {
-    int reader = net->slots[mica_forward_out(net, node)].reader;
-    bool fits = reader != NONE && (net->nodes[reader].layer->flags & kind) &&
-                net->nodes[reader].segment == node->segment;
-    return fits ? reader : NONE;
+    memset(r->count, 0, (size_t)net->value_count * sizeof *r->count);
+    for (int e = 0; e < net->entry_count; e++)
+        for (int i = 0; i < net->entries[e].node.ins; i++)
+            if (net->entries[e].node.in[i] != NONE)
+                count_reader(net, r, net->entries[e].node.in[i], e);
+    for (int i = 0; i < net->built_values; i++)
+        if (net->values[i].output)
+            r->count[net->values[i].root] += 2;
 }
 
-/* Lets a node go on with the max pooling behind it, whose backward reads no more than where the largest lay. */
-static void fuse_pool(mica_net *net, mica_node *node)
+/* The forward call that alone reads what `entry` makes, and nothing else that is planned; NONE if there is none. */
+static int follower(const mica_net *net, const readers *r, const mica_entry *entry)
 {
-    int reader = follower(net, node, MICA_LAYER_MAX_POOL);
-    if (reader == NONE || !(node->layer->flags & MICA_LAYER_ENDS_WITH_POOL))
-        return;
-    node->pool = reader;
-    net->nodes[reader].fused = true;
+    int out = entry->node.out[0];
+    if (out == NONE || r->count[out] != 1 || r->last[out] >= net->forward_count)
+        return NONE;
+    const mica_node *then = &net->entries[r->last[out]].node;
+    bool alone = then->in[0] == out;
+    for (int i = 1; i < then->ins; i++)
+        alone = alone && then->in[i] == NONE;
+    return alone ? r->last[out] : NONE;
 }
 
-/* Lets a node end with the activation behind it, where nothing else wants its own result: not another node,
- * and not the activation's backward. */
-static void fuse_activation(mica_net *net, mica_node *node)
+/* ---- Rules ---- */
+
+static mica_activation activation_of(const mica_op *op)
 {
-    int reader = follower(net, node, MICA_LAYER_ACTIVATION);
-    if (reader == NONE || !(node->layer->flags & MICA_LAYER_ENDS_WITH_ACTIVATION))
-        return;
-    if ((net->nodes[reader].layer->flags & MICA_LAYER_READS_INPUTS) &&
-        net->slots[mica_forward_out(net, node)].gradient != NONE)
-        return;
-    node->activation = reader;
-    net->nodes[reader].fused = true;
+    static const mica_op *const ops[MICA_ACTIVATION_COUNT] = {
+#define ACTIVATION_OP(CODE, name) [MICA_##CODE] = &mica_op_##name,
+        MICA_ACTIVATION_LIST(ACTIVATION_OP)
+#undef ACTIVATION_OP
+    };
+    for (int kind = MICA_NO_ACTIVATION + 1; kind < MICA_ACTIVATION_COUNT; kind++)
+        if (ops[kind] == op)
+            return (mica_activation)kind;
+    return MICA_NO_ACTIVATION;
 }
 
-/* And with the mean behind that. The mean's backward reads nothing, but the activation's may read what it gave. */
-static void fuse_mean(mica_net *net, mica_node *node)
+/* Ends a call with an activation, in the options where its kind and slope stand; false if it has one already. */
+static bool set_activation(const mica_node *then, mica_activation *activation, float *slope)
 {
-    int reader = follower(net, node, MICA_LAYER_MEAN);
-    if (reader == NONE || !(node->layer->flags & MICA_LAYER_ENDS_WITH_MEAN) || node->pool != NONE)
-        return;
-    const mica_node *last = node->activation != NONE ? &net->nodes[node->activation] : node;
-    if ((last->layer->flags & MICA_LAYER_READS_OUTPUT) && net->slots[last->out].gradient != NONE)
-        return;
-    node->mean = reader;
-    net->nodes[reader].fused = true;
+    mica_activation kind = activation_of(then->op);
+    if (kind == MICA_NO_ACTIVATION || *activation != MICA_NO_ACTIVATION)
+        return false;
+    *activation = kind;
+    *slope = then->opts != NULL ? ((const mica_scalar_opts *)then->opts)->s : 0.0f;
+    return true;
 }
 
-void mica_net_fuse(mica_net *net)
+/* Each rule changes *node, whose options are a copy, to do what `then` does, too; false: it does not apply. */
+
+static bool linear_activation(mica_net *net, mica_node *node, const mica_node *then)
 {
-    find_readers(net);
-    for (int n = 0; n < net->node_count; n++) {
-        net->nodes[n].pool = net->nodes[n].activation = net->nodes[n].mean = NONE;
-        net->nodes[n].fused = false;
-    }
-    for (int n = 0; n < net->node_count; n++) {
-        fuse_pool(net, &net->nodes[n]);
-        fuse_activation(net, &net->nodes[n]);
-        fuse_mean(net, &net->nodes[n]);
-    }
+    (void)net;
+    mica_matmul_opts *opts = node->opts;
+    return set_activation(then, &opts->activation, &opts->slope);
 }
 
-/* ---- Activations behind max pooling ---- */
-
-/* Lets what lies in two nodes change places. Their inputs and outputs stay. */
-static void swap_nodes(mica_net *net, int a, int b)
+static bool conv_activation(mica_net *net, mica_node *node, const mica_node *then)
 {
-    mica_node old = net->nodes[a];
-    mica_node *nodes[2] = {&net->nodes[a], &net->nodes[b]};
-    const mica_node from[2] = {*nodes[1], old};
-    for (int k = 0; k < 2; k++) {
-        mica_node *to = nodes[k];
-        int out = to->out, in[MICA_LAYER_INPUTS];
-        memcpy(in, to->in, sizeof in);
-        *to = from[k];
-        to->out = out;
-        memcpy(to->in, in, sizeof in);
-        for (int i = 0; i < to->saved; i++)
-            net->slots[to->save[i]].node = k == 0 ? a : b;
-        for (int i = 0; i < to->temps; i++)
-            net->slots[to->temp[i]].node = k == 0 ? a : b;
-    }
+    (void)net;
+    mica_conv2d_opts *opts = node->opts;
+    return set_activation(then, &opts->activation, &opts->slope);
 }
 
-/* The largest of some values is the largest after relu, too, or both are 0; and so are gradients. So relu follows max
- * pooling, where it has a quarter of the work, and what it was given need not be kept. */
-void mica_net_reorder(mica_net *net)
+static bool conv_pool(mica_net *net, mica_node *node, const mica_node *then)
 {
-    find_readers(net);
-    for (int n = 0; n < net->node_count; n++) {
-        const mica_node *node = &net->nodes[n];
-        mica_slot *between = &net->slots[node->out];
-        if (!(node->layer->flags & MICA_LAYER_RISING) || between->reader == NONE)
+    const mica_conv2d_opts *conv = node->opts;
+    if (then->op != &mica_op_max_pool2d || conv->activation != MICA_NO_ACTIVATION)
+        return false;
+    mica_conv2d_max_pool_opts *both = mica_net_memory(net, sizeof *both);
+    if (both == NULL)
+        return false;
+    both->conv = *conv;
+    both->pool = *(const mica_pooling_opts *)then->opts;
+    node->op = &mica_op_conv2d_max_pool;
+    node->opts = both;
+    node->outs = 2;
+    node->out[1] = then->out[1];
+    return true;
+}
+
+static bool conv_pool_activation(mica_net *net, mica_node *node, const mica_node *then)
+{
+    (void)net;
+    mica_conv2d_max_pool_opts *opts = node->opts;
+    return set_activation(then, &opts->conv.activation, &opts->conv.slope);
+}
+
+static bool conv_mean(mica_net *net, mica_node *node, const mica_node *then)
+{
+    (void)net;
+    if (then->op != &mica_op_global_avg_pool)
+        return false;
+    node->op = &mica_op_conv2d_mean;
+    return true;
+}
+
+static const struct rule {
+    const mica_op *first;
+    bool (*rewrite)(mica_net *net, mica_node *node, const mica_node *then);
+} rules[] = {
+    {&mica_op_linear, linear_activation},
+    {&mica_op_conv2d, conv_pool},
+    {&mica_op_conv2d, conv_activation},
+    {&mica_op_conv2d, conv_mean},
+    {&mica_op_conv_transpose2d, conv_activation},
+    {&mica_op_conv2d_max_pool, conv_pool_activation},
+};
+
+/* ---- The pass ---- */
+
+/* Options of a node are those of the net as built: a call that is changed gets a copy. */
+static bool copy_options(mica_net *net, mica_node *node)
+{
+    if (node->op->opts_bytes == 0)
+        return true;
+    void *copy = mica_net_memory(net, node->op->opts_bytes);
+    if (copy == NULL)
+        return false;
+    memcpy(copy, node->opts, node->op->opts_bytes);
+    node->opts = copy;
+    return true;
+}
+
+/* Fuses the call behind entry number e into it, if a rule says how. */
+static bool fuse_one(mica_net *net, readers *r, int e)
+{
+    mica_entry *entry = &net->entries[e];
+    int behind = follower(net, r, entry);
+    for (size_t i = 0; behind != NONE && i < sizeof rules / sizeof rules[0]; i++) {
+        if (rules[i].first != entry->node.op)
             continue;
-        const mica_node *reader = &net->nodes[between->reader];
-        const mica_slot *out = &net->slots[reader->out];
-        if (!(reader->layer->flags & MICA_LAYER_PICKS) || out->built_bytes >= between->built_bytes)
+        const mica_node *then = &net->entries[behind].node;
+        mica_node node = entry->node;
+        if (!copy_options(net, &node) || !rules[i].rewrite(net, &node, then))
             continue;
-        between->built_bytes = out->built_bytes;
-        memcpy(between->built, out->built, sizeof between->built);
-        swap_nodes(net, n, between->reader);
-        net->reordered = true;
+        node.out[0] = then->out[0];
+        entry->node = node;
+        entry->fused = entry->fused == NULL ? then->op->name
+                                            : mica_net_text(net, "%s, %s", entry->fused, then->op->name);
+        net->entries[behind].node.op = NULL; /* done here now */
+        return true;
     }
+    return false;
+}
+
+/* Entries without an operation go, and so do views, which run nothing. */
+static void compact(mica_net *net)
+{
+    int kept = 0, forward = 0;
+    for (int e = 0; e < net->entry_count; e++) {
+        const mica_op *op = net->entries[e].node.op;
+        if (op == NULL || (op->flags & MICA_OP_VIEW))
+            continue;
+        forward += e < net->forward_count;
+        net->entries[kept++] = net->entries[e];
+    }
+    net->entry_count = kept;
+    net->forward_count = forward;
+}
+
+mica_status mica_net_fuse(mica_net *net)
+{
+    size_t bytes = 2 * (size_t)net->value_count * sizeof(int);
+    int *numbers = mica_allocate(net->ctx, bytes + 1);
+    if (numbers == NULL)
+        return net->ctx->status;
+    readers r = {numbers, numbers + net->value_count};
+    find_readers(net, &r);
+    for (int e = 0; e < net->forward_count; e++)
+        while (net->entries[e].node.op != NULL && fuse_one(net, &r, e))
+            ;
+    mica_release(net->ctx, numbers, bytes + 1);
+    compact(net);
+    return net->status;
 }

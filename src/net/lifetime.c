@@ -1,29 +1,29 @@
-/* Lifetimes, sharing and places: from the schedule to offsets in the block. */
+/* Lifetimes, sharing and places: from the program to offsets in the block. */
 #include "net/net.h"
 
 /* ---- What lives from step to step ---- */
 
-bool mica_borrows_state(const mica_net *net, const mica_slot *slot)
+bool mica_borrows(const mica_net *net, const mica_value_info *v)
 {
-    return net->weights != NULL && slot->kind == MICA_BUFFER_STATE &&
-           (net->nodes[slot->node].layer->flags & MICA_LAYER_STATES_LEARNED);
+    return net->weights != NULL && (v->kind == MICA_BUFFER_PARAMETER ||
+                                    (v->home == MICA_HOME_KEPT && v->kept == MICA_KEPT_STATISTICS));
 }
 
 /* Gives each parameter that is learned (or each that is not) its place, from element *from on. */
 static mica_status place_parameters(mica_net *net, size_t *from, bool learned)
 {
-    for (int i = 0; i < net->built_slots; i++) {
-        mica_slot *slot = &net->slots[i];
-        bool is_learned = slot->gradient != NONE || (!net->train && !slot->frozen);
-        if (slot->kind != MICA_BUFFER_PARAMETER || learned != is_learned)
+    for (int i = 0; i < net->built_values; i++) {
+        mica_value_info *v = &net->values[i];
+        bool is_learned = v->gradient != NONE || (!net->train && !v->frozen);
+        if (v->kind != MICA_BUFFER_PARAMETER || learned != is_learned)
             continue;
-        slot->flat = *from;
-        *from += mica_align_up(slot->bytes) / sizeof(float);
+        v->flat = *from;
+        *from += mica_align_up(v->bytes) / sizeof(float);
         if (!learned)
             continue;
         MICA_TRY(
-            mica_net_grow(net, &net->learned, net->learned_slots, &net->learned_room, sizeof *net->learned));
-        net->learned[net->learned_slots++] = i;
+            mica_net_grow(net, &net->learned, net->learned_values, &net->learned_room, sizeof *net->learned));
+        net->learned[net->learned_values++] = i;
     }
     return MICA_OK;
 }
@@ -32,163 +32,161 @@ static mica_status place_parameters(mica_net *net, size_t *from, bool learned)
 static mica_status place_persistent(mica_net *net)
 {
     net->flat_count = 0;
-    net->learned_slots = 0;
+    net->learned_values = 0;
     MICA_TRY(place_parameters(net, &net->flat_count, true));
     net->learned_count = net->flat_count;
     MICA_TRY(place_parameters(net, &net->flat_count, false));
     size_t bytes = net->weights == NULL ? net->flat_count * sizeof(float) : 0;
     if (net->train) {
-        int copies = 1 + (net->has_optimizer ? mica_optimizer_slots(&net->optimizer) : 0);
+        int copies = 1 + (net->has_optimizer ? mica_optimizer_states(&net->optimizer) : 0);
         bytes += (size_t)copies * net->learned_count * sizeof(float);
     }
-    for (int i = 0; i < net->built_slots; i++) {
-        mica_slot *slot = &net->slots[i];
-        if (slot->kind != MICA_BUFFER_STATE || mica_borrows_state(net, slot))
-            continue;
-        slot->flat = bytes;
-        bytes += mica_align_up(slot->bytes);
-    }
+    for (int derived = 0; derived < 2; derived++)
+        for (int i = 0; i < net->built_values; i++) {
+            mica_value_info *v = &net->values[i];
+            if (v->home != (derived ? MICA_HOME_DERIVED : MICA_HOME_KEPT) || mica_borrows(net, v))
+                continue;
+            v->flat = bytes;
+            bytes += mica_align_up(v->bytes);
+        }
     net->persistent = bytes;
     return MICA_OK;
 }
 
 /* ---- Lifetimes ---- */
 
-typedef struct living {
-    mica_net *net;
-    int time;
-    mica_status status;
-} living;
-
-static int new_group(mica_net *net, size_t bytes, int slot, int entry, int time)
+static int new_group(mica_net *net, size_t bytes, int value, int entry, int time)
 {
     if (mica_net_grow(net, &net->groups, net->group_count, &net->group_room, sizeof *net->groups) != MICA_OK)
         return NONE;
     size_t guard = net->debug ? MICA_ALIGN : 0;
     net->groups[net->group_count] = (mica_group){
         .span = {.bytes = mica_align_up(bytes) + guard, .first = time, .last = time},
-        .slot = slot,
+        .value = value,
         .entry = entry};
     return net->group_count++;
 }
 
-static void live_at(void *user, int slot, int life)
+static mica_status live_at(mica_net *net, int value, int time)
 {
-    living *l = user;
-    mica_slot *root = &l->net->slots[l->net->slots[slot].root];
-    if (root->group[life] == NONE) {
-        root->group[life] = new_group(l->net, root->bytes, l->net->slots[slot].root, NONE, l->time);
-        if (root->group[life] == NONE) {
-            l->status = l->net->ctx->status;
-            return;
-        }
+    if (value == NONE || net->values[value].home != MICA_HOME_PLANNED)
+        return MICA_OK;
+    int number = net->values[value].root;
+    mica_value_info *root = &net->values[number];
+    if (root->group == NONE) {
+        root->group = new_group(net, root->bytes, number, NONE, time);
+        if (root->group == NONE)
+            return net->ctx->status;
     }
-    mica_span *span = &l->net->groups[root->group[life]].span;
+    mica_span *span = &net->groups[root->group].span;
     if (root->kind == MICA_BUFFER_INPUT)
         span->first = 0; /* written before the step */
-    span->last = l->time;
+    span->last = time > span->last ? time : span->last;
+    return MICA_OK;
 }
 
-static void keep_until(mica_net *net, int slot, int time)
+static void keep_until(mica_net *net, int value, int time)
 {
-    int group = net->slots[net->slots[slot].root].group[0];
+    int group = net->values[net->values[value].root].group;
     if (group != NONE && net->groups[group].span.last < time)
         net->groups[group].span.last = time;
 }
 
-/* What is looked at from outside: inputs that nobody reads still need a place; outputs and losses are read
- * after the step, and so, after a forward, are the targets of a loss, to score the output against. What holds
- * the whole batch of a step in parts lives through all of them, as do its inputs. */
-static void keep_longer(mica_net *net, living *l)
+/* What is looked at from outside: inputs that nobody reads still need a place; outputs are read after the step, and
+ * so, after a forward, are the targets of a loss, to score the output against. What holds the whole batch of a step in
+ * parts lives through all of them, as do its inputs. */
+static mica_status keep_longer(mica_net *net)
 {
-    l->time = 0;
-    for (int i = 0; i < net->built_slots; i++) {
-        if (net->slots[i].kind == MICA_BUFFER_INPUT && net->slots[i].group[0] == NONE)
-            live_at(l, i, 0);
-        if (net->slots[i].output)
-            keep_until(net, i, net->entry_count - 1);
+    int end = net->entry_count > 0 ? net->entry_count - 1 : 0;
+    for (int i = 0; i < net->built_values; i++) {
+        if (net->values[i].kind == MICA_BUFFER_INPUT && net->values[i].group == NONE)
+            MICA_TRY(live_at(net, i, 0));
+        if (net->values[i].output)
+            keep_until(net, i, end);
     }
-    for (int i = 0; i < net->built_slots; i++) {
-        int group = net->slots[i].group[0];
-        bool again = net->part_rows < net->built_rows && net->slots[i].kind == MICA_BUFFER_INPUT;
-        if ((net->slots[i].whole || again) && group != NONE)
-            net->groups[group].span = (mica_span){net->groups[group].span.bytes, 0, net->entry_count - 1, 0};
+    for (int i = 0; i < net->built_values; i++) {
+        int group = net->values[i].group;
+        bool again = net->part_rows < net->size[0].most && net->values[i].kind == MICA_BUFFER_INPUT;
+        if ((net->values[i].whole || again) && group != NONE)
+            net->groups[group].span = (mica_span){net->groups[group].span.bytes, 0, end, 0};
     }
     for (int n = 0; n < net->node_count; n++) {
         const mica_node *node = &net->nodes[n];
-        if (!(node->layer->flags & MICA_LAYER_LOSS))
-            continue;
-        keep_until(net, node->out, net->entry_count - 1);
-        for (int i = 1; i < node->inputs; i++)
-            keep_until(net, node->in[i], net->forward_count - 1);
+        for (int i = 1; (node->op->flags & MICA_OP_LOSS) && i < node->ins; i++)
+            if (node->in[i] != NONE && net->forward_count > 0)
+                keep_until(net, node->in[i], net->forward_count - 1);
     }
+    return MICA_OK;
 }
 
 static mica_status find_lifetimes(mica_net *net)
 {
     net->group_count = 0;
-    for (int i = 0; i < net->slot_count; i++)
-        net->slots[i].group[0] = net->slots[i].group[1] = NONE;
-    living l = {.net = net};
-    for (l.time = 0; l.time < net->entry_count && l.status == MICA_OK; l.time++)
-        mica_each_use(net, &net->entries[l.time], live_at, &l);
-    MICA_TRY(l.status);
-    keep_longer(net, &l);
-    return l.status;
+    for (int i = 0; i < net->value_count; i++)
+        net->values[i].group = NONE;
+    for (int time = 0; time < net->entry_count; time++) {
+        const mica_entry *entry = &net->entries[time];
+        for (int i = 0; i < entry->node.ins; i++)
+            MICA_TRY(live_at(net, entry->node.in[i], time));
+        for (int k = 0; k < entry->node.outs; k++) {
+            MICA_TRY(live_at(net, entry->node.out[k], time));
+            MICA_TRY(live_at(net, entry->part[k], time));
+        }
+    }
+    return keep_longer(net);
 }
 
 /* ---- Sharing in place ---- */
 
-/* Lets `to` (first used at this time) take over the memory of `from` (last used at this time), of the same shape. */
-static void take_over(mica_net *net, int from, int from_life, int to, int to_life, int time)
+/* Whether input i alone shows its memory to the call. */
+static bool is_alone(const mica_net *net, const mica_node *node, int input)
 {
-    mica_slot *giver = &net->slots[net->slots[from].root], *taker = &net->slots[net->slots[to].root];
-    int a = giver->group[from_life], b = taker->group[to_life];
-    if (a == b || net->groups[a].span.last != time || net->groups[b].span.first != time ||
-        !mica_tensor_same_shape(&net->slots[from].tensor[0], &net->slots[to].tensor[0]))
-        return;
-    net->groups[a].span.last = net->groups[b].span.last;
-    net->groups[b].gone = true;
-    taker->group[to_life] = a;
+    for (int i = 0; i < node->ins; i++)
+        if (i != input && node->in[i] != NONE &&
+            net->values[node->in[i]].root == net->values[node->in[input]].root)
+            return false;
+    return true;
 }
 
-/* Whether an input other than number 0 shows the same memory. */
-static bool is_alone(const mica_net *net, const mica_node *node)
+/* Lets `to` (first used at this time) take over the memory of `from` (last used at this time), of the same shape. */
+static bool take_over(mica_net *net, int from, int to, int time)
 {
-    for (int i = 1; i < node->inputs; i++)
-        if (net->slots[node->in[i]].root == net->slots[node->in[0]].root)
-            return false;
+    const mica_value_info *giver = &net->values[net->values[from].root];
+    mica_value_info *taker = &net->values[net->values[to].root];
+    int a = giver->group, b = taker->group;
+    if (a == NONE || b == NONE || a == b || net->groups[a].span.last != time || net->groups[b].span.first != time ||
+        giver->bytes != taker->bytes || net->values[from].tensor.dtype != net->values[to].tensor.dtype ||
+        !mica_tensor_same_shape(&net->values[from].tensor, &net->values[to].tensor))
+        return false;
+    net->groups[a].span.last = net->groups[b].span.last;
+    net->groups[b].gone = true;
+    taker->group = a;
     return true;
 }
 
 static void share_in_place(mica_net *net)
 {
     for (int time = 0; time < net->entry_count; time++) {
-        const mica_entry *entry = &net->entries[time];
-        const mica_node *node = &net->nodes[entry->node];
-        if (node->inputs == 0 || !is_alone(net, node))
-            continue;
-        if (entry->phase != MICA_PHASE_BACKWARD && (node->layer->flags & MICA_LAYER_IN_PLACE)) {
-            int out = mica_forward_out(net, node);
-            take_over(net, node->in[0], mica_life(&net->slots[node->in[0]], entry->phase), out,
-                      mica_life(&net->slots[out], entry->phase), time);
-        } else if (entry->phase == MICA_PHASE_BACKWARD &&
-                   (node->layer->flags & MICA_LAYER_BACKWARD_IN_PLACE) && !(entry->add_din & 1u) &&
-                   mica_has_input_gradient(net, node, 0)) {
-            take_over(net, net->slots[node->out].gradient, 0, net->slots[node->in[0]].gradient, 0, time);
+        const mica_node *node = &net->entries[time].node;
+        for (int k = 0; k < node->outs; k++) {
+            bool taken = node->out[k] == NONE || net->values[node->out[k]].home != MICA_HOME_PLANNED;
+            for (int i = 0; i < node->ins && !taken; i++)
+                if ((node->op->in_place[k] >> i & 1u) && node->in[i] != NONE && is_alone(net, node, i))
+                    taken = take_over(net, node->in[i], node->out[k], time);
         }
     }
 }
 
 /* ---- The whole ---- */
 
-static mica_status add_scratch(mica_net *net)
+static mica_status add_workspaces(mica_net *net)
 {
     for (int time = 0; time < net->entry_count; time++) {
         mica_entry *entry = &net->entries[time];
-        if (entry->scratch_bytes == 0)
+        entry->group = NONE;
+        if (entry->workspace_bytes == 0)
             continue;
-        entry->group = new_group(net, entry->scratch_bytes, NONE, time, time);
+        entry->group = new_group(net, entry->workspace_bytes, NONE, time, time);
         if (entry->group == NONE)
             return net->ctx->status;
     }
@@ -198,7 +196,7 @@ static mica_status add_scratch(mica_net *net)
 /* Packs the groups that are left. */
 static mica_status pack_groups(mica_net *net)
 {
-    size_t count = 0, bytes = (size_t)net->group_count * sizeof(mica_span);
+    size_t count = 0, bytes = (size_t)net->group_count * sizeof(mica_span), derivations = 0;
     mica_span *spans = mica_allocate(net->ctx, bytes + 1);
     if (spans == NULL)
         return net->ctx->status;
@@ -209,12 +207,14 @@ static mica_status pack_groups(mica_net *net)
     mica_status status = mica_pack(net->ctx, spans, count, &packed);
     if (status == MICA_OK)
         status = mica_pack_lower_bound(net->ctx, spans, count, net->entry_count, &bound);
+    if (status == MICA_OK) /* derived values are made before anything else is there */
+        status = mica_net_measure_derivations(net, &derivations);
     for (int g = net->group_count - 1; g >= 0; g--)
         if (!net->groups[g].gone)
             net->groups[g].span.offset = net->persistent + spans[--count].offset;
     mica_release(net->ctx, spans, bytes + 1);
-    net->plan.total = net->persistent + packed;
-    net->plan.lower_bound = net->persistent + bound;
+    net->plan.total = net->persistent + (packed > derivations ? packed : derivations);
+    net->plan.lower_bound = net->persistent + (bound > derivations ? bound : derivations);
     return status;
 }
 
@@ -224,7 +224,7 @@ mica_status mica_net_lay_out(mica_net *net)
     MICA_TRY(find_lifetimes(net));
     if (!net->unshared)
         share_in_place(net);
-    MICA_TRY(add_scratch(net));
+    MICA_TRY(add_workspaces(net));
     for (int g = 0; net->unshared && g < net->group_count; g++) {
         net->groups[g].span.first = 0;
         net->groups[g].span.last = net->entry_count - 1;

@@ -1,7 +1,6 @@
-/* Names: a table of all that are taken, so that a net of thousands of nodes is built, and looked up, at once.
+/* Names: a table of all that are taken, so that a net of thousands of layers is built, and looked up, at once.
  *
- * Open addressing. An entry is a slot's number plus one, or minus a node's number minus one; 0 is free. It says where
- * a name may be found: what the slot or node is called now is compared. So nothing is ever removed. */
+ * Open addressing. An entry is a value's number plus one, or minus a layer's number minus one; 0 is free. */
 #include <string.h>
 
 #include "net/net.h"
@@ -16,7 +15,7 @@ static uint32_t hash_of(const char *text)
 
 static const char *name_of(const mica_net *net, int entry)
 {
-    return entry > 0 ? net->slots[entry - 1].name : net->nodes[-entry - 1].name;
+    return entry > 0 ? net->values[entry - 1].name : net->layers[-entry - 1].name;
 }
 
 static void put(mica_net *net, int entry)
@@ -53,24 +52,25 @@ static mica_status add(mica_net *net, int entry)
     return MICA_OK;
 }
 
-mica_status mica_net_name_slot(mica_net *net, int slot) { return add(net, slot + 1); }
-mica_status mica_net_name_node(mica_net *net, int node) { return add(net, -node - 1); }
+mica_status mica_net_name_value(mica_net *net, int value) { return add(net, value + 1); }
+mica_status mica_net_name_layer(mica_net *net, int layer) { return add(net, -layer - 1); }
 
-/* The first entry with this name, of a slot or also of a node; 0: none. */
-static int find(const mica_net *net, const char *name, bool nodes)
+/* The first entry with this name; 0: none. */
+static int find(const mica_net *net, const char *name)
 {
     if (net->name_room == 0)
         return 0;
     uint32_t mask = (uint32_t)net->name_room - 1;
-    for (uint32_t at = hash_of(name) & mask; net->names[at] != 0; at = (at + 1) & mask) {
-        int entry = net->names[at];
-        bool counts = entry > 0 ? entry <= net->built_slots : nodes && -entry <= net->node_count;
-        if (counts && strcmp(name_of(net, entry), name) == 0)
-            return entry;
-    }
+    for (uint32_t at = hash_of(name) & mask; net->names[at] != 0; at = (at + 1) & mask)
+        if (strcmp(name_of(net, net->names[at]), name) == 0)
+            return net->names[at];
     return 0;
 }
 
-int mica_net_find(const mica_net *net, const char *name) { return find(net, name, false) - 1; }
+int mica_net_find(const mica_net *net, const char *name)
+{
+    int entry = find(net, name);
+    return entry >= 0 ? entry - 1 : net->layers[-entry - 1].output - 1;
+}
 
-bool mica_net_name_taken(const mica_net *net, const char *name) { return find(net, name, true) != 0; }
+bool mica_net_name_taken(const mica_net *net, const char *name) { return find(net, name) != 0; }

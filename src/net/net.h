@@ -1,85 +1,110 @@
-/* A net's inside: nodes and the slots they read and write; after compiling, the schedule of a step and its
- * memory.
+/* A net's inside.
  *
- *   build    nodes, slots                                          build.c, names.c, infer.c, batch.c
- *   compile  entries (what runs when), gradients, groups (memory)  fuse.c, schedule.c, lifetime.c, compile.c
- *   bind     every slot's tensor gets its data                     bind.c
- *   step     entries in order                                      run.c
+ *   build    values, and nodes: calls of operations over them        build.c, call.c, names.c
+ *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fuse.c,
+ *            their scratch, the lifetimes and places of values         recompute.c, lifetime.c, plan.c
+ *   bind     every value gets its memory                             bind.c
+ *   step     the program's calls in order                            run.c; sizes.c, parts.c: smaller steps
+ *
+ * Nodes are never changed by compiling: it works on a copy of them, and on values behind the built ones.
  */
 #ifndef MICA_SRC_NET_NET_H
 #define MICA_SRC_NET_NET_H
 
-#include <mica/layer.h>
 #include <mica/net.h>
+#include <mica/op.h>
 
 #include "base/context.h"
 #include "memory/pack.h"
+#include "tensor/tensor.h"
 
 #define NONE (-1)
 
-/* A tensor that the net knows. What is recomputed for its backward has a second life, in other memory. */
-typedef struct mica_slot {
+#define MICA_SIZES       8  /* most sizes of a step, the batch included */
+#define MICA_LAYER_DEPTH 32 /* most scopes and layers within one another */
+
+/* How dims say that they follow a size of a step, or an axis of a value: numbers that no size can be. */
+#define MICA_SIZE_FIRST    (-1000)
+#define MICA_SIZE_CODE(n)  (MICA_SIZE_FIRST - (mica_index)(n))
+#define MICA_DIM_FIRST     (-2000)
+#define MICA_DIM_CODE(v, a) (MICA_DIM_FIRST - ((mica_index)(v) * MICA_MAX_RANK + (a)))
+
+typedef struct mica_size {
     const char *name;
-    mica_buffer_kind kind;
-    mica_tensor tensor[2];           /* one for each life; data is NULL until bound */
-    int group[2];                    /* which memory; NONE: none */
-    size_t built_bytes;              /* for the batch as built */
-    size_t bytes;                    /* as planned: a resized net uses less */
-    mica_index built[MICA_MAX_RANK]; /* the sizes, as built */
-    int node;                        /* that makes it, or that it belongs to; NONE for an input */
-    int gradient;                    /* slot of its gradient, or NONE */
-    int reader;     /* the only node that reads it; NONE: none does, or several, or the caller */
-    int root;       /* of a view, the slot whose memory it shows (itself, otherwise) */
-    mica_init init; /* parameters */
-    float start;    /* states */
-    size_t flat; /* of a parameter: its first element in the flat tensor; of a state: its byte in the block */
+    mica_index most, now;
+} mica_size;
+
+/* Everything that the net knows about a tensor. */
+typedef struct mica_value_info {
+    const char *name; /* NULL: it has none; it is found by its layer's */
+    mica_home home;
+    mica_buffer_kind kind;            /* as the plan tells of it */
+    mica_tensor tensor;               /* of the present sizes; data is NULL until bound */
+    mica_index built[MICA_MAX_RANK];  /* the largest sizes */
+    mica_index source[MICA_MAX_RANK]; /* inputs and kept values: what a size follows (mica_net_size, _dim); 0: none */
+    size_t built_bytes, bytes;        /* as built; as planned: less in parts */
+    int layer;                        /* that it belongs to; NONE: none */
+    int maker;                        /* the node that makes it; NONE: none does */
+    int number;                       /* which of its outputs */
+    int root;                         /* of a view, the value whose memory it shows (itself, otherwise) */
+    int like;                         /* made by compile: has this value's shape; NONE: its maker infers it */
+    int gradient;                     /* NONE: none */
+    int group;                        /* its memory in the packed part; NONE: none */
+    mica_init init;                   /* learned */
+    mica_kept_kind kept;
+    float start; /* kept */
+    size_t flat; /* learned: its first element in the flat tensor; kept and derived: its byte in the block */
     bool frozen;
     bool output;  /* is read after the step */
     bool wanted;  /* its gradient is */
-    bool dropped; /* between forward and backward: backward reads its second life */
+    bool owned;   /* a gradient that later parts may be added to: it is no other value's, too */
     bool whole;   /* of a step in parts: it holds the whole batch, and each part sees its rows of it */
-} mica_slot;
+    bool changed; /* its shape, by the resizing under way */
+} mica_value_info;
 
+/* A call as built. */
 typedef struct mica_node {
-    const mica_layer *layer;
-    const char *name;
+    const mica_op *op;
     void *opts;
-    int inputs, params, states, saved, temps;
-    int in[MICA_LAYER_INPUTS]; /* slots */
-    int out;
-    int param[MICA_LAYER_BUFFERS], state[MICA_LAYER_BUFFERS], save[MICA_LAYER_BUFFERS],
-        temp[MICA_LAYER_BUFFERS];
-    int segment;    /* of recomputation */
-    int pool;       /* the max pooling that is fused into this one's forward, or NONE */
-    int activation; /* the same of an activation, behind this one or its pooling */
-    int mean;       /* the same of a mean, behind all that */
-    bool fused;     /* this node's forward is part of another's */
+    int layer;
+    int ins, outs;
+    int in[MICA_OP_INS]; /* values; NONE: an optional one that is not there */
+    int out[MICA_OP_OUTS];
 } mica_node;
 
-/* One thing that a step does. Its number is its time. */
+/* A call of the program. Its number is its time. */
 typedef struct mica_entry {
-    int node;
+    mica_node node;
     mica_phase phase;
-    unsigned add_din;    /* bit i: input i's gradient has been written before */
-    unsigned add_dparam; /* bit i: so has parameter i's (a shared parameter) */
-    /* Its scratch: [ the operations' workspace | temporaries | parts of sums ] */
-    size_t workspace_bytes, scratch_bytes;
-    int group;
+    int origin;              /* the number of the node that it runs, or whose gradient it is part of */
+    unsigned add;            /* bit k: out[k] has been written before */
+    unsigned learned;        /* bit k: out[k] is a parameter's gradient, which a step may add to */
+    int part[MICA_OP_OUTS];  /* where out[k] goes if it must be added to and the operation cannot; NONE: nowhere */
+    const char *fused;       /* what else it does: "relu" */
+    size_t workspace_bytes;  /* of its operation */
+    double flops;            /* as planned */
+    int group;               /* of the workspace */
+    mica_call call;          /* what the operation is told */
 } mica_entry;
 
 /* The block:
  *
- *   [ parameters | gradients | optimizer state | states | all else, packed by lifetime ]
- *   0            flat, aligned alike                    persistent                     total
+ *   [ learned | gradients | optimizer state | kept | derived | all else, packed by lifetime ]
+ *   0         flat, aligned alike                            persistent                     total
  */
 
-/* A piece of the packed part, used by one slot or by several that take over from one another. */
+/* A piece of the packed part, used by one value or by several that take over from one another. */
 typedef struct mica_group {
     mica_span span;
-    int slot; /* the first that uses it; NONE: scratch of an entry */
+    int value; /* the first that uses it; NONE: the workspace of an entry */
     int entry;
     bool gone; /* its users moved to another group */
 } mica_group;
+
+typedef struct mica_layer_info {
+    const char *name, *kind;
+    mica_value input, output;
+} mica_layer_info;
 
 typedef struct mica_chunk mica_chunk; /* of names and options: build.c */
 
@@ -88,33 +113,43 @@ struct mica_net {
     mica_status status; /* of the first failure while building */
     char error[MICA_ERROR_TEXT];
     mica_chunk *chunks;
-    char prefix[256];               /* of names: "block0.attn." */
-    unsigned char scope_start[256]; /* where each scope's name begins in it, which has at least a dot */
+    char prefix[512];                              /* of names: "block0.attn." */
+    unsigned short scope_start[MICA_LAYER_DEPTH];  /* where each scope's name begins in it */
+    int scope_layer[MICA_LAYER_DEPTH];             /* the layer that a scope is; NONE: it is none */
     int scopes;
+    int open_layer; /* the innermost layer that is being built; NONE */
 
+    mica_size size[MICA_SIZES];
+    int size_count;
+    mica_value_info *values;
+    int value_count, value_room;
+    int built_values; /* those after are made by compile */
     mica_node *nodes;
     int node_count, node_room;
-    mica_slot *slots;
+    mica_node *derivations; /* calls that make derived values */
+    int derivation_count, derivation_room;
+    mica_layer_info *layers;
+    int layer_count, layer_room;
     int *names; /* names.c */
-    int slot_count, slot_room;
-    int built_slots; /* those after are gradients, made by compile */
     int name_count, name_room;
 
     /* Compiled. */
     bool compiled, train, debug;
-    bool reordered; /* nodes are no longer as they were added */
-    bool unshared;  /* for tests, which set it: every buffer has memory of its own, for all of the step */
+    bool unshared; /* for tests, which set it: every buffer has memory of its own, for all of the step */
+    bool keep_cheap;
     bool has_optimizer;
     mica_optimizer optimizer;
     const mica_net *weights;
     mica_entry *entries;
     int entry_count, entry_room, forward_count;
+    mica_node *makers; /* that infer the shapes of values made by compile */
+    int maker_count, maker_room;
     mica_group *groups;
     int group_count, group_room;
     size_t flat_count;    /* elements of all parameters, padding included */
     size_t learned_count; /* of those that are learned, which come first; there are as many gradients */
-    int *learned;         /* their slots, in the order of their places */
-    int learned_slots, learned_room;
+    int *learned;         /* their values, in the order of their places */
+    int learned_values, learned_room;
     size_t persistent; /* bytes of what lives from step to step */
     mica_plan plan;
     mica_plan_buffer *plan_buffers;
@@ -127,12 +162,12 @@ struct mica_net {
     bool owns_block;
     float *flat_parameters, *flat_gradients, *flat_optimizer[2];
 
-    /* Stepping. A step's batch may be run in parts of at most `part_rows` samples, one after the other: see
-     * batch.c. */
-    mica_index built_rows; /* the batch as built */
-    mica_index rows;       /* of a step */
-    mica_index part_rows;  /* as planned; built_rows: in one */
-    mica_index shaped;     /* the batch that all shapes are inferred for now; NONE: they are not */
+    /* Stepping. A step's batch may be run in parts of at most `part_rows` samples, one after the other. */
+    mica_index rows;      /* the batch of a step; size[0].now is that of a part */
+    mica_index part_rows; /* as planned; size[0].most: in one */
+    mica_index size_now[MICA_SIZES]; /* for operations: of the present part */
+    bool ready; /* a forward in training mode has run, and nothing since: a backward may */
+    uint64_t ready_step; /* its number */
     uint64_t seed, steps_taken;
     float loss;
     float gradient_norm;
@@ -147,96 +182,92 @@ mica_status mica_net_failed(mica_net *net, mica_status status);
 /* Memory that lives as long as the net. NULL, with an error recorded, when refused. */
 void *mica_net_memory(mica_net *net, size_t bytes);
 const char *mica_net_text(mica_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Makes room for one more element of `bytes` in *array; 0 on success. */
+/* Makes room for one more element of `bytes` in *array. */
 mica_status mica_net_grow(mica_net *net, void *array, int count, int *room, size_t bytes);
-int mica_net_new_slot(mica_net *net, const char *name, mica_buffer_kind kind, const mica_tensor *shape,
-                      int node);
+/* A new value of this shape, contiguous; NONE, with an error recorded, when refused. */
+int mica_net_new_value(mica_net *net, const char *name, mica_home home, mica_buffer_kind kind,
+                       const mica_tensor *shape);
+/* Whether building goes on: not after a failure, nor once the net is compiled. */
+bool mica_net_building(mica_net *net);
+/* Fails the build unless this is a value of the net. */
+mica_status mica_net_check_value(mica_net *net, mica_value value, const char *what);
+/* prefix + name, or prefix + kind + "_" + number without one. NULL, with an error recorded, if it is taken. */
+const char *mica_net_full_name(mica_net *net, const char *name, const char *kind);
+/* Dims with sizes of a step among them: the largest, and what they follow. */
+mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dims, mica_index *most,
+                                  mica_index *source);
 
 /* ---- names.c ---- */
 
-/* Makes a slot or a node known by its name, once it has one. */
-mica_status mica_net_name_slot(mica_net *net, int slot);
-mica_status mica_net_name_node(mica_net *net, int node);
-/* The slot with this name, of those that are built; or NONE. */
+/* Makes a value or a layer known by its name, once it has one. */
+mica_status mica_net_name_value(mica_net *net, int value);
+mica_status mica_net_name_layer(mica_net *net, int layer);
+/* The value with this name, of those that are built, or the one that the layer of this name ends with; or NONE. */
 int mica_net_find(const mica_net *net, const char *name);
-/* Whether a slot or a node has it. */
 bool mica_net_name_taken(const mica_net *net, const char *name);
 
-/* ---- infer.c ---- */
+/* ---- call.c ---- */
 
-mica_status mica_net_infer(mica_net *net, int node, bool first_time);
+/* Runs a node's infer on the present shapes. */
+mica_status mica_net_infer_node(mica_net *net, const mica_node *node, mica_infer *infer);
+/* Checks the inputs of a call and copies its options. */
+mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins, int count,
+                               const void *opts);
 
-/* ---- batch.c ---- */
+/* ---- sizes.c ---- */
 
-/* Gives every slot the shape that follows from a batch. */
-mica_status mica_net_set_rows(mica_net *net, mica_index rows);
-/* Forgets a plan: every slot is as built again. */
+/* Gives every value the shape that follows from net->size[].now. */
+mica_status mica_net_update_shapes(mica_net *net);
+/* Forgets a plan: every value is as built again. */
 mica_status mica_net_unplan(mica_net *net);
+
+/* ---- parts.c ---- */
+
+/* Whether a batch can be run in parts: no operation mixes samples. */
+bool mica_net_can_part(mica_net *net);
 /* Plans for parts of so many rows: sizes of buffers follow. */
 mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows);
 /* Points inputs and outputs at the rows of one part. */
 mica_status mica_net_select_part(mica_net *net, mica_index first, mica_index rows);
 /* A tensor as the caller sees it: the whole batch. */
-mica_tensor mica_net_whole(const mica_net *net, int slot);
+mica_tensor mica_net_whole(const mica_net *net, int value);
 
-/* ---- schedule.c ---- */
+/* ---- The passes of compile, in their order ---- */
 
-/* Which life of a slot an entry of this phase reads or writes. */
-static inline int mica_life(const mica_slot *slot, mica_phase phase)
-{
-    return phase != MICA_PHASE_FORWARD && slot->dropped ? 1 : 0;
-}
-
-/* The slot that a node's forward writes: its own, or that of the pooling, activation or mean it ends with. */
-static inline int mica_forward_out(const mica_net *net, const mica_node *node)
-{
-    int last = node->mean != NONE ? node->mean : node->activation != NONE ? node->activation : node->pool;
-    return last != NONE ? net->nodes[last].out : node->out;
-}
-
-/* ---- fuse.c ---- */
-
-/* Changes the order of nodes where that is less work. Before shapes are inferred for a plan. */
-void mica_net_reorder(mica_net *net);
-/* Finds the nodes that are part of others' forwards. */
-void mica_net_fuse(mica_net *net);
-
-/* ---- schedule.c, again ---- */
-
-/* Fills entries and makes gradient slots. Nodes are recomputed by segments of `segment_nodes` nodes; 0: none. */
-mica_status mica_net_schedule(mica_net *net, int segment_nodes);
-
-typedef void mica_use_fn(void *user, int slot, int life);
-/* Everything in planned memory that an entry touches, but its scratch. */
-void mica_each_use(const mica_net *net, const mica_entry *entry, mica_use_fn *use, void *user);
-
-/* Whether a node gives the gradient of one of its inputs. */
-bool mica_has_input_gradient(const mica_net *net, const mica_node *node, int input);
-
-/* Whether a node's saved values have memory. */
-bool mica_keeps_saved(const mica_net *net, const mica_node *node);
-
-/* The slot of what the pooling that is fused into a node's forward keeps; NONE if there is none. */
-int mica_forward_picks(const mica_net *net, const mica_node *node);
-
-/* ---- lifetime.c ---- */
-
-/* Whether a slot is a state that belongs to the net that lends its weights. */
-bool mica_borrows_state(const mica_net *net, const mica_slot *slot);
-
-/* Gives every slot its group, every group its lifetime and offset, and every parameter its place. */
+/* compile.c: another entry, a copy of the node's. NULL, with an error recorded, when refused. */
+mica_entry *mica_net_new_entry(mica_net *net, const mica_node *node, mica_phase phase, int origin);
+/* reorder.c: the forward calls, in an order that is less work. */
+mica_status mica_net_forward_calls(mica_net *net);
+/* differentiate.c: the backward calls behind them. */
+mica_status mica_net_differentiate(mica_net *net);
+/* fuse.c: calls that one operation can do together become one. */
+mica_status mica_net_fuse(mica_net *net);
+/* recompute.c: what costs next to nothing to make again is not kept for the backward; or segments of so many calls
+ * are run again before their backward (0: none). */
+mica_status mica_net_recompute_cheap(mica_net *net);
+mica_status mica_net_recompute_segments(mica_net *net, int segment_calls);
+/* lifetime.c: gives every value its group, every group its lifetime and offset, and all that lasts its place. */
 mica_status mica_net_lay_out(mica_net *net);
 
-/* ---- run.c ---- */
+/* Whether a kept value belongs to the net that lends its weights. */
+bool mica_borrows(const mica_net *net, const mica_value_info *value);
 
-/* Everything that a layer's function is told, with the tensors that exist only while it runs. */
-typedef struct mica_running {
-    mica_step step;
-    mica_tensor temp[MICA_LAYER_BUFFERS];
-    mica_tensor part[MICA_LAYER_INPUTS + MICA_LAYER_BUFFERS]; /* of gradients that are added to */
-    const mica_tensor *sum[MICA_LAYER_INPUTS + MICA_LAYER_BUFFERS];
-    int parts;
-} mica_running;
+/* ---- plan.c ---- */
+
+mica_status mica_net_fill_plan(mica_net *net);
+/* The name of a value for people. Made where it has none. */
+const char *mica_net_value_name(mica_net *net, int value);
+/* How much recomputing adds to the forward, as a fraction. */
+double mica_net_extra_work(const mica_net *net);
+
+/* ---- bind.c ---- */
+
+/* Points the entries' calls at the values' tensors. Values must not move any more. */
+void mica_net_link(mica_net *net);
+/* The workspace that they take. */
+mica_status mica_net_measure_derivations(mica_net *net, size_t *bytes);
+
+/* ---- run.c ---- */
 
 /* How a step runs. */
 typedef struct mica_mode {
@@ -246,16 +277,13 @@ typedef struct mica_mode {
     uint64_t step; /* whose random numbers are drawn */
 } mica_mode;
 
-/* Fills *r for an entry; *scratch is the end of what its scratch holds. */
-void mica_net_prepare(const mica_net *net, const mica_entry *entry, const mica_mode *mode, mica_running *r,
-                      size_t *scratch);
-/* Runs it, and adds parts to their sums. */
-mica_status mica_net_call(const mica_net *net, const mica_entry *entry, const mica_running *r);
+/* Runs an entry's operation, and adds parts to their sums. */
+mica_status mica_net_run_entry(mica_net *net, mica_entry *entry, const mica_mode *mode);
 
 /* ---- watch.c ---- */
 
 /* What an entry is about to do. */
-mica_work mica_net_work(mica_net *net, const mica_entry *entry, const mica_mode *mode);
+mica_work mica_net_work(mica_net *net, mica_entry *entry, const mica_mode *mode);
 /* And the optimizer, in one update. */
 mica_work mica_net_update_work(const mica_net *net);
 

@@ -44,30 +44,29 @@ static size_text size_of(size_t bytes)
     return out;
 }
 
-int mica_net_layers(const mica_net *net) { return net->node_count; }
+int mica_net_layers(const mica_net *net) { return net->layer_count; }
 
 mica_status mica_net_layer(const mica_net *net, const char **name, const char **kind, mica_value *output,
                            int number)
 {
-    if (number < 0 || number >= net->node_count)
-        return mica_fail(net->ctx, MICA_ERR_INDEX, "net_layer: layer %d of %d", number, net->node_count);
-    const mica_node *node = &net->nodes[number];
+    if (number < 0 || number >= net->layer_count)
+        return mica_fail(net->ctx, MICA_ERR_INDEX, "net_layer: layer %d of %d", number, net->layer_count);
+    const mica_layer_info *layer = &net->layers[number];
     if (name != NULL)
-        *name = node->name;
+        *name = layer->name;
     if (kind != NULL)
-        *kind = node->layer->name;
+        *kind = layer->kind;
     if (output != NULL)
-        *output = node->out + 1;
+        *output = layer->output;
     return MICA_OK;
 }
 
-static size_t node_parameters(const mica_net *net, int number)
+size_t mica_net_layer_parameters(const mica_net *net, int number)
 {
-    const mica_node *node = &net->nodes[number];
     size_t count = 0;
-    for (int i = 0; i < node->params; i++)
-        if (net->slots[node->param[i]].node == number) /* a shared one counts where it was made */
-            count += mica_tensor_count(&net->slots[node->param[i]].tensor[0]);
+    for (int i = 0; i < net->built_values; i++) /* a shared one counts where it was made */
+        if (net->values[i].kind == MICA_BUFFER_PARAMETER && net->values[i].layer == number)
+            count += mica_tensor_count(&net->values[i].tensor);
     return count;
 }
 
@@ -76,16 +75,19 @@ size_t mica_net_summary(char *text, size_t size, const mica_net *net)
     mica_writer w = {text, size, 0};
     size_t all = 0;
     mica_put(&w, "%-28s %-20s %-22s %12s %12s\n", "layer", "kind", "output", "parameters", "bytes");
-    for (int i = 0; i < net->built_slots; i++)
-        if (net->slots[i].kind == MICA_BUFFER_INPUT)
-            mica_put(&w, "%-28s %-20s %-22s %12s %12zu\n", net->slots[i].name, "input",
-                     MICA_SHAPE(&net->slots[i].tensor[0]), "", net->slots[i].bytes);
-    for (int n = 0; n < net->node_count; n++) {
-        const mica_slot *out = &net->slots[net->nodes[n].out];
-        size_t count = node_parameters(net, n);
+    for (int i = 0; i < net->built_values; i++)
+        if (net->values[i].kind == MICA_BUFFER_INPUT)
+            mica_put(&w, "%-28s %-20s %-22s %12s %12zu\n", net->values[i].name, "input",
+                     MICA_SHAPE(&net->values[i].tensor), "", net->values[i].bytes);
+    for (int n = 0; n < net->layer_count; n++) {
+        const mica_layer_info *layer = &net->layers[n];
+        if (layer->output == 0)
+            continue; /* a layer that failed */
+        const mica_value_info *out = &net->values[layer->output - 1];
+        size_t count = mica_net_layer_parameters(net, n);
         all += count;
-        mica_put(&w, "%-28s %-20s %-22s %12zu %12zu\n", net->nodes[n].name, net->nodes[n].layer->name,
-                 MICA_SHAPE(&out->tensor[0]), count, out->bytes);
+        mica_put(&w, "%-28s %-20s %-22s %12zu %12zu\n", layer->name, layer->kind, MICA_SHAPE(&out->tensor), count,
+                 out->bytes);
     }
     mica_put(&w, "%zu parameters, %s\n", all, size_of(all * sizeof(float)).text);
     return w.length;

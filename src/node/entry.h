@@ -16,7 +16,11 @@ MICA_OPS(MICA_DECLARE_ENTRY)
 extern const mica_op mica_op_linear;
 extern const mica_op mica_op_sum_to;         /* y = a, summed over the axes along which it is larger than y */
 extern const mica_op mica_op_loss_gradient; /* y = a * weight * the step's scale */
-extern const mica_op mica_op_conv2d_max_pool;
+extern const mica_op mica_op_conv2d_max_pool; /* y, picks: convolution, max pooling, activation */
+typedef struct mica_conv2d_max_pool_opts {
+    mica_conv2d_opts conv;
+    mica_pooling_opts pool;
+} mica_conv2d_max_pool_opts;
 
 #define MICA_FIELD_LIST(list) .fields = (list), .field_count = (int)(sizeof(list) / sizeof(list)[0])
 

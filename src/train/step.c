@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "net/net.h"
 
-int mica_optimizer_slots(const mica_optimizer *o)
+int mica_optimizer_states(const mica_optimizer *o)
 {
     switch (o->kind) {
     case MICA_SGD:

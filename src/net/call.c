@@ -1,0 +1,146 @@
+/* Calls of operations: inputs checked, options copied, shapes inferred, outputs made. */
+#include <string.h>
+
+#include "net/net.h"
+
+mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins, int count,
+                               const void *opts)
+{
+    int most = op->ins + op->optional_ins;
+    *node = (mica_node){.op = op, .layer = net->open_layer, .ins = most, .outs = op->outs};
+    if (most > MICA_OP_INS || op->outs > MICA_OP_OUTS)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s has more than %d inputs or %d outputs", op->name,
+                               MICA_OP_INS, MICA_OP_OUTS),
+               net->status;
+    if (count < op->ins || count > most) {
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT,
+                              op->optional_ins > 0 ? "%s of %d values: expected %d to %d"
+                                                   : "%s of %d values: expected %d",
+                              op->name, count, op->ins, most);
+        return net->status;
+    }
+    if (count > 0 && ins == NULL) {
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s: the list of its inputs is NULL", op->name);
+        return net->status;
+    }
+    for (int i = 0; i < most; i++) {
+        node->in[i] = i < count && ins[i] != 0 ? ins[i] - 1 : NONE;
+        if (i < op->ins || node->in[i] != NONE)
+            MICA_TRY(mica_net_check_value(net, i < count ? ins[i] : 0, op->name));
+    }
+    if (op->opts_bytes == 0)
+        return MICA_OK;
+    node->opts = mica_net_memory(net, op->opts_bytes);
+    if (node->opts == NULL)
+        return net->status;
+    if (opts != NULL)
+        memcpy(node->opts, opts, op->opts_bytes);
+    else
+        memset(node->opts, 0, op->opts_bytes);
+    return MICA_OK;
+}
+
+mica_status mica_net_infer_node(mica_net *net, const mica_node *node, mica_infer *infer)
+{
+    mica_tensor shapes[MICA_OP_INS];
+    *infer = (mica_infer){.ctx = net->ctx, .op = node->op, .opts = node->opts, .ins = node->ins};
+    for (int i = 0; i < node->ins; i++) {
+        if (node->in[i] == NONE)
+            continue;
+        shapes[i] = net->values[node->in[i]].tensor;
+        shapes[i].data = NULL;
+        infer->in[i] = &shapes[i];
+    }
+    for (int k = 0; k < node->outs; k++)
+        infer->out[k].rank = NONE;
+    mica_status status = node->op->infer != NULL
+                             ? node->op->infer(infer)
+                             : mica_fail(net->ctx, MICA_ERR_STATE, "%s: only gradients call it", node->op->name);
+    for (int k = 0; status == MICA_OK && k < node->outs; k++)
+        if (infer->out[k].rank == NONE && !(node->op->optional_outs >> k & 1u))
+            status = mica_fail(net->ctx, MICA_ERR_STATE, "%s: output %d was not inferred", node->op->name, k);
+    for (int i = 0; i < node->ins; i++)
+        infer->in[i] = NULL; /* they end here */
+    return status;
+}
+
+/* What the operation that just failed said, without "shape error: operation: ". */
+static const char *reason_of(mica_context *ctx)
+{
+    const char *reason = mica_error(ctx);
+    for (int k = 0; k < 2; k++) {
+        const char *colon = strstr(reason, ": ");
+        reason = colon != NULL ? colon + 2 : reason;
+    }
+    return reason;
+}
+
+/* Makes a value for every output. Fails the layer if shapes do not fit. */
+static mica_status make_outputs(mica_net *net, mica_node *node)
+{
+    mica_infer infer;
+    mica_status status = mica_net_infer_node(net, node, &infer);
+    if (status != MICA_OK) {
+        char reason[MICA_ERROR_TEXT];
+        (void)strncpy(reason, reason_of(net->ctx), sizeof reason - 1);
+        reason[sizeof reason - 1] = '\0';
+        (void)mica_net_layer_fail(net, status, "%s", reason);
+        return net->status;
+    }
+    int outs = node->outs;
+    for (int k = 0; k < outs; k++) {
+        node->out[k] = NONE;
+        if (infer.out[k].rank == NONE)
+            continue;
+        int value = mica_net_new_value(net, NULL, MICA_HOME_PLANNED,
+                                       k == 0 ? MICA_BUFFER_ACTIVATION : MICA_BUFFER_SAVED, &infer.out[k]);
+        if (value == NONE)
+            return net->status;
+        net->values[value].maker = net->node_count;
+        net->values[value].number = k;
+        node->out[k] = value;
+    }
+    if (node->op->flags & MICA_OP_VIEW)
+        net->values[node->out[0]].root = net->values[node->in[0]].root;
+    return MICA_OK;
+}
+
+mica_value mica_net_call(mica_net *net, const char *name, const mica_op *op, const mica_value *ins, int count,
+                         const void *opts)
+{
+    if (!mica_net_building(net))
+        return 0;
+    if (op == NULL)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a call of an operation that is NULL");
+    bool alone = net->open_layer == NONE;
+    if (alone)
+        mica_net_layer_begin(net, op->name, name, count > 0 && ins != NULL ? ins[0] : 0);
+    mica_node node;
+    if (net->status != MICA_OK || mica_net_make_node(net, &node, op, ins, count, opts) != MICA_OK ||
+        mica_net_grow(net, &net->nodes, net->node_count, &net->node_room, sizeof *net->nodes) != MICA_OK ||
+        make_outputs(net, &node) != MICA_OK)
+        return 0;
+    net->nodes[net->node_count++] = node;
+    net->built_values = net->value_count;
+    mica_value y = node.outs > 0 ? node.out[0] + 1 : 0;
+    return alone ? mica_net_layer_end(net, y) : y;
+}
+
+mica_value mica_net_op(mica_net *net, const char *name, const char *op, const mica_value *ins, int count,
+                       const void *opts)
+{
+    const mica_op *found = op != NULL ? mica_op_find(op) : NULL;
+    if (found == NULL)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "unknown operation \"%s\"", op != NULL ? op : "");
+    return mica_net_call(net, name, found, ins, count, opts);
+}
+
+mica_value mica_net_result(mica_net *net, mica_value value, int number)
+{
+    if (!mica_net_building(net) || mica_net_check_value(net, value, "result") != MICA_OK)
+        return 0;
+    int maker = net->values[value - 1].maker;
+    if (maker == NONE || number < 0 || number >= net->nodes[maker].outs || net->nodes[maker].out[number] == NONE)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "value %d has no result %d beside it", value, number);
+    return net->nodes[maker].out[number] + 1;
+}

@@ -1,0 +1,152 @@
+/* The plan as data: every buffer of the block, and what runs at every time of a step. */
+#include <string.h>
+
+#include "net/net.h"
+
+const char *mica_net_value_name(mica_net *net, int value)
+{
+    mica_value_info *v = &net->values[value];
+    if (v->name != NULL)
+        return v->name;
+    if (v->layer == NONE)
+        return "a value";
+    const char *layer = net->layers[v->layer].name;
+    if (net->layers[v->layer].output == value + 1 || v->maker == NONE || value >= net->built_values)
+        return layer;
+    const mica_op *op = net->nodes[v->maker].op;
+    int names = op->names != NULL ? op->ins + op->optional_ins + v->number : NONE;
+    const char *text = names != NONE ? mica_net_text(net, "%s (%s)", layer, op->names[names])
+                       : v->number == 0 ? mica_net_text(net, "%s (%s)", layer, op->name)
+                                        : mica_net_text(net, "%s (%s %d)", layer, op->name, v->number);
+    return text != NULL ? text : layer;
+}
+
+/* The work of an entry, roughly: only to compare plans and to state the price of recomputing. */
+static double work_of(const mica_net *net, const mica_entry *entry)
+{
+    double work = entry->flops;
+    for (int k = 0; k < entry->node.outs; k++)
+        if (entry->node.out[k] != NONE)
+            work += (double)mica_tensor_count(&net->values[entry->node.out[k]].tensor);
+    return work;
+}
+
+double mica_net_extra_work(const mica_net *net)
+{
+    double all = 0.0, again = 0.0;
+    for (int e = 0; e < net->entry_count; e++) {
+        double work = work_of(net, &net->entries[e]);
+        if (net->entries[e].phase == MICA_PHASE_FORWARD)
+            all += work;
+        else if (net->entries[e].phase == MICA_PHASE_RECOMPUTE)
+            again += work;
+    }
+    return all > 0.0 ? again / all : 0.0;
+}
+
+static mica_plan_buffer *add_buffer(mica_net *net, const char *name, mica_buffer_kind kind, size_t bytes,
+                                    size_t offset)
+{
+    mica_plan_buffer *buffer = &net->plan_buffers[net->plan.count++];
+    int end = net->entry_count > 0 ? net->entry_count - 1 : 0;
+    *buffer = (mica_plan_buffer){.name = name, .kind = kind, .bytes = bytes, .offset = offset, .last = end};
+    net->plan.kind_bytes[kind] += bytes;
+    return buffer;
+}
+
+static void set_shape(mica_plan_buffer *buffer, const mica_tensor *shape)
+{
+    buffer->dtype = shape->dtype;
+    buffer->rank = shape->rank;
+    memcpy(buffer->dim, shape->dim, sizeof buffer->dim);
+}
+
+static void add_flat(mica_net *net, const char *name, mica_buffer_kind kind, size_t count, size_t offset)
+{
+    mica_tensor shape = mica_1d(NULL, (mica_index)count);
+    set_shape(add_buffer(net, name, kind, count * sizeof(float), offset), &shape);
+}
+
+static void add_persistent(mica_net *net)
+{
+    size_t offset = 0, learned = net->learned_count;
+    if (net->weights == NULL) {
+        add_flat(net, "parameters", MICA_BUFFER_PARAMETER, net->flat_count, 0);
+        offset += net->flat_count * sizeof(float);
+    }
+    if (net->train) {
+        add_flat(net, "gradients", MICA_BUFFER_GRADIENT, learned, offset);
+        size_t copies = net->has_optimizer ? (size_t)mica_optimizer_states(&net->optimizer) : 0;
+        if (copies > 0)
+            add_flat(net, "optimizer state", MICA_BUFFER_OPTIMIZER, copies * learned,
+                     offset + learned * sizeof(float));
+    }
+    for (int i = 0; i < net->built_values; i++) {
+        const mica_value_info *v = &net->values[i];
+        if ((v->home == MICA_HOME_KEPT || v->home == MICA_HOME_DERIVED) && !mica_borrows(net, v))
+            set_shape(add_buffer(net, v->name, v->kind, mica_align_up(v->bytes), v->flat), &v->tensor);
+    }
+}
+
+static void add_group(mica_net *net, const mica_group *group)
+{
+    const mica_span *span = &group->span;
+    mica_plan_buffer *buffer;
+    if (group->value == NONE) {
+        const mica_entry *entry = &net->entries[group->entry];
+        buffer = add_buffer(net, net->layers[entry->node.layer].name, MICA_BUFFER_SCRATCH, span->bytes,
+                            span->offset);
+        buffer->dtype = MICA_U8;
+        buffer->rank = 1;
+        buffer->dim[0] = (mica_index)entry->workspace_bytes;
+    } else {
+        const mica_value_info *v = &net->values[group->value];
+        buffer = add_buffer(net, mica_net_value_name(net, group->value), v->kind, span->bytes, span->offset);
+        set_shape(buffer, &v->tensor);
+    }
+    buffer->first = span->first;
+    buffer->last = span->last;
+}
+
+/* Room for all of the plan, which is kept from one compile to the next. */
+static mica_status make_room(mica_net *net)
+{
+    size_t room = (size_t)(net->group_count + net->built_values) + 3, times = (size_t)net->entry_count;
+    if (room > net->plan_room) {
+        mica_plan_buffer *buffers = mica_allocate(net->ctx, room * sizeof *buffers);
+        if (buffers == NULL)
+            return net->ctx->status;
+        mica_release(net->ctx, net->plan_buffers, net->plan_room * sizeof *buffers);
+        net->plan_buffers = buffers;
+        net->plan_room = room;
+    }
+    if (times > net->plan_time_room) {
+        mica_plan_time *time = mica_allocate(net->ctx, times * sizeof *time);
+        if (time == NULL)
+            return net->ctx->status;
+        mica_release(net->ctx, net->plan_times, net->plan_time_room * sizeof *time);
+        net->plan_times = time;
+        net->plan_time_room = times;
+    }
+    return MICA_OK;
+}
+
+mica_status mica_net_fill_plan(mica_net *net)
+{
+    MICA_TRY(make_room(net));
+    mica_plan *plan = &net->plan;
+    plan->buffers = net->plan_buffers;
+    plan->count = 0;
+    plan->times = net->entry_count;
+    plan->time = net->plan_times;
+    for (int t = 0; t < net->entry_count; t++)
+        net->plan_times[t] = (mica_plan_time){net->layers[net->entries[t].node.layer].name, net->entries[t].phase};
+    plan->parts = net->part_rows > 0 ? (int)((net->size[0].most + net->part_rows - 1) / net->part_rows) : 1;
+    plan->extra_work = mica_net_extra_work(net);
+    memset(plan->kind_bytes, 0, sizeof plan->kind_bytes);
+    add_persistent(net);
+    for (int g = 0; g < net->group_count; g++)
+        if (!net->groups[g].gone)
+            add_group(net, &net->groups[g]);
+    return net->status;
+}

@@ -1,0 +1,232 @@
+/* The sizes of a step (batch, length, ...), and the shapes of all values that follow from them.
+ *
+ * Values are numbered in an order in which each comes after what its shape follows from. So one pass is enough, and
+ * what does not depend on the size that changed is passed over. */
+#include <string.h>
+
+#include "net/net.h"
+
+/* ---- Building ---- */
+
+mica_index mica_net_size(mica_net *net, const char *name, mica_index most)
+{
+    if (!mica_net_building(net))
+        return 0;
+    if (name == NULL || *name == '\0' || most < 0)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a size needs a name, and a largest value of 0 or more");
+    int number = 0;
+    while (number < net->size_count && strcmp(net->size[number].name, name) != 0)
+        number++;
+    bool fresh = number == net->size_count || (number == 0 && net->size[0].most == 0);
+    if (!fresh && net->size[number].most != most)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "size \"%s\" is %td already, not %td", name,
+                               net->size[number].most, most);
+    if (number == MICA_SIZES)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "more than %d sizes", MICA_SIZES);
+    if (number == net->size_count) {
+        net->size[number].name = mica_net_text(net, "%s", name);
+        if (net->size[number].name == NULL)
+            return 0;
+        net->size_count++;
+    }
+    net->size[number].most = net->size[number].now = most;
+    if (number == 0)
+        net->rows = net->part_rows = most;
+    return MICA_SIZE_CODE(number);
+}
+
+mica_index mica_net_dim(mica_net *net, mica_value value, int axis)
+{
+    if (!mica_net_building(net) || mica_net_check_value(net, value, "a size") != MICA_OK)
+        return 0;
+    int rank = net->values[value - 1].tensor.rank;
+    if (axis < -rank || axis >= rank)
+        return mica_net_refuse(net, MICA_ERR_AXIS, "axis %d of a tensor of rank %d", axis, rank);
+    return MICA_DIM_CODE(value - 1, axis < 0 ? axis + rank : axis);
+}
+
+/* The size that a code stands for now, or the code itself where it is a plain number. */
+static mica_index size_of(const mica_net *net, mica_index code)
+{
+    if (code > MICA_SIZE_FIRST)
+        return code;
+    if (code > MICA_DIM_FIRST)
+        return net->size[MICA_SIZE_FIRST - code].now;
+    mica_index place = MICA_DIM_FIRST - code;
+    return net->values[place / MICA_MAX_RANK].tensor.dim[place % MICA_MAX_RANK];
+}
+
+mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dims, mica_index *most,
+                                  mica_index *source)
+{
+    for (int i = 0; i < rank && i < MICA_MAX_RANK && dims != NULL; i++) {
+        bool is_size = dims[i] <= MICA_SIZE_FIRST && MICA_SIZE_FIRST - dims[i] < net->size_count;
+        mica_index place = MICA_DIM_FIRST - dims[i];
+        bool is_dim = dims[i] <= MICA_DIM_FIRST && place / MICA_MAX_RANK < net->built_values;
+        source[i] = is_size || is_dim ? dims[i] : 0;
+        if (!is_size && !is_dim && dims[i] <= MICA_SIZE_FIRST)
+            return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%td is no size of this net", dims[i]), net->status;
+        most[i] = is_size || is_dim ? size_of(net, dims[i]) : dims[i];
+    }
+    return MICA_OK;
+}
+
+/* ---- Stepping ---- */
+
+/* Gives a value a shape, within the memory it has. */
+static mica_status reshape(mica_net *net, mica_value_info *v, const mica_tensor *shape)
+{
+    if (v->tensor.rank == shape->rank &&
+        memcmp(v->tensor.dim, shape->dim, (size_t)shape->rank * sizeof shape->dim[0]) == 0)
+        return MICA_OK;
+    if (mica_tensor_bytes(shape) > v->bytes)
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net: \"%s\" would be %s, larger than planned",
+                         mica_net_value_name(net, (int)(v - net->values)), MICA_SHAPE(shape));
+    void *data = v->tensor.data;
+    mica_dtype dtype = v->tensor.dtype;
+    v->tensor = *shape;
+    v->tensor.dtype = dtype;
+    v->tensor = mica_tensor_like(&v->tensor, data);
+    v->changed = true;
+    return MICA_OK;
+}
+
+static mica_status reshape_from_sources(mica_net *net, mica_value_info *v)
+{
+    mica_tensor shape = v->tensor;
+    for (int i = 0; i < shape.rank; i++)
+        if (v->source[i] != 0)
+            shape.dim[i] = size_of(net, v->source[i]);
+    return reshape(net, v, &shape);
+}
+
+static bool inputs_changed(const mica_net *net, const mica_node *node)
+{
+    for (int i = 0; i < node->ins; i++)
+        if (node->in[i] != NONE && net->values[node->in[i]].changed)
+            return true;
+    return false;
+}
+
+static mica_status infer_again(mica_net *net, const mica_node *node)
+{
+    if (!inputs_changed(net, node))
+        return MICA_OK;
+    mica_infer infer;
+    MICA_TRY(mica_net_infer_node(net, node, &infer));
+    for (int k = 0; k < node->outs; k++)
+        if (node->out[k] != NONE)
+            MICA_TRY(reshape(net, &net->values[node->out[k]], &infer.out[k]));
+    return MICA_OK;
+}
+
+mica_status mica_net_update_shapes(mica_net *net)
+{
+    for (int i = 0; i < net->value_count; i++)
+        net->values[i].changed = false;
+    for (int i = 0; i < net->value_count; i++) {
+        mica_value_info *v = &net->values[i];
+        if (v->like != NONE)
+            MICA_TRY(reshape(net, v, &net->values[v->like].tensor));
+        else if (v->maker != NONE && v->number == 0)
+            MICA_TRY(infer_again(net, i < net->built_values ? &net->nodes[v->maker] : &net->makers[v->maker]));
+        else if (v->maker == NONE && (v->kind == MICA_BUFFER_INPUT || v->home == MICA_HOME_KEPT))
+            MICA_TRY(reshape_from_sources(net, v));
+    }
+    for (int i = 0; i < net->size_count; i++)
+        net->size_now[i] = net->size[i].now;
+    return MICA_OK;
+}
+
+/* Sets the sizes, or leaves all as it was. */
+static mica_status set_sizes(mica_net *net, const mica_index *sizes)
+{
+    mica_index before[MICA_SIZES];
+    for (int i = 0; i < net->size_count; i++) {
+        before[i] = net->size[i].now;
+        net->size[i].now = sizes[i];
+    }
+    mica_status status = mica_net_update_shapes(net);
+    if (status == MICA_OK)
+        return MICA_OK;
+    char text[MICA_ERROR_TEXT]; /* what went wrong first */
+    memcpy(text, net->ctx->error, sizeof text);
+    for (int i = 0; i < net->size_count; i++)
+        net->size[i].now = before[i];
+    (void)mica_net_update_shapes(net);
+    memcpy(net->ctx->error, text, sizeof text);
+    return net->ctx->status = status;
+}
+
+mica_status mica_net_set_size(mica_net *net, const char *name, mica_index size)
+{
+    if (name == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_set_size: name is NULL");
+    if (strcmp(name, "batch") == 0)
+        return mica_net_resize(net, size);
+    int number = 1;
+    while (number < net->size_count && strcmp(net->size[number].name, name) != 0)
+        number++;
+    if (!net->compiled)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_set_size: the net is not compiled");
+    if (number == net->size_count)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_set_size: the net has no size \"%s\"", name);
+    if (size < 0 || size > net->size[number].most)
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net_set_size: %s is %td, but the net was built for %td", name,
+                         size, net->size[number].most);
+    mica_index sizes[MICA_SIZES];
+    for (int i = 0; i < net->size_count; i++)
+        sizes[i] = i == number ? size : net->size[i].now;
+    net->ready = false;
+    return set_sizes(net, sizes);
+}
+
+mica_status mica_net_resize(mica_net *net, mica_index batch)
+{
+    if (!net->compiled)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_resize: the net is not compiled");
+    if (batch < 0 || batch > net->size[0].most)
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net_resize: the batch is %td, but the net was built for %td",
+                         batch, net->size[0].most);
+    mica_index sizes[MICA_SIZES];
+    for (int i = 0; i < net->size_count; i++)
+        sizes[i] = net->size[i].now;
+    sizes[0] = batch < net->part_rows ? batch : net->part_rows;
+    net->ready = false;
+    MICA_TRY(set_sizes(net, sizes));
+    net->rows = batch;
+    return MICA_OK;
+}
+
+int mica_net_sizes(const mica_net *net) { return net->size_count; }
+
+mica_status mica_net_size_at(const mica_net *net, const char **name, mica_index *now, mica_index *most, int number)
+{
+    if (number < 0 || number >= net->size_count)
+        return mica_fail(net->ctx, MICA_ERR_INDEX, "net_size_at: size %d of %d", number, net->size_count);
+    if (name != NULL)
+        *name = net->size[number].name;
+    if (now != NULL)
+        *now = number == 0 ? net->rows : net->size[number].now;
+    if (most != NULL)
+        *most = net->size[number].most;
+    return MICA_OK;
+}
+
+mica_status mica_net_unplan(mica_net *net)
+{
+    net->compiled = false;
+    net->entry_count = net->forward_count = 0;
+    net->value_count = net->built_values;
+    net->maker_count = 0;
+    for (int i = 0; i < net->built_values; i++) {
+        mica_value_info *v = &net->values[i];
+        v->bytes = v->built_bytes;
+        v->gradient = NONE;
+        v->whole = false;
+    }
+    for (int i = 0; i < net->size_count; i++)
+        net->size[i].now = net->size[i].most;
+    net->rows = net->part_rows = net->size[0].most;
+    return mica_net_update_shapes(net);
+}
