@@ -302,9 +302,7 @@ static int run_text(prediction *p)
     window.stride[0] = length;
     window.stride[1] = 1;
     float *scratch = take((size_t)p->info.classes, sizeof *scratch);
-    mica_status status = mica_net_input_tensor(p->net, &name, &x, 0);
-    if (status == MICA_OK)
-        status = mica_net_reshape_input(p->net, name, (mica_index[]){1, length});
+    mica_status status = mica_net_set_size(p->net, "length", length);
     if (status == MICA_OK)
         status = mica_net_input_tensor(p->net, &name, &x, 0);
     if (status == MICA_OK)

@@ -8,21 +8,11 @@
 #include "cli/picture/text.h"
 #include "net/net.h"
 
-/* Those that the layer made; a shared one counts where it was made. */
-static size_t parameters_of(const mica_net *net, int number)
-{
-    size_t count = 0;
-    for (int i = 0; i < net->nodes[number].params; i++)
-        if (net->slots[net->nodes[number].param[i]].node == number)
-            count += mica_tensor_count(&net->slots[net->nodes[number].param[i]].tensor[0]);
-    return count;
-}
-
 static void print_text(const mica_net *net, const mica_netfile_info *info, const char *what)
 {
     size_t width = 5, all = 0;
-    for (int i = 0; i < net->node_count; i++)
-        width = strlen(net->nodes[i].name) > width ? strlen(net->nodes[i].name) : width;
+    for (int i = 0; i < net->layer_count; i++)
+        width = strlen(net->layers[i].name) > width ? strlen(net->layers[i].name) : width;
     printf("%s: %s", what, mica_task_text(info->task));
     printf(info->task == MICA_TASK_TEXT ? ", %td tokens, %td at a time\n" : ", %td outputs\n", info->classes,
            info->length);
@@ -30,19 +20,19 @@ static void print_text(const mica_net *net, const mica_netfile_info *info, const
         printf("%s%s = %g", i == 0 ? "constants: " : ", ", info->constants[i].name, info->constants[i].value);
     printf("%s\n%-*s  %-20s %-24s %12s %12s\n", info->constant_count > 0 ? "\n" : "", (int)width, "layer",
            "kind", "output", "parameters", "bytes");
-    for (int i = 0; i < net->built_slots; i++)
-        if (net->slots[i].kind == MICA_BUFFER_INPUT)
-            printf("%-*s  %-20s %-24s %12s %12s\n", (int)width, net->slots[i].name, "input",
-                   shape_text(net->slots[i].tensor[0].dtype, net->slots[i].tensor[0].rank,
-                              net->slots[i].tensor[0].dim)
+    for (int i = 0; i < net->built_values; i++)
+        if (net->values[i].kind == MICA_BUFFER_INPUT)
+            printf("%-*s  %-20s %-24s %12s %12s\n", (int)width, net->values[i].name, "input",
+                   shape_text(net->values[i].tensor.dtype, net->values[i].tensor.rank,
+                              net->values[i].tensor.dim)
                        .text,
-                   "", count_text((double)net->slots[i].bytes).text);
-    for (int i = 0; i < net->node_count; i++) {
-        const mica_slot *out = &net->slots[net->nodes[i].out];
-        size_t count = parameters_of(net, i);
+                   "", count_text((double)net->values[i].bytes).text);
+    for (int i = 0; i < net->layer_count; i++) {
+        const mica_value_info *out = &net->values[net->layers[i].output - 1];
+        size_t count = mica_net_layer_parameters(net, i);
         all += count;
-        printf("%-*s  %-20s %-24s %12s %12s\n", (int)width, net->nodes[i].name, net->nodes[i].layer->name,
-               shape_text(out->tensor[0].dtype, out->tensor[0].rank, out->tensor[0].dim).text,
+        printf("%-*s  %-20s %-24s %12s %12s\n", (int)width, net->layers[i].name, net->layers[i].kind,
+               shape_text(out->tensor.dtype, out->tensor.rank, out->tensor.dim).text,
                count > 0 ? count_text((double)count).text : "", count_text((double)out->bytes).text);
     }
     printf("\n%s parameters, %s\n", count_text((double)all).text,
@@ -76,21 +66,21 @@ static void print_json(const mica_net *net, const mica_netfile_info *info)
     for (size_t i = 0; i < info->constant_count; i++)
         printf("%s\"%s\": %.17g", i > 0 ? ", " : "", info->constants[i].name, info->constants[i].value);
     printf("}, \"inputs\": [");
-    for (int i = 0, shown = 0; i < net->built_slots; i++)
-        if (net->slots[i].kind == MICA_BUFFER_INPUT) {
+    for (int i = 0, shown = 0; i < net->built_values; i++)
+        if (net->values[i].kind == MICA_BUFFER_INPUT) {
             printf("%s\n", shown++ > 0 ? "," : "");
-            put_name(net->slots[i].name, "input");
-            put_shape(&net->slots[i].tensor[0]);
+            put_name(net->values[i].name, "input");
+            put_shape(&net->values[i].tensor);
             printf("}");
         }
     printf("], \"layers\": [");
-    for (int i = 0; i < net->node_count; i++) {
-        const mica_slot *out = &net->slots[net->nodes[i].out];
-        size_t count = parameters_of(net, i);
+    for (int i = 0; i < net->layer_count; i++) {
+        const mica_value_info *out = &net->values[net->layers[i].output - 1];
+        size_t count = mica_net_layer_parameters(net, i);
         all += count;
         printf("%s\n", i > 0 ? "," : "");
-        put_name(net->nodes[i].name, net->nodes[i].layer->name);
-        put_shape(&out->tensor[0]);
+        put_name(net->layers[i].name, net->layers[i].kind);
+        put_shape(&out->tensor);
         printf(", \"parameters\": %zu, \"bytes\": %zu}", count, out->bytes);
     }
     printf("], \"parameters\": %zu}\n", all);

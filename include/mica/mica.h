@@ -7,7 +7,7 @@
 #include <mica/data.h>
 #include <mica/fit.h>
 #include <mica/io.h>
-#include <mica/layer.h>
+#include <mica/op.h>
 #include <mica/layers.h>
 #include <mica/memory.h>
 #include <mica/net.h>

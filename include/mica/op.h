@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-typedef struct mica_sample mica_sample;
+typedef struct mica_op_sample mica_op_sample;
 
 #define MICA_OP_INS  12 /* most inputs of a call */
 #define MICA_OP_OUTS 8  /* most outputs */
@@ -188,13 +188,13 @@ struct mica_op {
      * another axis. NULL: no. A batch can only be run in parts where it does not. */
     bool (*mixes)(const mica_infer *infer);
     /* Fills in random inputs and options for tests and benchmarks; NULL: one f32 tensor per input, of one shape. */
-    void (*sample)(mica_sample *sample);
+    void (*sample)(mica_op_sample *sample);
 };
 
 /* ---- Samples: random calls for tests and benchmarks ---- */
 
-struct mica_sample {
-    uint64_t (*draw)(mica_sample *sample); /* the next random number */
+struct mica_op_sample {
+    uint64_t (*draw)(mica_op_sample *sample); /* the next random number */
     void *user;
     void *opts; /* zeros, op->opts_bytes */
     int ins;    /* the required ones; may be raised to give optional inputs */
@@ -203,9 +203,9 @@ struct mica_sample {
 };
 
 /* A random number from low to high. */
-MICA_API mica_index mica_sample_int(mica_sample *sample, mica_index low, mica_index high);
+MICA_API mica_index mica_op_sample_int(mica_op_sample *sample, mica_index low, mica_index high);
 /* Input `in` is f32 of this shape. */
-MICA_API void mica_sample_shape(mica_sample *sample, int in, int rank, const mica_index *dims);
+MICA_API void mica_op_sample_shape(mica_op_sample *sample, int in, int rank, const mica_index *dims);
 
 /* ---- The list ---- */
 

@@ -63,9 +63,9 @@ static mica_status find_parameter(reader *r, const token *name, const char **out
 {
     const mica_net *net = r->net;
     for (int scope = net->scopes; scope >= 0; scope--)
-        for (int i = 0; i < net->built_slots; i++)
-            if (net->slots[i].kind == MICA_BUFFER_PARAMETER && in_scope(r, scope, name, net->slots[i].name)) {
-                *out = net->slots[i].name;
+        for (int i = 0; i < net->built_values; i++)
+            if (net->values[i].kind == MICA_BUFFER_PARAMETER && in_scope(r, scope, name, net->values[i].name)) {
+                *out = net->values[i].name;
                 return MICA_OK;
             }
     return mica_fail_at(r, name, MICA_ERR_FORMAT,
@@ -140,9 +140,9 @@ static mica_status read_values(reader *r, const word_option *o, value_list *out)
             r->now = name;
             return MICA_OK;
         }
-        if (out->count == MICA_LAYER_INPUTS - 1)
+        if (out->count == MICA_OP_INS - 1)
             return mica_fail_at(r, &name, MICA_ERR_FORMAT, "%s: more than %d names", o->name,
-                                MICA_LAYER_INPUTS - 1);
+                                MICA_OP_INS - 1);
         MICA_TRY(mica_find_value(r, &name, &out->value[out->count++]));
     }
     return MICA_OK;

@@ -62,10 +62,13 @@ mica_value mica_line_input(reader *r, const line *l)
     if (o->shape.count >= MICA_MAX_RANK)
         return mica_net_refuse(r->net, MICA_ERR_SHAPE, "a shape of more than %d axes", MICA_MAX_RANK - 1);
     memcpy(dims + 1, o->shape.size, (size_t)o->shape.count * sizeof dims[0]);
+    bool tokens = o->dtype >= MICA_I64 && o->shape.count == 1;
+    if (tokens) /* a text may be shorter than planned */
+        dims[1] = mica_net_size(r->net, r->info.input == NULL ? "length" : o->name, dims[1]);
     mica_value x = mica_net_input(r->net, o->name, (mica_dtype)o->dtype, o->shape.count + 1, dims);
     if (x != 0 && r->info.input == NULL) {
-        r->info.input = r->net->slots[x - 1].name;
-        r->tokens = o->dtype >= MICA_I64 && o->shape.count == 1;
+        r->info.input = r->net->values[x - 1].name;
+        r->tokens = tokens;
     }
     return x;
 }
@@ -119,9 +122,12 @@ static mica_value make_target(reader *r, const line *l, const mica_tensor *shape
     while (*number != '\0' && (*number < '0' || *number > '9'))
         number++;
     const char *name = mica_net_text(r->net, "target%s", l->named ? "" : number);
-    return name != NULL ? mica_net_input(r->net, name, numbers ? MICA_I32 : MICA_F32, shape->rank - numbers,
-                                         shape->dim)
-                        : 0;
+    mica_index dims[MICA_MAX_RANK]; /* as x has them in a step, which may be smaller */
+    for (int i = 0; i < shape->rank - numbers; i++)
+        dims[i] = mica_net_dim(r->net, l->x, i);
+    return name != NULL
+               ? mica_net_input(r->net, name, numbers ? MICA_I32 : MICA_F32, shape->rank - numbers, dims)
+               : 0;
 }
 
 mica_value mica_line_loss(reader *r, const line *l)
@@ -144,9 +150,10 @@ mica_value mica_line_loss(reader *r, const line *l)
     bool made = o->target == 0;
     if (made)
         o->target = make_target(r, l, &shape, o);
-    const mica_slot *target = &r->net->slots[o->target - 1];
-    if (o->target != 0 && first && target->kind == MICA_BUFFER_INPUT &&
-        strcmp(target->name, r->info.input) != 0)
-        r->info.target = target->name;
+    if (o->target != 0 && first) {
+        const mica_value_info *target = &r->net->values[o->target - 1];
+        if (target->kind == MICA_BUFFER_INPUT && strcmp(target->name, r->info.input) != 0)
+            r->info.target = target->name;
+    }
     return builders[o->kind](r->net, l->x, o->target, &o->loss) != 0 ? l->x : 0;
 }

@@ -378,7 +378,7 @@ static mica_status finish(reader *r)
         info->output_value = r->value;
     MICA_TRY(mica_net_output(r->net, NULL, info->output_value));
     MICA_TRY(mica_net_shape(r->net, &shape, info->output_value));
-    info->output = r->net->slots[info->output_value - 1].name;
+    info->output = mica_net_value_name(r->net, info->output_value - 1);
     info->classes = shape.rank > 0 ? shape.dim[shape.rank - 1] : 1;
     mica_netfile_constant *constants = mica_net_memory(r->net,
                                                        ((size_t)r->constant_count + 1) * sizeof *constants);

@@ -157,7 +157,7 @@ typedef struct size_list {
 } size_list;
 
 typedef struct value_list {
-    mica_value value[MICA_LAYER_INPUTS];
+    mica_value value[MICA_OP_INS];
     int count;
 } value_list;
 

@@ -152,12 +152,12 @@ mica_status mica_op_infer(mica_context *ctx, const mica_op *op, mica_tensor *out
 
 /* ---- Samples ---- */
 
-mica_index mica_sample_int(mica_sample *sample, mica_index low, mica_index high)
+mica_index mica_op_sample_int(mica_op_sample *sample, mica_index low, mica_index high)
 {
     return low + (mica_index)(sample->draw(sample) % (uint64_t)(high - low + 1));
 }
 
-void mica_sample_shape(mica_sample *sample, int in, int rank, const mica_index *dims)
+void mica_op_sample_shape(mica_op_sample *sample, int in, int rank, const mica_index *dims)
 {
     mica_tensor t = {.dtype = MICA_F32, .rank = rank};
     memcpy(t.dim, dims, (size_t)rank * sizeof *dims);

@@ -6,38 +6,50 @@
 #include "tensor/tensor.h"
 
 /* The net's first input, with the shape that it was built for. */
-static const mica_slot *first_input(const mica_net *net)
+static const mica_value_info *first_input(const mica_net *net)
 {
-    for (int i = 0; i < net->built_slots; i++)
-        if (net->slots[i].kind == MICA_BUFFER_INPUT)
-            return &net->slots[i];
+    for (int i = 0; i < net->built_values; i++)
+        if (net->values[i].kind == MICA_BUFFER_INPUT)
+            return &net->values[i];
     return NULL;
+}
+
+/* Lets the net's input have so many tokens. */
+static mica_status set_length(mica_net *net, const mica_value_info *input, mica_index length)
+{
+    if (input->tensor.dim[1] == length)
+        return MICA_OK;
+    if (input->source[1] == 0)
+        return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                         "generate_next: the net's input \"%s\" has %td tokens, always: expected a size that can be "
+                         "smaller (mica_net_size)",
+                         input->name, input->built[1]);
+    return mica_net_set_size(net, net->size[MICA_SIZE_FIRST - input->source[1]].name, length);
 }
 
 /* The last of the tokens, as many as fit, into the net's first input. */
 static mica_status set_window(mica_net *net, const mica_tensor *tokens)
 {
     static const char op[] = "generate_next";
-    const mica_slot *input = first_input(net);
+    const mica_value_info *input = first_input(net);
     if (net->block == NULL || input == NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "%s: the net is not bound, or has no input", op);
-    if (input->tensor[0].rank != 2 || input->built[0] != 1)
+    if (input->tensor.rank != 2 || input->built[0] != 1)
         return mica_fail(net->ctx, MICA_ERR_SHAPE,
                          "%s: the net's input \"%s\" is %s: expected one row of tokens", op, input->name,
-                         mica_shape_text_of(input->tensor[0].rank, input->built).text);
+                         mica_shape_text_of(input->tensor.rank, input->built).text);
     MICA_TRY(mica_tensor_check(net->ctx, op, "tokens", tokens));
     if (tokens->rank != 1 || tokens->dim[0] < 1)
         return mica_fail(net->ctx, MICA_ERR_SHAPE, "%s: tokens are %s: expected a row of at least 1", op,
                          MICA_SHAPE(tokens));
     mica_index most = input->built[1], length = tokens->dim[0] < most ? tokens->dim[0] : most;
-    if (input->tensor[0].dim[1] != length)
-        MICA_TRY(mica_net_reshape_input(net, input->name, (mica_index[]){1, length}));
+    MICA_TRY(set_length(net, input, length));
     mica_tensor window = {.data = mica_element(tokens, (tokens->dim[0] - length) * tokens->stride[0]),
                           .dtype = tokens->dtype,
                           .rank = 2,
                           .dim = {1, length},
                           .stride = {length * tokens->stride[0], tokens->stride[0]}};
-    return mica_copy(net->ctx, &input->tensor[0], &window);
+    return mica_copy(net->ctx, &input->tensor, &window);
 }
 
 /* The last row of an output [1, t, V] or [1, V]. */

@@ -28,14 +28,14 @@ static void add_named(tensor_list *list, const char *name, const mica_tensor *t)
 }
 
 /* The optimizer's state of one parameter, as tensors of its shape. */
-static void add_optimizer_state(tensor_list *list, mica_net *net, const mica_slot *slot)
+static void add_optimizer_state(tensor_list *list, mica_net *net, const mica_value_info *v)
 {
     for (int i = 0; i < 2; i++) {
         if (net->flat_optimizer[i] == NULL)
             continue;
         char *name = list->text[list->count];
-        (void)snprintf(name, NAME_BYTES, "optimizer.%d.%s", i, slot->name);
-        mica_tensor t = mica_tensor_like(&slot->tensor[0], net->flat_optimizer[i] + slot->flat);
+        (void)snprintf(name, NAME_BYTES, "optimizer.%d.%s", i, v->name);
+        mica_tensor t = mica_tensor_like(&v->tensor, net->flat_optimizer[i] + v->flat);
         add_named(list, name, &t);
     }
 }
@@ -44,20 +44,21 @@ static mica_status list_tensors(mica_net *net, tensor_list *list, bool optimizer
 {
     if (net->block == NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "checkpoint: the net is not bound");
-    size_t room = (size_t)net->built_slots * 3;
+    size_t room = (size_t)net->built_values * 3;
     *list = (tensor_list){.room = room, .bytes = room * (sizeof(mica_named_tensor) + NAME_BYTES) + 1};
     list->block = mica_allocate(net->ctx, list->bytes);
     if (list->block == NULL)
         return net->ctx->status;
     list->tensors = list->block;
     list->text = (char(*)[NAME_BYTES])(void *)(list->tensors + room);
-    for (int i = 0; i < net->built_slots; i++) {
-        const mica_slot *slot = &net->slots[i];
-        if (slot->kind != MICA_BUFFER_PARAMETER && slot->kind != MICA_BUFFER_STATE)
+    for (int i = 0; i < net->built_values; i++) {
+        const mica_value_info *v = &net->values[i];
+        bool kept = v->home == MICA_HOME_KEPT && v->kept != MICA_KEPT_PRIVATE;
+        if (v->kind != MICA_BUFFER_PARAMETER && !kept)
             continue;
-        add_named(list, slot->name, &slot->tensor[0]);
-        if (optimizer && slot->gradient != NONE)
-            add_optimizer_state(list, net, slot);
+        add_named(list, v->name, &v->tensor);
+        if (optimizer && v->gradient != NONE)
+            add_optimizer_state(list, net, v);
     }
     return MICA_OK;
 }
@@ -156,7 +157,7 @@ static mica_status read_weights(mica_net *net, const mica_safetensors *file, con
 {
     MICA_TRY(mica_safetensors_read(net->ctx, list->tensors, list->count, file));
     forget_gradients(net);
-    return MICA_OK;
+    return mica_net_derive(net);
 }
 
 static mica_status read_checkpoint(mica_net *net, const char *path, const mica_safetensors *file,

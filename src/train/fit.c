@@ -16,8 +16,8 @@ static mica_status full_inputs(mica_net *net, mica_tensor *data, mica_tensor *ta
     if (mica_net_inputs(net) < 2)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: the net has %d inputs: expected data and targets",
                          mica_net_inputs(net));
-    if (net->rows != net->built_rows)
-        MICA_TRY(mica_net_resize(net, net->built_rows));
+    if (net->rows != net->size[0].most)
+        MICA_TRY(mica_net_resize(net, net->size[0].most));
     MICA_TRY(mica_net_input_tensor(net, NULL, data, 0));
     return mica_net_input_tensor(net, NULL, targets, 1);
 }
@@ -28,10 +28,10 @@ static mica_status next_batch(mica_net *net, const mica_source *source, mica_ind
     mica_tensor data, targets;
     MICA_TRY(full_inputs(net, &data, &targets));
     MICA_TRY(source->next(net->ctx, &data, &targets, count, source->user));
-    if (*count < 0 || *count > net->built_rows)
+    if (*count < 0 || *count > net->size[0].most)
         return mica_fail(net->ctx, MICA_ERR_SHAPE, "fit: a source gives %td samples: a batch has at most %td",
-                         *count, net->built_rows);
-    if (*count > 0 && *count < net->built_rows)
+                         *count, net->size[0].most);
+    if (*count > 0 && *count < net->size[0].most)
         MICA_TRY(mica_net_resize(net, *count));
     return MICA_OK;
 }

@@ -34,9 +34,9 @@ typedef struct update_job {
 static float or_else(float value, float usual) { return value != 0.0f ? value : usual; }
 
 /* Whether a parameter is decayed: AdamW leaves biases and norms alone unless told otherwise. */
-static bool decays(const mica_optimizer *o, const mica_slot *slot)
+static bool decays(const mica_optimizer *o, const mica_value_info *v)
 {
-    return o->kind != MICA_ADAMW || o->decay_all || slot->tensor[0].rank >= 2;
+    return o->kind != MICA_ADAMW || o->decay_all || v->tensor.rank >= 2;
 }
 
 static mica_update_fn *choose_kernel(const mica_optimizer_kernels *k, const mica_optimizer *o)
@@ -75,11 +75,11 @@ static mica_update numbers(const mica_optimizer *o, float lr, uint64_t t, float 
 /* The first learned parameter that ends behind `element`, by number in net->learned. */
 static int first_behind(const mica_net *net, size_t element)
 {
-    int low = 0, high = net->learned_slots;
+    int low = 0, high = net->learned_values;
     while (low < high) {
         int middle = (low + high) / 2;
-        const mica_slot *slot = &net->slots[net->learned[middle]];
-        if (slot->flat + mica_align_up(slot->bytes) / sizeof(float) <= element)
+        const mica_value_info *v = &net->values[net->learned[middle]];
+        if (v->flat + mica_align_up(v->bytes) / sizeof(float) <= element)
             low = middle + 1;
         else
             high = middle;
@@ -94,14 +94,14 @@ static void update_block(void *work, size_t block, int thread)
     mica_net *net = job->net;
     size_t begin = block * BLOCK,
            end = begin + BLOCK < net->learned_count ? begin + BLOCK : net->learned_count;
-    for (int i = first_behind(net, begin); i < net->learned_slots && begin < end; i++) {
-        const mica_slot *slot = &net->slots[net->learned[i]];
-        size_t slot_end = slot->flat + mica_align_up(slot->bytes) / sizeof(float);
-        size_t n = (slot_end < end ? slot_end : end) - begin;
+    for (int i = first_behind(net, begin); i < net->learned_values && begin < end; i++) {
+        const mica_value_info *v = &net->values[net->learned[i]];
+        size_t its_end = v->flat + mica_align_up(v->bytes) / sizeof(float);
+        size_t n = (its_end < end ? its_end : end) - begin;
         job->fn(net->flat_parameters + begin, net->flat_gradients + begin,
                 net->flat_optimizer[0] != NULL ? net->flat_optimizer[0] + begin : NULL,
                 net->flat_optimizer[1] != NULL ? net->flat_optimizer[1] + begin : NULL, n,
-                decays(&net->optimizer, slot) ? &job->with_decay : &job->without);
+                decays(&net->optimizer, v) ? &job->with_decay : &job->without);
         begin += n;
     }
 }
@@ -160,7 +160,7 @@ mica_status mica_train_accumulate(mica_net *net, int part, int parts)
 {
     if (parts < 1 || part < 0 || part >= parts)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "train_accumulate: part %d of %d", part, parts);
-    return mica_net_backward(
+    return mica_net_gradients(
         net, &(mica_backward_opts){.add = part > 0,
                                    .scale = 1.0f / (float)parts,
                                    .step = net->steps_taken * (uint64_t)parts + (uint64_t)part});
