@@ -23,6 +23,7 @@
 #define MICA_OP_H
 
 #include <mica/net.h>
+#include <mica/ops.h>
 #include <mica/tensor.h>
 
 #ifdef __cplusplus
@@ -61,13 +62,71 @@ typedef struct mica_field {
     {#member, MICA_FIELD_##kind, offsetof(type, member), \
      (int)(sizeof(((type *)0)->member) / sizeof(((type *)0)->member[0])), about}
 
-/* Options of operations whose C functions take plain arguments. */
+/* Options of operations whose C functions take plain arguments, or learn from dst what the result is like. */
+
 typedef struct mica_axis_opts {
     int axis; /* may count from the end */
 } mica_axis_opts;
+
 typedef struct mica_scalar_opts {
     float s;
 } mica_scalar_opts;
+
+typedef struct mica_clamp_opts {
+    float low, high;
+} mica_clamp_opts;
+
+/* mica_apply_scalar; the others take their mica_function1, 2 or 3 as it is. */
+typedef struct mica_apply_scalar_opts {
+    float s;
+    mica_function2 f;
+} mica_apply_scalar_opts;
+
+typedef struct mica_copy_opts {
+    bool cast;        /* to the dtype below; else the copy has the dtype of its input */
+    mica_dtype dtype; /* from float to float, gradients are cast back */
+} mica_copy_opts;
+
+typedef struct mica_compare_opts {
+    bool mask; /* the result is u8; else f32 */
+} mica_compare_opts;
+
+/* Reductions: mica_reduce_opts, and what the result looks like. */
+typedef struct mica_reduction_opts {
+    int axes[MICA_MAX_RANK]; /* may count from the end; none twice */
+    int count;               /* how many axes; 0: all */
+    bool keep;               /* reduced axes stay, with size 1 */
+    int correction;          /* variance only: it divides by n - correction */
+    mica_norm_kind kind;     /* norm only */
+} mica_reduction_opts;
+
+/* argmax, argmin */
+typedef struct mica_arg_opts {
+    int axis;  /* may count from the end; MICA_ALL_AXES: the position in row-major order */
+    bool keep; /* the axis stays, with size 1 */
+    bool wide; /* positions are i64; else i32 */
+} mica_arg_opts;
+
+/* What is made from nothing. With an input the result has that input's shape, whatever the sizes of the step are;
+ * without, the shape given here. */
+typedef struct mica_make_opts {
+    int rank;
+    mica_index dims[MICA_MAX_RANK];
+    mica_dtype dtype;
+    double value;              /* fill */
+    double start, step;        /* range; step 0: 1 */
+    float low, high;           /* uniform; both 0: from 0 to 1 */
+    float mean, deviation;     /* normal; deviation 0: 1 */
+    float gain;                /* xavier and he; 0: 1 */
+    mica_index seed;           /* random numbers: the same in every step; 0: other ones in each step */
+    mica_generate_fn *function; /* generate; it and `user` must outlive the net */
+    void *user;
+} mica_make_opts;
+
+typedef struct mica_weighted_loss_opts {
+    mica_loss_opts loss; /* reduction: the mean or the sum */
+    float weight;        /* of this loss where there are several; 0: 1 */
+} mica_weighted_loss_opts;
 
 /* ---- Infer: shapes ---- */
 

@@ -1,0 +1,53 @@
+/* A copy, or a cast to another dtype. */
+#include "node/entry.h"
+#include "node/sample.h"
+
+static const mica_field fields[] = {
+    MICA_FIELD(mica_copy_opts, cast, BOOL, "to the dtype below; else it stays"),
+    MICA_FIELD(mica_copy_opts, dtype, DTYPE, "of a cast")};
+
+static mica_status infer(mica_infer *i)
+{
+    const mica_copy_opts *opts = i->opts;
+    const mica_tensor *a = i->in[0];
+    return mica_infer_out(i, 0, opts->cast ? opts->dtype : a->dtype, a->rank, a->dim);
+}
+
+static mica_status run(const mica_call *c) { return mica_copy(c->ctx, c->out[0], c->in[0]); }
+
+static bool is_float(mica_dtype dtype)
+{
+    return dtype == MICA_F32 || dtype == MICA_F64 || dtype == MICA_F16 || dtype == MICA_BF16;
+}
+
+/* dx = dy, in x's dtype */
+static void gradient(mica_grad *g)
+{
+    mica_dtype from = mica_grad_shape(g, g->in[0]).dtype, to = mica_grad_shape(g, g->out[0]).dtype;
+    if (from == to)
+        mica_grad_pass(g, 0, g->dout[0]);
+    else if (is_float(from) && is_float(to))
+        mica_grad_give(g, 0, &mica_op_copy, g->dout, 1, &(mica_copy_opts){.cast = true, .dtype = from});
+}
+
+static void sample(mica_sample *s)
+{
+    mica_copy_opts *opts = s->opts;
+    mica_sample_one(s, -2.0, 2.0);
+    opts->cast = mica_sample_chance(s);
+    opts->dtype = (mica_dtype[]){MICA_F32, MICA_F64, MICA_BF16, MICA_I32}[mica_sample_int(s, 0, 3)];
+}
+
+const mica_op mica_op_copy = {.name = "copy",
+                              .family = "copy",
+                              .about = "a, or a cast to another dtype",
+                              .flags = MICA_OP_CHEAP,
+                              .ins = 1,
+                              .outs = 1,
+                              .opts_bytes = sizeof(mica_copy_opts),
+                              MICA_FIELD_LIST(fields),
+                              .in_place = {1},
+                              .infer = infer,
+                              .run = run,
+                              .gradient = gradient,
+                              .sample = sample};
