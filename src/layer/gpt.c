@@ -2,10 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include <mica/layer.h>
 #include <mica/layers.h>
 
-#include "base/context.h"
 #include "layer/scope.h"
 
 /* ---- Blocks ---- */

@@ -1,46 +1,31 @@
-/* Softmax and log-softmax along an axis. Both gradients follow from the output. */
-#include <mica/layer.h>
+/* Softmax and log-softmax along an axis. */
 #include <mica/layers.h>
 
-#include "base/context.h"
+#include "node/entry.h"
 
-static int axis_of(const void *opts)
+static mica_value build(mica_net *net, mica_value x, const mica_op *op, const mica_net_softmax_opts *opts)
 {
-    int axis = ((const mica_net_softmax_opts *)opts)->axis;
-    return axis != 0 ? axis : -1;
+    static const mica_net_softmax_opts defaults = {0};
+    if (opts == NULL)
+        opts = &defaults;
+    mica_axis_opts along = {opts->axis != 0 ? opts->axis : -1};
+    mica_tensor t;
+    mica_net_layer_begin(net, op->name, opts->name, x);
+    if (mica_net_shape(net, &t, x) != MICA_OK)
+        return mica_net_layer_end(net, 0);
+    if (t.dtype != MICA_F32)
+        return mica_net_layer_fail(net, MICA_ERR_DTYPE, "expected f32, got %s", mica_dtype_name(t.dtype));
+    if (along.axis < -t.rank || along.axis >= t.rank)
+        return mica_net_layer_fail(net, MICA_ERR_AXIS, "axis %d of a tensor of rank %d", along.axis, t.rank);
+    return mica_net_layer_end(net, mica_net_call(net, NULL, op, &x, 1, &along));
 }
 
-static mica_status infer(mica_infer *infer)
+mica_value mica_net_softmax(mica_net *net, mica_value x, const mica_net_softmax_opts *opts)
 {
-    const mica_tensor *x = infer->in[0];
-    int axis = axis_of(infer->opts);
-    if (x->dtype != MICA_F32)
-        return mica_infer_fail(infer, MICA_ERR_DTYPE, "expected f32, got %s", mica_dtype_name(x->dtype));
-    if (axis < -x->rank || axis >= x->rank)
-        return mica_infer_fail(infer, MICA_ERR_AXIS, "axis %d of a tensor of rank %d", axis, x->rank);
-    return mica_infer_output(infer, MICA_F32, x->rank, x->dim);
+    return build(net, x, &mica_op_softmax, opts);
 }
 
-#define SOFTMAX(layer)                                                                          \
-    static mica_status layer##_forward(const mica_step *s)                                      \
-    {                                                                                           \
-        return mica_##layer(s->ctx, s->out, s->in[0], axis_of(s->opts));                        \
-    }                                                                                           \
-    static mica_status layer##_backward(const mica_step *s)                                     \
-    {                                                                                           \
-        return mica_##layer##_backward(s->ctx, s->din[0], s->dout, s->out, axis_of(s->opts));   \
-    }                                                                                           \
-    static const mica_layer layer##_layer = {#layer,                                            \
-                                             MICA_LAYER_READS_OUTPUT | MICA_LAYER_IN_PLACE |    \
-                                                 MICA_LAYER_BACKWARD_IN_PLACE,                  \
-                                             sizeof(mica_net_softmax_opts),                     \
-                                             infer,                                             \
-                                             layer##_forward,                                   \
-                                             layer##_backward};                                 \
-    mica_value mica_net_##layer(mica_net *net, mica_value x, const mica_net_softmax_opts *opts) \
-    {                                                                                           \
-        return mica_net_add(net, &layer##_layer, opts, &x, 1);                                  \
-    }
-
-SOFTMAX(softmax)
-SOFTMAX(log_softmax)
+mica_value mica_net_log_softmax(mica_net *net, mica_value x, const mica_net_softmax_opts *opts)
+{
+    return build(net, x, &mica_op_log_softmax, opts);
+}

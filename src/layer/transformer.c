@@ -1,59 +1,20 @@
 /* Parts of transformers: the gate of SwiGLU, multi-head attention and MLP as builders over other builders. */
-#include <string.h>
-
-#include <mica/layer.h>
 #include <mica/layers.h>
 
-#include "base/context.h"
 #include "layer/scope.h"
+#include "node/entry.h"
 
 /* ---- SwiGLU ---- */
 
-static mica_status swiglu_infer(mica_infer *infer)
-{
-    const mica_tensor *x = infer->in[0];
-    if (x->dtype != MICA_F32 || x->rank < 1 || x->dim[x->rank - 1] % 2 != 0)
-        return mica_infer_fail(infer, MICA_ERR_SHAPE, "expected f32 with an even number of features");
-    mica_index dims[MICA_MAX_RANK];
-    memcpy(dims, x->dim, sizeof dims);
-    dims[x->rank - 1] /= 2;
-    return mica_infer_output(infer, MICA_F32, x->rank, dims);
-}
-
-/* The first or second half of t's last axis. */
-static mica_tensor half_of(const mica_tensor *t, int which)
-{
-    mica_tensor half = *t;
-    half.dim[t->rank - 1] /= 2;
-    if (t->data != NULL)
-        half.data = (float *)t->data + which * half.dim[t->rank - 1];
-    return half;
-}
-
-static mica_status swiglu_forward(const mica_step *s)
-{
-    mica_tensor a = half_of(s->in[0], 0), b = half_of(s->in[0], 1);
-    MICA_TRY(mica_silu(s->ctx, s->out, &a));
-    return mica_mul(s->ctx, s->out, s->out, &b);
-}
-
-/* da = dy b silu'(a), db = dy silu(a) */
-static mica_status swiglu_backward(const mica_step *s)
-{
-    mica_tensor a = half_of(s->in[0], 0), b = half_of(s->in[0], 1);
-    mica_tensor da = half_of(s->din[0], 0), db = half_of(s->din[0], 1);
-    MICA_TRY(mica_mul(s->ctx, &da, s->dout, &b));
-    MICA_TRY(mica_silu_backward(s->ctx, &da, &da, &a));
-    MICA_TRY(mica_silu(s->ctx, &db, &a));
-    return mica_mul(s->ctx, &db, &db, s->dout);
-}
-
-static const mica_layer swiglu = {"swiglu",     MICA_LAYER_READS_INPUTS, sizeof(mica_net_swiglu_opts),
-                                  swiglu_infer, swiglu_forward,          swiglu_backward};
-
 mica_value mica_net_swiglu(mica_net *net, mica_value x, const mica_net_swiglu_opts *opts)
 {
-    return mica_net_add(net, &swiglu, opts, &x, 1);
+    mica_tensor t;
+    mica_net_layer_begin(net, "swiglu", opts != NULL ? opts->name : NULL, x);
+    if (mica_net_shape(net, &t, x) != MICA_OK)
+        return mica_net_layer_end(net, 0);
+    if (t.dtype != MICA_F32 || t.rank < 1 || t.dim[t.rank - 1] % 2 != 0)
+        return mica_net_layer_fail(net, MICA_ERR_SHAPE, "expected f32 with an even number of features");
+    return mica_net_layer_end(net, mica_net_call(net, NULL, &mica_op_swiglu, &x, 1, NULL));
 }
 
 /* ---- Shapes ---- */

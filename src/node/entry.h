@@ -22,6 +22,48 @@ typedef struct mica_conv2d_max_pool_opts {
     mica_pooling_opts pool;
 } mica_conv2d_max_pool_opts;
 
+/* ---- Sequences ---- */
+
+extern const mica_op mica_op_embedding;        /* rows of a learned table, by index */
+extern const mica_op mica_op_attention_packed; /* of queries, keys and values side by side */
+extern const mica_op mica_op_rotary_packed;    /* of heads side by side */
+extern const mica_op mica_op_add_positions;    /* a sequence plus rows of a table */
+extern const mica_op mica_op_sinusoidal_table;
+extern const mica_op mica_op_swiglu;
+
+/* Of attention_packed: x [N, T, (heads + 2 kv_heads) * D]. */
+typedef struct mica_attention_packed_opts {
+    int heads;    /* 0: 1 */
+    int kv_heads; /* that share keys and values: a divisor of heads; 0: heads */
+    bool causal;  /* a token sees itself and those before it */
+    float scale;  /* 0: 1 / sqrt(D) */
+} mica_attention_packed_opts;
+
+/* Of tables by position [rows, columns]: rotary_table, sinusoidal_table. */
+typedef struct mica_table_opts {
+    mica_index rows, columns;
+    double base; /* 0: 10000 */
+} mica_table_opts;
+
+/* Of operations that read rows of such a table, one for each row of a sequence. */
+typedef struct mica_positions_opts {
+    int position; /* 1 + the number of the step size that says where row 0 of the sequence stands; 0: at 0 */
+} mica_positions_opts;
+
+/* Of rotary and rotary_packed, x [..., T, heads * D]. */
+typedef struct mica_turn_opts {
+    int position;     /* as above */
+    bool interleaved; /* pairs are neighbours, not half a head apart */
+    int heads;        /* packed: in x; 0: 1 */
+    int turned;       /* packed: how many of them, from the first on; 0: all */
+} mica_turn_opts;
+
+/* Of lstm, gru and rnn. */
+typedef struct mica_sequence_opts {
+    bool last; /* only the last step's output: [N, units] */
+    bool relu; /* rnn: instead of tanh */
+} mica_sequence_opts;
+
 #define MICA_FIELD_LIST(list) .fields = (list), .field_count = (int)(sizeof(list) / sizeof(list)[0])
 
 #endif

@@ -14,7 +14,7 @@ extern "C" {
 
 /* indices [...], i32 or i64, to [..., width]: rows of weight [rows, width]. An index out of range is an error
  * of the step. A step touches no more of the weight's gradient than the rows it used, and zeroes those of the
- * step before: the other rows are 0 and must stay so. (State "used" [rows] marks those that are not.) */
+ * step before: the other rows are 0 and must stay so. (The kept value "used" [rows] marks those that are not.) */
 typedef struct mica_net_embedding_opts {
     const char *name;
     mica_index rows, width;
@@ -33,7 +33,8 @@ typedef struct mica_net_positions_opts {
 } mica_net_positions_opts;
 MICA_API mica_value mica_net_learned_positions(mica_net *net, mica_value x,
                                                const mica_net_positions_opts *opts);
-/* Feature 2i of position t is sin(t / base^(2i / C)), feature 2i + 1 the cosine: state "table" [T, C]. */
+/* Feature 2i of position t is sin(t / base^(2i / C)), feature 2i + 1 the cosine, of a table that
+ * is made when the net is bound, for as many positions as x was built with. */
 MICA_API mica_value mica_net_sinusoidal_positions(mica_net *net, mica_value x,
                                                   const mica_net_positions_opts *opts);
 

@@ -1,0 +1,271 @@
+/* Attention, of queries, keys and values apart, and of all three side by side. A backward reads them, the output and
+ * lse, each row's logarithm of the sum of exponentials; a mask has no gradient. */
+#include "node/check.h"
+
+enum { OUT, LSE };
+
+/* Whether the mask, if there is one, broadcasts to [B, H, Tq, Tk]. */
+static mica_status check_mask(mica_infer *i, const mica_tensor *mask, const mica_index *scores)
+{
+    bool fits = mask == NULL || ((mask->dtype == MICA_F32 || mask->dtype == MICA_U8) && mask->rank <= 4);
+    for (int k = 0; fits && mask != NULL && k < mask->rank; k++)
+        fits = mask->dim[k] == 1 || mask->dim[k] == scores[4 - mask->rank + k];
+    if (fits)
+        return MICA_OK;
+    char text[128];
+    (void)mica_tensor_print_shape(text, sizeof text, mask);
+    return mica_infer_fail(i, MICA_ERR_SHAPE,
+                           "expected a mask f32 or u8 that broadcasts to [%td, %td, %td, %td], got %s %s",
+                           scores[0], scores[1], scores[2], scores[3], mica_dtype_name(mask->dtype), text);
+}
+
+/* A random u8 mask. */
+static void sample_mask(mica_sample *s, int in, int rank, const mica_index *dims)
+{
+    mica_sample_shape(s, in, rank, dims);
+    s->in[in].dtype = MICA_U8;
+    s->low[in] = 0.0;
+    s->high[in] = 2.0;
+    s->ins = in + 1;
+}
+
+/* ---- Apart: q [B, H, Tq, D], k and v [B, Hkv, Tk, D] ---- */
+
+enum { Q, K, V, MASK };
+enum { DOUT, BACK_Q, BACK_K, BACK_V, BACK_OUT, BACK_LSE, BACK_MASK };
+
+static mica_status infer(mica_infer *i)
+{
+    const mica_tensor *q = i->in[Q], *k = i->in[K];
+    for (int n = Q; n <= V; n++)
+        if (i->in[n]->dtype != MICA_F32 || i->in[n]->rank != 4)
+            return mica_infer_fail(i, MICA_ERR_SHAPE, "expected q, k and v f32 [B, heads, T, D]");
+    MICA_TRY(mica_infer_expect(i, V, 4, k->dim));
+    bool divides = k->dim[1] > 0 ? q->dim[1] % k->dim[1] == 0 : q->dim[1] == 0;
+    if (k->dim[0] != q->dim[0] || k->dim[3] != q->dim[3] || !divides)
+        return mica_infer_fail(i, MICA_ERR_SHAPE,
+                               "expected keys [%td, a divisor of %td, T, %td], got [%td, %td, %td, %td]",
+                               q->dim[0], q->dim[1], q->dim[3], k->dim[0], k->dim[1], k->dim[2], k->dim[3]);
+    MICA_TRY(check_mask(i, i->in[MASK], (mica_index[]){q->dim[0], q->dim[1], q->dim[2], k->dim[2]}));
+    MICA_TRY(mica_infer_like(i, OUT, Q));
+    return mica_infer_out(i, LSE, MICA_F32, 3, q->dim);
+}
+
+static mica_status infer_back(mica_infer *i)
+{
+    for (int n = 0; n < 3; n++)
+        MICA_TRY(mica_infer_like(i, n, BACK_Q + n));
+    return MICA_OK;
+}
+
+static mica_status run(const mica_call *c)
+{
+    mica_attention_opts opts = *(const mica_attention_opts *)c->opts;
+    opts.mask = c->in[MASK];
+    opts.lse = c->out[LSE];
+    return mica_attention(c->ctx, c->out[OUT], c->in[Q], c->in[K], c->in[V], &opts);
+}
+
+static mica_status run_back(const mica_call *c)
+{
+    mica_attention_opts opts = *(const mica_attention_opts *)c->opts;
+    opts.mask = c->in[BACK_MASK];
+    return mica_attention_backward(c->ctx, &(mica_attention_grads){c->out[0], c->out[1], c->out[2]},
+                                   c->in[DOUT],
+                                   &(mica_attention_saved){c->in[BACK_Q], c->in[BACK_K], c->in[BACK_V],
+                                                           c->in[BACK_OUT], c->in[BACK_LSE]},
+                                   &opts);
+}
+
+static void gradient(mica_grad *g)
+{
+    mica_value in[] = {g->dout[OUT], g->in[Q], g->in[K], g->in[V], g->out[OUT], g->out[LSE], g->in[MASK]};
+    if (g->dout[OUT] != 0)
+        mica_grad_give_all(g, (int[]){Q, K, V}, 3, &mica_op_attention_backward, in, 7, g->opts);
+}
+
+static void sample(mica_sample *s)
+{
+    mica_attention_opts *opts = s->opts;
+    mica_index kv = mica_sample_int(s, 1, 2), keys = mica_sample_int(s, 1, 5);
+    mica_index q[] = {mica_sample_int(s, 1, 2), kv * mica_sample_int(s, 1, 2), mica_sample_int(s, 1, 5),
+                      mica_sample_int(s, 1, 4)};
+    mica_index k[] = {q[0], kv, keys, q[3]};
+    opts->causal = mica_sample_bool(s);
+    opts->scale = mica_sample_bool(s) ? 0.5f : 0.0f;
+    mica_sample_shape(s, Q, 4, q);
+    mica_sample_shape(s, K, 4, k);
+    mica_sample_shape(s, V, 4, k);
+    if (mica_sample_bool(s))
+        sample_mask(s, MASK, 2, (mica_index[]){q[2], keys});
+}
+
+static const mica_field fields[] = {
+    MICA_FIELD(mica_attention_opts, scale, FLOAT, "of the scores; 0: 1 / sqrt(D)"),
+    MICA_FIELD(mica_attention_opts, causal, BOOL, "the last query sees all keys, the one before it one less"),
+};
+
+const mica_op mica_op_attention = {.name = "attention",
+                                   .family = "attention",
+                                   .about = "softmax(scale q kT + mask) v, for every head",
+                                   .ins = 3,
+                                   .optional_ins = 1,
+                                   .outs = 2,
+                                   .optional_outs = 1u << LSE,
+                                   .names = (const char *const[]){"q", "k", "v", "mask", "y", "lse"},
+                                   .opts_bytes = sizeof(mica_attention_opts),
+                                   MICA_FIELD_LIST(fields),
+                                   .in_place = {1u << Q},
+                                   .infer = infer,
+                                   .run = run,
+                                   .gradient = gradient,
+                                   .sample = sample};
+/* Writes all three gradients, or none. */
+const mica_op mica_op_attention_backward = {
+    .name = "attention_backward",
+    .family = "attention",
+    .about = "the gradients of attention by q, k and v",
+    .ins = 6,
+    .optional_ins = 1,
+    .outs = 3,
+    .names = (const char *const[]){"dy", "q", "k", "v", "y", "lse", "mask", "dq", "dk", "dv"},
+    .opts_bytes = sizeof(mica_attention_opts),
+    MICA_FIELD_LIST(fields),
+    .infer = infer_back,
+    .run = run_back};
+
+/* ---- Side by side: x [N, T, (heads + 2 kv) D], whose heads are views, so that nothing is copied ---- */
+
+typedef struct head_shape {
+    mica_index heads, kv, features;
+} head_shape;
+
+static head_shape shape_of(const mica_attention_packed_opts *opts, const mica_tensor *x)
+{
+    head_shape h = {.heads = opts->heads != 0 ? opts->heads : 1};
+    h.kv = opts->kv_heads != 0 ? opts->kv_heads : h.heads;
+    mica_index all = h.heads + 2 * h.kv;
+    h.features = all > 0 ? x->dim[2] / all : 0;
+    return h;
+}
+
+static mica_status packed_infer(mica_infer *i)
+{
+    const mica_tensor *x = i->in[0];
+    if (x->dtype != MICA_F32 || x->rank != 3)
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 [N, T, features]");
+    head_shape h = shape_of(i->opts, x);
+    if (h.heads < 1 || h.kv < 1 || h.heads % h.kv != 0)
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT,
+                               "%td heads share %td for keys and values: expected a divisor", h.heads, h.kv);
+    if (x->dim[2] % (h.heads + 2 * h.kv) != 0)
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected features for %td heads of one size, got %td",
+                               h.heads + 2 * h.kv, x->dim[2]);
+    MICA_TRY(check_mask(i, i->in[1], (mica_index[]){x->dim[0], h.heads, x->dim[1], x->dim[1]}));
+    MICA_TRY(mica_infer_out(i, OUT, MICA_F32, 3, (mica_index[]){x->dim[0], x->dim[1], h.heads * h.features}));
+    return mica_infer_out(i, LSE, MICA_F32, 3, (mica_index[]){x->dim[0], h.heads, x->dim[1]});
+}
+
+/* Heads from `first` on of t [N, T, ... D], as a view [N, count, T, D]. */
+static mica_tensor heads_at(const mica_tensor *t, mica_index first, mica_index count, mica_index features)
+{
+    mica_tensor view = mica_4d(NULL, t->dim[0], count, t->dim[1], features);
+    view.stride[0] = t->stride[0];
+    view.stride[1] = features;
+    view.stride[2] = t->stride[1];
+    if (t->data != NULL)
+        view.data = (float *)t->data + first * features;
+    return view;
+}
+
+typedef struct qkv_views {
+    mica_tensor q, k, v;
+} qkv_views;
+
+static qkv_views views_of(const mica_tensor *t, const head_shape *h)
+{
+    return (qkv_views){.q = heads_at(t, 0, h->heads, h->features),
+                       .k = heads_at(t, h->heads, h->kv, h->features),
+                       .v = heads_at(t, h->heads + h->kv, h->kv, h->features)};
+}
+
+static mica_status packed_run(const mica_call *c)
+{
+    const mica_attention_packed_opts *opts = c->opts;
+    head_shape h = shape_of(opts, c->in[0]);
+    qkv_views x = views_of(c->in[0], &h);
+    mica_tensor out = heads_at(c->out[OUT], 0, h.heads, h.features);
+    return mica_attention(
+        c->ctx, &out, &x.q, &x.k, &x.v,
+        &(mica_attention_opts){
+            .scale = opts->scale, .causal = opts->causal, .mask = c->in[1], .lse = c->out[LSE]});
+}
+
+enum { PACKED_DY, PACKED_X, PACKED_Y, PACKED_LSE, PACKED_MASK };
+
+static mica_status packed_run_back(const mica_call *c)
+{
+    const mica_attention_packed_opts *opts = c->opts;
+    head_shape h = shape_of(opts, c->in[PACKED_X]);
+    qkv_views x = views_of(c->in[PACKED_X], &h), dx = views_of(c->out[0], &h);
+    mica_tensor out = heads_at(c->in[PACKED_Y], 0, h.heads, h.features);
+    mica_tensor dout = heads_at(c->in[PACKED_DY], 0, h.heads, h.features);
+    return mica_attention_backward(
+        c->ctx, &(mica_attention_grads){&dx.q, &dx.k, &dx.v}, &dout,
+        &(mica_attention_saved){&x.q, &x.k, &x.v, &out, c->in[PACKED_LSE]},
+        &(mica_attention_opts){.scale = opts->scale, .causal = opts->causal, .mask = c->in[PACKED_MASK]});
+}
+
+static const mica_field packed_fields[] = {
+    MICA_FIELD(mica_attention_packed_opts, heads, INT, "of queries; 0: 1"),
+    MICA_FIELD(mica_attention_packed_opts, kv_heads, INT, "of keys and values: a divisor of heads; 0: heads"),
+    MICA_FIELD(mica_attention_packed_opts, causal, BOOL, "a token sees itself and those before it"),
+    MICA_FIELD(mica_attention_packed_opts, scale, FLOAT, "of the scores; 0: 1 / sqrt(D)"),
+};
+
+static const mica_op packed_backward = {.name = "attention_packed_backward",
+                                        .about = "the gradient of attention_packed",
+                                        .ins = 4,
+                                        .optional_ins = 1,
+                                        .outs = 1,
+                                        .names = (const char *const[]){"dy", "x", "y", "lse", "mask", "dx"},
+                                        .opts_bytes = sizeof(mica_attention_packed_opts),
+                                        MICA_FIELD_LIST(packed_fields),
+                                        .run = packed_run_back};
+
+static void packed_gradient(mica_grad *g)
+{
+    mica_value in[] = {g->dout[OUT], g->in[0], g->out[OUT], g->out[LSE], g->in[1]};
+    if (g->dout[OUT] != 0)
+        mica_grad_give(g, 0, &packed_backward, in, 5, g->opts);
+}
+
+static void packed_sample(mica_sample *s)
+{
+    mica_attention_packed_opts *opts = s->opts;
+    opts->kv_heads = (int)mica_sample_int(s, 1, 2);
+    opts->heads = opts->kv_heads * (int)mica_sample_int(s, 1, 2);
+    opts->causal = mica_sample_bool(s);
+    mica_index length = mica_sample_int(s, 1, 5);
+    mica_sample_shape(s, 0, 3,
+                      (mica_index[]){mica_sample_int(s, 1, 3), length,
+                                     (opts->heads + 2 * opts->kv_heads) * mica_sample_int(s, 1, 4)});
+    if (mica_sample_bool(s))
+        sample_mask(s, 1, 2, (mica_index[]){length, length});
+}
+
+const mica_op mica_op_attention_packed = {
+    .name = "attention_packed",
+    .family = "attention",
+    .about = "attention of queries, keys and values that lie side by side",
+    .ins = 1,
+    .optional_ins = 1,
+    .outs = 2,
+    .optional_outs = 1u << LSE,
+    .names = (const char *const[]){"x", "mask", "y", "lse"},
+    .opts_bytes = sizeof(mica_attention_packed_opts),
+    MICA_FIELD_LIST(packed_fields),
+    .infer = packed_infer,
+    .run = packed_run,
+    .gradient = packed_gradient,
+    .sample = packed_sample};
