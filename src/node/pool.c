@@ -17,7 +17,7 @@ static const mica_field fields[] = {
 /* Whether pooling in two dimensions is of signals. */
 static bool is_flat(const mica_tensor *t, const mica_pooling_opts *o)
 {
-    return t->rank == 3 && o->kernel[0] == 1 && o->pad[0] == 0 && o->stride[0] <= 1;
+    return t->rank == 3 && o->kernel[0] == 1 && o->stride[0] <= 1 && mica_pooling_size(1, 0, o) == 1;
 }
 
 /* The output's shape: x's, but for the `axes` last ones. */
