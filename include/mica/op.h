@@ -71,6 +71,45 @@ typedef struct mica_axis_opts {
 typedef struct mica_scalar_opts {
     float s;
 } mica_scalar_opts;
+/* Shape. */
+typedef struct mica_shape_opts { /* reshape, broadcast_to */
+    int rank;
+    mica_index dims[MICA_MAX_RANK]; /* 0: as the input has at this axis. Of reshape one may be -1: what is left */
+} mica_shape_opts;
+typedef struct mica_flatten_opts {
+    int first, last; /* axes that are joined; 0, 0: all but the first */
+} mica_flatten_opts;
+typedef struct mica_slice_range_opts { /* slice: as in Python; out of range is clamped, negative from the end */
+    int axis;
+    mica_index start;
+    mica_index stop; /* 0: through the end */
+    mica_index step; /* 0: 1. Negative: backwards */
+} mica_slice_range_opts;
+typedef struct mica_transpose_opts {
+    int a, b; /* 0, 0: the last two axes */
+} mica_transpose_opts;
+typedef struct mica_permute_opts {
+    int axes[MICA_MAX_RANK]; /* axis k of the output is axis axes[k] of the input */
+} mica_permute_opts;
+typedef struct mica_split_opts {
+    int axis, count;                /* of the parts: 1 to MICA_OP_OUTS */
+    mica_index sizes[MICA_OP_OUTS]; /* of each along the axis; one may be -1: what is left. All 0: equal parts */
+} mica_split_opts;
+typedef struct mica_tile_opts {
+    int rank;                          /* of the output: leading axes are added. 0: the input's */
+    mica_index repeats[MICA_MAX_RANK]; /* along each of the output's axes; 0: 1 */
+} mica_tile_opts;
+/* Convolution and pooling. */
+typedef struct mica_col2im_opts { /* the first four as in mica_im2col_opts */
+    mica_index kernel[2], stride[2], pad[2], dilation[2];
+    mica_index size[2]; /* height and width of the image */
+} mica_col2im_opts;
+typedef struct mica_adaptive_pool_opts {
+    mica_index size[2]; /* of the output, height and width; 0: 1. In one dimension the first counts */
+} mica_adaptive_pool_opts;
+typedef struct mica_global_pool_opts {
+    bool keep; /* [N, C, 1, ...] rather than [N, C] */
+} mica_global_pool_opts;
 
 typedef struct mica_clamp_opts {
     float low, high;

@@ -1,8 +1,6 @@
 /* Blocks made of other layers. */
-#include <mica/layer.h>
 #include <mica/layers.h>
 
-#include "base/context.h"
 #include "layer/scope.h"
 
 /* x through a layer that gives it the shape of `like`. */

@@ -93,7 +93,7 @@ static bool conv_pool(mica_net *net, mica_node *node, const mica_node *then)
     const mica_conv2d_opts *conv = node->opts;
     if (then->op != &mica_op_max_pool2d || conv->activation != MICA_NO_ACTIVATION)
         return false;
-    mica_conv2d_max_pool_opts *both = mica_net_memory(net, sizeof *both);
+    mica_conv_max_pool_opts *both = mica_net_memory(net, sizeof *both);
     if (both == NULL)
         return false;
     both->conv = *conv;
@@ -108,7 +108,7 @@ static bool conv_pool(mica_net *net, mica_node *node, const mica_node *then)
 static bool conv_pool_activation(mica_net *net, mica_node *node, const mica_node *then)
 {
     (void)net;
-    mica_conv2d_max_pool_opts *opts = node->opts;
+    mica_conv_max_pool_opts *opts = node->opts;
     return set_activation(then, &opts->conv.activation, &opts->conv.slope);
 }
 

@@ -77,25 +77,25 @@ static float third(void *user, float a, float b, float c)
     return a + b * c;
 }
 
-static void apply1_sample(mica_sample *s)
+static void apply1_sample(mica_op_sample *s)
 {
     mica_sample_broadcast(s);
     *(mica_function1 *)s->opts = (mica_function1){.call = first};
 }
 
-static void apply2_sample(mica_sample *s)
+static void apply2_sample(mica_op_sample *s)
 {
     mica_sample_broadcast(s);
     *(mica_function2 *)s->opts = (mica_function2){.call = second};
 }
 
-static void apply3_sample(mica_sample *s)
+static void apply3_sample(mica_op_sample *s)
 {
     mica_sample_broadcast(s);
     *(mica_function3 *)s->opts = (mica_function3){.call = third};
 }
 
-static void apply_scalar_sample(mica_sample *s)
+static void apply_scalar_sample(mica_op_sample *s)
 {
     mica_sample_broadcast(s);
     *(mica_apply_scalar_opts *)s->opts = (mica_apply_scalar_opts){.s = 0.5f, .f = {.call = second}};

@@ -31,12 +31,12 @@ static bool mixes_arg(const mica_infer *i)
     return axis == 0 || axis == MICA_ALL_AXES || axis == -i->in[0]->rank;
 }
 
-static void sample_arg(mica_sample *s)
+static void sample_arg(mica_op_sample *s)
 {
     mica_arg_opts *opts = s->opts;
     mica_sample_one(s, -1.0, 1.0);
-    opts->axis = (int)mica_sample_int(s, -1, s->in[0].rank - 1);
-    if (mica_sample_int(s, 0, 3) == 0)
+    opts->axis = (int)mica_op_sample_int(s, -1, s->in[0].rank - 1);
+    if (mica_op_sample_int(s, 0, 3) == 0)
         opts->axis = MICA_ALL_AXES;
     opts->keep = mica_sample_chance(s);
     opts->wide = mica_sample_chance(s);
@@ -93,16 +93,16 @@ static bool mixes_amax_backward(const mica_infer *i)
     return axis == 0 || (i->ins > 2 && i->in[2] != NULL && axis == -i->in[2]->rank);
 }
 
-static void sample_amax_backward(mica_sample *s)
+static void sample_amax_backward(mica_op_sample *s)
 {
     mica_index dims[MICA_MAX_RANK];
-    int rank = mica_sample_dims(s, 1, 3, dims), axis = (int)mica_sample_int(s, 0, rank - 1);
+    int rank = mica_sample_dims(s, 1, 3, dims), axis = (int)mica_op_sample_int(s, 0, rank - 1);
     s->ins = 3;
-    mica_sample_shape(s, 2, rank, dims);
+    mica_op_sample_shape(s, 2, rank, dims);
     mica_sample_range(s, 1, 0.0, (double)dims[axis]);
     dims[axis] = 1;
-    mica_sample_shape(s, 0, rank, dims);
-    mica_sample_shape(s, 1, rank, dims);
+    mica_op_sample_shape(s, 0, rank, dims);
+    mica_op_sample_shape(s, 1, rank, dims);
     s->in[1].dtype = MICA_I32;
     ((mica_axis_opts *)s->opts)->axis = axis;
 }
@@ -191,14 +191,14 @@ static bool mixes_l2(const mica_infer *i)
     return axis == 0 || axis == -i->in[0]->rank;
 }
 
-static void sample_l2(mica_sample *s)
+static void sample_l2(mica_op_sample *s)
 {
     mica_index dims[MICA_MAX_RANK];
     int rank = mica_sample_dims(s, 1, 3, dims);
     for (int k = 0; k < s->ins; k++)
-        mica_sample_shape(s, k, rank, dims);
+        mica_op_sample_shape(s, k, rank, dims);
     mica_sample_range(s, s->ins - 1, 0.2, 1.0);
-    ((mica_l2_normalize_opts *)s->opts)->axis = (int)mica_sample_int(s, -1, rank - 1);
+    ((mica_l2_normalize_opts *)s->opts)->axis = (int)mica_op_sample_int(s, -1, rank - 1);
 }
 
 const mica_op mica_op_l2_normalize = {.name = "l2_normalize",

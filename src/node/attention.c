@@ -20,9 +20,9 @@ static mica_status check_mask(mica_infer *i, const mica_tensor *mask, const mica
 }
 
 /* A random u8 mask. */
-static void sample_mask(mica_sample *s, int in, int rank, const mica_index *dims)
+static void sample_mask(mica_op_sample *s, int in, int rank, const mica_index *dims)
 {
-    mica_sample_shape(s, in, rank, dims);
+    mica_op_sample_shape(s, in, rank, dims);
     s->in[in].dtype = MICA_U8;
     s->low[in] = 0.0;
     s->high[in] = 2.0;
@@ -84,18 +84,18 @@ static void gradient(mica_grad *g)
         mica_grad_give_all(g, (int[]){Q, K, V}, 3, &mica_op_attention_backward, in, 7, g->opts);
 }
 
-static void sample(mica_sample *s)
+static void sample(mica_op_sample *s)
 {
     mica_attention_opts *opts = s->opts;
-    mica_index kv = mica_sample_int(s, 1, 2), keys = mica_sample_int(s, 1, 5);
-    mica_index q[] = {mica_sample_int(s, 1, 2), kv * mica_sample_int(s, 1, 2), mica_sample_int(s, 1, 5),
-                      mica_sample_int(s, 1, 4)};
+    mica_index kv = mica_op_sample_int(s, 1, 2), keys = mica_op_sample_int(s, 1, 5);
+    mica_index q[] = {mica_op_sample_int(s, 1, 2), kv * mica_op_sample_int(s, 1, 2), mica_op_sample_int(s, 1, 5),
+                      mica_op_sample_int(s, 1, 4)};
     mica_index k[] = {q[0], kv, keys, q[3]};
     opts->causal = mica_sample_bool(s);
     opts->scale = mica_sample_bool(s) ? 0.5f : 0.0f;
-    mica_sample_shape(s, Q, 4, q);
-    mica_sample_shape(s, K, 4, k);
-    mica_sample_shape(s, V, 4, k);
+    mica_op_sample_shape(s, Q, 4, q);
+    mica_op_sample_shape(s, K, 4, k);
+    mica_op_sample_shape(s, V, 4, k);
     if (mica_sample_bool(s))
         sample_mask(s, MASK, 2, (mica_index[]){q[2], keys});
 }
@@ -240,16 +240,16 @@ static void packed_gradient(mica_grad *g)
         mica_grad_give(g, 0, &packed_backward, in, 5, g->opts);
 }
 
-static void packed_sample(mica_sample *s)
+static void packed_sample(mica_op_sample *s)
 {
     mica_attention_packed_opts *opts = s->opts;
-    opts->kv_heads = (int)mica_sample_int(s, 1, 2);
-    opts->heads = opts->kv_heads * (int)mica_sample_int(s, 1, 2);
+    opts->kv_heads = (int)mica_op_sample_int(s, 1, 2);
+    opts->heads = opts->kv_heads * (int)mica_op_sample_int(s, 1, 2);
     opts->causal = mica_sample_bool(s);
-    mica_index length = mica_sample_int(s, 1, 5);
-    mica_sample_shape(s, 0, 3,
-                      (mica_index[]){mica_sample_int(s, 1, 3), length,
-                                     (opts->heads + 2 * opts->kv_heads) * mica_sample_int(s, 1, 4)});
+    mica_index length = mica_op_sample_int(s, 1, 5);
+    mica_op_sample_shape(s, 0, 3,
+                      (mica_index[]){mica_op_sample_int(s, 1, 3), length,
+                                     (opts->heads + 2 * opts->kv_heads) * mica_op_sample_int(s, 1, 4)});
     if (mica_sample_bool(s))
         sample_mask(s, 1, 2, (mica_index[]){length, length});
 }

@@ -97,29 +97,29 @@ static void lerp_gradient(mica_grad *g)
 
 /* ---- Samples ---- */
 
-static void away_from_0(mica_sample *s) /* a divisor */
+static void away_from_0(mica_op_sample *s) /* a divisor */
 {
     mica_sample_broadcast(s);
     mica_sample_range(s, 1, 0.5, 1.5);
 }
 
-static void apart(mica_sample *s) /* either may be the larger, but not by little */
+static void apart(mica_op_sample *s) /* either may be the larger, but not by little */
 {
     mica_sample_broadcast(s);
-    mica_sample_range(s, (int)mica_sample_int(s, 0, 1), 1.2, 2.0);
+    mica_sample_range(s, (int)mica_op_sample_int(s, 0, 1), 1.2, 2.0);
 }
 
-static void positive(mica_sample *s)
+static void positive(mica_op_sample *s)
 {
     mica_sample_broadcast(s);
     mica_sample_range(s, 0, 0.5, 1.5);
     mica_sample_range(s, 1, -2.0, 2.0);
 }
 
-static void scalar_sample(mica_sample *s)
+static void scalar_sample(mica_op_sample *s)
 {
     mica_sample_broadcast(s);
-    ((mica_scalar_opts *)s->opts)->s = 0.25f * (float)mica_sample_int(s, -6, 6);
+    ((mica_scalar_opts *)s->opts)->s = 0.25f * (float)mica_op_sample_int(s, -6, 6);
 }
 
 /* ---- Entries ---- */

@@ -33,15 +33,15 @@ static inline mica_status mica_infer_indices(mica_infer *i, int in)
 }
 
 /* Input `in` is i32 of this shape: indices below `below`. */
-static inline void mica_sample_indices(mica_sample *s, int in, int rank, const mica_index *dims,
+static inline void mica_sample_indices(mica_op_sample *s, int in, int rank, const mica_index *dims,
                                        mica_index below)
 {
-    mica_sample_shape(s, in, rank, dims);
+    mica_op_sample_shape(s, in, rank, dims);
     s->in[in].dtype = MICA_I32;
     s->low[in] = 0.0;
     s->high[in] = (double)below;
 }
 
-static inline bool mica_sample_bool(mica_sample *s) { return mica_sample_int(s, 0, 1) != 0; }
+static inline bool mica_sample_bool(mica_op_sample *s) { return mica_op_sample_int(s, 0, 1) != 0; }
 
 #endif

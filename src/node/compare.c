@@ -25,7 +25,7 @@ static mica_status infer_classify(mica_infer *i)
     return mica_infer_out(i, 0, result_dtype(i), i->in[0]->rank, i->in[0]->dim);
 }
 
-static void sample(mica_sample *s)
+static void sample(mica_op_sample *s)
 {
     mica_sample_broadcast(s);
     ((mica_compare_opts *)s->opts)->mask = mica_sample_chance(s);
@@ -101,7 +101,7 @@ static mica_status run_where(const mica_call *c)
 static void gradient_where(mica_grad *g) { mica_grad_give_choice(g, 1, 2, g->in[0]); }
 
 /* Conditions 0 and 1: numbers of u8, or of f32 that are one or the other throughout. */
-static void sample_condition(mica_sample *s, int in)
+static void sample_condition(mica_op_sample *s, int in)
 {
     bool mask = mica_sample_chance(s);
     double truth = mask || mica_sample_chance(s) ? 1.0 : 0.0;
@@ -109,7 +109,7 @@ static void sample_condition(mica_sample *s, int in)
     mica_sample_range(s, in, mask ? 0.0 : truth, mask ? 2.0 : truth);
 }
 
-static void sample_where(mica_sample *s)
+static void sample_where(mica_op_sample *s)
 {
     mica_sample_broadcast(s);
     sample_condition(s, 0);
@@ -141,11 +141,11 @@ static mica_status run_where_backward(const mica_call *c)
     return mica_where_backward(c->ctx, c->out[0], c->out[1], c->in[0], c->in[1]);
 }
 
-static void sample_where_backward(mica_sample *s)
+static void sample_where_backward(mica_op_sample *s)
 {
     mica_index dims[MICA_MAX_RANK];
     int rank = mica_sample_dims(s, 1, 3, dims);
-    mica_sample_shape(s, 0, rank, dims);
+    mica_op_sample_shape(s, 0, rank, dims);
     mica_sample_repeated(s, 1, rank, dims);
     sample_condition(s, 1);
 }

@@ -30,12 +30,12 @@ static void gradient(mica_grad *g)
         mica_grad_give(g, 0, &mica_op_copy, g->dout, 1, &(mica_copy_opts){.cast = true, .dtype = from});
 }
 
-static void sample(mica_sample *s)
+static void sample(mica_op_sample *s)
 {
     mica_copy_opts *opts = s->opts;
     mica_sample_one(s, -2.0, 2.0);
     opts->cast = mica_sample_chance(s);
-    opts->dtype = (mica_dtype[]){MICA_F32, MICA_F64, MICA_BF16, MICA_I32}[mica_sample_int(s, 0, 3)];
+    opts->dtype = (mica_dtype[]){MICA_F32, MICA_F64, MICA_BF16, MICA_I32}[mica_op_sample_int(s, 0, 3)];
 }
 
 const mica_op mica_op_copy = {.name = "copy",

@@ -47,11 +47,11 @@ static void gradient(mica_grad *g)
     mica_grad_give(g, 0, &mica_op_dropout_backward, &g->dout[Y], 1, g->opts);
 }
 
-static void sample(mica_sample *s)
+static void sample(mica_op_sample *s)
 {
-    mica_index dims[] = {mica_sample_int(s, 1, 6), mica_sample_int(s, 1, 9)};
-    mica_sample_shape(s, 0, 2, dims);
-    ((mica_dropout_opts *)s->opts)->rate = (float)mica_sample_int(s, 0, 3) / 4.0f;
+    mica_index dims[] = {mica_op_sample_int(s, 1, 6), mica_op_sample_int(s, 1, 9)};
+    mica_op_sample_shape(s, 0, 2, dims);
+    ((mica_dropout_opts *)s->opts)->rate = (float)mica_op_sample_int(s, 0, 3) / 4.0f;
 }
 
 static const mica_field fields[] = {

@@ -91,12 +91,12 @@ static void gradient(mica_grad *g)
         mica_grad_give(g, WEIGHT, &mica_op_take_backward, in, 2, &(mica_axis_opts){0});
 }
 
-static void sample(mica_sample *s)
+static void sample(mica_op_sample *s)
 {
-    mica_index rows = mica_sample_int(s, 1, 6);
-    mica_index dims[] = {mica_sample_int(s, 1, 4), mica_sample_int(s, 1, 4)};
-    mica_sample_shape(s, WEIGHT, 2, (mica_index[]){rows, mica_sample_int(s, 1, 5)});
-    mica_sample_indices(s, INDICES, (int)mica_sample_int(s, 1, 2), dims, rows);
+    mica_index rows = mica_op_sample_int(s, 1, 6);
+    mica_index dims[] = {mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 1, 4)};
+    mica_op_sample_shape(s, WEIGHT, 2, (mica_index[]){rows, mica_op_sample_int(s, 1, 5)});
+    mica_sample_indices(s, INDICES, (int)mica_op_sample_int(s, 1, 2), dims, rows);
 }
 
 const mica_op mica_op_embedding = {.name = "embedding",

@@ -16,11 +16,13 @@ MICA_OPS(MICA_DECLARE_ENTRY)
 extern const mica_op mica_op_linear;
 extern const mica_op mica_op_sum_to;         /* y = a, summed over the axes along which it is larger than y */
 extern const mica_op mica_op_loss_gradient; /* y = a * weight * the step's scale */
-extern const mica_op mica_op_conv2d_max_pool; /* y, picks: convolution, max pooling, activation */
-typedef struct mica_conv2d_max_pool_opts {
+/* The largest of windows of what conv2d gives, then the activation: outputs y and, optionally, where in its plane each
+ * lay. [N, C, L] is [N, C, 1, L], as in conv2d and max_pool2d. */
+typedef struct mica_conv_max_pool_opts {
     mica_conv2d_opts conv;
     mica_pooling_opts pool;
-} mica_conv2d_max_pool_opts;
+} mica_conv_max_pool_opts;
+extern const mica_op mica_op_conv2d_max_pool;
 
 /* ---- Sequences ---- */
 

@@ -79,7 +79,7 @@ const mica_op mica_op_loss_gradient = {.name = "loss_gradient",
 
 /* ---- Samples ---- */
 
-static void sample_options(mica_sample *s)
+static void sample_options(mica_op_sample *s)
 {
     mica_weighted_loss_opts *opts = s->opts;
     opts->loss.reduction = mica_sample_chance(s) ? MICA_LOSS_MEAN : MICA_LOSS_SUM;
@@ -87,43 +87,43 @@ static void sample_options(mica_sample *s)
 }
 
 /* Predictions in one range, targets in another: apart, or they would meet at the corner of l1. */
-static void sample_points(mica_sample *s, double low, double high, double target_low, double target_high)
+static void sample_points(mica_op_sample *s, double low, double high, double target_low, double target_high)
 {
     mica_index dims[MICA_MAX_RANK];
     int rank = mica_sample_dims(s, 1, 3, dims);
     for (int k = 0; k < 2; k++)
-        mica_sample_shape(s, k, rank, dims);
+        mica_op_sample_shape(s, k, rank, dims);
     mica_sample_range(s, 0, low, high);
     mica_sample_range(s, 1, target_low, target_high);
     sample_options(s);
 }
 
-static void sample_any(mica_sample *s) { sample_points(s, -1.0, 1.0, -1.0, 1.0); }
-static void sample_apart(mica_sample *s) { sample_points(s, -1.0, 0.0, 0.2, 0.8); }
-static void sample_unit(mica_sample *s) { sample_points(s, 0.2, 0.8, 0.0, 1.0); }
-static void sample_logits(mica_sample *s) { sample_points(s, -2.0, 2.0, 0.0, 1.0); }
+static void sample_any(mica_op_sample *s) { sample_points(s, -1.0, 1.0, -1.0, 1.0); }
+static void sample_apart(mica_op_sample *s) { sample_points(s, -1.0, 0.0, 0.2, 0.8); }
+static void sample_unit(mica_op_sample *s) { sample_points(s, 0.2, 0.8, 0.0, 1.0); }
+static void sample_logits(mica_op_sample *s) { sample_points(s, -2.0, 2.0, 0.0, 1.0); }
 
 /* Targets are classes of either width, or distributions. */
-static void sample_classes(mica_sample *s, double low, double high)
+static void sample_classes(mica_op_sample *s, double low, double high)
 {
     mica_weighted_loss_opts *opts = s->opts;
     mica_index dims[MICA_MAX_RANK];
     int rank = mica_sample_dims(s, 1, 3, dims);
     mica_index classes = dims[rank - 1];
-    mica_sample_shape(s, 0, rank, dims);
+    mica_op_sample_shape(s, 0, rank, dims);
     mica_sample_range(s, 0, low, high);
-    int kind = (int)mica_sample_int(s, 0, 2);
-    mica_sample_shape(s, 1, kind == 0 ? rank : rank - 1, dims);
+    int kind = (int)mica_op_sample_int(s, 0, 2);
+    mica_op_sample_shape(s, 1, kind == 0 ? rank : rank - 1, dims);
     s->in[1].dtype = (mica_dtype[]){MICA_F32, MICA_I32, MICA_I64}[kind];
     mica_sample_range(s, 1, 0.0, kind == 0 ? 1.0 : (double)classes);
     sample_options(s);
     opts->loss.smoothing = mica_sample_chance(s) ? 0.1f : 0.0f;
-    opts->loss.ignore = kind != 0 && mica_sample_int(s, 0, 3) == 0;
+    opts->loss.ignore = kind != 0 && mica_op_sample_int(s, 0, 3) == 0;
     opts->loss.ignore_index = classes - 1;
 }
 
-static void sample_class_logits(mica_sample *s) { sample_classes(s, -2.0, 2.0); }
-static void sample_class_probs(mica_sample *s) { sample_classes(s, 0.2, 0.8); }
+static void sample_class_logits(mica_op_sample *s) { sample_classes(s, -2.0, 2.0); }
+static void sample_class_probs(mica_op_sample *s) { sample_classes(s, 0.2, 0.8); }
 
 /* ---- Entries ---- */
 

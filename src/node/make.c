@@ -92,33 +92,33 @@ WEIGHTS_RUN(he_normal)
 
 /* ---- Samples ---- */
 
-static void shape(mica_sample *s, int low_rank)
+static void shape(mica_op_sample *s, int low_rank)
 {
     mica_make_opts *opts = s->opts;
     opts->rank = mica_sample_dims(s, low_rank, 4, opts->dims);
     if (!mica_sample_chance(s))
         return;
     s->ins = 1;
-    mica_sample_shape(s, 0, opts->rank, opts->dims);
+    mica_op_sample_shape(s, 0, opts->rank, opts->dims);
     opts->rank = 0;
 }
 
-static void sample(mica_sample *s)
+static void sample(mica_op_sample *s)
 {
     mica_make_opts *opts = s->opts;
     shape(s, 0);
-    opts->dtype = (mica_dtype[]){MICA_F32, MICA_F32, MICA_F16, MICA_I32}[mica_sample_int(s, 0, 3)];
-    opts->value = opts->start = (double)mica_sample_int(s, -3, 3);
-    opts->step = 0.5 * (double)mica_sample_int(s, -2, 2);
+    opts->dtype = (mica_dtype[]){MICA_F32, MICA_F32, MICA_F16, MICA_I32}[mica_op_sample_int(s, 0, 3)];
+    opts->value = opts->start = (double)mica_op_sample_int(s, -3, 3);
+    opts->step = 0.5 * (double)mica_op_sample_int(s, -2, 2);
 }
 
-static void sample_random(mica_sample *s)
+static void sample_random(mica_op_sample *s)
 {
     mica_make_opts *opts = s->opts;
     shape(s, 2);
     opts->low = opts->mean = -0.5f;
     opts->high = opts->deviation = opts->gain = 2.0f;
-    opts->seed = mica_sample_int(s, 1, 100);
+    opts->seed = mica_op_sample_int(s, 1, 100);
 }
 
 static double product_of(const mica_index *index, void *user)
@@ -127,7 +127,7 @@ static double product_of(const mica_index *index, void *user)
     return (double)(index[0] + 1) * (double)(index[1] + 2);
 }
 
-static void sample_generate(mica_sample *s)
+static void sample_generate(mica_op_sample *s)
 {
     shape(s, 2);
     ((mica_make_opts *)s->opts)->function = product_of;

@@ -201,16 +201,16 @@ static bool mixes(const mica_infer *i)
     return ((const mica_matmul_opts *)i->opts)->transpose_a && i->in[0]->rank == 2 && i->in[1]->rank == 2;
 }
 
-static void sample(mica_sample *s)
+static void sample(mica_op_sample *s)
 {
     mica_matmul_opts *opts = s->opts;
-    mica_index batch[MICA_MAX_RANK], m = mica_sample_int(s, 1, 5), n = mica_sample_int(s, 1, 5),
-                                     k = mica_sample_int(s, 1, 5);
+    mica_index batch[MICA_MAX_RANK], m = mica_op_sample_int(s, 1, 5), n = mica_op_sample_int(s, 1, 5),
+                                     k = mica_op_sample_int(s, 1, 5);
     int rank = mica_sample_dims(s, 0, 2, batch);
     opts->transpose_a = mica_sample_chance(s);
     opts->transpose_b = mica_sample_chance(s);
     opts->alpha = mica_sample_chance(s) ? 0.5f : 0.0f;
-    if (mica_sample_int(s, 0, 3) == 0)
+    if (mica_op_sample_int(s, 0, 3) == 0)
         opts->activation = mica_sample_chance(s) ? MICA_TANH : MICA_SILU;
     for (int in = 0; in < 2; in++) {
         mica_index dims[MICA_MAX_RANK];
@@ -221,11 +221,11 @@ static void sample(mica_sample *s)
         bool swap = in == 0 ? opts->transpose_a : opts->transpose_b;
         dims[own + (swap ? 1 : 0)] = in == 0 ? m : k;
         dims[own + (swap ? 0 : 1)] = in == 0 ? k : n;
-        mica_sample_shape(s, in, own + 2, dims);
+        mica_op_sample_shape(s, in, own + 2, dims);
     }
     if (mica_sample_chance(s)) {
         s->ins = 3;
-        mica_sample_shape(s, 2, 1, &n);
+        mica_op_sample_shape(s, 2, 1, &n);
     }
 }
 

@@ -53,11 +53,11 @@ static void gradient_matvec(mica_grad *g)
     mica_grad_give(g, 0, &mica_op_outer, (mica_value[]){g->dout[0], g->in[1]}, 2, NULL);
 }
 
-static void sample_matvec(mica_sample *s)
+static void sample_matvec(mica_op_sample *s)
 {
-    mica_index dims[2] = {mica_sample_int(s, 1, 6), mica_sample_int(s, 1, 6)};
-    mica_sample_shape(s, 0, 2, dims);
-    mica_sample_shape(s, 1, 1, &dims[1]);
+    mica_index dims[2] = {mica_op_sample_int(s, 1, 6), mica_op_sample_int(s, 1, 6)};
+    mica_op_sample_shape(s, 0, 2, dims);
+    mica_op_sample_shape(s, 1, 1, &dims[1]);
 }
 
 const mica_op mica_op_matvec = {.name = "matvec",
@@ -88,10 +88,10 @@ static void gradient_outer(mica_grad *g)
     mica_grad_give(g, 0, &mica_op_matvec, (mica_value[]){g->dout[0], g->in[1]}, 2, NULL);
 }
 
-static void sample_outer(mica_sample *s)
+static void sample_outer(mica_op_sample *s)
 {
     for (int k = 0; k < 2; k++)
-        mica_sample_shape(s, k, 1, (mica_index[]){mica_sample_int(s, 1, 6)});
+        mica_op_sample_shape(s, k, 1, (mica_index[]){mica_op_sample_int(s, 1, 6)});
 }
 
 const mica_op mica_op_outer = {.name = "outer",

@@ -54,21 +54,21 @@ static bool rows_mix(const mica_infer *i)
     return (opts->axes != 0 ? opts->axes : 1) >= i->in[X]->rank;
 }
 
-static void rows_sample(mica_sample *s)
+static void rows_sample(mica_op_sample *s)
 {
     mica_norm_opts *opts = s->opts;
-    mica_index dims[] = {mica_sample_int(s, 1, 5), mica_sample_int(s, 1, 4), mica_sample_int(s, 2, 6)};
-    opts->axes = (int)mica_sample_int(s, 1, 2);
+    mica_index dims[] = {mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 2, 6)};
+    opts->axes = (int)mica_op_sample_int(s, 1, 2);
     opts->eps = 0.1f;
-    mica_sample_shape(s, X, 3, dims);
-    mica_sample_shape(s, GAMMA, opts->axes, dims + 3 - opts->axes);
+    mica_op_sample_shape(s, X, 3, dims);
+    mica_op_sample_shape(s, GAMMA, opts->axes, dims + 3 - opts->axes);
 }
 
-static void layer_sample(mica_sample *s)
+static void layer_sample(mica_op_sample *s)
 {
     rows_sample(s);
     s->in[BETA] = s->in[GAMMA];
-    s->ins = (int)mica_sample_int(s, 1, 3);
+    s->ins = (int)mica_op_sample_int(s, 1, 3);
 }
 
 static const mica_field row_fields[] = {
@@ -145,10 +145,10 @@ static void rms_gradient(mica_grad *g)
         mica_grad_give_all(g, (int[]){X, GAMMA}, 2, &mica_op_rms_norm_backward, in, 4, NULL);
 }
 
-static void rms_sample(mica_sample *s)
+static void rms_sample(mica_op_sample *s)
 {
     rows_sample(s);
-    s->ins = (int)mica_sample_int(s, 1, 2);
+    s->ins = (int)mica_op_sample_int(s, 1, 2);
 }
 
 const mica_op mica_op_rms_norm = {

@@ -12,13 +12,13 @@ static mica_status check_channels(mica_infer *i)
 static mica_status infer_back(mica_infer *i) { return infer_norm_back(i, 1, &i->in[BACK_X]->dim[1]); }
 
 /* Random x with more than one value in each channel of a sample, gamma and beta. */
-static void sample_channels(mica_sample *s, mica_index channels)
+static void sample_channels(mica_op_sample *s, mica_index channels)
 {
-    mica_index dims[] = {mica_sample_int(s, 2, 5), channels, mica_sample_int(s, 2, 4),
-                         mica_sample_int(s, 1, 3)};
-    mica_sample_shape(s, X, (int)mica_sample_int(s, 3, 4), dims);
-    mica_sample_shape(s, GAMMA, 1, &channels);
-    mica_sample_shape(s, BETA, 1, &channels);
+    mica_index dims[] = {mica_op_sample_int(s, 2, 5), channels, mica_op_sample_int(s, 2, 4),
+                         mica_op_sample_int(s, 1, 3)};
+    mica_op_sample_shape(s, X, (int)mica_op_sample_int(s, 3, 4), dims);
+    mica_op_sample_shape(s, GAMMA, 1, &channels);
+    mica_op_sample_shape(s, BETA, 1, &channels);
     ((mica_norm_opts *)s->opts)->eps = 0.1f; /* else steep where all values happen to be close */
 }
 
@@ -67,12 +67,12 @@ static mica_status group_norm_run_back(const mica_call *c)
 
 static void group_norm_gradient(mica_grad *g) { give_norm(g, &mica_op_group_norm_backward, NULL); }
 
-static void group_norm_sample(mica_sample *s)
+static void group_norm_sample(mica_op_sample *s)
 {
     mica_norm_opts *opts = s->opts;
-    opts->groups = (int)mica_sample_int(s, 1, 3);
-    sample_channels(s, opts->groups * mica_sample_int(s, 1, 3));
-    s->ins = (int)mica_sample_int(s, 1, 3);
+    opts->groups = (int)mica_op_sample_int(s, 1, 3);
+    sample_channels(s, opts->groups * mica_op_sample_int(s, 1, 3));
+    s->ins = (int)mica_op_sample_int(s, 1, 3);
 }
 
 static const mica_field group_fields[] = {
@@ -119,10 +119,10 @@ static mica_status instance_norm_run_back(const mica_call *c)
 
 static void instance_norm_gradient(mica_grad *g) { give_norm(g, &mica_op_instance_norm_backward, NULL); }
 
-static void instance_norm_sample(mica_sample *s)
+static void instance_norm_sample(mica_op_sample *s)
 {
-    sample_channels(s, mica_sample_int(s, 1, 4));
-    s->ins = (int)mica_sample_int(s, 1, 3);
+    sample_channels(s, mica_op_sample_int(s, 1, 4));
+    s->ins = (int)mica_op_sample_int(s, 1, 3);
 }
 
 static const mica_field instance_fields[] = {EPS_FIELD};
@@ -189,12 +189,12 @@ static mica_status batch_norm_run_back(const mica_call *c)
 
 static void batch_norm_gradient(mica_grad *g) { give_norm(g, &mica_op_batch_norm_backward, g->opts); }
 
-static void batch_norm_sample(mica_sample *s)
+static void batch_norm_sample(mica_op_sample *s)
 {
-    mica_index channels = mica_sample_int(s, 1, 4);
+    mica_index channels = mica_op_sample_int(s, 1, 4);
     sample_channels(s, channels);
-    mica_sample_shape(s, RUNNING_MEAN, 1, &channels);
-    mica_sample_shape(s, RUNNING_VAR, 1, &channels);
+    mica_op_sample_shape(s, RUNNING_MEAN, 1, &channels);
+    mica_op_sample_shape(s, RUNNING_VAR, 1, &channels);
     s->low[RUNNING_VAR] = 0.5;
     s->high[RUNNING_VAR] = 2.0;
     s->ins = 5;

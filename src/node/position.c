@@ -77,12 +77,12 @@ static void gradient(mica_grad *g)
 
 static bool mixes(const mica_infer *i) { return i->in[0]->rank == 2; } /* axis 0 is time */
 
-static void sample(mica_sample *s)
+static void sample(mica_op_sample *s)
 {
-    mica_index dims[] = {mica_sample_int(s, 1, 3), mica_sample_int(s, 1, 4), mica_sample_int(s, 1, 5)};
-    int leading = (int)mica_sample_int(s, 0, 1);
-    mica_sample_shape(s, 0, 2 + leading, dims + 1 - leading);
-    mica_sample_shape(s, 1, 2, (mica_index[]){dims[1] + mica_sample_int(s, 0, 2), dims[2]});
+    mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 1, 5)};
+    int leading = (int)mica_op_sample_int(s, 0, 1);
+    mica_op_sample_shape(s, 0, 2 + leading, dims + 1 - leading);
+    mica_op_sample_shape(s, 1, 2, (mica_index[]){dims[1] + mica_op_sample_int(s, 0, 2), dims[2]});
 }
 
 const mica_op mica_op_add_positions = {.name = "add_positions",
@@ -130,11 +130,11 @@ static mica_status table_run(const mica_call *c)
     return mica_generate(c->ctx, c->out[0], wave, &w);
 }
 
-static void table_sample(mica_sample *s)
+static void table_sample(mica_op_sample *s)
 {
     mica_table_opts *opts = s->opts;
-    opts->rows = mica_sample_int(s, 1, 6);
-    opts->columns = mica_sample_int(s, 1, 6);
+    opts->rows = mica_op_sample_int(s, 1, 6);
+    opts->columns = mica_op_sample_int(s, 1, 6);
 }
 
 static const mica_field table_fields[] = {

@@ -173,16 +173,16 @@ static void give(mica_grad *g, const cell_kind *cell, const mica_op *backward)
 
 /* ---- Samples ---- */
 
-static void sample_with(mica_sample *s, const cell_kind *cell)
+static void sample_with(mica_op_sample *s, const cell_kind *cell)
 {
-    mica_index x[] = {mica_sample_int(s, 1, 3), mica_sample_int(s, 1, 4), mica_sample_int(s, 1, 4)};
-    mica_index units = mica_sample_int(s, 1, 4), rows = cell->blocks * units;
+    mica_index x[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 1, 4)};
+    mica_index units = mica_op_sample_int(s, 1, 4), rows = cell->blocks * units;
     ((mica_sequence_opts *)s->opts)->last = mica_sample_bool(s);
-    mica_sample_shape(s, X, 3, x);
-    mica_sample_shape(s, W_IH, 2, (mica_index[]){rows, x[2]});
-    mica_sample_shape(s, W_HH, 2, (mica_index[]){rows, units});
-    mica_sample_shape(s, B_IH, 1, &rows);
-    mica_sample_shape(s, B_HH, 1, &rows);
+    mica_op_sample_shape(s, X, 3, x);
+    mica_op_sample_shape(s, W_IH, 2, (mica_index[]){rows, x[2]});
+    mica_op_sample_shape(s, W_HH, 2, (mica_index[]){rows, units});
+    mica_op_sample_shape(s, B_IH, 1, &rows);
+    mica_op_sample_shape(s, B_HH, 1, &rows);
     s->ins = mica_sample_bool(s) ? 5 : 3;
 }
 
@@ -205,7 +205,7 @@ enum { GATED_FIELDS = 1, RNN_FIELDS = 2 };
         return run_back_with(c, &op##_cell, mica_##op##_backward);                                        \
     }                                                                                                     \
     static void op##_gradient(mica_grad *g) { give(g, &op##_cell, &mica_op_##op##_backward); }            \
-    static void op##_sample(mica_sample *s) { sample_with(s, &op##_cell); }                               \
+    static void op##_sample(mica_op_sample *s) { sample_with(s, &op##_cell); }                               \
     const mica_op mica_op_##op = {.name = #op,                                                            \
                                   .family = "recurrent",                                                  \
                                   .about = words,                                                         \

@@ -70,41 +70,41 @@ static bool mixes(const mica_infer *i)
 
 /* ---- Samples ---- */
 
-static void sample_axes(mica_sample *s)
+static void sample_axes(mica_op_sample *s)
 {
     mica_reduction_opts *opts = s->opts;
     mica_index dims[MICA_MAX_RANK];
     int rank = mica_sample_dims(s, 1, 4, dims);
-    mica_sample_shape(s, 0, rank, dims);
+    mica_op_sample_shape(s, 0, rank, dims);
     for (int k = 0; k < rank; k++)
         if (mica_sample_chance(s))
             opts->axes[opts->count++] = mica_sample_chance(s) ? k : k - rank;
     opts->keep = mica_sample_chance(s);
 }
 
-static void sample_spread(mica_sample *s) /* the largest is seldom the largest by little */
+static void sample_spread(mica_op_sample *s) /* the largest is seldom the largest by little */
 {
     sample_axes(s);
     mica_sample_range(s, 0, -50.0, 50.0);
 }
 
-static void sample_prod(mica_sample *s) /* sometimes with zeros */
+static void sample_prod(mica_op_sample *s) /* sometimes with zeros */
 {
     sample_axes(s);
-    int kind = (int)mica_sample_int(s, 0, 3);
+    int kind = (int)mica_op_sample_int(s, 0, 3);
     mica_sample_range(s, 0, kind == 0 ? 0.0 : 0.5, kind == 0 ? 0.0 : 1.5);
 }
 
-static void sample_variance(mica_sample *s)
+static void sample_variance(mica_op_sample *s)
 {
     sample_axes(s);
-    ((mica_reduction_opts *)s->opts)->correction = (int)mica_sample_int(s, -1, 0);
+    ((mica_reduction_opts *)s->opts)->correction = (int)mica_op_sample_int(s, -1, 0);
 }
 
-static void sample_norm(mica_sample *s)
+static void sample_norm(mica_op_sample *s)
 {
     sample_axes(s);
-    mica_norm_kind kind = (mica_norm_kind)mica_sample_int(s, MICA_NORM_L2, MICA_NORM_INF);
+    mica_norm_kind kind = (mica_norm_kind)mica_op_sample_int(s, MICA_NORM_L2, MICA_NORM_INF);
     ((mica_reduction_opts *)s->opts)->kind = kind;
     if (kind == MICA_NORM_INF)
         mica_sample_range(s, 0, -50.0, 50.0);

@@ -49,11 +49,11 @@ static mica_status table_run(const mica_call *c)
     return mica_rotary_table(c->ctx, c->out[0], ((const mica_table_opts *)c->opts)->base);
 }
 
-static void table_sample(mica_sample *s)
+static void table_sample(mica_op_sample *s)
 {
     mica_table_opts *opts = s->opts;
-    opts->rows = mica_sample_int(s, 1, 6);
-    opts->columns = 2 * mica_sample_int(s, 1, 4);
+    opts->rows = mica_op_sample_int(s, 1, 6);
+    opts->columns = 2 * mica_op_sample_int(s, 1, 4);
 }
 
 static const mica_field table_fields[] = {
@@ -101,13 +101,13 @@ static void gradient(mica_grad *g)
     mica_grad_give(g, 0, &mica_op_rotary_backward, (mica_value[]){g->dout[0], g->in[1]}, 2, g->opts);
 }
 
-static void sample(mica_sample *s)
+static void sample(mica_op_sample *s)
 {
-    mica_index dims[] = {mica_sample_int(s, 1, 3), mica_sample_int(s, 1, 4), mica_sample_int(s, 2, 7)};
+    mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 2, 7)};
     ((mica_turn_opts *)s->opts)->interleaved = mica_sample_bool(s);
-    mica_sample_shape(s, 0, 3, dims);
-    mica_index width = 2 * mica_sample_int(s, 1, dims[2] / 2);
-    mica_sample_shape(s, 1, 2, (mica_index[]){dims[1] + mica_sample_int(s, 0, 2), width});
+    mica_op_sample_shape(s, 0, 3, dims);
+    mica_index width = 2 * mica_op_sample_int(s, 1, dims[2] / 2);
+    mica_op_sample_shape(s, 1, 2, (mica_index[]){dims[1] + mica_op_sample_int(s, 0, 2), width});
 }
 
 const mica_op mica_op_rotary = {.name = "rotary",
@@ -220,17 +220,17 @@ static void packed_gradient(mica_grad *g)
     mica_grad_give(g, 0, &packed_backward, (mica_value[]){g->dout[0], g->in[1]}, 2, g->opts);
 }
 
-static void packed_sample(mica_sample *s)
+static void packed_sample(mica_op_sample *s)
 {
     mica_turn_opts *opts = s->opts;
-    mica_index features = mica_sample_int(s, 2, 5);
-    mica_index dims[] = {mica_sample_int(s, 1, 3), mica_sample_int(s, 1, 4), 0};
-    opts->heads = (int)mica_sample_int(s, 1, 4);
-    opts->turned = (int)mica_sample_int(s, 1, opts->heads);
+    mica_index features = mica_op_sample_int(s, 2, 5);
+    mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4), 0};
+    opts->heads = (int)mica_op_sample_int(s, 1, 4);
+    opts->turned = (int)mica_op_sample_int(s, 1, opts->heads);
     opts->interleaved = mica_sample_bool(s);
     dims[2] = opts->heads * features;
-    mica_sample_shape(s, 0, 3, dims);
-    mica_sample_shape(s, 1, 2, (mica_index[]){dims[1], features - features % 2});
+    mica_op_sample_shape(s, 0, 3, dims);
+    mica_op_sample_shape(s, 1, 2, (mica_index[]){dims[1], features - features % 2});
 }
 
 const mica_op mica_op_rotary_packed = {.name = "rotary_packed",

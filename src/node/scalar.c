@@ -85,28 +85,28 @@ static void clamp_gradient(mica_grad *g)
 
 /* ---- Samples: away from corners and poles ---- */
 
-static void any_sample(mica_sample *s)
+static void any_sample(mica_op_sample *s)
 {
     mica_sample_one(s, -1.0, 1.0);
-    ((mica_scalar_opts *)s->opts)->s = 0.5f * (float)mica_sample_int(s, 1, 4);
+    ((mica_scalar_opts *)s->opts)->s = 0.5f * (float)mica_op_sample_int(s, 1, 4);
 }
 
-static void positive_sample(mica_sample *s)
+static void positive_sample(mica_op_sample *s)
 {
     mica_sample_one(s, 0.5, 1.5);
-    ((mica_scalar_opts *)s->opts)->s = 0.5f * (float)mica_sample_int(s, -4, 4);
+    ((mica_scalar_opts *)s->opts)->s = 0.5f * (float)mica_op_sample_int(s, -4, 4);
 }
 
-static void corner_sample(mica_sample *s)
+static void corner_sample(mica_op_sample *s)
 {
     mica_sample_one(s, -1.0, 1.0);
     ((mica_scalar_opts *)s->opts)->s = mica_sample_chance(s) ? 1.5f : -1.5f;
 }
 
-static void clamp_sample(mica_sample *s)
+static void clamp_sample(mica_op_sample *s)
 {
     mica_sample_one(s, -1.0, 1.0);
-    float low = (float)mica_sample_int(s, -1, 1) * 3.0f - 1.5f; /* above, around or below all values */
+    float low = (float)mica_op_sample_int(s, -1, 1) * 3.0f - 1.5f; /* above, around or below all values */
     *(mica_clamp_opts *)s->opts = (mica_clamp_opts){low, low + 3.0f};
 }
 

@@ -55,9 +55,9 @@ static void gradient(mica_grad *g)
 
 static bool mixes(const mica_infer *i) { return i->in[0]->rank == 1; }
 
-static void sample(mica_sample *s)
+static void sample(mica_op_sample *s)
 {
-    mica_sample_shape(s, 0, 2, (mica_index[]){mica_sample_int(s, 1, 5), 2 * mica_sample_int(s, 1, 5)});
+    mica_op_sample_shape(s, 0, 2, (mica_index[]){mica_op_sample_int(s, 1, 5), 2 * mica_op_sample_int(s, 1, 5)});
 }
 
 const mica_op mica_op_swiglu = {.name = "swiglu",

@@ -30,13 +30,13 @@ static bool mixes_by(const mica_infer *i, const mica_tensor *table, const mica_t
 }
 
 /* A random table, indices into it, and the shape of the slices they name. */
-static int sample_slices(mica_sample *s, int table, int index, mica_index *dims)
+static int sample_slices(mica_op_sample *s, int table, int index, mica_index *dims)
 {
-    mica_index of_table[] = {mica_sample_int(s, 1, 5), mica_sample_int(s, 1, 5), mica_sample_int(s, 1, 4)};
-    mica_index of_index[] = {mica_sample_int(s, 1, 4), mica_sample_int(s, 1, 3)};
-    int axis = (int)mica_sample_int(s, 0, 2), rank = (int)mica_sample_int(s, 1, 2), n = 0;
+    mica_index of_table[] = {mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 4)};
+    mica_index of_index[] = {mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 1, 3)};
+    int axis = (int)mica_op_sample_int(s, 0, 2), rank = (int)mica_op_sample_int(s, 1, 2), n = 0;
     ((mica_axis_opts *)s->opts)->axis = mica_sample_bool(s) ? axis : axis - 3;
-    mica_sample_shape(s, table, 3, of_table);
+    mica_op_sample_shape(s, table, 3, of_table);
     mica_sample_indices(s, index, rank, of_index, of_table[axis]);
     for (int k = 0; k < 3; k++) {
         if (k != axis)
@@ -71,7 +71,7 @@ static void take_gradient(mica_grad *g)
 
 static bool take_mixes(const mica_infer *i) { return mixes_by(i, i->in[0], i->in[1]); }
 
-static void take_sample(mica_sample *s)
+static void take_sample(mica_op_sample *s)
 {
     mica_index dims[MICA_MAX_RANK];
     (void)sample_slices(s, 0, 1, dims);
@@ -141,11 +141,11 @@ static void add_gradient(mica_grad *g)
 
 static bool add_mixes(const mica_infer *i) { return mixes_by(i, i->in[0], i->in[2]); }
 
-static void add_sample(mica_sample *s)
+static void add_sample(mica_op_sample *s)
 {
     mica_index dims[MICA_MAX_RANK];
     int rank = sample_slices(s, 0, 2, dims);
-    mica_sample_shape(s, 1, rank, dims);
+    mica_op_sample_shape(s, 1, rank, dims);
 }
 
 const mica_op mica_op_index_add = {

@@ -89,9 +89,9 @@ static void erf_gradient(mica_grad *g)
 
 /* ---- Samples ---- */
 
-static void any_sample(mica_sample *s) { mica_sample_one(s, -2.0, 2.0); }
-static void positive_sample(mica_sample *s) { mica_sample_one(s, 0.5, 1.5); }
-static void above_sample(mica_sample *s) { mica_sample_one(s, -0.5, 1.5); }
+static void any_sample(mica_op_sample *s) { mica_sample_one(s, -2.0, 2.0); }
+static void positive_sample(mica_op_sample *s) { mica_sample_one(s, 0.5, 1.5); }
+static void above_sample(mica_op_sample *s) { mica_sample_one(s, -0.5, 1.5); }
 
 /* ---- Entries ---- */
 

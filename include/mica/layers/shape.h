@@ -67,7 +67,7 @@ typedef struct mica_net_slice_opts {
 } mica_net_slice_opts;
 MICA_API mica_value mica_net_slice(mica_net *net, mica_value x, const mica_net_slice_opts *opts);
 
-/* One behind the other along an axis: up to MICA_OP_INS values. */
+/* One behind the other along an axis: up to MICA_OP_OUTS values. */
 MICA_API mica_value mica_net_concat(mica_net *net, const mica_value *values, int count,
                                     const mica_net_axis_opts *opts);
 
