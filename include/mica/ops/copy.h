@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* dst = src, broadcast to dst's shape: any layouts, any dtypes.
+/* dst = src, broadcast to dst's shape: any layouts, and any dtypes with one exception below.
  *
  * To a float type: rounded to nearest, ties to even, once. From a float to an integer type: truncated toward
  * zero, the nearest there is if out of range, 0 for NaN. From an integer to an integer type: the nearest
