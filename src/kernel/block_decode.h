@@ -5,13 +5,19 @@
 #ifndef MICA_SRC_KERNEL_BLOCK_DECODE_H
 #define MICA_SRC_KERNEL_BLOCK_DECODE_H
 
-/* A little-endian f16 at any address. */
+/* A little-endian f16 at any address. The exponent's bias differs by 112; scaling by 2^112 also makes subnormals
+ * normal. */
 VF_INLINE float half_at(const uint8_t *p)
 {
-    uint16_t bits = (uint16_t)(p[0] | p[1] << 8);
-    float lanes[VF_LANES];
-    vf_store(lanes, vf_load_f16_tail(&bits, 1));
-    return lanes[0];
+    uint32_t bits = (uint32_t)p[0] | (uint32_t)p[1] << 8, rest = (bits & 0x7fffu) << 13;
+    float value;
+    memcpy(&value, &rest, sizeof value);
+    value *= 0x1p112f;
+    memcpy(&rest, &value, sizeof rest);
+    rest |= value >= 0x1p16f ? 0x7f800000u : 0u; /* infinity and NaN */
+    rest |= (bits & 0x8000u) << 16;
+    memcpy(&value, &rest, sizeof value);
+    return value;
 }
 
 VF_INLINE uint32_t four_bytes_at(const uint8_t *p)

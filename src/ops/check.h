@@ -26,8 +26,9 @@ enum {
 #define MICA_DTYPES_INDEX     (MICA_DTYPE_BIT(MICA_I32) | MICA_DTYPE_BIT(MICA_I64))
 #define MICA_DTYPES_MASK      (MICA_DTYPE_BIT(MICA_F32) | MICA_DTYPE_BIT(MICA_U8))
 
+/* Every plain type; and those that come in blocks, which an operation has to ask for. */
 #define MICA_DTYPE_OR_BIT(code, name, bytes, block, type) | MICA_DTYPE_BIT(MICA_##code)
-#define MICA_DTYPES_ANY                                   (0u MICA_DTYPE_PLAIN_LIST(MICA_DTYPE_OR_BIT)) /* but no blocks */
+#define MICA_DTYPES_ANY                                   (0u MICA_DTYPE_PLAIN_LIST(MICA_DTYPE_OR_BIT))
 #define MICA_DTYPES_BLOCKS                                (0u MICA_DTYPE_BLOCK_LIST(MICA_DTYPE_OR_BIT))
 
 typedef struct mica_arg {

@@ -169,7 +169,7 @@ static mica_status random_view(mica_context *ctx, mica_tensor *t, test_random r)
         start *= BLOCK, count *= BLOCK;
     bool keep = t->rank > 1 && test_chance(&r, 80); /* the last axis in its place */
     int axes[MICA_MAX_RANK];
-    mica_index dims[MICA_MAX_RANK];
+    mica_index dims[MICA_MAX_RANK + 1];
     switch (test_int(&r, 0, 8)) {
     case 0:
         return mica_view_slice(ctx, t, t, axis, start, start + count, step);
@@ -188,7 +188,7 @@ static mica_status random_view(mica_context *ctx, mica_tensor *t, test_random r)
     case 6:
         return mica_view_flatten(ctx, t, t, test_int(&r, 0, t->rank - 1), test_int(&r, 0, t->rank - 1));
     case 7: /* the last axis split */
-        memcpy(dims, t->dim, sizeof dims);
+        memcpy(dims, t->dim, sizeof t->dim);
         dims[t->rank - 1] = -1;
         dims[t->rank] = test_chance(&r, 70) ? BLOCK : test_int(&r, 1, 64);
         return t->rank == MICA_MAX_RANK ? MICA_OK : mica_view_reshape(ctx, t, t, t->rank + 1, dims);
