@@ -123,7 +123,7 @@ typedef struct mica_apply_scalar_opts {
 
 typedef struct mica_copy_opts {
     bool cast;        /* to the dtype below; else the copy has the dtype of its input */
-    mica_dtype dtype; /* from float to float, gradients are cast back */
+    mica_dtype dtype; /* from float to float, gradients pass; they are f32 */
 } mica_copy_opts;
 
 typedef struct mica_compare_opts {

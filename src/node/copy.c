@@ -20,14 +20,12 @@ static bool is_float(mica_dtype dtype)
     return dtype == MICA_F32 || dtype == MICA_F64 || dtype == MICA_F16 || dtype == MICA_BF16;
 }
 
-/* dx = dy, in x's dtype */
+/* dx = dy: gradients are f32, whatever floats they belong to */
 static void gradient(mica_grad *g)
 {
     mica_dtype from = mica_grad_shape(g, g->in[0]).dtype, to = mica_grad_shape(g, g->out[0]).dtype;
-    if (from == to)
+    if (is_float(from) && is_float(to))
         mica_grad_pass(g, 0, g->dout[0]);
-    else if (is_float(from) && is_float(to))
-        mica_grad_give(g, 0, &mica_op_copy, g->dout, 1, &(mica_copy_opts){.cast = true, .dtype = from});
 }
 
 static void sample(mica_op_sample *s)

@@ -37,6 +37,13 @@ static mica_status run_with(const mica_call *c, loss_fn *loss)
     return weight != 1.0f ? mica_scale(c->ctx, c->out[0], c->out[0], weight) : MICA_OK;
 }
 
+/* Parts of a batch have their shares of a mean over it. They do not of a sum, nor of a mean over some rows. */
+static bool mixes(const mica_infer *i)
+{
+    const mica_loss_opts *opts = &((const mica_weighted_loss_opts *)i->opts)->loss;
+    return opts->reduction != MICA_LOSS_MEAN || opts->ignore;
+}
+
 /* ---- Gradient ---- */
 
 static mica_status infer_gradient(mica_infer *i) { return mica_infer_like(i, 0, 0); }
@@ -144,6 +151,7 @@ static void sample_class_probs(mica_op_sample *s) { sample_classes(s, 0.2, 0.8);
                                   .infer = op##_infer,                                              \
                                   .run = op##_run,                                                  \
                                   .gradient = gradient,                                             \
+                                  .mixes = mixes,                                                   \
                                   .sample = samples};
 
 /* clang-format off */
