@@ -15,15 +15,19 @@ static mica_index whole(const golden_case *c, const char *name, int i)
 
 /* ---- sum(y * dy): a loss whose gradient is dy ---- */
 
-static mica_status dot_infer(mica_infer *infer) { return mica_infer_output(infer, MICA_F32, 0, NULL); }
+static mica_status dot_infer(mica_infer *i) { return mica_infer_out(i, 0, MICA_F32, 0, NULL); }
 
-static mica_status dot_forward(const mica_step *s)
-{
-    mica_status status = mica_dot(s->ctx, s->out, s->in[0], s->in[1]);
-    return status != MICA_OK || s->din[0] == NULL ? status : mica_copy(s->ctx, s->din[0], s->in[1]);
-}
+static mica_status dot_run(const mica_call *c) { return mica_dot(c->ctx, c->out[0], c->in[0], c->in[1]); }
 
-static const mica_layer dot = {"dot", MICA_LAYER_LOSS, 0, dot_infer, dot_forward, NULL};
+static void dot_gradient(mica_grad *g) { mica_grad_pass(g, 0, g->in[1]); }
+
+static const mica_op dot = {.name = "dot",
+                            .flags = MICA_OP_LOSS,
+                            .ins = 2,
+                            .outs = 1,
+                            .infer = dot_infer,
+                            .run = dot_run,
+                            .gradient = dot_gradient};
 
 /* ---- From a case to a layer, named "l" ---- */
 
@@ -238,12 +242,12 @@ static void check_case(mica_context *ctx, const golden_case *c, build_fn *build)
     mica_value y = build(net, c, layer_leaf(net, "x", x->rank, x->dim));
     mica_net_output(net, "y", y);
     mica_value weights = mica_net_input(net, "dy", MICA_F32, dy->rank, dy->dim);
-    mica_net_add(net, &dot, NULL, (mica_value[]){y, weights}, 2);
+    mica_net_call(net, NULL, &dot, (mica_value[]){y, weights}, 2, NULL);
     if (CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true, .debug = true})) &&
         CHECK_OK(ctx, mica_net_bind(net, NULL, 0))) {
         CHECK_OK(ctx, mica_net_initialize(net, 1));
         set_all(net, c);
-        CHECK_OK(ctx, inference ? mica_net_forward(net) : mica_net_backward(net, NULL));
+        CHECK_OK(ctx, inference ? mica_net_forward(net) : mica_net_gradients(net, NULL));
         mica_tensor out;
         mica_net_tensor(net, &out, "y");
         golden_compare(c, "y", &out, TOLERANCE);

@@ -40,7 +40,7 @@ static void check_loss(const char *name, build_loss *build, mica_activation endi
                     ((int32_t *)tt.data)[k] = (int32_t)(k * 2 % 5);
                 else
                     ((float *)tt.data)[k] = 0.5f + 0.4f * cosf((float)k);
-            CHECK_OK(ctx, i < 0 ? mica_net_backward(net, NULL) : mica_net_forward(net));
+            CHECK_OK(ctx, i < 0 ? mica_net_gradients(net, NULL) : mica_net_forward(net));
             loss[side] = mica_net_loss(net);
             if (i >= 0)
                 weight[i] = kept;

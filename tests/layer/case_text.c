@@ -65,23 +65,13 @@ static mica_value build_attention(mica_net *net, test_random *r)
 
 LAYER_CASE(attention) = {.build = build_attention, .draws = 10};
 
-static mica_status to_f32_infer(mica_infer *infer)
-{
-    return mica_infer_output(infer, MICA_F32, infer->in[0]->rank, infer->in[0]->dim);
-}
-
-static mica_status to_f32_forward(const mica_step *s) { return mica_copy(s->ctx, s->out, s->in[0]); }
-
-static const mica_layer to_f32 = {"to_f32", MICA_LAYER_NO_INPUT_GRADIENT, 0, to_f32_infer, to_f32_forward,
-                                  NULL};
-
 /* A mask of whole numbers is added to the scores. */
 static mica_value build_masked(mica_net *net, test_random *r)
 {
     mica_index batch = test_int(r, 1, 2), length = test_int(r, 1, 5), dims[] = {batch, length, 3 * 2 * 4};
     mica_value x = layer_leaf(net, "x", 3, dims);
     mica_value mask = layer_indices(net, "mask", 4, (mica_index[]){batch, 1, length, length}, 3);
-    mask = mica_net_add(net, &to_f32, NULL, &mask, 1);
+    mask = mica_net_op(net, NULL, "copy", &mask, 1, &(mica_copy_opts){.cast = true, .dtype = MICA_F32});
     return mica_net_attention(net, x, &(mica_net_attention_opts){.heads = 2, .mask = mask});
 }
 

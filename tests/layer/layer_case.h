@@ -13,7 +13,7 @@
 #ifndef MICA_TESTS_LAYER_LAYER_CASE_H
 #define MICA_TESTS_LAYER_LAYER_CASE_H
 
-#include <mica/layer.h>
+#include <mica/op.h>
 #include <mica/layers.h>
 
 #include "test.h"

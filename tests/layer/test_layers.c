@@ -21,32 +21,13 @@ void layer_register(layer_case *layer, const char *name)
     *place = layer;
 }
 
-/* ---- Layers that only tests need, through the public table ---- */
-
-typedef struct leaf_opts {
-    const char *name;
-    int rank;
-    mica_index dims[MICA_MAX_RANK];
-} leaf_opts;
-
-static mica_status leaf_infer(mica_infer *infer)
-{
-    const leaf_opts *opts = infer->opts;
-    mica_status status = mica_infer_parameter(infer, "value", opts->rank, opts->dims,
-                                              (mica_init){MICA_INIT_NORMAL, 1.0f});
-    return status != MICA_OK ? status : mica_infer_output(infer, MICA_F32, opts->rank, opts->dims);
-}
-
-static mica_status leaf_forward(const mica_step *s) { return mica_copy(s->ctx, s->out, s->param[0]); }
-static mica_status leaf_backward(const mica_step *s) { return mica_copy(s->ctx, s->dparam[0], s->dout); }
-
-static const mica_layer leaf = {"leaf", 0, sizeof(leaf_opts), leaf_infer, leaf_forward, leaf_backward};
+/* ---- Layers that only tests need ---- */
 
 mica_value layer_leaf(mica_net *net, const char *name, int rank, const mica_index *dims)
 {
-    leaf_opts opts = {.name = name, .rank = rank};
-    memcpy(opts.dims, dims, (size_t)rank * sizeof *dims);
-    return mica_net_add(net, &leaf, &opts, NULL, 0);
+    mica_net_layer_begin(net, "leaf", name, 0);
+    mica_value value = mica_net_learned(net, "value", rank, dims, (mica_init){MICA_INIT_NORMAL, 1.0f});
+    return mica_net_layer_end(net, mica_net_op(net, NULL, "copy", &value, 1, NULL));
 }
 
 mica_value layer_indices(mica_net *net, const char *name, int rank, const mica_index *dims, int below)
@@ -59,28 +40,45 @@ mica_value layer_indices(mica_net *net, const char *name, int rank, const mica_i
 /* The weight of element i: some fixed numbers of either sign. */
 static double weight(size_t i) { return sin(1.0 + 1.7 * (double)i); }
 
-static mica_status sum_infer(mica_infer *infer) { return mica_infer_output(infer, MICA_F32, 0, NULL); }
-
-static mica_status sum_forward(const mica_step *s)
+static mica_status sum_infer(mica_infer *i)
 {
-    if (mica_step_measuring(s))
+    mica_status status = mica_infer_out(i, 0, MICA_F32, 0, NULL);
+    return status != MICA_OK ? status : mica_infer_like(i, 1, 0);
+}
+
+static mica_status sum_run(const mica_call *c)
+{
+    if (mica_call_measuring(c))
         return MICA_OK;
-    const float *x = s->in[0]->data;
+    const float *x = c->in[0]->data;
     double sum = 0.0;
-    for (size_t i = 0; i < mica_tensor_count(s->in[0]); i++) {
+    for (size_t i = 0; i < mica_tensor_count(c->in[0]); i++) {
         sum += weight(i) * (double)x[i];
-        if (s->din[0] != NULL)
-            ((float *)s->din[0]->data)[i] = (float)weight(i) * s->loss_scale;
+        if (c->out[1] != NULL)
+            ((float *)c->out[1]->data)[i] = (float)weight(i);
     }
-    *(float *)s->out->data = (float)sum;
+    *(float *)c->out[0]->data = (float)sum;
     return MICA_OK;
 }
 
-static const mica_layer weighted_sum = {"weighted_sum", MICA_LAYER_LOSS, 0, sum_infer, sum_forward, NULL};
+static mica_status scaled_run(const mica_call *c) { return mica_scale(c->ctx, c->out[0], c->in[0], c->scale); }
+
+static const mica_op scaled = {.name = "scaled", .ins = 1, .outs = 1, .in_place = {1}, .run = scaled_run};
+
+static void sum_gradient(mica_grad *g) { mica_grad_give(g, 0, &scaled, &g->out[1], 1, NULL); }
+
+static const mica_op weighted_sum = {.name = "weighted_sum",
+                                     .flags = MICA_OP_LOSS,
+                                     .ins = 1,
+                                     .outs = 2,
+                                     .optional_outs = 2,
+                                     .infer = sum_infer,
+                                     .run = sum_run,
+                                     .gradient = sum_gradient};
 
 mica_value layer_weighted_sum(mica_net *net, mica_value x)
 {
-    return mica_net_add(net, &weighted_sum, NULL, &x, 1);
+    return mica_net_call(net, NULL, &weighted_sum, &x, 1, NULL);
 }
 
 /* ---- One net ---- */
@@ -197,7 +195,7 @@ TEST(layers_have_the_gradients_of_their_forward)
                 push_away(layer, c.net);
                 fill_indices(c.net, seed);
                 test_heap heap = test_heap_now();
-                CHECK_MSG(mica_net_backward(c.net, NULL) == MICA_OK, "%s: %s", layer->name, mica_error(ctx));
+                CHECK_MSG(mica_net_gradients(c.net, NULL) == MICA_OK, "%s: %s", layer->name, mica_error(ctx));
                 CHECK_MSG(test_heap_now().calls == heap.calls, "%s: heap calls in a step", layer->name);
                 for (int p = 0; p < mica_net_parameters(c.net); p++)
                     check_parameter(layer, &c, p, seed);
@@ -212,7 +210,7 @@ static float *gradients_of(checked_net *c, const layer_case *layer, uint64_t see
 {
     push_away(layer, c->net);
     fill_indices(c->net, seed);
-    CHECK_OK(mica_net_context(c->net), mica_net_backward(c->net, NULL));
+    CHECK_OK(mica_net_context(c->net), mica_net_gradients(c->net, NULL));
     mica_tensor g;
     mica_net_flat(c->net, NULL, &g);
     *count = mica_tensor_count(&g);
@@ -230,7 +228,7 @@ TEST(layers_accumulate_gradients)
             size_t count;
             float *once = gradients_of(&c, layer, 1, &count);
             fill_indices(c.net, 1);
-            CHECK_OK(ctx, mica_net_backward(c.net, &(mica_backward_opts){.add = true}));
+            CHECK_OK(ctx, mica_net_gradients(c.net, &(mica_backward_opts){.add = true}));
             mica_tensor g;
             mica_net_flat(c.net, NULL, &g);
             float worst = 0.0f, largest = 1e-3f;

@@ -115,7 +115,7 @@ static double loss_after(mica_net *net, bool back, uint64_t seed)
     CHECK_OK(mica_net_context(net), mica_net_tensor(net, &target, "target"));
     fill(x.data, mica_tensor_count(&x), seed);
     fill(target.data, mica_tensor_count(&target), seed + 100);
-    CHECK_OK(mica_net_context(net), back ? mica_net_backward(net, NULL) : mica_net_forward_training(net, 0));
+    CHECK_OK(mica_net_context(net), back ? mica_net_gradients(net, NULL) : mica_net_forward_training(net, 0));
     return (double)mica_net_loss(net);
 }
 
@@ -205,18 +205,17 @@ static void draw_sequences(mica_net *net, test_random *r)
 }
 
 /* The last input alone, [N, T, F] to [N, F]. */
-static mica_status last_infer(mica_infer *infer)
+static mica_status last_infer(mica_infer *i)
 {
-    return mica_infer_output(infer, MICA_F32, 2, (mica_index[]){infer->in[0]->dim[0], infer->in[0]->dim[2]});
+    return mica_infer_out(i, 0, MICA_F32, 2, (mica_index[]){i->in[0]->dim[0], i->in[0]->dim[2]});
 }
-static mica_status last_forward(const mica_step *s)
+static mica_status last_run(const mica_call *c)
 {
     mica_tensor last;
-    mica_status status = mica_view_select(s->ctx, &last, s->in[0], 1, s->in[0]->dim[1] - 1);
-    return status != MICA_OK ? status : mica_copy(s->ctx, s->out, &last);
+    mica_status status = mica_view_select(c->ctx, &last, c->in[0], 1, c->in[0]->dim[1] - 1);
+    return status != MICA_OK ? status : mica_copy(c->ctx, c->out[0], &last);
 }
-static const mica_layer last_input = {"last_input", MICA_LAYER_NO_INPUT_GRADIENT, 0, last_infer, last_forward,
-                                      NULL};
+static const mica_op last_input = {.name = "last_input", .ins = 1, .outs = 1, .infer = last_infer, .run = last_run};
 
 static mica_net *recall_net(mica_context *ctx, bool lstm)
 {
@@ -228,7 +227,7 @@ static mica_net *recall_net(mica_context *ctx, bool lstm)
     if (lstm) {
         h = mica_net_lstm(net, x, &(mica_net_recurrent_opts){.name = "lstm", .units = CELLS, .last = true});
     } else {
-        h = mica_net_add(net, &last_input, NULL, &x, 1);
+        h = mica_net_call(net, NULL, &last_input, &x, 1, NULL);
         h = mica_net_dense(net, h, &(mica_net_dense_opts){.units = 64, .activation = MICA_RELU});
     }
     mica_value y = mica_net_dense(net, h, &(mica_net_dense_opts){.name = "out", .units = CLASSES});

@@ -108,7 +108,7 @@ TEST(net_cnn_runs_smaller_batches)
         for (int i = 0; i < 30; i++)
             CHECK(fabsf(part[i] - whole[i]) <= 1e-5f);
         fill(net, 1);
-        CHECK_OK(ctx, mica_net_backward(net, NULL));
+        CHECK_OK(ctx, mica_net_gradients(net, NULL));
     }
     mica_net_destroy(net);
 }

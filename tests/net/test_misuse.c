@@ -134,10 +134,8 @@ TEST(misuse_of_names_that_are_null)
                 "argument error: net: a tensor asked for by a name that is NULL");
     CHECK_ERROR(ctx, mica_net_gradient(net, &t, NULL), MICA_ERR_ARGUMENT,
                 "argument error: net: a tensor asked for by a name that is NULL");
-    CHECK_ERROR(ctx, mica_net_reshape_input(net, NULL, NULL), MICA_ERR_ARGUMENT,
-                "argument error: net_reshape_input: name is NULL");
-    CHECK_ERROR(ctx, mica_net_reshape_input(net, "x", NULL), MICA_ERR_ARGUMENT,
-                "argument error: net_reshape_input: dims is NULL");
+    CHECK_ERROR(ctx, mica_net_set_size(net, NULL, 1), MICA_ERR_ARGUMENT,
+                "argument error: net_set_size: name is NULL");
     CHECK_ERROR(ctx, mica_checkpoint_save(net, "unused", NULL), MICA_ERR_ARGUMENT,
                 "argument error: checkpoint_save: state is NULL");
     CHECK_ERROR(ctx, mica_checkpoint_load(net, NULL, "unused"), MICA_ERR_ARGUMENT,
@@ -243,7 +241,7 @@ TEST(misuse_of_order)
     mica_context *ctx = mica_net_context(net);
     mica_tensor t;
     CHECK_ERROR(ctx, mica_net_forward(net), MICA_ERR_STATE, "state error: net: a step before mica_net_bind");
-    CHECK_ERROR(ctx, mica_net_backward(net, NULL), MICA_ERR_STATE,
+    CHECK_ERROR(ctx, mica_net_gradients(net, NULL), MICA_ERR_STATE,
                 "state error: net_backward: the net was not compiled with .train");
     CHECK_ERROR(ctx, mica_net_resize(net, 2), MICA_ERR_STATE,
                 "state error: net_resize: the net is not compiled");
@@ -374,7 +372,7 @@ static float masked_loss(size_t budget, int *parts, size_t *total)
         *total = mica_net_plan(net)->total;
         fill_inputs(net);
         CHECK(has_rows(net, "mask", 1));
-        CHECK_OK(mica_net_context(net), mica_net_backward(net, NULL));
+        CHECK_OK(mica_net_context(net), mica_net_gradients(net, NULL));
         loss = mica_net_loss(net);
     }
     mica_net_destroy(net);
@@ -409,11 +407,11 @@ TEST(misuse_of_resize_changes_nothing)
         mica_net_reshape(net, x, &(mica_net_reshape_opts){.name = "r", .rank = 3, .dims = {4, 2, 3}}));
     make_ready(net, NULL);
     CHECK_ERROR(ctx, mica_net_resize(net, 5), MICA_ERR_SHAPE,
-                "shape error: net_resize: a batch of 5, but input \"x\" was built for 4");
+                "shape error: net_resize: the batch is 5, but the net was built for 4");
     CHECK(mica_net_resize(net, -1) == MICA_ERR_SHAPE);
     for (mica_index rows = 0; rows < 4; rows++) {
         CHECK(mica_net_resize(net, rows) == MICA_ERR_SHAPE);
-        CHECK(mica_net_reshape_input(net, "x", (mica_index[]){4, rows}) == MICA_ERR_SHAPE);
+        CHECK(mica_net_set_size(net, "batch", rows) == MICA_ERR_SHAPE);
         mica_tensor t;
         CHECK_OK(ctx, mica_net_tensor(net, &t, "x"));
         CHECK(t.dim[0] == 4 && t.dim[1] == 6);

@@ -392,20 +392,25 @@ TEST(net_runs_shorter_inputs_in_the_same_plan)
     mica_context *ctx = test_context(1);
     mica_net *net;
     REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
-    mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){4, 8, 6});
+    mica_index length = mica_net_size(net, "length", 8);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){4, length, 6});
     mica_net_output(net, "y",
                     mica_net_dense(net, x, &(mica_net_dense_opts){.units = 5, .activation = MICA_TANH}));
     REQUIRE(mica_net_compile(net, NULL) == MICA_OK && mica_net_bind(net, NULL, 0) == MICA_OK);
     REQUIRE(mica_net_initialize(net, 1) == MICA_OK);
     mica_tensor y;
-    CHECK_OK(ctx, mica_net_reshape_input(net, "x", (mica_index[]){2, 3, 6}));
+    CHECK_OK(ctx, mica_net_resize(net, 2));
+    CHECK_OK(ctx, mica_net_set_size(net, "length", 3));
     fill_input(net);
     CHECK_OK(ctx, mica_net_forward(net));
     CHECK_OK(ctx, mica_net_tensor(net, &y, "y"));
     CHECK(y.dim[0] == 2 && y.dim[1] == 3 && y.dim[2] == 5);
-    CHECK_ERROR(ctx, mica_net_reshape_input(net, "x", (mica_index[]){2, 9, 6}), MICA_ERR_SHAPE,
-                "shape error: net_reshape_input: \"x\" as [2, 9, 6], but it was built for [4, 8, 6]");
-    CHECK_OK(ctx, mica_net_reshape_input(net, "x", (mica_index[]){4, 8, 6}));
+    CHECK_ERROR(ctx, mica_net_set_size(net, "length", 9), MICA_ERR_SHAPE,
+                "shape error: net_set_size: length is 9, but the net was built for 8");
+    CHECK_ERROR(ctx, mica_net_set_size(net, "width", 1), MICA_ERR_ARGUMENT,
+                "argument error: net_set_size: the net has no size \"width\"");
+    CHECK_OK(ctx, mica_net_set_size(net, "batch", 4));
+    CHECK_OK(ctx, mica_net_set_size(net, "length", 8));
     CHECK_OK(ctx, mica_net_tensor(net, &y, "y"));
     CHECK(y.dim[0] == 4 && y.dim[1] == 8);
     mica_net_destroy(net);

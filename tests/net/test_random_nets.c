@@ -9,88 +9,160 @@
 #include "net/example_nets.h"
 #include "net/net.h"
 
-/* ---- Layers that use what the planner offers: sums in parts, saved values, temporaries, views ---- */
+/* ---- Operations that use what the planner offers ---- */
 
-static mica_status like_first(mica_infer *infer)
-{
-    return mica_infer_output(infer, MICA_F32, infer->in[0]->rank, infer->in[0]->dim);
-}
+static mica_status like_first(mica_infer *i) { return mica_infer_like(i, 0, 0); }
 
-/* y = x0 + x1 + ...; backward reads nothing, and cannot add: the planner gives it parts. */
-static mica_status total_forward(const mica_step *s)
+/* y = x0 + x1 + ..., of two to six values. Each gradient is a copy, by an operation that cannot add. */
+enum { MOST_TERMS = 6 };
+
+static mica_status total_run(const mica_call *c)
 {
-    mica_status status = mica_copy(s->ctx, s->out, s->in[0]);
-    for (int i = 1; i < s->inputs && status == MICA_OK; i++)
-        status = mica_add(s->ctx, s->out, s->out, s->in[i]);
+    mica_status status = mica_copy(c->ctx, c->out[0], c->in[0]);
+    for (int i = 1; i < c->ins && c->in[i] != NULL && status == MICA_OK; i++)
+        status = mica_add(c->ctx, c->out[0], c->out[0], c->in[i]);
     return status;
 }
 
-static mica_status total_backward(const mica_step *s)
+static mica_status copies_run(const mica_call *c)
 {
     mica_status status = MICA_OK;
-    for (int i = 0; i < s->inputs && status == MICA_OK; i++)
-        if (s->din[i] != NULL)
-            status = mica_copy(s->ctx, s->din[i], s->dout);
+    for (int k = 0; k < c->outs && status == MICA_OK; k++)
+        if (c->out[k] != NULL)
+            status = mica_copy(c->ctx, c->out[k], c->in[0]);
     return status;
 }
 
-static const mica_layer total = {"total", 0, 0, like_first, total_forward, total_backward};
+static const mica_op copies = {
+    .name = "copies", .ins = 1, .outs = MOST_TERMS, .optional_outs = 63, .run = copies_run};
 
-/* y = x0 * x1, with both saved, by way of a temporary. Reads neither input nor output in backward. */
-static mica_status product_infer(mica_infer *infer)
+static void total_gradient(mica_grad *g)
 {
-    const mica_tensor *x = infer->in[0];
-    mica_status status = mica_infer_saved(infer, MICA_F32, x->rank, x->dim);
-    if (status == MICA_OK)
-        status = mica_infer_saved(infer, MICA_F32, x->rank, x->dim);
-    if (status == MICA_OK)
-        status = mica_infer_temporary(infer, MICA_F32, x->rank, x->dim);
-    return status != MICA_OK ? status : like_first(infer);
+    mica_grad_give_all(g, (int[]){0, 1, 2, 3, 4, 5}, MOST_TERMS, &copies, &g->dout[0], 1, NULL);
 }
 
-static mica_status product_forward(const mica_step *s)
+static const mica_op total = {.name = "total",
+                              .ins = 2,
+                              .optional_ins = MOST_TERMS - 2,
+                              .outs = 1,
+                              .infer = like_first,
+                              .run = total_run,
+                              .gradient = total_gradient};
+
+/* y = x0 * x1, with copies of both as outputs that only its gradient reads, by way of a value in between. */
+static mica_status product_infer(mica_infer *i)
 {
-    mica_status status = mica_copy(s->ctx, s->saved[0], s->in[0]);
-    if (status == MICA_OK)
-        status = mica_copy(s->ctx, s->saved[1], s->in[1]);
-    if (status == MICA_OK)
-        status = mica_mul(s->ctx, s->temp[0], s->saved[0], s->saved[1]);
-    return status != MICA_OK ? status : mica_copy(s->ctx, s->out, s->temp[0]);
+    mica_status status = mica_infer_like(i, 0, 0);
+    for (int k = 1; k <= 2 && status == MICA_OK; k++)
+        status = mica_infer_like(i, k, 0);
+    return status;
 }
 
-static mica_status product_backward(const mica_step *s)
+static mica_status product_run(const mica_call *c)
 {
-    mica_status status = MICA_OK;
-    for (int i = 0; i < 2 && status == MICA_OK; i++) {
-        if (s->din[i] == NULL)
+    mica_status status = mica_mul(c->ctx, c->out[0], c->in[0], c->in[1]);
+    for (int k = 1; k <= 2 && status == MICA_OK; k++)
+        if (c->out[k] != NULL)
+            status = mica_copy(c->ctx, c->out[k], c->in[k - 1]);
+    return status;
+}
+
+static void product_gradient(mica_grad *g)
+{
+    const mica_op *mul = mica_op_find("mul"), *copy = mica_op_find("copy");
+    for (int i = 0; i < 2; i++) {
+        if (!mica_grad_wants(g, i))
             continue;
-        status = mica_mul(s->ctx, s->temp[0], s->saved[1 - i], s->dout);
-        if (status == MICA_OK)
-            status = mica_copy(s->ctx, s->din[i], s->temp[0]);
+        mica_value between = mica_grad_value(g, mul, (mica_value[]){g->out[2 - i], g->dout[0]}, 2, NULL);
+        mica_grad_give(g, i, copy, &between, 1, NULL);
+    }
+}
+
+static const mica_op product = {.name = "product",
+                                .ins = 2,
+                                .outs = 3,
+                                .optional_outs = 6,
+                                .infer = product_infer,
+                                .run = product_run,
+                                .gradient = product_gradient};
+
+/* y = x / 2, in place in both directions. */
+static mica_status half_run(const mica_call *c) { return mica_scale(c->ctx, c->out[0], c->in[0], 0.5f); }
+static const mica_op half_back = {.name = "half_back", .ins = 1, .outs = 1, .in_place = {1}, .run = half_run};
+static void half_gradient(mica_grad *g) { mica_grad_give(g, 0, &half_back, &g->dout[0], 1, NULL); }
+
+static const mica_op half = {.name = "half",
+                             .flags = MICA_OP_CHEAP,
+                             .ins = 1,
+                             .outs = 1,
+                             .in_place = {1},
+                             .infer = like_first,
+                             .run = half_run,
+                             .gradient = half_gradient};
+
+/* [B, F] under the shape [B, 2, F / 2], and back. */
+static mica_status fold_infer(mica_infer *i)
+{
+    const mica_tensor *x = i->in[0];
+    mica_index dims[3] = {x->dim[0], 2, x->dim[1] / 2};
+    if (x->rank == 3)
+        dims[1] = x->dim[1] * x->dim[2];
+    return mica_infer_out(i, 0, MICA_F32, x->rank == 3 ? 2 : 3, dims);
+}
+
+static const mica_op fold = {.name = "fold", .flags = MICA_OP_VIEW, .ins = 1, .outs = 1, .infer = fold_infer};
+
+/* Two halves of the last axis, each a value: both are read, or one, or none. */
+static mica_status halves_infer(mica_infer *i)
+{
+    mica_index dims[MICA_MAX_RANK];
+    int last = i->in[0]->rank - 1;
+    memcpy(dims, i->in[0]->dim, sizeof dims);
+    dims[last] /= 2;
+    mica_status status = mica_infer_out(i, 0, MICA_F32, last + 1, dims);
+    return status != MICA_OK ? status : mica_infer_out(i, 1, MICA_F32, last + 1, dims);
+}
+
+static mica_tensor half_of(const mica_tensor *t, int which)
+{
+    mica_tensor half_view = *t;
+    half_view.dim[t->rank - 1] /= 2;
+    if (t->data != NULL)
+        half_view.data = (float *)t->data + which * half_view.dim[t->rank - 1];
+    return half_view;
+}
+
+static mica_status halves_run(const mica_call *c)
+{
+    mica_status status = MICA_OK;
+    for (int k = 0; k < 2 && status == MICA_OK; k++) {
+        mica_tensor part = half_of(c->in[0], k);
+        status = c->out[k] != NULL ? mica_copy(c->ctx, c->out[k], &part) : MICA_OK;
     }
     return status;
 }
 
-static const mica_layer product = {"product", 0, 0, product_infer, product_forward, product_backward};
-
-/* y = x / 2, in place in both directions. */
-static mica_status half_forward(const mica_step *s) { return mica_scale(s->ctx, s->out, s->in[0], 0.5f); }
-static mica_status half_backward(const mica_step *s) { return mica_scale(s->ctx, s->din[0], s->dout, 0.5f); }
-
-static const mica_layer half = {
-    "half", MICA_LAYER_IN_PLACE | MICA_LAYER_BACKWARD_IN_PLACE, 0, like_first, half_forward, half_backward};
-
-/* [B, F] under the shape [B, 2, F / 2], and back. */
-static mica_status fold_infer(mica_infer *infer)
+static mica_status join_run(const mica_call *c)
 {
-    const mica_tensor *x = infer->in[0];
-    mica_index dims[3] = {x->dim[0], 2, x->dim[1] / 2};
-    if (x->rank == 3)
-        dims[1] = x->dim[1] * x->dim[2];
-    return mica_infer_output(infer, MICA_F32, x->rank == 3 ? 2 : 3, dims);
+    mica_status status = MICA_OK;
+    for (int k = 0; k < 2 && status == MICA_OK; k++) {
+        mica_tensor part = half_of(c->out[0], k);
+        status = c->in[k] != NULL ? mica_copy(c->ctx, &part, c->in[k]) : mica_zeros(c->ctx, &part);
+    }
+    return status;
 }
 
-static const mica_layer fold = {"fold", MICA_LAYER_VIEW, 0, fold_infer, NULL, NULL};
+static const mica_op join = {.name = "join", .ins = 0, .optional_ins = 2, .outs = 1, .run = join_run};
+
+static void halves_gradient(mica_grad *g) { mica_grad_give(g, 0, &join, g->dout, 2, NULL); }
+
+static const mica_op halves = {.name = "halves",
+                               .ins = 1,
+                               .outs = 2,
+                               .optional_outs = 2,
+                               .infer = halves_infer,
+                               .run = halves_run,
+                               .gradient = halves_gradient};
 
 /* ---- A random net ---- */
 
@@ -144,11 +216,11 @@ static mica_value add_dense(growing *g, mica_value x)
     /* Share an earlier one's weight, where it fits. */
     for (int other = 0; other < g->dense && test_chance(&g->r, 50); other++) {
         snprintf(shared, sizeof shared, "fc%d.weight", other);
-        int slot = mica_net_find(g->net, shared);
-        if (slot == NONE || g->net->slots[slot].tensor[0].dim[1] != shape.dim[shape.rank - 1])
+        int value = mica_net_find(g->net, shared);
+        if (value == NONE || g->net->values[value].tensor.dim[1] != shape.dim[shape.rank - 1])
             continue;
         opts.share_weight = shared;
-        opts.units = g->net->slots[slot].tensor[0].dim[0];
+        opts.units = g->net->values[value].tensor.dim[0];
         break;
     }
     g->dense++;
@@ -157,11 +229,11 @@ static mica_value add_dense(growing *g, mica_value x)
 
 static mica_value add_node(growing *g)
 {
-    mica_value inputs[MICA_LAYER_INPUTS];
+    mica_value inputs[MICA_OP_INS];
     mica_value x = recent(g);
     mica_tensor shape;
     mica_net_shape(g->net, &shape, x);
-    switch (test_int(&g->r, 0, 14)) {
+    switch (test_int(&g->r, 0, 17)) {
     case 0:
     case 1:
     case 2:
@@ -172,12 +244,12 @@ static mica_value add_node(growing *g)
                                    &(mica_net_activation_opts){.kind = (mica_activation)test_int(
                                                                    &g->r, 1, MICA_ACTIVATION_COUNT - 1)});
     case 5:
-        return mica_net_add(g->net, &half, NULL, &x, 1);
+        return mica_net_call(g->net, NULL, &half, &x, 1, NULL);
     case 6:
-        return shape.dim[shape.rank - 1] % 2 == 0 ? mica_net_add(g->net, &fold, NULL, &x, 1) : x;
+        return shape.dim[shape.rank - 1] % 2 == 0 ? mica_net_call(g->net, NULL, &fold, &x, 1, NULL) : x;
     case 7:
         (void)alike(g, inputs, 2);
-        return mica_net_add(g->net, &product, NULL, inputs, 2);
+        return mica_net_call(g->net, NULL, &product, inputs, 2, NULL);
     case 8:
         (void)alike(g, inputs, 2);
         return mica_net_times(g->net, inputs[0], inputs[1], NULL);
@@ -193,9 +265,29 @@ static mica_value add_node(growing *g)
         return mica_net_layer_norm(g->net, x, NULL);
     case 12:
         return g->divisible ? x : mica_net_dropout(g->net, x, &(mica_net_dropout_opts){.rate = 0.3f});
+    case 13: { /* two outputs */
+        if (shape.dim[shape.rank - 1] % 2 != 0)
+            return x;
+        mica_value first = mica_net_call(g->net, NULL, &halves, &x, 1, NULL);
+        mica_value second = mica_net_result(g->net, first, 1);
+        if (test_chance(&g->r, 70) && g->count < MOST_VALUES - 2)
+            g->values[g->count++] = second;
+        return first;
+    }
+    case 14: { /* other dtypes, and back */
+        mica_copy_opts narrow = {.cast = true, .dtype = test_chance(&g->r, 50) ? MICA_F16 : MICA_BF16};
+        mica_copy_opts wide = {.cast = true, .dtype = MICA_F32};
+        mica_value cast = mica_net_op(g->net, NULL, "copy", &x, 1, &narrow);
+        return mica_net_op(g->net, NULL, "copy", &cast, 1, &wide);
+    }
+    case 15: { /* a mask of bytes chooses */
+        (void)alike(g, inputs, 2);
+        mica_value mask = mica_net_op(g->net, NULL, "gt", inputs, 2, &(mica_compare_opts){.mask = true});
+        return mica_net_op(g->net, NULL, "where", (mica_value[]){mask, inputs[1], inputs[0]}, 3, NULL);
+    }
     default: {
         int count = alike(g, inputs, test_int(&g->r, 2, 5));
-        return mica_net_add(g->net, &total, NULL, inputs, count);
+        return mica_net_call(g->net, NULL, &total, inputs, count, NULL);
     }
     }
 }
@@ -220,8 +312,10 @@ static void add_loss(growing *g, mica_value x, mica_index batch)
 static void add_output(growing *g, mica_value x)
 {
     char name[16];
-    const mica_slot *slot = &g->net->slots[x - 1];
-    if (g->net->status != MICA_OK || slot->kind == MICA_BUFFER_INPUT || slot->output)
+    if (g->net->status != MICA_OK || x == 0)
+        return;
+    const mica_value_info *v = &g->net->values[x - 1];
+    if (v->kind == MICA_BUFFER_INPUT || v->output)
         return;
     snprintf(name, sizeof name, "out%d", g->outputs++);
     mica_net_output(g->net, name, x);
@@ -286,17 +380,17 @@ static void collect(mica_net *net, outcome *out)
 {
     out->loss = mica_net_loss(net);
     out->gradient_count = out->output_count = 0;
-    for (int i = 0; i < net->built_slots; i++) {
-        const mica_slot *slot = &net->slots[i];
+    for (int i = 0; i < net->built_values; i++) {
+        const mica_value_info *v = &net->values[i];
         mica_tensor t;
-        if (slot->output)
+        if (v->output)
             CHECK_OK(net->ctx, mica_net_value_tensor(net, &t, i + 1));
-        else if (slot->kind == MICA_BUFFER_PARAMETER && slot->gradient != NONE)
-            t = net->slots[slot->gradient].tensor[0];
+        else if (v->kind == MICA_BUFFER_PARAMETER && v->gradient != NONE)
+            t = net->values[v->gradient].tensor;
         else
             continue;
-        float *to = slot->output ? out->outputs : out->gradients;
-        size_t *used = slot->output ? &out->output_count : &out->gradient_count;
+        float *to = v->output ? out->outputs : out->gradients;
+        size_t *used = v->output ? &out->output_count : &out->gradient_count;
         REQUIRE(*used + mica_tensor_count(&t) <= MOST_FLAT);
         memcpy(to + *used, t.data, mica_tensor_bytes(&t));
         *used += mica_tensor_count(&t);
@@ -310,12 +404,12 @@ static void run(mica_net *net, uint64_t seed, outcome *out)
     REQUIRE(CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) && CHECK_OK(ctx, mica_net_initialize(net, seed)));
     for (int step = 0; step < 2; step++) {
         fill_inputs(net, seed + (uint64_t)step);
-        CHECK_OK(ctx, mica_net_backward(net, &(mica_backward_opts){.add = step > 0}));
+        CHECK_OK(ctx, mica_net_gradients(net, &(mica_backward_opts){.add = step > 0}));
         collect(net, &out[step]);
     }
     CHECK_OK(ctx, mica_net_resize(net, 1));
     fill_inputs(net, seed + 2);
-    CHECK_OK(ctx, mica_net_backward(net, NULL));
+    CHECK_OK(ctx, mica_net_gradients(net, NULL));
     collect(net, &out[2]);
 }
 
