@@ -62,7 +62,7 @@ static mica_status forward(bench_state *s)
 static mica_status both(bench_state *s)
 {
     BENCH_TRY(set_zero(s));
-    return mica_net_backward(s->net, NULL);
+    return mica_net_gradients(s->net, NULL);
 }
 
 static const bench_case cases[] = {

@@ -4,29 +4,24 @@
 
 /* ---- Optimizers: one pass over parameters, gradients and state ---- */
 
-/* A layer that is only a parameter, so that a net can have nothing else. */
-typedef struct leaf_opts {
-    const char *name;
-    mica_index count;
-} leaf_opts;
+/* The first element of a parameter, whose gradient is made up: so that a net can have nothing but parameters. */
+static mica_status first_infer(mica_infer *i) { return mica_infer_out(i, 0, MICA_F32, 1, (mica_index[]){1}); }
 
-static mica_status leaf_infer(mica_infer *infer)
+static mica_status first_run(const mica_call *c)
 {
-    const leaf_opts *opts = infer->opts;
-    BENCH_TRY(mica_infer_parameter(infer, "value", 1, &opts->count, (mica_init){MICA_INIT_NORMAL, 1.0f}));
-    return mica_infer_output(infer, MICA_F32, 1, (mica_index[]){1});
-}
-
-static mica_status leaf_forward(const mica_step *s)
-{
-    mica_tensor first = *s->param[0];
+    mica_tensor first = *c->in[0];
     first.dim[0] = 1;
-    return mica_copy(s->ctx, s->out, &first);
+    return mica_copy(c->ctx, c->out[0], &first);
 }
 
-static mica_status leaf_backward(const mica_step *s) { return mica_fill(s->ctx, s->dparam[0], 0.01f); }
+static mica_status made_up_run(const mica_call *c) { return mica_fill(c->ctx, c->out[0], 0.01); }
 
-static const mica_layer leaf = {"leaf", 0, sizeof(leaf_opts), leaf_infer, leaf_forward, leaf_backward};
+static const mica_op made_up = {.name = "made_up", .ins = 1, .outs = 1, .adds = 1, .run = made_up_run};
+
+static void first_gradient(mica_grad *g) { mica_grad_give(g, 0, &made_up, &g->dout[0], 1, NULL); }
+
+static const mica_op first = {
+    .name = "first", .ins = 1, .outs = 1, .infer = first_infer, .run = first_run, .gradient = first_gradient};
 
 static mica_status optimizer_setup(bench_state *s)
 {
@@ -34,13 +29,16 @@ static mica_status optimizer_setup(bench_state *s)
     mica_optimizer optimizer = {.kind = (mica_optimizer_kind)s->row->size[2], .lr = 1e-6f};
     BENCH_TRY(mica_net_create(s->ctx, &s->net));
     mica_value target = mica_net_input(s->net, "target", MICA_F32, 1, (mica_index[]){1});
-    for (mica_index i = 0; i < tensors; i++)
-        mica_net_mse(s->net, mica_net_add(s->net, &leaf, &(leaf_opts){.count = count}, NULL, 0), target,
-                     NULL);
+    for (mica_index i = 0; i < tensors; i++) {
+        mica_net_layer_begin(s->net, "leaf", NULL, 0);
+        mica_value all = mica_net_learned(s->net, "value", 1, &count, (mica_init){MICA_INIT_NORMAL, 1.0f});
+        mica_value one = mica_net_layer_end(s->net, mica_net_call(s->net, NULL, &first, &all, 1, NULL));
+        mica_net_mse(s->net, one, target, NULL);
+    }
     BENCH_TRY(mica_net_compile(s->net, &(mica_compile_opts){.train = true, .optimizer = &optimizer}));
     BENCH_TRY(mica_net_bind(s->net, NULL, 0));
     BENCH_TRY(mica_net_initialize(s->net, 1));
-    BENCH_TRY(mica_net_backward(s->net, NULL));
+    BENCH_TRY(mica_net_gradients(s->net, NULL));
     /* Parameters and state are read and written, gradients read. */
     s->bytes = 4.0 * (double)(count * tensors) * (3.0 + 2.0 * mica_optimizer_states(&optimizer));
     return MICA_OK;

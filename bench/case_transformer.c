@@ -59,7 +59,7 @@ static mica_status both(bench_state *s)
 {
     BENCH_TRY(set_input(s, "x", IN));
     BENCH_TRY(set_input(s, "target", TARGET));
-    return mica_net_backward(s->net, NULL);
+    return mica_net_gradients(s->net, NULL);
 }
 
 /* ---- GPT ---- */

@@ -158,11 +158,9 @@ static line line_of(const piece *p, const roof *r)
               .flops = p->work.flops,
               .bytes = p->work.bytes,
               .roof = roof_seconds(r, &p->work)};
-    const char *ends[] = {p->work.pool, p->work.fused, p->work.mean};
-    int at = snprintf(l.what, sizeof l.what, "%s", p->work.kind);
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (ends[i] != NULL && at >= 0 && (size_t)at < sizeof l.what)
-            at += snprintf(l.what + at, sizeof l.what - (size_t)at, " + %s", ends[i]);
+    const char *fused = p->work.fused;
+    (void)snprintf(l.what, sizeof l.what, "%s%s%s", p->work.op, fused != NULL ? " + " : "",
+                   fused != NULL ? fused : "");
     return l;
 }
 

@@ -33,7 +33,7 @@ typedef struct mica_dataset {
     size_t owned[3]; /* bytes of inputs, targets and classes that are the set's own */
 } mica_dataset;
 
-/* Over the caller's tensors, of any dtype and layout, which must outlive the set. `targets` may be NULL. */
+/* Over the caller's tensors, of any plain dtype and layout, which must outlive the set. `targets` may be NULL. */
 MICA_API mica_status mica_dataset_over(mica_context *ctx, mica_dataset *out, const mica_tensor *inputs,
                                        const mica_tensor *targets);
 
@@ -188,7 +188,7 @@ MICA_API mica_status mica_text_decode(mica_context *ctx, char *text, size_t size
                                       const mica_vocabulary *vocabulary, const mica_tensor *tokens);
 
 /* Windows of T tokens and the token that follows each of them: a row of inputs [B, T] holds tokens s to s + T - 1,
- * the same row of targets [B, T] tokens s + 1 to s + T. Of any dtype; nothing is allocated. */
+ * the same row of targets [B, T] tokens s + 1 to s + T. Of any plain dtype; nothing is allocated. */
 
 /* Each row's s is drawn from `at`: mica_random_stream(seed, step) gives every step of a training its own. */
 MICA_API mica_status mica_windows_random(mica_context *ctx, const mica_tensor *inputs,

@@ -30,7 +30,7 @@ typedef struct mica_safetensors_write_opts {
     size_t metadata_count;
 } mica_safetensors_write_opts;
 
-/* Writes tensors of any dtype and layout to a file, which takes its name when all of it is on the disk: a crash
+/* Writes tensors of any plain dtype and layout to a file, which takes its name when all of it is on the disk: a crash
  * at any moment leaves the old file or the new one. While it is written it is PATH.tmp, in the same folder.
  *
  * Names must differ and be UTF-8. The tensors lie in the file in the order given, those of larger elements

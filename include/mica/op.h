@@ -238,8 +238,9 @@ MICA_API bool mica_grad_wants(const mica_grad *g, int in);
  * what comes later is added. */
 MICA_API void mica_grad_give(mica_grad *g, int in, const mica_op *op, const mica_value *ins, int count,
                              const void *opts);
-/* The same for a call with several outputs, of which number k is a part of the gradient of input which[k] (-1, or one
- * that is not wanted: not given, the output is NULL in the call). Nothing is added if none is wanted. */
+/* The same for a call with several outputs, of which number k is a part of the gradient of input which[k]. One that is
+ * -1 or not wanted is NULL in the call if it is optional; else it has memory of its own, of the shape of an input that
+ * it may lie over. Nothing is added if none is wanted. */
 MICA_API void mica_grad_give_all(mica_grad *g, const int *which, int outs, const mica_op *op,
                                  const mica_value *ins, int count, const void *opts);
 /* The gradient of input `in` is this value, of its shape, as it is (of an addition, say). */

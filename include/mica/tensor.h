@@ -12,27 +12,59 @@
 extern "C" {
 #endif
 
-/* Every element type: code, name, bytes, C type that stores it. f16 and bf16 are stored as their bits. */
-#define MICA_DTYPE_LIST(X)       \
-    X(F32, "f32", 4, float)      \
-    X(F64, "f64", 8, double)     \
-    X(F16, "f16", 2, uint16_t)   \
-    X(BF16, "bf16", 2, uint16_t) \
-    X(I64, "i64", 8, int64_t)    \
-    X(I32, "i32", 4, int32_t)    \
-    X(I16, "i16", 2, int16_t)    \
-    X(I8, "i8", 1, int8_t)       \
-    X(U8, "u8", 1, uint8_t)
+/* Every plain element type: code, name, bytes, values in a block (1), C type that stores it. f16 and bf16 are
+ * stored as their bits. */
+#define MICA_DTYPE_PLAIN_LIST(X)    \
+    X(F32, "f32", 4, 1, float)      \
+    X(F64, "f64", 8, 1, double)     \
+    X(F16, "f16", 2, 1, uint16_t)   \
+    X(BF16, "bf16", 2, 1, uint16_t) \
+    X(I64, "i64", 8, 1, int64_t)    \
+    X(I32, "i32", 4, 1, int32_t)    \
+    X(I16, "i16", 2, 1, int16_t)    \
+    X(I8, "i8", 1, 1, int8_t)       \
+    X(U8, "u8", 1, 1, uint8_t)
+
+/* The block-quantized types of GGUF files: code, name, bytes of a block, values in a block, C type. A block is a
+ * string of bytes at any alignment, laid out as in the file; its values are numbers of a few bits times scales
+ * that the block holds.
+ *
+ * Blocks lie along the last axis of a tensor, whose size is a multiple of the block and whose stride is 1; the
+ * other strides are multiples of the block. Sizes, strides and indices still count values. mica_copy converts
+ * from all of these types, and to q4_0, q4_1, q5_0, q5_1 and q8_0; mica_at reads a value; views work as long as
+ * they cut no block. Other operations refuse them unless they say otherwise. */
+#define MICA_DTYPE_BLOCK_LIST(X)         \
+    X(Q4_0, "q4_0", 18, 32, uint8_t)     \
+    X(Q4_1, "q4_1", 20, 32, uint8_t)     \
+    X(Q5_0, "q5_0", 22, 32, uint8_t)     \
+    X(Q5_1, "q5_1", 24, 32, uint8_t)     \
+    X(Q8_0, "q8_0", 34, 32, uint8_t)     \
+    X(Q2_K, "q2_k", 84, 256, uint8_t)    \
+    X(Q3_K, "q3_k", 110, 256, uint8_t)   \
+    X(Q4_K, "q4_k", 144, 256, uint8_t)   \
+    X(Q5_K, "q5_k", 176, 256, uint8_t)   \
+    X(Q6_K, "q6_k", 210, 256, uint8_t)   \
+    X(IQ4_NL, "iq4_nl", 18, 32, uint8_t) \
+    X(IQ4_XS, "iq4_xs", 136, 256, uint8_t)
+
+#define MICA_DTYPE_LIST(X)   \
+    MICA_DTYPE_PLAIN_LIST(X) \
+    MICA_DTYPE_BLOCK_LIST(X)
 
 typedef enum mica_dtype {
-#define MICA_DTYPE_ENUM(code, name, bytes, type) MICA_##code,
+#define MICA_DTYPE_ENUM(code, name, bytes, block, type) MICA_##code,
     MICA_DTYPE_LIST(MICA_DTYPE_ENUM)
 #undef MICA_DTYPE_ENUM
         MICA_DTYPE_COUNT
 } mica_dtype;
 
-MICA_API const char *mica_dtype_name(mica_dtype dtype); /* "f32"; "invalid" for a number that is none */
-MICA_API size_t mica_dtype_bytes(mica_dtype dtype);     /* 0 for a number that is none */
+/* For a number that is no dtype: "invalid", 0 and 0. */
+MICA_API const char *mica_dtype_name(mica_dtype dtype); /* "f32" */
+MICA_API size_t mica_dtype_bytes(mica_dtype dtype);     /* of an element; of a block where there are blocks */
+MICA_API size_t mica_dtype_block(mica_dtype dtype);     /* values in a block; 1 for plain types */
+
+/* The most that mica_dtype_block gives, and a multiple of every block. */
+#define MICA_MAX_BLOCK 256
 
 /* Sizes, strides and positions, in elements. Signed: a flipped view has negative strides. */
 typedef ptrdiff_t mica_index;
@@ -50,7 +82,7 @@ typedef struct mica_tensor {
 /* ---- Making ------------------------------------------------------------------------------------------ */
 
 /* A contiguous tensor over a buffer that holds all its elements. `data` may be NULL while measuring or
- * planning. Fails on a rank, a dtype or a size that cannot be. */
+ * planning. Fails on a rank, a dtype or a size that cannot be; so also on a last size that cuts a block. */
 MICA_API mica_status mica_tensor_init(mica_context *ctx, mica_tensor *out, void *data, mica_dtype dtype,
                                       int rank, const mica_index *dims);
 
@@ -86,7 +118,8 @@ MICA_API bool mica_tensor_self_overlap(const mica_tensor *t);
 
 /* ---- Elements ---------------------------------------------------------------------------------------- */
 
-/* One element, converted. `index` has t->rank entries; negative ones count from the end. */
+/* One element, converted. `index` has t->rank entries; negative ones count from the end. A value inside a block
+ * can be read, but not set. */
 MICA_API mica_status mica_at(mica_context *ctx, double *value, const mica_tensor *t, const mica_index *index);
 MICA_API mica_status mica_set_at(mica_context *ctx, const mica_tensor *t, const mica_index *index,
                                  double value);
@@ -95,7 +128,8 @@ MICA_API mica_status mica_set_at(mica_context *ctx, const mica_tensor *t, const 
  *
  *     for (mica_iter it = mica_iter_begin(&t, 0, NULL); it.valid; mica_iter_next(&it))
  *             use(it.element, it.index);
- */
+ *
+ * Where there are blocks, `element` is the block that holds the element. */
 typedef struct mica_iter {
     mica_tensor tensor;
     unsigned fixed;
@@ -109,7 +143,11 @@ MICA_API void mica_iter_next(mica_iter *it);
 
 /* ---- Views: no element is copied --------------------------------------------------------------------- */
 
-/* Axes may be negative, counting from the end. On failure *out is left as it was. *out may be *t. */
+/* Axes may be negative, counting from the end. On failure *out is left as it was. *out may be *t.
+ *
+ * Of a tensor with blocks, a view keeps the last axis in place and takes whole blocks of it: rows can be chosen,
+ * reordered, repeated and reshaped at will, and the last axis sliced at multiples of the block with step 1. A
+ * view that would cut a block is a shape error. */
 
 /* The same elements in another shape; one size may be -1, to be inferred. Fails where strides do not allow it
  * without copying (use mica_reshape to copy). */

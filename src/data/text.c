@@ -6,6 +6,7 @@
 #include "io/quote.h"
 #include "io/stream.h"
 #include "io/utf8.h"
+#include "ops/check.h"
 #include "tensor/tensor.h"
 
 #define BYTES 256
@@ -224,7 +225,8 @@ mica_status mica_text_decode(mica_context *ctx, char *text, size_t size, const m
     static const char op[] = "text_decode";
     if (text == NULL || vocabulary == NULL || size == 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s", op, size == 0 ? "no room" : "an argument is NULL");
-    MICA_TRY(mica_tensor_check(ctx, op, "tokens", tokens));
+    mica_arg arg = {"tokens", tokens, 0, MICA_DTYPES_ANY};
+    MICA_TRY(mica_check_args(ctx, op, &arg, 1));
     size_t used = 0;
     for (mica_iter it = mica_iter_begin(tokens, 0, NULL); it.valid; mica_iter_next(&it)) {
         int32_t token;

@@ -17,7 +17,7 @@
 #define MICA_SAFETENSORS_METADATA "__metadata__"
 #define MICA_SAFETENSORS_CHUNK    ((size_t)65536) /* bytes converted at a time */
 
-/* Every dtype of ours and its name in the file. */
+/* Every dtype of ours that a file can have, and its name there. Blocks are not among them. */
 #define MICA_SAFETENSORS_DTYPES(X) \
     X("F32", MICA_F32)             \
     X("F64", MICA_F64)             \

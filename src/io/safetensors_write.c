@@ -13,6 +13,7 @@
 
 static const char op[] = "safetensors_write";
 
+/* NULL for a dtype that the format does not have. */
 static const char *name_in_file(mica_dtype dtype)
 {
     switch (dtype) {
@@ -22,7 +23,7 @@ static const char *name_in_file(mica_dtype dtype)
         MICA_SAFETENSORS_DTYPES(NAME_CASE)
 #undef NAME_CASE
     default:
-        return "";
+        return NULL;
     }
 }
 
@@ -66,6 +67,10 @@ static mica_status check_tensor(mica_context *ctx, const mica_named_tensor *name
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the name %s is taken by the format", op,
                          MICA_QUOTE(named->name));
     MICA_TRY(mica_tensor_check(ctx, op, MICA_QUOTE(named->name), &named->tensor));
+    if (name_in_file(named->tensor.dtype) == NULL)
+        return mica_fail(ctx, MICA_ERR_DTYPE, "%s: %s %s is %s, which the format does not have", op,
+                         MICA_QUOTE(named->name), MICA_SHAPE(&named->tensor),
+                         mica_dtype_name(named->tensor.dtype));
     if (named->tensor.data == NULL && !ctx->measuring && mica_tensor_count(&named->tensor) > 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s %s has no data (NULL)", op, MICA_QUOTE(named->name),
                          MICA_SHAPE(&named->tensor));

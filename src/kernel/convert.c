@@ -3,11 +3,15 @@
  * Every value passes through the widest type that holds it exactly: f32 (for f16, bf16 and small integers),
  * f64 or i64. That takes a loop out of each of these three into every type, and one into them from every
  * type, in place of eighty-one. */
+#include "kernel/block.h"
 #include "kernel/convert.h"
 #include "kernel/vec.h"
 
-/* Values converted at a time where neither side has the type in between: stays in the first cache. */
-#define STAGE 256
+extern const mica_block_kernels VF_SYMBOL(mica_block_kernels);
+
+/* Values converted at a time where neither side has the type in between: stays in the first cache, and is a whole
+ * number of blocks. */
+#define STAGE MICA_MAX_BLOCK
 
 typedef void convert_fn(void *dst, const void *src, size_t n);
 
@@ -206,8 +210,14 @@ static void staged(char *dst, size_t dst_bytes, convert_fn *store, const char *s
     }
 }
 
+static void run_blocks(char *dst, mica_dtype to, const char *src, mica_dtype from, size_t n);
+
 static void run(void *dst, mica_dtype to, const void *src, mica_dtype from, size_t n)
 {
+    if (mica_dtype_block(from) > 1 || mica_dtype_block(to) > 1) {
+        run_blocks(dst, to, src, from, n);
+        return;
+    }
     size_t src_bytes = mica_dtype_bytes(from), dst_bytes = mica_dtype_bytes(to);
     if (from == to) {
         if (dst != src)
@@ -230,6 +240,29 @@ static void run(void *dst, mica_dtype to, const void *src, mica_dtype from, size
         staged(dst, dst_bytes, from_f32[to], src, src_bytes, to_f32[from], n);
     else
         staged(dst, dst_bytes, from_i64[to], src, src_bytes, to_i64[from], n);
+}
+
+/* Where one side or both have blocks: through f32. */
+static void run_blocks(char *dst, mica_dtype to, const char *src, mica_dtype from, size_t n)
+{
+    size_t src_block = mica_dtype_block(from), src_bytes = mica_dtype_bytes(from);
+    size_t dst_block = mica_dtype_block(to), dst_bytes = mica_dtype_bytes(to);
+    if (from == to) {
+        if (dst != src)
+            memcpy(dst, src, n / dst_block * dst_bytes);
+    } else if (to == MICA_F32) {
+        VF_SYMBOL(mica_block_kernels).decode[from]((float *)(void *)dst, (const uint8_t *)src, n / src_block);
+    } else if (from == MICA_F32) {
+        VF_SYMBOL(mica_block_kernels)
+            .encode[to]((uint8_t *)dst, (const float *)(const void *)src, n / dst_block);
+    } else {
+        float stage[STAGE];
+        for (size_t i = 0; i < n; i += STAGE) {
+            size_t some = n - i < STAGE ? n - i : STAGE;
+            run(stage, MICA_F32, src + i / src_block * src_bytes, from, some);
+            run(dst + i / dst_block * dst_bytes, to, stage, MICA_F32, some);
+        }
+    }
 }
 
 static void stream(float *dst, const float *src, size_t n)

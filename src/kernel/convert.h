@@ -3,6 +3,7 @@
  *   to a float      rounds to nearest even, once: i64 to f16 and f64 to bf16 are correctly rounded too
  *   float to int    truncates toward zero; too large or small gives the nearest there is; NaN gives 0
  *   int to int      too large or small gives the nearest there is (never wraps)
+ *   blocks          through f32 (block.h); whole blocks only, and only into types that can be encoded
  */
 #ifndef MICA_SRC_KERNEL_CONVERT_H
 #define MICA_SRC_KERNEL_CONVERT_H
@@ -10,7 +11,8 @@
 #include <mica/tensor.h>
 
 typedef struct mica_convert_kernels {
-    /* dst[i] = src[i], i < n. dst may be src where both types have the same size; else they share nothing. */
+    /* dst[i] = src[i], i < n. dst may be src where both types have the same size; else they share nothing. Where
+     * there are blocks, pointers are to the start of one and n is a multiple of their size. */
     void (*run)(void *dst, mica_dtype to, const void *src, mica_dtype from, size_t n);
     /* Copies floats past the cache: for blocks larger than it, which share nothing. */
     void (*stream)(float *dst, const float *src, size_t n);

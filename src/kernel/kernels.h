@@ -13,6 +13,7 @@
 #include "kernel/activation.h"
 #include "kernel/attention.h"
 #include "kernel/axis.h"
+#include "kernel/block.h"
 #include "kernel/conv.h"
 #include "kernel/convert.h"
 #include "kernel/gemm.h"
@@ -39,6 +40,7 @@
     X(taps)       /* the same, one plane at a time */                  \
     X(winograd)   /* transforms of three by three convolutions */      \
     X(convert)    /* from one element type to another */               \
+    X(block)      /* block-quantized values to floats and back */      \
     X(probe)      /* the best this machine can do, for benchmarks */   \
     X(random)     /* fills from a random stream, dropout */            \
     X(norm)       /* normalization of rows, segments and columns */    \

@@ -131,6 +131,18 @@ static void direct(mica_grad *g, int number, int k, int of)
     net->entries[number].part[k] = part;
 }
 
+/* An output that is nobody's gradient, but that the operation must have, is like the input that it may lie over. */
+static void lay_over(mica_net *net, int number, int k)
+{
+    const mica_node *node = &net->entries[number].node;
+    for (int i = 0; i < node->ins; i++)
+        if ((node->op->in_place[k] >> i & 1u) && node->in[i] != NONE) {
+            int value = new_like(net, node->in[i], MICA_HOME_PLANNED, MICA_BUFFER_SCRATCH, "of a backward");
+            net->entries[number].node.out[k] = value;
+            return;
+        }
+}
+
 /* ---- What an operation's gradient calls ---- */
 
 bool mica_grad_wants(const mica_grad *g, int in)
@@ -153,9 +165,12 @@ void mica_grad_give_all(mica_grad *g, const int *which, int outs, const mica_op 
     if (!any || new_call(g, op, ins, count, opts) == NULL)
         return;
     int number = g->net->entry_count - 1;
-    for (int k = 0; k < outs; k++)
+    for (int k = 0; k < outs; k++) {
         if (mica_grad_wants(g, which[k]))
             direct(g, number, k, g->in[which[k]] - 1);
+        else if (!(op->optional_outs >> k & 1u))
+            lay_over(g->net, number, k);
+    }
 }
 
 void mica_grad_pass(mica_grad *g, int in, mica_value value)

@@ -9,8 +9,8 @@ const char *const mica_netfile_activations[] = {
     MICA_ACTIVATION_LIST(ACTIVATION_NAME) NULL};
 
 const char *const mica_netfile_dtypes[] = {
-#define DTYPE_NAME(code, name, bytes, type) name,
-    MICA_DTYPE_LIST(DTYPE_NAME) NULL};
+#define DTYPE_NAME(code, name, bytes, block, type) name,
+    MICA_DTYPE_PLAIN_LIST(DTYPE_NAME) NULL};
 
 /* In the order of mica_init_kind, from MICA_INIT_CONSTANT on. */
 const char *const mica_netfile_inits[] = {"constant",      "uniform",    "normal",    "xavier_uniform",

@@ -79,7 +79,7 @@ static mica_status infer_image(mica_infer *i, const conv_ins *in, const mica_con
     if ((unsigned)o->activation >= MICA_ACTIVATION_COUNT)
         return mica_infer_fail(i, MICA_ERR_ARGUMENT, "activation number %d, which is none",
                                (int)o->activation);
-    mica_index out, sizes[2];
+    mica_index out = 0, sizes[2];
     MICA_TRY(infer_channels(i, in, o, &out));
     char reason[MICA_REASON];
     mica_tensor taps = mica_planes(w);

@@ -102,7 +102,7 @@ static void sample(mica_op_sample *s)
 const mica_op mica_op_embedding = {.name = "embedding",
                                    .family = "shape",
                                    .about = "rows of a learned table, by index",
-                                   .flags = MICA_OP_CHEAP,
+                                   .flags = MICA_OP_CHEAP | MICA_OP_PICKS,
                                    .ins = 2,
                                    .optional_ins = 1,
                                    .outs = 1,

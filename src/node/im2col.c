@@ -40,7 +40,7 @@ static mica_status infer_matrix(mica_infer *i, const mica_tensor *image, const m
 static mica_status im2col_infer(mica_infer *i)
 {
     const mica_tensor *x = i->in[0];
-    mica_index taps, dims[3] = {x->dim[0]};
+    mica_index taps = 0, dims[3] = {x->dim[0]};
     if (x->dtype != MICA_F32 || x->rank != 4)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 [N, C, H, W]");
     MICA_TRY(infer_matrix(i, x, i->opts, &taps, &dims[2]));
@@ -72,7 +72,7 @@ static mica_status col2im_infer(mica_infer *i)
     const mica_col2im_opts *o = i->opts;
     const mica_tensor *columns = i->in[0];
     mica_im2col_opts p = patches_of(o);
-    mica_index taps, patches;
+    mica_index taps = 1, patches = 0;
     if (columns->dtype != MICA_F32 || columns->rank != 3)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 [N, C KH KW, OH OW]");
     if (o->size[0] < 0 || o->size[1] < 0)

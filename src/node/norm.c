@@ -20,7 +20,7 @@ static mica_status check_rows(mica_infer *i, int *leading)
 
 static mica_status layer_infer(mica_infer *i)
 {
-    int leading;
+    int leading = 0;
     MICA_TRY(check_rows(i, &leading));
     const mica_tensor *x = i->in[X];
     return infer_norm(i, x->rank - leading, x->dim + leading, leading, x->dim);
@@ -108,7 +108,7 @@ const mica_op mica_op_layer_norm_backward = {.name = "layer_norm_backward",
 
 static mica_status rms_infer(mica_infer *i)
 {
-    int leading;
+    int leading = 0;
     MICA_TRY(check_rows(i, &leading));
     const mica_tensor *x = i->in[X];
     MICA_TRY(mica_infer_expect(i, GAMMA, x->rank - leading, x->dim + leading));

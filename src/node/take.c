@@ -80,7 +80,7 @@ static void take_sample(mica_op_sample *s)
 const mica_op mica_op_take = {.name = "take",
                               .family = "shape",
                               .about = "the slices of x along an axis that the indices name",
-                              .flags = MICA_OP_CHEAP,
+                              .flags = MICA_OP_CHEAP | MICA_OP_PICKS,
                               .ins = 2,
                               .outs = 1,
                               .names = (const char *const[]){"x", "index", "y"},

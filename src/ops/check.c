@@ -17,7 +17,7 @@ static mica_status check_dtype(mica_context *ctx, const char *op, const mica_arg
     unsigned allowed = arg->dtypes != 0 ? arg->dtypes : MICA_DTYPE_BIT(MICA_F32);
     if (allowed & MICA_DTYPE_BIT(arg->tensor->dtype))
         return MICA_OK;
-    char names[96]; /* all nine with " or " between them fit */
+    char names[224]; /* all with " or " between them fit */
     int used = 0;
     for (unsigned d = 0; d < MICA_DTYPE_COUNT; d++) {
         if (allowed & (1u << d))

@@ -25,7 +25,11 @@ enum {
 #define MICA_DTYPE_BIT(dtype) (1u << (dtype))
 #define MICA_DTYPES_INDEX     (MICA_DTYPE_BIT(MICA_I32) | MICA_DTYPE_BIT(MICA_I64))
 #define MICA_DTYPES_MASK      (MICA_DTYPE_BIT(MICA_F32) | MICA_DTYPE_BIT(MICA_U8))
-#define MICA_DTYPES_ANY       ((1u << MICA_DTYPE_COUNT) - 1u)
+
+/* Every plain type; and those that come in blocks, which an operation has to ask for. */
+#define MICA_DTYPE_OR_BIT(code, name, bytes, block, type) | MICA_DTYPE_BIT(MICA_##code)
+#define MICA_DTYPES_ANY                                   (0u MICA_DTYPE_PLAIN_LIST(MICA_DTYPE_OR_BIT))
+#define MICA_DTYPES_BLOCKS                                (0u MICA_DTYPE_BLOCK_LIST(MICA_DTYPE_OR_BIT))
 
 typedef struct mica_arg {
     const char *name; /* as in the public header, for messages */

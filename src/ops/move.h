@@ -20,6 +20,9 @@ void mica_move_line(const mica_convert_kernels *convert, mica_line dst, mica_lin
  * src. */
 void mica_move(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src);
 
+/* The same where dst, src or both have blocks, which mica_move does not take. */
+void mica_move_blocks(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src);
+
 /* dst = src, both in row-major order: as many elements, any two shapes, sharing nothing. */
 void mica_move_in_order(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src);
 

@@ -1,29 +1,31 @@
+/* What is known of each dtype. */
 #include <mica/tensor.h>
 
-const char *mica_dtype_name(mica_dtype dtype)
+typedef struct kind {
+    const char *name;
+    size_t bytes, block;
+} kind;
+
+static const kind kinds[MICA_DTYPE_COUNT] = {
+#define KIND(code, name, bytes, block, type) [MICA_##code] = {name, bytes, block},
+    MICA_DTYPE_LIST(KIND)
+#undef KIND
+};
+
+#define FITS(code, name, bytes, block, type)                                     \
+    _Static_assert(MICA_MAX_BLOCK % (block) == 0, name " has an unusual block"); \
+    _Static_assert((bytes) % sizeof(type) == 0, name " is no whole number of its C type");
+MICA_DTYPE_LIST(FITS)
+#undef FITS
+
+static const kind *find(mica_dtype dtype)
 {
-    switch (dtype) {
-#define NAME_CASE(code, name, bytes, type) \
-    case MICA_##code:                      \
-        return name;
-        MICA_DTYPE_LIST(NAME_CASE)
-#undef NAME_CASE
-    case MICA_DTYPE_COUNT:
-        break;
-    }
-    return "invalid";
+    static const kind none = {"invalid", 0, 0};
+    return (unsigned)dtype < MICA_DTYPE_COUNT ? &kinds[dtype] : &none;
 }
 
-size_t mica_dtype_bytes(mica_dtype dtype)
-{
-    switch (dtype) {
-#define BYTES_CASE(code, name, bytes, type) \
-    case MICA_##code:                       \
-        return bytes;
-        MICA_DTYPE_LIST(BYTES_CASE)
-#undef BYTES_CASE
-    case MICA_DTYPE_COUNT:
-        break;
-    }
-    return 0;
-}
+const char *mica_dtype_name(mica_dtype dtype) { return find(dtype)->name; }
+
+size_t mica_dtype_bytes(mica_dtype dtype) { return find(dtype)->bytes; }
+
+size_t mica_dtype_block(mica_dtype dtype) { return find(dtype)->block; }

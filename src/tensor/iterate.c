@@ -39,7 +39,10 @@ void mica_iter_next(mica_iter *it)
             continue;
         if (++it->index[k] < it->tensor.dim[k]) {
             offset += it->tensor.stride[k];
-            it->element = (char *)it->element + offset * (mica_index)mica_dtype_bytes(it->tensor.dtype);
+            if (mica_in_blocks(it->tensor.dtype)) /* a block's address does not say which value it was */
+                place(it);
+            else
+                it->element = (char *)it->element + offset * (mica_index)mica_dtype_bytes(it->tensor.dtype);
             return;
         }
         offset -= (it->tensor.dim[k] - 1) * it->tensor.stride[k];

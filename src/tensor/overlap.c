@@ -1,7 +1,7 @@
 /* Whether tensors share memory, exactly.
  *
- * Two tensors share a byte if and only if some indices x of a, y of b and byte offsets u, v within an element
- * satisfy
+ * Two tensors share a byte if and only if some indices x of a, y of b and byte offsets u, v within an element (or a
+ * block, where there are blocks) satisfy
  *
  *     address(a) + sum a_i x_i + u = address(b) + sum b_j y_j + v        (strides in bytes)
  *
@@ -112,6 +112,20 @@ static bool solvable(equation *e, int k, int64_t target)
     return false;
 }
 
+/* A tensor of blocks with sizes and strides that count them: blocks lie in memory as elements do. Others stay as
+ * they are. */
+static mica_tensor whole_blocks(const mica_tensor *t)
+{
+    mica_tensor out = *t;
+    mica_index block = (mica_index)mica_dtype_block(t->dtype);
+    if (block > 1 && t->rank > 0) {
+        out.dim[t->rank - 1] /= block;
+        for (int k = 0; k < t->rank - 1; k++)
+            out.stride[k] /= block;
+    }
+    return out;
+}
+
 static bool is_empty(const mica_tensor *t) { return mica_tensor_count(t) == 0; }
 
 /* The lowest address that t touches. */
@@ -149,12 +163,9 @@ static bool same_elements(const mica_tensor *a, const mica_tensor *b)
     return true;
 }
 
-mica_overlap mica_tensor_overlap(const mica_tensor *a, const mica_tensor *b)
+/* Of tensors that are not empty and not the same. */
+static mica_overlap compare_layouts(const mica_tensor *a, const mica_tensor *b)
 {
-    if (a->data == NULL || b->data == NULL || is_empty(a) || is_empty(b))
-        return MICA_OVERLAP_NONE;
-    if (same_elements(a, b))
-        return MICA_OVERLAP_EXACT;
     int64_t bytes_a = (int64_t)mica_dtype_bytes(a->dtype), bytes_b = (int64_t)mica_dtype_bytes(b->dtype);
     uintptr_t low_a = lowest(a, bytes_a), low_b = lowest(b, bytes_b);
     int64_t span_a = span_bytes(a, bytes_a), span_b = span_bytes(b, bytes_b);
@@ -174,6 +185,16 @@ mica_overlap mica_tensor_overlap(const mica_tensor *a, const mica_tensor *b)
         if (solvable(&e, 0, target + shift))
             return MICA_OVERLAP_PARTIAL;
     return MICA_OVERLAP_NONE;
+}
+
+mica_overlap mica_tensor_overlap(const mica_tensor *a, const mica_tensor *b)
+{
+    if (a->data == NULL || b->data == NULL || is_empty(a) || is_empty(b))
+        return MICA_OVERLAP_NONE;
+    if (same_elements(a, b))
+        return MICA_OVERLAP_EXACT;
+    mica_tensor whole_a = whole_blocks(a), whole_b = whole_blocks(b);
+    return compare_layouts(&whole_a, &whole_b);
 }
 
 /* Two indices x != y name the same element if z = x - y has sum s_k z_k = 0. Let axis k be the first where

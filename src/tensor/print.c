@@ -48,18 +48,16 @@ typedef struct printer {
 
 /* ---- One element ---- */
 
-static double value_of(const printer *p, const char *element)
+static double value_of(const printer *p, mica_index element)
 {
-    double value;
-    mica_kernels_scalar.convert->run(&value, MICA_F64, element, p->t->dtype, 1);
-    return value;
+    return mica_element_value(mica_kernels_scalar.convert, p->t, element);
 }
 
-static void format_element(char out[NUMBER], const printer *p, const char *element)
+static void format_element(char out[NUMBER], const printer *p, mica_index element)
 {
     if (p->integers) {
         int64_t value;
-        mica_kernels_scalar.convert->run(&value, MICA_I64, element, p->t->dtype, 1);
+        mica_kernels_scalar.convert->run(&value, MICA_I64, mica_element(p->t, element), p->t->dtype, 1);
         snprintf(out, NUMBER, "%lld", (long long)value);
         return;
     }
@@ -76,7 +74,7 @@ static void format_element(char out[NUMBER], const printer *p, const char *eleme
 
 /* ---- All elements that are shown ---- */
 
-typedef void visit_fn(printer *p, const char *element);
+typedef void visit_fn(printer *p, mica_index element);
 
 static bool left_out(const printer *p, int axis, mica_index at)
 {
@@ -84,26 +82,25 @@ static bool left_out(const printer *p, int axis, mica_index at)
     return p->shorten && size > 2 * EDGE && at >= EDGE && at < size - EDGE;
 }
 
-/* Calls visit for every element that is shown, in order. */
-static void visit_all(printer *p, visit_fn *visit, int axis, const char *at)
+/* Calls visit for the offset of every element that is shown, in order. */
+static void visit_all(printer *p, visit_fn *visit, int axis, mica_index at)
 {
     if (axis == p->t->rank) {
         visit(p, at);
         return;
     }
-    mica_index bytes = (mica_index)mica_dtype_bytes(p->t->dtype);
     for (mica_index i = 0; i < p->t->dim[axis]; i++) {
         if (left_out(p, axis, i)) {
             i = p->t->dim[axis] - EDGE - 1;
             continue;
         }
-        visit_all(p, visit, axis + 1, at + i * p->t->stride[axis] * bytes);
+        visit_all(p, visit, axis + 1, at + i * p->t->stride[axis]);
     }
 }
 
 /* ---- What the elements need: found before the first is put ---- */
 
-static void see_range(printer *p, const char *element)
+static void see_range(printer *p, mica_index element)
 {
     double size = fabs(value_of(p, element));
     if (!(size > 0) || isinf(size))
@@ -112,7 +109,7 @@ static void see_range(printer *p, const char *element)
     p->smallest = p->smallest > 0 ? fmin(p->smallest, size) : size;
 }
 
-static void see_digits(printer *p, const char *element)
+static void see_digits(printer *p, mica_index element)
 {
     double value = value_of(p, element);
     if (!isfinite(value))
@@ -126,7 +123,7 @@ static void see_digits(printer *p, const char *element)
         p->digits = digits;
 }
 
-static void see_width(printer *p, const char *element)
+static void see_width(printer *p, mica_index element)
 {
     char text[NUMBER];
     format_element(text, p, element);
@@ -139,13 +136,13 @@ static void see_width(printer *p, const char *element)
 static void measure(printer *p)
 {
     if (!p->integers) {
-        visit_all(p, see_range, 0, p->t->data);
+        visit_all(p, see_range, 0, 0);
         p->exponents = p->largest >= 1e8 || (p->smallest > 0 && p->smallest < 1e-4) ||
                        (p->smallest > 0 && p->largest / p->smallest > 1e3 && p->largest >= 1e5);
         if (!p->exponents)
-            visit_all(p, see_digits, 0, p->t->data);
+            visit_all(p, see_digits, 0, 0);
     }
-    visit_all(p, see_width, 0, p->t->data);
+    visit_all(p, see_width, 0, 0);
 }
 
 /* ---- Brackets ---- */
@@ -171,7 +168,7 @@ static void put_separator(printer *p, int axis, int next_width)
         mica_put(&p->out, " ");
 }
 
-static void put_axis(printer *p, int axis, const char *at)
+static void put_axis(printer *p, int axis, mica_index at)
 {
     if (axis == p->t->rank) {
         char text[NUMBER];
@@ -179,7 +176,6 @@ static void put_axis(printer *p, int axis, const char *at)
         mica_put(&p->out, "%*s", p->width, text);
         return;
     }
-    mica_index bytes = (mica_index)mica_dtype_bytes(p->t->dtype);
     mica_put(&p->out, "[");
     for (mica_index i = 0; i < p->t->dim[axis]; i++) {
         bool skip = left_out(p, axis, i);
@@ -189,7 +185,7 @@ static void put_axis(printer *p, int axis, const char *at)
             mica_put(&p->out, "...");
             i = p->t->dim[axis] - EDGE - 1;
         } else {
-            put_axis(p, axis + 1, at + i * p->t->stride[axis] * bytes);
+            put_axis(p, axis + 1, at + i * p->t->stride[axis]);
         }
     }
     mica_put(&p->out, "]");
@@ -206,11 +202,10 @@ size_t mica_tensor_print(char *text, size_t size, const mica_tensor *t)
         return (size_t)snprintf(text, size, "<%s %s, %s>", mica_dtype_name(t->dtype), MICA_SHAPE(t),
                                 count == 0 ? "empty" : "no data");
     printer p = {.out = {text, size, 0}, .t = t, .shorten = count > WHOLE};
-    p.integers = t->dtype != MICA_F32 && t->dtype != MICA_F64 && t->dtype != MICA_F16 &&
-                 t->dtype != MICA_BF16;
+    p.integers = t->dtype >= MICA_I64 && t->dtype <= MICA_U8;
     if (size > 0)
         text[0] = '\0';
     measure(&p);
-    put_axis(&p, 0, t->data);
+    put_axis(&p, 0, 0);
     return p.out.length;
 }

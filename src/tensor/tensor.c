@@ -36,6 +36,38 @@ static mica_index span_of(const mica_tensor *t)
     return span;
 }
 
+/* What keeps the blocks of a dtype from lying whole along the last axis. */
+static const char *block_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
+{
+    mica_index block = (mica_index)mica_dtype_block(t->dtype);
+    if (block == 1)
+        return NULL;
+    int last = t->rank - 1;
+    mica_index size = last < 0 ? 1 : t->dim[last];
+    if (size % block != 0) {
+        snprintf(text, MICA_SHAPE_TEXT,
+                 "has %td values along its last axis, which cuts the blocks of %td of %s", size, block,
+                 mica_dtype_name(t->dtype));
+        return text;
+    }
+    for (int k = 0; k <= last && mica_tensor_count(t) > 0; k++) {
+        if (t->dim[k] < 2 || (k == last ? t->stride[k] == 1 : t->stride[k] % block == 0))
+            continue;
+        snprintf(text, MICA_SHAPE_TEXT, "has stride %td in dimension %d, which cuts the blocks of %td of %s",
+                 t->stride[k], k, block, mica_dtype_name(t->dtype));
+        return text;
+    }
+    return NULL;
+}
+
+/* Bytes that `count` values take, rounded up to whole blocks; -1 if they are too many. */
+static mica_index bytes_of(mica_dtype dtype, mica_index count)
+{
+    mica_index block = (mica_index)mica_dtype_block(dtype);
+    mica_index blocks = count < 0 ? -1 : count / block + (count % block != 0);
+    return multiply(blocks, (mica_index)mica_dtype_bytes(dtype));
+}
+
 const char *mica_tensor_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
 {
     if (t == NULL)
@@ -44,8 +76,7 @@ const char *mica_tensor_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
         snprintf(text, MICA_SHAPE_TEXT, "has rank %d (0 to %d can be)", t->rank, MICA_MAX_RANK);
         return text;
     }
-    mica_index bytes = (mica_index)mica_dtype_bytes(t->dtype);
-    if (bytes == 0) {
+    if (mica_dtype_bytes(t->dtype) == 0) {
         snprintf(text, MICA_SHAPE_TEXT, "has dtype %d, which is none", (int)t->dtype);
         return text;
     }
@@ -55,12 +86,12 @@ const char *mica_tensor_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
             return text;
         }
     }
-    if (multiply(count_nonzero(t->rank, t->dim), bytes) < 0)
+    if (bytes_of(t->dtype, count_nonzero(t->rank, t->dim)) < 0)
         return "has more elements than memory can hold";
     mica_index span = span_of(t);
-    if (span < 0 || multiply(span + 1, bytes) < 0)
+    if (span < 0 || bytes_of(t->dtype, span + 1) < 0)
         return "has strides that reach beyond memory";
-    return NULL;
+    return block_flaw(t, text);
 }
 
 mica_status mica_tensor_check(mica_context *ctx, const char *op, const char *name, const mica_tensor *t)
@@ -151,7 +182,11 @@ size_t mica_tensor_count(const mica_tensor *t)
     return count;
 }
 
-size_t mica_tensor_bytes(const mica_tensor *t) { return mica_tensor_count(t) * mica_dtype_bytes(t->dtype); }
+size_t mica_tensor_bytes(const mica_tensor *t)
+{
+    size_t block = mica_dtype_block(t->dtype);
+    return block == 0 ? 0 : mica_tensor_count(t) / block * mica_dtype_bytes(t->dtype);
+}
 
 bool mica_tensor_contiguous(const mica_tensor *t)
 {

@@ -41,9 +41,27 @@ static inline bool mica_axis_resolve(int *axis, int rank)
     return true;
 }
 
+/* Whether values of this dtype lie in blocks. */
+static inline bool mica_in_blocks(mica_dtype dtype) { return mica_dtype_block(dtype) > 1; }
+
+/* Bytes from one element to another `offset` elements on; where there are blocks, between the blocks they lie in,
+ * counted from the start of a block. */
+static inline mica_index mica_offset_bytes(mica_dtype dtype, mica_index offset)
+{
+    mica_index block = (mica_index)mica_dtype_block(dtype), bytes = (mica_index)mica_dtype_bytes(dtype);
+    if (block == 1)
+        return offset * bytes;
+    mica_index inside = offset % block;
+    return (offset - (inside < 0 ? inside + block : inside)) / block * bytes;
+}
+
+/* The element at an offset; where there are blocks, the block that holds it. */
 static inline char *mica_element(const mica_tensor *t, mica_index offset)
 {
-    return (char *)t->data + offset * (mica_index)mica_dtype_bytes(t->dtype);
+    return (char *)t->data + mica_offset_bytes(t->dtype, offset);
 }
+
+/* The value of the element at an offset. */
+double mica_element_value(const mica_convert_kernels *convert, const mica_tensor *t, mica_index offset);
 
 #endif

@@ -18,6 +18,24 @@ static mica_status find_axis(mica_context *ctx, const char *op, int *axis, const
                      MICA_SHAPE(t));
 }
 
+/* Hands out a view of t that begins `offset` elements after it, unless that would cut a block. */
+static mica_status finish(mica_context *ctx, const char *op, mica_tensor *out, const mica_tensor *t,
+                          mica_index offset, mica_tensor view)
+{
+    mica_index block = (mica_index)mica_dtype_block(t->dtype);
+    char text[MICA_SHAPE_TEXT];
+    bool inside = offset % block != 0 && mica_tensor_count(&view) > 0; /* of a block */
+    if (block > 1 && (inside || mica_tensor_flaw(&view, text) != NULL))
+        return mica_fail(
+            ctx, MICA_ERR_SHAPE,
+            "%s: t %s is %s: a view %s with strides %s from element %td on would cut its blocks of %td", op,
+            MICA_SHAPE(t), mica_dtype_name(t->dtype), MICA_SHAPE(&view),
+            mica_shape_text_of(view.rank, view.stride).text, offset, block);
+    view.data = t->data != NULL ? mica_element(t, offset) : NULL;
+    *out = view;
+    return MICA_OK;
+}
+
 static void remove_axis(mica_tensor *t, int axis)
 {
     t->rank--;
@@ -141,12 +159,12 @@ mica_status mica_view_reshape(mica_context *ctx, mica_tensor *out, const mica_te
         return mica_fail(ctx, MICA_ERR_SHAPE,
                          "view_reshape: t is %s (%zu elements), dims are %s (%zu elements)", MICA_SHAPE(t),
                          mica_tensor_count(t), MICA_SHAPE(&v), mica_tensor_count(&v));
-    if (!mica_tensor_refit(out, t, rank, dims))
+    if (!mica_tensor_refit(&v, t, rank, dims))
         return mica_fail(
             ctx, MICA_ERR_SHAPE,
             "view_reshape: t is %s with strides %s, which cannot be seen as %s without a copy (mica_reshape copies)",
             MICA_SHAPE(t), mica_shape_text_of(t->rank, t->stride).text, MICA_SHAPE(&v));
-    return MICA_OK;
+    return finish(ctx, "view_reshape", out, t, 0, v);
 }
 
 mica_status mica_view_flatten(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int first, int last)
@@ -167,12 +185,13 @@ mica_status mica_view_flatten(mica_context *ctx, mica_tensor *out, const mica_te
         else
             dims[rank++] = t->dim[k];
     }
-    if (!mica_tensor_refit(out, t, rank, dims))
+    mica_tensor v;
+    if (!mica_tensor_refit(&v, t, rank, dims))
         return mica_fail(
             ctx, MICA_ERR_SHAPE,
             "view_flatten: axes %d to %d of %s with strides %s cannot be joined without a copy (mica_flatten copies)",
             first, last, MICA_SHAPE(t), mica_shape_text_of(t->rank, t->stride).text);
-    return MICA_OK;
+    return finish(ctx, "view_flatten", out, t, 0, v);
 }
 
 /* ---- Slices ---- */
@@ -203,12 +222,9 @@ mica_status mica_view_slice(mica_context *ctx, mica_tensor *out, const mica_tens
 
     mica_tensor v = *t;
     v.dim[axis] = (mica_index)count;
-    if (count > 0 && v.data != NULL)
-        v.data = mica_element(t, start * t->stride[axis]);
     /* With fewer than two elements the stride is never used, and might overflow. */
     v.stride[axis] = count > 1 ? t->stride[axis] * step : t->stride[axis];
-    *out = v;
-    return MICA_OK;
+    return finish(ctx, "view_slice", out, t, count > 0 ? start * t->stride[axis] : 0, v);
 }
 
 mica_status mica_view_select(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int axis,
@@ -222,11 +238,8 @@ mica_status mica_view_select(mica_context *ctx, mica_tensor *out, const mica_ten
                          "view_select: position %td of axis %d, which has size %td, in %s", position, axis,
                          size, MICA_SHAPE(t));
     mica_tensor v = *t;
-    if (v.data != NULL && mica_tensor_count(t) > 0)
-        v.data = mica_element(t, at * t->stride[axis]);
     remove_axis(&v, axis);
-    *out = v;
-    return MICA_OK;
+    return finish(ctx, "view_select", out, t, mica_tensor_count(t) > 0 ? at * t->stride[axis] : 0, v);
 }
 
 mica_status mica_view_flip(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int axis)
@@ -247,8 +260,7 @@ mica_status mica_view_transpose(mica_context *ctx, mica_tensor *out, const mica_
     mica_tensor v = *t;
     v.dim[axis_a] = t->dim[axis_b], v.stride[axis_a] = t->stride[axis_b];
     v.dim[axis_b] = t->dim[axis_a], v.stride[axis_b] = t->stride[axis_a];
-    *out = v;
-    return MICA_OK;
+    return finish(ctx, "view_transpose", out, t, 0, v);
 }
 
 mica_status mica_view_permute(mica_context *ctx, mica_tensor *out, const mica_tensor *t, const int *axes)
@@ -269,8 +281,7 @@ mica_status mica_view_permute(mica_context *ctx, mica_tensor *out, const mica_te
         v.dim[k] = t->dim[axis];
         v.stride[k] = t->stride[axis];
     }
-    *out = v;
-    return MICA_OK;
+    return finish(ctx, "view_permute", out, t, 0, v);
 }
 
 mica_status mica_view_broadcast(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int rank,
@@ -290,8 +301,7 @@ mica_status mica_view_broadcast(mica_context *ctx, mica_tensor *out, const mica_
     if (!fits)
         return mica_fail(ctx, MICA_ERR_SHAPE, "view_broadcast: t is %s, which does not broadcast to %s",
                          MICA_SHAPE(t), MICA_SHAPE(&v));
-    *out = v;
-    return MICA_OK;
+    return finish(ctx, "view_broadcast", out, t, 0, v);
 }
 
 mica_status mica_view_squeeze(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int axis)
@@ -309,8 +319,7 @@ mica_status mica_view_squeeze(mica_context *ctx, mica_tensor *out, const mica_te
                              MICA_SHAPE(t), t->dim[axis]);
         remove_axis(&v, axis);
     }
-    *out = v;
-    return MICA_OK;
+    return finish(ctx, "view_squeeze", out, t, 0, v);
 }
 
 mica_status mica_view_unsqueeze(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int axis)
@@ -330,6 +339,5 @@ mica_status mica_view_unsqueeze(mica_context *ctx, mica_tensor *out, const mica_
     }
     v.dim[at] = 1;
     v.stride[at] = at + 1 < v.rank ? v.dim[at + 1] * v.stride[at + 1] : 1;
-    *out = v;
-    return MICA_OK;
+    return finish(ctx, "view_unsqueeze", out, t, 0, v);
 }

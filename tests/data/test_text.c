@@ -27,6 +27,10 @@ TEST(text_bytes_and_characters)
     CHECK(strcmp(text, words) == 0);
     CHECK_ERROR(ctx, mica_text_decode(ctx, text, 11, &bytes.vocabulary, &bytes.tokens), MICA_ERR_MEMORY,
                 "memory error: text_decode: the text does not fit in 11 bytes");
+    static uint8_t block[34];
+    mica_tensor quantized;
+    CHECK_OK(ctx, mica_tensor_init(ctx, &quantized, block, MICA_Q8_0, 1, (mica_index[]){32}));
+    CHECK(mica_text_decode(ctx, text, sizeof text, &bytes.vocabulary, &quantized) == MICA_ERR_DTYPE);
 
     int32_t encoded[4];
     size_t count = 4;

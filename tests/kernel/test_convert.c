@@ -243,8 +243,8 @@ static void check_pairs(const mica_convert_kernels *kernels)
                                      3e9};
     enum { MOST = 600 };
     test_random r = test_seed(8);
-    for (mica_dtype from = 0; from < MICA_DTYPE_COUNT; from++) {
-        for (mica_dtype to = 0; to < MICA_DTYPE_COUNT; to++) {
+    for (mica_dtype from = 0; from <= MICA_U8; from++) {
+        for (mica_dtype to = 0; to <= MICA_U8; to++) {
             double values[MOST];
             char source[MOST * 8], target[MOST * 8 + 8];
             size_t n = test_chance(&r, 50) ? (size_t)test_int(&r, 0, 40) : MOST;

@@ -43,6 +43,7 @@ static const struct {
     {X "conv 8 3x3 init=normal",
      "net:2:23: init: expected a number in parentheses, as in normal(0.02), found the end of the file"},
     {X "mlp activation=rulu", "net:2:16: activation: there is no \"rulu\"; did you mean \"relu\"?"},
+    {"input x 32 q8_0", "net:1:12: dtype: there is no \"q8_0\""},
     {"input x 8 f31", "net:1:11: dtype: there is no \"f31\"; did you mean \"f32\"?"},
     {X "loss", "net:2:5: expected kind of loss (\"loss kind\"), found the end of the file"},
     {X "loss crossentropy", "net:2:6: kind: there is no \"crossentropy\"; did you mean \"cross_entropy\"?"},

@@ -56,6 +56,7 @@ typedef struct op_case {
     unsigned
         any_shape; /* tensors whose shape may differ without an error (they broadcast, or are broadcast to) */
     unsigned any_dtype;  /* tensors that take any dtype */
+    unsigned blocks;     /* tensors that take block-quantized types too */
     unsigned contiguous; /* tensors that the operation requires to be contiguous */
     int axis_option;     /* 1 + the number in i[] of an axis option; 0: none */
     int draws;           /* random cases; 0: 200 */

@@ -224,6 +224,48 @@ static void check_bad_tensor(mica_context *ctx, const op_call *good, op_memory *
     }
 }
 
+/* A tensor of whole blocks, of any type: refused for its dtype, not read as something else. */
+static void check_blocks(mica_context *ctx, const op_call *good, const op_memory *m, int k)
+{
+    static uint8_t blocks[320], before[320];
+    for (mica_dtype d = 0; d < MICA_DTYPE_COUNT; d++) {
+        if (mica_dtype_block(d) == 1)
+            continue;
+        op_call c = *good;
+        mica_tensor *t = &c.tensor[k];
+        int rank = t->rank > 0 ? t->rank : 1;
+        mica_index dims[MICA_MAX_RANK];
+        for (int axis = 0; axis < rank; axis++)
+            dims[axis] = axis == rank - 1 ? MICA_MAX_BLOCK : 1;
+        op_tensor(&c, k, d, rank, dims);
+        t->data = blocks;
+        CHECK(mica_tensor_bytes(t) <= sizeof blocks);
+        memset(blocks, 0x3c, sizeof blocks);
+        memcpy(before, blocks, sizeof blocks);
+        check_refused(ctx, &c, m, k, MICA_ERR_DTYPE, 1, mica_dtype_name(d));
+        CHECK_MSG(memcmp(blocks, before, sizeof blocks) == 0, "%s: %s of %s was written", c.op->name,
+                  c.op->names[k], mica_dtype_name(d));
+    }
+}
+
+TEST(ops_refuse_blocks)
+{
+    mica_context *ctx = context(1);
+    for (const op_case *op = next_case(NULL); op != NULL; op = next_case(op)) {
+        for (int n = 0; n < 3; n++) {
+            test_random r;
+            op_call c = draw(op, n, false, &r);
+            op_memory m;
+            op_place(&m, &c, &r, true);
+            op_keep(&m);
+            for (int k = 0; k < op->outs + op->ins; k++)
+                if (!c.absent[k] && !(op->blocks & OP_BIT(k)))
+                    check_blocks(ctx, &c, &m, k);
+            op_free(&m);
+        }
+    }
+}
+
 TEST(ops_refuse_wrong_arguments)
 {
     mica_context *ctx = context(1);

@@ -39,8 +39,8 @@ TEST(tensor_init_refuses)
                 "shape error: tensor_init: the tensor has rank 9 (0 to 8 can be)");
     CHECK_ERROR(ctx, mica_tensor_init(ctx, &t, NULL, MICA_F32, -1, NULL), MICA_ERR_SHAPE,
                 "shape error: tensor_init: the tensor has rank -1 (0 to 8 can be)");
-    CHECK_ERROR(ctx, mica_tensor_init(ctx, &t, NULL, (mica_dtype)9, 1, (mica_index[]){3}), MICA_ERR_DTYPE,
-                "dtype error: tensor_init: the tensor [3] has dtype 9, which is none");
+    CHECK_ERROR(ctx, mica_tensor_init(ctx, &t, NULL, (mica_dtype)99, 1, (mica_index[]){3}), MICA_ERR_DTYPE,
+                "dtype error: tensor_init: the tensor [3] has dtype 99, which is none");
     CHECK_ERROR(ctx, mica_tensor_init(ctx, &t, NULL, MICA_F32, 2, (mica_index[]){3, -2}), MICA_ERR_SHAPE,
                 "shape error: tensor_init: the tensor [3, -2] has size -2 in dimension 1");
     CHECK_ERROR(ctx, mica_tensor_init(ctx, &t, NULL, MICA_F32, 1, NULL), MICA_ERR_ARGUMENT,

@@ -1,6 +1,6 @@
 /* Giving tensors their first values: constants, ranges, functions, random numbers.
  *
- * dst has any dtype and layout; values are converted to its dtype as mica_copy does. Elements are numbered in
+ * dst has any plain dtype and any layout; values are converted to its dtype as mica_copy does. Elements are numbered in
  * row-major order, whatever the layout. */
 #ifndef MICA_OPS_MAKE_H
 #define MICA_OPS_MAKE_H

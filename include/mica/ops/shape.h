@@ -1,6 +1,6 @@
 /* Shape operations that copy: rearranging, joining, padding, indexing.
  *
- * What only moves elements takes any dtype; what adds takes f32. Tensors may have any layout. dst must have
+ * What only moves elements takes any plain dtype; what adds takes f32. Tensors may have any layout. dst must have
  * the right shape, which is said for each, and share no memory with the inputs. The views of mica/tensor.h do
  * the first group without copying. Axes may be negative, counting from the end. */
 #ifndef MICA_OPS_SHAPE_H

@@ -1,0 +1,36 @@
+/* The table of block formats; compiled once per instruction set. */
+#include "kernel/block.h"
+#include "kernel/vec.h"
+
+#include "kernel/block_decode.h"
+#include "kernel/block_encode.h"
+
+#define DECODE_ALL(code, name, bytes, block, type)                                     \
+    static void decode_all_##code(float *values, const uint8_t *blocks, size_t count)  \
+    {                                                                                  \
+        for (size_t i = 0; i < count; i++)                                             \
+            decode_##code(values + i * (size_t)(block), blocks + i * (size_t)(bytes)); \
+    }
+MICA_DTYPE_BLOCK_LIST(DECODE_ALL)
+
+#define ENCODE_ALL(code, bytes, block)                                                 \
+    static void encode_all_##code(uint8_t *blocks, const float *values, size_t count)  \
+    {                                                                                  \
+        for (size_t i = 0; i < count; i++)                                             \
+            encode_##code(blocks + i * (size_t)(bytes), values + i * (size_t)(block)); \
+    }
+ENCODE_ALL(Q4_0, 18, 32)
+ENCODE_ALL(Q4_1, 20, 32)
+ENCODE_ALL(Q5_0, 22, 32)
+ENCODE_ALL(Q5_1, 24, 32)
+ENCODE_ALL(Q8_0, 34, 32)
+
+const mica_block_kernels VF_SYMBOL(mica_block_kernels) = {
+#define DECODE_ENTRY(code, name, bytes, block, type) [MICA_##code] = decode_all_##code,
+    .decode = {MICA_DTYPE_BLOCK_LIST(DECODE_ENTRY)},
+    .encode = {[MICA_Q4_0] = encode_all_Q4_0,
+               [MICA_Q4_1] = encode_all_Q4_1,
+               [MICA_Q5_0] = encode_all_Q5_0,
+               [MICA_Q5_1] = encode_all_Q5_1,
+               [MICA_Q8_0] = encode_all_Q8_0},
+};
