@@ -11,7 +11,16 @@ bool entry_skipped(const mica_op *op)
     return only != NULL && *only != '\0' && strcmp(only, op->name) != 0;
 }
 
-bool entry_callable(const mica_op *op) { return op->infer != NULL; }
+bool entry_callable(const mica_op *op)
+{
+    return op->infer != NULL && (op->sample != NULL || strstr(op->name, "_backward") == NULL);
+}
+
+bool entry_result(const entry_draw *d, int k)
+{
+    unsigned optional = d->op->optional_outs;
+    return k < d->op->outs && d->out[k].rank >= 0 && ((optional & 1u) || !(optional >> k & 1u));
+}
 
 static uint64_t draw_number(mica_op_sample *sample) { return test_next(sample->user); }
 
@@ -90,18 +99,22 @@ static mica_value add_input(mica_net *net, const entry_draw *d, int in, bool lea
                    : mica_net_input(net, name, t->dtype, t->rank, t->dim);
 }
 
-bool entry_net_make(entry_net *n, mica_context *ctx, const entry_draw *d, unsigned learned)
+bool entry_net_make(entry_net *n, mica_context *ctx, const entry_draw *d, unsigned learned, bool copied)
 {
     *n = (entry_net){.net = NULL};
     if (!CHECK_OK(ctx, mica_net_create(ctx, &n->net)))
         return false;
-    for (int i = 0; i < d->sample.ins; i++)
-        n->in[i] = add_input(n->net, d, i, (learned >> i & 1u) != 0);
+    for (int i = 0; i < d->sample.ins; i++) {
+        bool is_learned = (learned >> i & 1u) != 0;
+        n->given[i] = n->in[i] = add_input(n->net, d, i, is_learned);
+        if (is_learned && copied)
+            n->in[i] = mica_net_op(n->net, NULL, "copy", &n->given[i], 1, NULL);
+    }
     n->out[0] = mica_net_call(n->net, "call", d->op, n->in, d->sample.ins, d->sample.opts);
     for (int k = 0; k < d->op->outs; k++) {
         char name[16];
         snprintf(name, sizeof name, "out %d", k);
-        if (d->op->optional_outs >> k & 1u)
+        if (!entry_result(d, k))
             continue;
         n->out[k] = mica_net_result(n->net, n->out[0], k);
         (void)mica_net_output(n->net, name, n->out[k]);
@@ -116,7 +129,7 @@ bool entry_net_fill(const entry_net *n, const entry_draw *d, unsigned learned, b
         mica_tensor t;
         if (!d->given[i] || (again && (learned >> i & 1u)))
             continue;
-        ok = ok && CHECK_OK(mica_net_context(n->net), mica_net_value_tensor(n->net, &t, n->in[i]));
+        ok = ok && CHECK_OK(mica_net_context(n->net), mica_net_value_tensor(n->net, &t, n->given[i]));
         if (ok && mica_tensor_bytes(&t) > 0)
             memcpy(t.data, d->in[i].data, mica_tensor_bytes(&t));
     }

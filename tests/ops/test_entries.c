@@ -58,11 +58,10 @@ static bool run(mica_context *ctx, const entry_draw *d, const mica_tensor *const
     return CHECK_MSG(test_heap_now().calls == heap.calls, "%s: heap calls", d->op->name) && ok;
 }
 
-/* The outputs that are always there. */
-static void required_outs(const entry_draw *d, const mica_tensor **outs)
+static void result_outs(const entry_draw *d, const mica_tensor **outs)
 {
     for (int k = 0; k < MICA_OP_OUTS; k++)
-        outs[k] = k < d->op->outs && !(d->op->optional_outs >> k & 1u) ? &d->out[k] : NULL;
+        outs[k] = entry_result(d, k) ? &d->out[k] : NULL;
 }
 
 static bool same_bytes(const mica_tensor *a, const mica_tensor *b)
@@ -84,7 +83,7 @@ static void compare_with_net(mica_context *ctx, const entry_draw *d, uint64_t se
 {
     const mica_op *op = d->op;
     entry_net n;
-    bool ok = entry_net_make(&n, ctx, d, 0);
+    bool ok = entry_net_make(&n, ctx, d, 0, false);
     if (ok) {
         add_loss(n.net);
         ok = CHECK_MSG(mica_net_compile(n.net, &(mica_compile_opts){.train = true, .debug = true}) == MICA_OK,
@@ -99,7 +98,7 @@ static void compare_with_net(mica_context *ctx, const entry_draw *d, uint64_t se
     }
     for (int k = 0; ok && k < op->outs; k++) {
         mica_tensor t;
-        if (op->optional_outs >> k & 1u)
+        if (!entry_result(d, k))
             continue;
         ok = CHECK_OK(ctx, mica_net_value_tensor(n.net, &t, n.out[k])) &&
              CHECK_MSG(same_bytes(&t, &d->out[k]), "%s: seed %d: output %d of a net differs", op->name,
@@ -119,7 +118,7 @@ TEST(entries_run_as_in_a_net)
             entry_draw_make(&d, ctx, op, seed);
             entry_draw_make(&kept, ctx, op, seed); /* running may write to inputs */
             const mica_tensor *outs[MICA_OP_OUTS];
-            required_outs(&d, outs);
+            result_outs(&d, outs);
             bool view = (op->flags & MICA_OP_VIEW) != 0;
             if (view)
                 memcpy(d.out[0].data, d.in[0].data, mica_tensor_bytes(&d.out[0]));
@@ -145,8 +144,8 @@ static void check_in_place(mica_context *ctx, const mica_op *op, uint64_t seed, 
     entry_draw_make(&d, ctx, op, seed);
     entry_draw_make(&over, ctx, op, seed);
     const mica_tensor *outs[MICA_OP_OUTS], *over_outs[MICA_OP_OUTS];
-    required_outs(&d, outs);
-    required_outs(&over, over_outs);
+    result_outs(&d, outs);
+    result_outs(&over, over_outs);
     if (op->optional_outs >> out & 1u) { /* only made if asked for */
         outs[out] = &d.out[out];
         over_outs[out] = &over.out[out];
@@ -196,7 +195,7 @@ static void check_adding(mica_context *ctx, const mica_op *op, uint64_t seed, in
     entry_draw_make(&d, ctx, op, seed);
     clear_activation(&d);
     const mica_tensor *outs[MICA_OP_OUTS];
-    required_outs(&d, outs);
+    result_outs(&d, outs);
     outs[out] = &d.out[out];
     if (run(ctx, &d, outs) && d.out[out].dtype == MICA_F32) {
         size_t count = mica_tensor_count(&d.out[out]);

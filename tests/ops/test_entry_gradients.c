@@ -12,12 +12,14 @@
 #define STEP      1e-2f
 #define TOLERANCE 5e-3 /* relative to the largest gradient of the input */
 
-/* Inputs of f32 that have no gradient: conditions, targets, tables. */
+/* Inputs of f32 that have no gradient: conditions, targets, tables, shapes. */
 static const struct {
     const char *op;
     unsigned inputs;
 } constants[] = {
     {"where", 1u << 0},
+    {"broadcast_to", 1u << 1},
+    {"rotary", 1u << 1 | 1u << 2},
 };
 
 static unsigned constant_inputs(const mica_op *op)
@@ -71,11 +73,22 @@ typedef struct checked {
     entry_net n;
     unsigned learned;
     bool sums[MICA_OP_OUTS]; /* which outputs are summed to the loss */
+    bool twice;              /* by two calls, so that the second to go back adds to the first's gradients */
 } checked;
 
 typedef struct tally {
     int checked, at_corners;
 } tally;
+
+/* A loss of what the call made. */
+static void add_losses(const checked *c, mica_value first)
+{
+    for (int k = 0; k < c->draw.op->outs; k++)
+        if (c->sums[k]) {
+            mica_value y = mica_net_result(c->n.net, first, k);
+            (void)mica_net_call(c->n.net, NULL, &weighted_sum, &y, 1, NULL);
+        }
+}
 
 static bool build(checked *c, mica_context *ctx, const mica_op *op, uint64_t seed)
 {
@@ -86,15 +99,18 @@ static bool build(checked *c, mica_context *ctx, const mica_op *op, uint64_t see
     for (int i = 0; i < d->sample.ins; i++)
         if (d->given[i] && d->in[i].dtype == MICA_F32 && !(out_of_reach >> i & 1u))
             c->learned |= 1u << i;
-    if (c->learned == 0 || !entry_net_make(&c->n, ctx, d, c->learned))
+    bool copied = seed % 2 == 0 || (op->flags & MICA_OP_VIEW);
+    if (c->learned == 0 || !entry_net_make(&c->n, ctx, d, c->learned, copied))
         return false;
     bool loss = (op->flags & MICA_OP_LOSS) != 0, any = loss;
     for (int k = 0; k < op->outs && !loss; k++) {
-        c->sums[k] = !(op->optional_outs >> k & 1u) && d->out[k].dtype == MICA_F32;
+        c->sums[k] = entry_result(d, k) && d->out[k].dtype == MICA_F32;
         any = any || c->sums[k];
-        if (c->sums[k])
-            (void)mica_net_call(c->n.net, NULL, &weighted_sum, &c->n.out[k], 1, NULL);
     }
+    c->twice = seed % 3 == 0 && op->writes == 0 && !(op->flags & MICA_OP_RANDOM);
+    add_losses(c, c->n.out[0]);
+    if (c->twice)
+        add_losses(c, mica_net_call(c->n.net, NULL, op, c->n.in, d->sample.ins, d->sample.opts));
     if (!any)
         return false;
     return CHECK_MSG(mica_net_compile(c->n.net, &(mica_compile_opts){.train = true, .debug = true}) ==
@@ -119,7 +135,7 @@ static double loss_of(const checked *c)
         for (size_t i = 0; i < mica_tensor_count(&y); i++)
             sum += weight(i) * (double)((const float *)y.data)[i];
     }
-    return sum;
+    return c->twice ? 2.0 * sum : sum;
 }
 
 /* Differences to both sides of an element. */
