@@ -79,7 +79,7 @@ static mica_status infer_image(mica_infer *i, const conv_ins *in, const mica_con
     if ((unsigned)o->activation >= MICA_ACTIVATION_COUNT)
         return mica_infer_fail(i, MICA_ERR_ARGUMENT, "activation number %d, which is none",
                                (int)o->activation);
-    mica_index out = 0, sizes[2];
+    mica_index out = 0, sizes[2] = {0};
     MICA_TRY(infer_channels(i, in, o, &out));
     char reason[MICA_REASON];
     mica_tensor taps = mica_planes(w);
@@ -222,7 +222,7 @@ enum { flat1d = 1, flat2d = 0 };
     }                                                                                                      \
     static mica_status op##_run(const mica_call *c) { return forward(c, how##d(c->opts), fn, mean); }      \
     static void op##_gradient(mica_grad *g) { gradient(g, how##d(g->opts), transposed, mean); }            \
-    static void op##_sample(mica_op_sample *s) { sample##d(s, transposed); }                                  \
+    static void op##_sample(mica_op_sample *s) { sample##d(s, transposed); }                               \
     const mica_op mica_op_##op = {.name = #op,                                                             \
                                   .family = "conv",                                                        \
                                   .about = words,                                                          \

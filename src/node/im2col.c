@@ -22,7 +22,7 @@ static mica_status infer_matrix(mica_infer *i, const mica_tensor *image, const m
                             .pad = {o->pad[0], o->pad[1]},
                             .dilation = {o->dilation[0], o->dilation[1]}};
     mica_index kernel[2] = {o->kernel[0] != 0 ? o->kernel[0] : 1, o->kernel[1] != 0 ? o->kernel[1] : 1};
-    mica_index sizes[2];
+    mica_index sizes[2] = {0};
     char reason[MICA_REASON];
     mica_status status = mica_conv_sizes(sizes, reason, image, kernel, &how, false);
     if (status != MICA_OK)
@@ -72,7 +72,7 @@ static mica_status col2im_infer(mica_infer *i)
     const mica_col2im_opts *o = i->opts;
     const mica_tensor *columns = i->in[0];
     mica_im2col_opts p = patches_of(o);
-    mica_index taps = 1, patches = 0;
+    mica_index taps = 0, patches = 0;
     if (columns->dtype != MICA_F32 || columns->rank != 3)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 [N, C KH KW, OH OW]");
     if (o->size[0] < 0 || o->size[1] < 0)
@@ -123,7 +123,8 @@ static void im2col_sample(mica_op_sample *s)
     sample_patches(s, &o, patches);
     *(mica_im2col_opts *)s->opts = patches_of(&o);
     mica_op_sample_shape(
-        s, 0, 4, (mica_index[]){mica_op_sample_int(s, 1, 2), mica_op_sample_int(s, 1, 3), o.size[0], o.size[1]});
+        s, 0, 4,
+        (mica_index[]){mica_op_sample_int(s, 1, 2), mica_op_sample_int(s, 1, 3), o.size[0], o.size[1]});
 }
 
 static void col2im_sample(mica_op_sample *s)

@@ -46,12 +46,16 @@ static mica_status unsqueeze_infer(mica_infer *i)
 /* On tensors of a caller's own, which may lie anywhere. */
 static mica_status run(const mica_call *c) { return mica_reshape(c->ctx, c->out[0], c->in[0]); }
 
-/* The batch stays where it is as long as there is an axis of its size: elements keep their order. */
+/* Elements keep their order, so samples stay apart as long as the first axis is the batch, alone or with axes folded into
+ * it: the first sizes are multiples of one another. */
 static bool mixes(const mica_infer *i)
 {
     mica_infer shape = *i;
-    const mica_tensor *x = i->in[0], *y = &shape.out[0];
-    return i->op->infer(&shape) != MICA_OK || x->rank < 1 || y->rank < 1 || x->dim[0] != y->dim[0];
+    if (i->op->infer(&shape) != MICA_OK || i->in[0]->rank < 1 || shape.out[0].rank < 1)
+        return true;
+    mica_index from = i->in[0]->dim[0], to = shape.out[0].dim[0];
+    bool folds = from > 0 && to % from == 0, unfolds = to > 1 && from % to == 0;
+    return !folds && !unfolds;
 }
 
 /* ---- Samples ---- */
