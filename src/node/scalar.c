@@ -30,12 +30,14 @@ static void rdiv_scalar_gradient(mica_grad *g)
     mica_grad_give(g, 0, &mica_op_neg, &t, 1, NULL);
 }
 
-/* dx = dy s a^(s - 1); nothing for s = 0, where a^-1 may be infinite */
+/* dx = dy s a^(s - 1); 0 for s = 0, where a^-1 may be infinite */
 static void pow_scalar_gradient(mica_grad *g)
 {
     float s = s_of(g->opts);
-    if (s == 0.0f)
+    if (s == 0.0f) {
+        mica_grad_give(g, 0, &mica_op_zeros, NULL, 0, NULL);
         return;
+    }
     mica_value t = mica_grad_value(g, &mica_op_pow_scalar, g->in, 1, &(mica_scalar_opts){s - 1.0f});
     t = mica_grad_value(g, &mica_op_mul, (mica_value[]){t, g->dout[0]}, 2, NULL);
     mica_grad_give(g, 0, &mica_op_scale, &t, 1, &(mica_scalar_opts){s});
