@@ -42,13 +42,18 @@ static void bind_lasting(mica_net *net)
     }
 }
 
-static void bind_groups(mica_net *net)
+/* What is packed; and views, also of what lasts. */
+static void bind_planned(mica_net *net)
 {
     for (int i = 0; i < net->value_count; i++) {
         mica_value_info *v = &net->values[i];
-        int group = net->values[v->root].group;
-        if (v->home == MICA_HOME_PLANNED && group != NONE)
-            v->tensor.data = net->block + net->groups[group].span.offset;
+        const mica_value_info *root = &net->values[v->root];
+        if (v->home != MICA_HOME_PLANNED)
+            continue;
+        if (root->home != MICA_HOME_PLANNED)
+            v->tensor.data = root->tensor.data;
+        else if (root->group != NONE)
+            v->tensor.data = net->block + net->groups[root->group].span.offset;
     }
 }
 
@@ -148,27 +153,20 @@ mica_status mica_net_bind(mica_net *net, void *block, size_t bytes)
     for (int i = 0; i < copies; i++, next += net->learned_count)
         net->flat_optimizer[i] = next;
     memset(net->block, 0, net->persistent);
-    bind_groups(net);
     bind_lasting(net);
+    bind_planned(net);
     return mica_net_derive(net);
 }
 
 /* ---- First values ---- */
 
-/* A parameter's random numbers follow from its name: they do not depend on what else the net has. */
-static uint64_t stream_of(const char *name)
-{
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (; *name != '\0'; name++)
-        hash = (hash ^ (unsigned char)*name) * 1099511628211u;
-    return hash;
-}
-
-static mica_status draw_parameter(mica_net *net, const mica_value_info *v)
+/* Parameter number `number` has a stream of random numbers of its own: what comes behind it in the net, and what things
+ * are called, does not matter. */
+static mica_status draw_parameter(mica_net *net, const mica_value_info *v, uint64_t number)
 {
     mica_context *ctx = net->ctx;
     const mica_tensor *t = &v->tensor;
-    const mica_random from = mica_random_stream(net->seed, stream_of(v->name));
+    const mica_random from = mica_random_stream(net->seed, number);
     float value = v->init.value;
     float gain = value != 0.0f ? value : 1.0f;
     switch (v->init.kind) {
@@ -204,12 +202,13 @@ mica_status mica_net_initialize(mica_net *net, uint64_t seed)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_initialize: the net is not bound");
     net->seed = seed;
     net->steps_taken = 0;
+    uint64_t parameters = 0;
     for (int i = 0; i < net->built_values; i++) {
         const mica_value_info *v = &net->values[i];
         if (mica_borrows(net, v))
             continue;
         if (v->kind == MICA_BUFFER_PARAMETER)
-            MICA_TRY(draw_parameter(net, v));
+            MICA_TRY(draw_parameter(net, v, parameters++));
         if (v->home == MICA_HOME_KEPT)
             MICA_TRY(start_kept(net, v));
     }

@@ -17,11 +17,25 @@ struct mica_chunk {
 
 /* ---- Memory and errors ---- */
 
+/* A layer that failed leaves nothing behind that a report would trip over. */
+static void forget_open_layers(mica_net *net)
+{
+    for (int i = 0; i < net->scopes; i++)
+        if (net->scope_layer[i] != NONE) {
+            const mica_layer_info *layer = &net->layers[net->scope_layer[i]];
+            net->value_count = net->built_values = layer->first_value;
+            net->node_count = layer->first_node;
+            net->layer_count = net->scope_layer[i];
+            return;
+        }
+}
+
 mica_status mica_net_failed(mica_net *net, mica_status status)
 {
     if (net->status == MICA_OK) {
         net->status = status;
         memcpy(net->error, net->ctx->error, sizeof net->error);
+        forget_open_layers(net);
     }
     return status;
 }
@@ -241,7 +255,11 @@ void mica_net_layer_begin(mica_net *net, const char *kind, const char *name, mic
         mica_net_grow(net, &net->layers, net->layer_count, &net->layer_room, sizeof *net->layers) != MICA_OK)
         return;
     kind = mica_net_text(net, "%s", kind);
-    net->layers[net->layer_count] = (mica_layer_info){.name = full, .kind = kind, .input = input};
+    net->layers[net->layer_count] = (mica_layer_info){.name = full,
+                                                      .kind = kind,
+                                                      .input = input,
+                                                      .first_value = net->value_count,
+                                                      .first_node = net->node_count};
     int layer = net->layer_count++;
     if (kind == NULL || mica_net_name_layer(net, layer) != MICA_OK ||
         !push_scope(net, full + strlen(net->prefix), layer))

@@ -92,8 +92,9 @@ static mica_status make_outputs(mica_net *net, mica_node *node)
         node->out[k] = NONE;
         if (infer.out[k].rank == NONE)
             continue;
-        int value = mica_net_new_value(net, NULL, MICA_HOME_PLANNED,
-                                       k == 0 ? MICA_BUFFER_ACTIVATION : MICA_BUFFER_SAVED, &infer.out[k]);
+        mica_buffer_kind beside = node->op->flags & MICA_OP_LOSS ? MICA_BUFFER_BACK : MICA_BUFFER_SAVED;
+        int value = mica_net_new_value(net, NULL, MICA_HOME_PLANNED, k == 0 ? MICA_BUFFER_ACTIVATION : beside,
+                                       &infer.out[k]);
         if (value == NONE)
             return net->status;
         net->values[value].maker = net->node_count;

@@ -69,7 +69,7 @@ static int new_group(mica_net *net, size_t bytes, int value, int entry, int time
 
 static mica_status live_at(mica_net *net, int value, int time)
 {
-    if (value == NONE || net->values[value].home != MICA_HOME_PLANNED)
+    if (value == NONE || net->values[net->values[value].root].home != MICA_HOME_PLANNED)
         return MICA_OK;
     int number = net->values[value].root;
     mica_value_info *root = &net->values[number];

@@ -104,6 +104,7 @@ typedef struct mica_group {
 typedef struct mica_layer_info {
     const char *name, *kind;
     mica_value input, output;
+    int first_value, first_node; /* that were made in it */
 } mica_layer_info;
 
 typedef struct mica_chunk mica_chunk; /* of names and options: build.c */

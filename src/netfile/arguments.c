@@ -140,9 +140,9 @@ static mica_status read_values(reader *r, const word_option *o, value_list *out)
             r->now = name;
             return MICA_OK;
         }
-        if (out->count == MICA_OP_INS - 1)
+        if (out->count == MICA_OP_OUTS - 1)
             return mica_fail_at(r, &name, MICA_ERR_FORMAT, "%s: more than %d names", o->name,
-                                MICA_OP_INS - 1);
+                                MICA_OP_OUTS - 1);
         MICA_TRY(mica_find_value(r, &name, &out->value[out->count++]));
     }
     return MICA_OK;

@@ -153,7 +153,7 @@ mica_value mica_line_pad(reader *r, const line *l)
 mica_value mica_line_concat(reader *r, const line *l)
 {
     const join_line *o = l->opts;
-    mica_value all[MICA_OP_INS] = {l->x};
+    mica_value all[MICA_OP_OUTS] = {l->x};
     for (int i = 0; i < o->others.count; i++)
         all[i + 1] = o->others.value[i];
     return mica_net_concat(r->net, all, o->others.count + 1,

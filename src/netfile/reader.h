@@ -157,7 +157,7 @@ typedef struct size_list {
 } size_list;
 
 typedef struct value_list {
-    mica_value value[MICA_OP_INS];
+    mica_value value[MICA_OP_OUTS];
     int count;
 } value_list;
 

@@ -75,6 +75,22 @@ static size_t train(mica_context *ctx, mica_net *net, float *out, size_t room, m
     return count;
 }
 
+/* Whether the program has max pooling ahead of the activation, in a call of its own or fused: "max_pool2d, relu". */
+static bool pools_first(const mica_net *net)
+{
+    mica_program_call call;
+    for (int i = 0; i < mica_net_program(net) && mica_net_program_call(net, &call, i) == MICA_OK; i++) {
+        bool pools = strstr(call.op->name, "max_pool") != NULL;
+        if (pools || (call.fused != NULL && strstr(call.fused, "max_pool") != NULL))
+            return true;
+        if (mica_op_find(call.op->name) != NULL && strcmp(call.op->family, "activation") == 0)
+            return false;
+        if (call.fused != NULL)
+            return false;
+    }
+    return false;
+}
+
 TEST(net_fuse_moves_relu_behind_max_pooling)
 {
     static const shape shapes[] = {
@@ -89,11 +105,8 @@ TEST(net_fuse_moves_relu_behind_max_pooling)
             mica_net *apart = pooled_net(ctx, &shapes[i], true, 0),
                      *net = pooled_net(ctx, &shapes[i], false, 0);
             REQUIRE(apart != NULL && net != NULL);
-            const char *kind;
-            CHECK_OK(ctx, mica_net_layer(net, NULL, &kind, NULL, 1));
-            CHECK((strncmp(kind, "max_pool", 8) == 0) == (shapes[i].activation != MICA_TANH));
-            CHECK_OK(ctx, mica_net_layer(apart, NULL, &kind, NULL, 1));
-            CHECK(strncmp(kind, "max_pool", 8) != 0);
+            CHECK(pools_first(net) == (shapes[i].activation != MICA_TANH));
+            CHECK(!pools_first(apart));
             size_t count = train(ctx, apart, want, sizeof want / sizeof *want, batch);
             CHECK(train(ctx, net, got, sizeof got / sizeof *got, batch) == count);
             CHECK(memcmp(want, got, count * sizeof *want) == 0);

@@ -152,8 +152,6 @@ TEST(misuse_of_values)
             dense(net, 0, "fc"));
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: dense of value 99, which is none of this net's",
             dense(net, 99, "fc"));
-    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: dense of value 2, which is none of this net's",
-            (dense(net, x, "fc"), dense(net, 2, "of a parameter")));
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: output of value 0, which is none of this net's",
             mica_net_output(net, "y", 0));
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: concat of values that are NULL",
@@ -171,7 +169,7 @@ TEST(misuse_of_sizes_that_overflow)
         "shape error: tensor_init: the tensor [9223372036854775807, 6] has more elements than memory can hold",
         mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = huge}));
     REFUSES(MICA_ERR_MEMORY,
-            "memory error: net_compile: tensors of 6.92e+18 bytes in all: no memory holds that",
+            "memory error: net_compile: tensors of 6.34e+18 bytes in all: no memory holds that",
             mica_net_dense(net, x, &(mica_net_dense_opts){.units = (mica_index)1 << 57}));
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: mlp: hidden is 9223372036854775807",
             mica_net_mlp(net, x, &(mica_net_mlp_opts){.hidden = huge, .swiglu = true}));
@@ -201,7 +199,7 @@ TEST(misuse_of_options)
             mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = -3}));
     REFUSES(MICA_ERR_ARGUMENT,
             "argument error: layer 0 \"fc\" (dense)\n" ON_X
-            "  the init of \"weight\" is number 55, which is none",
+            "  unknown init 55 for \"weight\"",
             mica_net_dense(
                 net, x,
                 &(mica_net_dense_opts){.name = "fc", .units = 3, .weight_init = {(mica_init_kind)55, 1.0f}}));
@@ -242,7 +240,7 @@ TEST(misuse_of_order)
     mica_tensor t;
     CHECK_ERROR(ctx, mica_net_forward(net), MICA_ERR_STATE, "state error: net: a step before mica_net_bind");
     CHECK_ERROR(ctx, mica_net_gradients(net, NULL), MICA_ERR_STATE,
-                "state error: net_backward: the net was not compiled with .train");
+                "state error: net_gradients: the net was not compiled with .train");
     CHECK_ERROR(ctx, mica_net_resize(net, 2), MICA_ERR_STATE,
                 "state error: net_resize: the net is not compiled");
     CHECK_ERROR(ctx, mica_net_initialize(net, 1), MICA_ERR_STATE,
@@ -308,7 +306,7 @@ TEST(misuse_of_compile)
                             {.kind = MICA_ADAM, .beta1 = 1.0f},
                             {.clip_norm = -1.0f},
                             {.weight_decay = NAN}};
-    const char *const texts[] = {"argument error: net_compile: optimizer number 77, which is none",
+    const char *const texts[] = {"argument error: net_compile: unknown optimizer 77",
                                  "argument error: net_compile: the optimizer's lr is -1",
                                  "argument error: net_compile: the optimizer's beta1 is 1",
                                  "argument error: net_compile: the optimizer's clip_norm is -1",

@@ -166,7 +166,7 @@ static const mica_op halves = {.name = "halves",
 
 /* ---- A random net ---- */
 
-enum { MOST_VALUES = 80, WIDTH = 8, MOST_FLAT = 60000 };
+enum { MOST_VALUES = 140, WIDTH = 8, MOST_FLAT = 60000 };
 
 typedef struct growing {
     mica_net *net;
@@ -274,13 +274,17 @@ static mica_value add_node(growing *g)
             g->values[g->count++] = second;
         return first;
     }
-    case 14: { /* other dtypes, and back */
+    case 14: { /* other dtypes, and back: what rounds so coarsely shows how a product was cut */
+        if (g->divisible)
+            return x;
         mica_copy_opts narrow = {.cast = true, .dtype = test_chance(&g->r, 50) ? MICA_F16 : MICA_BF16};
         mica_copy_opts wide = {.cast = true, .dtype = MICA_F32};
         mica_value cast = mica_net_op(g->net, NULL, "copy", &x, 1, &narrow);
         return mica_net_op(g->net, NULL, "copy", &cast, 1, &wide);
     }
     case 15: { /* a mask of bytes chooses */
+        if (g->divisible)
+            return x;
         (void)alike(g, inputs, 2);
         mica_value mask = mica_net_op(g->net, NULL, "gt", inputs, 2, &(mica_compare_opts){.mask = true});
         return mica_net_op(g->net, NULL, "where", (mica_value[]){mask, inputs[1], inputs[0]}, 3, NULL);
@@ -336,8 +340,8 @@ static mica_net *random_net(mica_context *ctx, uint64_t seed)
     g.count++;
     int nodes = test_int(&g.r, 1, test_chance(&g.r, 10) ? 60 : 20);
     for (int i = 0; i < nodes; i++) {
-        g.values[g.count] = add_node(&g);
-        g.count++;
+        mica_value made = add_node(&g); /* which may add another itself */
+        g.values[g.count++] = made;
         if (test_chance(&g.r, 10))
             add_output(&g, g.values[g.count - 1 - test_int(&g.r, 0, i)]);
         if (test_chance(&g.r, 5))

@@ -102,7 +102,7 @@ static mica_net *follower(mica_context *ctx, bool recurrent)
 {
     mica_net *net;
     CHECK_OK(ctx, mica_net_create(ctx, &net));
-    mica_value x = mica_net_input(net, "x", MICA_I32, 2, (mica_index[]){1, 4});
+    mica_value x = mica_net_input(net, "x", MICA_I32, 2, (mica_index[]){1, mica_net_size(net, "length", 4)});
     mica_value h = mica_net_embedding(net, x, &(mica_net_embedding_opts){.rows = V, .width = 8});
     if (recurrent)
         h = mica_net_lstm(net, h, &(mica_net_recurrent_opts){.units = 8});
