@@ -52,7 +52,10 @@ static mica_status drop_unread(mica_net *net)
     if (read == NULL)
         return net->ctx->status;
     for (int i = 0; i < net->value_count; i++)
-        read[i] = net->values[i].output || net->values[i].home != MICA_HOME_PLANNED;
+        read[i] = net->values[i].home != MICA_HOME_PLANNED;
+    for (int i = 0; i < net->value_count; i++)
+        if (net->values[i].output)
+            read[net->values[i].root] = true;
     for (int e = 0; e < net->entry_count; e++)
         for (int i = 0; i < net->entries[e].node.ins; i++)
             if (net->entries[e].node.in[i] != NONE)

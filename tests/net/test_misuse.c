@@ -102,8 +102,8 @@ TEST(misuse_of_names)
             mica_net_enter(net, name));
     REFUSES(
         MICA_ERR_ARGUMENT,
-        "argument error: net: the name \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\" is too long (400 bytes can "
-        "be, with those around it)",
+        "argument error: net: the name \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\" is too long (at most 400 "
+        "bytes, with its scopes)",
         dense(net, x, name));
     /* Names that a node had before its output got another, and those of parameters. */
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: the name \"fc\" is taken",

@@ -266,7 +266,7 @@ static mica_value add_node(growing *g)
     case 12:
         return g->divisible ? x : mica_net_dropout(g->net, x, &(mica_net_dropout_opts){.rate = 0.3f});
     case 13: { /* two outputs */
-        if (shape.dim[shape.rank - 1] % 2 != 0)
+        if (shape.dim[shape.rank - 1] % 2 != 0 || shape.dim[shape.rank - 1] < WIDTH)
             return x;
         mica_value first = mica_net_call(g->net, NULL, &halves, &x, 1, NULL);
         mica_value second = mica_net_result(g->net, first, 1);
@@ -387,6 +387,8 @@ static void collect(mica_net *net, outcome *out)
     for (int i = 0; i < net->built_values; i++) {
         const mica_value_info *v = &net->values[i];
         mica_tensor t;
+        if (v->maker != NONE && (net->nodes[v->maker].op->flags & MICA_OP_LOSS))
+            continue; /* of a step in parts, that of the last */
         if (v->output)
             CHECK_OK(net->ctx, mica_net_value_tensor(net, &t, i + 1));
         else if (v->kind == MICA_BUFFER_PARAMETER && v->gradient != NONE)
