@@ -138,3 +138,57 @@ TEST(rotary_scores_depend_on_distance)
         }
     }
 }
+
+/* ---- Tables of positions ---- */
+
+enum { LENGTH = 8, SHORT = 3, FEATURES = 4 };
+
+/* x [2, length, FEATURES] through a layer with a table, with the first `length` positions of one x for all. */
+static void run_positions(mica_net *net, mica_index length, float *y)
+{
+    mica_context *ctx = mica_net_context(net);
+    mica_tensor t;
+    CHECK_OK(ctx, mica_net_set_size(net, "length", length));
+    CHECK_OK(ctx, mica_net_tensor(net, &t, "x"));
+    for (mica_index i = 0; i < (mica_index)mica_tensor_count(&t); i++)
+        ((float *)t.data)[i] = sinf((float)(i % (length * FEATURES)));
+    CHECK_OK(ctx, mica_net_forward(net));
+    CHECK_OK(ctx, mica_net_tensor(net, &t, "y"));
+    memcpy(y, t.data, mica_tensor_bytes(&t));
+}
+
+static mica_net *positions_net(mica_context *ctx, bool rotary)
+{
+    mica_net *net;
+    mica_net_create(ctx, &net);
+    mica_index dims[] = {2, mica_net_size(net, "length", LENGTH), FEATURES};
+    mica_value x = mica_net_input(net, "x", MICA_F32, 3, dims);
+    x = rotary ? mica_net_rotary(net, x, NULL) : mica_net_sinusoidal_positions(net, x, NULL);
+    mica_net_output(net, "y", x);
+    CHECK_OK(ctx, mica_net_compile(net, NULL));
+    CHECK_OK(ctx, mica_net_bind(net, NULL, 0));
+    CHECK_OK(ctx, mica_net_initialize(net, 1));
+    return net;
+}
+
+TEST(position_tables_hold_all_positions_after_a_short_sequence)
+{
+    mica_context *ctx = test_context(1);
+    for (int rotary = 0; rotary < 2; rotary++) {
+        float first[2 * LENGTH * FEATURES], later[2 * LENGTH * FEATURES], part[2 * SHORT * FEATURES];
+        mica_net *whole = positions_net(ctx, rotary), *net = positions_net(ctx, rotary);
+        run_positions(whole, LENGTH, first);
+        run_positions(net, SHORT, part);
+        run_positions(net, LENGTH, later);
+        CHECK(memcmp(first, later, sizeof first) == 0);
+        for (int n = 0; n < 2; n++) /* a position's row does not depend on how many follow it */
+            CHECK(memcmp(part + n * SHORT * FEATURES, first + n * LENGTH * FEATURES,
+                         SHORT * FEATURES * sizeof *part) == 0);
+        for (int t = 0; t < LENGTH && !rotary; t++) {
+            float x = sinf((float)(t * FEATURES));
+            CHECK(fabsf(later[t * FEATURES] - (x + sinf((float)t))) < 1e-5f);
+        }
+        mica_net_destroy(whole);
+        mica_net_destroy(net);
+    }
+}
