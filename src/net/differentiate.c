@@ -131,10 +131,16 @@ static void direct(mica_grad *g, int number, int k, int of)
     net->entries[number].part[k] = part;
 }
 
-/* An output that is nobody's gradient, but that the operation must have, is like the input that it may lie over. */
-static void lay_over(mica_net *net, int number, int k)
+/* An output that the operation must have, though it is no wanted gradient, is like the input whose gradient it would
+ * be, or that it may lie over. */
+static void lay_over(mica_net *net, int number, int k, mica_value of)
 {
     const mica_node *node = &net->entries[number].node;
+    if (of != 0) {
+        int value = new_like(net, of - 1, MICA_HOME_PLANNED, MICA_BUFFER_SCRATCH, "of a backward");
+        net->entries[number].node.out[k] = value;
+        return;
+    }
     for (int i = 0; i < node->ins; i++)
         if ((node->op->in_place[k] >> i & 1u) && node->in[i] != NONE) {
             int value = new_like(net, node->in[i], MICA_HOME_PLANNED, MICA_BUFFER_SCRATCH, "of a backward");
@@ -169,7 +175,7 @@ void mica_grad_give_all(mica_grad *g, const int *which, int outs, const mica_op 
         if (mica_grad_wants(g, which[k]))
             direct(g, number, k, g->in[which[k]] - 1);
         else if (!(op->optional_outs >> k & 1u))
-            lay_over(g->net, number, k);
+            lay_over(g->net, number, k, which[k] >= 0 ? g->in[which[k]] : 0);
     }
 }
 

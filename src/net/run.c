@@ -162,9 +162,11 @@ static mica_status run_step(mica_net *net, int first, int end, mica_mode mode)
     void *workspace = ctx->workspace;
     size_t workspace_bytes = ctx->workspace_bytes;
     net->ready = false;
+    ctx->trusted = !net->debug;
     mica_parallel_begin(ctx);
     mica_status status = whole ? run_entries(net, first, end, &mode) : run_parts(net, end, mode);
     mica_parallel_end(ctx);
+    ctx->trusted = false;
     ctx->workspace = workspace;
     ctx->workspace_bytes = workspace_bytes;
     if (whole && status == MICA_OK && first == 0)
