@@ -57,6 +57,8 @@ MICA_API void mica_net_destroy(mica_net *net);
  * inputs. `most` is the largest, which the plan is made for, and the size until mica_net_set_size. The batch is one
  * by itself, "batch": dims[0] of the first input, and of every other input where it is the same number. */
 MICA_API mica_index mica_net_size(mica_net *net, const char *name, mica_index most);
+/* The number of what mica_net_size returned, as in mica_net_size_at and mica_call.size; -1 if it is none. */
+MICA_API int mica_net_size_number(const mica_net *net, mica_index size);
 /* What stands for the size of axis `axis` of a value in the dims of kept values: they follow it. */
 MICA_API mica_index mica_net_dim(mica_net *net, mica_value value, int axis);
 

@@ -16,18 +16,33 @@ static bool begin(mica_net *net, const char *kind, const char *name, mica_value 
     return false;
 }
 
+/* Where sequences begin: a size of the step, and the most that it can be. */
+typedef struct begin_at {
+    int option; /* as operations want it: its number plus one; 0: they begin at 0 */
+    mica_index most;
+} begin_at;
+
+static begin_at begin_of(const mica_net *net, mica_index position)
+{
+    begin_at at = {.option = mica_net_size_number(net, position) + 1};
+    if (at.option > 0)
+        (void)mica_net_size_at(net, NULL, NULL, &at.most, at.option - 1);
+    return at;
+}
+
 /* Ends the layer with x + table. */
-static mica_value add(mica_net *net, mica_value x, mica_value table)
+static mica_value add(mica_net *net, mica_value x, mica_value table, const begin_at *at)
 {
     mica_value in[] = {x, table};
-    return mica_net_layer_end(net, mica_net_call(net, NULL, &mica_op_add_positions, in, 2, NULL));
+    mica_positions_opts opts = {.position = at->option};
+    return mica_net_layer_end(net, mica_net_call(net, NULL, &mica_op_add_positions, in, 2, &opts));
 }
 
 /* A table with a row for each position that x, as built, can have. It is made when the net is bound. */
-static mica_value table(mica_net *net, const mica_op *op, const mica_tensor *x, mica_index columns,
-                        double base)
+static mica_value table(mica_net *net, const mica_op *op, const mica_tensor *x, const begin_at *at,
+                        mica_index columns, double base)
 {
-    mica_table_opts opts = {.rows = x->dim[x->rank - 2], .columns = columns, .base = base};
+    mica_table_opts opts = {.rows = x->dim[x->rank - 2] + at->most, .columns = columns, .base = base};
     return mica_net_derived(net, "table", MICA_F32, 2, (mica_index[]){opts.rows, opts.columns}, op, NULL, 0,
                             &opts);
 }
@@ -47,7 +62,8 @@ mica_value mica_net_learned_positions(mica_net *net, mica_value x, const mica_ne
                                    last[0]);
     mica_init init = opts->weight_init.kind != MICA_INIT_DEFAULT ? opts->weight_init
                                                                  : (mica_init){MICA_INIT_NORMAL, 0.02f};
-    return add(net, x, mica_net_learned(net, "weight", 2, weight, init));
+    begin_at at = begin_of(net, opts->position);
+    return add(net, x, mica_net_learned(net, "weight", 2, weight, init), &at);
 }
 
 mica_value mica_net_sinusoidal_positions(mica_net *net, mica_value x, const mica_net_positions_opts *opts)
@@ -60,7 +76,8 @@ mica_value mica_net_sinusoidal_positions(mica_net *net, mica_value x, const mica
         return 0;
     if (!(opts->base >= 0.0))
         return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "base is %g: expected more than 0", opts->base);
-    return add(net, x, table(net, &mica_op_sinusoidal_table, &t, t.dim[t.rank - 1], opts->base));
+    begin_at at = begin_of(net, opts->position);
+    return add(net, x, table(net, &mica_op_sinusoidal_table, &t, &at, t.dim[t.rank - 1], opts->base), &at);
 }
 
 mica_value mica_net_rotary(mica_net *net, mica_value x, const mica_net_rotary_opts *opts)
@@ -83,7 +100,11 @@ mica_value mica_net_rotary(mica_net *net, mica_value x, const mica_net_rotary_op
             net, MICA_ERR_ARGUMENT,
             "%td features of each head are to be turned: expected an even number of at most %td", width,
             features);
-    mica_turn_opts how = {.interleaved = opts->interleaved, .heads = opts->heads, .turned = opts->turned};
-    mica_value in[] = {x, table(net, &mica_op_rotary_table, &t, width, opts->base)};
+    begin_at at = begin_of(net, opts->position);
+    mica_turn_opts how = {.position = at.option,
+                          .interleaved = opts->interleaved,
+                          .heads = opts->heads,
+                          .turned = opts->turned};
+    mica_value in[] = {x, table(net, &mica_op_rotary_table, &t, &at, width, opts->base)};
     return mica_net_layer_end(net, mica_net_call(net, NULL, &mica_op_rotary_packed, in, 2, &how));
 }

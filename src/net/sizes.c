@@ -35,6 +35,12 @@ mica_index mica_net_size(mica_net *net, const char *name, mica_index most)
     return MICA_SIZE_CODE(number);
 }
 
+int mica_net_size_number(const mica_net *net, mica_index size)
+{
+    mica_index number = MICA_SIZE_FIRST - size;
+    return number >= 0 && number < net->size_count ? (int)number : NONE;
+}
+
 mica_index mica_net_dim(mica_net *net, mica_value value, int axis)
 {
     if (!mica_net_building(net) || mica_net_check_value(net, value, "a size") != MICA_OK)
@@ -60,7 +66,7 @@ mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dim
                                   mica_index *source)
 {
     for (int i = 0; i < rank && i < MICA_MAX_RANK && dims != NULL; i++) {
-        bool is_size = dims[i] <= MICA_SIZE_FIRST && MICA_SIZE_FIRST - dims[i] < net->size_count;
+        bool is_size = mica_net_size_number(net, dims[i]) != NONE;
         mica_index place = MICA_DIM_FIRST - dims[i];
         bool is_dim = dims[i] <= MICA_DIM_FIRST && place / MICA_MAX_RANK < net->built_values;
         source[i] = is_size || is_dim ? dims[i] : 0;

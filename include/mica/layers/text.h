@@ -30,11 +30,12 @@ typedef struct mica_net_positions_opts {
     mica_index rows;       /* learned: of weight [rows, C], at least T; 0: T */
     mica_init weight_init; /* learned; default: normal of deviation 0.02 */
     double base;           /* sinusoidal; 0: 10000 */
+    mica_index position;   /* a size of the step (mica_net_size) that says where x begins; 0: at 0 */
 } mica_net_positions_opts;
 MICA_API mica_value mica_net_learned_positions(mica_net *net, mica_value x,
                                                const mica_net_positions_opts *opts);
 /* Feature 2i of position t is sin(t / base^(2i / C)), feature 2i + 1 the cosine, of a table that
- * is made when the net is bound, for as many positions as x was built with. */
+ * is made when the net is bound, for as many positions as x, as built, can have. */
 MICA_API mica_value mica_net_sinusoidal_positions(mica_net *net, mica_value x,
                                                   const mica_net_positions_opts *opts);
 
@@ -46,6 +47,7 @@ typedef struct mica_net_rotary_opts {
     mica_index width; /* features of each head that are turned; 0: all */
     double base;      /* 0: 10000 */
     bool interleaved;
+    mica_index position; /* as above */
 } mica_net_rotary_opts;
 MICA_API mica_value mica_net_rotary(mica_net *net, mica_value x, const mica_net_rotary_opts *opts);
 

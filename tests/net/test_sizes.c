@@ -1,0 +1,126 @@
+/* The sizes of a step: batch, length and position, within what was planned. */
+#include <string.h>
+
+#include <mica/layers.h>
+
+#include "test.h"
+
+enum { BATCH = 3, LENGTH = 6, WIDTH = 8, PLACES = 20 };
+
+/* Positions of three kinds, from where the size "position" says. */
+static mica_net *placed_net(mica_context *ctx, bool train)
+{
+    mica_net *net;
+    if (mica_net_create(ctx, &net) != MICA_OK)
+        return NULL;
+    mica_index length = mica_net_size(net, "length", LENGTH), at = mica_net_size(net, "position", PLACES - LENGTH);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){BATCH, length, WIDTH}), h = x;
+    h = mica_net_learned_positions(
+        net, h, &(mica_net_positions_opts){.name = "learned", .rows = PLACES, .position = at});
+    h = mica_net_sinusoidal_positions(net, h, &(mica_net_positions_opts){.name = "waves", .position = at});
+    h = mica_net_rotary(net, h, &(mica_net_rotary_opts){.name = "turned", .heads = 2, .position = at});
+    mica_net_output(net, "y", h);
+    if (train)
+        mica_net_mse(net, h, x, NULL);
+    if (mica_net_compile(net, &(mica_compile_opts){.train = train}) == MICA_OK &&
+        mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_initialize(net, 1) == MICA_OK)
+        return net;
+    test_check(false, __FILE__, __LINE__, "%s", mica_error(ctx));
+    mica_net_destroy(net);
+    return NULL;
+}
+
+/* Runs `length` rows of ones from `first` on; out [BATCH, length, WIDTH]. */
+static void run_at(mica_net *net, mica_index first, mica_index length, float *out)
+{
+    mica_context *ctx = mica_net_context(net);
+    mica_tensor x, y;
+    CHECK_OK(ctx, mica_net_set_size(net, "position", first));
+    CHECK_OK(ctx, mica_net_set_size(net, "length", length));
+    CHECK_OK(ctx, mica_net_tensor(net, &x, "x"));
+    for (size_t i = 0; i < mica_tensor_count(&x); i++)
+        ((float *)x.data)[i] = 1.0f + (float)(i % WIDTH);
+    CHECK_OK(ctx, mica_net_forward(net));
+    CHECK_OK(ctx, mica_net_tensor(net, &y, "y"));
+    CHECK(y.dim[0] == BATCH && y.dim[1] == length && y.dim[2] == WIDTH);
+    memcpy(out, y.data, mica_tensor_bytes(&y));
+}
+
+TEST(sizes_place_a_sequence_where_the_step_says)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = placed_net(ctx, false);
+    REQUIRE(net != NULL);
+    static float all[BATCH * LENGTH * WIDTH], one[BATCH * WIDTH];
+    test_heap heap = test_heap_now();
+    for (mica_index first = 0; first + LENGTH <= PLACES; first++) {
+        run_at(net, first, LENGTH, all);
+        for (mica_index t = 0; t < LENGTH && first + t <= PLACES - LENGTH; t++) { /* a row at a time */
+            run_at(net, first + t, 1, one);
+            for (mica_index n = 0; n < BATCH; n++)
+                CHECK(memcmp(one + n * WIDTH, all + (n * LENGTH + t) * WIDTH, WIDTH * sizeof(float)) == 0);
+        }
+    }
+    CHECK(test_heap_now().calls == heap.calls);
+    CHECK_ERROR(ctx, mica_net_set_size(net, "position", PLACES), MICA_ERR_SHAPE,
+                "shape error: net_set_size: position is 20, but the net was built for 14");
+    mica_net_destroy(net);
+}
+
+TEST(sizes_can_be_listed)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = placed_net(ctx, true);
+    REQUIRE(net != NULL);
+    const char *name;
+    mica_index now, most;
+    CHECK(mica_net_sizes(net) == 3);
+    CHECK_OK(ctx, mica_net_resize(net, 2));
+    CHECK_OK(ctx, mica_net_size_at(net, &name, &now, &most, 0));
+    CHECK(strcmp(name, "batch") == 0 && now == 2 && most == BATCH);
+    CHECK_OK(ctx, mica_net_size_at(net, &name, &now, &most, 2));
+    CHECK(strcmp(name, "position") == 0 && most == PLACES - LENGTH);
+    CHECK(mica_net_size_at(net, NULL, NULL, NULL, 3) == MICA_ERR_INDEX);
+    for (mica_index length = LENGTH; length >= 0; length--) { /* the target follows the output */
+        mica_tensor x;
+        CHECK_OK(ctx, mica_net_set_size(net, "length", length));
+        CHECK_OK(ctx, mica_net_tensor(net, &x, "x"));
+        memset(x.data, 0, mica_tensor_bytes(&x));
+        CHECK_OK(ctx, mica_net_gradients(net, NULL));
+    }
+    mica_net_destroy(net);
+}
+
+/* Backward goes back over the forward right before it, and over nothing else. */
+TEST(backward_follows_a_forward_in_training_mode)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = placed_net(ctx, true);
+    REQUIRE(net != NULL);
+    static const char *const refused =
+        "state error: net_backward: it goes back over mica_net_forward_training, right before it";
+    mica_tensor x, g;
+    CHECK_ERROR(ctx, mica_net_backward(net, NULL), MICA_ERR_STATE, refused);
+    mica_net_tensor(net, &x, "x");
+    for (size_t i = 0; i < mica_tensor_count(&x); i++)
+        ((float *)x.data)[i] = (float)(i % 5);
+    CHECK_OK(ctx, mica_net_forward(net));
+    CHECK_ERROR(ctx, mica_net_backward(net, NULL), MICA_ERR_STATE, refused);
+    for (int at_once = 0; at_once < 2; at_once++) {
+        static float first[PLACES * WIDTH];
+        for (size_t i = 0; i < mica_tensor_count(&x); i++)
+            ((float *)x.data)[i] = (float)(i % 5);
+        if (at_once) {
+            CHECK_OK(ctx, mica_net_gradients(net, NULL));
+        } else {
+            CHECK_OK(ctx, mica_net_forward_training(net, 0));
+            CHECK_OK(ctx, mica_net_backward(net, NULL));
+            CHECK_ERROR(ctx, mica_net_backward(net, NULL), MICA_ERR_STATE, refused);
+        }
+        CHECK_OK(ctx, mica_net_gradient(net, &g, "learned.weight"));
+        if (at_once)
+            CHECK(memcmp(first, g.data, sizeof first) == 0);
+        memcpy(first, g.data, sizeof first);
+    }
+    mica_net_destroy(net);
+}
