@@ -8,7 +8,7 @@
 #include "node/entry.h"
 #include "ops/entry_draw.h"
 
-#define DRAWS     12
+#define DRAWS     40
 #define STEP      1e-2f
 #define TOLERANCE 5e-3 /* relative to the largest gradient of the input */
 
