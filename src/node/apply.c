@@ -11,8 +11,9 @@ static mica_status infer(mica_infer *i, bool function)
     if (!function)
         return mica_infer_fail(i, MICA_ERR_ARGUMENT, "the function is NULL");
     for (int k = 0; k < i->ins; k++) {
+        mica_tensor before = all;
         MICA_TRY(mica_infer_dtype(i, k, MICA_F32));
-        if (!mica_common_shape(&all, i->in[k], &all.rank, all.dim))
+        if (!mica_common_shape(&before, i->in[k], &all.rank, all.dim))
             return mica_infer_fail(i, MICA_ERR_SHAPE, "expected a shape that fits it, got %s",
                                    MICA_SHAPE(i->in[k]));
     }

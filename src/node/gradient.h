@@ -15,7 +15,8 @@ void mica_grad_give_choice(mica_grad *g, int yes, int no, mica_value condition);
 /* x where `condition` is not 0 (or, with otherwise, where it is), and 0 elsewhere: of x's shape. */
 mica_value mica_grad_part(mica_grad *g, mica_value x, mica_value condition, bool otherwise);
 
-/* The shape that two shapes are both broadcast to, aligned at the last axis. False if there is none. */
+/* The shape that two shapes are both broadcast to, aligned at the last axis. False if there is none. The result is not
+ * one of the tensors'. */
 bool mica_common_shape(const mica_tensor *a, const mica_tensor *b, int *rank, mica_index *dims);
 
 #endif

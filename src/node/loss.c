@@ -127,6 +127,8 @@ static void sample_classes(mica_op_sample *s, double low, double high)
     opts->loss.smoothing = mica_sample_chance(s) ? 0.1f : 0.0f;
     opts->loss.ignore = kind != 0 && mica_op_sample_int(s, 0, 3) == 0;
     opts->loss.ignore_index = classes - 1;
+    if (opts->loss.ignore)
+        opts->loss.reduction = MICA_LOSS_SUM; /* the mean of nothing would be NaN */
 }
 
 static void sample_class_logits(mica_op_sample *s) { sample_classes(s, -2.0, 2.0); }

@@ -6,7 +6,7 @@
 #include "ops/entry_draw.h"
 #include "ops/list.h"
 
-#define DRAWS 8
+#define DRAWS 40
 
 TEST(entries_are_complete)
 {

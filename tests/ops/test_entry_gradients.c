@@ -8,7 +8,7 @@
 #include "node/entry.h"
 #include "ops/entry_draw.h"
 
-#define DRAWS     12
+#define DRAWS     40
 #define STEP      1e-2f
 #define TOLERANCE 5e-3 /* relative to the largest gradient of the input */
 
@@ -99,7 +99,7 @@ static bool build(checked *c, mica_context *ctx, const mica_op *op, uint64_t see
     for (int i = 0; i < d->sample.ins; i++)
         if (d->given[i] && d->in[i].dtype == MICA_F32 && !(out_of_reach >> i & 1u))
             c->learned |= 1u << i;
-    bool copied = seed % 2 == 0 || (op->flags & MICA_OP_VIEW);
+    bool copied = seed % 2 == 0;
     if (c->learned == 0 || !entry_net_make(&c->n, ctx, d, c->learned, copied))
         return false;
     bool loss = (op->flags & MICA_OP_LOSS) != 0, any = loss;
