@@ -21,7 +21,7 @@ links_resolve() {
 paths_exist() {
     local document path status=0
     # shellcheck disable=SC2016 # the backquotes are text
-    local code='`(src|include|tests|tools|cmake|examples|docs|cli|bench)/[A-Za-z0-9_./*-]*`'
+    local code='`(src|include|tests|tools|cmake|examples|docs|cli|bench|host)/[A-Za-z0-9_./*-]*`'
     for document in $(documents); do
         while read -r path; do
             compgen -G "$path" >/dev/null || {
