@@ -69,6 +69,9 @@ no_trailing_blanks() { ! git grep -nIE '[[:space:]]+$' -- ':!*.md' ':!tests/data
 # shellcheck disable=SC2046
 shell_checked() { shellcheck --external-sources $(scripts); }
 
+# shellcheck source=tools/layers.sh
+source tools/layers.sh
+
 run_lint() {
     need build clang lint
     say "lint"
@@ -81,6 +84,8 @@ run_lint() {
     check "no blanks at line ends" no_trailing_blanks
     check "shellcheck" shell_checked
     check "gcc, warnings as errors" warnings build
+    check "each part uses only those above it" layers_kept # reads what was just built
+    check "the parts are those of docs/architecture.md" layers_documented
     # Not optimised: clang warns all the same, in half the time.
     check "clang, warnings as errors" warnings build/variant/warnings -DCMAKE_C_COMPILER=clang \
         -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0

@@ -7,6 +7,7 @@
 #include "io/stream.h"
 #include "io/utf8.h"
 #include "tensor/tensor.h"
+#include "kernel/kernels.h"
 
 #define BYTES 256
 

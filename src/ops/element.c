@@ -1,4 +1,5 @@
 /* One element at a time. */
+#include "kernel/kernels.h"
 #include "tensor/tensor.h"
 
 /* The element's place, or NULL with the error recorded. */
