@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 
 most_lines=600 # of a file of the core
-rules='-Wall -Wextra -Wpedantic -Werror -fsyntax-only'
+# What a program with strict flags of its own may be compiled with.
+rules='-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror -fsyntax-only'
 
 c_files() { git ls-files '*.c' '*.h' '*.cpp'; }
 scripts() { git ls-files '*.sh' '*.bash' dev .ci/run; }
@@ -41,7 +42,7 @@ headers_alone() {
         # shellcheck disable=SC2086
         for compiler in gcc clang; do
             $compiler -x c -std=c11 $rules -Iinclude "$header" || status=1
-            $compiler -x c++ -std=c++17 $rules -Iinclude "$header" || status=1
+            $compiler -x c++ -std=c++17 -Wold-style-cast $rules -Iinclude "$header" || status=1
         done
     done
     return $status

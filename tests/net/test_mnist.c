@@ -70,6 +70,6 @@ TEST(mnist_is_learned)
     mica_net_destroy(net);
     mica_batches_destroy(ctx, train);
     mica_batches_destroy(ctx, test);
-    mica_dataset_release(ctx, &train_set);
-    mica_dataset_release(ctx, &test_set);
+    mica_dataset_destroy(ctx, &train_set);
+    mica_dataset_destroy(ctx, &test_set);
 }

@@ -350,7 +350,7 @@ TEST(picture_png_reads_back)
                 for (int c = 0; c < channels; c++)
                     same = same && got[c * width * height + i] == pixels[i * channels + c];
             CHECK_MSG(same, "%d x %d x %d", width, height, channels);
-            mica_dataset_release(ctx, &set);
+            mica_dataset_destroy(ctx, &set);
         }
         close_text(&t);
     }
