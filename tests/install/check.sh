@@ -29,8 +29,8 @@ test -e "$libraries/$soname"
 readelf -d "$libraries/libmica.so" | grep -q "SONAME.*\[$soname\]" || { echo "the soname is not $soname" && exit 1; }
 [ "$(pkg-config --modversion mica)" = "$version" ] || { echo "pkg-config does not say $version" && exit 1; }
 read -ra flags <<<"$(pkg-config --cflags --libs mica)"
-gcc -std=c11 -Wall -Wextra -Werror "$xor" "${flags[@]}" -o "$work/use-c"
-g++ -std=c++17 -Wall -Wextra -Werror "$here/use.cpp" "${flags[@]}" -o "$work/use-cpp"
+gcc -std=c11 -Wall -Wextra -Wpedantic -Werror "$xor" "${flags[@]}" -o "$work/use-c"
+g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror "$here/use.cpp" "${flags[@]}" -o "$work/use-cpp"
 "$work/use-c"
 "$work/use-cpp"
 
