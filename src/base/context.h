@@ -36,8 +36,8 @@ struct mica_context {
     double flops;    /* and their arithmetic: mica_measure_flops */
 };
 
-/* mica_context_create and mica_context_place, with the kernels given: src/kernel chooses them. An argument error if they
- * are NULL, as then the options name a set that is not there. */
+/* mica_context_create and mica_context_place, with the kernels given: src/kernel chooses them. NULL is an argument
+ * error, as then the options name a set that is not there. */
 mica_status mica_context_create_with(mica_context **out, const mica_context_opts *opts,
                                      const mica_kernels *kernels);
 mica_status mica_context_place_with(mica_context **out, void *memory, size_t *bytes,
