@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/clock.h"
+#include "bench/timing.h"
 #include "bench/report.h"
+#include "host/clock.h"
 
 enum { POINTS = 7, UPPER = 3 }; /* sizes; the first of the upper half */
 
@@ -135,16 +136,16 @@ static mica_status step(void *work)
 }
 
 /* The best of some calls: what disturbs makes them longer, never shorter. */
-static mica_status best_time(double *out, clock_fn *fn, mica_net *net, const bench_timing *timing)
+static mica_status best_time(double *out, timing_fn *fn, mica_net *net, const bench_timing *timing)
 {
-    clocked *timed = calloc(1, sizeof *timed);
+    timed_calls *timed = calloc(1, sizeof *timed);
     if (timed == NULL)
         return MICA_ERR_MEMORY;
-    mica_status status = clock_begin(timed, fn, net, mica_context_threads(mica_net_context(net)));
+    mica_status status = timing_begin(timed, fn, net, mica_context_threads(mica_net_context(net)));
     double end = clock_seconds() + timing->seconds;
     for (int i = 0; status == MICA_OK && (i < timing->min_samples || clock_seconds() < end); i++)
-        status = clock_take(timed);
-    *out = clock_best(timed);
+        status = timing_take(timed);
+    *out = timing_best(timed);
     free(timed);
     return status;
 }

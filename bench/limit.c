@@ -8,7 +8,7 @@ mica_status limit_begin_fma(limit *l, mica_context *ctx)
     l->fma = fma_probe_make(ctx);
     l->work = l->fma.flops;
     l->ways = 1;
-    return clock_begin(&l->clock[0], fma_probe_run, &l->fma, mica_context_threads(ctx));
+    return timing_begin(&l->clock[0], fma_probe_run, &l->fma, mica_context_threads(ctx));
 }
 
 mica_status limit_begin_copy(limit *l, mica_context *ctx, double bytes)
@@ -20,7 +20,7 @@ mica_status limit_begin_copy(limit *l, mica_context *ctx, double bytes)
     l->copy[1].plain = true;
     l->ways = 2;
     for (int way = 0; way < l->ways; way++)
-        BENCH_TRY(clock_begin(&l->clock[way], copy_probe_run, &l->copy[way], mica_context_threads(ctx)));
+        BENCH_TRY(timing_begin(&l->clock[way], copy_probe_run, &l->copy[way], mica_context_threads(ctx)));
     return MICA_OK;
 }
 
@@ -44,14 +44,14 @@ mica_status limit_take(limit *l)
     if (l->ways == 0)
         return MICA_OK;
     l->turn = (l->turn + 1) % l->ways;
-    return clock_take(&l->clock[l->turn]);
+    return timing_take(&l->clock[l->turn]);
 }
 
 bool limit_clean(const limit *l)
 {
     bool clean = true;
     for (int way = 0; way < l->ways; way++)
-        clean = clean && clock_clean(&l->clock[way]);
+        clean = clean && timing_clean(&l->clock[way]);
     return clean;
 }
 
@@ -59,7 +59,7 @@ double limit_rate(limit *l, bool best)
 {
     double rate = 0.0;
     for (int way = 0; way < l->ways; way++) {
-        double seconds = best ? clock_best(&l->clock[way]) : clock_median(&l->clock[way]);
+        double seconds = best ? timing_best(&l->clock[way]) : timing_median(&l->clock[way]);
         if (seconds > 0.0 && l->work / seconds > rate)
             rate = l->work / seconds;
     }

@@ -7,8 +7,9 @@
 
 #include "base/context.h"
 #include "bench/bench.h"
-#include "bench/heap.h"
+#include "host/heap.h"
 #include "bench/measure.h"
+#include "host/clock.h"
 
 #define MOST_PATIENCE 3 /* times the time for a case, where others use the processor */
 
@@ -116,20 +117,21 @@ static mica_status reserve_workspace(bench_state *s)
 }
 
 /* A disturbed case gets more time, but not without end. */
-static bool wants_more(const bench_timing *timing, const clocked *timed, int samples, double seconds)
+static bool wants_more(const bench_timing *timing, const timed_calls *timed, int samples, double seconds)
 {
     if (samples < timing->min_samples || seconds < timing->seconds)
         return true;
-    return !clock_clean(timed) && seconds < MOST_PATIENCE * timing->seconds;
+    return !timing_clean(timed) && seconds < MOST_PATIENCE * timing->seconds;
 }
 
-static mica_status take_samples(bench_result *out, clocked *timed, limit *against, const bench_timing *timing)
+static mica_status take_samples(bench_result *out, timed_calls *timed, limit *against,
+                                const bench_timing *timing)
 {
     heap_counts used = {0};
     double start = clock_seconds();
     for (int i = 0; wants_more(timing, timed, i, clock_seconds() - start); i++) {
         heap_counts before = heap_now();
-        BENCH_TRY(clock_take(timed));
+        BENCH_TRY(timing_take(timed));
         heap_counts after = heap_now();
         used.calls += after.calls - before.calls;
         used.bytes += after.bytes - before.bytes;
@@ -151,12 +153,12 @@ static void summarize(bench_result *out, bench_timed *open)
 {
     const bench_state *s = &open->state;
     limit *against = &open->against;
-    out->disturbed = !clock_clean(&open->timed);
-    double seconds = clock_median(&open->timed);
+    out->disturbed = !timing_clean(&open->timed);
+    double seconds = timing_median(&open->timed);
     out->name = s->row->name;
     out->threads = mica_context_threads(s->ctx);
     out->ns = 1e9 * seconds;
-    out->ns_min = 1e9 * clock_best(&open->timed);
+    out->ns_min = 1e9 * timing_best(&open->timed);
     out->gflops = 1e-9 * s->flops / seconds;
     out->gbs = 1e-9 * s->bytes * s->repeats / seconds;
     out->limit = against->kind;
@@ -193,7 +195,7 @@ mica_status bench_begin(bench_timed **out, mica_context *ctx, const bench_case *
     if (status == MICA_OK)
         status = limit_begin(&open->against, &open->state, peak);
     if (status == MICA_OK)
-        status = clock_begin(&open->timed, run_case, &open->state, mica_context_threads(ctx));
+        status = timing_begin(&open->timed, run_case, &open->state, mica_context_threads(ctx));
     if (status == MICA_OK)
         *out = open;
     else

@@ -6,7 +6,7 @@
 
 typedef struct bench_timed {
     bench_state state;
-    clocked timed;
+    timed_calls timed;
     limit against;
 } bench_timed;
 

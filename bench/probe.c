@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "kernel/kernels.h"
 #include "base/parallel.h"
 
 #define FMA_ROUNDS        10000 /* of one block: some 25 microseconds */

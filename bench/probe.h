@@ -2,7 +2,7 @@
 #ifndef MICA_BENCH_PROBE_H
 #define MICA_BENCH_PROBE_H
 
-#include "bench/clock.h"
+#include "bench/timing.h"
 
 /* Multiply-adds by all threads of a context. */
 typedef struct fma_probe {

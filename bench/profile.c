@@ -11,6 +11,7 @@
 
 #include "bench/limit.h"
 #include "bench/report.h"
+#include "host/clock.h"
 
 #define MOST_SAMPLES 128
 

@@ -5,13 +5,13 @@
 #include <stdio.h>
 
 #include "bench/bench.h"
-#include "bench/clock.h"
+#include "bench/timing.h"
 
 typedef struct profile_subject {
     const char *name;
     mica_net *net;
-    clock_fn *step; /* sets the inputs and runs one step, or forward */
-    void *work;     /* for it */
+    timing_fn *step; /* sets the inputs and runs one step, or forward */
+    void *work;      /* for it */
 } profile_subject;
 
 /* Measures and prints: a line for each thing that a step runs, then sums by kind and phase. */

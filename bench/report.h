@@ -24,13 +24,13 @@ void report_row(FILE *out, const bench_result *result);
 /* False, with a message on stderr, if the file cannot be written. */
 bool report_json(const char *path, const bench_machine *machine, const bench_result *results, size_t count);
 
-/* An earlier run, from its JSON file. */
-typedef struct bench_earlier bench_earlier;
+/* An earlier run to compare with, from its JSON file. */
+typedef struct bench_comparison bench_comparison;
 
 /* NULL, with a message on stderr that says where in the file, if it is no such file. */
-bench_earlier *earlier_read(const char *path);
-void earlier_free(bench_earlier *earlier);
+bench_comparison *compare_open(const char *path);
+void compare_close(bench_comparison *comparison); /* NULL is fine */
 
-void compare_print(FILE *out, const bench_earlier *earlier, const bench_result *results, size_t count);
+void compare_print(FILE *out, const bench_comparison *comparison, const bench_result *results, size_t count);
 
 #endif

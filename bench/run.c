@@ -4,7 +4,7 @@
 
 #include "bench/bench.h"
 #include "bench/growth.h"
-#include "bench/heap.h"
+#include "host/heap.h"
 #include "bench/profile.h"
 #include "bench/report.h"
 #include "bench/serve.h"
@@ -183,7 +183,7 @@ static bool none_allocates(const run *r)
     return guilty == 0;
 }
 
-static int measure_all(run *r, const bench_earlier *earlier)
+static int measure_all(run *r, const bench_comparison *earlier)
 {
     const bench_options *options = r->options;
     r->machine.commit = MICA_COMMIT;
@@ -237,7 +237,7 @@ int bench_run(const bench_options *options)
         return run_growth(options);
     run r = {.options = options};
     r.rows = choose(options, &r.row_count);
-    bench_earlier *earlier = NULL;
+    bench_comparison *earlier = NULL;
     int code = 0;
     if (r.rows == NULL)
         code = 1;
@@ -248,13 +248,13 @@ int bench_run(const bench_options *options)
     } else if (options->list) {
         for (size_t i = 0; i < r.row_count; i++)
             puts(r.rows[i]->name);
-    } else if (options->compare != NULL && (earlier = earlier_read(options->compare)) == NULL)
+    } else if (options->compare != NULL && (earlier = compare_open(options->compare)) == NULL)
         code = 3; /* before minutes of measuring, not after */
     else
         code = measure_all(&r, earlier);
     for (int i = 0; i < BENCH_MOST_THREAD_COUNTS; i++)
         mica_context_destroy(r.context[i]);
-    earlier_free(earlier);
+    compare_close(earlier);
     free(r.results);
     free(r.rows);
     return code;

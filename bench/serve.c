@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/heap.h"
+#include "host/heap.h"
 #include "bench/measure.h"
 #include "bench/serve.h"
 
@@ -54,16 +54,16 @@ static double seconds_of(const char *ns) { return ns != NULL ? 1e-9 * strtod(ns,
 
 static void sample(server *s, const char *argument)
 {
-    clocked *timed = &s->open->timed;
+    timed_calls *timed = &s->open->timed;
     double seconds = seconds_of(argument);
     mica_status status = MICA_OK;
     for (size_t i = calls_in(0.25 * seconds, timed->call_seconds); i > 0 && status == MICA_OK; i--)
         status = timed->fn(timed->work);
     timed->batch = calls_in(seconds, timed->call_seconds);
-    clock_sample taken = {0};
+    timing_sample taken = {0};
     heap_counts before = heap_now();
     if (status == MICA_OK)
-        status = clock_batch(&taken, timed);
+        status = timing_batch(&taken, timed);
     heap_counts after = heap_now();
     if (status != MICA_OK) {
         refuse(s, mica_error(s->ctx));
@@ -78,11 +78,11 @@ static void sample(server *s, const char *argument)
 static mica_status take_limit(limit *against, double seconds)
 {
     for (int way = 0; way < against->ways; way++) {
-        clocked *probe = &against->clock[way];
+        timed_calls *probe = &against->clock[way];
         probe->batch = calls_in(0.5 * seconds, probe->call_seconds);
         for (size_t i = calls_in(0.25 * seconds, probe->call_seconds); i > 0; i--)
             BENCH_TRY(probe->fn(probe->work));
-        BENCH_TRY(clock_take(probe));
+        BENCH_TRY(timing_take(probe));
     }
     return MICA_OK;
 }

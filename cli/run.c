@@ -194,7 +194,7 @@ static int fit_picture(prediction *p)
     mica_status status = mica_image_fit(p->ctx, &fitted, &image);
     for (size_t i = 0; i < count && p->set->invert; i++)
         values[i] = 255 - values[i];
-    mica_dataset_release(p->ctx, &p->inputs);
+    mica_dataset_destroy(p->ctx, &p->inputs);
     if (status == MICA_OK)
         status = mica_dataset_over(p->ctx, &p->inputs, &batch, NULL);
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
@@ -411,8 +411,8 @@ static int run(int argc, char **argv)
         return EXIT_FAILED;
     int code = predict(&p, argv[0], count == 2 ? argv[1] : "-");
     mica_net_destroy(p.net);
-    mica_dataset_release(p.ctx, &p.inputs);
-    mica_text_release(p.ctx, &p.text);
+    mica_dataset_destroy(p.ctx, &p.inputs);
+    mica_text_destroy(p.ctx, &p.text);
     saved_close(p.ctx, &p.saved);
     mica_context_destroy(p.ctx);
     free(p.bytes);

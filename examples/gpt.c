@@ -113,7 +113,7 @@ int main(int argc, char **argv)
     TRY(write_on(writer, &text));
     mica_net_destroy(writer);
     mica_net_destroy(learner);
-    mica_text_release(ctx, &text);
+    mica_text_destroy(ctx, &text);
     mica_context_destroy(ctx);
     return 0;
 }

@@ -86,8 +86,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", mica_error(ctx));
     mica_batches_destroy(ctx, train.batches);
     mica_batches_destroy(ctx, test.batches);
-    mica_dataset_release(ctx, &train.set);
-    mica_dataset_release(ctx, &test.set);
+    mica_dataset_destroy(ctx, &train.set);
+    mica_dataset_destroy(ctx, &test.set);
     mica_net_destroy(net);
     mica_context_destroy(ctx);
     return status == MICA_OK ? 0 : 1;

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "host/clock.h"
 
 #define MOST_FAILURES_SHOWN 20 /* of one test */
 #define MOST_CONTEXTS       16 /* of one test */
@@ -91,23 +92,16 @@ static bool matches(const char *name, int count, char **filters)
     return count == 0;
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Runs one test and tells what came of it: 'p'assed, 'f'ailed, 's'kipped. */
 static char run_one(const test_entry *entry)
 {
     run.failures = run.checks = 0;
     run.skipped = NULL;
-    double start = seconds();
+    double start = clock_seconds();
     entry->run();
     while (run.context_count > 0)
         mica_context_destroy(run.contexts[--run.context_count]);
-    double took = seconds() - start;
+    double took = clock_seconds() - start;
     if (run.failures > 0) {
         printf("FAIL %s (%zu of %zu checks)\n", entry->name, run.failures, run.checks);
         return 'f';

@@ -16,7 +16,7 @@
 
 #include <mica/mica.h>
 
-#include "bench/heap.h"
+#include "host/heap.h"
 
 typedef struct test_entry {
     const char *name;
@@ -76,7 +76,7 @@ bool test_chance(test_random *r, int percent);
 double test_uniform(test_random *r, double low, double high);
 double test_normal(test_random *r);
 
-/* ---- Heap calls of the whole process: bench/heap.h ---- */
+/* ---- Heap calls of the whole process: host/heap.h ---- */
 
 typedef heap_counts test_heap;
 static inline bool test_heap_counted(void) { return heap_counted(); }

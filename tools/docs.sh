@@ -1,5 +1,5 @@
-# ./dev docs: every relative link in the documents leads somewhere, paths in them exist, and every C program in
-# them is one of examples/ word for word, which the tests run.
+# ./dev docs: every relative link in the documents leads somewhere, paths in them exist, every block of C compiles, and
+# every C program in them is one of examples/ word for word, which the tests run.
 # shellcheck shell=bash
 
 documents() { git ls-files '*.md'; }
@@ -21,7 +21,7 @@ links_resolve() {
 paths_exist() {
     local document path status=0
     # shellcheck disable=SC2016 # the backquotes are text
-    local code='`(src|include|tests|tools|cmake|examples|docs|cli|bench)/[A-Za-z0-9_./*-]*`'
+    local code='`(src|include|tests|tools|cmake|examples|docs|cli|bench|host)/[A-Za-z0-9_./*-]*`'
     for document in $(documents); do
         while read -r path; do
             compgen -G "$path" >/dev/null || {
@@ -62,13 +62,20 @@ programs_are_examples() {
     return $status
 }
 
+# shellcheck disable=SC2046
+blocks_compile() {
+    configure build && compile build mica_static && python3 -B tests/docs/blocks.py build $(documents)
+}
+
 run_docs() {
     local folder
+    need build test
     say "docs"
     folder=$(mktemp -d)
     check "relative links resolve" links_resolve
     check "paths in the text exist" paths_exist
     check "programs in the documents are examples" programs_are_examples "$folder"
+    check "every block of C in the documents compiles" blocks_compile
     rm -rf "$folder"
     finish
 }

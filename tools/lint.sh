@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 
 most_lines=600 # of a file of the core
-rules='-Wall -Wextra -Wpedantic -Werror -fsyntax-only'
+# What a program with strict flags of its own may be compiled with.
+rules='-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror -fsyntax-only'
 
 c_files() { git ls-files '*.c' '*.h' '*.cpp'; }
 scripts() { git ls-files '*.sh' '*.bash' dev .ci/run; }
@@ -10,12 +11,13 @@ jobs_here=$(nproc)
 
 formatted() { c_files | xargs clang-format --dry-run -Werror; }
 
-# A configured folder is enough: it says how each file is compiled. One vector set stands for all.
+# A configured folder is enough: it says how each file is compiled. One vector set stands for all; with assertions, which
+# say what cannot be.
 tidy() {
     local isa=scalar
     [ "$(uname -m)" != x86_64 ] || isa=avx2
-    configure build/variant/tidy -DCMAKE_C_COMPILER=clang -DMICA_ONLY_ISAS=$isa || return 1
-    git ls-files 'src/*.c' 'cli/*.c' 'bench/*.c' 'examples/*.c' 'tests/*.c' ':!tests/fuzz' ':!tests/install' |
+    configure build/variant/tidy -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang -DMICA_ONLY_ISAS=$isa || return 1
+    git ls-files 'src/*.c' 'cli/*.c' 'bench/*.c' 'host/*.c' 'examples/*.c' 'tests/*.c' ':!tests/fuzz' ':!tests/install' |
         xargs -P "$jobs_here" -n 1 clang-tidy --quiet -p build/variant/tidy 2>/dev/null
 }
 
@@ -24,7 +26,7 @@ tidy() {
 # of a compound literal among arguments, which both compilers can read.
 cpp_check() {
     local folder folders=(src include)
-    for folder in cli bench; do
+    for folder in cli bench host; do
         [ ! -d $folder ] || folders+=("$folder")
     done
     mkdir -p build/variant/cppcheck
@@ -41,7 +43,7 @@ headers_alone() {
         # shellcheck disable=SC2086
         for compiler in gcc clang; do
             $compiler -x c -std=c11 $rules -Iinclude "$header" || status=1
-            $compiler -x c++ -std=c++17 $rules -Iinclude "$header" || status=1
+            $compiler -x c++ -std=c++17 -Wold-style-cast $rules -Iinclude "$header" || status=1
         done
     done
     return $status
@@ -56,7 +58,7 @@ short_files() {
 # Intrinsics stay in the vector headers, so that a new processor is one new file.
 intrinsics_in_place() {
     ! git grep -nE '#include +<([a-z0-9]*intrin|arm_neon|arm_sve|simde/.*)\.h>' -- \
-        include src cli bench ':!src/kernel/vec_*.h'
+        include src cli bench host ':!src/kernel/vec_*.h'
 }
 
 no_loose_ends() { ! git grep -nE '\b(TODO|FIXME|XXX)\b' -- ':!tools/lint.sh'; }
@@ -68,6 +70,9 @@ no_trailing_blanks() { ! git grep -nIE '[[:space:]]+$' -- ':!*.md' ':!tests/data
 
 # shellcheck disable=SC2046
 shell_checked() { shellcheck --external-sources $(scripts); }
+
+# shellcheck source=tools/layers.sh
+source tools/layers.sh
 
 run_lint() {
     need build clang lint
@@ -81,6 +86,8 @@ run_lint() {
     check "no blanks at line ends" no_trailing_blanks
     check "shellcheck" shell_checked
     check "gcc, warnings as errors" warnings build
+    check "each part uses only those above it" layers_kept # reads what was just built
+    check "the parts are those of docs/architecture.md" layers_documented
     # Not optimised: clang warns all the same, in half the time.
     check "clang, warnings as errors" warnings build/variant/warnings -DCMAKE_C_COMPILER=clang \
         -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0

@@ -15,7 +15,7 @@ must_make() {
 
 # A program of bench/peers: peer_program NAME "SOURCES" FLAGS...
 peer_program() {
-    local name=$1 sources=$2 headers=(bench/peers/*.hpp bench/heap.[ch])
+    local name=$1 sources=$2 headers=(bench/peers/*.hpp host/heap.[ch])
     shift 2
     # shellcheck disable=SC2086
     must_make "$peers_out/$name" $sources bench/peers/peer.cpp "${headers[@]}" tools/peers.sh || return 0
@@ -33,8 +33,8 @@ peer_blas() {
 
 build_peers() {
     mkdir -p "$peers_out"
-    if must_make "$peers_out/heap.so" bench/heap.[ch]; then
-        gcc -std=c11 -D_GNU_SOURCE -O2 -fPIC -I. -c bench/heap.c -o "$peers_out/heap.o"
+    if must_make "$peers_out/heap.so" host/heap.[ch]; then
+        gcc -std=c11 -D_GNU_SOURCE -O2 -fPIC -I. -c host/heap.c -o "$peers_out/heap.o"
         gcc -shared "$peers_out/heap.o" -o "$peers_out/heap.so"
     fi
     peer_blas openblas openblas-pthread openblas

@@ -126,7 +126,7 @@ suite_package() {
     say "package"
     need build package
     build_in build || return 0
-    check "exports are what the headers declare" tests/install/exports.sh build/libmica.so include
+    check "exports: what the headers declare, and the list" tests/install/exports.sh build/libmica.so include
     check "install, and use by pkg-config and by find_package" tests/install/check.sh build
     check "sources among those of another program" tests/install/sources.sh build/sources-check
 }

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 
 extern "C" {
-#include "bench/heap.h"
+#include "host/heap.h"
 }
 
 namespace peer

@@ -25,7 +25,7 @@ class HeapCounts(ctypes.Structure):
 
 
 def heap_counter():
-    """bench/heap.c, if it was loaded in front of the C library; else nothing is counted."""
+    """host/heap.c, if it was loaded in front of the C library; else nothing is counted."""
     try:
         counter = ctypes.CDLL(None).heap_now
     except AttributeError:

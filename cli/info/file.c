@@ -119,6 +119,6 @@ int info_data(mica_context *ctx, const info_settings *set, const char *path, inf
         printf("%s: %s, %s, %s\n", path, names[kind], shape_text(t->dtype, t->rank, t->dim).text,
                size_text((double)bytes).text);
     }
-    mica_dataset_release(ctx, &data);
+    mica_dataset_destroy(ctx, &data);
     return EXIT_OK;
 }

@@ -249,9 +249,9 @@ int data_load(data *out, const verb *v, mica_context *ctx, const char *spec, con
 
 void data_release(mica_context *ctx, data *d)
 {
-    mica_text_release(ctx, &d->text);
-    mica_dataset_release(ctx, &d->samples);
-    mica_dataset_release(ctx, &d->test);
+    mica_text_destroy(ctx, &d->text);
+    mica_dataset_destroy(ctx, &d->samples);
+    mica_dataset_destroy(ctx, &d->test);
 }
 
 /* ---- Normalization ---- */

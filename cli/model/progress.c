@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/clock.h"
+#include "host/clock.h"
 #include "cli/picture/text.h"
 
 #define REDRAW_SECONDS 0.1 /* of a bar */

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#include "bench/heap.h"
+#include "host/heap.h"
 #include "cli/model/progress.h"
 #include "cli/model/saved.h"
 #include "cli/model/score.h"

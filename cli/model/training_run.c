@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/clock.h"
+#include "host/clock.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 

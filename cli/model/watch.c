@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "bench/clock.h"
+#include "host/clock.h"
 #include "cli/model/take.h"
 
 static void keep_event(watch *w, const mica_work *work, double end)

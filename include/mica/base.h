@@ -17,15 +17,16 @@
 #define MICA_API
 #endif
 
+/* The build and the packages take the version from here. */
 #define MICA_VERSION_MAJOR 0
-#define MICA_VERSION_MINOR 1
+#define MICA_VERSION_MINOR 2
 #define MICA_VERSION_PATCH 0
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* "0.1.0": of the library that is linked, which may be newer than this header. */
+/* "0.2.0": of the library that is linked, which may be newer than this header. */
 MICA_API const char *mica_version(void);
 
 /* ---- Status ------------------------------------------------------------------------------------------ */

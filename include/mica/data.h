@@ -91,7 +91,7 @@ typedef struct mica_digits_opts {
 MICA_API mica_status mica_dataset_digits(mica_context *ctx, mica_dataset *out, const mica_digits_opts *opts);
 
 /* Gives back what the set owns. Safe twice. */
-MICA_API void mica_dataset_release(mica_context *ctx, mica_dataset *set);
+MICA_API void mica_dataset_destroy(mica_context *ctx, mica_dataset *set);
 
 /* ---- Batches ----------------------------------------------------------------------------------------- */
 
@@ -176,7 +176,7 @@ MICA_API mica_status mica_text_load(mica_context *ctx, mica_text *out, const cha
                                     const mica_text_opts *opts);
 MICA_API mica_status mica_text_from_memory(mica_context *ctx, mica_text *out, const char *bytes, size_t count,
                                            const mica_text_opts *opts);
-MICA_API void mica_text_release(mica_context *ctx, mica_text *text); /* safe twice */
+MICA_API void mica_text_destroy(mica_context *ctx, mica_text *text); /* safe twice */
 
 /* The tokens of a string. *count is the room before and the number of tokens after; where the room is too small
  * the call fails and *count is what it takes. */

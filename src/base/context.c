@@ -15,7 +15,7 @@ typedef struct settings {
     size_t workspace_bytes;
 } settings;
 
-static mica_status settle(settings *out, const mica_context_opts *opts)
+static mica_status settle(settings *out, const mica_context_opts *opts, const mica_kernels *kernels)
 {
     static const mica_context_opts defaults = {0};
     if (opts == NULL)
@@ -33,8 +33,8 @@ static mica_status settle(settings *out, const mica_context_opts *opts)
         return MICA_ERR_ARGUMENT;
     out->workspace = opts->workspace;
     out->workspace_bytes = opts->workspace_bytes > 0 ? opts->workspace_bytes : MICA_DEFAULT_WORKSPACE;
-    out->kernels = mica_kernels_choose(opts->isa);
-    return out->kernels != NULL ? MICA_OK : MICA_ERR_ARGUMENT;
+    out->kernels = kernels;
+    return kernels != NULL ? MICA_OK : MICA_ERR_ARGUMENT;
 }
 
 static void fill(mica_context *ctx, const settings *s)
@@ -49,13 +49,14 @@ static void fill(mica_context *ctx, const settings *s)
     ctx->workspace_bytes = s->workspace != NULL ? s->workspace_bytes : 0;
 }
 
-mica_status mica_context_create(mica_context **out, const mica_context_opts *opts)
+mica_status mica_context_create_with(mica_context **out, const mica_context_opts *opts,
+                                     const mica_kernels *kernels)
 {
     if (out == NULL)
         return MICA_ERR_ARGUMENT;
     *out = NULL;
     settings s;
-    MICA_TRY(settle(&s, opts));
+    MICA_TRY(settle(&s, opts, kernels));
 
     mica_heap_stats heap = {0};
     mica_context *ctx = mica_heap_take(&s.allocator, &heap, sizeof *ctx);
@@ -77,12 +78,13 @@ mica_status mica_context_create(mica_context **out, const mica_context_opts *opt
     return MICA_OK;
 }
 
-mica_status mica_context_place(mica_context **out, void *memory, size_t *bytes, const mica_context_opts *opts)
+mica_status mica_context_place_with(mica_context **out, void *memory, size_t *bytes,
+                                    const mica_context_opts *opts, const mica_kernels *kernels)
 {
     if (bytes == NULL || (memory != NULL && out == NULL))
         return MICA_ERR_ARGUMENT;
     settings s;
-    MICA_TRY(settle(&s, opts));
+    MICA_TRY(settle(&s, opts, kernels));
     if (s.threads > 1)
         return MICA_ERR_ARGUMENT;
 
@@ -124,8 +126,6 @@ void mica_context_destroy(mica_context *ctx)
 }
 
 int mica_context_threads(const mica_context *ctx) { return ctx->threads; }
-
-const char *mica_context_isa(const mica_context *ctx) { return ctx->kernels->isa; }
 
 /* ---- Workspace ---- */
 

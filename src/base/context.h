@@ -4,15 +4,14 @@
 
 #include <mica/base.h>
 
-#include "kernel/kernels.h"
-
 #define MICA_ERROR_TEXT 512
 
 /* What every block that the library asks for, or lays out, is aligned to: a cache line, and the widest
  * vector. */
 #define MICA_ALIGN 64
 
-typedef struct mica_crew mica_crew; /* worker threads: parallel.h */
+typedef struct mica_crew mica_crew;       /* worker threads: parallel.h */
+typedef struct mica_kernels mica_kernels; /* for one instruction set: kernel/kernels.h */
 
 struct mica_context {
     mica_status status;
@@ -37,6 +36,13 @@ struct mica_context {
     size_t measured; /* the most scratch that a call asked for since measuring began */
     double flops;    /* and their arithmetic: mica_measure_flops */
 };
+
+/* mica_context_create and mica_context_place, with the kernels given: src/kernel chooses them. NULL is an argument
+ * error, as then the options name a set that is not there. */
+mica_status mica_context_create_with(mica_context **out, const mica_context_opts *opts,
+                                     const mica_kernels *kernels);
+mica_status mica_context_place_with(mica_context **out, void *memory, size_t *bytes,
+                                    const mica_context_opts *opts, const mica_kernels *kernels);
 
 /* For operations: what a call multiplies and adds, once its arguments are checked. */
 static inline void mica_count_flops(mica_context *ctx, double flops)

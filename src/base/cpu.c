@@ -1,14 +1,10 @@
-/* CPU detection, and what is chosen by it. */
-#include <stdlib.h>
-#include <string.h>
-
+/* CPU detection. */
 #include "base/cpu.h"
+
+#include <stdint.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#endif
-
-#if defined(MICA_WITH_AVX2) || defined(MICA_WITH_AVX512)
 
 /* XCR0: which register files the operating system saves on a context switch. */
 static uint64_t saved_registers(void)
@@ -24,7 +20,7 @@ static uint64_t saved_registers(void)
 #define XCR0_AVX    0x6u  /* xmm and ymm */
 #define XCR0_AVX512 0xe6u /* also opmask and the upper zmm */
 
-static bool runs_avx2(void)
+bool mica_cpu_runs_avx2(void)
 {
     unsigned a, b, c, d;
     if ((saved_registers() & XCR0_AVX) != XCR0_AVX || !__get_cpuid(1, &a, &b, &c, &d))
@@ -34,52 +30,15 @@ static bool runs_avx2(void)
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
 }
 
-#if defined(MICA_WITH_AVX512) && !defined(MICA_AVX512_EMULATE)
-static bool runs_avx512(void)
+bool mica_cpu_runs_avx512(void)
 {
     unsigned a, b, c, d;
-    if (!runs_avx2() || (saved_registers() & XCR0_AVX512) != XCR0_AVX512)
+    if (!mica_cpu_runs_avx2() || (saved_registers() & XCR0_AVX512) != XCR0_AVX512)
         return false;
     const unsigned wanted = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & wanted) == wanted;
 }
 #endif
-#endif
-
-static bool runs_always(void) { return true; }
-
-typedef struct isa_entry {
-    const mica_kernels *kernels;
-    bool (*runs)(void);
-} isa_entry;
-
-/* Best first. */
-static const isa_entry isas[] = {
-#if defined(MICA_WITH_AVX512) && !defined(MICA_AVX512_EMULATE)
-    {&mica_kernels_avx512, runs_avx512},
-#endif
-#if defined(MICA_WITH_AVX2)
-    {&mica_kernels_avx2, runs_avx2},
-#endif
-#if defined(MICA_WITH_NEON)
-    {&mica_kernels_neon, runs_always},
-#endif
-    {&mica_kernels_scalar, runs_always},
-#if defined(MICA_AVX512_EMULATE)
-    {&mica_kernels_avx512, runs_avx2}, /* after what always runs: by name only */
-#endif
-};
-
-const mica_kernels *mica_kernels_choose(const char *isa)
-{
-    if (isa == NULL)
-        isa = getenv("MICA_ISA");
-    bool any = isa == NULL || *isa == '\0';
-    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
-        if ((any || strcmp(isa, isas[i].kernels->isa) == 0) && isas[i].runs())
-            return isas[i].kernels;
-    return NULL;
-}
 
 #define USUAL_SECOND_CACHE ((size_t)512 * 1024)
 

@@ -2,11 +2,14 @@
 #ifndef MICA_SRC_BASE_CPU_H
 #define MICA_SRC_BASE_CPU_H
 
-#include "kernel/kernels.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-/* The kernels of a set by name; with NULL those named by $MICA_ISA, and without that the best that runs here.
- * NULL for a name that is unknown, not built in, or that this CPU or OS cannot run. */
-const mica_kernels *mica_kernels_choose(const char *isa);
+#if defined(__x86_64__)
+/* The CPU has the instructions, with those that come with them, and the system saves their registers. */
+bool mica_cpu_runs_avx2(void);
+bool mica_cpu_runs_avx512(void);
+#endif
 
 /* Bytes of a core's second cache; where the CPU does not tell, what most have. */
 size_t mica_second_cache(void);

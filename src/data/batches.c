@@ -11,6 +11,7 @@
 #include "data/streams.h"
 #include "ops/check.h"
 #include "ops/move.h"
+#include "kernel/kernels.h"
 
 #define CHUNK      1024  /* elements of a row that are converted at a time */
 #define BLOCK_SIZE 32768 /* elements that a thread takes at a time, in whole rows */

@@ -382,7 +382,7 @@ mica_status mica_csv_read(mica_context *ctx, mica_dataset *out, mica_stream *str
     mica_dataset set = {0};
     mica_status status = fill(&c, &set);
     if (status != MICA_OK) {
-        mica_dataset_release(ctx, &set);
+        mica_dataset_destroy(ctx, &set);
         return status;
     }
     *out = set;

@@ -69,7 +69,7 @@ mica_status mica_dataset_over(mica_context *ctx, mica_dataset *out, const mica_t
     return MICA_OK;
 }
 
-void mica_dataset_release(mica_context *ctx, mica_dataset *set)
+void mica_dataset_destroy(mica_context *ctx, mica_dataset *set)
 {
     if (set == NULL)
         return;

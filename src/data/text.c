@@ -8,6 +8,7 @@
 #include "io/utf8.h"
 #include "ops/check.h"
 #include "tensor/tensor.h"
+#include "kernel/kernels.h"
 
 #define BYTES 256
 
@@ -117,7 +118,7 @@ static mica_status make_characters(mica_context *ctx, mica_text *out, const char
     if (status == MICA_OK)
         status = encode_all(ctx, out, where, bytes, count);
     if (status != MICA_OK)
-        mica_text_release(ctx, out);
+        mica_text_destroy(ctx, out);
     return status;
 }
 
@@ -186,7 +187,7 @@ mica_status mica_text_load(mica_context *ctx, mica_text *out, const char *path, 
     return status;
 }
 
-void mica_text_release(mica_context *ctx, mica_text *text)
+void mica_text_destroy(mica_context *ctx, mica_text *text)
 {
     if (text == NULL)
         return;

@@ -3,6 +3,7 @@
 
 #include "ops/check.h"
 #include "ops/move.h"
+#include "kernel/kernels.h"
 
 mica_index mica_windows_count(const mica_tensor *tokens, mica_index length)
 {

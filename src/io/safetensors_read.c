@@ -7,6 +7,7 @@
 #include "io/safetensors_file.h"
 #include "ops/check.h"
 #include "ops/move.h"
+#include "kernel/kernels.h"
 
 static const char op[] = "safetensors_read";
 

@@ -10,6 +10,7 @@
 #include "io/utf8.h"
 #include "ops/check.h"
 #include "ops/move.h"
+#include "kernel/kernels.h"
 
 static const char op[] = "safetensors_write";
 

@@ -63,4 +63,8 @@ extern const mica_kernels mica_kernels_avx2;
 extern const mica_kernels mica_kernels_avx512;
 extern const mica_kernels mica_kernels_neon;
 
+/* The kernels of a set by name; with NULL those named by $MICA_ISA, and without that the best that runs here.
+ * NULL for a name that is unknown, not built in, or that this CPU or OS cannot run. */
+const mica_kernels *mica_kernels_choose(const char *isa);
+
 #endif

@@ -25,6 +25,8 @@ mica_status mica_arena_create(mica_context *ctx, mica_arena *out, size_t bytes)
 
 void mica_arena_destroy(mica_context *ctx, mica_arena *arena)
 {
+    if (arena == NULL)
+        return;
     if (arena->owned)
         mica_release(ctx, arena->block, arena->bytes);
     *arena = (mica_arena){0};

@@ -145,7 +145,7 @@ static mica_scope_record *end_innermost(mica_pool *pool, mica_scope_record *scop
 
 void mica_scope_end(const mica_scope *scope)
 {
-    mica_pool *pool = scope->pool;
+    mica_pool *pool = scope != NULL ? scope->pool : NULL;
     if (pool == NULL)
         return;
     mica_lock_take(&pool->lock);

@@ -14,6 +14,7 @@
 #include <mica/tensor.h>
 
 #include "base/context.h"
+#include "kernel/kernels.h"
 #include "tensor/tensor.h"
 
 enum {

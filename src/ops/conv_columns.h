@@ -13,6 +13,7 @@
 #define MICA_SRC_OPS_CONV_COLUMNS_H
 
 #include "base/context.h"
+#include "kernel/kernels.h"
 
 enum { MICA_CONV_LINE_FREQUENCIES = MICA_WINOGRAD_FLAT_FREQUENCIES };
 

@@ -4,6 +4,7 @@
 #define MICA_SRC_OPS_CONV_GRID_H
 
 #include "base/context.h"
+#include "kernel/kernels.h"
 #include "base/size.h"
 
 typedef struct mica_conv_grid {

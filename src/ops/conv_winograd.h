@@ -13,6 +13,7 @@
 #define MICA_SRC_OPS_CONV_WINOGRAD_H
 
 #include "base/context.h"
+#include "kernel/kernels.h"
 
 /* The tiles of an image, and of a block. */
 typedef struct mica_conv_tiling {

@@ -11,6 +11,7 @@
 #define MICA_SRC_OPS_GEMM_H
 
 #include "base/context.h"
+#include "kernel/kernels.h"
 
 /* Packs vectors first .. first + count - 1 (rows of A, columns of B; count <= width), elements k0 .. k0 + k -
  * 1 of each, into one panel: element (p, i) at panel[p * width + i], zeros for i >= count. */

@@ -5,6 +5,7 @@
 #include <mica/tensor.h>
 
 #include "base/context.h"
+#include "kernel/kernels.h"
 
 /* One line of elements: where it starts, and how far apart its elements lie. */
 typedef struct mica_line {

@@ -5,6 +5,7 @@
 
 #include "base/parallel.h"
 #include "net/net.h"
+#include "kernel/kernels.h"
 
 int mica_optimizer_states(const mica_optimizer *o)
 {

@@ -202,7 +202,7 @@ TEST(context_status_texts)
     CHECK(strcmp(mica_status_text(MICA_OK), "ok") == 0);
     CHECK(strcmp(mica_status_text(MICA_STATUS_COUNT), "unknown status") == 0);
     CHECK(strcmp(mica_status_text((mica_status)-1), "unknown status") == 0);
-    CHECK(strcmp(mica_version(), "0.1.0") == 0);
+    CHECK(strcmp(mica_version(), "0.2.0") == 0);
 }
 
 static mica_status context_work(const mica_allocator *allocator, void *threads)
@@ -242,4 +242,27 @@ TEST(context_many_threads)
         mica_context_destroy(ctx);
     }
 #endif
+}
+
+/* Whatever was not made, or has ended already, may be ended: so cleaning up needs no conditions. */
+TEST(nothing_can_be_destroyed)
+{
+    mica_context *ctx = test_context(1);
+    uint64_t calls = test_heap_now().calls;
+    mica_context_destroy(NULL);
+    mica_net_destroy(NULL);
+    mica_pool_destroy(NULL);
+    mica_scope_end(NULL);
+    mica_arena_destroy(ctx, NULL);
+    mica_batches_destroy(ctx, NULL);
+    mica_dataset_destroy(ctx, NULL);
+    mica_text_destroy(ctx, NULL);
+    mica_safetensors_close(ctx, NULL);
+    for (int twice = 0; twice < 2; twice++) {
+        mica_scope_end(&(mica_scope){0});
+        mica_arena_destroy(ctx, &(mica_arena){0});
+        mica_dataset_destroy(ctx, &(mica_dataset){0});
+        mica_text_destroy(ctx, &(mica_text){0});
+    }
+    CHECK(test_heap_now().calls == calls && mica_context_status(ctx) == MICA_OK);
 }

@@ -88,8 +88,8 @@ TEST(npy_reads_files_of_numpy)
             CHECK_OK(ctx, mica_at(ctx, &value, &set.inputs, (mica_index[]){i / 3, i % 3}));
             CHECK(value == (double)i);
         }
-        mica_dataset_release(ctx, &set);
-        mica_dataset_release(ctx, &set);
+        mica_dataset_destroy(ctx, &set);
+        mica_dataset_destroy(ctx, &set);
     }
     char labels[512];
     snprintf(labels, sizeof labels, "%s", npy_path("labels"));
@@ -97,7 +97,7 @@ TEST(npy_reads_files_of_numpy)
     CHECK(set.has_targets && set.targets.dtype == MICA_I64 && ((int64_t *)set.targets.data)[1] == 9);
     CHECK(set.inputs.dtype == MICA_U8 && ((uint8_t *)set.inputs.data)[0] == 0 &&
           ((uint8_t *)set.inputs.data)[5] == 1);
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     CHECK_ERROR(ctx, mica_dataset_load_npy(ctx, &set, npy_path("scalar"), NULL), MICA_ERR_SHAPE,
                 "shape error: dataset: inputs is []: expected samples along axis 0");
     CHECK(mica_dataset_load_npy(ctx, &set, npy_path("fortran"), NULL) == MICA_ERR_FORMAT);
@@ -122,7 +122,7 @@ TEST(idx_samples_have_elements)
     scratch_write(scratch_path(&s, "none"), none, sizeof none);
     CHECK_OK(ctx, mica_dataset_load_idx(ctx, &set, s.path, s.path));
     CHECK(set.count == 0 && set.has_targets);
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     CHECK(mica_dataset_load_idx(ctx, &set, s.path, npy_path("labels")) == MICA_ERR_FORMAT);
     CHECK(mica_context_heap(ctx).live_bytes == mica_context_heap(test_context(1)).live_bytes);
     scratch_remove(&s);
@@ -216,15 +216,15 @@ TEST(gzip_files_are_unpacked)
     CHECK(set.count == 5 && set.inputs.dim[1] == 3 && set.inputs.dim[2] == 2);
     for (int i = 0; i < 30; i++)
         CHECK(((uint8_t *)set.inputs.data)[i] == i);
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     CHECK_OK(ctx, mica_dataset_load_csv(ctx, &set, MICA_TEST_DATA "/gzip/numbers.csv.gz", NULL));
     CHECK(set.count == 2 && memcmp(set.inputs.data, (float[]){1, 2, 3, 4}, 16) == 0);
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     mica_text text;
     CHECK_OK(ctx, mica_text_load(ctx, &text, MICA_TEST_DATA "/gzip/text.txt.gz", NULL));
     CHECK(text.tokens.dim[0] == 19000 && memcmp((char *)text.tokens.data + 18981, "to be or", 8) == 0);
-    mica_text_release(ctx, &text);
-    mica_text_release(ctx, &text);
+    mica_text_destroy(ctx, &text);
+    mica_text_destroy(ctx, &text);
 }
 
 static mica_status oom_work(const mica_allocator *allocator, void *argument)
@@ -244,15 +244,15 @@ static mica_status oom_work(const mica_allocator *allocator, void *argument)
     if (status == MICA_OK)
         status = mica_batches_create(ctx, &batches, &set, NULL);
     mica_batches_destroy(ctx, batches);
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     if (status == MICA_OK && zlib)
         status = mica_dataset_load_csv(ctx, &set, MICA_TEST_DATA "/gzip/numbers.csv.gz",
                                        &(mica_csv_opts){.label_column = -1});
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     if (status == MICA_OK && zlib)
         status = mica_text_load(ctx, &text, MICA_TEST_DATA "/gzip/text.txt.gz",
                                 &(mica_text_opts){.characters = true});
-    mica_text_release(ctx, &text);
+    mica_text_destroy(ctx, &text);
     mica_context_destroy(ctx);
     return status;
 }
@@ -296,5 +296,5 @@ TEST(data_real_mnist)
     CHECK(counts[0] == 5923 && counts[1] == 6742 && counts[9] == 5949);
     free(x);
     mica_batches_destroy(ctx, batches);
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
 }

@@ -44,13 +44,13 @@ TEST(csv_reads_numbers)
         CHECK_MSG(memcmp(set.inputs.data, good[i].inputs, bytes) == 0, "inputs of %s", good[i].text);
         if (labelled)
             CHECK(memcmp(set.targets.data, good[i].targets, (size_t)good[i].rows * sizeof(float)) == 0);
-        mica_dataset_release(ctx, &set);
+        mica_dataset_destroy(ctx, &set);
     }
     mica_dataset set = {0};
     CHECK_OK(ctx, sample_read_csv(ctx, &set, "1,,nan\n", &(mica_csv_opts){.allow_empty = true}));
     const float *x = set.inputs.data;
     CHECK(x[0] == 1 && x[1] != x[1] && x[2] != x[2]);
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     CHECK(mica_context_heap(ctx).live_bytes == mica_context_heap(test_context(1)).live_bytes);
 }
 
@@ -112,7 +112,7 @@ TEST(csv_across_buffers)
         for (int r = 0; r < rows; r++)
             CHECK(x[3 * r] == (float)r && x[3 * r + 1] == (float)(7 * r) &&
                   x[3 * r + 2] == (r == 0 ? 0.5f : -(float)r - 0.5f));
-        mica_dataset_release(ctx, &set);
+        mica_dataset_destroy(ctx, &set);
     }
 }
 
@@ -131,20 +131,20 @@ TEST(csv_labels_by_name)
               memcmp(set.targets.data, (float[]){1, 0, 1}, 12) == 0);
         REQUIRE(set.class_count == 2);
         CHECK(strcmp(set.classes[0], "apple") == 0 && strcmp(set.classes[1], "pear") == 0);
-        mica_dataset_release(ctx, &set);
+        mica_dataset_destroy(ctx, &set);
     }
     mica_dataset set = {0};
     mica_csv_opts named = {.label = "n", .label_names = true};
     CHECK_OK(ctx, sample_read_csv(ctx, &set, "n,x\n2,5\n1,6\n", &named));
     CHECK(set.classes == NULL &&
           memcmp(set.targets.data, (float[]){2, 1}, 8) == 0); /* numbers stay numbers */
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     static const char *const known[] = {"apple", "fig", "pear"};
     named.classes = known;
     named.class_count = 3;
     CHECK_OK(ctx, sample_read_csv(ctx, &set, "n,x\npear,5\nfig,6\n", &named));
     CHECK(set.class_count == 3 && memcmp(set.targets.data, (float[]){2, 1}, 8) == 0);
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     CHECK_ERROR(ctx, sample_read_csv(ctx, &set, "n,x\npear,5\nplum,6\n", &named), MICA_ERR_FORMAT,
                 "format error: \"file\": line 3, column 1: \"plum\" is none of the classes");
     CHECK_ERROR(

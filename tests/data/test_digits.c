@@ -25,11 +25,11 @@ TEST(digits_are_the_same_everywhere)
              mica_dataset_digits(threads, &b, &(mica_digits_opts){.count = 150, .seed = 7, .first = 50}));
     CHECK(memcmp((uint8_t *)a.inputs.data + 50 * 784, b.inputs.data, 150 * 784) == 0);
     CHECK(memcmp((uint8_t *)a.targets.data + 50, b.targets.data, 150) == 0);
-    mica_dataset_release(threads, &b);
+    mica_dataset_destroy(threads, &b);
     CHECK_OK(ctx, mica_dataset_digits(ctx, &b, &(mica_digits_opts){.count = 200, .seed = 8}));
     CHECK(memcmp(a.inputs.data, b.inputs.data, 784) != 0);
-    mica_dataset_release(ctx, &b);
-    mica_dataset_release(ctx, &a);
+    mica_dataset_destroy(ctx, &b);
+    mica_dataset_destroy(ctx, &a);
     CHECK_OK(ctx, mica_dataset_digits(ctx, &a, NULL));
     CHECK(a.count == 1000);
     int counts[10] = {0};
@@ -37,7 +37,7 @@ TEST(digits_are_the_same_everywhere)
         counts[((uint8_t *)a.targets.data)[i]]++;
     for (int d = 0; d < 10; d++)
         CHECK_MSG(counts[d] > 60 && counts[d] < 140, "%d of digit %d", counts[d], d);
-    mica_dataset_release(ctx, &a);
+    mica_dataset_destroy(ctx, &a);
     CHECK_ERROR(ctx, mica_dataset_digits(ctx, &a, &(mica_digits_opts){.count = -1}), MICA_ERR_ARGUMENT,
                 "argument error: dataset_digits: count is -1");
 }
@@ -55,7 +55,7 @@ TEST(digits_can_be_seen)
             dark += image[k] > 80;
         CHECK_MSG(dark >= 8 && dark < 400, "sample %d has %d pixels of ink", i, dark);
     }
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
 }
 
 static mica_status oom_work(const mica_allocator *allocator, void *argument)
@@ -67,7 +67,7 @@ static mica_status oom_work(const mica_allocator *allocator, void *argument)
         return status;
     mica_dataset set;
     status = mica_dataset_digits(ctx, &set, &(mica_digits_opts){.count = 20});
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     mica_context_destroy(ctx);
     return status;
 }

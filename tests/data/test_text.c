@@ -46,7 +46,7 @@ TEST(text_bytes_and_characters)
     CHECK_OK(ctx, mica_text_from_memory(ctx, &other, "loh", 3,
                                         &(mica_text_opts){.vocabulary = &characters.vocabulary}));
     CHECK(memcmp(other.tokens.data, (uint8_t[]){3, 4, 2}, 3) == 0);
-    mica_text_release(ctx, &other);
+    mica_text_destroy(ctx, &other);
     CHECK_ERROR(
         ctx,
         mica_text_from_memory(ctx, &other, "lox", 3, &(mica_text_opts){.vocabulary = &characters.vocabulary}),
@@ -54,11 +54,11 @@ TEST(text_bytes_and_characters)
     CHECK_ERROR(ctx, mica_text_from_memory(ctx, &other, "ab\xff", 3, &(mica_text_opts){.characters = true}),
                 MICA_ERR_FORMAT, "format error: \"memory\": byte 2: not UTF-8");
     CHECK(other.block == NULL);
-    mica_text_release(ctx, &bytes);
-    mica_text_release(ctx, &characters);
+    mica_text_destroy(ctx, &bytes);
+    mica_text_destroy(ctx, &characters);
     CHECK_OK(ctx, mica_text_from_memory(ctx, &other, NULL, 0, &(mica_text_opts){.characters = true}));
     CHECK(other.tokens.dim[0] == 0 && other.vocabulary.count == 0);
-    mica_text_release(ctx, &other);
+    mica_text_destroy(ctx, &other);
     CHECK(mica_context_heap(ctx).live_bytes == mica_context_heap(test_context(1)).live_bytes);
 }
 
@@ -77,10 +77,10 @@ TEST(text_many_characters_are_i32)
     CHECK(loaded.vocabulary.count == 400 && loaded.tokens.dtype == MICA_I32);
     for (int i = 0; i < 400; i++)
         CHECK(((int32_t *)loaded.tokens.data)[i] == i);
-    mica_text_release(ctx, &loaded);
+    mica_text_destroy(ctx, &loaded);
     CHECK_OK(ctx, mica_text_load(ctx, &loaded, s.path, NULL));
     CHECK(loaded.tokens.dim[0] == 800);
-    mica_text_release(ctx, &loaded);
+    mica_text_destroy(ctx, &loaded);
     CHECK(mica_text_load(ctx, &loaded, "no such file", NULL) == MICA_ERR_IO);
     scratch_remove(&s);
 }
@@ -140,5 +140,5 @@ TEST(text_real_shakespeare)
     CHECK_OK(ctx, mica_view_slice(ctx, &few, &text.tokens, 0, 0, 13, 1));
     CHECK_OK(ctx, mica_text_decode(ctx, start, sizeof start, &text.vocabulary, &few));
     CHECK(strcmp(start, "First Citizen") == 0);
-    mica_text_release(ctx, &text);
+    mica_text_destroy(ctx, &text);
 }

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         INSIST(set.count > 0 && set.inputs.dim[0] == set.count);
         INSIST(set.has_targets == (opts.label != NULL || opts.label_column != 0));
     }
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     INSIST(mica_context_heap(ctx).live_bytes == live);
     mica_context_destroy(ctx);
     return 0;

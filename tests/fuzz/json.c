@@ -1,44 +1,34 @@
-/* The reader of earlier benchmark runs, over any bytes: whatever it takes can be walked and freed, and what
- * it refuses is refused at a byte of the text. */
-#include <stdint.h>
-#include <stdlib.h>
+/* The JSON reader: ends for any bytes, keeps to the text, and what it takes is well nested. */
 #include <string.h>
 
-#include "bench/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int condition)
-{
-    if (!condition)
-        abort();
-}
-
-static void walk(const json_value *parent)
-{
-    for (const json_value *v = parent->first; v != NULL; v = v->next) {
-        require(v->offset > parent->offset);
-        require((v->key != NULL) == (parent->kind == JSON_OBJECT));
-        require(v->key == NULL || json_member(parent, v->key) == v);
-        require((v->string != NULL) == (v->kind == JSON_STRING));
-        walk(v);
-    }
-}
+#include "fuzz.h"
+#include "io/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* A copy of exactly this size, so that the sanitizer sees a read past the end. */
-    char *text = malloc(size > 0 ? size : 1);
-    require(text != NULL);
-    if (size > 0)
-        memcpy(text, data, size);
-    json_error error = {0};
-    json_value *v = json_read(text, size, &error);
-    if (v != NULL)
-        walk(v);
-    else
-        require(error.text[0] != '\0' && error.offset <= size);
-    json_free(v);
+    char *text = malloc(size + 1); /* decoded in place, as the readers do */
+    memcpy(text, data, size);
+    mica_json json = mica_json_over(text, size);
+    mica_json_token token;
+    size_t before = 0;
+    int depth = 0;
+    bool done = false;
+    while (!done && mica_json_next(&json, &token)) {
+        uint64_t number;
+        INSIST(token.offset >= before && token.offset <= size && json.at <= size);
+        before = token.offset;
+        depth += token.kind == MICA_JSON_ARRAY || token.kind == MICA_JSON_OBJECT;
+        depth -= token.kind == MICA_JSON_ARRAY_END || token.kind == MICA_JSON_OBJECT_END;
+        INSIST(depth == json.depth && depth >= 0 && depth <= MICA_JSON_DEEPEST);
+        (void)mica_json_unsigned(&number, &token);
+        if (token.kind == MICA_JSON_KEY || token.kind == MICA_JSON_STRING) {
+            INSIST(token.text >= text && token.text + token.length < text + size);
+            INSIST(mica_json_decode(text + (token.text - text), &token) <= token.length);
+        }
+        done = token.kind == MICA_JSON_DONE;
+    }
+    INSIST(done == (json.error == NULL) && (!done || depth == 0));
+    INSIST(json.at <= size);
     free(text);
     return 0;
 }

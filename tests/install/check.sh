@@ -22,10 +22,15 @@ PKG_CONFIG_PATH=$(dirname "$(find "$prefix/lib" -name mica.pc)")
 libraries=$(dirname "$PKG_CONFIG_PATH")
 export PKG_CONFIG_PATH LD_LIBRARY_PATH=$libraries
 
-test -e "$libraries/libmica.so.0" # the soname
+number() { sed -n "s/^#define MICA_VERSION_$1 //p" "$prefix/include/mica/base.h"; }
+version=$(number MAJOR).$(number MINOR).$(number PATCH)
+soname=libmica.so.$(if [ "$(number MAJOR)" = 0 ]; then echo "0.$(number MINOR)"; else number MAJOR; fi)
+test -e "$libraries/$soname"
+readelf -d "$libraries/libmica.so" | grep -q "SONAME.*\[$soname\]" || { echo "the soname is not $soname" && exit 1; }
+[ "$(pkg-config --modversion mica)" = "$version" ] || { echo "pkg-config does not say $version" && exit 1; }
 read -ra flags <<<"$(pkg-config --cflags --libs mica)"
-gcc -std=c11 -Wall -Wextra -Werror "$xor" "${flags[@]}" -o "$work/use-c"
-g++ -std=c++17 -Wall -Wextra -Werror "$here/use.cpp" "${flags[@]}" -o "$work/use-cpp"
+gcc -std=c11 -Wall -Wextra -Wpedantic -Werror "$xor" "${flags[@]}" -o "$work/use-c"
+g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror "$here/use.cpp" "${flags[@]}" -o "$work/use-cpp"
 "$work/use-c"
 "$work/use-cpp"
 
@@ -42,7 +47,7 @@ done
 # ---- The command ----
 
 mica=$prefix/bin/mica
-"$mica" --version
+"$mica" --version | grep "^mica $version,"
 "$mica" help --table >"$work/table"
 # Every verb has a page, which groff reads without a warning and which names every option.
 while IFS=$'\x1f' read -r kind verb name _; do

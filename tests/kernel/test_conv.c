@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/context.h"
-#include "base/cpu.h"
+#include "kernel/kernels.h"
 #include "ops/conv_grid.h"
 #include "test.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "kernel/kernels.h"
 #include "test.h"
 
 static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};

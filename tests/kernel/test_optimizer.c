@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/context.h"
-#include "base/cpu.h"
+#include "kernel/kernels.h"
 #include "test.h"
 
 enum { MOST = 200, STEPS = 3 };

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/context.h"
-#include "base/cpu.h"
+#include "kernel/kernels.h"
 #include "test.h"
 
 static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
+#include "kernel/kernels.h"
 #include "kernel/isa/probe.h"
 #include "test.h"
 

@@ -79,7 +79,7 @@ static mica_plan losses_of(float loss[STEPS], mica_context *ctx, const gpt_size 
         loss[step] = mica_net_loss(net);
     }
     CHECK(test_heap_now().calls == heap.calls);
-    mica_text_release(ctx, &text);
+    mica_text_destroy(ctx, &text);
     mica_net_destroy(net);
     return plan;
 }
@@ -200,5 +200,5 @@ TEST(gpt_learns_shakespeare)
     CHECK_MSG(loss <= 1.90, "validation loss %.4f after %d iterations", loss, ITERATIONS);
     printf("  validation loss %.4f, %.1f ms an iteration\n", loss, 1e3 * seconds / ITERATIONS);
     mica_net_destroy(net);
-    mica_text_release(ctx, &text);
+    mica_text_destroy(ctx, &text);
 }

@@ -2,8 +2,8 @@
  *
  * The library counts what it asks for itself; this counts what really happened, so that neither a bug in
  * that counter nor a library call that allocates behind our back stays unseen. */
-#ifndef MICA_BENCH_HEAP_H
-#define MICA_BENCH_HEAP_H
+#ifndef MICA_HOST_HEAP_H
+#define MICA_HOST_HEAP_H
 
 #include <stdbool.h>
 #include <stdint.h>

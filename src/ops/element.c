@@ -1,4 +1,5 @@
 /* One element at a time. */
+#include "kernel/kernels.h"
 #include "tensor/tensor.h"
 
 /* Finds the element's offset. */

@@ -1,0 +1,60 @@
+/* Contexts with the kernels that suit this machine. Compiled once, unlike the other files here. */
+#include "base/context.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "kernel/kernels.h"
+
+static bool runs_always(void) { return true; }
+
+typedef struct isa_entry {
+    const mica_kernels *kernels;
+    bool (*runs)(void);
+} isa_entry;
+
+/* Best first. */
+static const isa_entry isas[] = {
+#if defined(MICA_WITH_AVX512) && !defined(MICA_AVX512_EMULATE)
+    {&mica_kernels_avx512, mica_cpu_runs_avx512},
+#endif
+#if defined(MICA_WITH_AVX2)
+    {&mica_kernels_avx2, mica_cpu_runs_avx2},
+#endif
+#if defined(MICA_WITH_NEON)
+    {&mica_kernels_neon, runs_always},
+#endif
+    {&mica_kernels_scalar, runs_always},
+#if defined(MICA_AVX512_EMULATE)
+    {&mica_kernels_avx512, mica_cpu_runs_avx2}, /* after what always runs: by name only */
+#endif
+};
+
+const mica_kernels *mica_kernels_choose(const char *isa)
+{
+    if (isa == NULL)
+        isa = getenv("MICA_ISA");
+    bool any = isa == NULL || *isa == '\0';
+    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
+        if ((any || strcmp(isa, isas[i].kernels->isa) == 0) && isas[i].runs())
+            return isas[i].kernels;
+    return NULL;
+}
+
+static const mica_kernels *chosen(const mica_context_opts *opts)
+{
+    return mica_kernels_choose(opts != NULL ? opts->isa : NULL);
+}
+
+mica_status mica_context_create(mica_context **out, const mica_context_opts *opts)
+{
+    return mica_context_create_with(out, opts, chosen(opts));
+}
+
+mica_status mica_context_place(mica_context **out, void *memory, size_t *bytes, const mica_context_opts *opts)
+{
+    return mica_context_place_with(out, memory, bytes, opts, chosen(opts));
+}
+
+const char *mica_context_isa(const mica_context *ctx) { return ctx->kernels->isa; }
