@@ -1,4 +1,5 @@
 /* One element at a time. */
+#include "ops/element.h"
 #include "kernel/kernels.h"
 #include "tensor/tensor.h"
 

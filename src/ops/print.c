@@ -4,6 +4,7 @@
  *      [-3.00,  0.25]]
  *
  * Nested brackets, columns aligned, and the middle of long axes left out of large tensors. */
+#include "ops/element.h"
 #include "tensor/tensor.h"
 
 #include <math.h>

@@ -61,7 +61,4 @@ static inline char *mica_element(const mica_tensor *t, mica_index offset)
     return (char *)t->data + mica_offset_bytes(t->dtype, offset);
 }
 
-/* The value of the element at an offset. */
-double mica_element_value(const mica_convert_kernels *convert, const mica_tensor *t, mica_index offset);
-
 #endif

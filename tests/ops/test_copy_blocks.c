@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/kernels.h"
 #include "base/context.h"
 #include "test.h"
 
