@@ -102,7 +102,9 @@ static mica_status infer(mica_infer *infer)
 
     mica_index weight[4] = {o->transposed ? in : out, (o->transposed ? out : in) / op.groups,
                             o->flat ? kernel[1] : kernel[0], kernel[1]};
-    mica_init init = {MICA_INIT_UNIFORM, 1.0f / sqrtf((float)(weight[1] * kernel[0] * kernel[1]))};
+    /* In double: the sizes of a kernel that is refused below may have any product. */
+    double fan_in = (double)weight[1] * (double)kernel[0] * (double)kernel[1];
+    mica_init init = {MICA_INIT_UNIFORM, 1.0f / sqrtf((float)fan_in)};
     MICA_TRY(
         mica_infer_parameter(infer, "weight", o->flat ? 3 : 4, weight,
                              o->given.weight_init.kind != MICA_INIT_DEFAULT ? o->given.weight_init : init));
