@@ -178,7 +178,8 @@ int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
             v, EXIT_FILE,
             "%s: a safetensors file, but not one that mica train wrote: it does not say what net it is of",
             out->path);
-    return saved_read(out, v);
+    int code = saved_read(out, v);
+    return code == EXIT_OK ? saved_check(out, v, ctx) : code;
 }
 
 void saved_close(mica_context *ctx, saved *s)
@@ -198,18 +199,15 @@ int saved_build(mica_net **net, mica_netfile_info *info, const verb *v, mica_con
     mica_status status = mica_net_create(ctx, net);
     if (status == MICA_OK)
         status = mica_netfile_build(*net, info, saved_text(s, MICA_NETFILE_KEY), &opts);
-    int code = status == MICA_OK ? saved_check(s, v, *net, info)
-                                 : verb_error(v, EXIT_FILE, "%s", mica_error(ctx));
-    if (code == EXIT_OK) {
+    if (status == MICA_OK)
         status = mica_net_compile(*net, NULL);
-        if (status == MICA_OK)
-            status = mica_net_bind(*net, NULL, 0);
-        if (status == MICA_OK)
-            status = mica_weights_load(*net, s->path);
-        if (status == MICA_OK)
-            return EXIT_OK;
-        code = verb_error(v, status == MICA_ERR_MEMORY ? EXIT_FAILED : EXIT_FILE, "%s", mica_error(ctx));
-    }
+    if (status == MICA_OK)
+        status = mica_net_bind(*net, NULL, 0);
+    if (status == MICA_OK)
+        status = mica_weights_load(*net, s->path);
+    if (status == MICA_OK)
+        return EXIT_OK;
+    int code = verb_error(v, status == MICA_ERR_MEMORY ? EXIT_FAILED : EXIT_FILE, "%s", mica_error(ctx));
     mica_net_destroy(*net);
     *net = NULL;
     return code;

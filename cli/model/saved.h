@@ -10,7 +10,7 @@
  *     mica.train.NAME  the options of the training, by their names
  *
  * A checkpoint may come from anywhere. Nothing of it is used before saved_open has read all of it, field by field
- * (saved_read.c), and saved_check has held it against the net (saved_check.c). */
+ * (saved_read.c), and has held it against the net (saved_check.c). */
 #ifndef MICA_CLI_MODEL_SAVED_H
 #define MICA_CLI_MODEL_SAVED_H
 
@@ -81,14 +81,12 @@ void saved_close(mica_context *ctx, saved *s);
 /* NULL where it is not there. */
 const char *saved_text(const saved *s, const char *key);
 
-/* For saved_open: fills meaning and settings. */
+/* For saved_open: fills meaning and settings; holds them against the net, which is built for that alone. */
 int saved_read(saved *s, const verb *v);
+int saved_check(const saved *s, const verb *v, mica_context *ctx);
 
-/* Whether what it says fits the net that it is of, which need not be compiled yet. */
-int saved_check(const saved *s, const verb *v, mica_net *net, const mica_netfile_info *info);
-
-/* Builds the saved net for inference (or, with its loss, for evaluation), checks, and loads its weights. `net` is
- * NULL after a failure. */
+/* Builds the saved net for inference (or, with its loss, for evaluation), and loads its weights. `net` is NULL
+ * after a failure. */
 int saved_build(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx, const saved *s,
                 mica_index batch, bool with_loss);
 

@@ -50,7 +50,7 @@ static int check_text(const saved *s, const verb *v, const mica_netfile_info *in
     return EXIT_OK;
 }
 
-int saved_check(const saved *s, const verb *v, mica_net *net, const mica_netfile_info *info)
+static int check_net(const saved *s, const verb *v, mica_net *net, const mica_netfile_info *info)
 {
     net_ends ends;
     int code = net_ends_find(&ends, v, net, info, s->path);
@@ -62,5 +62,20 @@ int saved_check(const saved *s, const verb *v, mica_net *net, const mica_netfile
         code = verb_error(v, EXIT_FILE,
                           "%s: its \"mica.classes\" are %d names: expected at most %td, one for each class",
                           s->path, s->meaning.class_count, info->classes);
+    return code;
+}
+
+int saved_check(const saved *s, const verb *v, mica_context *ctx)
+{
+    mica_net *net = NULL;
+    mica_netfile_info info;
+    mica_status status = mica_net_create(ctx, &net);
+    if (status == MICA_OK)
+        status = mica_netfile_build(net, &info, saved_text(s, MICA_NETFILE_KEY),
+                                    &(mica_netfile_opts){.file = s->path, .inference = true});
+    int code = status == MICA_OK ? check_net(s, v, net, &info)
+                                 : verb_error(v, status == MICA_ERR_MEMORY ? EXIT_FAILED : EXIT_FILE, "%s",
+                                              mica_error(ctx));
+    mica_net_destroy(net);
     return code;
 }

@@ -44,7 +44,8 @@ static bool read_real(const char **text, double *out)
     char *end;
     bool starts = (**text >= '0' && **text <= '9') || **text == '-' || **text == '.';
     double value = starts ? strtod(*text, &end) : 0;
-    if (!starts || end == *text || !isfinite(value) || fabs(value) > (double)FLT_MAX)
+    if (!starts || end == *text || end > *text + strspn(*text, "0123456789.eE+-") || !isfinite(value) ||
+        fabs(value) > (double)FLT_MAX)
         return false;
     *out = value;
     *text = end;

@@ -207,13 +207,11 @@ static int build_net(training *t)
                       s->net);
 }
 
-/* Whether checkpoint, net and data fit together. */
-static int check_all(training *t)
+/* Whether net and data fit together. */
+static int match(training *t)
 {
     const char *name = t->settings.net != NULL ? t->settings.net : "the net";
-    int code = t->resumes ? saved_check(&t->saved, t->v, t->net, &t->info) : EXIT_OK;
-    if (code == EXIT_OK)
-        code = net_ends_find(&t->ends, t->v, t->net, &t->info, name);
+    int code = net_ends_find(&t->ends, t->v, t->net, &t->info, name);
     return code == EXIT_OK ? data_match(&t->data, t->settings.data, t->v, &t->ends, &t->info, name) : code;
 }
 
@@ -343,9 +341,9 @@ static int plan_steps(training *t)
 
 int training_open(training *t)
 {
-    int (*const steps[])(training *) = {choose_folder, lock_folder, look_for_checkpoint, find_settings,
-                                        find_meaning,  build_net,   check_all,           open_feeds,
-                                        plan_steps,    make_notes,  compile_net,         make_folder};
+    int (*const steps[])(training *) = {
+        choose_folder, lock_folder, look_for_checkpoint, find_settings, find_meaning, build_net,
+        match,         open_feeds,  plan_steps,          make_notes,    compile_net,  make_folder};
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && i < sizeof steps / sizeof steps[0]; i++)
         code = steps[i](t);

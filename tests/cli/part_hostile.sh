@@ -33,6 +33,9 @@ done_with() {
     says "$text"
 }
 
+printf 'let vocabulary = 256\ninput text [8] i32\nembedding 256 4\ndense 256 name=logits\nloss cross_entropy\n' >bytes.net
+printf '1,2\n' >two.csv
+
 # printable FILE: nothing in it that a terminal would obey: no control but line ends and tabs, of C0 or C1.
 printable() {
     python3 - "$1" <<'PYTHON' || complain "$1 has what a terminal obeys"
@@ -105,6 +108,55 @@ refused 3 'its "mica.train.optimizer" is "1e9": expected a whole number from 0 t
 refused 3 'its "mica.train.schedule" is "100000": expected a whole number from 0 to 4' \
     train --checkpoint r_schedule --resume
 
+# Each field in turn, in a checkpoint that is sound otherwise. change FILE KEY VALUE: without VALUE the key goes.
+change() {
+    python3 - "$@" <<'PYTHON'
+import json, struct, sys
+data = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+header, tensors = json.loads(data[8:8 + size]), data[8 + size:]
+header["__metadata__"].pop(sys.argv[2], None)
+if len(sys.argv) > 3:
+    header["__metadata__"][sys.argv[2]] = sys.argv[3].encode().decode("unicode_escape")
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open("changed.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + tensors)
+PYTHON
+}
+done_with "" train ten.net --data flowers.csv --checkpoint table --epochs 1 -q
+done_with "" train bytes.net --data small.txt --checkpoint text --epochs 1 -q
+for field in "table|mica.title|" "table|mica.scale|nan|above 0" "table|mica.scale|0|above 0" "table|mica.scale|1 2|above 0" \
+    "table|mica.mean|1 inf|finite numbers" "table|mica.mean|1|as many finite numbers above 0" "table|mica.mean||finite numbers" \
+    "table|mica.mean|1  2|finite numbers" "table|mica.deviation|1 0|above 0" "table|mica.deviation|1 -1|above 0" \
+    "table|mica.deviation|1 1e-50|above 0" "table|mica.deviation" "table|mica.sample|0|sizes of 1 or more" \
+    "table|mica.sample|2 |sizes of 1 or more" "table|mica.sample|1 1 1 1 1 1 1 2|up to 7 sizes" "table|mica.sample|3|the 2 that the net takes" \
+    "table|mica.sample|1 2|expected 1, or as many" "table|mica.sample|99999999999999999999|sizes of 1" \
+    "table|mica.classes|a\\nb\\nc\\nd\\ne\\nf\\ng\\nh\\ni\\nj\\nk|expected at most 10" "table|mica.vocabulary|bytes|expected none" \
+    "text|mica.vocabulary|1 2 2|ascending" "text|mica.vocabulary|55296|ascending" "text|mica.vocabulary|1114112|ascending" \
+    "text|mica.vocabulary||ascending" "text|mica.vocabulary|-1 5|ascending" "text|mica.vocabulary" "text|mica.sample|8|expected none" \
+    "table|mica.train.epochs|0|from 1 to" "table|mica.train.warmup|-1|from 0 to" "table|mica.train.patience|2147483648|from 0 to 2147483647" \
+    "table|mica.train.lr|inf|from 0 to" "table|mica.train.momentum|1e39|from 0 to" "table|mica.train.clip|0x1p3|from 0 to" \
+    "table|mica.train.seed|9223372036854775808|whole number" "table|mica.train.seed|1.5|whole number" "table|mica.train.budget|many|whole number"; do
+    IFS='|' read -r from key value text <<<"$field"
+    case $field in
+    *"|"*"|"*) change $from/checkpoint.safetensors "$key" "$value" ;;
+    *) change $from/checkpoint.safetensors "$key" ;;
+    esac
+    # A number of one field is held against another: the message may name either.
+    [[ $key != mica.mean && $key != mica.sample ]] || key=mica.
+    for verb in eval run "train --resume"; do
+        case $verb in
+        eval) refused 3 "\"$key" eval changed.safetensors --part all ;;
+        run) refused 3 "\"$key" run changed.safetensors two.csv ;;
+        *)
+            mkdir -p again && cp changed.safetensors again/checkpoint.safetensors
+            refused 3 "\"$key" train --checkpoint again --resume
+            ;;
+        esac
+        complains "${text:-expected}"
+    done
+done
+
 # ---- Names that cannot be saved, before the first step ----
 refused 3 'a class name of the data is not UTF-8, and could not be saved: "ros\xe9"' \
     train oneinput.net --data latin1.csv --checkpoint latin --json
@@ -155,7 +207,6 @@ printable "$folder/err"
 printf 'input x [2]\n\xc2\x9b31m \x1b]0;pwned\x07\n' >escape.net
 refused 3 'means nothing in a net file' plan escape.net
 printable "$folder/err"
-printf '1,2\n' >two.csv
 done_with '"probability": null' run h_nan.safetensors two.csv --json
 says_json 'all(c["probability"] is None for c in data["classes"])'
 done_with nan run h_nan.safetensors two.csv
@@ -163,7 +214,6 @@ done_with nan run h_nan.safetensors two.csv
 # A net of random weights writes any byte: a terminal gets none that it would obey, a pipe gets them as they are.
 printf 'any \x1b\x9b bytes\xff and more of them, \x00 too \x07' >bytes.txt
 for _ in 1 2 3 4 5 6; do cat bytes.txt bytes.txt bytes.txt bytes.txt >more.txt && mv more.txt bytes.txt && [ "$(wc -c <bytes.txt)" -lt 2000 ] || break; done
-printf 'let vocabulary = 256\ninput text [8] i32\nembedding 256 4\ndense 256 name=logits\nloss cross_entropy\n' >bytes.net
 done_with "" train bytes.net --data bytes.txt --checkpoint bytes --epochs 1 -q
 python3 - "$mica" >pty.txt <<'PYTHON'
 import os, pty, sys
