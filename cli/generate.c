@@ -189,7 +189,7 @@ static void print_json(const writing *w)
     printf("{\"prompt\": ");
     put_json(stdout, w->set->prompt);
     printf(", \"text\": ");
-    put_json(stdout, w->text);
+    put_json_bytes(stdout, w->text, w->text_bytes);
     printf(", \"tokens\": %lld, \"seed\": %lld}\n", (long long)w->set->tokens,
            (long long)w->set->shared.seed);
 }

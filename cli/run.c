@@ -135,7 +135,10 @@ static int from_stdin(prediction *p)
         mica_stream_close(p->ctx, &stream);
         if (status == MICA_OK && kind != FILE_CSV) {
             status = mica_dataset_over(p->ctx, &p->inputs, &loaded.tensor, NULL);
-            p->inputs.owned[0] = loaded.bytes;
+            if (status == MICA_OK)
+                p->inputs.owned[0] = loaded.bytes;
+            else
+                mica_loaded_release(p->ctx, &loaded);
         }
     }
     p->is_picture = kind == FILE_PNG;

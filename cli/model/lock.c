@@ -48,6 +48,10 @@ int folder_lock_take(folder_lock *lock, const verb *v, const char *folder)
         struct stat opened, named;
         if (fstat(handle, &opened) == 0 && lstat(lock->path, &named) == 0 && opened.st_dev == named.st_dev &&
             opened.st_ino == named.st_ino) {
+            if (!S_ISREG(opened.st_mode)) {
+                (void)close(handle);
+                return verb_error(v, EXIT_FAILED, "%s is there, and is not a regular file", lock->path);
+            }
             lock->handle = handle;
             lock->held = true;
             write_process(handle);

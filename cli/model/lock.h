@@ -4,7 +4,7 @@
 
 #include "cli/verb.h"
 
-#define LOCK_NAME "lock" /* in the folder; holds the number of the process */
+#define LOCK_NAME "checkpoint.lock" /* in the folder; holds the number of the process */
 
 typedef struct folder_lock {
     bool held;

@@ -84,10 +84,12 @@ void put_text_end(FILE *out, const char *text, size_t characters)
 
 void put_text(FILE *out, const char *text) { put_text_up_to(out, text, SIZE_MAX); }
 
-void put_json(FILE *out, const char *text)
+void put_json(FILE *out, const char *text) { put_json_bytes(out, text, text != NULL ? strlen(text) : 0); }
+
+void put_json_bytes(FILE *out, const char *text, size_t length)
 {
     fputc('"', out);
-    const char *end = text != NULL ? text + strlen(text) : NULL;
+    const char *end = text != NULL ? text + length : NULL;
     while (text != NULL && text < end) {
         uint32_t code = next_character(&text, end);
         if (code == '"' || code == '\\')

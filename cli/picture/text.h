@@ -28,6 +28,8 @@ void put_message(FILE *out, const char *text);
 
 /* As a JSON string with its quotes. Also safe within a script of an HTML page: < is written as an escape. */
 void put_json(FILE *out, const char *text);
+/* The same of so many bytes, which may be 0. */
+void put_json_bytes(FILE *out, const char *text, size_t length);
 /* As a JSON number; null where it is not finite. */
 void put_json_number(FILE *out, double value);
 

@@ -157,6 +157,14 @@ for field in "table|mica.title|" "table|mica.scale|nan|above 0" "table|mica.scal
     done
 done
 
+# Inputs that are none, from a file and from stdin.
+cp "$files/../npy/scalar.npy" .
+refused 1 "expected samples along axis 0" run table scalar.npy
+"$mica" run table <scalar.npy >"$folder/out" 2>"$folder/err"
+code=$? out=$(cat "$folder/out") err=$(cat "$folder/err")
+sound
+complains "expected samples along axis 0"
+
 # ---- Names that cannot be saved, before the first step ----
 refused 3 'a class name of the data is not UTF-8, and could not be saved: "ros\xe9"' \
     train oneinput.net --data latin1.csv --checkpoint latin --json
@@ -227,6 +235,9 @@ os.write(out, b"".join(read).replace(b"\r\n", b"\n"))
 PYTHON
 printable pty.txt
 grep -qF '\x' pty.txt || complain "a terminal is told of nothing that was escaped"
+ends 0 generate bytes --tokens 3000 --temperature 3 --json
+says_json 'len(data["text"]) > 2000 and "\0" in data["text"]'
+printable "$folder/out"
 "$mica" generate bytes --tokens 3000 --temperature 3 >raw.txt
 [ "$(wc -c <raw.txt)" -eq 3001 ] || complain "a pipe gets something else than the bytes"
 
@@ -251,9 +262,15 @@ refused 1 "held is in use by another training" train ten.net --data flowers.csv 
 kill -9 "$holder"
 wait "$holder" 2>/dev/null
 exec 9<&-
-[ -e held/lock ] || complain "a killed training leaves its lock"
+[ -e held/checkpoint.lock ] || complain "a killed training leaves its lock"
 done_with "saved   held/" train ten.net --data flowers.csv --checkpoint held --epochs 1 --overwrite -q
-[ ! -e held/lock ] || complain "the lock stays after a training"
+[ ! -e held/checkpoint.lock ] || complain "the lock stays after a training"
+
+rm -rf notafile && mkdir -p notafile && mkfifo notafile/checkpoint.lock
+refused 1 "is not a regular file" train ten.net --data flowers.csv --checkpoint notafile
+rm -rf notafile && mkdir -p notafile && ln -s ../flowers.csv notafile/checkpoint.lock
+refused 1 "cannot write in the folder notafile" train ten.net --data flowers.csv --checkpoint notafile
+cmp -s flowers.csv "$files/flowers.csv" || complain "a link that was put in the place of a lock is followed"
 
 # ---- A limit on the size of files ----
 done_with "saved" train mlp --data flowers.csv --checkpoint limited --epochs 1 -q
