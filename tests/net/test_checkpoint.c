@@ -220,7 +220,8 @@ TEST(checkpoint_that_is_bad_leaves_the_net_as_it_was)
 
     /* Weights alone are no checkpoint. */
     CHECK_OK(ctx, mica_weights_save(net, path));
-    check_refused(net, path, MICA_ERR_FORMAT, "the checkpoint's \"steps\" is missing: expected up to 16 hexadecimal digits");
+    check_refused(net, path, MICA_ERR_FORMAT,
+                  "the checkpoint's \"steps\" is missing: expected up to 16 hexadecimal digits");
     CHECK_OK(ctx, mica_weights_load(net, path));
     CHECK(mica_weights_load(other, path) == MICA_ERR_SHAPE);
     mica_net_destroy(net);
