@@ -34,6 +34,7 @@ complains() { [[ $err == *"$1"* ]] || complain "stderr should say: $1"; }
 silent() { [ -z "$out" ] || complain "stdout should be empty"; }
 
 # says_json FILTER: the JSON on stdout fulfils the filter.
+# shellcheck disable=SC2317 # the parts call it
 says_json() {
     python3 -c 'import json, sys
 data = json.load(open(sys.argv[1]))
