@@ -356,9 +356,12 @@ static mica_status run_batches(prediction *p, mica_batches *batches, float *scra
             status = mica_net_forward(p->net);
         if (status == MICA_OK)
             status = net_output(&y, p->net, &p->info, count);
+        /* Classes of each place of an input, where it has several, are a line each. */
         mica_index each = status == MICA_OK ? (mica_index)mica_tensor_count(&y) / count : 0;
+        mica_index row = p->info.task == MICA_TASK_CLASSES ? p->info.classes : each;
         for (mica_index i = 0; status == MICA_OK && i < count; i++, number++)
-            print_row(p, number, (const float *)y.data + i * each, each, scratch);
+            for (mica_index at = i * each; at < (i + 1) * each; at += row)
+                print_row(p, number, (const float *)y.data + at, row, scratch);
     }
     return status;
 }

@@ -159,6 +159,17 @@ for field in "table|mica.title|" "table|mica.scale|nan|above 0" "table|mica.scal
     done
 done
 
+# Classes for each of two places: a softmax over each, not over both.
+change oneinput/checkpoint.safetensors mica.net 'input x [2, 2]\ndense 3 name=logits\nloss cross_entropy\n'
+for key in mica.sample mica.mean mica.deviation; do
+    change changed.safetensors $key
+done
+printf '1,2,3,4\n5,6,7,8\n' >four.csv
+done_with "" run changed.safetensors four.csv --json
+sed '1s/^/[/; s/$/,/; $s/,$/]/' "$folder/out" >lines.json && mv lines.json "$folder/out"
+says_json '[line["input"] for line in data] == [0, 0, 1, 1]'
+says_json 'all(abs(sum(c["probability"] for c in line["classes"]) - 1) < 1e-6 for line in data)'
+
 # Inputs that are none, from a file and from stdin.
 cp "$files/../npy/scalar.npy" .
 refused 1 "expected samples along axis 0" run table scalar.npy
