@@ -44,7 +44,7 @@ static mica_status optimizer_setup(bench_state *s)
     return MICA_OK;
 }
 
-static mica_status optimizer_run(bench_state *s) { return mica_train_update(s->net, 0.0f); }
+static mica_status optimizer_run(bench_state *s) { return mica_train_update(s->net, MICA_OPTIMIZER_LR); }
 
 /* ---- Batches: copied into the net's inputs before every step, as a program does ---- */
 
@@ -108,7 +108,7 @@ static mica_status cnn_infer_setup(bench_state *s) { return cnn_setup(s, false);
 static mica_status train_step(bench_state *s)
 {
     BENCH_TRY(set_inputs(s));
-    return mica_train_step(s->net, 0.0f);
+    return mica_train_step(s->net, MICA_OPTIMIZER_LR);
 }
 
 static mica_status cnn_infer(bench_state *s)

@@ -132,7 +132,7 @@ static mica_status step(void *work)
 {
     mica_net *net = work;
     BENCH_TRY(set_inputs(net));
-    return mica_train_step(net, 0.0f);
+    return mica_train_step(net, MICA_OPTIMIZER_LR);
 }
 
 /* The best of some calls: what disturbs makes them longer, never shorter. */

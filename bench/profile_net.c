@@ -21,7 +21,7 @@ static mica_status set_inputs(mica_net *net)
 static mica_status train(void *work)
 {
     BENCH_TRY(set_inputs(work));
-    return mica_train_step(work, 0.0f);
+    return mica_train_step(work, MICA_OPTIMIZER_LR);
 }
 
 static mica_status infer(void *work)

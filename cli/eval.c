@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/model/match.h"
 #include "cli/model/saved.h"
 #include "cli/model/score.h"
 #include "cli/picture/text.h"
@@ -66,13 +67,9 @@ static const verb_example examples[] = {
 
 /* ---- Printing ---- */
 
-static const char *class_text(char *text, size_t size, const meaning *m, int class)
+static const char *name_of(char *text, size_t size, const meaning *m, int class)
 {
-    if (m->class_names != NULL && class < m->class_count)
-        (void)snprintf(text, size, "%s", m->class_names[class]);
-    else
-        (void)snprintf(text, size, "%d", class);
-    return text;
+    return class_text(text, size, (const char *const *)m->class_names, m->class_count, class);
 }
 
 /* A row for each class that is, a column for each that the net says. */
@@ -84,12 +81,12 @@ static void print_confusion(const score *s, const meaning *m)
     char name[NAME + 1];
     printf("\n%*s  the net says\n%*s", NAME, "", NAME, "");
     for (int c = 0; c < s->classes; c++)
-        printf(" %5.5s", class_text(name, sizeof name, m, c));
+        printf(" %5.5s", name_of(name, sizeof name, m, c));
     printf("   right\n");
     for (int label = 0; label < s->classes; label++) {
         const uint64_t *row = s->confusion + label * s->classes;
         uint64_t all = 0;
-        printf("%*s", NAME, class_text(name, sizeof name, m, label));
+        printf("%*s", NAME, name_of(name, sizeof name, m, label));
         for (int c = 0; c < s->classes; c++) {
             all += row[c];
             if (row[c] == 0)
@@ -106,7 +103,8 @@ static void print_confusion(const score *s, const meaning *m)
 
 static void print_text(const score *s, const meaning *m, const char *what, const char *part)
 {
-    printf("%s, %s: ", what, part);
+    put_plain(stdout, what);
+    printf(", %s: ", part);
     if (!isnan(s->accuracy))
         printf("%.2f %% of ", 100 * s->accuracy);
     printf("%s %s, loss %.4f", count_text((double)s->samples).text,
@@ -119,16 +117,9 @@ static void print_text(const score *s, const meaning *m, const char *what, const
     print_confusion(s, m);
     if (s->first_count > 0) {
         printf("\n");
-        print_samples(stdout, s, s->first, s->first_count, (const char *const *)m->class_names);
+        print_samples(stdout, s, s->first, s->first_count, (const char *const *)m->class_names,
+                      m->class_count);
     }
-}
-
-static void put_json_number(double value)
-{
-    if (isfinite(value))
-        printf("%.9g", value);
-    else
-        printf("null");
 }
 
 static void print_json(const score *s, const meaning *m, const char *what, const char *part)
@@ -137,16 +128,19 @@ static void print_json(const score *s, const meaning *m, const char *what, const
     printf("{\"data\": ");
     put_json(stdout, what);
     printf(", \"part\": \"%s\", \"samples\": %td, \"loss\": ", part, s->samples);
-    put_json_number(s->loss);
+    put_json_number(stdout, s->loss);
     printf(", \"accuracy\": ");
-    put_json_number(s->accuracy);
+    put_json_number(stdout, s->accuracy);
     printf(", \"error\": ");
-    put_json_number(s->error);
+    put_json_number(stdout, s->error);
     if (s->confusion != NULL) {
         printf(", \"classes\": [");
         for (int c = 0; c < s->classes; c++) {
             printf("%s", c > 0 ? ", " : "");
-            put_json(stdout, class_text(name, sizeof name, m, c));
+            if (c < m->class_count)
+                put_json(stdout, m->class_names[c]);
+            else
+                put_json(stdout, name_of(name, sizeof name, m, c));
         }
         printf("], \"confusion\": [");
         for (int i = 0; i < s->classes * s->classes; i++)
@@ -193,24 +187,16 @@ static int open_data(evaluation *e, settings *set)
         return usage_error(&verb_eval,
                            "--data is needed: the checkpoint does not say what it was trained on");
     if (set->label == NULL)
-        set->label = saved_text(&e->saved, "mica.train.label");
+        set->label = e->saved.settings.label;
     data_opts opts = {.label = set->label,
                       .classes = (const char *const *)m->class_names,
                       .class_count = m->class_count,
                       .vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL};
     int code = data_load(&e->data, &verb_eval, e->ctx, set->data, &opts);
-    if (code != EXIT_OK)
-        return code;
-    if (e->data.is_text != (e->info.task == MICA_TASK_TEXT))
-        return verb_error(&verb_eval, EXIT_FILE, "%s: not what this net reads: %s", set->data,
-                          e->data.is_text ? "samples" : "text");
-    if (!e->data.is_text && !e->data.samples.has_targets)
-        return verb_error(&verb_eval, EXIT_FILE, "%s has no targets to compare with; see mica help run",
-                          set->data);
-    if (e->info.task == MICA_TASK_CLASSES && e->data.class_count > e->info.classes)
-        return verb_error(&verb_eval, EXIT_FILE, "the net tells %td classes apart, %s has %lld",
-                          e->info.classes, set->data, (long long)e->data.class_count);
-    return EXIT_OK;
+    net_ends ends;
+    if (code == EXIT_OK)
+        code = net_ends_find(&ends, &verb_eval, e->net, &e->info, e->saved.path);
+    return code == EXIT_OK ? data_match(&e->data, set->data, &verb_eval, &ends, &e->info, "the net") : code;
 }
 
 static int evaluate(evaluation *e, settings *set, const char *where)
@@ -224,10 +210,11 @@ static int evaluate(evaluation *e, settings *set, const char *where)
         code = open_data(e, set);
     if (code != EXIT_OK)
         return code;
+    double validation = e->saved.settings.validation;
     feed_opts feeding = {.part = choose_part(set, e),
                          .batch = (mica_index)set->batch,
                          .length = e->info.length,
-                         .validation = saved_number(&e->saved, "mica.train.validation", SHARE_VALIDATION),
+                         .validation = validation >= 0 ? validation : SHARE_VALIDATION,
                          .normalization = &e->saved.meaning.normalization};
     score_opts scoring = {.batch = (mica_index)set->batch,
                           .show = (size_t)set->show,

@@ -2,10 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/model/saved.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
+#include "io/utf8.h"
 
 typedef struct settings {
     shared_settings shared;
@@ -77,7 +79,38 @@ typedef struct writing {
     size_t count;
     char *text; /* of JSON */
     size_t text_bytes;
+    bool terminal;                     /* stdout is one: it must not obey what a net says */
+    char piece[MICA_UTF8_LONGEST + 1]; /* bytes of a character that is not whole yet */
+    size_t piece_bytes;
 } writing;
+
+/* To a terminal, a byte at a time: whole characters, and escaped what is not printable. */
+static void put_byte(writing *w, char byte)
+{
+    uint32_t code;
+    if (byte == '\0') { /* ends what was begun */
+        put_message(stdout, w->piece);
+        w->piece_bytes = 0;
+        fputs("\\x00", stdout);
+        return;
+    }
+    w->piece[w->piece_bytes++] = byte;
+    w->piece[w->piece_bytes] = '\0';
+    unsigned char first = (unsigned char)w->piece[0];
+    size_t whole = first < 0xc2 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 1;
+    bool continues = w->piece_bytes == 1 || ((unsigned char)byte & 0xc0) == 0x80;
+    if (w->piece_bytes < whole && continues)
+        return;
+    /* A character, or bytes that are none: then the last one may begin another. */
+    bool again = mica_utf8_decode(&code, w->piece, w->piece_bytes) == 0 && w->piece_bytes > 1 && !continues;
+    if (again)
+        w->piece[--w->piece_bytes] = '\0';
+    put_message(stdout, w->piece);
+    w->piece_bytes = 0;
+    w->piece[0] = '\0';
+    if (again)
+        put_byte(w, byte);
+}
 
 static int encode_prompt(writing *w)
 {
@@ -110,7 +143,10 @@ static mica_status put_token(writing *w, int32_t token)
         memcpy(w->text + w->text_bytes, piece, length);
         w->text_bytes += length;
     } else {
-        (void)fwrite(piece, 1, length, stdout);
+        for (size_t i = 0; w->terminal && i < length; i++)
+            put_byte(w, piece[i]);
+        if (!w->terminal)
+            (void)fwrite(piece, 1, length, stdout);
         (void)fflush(stdout);
     }
     return MICA_OK;
@@ -125,8 +161,12 @@ static int write_on(writing *w)
                               .min_p = (float)set->min_p,
                               .repeat_penalty = (float)set->repeat_penalty};
     mica_random dice = mica_random_stream((uint64_t)set->shared.seed, 0);
-    if (!set->shared.json && set->prompt != NULL)
-        fputs(set->prompt, stdout);
+    if (!set->shared.json && set->prompt != NULL) {
+        if (w->terminal)
+            put_message(stdout, set->prompt);
+        else
+            fputs(set->prompt, stdout);
+    }
     for (int64_t n = 0; n < set->tokens && !output_failed(); n++) {
         mica_tensor so_far = {
             .data = w->tokens, .dtype = MICA_I32, .rank = 1, .dim = {(mica_index)w->count}, .stride = {1}};
@@ -149,7 +189,7 @@ static void print_json(const writing *w)
     printf("{\"prompt\": ");
     put_json(stdout, w->set->prompt);
     printf(", \"text\": ");
-    put_json(stdout, w->text);
+    put_json_bytes(stdout, w->text, w->text_bytes);
     printf(", \"tokens\": %lld, \"seed\": %lld}\n", (long long)w->set->tokens,
            (long long)w->set->shared.seed);
 }
@@ -188,7 +228,9 @@ static int run(int argc, char **argv)
     if (set.top_p > 1 || set.min_p > 1)
         return usage_error(&verb_generate, "%s is a probability: at most 1",
                            set.top_p > 1 ? "--top-p" : "--min-p");
-    writing w = {.ctx = verb_context(&verb_generate, &set.shared), .set = &set};
+    writing w = {.ctx = verb_context(&verb_generate, &set.shared),
+                 .set = &set,
+                 .terminal = terminal_of(STDOUT_FILENO).is_terminal};
     if (w.ctx == NULL)
         return EXIT_FAILED;
     int code = generate(&w, argv[0]);

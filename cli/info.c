@@ -50,7 +50,7 @@ static bool ends_with(const char *path, const char *end)
 static info_data_kind data_kind(const char *path)
 {
     unsigned char head[8] = {0};
-    FILE *file = fopen(path, "rb");
+    FILE *file = is_regular(path) ? fopen(path, "rb") : NULL;
     size_t length = file != NULL ? fread(head, 1, sizeof head, file) : 0;
     if (file != NULL)
         fclose(file);

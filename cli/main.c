@@ -86,6 +86,8 @@ int main(int argc, char **argv)
 {
     /* A reader that left is seen where output is written; it must not end a training run. */
     signal(SIGPIPE, SIG_IGN);
+    /* A limit on the size of files is an error of the write that meets it, which says so. */
+    signal(SIGXFSZ, SIG_IGN);
     int code = run(argc, argv);
     if (output_failed() && !reader_left())
         return verb_error(NULL, code != EXIT_OK ? (exit_code)code : EXIT_FAILED, "cannot write the output");

@@ -6,12 +6,16 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/picture/text.h"
 #include "cli/verb.h"
 
+/* Messages hold names from files and from the command line: what a terminal would obey is escaped. */
 static void say(const verb *v, const char *format, va_list args)
 {
+    char text[8192];
+    (void)vsnprintf(text, sizeof text, format, args);
     fprintf(stderr, "mica%s%s: ", v != NULL ? " " : "", v != NULL ? v->name : "");
-    vfprintf(stderr, format, args);
+    put_message(stderr, text);
     fprintf(stderr, "\n");
 }
 

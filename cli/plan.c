@@ -76,7 +76,8 @@ static void print_line(const char *what, size_t bytes, size_t of)
 
 static void print_plan(const mica_plan *plan, const char *title, const char *subtitle, bool quiet)
 {
-    printf("%s, %s\n\n", title, subtitle);
+    put_plain(stdout, title);
+    printf(", %s\n\n", subtitle);
     printf("  %-20s %12s  (%s bytes, one block)\n", "total", size_text((double)plan->total).text,
            count_text((double)plan->total).text);
     printf("  %-20s %12s  (packing lost %.2f %%)\n", "lower bound", size_text((double)plan->lower_bound).text,

@@ -1,9 +1,9 @@
 /* mica run: what a trained net says of inputs. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/model/match.h"
 #include "cli/model/saved.h"
 #include "cli/model/score.h"
 #include "cli/model/take.h"
@@ -135,7 +135,10 @@ static int from_stdin(prediction *p)
         mica_stream_close(p->ctx, &stream);
         if (status == MICA_OK && kind != FILE_CSV) {
             status = mica_dataset_over(p->ctx, &p->inputs, &loaded.tensor, NULL);
-            p->inputs.owned[0] = loaded.bytes;
+            if (status == MICA_OK)
+                p->inputs.owned[0] = loaded.bytes;
+            else
+                mica_loaded_release(p->ctx, &loaded);
         }
     }
     p->is_picture = kind == FILE_PNG;
@@ -209,17 +212,16 @@ static const char *answer_text(char *text, size_t size, const prediction *p, int
     if (m->vocabulary.count > 0) {
         char piece[8] = "";
         mica_tensor one = {.data = &class, .dtype = MICA_I32, .rank = 1, .dim = {1}, .stride = {1}};
-        (void)mica_text_decode(p->ctx, piece, sizeof piece, &m->vocabulary, &one);
-        if ((unsigned char)piece[0] <= ' ')
+        if (class >= m->vocabulary.count) /* one that the net can name, and no text has */
+            (void)snprintf(text, size, "%d", (int)class);
+        else if (mica_text_decode(p->ctx, piece, sizeof piece, &m->vocabulary, &one) != MICA_OK ||
+                 (unsigned char)piece[0] <= ' ')
             (void)snprintf(text, size, "\\x%02x", (unsigned)(unsigned char)piece[0]);
         else
-            (void)snprintf(text, size, "%s", piece);
-    } else if (m->class_names != NULL && class < m->class_count) {
-        (void)snprintf(text, size, "%s", m->class_names[class]);
-    } else {
-        (void)snprintf(text, size, "%d", (int)class);
+            (void)plain_text(text, size, piece);
+        return text;
     }
-    return text;
+    return class_text(text, size, (const char *const *)m->class_names, m->class_count, class);
 }
 
 /* The likeliest class that is not among the first `taken` of order. */
@@ -250,7 +252,9 @@ static void print_classes(const prediction *p, mica_index number, const float *v
         if (json) {
             printf("%s{\"class\": ", i > 0 ? ", " : "");
             put_json(stdout, text);
-            printf(", \"probability\": %.6g}", probability);
+            printf(", \"probability\": ");
+            put_json_number(stdout, probability);
+            printf("}");
         } else {
             printf("  %s %.2f %%", text, 100 * probability);
         }
@@ -264,10 +268,11 @@ static void print_numbers(const prediction *p, mica_index number, const float *v
     bool json = p->set->shared.json;
     printf(json ? "{\"input\": %td, \"values\": [" : "%td ", number);
     for (mica_index i = 0; i < count; i++) {
-        if (json && !isfinite(values[i]))
-            printf("%snull", i > 0 ? ", " : "");
+        printf("%s", !json ? " " : i > 0 ? ", " : "");
+        if (json)
+            put_json_number(stdout, (double)values[i]);
         else
-            printf("%s%.6g", json ? (i > 0 ? ", " : "") : " ", (double)values[i]);
+            printf("%.6g", (double)values[i]);
     }
     printf(json ? "]}\n" : "\n");
 }
@@ -310,7 +315,7 @@ static int run_text(prediction *p)
     if (status == MICA_OK)
         status = mica_net_forward(p->net);
     if (status == MICA_OK)
-        status = mica_net_tensor(p->net, &y, p->info.output);
+        status = net_output(&y, p->net, &p->info, 1);
     if (status == MICA_OK)
         print_row(p, 0, (const float *)y.data + mica_tensor_count(&y) - (size_t)p->info.classes,
                   p->info.classes, scratch);
@@ -348,10 +353,13 @@ static mica_status run_batches(prediction *p, mica_batches *batches, float *scra
         if (status == MICA_OK)
             status = mica_net_forward(p->net);
         if (status == MICA_OK)
-            status = mica_net_tensor(p->net, &y, p->info.output);
+            status = net_output(&y, p->net, &p->info, count);
+        /* Classes of each place of an input, where it has several, are a line each. */
         mica_index each = status == MICA_OK ? (mica_index)mica_tensor_count(&y) / count : 0;
+        mica_index row = p->info.task == MICA_TASK_CLASSES ? p->info.classes : each;
         for (mica_index i = 0; status == MICA_OK && i < count; i++, number++)
-            print_row(p, number, (const float *)y.data + i * each, each, scratch);
+            for (mica_index at = i * each; at < (i + 1) * each; at += row)
+                print_row(p, number, (const float *)y.data + at, row, scratch);
     }
     return status;
 }

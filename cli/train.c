@@ -1,4 +1,5 @@
 /* mica train: the options; cli/model/ does the work. */
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,14 +21,15 @@ static const verb_option options[] = {
      FIELD(epochs),
      "N",
      "times through the data (as many as 100,000 samples take)",
-     .least = 1},
+     .least = 1,
+     .most = MOST_EPOCHS},
     {.name = "--batch",
      OPTION_COUNT,
      FIELD(batch),
      "N",
      "samples of a step (32; text 16)",
      .least = 1,
-     .most = 1000000},
+     .most = MOST_BATCH},
     {.name = "--optimizer",
      OPTION_CHOICE,
      FIELD(optimizer),
@@ -45,7 +47,12 @@ static const verb_option options[] = {
      "NAME",
      "how the learning rate goes down (cosine)",
      .choices = schedule_names},
-    {.name = "--warmup", OPTION_COUNT, FIELD(warmup), "N", "steps in which it first goes up (0; text 50)"},
+    {.name = "--warmup",
+     OPTION_COUNT,
+     FIELD(warmup),
+     "N",
+     "steps in which it first goes up (0; text 50)",
+     .most = MOST_WARMUP},
     {.name = "--weight-decay",
      OPTION_NUMBER,
      FIELD(weight_decay),
@@ -57,7 +64,8 @@ static const verb_option options[] = {
      OPTION_COUNT,
      FIELD(patience),
      "N",
-     "stop after N epochs without a better validation loss"},
+     "stop after N epochs without a better validation loss",
+     .most = INT32_MAX},
     {.name = "--validation",
      OPTION_NUMBER,
      FIELD(validation),
@@ -107,6 +115,26 @@ static const verb_example examples[] = {
     {NULL, NULL},
 };
 
+/* What the table of options cannot say. */
+static int check_settings(const train_settings *s)
+{
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {{"--lr", s->lr},
+                   {"--weight-decay", s->weight_decay},
+                   {"--momentum", s->momentum},
+                   {"--clip", s->clip}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (numbers[i].value > (double)FLT_MAX)
+            return usage_error(&verb_train, "%s takes a number up to %g", numbers[i].name, (double)FLT_MAX);
+    if ((float)s->lr == 0)
+        return usage_error(&verb_train, "--lr takes a number above 0");
+    if (s->validation > MOST_SHARE)
+        return usage_error(&verb_train, "--validation takes a share up to %g", MOST_SHARE);
+    return EXIT_OK;
+}
+
 static int run(int argc, char **argv)
 {
     training *t = take(1, sizeof *t);
@@ -127,8 +155,8 @@ static int run(int argc, char **argv)
     int code = count < 0   ? EXIT_USAGE
                : count > 1 ? usage_error(&verb_train, "one net at a time, not also \"%s\"", argv[1])
                            : EXIT_OK;
-    if (code == EXIT_OK && t->settings.validation > 0.9)
-        code = usage_error(&verb_train, "--validation takes a share up to 0.9");
+    if (code == EXIT_OK)
+        code = check_settings(&t->settings);
     if (code == EXIT_OK) {
         t->settings.net = count == 1 ? argv[0] : NULL;
         t->ctx = verb_context(&verb_train, &t->settings.shared);

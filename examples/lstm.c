@@ -54,7 +54,7 @@ int main(void)
         mica_net_tensor(net, &x, "x");
         mica_net_tensor(net, &answer, "answer");
         draw(&x, &answer);
-        if (mica_train_step(net, 0) != MICA_OK)
+        if (mica_train_step(net, MICA_OPTIMIZER_LR) != MICA_OK)
             break;
         loss = 0.9f * loss + 0.1f * mica_net_loss(net);
         if (step % 40 == 0)

@@ -46,7 +46,7 @@ static mica_status train(mica_net *net)
     for (int step = 0; step < 300 && status == MICA_OK; step++) {
         memcpy(x.data, inputs, sizeof inputs);
         memcpy(target.data, targets, sizeof targets);
-        status = mica_train_step(net, 0.0f);
+        status = mica_train_step(net, MICA_OPTIMIZER_LR);
     }
     return status;
 }

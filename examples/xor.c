@@ -42,7 +42,7 @@ static mica_status learn(mica_net *net)
     for (int step = 0; step < 300 && status == MICA_OK; step++) {
         status = set_inputs(net);
         if (status == MICA_OK)
-            status = mica_train_step(net, 0.0f);
+            status = mica_train_step(net, MICA_OPTIMIZER_LR);
         if (status == MICA_OK && step % 100 == 0)
             printf("step %3d  loss %.4f\n", step, mica_net_loss(net));
     }

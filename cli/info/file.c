@@ -43,16 +43,6 @@ static void weights_json(const mica_safetensors *file)
     printf("}}\n");
 }
 
-/* Text from a file, on one line and in no more than so many characters: it may hold anything. */
-static void put_plain(const char *text, size_t most)
-{
-    size_t i = 0;
-    for (; i < most && text[i] != '\0'; i++)
-        putchar((unsigned char)text[i] < 32 || text[i] == 127 ? ' ' : text[i]);
-    if (text[i] != '\0')
-        printf("... (%zu bytes)", strlen(text));
-}
-
 static void weights_text(const mica_safetensors *file, const char *path)
 {
     size_t count = mica_safetensors_count(file), width = 6;
@@ -61,12 +51,13 @@ static void weights_text(const mica_safetensors *file, const char *path)
         size_t length = strlen(mica_safetensors_at(file, i)->name);
         width = length > width && length < 60 ? length : width;
     }
-    printf("%s: safetensors, %zu tensors\n\n%-*s  %-6s %12s  %s\n", path, count, (int)width, "tensor",
-           "dtype", "bytes", "shape");
+    put_plain(stdout, path);
+    printf(": safetensors, %zu tensors\n\n%-*s  %-6s %12s  %s\n", count, (int)width, "tensor", "dtype",
+           "bytes", "shape");
     for (size_t i = 0; i < count; i++) {
         const mica_safetensors_entry *e = mica_safetensors_at(file, i);
         bytes += (double)e->bytes;
-        put_plain(e->name, 240);
+        put_plain_up_to(stdout, e->name, 240);
         printf("%*s  %-6s %12s  ", strlen(e->name) < width ? (int)(width - strlen(e->name)) : 0, "",
                e->dtype_name, count_text((double)e->bytes).text);
         put_entry_shape(e);
@@ -76,9 +67,9 @@ static void weights_text(const mica_safetensors *file, const char *path)
     for (size_t i = 0; i < mica_safetensors_metadata_count(file); i++) {
         const mica_metadata *m = mica_safetensors_metadata_at(file, i);
         printf("%s", i == 0 ? "\nmetadata\n  " : "  ");
-        put_plain(m->key, 240);
+        put_plain_up_to(stdout, m->key, 240);
         printf(": ");
-        put_plain(m->value, VALUE_SHOWN);
+        put_plain_up_to(stdout, m->value, VALUE_SHOWN);
         printf("\n");
     }
 }
@@ -116,7 +107,8 @@ int info_data(mica_context *ctx, const info_settings *set, const char *path, inf
             printf("%s%td", i > 0 ? ", " : "", t->dim[i]);
         printf("], \"bytes\": %zu}\n", bytes);
     } else {
-        printf("%s: %s, %s, %s\n", path, names[kind], shape_text(t->dtype, t->rank, t->dim).text,
+        put_plain(stdout, path);
+        printf(": %s, %s, %s\n", names[kind], shape_text(t->dtype, t->rank, t->dim).text,
                size_text((double)bytes).text);
     }
     mica_dataset_destroy(ctx, &data);

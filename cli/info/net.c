@@ -13,7 +13,8 @@ static void print_text(const mica_net *net, const mica_netfile_info *info, const
     size_t width = 5, all = 0;
     for (int i = 0; i < net->layer_count; i++)
         width = strlen(net->layers[i].name) > width ? strlen(net->layers[i].name) : width;
-    printf("%s: %s", what, mica_task_text(info->task));
+    put_plain(stdout, what);
+    printf(": %s", mica_task_text(info->task));
     printf(info->task == MICA_TASK_TEXT ? ", %td tokens, %td at a time\n" : ", %td outputs\n", info->classes,
            info->length);
     for (size_t i = 0; i < info->constant_count; i++)
@@ -63,8 +64,10 @@ static void print_json(const mica_net *net, const mica_netfile_info *info)
            info->classes);
     put_json(stdout, info->output);
     printf(", \"constants\": {");
-    for (size_t i = 0; i < info->constant_count; i++)
-        printf("%s\"%s\": %.17g", i > 0 ? ", " : "", info->constants[i].name, info->constants[i].value);
+    for (size_t i = 0; i < info->constant_count; i++) {
+        printf("%s\"%s\": ", i > 0 ? ", " : "", info->constants[i].name);
+        put_json_number(stdout, info->constants[i].value);
+    }
     printf("}, \"inputs\": [");
     for (int i = 0, shown = 0; i < net->built_values; i++)
         if (net->values[i].kind == MICA_BUFFER_INPUT) {

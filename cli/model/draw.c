@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/model/progress.h"
+#include "cli/model/saved.h"
 #include "cli/model/score.h"
 
 /* A character stands for 2 by 4 pixels, which it also looks like: cells are twice as high as wide. */
@@ -54,16 +55,14 @@ static void put_cell(FILE *to, const score *s, const scored_sample *sample, int 
 
 /* "7  99.8 %", or "7, not 1" where it is wrong; padded to the width of the picture. */
 static void put_caption(FILE *to, const scored_sample *sample, int cells, const char *const *names,
-                        bool colour)
+                        int name_count, bool colour)
 {
-    char text[80], numbers[2][16];
-    (void)snprintf(numbers[0], sizeof numbers[0], "%d", sample->prediction);
-    (void)snprintf(numbers[1], sizeof numbers[1], "%d", sample->label);
-    const char *said = names != NULL ? names[sample->prediction] : numbers[0];
+    char text[160], said[64], known[64];
+    (void)class_text(said, sizeof said, names, name_count, sample->prediction);
+    (void)class_text(known, sizeof known, names, name_count, sample->label);
     bool wrong = sample->prediction != sample->label;
     if (wrong)
-        (void)snprintf(text, sizeof text, "%s, not %s", said,
-                       names != NULL ? names[sample->label] : numbers[1]);
+        (void)snprintf(text, sizeof text, "%s, not %s", said, known);
     else
         (void)snprintf(text, sizeof text, "%s  %.1f %%", said, 100 * sample->probability);
     int length = (int)strlen(text) < cells + GAP - 1 ? (int)strlen(text) : cells + GAP - 1,
@@ -74,7 +73,7 @@ static void put_caption(FILE *to, const scored_sample *sample, int cells, const 
 }
 
 void print_samples(FILE *to, const score *s, const scored_sample *samples, size_t count,
-                   const char *const *class_names)
+                   const char *const *class_names, int class_count)
 {
     if (s->width == 0 || count == 0)
         return;
@@ -95,7 +94,7 @@ void print_samples(FILE *to, const score *s, const scored_sample *samples, size_
             fprintf(to, "\n");
         }
         for (size_t i = from; i < end; i++)
-            put_caption(to, &samples[i], cells, class_names, terminal.colour);
+            put_caption(to, &samples[i], cells, class_names, class_count, terminal.colour);
         fprintf(to, "\n");
     }
 }

@@ -7,6 +7,17 @@
 #include <sys/stat.h>
 
 #include "cli/model/take.h"
+#include "cli/picture/text.h"
+#include "io/quote.h"
+#include "io/utf8.h"
+
+const char *class_text(char *text, size_t size, const char *const *names, int count, int class)
+{
+    if (names != NULL && class >= 0 && class < count)
+        return plain_text(text, size, names[class]);
+    (void)snprintf(text, size, "%d", class);
+    return text;
+}
 
 /* ---- Writing ---- */
 
@@ -25,6 +36,13 @@ void notes_add_number(notes *n, const char *key, double value)
 {
     char text[32];
     (void)snprintf(text, sizeof text, "%.17g", value);
+    notes_add(n, key, text);
+}
+
+void notes_add_whole(notes *n, const char *key, int64_t value)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%lld", (long long)value);
     notes_add(n, key, text);
 }
 
@@ -57,12 +75,8 @@ static void add_classes(notes *n, const meaning *m)
     for (int i = 0; i < m->class_count; i++)
         bytes += strlen(m->class_names[i]) + 1;
     char *text = take(bytes, 1), *at = text;
-    for (int i = 0; i < m->class_count; i++) {
-        char *name = at + (i > 0);
+    for (int i = 0; i < m->class_count; i++)
         at += snprintf(at, bytes - (size_t)(at - text), "%s%s", i > 0 ? "\n" : "", m->class_names[i]);
-        for (; name < at; name++) /* a line is one name */
-            *name = *name == '\n' ? ' ' : *name;
-    }
     notes_add(n, "mica.classes", text);
     free(text);
 }
@@ -92,6 +106,40 @@ void notes_add_meaning(notes *n, const meaning *m)
     }
 }
 
+/* What a key's value comes from, for people. */
+static const char *source_of(const char *key)
+{
+    static const char *const sources[][2] = {{MICA_NETFILE_KEY, "the text of the net"},
+                                             {"mica.title", "the net's name"},
+                                             {"mica.data", "what --data names"},
+                                             {"mica.classes", "a class name of the data"},
+                                             {"mica.train.label", "what --label names"}};
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        if (strcmp(sources[i][0], key) == 0)
+            return sources[i][1];
+    return key;
+}
+
+int notes_check(const notes *n, const verb *v)
+{
+    for (size_t i = 0; i < n->count; i++) {
+        const char *text = n->list[i].value;
+        size_t length = strlen(text), line = 1, line_at = 0;
+        for (size_t at = 0, size; at < length; at += size) {
+            uint32_t code;
+            size = mica_utf8_decode(&code, text + at, length - at);
+            if (size == 0)
+                return verb_error(
+                    v, EXIT_FILE, "%s is not UTF-8, and could not be saved: %s (line %zu, byte %zu)",
+                    source_of(n->list[i].key), MICA_QUOTE_N(text + line_at, strcspn(text + line_at, "\n")),
+                    line, at - line_at + 1);
+            line += code == '\n';
+            line_at = code == '\n' ? at + 1 : line_at;
+        }
+    }
+    return EXIT_OK;
+}
+
 void notes_free(notes *n)
 {
     for (size_t i = 0; i < n->count; i++) {
@@ -118,113 +166,6 @@ const char *saved_text(const saved *s, const char *key)
     return mica_safetensors_metadata_find(s->file, key);
 }
 
-double saved_number(const saved *s, const char *key, double otherwise)
-{
-    const char *text = saved_text(s, key);
-    char *end;
-    if (text == NULL || *text == '\0')
-        return otherwise;
-    double value = strtod(text, &end);
-    return *end == '\0' ? value : otherwise;
-}
-
-/* Numbers with blanks between them, at most `most`; -1: something else. */
-static mica_index count_numbers(const char *text)
-{
-    mica_index count = 0;
-    while (*text != '\0') {
-        char *end;
-        (void)strtod(text, &end);
-        if (end == text || (*end != ' ' && *end != '\0'))
-            return -1;
-        count++;
-        text = *end == ' ' ? end + 1 : end;
-    }
-    return count;
-}
-
-static bool read_normalization(normalization *n, const saved *s)
-{
-    const char *mean = saved_text(s, "mica.mean"), *deviation = saved_text(s, "mica.deviation");
-    *n = (normalization){.scale = (float)saved_number(s, "mica.scale", 1)};
-    if (mean == NULL || deviation == NULL)
-        return mean == deviation;
-    mica_index channels = count_numbers(mean);
-    if (channels < 1 || count_numbers(deviation) != channels)
-        return false;
-    n->channels = channels;
-    n->mean = take((size_t)channels, sizeof(float));
-    n->deviation = take((size_t)channels, sizeof(float));
-    for (mica_index c = 0; c < channels; c++) {
-        char *end;
-        n->mean[c] = strtof(mean, &end);
-        mean = end;
-        n->deviation[c] = strtof(deviation, &end);
-        deviation = end;
-        if (!(n->deviation[c] > 0))
-            return false;
-    }
-    return true;
-}
-
-static bool read_vocabulary(meaning *m, const saved *s)
-{
-    const char *text = saved_text(s, "mica.vocabulary");
-    if (text == NULL)
-        return true;
-    m->vocabulary = (mica_vocabulary){.count = 256};
-    if (strcmp(text, "bytes") == 0)
-        return true;
-    mica_index count = count_numbers(text);
-    if (count < 1 || count > 0x110000)
-        return false;
-    uint32_t *characters = m->owned[0] = take((size_t)count, sizeof *characters);
-    for (mica_index i = 0; i < count; i++) {
-        char *end;
-        unsigned long code = strtoul(text, &end, 10);
-        text = end;
-        if (code >= 0x110000 || (i > 0 && code <= characters[i - 1]))
-            return false;
-        characters[i] = (uint32_t)code;
-    }
-    m->vocabulary = (mica_vocabulary){.count = (int32_t)count, .characters = characters};
-    return true;
-}
-
-static void read_classes(meaning *m, const saved *s)
-{
-    const char *text = saved_text(s, "mica.classes");
-    if (text == NULL)
-        return;
-    char *names = m->owned[1] = take_text(text);
-    m->class_count = 1;
-    for (char *at = names; *at != '\0'; at++) {
-        m->class_count += *at == '\n';
-        if (((unsigned char)*at < ' ' && *at != '\n') || *at == 0x7f)
-            *at = '?'; /* names are printed: no terminal obeys them */
-    }
-    m->class_names = take((size_t)m->class_count, sizeof *m->class_names);
-    for (int i = 0; i < m->class_count; i++) {
-        m->class_names[i] = names;
-        names += strcspn(names, "\n");
-        *names++ = '\0';
-    }
-}
-
-static bool read_sample(mica_tensor *sample, const saved *s)
-{
-    const char *text = saved_text(s, "mica.sample");
-    mica_index count = text != NULL ? count_numbers(text) : 0;
-    if (count < 0 || count > MICA_MAX_RANK)
-        return false;
-    for (sample->rank = 0; sample->rank < (int)count; sample->rank++) {
-        char *end;
-        sample->dim[sample->rank] = (mica_index)strtoll(text, &end, 10);
-        text = end;
-    }
-    return true;
-}
-
 int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
 {
     *out = (saved){.file = NULL};
@@ -237,14 +178,8 @@ int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
             v, EXIT_FILE,
             "%s: a safetensors file, but not one that mica train wrote: it does not say what net it is of",
             out->path);
-    meaning *m = &out->meaning;
-    m->title = saved_text(out, "mica.title");
-    m->data = saved_text(out, "mica.data");
-    read_classes(m, out);
-    if (!read_normalization(&m->normalization, out) || !read_vocabulary(m, out) ||
-        !read_sample(&m->sample, out))
-        return verb_error(v, EXIT_FILE, "%s: its metadata are damaged", out->path);
-    return EXIT_OK;
+    int code = saved_read(out, v);
+    return code == EXIT_OK ? saved_check(out, v, ctx) : code;
 }
 
 void saved_close(mica_context *ctx, saved *s)
@@ -272,7 +207,7 @@ int saved_build(mica_net **net, mica_netfile_info *info, const verb *v, mica_con
         status = mica_weights_load(*net, s->path);
     if (status == MICA_OK)
         return EXIT_OK;
-    int code = verb_error(v, EXIT_FILE, "%s", mica_error(ctx));
+    int code = verb_error(v, status == MICA_ERR_MEMORY ? EXIT_FAILED : EXIT_FILE, "%s", mica_error(ctx));
     mica_net_destroy(*net);
     *net = NULL;
     return code;

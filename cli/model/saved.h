@@ -8,7 +8,9 @@
  *     mica.vocabulary  "bytes", or the code points of the characters
  *     mica.scale, mica.mean, mica.deviation    how inputs are normalized
  *     mica.train.NAME  the options of the training, by their names
- */
+ *
+ * A checkpoint may come from anywhere. Nothing of it is used before saved_open has read all of it, field by field
+ * (saved_read.c), and has held it against the net (saved_check.c). */
 #ifndef MICA_CLI_MODEL_SAVED_H
 #define MICA_CLI_MODEL_SAVED_H
 
@@ -21,13 +23,30 @@
 /* How a net's inputs and outputs are to be understood. */
 typedef struct meaning {
     const char *title, *data;
-    const char **class_names; /* [class_count]; NULL: their numbers */
+    const char *
+        *class_names; /* [class_count]; NULL: their numbers. Fewer than the net tells apart: see class_text */
     int class_count;
     mica_vocabulary vocabulary; /* count 0: it is no net for text */
     normalization normalization;
     mica_tensor sample; /* of the data: its shape, without memory; rank 0: text */
     void *owned[2];     /* by one that was read */
 } meaning;
+
+/* The name of a class for people, printable; its number where it has no name. In text[size], which is returned. */
+const char *class_text(char *text, size_t size, const char *const *names, int count, int class);
+
+/* The options of a training. -1, NULL: the checkpoint does not say. */
+typedef struct saved_settings {
+    int64_t epochs, batch, warmup, patience, optimizer, schedule, budget, seed;
+    double lr, weight_decay, momentum, clip, validation;
+    const char *label;
+} saved_settings;
+
+/* Limits of options: also what a checkpoint may hold. */
+#define MOST_EPOCHS INT64_C(1000000000)
+#define MOST_BATCH  INT64_C(1000000)
+#define MOST_WARMUP INT64_C(1000000000000000)
+#define MOST_SHARE  0.9 /* held back for validation */
 
 /* ---- Writing ---- */
 
@@ -38,8 +57,12 @@ typedef struct notes {
 
 void notes_add(notes *n, const char *key, const char *value); /* copies both */
 void notes_add_number(notes *n, const char *key, double value);
+void notes_add_whole(notes *n, const char *key, int64_t value); /* to the last digit */
 void notes_add_meaning(notes *n, const meaning *m);
 void notes_free(notes *n);
+
+/* Says so if something in them could not be written: better before a training than after its first epoch. */
+int notes_check(const notes *n, const verb *v);
 
 /* ---- Reading ---- */
 
@@ -47,15 +70,20 @@ typedef struct saved {
     char path[4096];
     mica_safetensors *file;
     meaning meaning;
+    saved_settings settings;
 } saved;
 
-/* Opens a checkpoint, or that of a folder. Else says what is wrong and returns what the program ends with. */
+/* Opens a checkpoint, or that of a folder, and reads all that it says. Else says what is wrong, naming the field, and
+ * returns what the program ends with. */
 int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where);
 void saved_close(mica_context *ctx, saved *s);
 
-/* NULL where it is not there; `otherwise` where it is not there or no number. */
+/* NULL where it is not there. */
 const char *saved_text(const saved *s, const char *key);
-double saved_number(const saved *s, const char *key, double otherwise);
+
+/* For saved_open: fills meaning and settings; holds them against the net, which is built for that alone. */
+int saved_read(saved *s, const verb *v);
+int saved_check(const saved *s, const verb *v, mica_context *ctx);
 
 /* Builds the saved net for inference (or, with its loss, for evaluation), and loads its weights. `net` is NULL
  * after a failure. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/context.h"
+#include "cli/model/match.h"
 #include "cli/model/take.h"
 
 void probabilities(float *out, const float *row, mica_index count, const mica_netfile_info *info)
@@ -168,10 +170,15 @@ static mica_status score_batch(score *s, sums *sum, mica_net *net, const mica_ne
     mica_tensor y;
     mica_status status = mica_net_forward(net);
     if (status == MICA_OK)
-        status = mica_net_tensor(net, &y, info->output);
+        status = net_output(&y, net, info, count);
     if (status != MICA_OK)
         return status;
     sum->loss += (double)mica_net_loss(net) * (double)count;
+    size_t rows = (size_t)(count * k->targets_each);
+    if (k->targets != NULL && mica_tensor_count(&y) != rows * (size_t)info->classes)
+        return mica_fail(mica_net_context(net), MICA_ERR_SHAPE,
+                         "the output \"%s\" has %zu numbers: expected %td for each of %zu targets",
+                         info->output, mica_tensor_count(&y), info->classes, rows);
     if (k->targets != NULL)
         sum->right += score_classes(s, &y, k, count, info, opts, scratch);
     else if (mica_tensor_count(&y) == (size_t)(count * k->targets_each))

@@ -53,6 +53,6 @@ void probabilities(float *out, const float *row, mica_index count, const mica_ne
 
 /* Samples as text pictures, some beside each other, with what the net says below. */
 void print_samples(FILE *to, const score *s, const scored_sample *samples, size_t count,
-                   const char *const *class_names);
+                   const char *const *class_names, int class_count);
 
 #endif

@@ -5,10 +5,12 @@
 
 #include <signal.h>
 
-#include "host/heap.h"
+#include "cli/model/lock.h"
+#include "cli/model/match.h"
 #include "cli/model/progress.h"
 #include "cli/model/saved.h"
 #include "cli/model/score.h"
+#include "host/heap.h"
 #include "cli/model/watch.h"
 
 /* What was asked for. -1, NULL, 0 bytes: not given. After settings_complete nothing is open any more. */
@@ -39,6 +41,7 @@ typedef struct training {
     mica_context *ctx;
     train_settings settings;
     char folder[2048], path[4096]; /* of the checkpoint */
+    folder_lock lock;              /* on the folder, from before it is looked into to the end */
     saved saved;                   /* with --resume, and if there is one */
     bool resumes;
 
@@ -46,6 +49,7 @@ typedef struct training {
     meaning meaning;
     mica_net *net;
     mica_netfile_info info;
+    net_ends ends;
     mica_optimizer optimizer;
     mica_schedule schedule;
     notes notes;
@@ -82,9 +86,6 @@ void training_close(training *t);
 /* Whether a signal asked to stop. */
 bool interrupted(void);
 extern volatile sig_atomic_t interruptions;
-
-/* For --json: a number, or null. */
-void put_number(FILE *out, double value);
 
 /* The report page and the trace, where they were asked for. */
 int training_pages(training *t);

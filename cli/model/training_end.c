@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/picture/text.h"
 
@@ -74,13 +76,14 @@ static void print_text(const training *t)
     print_curve(t);
     print_score(t);
     print_memory(t);
-    printf("saved   %s\n", t->path);
+    printf("saved   ");
+    put_plain(stdout, t->path);
+    printf("\n");
     if (t->settings.shared.quiet)
         return;
-    if (t->data.is_text)
-        printf("try     mica generate %s\n", t->folder);
-    else
-        printf("try     mica eval %s\n", t->folder);
+    printf("try     mica %s ", t->data.is_text ? "generate" : "eval");
+    put_plain(stdout, t->folder);
+    printf("\n");
 }
 
 /* ---- JSON ---- */
@@ -92,13 +95,13 @@ static void print_json(const training *t)
         "{\"event\": \"done\", \"epochs\": %llu, \"steps\": %llu, \"part\": \"%s\", \"samples\": %td, \"loss\": ",
         (unsigned long long)t->result.epochs, (unsigned long long)t->result.steps, t->score_part,
         t->score.samples);
-    put_number(stdout, t->score.samples > 0 ? t->score.loss : (double)NAN);
+    put_json_number(stdout, t->score.samples > 0 ? t->score.loss : (double)NAN);
     printf(", \"accuracy\": ");
-    put_number(stdout, t->score.samples > 0 ? t->score.accuracy : (double)NAN);
+    put_json_number(stdout, t->score.samples > 0 ? t->score.accuracy : (double)NAN);
     printf(", \"bytes\": %zu, \"lower_bound\": %zu, \"heap_calls\": ", plan->total, plan->lower_bound);
-    put_number(stdout, heap_counted() ? (double)t->heap_calls : (double)NAN);
+    put_json_number(stdout, heap_counted() ? (double)t->heap_calls : (double)NAN);
     printf(", \"counted_steps\": %llu, \"seconds\": ", (unsigned long long)t->steps_done);
-    put_number(stdout, t->step_seconds);
+    put_json_number(stdout, t->step_seconds);
     printf(", \"checkpoint\": ");
     put_json(stdout, t->path);
     printf("}\n");
@@ -176,12 +179,31 @@ static size_t fill_mistakes(report_mistake *out, const score *s)
     return s->worst_count;
 }
 
+/* A name for each class of the table: the net may tell more of them apart than the data name. */
+typedef struct all_names {
+    const char *list[SCORE_MOST_CLASSES];
+    char number[SCORE_MOST_CLASSES][12];
+} all_names;
+
+static const char *const *fill_names(all_names *out, const training *t)
+{
+    const meaning *m = &t->meaning;
+    if (m->class_names == NULL)
+        return NULL;
+    for (int i = 0; i < t->score.classes; i++) {
+        (void)snprintf(out->number[i], sizeof out->number[i], "%d", i);
+        out->list[i] = i < m->class_count ? m->class_names[i] : out->number[i];
+    }
+    return out->list;
+}
+
 static report_curve curve_of(const curve *c) { return (report_curve){c->x, c->y, c->count}; }
 
 static bool write_report(FILE *out, const training *t)
 {
     setting_texts settings = {.count = 0};
     report_mistake mistakes[SCORE_MOST_MISTAKES];
+    all_names *names = take(1, sizeof *names);
     char title[300], subtitle[200] = "", command[600], summary[16384];
     fill_settings(&settings, t);
     (void)snprintf(title, sizeof title, "%s on %s", t->meaning.title, t->settings.data);
@@ -207,7 +229,7 @@ static bool write_report(FILE *out, const training *t)
                 .validation_accuracy = curve_of(&t->validation_accuracy),
                 .learning_rate = curve_of(&t->learning_rate),
                 .classes = t->score.classes,
-                .class_names = (const char *const *)t->meaning.class_names,
+                .class_names = fill_names(names, t),
                 .confusion = t->score.confusion,
                 .mistakes = mistakes,
                 .mistake_count = fill_mistakes(mistakes, &t->score),
@@ -217,7 +239,9 @@ static bool write_report(FILE *out, const training *t)
                 .steps = t->steps_done,
                 .heap_calls = t->heap_calls,
                 .seconds = t->step_seconds};
-    return report_write(out, &r);
+    bool written = report_write(out, &r);
+    free(names);
+    return written;
 }
 
 static bool write_trace(FILE *out, const training *t)
@@ -239,8 +263,11 @@ static int write_page(const training *t, const char *path, bool (*write)(FILE *,
     bool ok = write(out, t);
     if (fclose(out) != 0 || !ok)
         return verb_error(t->v, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
-    if (!t->settings.shared.json)
-        printf("wrote   %s\n", path);
+    if (!t->settings.shared.json) {
+        printf("wrote   ");
+        put_plain(stdout, path);
+        printf("\n");
+    }
     return EXIT_OK;
 }
 

@@ -51,13 +51,30 @@ static int choose_folder(training *t)
     return EXIT_OK;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* A folder that is there is locked before it is looked into. */
+static int lock_folder(training *t)
+{
+    return is_folder(t->folder) ? folder_lock_take(&t->lock, t->v, t->folder) : EXIT_OK;
+}
+
+/* One that was not is made when all else is well, and may be another's by then. */
 static int make_folder(training *t)
 {
     struct stat about;
-    if (mkdir(t->folder, 0777) != 0 &&
-        (errno != EEXIST || stat(t->folder, &about) != 0 || !S_ISDIR(about.st_mode)))
+    if (t->lock.held)
+        return EXIT_OK;
+    if (mkdir(t->folder, 0777) != 0 && (errno != EEXIST || !is_folder(t->folder)))
         return verb_error(t->v, EXIT_FAILED, "cannot make the folder %s: %s", t->folder, strerror(errno));
-    return EXIT_OK;
+    int code = folder_lock_take(&t->lock, t->v, t->folder);
+    if (code == EXIT_OK && stat(t->path, &about) == 0)
+        code = verb_error(t->v, EXIT_FAILED, "%s was written by another training in the meantime", t->path);
+    return code;
 }
 
 /* What is there already: goes on with it, or asks what is meant. */
@@ -82,48 +99,49 @@ static int look_for_checkpoint(training *t)
 static void settings_of_saved(training *t)
 {
     train_settings *s = &t->settings;
-    const saved *from = &t->saved;
-#define FILL(field, key, type) \
-    if (s->field < 0)          \
-        s->field = (type)saved_number(from, "mica.train." key, (double)s->field);
-    FILL(epochs, "epochs", int64_t)
-    FILL(batch, "batch", int64_t)
-    FILL(warmup, "warmup", int64_t)
-    FILL(patience, "patience", int64_t)
-    FILL(optimizer, "optimizer", int)
-    FILL(schedule, "schedule", int)
-    FILL(lr, "lr", double)
-    FILL(weight_decay, "weight_decay", double)
-    FILL(momentum, "momentum", double)
-    FILL(clip, "clip", double)
-    FILL(validation, "validation", double)
+    const saved_settings *from = &t->saved.settings;
+#define FILL(field, type) \
+    if (s->field < 0)     \
+        s->field = (type)from->field;
+    FILL(epochs, int64_t)
+    FILL(batch, int64_t)
+    FILL(warmup, int64_t)
+    FILL(patience, int64_t)
+    FILL(optimizer, int)
+    FILL(schedule, int)
+    FILL(lr, double)
+    FILL(weight_decay, double)
+    FILL(momentum, double)
+    FILL(clip, double)
+    FILL(validation, double)
 #undef FILL
     if (s->data == NULL)
-        s->data = saved_text(from, "mica.data");
+        s->data = t->saved.meaning.data;
     if (s->label == NULL)
-        s->label = saved_text(from, "mica.train.label");
-    if (s->budget == 0)
-        s->budget = (size_t)saved_number(from, "mica.train.budget", 0);
-    s->shared.seed = (int64_t)saved_number(from, "mica.train.seed", (double)s->shared.seed);
+        s->label = from->label;
+    if (s->budget == 0 && from->budget > 0)
+        s->budget = (size_t)from->budget;
+    if (from->seed >= 0)
+        s->shared.seed = from->seed;
 }
 
 static void note_settings(training *t)
 {
     const train_settings *s = &t->settings;
     notes *n = &t->notes;
-    notes_add_number(n, "mica.train.epochs", (double)s->epochs);
-    notes_add_number(n, "mica.train.batch", (double)s->batch);
-    notes_add_number(n, "mica.train.warmup", (double)s->warmup);
-    notes_add_number(n, "mica.train.patience", (double)s->patience);
-    notes_add_number(n, "mica.train.optimizer", s->optimizer);
-    notes_add_number(n, "mica.train.schedule", s->schedule);
+    notes_add_whole(n, "mica.train.epochs", s->epochs);
+    notes_add_whole(n, "mica.train.batch", s->batch);
+    notes_add_whole(n, "mica.train.warmup", s->warmup);
+    notes_add_whole(n, "mica.train.patience", s->patience);
+    notes_add_whole(n, "mica.train.optimizer", s->optimizer);
+    notes_add_whole(n, "mica.train.schedule", s->schedule);
     notes_add_number(n, "mica.train.lr", s->lr);
     notes_add_number(n, "mica.train.weight_decay", s->weight_decay);
     notes_add_number(n, "mica.train.momentum", s->momentum);
     notes_add_number(n, "mica.train.clip", s->clip);
     notes_add_number(n, "mica.train.validation", s->validation);
-    notes_add_number(n, "mica.train.budget", (double)s->budget);
-    notes_add_number(n, "mica.train.seed", (double)s->shared.seed);
+    notes_add_whole(n, "mica.train.budget", (int64_t)s->budget);
+    notes_add_whole(n, "mica.train.seed", s->shared.seed);
     if (s->label != NULL)
         notes_add(n, "mica.train.label", s->label);
 }
@@ -190,30 +208,11 @@ static int build_net(training *t)
 }
 
 /* Whether net and data fit together. */
-static int check_task(const training *t)
+static int match(training *t)
 {
-    const mica_netfile_info *info = &t->info;
-    const data *d = &t->data;
     const char *name = t->settings.net != NULL ? t->settings.net : "the net";
-    if (info->task == MICA_TASK_NONE || info->target == NULL)
-        return verb_error(t->v, EXIT_FILE, "%s has no loss with a target: there is nothing to learn", name);
-    if ((info->task == MICA_TASK_TEXT) != d->is_text)
-        return verb_error(t->v, EXIT_FILE,
-                          d->is_text ? "%s takes samples, and %s is text" : "%s takes text, and %s is none",
-                          name, t->settings.data);
-    if (d->is_text && info->classes < d->text.vocabulary.count)
-        return verb_error(t->v, EXIT_FILE, "%s has %td different tokens in its vocabulary, %s has %d", name,
-                          info->classes, t->settings.data, (int)d->text.vocabulary.count);
-    if (!d->is_text && !d->samples.has_targets)
-        return verb_error(t->v, EXIT_FILE, "%s has no targets to learn", t->settings.data);
-    if (info->task == MICA_TASK_CLASSES && d->class_count == 0)
-        return verb_error(t->v, EXIT_FILE,
-                          "%s learns classes, but the targets of %s are not whole numbers from 0 on", name,
-                          t->settings.data);
-    if (info->task == MICA_TASK_CLASSES && d->class_count > info->classes)
-        return verb_error(t->v, EXIT_FILE, "%s tells %td classes apart, %s has %lld", name, info->classes,
-                          t->settings.data, (long long)d->class_count);
-    return EXIT_OK;
+    int code = net_ends_find(&t->ends, t->v, t->net, &t->info, name);
+    return code == EXIT_OK ? data_match(&t->data, t->settings.data, t->v, &t->ends, &t->info, name) : code;
 }
 
 static int compile_net(training *t)
@@ -262,6 +261,11 @@ static int find_meaning(training *t)
         m->sample.dim[m->sample.rank++] = t->data.samples.inputs.dim[i];
     m->class_names = (const char **)t->data.class_names;
     m->class_count = m->class_names != NULL ? (int)t->data.class_count : 0;
+    for (int i = 0; i < m->class_count; i++)
+        if (strchr(m->class_names[i], '\n') != NULL)
+            return verb_error(t->v, EXIT_FILE,
+                              "%s: the name of a class has a line end in it, and could not be saved",
+                              m->data);
     mica_status status = normalization_learn(&m->normalization, t->ctx, &t->data, t->settings.validation,
                                              test_share(&t->data));
     return status == MICA_OK ? EXIT_OK : verb_failed(t->v, t->ctx);
@@ -306,38 +310,44 @@ static void set_schedule(training *t)
         t->schedule.gamma = (float)pow(0.01, 1.0 / (double)total); /* a hundredth at the end */
 }
 
-int training_open(training *t)
+/* What the checkpoints will say of it. */
+static int make_notes(training *t)
 {
-    int (*const steps[])(training *) = {choose_folder, look_for_checkpoint};
-    int code = EXIT_OK;
-    for (size_t i = 0; code == EXIT_OK && i < 2; i++)
-        code = steps[i](t);
-    if (code == EXIT_OK && t->resumes)
-        settings_of_saved(t);
-    if (code == EXIT_OK && (t->settings.data == NULL || (t->settings.net == NULL && !t->resumes)))
-        code = usage_error(t->v, "%s has no checkpoint to resume: NET and --data are needed", t->folder);
-    if (code == EXIT_OK)
-        code = load_data(t);
-    if (code != EXIT_OK)
-        return code;
-    choose_settings(t);
-    int (*const rest[])(training *) = {find_meaning, build_net};
-    for (size_t i = 0; code == EXIT_OK && i < 2; i++)
-        code = rest[i](t);
-    if (code == EXIT_OK)
-        code = check_task(t);
-    if (code == EXIT_OK)
-        code = open_feeds(t);
-    if (code != EXIT_OK)
-        return code;
-    if (t->settings.epochs < 0)
-        t->settings.epochs = choose_epochs(t);
-    set_schedule(t);
     notes_add(&t->notes, MICA_NETFILE_KEY, t->info.text);
     notes_add_meaning(&t->notes, &t->meaning);
     note_settings(t);
-    code = compile_net(t);
-    return code == EXIT_OK ? make_folder(t) : code;
+    return notes_check(&t->notes, t->v);
+}
+
+static int find_settings(training *t)
+{
+    if (t->resumes)
+        settings_of_saved(t);
+    if (t->settings.data == NULL || (t->settings.net == NULL && !t->resumes))
+        return usage_error(t->v, "%s has no checkpoint to resume: NET and --data are needed", t->folder);
+    int code = load_data(t);
+    if (code == EXIT_OK)
+        choose_settings(t);
+    return code;
+}
+
+static int plan_steps(training *t)
+{
+    if (t->settings.epochs < 0)
+        t->settings.epochs = choose_epochs(t);
+    set_schedule(t);
+    return EXIT_OK;
+}
+
+int training_open(training *t)
+{
+    int (*const steps[])(training *) = {
+        choose_folder, lock_folder, look_for_checkpoint, find_settings, find_meaning, build_net,
+        match,         open_feeds,  plan_steps,          make_notes,    compile_net,  make_folder};
+    int code = EXIT_OK;
+    for (size_t i = 0; code == EXIT_OK && i < sizeof steps / sizeof steps[0]; i++)
+        code = steps[i](t);
+    return code;
 }
 
 void training_close(training *t)
@@ -356,4 +366,5 @@ void training_close(training *t)
     mica_net_destroy(t->net);
     data_release(t->ctx, &t->data);
     saved_close(t->ctx, &t->saved);
+    folder_lock_release(&t->lock);
 }

@@ -6,6 +6,7 @@
 #include "host/clock.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
+#include "cli/picture/text.h"
 
 /* ---- Signals: the first asks to stop after the step, the second ends the program at once ---- */
 
@@ -84,10 +85,10 @@ static mica_status seek(mica_context *ctx, void *user, mica_cursor to)
 static double batch_accuracy(const training *t)
 {
     mica_tensor y;
-    if (t->target_count == 0 || mica_net_tensor(t->net, &y, t->info.output) != MICA_OK)
+    if (t->target_count == 0 || mica_net_tensor(t->net, &y, t->info.output) != MICA_OK || y.rank < 1)
         return (double)NAN;
     mica_index classes = y.dim[y.rank - 1], right = 0;
-    if (mica_tensor_count(&y) != (size_t)(t->target_count * classes))
+    if (mica_tensor_count(&y) != (size_t)(t->target_count * classes) || !mica_tensor_contiguous(&y))
         return (double)NAN;
     const float *row = y.data;
     for (mica_index i = 0; i < t->target_count; i++, row += classes) {
@@ -129,25 +130,17 @@ static void keep_point(training *t, const mica_progress *p, double accuracy)
         t->curve_sum[i] = t->curve_weight[i] = 0;
 }
 
-void put_number(FILE *out, double value)
-{
-    if (isfinite(value))
-        fprintf(out, "%.9g", value);
-    else
-        fputs("null", out);
-}
-
 static void tell_step(const training *t, const mica_progress *p, double accuracy)
 {
     if (!t->settings.shared.json)
         return;
     printf("{\"event\": \"step\", \"epoch\": %llu, \"step\": %llu, \"loss\": ",
            (unsigned long long)p->epoch + 1, (unsigned long long)p->step);
-    put_number(stdout, p->loss);
+    put_json_number(stdout, p->loss);
     printf(", \"accuracy\": ");
-    put_number(stdout, accuracy);
+    put_json_number(stdout, accuracy);
     printf(", \"lr\": ");
-    put_number(stdout, (double)p->lr);
+    put_json_number(stdout, (double)p->lr);
     printf("}\n");
     (void)fflush(stdout); /* whoever follows the run sees each step as it is done */
 }
@@ -158,11 +151,11 @@ static void tell_epoch(const training *t, const mica_progress *p)
         return;
     printf("{\"event\": \"epoch\", \"epoch\": %llu, \"step\": %llu, \"loss\": ",
            (unsigned long long)p->epoch + 1, (unsigned long long)p->step);
-    put_number(stdout, p->mean_loss);
+    put_json_number(stdout, p->mean_loss);
     printf(", \"validation_loss\": ");
-    put_number(stdout, p->validation != NULL ? p->validation->loss : (double)NAN);
+    put_json_number(stdout, p->validation != NULL ? p->validation->loss : (double)NAN);
     printf(", \"validation_accuracy\": ");
-    put_number(stdout, p->validation != NULL ? p->validation->accuracy : (double)NAN);
+    put_json_number(stdout, p->validation != NULL ? p->validation->accuracy : (double)NAN);
     printf("}\n");
     (void)fflush(stdout);
 }
@@ -203,10 +196,9 @@ static void prepare(training *t)
 {
     uint64_t before = steps_before(t), epochs = (uint64_t)t->settings.epochs,
              all = epochs * (uint64_t)t->train.steps;
-    mica_tensor y;
     if ((t->info.task == MICA_TASK_CLASSES || t->info.task == MICA_TASK_TEXT) &&
-        mica_net_tensor(t->net, &y, t->info.target) == MICA_OK && y.dtype == MICA_I32)
-        t->targets = take(mica_tensor_count(&y), sizeof *t->targets);
+        t->ends.target.dtype == MICA_I32)
+        t->targets = take(mica_tensor_count(&t->ends.target), sizeof *t->targets);
     t->curve_stride = (all > before ? all - before : 0) / CURVE_POINTS + 1;
     if (t->settings.report != NULL || t->settings.trace != NULL)
         t->watch = watch_begin(t->net);
@@ -229,7 +221,7 @@ int training_run(training *t)
 {
     prepare(t);
     mica_fit_opts fit = {
-        .train = {next, cursor, seek, t},
+        .train = {.next = next, .cursor = cursor, .seek = seek, .user = t},
         .output = t->info.task == MICA_TASK_CLASSES || t->info.task == MICA_TASK_TEXT ? t->info.output : NULL,
         .epochs = (uint64_t)t->settings.epochs,
         .schedule = t->schedule,
@@ -242,6 +234,8 @@ int training_run(training *t)
         .user = t};
     if (t->validation.samples > 0)
         fit.validation = t->validation.source;
+    fit.train.inputs = fit.validation.inputs = t->info.input;
+    fit.train.targets = fit.validation.targets = t->info.target;
     mica_status status = mica_fit(t->net, &t->result, &fit);
     progress_clear(&t->progress);
     if (t->watch != NULL)

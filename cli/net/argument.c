@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <mica/io.h>
 
@@ -13,10 +14,16 @@
 
 #define MOST_CONSTANTS 64
 
+bool is_regular(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
 bool is_safetensors(const char *path)
 {
     unsigned char head[9] = {0};
-    FILE *file = fopen(path, "rb");
+    FILE *file = is_regular(path) ? fopen(path, "rb") : NULL;
     if (file == NULL)
         return false;
     /* The header's length, in eight bytes, then the header. */

@@ -29,7 +29,10 @@ int net_build(mica_net **out, mica_netfile_info *info, const verb *v, mica_conte
 /* The text alone, to be given to free(). NULL after a failure, as above, with *code. */
 char *net_text(int *code, const verb *v, mica_context *ctx, const char *what);
 
-/* Whether a file begins as safetensors do. */
+/* Whether it is a file that may be looked into beforehand: what is read from a pipe is gone. */
+bool is_regular(const char *path);
+
+/* Whether a regular file begins as safetensors do. */
 bool is_safetensors(const char *path);
 
 #endif

@@ -84,21 +84,91 @@ void put_text_end(FILE *out, const char *text, size_t characters)
 
 void put_text(FILE *out, const char *text) { put_text_up_to(out, text, SIZE_MAX); }
 
-void put_json(FILE *out, const char *text)
+void put_json(FILE *out, const char *text) { put_json_bytes(out, text, text != NULL ? strlen(text) : 0); }
+
+void put_json_bytes(FILE *out, const char *text, size_t length)
 {
     fputc('"', out);
-    const char *end = text != NULL ? text + strlen(text) : NULL;
+    const char *end = text != NULL ? text + length : NULL;
     while (text != NULL && text < end) {
         uint32_t code = next_character(&text, end);
         if (code == '"' || code == '\\')
             fprintf(out, "\\%c", (char)code);
-        else if (code < 0x20 || code == 0x7f || code == '<' || code == '>' || code == '&' || code == 0x2028 ||
-                 code == 0x2029)
+        else if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == '<' || code == '>' || code == '&' ||
+                 code == 0x2028 || code == 0x2029)
             fprintf(out, "\\u%04x", (unsigned)code);
         else
             put_character(out, code);
     }
     fputc('"', out);
+}
+
+void put_json_number(FILE *out, double value)
+{
+    if (isfinite(value))
+        fprintf(out, "%.9g", value);
+    else
+        fputs("null", out);
+}
+
+/* ---- For terminals ---- */
+
+/* What stands for the character, or the byte that is none, at *at, which is stepped over. */
+typedef struct plain_piece {
+    char text[4 * MICA_UTF8_LONGEST + 1];
+} plain_piece;
+
+static plain_piece next_piece(const char **at, const char *end)
+{
+    uint32_t code = 0;
+    plain_piece piece = {""};
+    size_t length = mica_utf8_decode(&code, *at, (size_t)(end - *at));
+    if (length > 0 && mica_utf8_printable(code)) {
+        memcpy(piece.text, *at, length);
+    } else {
+        length = length > 0 ? length : 1;
+        for (size_t i = 0; i < length; i++)
+            (void)snprintf(piece.text + 4 * i, 5, "\\x%02x", (unsigned)(unsigned char)(*at)[i]);
+    }
+    *at += length;
+    return piece;
+}
+
+void put_plain_up_to(FILE *out, const char *text, size_t characters)
+{
+    const char *at = text, *end = text != NULL ? text + strlen(text) : NULL;
+    for (; at != NULL && at < end && characters > 0; characters--)
+        fputs(next_piece(&at, end).text, out);
+    if (at != NULL && at < end)
+        fprintf(out, "... (%zu bytes)", (size_t)(end - text));
+}
+
+void put_plain(FILE *out, const char *text) { put_plain_up_to(out, text, SIZE_MAX); }
+
+char *plain_text(char *to, size_t size, const char *text)
+{
+    const char *end = text + strlen(text);
+    size_t used = 0;
+    while (text < end) {
+        plain_piece piece = next_piece(&text, end);
+        size_t length = strlen(piece.text);
+        if (length >= size - used)
+            break;
+        memcpy(to + used, piece.text, length);
+        used += length;
+    }
+    to[used] = '\0';
+    return to;
+}
+
+void put_message(FILE *out, const char *text)
+{
+    for (const char *end = text + strlen(text); text < end;) {
+        if (*text == '\n' || *text == '\t')
+            fputc(*text++, out);
+        else
+            fputs(next_piece(&text, end).text, out);
+    }
 }
 
 /* ---- Numbers ---- */

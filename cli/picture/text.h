@@ -16,8 +16,22 @@ void put_text_up_to(FILE *out, const char *text, size_t characters);
 /* The same, but the end is what is kept: "…mlp.down". */
 void put_text_end(FILE *out, const char *text, size_t characters);
 
+/* For a terminal: what is not printable becomes \x1b, byte by byte, line ends and tabs too. Names and whatever else
+ * comes from a file goes through this: no terminal obeys it. */
+void put_plain(FILE *out, const char *text);
+/* The same, but no more than so many characters; what is cut ends with "...", and how long it is. */
+void put_plain_up_to(FILE *out, const char *text, size_t characters);
+/* The same into text[size], cut where it does not fit. Returns `to`. */
+char *plain_text(char *to, size_t size, const char *text);
+/* A message of ours with such names in it: line ends and tabs stay. */
+void put_message(FILE *out, const char *text);
+
 /* As a JSON string with its quotes. Also safe within a script of an HTML page: < is written as an escape. */
 void put_json(FILE *out, const char *text);
+/* The same of so many bytes, which may be 0. */
+void put_json_bytes(FILE *out, const char *text, size_t length);
+/* As a JSON number; null where it is not finite. */
+void put_json_number(FILE *out, double value);
 
 typedef struct short_text {
     char text[64];

@@ -8,7 +8,8 @@
  *             step(&x, &labels, n);                      // one epoch; the next loop is the next epoch
  *
  * Files are hostile until checked: a bad one is an error that names the file and the byte or line. Any of them
- * may be gzip where the library was built with zlib. */
+ * may be gzip where the library was built with zlib; one that unpacks to more than 64 MiB and 200 times its own size
+ * is refused. */
 #ifndef MICA_DATA_H
 #define MICA_DATA_H
 
@@ -72,7 +73,9 @@ MICA_API mica_status mica_dataset_load_csv(mica_context *ctx, mica_dataset *out,
                                            const mica_csv_opts *opts);
 
 /* A PNG image as a set of one sample without target: inputs [1, channels, height, width], u8. Channels: grey,
- * grey and alpha, RGB, or RGB and alpha; palettes and other bit depths become these. Not interlaced. Needs zlib. */
+ * grey and alpha, RGB, or RGB and alpha; palettes and other bit depths become these. Not interlaced, and of no more
+ * pixels than this, which is held against what the header says before memory is taken. Needs zlib. */
+#define MICA_PNG_MOST_PIXELS ((int64_t)1 << 26)
 MICA_API mica_status mica_dataset_load_png(mica_context *ctx, mica_dataset *out, const char *path);
 
 /* An image [channels, height, width] of bytes as f32 [1 or 3, H, W], values 0 to 255: transparent parts on

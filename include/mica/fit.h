@@ -19,6 +19,8 @@ typedef struct mica_source {
     mica_cursor (*cursor)(const void *user);
     mica_status (*seek)(mica_context *ctx, void *user, mica_cursor cursor);
     void *user;
+    /* The net's inputs that are filled, by name; NULL: its first and its second. The batch is axis 0 of both. */
+    const char *inputs, *targets;
 } mica_source;
 
 MICA_API mica_source mica_source_of_batches(mica_batches *batches);
@@ -42,8 +44,8 @@ typedef struct mica_score {
     mica_index samples;
 } mica_score;
 
-/* One epoch of `source` through the net. The inputs are the net's by number (0: data, 1: targets); `output`
- * is the value whose last axis is scored for accuracy, by name, or NULL. Allocates nothing. */
+/* One epoch of `source` through the net, into the inputs that it names; `output` is the value whose last
+ * axis is scored for accuracy, by name, or NULL. Allocates nothing. */
 MICA_API mica_status mica_evaluate(mica_net *net, mica_score *out, const mica_source *source,
                                    const char *output);
 
@@ -89,7 +91,8 @@ typedef struct mica_fit_result {
 } mica_fit_result;
 
 /* Trains a bound, initialized net compiled with .train and an optimizer. A loss that is not finite ends it with
- * MICA_ERR_DIVERGED; the last checkpoint stays. An epoch with too few batches for one update is an error. The
+ * MICA_ERR_DIVERGED; the last checkpoint stays. What a checkpoint cannot hold (a note that is not UTF-8) is an error
+ * before the first step. An epoch with too few batches for one update is an error. The
  * steps themselves allocate nothing. */
 MICA_API mica_status mica_fit(mica_net *net, mica_fit_result *result, const mica_fit_opts *opts);
 

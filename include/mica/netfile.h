@@ -76,6 +76,8 @@ typedef struct mica_netfile_info {
     const char *text;
     const mica_netfile_constant *constants; /* those of the text, with the values used */
     size_t constant_count;
+    const char *
+        other_input; /* one that layers read besides `input` and `target`: somebody has to fill it. NULL: none */
 } mica_netfile_info;
 
 #define MICA_NETFILE_KEY "mica.net"

@@ -10,7 +10,12 @@ extern "C" {
 
 /* ---- Steps: for a net compiled with .train and an optimizer. Nothing allocates. ---- */
 
-/* Forward, backward, update, with this learning rate (0: the optimizer's own). mica_net_loss tells the loss. */
+/* As a learning rate: the optimizer's own. Any other is taken as it is: with 0, as at the end of a schedule, an
+ * update changes no parameter, though it changes the optimizer's state. */
+#define MICA_OPTIMIZER_LR (-1.0f)
+
+/* Forward, backward, update, with this learning rate: finite, and not below 0 unless it is MICA_OPTIMIZER_LR.
+ * mica_net_loss tells the loss. */
 MICA_API mica_status mica_train_step(mica_net *net, float lr);
 
 /* The same in parts, for accumulation: `parts` calls of mica_train_accumulate with a part of the batch each, whose

@@ -91,7 +91,8 @@ struct mica_crew {
     pthread_mutex_t mutex; /* guards falling asleep */
     pthread_cond_t wake;
 
-    int workers;
+    int workers;     /* those asked for: running ones read it, so it never changes */
+    int started;     /* of them, to be joined: the caller's */
     worker worker[]; /* workers + 1 */
 };
 
@@ -293,11 +294,11 @@ mica_status mica_crew_start(mica_context *ctx, int threads)
         worker *w = &crew->worker[i];
         w->crew = crew;
         w->index = i;
-        if (pthread_create(&w->thread, NULL, worker_main, w) != 0) {
-            crew->workers = i - 1; /* those that run are stopped with the context */
+        if (pthread_create(&w->thread, NULL, worker_main, w) !=
+            0) /* those that run are stopped with the context */
             return mica_fail(ctx, MICA_ERR_MEMORY, "context: the system refused thread %d of %d", i + 1,
                              threads);
-        }
+        crew->started = i;
     }
     return MICA_OK;
 }
@@ -309,7 +310,7 @@ void mica_crew_stop(mica_context *ctx)
         return;
     atomic_store(&crew->stop, true);
     wake_sleepers(crew);
-    for (int i = 1; i <= crew->workers; i++)
+    for (int i = 1; i <= crew->started; i++)
         pthread_join(crew->worker[i].thread, NULL);
     pthread_cond_destroy(&crew->wake);
     pthread_mutex_destroy(&crew->mutex);

@@ -17,6 +17,7 @@ typedef struct csv {
     mica_status status; /* of the stream; the first failure stays */
     size_t at, filled;  /* of the buffer */
     size_t line;        /* of the next byte, from 1 on */
+    uint64_t hash;      /* of the bytes of this pass so far (FNV-1a) */
 
     /* The last field. */
     size_t field_line, column; /* column from 1 on */
@@ -29,6 +30,8 @@ typedef struct csv {
     size_t rows, columns;
     size_t label;          /* column from 1 on; 0: none */
     bool names;            /* a label is no number */
+    bool surveyed;         /* the first pass is over */
+    uint64_t whole;        /* the hash of all bytes, as the first pass saw them */
     mica_classes *classes; /* where those of this pass are gathered; NULL: not */
 
     char field[LONGEST_FIELD];
@@ -41,7 +44,18 @@ static mica_status bad(const csv *c, const char *what)
                      MICA_QUOTE(c->stream->file.path), c->field_line, c->column, what);
 }
 
+static mica_status changed(const csv *c)
+{
+    return mica_fail(c->ctx, MICA_ERR_IO, "%s: changed while it was read", MICA_QUOTE(c->stream->file.path));
+}
+
 /* ---- Bytes ---- */
+
+static void add_to_hash(csv *c)
+{
+    for (size_t i = 0; i < c->filled; i++)
+        c->hash = (c->hash ^ c->buffer[i]) * UINT64_C(0x100000001b3);
+}
 
 /* The next byte, not stepped over; -1 at the end, or after a failure. */
 static int peek(csv *c)
@@ -52,6 +66,7 @@ static int peek(csv *c)
             c->status = mica_stream_read(c->ctx, c->buffer, &c->filled, c->stream, sizeof c->buffer);
         if (c->status != MICA_OK || c->filled == 0)
             return -1;
+        add_to_hash(c);
     }
     return c->buffer[c->at];
 }
@@ -70,6 +85,7 @@ static mica_status rewind_to_start(csv *c)
     MICA_TRY(mica_stream_rewind(c->ctx, c->stream));
     c->at = c->filled = 0;
     c->line = 1;
+    c->hash = UINT64_C(0xcbf29ce484222325);
     c->ends_line = c->ends_file = false;
     c->column = 0;
     if (peek(c) == 0xef && c->filled >= 3 && memcmp(c->buffer, "\xef\xbb\xbf", 3) == 0)
@@ -254,7 +270,7 @@ static mica_status read_value(csv *c, double *value, const mica_dataset *set)
     if (c->column != c->label || !c->opts.label_names || c->length == 0)
         return not_a_number(c);
     c->names = true;
-    return MICA_OK;
+    return c->surveyed ? changed(c) : MICA_OK;
 }
 
 /* Reads rows to the end of the file; keeps their numbers in the set unless it is NULL. */
@@ -271,8 +287,7 @@ static mica_status read_rows(csv *c, const mica_dataset *set)
                 return bad(c, "more fields than in the first line");
             MICA_TRY(read_value(c, &value, set));
             if (set != NULL && c->rows == most_rows)
-                return mica_fail(c->ctx, MICA_ERR_IO, "%s: changed while it was read",
-                                 MICA_QUOTE(c->stream->file.path));
+                return changed(c);
             if (set != NULL && c->column == c->label)
                 ((float *)set->targets.data)[c->rows] = (float)value;
             else if (set != NULL)
@@ -286,14 +301,21 @@ static mica_status read_rows(csv *c, const mica_dataset *set)
             return bad(c, "the line ends with fewer fields than the first one");
         c->rows++;
     }
+    if (c->surveyed && c->hash != c->whole)
+        return changed(c);
+    c->whole = c->hash;
+    c->surveyed = true;
     return MICA_OK;
 }
 
+/* The first pass has found the header, so a file that ends before it is another by now. */
 static mica_status skip_header(csv *c)
 {
-    do
+    do {
+        if (c->ends_file)
+            return changed(c);
         MICA_TRY(read_field(c));
-    while (!c->ends_line || blank_line(c));
+    } while (!c->ends_line || blank_line(c));
     return MICA_OK;
 }
 
@@ -356,10 +378,7 @@ static mica_status fill(csv *c, mica_dataset *set)
     MICA_TRY(allocate(c, set));
     MICA_TRY(start_rows(c));
     MICA_TRY(read_rows(c, set));
-    if (c->rows != rows)
-        return mica_fail(c->ctx, MICA_ERR_IO, "%s: changed while it was read",
-                         MICA_QUOTE(c->stream->file.path));
-    return MICA_OK;
+    return c->rows == rows ? MICA_OK : changed(c);
 }
 
 mica_status mica_csv_read(mica_context *ctx, mica_dataset *out, mica_stream *stream,

@@ -116,6 +116,11 @@ static mica_status read_header(png *p)
     p->colour = b[9];
     if (p->width == 0 || p->height == 0 || p->width > INT32_MAX || p->height > INT32_MAX)
         return bad(p, "a width or height that cannot be");
+    if ((uint64_t)p->width * p->height > (uint64_t)MICA_PNG_MOST_PIXELS)
+        return mica_fail(p->ctx, MICA_ERR_FORMAT,
+                         "%s: byte %llu: png: an image of %u by %u pixels: at most %lld are read in all",
+                         MICA_QUOTE(p->stream->file.path), (unsigned long long)p->stream->position,
+                         (unsigned)p->width, (unsigned)p->height, (long long)MICA_PNG_MOST_PIXELS);
     if (p->colour > RGB_ALPHA || samples_of[p->colour] == 0 || !sound_depth(p->colour, p->depth))
         return bad(p, "no such colour type and bit depth");
     if (b[10] != 0 || b[11] != 0 || b[12] > 1)

@@ -27,11 +27,13 @@ mica_status mica_file_read(mica_context *ctx, void *to, const mica_file *file, s
 
 /* A file being made. It is written beside the one it will replace, as PATH.tmp, and takes its name when all of it
  * is on the disk: a process that ends at any moment leaves the old file or the new one. What such an end leaves
- * of PATH.tmp is overwritten by the next one. Two at once for one path: the second is refused. */
+ * of PATH.tmp is removed by the next one. Two at once for one path: the second is refused. A file that is replaced
+ * keeps its mode; if PATH is a symbolic link, it stays one, and what it leads to is replaced. */
 typedef struct mica_new_file {
-    const char *path;
+    const char *path; /* as given, for messages */
     int handle;
-    size_t used; /* bytes waiting in the buffer */
+    size_t used;       /* bytes waiting in the buffer */
+    char target[4096]; /* the path without links at its end */
     char temporary[4096];
     unsigned char buffer[8192];
 } mica_new_file;

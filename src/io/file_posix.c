@@ -91,33 +91,96 @@ mica_status mica_system_read(mica_context *ctx, void *to, const mica_file *file,
 
 /* ---- Making ---- */
 
-/* Opens PATH.tmp for this process alone. A lock goes away with the process that holds it, so what a killed one
- * left is taken over. Between opening and locking, another process may have finished with the very file and
- * given it its final name: then the name PATH.tmp leads elsewhere by now, and it is tried again. */
+/* Removes the PATH.tmp that a killed process left. A lock goes away with the process that holds it, so one that
+ * can be locked is nobody's. Between opening and locking, another process may have finished with the very file and
+ * given it its final name: then the name PATH.tmp leads elsewhere by now, and nothing is removed. The name alone goes:
+ * had somebody linked another file to it, that file would stay as it is. */
+static mica_status remove_left_over(mica_context *ctx, const mica_new_file *file)
+{
+    int handle = open_retry(file->temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    if (handle < 0)
+        return errno == ENOENT ? MICA_OK : fail(ctx, file->temporary, "cannot create", errno);
+    mica_status status = MICA_OK;
+    struct stat opened, named;
+    if (flock(handle, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR))
+        status = mica_fail(ctx, MICA_ERR_IO, "%s: is being written by somebody else", MICA_QUOTE(file->path));
+    else if (fstat(handle, &opened) == 0 && lstat(file->temporary, &named) == 0 &&
+             opened.st_dev == named.st_dev && opened.st_ino == named.st_ino) {
+        if (!S_ISREG(opened.st_mode))
+            status = mica_fail(ctx, MICA_ERR_IO, "%s: is there, and is not a regular file",
+                               MICA_QUOTE(file->temporary));
+        else if (unlink(file->temporary) != 0 && errno != ENOENT)
+            status = fail(ctx, file->temporary, "cannot remove", errno);
+    }
+    (void)close(handle);
+    return status;
+}
+
+/* Makes PATH.tmp for this process alone. It is new each time, so that its mode is what the umask says. Another
+ * process may take a file that is not locked yet for a left over one, and remove it: then it is tried again. */
 static mica_status claim(mica_context *ctx, mica_new_file *file)
 {
     for (int attempt = 0; attempt < 100; attempt++) {
-        int handle = open_retry(file->temporary, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
-        if (handle < 0)
+        int handle = open_retry(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+        if (handle < 0 && errno != EEXIST)
             return fail(ctx, file->temporary, "cannot create", errno);
-        struct stat opened, named;
-        if (flock(handle, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
-            (void)close(handle);
-            return mica_fail(ctx, MICA_ERR_IO, "%s: is being written by somebody else",
-                             MICA_QUOTE(file->path));
+        if (handle < 0) {
+            MICA_TRY(remove_left_over(ctx, file));
+            continue;
         }
-        if (fstat(handle, &opened) == 0 && stat(file->temporary, &named) == 0 &&
+        struct stat opened, named;
+        bool locked = flock(handle, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR);
+        if (locked && fstat(handle, &opened) == 0 && lstat(file->temporary, &named) == 0 &&
             opened.st_dev == named.st_dev && opened.st_ino == named.st_ino) {
             file->handle = handle;
-            if (S_ISREG(opened.st_mode) && ftruncate(handle, 0) == 0)
-                return MICA_OK;
-            mica_status status = fail(ctx, file->temporary, "cannot empty", errno);
-            (void)close(handle);
-            return status;
+            return MICA_OK;
         }
         (void)close(handle);
     }
     return mica_fail(ctx, MICA_ERR_IO, "%s: is being written by others all the time", MICA_QUOTE(file->path));
+}
+
+static mica_status too_long(mica_context *ctx, const char *path, size_t length)
+{
+    return mica_fail(ctx, MICA_ERR_ARGUMENT, "the path %s is too long: %zu bytes", MICA_QUOTE(path), length);
+}
+
+/* file->target: where the links that PATH may be lead. What they lead to need not be there. */
+static mica_status follow_links(mica_context *ctx, mica_new_file *file)
+{
+    enum { MOST_LINKS = 40 }; /* as Linux has it */
+    const size_t room = sizeof file->target - sizeof ".tmp";
+    size_t length = strlen(file->path);
+    if (length > room)
+        return too_long(ctx, file->path, length);
+    memcpy(file->target, file->path, length + 1);
+    for (int links = 0; links < MOST_LINKS; links++) {
+        char *link = file->temporary; /* not in use yet */
+        ssize_t got = readlink(file->target, link, room);
+        if (got < 0 || got == (ssize_t)room) /* no link, or nothing: opening it will tell */
+            return got < 0 ? MICA_OK : too_long(ctx, file->path, room);
+        char *slash = strrchr(file->target, '/');
+        size_t folder = link[0] == '/' || slash == NULL ? 0 : (size_t)(slash + 1 - file->target);
+        if (folder + (size_t)got > room)
+            return too_long(ctx, file->path, folder + (size_t)got);
+        memcpy(file->target + folder, link, (size_t)got);
+        file->target[folder + (size_t)got] = '\0';
+    }
+    return fail(ctx, file->path, "cannot open", ELOOP);
+}
+
+/* Gives the new file the mode of the one that it replaces, and its owner where that is allowed. */
+static mica_status keep_mode(mica_context *ctx, const mica_new_file *file, const struct stat *old)
+{
+    struct stat now;
+    if (fstat(file->handle, &now) != 0)
+        return fail(ctx, file->path, "cannot create", errno);
+    bool same = now.st_uid == old->st_uid && now.st_gid == old->st_gid;
+    if (!same && fchown(file->handle, old->st_uid, old->st_gid) != 0 && errno != EPERM && errno != EINVAL)
+        return fail(ctx, file->path, "cannot keep the owner", errno);
+    if ((now.st_mode & 0777) != (old->st_mode & 0777) && fchmod(file->handle, old->st_mode & 0777) != 0)
+        return fail(ctx, file->path, "cannot keep the mode", errno);
+    return MICA_OK;
 }
 
 mica_status mica_new_file_begin(mica_context *ctx, mica_new_file *out, const char *path)
@@ -125,16 +188,19 @@ mica_status mica_new_file_begin(mica_context *ctx, mica_new_file *out, const cha
     out->path = path;
     out->handle = -1;
     out->used = 0;
-    size_t length = strlen(path);
-    if (length + sizeof ".tmp" > sizeof out->temporary)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "the path %s is too long: %zu bytes", MICA_QUOTE(path),
-                         length);
+    MICA_TRY(follow_links(ctx, out));
     struct stat about; /* a device or a folder under this name is not to be replaced by a file */
-    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+    bool replaces = lstat(out->target, &about) == 0;
+    if (replaces && !S_ISREG(about.st_mode))
         return mica_fail(ctx, MICA_ERR_IO, "%s: cannot replace what is not a regular file", MICA_QUOTE(path));
-    memcpy(out->temporary, path, length);
+    size_t length = strlen(out->target);
+    memcpy(out->temporary, out->target, length);
     memcpy(out->temporary + length, ".tmp", sizeof ".tmp");
-    return claim(ctx, out);
+    MICA_TRY(claim(ctx, out));
+    mica_status status = replaces ? keep_mode(ctx, out, &about) : MICA_OK;
+    if (status != MICA_OK)
+        mica_new_file_abandon(out);
+    return status;
 }
 
 static mica_status write_all(mica_context *ctx, const mica_new_file *file, const void *bytes, size_t count)
@@ -193,7 +259,7 @@ mica_status mica_new_file_commit(mica_context *ctx, mica_new_file *file)
     mica_status status = flush(ctx, file);
     if (status == MICA_OK && fsync(file->handle) != 0)
         status = fail(ctx, file->path, "cannot sync", errno);
-    if (status == MICA_OK && rename(file->temporary, file->path) != 0)
+    if (status == MICA_OK && rename(file->temporary, file->target) != 0)
         status = fail(ctx, file->path, "cannot replace", errno);
     if (status != MICA_OK) {
         mica_new_file_abandon(file);

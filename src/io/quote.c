@@ -1,59 +1,78 @@
 /* Names and paths in messages. */
 #include "io/quote.h"
 
-#include <stdbool.h>
 #include <string.h>
+
+#include "io/utf8.h"
 
 #define MOST_SHOWN 92 /* characters between the quotes, the dots not counted */
 
-static bool plain(unsigned char c) { return c >= 0x20 && c != 0x7f && c != '"' && c != '\\'; }
+/* The bytes at s that are shown as they are: a printable character; 0: the first is to be escaped. */
+static size_t plain(const char *s, size_t length)
+{
+    uint32_t code;
+    size_t size = mica_utf8_decode(&code, s, length);
+    return size > 0 && mica_utf8_printable(code) && code != '"' && code != '\\' ? size : 0;
+}
 
-static size_t width(unsigned char c) { return plain(c) ? 1 : 4; }
+/* Goes over one character, or one byte that is none. *shown: how many bytes stand for it. */
+static size_t step(const char *s, size_t length, size_t *shown)
+{
+    size_t size = plain(s, length);
+    *shown = size > 0 ? size : 4;
+    return size > 0 ? size : 1;
+}
 
-static char *put(char *to, unsigned char c)
+/* Where to stop, from `at` on, for no more than `most` bytes to be shown. */
+static size_t end_within(const char *s, size_t at, size_t length, size_t most)
+{
+    size_t shown, size;
+    for (; at < length; at += size, most -= shown) {
+        size = step(s + at, length - at, &shown);
+        if (shown > most)
+            break;
+    }
+    return at;
+}
+
+static char *put(char *to, const char *s, size_t from, size_t end, size_t length)
 {
     static const char digits[] = "0123456789abcdef";
-    if (plain(c)) {
-        *to++ = (char)c;
-        return to;
+    for (size_t at = from, size; at < end; at += size) {
+        size = plain(s + at, length - at);
+        if (size > 0) {
+            memcpy(to, s + at, size);
+            to += size;
+            continue;
+        }
+        unsigned char c = (unsigned char)s[at];
+        memcpy(to, (char[]){'\\', 'x', digits[c >> 4], digits[c & 15]}, 4);
+        to += 4;
+        size = 1;
     }
-    *to++ = '\\';
-    *to++ = 'x';
-    *to++ = digits[c >> 4];
-    *to++ = digits[c & 15];
     return to;
 }
 
-static bool continues(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
-
 mica_quote mica_quote_of(const char *bytes, size_t length)
 {
-    const unsigned char *s = (const unsigned char *)bytes;
-    size_t head = 0, shown = 0;
-    while (head < length && shown + width(s[head]) <= MOST_SHOWN)
-        shown += width(s[head++]);
-    size_t tail = length;
+    size_t head = end_within(bytes, 0, length, MOST_SHOWN), tail = length;
     if (head < length) { /* too long: as much of its start as of its end */
-        for (shown = 0, head = 0; shown + width(s[head]) <= MOST_SHOWN / 2;)
-            shown += width(s[head++]);
-        for (shown = 0; shown + width(s[tail - 1]) <= MOST_SHOWN / 2;)
-            shown += width(s[--tail]);
-        while (head > 0 && continues(bytes[head])) /* cut between characters, not in one */
-            head--;
-        while (tail < length && continues(bytes[tail]))
-            tail++;
+        head = end_within(bytes, 0, length, MOST_SHOWN / 2);
+        /* Forward, by characters, to where the rest fits. No character takes more than 4 bytes. */
+        tail = length - (length < 2 * MOST_SHOWN ? length : 2 * MOST_SHOWN);
+        tail = tail > head ? tail : head;
+        for (size_t shown; end_within(bytes, tail, length, MOST_SHOWN / 2) < length;)
+            tail += step(bytes + tail, length - tail, &shown);
     }
     mica_quote quote = {{0}};
     char *to = quote.text;
     *to++ = '"';
-    for (size_t i = 0; i < head; i++)
-        to = put(to, s[i]);
+    to = put(to, bytes, 0, head, length);
     if (tail > head) {
         memcpy(to, "...", 3);
         to += 3;
     }
-    for (size_t i = tail; i < length; i++)
-        to = put(to, s[i]);
+    to = put(to, bytes, tail, length, length);
     *to++ = '"';
     *to = '\0';
     return quote;

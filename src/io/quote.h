@@ -8,7 +8,8 @@ typedef struct mica_quote {
     char text[104];
 } mica_quote;
 
-/* "name" in quotes: control characters, quotes and backslashes as \x0a, and the middle of a long one as "...". */
+/* "name" in quotes: quotes, backslashes and what is not printable UTF-8 as \x0a, byte by byte, and the middle of a
+ * long one as "...". */
 mica_quote mica_quote_of(const char *bytes, size_t length);
 mica_quote mica_quote_string(const char *string);
 

@@ -29,4 +29,8 @@
     X("I8", MICA_I8)               \
     X("U8", MICA_U8)
 
+/* Fails where mica_safetensors_write would, whatever the disk holds. Writes nothing, and takes as much scratch. */
+mica_status mica_safetensors_check(mica_context *ctx, const char *path, const mica_named_tensor *tensors,
+                                   size_t count, const mica_safetensors_write_opts *opts);
+
 #endif

@@ -30,7 +30,8 @@ static const char *name_in_file(mica_dtype dtype)
 
 /* ---- Arguments ---- */
 
-static mica_status check_text(mica_context *ctx, const char *what, const char *text)
+/* `of`: whose text it is; NULL: its own. */
+static mica_status check_text(mica_context *ctx, const char *what, const char *of, const char *text)
 {
     if (text == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: a %s is NULL", op, what);
@@ -40,7 +41,7 @@ static mica_status check_text(mica_context *ctx, const char *what, const char *t
         size = mica_utf8_decode(&code, text + at, length - at);
         if (size == 0)
             return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the %s %s is not UTF-8 at its byte %zu", op, what,
-                             MICA_QUOTE(text), at);
+                             MICA_QUOTE(of != NULL ? of : text), at);
     }
     return MICA_OK;
 }
@@ -63,7 +64,7 @@ static mica_status check_unique(mica_context *ctx, const char *what, const char 
 
 static mica_status check_tensor(mica_context *ctx, const mica_named_tensor *named)
 {
-    MICA_TRY(check_text(ctx, "name", named->name));
+    MICA_TRY(check_text(ctx, "name", NULL, named->name));
     if (strcmp(named->name, MICA_SAFETENSORS_METADATA) == 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the name %s is taken by the format", op,
                          MICA_QUOTE(named->name));
@@ -91,8 +92,8 @@ static mica_status check_arguments(mica_context *ctx, const char *path, const mi
     for (size_t i = 0; i < count; i++)
         MICA_TRY(check_tensor(ctx, &tensors[i]));
     for (size_t i = 0; i < opts->metadata_count; i++) {
-        MICA_TRY(check_text(ctx, "metadata key", opts->metadata[i].key));
-        MICA_TRY(check_text(ctx, "metadata value", opts->metadata[i].value));
+        MICA_TRY(check_text(ctx, "metadata key", NULL, opts->metadata[i].key));
+        MICA_TRY(check_text(ctx, "metadata value of", opts->metadata[i].key, opts->metadata[i].value));
     }
     return MICA_OK;
 }
@@ -213,10 +214,6 @@ static mica_status write_header(mica_context *ctx, mica_new_file *file, const mi
     put_header(&out, tensors, count, opts);
     unsigned padding = (unsigned)(-out.bytes % MICA_SAFETENSORS_PREFIX);
     uint64_t length = out.bytes + padding;
-    if (length > MICA_SAFETENSORS_MOST)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT,
-                         "%s: names, shapes and metadata take %llu bytes, the format allows %u", op,
-                         (unsigned long long)length, MICA_SAFETENSORS_MOST);
     unsigned char prefix[MICA_SAFETENSORS_PREFIX];
     for (int i = 0; i < MICA_SAFETENSORS_PREFIX; i++)
         prefix[i] = (unsigned char)(length >> (8 * i));
@@ -257,13 +254,20 @@ static mica_status write_content(mica_context *ctx, mica_new_file *file, const m
     return MICA_OK;
 }
 
-mica_status mica_safetensors_write(mica_context *ctx, const char *path, const mica_named_tensor *tensors,
+static const mica_safetensors_write_opts defaults = {0};
+
+mica_status mica_safetensors_check(mica_context *ctx, const char *path, const mica_named_tensor *tensors,
                                    size_t count, const mica_safetensors_write_opts *opts)
 {
-    static const mica_safetensors_write_opts defaults = {0};
     if (opts == NULL)
         opts = &defaults;
     MICA_TRY(check_arguments(ctx, path, tensors, count, opts));
+    sink out = {.ctx = ctx};
+    put_header(&out, tensors, count, opts);
+    if (out.bytes + MICA_SAFETENSORS_PREFIX > MICA_SAFETENSORS_MOST)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                         "%s: names, shapes and metadata take %llu bytes, the format allows %u", op,
+                         (unsigned long long)out.bytes, MICA_SAFETENSORS_MOST);
     /* Scratch: the names, to find two that are the same, and later the elements of one chunk. */
     size_t names = count > opts->metadata_count ? count : opts->metadata_count;
     size_t scratch_bytes = names * sizeof(char *);
@@ -271,8 +275,17 @@ mica_status mica_safetensors_write(mica_context *ctx, const char *path, const mi
         scratch_bytes = MICA_SAFETENSORS_CHUNK;
     void *scratch;
     MICA_START(ctx, op, scratch_bytes, &scratch);
-    MICA_TRY(check_names(ctx, tensors, count, opts, scratch));
+    return check_names(ctx, tensors, count, opts, scratch);
+}
 
+mica_status mica_safetensors_write(mica_context *ctx, const char *path, const mica_named_tensor *tensors,
+                                   size_t count, const mica_safetensors_write_opts *opts)
+{
+    if (opts == NULL)
+        opts = &defaults;
+    MICA_TRY(mica_safetensors_check(ctx, path, tensors, count, opts));
+    if (ctx->measuring)
+        return MICA_OK;
     mica_new_file file;
     MICA_TRY(mica_new_file_begin(ctx, &file, path));
     mica_status status = write_content(ctx, &file, tensors, count, opts);

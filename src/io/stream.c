@@ -3,6 +3,15 @@
 
 #include "io/quote.h"
 
+/* What a gzip file of so many bytes may unpack to. */
+static uint64_t most_unpacked(uint64_t bytes)
+{
+    uint64_t can = bytes > UINT64_MAX / MICA_GZIP_RATIO ? UINT64_MAX : bytes * MICA_GZIP_RATIO;
+    uint64_t may = bytes > UINT64_MAX / MICA_GZIP_RATIO ? UINT64_MAX : bytes * MICA_GZIP_MOST_RATIO;
+    may = may > MICA_GZIP_FREE ? may : MICA_GZIP_FREE;
+    return can < may ? can : may;
+}
+
 /* Looks whether it is gzip, by its first two bytes. Takes the file over, also when it fails. */
 static mica_status start(mica_context *ctx, mica_stream *out, mica_file file)
 {
@@ -12,7 +21,7 @@ static mica_status start(mica_context *ctx, mica_stream *out, mica_file file)
     if (file.bytes >= sizeof magic)
         status = mica_file_read(ctx, magic, &out->file, sizeof magic, 0);
     if (status == MICA_OK && magic[0] == 0x1f && magic[1] == 0x8b) {
-        out->most = file.bytes > UINT64_MAX / MICA_GZIP_RATIO ? UINT64_MAX : file.bytes * MICA_GZIP_RATIO;
+        out->most = most_unpacked(file.bytes);
         status = mica_gzip_open(ctx, &out->gzip, &out->file);
     }
     if (status != MICA_OK)
@@ -53,6 +62,11 @@ mica_status mica_stream_read(mica_context *ctx, void *to, size_t *got, mica_stre
         *got = count;
     }
     stream->position += *got;
+    if (stream->position > stream->most)
+        return mica_fail(ctx, MICA_ERR_FORMAT,
+                         "%s: gzip: %llu bytes unpack to more than the %llu that can be for so few",
+                         MICA_QUOTE(stream->file.path), (unsigned long long)stream->file.bytes,
+                         (unsigned long long)stream->most);
     return MICA_OK;
 }
 

@@ -9,7 +9,7 @@ typedef struct mica_gzip mica_gzip; /* gzip.c */
 typedef struct mica_stream {
     mica_file file;
     uint64_t position; /* of the next byte, as unpacked */
-    uint64_t most;     /* bytes there can be as unpacked: exact unless it is gzip */
+    uint64_t most;     /* bytes there can be as unpacked: exact unless it is gzip. More are refused */
     mica_gzip *gzip;   /* NULL: the file is read as it is */
 } mica_stream;
 
@@ -42,6 +42,11 @@ mica_status mica_stream_all(mica_context *ctx, char **block, size_t *bytes, mica
 
 /* No byte of deflate stands for more than 1032. */
 #define MICA_GZIP_RATIO 1032u
+
+/* What a packed file may unpack to: this much in any case; above that, so many times its own size. Data are far
+ * below; a file that is made to fill the memory, or to take hours, is not. */
+#define MICA_GZIP_FREE       ((uint64_t)64 << 20)
+#define MICA_GZIP_MOST_RATIO 200u
 
 mica_status mica_gzip_open(mica_context *ctx, mica_gzip **out, const mica_file *file);
 void mica_gzip_close(mica_context *ctx, mica_gzip *gzip);

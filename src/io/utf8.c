@@ -39,3 +39,12 @@ size_t mica_utf8_encode(char bytes[MICA_UTF8_LONGEST], uint32_t code)
     bytes[0] = (char)(first[size] | code);
     return size;
 }
+
+bool mica_utf8_printable(uint32_t code)
+{
+    bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    bool line = code == 0x2028 || code == 0x2029;
+    bool turns = code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+                 (code >= 0x2066 && code <= 0x2069);
+    return !control && !line && !turns;
+}

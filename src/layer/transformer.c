@@ -1,4 +1,6 @@
 /* Parts of transformers: the gate of SwiGLU, multi-head attention and MLP as builders over other builders. */
+#include <limits.h>
+
 #include <mica/layers.h>
 
 #include "layer/scope.h"
@@ -57,7 +59,8 @@ mica_value mica_net_multi_head_attention(mica_net *net, mica_value x,
         opts = &defaults;
     int heads = opts->heads != 0 ? opts->heads : 1, kv = opts->kv_heads != 0 ? opts->kv_heads : heads;
     mica_index width = features_of(net, x, "attention", 3);
-    if (width == 0 || heads < 1 || kv < 1 || width % heads != 0)
+    const int most = INT_MAX / 4; /* so that they can be added up */
+    if (width == 0 || heads < 1 || kv < 1 || heads > most || kv > most || width % heads != 0)
         return mica_net_refuse(net, MICA_ERR_ARGUMENT,
                                "attention: %td features among %d heads, and %d for keys and values: expected "
                                "a whole number for each",
@@ -89,7 +92,7 @@ mica_value mica_net_mlp(mica_net *net, mica_value x, const mica_net_mlp_opts *op
     if (opts == NULL)
         opts = &defaults;
     mica_index width = features_of(net, x, "mlp", 0), hidden = opts->hidden;
-    if (hidden == 0)
+    if (hidden == 0 && width <= PTRDIFF_MAX / 16)
         hidden = opts->swiglu ? (width * 8 / 3 + 31) / 32 * 32 : 4 * width;
     if (hidden < 1 || hidden > PTRDIFF_MAX / 2)
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "mlp: hidden is %td", hidden);

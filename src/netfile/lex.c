@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "io/quote.h"
+#include "io/utf8.h"
 #include "netfile/reader.h"
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -138,9 +139,15 @@ static void show_line(char *out, size_t size, const reader *r, const token *at)
     if (end - start > SHOWN)
         end = start + SHOWN;
     char part[SHOWN + 1];
-    for (size_t i = start; i < end; i++) { /* one column a byte, whatever it is */
-        unsigned char c = (unsigned char)r->text[i];
-        part[i - start] = (char)(c < 32 || c == 127 ? ' ' : c);
+    for (size_t i = start, bytes; i < end; i += bytes) { /* one column a byte, whatever it is */
+        uint32_t code;
+        bytes = mica_utf8_decode(&code, r->text + i, end - i);
+        bool shown = bytes > 0 && mica_utf8_printable(code);
+        bytes = bytes > 0 ? bytes : 1;
+        if (shown)
+            memcpy(part + (i - start), r->text + i, bytes);
+        else
+            memset(part + (i - start), ' ', bytes);
     }
     part[end - start] = '\0';
     snprintf(out, size, "\n  %4d | %s\n       | %*s^", at->line, part, (int)column, "");

@@ -370,6 +370,21 @@ static const char *settled_text(reader *r)
     return text;
 }
 
+/* The first input that a layer reads, and that is neither the data's nor the target's. */
+static const char *other_input(const reader *r)
+{
+    const mica_net *net = r->net;
+    for (int i = 0; i < net->node_count; i++) {
+        for (int k = 0; k < net->nodes[i].inputs; k++) {
+            const mica_slot *slot = &net->slots[net->nodes[i].in[k]];
+            if (slot->kind == MICA_BUFFER_INPUT && slot->name != r->info.input &&
+                slot->name != r->info.target)
+                return slot->name;
+        }
+    }
+    return NULL;
+}
+
 static mica_status finish(reader *r)
 {
     mica_netfile_info *info = &r->info;
@@ -388,6 +403,7 @@ static mica_status finish(reader *r)
     for (int i = 0; i < r->constant_count; i++)
         constants[i] = (mica_netfile_constant){r->constants[i].name, r->constants[i].value, false};
     info->constants = constants;
+    info->other_input = other_input(r);
     info->constant_count = (size_t)r->constant_count;
     return MICA_OK;
 }

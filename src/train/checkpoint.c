@@ -1,14 +1,18 @@
 /* Weights and checkpoints: the net's tensors as a list of names, and the rest as metadata. */
 #include <inttypes.h>
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <mica/checkpoint.h>
 #include <mica/io.h>
 #include <mica/train.h>
 
+#include "io/quote.h"
+#include "io/safetensors.h"
 #include "net/net.h"
+#include "train/loop.h"
 
 /* Longer than any name that mica_net_text makes, with "optimizer.0." before it. */
 #define NAME_BYTES 544
@@ -71,23 +75,26 @@ static mica_status reserve_scratch(mica_net *net, size_t names)
     return mica_workspace_reserve(net->ctx, ((size_t)64 << 10) + 64 * names + 4096);
 }
 
+/* mica_safetensors_write, or what only checks. */
+typedef mica_status write_fn(mica_context *ctx, const char *path, const mica_named_tensor *tensors,
+                             size_t count, const mica_safetensors_write_opts *opts);
+
 static mica_status save(mica_net *net, const char *path, bool optimizer, const mica_metadata *metadata,
-                        size_t count)
+                        size_t count, write_fn *write)
 {
     tensor_list list;
     MICA_TRY(list_tensors(net, &list, optimizer));
     mica_status status = reserve_scratch(net, list.count);
     if (status == MICA_OK)
-        status = mica_safetensors_write(
-            net->ctx, path, list.tensors, list.count,
-            &(mica_safetensors_write_opts){.metadata = metadata, .metadata_count = count});
+        status = write(net->ctx, path, list.tensors, list.count,
+                       &(mica_safetensors_write_opts){.metadata = metadata, .metadata_count = count});
     free_list(net, &list);
     return status;
 }
 
 mica_status mica_weights_save(mica_net *net, const char *path)
 {
-    return save(net, path, false, &(mica_metadata){"format", "mica weights"}, 1);
+    return save(net, path, false, &(mica_metadata){"format", "mica weights"}, 1, mica_safetensors_write);
 }
 
 /* Gradients belong to the run that was. A state may say which of them are zero (an embedding's), so they all are. */
@@ -110,15 +117,28 @@ static number_text text_of(uint64_t number)
     return out;
 }
 
+/* A number of at most `most`. */
 static mica_status find_number(mica_net *net, const mica_safetensors *file, const char *path, const char *key,
-                               uint64_t *out)
+                               uint64_t *out, uint64_t most)
 {
+    static const char digits[] = "0123456789abcdef";
     const char *text = mica_safetensors_metadata_find(file, key);
-    char *end = NULL;
-    if (text != NULL && *text != '\0')
-        *out = strtoull(text, &end, 16);
-    if (end == NULL || *end != '\0')
-        return mica_fail(net->ctx, MICA_ERR_FORMAT, "%s: the checkpoint has no sound \"%s\"", path, key);
+    size_t length = text != NULL ? strlen(text) : 0;
+    bool sound = length > 0 && length <= 16;
+    *out = 0;
+    for (size_t i = 0; sound && i < length; i++) {
+        const char *digit = strchr(digits, text[i]);
+        sound = digit != NULL;
+        *out = *out << 4 | (sound ? (uint64_t)(digit - digits) : 0);
+    }
+    if (!sound)
+        return mica_fail(net->ctx, MICA_ERR_FORMAT,
+                         "%s: the checkpoint's \"%s\" is %s: expected up to 16 hexadecimal digits",
+                         MICA_QUOTE(path), key, text != NULL ? MICA_QUOTE(text) : "missing");
+    if (*out > most)
+        return mica_fail(net->ctx, MICA_ERR_FORMAT,
+                         "%s: the checkpoint's \"%s\" is %s: expected at most %" PRIx64, MICA_QUOTE(path),
+                         key, MICA_QUOTE(text), most);
     return MICA_OK;
 }
 
@@ -129,10 +149,9 @@ static uint64_t bits_of(float value)
     return bits;
 }
 
-mica_status mica_checkpoint_save(mica_net *net, const char *path, const mica_training_state *state)
+static mica_status save_checkpoint(mica_net *net, const char *path, const mica_training_state *state,
+                                   write_fn *write)
 {
-    if (state == NULL)
-        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "checkpoint_save: state is NULL");
     number_text steps = text_of(net->steps_taken), seed = text_of(net->seed),
                 epoch = text_of(state->cursor.epoch), position = text_of(state->cursor.position),
                 best = text_of(bits_of(state->best_loss)), bad = text_of((uint64_t)state->bad_epochs);
@@ -148,9 +167,21 @@ mica_status mica_checkpoint_save(mica_net *net, const char *path, const mica_tra
     memcpy(all, own, sizeof own);
     if (state->note_count > 0)
         memcpy(all + OWN, state->notes, state->note_count * sizeof(mica_metadata));
-    mica_status status = save(net, path, true, all, count);
+    mica_status status = save(net, path, true, all, count, write);
     mica_release(net->ctx, all, bytes);
     return status;
+}
+
+mica_status mica_checkpoint_save(mica_net *net, const char *path, const mica_training_state *state)
+{
+    if (state == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "checkpoint_save: state is NULL");
+    return save_checkpoint(net, path, state, mica_safetensors_write);
+}
+
+mica_status mica_checkpoint_check(mica_net *net, const char *path, const mica_training_state *state)
+{
+    return save_checkpoint(net, path, state, mica_safetensors_check);
 }
 
 static mica_status read_weights(mica_net *net, const mica_safetensors *file, const tensor_list *list)
@@ -164,18 +195,22 @@ static mica_status read_checkpoint(mica_net *net, const char *path, const mica_s
                                    const tensor_list *list, mica_training_state *state)
 {
     uint64_t steps = 0, seed = 0, epoch = 0, position = 0, best = 0, bad = 0;
-    MICA_TRY(find_number(net, file, path, "steps", &steps));
-    MICA_TRY(find_number(net, file, path, "seed", &seed));
-    MICA_TRY(find_number(net, file, path, "epoch", &epoch));
-    MICA_TRY(find_number(net, file, path, "position", &position));
-    MICA_TRY(find_number(net, file, path, "best_loss", &best));
-    MICA_TRY(find_number(net, file, path, "bad_epochs", &bad));
+    MICA_TRY(find_number(net, file, path, "steps", &steps, INT64_MAX));
+    MICA_TRY(find_number(net, file, path, "seed", &seed, UINT64_MAX));
+    MICA_TRY(find_number(net, file, path, "epoch", &epoch, INT64_MAX));
+    MICA_TRY(find_number(net, file, path, "position", &position, INT64_MAX));
+    MICA_TRY(find_number(net, file, path, "best_loss", &best, UINT32_MAX));
+    MICA_TRY(find_number(net, file, path, "bad_epochs", &bad, INT_MAX));
+    uint32_t best_bits = (uint32_t)best;
+    mica_training_state read = {.cursor = {epoch, position}, .bad_epochs = (int)bad};
+    memcpy(&read.best_loss, &best_bits, sizeof best_bits);
+    if (isnan(read.best_loss))
+        return mica_fail(net->ctx, MICA_ERR_FORMAT, "%s: the checkpoint's \"best_loss\" is not a number",
+                         MICA_QUOTE(path));
     MICA_TRY(read_weights(net, file, list));
     net->steps_taken = steps;
     net->seed = seed;
-    uint32_t best_bits = (uint32_t)best;
-    *state = (mica_training_state){.cursor = {epoch, position}, .bad_epochs = (int)bad};
-    memcpy(&state->best_loss, &best_bits, sizeof best_bits);
+    *state = read;
     return MICA_OK;
 }
 

@@ -1,32 +1,56 @@
 /* The training loop, and evaluation. */
 #include <math.h>
+#include <string.h>
 
 #include <mica/fit.h>
 
 #include "io/file.h"
+#include "io/quote.h"
 #include "net/net.h"
+#include "tensor/tensor.h"
+#include "train/loop.h"
 
 /* ---- Batches into the net ---- */
 
-/* The net's first two inputs at their full size, whatever the batch of the last step was. */
-static mica_status full_inputs(mica_net *net, mica_tensor *data, mica_tensor *targets)
+/* An input by its name, or by its number where there is none, which has the batch as its first axis. */
+static mica_status batch_input(mica_net *net, mica_tensor *out, const char *name, int number)
+{
+    const char *called = NULL;
+    int count = mica_net_inputs(net);
+    for (int i = name != NULL ? 0 : number; i < count; i++) {
+        MICA_TRY(mica_net_input_tensor(net, &called, out, i));
+        if (name == NULL || strcmp(called, name) == 0)
+            break;
+        called = NULL;
+    }
+    if (called == NULL && name != NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: the net has no input %s", MICA_QUOTE(name));
+    if (called == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: the net has %d inputs: expected data and targets",
+                         count);
+    if (out->rank < 1 || out->dim[0] != net->built_rows)
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "fit: input %s is %s: expected %td samples along axis 0",
+                         MICA_QUOTE(called), MICA_SHAPE(out), net->built_rows);
+    return MICA_OK;
+}
+
+/* The inputs that a source fills, at their full size, whatever the batch of the last step was. */
+static mica_status full_inputs(mica_net *net, const mica_source *source, mica_tensor *data,
+                               mica_tensor *targets)
 {
     if (net->block == NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "fit: the net is not bound");
-    if (mica_net_inputs(net) < 2)
-        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: the net has %d inputs: expected data and targets",
-                         mica_net_inputs(net));
     if (net->rows != net->size[0].most)
         MICA_TRY(mica_net_resize(net, net->size[0].most));
-    MICA_TRY(mica_net_input_tensor(net, NULL, data, 0));
-    return mica_net_input_tensor(net, NULL, targets, 1);
+    MICA_TRY(batch_input(net, data, source->inputs, 0));
+    return batch_input(net, targets, source->targets, 1);
 }
 
 /* Fills the inputs with the next batch and fits the net to its size. *count is 0 at the end of an epoch. */
 static mica_status next_batch(mica_net *net, const mica_source *source, mica_index *count)
 {
     mica_tensor data, targets;
-    MICA_TRY(full_inputs(net, &data, &targets));
+    MICA_TRY(full_inputs(net, source, &data, &targets));
     MICA_TRY(source->next(net->ctx, &data, &targets, count, source->user));
     if (*count < 0 || *count > net->size[0].most)
         return mica_fail(net->ctx, MICA_ERR_SHAPE, "fit: a source gives %td samples: a batch has at most %td",
@@ -83,7 +107,8 @@ mica_status mica_evaluate(mica_net *net, mica_score *out, const mica_source *sou
         if (output == NULL)
             continue;
         MICA_TRY(mica_net_tensor(net, &y, output));
-        MICA_TRY(mica_net_input_tensor(net, NULL, &targets, 1));
+        MICA_TRY(source->targets != NULL ? mica_net_tensor(net, &targets, source->targets)
+                                         : mica_net_input_tensor(net, NULL, &targets, 1));
         if (!has_classes(&y, &targets))
             continue;
         correct += count_correct(&y, &targets);
@@ -121,7 +146,8 @@ static mica_status write_checkpoint(fitting *f)
 
 static float learning_rate(const fitting *f)
 {
-    return f->opts->schedule.lr != 0.0f ? mica_schedule_lr(&f->opts->schedule, f->net->steps_taken) : 0.0f;
+    return f->opts->schedule.lr != 0.0f ? mica_schedule_lr(&f->opts->schedule, f->net->steps_taken)
+                                        : mica_optimizer_lr(&f->net->optimizer);
 }
 
 static void report(fitting *f, double loss, float lr, const mica_score *validation, bool epoch_done)
@@ -223,7 +249,12 @@ static mica_status check_fit(mica_net *net, const mica_fit_opts *o)
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          "fit: the net is not bound, or was compiled without an optimizer");
     mica_tensor output;
-    return o->output != NULL ? mica_net_tensor(net, &output, o->output) : MICA_OK;
+    if (o->output != NULL)
+        MICA_TRY(mica_net_tensor(net, &output, o->output));
+    if (o->checkpoint == NULL)
+        return MICA_OK;
+    mica_training_state state = {.notes = o->notes, .note_count = o->note_count};
+    return mica_checkpoint_check(net, o->checkpoint, &state);
 }
 
 mica_status mica_fit(mica_net *net, mica_fit_result *result, const mica_fit_opts *opts)

@@ -16,7 +16,8 @@ static mica_status batches_seek(mica_context *ctx, void *user, mica_cursor curso
 
 mica_source mica_source_of_batches(mica_batches *batches)
 {
-    return (mica_source){batches_next, batches_cursor, batches_seek, batches};
+    return (mica_source){
+        .next = batches_next, .cursor = batches_cursor, .seek = batches_seek, .user = batches};
 }
 
 /* ---- Text ---- */
@@ -75,5 +76,5 @@ static mica_status text_seek(mica_context *ctx, void *user, mica_cursor cursor)
 
 mica_source mica_source_of_text(mica_text_source *text)
 {
-    return (mica_source){text_next, text_cursor, text_seek, text};
+    return (mica_source){.next = text_next, .cursor = text_cursor, .seek = text_seek, .user = text};
 }

@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "net/net.h"
 #include "kernel/kernels.h"
+#include "train/loop.h"
 
 int mica_optimizer_states(const mica_optimizer *o)
 {
@@ -33,6 +34,12 @@ typedef struct update_job {
 } update_job;
 
 static float or_else(float value, float usual) { return value != 0.0f ? value : usual; }
+
+float mica_optimizer_lr(const mica_optimizer *o)
+{
+    bool adam = o->kind == MICA_ADAM || o->kind == MICA_ADAMW;
+    return or_else(o->lr, adam ? 0.001f : 0.01f);
+}
 
 /* Whether a parameter is decayed: AdamW leaves biases and norms alone unless told otherwise. */
 static bool decays(const mica_optimizer *o, const mica_value_info *v)
@@ -125,8 +132,8 @@ static mica_status clip_scale(mica_net *net, float *scale)
 static mica_status update(mica_net *net, float lr)
 {
     const mica_optimizer *o = &net->optimizer;
-    bool adam = o->kind == MICA_ADAM || o->kind == MICA_ADAMW;
-    lr = or_else(lr, or_else(o->lr, adam ? 0.001f : 0.01f));
+    if (lr < 0.0f)
+        lr = mica_optimizer_lr(o);
     float scale;
     MICA_TRY(clip_scale(net, &scale));
     update_job job = {.net = net, .fn = choose_kernel(net->ctx->kernels->optimizer, o)};
@@ -146,6 +153,10 @@ mica_status mica_train_update(mica_net *net, float lr)
     if (net->block == NULL || !net->has_optimizer)
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          "train_update: the net is not bound, or was compiled without an optimizer");
+    if (!isfinite(lr) || (lr < 0.0f && lr != MICA_OPTIMIZER_LR))
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
+                         "train_update: the learning rate is %g: expected 0 or more, or MICA_OPTIMIZER_LR",
+                         (double)lr);
     if (net->watch == NULL)
         return update(net, lr);
     mica_work work = mica_net_update_work(net);

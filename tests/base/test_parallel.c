@@ -78,3 +78,37 @@ TEST(parallel_stretches_nest)
             mica_parallel_end(ctx);
     }
 }
+
+#if !defined(MICA_NO_THREADS)
+#include <errno.h>
+#include <pthread.h>
+
+/* The linker puts this in front of the library's calls (tests/CMakeLists.txt): a system that has no thread left. */
+static int threads_left = -1; /* -1: no limit */
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *argument)
+{
+    if (threads_left == 0)
+        return EAGAIN;
+    threads_left -= threads_left > 0;
+    return __real_pthread_create(thread, how, run, argument);
+}
+
+/* Those that have started look at the crew while the caller learns that there will be no more; the thread
+ * sanitizer watches. */
+TEST(parallel_threads_that_the_system_refuses)
+{
+    enum { THREADS = 8 };
+    for (int turn = 0; turn < 40; turn++) {
+        mica_context *ctx = NULL;
+        threads_left = turn % THREADS;
+        mica_status status = mica_context_create(&ctx, &(mica_context_opts){.threads = THREADS});
+        bool enough = threads_left > 0 || turn % THREADS == THREADS - 1;
+        threads_left = -1;
+        CHECK(status == (enough ? MICA_OK : MICA_ERR_MEMORY) && (ctx != NULL) == enough);
+        mica_context_destroy(ctx);
+    }
+}
+#endif

@@ -33,6 +33,15 @@ says() { [[ $out == *"$1"* ]] || complain "stdout should say: $1"; }
 complains() { [[ $err == *"$1"* ]] || complain "stderr should say: $1"; }
 silent() { [ -z "$out" ] || complain "stdout should be empty"; }
 
+# says_json FILTER: the JSON on stdout fulfils the filter.
+# shellcheck disable=SC2317 # the parts call it
+says_json() {
+    python3 -c 'import json, sys
+data = json.load(open(sys.argv[1]))
+assert eval(sys.argv[2]), "does not hold: " + sys.argv[2]' "$folder/out" "$1" 2>"$folder/python" ||
+        complain "$(tail -1 "$folder/python")"
+}
+
 # ---- Help and usage ----
 ends 0 --version
 says "mica 0."

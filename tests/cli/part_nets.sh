@@ -1,14 +1,6 @@
 # Nets at the command line: mica info, mica plan, net files. Sourced by check.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # check.sh has the functions and sets what they leave
 
-# says_json FILTER: the JSON on stdout fulfils the filter.
-says_json() {
-    python3 -c 'import json, sys
-data = json.load(open(sys.argv[1]))
-assert eval(sys.argv[2]), "does not hold: " + sys.argv[2]' "$folder/out" "$1" 2>"$folder/python" ||
-        complain "$(tail -1 "$folder/python")"
-}
-
 # ---- Info ----
 for net in mlp lenet resnet-small lstm gpt-tiny; do
     ends 0 info "$net"

@@ -1,5 +1,6 @@
 /* CSV: what is read, and where it goes wrong. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data/sample.h"
@@ -160,4 +161,56 @@ TEST(csv_labels_by_name)
         MICA_ERR_FORMAT,
         "format error: \"file\": line 1026, column 1: labels with more names than there can be classes");
     CHECK(mica_context_heap(ctx).live_bytes == live);
+}
+
+/* ---- A file that somebody rewrites between the passes: as the set's memory is taken ---- */
+
+typedef struct rewriting {
+    char *text;
+    const char *to;
+    int at; /* the allocation at which it happens */
+} rewriting;
+
+static void *rewrite_and_allocate(void *user, size_t bytes, size_t align)
+{
+    rewriting *r = user;
+    if (r->at-- == 0)
+        memcpy(r->text, r->to, strlen(r->text));
+    size_t whole = (bytes + align - 1) / align * align;
+    return aligned_alloc(align, whole);
+}
+
+static void release(void *user, void *block, size_t bytes, size_t align)
+{
+    (void)user, (void)bytes, (void)align;
+    free(block);
+}
+
+/* Reads `before`, which becomes `after`, of the same length, at the n-th allocation. */
+static void check_rewritten(const char *before, const char *after, int at)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s", before);
+    CHECK(strlen(before) == strlen(after));
+    rewriting r = {text, after, -1};
+    mica_allocator allocator = {.user = &r, .allocate = rewrite_and_allocate, .release = release};
+    mica_context *ctx;
+    REQUIRE(mica_context_create(&ctx, &(mica_context_opts){.allocator = &allocator}) == MICA_OK);
+    r.at = at;
+    mica_dataset set = {0};
+    mica_csv_opts opts = {.label_column = -1, .label_names = true};
+    CHECK_ERROR(ctx, sample_read_csv(ctx, &set, text, &opts), MICA_ERR_IO,
+                "file error: \"file\": changed while it was read");
+    mica_dataset_release(ctx, &set);
+    mica_context_destroy(ctx);
+}
+
+TEST(csv_that_changes_while_it_is_read_is_an_error)
+{
+    /* Nothing but line ends: the header that was there is looked for, for ever if nobody minds the end. */
+    check_rewritten("a,k\n1,cat\n2,dog\n", "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n", 0);
+    check_rewritten("a,k\n1,cat\n2,dog\n", "a,k\n1,cat\n2,eel\n", 0);
+    check_rewritten("a,k\n1,22\n3,44\n", "a,k\n1,22\n3,xy\n", 0);  /* a name where numbers were */
+    check_rewritten("a,k\n1,22\n3,44\n", "a,k\n1,22\n3,45\n", 0);  /* another number */
+    check_rewritten("a,k\n1,22\n3,44\n", "a,k\n1,22344\n\n\n", 1); /* fewer rows */
 }

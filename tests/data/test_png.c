@@ -279,8 +279,12 @@ TEST(png_says_what_is_wrong)
         {GREY8, "IDAT", "\1\1", 2, E "43: png: incorrect header check"},
         {"\0\0\0\2\0\0\0\2\x8\3\0\0\0", "IDAT", "", 0, E "41: png: the image has no palette"},
         {"\0\0\0\2\0\0\0\2\x8\3\0\0\0", "tRNS", "ab", 2, E "41: png: more transparencies than colours"},
-        {"\x7f\0\0\2\x7f\0\0\2\x8\0\0\0\0", "IDAT", "ab", 2,
+        {"\0\0\x1f\0\0\0\x1f\0\x8\0\0\0\0", "IDAT", "ab", 2,
          E "41: png: the image is larger than the file can hold"},
+        {"\0\0\x20\0\0\0\x20\x1\x8\0\0\0\0", "IDAT", "ab", 2,
+         E "29: png: an image of 8192 by 8193 pixels: at most 67108864 are read in all"},
+        {"\x7f\0\0\2\x7f\0\0\2\x8\0\0\0\0", "IDAT", "ab", 2,
+         E "29: png: an image of 2130706434 by 2130706434 pixels: at most 67108864 are read in all"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         CHECK_ERROR(ctx, read_with(ctx, bad[i].header, bad[i].chunk, bad[i].bytes, bad[i].count),

@@ -78,7 +78,7 @@ static void ten_steps(mica_context *ctx, const golden_case *c)
     memcpy(b.data, golden_find(c, "b")->data, b_count * sizeof(float));
     for (int step = 0; step < (int)w_after->dim[0]; step++) {
         set_gradients(net, c, step);
-        CHECK_OK(ctx, mica_train_update(net, 0.0f));
+        CHECK_OK(ctx, mica_train_update(net, MICA_OPTIMIZER_LR));
         compare(c, "w", step, w.data, (const float *)w_after->data + (size_t)step * w_count, w_count, 0.1);
         compare(c, "b", step, b.data, (const float *)b_after->data + (size_t)step * b_count, b_count, 0.1);
     }

@@ -81,7 +81,7 @@ int main()
         mica_net_initialize(net.get(), 42) != MICA_OK)
         return std::fprintf(stderr, "%s\n", mica_error(ctx.get())), 1;
     for (int step = 0; step < 300; step++)
-        if (set_inputs(net.get()) != MICA_OK || mica_train_step(net.get(), 0.0f) != MICA_OK)
+        if (set_inputs(net.get()) != MICA_OK || mica_train_step(net.get(), MICA_OPTIMIZER_LR) != MICA_OK)
             return std::fprintf(stderr, "%s\n", mica_error(ctx.get())), 1;
     int right = right_answers(net.get());
     std::printf("mica %s, %s: %zu bytes, %d of 4 right\n", mica_version(), mica_context_isa(ctx.get()), bytes,

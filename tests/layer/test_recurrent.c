@@ -277,7 +277,7 @@ static double train_to_recall(mica_context *ctx, bool lstm, int most)
     test_heap heap = test_heap_now();
     for (int step = 0; step < most && mean > 0.02f; step++) {
         draw_sequences(net, &r);
-        CHECK_OK(ctx, mica_train_step(net, 0.0f));
+        CHECK_OK(ctx, mica_train_step(net, MICA_OPTIMIZER_LR));
         mean += 0.05f * (mica_net_loss(net) - mean);
     }
     CHECK(test_heap_now().calls == heap.calls);

@@ -220,7 +220,8 @@ TEST(checkpoint_that_is_bad_leaves_the_net_as_it_was)
 
     /* Weights alone are no checkpoint. */
     CHECK_OK(ctx, mica_weights_save(net, path));
-    check_refused(net, path, MICA_ERR_FORMAT, "the checkpoint has no sound \"steps\"");
+    check_refused(net, path, MICA_ERR_FORMAT,
+                  "the checkpoint's \"steps\" is missing: expected up to 16 hexadecimal digits");
     CHECK_OK(ctx, mica_weights_load(net, path));
     CHECK(mica_weights_load(other, path) == MICA_ERR_SHAPE);
     mica_net_destroy(net);
@@ -246,6 +247,58 @@ TEST(checkpoint_without_a_tensor_is_refused)
     CHECK_MSG(strstr(mica_error(ctx), "has no tensor \"fc1.bias\"") != NULL, "%s", mica_error(ctx));
     take_snapshot(net, &after);
     CHECK(memcmp(&before, &after, sizeof before) == 0);
+    mica_net_destroy(net);
+    scratch_remove(&s);
+}
+
+/* Writes the file with the value of a field of its metadata changed to another of the same length. */
+static void change_field(const char *path, const unsigned char *bytes, size_t count, const char *field,
+                         const char *value)
+{
+    char *copy = malloc(count + 1), wanted[40];
+    memcpy(copy, bytes, count);
+    copy[count] = '\0';
+    snprintf(wanted, sizeof wanted, "\"%s\":\"", field);
+    char *at = NULL; /* behind the header's length there is text up to the tensors */
+    for (size_t i = 8; at == NULL && i + strlen(wanted) < count; i++)
+        at = memcmp(copy + i, wanted, strlen(wanted)) == 0 ? copy + i + strlen(wanted) : NULL;
+    if (CHECK_MSG(at != NULL && at[strlen(value)] == '"', "no %s as long as %s", field, value))
+        memcpy(at, value, strlen(value));
+    scratch_write(path, copy, count);
+    free(copy);
+}
+
+TEST(checkpoint_numbers_are_held_to_their_ranges)
+{
+    mica_context *ctx = test_context(1);
+    scratch s = scratch_make();
+    const char *path = scratch_path(&s, "checkpoint.safetensors");
+    mica_net *net;
+    REQUIRE(build(ctx, &net, 24) == MICA_OK);
+    mica_training_state state = {.cursor = {UINT64_C(0x123456789abcdef0), UINT64_C(0x123456789abcdef0)},
+                                 .best_loss = 1.0f,
+                                 .bad_epochs = 0x12345678};
+    CHECK_OK(ctx, mica_train_set_steps(net, UINT64_C(0x123456789abcdef0)));
+    CHECK_OK(ctx, mica_checkpoint_save(net, path, &state));
+    size_t count;
+    unsigned char *bytes = scratch_read(path, &count);
+    static const char *const bad[][3] = {
+        {"steps", "ffffffffffffffff", "\"steps\" is \"ffffffffffffffff\": expected at most 7fffffffffffffff"},
+        {"steps", "-23456789abcdef0",
+         "\"steps\" is \"-23456789abcdef0\": expected up to 16 hexadecimal digits"},
+        {"epoch", "8000000000000000", "\"epoch\" is"},
+        {"position", "123456789abcdefg", "\"position\" is"},
+        {"best_loss", "7fc00000", "\"best_loss\" is not a number"},
+        {"bad_epochs", "80000000", "\"bad_epochs\" is"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        change_field(path, bytes, count, bad[i][0], bad[i][1]);
+        check_refused(net, path, MICA_ERR_FORMAT, bad[i][2]);
+    }
+    scratch_write(path, bytes, count);
+    CHECK_OK(ctx, mica_checkpoint_load(net, &state, path));
+    CHECK(state.cursor.epoch == UINT64_C(0x123456789abcdef0) && state.bad_epochs == 0x12345678);
+    free(bytes);
     mica_net_destroy(net);
     scratch_remove(&s);
 }

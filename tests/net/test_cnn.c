@@ -70,11 +70,11 @@ TEST(net_cnn_learns_without_the_heap)
             return;
         REQUIRE(mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_initialize(net, 3) == MICA_OK);
         fill(net, 0);
-        CHECK_OK(ctx, mica_train_step(net, 0.0f)); /* threads start here */
+        CHECK_OK(ctx, mica_train_step(net, MICA_OPTIMIZER_LR)); /* threads start here */
         test_heap heap = test_heap_now();
         for (int step = 0; step < STEPS; step++) {
             fill(net, 1 + (uint64_t)step % 2);
-            CHECK_OK(ctx, mica_train_step(net, 0.0f));
+            CHECK_OK(ctx, mica_train_step(net, MICA_OPTIMIZER_LR));
             losses[threads - 1][step] = mica_net_loss(net);
             fill(net, 1);
             CHECK_OK(ctx, mica_net_forward(net));

@@ -48,7 +48,7 @@ TEST(example_plans_take_the_bytes_they_announce)
         CHECK_OK(ctx, mica_net_initialize(net, 1));
         for (uint64_t step = 0; step < 3; step++) {
             example_net_fill(net, example, step);
-            CHECK_OK(ctx, mica_train_step(net, 0.0f));
+            CHECK_OK(ctx, mica_train_step(net, MICA_OPTIMIZER_LR));
         }
         CHECK(mica_context_heap(ctx).live_bytes == live);
         bool outside = false;
@@ -67,7 +67,7 @@ typedef mica_status step_fn(mica_net *net, const example_net *example, uint64_t 
 static mica_status train_one(mica_net *net, const example_net *example, uint64_t number)
 {
     example_net_fill(net, example, number);
-    return mica_train_step(net, 0.0f);
+    return mica_train_step(net, MICA_OPTIMIZER_LR);
 }
 
 static mica_status evaluate_one(mica_net *net, const example_net *example, uint64_t number)
@@ -89,7 +89,7 @@ static mica_status accumulate(mica_net *net, const example_net *example, uint64_
         example_net_fill(net, example, number + (uint64_t)part);
         status = mica_train_accumulate(net, part, PARTS);
     }
-    return status != MICA_OK ? status : mica_train_update(net, 0.0f);
+    return status != MICA_OK ? status : mica_train_update(net, MICA_OPTIMIZER_LR);
 }
 
 /* Batches of changing size, as at the end of an epoch. */

@@ -180,3 +180,127 @@ TEST(fit_says_when_training_diverges)
     mica_net_destroy(net);
     mica_batches_destroy(ctx, batches);
 }
+
+/* ---- What could go wrong silently ---- */
+
+/* A rate of 0, as at the end of a cosine, is no request for another rate. */
+TEST(fit_a_rate_of_zero_changes_no_parameter)
+{
+    mica_context *ctx = test_context(1);
+    mica_dataset set;
+    make_rings(ctx, &set);
+    mica_batches *batches;
+    CHECK_OK(ctx, mica_batches_create(ctx, &batches, &set, &(mica_batches_opts){.batch = 32}));
+    static const mica_optimizer_kind kinds[] = {MICA_SGD, MICA_ADAM, MICA_ADAMW, MICA_RMSPROP, MICA_ADAGRAD};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        mica_net *net = classifier(ctx,
+                                   &(mica_optimizer){.kind = kinds[i], .lr = 0.1f, .weight_decay = 0.1f});
+        mica_schedule past = {.kind = MICA_SCHEDULE_COSINE, .lr = 0.1f, .total = 1};
+        CHECK(mica_schedule_lr(&past, 1) == 0.0f);
+        CHECK_OK(ctx, mica_train_set_steps(net, 1)); /* the schedule is over */
+        mica_tensor parameters;
+        CHECK_OK(ctx, mica_net_flat(net, &parameters, NULL));
+        size_t bytes = mica_tensor_bytes(&parameters);
+        void *before = malloc(bytes);
+        memcpy(before, parameters.data, bytes);
+        mica_fit_result result;
+        CHECK_OK(ctx, mica_fit(net, &result,
+                               &(mica_fit_opts){.train = mica_source_of_batches(batches), .schedule = past}));
+        CHECK(memcmp(before, parameters.data, bytes) == 0);
+        CHECK_OK(ctx, mica_train_update(net, 0.0f));
+        CHECK(memcmp(before, parameters.data, bytes) == 0);
+        CHECK_OK(ctx, mica_train_update(net, MICA_OPTIMIZER_LR));
+        CHECK(memcmp(before, parameters.data, bytes) != 0);
+        CHECK_ERROR(ctx, mica_train_update(net, -0.5f), MICA_ERR_ARGUMENT,
+                    "argument error: train_update: the learning rate is -0.5: expected 0 or more, or "
+                    "MICA_OPTIMIZER_LR");
+        CHECK(mica_train_update(net, NAN) == MICA_ERR_ARGUMENT);
+        free(before);
+        mica_net_destroy(net);
+    }
+    mica_batches_destroy(ctx, batches);
+}
+
+/* x [32, 2], another input [32, 1], and the label that the loss reads, which is the third. */
+static mica_net *with_an_input_between(mica_context *ctx, mica_index labels_of_batch)
+{
+    mica_net *net;
+    mica_net_create(ctx, &net);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){32, 2});
+    (void)mica_net_input(net, "between", MICA_I32, 2, (mica_index[]){32, 1});
+    mica_value label = mica_net_input(net, "label", MICA_I32, 1, (mica_index[]){labels_of_batch});
+    mica_value y = mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 2});
+    if (labels_of_batch < 32)
+        y = mica_net_slice(net, y, &(mica_net_slice_opts){.axis = 0, .stop = labels_of_batch});
+    mica_net_output(net, "logits", y);
+    mica_net_cross_entropy(net, y, label, NULL);
+    mica_optimizer sgd = {.kind = MICA_SGD, .lr = 0.5f};
+    CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true, .optimizer = &sgd}));
+    CHECK_OK(ctx, mica_net_bind(net, NULL, 0));
+    CHECK_OK(ctx, mica_net_initialize(net, 11));
+    return net;
+}
+
+TEST(fit_fills_the_inputs_that_a_source_names)
+{
+    mica_context *ctx = test_context(1);
+    mica_dataset set;
+    make_rings(ctx, &set);
+    for (int i = 0; i < SAMPLES; i++)
+        labels[i] = points[i][0] > 0; /* what a line can learn */
+    mica_batches *batches;
+    CHECK_OK(ctx, mica_batches_create(ctx, &batches, &set, &(mica_batches_opts){.batch = 32}));
+    mica_source source = mica_source_of_batches(batches);
+    source.inputs = "x";
+    source.targets = "label";
+    mica_net *net = with_an_input_between(ctx, 32);
+    mica_fit_opts opts = {.train = source, .validation = source, .output = "logits", .epochs = 20};
+    mica_fit_result result;
+    CHECK_OK(ctx, mica_fit(net, &result, &opts));
+    CHECK_MSG(result.validation.accuracy > 0.9, "accuracy %g", result.validation.accuracy);
+    opts.train.targets = "lable";
+    CHECK_ERROR(ctx, mica_fit(net, &result, &opts), MICA_ERR_ARGUMENT,
+                "argument error: fit: the net has no input \"lable\"");
+    mica_net_destroy(net);
+    /* Fewer targets than samples. */
+    net = with_an_input_between(ctx, 1);
+    opts.train.targets = "label";
+    CHECK_ERROR(ctx, mica_fit(net, &result, &opts), MICA_ERR_SHAPE,
+                "shape error: fit: input \"label\" is [1]: expected 32 samples along axis 0");
+    mica_net_destroy(net);
+    mica_batches_destroy(ctx, batches);
+}
+
+static bool count_steps(void *user, const mica_progress *p)
+{
+    *(int *)user += !p->epoch_done;
+    return true;
+}
+
+TEST(fit_refuses_notes_that_cannot_be_saved_before_the_first_step)
+{
+    mica_context *ctx = test_context(1);
+    mica_dataset set;
+    make_rings(ctx, &set);
+    mica_batches *batches;
+    CHECK_OK(ctx, mica_batches_create(ctx, &batches, &set, &(mica_batches_opts){.batch = 32}));
+    mica_net *net = classifier(ctx, &(mica_optimizer){.kind = MICA_SGD});
+    int steps = 0;
+    mica_metadata note = {"classes", "ros\xe9"};
+    mica_fit_opts opts = {.train = mica_source_of_batches(batches),
+                          .checkpoint = "/no/such/folder",
+                          .notes = &note,
+                          .note_count = 1,
+                          .report = count_steps,
+                          .user = &steps};
+    mica_fit_result result;
+    CHECK_ERROR(
+        ctx, mica_fit(net, &result, &opts), MICA_ERR_ARGUMENT,
+        "argument error: safetensors_write: the metadata value of \"classes\" is not UTF-8 at its byte 3");
+    note = (mica_metadata){"seed", "1"}; /* one of the checkpoint's own */
+    CHECK_ERROR(ctx, mica_fit(net, &result, &opts), MICA_ERR_ARGUMENT,
+                "argument error: safetensors_write: two metadata keys are called \"seed\"");
+    CHECK(steps == 0);
+    mica_net_destroy(net);
+    mica_batches_destroy(ctx, batches);
+}

@@ -66,7 +66,7 @@ static size_t train(mica_context *ctx, mica_net *net, float *out, size_t room, m
             ((float *)x.data)[i] = (float)test_int(&r, -3, 3); /* ties, and zeros */
         for (mica_index i = 0; i < batch; i++)
             ((int32_t *)label.data)[i] = test_int(&r, 0, 9);
-        CHECK_OK(ctx, mica_train_step(net, 0.0f));
+        CHECK_OK(ctx, mica_train_step(net, MICA_OPTIMIZER_LR));
     }
     CHECK_OK(ctx, mica_net_flat(net, &flat, NULL));
     size_t count = mica_tensor_count(&flat);

@@ -75,7 +75,7 @@ static mica_plan losses_of(float loss[STEPS], mica_context *ctx, const gpt_size 
     check_plan(&plan);
     test_heap heap = test_heap_now();
     for (uint64_t step = 0; step < STEPS; step++) {
-        CHECK_OK(ctx, train(net, &text.tokens, step, 0.0f));
+        CHECK_OK(ctx, train(net, &text.tokens, step, MICA_OPTIMIZER_LR));
         loss[step] = mica_net_loss(net);
     }
     CHECK(test_heap_now().calls == heap.calls);

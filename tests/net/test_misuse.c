@@ -64,10 +64,10 @@ static void check_learns(mica_net *net)
 {
     mica_context *ctx = mica_net_context(net);
     fill_inputs(net);
-    CHECK_OK(ctx, mica_train_step(net, 0));
+    CHECK_OK(ctx, mica_train_step(net, MICA_OPTIMIZER_LR));
     float before = mica_net_loss(net);
     fill_inputs(net);
-    CHECK_OK(ctx, mica_train_step(net, 0));
+    CHECK_OK(ctx, mica_train_step(net, MICA_OPTIMIZER_LR));
     CHECK(mica_net_loss(net) < before);
 }
 
@@ -245,7 +245,7 @@ TEST(misuse_of_order)
                 "state error: net_resize: the net is not compiled");
     CHECK_ERROR(ctx, mica_net_initialize(net, 1), MICA_ERR_STATE,
                 "state error: net_initialize: the net is not bound");
-    CHECK_ERROR(ctx, mica_train_update(net, 0), MICA_ERR_STATE,
+    CHECK_ERROR(ctx, mica_train_update(net, MICA_OPTIMIZER_LR), MICA_ERR_STATE,
                 "state error: train_update: the net is not bound, or was compiled without an optimizer");
     CHECK_ERROR(ctx, mica_net_tensor(net, &t, "x"), MICA_ERR_STATE,
                 "state error: net: \"x\" asked for before mica_net_bind");
@@ -436,7 +436,7 @@ TEST(misuse_of_a_batch_of_none)
         CHECK((mica_net_plan(net)->parts > 1) == in_parts);
         check_learns(net);
         CHECK_OK(ctx, mica_net_resize(net, 0));
-        CHECK_OK(ctx, mica_train_step(net, 0));
+        CHECK_OK(ctx, mica_train_step(net, MICA_OPTIMIZER_LR));
         mica_tensor gradients;
         CHECK_OK(ctx, mica_net_flat(net, NULL, &gradients));
         for (mica_index i = 0; i < gradients.dim[0]; i++)
@@ -464,7 +464,7 @@ TEST(misuse_of_classes_out_of_range)
             char text[100];
             snprintf(text, sizeof text,
                      "index error: cross_entropy: target 2 is class %d, but there are 3 classes", (int)class);
-            CHECK_ERROR(ctx, mica_train_step(net, 0), MICA_ERR_INDEX, text);
+            CHECK_ERROR(ctx, mica_train_step(net, MICA_OPTIMIZER_LR), MICA_ERR_INDEX, text);
             CHECK(mica_train_steps(net) == 0);
         }
         check_learns(net);

@@ -64,7 +64,7 @@ static record watched_step(mica_context *ctx, mica_net *net)
     record r = {.in_order = true};
     mica_net_watch(net, note, &r);
     fill(net);
-    CHECK_OK(ctx, mica_train_step(net, 0.0f));
+    CHECK_OK(ctx, mica_train_step(net, MICA_OPTIMIZER_LR));
     mica_net_watch(net, NULL, NULL);
     CHECK(r.in_order && r.begun == r.done);
     return r;
@@ -132,12 +132,12 @@ TEST(net_watch_changes_nothing)
         record r = {.in_order = true};
         for (int step = 0; step < 4; step++) {
             fill(net);
-            CHECK_OK(ctx, mica_train_step(net, 0.0f));
+            CHECK_OK(ctx, mica_train_step(net, MICA_OPTIMIZER_LR));
             test_heap heap = test_heap_now();
             r = (record){.in_order = true};
             mica_net_watch(net, watched ? note : NULL, &r);
             fill(net);
-            CHECK_OK(ctx, mica_train_step(net, 0.0f));
+            CHECK_OK(ctx, mica_train_step(net, MICA_OPTIMIZER_LR));
             CHECK(test_heap_now().calls == heap.calls);
         }
         CHECK((r.begun > 0) == (watched == 1));

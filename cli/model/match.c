@@ -1,0 +1,135 @@
+/* Nets and data side by side. */
+#include "cli/model/match.h"
+
+#include <string.h>
+
+#include "base/context.h"
+#include "cli/picture/text.h"
+
+static short_text shape_of(const mica_tensor *t) { return shape_text(t->dtype, t->rank, t->dim); }
+
+static size_t elements_each(const mica_tensor *t)
+{
+    return t->rank > 0 && t->dim[0] > 0 ? mica_tensor_count(t) / (size_t)t->dim[0] : 0;
+}
+
+/* ---- The net ---- */
+
+static bool find_input(mica_tensor *out, mica_net *net, const char *name)
+{
+    const char *called;
+    for (int i = 0; name != NULL && i < mica_net_inputs(net); i++)
+        if (mica_net_input_tensor(net, &called, out, i) == MICA_OK && strcmp(called, name) == 0)
+            return true;
+    return false;
+}
+
+static bool predicts_classes(const mica_netfile_info *info)
+{
+    return info->task == MICA_TASK_CLASSES || info->task == MICA_TASK_TEXT;
+}
+
+static int check_target(const net_ends *e, const verb *v, const mica_netfile_info *info, const char *what)
+{
+    const mica_tensor *t = &e->target;
+    if (t->rank < 1 || t->dim[0] != e->input.dim[0])
+        return verb_error(v, EXIT_FILE,
+                          "%s: its target \"%s\" is %s, its input \"%s\" is %s: expected as many samples",
+                          what, info->target, shape_of(t).text, info->input, shape_of(&e->input).text);
+    if (!predicts_classes(info))
+        return EXIT_OK;
+    if (t->dtype != MICA_I32 && t->dtype != MICA_I64)
+        return verb_error(v, EXIT_FILE, "%s: its target \"%s\" is %s: expected class numbers, i32 or i64",
+                          what, info->target, shape_of(t).text);
+    if (mica_tensor_count(&e->output) != mica_tensor_count(t) * (size_t)info->classes)
+        return verb_error(v, EXIT_FILE, "%s: its output is %s: expected %td numbers for each of target %s",
+                          what, shape_of(&e->output).text, info->classes, shape_of(t).text);
+    return EXIT_OK;
+}
+
+int net_ends_find(net_ends *out, const verb *v, mica_net *net, const mica_netfile_info *info,
+                  const char *what)
+{
+    *out = (net_ends){.has_target = info->target != NULL};
+    const mica_tensor *x = &out->input, *y = &out->output;
+    if (!find_input(&out->input, net, info->input))
+        return verb_error(v, EXIT_FILE, "%s: the net has no input", what);
+    if (info->other_input != NULL)
+        return verb_error(v, EXIT_FILE,
+                          "%s: besides \"%s\" the net reads an input \"%s\", which no data are for", what,
+                          info->input, info->other_input);
+    if (x->rank < 1 || elements_each(x) == 0)
+        return verb_error(v, EXIT_FILE, "%s: its input \"%s\" is %s: there is nothing to put in", what,
+                          info->input, shape_of(x).text);
+    if (mica_net_shape(net, &out->output, info->output_value) != MICA_OK || y->dtype != MICA_F32 ||
+        y->rank < 1 || y->dim[0] != x->dim[0] || mica_tensor_count(y) == 0)
+        return verb_error(v, EXIT_FILE, "%s: its output \"%s\" is %s: expected f32, %td samples along axis 0",
+                          what, info->output, shape_of(y).text, x->dim[0]);
+    if (!out->has_target)
+        return EXIT_OK;
+    if (!find_input(&out->target, net, info->target))
+        return verb_error(v, EXIT_FILE, "%s: the net has no input \"%s\"", what, info->target);
+    return check_target(out, v, info, what);
+}
+
+mica_status net_output(mica_tensor *out, mica_net *net, const mica_netfile_info *info, mica_index samples)
+{
+    mica_status status = mica_net_tensor(net, out, info->output);
+    if (status != MICA_OK)
+        return status;
+    bool rows = out->dtype == MICA_F32 && out->rank > 0 && out->dim[0] == samples &&
+                mica_tensor_contiguous(out);
+    if (rows && (!predicts_classes(info) || out->dim[out->rank - 1] == info->classes))
+        return MICA_OK;
+    return mica_fail(mica_net_context(net), MICA_ERR_SHAPE,
+                     "the output \"%s\" of %td samples is %s: expected a row of %td for each", info->output,
+                     samples, shape_of(out).text, info->classes);
+}
+
+/* ---- Data ---- */
+
+static int match_samples(const data *d, const char *spec, const verb *v, const net_ends *ends,
+                         const char *what)
+{
+    const mica_dataset *sets[] = {&d->samples, d->has_test ? &d->test : NULL};
+    for (size_t i = 0; i < 2 && sets[i] != NULL; i++) {
+        const mica_dataset *set = sets[i];
+        if (!set->has_targets)
+            return verb_error(v, EXIT_FILE, "%s has no targets to learn or to compare with", spec);
+        if (set->count > 0 && elements_each(&set->inputs) != elements_each(&ends->input))
+            return verb_error(v, EXIT_FILE, "%s takes %zu numbers at its input, a sample of %s has %zu", what,
+                              elements_each(&ends->input), spec, elements_each(&set->inputs));
+        if (set->count > 0 && elements_each(&set->targets) != elements_each(&ends->target))
+            return verb_error(v, EXIT_FILE, "%s learns from %zu numbers a sample, %s has targets of %zu",
+                              what, elements_each(&ends->target), spec, elements_each(&set->targets));
+    }
+    return EXIT_OK;
+}
+
+int data_match(const data *d, const char *spec, const verb *v, const net_ends *ends,
+               const mica_netfile_info *info, const char *what)
+{
+    if (info->task == MICA_TASK_NONE || !ends->has_target)
+        return verb_error(v, EXIT_FILE, "%s has no loss with a target: there is nothing to learn or to score",
+                          what);
+    if ((info->task == MICA_TASK_TEXT) != d->is_text)
+        return verb_error(v, EXIT_FILE,
+                          d->is_text ? "%s takes samples, and %s is text" : "%s takes text, and %s is none",
+                          what, spec);
+    if (d->is_text && info->classes < d->text.vocabulary.count)
+        return verb_error(v, EXIT_FILE, "%s has %td different tokens in its vocabulary, %s has %d", what,
+                          info->classes, spec, (int)d->text.vocabulary.count);
+    if (d->is_text)
+        return EXIT_OK;
+    int code = match_samples(d, spec, v, ends, what);
+    if (code != EXIT_OK || info->task != MICA_TASK_CLASSES)
+        return code;
+    if (d->class_count == 0)
+        return verb_error(v, EXIT_FILE,
+                          "%s learns classes, but the targets of %s are not whole numbers from 0 on", what,
+                          spec);
+    if (d->class_count > info->classes)
+        return verb_error(v, EXIT_FILE, "%s tells %td classes apart, %s has %lld", what, info->classes, spec,
+                          (long long)d->class_count);
+    return EXIT_OK;
+}

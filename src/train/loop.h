@@ -1,0 +1,15 @@
+/* What the training loop asks of its neighbours. */
+#ifndef MICA_SRC_TRAIN_LOOP_H
+#define MICA_SRC_TRAIN_LOOP_H
+
+#include <mica/checkpoint.h>
+#include <mica/train.h>
+
+/* The optimizer's own learning rate. */
+float mica_optimizer_lr(const mica_optimizer *optimizer);
+
+/* Fails where mica_checkpoint_save would fail for what it is given, rather than for the disk: before a training
+ * begins whose work would be lost. Writes nothing. */
+mica_status mica_checkpoint_check(mica_net *net, const char *path, const mica_training_state *state);
+
+#endif
