@@ -375,11 +375,11 @@ static const char *other_input(const reader *r)
 {
     const mica_net *net = r->net;
     for (int i = 0; i < net->node_count; i++) {
-        for (int k = 0; k < net->nodes[i].inputs; k++) {
-            const mica_slot *slot = &net->slots[net->nodes[i].in[k]];
-            if (slot->kind == MICA_BUFFER_INPUT && slot->name != r->info.input &&
-                slot->name != r->info.target)
-                return slot->name;
+        for (int k = 0; k < net->nodes[i].ins; k++) {
+            int in = net->nodes[i].in[k];
+            const mica_value_info *v = in != NONE ? &net->values[in] : NULL;
+            if (v != NULL && v->kind == MICA_BUFFER_INPUT && v->name != r->info.input && v->name != r->info.target)
+                return v->name;
         }
     }
     return NULL;

@@ -28,9 +28,9 @@ static mica_status batch_input(mica_net *net, mica_tensor *out, const char *name
     if (called == NULL)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: the net has %d inputs: expected data and targets",
                          count);
-    if (out->rank < 1 || out->dim[0] != net->built_rows)
+    if (out->rank < 1 || out->dim[0] != net->size[0].most)
         return mica_fail(net->ctx, MICA_ERR_SHAPE, "fit: input %s is %s: expected %td samples along axis 0",
-                         MICA_QUOTE(called), MICA_SHAPE(out), net->built_rows);
+                         MICA_QUOTE(called), MICA_SHAPE(out), net->size[0].most);
     return MICA_OK;
 }
 
