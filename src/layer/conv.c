@@ -7,7 +7,7 @@
 #include "base/context.h"
 #include "layer/planes.h"
 #include "layer/pool.h"
-#include "ops/conv.h"
+#include "ops/conv/conv.h"
 
 typedef struct conv_opts {
     mica_net_conv_opts given; /* first: it starts with the name */

@@ -5,7 +5,7 @@
 
 #include "base/context.h"
 #include "base/cpu.h"
-#include "ops/conv_grid.h"
+#include "ops/conv/grid.h"
 #include "test.h"
 
 static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};

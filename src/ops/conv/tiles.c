@@ -1,6 +1,6 @@
 /* A convolution's image in register tiles, without packing: conv_product.h. */
 #include "base/parallel.h"
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 /* The parts of the scratch. */
 typedef struct job {

@@ -9,7 +9,7 @@
  *
  *   scratch:  [ bias, if it is strided | the largest product's ]
  */
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 #include "base/size.h"
 

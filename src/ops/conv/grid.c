@@ -1,5 +1,5 @@
 /* Cutting a convolution's pixels into blocks. */
-#include "ops/conv_grid.h"
+#include "ops/conv/grid.h"
 
 #include "kernel/conv_window.h"
 

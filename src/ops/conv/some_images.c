@@ -3,7 +3,7 @@
  *   scratch:  [ bias, if it is strided | some images | the largest product's ]
  */
 #include "base/size.h"
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 /* Pixels, and floats, of "some images": enough that what is done once for all of them, such as packing weights, does
  * not count. */

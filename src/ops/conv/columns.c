@@ -1,11 +1,11 @@
 /* Making an image by Winograd's transforms down the columns alone. */
-#include "ops/conv_columns.h"
+#include "ops/conv/columns.h"
 
 #include <string.h>
 
 #include "base/parallel.h"
 #include "kernel/conv_window.h"
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE };
 

@@ -11,7 +11,7 @@
 
 #include "base/parallel.h"
 #include "base/size.h"
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 typedef struct job {
     const mica_conv *c;

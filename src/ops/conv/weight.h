@@ -1,9 +1,9 @@
 /* The gradient by the kernel: what its ways share. */
-#ifndef MICA_SRC_OPS_CONV_KERNEL_H
-#define MICA_SRC_OPS_CONV_KERNEL_H
+#ifndef MICA_SRC_OPS_CONV_WEIGHT_H
+#define MICA_SRC_OPS_CONV_WEIGHT_H
 
-#include "ops/conv.h"
-#include "ops/conv_grid.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/grid.h"
 
 /* Where tap number `tap`, of (wide channel, t, u), of a narrow channel lies in the kernel. */
 float *mica_conv_tap_place(const mica_conv *c, size_t channel, size_t tap);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "ops/conv_kernel.h"
+#include "ops/conv/weight.h"
 
 /* Floats of one part's sums, and of all parts'. */
 #define SUM_FLOATS  ((size_t)98304)

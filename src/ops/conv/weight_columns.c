@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "ops/conv_columns.h"
-#include "ops/conv_kernel.h"
+#include "ops/conv/columns.h"
+#include "ops/conv/weight.h"
 
 enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE, TAPS = 3 };
 

@@ -1,5 +1,5 @@
 /* Convolution: the shapes that fit one another, and the messages for those that do not. */
-#include "ops/conv.h"
+#include "ops/conv/conv.h"
 
 #include <stdio.h>
 

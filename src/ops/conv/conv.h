@@ -12,8 +12,8 @@
  *   mica_conv_kernel     wide, narrow     kernel      gradient of both by kernel
  *
  * In one dimension there is one row of pixels and one row of taps. */
-#ifndef MICA_SRC_OPS_CONV_H
-#define MICA_SRC_OPS_CONV_H
+#ifndef MICA_SRC_OPS_CONV_CONV_H
+#define MICA_SRC_OPS_CONV_CONV_H
 
 #include <mica/ops/conv.h>
 #include <mica/ops/pool.h>

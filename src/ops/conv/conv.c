@@ -1,5 +1,5 @@
-/* The public convolutions: which image is which. src/ops/conv.h has the idea. */
-#include "ops/conv.h"
+/* The public convolutions: which image is which. src/ops/conv/conv.h has the idea. */
+#include "ops/conv/conv.h"
 
 #include "base/parallel.h"
 #include "ops/activation.h"

@@ -10,7 +10,7 @@
  *   scratch:  [ for each thread: the product's panels | parts x m x n, if there are several ]
  */
 #include "base/parallel.h"
-#include "ops/conv_kernel.h"
+#include "ops/conv/weight.h"
 #include "ops/gemm.h"
 
 /* The most parts of one product, and floats in all of them. */

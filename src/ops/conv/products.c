@@ -1,5 +1,5 @@
 /* Planning and running the product behind a convolution. */
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  */
 #include "base/parallel.h"
 #include "base/size.h"
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 /* Floats of a stage at most. */
 #define STAGE_FLOATS ((size_t)32768)

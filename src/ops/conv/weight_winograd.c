@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/parallel.h"
-#include "ops/conv_kernel.h"
-#include "ops/conv_winograd.h"
+#include "ops/conv/weight.h"
+#include "ops/conv/winograd.h"
 #include "ops/gemm.h"
 
 /* Bytes of the sums, and narrow channels that these must hold. */

@@ -17,10 +17,10 @@
 #ifndef MICA_SRC_OPS_CONV_PRODUCT_H
 #define MICA_SRC_OPS_CONV_PRODUCT_H
 
-#include "ops/conv.h"
-#include "ops/conv_columns.h"
-#include "ops/conv_grid.h"
-#include "ops/conv_winograd.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/columns.h"
+#include "ops/conv/grid.h"
+#include "ops/conv/winograd.h"
 
 typedef enum mica_conv_path {
     MICA_CONV_DIRECT,

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 /* Tiles of a block at most, so that there are several blocks for each thread. */
 #define BLOCK_TILES 64
