@@ -115,7 +115,7 @@ static mica_status backward_kernel(mica_context *ctx, const kind *k, const mica_
     };
     mica_conv conv;
     MICA_TRY(mica_conv_check(ctx, &conv, &call));
-    return mica_conv_kernel(ctx, &conv);
+    return mica_conv_weight(ctx, &conv);
 }
 
 /* ---- Gradient by bias ---- */

@@ -9,7 +9,7 @@
  *   mica_conv_mean       wide, kernel     the narrow image's means: conv_mean
  *   mica_conv_pool       wide, kernel     the largest of windows of the narrow image
  *   mica_conv_wide       narrow, kernel   wide        conv_transpose, gradient of conv by input
- *   mica_conv_kernel     wide, narrow     kernel      gradient of both by kernel
+ *   mica_conv_weight     wide, narrow     kernel      gradient of both by kernel
  *
  * In one dimension there is one row of pixels and one row of taps. */
 #ifndef MICA_SRC_OPS_CONV_CONV_H
@@ -70,7 +70,7 @@ mica_status mica_conv_narrow(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_mean(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_pool(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_wide(mica_context *ctx, const mica_conv *conv);
-mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *conv);
+mica_status mica_conv_weight(mica_context *ctx, const mica_conv *conv);
 
 /* What a convolution reads to make its narrow image. */
 mica_conv_patches mica_conv_patches_of(const mica_conv *conv, const mica_kernels *kernels);

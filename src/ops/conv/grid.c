@@ -1,6 +1,8 @@
 /* Cutting a convolution's pixels into blocks. */
 #include "ops/conv/grid.h"
 
+#include <stdint.h>
+
 #include "kernel/conv_window.h"
 
 /* Floats of a window. */
@@ -27,6 +29,32 @@ static size_t even_rows(size_t rows, size_t most, size_t vectors)
     return whole <= most ? whole : even;
 }
 
+/* Columns that a block of so many may have, the odd ones at the end included. */
+static size_t block_columns(const mica_conv_patches *in, size_t channels, size_t columns)
+{
+    size_t most = SMALL_WINDOW / (channels * mica_conv_span(&in->rows, 1)) / BLOCK_COLUMNS * BLOCK_COLUMNS;
+    most = mica_most(BLOCK_COLUMNS, most);
+    return columns > most + BLOCK_COLUMNS / 2 ? most : columns;
+}
+
+/* Whether rows of so many pixels fill their vectors badly. */
+static bool fills_badly(size_t columns, size_t lanes)
+{
+    return 3 * columns < 2 * mica_round_up(columns, lanes);
+}
+
+/* Channels of a window, at least. */
+static size_t window_channels(const mica_conv_grid *g, size_t deep)
+{
+    return mica_least(g->channels, mica_div_up(deep, g->taps));
+}
+
+static void set_bytes(mica_conv_grid *g, size_t floats, size_t channels, size_t lanes)
+{
+    g->window_bytes = mica_align_up((floats + lanes) * sizeof(float));
+    g->offset_bytes = mica_align_up(channels * g->taps * sizeof(ptrdiff_t));
+}
+
 bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
                          size_t deep, size_t work, const mica_tiles_kernels *kernels)
 {
@@ -34,15 +62,10 @@ bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t 
     *g = (mica_conv_grid){.channels = channels, .taps = in->rows.taps * in->columns.taps};
     if (g->taps < 2 || rows * columns * m == 0 || channels == 0)
         return false;
-    size_t most = SMALL_WINDOW / (channels * mica_conv_span(&in->rows, 1)) / BLOCK_COLUMNS * BLOCK_COLUMNS;
-    most = mica_most(BLOCK_COLUMNS, most);
-    if (columns > most + BLOCK_COLUMNS / 2)
-        columns = most;
-    if (3 * columns < 2 * mica_round_up(columns, lanes))
-        return false;
+    columns = block_columns(in, channels, columns);
     mica_conv_window one = mica_conv_window_of(in, 1, 1, columns, lanes);
-    size_t some = mica_least(channels, mica_div_up(deep, g->taps)), fit = rows_that_fit(in, some, &one);
-    if (fit == 0)
+    size_t some = window_channels(g, deep), fit = rows_that_fit(in, some, &one);
+    if (fills_badly(columns, lanes) || fit == 0)
         return false;
     size_t worth = mica_most(in->rows.taps, work / (columns * g->taps * channels * m));
     rows = even_rows(rows, mica_least(fit, worth), mica_div_up(columns, lanes));
@@ -52,8 +75,30 @@ bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t 
     g->window = mica_conv_window_of(in, some, rows, columns, lanes);
     g->down = mica_div_up(in->rows.count, rows);
     g->across = mica_div_up(in->columns.count, columns);
-    g->window_bytes = mica_align_up((g->window.channel_stride * some + lanes) * sizeof(float));
-    g->offset_bytes = mica_align_up(some * g->taps * sizeof(ptrdiff_t));
+    set_bytes(g, g->window.channel_stride * some, some, lanes);
+    return true;
+}
+
+bool mica_conv_grid_most(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
+                         size_t deep, size_t work, const mica_tiles_kernels *kernels, mica_conv_extent *up_to)
+{
+    *g = (mica_conv_grid){.channels = channels, .taps = in->rows.taps * in->columns.taps};
+    if (g->taps < 2 || channels == 0 || m == 0)
+        return false;
+    size_t lanes = kernels->lanes, most = block_columns(in, channels, SIZE_MAX / 2);
+    size_t columns = mica_least(up_to->columns, most + BLOCK_COLUMNS / 2);
+    size_t rows = mica_round_up(up_to->rows, MICA_TILES_VECTORS); /* even_rows may go up to that */
+    g->window = mica_conv_window_of(in, channels, rows, columns, lanes);
+    set_bytes(g, mica_least(WINDOW_FLOATS, g->window.channel_stride * channels), channels, lanes);
+    mica_conv_window one = mica_conv_window_of(in, 1, 1, columns, lanes);
+    size_t fit = rows_that_fit(in, window_channels(g, deep), &one);
+    size_t worth = mica_most(in->rows.taps, work / (columns * g->taps * channels * m));
+    g->down = mica_div_up(up_to->rows, mica_most(1, mica_least(fit, worth)));
+    g->across = up_to->columns > columns ? mica_div_up(up_to->columns, most) : 1;
+    /* If a row of the widest block fits, what is left is rows that fill their vectors badly: these have less than a
+     * vector, or a little more than one. */
+    if (fit > 0)
+        up_to->columns = mica_least(up_to->columns, (4 * lanes - 1) / 3);
     return true;
 }
 

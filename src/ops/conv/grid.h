@@ -5,6 +5,7 @@
 
 #include "base/context.h"
 #include "base/size.h"
+#include "ops/conv/extent.h"
 
 typedef struct mica_conv_grid {
     mica_conv_window window; /* of one block and some channels: those fit the first cache */
@@ -18,6 +19,12 @@ typedef struct mica_conv_grid {
  * nothing to gain: a single tap, rows that fill their vectors badly, or windows that are too large. */
 bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
                          size_t deep, size_t work, const mica_tiles_kernels *kernels);
+
+/* The most bytes of a window and of offsets, and blocks of an image, for any sizes within *up_to and that much work
+ * or more, in *g; leaves in *up_to the sizes that are not cut. False where none is. */
+bool mica_conv_grid_most(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
+                         size_t deep, size_t work, const mica_tiles_kernels *kernels,
+                         mica_conv_extent *up_to);
 
 /* offset [window.channels * taps], as mica_conv_block has it. */
 void mica_conv_grid_offsets(ptrdiff_t *offset, const mica_conv_grid *g, const mica_conv_patches *in);

@@ -1,6 +1,6 @@
 /* Convolution: making an image, narrow or wide.
  *
- * The narrow image is one product (conv_product.h). The wide image is one for each residue of its positions
+ * The narrow image is one product (product.h). The wide image is one for each residue of its positions
  * by the stride ("phase"): pixels of one phase meet the same taps, and their patches are again plain ones,
  * read backwards, so that no multiplication by a zero between pixels is ever made.
  *

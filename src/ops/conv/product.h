@@ -1,34 +1,35 @@
 /* The product behind a convolution that makes an image: output channels x pixels = weights x patches, the patches
- * never in memory as a whole but packed from the image as the product asks for them.
+ * never in memory as a whole but packed from the image as the product asks for them. Forward it makes the narrow image,
+ * for the gradient by the input the wide one (image.c).
  *
- * How it runs depends on its sizes:
+ * How it runs depends on its sizes: the table in paths.c has a row for each path, the first that fits is taken.
  *
- *   direct     very few output channels (depthwise above all): sums over taps, one plane at a time
- *   tiles      taps of few enough channels to keep a window of them all: sums in register tiles, no packing
- *   winograd   three by three taps of many channels: conv_winograd.h
- *   columns    three rows of taps of few channels: conv_columns.h
- *   products   one matrix product for each image and group, straight into the output
- *   staged     where the output's pixels do not lie at one stride, or images are so small that several share a
- *              product: bands of pixels, by way of the scratch
- *
- *   scratch:  [ for each thread that needs its own: the product's panels, a stage m x band ]
- *   tiles:    [ panels of weights | offsets of taps | for each thread: a window ]
- */
+ * What a smaller product needs is never more than what was asked for the large one. A smaller one may go another way,
+ * so what is asked for is the most over all paths that any smaller one could take: each states a bound that grows
+ * with each size, and which sizes it leaves to the paths below it. */
 #ifndef MICA_SRC_OPS_CONV_PRODUCT_H
 #define MICA_SRC_OPS_CONV_PRODUCT_H
 
-#include "ops/conv/conv.h"
 #include "ops/conv/columns.h"
+#include "ops/conv/conv.h"
+#include "ops/conv/extent.h"
 #include "ops/conv/grid.h"
 #include "ops/conv/winograd.h"
 
-typedef enum mica_conv_path {
-    MICA_CONV_DIRECT,
-    MICA_CONV_TILES,
-    MICA_CONV_WINOGRAD,
-    MICA_CONV_COLUMNS,
-    MICA_CONV_PRODUCTS,
-    MICA_CONV_STAGED,
+typedef struct mica_conv_product mica_conv_product;
+
+typedef struct mica_conv_path {
+    const char *name;
+    /* Whether p goes this way, by its sizes and layout alone; plans it then. */
+    bool (*fits)(const mica_context *ctx, mica_conv_product *p);
+    /* Bytes of scratch for p at any sizes within *up_to that go this way; leaves in *up_to those that do not. */
+    size_t (*scratch)(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to);
+    void (*run)(mica_context *ctx, mica_conv_product *p);
+    /* Whether `run` applies `finish`; otherwise that is a pass of its own. */
+    bool finishes;
+    /* Floats of the stage on which a thread has all of an image, and pools it; 0: it never has. NULL: no path to
+     * the largest of windows. */
+    size_t (*stage)(const mica_conv_product *p);
 } mica_conv_path;
 
 /* The plan of a product by way of lines.
@@ -55,7 +56,7 @@ typedef struct mica_conv_weights {
     const mica_gemm_kernels *gemm;
 } mica_conv_weights;
 
-typedef struct mica_conv_product {
+struct mica_conv_product {
     size_t images, groups;
     size_t m, channels; /* output and input channels of a group */
     mica_conv_planes out;
@@ -78,15 +79,15 @@ typedef struct mica_conv_product {
     /* The plan: mica_conv_product_plan fills it in. */
     const mica_context *ctx;
     const mica_kernels *kernels;
-    mica_conv_path path;
-    size_t k, pixels;            /* of a group; of an image */
-    size_t band;                 /* direct: rows of a block; staged: pixels */
-    mica_conv_grid grid;         /* tiles */
-    mica_conv_winograd winograd; /* its own */
-    mica_conv_columns columns;   /* its own */
-    size_t gemm_bytes, thread_bytes;
+    const mica_conv_path *path;
+    size_t k, pixels;                /* of a group; of an image */
+    size_t band;                     /* direct: rows of a block; staged: pixels */
+    mica_conv_grid grid;             /* tiles */
+    mica_conv_winograd winograd;     /* its own */
+    mica_conv_columns columns;       /* its own */
+    size_t gemm_bytes, thread_bytes; /* products, staged */
     char *scratch;
-} mica_conv_product;
+};
 
 /* The product that makes the narrow image, all but its plan and its bias. */
 mica_conv_product mica_conv_narrow_product(const mica_context *ctx, const mica_conv *conv);
@@ -98,8 +99,10 @@ const float *mica_conv_load_bias(const mica_conv *conv, size_t channels, float *
 /* Chooses the path. */
 void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p);
 
-/* Bytes of scratch that a planned product takes. */
+/* Bytes of scratch that a product takes, and every smaller one: of its own sizes, or of those up to *most. */
 size_t mica_conv_product_bytes(const mica_context *ctx, const mica_conv_product *p);
+size_t mica_conv_product_most(const mica_context *ctx, const mica_conv_product *p,
+                              const mica_conv_extent *most);
 
 /* Packs output channels first .. first + count - 1: a mica_gemm_pack_fn, source a mica_conv_weights. */
 void mica_conv_pack_weights(const void *source, float *panel, size_t width, size_t first, size_t count,
@@ -111,12 +114,8 @@ void mica_conv_product_run(mica_context *ctx, mica_conv_product *p);
 /* Finishes rows x columns of one output plane: the ways that can do so while the cache has them. */
 void mica_conv_finish_plane(const mica_conv_product *p, float *at, size_t rows, size_t columns);
 
-/* The tiles: their part of the scratch, and of the run. */
-size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p);
-void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p);
-/* Floats of the stage that a planned product with a pool wants for each thread; 0 if it cannot end that way:
- * no thread has all of an image at a time. */
-size_t mica_conv_stage_floats(const mica_conv_product *p);
+/* Joins taps that lie at one stride, so that packing sees long runs. */
+void mica_conv_join_taps(mica_conv_weights *w);
 
 /* Pools m planes of the stage: those from `channel` on, of all groups, of an image. */
 void mica_conv_pool_stage(const mica_conv_product *p, const float *stage, size_t image, size_t channel,
@@ -127,25 +126,39 @@ mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_c
                                            const mica_conv_pooling *pool, size_t first, size_t count);
 
 /* Makes some images at a time, and has all planes of these, `count` from number `first` on, done with by `then`: what
- * becomes of them is not said by the product. Takes its scratch, or is only measured. */
+ * becomes of them is not said by the product. Its bytes of scratch, for any sizes up to *most. */
 typedef void mica_conv_planes_fn(mica_context *ctx, void *user, const float *planes, size_t first,
                                  size_t count);
-mica_status mica_conv_by_images(mica_context *ctx, const mica_conv *c, mica_conv_planes_fn *then, void *user);
+size_t mica_conv_by_images_bytes(const mica_context *ctx, const mica_conv *c, const mica_conv_extent *most);
+void mica_conv_by_images(mica_context *ctx, const mica_conv *c, mica_conv_planes_fn *then, void *user,
+                         void *scratch);
+
+/* Of tiles, the most that any sizes within *up_to take; leaves in *up_to those that do not go by tiles. False where
+ * none does. */
+bool mica_conv_tiles_most(const mica_context *ctx, const mica_conv_product *p, mica_conv_grid *g,
+                          mica_conv_extent *up_to);
+
+/* The paths. Very few output channels (depthwise above all): sums over taps, one plane at a time. */
+extern const mica_conv_path mica_conv_direct_path;
+/* Taps of few enough channels to keep a window of them all: sums in register tiles, no packing.
+ *   scratch:  [ panels of weights | offsets of taps | for each thread: a window ] */
+extern const mica_conv_path mica_conv_tiles_path;
+/* Three by three taps of many channels: winograd.h. */
+extern const mica_conv_path mica_conv_winograd_path;
+/* Three rows of taps of few channels: columns.h. */
+extern const mica_conv_path mica_conv_columns_path;
+/* One matrix product for each image and group, straight into the output.
+ *   scratch:  [ for each thread that makes products alone, or for all: the product's panels ] */
+extern const mica_conv_path mica_conv_products_path;
+/* Where the output's pixels do not lie at one stride, or images are so small that several share a product: bands of
+ * pixels, by way of the scratch.
+ *   scratch:  [ for each thread, or band if there are fewer: the product's panels, a stage m x band ] */
+extern const mica_conv_path mica_conv_staged_path;
 
 /* Whether a planned product can leave totals: it goes by tiles, and a window has all channels. */
 static inline bool mica_conv_tiles_total(const mica_conv_product *p)
 {
-    return p->path == MICA_CONV_TILES && p->grid.window.channels == p->channels;
+    return p->path == &mica_conv_tiles_path && p->grid.window.channels == p->channels;
 }
-
-/* Winograd's transforms: whether they are the better way, their part of the scratch, and of the run. */
-bool mica_conv_winograd_plan(const mica_context *ctx, mica_conv_product *p);
-size_t mica_conv_winograd_bytes(const mica_context *ctx, const mica_conv_product *p);
-void mica_conv_winograd_run(mica_context *ctx, const mica_conv_product *p);
-
-/* The same down the columns alone. */
-bool mica_conv_columns_plan(const mica_context *ctx, mica_conv_product *p);
-size_t mica_conv_columns_bytes(const mica_context *ctx, const mica_conv_product *p);
-void mica_conv_columns_run(mica_context *ctx, const mica_conv_product *p);
 
 #endif

@@ -1,128 +1,18 @@
-/* Planning and running the product behind a convolution. */
-#include "ops/conv/product.h"
-
+/* A convolution's image by matrix products, each straight into the output or by way of a stage: product.h. */
 #include <string.h>
 
 #include "base/parallel.h"
+#include "ops/conv/product.h"
 #include "ops/gemm.h"
 
-/* Taps of a window, for tiles of many and of few output channels: these want little copied. */
-#define DEEP     128
-#define DEEP_FEW 32
-/* Multiply-adds of a block of tiles: half of all, within these. */
-#define PARTS      2
-#define LEAST_WORK ((size_t)1 << 16)
-#define MOST_WORK  ((size_t)1 << 20)
-/* Multiply-adds in one block of direct work. */
-#define DIRECT_WORK ((size_t)262144)
 /* Images with fewer pixels share products. */
 #define SMALL_IMAGE 192
-/* Pixels of a staged band, and floats in its stage. */
+/* Pixels of a staged band, the least and the most, and floats in its stage. */
+#define LEAST_BAND   64
 #define BAND_PIXELS  1024
 #define STAGE_FLOATS ((size_t)131072)
 
-bool mica_conv_pixel_stride(ptrdiff_t *stride, size_t rows, size_t columns, ptrdiff_t row_stride,
-                            ptrdiff_t column_stride)
-{
-    *stride = columns == 1 ? row_stride : column_stride;
-    return rows == 1 || columns == 1 || row_stride == (ptrdiff_t)columns * column_stride;
-}
-
-/* ---- The planner ---- */
-
-void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
-{
-    size_t rows = p->in.rows.count, columns = p->in.columns.count;
-    ptrdiff_t stride;
-    p->ctx = ctx;
-    p->kernels = ctx->kernels;
-    p->k = p->channels * p->in.rows.taps * p->in.columns.taps;
-    p->pixels = rows * columns;
-    p->gemm_bytes = p->thread_bytes = 0;
-    if (mica_conv_columns_plan(ctx, p)) {
-        p->path = MICA_CONV_COLUMNS;
-        return;
-    }
-    if (mica_conv_winograd_plan(ctx, p)) {
-        p->path = MICA_CONV_WINOGRAD;
-        return;
-    }
-    size_t work = p->images * p->groups * p->m * p->k * p->pixels / PARTS;
-    work = mica_least(mica_most(work, LEAST_WORK), MOST_WORK);
-    if (mica_conv_grid_plan(&p->grid, &p->in, p->channels, p->m, p->m > 2 ? DEEP : DEEP_FEW, work,
-                            ctx->kernels->tiles)) {
-        p->path = MICA_CONV_TILES;
-        return;
-    }
-    if (p->m <= MICA_CONV_DIRECT_CHANNELS) {
-        p->path = MICA_CONV_DIRECT;
-        /* A block reads as many rows more as there are taps: that must stay the smaller part. */
-        p->band = mica_most(4 * p->in.rows.taps + 1, DIRECT_WORK / (columns * p->k + 1));
-        p->band = mica_most(1, mica_least(rows, p->band));
-        return;
-    }
-    bool joined = mica_conv_pixel_stride(&stride, rows, columns, p->out.row_stride, p->out.column_stride);
-    p->path = joined && (p->pixels >= SMALL_IMAGE || p->images == 1) ? MICA_CONV_PRODUCTS : MICA_CONV_STAGED;
-    p->band = p->pixels;
-    if (p->path == MICA_CONV_STAGED) {
-        p->band = mica_least(p->images * p->pixels,
-                             mica_most(64, mica_least(BAND_PIXELS, STAGE_FLOATS / p->m)));
-        p->thread_bytes = mica_align_up(p->m * p->band * sizeof(float));
-    }
-    p->gemm_bytes = mica_gemm_most_scratch(ctx, p->m, p->band, p->k);
-    p->thread_bytes += p->gemm_bytes;
-}
-
-/* Whether units of work are too small to be shared by threads one by one. */
-static bool units_are_small(const mica_conv_product *p)
-{
-    return p->path != MICA_CONV_PRODUCTS ||
-           (p->images * p->groups > 1 && p->m * p->pixels * p->k < MICA_GEMM_SMALL);
-}
-
-size_t mica_conv_product_bytes(const mica_context *ctx, const mica_conv_product *p)
-{
-    if (p->path == MICA_CONV_TILES)
-        return mica_conv_tiles_bytes(ctx, p);
-    if (p->path == MICA_CONV_WINOGRAD)
-        return mica_conv_winograd_bytes(ctx, p);
-    if (p->path == MICA_CONV_COLUMNS)
-        return mica_conv_columns_bytes(ctx, p);
-    return units_are_small(p) ? p->thread_bytes * (size_t)ctx->threads : p->thread_bytes;
-}
-
 /* ---- Operands ---- */
-
-/* A mica_gemm_pack_fn: rows are output channels, k runs over (channel, tap row, tap column). */
-void mica_conv_pack_weights(const void *source, float *panel, size_t width, size_t first, size_t count,
-                            size_t k0, size_t k)
-{
-    const mica_conv_weights *w = source;
-    size_t u = k0 % w->columns, t = k0 / w->columns % w->rows, c = k0 / w->columns / w->rows;
-    for (size_t p = 0, n; p < k; p += n) {
-        n = mica_least(w->columns - u, k - p);
-        const float *from = w->taps.data + (ptrdiff_t)first * w->vector_stride +
-                            (ptrdiff_t)c * w->taps.channel_stride + (ptrdiff_t)t * w->taps.row_stride +
-                            (ptrdiff_t)u * w->taps.column_stride;
-        w->gemm->pack(panel + p * width, width, from, w->vector_stride, w->taps.column_stride, count, n);
-        u = 0;
-        if (++t == w->rows) {
-            t = 0;
-            c++;
-        }
-    }
-}
-
-/* Joins taps that lie at one stride, so that packing sees long runs. */
-static void join_taps(mica_conv_weights *w)
-{
-    ptrdiff_t stride;
-    if (mica_conv_pixel_stride(&stride, w->rows, w->columns, w->taps.row_stride, w->taps.column_stride)) {
-        w->columns *= w->rows;
-        w->rows = 1;
-        w->taps.column_stride = stride;
-    }
-}
 
 static mica_gemm_operand weights_operand(const mica_conv_weights *w)
 {
@@ -134,24 +24,79 @@ static mica_gemm_operand weights_operand(const mica_conv_weights *w)
     return (mica_gemm_operand){.pack = mica_conv_pack_weights, .source = w};
 }
 
-/* Patches of one pixel each, as they lie: a 1x1 convolution needs no packing of its own. */
-static bool plain_pixels(const mica_conv_patches *in, ptrdiff_t *stride)
+/* Whether patches are of one pixel each, and pixels of the image lie at its columns' stride: a 1x1 convolution needs no
+ * packing of its own. The first alone does not depend on the image's size. */
+static bool single_pixels(const mica_conv_patches *in)
 {
     const mica_conv_axis *r = &in->rows, *c = &in->columns;
-    return r->taps == 1 && c->taps == 1 && r->scale == 1 && c->scale == 1 && r->base == 0 && c->base == 0 &&
-           r->count <= r->image && c->count <= c->image &&
-           mica_conv_pixel_stride(stride, r->count, c->count, in->row_stride, in->column_stride);
+    return r->taps == 1 && c->taps == 1 && r->scale == 1 && c->scale == 1 && r->base == 0 && c->base == 0;
 }
 
-static mica_gemm_operand patches_operand(const mica_conv_patches *in, const mica_conv_kernels *kernels)
+static bool plain_pixels(const mica_conv_patches *in)
 {
+    const mica_conv_axis *r = &in->rows, *c = &in->columns;
     ptrdiff_t stride;
-    if (in->first_pixel == 0 && plain_pixels(in, &stride))
-        return (mica_gemm_operand){.data = in->data, .vector_stride = stride, .k_stride = in->channel_stride};
+    return single_pixels(in) && r->count <= r->image && c->count <= c->image &&
+           mica_conv_pixel_stride(&stride, r->count, c->count, in->row_stride, in->column_stride) &&
+           stride == in->column_stride;
+}
+
+static mica_gemm_operand plain_operand(const mica_conv_patches *in)
+{
+    return (mica_gemm_operand){
+        .data = in->data, .vector_stride = in->column_stride, .k_stride = in->channel_stride};
+}
+
+static mica_gemm_operand packed_operand(const mica_conv_patches *in, const mica_conv_kernels *kernels)
+{
     return (mica_gemm_operand){.pack = kernels->pack, .source = in};
 }
 
-/* ---- Running ---- */
+/* ---- Scratch ---- */
+
+typedef size_t gemm_bytes_fn(const mica_context *ctx, const mica_gemm *g);
+
+/* The most for products of up to n pixels: at some sizes pixels lie at one stride, at others they do not. */
+static size_t most_bytes(const mica_context *ctx, const mica_conv_product *p, size_t n, gemm_bytes_fn *bytes)
+{
+    mica_conv_weights w = p->w;
+    mica_conv_join_taps(&w);
+    mica_gemm g = {.m = p->m,
+                   .n = n,
+                   .k = p->k,
+                   .a = weights_operand(&w),
+                   .b = packed_operand(&p->in, p->kernels->conv),
+                   .row_stride = p->out.channel_stride,
+                   .column_stride = 1};
+    size_t most = bytes(ctx, &g);
+    g.column_stride = p->out.column_stride;
+    most = mica_most(most, bytes(ctx, &g));
+    g.b = single_pixels(&p->in) ? plain_operand(&p->in) : g.b;
+    return mica_most(most, bytes(ctx, &g));
+}
+
+/* ---- Straight into the output ---- */
+
+static bool products_fit(const mica_context *ctx, mica_conv_product *p)
+{
+    ptrdiff_t stride;
+    if ((p->pixels < SMALL_IMAGE && p->images > 1) ||
+        !mica_conv_pixel_stride(&stride, p->in.rows.count, p->in.columns.count, p->out.row_stride,
+                                p->out.column_stride))
+        return false;
+    p->thread_bytes = most_bytes(ctx, p, p->pixels, mica_gemm_each_scratch);
+    return true;
+}
+
+static size_t products_scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
+{
+    size_t n = mica_conv_extent_image(up_to), small = MICA_GEMM_SMALL / mica_most(1, p->m * p->k);
+    size_t shared = most_bytes(ctx, p, n, mica_gemm_scratch);
+    if (up_to->images * p->groups == 1)
+        return shared;
+    size_t each = most_bytes(ctx, p, mica_least(n, small), mica_gemm_each_scratch);
+    return mica_most(shared, each * mica_conv_parts(ctx, up_to->images * p->groups));
+}
 
 /* Group `group` of the product: sets its weights and patches, and what of the product they give. */
 static mica_gemm group_gemm(const mica_conv_product *p, size_t group, mica_conv_weights *w,
@@ -176,7 +121,7 @@ static void run_product(mica_context *ctx, const mica_conv_product *p, size_t un
     mica_conv_patches in;
     mica_gemm g = group_gemm(p, group, &w, &in);
     in.data += (ptrdiff_t)image * in.image_stride;
-    g.b = patches_operand(&in, p->kernels->conv);
+    g.b = plain_pixels(&in) ? plain_operand(&in) : packed_operand(&in, p->kernels->conv);
     g.n = p->pixels;
     g.c = p->out.data + (ptrdiff_t)image * p->out.image_stride +
           (ptrdiff_t)(group * p->m) * p->out.channel_stride;
@@ -193,7 +138,59 @@ static void run_product(mica_context *ctx, const mica_conv_product *p, size_t un
 static void product_block(void *work, size_t block, int thread)
 {
     const mica_conv_product *p = work;
-    run_product(NULL, p, block, p->scratch + (size_t)thread * p->thread_bytes);
+    size_t part = mica_conv_part(p->ctx, p->images * p->groups, block, thread);
+    run_product(NULL, p, block, p->scratch + part * p->thread_bytes);
+}
+
+static void products_run(mica_context *ctx, mica_conv_product *p)
+{
+    size_t units = p->images * p->groups;
+    mica_conv_join_taps(&p->w);
+    if (mica_gemm_many(units, p->m, p->pixels, p->k)) {
+        mica_parallel(ctx, units, product_block, p);
+        return;
+    }
+    for (size_t unit = 0; unit < units; unit++)
+        run_product(ctx, p, unit, p->scratch);
+}
+
+const mica_conv_path mica_conv_products_path = {"products",   products_fit, products_scratch,
+                                                products_run, false,        NULL};
+
+/* ---- By way of a stage ---- */
+
+/* Pixels of a band of so many. */
+static size_t band_of(const mica_conv_product *p, size_t pixels)
+{
+    return mica_least(pixels, mica_most(LEAST_BAND, mica_least(BAND_PIXELS, STAGE_FLOATS / p->m)));
+}
+
+static size_t stage_bytes(const mica_conv_product *p, size_t band)
+{
+    return mica_align_up(p->m * band * sizeof(float));
+}
+
+static bool staged_fits(const mica_context *ctx, mica_conv_product *p)
+{
+    if (p->m == 0) /* nothing to do */
+        return true;
+    p->band = band_of(p, p->images * p->pixels);
+    p->gemm_bytes = most_bytes(ctx, p, p->band, mica_gemm_serial_scratch);
+    p->thread_bytes = p->gemm_bytes + stage_bytes(p, p->band);
+    return true;
+}
+
+static size_t staged_scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
+{
+    size_t pixels = mica_conv_extent_pixels(up_to), band = band_of(p, pixels);
+    size_t each = most_bytes(ctx, p, band, mica_gemm_serial_scratch) + stage_bytes(p, band);
+    mica_conv_extent_clear(up_to);
+    return each * mica_conv_parts(ctx, mica_div_up(pixels, band) * p->groups);
+}
+
+static size_t staged_blocks(const mica_conv_product *p)
+{
+    return mica_div_up(p->images * p->pixels, p->band) * p->groups;
 }
 
 /* Pixels first .. first + n - 1 of one channel from the stage to their places. */
@@ -220,12 +217,12 @@ static void staged_block(void *work, size_t block, int thread)
 {
     const mica_conv_product *p = work;
     size_t group = block % p->groups, first = block / p->groups * p->band;
-    char *scratch = p->scratch + (size_t)thread * p->thread_bytes;
+    char *scratch = p->scratch + mica_conv_part(p->ctx, staged_blocks(p), block, thread) * p->thread_bytes;
     mica_conv_weights w;
     mica_conv_patches in;
     mica_gemm g = group_gemm(p, group, &w, &in);
     in.first_pixel = first;
-    g.b = (mica_gemm_operand){.pack = p->kernels->conv->pack, .source = &in};
+    g.b = packed_operand(&in, p->kernels->conv);
     g.n = mica_least(p->band, p->images * p->pixels - first);
     g.c = (float *)(void *)(scratch + p->gemm_bytes);
     g.row_stride = (ptrdiff_t)p->band;
@@ -236,94 +233,10 @@ static void staged_block(void *work, size_t block, int thread)
                 first, g.n);
 }
 
-static void direct_block(void *work, size_t block, int thread)
+static void staged_run(mica_context *ctx, mica_conv_product *p)
 {
-    (void)thread;
-    const mica_conv_product *p = work;
-    size_t bands = mica_div_up(p->in.rows.count, p->band);
-    size_t first = block % bands * p->band, plane = block / bands;
-    size_t channel = plane % (p->groups * p->m), image = plane / (p->groups * p->m);
-    size_t group = channel / p->m;
-    mica_conv_planes out = p->out;
-    out.data += (ptrdiff_t)image * out.image_stride + (ptrdiff_t)channel * out.channel_stride;
-    mica_conv_patches in = p->in;
-    in.data += (ptrdiff_t)image * in.image_stride + (ptrdiff_t)(group * p->channels) * in.channel_stride;
-    mica_conv_taps taps = p->w.taps;
-    taps.data += (ptrdiff_t)group * p->w.group_stride + (ptrdiff_t)(channel % p->m) * p->w.vector_stride;
-    p->kernels->taps->image(&out, &in, &taps, first, mica_least(p->band, in.rows.count - first),
-                            p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
+    mica_conv_join_taps(&p->w);
+    mica_parallel(ctx, staged_blocks(p), staged_block, p);
 }
 
-/* ---- The end ---- */
-
-void mica_conv_finish_plane(const mica_conv_product *p, float *at, size_t rows, size_t columns)
-{
-    if (p->finish == NULL)
-        return;
-    ptrdiff_t stride = p->out.column_stride;
-    if (stride == 1 && p->out.row_stride == (ptrdiff_t)columns) { /* rows are one run */
-        columns *= rows;
-        rows = mica_least(rows, 1);
-    }
-    for (size_t i = 0; i < rows; i++, at += p->out.row_stride) {
-        if (stride == 1) {
-            p->finish(at, (const float *const[]){at}, columns, &p->slope);
-            continue;
-        }
-        float some[64];
-        for (size_t j = 0, n; j < columns; j += n) {
-            n = mica_least(columns - j, sizeof some / sizeof some[0]);
-            for (size_t x = 0; x < n; x++)
-                some[x] = at[(ptrdiff_t)(j + x) * stride];
-            p->finish(some, (const float *const[]){some}, n, &p->slope);
-            for (size_t x = 0; x < n; x++)
-                at[(ptrdiff_t)(j + x) * stride] = some[x];
-        }
-    }
-}
-
-static void finish_block(void *work, size_t plane, int thread)
-{
-    (void)thread;
-    const mica_conv_product *p = work;
-    size_t channels = p->groups * p->m;
-    mica_conv_finish_plane(p,
-                           p->out.data + (ptrdiff_t)(plane / channels) * p->out.image_stride +
-                               (ptrdiff_t)(plane % channels) * p->out.channel_stride,
-                           p->in.rows.count, p->in.columns.count);
-}
-
-static void run_path(mica_context *ctx, mica_conv_product *p)
-{
-    size_t units = p->images * p->groups;
-    if (p->path == MICA_CONV_DIRECT) {
-        mica_parallel(ctx, units * p->m * mica_div_up(p->in.rows.count, p->band), direct_block, p);
-        return;
-    }
-    join_taps(&p->w);
-    if (p->path == MICA_CONV_STAGED)
-        mica_parallel(ctx, mica_div_up(p->images * p->pixels, p->band) * p->groups, staged_block, p);
-    else if (units_are_small(p))
-        mica_parallel(ctx, units, product_block, p);
-    else
-        for (size_t unit = 0; unit < units; unit++)
-            run_product(ctx, p, unit, p->scratch);
-}
-
-void mica_conv_product_run(mica_context *ctx, mica_conv_product *p)
-{
-    if (p->images * p->pixels * p->m == 0)
-        return;
-    if (p->path == MICA_CONV_WINOGRAD) {
-        mica_conv_winograd_run(ctx, p);
-    } else if (p->path == MICA_CONV_COLUMNS) {
-        mica_conv_columns_run(ctx, p);
-    } else if (p->path == MICA_CONV_TILES) {
-        join_taps(&p->w);
-        mica_conv_tiles_run(ctx, p);
-    } else {
-        run_path(ctx, p);
-        if (p->finish != NULL)
-            mica_parallel(ctx, p->images * p->groups * p->m, finish_block, p);
-    }
-}
+const mica_conv_path mica_conv_staged_path = {"staged", staged_fits, staged_scratch, staged_run, false, NULL};

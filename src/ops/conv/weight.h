@@ -1,40 +1,35 @@
-/* The gradient by the kernel: what its ways share. */
+/* The gradient by the weights:
+ *
+ *   dw[o, (c, t, u)] = sum over images and narrow pixels of narrow[o, pixel] * patch[(c, t, u), pixel]
+ *
+ * Its paths, in the manner of product.h: the table in paths.c has a row for each. */
 #ifndef MICA_SRC_OPS_CONV_WEIGHT_H
 #define MICA_SRC_OPS_CONV_WEIGHT_H
 
 #include "ops/conv/conv.h"
-#include "ops/conv/grid.h"
+#include "ops/conv/extent.h"
+
+typedef struct mica_conv_weight_path {
+    const char *name;
+    /* Whether c goes this way, by its sizes and layout alone. */
+    bool (*fits)(const mica_context *ctx, const mica_conv *c);
+    /* Bytes of scratch for c at any sizes within *up_to that go this way; leaves in *up_to those that do not. */
+    size_t (*scratch)(const mica_context *ctx, const mica_conv *c, mica_conv_extent *up_to);
+    void (*run)(mica_context *ctx, const mica_conv *c, void *scratch);
+} mica_conv_weight_path;
+
+/* Three rows of taps of few channels: Winograd's transforms down the columns alone. */
+extern const mica_conv_weight_path mica_conv_weight_columns_path;
+/* Three by three taps of many channels: Winograd's transforms. */
+extern const mica_conv_weight_path mica_conv_weight_winograd_path;
+/* Few taps in all: register tiles. */
+extern const mica_conv_weight_path mica_conv_weight_tiles_path;
+/* Very few narrow channels in a group (depthwise): one plane at a time. */
+extern const mica_conv_weight_path mica_conv_weight_direct_path;
+/* Matrix products. */
+extern const mica_conv_weight_path mica_conv_weight_products_path;
 
 /* Where tap number `tap`, of (wide channel, t, u), of a narrow channel lies in the kernel. */
 float *mica_conv_tap_place(const mica_conv *c, size_t channel, size_t tap);
-
-/* In register tiles.
- *
- *   scratch:  [ sums: parts x groups x m x k x lanes, by tiles | offsets of taps | for each thread: a window,
- *             some channels of the narrow image ] */
-typedef struct mica_conv_kernel_tiles {
-    const mica_conv *conv;
-    mica_conv_patches wide;
-    mica_conv_grid grid;               /* windows have all channels */
-    size_t k;                          /* taps of them */
-    size_t parts, part_images;         /* images are cut into parts */
-    size_t chunks, chunk;              /* and narrow channels into chunks, of whole tiles */
-    size_t chunk_floats, group_floats; /* of sums */
-    float *sums;
-    ptrdiff_t *offset;
-    char *windows;
-    size_t thread_bytes;
-    const mica_tiles_kernels *kernels;
-} mica_conv_kernel_tiles;
-
-/* False where the matrix product, or sums of one plane at a time, are the better way. */
-bool mica_conv_kernel_tiles_plan(const mica_context *ctx, mica_conv_kernel_tiles *t, const mica_conv *c);
-mica_status mica_conv_kernel_tiles_run(mica_context *ctx, mica_conv_kernel_tiles *t);
-
-/* By Winograd's transforms. False where that is not the better way; otherwise runs, or is measured. */
-bool mica_conv_kernel_winograd(mica_context *ctx, const mica_conv *c, mica_status *status);
-
-/* The same down the columns alone. */
-bool mica_conv_kernel_columns(mica_context *ctx, const mica_conv *c, mica_status *status);
 
 #endif

@@ -1,4 +1,4 @@
-/* Convolution: the gradient by a kernel of three by three taps, by Winograd's transforms.
+/* Convolution: the gradient by weights of three by three taps, by Winograd's transforms.
  *
  *   dw = GT [ sum over tiles of (A dy AT) * (BT x B) ] G
  *
@@ -6,7 +6,7 @@
  * added to what the blocks before gave. Narrow channels are done in chunks whose sums stay small.
  *
  *   scratch:  [ sums: 36 x chunk x wide channels | wide: 36 x channels x block | narrow: 36 x chunk x block |
- *               for each thread: the product's panels ]
+ *               for each thread, or frequency if there are fewer: the product's panels ]
  */
 #include <stdint.h>
 
@@ -46,25 +46,33 @@ static void transform_block(void *work, size_t block, int thread)
                         j->tiles);
 }
 
+/* m narrow channels of one frequency against all wide ones, over k tiles. */
+static mica_gemm product_of(const job *j, size_t m, size_t k)
+{
+    size_t channels = j->conv->wide_channels;
+    ptrdiff_t block = (ptrdiff_t)j->tiling.block;
+    return (mica_gemm){.m = m,
+                       .n = channels,
+                       .k = k,
+                       .a = {.vector_stride = block, .k_stride = 1},
+                       .b = {.vector_stride = block, .k_stride = 1},
+                       .row_stride = (ptrdiff_t)channels,
+                       .column_stride = 1,
+                       .alpha = 1.0f};
+}
+
 /* sums[f] (+)= narrow[f] x wide[f], transposed. */
 static void multiply_block(void *work, size_t f, int thread)
 {
     const job *j = work;
     size_t channels = j->conv->wide_channels, block = j->tiling.block;
-    mica_gemm g = {
-        .m = j->count,
-        .n = channels,
-        .k = j->tiles,
-        .a = {.data = j->narrow_room + f * j->chunk * block,
-              .vector_stride = (ptrdiff_t)block,
-              .k_stride = 1},
-        .b = {.data = j->wide_room + f * channels * block, .vector_stride = (ptrdiff_t)block, .k_stride = 1},
-        .c = j->sums + f * j->chunk * channels,
-        .row_stride = (ptrdiff_t)channels,
-        .column_stride = 1,
-        .alpha = 1.0f,
-        .beta = j->tile > 0 ? 1.0f : 0.0f};
-    mica_gemm_run_serial(j->ctx, &g, j->panels + (size_t)thread * j->panel_bytes);
+    mica_gemm g = product_of(j, j->count, j->tiles);
+    g.a.data = j->narrow_room + f * j->chunk * block;
+    g.b.data = j->wide_room + f * channels * block;
+    g.c = j->sums + f * j->chunk * channels;
+    g.beta = j->tile > 0 ? 1.0f : 0.0f;
+    size_t part = mica_conv_part(j->ctx, j->tiling.frequencies, f, thread);
+    mica_gemm_run_serial(j->ctx, &g, j->panels + part * j->panel_bytes);
 }
 
 /* The taps of one narrow channel. */
@@ -101,46 +109,78 @@ static mica_conv_frequencies frequencies_of(const job *j, const mica_conv_planes
                                    .channels = channels};
 }
 
-static mica_status run(mica_context *ctx, job *j)
+/* ---- The plan ---- */
+
+static size_t block_tiles(const mica_conv_patches *in)
 {
-    const mica_conv *c = j->conv;
-    size_t channels = c->wide_channels, number = j->tiling.frequencies * sizeof(float);
+    return in->rows.taps == 1 ? FLAT_TILES : BLOCK_TILES;
+}
+
+/* What does not change with the sizes of images; false if that is not for this path. */
+static bool begin(const mica_context *ctx, job *j, const mica_conv *c, mica_conv_patches *in)
+{
+    *in = mica_conv_patches_of(c, ctx->kernels);
+    *j = (job){.ctx = ctx, .kernels = ctx->kernels, .conv = c};
+    if (c->groups != 1 || c->narrow.column_stride != 1 ||
+        !mica_conv_winograd_suits(ctx, in, c->wide_channels, c->narrow_channels))
+        return false;
+    size_t frequencies = in->rows.taps == 1 ? MICA_WINOGRAD_FLAT_FREQUENCIES : MICA_WINOGRAD_FREQUENCIES;
+    j->chunk = mica_least(c->narrow_channels, SUM_BYTES / (frequencies * c->wide_channels * sizeof(float)));
+    return j->chunk == c->narrow_channels || j->chunk >= LEAST_CHUNK;
+}
+
+/* The parts of the scratch, from `at` on; their bytes. */
+static size_t lay_out(job *j, char *at)
+{
+    size_t channels = j->conv->wide_channels, number = j->tiling.frequencies * sizeof(float);
     size_t sums = mica_align_up(j->chunk * channels * number);
     size_t wide = mica_align_up(channels * j->tiling.block * number);
     size_t narrow = mica_align_up(j->chunk * j->tiling.block * number);
-    j->panel_bytes = mica_gemm_most_scratch(ctx, j->chunk, channels, j->tiling.block);
-    void *scratch;
-    MICA_START(ctx, c->op, sums + wide + narrow + j->panel_bytes * (size_t)ctx->threads, &scratch);
-    char *at = scratch;
-    j->sums = (float *)(void *)at;
-    j->wide_room = (float *)(void *)(at + sums);
-    j->narrow_room = (float *)(void *)(at + sums + wide);
-    j->panels = at + sums + wide + narrow;
-    j->wide = frequencies_of(j, &c->wide, c->rows.wide, c->columns.wide, channels);
-    j->wide.row = -c->rows.pad;
-    j->wide.column = -c->columns.pad;
-    j->narrow = frequencies_of(j, &c->narrow, c->rows.narrow, c->columns.narrow, j->chunk);
-    j->narrow.gradient = true;
-    for (; j->first < c->narrow_channels; j->first += j->count) {
-        j->count = mica_least(j->chunk, c->narrow_channels - j->first);
-        run_chunk(ctx, j);
+    mica_gemm g = product_of(j, j->chunk, j->tiling.block);
+    j->panel_bytes = mica_gemm_serial_scratch(j->ctx, &g);
+    if (at != NULL) {
+        j->sums = (float *)(void *)at;
+        j->wide_room = (float *)(void *)(at + sums);
+        j->narrow_room = (float *)(void *)(at + sums + wide);
+        j->panels = at + sums + wide + narrow;
     }
-    return MICA_OK;
+    return sums + wide + narrow + j->panel_bytes * mica_conv_parts(j->ctx, j->tiling.frequencies);
 }
 
-bool mica_conv_kernel_winograd(mica_context *ctx, const mica_conv *c, mica_status *status)
+static bool fits(const mica_context *ctx, const mica_conv *c)
 {
-    mica_conv_patches in = mica_conv_patches_of(c, ctx->kernels);
-    if (c->groups != 1 || c->narrow.column_stride != 1 ||
-        !mica_conv_winograd_pays(ctx, &in, c->batch, c->wide_channels, c->narrow_channels))
-        return false;
-    job j = {.ctx = ctx, .kernels = ctx->kernels, .conv = c};
-    j.tiling = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX,
-                                   in.rows.taps == 1 ? FLAT_TILES : BLOCK_TILES);
-    size_t each = j.tiling.frequencies * c->wide_channels * sizeof(float);
-    j.chunk = mica_least(c->narrow_channels, SUM_BYTES / each);
-    if (j.chunk < c->narrow_channels && j.chunk < LEAST_CHUNK)
-        return false;
-    *status = run(ctx, &j);
-    return true;
+    job j;
+    mica_conv_patches in;
+    return begin(ctx, &j, c, &in) &&
+           mica_conv_winograd_pays(ctx, &in, c->batch, c->wide_channels, c->narrow_channels);
 }
+
+static size_t scratch(const mica_context *ctx, const mica_conv *c, mica_conv_extent *up_to)
+{
+    job j;
+    mica_conv_patches in;
+    if (!begin(ctx, &j, c, &in))
+        return 0;
+    j.tiling = mica_conv_tiling_most(ctx, &in, 1, SIZE_MAX, block_tiles(&in), up_to);
+    return j.tiling.all > 0 ? lay_out(&j, NULL) : 0;
+}
+
+static void run(mica_context *ctx, const mica_conv *c, void *scratch)
+{
+    job j;
+    mica_conv_patches in;
+    (void)begin(ctx, &j, c, &in);
+    j.tiling = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX, block_tiles(&in));
+    (void)lay_out(&j, scratch);
+    j.wide = frequencies_of(&j, &c->wide, c->rows.wide, c->columns.wide, c->wide_channels);
+    j.wide.row = -c->rows.pad;
+    j.wide.column = -c->columns.pad;
+    j.narrow = frequencies_of(&j, &c->narrow, c->rows.narrow, c->columns.narrow, j.chunk);
+    j.narrow.gradient = true;
+    for (; j.first < c->narrow_channels; j.first += j.count) {
+        j.count = mica_least(j.chunk, c->narrow_channels - j.first);
+        run_chunk(ctx, &j);
+    }
+}
+
+const mica_conv_weight_path mica_conv_weight_winograd_path = {"winograd", fits, scratch, run};
