@@ -235,10 +235,12 @@ static mica_status backward(mica_context *ctx, const char *op, bool centred, con
     job.per_block = by_size > by_count ? by_size : by_count;
     job.blocks = mica_div_up(s.rows, job.per_block);
     bool partials = job.blocks > 1 && (args[1].tensor != NULL || args[2].tensor != NULL);
+    /* Fewer rows may be cut into more blocks: 64 into 32 of two, 65 into 22 of three. */
+    size_t most_blocks = mica_least(mica_div_up(s.rows, by_size), MOST_PARTIALS);
     mica_contiguous dense;
     void *scratch;
     mica_contiguous_plan(&dense, args, 8);
-    MICA_START(ctx, op, dense.bytes + (partials ? job.blocks * 2 * s.n * sizeof(float) : 0), &scratch);
+    MICA_START(ctx, op, dense.bytes + (partials ? most_blocks * 2 * s.n * sizeof(float) : 0), &scratch);
     void *rest = mica_contiguous_load(&dense, scratch);
     job.partials = partials ? rest : NULL;
     job.dgamma = dense.data[1];

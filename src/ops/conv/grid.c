@@ -91,7 +91,8 @@ bool mica_conv_grid_most(mica_conv_grid *g, const mica_conv_patches *in, size_t 
     g->window = mica_conv_window_of(in, channels, rows, columns, lanes);
     set_bytes(g, mica_least(WINDOW_FLOATS, g->window.channel_stride * channels), channels, lanes);
     mica_conv_window one = mica_conv_window_of(in, 1, 1, columns, lanes);
-    size_t fit = rows_that_fit(in, window_channels(g, deep), &one);
+    g->window.channels = window_channels(g, deep);
+    size_t fit = rows_that_fit(in, g->window.channels, &one);
     size_t worth = mica_most(in->rows.taps, work / (columns * g->taps * channels * m));
     g->down = mica_div_up(up_to->rows, mica_most(1, mica_least(fit, worth)));
     g->across = up_to->columns > columns ? mica_div_up(up_to->columns, most) : 1;

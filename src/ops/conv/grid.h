@@ -21,7 +21,8 @@ bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t 
                          size_t deep, size_t work, const mica_tiles_kernels *kernels);
 
 /* The most bytes of a window and of offsets, and blocks of an image, for any sizes within *up_to and that much work
- * or more, in *g; leaves in *up_to the sizes that are not cut. False where none is. */
+ * or more, in *g, but the least channels of a window; leaves in *up_to the sizes that are not cut. False where none
+ * is. */
 bool mica_conv_grid_most(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
                          size_t deep, size_t work, const mica_tiles_kernels *kernels,
                          mica_conv_extent *up_to);

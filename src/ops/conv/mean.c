@@ -112,7 +112,7 @@ static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const m
         totals = mica_conv_bias_bytes(c, p->groups * p->m) +
                  totals_bytes(c, all.images * tiles.down * tiles.across) + mica_conv_product_bytes(ctx, p);
     /* Where all sizes go by tiles, or nearly all, images are made for the others only. */
-    bool mostly_tiles = totals > 0 && before == 0 && mica_conv_tiles_total(p);
+    bool mostly_tiles = totals > 0 && before == 0 && tiles.window.channels == p->channels;
     return mica_most(totals, mica_conv_by_images_bytes(ctx, c, mostly_tiles ? &left : &all));
 }
 

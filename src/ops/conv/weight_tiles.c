@@ -115,6 +115,8 @@ static size_t scratch(const mica_context *ctx, const mica_conv *c, mica_conv_ext
         return 0;
     size_t work = image_work(&t, mica_conv_extent_image(&most));
     size_t parts = mica_least(most_parts(&t), mica_div_up(most.images, least_images(work)));
+    size_t all_work = image_work(&t, mica_conv_extent_pixels(&most));
+    parts = mica_least(parts, mica_div_up(all_work, BLOCK_WORK)); /* a part has more than that */
     /* An output pixel has a place in each channel's window. */
     size_t stage = mica_least(stage_floats(&t, t.grid.window.rows, t.grid.window.columns),
                               t.kernels->channels * (t.grid.window_bytes / sizeof(float) / c->wide_channels));
