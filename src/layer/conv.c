@@ -143,8 +143,8 @@ static mica_status backward(const mica_step *s)
     if (s->dparam[0] != NULL) {
         mica_tensor dw = mica_planes(s->dparam[0]);
         mica_conv2d_opts op = how(o, x.dim[1], s->add_dparam[0]);
-        MICA_TRY(o->transposed ? mica_conv_transpose2d_backward_kernel(s->ctx, &dw, &dy, &x, &op)
-                               : mica_conv2d_backward_kernel(s->ctx, &dw, &dy, &x, &op));
+        MICA_TRY(o->transposed ? mica_conv_transpose2d_backward_weight(s->ctx, &dw, &dy, &x, &op)
+                               : mica_conv2d_backward_weight(s->ctx, &dw, &dy, &x, &op));
     }
     if (s->dparam[1] != NULL)
         MICA_TRY(mica_conv2d_backward_bias(s->ctx, s->dparam[1], &dy,

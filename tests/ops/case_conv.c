@@ -257,10 +257,10 @@ static const struct {
     {"conv2d_backward_input", {2, false, 0, 1, 2, 0}, visit_input},
     {"conv_transpose1d_backward_input", {1, true, 0, 1, 2, 0}, visit_input},
     {"conv_transpose2d_backward_input", {2, true, 0, 1, 2, 0}, visit_input},
-    {"conv1d_backward_kernel", {1, false, 2, 1, 0, 0}, visit_kernel},
-    {"conv2d_backward_kernel", {2, false, 2, 1, 0, 0}, visit_kernel},
-    {"conv_transpose1d_backward_kernel", {1, true, 2, 1, 0, 0}, visit_kernel},
-    {"conv_transpose2d_backward_kernel", {2, true, 2, 1, 0, 0}, visit_kernel},
+    {"conv1d_backward_weight", {1, false, 2, 1, 0, 0}, visit_kernel},
+    {"conv2d_backward_weight", {2, false, 2, 1, 0, 0}, visit_kernel},
+    {"conv_transpose1d_backward_weight", {1, true, 2, 1, 0, 0}, visit_kernel},
+    {"conv_transpose2d_backward_weight", {2, true, 2, 1, 0, 0}, visit_kernel},
 };
 
 static size_t row_of(const op_call *c)
@@ -315,10 +315,10 @@ BACKWARD(conv1d_backward_input, 1, "dx", "w");
 BACKWARD(conv2d_backward_input, 2, "dx", "w");
 BACKWARD(conv_transpose1d_backward_input, 1, "dx", "w");
 BACKWARD(conv_transpose2d_backward_input, 2, "dx", "w");
-BACKWARD(conv1d_backward_kernel, 1, "dw", "x");
-BACKWARD(conv2d_backward_kernel, 2, "dw", "x");
-BACKWARD(conv_transpose1d_backward_kernel, 1, "dw", "x");
-BACKWARD(conv_transpose2d_backward_kernel, 2, "dw", "x");
+BACKWARD(conv1d_backward_weight, 1, "dw", "x");
+BACKWARD(conv2d_backward_weight, 2, "dw", "x");
+BACKWARD(conv_transpose1d_backward_weight, 1, "dw", "x");
+BACKWARD(conv_transpose2d_backward_weight, 2, "dw", "x");
 
 /* ---- Means: of the image that the convolution makes ---- */
 

@@ -119,7 +119,7 @@ static void leave_block(void *work, size_t channel, int thread)
             j->kernels->conv->add(row, 1, taps_of(j, part, t, channel), 1, j->k);
         for (size_t w = 0; w < c->wide_channels; w++) {
             float *to = mica_conv_tap_place(c, channel, (w * TAPS + t) * c->columns.taps);
-            for (size_t u = 0; u < c->columns.taps; u++, to += c->kernel.column_stride, row++)
+            for (size_t u = 0; u < c->columns.taps; u++, to += c->weight.column_stride, row++)
                 *to = c->accumulate ? *to + *row : *row;
         }
     }

@@ -6,9 +6,9 @@ float *mica_conv_tap_place(const mica_conv *c, size_t channel, size_t tap)
 {
     size_t u = tap % c->columns.taps, t = tap / c->columns.taps % c->rows.taps;
     size_t wide = tap / c->columns.taps / c->rows.taps;
-    return c->kernel.data + (ptrdiff_t)channel * c->kernel_stride +
-           (ptrdiff_t)wide * c->kernel.channel_stride + (ptrdiff_t)t * c->kernel.row_stride +
-           (ptrdiff_t)u * c->kernel.column_stride;
+    return c->weight.data + (ptrdiff_t)channel * c->weight_stride +
+           (ptrdiff_t)wide * c->weight.channel_stride + (ptrdiff_t)t * c->weight.row_stride +
+           (ptrdiff_t)u * c->weight.column_stride;
 }
 
 static bool fits(const mica_context *ctx, const mica_conv *c)
@@ -42,8 +42,8 @@ static void direct_block(void *work, size_t block, int thread)
     in.data += (ptrdiff_t)(group * c->wide_channels + wide) * in.channel_stride;
     mica_conv_planes dy = c->narrow;
     dy.data += (ptrdiff_t)narrow * dy.channel_stride;
-    mica_conv_taps taps = c->kernel;
-    taps.data += (ptrdiff_t)narrow * c->kernel_stride + (ptrdiff_t)wide * taps.channel_stride;
+    mica_conv_taps taps = c->weight;
+    taps.data += (ptrdiff_t)narrow * c->weight_stride + (ptrdiff_t)wide * taps.channel_stride;
     j->kernels->gradient(&taps, &in, &dy, c->batch, c->accumulate);
 }
 

@@ -102,7 +102,7 @@ static void run_group(mica_context *ctx, const job *j, size_t group, void *scrat
     mica_gemm g = group_gemm(j, group, 0, &s);
     g.n = j->columns;
     g.k = j->k;
-    g.row_stride = c->kernel_stride;
+    g.row_stride = c->weight_stride;
     g.column_stride = j->column_stride;
     g.beta = c->accumulate ? 1.0f : 0.0f;
     for (size_t tap = 0; tap < j->n; tap += j->columns) {
@@ -155,7 +155,7 @@ static void group_block(void *work, size_t block, int thread)
 /* How many taps lie at one stride: those of all channels, of one, of a row. */
 static void join_columns(job *j)
 {
-    const mica_conv_taps *w = &j->conv->kernel;
+    const mica_conv_taps *w = &j->conv->weight;
     size_t rows = j->conv->rows.taps, columns = j->conv->columns.taps;
     ptrdiff_t stride;
     j->columns = columns;
@@ -209,7 +209,7 @@ static mica_gemm packed_gemm(const job *j, size_t k)
                        .k = k,
                        .a = packed,
                        .b = packed,
-                       .row_stride = j->conv->kernel_stride,
+                       .row_stride = j->conv->weight_stride,
                        .column_stride = j->column_stride};
 }
 

@@ -164,7 +164,7 @@ static void fold_channel(const job *t, size_t channel, float *row)
                      channel % c->narrow_channels, t->k);
     for (size_t tap = 0; tap < t->k; tap += c->columns.taps) { /* row by row */
         float *to = mica_conv_tap_place(c, channel, tap);
-        for (size_t u = 0; u < c->columns.taps; u++, to += c->kernel.column_stride)
+        for (size_t u = 0; u < c->columns.taps; u++, to += c->weight.column_stride)
             *to = c->accumulate ? *to + row[tap + u] : row[tap + u];
     }
 }

@@ -81,9 +81,9 @@ static void leave_block(void *work, size_t channel, int thread)
     (void)thread;
     const job *j = work;
     const mica_conv *c = j->conv;
-    j->kernels->winograd->kernels_back(c->kernel.data + (ptrdiff_t)(j->first + channel) * c->kernel_stride,
-                                       c->kernel.channel_stride, j->tiling.flat ? 0 : c->kernel.row_stride,
-                                       c->kernel.column_stride, j->sums + channel * c->wide_channels,
+    j->kernels->winograd->kernels_back(c->weight.data + (ptrdiff_t)(j->first + channel) * c->weight_stride,
+                                       c->weight.channel_stride, j->tiling.flat ? 0 : c->weight.row_stride,
+                                       c->weight.column_stride, j->sums + channel * c->wide_channels,
                                        j->chunk * c->wide_channels, c->wide_channels, c->accumulate);
 }
 
