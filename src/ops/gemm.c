@@ -262,12 +262,12 @@ static bool turns(const mica_gemm *g)
     return g->m > g->n && g->n <= TURN_COLUMNS * mica_least(g->k, GEMM_K);
 }
 
-/* Whether A is read as it lies: where its rows are contiguous, and each is used too little to be worth packing, or
- * all of them stay in the cache. */
-static bool reads_a(const mica_gemm *g)
+/* Whether the left side, of m rows, is read as it lies for n columns: where its rows are contiguous, and each is used too
+ * little to be worth packing, or all of them stay in the cache. */
+static bool reads(const mica_gemm_operand *left, size_t m, size_t n, size_t k)
 {
-    return g->a.pack == NULL && g->a.k_stride == 1 &&
-           (g->n <= READ_N || g->m * mica_least(g->k, GEMM_K) <= READ_FLOATS);
+    return left->pack == NULL && left->k_stride == 1 &&
+           (n <= READ_N || m * mica_least(k, GEMM_K) <= READ_FLOATS);
 }
 
 /* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds
@@ -332,7 +332,7 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
             finish_block(&s, 0, s.g.m, 0, s.g.n);
         return;
     }
-    s.a_packed = !reads_a(&s.g);
+    s.a_packed = !reads(&s.g.a, s.g.m, s.g.n, s.g.k);
     s.b_room = (float *)a_room_of(&s, s.a_packed ? s.threads : 0);
     run_steps(crew, &s);
 }
@@ -354,17 +354,13 @@ static size_t scratch_of(const mica_context *ctx, const mica_gemm *g, size_t thr
 {
     if (g->m == 0 || g->n == 0 || g->k == 0)
         return 0;
-    mica_gemm t = transpose(g);
-    size_t straight = scratch_bytes(ctx, threads, g->m, g->n, g->k, !reads_a(g));
-    size_t turned = scratch_bytes(ctx, threads, t.m, t.n, t.k, !reads_a(&t));
-    switch (may_turn(g)) {
-    case NEVER:
-        return straight;
-    case ALWAYS:
-        return turned;
-    default:
-        return mica_most(straight, turned);
-    }
+    turning may = may_turn(g);
+    size_t straight = 0, turned = 0;
+    if (may != ALWAYS)
+        straight = scratch_bytes(ctx, threads, g->m, g->n, g->k, !reads(&g->a, g->m, g->n, g->k));
+    if (may != NEVER)
+        turned = scratch_bytes(ctx, threads, g->n, g->m, g->k, !reads(&g->b, g->n, g->m, g->k));
+    return mica_most(straight, turned);
 }
 
 size_t mica_gemm_scratch(const mica_context *ctx, const mica_gemm *g)

@@ -160,14 +160,16 @@ void mica_conv_lines_load(float *inputs, const mica_conv_lines *l, const mica_co
 /* Bytes of transformed weights at most. */
 #define WEIGHT_BYTES ((size_t)1536 << 10)
 
-/* All but the bytes of lines, which follow from their room; false if there are too many weights. */
+/* All but the bytes of lines, which follow from their room; false if this is not for lines, or has too many weights. */
 static bool set_weights(const mica_context *ctx, const mica_conv_product *p, mica_conv_columns *w)
 {
+    if (p->groups != 1 || p->out.column_stride != 1 || !lines_suit(ctx, &p->in, p->channels, p->m))
+        return false;
     size_t tile = ctx->kernels->tiles->channels, taps = p->channels * p->in.columns.taps;
     w->weight_bytes = mica_align_up(FREQUENCIES * taps * mica_round_up(p->m, tile) * sizeof(float));
     w->some = mica_least(4 * tile, mica_round_up(p->m, tile));
     w->offset_bytes = mica_align_up(taps * sizeof(ptrdiff_t));
-    return p->groups == 1 && p->out.column_stride == 1 && w->weight_bytes <= WEIGHT_BYTES;
+    return w->weight_bytes <= WEIGHT_BYTES;
 }
 
 static void set_lines(const mica_conv_product *p, mica_conv_columns *w, size_t room)

@@ -55,20 +55,33 @@ static void set_bytes(mica_conv_grid *g, size_t floats, size_t channels, size_t 
     g->offset_bytes = mica_align_up(channels * g->taps * sizeof(ptrdiff_t));
 }
 
-bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
-                         size_t deep, size_t work, const mica_tiles_kernels *kernels)
+static bool begin(mica_conv_grid *g, const mica_conv_patches *in, const mica_conv_grid_aim *aim)
+{
+    *g = (mica_conv_grid){.channels = aim->channels, .taps = in->rows.taps * in->columns.taps};
+    return g->taps > 1 && aim->channels * aim->m > 0;
+}
+
+/* Rows of a block that are worth it. */
+static size_t worth_rows(const mica_conv_grid *g, const mica_conv_patches *in, const mica_conv_grid_aim *aim,
+                         size_t columns)
+{
+    return mica_most(in->rows.taps, aim->work / (columns * g->taps * aim->channels * aim->m));
+}
+
+bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, const mica_conv_grid_aim *aim,
+                         const mica_tiles_kernels *kernels)
 {
     size_t rows = in->rows.count, columns = in->columns.count, lanes = kernels->lanes;
-    *g = (mica_conv_grid){.channels = channels, .taps = in->rows.taps * in->columns.taps};
-    if (g->taps < 2 || rows * columns * m == 0 || channels == 0)
+    size_t channels = aim->channels;
+    if (!begin(g, in, aim) || rows * columns == 0)
         return false;
     columns = block_columns(in, channels, columns);
     mica_conv_window one = mica_conv_window_of(in, 1, 1, columns, lanes);
-    size_t some = window_channels(g, deep), fit = rows_that_fit(in, some, &one);
-    if (fills_badly(columns, lanes) || fit == 0)
+    size_t some = window_channels(g, aim->deep), fit = rows_that_fit(in, some, &one);
+    if ((fills_badly(columns, lanes) && !aim->any_columns) || fit == 0)
         return false;
-    size_t worth = mica_most(in->rows.taps, work / (columns * g->taps * channels * m));
-    rows = even_rows(rows, mica_least(fit, worth), mica_div_up(columns, lanes));
+    fit = mica_least(fit, worth_rows(g, in, aim, columns));
+    rows = even_rows(rows, fit, mica_div_up(columns, lanes));
     one = mica_conv_window_of(in, 1, rows, columns, lanes);
     some = mica_least(channels, mica_most(some, WINDOW_FLOATS / one.channel_stride));
     some = mica_div_up(channels, mica_div_up(channels, some)); /* windows of about one size */
@@ -79,26 +92,26 @@ bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t 
     return true;
 }
 
-bool mica_conv_grid_most(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
-                         size_t deep, size_t work, const mica_tiles_kernels *kernels, mica_conv_extent *up_to)
+bool mica_conv_grid_most(mica_conv_grid *g, const mica_conv_patches *in, const mica_conv_grid_aim *aim,
+                         const mica_tiles_kernels *kernels, mica_conv_extent *up_to)
 {
-    *g = (mica_conv_grid){.channels = channels, .taps = in->rows.taps * in->columns.taps};
-    if (g->taps < 2 || channels == 0 || m == 0)
+    if (!begin(g, in, aim))
         return false;
-    size_t lanes = kernels->lanes, most = block_columns(in, channels, SIZE_MAX / 2);
+    size_t lanes = kernels->lanes, most = block_columns(in, aim->channels, SIZE_MAX / 2);
     size_t columns = mica_least(up_to->columns, most + BLOCK_COLUMNS / 2);
     size_t rows = mica_round_up(up_to->rows, MICA_TILES_VECTORS); /* even_rows may go up to that */
-    g->window = mica_conv_window_of(in, channels, rows, columns, lanes);
-    set_bytes(g, mica_least(WINDOW_FLOATS, g->window.channel_stride * channels), channels, lanes);
+    g->window = mica_conv_window_of(in, aim->channels, rows, columns, lanes);
+    set_bytes(g, mica_least(WINDOW_FLOATS, g->window.channel_stride * aim->channels), aim->channels, lanes);
     mica_conv_window one = mica_conv_window_of(in, 1, 1, columns, lanes);
-    g->window.channels = window_channels(g, deep);
+    g->window.channels = window_channels(g, aim->deep);
     size_t fit = rows_that_fit(in, g->window.channels, &one);
-    size_t worth = mica_most(in->rows.taps, work / (columns * g->taps * channels * m));
-    g->down = mica_div_up(up_to->rows, mica_most(1, mica_least(fit, worth)));
+    g->down = mica_div_up(up_to->rows, mica_most(1, mica_least(fit, worth_rows(g, in, aim, columns))));
     g->across = up_to->columns > columns ? mica_div_up(up_to->columns, most) : 1;
     /* If a row of the widest block fits, what is left is rows that fill their vectors badly: these have less than a
      * vector, or a little more than one. */
-    if (fit > 0)
+    if (fit > 0 && aim->any_columns)
+        mica_conv_extent_clear(up_to);
+    else if (fit > 0)
         up_to->columns = mica_least(up_to->columns, (4 * lanes - 1) / 3);
     return true;
 }

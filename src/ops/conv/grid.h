@@ -14,18 +14,23 @@ typedef struct mica_conv_grid {
     size_t window_bytes, offset_bytes;
 } mica_conv_grid;
 
-/* Cuts output pixels whose patches are those of `channels` channels of `in`, for m channels on the other
- * side; `deep` taps of a pixel are worth a window, and so many multiply-adds a block. False where there is
- * nothing to gain: a single tap, rows that fill their vectors badly, or windows that are too large. */
-bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
-                         size_t deep, size_t work, const mica_tiles_kernels *kernels);
+/* What is to be cut, but for sizes: output pixels whose patches are those of `channels` channels, for m channels on the
+ * other side; so many taps of a pixel are worth a window, and so many multiply-adds a block. */
+typedef struct mica_conv_grid_aim {
+    size_t channels, m, deep, work;
+    bool any_columns; /* also rows that fill their vectors badly */
+} mica_conv_grid_aim;
 
-/* The most bytes of a window and of offsets, and blocks of an image, for any sizes within *up_to and that much work
- * or more, in *g, but the least channels of a window; leaves in *up_to the sizes that are not cut. False where none
+/* Cuts the output pixels of `in`. False where there is nothing to gain: a single tap, rows that fill their vectors
+ * badly, or windows that are too large. */
+bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, const mica_conv_grid_aim *aim,
+                         const mica_tiles_kernels *kernels);
+
+/* The most bytes of a window and of offsets, and blocks of an image, for any sizes within *up_to and as much work or
+ * more, in *g, but the least channels of a window; leaves in *up_to the sizes that are not cut. False where none
  * is. */
-bool mica_conv_grid_most(mica_conv_grid *g, const mica_conv_patches *in, size_t channels, size_t m,
-                         size_t deep, size_t work, const mica_tiles_kernels *kernels,
-                         mica_conv_extent *up_to);
+bool mica_conv_grid_most(mica_conv_grid *g, const mica_conv_patches *in, const mica_conv_grid_aim *aim,
+                         const mica_tiles_kernels *kernels, mica_conv_extent *up_to);
 
 /* offset [window.channels * taps], as mica_conv_block has it. */
 void mica_conv_grid_offsets(ptrdiff_t *offset, const mica_conv_grid *g, const mica_conv_patches *in);

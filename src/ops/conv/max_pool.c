@@ -106,7 +106,9 @@ static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const m
 mica_status mica_conv_pool(mica_context *ctx, const mica_conv *c)
 {
     mica_conv_pooling pool = pooling_of(c);
-    mica_conv_product p = mica_conv_images_product(ctx, c, &pool, 0, c->batch);
+    mica_conv_product p = mica_conv_images_product(ctx, c, 0, c->batch);
+    p.pool = &pool;
+    mica_conv_product_plan(ctx, &p);
     size_t floats = stage_floats(&p), channels = p.groups * p.m;
     void *scratch;
     MICA_START(ctx, c->op, scratch_bytes(ctx, c, &p), &scratch);

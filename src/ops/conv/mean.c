@@ -110,10 +110,10 @@ static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const m
     size_t totals = 0;
     if (mica_conv_tiles_most(ctx, p, &tiles, &left))
         totals = mica_conv_bias_bytes(c, p->groups * p->m) +
-                 totals_bytes(c, all.images * tiles.down * tiles.across) + mica_conv_product_bytes(ctx, p);
-    /* Where all sizes go by tiles, or nearly all, images are made for the others only. */
-    bool mostly_tiles = totals > 0 && before == 0 && tiles.window.channels == p->channels;
-    return mica_most(totals, mica_conv_by_images_bytes(ctx, c, mostly_tiles ? &left : &all));
+                 totals_bytes(c, all.images * tiles.down * tiles.across) +
+                 mica_conv_tiles_bytes(ctx, p, &tiles);
+    bool always_tiles = before == 0 && left.pixels == 0 && tiles.window.channels == p->channels;
+    return always_tiles ? totals : mica_most(totals, mica_conv_by_images_bytes(ctx, c, &all));
 }
 
 mica_status mica_conv_mean(mica_context *ctx, const mica_conv *c)
@@ -122,7 +122,9 @@ mica_status mica_conv_mean(mica_context *ctx, const mica_conv *c)
              .kernels = ctx->kernels,
              .channels = c->groups * c->narrow_channels,
              .pixels = c->rows.narrow * c->columns.narrow};
-    mica_conv_product p = mica_conv_images_product(ctx, c, NULL, 0, c->batch);
+    mica_conv_product p = mica_conv_images_product(ctx, c, 0, c->batch);
+    p.means = true;
+    mica_conv_product_plan(ctx, &p);
     void *scratch;
     MICA_START(ctx, c->op, scratch_bytes(ctx, c, &p), &scratch);
     if (mica_conv_tiles_total(&p))

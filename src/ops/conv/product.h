@@ -69,6 +69,7 @@ struct mica_conv_product {
     /* Instead of an image, where mica_conv_tiles_total says so: the sum of each of its planes, or of the part of
      * it that a block has, [images, groups, blocks, m], and how its pixels end. NULL: the image. */
     double *totals;
+    bool means; /* totals are wanted */
     /* Instead of an image, where mica_conv_stage_floats says so: this, by way of a stage of so many bytes a
      * thread, and `finish` after it. */
     const mica_conv_pooling *pool;
@@ -121,9 +122,9 @@ void mica_conv_join_taps(mica_conv_weights *w);
 void mica_conv_pool_stage(const mica_conv_product *p, const float *stage, size_t image, size_t channel,
                           size_t m);
 
-/* A planned product of `count` images from `first` on, which are contiguous. */
-mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_conv *c,
-                                           const mica_conv_pooling *pool, size_t first, size_t count);
+/* The product of `count` images from `first` on, which are contiguous: all but its plan. */
+mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_conv *c, size_t first,
+                                           size_t count);
 
 /* Makes some images at a time, and has all planes of these, `count` from number `first` on, done with by `then`: what
  * becomes of them is not said by the product. Its bytes of scratch, for any sizes up to *most. */
@@ -137,6 +138,8 @@ void mica_conv_by_images(mica_context *ctx, const mica_conv *c, mica_conv_planes
  * none does. */
 bool mica_conv_tiles_most(const mica_context *ctx, const mica_conv_product *p, mica_conv_grid *g,
                           mica_conv_extent *up_to);
+/* And the scratch that this is. */
+size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p, const mica_conv_grid *most);
 
 /* The paths. Very few output channels (depthwise above all): sums over taps, one plane at a time. */
 extern const mica_conv_path mica_conv_direct_path;

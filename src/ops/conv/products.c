@@ -69,10 +69,15 @@ static size_t most_bytes(const mica_context *ctx, const mica_conv_product *p, si
                    .row_stride = p->out.channel_stride,
                    .column_stride = 1};
     size_t most = bytes(ctx, &g);
-    g.column_stride = p->out.column_stride;
-    most = mica_most(most, bytes(ctx, &g));
-    g.b = single_pixels(&p->in) ? plain_operand(&p->in) : g.b;
-    return mica_most(most, bytes(ctx, &g));
+    if (p->out.column_stride != 1) {
+        g.column_stride = p->out.column_stride;
+        most = mica_most(most, bytes(ctx, &g));
+    }
+    if (single_pixels(&p->in)) {
+        g.b = plain_operand(&p->in);
+        most = mica_most(most, bytes(ctx, &g));
+    }
+    return most;
 }
 
 /* ---- Straight into the output ---- */

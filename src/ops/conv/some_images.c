@@ -10,21 +10,19 @@
 #define SOME_PIXELS 1024
 #define SOME_FLOATS ((size_t)16384)
 
-mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_conv *c,
-                                           const mica_conv_pooling *pool, size_t first, size_t count)
+mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_conv *c, size_t first,
+                                           size_t count)
 {
     mica_conv_product p = mica_conv_narrow_product(ctx, c);
     size_t columns = p.in.columns.count, pixels = p.in.rows.count * columns;
     p.images = count;
     p.accumulate = false;
-    p.pool = pool;
     p.out = (mica_conv_planes){.image_stride = (ptrdiff_t)(p.groups * p.m * pixels),
                                .channel_stride = (ptrdiff_t)pixels,
                                .row_stride = (ptrdiff_t)columns,
                                .column_stride = 1};
     if (!ctx->measuring)
         p.in.data += (ptrdiff_t)first * p.in.image_stride;
-    mica_conv_product_plan(ctx, &p);
     return p;
 }
 
@@ -38,7 +36,8 @@ size_t mica_conv_by_images_bytes(const mica_context *ctx, const mica_conv *c, co
     some.pixels = mica_least(some.pixels, pixels);
     some.images = mica_least(some.images, pixels);
     size_t floats = channels * mica_conv_extent_pixels(&some);
-    mica_conv_product p = mica_conv_images_product(ctx, c, NULL, 0, 1);
+    mica_conv_product p = mica_conv_images_product(ctx, c, 0, 1);
+    mica_conv_product_plan(ctx, &p);
     return mica_conv_bias_bytes(c, channels) + mica_align_up(floats * sizeof(float)) +
            mica_conv_product_most(ctx, &p, &some);
 }
@@ -55,7 +54,8 @@ void mica_conv_by_images(mica_context *ctx, const mica_conv *c, mica_conv_planes
     float *made = (float *)(void *)((char *)scratch + bias);
     for (size_t first = 0; first < all; first += some) {
         size_t count = mica_least(some, all - first);
-        mica_conv_product p = mica_conv_images_product(ctx, c, NULL, first, count);
+        mica_conv_product p = mica_conv_images_product(ctx, c, first, count);
+        mica_conv_product_plan(ctx, &p);
         p.bias = bias_values;
         p.out.data = made;
         p.scratch = (char *)scratch + bias + images;

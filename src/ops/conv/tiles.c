@@ -25,7 +25,14 @@ static size_t panel_floats(const mica_conv_product *p)
     return mica_round_up(p->m, p->kernels->tiles->channels) * p->k;
 }
 
-static size_t deep(const mica_conv_product *p) { return p->m > FEW_CHANNELS ? DEEP : DEEP_FEW; }
+static mica_conv_grid_aim aim_of(const mica_conv_product *p, size_t work)
+{
+    return (mica_conv_grid_aim){.channels = p->channels,
+                                .m = p->m,
+                                .deep = p->m > FEW_CHANNELS ? DEEP : DEEP_FEW,
+                                .work = work,
+                                .any_columns = p->means};
+}
 
 static bool fits(const mica_context *ctx, mica_conv_product *p)
 {
@@ -33,22 +40,27 @@ static bool fits(const mica_context *ctx, mica_conv_product *p)
     work = mica_least(mica_most(work, LEAST_WORK), MOST_WORK);
     if (p->pool != NULL) /* whole images: what is pooled stays where it was made */
         work = MOST_WORK;
-    return mica_conv_grid_plan(&p->grid, &p->in, p->channels, p->m, deep(p), work, ctx->kernels->tiles);
+    mica_conv_grid_aim aim = aim_of(p, work);
+    return mica_conv_grid_plan(&p->grid, &p->in, &aim, ctx->kernels->tiles);
 }
 
 bool mica_conv_tiles_most(const mica_context *ctx, const mica_conv_product *p, mica_conv_grid *g,
                           mica_conv_extent *up_to)
 {
-    return mica_conv_grid_most(g, &p->in, p->channels, p->m, deep(p), LEAST_WORK, ctx->kernels->tiles, up_to);
+    mica_conv_grid_aim aim = aim_of(p, LEAST_WORK);
+    return mica_conv_grid_most(g, &p->in, &aim, ctx->kernels->tiles, up_to);
+}
+
+size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p, const mica_conv_grid *most)
+{
+    return mica_align_up(p->groups * panel_floats(p) * sizeof(float)) + most->offset_bytes +
+           most->window_bytes * (size_t)ctx->threads;
 }
 
 static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
 {
     mica_conv_grid most;
-    if (!mica_conv_tiles_most(ctx, p, &most, up_to))
-        return 0;
-    return mica_align_up(p->groups * panel_floats(p) * sizeof(float)) + most.offset_bytes +
-           most.window_bytes * (size_t)ctx->threads;
+    return mica_conv_tiles_most(ctx, p, &most, up_to) ? mica_conv_tiles_bytes(ctx, p, &most) : 0;
 }
 
 /* All of an image, if it is one block. */

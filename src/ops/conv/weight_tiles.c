@@ -53,10 +53,17 @@ static bool begin(const mica_context *ctx, job *t, const mica_conv *c)
     return c->narrow_channels > MICA_CONV_DIRECT_CHANNELS && t->group_floats * c->groups <= SUM_FLOATS;
 }
 
+/* Windows have all channels. */
+static mica_conv_grid_aim aim_of(const mica_conv *c)
+{
+    return (mica_conv_grid_aim){
+        .channels = c->wide_channels, .m = c->narrow_channels, .deep = SIZE_MAX / 2, .work = GRID_WORK};
+}
+
 static bool cut_pixels(job *t)
 {
-    return mica_conv_grid_plan(&t->grid, &t->wide, t->conv->wide_channels, t->conv->narrow_channels,
-                               SIZE_MAX / 2, GRID_WORK, t->kernels);
+    mica_conv_grid_aim aim = aim_of(t->conv);
+    return mica_conv_grid_plan(&t->grid, &t->wide, &aim, t->kernels);
 }
 
 static bool fits(const mica_context *ctx, const mica_conv *c)
@@ -110,8 +117,8 @@ static size_t scratch(const mica_context *ctx, const mica_conv *c, mica_conv_ext
 {
     job t;
     mica_conv_extent most = *up_to;
-    if (!begin(ctx, &t, c) || !mica_conv_grid_most(&t.grid, &t.wide, c->wide_channels, c->narrow_channels,
-                                                   SIZE_MAX / 2, GRID_WORK, t.kernels, up_to))
+    mica_conv_grid_aim aim = aim_of(c);
+    if (!begin(ctx, &t, c) || !mica_conv_grid_most(&t.grid, &t.wide, &aim, t.kernels, up_to))
         return 0;
     size_t work = image_work(&t, mica_conv_extent_image(&most));
     size_t parts = mica_least(most_parts(&t), mica_div_up(most.images, least_images(work)));
