@@ -70,7 +70,7 @@ struct mica_conv_product {
      * it that a block has, [images, groups, blocks, m], and how its pixels end. NULL: the image. */
     double *totals;
     bool means; /* totals are wanted */
-    /* Instead of an image, where mica_conv_stage_floats says so: this, by way of a stage of so many bytes a
+    /* Instead of an image, where the path has a stage for it: this, by way of a stage of so many bytes a
      * thread, and `finish` after it. */
     const mica_conv_pooling *pool;
     char *stage;
