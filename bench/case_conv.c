@@ -76,7 +76,7 @@ static mica_status conv2d_backward(bench_state *s)
 {
     mica_conv2d_opts opts = same2d(s);
     BENCH_TRY(mica_conv2d_backward_input(s->ctx, &s->t[DX], &s->t[DY], &s->t[W], &opts));
-    BENCH_TRY(mica_conv2d_backward_kernel(s->ctx, &s->t[DW], &s->t[DY], &s->t[X], &opts));
+    BENCH_TRY(mica_conv2d_backward_weight(s->ctx, &s->t[DW], &s->t[DY], &s->t[X], &opts));
     return mica_conv2d_backward_bias(s->ctx, &s->t[DB], &s->t[DY], &opts);
 }
 
@@ -100,7 +100,7 @@ static mica_status conv1d_backward(bench_state *s)
 {
     mica_conv1d_opts opts = same1d(s);
     BENCH_TRY(mica_conv1d_backward_input(s->ctx, &s->t[DX], &s->t[DY], &s->t[W], &opts));
-    BENCH_TRY(mica_conv1d_backward_kernel(s->ctx, &s->t[DW], &s->t[DY], &s->t[X], &opts));
+    BENCH_TRY(mica_conv1d_backward_weight(s->ctx, &s->t[DW], &s->t[DY], &s->t[X], &opts));
     return mica_conv1d_backward_bias(s->ctx, &s->t[DB], &s->t[DY], &opts);
 }
 

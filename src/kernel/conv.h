@@ -3,7 +3,7 @@
  *
  * All of them see a convolution as reading: at output position (i, j), tap (t, u) meets the pixel at row
  * i * scale + base + t * step of an image, and likewise for columns; outside of the image there are zeros. A
- * convolution, and the gradient by its input, differ in these numbers only (src/ops/conv_image.c). */
+ * convolution, and the gradient by its input, differ in these numbers only (src/ops/conv/image.c). */
 #ifndef MICA_SRC_KERNEL_CONV_H
 #define MICA_SRC_KERNEL_CONV_H
 

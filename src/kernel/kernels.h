@@ -21,7 +21,7 @@
 #include "kernel/map.h"
 #include "kernel/norm.h"
 #include "kernel/optimizer.h"
-#include "kernel/pool.h"
+#include "kernel/pooling.h"
 #include "kernel/probe.h"
 #include "kernel/random.h"
 #include "kernel/recurrent.h"

@@ -12,7 +12,7 @@
  * Down the columns alone it is F(4, 3) for any number of taps across: six lines of frequencies, of vectors as pixels
  * lie, for four rows. Half of the multiplications are left, and the transforms are cheap enough for few channels.
  *
- * The gradient by the kernel is the same in reverse: dw = GT [ (A dy AT) * (BT x B) ] G, summed over tiles.
+ * The gradient by the weights is the same in reverse: dw = GT [ (A dy AT) * (BT x B) ] G, summed over tiles.
  *
  * The points are 0, 3/4, -3/4, 3/2, -3/2 and infinity: numbers that are exact in binary, and whose rounding errors
  * are a quarter of those of the usual 0, 1, -1, 2, -2 and infinity. */

@@ -5,7 +5,7 @@
  * one dimension run as these. */
 #include "node/finish.h"
 #include "node/planes.h"
-#include "ops/conv.h"
+#include "ops/conv/conv.h"
 
 /* ---- Options ---- */
 
@@ -154,7 +154,7 @@ static void gradient(mica_grad *g, mica_conv2d_opts how, bool transposed, bool m
     mica_finish finish = {how.activation, how.slope, image, &how, &plain};
     dy = mica_grad_finish(g, &finish, dy, mean ? 0 : g->out[0]);
     mica_grad_give(g, 1,
-                   transposed ? &mica_op_conv_transpose2d_backward_kernel : &mica_op_conv2d_backward_kernel,
+                   transposed ? &mica_op_conv_transpose2d_backward_weight : &mica_op_conv2d_backward_weight,
                    (mica_value[]){dy, x}, 2, &plain);
     mica_grad_give(g, 2, &mica_op_conv2d_backward_bias, &dy, 1, &plain);
     mica_grad_give(g, 0,
@@ -266,12 +266,12 @@ FORWARD(conv_transpose2d, 2d, mica_conv_transpose2d, true, false, "transposed co
 #define BY_BIAS(op, d)       BACKWARD_ENTRY(op, d, 1, "the gradient by bias", backward_bias, "dy", "db")
 
 BY_INPUT(conv1d_backward_input, 1d, mica_conv2d_backward_input)
-BY_WEIGHT(conv1d_backward_kernel, 1d, mica_conv2d_backward_kernel)
+BY_WEIGHT(conv1d_backward_weight, 1d, mica_conv2d_backward_weight)
 BY_BIAS(conv1d_backward_bias, 1d)
 BY_INPUT(conv2d_backward_input, 2d, mica_conv2d_backward_input)
-BY_WEIGHT(conv2d_backward_kernel, 2d, mica_conv2d_backward_kernel)
+BY_WEIGHT(conv2d_backward_weight, 2d, mica_conv2d_backward_weight)
 BY_BIAS(conv2d_backward_bias, 2d)
 BY_INPUT(conv_transpose1d_backward_input, 1d, mica_conv_transpose2d_backward_input)
-BY_WEIGHT(conv_transpose1d_backward_kernel, 1d, mica_conv_transpose2d_backward_kernel)
+BY_WEIGHT(conv_transpose1d_backward_weight, 1d, mica_conv_transpose2d_backward_weight)
 BY_INPUT(conv_transpose2d_backward_input, 2d, mica_conv_transpose2d_backward_input)
-BY_WEIGHT(conv_transpose2d_backward_kernel, 2d, mica_conv_transpose2d_backward_kernel)
+BY_WEIGHT(conv_transpose2d_backward_weight, 2d, mica_conv_transpose2d_backward_weight)

@@ -1,7 +1,7 @@
 /* Convolution that goes on with max pooling: made by fusion, once gradients are written down, so it has none. */
 #include "node/entry.h"
 #include "node/planes.h"
-#include "ops/conv.h"
+#include "ops/conv/conv.h"
 
 /* The convolution's own output is that of conv2d; windows of it follow. */
 static mica_status infer(mica_infer *i)

@@ -133,19 +133,19 @@ mica_status mica_attention(mica_context *ctx, const mica_tensor *out, const mica
     if (opts->lse != NULL)
         MICA_TRY(mica_check_shape(ctx, op, "lse", opts->lse, 3, q->dim, "q", q));
     mica_count_flops(ctx, 2.0 * mica_attention_flops(&job.shape));
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan_rows(&dense, args, 4);
+    mica_contiguous_plan_rows(&dense, args, 4);
     job.scratch_each = mica_align_up(mica_attention_floats(job.shape.d) * sizeof(float));
     MICA_START(ctx, op, dense.bytes + (size_t)ctx->threads * job.scratch_each, &scratch);
-    job.scratch = mica_dense_load(&dense, scratch);
-    job.out = mica_dense_tensor(&dense, 0);
-    job.q = mica_dense_tensor(&dense, 1);
-    job.k = mica_dense_tensor(&dense, 2);
-    job.v = mica_dense_tensor(&dense, 3);
+    job.scratch = mica_contiguous_load(&dense, scratch);
+    job.out = mica_contiguous_tensor(&dense, 0);
+    job.q = mica_contiguous_tensor(&dense, 1);
+    job.k = mica_contiguous_tensor(&dense, 2);
+    job.v = mica_contiguous_tensor(&dense, 3);
     job.lse = opts->lse;
     job.blocks_per_head = mica_div_up(job.shape.queries, QUERIES);
     mica_parallel(ctx, job.shape.batch * job.shape.heads * job.blocks_per_head, forward_block, &job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }

@@ -4,7 +4,7 @@
 
 #include <mica/ops/attention.h>
 
-#include "ops/dense.h"
+#include "ops/contiguous.h"
 
 typedef struct mica_attention_shape {
     size_t batch, heads, kv_heads, queries, keys, d;

@@ -148,17 +148,17 @@ mica_status mica_attention_backward(mica_context *ctx, const mica_attention_grad
     MICA_TRY(mica_attention_check(ctx, op, &job.shape, saved->q, saved->k, saved->v, opts));
     MICA_TRY(check_backward(ctx, op, args));
     mica_count_flops(ctx, 5.0 * mica_attention_flops(&job.shape));
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan_rows(&dense, args, 8);
+    mica_contiguous_plan_rows(&dense, args, 8);
     job.scratch_each = mica_align_up(mica_attention_backward_floats(job.shape.d) * sizeof(float));
     MICA_START(ctx, op, dense.bytes + (size_t)ctx->threads * job.scratch_each, &scratch);
-    job.scratch = mica_dense_load(&dense, scratch);
+    job.scratch = mica_contiguous_load(&dense, scratch);
     const mica_tensor **into[] = {&job.dq, &job.dk, &job.dv, &job.dout, &job.q, &job.k, &job.v, &job.out};
     for (int i = 0; i < 8; i++)
-        *into[i] = mica_dense_tensor(&dense, i);
+        *into[i] = mica_contiguous_tensor(&dense, i);
     job.lse = saved->lse;
     run_backward(ctx, &job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }

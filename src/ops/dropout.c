@@ -2,7 +2,7 @@
 #include <mica/ops/dropout.h>
 
 #include "base/parallel.h"
-#include "ops/dense.h"
+#include "ops/contiguous.h"
 
 #define BLOCK          ((size_t)8192)  /* elements in one block of parallel work */
 #define BACKWARD_BLOCK ((size_t)16384) /* and in a backward one, where an element is less work */
@@ -55,11 +55,11 @@ mica_status mica_dropout(mica_context *ctx, const mica_tensor *y, const mica_ten
     MICA_TRY(mica_check_same_shape(ctx, "dropout", "y", y, "x", x));
     if (mask != NULL)
         MICA_TRY(mica_check_same_shape(ctx, "dropout", "mask", mask, "x", x));
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 3);
+    mica_contiguous_plan(&dense, args, 3);
     MICA_START(ctx, "dropout", dense.bytes, &scratch);
-    mica_dense_load(&dense, scratch);
+    mica_contiguous_load(&dense, scratch);
     dropout_job job = {.kernels = ctx->kernels->random,
                        .out = dense.data[0],
                        .mask = dense.data[1],
@@ -68,7 +68,7 @@ mica_status mica_dropout(mica_context *ctx, const mica_tensor *y, const mica_ten
                        .kept = kept_of(opts->rate),
                        .random = opts->random};
     mica_parallel(ctx, mica_div_up(job.count, BLOCK), forward_block, &job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 
@@ -92,11 +92,11 @@ mica_status mica_dropout_backward(mica_context *ctx, const mica_tensor *dx, cons
     MICA_TRY(check_rate(ctx, op, rate));
     MICA_TRY(mica_check_same_shape(ctx, op, "dy", dy, "dx", dx));
     MICA_TRY(mica_check_same_shape(ctx, op, "mask", mask, "dx", dx));
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 3);
+    mica_contiguous_plan(&dense, args, 3);
     MICA_START(ctx, op, dense.bytes, &scratch);
-    mica_dense_load(&dense, scratch);
+    mica_contiguous_load(&dense, scratch);
     dropout_job job = {.kernels = ctx->kernels->random,
                        .out = dense.data[0],
                        .in = dense.data[1],
@@ -104,6 +104,6 @@ mica_status mica_dropout_backward(mica_context *ctx, const mica_tensor *dx, cons
                        .count = mica_tensor_count(dx),
                        .kept = kept_of(rate)};
     mica_parallel(ctx, mica_div_up(job.count, BACKWARD_BLOCK), backward_block, &job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }

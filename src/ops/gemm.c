@@ -242,7 +242,9 @@ static turning may_turn(const mica_gemm *g)
     if (g->column_stride != 1)
         return g->row_stride == 1 ? ALWAYS : NEVER;
     bool turned_b = g->b.pack == NULL && g->b.vector_stride != 1;
-    return turned_b || (g->a.pack == NULL && g->a.vector_stride == 1) ? BY_SIZE : NEVER;
+    /* With both strides 1, as of a single column, rows are taken as contiguous: those of a longer k are. */
+    bool turned_a = g->a.pack == NULL && g->a.vector_stride == 1 && g->a.k_stride != 1;
+    return turned_b || turned_a ? BY_SIZE : NEVER;
 }
 
 /* Whether the transpose is less work. Its cost is that tiles of c are turned on their way out.
@@ -260,12 +262,12 @@ static bool turns(const mica_gemm *g)
     return g->m > g->n && g->n <= TURN_COLUMNS * mica_least(g->k, GEMM_K);
 }
 
-/* Whether A is read as it lies: where its rows are contiguous, and each is used too little to be worth packing, or
- * all of them stay in the cache. */
-static bool reads_a(const mica_gemm *g)
+/* Whether the left side, of m rows, is read as it lies for n columns: where its rows are contiguous, and each is used too
+ * little to be worth packing, or all of them stay in the cache. */
+static bool reads(const mica_gemm_operand *left, size_t m, size_t n, size_t k)
 {
-    return g->a.pack == NULL && g->a.k_stride == 1 &&
-           (g->n <= READ_N || g->m * mica_least(g->k, GEMM_K) <= READ_FLOATS);
+    return left->pack == NULL && left->k_stride == 1 &&
+           (n <= READ_N || m * mica_least(k, GEMM_K) <= READ_FLOATS);
 }
 
 /* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds
@@ -330,45 +332,67 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
             finish_block(&s, 0, s.g.m, 0, s.g.n);
         return;
     }
-    s.a_packed = !reads_a(&s.g);
+    s.a_packed = !reads(&s.g.a, s.g.m, s.g.n, s.g.k);
     s.b_room = (float *)a_room_of(&s, s.a_packed ? s.threads : 0);
     run_steps(crew, &s);
 }
 
 /* ---- What others call ---- */
 
-/* Of a product that is not turned any more. Grows with each of its sizes. */
-static size_t scratch_bytes(const mica_context *ctx, size_t m, size_t n, size_t k, bool a_packed)
+/* Of a product that is not turned any more, by so many threads. Grows with each of its numbers. */
+static size_t scratch_bytes(const mica_context *ctx, size_t threads, size_t m, size_t n, size_t k,
+                            bool a_packed)
 {
     const mica_gemm_kernels *kernels = ctx->kernels->gemm;
-    size_t threads = (size_t)ctx->threads, rows = most_rows(ctx);
+    size_t rows = most_rows(ctx);
     size_t panels = m > rows ? mica_div_up(mica_least(n, GEMM_N), kernels->tile_columns) : 0;
     return (a_packed ? threads * a_room_bytes(kernels, mica_least(m, rows), k) : 0) +
            b_room_bytes(kernels, mica_most(panels, threads), k);
 }
 
-size_t mica_gemm_scratch(const mica_context *ctx, const mica_gemm *g)
+static size_t scratch_of(const mica_context *ctx, const mica_gemm *g, size_t threads)
 {
     if (g->m == 0 || g->n == 0 || g->k == 0)
         return 0;
-    mica_gemm t = transpose(g);
-    size_t straight = scratch_bytes(ctx, g->m, g->n, g->k, !reads_a(g));
-    size_t turned = scratch_bytes(ctx, t.m, t.n, t.k, !reads_a(&t));
-    switch (may_turn(g)) {
-    case NEVER:
-        return straight;
-    case ALWAYS:
-        return turned;
-    default:
-        return mica_most(straight, turned);
-    }
+    turning may = may_turn(g);
+    size_t straight = 0, turned = 0;
+    if (may != ALWAYS)
+        straight = scratch_bytes(ctx, threads, g->m, g->n, g->k, !reads(&g->a, g->m, g->n, g->k));
+    if (may != NEVER)
+        turned = scratch_bytes(ctx, threads, g->n, g->m, g->k, !reads(&g->b, g->n, g->m, g->k));
+    return mica_most(straight, turned);
+}
+
+size_t mica_gemm_scratch(const mica_context *ctx, const mica_gemm *g)
+{
+    return scratch_of(ctx, g, (size_t)ctx->threads);
+}
+
+size_t mica_gemm_serial_scratch(const mica_context *ctx, const mica_gemm *g) { return scratch_of(ctx, g, 1); }
+
+/* The panels of a whole step of B are there where A has more rows than a block; then a small product has few
+ * columns, of little depth. */
+size_t mica_gemm_each_scratch(const mica_context *ctx, const mica_gemm *g)
+{
+    const mica_gemm_kernels *kernels = ctx->kernels->gemm;
+    size_t k = mica_least(g->k, GEMM_K), rows = most_rows(ctx);
+    size_t few = (MICA_GEMM_SMALL / rows + kernels->tile_columns * k) * sizeof(float);
+    size_t block = a_room_bytes(kernels, mica_least(mica_most(g->m, g->n), rows), k);
+    return mica_least(mica_gemm_serial_scratch(ctx, g), block + mica_align_up(few));
+}
+
+size_t mica_gemm_batch_scratch(const mica_context *ctx, const mica_gemm *g, size_t count)
+{
+    size_t one = count > 0 ? mica_gemm_scratch(ctx, g) : 0;
+    return count > 1 ? mica_most(one, mica_gemm_each_scratch(ctx, g) * (size_t)ctx->threads) : one;
 }
 
 size_t mica_gemm_most_scratch(const mica_context *ctx, size_t m, size_t n, size_t k)
 {
     if (m == 0 || n == 0 || k == 0)
         return 0;
-    return mica_most(scratch_bytes(ctx, m, n, k, true), scratch_bytes(ctx, n, m, k, true));
+    size_t threads = (size_t)ctx->threads;
+    return mica_most(scratch_bytes(ctx, threads, m, n, k, true), scratch_bytes(ctx, threads, n, m, k, true));
 }
 
 void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch) { run(ctx, ctx, g, scratch); }

@@ -41,10 +41,11 @@ typedef struct mica_gemm {
     const void *finish_params;
 } mica_gemm;
 
-/* Bytes of scratch that a product takes, with all threads of the context or with one: sizes, strides and
- * where panels come from count, data need not be there. They are enough for every smaller product that lies
- * the same way. And what one of this size takes at most, however its matrices lie. */
+/* Bytes of scratch for a product, by all threads of the context or by one: sizes, strides and where panels come from
+ * count, data need not be there. They are enough for every smaller product that lies the same way, and with fewer
+ * threads. mica_gemm_most_scratch: with all threads, however the matrices lie. */
 size_t mica_gemm_scratch(const mica_context *ctx, const mica_gemm *g);
+size_t mica_gemm_serial_scratch(const mica_context *ctx, const mica_gemm *g);
 size_t mica_gemm_most_scratch(const mica_context *ctx, size_t m, size_t n, size_t k);
 
 /* Computes with all threads of the context. */
@@ -54,7 +55,18 @@ void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch);
  * mica_gemm_run. */
 void mica_gemm_run_serial(const mica_context *ctx, const mica_gemm *g, void *scratch);
 
-/* Below this many multiply-adds one product is not worth sharing between threads: a batch of them is. */
+/* Below this many multiply-adds one product is not worth sharing between threads: a batch of them is, each by one
+ * thread with serial scratch of its own. */
 #define MICA_GEMM_SMALL ((size_t)1 << 21)
+
+static inline bool mica_gemm_many(size_t count, size_t m, size_t n, size_t k)
+{
+    return count > 1 && m * n * k < MICA_GEMM_SMALL;
+}
+
+/* Bytes that each thread takes if there are many; and scratch for a batch of so many products, or of fewer and
+ * smaller ones, whether these are many or not. */
+size_t mica_gemm_each_scratch(const mica_context *ctx, const mica_gemm *g);
+size_t mica_gemm_batch_scratch(const mica_context *ctx, const mica_gemm *g, size_t count);
 
 #endif

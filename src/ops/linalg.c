@@ -19,8 +19,8 @@ typedef struct batch {
     mica_index a_stride[MICA_MAX_RANK], b_stride[MICA_MAX_RANK], c_stride[MICA_MAX_RANK];
     mica_index from_stride[MICA_MAX_RANK]; /* of the residual */
     char *scratch;
-    size_t scratch_bytes; /* of one product */
-    size_t block;         /* products in one block of parallel work */
+    size_t each_bytes; /* of scratch for a thread, where there are many products */
+    size_t block;      /* products in one block of parallel work */
 } batch;
 
 static mica_gemm gemm_at(const batch *w, size_t position)
@@ -45,7 +45,7 @@ static void batch_block(void *work, size_t block, int thread)
     size_t end = (block + 1) * w->block < w->count ? (block + 1) * w->block : w->count;
     for (size_t position = block * w->block; position < end; position++) {
         mica_gemm g = gemm_at(w, position);
-        mica_gemm_run_serial(w->ctx, &g, w->scratch + (size_t)thread * w->scratch_bytes);
+        mica_gemm_run_serial(w->ctx, &g, w->scratch + (size_t)thread * w->each_bytes);
     }
 }
 
@@ -181,7 +181,7 @@ static void plan_batch(mica_context *ctx, batch *w, const mica_tensor *dst, cons
         set_residual(w, opts->residual, dst);
     if (w->count > 0)
         join_rows(w);
-    w->scratch_bytes = w->count > 0 ? mica_gemm_scratch(ctx, &w->gemm) : 0;
+    w->each_bytes = w->count > 1 ? mica_gemm_each_scratch(ctx, &w->gemm) : 0;
 }
 
 static void run_batch(mica_context *ctx, batch *w, bool many)
@@ -211,12 +211,11 @@ mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_te
     batch w;
     plan_batch(ctx, &w, dst, a, b, opts);
     mica_count_flops(ctx, 2.0 * (double)mica_tensor_count(dst) * (double)w.gemm.k);
-    bool many = w.count > 1 && w.gemm.m * w.gemm.n * w.gemm.k < MICA_GEMM_SMALL;
     void *scratch;
-    MICA_START(ctx, "matmul", w.scratch_bytes * (many ? (size_t)ctx->threads : 1), &scratch);
+    MICA_START(ctx, "matmul", mica_gemm_batch_scratch(ctx, &w.gemm, w.count), &scratch);
 
     w.scratch = scratch;
-    run_batch(ctx, &w, many);
+    run_batch(ctx, &w, mica_gemm_many(w.count, w.gemm.m, w.gemm.n, w.gemm.k));
     if (opts->activation != MICA_NO_ACTIVATION && !finishes_in_product(dst))
         mica_map_run(ctx, mica_activation_kernel(ctx, opts->activation), &opts->slope, dst,
                      (const mica_tensor *[]){dst}, 1);

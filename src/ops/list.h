@@ -153,19 +153,19 @@
     OP(conv1d, conv) \
     OP(conv1d_mean, conv) \
     OP(conv1d_backward_input, conv) \
-    OP(conv1d_backward_kernel, conv) \
+    OP(conv1d_backward_weight, conv) \
     OP(conv1d_backward_bias, conv) \
     OP(conv2d, conv) \
     OP(conv2d_mean, conv) \
     OP(conv2d_backward_input, conv) \
-    OP(conv2d_backward_kernel, conv) \
+    OP(conv2d_backward_weight, conv) \
     OP(conv2d_backward_bias, conv) \
     OP(conv_transpose1d, conv) \
     OP(conv_transpose1d_backward_input, conv) \
-    OP(conv_transpose1d_backward_kernel, conv) \
+    OP(conv_transpose1d_backward_weight, conv) \
     OP(conv_transpose2d, conv) \
     OP(conv_transpose2d_backward_input, conv) \
-    OP(conv_transpose2d_backward_kernel, conv) \
+    OP(conv_transpose2d_backward_weight, conv) \
     OP(im2col, conv) \
     OP(col2im, conv)
 

@@ -2,7 +2,7 @@
 #include <mica/ops/loss.h>
 
 #include "base/parallel.h"
-#include "ops/dense.h"
+#include "ops/contiguous.h"
 #include "tensor/tensor.h"
 
 #define BLOCK ((size_t)8192) /* elements in one block of parallel work */
@@ -77,11 +77,11 @@ static mica_status point_loss(mica_context *ctx, const char *op, mica_loss_fn *f
     bool reduces = opts->reduction != MICA_LOSS_NONE;
     point_job job = {.fn = fn, .count = mica_tensor_count(pred), .scale = 1.0f};
     size_t blocks = mica_div_up(job.count, BLOCK);
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 4);
+    mica_contiguous_plan(&dense, args, 4);
     MICA_START(ctx, op, dense.bytes + (reduces ? blocks * sizeof(float) : 0), &scratch);
-    void *rest = mica_dense_load(&dense, scratch);
+    void *rest = mica_contiguous_load(&dense, scratch);
     job.loss = reduces ? NULL : dense.data[0];
     job.partials = reduces ? rest : NULL;
     job.grad = dense.data[1];
@@ -97,7 +97,7 @@ static mica_status point_loss(mica_context *ctx, const char *op, mica_loss_fn *f
             sum += (double)job.partials[b];
         *(float *)dense.data[0] = (float)(opts->reduction == MICA_LOSS_MEAN ? sum / (double)job.count : sum);
     }
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 
@@ -203,11 +203,11 @@ static mica_status class_loss(mica_context *ctx, const char *op, rows_fn *fn, co
     class_job job = {.fn = fn, .count = mica_tensor_count(pred) / n};
     job.per_block = n < BLOCK ? BLOCK / n : 1;
     bool own_loss = opts->reduction != MICA_LOSS_NONE || loss == NULL; /* of the rows, in scratch */
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 4);
+    mica_contiguous_plan(&dense, args, 4);
     MICA_START(ctx, op, dense.bytes + (own_loss ? job.count * sizeof(float) : 0), &scratch);
-    void *rest = mica_dense_load(&dense, scratch);
+    void *rest = mica_contiguous_load(&dense, scratch);
     job.rows = (mica_class_rows){.loss = own_loss ? rest : dense.data[0],
                                  .grad = dense.data[1],
                                  .pred = dense.data[2],
@@ -227,7 +227,7 @@ static mica_status class_loss(mica_context *ctx, const char *op, rows_fn *fn, co
     mica_parallel(ctx, mica_div_up(job.count, job.per_block), class_block, &job);
     if (opts->reduction != MICA_LOSS_NONE && loss != NULL)
         *(float *)dense.data[0] = reduce_rows(job.rows.loss, job.count, opts->reduction, counted);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 

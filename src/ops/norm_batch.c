@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/parallel.h"
-#include "ops/dense.h"
+#include "ops/contiguous.h"
 #include "ops/norm.h"
 
 #define BLOCK   ((size_t)8192) /* elements in one block of parallel work */
@@ -237,11 +237,11 @@ mica_status mica_batch_norm(mica_context *ctx, const mica_tensor *y, const mica_
     MICA_TRY(mica_check_same_shape(ctx, "batch_norm", "y", y, "x", x));
     MICA_TRY(check_channels(ctx, "batch_norm", args, 2, 8, x));
     MICA_TRY(check_running(ctx, &job, opts, x));
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 8);
+    mica_contiguous_plan(&dense, args, 8);
     MICA_START(ctx, "batch_norm", dense.bytes, &scratch);
-    mica_dense_load(&dense, scratch);
+    mica_contiguous_load(&dense, scratch);
     job.momentum = opts->momentum != 0.0f ? opts->momentum : 0.1f;
     job.y = dense.data[0];
     job.x = dense.data[1];
@@ -252,7 +252,7 @@ mica_status mica_batch_norm(mica_context *ctx, const mica_tensor *y, const mica_
     job.gamma = dense.data[6];
     job.beta = dense.data[7];
     mica_parallel(ctx, blocks_of(&job), forward_block, &job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 
@@ -274,11 +274,11 @@ mica_status mica_batch_norm_backward(mica_context *ctx, const mica_norm_grads *g
     if (grads->x != NULL)
         MICA_TRY(mica_check_same_shape(ctx, op, "dx", grads->x, "x", x));
     MICA_TRY(check_channels(ctx, op, args, 3, 8, x));
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 8);
+    mica_contiguous_plan(&dense, args, 8);
     MICA_START(ctx, op, dense.bytes, &scratch);
-    mica_dense_load(&dense, scratch);
+    mica_contiguous_load(&dense, scratch);
     job.dx = dense.data[0];
     job.dy = dense.data[1];
     job.x = dense.data[2];
@@ -288,6 +288,6 @@ mica_status mica_batch_norm_backward(mica_context *ctx, const mica_norm_grads *g
     job.saved_mean = dense.data[6];
     job.saved_rstd = dense.data[7];
     mica_parallel(ctx, blocks_of(&job), backward_block, &job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/parallel.h"
-#include "ops/dense.h"
+#include "ops/contiguous.h"
 #include "ops/norm.h"
 
 #define BLOCK ((size_t)8192) /* elements in one block of parallel work */
@@ -158,11 +158,11 @@ static mica_status forward(mica_context *ctx, const char *op, size_t groups, con
     MICA_TRY(check_optional(ctx, op, "beta", beta, 1, x->dim + 1, x));
     MICA_TRY(check_optional(ctx, op, "mean", opts->mean, 2, stats, x));
     MICA_TRY(check_optional(ctx, op, "rstd", opts->rstd, 2, stats, x));
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 6);
+    mica_contiguous_plan(&dense, args, 6);
     MICA_START(ctx, op, dense.bytes, &scratch);
-    mica_dense_load(&dense, scratch);
+    mica_contiguous_load(&dense, scratch);
     job.y = dense.data[0];
     job.mean = dense.data[1];
     job.rstd = dense.data[2];
@@ -171,7 +171,7 @@ static mica_status forward(mica_context *ctx, const char *op, size_t groups, con
     job.beta = dense.data[5];
     size_t units = groups == 0 && job.channels == 0 ? 0 : units_of(&job);
     mica_parallel(ctx, units > 0 ? mica_div_up(units, job.per_block) : 0, forward_block, &job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 
@@ -230,11 +230,11 @@ static mica_status backward(mica_context *ctx, const char *op, bool instances, c
     MICA_TRY(mica_check_args(ctx, op, args, 8));
     group_job job = {0};
     MICA_TRY(check_backward(ctx, op, instances, &job, args));
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 8);
+    mica_contiguous_plan(&dense, args, 8);
     MICA_START(ctx, op, dense.bytes + job.samples * job.channels * 2 * sizeof(float), &scratch);
-    job.sums = mica_dense_load(&dense, scratch);
+    job.sums = mica_contiguous_load(&dense, scratch);
     job.dx = dense.data[0];
     job.dgamma = dense.data[1];
     job.dbeta = dense.data[2];
@@ -246,7 +246,7 @@ static mica_status backward(mica_context *ctx, const char *op, bool instances, c
     size_t units = job.channels > 0 ? units_of(&job) : 0;
     mica_parallel(ctx, units > 0 ? mica_div_up(units, job.per_block) : 0, backward_block, &job);
     combine_samples(&job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 

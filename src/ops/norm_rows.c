@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "ops/dense.h"
+#include "ops/contiguous.h"
 #include "ops/norm.h"
 
 #define BLOCK          ((size_t)8192)  /* elements in one block of parallel work */
@@ -100,11 +100,11 @@ static mica_status forward(mica_context *ctx, const char *op, bool centred, cons
     MICA_TRY(split_rows(ctx, op, &s, x, opts->axes));
     MICA_TRY(check_forward(ctx, op, &s, args));
     MICA_TRY(mica_norm_check_eps(ctx, op, opts->eps));
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 8);
+    mica_contiguous_plan(&dense, args, 8);
     MICA_START(ctx, op, dense.bytes, &scratch);
-    mica_dense_load(&dense, scratch);
+    mica_contiguous_load(&dense, scratch);
     forward_job job = {.kernels = ctx->kernels->norm, .count = s.rows};
     job.rows = (mica_norm_rows){.y = dense.data[0],
                                 .mean = dense.data[1],
@@ -119,7 +119,7 @@ static mica_status forward(mica_context *ctx, const char *op, bool centred, cons
                                 .centred = centred};
     job.per_block = s.n < BLOCK ? BLOCK / (s.n + (s.n == 0)) : 1;
     mica_parallel(ctx, mica_div_up(s.rows, job.per_block), forward_block, &job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 
@@ -235,11 +235,13 @@ static mica_status backward(mica_context *ctx, const char *op, bool centred, con
     job.per_block = by_size > by_count ? by_size : by_count;
     job.blocks = mica_div_up(s.rows, job.per_block);
     bool partials = job.blocks > 1 && (args[1].tensor != NULL || args[2].tensor != NULL);
-    mica_dense dense;
+    /* Fewer rows may be cut into more blocks: 64 into 32 of two, 65 into 22 of three. */
+    size_t most_blocks = mica_least(mica_div_up(s.rows, by_size), MOST_PARTIALS);
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 8);
-    MICA_START(ctx, op, dense.bytes + (partials ? job.blocks * 2 * s.n * sizeof(float) : 0), &scratch);
-    void *rest = mica_dense_load(&dense, scratch);
+    mica_contiguous_plan(&dense, args, 8);
+    MICA_START(ctx, op, dense.bytes + (partials ? most_blocks * 2 * s.n * sizeof(float) : 0), &scratch);
+    void *rest = mica_contiguous_load(&dense, scratch);
     job.partials = partials ? rest : NULL;
     job.dgamma = dense.data[1];
     job.dbeta = dense.data[2];
@@ -252,7 +254,7 @@ static mica_status backward(mica_context *ctx, const char *op, bool centred, con
                                          .n = s.n};
     if (s.n > 0)
         run_backward(ctx, &job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ops/dense.h"
+#include "ops/contiguous.h"
 
 /* Sequences that are enough for a thread of their own: each reads all of W_hh from the third cache in every step. */
 #define LEAST_ROWS 16
@@ -218,9 +218,9 @@ static mica_status check_forward(mica_context *ctx, const char *op, mica_recurre
 }
 
 /* Points the job at its arguments: y by `rows`, all others up to the weights by `dense`. */
-static void set_data(forward_job *j, const mica_dense *rows, const mica_dense *dense)
+static void set_data(forward_job *j, const mica_contiguous *rows, const mica_contiguous *dense)
 {
-    j->y = mica_dense_tensor(rows, 0);
+    j->y = mica_contiguous_tensor(rows, 0);
     j->h_n = dense->data[H_N - 1];
     j->c_n = dense->data[C_N - 1];
     j->gates = dense->data[GATES - 1];
@@ -266,17 +266,17 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
                      .all_cells = o.cells != NULL};
     MICA_TRY(check_forward(ctx, op, &j.r, cell, args, w));
     mica_count_flops(ctx, mica_recurrent_flops(&j.r, j.r.inputs + j.r.hidden));
-    mica_dense rows, dense;
-    mica_dense_plan_rows(&rows, args, 1);
-    mica_dense_plan(&dense, args + 1, W_IH - 1);
+    mica_contiguous rows, dense;
+    mica_contiguous_plan_rows(&rows, args, 1);
+    mica_contiguous_plan(&dense, args + 1, W_IH - 1);
     void *scratch;
     MICA_START(ctx, op, rows.bytes + dense.bytes + lay_out_forward(ctx, &j, NULL), &scratch);
-    scratch = mica_dense_load(&dense, mica_dense_load(&rows, scratch));
+    scratch = mica_contiguous_load(&dense, mica_contiguous_load(&rows, scratch));
     set_data(&j, &rows, &dense);
     (void)lay_out_forward(ctx, &j, scratch);
     run_forward(ctx, &j);
-    mica_dense_store(&rows);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&rows);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 

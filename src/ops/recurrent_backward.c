@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "ops/dense.h"
+#include "ops/contiguous.h"
 
 /* Sequences that are enough for a thread of their own. Fewer than forward: threads that share a step would need each
  * other's gradients of all gates. */
@@ -346,21 +346,21 @@ static mica_status backward(mica_context *ctx, const char *op, mica_cell cell,
     MICA_TRY(check_backward(ctx, op, &j.r, cell, args, weights));
     mica_count_flops(ctx, 2.0 * mica_recurrent_flops(&j.r, j.r.hidden) +
                               (grads->x != NULL ? 2.0 : 1.0) * mica_recurrent_flops(&j.r, j.r.inputs));
-    mica_dense dense, rows;
-    mica_dense_plan(&dense, args, DY);
-    mica_dense_plan_rows(&rows, args + DY, 2);
+    mica_contiguous dense, rows;
+    mica_contiguous_plan(&dense, args, DY);
+    mica_contiguous_plan_rows(&rows, args + DY, 2);
     void *scratch;
     MICA_START(ctx, op, dense.bytes + rows.bytes + lay_out_backward(ctx, &j, NULL), &scratch);
-    scratch = mica_dense_load(&rows, mica_dense_load(&dense, scratch));
-    j.dy = mica_dense_tensor(&rows, 0);
-    j.y = mica_dense_tensor(&rows, 1);
+    scratch = mica_contiguous_load(&rows, mica_contiguous_load(&dense, scratch));
+    j.dy = mica_contiguous_tensor(&rows, 0);
+    j.y = mica_contiguous_tensor(&rows, 1);
     take_data(&j, dense.data);
     (void)lay_out_backward(ctx, &j, scratch);
     run_steps(ctx, &j);
     run_weights(ctx, &j);
     if (j.dx != NULL)
         run_inputs(ctx, &j);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 

@@ -1,6 +1,8 @@
 /* The engine of reductions. */
 #include "ops/reduce.h"
 
+#include <assert.h>
+
 #include "base/parallel.h"
 
 /* Outputs that are made side by side, at most. */
@@ -242,6 +244,24 @@ static void job_cut(reduce_job *job)
         job->parts = 1;
 }
 
+/* Bytes of scratch where there are several parts: results of all parts, and of all phases. */
+static size_t parts_bytes(size_t all, size_t partial)
+{
+    return (partial + all * MICA_REDUCE_PHASES) * sizeof(double) + all * sizeof(float);
+}
+
+/* What so many outputs of so many elements each take, and all smaller reductions. Of fewer outputs each may have more
+ * parts, and they may be cut into columns instead of rows: so this is what any of them takes at most, whose chunks are at
+ * most WIDTH outputs wide, and twice as many as there are outputs in all. */
+static size_t most_bytes(size_t outputs, size_t count)
+{
+    size_t width = outputs < WIDTH ? outputs : WIDTH, blocks = mica_div_up(width * count, BLOCK);
+    if (blocks < 2)
+        return 0;
+    size_t all = mica_least(width * (MOST_PARTS / 2), 2 * outputs);
+    return parts_bytes(all, mica_least(width * MOST_PARTS, all * blocks));
+}
+
 mica_status mica_reduce_run(mica_context *ctx, const char *op, const mica_reduce_program *program,
                             const mica_tensor *kept, const mica_tensor *a, unsigned mask)
 {
@@ -255,9 +275,9 @@ mica_status mica_reduce_run(mica_context *ctx, const char *op, const mica_reduce
     }
     job_cut(&job);
     size_t all = job.chunks * job.width, partial = all * job.parts;
-    size_t bytes = (partial + all * MICA_REDUCE_PHASES) * sizeof(double) + all * sizeof(float);
     void *scratch;
-    MICA_START(ctx, op, job.parts > 1 ? bytes : 0, &scratch);
+    MICA_START(ctx, op, most_bytes(job.kept.count, job.reduced.count), &scratch);
+    assert(job.parts == 1 || parts_bytes(all, partial) <= most_bytes(job.kept.count, job.reduced.count));
     job.offset = (job.reduced.data[0] - (char *)a->data) / (mica_index)sizeof(float);
     if (job.parts > 1) {
         job.partial = scratch;

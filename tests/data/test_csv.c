@@ -201,7 +201,7 @@ static void check_rewritten(const char *before, const char *after, int at)
     mica_csv_opts opts = {.label_column = -1, .label_names = true};
     CHECK_ERROR(ctx, sample_read_csv(ctx, &set, text, &opts), MICA_ERR_IO,
                 "file error: \"file\": changed while it was read");
-    mica_dataset_release(ctx, &set);
+    mica_dataset_destroy(ctx, &set);
     mica_context_destroy(ctx);
 }
 

@@ -28,11 +28,11 @@ static void check_2d(mica_context *ctx, const golden_case *c, results *r)
     if (strcmp(c->op, "conv2d") == 0) {
         CHECK_OK(ctx, mica_conv2d(ctx, &r->y, x, w, golden_find(c, "b"), &o));
         CHECK_OK(ctx, mica_conv2d_backward_input(ctx, &r->dx, dy, w, &o));
-        CHECK_OK(ctx, mica_conv2d_backward_kernel(ctx, &r->dw, dy, x, &o));
+        CHECK_OK(ctx, mica_conv2d_backward_weight(ctx, &r->dw, dy, x, &o));
     } else {
         CHECK_OK(ctx, mica_conv_transpose2d(ctx, &r->y, x, w, golden_find(c, "b"), &o));
         CHECK_OK(ctx, mica_conv_transpose2d_backward_input(ctx, &r->dx, dy, w, &o));
-        CHECK_OK(ctx, mica_conv_transpose2d_backward_kernel(ctx, &r->dw, dy, x, &o));
+        CHECK_OK(ctx, mica_conv_transpose2d_backward_weight(ctx, &r->dw, dy, x, &o));
     }
     if (r->db.data != NULL)
         CHECK_OK(ctx, mica_conv2d_backward_bias(ctx, &r->db, dy, NULL));
@@ -49,11 +49,11 @@ static void check_1d(mica_context *ctx, const golden_case *c, results *r)
     if (strcmp(c->op, "conv1d") == 0) {
         CHECK_OK(ctx, mica_conv1d(ctx, &r->y, x, w, golden_find(c, "b"), &o));
         CHECK_OK(ctx, mica_conv1d_backward_input(ctx, &r->dx, dy, w, &o));
-        CHECK_OK(ctx, mica_conv1d_backward_kernel(ctx, &r->dw, dy, x, &o));
+        CHECK_OK(ctx, mica_conv1d_backward_weight(ctx, &r->dw, dy, x, &o));
     } else {
         CHECK_OK(ctx, mica_conv_transpose1d(ctx, &r->y, x, w, golden_find(c, "b"), &o));
         CHECK_OK(ctx, mica_conv_transpose1d_backward_input(ctx, &r->dx, dy, w, &o));
-        CHECK_OK(ctx, mica_conv_transpose1d_backward_kernel(ctx, &r->dw, dy, x, &o));
+        CHECK_OK(ctx, mica_conv_transpose1d_backward_weight(ctx, &r->dw, dy, x, &o));
     }
     if (r->db.data != NULL)
         CHECK_OK(ctx, mica_conv1d_backward_bias(ctx, &r->db, dy, NULL));

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "base/cpu.h"
 #include "kernel/kernels.h"
-#include "ops/conv_grid.h"
+#include "ops/conv/grid.h"
 #include "test.h"
 
 static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};
@@ -271,8 +272,10 @@ TEST(kernel_tiles_make_images)
             size_t taps = CHANNELS * in->rows.taps * in->columns.taps, tile = k->tiles->channels;
             size_t m = (size_t)test_int(&r, 1, MOST_OUTPUTS), pixels = in->rows.count * in->columns.count;
             mica_conv_grid g;
-            if (!mica_conv_grid_plan(&g, in, CHANNELS, m, (size_t)test_int(&r, 1, 80),
-                                     (size_t)test_int(&r, 1, 50000), k->tiles)) {
+            mica_conv_grid_aim aim = {.channels = CHANNELS, .m = m, .any_columns = test_chance(&r, 30)};
+            aim.deep = (size_t)test_int(&r, 1, 80);
+            aim.work = (size_t)test_int(&r, 1, 50000);
+            if (!mica_conv_grid_plan(&g, in, &aim, k->tiles)) {
                 free(s.memory);
                 continue;
             }

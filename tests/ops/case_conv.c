@@ -91,6 +91,47 @@ static void draw_conv(op_call *c, test_random *r, const roles *k)
         c->scale *= 4.0;
 }
 
+/* A size up to this, more often a large one; or one from this on. */
+static mica_index draw_size(test_random *r, mica_index size, bool larger)
+{
+    if (size < 1 || test_chance(r, 30))
+        return size;
+    if (larger)
+        return size * test_int(r, 1, 4) + test_int(r, 0, 3);
+    return test_int(r, test_chance(r, 50) ? (int)(size + 1) / 2 : 1, (int)size);
+}
+
+/* Fewer or more images, rows and columns. */
+static void resize_conv(op_call *c, test_random *r, bool larger, const roles *k)
+{
+    mica_index x[4], y[4], batch = draw_size(r, c->tensor[k->x].dim[0], larger);
+    const mica_tensor *w = &c->tensor[k->w];
+    memcpy(x, c->tensor[k->x].dim, sizeof x);
+    memcpy(y, c->tensor[k->y].dim, sizeof y);
+    x[0] = y[0] = batch > 0 ? batch : c->tensor[k->x].dim[0];
+    for (int i = 2; i < k->dims + 2; i++) {
+        int d = i - k->dims;
+        if (k->dims == 1)
+            d = 1;
+        long stride = c->i[STRIDE + d] > 0 ? c->i[STRIDE + d] : 1,
+             dilation = c->i[DILATION + d] > 0 ? c->i[DILATION + d] : 1;
+        mica_index size = draw_size(r, x[i], larger), span = dilation * (w->dim[i] - 1) + 1, made;
+        if (size < 1)
+            continue;
+        if (k->transposed)
+            made = (size - 1) * stride - 2 * c->i[PAD + d] + span + c->i[OUTPUT_PAD + d];
+        else
+            made = size + 2 * c->i[PAD + d] < span ? 0 : (size + 2 * c->i[PAD + d] - span) / stride + 1;
+        if (made < 1)
+            continue;
+        x[i] = size;
+        y[i] = made;
+    }
+    bool image = c->tensor[k->y].rank == k->dims + 2 && c->i[SIZE] == 0; /* and not its means */
+    op_tensor(c, k->x, MICA_F32, k->dims + 2, x);
+    op_tensor(c, k->y, MICA_F32, c->tensor[k->y].rank, image ? y : (mica_index[]){x[0], y[1], 1, 1});
+}
+
 /* What is overwritten must not be read: it holds NaN. */
 static void fill_conv(const op_call *c, test_random *r, int tensor, double *value, size_t count)
 {
@@ -216,10 +257,10 @@ static const struct {
     {"conv2d_backward_input", {2, false, 0, 1, 2, 0}, visit_input},
     {"conv_transpose1d_backward_input", {1, true, 0, 1, 2, 0}, visit_input},
     {"conv_transpose2d_backward_input", {2, true, 0, 1, 2, 0}, visit_input},
-    {"conv1d_backward_kernel", {1, false, 2, 1, 0, 0}, visit_kernel},
-    {"conv2d_backward_kernel", {2, false, 2, 1, 0, 0}, visit_kernel},
-    {"conv_transpose1d_backward_kernel", {1, true, 2, 1, 0, 0}, visit_kernel},
-    {"conv_transpose2d_backward_kernel", {2, true, 2, 1, 0, 0}, visit_kernel},
+    {"conv1d_backward_weight", {1, false, 2, 1, 0, 0}, visit_kernel},
+    {"conv2d_backward_weight", {2, false, 2, 1, 0, 0}, visit_kernel},
+    {"conv_transpose1d_backward_weight", {1, true, 2, 1, 0, 0}, visit_kernel},
+    {"conv_transpose2d_backward_weight", {2, true, 2, 1, 0, 0}, visit_kernel},
 };
 
 static size_t row_of(const op_call *c)
@@ -231,6 +272,10 @@ static size_t row_of(const op_call *c)
 }
 
 static void draw_any(op_call *c, test_random *r) { draw_conv(c, r, &table[row_of(c)].roles); }
+static void resize_any(op_call *c, test_random *r, bool larger)
+{
+    resize_conv(c, r, larger, &table[row_of(c)].roles);
+}
 
 static void reference_any(const op_call *c, double *const *v)
 {
@@ -243,7 +288,7 @@ static void reference_any(const op_call *c, double *const *v)
 
 #define COMMON                                                                             \
     .outs = 1, .reads_outs = OP_BIT(0), .draws = 300, .draw = draw_any, .fill = fill_conv, \
-    .reference = reference_any, .tolerance = 3e-6
+    .resize = resize_any, .reference = reference_any, .tolerance = 3e-6
 
 #define FORWARD(name, number)                                                                     \
     static mica_status run_##name(mica_context *ctx, const op_call *c)                            \
@@ -270,10 +315,10 @@ BACKWARD(conv1d_backward_input, 1, "dx", "w");
 BACKWARD(conv2d_backward_input, 2, "dx", "w");
 BACKWARD(conv_transpose1d_backward_input, 1, "dx", "w");
 BACKWARD(conv_transpose2d_backward_input, 2, "dx", "w");
-BACKWARD(conv1d_backward_kernel, 1, "dw", "x");
-BACKWARD(conv2d_backward_kernel, 2, "dw", "x");
-BACKWARD(conv_transpose1d_backward_kernel, 1, "dw", "x");
-BACKWARD(conv_transpose2d_backward_kernel, 2, "dw", "x");
+BACKWARD(conv1d_backward_weight, 1, "dw", "x");
+BACKWARD(conv2d_backward_weight, 2, "dw", "x");
+BACKWARD(conv_transpose1d_backward_weight, 1, "dw", "x");
+BACKWARD(conv_transpose2d_backward_weight, 2, "dw", "x");
 
 /* ---- Means: of the image that the convolution makes ---- */
 
@@ -325,6 +370,10 @@ static void reference_mean(const op_call *c, double *const *v, const roles *k)
 #define MEAN(op, number)                                                                    \
     static const roles roles_##number = {number, false, 1, 0, 2, 3};                        \
     static void draw_##op(op_call *c, test_random *r) { draw_mean(c, r, &roles_##number); } \
+    static void resize_##op(op_call *c, test_random *r, bool larger)                        \
+    {                                                                                       \
+        resize_conv(c, r, larger, &roles_##number);                                         \
+    }                                                                                       \
     static void reference_##op(const op_call *c, double *const *v)                          \
     {                                                                                       \
         reference_mean(c, v, &roles_##number);                                              \
@@ -342,6 +391,7 @@ static void reference_mean(const op_call *c, double *const *v, const roles *k)
                    .reads_outs = OP_BIT(0),                                                 \
                    .draws = 300,                                                            \
                    .draw = draw_##op,                                                       \
+                   .resize = resize_##op,                                                   \
                    .fill = fill_conv,                                                       \
                    .run = run_##op,                                                         \
                    .reference = reference_##op,                                             \

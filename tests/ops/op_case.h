@@ -67,6 +67,9 @@ typedef struct op_case {
     /* Values for a tensor, row-major; NULL: normal numbers (small integers for integer dtypes). */
     void (*fill)(const op_call *c, test_random *r, int tensor, double *value, size_t count);
     mica_status (*run)(mica_context *ctx, const op_call *c);
+    /* Makes axes of data (batch, length, height, width) smaller or larger, tensors row-major again; NULL: any sizes,
+     * as far as the operation takes them. */
+    void (*resize)(op_call *c, test_random *r, bool larger);
     /* v[t]: the elements of tensor t in row-major order. Inputs are filled; the outputs are to be (those in
      * reads_outs hold what they held before). */
     void (*reference)(const op_call *c, double *const *v);

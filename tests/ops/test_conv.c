@@ -29,9 +29,9 @@ TEST(conv_error_texts)
                 MICA_ERR_SHAPE,
                 "shape error: conv2d_backward_input: dy is [2, 64, 12, 12], expected [2, 64, 14, 14] for dx "
                 "[2, 16, 14, 14]");
-    CHECK_ERROR(ctx, mica_conv2d_backward_kernel(ctx, &w, &y, &x, &(mica_conv2d_opts){.stride = {2, 1}}),
+    CHECK_ERROR(ctx, mica_conv2d_backward_weight(ctx, &w, &y, &x, &(mica_conv2d_opts){.stride = {2, 1}}),
                 MICA_ERR_SHAPE,
-                "shape error: conv2d_backward_kernel: dy is [2, 64, 12, 12], expected [2, 64, 6, 12] for x "
+                "shape error: conv2d_backward_weight: dy is [2, 64, 12, 12], expected [2, 64, 6, 12] for x "
                 "[2, 16, 14, 14]");
     CHECK_ERROR(ctx, mica_conv2d(ctx, &y, &x, &w, NULL, &(mica_conv2d_opts){.dilation = {8, 1}}),
                 MICA_ERR_SHAPE,
@@ -305,7 +305,7 @@ static void check_shape(mica_context *ctx, const shape *s)
     check_means(ctx, &n, &x, &w, &b);
     CHECK_OK(ctx, mica_conv2d(ctx, &y, &x, &w, NULL, &s->opts));
     CHECK_OK(ctx, mica_conv2d_backward_input(ctx, &dx, &dy_tensor, &w, &s->opts));
-    CHECK_OK(ctx, mica_conv2d_backward_kernel(ctx, &dw, &dy_tensor, &x, &s->opts));
+    CHECK_OK(ctx, mica_conv2d_backward_weight(ctx, &dw, &dy_tensor, &x, &s->opts));
     double forward = 0.0;
     for (mica_index i = 0; i < outputs; i++)
         forward += (double)n.y[i] * (double)dy[i];

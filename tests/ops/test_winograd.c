@@ -95,7 +95,7 @@ static void run(mica_context *ctx, const data *d, int way)
     CHECK_OK(ctx, mica_workspace_reserve(ctx, (size_t)16 << 20));
     CHECK_OK(ctx, mica_conv2d(ctx, &y, &x, &w, NULL, &opts));
     CHECK_OK(ctx, mica_conv2d_backward_input(ctx, &dx, &dy, &w, &opts));
-    CHECK_OK(ctx, mica_conv2d_backward_kernel(ctx, &dw, &dy, &x, &opts));
+    CHECK_OK(ctx, mica_conv2d_backward_weight(ctx, &dw, &dy, &x, &opts));
 }
 
 static void check(const shape *s)
@@ -173,7 +173,7 @@ TEST(convolutions_of_fewer_images_take_no_more_scratch)
                 mica_measure_begin(ctx);
                 CHECK_OK(ctx, way == 0   ? mica_conv2d(ctx, &y, &x, &w, NULL, &opts)
                               : way == 1 ? mica_conv2d_backward_input(ctx, &x, &y, &w, &opts)
-                                         : mica_conv2d_backward_kernel(ctx, &w, &y, &x, &opts));
+                                         : mica_conv2d_backward_weight(ctx, &w, &y, &x, &opts));
                 size_t bytes = mica_measure_end(ctx);
                 CHECK_MSG(most[way] == 0 || bytes <= most[way], "way %d: %td images take %zu bytes, more %zu",
                           way, batch, bytes, most[way]);

@@ -67,7 +67,7 @@ MICA_API mica_status mica_conv2d_mean(mica_context *ctx, const mica_tensor *dst,
 MICA_API mica_status mica_conv2d_backward_input(mica_context *ctx, const mica_tensor *dx,
                                                 const mica_tensor *dy, const mica_tensor *w,
                                                 const mica_conv2d_opts *opts);
-MICA_API mica_status mica_conv2d_backward_kernel(mica_context *ctx, const mica_tensor *dw,
+MICA_API mica_status mica_conv2d_backward_weight(mica_context *ctx, const mica_tensor *dw,
                                                  const mica_tensor *dy, const mica_tensor *x,
                                                  const mica_conv2d_opts *opts);
 /* db[c] is the sum of dy over the batch and all pixels: of a transposed convolution too. Of the options only
@@ -81,7 +81,7 @@ MICA_API mica_status mica_conv_transpose2d(mica_context *ctx, const mica_tensor 
 MICA_API mica_status mica_conv_transpose2d_backward_input(mica_context *ctx, const mica_tensor *dx,
                                                           const mica_tensor *dy, const mica_tensor *w,
                                                           const mica_conv2d_opts *opts);
-MICA_API mica_status mica_conv_transpose2d_backward_kernel(mica_context *ctx, const mica_tensor *dw,
+MICA_API mica_status mica_conv_transpose2d_backward_weight(mica_context *ctx, const mica_tensor *dw,
                                                            const mica_tensor *dy, const mica_tensor *x,
                                                            const mica_conv2d_opts *opts);
 
@@ -96,7 +96,7 @@ MICA_API mica_status mica_conv1d_mean(mica_context *ctx, const mica_tensor *dst,
 MICA_API mica_status mica_conv1d_backward_input(mica_context *ctx, const mica_tensor *dx,
                                                 const mica_tensor *dy, const mica_tensor *w,
                                                 const mica_conv1d_opts *opts);
-MICA_API mica_status mica_conv1d_backward_kernel(mica_context *ctx, const mica_tensor *dw,
+MICA_API mica_status mica_conv1d_backward_weight(mica_context *ctx, const mica_tensor *dw,
                                                  const mica_tensor *dy, const mica_tensor *x,
                                                  const mica_conv1d_opts *opts);
 MICA_API mica_status mica_conv1d_backward_bias(mica_context *ctx, const mica_tensor *db,
@@ -108,7 +108,7 @@ MICA_API mica_status mica_conv_transpose1d(mica_context *ctx, const mica_tensor 
 MICA_API mica_status mica_conv_transpose1d_backward_input(mica_context *ctx, const mica_tensor *dx,
                                                           const mica_tensor *dy, const mica_tensor *w,
                                                           const mica_conv1d_opts *opts);
-MICA_API mica_status mica_conv_transpose1d_backward_kernel(mica_context *ctx, const mica_tensor *dw,
+MICA_API mica_status mica_conv_transpose1d_backward_weight(mica_context *ctx, const mica_tensor *dw,
                                                            const mica_tensor *dy, const mica_tensor *x,
                                                            const mica_conv1d_opts *opts);
 

@@ -1,6 +1,6 @@
 /* Convolution: making an image, narrow or wide.
  *
- * The narrow image is one product (conv_product.h). The wide image is one for each residue of its positions
+ * The narrow image is one product (product.h). The wide image is one for each residue of its positions
  * by the stride ("phase"): pixels of one phase meet the same taps, and their patches are again plain ones,
  * read backwards, so that no multiplication by a zero between pixels is ever made.
  *
@@ -9,7 +9,7 @@
  *
  *   scratch:  [ bias, if it is strided | the largest product's ]
  */
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 #include "base/size.h"
 
@@ -61,8 +61,8 @@ mica_conv_product mica_conv_narrow_product(const mica_context *ctx, const mica_c
                                .channels = c->wide_channels,
                                .out = c->narrow,
                                .in = mica_conv_patches_of(c, ctx->kernels),
-                               .w = {c->kernel, c->kernel_stride,
-                                     c->kernel_stride * (ptrdiff_t)c->narrow_channels, c->rows.taps,
+                               .w = {c->weight, c->weight_stride,
+                                     c->weight_stride * (ptrdiff_t)c->narrow_channels, c->rows.taps,
                                      c->columns.taps, ctx->kernels->gemm},
                                .accumulate = c->accumulate,
                                .finish = c->finish,
@@ -118,17 +118,17 @@ static mica_conv_product wide_phase(const mica_context *ctx, const mica_conv *c,
     size_t first_row, row_step, first_column, column_step;
     mica_conv_axis rows = phase_axis(&c->rows, row, &first_row, &row_step);
     mica_conv_axis columns = phase_axis(&c->columns, column, &first_column, &column_step);
-    mica_conv_taps taps = {.data = c->kernel.data,
+    mica_conv_taps taps = {.data = c->weight.data,
                            .channels = c->narrow_channels,
-                           .channel_stride = c->kernel_stride,
-                           .row_stride = c->kernel.row_stride * (ptrdiff_t)row_step,
-                           .column_stride = c->kernel.column_stride * (ptrdiff_t)column_step};
+                           .channel_stride = c->weight_stride,
+                           .row_stride = c->weight.row_stride * (ptrdiff_t)row_step,
+                           .column_stride = c->weight.column_stride * (ptrdiff_t)column_step};
     mica_conv_planes out = c->wide;
     out.row_stride *= c->rows.stride;
     out.column_stride *= c->columns.stride;
     if (!ctx->measuring) {
-        taps.data += (ptrdiff_t)first_row * c->kernel.row_stride +
-                     (ptrdiff_t)first_column * c->kernel.column_stride;
+        taps.data += (ptrdiff_t)first_row * c->weight.row_stride +
+                     (ptrdiff_t)first_column * c->weight.column_stride;
         out.data += (ptrdiff_t)row * c->wide.row_stride + (ptrdiff_t)column * c->wide.column_stride;
     }
     mica_conv_product p = {.images = c->batch,
@@ -143,8 +143,8 @@ static mica_conv_product wide_phase(const mica_context *ctx, const mica_conv *c,
                                   .column_stride = c->narrow.column_stride,
                                   .rows = rows,
                                   .columns = columns},
-                           .w = {taps, c->kernel.channel_stride,
-                                 c->kernel_stride * (ptrdiff_t)c->narrow_channels, rows.taps, columns.taps,
+                           .w = {taps, c->weight.channel_stride,
+                                 c->weight_stride * (ptrdiff_t)c->narrow_channels, rows.taps, columns.taps,
                                  ctx->kernels->gemm},
                            .accumulate = c->accumulate,
                            .finish = c->finish,

@@ -1,11 +1,12 @@
 /* Making an image by Winograd's transforms down the columns alone. */
-#include "ops/conv_columns.h"
+#include "ops/conv/columns.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/parallel.h"
 #include "kernel/conv_window.h"
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE };
 
@@ -32,13 +33,24 @@ static bool three_rows(const mica_conv_axis *a)
     return a->taps == 3 && a->scale == 1 && (a->step == 1 || a->step == -1);
 }
 
+/* What does not change with the sizes of images: taps, layout and channels. */
+static bool lines_suit(const mica_context *ctx, const mica_conv_patches *in, size_t channels, size_t m)
+{
+    return !ctx->no_winograd && three_rows(&in->rows) && in->columns.scale == 1 && in->column_stride == 1 &&
+           channels * in->columns.taps >= LEAST_TAPS && m >= LEAST_CHANNELS;
+}
+
+/* Positions of a block that has as much work as threads can share, or some register tiles and up to a line more. */
+static size_t worth(const mica_conv_axis *columns, size_t channels, size_t m)
+{
+    return BLOCK_WORK / (FREQUENCIES * channels * columns->taps * m);
+}
+
 bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mica_conv_patches *in,
                           size_t images, size_t channels, size_t m, size_t full_pairs)
 {
     const mica_conv_axis *rows = &in->rows, *columns = &in->columns;
-    size_t taps = channels * columns->taps, lanes = ctx->kernels->tiles->lanes;
-    if (ctx->no_winograd || !three_rows(rows) || columns->scale != 1 || in->column_stride != 1 ||
-        taps < LEAST_TAPS || m < LEAST_CHANNELS || images * rows->count * columns->count < LEAST_PIXELS)
+    if (!lines_suit(ctx, in, channels, m) || images * rows->count * columns->count < LEAST_PIXELS)
         return false;
     if (columns->count >= FULL_COLUMNS && channels * m >= full_pairs &&
         mica_conv_winograd_pays(ctx, in, images, channels, m))
@@ -57,11 +69,29 @@ bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mic
     size_t fit = INPUT_FLOATS / channels / l->pitch;
     if (fit == 0)
         return false;
-    size_t worth = BLOCK_WORK / (FREQUENCIES * taps * m * l->pitch),
-           few = mica_div_up(BLOCK_POSITIONS, l->pitch);
-    fit = mica_least(fit, mica_most(few, worth));
-    mica_conv_lines_cut(l, l->all, fit * l->pitch, lanes);
+    size_t few = mica_div_up(BLOCK_POSITIONS, l->pitch);
+    fit = mica_least(fit, mica_most(few, worth(columns, channels, m) / l->pitch));
+    mica_conv_lines_cut(l, l->all, fit * l->pitch, ctx->kernels->tiles->lanes);
     return true;
+}
+
+size_t mica_conv_lines_most(const mica_context *ctx, const mica_conv_patches *in, size_t channels, size_t m,
+                            size_t full_pairs, size_t positions, mica_conv_extent *up_to)
+{
+    if (!lines_suit(ctx, in, channels, m) || mica_conv_extent_pixels(up_to) < LEAST_PIXELS)
+        return 0;
+    /* A line's pitch is at most its span, and the span at most a reach more than the pitch. */
+    const mica_conv_axis *columns = &in->columns;
+    size_t span = mica_conv_span(columns, up_to->columns), first = INPUT_FLOATS / channels;
+    size_t lines = up_to->images * mica_div_up(up_to->rows, ROWS), lanes = ctx->kernels->tiles->lanes;
+    size_t fit = mica_most(BLOCK_POSITIONS - 1 + span, worth(columns, channels, m));
+    fit = mica_least(mica_least(fit, first), mica_most(positions, span));
+    fit = mica_least(fit, lines * span);
+    bool full = up_to->columns >= FULL_COLUMNS && channels * m >= full_pairs &&
+                mica_conv_winograd_suits(ctx, in, channels, m);
+    if (span <= first && !full)
+        up_to->pixels = mica_least(up_to->pixels, LEAST_PIXELS - 1);
+    return mica_round_up(fit + (size_t)mica_conv_reach(columns) + lanes - 1, lanes) + lanes;
 }
 
 void mica_conv_lines_cut(mica_conv_lines *l, size_t count, size_t positions, size_t lanes)
@@ -130,29 +160,52 @@ void mica_conv_lines_load(float *inputs, const mica_conv_lines *l, const mica_co
 /* Bytes of transformed weights at most. */
 #define WEIGHT_BYTES ((size_t)1536 << 10)
 
-bool mica_conv_columns_plan(const mica_context *ctx, mica_conv_product *p)
+/* All but the bytes of lines, which follow from their room; false if this is not for lines, or has too many weights. */
+static bool set_weights(const mica_context *ctx, const mica_conv_product *p, mica_conv_columns *w)
+{
+    if (p->groups != 1 || p->out.column_stride != 1 || !lines_suit(ctx, &p->in, p->channels, p->m))
+        return false;
+    size_t tile = ctx->kernels->tiles->channels, taps = p->channels * p->in.columns.taps;
+    w->weight_bytes = mica_align_up(FREQUENCIES * taps * mica_round_up(p->m, tile) * sizeof(float));
+    w->some = mica_least(4 * tile, mica_round_up(p->m, tile));
+    w->offset_bytes = mica_align_up(taps * sizeof(ptrdiff_t));
+    return w->weight_bytes <= WEIGHT_BYTES;
+}
+
+static void set_lines(const mica_conv_product *p, mica_conv_columns *w, size_t room)
+{
+    w->input_bytes = mica_align_up(FREQUENCIES * p->channels * room * sizeof(float));
+    w->output_bytes = mica_align_up(FREQUENCIES * w->some * room * sizeof(float));
+}
+
+static bool fits(const mica_context *ctx, mica_conv_product *p)
 {
     mica_conv_columns *w = &p->columns;
-    if (p->groups != 1 || p->out.column_stride != 1 ||
+    if (!set_weights(ctx, p, w) ||
         !mica_conv_lines_plan(ctx, &w->lines, &p->in, p->images, p->channels, p->m, FULL_PAIRS))
         return false;
     if (p->pool != NULL && w->lines.most >= w->lines.down) /* whole images */
         w->lines.block = mica_most(1, w->lines.block / w->lines.down) * w->lines.down;
-    size_t tile = ctx->kernels->tiles->channels, taps = p->channels * p->in.columns.taps;
-    w->weight_bytes = mica_align_up(FREQUENCIES * taps * mica_round_up(p->m, tile) * sizeof(float));
-    if (w->weight_bytes > WEIGHT_BYTES)
-        return false;
-    w->some = mica_least(4 * tile, mica_round_up(p->m, tile));
-    w->offset_bytes = mica_align_up(taps * sizeof(ptrdiff_t));
-    w->input_bytes = mica_align_up(FREQUENCIES * p->channels * w->lines.room * sizeof(float));
-    w->output_bytes = mica_align_up(FREQUENCIES * w->some * w->lines.room * sizeof(float));
+    set_lines(p, w, w->lines.room);
     return true;
 }
 
-size_t mica_conv_columns_bytes(const mica_context *ctx, const mica_conv_product *p)
+static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
 {
-    const mica_conv_columns *w = &p->columns;
-    return w->weight_bytes + w->offset_bytes + (w->input_bytes + w->output_bytes) * (size_t)ctx->threads;
+    mica_conv_columns w;
+    if (!set_weights(ctx, p, &w))
+        return 0;
+    size_t room = mica_conv_lines_most(ctx, &p->in, p->channels, p->m, FULL_PAIRS, SIZE_MAX, up_to);
+    if (room == 0)
+        return 0;
+    set_lines(p, &w, room);
+    return w.weight_bytes + w.offset_bytes + (w.input_bytes + w.output_bytes) * (size_t)ctx->threads;
+}
+
+/* A round of channels of an image, if blocks have whole ones. */
+static size_t stage_floats(const mica_conv_product *p)
+{
+    return p->columns.lines.block % p->columns.lines.down == 0 ? p->columns.some * p->pixels : 0;
 }
 
 /* ---- The run ---- */
@@ -242,7 +295,7 @@ static void line_block(void *work, size_t number, int thread)
     }
 }
 
-void mica_conv_columns_run(mica_context *ctx, const mica_conv_product *p)
+static void run(mica_context *ctx, mica_conv_product *p)
 {
     const mica_conv_columns *w = &p->columns;
     job j = {.p = p,
@@ -255,3 +308,5 @@ void mica_conv_columns_run(mica_context *ctx, const mica_conv_product *p)
     double sums = (double)(p->images * p->m * p->pixels) * (double)p->k;
     mica_parallel_sums(ctx, sums / 2, mica_div_up(w->lines.all, w->lines.block), line_block, &j);
 }
+
+const mica_conv_path mica_conv_columns_path = {"columns", fits, scratch, run, true, stage_floats};

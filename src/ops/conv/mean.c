@@ -11,7 +11,7 @@
 
 #include "base/parallel.h"
 #include "base/size.h"
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 typedef struct job {
     const mica_conv *c;
@@ -69,14 +69,16 @@ static mica_conv_finish ending_of(const mica_conv *c)
     }
 }
 
-static mica_status by_totals(mica_context *ctx, job *j, mica_conv_product *p)
+static size_t totals_bytes(const mica_conv *c, size_t blocks)
+{
+    return mica_align_up(blocks * c->groups * c->narrow_channels * sizeof(double));
+}
+
+static void by_totals(mica_context *ctx, job *j, mica_conv_product *p, void *scratch)
 {
     const mica_conv *c = j->c;
     j->blocks = p->grid.down * p->grid.across;
-    size_t bias = mica_conv_bias_bytes(c, j->channels);
-    size_t totals = mica_align_up(p->images * j->blocks * j->channels * sizeof(double));
-    void *scratch;
-    MICA_START(ctx, c->op, bias + totals + mica_conv_product_bytes(ctx, p), &scratch);
+    size_t bias = mica_conv_bias_bytes(c, j->channels), totals = totals_bytes(c, p->images * j->blocks);
     p->bias = mica_conv_load_bias(c, j->channels, scratch);
     p->ending = ending_of(c);
     p->totals = (double *)(void *)((char *)scratch + bias);
@@ -85,7 +87,6 @@ static mica_status by_totals(mica_context *ctx, job *j, mica_conv_product *p)
     j->totals = p->totals;
     for (size_t image = 0; image < p->images; image++)
         block_means(j, image);
-    return MICA_OK;
 }
 
 /* A mica_conv_planes_fn */
@@ -97,12 +98,41 @@ static void planes_means(mica_context *ctx, void *user, const float *planes, siz
     mica_parallel_sums(ctx, 8.0 * (double)(count * j->pixels), count, plane_mean, j);
 }
 
+/* The most of both ways, for this size or a smaller one. */
+static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const mica_conv_product *p)
+{
+    mica_conv_extent left = mica_conv_extent_of(c->batch, c->rows.narrow, c->columns.narrow), all = left;
+    if (all.pixels == 0 || p->m == 0)
+        return 0;
+    mica_conv_grid tiles = {0};
+    size_t before = mica_conv_columns_path.scratch(ctx, p, &left) +
+                    mica_conv_winograd_path.scratch(ctx, p, &left);
+    size_t bias = mica_conv_bias_bytes(c, p->groups * p->m), totals = 0;
+    if (mica_conv_tiles_most(ctx, p, &tiles, &left))
+        totals = totals_bytes(c, all.images * tiles.down * tiles.across) +
+                 mica_conv_tiles_bytes(ctx, p, &tiles);
+    if (before == 0 && left.pixels == 0 && tiles.window.channels == p->channels) /* always by tiles */
+        return bias + totals;
+    mica_conv_product image = *p;
+    image.means = false;
+    size_t images = mica_conv_some_bytes(c, &all, &left);
+    return bias + mica_most(totals, images + mica_conv_product_most(ctx, &image, &left));
+}
+
 mica_status mica_conv_mean(mica_context *ctx, const mica_conv *c)
 {
     job j = {.c = c,
              .kernels = ctx->kernels,
              .channels = c->groups * c->narrow_channels,
              .pixels = c->rows.narrow * c->columns.narrow};
-    mica_conv_product p = mica_conv_images_product(ctx, c, NULL, 0, c->batch);
-    return mica_conv_tiles_total(&p) ? by_totals(ctx, &j, &p) : mica_conv_by_images(ctx, c, planes_means, &j);
+    mica_conv_product p = mica_conv_images_product(ctx, c, 0, c->batch);
+    p.means = true;
+    mica_conv_product_plan(ctx, &p);
+    void *scratch;
+    MICA_START(ctx, c->op, scratch_bytes(ctx, c, &p), &scratch);
+    if (mica_conv_tiles_total(&p))
+        by_totals(ctx, &j, &p, scratch);
+    else
+        mica_conv_by_images(ctx, c, planes_means, &j, scratch);
+    return MICA_OK;
 }

@@ -1,5 +1,5 @@
-/* The public convolutions: which image is which. src/ops/conv.h has the idea. */
-#include "ops/conv.h"
+/* The public convolutions: which image is which. src/ops/conv/conv.h has the idea. */
+#include "ops/conv/conv.h"
 
 #include "base/parallel.h"
 #include "ops/activation.h"
@@ -29,7 +29,7 @@ static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *
         .count = 4,
         .wide = is_transposed(k) ? 0 : 1,
         .narrow = is_transposed(k) ? 1 : 0,
-        .kernel = 2,
+        .weight = 2,
         .bias = tensors[3] != NULL ? 3 : 0,
         .mean = k->way == MEAN,
         .opts = opts != NULL ? opts : &defaults,
@@ -61,7 +61,7 @@ mica_status mica_conv2d_max_pool(mica_context *ctx, const mica_tensor *dst, cons
         .count = 4,
         .wide = 1,
         .narrow = 0,
-        .kernel = 2,
+        .weight = 2,
         .bias = args->bias != NULL ? 3 : 0,
         .pool = args->pool,
         .opts = opts,
@@ -89,7 +89,7 @@ static mica_status backward_input(mica_context *ctx, const kind *k, const mica_t
         .count = 3,
         .wide = is_transposed(k) ? 1 : 0,
         .narrow = is_transposed(k) ? 0 : 1,
-        .kernel = 2,
+        .weight = 2,
         .opts = opts != NULL ? opts : &defaults,
     };
     mica_conv conv;
@@ -99,7 +99,7 @@ static mica_status backward_input(mica_context *ctx, const kind *k, const mica_t
 
 /* dw[o, c, t] = sum over images and narrow positions i of narrow[o, i]
  * wide[c, i stride - pad + t dilation] */
-static mica_status backward_kernel(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
+static mica_status backward_weight(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
                                    const mica_conv2d_opts *opts)
 {
     mica_conv_call call = {
@@ -110,12 +110,12 @@ static mica_status backward_kernel(mica_context *ctx, const kind *k, const mica_
         .count = 3,
         .wide = is_transposed(k) ? 1 : 2,
         .narrow = is_transposed(k) ? 2 : 1,
-        .kernel = 0,
+        .weight = 0,
         .opts = opts != NULL ? opts : &defaults,
     };
     mica_conv conv;
     MICA_TRY(mica_conv_check(ctx, &conv, &call));
-    return mica_conv_kernel(ctx, &conv);
+    return mica_conv_weight(ctx, &conv);
 }
 
 /* ---- Gradient by bias ---- */
@@ -198,10 +198,10 @@ mica_status mica_conv2d_backward_input(mica_context *ctx, const mica_tensor *dx,
     return backward_input(ctx, &(kind){"conv2d_backward_input", 2, PLAIN}, TENSORS(dx, dy, w), opts);
 }
 
-mica_status mica_conv2d_backward_kernel(mica_context *ctx, const mica_tensor *dw, const mica_tensor *dy,
+mica_status mica_conv2d_backward_weight(mica_context *ctx, const mica_tensor *dw, const mica_tensor *dy,
                                         const mica_tensor *x, const mica_conv2d_opts *opts)
 {
-    return backward_kernel(ctx, &(kind){"conv2d_backward_kernel", 2, PLAIN}, TENSORS(dw, dy, x), opts);
+    return backward_weight(ctx, &(kind){"conv2d_backward_weight", 2, PLAIN}, TENSORS(dw, dy, x), opts);
 }
 
 mica_status mica_conv2d_backward_bias(mica_context *ctx, const mica_tensor *db, const mica_tensor *dy,
@@ -224,11 +224,11 @@ mica_status mica_conv_transpose2d_backward_input(mica_context *ctx, const mica_t
                           opts);
 }
 
-mica_status mica_conv_transpose2d_backward_kernel(mica_context *ctx, const mica_tensor *dw,
+mica_status mica_conv_transpose2d_backward_weight(mica_context *ctx, const mica_tensor *dw,
                                                   const mica_tensor *dy, const mica_tensor *x,
                                                   const mica_conv2d_opts *opts)
 {
-    return backward_kernel(ctx, &(kind){"conv_transpose2d_backward_kernel", 2, TRANSPOSED},
+    return backward_weight(ctx, &(kind){"conv_transpose2d_backward_weight", 2, TRANSPOSED},
                            TENSORS(dw, dy, x), opts);
 }
 
@@ -269,11 +269,11 @@ mica_status mica_conv1d_backward_input(mica_context *ctx, const mica_tensor *dx,
     return backward_input(ctx, &(kind){"conv1d_backward_input", 1, PLAIN}, TENSORS(dx, dy, w), &wide);
 }
 
-mica_status mica_conv1d_backward_kernel(mica_context *ctx, const mica_tensor *dw, const mica_tensor *dy,
+mica_status mica_conv1d_backward_weight(mica_context *ctx, const mica_tensor *dw, const mica_tensor *dy,
                                         const mica_tensor *x, const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_kernel(ctx, &(kind){"conv1d_backward_kernel", 1, PLAIN}, TENSORS(dw, dy, x), &wide);
+    return backward_weight(ctx, &(kind){"conv1d_backward_weight", 1, PLAIN}, TENSORS(dw, dy, x), &wide);
 }
 
 mica_status mica_conv1d_backward_bias(mica_context *ctx, const mica_tensor *db, const mica_tensor *dy,
@@ -299,11 +299,11 @@ mica_status mica_conv_transpose1d_backward_input(mica_context *ctx, const mica_t
                           &wide);
 }
 
-mica_status mica_conv_transpose1d_backward_kernel(mica_context *ctx, const mica_tensor *dw,
+mica_status mica_conv_transpose1d_backward_weight(mica_context *ctx, const mica_tensor *dw,
                                                   const mica_tensor *dy, const mica_tensor *x,
                                                   const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_kernel(ctx, &(kind){"conv_transpose1d_backward_kernel", 1, TRANSPOSED},
+    return backward_weight(ctx, &(kind){"conv_transpose1d_backward_weight", 1, TRANSPOSED},
                            TENSORS(dw, dy, x), &wide);
 }

@@ -14,6 +14,7 @@
 
 #include "base/context.h"
 #include "kernel/kernels.h"
+#include "ops/conv/extent.h"
 
 /* The tiles of an image, and of a block. */
 typedef struct mica_conv_tiling {
@@ -31,8 +32,10 @@ typedef struct mica_conv_winograd {
     size_t weight_bytes, offset_bytes, input_bytes, output_bytes;
 } mica_conv_winograd;
 
-/* Whether a convolution has the taps, the layout and the size for it: `channels` that are read, m on the
- * other side. */
+/* Whether a convolution has the taps, the layout and the channels for it, `channels` that are read, m on the other side:
+ * what does not change with the sizes of images. And whether it has these too. */
+bool mica_conv_winograd_suits(const mica_context *ctx, const mica_conv_patches *in, size_t channels,
+                              size_t m);
 bool mica_conv_winograd_pays(const mica_context *ctx, const mica_conv_patches *in, size_t images,
                              size_t channels, size_t m);
 
@@ -40,6 +43,11 @@ bool mica_conv_winograd_pays(const mica_context *ctx, const mica_conv_patches *i
  * most so many tiles. */
 mica_conv_tiling mica_conv_tiling_of(const mica_context *ctx, const mica_conv_patches *in, size_t images,
                                      size_t channels, size_t bytes, size_t most);
+
+/* The same for the largest sizes within *up_to; leaves in *up_to those that have too few tiles. Nothing is cut, and
+ * .all is 0, if they all have. */
+mica_conv_tiling mica_conv_tiling_most(const mica_context *ctx, const mica_conv_patches *in, size_t channels,
+                                       size_t bytes, size_t most, mica_conv_extent *up_to);
 
 /* The run of tiles from `first` on, at most `most` of them, of which image it is; rows and columns are those of the
  * output. */

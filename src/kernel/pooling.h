@@ -1,8 +1,8 @@
 /* Pooling kernels over contiguous planes [planes, height, width].
  *
  * One-dimensional pooling is pooling of planes of height 1. */
-#ifndef MICA_SRC_KERNEL_POOL_H
-#define MICA_SRC_KERNEL_POOL_H
+#ifndef MICA_SRC_KERNEL_POOLING_H
+#define MICA_SRC_KERNEL_POOLING_H
 
 #include <stdbool.h>
 #include <stddef.h>

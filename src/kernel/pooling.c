@@ -2,7 +2,7 @@
  *
  * A row of outputs is cut in three: at the left and right some windows hang over the edge and are done one by
  * one; in the interior every tap of every window is inside, and VF_LANES windows are done at a time. */
-#include "kernel/pool.h"
+#include "kernel/pooling.h"
 #include "kernel/vec.h"
 
 typedef mica_pool_shape shape;

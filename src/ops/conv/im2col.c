@@ -1,6 +1,6 @@
 /* Patches as columns and back: mica_im2col, mica_col2im. */
 #include "base/parallel.h"
-#include "ops/conv.h"
+#include "ops/conv/conv.h"
 
 typedef struct job {
     const mica_kernels *kernels;

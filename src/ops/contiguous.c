@@ -1,5 +1,5 @@
 /* Copies between any layout and contiguous scratch. */
-#include "ops/dense.h"
+#include "ops/contiguous.h"
 
 #include <assert.h>
 #include <string.h>
@@ -51,9 +51,9 @@ static bool contiguous_rows(const mica_tensor *t)
     return t->rank == 0 || t->stride[t->rank - 1] == 1 || t->dim[t->rank - 1] < 2;
 }
 
-static void plan(mica_dense *dense, const mica_arg *args, int count, bool (*fits)(const mica_tensor *t))
+static void plan(mica_contiguous *dense, const mica_arg *args, int count, bool (*fits)(const mica_tensor *t))
 {
-    assert(count <= MICA_DENSE_MOST);
+    assert(count <= MICA_CONTIGUOUS_MOST);
     dense->count = count;
     dense->bytes = 0;
     for (int k = 0; k < count; k++) {
@@ -68,22 +68,22 @@ static void plan(mica_dense *dense, const mica_arg *args, int count, bool (*fits
     }
 }
 
-void mica_dense_plan(mica_dense *dense, const mica_arg *args, int count)
+void mica_contiguous_plan(mica_contiguous *dense, const mica_arg *args, int count)
 {
     plan(dense, args, count, mica_tensor_contiguous);
 }
 
-void mica_dense_plan_rows(mica_dense *dense, const mica_arg *args, int count)
+void mica_contiguous_plan_rows(mica_contiguous *dense, const mica_arg *args, int count)
 {
     plan(dense, args, count, contiguous_rows);
 }
 
-const mica_tensor *mica_dense_tensor(const mica_dense *dense, int k)
+const mica_tensor *mica_contiguous_tensor(const mica_contiguous *dense, int k)
 {
     return dense->copy[k].rank >= 0 ? &dense->copy[k] : dense->arg[k].tensor;
 }
 
-void *mica_dense_load(mica_dense *dense, void *scratch)
+void *mica_contiguous_load(mica_contiguous *dense, void *scratch)
 {
     char *next = scratch;
     for (int k = 0; k < dense->count; k++) {
@@ -96,7 +96,7 @@ void *mica_dense_load(mica_dense *dense, void *scratch)
     return next;
 }
 
-void mica_dense_store(const mica_dense *dense)
+void mica_contiguous_store(const mica_contiguous *dense)
 {
     for (int k = 0; k < dense->count; k++)
         if (dense->copy[k].rank >= 0 && (dense->arg[k].flags & MICA_ARG_OUT))

@@ -1,21 +1,18 @@
-/* Convolution: the gradient by the kernel.
+/* Convolution: the gradient by the weights, by matrix products.
  *
- *   dw[o, (c, t, u)] = sum over images and narrow pixels of narrow[o, pixel] * patch[(c, t, u), pixel]
+ * One for each group, whose k runs over all pixels of all images; both sides are packed from the images. The result
+ * is small and k is long, so a single group is cut along k into parts that threads make one by one, added in
+ * order afterwards.
  *
- * One matrix product for each group, whose k runs over all pixels of all images; both sides are packed from
- * the images. The result is small and k is long, so a single group is cut along k into parts that threads
- * make one by one, added in order afterwards. A group with very few narrow channels (depthwise) is summed
- * directly instead, and one with few taps in all in register tiles (conv_kernel_tiles.c).
- *
- *   scratch:  [ for each thread: the product's panels | parts x m x n, if there are several ]
+ *   scratch:  [ for each thread, or part if there are fewer: the product's panels | parts x m x n, if there are several ]
  */
 #include "base/parallel.h"
-#include "ops/conv_kernel.h"
+#include "ops/conv/weight.h"
 #include "ops/gemm.h"
 
 /* The most parts of one product, and floats in all of them. */
 #define MOST_PARTS  8
-#define PART_FLOATS ((size_t)524288)
+#define PART_FLOATS ((size_t)262144)
 
 /* The narrow image as the left side. */
 typedef struct pixels {
@@ -69,15 +66,6 @@ static mica_conv_patches narrow_patches(const mica_conv *c, const float *data, c
                                .gemm = kernels->gemm};
 }
 
-float *mica_conv_tap_place(const mica_conv *c, size_t channel, size_t tap)
-{
-    size_t u = tap % c->columns.taps, t = tap / c->columns.taps % c->rows.taps;
-    size_t wide = tap / c->columns.taps / c->rows.taps;
-    return c->kernel.data + (ptrdiff_t)channel * c->kernel_stride +
-           (ptrdiff_t)wide * c->kernel.channel_stride + (ptrdiff_t)t * c->kernel.row_stride +
-           (ptrdiff_t)u * c->kernel.column_stride;
-}
-
 /* Both sides of a group's product. */
 typedef struct sides {
     mica_conv_patches wide, singles;
@@ -114,7 +102,7 @@ static void run_group(mica_context *ctx, const job *j, size_t group, void *scrat
     mica_gemm g = group_gemm(j, group, 0, &s);
     g.n = j->columns;
     g.k = j->k;
-    g.row_stride = c->kernel_stride;
+    g.row_stride = c->weight_stride;
     g.column_stride = j->column_stride;
     g.beta = c->accumulate ? 1.0f : 0.0f;
     for (size_t tap = 0; tap < j->n; tap += j->columns) {
@@ -137,7 +125,8 @@ static void part_block(void *work, size_t part, int thread)
     g.c = j->partial + part * j->m * j->n;
     g.row_stride = (ptrdiff_t)j->n;
     g.column_stride = 1;
-    mica_gemm_run_serial(j->ctx, &g, j->scratch + (size_t)thread * j->gemm_bytes);
+    size_t room = mica_conv_part(j->ctx, j->parts, part, thread);
+    mica_gemm_run_serial(j->ctx, &g, j->scratch + room * j->gemm_bytes);
 }
 
 /* Adds the parts of one narrow channel. */
@@ -163,26 +152,10 @@ static void group_block(void *work, size_t block, int thread)
     run_group(NULL, j, block, j->scratch + (size_t)thread * j->gemm_bytes);
 }
 
-/* The taps between one narrow and one wide channel. */
-static void direct_block(void *work, size_t block, int thread)
-{
-    (void)thread;
-    const job *j = work;
-    const mica_conv *c = j->conv;
-    size_t wide = block % c->wide_channels, narrow = block / c->wide_channels, group = narrow / j->m;
-    mica_conv_patches in = j->wide;
-    in.data += (ptrdiff_t)(group * c->wide_channels + wide) * in.channel_stride;
-    mica_conv_planes dy = c->narrow;
-    dy.data += (ptrdiff_t)narrow * dy.channel_stride;
-    mica_conv_taps taps = c->kernel;
-    taps.data += (ptrdiff_t)narrow * c->kernel_stride + (ptrdiff_t)wide * taps.channel_stride;
-    j->kernels->taps->gradient(&taps, &in, &dy, c->batch, c->accumulate);
-}
-
 /* How many taps lie at one stride: those of all channels, of one, of a row. */
 static void join_columns(job *j)
 {
-    const mica_conv_taps *w = &j->conv->kernel;
+    const mica_conv_taps *w = &j->conv->weight;
     size_t rows = j->conv->rows.taps, columns = j->conv->columns.taps;
     ptrdiff_t stride;
     j->columns = columns;
@@ -197,57 +170,97 @@ static void join_columns(job *j)
     }
 }
 
-/* Into how many parts k is cut: as many as are worth a thread each, a power of two. */
-static size_t parts_of(const job *j)
+/* ---- The plan ---- */
+
+static void begin(const mica_context *ctx, job *j, const mica_conv *c)
 {
-    size_t products = j->m * j->n * j->k, parts = 1;
+    *j = (job){.ctx = ctx,
+               .kernels = ctx->kernels,
+               .conv = c,
+               .wide = mica_conv_patches_of(c, ctx->kernels),
+               .m = c->narrow_channels,
+               .n = c->wide_channels * c->rows.taps * c->columns.taps};
+    join_columns(j);
+}
+
+/* Into how many parts k is cut: as many as are worth a thread each, a power of two. */
+static size_t parts_of(const job *j, size_t k)
+{
+    size_t products = j->m * j->n * k, parts = 1;
     while (j->conv->groups == 1 && 2 * parts <= MOST_PARTS && products / (2 * parts) >= MICA_GEMM_SMALL / 2 &&
            2 * parts * j->m * j->n <= PART_FLOATS)
         parts *= 2;
     return parts;
 }
 
-mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *c)
+static bool fits(const mica_context *ctx, const mica_conv *c)
 {
-    mica_status status;
-    if (mica_conv_kernel_columns(ctx, c, &status) || mica_conv_kernel_winograd(ctx, c, &status))
-        return status;
-    mica_conv_kernel_tiles tiles;
-    if (mica_conv_kernel_tiles_plan(ctx, &tiles, c))
-        return mica_conv_kernel_tiles_run(ctx, &tiles);
-    size_t taps = c->rows.taps * c->columns.taps;
-    job j = {.ctx = ctx,
-             .kernels = ctx->kernels,
-             .conv = c,
-             .wide = mica_conv_patches_of(c, ctx->kernels),
-             .m = c->narrow_channels,
-             .n = c->wide_channels * taps,
-             .k = c->batch * c->rows.narrow * c->columns.narrow};
-    bool direct = j.m <= MICA_CONV_DIRECT_CHANNELS;
-    bool small = c->groups > 1 && j.m * j.n * j.k < MICA_GEMM_SMALL;
-    join_columns(&j);
-    j.parts = direct ? 1 : parts_of(&j);
+    (void)ctx;
+    (void)c;
+    return true;
+}
+
+/* A group's product over k pixels, as far as its scratch goes: both sides are packed by functions of their own. */
+static mica_gemm packed_gemm(const job *j, size_t k)
+{
+    mica_gemm_operand packed = {.pack = j->kernels->conv->pack_transposed};
+    return (mica_gemm){.m = j->m,
+                       .n = j->columns,
+                       .k = k,
+                       .a = packed,
+                       .b = packed,
+                       .row_stride = j->conv->weight_stride,
+                       .column_stride = j->column_stride};
+}
+
+/* The same of a part, whose result is contiguous. */
+static mica_gemm part_gemm(const job *j, size_t k)
+{
+    mica_gemm g = packed_gemm(j, k);
+    g.n = j->n;
+    g.row_stride = (ptrdiff_t)j->n;
+    g.column_stride = 1;
+    return g;
+}
+
+static size_t scratch(const mica_context *ctx, const mica_conv *c, mica_conv_extent *up_to)
+{
+    job j;
+    begin(ctx, &j, c);
+    size_t k = mica_conv_extent_pixels(up_to), parts = parts_of(&j, k);
+    mica_conv_extent_clear(up_to);
+    mica_gemm whole = packed_gemm(&j, k), part = part_gemm(&j, k);
+    size_t bytes = mica_gemm_batch_scratch(ctx, &whole, c->groups);
+    if (parts == 1)
+        return bytes;
+    /* Of up to the whole k: a call with fewer parts may have longer ones. */
+    size_t panels = mica_gemm_serial_scratch(ctx, &part) * mica_conv_parts(ctx, parts);
+    return mica_most(bytes, panels + parts * j.m * j.n * sizeof(float));
+}
+
+/* ---- The run ---- */
+
+static void run(mica_context *ctx, const mica_conv *c, void *scratch)
+{
+    job j;
+    begin(ctx, &j, c);
+    j.k = c->batch * c->rows.narrow * c->columns.narrow;
+    j.parts = parts_of(&j, j.k);
     j.part_k = mica_div_up(j.k, j.parts);
-    if (!direct)
-        j.gemm_bytes = mica_gemm_most_scratch(ctx, j.m, j.parts > 1 ? j.n : j.columns, j.part_k);
-    size_t panels = j.gemm_bytes * (small || j.parts > 1 ? (size_t)ctx->threads : 1);
-    size_t partial = j.parts > 1 ? j.parts * j.m * j.n * sizeof(float) : 0;
-    void *scratch;
-    MICA_START(ctx, c->op, panels + partial, &scratch);
     j.scratch = scratch;
-    j.partial = (float *)(void *)(j.scratch + panels);
-    if (j.m == 0 || j.n == 0)
-        return MICA_OK;
-    if (direct) {
-        mica_parallel(ctx, c->groups * j.m * c->wide_channels, direct_block, &j);
-    } else if (j.parts > 1) {
+    mica_gemm whole = packed_gemm(&j, j.k), part = part_gemm(&j, j.part_k);
+    if (j.parts > 1) {
+        j.gemm_bytes = mica_gemm_serial_scratch(ctx, &part);
+        j.partial = (float *)(void *)(j.scratch + j.gemm_bytes * mica_conv_parts(ctx, j.parts));
         mica_parallel(ctx, j.parts, part_block, &j);
         mica_parallel(ctx, j.m, add_parts, &j);
-    } else if (small) {
+    } else if (mica_gemm_many(c->groups, j.m, j.n, j.k)) {
+        j.gemm_bytes = mica_gemm_each_scratch(ctx, &whole);
         mica_parallel(ctx, c->groups, group_block, &j);
     } else {
         for (size_t group = 0; group < c->groups; group++)
             run_group(ctx, &j, group, scratch);
     }
-    return MICA_OK;
 }
+
+const mica_conv_weight_path mica_conv_weight_products_path = {"products", fits, scratch, run};

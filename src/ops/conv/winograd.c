@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 /* Tiles of a block at most, so that there are several blocks for each thread. */
 #define BLOCK_TILES 64
@@ -11,20 +11,43 @@
 #define WEIGHT_BYTES ((size_t)1536 << 10)
 #define LEAST_CHUNK  32
 
+/* Channels of either side, pairs of them, and tiles, below which the transforms cost more than they save. */
+#define LEAST_CHANNELS 16
+#define LEAST_PAIRS    512
+#define LEAST_TILES    32
+
 /* ---- Tiles ---- */
+
+/* Of so many output pixels. */
+static mica_conv_tiling tiling_of(const mica_context *ctx, bool flat, const mica_conv_extent *e,
+                                  size_t channels, size_t bytes, size_t most)
+{
+    mica_conv_tiling t = {.flat = flat,
+                          .frequencies = flat ? MICA_WINOGRAD_FLAT_FREQUENCIES : MICA_WINOGRAD_FREQUENCIES,
+                          .down = flat ? e->rows : mica_div_up(e->rows, MICA_WINOGRAD_TILE),
+                          .across = mica_div_up(e->columns, MICA_WINOGRAD_TILE)};
+    t.all = e->images * t.down * t.across;
+    size_t unit = MICA_TILES_VECTORS * ctx->kernels->tiles->lanes;
+    size_t units = mica_least(bytes / (t.frequencies * channels * sizeof(float)), most) / unit;
+    t.block = mica_least(mica_most(1, units) * unit, t.all);
+    return t;
+}
 
 mica_conv_tiling mica_conv_tiling_of(const mica_context *ctx, const mica_conv_patches *in, size_t images,
                                      size_t channels, size_t bytes, size_t most)
 {
-    bool flat = in->rows.taps == 1;
-    mica_conv_tiling t = {.flat = flat,
-                          .frequencies = flat ? MICA_WINOGRAD_FLAT_FREQUENCIES : MICA_WINOGRAD_FREQUENCIES,
-                          .down = flat ? in->rows.count : mica_div_up(in->rows.count, MICA_WINOGRAD_TILE),
-                          .across = mica_div_up(in->columns.count, MICA_WINOGRAD_TILE)};
-    t.all = images * t.down * t.across;
-    size_t unit = MICA_TILES_VECTORS * ctx->kernels->tiles->lanes;
-    size_t units = mica_least(bytes / (t.frequencies * channels * sizeof(float)), most) / unit;
-    t.block = mica_least(mica_most(1, units) * unit, t.all);
+    mica_conv_extent all = mica_conv_extent_of(images, in->rows.count, in->columns.count);
+    return tiling_of(ctx, in->rows.taps == 1, &all, channels, bytes, most);
+}
+
+mica_conv_tiling mica_conv_tiling_most(const mica_context *ctx, const mica_conv_patches *in, size_t channels,
+                                       size_t bytes, size_t most, mica_conv_extent *up_to)
+{
+    mica_conv_tiling t = tiling_of(ctx, in->rows.taps == 1, up_to, channels, bytes, most);
+    size_t tile = MICA_WINOGRAD_TILE * (t.flat ? 1 : MICA_WINOGRAD_TILE);
+    if (t.all < LEAST_TILES)
+        t.all = 0;
+    up_to->pixels = mica_least(up_to->pixels, (LEAST_TILES - 1) * tile);
     return t;
 }
 
@@ -57,11 +80,6 @@ void mica_conv_transform(float *f, const mica_conv_frequencies *from, const mica
 
 /* ---- The plan ---- */
 
-/* Channels of either side, pairs of them, and tiles, below which the transforms cost more than they save. */
-#define LEAST_CHANNELS 16
-#define LEAST_PAIRS    512
-#define LEAST_TILES    32
-
 static bool three_taps(const mica_conv_axis *a)
 {
     return a->taps == 3 && a->scale == 1 && (a->step == 1 || a->step == -1);
@@ -73,41 +91,68 @@ static bool one_tap(const mica_conv_axis *a)
     return a->taps == 1 && a->scale == 1 && a->base == 0 && a->image == a->count;
 }
 
+bool mica_conv_winograd_suits(const mica_context *ctx, const mica_conv_patches *in, size_t channels, size_t m)
+{
+    return !ctx->no_winograd && (one_tap(&in->rows) || three_taps(&in->rows)) && three_taps(&in->columns) &&
+           in->column_stride == 1 && channels >= LEAST_CHANNELS && m >= LEAST_CHANNELS &&
+           channels * m >= LEAST_PAIRS;
+}
+
 bool mica_conv_winograd_pays(const mica_context *ctx, const mica_conv_patches *in, size_t images,
                              size_t channels, size_t m)
 {
-    bool flat = one_tap(&in->rows);
-    size_t tiles = mica_div_up(in->rows.count, flat ? 1 : MICA_WINOGRAD_TILE) *
+    size_t tiles = mica_div_up(in->rows.count, one_tap(&in->rows) ? 1 : MICA_WINOGRAD_TILE) *
                    mica_div_up(in->columns.count, MICA_WINOGRAD_TILE);
-    return !ctx->no_winograd && (flat || three_taps(&in->rows)) && three_taps(&in->columns) &&
-           in->column_stride == 1 && channels >= LEAST_CHANNELS && m >= LEAST_CHANNELS &&
-           channels * m >= LEAST_PAIRS && images * tiles >= LEAST_TILES;
+    return mica_conv_winograd_suits(ctx, in, channels, m) && images * tiles >= LEAST_TILES;
 }
 
-bool mica_conv_winograd_plan(const mica_context *ctx, mica_conv_product *p)
+/* What follows from the channels, the taps and the layout; false if they are not for it. */
+static bool set_weights(const mica_context *ctx, const mica_conv_product *p, mica_conv_winograd *w)
 {
     if (p->groups != 1 || p->out.column_stride != 1 ||
-        !mica_conv_winograd_pays(ctx, &p->in, p->images, p->channels, p->m))
+        !mica_conv_winograd_suits(ctx, &p->in, p->channels, p->m))
         return false;
-    mica_conv_winograd *w = &p->winograd;
-    w->tiling = mica_conv_tiling_of(ctx, &p->in, p->images, p->channels, INPUT_BYTES, BLOCK_TILES);
-    size_t tile = ctx->kernels->tiles->channels, each = w->tiling.frequencies * p->channels * sizeof(float);
+    size_t frequencies = p->in.rows.taps == 1 ? MICA_WINOGRAD_FLAT_FREQUENCIES : MICA_WINOGRAD_FREQUENCIES;
+    size_t tile = ctx->kernels->tiles->channels, each = frequencies * p->channels * sizeof(float);
     w->chunk = mica_least(p->m, WEIGHT_BYTES / each / tile * tile);
-    if (w->chunk < p->m && w->chunk < LEAST_CHUNK)
-        return false;
     w->some = 4 * tile;
     w->weight_bytes = mica_align_up(mica_round_up(w->chunk, tile) * each);
     w->offset_bytes = mica_align_up(p->channels * sizeof(ptrdiff_t));
-    w->input_bytes = mica_align_up(w->tiling.block * each);
+    return w->chunk == p->m || w->chunk >= LEAST_CHUNK;
+}
+
+/* And from the tiles of a block. */
+static void set_tiles(const mica_context *ctx, const mica_conv_product *p, mica_conv_winograd *w)
+{
+    size_t inputs = w->tiling.frequencies * p->channels * w->tiling.block;
     size_t outputs = w->tiling.frequencies * w->some * w->tiling.block + ctx->kernels->tiles->lanes;
+    w->input_bytes = mica_align_up(inputs * sizeof(float));
     w->output_bytes = mica_align_up(outputs * sizeof(float));
+}
+
+static size_t tile_blocks(const mica_conv_tiling *t) { return mica_div_up(t->all, t->block); }
+
+static bool fits(const mica_context *ctx, mica_conv_product *p)
+{
+    mica_conv_winograd *w = &p->winograd;
+    if (!set_weights(ctx, p, w) || !mica_conv_winograd_pays(ctx, &p->in, p->images, p->channels, p->m))
+        return false;
+    w->tiling = mica_conv_tiling_of(ctx, &p->in, p->images, p->channels, INPUT_BYTES, BLOCK_TILES);
+    set_tiles(ctx, p, w);
     return true;
 }
 
-size_t mica_conv_winograd_bytes(const mica_context *ctx, const mica_conv_product *p)
+static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
 {
-    const mica_conv_winograd *w = &p->winograd;
-    return w->weight_bytes + w->offset_bytes + (w->input_bytes + w->output_bytes) * (size_t)ctx->threads;
+    mica_conv_winograd w;
+    if (!set_weights(ctx, p, &w))
+        return 0;
+    w.tiling = mica_conv_tiling_most(ctx, &p->in, p->channels, INPUT_BYTES, BLOCK_TILES, up_to);
+    if (w.tiling.all == 0)
+        return 0;
+    set_tiles(ctx, p, &w);
+    return w.weight_bytes + w.offset_bytes +
+           (w.input_bytes + w.output_bytes) * mica_conv_parts(ctx, tile_blocks(&w.tiling));
 }
 
 /* ---- The run ---- */
@@ -190,7 +235,8 @@ static void tile_block(void *work, size_t number, int thread)
     const job *j = work;
     const mica_conv_product *p = j->p;
     const mica_conv_winograd *w = &p->winograd;
-    char *own = j->own + (size_t)thread * (w->input_bytes + w->output_bytes);
+    char *own = j->own + mica_conv_part(p->ctx, tile_blocks(&w->tiling), number, thread) *
+                             (w->input_bytes + w->output_bytes);
     float *inputs = (float *)(void *)own, *outputs = (float *)(void *)(own + w->input_bytes);
     size_t first = number * w->tiling.block, count = mica_least(w->tiling.block, w->tiling.all - first);
     for (size_t c = 0; c < p->channels; c++)
@@ -221,7 +267,7 @@ static void read_forwards(job *j)
     }
 }
 
-void mica_conv_winograd_run(mica_context *ctx, const mica_conv_product *p)
+static void run(mica_context *ctx, mica_conv_product *p)
 {
     const mica_conv_winograd *w = &p->winograd;
     job j = {.p = p,
@@ -243,6 +289,8 @@ void mica_conv_winograd_run(mica_context *ctx, const mica_conv_product *p)
     for (; j.first < p->m; j.first += j.count) {
         j.count = mica_least(w->chunk, p->m - j.first);
         mica_parallel(ctx, mica_div_up(j.count, p->kernels->tiles->channels), weigh_block, &j);
-        mica_parallel(ctx, mica_div_up(w->tiling.all, w->tiling.block), tile_block, &j);
+        mica_parallel(ctx, tile_blocks(&w->tiling), tile_block, &j);
     }
 }
+
+const mica_conv_path mica_conv_winograd_path = {"winograd", fits, scratch, run, true, NULL};

@@ -7,18 +7,16 @@
  */
 #include "base/parallel.h"
 #include "base/size.h"
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
 
 /* Floats of a stage at most. */
 #define STAGE_FLOATS ((size_t)32768)
 
-size_t mica_conv_stage_floats(const mica_conv_product *p)
+/* Floats of the stage that a planned product wants for each thread; 0 if it cannot end that way: no thread has all of
+ * an image at a time. */
+static size_t stage_floats(const mica_conv_product *p)
 {
-    size_t floats = 0;
-    if (p->path == MICA_CONV_TILES && p->grid.down * p->grid.across == 1)
-        floats = p->m * p->pixels;
-    if (p->path == MICA_CONV_COLUMNS && p->columns.lines.block % p->columns.lines.down == 0)
-        floats = p->columns.some * p->pixels;
+    size_t floats = p->path->stage != NULL ? p->path->stage(p) : 0;
     return floats <= STAGE_FLOATS ? floats : 0;
 }
 
@@ -91,20 +89,38 @@ static mica_conv_pooling pooling_of(const mica_conv *c)
     return pool;
 }
 
+/* The most of both ways, for this size or a smaller one. */
+static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const mica_conv_product *p)
+{
+    mica_conv_extent all = mica_conv_extent_of(c->batch, c->rows.narrow, c->columns.narrow);
+    if (all.pixels == 0 || p->m == 0)
+        return 0;
+    /* A round of channels may be filled up to whole tiles. */
+    size_t floats = mica_round_up(p->m, p->kernels->tiles->channels) * mica_conv_extent_image(&all);
+    size_t stage = mica_align_up(mica_least(floats, STAGE_FLOATS) * sizeof(float));
+    mica_conv_extent some;
+    size_t images = mica_conv_some_bytes(c, &all, &some);
+    return mica_conv_bias_bytes(c, p->groups * p->m) + mica_most(stage * (size_t)ctx->threads, images) +
+           mica_conv_product_bytes(ctx, p);
+}
+
 mica_status mica_conv_pool(mica_context *ctx, const mica_conv *c)
 {
     mica_conv_pooling pool = pooling_of(c);
-    mica_conv_product p = mica_conv_images_product(ctx, c, &pool, 0, c->batch);
-    size_t floats = mica_conv_stage_floats(&p), channels = p.groups * p.m;
-    if (floats == 0)
-        return mica_conv_by_images(ctx, c, pool_some, &(job){.p = &p, .pool = &pool});
-    p.stage_bytes = mica_align_up(floats * sizeof(float));
-    size_t bias = mica_conv_bias_bytes(c, channels), stages = p.stage_bytes * (size_t)ctx->threads;
+    mica_conv_product p = mica_conv_images_product(ctx, c, 0, c->batch);
+    p.pool = &pool;
+    mica_conv_product_plan(ctx, &p);
+    size_t floats = stage_floats(&p), channels = p.groups * p.m;
     void *scratch;
-    MICA_START(ctx, c->op, bias + stages + mica_conv_product_bytes(ctx, &p), &scratch);
+    MICA_START(ctx, c->op, scratch_bytes(ctx, c, &p), &scratch);
+    if (floats == 0) {
+        mica_conv_by_images(ctx, c, pool_some, &(job){.p = &p, .pool = &pool}, scratch);
+        return MICA_OK;
+    }
+    p.stage_bytes = mica_align_up(floats * sizeof(float));
     p.bias = mica_conv_load_bias(c, channels, scratch);
-    p.stage = (char *)scratch + bias;
-    p.scratch = p.stage + stages;
+    p.stage = (char *)scratch + mica_conv_bias_bytes(c, channels);
+    p.scratch = p.stage + p.stage_bytes * (size_t)ctx->threads;
     mica_conv_product_run(ctx, &p);
     return MICA_OK;
 }

@@ -1,19 +1,19 @@
 /* What plain and transposed convolutions of one and two dimensions share.
  *
- * There are two images and a kernel between them: the wide image is what a plain convolution reads, the
+ * There are two images and weights between them: the wide image is what a plain convolution reads, the
  * narrow one what it writes. A transposed convolution goes the other way, and so do gradients; so all
- * operations are one of three: make the narrow image, make the wide one, make the kernel.
+ * operations are one of three: make the narrow image, make the wide one, make the weights.
  *
  *                        reads            writes      is
- *   mica_conv_narrow     wide, kernel     narrow      conv, gradient of conv_transpose by input
- *   mica_conv_mean       wide, kernel     the narrow image's means: conv_mean
- *   mica_conv_pool       wide, kernel     the largest of windows of the narrow image
- *   mica_conv_wide       narrow, kernel   wide        conv_transpose, gradient of conv by input
- *   mica_conv_kernel     wide, narrow     kernel      gradient of both by kernel
+ *   mica_conv_narrow     wide, weight     narrow      conv, gradient of conv_transpose by input
+ *   mica_conv_mean       wide, weight     the narrow image's means: conv_mean
+ *   mica_conv_pool       wide, weight     the largest of windows of the narrow image
+ *   mica_conv_wide       narrow, weight   wide        conv_transpose, gradient of conv by input
+ *   mica_conv_weight     wide, narrow     weight      gradient of both by weight
  *
  * In one dimension there is one row of pixels and one row of taps. */
-#ifndef MICA_SRC_OPS_CONV_H
-#define MICA_SRC_OPS_CONV_H
+#ifndef MICA_SRC_OPS_CONV_CONV_H
+#define MICA_SRC_OPS_CONV_CONV_H
 
 #include <mica/ops/conv.h>
 #include <mica/ops/pool.h>
@@ -32,8 +32,8 @@ typedef struct mica_conv {
     size_t wide_channels, narrow_channels; /* in each group */
     mica_conv_dim rows, columns;
     mica_conv_planes wide, narrow; /* narrow: of means, one pixel; of windows, one for each */
-    mica_conv_taps kernel;         /* of a narrow channel, over wide channels */
-    ptrdiff_t kernel_stride;       /* from one narrow channel to the next */
+    mica_conv_taps weight;         /* of a narrow channel, over wide channels */
+    ptrdiff_t weight_stride;       /* from one narrow channel to the next */
     bool biased;                   /* the image that is made has a bias for each channel */
     const float *bias;
     ptrdiff_t bias_stride;
@@ -52,7 +52,7 @@ typedef struct mica_conv_call {
     bool transposed;
     mica_arg args[4];
     int count;
-    int wide, narrow, kernel;
+    int wide, narrow, weight;
     int bias;                      /* 0: none */
     bool mean;                     /* of the narrow image there are only the means: [N, out] */
     const mica_pooling_opts *pool; /* of the narrow image there are only the largest of windows, or NULL */
@@ -70,7 +70,7 @@ mica_status mica_conv_narrow(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_mean(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_pool(mica_context *ctx, const mica_conv *conv);
 mica_status mica_conv_wide(mica_context *ctx, const mica_conv *conv);
-mica_status mica_conv_kernel(mica_context *ctx, const mica_conv *conv);
+mica_status mica_conv_weight(mica_context *ctx, const mica_conv *conv);
 
 /* What a convolution reads to make its narrow image. */
 mica_conv_patches mica_conv_patches_of(const mica_conv *conv, const mica_kernels *kernels);

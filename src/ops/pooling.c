@@ -2,7 +2,7 @@
 #include <mica/ops/pool.h>
 
 #include "base/parallel.h"
-#include "ops/dense.h"
+#include "ops/contiguous.h"
 #include "tensor/tensor.h"
 
 /* Output elements in one block of parallel work. */
@@ -157,17 +157,17 @@ static mica_status max_pool(mica_context *ctx, const char *op, int axes, const m
     MICA_TRY(set_windows(ctx, op, &job, axes, opts, "x", x, "y", y));
     if (indices != NULL)
         MICA_TRY(mica_check_same_shape(ctx, op, "indices", indices, "y", y));
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 3);
+    mica_contiguous_plan(&dense, args, 3);
     MICA_START(ctx, op, dense.bytes, &scratch);
-    mica_dense_load(&dense, scratch);
+    mica_contiguous_load(&dense, scratch);
     job.out = dense.data[0];
     job.indices = dense.data[1];
     job.in = dense.data[2];
     size_t rows = job.planes * (size_t)job.shape.out[0];
     mica_parallel(ctx, blocks_of(&job, rows, (size_t)job.shape.out[1]), max_block, &job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 
@@ -203,18 +203,18 @@ static mica_status max_pool_backward(mica_context *ctx, const char *op, int axes
     pool_job job;
     MICA_TRY(set_planes(ctx, op, &job, axes, "dx", dx, "dy", dy));
     MICA_TRY(mica_check_same_shape(ctx, op, "indices", indices, "dy", dy));
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 3);
+    mica_contiguous_plan(&dense, args, 3);
     MICA_START(ctx, op, dense.bytes, &scratch);
-    mica_dense_load(&dense, scratch);
+    mica_contiguous_load(&dense, scratch);
     job.out = dense.data[0];
     job.in = dense.data[1];
     job.indices = dense.data[2];
     size_t in = (size_t)(job.shape.in[0] * job.shape.in[1]);
     if (in > 0)
         mica_parallel(ctx, blocks_of(&job, job.planes, in), max_backward_block, &job);
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 
@@ -276,17 +276,17 @@ static void adaptive_backward_block(void *work, size_t block, int thread)
 static mica_status run(mica_context *ctx, const char *op, pool_job *job, const mica_arg *args,
                        mica_block_fn *fn, size_t units, size_t elements_each)
 {
-    mica_dense dense;
+    mica_contiguous dense;
     void *scratch;
-    mica_dense_plan(&dense, args, 2);
+    mica_contiguous_plan(&dense, args, 2);
     MICA_START(ctx, op, dense.bytes, &scratch);
-    mica_dense_load(&dense, scratch);
+    mica_contiguous_load(&dense, scratch);
     job->out = dense.data[0];
     job->in = dense.data[1];
     if (mica_tensor_count(args[0].tensor) > 0)
         mica_parallel_sums(ctx, 16.0 * (double)(units * elements_each), blocks_of(job, units, elements_each),
                            fn, job); /* reading and writing bound it */
-    mica_dense_store(&dense);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 

@@ -1,5 +1,5 @@
 /* Convolution: the shapes that fit one another, and the messages for those that do not. */
-#include "ops/conv.h"
+#include "ops/conv/conv.h"
 
 #include <stdio.h>
 
@@ -35,15 +35,15 @@ static mica_status check_options(mica_context *ctx, const mica_conv_call *call)
 static mica_status infer_dim(mica_context *ctx, mica_conv_dim *dim, const mica_conv_call *call, int axis)
 {
     const mica_arg *wide = &call->args[call->wide], *narrow = &call->args[call->narrow],
-                   *kernel = &call->args[call->kernel];
+                   *weight = &call->args[call->weight];
     int d = axis - call->dims; /* of the options: 2-D has axes 2 and 3, 1-D has axis 2 */
     if (call->dims == 1)
         d = 1;
     const mica_conv2d_opts *o = call->opts;
-    mica_index taps = kernel->tensor->dim[axis];
+    mica_index taps = weight->tensor->dim[axis];
     if (taps < 1 || taps > MICA_CONV_MOST_OPTION)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s: dimension %d has %td taps, expected 1 to %td",
-                         call->op, kernel->name, MICA_SHAPE(kernel->tensor), axis, taps,
+                         call->op, weight->name, MICA_SHAPE(weight->tensor), axis, taps,
                          MICA_CONV_MOST_OPTION);
     *dim = (mica_conv_dim){.taps = (size_t)taps,
                            .stride = o->stride[d] > 0 ? o->stride[d] : 1,
@@ -59,8 +59,8 @@ static mica_status infer_dim(mica_context *ctx, mica_conv_dim *dim, const mica_c
         mica_index made = (size - 1) * dim->stride - 2 * dim->pad + span + o->output_pad[d];
         if (size < 1 || made < 1)
             return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s, %s is %s: nothing is left of dimension %d",
-                             call->op, narrow->name, MICA_SHAPE(narrow->tensor), kernel->name,
-                             MICA_SHAPE(kernel->tensor), axis);
+                             call->op, narrow->name, MICA_SHAPE(narrow->tensor), weight->name,
+                             MICA_SHAPE(weight->tensor), axis);
         dim->narrow = (size_t)size;
         dim->wide = (size_t)made;
         return MICA_OK;
@@ -69,8 +69,8 @@ static mica_status infer_dim(mica_context *ctx, mica_conv_dim *dim, const mica_c
     if (padded < span)
         return mica_fail(ctx, MICA_ERR_SHAPE,
                          "%s: %s is %s, %s is %s: the kernel spans %td in dimension %d, expected at most %td",
-                         call->op, wide->name, MICA_SHAPE(wide->tensor), kernel->name,
-                         MICA_SHAPE(kernel->tensor), span, axis, padded);
+                         call->op, wide->name, MICA_SHAPE(wide->tensor), weight->name,
+                         MICA_SHAPE(weight->tensor), span, axis, padded);
     dim->wide = (size_t)size;
     dim->narrow = (size_t)((padded - span) / dim->stride) + 1;
     return MICA_OK;
@@ -80,7 +80,7 @@ static mica_status infer_dim(mica_context *ctx, mica_conv_dim *dim, const mica_c
 static mica_status check_channels(mica_context *ctx, const mica_conv_call *call, const mica_arg *image,
                                   mica_index channels)
 {
-    const mica_arg *kernel = &call->args[call->kernel];
+    const mica_arg *weight = &call->args[call->weight];
     if (image->tensor->dim[1] == channels)
         return MICA_OK;
     char groups[48] = "";
@@ -88,18 +88,18 @@ static mica_status check_channels(mica_context *ctx, const mica_conv_call *call,
         snprintf(groups, sizeof groups, " for %td groups", call->opts->groups);
     return mica_fail(ctx, MICA_ERR_SHAPE,
                      "%s: %s is %s, %s is %s: expected %td channels in dimension 1%s, got %td", call->op,
-                     image->name, MICA_SHAPE(image->tensor), kernel->name, MICA_SHAPE(kernel->tensor),
+                     image->name, MICA_SHAPE(image->tensor), weight->name, MICA_SHAPE(weight->tensor),
                      channels, groups, image->tensor->dim[1]);
 }
 
 static mica_status check_shapes(mica_context *ctx, mica_conv *out, const mica_conv_call *call)
 {
     const mica_arg *wide = &call->args[call->wide], *narrow = &call->args[call->narrow];
-    const mica_arg *kernel = &call->args[call->kernel];
+    const mica_arg *weight = &call->args[call->weight];
     const mica_arg *from = call->transposed ? narrow : wide, *to = call->transposed ? wide : narrow;
     mica_index groups = call->opts->groups > 0 ? call->opts->groups : 1;
-    mica_index wide_channels, narrow_channels = kernel->tensor->dim[0];
-    if (__builtin_mul_overflow(kernel->tensor->dim[1], groups, &wide_channels))
+    mica_index wide_channels, narrow_channels = weight->tensor->dim[0];
+    if (__builtin_mul_overflow(weight->tensor->dim[1], groups, &wide_channels))
         wide_channels = PTRDIFF_MAX;
     MICA_TRY(check_channels(ctx, call, from, call->transposed ? narrow_channels : wide_channels));
 
@@ -120,10 +120,10 @@ static mica_status check_shapes(mica_context *ctx, mica_conv *out, const mica_co
     MICA_TRY(mica_check_shape(ctx, call->op, to->name, to->tensor, rank, want, from->name, from->tensor));
     if (narrow_channels % groups != 0)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s: dimension 0 does not divide into %td groups",
-                         call->op, kernel->name, MICA_SHAPE(kernel->tensor), groups);
+                         call->op, weight->name, MICA_SHAPE(weight->tensor), groups);
     out->batch = (size_t)wide->tensor->dim[0];
     out->groups = (size_t)groups;
-    out->wide_channels = (size_t)kernel->tensor->dim[1];
+    out->wide_channels = (size_t)weight->tensor->dim[1];
     out->narrow_channels = (size_t)(narrow_channels / groups);
     return MICA_OK;
 }
@@ -141,7 +141,7 @@ static mica_conv_planes planes_of(const mica_tensor *t)
 mica_status mica_conv_check(mica_context *ctx, mica_conv *out, const mica_conv_call *call)
 {
     MICA_TRY(mica_check_args(ctx, call->op, call->args, call->count));
-    const int tensors[3] = {call->wide, call->narrow, call->kernel};
+    const int tensors[3] = {call->wide, call->narrow, call->weight};
     for (int i = 0; i < 3; i++)
         if (tensors[i] != call->narrow || !call->mean)
             MICA_TRY(mica_check_rank(ctx, call->op, call->args[tensors[i]].name,
@@ -157,14 +157,14 @@ mica_status mica_conv_check(mica_context *ctx, mica_conv *out, const mica_conv_c
         out->bias = bias->data;
         out->bias_stride = bias->stride[0];
     }
-    const mica_tensor *kernel = call->args[call->kernel].tensor;
+    const mica_tensor *weight = call->args[call->weight].tensor;
     out->wide = planes_of(call->args[call->wide].tensor);
     out->narrow = planes_of(call->args[call->narrow].tensor);
-    mica_conv_planes taps = planes_of(kernel);
-    out->kernel = (mica_conv_taps){taps.data, out->wide_channels, taps.channel_stride, taps.row_stride,
+    mica_conv_planes taps = planes_of(weight);
+    out->weight = (mica_conv_taps){taps.data, out->wide_channels, taps.channel_stride, taps.row_stride,
                                    taps.column_stride};
-    out->kernel_stride = taps.image_stride;
+    out->weight_stride = taps.image_stride;
     double pixels = (double)(out->batch * out->rows.narrow * out->columns.narrow);
-    mica_count_flops(ctx, 2.0 * pixels * (double)mica_tensor_count(kernel));
+    mica_count_flops(ctx, 2.0 * pixels * (double)mica_tensor_count(weight));
     return MICA_OK;
 }

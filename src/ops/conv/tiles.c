@@ -1,6 +1,15 @@
-/* A convolution's image in register tiles, without packing: conv_product.h. */
+/* A convolution's image in register tiles, without packing: product.h. */
 #include "base/parallel.h"
-#include "ops/conv_product.h"
+#include "ops/conv/product.h"
+
+/* Taps of a window, for tiles of many and of few output channels: these want little copied. */
+#define FEW_CHANNELS 2
+#define DEEP         128
+#define DEEP_FEW     32
+/* Multiply-adds of a block of tiles: half of all, within these. */
+#define PARTS      2
+#define LEAST_WORK ((size_t)1 << 16)
+#define MOST_WORK  ((size_t)1 << 20)
 
 /* The parts of the scratch. */
 typedef struct job {
@@ -16,10 +25,48 @@ static size_t panel_floats(const mica_conv_product *p)
     return mica_round_up(p->m, p->kernels->tiles->channels) * p->k;
 }
 
-size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p)
+static mica_conv_grid_aim aim_of(const mica_conv_product *p, size_t work)
 {
-    return mica_align_up(p->groups * panel_floats(p) * sizeof(float)) + p->grid.offset_bytes +
-           p->grid.window_bytes * (size_t)ctx->threads;
+    return (mica_conv_grid_aim){.channels = p->channels,
+                                .m = p->m,
+                                .deep = p->m > FEW_CHANNELS ? DEEP : DEEP_FEW,
+                                .work = work,
+                                .any_columns = p->means};
+}
+
+static bool fits(const mica_context *ctx, mica_conv_product *p)
+{
+    size_t work = p->images * p->groups * p->m * p->k * p->pixels / PARTS;
+    work = mica_least(mica_most(work, LEAST_WORK), MOST_WORK);
+    if (p->pool != NULL) /* whole images: what is pooled stays where it was made */
+        work = MOST_WORK;
+    mica_conv_grid_aim aim = aim_of(p, work);
+    return mica_conv_grid_plan(&p->grid, &p->in, &aim, ctx->kernels->tiles);
+}
+
+bool mica_conv_tiles_most(const mica_context *ctx, const mica_conv_product *p, mica_conv_grid *g,
+                          mica_conv_extent *up_to)
+{
+    mica_conv_grid_aim aim = aim_of(p, LEAST_WORK);
+    return mica_conv_grid_most(g, &p->in, &aim, ctx->kernels->tiles, up_to);
+}
+
+size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p, const mica_conv_grid *most)
+{
+    return mica_align_up(p->groups * panel_floats(p) * sizeof(float)) + most->offset_bytes +
+           most->window_bytes * (size_t)ctx->threads;
+}
+
+static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
+{
+    mica_conv_grid most;
+    return mica_conv_tiles_most(ctx, p, &most, up_to) ? mica_conv_tiles_bytes(ctx, p, &most) : 0;
+}
+
+/* All of an image, if it is one block. */
+static size_t stage_floats(const mica_conv_product *p)
+{
+    return p->grid.down * p->grid.across == 1 ? p->m * p->pixels : 0;
 }
 
 /* All panels of one group. */
@@ -71,8 +118,9 @@ static void tile_block(void *work, size_t number, int thread)
         mica_conv_finish_plane(p, out.data + (ptrdiff_t)i * out.channel_stride, b.rows, b.columns);
 }
 
-void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p)
+static void run(mica_context *ctx, mica_conv_product *p)
 {
+    mica_conv_join_taps(&p->w);
     job j = {.p = p, .panels = (float *)(void *)p->scratch, .group_floats = panel_floats(p)};
     char *rest = p->scratch + mica_align_up(p->groups * j.group_floats * sizeof(float));
     j.offset = (ptrdiff_t *)(void *)rest;
@@ -84,3 +132,5 @@ void mica_conv_tiles_run(mica_context *ctx, const mica_conv_product *p)
     double sums = (double)(planes * p->m * p->pixels) * (double)p->k;
     mica_parallel_sums(ctx, sums, planes * p->grid.down * p->grid.across, tile_block, &j);
 }
+
+const mica_conv_path mica_conv_tiles_path = {"tiles", fits, scratch, run, true, stage_floats};

@@ -1,0 +1,247 @@
+/* A convolution's image by matrix products, each straight into the output or by way of a stage: product.h. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "ops/conv/product.h"
+#include "ops/gemm.h"
+
+/* Images with fewer pixels share products. */
+#define SMALL_IMAGE 192
+/* Pixels of a staged band, the least and the most, and floats in its stage. */
+#define LEAST_BAND   64
+#define BAND_PIXELS  1024
+#define STAGE_FLOATS ((size_t)131072)
+
+/* ---- Operands ---- */
+
+static mica_gemm_operand weights_operand(const mica_conv_weights *w)
+{
+    ptrdiff_t stride;
+    if (w->rows == 1 && mica_conv_pixel_stride(&stride, w->taps.channels, w->columns, w->taps.channel_stride,
+                                               w->taps.column_stride))
+        return (mica_gemm_operand){
+            .data = w->taps.data, .vector_stride = w->vector_stride, .k_stride = stride};
+    return (mica_gemm_operand){.pack = mica_conv_pack_weights, .source = w};
+}
+
+/* Whether patches are of one pixel each, and pixels of the image lie at its columns' stride: a 1x1 convolution needs no
+ * packing of its own. The first alone does not depend on the image's size. */
+static bool single_pixels(const mica_conv_patches *in)
+{
+    const mica_conv_axis *r = &in->rows, *c = &in->columns;
+    return r->taps == 1 && c->taps == 1 && r->scale == 1 && c->scale == 1 && r->base == 0 && c->base == 0;
+}
+
+static bool plain_pixels(const mica_conv_patches *in)
+{
+    const mica_conv_axis *r = &in->rows, *c = &in->columns;
+    ptrdiff_t stride;
+    return single_pixels(in) && r->count <= r->image && c->count <= c->image &&
+           mica_conv_pixel_stride(&stride, r->count, c->count, in->row_stride, in->column_stride) &&
+           stride == in->column_stride;
+}
+
+static mica_gemm_operand plain_operand(const mica_conv_patches *in)
+{
+    return (mica_gemm_operand){
+        .data = in->data, .vector_stride = in->column_stride, .k_stride = in->channel_stride};
+}
+
+static mica_gemm_operand packed_operand(const mica_conv_patches *in, const mica_conv_kernels *kernels)
+{
+    return (mica_gemm_operand){.pack = kernels->pack, .source = in};
+}
+
+/* ---- Scratch ---- */
+
+typedef size_t gemm_bytes_fn(const mica_context *ctx, const mica_gemm *g);
+
+/* The most for products of up to n pixels: at some sizes pixels lie at one stride, at others they do not. */
+static size_t most_bytes(const mica_context *ctx, const mica_conv_product *p, size_t n, gemm_bytes_fn *bytes)
+{
+    mica_conv_weights w = p->w;
+    mica_conv_join_taps(&w);
+    mica_gemm g = {.m = p->m,
+                   .n = n,
+                   .k = p->k,
+                   .a = weights_operand(&w),
+                   .b = packed_operand(&p->in, p->kernels->conv),
+                   .row_stride = p->out.channel_stride,
+                   .column_stride = 1};
+    size_t most = bytes(ctx, &g);
+    if (p->out.column_stride != 1) {
+        g.column_stride = p->out.column_stride;
+        most = mica_most(most, bytes(ctx, &g));
+    }
+    if (single_pixels(&p->in)) {
+        g.b = plain_operand(&p->in);
+        most = mica_most(most, bytes(ctx, &g));
+    }
+    return most;
+}
+
+/* ---- Straight into the output ---- */
+
+static bool products_fit(const mica_context *ctx, mica_conv_product *p)
+{
+    ptrdiff_t stride;
+    if ((p->pixels < SMALL_IMAGE && p->images > 1) ||
+        !mica_conv_pixel_stride(&stride, p->in.rows.count, p->in.columns.count, p->out.row_stride,
+                                p->out.column_stride))
+        return false;
+    p->thread_bytes = most_bytes(ctx, p, p->pixels, mica_gemm_each_scratch);
+    return true;
+}
+
+static size_t products_scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
+{
+    size_t n = mica_conv_extent_image(up_to), small = MICA_GEMM_SMALL / mica_most(1, p->m * p->k);
+    size_t shared = most_bytes(ctx, p, n, mica_gemm_scratch);
+    if (up_to->images * p->groups == 1)
+        return shared;
+    size_t each = most_bytes(ctx, p, mica_least(n, small), mica_gemm_each_scratch);
+    return mica_most(shared, each * mica_conv_parts(ctx, up_to->images * p->groups));
+}
+
+/* Group `group` of the product: sets its weights and patches, and what of the product they give. */
+static mica_gemm group_gemm(const mica_conv_product *p, size_t group, mica_conv_weights *w,
+                            mica_conv_patches *in)
+{
+    *w = p->w;
+    w->taps.data += (ptrdiff_t)group * w->group_stride;
+    *in = p->in;
+    in->data += (ptrdiff_t)(group * p->channels) * in->channel_stride;
+    return (mica_gemm){.m = p->m,
+                       .k = p->k,
+                       .a = weights_operand(w),
+                       .alpha = 1.0f,
+                       .row_bias = p->bias != NULL ? p->bias + group * p->m : NULL};
+}
+
+/* One image and group, with all threads (ctx) or on this one (NULL). */
+static void run_product(mica_context *ctx, const mica_conv_product *p, size_t unit, void *scratch)
+{
+    size_t image = unit / p->groups, group = unit % p->groups;
+    mica_conv_weights w;
+    mica_conv_patches in;
+    mica_gemm g = group_gemm(p, group, &w, &in);
+    in.data += (ptrdiff_t)image * in.image_stride;
+    g.b = plain_pixels(&in) ? plain_operand(&in) : packed_operand(&in, p->kernels->conv);
+    g.n = p->pixels;
+    g.c = p->out.data + (ptrdiff_t)image * p->out.image_stride +
+          (ptrdiff_t)(group * p->m) * p->out.channel_stride;
+    g.row_stride = p->out.channel_stride;
+    mica_conv_pixel_stride(&g.column_stride, in.rows.count, in.columns.count, p->out.row_stride,
+                           p->out.column_stride);
+    g.beta = p->accumulate ? 1.0f : 0.0f;
+    if (ctx != NULL)
+        mica_gemm_run(ctx, &g, scratch);
+    else
+        mica_gemm_run_serial(p->ctx, &g, scratch);
+}
+
+static void product_block(void *work, size_t block, int thread)
+{
+    const mica_conv_product *p = work;
+    size_t part = mica_conv_part(p->ctx, p->images * p->groups, block, thread);
+    run_product(NULL, p, block, p->scratch + part * p->thread_bytes);
+}
+
+static void products_run(mica_context *ctx, mica_conv_product *p)
+{
+    size_t units = p->images * p->groups;
+    mica_conv_join_taps(&p->w);
+    if (mica_gemm_many(units, p->m, p->pixels, p->k)) {
+        mica_parallel(ctx, units, product_block, p);
+        return;
+    }
+    for (size_t unit = 0; unit < units; unit++)
+        run_product(ctx, p, unit, p->scratch);
+}
+
+const mica_conv_path mica_conv_products_path = {"products",   products_fit, products_scratch,
+                                                products_run, false,        NULL};
+
+/* ---- By way of a stage ---- */
+
+/* Pixels of a band of so many. */
+static size_t band_of(const mica_conv_product *p, size_t pixels)
+{
+    return mica_least(pixels, mica_most(LEAST_BAND, mica_least(BAND_PIXELS, STAGE_FLOATS / p->m)));
+}
+
+static size_t stage_bytes(const mica_conv_product *p, size_t band)
+{
+    return mica_align_up(p->m * band * sizeof(float));
+}
+
+static bool staged_fits(const mica_context *ctx, mica_conv_product *p)
+{
+    if (p->m == 0) /* nothing to do */
+        return true;
+    p->band = band_of(p, p->images * p->pixels);
+    p->gemm_bytes = most_bytes(ctx, p, p->band, mica_gemm_serial_scratch);
+    p->thread_bytes = p->gemm_bytes + stage_bytes(p, p->band);
+    return true;
+}
+
+static size_t staged_scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
+{
+    size_t pixels = mica_conv_extent_pixels(up_to), band = band_of(p, pixels);
+    size_t each = most_bytes(ctx, p, band, mica_gemm_serial_scratch) + stage_bytes(p, band);
+    mica_conv_extent_clear(up_to);
+    return each * mica_conv_parts(ctx, mica_div_up(pixels, band) * p->groups);
+}
+
+static size_t staged_blocks(const mica_conv_product *p)
+{
+    return mica_div_up(p->images * p->pixels, p->band) * p->groups;
+}
+
+/* Pixels first .. first + n - 1 of one channel from the stage to their places. */
+static void unstage(const mica_conv_product *p, float *channel, const float *stage, size_t first, size_t n)
+{
+    size_t columns = p->in.columns.count;
+    size_t j = first % columns, row = first / columns;
+    for (size_t done = 0, run; done < n; done += run, j = 0, row++) {
+        run = mica_least(columns - j, n - done);
+        float *to = channel + (ptrdiff_t)(row / p->in.rows.count) * p->out.image_stride +
+                    (ptrdiff_t)(row % p->in.rows.count) * p->out.row_stride +
+                    (ptrdiff_t)j * p->out.column_stride;
+        if (p->accumulate)
+            p->kernels->conv->add(to, p->out.column_stride, stage + done, 1, run);
+        else if (p->out.column_stride == 1)
+            memcpy(to, stage + done, run * sizeof *to);
+        else
+            for (size_t x = 0; x < run; x++)
+                to[(ptrdiff_t)x * p->out.column_stride] = stage[done + x];
+    }
+}
+
+static void staged_block(void *work, size_t block, int thread)
+{
+    const mica_conv_product *p = work;
+    size_t group = block % p->groups, first = block / p->groups * p->band;
+    char *scratch = p->scratch + mica_conv_part(p->ctx, staged_blocks(p), block, thread) * p->thread_bytes;
+    mica_conv_weights w;
+    mica_conv_patches in;
+    mica_gemm g = group_gemm(p, group, &w, &in);
+    in.first_pixel = first;
+    g.b = packed_operand(&in, p->kernels->conv);
+    g.n = mica_least(p->band, p->images * p->pixels - first);
+    g.c = (float *)(void *)(scratch + p->gemm_bytes);
+    g.row_stride = (ptrdiff_t)p->band;
+    g.column_stride = 1;
+    mica_gemm_run_serial(p->ctx, &g, scratch);
+    for (size_t i = 0; i < p->m; i++)
+        unstage(p, p->out.data + (ptrdiff_t)(group * p->m + i) * p->out.channel_stride, g.c + i * p->band,
+                first, g.n);
+}
+
+static void staged_run(mica_context *ctx, mica_conv_product *p)
+{
+    mica_conv_join_taps(&p->w);
+    mica_parallel(ctx, staged_blocks(p), staged_block, p);
+}
+
+const mica_conv_path mica_conv_staged_path = {"staged", staged_fits, staged_scratch, staged_run, false, NULL};
