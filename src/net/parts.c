@@ -19,12 +19,30 @@ static bool mixes(mica_net *net, const mica_node *node)
     return of_samples && node->op->mixes != NULL && node->op->mixes(&infer);
 }
 
-bool mica_net_can_part(mica_net *net)
+/* Whether a value that follows the batch does so along its first axis alone. */
+static bool follows_first(const mica_value_info *v, mica_index rows, mica_index most)
 {
-    for (int n = 0; n < net->node_count; n++)
-        if (mixes(net, &net->nodes[n]))
+    const mica_tensor *t = &v->tensor;
+    for (int k = 0; k < t->rank; k++)
+        if (t->dim[k] != v->built[k] && (k > 0 || t->dim[k] / rows != v->built[k] / most || t->dim[k] % rows != 0))
             return false;
     return true;
+}
+
+bool mica_net_can_part(mica_net *net)
+{
+    mica_index most = net->size[0].most, rows = (most + 1) / 2;
+    if (most < 2)
+        return false;
+    bool can = true;
+    for (int n = 0; n < net->node_count && can; n++)
+        can = !mixes(net, &net->nodes[n]);
+    net->size[0].now = rows;
+    can = can && mica_net_update_shapes(net) == MICA_OK;
+    for (int i = 0; i < net->built_values && can; i++) /* what an operation makes besides is its own affair */
+        can = net->values[i].number > 0 || follows_first(&net->values[i], rows, most);
+    net->size[0].now = most;
+    return mica_net_update_shapes(net) == MICA_OK && can;
 }
 
 mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows)

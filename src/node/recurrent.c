@@ -79,7 +79,11 @@ static mica_status infer_back(mica_infer *i)
     MICA_TRY(mica_infer_like(i, DW_HH, BACK_W_HH));
     MICA_TRY(mica_infer_out(i, DB_IH, MICA_F32, 1, &rows));
     MICA_TRY(mica_infer_out(i, DB_HH, MICA_F32, 1, &rows));
-    return i->op->outs > DGATES ? mica_infer_like(i, DGATES, BACK_GATES) : MICA_OK;
+    if (i->op->outs <= DGATES)
+        return MICA_OK;
+    if (i->in[BACK_GATES] == NULL)
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "expected the gates of the forward");
+    return mica_infer_like(i, DGATES, BACK_GATES);
 }
 
 /* ---- Run ---- */
