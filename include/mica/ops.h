@@ -1,4 +1,7 @@
-/* Operations on tensors: every one writes to a destination that the caller gives, and none allocates. */
+/* Operations on tensors: every one writes to a destination that the caller gives, and none allocates.
+ *
+ * The scratch that is measured for a call is enough for the same call at any smaller sizes of its data (batch, length,
+ * height, width), with the same options, weights and kernels and contiguous tensors, and with fewer threads. */
 #ifndef MICA_OPS_H
 #define MICA_OPS_H
 

@@ -1,6 +1,8 @@
-/* The scratch of convolutions: every smaller batch, and many smaller images, of shapes that go every path. Calls are
- * only measured. */
+/* The scratch of convolutions: every smaller batch, and many smaller images, of shapes that go every path. */
 #include "ops/conv/conv.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "test.h"
 
@@ -22,11 +24,12 @@ static const shape shapes[] = {
     {700, 16, 1, {3, 3}, 1, 1, 1},
 };
 
-/* ---- The operations, without data ---- */
+/* ---- The operations ---- */
 
 typedef struct images {
     mica_tensor x, y, w, bias;
     mica_conv2d_opts opts;
+    float *other; /* for what else is made; NULL while measuring */
 } images;
 
 static mica_index made(const shape *s, int axis, mica_index size)
@@ -60,13 +63,13 @@ static mica_status by_weight(mica_context *ctx, const images *i)
 }
 static mica_status mean(mica_context *ctx, const images *i)
 {
-    mica_tensor dst = mica_2d(NULL, i->y.dim[0], i->y.dim[1]);
+    mica_tensor dst = mica_2d(i->other, i->y.dim[0], i->y.dim[1]);
     return mica_conv2d_mean(ctx, &dst, &i->x, &i->w, &i->bias, &i->opts);
 }
 static mica_status max_pool(mica_context *ctx, const images *i)
 {
     mica_pooling_opts pool = {.kernel = {2, 2}};
-    mica_tensor dst = mica_4d(NULL, i->y.dim[0], i->y.dim[1], i->y.dim[2] / 2, i->y.dim[3] / 2);
+    mica_tensor dst = mica_4d(i->other, i->y.dim[0], i->y.dim[1], i->y.dim[2] / 2, i->y.dim[3] / 2);
     mica_conv_pool_args args = {&i->x, &i->w, &i->bias, &i->opts, &pool};
     return mica_conv2d_max_pool(ctx, &dst, NULL, &args);
 }
@@ -78,18 +81,18 @@ static mica_status transposed(mica_context *ctx, const images *i)
         mica_index span = i->opts.dilation[d - 2] * (i->w.dim[d] - 1) + 1;
         made.dim[d] = (i->y.dim[d] - 1) * i->opts.stride[d - 2] - 2 * i->opts.pad[d - 2] + span;
     }
-    made = mica_4d(NULL, made.dim[0], made.dim[1], made.dim[2], made.dim[3]);
+    made = mica_4d(i->other, made.dim[0], made.dim[1], made.dim[2], made.dim[3]);
     return mica_conv_transpose2d(ctx, &made, &i->y, &i->w, NULL, &i->opts);
 }
 
 /* Rows become images: one dimension. */
 static void flatten(mica_tensor *t3, const mica_tensor *t)
 {
-    *t3 = mica_3d(NULL, t->dim[0], t->dim[1], t->dim[3]);
+    *t3 = mica_3d(t->data, t->dim[0], t->dim[1], t->dim[3]);
 }
 static mica_status in_a_row(mica_context *ctx, const images *i, int which)
 {
-    mica_tensor x, y, w = mica_3d(NULL, i->w.dim[0], i->w.dim[1], i->w.dim[3]);
+    mica_tensor x, y, w = mica_3d(i->w.data, i->w.dim[0], i->w.dim[1], i->w.dim[3]);
     mica_conv1d_opts opts = {.stride = i->opts.stride[1],
                              .pad = i->opts.pad[1],
                              .dilation = i->opts.dilation[1],
@@ -181,6 +184,49 @@ TEST(conv_needs_no_more_scratch_for_smaller_sizes)
                     check_shape(ctx, op, number);
             mica_context_destroy(ctx);
         }
+    }
+}
+
+/* ---- Runs ---- */
+
+/* Calls with exactly what was measured, in memory that ends with it (which the address sanitizer guards). */
+static void run_measured(mica_context *ctx, size_t op, size_t number, const mica_index size[3])
+{
+    enum { GUARD = 64 };
+    size_t bytes = measured(ctx, op, &shapes[number], size[0], size[1], size[2]);
+    unsigned char *block = aligned_alloc(64, (bytes + 63) / 64 * 64 + GUARD);
+    images i = images_of(&shapes[number], size[0], size[1], size[2]);
+    mica_tensor *tensors[] = {&i.x, &i.y, &i.w, &i.bias};
+    for (int k = 0; k < 4; k++)
+        tensors[k]->data = calloc(mica_tensor_count(tensors[k]), sizeof(float));
+    i.other = calloc(mica_tensor_count(&i.x) + mica_tensor_count(&i.y), sizeof(float));
+    memset(block, 0x5a, bytes + GUARD);
+    CHECK_OK(ctx, mica_workspace_give(ctx, block, bytes));
+    CHECK_OK(ctx, ops[op].measure(ctx, &i));
+    bool untouched = true;
+    for (size_t k = bytes; k < bytes + GUARD; k++)
+        untouched = untouched && block[k] == 0x5a;
+    CHECK_MSG(untouched,
+              "%s, shape %zu, %td images of %td x %td, %d threads: wrote beyond %zu bytes of scratch",
+              ops[op].name, number, size[0], size[1], size[2], mica_context_threads(ctx), bytes);
+    CHECK_OK(ctx, mica_workspace_give(ctx, NULL, 0));
+    for (int k = 0; k < 4; k++)
+        free(tensors[k]->data);
+    free(i.other);
+    free(block);
+}
+
+TEST(conv_stays_within_its_scratch)
+{
+    static const mica_index sizes[][3] = {{1, 8, 8},  {2, 14, 14}, {5, 7, 7},
+                                          {3, 9, 19}, {1, 30, 31}, {9, 8, 12}};
+    for (int threads = 1; threads <= 8; threads += threads == 1 ? 2 : 5) {
+        mica_context *ctx = test_context(threads);
+        for (size_t op = 0; op < OPS; op++)
+            for (size_t number = 0; number < SHAPES; number++)
+                for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+                    if ((i + number + op) % (test_effort(100) == 100 ? 3 : 12) == 0)
+                        run_measured(ctx, op, number, sizes[i]);
     }
 }
 

@@ -247,11 +247,33 @@ TEST(ops_refuse_wrong_arguments)
     }
 }
 
+/* A call with exactly `bytes` of workspace, in memory that ends with them (which the address sanitizer guards). */
+static void check_workspace(mica_context *ctx, const op_call *c, op_memory *m, int n, size_t bytes)
+{
+    enum { GUARD = 64 };
+    const op_case *op = c->op;
+    unsigned char *block = aligned_alloc(64, (bytes + 63) / 64 * 64 + GUARD);
+    op_keep(m);
+    if (bytes > 0) {
+        CHECK_OK(ctx, mica_workspace_give(ctx, block, bytes - 1));
+        CHECK_MSG(op->run(ctx, c) == MICA_ERR_WORKSPACE, "%s: call %d ran with a byte too few", op->name, n);
+        CHECK_MSG(op_unchanged(m, c, false), "%s: call %d wrote without a workspace", op->name, n);
+    }
+    CHECK_OK(ctx, mica_workspace_give(ctx, block, bytes));
+    memset(block + bytes, 0x5a, GUARD);
+    CHECK_MSG(op->run(ctx, c) == MICA_OK, "%s: call %d with %zu bytes: %s", op->name, n, bytes,
+              mica_error(ctx));
+    for (size_t i = bytes; i < bytes + GUARD; i++)
+        if (!CHECK_MSG(block[i] == 0x5a, "%s: call %d wrote beyond its scratch", op->name, n))
+            break;
+    CHECK_OK(ctx, mica_workspace_give(ctx, NULL, 0));
+    free(block);
+}
+
 TEST(ops_measure_what_they_take)
 {
     for (int threads = 1; threads <= 3; threads += 2) {
         mica_context *ctx = test_context(threads);
-        unsigned char *block = aligned_alloc(64, (size_t)64 << 20);
         for (const op_case *op = next_case(NULL); op != NULL; op = next_case(op)) {
             for (int n = 0; n < test_effort(12); n++) {
                 test_random r;
@@ -265,26 +287,10 @@ TEST(ops_measure_what_they_take)
                     continue;
                 op_memory m;
                 op_place(&m, &c, &r, true);
-                op_keep(&m);
-                if (bytes > 0) {
-                    CHECK_OK(ctx, mica_workspace_give(ctx, block, bytes - 1));
-                    CHECK_MSG(op->run(ctx, &c) == MICA_ERR_WORKSPACE, "%s: call %d ran with a byte too few",
-                              op->name, n);
-                    CHECK_MSG(op_unchanged(&m, &c, false), "%s: call %d wrote without a workspace", op->name,
-                              n);
-                }
-                CHECK_OK(ctx, mica_workspace_give(ctx, block, bytes));
-                memset(block + bytes, 0x5a, 64);
-                CHECK_MSG(op->run(ctx, &c) == MICA_OK, "%s: call %d with %zu bytes: %s", op->name, n, bytes,
-                          mica_error(ctx));
-                for (size_t i = bytes; i < bytes + 64; i++)
-                    if (!CHECK_MSG(block[i] == 0x5a, "%s: call %d wrote beyond its scratch", op->name, n))
-                        break;
+                check_workspace(ctx, &c, &m, n, bytes);
                 op_free(&m);
             }
         }
-        CHECK_OK(ctx, mica_workspace_give(ctx, NULL, 0));
-        free(block);
     }
 }
 

@@ -203,7 +203,7 @@ static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_
 }
 
 /* A round of channels of an image, if blocks have whole ones. */
-static size_t stage(const mica_conv_product *p)
+static size_t stage_floats(const mica_conv_product *p)
 {
     return p->columns.lines.block % p->columns.lines.down == 0 ? p->columns.some * p->pixels : 0;
 }
@@ -309,4 +309,4 @@ static void run(mica_context *ctx, mica_conv_product *p)
     mica_parallel_sums(ctx, sums / 2, mica_div_up(w->lines.all, w->lines.block), line_block, &j);
 }
 
-const mica_conv_path mica_conv_columns_path = {"columns", fits, scratch, run, true, stage};
+const mica_conv_path mica_conv_columns_path = {"columns", fits, scratch, run, true, stage_floats};

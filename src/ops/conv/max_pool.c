@@ -98,9 +98,10 @@ static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const m
     /* A round of channels may be filled up to whole tiles. */
     size_t floats = mica_round_up(p->m, p->kernels->tiles->channels) * mica_conv_extent_image(&all);
     size_t stage = mica_align_up(mica_least(floats, STAGE_FLOATS) * sizeof(float));
-    size_t staged = mica_conv_bias_bytes(c, p->groups * p->m) + stage * (size_t)ctx->threads +
-                    mica_conv_product_bytes(ctx, p);
-    return mica_most(staged, mica_conv_by_images_bytes(ctx, c, &all));
+    mica_conv_extent some;
+    size_t images = mica_conv_some_bytes(c, &all, &some);
+    return mica_conv_bias_bytes(c, p->groups * p->m) + mica_most(stage * (size_t)ctx->threads, images) +
+           mica_conv_product_bytes(ctx, p);
 }
 
 mica_status mica_conv_pool(mica_context *ctx, const mica_conv *c)

@@ -107,13 +107,16 @@ static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const m
     mica_conv_grid tiles = {0};
     size_t before = mica_conv_columns_path.scratch(ctx, p, &left) +
                     mica_conv_winograd_path.scratch(ctx, p, &left);
-    size_t totals = 0;
+    size_t bias = mica_conv_bias_bytes(c, p->groups * p->m), totals = 0;
     if (mica_conv_tiles_most(ctx, p, &tiles, &left))
-        totals = mica_conv_bias_bytes(c, p->groups * p->m) +
-                 totals_bytes(c, all.images * tiles.down * tiles.across) +
+        totals = totals_bytes(c, all.images * tiles.down * tiles.across) +
                  mica_conv_tiles_bytes(ctx, p, &tiles);
-    bool always_tiles = before == 0 && left.pixels == 0 && tiles.window.channels == p->channels;
-    return always_tiles ? totals : mica_most(totals, mica_conv_by_images_bytes(ctx, c, &all));
+    if (before == 0 && left.pixels == 0 && tiles.window.channels == p->channels) /* always by tiles */
+        return bias + totals;
+    mica_conv_product image = *p;
+    image.means = false;
+    size_t images = mica_conv_some_bytes(c, &all, &left);
+    return bias + mica_most(totals, images + mica_conv_product_most(ctx, &image, &left));
 }
 
 mica_status mica_conv_mean(mica_context *ctx, const mica_conv *c)

@@ -70,7 +70,7 @@ struct mica_conv_product {
      * it that a block has, [images, groups, blocks, m], and how its pixels end. NULL: the image. */
     double *totals;
     bool means; /* totals are wanted */
-    /* Instead of an image, where mica_conv_stage_floats says so: this, by way of a stage of so many bytes a
+    /* Instead of an image, where the path has a stage for it: this, by way of a stage of so many bytes a
      * thread, and `finish` after it. */
     const mica_conv_pooling *pool;
     char *stage;
@@ -127,10 +127,11 @@ mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_c
                                            size_t count);
 
 /* Makes some images at a time, and has all planes of these, `count` from number `first` on, done with by `then`: what
- * becomes of them is not said by the product. Its bytes of scratch, for any sizes up to *most. */
+ * becomes of them is not said by the product. Its scratch is the bias, the images, and the product's: bytes of images for
+ * any sizes up to *most, and the sizes of products that make them. */
 typedef void mica_conv_planes_fn(mica_context *ctx, void *user, const float *planes, size_t first,
                                  size_t count);
-size_t mica_conv_by_images_bytes(const mica_context *ctx, const mica_conv *c, const mica_conv_extent *most);
+size_t mica_conv_some_bytes(const mica_conv *c, const mica_conv_extent *most, mica_conv_extent *some);
 void mica_conv_by_images(mica_context *ctx, const mica_conv *c, mica_conv_planes_fn *then, void *user,
                          void *scratch);
 

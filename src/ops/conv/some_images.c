@@ -26,20 +26,16 @@ mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_c
     return p;
 }
 
-size_t mica_conv_by_images_bytes(const mica_context *ctx, const mica_conv *c, const mica_conv_extent *most)
+size_t mica_conv_some_bytes(const mica_conv *c, const mica_conv_extent *most, mica_conv_extent *some)
 {
     /* Images are taken until they have that many pixels, or as many as fit so many floats, or one: pixels of all of
      * them at most. */
     size_t channels = mica_most(1, c->groups * c->narrow_channels), image = mica_conv_extent_image(most);
     size_t pixels = mica_most(SOME_PIXELS - 1 + image, SOME_FLOATS / channels);
-    mica_conv_extent some = *most;
-    some.pixels = mica_least(some.pixels, pixels);
-    some.images = mica_least(some.images, pixels);
-    size_t floats = channels * mica_conv_extent_pixels(&some);
-    mica_conv_product p = mica_conv_images_product(ctx, c, 0, 1);
-    mica_conv_product_plan(ctx, &p);
-    return mica_conv_bias_bytes(c, channels) + mica_align_up(floats * sizeof(float)) +
-           mica_conv_product_most(ctx, &p, &some);
+    *some = *most;
+    some->pixels = mica_least(some->pixels, pixels);
+    some->images = mica_least(some->images, pixels);
+    return mica_align_up(channels * mica_conv_extent_pixels(some) * sizeof(float));
 }
 
 void mica_conv_by_images(mica_context *ctx, const mica_conv *c, mica_conv_planes_fn *then, void *user,

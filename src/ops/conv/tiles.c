@@ -64,7 +64,7 @@ static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_
 }
 
 /* All of an image, if it is one block. */
-static size_t stage(const mica_conv_product *p)
+static size_t stage_floats(const mica_conv_product *p)
 {
     return p->grid.down * p->grid.across == 1 ? p->m * p->pixels : 0;
 }
@@ -133,4 +133,4 @@ static void run(mica_context *ctx, mica_conv_product *p)
     mica_parallel_sums(ctx, sums, planes * p->grid.down * p->grid.across, tile_block, &j);
 }
 
-const mica_conv_path mica_conv_tiles_path = {"tiles", fits, scratch, run, true, stage};
+const mica_conv_path mica_conv_tiles_path = {"tiles", fits, scratch, run, true, stage_floats};
