@@ -69,9 +69,22 @@ if [ -e a ] || [ -e b ]; then
     complain "a training that was refused leaves a folder"
 fi
 
-# A batch in parts and an output whose batch axis was moved: right, or refused.
-run train parts_overflow.net --data flowers.csv --threads 1 --budget 39296 --epochs 1 --checkpoint parts -q
+# A batch in parts, and an output whose batch axis was moved: the same losses as in one part, or refused before a step.
+done_with "" train parts_overflow.net --data flowers.csv --threads 1 --epochs 2 --checkpoint inone --json -q
+grep '"event": "step"' "$folder/out" >inone.json
+run train parts_overflow.net --data flowers.csv --threads 1 --budget 39296 --epochs 2 --checkpoint parts --json -q
 sound
+if [ "$code" -eq 0 ]; then
+    grep '"event": "step"' "$folder/out" >parts.json
+    python3 - <<'PYTHON' || complain "a batch in parts learns something else"
+import json
+one, parts = ([json.loads(line)["loss"] for line in open(name)] for name in ("inone.json", "parts.json"))
+assert len(one) == len(parts) and all(abs(a - b) < 1e-3 for a, b in zip(one, parts)), (one, parts)
+PYTHON
+else
+    silent
+    [[ $code -le 3 && $err != *"cross_entropy: target"* ]] || complain "a batch in parts writes where it must not"
+fi
 
 # ---- More outputs than class names ----
 done_with "wrote   r.html" train ten.net --data flowers.csv --report r.html --checkpoint ten --epochs 2 -q
