@@ -117,6 +117,7 @@ void mica_net_destroy(mica_net *net)
     mica_release(ctx, net->plan_times, net->plan_time_room * sizeof *net->plan_times);
     mica_release(ctx, net->groups, (size_t)net->group_room * sizeof *net->groups);
     mica_release(ctx, net->entries, (size_t)net->entry_room * sizeof *net->entries);
+    mica_release(ctx, net->rules, (size_t)net->rule_room * sizeof *net->rules);
     mica_release(ctx, net->makers, (size_t)net->maker_room * sizeof *net->makers);
     mica_release(ctx, net->values, (size_t)net->value_room * sizeof *net->values);
     mica_release(ctx, net->layers, (size_t)net->layer_room * sizeof *net->layers);

@@ -279,6 +279,7 @@ mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
     if (opts->budget > 0 && net->plan.total > opts->budget)
         MICA_TRY(fit_budget(net, opts->budget));
     MICA_TRY(mica_net_fill_plan(net));
+    MICA_TRY(mica_net_find_rules(net));
     net->compiled = true;
     return MICA_OK;
 }

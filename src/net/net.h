@@ -4,7 +4,7 @@
  *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fuse.c,
  *            their scratch, the lifetimes and places of values         recompute.c, lifetime.c, plan.c
  *   bind     every value gets its memory                             bind.c
- *   step     the program's calls in order                            run.c; sizes.c, parts.c: smaller steps
+ *   step     the program's calls in order                            run.c; sizes.c, rules.c, parts.c: smaller steps
  *
  * Nodes are never changed by compiling: it works on a copy of them, and on values behind the built ones.
  */
@@ -32,7 +32,15 @@
 typedef struct mica_size {
     const char *name;
     mica_index most, now;
+    mica_index ruled; /* from this one up, rules tell shapes: rules.c */
 } mica_size;
+
+/* The size of an axis of a value: a number times the product of some sizes of the step, plus a number. */
+typedef struct mica_rule {
+    int value, axis;
+    unsigned sizes; /* bit i: size number i is a factor */
+    mica_index factor, plus;
+} mica_rule;
 
 /* Everything that the net knows about a tensor. */
 typedef struct mica_value_info {
@@ -41,6 +49,7 @@ typedef struct mica_value_info {
     mica_buffer_kind kind;            /* as the plan tells of it */
     mica_tensor tensor;               /* of the present sizes; data is NULL until bound */
     mica_index built[MICA_MAX_RANK];  /* the largest sizes */
+    mica_index widest[MICA_MAX_RANK]; /* as planned: less in parts */
     mica_index source[MICA_MAX_RANK]; /* inputs and kept values: what a size follows (mica_net_size, _dim); 0: none */
     size_t built_bytes, bytes;        /* as built; as planned: less in parts */
     int layer;                        /* that it belongs to; NONE: none */
@@ -143,6 +152,9 @@ struct mica_net {
     const mica_net *weights;
     mica_entry *entries;
     int entry_count, entry_room, forward_count;
+    mica_rule *rules;
+    int rule_count, rule_room;
+    unsigned inferred; /* bit i: size number i has no rules */
     mica_node *makers; /* that infer the shapes of values made by compile */
     int maker_count, maker_room;
     mica_group *groups;
@@ -217,10 +229,17 @@ mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op
 
 /* ---- sizes.c ---- */
 
-/* Gives every value the shape that follows from net->size[].now. */
-mica_status mica_net_update_shapes(mica_net *net);
+/* Gives every value the shape that follows from net->size[].now, by inference. */
+mica_status mica_net_infer_shapes(mica_net *net);
 /* Forgets a plan: every value is as built again. */
 mica_status mica_net_unplan(mica_net *net);
+
+/* ---- rules.c ---- */
+
+/* The same by rules, where a compiled net has them for these sizes. */
+mica_status mica_net_update_shapes(mica_net *net);
+/* Finds the rules of a compiled net. */
+mica_status mica_net_find_rules(mica_net *net);
 
 /* ---- parts.c ---- */
 

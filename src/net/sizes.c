@@ -126,7 +126,7 @@ static mica_status infer_again(mica_net *net, const mica_node *node)
     return MICA_OK;
 }
 
-mica_status mica_net_update_shapes(mica_net *net)
+mica_status mica_net_infer_shapes(mica_net *net)
 {
     for (int i = 0; i < net->value_count; i++)
         net->values[i].changed = false;
@@ -159,7 +159,7 @@ static mica_status set_sizes(mica_net *net, const mica_index *sizes)
     memcpy(text, net->ctx->error, sizeof text);
     for (int i = 0; i < net->size_count; i++)
         net->size[i].now = before[i];
-    (void)mica_net_update_shapes(net);
+    (void)mica_net_infer_shapes(net); /* some shapes have changed, others not */
     memcpy(net->ctx->error, text, sizeof text);
     return net->ctx->status = status;
 }

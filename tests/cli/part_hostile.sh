@@ -254,13 +254,17 @@ done
 done_with "" train bytes.net --data bytes.txt --checkpoint bytes --epochs 1 -q
 python3 - "$mica" >pty.txt <<'PYTHON'
 import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], [sys.argv[1], "generate", "bytes", "--tokens", "3000", "--temperature", "3"])
 read = []
-def keep(descriptor):
-    read.append(os.read(descriptor, 65536))
-    return b""
-out = os.dup(1)
-pty.spawn([sys.argv[1], "generate", "bytes", "--tokens", "3000", "--temperature", "3"], keep)
-os.write(out, b"".join(read).replace(b"\r\n", b"\n"))
+try:
+    while data := os.read(terminal, 65536):
+        read.append(data)
+except OSError:
+    pass  # how a terminal ends
+os.waitpid(pid, 0)
+sys.stdout.buffer.write(b"".join(read).replace(b"\r\n", b"\n"))
 PYTHON
 printable pty.txt
 grep -qF '\x' pty.txt || complain "a terminal is told of nothing that was escaped"
