@@ -156,7 +156,7 @@ static void tile_sample(mica_op_sample *s)
 }
 
 static const mica_field tile_fields[] = {
-    MICA_FIELD(mica_tile_opts, rank, INT, "of the result: leading axes are added; 0: that of x"),
+    MICA_FIELD(mica_tile_opts, rank, LENGTH, "of the result: leading axes are added; 0: that of x"),
     MICA_FIELDS(mica_tile_opts, repeats, INDEX, "along each axis of the result; 0: 1")};
 
 /* ---- Entries ---- */
