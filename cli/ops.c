@@ -44,7 +44,10 @@ static void print_one(const mica_op *op)
     operation_signature(signature, sizeof signature, op);
     printf("%s: %s\n\n", op->name, op->about);
     printf("  %-12s %s\n", "values", signature);
-    printf("  %-12s %s, include/mica/ops/%s.h\n", "family", op->family, op->family);
+    if (strcmp(op->family, "composed") == 0)
+        printf("  %-12s %s: made of other operations, through mica_op_run and nets\n", "family", op->family);
+    else
+        printf("  %-12s %s, include/mica/ops/%s.h\n", "family", op->family, op->family);
     printf("  %-12s %s\n", "gradient", has_gradient(op) ? "yes" : "none");
     bool own = mica_netfile_operation(number_of(op)) != NULL;
     bool layer = mica_find_word(op->name, strlen(op->name)) != NULL;
