@@ -17,7 +17,7 @@ typedef struct settings {
     const char *threads, *json, *compare;
     double seconds;
     int64_t batch;
-    bool quick, list, check, profile, growth, serve;
+    bool quick, list, ops, check, profile, growth, serve;
 } settings;
 
 static const verb_option options[] = {
@@ -65,6 +65,11 @@ static const verb_option options[] = {
      .least = 1,
      .most = 1 << 24},
     {.name = "--list", OPTION_FLAG, offsetof(settings, list), NULL, "only print the names of the cases"},
+    {.name = "--ops",
+     OPTION_FLAG,
+     offsetof(settings, ops),
+     NULL,
+     "the rows op_NAME, one for every operation, instead of the others"},
     {.name = "--serve",
      OPTION_FLAG,
      offsetof(settings, serve),
@@ -73,7 +78,8 @@ static const verb_option options[] = {
 };
 
 static const char details[] =
-    "A FILTER picks the cases whose name contains it; with several, any of them.\n"
+    "A FILTER picks the cases whose name contains it; with several, any of them. Rows op_NAME, of\n"
+    "every operation by itself, only run with --ops or a FILTER that begins with op_.\n"
     "\n"
     "Each row: the median and the best time of one operation; GFLOP/s and GB/s at the\n"
     "median; how near that is to what this machine can do, \"fma\" being multiply-adds at\n"
@@ -171,6 +177,7 @@ static int run(int argc, char **argv)
                             .json = set.json,
                             .compare = set.compare,
                             .list = set.list,
+                            .ops = set.ops,
                             .check = set.check,
                             .profile = set.profile,
                             .growth = set.growth,
@@ -195,6 +202,7 @@ const verb verb_bench = {
             {"bench sgemm --threads 1,2", "matrix products, with one thread and with two"},
             {"bench --quick --json before.json", "a rough look at every case, kept in a file"},
             {"bench --quick --compare before.json", "the same again beside the earlier figures"},
+            {"bench op_softmax op_sum", "single operations, on samples of their entries made large"},
             {"bench --growth", "whether time per unit of work stays, however large a net becomes"},
             {"bench --profile gpt_step", "where the time of a training step goes, node by node"},
             {"bench --profile my.net --batch 64", "the same of a net of yours"},

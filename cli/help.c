@@ -71,16 +71,17 @@ void help_summary(FILE *out)
             fprintf(out, "  mica %s\n", all_verbs[i]->examples[0].command);
     heading(out, "verbs");
     for (size_t i = 0; i < all_verb_count; i++)
-        fprintf(out, "  %-14s %s\n", all_verbs[i]->name, all_verbs[i]->summary);
-    fprintf(out, "  %-14s %s\n", "help [VERB]", "this, or what a verb takes");
-    fprintf(out, "  %-14s %s\n", "help layers", "the words of net files");
-    fprintf(out, "  %-14s %s\n", "--version", "the version, the commit, and the kernels for this processor");
+        fprintf(out, "  %-16s %s\n", all_verbs[i]->name, all_verbs[i]->summary);
+    fprintf(out, "  %-16s %s\n", "help [VERB]", "this, or what a verb takes");
+    fprintf(out, "  %-16s %s\n", "help layers", "the words of net files");
+    fprintf(out, "  %-16s %s\n", "help operations", "the operations that are words of net files too");
+    fprintf(out, "  %-16s %s\n", "--version", "the version, the commit, and the kernels for this processor");
     heading(out, "ends with");
     for (size_t i = 0; i < sizeof exit_texts / sizeof exit_texts[0]; i++)
-        fprintf(out, "  %-14d %s\n", exit_texts[i].code, exit_texts[i].text);
+        fprintf(out, "  %-16d %s\n", exit_texts[i].code, exit_texts[i].text);
     heading(out, "environment");
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
-        fprintf(out, "  %-14s %s\n", variables[i].name, variables[i].text);
+        fprintf(out, "  %-16s %s\n", variables[i].name, variables[i].text);
 }
 
 static void print_option(FILE *out, const verb_option *option)

@@ -46,6 +46,7 @@ typedef enum mica_field_kind {
     MICA_FIELD_ACTIVATION, /* mica_activation, by name */
     MICA_FIELD_DTYPE,      /* mica_dtype, by name */
     MICA_FIELD_CHOICE,     /* an enum from 0 on; `about` has its words, "constant|reflect" */
+    MICA_FIELD_LENGTH,     /* int: how many elements the list that is described next has; whoever sets that list sets it */
 } mica_field_kind;
 
 typedef struct mica_field {
@@ -263,6 +264,7 @@ enum {
                            again for the backward instead of keeping them */
     MICA_OP_RANDOM = 8, /* draws random numbers from call->seed and call->stream */
     MICA_OP_PICKS = 16, /* reads no more of its inputs than comes out: rows of a table by index */
+    MICA_OP_CALLBACK = 32, /* its options hold a function of the caller's, which no file can give */
 };
 
 struct mica_op {

@@ -114,9 +114,9 @@ static void sample_norm(mica_op_sample *s)
 
 /* ---- Entries ---- */
 
-#define COMMON                                                                               \
-    MICA_FIELDS(mica_reduction_opts, axes, INT, "that are reduced; may count from the end"), \
-        MICA_FIELD(mica_reduction_opts, count, INT, "how many axes; 0: all"),                \
+#define COMMON                                                                                         \
+    MICA_FIELD(mica_reduction_opts, count, LENGTH, "how many axes; 0: all"),                           \
+        MICA_FIELDS(mica_reduction_opts, axes, INT, "that are reduced; may count from the end (all)"), \
         MICA_FIELD(mica_reduction_opts, keep, BOOL, "they stay, with size 1")
 
 const mica_field mica_reduction_fields[MICA_REDUCTION_FIELDS] = {COMMON};

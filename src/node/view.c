@@ -98,7 +98,7 @@ static void unsqueeze_sample(mica_op_sample *s)
 /* ---- Entries ---- */
 
 static const mica_field reshape_fields[] = {
-    MICA_FIELD(mica_shape_opts, rank, INT, "of the result"),
+    MICA_FIELD(mica_shape_opts, rank, LENGTH, "of the result"),
     MICA_FIELDS(mica_shape_opts, dims, INDEX, "0: as x has at this axis; one may be -1: what is left")};
 static const mica_field flatten_fields[] = {
     MICA_FIELD(mica_flatten_opts, first, INT, "axis that is joined; 0, 0: all but the first"),
