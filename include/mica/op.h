@@ -46,7 +46,7 @@ typedef enum mica_field_kind {
     MICA_FIELD_ACTIVATION, /* mica_activation, by name */
     MICA_FIELD_DTYPE,      /* mica_dtype, by name */
     MICA_FIELD_CHOICE,     /* an enum from 0 on; `about` has its words, "constant|reflect" */
-    MICA_FIELD_LENGTH,     /* int: how many elements the list that is described next has; whoever sets that list sets it */
+    MICA_FIELD_LENGTH,     /* int: how many elements the list described next has; whoever sets the list sets it */
 } mica_field_kind;
 
 typedef struct mica_field {
