@@ -226,7 +226,7 @@ static mica_status check_loss(mica_net *net)
     return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net has no loss to train by");
 }
 
-/* What nobody reads is there for the caller. */
+/* What nobody reads is there for the caller, and so is every loss. */
 static mica_status mark_outputs(mica_net *net)
 {
     bool *read = mica_allocate(net->ctx, (size_t)net->built_values + 1);
@@ -239,7 +239,8 @@ static mica_status mark_outputs(mica_net *net)
                 read[net->nodes[n].in[i]] = true;
     for (int i = 0; i < net->built_values; i++) {
         mica_value_info *v = &net->values[i];
-        if (v->maker != NONE && v->number == 0 && !read[i])
+        if (v->maker != NONE && v->number == 0 &&
+            (!read[i] || (net->nodes[v->maker].op->flags & MICA_OP_LOSS)))
             v->output = true;
     }
     mica_release(net->ctx, read, (size_t)net->built_values + 1);

@@ -100,6 +100,15 @@ static void add_part(mica_grad *g, int of, int part)
         net->entries[entry_number].node.out[0] = sum;
 }
 
+/* Whether a sum behind the call `number` makes a gradient: the call runs before, so it cannot add to it. */
+static bool is_made_behind(const mica_net *net, int gradient, int number)
+{
+    for (int e = number + 1; e < net->entry_count; e++)
+        if (net->entries[e].node.out[0] == gradient)
+            return true;
+    return false;
+}
+
 /* Lets output k of the call `number` be a part of the gradient of value `of`. */
 static void direct(mica_grad *g, int number, int k, int of)
 {
@@ -113,7 +122,7 @@ static void direct(mica_grad *g, int number, int k, int of)
         return;
     for (int other = 0; other < k; other++) /* one call cannot write and add to the same */
         can_add = can_add && net->entries[number].node.out[other] != gradient;
-    if (!first && !net->values[gradient].owned) {
+    if (!first && (!net->values[gradient].owned || is_made_behind(net, gradient, number))) {
         int part = new_like(net, of, MICA_HOME_PLANNED, MICA_BUFFER_BACK, "part of a gradient");
         if (part == NONE)
             return;

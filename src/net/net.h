@@ -107,6 +107,7 @@ typedef struct mica_group {
     mica_span span;
     int value; /* the first that uses it; NONE: the workspace of an entry */
     int entry;
+    int seen;  /* through this time it is looked at from outside, so nobody takes it over; NONE: it is not */
     bool gone; /* its users moved to another group */
 } mica_group;
 

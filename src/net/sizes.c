@@ -126,6 +126,21 @@ static mica_status infer_again(mica_net *net, const mica_node *node)
     return MICA_OK;
 }
 
+/* A size of 1 is broadcast: where the plan's was not, gradients would need to be summed now. */
+static mica_status check_gradients(mica_net *net)
+{
+    for (int i = 0; i < net->value_count; i++) {
+        const mica_value_info *v = &net->values[i],
+                              *gradient = v->gradient != NONE ? &net->values[v->gradient] : v;
+        if ((v->changed || gradient->changed) && !mica_tensor_same_shape(&v->tensor, &gradient->tensor))
+            return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                             "net: \"%s\" would be %s, its gradient %s: a size of 1 is broadcast",
+                             mica_net_value_name(net, i), MICA_SHAPE(&v->tensor),
+                             MICA_SHAPE(&gradient->tensor));
+    }
+    return MICA_OK;
+}
+
 mica_status mica_net_infer_shapes(mica_net *net)
 {
     for (int i = 0; i < net->value_count; i++)
@@ -141,7 +156,7 @@ mica_status mica_net_infer_shapes(mica_net *net)
     }
     for (int i = 0; i < net->size_count; i++)
         net->size_now[i] = net->size[i].now;
-    return MICA_OK;
+    return check_gradients(net);
 }
 
 /* Sets the sizes, or leaves all as it was. */

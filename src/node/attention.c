@@ -171,10 +171,11 @@ static mica_tensor heads_at(const mica_tensor *t, mica_index first, mica_index c
 {
     mica_tensor view = mica_4d(NULL, t->dim[0], count, t->dim[1], features);
     view.stride[0] = t->stride[0];
-    view.stride[1] = features;
+    view.stride[1] = features * t->stride[2];
     view.stride[2] = t->stride[1];
+    view.stride[3] = t->stride[2];
     if (t->data != NULL)
-        view.data = (float *)t->data + first * features;
+        view.data = (float *)t->data + first * view.stride[1];
     return view;
 }
 

@@ -176,13 +176,13 @@ static mica_tensor some_heads(const mica_tensor *t, const head_shape *h, mica_in
     int last = t->rank; /* the view's last axis */
     view.rank = t->rank + 1;
     view.dim[last] = h->features;
-    view.stride[last] = 1;
+    view.stride[last] = t->stride[last - 1];
     view.dim[last - 1] = t->dim[last - 2];
     view.stride[last - 1] = t->stride[last - 2];
     view.dim[last - 2] = count;
-    view.stride[last - 2] = h->features;
+    view.stride[last - 2] = h->features * view.stride[last];
     if (t->data != NULL)
-        view.data = (float *)t->data + first * h->features;
+        view.data = (float *)t->data + first * view.stride[last - 2];
     return view;
 }
 
