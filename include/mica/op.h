@@ -269,7 +269,7 @@ enum {
 
 struct mica_op {
     const char *name;   /* "conv2d" */
-    const char *family; /* "conv": as in include/mica/ops/conv.h; NULL: not for the list */
+    const char *family; /* "conv": as in include/mica/ops/conv.h; "composed": no C function; NULL: not for the list */
     const char *about;  /* one line: what it computes */
     unsigned flags;
     int ins, optional_ins; /* inputs that must be there, and how many more may follow */

@@ -83,7 +83,7 @@ says $'exit\t130\t'
 ends 2 bench -z
 complains "there is no option -z"
 ends 0 ops -- add
-says "add "
+says "add: a + b"
 ends 1 ops -- --quick
 complains "no operation or family is called so"
 "$mica" ops >/dev/full 2>"$folder/err"
