@@ -27,7 +27,7 @@ static int run(int argc, char **argv)
         shown++;
     }
     if (shown == 0) {
-        fprintf(stderr, "mica ops: no operation or family is called so\n");
+        fprintf(stderr, "mica ops: no matching operation or family\n");
         return EXIT_FAILED;
     }
     return EXIT_OK;
@@ -36,13 +36,13 @@ static int run(int argc, char **argv)
 const verb verb_ops = {
     .name = "ops",
     .arguments = "[FILTER...]",
-    .summary = "lists the operations and the headers that declare them",
-    .details = "A FILTER picks the operations whose name contains it, or a whole family.",
+    .summary = "list the operations and the headers that declare them",
+    .details = "A FILTER selects the operations whose name contains it, or a whole family.",
     .run = run,
     .examples =
         (const verb_example[]){
             {"ops", "all of them"},
-            {"ops conv pool", "those with \"conv\" in their name, and all of the family \"pool\""},
+            {"ops conv pool", "those with \"conv\" in their name, and the family \"pool\""},
             {NULL, NULL},
         },
 };

@@ -24,7 +24,7 @@ static int score_test(training *t)
                        .stop = &interruptions};
     if (score_net(&t->score, t->net, &t->info, f, &opts) != MICA_OK)
         return verb_failed(t->v, t->ctx);
-    return interrupted() ? verb_error(t->v, EXIT_INTERRUPTED, "interrupted; the net is in %s", t->path)
+    return interrupted() ? verb_error(t->v, EXIT_INTERRUPTED, "interrupted; the net is saved in %s", t->path)
                          : EXIT_OK;
 }
 
@@ -61,7 +61,7 @@ static void print_memory(const training *t)
     printf("memory  %s (%s bytes), planned before the first step", size_text((double)plan->total).text,
            count_text((double)plan->total).text);
     if (plan->recomputed > 0 || plan->parts > 1)
-        printf("; %d nodes recomputed, batches in %d part%s", plan->recomputed, plan->parts,
+        printf("; %d nodes recomputed, batch split into %d part%s", plan->recomputed, plan->parts,
                plan->parts > 1 ? "s" : "");
     printf("\n");
     if (!heap_counted())
