@@ -276,8 +276,8 @@ enum {
 
 struct mica_op {
     const char *name; /* "conv2d" */
-    const char
-        *family; /* "conv", as in include/mica/ops/conv.h; "composed": no C function; NULL: not listed */
+    /* "conv", as in include/mica/ops/conv.h; "composed": it has no C function; NULL: not listed. */
+    const char *family;
     const char *about; /* what it computes, in one line */
     unsigned flags;
     int ins, optional_ins; /* required inputs, and how many optional ones may follow */
