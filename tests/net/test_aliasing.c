@@ -208,3 +208,21 @@ TEST(net_what_is_lent_with_strides_is_read_by_them)
     }
     mica_net_destroy(net);
 }
+
+/* A view of a parameter lies where the parameter does. */
+TEST(net_program_tells_where_views_of_parameters_lie)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = new_net(ctx);
+    REQUIRE(net != NULL);
+    (void)mica_net_learned(net, "first", 1, (mica_index[]){64}, (mica_init){0});
+    mica_value w = mica_net_learned(net, "w", 2, (mica_index[]){2, 3}, (mica_init){0});
+    mica_value view = mica_net_reshape(net, w, &(mica_net_reshape_opts){.rank = 1, .dims = {6}});
+    mica_net_output(net, "y", mica_net_op(net, NULL, "neg", &view, 1, NULL));
+    REQUIRE(CHECK_OK(ctx, mica_net_compile(net, NULL)));
+    mica_program_value seen, shown;
+    CHECK_OK(ctx, mica_net_program_value(net, &seen, w));
+    CHECK_OK(ctx, mica_net_program_value(net, &shown, view));
+    CHECK(seen.offset == 256 && shown.offset == 256 && shown.home == MICA_HOME_LEARNED);
+    mica_net_destroy(net);
+}
