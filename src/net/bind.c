@@ -227,6 +227,7 @@ mica_status mica_net_reset_states(mica_net *net)
 {
     if (net->block == NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_reset_states: the net is not bound");
+    net->ready = false; /* a backward reads what its forward started from */
     for (int i = 0; i < net->built_values; i++) {
         const mica_value_info *v = &net->values[i];
         if (v->home == MICA_HOME_KEPT && v->kept == MICA_KEPT_STATE)
