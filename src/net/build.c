@@ -346,7 +346,9 @@ mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int
 static mica_value add_lasting(mica_net *net, const char *name, mica_home home, mica_buffer_kind kind,
                               const mica_tensor *shape, const char *what)
 {
-    const char *full = mica_net_text(net, "%s%s", net->prefix, name != NULL ? name : "");
+    if (name == NULL || *name == '\0')
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "a %s needs a name", what);
+    const char *full = mica_net_text(net, "%s%s", net->prefix, name);
     if (full == NULL)
         return 0;
     if (mica_net_name_taken(net, full))
@@ -373,7 +375,8 @@ mica_value mica_net_learned(mica_net *net, const char *name, int rank, const mic
     if (!lasting_shape(net, &shape, MICA_F32, rank, dims))
         return 0;
     if ((unsigned)init.kind > MICA_INIT_HE_NORMAL)
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "unknown init %d for \"%s\"", (int)init.kind, name);
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "unknown init %d for \"%s\"", (int)init.kind,
+                                   name != NULL ? name : "");
     mica_value value = add_lasting(net, name, MICA_HOME_LEARNED, MICA_BUFFER_PARAMETER, &shape, "parameter");
     if (value != 0)
         net->values[value - 1].init = init;
@@ -384,10 +387,12 @@ mica_value mica_net_shared(mica_net *net, const char *full_name, int rank, const
 {
     if (!mica_net_building(net))
         return 0;
-    int value = mica_net_find(net, full_name);
+    int value = full_name != NULL ? mica_net_find(net, full_name) : NONE;
     if (value == NONE || net->values[value].home != MICA_HOME_LEARNED)
         return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "shares \"%s\", which is no parameter of this net",
-                                   full_name);
+                                   full_name != NULL ? full_name : "");
+    if (rank > 0 && dims == NULL)
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "shares \"%s\" of rank %d, whose dims are NULL", full_name, rank);
     const mica_tensor *have = &net->values[value].tensor;
     bool fits = have->rank == rank;
     for (int i = 0; fits && i < rank; i++)
@@ -439,6 +444,8 @@ mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, i
     mica_tensor shape;
     if (!lasting_shape(net, &shape, dtype, rank, dims))
         return 0;
+    if (op == NULL)
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "derived by an operation that is NULL");
     if (mica_net_grow(net, &net->derivations, net->derivation_count, &net->derivation_room,
                       sizeof *net->derivations) != MICA_OK)
         return 0;
@@ -448,7 +455,7 @@ mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, i
     for (int i = 0; i < node.ins; i++)
         if (node.in[i] != NONE && net->values[node.in[i]].home == MICA_HOME_PLANNED)
             return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "derives \"%s\" from a value of a single step",
-                                       name);
+                                       name != NULL ? name : "");
     mica_value value = add_lasting(net, name, MICA_HOME_DERIVED, MICA_BUFFER_DERIVED, &shape, "table");
     if (value == 0)
         return 0;

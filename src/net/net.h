@@ -285,8 +285,10 @@ double mica_net_extra_work(const mica_net *net);
 
 /* Points the entries' calls at the values' tensors. Values must not move any more. */
 void mica_net_link(mica_net *net);
-/* The workspace that they take. */
+/* The workspace that derived values take to make. */
 mica_status mica_net_measure_derivations(mica_net *net, size_t *bytes);
+/* Something learned or kept, as built: of a smaller step, or one in parts, its tensor shows a part of it. */
+mica_tensor mica_net_built_tensor(const mica_net *net, const mica_value_info *value);
 
 /* ---- run.c ---- */
 

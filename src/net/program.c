@@ -43,17 +43,16 @@ mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, i
     return MICA_OK;
 }
 
-/* Where a value lies in the block. */
+/* Where a value that is no view lies in the block. */
 static size_t offset_of(const mica_net *net, const mica_value_info *v)
 {
-    const mica_value_info *root = &net->values[v->root];
     if (v->kind == MICA_BUFFER_PARAMETER)
         return v->flat * sizeof(float);
     if (v->kind == MICA_BUFFER_GRADIENT)
         return ((net->weights == NULL ? net->flat_count : 0) + net->values[v->like].flat) * sizeof(float);
     if (v->home == MICA_HOME_KEPT || v->home == MICA_HOME_DERIVED)
         return v->flat;
-    return root->group != NONE ? net->groups[root->group].span.offset : 0;
+    return v->group != NONE ? net->groups[v->group].span.offset : 0;
 }
 
 mica_status mica_net_program_value(const mica_net *net, mica_program_value *out, mica_value value)
@@ -61,15 +60,15 @@ mica_status mica_net_program_value(const mica_net *net, mica_program_value *out,
     if (!net->compiled || value < 1 || value > net->value_count)
         return mica_fail(net->ctx, MICA_ERR_INDEX, "net_program_value: value %d of %d", value,
                          net->compiled ? net->value_count : 0);
-    const mica_value_info *v = &net->values[value - 1];
-    bool lent = v->home == MICA_HOME_LENT || mica_borrows(net, v);
+    const mica_value_info *v = &net->values[value - 1], *root = &net->values[v->root];
+    bool lent = root->home == MICA_HOME_LENT || mica_borrows(net, root);
     *out = (mica_program_value){.name = v->name != NULL    ? v->name
                                         : v->layer != NONE ? net->layers[v->layer].name
                                                            : "",
-                                .home = lent ? MICA_HOME_LENT : v->home,
+                                .home = lent ? MICA_HOME_LENT : root->home,
                                 .dtype = v->tensor.dtype,
                                 .rank = v->tensor.rank,
-                                .offset = lent ? 0 : offset_of(net, v),
+                                .offset = lent ? 0 : offset_of(net, root),
                                 .bytes = mica_tensor_bytes(&v->tensor)};
     memcpy(out->dim, v->tensor.dim, sizeof out->dim);
     return MICA_OK;

@@ -65,7 +65,9 @@ static mica_index size_of(const mica_net *net, mica_index code)
 mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dims, mica_index *most,
                                   mica_index *source)
 {
-    for (int i = 0; i < rank && i < MICA_MAX_RANK && dims != NULL; i++) {
+    if (rank > 0 && dims == NULL)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a tensor of rank %d whose dims are NULL", rank), net->status;
+    for (int i = 0; i < rank && i < MICA_MAX_RANK; i++) {
         bool is_size = mica_net_size_number(net, dims[i]) != NONE;
         mica_index place = MICA_DIM_FIRST - dims[i];
         bool is_dim = dims[i] <= MICA_DIM_FIRST && place / MICA_MAX_RANK < net->built_values;

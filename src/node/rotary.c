@@ -104,7 +104,7 @@ static void gradient(mica_grad *g)
 static void sample(mica_op_sample *s)
 {
     mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 2, 7)};
-    ((mica_turn_opts *)s->opts)->interleaved = mica_sample_bool(s);
+    ((mica_turn_opts *)s->opts)->interleaved = mica_sample_chance(s);
     mica_op_sample_shape(s, 0, 3, dims);
     mica_index width = 2 * mica_op_sample_int(s, 1, dims[2] / 2);
     mica_op_sample_shape(s, 1, 2, (mica_index[]){dims[1] + mica_op_sample_int(s, 0, 2), width});
@@ -227,7 +227,7 @@ static void packed_sample(mica_op_sample *s)
     mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4), 0};
     opts->heads = (int)mica_op_sample_int(s, 1, 4);
     opts->turned = (int)mica_op_sample_int(s, 1, opts->heads);
-    opts->interleaved = mica_sample_bool(s);
+    opts->interleaved = mica_sample_chance(s);
     dims[2] = opts->heads * features;
     mica_op_sample_shape(s, 0, 3, dims);
     mica_op_sample_shape(s, 1, 2, (mica_index[]){dims[1], features - features % 2});

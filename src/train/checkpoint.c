@@ -68,7 +68,8 @@ static mica_status list_tensors(mica_net *net, tensor_list *list, bool checkpoin
         const mica_value_info *v = &net->values[i];
         if (!is_saved(v, checkpoint))
             continue;
-        add_named(list, v->name, &v->tensor);
+        mica_tensor all = mica_net_built_tensor(net, v);
+        add_named(list, v->name, &all);
         if (checkpoint && v->gradient != NONE)
             add_optimizer_state(list, net, v);
     }

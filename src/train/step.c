@@ -143,6 +143,7 @@ mica_status mica_train_update(mica_net *net, float lr)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
                          "train_update: the learning rate is %g: expected 0 or more, or MICA_OPTIMIZER_LR",
                          (double)lr);
+    net->ready = false; /* what the forward read has changed */
     if (net->watch == NULL)
         return update(net, lr);
     mica_work work = mica_net_update_work(net);

@@ -208,3 +208,64 @@ TEST(net_what_is_lent_with_strides_is_read_by_them)
     }
     mica_net_destroy(net);
 }
+
+/* A view of a parameter lies where the parameter does. */
+TEST(net_program_tells_where_views_of_parameters_lie)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = new_net(ctx);
+    REQUIRE(net != NULL);
+    (void)mica_net_learned(net, "first", 1, (mica_index[]){64}, (mica_init){0});
+    mica_value w = mica_net_learned(net, "w", 2, (mica_index[]){2, 3}, (mica_init){0});
+    mica_value view = mica_net_reshape(net, w, &(mica_net_reshape_opts){.rank = 1, .dims = {6}});
+    mica_net_output(net, "y", mica_net_op(net, NULL, "neg", &view, 1, NULL));
+    REQUIRE(CHECK_OK(ctx, mica_net_compile(net, NULL)));
+    mica_program_value seen, shown;
+    CHECK_OK(ctx, mica_net_program_value(net, &seen, w));
+    CHECK_OK(ctx, mica_net_program_value(net, &shown, view));
+    CHECK(seen.offset == 256 && shown.offset == 256 && shown.home == MICA_HOME_LEARNED);
+    mica_net_destroy(net);
+}
+
+/* ---- Gradients of a caller's own operation that are wrong ---- */
+
+static mica_status halve_infer(mica_infer *i) { return mica_infer_like(i, 0, 0); }
+static mica_status halve_run(const mica_call *c) { return mica_scale(c->ctx, c->out[0], c->in[0], 0.5f); }
+
+static void pass_a_sum(mica_grad *g)
+{
+    mica_value sum = mica_grad_value(g, mica_op_find("sum"), g->dout, 1, NULL);
+    mica_grad_pass(g, 0, sum);
+}
+
+static mica_status two_run(const mica_call *c) { return mica_copy(c->ctx, c->out[1], c->out[0]); }
+static const mica_op two_outputs = {.name = "two", .ins = 1, .outs = 2, .run = two_run};
+
+static void forget_an_output(mica_grad *g) { mica_grad_give(g, 0, &two_outputs, g->dout, 1, NULL); }
+
+static void check_wrong_gradient(void (*gradient)(mica_grad *), mica_status status, const char *text)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = new_net(ctx);
+    REQUIRE(net != NULL);
+    mica_op halve = {
+        .name = "halve", .ins = 1, .outs = 1, .infer = halve_infer, .run = halve_run, .gradient = gradient};
+    mica_value x = layer_leaf(net, "x", 2, (mica_index[]){2, 3});
+    layer_weighted_sum(net, mica_net_call(net, NULL, &halve, &x, 1, NULL));
+    CHECK_ERROR(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true}), status, text);
+    mica_net_destroy(net);
+}
+
+TEST(net_a_gradient_of_another_shape_is_refused)
+{
+    check_wrong_gradient(
+        pass_a_sum, MICA_ERR_SHAPE,
+        "shape error: net: halve passes [] on as the gradient of its input 0, which is [2, 3]");
+}
+
+TEST(net_a_gradient_without_a_required_output_is_refused)
+{
+    check_wrong_gradient(
+        forget_an_output, MICA_ERR_ARGUMENT,
+        "argument error: net: the gradient of halve calls two, whose output 1 is not optional and goes nowhere");
+}

@@ -360,3 +360,53 @@ TEST(weights_of_another_program_load_by_name)
     mica_net_destroy(net);
     scratch_remove(&folder);
 }
+
+/* State of every sample of a batch, after a step with fewer of them: the checkpoint has all. */
+static mica_net *stateful(mica_context *ctx, size_t budget)
+{
+    mica_net *net = NULL;
+    mica_optimizer sgd = {.kind = MICA_SGD};
+    if (mica_net_create(ctx, &net) != MICA_OK)
+        return NULL;
+    mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){4, 5, 3});
+    mica_value h = mica_net_rnn(net, x, &(mica_net_recurrent_opts){.name = "rnn", .units = 3, .keep_state = true});
+    mica_net_mse(net, h, x, NULL);
+    mica_compile_opts opts = {.train = true, .optimizer = &sgd, .budget = budget};
+    if (CHECK_OK(ctx, mica_net_compile(net, &opts)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) &&
+        CHECK_OK(ctx, mica_net_initialize(net, 1)))
+        return net;
+    mica_net_destroy(net);
+    return NULL;
+}
+
+TEST(checkpoint_has_the_state_of_all_samples)
+{
+    mica_context *ctx = test_context(1);
+    scratch folder = scratch_make();
+    const char *path = scratch_path(&folder, "state.safetensors");
+    size_t total = 0;
+    for (int parts = 0; parts < 2; parts++) {
+        mica_net *net = stateful(ctx, parts ? total - 64 : 0), *other = stateful(ctx, 0);
+        REQUIRE(net != NULL && other != NULL);
+        total = mica_net_plan(net)->total;
+        CHECK((mica_net_plan(net)->parts > 1) == (parts == 1));
+        mica_tensor t, h;
+        mica_training_state state = {0};
+        for (mica_index batch = 4; batch >= 3; batch--) {
+            CHECK_OK(ctx, mica_net_resize(net, batch));
+            CHECK_OK(ctx, mica_net_tensor(net, &t, "x"));
+            for (size_t i = 0; i < mica_tensor_count(&t); i++)
+                ((float *)t.data)[i] = (float)(i % 11) / 11.0f;
+            CHECK_OK(ctx, mica_train_step(net, 0.1f));
+        }
+        CHECK_OK(ctx, mica_checkpoint_save(net, path, &state));
+        CHECK_OK(ctx, mica_checkpoint_load(other, &state, path));
+        CHECK_OK(ctx, mica_net_resize(net, 4));
+        CHECK_OK(ctx, mica_net_tensor(net, &t, "rnn.h"));
+        CHECK_OK(ctx, mica_net_tensor(other, &h, "rnn.h"));
+        CHECK(mica_tensor_bytes(&t) == 48 && memcmp(t.data, h.data, 48) == 0);
+        mica_net_destroy(net);
+        mica_net_destroy(other);
+    }
+    scratch_remove(&folder);
+}

@@ -22,7 +22,9 @@ static mica_net *placed_net(mica_context *ctx, bool train)
     mica_net_output(net, "y", h);
     if (train)
         mica_net_mse(net, h, x, NULL);
-    if (mica_net_compile(net, &(mica_compile_opts){.train = train}) == MICA_OK &&
+    if (mica_net_compile(net, &(mica_compile_opts){.train = train,
+                                                   .optimizer = train ? &(mica_optimizer){.kind = MICA_SGD}
+                                                                      : NULL}) == MICA_OK &&
         mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_initialize(net, 1) == MICA_OK)
         return net;
     test_check(false, __FILE__, __LINE__, "%s", mica_error(ctx));
@@ -105,6 +107,12 @@ TEST(backward_follows_a_forward_in_training_mode)
     for (size_t i = 0; i < mica_tensor_count(&x); i++)
         ((float *)x.data)[i] = (float)(i % 5);
     CHECK_OK(ctx, mica_net_forward(net));
+    CHECK_ERROR(ctx, mica_net_backward(net, NULL), MICA_ERR_STATE, refused);
+    CHECK_OK(ctx, mica_net_forward_training(net, 0));
+    CHECK_OK(ctx, mica_net_reset_states(net));
+    CHECK_ERROR(ctx, mica_net_backward(net, NULL), MICA_ERR_STATE, refused);
+    CHECK_OK(ctx, mica_net_forward_training(net, 0));
+    CHECK_OK(ctx, mica_train_update(net, MICA_OPTIMIZER_LR));
     CHECK_ERROR(ctx, mica_net_backward(net, NULL), MICA_ERR_STATE, refused);
     for (int at_once = 0; at_once < 2; at_once++) {
         static float first[PLACES * WIDTH];
