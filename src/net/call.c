@@ -1,4 +1,5 @@
 /* Calls of operations: inputs checked, options copied, shapes inferred, outputs made. */
+#include <stdio.h>
 #include <string.h>
 
 #include "net/net.h"
@@ -95,8 +96,7 @@ static mica_status make_outputs(mica_net *net, mica_node *node)
     mica_status status = mica_net_infer_node(net, node, &infer);
     if (status != MICA_OK) {
         char reason[MICA_ERROR_TEXT];
-        (void)strncpy(reason, reason_of(net->ctx), sizeof reason - 1);
-        reason[sizeof reason - 1] = '\0';
+        (void)snprintf(reason, sizeof reason, "%s", reason_of(net->ctx));
         (void)mica_net_layer_fail(net, status, "%s", reason);
         return net->status;
     }

@@ -226,6 +226,20 @@ static mica_status check_loss(mica_net *net)
     return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net has no loss to train by");
 }
 
+/* What is derived is made when a net is bound: it would not follow what a training changes. */
+static mica_status check_derivations(mica_net *net)
+{
+    for (int d = 0; d < net->derivation_count; d++)
+        for (int i = 0; i < net->derivations[d].ins; i++) {
+            int in = net->derivations[d].in[i];
+            if (in != NONE && net->values[in].home == MICA_HOME_LEARNED && !net->values[in].frozen)
+                return mica_fail(net->ctx, MICA_ERR_STATE,
+                                 "net_compile: \"%s\" is derived from \"%s\", which training changes: freeze it",
+                                 net->values[net->derivations[d].out[0]].name, net->values[in].name);
+        }
+    return MICA_OK;
+}
+
 /* What nobody reads is there for the caller, and so is every loss. */
 static mica_status mark_outputs(mica_net *net)
 {
@@ -263,8 +277,10 @@ mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net is bound already");
     if (opts->weights != NULL && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: shared weights cannot be trained");
-    if (opts->train)
+    if (opts->train) {
         MICA_TRY(check_loss(net));
+        MICA_TRY(check_derivations(net));
+    }
     if (opts->train && opts->optimizer != NULL)
         MICA_TRY(check_optimizer(net, opts->optimizer));
     MICA_TRY(check_sizes(net));

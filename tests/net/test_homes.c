@@ -98,6 +98,15 @@ TEST(homes_of_what_is_derived_from_learned_values)
     run_net(net, zero, y);
     CHECK(y[0] == 9.0f && y[1] == 16.0f);
     mica_net_destroy(net);
+
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK); /* training would leave it behind */
+    x = mica_net_input(net, "x", MICA_F32, 1, (mica_index[]){2});
+    w = mica_net_learned(net, "w", 1, (mica_index[]){2}, (mica_init){MICA_INIT_CONSTANT, 3.0f});
+    d = mica_net_derived(net, "square", MICA_F32, 1, (mica_index[]){2}, mica_op_find("square"), &w, 1, NULL);
+    mica_net_mse(net, mica_net_op(net, NULL, "add", (mica_value[]){w, d}, 2, NULL), x, NULL);
+    CHECK_ERROR(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true}), MICA_ERR_STATE,
+                "state error: net_compile: \"square\" is derived from \"w\", which training changes: freeze it");
+    mica_net_destroy(net);
 }
 
 TEST(homes_that_are_wrong)
