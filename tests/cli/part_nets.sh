@@ -120,7 +120,7 @@ documents=$(dirname "${BASH_SOURCE[0]}")/../../docs
 sed -n '/^<!-- mica help layers -->$/,/^<!-- end -->$/p' "$documents/net-files.md" | sed '1,2d' | sed '$d' | sed '$d' |
     cmp -s - "$folder/out" || complain "docs/net-files.md differs from mica help layers"
 awk -v stem="$folder/document" '
-    /^```/ { if (plain && text ~ /(^|\n)input/ && text !~ /data from outside/) { file = stem (++n) ".net"; printf "%s", text > file; close(file) }
+    /^```/ { if (plain && text ~ /(^|\n)input/ && text !~ /external data/) { file = stem (++n) ".net"; printf "%s", text > file; close(file) }
              open = !open; plain = open && $0 == "```"; text = ""; next }
     plain { text = text $0 "\n" }' "$documents/net-files.md"
 for net in "$folder"/document*.net; do
