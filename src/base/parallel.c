@@ -24,7 +24,7 @@ static void alone(size_t blocks, mica_block_fn *fn, void *work)
 
 mica_status mica_crew_start(mica_context *ctx, int threads)
 {
-    return mica_fail(ctx, MICA_ERR_ARGUMENT, "context: %d threads asked for, but this build has none",
+    return mica_fail(ctx, MICA_ERR_ARGUMENT, "context: %d threads requested, but this build has no threads",
                      threads);
 }
 
@@ -296,8 +296,7 @@ mica_status mica_crew_start(mica_context *ctx, int threads)
         w->index = i;
         if (pthread_create(&w->thread, NULL, worker_main, w) !=
             0) /* those that run are stopped with the context */
-            return mica_fail(ctx, MICA_ERR_MEMORY, "context: the system refused thread %d of %d", i + 1,
-                             threads);
+            return mica_fail(ctx, MICA_ERR_MEMORY, "context: cannot create thread %d of %d", i + 1, threads);
         crew->started = i;
     }
     return MICA_OK;

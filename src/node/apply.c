@@ -14,7 +14,7 @@ static mica_status infer(mica_infer *i, bool function)
         mica_tensor before = all;
         MICA_TRY(mica_infer_dtype(i, k, MICA_F32));
         if (!mica_common_shape(&before, i->in[k], &all.rank, all.dim))
-            return mica_infer_fail(i, MICA_ERR_SHAPE, "expected a shape that fits it, got %s",
+            return mica_infer_fail(i, MICA_ERR_SHAPE, "expected a shape that broadcasts with it, got %s",
                                    MICA_SHAPE(i->in[k]));
     }
     return mica_infer_out(i, 0, MICA_F32, all.rank, all.dim);

@@ -21,7 +21,7 @@ static mica_status infer_arg(mica_infer *i)
     }
     MICA_TRY(mica_infer_out(i, 0, opts->wide ? MICA_I64 : MICA_I32, rank, dims));
     if (mica_tensor_count(&i->out[0]) > 0 && mica_tensor_count(a) == 0)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "no element to choose from");
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "the axis is empty");
     return MICA_OK;
 }
 

@@ -46,7 +46,7 @@ static mica_status concat_infer(mica_infer *i)
     for (int n = 1; n < count_of(i->in, i->ins); n++) {
         const mica_tensor *t = i->in[n];
         if (t == NULL)
-            return mica_infer_fail(i, MICA_ERR_ARGUMENT, "input %d is not there", n);
+            return mica_infer_fail(i, MICA_ERR_ARGUMENT, "input %d is missing", n);
         if (t->rank != first->rank || t->dtype != first->dtype)
             return mica_infer_fail(i, MICA_ERR_SHAPE, "expected %s of rank %d in input %d, got %s of rank %d",
                                    mica_dtype_name(first->dtype), first->rank, n, mica_dtype_name(t->dtype),
@@ -255,7 +255,7 @@ static mica_status split_infer(mica_infer *i)
     if (o->count < 1 || o->count > MICA_OP_OUTS)
         return mica_infer_fail(i, MICA_ERR_ARGUMENT, "count is %d: expected 1 to %d", o->count, MICA_OP_OUTS);
     if (!split_sizes(size, o, x->dim[axis]))
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "axis %d of size %td is not made up of these %d parts",
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "axis %d of size %td cannot be split into these %d parts",
                                axis, x->dim[axis], o->count);
     memcpy(dims, x->dim, sizeof dims);
     for (int k = 0; k < o->count; k++) {

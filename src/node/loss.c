@@ -18,7 +18,7 @@ static mica_status infer_with(mica_infer *i, loss_fn *loss)
     const mica_loss_opts *opts = &((const mica_weighted_loss_opts *)i->opts)->loss;
     if (opts->reduction == MICA_LOSS_NONE)
         return mica_infer_fail(i, MICA_ERR_ARGUMENT,
-                               "reduction is none: a loss is one number, expected mean or sum");
+                               "reduction is none: expected mean or sum, since a loss is one number");
     mica_tensor out = mica_0d(NULL);
     mica_measure_begin(i->ctx);
     mica_status status = loss(i->ctx, &out, i->in[0], i->in[0], i->in[1], opts);

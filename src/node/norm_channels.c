@@ -47,7 +47,7 @@ static mica_status group_norm_infer(mica_infer *i)
     const mica_tensor *x = i->in[X];
     mica_index groups = opts->groups != 0 ? opts->groups : 1;
     if (groups < 1 || x->dim[1] % groups != 0)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected channels for %td groups in dimension 1, got %td",
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected a multiple of %td groups in dimension 1, got %td",
                                groups, x->dim[1]);
     return infer_norm(i, 1, &x->dim[1], 2, (mica_index[]){x->dim[0], groups});
 }

@@ -18,7 +18,7 @@ static mica_status pad_infer(mica_infer *i)
     const mica_tensor *x = i->in[0];
     mica_index dims[MICA_MAX_RANK];
     if ((unsigned)o->mode > MICA_PAD_REFLECT)
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "mode is %d, which is none", (int)o->mode);
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "unknown mode %d", (int)o->mode);
     for (int k = 0; k < x->rank; k++) {
         mica_index before = o->before[k], after = o->after[k], most = PTRDIFF_MAX / 4;
         if (o->mode == MICA_PAD_REFLECT)
@@ -76,7 +76,7 @@ static mica_status unpad_infer(mica_infer *i)
         mica_index before = o->before[k], after = o->after[k];
         if (before < 0 || after < 0 || before > x->dim[k] || after > x->dim[k] - before)
             return mica_infer_fail(i, MICA_ERR_ARGUMENT,
-                                   "axis %d of size %td has no padding of %td before and %td after", k,
+                                   "axis %d of size %td cannot lose padding of %td before and %td after", k,
                                    x->dim[k], before, after);
         dims[k] = x->dim[k] - before - after;
     }

@@ -35,7 +35,7 @@ static mica_status infer_windows(mica_infer *i, int axes, mica_index dims[MICA_M
         *dim = mica_pooling_size(size, axis, o);
         if (*dim < 1)
             return mica_infer_fail(i, MICA_ERR_SHAPE,
-                                   "a window of %td (dilation %td) does not fit %s %td padded by %td",
+                                   "a window of %td (dilation %td) does not fit into %s %td padded by %td",
                                    o->kernel[axis], o->dilation[axis] != 0 ? o->dilation[axis] : 1,
                                    mica_plane_axis(flat, axis), size, o->pad[axis]);
     }
@@ -94,7 +94,7 @@ static mica_status infer_average(mica_infer *i, int axes)
     const mica_pooling_opts *o = i->opts;
     mica_index dims[MICA_MAX_RANK];
     if (o->dilation[0] > 1 || (axes == 2 && o->dilation[1] > 1))
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "an average takes no dilation");
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "average pooling has no dilation");
     MICA_TRY(infer_windows(i, axes, dims));
     return mica_infer_out(i, 0, MICA_F32, i->in[0]->rank, dims);
 }
@@ -259,7 +259,7 @@ static mica_status global_avg_pool_infer(mica_infer *i)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 [N, C, ...] of rank 2 or more");
     for (int k = 2; k < x->rank; k++)
         if (x->dim[k] < 1)
-            return mica_infer_fail(i, MICA_ERR_SHAPE, "nothing to average in dimension %d", k);
+            return mica_infer_fail(i, MICA_ERR_SHAPE, "dimension %d is empty, cannot be averaged", k);
     mica_index dims[MICA_MAX_RANK] = {x->dim[0], x->dim[1], 1, 1, 1, 1, 1, 1};
     return mica_infer_out(i, 0, MICA_F32, o->keep ? x->rank : 2, dims);
 }

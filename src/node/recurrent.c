@@ -48,7 +48,7 @@ static mica_status check_inputs(mica_infer *i, const cell_kind *cell)
     bool kept = i->in[H] != NULL, cells = kept && cell->cells;
     if ((i->in[H_BEFORE] != NULL) != kept || (i->in[C] != NULL) != cells ||
         (i->in[C_BEFORE] != NULL) != cells)
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "expected %s, or none of them",
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "expected all of %s, or none of them",
                                cell->cells ? "h, h_before, c and c_before" : "h and h_before");
     for (int state = H; state <= C_BEFORE; state++)
         MICA_TRY(mica_infer_expect(i, state, 2, (mica_index[]){x->dim[0], units}));
@@ -209,7 +209,7 @@ enum { GATED_FIELDS = 1, RNN_FIELDS = 2 };
         return run_back_with(c, &op##_cell, mica_##op##_backward);                                        \
     }                                                                                                     \
     static void op##_gradient(mica_grad *g) { give(g, &op##_cell, &mica_op_##op##_backward); }            \
-    static void op##_sample(mica_op_sample *s) { sample_with(s, &op##_cell); }                               \
+    static void op##_sample(mica_op_sample *s) { sample_with(s, &op##_cell); }                            \
     const mica_op mica_op_##op = {.name = #op,                                                            \
                                   .family = "recurrent",                                                  \
                                   .about = words,                                                         \

@@ -26,7 +26,7 @@ static mica_status infer_choice(mica_infer *i)
 {
     MICA_TRY(infer(i));
     if (mica_tensor_count(&i->out[0]) > 0 && mica_tensor_count(i->in[0]) == 0)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "no element to choose from");
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "the axis is empty");
     return MICA_OK;
 }
 
@@ -34,7 +34,7 @@ static mica_status infer_norm(mica_infer *i)
 {
     mica_norm_kind kind = ((const mica_reduction_opts *)i->opts)->kind;
     if ((unsigned)kind > MICA_NORM_INF)
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "kind is %d, which is none", (int)kind);
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "unknown kind %d", (int)kind);
     return infer(i);
 }
 

@@ -16,7 +16,7 @@ static mica_status check_width(mica_infer *i, mica_index features)
     if (table->dim[1] % 2 != 0 || table->dim[1] > features)
         return mica_infer_fail(
             i, MICA_ERR_SHAPE,
-            "%td features of each head are to be turned: expected an even number of at most %td",
+            "%td features of each head are to be rotated: expected an even number, at most %td",
             table->dim[1], features);
     return MICA_OK;
 }
@@ -103,7 +103,8 @@ static void gradient(mica_grad *g)
 
 static void sample(mica_op_sample *s)
 {
-    mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 2, 7)};
+    mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4),
+                         mica_op_sample_int(s, 2, 7)};
     ((mica_turn_opts *)s->opts)->interleaved = mica_sample_chance(s);
     mica_op_sample_shape(s, 0, 3, dims);
     mica_index width = 2 * mica_op_sample_int(s, 1, dims[2] / 2);
@@ -162,9 +163,10 @@ static mica_status packed_infer(mica_infer *i)
     head_shape h = heads_of(i->opts, x);
     if (h.heads < 1 || h.turned < 1 || h.turned > h.heads || x->dim[x->rank - 1] % h.heads != 0 ||
         x->rank >= MICA_MAX_RANK)
-        return mica_infer_fail(i, MICA_ERR_SHAPE,
-                               "expected features for %td heads of one size, of which %td are turned",
-                               h.heads, h.turned);
+        return mica_infer_fail(
+            i, MICA_ERR_SHAPE,
+            "expected features that divide evenly among %td heads, of which %td are rotated", h.heads,
+            h.turned);
     MICA_TRY(check_width(i, h.features));
     return mica_infer_like(i, 0, 0);
 }

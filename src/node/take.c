@@ -13,7 +13,7 @@ static mica_status slices(mica_infer *i, const mica_tensor *table, const mica_te
     *rank = table->rank - 1 + index->rank;
     if (*rank > MICA_MAX_RANK)
         return mica_infer_fail(i, MICA_ERR_SHAPE,
-                               "slices by indices of rank %d would have rank %d: expected %d or less",
+                               "slices with indices of rank %d would have rank %d: expected at most %d",
                                index->rank, *rank, MICA_MAX_RANK);
     for (int k = 0; k < *rank; k++)
         dims[k] = k < axis                 ? table->dim[k]
@@ -32,7 +32,8 @@ static bool mixes_by(const mica_infer *i, const mica_tensor *table, const mica_t
 /* A random table, indices into it, and the shape of the slices they name. */
 static int sample_slices(mica_op_sample *s, int table, int index, mica_index *dims)
 {
-    mica_index of_table[] = {mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 4)};
+    mica_index of_table[] = {mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 5),
+                             mica_op_sample_int(s, 1, 4)};
     mica_index of_index[] = {mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 1, 3)};
     int axis = (int)mica_op_sample_int(s, 0, 2), rank = (int)mica_op_sample_int(s, 1, 2), n = 0;
     ((mica_axis_opts *)s->opts)->axis = mica_sample_chance(s) ? axis : axis - 3;
