@@ -98,7 +98,7 @@ static bool begin_contexts(run *r)
         mica_status status = mica_context_create(&r->context[i], &(mica_context_opts){.threads = threads});
         if (status != MICA_OK) {
             const char *isa = getenv("MICA_ISA");
-            fprintf(stderr, "mica bench: no context with %d thread%s%s%s: %s\n", threads,
+            fprintf(stderr, "mica bench: cannot create a context with %d thread%s%s%s: %s\n", threads,
                     threads == 1 ? "" : "s", isa != NULL ? " and MICA_ISA=" : "", isa != NULL ? isa : "",
                     mica_status_text(status));
             return false;
@@ -230,7 +230,7 @@ static int run_growth(const bench_options *options)
     for (int i = 0; i < options->thread_counts && code == 0; i++) {
         mica_context *ctx;
         if (mica_context_create(&ctx, &(mica_context_opts){.threads = options->threads[i]}) != MICA_OK) {
-            fprintf(stderr, "mica bench: no context with %d threads\n", options->threads[i]);
+            fprintf(stderr, "mica bench: cannot create a context with %d threads\n", options->threads[i]);
             return 1;
         }
         printf("%s%d thread%s, %s\n", i > 0 ? "\n" : "", options->threads[i],

@@ -25,13 +25,13 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(settings, threads),
      "N[,N...]",
-     "run every case with so many threads (1); several numbers: with each in turn"},
+     "number of threads; with a list, run every case with each in turn (1)"},
     {.name = "--json", OPTION_TEXT, offsetof(settings, json), "FILE", "also write the results to FILE"},
     {.name = "--compare",
      OPTION_TEXT,
      offsetof(settings, compare),
      "FILE",
-     "show every row beside an earlier run's --json file"},
+     "compare every row with an earlier run's --json file"},
     {.name = "--seconds",
      OPTION_NUMBER,
      offsetof(settings, seconds),
@@ -41,27 +41,27 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(settings, quick),
      NULL,
-     "a rough look: a few samples of each case"},
+     "rough results: only a few samples of each case"},
     {.name = "--check",
      OPTION_FLAG,
      offsetof(settings, check),
      NULL,
-     "end with 1 if a case makes a heap call"},
+     "exit with 1 if a case makes a heap call"},
     {.name = "--growth",
      OPTION_FLAG,
      offsetof(settings, growth),
      NULL,
-     "how time and memory grow with batch, width, length and depth; ends with 1 if they grow more than the work"},
+     "measure how time and memory scale with batch, width, length and depth; exit with 1 if they grow faster than the work"},
     {.name = "--profile",
      OPTION_FLAG,
      offsetof(settings, profile),
      NULL,
-     "of the cases that are nets, or of a NET: each node's time, against the roofline"},
+     "for cases that are nets, or a NET: time per node, compared with the roofline"},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(settings, batch),
      "N",
-     "with --profile NET: samples of a step (32)",
+     "with --profile NET: batch size (32)",
      .least = 1,
      .most = 1 << 24},
     {.name = "--list", OPTION_FLAG, offsetof(settings, list), NULL, "only print the names of the cases"},
@@ -74,25 +74,25 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(settings, serve),
      NULL,
-     "measure what lines on stdin ask for, as ./dev bench --peers does"},
+     "serve measurements over stdin and stdout, for ./dev bench --peers"},
 };
 
 static const char details[] =
-    "A FILTER picks the cases whose name contains it; with several, any of them. Rows op_NAME, of\n"
-    "every operation by itself, only run with --ops or a FILTER that begins with op_.\n"
+    "A FILTER selects the cases whose name contains it; several select the union. Rows op_NAME, one\n"
+    "for every operation, only run with --ops or a FILTER that begins with op_.\n"
     "\n"
     "Each row: the median and the best time of one operation; GFLOP/s and GB/s at the\n"
-    "median; how near that is to what this machine can do, \"fma\" being multiply-adds at\n"
-    "full rate and \"copy\" a copy that moves as many bytes as the row must, measured in turns\n"
-    "with it; and heap calls and bytes per operation, counted in front of malloc.\n"
-    "MICA_ISA=scalar, avx2, avx512 or neon chooses the kernels.\n"
+    "median; the share of what this machine can do, \"fma\" being multiply-adds at\n"
+    "full rate and \"copy\" a copy that moves as many bytes as the row must, interleaved\n"
+    "with it; and heap calls and bytes per operation, counted by interposing malloc.\n"
+    "MICA_ISA=scalar, avx2, avx512 or neon selects the kernels.\n"
     "\n"
-    "With --profile, a FILTER may also be a NET, which is then trained for some steps, or run\n"
+    "With --profile, a FILTER may also be a NET, which is then trained for a few steps, or run\n"
     "if it has no loss:\n"
     "  mlp, lenet, resnet-small, lstm, gpt-tiny, FILE.net, FILE.safetensors\n"
     "\n"
-    "Ends with 1 also if a case allocates under --check, and if time per unit of work or memory\n"
-    "grows too much under --growth.";
+    "Also exits with 1 if a case allocates under --check, or if time per unit of work or memory\n"
+    "grows too fast under --growth.";
 
 /* "1,2,4" into out->threads. */
 static bool read_threads(bench_options *out, const char *text)
@@ -132,7 +132,7 @@ static int profile_one(const char *what, int threads, mica_index batch, const be
     mica_net *net = NULL;
     mica_netfile_info info;
     if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads}) != MICA_OK) {
-        fprintf(stderr, "mica bench: no context with %d threads\n", threads);
+        fprintf(stderr, "mica bench: cannot create a context with %d threads\n", threads);
         return EXIT_FAILED;
     }
     mica_netfile_opts opts = {.batch = batch};
@@ -192,20 +192,20 @@ static int run(int argc, char **argv)
 const verb verb_bench = {
     .name = "bench",
     .arguments = "[FILTER...] [OPTIONS]",
-    .summary = "measures the operations: time, share of this machine's peak, heap calls",
+    .summary = "benchmark the operations: time, share of this machine's peak, heap calls",
     .details = details,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
     .examples =
         (const verb_example[]){
-            {"bench sgemm --threads 1,2", "matrix products, with one thread and with two"},
-            {"bench --quick --json before.json", "a rough look at every case, kept in a file"},
-            {"bench --quick --compare before.json", "the same again beside the earlier figures"},
-            {"bench op_softmax op_sum", "single operations, on samples of their entries made large"},
-            {"bench --growth", "whether time per unit of work stays, however large a net becomes"},
-            {"bench --profile gpt_step", "where the time of a training step goes, node by node"},
-            {"bench --profile my.net --batch 64", "the same of a net of yours"},
+            {"bench sgemm --threads 1,2", "matrix products, with one and with two threads"},
+            {"bench --quick --json before.json", "rough results for every case, saved to a file"},
+            {"bench --quick --compare before.json", "run again and compare with the earlier results"},
+            {"bench op_softmax op_sum", "single operations, on large samples from their entries"},
+            {"bench --growth", "check that time per unit of work stays constant as nets grow"},
+            {"bench --profile gpt_step", "where the time of a training step goes, by call"},
+            {"bench --profile my.net --batch 64", "the same for your own net"},
             {NULL, NULL},
         },
 };

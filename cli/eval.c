@@ -23,44 +23,44 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(settings, data),
      "DATA",
-     "what to score it on (what it was trained on)"},
+     "data to score it on (the training data set)"},
     {.name = "--label",
      OPTION_TEXT,
      offsetof(settings, label),
      "COLUMN",
-     "of a CSV: the label's column, by name or number (that of the training)"},
+     "CSV: the label column, by name or number (as in training)"},
     {.name = "--part",
      OPTION_CHOICE,
      offsetof(settings, part),
      "PART",
-     "of the data (test, of those it was trained on or with such a part; else all)",
+     "split to score (test, if it is the training data set or has a test set; otherwise all)",
      .choices = parts},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(settings, batch),
      "N",
-     "samples at a time (32)",
+     "batch size (32)",
      .least = 1,
      .most = 1000000},
     {.name = "--show",
      OPTION_COUNT,
      offsetof(settings, show),
      "N",
-     "also show N samples as text pictures",
+     "also draw N samples as text",
      .most = SCORE_MOST_MISTAKES},
 };
 
 static const char details[] =
-    "FILE is a checkpoint that mica train wrote, or its folder.\n"
+    "FILE is a checkpoint written by mica train, or its folder.\n"
     "\n" DATA_HELP
     "\n"
-    "Prints the loss, the share of samples that the net gets right, and which classes it takes\n"
-    "for which: a row for each class that is, a column for each that the net says.";
+    "Prints the loss, the accuracy and the confusion matrix: one row per true class, one\n"
+    "column per predicted class.";
 
 static const verb_example examples[] = {
-    {"eval lenet-digits", "on the test part of what it was trained on"},
-    {"eval lenet-digits --show 10", "and shows ten of the test's digits, with what the net says"},
-    {"eval lenet-digits --data /data/mnist", "on something else"},
+    {"eval lenet-digits", "score on the test split of its training data"},
+    {"eval lenet-digits --show 10", "also draw ten test digits with their predictions"},
+    {"eval lenet-digits --data /data/mnist", "score on other data"},
     {"eval iris --data iris.csv --part all --json", "for programs"},
     {NULL, NULL},
 };
@@ -79,7 +79,7 @@ static void print_confusion(const score *s, const meaning *m)
     if (s->classes < 2 || s->classes > WIDEST)
         return;
     char name[NAME + 1];
-    printf("\n%*s  the net says\n%*s", NAME, "", NAME, "");
+    printf("\n%*s  predicted\n%*s", NAME, "", NAME, "");
     for (int c = 0; c < s->classes; c++)
         printf(" %5.5s", name_of(name, sizeof name, m, c));
     printf("   right\n");
@@ -110,7 +110,7 @@ static void print_text(const score *s, const meaning *m, const char *what, const
     printf("%s %s, loss %.4f", count_text((double)s->samples).text,
            m->vocabulary.count > 0 ? "windows" : "samples", s->loss);
     if (m->vocabulary.count > 0)
-        printf(", %.3f bits a token", s->loss / log(2));
+        printf(", %.3f bits per token", s->loss / log(2));
     if (!isnan(s->error))
         printf(", root mean square error %.4g", s->error);
     printf("\n");
@@ -185,7 +185,7 @@ static int open_data(evaluation *e, settings *set)
         set->data = m->data;
     if (set->data == NULL)
         return usage_error(&verb_eval,
-                           "--data is needed: the checkpoint does not say what it was trained on");
+                           "--data is required: the checkpoint does not record its training data");
     if (set->label == NULL)
         set->label = e->saved.settings.label;
     data_opts opts = {.label = set->label,
@@ -205,7 +205,7 @@ static int evaluate(evaluation *e, settings *set, const char *where)
     if (code == EXIT_OK)
         code = saved_build(&e->net, &e->info, &verb_eval, e->ctx, &e->saved, (mica_index)set->batch, true);
     if (code == EXIT_OK && (e->info.target == NULL || e->info.task == MICA_TASK_NONE))
-        code = verb_error(&verb_eval, EXIT_FILE, "%s: the net has no loss to score it by", e->saved.path);
+        code = verb_error(&verb_eval, EXIT_FILE, "%s: the net has no loss to evaluate", e->saved.path);
     if (code == EXIT_OK)
         code = open_data(e, set);
     if (code != EXIT_OK)
@@ -223,7 +223,7 @@ static int evaluate(evaluation *e, settings *set, const char *where)
     if (feed_open(&e->feed, e->ctx, &e->data, &feeding) != MICA_OK)
         return verb_failed(&verb_eval, e->ctx);
     if (e->feed.samples == 0)
-        return verb_error(&verb_eval, EXIT_FILE, "%s has no samples in its %s part", set->data,
+        return verb_error(&verb_eval, EXIT_FILE, "%s has no samples in its %s split", set->data,
                           parts[feeding.part]);
     if (score_net(&e->score, e->net, &e->info, &e->feed, &scoring) != MICA_OK)
         return verb_failed(&verb_eval, e->ctx);
@@ -241,8 +241,8 @@ static int run(int argc, char **argv)
     if (count < 0)
         return EXIT_USAGE;
     if (count != 1)
-        return usage_error(&verb_eval,
-                           count == 0 ? "which trained net? FILE is missing" : "one net at a time");
+        return usage_error(&verb_eval, count == 0 ? "which trained net? The FILE argument is missing"
+                                                  : "one net at a time");
     evaluation e = {.ctx = verb_context(&verb_eval, &set.shared)};
     if (e.ctx == NULL)
         return EXIT_FAILED;
@@ -259,7 +259,7 @@ static int run(int argc, char **argv)
 const verb verb_eval = {
     .name = "eval",
     .arguments = "FILE [--data DATA] [OPTIONS]",
-    .summary = "scores a trained net: loss, accuracy, confusion",
+    .summary = "score a trained net: loss, accuracy, confusion matrix",
     .details = details,
     .options = options,
     .option_count = sizeof options / sizeof options[0],

@@ -17,54 +17,50 @@ typedef struct settings {
 } settings;
 
 static const verb_option options[] = {
-    {.name = "--prompt",
-     OPTION_TEXT,
-     offsetof(settings, prompt),
-     "TEXT",
-     "what the text begins with (a new line)"},
+    {.name = "--prompt", OPTION_TEXT, offsetof(settings, prompt), "TEXT", "text to continue (a newline)"},
     {.name = "--tokens",
      OPTION_COUNT,
      offsetof(settings, tokens),
      "N",
-     "how many characters or bytes to write (300)"},
+     "number of tokens to generate: characters or bytes (300)"},
     {.name = "--temperature",
      OPTION_NUMBER,
      offsetof(settings, temperature),
      "X",
-     "below 1 careful, above 1 wild; 0: always the likeliest (0.8)"},
+     "sampling temperature; 0 is greedy (0.8)"},
     {.name = "--top-k",
      OPTION_COUNT,
      offsetof(settings, top_k),
      "N",
-     "only of the N likeliest (all)",
+     "sample from the N most likely tokens only (all)",
      .most = INT32_MAX},
     {.name = "--top-p",
      OPTION_NUMBER,
      offsetof(settings, top_p),
      "P",
-     "only of the likeliest that have this probability together (all)"},
+     "sample from the most likely tokens with this total probability (all)"},
     {.name = "--min-p",
      OPTION_NUMBER,
      offsetof(settings, min_p),
      "P",
-     "only of those this likely, as a share of the likeliest (all)"},
+     "sample from tokens at least P times as likely as the most likely one (all)"},
     {.name = "--repeat-penalty",
      OPTION_NUMBER,
      offsetof(settings, repeat_penalty),
      "X",
-     "above 1: what was written lately becomes less likely (1)"},
+     "above 1 makes recent tokens less likely (1)"},
 };
 
 static const char details[] =
-    "FILE is a checkpoint of a net for text that mica train wrote, or its folder.\n"
+    "FILE is a text net's checkpoint written by mica train, or its folder.\n"
     "\n"
-    "The text goes to stdout as it is written. The same seed writes the same text. With --json: one\n"
+    "The text is streamed to stdout. The same seed gives the same text. --json prints one\n"
     "object with the prompt and the text.";
 
 static const verb_example examples[] = {
     {"generate gpt-tiny-shakespeare", "300 characters"},
-    {"generate gpt-tiny-shakespeare --prompt 'ROMEO:' --tokens 1000 --seed 7", "what Romeo says"},
-    {"generate lstm-code --temperature 0", "always the likeliest next character"},
+    {"generate gpt-tiny-shakespeare --prompt 'ROMEO:' --tokens 1000 --seed 7", "continue a prompt"},
+    {"generate lstm-code --temperature 0", "greedy decoding"},
     {NULL, NULL},
 };
 
@@ -122,7 +118,7 @@ static int encode_prompt(writing *w)
     if (mica_text_encode(w->ctx, w->tokens, &w->count, v, prompt) != MICA_OK) {
         if (w->set->prompt != NULL)
             return verb_error(&verb_generate, EXIT_USAGE,
-                              "%s (the net knows the characters it was trained on)", mica_error(w->ctx));
+                              "%s (the net only knows the characters it was trained on)", mica_error(w->ctx));
         w->count = 0;
     }
     if (w->count == 0) /* nothing to begin with: the first token there is */
@@ -198,8 +194,7 @@ static int generate(writing *w, const char *where)
 {
     int code = saved_open(&w->saved, &verb_generate, w->ctx, where);
     if (code == EXIT_OK && w->saved.meaning.vocabulary.count == 0)
-        code = verb_error(&verb_generate, EXIT_FILE, "%s: the net is none for text; see mica help run",
-                          w->saved.path);
+        code = verb_error(&verb_generate, EXIT_FILE, "%s: not a text net; see mica help run", w->saved.path);
     if (code == EXIT_OK)
         code = saved_build(&w->net, &w->info, &verb_generate, w->ctx, &w->saved, 1, false);
     if (code == EXIT_OK)
@@ -223,10 +218,10 @@ static int run(int argc, char **argv)
     if (count < 0)
         return EXIT_USAGE;
     if (count != 1)
-        return usage_error(&verb_generate,
-                           count == 0 ? "which trained net? FILE is missing" : "one net at a time");
+        return usage_error(&verb_generate, count == 0 ? "which trained net? The FILE argument is missing"
+                                                      : "one net at a time");
     if (set.top_p > 1 || set.min_p > 1)
-        return usage_error(&verb_generate, "%s is a probability: at most 1",
+        return usage_error(&verb_generate, "%s is a probability and must be at most 1",
                            set.top_p > 1 ? "--top-p" : "--min-p");
     writing w = {.ctx = verb_context(&verb_generate, &set.shared),
                  .set = &set,
@@ -245,7 +240,7 @@ static int run(int argc, char **argv)
 const verb verb_generate = {
     .name = "generate",
     .arguments = "FILE [--prompt TEXT] [OPTIONS]",
-    .summary = "writes text with a trained net",
+    .summary = "generate text with a trained net",
     .details = details,
     .options = options,
     .option_count = sizeof options / sizeof options[0],

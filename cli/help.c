@@ -21,8 +21,9 @@ static const struct {
 static const struct {
     const char *name, *text;
 } variables[] = {
-    {"NO_COLOR", "if set and not empty: no colours"},
-    {"MICA_ISA", "the kernels to use: scalar, avx2, avx512 or neon, instead of the best for this processor"},
+    {"NO_COLOR", "if set and not empty, no colours"},
+    {"MICA_ISA",
+     "the kernels to use, scalar, avx2, avx512 or neon, instead of the best ones for this processor"},
 };
 
 const verb *verb_find(const char *name)
@@ -41,8 +42,8 @@ int unknown_verb(const char *name)
     names[all_verb_count] = "help";
     const char *meant = nearest(name, names, all_verb_count + 1, sizeof names[0]);
     if (meant != NULL)
-        return usage_error(NULL, "there is no verb \"%s\"; did you mean \"%s\"?", name, meant);
-    return usage_error(NULL, "there is no verb \"%s\"", name);
+        return usage_error(NULL, "unknown verb \"%s\"; did you mean \"%s\"?", name, meant);
+    return usage_error(NULL, "unknown verb \"%s\"", name);
 }
 
 /* ---- For people ---- */
@@ -72,11 +73,12 @@ void help_summary(FILE *out)
     heading(out, "verbs");
     for (size_t i = 0; i < all_verb_count; i++)
         fprintf(out, "  %-16s %s\n", all_verbs[i]->name, all_verbs[i]->summary);
-    fprintf(out, "  %-16s %s\n", "help [VERB]", "this, or what a verb takes");
-    fprintf(out, "  %-16s %s\n", "help layers", "the words of net files");
-    fprintf(out, "  %-16s %s\n", "help operations", "the operations that are words of net files too");
-    fprintf(out, "  %-16s %s\n", "--version", "the version, the commit, and the kernels for this processor");
-    heading(out, "ends with");
+    fprintf(out, "  %-16s %s\n", "help [VERB]", "this list, or the usage of a verb");
+    fprintf(out, "  %-16s %s\n", "help layers", "reference for net files");
+    fprintf(out, "  %-16s %s\n", "help operations", "reference for operations in net files");
+    fprintf(out, "  %-16s %s\n", "--version",
+            "print the version, the commit and the kernels for this processor");
+    heading(out, "exit codes");
     for (size_t i = 0; i < sizeof exit_texts / sizeof exit_texts[0]; i++)
         fprintf(out, "  %-16d %s\n", exit_texts[i].code, exit_texts[i].text);
     heading(out, "environment");
@@ -110,7 +112,7 @@ void help_verb(FILE *out, const verb *v)
     for (size_t i = 0; i < shared_option_count; i++)
         if ((v->shared & shared_options[i].flag) != 0)
             print_option(out, &shared_options[i].option);
-    print_option(out, &(verb_option){.name = "--help", .letter = "h", .help = "this"});
+    print_option(out, &(verb_option){.name = "--help", .letter = "h", .help = "show this help"});
     if (v->details != NULL)
         fprintf(out, "\n%s\n", v->details);
 }

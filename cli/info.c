@@ -15,21 +15,21 @@ static const verb_option options[] = {
      OPTION_COUNT,
      offsetof(info_settings, batch),
      "N",
-     "samples of a step (1)",
+     "batch size (1)",
      .least = 1,
      .most = 1 << 24},
     {.name = "--text",
      OPTION_FLAG,
      offsetof(info_settings, text),
      NULL,
-     "print the text of the net, as a net file"},
+     "print the net's source as a net file"},
     NET_SET_OPTION(info_settings),
 };
 
 static const char details[] = NET_HELP
     "Or a file:\n"
     "  weights and checkpoints (safetensors): every tensor, and the metadata\n"
-    "  data (idx, npy, csv, png; idx, npy and csv also as .gz): element type and shape";
+    "  data (idx, npy, csv, png; idx, npy and csv also as .gz): dtype and shape";
 
 /* ---- What it is ---- */
 
@@ -87,8 +87,8 @@ static int run(int argc, char **argv)
     if (given < 0)
         return EXIT_USAGE;
     if (given != 1)
-        return usage_error(&verb_info,
-                           given == 0 ? "of what? Try: mica info lenet" : "one net or file at a time");
+        return usage_error(&verb_info, given == 0 ? "which net or file? Try: mica info lenet"
+                                                  : "one net or file at a time");
     mica_context *ctx = verb_context(&verb_info, &set.shared);
     if (ctx == NULL)
         return EXIT_FAILED;
@@ -100,7 +100,7 @@ static int run(int argc, char **argv)
 const verb verb_info = {
     .name = "info",
     .arguments = "NET|FILE [OPTIONS]",
-    .summary = "says what a net, weights or data hold",
+    .summary = "describe a net, weights or data",
     .details = details,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
@@ -108,10 +108,10 @@ const verb verb_info = {
     .shared = SHARED_JSON | SHARED_QUIET,
     .examples =
         (const verb_example[]){
-            {"info lenet", "its layers, their shapes and parameters"},
-            {"info resnet-small --text > my.net", "its text, to change it"},
-            {"info weights.safetensors", "tensors and metadata of a file"},
-            {"info train-images-idx3-ubyte.gz", "element type and shape of data"},
+            {"info lenet", "layers, shapes and parameters"},
+            {"info resnet-small --text > my.net", "its source, as a starting point for your own net"},
+            {"info weights.safetensors", "the tensors and metadata of a file"},
+            {"info train-images-idx3-ubyte.gz", "dtype and shape of data"},
             {NULL, NULL},
         },
 };

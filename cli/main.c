@@ -18,7 +18,7 @@ static int help(int argc, char **argv)
         return EXIT_OK;
     }
     if (argc > 1)
-        return usage_error(NULL, "help takes one verb");
+        return usage_error(NULL, "help takes at most one verb");
     if (strcmp(argv[0], "--table") == 0) {
         help_table(stdout);
         return EXIT_OK;

@@ -151,26 +151,26 @@ static int run(int argc, char **argv)
     }
     if (set.json && shown > 0)
         puts("]");
-    return shown > 0 ? EXIT_OK : verb_error(&verb_ops, EXIT_FAILED, "no operation or family is called so");
+    return shown > 0 ? EXIT_OK : verb_error(&verb_ops, EXIT_FAILED, "no matching operation or family");
 }
 
 const verb verb_ops = {
     .name = "ops",
     .arguments = "[NAME | FILTER...] [OPTIONS]",
-    .summary = "lists the operations: what they take, what they make",
+    .summary = "list the operations with their inputs and outputs",
     .details =
-        "NAME shows one operation with its options. A FILTER picks the operations whose name contains it, or a\n"
-        "whole family. An input or output in brackets need not be there.\n"
+        "NAME shows one operation with its options. A FILTER selects the operations whose name contains it, or a\n"
+        "whole family. Inputs and outputs in brackets are optional.\n"
         "\n"
         "--json prints a list of objects: name, family, about, inputs, outputs (name, optional), options (name,\n"
-        "kind, count, about), gradient, and net_file: whether it is a word of net files.",
+        "kind, count, about), gradient, and net_file: whether net files can use it.",
     .run = run,
     .shared = SHARED_JSON,
     .examples =
         (const verb_example[]){
             {"ops", "all of them"},
             {"ops matmul", "one of them, with its options"},
-            {"ops conv pool", "those with \"conv\" in their name, and all of the family \"pool\""},
+            {"ops conv pool", "those with \"conv\" in their name, and the family \"pool\""},
             {NULL, NULL},
         },
 };

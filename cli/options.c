@@ -9,36 +9,30 @@
 #include "cli/help.h"
 
 const shared_option shared_options[] = {
-    {SHARED_JSON,
-     {.name = "--json", OPTION_FLAG, offsetof(shared_settings, json), NULL, "print JSON, for programs"}},
+    {SHARED_JSON, {.name = "--json", OPTION_FLAG, offsetof(shared_settings, json), NULL, "print JSON"}},
     {SHARED_THREADS,
      {.name = "--threads",
       OPTION_COUNT,
       offsetof(shared_settings, threads),
       "N",
-      "threads to use (as many as there are processors); results do not depend on it",
+      "number of threads (one per processor); results do not depend on it",
       .least = 1,
       .most = MICA_MAX_THREADS}},
     {SHARED_SEED,
-     {.name = "--seed",
-      OPTION_COUNT,
-      offsetof(shared_settings, seed),
-      "N",
-      "the seed of all chances (42)",
-      .letter = 0}},
+     {.name = "--seed", OPTION_COUNT, offsetof(shared_settings, seed), "N", "random seed (42)", .letter = 0}},
     {SHARED_QUIET,
      {.name = "--quiet",
       OPTION_FLAG,
       offsetof(shared_settings, quiet),
       NULL,
-      "print results and errors only",
+      "print only results and errors",
       .letter = "q"}},
     {SHARED_QUIET,
      {.name = "--verbose",
       OPTION_FLAG,
       offsetof(shared_settings, verbose),
       NULL,
-      "print more on the way",
+      "print more progress",
       .letter = "v"}},
 };
 const size_t shared_option_count = sizeof shared_options / sizeof shared_options[0];
@@ -88,9 +82,9 @@ static bool unknown(const verb *v, const char *name)
         names[count] = option->name;
     const char *meant = nearest(name, names, count, sizeof names[0]);
     if (meant != NULL)
-        usage_error(v, "there is no option %s; did you mean %s?", name, meant);
+        usage_error(v, "unknown option %s; did you mean %s?", name, meant);
     else
-        usage_error(v, "there is no option %s", name);
+        usage_error(v, "unknown option %s", name);
     return false;
 }
 
@@ -119,10 +113,10 @@ static bool set_count(const verb *v, const verb_option *option, int64_t *field, 
         return true;
     }
     if (option->most != 0)
-        usage_error(v, "%s takes a whole number from %lld to %lld, not \"%s\"", option->name,
+        usage_error(v, "%s takes an integer from %lld to %lld, not \"%s\"", option->name,
                     (long long)option->least, (long long)option->most, value);
     else
-        usage_error(v, "%s takes a whole number from %lld on, not \"%s\"", option->name,
+        usage_error(v, "%s takes an integer of at least %lld, not \"%s\"", option->name,
                     (long long)option->least, value);
     return false;
 }
@@ -153,7 +147,7 @@ static bool set_bytes(const verb *v, const verb_option *option, size_t *field, c
 {
     if (bytes_read(value, field))
         return true;
-    usage_error(v, "%s takes bytes, as in 65536, 64KiB or 2MiB; not \"%s\"", option->name, value);
+    usage_error(v, "%s takes a size in bytes, such as 65536, 64KiB or 2MiB, not \"%s\"", option->name, value);
     return false;
 }
 
@@ -184,7 +178,7 @@ static bool set_choice(const verb *v, const verb_option *option, int *field, con
 static bool add_item(const verb *v, const verb_option *option, option_list *field, const char *value)
 {
     if (field->count == OPTION_LIST_MOST) {
-        usage_error(v, "%s can be given %d times at most", option->name, OPTION_LIST_MOST);
+        usage_error(v, "%s can be given at most %d times", option->name, OPTION_LIST_MOST);
         return false;
     }
     field->item[field->count++] = value;

@@ -30,49 +30,49 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(settings, train),
      NULL,
-     "for training: gradients and optimizer state too"},
+     "plan for training, with gradients and optimizer state"},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(settings, batch),
      "N",
-     "samples of a step (1; with --train 32)",
+     "batch size (1; with --train 32)",
      .least = 1,
      .most = 1 << 24},
     {.name = "--optimizer",
      OPTION_CHOICE,
      offsetof(settings, optimizer),
      "NAME",
-     "with --train (adamw)",
+     "optimizer, with --train (adamw)",
      .choices = optimizers},
     {.name = "--budget",
      OPTION_BYTES,
      offsetof(settings, budget),
      "BYTES",
-     "fit into so many bytes, by recomputing, then by running a batch in parts"},
+     "fit into this many bytes, by recomputing activations, then by splitting the batch"},
     {.name = "--keep-cheap",
      OPTION_FLAG,
      offsetof(settings, keep_cheap),
      NULL,
-     "keep what costs next to nothing to compute again for the backward"},
+     "keep activations even where recomputing them costs next to nothing"},
     {.name = "--program",
      OPTION_FLAG,
      offsetof(settings, program),
      NULL,
-     "the calls of a step in order, with what they read and write, instead of the buffers"},
+     "list the calls of a step with what they read and write, instead of the buffers"},
     NET_SET_OPTION(settings),
-    {.name = "--svg", OPTION_TEXT, offsetof(settings, svg), "FILE", "write a picture of the plan"},
+    {.name = "--svg", OPTION_TEXT, offsetof(settings, svg), "FILE", "draw the plan as an SVG image"},
     {.name = "--html",
      OPTION_TEXT,
      offsetof(settings, html),
      "FILE",
-     "write it as a page to look at closely"},
+     "draw the plan as an interactive HTML page"},
 };
 
 static const char details[] = NET_HELP
     "\n"
-    "Prints the total, what it is for, the lower bound (the most bytes alive at once: no layout takes less),\n"
-    "and every buffer with its offset and the times at which it is first written and last read.\n"
-    "Buffers of different times share memory: so the kinds add up to more than the total.\n"
+    "Prints the total, a breakdown by kind, the lower bound (the most bytes live at once: no layout takes less),\n"
+    "and every buffer with its offset and the times of its first write and last read.\n"
+    "Buffers with disjoint lifetimes share memory, so the kinds add up to more than the total.\n"
     "\n"
     "--json prints one object: total, parameters (with running statistics), gradients, optimizer,\n"
     "activations (with inputs, saved values and their gradients), scratch, lower_bound, and buffers;\n"
@@ -103,9 +103,9 @@ static void print_plan(const mica_plan *plan, const char *title, const char *sub
         if (plan->kind_bytes[kind] > 0)
             print_line(mica_buffer_kind_text(kind), plan->kind_bytes[kind], plan->total);
     if (plan->parts > 1)
-        printf("\na batch runs in %d parts\n", plan->parts);
+        printf("\nthe batch is split into %d parts\n", plan->parts);
     if (plan->recomputed > 0)
-        printf("\n%d calls run twice, to keep less: %.1f %% more work in the forward\n", plan->recomputed,
+        printf("\n%d calls run twice, to keep less: %.1f %% more work in the forward pass\n", plan->recomputed,
                100.0 * plan->extra_work);
 }
 
@@ -248,7 +248,7 @@ static int run(int argc, char **argv)
 const verb verb_plan = {
     .name = "plan",
     .arguments = "NET [OPTIONS]",
-    .summary = "shows the memory that a net takes, before it is taken",
+    .summary = "show the memory a net needs, before it is allocated",
     .details = details,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
@@ -256,11 +256,11 @@ const verb verb_plan = {
     .shared = SHARED_JSON | SHARED_THREADS | SHARED_QUIET,
     .examples =
         (const verb_example[]){
-            {"plan lenet --train", "what training takes, buffer by buffer"},
-            {"plan lenet --train --batch 64 --html plan.html", "as a picture that can be looked at closely"},
-            {"plan gpt-tiny --train --batch 16 --budget 24MiB", "made to fit into 24 MiB"},
-            {"plan lenet --train --program", "what a step calls, in order, and where in the block"},
-            {"plan my.net --set width=256 --json", "of a net file, for a program"},
+            {"plan lenet --train", "what training needs, buffer by buffer"},
+            {"plan lenet --train --batch 64 --html plan.html", "as an interactive page"},
+            {"plan gpt-tiny --train --batch 16 --budget 24MiB", "fitted into 24 MiB"},
+            {"plan lenet --train --program", "the calls of a step, in order, with their memory"},
+            {"plan my.net --set width=256 --json", "for a net file, as JSON"},
             {NULL, NULL},
         },
 };

@@ -22,42 +22,42 @@ static const verb_option options[] = {
      OPTION_COUNT,
      offsetof(settings, top),
      "N",
-     "the N likeliest classes of each input (3)",
+     "print the N most likely classes of each input (3)",
      .least = 1},
     {.name = "--invert",
      OPTION_FLAG,
      offsetof(settings, invert),
      NULL,
-     "of pictures: black becomes white, as the net may have learned it"},
+     "invert images, for nets trained on white on black"},
     {.name = "--label",
      OPTION_TEXT,
      offsetof(settings, label),
      "COLUMN",
-     "of a CSV: a column to leave out, by name or number"},
+     "CSV: a column to ignore, by name or number"},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(settings, batch),
      "N",
-     "inputs at a time (32)",
+     "batch size (32)",
      .least = 1,
      .most = 1000000},
 };
 
 static const char details[] =
-    "FILE is a checkpoint that mica train wrote, or its folder. INPUT is a file of one or more\n"
-    "inputs: .png (scaled to the net's input), .idx, .npy, .csv or .tsv, or for nets that read\n"
-    "text, .txt; packed or not. \"-\", or no INPUT: the same on stdin, where mica sees what it is.\n"
+    "FILE is a checkpoint written by mica train, or its folder. INPUT is a file with one or more\n"
+    "inputs: .png (scaled to the net's input), .idx, .npy, .csv or .tsv, or .txt for text nets;\n"
+    "optionally gzipped. With \"-\" or no INPUT, reads stdin and detects the format.\n"
     "\n"
-    "Prints a line for each input: its number, then the likeliest classes and their probabilities;\n"
-    "for nets that give numbers, those. A net that reads text tells what may come next.\n"
+    "Prints a line per input: its index, then the most likely classes with their probabilities,\n"
+    "or the output values of a regression net. A text net predicts the next token.\n"
     "\n"
-    "Nets that were trained on digits know white on black: --invert turns black on white round.";
+    "Nets trained on digits expect white on black: --invert converts black on white.";
 
 static const verb_example examples[] = {
-    {"run lenet-digits seven.png --invert", "what digit is it?"},
-    {"run lenet-digits t10k-images-idx3-ubyte.gz --top 1", "of each of many pictures"},
-    {"run mlp-iris - < flowers.csv", "numbers from stdin"},
-    {"run gpt-tiny-shakespeare --json < prompt.txt", "the likeliest next characters, for programs"},
+    {"run lenet-digits seven.png --invert", "classify an image"},
+    {"run lenet-digits t10k-images-idx3-ubyte.gz --top 1", "classify many images"},
+    {"run mlp-iris - < flowers.csv", "read a table from stdin"},
+    {"run gpt-tiny-shakespeare --json < prompt.txt", "the most likely next characters, as JSON"},
     {NULL, NULL},
 };
 
@@ -84,7 +84,7 @@ static int read_stdin(prediction *p)
     do {
         char *more = realloc(p->bytes, room = 2 * room + 65536);
         if (more == NULL)
-            return verb_error(&verb_run, EXIT_FAILED, "no memory for what comes from stdin");
+            return verb_error(&verb_run, EXIT_FAILED, "out of memory reading stdin");
         p->bytes = more;
         p->byte_count += fread(p->bytes + p->byte_count, 1, room - p->byte_count, stdin);
     } while (p->byte_count == room);
@@ -170,10 +170,11 @@ static int from_file(prediction *p, const char *path)
             status = mica_text_load(p->ctx, &p->text, path, &text);
             break;
         }
-        return verb_error(&verb_run, EXIT_FILE, "%s: text, and this net reads none", path);
+        return verb_error(&verb_run, EXIT_FILE, "%s is text, but this is not a text net", path);
     default:
-        return verb_error(&verb_run, EXIT_FILE,
-                          "%s: what is in it? Its name should end with .png, .idx, .npy, .csv or .tsv", path);
+        return verb_error(
+            &verb_run, EXIT_FILE,
+            "%s: unknown file type: expected a name that ends with .png, .idx, .npy, .csv or .tsv", path);
     }
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
@@ -184,7 +185,8 @@ static int fit_picture(prediction *p)
     const mica_tensor *sample = &p->saved.meaning.sample;
     mica_tensor image = p->inputs.inputs, fitted, batch;
     if (sample->rank != 2 && (sample->rank != 3 || (sample->dim[0] != 1 && sample->dim[0] != 3)))
-        return verb_error(&verb_run, EXIT_FILE, "a picture, but the net was not trained on pictures");
+        return verb_error(&verb_run, EXIT_FILE,
+                          "the input is an image, but the net was not trained on images");
     mica_index channels = sample->rank == 3 ? sample->dim[0] : 1, height = sample->dim[sample->rank - 2],
                width = sample->dim[sample->rank - 1];
     size_t count = (size_t)(channels * height * width);
@@ -332,8 +334,8 @@ static int check_inputs(const prediction *p)
     size_t given = p->inputs.count > 0 ? mica_tensor_count(&p->inputs.inputs) / (size_t)p->inputs.count
                                        : wanted;
     if (given != wanted)
-        return verb_error(&verb_run, EXIT_FILE, "an input has %zu numbers, the net takes %zu%s", given,
-                          wanted, given == wanted + 1 ? " (--label leaves a column out)" : "");
+        return verb_error(&verb_run, EXIT_FILE, "an input has %zu values, the net takes %zu%s", given, wanted,
+                          given == wanted + 1 ? " (--label ignores a column)" : "");
     return EXIT_OK;
 }
 
@@ -412,8 +414,8 @@ static int run(int argc, char **argv)
     if (count < 0)
         return EXIT_USAGE;
     if (count < 1 || count > 2)
-        return usage_error(&verb_run,
-                           count == 0 ? "which trained net? FILE is missing" : "one input file at a time");
+        return usage_error(&verb_run, count == 0 ? "which trained net? The FILE argument is missing"
+                                                 : "one input file at a time");
     prediction p = {.ctx = verb_context(&verb_run, &set.shared), .set = &set};
     if (p.ctx == NULL)
         return EXIT_FAILED;
@@ -431,7 +433,7 @@ static int run(int argc, char **argv)
 const verb verb_run = {
     .name = "run",
     .arguments = "FILE [INPUT|-] [OPTIONS]",
-    .summary = "asks a trained net: classes and probabilities of inputs",
+    .summary = "run a trained net on inputs: classes and probabilities",
     .details = details,
     .options = options,
     .option_count = sizeof options / sizeof options[0],

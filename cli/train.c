@@ -10,113 +10,107 @@
 #define FIELD(name) offsetof(train_settings, name)
 
 static const verb_option options[] = {
-    {.name = "--data", OPTION_TEXT, FIELD(data), "DATA", "what to learn (see below)"},
+    {.name = "--data", OPTION_TEXT, FIELD(data), "DATA", "training data (see below)"},
     {.name = "--label",
      OPTION_TEXT,
      FIELD(label),
      "COLUMN",
-     "of a CSV: the label's column, by name or number; -1 is the last (-1)"},
+     "CSV: the label column, by name or number; -1 is the last (-1)"},
     {.name = "--epochs",
      OPTION_COUNT,
      FIELD(epochs),
      "N",
-     "times through the data (as many as 100,000 samples take)",
+     "passes over the data (enough for 100,000 samples)",
      .least = 1,
      .most = MOST_EPOCHS},
     {.name = "--batch",
      OPTION_COUNT,
      FIELD(batch),
      "N",
-     "samples of a step (32; text 16)",
+     "batch size (32; text 16)",
      .least = 1,
      .most = MOST_BATCH},
     {.name = "--optimizer",
      OPTION_CHOICE,
      FIELD(optimizer),
      "NAME",
-     "how to learn (adamw)",
+     "optimizer (adamw)",
      .choices = optimizer_names},
     {.name = "--lr",
      OPTION_NUMBER,
      FIELD(lr),
      "X",
-     "the highest learning rate (by the optimizer; adamw 0.002)"},
+     "peak learning rate (depends on the optimizer; adamw 0.002)"},
     {.name = "--schedule",
      OPTION_CHOICE,
      FIELD(schedule),
      "NAME",
-     "how the learning rate goes down (cosine)",
+     "learning rate schedule (cosine)",
      .choices = schedule_names},
-    {.name = "--warmup",
-     OPTION_COUNT,
-     FIELD(warmup),
-     "N",
-     "steps in which it first goes up (0; text 50)",
-     .most = MOST_WARMUP},
+    {.name = "--warmup", OPTION_COUNT, FIELD(warmup), "N", "warm-up steps (0; text 50)", .most = MOST_WARMUP},
     {.name = "--weight-decay",
      OPTION_NUMBER,
      FIELD(weight_decay),
      "X",
-     "pull of the weights to 0 (adamw 0.01; text 0.1)"},
-    {.name = "--momentum", OPTION_NUMBER, FIELD(momentum), "X", "of sgd and rmsprop (sgd 0.9)"},
-    {.name = "--clip", OPTION_NUMBER, FIELD(clip), "X", "the largest norm of the gradients (none; text 1)"},
+     "weight decay (adamw 0.01; text 0.1)"},
+    {.name = "--momentum", OPTION_NUMBER, FIELD(momentum), "X", "momentum of sgd and rmsprop (sgd 0.9)"},
+    {.name = "--clip", OPTION_NUMBER, FIELD(clip), "X", "clip the gradient norm to X (none; text 1)"},
     {.name = "--patience",
      OPTION_COUNT,
      FIELD(patience),
      "N",
-     "stop after N epochs without a better validation loss",
+     "stop early after N epochs without a better validation loss",
      .most = INT32_MAX},
     {.name = "--validation",
      OPTION_NUMBER,
      FIELD(validation),
      "SHARE",
-     "of the training data that is held back (0.1)"},
-    {.name = "--budget", OPTION_BYTES, FIELD(budget), "BYTES", "memory that it all may take: 2MiB, say"},
+     "share of the training data held out for validation (0.1)"},
+    {.name = "--budget",
+     OPTION_BYTES,
+     FIELD(budget),
+     "BYTES",
+     "limit on the memory of training, such as 2MiB"},
     {.name = "--keep-cheap",
      OPTION_FLAG,
      FIELD(keep_cheap),
      NULL,
-     "keep what costs next to nothing to compute again for the backward"},
+     "keep activations even where recomputing them costs next to nothing"},
     NET_SET_OPTION(train_settings),
-    {.name = "--checkpoint",
-     OPTION_TEXT,
-     FIELD(checkpoint),
-     "DIR",
-     "where the trained net goes (./NET-DATA)"},
+    {.name = "--checkpoint", OPTION_TEXT, FIELD(checkpoint), "DIR", "folder for the checkpoint (./NET-DATA)"},
     {.name = "--resume",
      OPTION_FLAG,
      FIELD(resume),
      NULL,
-     "go on from there; the same losses as if it never stopped"},
-    {.name = "--overwrite", OPTION_FLAG, FIELD(overwrite), NULL, "start anew where a trained net is already"},
-    {.name = "--report", OPTION_TEXT, FIELD(report), "FILE.html", "write a page about the training"},
+     "continue from the checkpoint, with the same losses as an uninterrupted run"},
+    {.name = "--overwrite", OPTION_FLAG, FIELD(overwrite), NULL, "replace an existing checkpoint"},
+    {.name = "--report", OPTION_TEXT, FIELD(report), "FILE.html", "write a training report"},
     {.name = "--trace",
      OPTION_TEXT,
      FIELD(trace),
      "FILE.json",
-     "write what some steps did, for ui.perfetto.dev"},
+     "write a trace of a few steps for ui.perfetto.dev"},
 };
 
 static const char details[] = NET_HELP
     "\n" DATA_HELP
     "\n"
-    "A tenth of the training data is held back for validation, and where the data have no test\n"
-    "part of their own, another tenth for the test at the end. Inputs are normalized by the mean\n"
-    "and deviation of the training part. DIR/" CHECKPOINT_NAME
-    " gets the weights, the optimizer's\n"
-    "state and all that eval, run, generate and info want to know, after every epoch and when\n"
-    "Ctrl-C stops the training; a second Ctrl-C ends it at once.\n"
+    "A tenth of the training data is held out for validation, and if the data has no test set\n"
+    "of its own, another tenth for the final test. Inputs are normalized by the mean and standard\n"
+    "deviation of the training split. DIR/" CHECKPOINT_NAME
+    " stores the weights,\n"
+    "the optimizer state and everything that eval, run, generate and info need, after every epoch\n"
+    "and when Ctrl-C stops training; a second Ctrl-C exits at once.\n"
     "\n"
-    "Prints the course of the loss, the score, the bytes that were planned, and how many heap\n"
-    "calls the whole process made in its steps. With --json: a line for each step and epoch.";
+    "Prints the loss curve, the score, the planned bytes and the number of heap calls the whole\n"
+    "process made during its steps. --json prints a line per step and epoch.";
 
 static const verb_example examples[] = {
-    {"train lenet --data digits", "learns to read digits, into ./lenet-digits"},
-    {"train resnet-small --data fashion-mnist --epochs 10 --report report.html",
-     "and writes a page about it"},
-    {"train mlp --data iris.csv --label species", "a table, with the names of the classes in a column"},
-    {"train gpt-tiny --data shakespeare.txt --budget 20MiB", "a text, in no more memory than this"},
-    {"train --checkpoint lenet-digits --resume", "goes on where it was stopped"},
+    {"train lenet --data digits", "learn to read digits; saves to ./lenet-digits"},
+    {"train resnet-small --data fashion-mnist --epochs 10 --report report.html", "also write a report"},
+    {"train mlp --data iris.csv --label species", "a table with class names in a column"},
+    {"train gpt-tiny --data shakespeare.txt --budget 20MiB", "a text, within a memory budget"},
+    {"train --checkpoint lenet-digits --resume", "continue an interrupted run"},
     {NULL, NULL},
 };
 
@@ -132,11 +126,12 @@ static int check_settings(const train_settings *s)
                    {"--clip", s->clip}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (numbers[i].value > (double)FLT_MAX)
-            return usage_error(&verb_train, "%s takes a number up to %g", numbers[i].name, (double)FLT_MAX);
+            return usage_error(&verb_train, "%s takes a number of at most %g", numbers[i].name,
+                               (double)FLT_MAX);
     if ((float)s->lr == 0)
         return usage_error(&verb_train, "--lr takes a number above 0");
     if (s->validation > MOST_SHARE)
-        return usage_error(&verb_train, "--validation takes a share up to %g", MOST_SHARE);
+        return usage_error(&verb_train, "--validation takes a share of at most %g", MOST_SHARE);
     return EXIT_OK;
 }
 
@@ -158,7 +153,7 @@ static int run(int argc, char **argv)
                                    .validation = -1};
     int count = options_read(&verb_train, &t->settings, argc, argv);
     int code = count < 0   ? EXIT_USAGE
-               : count > 1 ? usage_error(&verb_train, "one net at a time, not also \"%s\"", argv[1])
+               : count > 1 ? usage_error(&verb_train, "one net at a time; unexpected \"%s\"", argv[1])
                            : EXIT_OK;
     if (code == EXIT_OK)
         code = check_settings(&t->settings);
@@ -182,7 +177,7 @@ static int run(int argc, char **argv)
 const verb verb_train = {
     .name = "train",
     .arguments = "NET --data DATA [OPTIONS]",
-    .summary = "trains a net, in memory planned before the first step",
+    .summary = "train a net in memory planned before the first step",
     .details = details,
     .options = options,
     .option_count = sizeof options / sizeof options[0],

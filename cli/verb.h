@@ -23,13 +23,13 @@
     X(ops)
 
 /* What the program ends with. */
-#define EXIT_CODES(X)                                                             \
-    X(OK, 0, "done")                                                              \
-    X(FAILED, 1, "failed: the message says why")                                  \
-    X(USAGE, 2, "wrong usage: an unknown verb or option, a value that cannot be") \
-    X(FILE, 3, "an input file that cannot be read, or is not what it should be")  \
-    X(DIVERGED, 4, "training diverged: the loss became infinite or NaN")          \
-    X(INTERRUPTED, 130, "interrupted (Ctrl-C), after writing the checkpoint if there is one")
+#define EXIT_CODES(X)                                                       \
+    X(OK, 0, "success")                                                     \
+    X(FAILED, 1, "failure: the message says why")                           \
+    X(USAGE, 2, "usage error: an unknown verb or option, an invalid value") \
+    X(FILE, 3, "an input file that is unreadable or malformed")             \
+    X(DIVERGED, 4, "training diverged: the loss became infinite or NaN")    \
+    X(INTERRUPTED, 130, "interrupted (Ctrl-C), after writing the checkpoint, if there is one")
 
 typedef enum exit_code {
 #define EXIT_CODE_ENUM(name, code, text) EXIT_##name = (code),

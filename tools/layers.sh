@@ -25,7 +25,6 @@ cli
 # Exceptions: FROM TO, and why. One that nothing needs any more is an error too.
 layer_exceptions='
 net node    passes rewrite calls of operations that they know, sum gradients, and look operations up by name
-net train   temporary: it asks an optimizer how much state it keeps
 '
 
 # "FILE INCLUDED" for every #include of a file of ours.

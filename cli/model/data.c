@@ -162,7 +162,7 @@ static int load_folder(data *out, const verb *v, mica_context *ctx, const char *
 static int load_fashion(data *out, const verb *v, mica_context *ctx)
 {
     if (!is_folder(FASHION_FOLDER))
-        return verb_error(v, EXIT_FILE, "%s is not there: apt-get install dataset-fashion-mnist",
+        return verb_error(v, EXIT_FILE, "%s not found: apt-get install dataset-fashion-mnist",
                           FASHION_FOLDER);
     int code = load_folder(out, v, ctx, FASHION_FOLDER);
     out->class_names = fashion_classes;
@@ -177,7 +177,7 @@ static int load_pair(data *out, const verb *v, mica_context *ctx, const char *sp
     const char *comma = strchr(spec, ',');
     size_t length = comma != NULL ? (size_t)(comma - spec) : strlen(spec);
     if (length >= sizeof inputs)
-        return usage_error(v, "a path of more than %zu bytes", sizeof inputs - 1);
+        return usage_error(v, "the path is longer than %zu bytes", sizeof inputs - 1);
     memcpy(inputs, spec, length);
     inputs[length] = '\0';
     const char *targets = comma != NULL ? comma + 1 : NULL;
@@ -203,9 +203,10 @@ static int unknown(const verb *v, const char *spec)
     static const char *const names[] = {"digits", "fashion-mnist"};
     const char *meant = nearest(spec, names, 2, sizeof names[0]);
     if (is_there(spec))
-        return verb_error(v, EXIT_FILE,
-                          "%s: what is in it? Its name should end with .csv, .tsv, .npy, .idx or .txt", spec);
-    return verb_error(v, EXIT_FILE, "there are no data \"%s\"%s%s%s", spec,
+        return verb_error(
+            v, EXIT_FILE,
+            "%s: unknown file type: expected a name that ends with .csv, .tsv, .npy, .idx or .txt", spec);
+    return verb_error(v, EXIT_FILE, "unknown data \"%s\"%s%s%s", spec,
                       meant != NULL ? "; did you mean \"" : "", meant != NULL ? meant : "",
                       meant != NULL ? "\"?" : "");
 }
@@ -243,7 +244,7 @@ int data_load(data *out, const verb *v, mica_context *ctx, const char *spec, con
     if (code == EXIT_OK && !out->is_text && out->class_names == NULL)
         set_classes(out, ctx);
     if (code == EXIT_OK && !out->is_text && out->samples.count == 0)
-        code = verb_error(v, EXIT_FILE, "%s: there are no samples in it", spec);
+        code = verb_error(v, EXIT_FILE, "%s: the data has no samples", spec);
     return code;
 }
 

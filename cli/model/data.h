@@ -7,14 +7,14 @@
 #include "cli/verb.h"
 
 /* For help: what can stand behind --data. */
-#define DATA_HELP                                                                                     \
-    "DATA is one of:\n"                                                                               \
-    "  digits, digits:N        digits that mica draws itself: N for training (20000), more to test\n" \
-    "  fashion-mnist           the files of Debian's dataset-fashion-mnist\n"                         \
-    "  FOLDER                  files named as MNIST's: train-images-idx3-ubyte and so on, or .gz\n"   \
-    "  X.idx,Y.idx             inputs and targets; also X.npy,Y.npy\n"                                \
-    "  FILE.csv                a sample a line, the label in the last column or in --label's\n"       \
-    "  FILE.txt                text, for nets that write\n"
+#define DATA_HELP                                                                                 \
+    "DATA is one of:\n"                                                                           \
+    "  digits, digits:N        synthetic digits: N for training (20000), plus some for testing\n" \
+    "  fashion-mnist           as installed by Debian's dataset-fashion-mnist\n"                  \
+    "  FOLDER                  files named like MNIST's: train-images-idx3-ubyte etc., or .gz\n"  \
+    "  X.idx,Y.idx             inputs and targets; also X.npy,Y.npy\n"                            \
+    "  FILE.csv                one sample per line, the label in the last column or --label\n"    \
+    "  FILE.txt                text, for text nets\n"
 
 typedef struct data_opts {
     const char *label;          /* CSV: a column's name or number; "none"; NULL: the last */

@@ -16,10 +16,10 @@ static int in_use(const folder_lock *lock, const verb *v, const char *folder, in
     ssize_t got = read(handle, text, sizeof text - 1);
     text[got > 0 ? strspn(text, "0123456789") : 0] = '\0';
     (void)close(handle);
-    return verb_error(v, EXIT_FAILED,
-                      "%s is in use by another training%s%s (%s is locked); --checkpoint DIR puts this one "
-                      "somewhere else",
-                      folder, text[0] != '\0' ? ", process " : "", text, lock->path);
+    return verb_error(
+        v, EXIT_FAILED,
+        "%s is in use by another training run%s%s (%s is locked); --checkpoint DIR saves this one elsewhere",
+        folder, text[0] != '\0' ? ", process " : "", text, lock->path);
 }
 
 static void write_process(int handle)
@@ -35,12 +35,12 @@ int folder_lock_take(folder_lock *lock, const verb *v, const char *folder)
 {
     int n = snprintf(lock->path, sizeof lock->path, "%s/%s", folder, LOCK_NAME);
     if (n < 0 || (size_t)n >= sizeof lock->path)
-        return usage_error(v, "a folder's name of more than %zu bytes",
+        return usage_error(v, "the folder name is longer than %zu bytes",
                            sizeof lock->path - sizeof LOCK_NAME - 1);
     for (int attempt = 0; attempt < 100; attempt++) {
         int handle = open(lock->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
         if (handle < 0)
-            return verb_error(v, EXIT_FAILED, "cannot write in the folder %s: %s: %s", folder, LOCK_NAME,
+            return verb_error(v, EXIT_FAILED, "cannot write to the folder %s: %s: %s", folder, LOCK_NAME,
                               strerror(errno));
         if (flock(handle, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
             return in_use(lock, v, folder, handle);
@@ -50,7 +50,7 @@ int folder_lock_take(folder_lock *lock, const verb *v, const char *folder)
             opened.st_ino == named.st_ino) {
             if (!S_ISREG(opened.st_mode)) {
                 (void)close(handle);
-                return verb_error(v, EXIT_FAILED, "%s is there, and is not a regular file", lock->path);
+                return verb_error(v, EXIT_FAILED, "%s exists, but is not a regular file", lock->path);
             }
             lock->handle = handle;
             lock->held = true;
@@ -59,7 +59,7 @@ int folder_lock_take(folder_lock *lock, const verb *v, const char *folder)
         }
         (void)close(handle);
     }
-    return verb_error(v, EXIT_FAILED, "%s is in use by others all the time", folder);
+    return verb_error(v, EXIT_FAILED, "%s is constantly in use by other processes", folder);
 }
 
 void folder_lock_release(folder_lock *lock)

@@ -33,17 +33,19 @@ static int check_target(const net_ends *e, const verb *v, const mica_netfile_inf
 {
     const mica_tensor *t = &e->target;
     if (t->rank < 1 || t->dim[0] != e->input.dim[0])
-        return verb_error(v, EXIT_FILE,
-                          "%s: its target \"%s\" is %s, its input \"%s\" is %s: expected as many samples",
-                          what, info->target, shape_of(t).text, info->input, shape_of(&e->input).text);
+        return verb_error(
+            v, EXIT_FILE,
+            "%s: its target \"%s\" is %s, its input \"%s\" is %s: expected the same number of samples", what,
+            info->target, shape_of(t).text, info->input, shape_of(&e->input).text);
     if (!predicts_classes(info))
         return EXIT_OK;
     if (t->dtype != MICA_I32 && t->dtype != MICA_I64)
-        return verb_error(v, EXIT_FILE, "%s: its target \"%s\" is %s: expected class numbers, i32 or i64",
+        return verb_error(v, EXIT_FILE, "%s: its target \"%s\" is %s: expected class indices, i32 or i64",
                           what, info->target, shape_of(t).text);
     if (mica_tensor_count(&e->output) != mica_tensor_count(t) * (size_t)info->classes)
-        return verb_error(v, EXIT_FILE, "%s: its output is %s: expected %td numbers for each of target %s",
-                          what, shape_of(&e->output).text, info->classes, shape_of(t).text);
+        return verb_error(v, EXIT_FILE,
+                          "%s: its output is %s: expected %td values for each element of target %s", what,
+                          shape_of(&e->output).text, info->classes, shape_of(t).text);
     return EXIT_OK;
 }
 
@@ -56,11 +58,11 @@ int net_ends_find(net_ends *out, const verb *v, mica_net *net, const mica_netfil
         return verb_error(v, EXIT_FILE, "%s: the net has no input", what);
     if (info->other_input != NULL)
         return verb_error(v, EXIT_FILE,
-                          "%s: besides \"%s\" the net reads an input \"%s\", which no data are for", what,
+                          "%s: besides \"%s\", the net reads an input \"%s\" that no data provides", what,
                           info->input, info->other_input);
     if (x->rank < 1 || elements_each(x) == 0)
-        return verb_error(v, EXIT_FILE, "%s: its input \"%s\" is %s: there is nothing to put in", what,
-                          info->input, shape_of(x).text);
+        return verb_error(v, EXIT_FILE, "%s: its input \"%s\" is %s, which is empty", what, info->input,
+                          shape_of(x).text);
     if (mica_net_shape(net, &out->output, info->output_value) != MICA_OK || y->dtype != MICA_F32 ||
         y->rank < 1 || y->dim[0] != x->dim[0] || mica_tensor_count(y) == 0)
         return verb_error(v, EXIT_FILE, "%s: its output \"%s\" is %s: expected f32, %td samples along axis 0",
@@ -82,7 +84,7 @@ mica_status net_output(mica_tensor *out, mica_net *net, const mica_netfile_info 
     if (rows && (!predicts_classes(info) || out->dim[out->rank - 1] == info->classes))
         return MICA_OK;
     return mica_fail(mica_net_context(net), MICA_ERR_SHAPE,
-                     "the output \"%s\" of %td samples is %s: expected a row of %td for each", info->output,
+                     "the output \"%s\" for %td samples is %s: expected a row of %td for each", info->output,
                      samples, shape_of(out).text, info->classes);
 }
 
@@ -95,13 +97,13 @@ static int match_samples(const data *d, const char *spec, const verb *v, const n
     for (size_t i = 0; i < 2 && sets[i] != NULL; i++) {
         const mica_dataset *set = sets[i];
         if (!set->has_targets)
-            return verb_error(v, EXIT_FILE, "%s has no targets to learn or to compare with", spec);
+            return verb_error(v, EXIT_FILE, "%s has no targets to train on or compare with", spec);
         if (set->count > 0 && elements_each(&set->inputs) != elements_each(&ends->input))
-            return verb_error(v, EXIT_FILE, "%s takes %zu numbers at its input, a sample of %s has %zu", what,
+            return verb_error(v, EXIT_FILE, "the input of %s takes %zu values, a sample of %s has %zu", what,
                               elements_each(&ends->input), spec, elements_each(&set->inputs));
         if (set->count > 0 && elements_each(&set->targets) != elements_each(&ends->target))
-            return verb_error(v, EXIT_FILE, "%s learns from %zu numbers a sample, %s has targets of %zu",
-                              what, elements_each(&ends->target), spec, elements_each(&set->targets));
+            return verb_error(v, EXIT_FILE, "%s expects %zu target values per sample, %s has %zu", what,
+                              elements_each(&ends->target), spec, elements_each(&set->targets));
     }
     return EXIT_OK;
 }
@@ -110,15 +112,16 @@ int data_match(const data *d, const char *spec, const verb *v, const net_ends *e
                const mica_netfile_info *info, const char *what)
 {
     if (info->task == MICA_TASK_NONE || !ends->has_target)
-        return verb_error(v, EXIT_FILE, "%s has no loss with a target: there is nothing to learn or to score",
+        return verb_error(v, EXIT_FILE, "%s has no loss with a target, so it cannot be trained or scored",
                           what);
     if ((info->task == MICA_TASK_TEXT) != d->is_text)
         return verb_error(v, EXIT_FILE,
-                          d->is_text ? "%s takes samples, and %s is text" : "%s takes text, and %s is none",
+                          d->is_text ? "%s does not take text, but %s is text"
+                                     : "%s takes text, but %s is not text",
                           what, spec);
     if (d->is_text && info->classes < d->text.vocabulary.count)
-        return verb_error(v, EXIT_FILE, "%s has %td different tokens in its vocabulary, %s has %d", what,
-                          info->classes, spec, (int)d->text.vocabulary.count);
+        return verb_error(v, EXIT_FILE, "%s has a vocabulary of %td tokens, %s has %d", what, info->classes,
+                          spec, (int)d->text.vocabulary.count);
     if (d->is_text)
         return EXIT_OK;
     int code = match_samples(d, spec, v, ends, what);
@@ -126,10 +129,10 @@ int data_match(const data *d, const char *spec, const verb *v, const net_ends *e
         return code;
     if (d->class_count == 0)
         return verb_error(v, EXIT_FILE,
-                          "%s learns classes, but the targets of %s are not whole numbers from 0 on", what,
+                          "%s learns classes, but the targets of %s are not integers of at least 0", what,
                           spec);
     if (d->class_count > info->classes)
-        return verb_error(v, EXIT_FILE, "%s tells %td classes apart, %s has %lld", what, info->classes, spec,
+        return verb_error(v, EXIT_FILE, "%s has %td classes, %s has %lld", what, info->classes, spec,
                           (long long)d->class_count);
     return EXIT_OK;
 }

@@ -109,7 +109,7 @@ void notes_add_meaning(notes *n, const meaning *m)
 /* What a key's value comes from, for people. */
 static const char *source_of(const char *key)
 {
-    static const char *const sources[][2] = {{MICA_NETFILE_KEY, "the text of the net"},
+    static const char *const sources[][2] = {{MICA_NETFILE_KEY, "the source of the net"},
                                              {"mica.title", "the net's name"},
                                              {"mica.data", "what --data names"},
                                              {"mica.classes", "a class name of the data"},
@@ -130,7 +130,7 @@ int notes_check(const notes *n, const verb *v)
             size = mica_utf8_decode(&code, text + at, length - at);
             if (size == 0)
                 return verb_error(
-                    v, EXIT_FILE, "%s is not UTF-8, and could not be saved: %s (line %zu, byte %zu)",
+                    v, EXIT_FILE, "%s is not UTF-8 and could not be saved: %s (line %zu, byte %zu)",
                     source_of(n->list[i].key), MICA_QUOTE_N(text + line_at, strcspn(text + line_at, "\n")),
                     line, at - line_at + 1);
             line += code == '\n';
@@ -170,13 +170,13 @@ int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
 {
     *out = (saved){.file = NULL};
     if (!checkpoint_path(out->path, sizeof out->path, where))
-        return usage_error(v, "a path of more than %zu bytes", sizeof out->path - 1);
+        return usage_error(v, "the path is longer than %zu bytes", sizeof out->path - 1);
     if (mica_safetensors_open(ctx, &out->file, out->path) != MICA_OK)
         return verb_failed(v, ctx);
     if (saved_text(out, MICA_NETFILE_KEY) == NULL)
         return verb_error(
             v, EXIT_FILE,
-            "%s: a safetensors file, but not one that mica train wrote: it does not say what net it is of",
+            "%s: a safetensors file that was not written by mica train: it does not contain a net",
             out->path);
     int code = saved_read(out, v);
     return code == EXIT_OK ? saved_check(out, v, ctx) : code;

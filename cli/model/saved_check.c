@@ -16,14 +16,13 @@ static int check_sample(const saved *s, const verb *v, const net_ends *ends)
     size_t wanted = mica_tensor_count(&ends->input) / (size_t)ends->input.dim[0];
     if (sample->rank > 0 && sample_elements(sample) != wanted)
         return verb_error(v, EXIT_FILE,
-                          "%s: its \"mica.sample\" is of %zu numbers: expected the %zu that the net takes",
+                          "%s: its \"mica.sample\" has %zu elements: expected %zu, as the net's input",
                           s->path, sample_elements(sample), wanted);
     mica_index channels = s->meaning.normalization.channels;
     if (channels > 1 && (sample->rank == 0 || sample->dim[0] != channels))
         return verb_error(
             v, EXIT_FILE,
-            "%s: its \"mica.mean\" has %td numbers: expected 1, or as many as the first axis of "
-            "\"mica.sample\" has (%td)",
+            "%s: its \"mica.mean\" has %td numbers: expected 1, or the size of the first axis of \"mica.sample\" (%td)",
             s->path, channels, sample->rank > 0 ? sample->dim[0] : 0);
     return EXIT_OK;
 }
@@ -33,19 +32,18 @@ static int check_text(const saved *s, const verb *v, const mica_netfile_info *in
     const meaning *m = &s->meaning;
     bool reads_text = info->task == MICA_TASK_TEXT;
     if (!reads_text && m->vocabulary.count > 0)
-        return verb_error(v, EXIT_FILE,
-                          "%s: its \"mica.vocabulary\" is that of a text: expected none, for a net for %s",
+        return verb_error(v, EXIT_FILE, "%s: it has a \"mica.vocabulary\": expected none for a net for %s",
                           s->path, mica_task_text(info->task));
     if (reads_text && m->vocabulary.count == 0)
         return verb_error(v, EXIT_FILE,
-                          "%s: its metadata have no \"mica.vocabulary\": expected one, for a net for text",
+                          "%s: its metadata has no \"mica.vocabulary\": expected one for a text net",
                           s->path);
     if (m->vocabulary.count > info->classes && reads_text)
         return verb_error(v, EXIT_FILE,
                           "%s: its \"mica.vocabulary\" has %d tokens: expected at most the net's %td",
                           s->path, (int)m->vocabulary.count, info->classes);
     if (reads_text && (m->sample.rank > 0 || m->normalization.channels > 0))
-        return verb_error(v, EXIT_FILE, "%s: it has a \"%s\": expected none, for a net for text", s->path,
+        return verb_error(v, EXIT_FILE, "%s: it has a \"%s\": expected none for a text net", s->path,
                           m->sample.rank > 0 ? "mica.sample" : "mica.mean");
     return EXIT_OK;
 }
@@ -60,7 +58,7 @@ static int check_net(const saved *s, const verb *v, mica_net *net, const mica_ne
         code = check_sample(s, v, &ends);
     if (code == EXIT_OK && info->task == MICA_TASK_CLASSES && s->meaning.class_count > info->classes)
         code = verb_error(v, EXIT_FILE,
-                          "%s: its \"mica.classes\" are %d names: expected at most %td, one for each class",
+                          "%s: its \"mica.classes\" has %d names: expected at most %td, one per class",
                           s->path, s->meaning.class_count, info->classes);
     return code;
 }

@@ -17,7 +17,7 @@ static int wrong(const saved *s, const verb *v, const char *key, const char *exp
 {
     const char *text = saved_text(s, key);
     if (text == NULL)
-        return verb_error(v, EXIT_FILE, "%s: its metadata have no \"%s\": expected %s", s->path, key,
+        return verb_error(v, EXIT_FILE, "%s: its metadata has no \"%s\": expected %s", s->path, key,
                           expected);
     return verb_error(v, EXIT_FILE, "%s: its \"%s\" is %s: expected %s", s->path, key, MICA_QUOTE(text),
                       expected);
@@ -100,17 +100,17 @@ static int read_normalization(saved *s, const verb *v)
         return EXIT_OK;
     mica_index means = mean != NULL ? read_floats(&n->mean, mean, -INFINITY) : -1;
     if (means < 1)
-        return wrong(s, v, "mica.mean", "finite numbers with a blank between them");
+        return wrong(s, v, "mica.mean", "finite numbers separated by spaces");
     mica_index deviations = deviation != NULL ? read_floats(&n->deviation, deviation, (double)FLT_MIN) : -1;
     if (deviations != means)
-        return wrong(s, v, "mica.deviation", "as many finite numbers above 0 as \"mica.mean\" has numbers");
+        return wrong(s, v, "mica.deviation", "finite numbers above 0, as many as in \"mica.mean\"");
     n->channels = means;
     return EXIT_OK;
 }
 
 static int read_vocabulary(saved *s, const verb *v)
 {
-    static const char expected[] = "\"bytes\", or ascending code points with a blank between them";
+    static const char expected[] = "\"bytes\", or ascending code points separated by spaces";
     meaning *m = &s->meaning;
     const char *text = saved_text(s, "mica.vocabulary");
     if (text == NULL)
@@ -159,7 +159,7 @@ static int read_sample(saved *s, const verb *v)
         int64_t size;
         if (sample->rank == MICA_MAX_RANK - 1 || !read_whole(&text, &size) || !next_of_list(&text) ||
             size < 1 || (elements *= (double)size) > (double)INT32_MAX)
-            return wrong(s, v, "mica.sample", "up to 7 sizes of 1 or more, of no more than 2^31 elements");
+            return wrong(s, v, "mica.sample", "up to 7 sizes of at least 1, at most 2^31 elements in all");
         sample->dim[sample->rank++] = (mica_index)size;
         if (*text == '\0')
             break;
@@ -212,8 +212,8 @@ static int read_setting(saved *s, const verb *v, const setting_field *f)
         double value = f->whole ? (double)whole : real;
         if (!sound || *text != '\0' || value < f->least || value > f->most) {
             char expected[80];
-            (void)snprintf(expected, sizeof expected, "a %snumber from %.17g to %.17g",
-                           f->whole ? "whole " : "", f->least, f->most);
+            (void)snprintf(expected, sizeof expected, "%s from %.17g to %.17g",
+                           f->whole ? "an integer" : "a number", f->least, f->most);
             return wrong(s, v, f->key, expected);
         }
     }
@@ -230,7 +230,7 @@ int saved_read(saved *s, const verb *v)
     s->meaning.data = saved_text(s, "mica.data");
     s->settings.label = saved_text(s, "mica.train.label");
     if (s->meaning.title == NULL || s->meaning.title[0] == '\0')
-        return wrong(s, v, "mica.title", "what the net is called");
+        return wrong(s, v, "mica.title", "the net's name");
     read_classes(s);
     int (*const readers[])(saved *, const verb *) = {read_normalization, read_vocabulary, read_sample};
     int code = EXIT_OK;

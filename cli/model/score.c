@@ -177,7 +177,7 @@ static mica_status score_batch(score *s, sums *sum, mica_net *net, const mica_ne
     size_t rows = (size_t)(count * k->targets_each);
     if (k->targets != NULL && mica_tensor_count(&y) != rows * (size_t)info->classes)
         return mica_fail(mica_net_context(net), MICA_ERR_SHAPE,
-                         "the output \"%s\" has %zu numbers: expected %td for each of %zu targets",
+                         "the output \"%s\" has %zu values: expected %td for each of %zu targets",
                          info->output, mica_tensor_count(&y), info->classes, rows);
     if (k->targets != NULL)
         sum->right += score_classes(s, &y, k, count, info, opts, scratch);

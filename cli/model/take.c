@@ -9,7 +9,8 @@ void *take(size_t count, size_t size)
 {
     void *block = calloc(count > 0 ? count : 1, size > 0 ? size : 1);
     if (block == NULL)
-        exit(verb_error(NULL, EXIT_FAILED, "no memory for %zu times %zu bytes", count, size));
+        exit(
+            verb_error(NULL, EXIT_FAILED, "out of memory: cannot allocate %zu times %zu bytes", count, size));
     return block;
 }
 

@@ -24,7 +24,7 @@ static int score_test(training *t)
                        .stop = &interruptions};
     if (score_net(&t->score, t->net, &t->info, f, &opts) != MICA_OK)
         return verb_failed(t->v, t->ctx);
-    return interrupted() ? verb_error(t->v, EXIT_INTERRUPTED, "interrupted; the net is in %s", t->path)
+    return interrupted() ? verb_error(t->v, EXIT_INTERRUPTED, "interrupted; the net is saved in %s", t->path)
                          : EXIT_OK;
 }
 
@@ -63,7 +63,7 @@ static void print_memory(const training *t)
     if (t->settings.budget > 0 && plan->recomputed > 0)
         printf("; %d calls run twice", plan->recomputed);
     if (plan->parts > 1)
-        printf("; batches run in %d parts", plan->parts);
+        printf("; batch split into %d parts", plan->parts);
     printf("\n");
     if (!heap_counted())
         printf("heap    not counted in this build\n");

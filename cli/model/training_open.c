@@ -37,16 +37,16 @@ static int choose_folder(training *t)
     const train_settings *s = &t->settings;
     char net[256], from[256];
     if (s->checkpoint == NULL && (s->net == NULL || s->data == NULL))
-        return usage_error(
-            t->v, s->resume ? "--resume needs NET and --data, or --checkpoint DIR"
-                            : "what is to be trained, on what? As in: mica train lenet --data digits");
+        return usage_error(t->v, s->resume
+                                     ? "--resume needs NET and --data, or --checkpoint DIR"
+                                     : "which net, and on what data? Try: mica train lenet --data digits");
     if (s->checkpoint != NULL)
         (void)snprintf(t->folder, sizeof t->folder, "%s", s->checkpoint);
     else
         (void)snprintf(t->folder, sizeof t->folder, "%s-%s", stem(net, sizeof net, s->net),
                        stem(from, sizeof from, s->data));
     if (strlen(t->folder) >= sizeof t->folder - 1)
-        return usage_error(t->v, "a folder's name of more than %zu bytes", sizeof t->folder - 2);
+        return usage_error(t->v, "the folder name is longer than %zu bytes", sizeof t->folder - 2);
     (void)snprintf(t->path, sizeof t->path, "%s/%s", t->folder, CHECKPOINT_NAME);
     return EXIT_OK;
 }
@@ -70,10 +70,11 @@ static int make_folder(training *t)
     if (t->lock.held)
         return EXIT_OK;
     if (mkdir(t->folder, 0777) != 0 && (errno != EEXIST || !is_folder(t->folder)))
-        return verb_error(t->v, EXIT_FAILED, "cannot make the folder %s: %s", t->folder, strerror(errno));
+        return verb_error(t->v, EXIT_FAILED, "cannot create the folder %s: %s", t->folder, strerror(errno));
     int code = folder_lock_take(&t->lock, t->v, t->folder);
     if (code == EXIT_OK && stat(t->path, &about) == 0)
-        code = verb_error(t->v, EXIT_FAILED, "%s was written by another training in the meantime", t->path);
+        code = verb_error(t->v, EXIT_FAILED, "%s was written by another training run in the meantime",
+                          t->path);
     return code;
 }
 
@@ -86,8 +87,8 @@ static int look_for_checkpoint(training *t)
         return EXIT_OK;
     if (!s->resume && !s->overwrite)
         return usage_error(t->v,
-                           "%s is there already: --resume goes on with it, --overwrite starts anew,\n"
-                           "  --checkpoint DIR puts this training somewhere else",
+                           "%s already exists: --resume continues it, --overwrite replaces it,\n"
+                           "  --checkpoint DIR saves this run elsewhere",
                            t->path);
     t->resumes = s->resume;
     return t->resumes ? saved_open(&t->saved, t->v, t->ctx, t->path) : EXIT_OK;
@@ -202,9 +203,10 @@ static int build_net(training *t)
     int code = net_build(&t->net, &t->info, t->v, t->ctx, s->net, &s->set, &opts);
     if (code != EXIT_OK || !t->resumes || strcmp(t->info.text, saved_text(&t->saved, MICA_NETFILE_KEY)) == 0)
         return code;
-    return verb_error(t->v, EXIT_FILE,
-                      "%s is of another net than %s; without NET, --resume takes the one it is of", t->path,
-                      s->net);
+    return verb_error(
+        t->v, EXIT_FILE,
+        "%s belongs to a different net than %s; without NET, --resume uses the one in the checkpoint",
+        t->path, s->net);
 }
 
 /* Whether net and data fit together. */
@@ -264,8 +266,7 @@ static int find_meaning(training *t)
     m->class_count = m->class_names != NULL ? (int)t->data.class_count : 0;
     for (int i = 0; i < m->class_count; i++)
         if (strchr(m->class_names[i], '\n') != NULL)
-            return verb_error(t->v, EXIT_FILE,
-                              "%s: the name of a class has a line end in it, and could not be saved",
+            return verb_error(t->v, EXIT_FILE, "%s: a class name contains a newline and could not be saved",
                               m->data);
     mica_status status = normalization_learn(&m->normalization, t->ctx, &t->data, t->settings.validation,
                                              test_share(&t->data));
@@ -293,7 +294,7 @@ static int open_feeds(training *t)
     if (status != MICA_OK)
         return verb_failed(t->v, t->ctx);
     if (t->train.samples == 0)
-        return verb_error(t->v, EXIT_FILE, "%s is too short: nothing is left to train on", s->data);
+        return verb_error(t->v, EXIT_FILE, "%s is too short: nothing is left for training", s->data);
     return EXIT_OK;
 }
 
@@ -325,7 +326,7 @@ static int find_settings(training *t)
     if (t->resumes)
         settings_of_saved(t);
     if (t->settings.data == NULL || (t->settings.net == NULL && !t->resumes))
-        return usage_error(t->v, "%s has no checkpoint to resume: NET and --data are needed", t->folder);
+        return usage_error(t->v, "%s has no checkpoint to resume: NET and --data are required", t->folder);
     int code = load_data(t);
     if (code == EXIT_OK)
         choose_settings(t);

@@ -244,6 +244,6 @@ int training_run(training *t)
         return failed(t, status);
     if (!interrupted())
         return EXIT_OK;
-    return verb_error(t->v, EXIT_INTERRUPTED, "interrupted after step %llu; --resume goes on from %s",
+    return verb_error(t->v, EXIT_INTERRUPTED, "interrupted after step %llu; --resume continues from %s",
                       (unsigned long long)t->result.steps, t->path);
 }

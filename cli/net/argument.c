@@ -61,7 +61,7 @@ static char *text_of_checkpoint(int *code, const verb *v, mica_context *ctx, con
     const char *text = mica_safetensors_metadata_find(file, MICA_NETFILE_KEY);
     char *copy = text != NULL ? copy_of(text) : NULL;
     if (text == NULL)
-        *code = verb_error(v, EXIT_FILE, "%s has weights, but not the text of a net (metadata \"%s\")", path,
+        *code = verb_error(v, EXIT_FILE, "%s has weights, but no net source (metadata \"%s\")", path,
                            MICA_NETFILE_KEY);
     mica_safetensors_close(ctx, file);
     return copy;
@@ -75,9 +75,9 @@ static int no_such_net(const verb *v, const char *what)
         names[count] = mica_netfile_builtin_name(count);
     const char *meant = nearest(what, names, count, sizeof names[0]), *why = strerror(errno);
     if (meant != NULL)
-        return verb_error(v, EXIT_FILE, "there is no net \"%s\"; did you mean \"%s\"? (As a file: %s)", what,
+        return verb_error(v, EXIT_FILE, "unknown net \"%s\"; did you mean \"%s\"? (As a file: %s)", what,
                           meant, why);
-    return verb_error(v, EXIT_FILE, "there is no net \"%s\" (as a file: %s)", what, why);
+    return verb_error(v, EXIT_FILE, "unknown net \"%s\" (as a file: %s)", what, why);
 }
 
 char *net_text(int *code, const verb *v, mica_context *ctx, const char *what)
@@ -107,7 +107,7 @@ char *net_text(int *code, const verb *v, mica_context *ctx, const char *what)
     *code = verb_error(v, EXIT_FILE, "%s: %s", what,
                        failed                             ? strerror(reason)
                        : length > MICA_NETFILE_MOST_BYTES ? "too long for a net file"
-                                                          : "no text, so no net file");
+                                                          : "not a text file, so not a net file");
     free(text);
     return NULL;
 }
@@ -120,7 +120,7 @@ static bool read_set(const verb *v, mica_netfile_constant *out, char *name, size
     size_t length = equals != NULL ? (size_t)(equals - set) : 0;
     double value = equals != NULL ? strtod(equals + 1, &end) : 0.0;
     if (length == 0 || length >= room || end == equals + 1 || *end != '\0' || !isfinite(value)) {
-        usage_error(v, "--set takes NAME=NUMBER, as in width=64; not \"%s\"", set);
+        usage_error(v, "--set takes NAME=NUMBER, such as width=64, not \"%s\"", set);
         return false;
     }
     memcpy(name, set, length);

@@ -10,15 +10,15 @@
 /* For help. */
 #define NET_HELP                                                                             \
     "NET is one of:\n"                                                                       \
-    "  mlp, lenet, resnet-small, lstm, gpt-tiny   nets that mica knows\n"                    \
+    "  mlp, lenet, resnet-small, lstm, gpt-tiny   built-in nets\n"                           \
     "  FILE.net, -                                a net file (mica help layers), or stdin\n" \
-    "  FILE.safetensors, DIR                      a checkpoint, or the folder of one: its net\n"
+    "  FILE.safetensors, DIR                      the net of a checkpoint, or of its folder\n"
 
 /* The option that goes with it: a field `set`, an option_list. */
 #define NET_SET_OPTION(settings)                                              \
     {                                                                         \
         .name = "--set", OPTION_LIST, offsetof(settings, set), "NAME=NUMBER", \
-        "another value for a constant of the net"                             \
+        "override a constant of the net"                                      \
     }
 
 /* Builds the net, with `set` ("width=64" each; NULL: none) and opts (whose file is set here; NULL: all defaults). On

@@ -138,11 +138,11 @@ void help_layers(FILE *out)
     for (size_t i = 0; i < mica_netfile_word_count; i++)
         print_word(out, &mica_netfile_words[i]);
     fprintf(out, "\n");
-    print_row(out, "name=NAME", "every layer: what it is called (its word and a number)");
-    print_row(out, "from=LAYER", "every layer: what it takes (the line above)");
+    print_row(out, "name=NAME", "any layer: its name (its type and a number)");
+    print_row(out, "from=LAYER", "any layer: its input (the line above)");
     print_list(out, "ACTIVATION", mica_netfile_activations);
     print_list(out, "START", mica_netfile_inits);
-    print_row(out, "", "the first three with a number: normal(0.02)");
+    print_row(out, "", "the first three with a parameter: normal(0.02)");
 }
 
 void help_operations(FILE *out)

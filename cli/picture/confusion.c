@@ -56,7 +56,7 @@ static void put_cell(FILE *out, const report *r, int label, int prediction, uint
     fprintf(out, "<td class=\"%s%s\" style=\"--s:%.3f\" data-label=\"%d\" data-prediction=\"%d\" title=\"",
             right ? "right" : "wrong", strength > 0.55 ? " strong" : "", strength, label, prediction);
     put_class(out, r, label);
-    fputs(" taken for ", out);
+    fputs(" predicted as ", out);
     put_class(out, r, prediction);
     fprintf(out, ": %s\">", count_text((double)count).text);
     if (count > 0)
@@ -74,7 +74,7 @@ static void put_matrix(FILE *out, const report *r)
         put_class(out, r, i);
         fputs("</th>", out);
     }
-    fputs("<th class=\"share\">found</th></tr></thead>\n<tbody>\n", out);
+    fputs("<th class=\"share\">recall</th></tr></thead>\n<tbody>\n", out);
     for (int label = 0; label < r->classes; label++) {
         uint64_t row = row_sum(r, label);
         fputs("<tr><th>", out);
@@ -119,7 +119,7 @@ static void put_list(FILE *out, const report *r)
             count = count > MOST_LISTED ? MOST_LISTED : count;
         }
     fputs(
-        "<table class=\"pairs\"><thead><tr><th>label</th><th>taken for</th><th class=\"n\">times</th></tr></thead><tbody>\n",
+        "<table class=\"pairs\"><thead><tr><th>label</th><th>predicted as</th><th class=\"n\">count</th></tr></thead><tbody>\n",
         out);
     for (size_t i = 0; i < count; i++) {
         fputs("<tr><td>", out);
@@ -160,7 +160,7 @@ static void put_mistake(FILE *out, const report *r, const report_mistake *m)
     }
     fputs("<figcaption><b>", out);
     put_class(out, r, m->label);
-    fputs("</b> taken for <b class=\"bad\">", out);
+    fputs("</b> predicted as <b class=\"bad\">", out);
     put_class(out, r, m->prediction);
     fprintf(out, "</b><span>%.1f %% sure</span></figcaption></figure>\n", 100.0 * m->probability);
 }

@@ -28,9 +28,10 @@ void page_begin(FILE *out, const char *title, const char *subtitle, const char *
 
 bool page_end(FILE *out)
 {
-    fprintf(out,
-            "<footer>Written by mica %s. This page is one file and asks nothing of any network.</footer>\n",
-            mica_version());
+    fprintf(
+        out,
+        "<footer>Written by mica %s. This page is self-contained and makes no network requests.</footer>\n",
+        mica_version());
     fputs("</main>\n</body>\n</html>\n", out);
     return fflush(out) == 0 && !ferror(out);
 }

@@ -21,25 +21,25 @@ void put_plan_tiles(FILE *out, const mica_plan *plan, const plan_facts *facts)
 {
     char text[96], what[96];
     double total = (double)plan->total, all = (double)facts->all_bytes;
-    put_tile(out, size_text(total).text, "in one block: all that a step takes");
-    put_tile(out, size_text((double)plan->lower_bound).text, "lower bound: the most in use at once");
+    put_tile(out, size_text(total).text, "total, in one block");
+    put_tile(out, size_text((double)plan->lower_bound).text, "lower bound: the most bytes live at once");
     (void)snprintf(text, sizeof text, "%.2f %%",
                    plan->lower_bound > 0 ? 100.0 * (total / (double)plan->lower_bound - 1.0) : 0.0);
     put_tile(out, text, "lost by packing");
     (void)snprintf(text, sizeof text, "%.0f %%", all > 0.0 ? 100.0 * (1.0 - total / all) : 0.0);
-    (void)snprintf(what, sizeof what, "saved by sharing: %s side by side", size_text(all).text);
+    (void)snprintf(what, sizeof what, "saved by reuse: %s without sharing", size_text(all).text);
     put_tile(out, text, what);
     (void)snprintf(text, sizeof text, "%s", count_text((double)plan->count).text);
-    (void)snprintf(what, sizeof what, "buffers over %s times", count_text(plan->times).text);
+    (void)snprintf(what, sizeof what, "buffers over %s time steps", count_text(plan->times).text);
     put_tile(out, text, what);
     if (plan->recomputed > 0) {
         (void)snprintf(text, sizeof text, "+%.0f %%", 100.0 * plan->extra_work);
-        (void)snprintf(what, sizeof what, "forward work: %d layers run twice", plan->recomputed);
+        (void)snprintf(what, sizeof what, "forward work: %d layers recomputed", plan->recomputed);
         put_tile(out, text, what);
     }
     if (plan->parts > 1) {
         (void)snprintf(text, sizeof text, "%d parts", plan->parts);
-        put_tile(out, text, "that a batch is run in");
+        put_tile(out, text, "per batch");
     }
 }
 
@@ -114,7 +114,7 @@ void put_plan_figure(FILE *out, const plan_picture *picture, const plan_facts *f
     fputs("<figure class=\"figure\">\n", out);
     put_plan_svg(out, picture, facts, false);
     fputs(
-        "</figure>\n<div class=\"bar\"><span class=\"hint\">Point at a buffer to see it; drag a box to look closer.</span>"
+        "</figure>\n<div class=\"bar\"><span class=\"hint\">Hover over a buffer for details; drag a box to zoom in.</span>"
         "<button type=\"button\" class=\"reset\" hidden>Show all</button></div>\n",
         out);
     put_times(out, picture->plan, facts);

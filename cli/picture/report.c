@@ -27,11 +27,11 @@ static void put_tiles(FILE *out, const report *r)
         accuracy = last_of(&r->train_accuracy);
         loss = last_of(&r->train_loss);
     }
-    const char *of = held_out ? "on samples held out" : "in training";
+    const char *of = held_out ? "on held-out samples" : "in training";
     fputs("<ul class=\"tiles\">\n", out);
     if (isfinite(accuracy)) {
         (void)snprintf(text, sizeof text, "%.2f %%", 100.0 * accuracy);
-        (void)snprintf(what, sizeof what, "right %s", of);
+        (void)snprintf(what, sizeof what, "accuracy %s", of);
         put_tile(out, text, what);
     }
     if (isfinite(loss)) {
@@ -44,7 +44,7 @@ static void put_tiles(FILE *out, const report *r)
     if (r->steps > 0) {
         (void)snprintf(what, sizeof what, "heap calls in %s steps", count_text((double)r->steps).text);
         put_tile(out, count_text((double)r->heap_calls).text, what);
-        (void)snprintf(what, sizeof what, "of training, %s a step",
+        (void)snprintf(what, sizeof what, "of training, %s per step",
                        time_text(r->seconds / (double)r->steps).text);
         put_tile(out, time_text(r->seconds).text, what);
     }
@@ -81,7 +81,7 @@ static void put_layers(FILE *out, const report *r)
         backward += r->layers[i].backward;
     }
     fputs(
-        "<section><h2>Time of a step, by layer</h2>\n<div class=\"figure\"><table class=\"layers\"><thead><tr><th>layer</th><th>kind</th>"
+        "<section><h2>Time per step, by layer</h2>\n<div class=\"figure\"><table class=\"layers\"><thead><tr><th>layer</th><th>kind</th>"
         "<th class=\"n\">forward</th><th class=\"n\">backward</th><th class=\"n\">share</th>"
         "<th class=\"bars\"><i class=\"forward\"></i>forward <i class=\"backward\"></i>backward</th></tr></thead><tbody>\n",
         out);
@@ -113,7 +113,7 @@ static void put_memory(FILE *out, const report *r)
     if (r->plan == NULL)
         return;
     plan_facts facts = plan_facts_of(r->plan);
-    fputs("<section><h2>Memory of a step</h2>\n<ul class=\"tiles\">\n", out);
+    fputs("<section><h2>Memory per step</h2>\n<ul class=\"tiles\">\n", out);
     put_plan_tiles(out, r->plan, &facts);
     fputs("</ul>\n", out);
     put_plan_figure(out, &(plan_picture){.plan = r->plan, .title = r->title}, &facts);
@@ -127,7 +127,7 @@ static void put_settings(FILE *out, const report *r)
         return;
     fputs("<section><h2>Settings</h2>\n", out);
     if (r->command != NULL) {
-        fputs("<p class=\"note\">The same again:</p>\n<pre><code>", out);
+        fputs("<p class=\"note\">To reproduce:</p>\n<pre><code>", out);
         put_text(out, r->command);
         fputs("</code></pre>\n", out);
     }
@@ -163,8 +163,8 @@ bool report_write(FILE *out, const report *r)
     put_layers(out, r);
     put_memory(out, r);
     put_settings(out, r);
-    put_pre(out, "The net", r->net);
-    put_pre(out, "Its layers", r->summary);
+    put_pre(out, "Net", r->net);
+    put_pre(out, "Layers", r->summary);
     fprintf(out, "<script>\n%s</script>\n", asset_report_js);
     return page_end(out);
 }

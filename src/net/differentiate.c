@@ -1,7 +1,7 @@
 /* Differentiation: behind the forward calls, the backward calls that their operations write down.
  *
  * The first part of a gradient is written, later ones are added. A gradient that is passed on as it is (through an
- * addition, a view) is the same value under another name: it is not owned, and what must be added to it makes a new one. */
+ * addition, a view) is the same value under another name: it is not owned, and adding to it makes a new value. */
 #include <string.h>
 
 #include "net/net.h"

@@ -1,13 +1,13 @@
 /* Rules: how shapes follow from the sizes of a step, so that a smaller step need not infer every call again.
  *
- * Nearly every size of a value is a number times one or two sizes of the step, plus a number: the batch, the batch times
- * the length. Compiling finds those rules by trying some sizes, and holds them against inference at others. A size of
- * the step that some value follows in another way (through a convolution with a stride, say) has none: it is inferred. */
+ * Nearly every dimension is a constant times one or two sizes of the step, plus a constant: the batch, the batch times
+ * the length. Compiling finds these rules by probing some sizes, and checks them against inference at others. A size
+ * that some value depends on in another way (through a strided convolution, say) has no rules: it is inferred. */
 #include <string.h>
 
 #include "net/net.h"
 
-/* Sizes at which rules are tried: the smallest, and the largest ones in a row, where a stride or a window would show. */
+/* Sizes at which rules are probed: the smallest, and a run of the largest, where a stride or a window would show. */
 enum { SMALL_TRIES = 4, LARGE_TRIES = 9, MIXED_TRIES = 8 };
 
 typedef struct finding {

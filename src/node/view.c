@@ -46,8 +46,8 @@ static mica_status unsqueeze_infer(mica_infer *i)
 /* On tensors of a caller's own, which may lie anywhere. */
 static mica_status run(const mica_call *c) { return mica_reshape(c->ctx, c->out[0], c->in[0]); }
 
-/* Elements keep their order, so samples stay apart as long as the first axis is the batch, alone or with axes folded into
- * it: the first sizes are multiples of one another. */
+/* Elements keep their order, so samples stay apart as long as the first axis is the batch, alone or with axes folded
+ * into it: the first sizes are multiples of one another. */
 static bool mixes(const mica_infer *i)
 {
     mica_infer shape = *i;

@@ -216,7 +216,7 @@ def check_report(browser):
     check(samples == 300, f"report: the matrix has {samples} test samples")
     check(0 < len(page["pictures"]) <= wrong, f"report: {len(page['pictures'])} pictures of {wrong} mistakes")
     check(all(done and w == 28 and h == 28 and shown > 40 for done, w, h, shown in page["pictures"]), f"report: {page['pictures']}")
-    check(all("taken for" in caption and "%" in caption for caption in page["captions"]), f"report: {page['captions']}")
+    check(all("predicted as" in caption and "%" in caption for caption in page["captions"]), f"report: {page['captions']}")
     check({"conv1", "conv2", "logits"} <= set(page["layers"]), f"report: layers {page['layers']}")
     check(max(page["bars"]) > 100, f"report: bars {page['bars']}")
     check(page["settings"].get("seed") == "42", f"report: settings {page['settings']}")

@@ -57,14 +57,14 @@ silent
 complains "usage: mica VERB"
 ends 2 bnech
 silent
-complains 'there is no verb "bnech"; did you mean "bench"?'
+complains 'unknown verb "bnech"; did you mean "bench"?'
 ends 2 help bnch
 complains 'did you mean "bench"?'
 ends 2 zzzzzzzz
-complains 'there is no verb "zzzzzzzz"'
+complains 'unknown verb "zzzzzzzz"'
 [[ $err != *"did you mean"* ]] || complain "nothing is near zzzzzzzz"
 ends 2 bench --thread 2
-complains "there is no option --thread; did you mean --threads?"
+complains "unknown option --thread; did you mean --threads?"
 ends 2 bench --threads
 complains "--threads needs a value: --threads N[,N...]"
 ends 2 bench --threads 0
@@ -81,11 +81,11 @@ ends 0 help --table
 says $'option\tbench\t--seconds\t\tnumber\tS\t'
 says $'exit\t130\t'
 ends 2 bench -z
-complains "there is no option -z"
+complains "unknown option -z"
 ends 0 ops -- add
-says "add "
+says "add: a + b"
 ends 1 ops -- --quick
-complains "no operation or family is called so"
+complains "no matching operation or family"
 "$mica" ops >/dev/full 2>"$folder/err"
 code=$? err=$(cat "$folder/err")
 [ "$code" -eq 1 ] || complain "a full disk should end with 1"

@@ -53,14 +53,14 @@ for net in oneinput twoinputs; do # the second has an input that nobody reads
     tail -1 "$folder/out" | grep -qE '"accuracy": (1|0\.9)' || complain "$net.net does not learn"
 done
 printf 'input x [2]\ninput more [2]\nadd x more\ndense 3 name=logits\nloss cross_entropy\n' >more.net
-refused 3 'besides "x" the net reads an input "more", which no data are for' \
+refused 3 'besides "x", the net reads an input "more" that no data provides' \
     train more.net --data flowers.csv --checkpoint b -q
 printf 'input x [2]\ndense 3 name=a\nloss cross_entropy\ndense 3 name=b from=x\nloss cross_entropy\n' >losses.net
 refused 3 'the net reads an input "target2"' train losses.net --data flowers.csv --checkpoint b -q
 printf 'input x [2]\ndense 3 name=logits\nloss cross_entropy one_hot\n' >onehot.net
-refused 3 'expected class numbers' train onehot.net --data flowers.csv --checkpoint b -q
+refused 3 'expected class indices' train onehot.net --data flowers.csv --checkpoint b -q
 printf 'input x [2]\ndense 5 name=y\nloss mse\n' >five.net
-refused 3 'learns from 5 numbers a sample, flowers.csv has targets of 1' \
+refused 3 'expects 5 target values per sample, flowers.csv has 1' \
     train five.net --data flowers.csv --checkpoint b -q
 printf 'input x [3, 5]\nflatten\ndense 3 name=y\nloss cross_entropy\n' >fifteen.net
 ends 3 train fifteen.net --data flowers.csv --checkpoint b -q
@@ -95,32 +95,32 @@ done_with "" run ten flowers.csv --label -1 --top 10
 
 # ---- What a checkpoint says about itself ----
 refused 3 'output "flatten1" is u8' run h_u8.safetensors u8.npy
-refused 3 'expected class numbers' eval h_onehot.safetensors --data two_x.npy,two_y.npy
+refused 3 'expected class indices' eval h_onehot.safetensors --data two_x.npy,two_y.npy
 for value in five:5 huge:1e300 nan:nan neg:-5; do
     refused 3 "its \"mica.train.validation\" is \"${value#*:}\": expected a number from 0 to 0.9" \
         eval "h_val_${value%:*}.safetensors" --part validation
 done
 for file in h_vocab0 h_vocab4d; do
-    refused 3 'its "mica.vocabulary" is that of a text: expected none' run $file.safetensors small.txt
-    refused 3 'its "mica.vocabulary"' generate $file.safetensors
-    refused 3 'its "mica.vocabulary"' eval $file.safetensors --data small.txt
+    refused 3 'it has a "mica.vocabulary": expected none' run $file.safetensors small.txt
+    refused 3 '"mica.vocabulary"' generate $file.safetensors
+    refused 3 '"mica.vocabulary"' eval $file.safetensors --data small.txt
 done
-done_with "the net says" eval h_names.safetensors --show 5
+done_with "predicted" eval h_names.safetensors --show 5
 done_with '"only"' eval h_names.safetensors --json
-refused 3 'its "mica.sample" is of 400 numbers: expected the 784 that the net takes' \
+refused 3 'its "mica.sample" has 400 elements: expected 784' \
     eval h_sample.safetensors --show 5
-refused 3 'its "mica.sample" is of 400 numbers' run h_sample.safetensors ok.png
+refused 3 'its "mica.sample" has 400 elements' run h_sample.safetensors ok.png
 refused 3 'its "mica.sample" is "-2 -3": expected up to 7 sizes' run h_sampleneg.safetensors ok.png
 refused 3 'its "mica.sample" is "3 4611686018427387904 4611686018427387904"' run h_sampleovf.safetensors ok.png
-refused 3 'its "mica.mean" has 2 numbers: expected 1, or as many as the first axis' \
+refused 3 'its "mica.mean" has 2 numbers: expected 1, or the size of the first axis' \
     eval h_chan.safetensors --data c2x.npy,c2y.npy --show 5
-refused 3 'its metadata have no "mica.title"' train --checkpoint r_notitle --resume
-refused 3 'its "mica.train.batch" is "0": expected a whole number from 1 to 1000000' \
+refused 3 'its metadata has no "mica.title"' train --checkpoint r_notitle --resume
+refused 3 'its "mica.train.batch" is "0": expected an integer from 1 to 1000000' \
     train --checkpoint r_batch0 --resume
-refused 3 'its "mica.train.batch" is "1e300": expected a whole number' train --checkpoint r_casts --resume
-refused 3 'its "mica.train.optimizer" is "1e9": expected a whole number from 0 to 4' \
+refused 3 'its "mica.train.batch" is "1e300": expected an integer' train --checkpoint r_casts --resume
+refused 3 'its "mica.train.optimizer" is "1e9": expected an integer from 0 to 4' \
     train --checkpoint r_optimizer --resume
-refused 3 'its "mica.train.schedule" is "100000": expected a whole number from 0 to 4' \
+refused 3 'its "mica.train.schedule" is "100000": expected an integer from 0 to 4' \
     train --checkpoint r_schedule --resume
 
 # Each field in turn, in a checkpoint that is sound otherwise. change FILE KEY VALUE: without VALUE the key goes.
@@ -141,17 +141,17 @@ PYTHON
 done_with "" train ten.net --data flowers.csv --checkpoint table --epochs 1 -q
 done_with "" train bytes.net --data small.txt --checkpoint text --epochs 1 -q
 for field in "table|mica.title|" "table|mica.scale|nan|above 0" "table|mica.scale|0|above 0" "table|mica.scale|1 2|above 0" \
-    "table|mica.mean|1 inf|finite numbers" "table|mica.mean|1|as many finite numbers above 0" "table|mica.mean||finite numbers" \
+    "table|mica.mean|1 inf|finite numbers" "table|mica.mean|1|finite numbers above 0" "table|mica.mean||finite numbers" \
     "table|mica.mean|1  2|finite numbers" "table|mica.deviation|1 0|above 0" "table|mica.deviation|1 -1|above 0" \
-    "table|mica.deviation|1 1e-50|above 0" "table|mica.deviation" "table|mica.sample|0|sizes of 1 or more" \
-    "table|mica.sample|2 |sizes of 1 or more" "table|mica.sample|1 1 1 1 1 1 1 2|up to 7 sizes" "table|mica.sample|3|the 2 that the net takes" \
-    "table|mica.sample|1 2|expected 1, or as many" "table|mica.sample|99999999999999999999|sizes of 1" \
+    "table|mica.deviation|1 1e-50|above 0" "table|mica.deviation" "table|mica.sample|0|sizes of at least 1" \
+    "table|mica.sample|2 |sizes of at least 1" "table|mica.sample|1 1 1 1 1 1 1 2|up to 7 sizes" "table|mica.sample|3|expected 2, as" \
+    "table|mica.sample|1 2|expected 1, or the size" "table|mica.sample|99999999999999999999|sizes of at least 1" \
     "table|mica.classes|a\\nb\\nc\\nd\\ne\\nf\\ng\\nh\\ni\\nj\\nk|expected at most 10" "table|mica.vocabulary|bytes|expected none" \
     "text|mica.vocabulary|1 2 2|ascending" "text|mica.vocabulary|55296|ascending" "text|mica.vocabulary|1114112|ascending" \
     "text|mica.vocabulary||ascending" "text|mica.vocabulary|-1 5|ascending" "text|mica.vocabulary" "text|mica.sample|8|expected none" \
     "table|mica.train.epochs|0|from 1 to" "table|mica.train.warmup|-1|from 0 to" "table|mica.train.patience|2147483648|from 0 to 2147483647" \
     "table|mica.train.lr|inf|from 0 to" "table|mica.train.momentum|1e39|from 0 to" "table|mica.train.clip|0x1p3|from 0 to" \
-    "table|mica.train.seed|9223372036854775808|whole number" "table|mica.train.seed|1.5|whole number" "table|mica.train.budget|many|whole number"; do
+    "table|mica.train.seed|9223372036854775808|an integer" "table|mica.train.seed|1.5|an integer" "table|mica.train.budget|many|an integer"; do
     IFS='|' read -r from key value text <<<"$field"
     case $field in
     *"|"*"|"*) change "$from/checkpoint.safetensors" "$key" "$value" ;;
@@ -192,12 +192,12 @@ sound
 complains "expected samples along axis 0"
 
 # ---- Names that cannot be saved, before the first step ----
-refused 3 'a class name of the data is not UTF-8, and could not be saved: "ros\xe9"' \
+refused 3 'a class name of the data is not UTF-8 and could not be saved: "ros\xe9"' \
     train oneinput.net --data latin1.csv --checkpoint latin --json
-refused 3 'the text of the net is not UTF-8, and could not be saved: "# r\xe9seau" (line 1, byte 4)' \
+refused 3 'the source of the net is not UTF-8 and could not be saved: "# r\xe9seau" (line 1, byte 4)' \
     train latin1.net --data flowers.csv --checkpoint latin --json
 printf '1,2,"a\nb"\n3,4,c\n5,6,c\n' >lines.csv
-refused 3 "a class has a line end in it" train oneinput.net --data lines.csv --checkpoint latin --json
+refused 3 "a class name contains a newline" train oneinput.net --data lines.csv --checkpoint latin --json
 [ ! -e latin ] || complain "a training that was refused leaves a folder"
 
 # ---- Pictures and packed files that grow ----
@@ -254,20 +254,12 @@ done
 done_with "" train bytes.net --data bytes.txt --checkpoint bytes --epochs 1 -q
 python3 - "$mica" >pty.txt <<'PYTHON'
 import os, pty, sys
-pid, terminal = pty.fork()
-if pid == 0:
-    os.execv(sys.argv[1], [sys.argv[1], "generate", "bytes", "--tokens", "3000", "--temperature", "3"])
-read = []
-try:
-    while data := os.read(terminal, 65536):
-        read.append(data)
-except OSError:
-    pass  # how a terminal ends
-os.waitpid(pid, 0)
-sys.stdout.buffer.write(b"".join(read).replace(b"\r\n", b"\n"))
+# An empty result would end the copy after the first read.
+pty.spawn([sys.argv[1], "generate", "bytes", "--tokens", "3000", "--temperature", "3"], lambda terminal: os.read(terminal, 65536))
 PYTHON
+sed -i 's/\r$//' pty.txt
 printable pty.txt
-grep -qF '\x' pty.txt || complain "a terminal is told of nothing that was escaped"
+grep -qF '\x' pty.txt || complain "nothing was escaped for a terminal"
 ends 0 generate bytes --tokens 3000 --temperature 3 --json
 says_json 'len(data["text"]) > 2000 and "\0" in data["text"]'
 printable "$folder/out"
@@ -289,9 +281,9 @@ mkfifo hold
 holder=$!
 exec 9<hold
 read -r _ <&9 # a step was done, and nobody reads on: it waits for us
-refused 1 "held is in use by another training, process $holder" train ten.net --data flowers.csv --checkpoint held
-refused 1 "held is in use by another training" train --checkpoint held --resume
-refused 1 "held is in use by another training" train ten.net --data flowers.csv --checkpoint held --overwrite
+refused 1 "held is in use by another training run, process $holder" train ten.net --data flowers.csv --checkpoint held
+refused 1 "held is in use by another training run" train --checkpoint held --resume
+refused 1 "held is in use by another training run" train ten.net --data flowers.csv --checkpoint held --overwrite
 kill -9 "$holder"
 wait "$holder" 2>/dev/null
 exec 9<&-
@@ -302,7 +294,7 @@ done_with "saved   held/" train ten.net --data flowers.csv --checkpoint held --e
 rm -rf notafile && mkdir -p notafile && mkfifo notafile/checkpoint.lock
 refused 1 "is not a regular file" train ten.net --data flowers.csv --checkpoint notafile
 rm -rf notafile && mkdir -p notafile && ln -s ../flowers.csv notafile/checkpoint.lock
-refused 1 "cannot write in the folder notafile" train ten.net --data flowers.csv --checkpoint notafile
+refused 1 "cannot write to the folder notafile" train ten.net --data flowers.csv --checkpoint notafile
 cmp -s flowers.csv "$files/flowers.csv" || complain "a link that was put in the place of a lock is followed"
 
 # ---- A limit on the size of files ----
@@ -334,6 +326,6 @@ grep -h '"event": "step"' "$folder/out" | cat stopped.json - | cmp -s - long.jso
     complain "a seed above 2^53 does not resume to the same losses"
 done_with '"mica.train.seed": "9007199254740993"' info seed-stopped --json
 refused 2 "--lr takes a number above 0" train ten.net --data flowers.csv --lr 0
-refused 2 "--lr takes a number up to" train ten.net --data flowers.csv --lr 1e300
+refused 2 "--lr takes a number of at most" train ten.net --data flowers.csv --lr 1e300
 
 popd >/dev/null || exit 1

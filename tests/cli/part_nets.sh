@@ -25,11 +25,11 @@ says "f32 [7, 3]"
 ends 0 info lenet --set classes=3 --text
 says "let classes = 3"
 ends 2 info
-complains "of what? Try: mica info lenet"
+complains "which net or file? Try: mica info lenet"
 ends 2 info lenet mlp
 complains "one net or file at a time"
 ends 3 info lnet
-complains 'there is no net "lnet"; did you mean "lenet"?'
+complains 'unknown net "lnet"; did you mean "lenet"?'
 ends 3 info "$folder"
 complains "$folder: "
 data=$(dirname "${BASH_SOURCE[0]}")/../data
@@ -74,9 +74,9 @@ out=$(cat "$folder/out")
 says "dense1.relu"
 printf 'input x [4]\0\n' >"$folder/zero.net"
 ends 3 info "$folder/zero.net"
-complains "no text, so no net file"
+complains "not a text file, so not a net file"
 ends 2 plan lenet --set classes
-complains '--set takes NAME=NUMBER, as in width=64; not "classes"'
+complains '--set takes NAME=NUMBER, such as width=64, not "classes"'
 ends 3 plan lenet --set clases=3
 complains 'lenet has no constant "clases"; did you mean "classes"?'
 
@@ -100,11 +100,11 @@ ends 1 plan lenet --train --budget 100KiB
 silent
 complains "needs at least"
 ends 2 plan lenet --budget lots
-complains '--budget takes bytes, as in 65536, 64KiB or 2MiB; not "lots"'
+complains '--budget takes a size in bytes, such as 65536, 64KiB or 2MiB, not "lots"'
 ends 2 plan lenet --optimizer adm
 complains '--optimizer takes sgd, adam, adamw, rmsprop or adagrad, not "adm"; did you mean adam?'
 ends 2 plan lenet --batch 0
-complains '--batch takes a whole number from 1 to 16777216, not "0"'
+complains '--batch takes an integer from 1 to 16777216, not "0"'
 ends 0 plan lenet --train --program
 says "outputs <- inputs"
 says "linear_backward_weight"
@@ -139,6 +139,8 @@ sed -n '/^<!-- mica help layers -->$/,/^<!-- end -->$/p' "$documents/net-files.m
 ends 0 help operations
 sed -n '/^<!-- mica help operations -->$/,/^<!-- end -->$/p' "$documents/net-files.md" | sed '1,2d' | sed '$d' | sed '$d' |
     cmp -s - "$folder/out" || complain "docs/net-files.md differs from mica help operations"
+sed -n '/^<!-- src\/node\/squared_relu.c -->$/,/^<!-- end -->$/p' "$documents/adding-an-operation.md" | sed '1,2d' | sed '$d' | sed '$d' |
+    cmp -s - "$documents/../src/node/squared_relu.c" || complain "docs/adding-an-operation.md differs from src/node/squared_relu.c"
 awk -v stem="$folder/document" '
     /^```/ { if (plain && text ~ /(^|\n)input/ && text !~ /data from outside/) { file = stem (++n) ".net"; printf "%s", text > file; close(file) }
              open = !open; plain = open && $0 == "```"; text = ""; next }

@@ -21,7 +21,7 @@ await_lines() {
 
 # ---- Wrong usage ----
 ends 2 train
-complains "what is to be trained, on what?"
+complains "which net, and on what data?"
 ends 2 train lenet
 ends 2 train lenet mlp --data digits
 complains "one net at a time"
@@ -48,7 +48,7 @@ ends 2 generate a --top-p 3
 ends 3 train lenett --data digits
 complains 'did you mean "lenet"?'
 ends 3 train lenet --data digts
-complains 'there are no data "digts"; did you mean "digits"?'
+complains 'unknown data "digts"; did you mean "digits"?'
 ends 3 train lenet --data missing.csv
 complains "missing.csv"
 ends 3 train lenet --data "$t"
@@ -63,17 +63,17 @@ ends 3 train mlp --data "$here/data/npy/big_endian.npy,$here/data/npy/labels.npy
 complains "npy header"
 printf 'to be or not to be, that is the question: %.0s' $(seq 60) >words.txt
 ends 3 train lenet --data words.txt
-complains "takes samples"
+complains "does not take text"
 ends 3 train gpt-tiny --data digits:100
-complains "takes text"
+complains "takes text, but"
 printf '1,2,0.5\n3,4,0.7\n5,6,1.5\n' >numbers.csv
 ends 3 train mlp --data numbers.csv
-complains "not whole numbers"
+complains "not integers"
 ends 3 eval missing
 complains "cannot open"
 ends 3 eval words.txt
 ends 3 run "$here/data/safetensors/layers.safetensors" x.png
-complains "not one that mica train wrote"
+complains "was not written by mica train"
 ends 1 train lenet --data digits:100 --budget 100K --checkpoint small
 complains "needs at least"
 
@@ -88,12 +88,12 @@ complains "epoch 4/4"
 grep -q "lenet on digits" page.html || complain "the report has no title"
 grep -q '"ph"' trace.json || complain "the trace has no events"
 ends 2 train lenet --data digits:3000
-complains "--resume goes on with it, --overwrite starts anew"
+complains "--resume continues it, --overwrite replaces it"
 ends 0 train lenet --data digits:100 --epochs 1 --checkpoint lenet-again -q
 [ -z "$err" ] || complain "-q prints progress"
 ends 0 train lenet --data digits:100 --epochs 1 --checkpoint lenet-again --overwrite --threads 1
 ends 3 train mlp --data digits:100 --checkpoint lenet-again --resume
-complains "is of another net"
+complains "belongs to a different net"
 ends 4 train lenet --data digits:200 --checkpoint wild --optimizer sgd --lr 1e30
 complains "training diverged"
 ends 1 train lenet --data digits:100 --checkpoint words.txt
@@ -103,7 +103,7 @@ complains "cannot write no/such/page.html"
 # ---- What it left ----
 ends 0 eval lenet-digits
 says "digits:3000, test: "
-says "the net says"
+says "predicted"
 accuracy=$("$mica" eval lenet-digits --json | grep -o '"accuracy": [0-9.]*' | cut -d ' ' -f 2)
 awk -v a="$accuracy" 'BEGIN { exit !(a > 0.9) }' || complain "an accuracy of $accuracy"
 ends 0 eval lenet-digits --part validation --show 3
@@ -129,7 +129,7 @@ head -c 100000 lenet-digits/checkpoint.safetensors >cut.safetensors
 ends 3 eval cut.safetensors
 complains "cut.safetensors"
 ends 3 generate lenet-digits
-complains "none for text"
+complains "not a text net"
 
 # ---- A reader that leaves, a full disk ----
 "$mica" train lenet --data digits:400 --epochs 2 --checkpoint piped --json 2>/dev/null | head -1 >first.json
@@ -167,7 +167,7 @@ for signal in INT TERM; do
     wait "$process"
     code=$? err=$(cat "$folder/err")
     [ "$code" -eq 130 ] || complain "SIG$signal should end it with 130"
-    complains "--resume goes on from $signal/checkpoint.safetensors"
+    complains "--resume continues from $signal/checkpoint.safetensors"
     ends 0 train --checkpoint "$signal" --resume --json -q --threads 1
     grep -h '"event": "step"' part.json "$folder/out" | cmp -s - whole.json ||
         complain "after SIG$signal the losses are not those of a run that never stopped"
@@ -199,7 +199,7 @@ ends 0 run line-double double.csv --label -1
 ends 0 train gpt-tiny --data words.txt --epochs 1 --set layers=1 --set width=16 --set length=16
 says "mica generate gpt-tiny-words"
 ends 0 eval gpt-tiny-words --part all
-says "bits a token"
+says "bits per token"
 ends 0 generate gpt-tiny-words --prompt "to be" --tokens 40
 says "to be"
 first=$out

@@ -330,7 +330,8 @@ TEST(training_survives_every_refused_allocation)
     scratch_remove(&s);
 }
 
-/* A file of another program has weights and nothing else: it fits a net with an embedding, tables and recurrent state. */
+/* A file of another program has weights and nothing else: it fits a net with an embedding, tables and recurrent
+ * state. */
 TEST(weights_of_another_program_load_by_name)
 {
     mica_context *ctx = test_context(1);
