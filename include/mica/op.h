@@ -213,11 +213,12 @@ typedef struct mica_call {
     const mica_tensor *out[MICA_OP_OUTS]; /* NULL: an optional output that nobody reads */
     unsigned add;           /* bit k: add to out[k] instead of writing; only those in op->adds */
     bool training;          /* dropout drops, batch norm uses the batch's statistics */
-    bool again;             /* runs again to recompute what was not kept: must not change values that
-                                             are kept from step to step */
+    bool again;             /* runs again to recompute what was not kept: must not change values that are kept from
+                               step to step */
     float scale;            /* of the losses' gradients in this step */
     uint64_t seed, stream;  /* of random numbers: this call's own in this step */
     const mica_index *size; /* the sizes of this step (mica_net_size_number) */
+    int sizes;              /* how many there are: 0 outside of a net */
 } mica_call;
 
 MICA_API bool mica_call_measuring(const mica_call *call);

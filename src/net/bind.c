@@ -18,7 +18,8 @@ void mica_net_link(mica_net *net)
                             .ins = entry->node.ins,
                             .outs = entry->node.outs,
                             .again = entry->phase == MICA_PHASE_RECOMPUTE,
-                            .size = net->size_now};
+                            .size = net->size_now,
+                            .sizes = net->size_count};
         for (int i = 0; i < call->ins; i++)
             call->in[i] = entry->node.in[i] != NONE ? &net->values[entry->node.in[i]].tensor : NULL;
         for (int k = 0; k < call->outs; k++)
@@ -86,7 +87,8 @@ static mica_status run_derivation(mica_net *net, const mica_node *node)
                       .opts = node->opts,
                       .ins = node->ins,
                       .outs = 1,
-                      .size = net->size_now};
+                      .size = net->size_now,
+                      .sizes = net->size_count};
     for (int i = 0; i < node->ins; i++)
         call.in[i] = node->in[i] != NONE ? &net->values[node->in[i]].tensor : NULL;
     call.out[0] = &net->values[node->out[0]].tensor;
