@@ -303,7 +303,7 @@ static mica_status find_word(reader *r, line *l, operation_word *made)
     for (int n = 0; n < OPERATION_COUNT; n++)
         if (mica_netfile_operation(n) != NULL)
             names[count++] = mica_op_at(n)->name;
-    return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "there is no layer %s%s", mica_found_now(r).text,
+    return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "unknown layer %s%s", mica_found_now(r).text,
                         mica_guess_of(r, &r->now, names, count, sizeof names[0]).text);
 }
 

@@ -120,8 +120,8 @@ TEST(homes_that_are_wrong)
         mica_value x = mica_net_input(net, "x", MICA_F32, 1, (mica_index[]){4});
         static const char *const texts[] = {
             "argument error: net: lent \"w\" is NULL",
-            "argument error: net: the name of its value \"x\" is taken",
-            "argument error: net: derives \"d\" from a value of a single step",
+            "argument error: net: the name of its value \"x\" is already in use",
+            "argument error: net: derives \"d\" from a value that changes with every step",
         };
         mica_value value = wrong == 0   ? mica_net_lent(net, "w", &none)
                            : wrong == 1 ? mica_net_lent(net, "x", &t)
@@ -145,7 +145,7 @@ TEST(homes_of_a_single_step_are_not_handed_out)
     REQUIRE(CHECK_OK(ctx, mica_net_compile(net, NULL)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)));
     mica_tensor t;
     CHECK_ERROR(ctx, mica_net_tensor(net, &t, "hidden"), MICA_ERR_STATE,
-                "state error: net: \"hidden\" is there for a part of a step only; mica_net_output keeps it");
+                "state error: net: \"hidden\" is only live during part of a step; mica_net_output keeps it");
     CHECK_OK(ctx, mica_net_tensor(net, &t, "last")); /* what nobody reads is for the caller */
     CHECK_OK(ctx, mica_net_value_tensor(net, &t, h));
     CHECK_OK(ctx, mica_net_tensor(net, &t, "hidden.weight"));

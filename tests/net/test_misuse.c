@@ -103,7 +103,7 @@ TEST(misuse_of_names)
             mica_net_kept(net, "x", MICA_KEPT_STATE, MICA_F32, 2, NULL, 0.0f));
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: a parameter needs a name",
             mica_net_learned(net, NULL, DIMS(2), (mica_init){0}));
-    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: shares \"\", which is no parameter of this net",
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: shares \"\", which is not a parameter of this net",
             mica_net_shared(net, NULL, DIMS(2)));
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: derived by an operation that is NULL",
             mica_net_derived(net, "table", MICA_F32, DIMS(2), NULL, NULL, 0, NULL));
