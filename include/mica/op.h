@@ -1,9 +1,9 @@
-/* Operations as entries: what a net knows about an operation. Mica's own are listed (mica_ops), and one of yours
- * has the same entry.
+/* Operations as entries: what a net knows about an operation. Mica's own are in a list (mica_op_at), and your own
+ * operations use the same struct.
  *
  * An entry says how the outputs follow from the inputs (infer), how it runs (run), and what its gradient is, in
- * terms of other operations (gradient). A net is a list of calls of such entries; compiling it writes the
- * backward calls behind the forward ones, plans the memory of all of them, and a step runs them in order.
+ * terms of other operations (gradient). A net is a list of calls of such entries; compiling it appends the
+ * backward calls to the forward ones, plans the memory of all of them, and a step runs them in order.
  *
  *     static mica_status infer(mica_infer *i) { return mica_infer_like(i, 0, 0); }
  *     static mica_status run(const mica_call *c) { return mica_square(c->ctx, c->out[0], c->in[0]); }
@@ -16,9 +16,9 @@
  *                                     .ins = 1, .outs = 1, .in_place = {1}, .infer = infer, .run = run,
  *                                     .gradient = gradient};
  *
- * `run` is also called while measuring (mica_measure_begin), with tensors that have no data: that is how a plan
- * learns how much scratch it takes. So it touches data only through operations, or asks mica_call_measuring. What a
- * smaller call takes must never be more than what a larger one does. */
+ * `run` is also called while measuring (mica_measure_begin), with tensors that have no data: this is how a plan
+ * learns how much scratch it needs. So it must access data only through operations, or check mica_call_measuring. A
+ * smaller call must never need more scratch than a larger one. */
 #ifndef MICA_OP_H
 #define MICA_OP_H
 
@@ -74,10 +74,10 @@ typedef struct mica_scalar_opts {
 /* Shape. */
 typedef struct mica_shape_opts { /* reshape, broadcast_to */
     int rank;
-    mica_index dims[MICA_MAX_RANK]; /* 0: as the input has at this axis. Of reshape one may be -1: what is left */
+    mica_index dims[MICA_MAX_RANK]; /* 0: as in the input. For reshape, one may be -1: inferred */
 } mica_shape_opts;
 typedef struct mica_flatten_opts {
-    int first, last; /* axes that are joined; 0, 0: all but the first */
+    int first, last; /* axes to merge; 0, 0: all but the first */
 } mica_flatten_opts;
 typedef struct mica_slice_range_opts { /* slice: as in Python; out of range is clamped, negative from the end */
     int axis;
@@ -93,7 +93,7 @@ typedef struct mica_permute_opts {
 } mica_permute_opts;
 typedef struct mica_split_opts {
     int axis, count;                /* of the parts: 1 to MICA_OP_OUTS */
-    mica_index sizes[MICA_OP_OUTS]; /* of each along the axis; one may be -1: what is left. All 0: equal parts */
+    mica_index sizes[MICA_OP_OUTS]; /* along the axis; one may be -1: inferred. All 0: equal parts */
 } mica_split_opts;
 typedef struct mica_tile_opts {
     int rank;                          /* of the output: leading axes are added. 0: the input's */
@@ -105,10 +105,10 @@ typedef struct mica_col2im_opts { /* the first four as in mica_im2col_opts */
     mica_index size[2]; /* height and width of the image */
 } mica_col2im_opts;
 typedef struct mica_adaptive_pool_opts {
-    mica_index size[2]; /* of the output, height and width; 0: 1. In one dimension the first counts */
+    mica_index size[2]; /* of the output, height and width; 0: 1. In one dimension only the first is used */
 } mica_adaptive_pool_opts;
 typedef struct mica_global_pool_opts {
-    bool keep; /* [N, C, 1, ...] rather than [N, C] */
+    bool keep; /* [N, C, 1, ...] instead of [N, C] */
 } mica_global_pool_opts;
 
 typedef struct mica_clamp_opts {
@@ -146,8 +146,8 @@ typedef struct mica_arg_opts {
     bool wide; /* positions are i64; else i32 */
 } mica_arg_opts;
 
-/* What is made from nothing. With an input the result has that input's shape, whatever the sizes of the step are;
- * without, the shape given here. */
+/* Operations without inputs. With an optional input, the result has that input's shape, whatever the sizes of the
+ * step; without, the shape given here. */
 typedef struct mica_make_opts {
     int rank;
     mica_index dims[MICA_MAX_RANK];
@@ -157,7 +157,7 @@ typedef struct mica_make_opts {
     float low, high;           /* uniform; both 0: from 0 to 1 */
     float mean, deviation;     /* normal; deviation 0: 1 */
     float gain;                /* xavier and he; 0: 1 */
-    mica_index seed;           /* random numbers: the same in every step; 0: other ones in each step */
+    mica_index seed;           /* random numbers: the same in every step; 0: different in each step */
     mica_generate_fn *function; /* generate; it and `user` must outlive the net */
     void *user;
 } mica_make_opts;
@@ -172,9 +172,9 @@ typedef struct mica_weighted_loss_opts {
 typedef struct mica_infer {
     mica_context *ctx;
     const mica_op *op;
-    const void *opts; /* never NULL if the entry has options: zeros where none were given */
+    const void *opts; /* never NULL if the entry has options: zeros by default */
     int ins;
-    const mica_tensor *in[MICA_OP_INS]; /* shapes; data is NULL. NULL: an optional input that is not there */
+    const mica_tensor *in[MICA_OP_INS]; /* shapes; data is NULL. NULL: a missing optional input */
     mica_tensor out[MICA_OP_OUTS];      /* to be set by the functions below; rank -1: not set */
 } mica_infer;
 
@@ -183,15 +183,15 @@ MICA_API mica_status mica_infer_out(mica_infer *infer, int out, mica_dtype dtype
                                     const mica_index *dims);
 /* Output `out` has the dtype and shape of input `in`. */
 MICA_API mica_status mica_infer_like(mica_infer *infer, int out, int in);
-/* Fails with this text, which says what came and what was expected. The net puts the layer's name and the input's
- * shape and origin in front. */
+/* Fails with this message, which says what was passed and what was expected. The net prepends the layer's name and
+ * the input's shape and origin. */
 MICA_API mica_status mica_infer_fail(mica_infer *infer, mica_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Fails with what the operation or view that just failed said, without "shape error: operation: ". */
+/* Fails with the message of the operation or view that just failed, without "shape error: operation: ". */
 MICA_API mica_status mica_infer_pass_on(mica_infer *infer, mica_status status);
 /* Input `in` is of this dtype; else fails with "expected f32, got i32". */
 MICA_API mica_status mica_infer_dtype(mica_infer *infer, int in, mica_dtype dtype);
-/* Output `out` is f32 of the shape that inputs a and b are both broadcast to. */
+/* Output `out` is f32 of the shape that inputs a and b broadcast to. */
 MICA_API mica_status mica_infer_broadcast(mica_infer *infer, int out, int a, int b);
 /* An axis that may count from the end, of input `in`. */
 MICA_API mica_status mica_infer_axis(mica_infer *infer, int in, int axis, int *result);
@@ -203,8 +203,8 @@ typedef struct mica_call {
     const mica_op *op;
     const void *opts;
     int ins, outs;
-    const mica_tensor *in[MICA_OP_INS];   /* NULL: an optional input that is not there */
-    const mica_tensor *out[MICA_OP_OUTS]; /* NULL: an optional output that nobody reads */
+    const mica_tensor *in[MICA_OP_INS];   /* NULL: a missing optional input */
+    const mica_tensor *out[MICA_OP_OUTS]; /* NULL: an unused optional output */
     unsigned add;                         /* bit k: add to out[k] instead of writing; only those in op->adds */
     bool training;                        /* dropout drops, batch norm uses the batch's statistics */
     bool again;                           /* a second run, to recompute what was not kept: nothing that is kept from
@@ -218,8 +218,8 @@ MICA_API bool mica_call_measuring(const mica_call *call);
 
 /* ---- Gradient ---- */
 
-/* A call while its gradient is written down. Nothing runs: the functions below add calls to the program. Errors
- * are remembered by the net, so none need be looked at. */
+/* A call while its gradient is being built. Nothing runs: the functions below add calls to the program. The net
+ * records errors, so they need not be checked. */
 typedef struct mica_grad {
     mica_net *net; /* private */
     const mica_op *op;
@@ -230,12 +230,12 @@ typedef struct mica_grad {
     int call;                                      /* private: its number in the program */
 } mica_grad;
 
-/* Whether the gradient of input `in` is wanted. The functions below do nothing for one that is not, so this is only
- * needed where there is work to save. */
+/* Whether the gradient of input `in` is wanted. The functions below do nothing if it is not, so this is only
+ * needed to save work. */
 MICA_API bool mica_grad_wants(const mica_grad *g, int in);
 
-/* Adds a call whose output 0, of the shape of input `in`, is a part of its gradient: what comes first is written,
- * what comes later is added. */
+/* Adds a call whose output 0, of the shape of input `in`, is a part of its gradient: the first part is written,
+ * later ones are added. */
 MICA_API void mica_grad_give(mica_grad *g, int in, const mica_op *op, const mica_value *ins, int count,
                              const void *opts);
 /* The same for a call with several outputs, of which number k is a part of the gradient of input which[k]. One that is
@@ -243,11 +243,11 @@ MICA_API void mica_grad_give(mica_grad *g, int in, const mica_op *op, const mica
  * it may lie over. Nothing is added if none is wanted. */
 MICA_API void mica_grad_give_all(mica_grad *g, const int *which, int outs, const mica_op *op,
                                  const mica_value *ins, int count, const void *opts);
-/* The gradient of input `in` is this value, of its shape, as it is (of an addition, say). */
+/* The gradient of input `in` is this value, unchanged and of its shape (as for an addition). */
 MICA_API void mica_grad_pass(mica_grad *g, int in, mica_value value);
-/* The same, of a shape that the input was broadcast to: summed over the axes along which it was repeated. */
+/* The same for a shape that the input was broadcast to: summed over the broadcast axes. */
 MICA_API void mica_grad_pass_summed(mica_grad *g, int in, mica_value value);
-/* Adds a call whose output 0 is a value on the way. */
+/* Adds a call whose output 0 is an intermediate value. */
 MICA_API mica_value mica_grad_value(mica_grad *g, const mica_op *op, const mica_value *ins, int count,
                                     const void *opts);
 
@@ -257,12 +257,12 @@ MICA_API mica_tensor mica_grad_shape(const mica_grad *g, mica_value value);
 /* ---- The entry ---- */
 
 enum {
-    MICA_OP_VIEW = 1,   /* out[0] is in[0] under another shape: nothing runs, memory is shared */
+    MICA_OP_VIEW = 1,   /* out[0] is in[0] in another shape: nothing runs, they alias */
     MICA_OP_LOSS = 2,   /* out[0] is a loss, one number, where a backward starts */
-    MICA_OP_CHEAP = 4,  /* makes its outputs from its inputs for about the cost of moving them: a plan may make them
-                           again for the backward instead of keeping them */
+    MICA_OP_CHEAP = 4,  /* computes its outputs for about the cost of copying them: a plan may recompute them for
+                           the backward instead of keeping them */
     MICA_OP_RANDOM = 8, /* draws random numbers from call->seed and call->stream */
-    MICA_OP_PICKS = 16, /* reads no more of its inputs than comes out: rows of a table by index */
+    MICA_OP_PICKS = 16, /* reads no more of its inputs than it outputs: rows of a table by index */
 };
 
 struct mica_op {
@@ -270,21 +270,21 @@ struct mica_op {
     const char *family; /* "conv": as in include/mica/ops/conv.h; NULL: not for the list */
     const char *about;  /* one line: what it computes */
     unsigned flags;
-    int ins, optional_ins; /* inputs that must be there, and how many more may follow */
+    int ins, optional_ins; /* required inputs, and how many optional ones may follow */
     int outs;
-    unsigned optional_outs;  /* bit k: out[k] may be NULL in run, where nobody reads it */
+    unsigned optional_outs;  /* bit k: out[k] may be NULL in run if it is unused */
     const char *const *names; /* of the inputs, then the outputs, for messages and listings; NULL: a, b, ..., y */
-    size_t opts_bytes;       /* of the options, which are copied into the net; 0: none */
+    size_t opts_bytes;       /* size of the options, which are copied into the net; 0: none */
     const mica_field *fields; /* that describe them; NULL: none are described */
     int field_count;
     unsigned in_place[MICA_OP_OUTS]; /* bit i of number k: out[k] may be exactly in[i] */
-    unsigned adds;     /* bit k: out[k] can be added to (call->add). Others go through memory of their own. */
+    unsigned adds;     /* bit k: supports adding to out[k] (call->add). Others use a temporary. */
     unsigned writes;   /* bit i: in[i] is kept from step to step, and this writes to it (running statistics) */
     mica_status (*infer)(mica_infer *infer);
     mica_status (*run)(const mica_call *call);
     void (*gradient)(mica_grad *grad); /* NULL: it has none, or it is 0 everywhere */
     /* Whether a sample of the output (axis 0 is the batch) depends on other samples of the inputs, or the batch is
-     * another axis. NULL: no. A batch can only be run in parts where it does not. */
+     * another axis. NULL: no. A batch can only be split if it does not. */
     bool (*mixes)(const mica_infer *infer);
     /* Fills in random inputs and options for tests and benchmarks; NULL: one f32 tensor per input, of one shape. */
     void (*sample)(mica_op_sample *sample);
@@ -310,7 +310,7 @@ MICA_API void mica_op_sample_shape(mica_op_sample *sample, int in, int rank, con
 
 /* All operations of Mica, in the order of the list; NULL after the last. */
 MICA_API const mica_op *mica_op_at(int number);
-/* By name; NULL if there is none. */
+/* By name; NULL if unknown. */
 MICA_API const mica_op *mica_op_find(const char *name);
 /* Runs an operation on tensors, as its C function does: outputs, then inputs, as many as the entry has. NULL: an
  * optional one that is not there. */

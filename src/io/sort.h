@@ -1,5 +1,5 @@
-/* Heap sort: in place, without recursion or an allocation (the C library's qsort may make one), and no input
- * makes it slow. */
+/* Heap sort: in place, without recursion or allocation (the C library's qsort may allocate), and O(n log n) for
+ * any input. */
 #ifndef MICA_SRC_IO_SORT_H
 #define MICA_SRC_IO_SORT_H
 

@@ -1,11 +1,11 @@
-/* Pad, unpad, tile: more of the input, or less. */
+/* Pad, unpad, tile. */
 #include "node/shape.h"
 
 static const mica_field pad_fields[] = {
-    MICA_FIELDS(mica_pad_opts, before, INDEX, "elements at the beginning of each axis"),
+    MICA_FIELDS(mica_pad_opts, before, INDEX, "elements at the start of each axis"),
     MICA_FIELDS(mica_pad_opts, after, INDEX, "elements at the end of each axis"),
     MICA_FIELD(mica_pad_opts, mode, CHOICE, "constant|reflect"),
-    MICA_FIELD(mica_pad_opts, value, DOUBLE, "of what is added")};
+    MICA_FIELD(mica_pad_opts, value, DOUBLE, "padding value")};
 
 /* ---- Pad ---- */
 
@@ -156,8 +156,8 @@ static void tile_sample(mica_op_sample *s)
 }
 
 static const mica_field tile_fields[] = {
-    MICA_FIELD(mica_tile_opts, rank, INT, "of the result: leading axes are added; 0: that of x"),
-    MICA_FIELDS(mica_tile_opts, repeats, INDEX, "along each axis of the result; 0: 1")};
+    MICA_FIELD(mica_tile_opts, rank, INT, "rank of the result, adding leading axes; 0: that of x"),
+    MICA_FIELDS(mica_tile_opts, repeats, INDEX, "repetitions along each axis of the result; 0: 1")};
 
 /* ---- Entries ---- */
 
@@ -188,8 +188,8 @@ static const mica_field tile_fields[] = {
                                              MICA_FIELD_LIST(list),                      \
                                              .run = op##_backward_run};
 
-ENTRY(pad, 0, mica_pad_opts, pad_fields, pad_mixes, "x with elements around it")
+ENTRY(pad, 0, mica_pad_opts, pad_fields, pad_mixes, "x with padding")
 BACKWARD(pad, mica_pad_opts, pad_fields)
-ENTRY(unpad, 0, mica_pad_opts, pad_fields, pad_mixes, "x without elements at the ends of its axes")
+ENTRY(unpad, 0, mica_pad_opts, pad_fields, pad_mixes, "x with padding removed")
 ENTRY(tile, MICA_OP_CHEAP, mica_tile_opts, tile_fields, tile_mixes, "x repeated along its axes")
 BACKWARD(tile, mica_tile_opts, tile_fields)

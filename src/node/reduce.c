@@ -114,10 +114,10 @@ static void sample_norm(mica_op_sample *s)
 
 /* ---- Entries ---- */
 
-#define COMMON                                                                               \
-    MICA_FIELDS(mica_reduction_opts, axes, INT, "that are reduced; may count from the end"), \
-        MICA_FIELD(mica_reduction_opts, count, INT, "how many axes; 0: all"),                \
-        MICA_FIELD(mica_reduction_opts, keep, BOOL, "they stay, with size 1")
+#define COMMON                                                                                   \
+    MICA_FIELDS(mica_reduction_opts, axes, INT, "axes to reduce; negative counts from the end"), \
+        MICA_FIELD(mica_reduction_opts, count, INT, "number of axes; 0: all"),                   \
+        MICA_FIELD(mica_reduction_opts, keep, BOOL, "keep the axes with size 1")
 
 const mica_field mica_reduction_fields[MICA_REDUCTION_FIELDS] = {COMMON};
 static const mica_field variance_fields[] = {
@@ -149,8 +149,8 @@ static const mica_field norm_fields[] = {COMMON, MICA_FIELD(mica_reduction_opts,
 REDUCE(sum, "the sum over axes", mica_reduction_fields, infer, sample_axes)
 REDUCE(mean, "the mean over axes", mica_reduction_fields, infer, sample_axes)
 REDUCE(prod, "the product over axes", mica_reduction_fields, infer, sample_prod)
-REDUCE(amax, "the largest element over axes", mica_reduction_fields, infer_choice, sample_spread)
-REDUCE(amin, "the smallest element over axes", mica_reduction_fields, infer_choice, sample_spread)
+REDUCE(amax, "the maximum over axes", mica_reduction_fields, infer_choice, sample_spread)
+REDUCE(amin, "the minimum over axes", mica_reduction_fields, infer_choice, sample_spread)
 REDUCE(variance, "the variance over axes", variance_fields, infer, sample_variance)
 ENTRY(norm, "a norm over axes: L2, L1 or the largest magnitude", norm_fields, infer_norm, sample_norm)
 /* clang-format on */
