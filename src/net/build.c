@@ -327,8 +327,7 @@ mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int
         return 0;
     }
     const char *full = mica_net_full_name(net, name, "input");
-    int value = full != NULL ? mica_net_new_value(net, full, MICA_HOME_PLANNED, MICA_BUFFER_INPUT, &shape)
-                             : NONE;
+    int value = full != NULL ? mica_net_new_value(net, full, MICA_HOME_PLANNED, MICA_BUFFER_INPUT, &shape) : NONE;
     if (value == NONE)
         return 0;
     mica_size *batch = &net->size[0];
@@ -350,16 +349,14 @@ static mica_value add_lasting(mica_net *net, const char *name, mica_home home, m
     if (full == NULL)
         return 0;
     if (mica_net_name_taken(net, full))
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is already in use",
-                                   what, full);
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is already in use", what, full);
     int value = mica_net_new_value(net, full, home, kind, shape);
     net->built_values = net->value_count;
     return value + 1;
 }
 
 /* The shape of something that lasts; false, with the layer's failure recorded, if it is none. */
-static bool lasting_shape(mica_net *net, mica_tensor *shape, mica_dtype dtype, int rank,
-                          const mica_index *dims)
+static bool lasting_shape(mica_net *net, mica_tensor *shape, mica_dtype dtype, int rank, const mica_index *dims)
 {
     if (!mica_net_building(net))
         return false;
@@ -375,8 +372,7 @@ mica_value mica_net_learned(mica_net *net, const char *name, int rank, const mic
     if (!lasting_shape(net, &shape, MICA_F32, rank, dims))
         return 0;
     if ((unsigned)init.kind > MICA_INIT_HE_NORMAL)
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "unknown init %d for \"%s\"", (int)init.kind,
-                                   name);
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "unknown init %d for \"%s\"", (int)init.kind, name);
     mica_value value = add_lasting(net, name, MICA_HOME_LEARNED, MICA_BUFFER_PARAMETER, &shape, "parameter");
     if (value != 0)
         net->values[value - 1].init = init;
@@ -389,8 +385,8 @@ mica_value mica_net_shared(mica_net *net, const char *full_name, int rank, const
         return 0;
     int value = mica_net_find(net, full_name);
     if (value == NONE || net->values[value].home != MICA_HOME_LEARNED)
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT,
-                                   "shares \"%s\", which is not a parameter of this net", full_name);
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "shares \"%s\", which is not a parameter of this net",
+                                   full_name);
     const mica_tensor *have = &net->values[value].tensor;
     bool fits = have->rank == rank;
     for (int i = 0; fits && i < rank; i++)
@@ -436,9 +432,8 @@ mica_value mica_net_lent(mica_net *net, const char *name, const mica_tensor *ten
     return value;
 }
 
-mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank,
-                            const mica_index *dims, const mica_op *op, const mica_value *ins, int count,
-                            const void *opts)
+mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims,
+                            const mica_op *op, const mica_value *ins, int count, const void *opts)
 {
     mica_tensor shape;
     if (!lasting_shape(net, &shape, dtype, rank, dims))
@@ -451,8 +446,8 @@ mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, i
         return 0;
     for (int i = 0; i < node.ins; i++)
         if (node.in[i] != NONE && net->values[node.in[i]].home == MICA_HOME_PLANNED)
-            return mica_net_layer_fail(net, MICA_ERR_ARGUMENT,
-                                       "derives \"%s\" from a value that changes with every step", name);
+            return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "derives \"%s\" from a value that changes with every step",
+                                       name);
     mica_value value = add_lasting(net, name, MICA_HOME_DERIVED, MICA_BUFFER_DERIVED, &shape, "table");
     if (value == 0)
         return 0;
