@@ -1,7 +1,7 @@
-/* Batches: an order of the samples for each epoch, and the copying of rows.
+/* Batches: a shuffle of the samples for each epoch, and copying of rows.
  *
- *     order    what is handed out first, second, ...: positions in the part
- *     part     the samples of the part, ascending; NULL: all of the set
+ *     order    the shuffle: positions in the split
+ *     part     the samples of the split, ascending; NULL: the whole set
  */
 #include <string.h>
 

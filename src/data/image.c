@@ -1,4 +1,4 @@
-/* Images of bytes to the channels and size that a net takes. */
+/* Conversion of byte images to the channels and size of a net's input. */
 #include <math.h>
 
 #include <mica/data.h>

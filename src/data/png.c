@@ -1,5 +1,5 @@
-/* PNG: chunks of a length, a name, bytes and a checksum. IHDR says how large the image is, the IDAT chunks hold one
- * zlib stream of its rows, each of them a filter's number and the difference from what the filter predicts.
+/* PNG: chunks of a length, a name, bytes and a checksum. IHDR gives the size of the image, the IDAT chunks hold one
+ * zlib stream of its rows, each a filter type followed by the differences from the filter's prediction.
  *
  *     signature | IHDR | ... PLTE, tRNS, others ... | IDAT IDAT ... | ... | IEND
  */

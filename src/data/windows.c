@@ -1,4 +1,4 @@
-/* Windows of tokens, and the same one token on. */
+/* Windows of tokens, and the same windows shifted by one token. */
 #include <mica/data.h>
 
 #include "ops/check.h"

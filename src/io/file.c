@@ -1,4 +1,4 @@
-/* Files: what needs no operating system. */
+/* Files: the part that is independent of the operating system. */
 #include "io/file.h"
 
 #include <string.h>

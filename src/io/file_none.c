@@ -1,4 +1,4 @@
-/* Files where there is no file system: there are none. */
+/* Files without a file system: opening always fails. */
 #include "io/file.h"
 #include "io/quote.h"
 

@@ -1,4 +1,4 @@
-/* A strict reader of JSON, token by token. */
+/* A strict JSON reader, token by token. */
 #include "io/json.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Opening safetensors: nothing in a header is believed before it is checked. */
+/* Opening safetensors: nothing in a header is trusted before it is checked. */
 #include "io/safetensors.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Writing safetensors: the header is made twice by the same code, once to learn its length. */
+/* Writing safetensors: the same code produces the header twice, first to learn its length. */
 #include "io/safetensors.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A file read from start to end. */
+/* A file read sequentially. */
 #include "io/stream.h"
 
 #include "io/quote.h"

@@ -1,4 +1,4 @@
-/* Attention over queries, keys and values that lie side by side. */
+/* Attention over packed queries, keys and values. */
 #include <mica/layers.h>
 
 #include "node/entry.h"

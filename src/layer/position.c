@@ -1,4 +1,4 @@
-/* Positions of a sequence: a table added to it, learned or of waves, or features turned by them. */
+/* Positions of a sequence: an added table, learned or sinusoidal, or rotary embedding. */
 #include <mica/layers.h>
 
 #include "node/entry.h"

@@ -1,4 +1,4 @@
-/* Another shape for the same elements, and elements to other places. */
+/* Layers that reshape, and layers that move elements. */
 #include <string.h>
 
 #include <mica/layers.h>

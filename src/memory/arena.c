@@ -1,4 +1,4 @@
-/* Arenas: a block, and how far it is used. */
+/* Arenas: a block and its fill level. */
 #include <mica/memory.h>
 
 #include "base/context.h"

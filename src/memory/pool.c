@@ -1,4 +1,4 @@
-/* The pool: buffers by size class, recognised by their address. */
+/* The pool: buffers by size class, identified by their address. */
 #include "memory/pool.h"
 
 #include <string.h>

@@ -328,8 +328,7 @@ mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int
         return 0;
     }
     const char *full = mica_net_full_name(net, name, "input");
-    int value = full != NULL ? mica_net_new_value(net, full, MICA_HOME_PLANNED, MICA_BUFFER_INPUT, &shape)
-                             : NONE;
+    int value = full != NULL ? mica_net_new_value(net, full, MICA_HOME_PLANNED, MICA_BUFFER_INPUT, &shape) : NONE;
     if (value == NONE)
         return 0;
     mica_size *batch = &net->size[0];
@@ -353,16 +352,14 @@ static mica_value add_lasting(mica_net *net, const char *name, mica_home home, m
     if (full == NULL)
         return 0;
     if (mica_net_name_taken(net, full))
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is already in use",
-                                   what, full);
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is already in use", what, full);
     int value = mica_net_new_value(net, full, home, kind, shape);
     net->built_values = net->value_count;
     return value + 1;
 }
 
 /* The shape of something that lasts; false, with the layer's failure recorded, if it is none. */
-static bool lasting_shape(mica_net *net, mica_tensor *shape, mica_dtype dtype, int rank,
-                          const mica_index *dims)
+static bool lasting_shape(mica_net *net, mica_tensor *shape, mica_dtype dtype, int rank, const mica_index *dims)
 {
     if (!mica_net_building(net))
         return false;
@@ -443,9 +440,8 @@ mica_value mica_net_lent(mica_net *net, const char *name, const mica_tensor *ten
     return value;
 }
 
-mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank,
-                            const mica_index *dims, const mica_op *op, const mica_value *ins, int count,
-                            const void *opts)
+mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims,
+                            const mica_op *op, const mica_value *ins, int count, const void *opts)
 {
     mica_tensor shape;
     if (!lasting_shape(net, &shape, dtype, rank, dims))

@@ -4,8 +4,8 @@
 
 #include "net/net.h"
 
-mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins,
-                               int count, const void *opts)
+mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins, int count,
+                               const void *opts)
 {
     int most = op->ins + op->optional_ins;
     *node = (mica_node){.op = op, .layer = net->open_layer, .ins = most, .outs = op->outs};
@@ -54,9 +54,9 @@ mica_status mica_net_infer_node(mica_net *net, const mica_node *node, mica_infer
     }
     for (int k = 0; k < node->outs; k++)
         infer->out[k].rank = NONE;
-    mica_status status = node->op->infer != NULL ? node->op->infer(infer)
-                                                 : mica_fail(net->ctx, MICA_ERR_STATE,
-                                                             "%s: only for use in gradients", node->op->name);
+    mica_status status = node->op->infer != NULL
+                             ? node->op->infer(infer)
+                             : mica_fail(net->ctx, MICA_ERR_STATE, "%s: only for use in gradients", node->op->name);
     for (int k = 0; status == MICA_OK && k < node->outs; k++)
         if (infer->out[k].rank == NONE && !(node->op->optional_outs >> k & 1u))
             status = mica_fail(net->ctx, MICA_ERR_STATE, "%s: output %d was not inferred", node->op->name, k);
@@ -154,8 +154,7 @@ mica_value mica_net_result(mica_net *net, mica_value value, int number)
     if (!mica_net_building(net) || mica_net_check_value(net, value, "result") != MICA_OK)
         return 0;
     int maker = net->values[value - 1].maker;
-    if (maker == NONE || number < 0 || number >= net->nodes[maker].outs ||
-        net->nodes[maker].out[number] == NONE)
+    if (maker == NONE || number < 0 || number >= net->nodes[maker].outs || net->nodes[maker].out[number] == NONE)
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "value %d has no sibling output %d", value, number);
     return net->nodes[maker].out[number] + 1;
 }

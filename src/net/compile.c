@@ -6,8 +6,7 @@
 
 mica_entry *mica_net_new_entry(mica_net *net, const mica_node *node, mica_phase phase, int origin)
 {
-    if (mica_net_grow(net, &net->entries, net->entry_count, &net->entry_room, sizeof *net->entries) !=
-        MICA_OK)
+    if (mica_net_grow(net, &net->entries, net->entry_count, &net->entry_room, sizeof *net->entries) != MICA_OK)
         return NULL;
     mica_entry *entry = &net->entries[net->entry_count++];
     *entry = (mica_entry){.node = *node, .phase = phase, .origin = origin, .group = NONE};
@@ -133,8 +132,7 @@ typedef struct trial {
 } trial;
 
 /* Tries recomputation by segments of every useful length, for parts of so many rows. */
-static mica_status try_segments(mica_net *net, size_t budget, mica_index part_rows, trial *best,
-                                trial *smallest)
+static mica_status try_segments(mica_net *net, size_t budget, mica_index part_rows, trial *best, trial *smallest)
 {
     int calls = 0;
     for (int length = 0; length == 0 || length < calls; length += length == 0 ? 2 : 1 + length / 8) {
@@ -166,8 +164,8 @@ static mica_status fit_budget(mica_net *net, size_t budget)
     }
     if (best.total == SIZE_MAX)
         return mica_fail(net->ctx, MICA_ERR_MEMORY,
-                         "net: needs at least %zu bytes, the budget is %zu (%zu short)", smallest.total,
-                         budget, smallest.total - budget);
+                         "net: needs at least %zu bytes, the budget is %zu (%zu short)", smallest.total, budget,
+                         smallest.total - budget);
     return plan_once(net, best.segment_calls, best.part_rows);
 }
 
@@ -181,8 +179,7 @@ static mica_status check_sizes(mica_net *net)
         bytes += (double)net->values[i].built_bytes;
     if (bytes > (double)(SIZE_MAX / 16))
         return mica_fail(net->ctx, MICA_ERR_MEMORY,
-                         "net_compile: the tensors take %.3g bytes in all, more than can be addressed",
-                         bytes);
+                         "net_compile: the tensors take %.3g bytes in all, more than can be addressed", bytes);
     return MICA_OK;
 }
 

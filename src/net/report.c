@@ -86,8 +86,8 @@ size_t mica_net_summary(char *text, size_t size, const mica_net *net)
         const mica_value_info *out = &net->values[layer->output - 1];
         size_t count = mica_net_layer_parameters(net, n);
         all += count;
-        mica_put(&w, "%-28s %-20s %-22s %12zu %12zu\n", layer->name, layer->kind, MICA_SHAPE(&out->tensor),
-                 count, out->bytes);
+        mica_put(&w, "%-28s %-20s %-22s %12zu %12zu\n", layer->name, layer->kind, MICA_SHAPE(&out->tensor), count,
+                 out->bytes);
     }
     mica_put(&w, "%zu parameters, %s\n", all, size_of(all * sizeof(float)).text);
     return w.length;

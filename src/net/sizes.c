@@ -73,8 +73,7 @@ mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dim
         bool is_dim = dims[i] <= MICA_DIM_FIRST && place / MICA_MAX_RANK < net->built_values;
         source[i] = is_size || is_dim ? dims[i] : 0;
         if (!is_size && !is_dim && dims[i] <= MICA_SIZE_FIRST)
-            return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%td is not a size of this net", dims[i]),
-                   net->status;
+            return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%td is not a size of this net", dims[i]), net->status;
         most[i] = is_size || is_dim ? size_of(net, dims[i]) : dims[i];
     }
     return MICA_OK;
@@ -153,8 +152,7 @@ mica_status mica_net_infer_shapes(mica_net *net)
         if (v->like != NONE)
             MICA_TRY(reshape(net, v, &net->values[v->like].tensor));
         else if (v->maker != NONE && v->number == 0)
-            MICA_TRY(
-                infer_again(net, i < net->built_values ? &net->nodes[v->maker] : &net->makers[v->maker]));
+            MICA_TRY(infer_again(net, i < net->built_values ? &net->nodes[v->maker] : &net->makers[v->maker]));
         else if (v->maker == NONE && (v->kind == MICA_BUFFER_INPUT || v->home == MICA_HOME_KEPT))
             MICA_TRY(reshape_from_sources(net, v));
     }
@@ -197,9 +195,8 @@ mica_status mica_net_set_size(mica_net *net, const char *name, mica_index size)
     if (number == net->size_count)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_set_size: the net has no size \"%s\"", name);
     if (size < 0 || size > net->size[number].most)
-        return mica_fail(net->ctx, MICA_ERR_SHAPE,
-                         "net_set_size: %s is %td, but the net was built for at most %td", name, size,
-                         net->size[number].most);
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net_set_size: %s is %td, but the net was built for at most %td", name,
+                         size, net->size[number].most);
     mica_index sizes[MICA_SIZES];
     for (int i = 0; i < net->size_count; i++)
         sizes[i] = i == number ? size : net->size[i].now;
@@ -212,9 +209,8 @@ mica_status mica_net_resize(mica_net *net, mica_index batch)
     if (!net->compiled)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_resize: the net is not compiled");
     if (batch < 0 || batch > net->size[0].most)
-        return mica_fail(net->ctx, MICA_ERR_SHAPE,
-                         "net_resize: the batch is %td, but the net was built for at most %td", batch,
-                         net->size[0].most);
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net_resize: the batch is %td, but the net was built for at most %td",
+                         batch, net->size[0].most);
     mica_index sizes[MICA_SIZES];
     for (int i = 0; i < net->size_count; i++)
         sizes[i] = net->size[i].now;
@@ -227,8 +223,7 @@ mica_status mica_net_resize(mica_net *net, mica_index batch)
 
 int mica_net_sizes(const mica_net *net) { return net->size_count; }
 
-mica_status mica_net_size_at(const mica_net *net, const char **name, mica_index *now, mica_index *most,
-                             int number)
+mica_status mica_net_size_at(const mica_net *net, const char **name, mica_index *now, mica_index *most, int number)
 {
     if (number < 0 || number >= net->size_count)
         return mica_fail(net->ctx, MICA_ERR_INDEX, "net_size_at: size %d of %d", number, net->size_count);

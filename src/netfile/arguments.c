@@ -1,4 +1,4 @@
-/* What follows a word on its line: options by name, by place, flags, activations. */
+/* The rest of a line: options by name and by position, flags, activations. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Where a net begins and ends: inputs, outputs, losses, and what they say of its task. */
+/* Inputs, outputs and losses of a net, and the task they imply. */
 #include <stdio.h>
 #include <string.h>
 

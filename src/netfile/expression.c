@@ -5,8 +5,8 @@
  *   power    atom [ ^ power ]
  *   atom     NUMBER | CONSTANT | - power | ( sum )
  *
- * A line's arguments stand side by side, so that "transpose -1 -2" has two: outside of parentheses, an operator
- * with white space before it is none. */
+ * Arguments are separated by spaces, so "transpose -1 -2" has two: outside of parentheses, an operator
+ * after whitespace does not continue an expression. */
 #include <math.h>
 #include <string.h>
 

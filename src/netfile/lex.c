@@ -1,4 +1,4 @@
-/* Tokens, and messages that point at them. */
+/* Tokens, and error messages that point at them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

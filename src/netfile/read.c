@@ -1,4 +1,4 @@
-/* Lines, braces and names of a net file. Nothing here calls itself: braces are a stack of frames, and a repeat goes
+/* Lines, braces and names of a net file. There is no recursion: braces are a stack of frames, and a repeat jumps
  * back to its first line. */
 #include <limits.h>
 #include <stdio.h>

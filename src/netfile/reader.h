@@ -1,4 +1,4 @@
-/* A net file while it is read.
+/* The state of reading a net file.
  *
  *   lex.c         bytes to tokens, positions, and messages that point at them
  *   expression.c  numbers, constants, lists

@@ -1,4 +1,4 @@
-/* Attention, of queries, keys and values apart, and of all three side by side. A backward reads them, the output and
+/* Attention over separate queries, keys and values, and over packed ones. A backward reads them, the output and
  * lse, each row's logarithm of the sum of exponentials; a mask has no gradient. */
 #include "node/check.h"
 
@@ -101,8 +101,9 @@ static void sample(mica_op_sample *s)
 }
 
 static const mica_field fields[] = {
-    MICA_FIELD(mica_attention_opts, scale, FLOAT, "of the scores; 0: 1 / sqrt(D)"),
-    MICA_FIELD(mica_attention_opts, causal, BOOL, "the last query sees all keys, the one before it one less"),
+    MICA_FIELD(mica_attention_opts, scale, FLOAT, "scale of the scores; 0: 1 / sqrt(D)"),
+    MICA_FIELD(mica_attention_opts, causal, BOOL,
+               "the last query attends to all keys, the one before it to one less"),
 };
 
 const mica_op mica_op_attention = {.name = "attention",
@@ -220,10 +221,10 @@ static mica_status packed_run_back(const mica_call *c)
 }
 
 static const mica_field packed_fields[] = {
-    MICA_FIELD(mica_attention_packed_opts, heads, INT, "of queries; 0: 1"),
-    MICA_FIELD(mica_attention_packed_opts, kv_heads, INT, "of keys and values: a divisor of heads; 0: heads"),
-    MICA_FIELD(mica_attention_packed_opts, causal, BOOL, "a token sees itself and those before it"),
-    MICA_FIELD(mica_attention_packed_opts, scale, FLOAT, "of the scores; 0: 1 / sqrt(D)"),
+    MICA_FIELD(mica_attention_packed_opts, heads, INT, "query heads; 0: 1"),
+    MICA_FIELD(mica_attention_packed_opts, kv_heads, INT, "key/value heads: a divisor of heads; 0: heads"),
+    MICA_FIELD(mica_attention_packed_opts, causal, BOOL, "a token attends only to itself and earlier ones"),
+    MICA_FIELD(mica_attention_packed_opts, scale, FLOAT, "scale of the scores; 0: 1 / sqrt(D)"),
 };
 
 static const mica_op packed_backward = {.name = "attention_packed_backward",
@@ -257,18 +258,17 @@ static void packed_sample(mica_op_sample *s)
         sample_mask(s, 1, 2, (mica_index[]){length, length});
 }
 
-const mica_op mica_op_attention_packed = {
-    .name = "attention_packed",
-    .family = "attention",
-    .about = "attention of queries, keys and values that lie side by side",
-    .ins = 1,
-    .optional_ins = 1,
-    .outs = 2,
-    .optional_outs = 1u << LSE,
-    .names = (const char *const[]){"x", "mask", "y", "lse"},
-    .opts_bytes = sizeof(mica_attention_packed_opts),
-    MICA_FIELD_LIST(packed_fields),
-    .infer = packed_infer,
-    .run = packed_run,
-    .gradient = packed_gradient,
-    .sample = packed_sample};
+const mica_op mica_op_attention_packed = {.name = "attention_packed",
+                                          .family = "attention",
+                                          .about = "attention over packed queries, keys and values",
+                                          .ins = 1,
+                                          .optional_ins = 1,
+                                          .outs = 2,
+                                          .optional_outs = 1u << LSE,
+                                          .names = (const char *const[]){"x", "mask", "y", "lse"},
+                                          .opts_bytes = sizeof(mica_attention_packed_opts),
+                                          MICA_FIELD_LIST(packed_fields),
+                                          .infer = packed_infer,
+                                          .run = packed_run,
+                                          .gradient = packed_gradient,
+                                          .sample = packed_sample};

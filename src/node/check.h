@@ -1,4 +1,4 @@
-/* What entries share when they infer and sample. */
+/* Shape checks and sampling shared by the entries. */
 #ifndef MICA_SRC_NODE_CHECK_H
 #define MICA_SRC_NODE_CHECK_H
 

@@ -1,4 +1,4 @@
-/* Comparisons, which have no gradient, and choices. */
+/* Comparisons, which have no gradient, and selection. */
 #include "node/gradient.h"
 #include "node/sample.h"
 

@@ -24,13 +24,13 @@ static mica_conv2d_opts how1d(const void *opts)
 
 static mica_conv2d_opts how2d(const void *opts) { return *(const mica_conv2d_opts *)opts; }
 
-#define FIELDS(type, SIZES)                                                                \
-    {                                                                                      \
-        SIZES(type, stride, INDEX, "0: 1"), SIZES(type, pad, INDEX, "zeros on each side"), \
-            SIZES(type, dilation, INDEX, "0: 1"), MICA_FIELD(type, groups, INDEX, "0: 1"), \
-            SIZES(type, output_pad, INDEX, "transposed only"),                             \
-            MICA_FIELD(type, activation, ACTIVATION, "that it ends with"),                 \
-            MICA_FIELD(type, slope, FLOAT, "of leaky_relu, and elu's alpha"),              \
+#define FIELDS(type, SIZES)                                                                       \
+    {                                                                                             \
+        SIZES(type, stride, INDEX, "0: 1"), SIZES(type, pad, INDEX, "zero padding on each side"), \
+            SIZES(type, dilation, INDEX, "0: 1"), MICA_FIELD(type, groups, INDEX, "0: 1"),        \
+            SIZES(type, output_pad, INDEX, "transposed convolution only"),                        \
+            MICA_FIELD(type, activation, ACTIVATION, "fused activation"),                         \
+            MICA_FIELD(type, slope, FLOAT, "slope of leaky_relu, alpha of elu"),                  \
     }
 static const mica_field fields1d[] = FIELDS(mica_conv1d_opts, MICA_FIELD);
 static const mica_field fields2d[] = FIELDS(mica_conv2d_opts, MICA_FIELDS);

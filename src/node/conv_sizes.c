@@ -1,4 +1,4 @@
-/* Sizes of convolutions' results, for their entries and their layers. */
+/* Output sizes of convolutions, for their entries and their layers. */
 #include "node/planes.h"
 
 #include <stdio.h>

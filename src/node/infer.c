@@ -1,4 +1,4 @@
-/* What entries ask for and say while shapes are inferred; operations run by their entry; samples. */
+/* Shape inference helpers for entries; running operations by their entry; samples. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

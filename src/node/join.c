@@ -1,4 +1,4 @@
-/* Concat, stack and split: several values in one, and one in several. Each gradient goes back part by part. */
+/* Concat, stack and split. Gradients are split or concatenated accordingly. */
 #include <string.h>
 
 #include "node/shape.h"
@@ -8,7 +8,7 @@ enum { ALL = (1 << MICA_OP_OUTS) - 1 };
 static int axis_in(const void *opts) { return ((const mica_axis_opts *)opts)->axis; }
 
 static const mica_field axis_fields[] = {
-    MICA_FIELD(mica_axis_opts, axis, INT, "along which; may count from the end")};
+    MICA_FIELD(mica_axis_opts, axis, INT, "the axis; negative counts from the end")};
 
 /* The whole's part of `size` that begins at `start`. */
 static mica_status part_of(const mica_call *c, mica_tensor *part, const mica_tensor *whole, int axis,
@@ -215,8 +215,8 @@ static void stack_sample(mica_op_sample *s)
                                   .mixes = op##_mixes,                  \
                                   .sample = op##_sample};
 
-JOIN(concat, "one after the other along an axis")
-JOIN(stack, "side by side along a new axis")
+JOIN(concat, "concatenation along an axis")
+JOIN(stack, "stacking along a new axis")
 
 /* ---- Split ---- */
 
@@ -341,7 +341,7 @@ static const mica_field split_fields[] = {
 
 const mica_op mica_op_split = {.name = "split",
                                .family = "shape",
-                               .about = "the parts of x along an axis, each an output",
+                               .about = "x split along an axis, one output per part",
                                .ins = 1,
                                .outs = MICA_OP_OUTS,
                                .optional_outs = ALL,

@@ -105,12 +105,12 @@ static const mica_field fields[] = {
     MICA_FIELD(mica_matmul_opts, transpose_a, BOOL, "a is given as [..., K, M]"),
     MICA_FIELD(mica_matmul_opts, transpose_b, BOOL, "b is given as [..., N, K]"),
     MICA_FIELD(mica_matmul_opts, alpha, FLOAT, "a factor of the product; 0: 1"),
-    MICA_FIELD(mica_matmul_opts, activation, ACTIVATION, "that it ends with"),
-    MICA_FIELD(mica_matmul_opts, slope, FLOAT, "of leaky_relu, and elu's alpha"),
+    MICA_FIELD(mica_matmul_opts, activation, ACTIVATION, "fused activation"),
+    MICA_FIELD(mica_matmul_opts, slope, FLOAT, "slope of leaky_relu, alpha of elu"),
 };
 
 static const mica_op shared = {.name = "matmul_backward_shared",
-                               .about = "the gradient of a matrix b that served a whole batch",
+                               .about = "the gradient of a matrix b that was broadcast over the batch",
                                .ins = 2,
                                .outs = 1,
                                .names = (const char *const[]){"a", "dy", "db"},

@@ -74,7 +74,7 @@ static void layer_sample(mica_op_sample *s)
 
 static const mica_field row_fields[] = {
     MICA_FIELD(mica_norm_opts, eps, FLOAT, "added to the variance; 0: 1e-5"),
-    MICA_FIELD(mica_norm_opts, axes, INT, "how many trailing axes are normalised over; 0: 1")};
+    MICA_FIELD(mica_norm_opts, axes, INT, "number of trailing axes to normalize over; 0: 1")};
 
 const mica_op mica_op_layer_norm = {.name = "layer_norm",
                                     .family = "norm",

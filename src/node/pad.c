@@ -1,8 +1,8 @@
-/* Pad, unpad, tile: more of the input, or less. */
+/* Pad, unpad, tile. */
 #include "node/shape.h"
 
 static const mica_field pad_fields[] = {
-    MICA_FIELDS(mica_pad_opts, before, INDEX, "elements at the beginning of each axis"),
+    MICA_FIELDS(mica_pad_opts, before, INDEX, "elements at the start of each axis"),
     MICA_FIELDS(mica_pad_opts, after, INDEX, "elements at the end of each axis"),
     MICA_FIELD(mica_pad_opts, mode, CHOICE, "constant|reflect"),
     MICA_FIELD(mica_pad_opts, value, DOUBLE, "of what is added")};
@@ -191,7 +191,7 @@ static const mica_field tile_fields[] = {
                                              MICA_FIELD_LIST(list),                      \
                                              .run = op##_backward_run};
 
-ENTRY(pad, 0, mica_pad_opts, pad_fields, pad_mixes, "x with elements around it")
+ENTRY(pad, 0, mica_pad_opts, pad_fields, pad_mixes, "x with padding")
 BACKWARD(pad, mica_pad_opts, pad_fields)
 ENTRY(unpad, 0, mica_pad_opts, unpad_fields, pad_mixes, "x without elements at the ends of its axes")
 ENTRY(tile, MICA_OP_CHEAP, mica_tile_opts, tile_fields, tile_mixes, "x repeated along its axes")

@@ -1,4 +1,4 @@
-/* Positions added to a sequence: rows of a table, learned or of waves. */
+/* Positions added to a sequence: rows of a table, learned or sinusoidal. */
 #include <math.h>
 
 #include "node/position.h"
@@ -142,7 +142,7 @@ static void table_sample(mica_op_sample *s)
 static const mica_field table_fields[] = {
     MICA_FIELD(mica_table_opts, rows, INDEX, "positions"),
     MICA_FIELD(mica_table_opts, columns, INDEX, "features"),
-    MICA_FIELD(mica_table_opts, base, DOUBLE, "of the wavelengths; 0: 10000"),
+    MICA_FIELD(mica_table_opts, base, DOUBLE, "base of the wavelengths; 0: 10000"),
 };
 
 const mica_op mica_op_sinusoidal_table = {

@@ -1,8 +1,8 @@
 /* LSTM, GRU and RNN over sequences x [N, T, F]. The C operations count time first: they see permuted views.
  *
- * Where h is given, the state is kept from step to step: a forward starts from it and leaves it behind the last of
- * the T. h_before is what it started from, for the backward, and for a forward that runs again. Gradients do not flow
- * from one step into the one before. */
+ * If h is given, the state is kept from step to step: a forward starts from it and updates it after the last of
+ * the T time steps. h_before is the initial state, for the backward and for recomputation. Gradients do not flow
+ * into the previous step. */
 #include "node/check.h"
 
 typedef mica_status forward_fn(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
@@ -194,7 +194,7 @@ static void sample_with(mica_op_sample *s, const cell_kind *cell)
 
 static const mica_field fields[] = {
     MICA_FIELD(mica_sequence_opts, last, BOOL, "only the last step's output"),
-    MICA_FIELD(mica_sequence_opts, relu, BOOL, "rnn: instead of tanh"),
+    MICA_FIELD(mica_sequence_opts, relu, BOOL, "rnn: relu instead of tanh"),
 };
 enum { GATED_FIELDS = 1, RNN_FIELDS = 2 };
 

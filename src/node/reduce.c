@@ -149,8 +149,8 @@ static const mica_field norm_fields[] = {COMMON, MICA_FIELD(mica_reduction_opts,
 REDUCE(sum, "the sum over axes", mica_reduction_fields, infer, sample_axes)
 REDUCE(mean, "the mean over axes", mica_reduction_fields, infer, sample_axes)
 REDUCE(prod, "the product over axes", mica_reduction_fields, infer, sample_prod)
-REDUCE(amax, "the largest element over axes", mica_reduction_fields, infer_choice, sample_spread)
-REDUCE(amin, "the smallest element over axes", mica_reduction_fields, infer_choice, sample_spread)
+REDUCE(amax, "the maximum over axes", mica_reduction_fields, infer_choice, sample_spread)
+REDUCE(amin, "the minimum over axes", mica_reduction_fields, infer_choice, sample_spread)
 REDUCE(variance, "the variance over axes", variance_fields, infer, sample_variance)
 ENTRY(norm, "a norm over axes: L2, L1 or the largest magnitude", norm_fields, infer_norm, sample_norm)
 /* clang-format on */

@@ -1,10 +1,10 @@
-/* Whole slices by index: take, and what adds to them. */
+/* Whole slices by index: take and index_add. */
 #include "node/check.h"
 
 static int axis_of(const void *opts) { return ((const mica_axis_opts *)opts)->axis; }
 
 static const mica_field fields[] = {
-    MICA_FIELD(mica_axis_opts, axis, INT, "that the indices count along; may count from the end")};
+    MICA_FIELD(mica_axis_opts, axis, INT, "the indexed axis; negative counts from the end")};
 
 /* The shape of slices of `table` by `index`, whose axes stand in place of `axis`. */
 static mica_status slices(mica_infer *i, const mica_tensor *table, const mica_tensor *index, int axis,
@@ -80,7 +80,7 @@ static void take_sample(mica_op_sample *s)
 
 const mica_op mica_op_take = {.name = "take",
                               .family = "shape",
-                              .about = "the slices of x along an axis that the indices name",
+                              .about = "slices of x along an axis, by index",
                               .flags = MICA_OP_CHEAP | MICA_OP_PICKS,
                               .ins = 2,
                               .outs = 1,
@@ -104,7 +104,7 @@ static mica_status take_run_back(const mica_call *c)
 const mica_op mica_op_take_backward = {
     .name = "take_backward",
     .family = "shape",
-    .about = "the gradient of take: the slices of dy added up where they came from",
+    .about = "the gradient of take: the slices of dy added to their source",
     .ins = 2,
     .outs = 1,
     .names = (const char *const[]){"dy", "index", "dx"},
@@ -149,19 +149,18 @@ static void add_sample(mica_op_sample *s)
     mica_op_sample_shape(s, 1, rank, dims);
 }
 
-const mica_op mica_op_index_add = {
-    .name = "index_add",
-    .family = "shape",
-    .about = "x with src's slices added to those along an axis that the indices name",
-    .flags = MICA_OP_CHEAP,
-    .ins = 3,
-    .outs = 1,
-    .names = (const char *const[]){"x", "src", "index", "y"},
-    .opts_bytes = sizeof(mica_axis_opts),
-    MICA_FIELD_LIST(fields),
-    .in_place = {1},
-    .infer = add_infer,
-    .run = add_run,
-    .gradient = add_gradient,
-    .mixes = add_mixes,
-    .sample = add_sample};
+const mica_op mica_op_index_add = {.name = "index_add",
+                                   .family = "shape",
+                                   .about = "x with the slices of src added along an axis, by index",
+                                   .flags = MICA_OP_CHEAP,
+                                   .ins = 3,
+                                   .outs = 1,
+                                   .names = (const char *const[]){"x", "src", "index", "y"},
+                                   .opts_bytes = sizeof(mica_axis_opts),
+                                   MICA_FIELD_LIST(fields),
+                                   .in_place = {1},
+                                   .infer = add_infer,
+                                   .run = add_run,
+                                   .gradient = add_gradient,
+                                   .mixes = add_mixes,
+                                   .sample = add_sample};

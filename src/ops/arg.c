@@ -1,4 +1,4 @@
-/* Where extremes are: along an axis, or in the whole tensor. */
+/* Argmax and argmin, along an axis or over the whole tensor. */
 #include <mica/ops/reduce.h>
 
 #include "base/parallel.h"

@@ -1,4 +1,4 @@
-/* Several tensors in one: concat, split, stack, tile. */
+/* Concat, split, stack, tile. */
 #include <mica/ops/shape.h>
 
 #include <stdio.h>

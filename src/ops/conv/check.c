@@ -1,4 +1,4 @@
-/* Convolution: the shapes that fit one another, and the messages for those that do not. */
+/* Convolution: shape checks and their error messages. */
 #include "ops/conv/conv.h"
 
 #include <stdio.h>
