@@ -212,6 +212,7 @@ typedef struct mica_call {
     float scale;                          /* of the losses' gradients in this step */
     uint64_t seed, stream;                /* of random numbers: this node's own in this step */
     const mica_index *size;               /* the sizes of this step, by number (mica_net_size) */
+    int sizes;                            /* how many; outside of nets 0 */
 } mica_call;
 
 MICA_API bool mica_call_measuring(const mica_call *call);

@@ -18,7 +18,8 @@ void mica_net_link(mica_net *net)
                             .ins = entry->node.ins,
                             .outs = entry->node.outs,
                             .again = entry->phase == MICA_PHASE_RECOMPUTE,
-                            .size = net->size_now};
+                            .size = net->size_now,
+                      .sizes = net->size_count};
         for (int i = 0; i < call->ins; i++)
             call->in[i] = entry->node.in[i] != NONE ? &net->values[entry->node.in[i]].tensor : NULL;
         for (int k = 0; k < call->outs; k++)
@@ -69,6 +70,7 @@ static mica_status borrow_weights(mica_net *net)
             continue;
         int other = mica_net_find(from, v->name);
         if (other == NONE || from->values[other].kind != v->kind ||
+            from->values[other].tensor.dtype != v->tensor.dtype ||
             !mica_tensor_same_shape(&from->values[other].tensor, &v->tensor))
             return mica_fail(net->ctx, MICA_ERR_SHAPE,
                              "net_bind: the net that lends its weights has no \"%s\" of that shape", v->name);
@@ -86,7 +88,8 @@ static mica_status run_derivation(mica_net *net, const mica_node *node)
                       .opts = node->opts,
                       .ins = node->ins,
                       .outs = 1,
-                      .size = net->size_now};
+                      .size = net->size_now,
+                      .sizes = net->size_count};
     for (int i = 0; i < node->ins; i++)
         call.in[i] = node->in[i] != NONE ? &net->values[node->in[i]].tensor : NULL;
     call.out[0] = &net->values[node->out[0]].tensor;
@@ -193,6 +196,10 @@ static mica_status start_kept(mica_net *net, const mica_value_info *v)
     mica_tensor all = v->tensor;
     memcpy(all.dim, v->built, sizeof all.dim);
     all = mica_tensor_like(&all, net->block + v->flat);
+    if (mica_in_blocks(all.dtype)) {
+        memset(all.data, 0, mica_tensor_bytes(&all));
+        return MICA_OK;
+    }
     return mica_fill(net->ctx, &all, v->start);
 }
 
@@ -252,6 +259,8 @@ static bool is_seen(const mica_value_info *v)
 
 static mica_status see(mica_net *net, mica_tensor *out, int value)
 {
+    if (out == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: a tensor asked for, but out is NULL");
     if (!is_seen(&net->values[value]))
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          "net: \"%s\" is there for a part of a step only; mica_net_output keeps it",
@@ -280,6 +289,8 @@ mica_status mica_net_gradient(mica_net *net, mica_tensor *out, const char *name)
     int value;
     MICA_TRY(find_bound(net, name, &value));
     const mica_value_info *v = &net->values[value];
+    if (out == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_gradient: out is NULL");
     if (v->home != MICA_HOME_LEARNED || v->gradient == NONE)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: \"%s\" has no gradient", name);
     *out = net->values[v->gradient].tensor;

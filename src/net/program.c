@@ -21,6 +21,8 @@ int mica_net_program(const mica_net *net) { return net->compiled ? net->entry_co
 
 mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, int number)
 {
+    if (out == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_program_call: out is NULL");
     if (number < 0 || number >= mica_net_program(net))
         return mica_fail(net->ctx, MICA_ERR_INDEX, "net_program_call: call %d of %d", number,
                          mica_net_program(net));
@@ -34,7 +36,8 @@ mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, i
                                .outs = entry->node.outs,
                                .add = entry->add,
                                .scratch = entry->workspace_bytes,
-                               .scratch_offset = entry->group != NONE ? net->groups[entry->group].span.offset : 0};
+                               .scratch_offset = entry->group != NONE ? net->groups[entry->group].span.offset
+                                                                      : 0};
     for (int i = 0; i < out->ins; i++)
         out->in[i] = entry->node.in[i] + 1;
     for (int k = 0; k < out->outs; k++)
@@ -57,12 +60,14 @@ static size_t offset_of(const mica_net *net, const mica_value_info *v)
 
 mica_status mica_net_program_value(const mica_net *net, mica_program_value *out, mica_value value)
 {
+    if (out == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_program_value: out is NULL");
     if (!net->compiled || value < 1 || value > net->value_count)
         return mica_fail(net->ctx, MICA_ERR_INDEX, "net_program_value: value %d of %d", value,
                          net->compiled ? net->value_count : 0);
     const mica_value_info *v = &net->values[value - 1];
     bool lent = v->home == MICA_HOME_LENT || mica_borrows(net, v);
-    *out = (mica_program_value){.name = v->name != NULL     ? v->name
+    *out = (mica_program_value){.name = v->name != NULL    ? v->name
                                         : v->layer != NONE ? net->layers[v->layer].name
                                                            : "",
                                 .home = lent ? MICA_HOME_LENT : v->home,
@@ -192,7 +197,7 @@ size_t mica_net_program_print(char *text, size_t size, const mica_net *net)
     for (int e = 0; e < net->entry_count; e++)
         put_entry(&w, net, e);
     if (net->has_optimizer)
-        mica_put(&w, "%4d %-9s parameters = update(gradients, optimizer state), %zu elements\n", net->entry_count,
-                 mica_phase_text(MICA_PHASE_UPDATE), net->learned_count);
+        mica_put(&w, "%4d %-9s parameters = update(gradients, optimizer state), %zu elements\n",
+                 net->entry_count, mica_phase_text(MICA_PHASE_UPDATE), net->learned_count);
     return w.length;
 }

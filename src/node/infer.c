@@ -54,8 +54,8 @@ mica_status mica_infer_broadcast(mica_infer *i, int out, int a, int b)
     int rank = x->rank > y->rank ? x->rank : y->rank;
     mica_index dims[MICA_MAX_RANK];
     if (x->dtype != MICA_F32 || y->dtype != MICA_F32)
-        return mica_infer_fail(i, MICA_ERR_DTYPE, "expected f32 and f32, got %s and %s", mica_dtype_name(x->dtype),
-                               mica_dtype_name(y->dtype));
+        return mica_infer_fail(i, MICA_ERR_DTYPE, "expected f32 and f32, got %s and %s",
+                               mica_dtype_name(x->dtype), mica_dtype_name(y->dtype));
     for (int k = 1; k <= rank; k++) {
         mica_index dx = k <= x->rank ? x->dim[x->rank - k] : 1, dy = k <= y->rank ? y->dim[y->rank - k] : 1;
         if (dx != dy && dx != 1 && dy != 1)
@@ -95,25 +95,36 @@ const mica_op *mica_op_find(const char *name)
 
 /* ---- Calls outside of nets ---- */
 
-static mica_status check_count(mica_context *ctx, const mica_op *op, const mica_tensor *const *ins, int count)
-{
-    if (count < op->ins || count > op->ins + op->optional_ins)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %d inputs: expected %d to %d", op->name, count, op->ins,
-                         op->ins + op->optional_ins);
-    for (int i = 0; i < op->ins; i++)
-        if (ins[i] == NULL)
-            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: input %d is NULL", op->name, i);
-    return MICA_OK;
-}
-
 /* Options that were not given are zeros. */
 #define MOST_OPTIONS 512
 static const char no_options[MOST_OPTIONS];
 
+static mica_status check_call(mica_context *ctx, const mica_op *op, const void *outs,
+                              const mica_tensor *const *ins, int count, const void *opts)
+{
+    if (op == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "op: the operation is NULL");
+    if (outs == NULL || (ins == NULL && count > 0))
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the list of its %s is NULL", op->name,
+                         outs == NULL ? "outputs" : "inputs");
+    if (count < op->ins || count > op->ins + op->optional_ins)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %d inputs: expected %d to %d", op->name, count, op->ins,
+                         op->ins + op->optional_ins);
+    for (int i = 0; i < count; i++) {
+        if (ins[i] == NULL && i < op->ins)
+            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: input %d is NULL", op->name, i);
+        if (ins[i] != NULL)
+            MICA_TRY(mica_tensor_check(ctx, op->name, "an input", ins[i]));
+    }
+    if (opts == NULL && op->opts_bytes > MOST_OPTIONS)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: opts is NULL", op->name);
+    return MICA_OK;
+}
+
 mica_status mica_op_run(mica_context *ctx, const mica_op *op, const mica_tensor *const *outs,
                         const mica_tensor *const *ins, int count, const void *opts)
 {
-    MICA_TRY(check_count(ctx, op, ins, count));
+    MICA_TRY(check_call(ctx, op, outs, ins, count, opts));
     if (op->run == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: a view, which runs nothing", op->name);
     mica_call call = {.ctx = ctx,
@@ -133,10 +144,10 @@ mica_status mica_op_run(mica_context *ctx, const mica_op *op, const mica_tensor 
     return op->run(&call);
 }
 
-mica_status mica_op_infer(mica_context *ctx, const mica_op *op, mica_tensor *outs, const mica_tensor *const *ins,
-                          int count, const void *opts)
+mica_status mica_op_infer(mica_context *ctx, const mica_op *op, mica_tensor *outs,
+                          const mica_tensor *const *ins, int count, const void *opts)
 {
-    MICA_TRY(check_count(ctx, op, ins, count));
+    MICA_TRY(check_call(ctx, op, outs, ins, count, opts));
     if (op->infer == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: its output's shape is the caller's to say", op->name);
     mica_infer infer = {

@@ -19,7 +19,7 @@ static mica_status infer(mica_infer *i)
 static mica_status rows_of(const mica_call *c, mica_tensor *rows, mica_index *first, const mica_tensor *table,
                            mica_index length)
 {
-    *first = mica_call_position(c, ((const mica_positions_opts *)c->opts)->position);
+    MICA_TRY(mica_call_position(c, ((const mica_positions_opts *)c->opts)->position, first));
     if (*first < 0 || length > table->dim[0] || *first > table->dim[0] - length)
         return mica_fail(c->ctx, MICA_ERR_SHAPE, "%s: %td rows from position %td on: the table has %td",
                          c->op->name, length, *first, table->dim[0]);

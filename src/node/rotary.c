@@ -24,11 +24,11 @@ static mica_status check_width(mica_infer *i, mica_index features)
 typedef mica_status rotary_fn(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                               const mica_tensor *table, const mica_rotary_opts *opts);
 
-static mica_rotary_opts how(const mica_call *c)
+static mica_status how(const mica_call *c, mica_rotary_opts *turn)
 {
     const mica_turn_opts *opts = c->opts;
-    return (mica_rotary_opts){.interleaved = opts->interleaved,
-                              .offset = mica_call_position(c, opts->position)};
+    *turn = (mica_rotary_opts){.interleaved = opts->interleaved};
+    return mica_call_position(c, opts->position, &turn->offset);
 }
 
 static bool mixes(const mica_infer *i) { return i->in[0]->rank == 2; } /* axis 0 is time */
@@ -86,13 +86,15 @@ static mica_status infer(mica_infer *i)
 
 static mica_status run(const mica_call *c)
 {
-    mica_rotary_opts opts = how(c);
+    mica_rotary_opts opts;
+    MICA_TRY(how(c, &opts));
     return mica_rotary(c->ctx, c->out[0], c->in[0], c->in[1], &opts);
 }
 
 static mica_status run_back(const mica_call *c)
 {
-    mica_rotary_opts opts = how(c);
+    mica_rotary_opts opts;
+    MICA_TRY(how(c, &opts));
     return mica_rotary_backward(c->ctx, c->out[0], c->in[0], c->in[1], &opts);
 }
 
@@ -189,7 +191,8 @@ static mica_tensor some_heads(const mica_tensor *t, const head_shape *h, mica_in
 static mica_status turn(const mica_call *c, rotary_fn *op)
 {
     const mica_tensor *to = c->out[0], *from = c->in[0];
-    mica_rotary_opts opts = how(c);
+    mica_rotary_opts opts;
+    MICA_TRY(how(c, &opts));
     head_shape h = heads_of(c->opts, from);
     mica_tensor y = some_heads(to, &h, 0, h.turned), x = some_heads(from, &h, 0, h.turned);
     MICA_TRY(op(c->ctx, &y, &x, c->in[1], &opts));
