@@ -8,7 +8,8 @@
 #define CHUNK_BYTES ((size_t)16384)
 
 /* The longest name of a node: what belongs to it (".running_mean") still fits into mica_net_text's. */
-#define NAME_MOST 400
+#define NAME_MOST    400
+#define LASTING_MOST 500 /* of what belongs to it */
 
 struct mica_chunk {
     mica_chunk *next;
@@ -92,6 +93,8 @@ mica_status mica_net_grow(mica_net *net, void *array, int count, int *room, size
 
 mica_status mica_net_create(mica_context *ctx, mica_net **out)
 {
+    if (out == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "net_create: out is NULL");
     *out = NULL;
     mica_net *net = mica_allocate(ctx, sizeof *net);
     if (net == NULL)
@@ -249,7 +252,13 @@ void mica_net_leave(mica_net *net)
 
 void mica_net_layer_begin(mica_net *net, const char *kind, const char *name, mica_value input)
 {
-    if (!mica_net_building(net) || (input != 0 && mica_net_check_value(net, input, kind) != MICA_OK))
+    if (!mica_net_building(net))
+        return;
+    if (kind == NULL || *kind == '\0') {
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "mica_net_layer_begin needs a kind");
+        return;
+    }
+    if (input != 0 && mica_net_check_value(net, input, kind) != MICA_OK)
         return;
     const char *full = mica_net_full_name(net, name, kind);
     if (full == NULL ||
@@ -270,9 +279,15 @@ void mica_net_layer_begin(mica_net *net, const char *kind, const char *name, mic
 
 mica_value mica_net_layer_end(mica_net *net, mica_value output)
 {
-    if (net->status != MICA_OK || net->open_layer == NONE)
+    if (!mica_net_building(net))
         return 0; /* a failed build has nothing to tidy up */
+    if (net->open_layer == NONE)
+        return mica_net_refuse(net, MICA_ERR_STATE, "mica_net_layer_end without mica_net_layer_begin");
     int layer = net->open_layer;
+    if (net->scope_layer[net->scopes - 1] == NONE)
+        return mica_net_refuse(net, MICA_ERR_STATE,
+                               "layer \"%s\" ends before mica_net_leave of what it entered",
+                               net->layers[layer].name);
     pop_scope(net);
     if (mica_net_check_value(net, output, net->layers[layer].kind) != MICA_OK)
         return 0;
@@ -328,13 +343,15 @@ mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int
         return 0;
     }
     const char *full = mica_net_full_name(net, name, "input");
-    int value = full != NULL ? mica_net_new_value(net, full, MICA_HOME_PLANNED, MICA_BUFFER_INPUT, &shape) : NONE;
+    int value = full != NULL ? mica_net_new_value(net, full, MICA_HOME_PLANNED, MICA_BUFFER_INPUT, &shape)
+                             : NONE;
     if (value == NONE)
         return 0;
     mica_size *batch = &net->size[0];
     if (rank > 0 && source[0] == 0 && batch->most == 0)
         batch->most = batch->now = net->rows = net->part_rows = most[0];
-    if (rank > 0 && source[0] == 0 && batch->most == most[0])
+    if (rank > 0 && source[0] == 0 && batch->most == most[0] &&
+        most[0] > 0) /* 0: a later input has the batch */
         source[0] = MICA_SIZE_CODE(0);
     memcpy(net->values[value].source, source, (size_t)(rank > 0 ? rank : 0) * sizeof *source);
     net->values[value].layer = NONE;
@@ -351,6 +368,11 @@ static mica_value add_lasting(mica_net *net, const char *name, mica_home home, m
     const char *full = mica_net_text(net, "%s%s", net->prefix, name);
     if (full == NULL)
         return 0;
+    if (strlen(full) > LASTING_MOST)
+        return mica_net_layer_fail(
+            net, MICA_ERR_ARGUMENT,
+            "the name \"%.32s...\" of its %s is too long (at most %d bytes, with its scopes)", full, what,
+            LASTING_MOST);
     if (mica_net_name_taken(net, full))
         return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is already in use", what, full);
     int value = mica_net_new_value(net, full, home, kind, shape);
@@ -359,7 +381,8 @@ static mica_value add_lasting(mica_net *net, const char *name, mica_home home, m
 }
 
 /* The shape of something that lasts; false, with the layer's failure recorded, if it is none. */
-static bool lasting_shape(mica_net *net, mica_tensor *shape, mica_dtype dtype, int rank, const mica_index *dims)
+static bool lasting_shape(mica_net *net, mica_tensor *shape, mica_dtype dtype, int rank,
+                          const mica_index *dims)
 {
     if (!mica_net_building(net))
         return false;
@@ -413,6 +436,9 @@ mica_value mica_net_kept(mica_net *net, const char *name, mica_kept_kind kind, m
     if (!mica_net_building(net) || mica_net_resolve_dims(net, rank, dims, most, source) != MICA_OK ||
         !lasting_shape(net, &shape, dtype, rank, most))
         return 0;
+    if (mica_in_blocks(dtype) && start != 0.0f)
+        return mica_net_layer_fail(net, MICA_ERR_DTYPE, "a state of %s starts at 0, not at %g",
+                                   mica_dtype_name(dtype), (double)start);
     mica_value value = add_lasting(net, name, MICA_HOME_KEPT, MICA_BUFFER_STATE, &shape, "state");
     if (value != 0) {
         mica_value_info *v = &net->values[value - 1];
@@ -440,8 +466,9 @@ mica_value mica_net_lent(mica_net *net, const char *name, const mica_tensor *ten
     return value;
 }
 
-mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims,
-                            const mica_op *op, const mica_value *ins, int count, const void *opts)
+mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank,
+                            const mica_index *dims, const mica_op *op, const mica_value *ins, int count,
+                            const void *opts)
 {
     mica_tensor shape;
     if (!lasting_shape(net, &shape, dtype, rank, dims))
@@ -454,6 +481,9 @@ mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, i
     mica_node node;
     if (mica_net_make_node(net, &node, op, ins, count, opts) != MICA_OK)
         return 0;
+    if (op->run == NULL || (~op->optional_outs & ((1u << op->outs) - 1u)) > 1u)
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "%s cannot derive a value: %s", op->name,
+                                   op->run == NULL ? "its run is NULL" : "it has several outputs");
     for (int i = 0; i < node.ins; i++)
         if (node.in[i] != NONE && net->values[node.in[i]].home == MICA_HOME_PLANNED)
             return mica_net_layer_fail(net, MICA_ERR_ARGUMENT,
@@ -477,7 +507,8 @@ mica_status mica_net_output(mica_net *net, const char *name, mica_value value)
     MICA_TRY(mica_net_check_value(net, value, "output"));
     mica_value_info *v = &net->values[value - 1];
     v->output = true;
-    const char *known = v->name != NULL ? v->name : v->layer != NONE ? net->layers[v->layer].name : "";
+    bool is_layers = v->layer != NONE && net->layers[v->layer].output == value;
+    const char *known = v->name != NULL ? v->name : is_layers ? net->layers[v->layer].name : "";
     if (name == NULL || strcmp(known, name) == 0)
         return MICA_OK;
     const char *full = NULL;
@@ -518,6 +549,8 @@ mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen)
 
 mica_status mica_net_shape(const mica_net *net, mica_tensor *out, mica_value value)
 {
+    if (out == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_shape: out is NULL");
     if (value < 1 || value > net->built_values)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: value %d does not belong to this net", value);
     const mica_value_info *v = &net->values[value - 1];

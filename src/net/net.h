@@ -222,6 +222,8 @@ bool mica_net_name_taken(const mica_net *net, const char *name);
 
 /* Runs a node's infer on the present shapes. */
 mica_status mica_net_infer_node(mica_net *net, const mica_node *node, mica_infer *infer);
+/* A view shows the memory of its input, which lies in order; a loss is a number. */
+mica_status mica_net_check_outputs(mica_net *net, const mica_node *node, const mica_tensor *out);
 /* Checks the inputs of a call and copies its options. */
 mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins, int count,
                                const void *opts);
@@ -230,6 +232,8 @@ mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op
 
 /* Gives every value the shape that follows from net->size[].now, by inference. */
 mica_status mica_net_infer_shapes(mica_net *net);
+/* Gives all shapes for a batch of so many rows; leaves them as they were where that fails. */
+mica_status mica_net_set_rows(mica_net *net, mica_index rows);
 /* Forgets a plan: every value is as built again. */
 mica_status mica_net_unplan(mica_net *net);
 

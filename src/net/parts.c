@@ -24,7 +24,8 @@ static bool follows_first(const mica_value_info *v, mica_index rows, mica_index 
 {
     const mica_tensor *t = &v->tensor;
     for (int k = 0; k < t->rank; k++)
-        if (t->dim[k] != v->built[k] && (k > 0 || t->dim[k] / rows != v->built[k] / most || t->dim[k] % rows != 0))
+        if (t->dim[k] != v->built[k] &&
+            (k > 0 || t->dim[k] / rows != v->built[k] / most || t->dim[k] % rows != 0))
             return false;
     return true;
 }
@@ -89,16 +90,14 @@ static char *whole_data(const mica_net *net, const mica_value_info *root)
 
 mica_status mica_net_select_part(mica_net *net, mica_index first, mica_index rows)
 {
-    if (net->size[0].now != rows) {
-        net->size[0].now = rows;
-        MICA_TRY(mica_net_update_shapes(net));
-    }
+    if (net->size[0].now != rows)
+        MICA_TRY(mica_net_set_rows(net, rows));
     for (int i = 0; i < net->built_values; i++) {
         mica_value_info *v = &net->values[i];
         const mica_value_info *root = &net->values[v->root];
         if (root->whole)
-            v->tensor.data = whole_data(net, root) +
-                             (size_t)first * (mica_tensor_bytes(&root->tensor) / (size_t)(rows > 0 ? rows : 1));
+            v->tensor.data = whole_data(net, root) + (size_t)first * (mica_tensor_bytes(&root->tensor) /
+                                                                      (size_t)(rows > 0 ? rows : 1));
     }
     return MICA_OK;
 }
