@@ -97,8 +97,8 @@ mica_status mica_net_check_outputs(mica_net *net, const mica_node *node, const m
     const mica_tensor *in = node->op->flags & MICA_OP_VIEW ? &net->values[node->in[0]].tensor : NULL;
     if (in != NULL && !mica_tensor_contiguous(in))
         return mica_fail(net->ctx, MICA_ERR_SHAPE,
-                         "%s: a view of elements that do not lie in order, without gaps: copy them first",
-                         node->op->name);
+                         "%s: expected a contiguous tensor, got %s with strides %s: copy it first", node->op->name,
+                         MICA_SHAPE(in), mica_shape_text_of(in->rank, in->stride).text);
     if (in != NULL && (out->dtype != in->dtype || mica_tensor_bytes(out) != mica_tensor_bytes(in)))
         return mica_fail(net->ctx, MICA_ERR_SHAPE, "%s: %s %s is no view of %s %s", node->op->name,
                          mica_dtype_name(out->dtype), MICA_SHAPE(out), mica_dtype_name(in->dtype),

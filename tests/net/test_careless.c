@@ -232,7 +232,7 @@ TEST(careless_with_views_of_what_is_lent)
             mica_net_output(net, "y", op(net, "neg", v, NULL));
             if (!copied) {
                 CHECK(mica_net_compile(net, NULL) == MICA_ERR_SHAPE);
-                CHECK(strstr(mica_error(mica_net_context(net)), "copy them first") != NULL);
+                CHECK(strstr(mica_error(mica_net_context(net)), "copy it first") != NULL);
             } else if (CHECK(ready(net, NULL)) && CHECK(mica_net_forward(net) == MICA_OK)) {
                 mica_tensor y;
                 CHECK(mica_net_tensor(net, &y, "y") == MICA_OK);
