@@ -1,4 +1,4 @@
-# ./dev demo: builds the command, and trains a net with it before the visitor's eyes.
+# ./dev demo: builds the command and trains a net with it.
 # shellcheck shell=bash
 
 # Shows a command, then runs it.
@@ -14,18 +14,18 @@ demo() {
     configure build && compile build mica-tool
     mkdir -p "$folder"
 
-    say "a net, and all the memory that training it will take: known before a byte of it is taken"
+    say "a net and all the memory that training needs, before any of it is allocated"
     show build/mica plan lenet --train --quiet
 
-    say "it learns to read digits that mica draws itself, in that memory; no step may allocate"
+    say "training it to read synthetic digits, in that memory; no step allocates"
     show build/mica train lenet --data digits --epochs 4 --checkpoint "$folder/lenet" --overwrite \
         --report "$folder/report.html"
 
-    say "digits that it has never seen, and what it takes them for"
+    say "predictions on digits it has never seen"
     show build/mica eval "$folder/lenet" --show 10
 
     echo
-    echo "The report, with the curves, the worst mistakes and the memory plan, is a page for any browser:"
+    echo "The report, with learning curves, the worst mistakes and the memory plan, opens in any browser:"
     echo "  file://$PWD/$folder/report.html"
     echo "Next: build/mica help, examples/ for C, docs/ for the rest."
 }

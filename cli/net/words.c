@@ -22,7 +22,7 @@ static const char *value_of(value_kind kind)
     case VALUE_ACTIVATION:
         return "ACTIVATION";
     case VALUE_INIT:
-        return "START";
+        return "INIT";
     case VALUE_NAME:
         return "NAME";
     case VALUE_PARAMETER:
@@ -141,7 +141,7 @@ void help_layers(FILE *out)
     print_row(out, "name=NAME", "any layer: its name (its type and a number)");
     print_row(out, "from=LAYER", "any layer: its input (the line above)");
     print_list(out, "ACTIVATION", mica_netfile_activations);
-    print_list(out, "START", mica_netfile_inits);
+    print_list(out, "INIT", mica_netfile_inits);
     print_row(out, "", "the first three with a parameter: normal(0.02)");
 }
 

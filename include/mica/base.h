@@ -1,6 +1,6 @@
 /* Base: status codes, errors, the context, allocators and their counters.
  *
- * A context carries everything that a call needs besides its tensors: the text of the last error, the
+ * A context holds everything a call needs besides its tensors: the last error message, the
  * worker threads, the kernels chosen for this CPU, and the workspace that operations take scratch from. Two
  * contexts share nothing, so two threads may use two contexts freely; one context serves one thread at a
  * time. */
@@ -31,21 +31,21 @@ MICA_API const char *mica_version(void);
 
 /* ---- Status ------------------------------------------------------------------------------------------ */
 
-/* Every code with the words that open its message. */
+/* Every code with the text that its messages start with. */
 #define MICA_STATUS_LIST(X)                                                                                \
     X(OK, "ok")                                                                                            \
-    X(ERR_ARGUMENT, "argument error") /* a null pointer, an option out of range */                         \
-    X(ERR_SHAPE, "shape error")       /* shapes do not fit one another */                                  \
-    X(ERR_DTYPE, "dtype error")       /* an element type the operation does not take */                    \
-    X(ERR_AXIS, "axis error")         /* an axis out of range, or named twice */                           \
+    X(ERR_ARGUMENT, "argument error") /* a NULL pointer, an option out of range */                         \
+    X(ERR_SHAPE, "shape error")       /* shapes are incompatible */                                        \
+    X(ERR_DTYPE, "dtype error")       /* a dtype the operation does not support */                         \
+    X(ERR_AXIS, "axis error")         /* an axis out of range, or listed twice */                          \
     X(ERR_INDEX, "index error")       /* an element index out of range */                                  \
-    X(ERR_ALIAS, "alias error")       /* tensors share memory in a way that the operation forbids */       \
-    X(ERR_MEMORY, "memory error")     /* the allocator refused, or a given block is too small */           \
+    X(ERR_ALIAS, "alias error")       /* tensors overlap in a way the operation does not allow */          \
+    X(ERR_MEMORY, "memory error")     /* an allocation failed, or a given block is too small */            \
     X(ERR_WORKSPACE,                                                                                       \
       "workspace error")          /* the context's workspace is too small; the message says by how much */ \
-    X(ERR_STATE, "state error")   /* calls in an order that makes no sense */                              \
+    X(ERR_STATE, "state error")   /* calls in an invalid order */                                          \
     X(ERR_IO, "file error")       /* the system could not open, read or write a file */                    \
-    X(ERR_FORMAT, "format error") /* a file's bytes are not what its format demands */                     \
+    X(ERR_FORMAT, "format error") /* a file violates its format */                                         \
     X(ERR_DIVERGED, "training diverged") /* a loss that is infinite or NaN */
 
 typedef enum mica_status {
@@ -55,27 +55,27 @@ typedef enum mica_status {
         MICA_STATUS_COUNT
 } mica_status;
 
-/* The words of a code, "shape error"; "unknown status" for a number that is none. */
+/* The text of a status, "shape error"; "unknown status" for an invalid one. */
 MICA_API const char *mica_status_text(mica_status status);
 
 /* ---- Allocators -------------------------------------------------------------------------------------- */
 
 /* Where a context gets its memory. `alignment` is a power of two. A failed allocation returns NULL.
- * `release` gets the size and alignment that were asked for. */
+ * `release` gets the size and alignment that were requested. */
 typedef struct mica_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
     void (*release)(void *user, void *block, size_t bytes, size_t alignment);
     void *user;
 } mica_allocator;
 
-/* What went through a context's allocator so far. */
+/* Statistics of a context's allocator. */
 typedef struct mica_heap_stats {
     uint64_t allocations;
     uint64_t releases;
     uint64_t failures;
     uint64_t total_bytes; /* of all allocations ever */
     uint64_t live_bytes;
-    uint64_t peak_bytes; /* the most that was live at once */
+    uint64_t peak_bytes; /* maximum of live_bytes */
 } mica_heap_stats;
 
 /* ---- Context ----------------------------------------------------------------------------------------- */
@@ -87,8 +87,8 @@ typedef struct mica_context_opts {
     size_t workspace_bytes;          /* 0: MICA_DEFAULT_WORKSPACE */
     void *workspace;                 /* the caller's own workspace of workspace_bytes; NULL: allocated */
     const mica_allocator *allocator; /* NULL: malloc and free. Copied. */
-    const char *isa;  /* "scalar", "avx2", "avx512", "neon"; NULL: $MICA_ISA, else the best here */
-    bool no_winograd; /* 3 x 3 convolutions by plain sums only, slower and a little more exact: ops/conv.h */
+    const char *isa;  /* "scalar", "avx2", "avx512", "neon"; NULL: $MICA_ISA, else the best available */
+    bool no_winograd; /* no Winograd for 3 x 3 convolutions: slower, a little more accurate; see ops/conv.h */
 } mica_context_opts;
 
 #define MICA_MAX_THREADS 256
@@ -96,21 +96,20 @@ typedef struct mica_context_opts {
 /* Enough for mica_matmul of any size with up to eight threads. */
 #define MICA_DEFAULT_WORKSPACE ((size_t)4 << 20)
 
-/* Makes a context. On failure *out is NULL and the status says why (there is no context to hold a text). */
+/* Creates a context. On failure *out is NULL and the status is all there is: no context holds a message. */
 MICA_API mica_status mica_context_create(mica_context **out, const mica_context_opts *opts);
 
-/* Makes a context inside `memory`, which stays the caller's and must outlive it: the library then allocates
- * nothing. With memory == NULL only *bytes is set, to what it takes. A workspace that opts does not give is
- * part of the block. More than one thread needs an allocator of the system for the threads' stacks and is
- * refused here. */
+/* Creates a context inside `memory`, which the caller owns and which must outlive it: the library then allocates
+ * nothing. If memory is NULL, only sets *bytes to the size required. A workspace not given in opts is part of the
+ * block. More than one thread is refused, since the system allocates thread stacks. */
 MICA_API mica_status mica_context_place(mica_context **out, void *memory, size_t *bytes,
                                         const mica_context_opts *opts);
 
-/* Stops the threads and gives the memory back. NULL is fine. */
+/* Stops the threads and frees the memory. NULL is allowed. */
 MICA_API void mica_context_destroy(mica_context *ctx);
 
-/* The status and text of the last call that failed; MICA_OK and "" before one did. The text lives in the
- * context until the next failure. */
+/* The status and text of the last call that failed; MICA_OK and "" if none has failed. The text is
+ * valid until the next failure. */
 MICA_API mica_status mica_context_status(const mica_context *ctx);
 MICA_API const char *mica_error(const mica_context *ctx);
 
@@ -120,25 +119,25 @@ MICA_API mica_heap_stats mica_context_heap(const mica_context *ctx);
 
 /* ---- Workspace --------------------------------------------------------------------------------------- */
 
-/* Some operations need scratch. They never allocate it: they take it from the context's workspace, and fail
- * with MICA_ERR_WORKSPACE when that is too small. To ask beforehand how much a call takes, make the call
+/* Some operations need scratch memory. They never allocate it: they take it from the context's workspace, and fail
+ * with MICA_ERR_WORKSPACE if that is too small. To find out beforehand how much a call needs, make the call
  * while measuring:
  *
  *     mica_measure_begin(ctx);
- *     mica_conv2d(ctx, &y, &x, &w, &b, &opts);     // checks its arguments, touches no data (it may be NULL)
- *     size_t bytes = mica_measure_end(ctx);        // the most that any call in between takes
+ *     mica_conv2d(ctx, &y, &x, &w, &b, &opts);     // checks its arguments, accesses no data (which may be NULL)
+ *     size_t bytes = mica_measure_end(ctx);        // the maximum over the calls in between
  */
 MICA_API void mica_measure_begin(mica_context *ctx);
 MICA_API size_t mica_measure_end(mica_context *ctx);
 
-/* The multiplications and additions of all calls since measuring began, of matrix products, convolutions,
- * attention and recurrent cells. Operations that are bound by the memory they touch count none. */
+/* Floating-point operations of all calls since measuring began: matrix products, convolutions, attention and
+ * recurrent cells. Memory-bound operations count as 0. */
 MICA_API double mica_measure_flops(const mica_context *ctx);
 
-/* Makes the workspace at least this large, through the allocator. */
+/* Grows the workspace to at least this size, using the allocator. */
 MICA_API mica_status mica_workspace_reserve(mica_context *ctx, size_t bytes);
 
-/* Uses the caller's block from now on. It must outlive its use; NULL with 0 takes the workspace away. */
+/* Uses the caller's block from now on; it must outlive its use. NULL with 0 removes the workspace. */
 MICA_API mica_status mica_workspace_give(mica_context *ctx, void *block, size_t bytes);
 
 MICA_API size_t mica_workspace_bytes(const mica_context *ctx);

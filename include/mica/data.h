@@ -8,7 +8,7 @@
  *             step(&x, &labels, n);                      // one epoch; the next loop is the next epoch
  *
  * Files are hostile until checked: a bad one is an error that names the file and the byte or line. Any of them
- * may be gzip where the library was built with zlib; one that unpacks to more than 64 MiB and 200 times its own size
+ * may be gzip where the library was built with zlib; one that expands to more than 64 MiB and 200 times its own size
  * is refused. */
 #ifndef MICA_DATA_H
 #define MICA_DATA_H
@@ -28,18 +28,17 @@ typedef struct mica_dataset {
     mica_tensor inputs;  /* [N, ...] */
     mica_tensor targets; /* [N, ...]; without data if has_targets is false */
     bool has_targets;
-    const char *const
-        *classes; /* names [class_count] where targets are their numbers; NULL: there are none */
+    const char *const *classes; /* names [class_count] if targets are class indices; NULL: none */
     int class_count;
-    size_t owned[3]; /* bytes of inputs, targets and classes that are the set's own */
+    size_t owned[3]; /* bytes of inputs, targets and classes that the set owns */
 } mica_dataset;
 
 /* Over the caller's tensors, of any plain dtype and layout, which must outlive the set. `targets` may be NULL. */
 MICA_API mica_status mica_dataset_over(mica_context *ctx, mica_dataset *out, const mica_tensor *inputs,
                                        const mica_tensor *targets);
 
-/* idx, the format of MNIST: inputs from one file and, unless NULL, targets from another with as many samples.
- * Element types as in the files. */
+/* idx, the format of MNIST: inputs from one file and, unless NULL, targets from another with the same number
+ * of samples. Dtypes as in the files. */
 MICA_API mica_status mica_dataset_load_idx(mica_context *ctx, mica_dataset *out, const char *inputs_path,
                                            const char *targets_path);
 
@@ -48,7 +47,7 @@ MICA_API mica_status mica_dataset_load_npy(mica_context *ctx, mica_dataset *out,
                                            const char *targets_path);
 
 typedef enum mica_csv_header {
-    MICA_CSV_HEADER_AUTO, /* the first line is one if a field of it, other than a label's name, is no number */
+    MICA_CSV_HEADER_AUTO, /* a header if a field of the first line, other than a label's name, is not a number */
     MICA_CSV_HEADER_YES,
     MICA_CSV_HEADER_NO,
 } mica_csv_header;
@@ -57,34 +56,34 @@ typedef struct mica_csv_opts {
     char delimiter; /* 0: a comma */
     mica_csv_header header;
     const char *label; /* the name of the column that is the target; NULL: by number */
-    int label_column;  /* its number from 1 on, or from -1 at the end backwards; 0: there are no targets */
+    int label_column;  /* its number, starting at 1, or at -1 from the end; 0: no targets */
     bool allow_empty;  /* an empty field is NaN rather than an error */
 
-    /* Labels may be names: where one is no number, the targets are numbers of classes, which the set then lists in
-     * the order of their names' bytes. With `classes` [class_count], in that order, a label must be one of these. */
+    /* Labels may be names: if one is not a number, the targets are class indices, and the set lists the class names
+     * in byte order. With `classes` [class_count], in that order, every label must be one of these. */
     bool label_names;
     const char *const *classes;
     int class_count;
 } mica_csv_opts;
 
-/* Comma-separated numbers, one sample a line: inputs [N, columns] and targets [N], both f32. Fields may be in
- * double quotes, with a doubled quote for one; blank lines are skipped. An error gives line and column. */
+/* Comma-separated numbers, one sample per line: inputs [N, columns] and targets [N], both f32. Fields may be in
+ * double quotes, with a doubled quote for one; blank lines are skipped. Errors give line and column. */
 MICA_API mica_status mica_dataset_load_csv(mica_context *ctx, mica_dataset *out, const char *path,
                                            const mica_csv_opts *opts);
 
 /* A PNG image as a set of one sample without target: inputs [1, channels, height, width], u8. Channels: grey,
- * grey and alpha, RGB, or RGB and alpha; palettes and other bit depths become these. Not interlaced, and of no more
- * pixels than this, which is held against what the header says before memory is taken. Needs zlib. */
+ * grey and alpha, RGB, or RGB and alpha; palettes and other bit depths become these. Not interlaced, and with no more
+ * pixels than this, which is checked against the header before memory is allocated. Needs zlib. */
 #define MICA_PNG_MOST_PIXELS ((int64_t)1 << 26)
 MICA_API mica_status mica_dataset_load_png(mica_context *ctx, mica_dataset *out, const char *path);
 
-/* An image [channels, height, width] of bytes as f32 [1 or 3, H, W], values 0 to 255: transparent parts on
- * white, in grey or RGB, stretched to the size (averaged where it shrinks, interpolated where it grows). */
+/* An image [channels, height, width] of bytes as f32 [1 or 3, H, W], values 0 to 255: composited on
+ * white, greyscale or RGB, resized (averaged when shrinking, interpolated when growing). */
 MICA_API mica_status mica_image_fit(mica_context *ctx, const mica_tensor *dst, const mica_tensor *image);
 
-/* Digits that the library draws itself, pen strokes on noisy paper: no file is needed. Inputs [count, 28, 28] and
+/* Synthetic digits, pen strokes on noisy paper: no file is needed. Inputs [count, 28, 28] and
  * targets [count], both u8. Sample i is a function of the seed and first + i alone, the same on every machine: two
- * ranges of numbers that do not overlap make a training set and a test set. */
+ * disjoint ranges make a training set and a test set. */
 #define MICA_DIGITS_SIDE 28
 typedef struct mica_digits_opts {
     mica_index count; /* 0: 1000 */
@@ -93,23 +92,23 @@ typedef struct mica_digits_opts {
 } mica_digits_opts;
 MICA_API mica_status mica_dataset_digits(mica_context *ctx, mica_dataset *out, const mica_digits_opts *opts);
 
-/* Gives back what the set owns. Safe twice. */
+/* Frees what the set owns. May be called twice. */
 MICA_API void mica_dataset_destroy(mica_context *ctx, mica_dataset *set);
 
 /* ---- Batches ----------------------------------------------------------------------------------------- */
 
 typedef enum mica_part {
     MICA_PART_ALL,
-    MICA_PART_TRAIN,      /* all but those of the other two */
+    MICA_PART_TRAIN,      /* everything not in the other two */
     MICA_PART_VALIDATION, /* round(N * validation) samples, chosen by split_seed */
     MICA_PART_TEST,       /* round(N * test) of the others, chosen likewise */
 } mica_part;
 
 typedef struct mica_batches_opts {
     mica_index batch; /* samples in a batch; 0: 32 */
-    uint64_t seed;    /* of the order, together with the epoch */
-    bool sequential;  /* in the order of the set, every epoch, rather than shuffled */
-    bool drop_last;   /* leaves out a last batch that is not full */
+    uint64_t seed;    /* of the shuffle, together with the epoch */
+    bool sequential;  /* in the order of the set instead of shuffled */
+    bool drop_last;   /* drop an incomplete last batch */
 
     mica_part part;
     double validation; /* share of the validation part, 0 to 1 */
@@ -124,49 +123,49 @@ typedef struct mica_batches_opts {
     mica_index channels; /* of mean and deviation; 0: 1 */
 } mica_batches_opts;
 
-/* Walks through a set in batches, epoch after epoch. */
+/* Iterates over a set in batches, epoch after epoch. */
 typedef struct mica_batches mica_batches;
 
-/* The order of the samples is kept in memory from the context's allocator, 4 bytes a sample (8 if it is a part).
+/* The order of the samples is kept in memory from the context's allocator, 4 bytes per sample (8 for a split).
  * The set's elements must outlive it; the struct need not. On failure *out is NULL. */
 MICA_API mica_status mica_batches_create(mica_context *ctx, mica_batches **out, const mica_dataset *set,
                                          const mica_batches_opts *opts);
-/* With the context that made it. NULL is fine. */
+/* Takes the context that created it. NULL is allowed. */
 MICA_API void mica_batches_destroy(mica_context *ctx, mica_batches *batches);
 
 /* Writes the next batch to the first *count rows of inputs [B, ...] and targets [B, ...], converting as
  * mica_copy does. B is opts.batch at least; a row has as many elements as a sample, in any shape ([28, 28]
- * goes into [1, 28, 28]). *count is 0 when the epoch has ended; the call after that begins the next one.
+ * goes into [1, 28, 28]). *count is 0 at the end of the epoch; the next call starts the next one.
  * `targets` may be NULL. Allocates nothing. */
 MICA_API mica_status mica_batches_next(mica_context *ctx, const mica_tensor *inputs,
                                        const mica_tensor *targets, mica_index *count, mica_batches *batches);
 
-/* Where a walk stands. The same set, options and cursor give the same batches, bit for bit. */
+/* The position in the data. The same set, options and cursor give bit-identical batches. */
 typedef struct mica_cursor {
     uint64_t epoch;    /* from 0 on */
-    uint64_t position; /* samples handed out in this epoch */
+    uint64_t position; /* samples returned so far in this epoch */
 } mica_cursor;
 
 MICA_API mica_cursor mica_batches_cursor(const mica_batches *batches);
 MICA_API mica_status mica_batches_seek(mica_context *ctx, mica_batches *batches, mica_cursor cursor);
 
-MICA_API mica_index mica_batches_samples(const mica_batches *batches); /* of the part that it walks */
-MICA_API mica_index mica_batches_count(const mica_batches *batches);   /* batches of an epoch */
+MICA_API mica_index mica_batches_samples(const mica_batches *batches); /* in its split */
+MICA_API mica_index mica_batches_count(const mica_batches *batches);   /* batches per epoch */
 
 /* ---- Text -------------------------------------------------------------------------------------------- */
 
-/* The tokens there are. Of bytes: 256, each its own number. Of characters: those of a text, in the order of
- * their code points. */
+/* The set of tokens. Bytes: 256, each its own index. Characters: those that occur in a text, ordered by code
+ * point. */
 typedef struct mica_vocabulary {
     int32_t count;
     const uint32_t *characters; /* [count], ascending code points; NULL: bytes */
 } mica_vocabulary;
 
-/* A text as tokens. A value: read its fields freely. Parts of it (for validation, say) are slices of `tokens`. */
+/* A text as tokens. A value: read its fields freely. Splits of it (such as for validation) are slices of `tokens`. */
 typedef struct mica_text {
     mica_tensor tokens; /* [N]: u8 for up to 256 different ones, i32 above */
     mica_vocabulary vocabulary;
-    void *block; /* the text's own */
+    void *block; /* owned by the text */
     size_t bytes;
 } mica_text;
 
@@ -181,8 +180,8 @@ MICA_API mica_status mica_text_from_memory(mica_context *ctx, mica_text *out, co
                                            const mica_text_opts *opts);
 MICA_API void mica_text_destroy(mica_context *ctx, mica_text *text); /* safe twice */
 
-/* The tokens of a string. *count is the room before and the number of tokens after; where the room is too small
- * the call fails and *count is what it takes. */
+/* The tokens of a string. *count is the room before and the number of tokens after; if the room is too small,
+ * the call fails and *count is the room required. */
 MICA_API mica_status mica_text_encode(mica_context *ctx, int32_t *tokens, size_t *count,
                                       const mica_vocabulary *vocabulary, const char *string);
 
@@ -193,12 +192,12 @@ MICA_API mica_status mica_text_decode(mica_context *ctx, char *text, size_t size
 /* Windows of T tokens and the token that follows each of them: a row of inputs [B, T] holds tokens s to s + T - 1,
  * the same row of targets [B, T] tokens s + 1 to s + T. Of any plain dtype; nothing is allocated. */
 
-/* Each row's s is drawn from `at`: mica_random_stream(seed, step) gives every step of a training its own. */
+/* Each row's s is drawn from `at`: mica_random_stream(seed, step) gives every training step its own. */
 MICA_API mica_status mica_windows_random(mica_context *ctx, const mica_tensor *inputs,
                                          const mica_tensor *targets, const mica_tensor *tokens,
                                          mica_random at);
 
-/* Row b is window first + b, which begins at token (first + b) * T: all of the text, once, without overlap. */
+/* Row b is window first + b, which starts at token (first + b) * T: the whole text once, without overlap. */
 MICA_API mica_status mica_windows_in_order(mica_context *ctx, const mica_tensor *inputs,
                                            const mica_tensor *targets, const mica_tensor *tokens,
                                            mica_index first);

@@ -64,7 +64,7 @@ MICA_API int mica_net_size_number(const mica_net *net, mica_index size);
 /* A number that stands for axis `axis` of a value in the dims of kept values, which then follow its size. */
 MICA_API mica_index mica_net_dim(mica_net *net, mica_value value, int axis);
 
-/* ---- Values from outside, and values that last ---- */
+/* ---- Inputs and persistent values ---- */
 
 /* Written by the caller before every step. */
 MICA_API mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int rank,
@@ -307,7 +307,7 @@ MICA_API mica_status mica_net_gradients(mica_net *net, const mica_backward_opts 
 /* The sum of the losses of the last forward, each times its weight. */
 MICA_API float mica_net_loss(const mica_net *net);
 
-/* ---- Watching ---- */
+/* ---- Profiling ---- */
 
 /* A call of the program, at the sizes of the step. */
 typedef struct mica_work {
@@ -373,7 +373,7 @@ MICA_API mica_status mica_net_program_value(const mica_net *net, mica_program_va
  * mica_plan_print. */
 MICA_API size_t mica_net_program_print(char *text, size_t size, const mica_net *net);
 
-/* ---- Looking ---- */
+/* ---- Inspection ---- */
 
 /* One line per layer: name, kind, output shape, parameters, bytes. Into text[size], as mica_plan_print. */
 MICA_API size_t mica_net_summary(char *text, size_t size, const mica_net *net);

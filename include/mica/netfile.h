@@ -1,4 +1,4 @@
-/* Net files: a network as a small text, one layer a line (docs/net-files.md has the language).
+/* Net files: a network as text, one layer per line (docs/net-files.md has the language).
  *
  *     # LeNet for grey pictures
  *     let classes = 10
@@ -31,19 +31,18 @@ extern "C" {
 typedef struct mica_netfile_constant {
     const char *name;
     double value;
-    bool
-        optional; /* a text without a constant of this name is fine: what the data say, rather than a person */
+    bool optional; /* no error if the text has no such constant: set from the data, not by the user */
 } mica_netfile_constant;
 
 typedef struct mica_netfile_opts {
     const char *file; /* its name in messages; NULL: "net" */
-    mica_index batch; /* samples of a step, axis 0 of every input; 0: 1 */
-    bool inference;   /* losses and what only they read are left out */
+    mica_index batch; /* batch size, axis 0 of every input; 0: 1 */
+    bool inference;   /* leave out losses and what only they read */
     const mica_netfile_constant *constants;
     size_t constant_count;
-    /* The shape of one sample of the data, without the batch. The first input takes it where the text says another
-     * and it fits: as many axes, or [H, W] for [1, 28, 28], or any for a flat [784]. A text whose input has as
-     * many elements stays as it is: samples fill rows of any shape. */
+    /* The shape of one sample of the data, without the batch. The first input adopts it if the text gives another
+     * shape that is compatible: the same number of axes, or [H, W] for [1, 28, 28], or any for a flat [784]. If the
+     * text's input has as many elements, it is kept: samples fill rows of any shape. */
     int sample_rank; /* 0: the input is as the text says */
     mica_index sample[MICA_MAX_RANK];
 } mica_netfile_opts;
@@ -51,45 +50,44 @@ typedef struct mica_netfile_opts {
 /* What a net is for, by its first loss. */
 typedef enum mica_task {
     MICA_TASK_NONE,       /* no loss */
-    MICA_TASK_CLASSES,    /* which of `classes` is it: cross-entropy with class numbers [N] */
-    MICA_TASK_TEXT,       /* which token follows: the same for [N, T] tokens at once */
+    MICA_TASK_CLASSES,    /* one of `classes`: cross-entropy with class indices [N] */
+    MICA_TASK_TEXT,       /* the next token: the same for [N, T] tokens at once */
     MICA_TASK_REGRESSION, /* numbers: mse, l1, huber */
     MICA_TASK_BINARY,     /* yes or no, for each output: bce, bce_logits */
 } mica_task;
 
 MICA_API const char *mica_task_text(mica_task task);
 
-/* All texts live as long as the net. */
+/* All strings are valid as long as the net. */
 typedef struct mica_netfile_info {
-    const char *input; /* the first: where data go. NULL: there is none */
-    const char *
-        target; /* of the first loss: where what is known goes. NULL: no loss, inference, or an input again */
+    const char *input;  /* the first input, for the data. NULL: none */
+    const char *target; /* target of the first loss. NULL: no loss, inference, or an input again */
     const char
         *output; /* what that loss scores (logits), or the last layer's. Kept until the end of a step */
     mica_value output_value;
     mica_task task;     /* that of training, with .inference too */
     mica_index classes; /* the last axis of the output: classes, tokens of the vocabulary, or numbers */
     mica_index length;  /* MICA_TASK_TEXT: tokens of a sequence */
-    bool logits; /* the output wants a softmax (classes, text) or sigmoid (binary) to be probabilities */
-    /* The text with the constants and the sample's shape that were given written into it: all it takes to build
-     * this net again, without options. What a checkpoint keeps, as metadata MICA_NETFILE_KEY. */
+    bool logits; /* the output needs a softmax (classes, text) or sigmoid (binary) to become probabilities */
+    /* The text with the given constants and sample shape filled in: enough to rebuild this net without options.
+     * Checkpoints store it as metadata MICA_NETFILE_KEY. */
     const char *text;
     const mica_netfile_constant *constants; /* those of the text, with the values used */
     size_t constant_count;
     const char *
-        other_input; /* one that layers read besides `input` and `target`: somebody has to fill it. NULL: none */
+        other_input; /* one that layers read besides `input` and `target`, which must be filled too. NULL: none */
 } mica_netfile_info;
 
 #define MICA_NETFILE_KEY "mica.net"
 
 /* Limits of a text. */
 #define MICA_NETFILE_MOST_BYTES  ((size_t)1 << 20)
-#define MICA_NETFILE_MOST_LINES  10000 /* read, those in a repeat each time */
+#define MICA_NETFILE_MOST_LINES  10000 /* counting every repetition */
 #define MICA_NETFILE_MOST_LAYERS 4096
 #define MICA_NETFILE_MOST_DEPTH  16 /* of braces */
 
-/* Builds a terminated text into a net that is empty so far. `info` may be NULL. Fails with MICA_ERR_FORMAT for what
- * is no net file, and with the layer's own status where a layer does not fit. */
+/* Builds a terminated text into an empty net. `info` may be NULL. Fails with MICA_ERR_FORMAT for an invalid net
+ * file, and with the layer's own status if a layer is invalid. */
 MICA_API mica_status mica_netfile_build(mica_net *net, mica_netfile_info *info, const char *text,
                                         const mica_netfile_opts *opts);
 
@@ -99,9 +97,9 @@ MICA_API mica_status mica_netfile_load(mica_net *net, mica_netfile_info *info, c
 
 /* ---- Built-in nets: "mlp", "lenet", "resnet-small", "lstm", "gpt-tiny" ---- */
 
-/* The text of one; NULL if there is none of this name. */
+/* Its text; NULL if there is none of this name. */
 MICA_API const char *mica_netfile_builtin(const char *name);
-/* Names by number; NULL behind the last. */
+/* Names by number; NULL after the last. */
 MICA_API const char *mica_netfile_builtin_name(size_t number);
 
 #ifdef __cplusplus

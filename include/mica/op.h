@@ -114,7 +114,7 @@ typedef struct mica_adaptive_pool_opts {
     mica_index size[2]; /* of the output: height and width; 0: 1. In one dimension, the first */
 } mica_adaptive_pool_opts;
 typedef struct mica_global_pool_opts {
-    bool keep; /* [N, C, 1, ...] rather than [N, C] */
+    bool keep; /* [N, C, 1, ...] instead of [N, C] */
 } mica_global_pool_opts;
 
 typedef struct mica_clamp_opts {
@@ -326,7 +326,7 @@ MICA_API void mica_op_sample_shape(mica_op_sample *sample, int in, int rank, con
 
 /* All operations of Mica, in the order of the list; NULL after the last. */
 MICA_API const mica_op *mica_op_at(int number);
-/* By name; NULL if there is none. */
+/* By name; NULL if unknown. */
 MICA_API const mica_op *mica_op_find(const char *name);
 /* Runs an operation on tensors, as its C function does: all outputs of the entry, and `count` inputs. NULL: an
  * optional one that is absent. */

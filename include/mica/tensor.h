@@ -1,4 +1,4 @@
-/* Tensors: a value that describes elements somebody else owns.
+/* Tensors: a value that describes elements it does not own.
  *
  * A tensor is a pointer, an element type, a shape and strides. It owns nothing: copying the struct copies no
  * element, and a view (a slice, a transpose, a reshape, a broadcast) is another struct over the same
@@ -12,8 +12,7 @@
 extern "C" {
 #endif
 
-/* Every plain element type: code, name, bytes, values in a block (1), C type that stores it. f16 and bf16 are
- * stored as their bits. */
+/* Every plain dtype: code, name, bytes, values per block (1), C type. f16 and bf16 are stored as their bits. */
 #define MICA_DTYPE_PLAIN_LIST(X)    \
     X(F32, "f32", 4, 1, float)      \
     X(F64, "f64", 8, 1, double)     \
@@ -25,14 +24,14 @@ extern "C" {
     X(I8, "i8", 1, 1, int8_t)       \
     X(U8, "u8", 1, 1, uint8_t)
 
-/* The block-quantized types of GGUF files: code, name, bytes of a block, values in a block, C type. A block is a
- * string of bytes at any alignment, laid out as in the file; its values are numbers of a few bits times scales
- * that the block holds.
+/* The block-quantized dtypes of GGUF files: code, name, bytes per block, values per block, C type. A block is a
+ * byte string of any alignment, laid out as in the file; its values are small integers times scales that are
+ * part of the block.
  *
- * Blocks lie along the last axis of a tensor, whose size is a multiple of the block and whose stride is 1; the
+ * Blocks run along the last axis of a tensor, whose size is a multiple of the block and whose stride is 1; the
  * other strides are multiples of the block. Sizes, strides and indices still count values. mica_copy converts
  * from all of these types, and to q4_0, q4_1, q5_0, q5_1 and q8_0; mica_at reads a value; views work as long as
- * they cut no block. Other operations refuse them unless they say otherwise. */
+ * they do not split a block. Other operations reject them unless documented otherwise. */
 #define MICA_DTYPE_BLOCK_LIST(X)         \
     X(Q4_0, "q4_0", 18, 32, uint8_t)     \
     X(Q4_1, "q4_1", 20, 32, uint8_t)     \
@@ -58,12 +57,12 @@ typedef enum mica_dtype {
         MICA_DTYPE_COUNT
 } mica_dtype;
 
-/* For a number that is no dtype: "invalid", 0 and 0. */
+/* For an invalid dtype: "invalid", 0 and 0. */
 MICA_API const char *mica_dtype_name(mica_dtype dtype); /* "f32" */
 MICA_API size_t mica_dtype_bytes(mica_dtype dtype);     /* of an element; of a block where there are blocks */
 MICA_API size_t mica_dtype_block(mica_dtype dtype);     /* values in a block; 1 for plain types */
 
-/* The most that mica_dtype_block gives, and a multiple of every block. */
+/* The largest value of mica_dtype_block, and a multiple of all of them. */
 #define MICA_MAX_BLOCK 256
 
 /* Sizes, strides and positions, in elements. Signed: a flipped view has negative strides. */
@@ -79,15 +78,15 @@ typedef struct mica_tensor {
     mica_index stride[MICA_MAX_RANK]; /* in elements; row-major where contiguous: the last is 1 */
 } mica_tensor;
 
-/* ---- Making ------------------------------------------------------------------------------------------ */
+/* ---- Creation ---------------------------------------------------------------------------------------- */
 
 /* A contiguous tensor over a buffer that holds all its elements. `data` may be NULL while measuring or
- * planning. Fails on a rank, a dtype or a size that cannot be; so also on a last size that cuts a block. */
+ * planning. Fails on an invalid rank, dtype or size, including a last size that splits a block. */
 MICA_API mica_status mica_tensor_init(mica_context *ctx, mica_tensor *out, void *data, mica_dtype dtype,
                                       int rank, const mica_index *dims);
 
-/* The same for f32 of small rank, where nothing can fail but a negative size
- * (which every operation refuses). */
+/* The same for f32 of small rank, where the only possible error is a negative size
+ * (which every operation rejects). */
 MICA_API mica_tensor mica_0d(float *data);
 MICA_API mica_tensor mica_1d(float *data, mica_index d0);
 MICA_API mica_tensor mica_2d(float *data, mica_index d0, mica_index d1);
@@ -97,23 +96,23 @@ MICA_API mica_tensor mica_4d(float *data, mica_index d0, mica_index d1, mica_ind
 /* Contiguous, with the shape and dtype of `like`, over `data`. */
 MICA_API mica_tensor mica_tensor_like(const mica_tensor *like, void *data);
 
-/* ---- Asking ------------------------------------------------------------------------------------------ */
+/* ---- Properties -------------------------------------------------------------------------------------- */
 
 MICA_API size_t mica_tensor_count(const mica_tensor *t); /* elements */
 MICA_API size_t mica_tensor_bytes(const mica_tensor *t); /* of those elements, laid out contiguously */
 MICA_API bool mica_tensor_contiguous(const mica_tensor *t);
 MICA_API bool mica_tensor_same_shape(const mica_tensor *a, const mica_tensor *b);
 
-/* How the memory of two tensors meets. */
+/* How two tensors overlap in memory. */
 typedef enum mica_overlap {
     MICA_OVERLAP_NONE,    /* no byte in common */
     MICA_OVERLAP_EXACT,   /* the same elements, of the same dtype, at the same indices */
-    MICA_OVERLAP_PARTIAL, /* anything else; also where telling would take too long */
+    MICA_OVERLAP_PARTIAL, /* anything else, or too expensive to decide */
 } mica_overlap;
 
 MICA_API mica_overlap mica_tensor_overlap(const mica_tensor *a, const mica_tensor *b);
 
-/* Whether two indices of t name the same element, as in a broadcast view. Such a tensor cannot be written to. */
+/* Whether two indices of t refer to the same element, as in a broadcast view. Such a tensor cannot be written. */
 MICA_API bool mica_tensor_self_overlap(const mica_tensor *t);
 
 /* ---- Elements ---------------------------------------------------------------------------------------- */
@@ -124,12 +123,12 @@ MICA_API mica_status mica_at(mica_context *ctx, double *value, const mica_tensor
 MICA_API mica_status mica_set_at(mica_context *ctx, const mica_tensor *t, const mica_index *index,
                                  double value);
 
-/* Visits the elements of any layout in row-major order. Axes in `fixed` (bit k for axis k) stay at `start`:
+/* Iterates over the elements of any layout in row-major order. Axes in `fixed` (bit k for axis k) stay at `start`:
  *
  *     for (mica_iter it = mica_iter_begin(&t, 0, NULL); it.valid; mica_iter_next(&it))
  *             use(it.element, it.index);
  *
- * Where there are blocks, `element` is the block that holds the element. */
+ * For block-quantized dtypes, `element` is the block that holds the element. */
 typedef struct mica_iter {
     mica_tensor tensor;
     unsigned fixed;
@@ -143,25 +142,25 @@ MICA_API void mica_iter_next(mica_iter *it);
 
 /* ---- Views: no element is copied --------------------------------------------------------------------- */
 
-/* Axes may be negative, counting from the end. On failure *out is left as it was. *out may be *t.
+/* Axes may be negative, counting from the end. On failure *out is unchanged. *out may be *t.
  *
- * Of a tensor with blocks, a view keeps the last axis in place and takes whole blocks of it: rows can be chosen,
- * reordered, repeated and reshaped at will, and the last axis sliced at multiples of the block with step 1. A
- * view that would cut a block is a shape error. */
+ * A view of a block-quantized tensor keeps the last axis in place and consists of whole blocks: rows can be
+ * selected, reordered, repeated and reshaped freely, and the last axis sliced at multiples of the block with step 1.
+ * A view that would split a block is a shape error. */
 
-/* The same elements in another shape; one size may be -1, to be inferred. Fails where strides do not allow it
- * without copying (use mica_reshape to copy). */
+/* The same elements in another shape; one size may be -1, to be inferred. Fails if the strides do not allow it
+ * without a copy (use mica_reshape to copy). */
 MICA_API mica_status mica_view_reshape(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int rank,
                                        const mica_index *dims);
 
 /* Elements start, start + step, ... before stop along an axis, as in Python: negative positions count from
- * the end, out-of-range ones are clamped, and a negative step walks backwards. MICA_END as stop means
+ * the end, out-of-range ones are clamped, and a negative step goes backwards. MICA_END as stop means
  * "through the end" for either direction. */
 #define MICA_END PTRDIFF_MIN
 MICA_API mica_status mica_view_slice(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int axis,
                                      mica_index start, mica_index stop, mica_index step);
 
-/* The sub-tensor at one position of an axis; the axis goes away. */
+/* The sub-tensor at one position of an axis; the axis is removed. */
 MICA_API mica_status mica_view_select(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int axis,
                                       mica_index position);
 
@@ -177,15 +176,14 @@ MICA_API mica_status mica_view_broadcast(mica_context *ctx, mica_tensor *out, co
 MICA_API mica_status mica_view_squeeze(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int axis);
 /* Inserts an axis of size 1, which becomes axis `axis` of out. */
 MICA_API mica_status mica_view_unsqueeze(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int axis);
-/* Joins axes first to last into one. */
+/* Merges axes first to last into one. */
 MICA_API mica_status mica_view_flatten(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int first,
                                        int last);
 MICA_API mica_status mica_view_flip(mica_context *ctx, mica_tensor *out, const mica_tensor *t, int axis);
 
 /* ---- Printing ---------------------------------------------------------------------------------------- */
 
-/* Writes into text[size], always terminated, and returns the length that the whole would have (as snprintf
- * does). */
+/* Writes into text[size], always terminated, and returns the length of the complete text (like snprintf). */
 MICA_API size_t mica_tensor_print(char *text, size_t size,
                                   const mica_tensor *t); /* values, nested brackets */
 MICA_API size_t mica_tensor_print_shape(char *text, size_t size, const mica_tensor *t); /* "[2, 3]" */

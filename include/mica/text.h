@@ -1,4 +1,4 @@
-/* Writing text with a trained net: the next token drawn from its logits. (Tokens and vocabularies: mica/data.h.)
+/* Generating text with a trained net: sampling the next token from its logits. (Tokens and vocabularies: mica/data.h.)
  *
  *     mica_random dice = mica_random_stream(seed, 0);
  *     for (int n = 0; n < 200; n++) {
@@ -17,19 +17,18 @@
 extern "C" {
 #endif
 
-/* How a token is drawn. Zeros: always the likeliest. Each of the limits is applied to what the ones before it
- * leave; at least one token always stays. */
+/* How a token is sampled. Zeros: greedy. Each limit applies to what the previous ones leave; at least one token
+ * always remains. */
 typedef struct mica_sampling {
-    float
-        temperature; /* logits are divided by it: below 1 is careful, above is wild; 0: the likeliest token */
-    int32_t top_k;   /* only so many of the likeliest; 0: all */
-    float top_p;     /* only the likeliest that together have this probability; 0 and 1: all */
-    float min_p;     /* only those at least so likely as this share of the likeliest one; 0: all */
+    float temperature; /* divides the logits; 0: greedy */
+    int32_t top_k;     /* only this many of the most likely tokens; 0: all */
+    float top_p;       /* only the most likely tokens with this total probability; 0 and 1: all */
+    float min_p;       /* only tokens at least this fraction as likely as the most likely one; 0: all */
 
-    /* Tokens that were used lately are made less likely: their logits are divided by `repeat_penalty` where
-     * positive, multiplied by it where negative. 0 and 1: they are not. */
+    /* Makes recent tokens less likely: their logits are divided by `repeat_penalty` if positive, multiplied by it if
+     * negative. 0 and 1: off. */
     float repeat_penalty;
-    const int32_t *recent; /* [recent_count] tokens, the same one any number of times */
+    const int32_t *recent; /* [recent_count] tokens, may contain duplicates */
     size_t recent_count;
 } mica_sampling;
 
@@ -39,7 +38,7 @@ MICA_API mica_status mica_sample(mica_context *ctx, int32_t *token, const mica_t
                                  mica_random *dice, const mica_sampling *sampling);
 
 /* The token after tokens [n], n > 0: the last of them, as many as the net's first input [1, T] holds, are run
- * through the net, and the last row of `output` [1, t, V] (or [1, V]) is sampled. Recurrent states start anew. */
+ * through the net, and the last row of `output` [1, t, V] (or [1, V]) is sampled. Recurrent states are reset. */
 MICA_API mica_status mica_generate_next(mica_net *net, int32_t *token, const char *output,
                                         const mica_tensor *tokens, mica_random *dice,
                                         const mica_sampling *sampling);

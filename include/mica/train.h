@@ -10,12 +10,12 @@ extern "C" {
 
 /* ---- Steps: for a net compiled with .train and an optimizer. Nothing allocates. ---- */
 
-/* As a learning rate: the optimizer's own. Any other is taken as it is: with 0, as at the end of a schedule, an
- * update changes no parameter, though it changes the optimizer's state. */
+/* As a learning rate: the optimizer's own. Any other value is used as is: with 0, as at the end of a schedule, an
+ * update changes the optimizer's state but no parameter. */
 #define MICA_OPTIMIZER_LR (-1.0f)
 
 /* Forward, backward, update, with this learning rate: finite, and not below 0 unless it is MICA_OPTIMIZER_LR.
- * mica_net_loss tells the loss. */
+ * mica_net_loss returns the loss. */
 MICA_API mica_status mica_train_step(mica_net *net, float lr);
 
 /* The same in parts, for accumulation: `parts` calls of mica_train_accumulate with a part of the batch each, whose
@@ -23,7 +23,7 @@ MICA_API mica_status mica_train_step(mica_net *net, float lr);
 MICA_API mica_status mica_train_accumulate(mica_net *net, int part, int parts);
 MICA_API mica_status mica_train_update(mica_net *net, float lr);
 
-/* Updates done so far, which also numbers the random streams of a step. Part of a checkpoint. */
+/* The number of updates so far, which also selects the random streams of a step. Part of a checkpoint. */
 MICA_API uint64_t mica_train_steps(const mica_net *net);
 MICA_API mica_status mica_train_set_steps(mica_net *net, uint64_t steps);
 
@@ -46,12 +46,12 @@ typedef enum mica_schedule_kind {
 
 typedef struct mica_schedule {
     mica_schedule_kind kind;
-    float lr;        /* the highest */
+    float lr;        /* the peak */
     float min_lr;    /* cosine */
     float gamma;     /* step: 0 means 0.1; exponential: 0 means 0.95 */
     uint64_t warmup; /* steps of linear rise to lr before the schedule starts (one-cycle has its own) */
     uint64_t period; /* step */
-    uint64_t total;  /* cosine and one-cycle: all steps, warm-up included */
+    uint64_t total;  /* cosine and one-cycle: all steps, including warm-up */
 } mica_schedule;
 
 /* The learning rate of step number `step`, the first being 0. */

@@ -50,7 +50,7 @@ void *mica_allocate(mica_context *ctx, size_t bytes)
 {
     void *block = mica_heap_take(&ctx->allocator, &ctx->heap, bytes);
     if (block == NULL)
-        (void)mica_fail(ctx, MICA_ERR_MEMORY, "the allocator refused %zu bytes", bytes);
+        (void)mica_fail(ctx, MICA_ERR_MEMORY, "cannot allocate %zu bytes", bytes);
     return block;
 }
 

@@ -1,5 +1,5 @@
-/* Allocator hooks with their counters, for what has no context
- * (a context itself, a pool shared by threads). */
+/* Allocator hooks with their counters, for use without a context
+ * (the context itself, a pool shared by threads). */
 #ifndef MICA_SRC_BASE_ALLOCATE_H
 #define MICA_SRC_BASE_ALLOCATE_H
 

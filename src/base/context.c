@@ -1,4 +1,4 @@
-/* Contexts: made on the heap or in the caller's memory, and their workspace. */
+/* Contexts, on the heap or in the caller's memory, and their workspace. */
 #include <string.h>
 
 #include "base/allocate.h"

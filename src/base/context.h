@@ -1,4 +1,4 @@
-/* The context's inside, for the library's own files. */
+/* The context's internals. */
 #ifndef MICA_SRC_BASE_CONTEXT_H
 #define MICA_SRC_BASE_CONTEXT_H
 

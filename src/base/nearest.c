@@ -1,4 +1,4 @@
-/* Words compared by the edits between them. */
+/* Closest word by edit distance. */
 #include "base/nearest.h"
 
 #include <stdint.h>

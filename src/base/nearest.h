@@ -1,4 +1,4 @@
-/* "Did you mean": the word of a list that is nearest to one that is not in it. */
+/* "Did you mean": the closest match in a list of words. */
 #ifndef MICA_SRC_BASE_NEAREST_H
 #define MICA_SRC_BASE_NEAREST_H
 

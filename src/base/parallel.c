@@ -1,17 +1,17 @@
 /* The crew: worker threads that take numbered blocks of the caller's work.
  *
- * Every thread has a share of a job: blocks that follow one another, and the same ones the next time, so that
- * it finds in its own caches what it has left there. Who has done his share takes from the others'.
+ * Every thread has a share of a job: consecutive blocks, and the same ones the next time, so that their data is
+ * still in its caches. A thread that finishes its share takes blocks from the others.
  *
- * What handing over costs is cache lines that go from one core to another, some 50 to 150 ns each. So a share
- * is one line, with all that a worker needs to begin; a waiting worker looks at its own; and the caller goes
- * on to its first block without waiting for any of its stores.
+ * Handing over work costs cache line transfers between cores, some 50 to 150 ns each. So a share is one cache line
+ * with everything a worker needs to start; a waiting worker polls only its own; and the caller starts its first block
+ * without waiting for its stores.
  *
  * A share is open while its `tickets` has blocks left. Workers spin on it for a short while, since the next
  * call is usually microseconds away, and then sleep; within a stretch (mica_parallel_begin) they do not
  * sleep, since waking one costs its caller some ten microseconds, and the worker's first block may come later
- * still. The caller takes blocks like everyone else and waits only for blocks that somebody has begun, so a
- * worker that wakes up late, or misses a job while it falls asleep, delays nobody. */
+ * still. The caller takes blocks like any worker and waits only for blocks that have been started, so a
+ * worker that wakes up late, or misses a job while falling asleep, delays nobody. */
 #include "base/parallel.h"
 
 static void alone(size_t blocks, mica_block_fn *fn, void *work)
@@ -24,7 +24,7 @@ static void alone(size_t blocks, mica_block_fn *fn, void *work)
 
 mica_status mica_crew_start(mica_context *ctx, int threads)
 {
-    return mica_fail(ctx, MICA_ERR_ARGUMENT, "context: %d threads asked for, but this build has none",
+    return mica_fail(ctx, MICA_ERR_ARGUMENT, "context: %d threads requested, but this build has no threads",
                      threads);
 }
 
@@ -296,8 +296,7 @@ mica_status mica_crew_start(mica_context *ctx, int threads)
         w->index = i;
         if (pthread_create(&w->thread, NULL, worker_main, w) !=
             0) /* those that run are stopped with the context */
-            return mica_fail(ctx, MICA_ERR_MEMORY, "context: the system refused thread %d of %d", i + 1,
-                             threads);
+            return mica_fail(ctx, MICA_ERR_MEMORY, "context: cannot create thread %d of %d", i + 1, threads);
         crew->started = i;
     }
     return MICA_OK;

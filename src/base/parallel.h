@@ -1,8 +1,8 @@
-/* Work cut into numbered blocks, done by the context's threads.
+/* Work split into numbered blocks, run by the context's threads.
  *
- * How work is cut depends on its size alone, not on the number of threads, unless that changes no sum's order;
- * and every block writes only its own part. Each thread begins with a share of its own and then helps the
- * others, so which of them takes a block is left to chance; the result is the same bits either way. */
+ * How work is split depends only on its size, not on the number of threads, unless no summation order changes;
+ * and every block writes only its own part. Each thread starts with its own share and then helps the
+ * others, so which thread runs a block varies; the result is bit-identical either way. */
 #ifndef MICA_SRC_BASE_PARALLEL_H
 #define MICA_SRC_BASE_PARALLEL_H
 

@@ -1,7 +1,7 @@
-/* How a position of a stream is made: shared by base/random.c and kernel/random.c.
+/* The random number at a position of a stream: shared by base/random.c and kernel/random.c.
  *
- * Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) turns a counter of four
- * words and a key of two into four random words. Our use of it:
+ * Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) maps a counter of four
+ * words and a key of two to four random words. Our use of it:
  *
  *     key      seed: low word, high word
  *     counter  block number: low word, high word with the domain in its top bits; stream: low word, high word

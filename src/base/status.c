@@ -1,4 +1,4 @@
-/* Status codes, their words, and the error text of a context. */
+/* Status codes, their texts, and the error message of a context. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* Text put together in a caller's buffer, as snprintf does: always terminated, and counted on when it is full. */
+/* Text built in a caller's buffer, like snprintf: always terminated, and still counted when it is full. */
 #ifndef MICA_SRC_BASE_WRITER_H
 #define MICA_SRC_BASE_WRITER_H
 

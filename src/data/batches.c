@@ -1,7 +1,7 @@
-/* Batches: an order of the samples for each epoch, and the copying of rows.
+/* Batches: a shuffle of the samples for each epoch, and copying of rows.
  *
- *     order    what is handed out first, second, ...: positions in the part
- *     part     the samples of the part, ascending; NULL: all of the set
+ *     order    the shuffle: positions in the split
+ *     part     the samples of the split, ascending; NULL: the whole set
  */
 #include <string.h>
 
@@ -42,7 +42,7 @@ static mica_status check_opts(mica_context *ctx, const mica_dataset *set, const 
 {
     static const char op[] = "batches_create";
     if (set->count > INT32_MAX)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the set has %td samples, more than 2^31 - 1", op,
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the data set has %td samples, more than 2^31 - 1", op,
                          set->count);
     if (o->batch < 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: batch is %td", op, o->batch);
@@ -54,7 +54,8 @@ static mica_status check_opts(mica_context *ctx, const mica_dataset *set, const 
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: test is %g, expected 0 to 1 with validation %g", op,
                          o->test, o->validation);
     if (o->channels < 0 || (o->channels > 1 && (set->inputs.rank < 2 || set->inputs.dim[1] != o->channels)))
-        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: channels is %td, inputs are %s: expected their axis 1", op,
+        return mica_fail(ctx, MICA_ERR_SHAPE,
+                         "%s: channels is %td, inputs are %s: expected the size of their axis 1", op,
                          o->channels, MICA_SHAPE(&set->inputs));
     for (mica_index c = 0; o->deviation != NULL && c < (o->channels > 0 ? o->channels : 1); c++)
         if (!(o->deviation[c] > 0))
@@ -312,7 +313,7 @@ static mica_status check_rows(mica_context *ctx, const mica_batches *b, const ch
     if (dst->rank == 0 || dst->dim[0] < b->batch || given != wanted)
         return mica_fail(
             ctx, MICA_ERR_SHAPE,
-            "batches_next: %s are %s, expected at least %td rows for samples of %s, axis 0 aside", name,
+            "batches_next: %s are %s, expected at least %td rows for samples of %s without axis 0", name,
             MICA_SHAPE(dst), b->batch, MICA_SHAPE(src));
     return MICA_OK;
 }
@@ -322,14 +323,14 @@ static mica_status check_next(mica_context *ctx, const mica_batches *b, const mi
 {
     mica_arg args[] = {{"inputs", inputs, MICA_ARG_OUT, MICA_DTYPES_ANY},
                        {"targets", targets, MICA_ARG_OUT | MICA_ARG_OPTIONAL, MICA_DTYPES_ANY},
-                       {"the set's inputs", &b->inputs, 0, MICA_DTYPES_ANY},
-                       {"the set's targets", &b->targets, 0, MICA_DTYPES_ANY}};
+                       {"the data set's inputs", &b->inputs, 0, MICA_DTYPES_ANY},
+                       {"the data set's targets", &b->targets, 0, MICA_DTYPES_ANY}};
     MICA_TRY(mica_check_args(ctx, "batches_next", args, b->has_targets ? 4 : 3));
     MICA_TRY(check_rows(ctx, b, "inputs", inputs, &b->inputs));
     if (targets == NULL)
         return MICA_OK;
     if (!b->has_targets)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "batches_next: targets are %s, but the set has none",
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "batches_next: targets are %s, but the data set has none",
                          MICA_SHAPE(targets));
     return check_rows(ctx, b, "targets", targets, &b->targets);
 }

@@ -1,4 +1,4 @@
-/* Names of classes, gathered while a file is read. */
+/* Class names, collected while a file is read. */
 #ifndef MICA_SRC_DATA_CLASSES_H
 #define MICA_SRC_DATA_CLASSES_H
 

@@ -46,7 +46,8 @@ static mica_status bad(const csv *c, const char *what)
 
 static mica_status changed(const csv *c)
 {
-    return mica_fail(c->ctx, MICA_ERR_IO, "%s: changed while it was read", MICA_QUOTE(c->stream->file.path));
+    return mica_fail(c->ctx, MICA_ERR_IO, "%s: the file changed while being read",
+                     MICA_QUOTE(c->stream->file.path));
 }
 
 /* ---- Bytes ---- */
@@ -98,7 +99,7 @@ static mica_status rewind_to_start(csv *c)
 static mica_status append(csv *c, int byte)
 {
     if (c->length == LONGEST_FIELD)
-        return bad(c, "a field of more than 1024 bytes");
+        return bad(c, "field longer than 1024 bytes");
     c->field[c->length++] = (char)byte;
     return MICA_OK;
 }
@@ -109,7 +110,7 @@ static mica_status read_quoted(csv *c)
     for (;;) {
         int byte = next(c);
         if (byte < 0)
-            return c->status != MICA_OK ? c->status : bad(c, "a quote that does not end");
+            return c->status != MICA_OK ? c->status : bad(c, "unterminated quote");
         if (byte == '"') {
             if (peek(c) != '"')
                 return MICA_OK;
@@ -171,7 +172,7 @@ static bool number(const csv *c, double *out)
 static mica_status not_a_number(const csv *c)
 {
     if (c->length == 0)
-        return bad(c, "an empty field");
+        return bad(c, "empty field");
     return mica_fail(c->ctx, MICA_ERR_FORMAT, "%s: line %zu, column %zu: %s is not a number",
                      MICA_QUOTE(c->stream->file.path), c->field_line, c->column,
                      MICA_QUOTE_N(c->field, c->length));
@@ -231,7 +232,7 @@ static mica_status find_label(csv *c)
     const char *path = c->stream->file.path;
     if (c->opts.label != NULL) {
         if (c->label == 0 || !c->has_header)
-            return mica_fail(c->ctx, MICA_ERR_FORMAT, "%s: line 1: no column is called %s", MICA_QUOTE(path),
+            return mica_fail(c->ctx, MICA_ERR_FORMAT, "%s: line 1: there is no column %s", MICA_QUOTE(path),
                              MICA_QUOTE(c->opts.label));
         return MICA_OK;
     }
@@ -250,10 +251,10 @@ static mica_status read_name(csv *c, double *value, const mica_dataset *set)
     if (c->length == 0)
         return not_a_number(c);
     if (c->classes != NULL && !mica_classes_add(c->classes, c->field, c->length))
-        return bad(c, "labels with more names than there can be classes");
+        return bad(c, "too many distinct labels for class indices");
     int class = set != NULL ? mica_class_find(set->classes, set->class_count, c->field, c->length) : 0;
     if (class < 0)
-        return mica_fail(c->ctx, MICA_ERR_FORMAT, "%s: line %zu, column %zu: %s is none of the classes",
+        return mica_fail(c->ctx, MICA_ERR_FORMAT, "%s: line %zu, column %zu: unknown class %s",
                          MICA_QUOTE(c->stream->file.path), c->field_line, c->column,
                          MICA_QUOTE_N(c->field, c->length));
     *value = class;
@@ -284,7 +285,7 @@ static mica_status read_rows(csv *c, const mica_dataset *set)
         for (;;) {
             double value = 0;
             if (c->column > c->columns)
-                return bad(c, "more fields than in the first line");
+                return bad(c, "more fields than the first line");
             MICA_TRY(read_value(c, &value, set));
             if (set != NULL && c->rows == most_rows)
                 return changed(c);
@@ -298,7 +299,7 @@ static mica_status read_rows(csv *c, const mica_dataset *set)
             MICA_TRY(read_field(c));
         }
         if (c->column < c->columns)
-            return bad(c, "the line ends with fewer fields than the first one");
+            return bad(c, "fewer fields than the first line");
         c->rows++;
     }
     if (c->surveyed && c->hash != c->whole)

@@ -22,7 +22,7 @@ mica_status mica_load_elements(mica_context *ctx, mica_loaded *out, mica_stream 
     size_t bytes = mica_tensor_bytes(shape);
     if (bytes > stream->most - stream->position)
         return mica_fail(ctx, MICA_ERR_FORMAT,
-                         "%s: byte %llu: the array %s of %s takes %zu bytes, the file cannot hold them",
+                         "%s: byte %llu: the array %s of %s takes %zu bytes, more than the file can hold",
                          MICA_QUOTE(path), at, MICA_SHAPE(shape), mica_dtype_name(shape->dtype), bytes);
     mica_loaded loaded = {*shape, bytes > 0 ? bytes : 1};
     loaded.tensor.data = mica_allocate(ctx, loaded.bytes);
@@ -60,7 +60,7 @@ mica_status mica_dataset_over(mica_context *ctx, mica_dataset *out, const mica_t
         MICA_TRY(check_samples(ctx, op, "targets", targets));
         if (targets->dim[0] != inputs->dim[0])
             return mica_fail(ctx, MICA_ERR_SHAPE,
-                             "%s: inputs are %s, targets are %s: expected as many samples in both", op,
+                             "%s: inputs are %s, targets are %s: expected the same number of samples", op,
                              MICA_SHAPE(inputs), MICA_SHAPE(targets));
     }
     *out = (mica_dataset){.count = inputs->dim[0], .inputs = *inputs, .has_targets = targets != NULL};
@@ -95,7 +95,7 @@ static mica_status load(mica_context *ctx, mica_loaded *out, const char *path, m
 static mica_status check_elements(mica_context *ctx, const char *path, const mica_tensor *t)
 {
     if (t->rank > 0 && t->dim[0] > 0 && mica_tensor_count(t) == 0)
-        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: the array %s has samples without elements",
+        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: the array %s has samples with no elements",
                          MICA_QUOTE(path), MICA_SHAPE(t));
     return MICA_OK;
 }

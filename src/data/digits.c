@@ -1,7 +1,7 @@
-/* Digits that the program draws itself: pen strokes, each sample with a hand of its own.
+/* Synthetic digits: pen strokes, each sample in its own handwriting.
  *
- * A sample is a function of the seed and its number. Only +, -, *, / and sqrt are used, which IEEE defines to the
- * bit, so a sample is the same on every machine. */
+ * A sample is a function of the seed and its number. Only +, -, *, / and sqrt are used, which IEEE 754 defines exactly,
+ * so a sample is the same on every machine. */
 #include <math.h>
 #include <string.h>
 

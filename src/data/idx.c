@@ -26,13 +26,13 @@ mica_status mica_idx_read(mica_context *ctx, mica_loaded *out, mica_stream *stre
     mica_tensor t = {0};
     MICA_TRY(mica_stream_need(ctx, magic, stream, sizeof magic, "an idx header"));
     if (magic[0] != 0 || magic[1] != 0)
-        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte 0: not an idx file: it begins with %02x %02x",
+        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte 0: not an idx file: it starts with %02x %02x",
                          MICA_QUOTE(path), magic[0], magic[1]);
     if (!dtype_of(&t.dtype, magic[2]))
-        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte 2: idx has no element type %02x", MICA_QUOTE(path),
+        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte 2: unknown idx element type %02x", MICA_QUOTE(path),
                          magic[2]);
     if (magic[3] > MICA_MAX_RANK)
-        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte 3: rank %d (0 to %d can be)", MICA_QUOTE(path),
+        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte 3: rank %d, expected 0 to %d", MICA_QUOTE(path),
                          magic[3], MICA_MAX_RANK);
     t.rank = magic[3];
     MICA_TRY(mica_stream_need(ctx, sizes, stream, 4 * (size_t)t.rank, "an idx header"));

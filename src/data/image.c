@@ -1,4 +1,4 @@
-/* Images of bytes to the channels and size that a net takes. */
+/* Conversion of byte images to the channels and size of a net's input. */
 #include <math.h>
 
 #include <mica/data.h>
@@ -74,10 +74,11 @@ static mica_status check(mica_context *ctx, const char *op, const mica_tensor *d
     MICA_TRY(mica_check_rank(ctx, op, "dst", dst, 3, 3));
     MICA_TRY(mica_check_rank(ctx, op, "image", image, 3, 3));
     if (image->dim[0] < 1 || image->dim[0] > 4 || image->dim[1] < 1 || image->dim[2] < 1)
-        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: image is %s: expected 1 to 4 channels, and pixels", op,
+        return mica_fail(ctx, MICA_ERR_SHAPE,
+                         "%s: image is %s: expected 1 to 4 channels and at least one pixel", op,
                          MICA_SHAPE(image));
     if (dst->dim[0] != 1 && dst->dim[0] != 3)
-        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: dst is %s: expected 1 channel, grey, or 3", op,
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: dst is %s: expected 1 channel (greyscale) or 3 (RGB)", op,
                          MICA_SHAPE(dst));
     return MICA_OK;
 }

@@ -65,7 +65,7 @@ static mica_status read_descr(header *h, mica_tensor *t)
 static mica_status read_order(header *h, mica_tensor *t)
 {
     (void)t;
-    return accept(h, "False") ? MICA_OK : bad(h, "False: arrays in Fortran order are not read");
+    return accept(h, "False") ? MICA_OK : bad(h, "False: arrays in Fortran order are not supported");
 }
 
 static mica_status read_shape(header *h, mica_tensor *t)
@@ -132,13 +132,13 @@ mica_status mica_npy_read(mica_context *ctx, mica_loaded *out, mica_stream *stre
     if (memcmp(start, "\x93NUMPY", 6) != 0)
         return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte 0: not an npy file", MICA_QUOTE(path));
     if (start[6] < 1 || start[6] > 3 || start[7] != 0)
-        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte 6: npy version %d.%d (1.0, 2.0, 3.0 can be)",
+        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte 6: npy version %d.%d, expected 1.0, 2.0 or 3.0",
                          MICA_QUOTE(path), start[6], start[7]);
     MICA_TRY(mica_stream_need(ctx, length_bytes, stream, start[6] == 1 ? 2 : 4, "an npy header"));
     uint32_t length = (uint32_t)length_bytes[0] | (uint32_t)length_bytes[1] << 8 |
                       (uint32_t)length_bytes[2] << 16 | (uint32_t)length_bytes[3] << 24;
     if (length > sizeof text)
-        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte 8: an npy header of %u bytes (%zu can be)",
+        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte 8: an npy header of %u bytes, expected at most %zu",
                          MICA_QUOTE(path), (unsigned)length, sizeof text);
     header h = {ctx, path, text, 0, length, (size_t)stream->position};
     mica_tensor t = {0};

@@ -1,5 +1,5 @@
-/* PNG: chunks of a length, a name, bytes and a checksum. IHDR says how large the image is, the IDAT chunks hold one
- * zlib stream of its rows, each of them a filter's number and the difference from what the filter predicts.
+/* PNG: chunks of a length, a name, bytes and a checksum. IHDR gives the size of the image, the IDAT chunks hold one
+ * zlib stream of its rows, each a filter type followed by the differences from the filter's prediction.
  *
  *     signature | IHDR | ... PLTE, tRNS, others ... | IDAT IDAT ... | ... | IEND
  */
@@ -57,7 +57,7 @@ static mica_status begin_chunk(png *p)
     p->left = big_endian(start);
     memcpy(p->name, start + 4, 4);
     if (p->left > INT32_MAX)
-        return bad(p, "a chunk of more than 2^31 bytes");
+        return bad(p, "chunk longer than 2^31 bytes");
     p->checksum = (uint32_t)crc32(0, start + 4, 4);
     return MICA_OK;
 }
@@ -81,7 +81,7 @@ static mica_status end_chunk(png *p)
         MICA_TRY(chunk_bytes(p, bytes, &got, sizeof bytes));
     }
     MICA_TRY(mica_stream_need(p->ctx, bytes, p->stream, 4, "a checksum"));
-    return big_endian(bytes) == p->checksum ? MICA_OK : bad(p, "a wrong checksum");
+    return big_endian(bytes) == p->checksum ? MICA_OK : bad(p, "wrong checksum");
 }
 
 static bool named(const png *p, const char *name) { return memcmp(p->name, name, 4) == 0; }
@@ -115,18 +115,19 @@ static mica_status read_header(png *p)
     p->depth = b[8];
     p->colour = b[9];
     if (p->width == 0 || p->height == 0 || p->width > INT32_MAX || p->height > INT32_MAX)
-        return bad(p, "a width or height that cannot be");
+        return bad(p, "invalid width or height");
     if ((uint64_t)p->width * p->height > (uint64_t)MICA_PNG_MOST_PIXELS)
-        return mica_fail(p->ctx, MICA_ERR_FORMAT,
-                         "%s: byte %llu: png: an image of %u by %u pixels: at most %lld are read in all",
-                         MICA_QUOTE(p->stream->file.path), (unsigned long long)p->stream->position,
-                         (unsigned)p->width, (unsigned)p->height, (long long)MICA_PNG_MOST_PIXELS);
+        return mica_fail(
+            p->ctx, MICA_ERR_FORMAT,
+            "%s: byte %llu: png: an image of %u by %u pixels: expected at most %lld pixels in all",
+            MICA_QUOTE(p->stream->file.path), (unsigned long long)p->stream->position, (unsigned)p->width,
+            (unsigned)p->height, (long long)MICA_PNG_MOST_PIXELS);
     if (p->colour > RGB_ALPHA || samples_of[p->colour] == 0 || !sound_depth(p->colour, p->depth))
-        return bad(p, "no such colour type and bit depth");
+        return bad(p, "invalid colour type and bit depth");
     if (b[10] != 0 || b[11] != 0 || b[12] > 1)
-        return bad(p, "no such compression, filter or interlace method");
+        return bad(p, "invalid compression, filter or interlace method");
     if (b[12] == 1)
-        return bad(p, "interlaced images are not read: save it without interlacing");
+        return bad(p, "interlaced images are not supported: save it without interlacing");
     p->samples = samples_of[p->colour];
     size_t bits = (size_t)p->samples * (size_t)p->depth;
     p->row_bytes = ((size_t)p->width * bits + 7) / 8;
@@ -139,7 +140,7 @@ static mica_status read_palette(png *p)
     unsigned char b[768];
     size_t got;
     if (p->palette_count > 0 || p->left == 0 || p->left % 3 != 0 || p->left > sizeof b)
-        return bad(p, "a palette that cannot be");
+        return bad(p, "invalid palette");
     MICA_TRY(chunk_bytes(p, b, &got, sizeof b));
     p->palette_count = (int)(got / 3);
     for (int i = 0; i < p->palette_count; i++) {
@@ -154,7 +155,7 @@ static mica_status read_palette_alpha(png *p)
     unsigned char b[256];
     size_t got;
     if (p->left > (uint32_t)p->palette_count)
-        return bad(p, "more transparencies than colours");
+        return bad(p, "more transparency entries than colours");
     MICA_TRY(chunk_bytes(p, b, &got, sizeof b));
     for (size_t i = 0; i < got; i++)
         p->palette[i][3] = b[i];
@@ -174,7 +175,7 @@ static mica_status find_rows(png *p)
         else if (named(p, "tRNS") && p->colour == PALETTE)
             MICA_TRY(read_palette_alpha(p));
         else if (p->name[0] >= 'A' && p->name[0] <= 'Z') /* a chunk that nobody may ignore */
-            return bad(p, named(p, "IEND") ? "the image has no rows" : "an unknown chunk that matters");
+            return bad(p, named(p, "IEND") ? "the image has no rows" : "unknown critical chunk");
         MICA_TRY(end_chunk(p));
     }
     if (p->colour == PALETTE && p->palette_count == 0)
@@ -192,7 +193,7 @@ static mica_status refill(png *p)
         MICA_TRY(end_chunk(p));
         MICA_TRY(begin_chunk(p));
         if (!named(p, "IDAT"))
-            return bad(p, "the rows end too early");
+            return bad(p, "the image data ends too early");
     }
     size_t got;
     MICA_TRY(chunk_bytes(p, p->buffer, &got, sizeof p->buffer));
@@ -211,9 +212,9 @@ static mica_status unpack(png *p, unsigned char *to, size_t bytes)
         if (result == Z_MEM_ERROR)
             return p->ctx->status;
         if (result == Z_STREAM_END && z->avail_out > 0)
-            return bad(p, "the rows end too early");
+            return bad(p, "the image data ends too early");
         if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-            return bad(p, z->msg != NULL ? z->msg : "rows that cannot be unpacked");
+            return bad(p, z->msg != NULL ? z->msg : "the image data cannot be decompressed");
     }
     return MICA_OK;
 }
@@ -233,7 +234,7 @@ static int paeth(int left, int above, int corner)
 static mica_status undo_filter(const png *p, unsigned char *row, const unsigned char *above_row, int filter)
 {
     if (filter > 4)
-        return bad(p, "no such filter");
+        return bad(p, "invalid filter type");
     for (size_t i = 0; i < p->row_bytes; i++) {
         bool first = i < p->filter_bytes; /* there is nothing to the left */
         int left = first ? 0 : row[i - p->filter_bytes], corner = first ? 0 : above_row[i - p->filter_bytes];
@@ -269,7 +270,7 @@ static mica_status store_row(const png *p, unsigned char *image, const unsigned 
         }
         unsigned colour = sample_of(p, row, x);
         if (colour >= (unsigned)p->palette_count)
-            return bad(p, "a colour that is not in the palette");
+            return bad(p, "colour index outside the palette");
         for (int c = 0; c < p->channels; c++)
             to[(size_t)c * plane] = p->palette[colour][c];
     }
@@ -339,7 +340,8 @@ mica_status mica_png_read(mica_context *ctx, mica_loaded *out, mica_stream *stre
     png p = {.ctx = ctx, .stream = stream};
     p.zlib = (z_stream){.zalloc = mica_zlib_allocate, .zfree = mica_zlib_release, .opaque = ctx};
     if (inflateInit(&p.zlib) != Z_OK)
-        return mica_fail(ctx, MICA_ERR_MEMORY, "%s: no memory to unpack it", MICA_QUOTE(stream->file.path));
+        return mica_fail(ctx, MICA_ERR_MEMORY, "%s: out of memory while decompressing",
+                         MICA_QUOTE(stream->file.path));
     mica_status status = read_image(&p, out);
     (void)inflateEnd(&p.zlib);
     return status;
@@ -350,7 +352,7 @@ mica_status mica_png_read(mica_context *ctx, mica_loaded *out, mica_stream *stre
 mica_status mica_png_read(mica_context *ctx, mica_loaded *out, mica_stream *stream)
 {
     (void)out;
-    return mica_fail(ctx, MICA_ERR_IO, "%s: this build has no zlib, and reads no png",
+    return mica_fail(ctx, MICA_ERR_IO, "%s: this build has no zlib, which png needs",
                      MICA_QUOTE(stream->file.path));
 }
 

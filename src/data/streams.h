@@ -1,4 +1,4 @@
-/* Streams of random numbers that data sets read, far away from those a caller counts up from 0. */
+/* Random streams used by data sets, far from those a caller numbers from 0. */
 #ifndef MICA_SRC_DATA_STREAMS_H
 #define MICA_SRC_DATA_STREAMS_H
 

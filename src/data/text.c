@@ -1,4 +1,4 @@
-/* Text as tokens: bytes, or the characters that are in it. */
+/* Text as tokens: bytes, or the characters that occur in it. */
 #include <string.h>
 
 #include <mica/data.h>

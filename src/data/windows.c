@@ -1,4 +1,4 @@
-/* Windows of tokens, and the same one token on. */
+/* Windows of tokens, and the same windows shifted by one token. */
 #include <mica/data.h>
 
 #include "ops/check.h"
@@ -57,9 +57,9 @@ mica_status mica_windows_in_order(mica_context *ctx, const mica_tensor *inputs, 
     MICA_TRY(check(ctx, op, inputs, targets, tokens));
     mica_index windows = mica_windows_count(tokens, inputs->dim[1]);
     if (first < 0 || inputs->dim[0] > windows || first > windows - inputs->dim[0])
-        return mica_fail(ctx, MICA_ERR_INDEX, "%s: windows %td to %td for inputs %s, but tokens %s have %td",
-                         op, first, first + inputs->dim[0] - 1, MICA_SHAPE(inputs), MICA_SHAPE(tokens),
-                         windows);
+        return mica_fail(ctx, MICA_ERR_INDEX,
+                         "%s: windows %td to %td for inputs %s, but tokens %s only have %td", op, first,
+                         first + inputs->dim[0] - 1, MICA_SHAPE(inputs), MICA_SHAPE(tokens), windows);
     MICA_START(ctx, op, 0, NULL);
     for (mica_index row = 0; row < inputs->dim[0]; row++) {
         mica_index start = (first + row) * inputs->dim[1];

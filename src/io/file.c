@@ -1,4 +1,4 @@
-/* Files: what needs no operating system. */
+/* Files: the part that is independent of the operating system. */
 #include "io/file.h"
 
 #include <string.h>
@@ -16,9 +16,9 @@ mica_file mica_file_over(const void *memory, size_t bytes, const char *name)
 mica_status mica_file_read(mica_context *ctx, void *to, const mica_file *file, size_t bytes, uint64_t offset)
 {
     if (bytes > file->bytes || offset > file->bytes - bytes)
-        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: %zu bytes wanted at byte %llu, but it ends at byte %llu",
-                         MICA_QUOTE(file->path), bytes, (unsigned long long)offset,
-                         (unsigned long long)file->bytes);
+        return mica_fail(
+            ctx, MICA_ERR_FORMAT, "%s: cannot read %zu bytes at byte %llu: the file ends at byte %llu",
+            MICA_QUOTE(file->path), bytes, (unsigned long long)offset, (unsigned long long)file->bytes);
     if (file->memory == NULL)
         return mica_system_read(ctx, to, file, bytes, offset);
     if (bytes > 0)

@@ -1,7 +1,7 @@
-/* Files: read at any place, and replaced whole or not at all.
+/* Files: random-access reads, and atomic replacement.
  *
- * Everything that asks the operating system is in file_posix.c. A build without files (MICA_IO=OFF) has
- * file_none.c in its place, where opening fails; what reads from memory still works. */
+ * All operating system calls are in file_posix.c. A build without file support (MICA_IO=OFF) uses
+ * file_none.c instead, where opening fails; reading from memory still works. */
 #ifndef MICA_SRC_IO_FILE_H
 #define MICA_SRC_IO_FILE_H
 

@@ -1,10 +1,10 @@
-/* Files where there is no file system: there are none. */
+/* Files without a file system: opening always fails. */
 #include "io/file.h"
 #include "io/quote.h"
 
 static mica_status refuse(mica_context *ctx, const char *path)
 {
-    return mica_fail(ctx, MICA_ERR_IO, "%s: built without files (MICA_IO=OFF)", MICA_QUOTE(path));
+    return mica_fail(ctx, MICA_ERR_IO, "%s: this build has no file support (MICA_IO=OFF)", MICA_QUOTE(path));
 }
 
 mica_status mica_file_open(mica_context *ctx, mica_file *out, const char *path)

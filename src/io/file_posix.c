@@ -80,7 +80,7 @@ mica_status mica_system_read(mica_context *ctx, void *to, const mica_file *file,
         if (got < 0)
             return fail(ctx, file->path, "cannot read", errno);
         if (got == 0)
-            return mica_fail(ctx, MICA_ERR_IO, "%s: became shorter while it was read: it ends at byte %llu",
+            return mica_fail(ctx, MICA_ERR_IO, "%s: truncated while being read: it ends at byte %llu",
                              MICA_QUOTE(file->path), (unsigned long long)offset);
         at += got;
         offset += (uint64_t)got;
@@ -103,11 +103,11 @@ static mica_status remove_left_over(mica_context *ctx, const mica_new_file *file
     mica_status status = MICA_OK;
     struct stat opened, named;
     if (flock(handle, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR))
-        status = mica_fail(ctx, MICA_ERR_IO, "%s: is being written by somebody else", MICA_QUOTE(file->path));
+        status = mica_fail(ctx, MICA_ERR_IO, "%s: another process is writing it", MICA_QUOTE(file->path));
     else if (fstat(handle, &opened) == 0 && lstat(file->temporary, &named) == 0 &&
              opened.st_dev == named.st_dev && opened.st_ino == named.st_ino) {
         if (!S_ISREG(opened.st_mode))
-            status = mica_fail(ctx, MICA_ERR_IO, "%s: is there, and is not a regular file",
+            status = mica_fail(ctx, MICA_ERR_IO, "%s: exists, but is not a regular file",
                                MICA_QUOTE(file->temporary));
         else if (unlink(file->temporary) != 0 && errno != ENOENT)
             status = fail(ctx, file->temporary, "cannot remove", errno);
@@ -137,7 +137,8 @@ static mica_status claim(mica_context *ctx, mica_new_file *file)
         }
         (void)close(handle);
     }
-    return mica_fail(ctx, MICA_ERR_IO, "%s: is being written by others all the time", MICA_QUOTE(file->path));
+    return mica_fail(ctx, MICA_ERR_IO, "%s: other processes are constantly writing it",
+                     MICA_QUOTE(file->path));
 }
 
 static mica_status too_long(mica_context *ctx, const char *path, size_t length)
@@ -192,7 +193,7 @@ mica_status mica_new_file_begin(mica_context *ctx, mica_new_file *out, const cha
     struct stat about; /* a device or a folder under this name is not to be replaced by a file */
     bool replaces = lstat(out->target, &about) == 0;
     if (replaces && !S_ISREG(about.st_mode))
-        return mica_fail(ctx, MICA_ERR_IO, "%s: cannot replace what is not a regular file", MICA_QUOTE(path));
+        return mica_fail(ctx, MICA_ERR_IO, "%s: not a regular file, cannot be replaced", MICA_QUOTE(path));
     size_t length = strlen(out->target);
     memcpy(out->temporary, out->target, length);
     memcpy(out->temporary + length, ".tmp", sizeof ".tmp");

@@ -32,7 +32,8 @@ mica_status mica_gzip_open(mica_context *ctx, mica_gzip **out, const mica_file *
     gzip->zlib = (z_stream){.zalloc = mica_zlib_allocate, .zfree = mica_zlib_release, .opaque = ctx};
     if (inflateInit2(&gzip->zlib, 16 + MAX_WBITS) != Z_OK) {
         mica_release(ctx, gzip, sizeof *gzip);
-        return mica_fail(ctx, MICA_ERR_MEMORY, "%s: no memory to unpack it", MICA_QUOTE(file->path));
+        return mica_fail(ctx, MICA_ERR_MEMORY, "%s: out of memory while decompressing",
+                         MICA_QUOTE(file->path));
     }
     *out = gzip;
     return MICA_OK;
@@ -49,7 +50,7 @@ mica_status mica_gzip_rewind(mica_context *ctx, mica_gzip *gzip)
     gzip->position = 0;
     gzip->ended = false;
     gzip->zlib.avail_in = 0;
-    return inflateReset(&gzip->zlib) == Z_OK ? MICA_OK : bad(ctx, gzip, "cannot start again");
+    return inflateReset(&gzip->zlib) == Z_OK ? MICA_OK : bad(ctx, gzip, "cannot rewind");
 }
 
 static mica_status refill(mica_context *ctx, mica_gzip *gzip)
@@ -70,7 +71,7 @@ static mica_status next_member(mica_context *ctx, mica_gzip *gzip)
         MICA_TRY(refill(ctx, gzip));
     gzip->ended = gzip->zlib.avail_in == 0;
     if (!gzip->ended && inflateReset(&gzip->zlib) != Z_OK)
-        return bad(ctx, gzip, "cannot start again");
+        return bad(ctx, gzip, "cannot rewind");
     return MICA_OK;
 }
 
@@ -94,7 +95,7 @@ mica_status mica_gzip_read(mica_context *ctx, void *to, size_t *got, mica_gzip *
         else if (result == Z_MEM_ERROR)
             return ctx->status;
         else if (result != Z_OK)
-            return bad(ctx, gzip, z->msg != NULL ? z->msg : "not what it should be");
+            return bad(ctx, gzip, z->msg != NULL ? z->msg : "corrupt data");
     }
     return MICA_OK;
 }
@@ -104,7 +105,7 @@ mica_status mica_gzip_read(mica_context *ctx, void *to, size_t *got, mica_gzip *
 mica_status mica_gzip_open(mica_context *ctx, mica_gzip **out, const mica_file *file)
 {
     *out = NULL;
-    return mica_fail(ctx, MICA_ERR_IO, "%s: is gzip, and this build has no zlib: unpack it first",
+    return mica_fail(ctx, MICA_ERR_IO, "%s: a gzip file, but this build has no zlib: decompress it first",
                      MICA_QUOTE(file->path));
 }
 

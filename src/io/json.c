@@ -1,4 +1,4 @@
-/* A strict reader of JSON, token by token. */
+/* A strict JSON reader, token by token. */
 #include "io/json.h"
 
 #include <string.h>
@@ -82,7 +82,7 @@ static bool number(mica_json *json, mica_json_token *token)
     if (!digits(json))
         return false;
     if (json->text[first] == '0' && json->at > first + 1)
-        return fail(json, first, "a number may not begin with 0");
+        return fail(json, first, "a number may not start with 0");
     if (peek(json) == '.') {
         json->at++;
         if (!digits(json))
@@ -175,7 +175,7 @@ static bool string(mica_json *json, mica_json_token *token)
             return fail(json, json->at, "a control character in a string");
         size_t size = c == '\\' ? escape(&code, here, left) : mica_utf8_decode(&code, here, left);
         if (size == 0)
-            return fail(json, json->at, c == '\\' ? "not an escape" : "not UTF-8");
+            return fail(json, json->at, c == '\\' ? "invalid escape sequence" : "not UTF-8");
         json->at += size;
     }
     token->kind = MICA_JSON_STRING;

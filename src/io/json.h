@@ -1,8 +1,8 @@
-/* A strict reader of JSON (RFC 8259) that hands out one token at a time.
+/* A strict JSON reader (RFC 8259) that returns one token at a time.
  *
- * It allocates nothing and does not recurse: how deep it is, and in what, is a stack of bits. Text must be
- * UTF-8, escapes must be whole (no lone surrogate), nothing may follow the value but blanks. Whether a key
- * stands twice in an object is for the caller to find out, who knows where the keys are kept.
+ * It neither allocates nor recurses: the nesting is a stack of bits. Text must be UTF-8, escapes must be complete
+ * (no lone surrogates), and only whitespace may follow the value. Detecting duplicate keys is up to the caller, who
+ * stores them.
  *
  *     mica_json json = mica_json_over(text, length);
  *     mica_json_token token;

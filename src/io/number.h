@@ -1,4 +1,4 @@
-/* Decimal numbers in text: the nearest double, whatever the locale says about decimal points. */
+/* Decimal numbers in text: the nearest double, independent of the locale. */
 #ifndef MICA_SRC_IO_NUMBER_H
 #define MICA_SRC_IO_NUMBER_H
 

@@ -1,4 +1,4 @@
-/* Names and paths in messages: they come from files and callers, so they may be long or hold anything. */
+/* Names and paths in messages: untrusted, so they may be long or contain anything. */
 #ifndef MICA_SRC_IO_QUOTE_H
 #define MICA_SRC_IO_QUOTE_H
 

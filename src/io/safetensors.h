@@ -1,4 +1,4 @@
-/* What reading and writing safetensors share.
+/* Shared by reading and writing safetensors.
  *
  *     0         8                  8 + n                           end
  *     | n (u64) | JSON, n bytes    | the tensors' bytes, gapless   |

@@ -1,4 +1,4 @@
-/* Opening safetensors: nothing in a header is believed before it is checked. */
+/* Opening safetensors: nothing in a header is trusted before it is checked. */
 #include "io/safetensors.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "io/json.h"
 #include "io/quote.h"
 #include "io/safetensors_file.h"
-#include "io/sort.h"
+#include "base/sort.h"
 #include "tensor/tensor.h"
 
 /* Every dtype a file may have: those that are not ours can be looked at but not read. */
@@ -83,7 +83,7 @@ static mica_status count(opening *o, size_t *tensors, size_t *metadata)
     *tensors = *metadata = 0;
     o->json = mica_json_over(o->header, o->header_bytes);
     if (o->header_bytes == 0 || o->header[0] != '{')
-        return BAD(o, 0, "the header does not begin with %s", "{");
+        return BAD(o, 0, "the header does not start with %s", "{");
     for (;;) {
         MICA_TRY(next(o, &token));
         if (token.kind == MICA_JSON_DONE)
@@ -140,7 +140,7 @@ static mica_status read_dtype(opening *o, mica_safetensors_entry *entry)
             return MICA_OK;
         }
     }
-    return BAD(o, token.offset, "tensor %s has dtype %s, which is none", MICA_QUOTE(entry->name),
+    return BAD(o, token.offset, "tensor %s has unknown dtype %s", MICA_QUOTE(entry->name),
                MICA_QUOTE_N(token.text, token.length));
 }
 
@@ -154,7 +154,7 @@ static mica_status read_shape(opening *o, mica_safetensors_entry *entry)
         if (token.kind == MICA_JSON_ARRAY_END)
             return MICA_OK;
         if (!mica_json_unsigned(&size, &token) || size > PTRDIFF_MAX)
-            return BAD(o, token.offset, "tensor %s: a size that is none", MICA_QUOTE(entry->name));
+            return BAD(o, token.offset, "tensor %s: invalid size in the shape", MICA_QUOTE(entry->name));
         if (entry->rank == MICA_MAX_RANK)
             return BAD(o, token.offset, "tensor %s has more than %d dimensions", MICA_QUOTE(entry->name),
                        MICA_MAX_RANK);
@@ -172,12 +172,12 @@ static mica_status read_offsets(opening *o, mica_safetensors_entry *entry)
     for (int i = 0; i < 2; i++) {
         MICA_TRY(next(o, &token));
         if (!mica_json_unsigned(&ends[i], &token))
-            return BAD(o, token.offset, "tensor %s: data_offsets are two whole numbers",
+            return BAD(o, token.offset, "tensor %s: data_offsets must be two integers",
                        MICA_QUOTE(entry->name));
     }
     MICA_TRY(next_of_kind(o, &token, MICA_JSON_ARRAY_END, "what follows the data_offsets", entry->name));
     if (ends[0] > ends[1] || ends[1] > o->file->bytes - start)
-        return BAD(o, at, "tensor %s: data_offsets [%llu, %llu] reach out of the %llu bytes of data",
+        return BAD(o, at, "tensor %s: data_offsets [%llu, %llu] exceed the %llu bytes of data",
                    MICA_QUOTE(entry->name), (unsigned long long)ends[0], (unsigned long long)ends[1],
                    (unsigned long long)(o->file->bytes - start));
     entry->offset = start + ends[0];
@@ -204,7 +204,7 @@ static mica_status check_bytes(opening *o, const mica_safetensors_entry *entry, 
         uint64_t size = (uint64_t)entry->dim[k];
         empty = empty || size == 0;
         if (size > 0 && bytes > (uint64_t)PTRDIFF_MAX / size)
-            return BAD(o, at, "tensor %s %s of %s is larger than memory", MICA_QUOTE(entry->name),
+            return BAD(o, at, "tensor %s %s of %s is too large for memory", MICA_QUOTE(entry->name),
                        mica_shape_text_of(entry->rank, entry->dim).text, entry->dtype_name);
         bytes *= size > 0 ? size : 1;
     }
@@ -240,7 +240,7 @@ static mica_status read_entry(opening *o, const mica_json_token *key)
             f++;
         if (f == FIELDS || (seen & 1u << f))
             return BAD(o, token.offset, "tensor %s has %s %s", MICA_QUOTE(entry->name),
-                       f == FIELDS ? "an unknown field" : "twice the field",
+                       f == FIELDS ? "an unknown field" : "a duplicate field",
                        MICA_QUOTE_N(token.text, token.length));
         seen |= 1u << f;
         MICA_TRY(fields[f].read(o, entry));
@@ -266,7 +266,7 @@ static mica_status read_header(opening *o)
             continue;
         }
         if (seen_metadata)
-            return BAD(o, token.offset, "%s stands twice", MICA_SAFETENSORS_METADATA);
+            return BAD(o, token.offset, "%s is duplicated", MICA_SAFETENSORS_METADATA);
         seen_metadata = true;
         MICA_TRY(read_metadata(o));
     }
@@ -304,9 +304,9 @@ static mica_status check_gapless(opening *o)
         const mica_safetensors_entry *entry = &out->entries[i];
         if (entry->offset != end)
             return mica_fail(
-                o->ctx, MICA_ERR_FORMAT, "%s: byte %llu: tensor %s begins here, %s byte %llu",
+                o->ctx, MICA_ERR_FORMAT, "%s: byte %llu: tensor %s starts here, %s byte %llu",
                 MICA_QUOTE(o->file->path), (unsigned long long)entry->offset, MICA_QUOTE(entry->name),
-                entry->offset > end ? "which leaves a hole after" : "but the tensor before it ends at",
+                entry->offset > end ? "which leaves a hole after" : "but the previous tensor ends at",
                 (unsigned long long)end);
         end += entry->bytes;
     }
@@ -330,13 +330,13 @@ static mica_status check_names(opening *o)
     for (size_t i = 1; i < out->count; i++) {
         const char *before = out->entries[i - 1].name, *name = out->entries[i].name;
         if (strcmp(before, name) == 0)
-            return BAD(o, later(o, before, name), "tensor %s stands twice", MICA_QUOTE(name));
+            return BAD(o, later(o, before, name), "duplicate tensor %s", MICA_QUOTE(name));
     }
     mica_sort(out->metadata, out->metadata_count, sizeof *out->metadata, compare_keys);
     for (size_t i = 1; i < out->metadata_count; i++) {
         const char *before = out->metadata[i - 1].key, *key = out->metadata[i].key;
         if (strcmp(before, key) == 0)
-            return BAD(o, later(o, before, key), "the metadata %s stands twice", MICA_QUOTE(key));
+            return BAD(o, later(o, before, key), "duplicate metadata key %s", MICA_QUOTE(key));
     }
     return MICA_OK;
 }
@@ -349,7 +349,7 @@ static mica_status load_header(opening *o)
     uint64_t length = 0;
     if (o->file->bytes < sizeof prefix)
         return mica_fail(o->ctx, MICA_ERR_FORMAT,
-                         "%s: byte 0: the length of the header takes 8 bytes, the file has %llu",
+                         "%s: byte 0: the header length takes 8 bytes, the file has %llu",
                          MICA_QUOTE(o->file->path), (unsigned long long)o->file->bytes);
     MICA_TRY(mica_file_read(o->ctx, prefix, o->file, sizeof prefix, 0));
     for (int i = 0; i < MICA_SAFETENSORS_PREFIX; i++)
@@ -359,7 +359,7 @@ static mica_status load_header(opening *o)
         most = MICA_SAFETENSORS_MOST;
     if (length > most)
         return mica_fail(o->ctx, MICA_ERR_FORMAT,
-                         "%s: byte 0: the header has %llu bytes, at most %llu can be",
+                         "%s: byte 0: the header has %llu bytes, expected at most %llu",
                          MICA_QUOTE(o->file->path), (unsigned long long)length, (unsigned long long)most);
     o->header = mica_allocate(o->ctx, (size_t)length + 1);
     if (o->header == NULL)

@@ -1,4 +1,4 @@
-/* Reading tensors of an open safetensors file: all are checked before the first is changed. */
+/* Reading tensors from an open safetensors file: all are checked before the first is modified. */
 #include "io/safetensors.h"
 
 #include <string.h>

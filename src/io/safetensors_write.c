@@ -1,4 +1,4 @@
-/* Writing safetensors: the header is made twice by the same code, once to learn its length. */
+/* Writing safetensors: the same code produces the header twice, first to learn its length. */
 #include "io/safetensors.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "io/file.h"
 #include "io/quote.h"
-#include "io/sort.h"
+#include "base/sort.h"
 #include "io/utf8.h"
 #include "ops/check.h"
 #include "ops/move.h"
@@ -40,7 +40,7 @@ static mica_status check_text(mica_context *ctx, const char *what, const char *o
     for (size_t at = 0, size; at < length; at += size) {
         size = mica_utf8_decode(&code, text + at, length - at);
         if (size == 0)
-            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the %s %s is not UTF-8 at its byte %zu", op, what,
+            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the %s %s is not valid UTF-8 at byte %zu", op, what,
                              MICA_QUOTE(of != NULL ? of : text), at);
     }
     return MICA_OK;
@@ -66,11 +66,11 @@ static mica_status check_tensor(mica_context *ctx, const mica_named_tensor *name
 {
     MICA_TRY(check_text(ctx, "name", NULL, named->name));
     if (strcmp(named->name, MICA_SAFETENSORS_METADATA) == 0)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the name %s is taken by the format", op,
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the name %s is reserved by the format", op,
                          MICA_QUOTE(named->name));
     MICA_TRY(mica_tensor_check(ctx, op, MICA_QUOTE(named->name), &named->tensor));
     if (name_in_file(named->tensor.dtype) == NULL)
-        return mica_fail(ctx, MICA_ERR_DTYPE, "%s: %s %s is %s, which the format does not have", op,
+        return mica_fail(ctx, MICA_ERR_DTYPE, "%s: %s %s is %s, which the format does not support", op,
                          MICA_QUOTE(named->name), MICA_SHAPE(&named->tensor),
                          mica_dtype_name(named->tensor.dtype));
     if (named->tensor.data == NULL && !ctx->measuring && mica_tensor_count(&named->tensor) > 0)

@@ -1,4 +1,4 @@
-/* A file read from start to end. */
+/* A file read sequentially. */
 #include "io/stream.h"
 
 #include "io/quote.h"
@@ -64,7 +64,7 @@ mica_status mica_stream_read(mica_context *ctx, void *to, size_t *got, mica_stre
     stream->position += *got;
     if (stream->position > stream->most)
         return mica_fail(ctx, MICA_ERR_FORMAT,
-                         "%s: gzip: %llu bytes unpack to more than the %llu that can be for so few",
+                         "%s: gzip: %llu bytes decompress to more than the limit of %llu bytes",
                          MICA_QUOTE(stream->file.path), (unsigned long long)stream->file.bytes,
                          (unsigned long long)stream->most);
     return MICA_OK;
@@ -88,7 +88,7 @@ mica_status mica_stream_at_end(mica_context *ctx, mica_stream *stream)
     uint64_t end = stream->position;
     MICA_TRY(mica_stream_read(ctx, &more, &got, stream, 1));
     if (got > 0)
-        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte %llu: the data end here, the file goes on",
+        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte %llu: trailing bytes after the data",
                          MICA_QUOTE(stream->file.path), (unsigned long long)end);
     return MICA_OK;
 }

@@ -1,4 +1,4 @@
-/* A file read from start to end, unpacked on the way if it is gzip. */
+/* A file read sequentially, decompressed on the fly if it is gzip. */
 #ifndef MICA_SRC_IO_STREAM_H
 #define MICA_SRC_IO_STREAM_H
 

@@ -1,4 +1,4 @@
-/* UTF-8, as RFC 3629 has it: no surrogates, nothing above U+10FFFF, no overlong form. */
+/* UTF-8 as in RFC 3629: no surrogates, nothing above U+10FFFF, no overlong forms. */
 #ifndef MICA_SRC_IO_UTF8_H
 #define MICA_SRC_IO_UTF8_H
 

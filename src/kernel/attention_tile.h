@@ -1,8 +1,8 @@
-/* What attention's forward and backward are made of; part of attention.c.
+/* Building blocks of attention's forward and backward; part of attention.c.
  *
- * Scores lie turned: a row for each key, a lane for each query. So the softmax needs nothing across lanes, and the
- * queries of a block, which are turned for that, are turned once for all keys. Queries go in groups of GROUP
- * lanes; a causal group ends at the last key that its last query sees. */
+ * Scores are transposed: a row per key, a lane per query. So the softmax needs no cross-lane operations, and the
+ * queries of a block, which are transposed for that, are transposed once for all keys. Queries come in groups of GROUP
+ * lanes; a causal group ends at the last key that its last query attends to. */
 #ifndef MICA_SRC_KERNEL_ATTENTION_TILE_H
 #define MICA_SRC_KERNEL_ATTENTION_TILE_H
 

@@ -1,7 +1,7 @@
 /* Kernels along one axis: every element of the result depends on a whole line of the input.
  *
- * Each comes in two forms: for lines that lie contiguously, and for a panel of lines side by side, whose
- * steps along the axis are rows. src/ops/axis.h brings any layout down to one of them. dst may be one of the
+ * Each comes in two forms: for contiguous lines, and for a panel of adjacent lines, whose
+ * steps along the axis are rows. src/ops/axis.h reduces any layout to one of them. dst may be one of the
  * sources. */
 #ifndef MICA_SRC_KERNEL_AXIS_H
 #define MICA_SRC_KERNEL_AXIS_H

@@ -1,7 +1,7 @@
-/* Kernels along the rows of a panel: every lane is a line of its own. Part of axis.c.
+/* Kernels along the rows of a panel: every lane is a separate line. Part of axis.c.
  *
- * Each is written for a group of `vectors` vectors of columns, of which `lanes` lanes count; PANEL walks a
- * panel in such groups. Sums over many rows are made in two levels, so that errors stay small. */
+ * Each is written for a group of `vectors` vectors of columns, of which `lanes` lanes are used; PANEL iterates over a
+ * panel in such groups. Sums over many rows use two levels to keep rounding errors small. */
 #ifndef MICA_SRC_KERNEL_AXIS_PANEL_H
 #define MICA_SRC_KERNEL_AXIS_PANEL_H
 

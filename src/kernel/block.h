@@ -1,6 +1,6 @@
 /* Block-quantized values to floats and back: the formats of GGUF files.
  *
- * Values are what the reference gives, bit for bit: every product and sum is rounded to f32 in the same order. The
+ * Values match the reference bit for bit: every product and sum is rounded to f32 in the same order. The
  * reference is the NumPy code of the `gguf` package, which agrees with ggml's plain C. */
 #ifndef MICA_SRC_KERNEL_BLOCK_H
 #define MICA_SRC_KERNEL_BLOCK_H

@@ -1,7 +1,7 @@
 /* One block of each format into floats; included by block.c alone.
  *
- * The fields stand above each function in the order they have in memory. Loops have constant bounds and no branch,
- * so that the compiler vectorises them. */
+ * The fields are listed above each function in memory order. Loops have constant bounds and no branches,
+ * so that the compiler vectorizes them. */
 #ifndef MICA_SRC_KERNEL_BLOCK_DECODE_H
 #define MICA_SRC_KERNEL_BLOCK_DECODE_H
 

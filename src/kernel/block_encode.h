@@ -1,7 +1,7 @@
 /* 32 floats into one block of each format that can be written; included by block.c alone.
  *
- * Where a block's scale is so small that its reciprocal overflows, the numbers mean nothing, but neither do they
- * matter: as f16 such a scale is 0. */
+ * If a block's scale is so small that its reciprocal overflows, the quantized numbers are garbage, but harmless:
+ * such a scale is 0 as f16. */
 #ifndef MICA_SRC_KERNEL_BLOCK_ENCODE_H
 #define MICA_SRC_KERNEL_BLOCK_ENCODE_H
 

@@ -1,8 +1,8 @@
 /* Conversions; compiled once per instruction set.
  *
  * Every value passes through the widest type that holds it exactly: f32 (for f16, bf16 and small integers),
- * f64 or i64. That takes a loop out of each of these three into every type, and one into them from every
- * type, in place of eighty-one. */
+ * f64 or i64. That takes a loop from each of these three to every type, and one from every type to them,
+ * instead of eighty-one. */
 #include "kernel/block.h"
 #include "kernel/convert.h"
 #include "kernel/vec.h"

@@ -1,8 +1,8 @@
 /* Conversion of contiguous runs between element types.
  *
  *   to a float      rounds to nearest even, once: i64 to f16 and f64 to bf16 are correctly rounded too
- *   float to int    truncates toward zero; too large or small gives the nearest there is; NaN gives 0
- *   int to int      too large or small gives the nearest there is (never wraps)
+ *   float to int    truncates toward zero, saturates; NaN gives 0
+ *   int to int      saturates (never wraps)
  *   blocks          through f32 (block.h); whole blocks only, and only into types that can be encoded
  */
 #ifndef MICA_SRC_KERNEL_CONVERT_H

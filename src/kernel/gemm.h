@@ -1,5 +1,5 @@
 /* Matrix product kernels: a register tile that runs down a strip of the product, the packing of strided
- * matrices, and matrix times vector.
+ * matrices, and matrix-vector products.
  *
  * A packed panel of A holds `tile_rows` rows, of B `tile_columns` columns, for a run of k: element (p, i) at
  * p * width + i. Missing rows and columns are zeros. */

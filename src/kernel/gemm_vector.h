@@ -1,5 +1,5 @@
-/* Matrix times vector and the outer product, for src/kernel/gemm.c: nothing is packed, and the memory that the
- * matrix takes is the bound. */
+/* Matrix-vector and outer products, for src/kernel/gemm.c: nothing is packed, and the memory bandwidth of the
+ * matrix is the bound. */
 #ifndef MICA_SRC_KERNEL_GEMM_VECTOR_H
 #define MICA_SRC_KERNEL_GEMM_VECTOR_H
 

@@ -1,7 +1,7 @@
-/* One element of each of up to fourteen rows, again and again: what a tile broadcasts in every turn of its loop.
+/* One element of each of up to fourteen rows: what a tile broadcasts in every iteration of its loop.
  *
- * Rows are a stride apart that is known at run time only. Left to itself the compiler keeps an offset for
- * each row, has no register for most of them, and takes those from vectors' registers, at the cost of a
+ * Rows are a stride apart that is known at run time only. Left to itself, the compiler keeps an offset for
+ * each row, runs out of registers, and moves them through vector registers, at the cost of a
  * multiplication each. Two pointers and three multiples of the stride are enough: addresses double and
  * quadruple by themselves. */
 #ifndef MICA_SRC_KERNEL_LINES_H

@@ -1,6 +1,6 @@
 /* Element-wise kernels: dst[i] = f(src[0][i], src[1][i], ...) over contiguous runs.
  *
- * src/ops/walk.h brings any layout down to such runs. dst may be one of the sources. */
+ * src/ops/walk.h reduces any layout to such runs. dst may be one of the sources. */
 #ifndef MICA_SRC_KERNEL_MAP_H
 #define MICA_SRC_KERNEL_MAP_H
 

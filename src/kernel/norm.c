@@ -1,9 +1,9 @@
 /* Normalization kernels; compiled once per instruction set.
  *
  * Mean and variance come from one pass over memory: a chunk that fits the first cache is summed, then its
- * distances from that mean are, and chunks are joined as in Chan et al. Subtracting the mean first keeps all
- * digits where a sum of squares would lose them, and the sum of the distances takes back what rounding the
- * mean cost. */
+ * distances from that mean are, and chunks are combined as in Chan et al. Subtracting the mean first avoids the cancellation of a
+ * sum of squares, and the sum of the distances corrects for the rounding of the
+ * mean. */
 #include "kernel/norm.h"
 #include "kernel/vec.h"
 

@@ -1,6 +1,6 @@
 /* Normalization kernels.
  *
- * Rows are normalised over their own n elements, with gamma and beta along them (layer and RMS norm). A
+ * Rows are normalized over their own n elements, with gamma and beta along them (layer and RMS norm). A
  * segment is a run of elements that share one mean, scale and shift (a channel of one sample in batch, group
  * and instance norm). */
 #ifndef MICA_SRC_KERNEL_NORM_H

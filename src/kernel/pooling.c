@@ -1,7 +1,7 @@
 /* Pooling kernels; compiled once per instruction set.
  *
- * A row of outputs is cut in three: at the left and right some windows hang over the edge and are done one by
- * one; in the interior every tap of every window is inside, and VF_LANES windows are done at a time. */
+ * A row of outputs has three sections: at the left and right, windows extend past the edge and are processed one by
+ * one; in the interior every tap of every window is inside, and VF_LANES windows are processed at a time. */
 #include "kernel/pooling.h"
 #include "kernel/vec.h"
 

@@ -1,4 +1,4 @@
-/* Probes: what this machine can do at best, for the benchmarks to measure against. */
+/* Probes: the peak rates of this machine, as a reference for the benchmarks. */
 #ifndef MICA_SRC_KERNEL_PROBE_H
 #define MICA_SRC_KERNEL_PROBE_H
 

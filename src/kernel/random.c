@@ -1,4 +1,4 @@
-/* Random kernels; compiled once per instruction set. base/philox.h draws how positions lie in groups. */
+/* Random kernels; compiled once per instruction set. base/philox.h shows the layout of positions in groups. */
 #include "kernel/random.h"
 #include "base/philox.h"
 #include "kernel/vmath.h"

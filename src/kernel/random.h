@@ -1,4 +1,4 @@
-/* Random kernels: fills from a place in a stream, and dropout. base/philox.h says what stands at a position. */
+/* Random kernels: fills from a position in a stream, and dropout. base/philox.h defines the numbers. */
 #ifndef MICA_SRC_KERNEL_RANDOM_H
 #define MICA_SRC_KERNEL_RANDOM_H
 

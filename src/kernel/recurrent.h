@@ -1,13 +1,13 @@
 /* The gates of recurrent cells, and their gradients, over the rows of one step.
  *
- * A row is one sequence of the batch, `hidden` (H) units wide. Its gates lie side by side in blocks of H:
+ * A row is one sequence of the batch, `hidden` (H) units wide. Its gates are adjacent blocks of H:
  *
  *   LSTM  i f g o     i, f, o = sigmoid, g = tanh     c = f c' + i g          h = o tanh(c)
  *   GRU   r z n m     r, z = sigmoid, m = W_hn h' + b_hn
  *                     n = tanh(x part + r m)                                  h = (1 - z) n + z h'
  *   RNN   a           one block                                               h = tanh(a) or relu(a)
  *
- * where h' and c' are those of the step before. Blocks hold pre-activations before forward, activations after
+ * where h' and c' are those of the previous step. Blocks hold pre-activations before forward, activations after
  * it, and gradients by the pre-activations after backward. */
 #ifndef MICA_SRC_KERNEL_RECURRENT_H
 #define MICA_SRC_KERNEL_RECURRENT_H

@@ -1,7 +1,7 @@
 /* Reduction kernels: many elements into one, along a contiguous row or down the columns of a matrix.
  *
- * Results are running ones, in double: `acc` comes in as the kernel's start, or as what earlier elements
- * gave. Sums are exact to (SUM_STEPS + 8) half-ulps of the sum of magnitudes (sum_loop.h); NaN is the extreme
+ * Results accumulate in double: `acc` holds the kernel's initial value, or the result of earlier
+ * elements. Sums are exact to (SUM_STEPS + 8) half-ulps of the sum of magnitudes (sum_loop.h); NaN is the extreme
  * of max and min. */
 #ifndef MICA_SRC_KERNEL_REDUCE_H
 #define MICA_SRC_KERNEL_REDUCE_H

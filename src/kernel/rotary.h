@@ -1,4 +1,4 @@
-/* Rotary kernels: n pairs of one row, turned. y may be x. */
+/* Rotary kernels: rotate n pairs of one row. y may be x. */
 #ifndef MICA_SRC_KERNEL_ROTARY_H
 #define MICA_SRC_KERNEL_ROTARY_H
 

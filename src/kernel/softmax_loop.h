@@ -1,4 +1,4 @@
-/* What softmax and cross-entropy do with a row: its largest element, and the sum of exponentials. */
+/* Shared by softmax and cross-entropy: the maximum of a row, and the sum of exponentials. */
 #ifndef MICA_SRC_KERNEL_SOFTMAX_LOOP_H
 #define MICA_SRC_KERNEL_SOFTMAX_LOOP_H
 

@@ -1,7 +1,7 @@
 /* Direct sums over taps; compiled once per instruction set.
  *
- * Output pixels are made in blocks whose window, all pixels that any tap meets, stays in the first cache. A
- * window that lies inside the image is read where it is, others are copied (conv_window.h). */
+ * Output pixels are computed in blocks whose window, all pixels that any tap touches, stays in the L1 cache. A
+ * window inside the image is read in place, others are copied (conv_window.h). */
 #include "kernel/conv_rows.h"
 
 /* The most floats of a window, pixels of a row of a block, pixels of a block, and taps at a time. */

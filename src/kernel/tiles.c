@@ -1,7 +1,7 @@
 /* Convolution without packing; compiled once per instruction set.
  *
- * The matrix product's register tile, but for where its right side comes from: tap p of a vector of pixels is an
- * unaligned load from the window, `offset[p]` from where the vector begins. So nothing is copied but the window,
+ * The matrix product's register tile with another right-hand side: tap p of a vector of pixels is an
+ * unaligned load from the window, `offset[p]` from the start of the vector. So only the window is copied,
  * and several output channels share each load. */
 #include "kernel/conv_rows.h"
 #include "kernel/sum_loop.h"

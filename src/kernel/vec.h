@@ -1,4 +1,4 @@
-/* Vectors: the thin layer that every kernel is written over.
+/* Vectors: the thin layer that every kernel is written on.
  *
  * A kernel's source is compiled once per instruction set; the backend that the compiler's flags select gives
  * the same names a different width. A body may ask for VF_LANES or another capability below, never for a set
@@ -12,12 +12,12 @@
  *   vf_stream(p, v)                             store past the cache where the set can; p aligned to
  *   vf_stream_end()                             VF_LANES * 4; vf_stream_end after the last vf_stream
  *   vf_gather(p, s) vf_scatter(p, s, v)         p[0], p[s], p[2s], ...  (s in elements, may be negative)
- *   vf_unzip(a, b, &even, &odd)                 of the 2 * VF_LANES floats a, b: those at even and odd places
- *   vf_zip(even, odd, &a, &b)                   the way back
- *   vf_pairs(a, b, &even, &odd)                 as vf_unzip, but with lanes in an order of the set's own, where that
- *   vf_in_order(v)                              is cheaper; in_order puts them right
+ *   vf_unzip(a, b, &even, &odd)                 the even and odd elements of the 2 * VF_LANES floats a, b
+ *   vf_zip(even, odd, &a, &b)                   the inverse
+ *   vf_pairs(a, b, &even, &odd)                 like vf_unzip, but with lanes in an order specific to the set, where
+ *   vf_in_order(v)                              that is cheaper; in_order restores the order
  *   vf_set1(x) vf_zero()
- *   vf_keep(v)                                  v, which then lies in a register: no use of it loads it again
+ *   vf_keep(v)                                  v, forced into a register: it is not loaded again
  *   vf_add vf_sub vf_mul vf_div vf_sqrt         IEEE
  *   vf_fma(a, b, c)  a*b + c                    fused where VF_HAS_FMA, else two roundings
  *   vf_fnma(a, b, c) c - a*b

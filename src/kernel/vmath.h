@@ -1,5 +1,5 @@
-/* Elementary functions over vectors: polynomials of our own, so that every instruction set gives the same
- * class of answer. tools/fit_vmath.py derives the coefficients.
+/* Elementary functions on vectors: our own polynomials, so that every instruction set has the same
+ * accuracy. tools/fit_vmath.py derives the coefficients.
  *
  * A bound in ulp holds for every float, with subnormal arguments and results, with and without fused
  * multiply-adds; tests/kernel/test_vmath.c measures it. NaN gives NaN, infinities give the limit (or NaN

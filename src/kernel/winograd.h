@@ -1,7 +1,7 @@
-/* Winograd's transforms F(4 x 4, 3 x 3): tiles of 4 x 4 outputs of a 3 x 3 convolution from 6 x 6 inputs by 36
- * multiplications a channel instead of 144.
+/* Winograd's transforms F(4 x 4, 3 x 3): tiles of 4 x 4 outputs of a 3 x 3 convolution from 6 x 6 inputs with 36
+ * multiplications per channel instead of 144.
  *
- *   y = AT [ (G w GT) * (BT x B) ] A      x 6 x 6, w 3 x 3, y 4 x 4, * element by element
+ *   y = AT [ (G w GT) * (BT x B) ] A      x 6 x 6, w 3 x 3, y 4 x 4, * element-wise
  *
  * A tile has 36 transformed numbers, "frequencies"; frequency f of many tiles and channels is a matrix, and the
  * sums over channels are 36 matrix products. A run is a number of tiles side by side in a row of tiles: their

@@ -7,7 +7,7 @@ mica_value mica_net_activation(mica_net *net, mica_value x, const mica_net_activ
 {
     int kind = opts != NULL ? (int)opts->kind : 0;
     if (kind <= MICA_NO_ACTIVATION || kind >= MICA_ACTIVATION_COUNT)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "activation number %d, which is none", kind);
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "unknown activation %d", kind);
     const mica_op *op = mica_activation_ops[kind];
     mica_scalar_opts slope = {opts->slope != 0.0f ? opts->slope : kind == MICA_LEAKY_RELU ? 0.01f : 1.0f};
     mica_net_layer_begin(net, op->name, opts->name, x);

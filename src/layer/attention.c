@@ -1,4 +1,4 @@
-/* Attention over queries, keys and values that lie side by side. */
+/* Attention over packed queries, keys and values. */
 #include <mica/layers.h>
 
 #include "node/entry.h"
@@ -17,11 +17,12 @@ mica_value mica_net_attention(mica_net *net, mica_value x, const mica_net_attent
     mica_index heads = opts->heads != 0 ? opts->heads : 1, kv = opts->kv_heads != 0 ? opts->kv_heads : heads;
     if (heads < 1 || kv < 1 || heads % kv != 0)
         return mica_net_layer_fail(net, MICA_ERR_ARGUMENT,
-                                   "%td heads share %td for keys and values: expected a divisor", heads, kv);
+                                   "%td heads share %td key/value heads: expected a divisor of the heads",
+                                   heads, kv);
     if (t.dim[2] % (heads + 2 * kv) != 0)
         return mica_net_layer_fail(net, MICA_ERR_SHAPE,
-                                   "expected features for %td heads of one size, got %td", heads + 2 * kv,
-                                   t.dim[2]);
+                                   "expected features that divide evenly among %td heads, got %td",
+                                   heads + 2 * kv, t.dim[2]);
     mica_attention_packed_opts how = {
         .heads = opts->heads, .kv_heads = opts->kv_heads, .causal = opts->causal, .scale = opts->scale};
     mica_value in[] = {x, opts->mask};

@@ -26,8 +26,9 @@ mica_value mica_end_residual(mica_net *net, mica_value y, mica_value x, const mi
         (void)mica_tensor_print_shape(shape[1], sizeof shape[1], &like);
         bool can = from.rank == like.rank && from.rank >= 2 && from.rank <= 4;
         if (!opts->project || !can)
-            x = mica_net_refuse(net, MICA_ERR_SHAPE, "residual block: x is %s, its body makes %s of it%s",
-                                shape[0], shape[1], opts->project ? "" : "; .project would fit x to that");
+            x = mica_net_refuse(net, MICA_ERR_SHAPE, "residual block: x is %s, but its body outputs %s%s",
+                                shape[0], shape[1],
+                                opts->project ? "" : "; .project adds a projection of x to that shape");
         else
             x = project(net, x, &from, &like);
     }
@@ -54,7 +55,7 @@ mica_value mica_net_squeeze_excite(mica_net *net, mica_value x, const mica_net_s
     mica_tensor shape = {.rank = 0};
     if (mica_net_status(net) != MICA_OK || mica_net_shape(net, &shape, x) != MICA_OK || shape.rank < 3)
         return mica_net_refuse(net, MICA_ERR_SHAPE,
-                               "squeeze and excitation of x of rank %d: expected [N, C, ...]", shape.rank);
+                               "squeeze and excitation: x has rank %d: expected [N, C, ...]", shape.rank);
     if (opts->reduction < 0)
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "squeeze and excitation: reduction is %td",
                                opts->reduction);

@@ -34,14 +34,14 @@ static bool check_channels(mica_net *net, const mica_net_conv_opts *o, mica_inde
         mica_net_layer_fail(net, MICA_ERR_SHAPE, "expected %td channels in dimension 1, got %td",
                             o->in_channels, in);
     else if (in < 1)
-        mica_net_layer_fail(net, MICA_ERR_SHAPE, "expected channels in dimension 1, got none");
+        mica_net_layer_fail(net, MICA_ERR_SHAPE, "expected at least one channel in dimension 1, got 0");
     else if (out < 1)
         mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "out_channels is %td: expected 1 or more", out);
     else if (groups < 1 || in % groups != 0)
-        mica_net_layer_fail(net, MICA_ERR_SHAPE, "expected channels for %td groups in dimension 1, got %td",
+        mica_net_layer_fail(net, MICA_ERR_SHAPE, "expected a multiple of %td groups in dimension 1, got %td",
                             groups, in);
     else if (out % groups != 0)
-        mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "out_channels is %td: expected channels for %td groups",
+        mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "out_channels is %td: expected a multiple of %td groups",
                             out, groups);
     else
         return true;

@@ -13,7 +13,7 @@ mica_value mica_net_embedding(mica_net *net, mica_value indices, const mica_net_
     if (mica_net_shape(net, &t, indices) != MICA_OK)
         return mica_net_layer_end(net, 0);
     if (t.dtype != MICA_I32 && t.dtype != MICA_I64)
-        return mica_net_layer_fail(net, MICA_ERR_DTYPE, "expected indices of i32 or i64, got %s",
+        return mica_net_layer_fail(net, MICA_ERR_DTYPE, "expected i32 or i64 indices, got %s",
                                    mica_dtype_name(t.dtype));
     if (t.rank >= MICA_MAX_RANK)
         return mica_net_layer_fail(net, MICA_ERR_SHAPE, "expected indices of rank %d or less, got rank %d",

@@ -114,9 +114,9 @@ mica_value mica_net_gpt(mica_net *net, mica_value tokens, const mica_net_gpt_opt
 {
     if (opts == NULL || opts->layers < 1 || opts->heads < 1 || opts->width < 1 || opts->vocabulary < 1)
         return mica_net_refuse(net, MICA_ERR_ARGUMENT,
-                               "a gpt needs layers, heads, width and vocabulary, each 1 or more");
+                               "a gpt needs layers, heads, width and vocabulary of at least 1");
     if (opts->kind != MICA_GPT2 && opts->kind != MICA_LLAMA)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "gpt kind number %d, which is none", (int)opts->kind);
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "unknown gpt kind %d", (int)opts->kind);
     if (opts->name != NULL)
         mica_net_enter(net, opts->name);
     mica_value logits = gpt(net, tokens, opts);

@@ -64,7 +64,7 @@ static mica_value over_rows(mica_net *net, mica_value x, const mica_op *op,
     int axes = opts->axes != 0 ? opts->axes : 1;
     if (t.dtype != MICA_F32 || axes < 1 || axes > t.rank)
         return mica_net_layer_fail(net, MICA_ERR_SHAPE,
-                                   "expected f32 with %d axes to normalise over, or more", axes);
+                                   "expected f32 with at least %d axes to normalize over", axes);
     const mica_index *dims = t.dim + t.rank - axes;
     mica_value in[3] = {x};
     if (!opts->no_affine)
@@ -117,7 +117,7 @@ mica_value mica_net_group_norm(mica_net *net, mica_value x, const mica_net_group
     mica_index groups = opts->groups != 0 ? opts->groups : 1;
     if (groups < 1 || t.dim[1] % groups != 0)
         return mica_net_layer_fail(net, MICA_ERR_SHAPE,
-                                   "expected channels for %td groups in dimension 1, got %td", groups,
+                                   "expected a multiple of %td groups in dimension 1, got %td", groups,
                                    t.dim[1]);
     mica_norm_opts how = {.eps = opts->eps, .groups = opts->groups};
     return over_channels(net, x, &mica_op_group_norm, &t, !opts->no_affine, &how);

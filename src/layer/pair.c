@@ -22,7 +22,7 @@ static mica_value add_pair(mica_net *net, const char *kind, const mica_op *op, m
         return mica_net_layer_fail(net, MICA_ERR_DTYPE, "expected f32 and f32, got %s and %s",
                                    mica_dtype_name(ta.dtype), mica_dtype_name(tb.dtype));
     if (known && !mica_common_shape(&ta, &tb, &rank, dims))
-        return mica_net_layer_fail(net, MICA_ERR_SHAPE, "expected a shape that fits it, got %s",
+        return mica_net_layer_fail(net, MICA_ERR_SHAPE, "expected a shape that broadcasts with it, got %s",
                                    MICA_SHAPE(&tb));
     /* If something is not known, this says what. */
     return mica_net_layer_end(net, mica_net_call(net, NULL, op, in, 2, NULL));

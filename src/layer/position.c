@@ -1,4 +1,4 @@
-/* Positions of a sequence: a table added to it, learned or of waves, or features turned by them. */
+/* Positions of a sequence: an added table, learned or sinusoidal, or rotary embedding. */
 #include <mica/layers.h>
 
 #include "node/entry.h"
@@ -92,13 +92,13 @@ mica_value mica_net_rotary(mica_net *net, mica_value x, const mica_net_rotary_op
     mica_index all = t.dim[t.rank - 1], features = heads > 0 ? all / heads : 0;
     mica_index width = opts->width != 0 ? opts->width : features;
     if (heads < 1 || turned < 1 || turned > heads || all % heads != 0 || t.rank >= MICA_MAX_RANK)
-        return mica_net_layer_fail(net, MICA_ERR_SHAPE,
-                                   "expected features for %td heads of one size, of which %td are turned",
-                                   heads, turned);
+        return mica_net_layer_fail(
+            net, MICA_ERR_SHAPE,
+            "expected features that divide evenly among %td heads, of which %td are rotated", heads, turned);
     if (width < 0 || width % 2 != 0 || width > features)
         return mica_net_layer_fail(
             net, MICA_ERR_ARGUMENT,
-            "%td features of each head are to be turned: expected an even number of at most %td", width,
+            "%td features of each head are to be rotated: expected an even number, at most %td", width,
             features);
     begin_at at = begin_of(net, opts->position);
     mica_turn_opts how = {.position = at.option,

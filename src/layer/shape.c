@@ -1,4 +1,4 @@
-/* Another shape for the same elements, and elements to other places. */
+/* Layers that reshape, and layers that move elements. */
 #include <string.h>
 
 #include <mica/layers.h>
@@ -88,10 +88,10 @@ mica_value mica_net_concat(mica_net *net, const mica_value *values, int count, c
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "concat of %d values", count);
     int most = mica_op_concat.ins + mica_op_concat.optional_ins;
     if (count > most)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "concat with %d inputs (at most %d can be)", count,
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "concat of %d inputs: expected at most %d", count,
                                most);
     if (values == NULL)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "concat of values that are NULL");
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "concat: the list of values is NULL");
     mica_net_layer_begin(net, "concat", opts != NULL ? opts->name : NULL, values[0]);
     return mica_net_layer_end(net, mica_net_call(net, NULL, &mica_op_concat, values, count,
                                                  &(mica_axis_opts){opts != NULL ? opts->axis : 0}));

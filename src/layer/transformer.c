@@ -28,10 +28,9 @@ static mica_index features_of(mica_net *net, mica_value x, const char *kind, int
     if (mica_net_status(net) != MICA_OK)
         return 0;
     if (mica_net_shape(net, &t, x) != MICA_OK)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s of value %d, which is none of this net's", kind,
-                               x);
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s: value %d does not belong to this net", kind, x);
     if (t.rank < 1 || (rank != 0 && t.rank != rank))
-        return mica_net_refuse(net, MICA_ERR_SHAPE, "%s of x of rank %d: expected %s", kind, t.rank,
+        return mica_net_refuse(net, MICA_ERR_SHAPE, "%s: x has rank %d: expected %s", kind, t.rank,
                                rank != 0 ? "[N, T, C]" : "[..., C]");
     return t.dim[t.rank - 1];
 }
@@ -61,10 +60,10 @@ mica_value mica_net_multi_head_attention(mica_net *net, mica_value x,
     mica_index width = features_of(net, x, "attention", 3);
     const int most = INT_MAX / 4; /* so that they can be added up */
     if (width == 0 || heads < 1 || kv < 1 || heads > most || kv > most || width % heads != 0)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT,
-                               "attention: %td features among %d heads, and %d for keys and values: expected "
-                               "a whole number for each",
-                               width, heads, kv);
+        return mica_net_refuse(
+            net, MICA_ERR_ARGUMENT,
+            "attention: %td features do not divide evenly among %d heads, or the heads among %d key/value heads",
+            width, heads, kv);
     mica_index features = width / heads;
     mica_enter_block(net, opts->name, "attention");
     x = projection(net, x, "qkv", (heads + 2 * kv) * features, opts->no_bias, opts->weight_init);

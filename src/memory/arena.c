@@ -1,4 +1,4 @@
-/* Arenas: a block, and how far it is used. */
+/* Arenas: a block and its fill level. */
 #include <mica/memory.h>
 
 #include "base/context.h"
@@ -49,11 +49,11 @@ mica_status mica_arena_take(mica_context *ctx, void **out, mica_arena *arena, si
     size_t left = arena->bytes - arena->used;
     size_t skip = padding(arena, alignment);
     if (bytes > left)
-        return mica_fail(ctx, MICA_ERR_MEMORY, "arena has %zu of %zu bytes left, %zu asked for", left,
+        return mica_fail(ctx, MICA_ERR_MEMORY, "arena has %zu of %zu bytes left, %zu requested", left,
                          arena->bytes, bytes);
     if (skip > left - bytes)
         return mica_fail(ctx, MICA_ERR_MEMORY,
-                         "arena has %zu of %zu bytes left, %zu asked for and %zu more to align them to %zu",
+                         "arena has %zu of %zu bytes left, %zu requested and %zu more to align them to %zu",
                          left, arena->bytes, bytes, skip, alignment);
     *out = arena->block != NULL ? (char *)arena->block + arena->used + skip : NULL;
     arena->used += skip + bytes;

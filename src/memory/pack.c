@@ -1,6 +1,6 @@
-/* Greedy packing: spans in some order, each to the lowest place that is free for all of its life. Several
- * orders are tried: of time first, since those are fast; then, of not too many spans, by size; then the best one is
- * changed a little, again and again, by letting a span that ends at the top go earlier. All of it stops when the
+/* Greedy packing: places spans in some order, each at the lowest offset that is free for its whole lifetime. Several
+ * orders are tried: by time first, since that is fast; then by size, if there are not too many spans; then the best
+ * one is improved by local search, moving spans that end at the top to the front. All of it stops when the
  * lower bound is reached. */
 #include "memory/pack.h"
 

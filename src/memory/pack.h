@@ -1,4 +1,4 @@
-/* Packing: where buffers go in one block, from their sizes and lifetimes. */
+/* Packing: the offsets of buffers in one block, from their sizes and lifetimes. */
 #ifndef MICA_SRC_MEMORY_PACK_H
 #define MICA_SRC_MEMORY_PACK_H
 

@@ -1,4 +1,4 @@
-/* The pool: buffers by size class, recognised by their address. */
+/* The pool: buffers by size class, identified by their address. */
 #include "memory/pool.h"
 
 #include <string.h>
@@ -149,7 +149,8 @@ static mica_buffer *make_buffer(mica_pool *pool, unsigned size_class)
 mica_buffer *mica_buffer_rent(mica_context *ctx, mica_pool *pool, size_t bytes, bool *fresh, const char *call)
 {
     if (bytes > MICA_POOL_MOST_BYTES) {
-        (void)mica_fail(ctx, MICA_ERR_MEMORY, "%s: %zu bytes are more than a buffer can have", call, bytes);
+        (void)mica_fail(ctx, MICA_ERR_MEMORY, "%s: %zu bytes exceed the largest possible buffer", call,
+                        bytes);
         return NULL;
     }
     unsigned size_class = mica_pool_class_of(bytes);
@@ -158,7 +159,7 @@ mica_buffer *mica_buffer_rent(mica_context *ctx, mica_pool *pool, size_t bytes, 
     if (*fresh)
         buffer = make_buffer(pool, size_class);
     if (buffer == NULL) {
-        (void)mica_fail(ctx, MICA_ERR_MEMORY, "%s: the allocator refused %zu bytes", call,
+        (void)mica_fail(ctx, MICA_ERR_MEMORY, "%s: cannot allocate %zu bytes", call,
                         MICA_ALIGN + mica_pool_class_bytes(size_class));
         return NULL;
     }
@@ -231,7 +232,7 @@ mica_status mica_pool_create(mica_context *ctx, mica_pool **out, const mica_pool
     mica_heap_stats heap = {0};
     mica_pool *pool = mica_heap_take(&allocator, &heap, sizeof *pool);
     if (pool == NULL)
-        return mica_fail(ctx, MICA_ERR_MEMORY, "pool_create: the allocator refused %zu bytes", sizeof *pool);
+        return mica_fail(ctx, MICA_ERR_MEMORY, "pool_create: cannot allocate %zu bytes", sizeof *pool);
     memset(pool, 0, sizeof *pool);
     pool->allocator = allocator;
     pool->heap = heap;
@@ -242,7 +243,7 @@ mica_status mica_pool_create(mica_context *ctx, mica_pool **out, const mica_pool
     mica_scope_slab_add(pool, &pool->first_slab);
     if (!mica_lock_init(&pool->lock)) {
         mica_heap_return(&allocator, &heap, pool, sizeof *pool);
-        return mica_fail(ctx, MICA_ERR_MEMORY, "pool_create: the system refused a mutex");
+        return mica_fail(ctx, MICA_ERR_MEMORY, "pool_create: cannot create a mutex");
     }
     *out = pool;
     return MICA_OK;
@@ -301,7 +302,7 @@ mica_status mica_pool_return(mica_context *ctx, mica_pool *pool, void *data)
     if (rented)
         return MICA_OK;
     if (buffer != NULL)
-        return mica_fail(ctx, MICA_ERR_STATE, "pool_return: buffer %p was returned already", data);
+        return mica_fail(ctx, MICA_ERR_STATE, "pool_return: buffer %p has already been returned", data);
     return mica_fail(ctx, MICA_ERR_ARGUMENT, "pool_return: %p is not a buffer of this pool", data);
 }
 

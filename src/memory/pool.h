@@ -1,11 +1,11 @@
-/* A pool's inside, for pool.c and scope.c.
+/* A pool's internals, for pool.c and scope.c.
  *
  * The memory of one buffer, in one heap block:
  *
  *     [ mica_buffer: the pool's record, MICA_ALIGN bytes | the renter's bytes: the capacity of its class ]
  *
- * Every buffer, rented or not, hangs in the pool's hash table by its address. That is how a pointer is
- * recognised: the pool only ever looks at its own records, never in front of a pointer that it was handed. */
+ * Every buffer, rented or not, is in the pool's hash table, keyed by its address. That is how a pointer is
+ * identified: the pool only ever accesses its own records, never the memory before a pointer passed to it. */
 #ifndef MICA_SRC_MEMORY_POOL_H
 #define MICA_SRC_MEMORY_POOL_H
 

@@ -93,7 +93,7 @@ static mica_status begin(mica_context *ctx, mica_scope *out, mica_pool *pool, mi
 {
     mica_scope_record *record = take_record(pool);
     if (record == NULL)
-        return mica_fail(ctx, MICA_ERR_MEMORY, "%s: the allocator refused %zu bytes", call,
+        return mica_fail(ctx, MICA_ERR_MEMORY, "%s: cannot allocate %zu bytes", call,
                          sizeof(mica_scope_slab));
     nest(outer, record);
     *out = (mica_scope){pool, record, record->serial};

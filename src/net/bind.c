@@ -72,7 +72,7 @@ static mica_status borrow_weights(mica_net *net)
         if (other == NONE || from->values[other].kind != v->kind ||
             !mica_tensor_same_shape(&from->values[other].tensor, &v->tensor))
             return mica_fail(net->ctx, MICA_ERR_SHAPE,
-                             "net_bind: the net that lends its weights has no \"%s\" of that shape", v->name);
+                             "net_bind: the net that lends its weights has no \"%s\" of this shape", v->name);
         v->tensor.data = from->values[other].tensor.data;
     }
     return MICA_OK;
@@ -128,7 +128,7 @@ mica_status mica_net_bind(mica_net *net, void *block, size_t bytes)
     if (!net->compiled)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_bind: the net is not compiled");
     if (net->block != NULL)
-        return mica_fail(net->ctx, MICA_ERR_STATE, "net_bind: the net is bound already");
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_bind: the net is already bound");
     size_t needed = net->plan.total;
     if (block != NULL && bytes < needed)
         return mica_fail(net->ctx, MICA_ERR_MEMORY, "%s needs %zu bytes, the block has %zu (%zu short)",
@@ -243,12 +243,12 @@ mica_status mica_net_reset_states(mica_net *net)
 static mica_status find_bound(mica_net *net, const char *name, int *value)
 {
     if (name == NULL)
-        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: a tensor asked for by a name that is NULL");
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: the name of the requested tensor is NULL");
     if (net->block == NULL)
-        return mica_fail(net->ctx, MICA_ERR_STATE, "net: \"%s\" asked for before mica_net_bind", name);
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net: \"%s\" requested before mica_net_bind", name);
     *value = mica_net_find(net, name);
     if (*value == NONE)
-        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: nothing is called \"%s\"", name);
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: there is no \"%s\"", name);
     return MICA_OK;
 }
 
@@ -262,7 +262,7 @@ static mica_status see(mica_net *net, mica_tensor *out, int value)
 {
     if (!is_seen(&net->values[value]))
         return mica_fail(net->ctx, MICA_ERR_STATE,
-                         "net: \"%s\" is there for a part of a step only; mica_net_output keeps it",
+                         "net: \"%s\" is only live during part of a step; mica_net_output keeps it",
                          mica_net_value_name(net, value));
     *out = mica_net_whole(net, value);
     return MICA_OK;
@@ -279,7 +279,7 @@ mica_status mica_net_value_tensor(mica_net *net, mica_tensor *out, mica_value va
 {
     if (net->block == NULL || value < 1 || value > net->built_values)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
-                         "net: value %d is none of this net's, or it is not bound", value);
+                         "net: value %d does not belong to this net, or the net is not bound", value);
     return see(net, out, value - 1);
 }
 
@@ -336,7 +336,7 @@ mica_status mica_net_flat(mica_net *net, mica_tensor *parameters, mica_tensor *g
 {
     if (net->block == NULL || net->weights != NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE,
-                         "net_flat: the net is not bound, or its weights are another's");
+                         "net_flat: the net is not bound, or it borrows its weights from another net");
     if (parameters != NULL)
         *parameters = mica_1d(net->flat_parameters, (mica_index)net->flat_count);
     if (gradients != NULL)

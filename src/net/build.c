@@ -189,7 +189,7 @@ const char *mica_net_full_name(mica_net *net, const char *name, const char *kind
     }
     bool taken = mica_net_name_taken(net, full);
     if (taken)
-        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "the name \"%s\" is taken", full);
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "the name \"%s\" is already in use", full);
     return taken ? NULL : full;
 }
 
@@ -204,7 +204,7 @@ mica_status mica_net_check_value(mica_net *net, mica_value value, const char *wh
 {
     if (value >= 1 && value <= net->value_count)
         return MICA_OK;
-    (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s of value %d, which is none of this net's", what, value);
+    (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s: value %d does not belong to this net", what, value);
     return net->status;
 }
 
@@ -220,7 +220,7 @@ static bool push_scope(mica_net *net, const char *name, int layer)
         return true;
     }
     net->prefix[used] = '\0';
-    (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "names nest too deep at \"%.32s\"", name);
+    (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "scopes are nested too deeply at \"%.32s\"", name);
     return false;
 }
 
@@ -352,7 +352,7 @@ static mica_value add_lasting(mica_net *net, const char *name, mica_home home, m
     if (full == NULL)
         return 0;
     if (mica_net_name_taken(net, full))
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is taken", what, full);
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is already in use", what, full);
     int value = mica_net_new_value(net, full, home, kind, shape);
     net->built_values = net->value_count;
     return value + 1;
@@ -389,10 +389,12 @@ mica_value mica_net_shared(mica_net *net, const char *full_name, int rank, const
         return 0;
     int value = full_name != NULL ? mica_net_find(net, full_name) : NONE;
     if (value == NONE || net->values[value].home != MICA_HOME_LEARNED)
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "shares \"%s\", which is no parameter of this net",
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT,
+                                   "shares \"%s\", which is not a parameter of this net",
                                    full_name != NULL ? full_name : "");
     if (rank > 0 && dims == NULL)
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "shares \"%s\" of rank %d, whose dims are NULL", full_name, rank);
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "shares \"%s\" of rank %d, whose dims are NULL",
+                                   full_name, rank);
     const mica_tensor *have = &net->values[value].tensor;
     bool fits = have->rank == rank;
     for (int i = 0; fits && i < rank; i++)
@@ -454,7 +456,8 @@ mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, i
         return 0;
     for (int i = 0; i < node.ins; i++)
         if (node.in[i] != NONE && net->values[node.in[i]].home == MICA_HOME_PLANNED)
-            return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "derives \"%s\" from a value of a single step",
+            return mica_net_layer_fail(net, MICA_ERR_ARGUMENT,
+                                       "derives \"%s\" from a value that changes with every step",
                                        name != NULL ? name : "");
     mica_value value = add_lasting(net, name, MICA_HOME_DERIVED, MICA_BUFFER_DERIVED, &shape, "table");
     if (value == 0)
@@ -481,7 +484,7 @@ mica_status mica_net_output(mica_net *net, const char *name, mica_value value)
     if (v->kind == MICA_BUFFER_INPUT)
         (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "output \"%s\" is the input \"%s\"", name, v->name);
     else if (v->name != NULL)
-        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "output \"%s\" is called \"%s\" already", name, v->name);
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "output \"%s\" is already named \"%s\"", name, v->name);
     else
         full = mica_net_full_name(net, name, "output");
     if (full != NULL) {
@@ -498,7 +501,7 @@ mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen)
     if (net->status != MICA_OK)
         return net->status;
     if (net->block != NULL)
-        return mica_fail(net->ctx, MICA_ERR_STATE, "net_freeze: the net is bound already");
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_freeze: the net is already bound");
     int found = 0;
     for (int i = 0; i < net->built_values; i++) {
         mica_value_info *v = &net->values[i];
@@ -516,7 +519,7 @@ mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen)
 mica_status mica_net_shape(const mica_net *net, mica_tensor *out, mica_value value)
 {
     if (value < 1 || value > net->built_values)
-        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: value %d is none of this net's", value);
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: value %d does not belong to this net", value);
     const mica_value_info *v = &net->values[value - 1];
     mica_tensor shape = v->tensor;
     memcpy(shape.dim, v->built, sizeof shape.dim);

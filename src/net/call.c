@@ -1,4 +1,5 @@
 /* Calls of operations: inputs checked, options copied, shapes inferred, outputs made. */
+#include <stdio.h>
 #include <string.h>
 
 #include "net/net.h"
@@ -55,7 +56,7 @@ mica_status mica_net_infer_node(mica_net *net, const mica_node *node, mica_infer
         infer->out[k].rank = NONE;
     mica_status status = node->op->infer != NULL
                              ? node->op->infer(infer)
-                             : mica_fail(net->ctx, MICA_ERR_STATE, "%s: only gradients call it", node->op->name);
+                             : mica_fail(net->ctx, MICA_ERR_STATE, "%s: only for use in gradients", node->op->name);
     for (int k = 0; status == MICA_OK && k < node->outs; k++)
         if (infer->out[k].rank == NONE && !(node->op->optional_outs >> k & 1u))
             status = mica_fail(net->ctx, MICA_ERR_STATE, "%s: output %d was not inferred", node->op->name, k);
@@ -95,8 +96,7 @@ static mica_status make_outputs(mica_net *net, mica_node *node)
     mica_status status = mica_net_infer_node(net, node, &infer);
     if (status != MICA_OK) {
         char reason[MICA_ERROR_TEXT];
-        (void)strncpy(reason, reason_of(net->ctx), sizeof reason - 1);
-        reason[sizeof reason - 1] = '\0';
+        (void)snprintf(reason, sizeof reason, "%s", reason_of(net->ctx));
         (void)mica_net_layer_fail(net, status, "%s", reason);
         return net->status;
     }
@@ -125,7 +125,7 @@ mica_value mica_net_call(mica_net *net, const char *name, const mica_op *op, con
     if (!mica_net_building(net))
         return 0;
     if (op == NULL)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a call of an operation that is NULL");
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "the operation is NULL");
     bool alone = net->open_layer == NONE;
     if (alone)
         mica_net_layer_begin(net, op->name, name, count > 0 && ins != NULL ? ins[0] : 0);
@@ -155,6 +155,6 @@ mica_value mica_net_result(mica_net *net, mica_value value, int number)
         return 0;
     int maker = net->values[value - 1].maker;
     if (maker == NONE || number < 0 || number >= net->nodes[maker].outs || net->nodes[maker].out[number] == NONE)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "value %d has no result %d beside it", value, number);
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "value %d has no sibling output %d", value, number);
     return net->nodes[maker].out[number] + 1;
 }

@@ -179,7 +179,7 @@ static mica_status check_sizes(mica_net *net)
         bytes += (double)net->values[i].built_bytes;
     if (bytes > (double)(SIZE_MAX / 16))
         return mica_fail(net->ctx, MICA_ERR_MEMORY,
-                         "net_compile: tensors of %.3g bytes in all: no memory holds that", bytes);
+                         "net_compile: the tensors take %.3g bytes in all, more than can be addressed", bytes);
     return MICA_OK;
 }
 
@@ -223,7 +223,21 @@ static mica_status check_loss(mica_net *net)
     for (int n = 0; n < net->node_count; n++)
         if (net->nodes[n].op->flags & MICA_OP_LOSS)
             return MICA_OK;
-    return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net has no loss to train by");
+    return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net has no loss to minimize");
+}
+
+/* What is derived is made when a net is bound: it would not follow what a training changes. */
+static mica_status check_derivations(mica_net *net)
+{
+    for (int d = 0; d < net->derivation_count; d++)
+        for (int i = 0; i < net->derivations[d].ins; i++) {
+            int in = net->derivations[d].in[i];
+            if (in != NONE && net->values[in].home == MICA_HOME_LEARNED && !net->values[in].frozen)
+                return mica_fail(net->ctx, MICA_ERR_STATE,
+                                 "net_compile: \"%s\" is derived from \"%s\", which training changes: freeze it",
+                                 net->values[net->derivations[d].out[0]].name, net->values[in].name);
+        }
+    return MICA_OK;
 }
 
 /* What nobody reads is there for the caller, and so is every loss. */
@@ -253,18 +267,20 @@ mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
     if (opts == NULL)
         opts = &defaults;
     if (net->status == MICA_OK && net->open_layer != NONE)
-        (void)mica_net_refuse(net, MICA_ERR_STATE, "layer \"%s\" was begun and not ended",
+        (void)mica_net_refuse(net, MICA_ERR_STATE, "layer \"%s\" was begun but not ended",
                               net->layers[net->open_layer].name);
     if (net->status != MICA_OK) {
         memcpy(net->ctx->error, net->error, sizeof net->error);
         return net->ctx->status = net->status;
     }
     if (net->block != NULL)
-        return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net is bound already");
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net is already bound");
     if (opts->weights != NULL && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: shared weights cannot be trained");
-    if (opts->train)
+    if (opts->train) {
         MICA_TRY(check_loss(net));
+        MICA_TRY(check_derivations(net));
+    }
     if (opts->train && opts->optimizer != NULL)
         MICA_TRY(check_optimizer(net, opts->optimizer));
     MICA_TRY(check_sizes(net));

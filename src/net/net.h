@@ -121,17 +121,17 @@ typedef struct mica_chunk mica_chunk; /* of names and options: build.c */
 
 struct mica_net {
     mica_context *ctx;
+    mica_chunk *chunks;
     mica_status status; /* of the first failure while building */
     char error[MICA_ERROR_TEXT];
-    mica_chunk *chunks;
     char prefix[512];                              /* of names: "block0.attn." */
     unsigned short scope_start[MICA_LAYER_DEPTH];  /* where each scope's name begins in it */
     int scope_layer[MICA_LAYER_DEPTH];             /* the layer that a scope is; NONE: it is none */
     int scopes;
     int open_layer; /* the innermost layer that is being built; NONE */
 
-    mica_size size[MICA_SIZES];
     int size_count;
+    mica_size size[MICA_SIZES];
     mica_value_info *values;
     int value_count, value_room;
     int built_values; /* those after are made by compile */
@@ -145,10 +145,10 @@ struct mica_net {
     int name_count, name_room;
 
     /* Compiled. */
-    bool compiled, train, debug;
-    bool unshared; /* for tests, which set it: every buffer has memory of its own, for all of the step */
-    bool keep_cheap;
-    bool has_optimizer;
+    bool compiled, train, debug, keep_cheap, has_optimizer;
+    bool unshared;   /* for tests, which set it: every buffer has memory of its own, for all of the step */
+    bool owns_block; /* bound: the net allocated it */
+    bool ready;      /* a forward in training mode has run, and nothing since: a backward may */
     mica_optimizer optimizer;
     const mica_net *weights;
     mica_entry *entries;
@@ -173,15 +173,13 @@ struct mica_net {
     /* Bound. */
     char *block;
     size_t block_bytes;
-    bool owns_block;
     float *flat_parameters, *flat_gradients, *flat_optimizer[2];
 
     /* Stepping. A step's batch may be run in parts of at most `part_rows` samples, one after the other. */
     mica_index rows;      /* the batch of a step; size[0].now is that of a part */
     mica_index part_rows; /* as planned; size[0].most: in one */
     mica_index size_now[MICA_SIZES]; /* for operations: of the present part */
-    bool ready; /* a forward in training mode has run, and nothing since: a backward may */
-    uint64_t ready_step; /* its number */
+    uint64_t ready_step; /* the number of the forward that a backward may follow */
     uint64_t seed, steps_taken;
     float loss;
     float gradient_norm;

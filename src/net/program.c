@@ -91,7 +91,10 @@ static void put_choice(mica_writer *w, const char *words, int which)
 {
     for (; which > 0 && strchr(words, '|') != NULL; which--)
         words = strchr(words, '|') + 1;
-    mica_put(w, "%.*s", (int)strcspn(words, "|"), words);
+    int length = 0;
+    while (words[length] != '\0' && words[length] != '|')
+        length++;
+    mica_put(w, "%.*s", length, words);
 }
 
 static void put_number(mica_writer *w, const mica_field *field, const char *at)

@@ -8,9 +8,9 @@
  *
  * What is made again are new values, which take the place of the old ones in the backward calls. The bits are the same:
  * random operations draw from a counter. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "net/net.h"
 
 /* The share of a step's work that cheap recomputing may add. */
@@ -340,7 +340,7 @@ static int choose(const mica_net *net, const reads *r, bool *again, candidate *l
                                         .reader = r[net->entries[e].node.out[0]].first_backward,
                                         .cost = cost_of(net, &net->entries[e]),
                                         .saved = (double)net->values[net->entries[e].node.out[0]].bytes};
-    qsort(list, (size_t)count, sizeof *list, by_gain);
+    mica_sort(list, (size_t)count, sizeof *list, by_gain);
     for (int i = 0; i < count; i++) {
         int e = list[i].entry;
         if (spent + list[i].cost > CHEAP_SHARE * all || !is_cheap(net, r, again, e))
@@ -356,7 +356,7 @@ static mica_status rewrite_cheap(mica_net *net, const bool *again, candidate *li
 {
     rewriting w;
     MICA_TRY(begin(&w, net, chosen));
-    qsort(list, (size_t)chosen, sizeof *list, by_reader);
+    mica_sort(list, (size_t)chosen, sizeof *list, by_reader);
     for (int e = net->forward_count, next = 0; e < net->entry_count; e++) {
         for (; next < chosen && list[next].reader == e; next++)
             add_again(&w, &net->entries[list[next].entry], again);

@@ -101,16 +101,16 @@ size_t mica_plan_print(char *text, size_t size, const mica_plan *plan)
         return w.length;
     }
     size_t lost = plan->total - plan->lower_bound;
-    mica_put(&w, "total %zu bytes (%s), lower bound %zu, lost by packing %zu (%.2f %%)\n", plan->total,
+    mica_put(&w, "total %zu bytes (%s), lower bound %zu, packing lost %zu (%.2f %%)\n", plan->total,
              size_of(plan->total).text, plan->lower_bound, lost,
              plan->lower_bound > 0 ? 100.0 * (double)lost / (double)plan->lower_bound : 0.0);
     for (mica_buffer_kind kind = 0; kind < MICA_BUFFER_KIND_COUNT; kind++)
         if (plan->kind_bytes[kind] > 0)
             mica_put(&w, "  %-20s %14zu\n", mica_buffer_kind_text(kind), plan->kind_bytes[kind]);
     if (plan->parts > 1)
-        mica_put(&w, "a batch runs in %d parts\n", plan->parts);
+        mica_put(&w, "the batch is split into %d parts\n", plan->parts);
     if (plan->recomputed > 0)
-        mica_put(&w, "%d calls run twice, to keep less: %.1f %% more work in the forward\n", plan->recomputed,
+        mica_put(&w, "%d calls run twice, to keep less: %.1f %% more work in the forward pass\n", plan->recomputed,
                  100.0 * plan->extra_work);
     mica_put(&w, "%14s %14s %6s %6s  %-20s %s\n", "offset", "bytes", "first", "last", "kind", "buffer");
     for (size_t i = 0; i < plan->count; i++) {

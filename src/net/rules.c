@@ -80,7 +80,7 @@ static void complete_rules(finding *f)
         bool single = (rule->sizes & (rule->sizes - 1)) == 0;
         for (int i = 0; rule->sizes >> i; i++)
             product *= (rule->sizes >> i & 1u) ? f->most[i] : 1;
-        if (!single)
+        if (!single && product > 0) /* none of them is 0: each was one less in some try */
             rule->factor = widest / product;
         rule->plus = widest - rule->factor * product;
     }

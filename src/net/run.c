@@ -75,7 +75,7 @@ static mica_status check_memory(mica_net *net, int time)
                                      MICA_ALIGN;
         for (int i = 0; i < MICA_ALIGN; i++)
             if (guard[i] != GUARD_BYTE)
-                return mica_fail(net->ctx, MICA_ERR_STATE, "net: layer \"%s\" wrote beyond the end of \"%s\"",
+                return mica_fail(net->ctx, MICA_ERR_STATE, "net: layer \"%s\" wrote past the end of \"%s\"",
                                  entry_name(net, time),
                                  group->value != NONE ? mica_net_value_name(net, group->value)
                                                       : entry_name(net, group->entry));
@@ -157,7 +157,7 @@ static mica_status run_step(mica_net *net, int first, int end, mica_mode mode)
 {
     mica_context *ctx = net->ctx;
     if (net->block == NULL)
-        return mica_fail(ctx, MICA_ERR_STATE, "net: a step before mica_net_bind");
+        return mica_fail(ctx, MICA_ERR_STATE, "net: step called before mica_net_bind");
     bool whole = net->part_rows >= net->size[0].most;
     void *workspace = ctx->workspace;
     size_t workspace_bytes = ctx->workspace_bytes;
@@ -202,8 +202,8 @@ mica_status mica_net_backward(mica_net *net, const mica_backward_opts *opts)
     if (!net->ready)
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          net->part_rows < net->size[0].most
-                             ? "net_backward: this plan runs a batch in parts: use mica_net_gradients"
-                             : "net_backward: it goes back over mica_net_forward_training, right before it");
+                             ? "net_backward: this plan splits the batch: use mica_net_gradients"
+                             : "net_backward: expected a call of mica_net_forward_training right before it");
     mica_mode mode = backward_mode(opts);
     mode.step = net->ready_step;
     return run_step(net, net->forward_count, net->entry_count, mode);

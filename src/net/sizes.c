@@ -13,13 +13,13 @@ mica_index mica_net_size(mica_net *net, const char *name, mica_index most)
     if (!mica_net_building(net))
         return 0;
     if (name == NULL || *name == '\0' || most < 0)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a size needs a name, and a largest value of 0 or more");
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a size needs a name and a maximum of at least 0");
     int number = 0;
     while (number < net->size_count && strcmp(net->size[number].name, name) != 0)
         number++;
     bool fresh = number == net->size_count || (number == 0 && net->size[0].most == 0);
     if (!fresh && net->size[number].most != most)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "size \"%s\" is %td already, not %td", name,
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "size \"%s\" is already %td, not %td", name,
                                net->size[number].most, most);
     if (number == MICA_SIZES)
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "more than %d sizes", MICA_SIZES);
@@ -73,7 +73,7 @@ mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dim
         bool is_dim = dims[i] <= MICA_DIM_FIRST && place / MICA_MAX_RANK < net->built_values;
         source[i] = is_size || is_dim ? dims[i] : 0;
         if (!is_size && !is_dim && dims[i] <= MICA_SIZE_FIRST)
-            return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%td is no size of this net", dims[i]), net->status;
+            return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%td is not a size of this net", dims[i]), net->status;
         most[i] = is_size || is_dim ? size_of(net, dims[i]) : dims[i];
     }
     return MICA_OK;
@@ -195,7 +195,7 @@ mica_status mica_net_set_size(mica_net *net, const char *name, mica_index size)
     if (number == net->size_count)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_set_size: the net has no size \"%s\"", name);
     if (size < 0 || size > net->size[number].most)
-        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net_set_size: %s is %td, but the net was built for %td", name,
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net_set_size: %s is %td, but the net was built for at most %td", name,
                          size, net->size[number].most);
     mica_index sizes[MICA_SIZES];
     for (int i = 0; i < net->size_count; i++)
@@ -209,7 +209,7 @@ mica_status mica_net_resize(mica_net *net, mica_index batch)
     if (!net->compiled)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_resize: the net is not compiled");
     if (batch < 0 || batch > net->size[0].most)
-        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net_resize: the batch is %td, but the net was built for %td",
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net_resize: the batch is %td, but the net was built for at most %td",
                          batch, net->size[0].most);
     mica_index sizes[MICA_SIZES];
     for (int i = 0; i < net->size_count; i++)

@@ -1,4 +1,4 @@
-/* What follows a word on its line: options by name, by place, flags, activations. */
+/* The rest of a line: options by name and by position, flags, activations. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +60,7 @@ mica_status mica_find_value(reader *r, const token *name, mica_value *out)
     size_t count = 0;
     for (const label *l = r->labels; l != NULL && count < 64; l = l->before)
         names[count++] = l->name;
-    return mica_fail_at(r, name, MICA_ERR_FORMAT, "no line above is called %s%s",
+    return mica_fail_at(r, name, MICA_ERR_FORMAT, "there is no line %s above%s",
                         MICA_QUOTE_N(r->text + name->at, name->length),
                         mica_guess_of(r, name, names, count, sizeof names[0]).text);
 }
@@ -76,7 +76,7 @@ static mica_status find_parameter(reader *r, const token *name, const char **out
                 return MICA_OK;
             }
     return mica_fail_at(r, name, MICA_ERR_FORMAT,
-                        "no layer above has a parameter %s (they are called as in conv1.weight)",
+                        "no layer above has a parameter %s (names look like conv1.weight)",
                         MICA_QUOTE_N(r->text + name->at, name->length));
 }
 
@@ -95,8 +95,7 @@ static mica_status read_choice(reader *r, const word_option *o, const char *cons
     MICA_TRY(need_word(r, o));
     *out = number_in(r, &r->now, list);
     if (*out < 0)
-        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "%s: there is no %s%s", o->name,
-                            mica_found_now(r).text,
+        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "%s: unknown value %s%s", o->name, mica_found_now(r).text,
                             mica_guess_of(r, &r->now, list, length_of(list), sizeof list[0]).text);
     return mica_next_token(r);
 }
@@ -113,7 +112,7 @@ static mica_status read_init(reader *r, const word_option *o, mica_init *out)
         out->value = (float)value;
     } else if (out->kind <= MICA_INIT_NORMAL) {
         return mica_fail_at(r, &r->now, MICA_ERR_FORMAT,
-                            "%s: expected a number in parentheses, as in %s(0.02), found %s", o->name,
+                            "%s: expected a number in parentheses, such as %s(0.02), found %s", o->name,
                             mica_netfile_inits[kind], mica_found_now(r).text);
     }
     return MICA_OK;
@@ -159,8 +158,8 @@ static mica_status read_name(reader *r, const word_option *o, const char **out)
 {
     MICA_TRY(need_word(r, o));
     if (memchr(r->text + r->now.at, '.', r->now.length) != NULL)
-        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "%s: a name has no dot; found %s", o->name,
-                            mica_found_now(r).text);
+        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "%s: expected a name without dots, found %s",
+                            o->name, mica_found_now(r).text);
     *out = mica_keep_word(r, &r->now);
     return *out != NULL ? mica_next_token(r) : r->net->status;
 }
@@ -321,8 +320,8 @@ static mica_status read_bare(reader *r, line *l, unsigned *given, bool *done)
     if (activation < 0)
         return MICA_OK;
     if (l->activation != MICA_NO_ACTIVATION)
-        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT,
-                            "a second activation, %s: it goes on a line of its own", mica_found_now(r).text);
+        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "a second activation, %s: put it on its own line",
+                            mica_found_now(r).text);
     l->activation = (mica_activation)(activation + 1);
     return mica_next_token(r);
 }
@@ -341,7 +340,7 @@ static mica_status read_placed(reader *r, line *l, unsigned *given)
                         "%s: expected an option or the end of the line, found %s%s", l->word->name,
                         mica_found_now(r).text,
                         r->now.kind == TOKEN_SIGN && strchr("+-*/^", r->now.sign) != NULL
-                            ? "; a calculation with spaces in it needs parentheses"
+                            ? "; an expression with spaces needs parentheses"
                             : "");
 }
 

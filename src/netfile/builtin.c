@@ -1,4 +1,4 @@
-/* The nets that are there by name. */
+/* The built-in nets. */
 #include <mica/netfile.h>
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Where a net begins and ends: inputs, outputs, losses, and what they say of its task. */
+/* Inputs, outputs and losses of a net, and the task they imply. */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static bool take_sample(reader *r, const line *l, size_list *shape)
         print_list(want, sizeof want, shape);
         print_list(got, sizeof got, &sample);
         (void)mica_fail_at(r, &l->list, MICA_ERR_SHAPE,
-                           "samples of the data are %s, which is no shape for %s", got, want);
+                           "the data has samples %s, which is not a valid shape for %s", got, want);
         return false;
     }
     *shape = fitted;

@@ -5,8 +5,8 @@
  *   power    atom [ ^ power ]
  *   atom     NUMBER | CONSTANT | - power | ( sum )
  *
- * A line's arguments stand side by side, so that "transpose -1 -2" has two: outside of parentheses, an operator
- * with white space before it is none. */
+ * Arguments are separated by spaces, so "transpose -1 -2" has two: outside of parentheses, an operator
+ * after whitespace does not continue an expression. */
 #include <math.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static mica_status read_constant(reader *r, double *out)
     const constant *c = mica_find_constant(r, r->text + r->now.at, r->now.length);
     if (c == NULL)
         return mica_fail_at(
-            r, &r->now, MICA_ERR_FORMAT, "expected a number, found %s, which is no constant%s",
+            r, &r->now, MICA_ERR_FORMAT, "expected a number, found %s, which is not a constant%s",
             mica_found_now(r).text,
             mica_guess_of(r, &r->now, &r->constants[0].name, (size_t)r->constant_count, sizeof(constant))
                 .text);
@@ -57,7 +57,7 @@ static mica_status read_atom(reader *r, double *out)
         return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "expected a number, found %s%s",
                             mica_found_now(r).text,
                             r->now.kind == TOKEN_SIGN && strchr("+*/^", r->now.sign) != NULL
-                                ? "; a calculation with spaces in it needs parentheses"
+                                ? "; an expression with spaces needs parentheses"
                                 : "");
     MICA_TRY(mica_next_token(r));
     MICA_TRY(read_sum(r, out, true));
@@ -75,7 +75,7 @@ static bool operates(const reader *r, char sign, bool open)
 static mica_status read_power(reader *r, double *out, bool open)
 {
     if (r->depth == MOST_DEPTH)
-        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "more than %d parentheses and signs in one another",
+        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "more than %d nested parentheses and signs",
                             MOST_DEPTH);
     r->depth++;
     mica_status status;
@@ -129,7 +129,7 @@ mica_status mica_read_expression(reader *r, double *out, bool open)
     MICA_TRY(read_sum(r, out, open));
     if (!isfinite(*out))
         return mica_fail_at(r, &at, MICA_ERR_FORMAT,
-                            "expected a number, found a calculation that comes to %g", *out);
+                            "expected a number, found an expression that evaluates to %g", *out);
     return MICA_OK;
 }
 
@@ -139,7 +139,7 @@ static mica_status check_whole(reader *r, const token *at, mica_index *out, doub
                                mica_index least, mica_index most)
 {
     if (number != floor(number))
-        return mica_fail_at(r, at, MICA_ERR_FORMAT, "%s: expected a whole number, found %g", what, number);
+        return mica_fail_at(r, at, MICA_ERR_FORMAT, "%s: expected an integer, found %g", what, number);
     if (number < (double)least || number > (double)most)
         return mica_fail_at(r, at, MICA_ERR_FORMAT, "%s: expected a number from %td to %td, found %.15g",
                             what, least, most, number);

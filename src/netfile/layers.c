@@ -123,7 +123,7 @@ mica_value mica_line_permute(reader *r, const line *l)
     mica_net_permute_opts opts = {.name = o->name};
     mica_tensor shape;
     if (mica_net_shape(r->net, &shape, l->x) == MICA_OK && shape.rank != o->shape.count)
-        return mica_net_refuse(r->net, MICA_ERR_SHAPE, "expected %d axes, the batch included, got %d",
+        return mica_net_refuse(r->net, MICA_ERR_SHAPE, "expected %d axes including the batch, got %d",
                                shape.rank, o->shape.count);
     for (int i = 0; i < o->shape.count; i++)
         opts.axes[i] = (int)o->shape.size[i];
@@ -140,7 +140,7 @@ mica_value mica_line_pad(reader *r, const line *l)
         opts.pad.mode = MICA_PAD_REFLECT;
     if (mica_net_shape(r->net, &shape, l->x) != MICA_OK || o->before.count > shape.rank ||
         after->count > shape.rank)
-        return mica_net_refuse(r->net, MICA_ERR_SHAPE, "pads more axes than there are");
+        return mica_net_refuse(r->net, MICA_ERR_SHAPE, "pads more axes than the input has");
     for (int i = 0; i < o->before.count; i++)
         opts.pad.before[shape.rank - o->before.count + i] = o->before.size[i];
     for (int i = 0; i < after->count; i++)

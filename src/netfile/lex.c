@@ -1,4 +1,4 @@
-/* Tokens, and messages that point at them. */
+/* Tokens, and error messages that point at them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +82,7 @@ mica_status mica_next_token(reader *r)
         r->now.kind = TOKEN_SIGN;
         r->now.sign = c;
         if (c == '\0' || strchr("=()[]{},+-*/^", c) == NULL)
-            return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "%s means nothing in a net file",
+            return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "unexpected character %s in a net file",
                                 MICA_QUOTE_N(r->text + at, 1));
     }
     return MICA_OK;

@@ -1,4 +1,4 @@
-/* Lines, braces and names of a net file. Nothing here calls itself: braces are a stack of frames, and a repeat goes
+/* Lines, braces and names of a net file. There is no recursion: braces are a stack of frames, and a repeat jumps
  * back to its first line. */
 #include <limits.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ static void take_given(reader *r, const char *name, size_t from, double *value)
 static mica_status read_let(reader *r)
 {
     if (r->frame_count > 1)
-        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "let stands outside of braces");
+        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "let is only allowed outside of braces");
     MICA_TRY(mica_next_token(r));
     token name = r->now;
     if (name.kind != TOKEN_WORD || memchr(r->text + name.at, '.', name.length) != NULL)
@@ -123,8 +123,8 @@ static mica_status read_let(reader *r)
                             mica_found_now(r).text);
     const constant *there = mica_find_constant(r, r->text + name.at, name.length);
     if (there != NULL)
-        return mica_fail_at(r, &name, MICA_ERR_FORMAT, "\"%s\" was let be %g on line %d", there->name,
-                            there->value, there->line);
+        return mica_fail_at(r, &name, MICA_ERR_FORMAT, "\"%s\" was already defined as %g on line %d",
+                            there->name, there->value, there->line);
     MICA_TRY(mica_next_token(r));
     if (!mica_is_sign(r, '='))
         return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "expected \"=\", found %s", mica_found_now(r).text);
@@ -173,7 +173,7 @@ static mica_status open_brace(reader *r, line *l)
         return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "expected \"{\" at the end of a %s line, found %s",
                             l->word->name, mica_found_now(r).text);
     if (r->frame_count == MICA_NETFILE_MOST_DEPTH)
-        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "braces nest more than %d deep",
+        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "braces are nested more than %d deep",
                             MICA_NETFILE_MOST_DEPTH - 1);
     bool repeat = strcmp(l->word->name, "repeat") == 0, residual = strcmp(l->word->name, "residual") == 0;
     const repeat_line *o = l->opts;
@@ -213,7 +213,7 @@ static mica_status close_brace(reader *r)
 {
     frame *f = top(r);
     if (f->kind == NULL)
-        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "\"}\" closes no brace");
+        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "unmatched \"}\"");
     token close = r->now;
     if (is_kind(f, "residual")) /* leaves the scope too */
         r->value = mica_end_residual(r->net, r->value, f->x, &f->residual);
@@ -303,7 +303,7 @@ static mica_status find_word(reader *r, line *l, operation_word *made)
     for (int n = 0; n < OPERATION_COUNT; n++)
         if (mica_netfile_operation(n) != NULL)
             names[count++] = mica_op_at(n)->name;
-    return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "there is no layer %s%s", mica_found_now(r).text,
+    return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "unknown layer %s%s", mica_found_now(r).text,
                         mica_guess_of(r, &r->now, names, count, sizeof names[0]).text);
 }
 
@@ -323,8 +323,8 @@ static mica_status read_line(reader *r)
     MICA_TRY(mica_next_token(r));
     MICA_TRY(mica_read_arguments(r, &l));
     if (l.x == 0 && (l.word->flags & SOURCE) == 0)
-        return mica_fail_at(r, &l.at, MICA_ERR_FORMAT, "nothing comes before %s: a net begins with an input",
-                            l.word->name);
+        return mica_fail_at(r, &l.at, MICA_ERR_FORMAT,
+                            "there is nothing before %s: a net starts with an input", l.word->name);
     return (l.word->flags & OPENS) != 0 ? open_brace(r, &l) : build_line(r, &l);
 }
 
@@ -342,10 +342,10 @@ static mica_status read_text(reader *r)
             return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "expected the end of the line, found %s",
                                 mica_found_now(r).text);
         if (++r->lines > MICA_NETFILE_MOST_LINES)
-            return mica_fail_at(r, &r->now, MICA_ERR_FORMAT,
-                                "more than %d lines, those of a repeat each time", MICA_NETFILE_MOST_LINES);
+            return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "more than %d lines, counting every repetition",
+                                MICA_NETFILE_MOST_LINES);
         if (r->now.at - r->now.line_at > MOST_LINE_BYTES)
-            return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "a line of more than %d bytes", MOST_LINE_BYTES);
+            return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "line longer than %d bytes", MOST_LINE_BYTES);
         MICA_TRY(mica_next_token(r));
     }
     if (r->frame_count > 1)
@@ -402,7 +402,8 @@ static const char *other_input(const reader *r)
         for (int k = 0; k < net->nodes[i].ins; k++) {
             int in = net->nodes[i].in[k];
             const mica_value_info *v = in != NONE ? &net->values[in] : NULL;
-            if (v != NULL && v->kind == MICA_BUFFER_INPUT && v->name != r->info.input && v->name != r->info.target)
+            if (v != NULL && v->kind == MICA_BUFFER_INPUT && v->name != r->info.input &&
+                v->name != r->info.target)
                 return v->name;
         }
     }
@@ -451,10 +452,11 @@ mica_status mica_netfile_build(mica_net *net, mica_netfile_info *info, const cha
     if (text == NULL || length > MICA_NETFILE_MOST_BYTES || opts->constant_count > MOST_CONSTANTS ||
         opts->sample_rank < 0 || opts->sample_rank > MICA_MAX_RANK)
         return mica_net_failed(
-            net, mica_fail(net->ctx, MICA_ERR_ARGUMENT,
-                           "net file: no text or one of more than %zu bytes, more than %d constants, or "
-                           "samples of rank %d",
-                           MICA_NETFILE_MOST_BYTES, MOST_CONSTANTS, opts->sample_rank));
+            net,
+            mica_fail(
+                net->ctx, MICA_ERR_ARGUMENT,
+                "net file: no text, more than %zu bytes of it, more than %d constants, or samples of rank %d",
+                MICA_NETFILE_MOST_BYTES, MOST_CONSTANTS, opts->sample_rank));
     size_t bytes = sizeof(reader) + MICA_NETFILE_MOST_DEPTH * sizeof(frame);
     reader *r = mica_allocate(net->ctx, bytes);
     if (r == NULL)
@@ -487,7 +489,7 @@ mica_status mica_netfile_load(mica_net *net, mica_netfile_info *info, const char
         with.file = path;
     mica_status status = mica_stream_open(ctx, &stream, path);
     if (status == MICA_OK && stream.most > MICA_NETFILE_MOST_BYTES)
-        status = mica_fail(ctx, MICA_ERR_FORMAT, "%s: a net file has %zu bytes at most", MICA_QUOTE(path),
+        status = mica_fail(ctx, MICA_ERR_FORMAT, "%s: a net file has at most %zu bytes", MICA_QUOTE(path),
                            MICA_NETFILE_MOST_BYTES);
     if (status == MICA_OK)
         status = mica_stream_all(ctx, &text, &bytes, &stream);
@@ -495,7 +497,7 @@ mica_status mica_netfile_load(mica_net *net, mica_netfile_info *info, const char
     if (status != MICA_OK)
         return mica_net_failed(net, status);
     if (memchr(text, '\0', bytes) != NULL)
-        status = mica_net_failed(net, mica_fail(ctx, MICA_ERR_FORMAT, "%s: no text: byte %zu is 0",
+        status = mica_net_failed(net, mica_fail(ctx, MICA_ERR_FORMAT, "%s: not a text file: byte %zu is 0",
                                                 MICA_QUOTE(path), strlen(text)));
     else
         status = mica_netfile_build(net, info, text, &with);

@@ -1,4 +1,4 @@
-/* A net file while it is read.
+/* The state of reading a net file.
  *
  *   lex.c         bytes to tokens, positions, and messages that point at them
  *   expression.c  numbers, constants, lists
@@ -127,24 +127,24 @@ constant *mica_find_constant(reader *r, const char *name, size_t length);
 /* ---- Words and options: words.c ---- */
 
 /* What an option's value is, the type of its field, and what a message expects there. */
-#define VALUE_KINDS(X)                                                                       \
-    X(FLAG, "nothing")                     /* bool */                                        \
-    X(SIZE, "a whole number")              /* mica_index, 1 at least */                      \
-    X(OFFSET, "a whole number")            /* mica_index */                                  \
-    X(INT, "a whole number")               /* int */                                         \
-    X(COUNT, "a whole number")             /* int, 1 to MOST_COUNT */                        \
-    X(FLOAT, "a number")                   /* float */                                       \
-    X(DOUBLE, "a number")                  /* double */                                      \
-    X(PAIR, "sizes, as 3x3 or 3")          /* mica_index[2]; one number is both */           \
-    X(LIST, "a list, as [1, 28, 28]")      /* size_list */                                   \
-    X(ACTIVATION, "an activation")         /* mica_activation */                             \
-    X(INIT, "a start, as normal(0.02)")    /* mica_init */                                   \
-    X(CHOICE, "one of a few words")        /* int: the number of it in `choices` */          \
-    X(NAME, "a name")                      /* const char *: a new one */                     \
-    X(PARAMETER, "a parameter")            /* const char *: the full name of one there is */ \
-    X(VALUE, "the name of a layer above")  /* mica_value */                                  \
-    X(VALUES, "the names of layers above") /* value_list: as many as follow */               \
-    X(NUMBERS, "a list, as [1, 2]")        /* an array, as the operation's field describes */
+#define VALUE_KINDS(X)                                                                                \
+    X(FLAG, "nothing")                              /* bool */                                        \
+    X(SIZE, "an integer")                           /* mica_index, 1 at least */                      \
+    X(OFFSET, "an integer")                         /* mica_index */                                  \
+    X(INT, "an integer")                            /* int */                                         \
+    X(COUNT, "an integer")                          /* int, 1 to MOST_COUNT */                        \
+    X(FLOAT, "a number")                            /* float */                                       \
+    X(DOUBLE, "a number")                           /* double */                                      \
+    X(PAIR, "sizes, such as 3x3 or 3")              /* mica_index[2]; one number is both */           \
+    X(LIST, "a list, such as [1, 28, 28]")          /* size_list */                                   \
+    X(ACTIVATION, "an activation")                  /* mica_activation */                             \
+    X(INIT, "an initializer, such as normal(0.02)") /* mica_init */                                   \
+    X(CHOICE, "a keyword")                          /* int: the number of it in `choices` */          \
+    X(NAME, "a name")                               /* const char *: a new one */                     \
+    X(PARAMETER, "a parameter")                     /* const char *: the full name of one there is */ \
+    X(VALUE, "the name of a layer above")           /* mica_value */                                  \
+    X(VALUES, "the names of layers above")          /* value_list: as many as follow */ \
+    X(NUMBERS, "a list, such as [1, 2]")              /* an array, as the operation's field describes */
 
 typedef enum value_kind {
 #define VALUE_KIND_ENUM(kind, text) VALUE_##kind,

@@ -1,4 +1,4 @@
-/* The structs that lines are read into, where the layer's own is not enough. Each starts with the name. */
+/* The structs that lines are parsed into, if the layer's options struct is not enough. Each starts with the name. */
 #ifndef MICA_SRC_NETFILE_WORDS_H
 #define MICA_SRC_NETFILE_WORDS_H
 

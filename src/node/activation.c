@@ -1,4 +1,4 @@
-/* Activations: dx = dy f'(x), from the output where that is enough, else from the input. */
+/* Activations: dx = dy f'(x), from the output if that is enough, else from the input. */
 #include "node/entry.h"
 
 static mica_status infer(mica_infer *i)
@@ -55,7 +55,7 @@ static const mica_field slope_field[] = {
 
 PLAIN(relu, out, "max(a, 0)")
 PLAIN(relu6, out, "min(max(a, 0), 6)")
-SLOPED(leaky_relu, "a where a > 0, else s a")
+SLOPED(leaky_relu, "a where a > 0, else s * a")
 SLOPED(elu, "a where a > 0, else s (exp(a) - 1)")
 PLAIN(sigmoid, out, "1 / (1 + exp(-a))")
 PLAIN(tanh, out, "the hyperbolic tangent")
@@ -73,7 +73,7 @@ const mica_op *const mica_activation_ops[MICA_ACTIVATION_COUNT] = {
 
 /* ---- Softmax and log-softmax: along an axis, from the output ---- */
 
-static const mica_field axis_field[] = {MICA_FIELD(mica_axis_opts, axis, INT, "along which; may count from the end")};
+static const mica_field axis_field[] = {MICA_FIELD(mica_axis_opts, axis, INT, "the axis; negative counts from the end")};
 
 static mica_status softmax_infer(mica_infer *i)
 {

@@ -1,4 +1,4 @@
-/* A caller's function, element by element. Nothing is known of it, so it has no gradient. */
+/* A caller's function, element-wise. It has no known gradient. */
 #include "node/gradient.h"
 #include "node/sample.h"
 
@@ -14,7 +14,7 @@ static mica_status infer(mica_infer *i, bool function)
         mica_tensor before = all;
         MICA_TRY(mica_infer_dtype(i, k, MICA_F32));
         if (!mica_common_shape(&before, i->in[k], &all.rank, all.dim))
-            return mica_infer_fail(i, MICA_ERR_SHAPE, "expected a shape that fits it, got %s",
+            return mica_infer_fail(i, MICA_ERR_SHAPE, "expected a shape that broadcasts with it, got %s",
                                    MICA_SHAPE(i->in[k]));
     }
     return mica_infer_out(i, 0, MICA_F32, all.rank, all.dim);
@@ -104,7 +104,7 @@ static void apply_scalar_sample(mica_op_sample *s)
 
 /* ---- Entries: a function is nothing that a file could hold, so it is not among the fields ---- */
 
-static const mica_field scalar_field[] = {MICA_FIELD(mica_apply_scalar_opts, s, FLOAT, "the number")};
+static const mica_field scalar_field[] = {MICA_FIELD(mica_apply_scalar_opts, s, FLOAT, "the scalar")};
 
 #define APPLY(op, words, inputs, options, list, count)                 \
     const mica_op mica_op_##op = {.name = #op,                         \
@@ -125,5 +125,5 @@ static const mica_field scalar_field[] = {MICA_FIELD(mica_apply_scalar_opts, s, 
 APPLY(apply1, "a function of a", 1, mica_function1, NULL, 0)
 APPLY(apply2, "a function of a and b", 2, mica_function2, NULL, 0)
 APPLY(apply3, "a function of a, b and c", 3, mica_function3, NULL, 0)
-APPLY(apply_scalar, "a function of a and a number", 1, mica_apply_scalar_opts, scalar_field, 1)
+APPLY(apply_scalar, "a function of a and a scalar", 1, mica_apply_scalar_opts, scalar_field, 1)
 /* clang-format on */

@@ -1,4 +1,4 @@
-/* Positions of extremes, products of whole tensors, and lines of length one. */
+/* Argmax and argmin, dot products, and L2 normalization. */
 #include "node/entry.h"
 #include "node/sample.h"
 #include "ops/reduce.h"
@@ -21,7 +21,7 @@ static mica_status infer_arg(mica_infer *i)
     }
     MICA_TRY(mica_infer_out(i, 0, opts->wide ? MICA_I64 : MICA_I32, rank, dims));
     if (mica_tensor_count(&i->out[0]) > 0 && mica_tensor_count(a) == 0)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "no element to choose from");
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "the axis is empty");
     return MICA_OK;
 }
 
@@ -43,8 +43,8 @@ static void sample_arg(mica_op_sample *s)
 }
 
 static const mica_field arg_fields[] = {
-    MICA_FIELD(mica_arg_opts, axis, INT, "along which; may count from the end"),
-    MICA_FIELD(mica_arg_opts, keep, BOOL, "it stays, with size 1"),
+    MICA_FIELD(mica_arg_opts, axis, INT, "the axis; negative counts from the end"),
+    MICA_FIELD(mica_arg_opts, keep, BOOL, "keep the axis with size 1"),
     MICA_FIELD(mica_arg_opts, wide, BOOL, "i64 instead of i32")};
 
 #define ARG(op, words)                                                                         \
@@ -65,12 +65,12 @@ static const mica_field arg_fields[] = {
                                   .sample = sample_arg};
 
 /* clang-format off */
-ARG(argmax, "where along an axis the largest element is")
-ARG(argmin, "where along an axis the smallest element is")
+ARG(argmax, "the index of the maximum along an axis")
+ARG(argmin, "the index of the minimum along an axis")
 /* clang-format on */
 
 static const mica_field axis_field[] = {
-    MICA_FIELD(mica_axis_opts, axis, INT, "along which; may count from the end")};
+    MICA_FIELD(mica_axis_opts, axis, INT, "the axis; negative counts from the end")};
 
 /* As a call of its own it needs the input of the forward, for its shape. */
 static mica_status infer_amax_backward(mica_infer *i)
@@ -156,7 +156,7 @@ const mica_op mica_op_dot = {.name = "dot",
 /* ---- L2 normalize ---- */
 
 static const mica_field l2_fields[] = {
-    MICA_FIELD(mica_l2_normalize_opts, axis, INT, "along which; may count from the end"),
+    MICA_FIELD(mica_l2_normalize_opts, axis, INT, "the axis; negative counts from the end"),
     MICA_FIELD(mica_l2_normalize_opts, eps, FLOAT, "the smallest norm to divide by; 0: 1e-12")};
 
 static mica_status infer_l2(mica_infer *i)

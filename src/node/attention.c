@@ -1,4 +1,4 @@
-/* Attention, of queries, keys and values apart, and of all three side by side. A backward reads them, the output and
+/* Attention over separate queries, keys and values, and over packed ones. A backward reads them, the output and
  * lse, each row's logarithm of the sum of exponentials; a mask has no gradient. */
 #include "node/check.h"
 
@@ -15,7 +15,7 @@ static mica_status check_mask(mica_infer *i, const mica_tensor *mask, const mica
     char text[128];
     (void)mica_tensor_print_shape(text, sizeof text, mask);
     return mica_infer_fail(i, MICA_ERR_SHAPE,
-                           "expected a mask f32 or u8 that broadcasts to [%td, %td, %td, %td], got %s %s",
+                           "expected an f32 or u8 mask that broadcasts to [%td, %td, %td, %td], got %s %s",
                            scores[0], scores[1], scores[2], scores[3], mica_dtype_name(mask->dtype), text);
 }
 
@@ -88,8 +88,8 @@ static void sample(mica_op_sample *s)
 {
     mica_attention_opts *opts = s->opts;
     mica_index kv = mica_op_sample_int(s, 1, 2), keys = mica_op_sample_int(s, 1, 5);
-    mica_index q[] = {mica_op_sample_int(s, 1, 2), kv * mica_op_sample_int(s, 1, 2), mica_op_sample_int(s, 1, 5),
-                      mica_op_sample_int(s, 1, 4)};
+    mica_index q[] = {mica_op_sample_int(s, 1, 2), kv * mica_op_sample_int(s, 1, 2),
+                      mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 4)};
     mica_index k[] = {q[0], kv, keys, q[3]};
     opts->causal = mica_sample_chance(s);
     opts->scale = mica_sample_chance(s) ? 0.5f : 0.0f;
@@ -101,8 +101,9 @@ static void sample(mica_op_sample *s)
 }
 
 static const mica_field fields[] = {
-    MICA_FIELD(mica_attention_opts, scale, FLOAT, "of the scores; 0: 1 / sqrt(D)"),
-    MICA_FIELD(mica_attention_opts, causal, BOOL, "the last query sees all keys, the one before it one less"),
+    MICA_FIELD(mica_attention_opts, scale, FLOAT, "scale of the scores; 0: 1 / sqrt(D)"),
+    MICA_FIELD(mica_attention_opts, causal, BOOL,
+               "the last query attends to all keys, the one before it to one less"),
 };
 
 const mica_op mica_op_attention = {.name = "attention",
@@ -159,9 +160,11 @@ static mica_status packed_infer(mica_infer *i)
     head_shape h = shape_of(i->opts, x);
     if (h.heads < 1 || h.kv < 1 || h.heads % h.kv != 0)
         return mica_infer_fail(i, MICA_ERR_ARGUMENT,
-                               "%td heads share %td for keys and values: expected a divisor", h.heads, h.kv);
+                               "%td heads share %td key/value heads: expected a divisor of the heads",
+                               h.heads, h.kv);
     if (x->dim[2] % (h.heads + 2 * h.kv) != 0)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected features for %td heads of one size, got %td",
+        return mica_infer_fail(i, MICA_ERR_SHAPE,
+                               "expected features that divide evenly among %td heads, got %td",
                                h.heads + 2 * h.kv, x->dim[2]);
     MICA_TRY(check_mask(i, i->in[1], (mica_index[]){x->dim[0], h.heads, x->dim[1], x->dim[1]}));
     MICA_TRY(mica_infer_out(i, OUT, MICA_F32, 3, (mica_index[]){x->dim[0], x->dim[1], h.heads * h.features}));
@@ -220,10 +223,10 @@ static mica_status packed_run_back(const mica_call *c)
 }
 
 static const mica_field packed_fields[] = {
-    MICA_FIELD(mica_attention_packed_opts, heads, INT, "of queries; 0: 1"),
-    MICA_FIELD(mica_attention_packed_opts, kv_heads, INT, "of keys and values: a divisor of heads; 0: heads"),
-    MICA_FIELD(mica_attention_packed_opts, causal, BOOL, "a token sees itself and those before it"),
-    MICA_FIELD(mica_attention_packed_opts, scale, FLOAT, "of the scores; 0: 1 / sqrt(D)"),
+    MICA_FIELD(mica_attention_packed_opts, heads, INT, "query heads; 0: 1"),
+    MICA_FIELD(mica_attention_packed_opts, kv_heads, INT, "key/value heads: a divisor of heads; 0: heads"),
+    MICA_FIELD(mica_attention_packed_opts, causal, BOOL, "a token attends only to itself and earlier ones"),
+    MICA_FIELD(mica_attention_packed_opts, scale, FLOAT, "scale of the scores; 0: 1 / sqrt(D)"),
 };
 
 static const mica_op packed_backward = {.name = "attention_packed_backward",
@@ -251,26 +254,25 @@ static void packed_sample(mica_op_sample *s)
     opts->causal = mica_sample_chance(s);
     mica_index length = mica_op_sample_int(s, 1, 5);
     mica_op_sample_shape(s, 0, 3,
-                      (mica_index[]){mica_op_sample_int(s, 1, 3), length,
-                                     (opts->heads + 2 * opts->kv_heads) * mica_op_sample_int(s, 1, 4)});
+                         (mica_index[]){mica_op_sample_int(s, 1, 3), length,
+                                        (opts->heads + 2 * opts->kv_heads) * mica_op_sample_int(s, 1, 4)});
     if (mica_sample_chance(s))
         sample_mask(s, 1, 2, (mica_index[]){length, length});
 }
 
-const mica_op mica_op_attention_packed = {
-    .name = "attention_packed",
-    .family = "attention",
-    .about = "attention of queries, keys and values that lie side by side",
-    .ins = 1,
-    .optional_ins = 1,
-    .outs = 2,
-    .optional_outs = 1u << LSE,
-    .fixed_ins = 1u << 1,
-    .fixed_outs = 1u << LSE,
-    .names = (const char *const[]){"x", "mask", "y", "lse"},
-    .opts_bytes = sizeof(mica_attention_packed_opts),
-    MICA_FIELD_LIST(packed_fields),
-    .infer = packed_infer,
-    .run = packed_run,
-    .gradient = packed_gradient,
-    .sample = packed_sample};
+const mica_op mica_op_attention_packed = {.name = "attention_packed",
+                                          .family = "attention",
+                                          .about = "attention over packed queries, keys and values",
+                                          .ins = 1,
+                                          .optional_ins = 1,
+                                          .outs = 2,
+                                          .optional_outs = 1u << LSE,
+                                          .fixed_ins = 1u << 1,
+                                          .fixed_outs = 1u << LSE,
+                                          .names = (const char *const[]){"x", "mask", "y", "lse"},
+                                          .opts_bytes = sizeof(mica_attention_packed_opts),
+                                          MICA_FIELD_LIST(packed_fields),
+                                          .infer = packed_infer,
+                                          .run = packed_run,
+                                          .gradient = packed_gradient,
+                                          .sample = packed_sample};

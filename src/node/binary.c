@@ -1,5 +1,5 @@
-/* Two tensors, element by element, each broadcast to the shape of both. The gradient of one that was repeated is
- * summed. Gradients of b come first: so that of a, the last to read dy, may lie over it. */
+/* Element-wise operations on two tensors, with broadcasting. The gradient of a broadcast operand is
+ * summed. The gradient of b comes first, so that the gradient of a, the last to read dy, may overwrite it. */
 #include "node/gradient.h"
 #include "node/sample.h"
 
@@ -167,8 +167,8 @@ BINARY(add, "a + b", mica_sample_broadcast)
 BINARY(sub, "a - b", mica_sample_broadcast)
 BINARY(mul, "a * b", mica_sample_broadcast)
 BINARY(div, "a / b", away_from_0)
-BINARY(min, "the smaller of a and b", apart)
-BINARY(max, "the larger of a and b", apart)
+BINARY(min, "the minimum of a and b", apart)
+BINARY(max, "the maximum of a and b", apart)
 BINARY(pow, "a to the power b", positive)
 BINARY_SCALAR(add_scaled, "a + s * b")
 BINARY_SCALAR(lerp, "a + s * (b - a)")

@@ -1,4 +1,4 @@
-/* What entries share when they infer and sample. */
+/* Shape checks and sampling shared by the entries. */
 #ifndef MICA_SRC_NODE_CHECK_H
 #define MICA_SRC_NODE_CHECK_H
 
@@ -29,8 +29,7 @@ static inline mica_status mica_infer_indices(mica_infer *i, int in)
     mica_dtype dtype = i->in[in]->dtype;
     if (dtype == MICA_I32 || dtype == MICA_I64)
         return MICA_OK;
-    return mica_infer_fail(i, MICA_ERR_DTYPE, "expected indices of i32 or i64, got %s",
-                           mica_dtype_name(dtype));
+    return mica_infer_fail(i, MICA_ERR_DTYPE, "expected i32 or i64 indices, got %s", mica_dtype_name(dtype));
 }
 
 /* Input `in` is i32 of this shape: indices below `below`. */

@@ -1,4 +1,4 @@
-/* Comparisons, which have no gradient, and choices. */
+/* Comparisons, which have no gradient, and selection. */
 #include "node/gradient.h"
 #include "node/sample.h"
 
@@ -73,7 +73,7 @@ static mica_status check_condition(mica_infer *i, int in)
 {
     mica_dtype dtype = i->in[in]->dtype;
     if (dtype != MICA_F32 && dtype != MICA_U8)
-        return mica_infer_fail(i, MICA_ERR_DTYPE, "expected a condition of f32 or u8, got %s",
+        return mica_infer_fail(i, MICA_ERR_DTYPE, "expected an f32 or u8 condition, got %s",
                                mica_dtype_name(dtype));
     return MICA_OK;
 }
@@ -87,7 +87,8 @@ static mica_status infer_where(mica_infer *i)
     int rank;
     mica_index dims[MICA_MAX_RANK];
     if (!mica_common_shape(i->in[0], &i->out[0], &rank, dims))
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "the condition does not fit %s, which is chosen from",
+        return mica_infer_fail(i, MICA_ERR_SHAPE,
+                               "the condition does not broadcast to the operands' shape %s",
                                MICA_SHAPE(&i->out[0]));
     return mica_infer_out(i, 0, MICA_F32, rank, dims);
 }

@@ -24,13 +24,13 @@ static mica_conv2d_opts how1d(const void *opts)
 
 static mica_conv2d_opts how2d(const void *opts) { return *(const mica_conv2d_opts *)opts; }
 
-#define FIELDS(type, SIZES)                                                                \
-    {                                                                                      \
-        SIZES(type, stride, INDEX, "0: 1"), SIZES(type, pad, INDEX, "zeros on each side"), \
-            SIZES(type, dilation, INDEX, "0: 1"), MICA_FIELD(type, groups, INDEX, "0: 1"), \
-            SIZES(type, output_pad, INDEX, "transposed only"),                             \
-            MICA_FIELD(type, activation, ACTIVATION, "that it ends with"),                 \
-            MICA_FIELD(type, slope, FLOAT, "of leaky_relu, and elu's alpha"),              \
+#define FIELDS(type, SIZES)                                                                       \
+    {                                                                                             \
+        SIZES(type, stride, INDEX, "0: 1"), SIZES(type, pad, INDEX, "zero padding on each side"), \
+            SIZES(type, dilation, INDEX, "0: 1"), MICA_FIELD(type, groups, INDEX, "0: 1"),        \
+            SIZES(type, output_pad, INDEX, "transposed convolution only"),                        \
+            MICA_FIELD(type, activation, ACTIVATION, "fused activation"),                         \
+            MICA_FIELD(type, slope, FLOAT, "slope of leaky_relu, alpha of elu"),                  \
     }
 static const mica_field fields1d[] = FIELDS(mica_conv1d_opts, MICA_FIELD);
 static const mica_field fields2d[] = FIELDS(mica_conv2d_opts, MICA_FIELDS);
@@ -49,17 +49,18 @@ static mica_status infer_channels(mica_infer *i, const conv_ins *in, const mica_
 {
     mica_index groups = o->groups != 0 ? o->groups : 1, channels = in->x->dim[1];
     if (groups < 1 || in->w->dim[0] % groups != 0)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected weights for %td groups in dimension 0, got %td",
+        return mica_infer_fail(i, MICA_ERR_SHAPE,
+                               "expected a multiple of %td groups in dimension 0 of the weights, got %td",
                                groups, in->w->dim[0]);
     bool fits = in->transposed ? channels == in->w->dim[0]
                                : channels % groups == 0 && channels / groups == in->w->dim[1];
     if (!fits)
         return mica_infer_fail(i, MICA_ERR_SHAPE,
-                               "%td channels in dimension 1 do not fit weights [%td, %td, ...]", channels,
+                               "%td channels in dimension 1 do not match weights [%td, %td, ...]", channels,
                                in->w->dim[0], in->w->dim[1]);
     *out = in->w->dim[0];
     if (in->transposed && __builtin_mul_overflow(in->w->dim[1], groups, out))
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "%td channels for each of %td groups are too many",
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "%td channels for each of %td groups overflow",
                                in->w->dim[1], groups);
     if (in->bias != NULL && (in->bias->dtype != MICA_F32 || in->bias->rank != 1 || in->bias->dim[0] != *out))
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected an f32 bias [%td]", *out);
@@ -77,8 +78,7 @@ static mica_status infer_image(mica_infer *i, const conv_ins *in, const mica_con
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 weights of rank %d, got %s of rank %d",
                                x->rank, mica_dtype_name(w->dtype), w->rank);
     if ((unsigned)o->activation >= MICA_ACTIVATION_COUNT)
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "activation number %d, which is none",
-                               (int)o->activation);
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "unknown activation %d", (int)o->activation);
     mica_index out = 0, sizes[2] = {0};
     MICA_TRY(infer_channels(i, in, o, &out));
     char reason[MICA_REASON];

@@ -1,4 +1,4 @@
-/* Convolution that goes on with max pooling: made by fusion, once gradients are written down, so it has none. */
+/* Convolution fused with max pooling: created by fusion after differentiation, so it has no gradient. */
 #include "node/entry.h"
 #include "node/planes.h"
 #include "ops/conv/conv.h"
@@ -35,20 +35,20 @@ static mica_status run(const mica_call *c)
 
 static const mica_field fields[] = {
     MICA_FIELDS(mica_conv_max_pool_opts, conv.stride, INDEX, "0: 1"),
-    MICA_FIELDS(mica_conv_max_pool_opts, conv.pad, INDEX, "zeros on each side"),
+    MICA_FIELDS(mica_conv_max_pool_opts, conv.pad, INDEX, "zero padding on each side"),
     MICA_FIELDS(mica_conv_max_pool_opts, conv.dilation, INDEX, "0: 1"),
     MICA_FIELD(mica_conv_max_pool_opts, conv.groups, INDEX, "0: 1"),
-    MICA_FIELD(mica_conv_max_pool_opts, conv.activation, ACTIVATION, "behind the pooling"),
-    MICA_FIELD(mica_conv_max_pool_opts, conv.slope, FLOAT, "of leaky_relu, and elu's alpha"),
-    MICA_FIELDS(mica_conv_max_pool_opts, pool.kernel, INDEX, "the window"),
-    MICA_FIELDS(mica_conv_max_pool_opts, pool.stride, INDEX, "0: as the kernel"),
+    MICA_FIELD(mica_conv_max_pool_opts, conv.activation, ACTIVATION, "activation after the pooling"),
+    MICA_FIELD(mica_conv_max_pool_opts, conv.slope, FLOAT, "slope of leaky_relu, alpha of elu"),
+    MICA_FIELDS(mica_conv_max_pool_opts, pool.kernel, INDEX, "window size"),
+    MICA_FIELDS(mica_conv_max_pool_opts, pool.stride, INDEX, "0: the kernel size"),
     MICA_FIELDS(mica_conv_max_pool_opts, pool.pad, INDEX, "at most half of the dilated kernel"),
     MICA_FIELDS(mica_conv_max_pool_opts, pool.dilation, INDEX, "0: 1"),
-    MICA_FIELD(mica_conv_max_pool_opts, pool.ceil_mode, BOOL, "a last window may hang over the end"),
+    MICA_FIELD(mica_conv_max_pool_opts, pool.ceil_mode, BOOL, "a last window may extend past the end"),
 };
 
 const mica_op mica_op_conv2d_max_pool = {.name = "conv2d_max_pool",
-                                         .about = "the largest of each window of a convolution",
+                                         .about = "convolution followed by max pooling",
                                          .ins = 2,
                                          .optional_ins = 1,
                                          .outs = 2,

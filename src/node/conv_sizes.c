@@ -1,4 +1,4 @@
-/* Sizes of convolutions' results, for their entries and their layers. */
+/* Output sizes of convolutions, for their entries and their layers. */
 #include "node/planes.h"
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ mica_status mica_conv_sizes(mica_index sizes[2], char *reason, const mica_tensor
         else if (padded >= reach)
             size = (padded - reach) / d.stride + 1;
         if (size < 1 || size > PTRDIFF_MAX) {
-            snprintf(reason, MICA_REASON, "a kernel that spans %lld does not fit %s %lld padded by %lld",
+            snprintf(reason, MICA_REASON, "a kernel that spans %lld does not fit into %s %lld padded by %lld",
                      (long long)reach, d.name, (long long)d.size, (long long)d.pad);
             return MICA_ERR_SHAPE;
         }

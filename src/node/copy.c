@@ -2,9 +2,8 @@
 #include "node/entry.h"
 #include "node/sample.h"
 
-static const mica_field fields[] = {
-    MICA_FIELD(mica_copy_opts, cast, BOOL, "to the dtype below; else it stays"),
-    MICA_FIELD(mica_copy_opts, dtype, DTYPE, "of a cast")};
+static const mica_field fields[] = {MICA_FIELD(mica_copy_opts, cast, BOOL, "convert to the dtype below"),
+                                    MICA_FIELD(mica_copy_opts, dtype, DTYPE, "target dtype of a cast")};
 
 static mica_status infer(mica_infer *i)
 {
@@ -38,7 +37,7 @@ static void sample(mica_op_sample *s)
 
 const mica_op mica_op_copy = {.name = "copy",
                               .family = "copy",
-                              .about = "a, or a cast to another dtype",
+                              .about = "a copy of a, or a cast to another dtype",
                               .flags = MICA_OP_CHEAP,
                               .ins = 1,
                               .outs = 1,

@@ -55,7 +55,7 @@ static void sample(mica_op_sample *s)
 }
 
 static const mica_field fields[] = {
-    MICA_FIELD(mica_dropout_opts, rate, FLOAT, "the chance of an element to be zeroed, 0 to 1")};
+    MICA_FIELD(mica_dropout_opts, rate, FLOAT, "probability of zeroing an element, 0 to 1")};
 
 const mica_op mica_op_dropout = {.name = "dropout",
                                  .family = "dropout",

@@ -76,7 +76,7 @@ static mica_status run_back(const mica_call *c)
 }
 
 static const mica_op backward = {.name = "embedding_backward",
-                                 .about = "the gradient of embedding, in the rows that were used",
+                                 .about = "the gradient of embedding, for the rows that were used",
                                  .ins = 3,
                                  .outs = 1,
                                  .names = (const char *const[]){"dy", "indices", "used", "dweight"},

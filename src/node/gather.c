@@ -1,4 +1,4 @@
-/* Gather and scatter_add, element by element: each is how the other's gradient goes. */
+/* Gather and scatter_add, element-wise: each is the other's gradient. */
 #include "node/shape.h"
 
 static int axis_in(const void *opts) { return ((const mica_axis_opts *)opts)->axis; }
@@ -117,7 +117,7 @@ static void scatter_add_sample(mica_op_sample *s)
 /* ---- Entries ---- */
 
 static const mica_field fields[] = {
-    MICA_FIELD(mica_axis_opts, axis, INT, "that is indexed; may count from the end")};
+    MICA_FIELD(mica_axis_opts, axis, INT, "the indexed axis; negative counts from the end")};
 
 const mica_op mica_op_gather = {.name = "gather",
                                 .family = "shape",

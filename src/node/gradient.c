@@ -1,4 +1,4 @@
-/* Gradients of what was repeated, and of what was chosen. */
+/* Gradients of broadcasting and of selection. */
 #include "node/gradient.h"
 
 #include "tensor/tensor.h"
@@ -34,7 +34,7 @@ static mica_status run_sum_to(const mica_call *c)
 }
 
 const mica_op mica_op_sum_to = {.name = "sum_to",
-                                .about = "a, summed over the axes along which it is larger than the result",
+                                .about = "a, summed over the axes that were broadcast",
                                 .ins = 1,
                                 .outs = 1,
                                 .run = run_sum_to};
@@ -58,7 +58,7 @@ typedef struct part_opts {
 } part_opts;
 
 static const mica_field part_fields[] = {
-    MICA_FIELD(part_opts, otherwise, BOOL, "where the condition is 0, instead of where it is not")};
+    MICA_FIELD(part_opts, otherwise, BOOL, "select where the condition is 0 instead")};
 
 static mica_status infer_part(mica_infer *i) { return mica_infer_like(i, 0, 0); }
 

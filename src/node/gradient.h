@@ -1,4 +1,4 @@
-/* What gradients of several families have in common. */
+/* Shared by the gradients of several families. */
 #ifndef MICA_SRC_NODE_GRADIENT_H
 #define MICA_SRC_NODE_GRADIENT_H
 

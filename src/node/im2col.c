@@ -140,7 +140,8 @@ static void col2im_sample(mica_op_sample *s)
 
 #define PATCH_FIELDS(type)                                                              \
     MICA_FIELDS(type, kernel, INDEX, "0: 1"), MICA_FIELDS(type, stride, INDEX, "0: 1"), \
-        MICA_FIELDS(type, pad, INDEX, "zeros on each side"), MICA_FIELDS(type, dilation, INDEX, "0: 1")
+        MICA_FIELDS(type, pad, INDEX, "zero padding on each side"),                     \
+        MICA_FIELDS(type, dilation, INDEX, "0: 1")
 
 static const mica_field im2col_fields[] = {PATCH_FIELDS(mica_im2col_opts)};
 static const mica_field col2im_fields[] = {

@@ -1,4 +1,4 @@
-/* What entries ask for and say while shapes are inferred; operations run by their entry; samples. */
+/* Shape inference helpers for entries; running operations by their entry; samples. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,12 +54,13 @@ mica_status mica_infer_broadcast(mica_infer *i, int out, int a, int b)
     int rank = x->rank > y->rank ? x->rank : y->rank;
     mica_index dims[MICA_MAX_RANK];
     if (x->dtype != MICA_F32 || y->dtype != MICA_F32)
-        return mica_infer_fail(i, MICA_ERR_DTYPE, "expected f32 and f32, got %s and %s", mica_dtype_name(x->dtype),
-                               mica_dtype_name(y->dtype));
+        return mica_infer_fail(i, MICA_ERR_DTYPE, "expected f32 and f32, got %s and %s",
+                               mica_dtype_name(x->dtype), mica_dtype_name(y->dtype));
     for (int k = 1; k <= rank; k++) {
         mica_index dx = k <= x->rank ? x->dim[x->rank - k] : 1, dy = k <= y->rank ? y->dim[y->rank - k] : 1;
         if (dx != dy && dx != 1 && dy != 1)
-            return mica_infer_fail(i, MICA_ERR_SHAPE, "expected a shape that fits it, got %s", MICA_SHAPE(y));
+            return mica_infer_fail(i, MICA_ERR_SHAPE, "expected a shape that broadcasts with it, got %s",
+                                   MICA_SHAPE(y));
         dims[rank - k] = dx == 1 ? dy : dx;
     }
     return mica_infer_out(i, out, MICA_F32, rank, dims);
@@ -119,7 +120,7 @@ mica_status mica_op_run(mica_context *ctx, const mica_op *op, const mica_tensor 
 {
     MICA_TRY(check_call(ctx, op, ins, count, opts));
     if (op->run == NULL)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: a view, which runs nothing", op->name);
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: a view has nothing to run", op->name);
     mica_call call = {.ctx = ctx,
                       .op = op,
                       .opts = opts != NULL ? opts : no_options,
@@ -137,12 +138,13 @@ mica_status mica_op_run(mica_context *ctx, const mica_op *op, const mica_tensor 
     return op->run(&call);
 }
 
-mica_status mica_op_infer(mica_context *ctx, const mica_op *op, mica_tensor *outs, const mica_tensor *const *ins,
-                          int count, const void *opts)
+mica_status mica_op_infer(mica_context *ctx, const mica_op *op, mica_tensor *outs,
+                          const mica_tensor *const *ins, int count, const void *opts)
 {
     MICA_TRY(check_call(ctx, op, ins, count, opts));
     if (op->infer == NULL)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: its output's shape is the caller's to say", op->name);
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the caller must give the shape of its output",
+                         op->name);
     mica_infer infer = {
         .ctx = ctx, .op = op, .opts = opts != NULL ? opts : no_options, .ins = op->ins + op->optional_ins};
     for (int i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-/* Concat, stack and split: several values in one, and one in several. Each gradient goes back part by part. */
+/* Concat, stack and split. Gradients are split or concatenated accordingly. */
 #include <string.h>
 
 #include "node/shape.h"
@@ -8,7 +8,7 @@ enum { ALL = (1 << MICA_OP_OUTS) - 1 };
 static int axis_in(const void *opts) { return ((const mica_axis_opts *)opts)->axis; }
 
 static const mica_field axis_fields[] = {
-    MICA_FIELD(mica_axis_opts, axis, INT, "along which; may count from the end")};
+    MICA_FIELD(mica_axis_opts, axis, INT, "the axis; negative counts from the end")};
 
 /* The whole's part of `size` that begins at `start`. */
 static mica_status part_of(const mica_call *c, mica_tensor *part, const mica_tensor *whole, int axis,
@@ -46,7 +46,7 @@ static mica_status concat_infer(mica_infer *i)
     for (int n = 1; n < count_of(i->in, i->ins); n++) {
         const mica_tensor *t = i->in[n];
         if (t == NULL)
-            return mica_infer_fail(i, MICA_ERR_ARGUMENT, "input %d is not there", n);
+            return mica_infer_fail(i, MICA_ERR_ARGUMENT, "input %d is missing", n);
         if (t->rank != first->rank || t->dtype != first->dtype)
             return mica_infer_fail(i, MICA_ERR_SHAPE, "expected %s of rank %d in input %d, got %s of rank %d",
                                    mica_dtype_name(first->dtype), first->rank, n, mica_dtype_name(t->dtype),
@@ -215,8 +215,8 @@ static void stack_sample(mica_op_sample *s)
                                   .mixes = op##_mixes,                  \
                                   .sample = op##_sample};
 
-JOIN(concat, "one after the other along an axis")
-JOIN(stack, "side by side along a new axis")
+JOIN(concat, "concatenation along an axis")
+JOIN(stack, "stacking along a new axis")
 
 /* ---- Split ---- */
 
@@ -255,7 +255,7 @@ static mica_status split_infer(mica_infer *i)
     if (o->count < 1 || o->count > MICA_OP_OUTS)
         return mica_infer_fail(i, MICA_ERR_ARGUMENT, "count is %d: expected 1 to %d", o->count, MICA_OP_OUTS);
     if (!split_sizes(size, o, x->dim[axis]))
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "axis %d of size %td is not made up of these %d parts",
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "axis %d of size %td cannot be split into these %d parts",
                                axis, x->dim[axis], o->count);
     memcpy(dims, x->dim, sizeof dims);
     for (int k = 0; k < o->count; k++) {
@@ -341,7 +341,7 @@ static const mica_field split_fields[] = {
 
 const mica_op mica_op_split = {.name = "split",
                                .family = "shape",
-                               .about = "the parts of x along an axis, each an output",
+                               .about = "x split along an axis, one output per part",
                                .ins = 1,
                                .outs = MICA_OP_OUTS,
                                .optional_outs = ALL,

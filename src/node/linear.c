@@ -86,8 +86,8 @@ static void gradient(mica_grad *g)
 }
 
 static const mica_field fields[] = {
-    MICA_FIELD(mica_matmul_opts, activation, ACTIVATION, "that it ends with"),
-    MICA_FIELD(mica_matmul_opts, slope, FLOAT, "of leaky_relu, and elu's alpha"),
+    MICA_FIELD(mica_matmul_opts, activation, ACTIVATION, "fused activation"),
+    MICA_FIELD(mica_matmul_opts, slope, FLOAT, "slope of leaky_relu, alpha of elu"),
 };
 
 const mica_op mica_op_linear = {.name = "linear",

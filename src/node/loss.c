@@ -1,5 +1,5 @@
 /* Losses: the operation gives loss and gradient in one pass, so the gradient is an output that only the backward
- * reads. It is made in training, and scaled there. */
+ * reads. It is computed in training, and scaled there. */
 #include "node/entry.h"
 #include "node/sample.h"
 
@@ -18,7 +18,7 @@ static mica_status infer_with(mica_infer *i, loss_fn *loss)
     const mica_loss_opts *opts = &((const mica_weighted_loss_opts *)i->opts)->loss;
     if (opts->reduction == MICA_LOSS_NONE)
         return mica_infer_fail(i, MICA_ERR_ARGUMENT,
-                               "reduction is none: a loss is one number, expected mean or sum");
+                               "reduction is none: expected mean or sum, since a loss is one number");
     mica_tensor out = mica_0d(NULL);
     mica_measure_begin(i->ctx);
     mica_status status = loss(i->ctx, &out, i->in[0], i->in[0], i->in[1], opts);
@@ -64,14 +64,13 @@ static void gradient(mica_grad *g) { mica_grad_give(g, 0, &mica_op_loss_gradient
     }
 #define COMMON                              \
     IN_LOSS(reduction, CHOICE, "mean|sum"), \
-        MICA_FIELD(mica_weighted_loss_opts, weight, FLOAT, "of this loss where there are several; 0: 1")
+        MICA_FIELD(mica_weighted_loss_opts, weight, FLOAT, "weight of this loss if there are several; 0: 1")
 
 static const mica_field plain_fields[] = {COMMON};
-static const mica_field huber_fields[] = {COMMON, IN_LOSS(delta, FLOAT, "where the parabola ends; 0: 1")};
-static const mica_field class_fields[] = {
-    COMMON, IN_LOSS(smoothing, FLOAT, "this share of each target is spread over all classes"),
-    IN_LOSS(ignore, BOOL, "rows of the class ignore_index count for nothing"),
-    IN_LOSS(ignore_index, INDEX, "may be negative")};
+static const mica_field huber_fields[] = {COMMON, IN_LOSS(delta, FLOAT, "where the loss turns linear; 0: 1")};
+static const mica_field class_fields[] = {COMMON, IN_LOSS(smoothing, FLOAT, "label smoothing"),
+                                          IN_LOSS(ignore, BOOL, "ignore rows of the class ignore_index"),
+                                          IN_LOSS(ignore_index, INDEX, "may be negative")};
 
 const mica_op mica_op_loss_gradient = {.name = "loss_gradient",
                                        .about = "a * the loss's weight * the step's scale",
@@ -161,7 +160,7 @@ static void sample_class_probs(mica_op_sample *s) { sample_classes(s, 0.2, 0.8);
 /* clang-format off */
 LOSS(mse_loss, "(pred - target)^2, mean or sum", plain_fields, sample_any)
 LOSS(l1_loss, "|pred - target|, mean or sum", plain_fields, sample_apart)
-LOSS(huber_loss, "a parabola near the target, |pred - target| beyond, mean or sum", huber_fields, sample_any)
+LOSS(huber_loss, "quadratic near the target, linear beyond, mean or sum", huber_fields, sample_any)
 LOSS(bce_loss, "binary cross-entropy of probabilities, mean or sum", plain_fields, sample_unit)
 LOSS(bce_logits_loss, "binary cross-entropy of logits, mean or sum", plain_fields, sample_logits)
 LOSS(cross_entropy, "cross-entropy of logits over classes, mean or sum", class_fields, sample_class_logits)

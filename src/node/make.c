@@ -1,4 +1,4 @@
-/* What is made from nothing, or in the shape of an input, whose values do not matter. No gradients. */
+/* Operations without inputs, or with one that only gives the shape. No gradients. */
 #include "node/entry.h"
 #include "node/sample.h"
 
@@ -139,22 +139,22 @@ static void sample_generate(mica_op_sample *s)
     MICA_FIELD(mica_make_opts, rank, LENGTH, "of the result, where there is no input"),           \
         MICA_FIELDS(mica_make_opts, dims, INDEX, "sizes of the result, where there is no input"), \
         MICA_FIELD(mica_make_opts, dtype, DTYPE, "its dtype")
-#define SEED MICA_FIELD(mica_make_opts, seed, INDEX, "the same numbers in every step; 0: others in each")
+#define SEED MICA_FIELD(mica_make_opts, seed, INDEX, "the same numbers in every step; 0: different in each")
 
 static const mica_field plain_fields[] = {COMMON};
 static const mica_field fill_fields[] = {COMMON,
-                                         MICA_FIELD(mica_make_opts, value, DOUBLE, "of every element")};
-static const mica_field range_fields[] = {
-    COMMON, MICA_FIELD(mica_make_opts, start, DOUBLE, "the first element"),
-    MICA_FIELD(mica_make_opts, step, DOUBLE, "from one to the next; 0: 1")};
-static const mica_field uniform_fields[] = {COMMON, SEED,
-                                            MICA_FIELD(mica_make_opts, low, FLOAT, "the smallest"),
-                                            MICA_FIELD(mica_make_opts, high, FLOAT, "above the largest")};
+                                         MICA_FIELD(mica_make_opts, value, DOUBLE, "value of every element")};
+static const mica_field range_fields[] = {COMMON,
+                                          MICA_FIELD(mica_make_opts, start, DOUBLE, "the first element"),
+                                          MICA_FIELD(mica_make_opts, step, DOUBLE, "increment; 0: 1")};
+static const mica_field uniform_fields[] = {
+    COMMON, SEED, MICA_FIELD(mica_make_opts, low, FLOAT, "lower bound"),
+    MICA_FIELD(mica_make_opts, high, FLOAT, "upper bound, exclusive")};
 static const mica_field normal_fields[] = {
-    COMMON, SEED, MICA_FIELD(mica_make_opts, mean, FLOAT, "of the distribution"),
+    COMMON, SEED, MICA_FIELD(mica_make_opts, mean, FLOAT, "mean of the distribution"),
     MICA_FIELD(mica_make_opts, deviation, FLOAT, "its standard deviation; 0: 1")};
 static const mica_field weights_fields[] = {
-    COMMON, SEED, MICA_FIELD(mica_make_opts, gain, FLOAT, "a factor of range or deviation; 0: 1")};
+    COMMON, SEED, MICA_FIELD(mica_make_opts, gain, FLOAT, "factor on the range or deviation; 0: 1")};
 
 #define MAKE(op, words, list, how, infers, mixing, samples)                    \
     const mica_op mica_op_##op = {.name = #op,                                 \
@@ -181,8 +181,8 @@ MAKE(range, "start, start + step, ...", range_fields, 0, infer, counts, sample)
 MAKE(generate, "a function of each element's index", plain_fields, MICA_OP_CALLBACK, infer_generate, counts, sample_generate)
 MAKE(uniform, "random numbers from low to high", uniform_fields, MICA_OP_RANDOM, infer, NULL, sample_random)
 MAKE(normal, "random numbers, normally distributed", normal_fields, MICA_OP_RANDOM, infer, NULL, sample_random)
-WEIGHTS(xavier_uniform, "first values of weights, uniform, by fan-in and fan-out")
-WEIGHTS(xavier_normal, "first values of weights, normal, by fan-in and fan-out")
-WEIGHTS(he_uniform, "first values of weights, uniform, by fan-in")
-WEIGHTS(he_normal, "first values of weights, normal, by fan-in")
+WEIGHTS(xavier_uniform, "weight initialization, uniform, by fan-in and fan-out")
+WEIGHTS(xavier_normal, "weight initialization, normal, by fan-in and fan-out")
+WEIGHTS(he_uniform, "weight initialization, uniform, by fan-in")
+WEIGHTS(he_normal, "weight initialization, normal, by fan-in")
 /* clang-format on */

@@ -21,12 +21,11 @@ static product sizes(const mica_tensor *a, const mica_tensor *b, const mica_matm
 static mica_status check_options(mica_infer *i, const mica_matmul_opts *opts)
 {
     if ((unsigned)opts->activation >= MICA_ACTIVATION_COUNT)
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "activation number %d, which is none",
-                               (int)opts->activation);
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "unknown activation %d", (int)opts->activation);
     if (opts->beta != 0.0f || opts->bias != NULL || opts->residual != NULL)
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT,
-                               "beta, bias and residual are no options here: "
-                               "the bias is an input, and a sum an operation of its own");
+        return mica_infer_fail(
+            i, MICA_ERR_ARGUMENT,
+            "beta, bias and residual are not supported here: pass the bias as an input, and add with an operation of its own");
     return MICA_OK;
 }
 
@@ -54,7 +53,7 @@ static mica_status infer(mica_infer *i)
     int rank;
     mica_index dims[MICA_MAX_RANK];
     if (!mica_common_shape(&batch_a, &batch_b, &rank, dims))
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "the batch of a is %s, that of b %s: they do not fit",
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "the batch of a is %s, that of b %s: they do not broadcast",
                                MICA_SHAPE(&batch_a), MICA_SHAPE(&batch_b));
     dims[rank] = p.m, dims[rank + 1] = p.n;
     return mica_infer_out(i, 0, MICA_F32, rank + 2, dims);
@@ -106,12 +105,12 @@ static const mica_field fields[] = {
     MICA_FIELD(mica_matmul_opts, transpose_a, BOOL, "a is given as [..., K, M]"),
     MICA_FIELD(mica_matmul_opts, transpose_b, BOOL, "b is given as [..., N, K]"),
     MICA_FIELD(mica_matmul_opts, alpha, FLOAT, "a factor of the product; 0: 1"),
-    MICA_FIELD(mica_matmul_opts, activation, ACTIVATION, "that it ends with"),
-    MICA_FIELD(mica_matmul_opts, slope, FLOAT, "of leaky_relu, and elu's alpha"),
+    MICA_FIELD(mica_matmul_opts, activation, ACTIVATION, "fused activation"),
+    MICA_FIELD(mica_matmul_opts, slope, FLOAT, "slope of leaky_relu, alpha of elu"),
 };
 
 static const mica_op shared = {.name = "matmul_backward_shared",
-                               .about = "the gradient of a matrix b that served a whole batch",
+                               .about = "the gradient of a matrix b that was broadcast over the batch",
                                .ins = 2,
                                .outs = 1,
                                .names = (const char *const[]){"a", "dy", "db"},

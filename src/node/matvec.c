@@ -1,4 +1,4 @@
-/* A matrix and a vector, and two vectors. */
+/* Matrix-vector and outer products. */
 #include "node/entry.h"
 #include "node/sample.h"
 

@@ -51,9 +51,9 @@ static void slice_sample(mica_op_sample *s)
 }
 
 static const mica_field slice_fields[] = {
-    MICA_FIELD(mica_slice_range_opts, axis, INT, "along which; may count from the end"),
-    MICA_FIELD(mica_slice_range_opts, start, INDEX, "the first; negative: from the end"),
-    MICA_FIELD(mica_slice_range_opts, stop, INDEX, "before which it ends; 0: through the end"),
+    MICA_FIELD(mica_slice_range_opts, axis, INT, "the axis; negative counts from the end"),
+    MICA_FIELD(mica_slice_range_opts, start, INDEX, "the first element; negative counts from the end"),
+    MICA_FIELD(mica_slice_range_opts, stop, INDEX, "one past the last element; 0: through the end"),
     MICA_FIELD(mica_slice_range_opts, step, INDEX, "0: 1. Negative: backwards")};
 
 /* ---- Transpose ---- */
@@ -93,8 +93,8 @@ static void transpose_sample(mica_op_sample *s)
 }
 
 static const mica_field transpose_fields[] = {
-    MICA_FIELD(mica_transpose_opts, a, INT, "an axis; 0, 0: the last two"),
-    MICA_FIELD(mica_transpose_opts, b, INT, "the axis that takes its place")};
+    MICA_FIELD(mica_transpose_opts, a, INT, "first axis; 0, 0: the last two"),
+    MICA_FIELD(mica_transpose_opts, b, INT, "second axis")};
 
 /* ---- Permute ---- */
 
@@ -158,7 +158,7 @@ static void flip_sample(mica_op_sample *s)
 }
 
 static const mica_field flip_fields[] = {
-    MICA_FIELD(mica_axis_opts, axis, INT, "along which; may count from the end")};
+    MICA_FIELD(mica_axis_opts, axis, INT, "the axis; negative counts from the end")};
 
 /* ---- Entries ---- */
 
@@ -192,8 +192,8 @@ static const mica_field flip_fields[] = {
 
 MOVE(slice, mica_slice_range_opts, "elements start, start + step, ... before stop along an axis")
 MOVE(transpose, mica_transpose_opts, "two axes in each other's place")
-MOVE(permute, mica_permute_opts, "the axes in another order")
-MOVE(flip, mica_axis_opts, "backwards along an axis")
+MOVE(permute, mica_permute_opts, "the axes reordered")
+MOVE(flip, mica_axis_opts, "reversed along an axis")
 
 /* ---- Broadcast ---- */
 
@@ -252,7 +252,7 @@ static const mica_field broadcast_to_fields[] = {
 
 const mica_op mica_op_broadcast_to = {.name = "broadcast_to",
                                       .family = "shape",
-                                      .about = "x repeated along axes where its size is 1 or that it lacks",
+                                      .about = "x broadcast to a shape",
                                       .flags = MICA_OP_CHEAP,
                                       .ins = 1,
                                       .optional_ins = 1,

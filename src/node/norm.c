@@ -12,7 +12,7 @@ static mica_status check_rows(mica_infer *i, int *leading)
     const mica_tensor *x = i->in[X];
     int axes = opts->axes != 0 ? opts->axes : 1;
     if (x->dtype != MICA_F32 || axes < 1 || axes > x->rank)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 with %d axes to normalise over, or more",
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 with at least %d axes to normalize over",
                                axes);
     *leading = x->rank - axes;
     return MICA_OK;
@@ -57,7 +57,8 @@ static bool rows_mix(const mica_infer *i)
 static void rows_sample(mica_op_sample *s)
 {
     mica_norm_opts *opts = s->opts;
-    mica_index dims[] = {mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 2, 6)};
+    mica_index dims[] = {mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 4),
+                         mica_op_sample_int(s, 2, 6)};
     opts->axes = (int)mica_op_sample_int(s, 1, 2);
     opts->eps = 0.1f;
     mica_op_sample_shape(s, X, 3, dims);
@@ -73,7 +74,7 @@ static void layer_sample(mica_op_sample *s)
 
 static const mica_field row_fields[] = {
     MICA_FIELD(mica_norm_opts, eps, FLOAT, "added to the variance; 0: 1e-5"),
-    MICA_FIELD(mica_norm_opts, axes, INT, "how many trailing axes are normalised over; 0: 1")};
+    MICA_FIELD(mica_norm_opts, axes, INT, "number of trailing axes to normalize over; 0: 1")};
 
 const mica_op mica_op_layer_norm = {.name = "layer_norm",
                                     .family = "norm",

@@ -1,4 +1,4 @@
-/* What the norms share. A backward reads x, and the mean and rstd that the forward wrote; dx may lie over dy, or over
+/* Shared by the norms. A backward reads x, and the mean and rstd that the forward wrote; dx may overwrite dy or
  * x. */
 #ifndef MICA_SRC_NODE_NORM_H
 #define MICA_SRC_NODE_NORM_H

@@ -47,7 +47,7 @@ static mica_status group_norm_infer(mica_infer *i)
     const mica_tensor *x = i->in[X];
     mica_index groups = opts->groups != 0 ? opts->groups : 1;
     if (groups < 1 || x->dim[1] % groups != 0)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected channels for %td groups in dimension 1, got %td",
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected a multiple of %td groups in dimension 1, got %td",
                                groups, x->dim[1]);
     return infer_norm(i, 1, &x->dim[1], 2, (mica_index[]){x->dim[0], groups});
 }
@@ -76,11 +76,11 @@ static void group_norm_sample(mica_op_sample *s)
 }
 
 static const mica_field group_fields[] = {
-    EPS_FIELD, MICA_FIELD(mica_norm_opts, groups, INT, "into how many the channels are cut; 0: 1")};
+    EPS_FIELD, MICA_FIELD(mica_norm_opts, groups, INT, "number of channel groups; 0: 1")};
 
 const mica_op mica_op_group_norm = {.name = "group_norm",
                                     .family = "norm",
-                                    .about = "normalises each group of channels of each sample",
+                                    .about = "normalizes each group of channels of each sample",
                                     .flags = MICA_OP_CHEAP,
                                     .ins = 1,
                                     .optional_ins = 2,
@@ -130,7 +130,7 @@ static const mica_field instance_fields[] = {EPS_FIELD};
 
 const mica_op mica_op_instance_norm = {.name = "instance_norm",
                                        .family = "norm",
-                                       .about = "normalises each channel of each sample",
+                                       .about = "normalizes each channel of each sample",
                                        .flags = MICA_OP_CHEAP,
                                        .ins = 1,
                                        .optional_ins = 2,
@@ -159,7 +159,7 @@ static mica_status batch_norm_infer(mica_infer *i)
                                (double)opts->momentum);
     if (opts->inference && (i->in[RUNNING_MEAN] == NULL || i->in[RUNNING_VAR] == NULL))
         return mica_infer_fail(i, MICA_ERR_ARGUMENT,
-                               "expected running_mean and running_var, which inference normalises with");
+                               "expected running_mean and running_var, which inference uses to normalize");
     MICA_TRY(mica_infer_expect(i, RUNNING_MEAN, 1, channels));
     MICA_TRY(mica_infer_expect(i, RUNNING_VAR, 1, channels));
     return infer_norm(i, 1, channels, 1, channels);
@@ -203,14 +203,14 @@ static void batch_norm_sample(mica_op_sample *s)
 }
 
 static const mica_field batch_fields[] = {
-    EPS_FIELD, MICA_FIELD(mica_norm_opts, momentum, FLOAT, "of the running statistics; 0: 0.1"),
-    MICA_FIELD(mica_norm_opts, inference, BOOL, "by the running statistics, in training too")};
+    EPS_FIELD, MICA_FIELD(mica_norm_opts, momentum, FLOAT, "momentum of the running statistics; 0: 0.1"),
+    MICA_FIELD(mica_norm_opts, inference, BOOL, "use the running statistics in training too")};
 
 /* It mixes the samples of a batch; yet a batch may be run in parts, each of which then has its own statistics. */
 const mica_op mica_op_batch_norm = {
     .name = "batch_norm",
     .family = "norm",
-    .about = "normalises each channel over all samples; in inference by running statistics",
+    .about = "normalizes each channel over all samples; in inference by running statistics",
     .flags = MICA_OP_CHEAP,
     .ins = 1,
     .optional_ins = 4,

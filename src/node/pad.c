@@ -1,8 +1,8 @@
-/* Pad, unpad, tile: more of the input, or less. */
+/* Pad, unpad, tile. */
 #include "node/shape.h"
 
 static const mica_field pad_fields[] = {
-    MICA_FIELDS(mica_pad_opts, before, INDEX, "elements at the beginning of each axis"),
+    MICA_FIELDS(mica_pad_opts, before, INDEX, "elements at the start of each axis"),
     MICA_FIELDS(mica_pad_opts, after, INDEX, "elements at the end of each axis"),
     MICA_FIELD(mica_pad_opts, mode, CHOICE, "constant|reflect"),
     MICA_FIELD(mica_pad_opts, value, DOUBLE, "of what is added")};
@@ -18,7 +18,7 @@ static mica_status pad_infer(mica_infer *i)
     const mica_tensor *x = i->in[0];
     mica_index dims[MICA_MAX_RANK];
     if ((unsigned)o->mode > MICA_PAD_REFLECT)
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "mode is %d, which is none", (int)o->mode);
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "unknown mode %d", (int)o->mode);
     for (int k = 0; k < x->rank; k++) {
         mica_index before = o->before[k], after = o->after[k], most = PTRDIFF_MAX / 4;
         if (o->mode == MICA_PAD_REFLECT)
@@ -76,7 +76,7 @@ static mica_status unpad_infer(mica_infer *i)
         mica_index before = o->before[k], after = o->after[k];
         if (before < 0 || after < 0 || before > x->dim[k] || after > x->dim[k] - before)
             return mica_infer_fail(i, MICA_ERR_ARGUMENT,
-                                   "axis %d of size %td has no padding of %td before and %td after", k,
+                                   "axis %d of size %td cannot lose padding of %td before and %td after", k,
                                    x->dim[k], before, after);
         dims[k] = x->dim[k] - before - after;
     }
@@ -191,7 +191,7 @@ static const mica_field tile_fields[] = {
                                              MICA_FIELD_LIST(list),                      \
                                              .run = op##_backward_run};
 
-ENTRY(pad, 0, mica_pad_opts, pad_fields, pad_mixes, "x with elements around it")
+ENTRY(pad, 0, mica_pad_opts, pad_fields, pad_mixes, "x with padding")
 BACKWARD(pad, mica_pad_opts, pad_fields)
 ENTRY(unpad, 0, mica_pad_opts, unpad_fields, pad_mixes, "x without elements at the ends of its axes")
 ENTRY(tile, MICA_OP_CHEAP, mica_tile_opts, tile_fields, tile_mixes, "x repeated along its axes")

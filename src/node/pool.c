@@ -6,12 +6,12 @@
 #include "node/planes.h"
 
 static const mica_field fields[] = {
-    MICA_FIELDS(mica_pooling_opts, kernel, INDEX, "the window; in one dimension the first counts"),
-    MICA_FIELDS(mica_pooling_opts, stride, INDEX, "0: as the kernel"),
-    MICA_FIELDS(mica_pooling_opts, pad, INDEX, "on either side; at most half of the dilated kernel"),
-    MICA_FIELDS(mica_pooling_opts, dilation, INDEX, "0: 1. Maximum only"),
-    MICA_FIELD(mica_pooling_opts, ceil_mode, BOOL, "a last window may hang over the end"),
-    MICA_FIELD(mica_pooling_opts, exclude_pad, BOOL, "averages divide by the elements inside the input"),
+    MICA_FIELDS(mica_pooling_opts, kernel, INDEX, "window size; in one dimension only the first is used"),
+    MICA_FIELDS(mica_pooling_opts, stride, INDEX, "0: the kernel size"),
+    MICA_FIELDS(mica_pooling_opts, pad, INDEX, "padding on each side; at most half of the dilated kernel"),
+    MICA_FIELDS(mica_pooling_opts, dilation, INDEX, "0: 1. Max pooling only"),
+    MICA_FIELD(mica_pooling_opts, ceil_mode, BOOL, "a last window may extend past the end"),
+    MICA_FIELD(mica_pooling_opts, exclude_pad, BOOL, "exclude padding from averages"),
 };
 
 /* Whether pooling in two dimensions is of signals. */
@@ -35,7 +35,7 @@ static mica_status infer_windows(mica_infer *i, int axes, mica_index dims[MICA_M
         *dim = mica_pooling_size(size, axis, o);
         if (*dim < 1)
             return mica_infer_fail(i, MICA_ERR_SHAPE,
-                                   "a window of %td (dilation %td) does not fit %s %td padded by %td",
+                                   "a window of %td (dilation %td) does not fit into %s %td padded by %td",
                                    o->kernel[axis], o->dilation[axis] != 0 ? o->dilation[axis] : 1,
                                    mica_plane_axis(flat, axis), size, o->pad[axis]);
     }
@@ -94,7 +94,7 @@ static mica_status infer_average(mica_infer *i, int axes)
     const mica_pooling_opts *o = i->opts;
     mica_index dims[MICA_MAX_RANK];
     if (o->dilation[0] > 1 || (axes == 2 && o->dilation[1] > 1))
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "an average takes no dilation");
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "average pooling has no dilation");
     MICA_TRY(infer_windows(i, axes, dims));
     return mica_infer_out(i, 0, MICA_F32, i->in[0]->rank, dims);
 }
@@ -186,10 +186,10 @@ static void avg_pool2d_sample(mica_op_sample *s) { sample_windows(s, 2, false); 
     FORWARD_ENTRY(op, mixes##d, 1, mica_pooling_opts, fields, words, "x", "y") \
     BACKWARD_ENTRY(op, 1, mica_pooling_opts, fields, "dy", "dx")
 
-MAXIMUM(max_pool1d, 1d, "the largest of each window of the last axis")
-MAXIMUM(max_pool2d, 2d, "the largest of each window of the last two axes")
-AVERAGE(avg_pool1d, 1d, "the mean of each window of the last axis")
-AVERAGE(avg_pool2d, 2d, "the mean of each window of the last two axes")
+MAXIMUM(max_pool1d, 1d, "max pooling over the last axis")
+MAXIMUM(max_pool2d, 2d, "max pooling over the last two axes")
+AVERAGE(avg_pool1d, 1d, "average pooling over the last axis")
+AVERAGE(avg_pool2d, 2d, "average pooling over the last two axes")
 
 /* ---- Adaptive average: to a given size ---- */
 
@@ -239,15 +239,15 @@ static void adaptive_avg_pool1d_sample(mica_op_sample *s) { sample_adaptive(s, 1
 static void adaptive_avg_pool2d_sample(mica_op_sample *s) { sample_adaptive(s, 2); }
 
 static const mica_field adaptive_fields[] = {MICA_FIELDS(
-    mica_adaptive_pool_opts, size, INDEX, "of the output; 0: 1. In one dimension the first counts")};
+    mica_adaptive_pool_opts, size, INDEX, "output size; 0: 1. In one dimension only the first is used")};
 
 #define ADAPTIVE(op, d, words)                                                                \
     GRADIENT(op, 1, g->dout[0])                                                               \
     FORWARD_ENTRY(op, mixes##d, 1, mica_adaptive_pool_opts, adaptive_fields, words, "x", "y") \
     BACKWARD_ENTRY(op, 1, mica_adaptive_pool_opts, adaptive_fields, "dy", "dx")
 
-ADAPTIVE(adaptive_avg_pool1d, 1d, "the means of so many nearly equal parts of the last axis")
-ADAPTIVE(adaptive_avg_pool2d, 2d, "the means of so many nearly equal parts of the last two axes")
+ADAPTIVE(adaptive_avg_pool1d, 1d, "adaptive average pooling over the last axis")
+ADAPTIVE(adaptive_avg_pool2d, 2d, "adaptive average pooling over the last two axes")
 
 /* ---- Global average ---- */
 
@@ -259,7 +259,7 @@ static mica_status global_avg_pool_infer(mica_infer *i)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 [N, C, ...] of rank 2 or more");
     for (int k = 2; k < x->rank; k++)
         if (x->dim[k] < 1)
-            return mica_infer_fail(i, MICA_ERR_SHAPE, "nothing to average in dimension %d", k);
+            return mica_infer_fail(i, MICA_ERR_SHAPE, "dimension %d is empty, cannot be averaged", k);
     mica_index dims[MICA_MAX_RANK] = {x->dim[0], x->dim[1], 1, 1, 1, 1, 1, 1};
     return mica_infer_out(i, 0, MICA_F32, o->keep ? x->rank : 2, dims);
 }
@@ -276,7 +276,7 @@ static void global_avg_pool_sample(mica_op_sample *s)
 }
 
 static const mica_field global_fields[] = {
-    MICA_FIELD(mica_global_pool_opts, keep, BOOL, "[N, C, 1, ...] rather than [N, C]")};
+    MICA_FIELD(mica_global_pool_opts, keep, BOOL, "[N, C, 1, ...] instead of [N, C]")};
 
 GRADIENT(global_avg_pool, 1, g->dout[0])
 FORWARD_ENTRY(global_avg_pool, NULL, 1, mica_global_pool_opts, global_fields,

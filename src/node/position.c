@@ -1,4 +1,4 @@
-/* Positions added to a sequence: rows of a table, learned or of waves. */
+/* Positions added to a sequence: rows of a table, learned or sinusoidal. */
 #include <math.h>
 
 #include "node/position.h"
@@ -21,8 +21,9 @@ static mica_status rows_of(const mica_call *c, mica_tensor *rows, mica_index *fi
 {
     MICA_TRY(mica_call_position(c, first, ((const mica_positions_opts *)c->opts)->position));
     if (*first < 0 || length > table->dim[0] || *first > table->dim[0] - length)
-        return mica_fail(c->ctx, MICA_ERR_SHAPE, "%s: %td rows from position %td on: the table has %td",
-                         c->op->name, length, *first, table->dim[0]);
+        return mica_fail(c->ctx, MICA_ERR_SHAPE,
+                         "%s: %td rows starting at position %td, but the table has %td", c->op->name, length,
+                         *first, table->dim[0]);
     *rows = *table;
     rows->dim[0] = length;
     if (table->data != NULL)
@@ -79,7 +80,8 @@ static bool mixes(const mica_infer *i) { return i->in[0]->rank == 2; } /* axis 0
 
 static void sample(mica_op_sample *s)
 {
-    mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 1, 5)};
+    mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4),
+                         mica_op_sample_int(s, 1, 5)};
     int leading = (int)mica_op_sample_int(s, 0, 1);
     mica_op_sample_shape(s, 0, 2 + leading, dims + 1 - leading);
     mica_op_sample_shape(s, 1, 2, (mica_index[]){dims[1] + mica_op_sample_int(s, 0, 2), dims[2]});
@@ -140,7 +142,7 @@ static void table_sample(mica_op_sample *s)
 static const mica_field table_fields[] = {
     MICA_FIELD(mica_table_opts, rows, INDEX, "positions"),
     MICA_FIELD(mica_table_opts, columns, INDEX, "features"),
-    MICA_FIELD(mica_table_opts, base, DOUBLE, "of the wavelengths; 0: 10000"),
+    MICA_FIELD(mica_table_opts, base, DOUBLE, "base of the wavelengths; 0: 10000"),
 };
 
 const mica_op mica_op_sinusoidal_table = {

@@ -1,4 +1,4 @@
-/* Where a sequence stands in a table of positions. */
+/* The position of a sequence in a table of positions. */
 #ifndef MICA_SRC_NODE_POSITION_H
 #define MICA_SRC_NODE_POSITION_H
 

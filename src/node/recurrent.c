@@ -1,8 +1,8 @@
 /* LSTM, GRU and RNN over sequences x [N, T, F]. The C operations count time first: they see permuted views.
  *
- * Where h is given, the state is kept from step to step: a forward starts from it and leaves it behind the last of
- * the T. h_before is what it started from, for the backward, and for a forward that runs again. Gradients do not flow
- * from one step into the one before. */
+ * If h is given, the state is kept from step to step: a forward starts from it and updates it after the last of
+ * the T time steps. h_before is the initial state, for the backward and for recomputation. Gradients do not flow
+ * into the previous step. */
 #include "node/check.h"
 
 typedef mica_status forward_fn(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
@@ -48,7 +48,7 @@ static mica_status check_inputs(mica_infer *i, const cell_kind *cell)
     bool kept = i->in[H] != NULL, cells = kept && cell->cells;
     if ((i->in[H_BEFORE] != NULL) != kept || (i->in[C] != NULL) != cells ||
         (i->in[C_BEFORE] != NULL) != cells)
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "expected %s, or none of them",
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "expected all of %s, or none of them",
                                cell->cells ? "h, h_before, c and c_before" : "h and h_before");
     for (int state = H; state <= C_BEFORE; state++)
         MICA_TRY(mica_infer_expect(i, state, 2, (mica_index[]){x->dim[0], units}));
@@ -194,7 +194,7 @@ static void sample_with(mica_op_sample *s, const cell_kind *cell)
 
 static const mica_field fields[] = {
     MICA_FIELD(mica_sequence_opts, last, BOOL, "only the last step's output"),
-    MICA_FIELD(mica_sequence_opts, relu, BOOL, "rnn: instead of tanh"),
+    MICA_FIELD(mica_sequence_opts, relu, BOOL, "rnn: relu instead of tanh"),
 };
 enum { GATED_FIELDS = 1, RNN_FIELDS = 2 };
 
@@ -209,7 +209,7 @@ enum { GATED_FIELDS = 1, RNN_FIELDS = 2 };
         return run_back_with(c, &op##_cell, mica_##op##_backward);                                        \
     }                                                                                                     \
     static void op##_gradient(mica_grad *g) { give(g, &op##_cell, &mica_op_##op##_backward); }            \
-    static void op##_sample(mica_op_sample *s) { sample_with(s, &op##_cell); }                               \
+    static void op##_sample(mica_op_sample *s) { sample_with(s, &op##_cell); }                            \
     const mica_op mica_op_##op = {.name = #op,                                                            \
                                   .family = "recurrent",                                                  \
                                   .about = words,                                                         \

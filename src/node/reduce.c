@@ -26,7 +26,7 @@ static mica_status infer_choice(mica_infer *i)
 {
     MICA_TRY(infer(i));
     if (mica_tensor_count(&i->out[0]) > 0 && mica_tensor_count(i->in[0]) == 0)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "no element to choose from");
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "the axis is empty");
     return MICA_OK;
 }
 
@@ -34,7 +34,7 @@ static mica_status infer_norm(mica_infer *i)
 {
     mica_norm_kind kind = ((const mica_reduction_opts *)i->opts)->kind;
     if ((unsigned)kind > MICA_NORM_INF)
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "kind is %d, which is none", (int)kind);
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "unknown kind %d", (int)kind);
     return infer(i);
 }
 
@@ -149,8 +149,8 @@ static const mica_field norm_fields[] = {COMMON, MICA_FIELD(mica_reduction_opts,
 REDUCE(sum, "the sum over axes", mica_reduction_fields, infer, sample_axes)
 REDUCE(mean, "the mean over axes", mica_reduction_fields, infer, sample_axes)
 REDUCE(prod, "the product over axes", mica_reduction_fields, infer, sample_prod)
-REDUCE(amax, "the largest element over axes", mica_reduction_fields, infer_choice, sample_spread)
-REDUCE(amin, "the smallest element over axes", mica_reduction_fields, infer_choice, sample_spread)
+REDUCE(amax, "the maximum over axes", mica_reduction_fields, infer_choice, sample_spread)
+REDUCE(amin, "the minimum over axes", mica_reduction_fields, infer_choice, sample_spread)
 REDUCE(variance, "the variance over axes", variance_fields, infer, sample_variance)
 ENTRY(norm, "a norm over axes: L2, L1 or the largest magnitude", norm_fields, infer_norm, sample_norm)
 /* clang-format on */

@@ -1,4 +1,4 @@
-/* Gradients of reductions: what comes back is spread over the axes that were reduced. */
+/* Gradients of reductions: dy is broadcast over the reduced axes. */
 #include "node/gradient.h"
 #include "node/reduce.h"
 
@@ -68,10 +68,10 @@ static mica_status run_times_variance(const mica_call *c)
                                      .run = run_##variable};
 
 /* clang-format off */
-SPREAD(spread, "sum_backward", "dy, spread over the axes that were reduced", 1, 0)
-SPREAD(spread_mean, "mean_backward", "dy / n, spread over the axes that were reduced", 1, 0)
-SPREAD(times, "mul_spread", "a * dy, which is spread over the axes that were reduced", 2, 1)
-SPREAD(times_variance, "variance_backward", "2 / (n - correction) a * dy, which is spread over the axes that were reduced", 2, 1)
+SPREAD(spread, "sum_backward", "dy, broadcast over the reduced axes", 1, 0)
+SPREAD(spread_mean, "mean_backward", "dy / n, broadcast over the reduced axes", 1, 0)
+SPREAD(times, "mul_spread", "a * dy, with dy broadcast over the reduced axes", 2, 1)
+SPREAD(times_variance, "variance_backward", "2 / (n - correction) a * dy, with dy broadcast over the reduced axes", 2, 1)
 /* clang-format on */
 
 /* dx = dy */

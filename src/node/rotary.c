@@ -1,11 +1,11 @@
-/* Rotary positions: of one head, and of heads side by side. The gradient is turned back. */
+/* Rotary positions, for one head and for packed heads. The gradient rotates back. */
 #include "node/position.h"
 
 static const mica_field fields[] = {
     MICA_FIELD(mica_turn_opts, position, INT, "1 + the step size that is the first row's position; 0: 0"),
-    MICA_FIELD(mica_turn_opts, interleaved, BOOL, "pairs are neighbours, not half a head apart"),
-    MICA_FIELD(mica_turn_opts, heads, INT, "packed: in x; 0: 1"),
-    MICA_FIELD(mica_turn_opts, turned, INT, "packed: how many of them, from the first on; 0: all"),
+    MICA_FIELD(mica_turn_opts, interleaved, BOOL, "pair adjacent features, not halves of the head"),
+    MICA_FIELD(mica_turn_opts, heads, INT, "packed: number of heads in x; 0: 1"),
+    MICA_FIELD(mica_turn_opts, turned, INT, "packed: number of heads to rotate, from the first; 0: all"),
 };
 enum { PLAIN_FIELDS = 2, PACKED_FIELDS = 4 };
 
@@ -16,7 +16,7 @@ static mica_status check_width(mica_infer *i, mica_index features)
     if (table->dim[1] % 2 != 0 || table->dim[1] > features)
         return mica_infer_fail(
             i, MICA_ERR_SHAPE,
-            "%td features of each head are to be turned: expected an even number of at most %td",
+            "%td features of each head are to be rotated: expected an even number, at most %td",
             table->dim[1], features);
     return MICA_OK;
 }
@@ -58,21 +58,20 @@ static void table_sample(mica_op_sample *s)
 
 static const mica_field table_fields[] = {
     MICA_FIELD(mica_table_opts, rows, INDEX, "positions"),
-    MICA_FIELD(mica_table_opts, columns, INDEX, "features that are turned: an even number"),
-    MICA_FIELD(mica_table_opts, base, DOUBLE, "of the wavelengths; 0: 10000"),
+    MICA_FIELD(mica_table_opts, columns, INDEX, "number of features to rotate, even"),
+    MICA_FIELD(mica_table_opts, base, DOUBLE, "base of the wavelengths; 0: 10000"),
 };
 
-const mica_op mica_op_rotary_table = {
-    .name = "rotary_table",
-    .family = "rotary",
-    .about = "cosines, then sines, of the angles that each position is turned by",
-    .outs = 1,
-    .names = (const char *const[]){"table"},
-    .opts_bytes = sizeof(mica_table_opts),
-    MICA_FIELD_LIST(table_fields),
-    .infer = table_infer,
-    .run = table_run,
-    .sample = table_sample};
+const mica_op mica_op_rotary_table = {.name = "rotary_table",
+                                      .family = "rotary",
+                                      .about = "cosines, then sines, of the rotation angles of each position",
+                                      .outs = 1,
+                                      .names = (const char *const[]){"table"},
+                                      .opts_bytes = sizeof(mica_table_opts),
+                                      MICA_FIELD_LIST(table_fields),
+                                      .infer = table_infer,
+                                      .run = table_run,
+                                      .sample = table_sample};
 
 /* ---- One head ---- */
 
@@ -105,7 +104,8 @@ static void gradient(mica_grad *g)
 
 static void sample(mica_op_sample *s)
 {
-    mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 2, 7)};
+    mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4),
+                         mica_op_sample_int(s, 2, 7)};
     ((mica_turn_opts *)s->opts)->interleaved = mica_sample_chance(s);
     mica_op_sample_shape(s, 0, 3, dims);
     mica_index width = 2 * mica_op_sample_int(s, 1, dims[2] / 2);
@@ -114,7 +114,7 @@ static void sample(mica_op_sample *s)
 
 const mica_op mica_op_rotary = {.name = "rotary",
                                 .family = "rotary",
-                                .about = "pairs of features turned by an angle that grows with the position",
+                                .about = "pairs of features rotated by an angle proportional to the position",
                                 .flags = MICA_OP_CHEAP,
                                 .ins = 2,
                                 .outs = 1,
@@ -130,7 +130,7 @@ const mica_op mica_op_rotary = {.name = "rotary",
                                 .sample = sample};
 const mica_op mica_op_rotary_backward = {.name = "rotary_backward",
                                          .family = "rotary",
-                                         .about = "the gradient of rotary: turned the other way",
+                                         .about = "the gradient of rotary: the inverse rotation",
                                          .ins = 2,
                                          .outs = 1,
                                          .names = (const char *const[]){"dy", "table", "dx"},
@@ -164,9 +164,10 @@ static mica_status packed_infer(mica_infer *i)
     head_shape h = heads_of(i->opts, x);
     if (h.heads < 1 || h.turned < 1 || h.turned > h.heads || x->dim[x->rank - 1] % h.heads != 0 ||
         x->rank >= MICA_MAX_RANK)
-        return mica_infer_fail(i, MICA_ERR_SHAPE,
-                               "expected features for %td heads of one size, of which %td are turned",
-                               h.heads, h.turned);
+        return mica_infer_fail(
+            i, MICA_ERR_SHAPE,
+            "expected features that divide evenly among %td heads, of which %td are rotated", h.heads,
+            h.turned);
     MICA_TRY(check_width(i, h.features));
     return mica_infer_like(i, 0, 0);
 }
@@ -207,7 +208,7 @@ static mica_status packed_run(const mica_call *c) { return turn(c, mica_rotary);
 static mica_status packed_run_back(const mica_call *c) { return turn(c, mica_rotary_backward); }
 
 static const mica_op packed_backward = {.name = "rotary_packed_backward",
-                                        .about = "the gradient of rotary_packed: turned the other way",
+                                        .about = "the gradient of rotary_packed: the inverse rotation",
                                         .ins = 2,
                                         .outs = 1,
                                         .names = (const char *const[]){"dy", "table", "dx"},
@@ -238,7 +239,7 @@ static void packed_sample(mica_op_sample *s)
 
 const mica_op mica_op_rotary_packed = {.name = "rotary_packed",
                                        .family = "rotary",
-                                       .about = "rotary of the first of several heads that lie side by side",
+                                       .about = "rotary of the first of several packed heads",
                                        .flags = MICA_OP_CHEAP,
                                        .ins = 2,
                                        .outs = 1,

@@ -1,4 +1,4 @@
-/* A tensor and numbers, element by element. */
+/* Element-wise operations on a tensor and scalars. */
 #include <math.h>
 
 #include "node/gradient.h"
@@ -56,8 +56,8 @@ static mica_status run_clamp_backward(const mica_call *c)
     return mica_where(c->ctx, dx, dx, dy, &zero);
 }
 
-static const mica_field clamp_fields[] = {MICA_FIELD(mica_clamp_opts, low, FLOAT, "the smallest result"),
-                                          MICA_FIELD(mica_clamp_opts, high, FLOAT, "the largest result")};
+static const mica_field clamp_fields[] = {MICA_FIELD(mica_clamp_opts, low, FLOAT, "lower bound"),
+                                          MICA_FIELD(mica_clamp_opts, high, FLOAT, "upper bound")};
 
 static const mica_op clamp_backward = {.name = "clamp_backward",
                                        .about = "dy where a is within the range, else 0",
@@ -114,7 +114,7 @@ static void clamp_sample(mica_op_sample *s)
 
 /* ---- Entries ---- */
 
-static const mica_field scalar_field[] = {MICA_FIELD(mica_scalar_opts, s, FLOAT, "the number")};
+static const mica_field scalar_field[] = {MICA_FIELD(mica_scalar_opts, s, FLOAT, "the scalar")};
 
 #define RUN(op)                                                       \
     static mica_status op##_run(const mica_call *c)                   \
@@ -155,8 +155,8 @@ SCALAR(rsub_scalar, "s - a", rsub_scalar_gradient, any_sample)
 ENTRY(scale, "a * s", scale_gradient, any_sample, 1)
 SCALAR(div_scalar, "a / s", div_scalar_gradient, any_sample)
 SCALAR(rdiv_scalar, "s / a", rdiv_scalar_gradient, positive_sample)
-SCALAR(min_scalar, "the smaller of a and s", min_scalar_gradient, corner_sample)
-SCALAR(max_scalar, "the larger of a and s", max_scalar_gradient, corner_sample)
+SCALAR(min_scalar, "the minimum of a and s", min_scalar_gradient, corner_sample)
+SCALAR(max_scalar, "the maximum of a and s", max_scalar_gradient, corner_sample)
 SCALAR(pow_scalar, "a to the power s", pow_scalar_gradient, positive_sample)
 /* clang-format on */
 
@@ -177,7 +177,7 @@ static mica_status clamp_run(const mica_call *c)
 
 const mica_op mica_op_clamp = {.name = "clamp",
                                .family = "elementwise",
-                               .about = "a held within low to high",
+                               .about = "a clamped to [low, high]",
                                .flags = MICA_OP_CHEAP,
                                .ins = 1,
                                .outs = 1,

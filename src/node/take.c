@@ -1,10 +1,10 @@
-/* Whole slices by index: take, and what adds to them. */
+/* Whole slices by index: take and index_add. */
 #include "node/check.h"
 
 static int axis_of(const void *opts) { return ((const mica_axis_opts *)opts)->axis; }
 
 static const mica_field fields[] = {
-    MICA_FIELD(mica_axis_opts, axis, INT, "that the indices count along; may count from the end")};
+    MICA_FIELD(mica_axis_opts, axis, INT, "the indexed axis; negative counts from the end")};
 
 /* The shape of slices of `table` by `index`, whose axes stand in place of `axis`. */
 static mica_status slices(mica_infer *i, const mica_tensor *table, const mica_tensor *index, int axis,
@@ -13,7 +13,7 @@ static mica_status slices(mica_infer *i, const mica_tensor *table, const mica_te
     *rank = table->rank - 1 + index->rank;
     if (*rank > MICA_MAX_RANK)
         return mica_infer_fail(i, MICA_ERR_SHAPE,
-                               "slices by indices of rank %d would have rank %d: expected %d or less",
+                               "slices with indices of rank %d would have rank %d: expected at most %d",
                                index->rank, *rank, MICA_MAX_RANK);
     for (int k = 0; k < *rank; k++)
         dims[k] = k < axis                 ? table->dim[k]
@@ -32,7 +32,8 @@ static bool mixes_by(const mica_infer *i, const mica_tensor *table, const mica_t
 /* A random table, indices into it, and the shape of the slices they name. */
 static int sample_slices(mica_op_sample *s, int table, int index, mica_index *dims)
 {
-    mica_index of_table[] = {mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 4)};
+    mica_index of_table[] = {mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 5),
+                             mica_op_sample_int(s, 1, 4)};
     mica_index of_index[] = {mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 1, 3)};
     int axis = (int)mica_op_sample_int(s, 0, 2), rank = (int)mica_op_sample_int(s, 1, 2), n = 0;
     ((mica_axis_opts *)s->opts)->axis = mica_sample_chance(s) ? axis : axis - 3;
@@ -79,7 +80,7 @@ static void take_sample(mica_op_sample *s)
 
 const mica_op mica_op_take = {.name = "take",
                               .family = "shape",
-                              .about = "the slices of x along an axis that the indices name",
+                              .about = "slices of x along an axis, by index",
                               .flags = MICA_OP_CHEAP | MICA_OP_PICKS,
                               .ins = 2,
                               .outs = 1,
@@ -103,7 +104,7 @@ static mica_status take_run_back(const mica_call *c)
 const mica_op mica_op_take_backward = {
     .name = "take_backward",
     .family = "shape",
-    .about = "the gradient of take: the slices of dy added up where they came from",
+    .about = "the gradient of take: the slices of dy added to their source",
     .ins = 2,
     .outs = 1,
     .names = (const char *const[]){"dy", "index", "dx"},
@@ -148,19 +149,18 @@ static void add_sample(mica_op_sample *s)
     mica_op_sample_shape(s, 1, rank, dims);
 }
 
-const mica_op mica_op_index_add = {
-    .name = "index_add",
-    .family = "shape",
-    .about = "x with src's slices added to those along an axis that the indices name",
-    .flags = MICA_OP_CHEAP,
-    .ins = 3,
-    .outs = 1,
-    .names = (const char *const[]){"x", "src", "index", "y"},
-    .opts_bytes = sizeof(mica_axis_opts),
-    MICA_FIELD_LIST(fields),
-    .in_place = {1},
-    .infer = add_infer,
-    .run = add_run,
-    .gradient = add_gradient,
-    .mixes = add_mixes,
-    .sample = add_sample};
+const mica_op mica_op_index_add = {.name = "index_add",
+                                   .family = "shape",
+                                   .about = "x with the slices of src added along an axis, by index",
+                                   .flags = MICA_OP_CHEAP,
+                                   .ins = 3,
+                                   .outs = 1,
+                                   .names = (const char *const[]){"x", "src", "index", "y"},
+                                   .opts_bytes = sizeof(mica_axis_opts),
+                                   MICA_FIELD_LIST(fields),
+                                   .in_place = {1},
+                                   .infer = add_infer,
+                                   .run = add_run,
+                                   .gradient = add_gradient,
+                                   .mixes = add_mixes,
+                                   .sample = add_sample};

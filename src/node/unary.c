@@ -1,4 +1,4 @@
-/* One tensor, element by element: gradients from the output where that is enough, else from the input. */
+/* Element-wise operations on one tensor: gradients from the output if that is enough, else from the input. */
 #include "node/entry.h"
 #include "node/sample.h"
 
@@ -131,8 +131,8 @@ UNARY(square, "a * a", any_sample)
 UNARY(sqrt, "the square root", positive_sample)
 UNARY(rsqrt, "1 / the square root", positive_sample)
 UNARY(reciprocal, "1 / a", positive_sample)
-STEPS(floor, "the next whole number below or at a")
-STEPS(round, "the nearest whole number, halves to the even one")
+STEPS(floor, "the largest integer not above a")
+STEPS(round, "the nearest integer, ties to even")
 UNARY(exp, "e to the power a", any_sample)
 UNARY(expm1, "exp(a) - 1, accurate near 0", any_sample)
 UNARY(log, "the natural logarithm", positive_sample)

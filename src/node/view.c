@@ -1,5 +1,5 @@
-/* Reshape, flatten, squeeze, unsqueeze: another shape for the same elements. In a net nothing runs, and gradients are
- * the same elements, too. */
+/* Reshape, flatten, squeeze, unsqueeze: the same elements in another shape. In a net nothing runs, and gradients
+ * are views as well. */
 #include "node/shape.h"
 
 static mica_status reshape_infer(mica_infer *i)
@@ -101,9 +101,9 @@ static const mica_field reshape_fields[] = {
     MICA_FIELD(mica_shape_opts, rank, LENGTH, "of the result"),
     MICA_FIELDS(mica_shape_opts, dims, INDEX, "0: as x has at this axis; one may be -1: what is left")};
 static const mica_field flatten_fields[] = {
-    MICA_FIELD(mica_flatten_opts, first, INT, "axis that is joined; 0, 0: all but the first"),
-    MICA_FIELD(mica_flatten_opts, last, INT, "axis that is joined")};
-static const mica_field squeeze_fields[] = {MICA_FIELD(mica_axis_opts, axis, INT, "which has size 1")};
+    MICA_FIELD(mica_flatten_opts, first, INT, "first axis to merge; 0, 0: all but the first"),
+    MICA_FIELD(mica_flatten_opts, last, INT, "last axis to merge")};
+static const mica_field squeeze_fields[] = {MICA_FIELD(mica_axis_opts, axis, INT, "axis of size 1")};
 static const mica_field unsqueeze_fields[] = {MICA_FIELD(mica_axis_opts, axis, INT, "of the result")};
 
 #define VIEW(op, options, words)                                            \
@@ -122,6 +122,6 @@ static const mica_field unsqueeze_fields[] = {MICA_FIELD(mica_axis_opts, axis, I
                                   .sample = op##_sample};
 
 VIEW(reshape, mica_shape_opts, "the same elements in another shape")
-VIEW(flatten, mica_flatten_opts, "some axes joined into one")
+VIEW(flatten, mica_flatten_opts, "some axes merged into one")
 VIEW(squeeze, mica_axis_opts, "without an axis of size 1")
 VIEW(unsqueeze, mica_axis_opts, "with another axis of size 1")

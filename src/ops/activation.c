@@ -1,4 +1,4 @@
-/* Activations: made from the list of kernels. The softmaxes are in softmax.c. */
+/* Activations, generated from the list of kernels. The softmaxes are in softmax.c. */
 #include <mica/ops/activation.h>
 
 #include "ops/activation.h"

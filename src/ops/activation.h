@@ -1,4 +1,4 @@
-/* Activations for other operations to end with. */
+/* Activations fused into other operations. */
 #ifndef MICA_SRC_OPS_ACTIVATION_H
 #define MICA_SRC_OPS_ACTIVATION_H
 

@@ -1,4 +1,4 @@
-/* Where extremes are: along an axis, or in the whole tensor. */
+/* Argmax and argmin, along an axis or over the whole tensor. */
 #include <mica/ops/reduce.h>
 
 #include "base/parallel.h"
@@ -180,7 +180,7 @@ static mica_status arg(mica_context *ctx, const char *op, bool largest, const mi
     mica_tensor reduced = mica_reduce_part(a, mask);
     size_t n = mica_tensor_count(&reduced);
     if (n == 0 && mica_tensor_count(&kept) > 0)
-        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: a is %s: no element to choose from", op, MICA_SHAPE(a));
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: a is %s: the axis is empty", op, MICA_SHAPE(a));
     if (n > INT32_MAX && dst->dtype == MICA_I32)
         return mica_fail(ctx, MICA_ERR_DTYPE, "%s: dst is i32, too small for positions in a %s", op,
                          MICA_SHAPE(a));

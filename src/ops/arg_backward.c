@@ -1,4 +1,4 @@
-/* The gradient of a largest or smallest element: all of dy goes to where it was. */
+/* The gradient of max and min: dy goes to the position of the extreme. */
 #include <mica/ops/reduce.h>
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Attention backward: scores computed again, tile by tile.
+/* Attention backward: scores are recomputed, tile by tile.
  *
  * A block of parallel work is one key head of one sequence with all query heads that read it. Their queries come in
  * order, in blocks, and so do tiles of keys within one, so that every sum has one order. Where there are fewer such

@@ -1,5 +1,5 @@
-/* Operations along one axis, on any layout: lines that lie contiguously go to a kernel's line form, lines
- * side by side to its panel form, and all others through the workspace. */
+/* Operations along one axis, on any layout: contiguous lines use a kernel's line form, adjacent lines
+ * its panel form, and all others go through the workspace. */
 #ifndef MICA_SRC_OPS_AXIS_H
 #define MICA_SRC_OPS_AXIS_H
 

@@ -37,9 +37,9 @@ static mica_status check_overlap(mica_context *ctx, const char *op, const mica_a
     bool in_place = (other->flags & MICA_ARG_IN_PLACE) && !(other->flags & MICA_ARG_OUT);
     if (overlap == MICA_OVERLAP_EXACT && in_place)
         return MICA_OK;
-    return mica_fail(ctx, MICA_ERR_ALIAS, "%s: %s %s shares memory with %s %s%s", op, out->name,
+    return mica_fail(ctx, MICA_ERR_ALIAS, "%s: %s %s overlaps %s %s%s", op, out->name,
                      MICA_SHAPE(out->tensor), other->name, MICA_SHAPE(other->tensor),
-                     in_place ? " without being exactly it" : "");
+                     in_place ? " without being identical to it" : "");
 }
 
 /* An output against itself and every argument; a pair of outputs is looked at once. */
@@ -47,7 +47,7 @@ static mica_status check_output(mica_context *ctx, const char *op, const mica_ar
 {
     if (mica_tensor_self_overlap(args[out].tensor))
         return mica_fail(ctx, MICA_ERR_ALIAS,
-                         "%s: %s %s has several indices for one element and cannot be written", op,
+                         "%s: %s %s has several indices for the same element and cannot be written", op,
                          args[out].name, MICA_SHAPE(args[out].tensor));
     for (int i = 0; i < count; i++) {
         bool pair_is_new = i > out || (i < out && !(args[i].flags & MICA_ARG_OUT));

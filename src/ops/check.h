@@ -1,4 +1,4 @@
-/* What every operation does before it touches data: look at its arguments, and take its scratch.
+/* What every operation does before it accesses data: check its arguments, and take its scratch.
  *
  * An operation reads:
  *
@@ -6,7 +6,7 @@
  *     MICA_TRY(mica_check_args(ctx, "square", args, 2));                     // null, dtype, overlap
  *     MICA_TRY(mica_check_same_shape(ctx, "square", "a", a, "dst", dst));    // what its shapes must be
  *     MICA_START(ctx, "square", scratch_bytes, &scratch);                    // returns here while measuring
- *     ... runs; nothing can fail any more
+ *     ... runs; nothing can fail from here on
  */
 #ifndef MICA_SRC_OPS_CHECK_H
 #define MICA_SRC_OPS_CHECK_H

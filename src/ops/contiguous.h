@@ -1,6 +1,6 @@
 /* Arguments as plain contiguous arrays, for kernels that take no strides.
  *
- * An argument that lies contiguously is used where it is; any other is copied into scratch before the kernels
+ * A contiguous argument is used in place; any other is copied into scratch before the kernels
  * run and, if it is an output, copied back after them:
  *
  *     mica_contiguous dense;

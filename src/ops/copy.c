@@ -12,8 +12,7 @@ static mica_status check_blocks(mica_context *ctx, const mica_tensor *dst, const
         return MICA_OK;
     return mica_fail(
         ctx, MICA_ERR_DTYPE,
-        "copy: dst %s is %s, which values cannot be quantized to (src %s is %s); it can be copied "
-        "from %s only",
+        "copy: dst %s is %s, which values cannot be quantized to (src %s is %s); it can only be copied from %s",
         MICA_SHAPE(dst), mica_dtype_name(dst->dtype), MICA_SHAPE(src), mica_dtype_name(src->dtype),
         mica_dtype_name(dst->dtype));
 }

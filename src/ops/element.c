@@ -47,7 +47,7 @@ mica_status mica_set_at(mica_context *ctx, const mica_tensor *t, const mica_inde
     MICA_TRY(locate(ctx, "set_at", t, index, &offset));
     if (mica_in_blocks(t->dtype))
         return mica_fail(ctx, MICA_ERR_DTYPE,
-                         "set_at: t %s is %s, where a value cannot be set without the others of its block",
+                         "set_at: t %s is %s, where a value cannot be set without the rest of its block",
                          MICA_SHAPE(t), mica_dtype_name(t->dtype));
     ctx->kernels->convert->run(mica_element(t, offset), t->dtype, &value, MICA_F64, 1);
     return MICA_OK;

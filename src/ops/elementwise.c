@@ -1,4 +1,4 @@
-/* Element-wise operations: made from the lists of kernels. */
+/* Element-wise operations, generated from the lists of kernels. */
 #include <mica/ops/elementwise.h>
 
 #include "ops/check.h"

@@ -1,4 +1,4 @@
-/* Matrix times vector, and the outer product: nothing to pack, bound by the memory that the matrix takes. */
+/* Matrix-vector and outer products: nothing to pack, bound by the memory bandwidth of the matrix. */
 #include "ops/gemm_vector.h"
 
 #include "base/parallel.h"

@@ -1,4 +1,4 @@
-/* Products that need no panels: by a vector, of a column and a row, and of nothing. */
+/* Products that need no panels: by a vector, of a column and a row, and empty ones. */
 #ifndef MICA_SRC_OPS_GEMM_VECTOR_H
 #define MICA_SRC_OPS_GEMM_VECTOR_H
 

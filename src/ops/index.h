@@ -1,4 +1,4 @@
-/* What the indexing operations share. */
+/* Shared by the indexing operations. */
 #ifndef MICA_SRC_OPS_INDEX_H
 #define MICA_SRC_OPS_INDEX_H
 

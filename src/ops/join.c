@@ -1,4 +1,4 @@
-/* Several tensors in one: concat, split, stack, tile. */
+/* Concat, split, stack, tile. */
 #include <mica/ops/shape.h>
 
 #include <stdio.h>
@@ -155,8 +155,7 @@ static mica_status find_tiling(mica_context *ctx, const char *op, tiling *t, con
         t->repeats[k] = fits && size > 0 ? large->dim[k] / size : 1;
     }
     if (!fits)
-        return mica_fail(ctx, MICA_ERR_SHAPE,
-                         "%s: %s is %s, which does not fit a whole number of times into %s %s", op,
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s, which does not tile %s %s evenly", op,
                          small_name, MICA_SHAPE(small), large_name, MICA_SHAPE(large));
     return MICA_OK;
 }

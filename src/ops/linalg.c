@@ -94,8 +94,7 @@ static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const
     mica_index n = b->dim[b->rank - (opts->transpose_b ? 2 : 1)],
                bk = b->dim[b->rank - (opts->transpose_b ? 1 : 2)];
     if ((unsigned)opts->activation >= MICA_ACTIVATION_COUNT)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "matmul: activation number %d, which is none",
-                         (int)opts->activation);
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "matmul: unknown activation %d", (int)opts->activation);
     if (k != bk)
         return mica_fail(ctx, MICA_ERR_SHAPE,
                          "matmul: a is %s%s, b is %s%s: %td columns of a against %td rows of b",
@@ -113,7 +112,7 @@ static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const
         MICA_TRY(mica_check_broadcast(ctx, op, "residual", opts->residual, "dst", dst));
         if (opts->beta != 0.0f)
             return mica_fail(ctx, MICA_ERR_ARGUMENT,
-                             "matmul: beta is %g with a residual: only one of them can be added",
+                             "matmul: beta is %g with a residual: only one of them can be used",
                              (double)opts->beta);
     }
     if (opts->bias != NULL) {

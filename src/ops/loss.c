@@ -10,7 +10,7 @@
 static mica_status check_options(mica_context *ctx, const char *op, const mica_loss_opts *opts)
 {
     if ((unsigned)opts->reduction > MICA_LOSS_NONE)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: reduction %d is none", op, (int)opts->reduction);
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: unknown reduction %d", op, (int)opts->reduction);
     if (!(opts->delta >= 0.0f))
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: delta is %g, expected more than 0 (or 0 for 1)", op,
                          (double)opts->delta);
@@ -163,7 +163,7 @@ static mica_status check_classes(mica_context *ctx, const char *op, const char *
         MICA_TRY(mica_check_same_shape(ctx, op, "grad", grad, pred_name, pred));
     MICA_TRY(check_loss(ctx, op, loss, opts->reduction, pred_name, pred, pred->rank - 1));
     if (pred->dim[pred->rank - 1] == 0)
-        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s: there are no classes", op, pred_name,
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s: the class axis is empty", op, pred_name,
                          MICA_SHAPE(pred));
     if (pred->dim[pred->rank - 1] > INT32_MAX)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s: too many classes", op, pred_name,

@@ -1,4 +1,4 @@
-/* First values of tensors. */
+/* Filling tensors: constants, ranges, random numbers. */
 #include <mica/ops/make.h>
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The element-wise engine: brings any layout down to the contiguous runs that kernels take. */
+/* The element-wise engine: reduces any layout to the contiguous runs that kernels take. */
 #include "base/parallel.h"
 #include "ops/walk.h"
 

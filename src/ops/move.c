@@ -1,9 +1,9 @@
 /* Elements from any layout into any other.
  *
  *   one contiguous run     memcpy, or one conversion
- *   rows                   line by line, where dst and src are walked in the same order
- *   tiles                  where src lies contiguous along another axis than dst (a transpose): square tiles
- *                          pass through a buffer, so that every cache line is read and written whole
+ *   rows                   line by line, if dst and src are traversed in the same order
+ *   tiles                  if src is contiguous along a different axis than dst (a transpose): square tiles
+ *                          go through a buffer, so that every cache line is read and written as a whole
  */
 #include "ops/move.h"
 

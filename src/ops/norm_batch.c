@@ -204,7 +204,7 @@ static mica_status check_running(mica_context *ctx, const batch_job *job, const 
                                  const mica_tensor *x)
 {
     if (opts->inference && (opts->running_mean == NULL || opts->running_var == NULL))
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "batch_norm: %s is NULL, but inference normalises with it",
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "batch_norm: %s is NULL, but inference normalizes with it",
                          opts->running_mean == NULL ? "running_mean" : "running_var");
     if (!opts->inference && opts->running_var != NULL && job->samples * job->size == 1)
         return mica_fail(ctx, MICA_ERR_SHAPE,

@@ -151,8 +151,8 @@ static mica_status forward(mica_context *ctx, const char *op, size_t groups, con
     MICA_TRY(mica_norm_check_eps(ctx, op, opts->eps));
     MICA_TRY(mica_check_same_shape(ctx, op, "y", y, "x", x));
     if (job.channels % job.groups != 0)
-        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: x is %s: %zu channels cannot be cut into %zu groups", op,
-                         MICA_SHAPE(x), job.channels, job.groups);
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: x is %s: %zu channels cannot be divided into %zu groups",
+                         op, MICA_SHAPE(x), job.channels, job.groups);
     mica_index stats[2] = {x->dim[0], groups == 0 ? x->dim[1] : (mica_index)groups};
     MICA_TRY(check_optional(ctx, op, "gamma", gamma, 1, x->dim + 1, x));
     MICA_TRY(check_optional(ctx, op, "beta", beta, 1, x->dim + 1, x));
@@ -206,7 +206,7 @@ static mica_status check_backward(mica_context *ctx, const char *op, bool instan
     MICA_TRY(mica_check_same_shape(ctx, op, "dy", args[DY].tensor, "x", x));
     if (groups == 0 || job->channels % groups != 0)
         return mica_fail(ctx, MICA_ERR_SHAPE,
-                         "%s: mean is %s, x is %s: %zu channels cannot be cut into %zu groups", op,
+                         "%s: mean is %s, x is %s: %zu channels cannot be divided into %zu groups", op,
                          MICA_SHAPE(mean), MICA_SHAPE(x), job->channels, groups);
     MICA_TRY(mica_check_shape(ctx, op, "mean", mean, 2, stats, "x", x));
     MICA_TRY(mica_check_shape(ctx, op, "rstd", args[RSTD].tensor, 2, stats, "x", x));

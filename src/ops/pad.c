@@ -18,7 +18,7 @@ static mica_status check_padding(mica_context *ctx, const char *op, const mica_t
 {
     mica_index dims[MICA_MAX_RANK];
     if ((unsigned)opts->mode > MICA_PAD_REFLECT)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: mode is %d, which is none", op, (int)opts->mode);
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: unknown mode %d", op, (int)opts->mode);
     for (int k = 0; k < plain->rank; k++) {
         mica_index size = plain->dim[k], before = opts->before[k], after = opts->after[k];
         if (before < 0 || after < 0 || before > PTRDIFF_MAX / 4 || after > PTRDIFF_MAX / 4)

@@ -116,8 +116,8 @@ static mica_status set_windows(mica_context *ctx, const char *op, pool_job *job,
     for (int i = 0; i < axes; i++) {
         mica_index size = mica_pooling_size(x->dim[x->rank - axes + i], i, opts);
         if (size < 0)
-            return mica_fail(ctx, MICA_ERR_SHAPE, "%s: a window of %td does not fit %s %s padded by %td", op,
-                             opts->kernel[i], x_name, MICA_SHAPE(x), opts->pad[i]);
+            return mica_fail(ctx, MICA_ERR_SHAPE, "%s: a window of %td does not fit into %s %s padded by %td",
+                             op, opts->kernel[i], x_name, MICA_SHAPE(x), opts->pad[i]);
         want[x->rank - axes + i] = size;
     }
     return mica_check_shape(ctx, op, y_name, y, x->rank, want, x_name, x);
@@ -299,7 +299,7 @@ static mica_status average(mica_context *ctx, const char *op, int axes, const mi
     MICA_TRY(set_planes(ctx, op, &job, axes, "x", x, "y", y));
     MICA_TRY(set_windows(ctx, op, &job, axes, opts, "x", x, "y", y));
     if (job.shape.dilation[0] != 1 || job.shape.dilation[1] != 1)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: an average takes no dilation", op);
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: average pooling has no dilation", op);
     return run(ctx, op, &job, args, average_block, job.planes * (size_t)job.shape.out[0],
                (size_t)job.shape.out[1]);
 }
@@ -313,7 +313,7 @@ static mica_status average_backward(mica_context *ctx, const char *op, int axes,
     MICA_TRY(set_planes(ctx, op, &job, axes, "dx", dx, "dy", dy));
     MICA_TRY(set_windows(ctx, op, &job, axes, opts, "dx", dx, "dy", dy));
     if (job.shape.dilation[0] != 1 || job.shape.dilation[1] != 1)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: an average takes no dilation", op);
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: average pooling has no dilation", op);
     return run(ctx, op, &job, args, average_backward_block, job.planes,
                (size_t)(job.shape.in[0] * job.shape.in[1]));
 }

@@ -20,7 +20,7 @@ mica_status mica_reduce_axes(mica_context *ctx, const char *op, const mica_tenso
         int axis;
         MICA_TRY(mica_check_axis(ctx, op, axes[i], "a", a, &axis));
         if (*mask & (1u << axis))
-            return mica_fail(ctx, MICA_ERR_AXIS, "%s: axis %d of a %s is named twice", op, axis,
+            return mica_fail(ctx, MICA_ERR_AXIS, "%s: axis %d of a %s is listed twice", op, axis,
                              MICA_SHAPE(a));
         *mask |= 1u << axis;
     }
@@ -64,7 +64,7 @@ static mica_status check_choice(mica_context *ctx, const char *op, const mica_te
     mica_tensor reduced = mica_reduce_part(a, mask), kept = mica_reduce_part(a, ~mask);
     if (mica_tensor_count(&reduced) > 0 || mica_tensor_count(&kept) == 0)
         return MICA_OK;
-    return mica_fail(ctx, MICA_ERR_SHAPE, "%s: a is %s: no element to choose from", op, MICA_SHAPE(a));
+    return mica_fail(ctx, MICA_ERR_SHAPE, "%s: a is %s: the axis is empty", op, MICA_SHAPE(a));
 }
 
 static mica_status reduce(mica_context *ctx, const char *op, const mica_reduce_program *program,
@@ -166,7 +166,7 @@ mica_status mica_norm(mica_context *ctx, const mica_tensor *dst, const mica_tens
     case MICA_NORM_INF:
         return simple(ctx, "norm", &k->max_abs, NULL, dst, a, opts);
     }
-    return mica_fail(ctx, MICA_ERR_ARGUMENT, "norm: kind is %d, which is none", (int)kind);
+    return mica_fail(ctx, MICA_ERR_ARGUMENT, "norm: unknown kind %d", (int)kind);
 }
 
 mica_status mica_all_finite(mica_context *ctx, bool *out, const mica_tensor *a)

@@ -60,7 +60,7 @@ mica_status mica_slice(mica_context *ctx, const mica_tensor *dst, const mica_ten
     if (count > room)
         return mica_fail(
             ctx, MICA_ERR_SHAPE,
-            "slice: dst is %s, but from %td on with step %td axis %d of src %s has %td positions",
+            "slice: dst is %s, but starting at %td with step %td, axis %d of src %s has %td positions",
             MICA_SHAPE(dst), o.start, step, o.axis, MICA_SHAPE(src), room);
     MICA_START(ctx, "slice", 0, NULL);
     if (mica_tensor_count(dst) == 0)
@@ -94,7 +94,7 @@ mica_status mica_permute(mica_context *ctx, const mica_tensor *dst, const mica_t
         int axis;
         MICA_TRY(mica_check_axis(ctx, "permute", axes[k], "src", src, &axis));
         if (seen >> axis & 1u)
-            return mica_fail(ctx, MICA_ERR_AXIS, "permute: axis %d of src %s is named twice", axis,
+            return mica_fail(ctx, MICA_ERR_AXIS, "permute: axis %d of src %s is listed twice", axis,
                              MICA_SHAPE(src));
         seen |= 1u << axis;
     }
@@ -131,8 +131,9 @@ mica_status mica_unsqueeze(mica_context *ctx, const mica_tensor *dst, const mica
 {
     MICA_TRY(begin(ctx, "unsqueeze", dst, src));
     if (!mica_axis_resolve(&axis, src->rank + 1))
-        return mica_fail(ctx, MICA_ERR_AXIS, "unsqueeze: axis %d of dst, which gets rank %d from src %s",
-                         axis, src->rank + 1, MICA_SHAPE(src));
+        return mica_fail(ctx, MICA_ERR_AXIS,
+                         "unsqueeze: axis %d is out of range for dst, which has rank %d for src %s", axis,
+                         src->rank + 1, MICA_SHAPE(src));
     mica_index dims[MICA_MAX_RANK + 1];
     for (int k = 0; k < src->rank + 1; k++)
         dims[k] = k < axis ? src->dim[k] : k == axis ? 1 : src->dim[k - 1];

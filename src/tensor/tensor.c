@@ -46,15 +46,16 @@ static const char *block_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
     mica_index size = last < 0 ? 1 : t->dim[last];
     if (size % block != 0) {
         snprintf(text, MICA_SHAPE_TEXT,
-                 "has %td values along its last axis, which cuts the blocks of %td of %s", size, block,
+                 "has %td values along its last axis, which splits the blocks of %td of %s", size, block,
                  mica_dtype_name(t->dtype));
         return text;
     }
     for (int k = 0; k <= last && mica_tensor_count(t) > 0; k++) {
         if (t->dim[k] < 2 || (k == last ? t->stride[k] == 1 : t->stride[k] % block == 0))
             continue;
-        snprintf(text, MICA_SHAPE_TEXT, "has stride %td in dimension %d, which cuts the blocks of %td of %s",
-                 t->stride[k], k, block, mica_dtype_name(t->dtype));
+        snprintf(text, MICA_SHAPE_TEXT,
+                 "has stride %td in dimension %d, which splits the blocks of %td of %s", t->stride[k], k,
+                 block, mica_dtype_name(t->dtype));
         return text;
     }
     return NULL;
@@ -73,11 +74,11 @@ const char *mica_tensor_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
     if (t == NULL)
         return "is NULL";
     if (t->rank < 0 || t->rank > MICA_MAX_RANK) {
-        snprintf(text, MICA_SHAPE_TEXT, "has rank %d (0 to %d can be)", t->rank, MICA_MAX_RANK);
+        snprintf(text, MICA_SHAPE_TEXT, "has rank %d, expected 0 to %d", t->rank, MICA_MAX_RANK);
         return text;
     }
     if (mica_dtype_bytes(t->dtype) == 0) {
-        snprintf(text, MICA_SHAPE_TEXT, "has dtype %d, which is none", (int)t->dtype);
+        snprintf(text, MICA_SHAPE_TEXT, "has unknown dtype %d", (int)t->dtype);
         return text;
     }
     for (int k = 0; k < t->rank; k++) {
@@ -90,7 +91,7 @@ const char *mica_tensor_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
         return "has more elements than memory can hold";
     mica_index span = span_of(t);
     if (span < 0 || bytes_of(t->dtype, span + 1) < 0)
-        return "has strides that reach beyond memory";
+        return "has strides that exceed the address space";
     return block_flaw(t, text);
 }
 

@@ -28,8 +28,8 @@ static mica_status finish(mica_context *ctx, const char *op, mica_tensor *out, c
     if (block > 1 && (inside || mica_tensor_flaw(&view, text) != NULL))
         return mica_fail(
             ctx, MICA_ERR_SHAPE,
-            "%s: t %s is %s: a view %s with strides %s from element %td on would cut its blocks of %td", op,
-            MICA_SHAPE(t), mica_dtype_name(t->dtype), MICA_SHAPE(&view),
+            "%s: t %s is %s: a view %s with strides %s starting at element %td would split its blocks of %td",
+            op, MICA_SHAPE(t), mica_dtype_name(t->dtype), MICA_SHAPE(&view),
             mica_shape_text_of(view.rank, view.stride).text, offset, block);
     view.data = t->data != NULL ? mica_element(t, offset) : NULL;
     *out = view;
@@ -51,7 +51,7 @@ static mica_status shaped(mica_context *ctx, const char *op, mica_tensor *out, c
                           const mica_index *dims)
 {
     if (rank < 0 || rank > MICA_MAX_RANK)
-        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: rank is %d (0 to %d can be)", op, rank, MICA_MAX_RANK);
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: rank is %d, expected 0 to %d", op, rank, MICA_MAX_RANK);
     if (dims == NULL && rank > 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: dims is NULL", op);
     mica_tensor v = {.dtype = t->dtype, .rank = rank};
@@ -162,7 +162,7 @@ mica_status mica_view_reshape(mica_context *ctx, mica_tensor *out, const mica_te
     if (!mica_tensor_refit(&v, t, rank, dims))
         return mica_fail(
             ctx, MICA_ERR_SHAPE,
-            "view_reshape: t is %s with strides %s, which cannot be seen as %s without a copy (mica_reshape copies)",
+            "view_reshape: t is %s with strides %s, which cannot be viewed as %s without a copy (mica_reshape copies)",
             MICA_SHAPE(t), mica_shape_text_of(t->rank, t->stride).text, MICA_SHAPE(&v));
     return finish(ctx, "view_reshape", out, t, 0, v);
 }
@@ -189,7 +189,7 @@ mica_status mica_view_flatten(mica_context *ctx, mica_tensor *out, const mica_te
     if (!mica_tensor_refit(&v, t, rank, dims))
         return mica_fail(
             ctx, MICA_ERR_SHAPE,
-            "view_flatten: axes %d to %d of %s with strides %s cannot be joined without a copy (mica_flatten copies)",
+            "view_flatten: axes %d to %d of %s with strides %s cannot be merged without a copy (mica_flatten copies)",
             first, last, MICA_SHAPE(t), mica_shape_text_of(t->rank, t->stride).text);
     return finish(ctx, "view_flatten", out, t, 0, v);
 }
@@ -275,8 +275,8 @@ mica_status mica_view_permute(mica_context *ctx, mica_tensor *out, const mica_te
         MICA_TRY(find_axis(ctx, "view_permute", &axis, t));
         if (seen >> axis & 1u)
             return mica_fail(ctx, MICA_ERR_AXIS,
-                             "view_permute: axis %d is named twice for a tensor of rank %d %s", axis, t->rank,
-                             MICA_SHAPE(t));
+                             "view_permute: axis %d is listed twice for a tensor of rank %d %s", axis,
+                             t->rank, MICA_SHAPE(t));
         seen |= 1u << axis;
         v.dim[k] = t->dim[axis];
         v.stride[k] = t->stride[axis];
@@ -326,12 +326,13 @@ mica_status mica_view_unsqueeze(mica_context *ctx, mica_tensor *out, const mica_
 {
     MICA_TRY(begin(ctx, "view_unsqueeze", out, t));
     if (t->rank == MICA_MAX_RANK)
-        return mica_fail(ctx, MICA_ERR_SHAPE, "view_unsqueeze: t %s has %d axes already", MICA_SHAPE(t),
+        return mica_fail(ctx, MICA_ERR_SHAPE, "view_unsqueeze: t %s already has %d axes", MICA_SHAPE(t),
                          MICA_MAX_RANK);
     int at = axis;
     if (!mica_axis_resolve(&at, t->rank + 1))
-        return mica_fail(ctx, MICA_ERR_AXIS, "view_unsqueeze: axis %d of a tensor that gets rank %d from %s",
-                         axis, t->rank + 1, MICA_SHAPE(t));
+        return mica_fail(ctx, MICA_ERR_AXIS,
+                         "view_unsqueeze: axis %d is out of range for a result of rank %d from %s", axis,
+                         t->rank + 1, MICA_SHAPE(t));
     mica_tensor v = *t;
     for (int k = v.rank++; k > at; k--) {
         v.dim[k] = v.dim[k - 1];

@@ -20,10 +20,10 @@ static mica_status set_length(mica_net *net, const mica_value_info *input, mica_
     if (input->tensor.dim[1] == length)
         return MICA_OK;
     if (input->source[1] == 0)
-        return mica_fail(net->ctx, MICA_ERR_SHAPE,
-                         "generate_next: the net's input \"%s\" has %td tokens, always: expected a size that can be "
-                         "smaller (mica_net_size)",
-                         input->name, input->built[1]);
+        return mica_fail(
+            net->ctx, MICA_ERR_SHAPE,
+            "generate_next: the net's input \"%s\" always has %td tokens: expected a size that can shrink (mica_net_size)",
+            input->name, input->built[1]);
     return mica_net_set_size(net, net->size[MICA_SIZE_FIRST - input->source[1]].name, length);
 }
 

@@ -26,8 +26,8 @@ static mica_status batch_input(mica_net *net, mica_tensor *out, const char *name
     if (called == NULL && name != NULL)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: the net has no input %s", MICA_QUOTE(name));
     if (called == NULL)
-        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: the net has %d inputs: expected data and targets",
-                         count);
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
+                         "fit: the net has %d inputs: expected two, data and targets", count);
     if (out->rank < 1 || out->dim[0] != net->size[0].most)
         return mica_fail(net->ctx, MICA_ERR_SHAPE, "fit: input %s is %s: expected %td samples along axis 0",
                          MICA_QUOTE(called), MICA_SHAPE(out), net->size[0].most);
@@ -53,8 +53,9 @@ static mica_status next_batch(mica_net *net, const mica_source *source, mica_ind
     MICA_TRY(full_inputs(net, source, &data, &targets));
     MICA_TRY(source->next(net->ctx, &data, &targets, count, source->user));
     if (*count < 0 || *count > net->size[0].most)
-        return mica_fail(net->ctx, MICA_ERR_SHAPE, "fit: a source gives %td samples: a batch has at most %td",
-                         *count, net->size[0].most);
+        return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                         "fit: a source returned %td samples: expected at most %td, the batch size", *count,
+                         net->size[0].most);
     if (*count > 0 && *count < net->size[0].most)
         MICA_TRY(mica_net_resize(net, *count));
     return MICA_OK;
@@ -202,8 +203,8 @@ static mica_status end_of_epoch(fitting *f)
     bool validates = opts->validation.next != NULL;
     if (f->samples == 0 && !f->resumed) /* every epoch would be like this one */
         return mica_fail(f->net->ctx, MICA_ERR_ARGUMENT,
-                         "fit: an epoch of %d batches, and an update takes %d: nothing is learned", f->left,
-                         opts->accumulate > 1 ? opts->accumulate : 1);
+                         "fit: an epoch has %d batches, but an update accumulates %d: no update would happen",
+                         f->left, opts->accumulate > 1 ? opts->accumulate : 1);
     f->resumed = false;
     f->result->train_loss = f->samples > 0 ? f->loss_sum / (double)f->samples : NAN;
     if (validates) {

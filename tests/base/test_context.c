@@ -153,7 +153,7 @@ TEST(context_workspace)
     heap.refuse = heap.calls + 1;
     void *former = ctx->workspace;
     CHECK_ERROR(ctx, mica_workspace_reserve(ctx, 4000), MICA_ERR_MEMORY,
-                "memory error: the allocator refused 4000 bytes");
+                "memory error: cannot allocate 4000 bytes");
     CHECK(mica_context_status(ctx) == MICA_ERR_MEMORY);
     CHECK(ctx->workspace == former && mica_workspace_bytes(ctx) == 2000);
     CHECK_ERROR(ctx, mica_workspace_give(ctx, block + 1, 100), MICA_ERR_ARGUMENT,
@@ -214,7 +214,7 @@ static mica_status context_work(const mica_allocator *allocator, void *threads)
     if (status == MICA_OK) {
         status = mica_workspace_reserve(ctx, 1000);
         if (status != MICA_OK)
-            CHECK(strcmp(mica_error(ctx), "memory error: the allocator refused 1000 bytes") == 0);
+            CHECK(strcmp(mica_error(ctx), "memory error: cannot allocate 1000 bytes") == 0);
     }
     mica_context_destroy(ctx);
     return status;

@@ -203,7 +203,7 @@ refused 3 "a class name contains a newline" train oneinput.net --data lines.csv 
 # ---- Pictures and packed files that grow ----
 if [[ $("$mica" info bomb.png.gz 2>&1) != *"no zlib"* ]]; then
     begun=$SECONDS
-    refused 3 "pixels: at most 67108864 are read in all" run img.safetensors bomb.png.gz
+    refused 3 "pixels: expected at most 67108864 pixels in all" run img.safetensors bomb.png.gz
     [ $((SECONDS - begun)) -lt 5 ] || complain "a picture of 308 bytes takes $((SECONDS - begun)) s"
     done_with "" run img.safetensors ok.png
     python3 - <<'PYTHON'
@@ -216,8 +216,8 @@ with gzip.open("zeros.npy.gz", "wb") as file:
 with gzip.open("zeros.txt.gz", "wb") as file:
     file.write(bytes(80 << 20))
 PYTHON
-    refused 3 "the file cannot hold them" info zeros.npy.gz
-    refused 3 "unpack to more than" train gpt-tiny --data zeros.txt.gz --checkpoint zeros
+    refused 3 "more than the file can hold" info zeros.npy.gz
+    refused 3 "decompress to more than" train gpt-tiny --data zeros.txt.gz --checkpoint zeros
 fi
 
 # ---- What a terminal would obey, and what is no JSON ----
@@ -236,10 +236,10 @@ for verb in eval "eval --json" "eval --show 3" "run colours.csv --label -1" "run
 done
 done_with '\xc2\x9b31m' eval colours --part all
 printf '3,4,\x1b[33m\xc2\x9bbad\n' >strange.csv
-refused 3 'is none of the classes' eval colours --data strange.csv
+refused 3 'unknown class' eval colours --data strange.csv
 printable "$folder/err"
 printf 'input x [2]\n\xc2\x9b31m \x1b]0;pwned\x07\n' >escape.net
-refused 3 'means nothing in a net file' plan escape.net
+refused 3 'unexpected character' plan escape.net
 printable "$folder/err"
 done_with '"probability": null' run h_nan.safetensors two.csv --json
 says_json 'all(c["probability"] is None for c in data["classes"])'

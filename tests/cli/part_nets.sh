@@ -142,7 +142,7 @@ sed -n '/^<!-- mica help operations -->$/,/^<!-- end -->$/p' "$documents/net-fil
 sed -n '/^<!-- src\/node\/squared_relu.c -->$/,/^<!-- end -->$/p' "$documents/adding-an-operation.md" | sed '1,2d' | sed '$d' | sed '$d' |
     cmp -s - "$documents/../src/node/squared_relu.c" || complain "docs/adding-an-operation.md differs from src/node/squared_relu.c"
 awk -v stem="$folder/document" '
-    /^```/ { if (plain && text ~ /(^|\n)input/ && text !~ /data from outside/) { file = stem (++n) ".net"; printf "%s", text > file; close(file) }
+    /^```/ { if (plain && text ~ /(^|\n)input/ && text !~ /external data/) { file = stem (++n) ".net"; printf "%s", text > file; close(file) }
              open = !open; plain = open && $0 == "```"; text = ""; next }
     plain { text = text $0 "\n" }' "$documents/net-files.md"
 for net in "$folder"/document*.net; do

@@ -187,7 +187,7 @@ out=$(printf '5,0.5\n6,10.5\n' | "$mica" run mlp-pets - --json) || complain "num
 says '{"input": 1, "classes": [{"class": "'
 printf '7,0.5,emu\n' >strange.csv
 ends 3 eval mlp-pets --data strange.csv
-complains '"emu" is none of the classes'
+complains 'unknown class "emu"'
 for i in $(seq 40); do
     echo "$i,$((2 * i))"
 done >double.csv

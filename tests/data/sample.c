@@ -43,7 +43,8 @@ bool sample_has_zlib(mica_context *ctx)
         mica_stream_close(ctx, &stream);
     if (status == MICA_ERR_IO)
         CHECK(strcmp(mica_error(ctx),
-                     "file error: \"file\": is gzip, and this build has no zlib: unpack it first") == 0);
+                     "file error: \"file\": a gzip file, but this build has no zlib: decompress it first") ==
+              0);
     return status != MICA_ERR_IO;
 }
 

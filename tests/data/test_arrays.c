@@ -45,15 +45,15 @@ TEST(idx_says_what_is_wrong)
         const char *error;
     } bad[] = {
         {{0}, 0, E "0: the file ends, 4 bytes short of an idx header"},
-        {{0, 1, 8, 1}, 4, E "0: not an idx file: it begins with 00 01"},
-        {{0, 0, 7, 1}, 4, E "2: idx has no element type 07"},
-        {{0, 0, 8, 9}, 4, E "3: rank 9 (0 to 8 can be)"},
+        {{0, 1, 8, 1}, 4, E "0: not an idx file: it starts with 00 01"},
+        {{0, 0, 7, 1}, 4, E "2: unknown idx element type 07"},
+        {{0, 0, 8, 9}, 4, E "3: rank 9, expected 0 to 8"},
         {{0, 0, 8, 2, 0, 0, 0, 1}, 8, E "8: the file ends, 4 bytes short of an idx header"},
         {{0, 0, 8, 1, 0xff, 0xff, 0xff, 0xff}, 8, E "4: a size of 4294967295"},
         {{0, 0, 8, 1, 0, 0, 0, 3, 1, 2},
          10,
-         E "8: the array [3] of u8 takes 3 bytes, the file cannot hold them"},
-        {{0, 0, 8, 1, 0, 0, 0, 1, 1, 2}, 10, E "9: the data end here, the file goes on"},
+         E "8: the array [3] of u8 takes 3 bytes, more than the file can hold"},
+        {{0, 0, 8, 1, 0, 0, 0, 1, 1, 2}, 10, E "9: trailing bytes after the data"},
         {{0, 0, 0x0e, 3, 0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff},
          16,
          E "16: the array [2147483647, 2147483647, 2147483647] has more elements than memory can hold"},
@@ -118,7 +118,7 @@ TEST(idx_samples_have_elements)
     mica_dataset set;
     scratch_write(scratch_path(&s, "hollow"), hollow, sizeof hollow);
     CHECK(mica_dataset_load_idx(ctx, &set, s.path, NULL) == MICA_ERR_FORMAT);
-    CHECK(strstr(mica_error(ctx), "the array [2147483647, 0] has samples without elements") != NULL);
+    CHECK(strstr(mica_error(ctx), "the array [2147483647, 0] has samples with no elements") != NULL);
     scratch_write(scratch_path(&s, "none"), none, sizeof none);
     CHECK_OK(ctx, mica_dataset_load_idx(ctx, &set, s.path, s.path));
     CHECK(set.count == 0 && set.has_targets);
@@ -150,8 +150,9 @@ TEST(npy_says_what_is_wrong)
         {"{" D F "'shape': (1,1,1,1,1,1,1,1,1)}", "77: npy header: expected at most 8 dimensions"},
         {"{" D F "'shape': (4294967296,4294967296,4294967296)}",
          "95: the array [4294967296, 4294967296, 4294967296] has more elements than memory can hold"},
-        {"{" D F "'shape': (3, 5)}", "67: the array [3, 5] of u8 takes 15 bytes, the file cannot hold them"},
-        {"{" D F "'shape': ()}", "64: the data end here, the file goes on"},
+        {"{" D F "'shape': (3, 5)}",
+         "67: the array [3, 5] of u8 takes 15 bytes, more than the file can hold"},
+        {"{" D F "'shape': ()}", "64: trailing bytes after the data"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char bytes[300] = "\x93NUMPY\x01";
@@ -168,9 +169,9 @@ TEST(npy_says_what_is_wrong)
     CHECK_ERROR(ctx, sample_read(ctx, &got, mica_npy_read, "\x93NUMPX\1\0\0\0", 10), MICA_ERR_FORMAT,
                 E "0: not an npy file");
     CHECK_ERROR(ctx, sample_read(ctx, &got, mica_npy_read, "\x93NUMPY\4\0\0\0", 10), MICA_ERR_FORMAT,
-                E "6: npy version 4.0 (1.0, 2.0, 3.0 can be)");
+                E "6: npy version 4.0, expected 1.0, 2.0 or 3.0");
     CHECK_ERROR(ctx, sample_read(ctx, &got, mica_npy_read, "\x93NUMPY\2\0\0\0\0\x80", 12), MICA_ERR_FORMAT,
-                E "8: an npy header of 2147483648 bytes (4096 can be)");
+                E "8: an npy header of 2147483648 bytes, expected at most 4096");
 }
 
 /* Truncations and bit flips of a whole file: an error, or an array that can be read. */

@@ -257,11 +257,11 @@ TEST(batches_refuse_what_does_not_fit)
                 narrow = mica_2d(x, 8, 11), own = mica_3d(&values[0][0][0], N, C, P);
     CHECK_ERROR(
         ctx, mica_dataset_over(ctx, &bad, &inputs, &few), MICA_ERR_SHAPE,
-        "shape error: dataset: inputs are [8, 12], targets are [7, 12]: expected as many samples in both");
+        "shape error: dataset: inputs are [8, 12], targets are [7, 12]: expected the same number of samples");
     CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.batch = 8}));
-    CHECK_ERROR(ctx, mica_batches_next(ctx, &few, NULL, &n, b), MICA_ERR_SHAPE,
-                "shape error: batches_next: inputs are [7, 12], expected at least 8 rows for samples of "
-                "[103, 3, 4], axis 0 aside");
+    CHECK_ERROR(
+        ctx, mica_batches_next(ctx, &few, NULL, &n, b), MICA_ERR_SHAPE,
+        "shape error: batches_next: inputs are [7, 12], expected at least 8 rows for samples of [103, 3, 4] without axis 0");
     CHECK(mica_batches_next(ctx, &narrow, NULL, &n, b) == MICA_ERR_SHAPE);
     CHECK(mica_batches_next(ctx, &inputs, &narrow, &n, b) == MICA_ERR_ALIAS);
     CHECK(mica_batches_next(ctx, &own, NULL, &n, b) == MICA_ERR_ALIAS);

@@ -66,15 +66,15 @@ TEST(csv_says_where_it_goes_wrong)
         {"\n\n", "line 3: the file has no numbers", {0}},
         {"a,b\n", "line 2: the file has no numbers", {0}},
         {"a,b\n1,2\n3,x\n", "line 3, column 2: \"x\" is not a number", {0}},
-        {"a,b\n1,2\n3,\n", "line 3, column 2: an empty field", {0}},
-        {"1,2\n3\n", "line 2, column 1: the line ends with fewer fields than the first one", {0}},
-        {"1,2\n3,4,5\n", "line 2, column 3: more fields than in the first line", {0}},
-        {"1,2\n3,\"4\n\n", "line 2, column 2: a quote that does not end", {0}},
+        {"a,b\n1,2\n3,\n", "line 3, column 2: empty field", {0}},
+        {"1,2\n3\n", "line 2, column 1: fewer fields than the first line", {0}},
+        {"1,2\n3,4,5\n", "line 2, column 3: more fields than the first line", {0}},
+        {"1,2\n3,\"4\n\n", "line 2, column 2: unterminated quote", {0}},
         {"1,2\n3,\"4\"5\n", "line 2, column 2: text after the closing quote", {0}},
         {"\"a\n\nb\",c\n1,x\n", "line 4, column 2: \"x\" is not a number", {0}},
         {"a,b\n1,2\n", "line 1, column 1: \"a\" is not a number", {.header = MICA_CSV_HEADER_NO}},
-        {"a,b\n1,2\n", "line 1: no column is called \"c\"", {.label = "c"}},
-        {"1,2\n3,4\n", "line 1: no column is called \"1\"", {.label = "1"}},
+        {"a,b\n1,2\n", "line 1: there is no column \"c\"", {.label = "c"}},
+        {"1,2\n3,4\n", "line 1: there is no column \"1\"", {.label = "1"}},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         mica_dataset set = {0};
@@ -90,7 +90,7 @@ TEST(csv_says_where_it_goes_wrong)
     memset(wide, '1', sizeof wide - 1);
     wide[sizeof wide - 1] = '\0';
     CHECK_ERROR(ctx, sample_read_csv(ctx, &set, wide, NULL), MICA_ERR_FORMAT,
-                "format error: \"file\": line 1, column 1: a field of more than 1024 bytes");
+                "format error: \"file\": line 1, column 1: field longer than 1024 bytes");
     CHECK(mica_dataset_load_csv(ctx, &set, "no such file", NULL) == MICA_ERR_IO);
 }
 
@@ -147,19 +147,18 @@ TEST(csv_labels_by_name)
     CHECK(set.class_count == 3 && memcmp(set.targets.data, (float[]){2, 1}, 8) == 0);
     mica_dataset_destroy(ctx, &set);
     CHECK_ERROR(ctx, sample_read_csv(ctx, &set, "n,x\npear,5\nplum,6\n", &named), MICA_ERR_FORMAT,
-                "format error: \"file\": line 3, column 1: \"plum\" is none of the classes");
+                "format error: \"file\": line 3, column 1: unknown class \"plum\"");
     CHECK_ERROR(
         ctx,
         sample_read_csv(ctx, &set, "n,x\npear,5\n,6\n", &(mica_csv_opts){.label = "n", .label_names = true}),
-        MICA_ERR_FORMAT, "format error: \"file\": line 3, column 1: an empty field");
+        MICA_ERR_FORMAT, "format error: \"file\": line 3, column 1: empty field");
     static char many[60000] = "n,x\n";
     size_t at = strlen(many);
     for (int i = 0; i < 1025; i++)
         at += (size_t)snprintf(many + at, sizeof many - at, "class%d,1\n", i);
-    CHECK_ERROR(
-        ctx, sample_read_csv(ctx, &set, many, &(mica_csv_opts){.label = "n", .label_names = true}),
-        MICA_ERR_FORMAT,
-        "format error: \"file\": line 1026, column 1: labels with more names than there can be classes");
+    CHECK_ERROR(ctx, sample_read_csv(ctx, &set, many, &(mica_csv_opts){.label = "n", .label_names = true}),
+                MICA_ERR_FORMAT,
+                "format error: \"file\": line 1026, column 1: too many distinct labels for class indices");
     CHECK(mica_context_heap(ctx).live_bytes == live);
 }
 
@@ -200,7 +199,7 @@ static void check_rewritten(const char *before, const char *after, int at)
     mica_dataset set = {0};
     mica_csv_opts opts = {.label_column = -1, .label_names = true};
     CHECK_ERROR(ctx, sample_read_csv(ctx, &set, text, &opts), MICA_ERR_IO,
-                "file error: \"file\": changed while it was read");
+                "file error: \"file\": the file changed while being read");
     mica_dataset_destroy(ctx, &set);
     mica_context_destroy(ctx);
 }

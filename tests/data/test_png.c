@@ -262,29 +262,29 @@ TEST(png_says_what_is_wrong)
         size_t count;
         const char *error;
     } bad[] = {
-        {"\0\0\0\0\0\0\0\2\x8\0\0\0\0", "IEND", "", 0, E "29: png: a width or height that cannot be"},
-        {"\0\0\0\2\xff\0\0\2\x8\0\0\0\0", "IEND", "", 0, E "29: png: a width or height that cannot be"},
-        {"\0\0\0\2\0\0\0\2\x8\1\0\0\0", "IEND", "", 0, E "29: png: no such colour type and bit depth"},
-        {"\0\0\0\2\0\0\0\2\x3\0\0\0\0", "IEND", "", 0, E "29: png: no such colour type and bit depth"},
-        {"\0\0\0\2\0\0\0\2\x4\2\0\0\0", "IEND", "", 0, E "29: png: no such colour type and bit depth"},
+        {"\0\0\0\0\0\0\0\2\x8\0\0\0\0", "IEND", "", 0, E "29: png: invalid width or height"},
+        {"\0\0\0\2\xff\0\0\2\x8\0\0\0\0", "IEND", "", 0, E "29: png: invalid width or height"},
+        {"\0\0\0\2\0\0\0\2\x8\1\0\0\0", "IEND", "", 0, E "29: png: invalid colour type and bit depth"},
+        {"\0\0\0\2\0\0\0\2\x3\0\0\0\0", "IEND", "", 0, E "29: png: invalid colour type and bit depth"},
+        {"\0\0\0\2\0\0\0\2\x4\2\0\0\0", "IEND", "", 0, E "29: png: invalid colour type and bit depth"},
         {"\0\0\0\2\0\0\0\2\x8\0\1\0\0", "IEND", "", 0,
-         E "29: png: no such compression, filter or interlace method"},
+         E "29: png: invalid compression, filter or interlace method"},
         {"\0\0\0\2\0\0\0\2\x8\0\0\0\1", "IEND", "", 0,
-         E "29: png: interlaced images are not read: save it without interlacing"},
+         E "29: png: interlaced images are not supported: save it without interlacing"},
         {GREY8, "IEND", "", 0, E "41: png: the image has no rows"},
-        {GREY8, "ABCD", "", 0, E "41: png: an unknown chunk that matters"},
-        {GREY8, "PLTE", "1234", 4, E "41: png: a palette that cannot be"},
+        {GREY8, "ABCD", "", 0, E "41: png: unknown critical chunk"},
+        {GREY8, "PLTE", "1234", 4, E "41: png: invalid palette"},
         {GREY8, "tEXt", "a", 1, E "46: the file ends, 8 bytes short of a chunk"},
         {GREY8, "IDAT", "", 0, E "45: the file ends, 8 bytes short of a chunk"},
         {GREY8, "IDAT", "\1\1", 2, E "43: png: incorrect header check"},
         {"\0\0\0\2\0\0\0\2\x8\3\0\0\0", "IDAT", "", 0, E "41: png: the image has no palette"},
-        {"\0\0\0\2\0\0\0\2\x8\3\0\0\0", "tRNS", "ab", 2, E "41: png: more transparencies than colours"},
+        {"\0\0\0\2\0\0\0\2\x8\3\0\0\0", "tRNS", "ab", 2, E "41: png: more transparency entries than colours"},
         {"\0\0\x1f\0\0\0\x1f\0\x8\0\0\0\0", "IDAT", "ab", 2,
          E "41: png: the image is larger than the file can hold"},
         {"\0\0\x20\0\0\0\x20\x1\x8\0\0\0\0", "IDAT", "ab", 2,
-         E "29: png: an image of 8192 by 8193 pixels: at most 67108864 are read in all"},
+         E "29: png: an image of 8192 by 8193 pixels: expected at most 67108864 pixels in all"},
         {"\x7f\0\0\2\x7f\0\0\2\x8\0\0\0\0", "IDAT", "ab", 2,
-         E "29: png: an image of 2130706434 by 2130706434 pixels: at most 67108864 are read in all"},
+         E "29: png: an image of 2130706434 by 2130706434 pixels: expected at most 67108864 pixels in all"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         CHECK_ERROR(ctx, read_with(ctx, bad[i].header, bad[i].chunk, bad[i].bytes, bad[i].count),
@@ -296,7 +296,7 @@ TEST(png_says_what_is_wrong)
     writer w;
     write_png(&w, &p, 1);
     CHECK_ERROR(ctx, sample_read(ctx, &got, mica_png_read, w.bytes, w.count), MICA_ERR_FORMAT,
-                E "80: png: no such filter");
+                E "80: png: invalid filter type");
 #undef E
 }
 
@@ -371,10 +371,11 @@ TEST(image_fit_colours_and_transparency)
     CHECK_OK(ctx, mica_image_fit(ctx, &colours, &image)); /* a fifth of it on white */
     CHECK(fabsf(out[0] - 244) < 0.01f && fabsf(out[1] - 204) < 0.01f && fabsf(out[2] - 204) < 0.01f);
     image.dim[0] = 5;
-    CHECK_ERROR(ctx, mica_image_fit(ctx, &colours, &image), MICA_ERR_SHAPE,
-                "shape error: image_fit: image is [5, 1, 1]: expected 1 to 4 channels, and pixels");
+    CHECK_ERROR(
+        ctx, mica_image_fit(ctx, &colours, &image), MICA_ERR_SHAPE,
+        "shape error: image_fit: image is [5, 1, 1]: expected 1 to 4 channels and at least one pixel");
     image.dim[0] = 4;
     colours.dim[0] = 2;
     CHECK_ERROR(ctx, mica_image_fit(ctx, &colours, &image), MICA_ERR_SHAPE,
-                "shape error: image_fit: dst is [2, 1, 1]: expected 1 channel, grey, or 3");
+                "shape error: image_fit: dst is [2, 1, 1]: expected 1 channel (greyscale) or 3 (RGB)");
 }

@@ -117,8 +117,9 @@ TEST(windows_targets_are_one_token_on)
     CHECK(in[0][0] == 21 && in[3][6] == 48 && out[6][3] == 49);
     if (test_heap_counted())
         CHECK(test_heap_now().calls == before.calls);
-    CHECK_ERROR(ctx, mica_windows_in_order(ctx, &x, &y, &tokens, 4), MICA_ERR_INDEX,
-                "index error: windows_in_order: windows 4 to 7 for inputs [4, 7], but tokens [50] have 7");
+    CHECK_ERROR(
+        ctx, mica_windows_in_order(ctx, &x, &y, &tokens, 4), MICA_ERR_INDEX,
+        "index error: windows_in_order: windows 4 to 7 for inputs [4, 7], but tokens [50] only have 7");
     CHECK_OK(ctx, mica_view_slice(ctx, &tokens, &tokens, 0, 0, 7, 1));
     CHECK_ERROR(ctx, mica_windows_random(ctx, &x, &y, &tokens, mica_random_stream(3, 0)), MICA_ERR_SHAPE,
                 "shape error: windows_random: tokens [7] are too few for inputs [4, 7] and one more");

@@ -283,7 +283,7 @@ TEST(safetensors_write_refuses_bad_arguments)
                 "argument error: safetensors_write: two tensors are called \"w\"");
     two[1].name = "__metadata__";
     CHECK_ERROR(ctx, mica_safetensors_write(ctx, path, two, 2, NULL), MICA_ERR_ARGUMENT,
-                "argument error: safetensors_write: the name \"__metadata__\" is taken by the format");
+                "argument error: safetensors_write: the name \"__metadata__\" is reserved by the format");
     two[1].name = "\xff";
     CHECK(mica_safetensors_write(ctx, path, two, 2, NULL) == MICA_ERR_ARGUMENT);
     two[1] = (mica_named_tensor){"v", mica_1d(NULL, 2)};
@@ -292,7 +292,7 @@ TEST(safetensors_write_refuses_bad_arguments)
     static uint8_t blocks[34];
     CHECK_OK(ctx, mica_tensor_init(ctx, &two[1].tensor, blocks, MICA_Q8_0, 2, (mica_index[]){1, 32}));
     CHECK_ERROR(ctx, mica_safetensors_write(ctx, path, two, 2, NULL), MICA_ERR_DTYPE,
-                "dtype error: safetensors_write: \"v\" [1, 32] is q8_0, which the format does not have");
+                "dtype error: safetensors_write: \"v\" [1, 32] is q8_0, which the format does not support");
     const mica_metadata same[] = {{"k", "1"}, {"k", "2"}};
     CHECK_ERROR(ctx, mica_safetensors_write(ctx, path, two, 1, &(mica_safetensors_write_opts){same, 2}),
                 MICA_ERR_ARGUMENT, "argument error: safetensors_write: two metadata keys are called \"k\"");
@@ -302,7 +302,7 @@ TEST(safetensors_write_refuses_bad_arguments)
     CHECK(mica_safetensors_write(ctx, scratch_path(&s, "no/such/folder"), two, 1, NULL) == MICA_ERR_IO);
     CHECK(mica_safetensors_write(ctx, s.folder, two, 1, NULL) ==
           MICA_ERR_IO); /* a folder cannot be replaced */
-    CHECK(strstr(mica_error(ctx), "cannot replace") != NULL);
+    CHECK(strstr(mica_error(ctx), "cannot be replaced") != NULL);
     CHECK_OPEN_ERROR(ctx, s.folder, MICA_ERR_IO, mica_error(ctx));
     CHECK_OPEN_ERROR(ctx, "no such file", MICA_ERR_IO,
                      "file error: \"no such file\": cannot open: No such file or directory");

@@ -28,49 +28,48 @@ TEST(safetensors_names_what_is_wrong)
         size_t data;
         const char *error;
     } bad[] = {
-        {"", 0, M "8: the header does not begin with {"},
-        {" {}", 0, M "8: the header does not begin with {"},
-        {"[]", 0, M "8: the header does not begin with {"},
+        {"", 0, M "8: the header does not start with {"},
+        {" {}", 0, M "8: the header does not start with {"},
+        {"[]", 0, M "8: the header does not start with {"},
         {"{} x", 0, M "11: bytes after the value"},
         {"{" W ",}", 8, M "62: expected a key in quotes"},
-        {"{" W "}", 7, M "55: tensor \"w\": data_offsets [0, 8] reach out of the 7 bytes of data"},
+        {"{" W "}", 7, M "55: tensor \"w\": data_offsets [0, 8] exceed the 7 bytes of data"},
         {"{" W "}", 9, M "70: the tensors end here, but the file has 71"},
-        {"{" W "," W "}", 8, M "62: tensor \"w\" stands twice"},
+        {"{" W "," W "}", 8, M "62: duplicate tensor \"w\""},
         {"{" W ",\"\\u0077\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}", 16,
-         M "62: tensor \"w\" stands twice"},
+         M "62: duplicate tensor \"w\""},
         {"{\"w\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8,
          M "9: tensor \"w\" [3] of F32 takes 12 bytes, its data_offsets give 8"},
         {"{\"w\":{\"dtype\":\"F33\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8,
-         M "22: tensor \"w\" has dtype \"F33\", which is none"},
+         M "22: tensor \"w\" has unknown dtype \"F33\""},
         {"{\"w\":{\"dtype\":1,\"shape\":[3],\"data_offsets\":[0,8]}}", 8,
          M "22: dtype of \"w\" is a number, expected a string"},
         {"{\"w\":{\"shape\":[3],\"data_offsets\":[0,8]}}", 8, M "46: tensor \"w\" has no dtype"},
-        {"{\"w\":{\"shape\":[3],\"shape\":[0,8]}}", 8, M "26: tensor \"w\" has twice the field \"shape\""},
+        {"{\"w\":{\"shape\":[3],\"shape\":[0,8]}}", 8, M "26: tensor \"w\" has a duplicate field \"shape\""},
         {"{\"w\":{\"stride\":[3]}}", 8, M "14: tensor \"w\" has an unknown field \"stride\""},
         {"{\"w\":[]}", 0, M "13: the value of \"w\" is an array, expected an object"},
-        {"{\"w\":{\"shape\":[-1]}}", 0, M "23: tensor \"w\": a size that is none"},
-        {"{\"w\":{\"shape\":[1.0]}}", 0, M "23: tensor \"w\": a size that is none"},
-        {"{\"w\":{\"shape\":[[1]]}}", 0, M "23: tensor \"w\": a size that is none"},
-        {"{\"w\":{\"shape\":[9223372036854775808]}}", 0, M "23: tensor \"w\": a size that is none"},
+        {"{\"w\":{\"shape\":[-1]}}", 0, M "23: tensor \"w\": invalid size in the shape"},
+        {"{\"w\":{\"shape\":[1.0]}}", 0, M "23: tensor \"w\": invalid size in the shape"},
+        {"{\"w\":{\"shape\":[[1]]}}", 0, M "23: tensor \"w\": invalid size in the shape"},
+        {"{\"w\":{\"shape\":[9223372036854775808]}}", 0, M "23: tensor \"w\": invalid size in the shape"},
         {"{\"w\":{\"shape\":[1,1,1,1,1,1,1,1,1]}}", 0, M "39: tensor \"w\" has more than 8 dimensions"},
         {"{\"w\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0,
-         M "9: tensor \"w\" [4294967296, 4294967296] of F32 is larger than memory"},
-        {"{\"w\":{" OFF "[8,0]}}", 8,
-         M "29: tensor \"w\": data_offsets [8, 0] reach out of the 8 bytes of data"},
-        {"{\"w\":{" OFF "[0]}}", 8, M "31: tensor \"w\": data_offsets are two whole numbers"},
+         M "9: tensor \"w\" [4294967296, 4294967296] of F32 is too large for memory"},
+        {"{\"w\":{" OFF "[8,0]}}", 8, M "29: tensor \"w\": data_offsets [8, 0] exceed the 8 bytes of data"},
+        {"{\"w\":{" OFF "[0]}}", 8, M "31: tensor \"w\": data_offsets must be two integers"},
         {"{\"w\":{" OFF "[0,8,9]}}", 8,
          M "34: what follows the data_offsets of \"w\" is a number, expected the end of an array"},
         {"{\"w\":{" OFF "[0,18446744073709551616]}}", 8,
-         M "32: tensor \"w\": data_offsets are two whole numbers"},
+         M "32: tensor \"w\": data_offsets must be two integers"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
          "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[3,5]}}",
-         5, M "116: tensor \"b\" begins here, which leaves a hole after byte 115"},
+         5, M "116: tensor \"b\" starts here, which leaves a hole after byte 115"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
          "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
-         3, M "114: tensor \"b\" begins here, but the tensor before it ends at byte 115"},
+         3, M "114: tensor \"b\" starts here, but the previous tensor ends at byte 115"},
         {"{\"__metadata__\":{\"a\":1}}", 0, M "29: the metadata of \"a\" is a number, expected a string"},
-        {"{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, M "33: the metadata \"a\" stands twice"},
-        {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, M "27: __metadata__ stands twice"},
+        {"{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, M "33: duplicate metadata key \"a\""},
+        {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, M "27: __metadata__ is duplicated"},
         {"{\"__metadata__\":[]}", 0, M "24: the value of \"__metadata__\" is an array, expected an object"},
         {"{\"a\\u0000b\":{}}", 0, M "9: \"a\\x00b\" holds a NUL"},
     };
@@ -92,12 +91,12 @@ TEST(safetensors_header_lengths_are_not_believed)
     mica_safetensors *file = NULL;
     unsigned char bytes[10] = {3, 0, 0, 0, 0, 0, 0, 0, '{', '}'};
     CHECK_ERROR(ctx, mica_safetensors_open_memory(ctx, &file, bytes, 10), MICA_ERR_FORMAT,
-                M "0: the header has 3 bytes, at most 2 can be");
+                M "0: the header has 3 bytes, expected at most 2");
     memset(bytes, 0xff, 8);
     CHECK_ERROR(ctx, mica_safetensors_open_memory(ctx, &file, bytes, 10), MICA_ERR_FORMAT,
-                M "0: the header has 18446744073709551615 bytes, at most 2 can be");
+                M "0: the header has 18446744073709551615 bytes, expected at most 2");
     CHECK_ERROR(ctx, mica_safetensors_open_memory(ctx, &file, NULL, 0), MICA_ERR_FORMAT,
-                M "0: the length of the header takes 8 bytes, the file has 0");
+                M "0: the header length takes 8 bytes, the file has 0");
     CHECK(file == NULL);
 }
 

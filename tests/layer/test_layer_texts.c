@@ -56,11 +56,11 @@ TEST(layer_texts_of_images)
     expect(DIMS(2, 4, 8, 8), conv_groups, MICA_ERR_SHAPE,
            "shape error: layer 0 \"c\" (conv2d)\n"
            "  input is [2, 4, 8, 8], the net's input \"x\"\n"
-           "  expected channels for 3 groups in dimension 1, got 4");
+           "  expected a multiple of 3 groups in dimension 1, got 4");
     expect(DIMS(2, 6, 8, 8), conv_groups, MICA_ERR_ARGUMENT,
            "argument error: layer 0 \"c\" (conv2d)\n"
            "  input is [2, 6, 8, 8], the net's input \"x\"\n"
-           "  out_channels is 4: expected channels for 3 groups");
+           "  out_channels is 4: expected a multiple of 3 groups");
     expect(DIMS(2, 4, 8), conv_out, MICA_ERR_ARGUMENT,
            "argument error: layer 0 \"c\" (conv1d)\n"
            "  input is [2, 4, 8], the net's input \"x\"\n"
@@ -72,7 +72,7 @@ TEST(layer_texts_of_images)
     expect(DIMS(2, 4, 8), conv_fit, MICA_ERR_SHAPE,
            "shape error: layer 0 \"c\" (conv1d)\n"
            "  input is [2, 4, 8], the net's input \"x\"\n"
-           "  a kernel that spans 9 does not fit length 8 padded by 0");
+           "  a kernel that spans 9 does not fit into length 8 padded by 0");
     expect(DIMS(2, 4, 8, 8), conv_extra, MICA_ERR_ARGUMENT,
            "argument error: layer 0 \"c\" (conv_transpose2d)\n"
            "  input is [2, 4, 8, 8], the net's input \"x\"\n"
@@ -80,11 +80,11 @@ TEST(layer_texts_of_images)
     expect(DIMS(2, 4, 8, 8), pool, MICA_ERR_SHAPE,
            "shape error: layer 0 \"p\" (max_pool2d)\n"
            "  input is [2, 4, 8, 8], the net's input \"x\"\n"
-           "  a window of 9 (dilation 1) does not fit width 8 padded by 0");
+           "  a window of 9 (dilation 1) does not fit into width 8 padded by 0");
     expect(DIMS(2, 4, 8, 8), average, MICA_ERR_ARGUMENT,
            "argument error: layer 0 \"p\" (avg_pool2d)\n"
            "  input is [2, 4, 8, 8], the net's input \"x\"\n"
-           "  an average takes no dilation");
+           "  average pooling has no dilation");
     expect(DIMS(2, 4, 8), adaptive, MICA_ERR_SHAPE,
            "shape error: layer 0 \"p\" (adaptive_avg_pool1d)\n"
            "  input is [2, 4, 8], the net's input \"x\"\n"
@@ -115,11 +115,11 @@ TEST(layer_texts_of_norms)
     expect(DIMS(4, 3), rows, MICA_ERR_SHAPE,
            "shape error: layer 0 \"n\" (layer_norm)\n"
            "  input is [4, 3], the net's input \"x\"\n"
-           "  expected f32 with 3 axes to normalise over, or more");
+           "  expected f32 with at least 3 axes to normalize over");
     expect(DIMS(4, 4, 2), groups, MICA_ERR_SHAPE,
            "shape error: layer 0 \"n\" (group_norm)\n"
            "  input is [4, 4, 2], the net's input \"x\"\n"
-           "  expected channels for 3 groups in dimension 1, got 4");
+           "  expected a multiple of 3 groups in dimension 1, got 4");
     expect(DIMS(4, 4), softmax, MICA_ERR_AXIS,
            "axis error: layer 0 \"s\" (softmax)\n"
            "  input is [4, 4], the net's input \"x\"\n"
@@ -166,7 +166,7 @@ TEST(layer_texts_of_shapes)
     expect(DIMS(4, 4), permute, MICA_ERR_AXIS,
            "axis error: layer 0 \"t\" (permute)\n"
            "  input is [4, 4], the net's input \"x\"\n"
-           "  axis 1 is named twice for a tensor of rank 2 [4, 4]");
+           "  axis 1 is listed twice for a tensor of rank 2 [4, 4]");
     expect(DIMS(4, 4), slice, MICA_ERR_AXIS,
            "axis error: layer 0 \"s\" (slice)\n"
            "  input is [4, 4], the net's input \"x\"\n"
@@ -187,11 +187,11 @@ TEST(layer_texts_of_shapes)
     expect(DIMS(4, 4), plus, MICA_ERR_SHAPE,
            "shape error: layer 0 \"a\" (add)\n"
            "  input is [4, 4], the net's input \"x\"\n"
-           "  expected a shape that fits it, got [5, 3]");
+           "  expected a shape that broadcasts with it, got [5, 3]");
     expect(
         DIMS(4, 4), residual, MICA_ERR_SHAPE,
-        "shape error: net: residual block: x is [4, 4], its body makes [4, 7] of it; .project would fit x to that");
+        "shape error: net: residual block: x is [4, 4], but its body outputs [4, 7]; .project adds a projection of x to that shape");
     expect(DIMS(4, 4), no_body, MICA_ERR_ARGUMENT, "argument error: net: a residual block needs a body");
     expect(DIMS(4, 4), excite, MICA_ERR_SHAPE,
-           "shape error: net: squeeze and excitation of x of rank 2: expected [N, C, ...]");
+           "shape error: net: squeeze and excitation: x has rank 2: expected [N, C, ...]");
 }

@@ -93,10 +93,10 @@ TEST(text_layers_say_what_is_wrong)
         mica_index features;
         const char *text;
     } wrong[] = {
-        {{.name = "a", .heads = 4}, 10, "expected features for 12 heads of one size, got 10"},
+        {{.name = "a", .heads = 4}, 10, "expected features that divide evenly among 12 heads, got 10"},
         {{.name = "a", .heads = 4, .kv_heads = 3},
          10,
-         "4 heads share 3 for keys and values: expected a divisor"},
+         "4 heads share 3 key/value heads: expected a divisor of the heads"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         mica_net *net;

@@ -74,12 +74,12 @@ TEST(arena_errors_change_nothing)
     mica_arena before = arena;
     part = NULL;
     CHECK_ERROR(ctx, mica_arena_take(ctx, &part, &arena, 512, 0), MICA_ERR_MEMORY,
-                "memory error: arena has 100 of 4096 bytes left, 512 asked for");
+                "memory error: arena has 100 of 4096 bytes left, 512 requested");
     CHECK_ERROR(
         ctx, mica_arena_take(ctx, &part, &arena, 70, 64), MICA_ERR_MEMORY,
-        "memory error: arena has 100 of 4096 bytes left, 70 asked for and 36 more to align them to 64");
+        "memory error: arena has 100 of 4096 bytes left, 70 requested and 36 more to align them to 64");
     CHECK_ERROR(ctx, mica_arena_take(ctx, &part, &arena, SIZE_MAX, 1), MICA_ERR_MEMORY,
-                "memory error: arena has 100 of 4096 bytes left, 18446744073709551615 asked for");
+                "memory error: arena has 100 of 4096 bytes left, 18446744073709551615 requested");
     CHECK_ERROR(ctx, mica_arena_take(ctx, &part, &arena, 1, (size_t)1 << 62), MICA_ERR_MEMORY,
                 mica_error(ctx));
     CHECK_ERROR(ctx, mica_arena_take(ctx, &part, &arena, 1, 48), MICA_ERR_ARGUMENT,
@@ -100,7 +100,7 @@ TEST(arena_takes_tensors)
     CHECK(u.data == block + 64 && arena.used == 68);
     u = t;
     CHECK_ERROR(ctx, mica_arena_take_tensor(ctx, &u, &arena, MICA_F64, 1, (mica_index[]){1000}),
-                MICA_ERR_MEMORY, "memory error: arena has 4028 of 4096 bytes left, 8000 asked for");
+                MICA_ERR_MEMORY, "memory error: arena has 4028 of 4096 bytes left, 8000 requested");
     CHECK(mica_arena_take_tensor(ctx, &u, &arena, MICA_F64, 9, (mica_index[]){1}) != MICA_OK);
     CHECK(memcmp(&u, &t, sizeof t) == 0 && arena.used == 68);
 }
@@ -121,7 +121,7 @@ static mica_status arena_work(const mica_allocator *allocator, void *argument)
         memset(part, 1, 1000);
         mica_arena_destroy(ctx, &arena);
     } else {
-        CHECK(strcmp(mica_error(ctx), "memory error: the allocator refused 1000 bytes") == 0);
+        CHECK(strcmp(mica_error(ctx), "memory error: cannot allocate 1000 bytes") == 0);
         CHECK(arena.block == NULL && arena.bytes == 0);
     }
     mica_arena_destroy(ctx, &arena); /* again, or of one that never was */

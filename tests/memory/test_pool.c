@@ -152,7 +152,8 @@ TEST(pool_refuses_foreign_and_double_returns)
     CHECK(memcmp(&before, &after, sizeof before) == 0);
 
     CHECK_OK(ctx, mica_pool_return(ctx, pool, a));
-    check_refused(ctx, pool, a, MICA_ERR_STATE, "state error: pool_return: buffer ", " was returned already");
+    check_refused(ctx, pool, a, MICA_ERR_STATE, "state error: pool_return: buffer ",
+                  " has already been returned");
     CHECK_OK(ctx, mica_pool_return(ctx, pool, b)); /* beyond the limit: given back to the allocator */
     check_refused(ctx, pool, b, MICA_ERR_ARGUMENT, foreign, unknown);
     CHECK(mica_pool_statistics(pool).returns == 2 && mica_pool_statistics(pool).pooled == 1);
@@ -222,10 +223,10 @@ TEST(pool_errors)
     pool = make_pool(ctx, &(mica_pool_opts){.allocator = &allocator});
     void *buffer = &heap;
     CHECK_ERROR(ctx, mica_pool_rent(ctx, &buffer, pool, SIZE_MAX), MICA_ERR_MEMORY,
-                "memory error: pool_rent: 18446744073709551615 bytes are more than a buffer can have");
+                "memory error: pool_rent: 18446744073709551615 bytes exceed the largest possible buffer");
     heap.refuse = heap.calls + 1;
     CHECK_ERROR(ctx, mica_pool_rent(ctx, &buffer, pool, 1000), MICA_ERR_MEMORY,
-                "memory error: pool_rent: the allocator refused 1088 bytes");
+                "memory error: pool_rent: cannot allocate 1088 bytes");
     CHECK(buffer == &heap && mica_pool_statistics(pool).rents == 0 && mica_pool_heap(pool).failures == 1);
 
     /* What lies unused is given up before a rent fails. */

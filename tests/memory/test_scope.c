@@ -145,7 +145,7 @@ TEST(scope_errors)
     (void)snprintf(text, sizeof text, "argument error: scope_keep: %p is not a buffer of this scope", loose);
     CHECK_ERROR(ctx, mica_scope_keep(ctx, &scope, loose), MICA_ERR_ARGUMENT, text);
     CHECK_ERROR(ctx, mica_scope_rent(ctx, &loose, &scope, SIZE_MAX), MICA_ERR_MEMORY,
-                "memory error: scope_rent: 18446744073709551615 bytes are more than a buffer can have");
+                "memory error: scope_rent: 18446744073709551615 bytes exceed the largest possible buffer");
     mica_pool_destroy(pool); /* with the scope still open */
 }
 

@@ -296,7 +296,7 @@ TEST(fit_refuses_notes_that_cannot_be_saved_before_the_first_step)
     mica_fit_result result;
     CHECK_ERROR(
         ctx, mica_fit(net, &result, &opts), MICA_ERR_ARGUMENT,
-        "argument error: safetensors_write: the metadata value of \"classes\" is not UTF-8 at its byte 3");
+        "argument error: safetensors_write: the metadata value of \"classes\" is not valid UTF-8 at byte 3");
     note = (mica_metadata){"seed", "1"}; /* one of the checkpoint's own */
     CHECK_ERROR(ctx, mica_fit(net, &result, &opts), MICA_ERR_ARGUMENT,
                 "argument error: safetensors_write: two metadata keys are called \"seed\"");

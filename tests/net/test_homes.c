@@ -98,6 +98,15 @@ TEST(homes_of_what_is_derived_from_learned_values)
     run_net(net, zero, y);
     CHECK(y[0] == 9.0f && y[1] == 16.0f);
     mica_net_destroy(net);
+
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK); /* training would leave it behind */
+    x = mica_net_input(net, "x", MICA_F32, 1, (mica_index[]){2});
+    w = mica_net_learned(net, "w", 1, (mica_index[]){2}, (mica_init){MICA_INIT_CONSTANT, 3.0f});
+    d = mica_net_derived(net, "square", MICA_F32, 1, (mica_index[]){2}, mica_op_find("square"), &w, 1, NULL);
+    mica_net_mse(net, mica_net_op(net, NULL, "add", (mica_value[]){w, d}, 2, NULL), x, NULL);
+    CHECK_ERROR(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true}), MICA_ERR_STATE,
+                "state error: net_compile: \"square\" is derived from \"w\", which training changes: freeze it");
+    mica_net_destroy(net);
 }
 
 TEST(homes_that_are_wrong)
@@ -111,8 +120,8 @@ TEST(homes_that_are_wrong)
         mica_value x = mica_net_input(net, "x", MICA_F32, 1, (mica_index[]){4});
         static const char *const texts[] = {
             "argument error: net: lent \"w\" is NULL",
-            "argument error: net: the name of its value \"x\" is taken",
-            "argument error: net: derives \"d\" from a value of a single step",
+            "argument error: net: the name of its value \"x\" is already in use",
+            "argument error: net: derives \"d\" from a value that changes with every step",
         };
         mica_value value = wrong == 0   ? mica_net_lent(net, "w", &none)
                            : wrong == 1 ? mica_net_lent(net, "x", &t)
@@ -136,7 +145,7 @@ TEST(homes_of_a_single_step_are_not_handed_out)
     REQUIRE(CHECK_OK(ctx, mica_net_compile(net, NULL)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)));
     mica_tensor t;
     CHECK_ERROR(ctx, mica_net_tensor(net, &t, "hidden"), MICA_ERR_STATE,
-                "state error: net: \"hidden\" is there for a part of a step only; mica_net_output keeps it");
+                "state error: net: \"hidden\" is only live during part of a step; mica_net_output keeps it");
     CHECK_OK(ctx, mica_net_tensor(net, &t, "last")); /* what nobody reads is for the caller */
     CHECK_OK(ctx, mica_net_value_tensor(net, &t, h));
     CHECK_OK(ctx, mica_net_tensor(net, &t, "hidden.weight"));

@@ -103,27 +103,26 @@ TEST(misuse_of_names)
             mica_net_kept(net, "x", MICA_KEPT_STATE, MICA_F32, 2, NULL, 0.0f));
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: a parameter needs a name",
             mica_net_learned(net, NULL, DIMS(2), (mica_init){0}));
-    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: shares \"\", which is no parameter of this net",
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: shares \"\", which is not a parameter of this net",
             mica_net_shared(net, NULL, DIMS(2)));
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: derived by an operation that is NULL",
             mica_net_derived(net, "table", MICA_F32, DIMS(2), NULL, NULL, 0, NULL));
     REFUSES(MICA_ERR_ARGUMENT,
-            "argument error: net: names nest too deep at \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"",
+            "argument error: net: scopes are nested too deeply at \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"",
             mica_net_enter(net, name));
-    REFUSES(
-        MICA_ERR_ARGUMENT,
-        "argument error: net: the name \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\" is too long (at most 400 "
-        "bytes, with its scopes)",
-        dense(net, x, name));
+    REFUSES(MICA_ERR_ARGUMENT,
+            "argument error: net: the name \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\" is too long (at most 400 "
+            "bytes, with its scopes)",
+            dense(net, x, name));
     /* Names that a node had before its output got another, and those of parameters. */
-    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: the name \"fc\" is taken",
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: the name \"fc\" is already in use",
             (mica_net_output(net, "y", dense(net, x, "fc")), dense(net, x, "fc")));
     REFUSES(MICA_ERR_ARGUMENT,
             "argument error: layer 0 \"fc\" (dense)\n"
             "  input is [4, 6], the net's input \"x\"\n"
-            "  the name of its parameter \"fc.bias\" is taken",
+            "  the name of its parameter \"fc.bias\" is already in use",
             (mica_net_input(net, "fc.bias", MICA_F32, DIMS(2)), dense(net, x, "fc")));
-    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: output \"b\" is called \"a\" already",
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: output \"b\" is already named \"a\"",
             (x = dense(net, x, "fc"), mica_net_output(net, "a", x), mica_net_output(net, "b", x)));
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: output \"y\" is the input \"x\"",
             mica_net_output(net, "y", x));
@@ -141,9 +140,9 @@ TEST(misuse_of_names_that_are_null)
                 "argument error: net_freeze: prefix is NULL");
     make_ready(net, &training);
     CHECK_ERROR(ctx, mica_net_tensor(net, &t, NULL), MICA_ERR_ARGUMENT,
-                "argument error: net: a tensor asked for by a name that is NULL");
+                "argument error: net: the name of the requested tensor is NULL");
     CHECK_ERROR(ctx, mica_net_gradient(net, &t, NULL), MICA_ERR_ARGUMENT,
-                "argument error: net: a tensor asked for by a name that is NULL");
+                "argument error: net: the name of the requested tensor is NULL");
     CHECK_ERROR(ctx, mica_net_set_size(net, NULL, 1), MICA_ERR_ARGUMENT,
                 "argument error: net_set_size: name is NULL");
     CHECK_ERROR(ctx, mica_checkpoint_save(net, "unused", NULL), MICA_ERR_ARGUMENT,
@@ -158,13 +157,13 @@ TEST(misuse_of_names_that_are_null)
 
 TEST(misuse_of_values)
 {
-    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: dense of value 0, which is none of this net's",
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: dense: value 0 does not belong to this net",
             dense(net, 0, "fc"));
-    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: dense of value 99, which is none of this net's",
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: dense: value 99 does not belong to this net",
             dense(net, 99, "fc"));
-    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: output of value 0, which is none of this net's",
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: output: value 0 does not belong to this net",
             mica_net_output(net, "y", 0));
-    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: concat of values that are NULL",
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: concat: the list of values is NULL",
             mica_net_concat(net, NULL, 2, NULL));
 }
 
@@ -179,7 +178,7 @@ TEST(misuse_of_sizes_that_overflow)
         "shape error: tensor_init: the tensor [9223372036854775807, 6] has more elements than memory can hold",
         mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = huge}));
     REFUSES(MICA_ERR_MEMORY,
-            "memory error: net_compile: tensors of 6.34e+18 bytes in all: no memory holds that",
+            "memory error: net_compile: the tensors take 6.34e+18 bytes in all, more than can be addressed",
             mica_net_dense(net, x, &(mica_net_dense_opts){.units = (mica_index)1 << 57}));
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: mlp: hidden is 9223372036854775807",
             mica_net_mlp(net, x, &(mica_net_mlp_opts){.hidden = huge, .swiglu = true}));
@@ -191,7 +190,7 @@ TEST(misuse_of_sizes_that_overflow)
                 &(mica_net_conv_opts){.name = "c", .out_channels = 1, .kernel = {1, 1}, .pad = {huge, 0}}));
     REFUSES(MICA_ERR_SHAPE,
             "shape error: layer 1 \"p\" (max_pool2d)\n" ON_PLANES
-            "  a window of 2 (dilation 9223372036854775807) does not fit height 2 padded by 0",
+            "  a window of 2 (dilation 9223372036854775807) does not fit into height 2 padded by 0",
             mica_net_max_pool2d(net, mica_net_reshape(net, x, &planes),
                                 &(mica_net_pool_opts){.name = "p", .kernel = {2, 1}, .dilation = {huge, 1}}));
     REFUSES(MICA_ERR_ARGUMENT,
@@ -208,18 +207,17 @@ TEST(misuse_of_options)
             "argument error: layer 0 \"fc\" (dense)\n" ON_X "  units is -3: expected 1 or more",
             mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = -3}));
     REFUSES(MICA_ERR_ARGUMENT,
-            "argument error: layer 0 \"fc\" (dense)\n" ON_X
-            "  unknown init 55 for \"weight\"",
+            "argument error: layer 0 \"fc\" (dense)\n" ON_X "  unknown init 55 for \"weight\"",
             mica_net_dense(
                 net, x,
                 &(mica_net_dense_opts){.name = "fc", .units = 3, .weight_init = {(mica_init_kind)55, 1.0f}}));
-    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: activation number 99, which is none",
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: unknown activation 99",
             mica_net_activation(net, x, &(mica_net_activation_opts){.kind = (mica_activation)99}));
     REFUSES(MICA_ERR_ARGUMENT,
             "argument error: layer 0 \"d\" (dropout)\n" ON_X "  rate is nan: expected 0 to 1",
             mica_net_dropout(net, x, &(mica_net_dropout_opts){.name = "d", .rate = NAN}));
     REFUSES(
-        MICA_ERR_ARGUMENT, "argument error: net: gpt kind number 9, which is none",
+        MICA_ERR_ARGUMENT, "argument error: net: unknown gpt kind 9",
         mica_net_gpt(net, x,
                      &(mica_net_gpt_opts){
                          .kind = (mica_gpt_kind)9, .vocabulary = 9, .width = 8, .layers = 1, .heads = 2}));
@@ -248,7 +246,8 @@ TEST(misuse_of_order)
     mica_net *net = classifier();
     mica_context *ctx = mica_net_context(net);
     mica_tensor t;
-    CHECK_ERROR(ctx, mica_net_forward(net), MICA_ERR_STATE, "state error: net: a step before mica_net_bind");
+    CHECK_ERROR(ctx, mica_net_forward(net), MICA_ERR_STATE,
+                "state error: net: step called before mica_net_bind");
     CHECK_ERROR(ctx, mica_net_gradients(net, NULL), MICA_ERR_STATE,
                 "state error: net_gradients: the net was not compiled with .train");
     CHECK_ERROR(ctx, mica_net_resize(net, 2), MICA_ERR_STATE,
@@ -258,14 +257,14 @@ TEST(misuse_of_order)
     CHECK_ERROR(ctx, mica_train_update(net, MICA_OPTIMIZER_LR), MICA_ERR_STATE,
                 "state error: train_update: the net is not bound, or was compiled without an optimizer");
     CHECK_ERROR(ctx, mica_net_tensor(net, &t, "x"), MICA_ERR_STATE,
-                "state error: net: \"x\" asked for before mica_net_bind");
+                "state error: net: \"x\" requested before mica_net_bind");
     make_ready(net, &training);
     CHECK_ERROR(ctx, mica_net_bind(net, NULL, 0), MICA_ERR_STATE,
-                "state error: net_bind: the net is bound already");
+                "state error: net_bind: the net is already bound");
     CHECK_ERROR(ctx, mica_net_compile(net, NULL), MICA_ERR_STATE,
-                "state error: net_compile: the net is bound already");
+                "state error: net_compile: the net is already bound");
     CHECK_ERROR(ctx, mica_net_freeze(net, "fc", true), MICA_ERR_STATE,
-                "state error: net_freeze: the net is bound already");
+                "state error: net_freeze: the net is already bound");
     CHECK_ERROR(ctx, mica_net_gradient(net, &t, "x"), MICA_ERR_ARGUMENT,
                 "argument error: net: \"x\" has no gradient");
     check_learns(net);
@@ -331,7 +330,7 @@ TEST(misuse_of_compile)
     net = new_net();
     ctx = mica_net_context(net);
     CHECK_ERROR(ctx, mica_net_compile(net, &training), MICA_ERR_STATE,
-                "state error: net_compile: the net has no loss to train by");
+                "state error: net_compile: the net has no loss to minimize");
     mica_net_input(net, "x", MICA_F32, DIMS(4, 100));
     CHECK_ERROR(ctx, mica_net_compile(net, &(mica_compile_opts){.budget = 1}), MICA_ERR_MEMORY,
                 "memory error: net: needs at least 1600 bytes, the budget is 1 (1599 short)");
@@ -415,7 +414,7 @@ TEST(misuse_of_resize_changes_nothing)
         mica_net_reshape(net, x, &(mica_net_reshape_opts){.name = "r", .rank = 3, .dims = {4, 2, 3}}));
     make_ready(net, NULL);
     CHECK_ERROR(ctx, mica_net_resize(net, 5), MICA_ERR_SHAPE,
-                "shape error: net_resize: the batch is 5, but the net was built for 4");
+                "shape error: net_resize: the batch is 5, but the net was built for at most 4");
     CHECK(mica_net_resize(net, -1) == MICA_ERR_SHAPE);
     for (mica_index rows = 0; rows < 4; rows++) {
         CHECK(mica_net_resize(net, rows) == MICA_ERR_SHAPE);
@@ -496,7 +495,7 @@ TEST(misuse_of_another_nets_weights)
     dense(net, mica_net_input(net, "x", MICA_F32, DIMS(4, 6)), "fc");
     CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.weights = lender}));
     CHECK_ERROR(ctx, mica_net_bind(net, NULL, 0), MICA_ERR_SHAPE,
-                "shape error: net_bind: the net that lends its weights has no \"fc.weight\" of that shape");
+                "shape error: net_bind: the net that lends its weights has no \"fc.weight\" of this shape");
     mica_net_destroy(net);
     mica_net_destroy(lender);
 }
@@ -508,7 +507,7 @@ TEST(misuse_of_paths)
     make_ready(net, &training);
     CHECK(mica_weights_save(net, "no-such-folder/weights") == MICA_ERR_IO);
     CHECK_ERROR(ctx, mica_weights_save(net, "."), MICA_ERR_IO,
-                "file error: \".\": cannot replace what is not a regular file");
+                "file error: \".\": not a regular file, cannot be replaced");
     CHECK_ERROR(ctx, mica_weights_save(net, NULL), MICA_ERR_ARGUMENT,
                 "argument error: safetensors_write: path is NULL");
     check_learns(net);
@@ -552,13 +551,15 @@ TEST(misuse_of_fit)
     CHECK_ERROR(ctx, mica_fit(net, &result, &(mica_fit_opts){0}), MICA_ERR_ARGUMENT,
                 "argument error: fit: no source of training data");
     CHECK_ERROR(ctx, fit_on(net, 10, (mica_fit_opts){.output = "nothing"}, false), MICA_ERR_ARGUMENT,
-                "argument error: net: nothing is called \"nothing\"");
+                "argument error: net: there is no \"nothing\"");
     CHECK_ERROR(ctx, fit_on(net, 10, (mica_fit_opts){.accumulate = -1}, false), MICA_ERR_ARGUMENT,
                 "argument error: fit: accumulate is -1");
-    CHECK_ERROR(ctx, fit_on(net, 10, (mica_fit_opts){.accumulate = 4}, false), MICA_ERR_ARGUMENT,
-                "argument error: fit: an epoch of 3 batches, and an update takes 4: nothing is learned");
-    CHECK_ERROR(ctx, fit_on(net, 3, (mica_fit_opts){.epochs = UINT64_MAX}, true), MICA_ERR_ARGUMENT,
-                "argument error: fit: an epoch of 0 batches, and an update takes 1: nothing is learned");
+    CHECK_ERROR(
+        ctx, fit_on(net, 10, (mica_fit_opts){.accumulate = 4}, false), MICA_ERR_ARGUMENT,
+        "argument error: fit: an epoch has 3 batches, but an update accumulates 4: no update would happen");
+    CHECK_ERROR(
+        ctx, fit_on(net, 3, (mica_fit_opts){.epochs = UINT64_MAX}, true), MICA_ERR_ARGUMENT,
+        "argument error: fit: an epoch has 0 batches, but an update accumulates 1: no update would happen");
     CHECK(mica_train_steps(net) == 0);
     CHECK_OK(ctx, fit_on(net, 3, (mica_fit_opts){0}, false));
     CHECK_OK(ctx, fit_on(net, 10, (mica_fit_opts){.accumulate = 3, .output = "y"}, false));
@@ -589,6 +590,6 @@ TEST(misuse_of_sources)
                 "argument error: fit: a checkpoint needs a source with cursor and seek");
     opts.checkpoint = NULL;
     CHECK_ERROR(ctx, mica_fit(net, &result, &opts), MICA_ERR_SHAPE,
-                "shape error: fit: a source gives 5 samples: a batch has at most 4");
+                "shape error: fit: a source returned 5 samples: expected at most 4, the batch size");
     mica_net_destroy(net);
 }

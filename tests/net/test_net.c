@@ -73,7 +73,7 @@ TEST(net_names_are_unique_and_nest)
                 "index error: net: parameter 4 of 4");
     CHECK(mica_net_dense(net, x, &(mica_net_dense_opts){.name = "fc", .units = 8}) == 0);
     CHECK_ERROR(ctx, mica_net_compile(net, NULL), MICA_ERR_ARGUMENT,
-                "argument error: net: the name \"fc\" is taken");
+                "argument error: net: the name \"fc\" is already in use");
     mica_net_destroy(net);
 }
 
@@ -190,7 +190,7 @@ TEST(net_runs_smaller_batches_in_the_same_plan)
     forward_into(net, part, 3 * 32);
     CHECK(memcmp(whole, part, sizeof part) == 0);
     CHECK_ERROR(ctx, mica_net_resize(net, 9), MICA_ERR_SHAPE,
-                "shape error: net_resize: the batch is 9, but the net was built for 8");
+                "shape error: net_resize: the batch is 9, but the net was built for at most 8");
     CHECK_OK(ctx, mica_net_resize(net, 8));
     float again[8 * 32];
     forward_into(net, again, 8 * 32);
@@ -207,9 +207,9 @@ TEST(net_shares_weights_of_another)
     mica_net *stranger = mlp(other, 2, 4);
     REQUIRE(mica_net_compile(stranger, &(mica_compile_opts){.weights = owner}) == MICA_OK);
     CHECK_ERROR(other, mica_net_bind(stranger, NULL, 0), MICA_ERR_SHAPE,
-                "shape error: net_bind: the net that lends its weights has no \"fc3.weight\" of that shape");
+                "shape error: net_bind: the net that lends its weights has no \"fc3.weight\" of this shape");
     CHECK_ERROR(other, mica_net_forward(stranger), MICA_ERR_STATE,
-                "state error: net: a step before mica_net_bind");
+                "state error: net: step called before mica_net_bind");
     mica_net_destroy(stranger);
     REQUIRE(mica_net_compile(user, &(mica_compile_opts){.weights = owner}) == MICA_OK);
     CHECK(mica_net_plan(user)->kind_bytes[MICA_BUFFER_PARAMETER] == 0);
@@ -238,7 +238,7 @@ TEST(net_frozen_parameters_have_no_gradient)
     CHECK_ERROR(ctx, mica_net_gradient(net, &t, "fc0.weight"), MICA_ERR_ARGUMENT,
                 "argument error: net: \"fc0.weight\" has no gradient");
     CHECK_ERROR(ctx, mica_net_freeze(net, "fc0.", false), MICA_ERR_STATE,
-                "state error: net_freeze: the net is bound already");
+                "state error: net_freeze: the net is already bound");
     mica_tensor frozen, learned;
     mica_net_tensor(net, &frozen, "fc0.weight");
     mica_net_tensor(net, &learned, "fc2.weight");
@@ -407,7 +407,7 @@ TEST(net_runs_shorter_inputs_in_the_same_plan)
     CHECK_OK(ctx, mica_net_tensor(net, &y, "y"));
     CHECK(y.dim[0] == 2 && y.dim[1] == 3 && y.dim[2] == 5);
     CHECK_ERROR(ctx, mica_net_set_size(net, "length", 9), MICA_ERR_SHAPE,
-                "shape error: net_set_size: length is 9, but the net was built for 8");
+                "shape error: net_set_size: length is 9, but the net was built for at most 8");
     CHECK_ERROR(ctx, mica_net_set_size(net, "width", 1), MICA_ERR_ARGUMENT,
                 "argument error: net_set_size: the net has no size \"width\"");
     CHECK_OK(ctx, mica_net_set_size(net, "batch", 4));

@@ -14,7 +14,8 @@ static mica_net *placed_net(mica_context *ctx, bool train)
     mica_net *net;
     if (mica_net_create(ctx, &net) != MICA_OK)
         return NULL;
-    mica_index length = mica_net_size(net, "length", LENGTH), at = mica_net_size(net, "position", PLACES - LENGTH);
+    mica_index length = mica_net_size(net, "length", LENGTH),
+               at = mica_net_size(net, "position", PLACES - LENGTH);
     mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){BATCH, length, WIDTH}), h = x;
     h = mica_net_learned_positions(
         net, h, &(mica_net_positions_opts){.name = "learned", .rows = PLACES, .position = at});
@@ -66,7 +67,7 @@ TEST(sizes_place_a_sequence_where_the_step_says)
     }
     CHECK(test_heap_now().calls == heap.calls);
     CHECK_ERROR(ctx, mica_net_set_size(net, "position", PLACES), MICA_ERR_SHAPE,
-                "shape error: net_set_size: position is 20, but the net was built for 14");
+                "shape error: net_set_size: position is 20, but the net was built for at most 14");
     mica_net_destroy(net);
 }
 
@@ -130,7 +131,7 @@ TEST(backward_follows_a_forward_in_training_mode)
     mica_net *net = placed_net(ctx, true);
     REQUIRE(net != NULL);
     static const char *const refused =
-        "state error: net_backward: it goes back over mica_net_forward_training, right before it";
+        "state error: net_backward: expected a call of mica_net_forward_training right before it";
     mica_tensor x, g;
     CHECK_ERROR(ctx, mica_net_backward(net, NULL), MICA_ERR_STATE, refused);
     mica_net_tensor(net, &x, "x");

@@ -13,14 +13,14 @@ static const struct {
     const char *text, *error; /* up to the line that is shown */
 } cases[] = {
     /* Words */
-    {X "covn 8 3x3", "net:2:1: there is no layer \"covn\"; did you mean \"conv\"?"},
-    {X "zzzzzzz", "net:2:1: there is no layer \"zzzzzzz\""},
+    {X "covn 8 3x3", "net:2:1: unknown layer \"covn\"; did you mean \"conv\"?"},
+    {X "zzzzzzz", "net:2:1: unknown layer \"zzzzzzz\""},
     {X "\n# why\n  8 conv", "net:4:3: expected a layer, found \"8\""},
-    {"dense 10", "net:1:1: nothing comes before dense: a net begins with an input"},
+    {"dense 10", "net:1:1: there is nothing before dense: a net starts with an input"},
     {"", "net:1:1: expected layers, found the end of the file"},
     {X, "net:2:1: expected layers, found the end of the file"},
-    {X "dense 10 \x01", "net:2:10: \"\\x01\" means nothing in a net file"},
-    {X "dense 10 ; relu", "net:2:10: \";\" means nothing in a net file"},
+    {X "dense 10 \x01", "net:2:10: unexpected character \"\\x01\" in a net file"},
+    {X "dense 10 ; relu", "net:2:10: unexpected character \";\" in a net file"},
     /* Options */
     {X "conv 8\nrelu",
      "net:2:7: expected kernel of conv (\"conv channels kernel\"), found the end of the line"},
@@ -30,79 +30,77 @@ static const struct {
     {X "conv 8 3x3 stride=1 stride=2", "net:2:21: stride is given twice"},
     {X "conv 8 3x3 same same", "net:2:17: same is given twice"},
     {X "conv 8 3x3 name=a name=b", "net:2:19: name is given twice"},
-    {X "conv 8 3x3 relu tanh", "net:2:17: a second activation, \"tanh\": it goes on a line of its own"},
+    {X "conv 8 3x3 relu tanh", "net:2:17: a second activation, \"tanh\": put it on its own line"},
     {X "conv 8 3x3 4", "net:2:12: conv: expected an option or the end of the line, found \"4\""},
     {X "conv 8 3x3 * 4",
-     "net:2:12: conv: expected an option or the end of the line, found \"*\"; a calculation with "
-     "spaces in it needs parentheses"},
+     "net:2:12: conv: expected an option or the end of the line, found \"*\"; an expression with spaces needs parentheses"},
     {X "conv 8 3x3 same=1", "net:2:17: same takes no value"},
     {X "conv 8 3x3x3", "net:2:8: kernel: expected one or two sizes, found 3"},
     {X "conv 8 []", "net:2:8: kernel: expected one or two sizes, found 0"},
-    {X "conv 8 3x3 init=nomal(1)", "net:2:17: init: there is no \"nomal\"; did you mean \"normal\"?"},
-    {X "conv 8 3x3 init=3", "net:2:17: init: expected a start, as normal(0.02), found \"3\""},
+    {X "conv 8 3x3 init=nomal(1)", "net:2:17: init: unknown value \"nomal\"; did you mean \"normal\"?"},
+    {X "conv 8 3x3 init=3", "net:2:17: init: expected an initializer, such as normal(0.02), found \"3\""},
     {X "conv 8 3x3 init=normal",
-     "net:2:23: init: expected a number in parentheses, as in normal(0.02), found the end of the file"},
-    {X "mlp activation=rulu", "net:2:16: activation: there is no \"rulu\"; did you mean \"relu\"?"},
-    {"input x 32 q8_0", "net:1:12: dtype: there is no \"q8_0\""},
-    {"input x 8 f31", "net:1:11: dtype: there is no \"f31\"; did you mean \"f32\"?"},
+     "net:2:23: init: expected a number in parentheses, such as normal(0.02), found the end of the file"},
+    {X "mlp activation=rulu", "net:2:16: activation: unknown value \"rulu\"; did you mean \"relu\"?"},
+    {"input x 32 q8_0", "net:1:12: dtype: unknown value \"q8_0\""},
+    {"input x 8 f31", "net:1:11: dtype: unknown value \"f31\"; did you mean \"f32\"?"},
     {X "loss", "net:2:5: expected kind of loss (\"loss kind\"), found the end of the file"},
-    {X "loss crossentropy", "net:2:6: kind: there is no \"crossentropy\"; did you mean \"cross_entropy\"?"},
+    {X "loss crossentropy", "net:2:6: kind: unknown value \"crossentropy\"; did you mean \"cross_entropy\"?"},
     {X "dense 10 {", "net:2:10: expected the end of the line, found \"{\""},
     {X "residual", "net:2:9: expected \"{\" at the end of a residual line, found the end of the file"},
     /* Numbers */
-    {X "conv eight 3x3", "net:2:6: expected a number, found \"eight\", which is no constant"},
+    {X "conv eight 3x3", "net:2:6: expected a number, found \"eight\", which is not a constant"},
     {"let width = 3\n" X "conv widht 3x3",
-     "net:3:6: expected a number, found \"widht\", which is no constant; did you mean \"width\"?"},
-    {X "conv 2.5 3x3", "net:2:6: channels: expected a whole number, found 2.5"},
+     "net:3:6: expected a number, found \"widht\", which is not a constant; did you mean \"width\"?"},
+    {X "conv 2.5 3x3", "net:2:6: channels: expected an integer, found 2.5"},
     {X "conv 0 3x3", "net:2:6: channels: expected a number from 1 to 2147483647, found 0"},
     {X "conv 1e12 3x3", "net:2:6: channels: expected a number from 1 to 2147483647, found 1000000000000"},
     {X "conv 1e999 3x3", "net:2:6: expected a number, found \"1e999\""},
     {X "conv 2 * 8 3x3",
-     "net:2:8: expected a number, found \"*\"; a calculation with spaces in it needs parentheses"},
+     "net:2:8: expected a number, found \"*\"; an expression with spaces needs parentheses"},
     {X "conv (8 3x3", "net:2:9: expected \")\", found \"3x3\""},
-    {X "conv 8/0 3x3", "net:2:6: expected a number, found a calculation that comes to inf"},
+    {X "conv 8/0 3x3", "net:2:6: expected a number, found an expression that evaluates to inf"},
     {X "reshape [2 8]", "net:2:12: shape: expected \",\" or \"]\", found \"8\""},
     {X "reshape [1,1,1,1,1,1,1,1,1]", "net:2:26: shape: more than 8 sizes"},
     {X "reshape 1x1x1x1x1x1x1x1x1", "net:2:9: shape: more than 8 sizes"},
     {X "reshape [1,1,1,1,1,1,1,1]", "net:2:1: a shape of more than 7 axes"},
     {X "lstm 8 layers=257", "net:2:15: layers: expected a number from 1 to 256, found 257"},
-    {"let a = ---------------------------------1",
-     "net:1:41: more than 32 parentheses and signs in one another"},
+    {"let a = ---------------------------------1", "net:1:41: more than 32 nested parentheses and signs"},
     /* Constants */
-    {"let a = 1\nlet a = 2", "net:2:5: \"a\" was let be 1 on line 1"},
+    {"let a = 1\nlet a = 2", "net:2:5: \"a\" was already defined as 1 on line 1"},
     {"let 3 = 1", "net:1:5: expected the name of a constant, found \"3\""},
     {"let a.b = 1", "net:1:5: expected the name of a constant, found \"a.b\""},
     {"let a 1", "net:1:7: expected \"=\", found \"1\""},
     {"let a = 1 2", "net:1:11: expected the end of the line, found \"2\""},
-    {X "repeat 2 {\nlet a = 1\n}", "net:3:1: let stands outside of braces"},
+    {X "repeat 2 {\nlet a = 1\n}", "net:3:1: let is only allowed outside of braces"},
     /* Names */
-    {X "flatten from=y", "net:2:14: no line above is called \"y\"; did you mean \"x\"?"},
+    {X "flatten from=y", "net:2:14: there is no line \"y\" above; did you mean \"x\"?"},
     {X "flatten from=3", "net:2:14: from: expected the name of a layer above, found \"3\""},
     {X "flatten name=3", "net:2:14: name: expected a name, found \"3\""},
-    {X "flatten name=a.b", "net:2:14: name: a name has no dot; found \"a.b\""},
-    {X "flatten name=x", "net:2:1: the name \"x\" is taken"},
+    {X "flatten name=a.b", "net:2:14: name: expected a name without dots, found \"a.b\""},
+    {X "flatten name=x", "net:2:1: the name \"x\" is already in use"},
     {X "dense 8 share=dense1.weight",
-     "net:2:15: no layer above has a parameter \"dense1.weight\" (they are called as in conv1.weight)"},
+     "net:2:15: no layer above has a parameter \"dense1.weight\" (names look like conv1.weight)"},
     {X "add", "net:2:4: expected others of add (\"add others\"), found the end of the file"},
     {X "add x x x x x x x x", "net:2:19: others: more than 7 names"},
     /* Operations */
     {X "sub", "net:2:4: expected b of sub (\"sub [a] b\"), found the end of the file"},
-    {X "matmull x", "net:2:1: there is no layer \"matmull\"; did you mean \"matmul\"?"},
-    {X "relu_backward x", "net:2:1: there is no layer \"relu_backward\""},
+    {X "matmull x", "net:2:1: unknown layer \"matmull\"; did you mean \"matmul\"?"},
+    {X "relu_backward x", "net:2:1: unknown layer \"relu_backward\""},
     {X "sum kep", "net:2:5: sum: no option and no line above is called \"kep\"; did you mean \"keep\"?"},
     {X "sum axs=1", "net:2:5: sum takes no \"axs\"; did you mean \"axes\"?"},
     {X "sum keep keep", "net:2:10: keep is given twice"},
     {X "sum keep=1", "net:2:10: keep takes no value"},
     {X "sum 1", "net:2:5: sum: expected an option or the end of the line, found \"1\""},
     {X "sum axes=[1 2]", "net:2:13: axes: expected \",\" or \"]\", found \"2\""},
-    {X "sum axes=[1.5]", "net:2:11: axes: expected a whole number, found 1.5"},
-    {X "sum axes=x", "net:2:10: expected a number, found \"x\", which is no constant"},
+    {X "sum axes=[1.5]", "net:2:11: axes: expected an integer, found 1.5"},
+    {X "sum axes=x", "net:2:10: expected a number, found \"x\", which is not a constant"},
     {X "neg x x", "net:2:7: neg takes no more values (\"neg [a]\"), found \"x\""},
     {X "neg x from=x", "net:2:1: neg takes 1 values at most (\"neg [a]\")"},
     {X "neg a=x from=x", "net:2:1: neg: from and a are the same input"},
     {X "norm l3", "net:2:6: norm: no option and no line above is called \"l3\""},
-    {X "norm kind=l3", "net:2:11: kind: there is no \"l3\"; did you mean \"l2\"?"},
-    {X "copy cast dtype=f31", "net:2:17: dtype: there is no \"f31\"; did you mean \"f32\"?"},
+    {X "norm kind=l3", "net:2:11: kind: unknown value \"l3\"; did you mean \"l2\"?"},
+    {X "copy cast dtype=f31", "net:2:17: dtype: unknown value \"f31\"; did you mean \"f32\"?"},
     {X "unpad before=[1,1,1,1,1,1,1,1,1]", "net:2:31: before: more than 8 sizes"},
     {X "im2col kernel=[1,1,1]", "net:2:15: kernel: expected up to 2 numbers, found 3"},
     {X "split count=2 axis=1\nneg split1.2",
@@ -111,23 +109,22 @@ static const struct {
     {X "zeros from=x", "net:2:7: zeros takes no \"from\""},
     {"zeros dims=[1]\nneg nothing", "net:2:5: neg: no option and no line above is called \"nothing\""},
     /* Braces */
-    {X "}", "net:2:1: \"}\" closes no brace"},
+    {X "}", "net:2:1: unmatched \"}\""},
     {X "block {\nflatten", "net:2:1: block has no \"}\""},
     {X "repeat 0 {\nflatten", "net:3:8: expected layers, found the end of the file"},
     {X "repeat -1 {\n}", "net:2:1: count: expected a number from 0 to 10000, found -1"},
-    {X "repeat 10000 {\n\n}", "net:3:1: more than 10000 lines, those of a repeat each time"},
+    {X "repeat 10000 {\n\n}", "net:3:1: more than 10000 lines, counting every repetition"},
     {X
      "block {\nblock {\nblock {\nblock {\nblock {\nblock {\nblock {\nblock {\nblock {\nblock {\nblock {\nblock {\n"
      "block {\nblock {\nblock {\nblock {\n",
-     "net:17:7: braces nest more than 15 deep"},
+     "net:17:7: braces are nested more than 15 deep"},
     /* What layers find wrong */
     {X "residual {\nconv 2 3x3\n}",
-     "net:2:1: residual block: x is [1, 2, 8, 8], its body makes [1, 2, 6, 6] of it; "
-     ".project would fit x to that"},
+     "net:2:1: residual block: x is [1, 2, 8, 8], but its body outputs [1, 2, 6, 6]; .project adds a projection of x to that shape"},
     {X "conv 8 2x2 same", "net:2:1: \"same\" needs a kernel of odd size, not 2"},
     {X "conv 8 9x9", "net:2:1: layer 0 \"conv1\" (conv2d)"},
-    {X "permute [0, 1]", "net:2:1: expected 4 axes, the batch included, got 2"},
-    {X "pad 1x1x1x1x1", "net:2:1: pads more axes than there are"},
+    {X "permute [0, 1]", "net:2:1: expected 4 axes including the batch, got 2"},
+    {X "pad 1x1x1x1x1", "net:2:1: pads more axes than the input has"},
     {X "gpt 8 8 257 1", "net:2:9: layers: expected a number from 1 to 256, found 257"},
 };
 
@@ -171,14 +168,14 @@ TEST(netfile_errors_show_the_line)
     CHECK_ERROR(ctx, build(ctx, X "conv 8 9x9\r\n", NULL), MICA_ERR_SHAPE,
                 "shape error: net:2:1: layer 0 \"conv1\" (conv2d)\n"
                 "  input is [1, 2, 8, 8], the net's input \"x\"\n"
-                "  a kernel that spans 9 does not fit height 8 padded by 0\n"
+                "  a kernel that spans 9 does not fit into height 8 padded by 0\n"
                 "     2 | conv 8 9x9\n"
                 "       | ^");
     char text[300] = X;
     memset(text + strlen(X), ' ', 200);
     strcpy(text + strlen(X) + 200, "here\n");
     CHECK(build(ctx, text, NULL) == MICA_ERR_FORMAT);
-    CHECK(strstr(mica_error(ctx), "net:2:201: there is no layer \"here\"") != NULL);
+    CHECK(strstr(mica_error(ctx), "net:2:201: unknown layer \"here\"") != NULL);
     CHECK(strstr(mica_error(ctx),
                  "     2 |                                                             here") != NULL);
 }
@@ -194,7 +191,7 @@ TEST(netfile_limits_hold)
     memset(text, '#', 5000);
     strcpy(text + 5000, "\n");
     CHECK(build(ctx, text, NULL) == MICA_ERR_FORMAT);
-    CHECK(strstr(mica_error(ctx), "a line of more than 4096 bytes") != NULL);
+    CHECK(strstr(mica_error(ctx), "line longer than 4096 bytes") != NULL);
     size_t used = 0;
     for (int i = 0; i < 129; i++)
         used += (size_t)sprintf(text + used, "let a%d = %d\n", i, i);
@@ -230,7 +227,8 @@ TEST(netfile_samples_that_do_not_fit_are_errors)
     mica_netfile_opts opts = {.sample_rank = 4, .sample = {3, 2, 2, 2}};
     CHECK(build(ctx, X "relu", &opts) == MICA_ERR_SHAPE);
     CHECK(strstr(mica_error(ctx),
-                 "net:1:9: samples of the data are [3, 2, 2, 2], which is no shape for [2, 8, 8]") != NULL);
+                 "net:1:9: the data has samples [3, 2, 2, 2], which is not a valid shape for [2, 8, 8]") !=
+          NULL);
     opts = (mica_netfile_opts){.sample_rank = 9};
     CHECK(build(ctx, X "relu", &opts) == MICA_ERR_ARGUMENT);
 }

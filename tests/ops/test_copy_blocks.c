@@ -256,8 +256,7 @@ TEST(copy_of_blocks_says_what_is_wrong)
     mica_tensor src = mica_2d(values, 2, 256), dst = tensor(ctx, blocks, MICA_Q4_K, 2, src.dim);
     CHECK_ERROR(
         ctx, mica_copy(ctx, &dst, &src), MICA_ERR_DTYPE,
-        "dtype error: copy: dst [2, 256] is q4_k, which values cannot be quantized to (src [2, 256] is f32); "
-        "it can be copied from q4_k only");
+        "dtype error: copy: dst [2, 256] is q4_k, which values cannot be quantized to (src [2, 256] is f32); it can only be copied from q4_k");
     for (mica_dtype d = MICA_Q2_K; d < MICA_DTYPE_COUNT; d++) {
         dst = tensor(ctx, blocks, d, 2, src.dim);
         CHECK(mica_copy(ctx, &dst, &src) == MICA_ERR_DTYPE);
@@ -268,7 +267,7 @@ TEST(copy_of_blocks_says_what_is_wrong)
     /* The bytes of eight blocks and of the first values of another tensor. */
     mica_tensor over = mica_2d((float *)(void *)(blocks + 256), 2, 128);
     CHECK_ERROR(ctx, mica_copy(ctx, &over, &dst), MICA_ERR_ALIAS,
-                "alias error: copy: dst [2, 128] shares memory with src [2, 128] without being exactly it");
+                "alias error: copy: dst [2, 128] overlaps src [2, 128] without being identical to it");
     over.data = blocks + 272;
     CHECK_OK(ctx, mica_copy(ctx, &over, &dst));
     for (size_t i = 0; i < 272; i++)

@@ -21,7 +21,7 @@ TEST(pool_says_what_does_not_fit)
         "shape error: avg_pool2d: x is [2, 3, 8, 8], y is [2, 2, 4, 4]: expected the same leading axes");
     CHECK_ERROR(ctx, mica_max_pool2d(ctx, &y, NULL, &x, &(mica_pooling_opts){.kernel = {2, 9}}),
                 MICA_ERR_SHAPE,
-                "shape error: max_pool2d: a window of 9 does not fit x [2, 3, 8, 8] padded by 0");
+                "shape error: max_pool2d: a window of 9 does not fit into x [2, 3, 8, 8] padded by 0");
     CHECK_ERROR(
         ctx, mica_max_pool2d(ctx, &y, NULL, &x, &(mica_pooling_opts){.kernel = {2, 2}, .pad = {0, 2}}),
         MICA_ERR_ARGUMENT,
@@ -42,12 +42,12 @@ TEST(norm_says_what_does_not_fit)
     CHECK_ERROR(ctx, mica_layer_norm(ctx, &y, &x, NULL, NULL, &(mica_norm_opts){.eps = -1.0f}),
                 MICA_ERR_ARGUMENT, "argument error: layer_norm: eps is -1, expected 0 (for 1e-5) or more");
     CHECK_ERROR(ctx, mica_layer_norm(ctx, &y, &x, NULL, NULL, &(mica_norm_opts){.sum = &y}), MICA_ERR_ALIAS,
-                "alias error: layer_norm: y [4, 6] shares memory with sum [4, 6]");
+                "alias error: layer_norm: y [4, 6] overlaps sum [4, 6]");
     CHECK_ERROR(ctx, mica_group_norm(ctx, &y, &x, NULL, NULL, &(mica_norm_opts){.groups = 4}), MICA_ERR_SHAPE,
-                "shape error: group_norm: x is [4, 6]: 6 channels cannot be cut into 4 groups");
+                "shape error: group_norm: x is [4, 6]: 6 channels cannot be divided into 4 groups");
     CHECK_ERROR(ctx, mica_batch_norm(ctx, &y, &x, NULL, NULL, &(mica_norm_opts){.inference = true}),
                 MICA_ERR_ARGUMENT,
-                "argument error: batch_norm: running_mean is NULL, but inference normalises with it");
+                "argument error: batch_norm: running_mean is NULL, but inference normalizes with it");
     CHECK_ERROR(ctx, mica_batch_norm(ctx, &one, &one, NULL, NULL, &(mica_norm_opts){.running_var = &var}),
                 MICA_ERR_SHAPE,
                 "shape error: batch_norm: x is [1, 6]: training needs more than one value in each channel");

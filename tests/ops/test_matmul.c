@@ -150,7 +150,7 @@ TEST(matmul_residual)
                 "shape error: matmul: residual is [2, 3], which does not broadcast to dst [2, 2]");
     CHECK_ERROR(ctx, mica_matmul(ctx, &dst, &ta, &tb, &(mica_matmul_opts){.residual = &row, .beta = 1.0f}),
                 MICA_ERR_ARGUMENT,
-                "argument error: matmul: beta is 1 with a residual: only one of them can be added");
+                "argument error: matmul: beta is 1 with a residual: only one of them can be used");
 }
 
 /* A product's tensors, one behind the other in data; with NULL without any. */

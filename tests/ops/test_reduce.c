@@ -21,12 +21,12 @@ TEST(reduce_nothing)
     CHECK_OK(ctx, mica_variance(ctx, &dst, &a, &last));
     CHECK(isnan(out[0]) && isnan(out[2]));
     CHECK_ERROR(ctx, mica_amax(ctx, &dst, &a, &last), MICA_ERR_SHAPE,
-                "shape error: amax: a is [3, 0]: no element to choose from");
+                "shape error: amax: a is [3, 0]: the axis is empty");
     int32_t place[3];
     mica_tensor index = mica_tensor_like(&dst, place);
     index.dtype = MICA_I32;
     CHECK_ERROR(ctx, mica_argmin(ctx, &index, &a, -1), MICA_ERR_SHAPE,
-                "shape error: argmin: a is [3, 0]: no element to choose from");
+                "shape error: argmin: a is [3, 0]: the axis is empty");
 }
 
 TEST(reduce_errors)
@@ -37,13 +37,13 @@ TEST(reduce_errors)
     CHECK_ERROR(ctx, mica_sum(ctx, &dst, &a, &(mica_reduce_opts){.axes = {1}, .count = 1}), MICA_ERR_SHAPE,
                 "shape error: sum: dst is [3], expected [2] or [2, 1] for a [2, 3]");
     CHECK_ERROR(ctx, mica_mean(ctx, &dst, &a, &(mica_reduce_opts){.axes = {0, -2}, .count = 2}),
-                MICA_ERR_AXIS, "axis error: mean: axis 0 of a [2, 3] is named twice");
+                MICA_ERR_AXIS, "axis error: mean: axis 0 of a [2, 3] is listed twice");
     CHECK_ERROR(ctx, mica_mean(ctx, &dst, &a, &(mica_reduce_opts){.axes = {2}, .count = 1}), MICA_ERR_AXIS,
                 "axis error: mean: axis 2 of a [2, 3], which has rank 2");
     CHECK_ERROR(ctx, mica_amin(ctx, &dst, &a, &(mica_reduce_opts){.count = 3}), MICA_ERR_AXIS,
                 "axis error: amin: 3 axes of a [2, 3], which has rank 2");
     CHECK_ERROR(ctx, mica_norm(ctx, &dst, &a, (mica_norm_kind)7, NULL), MICA_ERR_ARGUMENT,
-                "argument error: norm: kind is 7, which is none");
+                "argument error: norm: unknown kind 7");
     CHECK_ERROR(ctx, mica_dot(ctx, &dst, &a, &a), MICA_ERR_SHAPE,
                 "shape error: dot: dst is [3], expected one element for a [2, 3]");
     CHECK_ERROR(ctx, mica_all_finite(ctx, NULL, &a), MICA_ERR_ARGUMENT,

@@ -68,16 +68,13 @@ TEST(block_tensors_refuse_to_cut_blocks)
     mica_tensor t = {.rank = 5};
     CHECK_ERROR(
         ctx, mica_tensor_init(ctx, &t, bytes, MICA_Q8_0, 2, (mica_index[]){64, 33}), MICA_ERR_SHAPE,
-        "shape error: tensor_init: the tensor [64, 33] has 33 values along its last axis, which cuts the "
-        "blocks of 32 of q8_0");
+        "shape error: tensor_init: the tensor [64, 33] has 33 values along its last axis, which splits the blocks of 32 of q8_0");
     CHECK_ERROR(
         ctx, mica_tensor_init(ctx, &t, bytes, MICA_Q4_K, 2, (mica_index[]){256, 576}), MICA_ERR_SHAPE,
-        "shape error: tensor_init: the tensor [256, 576] has 576 values along its last axis, which cuts "
-        "the blocks of 256 of q4_k");
+        "shape error: tensor_init: the tensor [256, 576] has 576 values along its last axis, which splits the blocks of 256 of q4_k");
     CHECK_ERROR(
         ctx, mica_tensor_init(ctx, &t, bytes, MICA_Q8_0, 0, NULL), MICA_ERR_SHAPE,
-        "shape error: tensor_init: the tensor [] has 1 values along its last axis, which cuts the blocks "
-        "of 32 of q8_0");
+        "shape error: tensor_init: the tensor [] has 1 values along its last axis, which splits the blocks of 32 of q8_0");
     CHECK(t.rank == 5);
     /* 2^62 values are more than memory holds with 34 bytes for 32, but not with 18. */
     if (sizeof(mica_index) == 8) {
@@ -94,11 +91,11 @@ TEST(block_tensors_refuse_to_cut_blocks)
     t = grid(ctx, bytes, MICA_Q8_0);
     t.stride[0] = 48;
     CHECK_ERROR(ctx, mica_at(ctx, &value, &t, (mica_index[4]){0}), MICA_ERR_ARGUMENT,
-                "argument error: at: t has stride 48 in dimension 0, which cuts the blocks of 32 of q8_0");
+                "argument error: at: t has stride 48 in dimension 0, which splits the blocks of 32 of q8_0");
     t = grid(ctx, bytes, MICA_Q8_0);
     t.stride[3] = 32;
     CHECK_ERROR(ctx, mica_at(ctx, &value, &t, (mica_index[4]){0}), MICA_ERR_ARGUMENT,
-                "argument error: at: t has stride 32 in dimension 3, which cuts the blocks of 32 of q8_0");
+                "argument error: at: t has stride 32 in dimension 3, which splits the blocks of 32 of q8_0");
 }
 
 TEST(block_elements_can_be_read_only)
@@ -114,8 +111,7 @@ TEST(block_elements_can_be_read_only)
     CHECK(value == want);
     CHECK_ERROR(
         ctx, mica_set_at(ctx, &t, (mica_index[]){1, 2, 0, 77}, 3.0), MICA_ERR_DTYPE,
-        "dtype error: set_at: t [2, 3, 2, 128] is q8_0, where a value cannot be set without the others of "
-        "its block");
+        "dtype error: set_at: t [2, 3, 2, 128] is q8_0, where a value cannot be set without the rest of its block");
     CHECK(memcmp(before, bytes, sizeof bytes) == 0);
     int count = 0;
     for (mica_iter it = mica_iter_begin(&t, 0, NULL); it.valid; mica_iter_next(&it), count++)
@@ -134,23 +130,19 @@ TEST(block_views_say_what_they_would_cut)
     CHECK_OK(ctx, mica_tensor_init(ctx, &t, bytes, MICA_Q8_0, 2, (mica_index[]){6, 64}));
     CHECK_ERROR(
         ctx, mica_view_slice(ctx, &v, &t, 1, 16, 48, 1), MICA_ERR_SHAPE,
-        "shape error: view_slice: t [6, 64] is q8_0: a view [6, 32] with strides [64, 1] from element 16 on "
-        "would cut its blocks of 32");
+        "shape error: view_slice: t [6, 64] is q8_0: a view [6, 32] with strides [64, 1] starting at element 16 would split its blocks of 32");
     CHECK_ERROR(
         ctx, mica_view_slice(ctx, &v, &t, 1, 0, MICA_END, 2), MICA_ERR_SHAPE,
-        "shape error: view_slice: t [6, 64] is q8_0: a view [6, 32] with strides [64, 2] from element 0 on "
-        "would cut its blocks of 32");
+        "shape error: view_slice: t [6, 64] is q8_0: a view [6, 32] with strides [64, 2] starting at element 0 would split its blocks of 32");
     CHECK(mica_view_flip(ctx, &v, &t, 1) == MICA_ERR_SHAPE);
     CHECK(mica_view_select(ctx, &v, &t, 1, 32) == MICA_ERR_SHAPE);
     CHECK(mica_view_unsqueeze(ctx, &v, &t, 2) == MICA_ERR_SHAPE);
     CHECK_ERROR(
         ctx, mica_view_transpose(ctx, &v, &t, 0, 1), MICA_ERR_SHAPE,
-        "shape error: view_transpose: t [6, 64] is q8_0: a view [64, 6] with strides [1, 64] from element 0 "
-        "on would cut its blocks of 32");
+        "shape error: view_transpose: t [6, 64] is q8_0: a view [64, 6] with strides [1, 64] starting at element 0 would split its blocks of 32");
     CHECK_ERROR(
         ctx, mica_view_reshape(ctx, &v, &t, 2, (mica_index[]){24, 16}), MICA_ERR_SHAPE,
-        "shape error: view_reshape: the shape [24, 16] has 16 values along its last axis, which cuts the "
-        "blocks of 32 of q8_0");
+        "shape error: view_reshape: the shape [24, 16] has 16 values along its last axis, which splits the blocks of 32 of q8_0");
     CHECK(v.rank == 7);
     CHECK_OK(ctx, mica_view_slice(ctx, &v, &t, 1, 32, 64, 1));
     CHECK((uint8_t *)v.data == bytes + BYTES && v.dim[1] == 32 && v.stride[0] == 64);

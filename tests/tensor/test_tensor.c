@@ -36,11 +36,11 @@ TEST(tensor_init_refuses)
     mica_context *ctx = test_context(1);
     mica_tensor t = {.rank = 42};
     CHECK_ERROR(ctx, mica_tensor_init(ctx, &t, NULL, MICA_F32, 9, (mica_index[9]){0}), MICA_ERR_SHAPE,
-                "shape error: tensor_init: the tensor has rank 9 (0 to 8 can be)");
+                "shape error: tensor_init: the tensor has rank 9, expected 0 to 8");
     CHECK_ERROR(ctx, mica_tensor_init(ctx, &t, NULL, MICA_F32, -1, NULL), MICA_ERR_SHAPE,
-                "shape error: tensor_init: the tensor has rank -1 (0 to 8 can be)");
+                "shape error: tensor_init: the tensor has rank -1, expected 0 to 8");
     CHECK_ERROR(ctx, mica_tensor_init(ctx, &t, NULL, (mica_dtype)99, 1, (mica_index[]){3}), MICA_ERR_DTYPE,
-                "dtype error: tensor_init: the tensor [3] has dtype 99, which is none");
+                "dtype error: tensor_init: the tensor [3] has unknown dtype 99");
     CHECK_ERROR(ctx, mica_tensor_init(ctx, &t, NULL, MICA_F32, 2, (mica_index[]){3, -2}), MICA_ERR_SHAPE,
                 "shape error: tensor_init: the tensor [3, -2] has size -2 in dimension 1");
     CHECK_ERROR(ctx, mica_tensor_init(ctx, &t, NULL, MICA_F32, 1, NULL), MICA_ERR_ARGUMENT,
@@ -167,7 +167,7 @@ TEST(printing_like_numpy)
     t = mica_1d(NULL, 2);
     prints(&t, "<f32 [2], no data>");
     t.rank = 9;
-    prints(&t, "<tensor that has rank 9 (0 to 8 can be)>");
+    prints(&t, "<tensor that has rank 9, expected 0 to 8>");
     data[0] = INFINITY, data[1] = NAN, data[2] = -INFINITY, data[3] = 1e-20f;
     t = mica_1d(data, 4);
     prints(&t, "[       inf,        nan,       -inf, 1.0000e-20]");

@@ -3,7 +3,7 @@
  *     q, out [B, H, Tq, D]      k, v [B, Hkv, Tk, D]      H a multiple of Hkv
  *
  * Query head h reads key head h / (H / Hkv): Hkv = H is multi-head, Hkv = 1 multi-query attention, anything
- * between is grouped. Keys are taken in tiles and the softmax is kept up to date along the way, so that no
+ * between is grouped. Keys are processed in tiles with an online softmax, so that no
  * [Tq, Tk] matrix ever exists; scratch is a few tiles for each thread.
  *
  * All tensors are f32. Their leading axes may have any strides, so that heads can be views of a [B, T, 3, H,
@@ -29,27 +29,27 @@ typedef struct mica_attention_opts {
     const mica_tensor *lse;
 } mica_attention_opts;
 
-/* A query that sees no key gives zeros. out may be exactly q. */
+/* A query that attends to no key gives zeros. out may be exactly q. */
 MICA_API mica_status mica_attention(mica_context *ctx, const mica_tensor *out, const mica_tensor *q,
                                     const mica_tensor *k, const mica_tensor *v,
                                     const mica_attention_opts *opts);
 
-/* Where the gradients go, each written, not added to. All are needed. */
+/* Destinations of the gradients, which are overwritten, not added to. All are required. */
 typedef struct mica_attention_grads {
     const mica_tensor *q; /* [B, H, Tq, D] */
     const mica_tensor *k; /* [B, Hkv, Tk, D] */
     const mica_tensor *v;
 } mica_attention_grads;
 
-/* What went into forward and came out of it. */
+/* Inputs and outputs of the forward pass. */
 typedef struct mica_attention_saved {
     const mica_tensor *q, *k, *v;
     const mica_tensor *out; /* [B, H, Tq, D] */
     const mica_tensor *lse; /* [B, H, Tq] */
 } mica_attention_saved;
 
-/* Gradients by q, k and v. Scores are computed again, tile by tile. opts as in forward (lse is not read); the
- * mask has no gradient. No gradient shares memory with anything else. */
+/* Gradients by q, k and v. Scores are recomputed, tile by tile. opts as in forward (lse is not read); the
+ * mask has no gradient. No gradient may overlap anything else. */
 MICA_API mica_status mica_attention_backward(mica_context *ctx, const mica_attention_grads *grads,
                                              const mica_tensor *dout, const mica_attention_saved *saved,
                                              const mica_attention_opts *opts);

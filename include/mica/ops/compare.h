@@ -1,6 +1,6 @@
-/* Comparisons and choices, element by element.
+/* Element-wise comparisons and selection.
  *
- * Inputs are f32, of any layout, and are broadcast to dst's shape. A condition is f32 or u8: what is not 0 is
+ * Inputs are f32, of any layout, and are broadcast to dst's shape. A condition is f32 or u8; nonzero is
  * true. dst may be exactly an input of its dtype. */
 #ifndef MICA_OPS_COMPARE_H
 #define MICA_OPS_COMPARE_H
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* dst, f32 or u8, becomes 1 where the comparison holds, else 0. With a NaN only ne holds. */
+/* dst, f32 or u8, becomes 1 where the comparison holds, else 0. With NaN, only ne holds. */
 
 /* a == b */
 MICA_API mica_status mica_eq(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,

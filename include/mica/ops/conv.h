@@ -11,15 +11,14 @@
  *                       dilation (KH - 1) - 1)                   dilation (KH - 1) + 1 +
  *                          / stride + 1                          output_pad
  *
- * In one dimension H, KH and OH are not there. Depthwise is groups == in. What is called a convolution here
- * is, as everywhere in this field, a correlation: the kernel is not mirrored.
+ * In one dimension there is no H, KH and OH. Depthwise is groups == in. As usual in this field, this is a
+ * cross-correlation: the kernel is not flipped.
  *
- * Kernels of three by three, and of three in a row, at stride 1 between many channels go by Winograd's transforms,
- * which take a quarter (in one dimension a half) of the multiplications; those of three rows between four channels or
- * more go by the same down the columns alone, which takes a half. On inputs of about 1 in size they are within
- * 2e-5 of the square root of the number of products of a sum, three to six times what plain sums make, and a NaN
- * or an infinity reaches all results of its tile of 4 x 4, or of four rows. mica_context_opts.no_winograd keeps to
- * plain sums. */
+ * 3 x 3 kernels, and kernels of length 3 in one dimension, use Winograd's algorithm at stride 1 between many
+ * channels, with a quarter (in one dimension a half) of the multiplications; kernels with three rows between four or
+ * more channels use it along the columns alone, with a half. For inputs of magnitude 1 the error is at most 2e-5
+ * times the square root of the number of products in a sum, three to six times that of plain sums, and a NaN or an
+ * infinity spreads to its whole tile of 4 x 4 results, or four rows. mica_context_opts.no_winograd turns it off. */
 #ifndef MICA_OPS_CONV_H
 #define MICA_OPS_CONV_H
 
@@ -36,9 +35,9 @@ typedef struct mica_conv2d_opts {
     mica_index pad[2];          /* zeros on each side */
     mica_index dilation[2];     /* 0: 1 */
     mica_index groups;          /* 0: 1 */
-    mica_index output_pad[2];   /* of a transposed convolution: below its stride or its dilation */
-    bool accumulate;            /* adds to the destination instead of overwriting it */
-    mica_activation activation; /* that a forward ends with, after all is added; not of gradients */
+    mica_index output_pad[2];   /* transposed convolution: less than its stride or dilation */
+    bool accumulate;            /* add to the destination instead of overwriting it */
+    mica_activation activation; /* applied at the end of the forward; ignored by gradients */
     float slope;                /* of MICA_LEAKY_RELU and MICA_ELU */
 } mica_conv2d_opts;
 
@@ -57,8 +56,8 @@ typedef struct mica_conv1d_opts {
 
 MICA_API mica_status mica_conv2d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                                  const mica_tensor *w, const mica_tensor *bias, const mica_conv2d_opts *opts);
-/* dst [N, out] (or [N, out, 1, 1]) = the mean over all pixels of what mica_conv2d gives, activation included: the
- * image itself is never kept as a whole. `accumulate` adds the means to dst. Sums are exact to about fifty half-ulps
+/* dst [N, out] (or [N, out, 1, 1]) = the mean over all pixels of the result of mica_conv2d, activation included: the
+ * image itself is never stored as a whole. `accumulate` adds the means to dst. Sums are exact to about fifty half-ulps
  * of the mean magnitude, however large the image. */
 MICA_API mica_status mica_conv2d_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                                       const mica_tensor *w, const mica_tensor *bias,
@@ -70,8 +69,8 @@ MICA_API mica_status mica_conv2d_backward_input(mica_context *ctx, const mica_te
 MICA_API mica_status mica_conv2d_backward_weight(mica_context *ctx, const mica_tensor *dw,
                                                  const mica_tensor *dy, const mica_tensor *x,
                                                  const mica_conv2d_opts *opts);
-/* db[c] is the sum of dy over the batch and all pixels: of a transposed convolution too. Of the options only
- * `accumulate` counts. */
+/* db[c] is the sum of dy over the batch and all pixels: of a transposed convolution too. Only `accumulate` of the
+ * options is used. */
 MICA_API mica_status mica_conv2d_backward_bias(mica_context *ctx, const mica_tensor *db,
                                                const mica_tensor *dy, const mica_conv2d_opts *opts);
 
@@ -114,7 +113,7 @@ MICA_API mica_status mica_conv_transpose1d_backward_weight(mica_context *ctx, co
 
 /* ---- Patches as columns -------------------------------------------------------------------------------- */
 
-/* The convolutions above never build these columns; they are here for operations of your own. */
+/* The convolutions above never build these columns; they are for your own operations. */
 typedef struct mica_im2col_opts {
     mica_index kernel[2];   /* 0: 1 */
     mica_index stride[2];   /* 0: 1 */

@@ -10,13 +10,13 @@ extern "C" {
 
 /* dst = src, broadcast to dst's shape: any layouts, and any dtypes with one exception below.
  *
- * To a float type: rounded to nearest, ties to even, once. From a float to an integer type: truncated toward
- * zero, the nearest there is if out of range, 0 for NaN. From an integer to an integer type: the nearest
- * there is if out of range (a copy never wraps).
+ * To a float type: rounded once to nearest, ties to even. From a float to an integer type: truncated toward
+ * zero, saturated, 0 for NaN. From an integer to an integer type:
+ * saturated (a copy never wraps).
  *
  * From a block-quantized type: the values of its blocks in f32, and then as above. To q4_0, q4_1, q5_0, q5_1 and
  * q8_0: rounded to f32, and then quantized as ggml's reference does, each block by itself; a NaN or an infinity
- * spoils all of its block. The other block types can be copied to from the same type only.
+ * corrupts its whole block. The other block types can only be copied from the same type.
  *
  * dst may be exactly src. */
 MICA_API mica_status mica_copy(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src);

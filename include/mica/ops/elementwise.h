@@ -1,7 +1,7 @@
 /* Element-wise operations: dst[i] = f(a[i], ...).
  *
  * All tensors are f32, of any layout; inputs are broadcast to dst's shape. dst may be exactly an input.
- * NaN and infinities come out as IEEE 754 says. */
+ * NaN and infinities follow IEEE 754. */
 #ifndef MICA_OPS_ELEMENTWISE_H
 #define MICA_OPS_ELEMENTWISE_H
 
@@ -25,10 +25,10 @@ MICA_API mica_status mica_mul(mica_context *ctx, const mica_tensor *dst, const m
 /* a / b */
 MICA_API mica_status mica_div(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_tensor *b);
-/* The smaller; NaN where either is. */
+/* The minimum; NaN if either is NaN. */
 MICA_API mica_status mica_min(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_tensor *b);
-/* The larger; NaN where either is. */
+/* The maximum; NaN if either is NaN. */
 MICA_API mica_status mica_max(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_tensor *b);
 /* a to the power b, as C's pow. */
@@ -60,16 +60,16 @@ MICA_API mica_status mica_div_scalar(mica_context *ctx, const mica_tensor *dst, 
 /* s / a */
 MICA_API mica_status mica_rdiv_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                       float s);
-/* The smaller of a and s; NaN where either is. */
+/* The minimum of a and s; NaN if either is NaN. */
 MICA_API mica_status mica_min_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                      float s);
-/* The larger of a and s; NaN where either is. */
+/* The maximum of a and s; NaN if either is NaN. */
 MICA_API mica_status mica_max_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                      float s);
 /* a to the power s, as C's pow. */
 MICA_API mica_status mica_pow_scalar(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                      float s);
-/* a held within low to high; NaN stays. Fails unless low <= high. */
+/* a clamped to [low, high]; NaN stays NaN. Fails unless low <= high. */
 MICA_API mica_status mica_clamp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, float low,
                                 float high);
 
@@ -89,9 +89,9 @@ MICA_API mica_status mica_sqrt(mica_context *ctx, const mica_tensor *dst, const 
 MICA_API mica_status mica_rsqrt(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
 /* 1 / a */
 MICA_API mica_status mica_reciprocal(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
-/* The next whole number below or at a. */
+/* The largest integer not above a. */
 MICA_API mica_status mica_floor(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
-/* The nearest whole number, halves to the even one. */
+/* The nearest integer, ties to even. */
 MICA_API mica_status mica_round(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
 /* e to the power a */
 MICA_API mica_status mica_exp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
@@ -110,8 +110,8 @@ MICA_API mica_status mica_erf(mica_context *ctx, const mica_tensor *dst, const m
 
 /* ---- A caller's function ----------------------------------------------------------------------------- */
 
-/* A function with what it needs besides its numbers. It is called on the calling thread only, once for each
- * element, in no stated order. */
+/* A function with its user data. It is called on the calling thread only, once for each
+ * element, in no specified order. */
 typedef struct mica_function1 {
     float (*call)(void *user, float a);
     void *user;

@@ -1,4 +1,4 @@
-/* Linear algebra: matrix products. All tensors are f32, of any layout. dst shares no memory with an input. */
+/* Linear algebra: matrix products. All tensors are f32, of any layout. dst must not overlap an input. */
 #ifndef MICA_OPS_LINALG_H
 #define MICA_OPS_LINALG_H
 
@@ -13,7 +13,7 @@ typedef struct mica_matmul_opts {
     bool transpose_a;            /* a is given as [..., K, M] */
     bool transpose_b;            /* b is given as [..., N, K] */
     float alpha;                 /* 0: 1 */
-    float beta;                  /* dst is read only where this is not 0 */
+    float beta;                  /* dst is only read if this is not 0 */
     const mica_tensor *bias;     /* [N], contiguous, added to every row; or NULL */
     const mica_tensor *residual; /* added too, broadcast to dst; may be exactly dst; or NULL. Not with beta */
     mica_activation activation;

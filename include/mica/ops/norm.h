@@ -1,7 +1,7 @@
 /* Normalization: layer, RMS, group, instance and batch norm, each with its gradients.
  *
  * Tensors are f32 of any layout; one that is not contiguous is copied through the workspace. gamma and beta
- * may be NULL (1 and 0). y may be exactly x, and dx exactly dy or x; nothing else may share memory.
+ * may be NULL (1 and 0). y may be exactly x, and dx exactly dy or x; nothing else may overlap.
  *
  * What backward needs is x, gamma, and the mean and rstd = 1 / sqrt(variance + eps) that forward writes where
  * it is asked to. */
@@ -16,10 +16,10 @@ extern "C" {
 
 typedef struct mica_norm_opts {
     float eps;  /* added to the variance; 0: 1e-5 */
-    int axes;   /* layer and RMS norm: how many trailing axes are normalised over; 0: 1 */
-    int groups; /* group norm: into how many groups the channels are cut; 0: 1 */
+    int axes;   /* layer and RMS norm: number of trailing axes to normalize over; 0: 1 */
+    int groups; /* group norm: number of channel groups; 0: 1 */
 
-    /* Outputs, for backward; NULL: not kept. Layer and RMS norm: x's leading axes, those not normalised over.
+    /* Outputs, for backward; NULL: not kept. Layer and RMS norm: x's leading axes, those not normalized over.
      * Group norm: [N, groups]. Instance norm: [N, C]. Batch norm: [C]. */
     const mica_tensor *mean, *rstd;
 
@@ -29,18 +29,18 @@ typedef struct mica_norm_opts {
     const mica_tensor *sum;
 
     /* Batch norm: [C] each. In training they move by `momentum` towards the batch's mean and (unbiased)
-     * variance, and may be NULL; in inference they are what is normalised with. */
+     * variance, and may be NULL; in inference they are used to normalize. */
     const mica_tensor *running_mean, *running_var;
     float momentum; /* 0: 0.1 */
     bool inference;
 } mica_norm_opts;
 
-/* Where the gradients go; NULL: not wanted. Each is written, not added to. */
+/* Destinations of the gradients, which are overwritten, not added to. NULL: not wanted. */
 typedef struct mica_norm_grads {
     const mica_tensor *x, *gamma, *beta;
 } mica_norm_grads;
 
-/* What forward kept. */
+/* What the forward pass saved. */
 typedef struct mica_norm_saved {
     const mica_tensor *mean, *rstd;
     bool inference; /* batch norm: mean and rstd were constants, not the batch's */

@@ -1,7 +1,7 @@
 /* Pooling: windows of the last two axes, [..., H, W], or of the last, [..., L], reduced to one value each.
  *
  * All leading axes are independent planes, so [N, C, H, W], [C, H, W] and [H, W] all work. Tensors are f32 of
- * any layout; one that is not contiguous is copied through the workspace. An output shares no memory with any
+ * any layout; one that is not contiguous is copied through the workspace. An output must not overlap any
  * other argument. Empty batches work; a window larger than the padded input is an error. */
 #ifndef MICA_OPS_POOL_H
 #define MICA_OPS_POOL_H
@@ -18,15 +18,15 @@ typedef struct mica_pooling_opts {
     mica_index stride[2];   /* 0: as the kernel */
     mica_index pad[2];      /* on either side; at most half of the (dilated) kernel */
     mica_index dilation[2]; /* 0: 1. Maximum only */
-    bool ceil_mode;         /* a last window may hang over the padding's end, if it starts before it */
-    bool exclude_pad;       /* averages divide by the elements inside the input, not by the kernel's size */
+    bool ceil_mode;         /* a last window may extend past the padding, if it starts before its end */
+    bool exclude_pad; /* averages divide by the number of elements inside the input, not by the kernel size */
 } mica_pooling_opts;
 
 /* The output's size for an input of `size` along axis 0 (height, or length) or 1 (width) of the options; -1
  * if the window does not fit or the options make no sense. */
 MICA_API mica_index mica_pooling_size(mica_index size, int axis, const mica_pooling_opts *opts);
 
-/* y [..., OH, OW] = the largest of each window of x [..., H, W]; padding never wins; NaN does. `indices`
+/* y [..., OH, OW] = the largest of each window of x [..., H, W]; padding is ignored; NaN wins. `indices`
  * (i32, y's shape; NULL: not wanted) says where in its plane each maximum lies: h * W + w. Of equal values
  * the first counts. */
 MICA_API mica_status mica_max_pool2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *indices,
@@ -61,7 +61,7 @@ MICA_API mica_status mica_adaptive_avg_pool1d_backward(mica_context *ctx, const 
                                                        const mica_tensor *dy);
 
 /* y [N, C] = the mean over all of x [N, C, ...] that follows the first two axes; y may also be [N, C, 1, ...]
- * of x's rank. Behind a convolution, mica_conv2d_mean does both. */
+ * of x's rank. After a convolution, mica_conv2d_mean does both. */
 MICA_API mica_status mica_global_avg_pool(mica_context *ctx, const mica_tensor *y, const mica_tensor *x);
 MICA_API mica_status mica_global_avg_pool_backward(mica_context *ctx, const mica_tensor *dx,
                                                    const mica_tensor *dy);

@@ -19,7 +19,7 @@ typedef struct mica_recurrent_weights {
     const mica_tensor *b_ih, *b_hh; /* each may be NULL: none */
 } mica_recurrent_weights;
 
-/* What goes in and out besides x and y. Each tensor may be NULL. */
+/* Inputs and outputs besides x and y. Each tensor may be NULL. */
 typedef struct mica_recurrent_opts {
     const mica_tensor *h_0, *c_0; /* [N, H], the state before the first step; NULL: zeros. c: LSTM only */
     const mica_tensor *h_n, *c_n; /* outputs: the state after the last step. May be exactly h_0 and c_0 */
@@ -27,10 +27,10 @@ typedef struct mica_recurrent_opts {
     /* Outputs, for backward: [T, N, 4 H], what each gate let through (GRU: r, z, n and W_hn h + b_hn; the RNN keeps
      * none); and the LSTM's cells [T, N, H]. Without them backward is not possible, and less scratch is needed. */
     const mica_tensor *gates, *cells;
-    bool relu; /* RNN: instead of tanh */
+    bool relu; /* RNN: relu instead of tanh */
 } mica_recurrent_opts;
 
-/* y may be NULL where only h_n is wanted. No output shares memory with anything but where said. */
+/* y may be NULL where only h_n is wanted. Outputs must not overlap anything except where documented. */
 MICA_API mica_status mica_lstm(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                                const mica_recurrent_weights *weights, const mica_recurrent_opts *opts);
 MICA_API mica_status mica_gru(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
@@ -38,7 +38,7 @@ MICA_API mica_status mica_gru(mica_context *ctx, const mica_tensor *y, const mic
 MICA_API mica_status mica_rnn(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                               const mica_recurrent_weights *weights, const mica_recurrent_opts *opts);
 
-/* Where the gradients go; each may be NULL. */
+/* Destinations of the gradients; each may be NULL. */
 typedef struct mica_recurrent_grads {
     const mica_tensor *x;
     const mica_tensor *w_ih, *w_hh, *b_ih, *b_hh;
@@ -46,16 +46,16 @@ typedef struct mica_recurrent_grads {
     /* [T, N, 4 H], for the RNN [T, N, H]: by what went into the gates. May be exactly the saved gates, which spares
      * scratch of that size. */
     const mica_tensor *gates;
-    bool add_weights; /* those of w and b are added to what is there */
+    bool add_weights; /* add to the gradients of w and b instead of overwriting them */
 } mica_recurrent_grads;
 
-/* Gradients that come in; each may be NULL: zeros. */
+/* Incoming gradients; NULL means zeros. */
 typedef struct mica_recurrent_dout {
     const mica_tensor *y;         /* [T, N, H] */
     const mica_tensor *h_n, *c_n; /* [N, H] */
 } mica_recurrent_dout;
 
-/* What went into forward and came out of it. */
+/* Inputs and outputs of the forward pass. */
 typedef struct mica_recurrent_saved {
     const mica_tensor *x, *y;
     const mica_tensor *gates, *cells; /* as forward wrote them; the RNN has none, cells only the LSTM */

@@ -1,10 +1,10 @@
 /* Reductions: over all elements, or over any set of axes.
  *
  * Inputs are f32, of any layout. dst is f32 and has the input's shape either without the reduced axes, or
- * with size 1 along them: its own shape says which. It may not share memory with an input. The order of
- * additions depends on shapes and layouts only, never on the number of threads, and sums carry doubles
- * between short runs: their error is at most some 40 half-ulps of the sum of magnitudes, whatever the length.
- * Few results of many elements take scratch: up to 352 KiB. */
+ * with size 1 along them: its own shape says which. It must not overlap an input. The order of
+ * additions depends on shapes and layouts only, never on the number of threads, and sums accumulate short runs in
+ * double: their error is at most some 40 half-ulps of the sum of magnitudes, whatever the length.
+ * Reductions to few results take up to 352 KiB of scratch. */
 #ifndef MICA_OPS_REDUCE_H
 #define MICA_OPS_REDUCE_H
 
@@ -21,19 +21,19 @@ typedef struct mica_reduce_opts {
     int correction;          /* variance only: it divides by n - correction */
 } mica_reduce_opts;
 
-/* The sum; 0 of nothing. Its gradient is dy, broadcast to a's shape. */
+/* The sum; 0 if empty. Its gradient is dy, broadcast to a's shape. */
 MICA_API mica_status mica_sum(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_reduce_opts *opts);
-/* The sum divided by the number of elements; NaN of nothing. */
+/* The mean; NaN if empty. */
 MICA_API mica_status mica_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                const mica_reduce_opts *opts);
-/* The product, computed in double; 1 of nothing. */
+/* The product, computed in double; 1 if empty. */
 MICA_API mica_status mica_prod(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                const mica_reduce_opts *opts);
-/* The largest element, NaN if there is one. Fails where there are no elements to choose from. */
+/* The maximum, NaN if there is one. Fails on an empty reduction. */
 MICA_API mica_status mica_amax(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                const mica_reduce_opts *opts);
-/* The smallest element, NaN if there is one. Fails where there are no elements to choose from. */
+/* The minimum, NaN if there is one. Fails on an empty reduction. */
 MICA_API mica_status mica_amin(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                const mica_reduce_opts *opts);
 /* sum((a - mean)^2) / (n - correction), by deviations from the mean: correction 1 is the unbiased estimate
@@ -47,7 +47,7 @@ typedef enum mica_norm_kind {
     MICA_NORM_INF, /* largest magnitude */
 } mica_norm_kind;
 
-/* A norm of the elements; 0 of nothing. */
+/* A norm of the elements; 0 if empty. */
 MICA_API mica_status mica_norm(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                mica_norm_kind kind, const mica_reduce_opts *opts);
 
@@ -58,11 +58,11 @@ MICA_API mica_status mica_dot(mica_context *ctx, const mica_tensor *dst, const m
 /* *out: whether no element of a is infinite or NaN; true for an empty tensor. */
 MICA_API mica_status mica_all_finite(mica_context *ctx, bool *out, const mica_tensor *a);
 
-/* ---- Positions of extremes ------------------------------------------------------------------------------ */
+/* ---- Argmax and argmin --------------------------------------------------------------------------------- */
 
 /* dst is i32 or i64. Of equal elements the first counts, and NaN is more extreme than any number. With
- * MICA_ALL_AXES as the axis the position is the one in row-major order. Fails where there are no elements to
- * choose from. */
+ * MICA_ALL_AXES as the axis the position is the one in row-major order. Fails on an empty
+ * axis. */
 
 /* Where along the axis the largest element is. */
 MICA_API mica_status mica_argmax(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, int axis);

@@ -1,7 +1,7 @@
-/* Shape operations that copy: rearranging, joining, padding, indexing.
+/* Shape operations that copy: rearranging, concatenating, padding, indexing.
  *
- * What only moves elements takes any plain dtype; what adds takes f32. Tensors may have any layout. dst must have
- * the right shape, which is said for each, and share no memory with the inputs. The views of mica/tensor.h do
+ * Operations that only move elements take any plain dtype; those that add take f32. Tensors may have any layout.
+ * dst must have the shape documented for each, and must not overlap the inputs. The views of mica/tensor.h do
  * the first group without copying. Axes may be negative, counting from the end. */
 #ifndef MICA_OPS_SHAPE_H
 #define MICA_OPS_SHAPE_H
@@ -35,31 +35,31 @@ MICA_API mica_status mica_permute(mica_context *ctx, const mica_tensor *dst, con
                                   const int *axes);
 /* Its gradient by src is the sum of dst's over the axes that were repeated. */
 MICA_API mica_status mica_broadcast_to(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src);
-/* Without an axis of size 1, or with MICA_ALL_AXES without all of them. */
+/* Removes an axis of size 1, or with MICA_ALL_AXES all of them. */
 MICA_API mica_status mica_squeeze(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
                                   int axis);
-/* With another axis of size 1, which becomes axis `axis` of dst. */
+/* Adds an axis of size 1, which becomes axis `axis` of dst. */
 MICA_API mica_status mica_unsqueeze(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
                                     int axis);
-/* With axes first to last joined into one. */
+/* Merges axes first to last into one. */
 MICA_API mica_status mica_flatten(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
                                   int first, int last);
 MICA_API mica_status mica_flip(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src, int axis);
 
-/* ---- Several tensors, joined or taken apart; converted as mica_copy does --------------------------------
+/* ---- Several tensors, concatenated or split; converted as mica_copy does --------------------------------
  */
 
-/* One after the other along an axis, where dst's size is the sum of theirs; all other sizes are equal. The
- * gradient of concat is split, and of split concat. */
+/* Concatenates along an axis, where dst's size is the sum of theirs; all other sizes are equal. The
+ * gradient of concat is split, and vice versa. */
 MICA_API mica_status mica_concat(mica_context *ctx, const mica_tensor *dst, const mica_tensor *const *srcs,
                                  int count, int axis);
 MICA_API mica_status mica_split(mica_context *ctx, const mica_tensor *const *dsts, int count,
                                 const mica_tensor *src, int axis);
-/* Side by side along a new axis, of size `count`, which becomes axis `axis` of dst. */
+/* Stacks along a new axis of size `count`, which becomes axis `axis` of dst. */
 MICA_API mica_status mica_stack(mica_context *ctx, const mica_tensor *dst, const mica_tensor *const *srcs,
                                 int count, int axis);
 
-/* src repeated along each axis as often as it fits into dst, which must be a whole number of times. src may
+/* src repeated along each axis to fill dst, whose size must be a multiple. src may
  * have fewer axes: leading ones of size 1 are added. */
 MICA_API mica_status mica_tile(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src);
 /* dx: the sum of all repetitions in dy, in row-major order of them. f32. */
@@ -70,7 +70,7 @@ MICA_API mica_status mica_tile_backward(mica_context *ctx, const mica_tensor *dx
 
 typedef enum mica_pad_mode {
     MICA_PAD_CONSTANT, /* with `value` */
-    MICA_PAD_REFLECT,  /* mirrored at the first and last element, which are not repeated: 3 2 | 1 2 3 4 | 3 2
+    MICA_PAD_REFLECT,  /* reflected at the first and last element, which are not repeated: 3 2 | 1 2 3 4 | 3 2
                         */
 } mica_pad_mode;
 
@@ -83,7 +83,7 @@ typedef struct mica_pad_opts {
 /* dst is src with `before` and `after` elements around it; at most size - 1 each when reflecting. */
 MICA_API mica_status mica_pad(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
                               const mica_pad_opts *opts);
-/* dx: dy without its padding; what was reflected is added to where it came from. f32. */
+/* dx: dy without its padding; reflected elements are added to their source. f32. */
 MICA_API mica_status mica_pad_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
                                        const mica_pad_opts *opts);
 /* dst is src without `before` and `after` elements at the ends of its axes. The gradient is pad with 0. */
@@ -108,11 +108,11 @@ MICA_API mica_status mica_scatter_add(mica_context *ctx, const mica_tensor *dst,
 MICA_API mica_status mica_gather_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
                                           const mica_tensor *index, int axis);
 
-/* Whole slices: dst[..., t, ...] = src[..., index[t], ...], where index may have any rank. In dst index's
- * axes stand in place of src's `axis`: for axis 0, [B, T] of [V, C] gives [B, T, C]. */
+/* Whole slices: dst[..., t, ...] = src[..., index[t], ...], where index may have any rank. In dst, index's
+ * axes replace src's `axis`: for axis 0, [B, T] of [V, C] gives [B, T, C]. */
 MICA_API mica_status mica_take(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
                                const mica_tensor *index, int axis);
-/* The other way: dst[..., index[t], ...] += src[..., t, ...]. f32. */
+/* The reverse: dst[..., index[t], ...] += src[..., t, ...]. f32. */
 MICA_API mica_status mica_index_add(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
                                     const mica_tensor *index, int axis);
 /* dx = 0, then index_add(dx, dy, index). f32. */

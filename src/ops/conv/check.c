@@ -1,4 +1,4 @@
-/* Convolution: the shapes that fit one another, and the messages for those that do not. */
+/* Convolution: shape checks and their error messages. */
 #include "ops/conv/conv.h"
 
 #include <stdio.h>
@@ -58,8 +58,9 @@ static mica_status infer_dim(mica_context *ctx, mica_conv_dim *dim, const mica_c
                              narrow->name, MICA_SHAPE(narrow->tensor), axis, dim->stride);
         mica_index made = (size - 1) * dim->stride - 2 * dim->pad + span + o->output_pad[d];
         if (size < 1 || made < 1)
-            return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s, %s is %s: nothing is left of dimension %d",
-                             call->op, narrow->name, MICA_SHAPE(narrow->tensor), weight->name,
+            return mica_fail(ctx, MICA_ERR_SHAPE,
+                             "%s: %s is %s, %s is %s: dimension %d of the output would be empty", call->op,
+                             narrow->name, MICA_SHAPE(narrow->tensor), weight->name,
                              MICA_SHAPE(weight->tensor), axis);
         dim->narrow = (size_t)size;
         dim->wide = (size_t)made;

@@ -1,4 +1,4 @@
-/* Making an image by Winograd's transforms down the columns alone. */
+/* Computing an image with Winograd's algorithm along the columns alone. */
 #include "ops/conv/columns.h"
 
 #include <stdint.h>

@@ -37,7 +37,7 @@ static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *
     mica_conv conv;
     MICA_TRY(mica_conv_check(ctx, &conv, &call));
     if ((unsigned)call.opts->activation >= MICA_ACTIVATION_COUNT)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: activation number %d, which is none", k->op,
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: unknown activation %d", k->op,
                          (int)call.opts->activation);
     conv.activation = call.opts->activation;
     conv.finish = mica_activation_kernel(ctx, call.opts->activation);

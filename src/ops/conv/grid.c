@@ -1,4 +1,4 @@
-/* Cutting a convolution's pixels into blocks. */
+/* Splitting a convolution's pixels into blocks. */
 #include "ops/conv/grid.h"
 
 #include <stdint.h>

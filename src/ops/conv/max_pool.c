@@ -1,4 +1,4 @@
-/* Convolution that ends with the largest of windows, whose image is never there as a whole.
+/* Convolution fused with max pooling, whose image is never stored as a whole.
  *
  * A thread that makes all of an image does so on a stage of its own, which its caches keep, and pools that.
  * Otherwise some images are made at a time.

@@ -1,4 +1,4 @@
-/* Convolution that ends with the mean of each channel, whose image is never there as a whole.
+/* Convolution fused with the mean of each channel, whose image is never stored as a whole.
  *
  * Tiles add their sums up as they come out of the registers: what is left of a block is a total for each channel, and
  * these are added in the order of the blocks. The other ways make some images at a time, and their planes are then

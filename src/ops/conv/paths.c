@@ -1,6 +1,6 @@
-/* The ways to make an image, and to make the weights' gradient, and which one a call goes.
+/* The paths for computing an image and the weight gradient, and the choice between them.
  *
- * A new path is a row. The order says which is tried first; the last row of a table takes whatever is left. */
+ * A new path is a row. Rows are tried in order; the last row of a table handles everything else. */
 #include <assert.h>
 
 #include "base/parallel.h"

@@ -1,4 +1,4 @@
-/* What the paths of a convolution's product share. */
+/* Shared by the paths of a convolution's product. */
 #include "ops/conv/product.h"
 
 bool mica_conv_pixel_stride(ptrdiff_t *stride, size_t rows, size_t columns, ptrdiff_t row_stride,

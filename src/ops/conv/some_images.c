@@ -1,4 +1,4 @@
-/* Convolutions whose image is never there as a whole: some images at a time.
+/* Convolutions whose image is never stored as a whole: a few images at a time.
  *
  *   scratch:  [ bias, if it is strided | some images | the largest product's ]
  */

@@ -1,4 +1,4 @@
-/* Making an image by Winograd's transforms. */
+/* Computing an image with Winograd's algorithm. */
 #include <string.h>
 
 #include "base/parallel.h"

@@ -1,7 +1,7 @@
 /* Heap sort: in place, without recursion or an allocation (the C library's qsort may make one), and no input
  * makes it slow. */
-#ifndef MICA_SRC_IO_SORT_H
-#define MICA_SRC_IO_SORT_H
+#ifndef MICA_SRC_BASE_SORT_H
+#define MICA_SRC_BASE_SORT_H
 
 #include <stddef.h>
 
