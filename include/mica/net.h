@@ -155,8 +155,8 @@ typedef struct mica_compile_opts {
  *
  * If the plan exceeds the budget, activations are recomputed, which changes no bit of the result. If that is
  * not enough, a training batch is run in parts whose gradients are added, which gives the same result within
- * rounding (except that batch norm sees one part at a time). If nothing fits, the error says how many bytes the
- * smallest plan takes.
+ * rounding (except that batch norm sees one part at a time, and dropout draws other numbers). If nothing fits,
+ * the error says how many bytes the smallest plan takes.
  *
  * May be called again until the net is bound. Nothing can be added to the net afterwards. */
 MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts);

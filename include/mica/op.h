@@ -292,6 +292,9 @@ struct mica_op {
     unsigned in_place[MICA_OP_OUTS]; /* bit i of number k: out[k] may be exactly in[i] */
     unsigned adds; /* bit k: run can add to out[k] (call->add); otherwise the net adds, through a temporary */
     unsigned writes; /* bit i: in[i] is kept from step to step, and run writes to it (running statistics) */
+    /* Bit i: in[i] has no gradient, though its elements matter: compiling for training refuses one that is learned, or made
+     * of something learned. Bit k: the same of out[k], if a loss depends on it. */
+    unsigned fixed_ins, fixed_outs;
     mica_status (*infer)(mica_infer *infer);
     mica_status (*run)(const mica_call *call);
     void (*gradient)(mica_grad *grad); /* NULL: none, or 0 everywhere */

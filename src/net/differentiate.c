@@ -324,6 +324,22 @@ static void check_outputs(mica_net *net, const mica_op *of, int first)
     }
 }
 
+/* Gradients are not left out in silence: false, with an error recorded, where one would have to be. */
+static bool check_fixed(const mica_grad *g)
+{
+    for (int i = 0; i < g->ins; i++)
+        if ((g->op->fixed_ins >> i & 1u) && mica_grad_wants(g, i))
+            (void)mica_net_refuse(
+                g->net, MICA_ERR_ARGUMENT,
+                "\"%s\" is learned, or made of something learned, but %s has no gradient by its input %d",
+                mica_net_value_name(g->net, g->in[i] - 1), g->op->name, i);
+    for (int k = 0; k < g->outs; k++)
+        if ((g->op->fixed_outs >> k & 1u) && g->dout[k] != 0)
+            (void)mica_net_refuse(g->net, MICA_ERR_ARGUMENT,
+                                  "a loss depends on output %d of %s, which has no gradient", k, g->op->name);
+    return g->net->status == MICA_OK;
+}
+
 static void differentiate_call(mica_net *net, int number)
 {
     const mica_node *node = &net->entries[number].node;
@@ -338,7 +354,7 @@ static void differentiate_call(mica_net *net, int number)
         g.dout[k] = gradient + 1;
         any = any || gradient != NONE;
     }
-    if (!any && !loss)
+    if ((!any && !loss) || !check_fixed(&g))
         return;
     if (node->op->flags & MICA_OP_VIEW)
         pass_through_view(&g);

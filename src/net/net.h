@@ -1,6 +1,6 @@
 /* A net's inside.
  *
- *   build    values, and nodes: calls of operations over them        build.c, call.c, names.c
+ *   build    values, and nodes: calls of operations over them        build.c, values.c, call.c, names.c
  *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fuse.c,
  *            their scratch, the lifetimes and places of values         recompute.c, lifetime.c, plan.c
  *   bind     every value gets its memory                             bind.c
@@ -205,9 +205,6 @@ bool mica_net_building(mica_net *net);
 mica_status mica_net_check_value(mica_net *net, mica_value value, const char *what);
 /* prefix + name, or prefix + kind + "_" + number without one. NULL, with an error recorded, if it is taken. */
 const char *mica_net_full_name(mica_net *net, const char *name, const char *kind);
-/* Dims with sizes of a step among them: the largest, and what they follow. */
-mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dims, mica_index *most,
-                                  mica_index *source);
 
 /* ---- names.c ---- */
 
@@ -230,6 +227,9 @@ mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op
 
 /* ---- sizes.c ---- */
 
+/* Dims with sizes of a step among them: the largest, and what they follow. */
+mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dims, mica_index *most,
+                                  mica_index *source);
 /* Gives every value the shape that follows from net->size[].now, by inference. */
 mica_status mica_net_infer_shapes(mica_net *net);
 /* Gives all shapes for a batch of so many rows; leaves them as they were where that fails. */

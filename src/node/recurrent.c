@@ -217,6 +217,7 @@ enum { GATED_FIELDS = 1, RNN_FIELDS = 2 };
                                   .optional_ins = 6,                                                      \
                                   .outs = outputs,                                                        \
                                   .optional_outs = 1u << STEPS | 1u << GATES | 1u << CELLS,               \
+                                  .fixed_outs = 1u << STEPS | 1u << GATES | 1u << CELLS,                  \
                                   .names = (const char *const[]){INPUTS, "y", "steps", "gates", "cells"}, \
                                   .opts_bytes = sizeof(mica_sequence_opts),                               \
                                   .fields = fields,                                                       \

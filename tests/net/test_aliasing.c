@@ -150,6 +150,7 @@ TEST(net_a_batch_that_could_be_broadcast_is_not_run_in_parts)
         mica_value to = mica_net_learned(net, "to", 2, (mica_index[]){2, 4},
                                          (mica_init){MICA_INIT_NORMAL, 1.0f});
         mica_net_mse(net, h, to, NULL);
+        CHECK_OK(ctx, mica_net_freeze(net, "to", true)); /* a target has no gradient */
         REQUIRE(CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true})));
         size_t total = mica_net_plan(net)->total;
         for (size_t budget = total; budget > total / 2; budget -= 64)
@@ -268,4 +269,28 @@ TEST(net_a_gradient_without_a_required_output_is_refused)
     check_wrong_gradient(
         forget_an_output, MICA_ERR_ARGUMENT,
         "argument error: net: the gradient of halve takes 1 outputs of two, which has 2");
+}
+
+TEST(net_gradients_that_are_not_there_are_refused)
+{
+    mica_context *ctx = test_context(1);
+    for (int kind = 0; kind < 2; kind++) {
+        mica_net *net = new_net(ctx);
+        REQUIRE(net != NULL);
+        mica_value x = layer_leaf(net, "x", 3, (mica_index[]){2, 3, 6}), y;
+        if (kind == 0) {
+            mica_value mask = layer_leaf(net, "mask", 2, (mica_index[]){3, 3});
+            y = mica_net_attention(net, x, &(mica_net_attention_opts){.mask = mask});
+        } else {
+            y = mica_net_result(net, mica_net_layer_norm(net, x, NULL), 1);
+        }
+        layer_weighted_sum(net, y);
+        CHECK_ERROR(
+            ctx, mica_net_compile(net, &(mica_compile_opts){.train = true}), MICA_ERR_ARGUMENT,
+            kind == 0
+                ? "argument error: net: \"mask\" is learned, or made of something learned, but "
+                  "attention_packed has no gradient by its input 1"
+                : "argument error: net: a loss depends on output 1 of layer_norm, which has no gradient");
+        mica_net_destroy(net);
+    }
 }
