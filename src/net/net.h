@@ -262,6 +262,11 @@ bool mica_borrows(const mica_net *net, const mica_value_info *value);
 mica_status mica_net_fill_plan(mica_net *net);
 /* The name of a value for people. Made where it has none. */
 const char *mica_net_value_name(mica_net *net, int value);
+/* The same for messages, which allocate nothing. */
+typedef struct mica_value_text {
+    char text[512];
+} mica_value_text;
+mica_value_text mica_net_value_text(const mica_net *net, int value);
 /* How much recomputing adds to the forward, as a fraction. */
 double mica_net_extra_work(const mica_net *net);
 
