@@ -213,6 +213,8 @@ bool mica_net_name_taken(const mica_net *net, const char *name);
 mica_status mica_net_infer_node(mica_net *net, const mica_node *node, mica_infer *infer);
 /* A view shows the memory of its input, which lies in order; a loss is a number. */
 mica_status mica_net_check_outputs(mica_net *net, const mica_node *node, const mica_tensor *out);
+/* Whether a kept value is written to by a node behind number `origin`: what that one read is gone after the forward. */
+bool mica_net_changes_later(const mica_net *net, int value, int origin);
 /* Checks the inputs of a call and copies its options. */
 mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins, int count,
                                const void *opts);

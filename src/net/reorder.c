@@ -10,20 +10,17 @@ static bool rises(const mica_op *op) { return op == &mica_op_relu || op == &mica
 
 static bool picks(const mica_op *op) { return op == &mica_op_max_pool2d || op == &mica_op_max_pool1d; }
 
-/* The only node that reads a value which nobody sees from outside; NONE if there is none or several. */
-static int only_reader(const mica_net *net, int value)
+#define SEVERAL (-2)
+
+/* By value: the only node that reads it; NONE if there is none, SEVERAL if there are more or it is seen from outside. */
+static void find_only_readers(const mica_net *net, int *reader)
 {
-    if (net->values[value].output)
-        return NONE;
-    int found = NONE;
-    for (int n = net->values[value].maker + 1; n < net->node_count; n++)
+    for (int i = 0; i < net->built_values; i++)
+        reader[i] = net->values[i].output ? SEVERAL : NONE;
+    for (int n = 0; n < net->node_count; n++)
         for (int i = 0; i < net->nodes[n].ins; i++)
-            if (net->nodes[n].in[i] == value) {
-                if (found != NONE)
-                    return NONE;
-                found = n;
-            }
-    return found;
+            if (net->nodes[n].in[i] != NONE)
+                reader[net->nodes[n].in[i]] = reader[net->nodes[n].in[i]] == NONE ? n : SEVERAL;
 }
 
 /* x -> relu -> pool becomes x -> pool -> relu. The value between gets the pool's shape. */
@@ -50,16 +47,21 @@ mica_status mica_net_forward_calls(mica_net *net)
     for (int n = 0; n < net->node_count; n++)
         if (mica_net_new_entry(net, &net->nodes[n], MICA_PHASE_FORWARD, n) == NULL)
             return net->status;
-    for (int n = 0; n < net->node_count; n++) {
+    net->forward_count = net->entry_count;
+    size_t bytes = (size_t)net->built_values * sizeof(int);
+    int *readers = mica_allocate(net->ctx, bytes + 1);
+    if (readers == NULL)
+        return net->ctx->status;
+    find_only_readers(net, readers);
+    mica_status status = MICA_OK;
+    for (int n = 0; n < net->node_count && status == MICA_OK; n++) {
         const mica_node *node = &net->nodes[n];
-        if (!rises(node->op))
-            continue;
-        int reader = only_reader(net, node->out[0]);
-        if (reader == NONE || !picks(net->nodes[reader].op) ||
+        int reader = rises(node->op) ? readers[node->out[0]] : NONE;
+        if (reader < 0 || !picks(net->nodes[reader].op) ||
             net->values[net->nodes[reader].out[0]].built_bytes >= net->values[node->out[0]].built_bytes)
             continue;
-        MICA_TRY(swap(net, &net->entries[n].node, &net->entries[reader].node));
+        status = swap(net, &net->entries[n].node, &net->entries[reader].node);
     }
-    net->forward_count = net->entry_count;
-    return MICA_OK;
+    mica_release(net->ctx, readers, bytes + 1);
+    return status;
 }
