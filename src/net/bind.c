@@ -270,7 +270,7 @@ static mica_status see(mica_net *net, mica_tensor *out, int value)
     if (!is_seen(&net->values[value]))
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          "net: \"%s\" is only live during part of a step; mica_net_output keeps it",
-                         mica_net_value_name(net, value));
+                         mica_net_value_text(net, value).text);
     *out = mica_net_whole(net, value);
     return MICA_OK;
 }

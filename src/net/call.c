@@ -44,6 +44,11 @@ mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op
         node->in[i] = i < count && ins[i] != 0 ? ins[i] - 1 : NONE;
         if (i < op->ins || node->in[i] != NONE)
             MICA_TRY(mica_net_check_value(net, i < count ? ins[i] : 0, op->name));
+        if (node->in[i] != NONE && (op->writes >> i & 1u) &&
+            net->values[net->values[node->in[i]].root].home != MICA_HOME_KEPT)
+            return mica_net_refuse(net, MICA_ERR_ARGUMENT,
+                                   "%s writes to input %d: expected a value that is kept", op->name, i),
+                   net->status;
     }
     if (op->opts_bytes == 0)
         return MICA_OK;
@@ -79,6 +84,19 @@ mica_status mica_net_infer_node(mica_net *net, const mica_node *node, mica_infer
     for (int i = 0; i < node->ins; i++)
         infer->in[i] = NULL; /* they end here */
     return status;
+}
+
+bool mica_net_changes_later(const mica_net *net, int value, int origin)
+{
+    int root = net->values[value].root;
+    if (net->values[root].home != MICA_HOME_KEPT)
+        return false;
+    for (int n = origin + 1; n < net->node_count; n++)
+        for (int i = 0; i < net->nodes[n].ins && net->nodes[n].op->writes >> i; i++)
+            if ((net->nodes[n].op->writes >> i & 1u) && net->nodes[n].in[i] != NONE &&
+                net->values[net->nodes[n].in[i]].root == root)
+                return true;
+    return false;
 }
 
 /* What the operation that just failed said, without "shape error: operation: ". */

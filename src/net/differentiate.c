@@ -365,10 +365,29 @@ static void differentiate_call(mica_net *net, int number)
     }
 }
 
+/* A backward call reads what its forward read: not so of a kept value that was changed in between. */
+static mica_status check_kept(mica_net *net)
+{
+    for (int e = net->forward_count; e < net->entry_count && net->status == MICA_OK; e++) {
+        const mica_entry *entry = &net->entries[e];
+        for (int i = 0; i < entry->node.ins; i++) {
+            int in = entry->node.in[i];
+            if (in != NONE && mica_net_changes_later(net, in, entry->origin))
+                (void)mica_net_refuse(
+                    net, MICA_ERR_STATE,
+                    "the gradient of %s in layer \"%s\" reads \"%s\", which a later layer writes to: "
+                    "let it read a copy",
+                    net->nodes[entry->origin].op->name, net->layers[entry->node.layer].name,
+                    mica_net_value_text(net, net->values[in].root).text);
+        }
+    }
+    return net->status;
+}
+
 mica_status mica_net_differentiate(mica_net *net)
 {
     mark_wanted(net);
     for (int e = net->forward_count - 1; e >= 0 && net->status == MICA_OK; e--)
         differentiate_call(net, e);
-    return net->status;
+    return net->status == MICA_OK ? check_kept(net) : net->status;
 }

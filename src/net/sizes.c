@@ -90,11 +90,11 @@ static mica_status reshape(mica_net *net, mica_value_info *v, const mica_tensor 
         return MICA_OK;
     if (mica_tensor_bytes(shape) > v->bytes)
         return mica_fail(net->ctx, MICA_ERR_SHAPE, "net: \"%s\" would be %s, larger than planned",
-                         mica_net_value_name(net, (int)(v - net->values)), MICA_SHAPE(shape));
+                         mica_net_value_text(net, (int)(v - net->values)).text, MICA_SHAPE(shape));
     mica_index block = (mica_index)mica_dtype_block(v->tensor.dtype);
     if (block > 1 && (shape->rank == 0 || shape->dim[shape->rank - 1] % block != 0))
         return mica_fail(net->ctx, MICA_ERR_SHAPE, "net: \"%s\" would be %s, which cuts the blocks of %td of %s",
-                         mica_net_value_name(net, (int)(v - net->values)), MICA_SHAPE(shape), block,
+                         mica_net_value_text(net, (int)(v - net->values)).text, MICA_SHAPE(shape), block,
                          mica_dtype_name(v->tensor.dtype));
     void *data = v->tensor.data;
     mica_dtype dtype = v->tensor.dtype;

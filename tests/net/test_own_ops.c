@@ -278,6 +278,71 @@ TEST(own_ops_that_cannot_be_called)
                "shape error: " IN_LAYER("empty_loss", "a loss is f32 [0]: expected one number, f32"));
 }
 
+/* ---- Values that are kept ---- */
+
+/* y = x; the count goes up by one. */
+static mica_status tick_run(const mica_call *c)
+{
+    mica_status status = mica_copy(c->ctx, c->out[0], c->in[0]);
+    return status == MICA_OK && !c->again ? mica_add_scalar(c->ctx, c->in[1], c->in[1], 1.0f) : status;
+}
+static void passes(mica_grad *g) { mica_grad_pass(g, 0, g->dout[0]); }
+static const mica_op tick = {.name = "tick",
+                             .ins = 2,
+                             .outs = 1,
+                             .writes = 2,
+                             .infer = like_first,
+                             .run = tick_run,
+                             .gradient = passes};
+
+/* w times the count before this step, by way of a copy of the count or not. */
+static mica_net *counting_net(bool copied)
+{
+    mica_net *net = new_net();
+    mica_value w = weight(net, "w"),
+               count = mica_net_kept(net, "count", MICA_KEPT_STATE, MICA_F32, 0, NULL, 1.0f);
+    mica_value read = copied ? mica_net_op(net, "copy", "copy", &count, 1, NULL) : count;
+    mica_value y = mica_net_op(net, "product", "mul", (mica_value[]){w, read}, 2, NULL);
+    for (int i = 0; i < 3; i++)
+        y = mica_net_op(net, NULL, "neg", &y, 1, NULL);
+    add_loss(net, mica_net_call(net, "tick", &tick, (mica_value[]){y, count}, 2, NULL));
+    return net;
+}
+
+TEST(own_ops_that_write_to_what_is_kept)
+{
+    mica_net *net = counting_net(false);
+    CHECK_ERROR(
+        mica_net_context(net), mica_net_compile(net, &(mica_compile_opts){.train = true}), MICA_ERR_STATE,
+        "state error: net: the gradient of mul in layer \"product\" reads \"count\", which a later layer writes "
+        "to: let it read a copy");
+    CHECK(mica_net_compile(net, NULL) == MICA_OK);
+    mica_net_destroy(net);
+    for (size_t budget = 4000; budget > 400; budget -= budget / 4) {
+        net = counting_net(true);
+        mica_context *ctx = mica_net_context(net);
+        mica_tensor w, g;
+        if (mica_net_compile(net, &(mica_compile_opts){.train = true, .debug = true, .budget = budget}) ==
+                MICA_OK &&
+            CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) && CHECK_OK(ctx, mica_net_initialize(net, 1)) &&
+            CHECK_OK(ctx, mica_net_tensor(net, &w, "w")) && CHECK_OK(ctx, mica_net_gradient(net, &g, "w")))
+            for (int step = 1; step < 4; step++) { /* the gradient of (step w)^2 / COUNT */
+                CHECK_OK(ctx, mica_net_gradients(net, NULL));
+                float want = 2.0f / COUNT * (float)(step * step) * *(float *)w.data;
+                CHECK_MSG(fabsf(*(float *)g.data - want) < 1e-5f * (float)step,
+                          "step %d, budget %zu: %g, not %g", step, budget, (double)*(float *)g.data,
+                          (double)want);
+            }
+        mica_net_destroy(net);
+    }
+    net = new_net();
+    mica_value w = weight(net, "w");
+    CHECK(mica_net_call(net, NULL, &tick, (mica_value[]){w, w}, 2, NULL) == 0);
+    CHECK_ERROR(mica_net_context(net), mica_net_compile(net, NULL), MICA_ERR_ARGUMENT,
+                "argument error: net: tick writes to input 1: expected a value that is kept");
+    mica_net_destroy(net);
+}
+
 /* ---- Sizes that an operation does not like ---- */
 
 static mica_status even_infer(mica_infer *i)
