@@ -133,6 +133,25 @@ TEST(net_a_size_at_which_a_gradient_would_have_to_be_summed_is_refused)
     mica_net_destroy(net);
 }
 
+TEST(net_a_size_at_which_a_call_in_place_would_overwrite_what_it_reads_is_refused)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = new_net(ctx);
+    REQUIRE(net != NULL);
+    mica_index rows = mica_net_size(net, "rows", 3);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){rows, 4});
+    mica_value h = mica_net_op(net, NULL, "tanh", &x, 1, NULL);
+    mica_net_output(net, "y", plus_rows(net, h, 3));
+    if (start(ctx, net, NULL)) {
+        CHECK_ERROR(
+            ctx, mica_net_set_size(net, "rows", 1), MICA_ERR_SHAPE,
+            "shape error: net: \"y\" would be [3, 4], made in place from [1, 4]: a size of 1 is broadcast");
+        fill(net, "x");
+        CHECK_OK(ctx, mica_net_forward(net));
+    }
+    mica_net_destroy(net);
+}
+
 /* A batch of two: one row of it would be broadcast. */
 TEST(net_a_batch_that_could_be_broadcast_is_not_run_in_parts)
 {
