@@ -40,6 +40,18 @@ static bool carries_on(const mica_net *net, const mica_node *node)
     return !follows || (node->op->flags & MICA_OP_LOSS) || net->values[node->out[0]].changed;
 }
 
+/* Whether a node reads a loss: what is made of that needs the loss of the whole batch. */
+static bool reads_loss(const mica_net *net, const mica_node *node)
+{
+    for (int i = 0; i < node->ins; i++) {
+        int maker = node->in[i] != NONE ? net->values[node->in[i]].maker : NONE;
+        if (maker != NONE && net->values[node->in[i]].number == 0 &&
+            (net->nodes[maker].op->flags & MICA_OP_LOSS))
+            return true;
+    }
+    return false;
+}
+
 bool mica_net_can_part(mica_net *net)
 {
     mica_index most = net->size[0].most, rows = (most + 1) / 2;
@@ -47,7 +59,7 @@ bool mica_net_can_part(mica_net *net)
         return false;
     bool can = true;
     for (int n = 0; n < net->node_count && can; n++)
-        can = !mixes(net, &net->nodes[n]);
+        can = !mixes(net, &net->nodes[n]) && !reads_loss(net, &net->nodes[n]);
     net->size[0].now = rows;
     can = can && mica_net_update_shapes(net) == MICA_OK;
     for (int i = 0; i < net->built_values && can; i++) /* what an operation makes besides is its own affair */

@@ -66,7 +66,8 @@ mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dim
                                   mica_index *source)
 {
     if (rank > 0 && dims == NULL)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a tensor of rank %d whose dims are NULL", rank), net->status;
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a tensor of rank %d whose dims are NULL", rank),
+               net->status;
     for (int i = 0; i < rank && i < MICA_MAX_RANK; i++) {
         bool is_size = mica_net_size_number(net, dims[i]) != NONE;
         mica_index place = dims[i] <= MICA_DIM_FIRST ? MICA_DIM_FIRST - dims[i] : 0;
@@ -193,6 +194,36 @@ mica_status mica_net_infer_shapes(mica_net *net)
     return check_gradients(net);
 }
 
+/* Whether an output has the memory of an input: see take_over in lifetime.c. */
+static bool shares_in_place(const mica_net *net, const mica_node *node, int in, int out)
+{
+    if (node->in[in] == NONE || node->out[out] == NONE || !(node->op->in_place[out] >> in & 1u))
+        return false;
+    int a = net->values[node->in[in]].root, b = net->values[node->out[out]].root;
+    return a != b && net->values[a].group != NONE && net->values[a].group == net->values[b].group;
+}
+
+/* For the same reason a call that writes over an input would now write to elements that it still has to read. */
+static mica_status check_in_place(mica_net *net)
+{
+    for (int e = 0; e < net->entry_count; e++) {
+        const mica_node *node = &net->entries[e].node;
+        for (int k = 0; k < node->outs; k++)
+            for (int i = 0; i < node->ins; i++) {
+                if (!shares_in_place(net, node, i, k))
+                    continue;
+                const mica_tensor *in = &net->values[node->in[i]].tensor,
+                                  *out = &net->values[node->out[k]].tensor;
+                if (!mica_tensor_same_shape(in, out))
+                    return mica_fail(
+                        net->ctx, MICA_ERR_SHAPE,
+                        "net: \"%s\" would be %s, made in place from %s: a size of 1 is broadcast",
+                        mica_net_value_name(net, node->out[k]), MICA_SHAPE(out), MICA_SHAPE(in));
+            }
+    }
+    return MICA_OK;
+}
+
 /* Sets the sizes, or leaves all as it was. */
 static mica_status set_sizes(mica_net *net, const mica_index *sizes)
 {
@@ -202,6 +233,8 @@ static mica_status set_sizes(mica_net *net, const mica_index *sizes)
         net->size[i].now = sizes[i];
     }
     mica_status status = mica_net_update_shapes(net);
+    if (status == MICA_OK)
+        status = check_in_place(net);
     if (status == MICA_OK)
         return MICA_OK;
     char text[MICA_ERROR_TEXT]; /* what went wrong first */
