@@ -12,7 +12,7 @@
 
 /* ---- Cases ---- */
 
-#define BENCH_MOST_TENSORS 18
+#define BENCH_MOST_TENSORS 20
 #define BENCH_MOST_SIZES   8
 
 typedef struct bench_case bench_case;
@@ -148,6 +148,7 @@ typedef struct bench_options {
     const char *json;    /* a file to write, or NULL */
     const char *compare; /* a file to compare with, or NULL */
     bool list;           /* names only */
+    bool ops;            /* the rows op_NAME, one for every operation, instead; else they run by a filter "op_..." */
     bool check;          /* fail if a case allocates */
     bool profile;        /* the cases that are nets, node by node, instead */
     bool growth;         /* how time and memory grow with sizes, instead */

@@ -4,10 +4,11 @@
 
 #include "bench/bench.h"
 #include "bench/growth.h"
-#include "host/heap.h"
+#include "bench/ops.h"
 #include "bench/profile.h"
 #include "bench/report.h"
 #include "bench/serve.h"
+#include "host/heap.h"
 #include "mica_commit.h" /* made by the build */
 
 static const bench_family *const families[] = {
@@ -23,18 +24,32 @@ static bool chosen(const bench_options *options, const char *name)
     return options->filter_count == 0;
 }
 
-/* The cases that the filters choose, in order. NULL without memory. */
-static const bench_case **choose(const bench_options *options, size_t *count)
+/* The same of the rows of single operations, which are many: only where they are asked for. */
+static bool chosen_op(const bench_options *options, const char *name)
 {
-    size_t all = 0;
+    for (size_t i = 0; i < options->filter_count; i++)
+        if ((options->ops || strncmp(options->filters[i], "op_", 3) == 0) &&
+            strstr(name, options->filters[i]) != NULL)
+            return true;
+    return options->filter_count == 0 && (options->ops || options->list);
+}
+
+/* The cases that the filters choose, in order. NULL without memory. */
+static const bench_case **choose(const bench_options *options, size_t *count, bench_case *ops,
+                                 size_t op_count)
+{
+    size_t all = op_count;
     for (size_t f = 0; f < FAMILY_COUNT; f++)
         all += families[f]->count;
     const bench_case **rows = calloc(all + 1, sizeof(bench_case *));
     *count = 0;
     for (size_t f = 0; rows != NULL && f < FAMILY_COUNT; f++)
         for (size_t i = 0; i < families[f]->count; i++)
-            if (chosen(options, families[f]->cases[i].name))
+            if (!options->ops && chosen(options, families[f]->cases[i].name))
                 rows[(*count)++] = &families[f]->cases[i];
+    for (size_t i = 0; rows != NULL && i < op_count; i++)
+        if (chosen_op(options, ops[i].name))
+            rows[(*count)++] = &ops[i];
     return rows;
 }
 
@@ -236,7 +251,9 @@ int bench_run(const bench_options *options)
     if (options->growth)
         return run_growth(options);
     run r = {.options = options};
-    r.rows = choose(options, &r.row_count);
+    size_t op_count;
+    bench_case *ops = bench_op_rows(&op_count);
+    r.rows = ops != NULL ? choose(options, &r.row_count, ops, op_count) : NULL;
     bench_comparison *earlier = NULL;
     int code = 0;
     if (r.rows == NULL)
@@ -257,5 +274,6 @@ int bench_run(const bench_options *options)
     compare_close(earlier);
     free(r.results);
     free(r.rows);
+    free(ops);
     return code;
 }

@@ -17,7 +17,7 @@ typedef struct settings {
     const char *threads, *json, *compare;
     double seconds;
     int64_t batch;
-    bool quick, list, check, profile, growth, serve;
+    bool quick, list, ops, check, profile, growth, serve;
 } settings;
 
 static const verb_option options[] = {
@@ -65,6 +65,11 @@ static const verb_option options[] = {
      .least = 1,
      .most = 1 << 24},
     {.name = "--list", OPTION_FLAG, offsetof(settings, list), NULL, "only print the names of the cases"},
+    {.name = "--ops",
+     OPTION_FLAG,
+     offsetof(settings, ops),
+     NULL,
+     "the rows op_NAME, one for every operation, instead of the others"},
     {.name = "--serve",
      OPTION_FLAG,
      offsetof(settings, serve),
@@ -73,7 +78,8 @@ static const verb_option options[] = {
 };
 
 static const char details[] =
-    "A FILTER selects the cases whose name contains it; several select the union.\n"
+    "A FILTER selects the cases whose name contains it; several select the union. Rows op_NAME, one\n"
+    "for every operation, only run with --ops or a FILTER that begins with op_.\n"
     "\n"
     "Each row: the median and the best time of one operation; GFLOP/s and GB/s at the\n"
     "median; the share of what this machine can do, \"fma\" being multiply-adds at\n"
@@ -171,6 +177,7 @@ static int run(int argc, char **argv)
                             .json = set.json,
                             .compare = set.compare,
                             .list = set.list,
+                            .ops = set.ops,
                             .check = set.check,
                             .profile = set.profile,
                             .growth = set.growth,
@@ -195,8 +202,9 @@ const verb verb_bench = {
             {"bench sgemm --threads 1,2", "matrix products, with one and with two threads"},
             {"bench --quick --json before.json", "rough results for every case, saved to a file"},
             {"bench --quick --compare before.json", "run again and compare with the earlier results"},
+            {"bench op_softmax op_sum", "single operations, on large samples from their entries"},
             {"bench --growth", "check that time per unit of work stays constant as nets grow"},
-            {"bench --profile gpt_step", "where the time of a training step goes, by node"},
+            {"bench --profile gpt_step", "where the time of a training step goes, by call"},
             {"bench --profile my.net --batch 64", "the same for your own net"},
             {NULL, NULL},
         },

@@ -72,17 +72,18 @@ void help_summary(FILE *out)
             fprintf(out, "  mica %s\n", all_verbs[i]->examples[0].command);
     heading(out, "verbs");
     for (size_t i = 0; i < all_verb_count; i++)
-        fprintf(out, "  %-14s %s\n", all_verbs[i]->name, all_verbs[i]->summary);
-    fprintf(out, "  %-14s %s\n", "help [VERB]", "this list, or the usage of a verb");
-    fprintf(out, "  %-14s %s\n", "help layers", "reference for net files");
-    fprintf(out, "  %-14s %s\n", "--version",
+        fprintf(out, "  %-16s %s\n", all_verbs[i]->name, all_verbs[i]->summary);
+    fprintf(out, "  %-16s %s\n", "help [VERB]", "this list, or the usage of a verb");
+    fprintf(out, "  %-16s %s\n", "help layers", "reference for net files");
+    fprintf(out, "  %-16s %s\n", "help operations", "reference for operations in net files");
+    fprintf(out, "  %-16s %s\n", "--version",
             "print the version, the commit and the kernels for this processor");
     heading(out, "exit codes");
     for (size_t i = 0; i < sizeof exit_texts / sizeof exit_texts[0]; i++)
-        fprintf(out, "  %-14d %s\n", exit_texts[i].code, exit_texts[i].text);
+        fprintf(out, "  %-16d %s\n", exit_texts[i].code, exit_texts[i].text);
     heading(out, "environment");
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
-        fprintf(out, "  %-14s %s\n", variables[i].name, variables[i].text);
+        fprintf(out, "  %-16s %s\n", variables[i].name, variables[i].text);
 }
 
 static void print_option(FILE *out, const verb_option *option)

@@ -27,6 +27,10 @@ static int help(int argc, char **argv)
         help_layers(stdout);
         return EXIT_OK;
     }
+    if (strcmp(argv[0], "operations") == 0) {
+        help_operations(stdout);
+        return EXIT_OK;
+    }
     const verb *v = verb_find(argv[0]);
     if (v == NULL)
         return unknown_verb(argv[0]);

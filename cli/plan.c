@@ -7,6 +7,7 @@
 #include <mica/mica.h>
 
 #include "cli/net/argument.h"
+#include "cli/net/program.h"
 #include "cli/picture/plan_picture.h"
 #include "cli/picture/text.h"
 
@@ -18,6 +19,7 @@ typedef struct settings {
     int optimizer;
     size_t budget;
     const char *svg, *html;
+    bool program, keep_cheap;
 } settings;
 
 /* In the order of mica_optimizer_kind. */
@@ -47,6 +49,16 @@ static const verb_option options[] = {
      offsetof(settings, budget),
      "BYTES",
      "fit into this many bytes, by recomputing activations, then by splitting the batch"},
+    {.name = "--keep-cheap",
+     OPTION_FLAG,
+     offsetof(settings, keep_cheap),
+     NULL,
+     "keep activations even where recomputing them costs next to nothing"},
+    {.name = "--program",
+     OPTION_FLAG,
+     offsetof(settings, program),
+     NULL,
+     "list the calls of a step with what they read and write, instead of the buffers"},
     NET_SET_OPTION(settings),
     {.name = "--svg", OPTION_TEXT, offsetof(settings, svg), "FILE", "draw the plan as an SVG image"},
     {.name = "--html",
@@ -63,7 +75,9 @@ static const char details[] = NET_HELP
     "Buffers with disjoint lifetimes share memory, so the kinds add up to more than the total.\n"
     "\n"
     "--json prints one object: total, parameters (with running statistics), gradients, optimizer,\n"
-    "activations (with inputs, saved values and their gradients), scratch, lower_bound, and buffers.";
+    "activations (with inputs, saved values and their gradients), scratch, lower_bound, and buffers;\n"
+    "with --program also program, a list of calls: op, phase, layer, fused, inputs and outputs (name,\n"
+    "home, offset, shape, dtype), adds, options, scratch.";
 
 /* ---- Text ---- */
 
@@ -74,7 +88,7 @@ static void print_line(const char *what, size_t bytes, size_t of)
            "############################################################");
 }
 
-static void print_plan(const mica_plan *plan, const char *title, const char *subtitle, bool quiet)
+static void print_plan(const mica_plan *plan, const char *title, const char *subtitle)
 {
     put_plain(stdout, title);
     printf(", %s\n\n", subtitle);
@@ -91,10 +105,12 @@ static void print_plan(const mica_plan *plan, const char *title, const char *sub
     if (plan->parts > 1)
         printf("\nthe batch is split into %d parts\n", plan->parts);
     if (plan->recomputed > 0)
-        printf("\n%d layers are recomputed: %.1f %% more work in the forward pass\n", plan->recomputed,
+        printf("\n%d calls run twice, to keep less: %.1f %% more work in the forward pass\n", plan->recomputed,
                100.0 * plan->extra_work);
-    if (quiet)
-        return;
+}
+
+static void print_buffers(const mica_plan *plan)
+{
     printf("\n%12s %12s %6s %6s  %-20s %s\n", "offset", "bytes", "first", "last", "kind", "buffer");
     for (size_t i = 0; i < plan->count; i++) {
         const mica_plan_buffer *b = &plan->buffers[i];
@@ -103,10 +119,23 @@ static void print_plan(const mica_plan *plan, const char *title, const char *sub
     }
 }
 
+static int print_program(const mica_net *net)
+{
+    size_t length = mica_net_program_print(NULL, 0, net);
+    char *text = malloc(length + 1);
+    if (text == NULL)
+        return verb_error(&verb_plan, EXIT_FAILED, "no memory for the program's text");
+    (void)mica_net_program_print(text, length + 1, net);
+    printf("\n%s", text);
+    free(text);
+    return EXIT_OK;
+}
+
 /* ---- JSON ---- */
 
-static void print_json(const mica_plan *plan)
+static void print_json(const mica_net *net, bool program)
 {
+    const mica_plan *plan = mica_net_plan(net);
     const size_t *bytes = plan->kind_bytes;
     printf(
         "{\"total\": %zu, \"parameters\": %zu, \"gradients\": %zu, \"optimizer\": %zu, \"activations\": %zu, "
@@ -125,7 +154,12 @@ static void print_json(const mica_plan *plan)
         printf(", \"bytes\": %zu, \"offset\": %zu, \"first\": %d, \"last\": %d}", b->bytes, b->offset,
                b->first, b->last);
     }
-    printf("]}\n");
+    printf("]");
+    if (program) {
+        printf(", \"program\": ");
+        put_program(stdout, net);
+    }
+    printf("}\n");
 }
 
 /* ---- Pictures ---- */
@@ -152,12 +186,20 @@ static int show(const settings *set, const mica_net *net, const char *what, cons
     const mica_plan *plan = mica_net_plan(net);
     bool to_stdout = (set->svg != NULL && strcmp(set->svg, "-") == 0) ||
                      (set->html != NULL && strcmp(set->html, "-") == 0);
-    if (set->shared.json)
-        print_json(plan);
-    else if (!to_stdout)
-        print_plan(plan, what, subtitle, set->shared.quiet || set->svg != NULL || set->html != NULL);
+    bool brief = set->shared.quiet || set->svg != NULL || set->html != NULL;
+    int code = EXIT_OK;
+    if (set->shared.json) {
+        print_json(net, set->program);
+    } else if (!to_stdout) {
+        print_plan(plan, what, subtitle);
+        if (set->program)
+            code = print_program(net);
+        else if (!brief)
+            print_buffers(plan);
+    }
     plan_picture picture = {.plan = plan, .title = what, .subtitle = subtitle};
-    int code = write_picture(set->svg, plan_picture_svg, &picture, set->shared.quiet);
+    if (code == EXIT_OK)
+        code = write_picture(set->svg, plan_picture_svg, &picture, set->shared.quiet);
     return code == EXIT_OK ? write_picture(set->html, plan_picture_html, &picture, set->shared.quiet) : code;
 }
 
@@ -176,9 +218,11 @@ static int plan_with(mica_context *ctx, const settings *set, const char *what)
     char subtitle[96];
     snprintf(subtitle, sizeof subtitle, "%s, batch %td%s%s", set->train ? "training" : "inference",
              opts.batch, set->train ? ", " : "", set->train ? optimizers[set->optimizer] : "");
-    mica_status status = mica_net_compile(
-        net, &(mica_compile_opts){
-                 .train = set->train, .optimizer = set->train ? &optimizer : NULL, .budget = set->budget});
+    mica_status status = mica_net_compile(net,
+                                          &(mica_compile_opts){.train = set->train,
+                                                               .optimizer = set->train ? &optimizer : NULL,
+                                                               .budget = set->budget,
+                                                               .keep_cheap = set->keep_cheap});
     code = status == MICA_OK ? show(set, net, what, subtitle)
                              : verb_error(&verb_plan, EXIT_FAILED, "%s", mica_error(ctx));
     mica_net_destroy(net);
@@ -215,6 +259,7 @@ const verb verb_plan = {
             {"plan lenet --train", "what training needs, buffer by buffer"},
             {"plan lenet --train --batch 64 --html plan.html", "as an interactive page"},
             {"plan gpt-tiny --train --batch 16 --budget 24MiB", "fitted into 24 MiB"},
+            {"plan lenet --train --program", "the calls of a step, in order, with their memory"},
             {"plan my.net --set width=256 --json", "for a net file, as JSON"},
             {NULL, NULL},
         },

@@ -9,8 +9,9 @@ tensor      tensor
 memory      memory
 kernel
 ops         ops
-net         net optimizer
-layer       layer layers
+net         net op optimizer
+node
+layer       layers
 io          io
 data        data
 train       train fit checkpoint
@@ -23,8 +24,7 @@ cli
 
 # Exceptions: FROM TO, and why. One that nothing needs any more is an error too.
 layer_exceptions='
-net layer   temporary: layers are the functions that it calls, and it asks one for the slope of its activation
-net train   temporary: it asks an optimizer how much state it keeps
+net node    passes rewrite calls of operations that they know, sum gradients, and look operations up by name
 '
 
 # "FILE INCLUDED" for every #include of a file of ours.

@@ -21,6 +21,7 @@ typedef struct train_settings {
     int optimizer, schedule;
     double lr, weight_decay, momentum, clip, validation;
     size_t budget;
+    bool keep_cheap;
     option_list set; /* NAME=VALUE of the net's constants */
     bool resume, overwrite;
     const char *net; /* a name or a path */

@@ -60,9 +60,10 @@ static void print_memory(const training *t)
     const mica_plan *plan = mica_net_plan(t->net);
     printf("memory  %s (%s bytes), planned before the first step", size_text((double)plan->total).text,
            count_text((double)plan->total).text);
-    if (plan->recomputed > 0 || plan->parts > 1)
-        printf("; %d nodes recomputed, batch split into %d part%s", plan->recomputed, plan->parts,
-               plan->parts > 1 ? "s" : "");
+    if (t->settings.budget > 0 && plan->recomputed > 0)
+        printf("; %d calls run twice", plan->recomputed);
+    if (plan->parts > 1)
+        printf("; batch split into %d parts", plan->parts);
     printf("\n");
     if (!heap_counted())
         printf("heap    not counted in this build\n");

@@ -225,7 +225,8 @@ static int compile_net(training *t)
                                     .momentum = (float)s->momentum,
                                     .weight_decay = (float)s->weight_decay,
                                     .clip_norm = (float)s->clip};
-    mica_compile_opts compile = {.train = true, .optimizer = &t->optimizer, .budget = s->budget};
+    mica_compile_opts compile = {
+        .train = true, .optimizer = &t->optimizer, .budget = s->budget, .keep_cheap = s->keep_cheap};
     if (mica_net_compile(t->net, &compile) != MICA_OK || mica_net_bind(t->net, NULL, 0) != MICA_OK ||
         mica_net_initialize(t->net, (uint64_t)s->shared.seed) != MICA_OK)
         return verb_error(t->v, EXIT_FAILED, "%s", mica_error(t->ctx));

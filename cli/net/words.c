@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "netfile/reader.h"
+#include "netfile/operations.h"
 
 #define COLUMN 28 /* where the text begins */
 
@@ -17,6 +17,7 @@ static const char *value_of(value_kind kind)
     case VALUE_PAIR:
         return "HxW";
     case VALUE_LIST:
+    case VALUE_NUMBERS:
         return "[N, N, ...]";
     case VALUE_ACTIVATION:
         return "ACTIVATION";
@@ -89,6 +90,49 @@ static void print_list(FILE *out, const char *left, const char *const *list)
     fputc('\n', out);
 }
 
+/* ---- Operations ---- */
+
+const char *operation_value(const mica_op *op, int number)
+{
+    int ins = op->ins + op->optional_ins;
+    if (number < ins)
+        return mica_operation_input(op, number);
+    return op->names == NULL && op->outs == 1 ? "y" : mica_operation_output(op, number - ins);
+}
+
+void operation_signature(char *out, size_t size, const mica_op *op)
+{
+    int ins = op->ins + op->optional_ins;
+    size_t used = 0;
+    *out = '\0';
+    for (int i = 0; i < ins + op->outs && used < size; i++) {
+        bool optional = i < ins ? i >= op->ins : (op->optional_outs >> (i - ins) & 1u) != 0;
+        const char *before = i == ins ? (i > 0 ? " -> " : "-> ") : i > 0 ? " " : "";
+        used += (size_t)snprintf(out + used, size - used, optional ? "%s[%s]" : "%s%s", before,
+                                 operation_value(op, i));
+    }
+}
+
+static void print_operation(FILE *out, const mica_op *op)
+{
+    operation_word made;
+    char left[160];
+    mica_operation_word(&made, op);
+    mica_operation_usage(left, sizeof left, op);
+    size_t used = strlen(left);
+    for (int k = 0; k < op->outs && op->outs > 1 && used < sizeof left; k++)
+        used += (size_t)snprintf(left + used, sizeof left - used, k == 0 ? " -> %s" : ", %s",
+                                 mica_operation_output(op, k));
+    print_row(out, left, op->about);
+    for (size_t i = (size_t)(op->ins + op->optional_ins); i < made.word.option_count; i++)
+        if (made.options[i].choices == mica_netfile_dtypes)
+            print_row(out, "    dtype=DTYPE", made.options[i].help);
+        else
+            print_option(out, &made.options[i]);
+}
+
+/* ---- Layers ---- */
+
 void help_layers(FILE *out)
 {
     for (size_t i = 0; i < mica_netfile_word_count; i++)
@@ -99,4 +143,17 @@ void help_layers(FILE *out)
     print_list(out, "ACTIVATION", mica_netfile_activations);
     print_list(out, "INIT", mica_netfile_inits);
     print_row(out, "", "the first three with a parameter: normal(0.02)");
+}
+
+void help_operations(FILE *out)
+{
+    for (int n = 0; mica_op_at(n) != NULL; n++)
+        if (mica_netfile_operation(n) != NULL)
+            print_operation(out, mica_op_at(n));
+    fprintf(out, "\n");
+    print_row(out, "name=NAME", "every operation: what it is called (its word and a number)");
+    print_row(out, "from=LAYER", "its first value (the line above)");
+    print_row(out, "-> a, b", "several outputs: NAME.a and NAME.b");
+    print_list(out, "ACTIVATION", mica_netfile_activations);
+    print_list(out, "DTYPE", mica_netfile_dtypes);
 }

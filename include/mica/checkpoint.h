@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-/* Parameters and states under their own names: what another program needs to run the net. */
+/* What is learned, and the statistics that belong to it (running means), under their own names: what another program
+ * needs to run the net, and what its files have. A file may hold more than that. */
 MICA_API mica_status mica_weights_save(mica_net *net, const char *path);
 MICA_API mica_status mica_weights_load(mica_net *net, const char *path);
 
@@ -29,8 +30,8 @@ typedef struct mica_training_state {
     size_t note_count;
 } mica_training_state;
 
-/* Weights, optimizer state, seed, steps and *state: everything it takes to go on with the same bits as if the
- * training had never stopped. The tensors are named "NAME", "optimizer.0.NAME" and "optimizer.1.NAME". */
+/* Weights, the state of sequences, optimizer state, seed, steps and *state: everything it takes to go on with the
+ * same bits as if the training had never stopped. The tensors are named "NAME", "optimizer.0.NAME" and "optimizer.1.NAME". */
 MICA_API mica_status mica_checkpoint_save(mica_net *net, const char *path, const mica_training_state *state);
 MICA_API mica_status mica_checkpoint_load(mica_net *net, mica_training_state *state, const char *path);
 

@@ -11,8 +11,9 @@
  *     mica_net_initialize(net, 42);
  *     mica_net_forward(net);                              // allocates nothing, from here on
  *
- * Building may allocate and may fail. A failed call records the error and returns the value 0; later calls then
- * do nothing, and mica_net_compile reports that first failure. So a builder need not look at each call. */
+ * Building may allocate and may fail. A call that fails records its error and returns 0; later calls do nothing, and
+ * mica_net_compile reports the first failure. So calls need not be checked one by one. docs/networks.md says how it
+ * works. */
 #ifndef MICA_NET_H
 #define MICA_NET_H
 
@@ -26,16 +27,16 @@ extern "C" {
 typedef struct mica_net mica_net;
 typedef struct mica_op mica_op; /* mica/op.h */
 
-/* A value in a net: an input, a parameter, or the output of a call. 0 is none. */
+/* A tensor in a net: an input, a parameter, or an output of a call. 0 is none. */
 typedef int mica_value;
 
-/* How a parameter is initialized. Zero is the usual default of its layer. */
+/* How a parameter is initialized. MICA_INIT_DEFAULT is the layer's usual choice. */
 typedef enum mica_init_kind {
     MICA_INIT_DEFAULT,
     MICA_INIT_CONSTANT,       /* `value` everywhere */
     MICA_INIT_UNIFORM,        /* in [-value, value) */
     MICA_INIT_NORMAL,         /* standard deviation `value` */
-    MICA_INIT_XAVIER_UNIFORM, /* these four: by the parameter's shape, times `value` (0: 1) */
+    MICA_INIT_XAVIER_UNIFORM, /* these four: from the parameter's shape, times `value` (0: 1) */
     MICA_INIT_XAVIER_NORMAL,
     MICA_INIT_HE_UNIFORM,
     MICA_INIT_HE_NORMAL,
@@ -53,13 +54,14 @@ MICA_API void mica_net_destroy(mica_net *net);
 
 /* ---- Sizes of a step ---- */
 
-/* A size that may be smaller in a step than planned, such as a length. Returns a placeholder for it in the dims of
- * inputs. `most` is the maximum, which the plan is made for, and the size until mica_net_set_size. The batch is such
- * a size, "batch": dims[0] of the first input, and of every other input where it is the same number. */
+/* Declares a size that may be smaller in a step than planned, such as a length, and returns a number that stands
+ * for it in the dims of inputs. `most` is its largest value: the plan is made for it, and it holds until
+ * mica_net_set_size. The batch needs no declaration. It is the size "batch": dims[0] of the first input, and of
+ * every other input where that is the same number. */
 MICA_API mica_index mica_net_size(mica_net *net, const char *name, mica_index most);
-/* The number of what mica_net_size returned, as in mica_net_size_at and mica_call.size; -1 if it is none. */
+/* The index, in mica_net_size_at and mica_call.size, of what mica_net_size returned; -1 if it is no size. */
 MICA_API int mica_net_size_number(const mica_net *net, mica_index size);
-/* What stands for the size of axis `axis` of a value in the dims of kept values: they follow it. */
+/* A number that stands for axis `axis` of a value in the dims of kept values, which then follow its size. */
 MICA_API mica_index mica_net_dim(mica_net *net, mica_value value, int axis);
 
 /* ---- Inputs and persistent values ---- */
@@ -68,72 +70,74 @@ MICA_API mica_index mica_net_dim(mica_net *net, mica_value value, int axis);
 MICA_API mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int rank,
                                    const mica_index *dims);
 
-/* Learned: f32, with a gradient and optimizer state. Named after the layer it is created in:
- * "conv1.weight". */
+/* Learned: a parameter, f32, with a gradient and optimizer state. Its name is prefixed with that of the layer it is
+ * made in: "conv1.weight". */
 MICA_API mica_value mica_net_learned(mica_net *net, const char *name, int rank, const mica_index *dims,
                                      mica_init init);
-/* Shares an existing learned value of this shape, by its full name. */
+/* An existing learned value, by its full name, which must have this shape: to share weights between layers. */
 MICA_API mica_value mica_net_shared(mica_net *net, const char *full_name, int rank, const mica_index *dims);
 
 /* Kept from step to step, not learned. */
 typedef enum mica_kept_kind {
-    MICA_KEPT_STATISTICS, /* part of the model (running means): lent along with the weights, never reset */
+    MICA_KEPT_STATISTICS, /* part of what was learned (running means): shared with the weights, never reset */
     MICA_KEPT_STATE,      /* of a sequence: mica_net_reset_states resets it */
-    MICA_KEPT_PRIVATE,    /* marks of an operation's own: never saved */
+    MICA_KEPT_PRIVATE,    /* an operation's own bookkeeping: never saved */
 } mica_kept_kind;
-MICA_API mica_value mica_net_kept(mica_net *net, const char *name, mica_kept_kind kind, mica_dtype dtype, int rank,
-                                  const mica_index *dims, float start);
+MICA_API mica_value mica_net_kept(mica_net *net, const char *name, mica_kept_kind kind, mica_dtype dtype,
+                                  int rank, const mica_index *dims, float start);
 
-/* Derived: computed when the net is bound, and again when its inputs change; never saved.
- * Tables, repacked weights. Its inputs are learned, kept, lent or derived. */
+/* Derived: computed by a call when the net is bound, initialized or loaded (see mica_net_derive); never saved. For
+ * tables and converted weights. Its inputs are learned, kept, lent or derived. A training step does not compute it
+ * again, and no gradient flows through it. */
 MICA_API mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank,
-                                     const mica_index *dims, const mica_op *op, const mica_value *ins, int count,
-                                     const void *opts);
+                                     const mica_index *dims, const mica_op *op, const mica_value *ins,
+                                     int count, const void *opts);
 
-/* Lent: the caller's memory (such as a mapped file), read-only, of any dtype and layout. It must outlive the net. */
+/* Lent: the caller's memory (such as a mapped file), read-only, of any dtype and layout. It must outlive the
+ * net. */
 MICA_API mica_value mica_net_lent(mica_net *net, const char *name, const mica_tensor *tensor);
 
 /* ---- Calls ---- */
 
-/* Adds a call of an operation as a layer of its own, or as part of the layer that is being built, and returns its
- * first output. `name` may be NULL. Missing optional inputs are 0, and may be omitted at the end. */
+/* Adds a call of an operation, as part of the layer that is being built or else as a layer of its own, and
+ * returns its first output. `name` may be NULL. An optional input that is absent is 0, and may be left out at
+ * the end. */
 MICA_API mica_value mica_net_call(mica_net *net, const char *name, const mica_op *op, const mica_value *ins,
                                   int count, const void *opts);
-/* The same for an operation of the list, by its name: mica_net_op(net, NULL, "sub", (mica_value[]){a, b}, 2, NULL). */
-MICA_API mica_value mica_net_op(mica_net *net, const char *name, const char *op, const mica_value *ins, int count,
-                                const void *opts);
-/* Output number `number` of the call that made `value`. */
+/* The same for one of Mica's operations, by name: mica_net_op(net, NULL, "sub", (mica_value[]){a, b}, 2, NULL). */
+MICA_API mica_value mica_net_op(mica_net *net, const char *name, const char *op, const mica_value *ins,
+                                int count, const void *opts);
+/* Output number `number`, from 0, of the call that made `value`. */
 MICA_API mica_value mica_net_result(mica_net *net, mica_value value, int number);
 
-/* Names a value, so that it can be looked up, and keeps it until the end of a step. Values that nothing reads are kept
- * as well.
- * A value has one name: that of its layer until it gets another here. */
+/* Names a value, so that it can be found, and keeps it until the end of a step. A value that no call reads is
+ * kept in any case. A value has one name: that of its layer until it gets another here. */
 MICA_API mica_status mica_net_output(mica_net *net, const char *name, mica_value value);
 
 /* Names of layers added between these are prefixed "name.". They nest. */
 MICA_API void mica_net_enter(mica_net *net, const char *name);
 MICA_API void mica_net_leave(mica_net *net);
 
-/* A layer: what is added between these belongs to it and is named after it; errors mention it and its input. Its
- * output takes its name. With `name` NULL it is named after its kind and a number. */
+/* A layer: what is added between these belongs to it and is named after it, and errors name it and its input.
+ * `output` takes the layer's name. With `name` NULL the layer is named after its kind and a number. */
 MICA_API void mica_net_layer_begin(mica_net *net, const char *kind, const char *name, mica_value input);
 MICA_API mica_value mica_net_layer_end(mica_net *net, mica_value output);
-/* Fails the build with a message that says what was passed and what was expected, for the layer that is being built, and ends
- * it. Returns 0. */
+/* Fails the build, with a text that says what was expected and what was given, and ends the layer that is being
+ * built. The net puts the layer's name and its input in front. Returns 0. */
 MICA_API mica_value mica_net_layer_fail(mica_net *net, mica_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* For a builder outside of a layer that finds its options wrong: fails the build with "net: " and the text. */
+/* The same outside of a layer: fails the build with "net: " and the text. */
 MICA_API mica_value mica_net_refuse(mica_net *net, mica_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The status of the build so far: that of the first call that failed. */
+/* The status of the build so far: that of the first failure. */
 MICA_API mica_status mica_net_status(const mica_net *net);
 MICA_API mica_context *mica_net_context(const mica_net *net);
 
-/* Freezes or unfreezes the parameters whose name starts with `prefix`. Before compiling. */
+/* Freezes the parameters whose names start with `prefix`, or with false unfreezes them. Before compiling. */
 MICA_API mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen);
 
-/* The shape of a value as built, whatever the batch is now. */
+/* The shape of a value as built, whatever the current sizes are. */
 MICA_API mica_status mica_net_shape(const mica_net *net, mica_tensor *out, mica_value value);
 
 /* ---- Compile ---- */
@@ -141,33 +145,34 @@ MICA_API mica_status mica_net_shape(const mica_net *net, mica_tensor *out, mica_
 typedef struct mica_compile_opts {
     bool train;                      /* also plan gradients and optimizer state */
     const mica_optimizer *optimizer; /* NULL: none; the caller uses the gradients */
-    size_t budget;                   /* limit on the total bytes; 0: none */
+    size_t budget;                   /* the most bytes that the block may have; 0: no limit */
     const mica_net *weights; /* inference with this bound net's parameters; it must outlive this one */
-    bool keep_cheap; /* keep what a backward reads even if recomputing it is nearly free */
-    bool debug;      /* guards between buffers, and dead buffers filled with NaN */
+    bool keep_cheap;         /* keep all that the backward reads, even what is cheap to compute again */
+    bool debug;              /* guards between buffers, and NaN in buffers whose lifetime has ended */
 } mica_compile_opts;
 
-/* Infers, schedules and plans. Allocates no memory for tensors.
+/* Makes the program and the plan. Allocates no memory for tensors.
  *
- * With a budget, fits into it by recomputing activations, which changes no bit of the result; where that is not
- * enough, also by running a training batch in parts whose gradients are added, which is the same within rounding
- * (but batch norm then sees one part at a time). If that fails, the error says how many bytes are needed at least.
+ * If the plan exceeds the budget, activations are recomputed, which changes no bit of the result. If that is
+ * not enough, a training batch is run in parts whose gradients are added, which gives the same result within
+ * rounding (except that batch norm sees one part at a time). If nothing fits, the error says how many bytes the
+ * smallest plan takes.
  *
- * May be called again until the net is bound; nothing can be added after the first call. */
+ * May be called again until the net is bound. Nothing can be added to the net afterwards. */
 MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts);
 
 /* What a buffer holds. */
-#define MICA_BUFFER_KINDS(X)                                            \
-    X(PARAMETER, "parameter")                                           \
-    X(GRADIENT, "gradient")   /* of parameters */                       \
-    X(OPTIMIZER, "optimizer") /* its state */                           \
+#define MICA_BUFFER_KINDS(X)                                                  \
+    X(PARAMETER, "parameter")                                                 \
+    X(GRADIENT, "gradient")   /* of parameters */                             \
+    X(OPTIMIZER, "optimizer") /* its state */                                 \
     X(STATE, "state")         /* kept: running statistics, recurrent state */ \
-    X(DERIVED, "derived")     /* computed when bound: tables */ \
-    X(INPUT, "input")                                                   \
-    X(ACTIVATION, "activation")                                         \
-    X(SAVED, "saved") /* saved by a forward for its backward */          \
-    X(BACK, "activation gradient")                                      \
-    X(SCRATCH, "scratch") /* workspace and temporaries of one node */
+    X(DERIVED, "derived")     /* computed when bound: tables */                   \
+    X(INPUT, "input")                                                         \
+    X(ACTIVATION, "activation")                                               \
+    X(SAVED, "saved") /* saved by a forward for its backward */                \
+    X(BACK, "activation gradient")                                            \
+    X(SCRATCH, "scratch") /* workspace and temporaries of one call */
 
 typedef enum mica_buffer_kind {
 #define MICA_BUFFER_ENUM(kind, text) MICA_BUFFER_##kind,
@@ -182,18 +187,18 @@ typedef struct mica_plan_buffer {
     const char *name;
     mica_buffer_kind kind;
     size_t bytes, offset;
-    int first, last; /* times of the step at which it is first written and last read */
-    /* Its contents, for its first user; scratch is plain bytes. Covers a part of the batch if the batch is split. */
+    int first, last; /* times (numbers of calls) at which it is first written and last read */
+    /* The first tensor that uses it; for scratch, bytes. One part of the batch, if it is run in parts. */
     mica_dtype dtype;
     int rank;
     mica_index dim[MICA_MAX_RANK];
 } mica_plan_buffer;
 
-#define MICA_PHASES(X)                                                                 \
-    X(FORWARD, "forward")                                                              \
-    X(RECOMPUTE, "recompute") /* a second forward, for the backwards that follow */ \
-    X(BACKWARD, "backward")                                                            \
-    X(UPDATE, "update") /* the optimizer: after a step's times, so in no plan */
+#define MICA_PHASES(X)                                                                  \
+    X(FORWARD, "forward")                                                               \
+    X(RECOMPUTE, "recompute") /* a forward call again, for the backward that follows */ \
+    X(BACKWARD, "backward")                                                             \
+    X(UPDATE, "update") /* the optimizer: after the program, so not part of the plan */
 
 typedef enum mica_phase {
 #define MICA_PHASE_ENUM(phase, text) MICA_PHASE_##phase,
@@ -204,42 +209,43 @@ typedef enum mica_phase {
 
 MICA_API const char *mica_phase_text(mica_phase phase);
 
-/* What a step does at a time. */
+/* What a step does at one time. */
 typedef struct mica_plan_time {
     const char *name; /* of the layer */
     mica_phase phase;
 } mica_plan_time;
 
-/* All memory of a net, as data. The block is `total` bytes. */
+/* All memory of a net. The block has `total` bytes. */
 typedef struct mica_plan {
     size_t total;
     size_t lower_bound;                        /* the most bytes live at once: no layout takes less */
-    size_t kind_bytes[MICA_BUFFER_KIND_COUNT]; /* summed over buffers, each counted even if it shares memory */
-    int times;                                 /* of a step: forwards, recomputations, backwards */
+    size_t kind_bytes[MICA_BUFFER_KIND_COUNT]; /* sums over buffers; shared memory counts for each */
+    int times;                                 /* calls of a step: forward, recomputed, backward */
     const mica_plan_time *time;                /* [times] */
-    int parts;                                 /* the batch is split into */
-    int recomputed;                            /* calls of the forward that run twice */
-    double extra_work;                         /* added by recomputation, as a fraction of the forward */
+    int parts;                                 /* that a batch is run in */
+    int recomputed;                            /* forward calls that run twice */
+    double extra_work;                         /* of recomputing, as a fraction of the forward */
     const mica_plan_buffer *buffers;
     size_t count;
 } mica_plan;
 
-/* The plan of a compiled net. Lives as long as the net, until it is compiled again. */
+/* The plan of a compiled net; NULL before. Valid until the net is compiled again or destroyed. */
 MICA_API const mica_plan *mica_net_plan(const mica_net *net);
-/* As a table, into text[size], always terminated. Returns the length of the complete text, like snprintf. */
+/* As a table, into text[size], always terminated. Returns the length of the whole text, as snprintf does. */
 MICA_API size_t mica_plan_print(char *text, size_t size, const mica_plan *plan);
 
 /* ---- Bind ---- */
 
-/* Gives the net its memory: `bytes` (at least the plan's total) at `block`, aligned to 64 and owned by the caller;
- * or with NULL, one allocation. Parameters and states are uninitialized: see mica_net_initialize. */
+/* Gives the net its memory: `bytes` (at least the plan's total) at `block`, aligned to 64, which remains the
+ * caller's; with NULL, one allocation. Parameters and states are not set: see mica_net_initialize. */
 MICA_API mica_status mica_net_bind(mica_net *net, void *block, size_t bytes);
 
-/* Initializes all parameters, states and optimizer state. */
+/* Initializes parameters, kept values and optimizer state. The seed also determines all random numbers of later
+ * steps. */
 MICA_API mica_status mica_net_initialize(mica_net *net, uint64_t seed);
 
-/* Recomputes derived values after their inputs were modified by the caller. Binding, initializing and loading do so
- * themselves. */
+/* Computes derived values again, after the caller has written to what they are made from. Binding, initializing and
+ * loading do this already. */
 MICA_API mica_status mica_net_derive(mica_net *net);
 
 /* Resets the states of recurrent layers, but not running statistics, for a new sequence. */
@@ -247,79 +253,85 @@ MICA_API mica_status mica_net_reset_states(mica_net *net);
 
 /* ---- Tensors by name ---- */
 
-/* An input, an output or, by its full name ("conv1.weight"), a learned, kept or derived value of a bound net. Values
- * that are only live during part of a step are not available: make them outputs. */
+/* A tensor of a bound net: an input, an output (including what no call reads), or by its full name
+ * ("conv1.weight") a value that is learned, kept, derived or lent. Other values exist for part of a step only:
+ * make them outputs. */
 MICA_API mica_status mica_net_tensor(mica_net *net, mica_tensor *out, const char *name);
 MICA_API mica_status mica_net_value_tensor(mica_net *net, mica_tensor *out, mica_value value);
 /* The gradient of a parameter. */
 MICA_API mica_status mica_net_gradient(mica_net *net, mica_tensor *out, const char *name);
 
-/* The number of inputs, and each by number, in build order. */
+/* The number of inputs, and each by its number, in the order of building. */
 MICA_API int mica_net_inputs(const mica_net *net);
 MICA_API mica_status mica_net_input_tensor(mica_net *net, const char **name, mica_tensor *out, int number);
 
-/* The number of parameters, each by number in build order, and all of them as one flat tensor. */
+/* The number of parameters, and each by its number, in the order of building. mica_net_flat gives all of them,
+ * and all gradients, as one flat tensor each; frozen parameters come last and have no gradient. */
 MICA_API int mica_net_parameters(const mica_net *net);
 MICA_API mica_status mica_net_parameter(mica_net *net, const char **name, mica_tensor *out, int number);
 MICA_API mica_status mica_net_flat(mica_net *net, mica_tensor *parameters, mica_tensor *gradients);
 
 /* ---- Step: nothing from here on allocates ---- */
 
-/* Sets a size for the next steps: from 0 to the planned maximum. */
+/* Sets a size for the steps that follow: from 0 to what was planned. On failure nothing changes. */
 MICA_API mica_status mica_net_set_size(mica_net *net, const char *name, mica_index size);
-/* The same for the batch: at most the planned number of samples. */
+/* The same for the batch. */
 MICA_API mica_status mica_net_resize(mica_net *net, mica_index batch);
-/* Sizes by number, "batch" first: its name, its current value and its maximum. Each may be NULL. */
+/* The number of sizes, and each by its number ("batch" is 0): its name, its current and its largest value. Each
+ * pointer may be NULL. */
 MICA_API int mica_net_sizes(const mica_net *net);
-MICA_API mica_status mica_net_size_at(const mica_net *net, const char **name, mica_index *now, mica_index *most,
-                                      int number);
+MICA_API mica_status mica_net_size_at(const mica_net *net, const char **name, mica_index *now,
+                                      mica_index *most, int number);
 
-/* Inputs must be set before every step: their memory is reused once they have been read. */
+/* Forward in inference mode. Inputs must be written before every step: their memory is reused once they have been
+ * read. */
 MICA_API mica_status mica_net_forward(mica_net *net);
 
-/* Forward in training mode, with the random numbers of step number `step`. */
+/* Forward in training mode: dropout draws the random numbers of step `step`, batch norm uses the batch's
+ * statistics. */
 MICA_API mica_status mica_net_forward_training(mica_net *net, uint64_t step);
 
-/* Backward from every loss, after mica_net_forward_training and before anything else runs: gradients are written, or
- * with `add` added to. The losses' gradients are scaled by `scale` (0: 1), as in accumulation over several steps.
- * Not for a plan that splits the batch, whose forwards and backwards alternate: mica_net_gradients works for any plan. */
+/* Backward from every loss, directly after mica_net_forward_training. Gradients are written, or with `add` added
+ * to. The losses' gradients are scaled by `scale` (0: 1), for accumulation over several steps. An error if the
+ * plan runs a batch in parts, where forward and backward alternate: mica_net_gradients does both, for any plan. */
 typedef struct mica_backward_opts {
     bool add;
     float scale;
-    uint64_t step; /* mica_net_gradients: that of its forward */
+    uint64_t step; /* for the forward of mica_net_gradients: see above */
 } mica_backward_opts;
 MICA_API mica_status mica_net_backward(mica_net *net, const mica_backward_opts *opts);
 
 /* Forward in training mode, then backward. */
 MICA_API mica_status mica_net_gradients(mica_net *net, const mica_backward_opts *opts);
 
-/* The sum of the losses of the last forward or backward, each times its weight. */
+/* The sum of the losses of the last forward, each times its weight. */
 MICA_API float mica_net_loss(const mica_net *net);
 
 /* ---- Profiling ---- */
 
-/* A call of a step's program, at the sizes that it runs with. */
+/* A call of the program, at the sizes of the step. */
 typedef struct mica_work {
-    int layer;         /* its number, as in mica_net_layer; -1: the update of all parameters */
-    const char *name;  /* of the layer, as in its parameters' names; "optimizer" */
-    const char *kind;  /* of the layer: "dense"; of the update, the optimizer's: "adam" */
+    int layer;         /* its number, as in mica_net_layer; -1: the update */
+    const char *name;  /* of the layer, as in its parameters' names; of the update, "optimizer" */
+    const char *kind;  /* of the layer: "dense"; of the update, the optimizer: "adam" */
     const char *op;    /* the operation: "linear_backward_weight" */
-    const char *fused; /* fused into it: "relu", "max_pool2d, relu"; NULL: nothing */
+    const char *fused; /* what is fused into it: "relu", "max_pool2d, relu"; NULL: nothing */
     mica_phase phase;
-    double flops; /* as counted by mica_measure_flops: 0 if memory-bound */
-    double bytes; /* of all tensors read and written: the minimum memory traffic */
+    double flops; /* as mica_measure_flops counts them: 0 for operations that are bound by memory */
+    double bytes; /* of the tensors that it reads and writes */
 } mica_work;
 
-/* Called before a piece of work (done is false) and after it (true), with the same *work, valid until then.
- * It may take timestamps; it must not use the net or its context. */
+/* Called before a call runs (done is false) and after (true), with the same *work, which is valid in between. It
+ * may take the time and store it; it must not use the net or its context. */
 typedef void mica_watch_fn(void *user, const mica_work *work, bool done);
 
-/* Calls fn for everything that a step runs, from now on; NULL turns it off. Free while off; never allocates. */
+/* From now on, fn is called for everything that a step runs; NULL turns it off, and then it costs nothing.
+ * Allocates nothing. */
 MICA_API void mica_net_watch(mica_net *net, mica_watch_fn *fn, void *user);
 
 /* ---- The program ---- */
 
-/* A compiled net is a list of calls. This is one of them, as data: plan.time has as many, in the same order. */
+/* One call of the program of a compiled net. plan.time has as many entries, in the same order. */
 #define MICA_PROGRAM_TENSORS 12
 typedef struct mica_program_call {
     const mica_op *op;
@@ -328,7 +340,7 @@ typedef struct mica_program_call {
     const void *opts;
     const char *fused; /* as in mica_work */
     int ins, outs;
-    mica_value in[MICA_PROGRAM_TENSORS], out[MICA_PROGRAM_TENSORS]; /* 0: not there */
+    mica_value in[MICA_PROGRAM_TENSORS], out[MICA_PROGRAM_TENSORS]; /* 0: absent */
     unsigned add;                                                   /* bit k: adds to out[k] */
     size_t scratch, scratch_offset;
 } mica_program_call;
@@ -336,36 +348,37 @@ typedef struct mica_program_call {
 typedef enum mica_home {
     MICA_HOME_PLANNED, /* packed by lifetime */
     MICA_HOME_LEARNED, /* flat, with gradient and optimizer state */
-    MICA_HOME_KEPT,    /* from step to step */
+    MICA_HOME_KEPT,    /* lasts from step to step */
     MICA_HOME_DERIVED, /* computed when bound */
     MICA_HOME_LENT,    /* the caller's memory, or another net's */
 } mica_home;
 MICA_API const char *mica_home_text(mica_home home);
 
-/* What a value of the program is. */
+/* A value of the program. */
 typedef struct mica_program_value {
     const char *name;
     mica_home home;
     mica_dtype dtype;
     int rank;
     mica_index dim[8];
-    size_t offset; /* in the block; of a lent one 0 */
+    size_t offset; /* in the block; 0 if lent */
     size_t bytes;
 } mica_program_value;
 
-/* The number of calls of a compiled net, each by number, and its values. */
+/* The number of calls of a compiled net, each by its number, and its values. */
 MICA_API int mica_net_program(const mica_net *net);
 MICA_API mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, int number);
 MICA_API mica_status mica_net_program_value(const mica_net *net, mica_program_value *out, mica_value value);
-/* As text, one line per call: outputs with their location, operation, inputs, options. Into text[size], as above. */
+/* As text, one line per call: outputs with offsets, operation, inputs, options. Into text[size], as
+ * mica_plan_print. */
 MICA_API size_t mica_net_program_print(char *text, size_t size, const mica_net *net);
 
 /* ---- Inspection ---- */
 
-/* Layer, kind, output shape, parameters, bytes: one line per layer, into text[size] as above. */
+/* One line per layer: name, kind, output shape, parameters, bytes. Into text[size], as mica_plan_print. */
 MICA_API size_t mica_net_summary(char *text, size_t size, const mica_net *net);
 MICA_API int mica_net_layers(const mica_net *net);
-/* The number of parameters a layer owns. */
+/* The number of parameters (scalars) of a layer, without those it shares from another. */
 MICA_API size_t mica_net_layer_parameters(const mica_net *net, int number);
 /* Name, kind and output of a layer by number. */
 MICA_API mica_status mica_net_layer(const mica_net *net, const char **name, const char **kind,

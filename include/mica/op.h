@@ -1,23 +1,23 @@
-/* Operations as entries: what a net knows about an operation. Mica's own are in a list (mica_op_at), and your own
- * operations use the same struct.
+/* Operations as entries: what a net knows about an operation. Mica's own are found by mica_op_find; an operation of
+ * yours has the same kind of entry.
  *
- * An entry says how the outputs follow from the inputs (infer), how it runs (run), and what its gradient is, in
- * terms of other operations (gradient). A net is a list of calls of such entries; compiling it appends the
- * backward calls to the forward ones, plans the memory of all of them, and a step runs them in order.
+ * An entry says what shapes the outputs have (infer), how to run the operation (run), and what its gradient is, in
+ * terms of other operations (gradient). A net is a list of calls of such entries. Compiling it appends the backward
+ * calls to the forward ones and plans the memory of all of them; a step runs them in order.
  *
  *     static mica_status infer(mica_infer *i) { return mica_infer_like(i, 0, 0); }
  *     static mica_status run(const mica_call *c) { return mica_square(c->ctx, c->out[0], c->in[0]); }
  *     static void gradient(mica_grad *g)                                   // dx = 2 x dy
  *     {
- *         mica_value product = mica_grad_value(g, &mica_op_mul, (mica_value[]){g->in[0], g->dout[0]}, 2, NULL);
- *         mica_grad_give(g, 0, &mica_op_scale, &product, 1, &(mica_scalar_opts){2.0f});
+ *         mica_value product =
+ *             mica_grad_value(g, mica_op_find("mul"), (mica_value[]){g->in[0], g->dout[0]}, 2, NULL);
+ *         mica_grad_give(g, 0, mica_op_find("scale"), &product, 1, &(mica_scalar_opts){2.0f});
  *     }
- *     const mica_op mica_op_square = {.name = "square", .family = "elementwise", .about = "a * a",
- *                                     .ins = 1, .outs = 1, .in_place = {1}, .infer = infer, .run = run,
- *                                     .gradient = gradient};
+ *     static const mica_op square = {.name = "square", .about = "a * a", .ins = 1, .outs = 1, .in_place = {1},
+ *                                    .infer = infer, .run = run, .gradient = gradient};
  *
- * `run` is also called while measuring (mica_measure_begin), with tensors that have no data: this is how a plan
- * learns how much scratch it needs. So it must access data only through operations, or check mica_call_measuring. A
+ * `run` is also called while measuring (mica_measure_begin), with tensors that have no data: this is how compile finds
+ * out how much scratch a call needs. So it must touch data only through operations, or ask mica_call_measuring first. A
  * smaller call must never need more scratch than a larger one. */
 #ifndef MICA_OP_H
 #define MICA_OP_H
@@ -32,10 +32,10 @@ extern "C" {
 
 typedef struct mica_op_sample mica_op_sample;
 
-#define MICA_OP_INS  12 /* most inputs of a call */
-#define MICA_OP_OUTS 8  /* most outputs */
+#define MICA_OP_INS  12 /* the most inputs of a call */
+#define MICA_OP_OUTS 8  /* the most outputs */
 
-/* ---- Options, described so that files and printers can handle them ---- */
+/* ---- Options, described so that net files and listings can handle them ---- */
 
 typedef enum mica_field_kind {
     MICA_FIELD_INT,
@@ -45,24 +45,29 @@ typedef enum mica_field_kind {
     MICA_FIELD_BOOL,
     MICA_FIELD_ACTIVATION, /* mica_activation, by name */
     MICA_FIELD_DTYPE,      /* mica_dtype, by name */
-    MICA_FIELD_CHOICE,     /* an enum from 0 on; `about` has its words, "constant|reflect" */
+    MICA_FIELD_CHOICE,     /* an enum from 0 on; `about` has its names, "constant|reflect" */
+    MICA_FIELD_LENGTH,     /* int: the length of the array that the next field describes; set along with it */
 } mica_field_kind;
 
 typedef struct mica_field {
     const char *name;
     mica_field_kind kind;
     size_t offset;     /* in the options struct */
-    int count;         /* of an array: its size; 0: a single value */
-    const char *about; /* a short line for the documentation */
+    int count;         /* the size of an array; 0: a single value */
+    const char *about; /* a short description */
 } mica_field;
 
-#define MICA_FIELD(type, member, kind, about) \
-    {#member, MICA_FIELD_##kind, offsetof(type, member), 0, about}
-#define MICA_FIELDS(type, member, kind, about) \
-    {#member, MICA_FIELD_##kind, offsetof(type, member), \
-     (int)(sizeof(((type *)0)->member) / sizeof(((type *)0)->member[0])), about}
+#define MICA_FIELD(type, member, kind, about)                        \
+    {                                                                \
+#member, MICA_FIELD_##kind, offsetof(type, member), 0, about \
+    }
+#define MICA_FIELDS(type, member, kind, about)                                         \
+    {                                                                                  \
+#member, MICA_FIELD_##kind, offsetof(type, member),                            \
+            (int)(sizeof(((type *)0)->member) / sizeof(((type *)0)->member[0])), about \
+    }
 
-/* Options of operations whose C functions take plain arguments, or learn from dst what the result is like. */
+/* Options of operations whose C functions take plain arguments, or take the shape of the result from dst. */
 
 typedef struct mica_axis_opts {
     int axis; /* may count from the end */
@@ -74,15 +79,16 @@ typedef struct mica_scalar_opts {
 /* Shape. */
 typedef struct mica_shape_opts { /* reshape, broadcast_to */
     int rank;
-    mica_index dims[MICA_MAX_RANK]; /* 0: as in the input. For reshape, one may be -1: inferred */
+    mica_index dims[MICA_MAX_RANK]; /* 0: that of the input's axis. In reshape one may be -1: what is left */
 } mica_shape_opts;
 typedef struct mica_flatten_opts {
-    int first, last; /* axes to merge; 0, 0: all but the first */
+    int first, last; /* the axes to join; 0, 0: all but the first */
 } mica_flatten_opts;
-typedef struct mica_slice_range_opts { /* slice: as in Python; out of range is clamped, negative from the end */
+/* slice: as in Python, negative positions count from the end, and those out of range are clamped. */
+typedef struct mica_slice_range_opts {
     int axis;
     mica_index start;
-    mica_index stop; /* 0: through the end */
+    mica_index stop; /* 0: to the end */
     mica_index step; /* 0: 1. Negative: backwards */
 } mica_slice_range_opts;
 typedef struct mica_transpose_opts {
@@ -92,12 +98,12 @@ typedef struct mica_permute_opts {
     int axes[MICA_MAX_RANK]; /* axis k of the output is axis axes[k] of the input */
 } mica_permute_opts;
 typedef struct mica_split_opts {
-    int axis, count;                /* of the parts: 1 to MICA_OP_OUTS */
-    mica_index sizes[MICA_OP_OUTS]; /* along the axis; one may be -1: inferred. All 0: equal parts */
+    int axis, count;                /* the axis, and the number of parts: 1 to MICA_OP_OUTS */
+    mica_index sizes[MICA_OP_OUTS]; /* of the parts; one may be -1: what is left. All 0: equal parts */
 } mica_split_opts;
 typedef struct mica_tile_opts {
-    int rank;                          /* of the output: leading axes are added. 0: the input's */
-    mica_index repeats[MICA_MAX_RANK]; /* along each of the output's axes; 0: 1 */
+    int rank;                          /* of the output, which may have more leading axes. 0: the input's */
+    mica_index repeats[MICA_MAX_RANK]; /* along each axis of the output; 0: 1 */
 } mica_tile_opts;
 /* Convolution and pooling. */
 typedef struct mica_col2im_opts { /* the first four as in mica_im2col_opts */
@@ -105,7 +111,7 @@ typedef struct mica_col2im_opts { /* the first four as in mica_im2col_opts */
     mica_index size[2]; /* height and width of the image */
 } mica_col2im_opts;
 typedef struct mica_adaptive_pool_opts {
-    mica_index size[2]; /* of the output, height and width; 0: 1. In one dimension only the first is used */
+    mica_index size[2]; /* of the output: height and width; 0: 1. In one dimension, the first */
 } mica_adaptive_pool_opts;
 typedef struct mica_global_pool_opts {
     bool keep; /* [N, C, 1, ...] instead of [N, C] */
@@ -122,15 +128,15 @@ typedef struct mica_apply_scalar_opts {
 } mica_apply_scalar_opts;
 
 typedef struct mica_copy_opts {
-    bool cast;        /* to the dtype below; else the copy has the dtype of its input */
-    mica_dtype dtype; /* from float to float, gradients pass; they are f32 */
+    bool cast;        /* convert to the dtype below; otherwise the copy has the dtype of its input */
+    mica_dtype dtype; /* gradients, which are f32, pass through casts from float to float */
 } mica_copy_opts;
 
 typedef struct mica_compare_opts {
-    bool mask; /* the result is u8; else f32 */
+    bool mask; /* the result is u8; otherwise f32 */
 } mica_compare_opts;
 
-/* Reductions: mica_reduce_opts, and what the result looks like. */
+/* Reductions: mica_reduce_opts, and the shape of the result. */
 typedef struct mica_reduction_opts {
     int axes[MICA_MAX_RANK]; /* may count from the end; none twice */
     int count;               /* how many axes; 0: all */
@@ -143,21 +149,21 @@ typedef struct mica_reduction_opts {
 typedef struct mica_arg_opts {
     int axis;  /* may count from the end; MICA_ALL_AXES: the position in row-major order */
     bool keep; /* the axis stays, with size 1 */
-    bool wide; /* positions are i64; else i32 */
+    bool wide; /* positions are i64; otherwise i32 */
 } mica_arg_opts;
 
-/* Operations without inputs. With an optional input, the result has that input's shape, whatever the sizes of the
- * step; without, the shape given here. */
+/* fill, range, uniform and the like. With an input, the result has that input's shape, at any size of the step;
+ * without one, the shape given here. */
 typedef struct mica_make_opts {
     int rank;
     mica_index dims[MICA_MAX_RANK];
     mica_dtype dtype;
-    double value;              /* fill */
-    double start, step;        /* range; step 0: 1 */
-    float low, high;           /* uniform; both 0: from 0 to 1 */
-    float mean, deviation;     /* normal; deviation 0: 1 */
-    float gain;                /* xavier and he; 0: 1 */
-    mica_index seed;           /* random numbers: the same in every step; 0: different in each step */
+    double value;               /* fill */
+    double start, step;         /* range; step 0: 1 */
+    float low, high;            /* uniform; both 0: from 0 to 1 */
+    float mean, deviation;      /* normal; deviation 0: 1 */
+    float gain;                 /* xavier and he; 0: 1 */
+    mica_index seed;            /* the same random numbers in every step; 0: new ones in each step */
     mica_generate_fn *function; /* generate; it and `user` must outlive the net */
     void *user;
 } mica_make_opts;
@@ -172,28 +178,28 @@ typedef struct mica_weighted_loss_opts {
 typedef struct mica_infer {
     mica_context *ctx;
     const mica_op *op;
-    const void *opts; /* never NULL if the entry has options: zeros by default */
+    const void *opts; /* never NULL if the entry has options: zeros if none were given */
     int ins;
-    const mica_tensor *in[MICA_OP_INS]; /* shapes; data is NULL. NULL: a missing optional input */
+    const mica_tensor *in[MICA_OP_INS]; /* shapes; data is NULL. NULL: an optional input that is absent */
     mica_tensor out[MICA_OP_OUTS];      /* to be set by the functions below; rank -1: not set */
 } mica_infer;
 
-/* Output `out` has this dtype and shape. Fails if a size is negative or the whole overflows. */
+/* Output `out` has this dtype and shape. Fails if a size is negative or their product overflows. */
 MICA_API mica_status mica_infer_out(mica_infer *infer, int out, mica_dtype dtype, int rank,
                                     const mica_index *dims);
 /* Output `out` has the dtype and shape of input `in`. */
 MICA_API mica_status mica_infer_like(mica_infer *infer, int out, int in);
-/* Fails with this message, which says what was passed and what was expected. The net prepends the layer's name and
- * the input's shape and origin. */
+/* Fails with this text, which says what was expected and what was given. The net puts the layer's name and the
+ * input's shape and origin in front. */
 MICA_API mica_status mica_infer_fail(mica_infer *infer, mica_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Fails with the message of the operation or view that just failed, without "shape error: operation: ". */
+/* Fails with the text of the operation or view that has just failed, without its "shape error: operation: ". */
 MICA_API mica_status mica_infer_pass_on(mica_infer *infer, mica_status status);
-/* Input `in` is of this dtype; else fails with "expected f32, got i32". */
+/* Fails with "expected f32, got i32" unless input `in` has this dtype. */
 MICA_API mica_status mica_infer_dtype(mica_infer *infer, int in, mica_dtype dtype);
-/* Output `out` is f32 of the shape that inputs a and b broadcast to. */
+/* Output `out` is f32, of the shape that inputs a and b broadcast to. */
 MICA_API mica_status mica_infer_broadcast(mica_infer *infer, int out, int a, int b);
-/* An axis that may count from the end, of input `in`. */
+/* Resolves an axis of input `in`, which may count from the end. */
 MICA_API mica_status mica_infer_axis(mica_infer *infer, int in, int axis, int *result);
 
 /* ---- Run ---- */
@@ -203,51 +209,53 @@ typedef struct mica_call {
     const mica_op *op;
     const void *opts;
     int ins, outs;
-    const mica_tensor *in[MICA_OP_INS];   /* NULL: a missing optional input */
+    const mica_tensor *in[MICA_OP_INS];   /* NULL: an optional input that is absent */
     const mica_tensor *out[MICA_OP_OUTS]; /* NULL: an unused optional output */
-    unsigned add;                         /* bit k: add to out[k] instead of writing; only those in op->adds */
-    bool training;                        /* dropout drops, batch norm uses the batch's statistics */
-    bool again;                           /* a second run, to recompute what was not kept: nothing that is kept from
-                                             step to step may change */
-    float scale;                          /* of the losses' gradients in this step */
-    uint64_t seed, stream;                /* of random numbers: this node's own in this step */
-    const mica_index *size;               /* the sizes of this step, by number (mica_net_size) */
+    unsigned add;           /* bit k: add to out[k] instead of writing; only those in op->adds */
+    bool training;          /* dropout drops, batch norm uses the batch's statistics */
+    bool again;             /* runs again to recompute what was not kept: must not change values that are kept from
+                               step to step */
+    float scale;            /* of the losses' gradients in this step */
+    uint64_t seed, stream;  /* of random numbers: this call's own in this step */
+    const mica_index *size; /* the sizes of this step (mica_net_size_number) */
+    int sizes;              /* how many there are: 0 outside of a net */
 } mica_call;
 
 MICA_API bool mica_call_measuring(const mica_call *call);
 
 /* ---- Gradient ---- */
 
-/* A call while its gradient is being built. Nothing runs: the functions below add calls to the program. The net
+/* A call whose gradient is being described. Nothing runs: the functions below add calls to the program. The net
  * records errors, so they need not be checked. */
 typedef struct mica_grad {
     mica_net *net; /* private */
     const mica_op *op;
     const void *opts;
     int ins, outs;
-    mica_value in[MICA_OP_INS], out[MICA_OP_OUTS]; /* 0: not there */
-    mica_value dout[MICA_OP_OUTS];                 /* gradients of the outputs; 0: nothing depends on it */
+    mica_value in[MICA_OP_INS], out[MICA_OP_OUTS]; /* 0: absent */
+    mica_value dout[MICA_OP_OUTS];                 /* gradients of the outputs; 0: no loss depends on it */
     int call;                                      /* private: its number in the program */
 } mica_grad;
 
-/* Whether the gradient of input `in` is wanted. The functions below do nothing if it is not, so this is only
- * needed to save work. */
+/* Whether the gradient of input `in` is needed. The functions below do nothing if it is not, so this only saves
+ * work. */
 MICA_API bool mica_grad_wants(const mica_grad *g, int in);
 
-/* Adds a call whose output 0, of the shape of input `in`, is a part of its gradient: the first part is written,
- * later ones are added. */
+/* Adds a call whose output 0, of the shape of input `in`, contributes to its gradient: the first contribution is
+ * written, later ones are added. */
 MICA_API void mica_grad_give(mica_grad *g, int in, const mica_op *op, const mica_value *ins, int count,
                              const void *opts);
-/* The same for a call with several outputs, of which number k is a part of the gradient of input which[k]. One that is
- * -1 or not wanted is NULL in the call if it is optional; else it has memory of its own, of the shape of an input that
- * it may lie over. Nothing is added if none is wanted. */
+/* The same for a call with several outputs, of which number k contributes to the gradient of input which[k]. If
+ * which[k] is -1 or that gradient is not needed, output k is NULL if it is optional; otherwise it gets memory of
+ * its own, with the shape of an input that it may overwrite (in_place). No call is added if none is needed. */
 MICA_API void mica_grad_give_all(mica_grad *g, const int *which, int outs, const mica_op *op,
                                  const mica_value *ins, int count, const void *opts);
-/* The gradient of input `in` is this value, unchanged and of its shape (as for an addition). */
+/* The gradient of input `in` is this value, of the same shape, unchanged (as for an addition). */
 MICA_API void mica_grad_pass(mica_grad *g, int in, mica_value value);
-/* The same for a shape that the input was broadcast to: summed over the broadcast axes. */
+/* The same for an input that was broadcast to the shape of `value`: summed over the axes along which it was
+ * repeated. */
 MICA_API void mica_grad_pass_summed(mica_grad *g, int in, mica_value value);
-/* Adds a call whose output 0 is an intermediate value. */
+/* Adds a call whose output 0 is an intermediate value, and returns that. */
 MICA_API mica_value mica_grad_value(mica_grad *g, const mica_op *op, const mica_value *ins, int count,
                                     const void *opts);
 
@@ -257,36 +265,40 @@ MICA_API mica_tensor mica_grad_shape(const mica_grad *g, mica_value value);
 /* ---- The entry ---- */
 
 enum {
-    MICA_OP_VIEW = 1,   /* out[0] is in[0] in another shape: nothing runs, they alias */
-    MICA_OP_LOSS = 2,   /* out[0] is a loss, one number, where a backward starts */
-    MICA_OP_CHEAP = 4,  /* computes its outputs for about the cost of copying them: a plan may recompute them for
-                           the backward instead of keeping them */
-    MICA_OP_RANDOM = 8, /* draws random numbers from call->seed and call->stream */
-    MICA_OP_PICKS = 16, /* reads no more of its inputs than it outputs: rows of a table by index */
+    MICA_OP_VIEW = 1, /* out[0] is in[0] with another shape: nothing runs, memory is shared */
+    MICA_OP_LOSS = 2, /* out[0] is a loss, one number, where the backward starts */
+    MICA_OP_CHEAP =
+        4, /* costs about as much as moving its inputs and outputs: a plan may run it again for the
+                           backward instead of keeping its outputs */
+    MICA_OP_RANDOM = 8,    /* draws random numbers from call->seed and call->stream */
+    MICA_OP_PICKS = 16,    /* reads no more of an input than its output holds: rows of a table by index */
+    MICA_OP_CALLBACK = 32, /* its options hold a function of the caller's, which no file can give */
 };
 
 struct mica_op {
-    const char *name;   /* "conv2d" */
-    const char *family; /* "conv": as in include/mica/ops/conv.h; NULL: not for the list */
-    const char *about;  /* one line: what it computes */
+    const char *name; /* "conv2d" */
+    /* "conv", as in include/mica/ops/conv.h; "composed": it has no C function; NULL: not listed. */
+    const char *family;
+    const char *about; /* what it computes, in one line */
     unsigned flags;
     int ins, optional_ins; /* required inputs, and how many optional ones may follow */
     int outs;
-    unsigned optional_outs;  /* bit k: out[k] may be NULL in run if it is unused */
-    const char *const *names; /* of the inputs, then the outputs, for messages and listings; NULL: a, b, ..., y */
-    size_t opts_bytes;       /* size of the options, which are copied into the net; 0: none */
-    const mica_field *fields; /* that describe them; NULL: none are described */
+    unsigned optional_outs; /* bit k: out[k] is NULL in run if nothing reads it */
+    /* Of the inputs, then the outputs, for messages and listings; NULL: a, b, ..., y. */
+    const char *const *names;
+    size_t opts_bytes;        /* size of the options, which are copied into the net; 0: none */
+    const mica_field *fields; /* description of the options; NULL: none */
     int field_count;
     unsigned in_place[MICA_OP_OUTS]; /* bit i of number k: out[k] may be exactly in[i] */
-    unsigned adds;     /* bit k: supports adding to out[k] (call->add). Others use a temporary. */
-    unsigned writes;   /* bit i: in[i] is kept from step to step, and this writes to it (running statistics) */
+    unsigned adds; /* bit k: run can add to out[k] (call->add); otherwise the net adds, through a temporary */
+    unsigned writes; /* bit i: in[i] is kept from step to step, and run writes to it (running statistics) */
     mica_status (*infer)(mica_infer *infer);
     mica_status (*run)(const mica_call *call);
-    void (*gradient)(mica_grad *grad); /* NULL: it has none, or it is 0 everywhere */
-    /* Whether a sample of the output (axis 0 is the batch) depends on other samples of the inputs, or the batch is
-     * another axis. NULL: no. A batch can only be split if it does not. */
+    void (*gradient)(mica_grad *grad); /* NULL: none, or 0 everywhere */
+    /* Whether a sample of the output (axis 0 is the batch) depends on other samples of the inputs, or the batch becomes
+     * another axis. NULL: no. If it does, a batch cannot be run in parts. */
     bool (*mixes)(const mica_infer *infer);
-    /* Fills in random inputs and options for tests and benchmarks; NULL: one f32 tensor per input, of one shape. */
+    /* Sets random inputs and options for tests and benchmarks; NULL: f32 inputs, all of the same shape. */
     void (*sample)(mica_op_sample *sample);
 };
 
@@ -295,10 +307,11 @@ struct mica_op {
 struct mica_op_sample {
     uint64_t (*draw)(mica_op_sample *sample); /* the next random number */
     void *user;
-    void *opts; /* zeros, op->opts_bytes */
-    int ins;    /* the required ones; may be raised to give optional inputs */
-    mica_tensor in[MICA_OP_INS];                   /* dtype and shape, to be set */
-    double low[MICA_OP_INS], high[MICA_OP_INS];    /* range of the values; default -1 to 1. Indices: 0 to high - 1 */
+    void *opts;                  /* zeros, op->opts_bytes */
+    int ins;                     /* the required inputs; may be raised to add optional ones */
+    mica_tensor in[MICA_OP_INS]; /* dtype and shape, to be set */
+    double low[MICA_OP_INS],
+        high[MICA_OP_INS]; /* range of the values; default -1 to 1. Indices: 0 to high - 1 */
 };
 
 /* A random number from low to high. */
@@ -312,8 +325,8 @@ MICA_API void mica_op_sample_shape(mica_op_sample *sample, int in, int rank, con
 MICA_API const mica_op *mica_op_at(int number);
 /* By name; NULL if unknown. */
 MICA_API const mica_op *mica_op_find(const char *name);
-/* Runs an operation on tensors, as its C function does: outputs, then inputs, as many as the entry has. NULL: an
- * optional one that is not there. */
+/* Runs an operation on tensors, as its C function does: all outputs of the entry, and `count` inputs. NULL: an
+ * optional one that is absent. */
 MICA_API mica_status mica_op_run(mica_context *ctx, const mica_op *op, const mica_tensor *const *outs,
                                  const mica_tensor *const *ins, int count, const void *opts);
 /* The shapes of the outputs that follow from these inputs. */

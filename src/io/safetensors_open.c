@@ -7,7 +7,7 @@
 #include "io/json.h"
 #include "io/quote.h"
 #include "io/safetensors_file.h"
-#include "io/sort.h"
+#include "base/sort.h"
 #include "tensor/tensor.h"
 
 /* Every dtype a file may have: those that are not ours can be looked at but not read. */

@@ -6,7 +6,7 @@
 
 #include "io/file.h"
 #include "io/quote.h"
-#include "io/sort.h"
+#include "base/sort.h"
 #include "io/utf8.h"
 #include "ops/check.h"
 #include "ops/move.h"

@@ -98,7 +98,7 @@ static mica_value gpt(mica_net *net, mica_value tokens, const mica_net_gpt_opts 
     }
     x = norm(net, x, "norm", block.rms_norm, block.mlp.no_bias, block.eps);
     const char *layer = "";
-    char shared[320];
+    char shared[512]; /* the longest name, and what belongs to it */
     if (mica_net_status(net) == MICA_OK)
         (void)mica_net_layer(net, &layer, NULL, NULL, embedding);
     snprintf(shared, sizeof shared, "%s.weight", layer);

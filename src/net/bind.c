@@ -18,7 +18,8 @@ void mica_net_link(mica_net *net)
                             .ins = entry->node.ins,
                             .outs = entry->node.outs,
                             .again = entry->phase == MICA_PHASE_RECOMPUTE,
-                            .size = net->size_now};
+                            .size = net->size_now,
+                            .sizes = net->size_count};
         for (int i = 0; i < call->ins; i++)
             call->in[i] = entry->node.in[i] != NONE ? &net->values[entry->node.in[i]].tensor : NULL;
         for (int k = 0; k < call->outs; k++)
@@ -86,7 +87,8 @@ static mica_status run_derivation(mica_net *net, const mica_node *node)
                       .opts = node->opts,
                       .ins = node->ins,
                       .outs = 1,
-                      .size = net->size_now};
+                      .size = net->size_now,
+                      .sizes = net->size_count};
     for (int i = 0; i < node->ins; i++)
         call.in[i] = node->in[i] != NONE ? &net->values[node->in[i]].tensor : NULL;
     call.out[0] = &net->values[node->out[0]].tensor;
@@ -187,12 +189,17 @@ static mica_status draw_parameter(mica_net *net, const mica_value_info *v, uint6
     }
 }
 
-/* A kept value as built: it may be larger than what the present sizes show of it. */
-static mica_status start_kept(mica_net *net, const mica_value_info *v)
+mica_tensor mica_net_built_tensor(const mica_net *net, const mica_value_info *v)
 {
+    bool own = v->home == MICA_HOME_KEPT && !mica_borrows(net, v);
     mica_tensor all = v->tensor;
     memcpy(all.dim, v->built, sizeof all.dim);
-    all = mica_tensor_like(&all, net->block + v->flat);
+    return mica_tensor_like(&all, own ? net->block + v->flat : v->tensor.data);
+}
+
+static mica_status start_kept(mica_net *net, const mica_value_info *v)
+{
+    mica_tensor all = mica_net_built_tensor(net, v);
     return mica_fill(net->ctx, &all, v->start);
 }
 
@@ -222,6 +229,7 @@ mica_status mica_net_reset_states(mica_net *net)
 {
     if (net->block == NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_reset_states: the net is not bound");
+    net->ready = false; /* a backward reads what its forward started from */
     for (int i = 0; i < net->built_values; i++) {
         const mica_value_info *v = &net->values[i];
         if (v->home == MICA_HOME_KEPT && v->kept == MICA_KEPT_STATE)

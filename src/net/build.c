@@ -117,6 +117,7 @@ void mica_net_destroy(mica_net *net)
     mica_release(ctx, net->plan_times, net->plan_time_room * sizeof *net->plan_times);
     mica_release(ctx, net->groups, (size_t)net->group_room * sizeof *net->groups);
     mica_release(ctx, net->entries, (size_t)net->entry_room * sizeof *net->entries);
+    mica_release(ctx, net->rules, (size_t)net->rule_room * sizeof *net->rules);
     mica_release(ctx, net->makers, (size_t)net->maker_room * sizeof *net->makers);
     mica_release(ctx, net->values, (size_t)net->value_room * sizeof *net->values);
     mica_release(ctx, net->layers, (size_t)net->layer_room * sizeof *net->layers);
@@ -327,7 +328,8 @@ mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int
         return 0;
     }
     const char *full = mica_net_full_name(net, name, "input");
-    int value = full != NULL ? mica_net_new_value(net, full, MICA_HOME_PLANNED, MICA_BUFFER_INPUT, &shape) : NONE;
+    int value = full != NULL ? mica_net_new_value(net, full, MICA_HOME_PLANNED, MICA_BUFFER_INPUT, &shape)
+                             : NONE;
     if (value == NONE)
         return 0;
     mica_size *batch = &net->size[0];
@@ -345,18 +347,22 @@ mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int
 static mica_value add_lasting(mica_net *net, const char *name, mica_home home, mica_buffer_kind kind,
                               const mica_tensor *shape, const char *what)
 {
-    const char *full = mica_net_text(net, "%s%s", net->prefix, name != NULL ? name : "");
+    if (name == NULL || *name == '\0')
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "a %s needs a name", what);
+    const char *full = mica_net_text(net, "%s%s", net->prefix, name);
     if (full == NULL)
         return 0;
     if (mica_net_name_taken(net, full))
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is already in use", what, full);
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is already in use",
+                                   what, full);
     int value = mica_net_new_value(net, full, home, kind, shape);
     net->built_values = net->value_count;
     return value + 1;
 }
 
 /* The shape of something that lasts; false, with the layer's failure recorded, if it is none. */
-static bool lasting_shape(mica_net *net, mica_tensor *shape, mica_dtype dtype, int rank, const mica_index *dims)
+static bool lasting_shape(mica_net *net, mica_tensor *shape, mica_dtype dtype, int rank,
+                          const mica_index *dims)
 {
     if (!mica_net_building(net))
         return false;
@@ -372,7 +378,8 @@ mica_value mica_net_learned(mica_net *net, const char *name, int rank, const mic
     if (!lasting_shape(net, &shape, MICA_F32, rank, dims))
         return 0;
     if ((unsigned)init.kind > MICA_INIT_HE_NORMAL)
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "unknown init %d for \"%s\"", (int)init.kind, name);
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "unknown init %d for \"%s\"", (int)init.kind,
+                                   name != NULL ? name : "");
     mica_value value = add_lasting(net, name, MICA_HOME_LEARNED, MICA_BUFFER_PARAMETER, &shape, "parameter");
     if (value != 0)
         net->values[value - 1].init = init;
@@ -383,10 +390,14 @@ mica_value mica_net_shared(mica_net *net, const char *full_name, int rank, const
 {
     if (!mica_net_building(net))
         return 0;
-    int value = mica_net_find(net, full_name);
+    int value = full_name != NULL ? mica_net_find(net, full_name) : NONE;
     if (value == NONE || net->values[value].home != MICA_HOME_LEARNED)
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "shares \"%s\", which is not a parameter of this net",
-                                   full_name);
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT,
+                                   "shares \"%s\", which is not a parameter of this net",
+                                   full_name != NULL ? full_name : "");
+    if (rank > 0 && dims == NULL)
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "shares \"%s\" of rank %d, whose dims are NULL",
+                                   full_name, rank);
     const mica_tensor *have = &net->values[value].tensor;
     bool fits = have->rank == rank;
     for (int i = 0; fits && i < rank; i++)
@@ -432,12 +443,15 @@ mica_value mica_net_lent(mica_net *net, const char *name, const mica_tensor *ten
     return value;
 }
 
-mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims,
-                            const mica_op *op, const mica_value *ins, int count, const void *opts)
+mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank,
+                            const mica_index *dims, const mica_op *op, const mica_value *ins, int count,
+                            const void *opts)
 {
     mica_tensor shape;
     if (!lasting_shape(net, &shape, dtype, rank, dims))
         return 0;
+    if (op == NULL)
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "derived by an operation that is NULL");
     if (mica_net_grow(net, &net->derivations, net->derivation_count, &net->derivation_room,
                       sizeof *net->derivations) != MICA_OK)
         return 0;
@@ -446,8 +460,9 @@ mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, i
         return 0;
     for (int i = 0; i < node.ins; i++)
         if (node.in[i] != NONE && net->values[node.in[i]].home == MICA_HOME_PLANNED)
-            return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "derives \"%s\" from a value that changes with every step",
-                                       name);
+            return mica_net_layer_fail(net, MICA_ERR_ARGUMENT,
+                                       "derives \"%s\" from a value that changes with every step",
+                                       name != NULL ? name : "");
     mica_value value = add_lasting(net, name, MICA_HOME_DERIVED, MICA_BUFFER_DERIVED, &shape, "table");
     if (value == 0)
         return 0;

@@ -1,4 +1,5 @@
 /* Calls of operations: inputs checked, options copied, shapes inferred, outputs made. */
+#include <stdio.h>
 #include <string.h>
 
 #include "net/net.h"
@@ -75,15 +76,27 @@ static const char *reason_of(mica_context *ctx)
     return reason;
 }
 
+/* A view's elements lie as those of any value do, one behind the other. What is lent need not. */
+static mica_status check_view(mica_net *net, const mica_node *node)
+{
+    const mica_tensor *seen = &net->values[node->in[0]].tensor;
+    if (!(node->op->flags & MICA_OP_VIEW) || mica_tensor_contiguous(seen))
+        return MICA_OK;
+    (void)mica_net_layer_fail(net, MICA_ERR_SHAPE,
+                              "expected a contiguous tensor, got %s with strides %s: copy it first",
+                              MICA_SHAPE(seen), mica_shape_text_of(seen->rank, seen->stride).text);
+    return net->status;
+}
+
 /* Makes a value for every output. Fails the layer if shapes do not fit. */
 static mica_status make_outputs(mica_net *net, mica_node *node)
 {
+    MICA_TRY(check_view(net, node));
     mica_infer infer;
     mica_status status = mica_net_infer_node(net, node, &infer);
     if (status != MICA_OK) {
         char reason[MICA_ERROR_TEXT];
-        (void)strncpy(reason, reason_of(net->ctx), sizeof reason - 1);
-        reason[sizeof reason - 1] = '\0';
+        (void)snprintf(reason, sizeof reason, "%s", reason_of(net->ctx));
         (void)mica_net_layer_fail(net, status, "%s", reason);
         return net->status;
     }

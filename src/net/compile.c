@@ -226,7 +226,21 @@ static mica_status check_loss(mica_net *net)
     return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net has no loss to minimize");
 }
 
-/* What nobody reads is there for the caller. */
+/* What is derived is made when a net is bound: it would not follow what a training changes. */
+static mica_status check_derivations(mica_net *net)
+{
+    for (int d = 0; d < net->derivation_count; d++)
+        for (int i = 0; i < net->derivations[d].ins; i++) {
+            int in = net->derivations[d].in[i];
+            if (in != NONE && net->values[in].home == MICA_HOME_LEARNED && !net->values[in].frozen)
+                return mica_fail(net->ctx, MICA_ERR_STATE,
+                                 "net_compile: \"%s\" is derived from \"%s\", which training changes: freeze it",
+                                 net->values[net->derivations[d].out[0]].name, net->values[in].name);
+        }
+    return MICA_OK;
+}
+
+/* What nobody reads is there for the caller, and so is every loss. */
 static mica_status mark_outputs(mica_net *net)
 {
     bool *read = mica_allocate(net->ctx, (size_t)net->built_values + 1);
@@ -239,7 +253,8 @@ static mica_status mark_outputs(mica_net *net)
                 read[net->nodes[n].in[i]] = true;
     for (int i = 0; i < net->built_values; i++) {
         mica_value_info *v = &net->values[i];
-        if (v->maker != NONE && v->number == 0 && !read[i])
+        if (v->maker != NONE && v->number == 0 &&
+            (!read[i] || (net->nodes[v->maker].op->flags & MICA_OP_LOSS)))
             v->output = true;
     }
     mica_release(net->ctx, read, (size_t)net->built_values + 1);
@@ -262,8 +277,10 @@ mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net is already bound");
     if (opts->weights != NULL && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: shared weights cannot be trained");
-    if (opts->train)
+    if (opts->train) {
         MICA_TRY(check_loss(net));
+        MICA_TRY(check_derivations(net));
+    }
     if (opts->train && opts->optimizer != NULL)
         MICA_TRY(check_optimizer(net, opts->optimizer));
     MICA_TRY(check_sizes(net));
@@ -279,6 +296,7 @@ mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
     if (opts->budget > 0 && net->plan.total > opts->budget)
         MICA_TRY(fit_budget(net, opts->budget));
     MICA_TRY(mica_net_fill_plan(net));
+    MICA_TRY(mica_net_find_rules(net));
     net->compiled = true;
     return MICA_OK;
 }

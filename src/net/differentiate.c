@@ -1,7 +1,7 @@
 /* Differentiation: behind the forward calls, the backward calls that their operations write down.
  *
  * The first part of a gradient is written, later ones are added. A gradient that is passed on as it is (through an
- * addition, a view) is the same value under another name: it is not owned, and what must be added to it makes a new one. */
+ * addition, a view) is the same value under another name: it is not owned, and adding to it makes a new value. */
 #include <string.h>
 
 #include "net/net.h"
@@ -100,6 +100,15 @@ static void add_part(mica_grad *g, int of, int part)
         net->entries[entry_number].node.out[0] = sum;
 }
 
+/* Whether a sum behind the call `number` makes a gradient: the call runs before, so it cannot add to it. */
+static bool is_made_behind(const mica_net *net, int gradient, int number)
+{
+    for (int e = number + 1; e < net->entry_count; e++)
+        if (net->entries[e].node.out[0] == gradient)
+            return true;
+    return false;
+}
+
 /* Lets output k of the call `number` be a part of the gradient of value `of`. */
 static void direct(mica_grad *g, int number, int k, int of)
 {
@@ -113,7 +122,7 @@ static void direct(mica_grad *g, int number, int k, int of)
         return;
     for (int other = 0; other < k; other++) /* one call cannot write and add to the same */
         can_add = can_add && net->entries[number].node.out[other] != gradient;
-    if (!first && !net->values[gradient].owned) {
+    if (!first && (!net->values[gradient].owned || is_made_behind(net, gradient, number))) {
         int part = new_like(net, of, MICA_HOME_PLANNED, MICA_BUFFER_BACK, "part of a gradient");
         if (part == NONE)
             return;
@@ -184,7 +193,12 @@ void mica_grad_pass(mica_grad *g, int in, mica_value value)
     if (!mica_grad_wants(g, in) || value == 0)
         return;
     int of = g->in[in] - 1;
-    if (g->net->values[of].home == MICA_HOME_LEARNED) {
+    const mica_tensor *x = &g->net->values[of].tensor, *dx = &g->net->values[value - 1].tensor;
+    if (!mica_tensor_same_shape(x, dx)) {
+        (void)mica_net_refuse(g->net, MICA_ERR_SHAPE,
+                              "%s passes %s on as the gradient of its input %d, which is %s", g->op->name,
+                              MICA_SHAPE(dx), in, MICA_SHAPE(x));
+    } else if (g->net->values[of].home == MICA_HOME_LEARNED) {
         mica_grad_give(g, in, &put_op, &value, 1, NULL);
     } else if (g->net->values[of].gradient == NONE) {
         g->net->values[of].gradient = value - 1;
@@ -252,6 +266,20 @@ static void pass_through_view(mica_grad *g)
     mica_grad_pass(g, 0, view + 1);
 }
 
+/* Every output that a call of a gradient cannot do without goes somewhere. */
+static void check_outputs(mica_net *net, const mica_op *of, int first)
+{
+    for (int e = first; e < net->entry_count; e++) {
+        const mica_node *node = &net->entries[e].node;
+        for (int k = 0; k < node->outs; k++)
+            if (node->out[k] == NONE && !(node->op->optional_outs >> k & 1u))
+                (void)mica_net_refuse(
+                    net, MICA_ERR_ARGUMENT,
+                    "the gradient of %s calls %s, whose output %d is not optional and goes nowhere", of->name,
+                    node->op->name, k);
+    }
+}
+
 static void differentiate_call(mica_net *net, int number)
 {
     const mica_node *node = &net->entries[number].node;
@@ -270,8 +298,11 @@ static void differentiate_call(mica_net *net, int number)
         return;
     if (node->op->flags & MICA_OP_VIEW)
         pass_through_view(&g);
-    else if (node->op->gradient != NULL)
-        node->op->gradient(&g);
+    else if (g.op->gradient != NULL) {
+        int first = net->entry_count;
+        g.op->gradient(&g);
+        check_outputs(net, g.op, first);
+    }
 }
 
 mica_status mica_net_differentiate(mica_net *net)

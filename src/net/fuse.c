@@ -50,13 +50,8 @@ static int follower(const mica_net *net, const readers *r, const mica_entry *ent
 
 static mica_activation activation_of(const mica_op *op)
 {
-    static const mica_op *const ops[MICA_ACTIVATION_COUNT] = {
-#define ACTIVATION_OP(CODE, name) [MICA_##CODE] = &mica_op_##name,
-        MICA_ACTIVATION_LIST(ACTIVATION_OP)
-#undef ACTIVATION_OP
-    };
     for (int kind = MICA_NO_ACTIVATION + 1; kind < MICA_ACTIVATION_COUNT; kind++)
-        if (ops[kind] == op)
+        if (mica_activation_ops[kind] == op)
             return (mica_activation)kind;
     return MICA_NO_ACTIVATION;
 }

@@ -63,7 +63,8 @@ static int new_group(mica_net *net, size_t bytes, int value, int entry, int time
     net->groups[net->group_count] = (mica_group){
         .span = {.bytes = mica_align_up(bytes) + guard, .first = time, .last = time},
         .value = value,
-        .entry = entry};
+        .entry = entry,
+        .seen = NONE};
     return net->group_count++;
 }
 
@@ -85,11 +86,15 @@ static mica_status live_at(mica_net *net, int value, int time)
     return MICA_OK;
 }
 
-static void keep_until(mica_net *net, int value, int time)
+/* Keeps a value through a time, and beyond it if no time follows: nothing may lie over it then. */
+static void keep_through(mica_net *net, int value, int time)
 {
-    int group = net->values[net->values[value].root].group;
-    if (group != NONE && net->groups[group].span.last < time)
-        net->groups[group].span.last = time;
+    int number = net->values[net->values[value].root].group;
+    if (number == NONE)
+        return;
+    mica_group *group = &net->groups[number];
+    group->span.last = group->span.last > time ? group->span.last : time;
+    group->seen = group->seen > time ? group->seen : time;
 }
 
 /* What is looked at from outside: inputs that nobody reads still need a place; outputs are read after the step, and
@@ -102,19 +107,20 @@ static mica_status keep_longer(mica_net *net)
         if (net->values[i].kind == MICA_BUFFER_INPUT && net->values[i].group == NONE)
             MICA_TRY(live_at(net, i, 0));
         if (net->values[i].output)
-            keep_until(net, i, end);
+            keep_through(net, i, end);
     }
     for (int i = 0; i < net->built_values; i++) {
-        int group = net->values[i].group;
         bool again = net->part_rows < net->size[0].most && net->values[i].kind == MICA_BUFFER_INPUT;
-        if ((net->values[i].whole || again) && group != NONE)
-            net->groups[group].span = (mica_span){net->groups[group].span.bytes, 0, end, 0};
+        if (net->values[i].group == NONE || !(net->values[i].whole || again))
+            continue;
+        net->groups[net->values[i].group].span.first = 0;
+        keep_through(net, i, end);
     }
     for (int n = 0; n < net->node_count; n++) {
         const mica_node *node = &net->nodes[n];
         for (int i = 1; (node->op->flags & MICA_OP_LOSS) && i < node->ins; i++)
             if (node->in[i] != NONE && net->forward_count > 0)
-                keep_until(net, node->in[i], net->forward_count - 1);
+                keep_through(net, node->in[i], net->forward_count - 1);
     }
     return MICA_OK;
 }
@@ -154,11 +160,13 @@ static bool take_over(mica_net *net, int from, int to, int time)
     const mica_value_info *giver = &net->values[net->values[from].root];
     mica_value_info *taker = &net->values[net->values[to].root];
     int a = giver->group, b = taker->group;
-    if (a == NONE || b == NONE || a == b || net->groups[a].span.last != time || net->groups[b].span.first != time ||
-        giver->bytes != taker->bytes || net->values[from].tensor.dtype != net->values[to].tensor.dtype ||
+    if (a == NONE || b == NONE || a == b || net->groups[a].span.last != time ||
+        net->groups[b].span.first != time || net->groups[a].seen >= time || giver->bytes != taker->bytes ||
+        net->values[from].tensor.dtype != net->values[to].tensor.dtype ||
         !mica_tensor_same_shape(&net->values[from].tensor, &net->values[to].tensor))
         return false;
     net->groups[a].span.last = net->groups[b].span.last;
+    net->groups[a].seen = net->groups[b].seen;
     net->groups[b].gone = true;
     taker->group = a;
     return true;

@@ -4,7 +4,7 @@
  *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fuse.c,
  *            their scratch, the lifetimes and places of values         recompute.c, lifetime.c, plan.c
  *   bind     every value gets its memory                             bind.c
- *   step     the program's calls in order                            run.c; sizes.c, parts.c: smaller steps
+ *   step     the program's calls in order                            run.c; sizes.c, rules.c, parts.c: smaller steps
  *
  * Nodes are never changed by compiling: it works on a copy of them, and on values behind the built ones.
  */
@@ -32,7 +32,15 @@
 typedef struct mica_size {
     const char *name;
     mica_index most, now;
+    mica_index ruled; /* from this one up, rules tell shapes: rules.c */
 } mica_size;
+
+/* The size of an axis of a value: a number times the product of some sizes of the step, plus a number. */
+typedef struct mica_rule {
+    int value, axis;
+    unsigned sizes; /* bit i: size number i is a factor */
+    mica_index factor, plus;
+} mica_rule;
 
 /* Everything that the net knows about a tensor. */
 typedef struct mica_value_info {
@@ -41,6 +49,7 @@ typedef struct mica_value_info {
     mica_buffer_kind kind;            /* as the plan tells of it */
     mica_tensor tensor;               /* of the present sizes; data is NULL until bound */
     mica_index built[MICA_MAX_RANK];  /* the largest sizes */
+    mica_index widest[MICA_MAX_RANK]; /* as planned: less in parts */
     mica_index source[MICA_MAX_RANK]; /* inputs and kept values: what a size follows (mica_net_size, _dim); 0: none */
     size_t built_bytes, bytes;        /* as built; as planned: less in parts */
     int layer;                        /* that it belongs to; NONE: none */
@@ -98,6 +107,7 @@ typedef struct mica_group {
     mica_span span;
     int value; /* the first that uses it; NONE: the workspace of an entry */
     int entry;
+    int seen;  /* through this time it is looked at from outside, so nobody takes it over; NONE: it is not */
     bool gone; /* its users moved to another group */
 } mica_group;
 
@@ -111,17 +121,17 @@ typedef struct mica_chunk mica_chunk; /* of names and options: build.c */
 
 struct mica_net {
     mica_context *ctx;
+    mica_chunk *chunks;
     mica_status status; /* of the first failure while building */
     char error[MICA_ERROR_TEXT];
-    mica_chunk *chunks;
     char prefix[512];                              /* of names: "block0.attn." */
     unsigned short scope_start[MICA_LAYER_DEPTH];  /* where each scope's name begins in it */
     int scope_layer[MICA_LAYER_DEPTH];             /* the layer that a scope is; NONE: it is none */
     int scopes;
     int open_layer; /* the innermost layer that is being built; NONE */
 
-    mica_size size[MICA_SIZES];
     int size_count;
+    mica_size size[MICA_SIZES];
     mica_value_info *values;
     int value_count, value_room;
     int built_values; /* those after are made by compile */
@@ -135,14 +145,17 @@ struct mica_net {
     int name_count, name_room;
 
     /* Compiled. */
-    bool compiled, train, debug;
-    bool unshared; /* for tests, which set it: every buffer has memory of its own, for all of the step */
-    bool keep_cheap;
-    bool has_optimizer;
+    bool compiled, train, debug, keep_cheap, has_optimizer;
+    bool unshared;   /* for tests, which set it: every buffer has memory of its own, for all of the step */
+    bool owns_block; /* bound: the net allocated it */
+    bool ready;      /* a forward in training mode has run, and nothing since: a backward may */
     mica_optimizer optimizer;
     const mica_net *weights;
     mica_entry *entries;
     int entry_count, entry_room, forward_count;
+    mica_rule *rules;
+    int rule_count, rule_room;
+    unsigned inferred; /* bit i: size number i has no rules */
     mica_node *makers; /* that infer the shapes of values made by compile */
     int maker_count, maker_room;
     mica_group *groups;
@@ -160,15 +173,13 @@ struct mica_net {
     /* Bound. */
     char *block;
     size_t block_bytes;
-    bool owns_block;
     float *flat_parameters, *flat_gradients, *flat_optimizer[2];
 
     /* Stepping. A step's batch may be run in parts of at most `part_rows` samples, one after the other. */
     mica_index rows;      /* the batch of a step; size[0].now is that of a part */
     mica_index part_rows; /* as planned; size[0].most: in one */
     mica_index size_now[MICA_SIZES]; /* for operations: of the present part */
-    bool ready; /* a forward in training mode has run, and nothing since: a backward may */
-    uint64_t ready_step; /* its number */
+    uint64_t ready_step; /* the number of the forward that a backward may follow */
     uint64_t seed, steps_taken;
     float loss;
     float gradient_norm;
@@ -217,10 +228,17 @@ mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op
 
 /* ---- sizes.c ---- */
 
-/* Gives every value the shape that follows from net->size[].now. */
-mica_status mica_net_update_shapes(mica_net *net);
+/* Gives every value the shape that follows from net->size[].now, by inference. */
+mica_status mica_net_infer_shapes(mica_net *net);
 /* Forgets a plan: every value is as built again. */
 mica_status mica_net_unplan(mica_net *net);
+
+/* ---- rules.c ---- */
+
+/* The same by rules, where a compiled net has them for these sizes. */
+mica_status mica_net_update_shapes(mica_net *net);
+/* Finds the rules of a compiled net. */
+mica_status mica_net_find_rules(mica_net *net);
 
 /* ---- parts.c ---- */
 
@@ -265,8 +283,10 @@ double mica_net_extra_work(const mica_net *net);
 
 /* Points the entries' calls at the values' tensors. Values must not move any more. */
 void mica_net_link(mica_net *net);
-/* The workspace that they take. */
+/* The workspace that derived values take to make. */
 mica_status mica_net_measure_derivations(mica_net *net, size_t *bytes);
+/* Something learned or kept, as built: of a smaller step, or one in parts, its tensor shows a part of it. */
+mica_tensor mica_net_built_tensor(const mica_net *net, const mica_value_info *value);
 
 /* ---- run.c ---- */
 

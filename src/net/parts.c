@@ -29,6 +29,16 @@ static bool follows_first(const mica_value_info *v, mica_index rows, mica_index 
     return true;
 }
 
+/* Whether a node's result follows the batch where one of its inputs does, rather than that input being broadcast to what
+ * another one is. A loss is one number. Right after the batch was made smaller. */
+static bool carries_on(const mica_net *net, const mica_node *node)
+{
+    bool follows = false;
+    for (int i = 0; i < node->ins; i++)
+        follows = follows || (node->in[i] != NONE && net->values[node->in[i]].changed);
+    return !follows || (node->op->flags & MICA_OP_LOSS) || net->values[node->out[0]].changed;
+}
+
 bool mica_net_can_part(mica_net *net)
 {
     mica_index most = net->size[0].most, rows = (most + 1) / 2;
@@ -41,6 +51,8 @@ bool mica_net_can_part(mica_net *net)
     can = can && mica_net_update_shapes(net) == MICA_OK;
     for (int i = 0; i < net->built_values && can; i++) /* what an operation makes besides is its own affair */
         can = net->values[i].number > 0 || follows_first(&net->values[i], rows, most);
+    for (int n = 0; n < net->node_count && can; n++)
+        can = carries_on(net, &net->nodes[n]);
     net->size[0].now = most;
     return mica_net_update_shapes(net) == MICA_OK && can;
 }

@@ -34,7 +34,8 @@ mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, i
                                .outs = entry->node.outs,
                                .add = entry->add,
                                .scratch = entry->workspace_bytes,
-                               .scratch_offset = entry->group != NONE ? net->groups[entry->group].span.offset : 0};
+                               .scratch_offset = entry->group != NONE ? net->groups[entry->group].span.offset
+                                                                      : 0};
     for (int i = 0; i < out->ins; i++)
         out->in[i] = entry->node.in[i] + 1;
     for (int k = 0; k < out->outs; k++)
@@ -42,17 +43,16 @@ mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, i
     return MICA_OK;
 }
 
-/* Where a value lies in the block. */
+/* Where a value that is no view lies in the block. */
 static size_t offset_of(const mica_net *net, const mica_value_info *v)
 {
-    const mica_value_info *root = &net->values[v->root];
     if (v->kind == MICA_BUFFER_PARAMETER)
         return v->flat * sizeof(float);
     if (v->kind == MICA_BUFFER_GRADIENT)
         return ((net->weights == NULL ? net->flat_count : 0) + net->values[v->like].flat) * sizeof(float);
     if (v->home == MICA_HOME_KEPT || v->home == MICA_HOME_DERIVED)
         return v->flat;
-    return root->group != NONE ? net->groups[root->group].span.offset : 0;
+    return v->group != NONE ? net->groups[v->group].span.offset : 0;
 }
 
 mica_status mica_net_program_value(const mica_net *net, mica_program_value *out, mica_value value)
@@ -60,21 +60,42 @@ mica_status mica_net_program_value(const mica_net *net, mica_program_value *out,
     if (!net->compiled || value < 1 || value > net->value_count)
         return mica_fail(net->ctx, MICA_ERR_INDEX, "net_program_value: value %d of %d", value,
                          net->compiled ? net->value_count : 0);
-    const mica_value_info *v = &net->values[value - 1];
-    bool lent = v->home == MICA_HOME_LENT || mica_borrows(net, v);
-    *out = (mica_program_value){.name = v->name != NULL     ? v->name
+    const mica_value_info *v = &net->values[value - 1], *root = &net->values[v->root];
+    bool lent = root->home == MICA_HOME_LENT || mica_borrows(net, root);
+    *out = (mica_program_value){.name = v->name != NULL    ? v->name
                                         : v->layer != NONE ? net->layers[v->layer].name
                                                            : "",
-                                .home = lent ? MICA_HOME_LENT : v->home,
+                                .home = lent ? MICA_HOME_LENT : root->home,
                                 .dtype = v->tensor.dtype,
                                 .rank = v->tensor.rank,
-                                .offset = lent ? 0 : offset_of(net, v),
+                                .offset = lent ? 0 : offset_of(net, root),
                                 .bytes = mica_tensor_bytes(&v->tensor)};
     memcpy(out->dim, v->tensor.dim, sizeof out->dim);
     return MICA_OK;
 }
 
 /* ---- Text ---- */
+
+static const char *activation_name(mica_activation kind)
+{
+    static const char *const names[] = {"none",
+#define ACTIVATION_NAME(CODE, name) #name,
+                                        MICA_ACTIVATION_LIST(ACTIVATION_NAME)
+#undef ACTIVATION_NAME
+    };
+    return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
+}
+
+/* The word of a choice: number `which` of "constant|reflect". */
+static void put_choice(mica_writer *w, const char *words, int which)
+{
+    for (; which > 0 && strchr(words, '|') != NULL; which--)
+        words = strchr(words, '|') + 1;
+    int length = 0;
+    while (words[length] != '\0' && words[length] != '|')
+        length++;
+    mica_put(w, "%.*s", length, words);
+}
 
 static void put_number(mica_writer *w, const mica_field *field, const char *at)
 {
@@ -88,11 +109,14 @@ static void put_number(mica_writer *w, const mica_field *field, const char *at)
     case MICA_FIELD_DOUBLE:
         mica_put(w, "%g", *(const double *)(const void *)at);
         break;
-    case MICA_FIELD_BOOL:
-        mica_put(w, "%s", *(const bool *)(const void *)at ? "yes" : "no");
-        break;
     case MICA_FIELD_DTYPE:
         mica_put(w, "%s", mica_dtype_name(*(const mica_dtype *)(const void *)at));
+        break;
+    case MICA_FIELD_ACTIVATION:
+        mica_put(w, "%s", activation_name(*(const mica_activation *)(const void *)at));
+        break;
+    case MICA_FIELD_CHOICE:
+        put_choice(w, field->about, *(const int *)(const void *)at);
         break;
     default:
         mica_put(w, "%d", *(const int *)(const void *)at);
@@ -115,30 +139,59 @@ static size_t field_bytes(const mica_field *field)
     }
 }
 
-/* An option that is not all zeros: "stride=[2, 2]". */
-static void put_field(mica_writer *w, const mica_field *field, const char *opts)
+/* How many elements of a field are shown: of a list, those that its length counts, or all up to the last that is not
+ * 0; none if it is as if nothing had been given. */
+static int shown(const mica_op *op, int number, const char *opts)
 {
+    const mica_field *field = &op->fields[number];
     const char *at = opts + field->offset;
     size_t bytes = field_bytes(field);
-    int count = field->count > 0 ? field->count : 1, used = count;
-    bool zero = true;
-    for (size_t i = 0; i < bytes * (size_t)count; i++)
-        zero = zero && at[i] == 0;
-    if (zero)
-        return;
+    int count = field->count > 0 ? field->count : 1;
     static const char nothing[16] = {0};
-    while (field->count > 2 && used > 1 && memcmp(at + (size_t)(used - 1) * bytes, nothing, bytes) == 0)
-        used--; /* trailing zeros of a list */
+    if (field->kind == MICA_FIELD_LENGTH)
+        return 0;
+    if (number > 0 && field[-1].kind == MICA_FIELD_LENGTH)
+        return *(const int *)(const void *)(opts + field[-1].offset);
+    while (count > 0 && memcmp(at + (size_t)(count - 1) * bytes, nothing, bytes) == 0)
+        count--;
+    return count > 0 && field->count == 2 ? 2 : count;
+}
+
+/* An option that was given: " stride=[2, 2]". */
+static void put_field(mica_writer *w, const mica_op *op, int number, const char *opts)
+{
+    const mica_field *field = &op->fields[number];
+    const char *at = opts + field->offset;
+    int count = shown(op, number, opts);
+    if (count == 0)
+        return;
+    if (field->kind == MICA_FIELD_BOOL) {
+        mica_put(w, " %s", field->name);
+        return;
+    }
     mica_put(w, field->count > 0 ? " %s=[" : " %s=", field->name);
-    for (int i = 0; i < used; i++) {
+    for (int i = 0; i < count; i++) {
         mica_put(w, i > 0 ? ", " : "%s", "");
-        put_number(w, field, at + (size_t)i * bytes);
+        put_number(w, field, at + (size_t)i * field_bytes(field));
     }
     mica_put(w, field->count > 0 ? "]" : "%s", "");
 }
 
-/* "conv1 [32, 8, 28, 28] @12544"; values that have no place of their own are said by their home. */
-static void put_value(mica_writer *w, const mica_net *net, int value, bool add)
+/* ".indices", of an output that is not its call's first and has no name of its own. */
+static void put_number_of_output(mica_writer *w, const mica_net *net, int value)
+{
+    const mica_value_info *v = &net->values[value];
+    if (v->number == 0 || v->name != NULL || v->maker == NONE || value >= net->built_values)
+        return;
+    const mica_op *op = net->nodes[v->maker].op;
+    if (op->names != NULL)
+        mica_put(w, ".%s", op->names[op->ins + op->optional_ins + v->number]);
+    else
+        mica_put(w, ".%d", v->number);
+}
+
+/* "conv1 [32, 8, 28, 28] @12544": its offset in the block, and its home unless that is the packed part. */
+static void put_value(mica_writer *w, const mica_net *net, int value)
 {
     mica_program_value v;
     if (value == NONE) {
@@ -146,39 +199,76 @@ static void put_value(mica_writer *w, const mica_net *net, int value, bool add)
         return;
     }
     (void)mica_net_program_value(net, &v, value + 1);
-    mica_put(w, "%s%s %s%s", add ? "+" : "", v.name, v.dtype == MICA_F32 ? "" : mica_dtype_name(v.dtype),
-             mica_shape_text_of(v.rank, v.dim).text);
-    if (v.home == MICA_HOME_LENT)
-        mica_put(w, " lent");
-    else
+    mica_put(w, "%s", v.name);
+    put_number_of_output(w, net, value);
+    mica_put(w, " %s%s%s", v.dtype == MICA_F32 ? "" : mica_dtype_name(v.dtype),
+             v.dtype == MICA_F32 ? "" : " ", mica_shape_text_of(v.rank, v.dim).text);
+    if (v.home != MICA_HOME_PLANNED)
+        mica_put(w, " %s", mica_home_text(v.home));
+    if (v.home != MICA_HOME_LENT)
         mica_put(w, " @%zu", v.offset);
 }
 
-static void put_entry(mica_writer *w, const mica_net *net, int number)
+static void put_values(mica_writer *w, const mica_net *net, const int *values, int count, unsigned add)
+{
+    while (count > 0 && values[count - 1] == NONE)
+        count--;
+    for (int i = 0; i < count; i++) {
+        mica_put(w, "%s%s", i > 0 ? ", " : "", add >> i & 1u ? "+= " : "");
+        put_value(w, net, values[i]);
+    }
+}
+
+/* How wide the columns are. */
+typedef struct columns {
+    int layer, op;
+} columns;
+
+/* What a call is called in a column: "conv2d + relu". */
+static size_t op_text(char *text, size_t size, const mica_entry *entry)
+{
+    const char *fused = entry->fused;
+    return (size_t)snprintf(text, size, "%s%s%s", entry->node.op->name, fused != NULL ? " + " : "",
+                            fused != NULL ? fused : "");
+}
+
+static const char *layer_name(const mica_net *net, const mica_entry *entry)
+{
+    return entry->node.layer != NONE ? net->layers[entry->node.layer].name : "";
+}
+
+static columns measure(const mica_net *net)
+{
+    columns widths = {.layer = 5, .op = 9};
+    for (int e = 0; e < net->entry_count; e++) {
+        int layer = (int)strlen(layer_name(net, &net->entries[e]));
+        int op = (int)op_text(NULL, 0, &net->entries[e]);
+        widths.layer = layer > widths.layer ? layer : widths.layer;
+        widths.op = op > widths.op ? op : widths.op;
+    }
+    return widths;
+}
+
+static void put_entry(mica_writer *w, const mica_net *net, int number, columns widths)
 {
     const mica_entry *entry = &net->entries[number];
     const mica_node *node = &entry->node;
-    mica_put(w, "%4d %-9s ", number, mica_phase_text(entry->phase));
-    for (int k = 0; k < node->outs; k++) {
-        mica_put(w, k > 0 ? ", " : "%s", "");
-        put_value(w, net, node->out[k], (entry->add >> k & 1u) != 0);
-    }
-    mica_put(w, " = %s", node->op->name);
-    if (entry->fused != NULL)
-        mica_put(w, " + %s", entry->fused);
-    mica_put(w, "(");
-    int ins = node->ins;
-    while (ins > 0 && node->in[ins - 1] == NONE)
-        ins--;
-    for (int i = 0; i < ins; i++) {
-        mica_put(w, i > 0 ? ", " : "%s", "");
-        put_value(w, net, node->in[i], false);
-    }
-    mica_put(w, ")");
+    char op[160];
+    (void)op_text(op, sizeof op, entry);
+    mica_put(w, "%4d  %-9s  %-*s  %-*s  ", number, mica_phase_text(entry->phase), widths.layer,
+             layer_name(net, entry), widths.op, op);
+    put_values(w, net, node->out, node->outs, entry->add);
+    mica_put(w, " <- ");
+    put_values(w, net, node->in, node->ins, 0);
+    mica_writer options = {NULL, 0, 0};
     for (int f = 0; f < node->op->field_count && node->opts != NULL; f++)
-        put_field(w, &node->op->fields[f], node->opts);
+        put_field(&options, node->op, f, node->opts);
+    if (options.length > 0)
+        mica_put(w, " |");
+    for (int f = 0; f < node->op->field_count && node->opts != NULL; f++)
+        put_field(w, node->op, f, node->opts);
     if (entry->workspace_bytes > 0)
-        mica_put(w, " scratch=%zu@%zu", entry->workspace_bytes, net->groups[entry->group].span.offset);
+        mica_put(w, " | scratch %zu @%zu", entry->workspace_bytes, net->groups[entry->group].span.offset);
     mica_put(w, "\n");
 }
 
@@ -189,10 +279,14 @@ size_t mica_net_program_print(char *text, size_t size, const mica_net *net)
         mica_put(&w, "no program: the net is not compiled\n");
         return w.length;
     }
+    columns widths = measure(net);
+    mica_put(&w, "%4s  %-9s  %-*s  %-*s  %s\n", "call", "phase", widths.layer, "layer", widths.op,
+             "operation", "outputs <- inputs (+=: added to; @: offset in the block) | options | scratch");
     for (int e = 0; e < net->entry_count; e++)
-        put_entry(&w, net, e);
+        put_entry(&w, net, e, widths);
     if (net->has_optimizer)
-        mica_put(&w, "%4d %-9s parameters = update(gradients, optimizer state), %zu elements\n", net->entry_count,
-                 mica_phase_text(MICA_PHASE_UPDATE), net->learned_count);
+        mica_put(&w, "%4d  %-9s  %-*s  %-*s  parameters <- gradients, optimizer state (%zu elements)\n",
+                 net->entry_count, mica_phase_text(MICA_PHASE_UPDATE), widths.layer, "", widths.op,
+                 "optimizer", net->learned_count);
     return w.length;
 }

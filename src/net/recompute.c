@@ -8,9 +8,9 @@
  *
  * What is made again are new values, which take the place of the old ones in the backward calls. The bits are the same:
  * random operations draw from a counter. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "net/net.h"
 
 /* The share of a step's work that cheap recomputing may add. */
@@ -130,7 +130,7 @@ typedef struct segments {
     int length, last;
     int *of_maker; /* by root: the segment of the forward call that makes it; NONE: none does */
     bool *dropped; /* by root */
-    bool *needed;  /* by root: made again for the segment at hand */
+    bool *needed;  /* by root: dropped, and made again */
     int *of_origin; /* by node */
 } segments;
 
@@ -172,17 +172,25 @@ static void mark_dropped(const mica_net *net, segments *s)
         }
 }
 
-/* Marks in `needed` what forward calls of a segment must make again: what its backward calls read, and what that is
- * made from. Returns whether call e is among those that do. */
+/* What a call reads is needed, if it was dropped. */
+static void mark_needed(const mica_net *net, segments *s, const mica_node *node)
+{
+    for (int i = 0; i < node->ins; i++)
+        if (node->in[i] != NONE) {
+            int root = net->values[node->in[i]].root;
+            s->needed[root] = s->dropped[root];
+        }
+}
+
+/* Whether forward call e must run again, for what comes behind it. Then what it reads is needed, too. */
 static bool runs_again(const mica_net *net, segments *s, int e)
 {
     const mica_node *node = &net->entries[e].node;
     bool again = false;
     for (int k = 0; k < node->outs; k++)
-        again = again || (node->out[k] != NONE && s->dropped[node->out[k]] && s->needed[node->out[k]]);
-    for (int i = 0; again && i < node->ins; i++)
-        if (node->in[i] != NONE)
-            s->needed[net->values[node->in[i]].root] = true;
+        again = again || (node->out[k] != NONE && s->needed[node->out[k]]);
+    if (again)
+        mark_needed(net, s, node);
     return again;
 }
 
@@ -192,13 +200,9 @@ static void add_segment(rewriting *w, segments *s, int first_backward, int end_b
     int first = segment * s->length, end = first + s->length;
     end = end < net->forward_count ? end : net->forward_count;
     for (int e = first_backward; e < end_backward; e++)
-        for (int i = 0; i < net->entries[e].node.ins; i++)
-            if (net->entries[e].node.in[i] != NONE)
-                s->needed[net->values[net->entries[e].node.in[i]].root] = true;
+        mark_needed(net, s, &net->entries[e].node);
     for (int e = end - 1; e >= first; e--)
         again[e] = runs_again(net, s, e);
-    for (int i = 0; i < w->values; i++)
-        s->needed[i] = s->needed[i] && s->dropped[i];
     for (int e = first; e < end; e++)
         if (again[e])
             add_again(w, &net->entries[e], s->needed);
@@ -336,7 +340,7 @@ static int choose(const mica_net *net, const reads *r, bool *again, candidate *l
                                         .reader = r[net->entries[e].node.out[0]].first_backward,
                                         .cost = cost_of(net, &net->entries[e]),
                                         .saved = (double)net->values[net->entries[e].node.out[0]].bytes};
-    qsort(list, (size_t)count, sizeof *list, by_gain);
+    mica_sort(list, (size_t)count, sizeof *list, by_gain);
     for (int i = 0; i < count; i++) {
         int e = list[i].entry;
         if (spent + list[i].cost > CHEAP_SHARE * all || !is_cheap(net, r, again, e))
@@ -352,7 +356,7 @@ static mica_status rewrite_cheap(mica_net *net, const bool *again, candidate *li
 {
     rewriting w;
     MICA_TRY(begin(&w, net, chosen));
-    qsort(list, (size_t)chosen, sizeof *list, by_reader);
+    mica_sort(list, (size_t)chosen, sizeof *list, by_reader);
     for (int e = net->forward_count, next = 0; e < net->entry_count; e++) {
         for (; next < chosen && list[next].reader == e; next++)
             add_again(&w, &net->entries[list[next].entry], again);

@@ -10,20 +10,33 @@ static bool rises(const mica_op *op) { return op == &mica_op_relu || op == &mica
 
 static bool picks(const mica_op *op) { return op == &mica_op_max_pool2d || op == &mica_op_max_pool1d; }
 
-/* The only node that reads a value which nobody sees from outside; NONE if there is none or several. */
-static int only_reader(const mica_net *net, int value)
+/* Who reads a value, where it is not one node alone. */
+enum { NOBODY = -1, SEVERAL = -2 };
+
+/* By value: the only node that reads it, NOBODY or SEVERAL. What is seen from outside is read there, too. */
+static void find_readers(const mica_net *net, int *reader)
 {
-    if (net->values[value].output)
+    for (int i = 0; i < net->built_values; i++)
+        reader[i] = net->values[i].output ? SEVERAL : NOBODY;
+    for (int n = 0; n < net->node_count; n++)
+        for (int i = 0; i < net->nodes[n].ins; i++) {
+            int in = net->nodes[n].in[i];
+            if (in != NONE)
+                reader[in] = reader[in] == NOBODY ? n : SEVERAL;
+        }
+}
+
+/* The pooling that alone reads what node n, an activation, makes, and is less work ahead of it; NONE if there is none.
+ * Where each of its values lay is not the same then: nobody may read that. */
+static int pool_behind(const mica_net *net, const int *reader, int n)
+{
+    const mica_node *node = &net->nodes[n];
+    int next = rises(node->op) ? reader[node->out[0]] : NONE;
+    if (next < 0 || !picks(net->nodes[next].op))
         return NONE;
-    int found = NONE;
-    for (int n = net->values[value].maker + 1; n < net->node_count; n++)
-        for (int i = 0; i < net->nodes[n].ins; i++)
-            if (net->nodes[n].in[i] == value) {
-                if (found != NONE)
-                    return NONE;
-                found = n;
-            }
-    return found;
+    const mica_node *pool = &net->nodes[next];
+    bool smaller = net->values[pool->out[0]].built_bytes < net->values[node->out[0]].built_bytes;
+    return smaller && reader[pool->out[1]] == NOBODY ? next : NONE;
 }
 
 /* x -> relu -> pool becomes x -> pool -> relu. The value between gets the pool's shape. */
@@ -45,21 +58,28 @@ static mica_status swap(mica_net *net, mica_node *relu, mica_node *pool)
     return MICA_OK;
 }
 
+static mica_status move_pools(mica_net *net, const int *reader)
+{
+    for (int n = 0; n < net->node_count; n++) {
+        int pool = pool_behind(net, reader, n);
+        if (pool != NONE)
+            MICA_TRY(swap(net, &net->entries[n].node, &net->entries[pool].node));
+    }
+    return MICA_OK;
+}
+
 mica_status mica_net_forward_calls(mica_net *net)
 {
     for (int n = 0; n < net->node_count; n++)
         if (mica_net_new_entry(net, &net->nodes[n], MICA_PHASE_FORWARD, n) == NULL)
             return net->status;
-    for (int n = 0; n < net->node_count; n++) {
-        const mica_node *node = &net->nodes[n];
-        if (!rises(node->op))
-            continue;
-        int reader = only_reader(net, node->out[0]);
-        if (reader == NONE || !picks(net->nodes[reader].op) ||
-            net->values[net->nodes[reader].out[0]].built_bytes >= net->values[node->out[0]].built_bytes)
-            continue;
-        MICA_TRY(swap(net, &net->entries[n].node, &net->entries[reader].node));
-    }
     net->forward_count = net->entry_count;
-    return MICA_OK;
+    size_t bytes = (size_t)net->built_values * sizeof(int) + 1;
+    int *reader = mica_allocate(net->ctx, bytes);
+    if (reader == NULL)
+        return net->ctx->status;
+    find_readers(net, reader);
+    mica_status status = move_pools(net, reader);
+    mica_release(net->ctx, reader, bytes);
+    return status;
 }

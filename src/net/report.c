@@ -110,7 +110,7 @@ size_t mica_plan_print(char *text, size_t size, const mica_plan *plan)
     if (plan->parts > 1)
         mica_put(&w, "the batch is split into %d parts\n", plan->parts);
     if (plan->recomputed > 0)
-        mica_put(&w, "%d layers are recomputed: %.1f %% more work in the forward pass\n", plan->recomputed,
+        mica_put(&w, "%d calls run twice, to keep less: %.1f %% more work in the forward pass\n", plan->recomputed,
                  100.0 * plan->extra_work);
     mica_put(&w, "%14s %14s %6s %6s  %-20s %s\n", "offset", "bytes", "first", "last", "kind", "buffer");
     for (size_t i = 0; i < plan->count; i++) {

@@ -129,7 +129,7 @@ static mica_status run_entries(mica_net *net, int first, int end, const mica_mod
     return MICA_OK;
 }
 
-/* The first `end` entries for one part of the rows after the other: as few parts as the plan allows, of about one size. */
+/* The first `end` entries, for one part of the batch after another: as few parts as fit, of about the same size. */
 static mica_status run_parts(mica_net *net, int end, mica_mode mode)
 {
     double loss = 0.0;

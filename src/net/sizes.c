@@ -65,7 +65,9 @@ static mica_index size_of(const mica_net *net, mica_index code)
 mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dims, mica_index *most,
                                   mica_index *source)
 {
-    for (int i = 0; i < rank && i < MICA_MAX_RANK && dims != NULL; i++) {
+    if (rank > 0 && dims == NULL)
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a tensor of rank %d whose dims are NULL", rank), net->status;
+    for (int i = 0; i < rank && i < MICA_MAX_RANK; i++) {
         bool is_size = mica_net_size_number(net, dims[i]) != NONE;
         mica_index place = MICA_DIM_FIRST - dims[i];
         bool is_dim = dims[i] <= MICA_DIM_FIRST && place / MICA_MAX_RANK < net->built_values;
@@ -126,7 +128,22 @@ static mica_status infer_again(mica_net *net, const mica_node *node)
     return MICA_OK;
 }
 
-mica_status mica_net_update_shapes(mica_net *net)
+/* A size of 1 is broadcast: where the plan's was not, gradients would need to be summed now. */
+static mica_status check_gradients(mica_net *net)
+{
+    for (int i = 0; i < net->value_count; i++) {
+        const mica_value_info *v = &net->values[i],
+                              *gradient = v->gradient != NONE ? &net->values[v->gradient] : v;
+        if ((v->changed || gradient->changed) && !mica_tensor_same_shape(&v->tensor, &gradient->tensor))
+            return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                             "net: \"%s\" would be %s, its gradient %s: a size of 1 is broadcast",
+                             mica_net_value_name(net, i), MICA_SHAPE(&v->tensor),
+                             MICA_SHAPE(&gradient->tensor));
+    }
+    return MICA_OK;
+}
+
+mica_status mica_net_infer_shapes(mica_net *net)
 {
     for (int i = 0; i < net->value_count; i++)
         net->values[i].changed = false;
@@ -141,7 +158,7 @@ mica_status mica_net_update_shapes(mica_net *net)
     }
     for (int i = 0; i < net->size_count; i++)
         net->size_now[i] = net->size[i].now;
-    return MICA_OK;
+    return check_gradients(net);
 }
 
 /* Sets the sizes, or leaves all as it was. */
@@ -159,7 +176,7 @@ static mica_status set_sizes(mica_net *net, const mica_index *sizes)
     memcpy(text, net->ctx->error, sizeof text);
     for (int i = 0; i < net->size_count; i++)
         net->size[i].now = before[i];
-    (void)mica_net_update_shapes(net);
+    (void)mica_net_infer_shapes(net); /* some shapes have changed, others not */
     memcpy(net->ctx->error, text, sizeof text);
     return net->ctx->status = status;
 }

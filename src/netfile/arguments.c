@@ -42,14 +42,20 @@ static bool in_scope(const reader *r, int scope, const token *name, const char *
     return strncmp(full, net->prefix, prefix) == 0 && same(r, name, full + prefix);
 }
 
-mica_status mica_find_value(reader *r, const token *name, mica_value *out)
+mica_value mica_value_called(const reader *r, const token *name)
 {
     for (int scope = r->net->scopes; scope >= 0; scope--)
         for (const label *l = r->labels; l != NULL; l = l->before)
-            if (in_scope(r, scope, name, l->name)) {
-                *out = l->value;
-                return MICA_OK;
-            }
+            if (in_scope(r, scope, name, l->name))
+                return l->value;
+    return 0;
+}
+
+mica_status mica_find_value(reader *r, const token *name, mica_value *out)
+{
+    *out = mica_value_called(r, name);
+    if (*out != 0)
+        return MICA_OK;
     const char *names[64];
     size_t count = 0;
     for (const label *l = r->labels; l != NULL && count < 64; l = l->before)
@@ -221,6 +227,8 @@ static mica_status read_value(reader *r, line *l, const word_option *o)
         return mica_next_token(r);
     case VALUE_VALUES:
         return read_values(r, o, field);
+    case VALUE_NUMBERS:
+        return mica_read_numbers(r, l, o);
     default:
         return read_number(r, o, field);
     }
@@ -266,6 +274,7 @@ static mica_status read_named(reader *r, line *l, const token *name, unsigned *g
     }
     if (same(r, name, "from") && (l->word->flags & SOURCE) == 0) {
         token value = r->now;
+        l->from = true;
         MICA_TRY(need_word(r, &(word_option){.name = "from", .kind = VALUE_VALUE}));
         MICA_TRY(mica_find_value(r, &value, &l->x));
         return mica_next_token(r);
@@ -326,7 +335,7 @@ static mica_status read_placed(reader *r, line *l, unsigned *given)
             return read_value(r, l, &l->word->options[i]);
         }
     if (r->now.kind == TOKEN_WORD)
-        return unknown(r, l, &r->now);
+        return l->word->op != NULL ? mica_read_input(r, l) : unknown(r, l, &r->now);
     return mica_fail_at(r, &r->now, MICA_ERR_FORMAT,
                         "%s: expected an option or the end of the line, found %s%s", l->word->name,
                         mica_found_now(r).text,

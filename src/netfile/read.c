@@ -9,6 +9,7 @@
 #include "io/quote.h"
 #include "io/stream.h"
 #include "layer/scope.h"
+#include "netfile/operations.h"
 #include "netfile/words.h"
 
 #define MOST_LINE_BYTES 4096
@@ -22,7 +23,8 @@ struct frame {
     int counted;      /* its index as a constant, or NONE */
     mica_value x;     /* residual: what goes in */
     mica_net_residual_opts residual;
-    unsigned short words[MOST_WORDS]; /* layers of each word in this scope, for their names */
+    unsigned short
+        words[MOST_WORDS + OPERATION_COUNT]; /* lines of each word in this scope, for their names */
 };
 
 static frame *top(reader *r) { return &r->frames[r->frame_count - 1]; }
@@ -34,7 +36,7 @@ static bool is_kind(const frame *f, const char *kind)
 
 /* ---- Names ---- */
 
-static mica_status add_label(reader *r, const char *name, mica_value value)
+mica_status mica_add_label(reader *r, const char *name, mica_value value)
 {
     label *l = mica_net_memory(r->net, sizeof *l);
     const char *full = mica_net_text(r->net, "%s%s", r->net->prefix, name);
@@ -60,7 +62,7 @@ static mica_status make_name(reader *r, line *l)
     int scope = r->frame_count - 1;
     while (scope > 0 && r->frames[scope].name == NULL)
         scope--;
-    unsigned short *count = &r->frames[scope].words[l->word - mica_netfile_words];
+    unsigned short *count = &r->frames[scope].words[l->number];
     char name[64];
     do {
         ++*count;
@@ -222,7 +224,7 @@ static mica_status close_brace(reader *r)
     if (f->name != NULL) {
         char name[128];
         snprintf(name, sizeof name, is_kind(f, "repeat") ? "%.100s%td" : "%.100s", f->name, f->index);
-        MICA_TRY(add_label(r, name, r->value));
+        MICA_TRY(mica_add_label(r, name, r->value));
     }
     if (++f->index < f->count) {
         r->now = f->body;
@@ -274,7 +276,35 @@ static mica_status build_line(reader *r, line *l)
     if (r->net->node_count > MICA_NETFILE_MOST_LAYERS)
         return mica_fail_at(r, &l->at, MICA_ERR_FORMAT, "more than %d layers", MICA_NETFILE_MOST_LAYERS);
     r->value = y;
-    return add_label(r, l->name, y);
+    MICA_TRY(mica_add_label(r, l->name, y));
+    return mica_label_outputs(r, l, y);
+}
+
+/* Finds what the line begins with: a layer's word, else an operation's, which is made in *made. */
+static mica_status find_word(reader *r, line *l, operation_word *made)
+{
+    const char *name = r->text + r->now.at;
+    l->word = mica_find_word(name, r->now.length);
+    if (l->word != NULL) {
+        l->number = (int)(l->word - mica_netfile_words);
+        return MICA_OK;
+    }
+    int number = mica_find_operation(name, r->now.length);
+    if (number != NONE) {
+        mica_operation_word(made, mica_op_at(number));
+        l->word = &made->word;
+        l->number = MOST_WORDS + number;
+        return MICA_OK;
+    }
+    const char *names[MOST_WORDS + OPERATION_COUNT];
+    size_t count = 0;
+    for (size_t i = 0; i < mica_netfile_word_count; i++)
+        names[count++] = mica_netfile_words[i].name;
+    for (int n = 0; n < OPERATION_COUNT; n++)
+        if (mica_netfile_operation(n) != NULL)
+            names[count++] = mica_op_at(n)->name;
+    return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "unknown layer %s%s", mica_found_now(r).text,
+                        mica_guess_of(r, &r->now, names, count, sizeof names[0]).text);
 }
 
 static mica_status read_line(reader *r)
@@ -287,15 +317,9 @@ static mica_status read_line(reader *r)
         return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "expected a layer, found %s",
                             mica_found_now(r).text);
     _Alignas(MICA_ALIGN) char opts[WORD_OPTION_BYTES] = {0};
-    line l = {.word = mica_find_word(r->text + r->now.at, r->now.length),
-              .at = r->now,
-              .opts = opts,
-              .x = r->value};
-    if (l.word == NULL)
-        return mica_fail_at(
-            r, &r->now, MICA_ERR_FORMAT, "unknown layer %s%s", mica_found_now(r).text,
-            mica_guess_of(r, &r->now, &mica_netfile_words[0].name, mica_netfile_word_count, sizeof(word))
-                .text);
+    operation_word made;
+    line l = {.at = r->now, .opts = opts, .x = r->value};
+    MICA_TRY(find_word(r, &l, &made));
     MICA_TRY(mica_next_token(r));
     MICA_TRY(mica_read_arguments(r, &l));
     if (l.x == 0 && (l.word->flags & SOURCE) == 0)

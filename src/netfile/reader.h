@@ -5,6 +5,7 @@
  *   words.c       the table of layer words and their options
  *   arguments.c   what follows a word, by that table, into the layer's own struct of options
  *   layers.c      from there to the builders of mica/layers.h
+ *   operations.c  operations of the list as words, by their entries
  *   read.c        lines, braces, names
  */
 #ifndef MICA_SRC_NETFILE_READER_H
@@ -12,6 +13,8 @@
 
 #include <mica/layers.h>
 #include <mica/netfile.h>
+
+#include <mica/op.h>
 
 #include "net/net.h"
 
@@ -140,7 +143,8 @@ constant *mica_find_constant(reader *r, const char *name, size_t length);
     X(NAME, "a name")                               /* const char *: a new one */                     \
     X(PARAMETER, "a parameter")                     /* const char *: the full name of one there is */ \
     X(VALUE, "the name of a layer above")           /* mica_value */                                  \
-    X(VALUES, "the names of layers above")          /* value_list: as many as follow */
+    X(VALUES, "the names of layers above")          /* value_list: as many as follow */ \
+    X(NUMBERS, "a list, such as [1, 2]")              /* an array, as the operation's field describes */
 
 typedef enum value_kind {
 #define VALUE_KIND_ENUM(kind, text) VALUE_##kind,
@@ -189,9 +193,11 @@ typedef struct line {
     const word *word;
     token at;                   /* the word */
     void *opts;                 /* the layer's struct; its first field is the name */
+    int number;                 /* of the word among all: mica_netfile_words, then the operations */
     const char *name;           /* given, or made: "conv1" */
     bool named;                 /* given */
     mica_value x;               /* the line above, or from= */
+    bool from;                  /* given */
     mica_activation activation; /* ACTIVATES */
     token list;                 /* where its list, an input's shape, begins */
     size_t list_end;            /* and ends */
@@ -207,6 +213,7 @@ struct word {
     const word_option *options;
     size_t option_count;
     const char *help;
+    const mica_op *op; /* an operation through its entry; NULL: a layer */
 };
 
 extern const word mica_netfile_words[];
@@ -225,6 +232,17 @@ size_t mica_activation_count(void);
 mica_status mica_read_arguments(reader *r, line *l);
 /* The value of a name; the innermost braces first. */
 mica_status mica_find_value(reader *r, const token *name, mica_value *out);
+/* The same; 0 if there is none. */
+mica_value mica_value_called(const reader *r, const token *name);
+/* Another name of a value, in the scope at hand. */
+mica_status mica_add_label(reader *r, const char *name, mica_value value);
+
+/* ---- Operations: operations.c ---- */
+
+/* A list of numbers into the operation's options. */
+mica_status mica_read_numbers(reader *r, const line *l, const word_option *o);
+/* The name of a value by its place: an input. */
+mica_status mica_read_input(reader *r, line *l);
 
 /* ---- Building: layers.c ---- */
 

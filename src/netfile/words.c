@@ -317,17 +317,17 @@ static const word_option residual_options[] = {
 
 /* ---- Words ---- */
 
-#define WORD(name, flags, builder, options, help)                                           \
-    {                                                                                       \
-        name, flags, mica_line_##builder, options, sizeof options / sizeof options[0], help \
+#define WORD(name, flags, builder, options, help)                                                 \
+    {                                                                                             \
+        name, flags, mica_line_##builder, options, sizeof options / sizeof options[0], help, NULL \
     }
-#define BRACE(name, flags, options, help)                                    \
-    {                                                                        \
-        name, flags, NULL, options, sizeof options / sizeof options[0], help \
+#define BRACE(name, flags, options, help)                                          \
+    {                                                                              \
+        name, flags, NULL, options, sizeof options / sizeof options[0], help, NULL \
     }
-#define BARE(name, flags, builder, help)                \
-    {                                                   \
-        name, flags, mica_line_##builder, NULL, 0, help \
+#define BARE(name, flags, builder, help)                      \
+    {                                                         \
+        name, flags, mica_line_##builder, NULL, 0, help, NULL \
     }
 #define SLOPED(name, help) WORD(#name, 0, activation, sloped_options, help)
 
@@ -338,7 +338,7 @@ const word mica_netfile_words[] = {
     BRACE("repeat", OPENS, repeat_options,
           "repeat the lines up to }; with a name, in scopes NAME0, NAME1, ..."),
     BRACE("residual", OPENS | ACTIVATES, residual_options, "x + the result of the lines up to }"),
-    {"block", OPENS, NULL, NULL, 0, "the lines up to }, in their own scope"},
+    {"block", OPENS, NULL, NULL, 0, "the lines up to }, in their own scope", NULL},
 
     WORD("dense", ACTIVATES, dense, dense_options, "x weight + bias"),
     WORD("conv", ACTIVATES, conv, conv_options, "convolution of [C, L] or [C, H, W]"),

@@ -65,6 +65,12 @@ PLAIN(gelu, in, "a Phi(a), Phi the normal distribution")
 PLAIN(gelu_tanh, in, "gelu, by tanh")
 PLAIN(hard_swish, in, "a relu6(a + 3) / 6")
 
+const mica_op *const mica_activation_ops[MICA_ACTIVATION_COUNT] = {
+#define ACTIVATION_OP(CODE, name) [MICA_##CODE] = &mica_op_##name,
+    MICA_ACTIVATION_LIST(ACTIVATION_OP)
+#undef ACTIVATION_OP
+};
+
 /* ---- Softmax and log-softmax: along an axis, from the output ---- */
 
 static const mica_field axis_field[] = {MICA_FIELD(mica_axis_opts, axis, INT, "the axis; negative counts from the end")};

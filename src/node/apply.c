@@ -110,6 +110,7 @@ static const mica_field scalar_field[] = {MICA_FIELD(mica_apply_scalar_opts, s, 
     const mica_op mica_op_##op = {.name = #op,                         \
                                   .family = "elementwise",             \
                                   .about = words,                      \
+                                  .flags = MICA_OP_CALLBACK,           \
                                   .ins = inputs,                       \
                                   .outs = 1,                           \
                                   .opts_bytes = sizeof(options),       \

@@ -91,12 +91,12 @@ static void sample(mica_op_sample *s)
     mica_index q[] = {mica_op_sample_int(s, 1, 2), kv * mica_op_sample_int(s, 1, 2),
                       mica_op_sample_int(s, 1, 5), mica_op_sample_int(s, 1, 4)};
     mica_index k[] = {q[0], kv, keys, q[3]};
-    opts->causal = mica_sample_bool(s);
-    opts->scale = mica_sample_bool(s) ? 0.5f : 0.0f;
+    opts->causal = mica_sample_chance(s);
+    opts->scale = mica_sample_chance(s) ? 0.5f : 0.0f;
     mica_op_sample_shape(s, Q, 4, q);
     mica_op_sample_shape(s, K, 4, k);
     mica_op_sample_shape(s, V, 4, k);
-    if (mica_sample_bool(s))
+    if (mica_sample_chance(s))
         sample_mask(s, MASK, 2, (mica_index[]){q[2], keys});
 }
 
@@ -174,10 +174,11 @@ static mica_tensor heads_at(const mica_tensor *t, mica_index first, mica_index c
 {
     mica_tensor view = mica_4d(NULL, t->dim[0], count, t->dim[1], features);
     view.stride[0] = t->stride[0];
-    view.stride[1] = features;
+    view.stride[1] = features * t->stride[2];
     view.stride[2] = t->stride[1];
+    view.stride[3] = t->stride[2];
     if (t->data != NULL)
-        view.data = (float *)t->data + first * features;
+        view.data = (float *)t->data + first * view.stride[1];
     return view;
 }
 
@@ -248,12 +249,12 @@ static void packed_sample(mica_op_sample *s)
     mica_attention_packed_opts *opts = s->opts;
     opts->kv_heads = (int)mica_op_sample_int(s, 1, 2);
     opts->heads = opts->kv_heads * (int)mica_op_sample_int(s, 1, 2);
-    opts->causal = mica_sample_bool(s);
+    opts->causal = mica_sample_chance(s);
     mica_index length = mica_op_sample_int(s, 1, 5);
     mica_op_sample_shape(s, 0, 3,
                          (mica_index[]){mica_op_sample_int(s, 1, 3), length,
                                         (opts->heads + 2 * opts->kv_heads) * mica_op_sample_int(s, 1, 4)});
-    if (mica_sample_bool(s))
+    if (mica_sample_chance(s))
         sample_mask(s, 1, 2, (mica_index[]){length, length});
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "node/entry.h"
+#include "node/sample.h"
 
 /* Input `in`, if it is there, is f32 of this shape. */
 static inline mica_status mica_infer_expect(mica_infer *i, int in, int rank, const mica_index *dims)
@@ -40,7 +41,5 @@ static inline void mica_sample_indices(mica_op_sample *s, int in, int rank, cons
     s->low[in] = 0.0;
     s->high[in] = (double)below;
 }
-
-static inline bool mica_sample_bool(mica_op_sample *s) { return mica_op_sample_int(s, 0, 1) != 0; }
 
 #endif

@@ -1,5 +1,5 @@
-/* Convolutions, plain and transposed: dx = dy convolved with w the other way, dw = x correlated with dy, db = the sum of
- * dy over batch and pixels.
+/* Convolutions, plain and transposed: dx = dy convolved with w the other way, dw = x correlated with dy, db = the
+ * sum of dy over batch and pixels.
  *
  * Those of two dimensions also take signals, [N, C, L], as images of one row: then the width's options count. Those of
  * one dimension run as these. */

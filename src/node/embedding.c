@@ -12,6 +12,8 @@ static mica_status infer(mica_infer *i)
     if (used != NULL && (used->dtype != MICA_U8 || used->rank != 1 || used->dim[0] != weight->dim[0]))
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected marks u8 [%td], one for each row",
                                weight->dim[0]);
+    if (used != NULL && !mica_tensor_contiguous(indices)) /* they are marked one by one */
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected contiguous indices");
     if (indices->rank >= MICA_MAX_RANK)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected indices of rank %d or less, got rank %d",
                                MICA_MAX_RANK - 1, indices->rank);

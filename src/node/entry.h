@@ -12,6 +12,9 @@
 MICA_OPS(MICA_DECLARE_ENTRY)
 #undef MICA_DECLARE_ENTRY
 
+/* The entries of activations by their number; NULL for MICA_NO_ACTIVATION. */
+extern const mica_op *const mica_activation_ops[MICA_ACTIVATION_COUNT];
+
 /* Not in the list: parts of layers and of gradients. */
 extern const mica_op mica_op_linear;
 extern const mica_op mica_op_sum_to;         /* y = a, summed over the axes along which it is larger than y */

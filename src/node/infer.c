@@ -96,8 +96,16 @@ const mica_op *mica_op_find(const char *name)
 
 /* ---- Calls outside of nets ---- */
 
-static mica_status check_count(mica_context *ctx, const mica_op *op, const mica_tensor *const *ins, int count)
+/* Options that were not given are zeros. */
+#define MOST_OPTIONS 512
+static const char no_options[MOST_OPTIONS];
+
+static mica_status check_call(mica_context *ctx, const mica_op *op, const mica_tensor *const *ins, int count,
+                              const void *opts)
 {
+    if (opts == NULL && op->opts_bytes > MOST_OPTIONS)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: options of %zu bytes must be given", op->name,
+                         op->opts_bytes);
     if (count < op->ins || count > op->ins + op->optional_ins)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %d inputs: expected %d to %d", op->name, count, op->ins,
                          op->ins + op->optional_ins);
@@ -107,14 +115,10 @@ static mica_status check_count(mica_context *ctx, const mica_op *op, const mica_
     return MICA_OK;
 }
 
-/* Options that were not given are zeros. */
-#define MOST_OPTIONS 512
-static const char no_options[MOST_OPTIONS];
-
 mica_status mica_op_run(mica_context *ctx, const mica_op *op, const mica_tensor *const *outs,
                         const mica_tensor *const *ins, int count, const void *opts)
 {
-    MICA_TRY(check_count(ctx, op, ins, count));
+    MICA_TRY(check_call(ctx, op, ins, count, opts));
     if (op->run == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: a view has nothing to run", op->name);
     mica_call call = {.ctx = ctx,
@@ -137,7 +141,7 @@ mica_status mica_op_run(mica_context *ctx, const mica_op *op, const mica_tensor 
 mica_status mica_op_infer(mica_context *ctx, const mica_op *op, mica_tensor *outs,
                           const mica_tensor *const *ins, int count, const void *opts)
 {
-    MICA_TRY(check_count(ctx, op, ins, count));
+    MICA_TRY(check_call(ctx, op, ins, count, opts));
     if (op->infer == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the caller must give the shape of its output",
                          op->name);

@@ -335,7 +335,9 @@ static void split_sample(mica_op_sample *s)
 static const mica_field split_fields[] = {
     MICA_FIELD(mica_split_opts, axis, INT, "the axis; negative counts from the end"),
     MICA_FIELD(mica_split_opts, count, INT, "number of parts"),
-    MICA_FIELDS(mica_split_opts, sizes, INDEX, "sizes; one may be -1: inferred. All 0: equal parts")};
+    MICA_FIELD(mica_split_opts, count, LENGTH, "number of parts"),
+    MICA_FIELDS(mica_split_opts, sizes, INDEX,
+                "of each part; one may be -1: what is left. All 0: equal parts")};
 
 const mica_op mica_op_split = {.name = "split",
                                .family = "shape",
@@ -343,6 +345,7 @@ const mica_op mica_op_split = {.name = "split",
                                .ins = 1,
                                .outs = MICA_OP_OUTS,
                                .optional_outs = ALL,
+                               .names = (const char *const[]){"x", "0", "1", "2", "3", "4", "5", "6", "7"},
                                .opts_bytes = sizeof(mica_split_opts),
                                MICA_FIELD_LIST(split_fields),
                                .infer = split_infer,

@@ -2,12 +2,21 @@
 #include <string.h>
 
 #include "node/entry.h"
+#include "tensor/tensor.h"
 
-/* A contiguous [..., F] as rows [R, F]. */
+/* [..., F] as rows [R, F]; false if they do not follow one another at equal distances. */
+static bool find_rows(mica_tensor *rows, const mica_tensor *t)
+{
+    mica_index features = t->dim[t->rank - 1],
+               count = features > 0 ? (mica_index)mica_tensor_count(t) / features : 0;
+    return mica_tensor_refit(rows, t, 2, (mica_index[]){count, features});
+}
+
+/* The same, of tensors that infer looked at, or of those that a net lays out. */
 static mica_tensor as_rows(const mica_tensor *t)
 {
-    mica_index features = t->dim[t->rank - 1];
-    mica_tensor rows = mica_2d(t->data, features > 0 ? (mica_index)mica_tensor_count(t) / features : 0, features);
+    mica_tensor rows = *t;
+    (void)find_rows(&rows, t);
     return rows;
 }
 
@@ -18,6 +27,10 @@ static mica_status infer(mica_infer *i)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 of rank 1 or more");
     if (w->dtype != MICA_F32 || w->rank != 2 || w->dim[1] != x->dim[x->rank - 1])
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 weights [units, %td]", x->dim[x->rank - 1]);
+    mica_tensor rows;
+    if (!find_rows(&rows, x))
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected rows at equal distances, got %s with strides %s",
+                               MICA_SHAPE(x), mica_shape_text_of(x->rank, x->stride).text);
     mica_index dims[MICA_MAX_RANK];
     memcpy(dims, x->dim, sizeof dims);
     dims[x->rank - 1] = w->dim[0];

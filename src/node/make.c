@@ -135,21 +135,21 @@ static void sample_generate(mica_op_sample *s)
 
 /* ---- Entries ---- */
 
-#define COMMON                                                                        \
-    MICA_FIELD(mica_make_opts, rank, INT, "rank of the result if there is no input"), \
-        MICA_FIELDS(mica_make_opts, dims, INDEX, "its sizes"),                        \
+#define COMMON                                                                                    \
+    MICA_FIELD(mica_make_opts, rank, LENGTH, "rank of the result if there is no input"),           \
+        MICA_FIELDS(mica_make_opts, dims, INDEX, "sizes of the result, where there is no input"), \
         MICA_FIELD(mica_make_opts, dtype, DTYPE, "its dtype")
 #define SEED MICA_FIELD(mica_make_opts, seed, INDEX, "the same numbers in every step; 0: different in each")
 
 static const mica_field plain_fields[] = {COMMON};
 static const mica_field fill_fields[] = {COMMON,
                                          MICA_FIELD(mica_make_opts, value, DOUBLE, "value of every element")};
-static const mica_field range_fields[] = {COMMON,
-                                          MICA_FIELD(mica_make_opts, start, DOUBLE, "the first element"),
-                                          MICA_FIELD(mica_make_opts, step, DOUBLE, "increment; 0: 1")};
-static const mica_field uniform_fields[] = {
-    COMMON, SEED, MICA_FIELD(mica_make_opts, low, FLOAT, "lower bound"),
-    MICA_FIELD(mica_make_opts, high, FLOAT, "upper bound, exclusive")};
+static const mica_field range_fields[] = {
+    COMMON, MICA_FIELD(mica_make_opts, start, DOUBLE, "the first element"),
+    MICA_FIELD(mica_make_opts, step, DOUBLE, "increment; 0: 1")};
+static const mica_field uniform_fields[] = {COMMON, SEED,
+                                            MICA_FIELD(mica_make_opts, low, FLOAT, "lower bound"),
+                                            MICA_FIELD(mica_make_opts, high, FLOAT, "upper bound, exclusive")};
 static const mica_field normal_fields[] = {
     COMMON, SEED, MICA_FIELD(mica_make_opts, mean, FLOAT, "mean of the distribution"),
     MICA_FIELD(mica_make_opts, deviation, FLOAT, "its standard deviation; 0: 1")};
@@ -178,7 +178,7 @@ MAKE(fill, "one value everywhere", fill_fields, 0, infer, NULL, sample)
 MAKE(zeros, "0 everywhere", plain_fields, 0, infer, NULL, sample)
 MAKE(ones, "1 everywhere", plain_fields, 0, infer, NULL, sample)
 MAKE(range, "start, start + step, ...", range_fields, 0, infer, counts, sample)
-MAKE(generate, "a function of each element's index", plain_fields, 0, infer_generate, counts, sample_generate)
+MAKE(generate, "a function of each element's index", plain_fields, MICA_OP_CALLBACK, infer_generate, counts, sample_generate)
 MAKE(uniform, "random numbers from low to high", uniform_fields, MICA_OP_RANDOM, infer, NULL, sample_random)
 MAKE(normal, "random numbers, normally distributed", normal_fields, MICA_OP_RANDOM, infer, NULL, sample_random)
 WEIGHTS(xavier_uniform, "weight initialization, uniform, by fan-in and fan-out")

@@ -1,4 +1,5 @@
 /* Matrix products. Their gradients are matrix products as well. */
+#include "node/finish.h"
 #include "node/gradient.h"
 #include "node/sample.h"
 
@@ -142,43 +143,14 @@ static bool is_shared(mica_grad *g, const mica_matmul_opts *opts)
     return !opts->transpose_a && a.rank > 2 && b.rank == 2 && a.rank == c.rank;
 }
 
-/* dy of the product itself, before its activation: from the result, or from the product made once more. */
-static mica_value before_activation(mica_grad *g, const mica_matmul_opts *opts)
-{
-    static const struct {
-        const mica_op *backward;
-        bool from_output;
-    } of[MICA_ACTIVATION_COUNT] = {
-        [MICA_RELU] = {&mica_op_relu_backward, true},
-        [MICA_RELU6] = {&mica_op_relu6_backward, true},
-        [MICA_LEAKY_RELU] = {&mica_op_leaky_relu_backward, true},
-        [MICA_ELU] = {&mica_op_elu_backward, true},
-        [MICA_SIGMOID] = {&mica_op_sigmoid_backward, true},
-        [MICA_TANH] = {&mica_op_tanh_backward, true},
-        [MICA_SOFTPLUS] = {&mica_op_softplus_backward, false},
-        [MICA_SILU] = {&mica_op_silu_backward, false},
-        [MICA_GELU] = {&mica_op_gelu_backward, false},
-        [MICA_GELU_TANH] = {&mica_op_gelu_tanh_backward, false},
-        [MICA_HARD_SWISH] = {&mica_op_hard_swish_backward, false},
-    };
-    if (opts->activation == MICA_NO_ACTIVATION)
-        return g->dout[0];
-    mica_value kept = g->out[0];
-    if (!of[opts->activation].from_output) {
-        mica_matmul_opts bare = *opts;
-        bare.activation = MICA_NO_ACTIVATION;
-        kept = mica_grad_value(g, &mica_op_matmul, g->in, g->ins, &bare);
-    }
-    const mica_op *backward = of[opts->activation].backward;
-    return mica_grad_value(g, backward, (mica_value[]){g->dout[0], kept}, 2,
-                           backward->opts_bytes > 0 ? &(mica_scalar_opts){opts->slope} : NULL);
-}
-
 /* da = dc bT, db = aT dc; where one was given transposed, so is its gradient. */
 static void gradient(mica_grad *g)
 {
     const mica_matmul_opts *opts = g->opts;
-    mica_value a = g->in[0], b = g->in[1], dc = before_activation(g, opts);
+    mica_matmul_opts bare = *opts;
+    bare.activation = MICA_NO_ACTIVATION;
+    mica_finish finish = {opts->activation, opts->slope, &mica_op_matmul, opts, &bare};
+    mica_value a = g->in[0], b = g->in[1], dc = mica_grad_finish(g, &finish, g->dout[0], g->out[0]);
     if (g->ins > 2 && g->in[2] != 0)
         mica_grad_pass_summed(g, 2, dc);
     if (is_shared(g, opts))

@@ -19,7 +19,7 @@ static mica_status infer(mica_infer *i)
 static mica_status rows_of(const mica_call *c, mica_tensor *rows, mica_index *first, const mica_tensor *table,
                            mica_index length)
 {
-    *first = mica_call_position(c, ((const mica_positions_opts *)c->opts)->position);
+    MICA_TRY(mica_call_position(c, first, ((const mica_positions_opts *)c->opts)->position));
     if (*first < 0 || length > table->dim[0] || *first > table->dim[0] - length)
         return mica_fail(c->ctx, MICA_ERR_SHAPE,
                          "%s: %td rows starting at position %td, but the table has %td", c->op->name, length,
@@ -34,7 +34,7 @@ static mica_status rows_of(const mica_call *c, mica_tensor *rows, mica_index *fi
 static mica_status run(const mica_call *c)
 {
     mica_tensor rows;
-    mica_index first;
+    mica_index first = 0;
     const mica_tensor *x = c->in[0];
     MICA_TRY(rows_of(c, &rows, &first, c->in[1], x->dim[x->rank - 2]));
     return mica_add(c->ctx, c->out[0], x, &rows);
@@ -45,7 +45,7 @@ static mica_status run_back(const mica_call *c)
 {
     const mica_tensor *dy = c->in[0], *dtable = c->out[0];
     int leading = dy->rank - 2;
-    mica_index length = dy->dim[leading], first;
+    mica_index length = dy->dim[leading], first = 0;
     mica_tensor rows, rest;
     MICA_TRY(rows_of(c, &rows, &first, dtable, length));
     MICA_TRY(mica_view_slice(c->ctx, &rest, dtable, 0, first + length, MICA_END, 1));

@@ -4,11 +4,16 @@
 
 #include "node/check.h"
 
-/* The position of row 0. While measuring all sizes stand at their largest, which need not fit together; the position
- * changes nothing about what is measured. */
-static inline mica_index mica_call_position(const mica_call *c, int position)
+/* The position of row 0, by the option of that name. While measuring all sizes stand at their largest, which need not
+ * fit together; the position changes nothing about what is measured. */
+static inline mica_status mica_call_position(const mica_call *c, mica_index *first, int position)
 {
-    return position > 0 && !mica_call_measuring(c) ? c->size[position - 1] : 0;
+    if (position < 0 || position > c->sizes)
+        return mica_fail(c->ctx, MICA_ERR_ARGUMENT,
+                         "%s: position is %d: expected 0, or 1 + the number of one of %d sizes", c->op->name,
+                         position, c->sizes);
+    *first = position > 0 && !mica_call_measuring(c) ? c->size[position - 1] : 0;
+    return MICA_OK;
 }
 
 /* Input 0 is a sequence f32 [..., T, C], input 1 a table f32 [positions, ...] with a row for each of the T. */

@@ -181,13 +181,13 @@ static void sample_with(mica_op_sample *s, const cell_kind *cell)
 {
     mica_index x[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 1, 4)};
     mica_index units = mica_op_sample_int(s, 1, 4), rows = cell->blocks * units;
-    ((mica_sequence_opts *)s->opts)->last = mica_sample_bool(s);
+    ((mica_sequence_opts *)s->opts)->last = mica_sample_chance(s);
     mica_op_sample_shape(s, X, 3, x);
     mica_op_sample_shape(s, W_IH, 2, (mica_index[]){rows, x[2]});
     mica_op_sample_shape(s, W_HH, 2, (mica_index[]){rows, units});
     mica_op_sample_shape(s, B_IH, 1, &rows);
     mica_op_sample_shape(s, B_HH, 1, &rows);
-    s->ins = mica_sample_bool(s) ? 5 : 3;
+    s->ins = mica_sample_chance(s) ? 5 : 3;
 }
 
 /* ---- Entries ---- */

@@ -24,11 +24,11 @@ static mica_status check_width(mica_infer *i, mica_index features)
 typedef mica_status rotary_fn(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                               const mica_tensor *table, const mica_rotary_opts *opts);
 
-static mica_rotary_opts how(const mica_call *c)
+static mica_status how(const mica_call *c, mica_rotary_opts *out)
 {
     const mica_turn_opts *opts = c->opts;
-    return (mica_rotary_opts){.interleaved = opts->interleaved,
-                              .offset = mica_call_position(c, opts->position)};
+    *out = (mica_rotary_opts){.interleaved = opts->interleaved};
+    return mica_call_position(c, &out->offset, opts->position);
 }
 
 static bool mixes(const mica_infer *i) { return i->in[0]->rank == 2; } /* axis 0 is time */
@@ -85,13 +85,15 @@ static mica_status infer(mica_infer *i)
 
 static mica_status run(const mica_call *c)
 {
-    mica_rotary_opts opts = how(c);
+    mica_rotary_opts opts;
+    MICA_TRY(how(c, &opts));
     return mica_rotary(c->ctx, c->out[0], c->in[0], c->in[1], &opts);
 }
 
 static mica_status run_back(const mica_call *c)
 {
-    mica_rotary_opts opts = how(c);
+    mica_rotary_opts opts;
+    MICA_TRY(how(c, &opts));
     return mica_rotary_backward(c->ctx, c->out[0], c->in[0], c->in[1], &opts);
 }
 
@@ -104,7 +106,7 @@ static void sample(mica_op_sample *s)
 {
     mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4),
                          mica_op_sample_int(s, 2, 7)};
-    ((mica_turn_opts *)s->opts)->interleaved = mica_sample_bool(s);
+    ((mica_turn_opts *)s->opts)->interleaved = mica_sample_chance(s);
     mica_op_sample_shape(s, 0, 3, dims);
     mica_index width = 2 * mica_op_sample_int(s, 1, dims[2] / 2);
     mica_op_sample_shape(s, 1, 2, (mica_index[]){dims[1] + mica_op_sample_int(s, 0, 2), width});
@@ -177,20 +179,21 @@ static mica_tensor some_heads(const mica_tensor *t, const head_shape *h, mica_in
     int last = t->rank; /* the view's last axis */
     view.rank = t->rank + 1;
     view.dim[last] = h->features;
-    view.stride[last] = 1;
+    view.stride[last] = t->stride[last - 1];
     view.dim[last - 1] = t->dim[last - 2];
     view.stride[last - 1] = t->stride[last - 2];
     view.dim[last - 2] = count;
-    view.stride[last - 2] = h->features;
+    view.stride[last - 2] = h->features * view.stride[last];
     if (t->data != NULL)
-        view.data = (float *)t->data + first * h->features;
+        view.data = (float *)t->data + first * view.stride[last - 2];
     return view;
 }
 
 static mica_status turn(const mica_call *c, rotary_fn *op)
 {
     const mica_tensor *to = c->out[0], *from = c->in[0];
-    mica_rotary_opts opts = how(c);
+    mica_rotary_opts opts;
+    MICA_TRY(how(c, &opts));
     head_shape h = heads_of(c->opts, from);
     mica_tensor y = some_heads(to, &h, 0, h.turned), x = some_heads(from, &h, 0, h.turned);
     MICA_TRY(op(c->ctx, &y, &x, c->in[1], &opts));
@@ -228,7 +231,7 @@ static void packed_sample(mica_op_sample *s)
     mica_index dims[] = {mica_op_sample_int(s, 1, 3), mica_op_sample_int(s, 1, 4), 0};
     opts->heads = (int)mica_op_sample_int(s, 1, 4);
     opts->turned = (int)mica_op_sample_int(s, 1, opts->heads);
-    opts->interleaved = mica_sample_bool(s);
+    opts->interleaved = mica_sample_chance(s);
     dims[2] = opts->heads * features;
     mica_op_sample_shape(s, 0, 3, dims);
     mica_op_sample_shape(s, 1, 2, (mica_index[]){dims[1], features - features % 2});

@@ -18,7 +18,7 @@ static mica_tensor half_of(const mica_tensor *t, int which)
     mica_tensor half = *t;
     half.dim[t->rank - 1] /= 2;
     if (t->data != NULL)
-        half.data = (float *)t->data + which * half.dim[t->rank - 1];
+        half.data = (float *)t->data + which * half.dim[t->rank - 1] * t->stride[t->rank - 1];
     return half;
 }
 

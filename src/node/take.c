@@ -36,7 +36,7 @@ static int sample_slices(mica_op_sample *s, int table, int index, mica_index *di
                              mica_op_sample_int(s, 1, 4)};
     mica_index of_index[] = {mica_op_sample_int(s, 1, 4), mica_op_sample_int(s, 1, 3)};
     int axis = (int)mica_op_sample_int(s, 0, 2), rank = (int)mica_op_sample_int(s, 1, 2), n = 0;
-    ((mica_axis_opts *)s->opts)->axis = mica_sample_bool(s) ? axis : axis - 3;
+    ((mica_axis_opts *)s->opts)->axis = mica_sample_chance(s) ? axis : axis - 3;
     mica_op_sample_shape(s, table, 3, of_table);
     mica_sample_indices(s, index, rank, of_index, of_table[axis]);
     for (int k = 0; k < 3; k++) {

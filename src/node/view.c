@@ -46,8 +46,8 @@ static mica_status unsqueeze_infer(mica_infer *i)
 /* On tensors of a caller's own, which may lie anywhere. */
 static mica_status run(const mica_call *c) { return mica_reshape(c->ctx, c->out[0], c->in[0]); }
 
-/* Elements keep their order, so samples stay apart as long as the first axis is the batch, alone or with axes folded into
- * it: the first sizes are multiples of one another. */
+/* Elements keep their order, so samples stay apart as long as the first axis is the batch, alone or with axes folded
+ * into it: the first sizes are multiples of one another. */
 static bool mixes(const mica_infer *i)
 {
     mica_infer shape = *i;
@@ -98,7 +98,7 @@ static void unsqueeze_sample(mica_op_sample *s)
 /* ---- Entries ---- */
 
 static const mica_field reshape_fields[] = {
-    MICA_FIELD(mica_shape_opts, rank, INT, "of the result"),
+    MICA_FIELD(mica_shape_opts, rank, LENGTH, "of the result"),
     MICA_FIELDS(mica_shape_opts, dims, INDEX, "0: as in x; one may be -1: inferred")};
 static const mica_field flatten_fields[] = {
     MICA_FIELD(mica_flatten_opts, first, INT, "first axis to merge; 0, 0: all but the first"),

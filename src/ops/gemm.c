@@ -262,8 +262,8 @@ static bool turns(const mica_gemm *g)
     return g->m > g->n && g->n <= TURN_COLUMNS * mica_least(g->k, GEMM_K);
 }
 
-/* Whether the left side, of m rows, is read as it lies for n columns: where its rows are contiguous, and each is used too
- * little to be worth packing, or all of them stay in the cache. */
+/* Whether the left side, of m rows, is read as it lies for n columns: where its rows are contiguous, and each is
+ * used too little to be worth packing, or all of them stay in the cache. */
 static bool reads(const mica_gemm_operand *left, size_t m, size_t n, size_t k)
 {
     return left->pack == NULL && left->k_stride == 1 &&

@@ -1,7 +1,8 @@
-/* Every public operation, one line each: OP(name, family). `mica_<name>` is declared in
- * include/mica/ops/<family>.h.
+/* Every public operation, one line each: OP(name, family). `mica_op_<name>` is its entry, in src/node; `mica_<name>` is
+ * declared in include/mica/ops/<family>.h.
  *
- * The tests walk this list: an operation without a case in tests/ops fails them. */
+ * Nets, net files, mica ops, mica bench and the tests walk this list. An operation without a case in tests/ops fails
+ * them; only those that are made of others, the family "composed", have neither a C function nor a case. */
 #ifndef MICA_SRC_OPS_LIST_H
 #define MICA_SRC_OPS_LIST_H
 
@@ -227,6 +228,9 @@
     OP(cross_entropy, loss) \
     OP(cross_entropy_probs, loss)
 
+#define MICA_OPS_COMPOSED(OP) \
+    OP(squared_relu, composed)
+
 #define MICA_OPS(OP) \
     MICA_OPS_MAKE(OP) \
     MICA_OPS_COPY(OP) \
@@ -243,7 +247,8 @@
     MICA_OPS_ATTENTION(OP) \
     MICA_OPS_RECURRENT(OP) \
     MICA_OPS_ROTARY(OP) \
-    MICA_OPS_LOSS(OP)
+    MICA_OPS_LOSS(OP) \
+    MICA_OPS_COMPOSED(OP)
 
 /* clang-format on */
 

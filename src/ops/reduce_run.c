@@ -251,8 +251,8 @@ static size_t parts_bytes(size_t all, size_t partial)
 }
 
 /* What so many outputs of so many elements each take, and all smaller reductions. Of fewer outputs each may have more
- * parts, and they may be cut into columns instead of rows: so this is what any of them takes at most, whose chunks are at
- * most WIDTH outputs wide, and twice as many as there are outputs in all. */
+ * parts, and they may be cut into columns instead of rows: so this is what any of them takes at most, whose chunks
+ * are at most WIDTH outputs wide, and twice as many as there are outputs in all. */
 static size_t most_bytes(size_t outputs, size_t count)
 {
     size_t width = outputs < WIDTH ? outputs : WIDTH, blocks = mica_div_up(width * count, BLOCK);

@@ -3,7 +3,7 @@
 
 #include <mica/text.h>
 
-#include "io/sort.h"
+#include "base/sort.h"
 #include "ops/check.h"
 #include "tensor/tensor.h"
 

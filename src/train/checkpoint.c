@@ -44,7 +44,16 @@ static void add_optimizer_state(tensor_list *list, mica_net *net, const mica_val
     }
 }
 
-static mica_status list_tensors(mica_net *net, tensor_list *list, bool optimizer)
+/* Whether a value is saved: what is learned, with the statistics that belong to it; in a checkpoint also the state of
+ * sequences. What is derived, or an operation's own, never is. */
+static bool is_saved(const mica_value_info *v, bool checkpoint)
+{
+    if (v->home == MICA_HOME_KEPT)
+        return v->kept == MICA_KEPT_STATISTICS || (checkpoint && v->kept == MICA_KEPT_STATE);
+    return v->kind == MICA_BUFFER_PARAMETER;
+}
+
+static mica_status list_tensors(mica_net *net, tensor_list *list, bool checkpoint)
 {
     if (net->block == NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "checkpoint: the net is not bound");
@@ -57,11 +66,11 @@ static mica_status list_tensors(mica_net *net, tensor_list *list, bool optimizer
     list->text = (char(*)[NAME_BYTES])(void *)(list->tensors + room);
     for (int i = 0; i < net->built_values; i++) {
         const mica_value_info *v = &net->values[i];
-        bool kept = v->home == MICA_HOME_KEPT && v->kept != MICA_KEPT_PRIVATE;
-        if (v->kind != MICA_BUFFER_PARAMETER && !kept)
+        if (!is_saved(v, checkpoint))
             continue;
-        add_named(list, v->name, &v->tensor);
-        if (optimizer && v->gradient != NONE)
+        mica_tensor all = mica_net_built_tensor(net, v);
+        add_named(list, v->name, &all);
+        if (checkpoint && v->gradient != NONE)
             add_optimizer_state(list, net, v);
     }
     return MICA_OK;
@@ -79,11 +88,11 @@ static mica_status reserve_scratch(mica_net *net, size_t names)
 typedef mica_status write_fn(mica_context *ctx, const char *path, const mica_named_tensor *tensors,
                              size_t count, const mica_safetensors_write_opts *opts);
 
-static mica_status save(mica_net *net, const char *path, bool optimizer, const mica_metadata *metadata,
+static mica_status save(mica_net *net, const char *path, bool checkpoint, const mica_metadata *metadata,
                         size_t count, write_fn *write)
 {
     tensor_list list;
-    MICA_TRY(list_tensors(net, &list, optimizer));
+    MICA_TRY(list_tensors(net, &list, checkpoint));
     mica_status status = reserve_scratch(net, list.count);
     if (status == MICA_OK)
         status = write(net->ctx, path, list.tensors, list.count,

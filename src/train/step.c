@@ -8,20 +8,6 @@
 #include "kernel/kernels.h"
 #include "train/loop.h"
 
-int mica_optimizer_states(const mica_optimizer *o)
-{
-    switch (o->kind) {
-    case MICA_SGD:
-        return o->momentum != 0.0f ? 1 : 0;
-    case MICA_RMSPROP:
-        return o->momentum != 0.0f ? 2 : 1;
-    case MICA_ADAGRAD:
-        return 1;
-    default:
-        return 2;
-    }
-}
-
 /* ---- The update ---- */
 
 /* Elements in one block of parallel work. */
@@ -157,6 +143,7 @@ mica_status mica_train_update(mica_net *net, float lr)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
                          "train_update: the learning rate is %g: expected 0 or more, or MICA_OPTIMIZER_LR",
                          (double)lr);
+    net->ready = false; /* what the forward read has changed */
     if (net->watch == NULL)
         return update(net, lr);
     mica_work work = mica_net_update_work(net);

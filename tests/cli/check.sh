@@ -83,7 +83,7 @@ says $'exit\t130\t'
 ends 2 bench -z
 complains "unknown option -z"
 ends 0 ops -- add
-says "add "
+says "add: a + b"
 ends 1 ops -- --quick
 complains "no matching operation or family"
 "$mica" ops >/dev/full 2>"$folder/err"
@@ -107,6 +107,24 @@ ends 0 ops elementwise
 says "add "
 [[ $out != *matmul* ]] || complain "matmul is not element-wise"
 ends 1 ops no_such_operation
+ends 0 ops matmul
+says "a b [bias] -> y"
+says "transpose_b"
+says "gradient     yes"
+ends 0 ops argmax
+says "gradient     none"
+ends 0 ops max_pool2d
+says "x -> y [indices]"
+ends 0 ops --json
+python3 - "$folder/out" <<'END' || complain "the list of operations is not as it should be"
+import json, sys
+ops = {op["name"]: op for op in json.load(open(sys.argv[1]))}
+assert all(sorted(op) == ["about", "family", "gradient", "inputs", "name", "net_file", "options", "outputs"] for op in ops.values())
+assert [i["optional"] for i in ops["matmul"]["inputs"]] == [False, False, True]
+assert ops["sub"]["net_file"] and ops["sub"]["gradient"] and not ops["relu_backward"]["net_file"] and not ops["apply1"]["net_file"]
+END
+ends 0 ops softmax --json
+python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))) == 1' "$folder/out" || complain "one operation is one object"
 
 # ---- Benchmarks ----
 ends 0 bench --list
@@ -114,6 +132,17 @@ says "sgemm_512"
 says "add_1m"
 all=$(wc -l <"$folder/out")
 [ "$(sort -u "$folder/out" | wc -l)" -eq "$all" ] || complain "two cases have the same name"
+says "op_matmul"
+says "op_relu"
+[[ $out != *op_relu_backward* ]] || complain "a backward without a sample has no row"
+ends 0 bench --list relu
+[[ $out == *relu_1m* && $out != *op_relu* ]] || complain "single operations are asked for by op_ or --ops"
+ends 0 bench --list op_relu
+[[ $out == *op_relu* && $out != *relu_1m* ]] || complain "a filter op_ picks single operations"
+ends 0 bench --ops --list relu
+[[ $out == *op_relu* && $out != *relu_1m* ]] || complain "--ops shows single operations only"
+ends 0 bench op_sub op_lstm op_split op_gather --quick --check --json "$folder/ops.json"
+says "op_gather"
 ends 0 bench --list sgemm
 [[ $out != *add_1m* ]] || complain "the filter lets add_1m through"
 

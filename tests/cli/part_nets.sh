@@ -105,6 +105,23 @@ ends 2 plan lenet --optimizer adm
 complains '--optimizer takes sgd, adam, adamw, rmsprop or adagrad, not "adm"; did you mean adam?'
 ends 2 plan lenet --batch 0
 complains '--batch takes an integer from 1 to 16777216, not "0"'
+ends 0 plan lenet --train --program
+says "outputs <- inputs"
+says "linear_backward_weight"
+says "conv1.weight [8, 1, 3, 3] learned @0"
+ends 0 plan lenet --train --program --json
+says_json 'all(sorted(c) == sorted(["op", "phase", "layer", "fused", "inputs", "outputs", "adds", "options", "scratch"]) for c in data["program"])'
+says_json 'all(sorted(v) == ["dtype", "home", "name", "offset", "shape"] for c in data["program"] for v in c["inputs"] + c["outputs"] if v)'
+says_json '{c["phase"] for c in data["program"]} >= {"forward", "backward"}'
+says_json 'all(v["offset"] < data["total"] for c in data["program"] for v in c["inputs"] + c["outputs"] if v)'
+ends 0 plan gpt-tiny --train -q
+says "calls run twice, to keep less: "
+ends 0 plan gpt-tiny --train -q --keep-cheap
+[[ $out != *"run twice"* ]] || complain "--keep-cheap computes something again"
+printf 'input x [4, 6]\ninput y [4, 6]\nsub x\nsplit count=2 axis=-1 name=s\nmul s.1 from=s.0\nsum axes=[2] keep\n' >"$folder/operations.net"
+ends 0 plan "$folder/operations.net" --program --batch 3
+says "s.1 [3, 4, 3]"
+says "axes=[2] keep"
 ends 0 plan lenet --train --svg "$folder/plan.svg" --html "$folder/plan.html"
 complains "wrote $folder/plan.svg"
 grep -q "<svg" "$folder/plan.svg" || complain "no picture"
@@ -119,6 +136,11 @@ ends 0 help layers
 documents=$(dirname "${BASH_SOURCE[0]}")/../../docs
 sed -n '/^<!-- mica help layers -->$/,/^<!-- end -->$/p' "$documents/net-files.md" | sed '1,2d' | sed '$d' | sed '$d' |
     cmp -s - "$folder/out" || complain "docs/net-files.md differs from mica help layers"
+ends 0 help operations
+sed -n '/^<!-- mica help operations -->$/,/^<!-- end -->$/p' "$documents/net-files.md" | sed '1,2d' | sed '$d' | sed '$d' |
+    cmp -s - "$folder/out" || complain "docs/net-files.md differs from mica help operations"
+sed -n '/^<!-- src\/node\/squared_relu.c -->$/,/^<!-- end -->$/p' "$documents/adding-an-operation.md" | sed '1,2d' | sed '$d' | sed '$d' |
+    cmp -s - "$documents/../src/node/squared_relu.c" || complain "docs/adding-an-operation.md differs from src/node/squared_relu.c"
 awk -v stem="$folder/document" '
     /^```/ { if (plain && text ~ /(^|\n)input/ && text !~ /external data/) { file = stem (++n) ".net"; printf "%s", text > file; close(file) }
              open = !open; plain = open && $0 == "```"; text = ""; next }

@@ -329,3 +329,84 @@ TEST(training_survives_every_refused_allocation)
     CHECK(allocations > 20);
     scratch_remove(&s);
 }
+
+/* A file of another program has weights and nothing else: it fits a net with an embedding, tables and recurrent
+ * state. */
+TEST(weights_of_another_program_load_by_name)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    mica_value x = mica_net_input(net, "x", MICA_I32, 2, (mica_index[]){1, 4});
+    mica_value h = mica_net_embedding(net, x, &(mica_net_embedding_opts){.name = "tokens", .rows = 5, .width = 4});
+    h = mica_net_sinusoidal_positions(net, h, NULL);
+    h = mica_net_rnn(net, h, &(mica_net_recurrent_opts){.name = "rnn", .units = 3, .keep_state = true});
+    mica_net_output(net, "y", h);
+    REQUIRE(CHECK_OK(ctx, mica_net_compile(net, NULL)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) &&
+            CHECK_OK(ctx, mica_net_initialize(net, 1)));
+    float numbers[64];
+    for (int i = 0; i < 64; i++)
+        numbers[i] = (float)i / 8.0f;
+    mica_named_tensor given[] = {{"tokens.weight", mica_2d(numbers, 5, 4)}, {"rnn.weight_ih", mica_2d(numbers, 3, 4)},
+                                 {"rnn.weight_hh", mica_2d(numbers, 3, 3)}, {"rnn.bias_ih", mica_1d(numbers, 3)},
+                                 {"rnn.bias_hh", mica_1d(numbers, 3)},      {"unrelated", mica_1d(numbers, 7)}};
+    scratch folder = scratch_make();
+    const char *path = scratch_path(&folder, "public.safetensors");
+    CHECK_OK(ctx, mica_safetensors_write(ctx, path, given, sizeof given / sizeof given[0], NULL));
+    CHECK_OK(ctx, mica_weights_load(net, path));
+    mica_tensor weight;
+    CHECK_OK(ctx, mica_net_tensor(net, &weight, "tokens.weight"));
+    CHECK(memcmp(weight.data, numbers, 20 * sizeof(float)) == 0);
+    mica_net_destroy(net);
+    scratch_remove(&folder);
+}
+
+/* State of every sample of a batch, after a step with fewer of them: the checkpoint has all. */
+static mica_net *stateful(mica_context *ctx, size_t budget)
+{
+    mica_net *net = NULL;
+    mica_optimizer sgd = {.kind = MICA_SGD};
+    if (mica_net_create(ctx, &net) != MICA_OK)
+        return NULL;
+    mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){4, 5, 3});
+    mica_value h = mica_net_rnn(net, x, &(mica_net_recurrent_opts){.name = "rnn", .units = 3, .keep_state = true});
+    mica_net_mse(net, h, x, NULL);
+    mica_compile_opts opts = {.train = true, .optimizer = &sgd, .budget = budget};
+    if (CHECK_OK(ctx, mica_net_compile(net, &opts)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) &&
+        CHECK_OK(ctx, mica_net_initialize(net, 1)))
+        return net;
+    mica_net_destroy(net);
+    return NULL;
+}
+
+TEST(checkpoint_has_the_state_of_all_samples)
+{
+    mica_context *ctx = test_context(1);
+    scratch folder = scratch_make();
+    const char *path = scratch_path(&folder, "state.safetensors");
+    size_t total = 0;
+    for (int parts = 0; parts < 2; parts++) {
+        mica_net *net = stateful(ctx, parts ? total - 64 : 0), *other = stateful(ctx, 0);
+        REQUIRE(net != NULL && other != NULL);
+        total = mica_net_plan(net)->total;
+        CHECK((mica_net_plan(net)->parts > 1) == (parts == 1));
+        mica_tensor t, h;
+        mica_training_state state = {0};
+        for (mica_index batch = 4; batch >= 3; batch--) {
+            CHECK_OK(ctx, mica_net_resize(net, batch));
+            CHECK_OK(ctx, mica_net_tensor(net, &t, "x"));
+            for (size_t i = 0; i < mica_tensor_count(&t); i++)
+                ((float *)t.data)[i] = (float)(i % 11) / 11.0f;
+            CHECK_OK(ctx, mica_train_step(net, 0.1f));
+        }
+        CHECK_OK(ctx, mica_checkpoint_save(net, path, &state));
+        CHECK_OK(ctx, mica_checkpoint_load(other, &state, path));
+        CHECK_OK(ctx, mica_net_resize(net, 4));
+        CHECK_OK(ctx, mica_net_tensor(net, &t, "rnn.h"));
+        CHECK_OK(ctx, mica_net_tensor(other, &h, "rnn.h"));
+        CHECK(mica_tensor_bytes(&t) == 48 && memcmp(t.data, h.data, 48) == 0);
+        mica_net_destroy(net);
+        mica_net_destroy(other);
+    }
+    scratch_remove(&folder);
+}

@@ -97,6 +97,16 @@ TEST(misuse_of_names)
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: an input needs a name",
             mica_net_input(net, NULL, MICA_F32, DIMS(2)));
     REFUSES(MICA_ERR_ARGUMENT, "argument error: net: mica_net_enter needs a name", mica_net_enter(net, NULL));
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: a tensor of rank 2 whose dims are NULL",
+            mica_net_input(net, "x", MICA_F32, 2, NULL));
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: a tensor of rank 2 whose dims are NULL",
+            mica_net_kept(net, "x", MICA_KEPT_STATE, MICA_F32, 2, NULL, 0.0f));
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: a parameter needs a name",
+            mica_net_learned(net, NULL, DIMS(2), (mica_init){0}));
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: shares \"\", which is not a parameter of this net",
+            mica_net_shared(net, NULL, DIMS(2)));
+    REFUSES(MICA_ERR_ARGUMENT, "argument error: net: derived by an operation that is NULL",
+            mica_net_derived(net, "table", MICA_F32, DIMS(2), NULL, NULL, 0, NULL));
     REFUSES(MICA_ERR_ARGUMENT,
             "argument error: net: scopes are nested too deeply at \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"",
             mica_net_enter(net, name));

@@ -403,7 +403,9 @@ static void collect(mica_net *net, outcome *out)
     }
 }
 
-/* Two steps, the second with gradients that are added; then one with a smaller batch. */
+enum { STEPS = 5 };
+
+/* Two steps, the second with gradients that are added; then some with smaller batches. */
 static void run(mica_net *net, uint64_t seed, outcome *out)
 {
     mica_context *ctx = mica_net_context(net);
@@ -413,15 +415,18 @@ static void run(mica_net *net, uint64_t seed, outcome *out)
         CHECK_OK(ctx, mica_net_gradients(net, &(mica_backward_opts){.add = step > 0}));
         collect(net, &out[step]);
     }
-    CHECK_OK(ctx, mica_net_resize(net, 1));
-    fill_inputs(net, seed + 2);
-    CHECK_OK(ctx, mica_net_gradients(net, NULL));
-    collect(net, &out[2]);
+    test_random r = test_seed(seed);
+    for (int step = 2; step < STEPS; step++) {
+        CHECK_OK(ctx, mica_net_resize(net, step == 2 ? 1 : test_int(&r, 1, (int)net->size[0].most)));
+        fill_inputs(net, seed + (uint64_t)step);
+        CHECK_OK(ctx, mica_net_gradients(net, NULL));
+        collect(net, &out[step]);
+    }
 }
 
 static void compare(const char *how, uint64_t seed, const outcome *got, const outcome *want)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < STEPS; i++) {
         bool same = memcmp(&got[i].loss, &want[i].loss, sizeof(float)) == 0 &&
                     got[i].gradient_count == want[i].gradient_count &&
                     got[i].output_count == want[i].output_count &&
@@ -445,7 +450,7 @@ static double distance(const float *got, const float *want, size_t count)
 /* A batch in parts: the same within rounding. */
 static void compare_parts(uint64_t seed, const outcome *got, const outcome *want)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < STEPS; i++) {
         double gradients = distance(got[i].gradients, want[i].gradients, want[i].gradient_count);
         double outputs = distance(got[i].outputs, want[i].outputs, want[i].output_count);
         CHECK_MSG(gradients < 1e-4 && outputs < 1e-4,
@@ -485,7 +490,7 @@ static mica_net *compiled(mica_context *ctx, uint64_t seed, bool debug, size_t b
 static void check_compiled(mica_net *net, const char *how, uint64_t seed, const outcome *want,
                            tightness *tight)
 {
-    static outcome got[3];
+    static outcome got[STEPS];
     REQUIRE(net != NULL);
     const mica_plan *plan = mica_net_plan(net);
     check_plan(plan);
@@ -501,7 +506,7 @@ static void check_compiled(mica_net *net, const char *how, uint64_t seed, const 
 
 static void check_net(mica_context *ctx, uint64_t seed, tightness *tight)
 {
-    static outcome want[3];
+    static outcome want[STEPS];
     mica_net *net = random_net(ctx, seed);
     REQUIRE(net != NULL);
     net->unshared = true;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include <mica/layers.h>
+#include <mica/op.h>
 
 #include "test.h"
 
@@ -23,7 +24,9 @@ static mica_net *placed_net(mica_context *ctx, bool train)
     mica_net_output(net, "y", h);
     if (train)
         mica_net_mse(net, h, x, NULL);
-    if (mica_net_compile(net, &(mica_compile_opts){.train = train}) == MICA_OK &&
+    if (mica_net_compile(net, &(mica_compile_opts){.train = train,
+                                                   .optimizer = train ? &(mica_optimizer){.kind = MICA_SGD}
+                                                                      : NULL}) == MICA_OK &&
         mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_initialize(net, 1) == MICA_OK)
         return net;
     test_check(false, __FILE__, __LINE__, "%s", mica_error(ctx));
@@ -68,6 +71,35 @@ TEST(sizes_place_a_sequence_where_the_step_says)
     mica_net_destroy(net);
 }
 
+/* The options of "rotary" and its like, as their entries describe them. */
+static void set_position(const mica_op *op, void *opts, int position)
+{
+    for (int f = 0; f < op->field_count; f++)
+        if (strcmp(op->fields[f].name, "position") == 0)
+            memcpy((char *)opts + op->fields[f].offset, &position, sizeof position);
+}
+
+TEST(sizes_that_are_not_there_are_no_position)
+{
+    mica_context *ctx = test_context(1);
+    const mica_op *op = mica_op_find("rotary");
+    for (int position = -1; position <= 2; position += 3) {
+        mica_net *net;
+        char opts[64] = {0};
+        REQUIRE(op->opts_bytes <= sizeof opts && mica_net_create(ctx, &net) == MICA_OK);
+        set_position(op, opts, position);
+        mica_value in[] = {mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){3, 4}),
+                           mica_net_input(net, "table", MICA_F32, 2, (mica_index[]){9, 4})};
+        mica_net_output(net, "y", mica_net_call(net, NULL, op, in, 2, opts));
+        CHECK_ERROR(
+            ctx, mica_net_compile(net, NULL), MICA_ERR_ARGUMENT,
+            position < 0
+                ? "argument error: rotary: position is -1: expected 0, or 1 + the number of one of 1 sizes"
+                : "argument error: rotary: position is 2: expected 0, or 1 + the number of one of 1 sizes");
+        mica_net_destroy(net);
+    }
+}
+
 TEST(sizes_can_be_listed)
 {
     mica_context *ctx = test_context(1);
@@ -106,6 +138,12 @@ TEST(backward_follows_a_forward_in_training_mode)
     for (size_t i = 0; i < mica_tensor_count(&x); i++)
         ((float *)x.data)[i] = (float)(i % 5);
     CHECK_OK(ctx, mica_net_forward(net));
+    CHECK_ERROR(ctx, mica_net_backward(net, NULL), MICA_ERR_STATE, refused);
+    CHECK_OK(ctx, mica_net_forward_training(net, 0));
+    CHECK_OK(ctx, mica_net_reset_states(net));
+    CHECK_ERROR(ctx, mica_net_backward(net, NULL), MICA_ERR_STATE, refused);
+    CHECK_OK(ctx, mica_net_forward_training(net, 0));
+    CHECK_OK(ctx, mica_train_update(net, MICA_OPTIMIZER_LR));
     CHECK_ERROR(ctx, mica_net_backward(net, NULL), MICA_ERR_STATE, refused);
     for (int at_once = 0; at_once < 2; at_once++) {
         static float first[PLACES * WIDTH];

@@ -1,5 +1,5 @@
-/* The promise of operations' scratch as a net sees it: every smaller batch steps within what was planned, with any number
- * of threads; and plans grow slowly with threads. */
+/* The promise of operations' scratch as a net sees it: every smaller batch steps within what was planned, with any
+ * number of threads; and plans grow slowly with threads. */
 #include <string.h>
 
 #include <mica/netfile.h>

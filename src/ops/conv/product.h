@@ -127,8 +127,8 @@ mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_c
                                            size_t count);
 
 /* Makes some images at a time, and has all planes of these, `count` from number `first` on, done with by `then`: what
- * becomes of them is not said by the product. Its scratch is the bias, the images, and the product's: bytes of images for
- * any sizes up to *most, and the sizes of products that make them. */
+ * becomes of them is not said by the product. Its scratch is the bias, the images, and the product's: bytes of
+ * images for any sizes up to *most, and the sizes of products that make them. */
 typedef void mica_conv_planes_fn(mica_context *ctx, void *user, const float *planes, size_t first,
                                  size_t count);
 size_t mica_conv_some_bytes(const mica_conv *c, const mica_conv_extent *most, mica_conv_extent *some);

@@ -4,7 +4,8 @@
  * is small and k is long, so a single group is cut along k into parts that threads make one by one, added in
  * order afterwards.
  *
- *   scratch:  [ for each thread, or part if there are fewer: the product's panels | parts x m x n, if there are several ]
+ *   scratch:  [ for each thread, or part if there are fewer: the product's panels | parts x m x n, if there are
+ * several ]
  */
 #include "base/parallel.h"
 #include "ops/conv/weight.h"

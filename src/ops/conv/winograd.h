@@ -32,8 +32,8 @@ typedef struct mica_conv_winograd {
     size_t weight_bytes, offset_bytes, input_bytes, output_bytes;
 } mica_conv_winograd;
 
-/* Whether a convolution has the taps, the layout and the channels for it, `channels` that are read, m on the other side:
- * what does not change with the sizes of images. And whether it has these too. */
+/* Whether a convolution has the taps, the layout and the channels for it, `channels` that are read, m on the other
+ * side: what does not change with the sizes of images. And whether it has these too. */
 bool mica_conv_winograd_suits(const mica_context *ctx, const mica_conv_patches *in, size_t channels,
                               size_t m);
 bool mica_conv_winograd_pays(const mica_context *ctx, const mica_conv_patches *in, size_t images,

@@ -1,7 +1,7 @@
 /* Heap sort: in place, without recursion or allocation (the C library's qsort may allocate), and O(n log n) for
  * any input. */
-#ifndef MICA_SRC_IO_SORT_H
-#define MICA_SRC_IO_SORT_H
+#ifndef MICA_SRC_BASE_SORT_H
+#define MICA_SRC_BASE_SORT_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* Heap sort. */
-#include "io/sort.h"
+#include "base/sort.h"
 
 #include <assert.h>
 #include <string.h>
