@@ -154,7 +154,7 @@ static void sample_class_probs(mica_op_sample *s) { sample_classes(s, 0.2, 0.8);
                                   .outs = 2,                                                        \
                                   .optional_outs = 2,                                               \
                                   .fixed_ins = 2,                                                   \
-                                  .fixed_outs = 3,                                                  \
+                                  .fixed_outs = 2,                                                  \
                                   .names = (const char *const[]){"pred", "target", "loss", "grad"}, \
                                   .opts_bytes = sizeof(mica_weighted_loss_opts),                    \
                                   MICA_FIELD_LIST(list),                                            \

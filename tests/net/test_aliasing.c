@@ -185,7 +185,7 @@ TEST(net_a_size_at_which_a_call_in_place_would_overwrite_what_it_reads_is_refuse
     if (start(ctx, net, NULL)) {
         CHECK_ERROR(
             ctx, mica_net_set_size(net, "rows", 1), MICA_ERR_SHAPE,
-            "shape error: net: \"y\" would be [3, 4], made in place from [1, 4]: a size of 1 is broadcast");
+            "shape error: net: add of [1, 4] is [3, 4] at these sizes, but was planned to have its shape");
         fill(net, "x");
         CHECK_OK(ctx, mica_net_forward(net));
     }

@@ -215,7 +215,8 @@ static void add_losses(wild_net *n, int outs)
         mica_net_op(n->net, NULL, "mse_loss", (mica_value[]){n->out[k], target}, 2, NULL);
     }
     mica_value unused = mica_net_learned(n->net, "unused", 0, NULL, (mica_init){MICA_INIT_CONSTANT, 1.0f});
-    mica_net_op(n->net, NULL, "mse_loss", (mica_value[]){unused, unused}, 2, NULL);
+    mica_value nothing = mica_net_input(n->net, "nothing", MICA_F32, 0, NULL);
+    mica_net_op(n->net, NULL, "mse_loss", (mica_value[]){unused, nothing}, 2, NULL);
 }
 
 static bool make_net(wild_call *w, mica_context *ctx, wild_net *n)
