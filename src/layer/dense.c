@@ -3,6 +3,7 @@
 
 #include <mica/layers.h>
 
+#include "net/net.h"
 #include "node/entry.h"
 
 mica_value mica_net_dense(mica_net *net, mica_value x, const mica_net_dense_opts *opts)
@@ -27,6 +28,8 @@ mica_value mica_net_dense(mica_net *net, mica_value x, const mica_net_dense_opts
     if (!opts->no_bias)
         in[2] = mica_net_learned(net, "bias", 1, dims,
                                  opts->bias_init.kind != MICA_INIT_DEFAULT ? opts->bias_init : uniform);
+    if (!opts->no_bias)
+        net->streams++; /* of a temporary that there once was: seeds go on meaning the same weights */
     mica_value y = mica_net_layer_end(net, mica_net_call(net, NULL, &mica_op_linear, in, 3, NULL));
     if (opts->activation == MICA_NO_ACTIVATION)
         return y;

@@ -163,13 +163,13 @@ mica_status mica_net_bind(mica_net *net, void *block, size_t bytes)
 
 /* ---- First values ---- */
 
-/* Parameter number `number` has a stream of random numbers of its own: what comes behind it in the net, and what things
- * are called, does not matter. */
-static mica_status draw_parameter(mica_net *net, const mica_value_info *v, uint64_t number)
+/* A parameter has a stream of random numbers of its own: what comes behind it in the net, and what things are called,
+ * does not matter. */
+static mica_status draw_parameter(mica_net *net, const mica_value_info *v)
 {
     mica_context *ctx = net->ctx;
     const mica_tensor *t = &v->tensor;
-    const mica_random from = mica_random_stream(net->seed, number);
+    const mica_random from = mica_random_stream(net->seed, v->stream);
     float value = v->init.value;
     float gain = value != 0.0f ? value : 1.0f;
     switch (v->init.kind) {
@@ -214,13 +214,12 @@ mica_status mica_net_initialize(mica_net *net, uint64_t seed)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_initialize: the net is not bound");
     net->seed = seed;
     net->steps_taken = 0;
-    uint64_t parameters = 0;
     for (int i = 0; i < net->built_values; i++) {
         const mica_value_info *v = &net->values[i];
         if (mica_borrows(net, v))
             continue;
         if (v->kind == MICA_BUFFER_PARAMETER)
-            MICA_TRY(draw_parameter(net, v, parameters++));
+            MICA_TRY(draw_parameter(net, v));
         if (v->home == MICA_HOME_KEPT)
             MICA_TRY(start_kept(net, v));
     }

@@ -168,6 +168,7 @@ int mica_net_new_value(mica_net *net, const char *name, mica_home home, mica_buf
                            .like = NONE,
                            .gradient = NONE,
                            .group = NONE};
+    v->stream = net->streams++;
     v->tensor = mica_tensor_like(shape, NULL);
     v->bytes = v->built_bytes = mica_tensor_bytes(shape);
     memcpy(v->built, shape->dim, sizeof v->built);

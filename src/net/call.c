@@ -151,6 +151,8 @@ static mica_status make_outputs(mica_net *net, mica_node *node)
         if (value == NONE)
             return net->status;
         net->values[value].maker = net->node_count;
+        if (k > 0 && (node->op->flags & (MICA_OP_RANDOM | MICA_OP_LOSS)))
+            net->streams--; /* a mask, a loss's gradient: they had none */
         net->values[value].number = k;
         node->out[k] = value;
     }

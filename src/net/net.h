@@ -60,6 +60,7 @@ typedef struct mica_value_info {
     int gradient;                     /* NONE: none */
     int group;                        /* its memory in the packed part; NONE: none */
     mica_init init;                   /* learned */
+    uint64_t stream;                  /* of its first values' random numbers */
     mica_kept_kind kept;
     float start; /* kept */
     size_t flat; /* learned: its first element in the flat tensor; kept and derived: its byte in the block */
@@ -135,6 +136,7 @@ struct mica_net {
     mica_value_info *values;
     int value_count, value_room;
     int built_values; /* those after are made by compile */
+    uint64_t streams; /* of random numbers, given out so far; counted so that a seed means the weights it did in 0.1 */
     mica_node *nodes;
     int node_count, node_room;
     mica_node *derivations; /* calls that make derived values */

@@ -63,7 +63,8 @@ static mica_status infer_with(mica_infer *i, const cell_kind *cell)
         MICA_TRY(mica_infer_out(i, Y, MICA_F32, 2, (mica_index[]){batch, units}));
     else
         MICA_TRY(mica_infer_out(i, Y, MICA_F32, 3, (mica_index[]){batch, time, units}));
-    MICA_TRY(mica_infer_out(i, STEPS, MICA_F32, 3, (mica_index[]){time, batch, units}));
+    if (last_only(i->opts))
+        MICA_TRY(mica_infer_out(i, STEPS, MICA_F32, 3, (mica_index[]){time, batch, units}));
     if (cell->gated)
         MICA_TRY(mica_infer_out(i, GATES, MICA_F32, 3, (mica_index[]){time, batch, 4 * units}));
     if (cell->cells)
