@@ -148,11 +148,11 @@ typedef struct bench_options {
     const char *json;    /* a file to write, or NULL */
     const char *compare; /* a file to compare with, or NULL */
     bool list;           /* names only */
-    bool ops;            /* the rows op_NAME, one for every operation, instead; else they run by a filter "op_..." */
-    bool check;          /* fail if a case allocates */
-    bool profile;        /* the cases that are nets, node by node, instead */
-    bool growth;         /* how time and memory grow with sizes, instead */
-    bool serve; /* measure what lines on stdin ask for (bench/serve.h), with the first of `threads` */
+    bool ops;     /* the rows op_NAME, one for every operation, instead; else they run by a filter "op_..." */
+    bool check;   /* fail if a case allocates */
+    bool profile; /* the cases that are nets, node by node, instead */
+    bool growth;  /* how time and memory grow with sizes, instead */
+    bool serve;   /* measure what lines on stdin ask for (bench/serve.h), with the first of `threads` */
 } bench_options;
 
 /* What a program should end with: 0, 1 for a failure or an allocation under `check`, 2 for a filter that fits

@@ -105,8 +105,8 @@ static void print_plan(const mica_plan *plan, const char *title, const char *sub
     if (plan->parts > 1)
         printf("\nthe batch is split into %d parts\n", plan->parts);
     if (plan->recomputed > 0)
-        printf("\n%d calls run twice, to keep less: %.1f %% more work in the forward pass\n", plan->recomputed,
-               100.0 * plan->extra_work);
+        printf("\n%d calls run twice, to keep less: %.1f %% more work in the forward pass\n",
+               plan->recomputed, 100.0 * plan->extra_work);
 }
 
 static void print_buffers(const mica_plan *plan)

@@ -23,11 +23,11 @@ static void print_text(const mica_net *net, const mica_netfile_info *info, const
            "kind", "output", "parameters", "bytes");
     for (int i = 0; i < net->built_values; i++)
         if (net->values[i].kind == MICA_BUFFER_INPUT)
-            printf("%-*s  %-20s %-24s %12s %12s\n", (int)width, net->values[i].name, "input",
-                   shape_text(net->values[i].tensor.dtype, net->values[i].tensor.rank,
-                              net->values[i].tensor.dim)
-                       .text,
-                   "", count_text((double)net->values[i].bytes).text);
+            printf(
+                "%-*s  %-20s %-24s %12s %12s\n", (int)width, net->values[i].name, "input",
+                shape_text(net->values[i].tensor.dtype, net->values[i].tensor.rank, net->values[i].tensor.dim)
+                    .text,
+                "", count_text((double)net->values[i].bytes).text);
     for (int i = 0; i < net->layer_count; i++) {
         const mica_value_info *out = &net->values[net->layers[i].output - 1];
         size_t count = mica_net_layer_parameters(net, i);

@@ -211,11 +211,11 @@ typedef struct mica_call {
     int ins, outs;
     const mica_tensor *in[MICA_OP_INS];   /* NULL: an optional input that is absent */
     const mica_tensor *out[MICA_OP_OUTS]; /* NULL: an unused optional output */
-    unsigned add;           /* bit k: add to out[k] instead of writing; only those in op->adds */
-    bool training;          /* dropout drops, batch norm uses the batch's statistics */
-    bool again;             /* runs again to recompute what was not kept: must not change values that are kept from
+    unsigned add;  /* bit k: add to out[k] instead of writing; only those in op->adds */
+    bool training; /* dropout drops, batch norm uses the batch's statistics */
+    bool again;    /* runs again to recompute what was not kept: must not change values that are kept from
                                step to step */
-    float scale;            /* of the losses' gradients in this step */
+    float scale;   /* of the losses' gradients in this step */
     uint64_t seed, stream;  /* of random numbers: this call's own in this step */
     const mica_index *size; /* the sizes of this step (mica_net_size_number) */
     int sizes;              /* how many there are: 0 outside of a net */
@@ -292,8 +292,8 @@ struct mica_op {
     unsigned in_place[MICA_OP_OUTS]; /* bit i of number k: out[k] may be exactly in[i] */
     unsigned adds; /* bit k: run can add to out[k] (call->add); otherwise the net adds, through a temporary */
     unsigned writes; /* bit i: in[i] is kept from step to step, and run writes to it (running statistics) */
-    /* Bit i: in[i] has no gradient, though its elements matter: compiling for training refuses one that is learned, or made
-     * of something learned. Bit k: the same of out[k], if a loss depends on it. */
+    /* Bit i: in[i] has no gradient, though its elements matter: compiling for training refuses one that is learned,
+     * or made of something learned. Bit k: the same of out[k], if a loss depends on it. */
     unsigned fixed_ins, fixed_outs;
     mica_status (*infer)(mica_infer *infer);
     mica_status (*run)(const mica_call *call);

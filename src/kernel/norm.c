@@ -1,8 +1,8 @@
 /* Normalization kernels; compiled once per instruction set.
  *
  * Mean and variance come from one pass over memory: a chunk that fits the first cache is summed, then its
- * distances from that mean are, and chunks are combined as in Chan et al. Subtracting the mean first avoids the cancellation of a
- * sum of squares, and the sum of the distances corrects for the rounding of the
+ * distances from that mean are, and chunks are combined as in Chan et al. Subtracting the mean first avoids the
+ * cancellation of a sum of squares, and the sum of the distances corrects for the rounding of the
  * mean. */
 #include "kernel/norm.h"
 #include "kernel/vec.h"

@@ -8,7 +8,7 @@
 #define CHUNK_BYTES ((size_t)16384)
 
 /* The longest name of a node: what belongs to it (".running_mean") still fits into mica_net_text's. */
-#define NAME_MOST    400
+#define NAME_MOST 400
 
 struct mica_chunk {
     mica_chunk *next;

@@ -75,9 +75,9 @@ mica_status mica_net_infer_node(mica_net *net, const mica_node *node, mica_infer
     }
     for (int k = 0; k < node->outs; k++)
         infer->out[k].rank = NONE;
-    mica_status status = node->op->infer != NULL
-                             ? node->op->infer(infer)
-                             : mica_fail(net->ctx, MICA_ERR_STATE, "%s: only for use in gradients", node->op->name);
+    mica_status status = node->op->infer != NULL ? node->op->infer(infer)
+                                                 : mica_fail(net->ctx, MICA_ERR_STATE,
+                                                             "%s: only for use in gradients", node->op->name);
     for (int k = 0; status == MICA_OK && k < node->outs; k++)
         if (infer->out[k].rank == NONE && (k == 0 || !(node->op->optional_outs >> k & 1u)))
             status = mica_fail(net->ctx, MICA_ERR_STATE, "%s: output %d was not inferred", node->op->name, k);
@@ -115,8 +115,8 @@ mica_status mica_net_check_outputs(mica_net *net, const mica_node *node, const m
     const mica_tensor *in = node->op->flags & MICA_OP_VIEW ? &net->values[node->in[0]].tensor : NULL;
     if (in != NULL && !mica_tensor_contiguous(in))
         return mica_fail(net->ctx, MICA_ERR_SHAPE,
-                         "%s: expected a contiguous tensor, got %s with strides %s: copy it first", node->op->name,
-                         MICA_SHAPE(in), mica_shape_text_of(in->rank, in->stride).text);
+                         "%s: expected a contiguous tensor, got %s with strides %s: copy it first",
+                         node->op->name, MICA_SHAPE(in), mica_shape_text_of(in->rank, in->stride).text);
     if (in != NULL && (out->dtype != in->dtype || mica_tensor_bytes(out) != mica_tensor_bytes(in)))
         return mica_fail(net->ctx, MICA_ERR_SHAPE, "%s: %s %s is no view of %s %s", node->op->name,
                          mica_dtype_name(out->dtype), MICA_SHAPE(out), mica_dtype_name(in->dtype),
@@ -196,7 +196,8 @@ mica_value mica_net_result(mica_net *net, mica_value value, int number)
     if (!mica_net_building(net) || mica_net_check_value(net, value, "result") != MICA_OK)
         return 0;
     int maker = net->values[value - 1].maker;
-    if (maker == NONE || number < 0 || number >= net->nodes[maker].outs || net->nodes[maker].out[number] == NONE)
+    if (maker == NONE || number < 0 || number >= net->nodes[maker].outs ||
+        net->nodes[maker].out[number] == NONE)
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "value %d has no sibling output %d", value, number);
     return net->nodes[maker].out[number] + 1;
 }

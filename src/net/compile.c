@@ -181,7 +181,8 @@ static mica_status check_sizes(mica_net *net)
         bytes += (double)net->values[i].built_bytes;
     if (bytes > (double)(SIZE_MAX / 16))
         return mica_fail(net->ctx, MICA_ERR_MEMORY,
-                         "net_compile: the tensors take %.3g bytes in all, more than can be addressed", bytes);
+                         "net_compile: the tensors take %.3g bytes in all, more than can be addressed",
+                         bytes);
     return MICA_OK;
 }
 
@@ -235,9 +236,10 @@ static mica_status check_derivations(mica_net *net)
         for (int i = 0; i < net->derivations[d].ins; i++) {
             int in = net->derivations[d].in[i];
             if (in != NONE && net->values[in].home == MICA_HOME_LEARNED && !net->values[in].frozen)
-                return mica_fail(net->ctx, MICA_ERR_STATE,
-                                 "net_compile: \"%s\" is derived from \"%s\", which training changes: freeze it",
-                                 net->values[net->derivations[d].out[0]].name, net->values[in].name);
+                return mica_fail(
+                    net->ctx, MICA_ERR_STATE,
+                    "net_compile: \"%s\" is derived from \"%s\", which training changes: freeze it",
+                    net->values[net->derivations[d].out[0]].name, net->values[in].name);
         }
     return MICA_OK;
 }

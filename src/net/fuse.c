@@ -120,12 +120,9 @@ static const struct rule {
     const mica_op *first;
     bool (*rewrite)(mica_net *net, mica_node *node, const mica_node *then);
 } rules[] = {
-    {&mica_op_linear, linear_activation},
-    {&mica_op_conv2d, conv_pool},
-    {&mica_op_conv2d, conv_activation},
-    {&mica_op_conv2d, conv_mean},
-    {&mica_op_conv_transpose2d, conv_activation},
-    {&mica_op_conv2d_max_pool, conv_pool_activation},
+    {&mica_op_linear, linear_activation},         {&mica_op_conv2d, conv_pool},
+    {&mica_op_conv2d, conv_activation},           {&mica_op_conv2d, conv_mean},
+    {&mica_op_conv_transpose2d, conv_activation}, {&mica_op_conv2d_max_pool, conv_pool_activation},
 };
 
 /* ---- The pass ---- */

@@ -180,7 +180,8 @@ static void share_in_place(mica_net *net)
         for (int k = 0; k < node->outs; k++) {
             bool taken = node->out[k] == NONE || net->values[node->out[k]].home != MICA_HOME_PLANNED;
             for (int i = 0; i < node->ins && !taken; i++)
-                if ((node->op->in_place[k] & ~given) >> i & 1u && node->in[i] != NONE && is_alone(net, node, i)) {
+                if ((node->op->in_place[k] & ~given) >> i & 1u && node->in[i] != NONE &&
+                    is_alone(net, node, i)) {
                     taken = take_over(net, node->in[i], node->out[k], time);
                     given |= taken ? 1u << i : 0u;
                 }

@@ -24,10 +24,10 @@
 #define MICA_LAYER_DEPTH 32 /* most scopes and layers within one another */
 
 /* How dims say that they follow a size of a step, or an axis of a value: numbers that no size can be. */
-#define MICA_SIZE_FIRST    (-1000)
-#define MICA_SIZE_CODE(n)  (MICA_SIZE_FIRST - (mica_index)(n))
-#define MICA_DIM_FIRST     (-2000)
-#define MICA_DIM_CODE(v, a) (MICA_DIM_FIRST - ((mica_index)(v) * MICA_MAX_RANK + (a)))
+#define MICA_SIZE_FIRST     (-1000)
+#define MICA_SIZE_CODE(n)   (MICA_SIZE_FIRST - (mica_index)(n))
+#define MICA_DIM_FIRST      (-2000)
+#define MICA_DIM_CODE(v, a) (MICA_DIM_FIRST - ((mica_index)(v)*MICA_MAX_RANK + (a)))
 
 typedef struct mica_size {
     const char *name;
@@ -50,17 +50,18 @@ typedef struct mica_value_info {
     mica_tensor tensor;               /* of the present sizes; data is NULL until bound */
     mica_index built[MICA_MAX_RANK];  /* the largest sizes */
     mica_index widest[MICA_MAX_RANK]; /* as planned: less in parts */
-    mica_index source[MICA_MAX_RANK]; /* inputs and kept values: what a size follows (mica_net_size, _dim); 0: none */
-    size_t built_bytes, bytes;        /* as built; as planned: less in parts */
-    int layer;                        /* that it belongs to; NONE: none */
-    int maker;                        /* the node that makes it; NONE: none does */
-    int number;                       /* which of its outputs */
-    int root;                         /* of a view, the value whose memory it shows (itself, otherwise) */
-    int like;                         /* made by compile: has this value's shape; NONE: its maker infers it */
-    int gradient;                     /* NONE: none */
-    int group;                        /* its memory in the packed part; NONE: none */
-    mica_init init;                   /* learned */
-    uint64_t stream;                  /* of its first values' random numbers */
+    mica_index source
+        [MICA_MAX_RANK]; /* inputs and kept values: what a size follows (mica_net_size, _dim); 0: none */
+    size_t built_bytes, bytes; /* as built; as planned: less in parts */
+    int layer;                 /* that it belongs to; NONE: none */
+    int maker;                 /* the node that makes it; NONE: none does */
+    int number;                /* which of its outputs */
+    int root;                  /* of a view, the value whose memory it shows (itself, otherwise) */
+    int like;                  /* made by compile: has this value's shape; NONE: its maker infers it */
+    int gradient;              /* NONE: none */
+    int group;                 /* its memory in the packed part; NONE: none */
+    mica_init init;            /* learned */
+    uint64_t stream;           /* of its first values' random numbers */
     mica_kept_kind kept;
     float start; /* kept */
     size_t flat; /* learned: its first element in the flat tensor; kept and derived: its byte in the block */
@@ -86,15 +87,16 @@ typedef struct mica_node {
 typedef struct mica_entry {
     mica_node node;
     mica_phase phase;
-    int origin;              /* the number of the node that it runs, or whose gradient it is part of */
-    unsigned add;            /* bit k: out[k] has been written before */
-    unsigned learned;        /* bit k: out[k] is a parameter's gradient, which a step may add to */
-    int part[MICA_OP_OUTS];  /* where out[k] goes if it must be added to and the operation cannot; NONE: nowhere */
-    const char *fused;       /* what else it does: "relu" */
-    size_t workspace_bytes;  /* of its operation */
-    double flops;            /* as planned */
-    int group;               /* of the workspace */
-    mica_call call;          /* what the operation is told */
+    int origin;       /* the number of the node that it runs, or whose gradient it is part of */
+    unsigned add;     /* bit k: out[k] has been written before */
+    unsigned learned; /* bit k: out[k] is a parameter's gradient, which a step may add to */
+    int part
+        [MICA_OP_OUTS]; /* where out[k] goes if it must be added to and the operation cannot; NONE: nowhere */
+    const char *fused;  /* what else it does: "relu" */
+    size_t workspace_bytes; /* of its operation */
+    double flops;           /* as planned */
+    int group;              /* of the workspace */
+    mica_call call;         /* what the operation is told */
 } mica_entry;
 
 /* The block:
@@ -125,9 +127,9 @@ struct mica_net {
     mica_chunk *chunks;
     mica_status status; /* of the first failure while building */
     char error[MICA_ERROR_TEXT];
-    char prefix[512];                              /* of names: "block0.attn." */
-    unsigned short scope_start[MICA_LAYER_DEPTH];  /* where each scope's name begins in it */
-    int scope_layer[MICA_LAYER_DEPTH];             /* the layer that a scope is; NONE: it is none */
+    char prefix[512];                             /* of names: "block0.attn." */
+    unsigned short scope_start[MICA_LAYER_DEPTH]; /* where each scope's name begins in it */
+    int scope_layer[MICA_LAYER_DEPTH];            /* the layer that a scope is; NONE: it is none */
     int scopes;
     int open_layer; /* the innermost layer that is being built; NONE */
 
@@ -136,7 +138,8 @@ struct mica_net {
     mica_value_info *values;
     int value_count, value_room;
     int built_values; /* those after are made by compile */
-    uint64_t streams; /* of random numbers, given out so far; counted so that a seed means the weights it did in 0.1 */
+    uint64_t
+        streams; /* of random numbers, given out so far; counted so that a seed means the weights it did in 0.1 */
     mica_node *nodes;
     int node_count, node_room;
     mica_node *derivations; /* calls that make derived values */
@@ -178,10 +181,10 @@ struct mica_net {
     float *flat_parameters, *flat_gradients, *flat_optimizer[2];
 
     /* Stepping. A step's batch may be run in parts of at most `part_rows` samples, one after the other. */
-    mica_index rows;      /* the batch of a step; size[0].now is that of a part */
-    mica_index part_rows; /* as planned; size[0].most: in one */
+    mica_index rows;                 /* the batch of a step; size[0].now is that of a part */
+    mica_index part_rows;            /* as planned; size[0].most: in one */
     mica_index size_now[MICA_SIZES]; /* for operations: of the present part */
-    uint64_t ready_step; /* the number of the forward that a backward may follow */
+    uint64_t ready_step;             /* the number of the forward that a backward may follow */
     uint64_t seed, steps_taken;
     float loss;
     float gradient_norm;
@@ -226,8 +229,8 @@ mica_status mica_net_check_outputs(mica_net *net, const mica_node *node, const m
 /* Whether a kept value is written to by a node behind number `origin`: what that one read is gone after the forward. */
 bool mica_net_changes_later(const mica_net *net, int value, int origin);
 /* Checks the inputs of a call and copies its options. */
-mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins, int count,
-                               const void *opts);
+mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins,
+                               int count, const void *opts);
 
 /* ---- sizes.c ---- */
 

@@ -30,8 +30,8 @@ static bool follows_first(const mica_value_info *v, mica_index rows, mica_index 
     return true;
 }
 
-/* Whether a node's result follows the batch where one of its inputs does, rather than that input being broadcast to what
- * another one is. A loss is one number. Right after the batch was made smaller. */
+/* Whether a node's result follows the batch where one of its inputs does, rather than that input being broadcast to
+ * what another one is. A loss is one number. Right after the batch was made smaller. */
 static bool carries_on(const mica_net *net, const mica_node *node)
 {
     bool follows = false;

@@ -12,7 +12,8 @@ static const char *plain_name(const mica_net *net, int value)
         return v->name;
     if (v->layer == NONE)
         return "a value";
-    bool is_layers = net->layers[v->layer].output == value + 1 || v->maker == NONE || value >= net->built_values;
+    bool is_layers = net->layers[v->layer].output == value + 1 || v->maker == NONE ||
+                     value >= net->built_values;
     return is_layers ? net->layers[v->layer].name : NULL;
 }
 
@@ -160,7 +161,8 @@ mica_status mica_net_fill_plan(mica_net *net)
     plan->times = net->entry_count;
     plan->time = net->plan_times;
     for (int t = 0; t < net->entry_count; t++)
-        net->plan_times[t] = (mica_plan_time){net->layers[net->entries[t].node.layer].name, net->entries[t].phase};
+        net->plan_times[t] = (mica_plan_time){net->layers[net->entries[t].node.layer].name,
+                                              net->entries[t].phase};
     plan->parts = net->part_rows > 0 ? (int)((net->size[0].most + net->part_rows - 1) / net->part_rows) : 1;
     plan->extra_work = mica_net_extra_work(net);
     memset(plan->kind_bytes, 0, sizeof plan->kind_bytes);

@@ -128,9 +128,9 @@ static mica_status finish(rewriting *w)
 
 typedef struct segments {
     int length, last;
-    int *of_maker; /* by root: the segment of the forward call that makes it; NONE: none does */
-    bool *dropped; /* by root */
-    bool *needed;  /* by root: dropped, and made again */
+    int *of_maker;  /* by root: the segment of the forward call that makes it; NONE: none does */
+    bool *dropped;  /* by root */
+    bool *needed;   /* by root: dropped, and made again */
     int *of_origin; /* by node */
 } segments;
 
@@ -209,7 +209,8 @@ static bool runs_again(const mica_net *net, segments *s, int e)
     return again;
 }
 
-static void add_segment(rewriting *w, segments *s, int first_backward, int end_backward, int segment, bool *again)
+static void add_segment(rewriting *w, segments *s, int first_backward, int end_backward, int segment,
+                        bool *again)
 {
     const mica_net *net = w->net;
     int first = segment * s->length, end = first + s->length;

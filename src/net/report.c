@@ -86,8 +86,8 @@ size_t mica_net_summary(char *text, size_t size, const mica_net *net)
         const mica_value_info *out = &net->values[layer->output - 1];
         size_t count = mica_net_layer_parameters(net, n);
         all += count;
-        mica_put(&w, "%-28s %-20s %-22s %12zu %12zu\n", layer->name, layer->kind, MICA_SHAPE(&out->tensor), count,
-                 out->bytes);
+        mica_put(&w, "%-28s %-20s %-22s %12zu %12zu\n", layer->name, layer->kind, MICA_SHAPE(&out->tensor),
+                 count, out->bytes);
     }
     mica_put(&w, "%zu parameters, %s\n", all, size_of(all * sizeof(float)).text);
     return w.length;
@@ -110,8 +110,8 @@ size_t mica_plan_print(char *text, size_t size, const mica_plan *plan)
     if (plan->parts > 1)
         mica_put(&w, "the batch is split into %d parts\n", plan->parts);
     if (plan->recomputed > 0)
-        mica_put(&w, "%d calls run twice, to keep less: %.1f %% more work in the forward pass\n", plan->recomputed,
-                 100.0 * plan->extra_work);
+        mica_put(&w, "%d calls run twice, to keep less: %.1f %% more work in the forward pass\n",
+                 plan->recomputed, 100.0 * plan->extra_work);
     mica_put(&w, "%14s %14s %6s %6s  %-20s %s\n", "offset", "bytes", "first", "last", "kind", "buffer");
     for (size_t i = 0; i < plan->count; i++) {
         const mica_plan_buffer *b = &plan->buffers[i];

@@ -181,7 +181,8 @@ mica_status mica_net_forward(mica_net *net)
 
 mica_status mica_net_forward_training(mica_net *net, uint64_t step)
 {
-    MICA_TRY(run_step(net, 0, net->forward_count, (mica_mode){.training = true, .scale = 1.0f, .step = step}));
+    MICA_TRY(
+        run_step(net, 0, net->forward_count, (mica_mode){.training = true, .scale = 1.0f, .step = step}));
     net->ready = net->part_rows >= net->size[0].most;
     net->ready_step = step;
     return MICA_OK;

@@ -75,7 +75,8 @@ mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dim
                       place % MICA_MAX_RANK < net->values[place / MICA_MAX_RANK].tensor.rank;
         source[i] = is_size || is_dim ? dims[i] : 0;
         if (!is_size && !is_dim && dims[i] <= MICA_SIZE_FIRST)
-            return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%td is not a size of this net", dims[i]), net->status;
+            return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%td is not a size of this net", dims[i]),
+                   net->status;
         most[i] = is_size || is_dim ? size_of(net, dims[i]) : dims[i];
     }
     return MICA_OK;
@@ -94,7 +95,8 @@ static mica_status reshape(mica_net *net, mica_value_info *v, const mica_tensor 
                          mica_net_value_text(net, (int)(v - net->values)).text, MICA_SHAPE(shape));
     mica_index block = (mica_index)mica_dtype_block(v->tensor.dtype);
     if (block > 1 && (shape->rank == 0 || shape->dim[shape->rank - 1] % block != 0))
-        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net: \"%s\" would be %s, which cuts the blocks of %td of %s",
+        return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                         "net: \"%s\" would be %s, which cuts the blocks of %td of %s",
                          mica_net_value_text(net, (int)(v - net->values)).text, MICA_SHAPE(shape), block,
                          mica_dtype_name(v->tensor.dtype));
     void *data = v->tensor.data;
@@ -269,8 +271,9 @@ mica_status mica_net_set_size(mica_net *net, const char *name, mica_index size)
     if (number == net->size_count)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_set_size: the net has no size \"%s\"", name);
     if (size < 0 || size > net->size[number].most)
-        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net_set_size: %s is %td, but the net was built for at most %td", name,
-                         size, net->size[number].most);
+        return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                         "net_set_size: %s is %td, but the net was built for at most %td", name, size,
+                         net->size[number].most);
     mica_index sizes[MICA_SIZES];
     for (int i = 0; i < net->size_count; i++)
         sizes[i] = i == number ? size : net->size[i].now;
@@ -283,8 +286,9 @@ mica_status mica_net_resize(mica_net *net, mica_index batch)
     if (!net->compiled)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_resize: the net is not compiled");
     if (batch < 0 || batch > net->size[0].most)
-        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net_resize: the batch is %td, but the net was built for at most %td",
-                         batch, net->size[0].most);
+        return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                         "net_resize: the batch is %td, but the net was built for at most %td", batch,
+                         net->size[0].most);
     mica_index sizes[MICA_SIZES];
     for (int i = 0; i < net->size_count; i++)
         sizes[i] = net->size[i].now;

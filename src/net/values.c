@@ -55,7 +55,8 @@ static mica_value add_lasting(mica_net *net, const char *name, mica_home home, m
             "the name \"%.32s...\" of its %s is too long (at most %d bytes, with its scopes)", full, what,
             LASTING_MOST);
     if (mica_net_name_taken(net, full))
-        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is already in use", what, full);
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is already in use",
+                                   what, full);
     int value = mica_net_new_value(net, full, home, kind, shape);
     net->built_values = net->value_count;
     return value + 1;

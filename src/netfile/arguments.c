@@ -95,7 +95,8 @@ static mica_status read_choice(reader *r, const word_option *o, const char *cons
     MICA_TRY(need_word(r, o));
     *out = number_in(r, &r->now, list);
     if (*out < 0)
-        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "%s: unknown value %s%s", o->name, mica_found_now(r).text,
+        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "%s: unknown value %s%s", o->name,
+                            mica_found_now(r).text,
                             mica_guess_of(r, &r->now, list, length_of(list), sizeof list[0]).text);
     return mica_next_token(r);
 }

@@ -143,8 +143,8 @@ constant *mica_find_constant(reader *r, const char *name, size_t length);
     X(NAME, "a name")                               /* const char *: a new one */                     \
     X(PARAMETER, "a parameter")                     /* const char *: the full name of one there is */ \
     X(VALUE, "the name of a layer above")           /* mica_value */                                  \
-    X(VALUES, "the names of layers above")          /* value_list: as many as follow */ \
-    X(NUMBERS, "a list, such as [1, 2]")              /* an array, as the operation's field describes */
+    X(VALUES, "the names of layers above")          /* value_list: as many as follow */               \
+    X(NUMBERS, "a list, such as [1, 2]")            /* an array, as the operation's field describes */
 
 typedef enum value_kind {
 #define VALUE_KIND_ENUM(kind, text) VALUE_##kind,

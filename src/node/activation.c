@@ -13,44 +13,60 @@ static mica_status infer_backward(mica_infer *i) { return mica_infer_like(i, 0, 
 static float slope_of(const mica_call *c) { return ((const mica_scalar_opts *)c->opts)->s; }
 
 /* The gradient of an activation whose backward reads `kept`, the value in[0] or out[0] of the forward. */
-#define GRADIENT(op, kept)                                                                                      \
-    static void op##_gradient(mica_grad *g)                                                                     \
-    {                                                                                                           \
-        mica_grad_give(g, 0, &mica_op_##op##_backward, (mica_value[]){g->dout[0], g->kept[0]}, 2, g->opts);     \
+#define GRADIENT(op, kept)                                                                                  \
+    static void op##_gradient(mica_grad *g)                                                                 \
+    {                                                                                                       \
+        mica_grad_give(g, 0, &mica_op_##op##_backward, (mica_value[]){g->dout[0], g->kept[0]}, 2, g->opts); \
     }
 
-#define ENTRIES(op, words, options, list, count)                                                                \
-    const mica_op mica_op_##op = {.name = #op, .family = "activation", .about = words, .flags = MICA_OP_CHEAP,  \
-                                  .ins = 1, .outs = 1, .opts_bytes = options, .fields = list,                   \
-                                  .field_count = count, .in_place = {1}, .infer = infer, .run = op##_run,       \
-                                  .gradient = op##_gradient};                                                   \
-    const mica_op mica_op_##op##_backward = {.name = #op "_backward", .family = "activation",                   \
-                                             .about = "the gradient of " #op, .ins = 2, .outs = 1,              \
-                                             .opts_bytes = options, .fields = list, .field_count = count,       \
-                                             .in_place = {3}, .infer = infer_backward, .run = op##_run_back};
+#define ENTRIES(op, words, options, list, count)                              \
+    const mica_op mica_op_##op = {.name = #op,                                \
+                                  .family = "activation",                     \
+                                  .about = words,                             \
+                                  .flags = MICA_OP_CHEAP,                     \
+                                  .ins = 1,                                   \
+                                  .outs = 1,                                  \
+                                  .opts_bytes = options,                      \
+                                  .fields = list,                             \
+                                  .field_count = count,                       \
+                                  .in_place = {1},                            \
+                                  .infer = infer,                             \
+                                  .run = op##_run,                            \
+                                  .gradient = op##_gradient};                 \
+    const mica_op mica_op_##op##_backward = {.name = #op "_backward",         \
+                                             .family = "activation",          \
+                                             .about = "the gradient of " #op, \
+                                             .ins = 2,                        \
+                                             .outs = 1,                       \
+                                             .opts_bytes = options,           \
+                                             .fields = list,                  \
+                                             .field_count = count,            \
+                                             .in_place = {3},                 \
+                                             .infer = infer_backward,         \
+                                             .run = op##_run_back};
 
-#define PLAIN(op, kept, words)                                                                                  \
-    GRADIENT(op, kept)                                                                                          \
-    static mica_status op##_run(const mica_call *c) { return mica_##op(c->ctx, c->out[0], c->in[0]); }          \
-    static mica_status op##_run_back(const mica_call *c)                                                        \
-    {                                                                                                           \
-        return mica_##op##_backward(c->ctx, c->out[0], c->in[0], c->in[1]);                                     \
-    }                                                                                                           \
+#define PLAIN(op, kept, words)                                                                         \
+    GRADIENT(op, kept)                                                                                 \
+    static mica_status op##_run(const mica_call *c) { return mica_##op(c->ctx, c->out[0], c->in[0]); } \
+    static mica_status op##_run_back(const mica_call *c)                                               \
+    {                                                                                                  \
+        return mica_##op##_backward(c->ctx, c->out[0], c->in[0], c->in[1]);                            \
+    }                                                                                                  \
     ENTRIES(op, words, 0, NULL, 0)
 
 static const mica_field slope_field[] = {
     MICA_FIELD(mica_scalar_opts, s, FLOAT, "slope below 0; of elu, alpha")};
 
-#define SLOPED(op, words)                                                                                       \
-    GRADIENT(op, out)                                                                                           \
-    static mica_status op##_run(const mica_call *c)                                                             \
-    {                                                                                                           \
-        return mica_##op(c->ctx, c->out[0], c->in[0], slope_of(c));                                             \
-    }                                                                                                           \
-    static mica_status op##_run_back(const mica_call *c)                                                        \
-    {                                                                                                           \
-        return mica_##op##_backward(c->ctx, c->out[0], c->in[0], c->in[1], slope_of(c));                        \
-    }                                                                                                           \
+#define SLOPED(op, words)                                                                \
+    GRADIENT(op, out)                                                                    \
+    static mica_status op##_run(const mica_call *c)                                      \
+    {                                                                                    \
+        return mica_##op(c->ctx, c->out[0], c->in[0], slope_of(c));                      \
+    }                                                                                    \
+    static mica_status op##_run_back(const mica_call *c)                                 \
+    {                                                                                    \
+        return mica_##op##_backward(c->ctx, c->out[0], c->in[0], c->in[1], slope_of(c)); \
+    }                                                                                    \
     ENTRIES(op, words, sizeof(mica_scalar_opts), slope_field, 1)
 
 PLAIN(relu, out, "max(a, 0)")
@@ -73,7 +89,8 @@ const mica_op *const mica_activation_ops[MICA_ACTIVATION_COUNT] = {
 
 /* ---- Softmax and log-softmax: along an axis, from the output ---- */
 
-static const mica_field axis_field[] = {MICA_FIELD(mica_axis_opts, axis, INT, "the axis; negative counts from the end")};
+static const mica_field axis_field[] = {
+    MICA_FIELD(mica_axis_opts, axis, INT, "the axis; negative counts from the end")};
 
 static mica_status softmax_infer(mica_infer *i)
 {
@@ -89,25 +106,40 @@ static bool softmax_mixes(const mica_infer *i)
     return axis == 0 || axis == -i->in[0]->rank;
 }
 
-#define SOFTMAX(op, words)                                                                                      \
-    GRADIENT(op, out)                                                                                           \
-    static mica_status op##_run(const mica_call *c)                                                             \
-    {                                                                                                           \
-        return mica_##op(c->ctx, c->out[0], c->in[0], ((const mica_axis_opts *)c->opts)->axis);                 \
-    }                                                                                                           \
-    static mica_status op##_run_back(const mica_call *c)                                                        \
-    {                                                                                                           \
-        return mica_##op##_backward(c->ctx, c->out[0], c->in[0], c->in[1],                                      \
-                                    ((const mica_axis_opts *)c->opts)->axis);                                   \
-    }                                                                                                           \
-    const mica_op mica_op_##op = {.name = #op, .family = "activation", .about = words, .flags = MICA_OP_CHEAP,  \
-                                  .ins = 1, .outs = 1, .opts_bytes = sizeof(mica_axis_opts),                    \
-                                  MICA_FIELD_LIST(axis_field), .in_place = {1}, .infer = softmax_infer,         \
-                                  .run = op##_run, .gradient = op##_gradient, .mixes = softmax_mixes};          \
-    const mica_op mica_op_##op##_backward = {.name = #op "_backward", .family = "activation",                   \
-                                             .about = "the gradient of " #op, .ins = 2, .outs = 1,              \
-                                             .opts_bytes = sizeof(mica_axis_opts), MICA_FIELD_LIST(axis_field), \
-                                             .in_place = {3}, .infer = infer_backward, .run = op##_run_back,    \
+#define SOFTMAX(op, words)                                                                      \
+    GRADIENT(op, out)                                                                           \
+    static mica_status op##_run(const mica_call *c)                                             \
+    {                                                                                           \
+        return mica_##op(c->ctx, c->out[0], c->in[0], ((const mica_axis_opts *)c->opts)->axis); \
+    }                                                                                           \
+    static mica_status op##_run_back(const mica_call *c)                                        \
+    {                                                                                           \
+        return mica_##op##_backward(c->ctx, c->out[0], c->in[0], c->in[1],                      \
+                                    ((const mica_axis_opts *)c->opts)->axis);                   \
+    }                                                                                           \
+    const mica_op mica_op_##op = {.name = #op,                                                  \
+                                  .family = "activation",                                       \
+                                  .about = words,                                               \
+                                  .flags = MICA_OP_CHEAP,                                       \
+                                  .ins = 1,                                                     \
+                                  .outs = 1,                                                    \
+                                  .opts_bytes = sizeof(mica_axis_opts),                         \
+                                  MICA_FIELD_LIST(axis_field),                                  \
+                                  .in_place = {1},                                              \
+                                  .infer = softmax_infer,                                       \
+                                  .run = op##_run,                                              \
+                                  .gradient = op##_gradient,                                    \
+                                  .mixes = softmax_mixes};                                      \
+    const mica_op mica_op_##op##_backward = {.name = #op "_backward",                           \
+                                             .family = "activation",                            \
+                                             .about = "the gradient of " #op,                   \
+                                             .ins = 2,                                          \
+                                             .outs = 1,                                         \
+                                             .opts_bytes = sizeof(mica_axis_opts),              \
+                                             MICA_FIELD_LIST(axis_field),                       \
+                                             .in_place = {3},                                   \
+                                             .infer = infer_backward,                           \
+                                             .run = op##_run_back,                              \
                                              .mixes = softmax_mixes};
 
 SOFTMAX(softmax, "exp(a) / sum of exp(a), along an axis")

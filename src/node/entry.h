@@ -17,7 +17,7 @@ extern const mica_op *const mica_activation_ops[MICA_ACTIVATION_COUNT];
 
 /* Not in the list: parts of layers and of gradients. */
 extern const mica_op mica_op_linear;
-extern const mica_op mica_op_sum_to;         /* y = a, summed over the axes along which it is larger than y */
+extern const mica_op mica_op_sum_to;        /* y = a, summed over the axes along which it is larger than y */
 extern const mica_op mica_op_loss_gradient; /* y = a * weight * the step's scale */
 /* The largest of windows of what conv2d gives, then the activation: outputs y and, optionally, where in its plane each
  * lay. [N, C, L] is [N, C, 1, L], as in conv2d and max_pool2d. */

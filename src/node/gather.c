@@ -39,7 +39,8 @@ static void sample_index(mica_op_sample *s, int index_number, mica_index dims[MI
     mica_op_sample_shape(s, 0, *rank, dims);
     s->high[index_number] = (double)dims[mica_axis_of(axis, *rank)];
     for (int k = 0; k < *rank; k++)
-        dims[k] = k == mica_axis_of(axis, *rank) ? mica_op_sample_int(s, 1, 5) : mica_op_sample_int(s, 1, dims[k]);
+        dims[k] = k == mica_axis_of(axis, *rank) ? mica_op_sample_int(s, 1, 5)
+                                                 : mica_op_sample_int(s, 1, dims[k]);
     mica_op_sample_shape(s, index_number, *rank, dims);
     s->in[index_number].dtype = MICA_I32;
     s->low[index_number] = 0.0;

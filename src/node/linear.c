@@ -41,11 +41,10 @@ static mica_status run(const mica_call *c)
 {
     const mica_matmul_opts *opts = c->opts; /* activation and slope, if something was fused */
     mica_tensor x = as_rows(c->in[0]), y = as_rows(c->out[0]);
-    return mica_matmul(c->ctx, &y, &x, c->in[1],
-                       &(mica_matmul_opts){.transpose_b = true,
-                                           .bias = c->in[2],
-                                           .activation = opts->activation,
-                                           .slope = opts->slope});
+    return mica_matmul(
+        c->ctx, &y, &x, c->in[1],
+        &(mica_matmul_opts){
+            .transpose_b = true, .bias = c->in[2], .activation = opts->activation, .slope = opts->slope});
 }
 
 /* dx = dy W */

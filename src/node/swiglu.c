@@ -57,7 +57,8 @@ static bool mixes(const mica_infer *i) { return i->in[0]->rank == 1; }
 
 static void sample(mica_op_sample *s)
 {
-    mica_op_sample_shape(s, 0, 2, (mica_index[]){mica_op_sample_int(s, 1, 5), 2 * mica_op_sample_int(s, 1, 5)});
+    mica_op_sample_shape(s, 0, 2,
+                         (mica_index[]){mica_op_sample_int(s, 1, 5), 2 * mica_op_sample_int(s, 1, 5)});
 }
 
 const mica_op mica_op_swiglu = {.name = "swiglu",

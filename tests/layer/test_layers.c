@@ -61,7 +61,10 @@ static mica_status sum_run(const mica_call *c)
     return MICA_OK;
 }
 
-static mica_status scaled_run(const mica_call *c) { return mica_scale(c->ctx, c->out[0], c->in[0], c->scale); }
+static mica_status scaled_run(const mica_call *c)
+{
+    return mica_scale(c->ctx, c->out[0], c->in[0], c->scale);
+}
 
 static const mica_op scaled = {.name = "scaled", .ins = 1, .outs = 1, .in_place = {1}, .run = scaled_run};
 

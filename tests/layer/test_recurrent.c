@@ -215,7 +215,8 @@ static mica_status last_run(const mica_call *c)
     mica_status status = mica_view_select(c->ctx, &last, c->in[0], 1, c->in[0]->dim[1] - 1);
     return status != MICA_OK ? status : mica_copy(c->ctx, c->out[0], &last);
 }
-static const mica_op last_input = {.name = "last_input", .ins = 1, .outs = 1, .infer = last_infer, .run = last_run};
+static const mica_op last_input = {
+    .name = "last_input", .ins = 1, .outs = 1, .infer = last_infer, .run = last_run};
 
 static mica_net *recall_net(mica_context *ctx, bool lstm)
 {

@@ -318,16 +318,14 @@ static void check_wrong_gradient(void (*gradient)(mica_grad *), mica_status stat
 
 TEST(net_a_gradient_of_another_shape_is_refused)
 {
-    check_wrong_gradient(
-        pass_a_sum, MICA_ERR_SHAPE,
-        "shape error: net: the gradient of halve gives f32 [] for input 0, which is [2, 3]");
+    check_wrong_gradient(pass_a_sum, MICA_ERR_SHAPE,
+                         "shape error: net: the gradient of halve gives f32 [] for input 0, which is [2, 3]");
 }
 
 TEST(net_a_gradient_without_a_required_output_is_refused)
 {
-    check_wrong_gradient(
-        forget_an_output, MICA_ERR_ARGUMENT,
-        "argument error: net: the gradient of halve takes 1 outputs of two, which has 2");
+    check_wrong_gradient(forget_an_output, MICA_ERR_ARGUMENT,
+                         "argument error: net: the gradient of halve takes 1 outputs of two, which has 2");
 }
 
 TEST(net_gradients_that_are_not_there_are_refused)

@@ -154,7 +154,8 @@ TEST(careless_with_sizes)
     REFUSES(MICA_ERR_DTYPE, "dtype error: net: a state of q8_0 starts at 0, not at 1",
             mica_net_kept(net, "cache", MICA_KEPT_STATE, MICA_Q8_0, DIMS(64), 1.0f));
     REFUSES(
-        MICA_ERR_ARGUMENT, "argument error: rotary: position is 2000000000: expected 0, or 1 + the number of one of 1 sizes",
+        MICA_ERR_ARGUMENT,
+        "argument error: rotary: position is 2000000000: expected 0, or 1 + the number of one of 1 sizes",
         mica_net_op(net, NULL, "rotary", (mica_value[]){x, x}, 2, &(mica_turn_opts){.position = 2000000000}));
 }
 

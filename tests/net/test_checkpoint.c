@@ -338,7 +338,8 @@ TEST(weights_of_another_program_load_by_name)
     mica_net *net;
     REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
     mica_value x = mica_net_input(net, "x", MICA_I32, 2, (mica_index[]){1, 4});
-    mica_value h = mica_net_embedding(net, x, &(mica_net_embedding_opts){.name = "tokens", .rows = 5, .width = 4});
+    mica_value h = mica_net_embedding(net, x,
+                                      &(mica_net_embedding_opts){.name = "tokens", .rows = 5, .width = 4});
     h = mica_net_sinusoidal_positions(net, h, NULL);
     h = mica_net_rnn(net, h, &(mica_net_recurrent_opts){.name = "rnn", .units = 3, .keep_state = true});
     mica_net_output(net, "y", h);
@@ -347,9 +348,10 @@ TEST(weights_of_another_program_load_by_name)
     float numbers[64];
     for (int i = 0; i < 64; i++)
         numbers[i] = (float)i / 8.0f;
-    mica_named_tensor given[] = {{"tokens.weight", mica_2d(numbers, 5, 4)}, {"rnn.weight_ih", mica_2d(numbers, 3, 4)},
-                                 {"rnn.weight_hh", mica_2d(numbers, 3, 3)}, {"rnn.bias_ih", mica_1d(numbers, 3)},
-                                 {"rnn.bias_hh", mica_1d(numbers, 3)},      {"unrelated", mica_1d(numbers, 7)}};
+    mica_named_tensor given[] = {
+        {"tokens.weight", mica_2d(numbers, 5, 4)}, {"rnn.weight_ih", mica_2d(numbers, 3, 4)},
+        {"rnn.weight_hh", mica_2d(numbers, 3, 3)}, {"rnn.bias_ih", mica_1d(numbers, 3)},
+        {"rnn.bias_hh", mica_1d(numbers, 3)},      {"unrelated", mica_1d(numbers, 7)}};
     scratch folder = scratch_make();
     const char *path = scratch_path(&folder, "public.safetensors");
     CHECK_OK(ctx, mica_safetensors_write(ctx, path, given, sizeof given / sizeof given[0], NULL));
@@ -369,7 +371,8 @@ static mica_net *stateful(mica_context *ctx, size_t budget)
     if (mica_net_create(ctx, &net) != MICA_OK)
         return NULL;
     mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){4, 5, 3});
-    mica_value h = mica_net_rnn(net, x, &(mica_net_recurrent_opts){.name = "rnn", .units = 3, .keep_state = true});
+    mica_value h = mica_net_rnn(net, x,
+                                &(mica_net_recurrent_opts){.name = "rnn", .units = 3, .keep_state = true});
     mica_net_mse(net, h, x, NULL);
     mica_compile_opts opts = {.train = true, .optimizer = &sgd, .budget = budget};
     if (CHECK_OK(ctx, mica_net_compile(net, &opts)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) &&

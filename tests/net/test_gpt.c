@@ -93,7 +93,8 @@ static size_t persistent(const mica_plan *plan)
 /* What training takes if nothing is recomputed. */
 static size_t total_kept(mica_context *ctx, const gpt_size *size)
 {
-    mica_net *net = make(ctx, size, &(mica_compile_opts){.train = true, .optimizer = &adamw, .keep_cheap = true});
+    mica_net *net = make(ctx, size,
+                         &(mica_compile_opts){.train = true, .optimizer = &adamw, .keep_cheap = true});
     size_t total = net != NULL ? mica_net_plan(net)->total : 0;
     mica_net_destroy(net);
     return total;
@@ -117,8 +118,7 @@ static void check_gpt(const gpt_size *size)
               small.total, budget, small.parts);
     CHECK(memcmp(loss[0], loss[2], sizeof loss[0]) == 0);
     printf("  activations %zu KiB of %zu, %d nodes run again, %.0f %% more forward work\n",
-           (small.total - kept) / 1024, (all - kept) / 1024, small.recomputed,
-           100.0 * small.extra_work);
+           (small.total - kept) / 1024, (all - kept) / 1024, small.recomputed, 100.0 * small.extra_work);
 }
 
 TEST(gpt_tiny_trains_in_a_budget_with_the_same_bits)

@@ -18,7 +18,8 @@ static mica_net *quantized_net(mica_context *ctx, const mica_tensor *blocks, boo
     mica_copy_opts wide = {.cast = true, .dtype = MICA_F32};
     mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){BATCH, IN});
     mica_value w = mica_net_lent(net, "weight", blocks);
-    w = derive ? mica_net_derived(net, "wide", MICA_F32, 2, (mica_index[]){OUT, IN}, mica_op_find("copy"), &w, 1, &wide)
+    w = derive ? mica_net_derived(net, "wide", MICA_F32, 2, (mica_index[]){OUT, IN}, mica_op_find("copy"), &w,
+                                  1, &wide)
                : mica_net_op(net, NULL, "copy", &w, 1, &wide);
     mica_matmul_opts turned = {.transpose_b = true};
     mica_net_output(net, "y", mica_net_op(net, "y", "matmul", (mica_value[]){x, w}, 2, &turned));
@@ -47,7 +48,8 @@ TEST(homes_of_lent_and_derived_weights)
         wide[i] = (float)test_uniform(&r, -1.0, 1.0);
     for (size_t i = 0; i < BATCH * IN; i++)
         input[i] = (float)test_uniform(&r, -1.0, 1.0);
-    mica_tensor blocks, w = mica_2d(wide, OUT, IN), x = mica_2d(input, BATCH, IN), y = mica_2d(want, BATCH, OUT);
+    mica_tensor blocks, w = mica_2d(wide, OUT, IN), x = mica_2d(input, BATCH, IN),
+                        y = mica_2d(want, BATCH, OUT);
     size_t bytes = (size_t)OUT * IN / mica_dtype_block(MICA_Q8_0) * mica_dtype_bytes(MICA_Q8_0);
     void *mapped = malloc(bytes);
     REQUIRE(CHECK_OK(ctx, mica_tensor_init(ctx, &blocks, mapped, MICA_Q8_0, 2, (mica_index[]){OUT, IN})));
@@ -83,7 +85,8 @@ TEST(homes_of_what_is_derived_from_learned_values)
     REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
     mica_value x = mica_net_input(net, "x", MICA_F32, 1, (mica_index[]){2});
     mica_value w = mica_net_learned(net, "w", 1, (mica_index[]){2}, (mica_init){MICA_INIT_CONSTANT, 3.0f});
-    mica_value d = mica_net_derived(net, "square", MICA_F32, 1, (mica_index[]){2}, mica_op_find("square"), &w, 1, NULL);
+    mica_value d = mica_net_derived(net, "square", MICA_F32, 1, (mica_index[]){2}, mica_op_find("square"), &w,
+                                    1, NULL);
     mica_net_output(net, "y", mica_net_op(net, NULL, "add", (mica_value[]){x, d}, 2, NULL));
     REQUIRE(CHECK_OK(ctx, mica_net_compile(net, NULL)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)));
     CHECK_OK(ctx, mica_net_initialize(net, 1));
@@ -104,8 +107,9 @@ TEST(homes_of_what_is_derived_from_learned_values)
     w = mica_net_learned(net, "w", 1, (mica_index[]){2}, (mica_init){MICA_INIT_CONSTANT, 3.0f});
     d = mica_net_derived(net, "square", MICA_F32, 1, (mica_index[]){2}, mica_op_find("square"), &w, 1, NULL);
     mica_net_mse(net, mica_net_op(net, NULL, "add", (mica_value[]){w, d}, 2, NULL), x, NULL);
-    CHECK_ERROR(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true}), MICA_ERR_STATE,
-                "state error: net_compile: \"square\" is derived from \"w\", which training changes: freeze it");
+    CHECK_ERROR(
+        ctx, mica_net_compile(net, &(mica_compile_opts){.train = true}), MICA_ERR_STATE,
+        "state error: net_compile: \"square\" is derived from \"w\", which training changes: freeze it");
     mica_net_destroy(net);
 }
 
@@ -140,7 +144,8 @@ TEST(homes_of_a_single_step_are_not_handed_out)
     mica_net *net;
     REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
     mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){2, 4});
-    mica_value h = mica_net_dense(net, x, &(mica_net_dense_opts){.name = "hidden", .units = 5, .activation = MICA_RELU});
+    mica_value h = mica_net_dense(
+        net, x, &(mica_net_dense_opts){.name = "hidden", .units = 5, .activation = MICA_RELU});
     h = mica_net_dense(net, h, &(mica_net_dense_opts){.name = "last", .units = 2});
     REQUIRE(CHECK_OK(ctx, mica_net_compile(net, NULL)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)));
     mica_tensor t;

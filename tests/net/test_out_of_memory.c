@@ -1,5 +1,5 @@
-/* Memory that is refused while a net is built, planned and bound: no block is lost, and what was refused can be done again.
- * Steps, also those that are refused, ask for none. */
+/* Memory that is refused while a net is built, planned and bound: no block is lost, and what was refused can be done
+ * again. Steps, also those that are refused, ask for none. */
 #include <string.h>
 
 #include <mica/netfile.h>
@@ -64,7 +64,8 @@ static mica_status oom_net(const mica_allocator *allocator, void *argument)
         status = mica_netfile_build(net, &info, mica_netfile_builtin(c->name), &opts);
     if (status == MICA_OK) {
         status = plan_and_run(net, c);
-        CHECK_MSG(status == MICA_OK || !c->again, "%s: %s", c->name, mica_error(ctx)); /* only one call is refused */
+        CHECK_MSG(status == MICA_OK || !c->again, "%s: %s", c->name,
+                  mica_error(ctx)); /* only one call is refused */
     }
     mica_net_destroy(net);
     mica_context_destroy(ctx);

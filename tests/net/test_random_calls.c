@@ -1,6 +1,6 @@
-/* Random calls of every operation in a net: inputs of any rank, dtype and home, options of any value. Either it is refused
- * with a reason, or the net compiles, and every step of it, at any smaller size, gives what the operation gives by
- * itself; and however memory is shared, gradients have the bits of a net where nothing is. */
+/* Random calls of every operation in a net: inputs of any rank, dtype and home, options of any value. Either it is
+ * refused with a reason, or the net compiles, and every step of it, at any smaller size, gives what the operation
+ * gives by itself; and however memory is shared, gradients have the bits of a net where nothing is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +131,8 @@ static void draw_call(wild_call *w, mica_context *ctx, uint64_t seed)
     w->count = w->d.sample.ins;
     if (test_chance(&w->r, 10))
         w->count = test_int(&w->r, w->op->ins > 0 ? w->op->ins - 1 : 0, w->op->ins + w->op->optional_ins);
-    /* A kernel that shrinks makes its result grow; a factor that is repeated in some steps only makes another product. */
+    /* A kernel that shrinks makes its result grow; a factor that is repeated in some steps only makes another
+     * product. */
     bool conv = strcmp(w->op->family, "conv") == 0, product = strcmp(w->op->family, "linalg") == 0,
          fixed = false;
     for (int i = 0; i < w->count; i++) {

@@ -16,7 +16,8 @@ static mica_net *builtin_net(mica_context *ctx, const char *name)
     mica_netfile_info info;
     mica_optimizer adam = {.kind = MICA_ADAM};
     if (mica_net_create(ctx, &net) == MICA_OK &&
-        mica_netfile_build(net, &info, mica_netfile_builtin(name), &(mica_netfile_opts){.batch = BATCH}) == MICA_OK &&
+        mica_netfile_build(net, &info, mica_netfile_builtin(name), &(mica_netfile_opts){.batch = BATCH}) ==
+            MICA_OK &&
         mica_net_compile(net, &(mica_compile_opts){.train = true, .optimizer = &adam}) == MICA_OK)
         return net;
     test_check(false, __FILE__, __LINE__, "%s: %s", name, mica_error(ctx));
@@ -33,14 +34,14 @@ static void check_sizes(mica_net *net, const char *name)
             if (!training && entry->phase != MICA_PHASE_FORWARD)
                 continue;
             mica_measure_begin(net->ctx);
-            mica_status status =
-                mica_net_run_entry(net, entry, &(mica_mode){.training = training == 1, .scale = 1.0f});
+            mica_status status = mica_net_run_entry(net, entry,
+                                                    &(mica_mode){.training = training == 1, .scale = 1.0f});
             size_t bytes = mica_measure_end(net->ctx);
             CHECK_MSG(status == MICA_OK && bytes <= entry->workspace_bytes,
                       "%s, %d threads, %s, batch %td: %s of %s takes %zu bytes, %zu were planned (%s)", name,
                       mica_context_threads(net->ctx), mica_context_isa(net->ctx), net->size[0].now,
-                      entry->node.op->name, net->layers[entry->node.layer].name, bytes, entry->workspace_bytes,
-                      status == MICA_OK ? "" : mica_error(net->ctx));
+                      entry->node.op->name, net->layers[entry->node.layer].name, bytes,
+                      entry->workspace_bytes, status == MICA_OK ? "" : mica_error(net->ctx));
         }
     }
 }
@@ -72,7 +73,8 @@ TEST(smaller_steps_need_no_more_than_was_planned)
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
         for (int threads = 1; threads <= 8; threads++) {
             mica_context *ctx;
-            if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads, .isa = isas[i]}) != MICA_OK)
+            if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads, .isa = isas[i]}) !=
+                MICA_OK)
                 break; /* not on this processor */
             for (size_t n = 0; mica_netfile_builtin_name(n) != NULL; n++)
                 check_every_size(ctx, mica_netfile_builtin_name(n));

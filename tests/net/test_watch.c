@@ -106,7 +106,8 @@ TEST(net_watch_tells_what_runs)
                     *fc1_back = find(&r, "fc1", MICA_PHASE_BACKWARD);
     REQUIRE(fc1 != NULL && fc1_back != NULL);
     CHECK(fc1->fused != NULL && strcmp(fc1->fused, "relu") == 0 && fc1_back->fused == NULL);
-    CHECK(fc1->flops == 2.0 * BATCH * 192 * 16 && flops_of(&r, "fc1", MICA_PHASE_BACKWARD) == 2.0 * fc1->flops);
+    CHECK(fc1->flops == 2.0 * BATCH * 192 * 16 &&
+          flops_of(&r, "fc1", MICA_PHASE_BACKWARD) == 2.0 * fc1->flops);
     CHECK(strcmp(fc1->op, "linear") == 0 && strcmp(fc1->kind, "dense") == 0);
     const mica_work *update = &r.work[r.begun - 1];
     CHECK(update->phase == MICA_PHASE_UPDATE && update->layer == -1 && strcmp(update->kind, "adam") == 0);
