@@ -79,8 +79,10 @@ static const char *reason_of(mica_context *ctx)
 /* A view's elements lie as those of any value do, one behind the other. What is lent need not. */
 static mica_status check_view(mica_net *net, const mica_node *node)
 {
+    if (!(node->op->flags & MICA_OP_VIEW))
+        return MICA_OK;
     const mica_tensor *seen = &net->values[node->in[0]].tensor;
-    if (!(node->op->flags & MICA_OP_VIEW) || mica_tensor_contiguous(seen))
+    if (mica_tensor_contiguous(seen))
         return MICA_OK;
     (void)mica_net_layer_fail(net, MICA_ERR_SHAPE,
                               "expected a contiguous tensor, got %s with strides %s: copy it first",
