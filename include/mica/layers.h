@@ -34,7 +34,8 @@ typedef struct mica_net_dense_opts {
 } mica_net_dense_opts;
 MICA_API mica_value mica_net_dense(mica_net *net, mica_value x, const mica_net_dense_opts *opts);
 
-/* ---- Losses: one number each, the mean over the batch, whose gradient starts the backward ---- */
+/* ---- Losses: one number each, the mean over the batch, whose gradient starts the backward. Targets are constants: no
+ * gradient flows to what they are made of. ---- */
 
 typedef struct mica_net_loss_opts {
     const char *name;

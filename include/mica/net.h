@@ -170,7 +170,7 @@ MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *op
     X(DERIVED, "derived")     /* made when bound: tables */                   \
     X(INPUT, "input")                                                         \
     X(ACTIVATION, "activation")                                               \
-    X(SAVED, "saved") /* kept by a forward for its backward */                \
+    X(SAVED, "saved") /* saved by a forward for its backward */                \
     X(BACK, "activation gradient")                                            \
     X(SCRATCH, "scratch") /* workspace and temporaries of one call */
 

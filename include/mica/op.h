@@ -210,7 +210,7 @@ typedef struct mica_call {
     const void *opts;
     int ins, outs;
     const mica_tensor *in[MICA_OP_INS];   /* NULL: an optional input that is absent */
-    const mica_tensor *out[MICA_OP_OUTS]; /* NULL: an optional output that nobody reads */
+    const mica_tensor *out[MICA_OP_OUTS]; /* NULL: an unused optional output */
     unsigned add;           /* bit k: add to out[k] instead of writing; only those in op->adds */
     bool training;          /* dropout drops, batch norm uses the batch's statistics */
     bool again;             /* runs again to recompute what was not kept: must not change values that are kept from

@@ -70,6 +70,7 @@ static mica_status borrow_weights(mica_net *net)
             continue;
         int other = mica_net_find(from, v->name);
         if (other == NONE || from->values[other].kind != v->kind ||
+            from->values[other].tensor.dtype != v->tensor.dtype ||
             !mica_tensor_same_shape(&from->values[other].tensor, &v->tensor))
             return mica_fail(net->ctx, MICA_ERR_SHAPE,
                              "net_bind: the net that lends its weights has no \"%s\" of this shape", v->name);
@@ -200,6 +201,10 @@ mica_tensor mica_net_built_tensor(const mica_net *net, const mica_value_info *v)
 static mica_status start_kept(mica_net *net, const mica_value_info *v)
 {
     mica_tensor all = mica_net_built_tensor(net, v);
+    if (mica_in_blocks(all.dtype)) {
+        memset(all.data, 0, mica_tensor_bytes(&all));
+        return MICA_OK;
+    }
     return mica_fill(net->ctx, &all, v->start);
 }
 
@@ -269,10 +274,12 @@ static bool is_seen(const mica_value_info *v)
 
 static mica_status see(mica_net *net, mica_tensor *out, int value)
 {
+    if (out == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: a tensor asked for, but out is NULL");
     if (!is_seen(&net->values[value]))
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          "net: \"%s\" is only live during part of a step; mica_net_output keeps it",
-                         mica_net_value_name(net, value));
+                         mica_net_value_text(net, value).text);
     *out = mica_net_whole(net, value);
     return MICA_OK;
 }
@@ -297,6 +304,8 @@ mica_status mica_net_gradient(mica_net *net, mica_tensor *out, const char *name)
     int value;
     MICA_TRY(find_bound(net, name, &value));
     const mica_value_info *v = &net->values[value];
+    if (out == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_gradient: out is NULL");
     if (v->home != MICA_HOME_LEARNED || v->gradient == NONE)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: \"%s\" has no gradient", name);
     net->gradients_lent = true;

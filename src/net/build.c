@@ -8,7 +8,7 @@
 #define CHUNK_BYTES ((size_t)16384)
 
 /* The longest name of a node: what belongs to it (".running_mean") still fits into mica_net_text's. */
-#define NAME_MOST 400
+#define NAME_MOST    400
 
 struct mica_chunk {
     mica_chunk *next;
@@ -92,6 +92,8 @@ mica_status mica_net_grow(mica_net *net, void *array, int count, int *room, size
 
 mica_status mica_net_create(mica_context *ctx, mica_net **out)
 {
+    if (out == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "net_create: out is NULL");
     *out = NULL;
     mica_net *net = mica_allocate(ctx, sizeof *net);
     if (net == NULL)
@@ -249,7 +251,13 @@ void mica_net_leave(mica_net *net)
 
 void mica_net_layer_begin(mica_net *net, const char *kind, const char *name, mica_value input)
 {
-    if (!mica_net_building(net) || (input != 0 && mica_net_check_value(net, input, kind) != MICA_OK))
+    if (!mica_net_building(net))
+        return;
+    if (kind == NULL || *kind == '\0') {
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "mica_net_layer_begin needs a kind");
+        return;
+    }
+    if (input != 0 && mica_net_check_value(net, input, kind) != MICA_OK)
         return;
     const char *full = mica_net_full_name(net, name, kind);
     if (full == NULL ||
@@ -270,9 +278,15 @@ void mica_net_layer_begin(mica_net *net, const char *kind, const char *name, mic
 
 mica_value mica_net_layer_end(mica_net *net, mica_value output)
 {
-    if (net->status != MICA_OK || net->open_layer == NONE)
+    if (!mica_net_building(net))
         return 0; /* a failed build has nothing to tidy up */
+    if (net->open_layer == NONE)
+        return mica_net_refuse(net, MICA_ERR_STATE, "mica_net_layer_end without mica_net_layer_begin");
     int layer = net->open_layer;
+    if (net->scope_layer[net->scopes - 1] == NONE)
+        return mica_net_refuse(net, MICA_ERR_STATE,
+                               "layer \"%s\" ends before mica_net_leave of what it entered",
+                               net->layers[layer].name);
     pop_scope(net);
     if (mica_net_check_value(net, output, net->layers[layer].kind) != MICA_OK)
         return 0;

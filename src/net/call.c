@@ -4,15 +4,31 @@
 
 #include "net/net.h"
 
-mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins, int count,
-                               const void *opts)
+/* Refuses an entry that cannot be called. */
+static mica_status check_entry(mica_net *net, const mica_op *op)
 {
+    if (op == NULL || op->name == NULL)
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "a call of an operation that %s",
+                              op == NULL ? "is NULL" : "has no name");
+    else if (op->ins < 0 || op->optional_ins < 0 || op->ins + op->optional_ins > MICA_OP_INS)
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s has %d inputs: expected 0 to %d", op->name,
+                              op->ins + op->optional_ins, MICA_OP_INS);
+    else if (op->outs < 1 || op->outs > MICA_OP_OUTS)
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s has %d outputs: expected 1 to %d", op->name,
+                              op->outs, MICA_OP_OUTS);
+    else if (op->flags & MICA_OP_VIEW ? op->ins < 1 || op->outs != 1 : op->run == NULL)
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s cannot be called: %s", op->name,
+                              op->flags & MICA_OP_VIEW ? "a view has one output, of its first input"
+                                                       : "its run is NULL");
+    return net->status;
+}
+
+mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins,
+                               int count, const void *opts)
+{
+    MICA_TRY(check_entry(net, op));
     int most = op->ins + op->optional_ins;
     *node = (mica_node){.op = op, .layer = net->open_layer, .ins = most, .outs = op->outs};
-    if (most > MICA_OP_INS || op->outs > MICA_OP_OUTS)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%s has more than %d inputs or %d outputs", op->name,
-                               MICA_OP_INS, MICA_OP_OUTS),
-               net->status;
     if (count < op->ins || count > most) {
         (void)mica_net_refuse(net, MICA_ERR_ARGUMENT,
                               op->optional_ins > 0 ? "%s of %d values: expected %d to %d"
@@ -28,6 +44,11 @@ mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op
         node->in[i] = i < count && ins[i] != 0 ? ins[i] - 1 : NONE;
         if (i < op->ins || node->in[i] != NONE)
             MICA_TRY(mica_net_check_value(net, i < count ? ins[i] : 0, op->name));
+        if (node->in[i] != NONE && (op->writes >> i & 1u) &&
+            net->values[net->values[node->in[i]].root].home != MICA_HOME_KEPT)
+            return mica_net_refuse(net, MICA_ERR_ARGUMENT,
+                                   "%s writes to input %d: expected a value that is kept", op->name, i),
+                   net->status;
     }
     if (op->opts_bytes == 0)
         return MICA_OK;
@@ -58,11 +79,24 @@ mica_status mica_net_infer_node(mica_net *net, const mica_node *node, mica_infer
                              ? node->op->infer(infer)
                              : mica_fail(net->ctx, MICA_ERR_STATE, "%s: only for use in gradients", node->op->name);
     for (int k = 0; status == MICA_OK && k < node->outs; k++)
-        if (infer->out[k].rank == NONE && !(node->op->optional_outs >> k & 1u))
+        if (infer->out[k].rank == NONE && (k == 0 || !(node->op->optional_outs >> k & 1u)))
             status = mica_fail(net->ctx, MICA_ERR_STATE, "%s: output %d was not inferred", node->op->name, k);
     for (int i = 0; i < node->ins; i++)
         infer->in[i] = NULL; /* they end here */
     return status;
+}
+
+bool mica_net_changes_later(const mica_net *net, int value, int origin)
+{
+    int root = net->values[value].root;
+    if (net->values[root].home != MICA_HOME_KEPT)
+        return false;
+    for (int n = origin + 1; n < net->node_count; n++)
+        for (int i = 0; i < net->nodes[n].ins && net->nodes[n].op->writes >> i; i++)
+            if ((net->nodes[n].op->writes >> i & 1u) && net->nodes[n].in[i] != NONE &&
+                net->values[net->nodes[n].in[i]].root == root)
+                return true;
+    return false;
 }
 
 /* What the operation that just failed said, without "shape error: operation: ". */
@@ -76,26 +110,30 @@ static const char *reason_of(mica_context *ctx)
     return reason;
 }
 
-/* A view's elements lie as those of any value do, one behind the other. What is lent need not. */
-static mica_status check_view(mica_net *net, const mica_node *node)
+mica_status mica_net_check_outputs(mica_net *net, const mica_node *node, const mica_tensor *out)
 {
-    if (!(node->op->flags & MICA_OP_VIEW))
-        return MICA_OK;
-    const mica_tensor *seen = &net->values[node->in[0]].tensor;
-    if (mica_tensor_contiguous(seen))
-        return MICA_OK;
-    (void)mica_net_layer_fail(net, MICA_ERR_SHAPE,
-                              "expected a contiguous tensor, got %s with strides %s: copy it first",
-                              MICA_SHAPE(seen), mica_shape_text_of(seen->rank, seen->stride).text);
-    return net->status;
+    const mica_tensor *in = node->op->flags & MICA_OP_VIEW ? &net->values[node->in[0]].tensor : NULL;
+    if (in != NULL && !mica_tensor_contiguous(in))
+        return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                         "%s: expected a contiguous tensor, got %s with strides %s: copy it first", node->op->name,
+                         MICA_SHAPE(in), mica_shape_text_of(in->rank, in->stride).text);
+    if (in != NULL && (out->dtype != in->dtype || mica_tensor_bytes(out) != mica_tensor_bytes(in)))
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "%s: %s %s is no view of %s %s", node->op->name,
+                         mica_dtype_name(out->dtype), MICA_SHAPE(out), mica_dtype_name(in->dtype),
+                         MICA_SHAPE(in));
+    if ((node->op->flags & MICA_OP_LOSS) && (out->dtype != MICA_F32 || mica_tensor_count(out) != 1))
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "%s: a loss is %s %s: expected one number, f32",
+                         node->op->name, mica_dtype_name(out->dtype), MICA_SHAPE(out));
+    return MICA_OK;
 }
 
 /* Makes a value for every output. Fails the layer if shapes do not fit. */
 static mica_status make_outputs(mica_net *net, mica_node *node)
 {
-    MICA_TRY(check_view(net, node));
     mica_infer infer;
     mica_status status = mica_net_infer_node(net, node, &infer);
+    if (status == MICA_OK)
+        status = mica_net_check_outputs(net, node, &infer.out[0]);
     if (status != MICA_OK) {
         char reason[MICA_ERROR_TEXT];
         (void)snprintf(reason, sizeof reason, "%s", reason_of(net->ctx));
@@ -124,7 +162,7 @@ static mica_status make_outputs(mica_net *net, mica_node *node)
 mica_value mica_net_call(mica_net *net, const char *name, const mica_op *op, const mica_value *ins, int count,
                          const void *opts)
 {
-    if (!mica_net_building(net))
+    if (!mica_net_building(net) || check_entry(net, op) != MICA_OK)
         return 0;
     if (op == NULL)
         return mica_net_refuse(net, MICA_ERR_ARGUMENT, "the operation is NULL");

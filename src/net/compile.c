@@ -6,7 +6,8 @@
 
 mica_entry *mica_net_new_entry(mica_net *net, const mica_node *node, mica_phase phase, int origin)
 {
-    if (mica_net_grow(net, &net->entries, net->entry_count, &net->entry_room, sizeof *net->entries) != MICA_OK)
+    if (mica_net_grow(net, &net->entries, net->entry_count, &net->entry_room, sizeof *net->entries) !=
+        MICA_OK)
         return NULL;
     mica_entry *entry = &net->entries[net->entry_count++];
     *entry = (mica_entry){.node = *node, .phase = phase, .origin = origin, .group = NONE};
@@ -132,7 +133,8 @@ typedef struct trial {
 } trial;
 
 /* Tries recomputation by segments of every useful length, for parts of so many rows. */
-static mica_status try_segments(mica_net *net, size_t budget, mica_index part_rows, trial *best, trial *smallest)
+static mica_status try_segments(mica_net *net, size_t budget, mica_index part_rows, trial *best,
+                                trial *smallest)
 {
     int calls = 0;
     for (int length = 0; length == 0 || length < calls; length += length == 0 ? 2 : 1 + length / 8) {
@@ -164,8 +166,8 @@ static mica_status fit_budget(mica_net *net, size_t budget)
     }
     if (best.total == SIZE_MAX)
         return mica_fail(net->ctx, MICA_ERR_MEMORY,
-                         "net: needs at least %zu bytes, the budget is %zu (%zu short)", smallest.total, budget,
-                         smallest.total - budget);
+                         "net: needs at least %zu bytes, the budget is %zu (%zu short)", smallest.total,
+                         budget, smallest.total - budget);
     return plan_once(net, best.segment_calls, best.part_rows);
 }
 
@@ -261,20 +263,8 @@ static mica_status mark_outputs(mica_net *net)
     return MICA_OK;
 }
 
-mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
+static mica_status compile(mica_net *net, const mica_compile_opts *opts)
 {
-    static const mica_compile_opts defaults = {0};
-    if (opts == NULL)
-        opts = &defaults;
-    if (net->status == MICA_OK && net->open_layer != NONE)
-        (void)mica_net_refuse(net, MICA_ERR_STATE, "layer \"%s\" was begun but not ended",
-                              net->layers[net->open_layer].name);
-    if (net->status != MICA_OK) {
-        memcpy(net->ctx->error, net->error, sizeof net->error);
-        return net->ctx->status = net->status;
-    }
-    if (net->block != NULL)
-        return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net is already bound");
     if (opts->weights != NULL && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: shared weights cannot be trained");
     if (opts->train) {
@@ -299,6 +289,23 @@ mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
     MICA_TRY(mica_net_find_rules(net));
     net->compiled = true;
     return MICA_OK;
+}
+
+mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
+{
+    static const mica_compile_opts defaults = {0};
+    if (net->status == MICA_OK && net->open_layer != NONE)
+        (void)mica_net_refuse(net, MICA_ERR_STATE, "layer \"%s\" was begun but not ended",
+                              net->layers[net->open_layer].name);
+    if (net->status != MICA_OK) {
+        memcpy(net->ctx->error, net->error, sizeof net->error);
+        return net->ctx->status = net->status;
+    }
+    if (net->block != NULL)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net is already bound");
+    mica_status status = compile(net, opts != NULL ? opts : &defaults);
+    net->status = MICA_OK; /* what failed is this plan: the net is built, and another plan may do */
+    return status;
 }
 
 const mica_plan *mica_net_plan(const mica_net *net) { return net->compiled ? &net->plan : NULL; }

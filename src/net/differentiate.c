@@ -67,7 +67,8 @@ static int new_gradient(mica_net *net, int of)
 }
 
 /* A backward call of the same node as the one whose gradient is written down; outputs are to be filled in. */
-static mica_entry *new_call(mica_grad *g, const mica_op *op, const mica_value *ins, int count, const void *opts)
+static mica_entry *new_call(mica_grad *g, const mica_op *op, const mica_value *ins, int count,
+                            const void *opts)
 {
     mica_net *net = g->net;
     if (net->status != MICA_OK)
@@ -85,7 +86,8 @@ static mica_entry *new_call(mica_grad *g, const mica_op *op, const mica_value *i
 /* out = in, or out += in: how a parameter gets a gradient that is another value's as well. */
 static mica_status put(const mica_call *c)
 {
-    return c->add & 1u ? mica_add(c->ctx, c->out[0], c->out[0], c->in[0]) : mica_copy(c->ctx, c->out[0], c->in[0]);
+    return c->add & 1u ? mica_add(c->ctx, c->out[0], c->out[0], c->in[0])
+                       : mica_copy(c->ctx, c->out[0], c->in[0]);
 }
 static const mica_op put_op = {.name = "put", .ins = 1, .outs = 1, .adds = 1, .in_place = {1}, .run = put};
 
@@ -142,8 +144,9 @@ static void direct(mica_grad *g, int number, int k, int of)
 
 /* An output that the operation must have, though it is no wanted gradient, is like the input whose gradient it would
  * be, or that it may lie over. */
-static void lay_over(mica_net *net, int number, int k, mica_value of)
+static void lay_over(const mica_grad *g, int number, int k, mica_value of)
 {
+    mica_net *net = g->net;
     const mica_node *node = &net->entries[number].node;
     if (of != 0) {
         int value = new_like(net, of - 1, MICA_HOME_PLANNED, MICA_BUFFER_SCRATCH, "of a backward");
@@ -156,6 +159,9 @@ static void lay_over(mica_net *net, int number, int k, mica_value of)
             net->entries[number].node.out[k] = value;
             return;
         }
+    (void)mica_net_refuse(net, MICA_ERR_ARGUMENT,
+                          "the gradient of %s: output %d of %s must be there, of no known shape", g->op->name,
+                          k, node->op->name);
 }
 
 /* ---- What an operation's gradient calls ---- */
@@ -166,7 +172,8 @@ bool mica_grad_wants(const mica_grad *g, int in)
            g->net->status == MICA_OK;
 }
 
-void mica_grad_give(mica_grad *g, int in, const mica_op *op, const mica_value *ins, int count, const void *opts)
+void mica_grad_give(mica_grad *g, int in, const mica_op *op, const mica_value *ins, int count,
+                    const void *opts)
 {
     mica_grad_give_all(g, &in, 1, op, ins, count, opts);
 }
@@ -175,22 +182,47 @@ void mica_grad_give_all(mica_grad *g, const int *which, int outs, const mica_op 
                         int count, const void *opts)
 {
     bool any = false;
-    for (int k = 0; k < outs; k++)
+    for (int k = 0; k < outs && which != NULL; k++)
         any = any || mica_grad_wants(g, which[k]);
+    if (any && op != NULL &&
+        (op->flags & MICA_OP_VIEW)) { /* nothing runs: the value is there under another shape */
+        mica_grad_pass(g, which[0], mica_grad_value(g, op, ins, count, opts));
+        return;
+    }
     if (!any || new_call(g, op, ins, count, opts) == NULL)
         return;
+    if (outs > op->outs || (~op->optional_outs & ((1u << op->outs) - 1u)) >> outs != 0) {
+        (void)mica_net_refuse(g->net, MICA_ERR_ARGUMENT,
+                              "the gradient of %s takes %d outputs of %s, which has %d", g->op->name, outs,
+                              op->name, op->outs);
+        return;
+    }
     int number = g->net->entry_count - 1;
     for (int k = 0; k < outs; k++) {
         if (mica_grad_wants(g, which[k]))
             direct(g, number, k, g->in[which[k]] - 1);
         else if (!(op->optional_outs >> k & 1u))
-            lay_over(g->net, number, k, which[k] >= 0 ? g->in[which[k]] : 0);
+            lay_over(g, number, k, which[k] >= 0 && which[k] < g->ins ? g->in[which[k]] : 0);
     }
+}
+
+/* Whether a value can be the gradient of input `in`: f32, and of its shape. Fails the plan otherwise. */
+static bool fits(mica_grad *g, int in, mica_value value)
+{
+    mica_net *net = g->net;
+    if (mica_net_check_value(net, value, "a gradient") != MICA_OK)
+        return false;
+    const mica_tensor *want = &net->values[g->in[in] - 1].tensor, *have = &net->values[value - 1].tensor;
+    if (have->dtype != MICA_F32 || !mica_tensor_same_shape(want, have))
+        (void)mica_net_refuse(net, MICA_ERR_SHAPE, "the gradient of %s gives %s %s for input %d, which is %s",
+                              g->op->name, mica_dtype_name(have->dtype), MICA_SHAPE(have), in,
+                              MICA_SHAPE(want));
+    return net->status == MICA_OK;
 }
 
 void mica_grad_pass(mica_grad *g, int in, mica_value value)
 {
-    if (!mica_grad_wants(g, in) || value == 0)
+    if (!mica_grad_wants(g, in) || value == 0 || !fits(g, in, value))
         return;
     int of = g->in[in] - 1;
     const mica_tensor *x = &g->net->values[of].tensor, *dx = &g->net->values[value - 1].tensor;
@@ -210,7 +242,7 @@ void mica_grad_pass(mica_grad *g, int in, mica_value value)
 
 void mica_grad_pass_summed(mica_grad *g, int in, mica_value value)
 {
-    if (!mica_grad_wants(g, in) || value == 0)
+    if (!mica_grad_wants(g, in) || value == 0 || mica_net_check_value(g->net, value, "a gradient") != MICA_OK)
         return;
     if (mica_tensor_same_shape(&g->net->values[g->in[in] - 1].tensor, &g->net->values[value - 1].tensor))
         mica_grad_pass(g, in, value);
@@ -218,7 +250,8 @@ void mica_grad_pass_summed(mica_grad *g, int in, mica_value value)
         mica_grad_give(g, in, &mica_op_sum_to, &value, 1, NULL);
 }
 
-mica_value mica_grad_value(mica_grad *g, const mica_op *op, const mica_value *ins, int count, const void *opts)
+mica_value mica_grad_value(mica_grad *g, const mica_op *op, const mica_value *ins, int count,
+                           const void *opts)
 {
     mica_net *net = g->net;
     mica_entry *entry = new_call(g, op, ins, count, opts);
@@ -227,26 +260,37 @@ mica_value mica_grad_value(mica_grad *g, const mica_op *op, const mica_value *in
     mica_infer infer;
     mica_status status = mica_net_infer_node(net, &entry->node, &infer);
     if (status == MICA_OK)
+        status = mica_net_check_outputs(net, &entry->node, &infer.out[0]);
+    if (status == MICA_OK)
         status = mica_net_grow(net, &net->makers, net->maker_count, &net->maker_room, sizeof *net->makers);
     if (status != MICA_OK) {
         (void)mica_net_failed(net, status);
         return 0;
     }
-    int value = mica_net_new_value(net, NULL, MICA_HOME_PLANNED, MICA_BUFFER_BACK, &infer.out[0]);
-    if (value == NONE)
-        return 0;
     entry = &net->entries[net->entry_count - 1];
-    entry->node.out[0] = value;
-    net->values[value].maker = net->maker_count;
-    net->values[value].layer = entry->node.layer;
-    net->values[value].name = "on the way to a gradient";
-    net->makers[net->maker_count] = entry->node;
-    net->makers[net->maker_count++].outs = 1;
+    for (int k = 0; k < op->outs; k++) {
+        if (k > 0 && (op->optional_outs >> k & 1u))
+            continue;
+        int value = mica_net_new_value(net, NULL, MICA_HOME_PLANNED, MICA_BUFFER_BACK, &infer.out[k]);
+        if (value == NONE)
+            return 0;
+        entry->node.out[k] = value;
+        net->values[value].maker = net->maker_count;
+        net->values[value].number = k;
+        net->values[value].layer = entry->node.layer;
+        net->values[value].name = "on the way to a gradient";
+    }
+    int value = entry->node.out[0];
+    if (op->flags & MICA_OP_VIEW)
+        net->values[value].root = net->values[entry->node.in[0]].root;
+    net->makers[net->maker_count++] = entry->node;
     return value + 1;
 }
 
 mica_tensor mica_grad_shape(const mica_grad *g, mica_value value)
 {
+    if (value < 1 || value > g->net->value_count)
+        return mica_0d(NULL); /* a failure that was recorded, or a value that is not there */
     return mica_tensor_like(&g->net->values[value - 1].tensor, NULL);
 }
 
@@ -321,10 +365,29 @@ static void differentiate_call(mica_net *net, int number)
     }
 }
 
+/* A backward call reads what its forward read: not so of a kept value that was changed in between. */
+static mica_status check_kept(mica_net *net)
+{
+    for (int e = net->forward_count; e < net->entry_count && net->status == MICA_OK; e++) {
+        const mica_entry *entry = &net->entries[e];
+        for (int i = 0; i < entry->node.ins; i++) {
+            int in = entry->node.in[i];
+            if (in != NONE && mica_net_changes_later(net, in, entry->origin))
+                (void)mica_net_refuse(
+                    net, MICA_ERR_STATE,
+                    "the gradient of %s in layer \"%s\" reads \"%s\", which a later layer writes to: "
+                    "let it read a copy",
+                    net->nodes[entry->origin].op->name, net->layers[entry->node.layer].name,
+                    mica_net_value_text(net, net->values[in].root).text);
+        }
+    }
+    return net->status;
+}
+
 mica_status mica_net_differentiate(mica_net *net)
 {
     mark_wanted(net);
     for (int e = net->forward_count - 1; e >= 0 && net->status == MICA_OK; e--)
         differentiate_call(net, e);
-    return net->status;
+    return net->status == MICA_OK ? check_kept(net) : net->status;
 }

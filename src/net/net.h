@@ -220,6 +220,10 @@ bool mica_net_name_taken(const mica_net *net, const char *name);
 
 /* Runs a node's infer on the present shapes. */
 mica_status mica_net_infer_node(mica_net *net, const mica_node *node, mica_infer *infer);
+/* A view shows the memory of its input, which lies in order; a loss is a number. */
+mica_status mica_net_check_outputs(mica_net *net, const mica_node *node, const mica_tensor *out);
+/* Whether a kept value is written to by a node behind number `origin`: what that one read is gone after the forward. */
+bool mica_net_changes_later(const mica_net *net, int value, int origin);
 /* Checks the inputs of a call and copies its options. */
 mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins, int count,
                                const void *opts);
@@ -231,6 +235,8 @@ mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dim
                                   mica_index *source);
 /* Gives every value the shape that follows from net->size[].now, by inference. */
 mica_status mica_net_infer_shapes(mica_net *net);
+/* Gives all shapes for a batch of so many rows; leaves them as they were where that fails. */
+mica_status mica_net_set_rows(mica_net *net, mica_index rows);
 /* Forgets a plan: every value is as built again. */
 mica_status mica_net_unplan(mica_net *net);
 
@@ -277,6 +283,11 @@ bool mica_borrows(const mica_net *net, const mica_value_info *value);
 mica_status mica_net_fill_plan(mica_net *net);
 /* The name of a value for people. Made where it has none. */
 const char *mica_net_value_name(mica_net *net, int value);
+/* The same for messages, which allocate nothing. */
+typedef struct mica_value_text {
+    char text[512];
+} mica_value_text;
+mica_value_text mica_net_value_text(const mica_net *net, int value);
 /* How much recomputing adds to the forward, as a fraction. */
 double mica_net_extra_work(const mica_net *net);
 

@@ -24,7 +24,8 @@ static bool follows_first(const mica_value_info *v, mica_index rows, mica_index 
 {
     const mica_tensor *t = &v->tensor;
     for (int k = 0; k < t->rank; k++)
-        if (t->dim[k] != v->built[k] && (k > 0 || t->dim[k] / rows != v->built[k] / most || t->dim[k] % rows != 0))
+        if (t->dim[k] != v->built[k] &&
+            (k > 0 || t->dim[k] / rows != v->built[k] / most || t->dim[k] % rows != 0))
             return false;
     return true;
 }
@@ -39,6 +40,18 @@ static bool carries_on(const mica_net *net, const mica_node *node)
     return !follows || (node->op->flags & MICA_OP_LOSS) || net->values[node->out[0]].changed;
 }
 
+/* Whether a node reads a loss: what is made of that needs the loss of the whole batch. */
+static bool reads_loss(const mica_net *net, const mica_node *node)
+{
+    for (int i = 0; i < node->ins; i++) {
+        int maker = node->in[i] != NONE ? net->values[node->in[i]].maker : NONE;
+        if (maker != NONE && net->values[node->in[i]].number == 0 &&
+            (net->nodes[maker].op->flags & MICA_OP_LOSS))
+            return true;
+    }
+    return false;
+}
+
 bool mica_net_can_part(mica_net *net)
 {
     mica_index most = net->size[0].most, rows = (most + 1) / 2;
@@ -46,7 +59,7 @@ bool mica_net_can_part(mica_net *net)
         return false;
     bool can = true;
     for (int n = 0; n < net->node_count && can; n++)
-        can = !mixes(net, &net->nodes[n]);
+        can = !mixes(net, &net->nodes[n]) && !reads_loss(net, &net->nodes[n]);
     net->size[0].now = rows;
     can = can && mica_net_update_shapes(net) == MICA_OK;
     for (int i = 0; i < net->built_values && can; i++) /* what an operation makes besides is its own affair */
@@ -89,16 +102,14 @@ static char *whole_data(const mica_net *net, const mica_value_info *root)
 
 mica_status mica_net_select_part(mica_net *net, mica_index first, mica_index rows)
 {
-    if (net->size[0].now != rows) {
-        net->size[0].now = rows;
-        MICA_TRY(mica_net_update_shapes(net));
-    }
+    if (net->size[0].now != rows)
+        MICA_TRY(mica_net_set_rows(net, rows));
     for (int i = 0; i < net->built_values; i++) {
         mica_value_info *v = &net->values[i];
         const mica_value_info *root = &net->values[v->root];
         if (root->whole)
-            v->tensor.data = whole_data(net, root) +
-                             (size_t)first * (mica_tensor_bytes(&root->tensor) / (size_t)(rows > 0 ? rows : 1));
+            v->tensor.data = whole_data(net, root) + (size_t)first * (mica_tensor_bytes(&root->tensor) /
+                                                                      (size_t)(rows > 0 ? rows : 1));
     }
     return MICA_OK;
 }

@@ -1,24 +1,44 @@
 /* The plan as data: every buffer of the block, and what runs at every time of a step. */
+#include <stdio.h>
 #include <string.h>
 
 #include "net/net.h"
 
-const char *mica_net_value_name(mica_net *net, int value)
+/* The name of a value where it has one as it is; else NULL. */
+static const char *plain_name(const mica_net *net, int value)
 {
-    mica_value_info *v = &net->values[value];
+    const mica_value_info *v = &net->values[value];
     if (v->name != NULL)
         return v->name;
     if (v->layer == NONE)
         return "a value";
-    const char *layer = net->layers[v->layer].name;
-    if (net->layers[v->layer].output == value + 1 || v->maker == NONE || value >= net->built_values)
-        return layer;
-    const mica_op *op = net->nodes[v->maker].op;
-    int names = op->names != NULL ? op->ins + op->optional_ins + v->number : NONE;
-    const char *text = names != NONE ? mica_net_text(net, "%s (%s)", layer, op->names[names])
-                       : v->number == 0 ? mica_net_text(net, "%s (%s)", layer, op->name)
-                                        : mica_net_text(net, "%s (%s %d)", layer, op->name, v->number);
-    return text != NULL ? text : layer;
+    bool is_layers = net->layers[v->layer].output == value + 1 || v->maker == NONE || value >= net->built_values;
+    return is_layers ? net->layers[v->layer].name : NULL;
+}
+
+mica_value_text mica_net_value_text(const mica_net *net, int value)
+{
+    mica_value_text out;
+    const mica_value_info *v = &net->values[value];
+    const char *plain = plain_name(net, value), *layer = plain == NULL ? net->layers[v->layer].name : NULL;
+    const mica_op *op = plain == NULL ? net->nodes[v->maker].op : NULL;
+    if (op == NULL)
+        (void)snprintf(out.text, sizeof out.text, "%s", plain);
+    else if (op->names != NULL)
+        (void)snprintf(out.text, sizeof out.text, "%s (%s)", layer,
+                       op->names[op->ins + op->optional_ins + v->number]);
+    else if (v->number == 0)
+        (void)snprintf(out.text, sizeof out.text, "%s (%s)", layer, op->name);
+    else
+        (void)snprintf(out.text, sizeof out.text, "%s (%s %d)", layer, op->name, v->number);
+    return out;
+}
+
+const char *mica_net_value_name(mica_net *net, int value)
+{
+    const char *plain = plain_name(net, value);
+    const char *text = plain != NULL ? plain : mica_net_text(net, "%s", mica_net_value_text(net, value).text);
+    return text != NULL ? text : net->layers[net->values[value].layer].name;
 }
 
 /* The work of an entry, roughly: only to compare plans and to state the price of recomputing. */

@@ -21,6 +21,8 @@ int mica_net_program(const mica_net *net) { return net->compiled ? net->entry_co
 
 mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, int number)
 {
+    if (out == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_program_call: out is NULL");
     if (number < 0 || number >= mica_net_program(net))
         return mica_fail(net->ctx, MICA_ERR_INDEX, "net_program_call: call %d of %d", number,
                          mica_net_program(net));
@@ -57,6 +59,8 @@ static size_t offset_of(const mica_net *net, const mica_value_info *v)
 
 mica_status mica_net_program_value(const mica_net *net, mica_program_value *out, mica_value value)
 {
+    if (out == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_program_value: out is NULL");
     if (!net->compiled || value < 1 || value > net->value_count)
         return mica_fail(net->ctx, MICA_ERR_INDEX, "net_program_value: value %d of %d", value,
                          net->compiled ? net->value_count : 0);

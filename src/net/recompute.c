@@ -155,6 +155,16 @@ static void find_makers(const mica_net *net, segments *s)
     }
 }
 
+/* Whether forward call e would make something else the second time. */
+static bool reads_what_changes(const mica_net *net, int e)
+{
+    const mica_node *node = &net->entries[e].node;
+    for (int i = 0; i < node->ins; i++)
+        if (node->in[i] != NONE && mica_net_changes_later(net, node->in[i], net->entries[e].origin))
+            return true;
+    return false;
+}
+
 /* Dropped is what is made before the last segment, read only by calls of its own one, and not seen from outside. */
 static void mark_dropped(const mica_net *net, segments *s)
 {
@@ -163,6 +173,11 @@ static void mark_dropped(const mica_net *net, segments *s)
     for (int i = 0; i < net->built_values; i++)
         if (net->values[i].output)
             s->dropped[net->values[i].root] = false;
+    for (int e = 0; e < net->forward_count; e++)
+        if (reads_what_changes(net, e))
+            for (int k = 0; k < net->entries[e].node.outs; k++)
+                if (net->entries[e].node.out[k] != NONE)
+                    s->dropped[net->entries[e].node.out[k]] = false;
     for (int e = 0; e < net->entry_count; e++)
         for (int i = 0; i < net->entries[e].node.ins; i++) {
             int in = net->entries[e].node.in[i];
@@ -301,7 +316,7 @@ static bool is_cheap(const mica_net *net, const reads *r, const bool *again, int
     const mica_node *node = &net->entries[e].node;
     int y = node->out[0];
     if (!(node->op->flags & MICA_OP_CHEAP) || y == NONE || r[y].first_backward == NONE ||
-        r[y].last == net->entry_count || net->entries[e].fused != NULL)
+        r[y].last == net->entry_count || net->entries[e].fused != NULL || reads_what_changes(net, e))
         return false;
     for (int i = 0; i < node->ins; i++) {
         if (node->in[i] == NONE || net->values[node->in[i]].home != MICA_HOME_PLANNED)

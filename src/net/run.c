@@ -77,7 +77,7 @@ static mica_status check_memory(mica_net *net, int time)
             if (guard[i] != GUARD_BYTE)
                 return mica_fail(net->ctx, MICA_ERR_STATE, "net: layer \"%s\" wrote past the end of \"%s\"",
                                  entry_name(net, time),
-                                 group->value != NONE ? mica_net_value_name(net, group->value)
+                                 group->value != NONE ? mica_net_value_text(net, group->value).text
                                                       : entry_name(net, group->entry));
         if (group->span.last == time && time + 1 < net->entry_count)
             memset(net->block + group->span.offset, 0xff, group->span.bytes - MICA_ALIGN); /* NaN as f32 */

@@ -37,8 +37,8 @@ mica_index mica_net_size(mica_net *net, const char *name, mica_index most)
 
 int mica_net_size_number(const mica_net *net, mica_index size)
 {
-    mica_index number = MICA_SIZE_FIRST - size;
-    return number >= 0 && number < net->size_count ? (int)number : NONE;
+    bool is_code = size <= MICA_SIZE_FIRST && size > MICA_SIZE_FIRST - (mica_index)net->size_count;
+    return is_code ? (int)(MICA_SIZE_FIRST - size) : NONE;
 }
 
 mica_index mica_net_dim(mica_net *net, mica_value value, int axis)
@@ -66,11 +66,13 @@ mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dim
                                   mica_index *source)
 {
     if (rank > 0 && dims == NULL)
-        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a tensor of rank %d whose dims are NULL", rank), net->status;
+        return mica_net_refuse(net, MICA_ERR_ARGUMENT, "a tensor of rank %d whose dims are NULL", rank),
+               net->status;
     for (int i = 0; i < rank && i < MICA_MAX_RANK; i++) {
         bool is_size = mica_net_size_number(net, dims[i]) != NONE;
-        mica_index place = MICA_DIM_FIRST - dims[i];
-        bool is_dim = dims[i] <= MICA_DIM_FIRST && place / MICA_MAX_RANK < net->built_values;
+        mica_index place = dims[i] <= MICA_DIM_FIRST ? MICA_DIM_FIRST - dims[i] : 0;
+        bool is_dim = dims[i] <= MICA_DIM_FIRST && place / MICA_MAX_RANK < net->built_values &&
+                      place % MICA_MAX_RANK < net->values[place / MICA_MAX_RANK].tensor.rank;
         source[i] = is_size || is_dim ? dims[i] : 0;
         if (!is_size && !is_dim && dims[i] <= MICA_SIZE_FIRST)
             return mica_net_refuse(net, MICA_ERR_ARGUMENT, "%td is not a size of this net", dims[i]), net->status;
@@ -89,7 +91,12 @@ static mica_status reshape(mica_net *net, mica_value_info *v, const mica_tensor 
         return MICA_OK;
     if (mica_tensor_bytes(shape) > v->bytes)
         return mica_fail(net->ctx, MICA_ERR_SHAPE, "net: \"%s\" would be %s, larger than planned",
-                         mica_net_value_name(net, (int)(v - net->values)), MICA_SHAPE(shape));
+                         mica_net_value_text(net, (int)(v - net->values)).text, MICA_SHAPE(shape));
+    mica_index block = (mica_index)mica_dtype_block(v->tensor.dtype);
+    if (block > 1 && (shape->rank == 0 || shape->dim[shape->rank - 1] % block != 0))
+        return mica_fail(net->ctx, MICA_ERR_SHAPE, "net: \"%s\" would be %s, which cuts the blocks of %td of %s",
+                         mica_net_value_text(net, (int)(v - net->values)).text, MICA_SHAPE(shape), block,
+                         mica_dtype_name(v->tensor.dtype));
     void *data = v->tensor.data;
     mica_dtype dtype = v->tensor.dtype;
     v->tensor = *shape;
@@ -116,14 +123,39 @@ static bool inputs_changed(const mica_net *net, const mica_node *node)
     return false;
 }
 
+static bool same_as_built(const mica_value_info *a, const mica_value_info *b)
+{
+    return a->tensor.rank == b->tensor.rank &&
+           memcmp(a->built, b->built, (size_t)a->tensor.rank * sizeof a->built[0]) == 0;
+}
+
+/* What was planned for two shapes that are the same holds only while they are: that an output lies over an input, that
+ * a gradient is passed on as it is. At a smaller size one could be repeated to fit the other. */
+static mica_status check_overlays(mica_net *net, const mica_node *node, const mica_infer *infer)
+{
+    for (int k = 0; k < node->outs; k++)
+        for (int i = 0; i < node->ins && node->op->in_place[k] >> i; i++) {
+            if (node->out[k] == NONE || node->in[i] == NONE || !(node->op->in_place[k] >> i & 1u))
+                continue;
+            const mica_value_info *in = &net->values[node->in[i]], *out = &net->values[node->out[k]];
+            if (net->values[in->root].home == MICA_HOME_PLANNED && same_as_built(in, out) &&
+                !mica_tensor_same_shape(&in->tensor, &infer->out[k]))
+                return mica_fail(net->ctx, MICA_ERR_SHAPE,
+                                 "net: %s of %s is %s at these sizes, but was planned to have its shape",
+                                 node->op->name, MICA_SHAPE(&in->tensor), MICA_SHAPE(&infer->out[k]));
+        }
+    return MICA_OK;
+}
+
 static mica_status infer_again(mica_net *net, const mica_node *node)
 {
     if (!inputs_changed(net, node))
         return MICA_OK;
     mica_infer infer;
     MICA_TRY(mica_net_infer_node(net, node, &infer));
+    MICA_TRY(check_overlays(net, node, &infer));
     for (int k = 0; k < node->outs; k++)
-        if (node->out[k] != NONE)
+        if (node->out[k] != NONE && infer.out[k].rank != NONE)
             MICA_TRY(reshape(net, &net->values[node->out[k]], &infer.out[k]));
     return MICA_OK;
 }
@@ -152,13 +184,44 @@ mica_status mica_net_infer_shapes(mica_net *net)
         if (v->like != NONE)
             MICA_TRY(reshape(net, v, &net->values[v->like].tensor));
         else if (v->maker != NONE && v->number == 0)
-            MICA_TRY(infer_again(net, i < net->built_values ? &net->nodes[v->maker] : &net->makers[v->maker]));
+            MICA_TRY(
+                infer_again(net, i < net->built_values ? &net->nodes[v->maker] : &net->makers[v->maker]));
         else if (v->maker == NONE && (v->kind == MICA_BUFFER_INPUT || v->home == MICA_HOME_KEPT))
             MICA_TRY(reshape_from_sources(net, v));
     }
     for (int i = 0; i < net->size_count; i++)
         net->size_now[i] = net->size[i].now;
     return check_gradients(net);
+}
+
+/* Whether an output has the memory of an input: see take_over in lifetime.c. */
+static bool shares_in_place(const mica_net *net, const mica_node *node, int in, int out)
+{
+    if (node->in[in] == NONE || node->out[out] == NONE || !(node->op->in_place[out] >> in & 1u))
+        return false;
+    int a = net->values[node->in[in]].root, b = net->values[node->out[out]].root;
+    return a != b && net->values[a].group != NONE && net->values[a].group == net->values[b].group;
+}
+
+/* For the same reason a call that writes over an input would now write to elements that it still has to read. */
+static mica_status check_in_place(mica_net *net)
+{
+    for (int e = 0; e < net->entry_count; e++) {
+        const mica_node *node = &net->entries[e].node;
+        for (int k = 0; k < node->outs; k++)
+            for (int i = 0; i < node->ins; i++) {
+                if (!shares_in_place(net, node, i, k))
+                    continue;
+                const mica_tensor *in = &net->values[node->in[i]].tensor,
+                                  *out = &net->values[node->out[k]].tensor;
+                if (!mica_tensor_same_shape(in, out))
+                    return mica_fail(
+                        net->ctx, MICA_ERR_SHAPE,
+                        "net: \"%s\" would be %s, made in place from %s: a size of 1 is broadcast",
+                        mica_net_value_name(net, node->out[k]), MICA_SHAPE(out), MICA_SHAPE(in));
+            }
+    }
+    return MICA_OK;
 }
 
 /* Sets the sizes, or leaves all as it was. */
@@ -171,6 +234,8 @@ static mica_status set_sizes(mica_net *net, const mica_index *sizes)
     }
     mica_status status = mica_net_update_shapes(net);
     if (status == MICA_OK)
+        status = check_in_place(net);
+    if (status == MICA_OK)
         return MICA_OK;
     char text[MICA_ERROR_TEXT]; /* what went wrong first */
     memcpy(text, net->ctx->error, sizeof text);
@@ -179,6 +244,15 @@ static mica_status set_sizes(mica_net *net, const mica_index *sizes)
     (void)mica_net_infer_shapes(net); /* some shapes have changed, others not */
     memcpy(net->ctx->error, text, sizeof text);
     return net->ctx->status = status;
+}
+
+/* The same for the batch alone: that of a part. */
+mica_status mica_net_set_rows(mica_net *net, mica_index rows)
+{
+    mica_index sizes[MICA_SIZES];
+    for (int i = 0; i < net->size_count; i++)
+        sizes[i] = i == 0 ? rows : net->size[i].now;
+    return set_sizes(net, sizes);
 }
 
 mica_status mica_net_set_size(mica_net *net, const char *name, mica_index size)
@@ -223,7 +297,8 @@ mica_status mica_net_resize(mica_net *net, mica_index batch)
 
 int mica_net_sizes(const mica_net *net) { return net->size_count; }
 
-mica_status mica_net_size_at(const mica_net *net, const char **name, mica_index *now, mica_index *most, int number)
+mica_status mica_net_size_at(const mica_net *net, const char **name, mica_index *now, mica_index *most,
+                             int number)
 {
     if (number < 0 || number >= net->size_count)
         return mica_fail(net->ctx, MICA_ERR_INDEX, "net_size_at: size %d of %d", number, net->size_count);

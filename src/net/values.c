@@ -3,6 +3,9 @@
 
 #include "net/net.h"
 
+/* The longest name of what belongs to a layer, whose own may be shorter: build.c. */
+#define LASTING_MOST 500
+
 /* ---- Inputs ---- */
 
 mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims)
@@ -21,21 +24,21 @@ mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int
         return 0;
     }
     const char *full = mica_net_full_name(net, name, "input");
-    int value = full != NULL ? mica_net_new_value(net, full, MICA_HOME_PLANNED, MICA_BUFFER_INPUT, &shape) : NONE;
+    int value = full != NULL ? mica_net_new_value(net, full, MICA_HOME_PLANNED, MICA_BUFFER_INPUT, &shape)
+                             : NONE;
     if (value == NONE)
         return 0;
     mica_size *batch = &net->size[0];
     if (rank > 0 && source[0] == 0 && batch->most == 0)
         batch->most = batch->now = net->rows = net->part_rows = most[0];
-    if (rank > 0 && source[0] == 0 && batch->most == most[0])
+    if (rank > 0 && source[0] == 0 && batch->most == most[0] &&
+        most[0] > 0) /* 0: a later input has the batch */
         source[0] = MICA_SIZE_CODE(0);
     memcpy(net->values[value].source, source, (size_t)(rank > 0 ? rank : 0) * sizeof *source);
     net->values[value].layer = NONE;
     net->built_values = net->value_count;
     return value + 1;
 }
-
-/* ---- Values that last ---- */
 
 /* A value that lasts, named after the scope. */
 static mica_value add_lasting(mica_net *net, const char *name, mica_home home, mica_buffer_kind kind,
@@ -46,6 +49,11 @@ static mica_value add_lasting(mica_net *net, const char *name, mica_home home, m
     const char *full = mica_net_text(net, "%s%s", net->prefix, name);
     if (full == NULL)
         return 0;
+    if (strlen(full) > LASTING_MOST)
+        return mica_net_layer_fail(
+            net, MICA_ERR_ARGUMENT,
+            "the name \"%.32s...\" of its %s is too long (at most %d bytes, with its scopes)", full, what,
+            LASTING_MOST);
     if (mica_net_name_taken(net, full))
         return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "the name of its %s \"%s\" is already in use", what, full);
     int value = mica_net_new_value(net, full, home, kind, shape);
@@ -54,7 +62,8 @@ static mica_value add_lasting(mica_net *net, const char *name, mica_home home, m
 }
 
 /* The shape of something that lasts; false, with the layer's failure recorded, if it is none. */
-static bool lasting_shape(mica_net *net, mica_tensor *shape, mica_dtype dtype, int rank, const mica_index *dims)
+static bool lasting_shape(mica_net *net, mica_tensor *shape, mica_dtype dtype, int rank,
+                          const mica_index *dims)
 {
     if (!mica_net_building(net))
         return false;
@@ -108,6 +117,9 @@ mica_value mica_net_kept(mica_net *net, const char *name, mica_kept_kind kind, m
     if (!mica_net_building(net) || mica_net_resolve_dims(net, rank, dims, most, source) != MICA_OK ||
         !lasting_shape(net, &shape, dtype, rank, most))
         return 0;
+    if (mica_in_blocks(dtype) && start != 0.0f)
+        return mica_net_layer_fail(net, MICA_ERR_DTYPE, "a state of %s starts at 0, not at %g",
+                                   mica_dtype_name(dtype), (double)start);
     mica_value value = add_lasting(net, name, MICA_HOME_KEPT, MICA_BUFFER_STATE, &shape, "state");
     if (value != 0) {
         mica_value_info *v = &net->values[value - 1];
@@ -135,8 +147,9 @@ mica_value mica_net_lent(mica_net *net, const char *name, const mica_tensor *ten
     return value;
 }
 
-mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims,
-                            const mica_op *op, const mica_value *ins, int count, const void *opts)
+mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank,
+                            const mica_index *dims, const mica_op *op, const mica_value *ins, int count,
+                            const void *opts)
 {
     mica_tensor shape;
     if (!lasting_shape(net, &shape, dtype, rank, dims))
@@ -149,6 +162,9 @@ mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, i
     mica_node node;
     if (mica_net_make_node(net, &node, op, ins, count, opts) != MICA_OK)
         return 0;
+    if (op->run == NULL || (~op->optional_outs & ((1u << op->outs) - 1u)) > 1u)
+        return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "%s cannot derive a value: %s", op->name,
+                                   op->run == NULL ? "its run is NULL" : "it has several outputs");
     for (int i = 0; i < node.ins; i++)
         if (node.in[i] != NONE && net->values[node.in[i]].home == MICA_HOME_PLANNED)
             return mica_net_layer_fail(net, MICA_ERR_ARGUMENT,
@@ -172,7 +188,8 @@ mica_status mica_net_output(mica_net *net, const char *name, mica_value value)
     MICA_TRY(mica_net_check_value(net, value, "output"));
     mica_value_info *v = &net->values[value - 1];
     v->output = true;
-    const char *known = v->name != NULL ? v->name : v->layer != NONE ? net->layers[v->layer].name : "";
+    bool is_layers = v->layer != NONE && net->layers[v->layer].output == value;
+    const char *known = v->name != NULL ? v->name : is_layers ? net->layers[v->layer].name : "";
     if (name == NULL || strcmp(known, name) == 0)
         return MICA_OK;
     const char *full = NULL;
@@ -213,6 +230,8 @@ mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen)
 
 mica_status mica_net_shape(const mica_net *net, mica_tensor *out, mica_value value)
 {
+    if (out == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_shape: out is NULL");
     if (value < 1 || value > net->built_values)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: value %d does not belong to this net", value);
     const mica_value_info *v = &net->values[value - 1];

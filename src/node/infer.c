@@ -100,25 +100,32 @@ const mica_op *mica_op_find(const char *name)
 #define MOST_OPTIONS 512
 static const char no_options[MOST_OPTIONS];
 
-static mica_status check_call(mica_context *ctx, const mica_op *op, const mica_tensor *const *ins, int count,
-                              const void *opts)
+static mica_status check_call(mica_context *ctx, const mica_op *op, const void *outs,
+                              const mica_tensor *const *ins, int count, const void *opts)
 {
-    if (opts == NULL && op->opts_bytes > MOST_OPTIONS)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: options of %zu bytes must be given", op->name,
-                         op->opts_bytes);
+    if (op == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "op: the operation is NULL");
+    if (outs == NULL || (ins == NULL && count > 0))
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the list of its %s is NULL", op->name,
+                         outs == NULL ? "outputs" : "inputs");
     if (count < op->ins || count > op->ins + op->optional_ins)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %d inputs: expected %d to %d", op->name, count, op->ins,
                          op->ins + op->optional_ins);
-    for (int i = 0; i < op->ins; i++)
-        if (ins[i] == NULL)
+    for (int i = 0; i < count; i++) {
+        if (ins[i] == NULL && i < op->ins)
             return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: input %d is NULL", op->name, i);
+        if (ins[i] != NULL)
+            MICA_TRY(mica_tensor_check(ctx, op->name, "an input", ins[i]));
+    }
+    if (opts == NULL && op->opts_bytes > MOST_OPTIONS)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: opts is NULL", op->name);
     return MICA_OK;
 }
 
 mica_status mica_op_run(mica_context *ctx, const mica_op *op, const mica_tensor *const *outs,
                         const mica_tensor *const *ins, int count, const void *opts)
 {
-    MICA_TRY(check_call(ctx, op, ins, count, opts));
+    MICA_TRY(check_call(ctx, op, outs, ins, count, opts));
     if (op->run == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: a view has nothing to run", op->name);
     mica_call call = {.ctx = ctx,
@@ -141,7 +148,7 @@ mica_status mica_op_run(mica_context *ctx, const mica_op *op, const mica_tensor 
 mica_status mica_op_infer(mica_context *ctx, const mica_op *op, mica_tensor *outs,
                           const mica_tensor *const *ins, int count, const void *opts)
 {
-    MICA_TRY(check_call(ctx, op, ins, count, opts));
+    MICA_TRY(check_call(ctx, op, outs, ins, count, opts));
     if (op->infer == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the caller must give the shape of its output",
                          op->name);

@@ -333,9 +333,9 @@ static void split_sample(mica_op_sample *s)
 }
 
 static const mica_field split_fields[] = {
-    MICA_FIELD(mica_split_opts, axis, INT, "along which; may count from the end"),
-    MICA_FIELD(mica_split_opts, count, INT, "of the parts"),
-    MICA_FIELD(mica_split_opts, count, LENGTH, "of the parts"),
+    MICA_FIELD(mica_split_opts, axis, INT, "the axis; negative counts from the end"),
+    MICA_FIELD(mica_split_opts, count, INT, "number of parts"),
+    MICA_FIELD(mica_split_opts, count, LENGTH, "number of parts"),
     MICA_FIELDS(mica_split_opts, sizes, INDEX,
                 "of each part; one may be -1: what is left. All 0: equal parts")};
 

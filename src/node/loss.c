@@ -56,7 +56,15 @@ static mica_status run_gradient(const mica_call *c)
     return c->out[0]->data != c->in[0]->data ? mica_copy(c->ctx, c->out[0], c->in[0]) : MICA_OK;
 }
 
-static void gradient(mica_grad *g) { mica_grad_give(g, 0, &mica_op_loss_gradient, &g->out[1], 1, g->opts); }
+static void gradient(mica_grad *g)
+{
+    mica_grad_give(g, 0, &mica_op_loss_gradient, &g->out[1], 1, g->opts);
+    if (g->dout[0] == 0)
+        return;
+    /* Another loss depends on this one. */
+    mica_value product = mica_grad_value(g, &mica_op_mul, (mica_value[]){g->out[1], g->dout[0]}, 2, NULL);
+    mica_grad_give(g, 0, &mica_op_scale, &product, 1, &(mica_scalar_opts){weight_of(g->opts)});
+}
 
 #define IN_LOSS(member, kind, about)                                                         \
     {                                                                                        \
@@ -146,7 +154,7 @@ static void sample_class_probs(mica_op_sample *s) { sample_classes(s, 0.2, 0.8);
                                   .outs = 2,                                                        \
                                   .optional_outs = 2,                                               \
                                   .fixed_ins = 2,                                                   \
-                                  .fixed_outs = 3,                                                  \
+                                  .fixed_outs = 2,                                                  \
                                   .names = (const char *const[]){"pred", "target", "loss", "grad"}, \
                                   .opts_bytes = sizeof(mica_weighted_loss_opts),                    \
                                   MICA_FIELD_LIST(list),                                            \

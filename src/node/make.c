@@ -136,7 +136,7 @@ static void sample_generate(mica_op_sample *s)
 /* ---- Entries ---- */
 
 #define COMMON                                                                                    \
-    MICA_FIELD(mica_make_opts, rank, LENGTH, "of the result, where there is no input"),           \
+    MICA_FIELD(mica_make_opts, rank, LENGTH, "rank of the result if there is no input"),           \
         MICA_FIELDS(mica_make_opts, dims, INDEX, "sizes of the result, where there is no input"), \
         MICA_FIELD(mica_make_opts, dtype, DTYPE, "its dtype")
 #define SEED MICA_FIELD(mica_make_opts, seed, INDEX, "the same numbers in every step; 0: different in each")
@@ -144,12 +144,12 @@ static void sample_generate(mica_op_sample *s)
 static const mica_field plain_fields[] = {COMMON};
 static const mica_field fill_fields[] = {COMMON,
                                          MICA_FIELD(mica_make_opts, value, DOUBLE, "value of every element")};
-static const mica_field range_fields[] = {COMMON,
-                                          MICA_FIELD(mica_make_opts, start, DOUBLE, "the first element"),
-                                          MICA_FIELD(mica_make_opts, step, DOUBLE, "increment; 0: 1")};
-static const mica_field uniform_fields[] = {
-    COMMON, SEED, MICA_FIELD(mica_make_opts, low, FLOAT, "lower bound"),
-    MICA_FIELD(mica_make_opts, high, FLOAT, "upper bound, exclusive")};
+static const mica_field range_fields[] = {
+    COMMON, MICA_FIELD(mica_make_opts, start, DOUBLE, "the first element"),
+    MICA_FIELD(mica_make_opts, step, DOUBLE, "increment; 0: 1")};
+static const mica_field uniform_fields[] = {COMMON, SEED,
+                                            MICA_FIELD(mica_make_opts, low, FLOAT, "lower bound"),
+                                            MICA_FIELD(mica_make_opts, high, FLOAT, "upper bound, exclusive")};
 static const mica_field normal_fields[] = {
     COMMON, SEED, MICA_FIELD(mica_make_opts, mean, FLOAT, "mean of the distribution"),
     MICA_FIELD(mica_make_opts, deviation, FLOAT, "its standard deviation; 0: 1")};

@@ -1,4 +1,4 @@
-/* Matrix products. Their gradients are products again. */
+/* Matrix products. Their gradients are matrix products as well. */
 #include "node/finish.h"
 #include "node/gradient.h"
 #include "node/sample.h"

@@ -248,7 +248,7 @@ static void broadcast_to_sample(mica_op_sample *s)
 
 static const mica_field broadcast_to_fields[] = {
     MICA_FIELD(mica_shape_opts, rank, LENGTH, "of the result"),
-    MICA_FIELDS(mica_shape_opts, dims, INDEX, "0: as x has at this axis, counted from the last")};
+    MICA_FIELDS(mica_shape_opts, dims, INDEX, "0: as in x, aligned at the last axis")};
 
 const mica_op mica_op_broadcast_to = {.name = "broadcast_to",
                                       .family = "shape",

@@ -5,7 +5,7 @@ static const mica_field pad_fields[] = {
     MICA_FIELDS(mica_pad_opts, before, INDEX, "elements at the start of each axis"),
     MICA_FIELDS(mica_pad_opts, after, INDEX, "elements at the end of each axis"),
     MICA_FIELD(mica_pad_opts, mode, CHOICE, "constant|reflect"),
-    MICA_FIELD(mica_pad_opts, value, DOUBLE, "of what is added")};
+    MICA_FIELD(mica_pad_opts, value, DOUBLE, "padding value")};
 static const mica_field unpad_fields[] = {
     MICA_FIELDS(mica_pad_opts, before, INDEX, "elements to drop at the beginning of each axis"),
     MICA_FIELDS(mica_pad_opts, after, INDEX, "elements to drop at the end of each axis")};
@@ -159,8 +159,8 @@ static void tile_sample(mica_op_sample *s)
 }
 
 static const mica_field tile_fields[] = {
-    MICA_FIELD(mica_tile_opts, rank, LENGTH, "of the result: leading axes are added; 0: that of x"),
-    MICA_FIELDS(mica_tile_opts, repeats, INDEX, "along each axis of the result; 0: 1")};
+    MICA_FIELD(mica_tile_opts, rank, LENGTH, "rank of the result, adding leading axes; 0: that of x"),
+    MICA_FIELDS(mica_tile_opts, repeats, INDEX, "repetitions along each axis of the result; 0: 1")};
 
 /* ---- Entries ---- */
 
@@ -193,6 +193,6 @@ static const mica_field tile_fields[] = {
 
 ENTRY(pad, 0, mica_pad_opts, pad_fields, pad_mixes, "x with padding")
 BACKWARD(pad, mica_pad_opts, pad_fields)
-ENTRY(unpad, 0, mica_pad_opts, unpad_fields, pad_mixes, "x without elements at the ends of its axes")
+ENTRY(unpad, 0, mica_pad_opts, unpad_fields, pad_mixes, "x with padding removed")
 ENTRY(tile, MICA_OP_CHEAP, mica_tile_opts, tile_fields, tile_mixes, "x repeated along its axes")
 BACKWARD(tile, mica_tile_opts, tile_fields)

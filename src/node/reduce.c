@@ -115,9 +115,9 @@ static void sample_norm(mica_op_sample *s)
 /* ---- Entries ---- */
 
 #define COMMON                                                                                         \
-    MICA_FIELD(mica_reduction_opts, count, LENGTH, "how many axes; 0: all"),                           \
+    MICA_FIELD(mica_reduction_opts, count, LENGTH, "number of axes; 0: all"),                           \
         MICA_FIELDS(mica_reduction_opts, axes, INT, "that are reduced; may count from the end (all)"), \
-        MICA_FIELD(mica_reduction_opts, keep, BOOL, "they stay, with size 1")
+        MICA_FIELD(mica_reduction_opts, keep, BOOL, "keep the axes with size 1")
 
 const mica_field mica_reduction_fields[MICA_REDUCTION_FIELDS] = {COMMON};
 static const mica_field variance_fields[] = {

@@ -99,7 +99,7 @@ static void unsqueeze_sample(mica_op_sample *s)
 
 static const mica_field reshape_fields[] = {
     MICA_FIELD(mica_shape_opts, rank, LENGTH, "of the result"),
-    MICA_FIELDS(mica_shape_opts, dims, INDEX, "0: as x has at this axis; one may be -1: what is left")};
+    MICA_FIELDS(mica_shape_opts, dims, INDEX, "0: as in x; one may be -1: inferred")};
 static const mica_field flatten_fields[] = {
     MICA_FIELD(mica_flatten_opts, first, INT, "first axis to merge; 0, 0: all but the first"),
     MICA_FIELD(mica_flatten_opts, last, INT, "last axis to merge")};

@@ -64,6 +64,46 @@ TEST(net_an_output_is_not_overwritten_by_the_last_call)
     mica_net_destroy(net);
 }
 
+/* l = mse(x p, t) / 2, and then perhaps the loss l^2. Returns l, and the gradient of p. */
+static float loss_of_a_loss(mica_context *ctx, bool squared, float *gradient)
+{
+    mica_net *net = new_net(ctx);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){4, 3});
+    mica_value t = mica_net_input(net, "t", MICA_F32, 2, (mica_index[]){4, 3});
+    mica_value p = mica_net_learned(net, "p", 1, (mica_index[]){3}, (mica_init){MICA_INIT_CONSTANT, 2.0f});
+    mica_value y = mica_net_op(net, NULL, "mul", (mica_value[]){x, p}, 2, NULL);
+    mica_value l = mica_net_mse(net, y, t, &(mica_net_loss_opts){.weight = 0.5f});
+    mica_net_output(net, "l", l);
+    mica_value zero = mica_net_op(net, NULL, "zeros", NULL, 0, NULL);
+    if (squared)
+        mica_net_mse(net, l, zero, NULL);
+    float loss = 0.0f;
+    if (start(ctx, net, &(mica_compile_opts){.train = true})) {
+        mica_tensor result, dp;
+        fill(net, "x");
+        fill(net, "t");
+        CHECK_OK(ctx, mica_net_gradients(net, NULL));
+        CHECK_OK(ctx, mica_net_tensor(net, &result, "l"));
+        CHECK_OK(ctx, mica_net_gradient(net, &dp, "p"));
+        loss = *(float *)result.data;
+        memcpy(gradient, dp.data, 3 * sizeof(float));
+    }
+    mica_net_destroy(net);
+    return loss;
+}
+
+TEST(net_a_loss_of_a_loss_has_its_share_of_the_gradient)
+{
+    mica_context *ctx = test_context(1);
+    float alone[3] = {0}, both[3] = {0};
+    float l = loss_of_a_loss(ctx, false, alone);
+    CHECK(loss_of_a_loss(ctx, true, both) == l);
+    for (int i = 0; i < 3; i++) {
+        CHECK(alone[i] != 0.0f);
+        CHECK(fabsf(both[i] - (1.0f + 2.0f * l) * alone[i]) < 1e-5f * fabsf(both[i]));
+    }
+}
+
 TEST(net_a_loss_that_is_read_is_still_the_loss)
 {
     mica_context *ctx = test_context(1);
@@ -125,10 +165,29 @@ TEST(net_a_size_at_which_a_gradient_would_have_to_be_summed_is_refused)
     if (start(ctx, net, &(mica_compile_opts){.train = true})) {
         CHECK_ERROR(
             ctx, mica_net_set_size(net, "rows", 1), MICA_ERR_SHAPE,
-            "shape error: net: \"fc\" would be [1, 4], its gradient [3, 4]: a size of 1 is broadcast");
+            "shape error: net: add of [1, 4] is [3, 4] at these sizes, but was planned to have its shape");
         fill(net, "x");
         fill(net, "target");
         CHECK_OK(ctx, mica_net_gradients(net, NULL));
+    }
+    mica_net_destroy(net);
+}
+
+TEST(net_a_size_at_which_a_call_in_place_would_overwrite_what_it_reads_is_refused)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = new_net(ctx);
+    REQUIRE(net != NULL);
+    mica_index rows = mica_net_size(net, "rows", 3);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){rows, 4});
+    mica_value h = mica_net_op(net, NULL, "tanh", &x, 1, NULL);
+    mica_net_output(net, "y", plus_rows(net, h, 3));
+    if (start(ctx, net, NULL)) {
+        CHECK_ERROR(
+            ctx, mica_net_set_size(net, "rows", 1), MICA_ERR_SHAPE,
+            "shape error: net: add of [1, 4] is [3, 4] at these sizes, but was planned to have its shape");
+        fill(net, "x");
+        CHECK_OK(ctx, mica_net_forward(net));
     }
     mica_net_destroy(net);
 }
@@ -261,14 +320,14 @@ TEST(net_a_gradient_of_another_shape_is_refused)
 {
     check_wrong_gradient(
         pass_a_sum, MICA_ERR_SHAPE,
-        "shape error: net: halve passes [] on as the gradient of its input 0, which is [2, 3]");
+        "shape error: net: the gradient of halve gives f32 [] for input 0, which is [2, 3]");
 }
 
 TEST(net_a_gradient_without_a_required_output_is_refused)
 {
     check_wrong_gradient(
         forget_an_output, MICA_ERR_ARGUMENT,
-        "argument error: net: the gradient of halve calls two, whose output 1 is not optional and goes nowhere");
+        "argument error: net: the gradient of halve takes 1 outputs of two, which has 2");
 }
 
 TEST(net_gradients_that_are_not_there_are_refused)

@@ -222,7 +222,7 @@ TEST(entries_have_the_gradients_of_their_forward)
         for (uint64_t seed = 0; seed < (uint64_t)test_effort(DRAWS); seed++)
             check_draw(ctx, op, seed, &t);
         CHECK_MSG(t.checked > 0, "%s: no gradient was checked", op->name);
-        CHECK_MSG(t.at_corners * 10 <= t.checked, "%s: %d of %d elements lie at corners", op->name,
+        CHECK_MSG(t.checked < 100 || t.at_corners * 10 <= t.checked, "%s: %d of %d elements lie at corners", op->name,
                   t.at_corners, t.checked);
     }
 }
