@@ -242,6 +242,15 @@ mica_status mica_net_reset_states(mica_net *net)
     return MICA_OK;
 }
 
+/* Sums over several machines, say, are written into them: then an embedding's marks of which rows are zero are wrong. */
+mica_status mica_net_distrust_gradients(mica_net *net)
+{
+    for (int i = 0; net->gradients_lent && i < net->built_values; i++)
+        if (net->values[i].home == MICA_HOME_KEPT && net->values[i].kept == MICA_KEPT_PRIVATE)
+            MICA_TRY(start_kept(net, &net->values[i]));
+    return MICA_OK;
+}
+
 /* ---- Tensors by name and number ---- */
 
 static mica_status find_bound(mica_net *net, const char *name, int *value)
@@ -298,6 +307,7 @@ mica_status mica_net_gradient(mica_net *net, mica_tensor *out, const char *name)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_gradient: out is NULL");
     if (v->home != MICA_HOME_LEARNED || v->gradient == NONE)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net: \"%s\" has no gradient", name);
+    net->gradients_lent = true;
     *out = net->values[v->gradient].tensor;
     return MICA_OK;
 }
@@ -347,6 +357,7 @@ mica_status mica_net_flat(mica_net *net, mica_tensor *parameters, mica_tensor *g
                          "net_flat: the net is not bound, or it borrows its weights from another net");
     if (parameters != NULL)
         *parameters = mica_1d(net->flat_parameters, (mica_index)net->flat_count);
+    net->gradients_lent = net->gradients_lent || gradients != NULL;
     if (gradients != NULL)
         *gradients = mica_1d(net->flat_gradients, net->train ? (mica_index)net->learned_count : 0);
     return MICA_OK;

@@ -179,6 +179,7 @@ struct mica_net {
     char *block;
     size_t block_bytes;
     float *flat_parameters, *flat_gradients, *flat_optimizer[2];
+    bool gradients_lent; /* the caller has their memory, and may write to it between steps */
 
     /* Stepping. A step's batch may be run in parts of at most `part_rows` samples, one after the other. */
     mica_index rows;                 /* the batch of a step; size[0].now is that of a part */
@@ -301,6 +302,8 @@ double mica_net_extra_work(const mica_net *net);
 void mica_net_link(mica_net *net);
 /* The workspace that derived values take to make. */
 mica_status mica_net_measure_derivations(mica_net *net, size_t *bytes);
+/* Forgets what operations noted about gradients, if the caller may have changed them since. */
+mica_status mica_net_distrust_gradients(mica_net *net);
 /* Something learned or kept, as built: of a smaller step, or one in parts, its tensor shows a part of it. */
 mica_tensor mica_net_built_tensor(const mica_net *net, const mica_value_info *value);
 

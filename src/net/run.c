@@ -207,6 +207,7 @@ mica_status mica_net_backward(mica_net *net, const mica_backward_opts *opts)
                              : "net_backward: expected a call of mica_net_forward_training right before it");
     mica_mode mode = backward_mode(opts);
     mode.step = net->ready_step;
+    MICA_TRY(mica_net_distrust_gradients(net));
     return run_step(net, net->forward_count, net->entry_count, mode);
 }
 
@@ -214,6 +215,7 @@ mica_status mica_net_gradients(mica_net *net, const mica_backward_opts *opts)
 {
     if (!net->train)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_gradients: the net was not compiled with .train");
+    MICA_TRY(mica_net_distrust_gradients(net));
     return run_step(net, 0, net->entry_count, backward_mode(opts));
 }
 

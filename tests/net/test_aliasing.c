@@ -351,3 +351,32 @@ TEST(net_gradients_that_are_not_there_are_refused)
         mica_net_destroy(net);
     }
 }
+
+/* A step touches the rows of an embedding's gradient that it used before; those that a caller wrote to are no less its
+ * own. */
+TEST(net_gradients_that_a_caller_wrote_to_are_written_anew)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net = new_net(ctx);
+    REQUIRE(net != NULL);
+    mica_value x = mica_net_input(net, "x", MICA_I32, 1, (mica_index[]){1});
+    mica_value target = mica_net_input(net, "target", MICA_F32, 2, (mica_index[]){1, 2});
+    mica_net_mse(net,
+                 mica_net_embedding(net, x, &(mica_net_embedding_opts){.name = "e", .rows = 4, .width = 2}),
+                 target, NULL);
+    bool ready = start(ctx, net, &(mica_compile_opts){.train = true});
+    for (int step = 0; ready && step < 3; step++) {
+        mica_tensor t, all;
+        CHECK_OK(ctx, mica_net_tensor(net, &t, "x"));
+        *(int32_t *)t.data = 1;
+        fill(net, "target");
+        CHECK_OK(ctx, mica_net_gradients(net, NULL));
+        CHECK_OK(ctx, mica_net_gradient(net, &t, "e.weight"));
+        CHECK_OK(ctx, mica_net_flat(net, NULL, &all));
+        CHECK(((float *)t.data)[2] != 0.0f);
+        CHECK(((float *)t.data)[6] == 0.0f && ((float *)t.data)[7] == 0.0f);
+        ((float *)t.data)[6] += 7.0f;
+        ((float *)t.data)[7] += 7.0f;
+    }
+    mica_net_destroy(net);
+}
