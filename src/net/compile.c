@@ -159,8 +159,12 @@ static mica_status fit_budget(mica_net *net, size_t budget)
     bool parts = net->train && mica_net_can_part(net);
     mica_index fewest = parts ? fewest_rows(net) : 1;
     for (mica_index rows = most; best.total == SIZE_MAX; rows = (rows + 1) / 2) {
-        if (rows == most || parts_fit(most, rows, fewest))
-            MICA_TRY(try_segments(net, budget, rows, &best, &smallest));
+        mica_status status = rows == most || parts_fit(most, rows, fewest)
+                                 ? try_segments(net, budget, rows, &best, &smallest)
+                                 : MICA_OK;
+        if (status != MICA_OK && (rows == most || status == MICA_ERR_MEMORY))
+            return status;
+        net->status = MICA_OK; /* parts of a size that some operation refuses are none */
         if (rows <= 1 || !parts)
             break;
     }
