@@ -90,7 +90,8 @@ MICA_API mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype
                                      const mica_index *dims, const mica_op *op, const mica_value *ins, int count,
                                      const void *opts);
 
-/* Lent: the caller's memory (a mapped file, say), read only, of any dtype and layout. It must outlive the net. */
+/* Lent: the caller's memory (a mapped file, say), read only, of any dtype and layout. It must outlive the net. Only where
+ * its elements lie in order can it be viewed (reshape, squeeze, ...): else view a copy. */
 MICA_API mica_value mica_net_lent(mica_net *net, const char *name, const mica_tensor *tensor);
 
 /* ---- Calls ---- */
