@@ -12,7 +12,7 @@ mica_entry *mica_net_new_entry(mica_net *net, const mica_node *node, mica_phase 
     mica_entry *entry = &net->entries[net->entry_count++];
     *entry = (mica_entry){.node = *node, .phase = phase, .origin = origin, .group = NONE};
     for (int k = 0; k < MICA_OP_OUTS; k++)
-        entry->part[k] = NONE;
+        entry->addend[k] = NONE;
     return entry;
 }
 

@@ -1,6 +1,6 @@
 /* Differentiation: behind the forward calls, the backward calls that their operations write down.
  *
- * The first part of a gradient is written, later ones are added. A gradient that is passed on as it is (through an
+ * The first addend of a gradient is written, later ones are added. A gradient that is passed on as it is (through an
  * addition, a view) is the same value under another name: it is not owned, and adding to it makes a new value. */
 #include <string.h>
 
@@ -91,12 +91,12 @@ static mica_status put(const mica_call *c)
 }
 static const mica_op put_op = {.name = "put", .ins = 1, .outs = 1, .adds = 1, .in_place = {1}, .run = put};
 
-/* gradient of `of` = what it was + part */
-static void add_part(mica_grad *g, int of, int part)
+/* gradient of `of` = what it was + addend */
+static void add_addend(mica_grad *g, int of, int addend)
 {
     mica_net *net = g->net;
     int before = net->values[of].gradient;
-    mica_entry *entry = new_call(g, &mica_op_add, (mica_value[]){before + 1, part + 1}, 2, NULL);
+    mica_entry *entry = new_call(g, &mica_op_add, (mica_value[]){before + 1, addend + 1}, 2, NULL);
     int entry_number = net->entry_count - 1, sum = entry != NULL ? new_gradient(net, of) : NONE;
     if (sum != NONE)
         net->entries[entry_number].node.out[0] = sum;
@@ -111,7 +111,7 @@ static bool is_made_behind(const mica_net *net, int gradient, int number)
     return false;
 }
 
-/* Lets output k of the call `number` be a part of the gradient of value `of`. */
+/* Lets output k of the call `number` be an addend of the gradient of value `of`. */
 static void direct(mica_grad *g, int number, int k, int of)
 {
     mica_net *net = g->net;
@@ -125,11 +125,11 @@ static void direct(mica_grad *g, int number, int k, int of)
     for (int other = 0; other < k; other++) /* one call cannot write and add to the same */
         can_add = can_add && net->entries[number].node.out[other] != gradient;
     if (!first && (!net->values[gradient].owned || is_made_behind(net, gradient, number))) {
-        int part = new_like(net, of, MICA_HOME_PLANNED, MICA_BUFFER_BACK, "part of a gradient");
-        if (part == NONE)
+        int addend = new_like(net, of, MICA_HOME_PLANNED, MICA_BUFFER_BACK, "addend of a gradient");
+        if (addend == NONE)
             return;
-        net->entries[number].node.out[k] = part;
-        add_part(g, of, part);
+        net->entries[number].node.out[k] = addend;
+        add_addend(g, of, addend);
         return;
     }
     mica_entry *entry = &net->entries[number];
@@ -138,8 +138,8 @@ static void direct(mica_grad *g, int number, int k, int of)
     entry->learned |= learned ? 1u << k : 0u;
     if (can_add || (first && !learned))
         return;
-    int part = new_like(net, of, MICA_HOME_PLANNED, MICA_BUFFER_SCRATCH, "part of a gradient");
-    net->entries[number].part[k] = part;
+    int addend = new_like(net, of, MICA_HOME_PLANNED, MICA_BUFFER_SCRATCH, "addend of a gradient");
+    net->entries[number].addend[k] = addend;
 }
 
 /* An output that the operation must have, though it is no wanted gradient, is like the input whose gradient it would
@@ -236,7 +236,7 @@ void mica_grad_pass(mica_grad *g, int in, mica_value value)
         g->net->values[of].gradient = value - 1;
         g->net->values[value - 1].owned = false;
     } else {
-        add_part(g, of, value - 1);
+        add_addend(g, of, value - 1);
     }
 }
 

@@ -136,7 +136,7 @@ static mica_status find_lifetimes(mica_net *net)
             MICA_TRY(live_at(net, entry->node.in[i], time));
         for (int k = 0; k < entry->node.outs; k++) {
             MICA_TRY(live_at(net, entry->node.out[k], time));
-            MICA_TRY(live_at(net, entry->part[k], time));
+            MICA_TRY(live_at(net, entry->addend[k], time));
         }
     }
     return keep_longer(net);

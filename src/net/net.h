@@ -68,7 +68,7 @@ typedef struct mica_value_info {
     bool frozen;
     bool output;  /* is read after the step */
     bool wanted;  /* its gradient is */
-    bool owned;   /* a gradient that later parts may be added to: it is no other value's, too */
+    bool owned;   /* a gradient that more may be added to: it is no other value's, too */
     bool whole;   /* of a step in parts: it holds the whole batch, and each part sees its rows of it */
     bool changed; /* its shape, by the resizing under way */
 } mica_value_info;
@@ -90,8 +90,8 @@ typedef struct mica_entry {
     int origin;       /* the number of the node that it runs, or whose gradient it is part of */
     unsigned add;     /* bit k: out[k] has been written before */
     unsigned learned; /* bit k: out[k] is a parameter's gradient, which a step may add to */
-    int part
-        [MICA_OP_OUTS]; /* where out[k] goes if it must be added to and the operation cannot; NONE: nowhere */
+    /* Where out[k] goes if it must be added to and the operation cannot; NONE: nowhere. */
+    int addend[MICA_OP_OUTS];
     const char *fused;  /* what else it does: "relu" */
     size_t workspace_bytes; /* of its operation */
     double flops;           /* as planned */

@@ -246,7 +246,8 @@ static columns measure(const mica_net *net)
     columns widths = {.layer = 5, .op = 9};
     for (int e = 0; e < net->entry_count; e++) {
         int layer = (int)strlen(layer_name(net, &net->entries[e]));
-        int op = (int)op_text(NULL, 0, &net->entries[e]);
+        char text[256];
+        int op = (int)op_text(text, sizeof text, &net->entries[e]);
         widths.layer = layer > widths.layer ? layer : widths.layer;
         widths.op = op > widths.op ? op : widths.op;
     }

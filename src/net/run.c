@@ -12,17 +12,17 @@ bool mica_call_measuring(const mica_call *call) { return call->ctx->measuring; }
 
 /* Outputs that must be added to, by an operation that can only write, go to memory of their own. Returns which do: they
  * are to be added afterwards. A plan is measured with all of them, since any step may add. */
-static unsigned part_outputs(const mica_net *net, mica_entry *entry, unsigned add)
+static unsigned place_addends(const mica_net *net, mica_entry *entry, unsigned add)
 {
-    unsigned parts = 0;
+    unsigned addends = 0;
     for (int k = 0; k < entry->node.outs; k++) {
-        if (entry->part[k] == NONE)
+        if (entry->addend[k] == NONE)
             continue;
         bool apart = (add >> k & 1u) != 0 || net->ctx->measuring;
-        entry->call.out[k] = &net->values[apart ? entry->part[k] : entry->node.out[k]].tensor;
-        parts |= apart ? 1u << k : 0u;
+        entry->call.out[k] = &net->values[apart ? entry->addend[k] : entry->node.out[k]].tensor;
+        addends |= apart ? 1u << k : 0u;
     }
-    return parts;
+    return addends;
 }
 
 mica_status mica_net_run_entry(mica_net *net, mica_entry *entry, const mica_mode *mode)
@@ -34,11 +34,11 @@ mica_status mica_net_run_entry(mica_net *net, mica_entry *entry, const mica_mode
     call->seed = net->seed;
     call->stream = mode->step * (uint64_t)net->node_count + (uint64_t)entry->origin;
     unsigned add = entry->add | (mode->add ? entry->learned : 0u);
-    unsigned parts = (entry->add | entry->learned) != 0 ? part_outputs(net, entry, add) : 0;
-    call->add = add & ~parts;
+    unsigned addends = (entry->add | entry->learned) != 0 ? place_addends(net, entry, add) : 0;
+    call->add = add & ~addends;
     MICA_TRY(call->op->run(call));
-    for (int k = 0; parts >> k; k++)
-        if (parts >> k & 1u) {
+    for (int k = 0; addends >> k; k++)
+        if (addends >> k & 1u) {
             const mica_tensor *sum = &net->values[entry->node.out[k]].tensor;
             MICA_TRY(mica_add(ctx, sum, sum, call->out[k]));
         }

@@ -56,8 +56,9 @@ static mica_index size_of(const mica_net *net, mica_index code)
 {
     if (code > MICA_SIZE_FIRST)
         return code;
-    if (code > MICA_DIM_FIRST)
-        return net->size[MICA_SIZE_FIRST - code].now;
+    int number = mica_net_size_number(net, code);
+    if (number != NONE)
+        return net->size[number].now;
     mica_index place = MICA_DIM_FIRST - code;
     return net->values[place / MICA_MAX_RANK].tensor.dim[place % MICA_MAX_RANK];
 }

@@ -112,7 +112,7 @@ static mica_status check_call(mica_context *ctx, const mica_op *op, const void *
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %d inputs: expected %d to %d", op->name, count, op->ins,
                          op->ins + op->optional_ins);
     for (int i = 0; i < count; i++) {
-        if (ins[i] == NULL && i < op->ins)
+        if (i < op->ins && ins[i] == NULL)
             return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: input %d is NULL", op->name, i);
         if (ins[i] != NULL)
             MICA_TRY(mica_tensor_check(ctx, op->name, "an input", ins[i]));
