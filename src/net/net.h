@@ -92,7 +92,7 @@ typedef struct mica_entry {
     unsigned learned; /* bit k: out[k] is a parameter's gradient, which a step may add to */
     /* Where out[k] goes if it must be added to and the operation cannot; NONE: nowhere. */
     int addend[MICA_OP_OUTS];
-    const char *fused;  /* what else it does: "relu" */
+    const char *fused;      /* what else it does: "relu" */
     size_t workspace_bytes; /* of its operation */
     double flops;           /* as planned */
     int group;              /* of the workspace */
