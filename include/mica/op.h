@@ -51,21 +51,18 @@ typedef enum mica_field_kind {
 
 typedef struct mica_field {
     const char *name;
-    mica_field_kind kind;
-    size_t offset;     /* in the options struct */
-    int count;         /* the size of an array; 0: a single value */
     const char *about; /* a short description */
+    size_t offset;     /* in the options struct */
+    mica_field_kind kind;
+    int count; /* the size of an array; 0: a single value */
 } mica_field;
 
-#define MICA_FIELD(type, member, kind, about)                        \
-    {                                                                \
-#member, MICA_FIELD_##kind, offsetof(type, member), 0, about \
-    }
-#define MICA_FIELDS(type, member, kind, about)                                         \
-    {                                                                                  \
-#member, MICA_FIELD_##kind, offsetof(type, member),                            \
-            (int)(sizeof(((type *)0)->member) / sizeof(((type *)0)->member[0])), about \
-    }
+/* clang-format off */
+#define MICA_FIELD(type, member, kind, about) {#member, about, offsetof(type, member), MICA_FIELD_##kind, 0}
+#define MICA_FIELDS(type, member, kind, about)                          \
+    {#member, about, offsetof(type, member), MICA_FIELD_##kind,         \
+     (int)(sizeof(((type *)0)->member) / sizeof(((type *)0)->member[0]))}
+/* clang-format on */
 
 /* Options of operations whose C functions take plain arguments, or take the shape of the result from dst. */
 

@@ -242,7 +242,7 @@ mica_status mica_net_reset_states(mica_net *net)
     return MICA_OK;
 }
 
-/* Sums over several machines, say, are written into them: then an embedding's marks of which rows are zero are wrong. */
+/* Sums over several machines, say, are written into them: then an embedding's marks of rows that are zero are wrong. */
 mica_status mica_net_distrust_gradients(mica_net *net)
 {
     for (int i = 0; net->gradients_lent && i < net->built_values; i++)

@@ -66,10 +66,10 @@ static void gradient(mica_grad *g)
     mica_grad_give(g, 0, &mica_op_scale, &product, 1, &(mica_scalar_opts){weight_of(g->opts)});
 }
 
-#define IN_LOSS(member, kind, about)                                                         \
-    {                                                                                        \
-#member, MICA_FIELD_##kind, offsetof(mica_weighted_loss_opts, loss.member), 0, about \
-    }
+/* clang-format off */
+#define IN_LOSS(member, kind, about) \
+    {#member, about, offsetof(mica_weighted_loss_opts, loss.member), MICA_FIELD_##kind, 0}
+/* clang-format on */
 #define COMMON                              \
     IN_LOSS(reduction, CHOICE, "mean|sum"), \
         MICA_FIELD(mica_weighted_loss_opts, weight, FLOAT, "weight of this loss if there are several; 0: 1")

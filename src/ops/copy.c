@@ -19,8 +19,9 @@ static mica_status check_blocks(mica_context *ctx, const mica_tensor *dst, const
 
 mica_status mica_copy(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src)
 {
-    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, MICA_DTYPES_ANY | MICA_DTYPES_BLOCKS},
-                       {"src", src, MICA_ARG_IN_PLACE, MICA_DTYPES_ANY | MICA_DTYPES_BLOCKS}};
+    const unsigned any = MICA_DTYPES_ANY, blocks = MICA_DTYPES_BLOCKS;
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, any | blocks},
+                       {"src", src, MICA_ARG_IN_PLACE, any | blocks}};
     MICA_TRY(mica_check_args(ctx, "copy", args, 2));
     MICA_TRY(check_blocks(ctx, dst, src));
     MICA_TRY(mica_check_broadcast(ctx, "copy", "src", src, "dst", dst));
