@@ -139,7 +139,7 @@ sed -n '/^<!-- mica help layers -->$/,/^<!-- end -->$/p' "$documents/net-files.m
 ends 0 help operations
 sed -n '/^<!-- mica help operations -->$/,/^<!-- end -->$/p' "$documents/net-files.md" | sed '1,2d' | sed '$d' | sed '$d' |
     cmp -s - "$folder/out" || complain "docs/net-files.md differs from mica help operations"
-sed -n '/^<!-- src\/node\/squared_relu.c -->$/,/^<!-- end -->$/p' "$documents/adding-an-operation.md" | sed '1,2d' | sed '$d' | sed '$d' |
+sed -n '/^<!-- src\/node\/squared_relu.c -->$/,/^<!-- end -->$/p' "$documents/adding-an-operation.md" | sed '1,3d' | sed '$d' | sed '$d' |
     cmp -s - "$documents/../src/node/squared_relu.c" || complain "docs/adding-an-operation.md differs from src/node/squared_relu.c"
 awk -v stem="$folder/document" '
     /^```/ { if (plain && text ~ /(^|\n)input/ && text !~ /external data/) { file = stem (++n) ".net"; printf "%s", text > file; close(file) }
