@@ -167,12 +167,12 @@ MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *op
     X(GRADIENT, "gradient")   /* of parameters */                             \
     X(OPTIMIZER, "optimizer") /* its state */                                 \
     X(STATE, "state")         /* kept: running statistics, recurrent state */ \
-    X(DERIVED, "derived")     /* made when bound: tables */                   \
     X(INPUT, "input")                                                         \
     X(ACTIVATION, "activation")                                               \
     X(SAVED, "saved") /* saved by a forward for its backward */               \
     X(BACK, "activation gradient")                                            \
-    X(SCRATCH, "scratch") /* workspace and temporaries of one call */
+    X(SCRATCH, "scratch") /* workspace and temporaries of one call */         \
+    X(DERIVED, "derived") /* made when bound: tables */
 
 typedef enum mica_buffer_kind {
 #define MICA_BUFFER_ENUM(kind, text) MICA_BUFFER_##kind,
