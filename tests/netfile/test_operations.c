@@ -72,7 +72,9 @@ static void put_option(lines *l, const mica_op *op, int number, const char *opts
 {
     const mica_field *f = &op->fields[number];
     const char *at = opts + f->offset;
-    int chosen = *(const int *)(const void *)at;
+    int chosen = 0; /* an option may be smaller than an int */
+    if (f->kind != MICA_FIELD_BOOL)
+        memcpy(&chosen, at, sizeof chosen);
     if (f->kind == MICA_FIELD_LENGTH)
         return;
     if (f->count > 0) {
