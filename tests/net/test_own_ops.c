@@ -355,21 +355,23 @@ static void even_gradient(mica_grad *g) { mica_grad_pass(g, 0, g->dout[0]); }
 static const mica_op even = {
     .name = "even", .ins = 1, .outs = 1, .infer = even_infer, .run = copy_run, .gradient = even_gradient};
 
-/* Parts of 3 would be refused: they are not planned. What fails leaves the shapes of the step before. */
+/* Parts of 3 are not planned; parts of 6 run 7 rows as 4 and 3, which is refused. What fails leaves the shapes of the step
+ * before. */
 TEST(own_ops_that_refuse_some_sizes)
 {
     mica_context *ctx = test_context(1);
     size_t total = 0;
+    int refused = 0;
     for (int percent = 100; percent >= 40; percent -= 5) {
         mica_net *net;
         REQUIRE(CHECK_OK(ctx, mica_net_create(ctx, &net)));
-        mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){12, 30});
-        mica_value h = mica_net_dense(net, x, &(mica_net_dense_opts){.units = 30, .no_bias = true});
+        mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){12, 1000, 8});
+        mica_value h = mica_net_dense(net, x, &(mica_net_dense_opts){.units = 8, .no_bias = true});
         for (int i = 0; i < 3; i++) {
             h = mica_net_call(net, NULL, &even, &h, 1, NULL);
             h = mica_net_activation(net, h, &(mica_net_activation_opts){.kind = MICA_TANH});
         }
-        mica_net_mse(net, h, mica_net_input(net, "t", MICA_F32, 2, (mica_index[]){12, 30}), NULL);
+        mica_net_mse(net, h, mica_net_input(net, "t", MICA_F32, 3, (mica_index[]){12, 1000, 8}), NULL);
         mica_status status = mica_net_compile(
             net, &(mica_compile_opts){.train = true, .debug = true, .budget = total * (size_t)percent / 100});
         if (status == MICA_OK && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) &&
@@ -383,6 +385,7 @@ TEST(own_ops_that_refuse_some_sizes)
                 CHECK_MSG(status == MICA_OK || status == MICA_ERR_SHAPE, "%s", mica_error(ctx));
                 CHECK(rows % 2 != 0 || mica_net_plan(net)->parts > 1 || status == MICA_OK);
                 if (mica_net_plan(net)->parts > 1 && status != MICA_OK) { /* so it is the second time */
+                    refused++;
                     for (int i = 0; i < 2 && mica_net_resize(net, rows) == MICA_OK; i++)
                         for (int times = 0; times < 2; times++)
                             CHECK(mica_net_gradients(net, NULL) == status &&
@@ -395,5 +398,5 @@ TEST(own_ops_that_refuse_some_sizes)
         }
         mica_net_destroy(net);
     }
-    CHECK(total > 0);
+    CHECK(total > 0 && refused > 0);
 }
