@@ -355,8 +355,8 @@ static void even_gradient(mica_grad *g) { mica_grad_pass(g, 0, g->dout[0]); }
 static const mica_op even = {
     .name = "even", .ins = 1, .outs = 1, .infer = even_infer, .run = copy_run, .gradient = even_gradient};
 
-/* Parts of 3 are not planned; parts of 6 run 7 rows as 4 and 3, which is refused. What fails leaves the shapes of the step
- * before. */
+/* Parts of 3 are not planned; parts of 6 run 7 rows as 4 and 3, which is refused. What fails leaves the shapes as they
+ * were. */
 TEST(own_ops_that_refuse_some_sizes)
 {
     mica_context *ctx = test_context(1);
