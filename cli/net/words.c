@@ -124,7 +124,7 @@ static void print_operation(FILE *out, const mica_op *op)
         used += (size_t)snprintf(left + used, sizeof left - used, k == 0 ? " -> %s" : ", %s",
                                  mica_operation_output(op, k));
     print_row(out, left, op->about);
-    for (size_t i = (size_t)(op->ins + op->optional_ins); i < made.word.option_count; i++)
+    for (size_t i = (size_t)op->ins + (size_t)op->optional_ins; i < made.word.option_count; i++)
         if (made.options[i].choices == mica_netfile_dtypes)
             print_row(out, "    dtype=DTYPE", made.options[i].help);
         else

@@ -71,13 +71,13 @@ static const char *const *choices_of(operation_word *w, const char *words)
         return NULL;
     memcpy(text, words, length);
     w->text_length += length;
-    for (char *end = text; text != NULL; text = end) {
+    while (text != NULL) {
         if (w->choice_count + 2 > OPERATION_CHOICES)
             return NULL;
         w->choices[w->choice_count++] = text;
-        end = strchr(text, '|');
-        if (end != NULL)
-            *end++ = '\0';
+        text = strchr(text, '|');
+        if (text != NULL)
+            *text++ = '\0';
     }
     w->choices[w->choice_count++] = NULL;
     return first;

@@ -72,7 +72,7 @@ static mica_status col2im_infer(mica_infer *i)
     const mica_col2im_opts *o = i->opts;
     const mica_tensor *columns = i->in[0];
     mica_im2col_opts p = patches_of(o);
-    mica_index taps = 0, patches = 0;
+    mica_index taps = 1, patches = 0;
     if (columns->dtype != MICA_F32 || columns->rank != 3)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected f32 [N, C KH KW, OH OW]");
     if (o->size[0] < 0 || o->size[1] < 0)
