@@ -32,6 +32,8 @@ struct mica_context {
     bool placed; /* in the caller's memory: never released */
 
     bool trusted; /* the tensors of calls were checked when a net was compiled: a step does not do so again */
+    bool
+        one_size; /* calls come in no smaller sizes than they were measured with: scratch is for these alone */
     bool measuring;
     size_t measured; /* the most scratch that a call asked for since measuring began */
     double flops;    /* and their arithmetic: mica_measure_flops */

@@ -22,18 +22,18 @@ mica_entry *mica_net_new_entry(mica_net *net, const mica_node *node, mica_phase 
 static mica_status measure_mode(mica_net *net, mica_entry *entry, bool training)
 {
     mica_measure_begin(net->ctx);
+    net->ctx->one_size = mica_net_one_size(net);
     mica_status status = mica_net_run_entry(net, entry, &(mica_mode){.training = training, .scale = 1.0f});
+    net->ctx->one_size = false;
     size_t measured = mica_align_up(mica_measure_end(net->ctx));
     entry->workspace_bytes = measured > entry->workspace_bytes ? measured : entry->workspace_bytes;
     entry->flops = mica_measure_flops(net->ctx);
     return status;
 }
 
-/* A net that trains also runs its forwards in inference mode; one that does not may be of a shape that cannot train.
- * What a smaller step takes is never more: a contract of every operation. */
-static mica_status measure(mica_net *net)
+/* A net that trains also runs its forwards in inference mode; one that does not may be of a shape that cannot train. */
+static mica_status measure_sizes(mica_net *net)
 {
-    mica_net_link(net);
     for (int e = 0; e < net->entry_count; e++) {
         mica_entry *entry = &net->entries[e];
         if (entry->phase == MICA_PHASE_FORWARD)
@@ -42,6 +42,21 @@ static mica_status measure(mica_net *net)
             MICA_TRY(measure_mode(net, entry, true));
     }
     return MICA_OK;
+}
+
+/* What a smaller step takes is never more: a contract of every operation. Only where there is none to speak of are
+ * operations asked for what they take at this very size; then a step of no rows is measured on its own. */
+static mica_status measure(mica_net *net)
+{
+    mica_net_link(net);
+    if (mica_net_one_size(net) && net->size[0].now > 0) {
+        net->size[0].now = 0;
+        if (mica_net_infer_shapes(net) == MICA_OK)
+            (void)measure_sizes(net); /* what it refuses now, it refuses when it is run */
+        net->size[0].now = 1;
+        MICA_TRY(mica_net_infer_shapes(net));
+    }
+    return measure_sizes(net);
 }
 
 /* ---- One plan ---- */

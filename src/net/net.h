@@ -238,6 +238,11 @@ mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op
 /* Dims with sizes of a step among them: the largest, and what they follow. */
 mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dims, mica_index *most,
                                   mica_index *source);
+/* Whether all steps are of the same sizes, or of no rows. */
+static inline bool mica_net_one_size(const mica_net *net)
+{
+    return net->size_count == 1 && net->size[0].most <= 1;
+}
 /* Gives every value the shape that follows from net->size[].now, by inference. */
 mica_status mica_net_infer_shapes(mica_net *net);
 /* Gives all shapes for a batch of so many rows; leaves them as they were where that fails. */

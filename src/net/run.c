@@ -163,10 +163,11 @@ static mica_status run_step(mica_net *net, int first, int end, mica_mode mode)
     size_t workspace_bytes = ctx->workspace_bytes;
     net->ready = false;
     ctx->trusted = !net->debug;
+    ctx->one_size = mica_net_one_size(net);
     mica_parallel_begin(ctx);
     mica_status status = whole ? run_entries(net, first, end, &mode) : run_parts(net, end, mode);
     mica_parallel_end(ctx);
-    ctx->trusted = false;
+    ctx->trusted = ctx->one_size = false;
     ctx->workspace = workspace;
     ctx->workspace_bytes = workspace_bytes;
     if (whole && status == MICA_OK && first == 0)

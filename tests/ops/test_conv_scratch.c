@@ -230,6 +230,30 @@ TEST(conv_stays_within_its_scratch)
     }
 }
 
+/* Where nothing smaller can follow, a call asks for what it takes itself: never more than for all smaller ones, and
+ * enough. */
+TEST(conv_of_one_size_asks_for_no_more)
+{
+    static const mica_index sizes[][3] = {{1, 8, 8},  {1, 14, 14}, {1, 28, 28},
+                                          {1, 9, 40}, {3, 16, 16}, {1, 32, 32}};
+    for (int threads = 1; threads <= 8; threads += threads == 1 ? 1 : 6) {
+        mica_context *ctx = test_context(threads);
+        for (size_t op = 0; op < OPS; op++)
+            for (size_t number = 0; number < SHAPES; number++)
+                for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+                    const mica_index *size = sizes[i];
+                    size_t most = measured(ctx, op, &shapes[number], size[0], size[1], size[2]);
+                    ctx->one_size = true;
+                    size_t own = measured(ctx, op, &shapes[number], size[0], size[1], size[2]);
+                    CHECK_MSG(own <= most, "%s, shape %zu, size %zu: %zu bytes, but %zu with smaller sizes",
+                              ops[op].name, number, i, own, most);
+                    if ((i + number + op) % (test_effort(100) == 100 ? 3 : 12) == 0)
+                        run_measured(ctx, op, number, size);
+                    ctx->one_size = false;
+                }
+    }
+}
+
 /* ---- Threads ---- */
 
 /* Products that threads make one by one once took the scratch of all threads for each of them. */

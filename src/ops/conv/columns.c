@@ -178,6 +178,11 @@ static void set_lines(const mica_conv_product *p, mica_conv_columns *w, size_t r
     w->output_bytes = mica_align_up(FREQUENCIES * w->some * room * sizeof(float));
 }
 
+static size_t bytes_of(const mica_context *ctx, const mica_conv_columns *w)
+{
+    return w->weight_bytes + w->offset_bytes + (w->input_bytes + w->output_bytes) * (size_t)ctx->threads;
+}
+
 static bool fits(const mica_context *ctx, mica_conv_product *p)
 {
     mica_conv_columns *w = &p->columns;
@@ -199,7 +204,12 @@ static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_
     if (room == 0)
         return 0;
     set_lines(p, &w, room);
-    return w.weight_bytes + w.offset_bytes + (w.input_bytes + w.output_bytes) * (size_t)ctx->threads;
+    return bytes_of(ctx, &w);
+}
+
+static size_t taken(const mica_context *ctx, const mica_conv_product *p)
+{
+    return bytes_of(ctx, &p->columns);
 }
 
 /* A round of channels of an image, if blocks have whole ones. */
@@ -309,4 +319,4 @@ static void run(mica_context *ctx, mica_conv_product *p)
     mica_parallel_sums(ctx, sums / 2, mica_div_up(w->lines.all, w->lines.block), line_block, &j);
 }
 
-const mica_conv_path mica_conv_columns_path = {"columns", fits, scratch, run, true, stage_floats};
+const mica_conv_path mica_conv_columns_path = {"columns", fits, scratch, taken, run, true, stage_floats};

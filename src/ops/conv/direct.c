@@ -25,6 +25,12 @@ static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_
     return 0;
 }
 
+static size_t taken(const mica_context *ctx, const mica_conv_product *p)
+{
+    (void)ctx, (void)p;
+    return 0;
+}
+
 static void direct_block(void *work, size_t block, int thread)
 {
     (void)thread;
@@ -49,4 +55,4 @@ static void run(mica_context *ctx, mica_conv_product *p)
     mica_parallel(ctx, planes * mica_div_up(p->in.rows.count, p->band), direct_block, p);
 }
 
-const mica_conv_path mica_conv_direct_path = {"direct", fits, scratch, run, false, NULL};
+const mica_conv_path mica_conv_direct_path = {"direct", fits, scratch, taken, run, false, NULL};

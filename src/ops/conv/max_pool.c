@@ -89,19 +89,24 @@ static mica_conv_pooling pooling_of(const mica_conv *c)
     return pool;
 }
 
-/* The most of both ways, for this size or a smaller one. */
+/* The most of both ways, for this size or a smaller one that can follow. */
 static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const mica_conv_product *p)
 {
     mica_conv_extent all = mica_conv_extent_of(c->batch, c->rows.narrow, c->columns.narrow);
     if (all.pixels == 0 || p->m == 0)
         return 0;
+    size_t bias = mica_conv_bias_bytes(c, p->groups * p->m);
+    if (ctx->one_size)
+        return stage_floats(p) == 0
+                   ? mica_conv_by_images_bytes(ctx, c)
+                   : bias + mica_align_up(stage_floats(p) * sizeof(float)) * (size_t)ctx->threads +
+                         mica_conv_product_bytes(ctx, p);
     /* A round of channels may be filled up to whole tiles. */
     size_t floats = mica_round_up(p->m, p->kernels->tiles->channels) * mica_conv_extent_image(&all);
     size_t stage = mica_align_up(mica_least(floats, STAGE_FLOATS) * sizeof(float));
     mica_conv_extent some;
     size_t images = mica_conv_some_bytes(c, &all, &some);
-    return mica_conv_bias_bytes(c, p->groups * p->m) + mica_most(stage * (size_t)ctx->threads, images) +
-           mica_conv_product_bytes(ctx, p);
+    return bias + mica_most(stage * (size_t)ctx->threads, images) + mica_conv_product_bytes(ctx, p);
 }
 
 mica_status mica_conv_pool(mica_context *ctx, const mica_conv *c)

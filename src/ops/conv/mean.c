@@ -98,16 +98,21 @@ static void planes_means(mica_context *ctx, void *user, const float *planes, siz
     mica_parallel_sums(ctx, 8.0 * (double)(count * j->pixels), count, plane_mean, j);
 }
 
-/* The most of both ways, for this size or a smaller one. */
+/* The most of both ways, for this size or a smaller one that can follow. */
 static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const mica_conv_product *p)
 {
     mica_conv_extent left = mica_conv_extent_of(c->batch, c->rows.narrow, c->columns.narrow), all = left;
     if (all.pixels == 0 || p->m == 0)
         return 0;
+    size_t bias = mica_conv_bias_bytes(c, p->groups * p->m), totals = 0;
+    if (ctx->one_size && mica_conv_tiles_total(p))
+        return bias + totals_bytes(c, p->images * p->grid.down * p->grid.across) +
+               mica_conv_product_bytes(ctx, p);
+    if (ctx->one_size)
+        return mica_conv_by_images_bytes(ctx, c);
     mica_conv_grid tiles = {0};
     size_t before = mica_conv_columns_path.scratch(ctx, p, &left) +
                     mica_conv_winograd_path.scratch(ctx, p, &left);
-    size_t bias = mica_conv_bias_bytes(c, p->groups * p->m), totals = 0;
     if (mica_conv_tiles_most(ctx, p, &tiles, &left))
         totals = totals_bytes(c, all.images * tiles.down * tiles.across) +
                  mica_conv_tiles_bytes(ctx, p, &tiles);

@@ -42,6 +42,8 @@ size_t mica_conv_product_most(const mica_context *ctx, const mica_conv_product *
 
 size_t mica_conv_product_bytes(const mica_context *ctx, const mica_conv_product *p)
 {
+    if (ctx->one_size)
+        return p->images * p->pixels * p->m > 0 ? p->path->taken(ctx, p) : 0;
     mica_conv_extent own = mica_conv_extent_of(p->images, p->in.rows.count, p->in.columns.count);
     return mica_conv_product_most(ctx, p, &own);
 }

@@ -6,7 +6,8 @@
  *
  * What a smaller product needs is never more than what was asked for the large one. A smaller one may go another way,
  * so what is asked for is the most over all paths that any smaller one could take: each states a bound that grows
- * with each size, and which sizes it leaves to the paths below it. */
+ * with each size, and which sizes it leaves to the paths below it. Where no smaller one can follow (ctx->one_size), a
+ * product asks for just what it takes. */
 #ifndef MICA_SRC_OPS_CONV_PRODUCT_H
 #define MICA_SRC_OPS_CONV_PRODUCT_H
 
@@ -24,6 +25,8 @@ typedef struct mica_conv_path {
     bool (*fits)(const mica_context *ctx, mica_conv_product *p);
     /* Bytes of scratch for p at any sizes within *up_to that go this way; leaves in *up_to those that do not. */
     size_t (*scratch)(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to);
+    /* Bytes that p itself takes, as planned. */
+    size_t (*taken)(const mica_context *ctx, const mica_conv_product *p);
     void (*run)(mica_context *ctx, mica_conv_product *p);
     /* Whether `run` applies `finish`; otherwise that is a pass of its own. */
     bool finishes;
@@ -100,7 +103,8 @@ const float *mica_conv_load_bias(const mica_conv *conv, size_t channels, float *
 /* Chooses the path. */
 void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p);
 
-/* Bytes of scratch that a product takes, and every smaller one: of its own sizes, or of those up to *most. */
+/* Bytes of scratch that a planned product takes, and every smaller one that can follow: of its own sizes, or of those
+ * up to *most. */
 size_t mica_conv_product_bytes(const mica_context *ctx, const mica_conv_product *p);
 size_t mica_conv_product_most(const mica_context *ctx, const mica_conv_product *p,
                               const mica_conv_extent *most);
@@ -132,6 +136,8 @@ mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_c
 typedef void mica_conv_planes_fn(mica_context *ctx, void *user, const float *planes, size_t first,
                                  size_t count);
 size_t mica_conv_some_bytes(const mica_conv *c, const mica_conv_extent *most, mica_conv_extent *some);
+/* What just this convolution takes for it, products included. */
+size_t mica_conv_by_images_bytes(const mica_context *ctx, const mica_conv *c);
 void mica_conv_by_images(mica_context *ctx, const mica_conv *c, mica_conv_planes_fn *then, void *user,
                          void *scratch);
 

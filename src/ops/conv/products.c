@@ -103,6 +103,13 @@ static size_t products_scratch(const mica_context *ctx, const mica_conv_product 
     return mica_most(shared, each * mica_conv_parts(ctx, up_to->images * p->groups));
 }
 
+static size_t products_taken(const mica_context *ctx, const mica_conv_product *p)
+{
+    size_t units = p->images * p->groups;
+    return mica_gemm_many(units, p->m, p->pixels, p->k) ? p->thread_bytes * mica_conv_parts(ctx, units)
+                                                        : most_bytes(ctx, p, p->pixels, mica_gemm_scratch);
+}
+
 /* Group `group` of the product: sets its weights and patches, and what of the product they give. */
 static mica_gemm group_gemm(const mica_conv_product *p, size_t group, mica_conv_weights *w,
                             mica_conv_patches *in)
@@ -159,8 +166,8 @@ static void products_run(mica_context *ctx, mica_conv_product *p)
         run_product(ctx, p, unit, p->scratch);
 }
 
-const mica_conv_path mica_conv_products_path = {"products",   products_fit, products_scratch,
-                                                products_run, false,        NULL};
+const mica_conv_path mica_conv_products_path = {
+    "products", products_fit, products_scratch, products_taken, products_run, false, NULL};
 
 /* ---- By way of a stage ---- */
 
@@ -196,6 +203,11 @@ static size_t staged_scratch(const mica_context *ctx, const mica_conv_product *p
 static size_t staged_blocks(const mica_conv_product *p)
 {
     return mica_div_up(p->images * p->pixels, p->band) * p->groups;
+}
+
+static size_t staged_taken(const mica_context *ctx, const mica_conv_product *p)
+{
+    return p->m == 0 ? 0 : p->thread_bytes * mica_conv_parts(ctx, staged_blocks(p));
 }
 
 /* Pixels first .. first + n - 1 of one channel from the stage to their places. */
@@ -244,4 +256,5 @@ static void staged_run(mica_context *ctx, mica_conv_product *p)
     mica_parallel(ctx, staged_blocks(p), staged_block, p);
 }
 
-const mica_conv_path mica_conv_staged_path = {"staged", staged_fits, staged_scratch, staged_run, false, NULL};
+const mica_conv_path mica_conv_staged_path = {"staged", staged_fits, staged_scratch, staged_taken, staged_run,
+                                              false,    NULL};

@@ -38,14 +38,37 @@ size_t mica_conv_some_bytes(const mica_conv *c, const mica_conv_extent *most, mi
     return mica_align_up(channels * mica_conv_extent_pixels(some) * sizeof(float));
 }
 
+/* Images at a time. */
+static size_t some_of(const mica_conv *c)
+{
+    size_t pixels = c->rows.narrow * c->columns.narrow, image = c->groups * c->narrow_channels * pixels;
+    size_t some = mica_most(mica_div_up(SOME_PIXELS, mica_most(1, pixels)),
+                            SOME_FLOATS / mica_most(1, image));
+    return mica_most(1, mica_least(some, c->batch));
+}
+
+static size_t images_bytes(const mica_conv *c, size_t some)
+{
+    return mica_align_up(some * c->groups * c->narrow_channels * c->rows.narrow * c->columns.narrow *
+                         sizeof(float));
+}
+
+size_t mica_conv_by_images_bytes(const mica_context *ctx, const mica_conv *c)
+{
+    size_t some = some_of(c), counts[2] = {some, c->batch % some}, bytes = 0;
+    for (int i = 0; i < 2; i++) {
+        mica_conv_product p = mica_conv_images_product(ctx, c, 0, counts[i]);
+        mica_conv_product_plan(ctx, &p);
+        bytes = mica_most(bytes, mica_conv_product_bytes(ctx, &p));
+    }
+    return mica_conv_bias_bytes(c, c->groups * c->narrow_channels) + images_bytes(c, some) + bytes;
+}
+
 void mica_conv_by_images(mica_context *ctx, const mica_conv *c, mica_conv_planes_fn *then, void *user,
                          void *scratch)
 {
-    size_t channels = c->groups * c->narrow_channels, pixels = c->rows.narrow * c->columns.narrow;
-    size_t image = channels * pixels, all = c->batch;
-    size_t some = mica_most(mica_div_up(SOME_PIXELS, pixels), SOME_FLOATS / mica_most(1, image));
-    some = mica_most(1, mica_least(some, all));
-    size_t bias = mica_conv_bias_bytes(c, channels), images = mica_align_up(some * image * sizeof(float));
+    size_t channels = c->groups * c->narrow_channels, all = c->batch, some = some_of(c);
+    size_t bias = mica_conv_bias_bytes(c, channels), images = images_bytes(c, some);
     const float *bias_values = mica_conv_load_bias(c, channels, scratch);
     float *made = (float *)(void *)((char *)scratch + bias);
     for (size_t first = 0; first < all; first += some) {

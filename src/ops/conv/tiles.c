@@ -63,6 +63,11 @@ static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_
     return mica_conv_tiles_most(ctx, p, &most, up_to) ? mica_conv_tiles_bytes(ctx, p, &most) : 0;
 }
 
+static size_t taken(const mica_context *ctx, const mica_conv_product *p)
+{
+    return mica_conv_tiles_bytes(ctx, p, &p->grid);
+}
+
 /* All of an image, if it is one block. */
 static size_t stage_floats(const mica_conv_product *p)
 {
@@ -133,4 +138,4 @@ static void run(mica_context *ctx, mica_conv_product *p)
     mica_parallel_sums(ctx, sums, planes * p->grid.down * p->grid.across, tile_block, &j);
 }
 
-const mica_conv_path mica_conv_tiles_path = {"tiles", fits, scratch, run, true, stage_floats};
+const mica_conv_path mica_conv_tiles_path = {"tiles", fits, scratch, taken, run, true, stage_floats};

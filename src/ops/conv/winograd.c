@@ -132,6 +132,12 @@ static void set_tiles(const mica_context *ctx, const mica_conv_product *p, mica_
 
 static size_t tile_blocks(const mica_conv_tiling *t) { return mica_div_up(t->all, t->block); }
 
+static size_t bytes_of(const mica_context *ctx, const mica_conv_winograd *w)
+{
+    return w->weight_bytes + w->offset_bytes +
+           (w->input_bytes + w->output_bytes) * mica_conv_parts(ctx, tile_blocks(&w->tiling));
+}
+
 static bool fits(const mica_context *ctx, mica_conv_product *p)
 {
     mica_conv_winograd *w = &p->winograd;
@@ -151,8 +157,12 @@ static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_
     if (w.tiling.all == 0)
         return 0;
     set_tiles(ctx, p, &w);
-    return w.weight_bytes + w.offset_bytes +
-           (w.input_bytes + w.output_bytes) * mica_conv_parts(ctx, tile_blocks(&w.tiling));
+    return bytes_of(ctx, &w);
+}
+
+static size_t taken(const mica_context *ctx, const mica_conv_product *p)
+{
+    return bytes_of(ctx, &p->winograd);
 }
 
 /* ---- The run ---- */
@@ -293,4 +303,4 @@ static void run(mica_context *ctx, mica_conv_product *p)
     }
 }
 
-const mica_conv_path mica_conv_winograd_path = {"winograd", fits, scratch, run, true, NULL};
+const mica_conv_path mica_conv_winograd_path = {"winograd", fits, scratch, taken, run, true, NULL};
