@@ -140,6 +140,13 @@ MICA_API void mica_batches_destroy(mica_context *ctx, mica_batches *batches);
 MICA_API mica_status mica_batches_next(mica_context *ctx, const mica_tensor *inputs,
                                        const mica_tensor *targets, mica_index *count, mica_batches *batches);
 
+/* The same in two steps, for who needs only some rows of each batch: _begin moves on to the next batch and tells its
+ * rows, 0 at the end of an epoch; _rows writes rows first .. first + count - 1 of it, any number of times. */
+MICA_API mica_status mica_batches_begin(mica_context *ctx, mica_index *count, mica_batches *batches);
+MICA_API mica_status mica_batches_rows(mica_context *ctx, const mica_tensor *inputs,
+                                       const mica_tensor *targets, mica_index first, mica_index count,
+                                       const mica_batches *batches);
+
 /* The position in the data. The same set, options and cursor give bit-identical batches. */
 typedef struct mica_cursor {
     uint64_t epoch;    /* from 0 on */

@@ -15,6 +15,7 @@
 #include <mica/ops.h>
 #include <mica/optimizer.h>
 #include <mica/random.h>
+#include <mica/ranks.h>
 #include <mica/tensor.h>
 #include <mica/text.h>
 #include <mica/train.h>

@@ -30,8 +30,8 @@ MICA_API mica_status mica_train_set_steps(mica_net *net, uint64_t steps);
 /* The norm of all gradients before clipping, of the last update with clip_norm. */
 MICA_API float mica_train_gradient_norm(const mica_net *net);
 
-/* The optimizer's state as flat tensors, aligned with the learned parameters of mica_net_flat. Returns how
- * many: 0 to 2. */
+/* The optimizer's state as flat tensors, aligned with the learned parameters of mica_net_flat (or with a rank's part of
+ * them: mica/ranks.h). Returns how many: 0 to 2. */
 MICA_API int mica_train_state(mica_net *net, mica_tensor out[2]);
 
 /* ---- Learning-rate schedules ---- */

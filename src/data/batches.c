@@ -24,6 +24,7 @@ struct mica_batches {
     uint64_t seed;
     bool sequential, drop_last;
     mica_cursor cursor;
+    mica_index first, rows; /* of the batch that was begun: its place in the epoch, and its size */
 
     bool normalize;
     mica_index channels;  /* of factor and offset */
@@ -209,6 +210,7 @@ mica_status mica_batches_seek(mica_context *ctx, mica_batches *batches, mica_cur
     batches->cursor = cursor;
     if (another)
         set_order(batches);
+    batches->rows = 0;
     return MICA_OK;
 }
 
@@ -222,13 +224,13 @@ mica_index mica_batches_count(const mica_batches *batches)
 
 /* ---- Handing out ---- */
 
-/* The rows of one tensor: dst's row r is the sample at position r of the batch. */
+/* The rows of one tensor: dst's row r is the sample at position first + r of the batch. */
 typedef struct copy_job {
     const mica_batches *batches;
     const mica_convert_kernels *convert;
     mica_tensor dst, src;
     bool normalize;
-    mica_index rows, rows_per_block;
+    mica_index first, rows, rows_per_block;
 } copy_job;
 
 static mica_tensor row_of(const mica_tensor *t, mica_index row)
@@ -241,7 +243,7 @@ static mica_tensor row_of(const mica_tensor *t, mica_index row)
 
 static mica_index sample_at(const mica_batches *b, mica_index row)
 {
-    mica_index position = (mica_index)b->cursor.position + row;
+    mica_index position = b->first + row;
     if (!b->sequential)
         position = b->order[position];
     return b->part != NULL ? b->part[position] : position;
@@ -262,7 +264,8 @@ static void normalize(const mica_batches *b, float *x, mica_index position, mica
 
 static void copy_row(const copy_job *job, mica_index row)
 {
-    mica_tensor dst = row_of(&job->dst, row), src = row_of(&job->src, sample_at(job->batches, row));
+    mica_tensor dst = row_of(&job->dst, row),
+                src = row_of(&job->src, sample_at(job->batches, job->first + row));
     _Alignas(MICA_ALIGN) double buffer[CHUNK]; /* room for the largest element type */
     mica_line line = {buffer, job->normalize ? MICA_F32 : src.dtype, 1};
     mica_index count = (mica_index)mica_tensor_count(&src);
@@ -289,50 +292,84 @@ static void copy_block(void *work, size_t block, int thread)
 }
 
 static void copy_rows(mica_context *ctx, const mica_batches *b, const mica_tensor *dst,
-                      const mica_tensor *src, mica_index rows)
+                      const mica_tensor *src, mica_index first, mica_index rows)
 {
     mica_index elements = 1;
     for (int k = 1; k < src->rank; k++)
         elements *= src->dim[k];
     if (elements == 0)
         return;
-    copy_job job = {b, ctx->kernels->convert, *dst, *src, b->normalize && src == &b->inputs, rows, 1};
+    copy_job job = {b, ctx->kernels->convert, *dst, *src, b->normalize && src == &b->inputs, first, rows, 1};
     if (elements < BLOCK_SIZE)
         job.rows_per_block = BLOCK_SIZE / elements;
     mica_parallel(ctx, mica_div_up((size_t)rows, (size_t)job.rows_per_block), copy_block, &job);
 }
 
-static mica_status check_rows(mica_context *ctx, const mica_batches *b, const char *name,
-                              const mica_tensor *dst, const mica_tensor *src)
+static mica_status check_rows(mica_context *ctx, const char *op, const char *name, const mica_tensor *dst,
+                              const mica_tensor *src, mica_index rows)
 {
     mica_index wanted = 1, given = 1;
     for (int k = 1; k < src->rank; k++)
         wanted *= src->dim[k];
     for (int k = 1; k < dst->rank; k++)
         given *= dst->dim[k];
-    if (dst->rank == 0 || dst->dim[0] < b->batch || given != wanted)
-        return mica_fail(
-            ctx, MICA_ERR_SHAPE,
-            "batches_next: %s are %s, expected at least %td rows for samples of %s without axis 0", name,
-            MICA_SHAPE(dst), b->batch, MICA_SHAPE(src));
+    if (dst->rank == 0 || dst->dim[0] < rows || given != wanted)
+        return mica_fail(ctx, MICA_ERR_SHAPE,
+                         "%s: %s are %s, expected at least %td rows for samples of %s without axis 0", op,
+                         name, MICA_SHAPE(dst), rows, MICA_SHAPE(src));
     return MICA_OK;
 }
 
-static mica_status check_next(mica_context *ctx, const mica_batches *b, const mica_tensor *inputs,
-                              const mica_tensor *targets)
+static mica_status check_tensors(mica_context *ctx, const char *op, const mica_batches *b,
+                                 const mica_tensor *inputs, const mica_tensor *targets, mica_index rows)
 {
     mica_arg args[] = {{"inputs", inputs, MICA_ARG_OUT, MICA_DTYPES_ANY},
                        {"targets", targets, MICA_ARG_OUT | MICA_ARG_OPTIONAL, MICA_DTYPES_ANY},
                        {"the data set's inputs", &b->inputs, 0, MICA_DTYPES_ANY},
                        {"the data set's targets", &b->targets, 0, MICA_DTYPES_ANY}};
-    MICA_TRY(mica_check_args(ctx, "batches_next", args, b->has_targets ? 4 : 3));
-    MICA_TRY(check_rows(ctx, b, "inputs", inputs, &b->inputs));
+    MICA_TRY(mica_check_args(ctx, op, args, b->has_targets ? 4 : 3));
+    MICA_TRY(check_rows(ctx, op, "inputs", inputs, &b->inputs, rows));
     if (targets == NULL)
         return MICA_OK;
     if (!b->has_targets)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "batches_next: targets are %s, but the data set has none",
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: targets are %s, but the data set has none", op,
                          MICA_SHAPE(targets));
-    return check_rows(ctx, b, "targets", targets, &b->targets);
+    return check_rows(ctx, op, "targets", targets, &b->targets, rows);
+}
+
+mica_status mica_batches_begin(mica_context *ctx, mica_index *count, mica_batches *batches)
+{
+    if (count == NULL || batches == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "batches_begin: %s is NULL",
+                         count == NULL ? "count" : "batches");
+    mica_index left = batches->samples - (mica_index)batches->cursor.position;
+    mica_index rows = left < batches->batch ? left : batches->batch;
+    if (rows == 0 || (batches->drop_last && rows < batches->batch)) {
+        batches->cursor = (mica_cursor){batches->cursor.epoch + 1, 0};
+        set_order(batches);
+        rows = 0;
+    }
+    batches->first = (mica_index)batches->cursor.position;
+    batches->cursor.position += (uint64_t)rows;
+    *count = batches->rows = rows;
+    return MICA_OK;
+}
+
+mica_status mica_batches_rows(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
+                              mica_index first, mica_index count, const mica_batches *batches)
+{
+    static const char op[] = "batches_rows";
+    if (batches == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: batches is NULL", op);
+    if (first < 0 || count < 0 || first > batches->rows || count > batches->rows - first)
+        return mica_fail(ctx, MICA_ERR_INDEX, "%s: rows %td to %td of a batch of %td", op, first,
+                         first + count - 1, batches->rows);
+    MICA_TRY(check_tensors(ctx, op, batches, inputs, targets, count));
+    MICA_START(ctx, op, 0, NULL);
+    copy_rows(ctx, batches, inputs, &batches->inputs, first, count);
+    if (targets != NULL)
+        copy_rows(ctx, batches, targets, &batches->targets, first, count);
+    return MICA_OK;
 }
 
 mica_status mica_batches_next(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
@@ -342,19 +379,11 @@ mica_status mica_batches_next(mica_context *ctx, const mica_tensor *inputs, cons
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "batches_next: %s is NULL",
                          count == NULL ? "count" : "batches");
     *count = 0;
-    MICA_TRY(check_next(ctx, batches, inputs, targets));
+    MICA_TRY(check_tensors(ctx, "batches_next", batches, inputs, targets, batches->batch));
     MICA_START(ctx, "batches_next", 0, NULL);
-    mica_index left = batches->samples - (mica_index)batches->cursor.position;
-    mica_index rows = left < batches->batch ? left : batches->batch;
-    if (rows == 0 || (batches->drop_last && rows < batches->batch)) {
-        batches->cursor = (mica_cursor){batches->cursor.epoch + 1, 0};
-        set_order(batches);
-        return MICA_OK;
-    }
-    copy_rows(ctx, batches, inputs, &batches->inputs, rows);
+    MICA_TRY(mica_batches_begin(ctx, count, batches));
+    copy_rows(ctx, batches, inputs, &batches->inputs, 0, *count);
     if (targets != NULL)
-        copy_rows(ctx, batches, targets, &batches->targets, rows);
-    batches->cursor.position += (uint64_t)rows;
-    *count = rows;
+        copy_rows(ctx, batches, targets, &batches->targets, 0, *count);
     return MICA_OK;
 }

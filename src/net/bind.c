@@ -153,7 +153,7 @@ mica_status mica_net_bind(mica_net *net, void *block, size_t bytes)
     net->flat_gradients = net->train ? next : NULL;
     next += net->train ? net->learned_count : 0;
     int copies = net->has_optimizer ? mica_optimizer_states(&net->optimizer) : 0;
-    for (int i = 0; i < copies; i++, next += net->learned_count)
+    for (int i = 0; i < copies; i++, next += net->state_count)
         net->flat_optimizer[i] = next;
     memset(net->block, 0, net->persistent);
     bind_lasting(net);
@@ -225,7 +225,7 @@ mica_status mica_net_initialize(mica_net *net, uint64_t seed)
     }
     for (int i = 0; i < 2; i++)
         if (net->flat_optimizer[i] != NULL)
-            memset(net->flat_optimizer[i], 0, net->learned_count * sizeof(float));
+            memset(net->flat_optimizer[i], 0, net->state_count * sizeof(float));
     return mica_net_derive(net);
 }
 

@@ -288,6 +288,8 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
 {
     if (opts->weights != NULL && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: shared weights cannot be trained");
+    if (opts->ranks < 0)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: ranks is %d", opts->ranks);
     if (opts->train) {
         MICA_TRY(check_loss(net));
         MICA_TRY(check_derivations(net));
@@ -299,6 +301,7 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     net->train = opts->train;
     net->debug = opts->debug;
     net->keep_cheap = opts->keep_cheap;
+    net->ranks = opts->ranks;
     net->weights = opts->weights;
     net->has_optimizer = opts->train && opts->optimizer != NULL;
     if (net->has_optimizer)

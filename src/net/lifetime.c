@@ -37,9 +37,10 @@ static mica_status place_persistent(mica_net *net)
     net->learned_count = net->flat_count;
     MICA_TRY(place_parameters(net, &net->flat_count, false));
     size_t bytes = net->weights == NULL ? net->flat_count * sizeof(float) : 0;
+    net->state_count = mica_net_rank_part(net->learned_count, net->ranks);
     if (net->train) {
-        int copies = 1 + (net->has_optimizer ? mica_optimizer_states(&net->optimizer) : 0);
-        bytes += (size_t)copies * net->learned_count * sizeof(float);
+        size_t copies = net->has_optimizer ? (size_t)mica_optimizer_states(&net->optimizer) : 0;
+        bytes += (net->learned_count + copies * net->state_count) * sizeof(float);
     }
     for (int derived = 0; derived < 2; derived++)
         for (int i = 0; i < net->built_values; i++) {

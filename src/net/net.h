@@ -15,6 +15,7 @@
 #include <mica/op.h>
 
 #include "base/context.h"
+#include "base/size.h"
 #include "memory/pack.h"
 #include "tensor/tensor.h"
 
@@ -151,6 +152,7 @@ struct mica_net {
 
     /* Compiled. */
     bool compiled, train, debug, keep_cheap, has_optimizer;
+    int ranks;       /* that the optimizer's state is spread over */
     bool unshared;   /* for tests, which set it: every buffer has memory of its own, for all of the step */
     bool owns_block; /* bound: the net allocated it */
     bool ready;      /* a forward in training mode has run, and nothing since: a backward may */
@@ -166,6 +168,7 @@ struct mica_net {
     mica_group *groups;
     int group_count, group_room;
     size_t flat_count;    /* elements of all parameters, padding included */
+    size_t state_count;   /* elements of each state of the optimizer: all learned, or a rank's part of them */
     size_t learned_count; /* of those that are learned, which come first; there are as many gradients */
     int *learned;         /* their values, in the order of their places */
     int learned_values, learned_room;
@@ -179,7 +182,9 @@ struct mica_net {
     char *block;
     size_t block_bytes;
     float *flat_parameters, *flat_gradients, *flat_optimizer[2];
-    bool gradients_lent; /* the caller has their memory, and may write to it between steps */
+    float *whole_state[2]; /* of the optimizer of all ranks, while a checkpoint is saved or loaded */
+    size_t state_first;    /* the learned element that the optimizer's state begins with */
+    bool gradients_lent;   /* the caller has their memory, and may write to it between steps */
 
     /* Stepping. A step's batch may be run in parts of at most `part_rows` samples, one after the other. */
     mica_index rows;                 /* the batch of a step; size[0].now is that of a part */
@@ -191,6 +196,9 @@ struct mica_net {
     float gradient_norm;
     mica_watch_fn *watch; /* NULL: nobody does */
     void *watch_user;
+    void (*after)(void *user,
+                  int time); /* called after each entry of the last part of a step; NULL: nobody is */
+    void *after_user;
 };
 
 /* ---- build.c ---- */
@@ -257,6 +265,16 @@ mica_status mica_net_update_shapes(mica_net *net);
 /* Finds the rules of a compiled net. */
 mica_status mica_net_find_rules(mica_net *net);
 
+/* ---- ranks, in src/train ---- */
+
+/* Elements that ranks have together: what is added up over all elements is so in blocks of these, whoever does it. */
+#define MICA_RANK_BLOCK ((size_t)1024)
+/* Of so many elements, those of each rank, the last of which may have fewer. */
+static inline size_t mica_net_rank_part(size_t elements, int ranks)
+{
+    return ranks <= 1 ? elements : mica_round_up(mica_div_up(elements, (size_t)ranks), MICA_RANK_BLOCK);
+}
+
 /* ---- parts.c ---- */
 
 /* Whether a batch can be run in parts: no operation mixes samples. */
@@ -320,6 +338,7 @@ typedef struct mica_mode {
     bool add;      /* to the parameters' gradients */
     float scale;   /* of the losses' gradients */
     uint64_t step; /* whose random numbers are drawn */
+    bool early;    /* a part of the batch that others come after */
 } mica_mode;
 
 /* Runs an entry's operation, and adds parts to their sums. */

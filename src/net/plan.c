@@ -99,7 +99,7 @@ static void add_persistent(mica_net *net)
         add_flat(net, "gradients", MICA_BUFFER_GRADIENT, learned, offset);
         size_t copies = net->has_optimizer ? (size_t)mica_optimizer_states(&net->optimizer) : 0;
         if (copies > 0)
-            add_flat(net, "optimizer state", MICA_BUFFER_OPTIMIZER, copies * learned,
+            add_flat(net, "optimizer state", MICA_BUFFER_OPTIMIZER, copies * net->state_count,
                      offset + learned * sizeof(float));
     }
     for (int i = 0; i < net->built_values; i++) {

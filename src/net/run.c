@@ -125,6 +125,8 @@ static mica_status run_entries(mica_net *net, int first, int end, const mica_mod
         MICA_TRY(net->watch != NULL ? run_watched(net, entry, mode) : run_placed(net, entry, mode));
         if (checked)
             MICA_TRY(check_memory(net, time));
+        if (net->after != NULL && !mode->early)
+            net->after(net->after_user, time);
     }
     return MICA_OK;
 }
@@ -143,6 +145,7 @@ static mica_status run_parts(mica_net *net, int end, mica_mode mode)
         MICA_TRY(mica_net_select_part(net, first, rows));
         mode.scale = scale * (float)share;
         mode.step = step * (uint64_t)most + (uint64_t)part;
+        mode.early = part + 1 < parts;
         MICA_TRY(run_entries(net, 0, end, &mode));
         mode.add = true;
         loss += share * losses(net);

@@ -35,11 +35,12 @@ static void add_named(tensor_list *list, const char *name, const mica_tensor *t)
 static void add_optimizer_state(tensor_list *list, mica_net *net, const mica_value_info *v)
 {
     for (int i = 0; i < 2; i++) {
-        if (net->flat_optimizer[i] == NULL)
+        float *state = net->whole_state[i] != NULL ? net->whole_state[i] : net->flat_optimizer[i];
+        if (state == NULL)
             continue;
         char *name = list->text[list->count];
         (void)snprintf(name, NAME_BYTES, "optimizer.%d.%s", i, v->name);
-        mica_tensor t = mica_tensor_like(&v->tensor, net->flat_optimizer[i] + v->flat);
+        mica_tensor t = mica_tensor_like(&v->tensor, state + v->flat);
         add_named(list, name, &t);
     }
 }
@@ -57,6 +58,11 @@ static mica_status list_tensors(mica_net *net, tensor_list *list, bool checkpoin
 {
     if (net->block == NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "checkpoint: the net is not bound");
+    if (checkpoint && net->state_count < net->learned_count && net->flat_optimizer[0] != NULL &&
+        net->whole_state[0] == NULL)
+        return mica_fail(
+            net->ctx, MICA_ERR_STATE,
+            "checkpoint: the optimizer's state is spread over ranks: use mica_ranks_save and _load");
     size_t room = (size_t)net->built_values * 3;
     *list = (tensor_list){.room = room, .bytes = room * (sizeof(mica_named_tensor) + NAME_BYTES) + 1};
     list->block = mica_allocate(net->ctx, list->bytes);

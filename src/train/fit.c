@@ -9,11 +9,12 @@
 #include "net/net.h"
 #include "tensor/tensor.h"
 #include "train/loop.h"
+#include "train/ranks.h"
 
 /* ---- Batches into the net ---- */
 
 /* An input by its name, or by its number where there is none, which has the batch as its first axis. */
-static mica_status batch_input(mica_net *net, mica_tensor *out, const char *name, int number)
+static mica_status batch_input(mica_net *net, mica_tensor *out, const char *name, int number, mica_index rows)
 {
     const char *called = NULL;
     int count = mica_net_inputs(net);
@@ -28,9 +29,9 @@ static mica_status batch_input(mica_net *net, mica_tensor *out, const char *name
     if (called == NULL)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
                          "fit: the net has %d inputs: expected two, data and targets", count);
-    if (out->rank < 1 || out->dim[0] != net->size[0].most)
+    if (out->rank < 1 || out->dim[0] != rows)
         return mica_fail(net->ctx, MICA_ERR_SHAPE, "fit: input %s is %s: expected %td samples along axis 0",
-                         MICA_QUOTE(called), MICA_SHAPE(out), net->size[0].most);
+                         MICA_QUOTE(called), MICA_SHAPE(out), rows);
     return MICA_OK;
 }
 
@@ -42,8 +43,8 @@ static mica_status full_inputs(mica_net *net, const mica_source *source, mica_te
         return mica_fail(net->ctx, MICA_ERR_STATE, "fit: the net is not bound");
     if (net->rows != net->size[0].most)
         MICA_TRY(mica_net_resize(net, net->size[0].most));
-    MICA_TRY(batch_input(net, data, source->inputs, 0));
-    return batch_input(net, targets, source->targets, 1);
+    MICA_TRY(batch_input(net, data, source->inputs, 0, net->size[0].most));
+    return batch_input(net, targets, source->targets, 1, net->size[0].most);
 }
 
 /* Fills the inputs with the next batch and fits the net to its size. *count is 0 at the end of an epoch. */
@@ -89,35 +90,114 @@ static bool has_classes(const mica_tensor *output, const mica_tensor *targets)
            mica_tensor_count(output) == mica_tensor_count(targets) * (size_t)output->dim[output->rank - 1];
 }
 
+/* What a batch, or several, add to a score. Numbers of ranks travel as doubles. */
+typedef struct tally {
+    double loss, samples, rows, correct;
+} tally;
+
+enum { TALLIES = sizeof(tally) / sizeof(double) };
+
+/* Of the batch in the net. */
+static mica_status tally_batch(mica_net *net, tally *out, mica_index count, const mica_source *source,
+                               const char *output)
+{
+    mica_tensor y, targets;
+    MICA_TRY(mica_net_forward(net));
+    *out = (tally){.loss = (double)mica_net_loss(net) * (double)count, .samples = (double)count};
+    if (output == NULL)
+        return MICA_OK;
+    MICA_TRY(mica_net_tensor(net, &y, output));
+    MICA_TRY(source->targets != NULL ? mica_net_tensor(net, &targets, source->targets)
+                                     : mica_net_input_tensor(net, NULL, &targets, 1));
+    if (!has_classes(&y, &targets))
+        return MICA_OK;
+    out->correct = (double)count_correct(&y, &targets);
+    out->rows = (double)mica_tensor_count(&targets);
+    return MICA_OK;
+}
+
+static void add_tally(tally *sum, const tally *t)
+{
+    sum->loss += t->loss;
+    sum->samples += t->samples;
+    sum->rows += t->rows;
+    sum->correct += t->correct;
+}
+
+static mica_score score_of(const tally *t)
+{
+    return (mica_score){.samples = (mica_index)t->samples,
+                        .loss = t->samples > 0 ? t->loss / t->samples : NAN,
+                        .accuracy = t->rows > 0 ? t->correct / t->rows : NAN};
+}
+
 mica_status mica_evaluate(mica_net *net, mica_score *out, const mica_source *source, const char *output)
 {
     if (source == NULL || source->next == NULL || out == NULL)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "evaluate: %s",
                          out == NULL ? "out is NULL" : "no source of data");
-    double loss = 0.0;
-    mica_index samples = 0, rows = 0, correct = 0;
+    tally sum = {0};
     for (;;) {
         mica_index count;
+        tally its;
         MICA_TRY(next_batch(net, source, &count));
         if (count == 0)
             break;
-        MICA_TRY(mica_net_forward(net));
-        loss += (double)mica_net_loss(net) * (double)count;
-        samples += count;
-        mica_tensor y, targets;
-        if (output == NULL)
-            continue;
-        MICA_TRY(mica_net_tensor(net, &y, output));
-        MICA_TRY(source->targets != NULL ? mica_net_tensor(net, &targets, source->targets)
-                                         : mica_net_input_tensor(net, NULL, &targets, 1));
-        if (!has_classes(&y, &targets))
-            continue;
-        correct += count_correct(&y, &targets);
-        rows += (mica_index)mica_tensor_count(&targets);
+        MICA_TRY(tally_batch(net, &its, count, source, output));
+        add_tally(&sum, &its);
     }
-    out->samples = samples;
-    out->loss = samples > 0 ? loss / (double)samples : NAN;
-    out->accuracy = rows > 0 ? (double)correct / (double)rows : NAN;
+    *out = score_of(&sum);
+    return MICA_OK;
+}
+
+/* Rows of the batch that was begun, into the inputs, at the net's size of now. */
+static mica_status fill_rows(mica_net *net, const mica_source *source, mica_index first, mica_index count)
+{
+    mica_tensor data, targets;
+    MICA_TRY(batch_input(net, &data, source->inputs, 0, count));
+    MICA_TRY(batch_input(net, &targets, source->targets, 1, count));
+    return source->rows(net->ctx, &data, &targets, first, source->user);
+}
+
+/* One batch for each rank, by turns. *ended: no batch is left. */
+static mica_status tally_turn(mica_ranks *ranks, tally *out, bool *ended, const mica_source *source,
+                              const char *output)
+{
+    mica_net *net = ranks->net;
+    mica_tensor data, targets;
+    *out = (tally){0};
+    MICA_TRY(full_inputs(net, source, &data, &targets));
+    for (int rank = 0; rank < ranks->wire.ranks; rank++) {
+        mica_index rows;
+        MICA_TRY(source->begin(net->ctx, &data, data.dim[0], &rows, source->user));
+        *ended = rows == 0;
+        if (*ended)
+            break; /* on all ranks alike */
+        if (rank != ranks->wire.rank)
+            continue;
+        if (rows < net->size[0].most)
+            MICA_TRY(mica_net_resize(net, rows));
+        MICA_TRY(fill_rows(net, source, 0, rows));
+        MICA_TRY(tally_batch(net, out, rows, source, output));
+    }
+    return MICA_OK;
+}
+
+mica_status mica_ranks_evaluate(mica_ranks *ranks, mica_score *out, const mica_source *source,
+                                const char *output)
+{
+    if (source == NULL || source->begin == NULL || source->rows == NULL || out == NULL)
+        return mica_fail(ranks->ctx, MICA_ERR_ARGUMENT, "ranks_evaluate: %s",
+                         out == NULL ? "out is NULL" : "no source of data with begin and rows");
+    tally sum = {0};
+    for (bool ended = false; !ended;) {
+        tally own, *all = (tally *)(void *)ranks->all; /* a report has room for it */
+        MICA_TRY(mica_ranks_agree(ranks, tally_turn(ranks, &own, &ended, source, output)));
+        MICA_TRY(mica_ranks_gather(ranks, &all->loss, &own.loss, TALLIES));
+        for (int rank = 0; rank < ranks->wire.ranks; rank++)
+            add_tally(&sum, &all[rank]);
+    }
+    *out = score_of(&sum);
     return MICA_OK;
 }
 
@@ -126,12 +206,14 @@ mica_status mica_evaluate(mica_net *net, mica_score *out, const mica_source *sou
 typedef struct fitting {
     mica_net *net;
     const mica_fit_opts *opts;
+    mica_ranks *ranks; /* NULL: this process alone */
     mica_fit_result *result;
     mica_training_state state;
     double loss_sum; /* of this epoch, weighed by samples */
     mica_index samples;
-    int left;     /* batches at the end of the epoch that were too few for an update */
-    bool resumed; /* into the middle of this epoch */
+    int left;        /* batches at the end of the epoch that were too few for an update */
+    bool resumed;    /* into the middle of this epoch */
+    bool wants_stop; /* the report does */
     bool stop;
 } fitting;
 
@@ -142,7 +224,8 @@ static mica_status write_checkpoint(fitting *f)
     f->state.cursor = f->opts->train.cursor(f->opts->train.user);
     f->state.notes = f->opts->notes;
     f->state.note_count = f->opts->note_count;
-    return mica_checkpoint_save(f->net, f->opts->checkpoint, &f->state);
+    return f->ranks != NULL ? mica_ranks_save(f->ranks, f->opts->checkpoint, &f->state)
+                            : mica_checkpoint_save(f->net, f->opts->checkpoint, &f->state);
 }
 
 static float learning_rate(const fitting *f)
@@ -162,34 +245,81 @@ static void report(fitting *f, double loss, float lr, const mica_score *validati
                               .epoch_done = epoch_done,
                               .validation = validation};
     if (f->opts->report != NULL && !f->opts->report(f->opts->user, &progress))
-        f->stop = f->result->stopped = true;
+        f->wants_stop = f->result->stopped = true;
+    if (f->ranks == NULL) /* otherwise all ranks stop after the same step */
+        f->stop = f->stop || f->wants_stop;
+}
+
+/* One part of an update, on the next batch; the last part makes it. *count: samples; 0 at the end of an epoch. */
+static mica_status run_part(fitting *f, int part, int parts, float lr, mica_index *count, double *loss)
+{
+    MICA_TRY(next_batch(f->net, &f->opts->train, count));
+    if (*count == 0)
+        return MICA_OK;
+    MICA_TRY(mica_train_accumulate(f->net, part, parts));
+    *loss = (double)mica_net_loss(f->net);
+    if (!isfinite(*loss))
+        return mica_fail(f->net->ctx, MICA_ERR_DIVERGED, "the loss of step %llu is %g",
+                         (unsigned long long)f->net->steps_taken + 1, *loss);
+    return part + 1 == parts ? mica_train_update(f->net, lr) : MICA_OK;
+}
+
+/* A mica_ranks_fill_fn */
+static mica_status fill_share(mica_net *net, mica_index first, mica_index count, void *user)
+{
+    const fitting *f = user;
+    return fill_rows(net, &f->opts->train, first, count);
+}
+
+/* The same by all ranks. */
+static mica_status run_part_by_ranks(fitting *f, int part, int parts, float lr, mica_index *count,
+                                     double *loss)
+{
+    const mica_source *source = &f->opts->train;
+    mica_ranks_outcome outcome;
+    mica_tensor data, targets;
+    *count = 1;
+    mica_status status = full_inputs(f->net, source, &data, &targets);
+    if (status == MICA_OK)
+        status = source->begin(f->net->ctx, &data, f->ranks->batch, count, source->user);
+    if (status == MICA_OK && *count == 0)
+        return MICA_OK;
+    MICA_TRY(mica_ranks_step(f->ranks, &outcome,
+                             &(mica_ranks_step_opts){.rows = *count,
+                                                     .fill = fill_share,
+                                                     .user = f,
+                                                     .part = part,
+                                                     .parts = parts,
+                                                     .lr = lr,
+                                                     .status = status,
+                                                     .stop = f->wants_stop}));
+    *loss = outcome.loss;
+    f->stop = f->result->stopped = f->stop || outcome.stop;
+    return MICA_OK;
 }
 
 /* One update from up to `accumulate` batches. *count: samples; 0 at the end of an epoch. */
 static mica_status one_update(fitting *f, mica_index *count)
 {
     int parts = f->opts->accumulate > 1 ? f->opts->accumulate : 1;
+    float lr = learning_rate(f);
     double loss = 0.0;
     *count = 0;
     for (int part = 0; part < parts; part++) {
         mica_index n;
-        MICA_TRY(next_batch(f->net, &f->opts->train, &n));
+        double its = 0.0;
+        MICA_TRY(f->ranks != NULL ? run_part_by_ranks(f, part, parts, lr, &n, &its)
+                                  : run_part(f, part, parts, lr, &n, &its));
         if (n == 0) {
             /* The epoch ended within an update: what was gathered is left, as with a dropped last batch. */
             *count = 0;
             f->left = part;
             return MICA_OK;
         }
-        MICA_TRY(mica_train_accumulate(f->net, part, parts));
-        loss += (double)mica_net_loss(f->net) * (double)n;
+        loss += its * (double)n;
         *count += n;
     }
     loss /= (double)*count;
-    if (!isfinite(loss))
-        return mica_fail(f->net->ctx, MICA_ERR_DIVERGED, "the loss of step %llu is %g",
-                         (unsigned long long)f->net->steps_taken + 1, loss);
-    float lr = learning_rate(f);
-    MICA_TRY(mica_train_update(f->net, lr));
     f->loss_sum += loss * (double)*count;
     f->samples += *count;
     f->result->steps = f->net->steps_taken;
@@ -208,7 +338,9 @@ static mica_status end_of_epoch(fitting *f)
     f->resumed = false;
     f->result->train_loss = f->samples > 0 ? f->loss_sum / (double)f->samples : NAN;
     if (validates) {
-        MICA_TRY(mica_evaluate(f->net, &f->result->validation, &opts->validation, opts->output));
+        MICA_TRY(f->ranks != NULL
+                     ? mica_ranks_evaluate(f->ranks, &f->result->validation, &opts->validation, opts->output)
+                     : mica_evaluate(f->net, &f->result->validation, &opts->validation, opts->output));
         float loss = (float)f->result->validation.loss;
         bool better = loss < f->state.best_loss;
         f->state.bad_epochs = better ? 0 : f->state.bad_epochs + 1;
@@ -228,9 +360,13 @@ static mica_status resume(fitting *f)
 {
     if (!f->opts->resume || f->opts->checkpoint == NULL)
         return MICA_OK;
-    if (!mica_file_exists(f->opts->checkpoint)) /* one that cannot be read is an error, not a fresh start */
+    bool there = mica_file_exists(f->opts->checkpoint);
+    if (f->ranks != NULL)
+        MICA_TRY(mica_ranks_same(f->ranks, there, f->opts->checkpoint));
+    if (!there) /* one that cannot be read is an error, not a fresh start */
         return MICA_OK;
-    MICA_TRY(mica_checkpoint_load(f->net, &f->state, f->opts->checkpoint));
+    MICA_TRY(f->ranks != NULL ? mica_ranks_load(f->ranks, &f->state, f->opts->checkpoint)
+                              : mica_checkpoint_load(f->net, &f->state, f->opts->checkpoint));
     f->result->epochs = f->state.cursor.epoch;
     f->result->steps = f->net->steps_taken;
     f->resumed = f->state.cursor.position > 0;
@@ -244,6 +380,12 @@ static mica_status check_fit(mica_net *net, const mica_fit_opts *o)
     if (o->checkpoint != NULL && (o->train.cursor == NULL || (o->resume && o->train.seek == NULL)))
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
                          "fit: a checkpoint needs a source with cursor and seek");
+    if (o->ranks != NULL &&
+        (o->train.begin == NULL || o->train.rows == NULL ||
+         (o->validation.next != NULL && (o->validation.begin == NULL || o->validation.rows == NULL))))
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: ranks need sources with begin and rows");
+    if (o->ranks != NULL && o->ranks->net != net)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: the ranks were created for another net");
     if (o->accumulate < 0)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: accumulate is %d", o->accumulate);
     if (net->block == NULL || !net->has_optimizer)
@@ -255,7 +397,8 @@ static mica_status check_fit(mica_net *net, const mica_fit_opts *o)
     if (o->checkpoint == NULL)
         return MICA_OK;
     mica_training_state state = {.notes = o->notes, .note_count = o->note_count};
-    return mica_checkpoint_check(net, o->checkpoint, &state);
+    return o->ranks != NULL ? mica_ranks_check(o->ranks, o->checkpoint, &state)
+                            : mica_checkpoint_check(net, o->checkpoint, &state);
 }
 
 mica_status mica_fit(mica_net *net, mica_fit_result *result, const mica_fit_opts *opts)
@@ -263,8 +406,10 @@ mica_status mica_fit(mica_net *net, mica_fit_result *result, const mica_fit_opts
     if (opts == NULL || result == NULL)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: %s is NULL", opts == NULL ? "opts" : "result");
     *result = (mica_fit_result){.train_loss = NAN, .validation = {NAN, NAN, 0}};
-    fitting f = {.net = net, .opts = opts, .result = result, .state = {.best_loss = INFINITY}};
-    MICA_TRY(check_fit(net, opts));
+    fitting f = {
+        .net = net, .opts = opts, .ranks = opts->ranks, .result = result, .state = {.best_loss = INFINITY}};
+    mica_status status = check_fit(net, opts);
+    MICA_TRY(f.ranks != NULL ? mica_ranks_agree(f.ranks, status) : status);
     MICA_TRY(resume(&f));
     uint64_t epochs = opts->epochs > 0 ? opts->epochs : 1;
     while (result->epochs < epochs && !f.stop) {

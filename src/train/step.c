@@ -4,6 +4,7 @@
 #include <mica/train.h>
 
 #include "base/parallel.h"
+#include "base/size.h"
 #include "net/net.h"
 #include "kernel/kernels.h"
 #include "train/loop.h"
@@ -15,6 +16,7 @@
 
 typedef struct update_job {
     mica_net *net;
+    size_t first, end; /* elements */
     mica_update_fn *fn;
     mica_update with_decay, without;
 } update_job;
@@ -86,52 +88,69 @@ static void update_block(void *work, size_t block, int thread)
     (void)thread;
     const update_job *job = work;
     mica_net *net = job->net;
-    size_t begin = block * BLOCK,
-           end = begin + BLOCK < net->learned_count ? begin + BLOCK : net->learned_count;
+    size_t begin = job->first + block * BLOCK, end = mica_least(begin + BLOCK, job->end);
+    float *const *state = net->flat_optimizer;
     for (int i = first_behind(net, begin); i < net->learned_values && begin < end; i++) {
         const mica_value_info *v = &net->values[net->learned[i]];
         size_t its_end = v->flat + mica_align_up(v->bytes) / sizeof(float);
-        size_t n = (its_end < end ? its_end : end) - begin;
+        size_t n = mica_least(its_end, end) - begin, at = begin - net->state_first;
         job->fn(net->flat_parameters + begin, net->flat_gradients + begin,
-                net->flat_optimizer[0] != NULL ? net->flat_optimizer[0] + begin : NULL,
-                net->flat_optimizer[1] != NULL ? net->flat_optimizer[1] + begin : NULL, n,
+                state[0] != NULL ? state[0] + at : NULL, state[1] != NULL ? state[1] + at : NULL, n,
                 decays(&net->optimizer, v) ? &job->with_decay : &job->without);
         begin += n;
     }
 }
 
-static mica_status clip_scale(mica_net *net, float *scale)
+static mica_status find_norm(mica_net *net)
 {
-    *scale = 1.0f;
     if (net->optimizer.clip_norm == 0.0f)
         return MICA_OK;
     mica_tensor gradients = mica_1d(net->flat_gradients, (mica_index)net->learned_count);
     mica_tensor norm = mica_0d(&net->gradient_norm);
-    MICA_TRY(mica_norm(net->ctx, &norm, &gradients, MICA_NORM_L2, NULL));
-    /* PyTorch's clip_grad_norm_, its 1e-6 included. */
-    float factor = net->optimizer.clip_norm / (net->gradient_norm + 1e-6f);
-    if (factor < 1.0f)
-        *scale = factor;
-    return MICA_OK;
+    return mica_norm(net->ctx, &norm, &gradients, MICA_NORM_L2, NULL);
 }
 
-static mica_status update(mica_net *net, float lr)
+/* PyTorch's clip_grad_norm_, its 1e-6 included. */
+static float clip_scale(const mica_net *net)
+{
+    float factor = net->optimizer.clip_norm / (net->gradient_norm + 1e-6f);
+    return net->optimizer.clip_norm != 0.0f && factor < 1.0f ? factor : 1.0f;
+}
+
+void mica_train_update_part(mica_net *net, float lr, size_t first, size_t count)
 {
     const mica_optimizer *o = &net->optimizer;
     if (lr < 0.0f)
         lr = mica_optimizer_lr(o);
-    float scale;
-    MICA_TRY(clip_scale(net, &scale));
-    update_job job = {.net = net, .fn = choose_kernel(net->ctx->kernels->optimizer, o)};
+    float scale = clip_scale(net);
+    update_job job = {.net = net,
+                      .first = first,
+                      .end = first + count,
+                      .fn = choose_kernel(net->ctx->kernels->optimizer, o)};
     job.without = numbers(o, lr, net->steps_taken + 1, scale);
     job.with_decay = job.without;
     if (o->kind == MICA_ADAMW)
         job.with_decay.keep = 1.0f - lr * o->weight_decay;
     else
         job.with_decay.weight_decay = o->weight_decay;
-    mica_parallel(net->ctx, mica_div_up(net->learned_count, BLOCK), update_block, &job);
+    mica_parallel(net->ctx, mica_div_up(count, BLOCK), update_block, &job);
     net->steps_taken++;
+}
+
+static mica_status update(mica_net *net, float lr)
+{
+    MICA_TRY(find_norm(net));
+    mica_train_update_part(net, lr, 0, net->learned_count);
     return MICA_OK;
+}
+
+mica_status mica_train_check_lr(mica_net *net, float lr)
+{
+    if (isfinite(lr) && (lr >= 0.0f || lr == MICA_OPTIMIZER_LR))
+        return MICA_OK;
+    return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
+                     "train_update: the learning rate is %g: expected 0 or more, or MICA_OPTIMIZER_LR",
+                     (double)lr);
 }
 
 mica_status mica_train_update(mica_net *net, float lr)
@@ -139,10 +158,10 @@ mica_status mica_train_update(mica_net *net, float lr)
     if (net->block == NULL || !net->has_optimizer)
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          "train_update: the net is not bound, or was compiled without an optimizer");
-    if (!isfinite(lr) || (lr < 0.0f && lr != MICA_OPTIMIZER_LR))
-        return mica_fail(net->ctx, MICA_ERR_ARGUMENT,
-                         "train_update: the learning rate is %g: expected 0 or more, or MICA_OPTIMIZER_LR",
-                         (double)lr);
+    if (net->state_count < net->learned_count)
+        return mica_fail(net->ctx, MICA_ERR_STATE,
+                         "train_update: the optimizer's state is spread over ranks: use mica_ranks_step");
+    MICA_TRY(mica_train_check_lr(net, lr));
     net->ready = false; /* what the forward read has changed */
     if (net->watch == NULL)
         return update(net, lr);
@@ -190,6 +209,6 @@ int mica_train_state(mica_net *net, mica_tensor out[2])
     int count = 0;
     for (int i = 0; i < 2; i++)
         if (net->flat_optimizer[i] != NULL)
-            out[count++] = mica_1d(net->flat_optimizer[i], (mica_index)net->learned_count);
+            out[count++] = mica_1d(net->flat_optimizer[i], (mica_index)net->state_count);
     return count;
 }
