@@ -9,6 +9,7 @@
 
 #include "cli/help.h"
 #include "cli/net/words.h"
+#include "cli/ranks.h"
 #include "mica_commit.h" /* made by the build */
 
 static int help(int argc, char **argv)
@@ -74,7 +75,10 @@ static int run(int argc, char **argv)
         help_verb(stdout, v);
         return EXIT_OK;
     }
-    return v->run(argc - 2, argv + 2);
+    int code = ranks_join();
+    if (code == EXIT_OK && (ranks_rank() == 0 || (v->shared & RANKED)))
+        code = v->run(argc - 2, argv + 2);
+    return ranks_leave(code);
 }
 
 bool output_failed(void) { return fflush(stdout) != 0 || ferror(stdout) != 0; }

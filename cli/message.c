@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/picture/text.h"
+#include "cli/ranks.h"
 #include "cli/verb.h"
 
 /* Messages hold names from files and from the command line: what a terminal would obey is escaped. */
@@ -14,6 +15,8 @@ static void say(const verb *v, const char *format, va_list args)
 {
     char text[8192];
     (void)vsnprintf(text, sizeof text, format, args);
+    if (ranks_hold(v != NULL ? v->name : "", text))
+        return;
     fprintf(stderr, "mica%s%s: ", v != NULL ? " " : "", v != NULL ? v->name : "");
     put_message(stderr, text);
     fprintf(stderr, "\n");
@@ -25,7 +28,8 @@ int usage_error(const verb *v, const char *format, ...)
     va_start(args, format);
     say(v, format, args);
     va_end(args);
-    fprintf(stderr, "See: mica help%s%s\n", v != NULL ? " " : "", v != NULL ? v->name : "");
+    if (ranks_rank() == 0)
+        fprintf(stderr, "See: mica help%s%s\n", v != NULL ? " " : "", v != NULL ? v->name : "");
     return EXIT_USAGE;
 }
 
@@ -62,7 +66,7 @@ mica_context *verb_context(const verb *v, const shared_settings *shared)
 {
     mica_context *ctx;
     long here = sysconf(_SC_NPROCESSORS_ONLN);
-    int64_t threads = shared->threads > 0 ? shared->threads : here > 0 ? here : 1;
+    int64_t threads = shared->threads > 0 ? shared->threads : ranks_threads(here > 0 ? here : 1);
     mica_status status = mica_context_create(
         &ctx,
         &(mica_context_opts){.threads = (int)(threads < MICA_MAX_THREADS ? threads : MICA_MAX_THREADS)});

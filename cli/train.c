@@ -6,6 +6,7 @@
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/net/argument.h"
+#include "cli/ranks.h"
 
 #define FIELD(name) offsetof(train_settings, name)
 
@@ -71,6 +72,18 @@ static const verb_option options[] = {
      FIELD(budget),
      "BYTES",
      "limit on the memory of training, such as 2MiB"},
+    {.name = "--shares",
+     OPTION_COUNT,
+     FIELD(shares),
+     "N",
+     "cut batches into N shares, summed in a fixed order: the same bits for any number of ranks",
+     .least = 1,
+     .most = MOST_SHARES},
+    {.name = "--shard",
+     OPTION_FLAG,
+     FIELD(shard),
+     NULL,
+     "under mpirun: each rank keeps its part of the optimizer's state"},
     {.name = "--keep-cheap",
      OPTION_FLAG,
      FIELD(keep_cheap),
@@ -111,6 +124,7 @@ static const verb_example examples[] = {
     {"train mlp --data iris.csv --label species", "a table with class names in a column"},
     {"train gpt-tiny --data shakespeare.txt --budget 20MiB", "a text, within a memory budget"},
     {"train --checkpoint lenet-digits --resume", "continue an interrupted run"},
+    {"train gpt-tiny --data shakespeare.txt --shares 4", "under mpirun -np 1, 2 or 4: the same bits"},
     {NULL, NULL},
 };
 
@@ -142,6 +156,7 @@ static int run(int argc, char **argv)
     t->settings = (train_settings){.shared = SHARED_DEFAULTS,
                                    .epochs = -1,
                                    .batch = -1,
+                                   .shares = -1,
                                    .warmup = -1,
                                    .patience = -1,
                                    .optimizer = -1,
@@ -164,7 +179,7 @@ static int run(int argc, char **argv)
     }
     if (code == EXIT_OK)
         code = training_run(t);
-    if (code == EXIT_OK)
+    if (code == EXIT_OK && ranks_rank() == 0)
         code = training_finish(t);
     if (t->ctx != NULL) {
         training_close(t);
@@ -182,6 +197,6 @@ const verb verb_train = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
-    .shared = SHARED_QUIET | SHARED_JSON | SHARED_THREADS | SHARED_SEED,
+    .shared = SHARED_QUIET | SHARED_JSON | SHARED_THREADS | SHARED_SEED | RANKED,
     .examples = examples,
 };

@@ -81,6 +81,7 @@ enum {
     SHARED_JSON = 2,
     SHARED_THREADS = 4,
     SHARED_SEED = 8,
+    RANKED = 16, /* no option: under mpirun all ranks take part, not rank 0 alone */
 };
 
 typedef struct shared_settings {

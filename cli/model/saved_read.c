@@ -188,6 +188,7 @@ typedef struct setting_field {
 static const setting_field setting_fields[] = {
     WHOLE(epochs, 1, MOST_EPOCHS),
     WHOLE(batch, 1, MOST_BATCH),
+    WHOLE(shares, 0, MOST_SHARES),
     WHOLE(warmup, 0, MOST_WARMUP),
     WHOLE(patience, 0, INT32_MAX),
     WHOLE(optimizer, 0, MICA_ADAGRAD),

@@ -9,6 +9,7 @@
 #include "cli/model/match.h"
 #include "cli/model/progress.h"
 #include "cli/model/saved.h"
+#include "cli/ranks.h"
 #include "cli/model/score.h"
 #include "host/heap.h"
 #include "cli/model/watch.h"
@@ -18,10 +19,11 @@ typedef struct train_settings {
     shared_settings shared;
     const char *data, *checkpoint, *report, *trace, *label;
     int64_t epochs, batch, warmup, patience;
+    int64_t shares; /* of a batch; 0: one for each rank, added in any order */
     int optimizer, schedule;
     double lr, weight_decay, momentum, clip, validation;
     size_t budget;
-    bool keep_cheap;
+    bool keep_cheap, shard;
     option_list set; /* NAME=VALUE of the net's constants */
     bool resume, overwrite;
     const char *net; /* a name or a path */
@@ -54,6 +56,9 @@ typedef struct training {
     mica_optimizer optimizer;
     mica_schedule schedule;
     notes notes;
+    mica_index
+        rows; /* of a share, which is what the net is built for; of the whole batch where there are none */
+    mica_ranks *ranks; /* NULL: this process alone, without shares */
     feed train, validation, test;
 
     /* While it runs. */
@@ -62,6 +67,8 @@ typedef struct training {
     bool in_step;
     heap_counts before_step;
     uint64_t heap_calls, steps_done; /* by this process, in its steps */
+    uint64_t wire_calls;             /* heap calls of MPI's, which are not among these */
+    wire_use before_use;
     double step_seconds, began_step;
     int32_t *targets; /* [batch...] of the step in flight; NULL: they are no class numbers */
     mica_index target_count;

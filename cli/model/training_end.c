@@ -17,7 +17,7 @@ static int score_test(training *t)
     t->score_part = f == &t->test ? "test" : "validation";
     if (f->samples == 0)
         return EXIT_OK;
-    score_opts opts = {.batch = (mica_index)t->settings.batch,
+    score_opts opts = {.batch = t->rows,
                        .mistakes = t->settings.report != NULL,
                        .normalization = &t->meaning.normalization,
                        .sample = &t->meaning.sample,
@@ -68,8 +68,12 @@ static void print_memory(const training *t)
     if (!heap_counted())
         printf("heap    not counted in this build\n");
     else if (t->steps_done > 0)
-        printf("heap    %llu calls in %s steps\n", (unsigned long long)t->heap_calls,
+        printf("heap    %llu calls in %s steps", (unsigned long long)t->heap_calls,
                count_text((double)t->steps_done).text);
+    if (heap_counted() && t->steps_done > 0 && ranks_count() > 1)
+        printf(", and %s by MPI itself", count_text((double)t->wire_calls).text);
+    if (heap_counted() && t->steps_done > 0)
+        printf("\n");
 }
 
 static void print_text(const training *t)
@@ -101,6 +105,8 @@ static void print_json(const training *t)
     put_json_number(stdout, t->score.samples > 0 ? t->score.accuracy : (double)NAN);
     printf(", \"bytes\": %zu, \"lower_bound\": %zu, \"heap_calls\": ", plan->total, plan->lower_bound);
     put_json_number(stdout, heap_counted() ? (double)t->heap_calls : (double)NAN);
+    if (ranks_count() > 1)
+        printf(", \"ranks\": %d, \"mpi_heap_calls\": %llu", ranks_count(), (unsigned long long)t->wire_calls);
     printf(", \"counted_steps\": %llu, \"seconds\": ", (unsigned long long)t->steps_done);
     put_json_number(stdout, t->step_seconds);
     printf(", \"checkpoint\": ");

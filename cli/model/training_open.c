@@ -60,6 +60,8 @@ static bool is_folder(const char *path)
 /* A folder that is there is locked before it is looked into. */
 static int lock_folder(training *t)
 {
+    if (ranks_rank() > 0)
+        return EXIT_OK; /* rank 0 has it for all */
     return is_folder(t->folder) ? folder_lock_take(&t->lock, t->v, t->folder) : EXIT_OK;
 }
 
@@ -67,7 +69,7 @@ static int lock_folder(training *t)
 static int make_folder(training *t)
 {
     struct stat about;
-    if (t->lock.held)
+    if (t->lock.held || ranks_rank() > 0)
         return EXIT_OK;
     if (mkdir(t->folder, 0777) != 0 && (errno != EEXIST || !is_folder(t->folder)))
         return verb_error(t->v, EXIT_FAILED, "cannot create the folder %s: %s", t->folder, strerror(errno));
@@ -83,8 +85,11 @@ static int look_for_checkpoint(training *t)
 {
     struct stat about;
     const train_settings *s = &t->settings;
-    if (stat(t->path, &about) != 0)
-        return EXIT_OK;
+    bool there = stat(t->path, &about) == 0;
+    int code = ranks_same(
+        t->v, there, there ? "a checkpoint that is not there for others, rather" : "no checkpoint, rather");
+    if (!there || code != EXIT_OK)
+        return code;
     if (!s->resume && !s->overwrite)
         return usage_error(t->v,
                            "%s already exists: --resume continues it, --overwrite replaces it,\n"
@@ -106,6 +111,7 @@ static void settings_of_saved(training *t)
         s->field = (type)from->field;
     FILL(epochs, int64_t)
     FILL(batch, int64_t)
+    FILL(shares, int64_t)
     FILL(warmup, int64_t)
     FILL(patience, int64_t)
     FILL(optimizer, int)
@@ -132,6 +138,7 @@ static void note_settings(training *t)
     notes *n = &t->notes;
     notes_add_whole(n, "mica.train.epochs", s->epochs);
     notes_add_whole(n, "mica.train.batch", s->batch);
+    notes_add_whole(n, "mica.train.shares", s->shares);
     notes_add_whole(n, "mica.train.warmup", s->warmup);
     notes_add_whole(n, "mica.train.patience", s->patience);
     notes_add_whole(n, "mica.train.optimizer", s->optimizer);
@@ -154,6 +161,8 @@ static void choose_settings(training *t)
     bool text = t->data.is_text;
     if (s->batch < 0)
         s->batch = text ? 16 : 32;
+    if (s->shares < 0)
+        s->shares = 0;
     if (s->optimizer < 0)
         s->optimizer = MICA_ADAMW;
     if (s->schedule < 0)
@@ -193,7 +202,7 @@ static int build_net(training *t)
     mica_netfile_constant constant = {"classes", (double)t->data.class_count, true};
     if (t->data.is_text)
         constant = (mica_netfile_constant){"vocabulary", t->data.text.vocabulary.count, true};
-    mica_netfile_opts opts = {.batch = (mica_index)s->batch};
+    mica_netfile_opts opts = {.batch = t->rows};
     if (s->net == NULL)
         return net_build(&t->net, &t->info, t->v, t->ctx, t->path, NULL, &opts);
     opts.constants = &constant;
@@ -225,8 +234,11 @@ static int compile_net(training *t)
                                     .momentum = (float)s->momentum,
                                     .weight_decay = (float)s->weight_decay,
                                     .clip_norm = (float)s->clip};
-    mica_compile_opts compile = {
-        .train = true, .optimizer = &t->optimizer, .budget = s->budget, .keep_cheap = s->keep_cheap};
+    mica_compile_opts compile = {.train = true,
+                                 .optimizer = &t->optimizer,
+                                 .budget = s->budget,
+                                 .keep_cheap = s->keep_cheap,
+                                 .ranks = s->shard ? ranks_count() : 0};
     if (mica_net_compile(t->net, &compile) != MICA_OK || mica_net_bind(t->net, NULL, 0) != MICA_OK ||
         mica_net_initialize(t->net, (uint64_t)s->shared.seed) != MICA_OK)
         return verb_error(t->v, EXIT_FAILED, "%s", mica_error(t->ctx));
@@ -285,6 +297,7 @@ static int open_feeds(training *t)
                       .normalization = &t->meaning.normalization};
     mica_status status = feed_open(&t->train, t->ctx, &t->data, &opts);
     opts.shuffled = false;
+    opts.batch = t->rows;
     opts.part = MICA_PART_VALIDATION;
     if (status == MICA_OK)
         status = feed_open(&t->validation, t->ctx, &t->data, &opts);
@@ -333,6 +346,57 @@ static int find_settings(training *t)
     return code;
 }
 
+/* Batches are cut into shares, one or more for each rank. */
+static int cut_batches(training *t)
+{
+    const train_settings *s = &t->settings;
+    int ranks = ranks_count();
+    if (s->shares % ranks != 0)
+        return usage_error(t->v, "--shares %lld: expected a multiple of the %d ranks", (long long)s->shares,
+                           ranks);
+    int64_t shares = s->shares > 0 ? s->shares : ranks;
+    t->rows = (mica_index)((s->batch + shares - 1) / shares);
+    return EXIT_OK;
+}
+
+/* All ranks must train on the same data: their rows are told apart by number. */
+static uint64_t hash_tensor(uint64_t hash, const mica_tensor *t)
+{
+    const unsigned char *at = t->data;
+    size_t bytes = t->data != NULL && mica_tensor_contiguous(t) ? mica_tensor_bytes(t) : 0;
+    for (; bytes >= 8; bytes -= 8, at += 8) {
+        uint64_t word;
+        memcpy(&word, at, sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    for (; bytes > 0; bytes--)
+        hash = (hash ^ *at++) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static int compare_data(training *t)
+{
+    const data *d = &t->data;
+    if (ranks_count() == 1)
+        return EXIT_OK;
+    uint64_t hash = (uint64_t)d->class_count + 1;
+    hash = d->is_text ? hash_tensor(hash, &d->text.tokens)
+                      : hash_tensor(hash_tensor(hash, &d->samples.inputs), &d->samples.targets);
+    return ranks_same(t->v, hash, "other data");
+}
+
+static int open_ranks(training *t)
+{
+    const train_settings *s = &t->settings;
+    if (ranks_wire() == NULL && s->shares == 0)
+        return EXIT_OK;
+    mica_ranks_opts opts = {
+        .transport = ranks_wire(), .batch = (mica_index)s->batch, .shares = (int)s->shares};
+    mica_status status = mica_ranks_create(t->ctx, &t->ranks, t->net, &opts);
+    return status == MICA_OK ? EXIT_OK : verb_failed(t->v, t->ctx);
+}
+
 static int plan_steps(training *t)
 {
     if (t->settings.epochs < 0)
@@ -343,12 +407,13 @@ static int plan_steps(training *t)
 
 int training_open(training *t)
 {
-    int (*const steps[])(training *) = {
-        choose_folder, lock_folder, look_for_checkpoint, find_settings, find_meaning, build_net,
-        match,         open_feeds,  plan_steps,          make_notes,    compile_net,  make_folder};
+    int (*const steps[])(training *) = {choose_folder, lock_folder,  look_for_checkpoint, find_settings,
+                                        cut_batches,   find_meaning, build_net,           match,
+                                        open_feeds,    plan_steps,   make_notes,          compile_net,
+                                        compare_data,  open_ranks,   make_folder};
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && i < sizeof steps / sizeof steps[0]; i++)
-        code = steps[i](t);
+        code = ranks_agree(steps[i](t));
     return code;
 }
 
@@ -365,6 +430,7 @@ void training_close(training *t)
     score_free(&t->score);
     watch_free(t->watch);
     free(t->targets);
+    mica_ranks_destroy(t->ranks);
     mica_net_destroy(t->net);
     data_release(t->ctx, &t->data);
     saved_close(t->ctx, &t->saved);

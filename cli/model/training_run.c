@@ -40,11 +40,14 @@ static void begin_step(training *t)
         watch_step(t->watch, true);
     t->began_step = clock_seconds();
     t->before_step = heap_now();
+    t->before_use = ranks_use();
 }
 
 static void end_step(training *t)
 {
-    t->heap_calls += heap_now().calls - t->before_step.calls;
+    uint64_t wire_calls = ranks_use().heap_calls - t->before_use.heap_calls;
+    t->wire_calls += wire_calls;
+    t->heap_calls += heap_now().calls - t->before_step.calls - wire_calls;
     t->step_seconds += clock_seconds() - t->began_step;
     t->steps_done++;
     t->in_step = false;
@@ -67,6 +70,22 @@ static mica_status next(mica_context *ctx, const mica_tensor *inputs, const mica
     for (mica_index i = 0; i < t->target_count; i++)
         t->targets[i] = ((const int32_t *)targets->data)[i];
     return MICA_OK;
+}
+
+/* The same for ranks: the batch of all, and the rows of a share. */
+static mica_status begin(mica_context *ctx, const mica_tensor *inputs, mica_index batch, mica_index *count,
+                         void *user)
+{
+    training *t = user;
+    begin_step(t);
+    return t->train.source.begin(ctx, inputs, batch, count, t->train.source.user);
+}
+
+static mica_status rows(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
+                        mica_index first, void *user)
+{
+    training *t = user;
+    return t->train.source.rows(ctx, inputs, targets, first, t->train.source.user);
 }
 
 static mica_cursor cursor(const void *user)
@@ -196,7 +215,9 @@ static void prepare(training *t)
 {
     uint64_t before = steps_before(t), epochs = (uint64_t)t->settings.epochs,
              all = epochs * (uint64_t)t->train.steps;
-    if ((t->info.task == MICA_TASK_CLASSES || t->info.task == MICA_TASK_TEXT) &&
+    if (ranks_rank() > 0)
+        t->settings.shared.quiet = true; /* rank 0 speaks for all */
+    if (t->ranks == NULL && (t->info.task == MICA_TASK_CLASSES || t->info.task == MICA_TASK_TEXT) &&
         t->ends.target.dtype == MICA_I32)
         t->targets = take(mica_tensor_count(&t->ends.target), sizeof *t->targets);
     t->curve_stride = (all > before ? all - before : 0) / CURVE_POINTS + 1;
@@ -221,7 +242,8 @@ int training_run(training *t)
 {
     prepare(t);
     mica_fit_opts fit = {
-        .train = {.next = next, .cursor = cursor, .seek = seek, .user = t},
+        .train = {.next = next, .begin = begin, .rows = rows, .cursor = cursor, .seek = seek, .user = t},
+        .ranks = t->ranks,
         .output = t->info.task == MICA_TASK_CLASSES || t->info.task == MICA_TASK_TEXT ? t->info.output : NULL,
         .epochs = (uint64_t)t->settings.epochs,
         .schedule = t->schedule,

@@ -1,0 +1,40 @@
+/* Being one of several processes of a job, started by mpirun: what verbs need of it. Rank 0 speaks for all: of the others
+ * stdout goes nowhere, and their messages are held until all ranks agree on what went wrong. */
+#ifndef MICA_CLI_RANKS_H
+#define MICA_CLI_RANKS_H
+
+#include <mica/ranks.h>
+
+#include "cli/verb.h"
+
+/* Joins the job that mpirun started, if it did; else there is one rank. Returns what the program ends with where that
+ * fails. */
+int ranks_join(void);
+/* Leaves it; returns what the program ends with. */
+int ranks_leave(int code);
+
+int ranks_rank(void);
+int ranks_count(void);
+/* The way to the others; NULL: this process is alone. It counts what goes over it. */
+const mica_transport *ranks_wire(void);
+
+/* Threads that each rank of this machine can have for itself, of so many processors. */
+int64_t ranks_threads(int64_t processors);
+
+/* What all ranks end with: the code of the first that failed, whose message rank 0 prints, with those ranks' numbers that
+ * said it. Every rank comes here at the same points. */
+int ranks_agree(int code);
+/* Fails on all ranks where they do not have the same number, which a message tells: "rank 1 has WHAT". */
+int ranks_same(const verb *v, uint64_t number, const char *what);
+
+/* Holds a message for ranks_agree. False: it is to be printed at once. */
+bool ranks_hold(const char *verb_name, const char *message);
+
+/* What MPI did since the program began: heap calls of its own, and seconds that the program waited for it. */
+typedef struct wire_use {
+    uint64_t heap_calls;
+    double waited;
+} wire_use;
+wire_use ranks_use(void);
+
+#endif

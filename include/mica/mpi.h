@@ -1,0 +1,45 @@
+/* Ranks over MPI: a transport for mica/ranks.h, in a library of its own (libmica_mpi), so that the core needs none.
+ *
+ *     mica_mpi *mpi;
+ *     if (mica_mpi_open(&mpi, NULL) != MICA_OK)
+ *         fprintf(stderr, "%s\n", mica_mpi_error(mpi));
+ *     mica_transport wire = mica_mpi_transport(mpi);
+ *     mica_ranks_create(ctx, &ranks, net, &(mica_ranks_opts){.transport = &wire, .shares = 8});
+ *     ...
+ *     mica_ranks_destroy(ranks);
+ *     mica_mpi_close(mpi);
+ *
+ * Started as `mpirun -np 4 program`. Works with Open MPI and MPICH. Messages are persistent requests; sums are
+ * non-blocking collectives, persistent ones from MPI 4 on. */
+#ifndef MICA_MPI_H
+#define MICA_MPI_H
+
+#include <mica/ranks.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mica_mpi mica_mpi;
+
+typedef struct mica_mpi_opts {
+    void *comm; /* an MPI_Comm *, which is duplicated; NULL: MPI_COMM_WORLD */
+} mica_mpi_opts;
+
+/* Initializes MPI, unless the program has, with a single thread that calls it. On failure *out is there to be asked for
+ * its error and to be closed; it is NULL only where there is no memory. */
+MICA_API mica_status mica_mpi_open(mica_mpi **out, const mica_mpi_opts *opts);
+/* Finalizes MPI where mica_mpi_open initialized it. NULL is allowed. */
+MICA_API void mica_mpi_close(mica_mpi *mpi);
+
+/* Valid until mica_mpi_close. */
+MICA_API mica_transport mica_mpi_transport(mica_mpi *mpi);
+MICA_API const char *mica_mpi_error(const mica_mpi *mpi);
+
+/* Ends all processes of the job, with this exit code: for a failure that the others cannot be told of. */
+MICA_API void mica_mpi_abort(mica_mpi *mpi, int code);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
