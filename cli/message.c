@@ -11,10 +11,13 @@
 #include "cli/verb.h"
 
 /* Messages hold names from files and from the command line: what a terminal would obey is escaped. */
-static void say(const verb *v, const char *format, va_list args)
+static void say(const verb *v, const char *format, va_list args, const char *hint)
 {
     char text[8192];
-    (void)vsnprintf(text, sizeof text, format, args);
+    int length = vsnprintf(text, sizeof text, format, args);
+    if (hint != NULL && length >= 0 && (size_t)length < sizeof text)
+        (void)snprintf(text + length, sizeof text - (size_t)length, "\nSee: mica help%s%s",
+                       *hint != '\0' ? " " : "", hint);
     if (ranks_hold(v != NULL ? v->name : "", text))
         return;
     fprintf(stderr, "mica%s%s: ", v != NULL ? " " : "", v != NULL ? v->name : "");
@@ -26,10 +29,8 @@ int usage_error(const verb *v, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(v, format, args);
+    say(v, format, args, v != NULL ? v->name : "");
     va_end(args);
-    if (ranks_rank() == 0)
-        fprintf(stderr, "See: mica help%s%s\n", v != NULL ? " " : "", v != NULL ? v->name : "");
     return EXIT_USAGE;
 }
 
@@ -37,7 +38,7 @@ int verb_error(const verb *v, exit_code code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(v, format, args);
+    say(v, format, args, NULL);
     va_end(args);
     return (int)code;
 }

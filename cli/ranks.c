@@ -206,17 +206,16 @@ int ranks_agree(int code)
     return code;
 }
 
-int ranks_same(const verb *v, uint64_t number, const char *what)
+int ranks_differing(uint64_t number)
 {
-    if (job.wire.ranks == 1)
-        return EXIT_OK;
-    uint64_t *all = calloc((size_t)job.wire.ranks, sizeof *all);
-    int code = EXIT_OK;
-    if (all == NULL || job.wire.gather(job.wire.user, all, &number, sizeof number) != MICA_OK)
-        code = verb_error(v, EXIT_FAILED, "%s", all == NULL ? "out of memory" : job.library.error(job.mpi));
-    for (int rank = 1; rank < job.wire.ranks && code == EXIT_OK; rank++)
-        if (all[rank] != all[0])
-            code = verb_error(v, EXIT_FAILED, "rank %d has %s than rank 0", rank, what);
+    uint64_t *all = job.wire.ranks > 1 ? calloc((size_t)job.wire.ranks, sizeof *all) : NULL;
+    int rank = 0;
+    if (all == NULL || job.wire.gather(job.wire.user, all, &number, sizeof number) != MICA_OK) {
+        free(all);
+        return 0; /* alone; or what is wrong with the wire, the next one who uses it will say */
+    }
+    for (int i = job.wire.ranks - 1; i > 0; i--)
+        rank = all[i] != all[0] ? i : rank;
     free(all);
-    return code;
+    return rank;
 }

@@ -24,8 +24,8 @@ int64_t ranks_threads(int64_t processors);
 /* What all ranks end with: the code of the first that failed, whose message rank 0 prints, with those ranks' numbers that
  * said it. Every rank comes here at the same points. */
 int ranks_agree(int code);
-/* Fails on all ranks where they do not have the same number, which a message tells: "rank 1 has WHAT". */
-int ranks_same(const verb *v, uint64_t number, const char *what);
+/* The first rank whose number is another than that of rank 0; 0: all have the same. */
+int ranks_differing(uint64_t number);
 
 /* Holds a message for ranks_agree. False: it is to be printed at once. */
 bool ranks_hold(const char *verb_name, const char *message);

@@ -55,11 +55,18 @@ static void print_score(const training *t)
     printf("\n");
 }
 
+/* The net's block, and what ranks take beside it. */
+static size_t training_bytes(const training *t)
+{
+    return mica_net_plan(t->net)->total + (t->ranks != NULL ? mica_ranks_bytes(t->ranks) : 0);
+}
+
 static void print_memory(const training *t)
 {
     const mica_plan *plan = mica_net_plan(t->net);
-    printf("memory  %s (%s bytes), planned before the first step", size_text((double)plan->total).text,
-           count_text((double)plan->total).text);
+    size_t bytes = training_bytes(t);
+    printf("memory  %s (%s bytes)%s, planned before the first step", size_text((double)bytes).text,
+           count_text((double)bytes).text, ranks_count() > 1 ? " for each rank" : "");
     if (t->settings.budget > 0 && plan->recomputed > 0)
         printf("; %d calls run twice", plan->recomputed);
     if (plan->parts > 1)
@@ -103,7 +110,7 @@ static void print_json(const training *t)
     put_json_number(stdout, t->score.samples > 0 ? t->score.loss : (double)NAN);
     printf(", \"accuracy\": ");
     put_json_number(stdout, t->score.samples > 0 ? t->score.accuracy : (double)NAN);
-    printf(", \"bytes\": %zu, \"lower_bound\": %zu, \"heap_calls\": ", plan->total, plan->lower_bound);
+    printf(", \"bytes\": %zu, \"lower_bound\": %zu, \"heap_calls\": ", training_bytes(t), plan->lower_bound);
     put_json_number(stdout, heap_counted() ? (double)t->heap_calls : (double)NAN);
     if (ranks_count() > 1)
         printf(", \"ranks\": %d, \"mpi_heap_calls\": %llu", ranks_count(), (unsigned long long)t->wire_calls);

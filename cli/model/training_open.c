@@ -86,10 +86,12 @@ static int look_for_checkpoint(training *t)
     struct stat about;
     const train_settings *s = &t->settings;
     bool there = stat(t->path, &about) == 0;
-    int code = ranks_same(
-        t->v, there, there ? "a checkpoint that is not there for others, rather" : "no checkpoint, rather");
-    if (!there || code != EXIT_OK)
-        return code;
+    int other = ranks_differing(there);
+    if (other > 0 && there)
+        return verb_error(t->v, EXIT_FILE, "%s is there, but rank %d does not see it", t->path,
+                          ranks_rank() == 0 ? other : 0);
+    if (!there)
+        return EXIT_OK;
     if (!s->resume && !s->overwrite)
         return usage_error(t->v,
                            "%s already exists: --resume continues it, --overwrite replaces it,\n"
@@ -383,7 +385,10 @@ static int compare_data(training *t)
     uint64_t hash = (uint64_t)d->class_count + 1;
     hash = d->is_text ? hash_tensor(hash, &d->text.tokens)
                       : hash_tensor(hash_tensor(hash, &d->samples.inputs), &d->samples.targets);
-    return ranks_same(t->v, hash, "other data");
+    int other = ranks_differing(hash);
+    return other == 0 ? EXIT_OK
+                      : verb_error(t->v, EXIT_FILE, "rank %d has other data in %s than rank 0", other,
+                                   t->settings.data);
 }
 
 static int open_ranks(training *t)

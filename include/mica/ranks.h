@@ -75,6 +75,9 @@ MICA_API void mica_ranks_destroy(mica_ranks *ranks);
 MICA_API int mica_ranks_rank(const mica_ranks *ranks);
 MICA_API int mica_ranks_count(const mica_ranks *ranks);
 
+/* Bytes that it took beside the net's block. */
+MICA_API size_t mica_ranks_bytes(const mica_ranks *ranks);
+
 /* What takes part in a step beside the net's plan, on the rank that takes most: for planning, without a transport. The
  * net is compiled. */
 typedef struct mica_ranks_plan {

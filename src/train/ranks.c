@@ -295,6 +295,7 @@ void mica_ranks_destroy(mica_ranks *r)
 
 int mica_ranks_rank(const mica_ranks *r) { return r->wire.rank; }
 int mica_ranks_count(const mica_ranks *r) { return r->wire.ranks; }
+size_t mica_ranks_bytes(const mica_ranks *r) { return r->bytes; }
 
 mica_status mica_ranks_plan_of(mica_ranks_plan *out, mica_net *net, int ranks, const mica_ranks_opts *opts)
 {
