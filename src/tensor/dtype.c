@@ -1,12 +1,7 @@
 /* What is known of each dtype. */
-#include <mica/tensor.h>
+#include "tensor/tensor.h"
 
-typedef struct kind {
-    const char *name;
-    size_t bytes, block;
-} kind;
-
-static const kind kinds[MICA_DTYPE_COUNT] = {
+const mica_dtype_kind mica_dtype_kinds[MICA_DTYPE_COUNT] = {
 #define KIND(code, name, bytes, block, type) [MICA_##code] = {name, bytes, block},
     MICA_DTYPE_LIST(KIND)
 #undef KIND
@@ -18,10 +13,10 @@ static const kind kinds[MICA_DTYPE_COUNT] = {
 MICA_DTYPE_LIST(FITS)
 #undef FITS
 
-static const kind *find(mica_dtype dtype)
+static const mica_dtype_kind *find(mica_dtype dtype)
 {
-    static const kind none = {"invalid", 0, 0};
-    return (unsigned)dtype < MICA_DTYPE_COUNT ? &kinds[dtype] : &none;
+    static const mica_dtype_kind none = {"invalid", 0, 0};
+    return (unsigned)dtype < MICA_DTYPE_COUNT ? &mica_dtype_kinds[dtype] : &none;
 }
 
 const char *mica_dtype_name(mica_dtype dtype) { return find(dtype)->name; }

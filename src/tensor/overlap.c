@@ -166,7 +166,8 @@ static bool same_elements(const mica_tensor *a, const mica_tensor *b)
 /* Of tensors that are not empty and not the same. */
 static mica_overlap compare_layouts(const mica_tensor *a, const mica_tensor *b)
 {
-    int64_t bytes_a = (int64_t)mica_dtype_bytes(a->dtype), bytes_b = (int64_t)mica_dtype_bytes(b->dtype);
+    int64_t bytes_a = (int64_t)mica_dtype_kinds[a->dtype].bytes;
+    int64_t bytes_b = (int64_t)mica_dtype_kinds[b->dtype].bytes;
     uintptr_t low_a = lowest(a, bytes_a), low_b = lowest(b, bytes_b);
     int64_t span_a = span_bytes(a, bytes_a), span_b = span_bytes(b, bytes_b);
     if (low_a <= low_b ? low_b - low_a >= (uintptr_t)span_a : low_a - low_b >= (uintptr_t)span_b)
@@ -193,8 +194,16 @@ mica_overlap mica_tensor_overlap(const mica_tensor *a, const mica_tensor *b)
         return MICA_OVERLAP_NONE;
     if (same_elements(a, b))
         return MICA_OVERLAP_EXACT;
-    mica_tensor whole_a = whole_blocks(a), whole_b = whole_blocks(b);
-    return compare_layouts(&whole_a, &whole_b);
+    mica_tensor whole_a, whole_b;
+    if (mica_dtype_kinds[a->dtype].block > 1) {
+        whole_a = whole_blocks(a);
+        a = &whole_a;
+    }
+    if (mica_dtype_kinds[b->dtype].block > 1) {
+        whole_b = whole_blocks(b);
+        b = &whole_b;
+    }
+    return compare_layouts(a, b);
 }
 
 /* Two indices x != y name the same element if z = x - y has sum s_k z_k = 0. Let axis k be the first where

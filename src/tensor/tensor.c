@@ -39,7 +39,7 @@ static mica_index span_of(const mica_tensor *t)
 /* What keeps the blocks of a dtype from lying whole along the last axis. */
 static const char *block_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
 {
-    mica_index block = (mica_index)mica_dtype_block(t->dtype);
+    mica_index block = (mica_index)mica_dtype_kinds[t->dtype].block;
     if (block == 1)
         return NULL;
     int last = t->rank - 1;
@@ -64,9 +64,10 @@ static const char *block_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
 /* Bytes that `count` values take, rounded up to whole blocks; -1 if they are too many. */
 static mica_index bytes_of(mica_dtype dtype, mica_index count)
 {
-    mica_index block = (mica_index)mica_dtype_block(dtype);
-    mica_index blocks = count < 0 ? -1 : count / block + (count % block != 0);
-    return multiply(blocks, (mica_index)mica_dtype_bytes(dtype));
+    mica_index block = (mica_index)mica_dtype_kinds[dtype].block;
+    if (block > 1 && count >= 0) /* every call checks its tensors: no division for plain types */
+        count = count / block + (count % block != 0);
+    return multiply(count, (mica_index)mica_dtype_kinds[dtype].bytes);
 }
 
 const char *mica_tensor_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])

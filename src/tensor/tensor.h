@@ -44,11 +44,19 @@ static inline bool mica_axis_resolve(int *axis, int rank)
 /* Whether values of this dtype lie in blocks. */
 static inline bool mica_in_blocks(mica_dtype dtype) { return mica_dtype_block(dtype) > 1; }
 
+/* What every call looks up of its tensors' dtypes, once these are known to be valid. */
+typedef struct mica_dtype_kind {
+    const char *name;
+    size_t bytes, block;
+} mica_dtype_kind;
+extern const mica_dtype_kind mica_dtype_kinds[MICA_DTYPE_COUNT];
+
 /* Bytes from one element to another `offset` elements on; where there are blocks, between the blocks they lie in,
  * counted from the start of a block. */
 static inline mica_index mica_offset_bytes(mica_dtype dtype, mica_index offset)
 {
-    mica_index block = (mica_index)mica_dtype_block(dtype), bytes = (mica_index)mica_dtype_bytes(dtype);
+    mica_index block = (mica_index)mica_dtype_kinds[dtype].block,
+               bytes = (mica_index)mica_dtype_kinds[dtype].bytes;
     if (block == 1)
         return offset * bytes;
     mica_index inside = offset % block;
