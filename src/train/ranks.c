@@ -275,7 +275,7 @@ mica_status mica_ranks_create(mica_context *ctx, mica_ranks **out, mica_net *net
     if (status == MICA_OK)
         status = compare_all(r);
     if (status == MICA_OK)
-        status = mica_exchange_open(r);
+        status = mica_ranks_agree(r, mica_exchange_open(r));
     if (status == MICA_OK)
         *out = r;
     else
