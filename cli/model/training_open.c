@@ -237,21 +237,6 @@ static mica_ranks_opts ranks_opts_of(const training *t)
 /* Whether steps are made of shares, by one rank or several. */
 static bool has_shares(const training *t) { return ranks_wire() != NULL || t->settings.shares > 0; }
 
-/* A budget is for all that a training takes: the net has what ranks leave of it. */
-static mica_status leave_room(training *t, mica_compile_opts *compile)
-{
-    mica_ranks_plan plan;
-    mica_ranks_opts opts = ranks_opts_of(t);
-    size_t budget = compile->budget;
-    compile->budget = 0;
-    mica_status status = mica_net_compile(t->net, compile);
-    if (status == MICA_OK)
-        status = mica_ranks_plan_of(&plan, t->net, ranks_count(), &opts);
-    if (status == MICA_OK)
-        compile->budget = budget > plan.buffers ? budget - plan.buffers : 1;
-    return status;
-}
-
 static int compile_net(training *t)
 {
     const train_settings *s = &t->settings;
@@ -260,14 +245,13 @@ static int compile_net(training *t)
                                     .momentum = (float)s->momentum,
                                     .weight_decay = (float)s->weight_decay,
                                     .clip_norm = (float)s->clip};
+    /* The budget is for the net: what ranks take beside it depends on their number, on which no bit may depend. */
     mica_compile_opts compile = {.train = true,
                                  .optimizer = &t->optimizer,
                                  .budget = s->budget,
                                  .keep_cheap = s->keep_cheap,
                                  .ranks = s->shard ? ranks_count() : 0};
-    mica_status status = s->budget > 0 && has_shares(t) ? leave_room(t, &compile) : MICA_OK;
-    if (status != MICA_OK || mica_net_compile(t->net, &compile) != MICA_OK ||
-        mica_net_bind(t->net, NULL, 0) != MICA_OK ||
+    if (mica_net_compile(t->net, &compile) != MICA_OK || mica_net_bind(t->net, NULL, 0) != MICA_OK ||
         mica_net_initialize(t->net, (uint64_t)s->shared.seed) != MICA_OK)
         return verb_error(t->v, EXIT_FAILED, "%s", mica_error(t->ctx));
     return EXIT_OK;
@@ -419,9 +403,11 @@ static int compare_data(training *t)
 
 static int open_ranks(training *t)
 {
-    if (!has_shares(t))
+    const train_settings *s = &t->settings;
+    if (ranks_wire() == NULL && s->shares == 0)
         return EXIT_OK;
-    mica_ranks_opts opts = ranks_opts_of(t);
+    mica_ranks_opts opts = {
+        .transport = ranks_wire(), .batch = (mica_index)s->batch, .shares = (int)s->shares};
     mica_status status = mica_ranks_create(t->ctx, &t->ranks, t->net, &opts);
     return status == MICA_OK ? EXIT_OK : verb_failed(t->v, t->ctx);
 }
