@@ -22,7 +22,7 @@ const mica_transport *ranks_wire(void);
 int64_t ranks_threads(int64_t processors);
 
 /* What all ranks end with: the code of the first that failed, whose message rank 0 prints, with those ranks' numbers that
- * said it. Every rank comes here at the same points. */
+ * said it. Every rank comes here at the same points, until one has failed: all know it then, and nobody waits any more. */
 int ranks_agree(int code);
 /* The first rank whose number is another than that of rank 0; 0: all have the same. */
 int ranks_differing(uint64_t number);
