@@ -228,15 +228,6 @@ static int match(training *t)
     return code == EXIT_OK ? data_match(&t->data, t->settings.data, t->v, &t->ends, &t->info, name) : code;
 }
 
-static mica_ranks_opts ranks_opts_of(const training *t)
-{
-    return (mica_ranks_opts){
-        .transport = ranks_wire(), .batch = (mica_index)t->settings.batch, .shares = (int)t->settings.shares};
-}
-
-/* Whether steps are made of shares, by one rank or several. */
-static bool has_shares(const training *t) { return ranks_wire() != NULL || t->settings.shares > 0; }
-
 static int compile_net(training *t)
 {
     const train_settings *s = &t->settings;
