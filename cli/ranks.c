@@ -131,17 +131,24 @@ int ranks_join(void)
     return EXIT_OK;
 }
 
+int ranks_abort(int code)
+{
+    if (job.wire.ranks == 1)
+        return code;
+    fprintf(stderr, "mica%s%s: rank %d: ", job.own.verb[0] != '\0' ? " " : "", job.own.verb, job.wire.rank);
+    put_message(stderr, job.own.text[0] != '\0' ? job.own.text : job.library.error(job.mpi));
+    fprintf(stderr, "\n");
+    job.library.abort(job.mpi, code);
+    return code;
+}
+
 int ranks_leave(int code)
 {
     if (job.mpi == NULL)
         return code;
     code = ranks_agree(code);
-    if (job.lost) {
-        /* MPI would wait for ranks that are gone: this ends the program, and with it the job. */
-        fprintf(stderr, "mica: rank %d: %s\n", job.wire.rank, job.library.error(job.mpi));
-        job.library.abort(job.mpi, EXIT_LOST);
-        return EXIT_LOST;
-    }
+    if (job.lost) /* MPI would wait for ranks that are gone */
+        return ranks_abort(EXIT_LOST);
     job.library.close(job.mpi);
     free(job.all);
     job.mpi = NULL;

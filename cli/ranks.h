@@ -27,6 +27,10 @@ int ranks_agree(int code);
 /* The first rank whose number is another than that of rank 0; 0: all have the same. */
 int ranks_differing(uint64_t number);
 
+/* Ends the job, with what this rank has to say, where it cannot come to the next point. Returns `code` where there is no
+ * job. */
+int ranks_abort(int code);
+
 /* Holds a message for ranks_agree. False: it is to be printed at once. */
 bool ranks_hold(const char *verb_name, const char *message);
 
