@@ -131,6 +131,16 @@ suite_package() {
     check "sources among those of another program" tests/install/sources.sh build/sources-check
 }
 
+# Under Open MPI, with more ranks than there may be processors. A FILTER chooses parts: bits, faults, restart.
+suite_mpi() {
+    say "ranks, under MPI"
+    need build test
+    build_in build || return 0
+    run_program "mpi" tests/mpi/check.sh build/mica
+    [ ${#filters[@]} -eq 0 ] || return 0
+    [ ! -x tests/mpi/inference.sh ] || check "eval and run, under MPI" tests/mpi/inference.sh build/mica
+}
+
 suite_browser() {
     say "pages, in Chromium"
     need build browser
@@ -221,8 +231,8 @@ run_tests() {
     for argument in "$@"; do
         case $argument in
         --long) export MICA_LONG=1 ;;
-        --all) suites+=(native package browser plain sanitize clang cross emulate coverage) ;;
-        --native | --package | --browser | --plain | --sanitize | --clang | --cross | --emulate | --coverage)
+        --all) suites+=(native package mpi browser plain sanitize clang cross emulate coverage) ;;
+        --native | --package | --mpi | --browser | --plain | --sanitize | --clang | --cross | --emulate | --coverage)
             suites+=("${argument#--}")
             ;;
         -*) die "test has no option $argument (see ./dev help)" ;;

@@ -50,16 +50,23 @@ mica=$prefix/bin/mica
 "$mica" --version | grep "^mica $version,"
 "$mica" help --table >"$work/table"
 # Every verb has a page, which groff reads without a warning and which names every option.
+read_page() {
+    local warnings
+    warnings=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$1" 2>&1 >/dev/null)
+    [ -z "$warnings" ] || { echo "$1: $warnings" && exit 1; }
+    LC_ALL=C.UTF-8 MANWIDTH=200 man -l "$1" 2>/dev/null | col -bx >"$work/page"
+}
 while IFS=$'\x1f' read -r kind verb name _; do
     page=$(find "$prefix/share/man/man1" -name "mica-$verb.1*")
     [ -n "$page" ] || { echo "there is no page for $verb" && exit 1; }
     case $kind in
-    verb)
-        warnings=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
-        [ -z "$warnings" ] || { echo "$page: $warnings" && exit 1; }
-        LC_ALL=C.UTF-8 MANWIDTH=200 man -l "$page" 2>/dev/null | col -bx >"$work/page"
-        ;;
+    verb) read_page "$page" ;;
     option) grep -qE -- "^ +(-., )?$name( |$)" "$work/page" || { echo "$page does not say $name" && exit 1; } ;;
     esac
 done < <(grep -E '^(verb|option)' "$work/table" | tr '\t' '\037')
+if [ -e "$prefix/bin/mica-mpirun" ]; then
+    "$prefix/bin/mica-mpirun" --help | grep -q '^usage: mica-mpirun'
+    read_page "$(find "$prefix/share/man/man1" -name "mica-mpirun.1*")"
+    grep -q -- '--tries' "$work/page"
+fi
 "$root/tests/cli/completion.sh" "$mica" "$prefix/share/bash-completion/completions/mica"
