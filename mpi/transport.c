@@ -150,13 +150,15 @@ static mica_status start(void *user, int first, int count)
     return check(m, code);
 }
 
+/* One by one: MPI_Testall of MPICH 4.0 reports an error, without one, for persistent sums that are done. */
 static mica_status test(void *user, int first, int count, bool *done)
 {
     mica_mpi *m = user;
-    int flag = 0;
-    mica_status status = check(m, MPI_Testall(count, m->requests + first, &flag, MPI_STATUSES_IGNORE));
+    int flag = 1, code = MPI_SUCCESS;
+    for (int i = first; i < first + count && flag != 0 && code == MPI_SUCCESS; i++)
+        code = MPI_Test(&m->requests[i], &flag, MPI_STATUS_IGNORE);
     *done = flag != 0;
-    return status;
+    return check(m, code);
 }
 
 static mica_status wait(void *user, int first, int count)

@@ -15,6 +15,7 @@ packages() {
     case $1 in
     build) echo gcc libc6-dev cmake ninja-build zlib1g-dev libopenmpi-dev openmpi-bin ;;
     test) echo python3 ;;
+    mpich) echo mpich libmpich-dev ;;
     package) echo g++ pkgconf scdoc man-db ;;
     debian) echo dpkg-dev debhelper lintian fakeroot ;;
     clang) echo clang libclang-rt-dev ;;

@@ -141,6 +141,16 @@ suite_mpi() {
     [ ! -x tests/mpi/inference.sh ] || check "eval and run, under MPI" tests/mpi/inference.sh build/mica
 }
 
+# The same bits under another MPI, which has sums that are made once and started again.
+suite_mpich() {
+    say "ranks, under MPICH"
+    need build test mpich
+    local isas
+    read -ra isas <<<"$(native_isas)"
+    build_in build/variant/mpich "$(only_isas "${isas[@]}")" -DMICA_TESTS=OFF -DMPI_C_COMPILER=mpicc.mpich || return 0
+    run_program "mpich" env MPIRUN=mpirun.mpich MICA_KILLS=8 tests/mpi/check.sh build/variant/mpich/mica
+}
+
 suite_browser() {
     say "pages, in Chromium"
     need build browser
@@ -231,8 +241,8 @@ run_tests() {
     for argument in "$@"; do
         case $argument in
         --long) export MICA_LONG=1 ;;
-        --all) suites+=(native package mpi browser plain sanitize clang cross emulate coverage) ;;
-        --native | --package | --mpi | --browser | --plain | --sanitize | --clang | --cross | --emulate | --coverage)
+        --all) suites+=(native package mpi mpich browser plain sanitize clang cross emulate coverage) ;;
+        --native | --package | --mpi | --mpich | --browser | --plain | --sanitize | --clang | --cross | --emulate | --coverage)
             suites+=("${argument#--}")
             ;;
         -*) die "test has no option $argument (see ./dev help)" ;;

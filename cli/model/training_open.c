@@ -94,10 +94,15 @@ static int look_for_checkpoint(training *t)
     struct stat about;
     const train_settings *s = &t->settings;
     bool there = stat(t->path, &about) == 0;
-    int other = ranks_differing(there);
-    if (other > 0 && there)
+    int other = ranks_differing(there), unlike = ranks_differing(s->resume);
+    if (unlike > 0)
+        return verb_error(t->v, EXIT_FAILED, "--resume is for all ranks: rank %d differs from rank 0",
+                          unlike);
+    if (other > 0 && there && (ranks_rank() == 0 || ranks_rank() == other)) /* one of the two */
         return verb_error(t->v, EXIT_FILE, "%s is there, but rank %d does not see it", t->path,
                           ranks_rank() == 0 ? other : 0);
+    if (other > 0)
+        return EXIT_FILE;
     if (!there)
         return EXIT_OK;
     if (!s->resume && !s->overwrite)
@@ -374,22 +379,27 @@ static int cut_batches(training *t)
     return EXIT_OK;
 }
 
-/* All ranks must train on the same data: their rows are told apart by number. */
-static uint64_t hash_tensor(uint64_t hash, const mica_tensor *t)
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
 {
-    const unsigned char *at = t->data;
-    size_t bytes = t->data != NULL && mica_tensor_contiguous(t) ? mica_tensor_bytes(t) : 0;
-    for (; bytes >= 8; bytes -= 8, at += 8) {
+    const unsigned char *at = bytes;
+    for (; count >= 8; count -= 8, at += 8) {
         uint64_t word;
         memcpy(&word, at, sizeof word);
         hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
         hash ^= hash >> 32;
     }
-    for (; bytes > 0; bytes--)
+    for (; count > 0; count--)
         hash = (hash ^ *at++) * UINT64_C(0x100000001b3);
     return hash;
 }
 
+static uint64_t hash_tensor(uint64_t hash, const mica_tensor *t)
+{
+    bool sound = t->data != NULL && mica_tensor_contiguous(t);
+    return hash_bytes(hash, t->data, sound ? mica_tensor_bytes(t) : 0);
+}
+
+/* All ranks must train on the same data: their rows are told apart by number. */
 static int compare_data(training *t)
 {
     const data *d = &t->data;
@@ -415,6 +425,28 @@ static int open_ranks(training *t)
     return status == MICA_OK ? EXIT_OK : verb_failed(t->v, t->ctx);
 }
 
+/* What the library does not compare: settings by which ranks would part later, one waiting for the other. They are all
+ * among what checkpoints say, options last. */
+static int compare_settings(training *t)
+{
+    static const char prefix[] = "mica.train.";
+    const notes *n = &t->notes;
+    int other = ranks_differing(n->count);
+    if (other > 0)
+        return verb_error(t->v, EXIT_FAILED, "rank %d has other options than rank 0", other);
+    for (size_t i = n->count; i-- > 0;) {
+        const mica_metadata *note = &n->list[i];
+        uint64_t hash = hash_bytes(1, note->key, strlen(note->key));
+        other = ranks_differing(hash_bytes(hash, note->value, strlen(note->value)));
+        if (other > 0 && strncmp(note->key, prefix, sizeof prefix - 1) == 0)
+            return verb_error(t->v, EXIT_FAILED, "rank %d has another %s than rank 0", other,
+                              note->key + sizeof prefix - 1);
+        if (other > 0)
+            return verb_error(t->v, EXIT_FAILED, "rank %d has another \"%s\" than rank 0", other, note->key);
+    }
+    return EXIT_OK;
+}
+
 static int plan_steps(training *t)
 {
     if (t->settings.epochs < 0)
@@ -428,7 +460,7 @@ int training_open(training *t)
     int (*const steps[])(training *) = {choose_folder, lock_folder,  look_for_checkpoint, find_settings,
                                         cut_batches,   find_meaning, build_net,           match,
                                         open_feeds,    plan_steps,   make_notes,          compile_net,
-                                        compare_data,  open_ranks,   make_folder};
+                                        compare_data,  open_ranks,   compare_settings,    make_folder};
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && i < sizeof steps / sizeof steps[0]; i++)
         code = ranks_agree(steps[i](t));

@@ -41,6 +41,10 @@ odd_one=("${ends[@]}" "${usual[@]}" --epochz 3)
 odd "an unknown option on one rank" 2 "rank 2: unknown option --epochz"
 odd_one=("${ends[@]}" "${usual[@]}" --batch 30)
 odd "another batch size on one rank" 1 "rank 2 has another (net|batch size) than rank 0"
+odd_one=("${ends[@]}" "${usual[@]}" --epochs 3)
+odd "another number of epochs on one rank" 1 "rank 2 has another epochs than rank 0"
+odd_one=("${ends[@]}" "${usual[@]}" --checkpoint-steps 2)
+odd "another option on one rank" 1 "rank 2 has another checkpoint_steps than rank 0"
 odd_one=("${ends[@]}" "${usual[@]}" --lr 0.5)
 odd "another learning rate on one rank" 1 "rank 2 has another optimizer than rank 0"
 for i in 1 2; do
@@ -52,6 +56,15 @@ rm -rf "$folder"/codes.* "$folder/bad"
 table=("$folder/ends" "$mica" train mlp --data table.csv --shares 3 --quiet --checkpoint "$folder/bad")
 mpi -wdir "$folder/here1" -np 2 "${table[@]}" : -wdir "$folder/here2" -np 1 "${table[@]}"
 told "other data on one rank" fails 3 "rank 2 has other data in table.csv than rank 0"
+for seen in 1 2; do
+    rm -rf "$folder"/codes.* "$folder/bad" "$folder"/here?/seen
+    (cd "$folder/here$seen" && "$mica" train mlp --data table.csv --epochs 1 --quiet --checkpoint seen) >"$folder/out"
+    table=("$folder/ends" "$mica" train mlp --data table.csv --shares 3 --quiet --checkpoint seen --resume)
+    mpi -wdir "$folder/here1" -np 2 "${table[@]}" : -wdir "$folder/here2" -np 1 "${table[@]}"
+    told "a checkpoint that some ranks see" fails 3 "is there, but rank $((seen == 1 ? 2 : 0)) does not see it"
+done
+odd_one=("${ends[@]}" "${usual[@]}" --resume)
+odd "--resume for one rank" 1 "rank 2 differs from rank 0"
 odd_one=("${ends[@]}" "${usual[@]}" --data "$folder/missing.csv")
 odd "data that are missing on one rank" 3 "rank 2: .*missing.csv"
 odd_one=("${ends[@]}" env MICA_ISA=nonsense "${usual[@]}")
