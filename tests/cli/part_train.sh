@@ -173,6 +173,29 @@ for signal in INT TERM; do
         complain "after SIG$signal the losses are not those of a run that never stopped"
 done
 
+# Killed, which no program can prepare for: what --checkpoint-steps wrote last is there.
+: >part.json
+"$mica" train lenet "${follow[@]}" --checkpoint killed --checkpoint-steps 5 >part.json 2>"$folder/err" &
+process=$!
+await_lines 12 part.json || complain "no steps before SIGKILL"
+kill -KILL "$process"
+wait "$process" 2>/dev/null
+ends 0 train --checkpoint killed --resume --json -q
+[[ $(head -n 1 "$folder/out") =~ '"step": '([0-9]+) ]] && [ $((BASH_REMATCH[1] % 5)) -eq 1 ] && [ "${BASH_REMATCH[1]}" -gt 10 ] ||
+    complain "after SIGKILL it should continue behind step 10 or a later multiple of 5"
+grep '"event": "step"' "$folder/out" | cmp -s - <(tail -n +"${BASH_REMATCH[1]}" whole.json) ||
+    complain "after SIGKILL the losses are not those of a run that never stopped"
+ends 0 info killed
+says "checkpoint_steps"
+
+# ---- Where it goes ----
+ends 0 train nets/lenet.net --data ./sub/digits.csv:7 --where
+says "lenet-digits/checkpoint.safetensors"
+ends 0 train lenet --checkpoint a/b --where
+says "a/b/checkpoint.safetensors"
+[ ! -e a ] || complain "--where makes no folder"
+ends 2 train --where
+
 # ---- Tables, numbers, text ----
 for i in $(seq 60); do
     kinds=(cat dog eel)

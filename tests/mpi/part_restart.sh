@@ -130,3 +130,18 @@ export DEATHS=9
 restart --tries 2 -np 1 "$folder/mica" train "${again[@]}" --overwrite
 told "mica-mpirun: gives up" says 'gave up after 2 of 2 tries'
 told "mica-mpirun: with the code of the last try" test "$code" -eq 137 -o "$code" -eq 9
+
+# A signal to mica-mpirun stops the job after a step, and is no reason to try again.
+stopped_job() {
+    local job
+    rm -rf "$folder/kills"
+    timeout --foreground -k 5 "$most_seconds" "$restart_script" -np 2 "$mica" train "${victim[@]}" --epochs 100000 \
+        --checkpoint "$folder/kills" --quiet >"$folder/out" 2>"$folder/err" </dev/null &
+    job=$!
+    await_checkpoint "$job"
+    kill -TERM "$job" # timeout passes it on, to nobody else
+    wait "$job"
+    code=$?
+    ended 130 "interrupted after step" && ! says "try 2"
+}
+told "mica-mpirun: a signal stops it" stopped_job
