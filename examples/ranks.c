@@ -61,7 +61,7 @@ int main(void)
     work w = {0};
     mica_mpi *mpi;
     if (mica_mpi_open(&mpi, NULL) != MICA_OK)
-        return fprintf(stderr, "%s\n", mpi != NULL ? mica_mpi_error(mpi) : "out of memory"), 1;
+        return fprintf(stderr, "%s\n", mica_mpi_error(mpi)), 1;
     mica_transport wire = mica_mpi_transport(mpi);
     if (mica_context_create(&w.ctx, &(mica_context_opts){.threads = 1}) != MICA_OK)
         mica_mpi_abort(mpi, 1); /* the others wait for this rank, and cannot be told otherwise */
