@@ -16,7 +16,7 @@ packages() {
     build) echo gcc libc6-dev cmake ninja-build zlib1g-dev libopenmpi-dev openmpi-bin ;;
     test) echo python3 ;;
     package) echo g++ pkgconf scdoc man-db ;;
-    debian) echo dpkg-dev debhelper lintian fakeroot ;;
+    debian) echo dpkg-dev debhelper lintian fakeroot mpi-default-dev ;;
     clang) echo clang libclang-rt-dev ;;
     cross) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     emulate) echo libsimde-dev ;;

@@ -9,8 +9,8 @@
  * shares, as far as the rank has both sides of a sum: what is left are a few blocks of shares, one of them in the net's
  * own gradients, the others in `partial`.
  *
- * Gradients travel in buckets, each as soon as the last share's backward is done with it. Of each bucket every rank owns
- * a segment, for which it receives the blocks of all others:
+ * Gradients travel in buckets, each as soon as the last share's backward is done with it. Of each bucket every rank
+ * owns a segment, for which it receives the blocks of all others:
  *
  *             rank 0     rank 1     rank 2
  *   bucket  [ segment  | segment  | segment  ]      1. blocks to the owners of segments
