@@ -240,7 +240,7 @@ static mica_status agree_on_opening(mica_ranks *r, mica_status status)
     if (r->wire.ranks <= 1 || r->wire.gather == NULL)
         return status;
     if (status != MICA_OK)
-        (void)snprintf(own.text, sizeof own.text, "%s", mica_error(r->ctx));
+        (void)snprintf(own.text, sizeof own.text, "%s", mica_ranks_reason(r));
     size_t bytes = (size_t)r->wire.ranks * sizeof *all;
     all = mica_allocate(r->ctx, bytes);
     if (all == NULL)

@@ -138,6 +138,9 @@ mica_status mica_ranks_same(mica_ranks *r, bool there, const char *path);
 /* mica_checkpoint_check, of what mica_ranks_save would write. */
 mica_status mica_ranks_check(mica_ranks *r, const char *path, const mica_training_state *state);
 
+/* The context's error without its kind, which is put in front of it once more where all ranks say it. */
+const char *mica_ranks_reason(const mica_ranks *r);
+
 /* Passes on what the wire says. */
 mica_status mica_ranks_wire(mica_ranks *r, mica_status status);
 

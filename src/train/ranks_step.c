@@ -57,7 +57,7 @@ static void tell(mica_ranks *r, mica_status status)
     own->status = (int32_t)status;
     own->text[0] = '\0';
     if (status != MICA_OK)
-        (void)snprintf(own->text, sizeof own->text, "%s", mica_error(r->ctx));
+        (void)snprintf(own->text, sizeof own->text, "%s", mica_ranks_reason(r));
 }
 
 /* The first failure becomes that of all. */
