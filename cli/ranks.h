@@ -1,5 +1,5 @@
-/* Being one of several processes of a job, started by mpirun: what verbs need of it. Rank 0 speaks for all: of the others
- * stdout goes nowhere, and their messages are held until all ranks agree on what went wrong. */
+/* Being one of several processes of a job, started by mpirun: what verbs need of it. Rank 0 speaks for all: of the
+ * others stdout goes nowhere, and their messages are held until all ranks agree on what went wrong. */
 #ifndef MICA_CLI_RANKS_H
 #define MICA_CLI_RANKS_H
 
@@ -21,14 +21,14 @@ const mica_transport *ranks_wire(void);
 /* Threads that each rank of this machine can have for itself, of so many processors. */
 int64_t ranks_threads(int64_t processors);
 
-/* What all ranks end with: the code of the first that failed, whose message rank 0 prints, with those ranks' numbers that
- * said it. Every rank comes here at the same points, until one has failed: all know it then, and nobody waits any more. */
+/* What all ranks end with: the code of the first that failed, whose message rank 0 prints, with the numbers of those
+ * that said it. Every rank comes here at the same points, until one has failed: all know it then, and none waits. */
 int ranks_agree(int code);
 /* The first rank whose number is another than that of rank 0; 0: all have the same. */
 int ranks_differing(uint64_t number);
 
-/* Ends the job, with what this rank has to say, where it cannot come to the next point. Returns `code` where there is no
- * job. */
+/* Ends the job, with what this rank has to say, where it cannot come to the next point. Returns `code` where there is
+ * no job. */
 int ranks_abort(int code);
 
 /* Holds a message for ranks_agree. False: it is to be printed at once. */

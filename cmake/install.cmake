@@ -1,4 +1,4 @@
-# Installing: headers, both libraries, a pkg-config file and a CMake package.
+# Installing: headers, both libraries, a pkg-config file and a CMake package; mpi/CMakeLists.txt adds libmica_mpi to them.
 #
 #   find_package(mica REQUIRED)
 #   target_link_libraries(program PRIVATE mica::mica)          # or mica::mica_static

@@ -252,6 +252,6 @@ mica_transport mica_mpi_transport(mica_mpi *m)
                             .error = error};
 }
 
-const char *mica_mpi_error(const mica_mpi *m) { return m->error; }
+const char *mica_mpi_error(const mica_mpi *m) { return m != NULL ? m->error : "MPI: out of memory"; }
 
 void mica_mpi_abort(mica_mpi *m, int code) { (void)MPI_Abort(m->comm, code); }

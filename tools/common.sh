@@ -17,7 +17,7 @@ packages() {
     test) echo python3 ;;
     mpich) echo mpich libmpich-dev ;;
     package) echo g++ pkgconf scdoc man-db ;;
-    debian) echo dpkg-dev debhelper lintian fakeroot ;;
+    debian) echo dpkg-dev debhelper lintian fakeroot mpi-default-dev ;;
     clang) echo clang libclang-rt-dev ;;
     cross) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     emulate) echo libsimde-dev ;;

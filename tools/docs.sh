@@ -1,5 +1,5 @@
 # ./dev docs: every relative link in the documents leads somewhere, paths in them exist, every block of C compiles, and
-# every C program in them is one of examples/ word for word, which the tests run.
+# every C program in them is one of examples/ word for word, which the tests run; tables that a script computes are its own.
 # shellcheck shell=bash
 
 documents() { git ls-files '*.md'; }
@@ -21,7 +21,7 @@ links_resolve() {
 paths_exist() {
     local document path status=0
     # shellcheck disable=SC2016 # the backquotes are text
-    local code='`(src|include|tests|tools|cmake|examples|docs|cli|bench|host)/[A-Za-z0-9_./*-]*`'
+    local code='`(src|include|tests|tools|cmake|examples|docs|cli|bench|host|mpi)/[A-Za-z0-9_./*-]*`'
     for document in $(documents); do
         while read -r path; do
             compgen -G "$path" >/dev/null || {
@@ -64,7 +64,10 @@ programs_are_examples() {
 
 # shellcheck disable=SC2046
 blocks_compile() {
-    configure build && compile build mica_static && python3 -B tests/docs/blocks.py build $(documents)
+    local targets=(mica_static)
+    configure build || return 1
+    [ -z "$(ninja -C build -t targets all | sed -n '/^mica_mpi: /p')" ] || targets+=(mica_mpi)
+    compile build "${targets[@]}" && python3 -B tests/docs/blocks.py build $(documents)
 }
 
 run_docs() {
@@ -75,6 +78,7 @@ run_docs() {
     check "relative links resolve" links_resolve
     check "paths in the text exist" paths_exist
     check "programs in the documents are examples" programs_are_examples "$folder"
+    check "the scaling model's tables are what it computes" tools/cluster_model.py --check docs/cluster.md
     check "every block of C in the documents compiles" blocks_compile
     rm -rf "$folder"
     finish

@@ -14,9 +14,10 @@ node
 layer       layers
 io          io
 data        data
-train       train fit checkpoint
+train       train fit checkpoint ranks
 text        text
 netfile     netfile mica
+mpi         mpi
 host
 bench
 cli
@@ -30,7 +31,8 @@ net node    passes rewrite calls of operations that they know, sum gradients, an
 # "FILE INCLUDED" for every #include of a file of ours.
 included_files() {
     git grep -oE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("[^"]+"|<mica/[^>]+>)' -- \
-        'src/*.[ch]' 'include/*.h' 'host/*.[ch]' 'bench/*.[ch]' 'cli/*.[ch]' 'examples/*.c' |
+        'src/*.[ch]' 'include/*.h' 'host/*.[ch]' 'bench/*.[ch]' 'cli/*.[ch]' 'mpi/*.[ch]' \
+        'examples/*.c' |
         sed -E 's/^([^:]+):[[:space:]]*#[[:space:]]*include[[:space:]]*["<]([^">]+)[">]/\1 \2/'
 }
 

@@ -34,12 +34,13 @@ lint_packages() { lintian --fail-on error --suppress-tags bad-distribution-in-ch
 try_packages() {
     local package
     rm -rf build/package/root
-    for package in "$library_package" "$mpi_package" libmica-dev mica; do
+    for package in "$library_package" libmica-dev "$mpi_package" libmica-mpi-dev mica; do
         dpkg-deb -x "$(package_file $package)" build/package/root
     done
     tests/install/check.sh build/package build/package/root/usr
 }
 
+lacks_mpi() { ! depends_on "$1" mpi; }
 depends_on() { dpkg-deb -f "$(package_file "$1")" Depends | grep -q "$2"; }
 
 build_package() {
@@ -51,8 +52,9 @@ build_package() {
         check "lintian finds no error" lint_packages
         check "C and C++ programs, the command, its pages" try_packages
         check "$library_package asks for libc" depends_on "$library_package" libc6
-        check "$mpi_package asks for MPI" depends_on "$mpi_package" libopenmpi
         check "libmica-dev asks for $library_package" depends_on libmica-dev "$library_package (="
+        check "$mpi_package asks for MPI" depends_on "$mpi_package" mpi
+        check "mica does not" lacks_mpi mica
         ls -l build/package/*.deb
     fi
     finish

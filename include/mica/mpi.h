@@ -34,6 +34,7 @@ MICA_API void mica_mpi_close(mica_mpi *mpi);
 
 /* Valid until mica_mpi_close. */
 MICA_API mica_transport mica_mpi_transport(mica_mpi *mpi);
+/* NULL is allowed: then there was no memory. */
 MICA_API const char *mica_mpi_error(const mica_mpi *mpi);
 
 /* Ends all processes of the job, with this exit code: for a failure that the others cannot be told of. */

@@ -8,8 +8,8 @@
  *     mica_fit(net, &result, &(mica_fit_opts){.train = source, .ranks = ranks});
  *
  * A batch is cut into shares, and every rank computes the same number of them. With `shares` given, gradients are added
- * in an order that depends on their number alone (a binary tree): then 1, 2 or 4 ranks make the same bits. Without, each
- * rank has one share, and the transport adds in any order it likes.
+ * in an order that depends on their number alone (a binary tree): then 1, 2 or 4 ranks make the same bits. Without,
+ * each rank has one share, and the transport adds in any order it likes.
  *
  * What travels is up to a transport; mica/mpi.h has one. A single process needs none. docs/cluster.md says how it all
  * works. */
@@ -91,7 +91,7 @@ MICA_API mica_status mica_ranks_plan_of(mica_ranks_plan *out, mica_net *net, int
 
 /* One step of all ranks on one batch, which has `rows` rows in all. `fill` puts rows first .. first + count - 1 of it
  * into the inputs of the net, whose size is set to `count`. The loss is that of the whole batch, the same on all ranks.
- * An error on one rank, or a loss that is not finite, is an error on all, which names the rank; nothing is updated then.
+ * An error on one rank, or a loss that is not finite, is an error on all, which names the rank; nothing is updated.
  * `part` and `parts` as in mica_train_accumulate: the update comes with the last part. Allocates nothing. */
 typedef mica_status mica_ranks_fill_fn(mica_net *net, mica_index first, mica_index count, void *user);
 typedef struct mica_ranks_step_opts {

@@ -9,8 +9,8 @@
  * shares, as far as the rank has both sides of a sum: what is left are a few blocks of shares, one of them in the net's
  * own gradients, the others in `partial`.
  *
- * Gradients travel in buckets, each as soon as the last share's backward is done with it. Of each bucket every rank owns
- * a segment, for which it receives the blocks of all others:
+ * Gradients travel in buckets, each as soon as the last share's backward is done with it. Of each bucket every rank
+ * owns a segment, for which it receives the blocks of all others:
  *
  *             rank 0     rank 1     rank 2
  *   bucket  [ segment  | segment  | segment  ]      1. blocks to the owners of segments
@@ -79,11 +79,11 @@ struct mica_ranks {
     mica_context *ctx;
     mica_net *net;
     mica_transport wire;
-    mica_index batch;
-    int shares, own; /* of all ranks, of this one */
-    int first;       /* share of this rank */
-    bool fixed;      /* the order of sums is */
-    bool spread;     /* so is the optimizer's state: over the ranks */
+    mica_index batch, rows; /* of all shares, of one at most */
+    int shares, own;        /* of all ranks, of this one */
+    int first;              /* share of this rank */
+    bool fixed;             /* the order of sums is */
+    bool spread;            /* so is the optimizer's state: over the ranks */
     bool no_overlap, accumulates;
 
     mica_bucket *buckets;
@@ -137,6 +137,9 @@ mica_segment mica_exchange_owned(const mica_ranks *r, const mica_bucket *b, int 
 mica_status mica_ranks_same(mica_ranks *r, bool there, const char *path);
 /* mica_checkpoint_check, of what mica_ranks_save would write. */
 mica_status mica_ranks_check(mica_ranks *r, const char *path, const mica_training_state *state);
+
+/* The context's error without its kind, which is put in front of it once more where all ranks say it. */
+const char *mica_ranks_reason(const mica_ranks *r);
 
 /* Passes on what the wire says. */
 mica_status mica_ranks_wire(mica_ranks *r, mica_status status);

@@ -21,6 +21,14 @@ mica_status mica_ranks_wire(mica_ranks *r, mica_status status)
                      r->wire.error != NULL ? r->wire.error(r->wire.user) : "the transport failed");
 }
 
+const char *mica_ranks_reason(const mica_ranks *r)
+{
+    const char *text = mica_error(r->ctx), *kind = mica_status_text(r->ctx->status);
+    size_t length = strlen(kind);
+    return strncmp(text, kind, length) == 0 && strncmp(text + length, ": ", 2) == 0 ? text + length + 2
+                                                                                    : text;
+}
+
 /* ---- Shares of a rank ---- */
 
 static mica_shares shares_of(const mica_ranks *r, int rank)
@@ -196,9 +204,10 @@ static mica_status open_bucket(mica_ranks *r, mica_bucket *b, int number)
     b->receives.count = r->messages - b->receives.first;
 
     b->sends.first = r->messages;
-    for (int rank = 0; rank < r->wire.ranks; rank++) {
+    for (int i = 1; i < r->wire.ranks; i++) { /* each to another one first */
+        int rank = (me + i) % r->wire.ranks;
         mica_segment s = mica_exchange_owned(r, b, rank);
-        for (int k = 0; k < r->block_count && rank != me && s.count > 0; k++)
+        for (int k = 0; k < r->block_count && s.count > 0; k++)
             MICA_TRY(send_block(r, block_data(r, k) + s.first, s.count, rank, tag + k));
     }
     b->sends.count = r->messages - b->sends.first;

@@ -57,7 +57,7 @@ static void tell(mica_ranks *r, mica_status status)
     own->status = (int32_t)status;
     own->text[0] = '\0';
     if (status != MICA_OK)
-        (void)snprintf(own->text, sizeof own->text, "%s", mica_error(r->ctx));
+        (void)snprintf(own->text, sizeof own->text, "%s", mica_ranks_reason(r));
 }
 
 /* The first failure becomes that of all. */
@@ -122,7 +122,8 @@ static mica_status run_share(mica_ranks *r, const mica_ranks_step_opts *o, int s
     return status;
 }
 
-/* All shares of this rank. What fails is told to the others, who must not wait for gradients in vain: they get zeros. */
+/* All shares of this rank. What fails is told to the others, who must not wait for gradients in vain: they get
+ * zeros. */
 static mica_status run_shares(mica_ranks *r, const mica_ranks_step_opts *o)
 {
     mica_report *own = (mica_report *)(void *)r->told;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compiles every C block of the documents: blocks.py BUILD DOCUMENT...
 
-A block with a main() is a program: it is compiled, linked with BUILD/libmica.a and run. Any other is put into a frame,
+A block with a main() is a program: it is compiled, linked with BUILD/libmica.a and run; one that includes mica/mpi.h is
+linked with libmica_mpi too, and only compiled where BUILD has none. Any other is put into a frame,
 a file of this folder that declares what the block takes for granted, where the frame has the line "/* block */", and
 compiled. The frame is "function", whose block is the inside of a function, unless a comment before the block names another:
 
@@ -93,12 +94,16 @@ def check(unit, build, folder):
     source, program = os.path.join(folder, "block.c"), os.path.join(folder, "block")
     with open(source, "w", encoding="utf-8") as file:
         file.write(source_of(unit))
-    if not is_program(unit):
+    mpi = os.path.join(build, "libmica_mpi.so")
+    uses_mpi = "#include <mica/mpi.h>" in unit[0].text
+    if not is_program(unit) or (uses_mpi and not os.path.exists(mpi)):
         command = [*COMPILER, *FOLDERS, "-fsyntax-only", source]
         return subprocess.run(command, capture_output=True, text=True, check=False).stderr
     with open(os.path.join(build, "mica.pc"), encoding="utf-8") as file:
         libraries = re.search(r"^Libs\.private: (.*)$", file.read(), re.M)[1].split()
     command = [*COMPILER, FOLDERS[0], source, os.path.join(build, "libmica.a"), *libraries, "-o", program]
+    if uses_mpi:
+        command += [mpi, "-Wl,-rpath," + os.path.abspath(build)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         done = subprocess.run([program], capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a build into a prefix of its own, then uses it as somebody else would: a C and a C++ program that train
 # XOR, through pkg-config (shared and static) and through find_package; the command, its manual pages and its
-# completion. check.sh BUILD_DIRECTORY [PREFIX]: with a PREFIX, what is installed there.
+# completion; where libmica_mpi was built, a program and the command as ranks of a job. check.sh BUILD_DIRECTORY [PREFIX]: with a PREFIX, what is installed there.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -38,9 +38,19 @@ read -ra flags <<<"$(pkg-config --static --cflags --libs mica | sed 's/-lmica/-l
 gcc -std=c11 "$xor" "${flags[@]}" -o "$work/use-static"
 env -u LD_LIBRARY_PATH "$work/use-static"
 
-cmake -S "$here" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DXOR="$xor" >/dev/null
+ranks=
+programs=(use-c use-cpp use-static)
+if [ -e "$libraries/libmica_mpi.so" ]; then
+    ranks=$root/examples/ranks.c
+    programs+=(use-ranks)
+    read -ra flags <<<"$(pkg-config --cflags --libs mica_mpi)"
+    gcc -std=c11 -Wall -Wextra -Wpedantic -Werror "$ranks" "${flags[@]}" -o "$work/use-ranks"
+    "$work/use-ranks"
+fi
+
+cmake -S "$here" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DXOR="$xor" -DRANKS="$ranks" >/dev/null
 ninja -C "$work/build" --quiet
-for program in use-c use-cpp use-static; do
+for program in "${programs[@]}"; do
     env -u LD_LIBRARY_PATH "$work/build/$program"
 done
 
@@ -70,3 +80,10 @@ if [ -e "$prefix/bin/mica-mpirun" ]; then
     grep -q -- '--tries' "$work/page"
 fi
 "$root/tests/cli/completion.sh" "$mica" "$prefix/share/bash-completion/completions/mica"
+
+# As ranks, for which it finds libmica_mpi by itself.
+if [ -n "$ranks" ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    env -u LD_LIBRARY_PATH timeout 120 mpirun --oversubscribe -np 2 "$mica" train lenet --data digits:200 --epochs 1 \
+        --shares 2 --checkpoint "$work/ranks" --quiet | grep ' for each rank, '
+fi
