@@ -194,37 +194,34 @@ static mica_status run_rounds(job *j)
 
 /* ---- What comes of the rounds ---- */
 
-static int by_size(const void *a, const void *b)
+static int by_seconds(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    const round *x = a, *y = b;
+    return (x->seconds > y->seconds) - (x->seconds < y->seconds);
 }
 
-/* The median over rounds of a number that lies so many bytes into them; *least: the least. */
-static double median_of(const job *j, way w, size_t offset, double *least)
+/* Other programs make ranks wait for each other: times of waiting are means over the fastest quarter of the rounds, which
+ * are disturbed least. The time of a step is that of the round in the middle. */
+static void summarize(outcome *out, job *j, const char *name)
 {
-    static double numbers[MOST_ROUNDS];
-    int n = j->round_count;
-    for (int i = 0; i < n; i++)
-        memcpy(&numbers[i], (const char *)&j->rounds[w][i] + offset, sizeof numbers[i]);
-    qsort(numbers, (size_t)n, sizeof numbers[0], by_size);
-    if (least != NULL)
-        *least = numbers[0];
-    return 0.5 * (numbers[(n - 1) / 2] + numbers[n / 2]);
-}
-
-static void summarize(outcome *out, const job *j, const char *name)
-{
+    int n = j->round_count, fast = (n + 3) / 4;
     *out = (outcome){
         .name = name, .threads = j->threads, .ranks = j->ranks, .batch = j->batch, .order = j->order};
     for (way w = OVERLAPPED; w < WAY_COUNT; w++) {
-        out->step[w] = median_of(j, w, offsetof(round, seconds), NULL);
-        (void)median_of(j, w, offsetof(round, best), &out->best[w]);
-        out->waited[w] = median_of(j, w, offsetof(round, waited), NULL);
-        out->polled[w] = median_of(j, w, offsetof(round, polled), NULL);
+        round *r = j->rounds[w];
+        qsort(r, (size_t)n, sizeof *r, by_seconds);
+        out->step[w] = 0.5 * (r[(n - 1) / 2].seconds + r[n / 2].seconds);
+        out->best[w] = r[0].best;
+        for (int i = 0; i < n; i++) {
+            out->best[w] = r[i].best < out->best[w] ? r[i].best : out->best[w];
+            out->own_calls = r[i].own_calls > out->own_calls ? r[i].own_calls : out->own_calls;
+            out->wire_calls = r[i].wire_calls > out->wire_calls ? r[i].wire_calls : out->wire_calls;
+        }
+        for (int i = 0; i < fast; i++) {
+            out->waited[w] += r[i].waited / fast;
+            out->polled[w] += r[i].polled / fast;
+        }
     }
-    out->own_calls = median_of(j, OVERLAPPED, offsetof(round, own_calls), NULL);
-    out->wire_calls = median_of(j, OVERLAPPED, offsetof(round, wire_calls), NULL);
 }
 
 /* The share of waiting that backward hides. */

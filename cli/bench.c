@@ -102,8 +102,8 @@ static const char details[] =
     "rank waits if nothing is sent before backward has ended (exchange), the time that it still waits\n"
     "if gradients leave as they are done (waited), the time of starting messages and of looking for them\n"
     "meanwhile (polled), and the share of the exchange that backward hides (1 - waited / exchange).\n"
-    "Both ways are measured by turns. Gradients are summed in a fixed order, as with --shares of mica train,\n"
-    "or in any.\n"
+    "Both ways are measured by turns, and waiting in the fastest quarter of the rounds. Gradients are\n"
+    "summed in a fixed order, as with --shares of mica train, or in any.\n"
     "\n"
     "Also exits with 1 if a case allocates under --check, or if time per unit of work or memory\n"
     "grows too fast under --growth.";

@@ -103,6 +103,7 @@ suite_native() {
     done
     check "mica: usage, files, no heap call in any benchmark" tests/cli/check.sh build/mica full
     check "mica plan --ranks, against what training takes" tests/mpi/plan.sh build/mica
+    check "mica bench --ranks" tests/mpi/bench.sh build/mica
     [ ! -x /usr/bin/python3 ] ||
         check "bench --peers, against made-up peers" /usr/bin/python3 -B tests/bench/test_peers.py build/mica
     [ -z "${MICA_LONG-}" ] || learn_fashion
