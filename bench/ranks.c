@@ -200,8 +200,8 @@ static int by_seconds(const void *a, const void *b)
     return (x->seconds > y->seconds) - (x->seconds < y->seconds);
 }
 
-/* Other programs make ranks wait for each other: times of waiting are means over the fastest quarter of the rounds, which
- * are disturbed least. The time of a step is that of the round in the middle. */
+/* Other programs make ranks wait for each other: times of waiting are means over the fastest quarter of the rounds,
+ * which are disturbed least. The time of a step is that of the round in the middle. */
 static void summarize(outcome *out, job *j, const char *name)
 {
     int n = j->round_count, fast = (n + 3) / 4;

@@ -105,8 +105,8 @@ static const char details[] = NET_HELP
     "activations (with inputs, saved values and their gradients), scratch, lower_bound, and buffers;\n"
     "with --program also program, a list of calls: op, phase, layer, fused, inputs and outputs (name,\n"
     "home, offset, shape, dtype), adds, options, scratch. With --ranks or --shares also ranks: count,\n"
-    "shares, fixed (their order is), shard, rows (of a share), buffers (bytes beside total), bytes (both), sent (bytes that a rank\n"
-    "sends in a step), messages (that they take).";
+    "shares, fixed (their order is), shard, rows (of a share), buffers (bytes beside total), bytes (both),\n"
+    "sent (bytes that a rank sends in a step), messages (that they take).";
 
 /* What was asked for ranks, and what comes of it. */
 typedef struct ranks_shown {

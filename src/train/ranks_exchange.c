@@ -137,8 +137,10 @@ mica_status mica_exchange_plan(mica_ranks *r, size_t bucket_bytes)
         r->sent = (r->spread ? 1 : 2) * all * (ranks - 1) / ranks;
         r->sends = (r->spread ? 1 : 2) * r->bucket_count * (r->wire.ranks - 1);
     }
-    if (r->spread)
-        count_sends(r, mica_least(r->net->state_count, r->net->learned_count), r->wire.ranks - 1);
+    if (r->spread) { /* then parameters; the last ranks may have few of them, or none */
+        mica_bucket whole = {.all = {0, r->net->learned_count}};
+        count_sends(r, mica_exchange_owned(r, &whole, r->wire.rank).count, r->wire.ranks - 1);
+    }
     return MICA_OK;
 }
 
