@@ -155,6 +155,9 @@ typedef struct bench_options {
     bool serve;   /* measure what lines on stdin ask for (bench/serve.h), with the first of `threads` */
 } bench_options;
 
+/* Whether the filters choose a case of this name. */
+bool bench_chosen(const bench_options *options, const char *name);
+
 /* What a program should end with: 0, 1 for a failure or an allocation under `check`, 2 for a filter that fits
  * no case, 3 for a file that cannot be read or written. */
 int bench_run(const bench_options *options);

@@ -16,7 +16,7 @@ static const bench_family *const families[] = {
     BENCH_FAMILIES(ADDRESS)};
 #define FAMILY_COUNT (sizeof families / sizeof families[0])
 
-static bool chosen(const bench_options *options, const char *name)
+bool bench_chosen(const bench_options *options, const char *name)
 {
     for (size_t i = 0; i < options->filter_count; i++)
         if (strstr(name, options->filters[i]) != NULL)
@@ -45,7 +45,7 @@ static const bench_case **choose(const bench_options *options, size_t *count, be
     *count = 0;
     for (size_t f = 0; rows != NULL && f < FAMILY_COUNT; f++)
         for (size_t i = 0; i < families[f]->count; i++)
-            if (!options->ops && chosen(options, families[f]->cases[i].name))
+            if (!options->ops && bench_chosen(options, families[f]->cases[i].name))
                 rows[(*count)++] = &families[f]->cases[i];
     for (size_t i = 0; rows != NULL && i < op_count; i++)
         if (chosen_op(options, ops[i].name))

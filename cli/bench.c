@@ -7,7 +7,9 @@
 
 #include "bench/bench.h"
 #include "bench/profile.h"
+#include "bench/ranks.h"
 #include "cli/net/argument.h"
+#include "cli/ranks.h"
 #include "cli/verb.h"
 
 #define DEFAULT_SECONDS 0.3
@@ -17,7 +19,7 @@ typedef struct settings {
     const char *threads, *json, *compare;
     double seconds;
     int64_t batch;
-    bool quick, list, ops, check, profile, growth, serve;
+    bool quick, list, ops, check, profile, growth, serve, ranks;
 } settings;
 
 static const verb_option options[] = {
@@ -70,6 +72,11 @@ static const verb_option options[] = {
      offsetof(settings, ops),
      NULL,
      "the rows op_NAME, one for every operation, instead of the others"},
+    {.name = "--ranks",
+     OPTION_FLAG,
+     offsetof(settings, ranks),
+     NULL,
+     "under mpirun: training steps of all ranks together, and how much of the exchange backward hides"},
     {.name = "--serve",
      OPTION_FLAG,
      offsetof(settings, serve),
@@ -90,6 +97,13 @@ static const char details[] =
     "With --profile, a FILTER may also be a NET, which is then trained for a few steps, or run\n"
     "if it has no loss:\n"
     "  mlp, lenet, resnet-small, lstm, gpt-tiny, FILE.net, FILE.safetensors\n"
+    "\n"
+    "With --ranks: the median and the best time of a step, rows per second of all ranks; the time that a\n"
+    "rank waits if nothing is sent before backward has ended (exchange), the time that it still waits\n"
+    "if gradients leave as they are done (waited), the time of starting messages and of looking for them\n"
+    "meanwhile (polled), and the share of the exchange that backward hides (1 - waited / exchange).\n"
+    "Both ways are measured by turns, and waiting in the fastest quarter of the rounds. Gradients are\n"
+    "summed in a fixed order, as with --shares of mica train, or in any.\n"
     "\n"
     "Also exits with 1 if a case allocates under --check, or if time per unit of work or memory\n"
     "grows too fast under --growth.";
@@ -166,6 +180,12 @@ static int profile_nets(bench_options *chosen, char **filters, mica_index batch)
     return nets > 0 && left == 0 ? EXIT_OK : bench_run(chosen);
 }
 
+static bench_wire_use use_of_wire(void)
+{
+    wire_use use = ranks_use();
+    return (bench_wire_use){.waited = use.waited, .polled = use.polled, .heap_calls = use.heap_calls};
+}
+
 static int run(int argc, char **argv)
 {
     settings set = {.threads = "1", .seconds = -1.0, .batch = 32};
@@ -186,6 +206,8 @@ static int run(int argc, char **argv)
         return EXIT_USAGE;
     chosen.timing.min_samples = set.quick ? 2 : 5;
     chosen.timing.seconds = set.seconds >= 0.0 ? set.seconds : set.quick ? QUICK_SECONDS : DEFAULT_SECONDS;
+    if (set.ranks)
+        return bench_ranks(&chosen, &(bench_wire){.transport = ranks_wire(), .use = use_of_wire});
     return set.profile ? profile_nets(&chosen, argv, set.batch) : bench_run(&chosen);
 }
 
@@ -197,6 +219,7 @@ const verb verb_bench = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
+    .ranked_with = "--ranks",
     .examples =
         (const verb_example[]){
             {"bench sgemm --threads 1,2", "matrix products, with one and with two threads"},
@@ -204,6 +227,7 @@ const verb verb_bench = {
             {"bench --quick --compare before.json", "run again and compare with the earlier results"},
             {"bench op_softmax op_sum", "single operations, on large samples from their entries"},
             {"bench --growth", "check that time per unit of work stays constant as nets grow"},
+            {"bench --ranks", "under mpirun: steps of all ranks together"},
             {"bench --profile gpt_step", "where the time of a training step goes, by call"},
             {"bench --profile my.net --batch 64", "the same for your own net"},
             {NULL, NULL},

@@ -49,12 +49,23 @@ static int version(void)
     return EXIT_OK;
 }
 
-static bool asks_help(int argc, char **argv)
+static bool has_word(int argc, char **argv, const char *word)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+        if (strcmp(argv[i], word) == 0)
             return true;
     return false;
+}
+
+static bool asks_help(int argc, char **argv)
+{
+    return has_word(argc, argv, "--help") || has_word(argc, argv, "-h");
+}
+
+/* Whether all ranks take part, where there are several. */
+static bool is_ranked(const verb *v, int argc, char **argv)
+{
+    return (v->shared & RANKED) != 0 || (v->ranked_with != NULL && has_word(argc, argv, v->ranked_with));
 }
 
 static int run(int argc, char **argv)
@@ -76,7 +87,7 @@ static int run(int argc, char **argv)
         return EXIT_OK;
     }
     int code = ranks_join();
-    if (code == EXIT_OK && (ranks_rank() == 0 || (v->shared & RANKED)))
+    if (code == EXIT_OK && (ranks_rank() == 0 || is_ranked(v, argc - 2, argv + 2)))
         code = v->run(argc - 2, argv + 2);
     return ranks_leave(code);
 }

@@ -5,17 +5,22 @@
 #include <string.h>
 
 #include <mica/mica.h>
+#include <mica/ranks.h>
 
+#include "cli/model/saved.h"
 #include "cli/net/argument.h"
 #include "cli/net/program.h"
 #include "cli/picture/plan_picture.h"
 #include "cli/picture/text.h"
 
+#define MOST_RANKS 1024
+
 typedef struct settings {
     shared_settings shared;
     option_list set;
     bool train;
-    int64_t batch;
+    int64_t batch, ranks, shares; /* 0: not given */
+    bool shard;
     int optimizer;
     size_t budget;
     const char *svg, *html;
@@ -49,6 +54,25 @@ static const verb_option options[] = {
      offsetof(settings, budget),
      "BYTES",
      "fit into this many bytes, by recomputing activations, then by splitting the batch"},
+    {.name = "--ranks",
+     OPTION_COUNT,
+     offsetof(settings, ranks),
+     "N",
+     "with --train: memory of each of N ranks, and what travels between them in a step",
+     .least = 1,
+     .most = MOST_RANKS},
+    {.name = "--shares",
+     OPTION_COUNT,
+     offsetof(settings, shares),
+     "N",
+     "with --train: as in mica train: shares of a batch, summed in a fixed order",
+     .least = 1,
+     .most = MOST_SHARES},
+    {.name = "--shard",
+     OPTION_FLAG,
+     offsetof(settings, shard),
+     NULL,
+     "with --ranks: each rank keeps its part of the optimizer's state"},
     {.name = "--keep-cheap",
      OPTION_FLAG,
      offsetof(settings, keep_cheap),
@@ -74,10 +98,22 @@ static const char details[] = NET_HELP
     "and every buffer with its offset and the times of its first write and last read.\n"
     "Buffers with disjoint lifetimes share memory, so the kinds add up to more than the total.\n"
     "\n"
+    "With --ranks, --batch is that of all ranks; the plan is that of one rank, built for the rows of one\n"
+    "share. Beside it a rank has room for sums and for messages from others.\n"
+    "\n"
     "--json prints one object: total, parameters (with running statistics), gradients, optimizer,\n"
     "activations (with inputs, saved values and their gradients), scratch, lower_bound, and buffers;\n"
     "with --program also program, a list of calls: op, phase, layer, fused, inputs and outputs (name,\n"
-    "home, offset, shape, dtype), adds, options, scratch.";
+    "home, offset, shape, dtype), adds, options, scratch. With --ranks or --shares also ranks: count,\n"
+    "shares, fixed (their order is), shard, rows (of a share), buffers (bytes beside total), bytes (both),\n"
+    "sent (bytes that a rank sends in a step), messages (that they take).";
+
+/* What was asked for ranks, and what comes of it. */
+typedef struct ranks_shown {
+    bool asked;
+    int count;
+    mica_ranks_plan plan;
+} ranks_shown;
 
 /* ---- Text ---- */
 
@@ -109,6 +145,25 @@ static void print_plan(const mica_plan *plan, const char *title, const char *sub
                plan->recomputed, 100.0 * plan->extra_work);
 }
 
+/* Shares that are added in a fixed order, or that of each rank. */
+static int64_t shares_of(const settings *set, int ranks) { return set->shares > 0 ? set->shares : ranks; }
+
+static void print_ranks(const settings *set, const mica_plan *plan, const ranks_shown *r)
+{
+    if (!r->asked)
+        return;
+    int64_t shares = shares_of(set, r->count);
+    size_t bytes = plan->total + r->plan.buffers;
+    printf("\n%d rank%s, %lld share%s of %td row%s%s\n\n", r->count, r->count == 1 ? "" : "s",
+           (long long)shares, shares == 1 ? "" : "s", r->plan.rows, r->plan.rows == 1 ? "" : "s",
+           set->shard ? ", the optimizer's state sharded" : "");
+    printf("  %-20s %12s  (%s bytes: the block, and sums and messages)\n", "each rank",
+           size_text((double)bytes).text, count_text((double)bytes).text);
+    printf("  %-20s %12s\n", "sums and messages", size_text((double)r->plan.buffers).text);
+    printf("  %-20s %12s  (%s message%s of a rank in a step)\n", "on the wire", size_text(r->plan.sent).text,
+           count_text(r->plan.messages).text, r->plan.messages == 1 ? "" : "s");
+}
+
 static void print_buffers(const mica_plan *plan)
 {
     printf("\n%12s %12s %6s %6s  %-20s %s\n", "offset", "bytes", "first", "last", "kind", "buffer");
@@ -133,7 +188,18 @@ static int print_program(const mica_net *net)
 
 /* ---- JSON ---- */
 
-static void print_json(const mica_net *net, bool program)
+static void print_json_ranks(const settings *set, const mica_plan *plan, const ranks_shown *r)
+{
+    if (r->asked)
+        printf(
+            ", \"ranks\": {\"count\": %d, \"shares\": %lld, \"fixed\": %s, \"shard\": %s, \"rows\": %td, "
+            "\"buffers\": %zu, \"bytes\": %zu, \"sent\": %.0f, \"messages\": %d}",
+            r->count, (long long)shares_of(set, r->count), set->shares > 0 ? "true" : "false",
+            set->shard ? "true" : "false", r->plan.rows, r->plan.buffers, plan->total + r->plan.buffers,
+            r->plan.sent, r->plan.messages);
+}
+
+static void print_json(const settings *set, const mica_net *net, const ranks_shown *ranks)
 {
     const mica_plan *plan = mica_net_plan(net);
     const size_t *bytes = plan->kind_bytes;
@@ -155,7 +221,8 @@ static void print_json(const mica_net *net, bool program)
                b->first, b->last);
     }
     printf("]");
-    if (program) {
+    print_json_ranks(set, plan, ranks);
+    if (set->program) {
         printf(", \"program\": ");
         put_program(stdout, net);
     }
@@ -181,7 +248,8 @@ static int write_picture(const char *path, picture_writer *write, const plan_pic
     return EXIT_OK;
 }
 
-static int show(const settings *set, const mica_net *net, const char *what, const char *subtitle)
+static int show(const settings *set, const mica_net *net, const ranks_shown *ranks, const char *what,
+                const char *subtitle)
 {
     const mica_plan *plan = mica_net_plan(net);
     bool to_stdout = (set->svg != NULL && strcmp(set->svg, "-") == 0) ||
@@ -189,9 +257,10 @@ static int show(const settings *set, const mica_net *net, const char *what, cons
     bool brief = set->shared.quiet || set->svg != NULL || set->html != NULL;
     int code = EXIT_OK;
     if (set->shared.json) {
-        print_json(net, set->program);
+        print_json(set, net, ranks);
     } else if (!to_stdout) {
         print_plan(plan, what, subtitle);
+        print_ranks(set, plan, ranks);
         if (set->program)
             code = print_program(net);
         else if (!brief)
@@ -203,30 +272,61 @@ static int show(const settings *set, const mica_net *net, const char *what, cons
     return code == EXIT_OK ? write_picture(set->html, plan_picture_html, &picture, set->shared.quiet) : code;
 }
 
-static int plan_with(mica_context *ctx, const settings *set, const char *what)
+/* Rows that the net is built for: those of a share, where there are shares. */
+static mica_index rows_of(const settings *set, mica_index batch)
 {
-    mica_net *net;
-    mica_netfile_info info;
-    mica_netfile_opts opts = {.batch = set->batch > 0 ? set->batch
-                                       : set->train   ? 32
-                                                      : 1,
-                              .inference = !set->train};
-    int code = net_build(&net, &info, &verb_plan, ctx, what, &set->set, &opts);
-    if (code != EXIT_OK)
-        return code;
+    mica_index shares = (mica_index)shares_of(set, set->ranks > 0 ? (int)set->ranks : 1);
+    return set->train ? (batch + shares - 1) / shares : batch;
+}
+
+static int compile_and_show(mica_context *ctx, const settings *set, mica_net *net, const char *what,
+                            mica_index batch)
+{
+    ranks_shown ranks = {.asked = set->ranks > 0 || set->shares > 0,
+                         .count = set->ranks > 0 ? (int)set->ranks : 1};
     mica_optimizer optimizer = {.kind = (mica_optimizer_kind)set->optimizer};
+    mica_ranks_opts of_ranks = {.batch = batch, .shares = (int)set->shares};
     char subtitle[96];
-    snprintf(subtitle, sizeof subtitle, "%s, batch %td%s%s", set->train ? "training" : "inference",
-             opts.batch, set->train ? ", " : "", set->train ? optimizers[set->optimizer] : "");
+    snprintf(subtitle, sizeof subtitle, "%s, batch %td%s%s", set->train ? "training" : "inference", batch,
+             set->train ? ", " : "", set->train ? optimizers[set->optimizer] : "");
     mica_status status = mica_net_compile(net,
                                           &(mica_compile_opts){.train = set->train,
                                                                .optimizer = set->train ? &optimizer : NULL,
                                                                .budget = set->budget,
-                                                               .keep_cheap = set->keep_cheap});
-    code = status == MICA_OK ? show(set, net, what, subtitle)
+                                                               .keep_cheap = set->keep_cheap,
+                                                               .ranks = set->shard ? ranks.count : 0});
+    if (status == MICA_OK && ranks.asked)
+        status = mica_ranks_plan_of(&ranks.plan, net, ranks.count, &of_ranks);
+    return status == MICA_OK ? show(set, net, &ranks, what, subtitle)
                              : verb_error(&verb_plan, EXIT_FAILED, "%s", mica_error(ctx));
+}
+
+static int plan_with(mica_context *ctx, const settings *set, const char *what)
+{
+    mica_net *net;
+    mica_netfile_info info;
+    mica_index batch = set->batch > 0 ? set->batch : set->train ? 32 : 1;
+    mica_netfile_opts opts = {.batch = rows_of(set, batch), .inference = !set->train};
+    int code = net_build(&net, &info, &verb_plan, ctx, what, &set->set, &opts);
+    if (code != EXIT_OK)
+        return code;
+    code = compile_and_show(ctx, set, net, what, batch);
     mica_net_destroy(net);
     return code;
+}
+
+/* What the table of options cannot say. */
+static int check_settings(const settings *set)
+{
+    if (!set->train && (set->ranks > 0 || set->shares > 0))
+        return usage_error(&verb_plan, "%s is about training: --train",
+                           set->ranks > 0 ? "--ranks" : "--shares");
+    if (set->shard && set->ranks == 0)
+        return usage_error(&verb_plan, "--shard is about ranks: --ranks N");
+    if (set->ranks > 0 && set->shares % set->ranks != 0)
+        return usage_error(&verb_plan, "--shares %lld: expected a multiple of the %lld ranks",
+                           (long long)set->shares, (long long)set->ranks);
+    return EXIT_OK;
 }
 
 static int run(int argc, char **argv)
@@ -237,6 +337,8 @@ static int run(int argc, char **argv)
         return EXIT_USAGE;
     if (given != 1)
         return usage_error(&verb_plan, given == 0 ? "which net? Try: mica plan lenet" : "one net at a time");
+    if (check_settings(&set) != EXIT_OK)
+        return EXIT_USAGE;
     mica_context *ctx = verb_context(&verb_plan, &set.shared);
     if (ctx == NULL)
         return EXIT_FAILED;
@@ -260,6 +362,7 @@ const verb verb_plan = {
             {"plan lenet --train --batch 64 --html plan.html", "as an interactive page"},
             {"plan gpt-tiny --train --batch 16 --budget 24MiB", "fitted into 24 MiB"},
             {"plan lenet --train --program", "the calls of a step, in order, with their memory"},
+            {"plan gpt-tiny --train --ranks 4 --shard", "what each of four ranks needs, and what travels"},
             {"plan my.net --set width=256 --json", "for a net file, as JSON"},
             {NULL, NULL},
         },

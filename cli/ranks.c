@@ -55,22 +55,22 @@ static mica_status noted(mica_status status)
     return status;
 }
 
-/* Passes a call on, and counts its heap calls, and the time of those that wait. */
-#define COUNTED(name, waits, parameters, arguments)                \
-    static mica_status counted_##name parameters                   \
-    {                                                              \
-        uint64_t calls = heap_now().calls;                         \
-        double began = (waits) ? clock_seconds() : 0.0;            \
-        mica_status status = noted(job.wire.name arguments);       \
-        job.use.heap_calls += heap_now().calls - calls;            \
-        job.use.waited += (waits) ? clock_seconds() - began : 0.0; \
-        return status;                                             \
+/* Passes a call on, and counts its heap calls and its time. */
+#define COUNTED(name, seconds, parameters, arguments)        \
+    static mica_status counted_##name parameters             \
+    {                                                        \
+        uint64_t calls = heap_now().calls;                   \
+        double began = clock_seconds();                      \
+        mica_status status = noted(job.wire.name arguments); \
+        job.use.heap_calls += heap_now().calls - calls;      \
+        job.use.seconds += clock_seconds() - began;          \
+        return status;                                       \
     }
 
-COUNTED(gather, true, (void *user, void *all, const void *own, size_t bytes), (user, all, own, bytes))
-COUNTED(start, false, (void *user, int first, int count), (user, first, count))
-COUNTED(test, false, (void *user, int first, int count, bool *done), (user, first, count, done))
-COUNTED(wait, true, (void *user, int first, int count), (user, first, count))
+COUNTED(gather, waited, (void *user, void *all, const void *own, size_t bytes), (user, all, own, bytes))
+COUNTED(start, polled, (void *user, int first, int count), (user, first, count))
+COUNTED(test, polled, (void *user, int first, int count, bool *done), (user, first, count, done))
+COUNTED(wait, waited, (void *user, int first, int count), (user, first, count))
 
 /* ---- Joining ---- */
 

@@ -34,10 +34,11 @@ int ranks_abort(int code);
 /* Holds a message for ranks_agree. False: it is to be printed at once. */
 bool ranks_hold(const char *verb_name, const char *message);
 
-/* What MPI did since the program began: heap calls of its own, and seconds that the program waited for it. */
+/* What MPI did since the program began: heap calls of its own; seconds in calls that wait, and in those that start
+ * messages and look for them. */
 typedef struct wire_use {
     uint64_t heap_calls;
-    double waited;
+    double waited, polled;
 } wire_use;
 wire_use ranks_use(void);
 

@@ -115,6 +115,7 @@ typedef struct verb {
     size_t option_count;
     int (*run)(int argc, char **argv); /* what follows the verb; returns what the program ends with */
     unsigned shared;                   /* SHARED_... */
+    const char *ranked_with;           /* the option with which it is RANKED; or NULL */
     const verb_example *examples;      /* ends with one whose command is NULL; or NULL */
 } verb;
 

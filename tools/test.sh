@@ -102,9 +102,18 @@ suite_native() {
         fi
     done
     check "mica: usage, files, no heap call in any benchmark" tests/cli/check.sh build/mica full
+    check "mica plan --ranks, against what training takes" tests/mpi/plan.sh build/mica
+    check "mica bench --ranks" tests/mpi/bench.sh build/mica
     [ ! -x /usr/bin/python3 ] ||
         check "bench --peers, against made-up peers" /usr/bin/python3 -B tests/bench/test_peers.py build/mica
     [ -z "${MICA_LONG-}" ] || learn_fashion
+    [ -z "${MICA_LONG-}" ] || train_large
+}
+
+# The figures are told, too.
+train_large() {
+    check "ResNet-18 and GPT-2 under two ranks, in planned memory" bash -c 'set -o pipefail; tests/mpi/large.sh build/mica | tee build/log-large.txt'
+    cat build/log-large.txt
 }
 
 # The result is told, not only whether it is good enough.

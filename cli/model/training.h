@@ -59,6 +59,7 @@ typedef struct training {
     mica_index
         rows; /* of a share, which is what the net is built for; of the whole batch where there are none */
     mica_ranks *ranks; /* NULL: this process alone, without shares */
+    size_t rank_bytes; /* beside the net's block, of the rank that takes most */
     feed train, validation, test;
 
     /* While it runs. */

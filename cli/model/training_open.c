@@ -422,6 +422,14 @@ static int open_ranks(training *t)
     mica_ranks_opts opts = {
         .transport = ranks_wire(), .batch = (mica_index)s->batch, .shares = (int)s->shares};
     mica_status status = mica_ranks_create(t->ctx, &t->ranks, t->net, &opts);
+    if (status != MICA_OK)
+        return verb_failed(t->v, t->ctx);
+    /* Ranks in the middle of the tree may take more than the first. */
+    double own = (double)mica_ranks_bytes(t->ranks), *all = take((size_t)ranks_count(), sizeof *all);
+    status = mica_ranks_gather(t->ranks, all, &own, 1);
+    for (int rank = 0; rank < ranks_count() && status == MICA_OK; rank++)
+        t->rank_bytes = (size_t)all[rank] > t->rank_bytes ? (size_t)all[rank] : t->rank_bytes;
+    free(all);
     return status == MICA_OK ? EXIT_OK : verb_failed(t->v, t->ctx);
 }
 

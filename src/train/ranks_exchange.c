@@ -147,8 +147,10 @@ mica_status mica_exchange_plan(mica_ranks *r, size_t bucket_bytes)
         r->sent = (r->spread ? 1 : 2) * all * (ranks - 1) / ranks;
         r->sends = (r->spread ? 1 : 2) * r->bucket_count * (r->wire.ranks - 1);
     }
-    if (r->spread)
-        count_sends(r, mica_least(r->net->state_count, r->net->learned_count), r->wire.ranks - 1);
+    if (r->spread) { /* then parameters; the last ranks may have few of them, or none */
+        mica_bucket whole = {.all = {0, r->net->learned_count}};
+        count_sends(r, mica_exchange_owned(r, &whole, r->wire.rank).count, r->wire.ranks - 1);
+    }
     return MICA_OK;
 }
 
@@ -254,15 +256,17 @@ mica_status mica_exchange_open(mica_ranks *r)
 
 /* ---- Sums ---- */
 
-/* a += b */
-static mica_status add_range(mica_ranks *r, float *a, const float *b, size_t count)
+/* to = a + b, where `to` may be one of them. */
+static mica_status add_ranges(mica_ranks *r, float *to, float *a, float *b, size_t count)
 {
-    mica_tensor to = mica_1d(a, (mica_index)count), from = mica_1d((float *)b, (mica_index)count);
-    return mica_add(r->ctx, &to, &to, &from);
+    mica_index n = (mica_index)count;
+    mica_tensor sum = mica_1d(to, n), left = mica_1d(a, n), right = mica_1d(b, n);
+    return mica_add(r->ctx, &sum, &left, &right);
 }
 
-/* The sum of a node whose blocks are terms from *next on, in place of the first of them. */
-static mica_status sum_node(mica_ranks *r, int *next, mica_shares node, size_t count, float **out)
+/* The sum of a node whose blocks are terms from *next on: at `to`, or with NULL in place of the first of them; a single
+ * term stays where it is. */
+static mica_status sum_node(mica_ranks *r, int *next, mica_shares node, size_t count, float *to, float **out)
 {
     const mica_term *t = &r->terms[*next];
     if (t->of.first == node.first && t->of.end == node.end) {
@@ -271,10 +275,11 @@ static mica_status sum_node(mica_ranks *r, int *next, mica_shares node, size_t c
         return MICA_OK;
     }
     int middle = mica_shares_middle(node);
-    float *right;
-    MICA_TRY(sum_node(r, next, (mica_shares){node.first, middle}, count, out));
-    MICA_TRY(sum_node(r, next, (mica_shares){middle, node.end}, count, &right));
-    return add_range(r, *out, right, count);
+    float *left, *right;
+    MICA_TRY(sum_node(r, next, (mica_shares){node.first, middle}, count, NULL, &left));
+    MICA_TRY(sum_node(r, next, (mica_shares){middle, node.end}, count, NULL, &right));
+    *out = to != NULL ? to : left; /* all other terms are used up: it may be the place of any */
+    return add_ranges(r, *out, left, right, count);
 }
 
 /* The segment that this rank owns, from the blocks of all ranks; then with those of earlier parts of the update. */
@@ -283,7 +288,9 @@ static mica_status sum_segment(mica_ranks *r, const mica_bucket *b)
     mica_segment own = mica_exchange_owned(r, b, r->wire.rank);
     if (own.count == 0)
         return MICA_OK;
-    float *received = r->received + b->received, *sum, *to = gradients(r) + own.first;
+    float *received = r->received + b->received, *before = r->gathered; /* NULL: updates have one part */
+    before += before != NULL ? b->gathered : 0;
+    float *sum, *to = r->last_part ? gradients(r) + own.first : before;
     int count = 0, next = 0;
     for (int rank = 0; rank < r->wire.ranks; rank++) {
         bool mine = rank == r->wire.rank;
@@ -294,13 +301,11 @@ static mica_status sum_segment(mica_ranks *r, const mica_bucket *b)
             received += mine ? 0 : own.count;
         }
     }
-    MICA_TRY(sum_node(r, &next, (mica_shares){0, r->shares}, own.count, &sum));
-    float *before = r->gathered + b->gathered;
+    float *place = r->adds && !r->last_part ? NULL : to; /* what is there is still wanted */
+    MICA_TRY(sum_node(r, &next, (mica_shares){0, r->shares}, own.count, place, &sum));
     if (r->adds)
-        MICA_TRY(add_range(r, sum, before, own.count));
-    if (!r->last_part)
-        memcpy(before, sum, own.count * sizeof *before);
-    else if (sum != to)
+        return add_ranges(r, to, sum, before, own.count);
+    if (sum != to)
         memcpy(to, sum, own.count * sizeof *to);
     return MICA_OK;
 }
@@ -317,9 +322,7 @@ static mica_status join(mica_ranks *r, mica_shares share, mica_segment s, bool l
     while (*depth > 0 && mica_shares_join(r->shares, r->stack[*depth - 1], share)) {
         float *left = r->partial + (size_t)-- * depth * all + s.first;
         float *sum = last ? right : left;
-        mica_tensor a = mica_1d(left, (mica_index)s.count), b = mica_1d(right, (mica_index)s.count),
-                    to = mica_1d(sum, (mica_index)s.count);
-        MICA_TRY(mica_add(r->ctx, &to, &a, &b));
+        MICA_TRY(add_ranges(r, sum, left, right, s.count));
         right = sum;
         share.first = r->stack[*depth].first;
     }

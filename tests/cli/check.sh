@@ -73,6 +73,10 @@ ends 2 bench --threads 1,x
 complains 'not "1,x"'
 ends 2 bench --seconds soon
 complains '--seconds takes a number, not "soon"'
+ends 2 bench --ranks sgemm
+complains '--ranks has no case with "sgemm" in its name'
+ends 0 bench --ranks cnn --quick
+says "cnn_step_32 "
 ends 2 bench --quick=yes
 complains "--quick takes no value"
 ends 0 help bench

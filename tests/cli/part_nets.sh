@@ -103,6 +103,16 @@ ends 2 plan lenet --budget lots
 complains '--budget takes a size in bytes, such as 65536, 64KiB or 2MiB, not "lots"'
 ends 2 plan lenet --optimizer adm
 complains '--optimizer takes sgd, adam, adamw, rmsprop or adagrad, not "adm"; did you mean adam?'
+ends 0 plan lenet --train --ranks 4 --shares 8 --shard
+says "4 ranks, 8 shares of 4 rows, the optimizer's state sharded"
+ends 0 plan lenet --train --ranks 4 --json
+says_json "data['ranks']['rows'] == 8 and data['ranks']['bytes'] == data['total'] + data['ranks']['buffers'] and data['ranks']['sent'] > data['parameters']"
+ends 2 plan lenet --ranks 4
+complains "--ranks is about training: --train"
+ends 2 plan lenet --train --shard
+complains "--shard is about ranks: --ranks N"
+ends 2 plan lenet --train --ranks 4 --shares 6
+complains "--shares 6: expected a multiple of the 4 ranks"
 ends 2 plan lenet --batch 0
 complains '--batch takes an integer from 1 to 16777216, not "0"'
 ends 0 plan lenet --train --program
