@@ -175,11 +175,14 @@ static int run(int argc, char **argv)
     if (code == EXIT_OK) {
         t->settings.net = count == 1 ? argv[0] : NULL;
         t->ctx = verb_context(&verb_train, &t->settings.shared);
-        code = t->ctx == NULL ? EXIT_FAILED : training_open(t);
+        code = t->ctx == NULL ? EXIT_FAILED : EXIT_OK;
     }
+    code = ranks_agree(code);
     if (code == EXIT_OK)
-        code = training_run(t);
-    if (code == EXIT_OK && ranks_rank() == 0)
+        code = training_open(t);
+    if (code == EXIT_OK)
+        code = ranks_agree(training_run(t)); /* a signal may have reached only some of them */
+    if (code == EXIT_OK)
         code = training_finish(t);
     if (t->ctx != NULL) {
         training_close(t);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/model/same.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/net/argument.h"
@@ -361,35 +362,7 @@ static int cut_batches(training *t)
     return EXIT_OK;
 }
 
-/* All ranks must train on the same data: their rows are told apart by number. */
-static uint64_t hash_tensor(uint64_t hash, const mica_tensor *t)
-{
-    const unsigned char *at = t->data;
-    size_t bytes = t->data != NULL && mica_tensor_contiguous(t) ? mica_tensor_bytes(t) : 0;
-    for (; bytes >= 8; bytes -= 8, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 32;
-    }
-    for (; bytes > 0; bytes--)
-        hash = (hash ^ *at++) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-static int compare_data(training *t)
-{
-    const data *d = &t->data;
-    if (ranks_count() == 1)
-        return EXIT_OK;
-    uint64_t hash = (uint64_t)d->class_count + 1;
-    hash = d->is_text ? hash_tensor(hash, &d->text.tokens)
-                      : hash_tensor(hash_tensor(hash, &d->samples.inputs), &d->samples.targets);
-    int other = ranks_differing(hash);
-    return other == 0 ? EXIT_OK
-                      : verb_error(t->v, EXIT_FILE, "rank %d has other data in %s than rank 0", other,
-                                   t->settings.data);
-}
+static int compare_data(training *t) { return same_data(&t->data, t->v, t->settings.data); }
 
 static int open_ranks(training *t)
 {
