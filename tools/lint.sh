@@ -17,7 +17,7 @@ tidy() {
     local isa=scalar
     [ "$(uname -m)" != x86_64 ] || isa=avx2
     configure build/variant/tidy -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang -DMICA_ONLY_ISAS=$isa || return 1
-    git ls-files 'src/*.c' 'cli/*.c' 'bench/*.c' 'host/*.c' 'examples/*.c' 'tests/*.c' ':!tests/fuzz' ':!tests/install' |
+    git ls-files 'src/*.c' 'mpi/*.c' 'cli/*.c' 'bench/*.c' 'host/*.c' 'examples/*.c' 'tests/*.c' ':!tests/fuzz' ':!tests/install' |
         xargs -P "$jobs_here" -n 1 clang-tidy --quiet -p build/variant/tidy 2>/dev/null
 }
 
@@ -26,7 +26,7 @@ tidy() {
 # of a compound literal among arguments, which both compilers can read.
 cpp_check() {
     local folder folders=(src include)
-    for folder in cli bench host; do
+    for folder in mpi cli bench host; do
         [ ! -d $folder ] || folders+=("$folder")
     done
     mkdir -p build/variant/cppcheck

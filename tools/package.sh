@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 
 library_package=libmica0.2 # as its soname
+mpi_package=libmica-mpi0.2
 
 # The changelog, which names the packages' version, and the header, which names the library's, agree.
 version_agrees() {
@@ -33,7 +34,7 @@ lint_packages() { lintian --fail-on error --suppress-tags bad-distribution-in-ch
 try_packages() {
     local package
     rm -rf build/package/root
-    for package in "$library_package" libmica-dev mica; do
+    for package in "$library_package" "$mpi_package" libmica-dev mica; do
         dpkg-deb -x "$(package_file $package)" build/package/root
     done
     tests/install/check.sh build/package build/package/root/usr
@@ -50,6 +51,7 @@ build_package() {
         check "lintian finds no error" lint_packages
         check "C and C++ programs, the command, its pages" try_packages
         check "$library_package asks for libc" depends_on "$library_package" libc6
+        check "$mpi_package asks for MPI" depends_on "$mpi_package" libopenmpi
         check "libmica-dev asks for $library_package" depends_on libmica-dev "$library_package (="
         ls -l build/package/*.deb
     fi

@@ -237,6 +237,7 @@ static int compile_net(training *t)
                                     .momentum = (float)s->momentum,
                                     .weight_decay = (float)s->weight_decay,
                                     .clip_norm = (float)s->clip};
+    /* The budget is for the net: what ranks take beside it depends on their number, on which no bit may depend. */
     mica_compile_opts compile = {.train = true,
                                  .optimizer = &t->optimizer,
                                  .budget = s->budget,

@@ -30,7 +30,7 @@ typedef struct mica_net_dense_opts {
     mica_activation activation; /* a layer of its own behind this one, fused into it when compiled */
     mica_init weight_init;      /* default: uniform in +-1 / sqrt(F) */
     mica_init bias_init;        /* the same */
-    const char *share_weight;   /* the full name of a parameter [units, F] to use instead of an own one */
+    const char *share_weight;   /* the full name of a parameter [units, F] to use instead of a new one */
 } mica_net_dense_opts;
 MICA_API mica_value mica_net_dense(mica_net *net, mica_value x, const mica_net_dense_opts *opts);
 

@@ -59,6 +59,26 @@ void *mica_net_memory(mica_net *net, size_t bytes)
     return block;
 }
 
+void mica_net_mark_memory(mica_net *net)
+{
+    if (net->marked)
+        return;
+    net->marked = true;
+    net->built_chunks = net->chunks;
+    net->built_used = net->chunks != NULL ? net->chunks->used : 0;
+}
+
+void mica_net_rewind_memory(mica_net *net)
+{
+    while (net->marked && net->chunks != net->built_chunks) {
+        mica_chunk *chunk = net->chunks;
+        net->chunks = chunk->next;
+        mica_release(net->ctx, chunk, chunk->bytes);
+    }
+    if (net->marked && net->chunks != NULL)
+        net->chunks->used = net->built_used;
+}
+
 const char *mica_net_text(mica_net *net, const char *format, ...)
 {
     char text[512];

@@ -306,6 +306,7 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     net->has_optimizer = opts->train && opts->optimizer != NULL;
     if (net->has_optimizer)
         net->optimizer = *opts->optimizer;
+    mica_net_mark_memory(net);
     MICA_TRY(plan_once(net, 0, net->size[0].most));
     if (opts->budget > 0 && net->plan.total > opts->budget)
         MICA_TRY(fit_budget(net, opts->budget));

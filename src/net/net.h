@@ -125,8 +125,10 @@ typedef struct mica_chunk mica_chunk; /* of names and options: build.c */
 
 struct mica_net {
     mica_context *ctx;
-    mica_chunk *chunks;
-    mica_status status; /* of the first failure while building */
+    mica_chunk *chunks, *built_chunks; /* all, and those of building */
+    size_t built_used;                 /* of the last of these */
+    bool marked;                       /* building has ended */
+    mica_status status;                /* of the first failure while building */
     char error[MICA_ERROR_TEXT];
     char prefix[512];                             /* of names: "block0.attn." */
     unsigned short scope_start[MICA_LAYER_DEPTH]; /* where each scope's name begins in it */
@@ -208,6 +210,9 @@ mica_status mica_net_failed(mica_net *net, mica_status status);
 /* Memory that lives as long as the net. NULL, with an error recorded, when refused. */
 void *mica_net_memory(mica_net *net, size_t bytes);
 const char *mica_net_text(mica_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What is taken from here on belongs to a plan; gives that back, as each plan begins anew. */
+void mica_net_mark_memory(mica_net *net);
+void mica_net_rewind_memory(mica_net *net);
 /* Makes room for one more element of `bytes` in *array. */
 mica_status mica_net_grow(mica_net *net, void *array, int count, int *room, size_t bytes);
 /* A new value of this shape, contiguous; NONE, with an error recorded, when refused. */

@@ -319,6 +319,7 @@ mica_status mica_net_size_at(const mica_net *net, const char **name, mica_index 
 mica_status mica_net_unplan(mica_net *net)
 {
     net->compiled = false;
+    mica_net_rewind_memory(net);
     net->entry_count = net->forward_count = 0;
     net->value_count = net->built_values;
     net->maker_count = 0;

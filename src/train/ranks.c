@@ -192,12 +192,12 @@ static mica_status set_up(mica_ranks *r, const mica_ranks_opts *o)
     r->no_overlap = o->no_overlap;
     r->accumulates = o->accumulates;
     r->batch = o->batch > 0 ? o->batch : net->size[0].most * (mica_index)r->shares;
-    mica_index rows = (r->batch + r->shares - 1) / r->shares;
-    if (o->batch < 0 || rows > net->size[0].most)
+    r->rows = (r->batch + r->shares - 1) / r->shares;
+    if (o->batch < 0 || r->rows > net->size[0].most)
         return mica_fail(
             ctx, MICA_ERR_SHAPE,
             "ranks: a batch of %td in %d shares has %td rows in each, but the net has room for %td", o->batch,
-            r->shares, rows, net->size[0].most);
+            r->shares, r->rows, net->size[0].most);
     if (!r->fixed && ranks > 1 && r->wire.sum == NULL && r->wire.user != NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT,
                          "ranks: this transport has no sums: give a number of shares");
@@ -275,7 +275,7 @@ mica_status mica_ranks_create(mica_context *ctx, mica_ranks **out, mica_net *net
     if (status == MICA_OK)
         status = compare_all(r);
     if (status == MICA_OK)
-        status = mica_exchange_open(r);
+        status = mica_ranks_agree(r, mica_exchange_open(r));
     if (status == MICA_OK)
         *out = r;
     else
@@ -308,7 +308,7 @@ mica_status mica_ranks_plan_of(mica_ranks_plan *out, mica_net *net, int ranks, c
         mica_status status = set_up(&r, &o);
         release(&r);
         MICA_TRY(status);
-        out->rows = (r.batch + r.shares - 1) / r.shares;
+        out->rows = r.rows;
         out->buffers = mica_most(out->buffers, r.bytes);
         out->sent = r.sent > out->sent ? r.sent : out->sent;
         out->messages = r.sends > out->messages ? r.sends : out->messages;

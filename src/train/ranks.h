@@ -79,11 +79,11 @@ struct mica_ranks {
     mica_context *ctx;
     mica_net *net;
     mica_transport wire;
-    mica_index batch;
-    int shares, own; /* of all ranks, of this one */
-    int first;       /* share of this rank */
-    bool fixed;      /* the order of sums is */
-    bool spread;     /* so is the optimizer's state: over the ranks */
+    mica_index batch, rows; /* of all shares, of one at most */
+    int shares, own;        /* of all ranks, of this one */
+    int first;              /* share of this rank */
+    bool fixed;             /* the order of sums is */
+    bool spread;            /* so is the optimizer's state: over the ranks */
     bool no_overlap, accumulates;
 
     mica_bucket *buckets;

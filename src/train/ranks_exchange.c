@@ -59,15 +59,14 @@ mica_segment mica_exchange_owned(const mica_ranks *r, const mica_bucket *b, int 
     return (mica_segment){from, from < to ? to - from : 0};
 }
 
-/* When the gradient of a learned value is final. */
-static int ready_time(const mica_net *net, int gradient)
+/* When each value is final: after the last call that writes it. */
+static void find_times(int *times, const mica_net *net)
 {
-    int time = 0;
+    memset(times, 0, (size_t)net->value_count * sizeof *times);
     for (int e = 0; e < net->entry_count; e++)
         for (int k = 0; k < net->entries[e].node.outs; k++)
-            if (net->entries[e].node.out[k] == gradient)
-                time = e;
-    return time;
+            if (net->entries[e].node.out[k] != NONE)
+                times[net->entries[e].node.out[k]] = e;
 }
 
 /* From the last parameter to the first: backward goes that way, roughly. A bucket never starts before those in front of
@@ -83,16 +82,19 @@ static mica_status cut_buckets(mica_ranks *r, size_t bytes)
     if (r->buckets == NULL)
         return r->ctx->status;
     memset(r->buckets, 0, room * sizeof *r->buckets);
-    int time = 0;
+    int *times = mica_allocate(r->ctx, (size_t)net->value_count * sizeof *times + 1), time = 0;
+    if (times == NULL)
+        return r->ctx->status;
+    find_times(times, net);
     for (int i = net->learned_values - 1; i >= 0; i--) {
         const mica_value_info *v = &net->values[net->learned[i]];
-        int its = ready_time(net, v->gradient);
-        time = its > time ? its : time;
+        time = times[v->gradient] > time ? times[v->gradient] : time;
         if ((end - v->flat) * sizeof(float) < bytes && i > 0)
             continue;
         r->buckets[r->bucket_count++] = (mica_bucket){.all = {v->flat, end - v->flat}, .ready = time};
         end = v->flat;
     }
+    mica_release(r->ctx, times, (size_t)net->value_count * sizeof *times + 1);
     return MICA_OK;
 }
 

@@ -467,3 +467,20 @@ TEST(net_finds_thousands_of_names)
           0); /* still the node's */
     mica_net_destroy(net);
 }
+
+/* Trying plans for a budget takes no more memory than one of them. */
+TEST(net_plans_that_were_tried_leave_nothing)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    mica_optimizer adam = {.kind = MICA_ADAM};
+    CHECK_OK(ctx, mica_net_create(ctx, &net));
+    CHECK_OK(ctx, mica_netfile_build(net, NULL, mica_netfile_builtin("gpt-tiny"), NULL));
+    CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true, .optimizer = &adam}));
+    uint64_t once = mica_context_heap(ctx).live_bytes;
+    for (int i = 0; i < 8; i++)
+        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true, .optimizer = &adam}));
+    uint64_t after = mica_context_heap(ctx).live_bytes;
+    CHECK_MSG(after <= once, "%llu bytes, then %llu", (unsigned long long)once, (unsigned long long)after);
+    mica_net_destroy(net);
+}

@@ -61,6 +61,7 @@ typedef struct job {
     mica_index batch;
     int shares, accumulate;
     bool spread, no_overlap;
+    bool plain; /* without ranks at all */
     size_t budget, bucket;
     float clip;
     uint64_t epochs;
@@ -146,14 +147,14 @@ static mica_status train(hand *h, mica_context *ctx, const mica_transport *wire)
         .batch = opts.batch, .sequential = true, .part = MICA_PART_VALIDATION, .validation = 0.2};
     s = mica_batches_create(ctx, &batches[0], &set, &train);
     s = s == MICA_OK ? mica_batches_create(ctx, &batches[1], &set, &check) : s;
-    s = s == MICA_OK ? mica_ranks_create(ctx, &ranks, h->net,
-                                         &(mica_ranks_opts){.transport = wire,
-                                                            .batch = j->batch,
-                                                            .shares = j->shares,
-                                                            .bucket = j->bucket,
-                                                            .accumulates = j->accumulate > 1,
-                                                            .no_overlap = j->no_overlap})
-                     : s;
+    s = s == MICA_OK && !j->plain ? mica_ranks_create(ctx, &ranks, h->net,
+                                                      &(mica_ranks_opts){.transport = wire,
+                                                                         .batch = j->batch,
+                                                                         .shares = j->shares,
+                                                                         .bucket = j->bucket,
+                                                                         .accumulates = j->accumulate > 1,
+                                                                         .no_overlap = j->no_overlap})
+                                  : s;
     if (s == MICA_OK) {
         mica_fit_opts fit = {.train = mica_source_of_batches(batches[0]),
                              .validation = mica_source_of_batches(batches[1]),
@@ -278,6 +279,22 @@ TEST(ranks_keep_to_a_budget)
     CHECK(mica_net_plan(net)->parts > 1);
     mica_net_destroy(net);
     check_job("budget", (job){.net = lstm, .batch = 48, .shares = 6, .budget = total * 17 / 20}, ranks);
+}
+
+/* One rank with one share does what a training without ranks does. */
+TEST(ranks_of_one_change_nothing)
+{
+    static const char *const nets[] = {cnn, lstm, table};
+    for (int i = 0; i < 3; i++)
+        for (int accumulate = 1; accumulate < 4; accumulate += 2) {
+            job j = {.net = nets[i], .batch = 9, .shares = 1, .accumulate = accumulate}, without = j;
+            without.plain = true;
+            job one = run_job(j, 1), plain = run_job(without, 1);
+            if (accumulate == 1)
+                check_same(&plain, &one, 1, "plain");
+            free(one.parameters);
+            free(plain.parameters);
+        }
 }
 
 /* Where the transport adds, in whatever order, results are near to those of one rank; the state may be spread. */
