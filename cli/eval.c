@@ -229,10 +229,9 @@ static int open_all(evaluation *e, settings *set, const char *where)
     return EXIT_OK;
 }
 
-/* By all ranks: `code` is what this one ends with if it cannot even begin. */
-static int evaluate(evaluation *e, settings *set, const char *where, int code)
+static int evaluate(evaluation *e, settings *set, const char *where)
 {
-    code = ranks_agree(code != EXIT_OK ? code : open_all(e, set, where));
+    int code = ranks_agree(open_all(e, set, where));
     const int64_t chosen[] = {(int64_t)e->part, set->batch, set->show};
     if (code == EXIT_OK)
         code = same_options(chosen, sizeof chosen / sizeof chosen[0], &verb_eval);
@@ -258,20 +257,16 @@ static int evaluate(evaluation *e, settings *set, const char *where, int code)
 static int run(int argc, char **argv)
 {
     settings set = {.shared = SHARED_DEFAULTS, .part = -1, .batch = 32};
-    evaluation e = {.ctx = NULL};
     int count = options_read(&verb_eval, &set, argc, argv);
-    int code = count < 0 ? EXIT_USAGE
-               : count == 1
-                   ? EXIT_OK
-                   : usage_error(&verb_eval, count == 0 ? "which trained net? The FILE argument is missing"
-                                                        : "one net at a time");
-    if (code == EXIT_OK) {
-        e.ctx = verb_context(&verb_eval, &set.shared);
-        code = e.ctx != NULL ? EXIT_OK : EXIT_FAILED;
-    }
-    code = evaluate(&e, &set, argv[0], code);
+    if (count < 0)
+        return EXIT_USAGE;
+    if (count != 1)
+        return usage_error(&verb_eval, count == 0 ? "which trained net? The FILE argument is missing"
+                                                  : "one net at a time");
+    evaluation e = {.ctx = verb_context(&verb_eval, &set.shared)};
     if (e.ctx == NULL)
-        return code;
+        return EXIT_FAILED;
+    int code = evaluate(&e, &set, argv[0]);
     score_free(&e.score);
     feed_close(e.ctx, &e.feed);
     mica_net_destroy(e.net);

@@ -22,6 +22,7 @@ typedef struct mpi_library {
     void (*close)(mica_mpi *mpi);
     mica_transport (*transport)(mica_mpi *mpi);
     const char *(*error)(const mica_mpi *mpi);
+    void (*abort)(mica_mpi *mpi, int code);
 } mpi_library;
 
 /* A rank's message, and what it ends with. */
@@ -36,6 +37,8 @@ static struct {
     mica_transport wire, counted; /* MPI's, and the same with counters */
     wire_use use;
     held own, *all;
+    int agreed; /* other than EXIT_OK: what all ranks end with */
+    bool lost;  /* a call failed: some rank may be gone, and cannot be agreed with */
 } job = {.wire = {.ranks = 1}};
 
 int ranks_rank(void) { return job.wire.rank; }
@@ -45,13 +48,20 @@ wire_use ranks_use(void) { return job.use; }
 
 /* ---- Counting ---- */
 
+/* Whether a call went well. */
+static mica_status noted(mica_status status)
+{
+    job.lost = job.lost || status != MICA_OK;
+    return status;
+}
+
 /* Passes a call on, and counts its heap calls, and the time of those that wait. */
 #define COUNTED(name, waits, parameters, arguments)                \
     static mica_status counted_##name parameters                   \
     {                                                              \
         uint64_t calls = heap_now().calls;                         \
         double began = (waits) ? clock_seconds() : 0.0;            \
-        mica_status status = job.wire.name arguments;              \
+        mica_status status = noted(job.wire.name arguments);       \
         job.use.heap_calls += heap_now().calls - calls;            \
         job.use.waited += (waits) ? clock_seconds() - began : 0.0; \
         return status;                                             \
@@ -105,7 +115,8 @@ int ranks_join(void)
     void *library = load();
     mpi_library *l = &job.library;
     if (!find(library, &l->open, "mica_mpi_open") || !find(library, &l->close, "mica_mpi_close") ||
-        !find(library, &l->transport, "mica_mpi_transport") || !find(library, &l->error, "mica_mpi_error"))
+        !find(library, &l->transport, "mica_mpi_transport") || !find(library, &l->error, "mica_mpi_error") ||
+        !find(library, &l->abort, "mica_mpi_abort"))
         return verb_error(NULL, EXIT_FAILED, "started by mpirun, but MPI cannot be loaded: %s", dlerror());
     if (l->open(&job.mpi, NULL) != MICA_OK)
         return verb_error(NULL, EXIT_FAILED, "%s", job.mpi != NULL ? l->error(job.mpi) : "out of memory");
@@ -120,11 +131,24 @@ int ranks_join(void)
     return EXIT_OK;
 }
 
+int ranks_abort(int code)
+{
+    if (job.wire.ranks == 1)
+        return code;
+    fprintf(stderr, "mica%s%s: rank %d: ", job.own.verb[0] != '\0' ? " " : "", job.own.verb, job.wire.rank);
+    put_message(stderr, job.own.text[0] != '\0' ? job.own.text : job.library.error(job.mpi));
+    fprintf(stderr, "\n");
+    job.library.abort(job.mpi, code);
+    return code;
+}
+
 int ranks_leave(int code)
 {
     if (job.mpi == NULL)
         return code;
     code = ranks_agree(code);
+    if (job.lost) /* MPI would wait for ranks that are gone */
+        return ranks_abort(EXIT_LOST);
     job.library.close(job.mpi);
     free(job.all);
     job.mpi = NULL;
@@ -192,18 +216,18 @@ int ranks_agree(int code)
 {
     if (job.wire.ranks == 1)
         return code;
+    if (job.agreed != EXIT_OK) /* and one that failed early may have left since */
+        return job.agreed;
     job.own.code = code;
-    if (job.wire.gather(job.wire.user, job.all, &job.own, sizeof job.own) != MICA_OK) {
-        fprintf(stderr, "mica: rank %d: %s\n", job.wire.rank, job.library.error(job.mpi));
-        return EXIT_FAILED;
-    }
+    if (job.lost || noted(job.wire.gather(job.wire.user, job.all, &job.own, sizeof job.own)) != MICA_OK)
+        return job.agreed = EXIT_LOST;
     job.own.text[0] = '\0';
     code = EXIT_OK;
     for (int rank = 0; rank < job.wire.ranks && code == EXIT_OK; rank++)
         code = job.all[rank].code;
     if (job.wire.rank == 0)
         print_held();
-    return code;
+    return job.agreed = code;
 }
 
 int ranks_gather(const verb *v, void *all, const void *own, size_t bytes)
@@ -248,14 +272,11 @@ int ranks_share(const verb *v, char **bytes, size_t *count)
 
 int ranks_differing(uint64_t number)
 {
-    uint64_t *all = job.wire.ranks > 1 ? calloc((size_t)job.wire.ranks, sizeof *all) : NULL;
+    uint64_t *all = (uint64_t *)(void *)job.all; /* messages have room for it */
     int rank = 0;
-    if (all == NULL || job.wire.gather(job.wire.user, all, &number, sizeof number) != MICA_OK) {
-        free(all);
-        return 0; /* alone; or what is wrong with the wire, the next one who uses it will say */
-    }
+    if (job.wire.ranks == 1 || noted(job.wire.gather(job.wire.user, all, &number, sizeof number)) != MICA_OK)
+        return 0; /* alone; or without a way to the others, which ranks_agree will say */
     for (int i = job.wire.ranks - 1; i > 0; i--)
         rank = all[i] != all[0] ? i : rank;
-    free(all);
     return rank;
 }

@@ -22,7 +22,7 @@ const mica_transport *ranks_wire(void);
 int64_t ranks_threads(int64_t processors);
 
 /* What all ranks end with: the code of the first that failed, whose message rank 0 prints, with those ranks' numbers that
- * said it. Every rank comes here at the same points. */
+ * said it. Every rank comes here at the same points, until one has failed: all know it then, and nobody waits any more. */
 int ranks_agree(int code);
 /* `bytes` bytes of each rank, in the order of ranks, to all [ranks * bytes]; alone, a copy. Else says what is wrong with
  * the wire, which the ranks then cannot go on over. */
@@ -31,6 +31,10 @@ int ranks_gather(const verb *v, void *all, const void *own, size_t bytes);
 int ranks_share(const verb *v, char **bytes, size_t *count);
 /* The first rank whose number is another than that of rank 0; 0: all have the same. */
 int ranks_differing(uint64_t number);
+
+/* Ends the job, with what this rank has to say, where it cannot come to the next point. Returns `code` where there is no
+ * job. */
+int ranks_abort(int code);
 
 /* Holds a message for ranks_agree. False: it is to be printed at once. */
 bool ranks_hold(const char *verb_name, const char *message);

@@ -486,13 +486,12 @@ static int open_inputs(prediction *p, const char *input, bool is_stdin)
     return code == EXIT_OK ? check_inputs(p) : code;
 }
 
-/* By all ranks: `code` is what this one ends with if it cannot even begin. */
-static int predict(prediction *p, const char *where, const char *input, int code)
+static int predict(prediction *p, const char *where, const char *input)
 {
     const settings *set = p->set;
-    bool is_stdin = code == EXIT_OK && strcmp(input, "-") == 0;
+    bool is_stdin = strcmp(input, "-") == 0;
     const int64_t chosen[] = {set->top, set->batch, set->invert, set->shared.json, is_stdin};
-    code = ranks_agree(code != EXIT_OK ? code : open_net(p, where));
+    int code = ranks_agree(open_net(p, where));
     if (code == EXIT_OK)
         code = same_options(chosen, sizeof chosen / sizeof chosen[0], &verb_run);
     if (code == EXIT_OK)
@@ -513,20 +512,16 @@ static int predict(prediction *p, const char *where, const char *input, int code
 static int run(int argc, char **argv)
 {
     settings set = {.shared = SHARED_DEFAULTS, .top = 3, .batch = 32};
-    prediction p = {.set = &set, .to = stdout};
     int count = options_read(&verb_run, &set, argc, argv);
-    int code = count < 0 ? EXIT_USAGE
-               : count == 1 || count == 2
-                   ? EXIT_OK
-                   : usage_error(&verb_run, count == 0 ? "which trained net? The FILE argument is missing"
-                                                       : "one input file at a time");
-    if (code == EXIT_OK) {
-        p.ctx = verb_context(&verb_run, &set.shared);
-        code = p.ctx != NULL ? EXIT_OK : EXIT_FAILED;
-    }
-    code = predict(&p, argv[0], count == 2 ? argv[1] : "-", code);
+    if (count < 0)
+        return EXIT_USAGE;
+    if (count < 1 || count > 2)
+        return usage_error(&verb_run, count == 0 ? "which trained net? The FILE argument is missing"
+                                                 : "one input file at a time");
+    prediction p = {.ctx = verb_context(&verb_run, &set.shared), .set = &set, .to = stdout};
     if (p.ctx == NULL)
-        return code;
+        return EXIT_FAILED;
+    int code = predict(&p, argv[0], count == 2 ? argv[1] : "-");
     mica_net_destroy(p.net);
     mica_dataset_destroy(p.ctx, &p.inputs);
     mica_text_destroy(p.ctx, &p.text);

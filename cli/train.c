@@ -91,12 +91,19 @@ static const verb_option options[] = {
      "keep activations even where recomputing them costs next to nothing"},
     NET_SET_OPTION(train_settings),
     {.name = "--checkpoint", OPTION_TEXT, FIELD(checkpoint), "DIR", "folder for the checkpoint (./NET-DATA)"},
+    {.name = "--checkpoint-steps",
+     OPTION_COUNT,
+     FIELD(checkpoint_steps),
+     "N",
+     "also write it every N steps (0: after every epoch alone)",
+     .most = MOST_CHECKPOINT_STEPS},
     {.name = "--resume",
      OPTION_FLAG,
      FIELD(resume),
      NULL,
      "continue from the checkpoint, with the same losses as an uninterrupted run"},
     {.name = "--overwrite", OPTION_FLAG, FIELD(overwrite), NULL, "replace an existing checkpoint"},
+    {.name = "--where", OPTION_FLAG, FIELD(where), NULL, "print the path of the checkpoint, and stop"},
     {.name = "--report", OPTION_TEXT, FIELD(report), "FILE.html", "write a training report"},
     {.name = "--trace",
      OPTION_TEXT,
@@ -159,6 +166,7 @@ static int run(int argc, char **argv)
                                    .shares = -1,
                                    .warmup = -1,
                                    .patience = -1,
+                                   .checkpoint_steps = -1,
                                    .optimizer = -1,
                                    .schedule = -1,
                                    .lr = -1,
@@ -172,17 +180,16 @@ static int run(int argc, char **argv)
                            : EXIT_OK;
     if (code == EXIT_OK)
         code = check_settings(&t->settings);
-    if (code == EXIT_OK) {
-        t->settings.net = count == 1 ? argv[0] : NULL;
+    t->settings.net = count == 1 ? argv[0] : NULL;
+    if (code == EXIT_OK && t->settings.where) {
+        code = training_where(t);
+    } else if (code == EXIT_OK) {
         t->ctx = verb_context(&verb_train, &t->settings.shared);
-        code = t->ctx == NULL ? EXIT_FAILED : EXIT_OK;
+        code = t->ctx == NULL ? EXIT_FAILED : training_open(t);
     }
-    code = ranks_agree(code);
-    if (code == EXIT_OK)
-        code = training_open(t);
-    if (code == EXIT_OK)
-        code = ranks_agree(training_run(t)); /* a signal may have reached only some of them */
-    if (code == EXIT_OK)
+    if (code == EXIT_OK && t->ctx != NULL)
+        code = ranks_agree(training_run(t));
+    if (code == EXIT_OK && t->ctx != NULL)
         code = training_finish(t);
     if (t->ctx != NULL) {
         training_close(t);

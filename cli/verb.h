@@ -29,6 +29,7 @@
     X(USAGE, 2, "usage error: an unknown verb or option, an invalid value") \
     X(FILE, 3, "an input file that is unreadable or malformed")             \
     X(DIVERGED, 4, "training diverged: the loss became infinite or NaN")    \
+    X(LOST, 5, "another rank of the job cannot be reached any more")        \
     X(INTERRUPTED, 130, "interrupted (Ctrl-C), after writing the checkpoint, if there is one")
 
 typedef enum exit_code {

@@ -1,11 +1,13 @@
 #!/bin/sh
 # Writes the manual pages, as scdoc reads them, from what the command says of itself.
-# make.sh MICA FOLDER: FOLDER/mica.1.scd and FOLDER/mica-VERB.1.scd for each verb.
+# make.sh MICA FOLDER: FOLDER/mica.1.scd and FOLDER/mica-VERB.1.scd for each verb; and the page of mica-mpirun.
 set -eu
 mica=$1
 folder=$2
+version=$("$mica" --version | sed 's/,.*//')
 mkdir -p "$folder"
-"$mica" help --table | awk -F '\t' -v folder="$folder" -v version="$("$mica" --version | sed 's/,.*//')" '
+sed "s/@VERSION@/$version/" "$(dirname "$0")/mica-mpirun.1.scd" >"$folder/mica-mpirun.1.scd"
+"$mica" help --table | awk -F '\t' -v folder="$folder" -v version="$version" '
 # Text as scdoc takes it for text.
 function plain(text) {
     gsub(/\\/, "\\\\", text)
@@ -93,7 +95,7 @@ END {
     print "```\n\n# EXIT STATUS\n\n" exits "# ENVIRONMENT\n\n" variables "# SEE ALSO\n" > file
     for (i = 1; i <= verb_count; i++)
         printf("%s*mica-%s*(1)", (i > 1 ? ", " : "\n"), verbs[i]) > file
-    print "" > file
+    print ", *mica-mpirun*(1)" > file
     close(file)
     for (i = 1; i <= verb_count; i++)
         write_verb(verbs[i])

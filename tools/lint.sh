@@ -6,7 +6,7 @@ most_lines=600 # of a file of the core
 rules='-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror -fsyntax-only'
 
 c_files() { git ls-files '*.c' '*.h' '*.cpp'; }
-scripts() { git ls-files '*.sh' '*.bash' dev .ci/run; }
+scripts() { git ls-files '*.sh' '*.bash' dev .ci/run mpi/mica-mpirun; }
 jobs_here=$(nproc)
 
 formatted() { c_files | xargs clang-format --dry-run -Werror; }

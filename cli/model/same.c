@@ -32,6 +32,16 @@ static uint64_t hash_tensor(uint64_t hash, const mica_tensor *t)
                                                         : hash;
 }
 
+/* What all return where this number differs; rank 0 says it of the first rank that has another one. The others may have
+ * other names for what they have. */
+static int compare(uint64_t number, const verb *v, exit_code code, const char *what, const char *where)
+{
+    int other = ranks_differing(number);
+    if (other > 0 && ranks_rank() == 0)
+        (void)verb_error(v, code, "rank %d %s%s than rank 0", other, what, where);
+    return other > 0 ? (int)code : (int)EXIT_OK;
+}
+
 int same_data(const data *d, const verb *v, const char *spec)
 {
     if (ranks_count() == 1)
@@ -41,9 +51,7 @@ int same_data(const data *d, const verb *v, const char *spec)
     uint64_t hash = (uint64_t)d->class_count + 1;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         hash = hash_tensor(hash, parts[i]);
-    int other = ranks_differing(hash);
-    return other == 0 ? EXIT_OK
-                      : verb_error(v, EXIT_FILE, "rank %d has other data in %s than rank 0", other, spec);
+    return compare(hash, v, EXIT_FILE, "has other data in ", spec);
 }
 
 int same_inputs(const mica_tensor *inputs, const verb *v, const char *spec)
@@ -58,28 +66,23 @@ int same_net(const saved *s, mica_net *net, const verb *v)
     mica_context *ctx = mica_net_context(net);
     if (ranks_count() == 1)
         return EXIT_OK;
-    int other = ranks_differing(hash_text(hash_text(1, mica_version()), mica_context_isa(ctx)));
-    if (other > 0)
-        return verb_error(
-            v, EXIT_FAILED,
-            "rank %d runs another version of Mica than rank 0, or other kernels: set MICA_ISA to "
-            "what all have",
-            other);
+    int code = compare(hash_text(1, mica_version()), v, EXIT_FAILED, "runs another version of Mica", "");
+    if (code == EXIT_OK)
+        code = compare(hash_text(1, mica_context_isa(ctx)), v, EXIT_FAILED, "has other kernels",
+                       " (set MICA_ISA to what all have)");
+    if (code != EXIT_OK)
+        return code;
     uint64_t hash = 1;
     for (size_t i = 0; i < mica_safetensors_metadata_count(s->file); i++) {
         const mica_metadata *m = mica_safetensors_metadata_at(s->file, i);
         hash = hash_text(hash_text(hash, m->key), m->value);
     }
     (void)mica_net_flat(net, &weights, NULL); /* it is bound, and has weights of its own */
-    other = ranks_differing(hash_tensor(hash, &weights));
-    return other == 0
-               ? EXIT_OK
-               : verb_error(v, EXIT_FILE, "rank %d has another checkpoint in %s than rank 0", other, s->path);
+    return compare(hash_tensor(hash, &weights), v, EXIT_FILE, "has another checkpoint in ", s->path);
 }
 
 int same_options(const int64_t *options, size_t count, const verb *v)
 {
-    int other = ranks_differing(hash_bytes(1, options, count * sizeof *options));
-    return other == 0 ? EXIT_OK
-                      : verb_error(v, EXIT_USAGE, "rank %d was given other options than rank 0", other);
+    return compare(hash_bytes(1, options, count * sizeof *options), v, EXIT_USAGE, "was given other options",
+                   "");
 }

@@ -37,17 +37,18 @@ const char *class_text(char *text, size_t size, const char *const *names, int co
 
 /* The options of a training. -1, NULL: the checkpoint does not say. */
 typedef struct saved_settings {
-    int64_t epochs, batch, shares, warmup, patience, optimizer, schedule, budget, seed;
+    int64_t epochs, batch, shares, warmup, patience, checkpoint_steps, optimizer, schedule, budget, seed;
     double lr, weight_decay, momentum, clip, validation;
     const char *label;
 } saved_settings;
 
 /* Limits of options: also what a checkpoint may hold. */
-#define MOST_EPOCHS INT64_C(1000000000)
-#define MOST_BATCH  INT64_C(1000000)
-#define MOST_SHARES INT64_C(65536)
-#define MOST_WARMUP INT64_C(1000000000000000)
-#define MOST_SHARE  0.9 /* held back for validation */
+#define MOST_EPOCHS           INT64_C(1000000000)
+#define MOST_BATCH            INT64_C(1000000)
+#define MOST_SHARES           INT64_C(65536)
+#define MOST_WARMUP           INT64_C(1000000000000000)
+#define MOST_CHECKPOINT_STEPS INT64_C(1000000000000000)
+#define MOST_SHARE            0.9 /* held back for validation */
 
 /* ---- Writing ---- */
 

@@ -191,6 +191,7 @@ static const setting_field setting_fields[] = {
     WHOLE(shares, 0, MOST_SHARES),
     WHOLE(warmup, 0, MOST_WARMUP),
     WHOLE(patience, 0, INT32_MAX),
+    WHOLE(checkpoint_steps, 0, MOST_CHECKPOINT_STEPS),
     WHOLE(optimizer, 0, MICA_ADAGRAD),
     WHOLE(schedule, 0, MICA_SCHEDULE_ONE_CYCLE),
     WHOLE(budget, 0, INT64_C(9000000000000000)),

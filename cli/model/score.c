@@ -305,9 +305,11 @@ int score_net(score *out, const verb *v, mica_net *net, const mica_netfile_info 
     mica_status status = prepare(out, &k, net, info, opts);
     if (status == MICA_OK)
         status = walk(out, tallies, net, info, f, opts, &k, scratch);
-    int code = status != MICA_OK                        ? verb_failed(v, mica_net_context(net))
-               : opts->stop != NULL && *opts->stop != 0 ? (int)EXIT_INTERRUPTED
-                                                        : (int)EXIT_OK;
+    int code = EXIT_OK;
+    if (status != MICA_OK)
+        code = verb_failed(v, mica_net_context(net));
+    else if (opts->stop != NULL && *opts->stop)
+        code = verb_error(v, EXIT_INTERRUPTED, "interrupted; the net is saved in %s", opts->saved);
     code = ranks_agree(code);
     if (code == EXIT_OK)
         code = add_tallies(out, tallies, v, net, info, f->steps);

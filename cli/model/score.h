@@ -42,10 +42,11 @@ typedef struct score_opts {
     const normalization *normalization;
     const mica_tensor *sample;         /* the shape of one */
     volatile const sig_atomic_t *stop; /* ends early when it is not 0; NULL: never */
+    const char *saved;                 /* for who stops it: where the net is */
 } score_opts;
 
-/* The net was built with its loss. Says what is wrong and returns what the program ends with; EXIT_INTERRUPTED without a
- * word after `stop`. `out` is to be freed in any case.
+/* The net was built with its loss. Says what is wrong, and returns what the program ends with. `out` is to be freed in
+ * any case.
  *
  * All ranks of a job come here, with the same net and data, and all get the same score, whose bits do not depend on how
  * many they are: batches go to ranks by turns, and what is found out is added in their order. */

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/verb.h"
+#include "cli/ranks.h"
 
 void *take(size_t count, size_t size)
 {
     void *block = calloc(count > 0 ? count : 1, size > 0 ? size : 1);
     if (block == NULL)
-        exit(
-            verb_error(NULL, EXIT_FAILED, "out of memory: cannot allocate %zu times %zu bytes", count, size));
+        exit(ranks_abort(verb_error(NULL, EXIT_FAILED, "out of memory: cannot allocate %zu times %zu bytes",
+                                    count, size)));
     return block;
 }
 

@@ -18,14 +18,14 @@
 typedef struct train_settings {
     shared_settings shared;
     const char *data, *checkpoint, *report, *trace, *label;
-    int64_t epochs, batch, warmup, patience;
+    int64_t epochs, batch, warmup, patience, checkpoint_steps;
     int64_t shares; /* of a batch; 0: one for each rank, added in any order */
     int optimizer, schedule;
     double lr, weight_decay, momentum, clip, validation;
     size_t budget;
     bool keep_cheap, shard;
     option_list set; /* NAME=VALUE of the net's constants */
-    bool resume, overwrite;
+    bool resume, overwrite, where;
     const char *net; /* a name or a path */
 } train_settings;
 
@@ -80,6 +80,9 @@ typedef struct training {
     score score;            /* of the test part, or that of validation */
     const char *score_part; /* "test" */
 } training;
+
+/* Prints where the checkpoint is, or would be. */
+int training_where(training *t);
 
 /* Everything before the first step. Returns what the program ends with if it cannot start. */
 int training_open(training *t);

@@ -21,11 +21,9 @@ static int score_test(training *t)
                        .mistakes = t->settings.report != NULL,
                        .normalization = &t->meaning.normalization,
                        .sample = &t->meaning.sample,
-                       .stop = &interruptions};
-    int code = score_net(&t->score, t->v, t->net, &t->info, f, &opts);
-    return code == EXIT_INTERRUPTED
-               ? verb_error(t->v, EXIT_INTERRUPTED, "interrupted; the net is saved in %s", t->path)
-               : code;
+                       .stop = &interruptions,
+                       .saved = t->path};
+    return score_net(&t->score, t->v, t->net, &t->info, f, &opts);
 }
 
 /* ---- Text ---- */

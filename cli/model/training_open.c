@@ -52,6 +52,14 @@ static int choose_folder(training *t)
     return EXIT_OK;
 }
 
+int training_where(training *t)
+{
+    int code = choose_folder(t);
+    if (code == EXIT_OK)
+        printf("%s\n", t->path);
+    return code;
+}
+
 static bool is_folder(const char *path)
 {
     struct stat about;
@@ -117,6 +125,7 @@ static void settings_of_saved(training *t)
     FILL(shares, int64_t)
     FILL(warmup, int64_t)
     FILL(patience, int64_t)
+    FILL(checkpoint_steps, int64_t)
     FILL(optimizer, int)
     FILL(schedule, int)
     FILL(lr, double)
@@ -144,6 +153,7 @@ static void note_settings(training *t)
     notes_add_whole(n, "mica.train.shares", s->shares);
     notes_add_whole(n, "mica.train.warmup", s->warmup);
     notes_add_whole(n, "mica.train.patience", s->patience);
+    notes_add_whole(n, "mica.train.checkpoint_steps", s->checkpoint_steps);
     notes_add_whole(n, "mica.train.optimizer", s->optimizer);
     notes_add_whole(n, "mica.train.schedule", s->schedule);
     notes_add_number(n, "mica.train.lr", s->lr);
@@ -183,6 +193,8 @@ static void choose_settings(training *t)
         s->warmup = text && s->schedule != MICA_SCHEDULE_ONE_CYCLE ? 50 : 0;
     if (s->patience < 0)
         s->patience = 0;
+    if (s->checkpoint_steps < 0)
+        s->checkpoint_steps = 0;
     if (s->validation < 0)
         s->validation = SHARE_VALIDATION;
 }

@@ -238,6 +238,21 @@ static int failed(training *t, mica_status status)
     return verb_error(t->v, reading ? EXIT_FILE : EXIT_FAILED, "%s", mica_error(t->ctx));
 }
 
+/* Heap calls in the steps of all ranks, for the one that tells of them. */
+static mica_status add_heap_calls(training *t)
+{
+    size_t ranks = (size_t)ranks_count();
+    double own[] = {(double)t->heap_calls, (double)t->wire_calls}, *all = take(ranks, sizeof own);
+    mica_status status = mica_ranks_gather(t->ranks, all, own, 2);
+    for (size_t rank = 0; rank < ranks && status == MICA_OK; rank++)
+        if ((int)rank != ranks_rank()) {
+            t->heap_calls += (uint64_t)all[2 * rank];
+            t->wire_calls += (uint64_t)all[2 * rank + 1];
+        }
+    free(all);
+    return status;
+}
+
 int training_run(training *t)
 {
     prepare(t);
@@ -248,6 +263,7 @@ int training_run(training *t)
         .epochs = (uint64_t)t->settings.epochs,
         .schedule = t->schedule,
         .checkpoint = t->path,
+        .checkpoint_steps = (uint64_t)t->settings.checkpoint_steps,
         .resume = t->resumes,
         .notes = t->notes.list,
         .note_count = t->notes.count,
@@ -262,9 +278,11 @@ int training_run(training *t)
     progress_clear(&t->progress);
     if (t->watch != NULL)
         watch_end(t->watch, t->net);
+    if (status == MICA_OK && t->ranks != NULL)
+        status = add_heap_calls(t);
     if (status != MICA_OK)
         return failed(t, status);
-    if (!interrupted())
+    if (!t->result.stopped && !interrupted()) /* here; or on another rank */
         return EXIT_OK;
     return verb_error(t->v, EXIT_INTERRUPTED, "interrupted after step %llu; --resume continues from %s",
                       (unsigned long long)t->result.steps, t->path);
