@@ -63,6 +63,8 @@ static const verb_example examples[] = {
     {"eval lenet-digits", "score on the test split of its training data"},
     {"eval lenet-digits --show 10", "also draw ten test digits with their predictions"},
     {"eval lenet-digits --data /data/mnist", "score on other data"},
+    {"eval lenet-digits --data /data/mnist --json",
+     "under mpirun -np 4: the same output, from four processes"},
     {"eval iris --data iris.csv --part all --json", "for programs"},
     {NULL, NULL},
 };
