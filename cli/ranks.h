@@ -24,8 +24,8 @@ int64_t ranks_threads(int64_t processors);
 /* What all ranks end with: the code of the first that failed, whose message rank 0 prints, with those ranks' numbers that
  * said it. Every rank comes here at the same points, until one has failed: all know it then, and nobody waits any more. */
 int ranks_agree(int code);
-/* `bytes` bytes of each rank, in the order of ranks, to all [ranks * bytes]; alone, a copy. Where the wire fails, says so
- * and returns what the program ends with. */
+/* `bytes` bytes of each rank, in the order of ranks, to all [ranks * bytes]; alone, a copy. Where the wire fails,
+ * says so and returns what the program ends with. */
 int ranks_gather(const verb *v, void *all, const void *own, size_t bytes);
 /* What rank 0 has, to all: the others' *bytes is made, to be given to free(). */
 int ranks_share(const verb *v, char **bytes, size_t *count);

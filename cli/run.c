@@ -369,7 +369,8 @@ static mica_status run_batch(prediction *p, const mica_batches *batches, mica_in
     return status;
 }
 
-/* A batch for each rank, and what came of it. */
+/* Some batches for each rank, and what came of them. Several, as ranks wait for each other at the end of a turn. */
+#define TURN_BATCHES 8
 typedef struct turn {
     int32_t code;
     bool ended;     /* no batch is left: on all ranks alike */
@@ -377,19 +378,26 @@ typedef struct turn {
     uint64_t bytes; /* of answers that rank 0 is to print */
 } turn;
 
+/* How many: where there are few batches, all ranks get some. */
+static int turn_batches(const mica_batches *batches)
+{
+    mica_index ranks = ranks_count(), each = (mica_batches_count(batches) + ranks - 1) / ranks;
+    if (ranks == 1)
+        return 1; /* what is answered is soon seen */
+    return each > TURN_BATCHES ? TURN_BATCHES : each > 0 ? (int)each : 1;
+}
+
 /* Own batches of a turn, printed to p->to. *number is that of the first input that is left. */
 static turn run_turn(prediction *p, mica_batches *batches, mica_index *number, float *scratch)
 {
+    int each = turn_batches(batches), all = each * ranks_count();
     turn t = {.refused = output_failed()};
     mica_status status = MICA_OK;
-    for (int rank = 0; status == MICA_OK && rank < ranks_count() && !t.refused; rank++) {
+    for (int i = 0; i < all && status == MICA_OK && !t.ended && !t.refused; i++) {
         mica_index count = 0;
         status = mica_batches_begin(p->ctx, &count, batches);
-        if (status != MICA_OK || count == 0) {
-            t.ended = true;
-            break;
-        }
-        if (rank_of_batch(p->net, rank) == ranks_rank())
+        t.ended = count == 0;
+        if (status == MICA_OK && !t.ended && rank_of_batch(p->net, i / each) == ranks_rank())
             status = run_batch(p, batches, *number, count, scratch);
         *number += count;
     }
