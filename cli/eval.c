@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "cli/model/match.h"
+#include "cli/model/same.h"
 #include "cli/model/saved.h"
 #include "cli/model/score.h"
 #include "cli/picture/text.h"
+#include "cli/ranks.h"
 
 typedef struct settings {
     shared_settings shared;
@@ -61,6 +63,8 @@ static const verb_example examples[] = {
     {"eval lenet-digits", "score on the test split of its training data"},
     {"eval lenet-digits --show 10", "also draw ten test digits with their predictions"},
     {"eval lenet-digits --data /data/mnist", "score on other data"},
+    {"eval lenet-digits --data /data/mnist --json",
+     "under mpirun -np 4: the same output, from four processes"},
     {"eval iris --data iris.csv --part all --json", "for programs"},
     {NULL, NULL},
 };
@@ -163,6 +167,7 @@ typedef struct evaluation {
     data data;
     mica_net *net;
     mica_netfile_info info;
+    mica_part part;
     feed feed;
     score score;
 } evaluation;
@@ -199,7 +204,8 @@ static int open_data(evaluation *e, settings *set)
     return code == EXIT_OK ? data_match(&e->data, set->data, &verb_eval, &ends, &e->info, "the net") : code;
 }
 
-static int evaluate(evaluation *e, settings *set, const char *where)
+/* Everything before the first batch. */
+static int open_all(evaluation *e, settings *set, const char *where)
 {
     int code = saved_open(&e->saved, &verb_eval, e->ctx, where);
     if (code == EXIT_OK)
@@ -211,26 +217,42 @@ static int evaluate(evaluation *e, settings *set, const char *where)
     if (code != EXIT_OK)
         return code;
     double validation = e->saved.settings.validation;
-    feed_opts feeding = {.part = choose_part(set, e),
+    e->part = choose_part(set, e);
+    feed_opts feeding = {.part = e->part,
                          .batch = (mica_index)set->batch,
                          .length = e->info.length,
                          .validation = validation >= 0 ? validation : SHARE_VALIDATION,
                          .normalization = &e->saved.meaning.normalization};
-    score_opts scoring = {.batch = (mica_index)set->batch,
-                          .show = (size_t)set->show,
-                          .normalization = &e->saved.meaning.normalization,
-                          .sample = &e->saved.meaning.sample};
     if (feed_open(&e->feed, e->ctx, &e->data, &feeding) != MICA_OK)
         return verb_failed(&verb_eval, e->ctx);
     if (e->feed.samples == 0)
         return verb_error(&verb_eval, EXIT_FILE, "%s has no samples in its %s split", set->data,
-                          parts[feeding.part]);
-    if (score_net(&e->score, e->net, &e->info, &e->feed, &scoring) != MICA_OK)
-        return verb_failed(&verb_eval, e->ctx);
+                          parts[e->part]);
+    return EXIT_OK;
+}
+
+static int evaluate(evaluation *e, settings *set, const char *where)
+{
+    int code = ranks_agree(open_all(e, set, where));
+    const int64_t chosen[] = {(int64_t)e->part, set->batch, set->show};
+    if (code == EXIT_OK)
+        code = same_options(chosen, sizeof chosen / sizeof chosen[0], &verb_eval);
+    if (code == EXIT_OK)
+        code = same_net(&e->saved, e->net, &verb_eval);
+    if (code == EXIT_OK)
+        code = same_data(&e->data, &verb_eval, set->data);
+    score_opts scoring = {.batch = (mica_index)set->batch,
+                          .show = (size_t)set->show,
+                          .normalization = &e->saved.meaning.normalization,
+                          .sample = &e->saved.meaning.sample};
+    if (code == EXIT_OK)
+        code = score_net(&e->score, &verb_eval, e->net, &e->info, &e->feed, &scoring);
+    if (code != EXIT_OK)
+        return code;
     if (set->shared.json)
-        print_json(&e->score, &e->saved.meaning, set->data, parts[feeding.part]);
+        print_json(&e->score, &e->saved.meaning, set->data, parts[e->part]);
     else
-        print_text(&e->score, &e->saved.meaning, set->data, parts[feeding.part]);
+        print_text(&e->score, &e->saved.meaning, set->data, parts[e->part]);
     return EXIT_OK;
 }
 
@@ -264,6 +286,6 @@ const verb verb_eval = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
-    .shared = SHARED_JSON | SHARED_THREADS,
+    .shared = SHARED_JSON | SHARED_THREADS | RANKED,
     .examples = examples,
 };

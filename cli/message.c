@@ -82,7 +82,8 @@ struct terminal terminal_of(int descriptor)
 {
     struct terminal t = {.is_terminal = isatty(descriptor) == 1, .columns = 80};
     const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
-    t.colour = t.is_terminal && (none == NULL || *none == '\0') &&
+    /* mpirun gives rank 0 a terminal of its own making, wherever the output then goes: colours would get into files. */
+    t.colour = t.is_terminal && ranks_wire() == NULL && (none == NULL || *none == '\0') &&
                (term == NULL || strcmp(term, "dumb") != 0);
     struct winsize size;
     if (t.is_terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)

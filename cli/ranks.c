@@ -230,6 +230,46 @@ int ranks_agree(int code)
     return job.agreed = code;
 }
 
+int ranks_gather(const verb *v, void *all, const void *own, size_t bytes)
+{
+    if (job.wire.ranks == 1) {
+        memcpy(all, own, bytes);
+        return EXIT_OK;
+    }
+    return job.counted.gather(job.wire.user, all, own, bytes) == MICA_OK
+               ? EXIT_OK
+               : verb_error(v, EXIT_FAILED, "%s", job.library.error(job.mpi));
+}
+
+int ranks_share(const verb *v, char **bytes, size_t *count)
+{
+    enum { PIECE = 65536 };
+    size_t ranks = (size_t)job.wire.ranks;
+    if (ranks == 1)
+        return EXIT_OK;
+    char *all = calloc(ranks + 1, PIECE), *own = all != NULL ? all + ranks * PIECE : NULL;
+    int code = ranks_agree(all != NULL ? EXIT_OK : verb_error(v, EXIT_FAILED, "out of memory"));
+    if (code == EXIT_OK)
+        code = ranks_gather(v, all, count, sizeof *count);
+    if (code == EXIT_OK && job.wire.rank > 0) {
+        memcpy(count, all, sizeof *count);
+        *bytes = malloc(*count > 0 ? *count : 1);
+    }
+    if (code == EXIT_OK)
+        code = ranks_agree(*bytes != NULL || *count == 0 ? EXIT_OK
+                                                         : verb_error(v, EXIT_FAILED, "out of memory"));
+    for (size_t at = 0; code == EXIT_OK && at < *count; at += PIECE) {
+        size_t piece = *count - at < PIECE ? *count - at : PIECE;
+        if (job.wire.rank == 0)
+            memcpy(own, *bytes + at, piece);
+        code = ranks_gather(v, all, own, piece);
+        if (code == EXIT_OK && job.wire.rank > 0)
+            memcpy(*bytes + at, all, piece);
+    }
+    free(all);
+    return code;
+}
+
 int ranks_differing(uint64_t number)
 {
     uint64_t *all = (uint64_t *)(void *)job.all; /* messages have room for it */

@@ -24,6 +24,11 @@ int64_t ranks_threads(int64_t processors);
 /* What all ranks end with: the code of the first that failed, whose message rank 0 prints, with the numbers of those
  * that said it. Every rank comes here at the same points, until one has failed: all know it then, and none waits. */
 int ranks_agree(int code);
+/* `bytes` bytes of each rank, in the order of ranks, to all [ranks * bytes]; alone, a copy. Where the wire fails,
+ * says so and returns what the program ends with. */
+int ranks_gather(const verb *v, void *all, const void *own, size_t bytes);
+/* What rank 0 has, to all: the others' *bytes is made, to be given to free(). */
+int ranks_share(const verb *v, char **bytes, size_t *count);
 /* The first rank whose number is another than that of rank 0; 0: all have the same. */
 int ranks_differing(uint64_t number);
 

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "cli/model/match.h"
+#include "cli/model/same.h"
 #include "cli/model/saved.h"
 #include "cli/model/score.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
+#include "cli/ranks.h"
 #include "data/load.h"
 
 typedef struct settings {
@@ -74,11 +76,12 @@ typedef struct prediction {
     size_t byte_count;
     float *picture; /* fitted to the net's input */
     bool is_text, is_picture;
+    FILE *to; /* where answers are printed */
 } prediction;
 
 /* ---- Inputs ---- */
 
-static int read_stdin(prediction *p)
+static int read_bytes(prediction *p)
 {
     size_t room = 0;
     do {
@@ -89,6 +92,13 @@ static int read_stdin(prediction *p)
         p->byte_count += fread(p->bytes + p->byte_count, 1, room - p->byte_count, stdin);
     } while (p->byte_count == room);
     return ferror(stdin) ? verb_error(&verb_run, EXIT_FILE, "cannot read stdin") : EXIT_OK;
+}
+
+/* Rank 0 has it, and gives it to the others. */
+static int read_stdin(prediction *p)
+{
+    int code = ranks_agree(ranks_rank() == 0 ? read_bytes(p) : EXIT_OK);
+    return code == EXIT_OK ? ranks_share(&verb_run, &p->bytes, &p->byte_count) : code;
 }
 
 /* What is on stdin: by its first bytes; then numbers, for nets that take them; text, for those that read. */
@@ -113,9 +123,6 @@ static mica_csv_opts csv_without_label(const char *path, const settings *set)
 
 static int from_stdin(prediction *p)
 {
-    int code = read_stdin(p);
-    if (code != EXIT_OK)
-        return code;
     file_kind kind = kind_of_bytes(p);
     mica_text_opts text = {.vocabulary = &p->saved.meaning.vocabulary};
     mica_status status;
@@ -245,38 +252,38 @@ static void print_classes(const prediction *p, mica_index number, const float *v
     int64_t top = p->set->top < count ? p->set->top : count;
     int32_t *order = take((size_t)top, sizeof *order);
     bool json = p->set->shared.json;
-    printf(json ? "{\"input\": %td, \"classes\": [" : "%td", number);
+    fprintf(p->to, json ? "{\"input\": %td, \"classes\": [" : "%td", number);
     for (int64_t i = 0; i < top; i++) {
         char text[64];
         order[i] = next_best(values, count, order, i);
         (void)answer_text(text, sizeof text, p, order[i]);
         double probability = (double)values[order[i]];
         if (json) {
-            printf("%s{\"class\": ", i > 0 ? ", " : "");
-            put_json(stdout, text);
-            printf(", \"probability\": ");
-            put_json_number(stdout, probability);
-            printf("}");
+            fprintf(p->to, "%s{\"class\": ", i > 0 ? ", " : "");
+            put_json(p->to, text);
+            fprintf(p->to, ", \"probability\": ");
+            put_json_number(p->to, probability);
+            fprintf(p->to, "}");
         } else {
-            printf("  %s %.2f %%", text, 100 * probability);
+            fprintf(p->to, "  %s %.2f %%", text, 100 * probability);
         }
     }
-    printf(json ? "]}\n" : "\n");
+    fprintf(p->to, json ? "]}\n" : "\n");
     free(order);
 }
 
 static void print_numbers(const prediction *p, mica_index number, const float *values, mica_index count)
 {
     bool json = p->set->shared.json;
-    printf(json ? "{\"input\": %td, \"values\": [" : "%td ", number);
+    fprintf(p->to, json ? "{\"input\": %td, \"values\": [" : "%td ", number);
     for (mica_index i = 0; i < count; i++) {
-        printf("%s", !json ? " " : i > 0 ? ", " : "");
+        fprintf(p->to, "%s", !json ? " " : i > 0 ? ", " : "");
         if (json)
-            put_json_number(stdout, (double)values[i]);
+            put_json_number(p->to, (double)values[i]);
         else
-            printf("%.6g", (double)values[i]);
+            fprintf(p->to, "%.6g", (double)values[i]);
     }
-    printf(json ? "]}\n" : "\n");
+    fprintf(p->to, json ? "]}\n" : "\n");
 }
 
 /* A row of the output. */
@@ -339,40 +346,114 @@ static int check_inputs(const prediction *p)
     return EXIT_OK;
 }
 
-static mica_status run_batches(prediction *p, mica_batches *batches, float *scratch)
+/* The batch that was begun, with so many inputs, numbered from `first` on. */
+static mica_status run_batch(prediction *p, const mica_batches *batches, mica_index first, mica_index count,
+                             float *scratch)
 {
     mica_tensor x, y;
-    mica_status status = MICA_OK;
-    for (mica_index number = 0, count = 1; status == MICA_OK && !output_failed();) {
-        status = mica_net_resize(p->net, (mica_index)p->set->batch);
-        if (status == MICA_OK)
-            status = mica_net_tensor(p->net, &x, p->info.input);
-        if (status == MICA_OK)
-            status = mica_batches_next(p->ctx, &x, NULL, &count, batches);
-        if (status != MICA_OK || count == 0)
-            break;
-        status = mica_net_resize(p->net, count);
-        if (status == MICA_OK)
-            status = mica_net_forward(p->net);
-        if (status == MICA_OK)
-            status = net_output(&y, p->net, &p->info, count);
-        /* Classes of each place of an input, where it has several, are a line each. */
-        mica_index each = status == MICA_OK ? (mica_index)mica_tensor_count(&y) / count : 0;
-        mica_index row = p->info.task == MICA_TASK_CLASSES ? p->info.classes : each;
-        for (mica_index i = 0; status == MICA_OK && i < count; i++, number++)
-            for (mica_index at = i * each; at < (i + 1) * each; at += row)
-                print_row(p, number, (const float *)y.data + at, row, scratch);
-    }
+    mica_status status = mica_net_resize(p->net, count);
+    if (status == MICA_OK)
+        status = mica_net_tensor(p->net, &x, p->info.input);
+    if (status == MICA_OK)
+        status = mica_batches_rows(p->ctx, &x, NULL, 0, count, batches);
+    if (status == MICA_OK)
+        status = mica_net_forward(p->net);
+    if (status == MICA_OK)
+        status = net_output(&y, p->net, &p->info, count);
+    /* Classes of each place of an input, where it has several, are a line each. */
+    mica_index each = status == MICA_OK ? (mica_index)mica_tensor_count(&y) / count : 0;
+    mica_index row = p->info.task == MICA_TASK_CLASSES ? p->info.classes : each;
+    for (mica_index i = 0; status == MICA_OK && i < count; i++)
+        for (mica_index at = i * each; at < (i + 1) * each; at += row)
+            print_row(p, first + i, (const float *)y.data + at, row, scratch);
     return status;
+}
+
+/* Some batches for each rank, and what came of them. Several, as ranks wait for each other at the end of a turn. */
+#define TURN_BATCHES 8
+typedef struct turn {
+    int32_t code;
+    bool ended;     /* no batch is left: on all ranks alike */
+    bool refused;   /* nobody takes what rank 0 prints */
+    uint64_t bytes; /* of answers that rank 0 is to print */
+} turn;
+
+/* How many: where there are few batches, all ranks get some. */
+static int turn_batches(const mica_batches *batches)
+{
+    mica_index ranks = ranks_count(), each = (mica_batches_count(batches) + ranks - 1) / ranks;
+    if (ranks == 1)
+        return 1; /* what is answered is soon seen */
+    return each > TURN_BATCHES ? TURN_BATCHES : each > 0 ? (int)each : 1;
+}
+
+/* Own batches of a turn, printed to p->to. *number is that of the first input that is left. */
+static turn run_turn(prediction *p, mica_batches *batches, mica_index *number, float *scratch)
+{
+    int each = turn_batches(batches), all = each * ranks_count();
+    turn t = {.refused = output_failed()};
+    mica_status status = MICA_OK;
+    for (int i = 0; i < all && status == MICA_OK && !t.ended && !t.refused; i++) {
+        mica_index count = 0;
+        status = mica_batches_begin(p->ctx, &count, batches);
+        t.ended = count == 0;
+        if (status == MICA_OK && !t.ended && rank_of_batch(p->net, i / each) == ranks_rank())
+            status = run_batch(p, batches, *number, count, scratch);
+        *number += count;
+    }
+    t.code = status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
+    return t;
+}
+
+/* Rank 0 prints what all have answered, in their order, up to the first that failed. *goes_on is the same on all. */
+static int end_turn(const turn *own, const char *answers, bool *goes_on)
+{
+    size_t ranks = (size_t)ranks_count(), most = 0;
+    turn *all = take(ranks, sizeof *all);
+    int code = ranks_gather(&verb_run, all, own, sizeof *own);
+    for (size_t i = 0; i < ranks && code == EXIT_OK; i++)
+        most = all[i].bytes > most ? (size_t)all[i].bytes : most;
+    char *texts = take(ranks + 1, most), *padded = texts + ranks * most;
+    if (own->bytes > 0 && most > 0)
+        memcpy(padded, answers, (size_t)own->bytes);
+    if (code == EXIT_OK && most > 0)
+        code = ranks_gather(&verb_run, texts, padded, most);
+    *goes_on = code == EXIT_OK && !all[0].ended && !all[0].refused;
+    bool failed = code != EXIT_OK || all[0].refused;
+    for (size_t i = 0; i < ranks && !failed; i++) {
+        if (ranks_rank() == 0)
+            (void)fwrite(texts + i * most, 1, (size_t)all[i].bytes, stdout);
+        failed = all[i].code != EXIT_OK;
+    }
+    *goes_on = *goes_on && !failed;
+    free(texts);
+    free(all);
+    return code != EXIT_OK ? code : own->code;
+}
+
+static int run_batches(prediction *p, mica_batches *batches, float *scratch)
+{
+    bool alone = ranks_count() == 1, goes_on = true;
+    mica_index number = 0;
+    int code = EXIT_OK;
+    while (goes_on && code == EXIT_OK) {
+        char *answers = NULL;
+        size_t bytes = 0;
+        turn own = {.code = EXIT_FAILED};
+        p->to = alone ? stdout : open_memstream(&answers, &bytes);
+        if (p->to != NULL)
+            own = run_turn(p, batches, &number, scratch);
+        if (p->to == NULL || (!alone && fclose(p->to) != 0))
+            own.code = verb_error(&verb_run, EXIT_FAILED, "out of memory for the answers");
+        own.bytes = answers != NULL ? bytes : 0;
+        code = end_turn(&own, answers, &goes_on);
+        free(answers);
+    }
+    return code;
 }
 
 static int run_samples(prediction *p)
 {
-    int code = p->is_picture ? fit_picture(p) : EXIT_OK;
-    if (code == EXIT_OK)
-        code = check_inputs(p);
-    if (code != EXIT_OK)
-        return code;
     const normalization *n = &p->saved.meaning.normalization;
     mica_batches_opts opts = {.batch = (mica_index)p->set->batch,
                               .sequential = true,
@@ -381,30 +462,59 @@ static int run_samples(prediction *p)
                               .deviation = n->deviation,
                               .channels = n->channels};
     mica_batches *batches;
-    if (mica_batches_create(p->ctx, &batches, &p->inputs, &opts) != MICA_OK)
-        return verb_failed(&verb_run, p->ctx);
     mica_tensor y;
-    mica_status status = mica_net_tensor(p->net, &y, p->info.output);
-    float *scratch = take(status == MICA_OK ? mica_tensor_count(&y) : 0, sizeof *scratch);
+    mica_status status = mica_batches_create(p->ctx, &batches, &p->inputs, &opts);
     if (status == MICA_OK)
-        status = run_batches(p, batches, scratch);
-    free(scratch);
+        status = mica_net_tensor(p->net, &y, p->info.output);
+    int code = ranks_agree(status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx));
+    if (code == EXIT_OK) {
+        float *scratch = take(mica_tensor_count(&y), sizeof *scratch);
+        code = run_batches(p, batches, scratch);
+        free(scratch);
+    }
     mica_batches_destroy(p->ctx, batches);
-    return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
+    return code;
 }
 
-static int predict(prediction *p, const char *where, const char *input)
+static int open_net(prediction *p, const char *where)
 {
     int code = saved_open(&p->saved, &verb_run, p->ctx, where);
     p->is_text = p->saved.meaning.vocabulary.count > 0;
     mica_index batch = p->is_text ? 1 : (mica_index)p->set->batch;
+    return code == EXIT_OK ? saved_build(&p->net, &p->info, &verb_run, p->ctx, &p->saved, batch, false)
+                           : code;
+}
+
+static int open_inputs(prediction *p, const char *input, bool is_stdin)
+{
+    int code = is_stdin ? from_stdin(p) : from_file(p, input);
+    if (code != EXIT_OK || p->is_text)
+        return code;
+    code = p->is_picture ? fit_picture(p) : EXIT_OK;
+    return code == EXIT_OK ? check_inputs(p) : code;
+}
+
+static int predict(prediction *p, const char *where, const char *input)
+{
+    const settings *set = p->set;
+    bool is_stdin = strcmp(input, "-") == 0;
+    const int64_t chosen[] = {set->top, set->batch, set->invert, set->shared.json, is_stdin};
+    int code = ranks_agree(open_net(p, where));
     if (code == EXIT_OK)
-        code = saved_build(&p->net, &p->info, &verb_run, p->ctx, &p->saved, batch, false);
+        code = same_options(chosen, sizeof chosen / sizeof chosen[0], &verb_run);
     if (code == EXIT_OK)
-        code = strcmp(input, "-") == 0 ? from_stdin(p) : from_file(p, input);
+        code = same_net(&p->saved, p->net, &verb_run);
+    if (code == EXIT_OK && is_stdin)
+        code = read_stdin(p);
+    if (code == EXIT_OK)
+        code = ranks_agree(open_inputs(p, input, is_stdin));
+    if (code == EXIT_OK)
+        code = same_inputs(p->is_text ? &p->text.tokens : &p->inputs.inputs, &verb_run, input);
     if (code != EXIT_OK)
         return code;
-    return p->is_text ? run_text(p) : run_samples(p);
+    if (!p->is_text)
+        return run_samples(p);
+    return ranks_rank() == 0 ? run_text(p) : EXIT_OK; /* there is one text, and one answer */
 }
 
 static int run(int argc, char **argv)
@@ -416,7 +526,7 @@ static int run(int argc, char **argv)
     if (count < 1 || count > 2)
         return usage_error(&verb_run, count == 0 ? "which trained net? The FILE argument is missing"
                                                  : "one input file at a time");
-    prediction p = {.ctx = verb_context(&verb_run, &set.shared), .set = &set};
+    prediction p = {.ctx = verb_context(&verb_run, &set.shared), .set = &set, .to = stdout};
     if (p.ctx == NULL)
         return EXIT_FAILED;
     int code = predict(&p, argv[0], count == 2 ? argv[1] : "-");
@@ -438,6 +548,6 @@ const verb verb_run = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
-    .shared = SHARED_JSON | SHARED_THREADS,
+    .shared = SHARED_JSON | SHARED_THREADS | RANKED,
     .examples = examples,
 };

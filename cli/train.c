@@ -189,7 +189,7 @@ static int run(int argc, char **argv)
     }
     if (code == EXIT_OK && t->ctx != NULL)
         code = ranks_agree(training_run(t));
-    if (code == EXIT_OK && t->ctx != NULL && ranks_rank() == 0)
+    if (code == EXIT_OK && t->ctx != NULL)
         code = training_finish(t);
     if (t->ctx != NULL) {
         training_close(t);

@@ -9,6 +9,7 @@
 #include "base/context.h"
 #include "cli/model/match.h"
 #include "cli/model/take.h"
+#include "cli/ranks.h"
 
 void probabilities(float *out, const float *row, mica_index count, const mica_netfile_info *info)
 {
@@ -74,11 +75,18 @@ static unsigned char *pixels_of(const score *s, const float *x, const normalizat
     return out;
 }
 
+/* The surest first; those without a probability last; else in their order. */
+bool mistake_before(const scored_sample *a, const scored_sample *b)
+{
+    double p = isnan(a->probability) ? -1 : a->probability, q = isnan(b->probability) ? -1 : b->probability;
+    return p > q || (p == q && a->number < b->number);
+}
+
 /* Puts a mistake where it belongs among the worst, if it does. */
 static void keep_mistake(score *s, scored_sample m, const float *x, const normalization *n)
 {
     size_t at = s->worst_count;
-    while (at > 0 && s->worst[at - 1].probability < m.probability)
+    while (at > 0 && mistake_before(&m, &s->worst[at - 1]))
         at--;
     if (at == SCORE_MOST_MISTAKES)
         return;
@@ -130,12 +138,13 @@ static bool score_row(score *s, const float *row, mica_index classes, const mica
 }
 
 /* A batch with classes. Returns how many rows are right. */
-static mica_index score_classes(score *s, const mica_tensor *y, const kept_batch *k, mica_index count,
-                                const mica_netfile_info *info, const score_opts *opts, float *scratch)
+static mica_index score_classes(score *s, const mica_tensor *y, const kept_batch *k, mica_index first,
+                                mica_index count, const mica_netfile_info *info, const score_opts *opts,
+                                float *scratch)
 {
     mica_index classes = y->dim[y->rank - 1], right = 0, each = k->targets_each;
     for (mica_index r = 0; r < count * each; r++) {
-        scored_sample sample = {.number = s->samples + r / each, .label = k->targets[r]};
+        scored_sample sample = {.number = first + r / each, .label = k->targets[r]};
         bool ok = score_row(s, (const float *)y->data + r * classes, classes, info, scratch, &sample);
         right += ok;
         const float *x = k->inputs != NULL ? k->inputs + r / each * k->elements : NULL;
@@ -159,13 +168,16 @@ static double squares(const mica_tensor *y, const kept_batch *k, mica_index coun
     return sum;
 }
 
-typedef struct sums {
+/* What a batch adds to the score. */
+typedef struct tally {
     double loss, squares;
-    mica_index right, rows;
-} sums;
+    int64_t right, rows, samples;
+} tally;
 
-static mica_status score_batch(score *s, sums *sum, mica_net *net, const mica_netfile_info *info,
-                               const kept_batch *k, mica_index count, const score_opts *opts, float *scratch)
+/* The batch whose samples are numbered from `first` on. */
+static mica_status score_batch(score *s, tally *out, mica_net *net, const mica_netfile_info *info,
+                               const kept_batch *k, mica_index first, mica_index count,
+                               const score_opts *opts, float *scratch)
 {
     mica_tensor y;
     mica_status status = mica_net_forward(net);
@@ -173,55 +185,91 @@ static mica_status score_batch(score *s, sums *sum, mica_net *net, const mica_ne
         status = net_output(&y, net, info, count);
     if (status != MICA_OK)
         return status;
-    sum->loss += (double)mica_net_loss(net) * (double)count;
     size_t rows = (size_t)(count * k->targets_each);
+    *out = (tally){
+        .loss = (double)mica_net_loss(net) * (double)count, .rows = (int64_t)rows, .samples = count};
     if (k->targets != NULL && mica_tensor_count(&y) != rows * (size_t)info->classes)
         return mica_fail(mica_net_context(net), MICA_ERR_SHAPE,
                          "the output \"%s\" has %zu values: expected %td for each of %zu targets",
                          info->output, mica_tensor_count(&y), info->classes, rows);
     if (k->targets != NULL)
-        sum->right += score_classes(s, &y, k, count, info, opts, scratch);
-    else if (mica_tensor_count(&y) == (size_t)(count * k->targets_each))
-        sum->squares += squares(&y, k, count);
-    sum->rows += count * k->targets_each;
-    s->samples += count;
+        out->right = score_classes(s, &y, k, first, count, info, opts, scratch);
+    else if (mica_tensor_count(&y) == rows)
+        out->squares = squares(&y, k, count);
     return MICA_OK;
 }
 
-static mica_status walk(score *s, mica_net *net, const mica_netfile_info *info, const feed *f,
+int rank_of_batch(const mica_net *net, mica_index number)
+{
+    return mica_net_keeps_states(net) ? 0 : (int)(number % ranks_count());
+}
+
+/* Own batches, each into its place among the tallies [batches]; the others are only counted. */
+static mica_status walk(score *s, tally *tallies, mica_net *net, const mica_netfile_info *info, const feed *f,
                         const score_opts *opts, kept_batch *k, float *scratch)
 {
     mica_context *ctx = mica_net_context(net);
-    sums sum = {0};
     mica_tensor x, y;
     mica_status status = MICA_OK;
-    for (mica_index count = 1; status == MICA_OK && (opts->stop == NULL || !*opts->stop);) {
+    mica_index first = 0, count;
+    for (mica_index number = 0; status == MICA_OK && (opts->stop == NULL || !*opts->stop); number++) {
         status = mica_net_resize(net, opts->batch);
         if (status == MICA_OK)
             status = mica_net_tensor(net, &x, info->input);
         if (status == MICA_OK)
             status = mica_net_tensor(net, &y, info->target);
         if (status == MICA_OK)
-            status = f->source.next(ctx, &x, &y, &count, f->source.user);
-        if (status != MICA_OK || count == 0)
+            status = f->source.begin(ctx, &x, opts->batch, &count, f->source.user);
+        if (status != MICA_OK || count == 0 || number == f->steps)
             break;
-        status = keep_batch(k, ctx, &x, &y, count);
-        if (status == MICA_OK)
-            status = mica_net_resize(net, count);
-        if (status == MICA_OK)
-            status = score_batch(s, &sum, net, info, k, count, opts, scratch);
+        if (rank_of_batch(net, number) == ranks_rank()) {
+            x.dim[0] = y.dim[0] = count;
+            status = f->source.rows(ctx, &x, &y, 0, f->source.user);
+            if (status == MICA_OK)
+                status = keep_batch(k, ctx, &x, &y, count);
+            if (status == MICA_OK)
+                status = mica_net_resize(net, count);
+            if (status == MICA_OK)
+                status = score_batch(s, &tallies[number], net, info, k, first, count, opts, scratch);
+        }
+        first += count;
     }
-    double rows = (double)sum.rows;
-    s->loss = s->samples > 0 ? sum.loss / (double)s->samples : (double)NAN;
-    s->accuracy = k->targets != NULL && rows > 0 ? (double)sum.right / rows : (double)NAN;
-    s->error = info->task == MICA_TASK_REGRESSION && rows > 0 ? sqrt(sum.squares / rows) : (double)NAN;
     return status;
 }
 
-mica_status score_net(score *out, mica_net *net, const mica_netfile_info *info, const feed *f,
-                      const score_opts *opts)
+/* The sums over batches, in their order, whoever scored them. */
+static int add_tallies(score *s, const tally *tallies, const verb *v, const mica_net *net,
+                       const mica_netfile_info *info, mica_index batches)
 {
-    *out = (score){.accuracy = (double)NAN, .error = (double)NAN};
+    enum { PIECE = 512 };
+    tally sum = {0}, *all = take((size_t)ranks_count() * PIECE, sizeof *all);
+    int code = EXIT_OK;
+    for (mica_index at = 0; code == EXIT_OK && at < batches; at += PIECE) {
+        mica_index piece = batches - at < PIECE ? batches - at : PIECE;
+        code = ranks_gather(v, all, tallies + at, (size_t)piece * sizeof *all);
+        for (mica_index i = 0; code == EXIT_OK && i < piece; i++) {
+            const tally *t = &all[rank_of_batch(net, at + i) * piece + i];
+            sum.loss += t->loss;
+            sum.squares += t->squares;
+            sum.right += t->right;
+            sum.rows += t->rows;
+            sum.samples += t->samples;
+        }
+    }
+    free(all);
+    bool classes = info->task == MICA_TASK_CLASSES || info->task == MICA_TASK_TEXT;
+    double rows = (double)sum.rows;
+    s->samples = (mica_index)sum.samples;
+    s->loss = s->samples > 0 ? sum.loss / (double)s->samples : (double)NAN;
+    s->accuracy = classes && rows > 0 ? (double)sum.right / rows : (double)NAN;
+    s->error = info->task == MICA_TASK_REGRESSION && rows > 0 ? sqrt(sum.squares / rows) : (double)NAN;
+    return code;
+}
+
+/* Room for a batch, and for what is kept. */
+static mica_status prepare(score *out, kept_batch *k, mica_net *net, const mica_netfile_info *info,
+                           const score_opts *opts)
+{
     mica_tensor x, y;
     mica_status status = mica_net_resize(net, opts->batch);
     if (status == MICA_OK)
@@ -231,27 +279,48 @@ mica_status score_net(score *out, mica_net *net, const mica_netfile_info *info, 
     if (status != MICA_OK)
         return status;
     size_t batch = (size_t)x.dim[0], elements = mica_tensor_count(&x), targets = mica_tensor_count(&y);
-    kept_batch k = {.elements = (mica_index)(elements / batch),
-                    .targets_each = (mica_index)(targets / batch)};
-    bool classes = info->task == MICA_TASK_CLASSES || info->task == MICA_TASK_TEXT;
-    if (classes)
-        k.targets = take(targets, sizeof *k.targets);
+    *k = (kept_batch){.elements = (mica_index)(elements / batch),
+                      .targets_each = (mica_index)(targets / batch)};
+    if (info->task == MICA_TASK_CLASSES || info->task == MICA_TASK_TEXT)
+        k->targets = take(targets, sizeof *k->targets);
     else
-        k.numbers = take(targets, sizeof *k.numbers);
+        k->numbers = take(targets, sizeof *k->numbers);
     find_picture(out, opts->sample);
-    if (out->width > 0 && k.elements == (mica_index)out->channels * out->height * out->width)
-        k.inputs = take(elements, sizeof *k.inputs);
+    if (out->width > 0 && k->elements == (mica_index)out->channels * out->height * out->width)
+        k->inputs = take(elements, sizeof *k->inputs);
     if (info->task == MICA_TASK_CLASSES && info->classes <= SCORE_MOST_CLASSES) {
         out->classes = (int)info->classes;
         out->confusion = take((size_t)(info->classes * info->classes), sizeof *out->confusion);
     }
+    return MICA_OK;
+}
+
+int score_net(score *out, const verb *v, mica_net *net, const mica_netfile_info *info, const feed *f,
+              const score_opts *opts)
+{
+    kept_batch k = {.inputs = NULL};
+    *out = (score){.accuracy = (double)NAN, .error = (double)NAN};
+    tally *tallies = take((size_t)f->steps, sizeof *tallies);
     float *scratch = take((size_t)info->classes, sizeof *scratch);
-    status = walk(out, net, info, f, opts, &k, scratch);
+    mica_status status = prepare(out, &k, net, info, opts);
+    if (status == MICA_OK)
+        status = walk(out, tallies, net, info, f, opts, &k, scratch);
+    int code = EXIT_OK;
+    if (status != MICA_OK)
+        code = verb_failed(v, mica_net_context(net));
+    else if (opts->stop != NULL && *opts->stop)
+        code = verb_error(v, EXIT_INTERRUPTED, "interrupted; the net is saved in %s", opts->saved);
+    code = ranks_agree(code);
+    if (code == EXIT_OK)
+        code = add_tallies(out, tallies, v, net, info, f->steps);
+    if (code == EXIT_OK && ranks_count() > 1)
+        code = score_merge(out, v, opts->show);
     free(k.inputs);
     free(k.targets);
     free(k.numbers);
     free(scratch);
-    return status;
+    free(tallies);
+    return code;
 }
 
 void score_free(score *s)

@@ -8,6 +8,7 @@
 #include <mica/netfile.h>
 
 #include "cli/model/feed.h"
+#include "cli/verb.h"
 
 #define SCORE_MOST_MISTAKES 24
 #define SCORE_MOST_CLASSES  1000 /* of a confusion table */
@@ -41,12 +42,25 @@ typedef struct score_opts {
     const normalization *normalization;
     const mica_tensor *sample;         /* the shape of one */
     volatile const sig_atomic_t *stop; /* ends early when it is not 0; NULL: never */
+    const char *saved;                 /* for who stops it: where the net is */
 } score_opts;
 
-/* The net was built with its loss. `out` is to be freed in any case. */
-mica_status score_net(score *out, mica_net *net, const mica_netfile_info *info, const feed *f,
-                      const score_opts *opts);
+/* The net was built with its loss. Says what is wrong, and returns what the program ends with. `out` is to be freed in
+ * any case.
+ *
+ * All ranks of a job come here, with the same net and data, and all get the same score, whose bits do not depend on how
+ * many they are: batches go to ranks by turns, and what is found out is added in their order. */
+int score_net(score *out, const verb *v, mica_net *net, const mica_netfile_info *info, const feed *f,
+              const score_opts *opts);
 void score_free(score *s);
+
+/* The rank that a batch is for: by turns; where steps depend on those before, 0 for all. */
+int rank_of_batch(const mica_net *net, mica_index number);
+
+/* For score_net: makes the tables and samples of all ranks one, `show` being how many of the first samples there are to
+ * be; and whether a mistake comes before another among the worst. */
+int score_merge(score *s, const verb *v, size_t show);
+bool mistake_before(const scored_sample *a, const scored_sample *b);
 
 /* Probabilities of a row of outputs: softmax or sigmoid of logits, or as they are. */
 void probabilities(float *out, const float *row, mica_index count, const mica_netfile_info *info);

@@ -91,7 +91,7 @@ int training_open(training *t);
 /* The steps; ends with EXIT_INTERRUPTED after a signal. */
 int training_run(training *t);
 
-/* Scores, prints, and writes the pages. */
+/* Scores, by all ranks; prints, and writes the pages. */
 int training_finish(training *t);
 void training_close(training *t);
 

@@ -21,11 +21,9 @@ static int score_test(training *t)
                        .mistakes = t->settings.report != NULL,
                        .normalization = &t->meaning.normalization,
                        .sample = &t->meaning.sample,
-                       .stop = &interruptions};
-    if (score_net(&t->score, t->net, &t->info, f, &opts) != MICA_OK)
-        return verb_failed(t->v, t->ctx);
-    return interrupted() ? verb_error(t->v, EXIT_INTERRUPTED, "interrupted; the net is saved in %s", t->path)
-                         : EXIT_OK;
+                       .stop = &interruptions,
+                       .saved = t->path};
+    return score_net(&t->score, t->v, t->net, &t->info, f, &opts);
 }
 
 /* ---- Text ---- */
@@ -130,7 +128,7 @@ int training_finish(training *t)
         print_json(t);
     else
         print_text(t);
-    return training_pages(t);
+    return ranks_rank() == 0 ? training_pages(t) : EXIT_OK;
 }
 
 /* ---- Pages ---- */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/model/same.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/net/argument.h"
@@ -379,40 +380,7 @@ static int cut_batches(training *t)
     return EXIT_OK;
 }
 
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
-{
-    const unsigned char *at = bytes;
-    for (; count >= 8; count -= 8, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 32;
-    }
-    for (; count > 0; count--)
-        hash = (hash ^ *at++) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-static uint64_t hash_tensor(uint64_t hash, const mica_tensor *t)
-{
-    bool sound = t->data != NULL && mica_tensor_contiguous(t);
-    return hash_bytes(hash, t->data, sound ? mica_tensor_bytes(t) : 0);
-}
-
-/* All ranks must train on the same data: their rows are told apart by number. */
-static int compare_data(training *t)
-{
-    const data *d = &t->data;
-    if (ranks_count() == 1)
-        return EXIT_OK;
-    uint64_t hash = (uint64_t)d->class_count + 1;
-    hash = d->is_text ? hash_tensor(hash, &d->text.tokens)
-                      : hash_tensor(hash_tensor(hash, &d->samples.inputs), &d->samples.targets);
-    int other = ranks_differing(hash);
-    return other == 0 ? EXIT_OK
-                      : verb_error(t->v, EXIT_FILE, "rank %d has other data in %s than rank 0", other,
-                                   t->settings.data);
-}
+static int compare_data(training *t) { return same_data(&t->data, t->v, t->settings.data); }
 
 static int open_ranks(training *t)
 {
@@ -433,27 +401,7 @@ static int open_ranks(training *t)
     return status == MICA_OK ? EXIT_OK : verb_failed(t->v, t->ctx);
 }
 
-/* What the library does not compare: settings by which ranks would part later, one waiting for the other. They are all
- * among what checkpoints say, options last. */
-static int compare_settings(training *t)
-{
-    static const char prefix[] = "mica.train.";
-    const notes *n = &t->notes;
-    int other = ranks_differing(n->count);
-    if (other > 0)
-        return verb_error(t->v, EXIT_FAILED, "rank %d has other options than rank 0", other);
-    for (size_t i = n->count; i-- > 0;) {
-        const mica_metadata *note = &n->list[i];
-        uint64_t hash = hash_bytes(1, note->key, strlen(note->key));
-        other = ranks_differing(hash_bytes(hash, note->value, strlen(note->value)));
-        if (other > 0 && strncmp(note->key, prefix, sizeof prefix - 1) == 0)
-            return verb_error(t->v, EXIT_FAILED, "rank %d has another %s than rank 0", other,
-                              note->key + sizeof prefix - 1);
-        if (other > 0)
-            return verb_error(t->v, EXIT_FAILED, "rank %d has another \"%s\" than rank 0", other, note->key);
-    }
-    return EXIT_OK;
-}
+static int compare_settings(training *t) { return same_notes(&t->notes, t->v); }
 
 static int plan_steps(training *t)
 {

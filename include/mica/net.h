@@ -251,6 +251,8 @@ MICA_API mica_status mica_net_derive(mica_net *net);
 
 /* Resets the states of recurrent layers, but not running statistics, for a new sequence. */
 MICA_API mica_status mica_net_reset_states(mica_net *net);
+/* Whether there are any: then what a step makes depends on the steps before it. */
+MICA_API bool mica_net_keeps_states(const mica_net *net);
 
 /* ---- Tensors by name ---- */
 

@@ -242,6 +242,14 @@ mica_status mica_net_reset_states(mica_net *net)
     return MICA_OK;
 }
 
+bool mica_net_keeps_states(const mica_net *net)
+{
+    for (int i = 0; i < net->built_values; i++)
+        if (net->values[i].home == MICA_HOME_KEPT && net->values[i].kept == MICA_KEPT_STATE)
+            return true;
+    return false;
+}
+
 /* Sums over several machines, say, are written into them: then an embedding's marks of rows that are zero are wrong. */
 mica_status mica_net_distrust_gradients(mica_net *net)
 {

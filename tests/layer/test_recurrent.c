@@ -66,6 +66,7 @@ TEST(recurrent_streams_go_on_where_they_were)
         mica_net *all = stacked(ctx, kind, TIME, false, NULL);
         mica_net *stream = stacked(ctx, kind, 1, true, all),
                  *halves = stacked(ctx, kind, TIME / 2, true, all);
+        CHECK(!mica_net_keeps_states(all) && mica_net_keeps_states(stream));
         run_steps(all, x, whole, 0, TIME);
         for (int round = 0; round < 2; round++) { /* again after a reset */
             test_heap heap = test_heap_now();
