@@ -54,10 +54,7 @@ static void print_score(const training *t)
 }
 
 /* The net's block, and what ranks take beside it. */
-static size_t training_bytes(const training *t)
-{
-    return mica_net_plan(t->net)->total + t->rank_bytes;
-}
+static size_t training_bytes(const training *t) { return mica_net_plan(t->net)->total + t->rank_bytes; }
 
 static void print_memory(const training *t)
 {
