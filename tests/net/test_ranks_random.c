@@ -14,7 +14,7 @@
 
 #if !defined(MICA_NO_THREADS)
 
-enum { MOST_RANKS = 8, MOST_SAMPLES = 100, MOST_ROW = 128, MOST_STEPS = 400, CLASSES = 5 };
+enum { MOST_RANKS = 8, MOST_SAMPLES = 100, MOST_ROW = 128, MOST_STEPS = 400, CLASSES = 5, MOST_THREADS = 3 };
 
 /* ---- A training ---- */
 
@@ -100,10 +100,7 @@ static training make_training(uint64_t seed)
     make_net(&t, &r);
     int batches = (t.samples + t.batch - 1) / t.batch;
     t.accumulate = test_chance(&r, 30) ? test_int(&r, 1, batches < 4 ? batches : 4) : 1;
-    t.threads = test_chance(&r, 20) ? 2 : 1;
-    t.bucket = test_chance(&r, 50) ? 0 : (size_t)test_int(&r, 1, 4000);
-    t.spread = test_chance(&r, 40);
-    t.no_overlap = test_chance(&r, 15);
+    t.threads = MOST_THREADS;
     t.frozen = test_chance(&r, 15);
     t.optimizer = (mica_optimizer){.kind = (mica_optimizer_kind)test_int(&r, 0, MICA_OPTIMIZER_COUNT - 1),
                                    .lr = 0.01f,
@@ -358,27 +355,66 @@ static bool run(outcome *o, int ranks, int change, const char *what)
     return fine;
 }
 
+/* In how many parts a share is run; 0: it does not fit into the budget. */
+static mica_index parts_of(const training *t, int ranks)
+{
+    mica_context *ctx;
+    mica_net *net;
+    (void)mica_context_create(&ctx, &(mica_context_opts){.threads = t->threads, .isa = getenv("MICA_ISA")});
+    (void)mica_net_create(ctx, &net);
+    mica_index parts = compile(net, t, ranks) == MICA_OK ? (mica_index)mica_net_plan(net)->parts : 0;
+    mica_net_destroy(net);
+    mica_context_destroy(ctx);
+    return parts;
+}
+
+/* What must not make a difference; within a budget, as long as the number of parts stays. */
+static training vary(training t, test_random *r, int ranks, int change)
+{
+    training before = t;
+    t.threads = test_chance(r, 30) ? test_int(r, 1, MOST_THREADS) : 1;
+    t.bucket = test_chance(r, 50) ? 0 : (size_t)test_int(r, 1, 4000);
+    t.spread = test_chance(r, 40);
+    t.no_overlap = test_chance(r, 15);
+    mica_index parts = t.budget > 0 ? parts_of(&before, 1) : 1;
+    bool same = t.budget == 0 ||
+                (parts_of(&t, ranks) == parts && (change == 0 || parts_of(&t, change) == parts));
+    if (!same) {
+        t.threads = before.threads;
+        t.spread = before.spread;
+    }
+    return t;
+}
+
+static void describe(training *t)
+{
+    t->all[0] = '\0';
+    say(t->all, sizeof t->all,
+        "seed %llu: %d samples, batch %d, %d shares, accumulate %d, %d threads, bucket %zu, budget %zu%s%s%s, optimizer %d",
+        (unsigned long long)t->seed, t->samples, t->batch, t->shares, t->accumulate, t->threads, t->bucket,
+        t->budget, t->spread ? ", spread" : "", t->no_overlap ? ", no overlap" : "",
+        t->frozen ? ", frozen" : "", (int)t->optimizer.kind);
+}
+
 static void check_training(mica_context *ctx, uint64_t seed, const char *path, int *runs)
 {
     static outcome one, many;
-    training t = make_training(seed);
+    training first = make_training(seed);
     test_random r = test_seed(seed + 2);
-    choose_budget(ctx, &t);
-    say(t.all, sizeof t.all,
-        "seed %llu: %d samples, batch %d, %d shares, accumulate %d, %d threads, bucket %zu, budget %zu%s%s%s, optimizer %d",
-        (unsigned long long)seed, t.samples, t.batch, t.shares, t.accumulate, t.threads, t.bucket, t.budget,
-        t.spread ? ", spread" : "", t.no_overlap ? ", no overlap" : "", t.frozen ? ", frozen" : "",
-        (int)t.optimizer.kind);
-    one = (outcome){.training = &t, .checkpoint = path};
-    if (!run(&one, 1, 0, t.all))
+    choose_budget(ctx, &first);
+    describe(&first);
+    one = (outcome){.training = &first, .checkpoint = path};
+    if (!run(&one, 1, 0, first.all))
         return;
     file wanted = read_file(path);
     CHECK(one.steps > 0 && wanted.bytes > 0);
     for (int ranks = 2; ranks <= MOST_RANKS; ranks++) {
-        if (t.shares % ranks != 0)
+        if (first.shares % ranks != 0)
             continue;
-        many = (outcome){.training = &t, .checkpoint = path};
         int change = test_chance(&r, 30) ? 1 + (ranks % 2 == 0) * test_int(&r, 0, 1) : 0;
+        training t = vary(first, &r, ranks, change);
+        describe(&t);
+        many = (outcome){.training = &t, .checkpoint = path};
         if (!run(&many, ranks, change, t.all))
             continue;
         file got = read_file(path);
@@ -401,10 +437,10 @@ TEST(ranks_random_trainings_have_the_same_bits)
 {
     char path[] = "/tmp/mica-ranks-random-XXXXXX";
     REQUIRE(mkstemp(path) >= 0);
-    mica_context *ctx = test_context(1);
+    mica_context *ctx = test_context(MOST_THREADS);
     const char *from = getenv("MICA_TEST_SEED"); /* other trainings than those of every day */
     uint64_t first = from != NULL ? strtoull(from, NULL, 10) : 0;
-    int trainings = test_effort(30), runs = 0;
+    int trainings = test_effort(20), runs = 0;
     for (uint64_t seed = first; seed < first + (uint64_t)trainings; seed++)
         check_training(ctx, seed, path, &runs);
     if (getenv("MICA_TEST_SHOW") != NULL)
