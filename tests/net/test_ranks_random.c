@@ -390,7 +390,8 @@ static void describe(training *t)
 {
     t->all[0] = '\0';
     say(t->all, sizeof t->all,
-        "seed %llu: %d samples, batch %d, %d shares, accumulate %d, %d threads, bucket %zu, budget %zu%s%s%s, optimizer %d",
+        "seed %llu: %d samples, batch %d, %d shares, accumulate %d, %d threads, bucket %zu, budget %zu%s%s%s, "
+        "optimizer %d",
         (unsigned long long)t->seed, t->samples, t->batch, t->shares, t->accumulate, t->threads, t->bucket,
         t->budget, t->spread ? ", spread" : "", t->no_overlap ? ", no overlap" : "",
         t->frozen ? ", frozen" : "", (int)t->optimizer.kind);
