@@ -64,8 +64,8 @@ static void lay_out(mica_ranks *r)
 
 typedef struct likeness {
     char version[24], isa[16];
-    uint64_t net, weights, optimizer, seed, steps;
-    int64_t batch, shares, spread, bucket;
+    uint64_t net, weights, optimizer, seed, steps, buckets;
+    int64_t batch, shares, spread, accumulates, part_rows;
 } likeness;
 
 static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
@@ -108,6 +108,14 @@ static uint64_t hash_optimizer(const mica_optimizer *o)
     return mix(2, numbers, sizeof numbers);
 }
 
+static uint64_t hash_buckets(const mica_ranks *r)
+{
+    uint64_t hash = 4;
+    for (int i = 0; i < r->bucket_count; i++)
+        hash = mix(hash, &r->buckets[i].all, sizeof r->buckets[i].all);
+    return hash;
+}
+
 static likeness likeness_of(const mica_ranks *r)
 {
     const mica_net *net = r->net;
@@ -119,7 +127,9 @@ static likeness likeness_of(const mica_ranks *r)
                   .batch = r->batch,
                   .shares = r->fixed ? r->shares : 0,
                   .spread = r->spread,
-                  .bucket = r->bucket_count};
+                  .accumulates = r->accumulates,
+                  .part_rows = r->fixed ? net->part_rows : 0,
+                  .buckets = hash_buckets(r)};
     (void)snprintf(l.version, sizeof l.version, "%s", mica_version());
     (void)snprintf(l.isa, sizeof l.isa, "%s", mica_context_isa(r->ctx));
     return l;
@@ -129,14 +139,16 @@ static likeness likeness_of(const mica_ranks *r)
 static mica_status compare(mica_ranks *r, const likeness *first, const likeness *other, int rank)
 {
 #define DIFFERS(field) (memcmp(&first->field, &other->field, sizeof first->field) != 0)
-    const char *what = DIFFERS(net)                                            ? "another net"
-                       : DIFFERS(optimizer)                                    ? "another optimizer"
-                       : DIFFERS(batch)                                        ? "another batch size"
-                       : DIFFERS(shares) || DIFFERS(spread) || DIFFERS(bucket) ? "other options"
-                       : DIFFERS(seed)                                         ? "another seed"
-                       : DIFFERS(steps)   ? "taken another number of steps"
-                       : DIFFERS(weights) ? "other parameters"
-                                          : NULL;
+    const char *what = DIFFERS(net)         ? "another net"
+                       : DIFFERS(optimizer) ? "another optimizer"
+                       : DIFFERS(batch)     ? "another batch size"
+                       : DIFFERS(shares) || DIFFERS(spread) || DIFFERS(accumulates) || DIFFERS(buckets)
+                           ? "other options"
+                       : DIFFERS(part_rows) ? "other parts of a share, to keep to its budget,"
+                       : DIFFERS(seed)      ? "another seed"
+                       : DIFFERS(steps)     ? "taken another number of steps"
+                       : DIFFERS(weights)   ? "other parameters"
+                                            : NULL;
     if (DIFFERS(version))
         return mica_fail(r->ctx, MICA_ERR_STATE, "rank %d runs Mica %.*s, rank 0 Mica %.*s", rank,
                          (int)sizeof other->version - 1, other->version, (int)sizeof first->version - 1,

@@ -264,9 +264,16 @@ static mica_status check_step(mica_ranks *r, const mica_ranks_outcome *out, cons
 
 mica_status mica_ranks_step(mica_ranks *r, mica_ranks_outcome *out, const mica_ranks_step_opts *o)
 {
-    MICA_TRY(check_step(r, out, o));
-    r->last_part = o->part + 1 >= o->parts;
-    r->adds = o->part > 0;
+    mica_status wrong = check_step(r, out, o);
+    if (out == NULL || o == NULL)
+        return wrong;
+    mica_ranks_step_opts told = *o;
+    if (wrong != MICA_OK && told.status == MICA_OK) /* the others have begun theirs: they are told */
+        told.status = wrong;
+    o = &told;
+    bool parted = o->parts > 1 && r->accumulates; /* otherwise there is no room for the sum of parts */
+    r->last_part = !parted || o->part + 1 >= o->parts;
+    r->adds = parted && o->part > 0;
     ((mica_report *)(void *)r->told)->stop = o->stop;
     mica_parallel_begin(r->ctx);
     mica_status status = run_shares(r, o);
@@ -274,7 +281,9 @@ mica_status mica_ranks_step(mica_ranks *r, mica_ranks_outcome *out, const mica_r
         status = exchange_reports(r);
     if (status == MICA_OK)
         status = join_shares(r, o, out);
-    if (status == MICA_OK && r->last_part)
+    if (status != MICA_OK)
+        move_statistics(r, r->start, INTO_NET); /* as if there had been no step */
+    else if (r->last_part)
         status = update(r, o->lr);
     mica_parallel_end(r->ctx);
     return status;
