@@ -70,8 +70,9 @@ typedef struct mica_term {
 
 /* What a rank tells all others of a step; behind it are the losses of its shares, and their statistics. */
 typedef struct mica_report {
-    int32_t status, stop;
+    int32_t status, stop, part, parts;
     int64_t rows;
+    double lr;
     char text[240];
 } mica_report;
 
@@ -87,6 +88,7 @@ struct mica_ranks {
     bool no_overlap, accumulates;
 
     mica_bucket *buckets;
+    size_t buckets_bytes;
     int bucket_count, started, messages;
     mica_messages parameters; /* after an update, where that is spread */
     mica_shares blocks[MICA_SHARE_NODES], stack[MICA_SHARE_NODES];
@@ -108,11 +110,14 @@ struct mica_ranks {
     mica_term *terms; /* [blocks of all ranks] */
     float *start;     /* [statistics] before the step */
     int *statistics;  /* their values */
+    size_t statistics_bytes;
     int statistic_values;
     size_t statistic_count; /* numbers */
     size_t received_count, gathered_count, square_count, term_count;
     double sent; /* bytes, by a step */
     int sends;
+
+    mica_report opening[]; /* [ranks] before there is other memory */
 };
 
 /* Decides on blocks and buckets, and counts what they take; the wire is not used. */

@@ -86,10 +86,11 @@ static mica_status cut_buckets(mica_ranks *r, size_t bytes)
     if (bytes == 0)
         bytes = mica_least(mica_most(elements * sizeof(float) / 8, LEAST_BUCKET), MOST_BUCKET);
     size_t room = (size_t)net->learned_values + 1;
-    r->buckets = mica_allocate(r->ctx, room * sizeof *r->buckets);
+    r->buckets_bytes = room * sizeof *r->buckets;
+    r->buckets = mica_allocate(r->ctx, r->buckets_bytes);
     if (r->buckets == NULL)
         return r->ctx->status;
-    memset(r->buckets, 0, room * sizeof *r->buckets);
+    memset(r->buckets, 0, r->buckets_bytes);
     int *times = mica_allocate(r->ctx, (size_t)net->value_count * sizeof *times + 1), time = 0;
     if (times == NULL)
         return r->ctx->status;

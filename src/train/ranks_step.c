@@ -109,6 +109,10 @@ static mica_status run_share(mica_ranks *r, const mica_ranks_step_opts *o, int s
     }
     MICA_TRY(mica_net_resize(net, (mica_index)rows.count));
     MICA_TRY(o->fill(net, (mica_index)rows.first, (mica_index)rows.count, o->user));
+    if (net->rows != (mica_index)rows.count)
+        return mica_fail(r->ctx, MICA_ERR_STATE,
+                         "ranks_step: fill has changed the size of the net from %zu to %td", rows.count,
+                         net->rows);
     uint64_t step = net->steps_taken * (uint64_t)parts + (uint64_t)o->part;
     bool last = share + 1 == r->first + r->own;
     net->after = last && !r->no_overlap && (r->fixed || r->last_part) ? mica_exchange_after : NULL;
@@ -132,9 +136,12 @@ static mica_status run_shares(mica_ranks *r, const mica_ranks_step_opts *o)
     bool exchanges = r->fixed || r->last_part;
     tell(r, status);
     own->rows = o->rows;
+    own->part = o->part;
+    own->parts = o->parts;
+    own->lr = (double)o->lr;
+    move_statistics(r, r->start, OUT_OF_NET);
     if (exchanges)
         wire = mica_exchange_begin(r);
-    move_statistics(r, r->start, OUT_OF_NET);
     for (int i = 0; i < r->own && wire == MICA_OK; i++) {
         if (status == MICA_OK) {
             if (i > 0)
@@ -153,16 +160,30 @@ static mica_status run_shares(mica_ranks *r, const mica_ranks_step_opts *o)
     return wire;
 }
 
+/* A step is the same for all ranks. */
+static mica_status compare_steps(mica_ranks *r, const mica_report *first, const mica_report *other, int rank)
+{
+    if (other->rows != first->rows)
+        return mica_fail(r->ctx, MICA_ERR_SHAPE, "rank %d has a batch of %lld rows, rank 0 one of %lld", rank,
+                         (long long)other->rows, (long long)first->rows);
+    if (other->part != first->part || other->parts != first->parts)
+        return mica_fail(r->ctx, MICA_ERR_STATE,
+                         "rank %d has part %d of %d of an update, rank 0 part %d of %d", rank, other->part,
+                         other->parts, first->part, first->parts);
+    if (other->lr != first->lr)
+        return mica_fail(r->ctx, MICA_ERR_STATE, "rank %d has a learning rate of %g, rank 0 one of %g", rank,
+                         other->lr, first->lr);
+    return MICA_OK;
+}
+
 /* The losses and statistics of all shares, in their order. */
 static mica_status join_shares(mica_ranks *r, const mica_ranks_step_opts *o, mica_ranks_outcome *out)
 {
     double loss = 0.0;
-    *out = (mica_ranks_outcome){0};
     MICA_TRY(find_failure(r));
+    *out = (mica_ranks_outcome){0};
     for (int rank = 0; rank < r->wire.ranks; rank++)
-        if (report_of(r, rank)->rows != report_of(r, 0)->rows)
-            return mica_fail(r->ctx, MICA_ERR_SHAPE, "rank %d has a batch of %lld rows, rank 0 one of %lld",
-                             rank, (long long)report_of(r, rank)->rows, (long long)report_of(r, 0)->rows);
+        MICA_TRY(compare_steps(r, report_of(r, 0), report_of(r, rank), rank));
     for (int share = 0; share < r->shares; share++) {
         const mica_report *report = report_of(r, share / r->own);
         double weight = (double)rows_of(r, o->rows, share).count / (double)(o->rows > 0 ? o->rows : 1);
@@ -262,20 +283,28 @@ static mica_status check_step(mica_ranks *r, const mica_ranks_outcome *out, cons
     return mica_train_check_lr(r->net, o->lr);
 }
 
-mica_status mica_ranks_step(mica_ranks *r, mica_ranks_outcome *out, const mica_ranks_step_opts *o)
+mica_status mica_ranks_step(mica_ranks *r, mica_ranks_outcome *out, const mica_ranks_step_opts *opts)
 {
-    MICA_TRY(check_step(r, out, o));
-    r->last_part = o->part + 1 >= o->parts;
-    r->adds = o->part > 0;
-    ((mica_report *)(void *)r->told)->stop = o->stop;
+    static const mica_ranks_step_opts nothing;
+    mica_ranks_step_opts o = opts != NULL ? *opts : nothing;
+    mica_status status = check_step(r, out, opts);
+    if (status != MICA_OK) { /* takes part nevertheless, as the others may be right */
+        o = nothing;
+        o.status = status;
+    }
+    r->last_part = o.part + 1 >= o.parts;
+    r->adds = o.part > 0;
+    ((mica_report *)(void *)r->told)->stop = o.stop;
     mica_parallel_begin(r->ctx);
-    mica_status status = run_shares(r, o);
+    status = run_shares(r, &o);
     if (status == MICA_OK)
         status = exchange_reports(r);
     if (status == MICA_OK)
-        status = join_shares(r, o, out);
-    if (status == MICA_OK && r->last_part)
-        status = update(r, o->lr);
+        status = join_shares(r, &o, out);
+    if (status != MICA_OK) /* not those that a share has left */
+        move_statistics(r, r->start, INTO_NET);
+    if (status == MICA_OK && r->last_part && o.rows > 0)
+        status = update(r, o.lr);
     mica_parallel_end(r->ctx);
     return status;
 }
