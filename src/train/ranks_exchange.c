@@ -328,7 +328,7 @@ static mica_status join(mica_ranks *r, mica_shares share, mica_segment s, bool l
         share.first = r->stack[*depth].first;
     }
     float *place = r->partial + (size_t)*depth * all + s.first;
-    if (!last && right != place)
+    if (!last && right != place && s.count > 0) /* of a frozen net there is nothing, at NULL */
         memcpy(place, right, s.count * sizeof *place);
     return MICA_OK;
 }

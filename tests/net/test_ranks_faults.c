@@ -386,4 +386,139 @@ static void run_shorter(const mica_transport *wire, void *user)
 
 TEST(ranks_with_data_that_end_earlier_on_one) { run_thread_ranks(RANKS, run_shorter, NULL); }
 
+/* ---- A wire that fails ---- */
+
+/* Rank 1 of 2, where the other one does and says the same: what it sends comes from nowhere. */
+typedef struct mirror {
+    int calls, fails; /* at this call; 0: never */
+    int made;
+} mirror;
+
+static mica_status mirror_call(mirror *m) { return ++m->calls == m->fails ? MICA_ERR_IO : MICA_OK; }
+static mica_status mirror_gather(void *user, void *all, const void *own, size_t bytes)
+{
+    for (size_t rank = 0; rank < 2; rank++)
+        memcpy((char *)all + rank * bytes, own, bytes);
+    return mirror_call(user);
+}
+static mica_status mirror_send(void *user, const float *data, size_t count, int to, int tag)
+{
+    (void)data, (void)count, (void)to, (void)tag;
+    ((mirror *)user)->made++;
+    return mirror_call(user);
+}
+static mica_status mirror_receive(void *user, float *data, size_t count, int from, int tag)
+{
+    return mirror_send(user, data, count, from, tag);
+}
+static mica_status mirror_sum(void *user, float *data, size_t count, int to)
+{
+    return mirror_send(user, data, count, to, 0);
+}
+static mica_status mirror_start(void *user, int first, int count)
+{
+    const mirror *m = user;
+    CHECK(first >= 0 && count > 0 && first + count <= m->made);
+    return mirror_call(user);
+}
+static mica_status mirror_test(void *user, int first, int count, bool *done)
+{
+    *done = ((mirror *)user)->calls % 2 == 0;
+    return mirror_start(user, first, count);
+}
+static void mirror_forget(void *user) { ((mirror *)user)->made = 0; }
+
+/* Returns the first failure. */
+static mica_status run_mirror(mirror *m, int shares, bool spread, const char *path)
+{
+    site s = {0};
+    filling filled = {0};
+    mica_ranks_outcome out;
+    mica_training_state state = {.best_loss = 1.0};
+    mica_transport wire = {1,
+                           2,
+                           m,
+                           mirror_gather,
+                           mirror_send,
+                           mirror_receive,
+                           mirror_sum,
+                           mirror_start,
+                           mirror_test,
+                           mirror_start,
+                           mirror_forget,
+                           NULL};
+    open_net(&s, normed, spread ? 2 : 0);
+    mica_ranks_opts opts = {
+        .transport = &wire, .batch = BATCH, .shares = shares, .accumulates = true, .bucket = 256};
+    mica_status status = mica_ranks_create(s.ctx, &s.ranks, s.net, &opts);
+    for (int part = 0; part < 4 && status == MICA_OK; part++)
+        status = mica_ranks_step(
+            s.ranks, &out,
+            &(mica_ranks_step_opts){
+                .rows = BATCH, .fill = fill, .user = &filled, .part = part % 2, .parts = 2});
+    if (status == MICA_OK)
+        status = mica_ranks_save(s.ranks, path, &state); /* rank 0 would write it */
+    if (status != MICA_OK)
+        CHECK_MSG(strstr(mica_error(s.ctx), "rank 1 of 2: the transport failed") != NULL, "%s",
+                  mica_error(s.ctx));
+    close_net(&s);
+    CHECK(m->made == 0);
+    return status;
+}
+
+TEST(ranks_whose_wire_fails_at_any_call)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        int shares = kind % 2 == 0 ? 6 : 0;
+        mirror all = {0};
+        CHECK(run_mirror(&all, shares, kind / 2 == 1, "unused") == MICA_OK);
+        CHECK(all.calls > 10);
+        for (int fails = 1; fails <= all.calls; fails++) {
+            mirror m = {.fails = fails};
+            CHECK_MSG(run_mirror(&m, shares, kind / 2 == 1, "unused") == MICA_ERR_IO, "call %d", fails);
+        }
+    }
+}
+
+/* ---- Nets with little to learn ---- */
+
+static void run_frozen(const mica_transport *wire, void *user)
+{
+    const char *prefix = user;
+    site s = {.allocator = {0}};
+    filling filled = {0};
+    mica_ranks_outcome out = {0};
+    mica_compile_opts compile = {.train = true, .optimizer = &adam, .debug = true};
+    s.allocator = oom_allocator(&s.heap);
+    (void)mica_context_create(&s.ctx, &(mica_context_opts){.threads = 1, .allocator = &s.allocator});
+    CHECK_OK(s.ctx, mica_net_create(s.ctx, &s.net));
+    CHECK_OK(s.ctx, mica_netfile_build(s.net, NULL, normed, &(mica_netfile_opts){.batch = BATCH}));
+    CHECK_OK(s.ctx, mica_net_freeze(s.net, prefix, true));
+    mica_status status = mica_net_compile(s.net, &compile);
+    if (status == MICA_OK) {
+        bind_net(&s);
+        for (int shares = 0; shares <= 2 * RANKS; shares += RANKS) {
+            CHECK_OK(s.ctx, mica_ranks_create(
+                                s.ctx, &s.ranks, s.net,
+                                &(mica_ranks_opts){.transport = wire, .batch = BATCH, .shares = shares}));
+            for (int i = 0; i < 3; i++)
+                CHECK_OK(s.ctx, mica_ranks_step(
+                                    s.ranks, &out,
+                                    &(mica_ranks_step_opts){
+                                        .rows = BATCH - 5 * i, .fill = fill, .user = &filled, .lr = 0.01f}));
+            CHECK(isfinite(out.loss) && out.loss > 0.0);
+            mica_ranks_destroy(s.ranks);
+            s.ranks = NULL;
+        }
+    }
+    close_net(&s);
+}
+
+TEST(ranks_of_a_net_with_frozen_parameters)
+{
+    static char some[] = "conv", all[] = "";
+    run_thread_ranks(RANKS, run_frozen, some);
+    run_thread_ranks(RANKS, run_frozen, all);
+}
+
 #endif
