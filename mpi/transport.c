@@ -141,10 +141,19 @@ static int start_sum(mica_mpi *m, int number)
     return MPI_Ireduce(input_of(m, s), s->data, s->count, MPI_FLOAT, MPI_SUM, s->to, m->comm, request);
 }
 
+/* A transport that serves two mica_ranks forgets the messages of both with the first. */
+static mica_status check_range(mica_mpi *m, int first, int count)
+{
+    bool there = first >= 0 && count >= 0 && first <= m->count && count <= m->count - first;
+    return there ? MICA_OK : failed(m, "messages that were not made, or are forgotten");
+}
+
 static mica_status start(void *user, int first, int count)
 {
     mica_mpi *m = user;
     int code = MPI_SUCCESS;
+    if (check_range(m, first, count) != MICA_OK)
+        return MICA_ERR_STATE;
     for (int i = first; i < first + count && code == MPI_SUCCESS; i++)
         code = m->sums[i].data != NULL ? start_sum(m, i) : MPI_Start(&m->requests[i]);
     return check(m, code);
@@ -155,6 +164,8 @@ static mica_status test(void *user, int first, int count, bool *done)
 {
     mica_mpi *m = user;
     int flag = 1, code = MPI_SUCCESS;
+    if (check_range(m, first, count) != MICA_OK)
+        return MICA_ERR_STATE;
     for (int i = first; i < first + count && flag != 0 && code == MPI_SUCCESS; i++)
         code = MPI_Test(&m->requests[i], &flag, MPI_STATUS_IGNORE);
     *done = flag != 0;
@@ -164,6 +175,8 @@ static mica_status test(void *user, int first, int count, bool *done)
 static mica_status wait(void *user, int first, int count)
 {
     mica_mpi *m = user;
+    if (check_range(m, first, count) != MICA_OK)
+        return MICA_ERR_STATE;
     return check(m, MPI_Waitall(count, m->requests + first, MPI_STATUSES_IGNORE));
 }
 
@@ -186,6 +199,13 @@ static mica_status gather(void *user, void *all, const void *own, size_t bytes)
 
 /* ---- Joining and leaving ---- */
 
+/* MPI ends the process when it is called before its beginning or after its end. */
+static bool can_be_called(void)
+{
+    int there, over;
+    return MPI_Initialized(&there) == MPI_SUCCESS && there && MPI_Finalized(&over) == MPI_SUCCESS && !over;
+}
+
 static mica_status join(mica_mpi *m, const mica_mpi_opts *o)
 {
     int there, provided, *tag, found;
@@ -196,7 +216,11 @@ static mica_status join(mica_mpi *m, const mica_mpi_opts *o)
             return failed(m, "cannot be initialized");
         m->initialized = true;
     }
+    if (!can_be_called())
+        return failed(m, "was finalized, and cannot be initialized again");
     MPI_Comm from = o != NULL && o->comm != NULL ? *(MPI_Comm *)o->comm : MPI_COMM_WORLD;
+    if (from == MPI_COMM_NULL)
+        return failed(m, "MPI_COMM_NULL has no ranks");
     mica_status status = check(m, MPI_Comm_dup(from, &m->comm));
     if (status != MICA_OK)
         return status;
@@ -226,11 +250,13 @@ void mica_mpi_close(mica_mpi *m)
 {
     if (m == NULL)
         return;
-    forget(m);
-    if (m->own_comm)
-        (void)MPI_Comm_free(&m->comm);
-    if (m->initialized)
-        (void)MPI_Finalize();
+    if (can_be_called()) { /* otherwise it was finalized by another mica_mpi, or by the program */
+        forget(m);
+        if (m->own_comm)
+            (void)MPI_Comm_free(&m->comm);
+        if (m->initialized)
+            (void)MPI_Finalize();
+    }
     free(m->requests);
     free(m->sums);
     free(m);
@@ -254,4 +280,9 @@ mica_transport mica_mpi_transport(mica_mpi *m)
 
 const char *mica_mpi_error(const mica_mpi *m) { return m != NULL ? m->error : "MPI: out of memory"; }
 
-void mica_mpi_abort(mica_mpi *m, int code) { (void)MPI_Abort(m->comm, code); }
+void mica_mpi_abort(mica_mpi *m, int code)
+{
+    if (can_be_called())
+        (void)MPI_Abort(m != NULL && m->own_comm ? m->comm : MPI_COMM_WORLD, code);
+    exit(code); /* there is no MPI that could */
+}

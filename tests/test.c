@@ -14,8 +14,8 @@
 
 static struct {
     test_entry *tests;
-    size_t failures; /* of the running test */
-    size_t checks;
+    _Atomic size_t failures; /* of the running test, which may have threads */
+    _Atomic size_t checks;
     const char *skipped;
     mica_context *contexts[MOST_CONTEXTS];
     int context_count;

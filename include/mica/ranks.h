@@ -27,7 +27,7 @@ extern "C" {
 
 /* What ranks need to reach each other. All calls return MICA_OK, or another status when the job cannot go on; `error`
  * then says why. Messages are made once, and started again at every step: their numbers count from 0, in the order in
- * which they were made. None of it is called by two threads at once. */
+ * which they were made: so a transport serves one mica_ranks at a time. None of it is called by two threads at once. */
 typedef struct mica_transport {
     int rank, ranks;
     void *user;
@@ -70,6 +70,7 @@ typedef struct mica_ranks_opts {
  * from step to step is refused: the state belongs to rows, which go from rank to rank. */
 MICA_API mica_status mica_ranks_create(mica_context *ctx, mica_ranks **out, mica_net *net,
                                        const mica_ranks_opts *opts);
+/* Before or after its net; before its transport is closed. NULL is allowed. */
 MICA_API void mica_ranks_destroy(mica_ranks *ranks);
 
 MICA_API int mica_ranks_rank(const mica_ranks *ranks);
@@ -91,7 +92,8 @@ MICA_API mica_status mica_ranks_plan_of(mica_ranks_plan *out, mica_net *net, int
 
 /* One step of all ranks on one batch, which has `rows` rows in all. `fill` puts rows first .. first + count - 1 of it
  * into the inputs of the net, whose size is set to `count`. The loss is that of the whole batch, the same on all ranks.
- * An error on one rank, or a loss that is not finite, is an error on all, which names the rank; nothing is updated.
+ * An error on one rank, or a loss that is not finite, is an error on all, which names the rank; nothing is updated, and
+ * the next step may be made. With 0 rows nothing is updated either. All ranks give the same rows, parts and lr.
  * `part` and `parts` as in mica_train_accumulate: the update comes with the last part. Allocates nothing. */
 typedef mica_status mica_ranks_fill_fn(mica_net *net, mica_index first, mica_index count, void *user);
 typedef struct mica_ranks_step_opts {

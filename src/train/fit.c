@@ -282,8 +282,7 @@ static mica_status run_part_by_ranks(fitting *f, int part, int parts, float lr, 
     mica_status status = full_inputs(f->net, source, &data, &targets);
     if (status == MICA_OK)
         status = source->begin(f->net->ctx, &data, f->ranks->batch, count, source->user);
-    if (status == MICA_OK && *count == 0)
-        return MICA_OK;
+    /* Also at the end of an epoch: where that is not the same on all ranks, none waits for the others. */
     MICA_TRY(mica_ranks_step(f->ranks, &outcome,
                              &(mica_ranks_step_opts){.rows = *count,
                                                      .fill = fill_share,
@@ -370,7 +369,8 @@ static mica_status resume(fitting *f)
     f->result->epochs = f->state.cursor.epoch;
     f->result->steps = f->net->steps_taken;
     f->resumed = f->state.cursor.position > 0;
-    return f->opts->train.seek(f->net->ctx, f->opts->train.user, f->state.cursor);
+    mica_status status = f->opts->train.seek(f->net->ctx, f->opts->train.user, f->state.cursor);
+    return f->ranks != NULL ? mica_ranks_agree(f->ranks, status) : status;
 }
 
 static mica_status check_fit(mica_net *net, const mica_fit_opts *o)

@@ -13,8 +13,8 @@
 static mica_status list_statistics(mica_ranks *r)
 {
     mica_net *net = r->net;
-    size_t bytes = (size_t)net->built_values * sizeof *r->statistics + 1;
-    r->statistics = mica_allocate(r->ctx, bytes);
+    r->statistics_bytes = (size_t)net->built_values * sizeof *r->statistics + 1;
+    r->statistics = mica_allocate(r->ctx, r->statistics_bytes);
     if (r->statistics == NULL)
         return r->ctx->status;
     for (int i = 0; i < net->built_values; i++) {
@@ -51,7 +51,8 @@ static void lay_out(mica_ranks *r)
                  {&r->told, r->told_bytes},
                  {&r->all, r->told_bytes * ranks},
                  {&r->terms, r->term_count * sizeof(mica_term)},
-                 {&r->start, r->statistic_count * sizeof(float)}};
+                 {&r->start, r->statistic_count * sizeof(float)},
+                 {&r->means, r->statistic_count * sizeof(double)}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         void *place = r->memory != NULL && parts[i].bytes > 0 ? r->memory + at : NULL;
         memcpy(parts[i].to, &place, sizeof place);
@@ -163,20 +164,17 @@ static mica_status compare(mica_ranks *r, const likeness *first, const likeness 
                         : mica_fail(r->ctx, MICA_ERR_STATE, "rank %d has %s than rank 0", rank, what);
 }
 
-/* Not a part of steps: takes memory for a moment. */
+/* In the place of reports, which are larger: what takes memory may fail on one rank alone, for which all would wait. */
 static mica_status compare_all(mica_ranks *r)
 {
-    size_t bytes = (size_t)r->wire.ranks * sizeof(likeness);
+    _Static_assert(sizeof(likeness) <= sizeof(mica_report), "a report has room for it");
     if (r->wire.ranks == 1)
         return MICA_OK;
-    likeness own = likeness_of(r), *all = mica_allocate(r->ctx, bytes);
-    if (all == NULL)
-        return r->ctx->status;
-    mica_status status = mica_ranks_wire(r, r->wire.gather(r->wire.user, all, &own, sizeof own));
-    for (int rank = 1; rank < r->wire.ranks && status == MICA_OK; rank++)
-        status = compare(r, &all[0], &all[rank], rank);
-    mica_release(r->ctx, all, bytes);
-    return status;
+    likeness own = likeness_of(r), *all = (likeness *)(void *)r->all;
+    MICA_TRY(mica_ranks_wire(r, r->wire.gather(r->wire.user, all, &own, sizeof own)));
+    for (int rank = 1; rank < r->wire.ranks; rank++)
+        MICA_TRY(compare(r, &all[0], &all[rank], rank));
+    return MICA_OK;
 }
 
 /* ---- Making ---- */
@@ -188,8 +186,6 @@ static mica_status set_up(mica_ranks *r, const mica_ranks_opts *o)
     int ranks = r->wire.ranks;
     if (!net->compiled || !net->train || !net->has_optimizer || net->weights != NULL)
         return mica_fail(ctx, MICA_ERR_STATE, "ranks: the net is not compiled with .train and an optimizer");
-    if (ranks < 1 || r->wire.rank < 0 || r->wire.rank >= ranks || ranks > MICA_MOST_SHARES)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "ranks: rank %d of %d", r->wire.rank, ranks);
     if (o->shares < 0 || o->shares > MICA_MOST_SHARES || o->shares % ranks != 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "ranks: %d shares: expected a multiple of the %d ranks",
                          o->shares, ranks);
@@ -204,13 +200,13 @@ static mica_status set_up(mica_ranks *r, const mica_ranks_opts *o)
     r->no_overlap = o->no_overlap;
     r->accumulates = o->accumulates;
     r->batch = o->batch > 0 ? o->batch : net->size[0].most * (mica_index)r->shares;
-    r->rows = (r->batch + r->shares - 1) / r->shares;
+    r->rows = r->batch / r->shares + (r->batch % r->shares != 0);
     if (o->batch < 0 || r->rows > net->size[0].most)
         return mica_fail(
             ctx, MICA_ERR_SHAPE,
             "ranks: a batch of %td in %d shares has %td rows in each, but the net has room for %td", o->batch,
             r->shares, r->rows, net->size[0].most);
-    if (!r->fixed && ranks > 1 && r->wire.sum == NULL && r->wire.user != NULL)
+    if (!r->fixed && r->wire.sum == NULL && r->wire.gather != NULL) /* more than a plan */
         return mica_fail(ctx, MICA_ERR_ARGUMENT,
                          "ranks: this transport has no sums: give a number of shares");
     MICA_TRY(list_statistics(r));
@@ -219,15 +215,16 @@ static mica_status set_up(mica_ranks *r, const mica_ranks_opts *o)
     return MICA_OK;
 }
 
+/* The net may be gone by now. */
 static void release(mica_ranks *r)
 {
     mica_context *ctx = r->ctx;
     if (r->memory != NULL)
         mica_release(ctx, r->memory, r->bytes);
     if (r->buckets != NULL)
-        mica_release(ctx, r->buckets, ((size_t)r->net->learned_values + 1) * sizeof *r->buckets);
+        mica_release(ctx, r->buckets, r->buckets_bytes);
     if (r->statistics != NULL)
-        mica_release(ctx, r->statistics, (size_t)r->net->built_values * sizeof *r->statistics + 1);
+        mica_release(ctx, r->statistics, r->statistics_bytes);
 }
 
 static mica_status take_memory(mica_ranks *r)
@@ -248,39 +245,79 @@ static mica_status take_memory(mica_ranks *r)
 /* What one rank cannot do, none does: the others would wait for it. */
 static mica_status agree_on_opening(mica_ranks *r, mica_status status)
 {
-    mica_report own = {.status = (int32_t)status}, *all;
-    if (r->wire.ranks <= 1 || r->wire.gather == NULL)
+    mica_report own = {.status = (int32_t)status}, *all = r->opening;
+    if (r->wire.ranks == 1)
         return status;
     if (status != MICA_OK)
         (void)snprintf(own.text, sizeof own.text, "%s", mica_ranks_reason(r));
-    size_t bytes = (size_t)r->wire.ranks * sizeof *all;
-    all = mica_allocate(r->ctx, bytes);
-    if (all == NULL)
-        return r->ctx->status;
-    mica_status said = mica_ranks_wire(r, r->wire.gather(r->wire.user, all, &own, sizeof own));
-    for (int rank = 0; rank < r->wire.ranks && said == MICA_OK; rank++)
+    MICA_TRY(mica_ranks_wire(r, r->wire.gather(r->wire.user, all, &own, sizeof own)));
+    for (int rank = 0; rank < r->wire.ranks; rank++)
         if (all[rank].status != MICA_OK)
-            said = mica_fail(r->ctx, (mica_status)all[rank].status, "rank %d: %.*s", rank,
+            return mica_fail(r->ctx, (mica_status)all[rank].status, "rank %d: %.*s", rank,
                              (int)sizeof own.text - 1, all[rank].text);
-    mica_release(r->ctx, all, bytes);
-    return said;
+    return MICA_OK;
+}
+
+/* Ranks whose first word fits on the stack. */
+enum { MOST_ON_STACK = 4096 };
+
+/* The same before there is any memory. */
+static mica_status agree_on_beginning(mica_context *ctx, const mica_transport *wire, mica_status status)
+{
+    signed char own = (signed char)status, all[MOST_ON_STACK];
+    if (wire->ranks == 1 || wire->ranks > MOST_ON_STACK)
+        return status;
+    if (wire->gather(wire->user, all, &own, sizeof own) != MICA_OK)
+        return mica_fail(ctx, MICA_ERR_IO, "rank %d of %d: %s", wire->rank, wire->ranks,
+                         wire->error != NULL ? wire->error(wire->user) : "the transport failed");
+    for (int rank = 0; rank < wire->ranks && status == MICA_OK; rank++)
+        if (all[rank] != MICA_OK)
+            status = mica_fail(ctx, (mica_status)all[rank], "ranks_create: rank %d cannot begin", rank);
+    return status;
+}
+
+/* Without these nothing can be agreed on. */
+static mica_status check_wire(mica_context *ctx, const mica_transport *w)
+{
+    if (w->ranks < 1 || w->rank < 0 || w->rank >= w->ranks || w->ranks > MICA_MOST_SHARES)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "ranks: rank %d of %d", w->rank, w->ranks);
+    const char *missing = w->gather == NULL    ? "gather"
+                          : w->send == NULL    ? "send"
+                          : w->receive == NULL ? "receive"
+                          : w->start == NULL   ? "start"
+                          : w->test == NULL    ? "test"
+                          : w->wait == NULL    ? "wait"
+                                               : NULL;
+    if (w->ranks > 1 && missing != NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "ranks: the transport has no \"%s\"", missing);
+    return MICA_OK;
 }
 
 static const mica_ranks_opts defaults;
+static const mica_transport alone = {.ranks = 1};
+
+static size_t ranks_bytes(int ranks) { return sizeof(mica_ranks) + (size_t)ranks * sizeof(mica_report); }
 
 mica_status mica_ranks_create(mica_context *ctx, mica_ranks **out, mica_net *net, const mica_ranks_opts *opts)
 {
-    if (out == NULL || net == NULL)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "ranks_create: %s is NULL", out == NULL ? "out" : "net");
-    *out = NULL;
     opts = opts != NULL ? opts : &defaults;
-    mica_ranks *r = mica_allocate(ctx, sizeof *r);
-    if (r == NULL)
-        return ctx->status;
-    *r = (mica_ranks){.ctx = ctx, .net = net, .wire = {.ranks = 1}};
-    if (opts->transport != NULL)
-        r->wire = *opts->transport;
-    mica_status status = set_up(r, opts);
+    const mica_transport *wire = opts->transport != NULL ? opts->transport : &alone;
+    mica_ranks *r = NULL;
+    mica_status status = MICA_OK;
+    if (out != NULL)
+        *out = NULL;
+    MICA_TRY(check_wire(ctx, wire));
+    if (out == NULL || net == NULL)
+        status = mica_fail(ctx, MICA_ERR_ARGUMENT, "ranks_create: %s is NULL", out == NULL ? "out" : "net");
+    else if ((r = mica_allocate(ctx, ranks_bytes(wire->ranks))) == NULL)
+        status = ctx->status;
+    status = agree_on_beginning(ctx, wire, status);
+    if (status != MICA_OK) {
+        mica_release(ctx, r, ranks_bytes(wire->ranks));
+        return status;
+    }
+    *r = (mica_ranks){.ctx = ctx, .net = net, .wire = *wire};
+    status = set_up(r, opts);
     if (status == MICA_OK)
         status = take_memory(r);
     status = agree_on_opening(r, status);
@@ -302,7 +339,7 @@ void mica_ranks_destroy(mica_ranks *r)
     if (r->messages > 0 && r->wire.forget != NULL)
         r->wire.forget(r->wire.user);
     release(r);
-    mica_release(r->ctx, r, sizeof *r);
+    mica_release(r->ctx, r, ranks_bytes(r->wire.ranks));
 }
 
 int mica_ranks_rank(const mica_ranks *r) { return r->wire.rank; }
@@ -315,6 +352,8 @@ mica_status mica_ranks_plan_of(mica_ranks_plan *out, mica_net *net, int ranks, c
         return MICA_ERR_ARGUMENT;
     *out = (mica_ranks_plan){0};
     mica_ranks_opts o = opts != NULL ? *opts : defaults;
+    if (ranks < 1 || ranks > MICA_MOST_SHARES)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "ranks: a plan of %d ranks", ranks);
     for (int rank = 0; rank < ranks; rank++) {
         mica_ranks r = {.ctx = net->ctx, .net = net, .wire = {.rank = rank, .ranks = ranks}};
         mica_status status = set_up(&r, &o);
@@ -414,11 +453,11 @@ static mica_status gather_states(mica_ranks *r)
 
 mica_status mica_ranks_save(mica_ranks *r, const char *path, const mica_training_state *state)
 {
-    mica_status status = r->spread ? gather_states(r) : MICA_OK;
+    mica_status told = r->spread ? gather_states(r) : MICA_OK, status = told; /* of all ranks alike */
     if (status == MICA_OK && r->wire.rank == 0)
         status = mica_checkpoint_save(r->net, path, state);
     give_whole(r);
-    return mica_ranks_agree(r, status);
+    return told != MICA_OK ? told : mica_ranks_agree(r, status);
 }
 
 mica_status mica_ranks_load(mica_ranks *r, mica_training_state *state, const char *path)

@@ -70,8 +70,9 @@ typedef struct mica_term {
 
 /* What a rank tells all others of a step; behind it are the losses of its shares, and their statistics. */
 typedef struct mica_report {
-    int32_t status, stop;
+    int32_t status, stop, part, parts;
     int64_t rows;
+    double lr;
     char text[240];
 } mica_report;
 
@@ -87,6 +88,7 @@ struct mica_ranks {
     bool no_overlap, accumulates;
 
     mica_bucket *buckets;
+    size_t buckets_bytes;
     int bucket_count, started, messages;
     mica_messages parameters; /* after an update, where that is spread */
     mica_shares blocks[MICA_SHARE_NODES], stack[MICA_SHARE_NODES];
@@ -107,12 +109,16 @@ struct mica_ranks {
     size_t told_bytes;
     mica_term *terms; /* [blocks of all ranks] */
     float *start;     /* [statistics] before the step */
+    double *means;    /* [statistics] over shares */
     int *statistics;  /* their values */
+    size_t statistics_bytes;
     int statistic_values;
     size_t statistic_count; /* numbers */
     size_t received_count, gathered_count, square_count, term_count;
     double sent; /* bytes, by a step */
     int sends;
+
+    mica_report opening[]; /* [ranks] before there is other memory */
 };
 
 /* Decides on blocks and buckets, and counts what they take; the wire is not used. */
@@ -124,6 +130,8 @@ mica_status mica_exchange_open(mica_ranks *r);
 mica_status mica_exchange_begin(mica_ranks *r);
 mica_status mica_exchange_add(mica_ranks *r, int share);
 mica_status mica_exchange_finish(mica_ranks *r);
+/* Zeros for the gradients of a share that failed, but for those that have left already. */
+void mica_exchange_clear(mica_ranks *r);
 /* While the last share's backward runs: after the call at `time`. A mica_net's `after`. */
 void mica_exchange_after(void *ranks, int time);
 

@@ -86,10 +86,11 @@ static mica_status cut_buckets(mica_ranks *r, size_t bytes)
     if (bytes == 0)
         bytes = mica_least(mica_most(elements * sizeof(float) / 8, LEAST_BUCKET), MOST_BUCKET);
     size_t room = (size_t)net->learned_values + 1;
-    r->buckets = mica_allocate(r->ctx, room * sizeof *r->buckets);
+    r->buckets_bytes = room * sizeof *r->buckets;
+    r->buckets = mica_allocate(r->ctx, r->buckets_bytes);
     if (r->buckets == NULL)
         return r->ctx->status;
-    memset(r->buckets, 0, room * sizeof *r->buckets);
+    memset(r->buckets, 0, r->buckets_bytes);
     int *times = mica_allocate(r->ctx, (size_t)net->value_count * sizeof *times + 1), time = 0;
     if (times == NULL)
         return r->ctx->status;
@@ -327,7 +328,7 @@ static mica_status join(mica_ranks *r, mica_shares share, mica_segment s, bool l
         share.first = r->stack[*depth].first;
     }
     float *place = r->partial + (size_t)*depth * all + s.first;
-    if (!last && right != place)
+    if (!last && right != place && s.count > 0) /* of a frozen net there is nothing, at NULL */
         memcpy(place, right, s.count * sizeof *place);
     return MICA_OK;
 }
@@ -409,6 +410,12 @@ mica_status mica_exchange_begin(mica_ranks *r)
         MICA_TRY(start(r, r->buckets[i].receives));
     }
     return MICA_OK;
+}
+
+void mica_exchange_clear(mica_ranks *r)
+{
+    size_t left = r->started > 0 ? r->buckets[r->started - 1].all.first : r->net->learned_count;
+    memset(r->net->flat_gradients, 0, left * sizeof(float)); /* buckets are cut from the end */
 }
 
 mica_status mica_exchange_add(mica_ranks *r, int share)

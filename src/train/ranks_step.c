@@ -109,6 +109,10 @@ static mica_status run_share(mica_ranks *r, const mica_ranks_step_opts *o, int s
     }
     MICA_TRY(mica_net_resize(net, (mica_index)rows.count));
     MICA_TRY(o->fill(net, (mica_index)rows.first, (mica_index)rows.count, o->user));
+    if (net->rows != (mica_index)rows.count)
+        return mica_fail(r->ctx, MICA_ERR_STATE,
+                         "ranks_step: fill has changed the size of the net from %zu to %td", rows.count,
+                         net->rows);
     uint64_t step = net->steps_taken * (uint64_t)parts + (uint64_t)o->part;
     bool last = share + 1 == r->first + r->own;
     net->after = last && !r->no_overlap && (r->fixed || r->last_part) ? mica_exchange_after : NULL;
@@ -127,14 +131,17 @@ static mica_status run_share(mica_ranks *r, const mica_ranks_step_opts *o, int s
 static mica_status run_shares(mica_ranks *r, const mica_ranks_step_opts *o)
 {
     mica_report *own = (mica_report *)(void *)r->told;
-    mica_net *net = r->net;
     mica_status status = o->status, wire = MICA_OK;
     bool exchanges = r->fixed || r->last_part;
+    r->started = 0;
     tell(r, status);
     own->rows = o->rows;
+    own->part = o->part;
+    own->parts = o->parts;
+    own->lr = (double)o->lr;
+    move_statistics(r, r->start, OUT_OF_NET);
     if (exchanges)
         wire = mica_exchange_begin(r);
-    move_statistics(r, r->start, OUT_OF_NET);
     for (int i = 0; i < r->own && wire == MICA_OK; i++) {
         if (status == MICA_OK) {
             if (i > 0)
@@ -144,7 +151,7 @@ static mica_status run_shares(mica_ranks *r, const mica_ranks_step_opts *o)
             move_statistics(r, statistics_of(r, own, i), OUT_OF_NET);
         }
         if (status != MICA_OK)
-            memset(net->flat_gradients, 0, net->learned_count * sizeof(float));
+            mica_exchange_clear(r);
         if (r->fixed)
             wire = mica_exchange_add(r, r->first + i);
     }
@@ -153,19 +160,54 @@ static mica_status run_shares(mica_ranks *r, const mica_ranks_step_opts *o)
     return wire;
 }
 
+/* A step is the same for all ranks. */
+static mica_status compare_steps(mica_ranks *r, const mica_report *first, const mica_report *other, int rank)
+{
+    if (other->rows != first->rows)
+        return mica_fail(r->ctx, MICA_ERR_SHAPE, "rank %d has a batch of %lld rows, rank 0 one of %lld", rank,
+                         (long long)other->rows, (long long)first->rows);
+    if (other->part != first->part || other->parts != first->parts)
+        return mica_fail(r->ctx, MICA_ERR_STATE,
+                         "rank %d has part %d of %d of an update, rank 0 part %d of %d", rank, other->part,
+                         other->parts, first->part, first->parts);
+    if (other->lr != first->lr)
+        return mica_fail(r->ctx, MICA_ERR_STATE, "rank %d has a learning rate of %g, rank 0 one of %g", rank,
+                         other->lr, first->lr);
+    return MICA_OK;
+}
+
+static double weight_of(const mica_ranks *r, mica_index rows, int share)
+{
+    return rows > 0 ? (double)rows_of(r, rows, share).count / (double)rows : 0.0;
+}
+
+/* The mean of what shares made of the statistics, weighed by rows. */
+static void join_statistics(mica_ranks *r, const mica_ranks_step_opts *o)
+{
+    for (size_t i = 0; i < r->statistic_count; i++)
+        r->means[i] = o->rows > 0 ? 0.0 : (double)r->start[i];
+    for (int share = 0; share < r->shares; share++) {
+        double weight = weight_of(r, o->rows, share);
+        const float *its = statistics_of(r, report_of(r, share / r->own), share % r->own);
+        for (size_t i = 0; i < r->statistic_count && weight > 0.0; i++)
+            r->means[i] += weight * (double)its[i];
+    }
+    for (size_t i = 0; i < r->statistic_count; i++)
+        r->start[i] = (float)r->means[i];
+    move_statistics(r, r->start, INTO_NET);
+}
+
 /* The losses and statistics of all shares, in their order. */
 static mica_status join_shares(mica_ranks *r, const mica_ranks_step_opts *o, mica_ranks_outcome *out)
 {
     double loss = 0.0;
-    *out = (mica_ranks_outcome){0};
     MICA_TRY(find_failure(r));
+    *out = (mica_ranks_outcome){0};
     for (int rank = 0; rank < r->wire.ranks; rank++)
-        if (report_of(r, rank)->rows != report_of(r, 0)->rows)
-            return mica_fail(r->ctx, MICA_ERR_SHAPE, "rank %d has a batch of %lld rows, rank 0 one of %lld",
-                             rank, (long long)report_of(r, rank)->rows, (long long)report_of(r, 0)->rows);
+        MICA_TRY(compare_steps(r, report_of(r, 0), report_of(r, rank), rank));
     for (int share = 0; share < r->shares; share++) {
         const mica_report *report = report_of(r, share / r->own);
-        double weight = (double)rows_of(r, o->rows, share).count / (double)(o->rows > 0 ? o->rows : 1);
+        double weight = weight_of(r, o->rows, share);
         double its = losses_of(r, report)[share % r->own];
         out->stop = out->stop || report->stop != 0;
         if (weight > 0.0 && !isfinite(its))
@@ -175,16 +217,7 @@ static mica_status join_shares(mica_ranks *r, const mica_ranks_step_opts *o, mic
                              (unsigned long long)r->net->steps_taken + 1, its, share / r->own, share);
         loss += weight > 0.0 ? weight * its : 0.0;
     }
-    for (size_t i = 0; i < r->statistic_count; i++) {
-        double mean = 0.0;
-        for (int share = 0; share < r->shares; share++) {
-            double weight = (double)rows_of(r, o->rows, share).count / (double)(o->rows > 0 ? o->rows : 1);
-            if (weight > 0.0)
-                mean += weight * (double)statistics_of(r, report_of(r, share / r->own), share % r->own)[i];
-        }
-        r->start[i] = o->rows > 0 ? (float)mean : r->start[i];
-    }
-    move_statistics(r, r->start, INTO_NET);
+    join_statistics(r, o);
     out->loss = loss;
     return MICA_OK;
 }
@@ -262,29 +295,27 @@ static mica_status check_step(mica_ranks *r, const mica_ranks_outcome *out, cons
     return mica_train_check_lr(r->net, o->lr);
 }
 
-mica_status mica_ranks_step(mica_ranks *r, mica_ranks_outcome *out, const mica_ranks_step_opts *o)
+mica_status mica_ranks_step(mica_ranks *r, mica_ranks_outcome *out, const mica_ranks_step_opts *opts)
 {
-    mica_status wrong = check_step(r, out, o);
-    if (out == NULL || o == NULL)
-        return wrong;
-    mica_ranks_step_opts told = *o;
-    if (wrong != MICA_OK && told.status == MICA_OK) /* the others have begun theirs: they are told */
-        told.status = wrong;
-    o = &told;
-    bool parted = o->parts > 1 && r->accumulates; /* otherwise there is no room for the sum of parts */
-    r->last_part = !parted || o->part + 1 >= o->parts;
-    r->adds = parted && o->part > 0;
-    ((mica_report *)(void *)r->told)->stop = o->stop;
+    static const mica_ranks_step_opts nothing;
+    mica_ranks_step_opts o = opts != NULL ? *opts : nothing;
+    mica_status status = check_step(r, out, opts);
+    if (status != MICA_OK) /* takes part nevertheless, as the others may be right */
+        o.status = status;
+    bool parted = o.parts > 1 && r->accumulates; /* otherwise there is no room for the sum of parts */
+    r->last_part = !parted || o.part + 1 >= o.parts;
+    r->adds = parted && o.part > 0;
+    ((mica_report *)(void *)r->told)->stop = o.stop;
     mica_parallel_begin(r->ctx);
-    mica_status status = run_shares(r, o);
+    status = run_shares(r, &o);
     if (status == MICA_OK)
         status = exchange_reports(r);
     if (status == MICA_OK)
-        status = join_shares(r, o, out);
-    if (status != MICA_OK)
-        move_statistics(r, r->start, INTO_NET); /* as if there had been no step */
-    else if (r->last_part)
-        status = update(r, o->lr);
+        status = join_shares(r, &o, out);
+    if (status != MICA_OK) /* not those that a share has left */
+        move_statistics(r, r->start, INTO_NET);
+    if (status == MICA_OK && r->last_part && o.rows > 0)
+        status = update(r, o.lr);
     mica_parallel_end(r->ctx);
     return status;
 }

@@ -158,7 +158,7 @@ mica_status mica_train_update(mica_net *net, float lr)
     if (net->block == NULL || !net->has_optimizer)
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          "train_update: the net is not bound, or was compiled without an optimizer");
-    if (net->state_count < net->learned_count)
+    if (net->ranks > 1) /* even if a rank has all of it, as others have none */
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          "train_update: the optimizer's state is spread over ranks: use mica_ranks_step");
     MICA_TRY(mica_train_check_lr(net, lr));

@@ -124,3 +124,33 @@ told "an MPI that fails" cc -std=c11 -shared -fPIC -I "$here/../../include" "$fo
 PMIX_RANK=0 "$folder/failing/mica" "${usual[@]:1}" >"$folder/out" 2>"$folder/err"
 told "is a rank that is lost" test "$?" -eq 5
 told "and it says why" says '^mica.*: rank 0: the cable was cut'
+
+# A program that opens and closes MPI in any order, and asks for messages that are not there.
+cat >"$folder/careless.c" <<'TEXT'
+#include <mica/mpi.h>
+#include <stdio.h>
+int main(void)
+{
+    mica_mpi *first, *second, *third;
+    bool done;
+    if (mica_mpi_open(&first, NULL) != MICA_OK || mica_mpi_open(&second, NULL) != MICA_OK)
+        return 10;
+    mica_transport wire = mica_mpi_transport(second);
+    if (wire.start(wire.user, 0, 1) == MICA_OK || wire.test(wire.user, 5, 1, &done) == MICA_OK ||
+        wire.wait(wire.user, -1, 1) == MICA_OK)
+        return 11;
+    mica_mpi_close(first);
+    mica_mpi_close(second);
+    if (mica_mpi_open(&third, NULL) == MICA_OK)
+        return 12;
+    puts(mica_mpi_error(third));
+    mica_mpi_close(third);
+    mica_mpi_close(NULL);
+    return 0;
+}
+TEXT
+library=$(dirname "$mica")/$soname
+told "a careless program" cc -std=c11 -I "$here/../../include" "$folder/careless.c" "$library" \
+    "-Wl,-rpath,$(dirname "$library")" -o "$folder/careless"
+mpi -np 2 "$folder/careless"
+told "is told so" test "$code:$(sort -u "$folder/out")" = "0:MPI: was finalized, and cannot be initialized again"

@@ -145,3 +145,18 @@ stopped_job() {
     ended 130 "interrupted after step" && ! says "try 2"
 }
 told "mica-mpirun: a signal stops it" stopped_job
+
+# An mpirun that is killed leaves ranks behind, which end a little later.
+killed_launcher() {
+    local job
+    rm -rf "$folder/kills"
+    "$restart_script" --tries 3 -np 2 "$mica" train "${victim[@]}" --checkpoint "$folder/kills" --quiet \
+        >"$folder/out" 2>"$folder/err" <&- &
+    job=$!
+    await_checkpoint "$job"
+    kill -KILL "$(pgrep -P "$job" | head -n 1)"
+    wait "$job"
+    code=$?
+    ended 0 "try 2 of 3: continuing"
+}
+told "mica-mpirun: an mpirun that is killed, and no stdin" killed_launcher
