@@ -94,9 +94,8 @@ static void *load(void)
     static const char *const places[] = {LIBRARY, "../" MICA_LIBDIR "/" LIBRARY};
     for (size_t i = 0; i < 2 && length > 0; i++) {
         (void)snprintf(path + length, sizeof path - (size_t)length, "%s", places[i]);
-        void *library = access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL;
-        if (library != NULL)
-            return library;
+        if (access(path, R_OK) == 0) /* this one or none: otherwise its error would be lost */
+            return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     }
     return dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
 }
