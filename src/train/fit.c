@@ -370,7 +370,8 @@ static mica_status resume(fitting *f)
     f->result->epochs = f->state.cursor.epoch;
     f->result->steps = f->net->steps_taken;
     f->resumed = f->state.cursor.position > 0;
-    return f->opts->train.seek(f->net->ctx, f->opts->train.user, f->state.cursor);
+    mica_status status = f->opts->train.seek(f->net->ctx, f->opts->train.user, f->state.cursor);
+    return f->ranks != NULL ? mica_ranks_agree(f->ranks, status) : status;
 }
 
 static mica_status check_fit(mica_net *net, const mica_fit_opts *o)
