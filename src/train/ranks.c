@@ -198,9 +198,6 @@ static mica_status set_up(mica_ranks *r, const mica_ranks_opts *o)
             ctx, MICA_ERR_SHAPE,
             "ranks: a batch of %td in %d shares has %td rows in each, but the net has room for %td", o->batch,
             r->shares, r->rows, net->size[0].most);
-    if (!r->fixed && ranks > 1 && r->wire.sum == NULL && r->wire.user != NULL)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT,
-                         "ranks: this transport has no sums: give a number of shares");
     MICA_TRY(list_statistics(r));
     MICA_TRY(mica_exchange_plan(r, o->bucket));
     lay_out(r);
@@ -221,6 +218,9 @@ static void release(mica_ranks *r)
 static mica_status take_memory(mica_ranks *r)
 {
     mica_net *net = r->net;
+    if (!r->fixed && r->wire.ranks > 1 && r->wire.sum == NULL)
+        return mica_fail(r->ctx, MICA_ERR_ARGUMENT,
+                         "ranks: this transport has no sums: give a number of shares");
     if (net->block == NULL)
         return mica_fail(r->ctx, MICA_ERR_STATE, "ranks_create: the net is not bound");
     r->memory = mica_allocate(r->ctx, r->bytes);
@@ -301,6 +301,8 @@ mica_status mica_ranks_plan_of(mica_ranks_plan *out, mica_net *net, int ranks, c
 {
     if (out == NULL || net == NULL)
         return MICA_ERR_ARGUMENT;
+    if (ranks < 1)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "ranks_plan_of: %d ranks", ranks);
     *out = (mica_ranks_plan){0};
     mica_ranks_opts o = opts != NULL ? *opts : defaults;
     for (int rank = 0; rank < ranks; rank++) {

@@ -148,6 +148,7 @@ static mica_status run_shares(mica_ranks *r, const mica_ranks_step_opts *o)
         if (r->fixed)
             wire = mica_exchange_add(r, r->first + i);
     }
+    move_statistics(r, r->start, INTO_NET); /* where they stay if the step fails */
     if (exchanges && wire == MICA_OK)
         wire = mica_exchange_finish(r);
     return wire;
