@@ -72,6 +72,7 @@ typedef struct mica_term {
 typedef struct mica_report {
     int32_t status, stop;
     int64_t rows;
+    double lr;
     char text[240];
 } mica_report;
 

@@ -122,16 +122,27 @@ static mica_status run_share(mica_ranks *r, const mica_ranks_step_opts *o, int s
     return status;
 }
 
+/* What may be wrong on one rank alone: the others are told. */
+static mica_status check_numbers(mica_ranks *r, const mica_ranks_step_opts *o)
+{
+    MICA_TRY(o->status);
+    if (o->rows < 0 || o->rows > r->batch)
+        return mica_fail(r->ctx, MICA_ERR_SHAPE, "ranks_step: %td rows of a batch of at most %td", o->rows,
+                         r->batch);
+    return mica_train_check_lr(r->net, o->lr);
+}
+
 /* All shares of this rank. What fails is told to the others, who must not wait for gradients in vain: they get
  * zeros. */
 static mica_status run_shares(mica_ranks *r, const mica_ranks_step_opts *o)
 {
     mica_report *own = (mica_report *)(void *)r->told;
     mica_net *net = r->net;
-    mica_status status = o->status, wire = MICA_OK;
+    mica_status status = check_numbers(r, o), wire = MICA_OK;
     bool exchanges = r->fixed || r->last_part;
     tell(r, status);
     own->rows = o->rows;
+    own->lr = (double)o->lr;
     if (exchanges)
         wire = mica_exchange_begin(r);
     move_statistics(r, r->start, OUT_OF_NET);
@@ -164,6 +175,10 @@ static mica_status join_shares(mica_ranks *r, const mica_ranks_step_opts *o, mic
         if (report_of(r, rank)->rows != report_of(r, 0)->rows)
             return mica_fail(r->ctx, MICA_ERR_SHAPE, "rank %d has a batch of %lld rows, rank 0 one of %lld",
                              rank, (long long)report_of(r, rank)->rows, (long long)report_of(r, 0)->rows);
+    for (int rank = 0; rank < r->wire.ranks; rank++)
+        if (report_of(r, rank)->lr != report_of(r, 0)->lr)
+            return mica_fail(r->ctx, MICA_ERR_ARGUMENT, "rank %d has a learning rate of %g, rank 0 one of %g",
+                             rank, report_of(r, rank)->lr, report_of(r, 0)->lr);
     for (int share = 0; share < r->shares; share++) {
         const mica_report *report = report_of(r, share / r->own);
         double weight = (double)rows_of(r, o->rows, share).count / (double)(o->rows > 0 ? o->rows : 1);
@@ -244,28 +259,26 @@ static mica_status update(mica_ranks *r, float lr)
 
 /* ---- The step ---- */
 
-static mica_status check_step(mica_ranks *r, const mica_ranks_outcome *out, const mica_ranks_step_opts *o)
+/* What is a mistake in the program: the same on all ranks, and nobody waits. */
+static mica_status check_call(mica_ranks *r, const mica_ranks_outcome *out, const mica_ranks_step_opts *o)
 {
     if (out == NULL || o == NULL || o->fill == NULL)
         return mica_fail(r->ctx, MICA_ERR_ARGUMENT, "ranks_step: %s is NULL",
                          out == NULL ? "out"
                          : o == NULL ? "opts"
                                      : "fill");
-    if (o->rows < 0 || o->rows > r->batch)
-        return mica_fail(r->ctx, MICA_ERR_SHAPE, "ranks_step: %td rows of a batch of at most %td", o->rows,
-                         r->batch);
     int parts = o->parts > 1 ? o->parts : 1;
     if (o->part < 0 || o->part >= parts)
         return mica_fail(r->ctx, MICA_ERR_ARGUMENT, "ranks_step: part %d of %d", o->part, parts);
     if (parts > 1 && !r->accumulates)
         return mica_fail(r->ctx, MICA_ERR_ARGUMENT,
                          "ranks_step: the ranks were created without .accumulates: an update has one part");
-    return mica_train_check_lr(r->net, o->lr);
+    return MICA_OK;
 }
 
 mica_status mica_ranks_step(mica_ranks *r, mica_ranks_outcome *out, const mica_ranks_step_opts *o)
 {
-    MICA_TRY(check_step(r, out, o));
+    MICA_TRY(check_call(r, out, o));
     r->last_part = o->part + 1 >= o->parts;
     r->adds = o->part > 0;
     ((mica_report *)(void *)r->told)->stop = o->stop;

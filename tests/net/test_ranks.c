@@ -411,6 +411,62 @@ TEST(ranks_change_nothing_in_a_step_that_fails)
     mica_net_destroy(net);
 }
 
+/* A step whose numbers differ between two ranks, or are wrong on one of them. */
+typedef struct odd_step {
+    float lr[2];
+    mica_index rows[2];
+    char error[2][300];
+} odd_step;
+
+static void odd_ranks(const mica_transport *wire, void *user)
+{
+    odd_step *odd = user;
+    mica_context *ctx;
+    mica_net *net;
+    mica_ranks *ranks = NULL;
+    mica_ranks_outcome outcome;
+    mica_optimizer adam = {.kind = MICA_ADAM};
+    bool bad = false;
+    (void)mica_context_create(&ctx, &(mica_context_opts){.threads = 1});
+    (void)mica_net_create(ctx, &net);
+    (void)mica_netfile_build(net, NULL, cnn, &(mica_netfile_opts){.batch = 4});
+    (void)mica_net_compile(net, &(mica_compile_opts){.train = true, .optimizer = &adam});
+    (void)mica_net_bind(net, NULL, 0);
+    (void)mica_net_initialize(net, 1);
+    mica_status status = mica_ranks_create(ctx, &ranks, net,
+                                           &(mica_ranks_opts){.transport = wire, .shares = 2});
+    mica_ranks_step_opts step = {
+        .rows = odd->rows[wire->rank], .fill = fill_badly, .user = &bad, .lr = odd->lr[wire->rank]};
+    status = status == MICA_OK ? mica_ranks_step(ranks, &outcome, &step) : status;
+    (void)snprintf(odd->error[wire->rank], sizeof odd->error[0], "%s",
+                   status != MICA_OK ? mica_error(ctx) : "");
+    mica_ranks_destroy(ranks);
+    mica_net_destroy(net);
+    mica_context_destroy(ctx);
+}
+
+TEST(ranks_step_with_the_same_numbers)
+{
+    static const struct {
+        float lr;
+        mica_index rows;
+        const char *error;
+    } cases[] = {
+        {0.1f, 8, ""},
+        {0.2f, 8, "argument error: rank 1 has a learning rate of 0.2, rank 0 one of 0.1"},
+        {0.1f, 7, "shape error: rank 1 has a batch of 7 rows, rank 0 one of 8"},
+        {NAN, 8, "argument error: rank 1: train_update: the learning rate is nan: expected 0 or more"},
+        {0.1f, 9, "shape error: rank 1: ranks_step: 9 rows of a batch of at most 8"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        odd_step odd = {.lr = {0.1f, cases[i].lr}, .rows = {8, cases[i].rows}};
+        run_thread_ranks(2, odd_ranks, &odd);
+        for (int rank = 0; rank < 2; rank++)
+            CHECK_MSG(strncmp(odd.error[rank], cases[i].error, strlen(cases[i].error)) == 0 &&
+                          (odd.error[rank][0] != '\0') == (i > 0),
+                      "rank %d: %s", rank, odd.error[rank]);
+    }
+}
+
 TEST(ranks_stop_together)
 {
     job j = run_job(
