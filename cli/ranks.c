@@ -25,7 +25,7 @@ typedef struct mpi_library {
     void (*abort)(mica_mpi *mpi, int code);
 } mpi_library;
 
-/* A rank's message, and what it ends with. */
+/* A rank's error message and exit code. */
 typedef struct held {
     int32_t code;
     char verb[20], text[1000];
@@ -37,7 +37,7 @@ static struct {
     mica_transport wire, counted; /* MPI's, and the same with counters */
     wire_use use;
     held own, *all;
-    int agreed; /* other than EXIT_OK: what all ranks end with */
+    int agreed; /* other than EXIT_OK: the exit code of all ranks */
     bool lost;  /* a call failed: some rank may be gone, and cannot be agreed with */
 } job = {.wire = {.ranks = 1}};
 
@@ -74,7 +74,7 @@ COUNTED(wait, waited, (void *user, int first, int count), (user, first, count))
 
 /* ---- Joining ---- */
 
-/* Whether some mpirun has started this process. */
+/* Whether an mpirun started this process. */
 static bool is_rank(void)
 {
     static const char *const marks[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
@@ -84,7 +84,7 @@ static bool is_rank(void)
     return false;
 }
 
-/* Beside the program, where libraries are installed with it, or wherever the system has them. */
+/* From the program's folder, the library folder of its installation, or the system's search path. */
 static void *load(void)
 {
     char path[4096 + 64];
@@ -94,9 +94,8 @@ static void *load(void)
     static const char *const places[] = {LIBRARY, "../" MICA_LIBDIR "/" LIBRARY};
     for (size_t i = 0; i < 2 && length > 0; i++) {
         (void)snprintf(path + length, sizeof path - (size_t)length, "%s", places[i]);
-        void *library = access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL;
-        if (library != NULL)
-            return library;
+        if (access(path, R_OK) == 0) /* this one or none: otherwise its error would be lost */
+            return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     }
     return dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
 }
@@ -177,13 +176,13 @@ bool ranks_hold(const char *verb_name, const char *message)
     if (job.wire.ranks == 1)
         return false;
     if (job.own.text[0] != '\0')
-        return true; /* what was said first is what went wrong */
+        return true; /* the first message names the cause */
     (void)snprintf(job.own.verb, sizeof job.own.verb, "%s", verb_name);
     (void)snprintf(job.own.text, sizeof job.own.text, "%s", message);
     return true;
 }
 
-/* By rank 0: each message once, with the ranks that said it where not all did. */
+/* On rank 0: prints each message once, with the ranks that had it unless all did. */
 static void print_held(void)
 {
     int ranks = job.wire.ranks;
@@ -216,7 +215,7 @@ int ranks_agree(int code)
 {
     if (job.wire.ranks == 1)
         return code;
-    if (job.agreed != EXIT_OK) /* and one that failed early may have left since */
+    if (job.agreed != EXIT_OK) /* a rank that failed may have left already */
         return job.agreed;
     job.own.code = code;
     if (job.lost || noted(job.wire.gather(job.wire.user, job.all, &job.own, sizeof job.own)) != MICA_OK)
@@ -275,7 +274,7 @@ int ranks_differing(uint64_t number)
     uint64_t *all = (uint64_t *)(void *)job.all; /* messages have room for it */
     int rank = 0;
     if (job.wire.ranks == 1 || noted(job.wire.gather(job.wire.user, all, &number, sizeof number)) != MICA_OK)
-        return 0; /* alone; or without a way to the others, which ranks_agree will say */
+        return 0; /* alone; or the others are lost, which ranks_agree will report */
     for (int i = job.wire.ranks - 1; i > 0; i--)
         rank = all[i] != all[0] ? i : rank;
     return rank;

@@ -1,4 +1,4 @@
-/* The transport of mica/ranks.h over MPI. It needs nothing of the library but its types. */
+/* The transport of mica/ranks.h over MPI. Uses only the types of libmica, and is not linked with it. */
 #include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include <mica/mpi.h>
 
-/* MPI 4 has sums that are made once and started again. */
+/* MPI 4 has persistent collectives. */
 #define PERSISTENT_SUMS (MPI_VERSION >= 4)
 
 typedef struct sum {
@@ -47,7 +47,7 @@ static mica_status check(mica_mpi *m, int code)
 
 static const char *error(void *user) { return ((const mica_mpi *)user)->error; }
 
-/* ---- Making messages ---- */
+/* ---- Creating messages ---- */
 
 static bool make_room(mica_mpi *m)
 {
@@ -105,7 +105,7 @@ static mica_status make_receive(void *user, float *data, size_t count, int from,
     return add(m, request, (sum){0}, code);
 }
 
-/* A reduction in place, as each rank has to say it. */
+/* The send buffer of an in-place sum. Where one rank gets it, MPI_IN_PLACE is for that rank only. */
 static const void *input_of(const mica_mpi *m, const sum *s)
 {
     return s->to < 0 || s->to == m->rank ? MPI_IN_PLACE : s->data;
@@ -159,7 +159,7 @@ static mica_status start(void *user, int first, int count)
     return check(m, code);
 }
 
-/* One by one: MPI_Testall of MPICH 4.0 reports an error, without one, for persistent sums that are done. */
+/* One by one: with MPICH 4.0, MPI_Testall fails on persistent sums that are done. */
 static mica_status test(void *user, int first, int count, bool *done)
 {
     mica_mpi *m = user;
@@ -210,7 +210,7 @@ static mica_status join(mica_mpi *m, const mica_mpi_opts *o)
 {
     int there, provided, *tag, found;
     if (MPI_Initialized(&there) != MPI_SUCCESS)
-        return failed(m, "cannot be asked whether it is there");
+        return failed(m, "MPI_Initialized failed");
     if (!there) {
         if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
             return failed(m, "cannot be initialized");
@@ -229,7 +229,7 @@ static mica_status join(mica_mpi *m, const mica_mpi_opts *o)
     status = check(m, MPI_Comm_rank(m->comm, &m->rank));
     if (status == MICA_OK)
         status = check(m, MPI_Comm_size(m->comm, &m->ranks));
-    m->most_tag = 32767; /* what every MPI has */
+    m->most_tag = 32767; /* the least that MPI guarantees */
     if (MPI_Comm_get_attr(m->comm, MPI_TAG_UB, &tag, &found) == MPI_SUCCESS && found)
         m->most_tag = *tag;
     return status;

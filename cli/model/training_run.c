@@ -27,6 +27,7 @@ static void catch_signals(void)
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGUSR1, &action, NULL); /* the one that mpirun passes on without killing anybody */
 }
 
 /* ---- A step begins where its batch is asked for, and ends where it is reported ---- */

@@ -140,8 +140,9 @@ MICA_API void mica_batches_destroy(mica_context *ctx, mica_batches *batches);
 MICA_API mica_status mica_batches_next(mica_context *ctx, const mica_tensor *inputs,
                                        const mica_tensor *targets, mica_index *count, mica_batches *batches);
 
-/* The same in two steps, for who needs only some rows of each batch: _begin moves on to the next batch and tells its
- * rows, 0 at the end of an epoch; _rows writes rows first .. first + count - 1 of it, any number of times. */
+/* The same in two steps, for callers that need only some rows of each batch: _begin moves on to the next batch and
+ * returns its number of rows, 0 at the end of an epoch; _rows writes rows first .. first + count - 1 of it, as often as
+ * you like. */
 MICA_API mica_status mica_batches_begin(mica_context *ctx, mica_index *count, mica_batches *batches);
 MICA_API mica_status mica_batches_rows(mica_context *ctx, const mica_tensor *inputs,
                                        const mica_tensor *targets, mica_index first, mica_index count,

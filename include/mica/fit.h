@@ -17,9 +17,9 @@ extern "C" {
 typedef struct mica_source {
     mica_status (*next)(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
                         mica_index *count, void *user);
-    /* The same in two steps, where a rank has only some rows of each batch (mica/ranks.h); may be NULL elsewhere.
-     * `begin` moves on to the next batch, of at most `batch` rows; `rows` fills inputs with rows first .. first +
-     * inputs->dim[0] - 1 of it. */
+    /* The same in two steps, for ranks that need only some rows of each batch (mica/ranks.h); may be NULL otherwise.
+     * `begin` moves on to the next batch, of at most `batch` rows; `rows` writes inputs->dim[0] rows of it, from row
+     * `first` on. */
     mica_status (*begin)(mica_context *ctx, const mica_tensor *inputs, mica_index batch, mica_index *count,
                          void *user);
     mica_status (*rows)(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
@@ -40,7 +40,7 @@ typedef struct mica_text_source {
     uint64_t steps;
     bool in_order;
     mica_cursor at;    /* epoch, and batches (or windows) handed out in it */
-    mica_cursor begun; /* where the present batch began */
+    mica_cursor begun; /* where the current batch began */
 } mica_text_source;
 
 MICA_API mica_source mica_source_of_text(mica_text_source *text);
@@ -57,8 +57,8 @@ typedef struct mica_score {
  * axis is scored for accuracy, by name, or NULL. Allocates nothing. */
 MICA_API mica_status mica_evaluate(mica_net *net, mica_score *out, const mica_source *source,
                                    const char *output);
-/* The same by all ranks at once, each with some of the batches: the score of all is the score of each, and the same for
- * any number of ranks. The source has `begin` and `rows`. */
+/* The same by all ranks, which take the batches in turn. All get the same score, bit for bit whatever their number. The
+ * source has `begin` and `rows`, and batches that fit the net: at most the rows of one share. */
 MICA_API mica_status mica_ranks_evaluate(mica_ranks *ranks, mica_score *out, const mica_source *source,
                                          const char *output);
 
@@ -88,8 +88,9 @@ typedef struct mica_fit_opts {
     const mica_metadata *notes; /* [note_count] for the checkpoint: see mica_training_state */
     size_t note_count;
 
-    /* All ranks train, each with its rows of every batch; rank 0 writes the checkpoints. The sources have `begin` and
-     * `rows`. NULL: this process alone. A report that returns false on one rank stops all, a step later. */
+    /* All ranks train, each on its rows of every batch; rank 0 writes the checkpoints. The sources have `begin` and
+     * `rows`; the batches of `validation` have at most the rows of one share. A report that returns false on one rank
+     * stops all of them one step later. NULL: this process alone. */
     mica_ranks *ranks;
 
     int patience; /* stop after so many epochs without a better validation loss; 0: do not */

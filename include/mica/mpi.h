@@ -1,4 +1,4 @@
-/* Ranks over MPI: a transport for mica/ranks.h, in a library of its own (libmica_mpi), so that the core needs none.
+/* A transport for mica/ranks.h over MPI, in a library of its own (libmica_mpi), so that the core does not need MPI.
  *
  *     mica_mpi *mpi;
  *     if (mica_mpi_open(&mpi, NULL) != MICA_OK)
@@ -26,10 +26,10 @@ typedef struct mica_mpi_opts {
     void *comm; /* an MPI_Comm *, which is duplicated; NULL: MPI_COMM_WORLD */
 } mica_mpi_opts;
 
-/* Initializes MPI, unless the program has, with a single thread that calls it. On failure *out is there to be asked for
- * its error and to be closed; it is NULL only where there is no memory. */
+/* Initializes MPI (MPI_THREAD_FUNNELED) unless the program already has. If it fails, *out still has the error, and is
+ * to be closed; it is NULL only if there is no memory. */
 MICA_API mica_status mica_mpi_open(mica_mpi **out, const mica_mpi_opts *opts);
-/* Finalizes MPI where mica_mpi_open initialized it: then it cannot be opened again. NULL is allowed. */
+/* Finalizes MPI if mica_mpi_open initialized it; MPI cannot be opened again then. NULL is allowed. */
 MICA_API void mica_mpi_close(mica_mpi *mpi);
 
 /* Valid until mica_mpi_close. */
@@ -37,8 +37,8 @@ MICA_API mica_transport mica_mpi_transport(mica_mpi *mpi);
 /* NULL is allowed: then there was no memory. */
 MICA_API const char *mica_mpi_error(const mica_mpi *mpi);
 
-/* Ends all processes of the job, with this exit code: for a failure that the others cannot be told of. NULL is allowed,
- * and so is one that could not be opened. */
+/* Ends all processes of the job with this exit code, for a failure that the other ranks cannot learn of otherwise. NULL
+ * is allowed, and so is a handle that could not be opened. */
 MICA_API void mica_mpi_abort(mica_mpi *mpi, int code);
 
 #ifdef __cplusplus

@@ -148,8 +148,8 @@ typedef struct mica_compile_opts {
     size_t budget;                   /* the most bytes that the block may have; 0: no limit */
     const mica_net *weights; /* inference with this bound net's parameters; it must outlive this one */
     bool keep_cheap;         /* keep all that the backward reads, even what is cheap to compute again */
-    int ranks;  /* plan the optimizer's state of one of so many ranks (mica/ranks.h); 0: all of it */
-    bool debug; /* guards between buffers, and NaN in buffers whose lifetime has ended */
+    int ranks;               /* shard the optimizer's state over this many ranks (mica/ranks.h); 0: do not */
+    bool debug;              /* guards between buffers, and NaN in buffers whose lifetime has ended */
 } mica_compile_opts;
 
 /* Makes the program and the plan. Allocates no memory for tensors.

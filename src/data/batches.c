@@ -24,7 +24,7 @@ struct mica_batches {
     uint64_t seed;
     bool sequential, drop_last;
     mica_cursor cursor;
-    mica_index first, rows; /* of the batch that was begun: its place in the epoch, and its size */
+    mica_index first, rows; /* of the current batch: its position in the epoch, and its size */
 
     bool normalize;
     mica_index channels;  /* of factor and offset */

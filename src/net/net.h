@@ -154,7 +154,7 @@ struct mica_net {
 
     /* Compiled. */
     bool compiled, train, debug, keep_cheap, has_optimizer;
-    int ranks;       /* that the optimizer's state is spread over */
+    int ranks;       /* that share the optimizer's state */
     bool unshared;   /* for tests, which set it: every buffer has memory of its own, for all of the step */
     bool owns_block; /* bound: the net allocated it */
     bool ready;      /* a forward in training mode has run, and nothing since: a backward may */
@@ -210,7 +210,7 @@ mica_status mica_net_failed(mica_net *net, mica_status status);
 /* Memory that lives as long as the net. NULL, with an error recorded, when refused. */
 void *mica_net_memory(mica_net *net, size_t bytes);
 const char *mica_net_text(mica_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What is taken from here on belongs to a plan; gives that back, as each plan begins anew. */
+/* Memory taken after the mark belongs to a plan; rewinding gives it back before the next plan. */
 void mica_net_mark_memory(mica_net *net);
 void mica_net_rewind_memory(mica_net *net);
 /* Makes room for one more element of `bytes` in *array. */
@@ -272,9 +272,9 @@ mica_status mica_net_find_rules(mica_net *net);
 
 /* ---- ranks, in src/train ---- */
 
-/* Elements that ranks have together: what is added up over all elements is so in blocks of these, whoever does it. */
+/* Ranks divide elements in multiples of this, and sums over all elements are made in blocks of it, on whatever rank. */
 #define MICA_RANK_BLOCK ((size_t)1024)
-/* Of so many elements, those of each rank, the last of which may have fewer. */
+/* How many of the elements each rank has; the last may have fewer. */
 static inline size_t mica_net_rank_part(size_t elements, int ranks)
 {
     return ranks <= 1 ? elements : mica_round_up(mica_div_up(elements, (size_t)ranks), MICA_RANK_BLOCK);
@@ -343,7 +343,7 @@ typedef struct mica_mode {
     bool add;      /* to the parameters' gradients */
     float scale;   /* of the losses' gradients */
     uint64_t step; /* whose random numbers are drawn */
-    bool early;    /* a part of the batch that others come after */
+    bool early;    /* more parts of the batch follow */
 } mica_mode;
 
 /* Runs an entry's operation, and adds parts to their sums. */

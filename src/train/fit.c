@@ -90,7 +90,7 @@ static bool has_classes(const mica_tensor *output, const mica_tensor *targets)
            mica_tensor_count(output) == mica_tensor_count(targets) * (size_t)output->dim[output->rank - 1];
 }
 
-/* What a batch, or several, add to a score. Numbers of ranks travel as doubles. */
+/* What one or more batches add to a score. All doubles, as mica_ranks_gather takes them. */
 typedef struct tally {
     double loss, samples, rows, correct;
 } tally;
@@ -150,7 +150,7 @@ mica_status mica_evaluate(mica_net *net, mica_score *out, const mica_source *sou
     return MICA_OK;
 }
 
-/* Rows of the batch that was begun, into the inputs, at the net's size of now. */
+/* Writes rows of the current batch to the inputs; the net has been resized to them. */
 static mica_status fill_rows(mica_net *net, const mica_source *source, mica_index first, mica_index count)
 {
     mica_tensor data, targets;
@@ -159,7 +159,7 @@ static mica_status fill_rows(mica_net *net, const mica_source *source, mica_inde
     return source->rows(net->ctx, &data, &targets, first, source->user);
 }
 
-/* One batch for each rank, by turns. *ended: no batch is left. */
+/* The next batches, one for each rank. *ended: none is left. */
 static mica_status tally_turn(mica_ranks *ranks, tally *out, bool *ended, const mica_source *source,
                               const char *output)
 {
@@ -172,7 +172,7 @@ static mica_status tally_turn(mica_ranks *ranks, tally *out, bool *ended, const 
         MICA_TRY(source->begin(net->ctx, &data, data.dim[0], &rows, source->user));
         *ended = rows == 0;
         if (*ended)
-            break; /* on all ranks alike */
+            break; /* on all ranks */
         if (rank != ranks->wire.rank)
             continue;
         if (rows < net->size[0].most)
@@ -271,7 +271,7 @@ static mica_status fill_share(mica_net *net, mica_index first, mica_index count,
     return fill_rows(net, &f->opts->train, first, count);
 }
 
-/* The same by all ranks. */
+/* The same for ranks. */
 static mica_status run_part_by_ranks(fitting *f, int part, int parts, float lr, mica_index *count,
                                      double *loss)
 {

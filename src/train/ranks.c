@@ -1,4 +1,4 @@
-/* Ranks: making, comparing, checkpoints. */
+/* Ranks: creation, comparison, checkpoints. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 /* ---- Memory ---- */
 
-/* The statistics of a net, which shares average. */
+/* Lists the running statistics of the net, which are averaged over shares. */
 static mica_status list_statistics(mica_ranks *r)
 {
     mica_net *net = r->net;
@@ -32,7 +32,7 @@ static mica_status list_statistics(mica_ranks *r)
     return MICA_OK;
 }
 
-/* Lays out the one allocation, and counts it; with memory, sets the pointers. */
+/* Lays out the one allocation and counts its bytes; once there is memory, sets the pointers. */
 static void lay_out(mica_ranks *r)
 {
     const mica_net *net = r->net;
@@ -61,7 +61,7 @@ static void lay_out(mica_ranks *r)
     r->bytes = at;
 }
 
-/* ---- What ranks must have in common ---- */
+/* ---- What must be the same on all ranks ---- */
 
 typedef struct likeness {
     char version[24], isa[16];
@@ -83,7 +83,7 @@ static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-/* Names, shapes and calls; not their options, which the numbers of the first step tell apart. */
+/* Names, shapes and operations. Not their options, such as a rate of dropout: ranks may differ in these unnoticed. */
 static uint64_t hash_net(const mica_net *net)
 {
     uint64_t hash = 1;
@@ -99,7 +99,7 @@ static uint64_t hash_net(const mica_net *net)
     return mix(hash, &net->learned_count, sizeof net->learned_count);
 }
 
-/* Field by field: there may be gaps between them. */
+/* Field by field: a struct may have padding. */
 static uint64_t hash_optimizer(const mica_optimizer *o)
 {
     const double numbers[] = {(double)o->kind,      (double)o->lr,        (double)o->momentum,
@@ -136,7 +136,7 @@ static likeness likeness_of(const mica_ranks *r)
     return l;
 }
 
-/* In the order in which one difference explains the next. */
+/* Causes before their effects: another net has other parameters, too. */
 static mica_status compare(mica_ranks *r, const likeness *first, const likeness *other, int rank)
 {
 #define DIFFERS(field) (memcmp(&first->field, &other->field, sizeof first->field) != 0)
@@ -177,7 +177,7 @@ static mica_status compare_all(mica_ranks *r)
     return MICA_OK;
 }
 
-/* ---- Making ---- */
+/* ---- Creation ---- */
 
 static mica_status set_up(mica_ranks *r, const mica_ranks_opts *o)
 {
@@ -230,6 +230,9 @@ static void release(mica_ranks *r)
 static mica_status take_memory(mica_ranks *r)
 {
     mica_net *net = r->net;
+    if (!r->fixed && r->wire.ranks > 1 && r->wire.sum == NULL)
+        return mica_fail(r->ctx, MICA_ERR_ARGUMENT,
+                         "ranks: this transport has no sums: give a number of shares");
     if (net->block == NULL)
         return mica_fail(r->ctx, MICA_ERR_STATE, "ranks_create: the net is not bound");
     r->memory = mica_allocate(r->ctx, r->bytes);
@@ -242,7 +245,7 @@ static mica_status take_memory(mica_ranks *r)
     return MICA_OK;
 }
 
-/* What one rank cannot do, none does: the others would wait for it. */
+/* If one rank cannot be created, none is: the others would wait for it. */
 static mica_status agree_on_opening(mica_ranks *r, mica_status status)
 {
     mica_report own = {.status = (int32_t)status}, *all = r->opening;
@@ -350,6 +353,8 @@ mica_status mica_ranks_plan_of(mica_ranks_plan *out, mica_net *net, int ranks, c
 {
     if (out == NULL || net == NULL)
         return MICA_ERR_ARGUMENT;
+    if (ranks < 1)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "ranks_plan_of: %d ranks", ranks);
     *out = (mica_ranks_plan){0};
     mica_ranks_opts o = opts != NULL ? *opts : defaults;
     if (ranks < 1 || ranks > MICA_MOST_SHARES)
@@ -377,7 +382,7 @@ mica_status mica_ranks_gather(mica_ranks *r, double *all, const double *own, int
 
 /* ---- Checkpoints ---- */
 
-/* Room for the optimizer's state of all ranks, where each has a part of it. */
+/* Allocates room for the optimizer's state of all ranks. */
 static mica_status take_whole(mica_ranks *r)
 {
     size_t bytes = r->net->state_count * (size_t)r->wire.ranks * sizeof(float);
@@ -387,7 +392,7 @@ static mica_status take_whole(mica_ranks *r)
         r->net->whole_state[i] = mica_allocate(r->ctx, bytes);
         if (r->net->whole_state[i] == NULL)
             return r->ctx->status;
-        memset(r->net->whole_state[i], 0, bytes); /* what lies between parameters, too */
+        memset(r->net->whole_state[i], 0, bytes); /* including the padding between parameters */
     }
     return MICA_OK;
 }
@@ -422,10 +427,10 @@ mica_status mica_ranks_check(mica_ranks *r, const char *path, const mica_trainin
     return status;
 }
 
-/* Floats of each rank that are gathered at a time. */
+/* Floats gathered from each rank at a time. */
 #define SOME_STATE ((size_t)65536)
 
-/* One state of the optimizer to rank 0, by way of a buffer for some of it from all ranks. */
+/* Gathers one of the optimizer's states on rank 0, in pieces, through a buffer. */
 static mica_status gather_state(mica_ranks *r, float *whole, const float *own, float *buffer)
 {
     size_t each = r->net->state_count;

@@ -1,4 +1,4 @@
-/* Gradients on their way from rank to rank: src/train/ranks.h has the idea. */
+/* The exchange of gradients between ranks; src/train/ranks.h explains it. */
 #include <string.h>
 
 #include <mica/ops/elementwise.h>
@@ -6,10 +6,11 @@
 #include "base/size.h"
 #include "train/ranks.h"
 
-/* Bytes of a bucket: an eighth of all gradients, within these. Small ones start early, large ones waste less. */
+/* A bucket has an eighth of all gradients, within these limits, in bytes. Small ones start early, large ones have less
+ * overhead. */
 #define LEAST_BUCKET ((size_t)64 << 10)
 #define MOST_BUCKET  ((size_t)8 << 20)
-/* A result's message, told apart from the blocks' by its tag. */
+/* The tag of a bucket's results; those of blocks are lower. */
 #define RESULT_TAG MICA_SHARE_NODES
 #define TAGS       (MICA_SHARE_NODES + 1) /* of a bucket */
 
@@ -36,7 +37,7 @@ static mica_shares shares_of(const mica_ranks *r, int rank)
     return (mica_shares){rank * r->own, (rank + 1) * r->own};
 }
 
-/* How many blocks wait for their other side at a time, at most. */
+/* How many blocks wait for their right operand at once, at most. */
 static int deepest(const mica_ranks *r)
 {
     mica_shares stack[MICA_SHARE_NODES];
@@ -77,8 +78,8 @@ static void find_times(int *times, const mica_net *net)
                 times[net->entries[e].node.out[k]] = e;
 }
 
-/* From the last parameter to the first: backward goes that way, roughly. A bucket never starts before those in front of
- * it, so its time is at least theirs. */
+/* From the last parameter to the first, roughly the order of the backward pass. A bucket never starts before the ones
+ * ahead of it, so it is ready no earlier than they are. */
 static mica_status cut_buckets(mica_ranks *r, size_t bytes)
 {
     const mica_net *net = r->net;
@@ -113,7 +114,7 @@ static void count_sends(mica_ranks *r, size_t elements, int messages)
     r->sends += elements > 0 ? messages : 0;
 }
 
-/* What a bucket takes and sends. */
+/* Counts the memory a bucket takes, and what it sends. */
 static void count_bucket(mica_ranks *r, mica_bucket *b)
 {
     int me = r->wire.rank, ranks = r->wire.ranks;
@@ -144,11 +145,11 @@ mica_status mica_exchange_plan(mica_ranks *r, size_t bucket_bytes)
     for (int i = 0; i < r->bucket_count && r->fixed; i++)
         count_bucket(r, &r->buckets[i]);
     double all = (double)r->net->learned_count * sizeof(float), ranks = r->wire.ranks;
-    if (!r->fixed) { /* a ring: as little as there can be */
+    if (!r->fixed) { /* what a ring sends, which is the least possible */
         r->sent = (r->spread ? 1 : 2) * all * (ranks - 1) / ranks;
         r->sends = (r->spread ? 1 : 2) * r->bucket_count * (r->wire.ranks - 1);
     }
-    if (r->spread) { /* then parameters; the last ranks may have few of them, or none */
+    if (r->spread) { /* parameters, too; the last ranks may have few or none */
         mica_bucket whole = {.all = {0, r->net->learned_count}};
         count_sends(r, mica_exchange_owned(r, &whole, r->wire.rank).count, r->wire.ranks - 1);
     }
@@ -159,7 +160,7 @@ mica_status mica_exchange_plan(mica_ranks *r, size_t bucket_bytes)
 
 static float *gradients(const mica_ranks *r) { return r->net->flat_gradients; }
 
-/* Where a block of this rank is, once all shares are added: the last one in the net itself. */
+/* Where a block of this rank is once all its shares are added: the last one in the net's own gradients. */
 static float *block_data(const mica_ranks *r, int block)
 {
     return block + 1 == r->block_count ? gradients(r) : r->partial + (size_t)block * r->net->learned_count;
@@ -207,7 +208,7 @@ static mica_status open_bucket(mica_ranks *r, mica_bucket *b, int number)
     b->receives.count = r->messages - b->receives.first;
 
     b->sends.first = r->messages;
-    for (int i = 1; i < r->wire.ranks; i++) { /* each to another one first */
+    for (int i = 1; i < r->wire.ranks; i++) { /* the next rank first: not everyone to rank 0 at once */
         int rank = (me + i) % r->wire.ranks;
         mica_segment s = mica_exchange_owned(r, b, rank);
         for (int k = 0; k < r->block_count && s.count > 0; k++)
@@ -227,7 +228,7 @@ static mica_status open_bucket(mica_ranks *r, mica_bucket *b, int number)
     return MICA_OK;
 }
 
-/* Each rank's part of the parameters to all others. */
+/* Each rank's part of the parameters goes to all others. */
 static mica_status open_parameters(mica_ranks *r)
 {
     const mica_net *net = r->net;
@@ -265,8 +266,8 @@ static mica_status add_ranges(mica_ranks *r, float *to, float *a, float *b, size
     return mica_add(r->ctx, &sum, &left, &right);
 }
 
-/* The sum of a node whose blocks are terms from *next on: at `to`, or with NULL in place of the first of them; a single
- * term stays where it is. */
+/* The sum of a node whose blocks are the terms from *next on: in `to`, or if that is NULL, in place of the first term.
+ * A single term stays where it is. */
 static mica_status sum_node(mica_ranks *r, int *next, mica_shares node, size_t count, float *to, float **out)
 {
     const mica_term *t = &r->terms[*next];
@@ -279,11 +280,11 @@ static mica_status sum_node(mica_ranks *r, int *next, mica_shares node, size_t c
     float *left, *right;
     MICA_TRY(sum_node(r, next, (mica_shares){node.first, middle}, count, NULL, &left));
     MICA_TRY(sum_node(r, next, (mica_shares){middle, node.end}, count, NULL, &right));
-    *out = to != NULL ? to : left; /* all other terms are used up: it may be the place of any */
+    *out = to != NULL ? to : left; /* all terms have been read, so `to` may overlap any of them */
     return add_ranges(r, *out, left, right, count);
 }
 
-/* The segment that this rank owns, from the blocks of all ranks; then with those of earlier parts of the update. */
+/* Sums the segment that this rank owns over the blocks of all ranks, then adds earlier parts of the update. */
 static mica_status sum_segment(mica_ranks *r, const mica_bucket *b)
 {
     mica_segment own = mica_exchange_owned(r, b, r->wire.rank);
@@ -302,7 +303,8 @@ static mica_status sum_segment(mica_ranks *r, const mica_bucket *b)
             received += mine ? 0 : own.count;
         }
     }
-    float *place = r->adds && !r->last_part ? NULL : to; /* what is there is still wanted */
+    bool keeps = r->adds && !r->last_part; /* `to` holds the earlier parts, which are added last */
+    float *place = keeps ? NULL : to;
     MICA_TRY(sum_node(r, &next, (mica_shares){0, r->shares}, own.count, place, &sum));
     if (r->adds)
         return add_ranges(r, to, sum, before, own.count);
@@ -313,8 +315,8 @@ static mica_status sum_segment(mica_ranks *r, const mica_bucket *b)
 
 /* ---- Shares of this rank ---- */
 
-/* Adds elements of the share that is in the net's gradients to what waits for them, each sum on the left one's place;
- * the last share's stay where they are, so that they can be sent from there. */
+/* Adds a segment of the share in the net's gradients to the blocks that wait for it. Each sum replaces its left
+ * operand, except for the last share: its sums stay in the net's gradients, from where they are sent. */
 static mica_status join(mica_ranks *r, mica_shares share, mica_segment s, bool last, int *depth)
 {
     size_t all = r->net->learned_count;
@@ -333,7 +335,7 @@ static mica_status join(mica_ranks *r, mica_shares share, mica_segment s, bool l
     return MICA_OK;
 }
 
-/* ---- Buckets on their way ---- */
+/* ---- Buckets in flight ---- */
 
 static mica_status start(mica_ranks *r, mica_messages m)
 {
@@ -351,7 +353,7 @@ static mica_status test(mica_ranks *r, mica_messages m, bool *done)
     return m.count > 0 ? mica_ranks_wire(r, r->wire.test(r->wire.user, m.first, m.count, done)) : MICA_OK;
 }
 
-/* The next bucket, whose gradients are final, leaves. */
+/* Sends the next bucket, whose gradients are final. */
 static mica_status start_bucket(mica_ranks *r)
 {
     mica_bucket *b = &r->buckets[r->started];
@@ -364,7 +366,7 @@ static mica_status start_bucket(mica_ranks *r)
     return MICA_OK;
 }
 
-/* What all have sent is added up, and leaves for those who want it. */
+/* Adds up what all ranks have sent of a bucket, and sends the result if it is wanted. */
 static mica_status sum_bucket(mica_ranks *r, mica_bucket *b)
 {
     if (r->fixed)
@@ -373,7 +375,7 @@ static mica_status sum_bucket(mica_ranks *r, mica_bucket *b)
     return r->last_part ? start(r, b->results) : MICA_OK;
 }
 
-/* Does what can be done without waiting: in the order of buckets, which all ranks have in common. */
+/* Does what can be done without waiting, in the order of buckets, which is the same on all ranks. */
 static mica_status advance(mica_ranks *r)
 {
     for (int i = 0; i < r->started; i++) {
@@ -420,7 +422,7 @@ void mica_exchange_clear(mica_ranks *r)
 
 mica_status mica_exchange_add(mica_ranks *r, int share)
 {
-    if (share + 1 == r->first + r->own) /* the last leaves bucket by bucket */
+    if (share + 1 == r->first + r->own) /* the last share is sent bucket by bucket */
         return MICA_OK;
     int depth;
     mica_shares top = {share, share + 1};

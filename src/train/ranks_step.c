@@ -1,4 +1,4 @@
-/* A step of all ranks: shares, what they tell each other, the update. Nothing here allocates. */
+/* A step of all ranks: shares, reports, the update. Nothing here allocates. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "train/loop.h"
 #include "train/ranks.h"
 
-/* ---- Statistics: each share starts from those before the step, and the mean of what they make of them stays ---- */
+/* ---- Running statistics: each share starts from those before the step; afterwards, the net has their mean ---- */
 
 typedef enum direction { OUT_OF_NET, INTO_NET } direction;
 
@@ -60,7 +60,7 @@ static void tell(mica_ranks *r, mica_status status)
         (void)snprintf(own->text, sizeof own->text, "%s", mica_ranks_reason(r));
 }
 
-/* The first failure becomes that of all. */
+/* The failure of the lowest rank becomes that of all. */
 static mica_status find_failure(mica_ranks *r)
 {
     for (int rank = 0; rank < r->wire.ranks; rank++) {
@@ -68,7 +68,7 @@ static mica_status find_failure(mica_ranks *r)
         if (report->status == MICA_OK)
             continue;
         if (rank == r->wire.rank && r->wire.ranks == 1)
-            return (mica_status)report->status; /* as it was said */
+            return (mica_status)report->status; /* the context's error is right as it is */
         return mica_fail(r->ctx, (mica_status)report->status, "rank %d: %.*s", rank,
                          (int)sizeof report->text - 1, report->text);
     }
@@ -87,14 +87,14 @@ mica_status mica_ranks_agree(mica_ranks *r, mica_status status)
 
 /* ---- Shares ---- */
 
-/* Rows of a share: all sizes that differ by one at most, in the order of shares. */
+/* The rows of a share. Sizes differ by one at most. */
 static mica_segment rows_of(const mica_ranks *r, mica_index rows, int share)
 {
     size_t all = (size_t)rows, first = all * (size_t)share / (size_t)r->shares;
     return (mica_segment){first, all * ((size_t)share + 1) / (size_t)r->shares - first};
 }
 
-/* Gradients of one share, as its part of the whole batch's mean. */
+/* The gradients of one share, scaled to its part of the mean over the batch. */
 static mica_status run_share(mica_ranks *r, const mica_ranks_step_opts *o, int share, double *loss)
 {
     mica_net *net = r->net;
@@ -126,8 +126,8 @@ static mica_status run_share(mica_ranks *r, const mica_ranks_step_opts *o, int s
     return status;
 }
 
-/* All shares of this rank. What fails is told to the others, who must not wait for gradients in vain: they get
- * zeros. */
+/* All shares of this rank. If one fails, the others learn of it from the report, and get zeros in place of the
+ * gradients they are waiting for. */
 static mica_status run_shares(mica_ranks *r, const mica_ranks_step_opts *o)
 {
     mica_report *own = (mica_report *)(void *)r->told;
@@ -236,7 +236,7 @@ static void square_block(void *work, size_t block, int thread)
                                                  mica_least(MICA_RANK_BLOCK, all - first), 0.0f);
 }
 
-/* The norm of all gradients, in an order of blocks that has nothing to do with ranks. */
+/* The norm of all gradients, added in an order of blocks that does not depend on the ranks. */
 static mica_status find_norm(mica_ranks *r)
 {
     mica_net *net = r->net;

@@ -160,3 +160,18 @@ killed_launcher() {
     ended 0 "try 2 of 3: continuing"
 }
 told "mica-mpirun: an mpirun that is killed, and no stdin" killed_launcher
+
+# Ctrl-C reaches all processes of the terminal: still, each rank gets one signal, and time to write the checkpoint.
+stopped_group() {
+    local job
+    rm -rf "$folder/kills"
+    setsid "$restart_script" -np 2 "$mica" train "${victim[@]}" --epochs 100000 \
+        --checkpoint "$folder/kills" --quiet >"$folder/out" 2>"$folder/err" </dev/null &
+    job=$!
+    await_checkpoint "$job"
+    kill -TERM -- -"$job"
+    wait "$job"
+    code=$?
+    ended 130 "interrupted after step" && ! says "try 2"
+}
+told "mica-mpirun: a signal to the whole group stops it" stopped_group

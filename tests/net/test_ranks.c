@@ -78,7 +78,6 @@ typedef struct job {
     mica_status status[16];
     char error[16][300];
     bool same[16];
-    int64_t heap_calls[16];
 } job;
 
 typedef struct hand {
@@ -255,7 +254,7 @@ TEST(ranks_make_the_same_bits)
               (job){.net = cnn, .batch = 12, .shares = 4, .spread = true, .accumulate = 2}, to_four);
 }
 
-/* 61 samples in batches of 16: the last has 13, in 12 shares of one row and less. */
+/* The last batch has fewer rows than there are shares. */
 TEST(ranks_shares_of_one_row_or_none)
 {
     static const int ranks[] = {2, 4, 6, 0};
@@ -292,6 +291,10 @@ TEST(ranks_of_one_change_nothing)
             job one = run_job(j, 1), plain = run_job(without, 1);
             if (accumulate == 1)
                 check_same(&plain, &one, 1, "plain");
+            CHECK(one.steps > 0 && one.steps == plain.steps);
+            for (int step = 0; step < one.steps; step++) /* parts of an update are rounded in another order */
+                CHECK_MSG(fabs(one.losses[step] - plain.losses[step]) < 1e-4, "step %d: %g and %g", step,
+                          one.losses[step], plain.losses[step]);
             free(one.parameters);
             free(plain.parameters);
         }
@@ -358,6 +361,109 @@ TEST(ranks_fail_together)
     for (int i = 0; i < 3; i++) {
         CHECK(j.status[i] == MICA_ERR_DIVERGED);
         CHECK_MSG(strstr(j.error[i], "on rank 2, share 4") != NULL, "%s", j.error[i]);
+    }
+}
+
+static mica_status fill_badly(mica_net *net, mica_index first, mica_index count, void *user)
+{
+    mica_tensor x, y;
+    mica_status status = mica_net_input_tensor(net, NULL, &x, 0);
+    status = status == MICA_OK ? mica_net_input_tensor(net, NULL, &y, 1) : status;
+    if (status != MICA_OK)
+        return status;
+    memset(y.data, 0, mica_tensor_bytes(&y));
+    for (mica_index i = 0; i < count * row_size(&x); i++)
+        ((float *)x.data)[i] = first > 0 && *(const bool *)user ? NAN : (float)(i % 7);
+    return MICA_OK;
+}
+
+/* Also the statistics of batch norm, which shares before the bad one have moved. */
+TEST(ranks_change_nothing_in_a_step_that_fails)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    mica_ranks *ranks;
+    mica_ranks_outcome outcome;
+    mica_tensor flat;
+    float before[512], mean[6];
+    bool bad = false;
+    CHECK_OK(ctx, mica_net_create(ctx, &net));
+    CHECK_OK(ctx, mica_netfile_build(net, NULL, cnn, &(mica_netfile_opts){.batch = 4}));
+    CHECK_OK(ctx,
+             mica_net_compile(net, &(mica_compile_opts){.train = true,
+                                                        .optimizer = &(mica_optimizer){.kind = MICA_ADAM}}));
+    CHECK_OK(ctx, mica_net_bind(net, NULL, 0));
+    CHECK_OK(ctx, mica_net_initialize(net, 1));
+    CHECK_OK(ctx, mica_ranks_create(ctx, &ranks, net, &(mica_ranks_opts){.shares = 2}));
+    mica_ranks_step_opts step = {.rows = 8, .fill = fill_badly, .user = &bad, .lr = 0.1f};
+    CHECK_OK(ctx, mica_ranks_step(ranks, &outcome, &step));
+    mica_tensor running = mica_net_built_tensor(net, &net->values[ranks->statistics[0]]);
+    CHECK_OK(ctx, mica_net_flat(net, &flat, NULL));
+    REQUIRE(mica_tensor_bytes(&running) == sizeof mean);
+    size_t bytes = mica_tensor_bytes(&flat) < sizeof before ? mica_tensor_bytes(&flat) : sizeof before;
+    memcpy(mean, running.data, sizeof mean);
+    memcpy(before, flat.data, bytes);
+    bad = true;
+    CHECK(mica_ranks_step(ranks, &outcome, &step) == MICA_ERR_DIVERGED);
+    CHECK(memcmp(mean, running.data, sizeof mean) == 0);
+    CHECK(memcmp(before, flat.data, bytes) == 0);
+    mica_ranks_destroy(ranks);
+    mica_net_destroy(net);
+}
+
+/* A step whose numbers differ between two ranks, or are wrong on one of them. */
+typedef struct odd_step {
+    float lr[2];
+    mica_index rows[2];
+    char error[2][300];
+} odd_step;
+
+static void odd_ranks(const mica_transport *wire, void *user)
+{
+    odd_step *odd = user;
+    mica_context *ctx;
+    mica_net *net;
+    mica_ranks *ranks = NULL;
+    mica_ranks_outcome outcome;
+    mica_optimizer adam = {.kind = MICA_ADAM};
+    bool bad = false;
+    (void)mica_context_create(&ctx, &(mica_context_opts){.threads = 1});
+    (void)mica_net_create(ctx, &net);
+    (void)mica_netfile_build(net, NULL, cnn, &(mica_netfile_opts){.batch = 4});
+    (void)mica_net_compile(net, &(mica_compile_opts){.train = true, .optimizer = &adam});
+    (void)mica_net_bind(net, NULL, 0);
+    (void)mica_net_initialize(net, 1);
+    mica_status status = mica_ranks_create(ctx, &ranks, net,
+                                           &(mica_ranks_opts){.transport = wire, .shares = 2});
+    mica_ranks_step_opts step = {
+        .rows = odd->rows[wire->rank], .fill = fill_badly, .user = &bad, .lr = odd->lr[wire->rank]};
+    status = status == MICA_OK ? mica_ranks_step(ranks, &outcome, &step) : status;
+    (void)snprintf(odd->error[wire->rank], sizeof odd->error[0], "%s",
+                   status != MICA_OK ? mica_error(ctx) : "");
+    mica_ranks_destroy(ranks);
+    mica_net_destroy(net);
+    mica_context_destroy(ctx);
+}
+
+TEST(ranks_step_with_the_same_numbers)
+{
+    static const struct {
+        float lr;
+        mica_index rows;
+        const char *error;
+    } cases[] = {
+        {0.1f, 8, ""},
+        {0.2f, 8, "state error: rank 1 has a learning rate of 0.2, rank 0 one of 0.1"},
+        {0.1f, 7, "shape error: rank 1 has a batch of 7 rows, rank 0 one of 8"},
+        {NAN, 8, "argument error: rank 1: train_update: the learning rate is nan: expected 0 or more"},
+        {0.1f, 9, "shape error: rank 1: ranks_step: 9 rows of a batch of at most 8"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        odd_step odd = {.lr = {0.1f, cases[i].lr}, .rows = {8, cases[i].rows}};
+        run_thread_ranks(2, odd_ranks, &odd);
+        for (int rank = 0; rank < 2; rank++)
+            CHECK_MSG(strncmp(odd.error[rank], cases[i].error, strlen(cases[i].error)) == 0 &&
+                          (odd.error[rank][0] != '\0') == (i > 0),
+                      "rank %d: %s", rank, odd.error[rank]);
     }
 }
 
@@ -430,6 +536,8 @@ TEST(ranks_plan_before_there_are_any)
     CHECK(plan.sent > 0.0 && four <= plan.sent * 1.1); /* blocks of one share travel as in a ring */
     CHECK_ERROR(ctx, mica_ranks_plan_of(&plan, net, 4, &(mica_ranks_opts){.shares = 6}), MICA_ERR_ARGUMENT,
                 "argument error: ranks: 6 shares: expected a multiple of the 4 ranks");
+    CHECK_ERROR(ctx, mica_ranks_plan_of(&plan, net, 0, NULL), MICA_ERR_ARGUMENT,
+                "argument error: ranks_plan_of: 0 ranks");
     CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true, .optimizer = &adam, .ranks = 4}));
     CHECK_MSG(mica_net_plan(net)->total < whole, "%zu and %zu", mica_net_plan(net)->total, whole);
     CHECK_OK(ctx, mica_net_bind(net, NULL, 0));
