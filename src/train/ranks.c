@@ -353,12 +353,10 @@ mica_status mica_ranks_plan_of(mica_ranks_plan *out, mica_net *net, int ranks, c
 {
     if (out == NULL || net == NULL)
         return MICA_ERR_ARGUMENT;
-    if (ranks < 1)
-        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "ranks_plan_of: %d ranks", ranks);
     *out = (mica_ranks_plan){0};
     mica_ranks_opts o = opts != NULL ? *opts : defaults;
     if (ranks < 1 || ranks > MICA_MOST_SHARES)
-        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "ranks: a plan of %d ranks", ranks);
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "ranks_plan_of: %d ranks", ranks);
     for (int rank = 0; rank < ranks; rank++) {
         mica_ranks r = {.ctx = net->ctx, .net = net, .wire = {.rank = rank, .ranks = ranks}};
         mica_status status = set_up(&r, &o);
