@@ -294,6 +294,7 @@ static int compile_and_show(mica_context *ctx, const settings *set, mica_net *ne
                                                                .optimizer = set->train ? &optimizer : NULL,
                                                                .budget = set->budget,
                                                                .keep_cheap = set->keep_cheap,
+                                                               .same_parts = set->shares > 0,
                                                                .ranks = set->shard ? ranks.count : 0});
     if (status == MICA_OK && ranks.asked)
         status = mica_ranks_plan_of(&ranks.plan, net, ranks.count, &of_ranks);

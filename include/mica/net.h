@@ -149,7 +149,9 @@ typedef struct mica_compile_opts {
     const mica_net *weights; /* inference with this bound net's parameters; it must outlive this one */
     bool keep_cheap;         /* keep all that the backward reads, even what is cheap to compute again */
     int ranks;               /* shard the optimizer's state over this many ranks (mica/ranks.h); 0: do not */
-    bool debug;              /* guards between buffers, and NaN in buffers whose lifetime has ended */
+    bool
+        same_parts; /* within a budget: parts of the batch do not depend on threads or ranks, and so no bit does */
+    bool debug; /* guards between buffers, and NaN in buffers whose lifetime has ended */
 } mica_compile_opts;
 
 /* Makes the program and the plan. Allocates no memory for tensors.
@@ -157,7 +159,8 @@ typedef struct mica_compile_opts {
  * If the plan exceeds the budget, activations are recomputed, which changes no bit of the result. If that is
  * not enough, a training batch is run in parts whose gradients are added, which gives the same result within
  * rounding (except that batch norm sees one part at a time, and dropout draws other numbers). If nothing fits,
- * the error says how many bytes the smallest plan takes.
+ * the error says how many bytes the smallest plan takes. How many parts there are may depend on the threads, which take
+ * scratch, and on the ranks; with .same_parts it does not: then fewer threads may fit where more do not.
  *
  * May be called again until the net is bound. Nothing can be added to the net afterwards. */
 MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts);

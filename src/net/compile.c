@@ -166,6 +166,16 @@ static mica_status try_segments(mica_net *net, size_t budget, mica_index part_ro
     return MICA_OK;
 }
 
+/* Plans the cheapest trial that fits. */
+static mica_status take_best(mica_net *net, size_t budget, const trial *best, const trial *smallest)
+{
+    if (best->total == SIZE_MAX)
+        return mica_fail(net->ctx, MICA_ERR_MEMORY,
+                         "net: needs at least %zu bytes, the budget is %zu (%zu short)", smallest->total,
+                         budget, smallest->total - budget);
+    return plan_once(net, best->segment_calls, best->part_rows);
+}
+
 /* Recomputes as little as fits; where nothing fits, also runs the batch in parts, as few as fit. */
 static mica_status fit_budget(mica_net *net, size_t budget)
 {
@@ -183,11 +193,25 @@ static mica_status fit_budget(mica_net *net, size_t budget)
         if (rows <= 1 || !parts)
             break;
     }
-    if (best.total == SIZE_MAX)
-        return mica_fail(net->ctx, MICA_ERR_MEMORY,
-                         "net: needs at least %zu bytes, the budget is %zu (%zu short)", smallest.total,
-                         budget, smallest.total - budget);
-    return plan_once(net, best.segment_calls, best.part_rows);
+    return take_best(net, budget, &best, &smallest);
+}
+
+/* The same in the parts that one thread with the optimizer's whole state would take: recomputing changes no bit, but
+ * other parts round otherwise. */
+static mica_status fit_same_parts(mica_net *net, size_t budget)
+{
+    trial best = {.total = SIZE_MAX}, smallest = {.total = SIZE_MAX};
+    int threads = net->ctx->threads, ranks = net->ranks;
+    net->ctx->threads = 1;
+    net->ranks = 0;
+    mica_status status = plan_once(net, 0, net->size[0].most);
+    if (status == MICA_OK && net->plan.total > budget)
+        status = fit_budget(net, budget);
+    net->ctx->threads = threads;
+    net->ranks = ranks;
+    MICA_TRY(status);
+    MICA_TRY(try_segments(net, budget, net->part_rows, &best, &smallest));
+    return take_best(net, budget, &best, &smallest);
 }
 
 /* ---- The whole ---- */
@@ -308,7 +332,9 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
         net->optimizer = *opts->optimizer;
     mica_net_mark_memory(net);
     MICA_TRY(plan_once(net, 0, net->size[0].most));
-    if (opts->budget > 0 && net->plan.total > opts->budget)
+    if (opts->budget > 0 && opts->same_parts)
+        MICA_TRY(fit_same_parts(net, opts->budget));
+    else if (opts->budget > 0 && net->plan.total > opts->budget)
         MICA_TRY(fit_budget(net, opts->budget));
     MICA_TRY(mica_net_fill_plan(net));
     MICA_TRY(mica_net_find_rules(net));

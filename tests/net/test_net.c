@@ -484,3 +484,37 @@ TEST(net_plans_that_were_tried_leave_nothing)
     CHECK_MSG(after <= once, "%llu bytes, then %llu", (unsigned long long)once, (unsigned long long)after);
     mica_net_destroy(net);
 }
+
+/* With .same_parts, a budget splits the batch alike for any number of threads and ranks, or is refused. */
+TEST(net_parts_of_a_budget_do_not_depend_on_threads)
+{
+    mica_optimizer adam = {.kind = MICA_ADAM};
+    int refused = 0, planned = 0;
+    for (size_t budget = 1900000; budget <= 3200000; budget += 100000) {
+        int parts = 0;
+        for (int k = 0; k < 6; k++) {
+            mica_context *ctx = test_context(k < 3 ? 1 << k : 1);
+            mica_net *net;
+            CHECK_OK(ctx, mica_net_create(ctx, &net));
+            CHECK_OK(ctx, mica_netfile_build(net, NULL, mica_netfile_builtin("lenet"),
+                                             &(mica_netfile_opts){.batch = 32}));
+            mica_compile_opts opts = {.train = true,
+                                      .optimizer = &adam,
+                                      .budget = budget,
+                                      .same_parts = true,
+                                      .ranks = k < 3 ? 0 : k};
+            mica_status status = mica_net_compile(net, &opts);
+            CHECK(status == MICA_OK || status == MICA_ERR_MEMORY);
+            if (status == MICA_OK) {
+                CHECK(mica_net_plan(net)->total <= budget);
+                CHECK_MSG(parts == 0 || mica_net_plan(net)->parts == parts, "%zu bytes: %d parts, then %d",
+                          budget, parts, mica_net_plan(net)->parts);
+                parts = mica_net_plan(net)->parts;
+            }
+            planned += status == MICA_OK;
+            refused += status != MICA_OK;
+            mica_net_destroy(net);
+        }
+    }
+    CHECK_MSG(planned > 10 && refused > 0, "%d planned, %d refused", planned, refused);
+}
