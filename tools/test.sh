@@ -154,8 +154,6 @@ suite_mpi() {
     run_program "mpi" tests/mpi/check.sh build/mica
     [ ${#filters[@]} -eq 0 ] || return 0
     check "eval and run, under MPI" tests/mpi/inference.sh build/mica
-    check "what a rank takes is what mica plan says" tests/mpi/plan.sh build/mica
-    check "the bench of ranks" tests/mpi/bench.sh build/mica
 }
 
 # The same bits under another MPI, which has sums that are made once and started again.
