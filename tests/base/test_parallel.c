@@ -84,7 +84,7 @@ TEST(parallel_stretches_nest)
 #include <pthread.h>
 
 /* The linker puts this in front of the library's calls (tests/CMakeLists.txt): a system that has no thread left. */
-static int threads_left = -1; /* -1: no limit */
+static atomic_int threads_left = -1; /* -1: no limit */
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *argument);

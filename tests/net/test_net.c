@@ -517,5 +517,6 @@ TEST(net_parts_of_a_budget_do_not_depend_on_threads)
             mica_net_destroy(net);
         }
     }
-    CHECK_MSG(planned > 10 && refused > 0, "%d planned, %d refused", planned, refused);
+    bool alone = mica_context_threads(with[2]) == 1; /* a build without threads, whose scratch always fits */
+    CHECK_MSG(planned > 10 && (alone || refused > 0), "%d planned, %d refused", planned, refused);
 }
