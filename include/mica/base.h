@@ -83,10 +83,11 @@ typedef struct mica_heap_stats {
 typedef struct mica_context mica_context;
 
 typedef struct mica_context_opts {
-    int threads;            /* 0: one. At most MICA_MAX_THREADS. Results do not depend on it, unless a budget
-                                      * splits batches into parts: mica_compile_opts.same_parts */
-    size_t workspace_bytes; /* 0: MICA_DEFAULT_WORKSPACE */
-    void *workspace;        /* the caller's own workspace of workspace_bytes; NULL: allocated */
+    /* 0: one. At most MICA_MAX_THREADS. Results do not depend on it, unless a budget splits batches into parts
+     * (mica_compile_opts.same_parts). */
+    int threads;
+    size_t workspace_bytes;          /* 0: MICA_DEFAULT_WORKSPACE */
+    void *workspace;                 /* the caller's own workspace of workspace_bytes; NULL: allocated */
     const mica_allocator *allocator; /* NULL: malloc and free. Copied. */
     const char *isa;  /* "scalar", "avx2", "avx512", "neon"; NULL: $MICA_ISA, else the best available */
     bool no_winograd; /* no Winograd for 3 x 3 convolutions: slower, a little more accurate; see ops/conv.h */
