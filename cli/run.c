@@ -10,7 +10,7 @@
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "cli/ranks.h"
-#include "data/load.h"
+#include "data/image_file.h"
 
 typedef struct settings {
     shared_settings shared;
@@ -136,7 +136,7 @@ static int from_stdin(prediction *p)
         if (status == MICA_OK && kind == FILE_CSV)
             status = mica_csv_read(p->ctx, &p->inputs, &stream, &csv);
         else if (status == MICA_OK)
-            status = kind == FILE_PNG   ? mica_png_read(p->ctx, &loaded, &stream)
+            status = kind == FILE_PNG   ? mica_image_read(p->ctx, &loaded, &stream)
                      : kind == FILE_NPY ? mica_npy_read(p->ctx, &loaded, &stream)
                                         : mica_idx_read(p->ctx, &loaded, &stream);
         mica_stream_close(p->ctx, &stream);
@@ -170,7 +170,7 @@ static int from_file(prediction *p, const char *path)
         break;
     case FILE_PNG:
         p->is_picture = true;
-        status = mica_dataset_load_png(p->ctx, &p->inputs, path);
+        status = mica_dataset_load_image(p->ctx, &p->inputs, path);
         break;
     case FILE_TEXT:
         if (p->is_text) {
