@@ -91,7 +91,7 @@ int info_weights(mica_context *ctx, const info_settings *set, const char *path)
 
 int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind)
 {
-    static const char *const names[] = {"", "idx", "npy", "csv", "png"};
+    static const char *const names[] = {"", "idx", "npy", "csv", "png", "jpeg", "netpbm"};
     mica_dataset data;
     mica_status status = kind == INFO_IDX   ? mica_dataset_load_idx(ctx, &data, path, NULL)
                          : kind == INFO_NPY ? mica_dataset_load_npy(ctx, &data, path, NULL)
