@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/model/images.h"
 #include "cli/model/match.h"
 #include "cli/model/same.h"
 #include "cli/model/saved.h"
@@ -196,6 +197,7 @@ static int open_data(evaluation *e, settings *set)
     data_opts opts = {.label = set->label,
                       .classes = (const char *const *)m->class_names,
                       .class_count = m->class_count,
+                      .images = images_size_of_sample(&m->sample),
                       .vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL};
     int code = data_load(&e->data, &verb_eval, e->ctx, set->data, &opts);
     net_ends ends;

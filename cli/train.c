@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/model/augment.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/net/argument.h"
@@ -17,6 +18,14 @@ static const verb_option options[] = {
      FIELD(label),
      "COLUMN",
      "CSV: the label column, by name or number; -1 is the last (-1)"},
+    {.name = "--size", OPTION_TEXT, FIELD(size), "HxW", "images: their height and width (the net's input)"},
+    {.name = "--colour", OPTION_FLAG, FIELD(colour), NULL, "images: in colour, whatever the net's input"},
+    {.name = "--grey", OPTION_FLAG, FIELD(grey), NULL, "images: in greyscale, whatever the net's input"},
+    {.name = "--augment",
+     OPTION_TEXT,
+     FIELD(augment),
+     "LIST",
+     "change pictures a little in every epoch (see below), such as flip,shift=2"},
     {.name = "--epochs",
      OPTION_COUNT,
      FIELD(epochs),
@@ -113,7 +122,7 @@ static const verb_option options[] = {
 };
 
 static const char details[] = NET_HELP
-    "\n" DATA_HELP
+    "\n" DATA_HELP "\n" AUGMENT_HELP
     "\n"
     "A tenth of the training data is held out for validation, and if the data has no test set\n"
     "of its own, another tenth for the final test. Inputs are normalized by the mean and standard\n"
@@ -128,6 +137,8 @@ static const char details[] = NET_HELP
 static const verb_example examples[] = {
     {"train lenet --data digits", "learn to read digits; saves to ./lenet-digits"},
     {"train resnet-small --data fashion-mnist --epochs 10 --report report.html", "also write a report"},
+    {"train lenet --data animals --augment flip,shift=2",
+     "a folder of pictures, a sub-folder for each class"},
     {"train mlp --data iris.csv --label species", "a table with class names in a column"},
     {"train gpt-tiny --data shakespeare.txt --budget 20MiB", "a text, within a memory budget"},
     {"train --checkpoint lenet-digits --resume", "continue an interrupted run"},

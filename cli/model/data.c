@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/model/images.h"
 #include "cli/model/take.h"
 
 #define DIGITS_TRAIN      20000
@@ -31,8 +32,9 @@ file_kind file_kind_of(const char *path)
     static const struct {
         const char *end;
         file_kind kind;
-    } ends[] = {{".idx", FILE_IDX}, {"ubyte", FILE_IDX}, {".npy", FILE_NPY}, {".csv", FILE_CSV},
-                {".tsv", FILE_CSV}, {".png", FILE_PNG},  {".txt", FILE_TEXT}};
+    } ends[] = {{".idx", FILE_IDX},    {"ubyte", FILE_IDX},  {".npy", FILE_NPY},   {".csv", FILE_CSV},
+                {".tsv", FILE_CSV},    {".txt", FILE_TEXT},  {".png", FILE_IMAGE}, {".jpg", FILE_IMAGE},
+                {".jpeg", FILE_IMAGE}, {".ppm", FILE_IMAGE}, {".pgm", FILE_IMAGE}, {".pnm", FILE_IMAGE}};
     char with_gz[16];
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         (void)snprintf(with_gz, sizeof with_gz, "%s.gz", ends[i].end);
@@ -130,8 +132,7 @@ static bool is_there(const char *path)
     return stat(path, &about) == 0;
 }
 
-/* FOLDER/NAME with one of the endings that these files go by. False: there is none. */
-static bool find_idx(char *path, size_t size, const char *folder, const char *name)
+bool find_idx(char *path, size_t size, const char *folder, const char *name)
 {
     static const char *const ends[] = {"", ".gz"};
     for (size_t i = 0; i < 2; i++) {
@@ -146,9 +147,7 @@ static bool find_idx(char *path, size_t size, const char *folder, const char *na
 static int load_folder(data *out, const verb *v, mica_context *ctx, const char *folder)
 {
     char images[4096], labels[4096];
-    if (!find_idx(images, sizeof images, folder, "train-images-idx3-ubyte"))
-        return verb_error(v, EXIT_FILE, "%s: the folder has no train-images-idx3-ubyte, with or without .gz",
-                          folder);
+    (void)find_idx(images, sizeof images, folder, "train-images-idx3-ubyte");
     (void)find_idx(labels, sizeof labels, folder, "train-labels-idx1-ubyte");
     if (mica_dataset_load_idx(ctx, &out->samples, images, labels) != MICA_OK)
         return verb_failed(v, ctx);
@@ -217,6 +216,8 @@ static int load(data *out, const verb *v, mica_context *ctx, const char *spec, c
         return load_digits(out, v, ctx, spec, opts);
     if (strcmp(spec, "fashion-mnist") == 0 && !is_there(spec))
         return load_fashion(out, v, ctx);
+    if (images_named(spec))
+        return images_load(out, v, ctx, spec, opts);
     if (is_folder(spec))
         return load_folder(out, v, ctx, spec);
     if (strchr(spec, ',') != NULL)

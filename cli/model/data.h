@@ -12,9 +12,16 @@
     "  digits, digits:N        synthetic digits: N for training (20000), plus some for testing\n" \
     "  fashion-mnist           as installed by Debian's dataset-fashion-mnist\n"                  \
     "  FOLDER                  files named like MNIST's: train-images-idx3-ubyte etc., or .gz\n"  \
+    "  FOLDER                  images in a sub-folder for each class: FOLDER/cat/1.png etc.;\n"   \
+    "                          also FOLDER/train/cat/1.png and FOLDER/test/cat/1.png\n"           \
     "  X.idx,Y.idx             inputs and targets; also X.npy,Y.npy\n"                            \
     "  FILE.csv                one sample per line, the label in the last column or --label\n"    \
     "  FILE.txt                text, for text nets\n"
+
+/* What images become; 0: as they are. */
+typedef struct image_size {
+    mica_index channels, height, width;
+} image_size;
 
 typedef struct data_opts {
     const char *label;          /* CSV: a column's name or number; "none"; NULL: the last */
@@ -22,6 +29,7 @@ typedef struct data_opts {
     int class_count;
     const mica_vocabulary *vocabulary; /* that a text must be of; NULL: its own */
     uint64_t seed;                     /* of the digits */
+    image_size images;                 /* of a folder of them */
 } data_opts;
 
 typedef struct data {
@@ -50,9 +58,12 @@ mica_status normalization_learn(normalization *out, mica_context *ctx, const dat
                                 double test);
 void normalization_free(normalization *n);
 
-/* One of the files that a sample can come from, by its name: idx, npy, csv, png or text. */
-typedef enum file_kind { FILE_UNKNOWN, FILE_IDX, FILE_NPY, FILE_CSV, FILE_PNG, FILE_TEXT } file_kind;
+/* One of the files that a sample can come from, by its name: idx, npy, csv, an image or text. */
+typedef enum file_kind { FILE_UNKNOWN, FILE_IDX, FILE_NPY, FILE_CSV, FILE_IMAGE, FILE_TEXT } file_kind;
 file_kind file_kind_of(const char *path);
+
+/* FOLDER/NAME, plain or .gz, as MNIST's files are called. False: there is neither. */
+bool find_idx(char *path, size_t size, const char *folder, const char *name);
 
 /* The options for a CSV of this name. */
 mica_csv_opts csv_opts_of(const char *path, const data_opts *opts);

@@ -50,6 +50,7 @@ mica_status feed_open(feed *out, mica_context *ctx, const data *d, const feed_op
                                  .split = {.part = own_test ? MICA_PART_ALL : o->part,
                                            .validation = o->validation,
                                            .test = test_share(d)},
+                                 .transform = o->transform,
                                  .scale = n->scale,
                                  .mean = n->mean,
                                  .deviation = n->deviation,

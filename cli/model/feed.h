@@ -16,6 +16,7 @@ typedef struct feed_opts {
     bool shuffled;
     double validation; /* share */
     const normalization *normalization;
+    mica_transform transform; /* of samples; .run NULL: none */
 } feed_opts;
 
 typedef struct feed {

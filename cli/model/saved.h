@@ -39,7 +39,7 @@ const char *class_text(char *text, size_t size, const char *const *names, int co
 typedef struct saved_settings {
     int64_t epochs, batch, shares, warmup, patience, checkpoint_steps, optimizer, schedule, budget, seed;
     double lr, weight_decay, momentum, clip, validation;
-    const char *label;
+    const char *label, *augment;
 } saved_settings;
 
 /* Limits of options: also what a checkpoint may hold. */

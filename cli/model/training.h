@@ -18,6 +18,8 @@
 typedef struct train_settings {
     shared_settings shared;
     const char *data, *checkpoint, *report, *trace, *label;
+    const char *size, *augment; /* of pictures */
+    bool colour, grey;
     int64_t epochs, batch, warmup, patience, checkpoint_steps;
     int64_t shares; /* of a batch; 0: one for each rank, added in any order */
     int optimizer, schedule;
@@ -49,6 +51,7 @@ typedef struct training {
     bool resumes;
 
     data data;
+    mica_augment augment; /* which train's transform points to */
     meaning meaning;
     mica_net *net;
     mica_netfile_info info;

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/model/augment.h"
+#include "cli/model/images.h"
 #include "cli/model/same.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
@@ -143,6 +145,8 @@ static void settings_of_saved(training *t)
         s->data = t->saved.meaning.data;
     if (s->label == NULL)
         s->label = from->label;
+    if (s->augment == NULL)
+        s->augment = from->augment;
     if (s->budget == 0 && from->budget > 0)
         s->budget = (size_t)from->budget;
     if (from->seed >= 0)
@@ -170,6 +174,8 @@ static void note_settings(training *t)
     notes_add_whole(n, "mica.train.seed", s->shared.seed);
     if (s->label != NULL)
         notes_add(n, "mica.train.label", s->label);
+    if (s->augment != NULL)
+        notes_add(n, "mica.train.augment", s->augment);
 }
 
 /* What nobody gave: what usually works. */
@@ -269,6 +275,32 @@ static int compile_net(training *t)
 
 /* ---- Data ---- */
 
+/* Images become what the net takes, save where the options say otherwise: it is built as it stands, for that alone. */
+static int find_image_size(training *t, image_size *out)
+{
+    const train_settings *s = &t->settings;
+    mica_net *net = NULL;
+    mica_netfile_info info;
+    net_ends ends;
+    if (!images_named(s->data)) {
+        bool given = s->size != NULL || s->colour || s->grey;
+        return given ? usage_error(t->v, "--size, --colour and --grey are for folders of images") : EXIT_OK;
+    }
+    int code = EXIT_OK;
+    if (t->resumes) {
+        *out = images_size_of_sample(&t->saved.meaning.sample);
+    } else if (strcmp(s->net, "-") != 0) { /* stdin can be read once: images stay as large as the first */
+        mica_netfile_opts opts = {.batch = 1};
+        code = net_build(&net, &info, t->v, t->ctx, s->net, &s->set, &opts);
+        if (code == EXIT_OK)
+            code = net_ends_find(&ends, t->v, net, &info, s->net);
+        if (code == EXIT_OK)
+            *out = images_size_of(&ends.input);
+        mica_net_destroy(net);
+    }
+    return code == EXIT_OK ? images_size_given(out, t->v, s->size, s->colour, s->grey) : code;
+}
+
 static int load_data(training *t)
 {
     const train_settings *s = &t->settings;
@@ -279,7 +311,8 @@ static int load_data(training *t)
         opts.class_count = m->class_count;
         opts.vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL;
     }
-    return data_load(&t->data, t->v, t->ctx, s->data, &opts);
+    int code = find_image_size(t, &opts.images);
+    return code == EXIT_OK ? data_load(&t->data, t->v, t->ctx, s->data, &opts) : code;
 }
 
 /* The meaning of the net's inputs and outputs: learned from the data, or as the checkpoint has it. */
@@ -309,6 +342,8 @@ static int find_meaning(training *t)
 
 static int open_feeds(training *t)
 {
+    mica_tensor sample = t->meaning.sample;
+    sample.dtype = t->data.samples.inputs.dtype;
     const train_settings *s = &t->settings;
     feed_opts opts = {.part = MICA_PART_TRAIN,
                       .batch = (mica_index)s->batch,
@@ -317,7 +352,11 @@ static int open_feeds(training *t)
                       .shuffled = true,
                       .validation = s->validation,
                       .normalization = &t->meaning.normalization};
+    int code = augment_read(&opts.transform, &t->augment, t->v, t->ctx, s->augment, &sample);
+    if (code != EXIT_OK)
+        return code;
     mica_status status = feed_open(&t->train, t->ctx, &t->data, &opts);
+    opts.transform = (mica_transform){0};
     opts.shuffled = false;
     opts.batch = t->rows;
     opts.part = MICA_PART_VALIDATION;

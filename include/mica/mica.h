@@ -2,6 +2,7 @@
 #ifndef MICA_MICA_H
 #define MICA_MICA_H
 
+#include <mica/augment.h>
 #include <mica/base.h>
 #include <mica/checkpoint.h>
 #include <mica/data.h>

@@ -21,6 +21,6 @@ mica_status mica_load_elements(mica_context *ctx, mica_loaded *out, mica_stream 
 
 /* A whole file. On failure nothing is left. */
 typedef mica_status mica_read_fn(mica_context *ctx, mica_loaded *out, mica_stream *stream);
-mica_read_fn mica_idx_read, mica_npy_read, mica_png_read;
+mica_read_fn mica_idx_read, mica_npy_read;
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef MICA_TESTS_SAMPLE_H
 #define MICA_TESTS_SAMPLE_H
 
-#include "data/load.h"
+#include "data/image_file.h"
 
 /* Through a copy of exactly this size, so that the sanitizer sees every step beyond it. */
 mica_status sample_read(mica_context *ctx, mica_loaded *out, mica_read_fn *read, const void *bytes,
