@@ -17,6 +17,7 @@
 #include <mica/netfile.h>
 
 #include "cli/model/data.h"
+#include "cli/model/units.h"
 
 #define CHECKPOINT_NAME "checkpoint.safetensors" /* in the folder of a training */
 
@@ -28,8 +29,11 @@ typedef struct meaning {
     int class_count;
     mica_vocabulary vocabulary; /* count 0: it is no net for text */
     normalization normalization;
-    mica_tensor sample; /* of the data: its shape, without memory; rank 0: text */
-    void *owned[2];     /* by one that was read */
+    mica_tensor sample;      /* of the data: its shape, without memory; rank 0: text */
+    target_units units;      /* of what a regression learns */
+    column_spans columns;    /* of a table */
+    forecast_shape forecast; /* of a series */
+    void *owned[2];          /* by one that was read */
 } meaning;
 
 /* The name of a class for people, printable; its number where it has no name. In text[size], which is returned. */

@@ -1,0 +1,171 @@
+/* Lines of answers. */
+#include "cli/model/answer.h"
+
+#include <stdlib.h>
+
+#include "cli/model/names.h"
+#include "cli/model/score.h"
+#include "cli/model/take.h"
+#include "cli/picture/text.h"
+
+/* What stands for a class or token, for people. */
+static const char *answer_text(char *text, size_t size, const answer_style *a, int32_t class)
+{
+    const meaning *m = a->meaning;
+    if (m->vocabulary.count > 0) {
+        char piece[8] = "";
+        mica_tensor one = {.data = &class, .dtype = MICA_I32, .rank = 1, .dim = {1}, .stride = {1}};
+        if (class >= m->vocabulary.count) /* one that the net can name, and no text has */
+            (void)snprintf(text, size, "%d", (int)class);
+        else if (mica_text_decode(a->ctx, piece, sizeof piece, &m->vocabulary, &one) != MICA_OK ||
+                 (unsigned char)piece[0] <= ' ')
+            (void)snprintf(text, size, "\\x%02x", (unsigned)(unsigned char)piece[0]);
+        else
+            (void)plain_text(text, size, piece);
+        return text;
+    }
+    class_names names = class_names_of(m, a->info);
+    return class_text(text, size, names.list, names.count, class);
+}
+
+/* The likeliest class that is not among the first `taken` of order. */
+static int32_t next_best(const float *values, mica_index count, const int32_t *order, int64_t taken)
+{
+    int32_t best = -1;
+    for (int32_t c = 0; c < (int32_t)count; c++) {
+        bool used = false;
+        for (int64_t i = 0; i < taken; i++)
+            used = used || order[i] == c;
+        if (!used && (best < 0 || values[c] > values[best]))
+            best = c;
+    }
+    return best;
+}
+
+static void put_json_class(const answer_style *a, int32_t class, double probability)
+{
+    char text[64];
+    fprintf(a->to, "{\"class\": ");
+    put_json(a->to, answer_text(text, sizeof text, a, class));
+    fprintf(a->to, ", \"probability\": ");
+    put_json_number(a->to, probability);
+    fprintf(a->to, "}");
+}
+
+static void put_classes(const answer_style *a, mica_index number, const float *values, mica_index count)
+{
+    int64_t top = a->top < count ? a->top : count;
+    int32_t *order = take((size_t)top, sizeof *order);
+    fprintf(a->to, a->json ? "{\"input\": %td, \"classes\": [" : "%td", number);
+    for (int64_t i = 0; i < top; i++) {
+        char text[64];
+        order[i] = next_best(values, count, order, i);
+        double probability = (double)values[order[i]];
+        if (a->json) {
+            fprintf(a->to, "%s", i > 0 ? ", " : "");
+            put_json_class(a, order[i], probability);
+        } else {
+            fprintf(a->to, "  %s %.2f %%", answer_text(text, sizeof text, a, order[i]), 100 * probability);
+        }
+    }
+    fprintf(a->to, a->json ? "]}\n" : "\n");
+    free(order);
+}
+
+/* ---- Yes or no ---- */
+
+/* One output: both classes, the likelier one first. */
+static void put_yes_no(const answer_style *a, mica_index number, double yes)
+{
+    char text[64];
+    int32_t said = yes >= 0.5;
+    double probability = said ? yes : 1 - yes;
+    if (!a->json) {
+        fprintf(a->to, "%td  %s  probability %.2f\n", number, answer_text(text, sizeof text, a, said),
+                probability);
+        return;
+    }
+    fprintf(a->to, "{\"input\": %td, \"classes\": [", number);
+    put_json_class(a, said, probability);
+    fprintf(a->to, ", ");
+    put_json_class(a, !said, 1 - probability);
+    fprintf(a->to, "]}\n");
+}
+
+/* Several outputs of an input: what each says. */
+static void put_yes_nos(const answer_style *a, mica_index number, const float *yes, mica_index count)
+{
+    char text[64];
+    fprintf(a->to, a->json ? "{\"input\": %td, \"outputs\": [" : "%td", number);
+    for (mica_index i = 0; i < count; i++) {
+        const char *name = target_name(&a->meaning->units, i);
+        int32_t said = yes[i] >= 0.5f;
+        double probability = said ? (double)yes[i] : 1 - (double)yes[i];
+        if (!a->json) {
+            fprintf(a->to, "  ");
+            put_plain(a->to, name);
+            fprintf(a->to, "%s%s %.2f", name != NULL ? " " : "", answer_text(text, sizeof text, a, said),
+                    probability);
+            continue;
+        }
+        fprintf(a->to, "%s{", i > 0 ? ", " : "");
+        if (name != NULL) {
+            fprintf(a->to, "\"name\": ");
+            put_json(a->to, name);
+            fprintf(a->to, ", ");
+        }
+        fprintf(a->to, "\"class\": ");
+        put_json(a->to, answer_text(text, sizeof text, a, said));
+        fprintf(a->to, ", \"probability\": ");
+        put_json_number(a->to, probability);
+        fprintf(a->to, "}");
+    }
+    fprintf(a->to, a->json ? "]}\n" : "\n");
+}
+
+/* ---- Numbers ---- */
+
+/* In their own unit, with the names of what they are. */
+static void put_numbers(const answer_style *a, mica_index number, const float *values, mica_index count)
+{
+    const target_units *u = &a->meaning->units;
+    fprintf(a->to, a->json ? "{\"input\": %td, \"values\": [" : "%td ", number);
+    for (mica_index i = 0; i < count; i++) {
+        double value = in_unit(u, i, (double)values[i]);
+        if (a->json) {
+            fprintf(a->to, "%s", i > 0 ? ", " : "");
+            put_json_number(a->to, value);
+            continue;
+        }
+        fprintf(a->to, " ");
+        if (target_name(u, i) != NULL) {
+            put_plain(a->to, target_name(u, i));
+            fprintf(a->to, " ");
+        }
+        fprintf(a->to, "%s", number_text(value).text);
+    }
+    if (a->json && target_name(u, 0) != NULL) {
+        fprintf(a->to, "], \"names\": [");
+        for (mica_index i = 0; i < count; i++) {
+            fprintf(a->to, "%s", i > 0 ? ", " : "");
+            put_json(a->to, target_name(u, i));
+        }
+    }
+    fprintf(a->to, a->json ? "]}\n" : "\n");
+}
+
+void answer_row(const answer_style *a, mica_index number, const float *row, mica_index count, float *scratch)
+{
+    mica_task task = a->info->task;
+    bool classes = task == MICA_TASK_CLASSES || task == MICA_TASK_TEXT;
+    if (classes || task == MICA_TASK_BINARY)
+        probabilities(scratch, row, count, a->info);
+    if (classes)
+        put_classes(a, number, scratch, count);
+    else if (task == MICA_TASK_BINARY && count == 1)
+        put_yes_no(a, number, (double)scratch[0]);
+    else if (task == MICA_TASK_BINARY)
+        put_yes_nos(a, number, scratch, count);
+    else
+        put_numbers(a, number, row, count);
+}
