@@ -1,12 +1,11 @@
 /* mica eval: how good a trained net is. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/model/match.h"
 #include "cli/model/same.h"
 #include "cli/model/saved.h"
-#include "cli/model/score.h"
+#include "cli/model/score_print.h"
 #include "cli/picture/text.h"
 #include "cli/ranks.h"
 
@@ -56,8 +55,10 @@ static const char details[] =
     "FILE is a checkpoint written by mica train, or its folder.\n"
     "\n" DATA_HELP
     "\n"
-    "Prints the loss, the accuracy and the confusion matrix: one row per true class, one\n"
-    "column per predicted class.";
+    "Prints what fits the net: RMSE, MAE and R2 in the unit of the target; accuracy, F1 and the\n"
+    "confusion matrix of classes (one row per true class, one column per predicted class), for\n"
+    "two classes or yes/no also the AUC; bits per token and perplexity of text. Behind it stands\n"
+    "what it takes to beat: always the mean, or always the most common class.";
 
 static const verb_example examples[] = {
     {"eval lenet-digits", "score on the test split of its training data"},
@@ -71,90 +72,28 @@ static const verb_example examples[] = {
 
 /* ---- Printing ---- */
 
-static const char *name_of(char *text, size_t size, const meaning *m, int class)
-{
-    return class_text(text, size, (const char *const *)m->class_names, m->class_count, class);
-}
-
-/* A row for each class that is, a column for each that the net says. */
-static void print_confusion(const score *s, const meaning *m)
-{
-    enum { WIDEST = 20, NAME = 12 };
-    if (s->classes < 2 || s->classes > WIDEST)
-        return;
-    char name[NAME + 1];
-    printf("\n%*s  predicted\n%*s", NAME, "", NAME, "");
-    for (int c = 0; c < s->classes; c++)
-        printf(" %5.5s", name_of(name, sizeof name, m, c));
-    printf("   right\n");
-    for (int label = 0; label < s->classes; label++) {
-        const uint64_t *row = s->confusion + label * s->classes;
-        uint64_t all = 0;
-        printf("%*s", NAME, name_of(name, sizeof name, m, label));
-        for (int c = 0; c < s->classes; c++) {
-            all += row[c];
-            if (row[c] == 0)
-                printf("     .");
-            else
-                printf(" %5llu", (unsigned long long)row[c]);
-        }
-        if (all > 0)
-            printf("  %5.1f %%\n", 100 * (double)row[label] / (double)all);
-        else
-            printf("        -\n");
-    }
-}
-
-static void print_text(const score *s, const meaning *m, const char *what, const char *part)
+static void print_text(const score *s, scored_net net, const char *what, const char *part)
 {
     put_plain(stdout, what);
     printf(", %s: ", part);
-    if (!isnan(s->accuracy))
-        printf("%.2f %% of ", 100 * s->accuracy);
-    printf("%s %s, loss %.4f", count_text((double)s->samples).text,
-           m->vocabulary.count > 0 ? "windows" : "samples", s->loss);
-    if (m->vocabulary.count > 0)
-        printf(", %.3f bits per token", s->loss / log(2));
-    if (!isnan(s->error))
-        printf(", root mean square error %.4g", s->error);
+    put_score_line(stdout, s, net);
     printf("\n");
-    print_confusion(s, m);
+    put_score_tables(stdout, s, net);
     if (s->first_count > 0) {
+        class_names names = class_names_of(net.meaning, net.info);
         printf("\n");
-        print_samples(stdout, s, s->first, s->first_count, (const char *const *)m->class_names,
-                      m->class_count);
+        print_samples(stdout, s, s->first, s->first_count, names.list, names.count);
     }
 }
 
-static void print_json(const score *s, const meaning *m, const char *what, const char *part)
+static void print_json(const score *s, scored_net net, const char *what, const char *part)
 {
-    char name[256];
-    printf("{\"data\": ");
+    printf("{\"task\": \"%s\", \"samples\": %td, \"metrics\": ", score_task_name(s), s->samples);
+    put_json_metrics(stdout, s);
+    printf(", \"data\": ");
     put_json(stdout, what);
-    printf(", \"part\": \"%s\", \"samples\": %td, \"loss\": ", part, s->samples);
-    put_json_number(stdout, s->loss);
-    printf(", \"accuracy\": ");
-    put_json_number(stdout, s->accuracy);
-    printf(", \"error\": ");
-    put_json_number(stdout, s->error);
-    if (s->confusion != NULL) {
-        printf(", \"classes\": [");
-        for (int c = 0; c < s->classes; c++) {
-            printf("%s", c > 0 ? ", " : "");
-            if (c < m->class_count)
-                put_json(stdout, m->class_names[c]);
-            else
-                put_json(stdout, name_of(name, sizeof name, m, c));
-        }
-        printf("], \"confusion\": [");
-        for (int i = 0; i < s->classes * s->classes; i++)
-            printf("%s%llu%s",
-                   i == 0                ? "["
-                   : i % s->classes == 0 ? ", ["
-                                         : ", ",
-                   (unsigned long long)s->confusion[i], i % s->classes == s->classes - 1 ? "]" : "");
-        printf("]");
-    }
+    printf(", \"part\": \"%s\"", part);
+    put_json_details(stdout, s, net);
     printf("}\n");
 }
 
@@ -244,15 +183,18 @@ static int evaluate(evaluation *e, settings *set, const char *where)
     score_opts scoring = {.batch = (mica_index)set->batch,
                           .show = (size_t)set->show,
                           .normalization = &e->saved.meaning.normalization,
-                          .sample = &e->saved.meaning.sample};
+                          .sample = &e->saved.meaning.sample,
+                          .units = &e->saved.meaning.units,
+                          .forecast = &e->saved.meaning.forecast};
     if (code == EXIT_OK)
         code = score_net(&e->score, &verb_eval, e->net, &e->info, &e->feed, &scoring);
     if (code != EXIT_OK)
         return code;
+    scored_net net = {&e->saved.meaning, &e->info};
     if (set->shared.json)
-        print_json(&e->score, &e->saved.meaning, set->data, parts[e->part]);
+        print_json(&e->score, net, set->data, parts[e->part]);
     else
-        print_text(&e->score, &e->saved.meaning, set->data, parts[e->part]);
+        print_text(&e->score, net, set->data, parts[e->part]);
     return EXIT_OK;
 }
 
@@ -281,7 +223,7 @@ static int run(int argc, char **argv)
 const verb verb_eval = {
     .name = "eval",
     .arguments = "FILE [--data DATA] [OPTIONS]",
-    .summary = "score a trained net: loss, accuracy, confusion matrix",
+    .summary = "score a trained net: accuracy, F1, RMSE, whatever fits it",
     .details = details,
     .options = options,
     .option_count = sizeof options / sizeof options[0],

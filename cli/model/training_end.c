@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/model/score_print.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/picture/text.h"
@@ -21,6 +22,9 @@ static int score_test(training *t)
                        .mistakes = t->settings.report != NULL,
                        .normalization = &t->meaning.normalization,
                        .sample = &t->meaning.sample,
+                       .units = &t->meaning.units,
+                       .forecast = &t->meaning.forecast,
+                       .pairs = t->settings.report != NULL,
                        .stop = &interruptions,
                        .saved = t->path};
     return score_net(&t->score, t->v, t->net, &t->info, f, &opts);
@@ -44,12 +48,7 @@ static void print_score(const training *t)
     if (s->samples == 0)
         return;
     printf("%-7s ", t->score_part);
-    if (!isnan(s->accuracy))
-        printf("%.2f %% of ", 100 * s->accuracy);
-    printf("%s %s, loss %.4f", count_text((double)s->samples).text, t->data.is_text ? "windows" : "samples",
-           s->loss);
-    if (!isnan(s->error))
-        printf(", root mean square error %.4g", s->error);
+    put_score_line(stdout, s, (scored_net){&t->meaning, &t->info});
     printf("\n");
 }
 
@@ -105,6 +104,10 @@ static void print_json(const training *t)
     put_json_number(stdout, t->score.samples > 0 ? t->score.loss : (double)NAN);
     printf(", \"accuracy\": ");
     put_json_number(stdout, t->score.samples > 0 ? t->score.accuracy : (double)NAN);
+    if (t->score.samples > 0) {
+        printf(", \"task\": \"%s\", \"metrics\": ", score_task_name(&t->score));
+        put_json_metrics(stdout, &t->score);
+    }
     printf(", \"bytes\": %zu, \"lower_bound\": %zu, \"heap_calls\": ", training_bytes(t), plan->lower_bound);
     put_json_number(stdout, heap_counted() ? (double)t->heap_calls : (double)NAN);
     if (ranks_count() > 1)
