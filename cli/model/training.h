@@ -7,6 +7,7 @@
 
 #include "cli/model/lock.h"
 #include "cli/model/match.h"
+#include "cli/model/measure.h"
 #include "cli/model/progress.h"
 #include "cli/model/saved.h"
 #include "cli/ranks.h"
@@ -71,9 +72,8 @@ typedef struct training {
     uint64_t wire_calls;             /* heap calls of MPI's, which are not among these */
     wire_use before_use;
     double step_seconds, began_step;
-    int32_t *targets; /* [batch...] of the step in flight; NULL: they are no class numbers */
-    mica_index target_count;
-    curve train_loss, train_accuracy, learning_rate, validation_loss, validation_accuracy;
+    measure train_measure, validation_measure;
+    curve train_loss, train_metric, learning_rate, validation_loss, validation_metric;
     uint64_t curve_stride; /* steps to a point */
     double curve_sum[2], curve_weight[2];
 

@@ -104,10 +104,6 @@ static void print_json(const training *t)
     put_json_number(stdout, t->score.samples > 0 ? t->score.loss : (double)NAN);
     printf(", \"accuracy\": ");
     put_json_number(stdout, t->score.samples > 0 ? t->score.accuracy : (double)NAN);
-    if (t->score.samples > 0) {
-        printf(", \"task\": \"%s\", \"metrics\": ", score_task_name(&t->score));
-        put_json_metrics(stdout, &t->score);
-    }
     printf(", \"bytes\": %zu, \"lower_bound\": %zu, \"heap_calls\": ", training_bytes(t), plan->lower_bound);
     put_json_number(stdout, heap_counted() ? (double)t->heap_calls : (double)NAN);
     if (ranks_count() > 1)
@@ -116,6 +112,10 @@ static void print_json(const training *t)
     put_json_number(stdout, t->step_seconds);
     printf(", \"checkpoint\": ");
     put_json(stdout, t->path);
+    if (t->score.samples > 0) {
+        printf(", \"task\": \"%s\", \"metrics\": ", score_task_name(&t->score));
+        put_json_metrics(stdout, &t->score);
+    }
     printf("}\n");
 }
 
@@ -237,8 +237,8 @@ static bool write_report(FILE *out, const training *t)
                 .summary = summary,
                 .train_loss = curve_of(&t->train_loss),
                 .validation_loss = curve_of(&t->validation_loss),
-                .train_accuracy = curve_of(&t->train_accuracy),
-                .validation_accuracy = curve_of(&t->validation_accuracy),
+                .train_accuracy = curve_of(&t->train_metric),
+                .validation_accuracy = curve_of(&t->validation_metric),
                 .learning_rate = curve_of(&t->learning_rate),
                 .classes = t->score.classes,
                 .class_names = fill_names(names, t),

@@ -436,7 +436,8 @@ void training_close(training *t)
     feed_close(t->ctx, &t->test);
     score_free(&t->score);
     watch_free(t->watch);
-    free(t->targets);
+    measure_close(&t->train_measure);
+    measure_close(&t->validation_measure);
     mica_ranks_destroy(t->ranks);
     mica_net_destroy(t->net);
     data_release(t->ctx, &t->data);
