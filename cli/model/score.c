@@ -250,7 +250,7 @@ static void prepare_pairs(const scoring *sc)
     size_t count = (size_t)s->pair_samples * (size_t)s->pair_targets;
     s->pairs = take(count, sizeof *s->pairs);
     for (size_t i = 0; i < count; i++)
-        s->pairs[i] = (scored_pair){(double)NAN, (double)NAN, (double)NAN};
+        s->pairs[i] = (report_pair){(double)NAN, (double)NAN, (double)NAN};
 }
 
 static void prepare_numbers(scoring *sc)

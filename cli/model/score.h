@@ -9,6 +9,7 @@
 
 #include "cli/model/feed.h"
 #include "cli/model/units.h"
+#include "cli/picture/report.h"
 #include "cli/verb.h"
 
 #define SCORE_MOST_MISTAKES 24
@@ -24,11 +25,6 @@ typedef struct scored_sample {
     double probability, label_probability;
     unsigned char *pixels; /* [height, width, channels] of its own; NULL: it is no picture */
 } scored_sample;
-
-/* A target of a regression in its own unit, with what the net says, and what anybody would. */
-typedef struct scored_pair {
-    double truth, said, baseline; /* NaN: not known */
-} scored_pair;
 
 /* In the target's own unit. */
 typedef struct target_score {
@@ -60,7 +56,7 @@ typedef struct score {
     size_t first_count;
     int width, height, channels; /* of pictures; 0: samples are none */
 
-    scored_pair *pairs; /* [pair_samples][pair_targets] of every so many samples; NULL: not kept */
+    report_pair *pairs; /* [pair_samples][pair_targets] of every so many samples; NULL: not kept */
     mica_index pair_samples, pair_stride;
     int pair_targets;
 } score;

@@ -128,7 +128,7 @@ static int merge_pairs(const scoring *sc)
     score *s = sc->s;
     size_t count = s->pairs != NULL ? (size_t)s->pair_samples * (size_t)s->pair_targets : 0,
            ranks = (size_t)ranks_count();
-    scored_pair *all = take(ranks * PIECE, sizeof *all);
+    report_pair *all = take(ranks * PIECE, sizeof *all);
     int code = EXIT_OK;
     for (size_t at = 0; code == EXIT_OK && at < count; at += PIECE) {
         size_t piece = count - at < PIECE ? count - at : PIECE;

@@ -14,7 +14,7 @@ static double baseline_of(const scoring *sc, mica_index i)
 }
 
 /* A sample's place among the pairs; NULL: it is not kept. */
-static scored_pair *pairs_of(const score *s, mica_index number)
+static report_pair *pairs_of(const score *s, mica_index number)
 {
     if (s->pairs == NULL || number % s->pair_stride != 0 || number / s->pair_stride >= s->pair_samples)
         return NULL;
@@ -26,11 +26,11 @@ void score_numbers(scoring *sc, tally *t, const mica_tensor *y, mica_index first
     const score_opts *o = sc->opts;
     mica_index each = sc->k.targets_each;
     for (mica_index r = 0; r < count; r++) {
-        scored_pair *pairs = pairs_of(sc->s, first + r);
+        report_pair *pairs = pairs_of(sc->s, first + r);
         if (sc->baseline != NULL)
             o->forecast->baseline(sc->baseline, sc->k.inputs + r * sc->k.elements, o->forecast->user);
         for (mica_index i = 0; i < each; i++) {
-            scored_pair p = {.truth = in_unit(o->units, i, (double)sc->k.numbers[r * each + i]),
+            report_pair p = {.truth = in_unit(o->units, i, (double)sc->k.numbers[r * each + i]),
                              .said = in_unit(o->units, i, (double)((const float *)y->data)[r * each + i]),
                              .baseline = baseline_of(sc, i)};
             error_sums_add(&t->each[sc->groups > 1 ? i : 0], p.truth, p.said, p.baseline);

@@ -11,7 +11,7 @@
 #include "cli/model/progress.h"
 #include "cli/model/saved.h"
 #include "cli/ranks.h"
-#include "cli/model/score.h"
+#include "cli/model/score_report.h"
 #include "host/heap.h"
 #include "cli/model/watch.h"
 
@@ -80,6 +80,8 @@ typedef struct training {
     mica_fit_result result;
     score score;            /* of the test part, or that of validation */
     const char *score_part; /* "test" */
+    importance columns;     /* for the report, and so are the texts */
+    writings texts;
 } training;
 
 /* Prints where the checkpoint is, or would be. */

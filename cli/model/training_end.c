@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/model/score_print.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/picture/text.h"
@@ -176,57 +175,38 @@ static void fill_settings(setting_texts *out, const training *t)
         add_setting(out, "budget", size_text((double)s->budget).text);
 }
 
-static size_t fill_mistakes(report_mistake *out, const score *s)
+/* Nothing, where it is not wanted. */
+static report_curve curve_of(const curve *c, bool wanted)
 {
-    for (size_t i = 0; i < s->worst_count; i++)
-        out[i] = (report_mistake){.number = (size_t)s->worst[i].number,
-                                  .label = s->worst[i].label,
-                                  .prediction = s->worst[i].prediction,
-                                  .probability = s->worst[i].probability,
-                                  .label_probability = s->worst[i].label_probability,
-                                  .pixels = s->worst[i].pixels,
-                                  .width = s->width,
-                                  .height = s->height,
-                                  .channels = s->channels};
-    return s->worst_count;
+    return (report_curve){c->x, c->y, wanted ? c->count : 0};
 }
 
-/* A name for each class of the table: the net may tell more of them apart than the data name. */
-typedef struct all_names {
-    const char *list[SCORE_MOST_CLASSES];
-    char number[SCORE_MOST_CLASSES][12];
-} all_names;
-
-static const char *const *fill_names(all_names *out, const training *t)
+/* "97.80 % of 2,000 test samples after 3 epochs" */
+static void write_subtitle(char *text, size_t size, const training *t)
 {
-    const meaning *m = &t->meaning;
-    if (m->class_names == NULL)
-        return NULL;
-    for (int i = 0; i < t->score.classes; i++) {
-        (void)snprintf(out->number[i], sizeof out->number[i], "%d", i);
-        out->list[i] = i < m->class_count ? m->class_names[i] : out->number[i];
-    }
-    return out->list;
+    main_metric m = main_metric_of(&t->score);
+    if (t->score.samples == 0 || !isfinite(m.value))
+        return;
+    int n = m.share ? snprintf(text, size, "%.2f %% of", 100 * m.value)
+                    : snprintf(text, size, "%s %.4g on", m.name, m.value);
+    (void)snprintf(text + n, size - (size_t)n, " %s %s samples after %llu epochs",
+                   count_text((double)t->score.samples).text, t->score_part,
+                   (unsigned long long)t->result.epochs);
 }
-
-static report_curve curve_of(const curve *c) { return (report_curve){c->x, c->y, c->count}; }
 
 static bool write_report(FILE *out, const training *t)
 {
     setting_texts settings = {.count = 0};
-    report_mistake mistakes[SCORE_MOST_MISTAKES];
-    all_names *names = take(1, sizeof *names);
+    score_pages *pages = take(1, sizeof *pages);
     char title[300], subtitle[200] = "", command[600], summary[16384];
+    bool rmse = t->train_measure.kind == MEASURE_RMSE;
     fill_settings(&settings, t);
     (void)snprintf(title, sizeof title, "%s on %s", t->meaning.title, t->settings.data);
     (void)snprintf(command, sizeof command, "mica train %s --data %s --epochs %lld --batch %lld --seed %lld",
                    t->settings.net != NULL ? t->settings.net : t->meaning.title, t->settings.data,
                    (long long)t->settings.epochs, (long long)t->settings.batch,
                    (long long)t->settings.shared.seed);
-    if (t->score.samples > 0 && !isnan(t->score.accuracy))
-        (void)snprintf(subtitle, sizeof subtitle, "%.2f %% of %s %s samples after %llu epochs",
-                       100 * t->score.accuracy, count_text((double)t->score.samples).text, t->score_part,
-                       (unsigned long long)t->result.epochs);
+    write_subtitle(subtitle, sizeof subtitle, t);
     (void)mica_net_summary(summary, sizeof summary, t->net);
     report r = {.title = title,
                 .subtitle = subtitle[0] != '\0' ? subtitle : NULL,
@@ -235,24 +215,23 @@ static bool write_report(FILE *out, const training *t)
                 .setting_count = settings.count,
                 .net = t->info.text,
                 .summary = summary,
-                .train_loss = curve_of(&t->train_loss),
-                .validation_loss = curve_of(&t->validation_loss),
-                .train_accuracy = curve_of(&t->train_metric),
-                .validation_accuracy = curve_of(&t->validation_metric),
-                .learning_rate = curve_of(&t->learning_rate),
-                .classes = t->score.classes,
-                .class_names = fill_names(names, t),
-                .confusion = t->score.confusion,
-                .mistakes = mistakes,
-                .mistake_count = fill_mistakes(mistakes, &t->score),
+                .train_loss = curve_of(&t->train_loss, true),
+                .validation_loss = curve_of(&t->validation_loss, true),
+                .train_accuracy = curve_of(&t->train_metric, !rmse),
+                .validation_accuracy = curve_of(&t->validation_metric, !rmse),
+                .train_rmse = curve_of(&t->train_metric, rmse),
+                .validation_rmse = curve_of(&t->validation_metric, rmse),
+                .learning_rate = curve_of(&t->learning_rate, true),
                 .layers = t->watch->layers,
                 .layer_count = t->watch->layer_count,
                 .plan = mica_net_plan(t->net),
                 .steps = t->steps_done,
                 .heap_calls = t->heap_calls,
                 .seconds = t->step_seconds};
+    score_report(&r, pages, &t->score, (scored_net){&t->meaning, &t->info}, t->score_part, &t->columns,
+                 &t->texts);
     bool written = report_write(out, &r);
-    free(names);
+    free(pages);
     return written;
 }
 
@@ -283,9 +262,25 @@ static int write_page(const training *t, const char *path, bool (*write)(FILE *,
     return EXIT_OK;
 }
 
+/* What the report shows that takes runs of its own. */
+static int look_closer(training *t)
+{
+    const feed *f = t->test.samples > 0 ? &t->test : &t->validation;
+    uint64_t seed = (uint64_t)t->settings.shared.seed;
+    if (t->settings.report == NULL || f->samples == 0)
+        return EXIT_OK;
+    importance_opts opts = {.batch = t->rows, .feed = f, .seed = seed, .stop = &interruptions};
+    if (importance_find(&t->columns, t->net, (scored_net){&t->meaning, &t->info}, &opts) != MICA_OK)
+        return verb_failed(t->v, t->ctx);
+    return t->data.is_text ? writings_of(&t->texts, t->v, t->ctx, t->path, seed) : EXIT_OK;
+}
+
 int training_pages(training *t)
 {
-    int code = write_page(t, t->settings.report, write_report);
+    int code = look_closer(t);
+    if (code != EXIT_OK)
+        return code;
+    code = write_page(t, t->settings.report, write_report);
     int other = write_page(t, t->settings.trace, write_trace);
     return code != EXIT_OK ? code : other;
 }
