@@ -1,17 +1,20 @@
 /* mica eval: how good a trained net is. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/model/match.h"
+#include "cli/model/page_file.h"
 #include "cli/model/same.h"
 #include "cli/model/saved.h"
-#include "cli/model/score_print.h"
+#include "cli/model/score_report.h"
+#include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "cli/ranks.h"
 
 typedef struct settings {
     shared_settings shared;
-    const char *data, *label;
+    const char *data, *label, *report;
     int part;
     int64_t batch, show;
 } settings;
@@ -49,6 +52,11 @@ static const verb_option options[] = {
      "N",
      "also draw N samples as text",
      .most = SCORE_MOST_MISTAKES},
+    {.name = "--report",
+     OPTION_TEXT,
+     offsetof(settings, report),
+     "FILE.html",
+     "write an HTML page: predictions, mistakes, which columns matter"},
 };
 
 static const char details[] =
@@ -67,6 +75,7 @@ static const verb_example examples[] = {
     {"eval lenet-digits --data /data/mnist --json",
      "under mpirun -np 4: the same output, from four processes"},
     {"eval iris --data iris.csv --part all --json", "for programs"},
+    {"eval houses --data houses.csv --report houses.html", "also write a page of predictions and residuals"},
     {NULL, NULL},
 };
 
@@ -170,10 +179,62 @@ static int open_all(evaluation *e, settings *set, const char *where)
     return EXIT_OK;
 }
 
+/* ---- The page ---- */
+
+enum { PAGE_SEED = 42 }; /* of shuffled columns, and of texts */
+
+typedef struct eval_page {
+    const evaluation *e;
+    const settings *set;
+    importance columns;
+    writings texts;
+} eval_page;
+
+static bool write_report(FILE *out, const void *what)
+{
+    const eval_page *page = what;
+    const evaluation *e = page->e;
+    const meaning *m = &e->saved.meaning;
+    score_pages *room = take(1, sizeof *room);
+    const char *part = parts[e->part];
+    char title[300], *line = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&line, &length);
+    if (to != NULL) {
+        put_score_line(to, &e->score, (scored_net){m, &e->info});
+        (void)fclose(to);
+    }
+    (void)snprintf(title, sizeof title, "%s on %s, %s", m->title != NULL ? m->title : "net", page->set->data,
+                   part);
+    report r = {.title = title, .subtitle = line, .net = e->info.text};
+    score_report(&r, room, &e->score, (scored_net){m, &e->info}, part, &page->columns, &page->texts);
+    bool written = report_write(out, &r);
+    free(line);
+    free(room);
+    return written;
+}
+
+static int write_page(evaluation *e, const settings *set)
+{
+    eval_page page = {.e = e, .set = set};
+    scored_net net = {&e->saved.meaning, &e->info};
+    importance_opts opts = {.batch = (mica_index)set->batch, .feed = &e->feed, .seed = PAGE_SEED};
+    int code = importance_find(&page.columns, e->net, net, &opts) == MICA_OK
+                   ? EXIT_OK
+                   : verb_failed(&verb_eval, e->ctx);
+    if (code == EXIT_OK)
+        code = writings_make(&page.texts, &verb_eval, e->ctx, &e->saved, PAGE_SEED);
+    if (code == EXIT_OK)
+        code = page_file(&verb_eval, set->report, set->shared.json, write_report, &page);
+    importance_free(&page.columns);
+    writings_free(&page.texts);
+    return code;
+}
+
 static int evaluate(evaluation *e, settings *set, const char *where)
 {
     int code = ranks_agree(open_all(e, set, where));
-    const int64_t chosen[] = {(int64_t)e->part, set->batch, set->show};
+    const int64_t chosen[] = {(int64_t)e->part, set->batch, set->show, set->report != NULL};
     if (code == EXIT_OK)
         code = same_options(chosen, sizeof chosen / sizeof chosen[0], &verb_eval);
     if (code == EXIT_OK)
@@ -182,6 +243,8 @@ static int evaluate(evaluation *e, settings *set, const char *where)
         code = same_data(&e->data, &verb_eval, set->data);
     score_opts scoring = {.batch = (mica_index)set->batch,
                           .show = (size_t)set->show,
+                          .mistakes = set->report != NULL,
+                          .pairs = set->report != NULL,
                           .normalization = &e->saved.meaning.normalization,
                           .sample = &e->saved.meaning.sample,
                           .units = &e->saved.meaning.units,
@@ -195,7 +258,7 @@ static int evaluate(evaluation *e, settings *set, const char *where)
         print_json(&e->score, net, set->data, parts[e->part]);
     else
         print_text(&e->score, net, set->data, parts[e->part]);
-    return EXIT_OK;
+    return set->report != NULL && ranks_rank() == 0 ? write_page(e, set) : EXIT_OK;
 }
 
 static int run(int argc, char **argv)

@@ -109,10 +109,9 @@ static mica_status shuffle_columns(table *t, importance *out, const column_span 
         for (int i = 0; i < IMPORTANCE_TIMES && status == MICA_OK; i++) {
             shuffle(order, t->count, &dice);
             status = run_table(t, &after, &spans[c], order);
-            sum += after;
+            sum += t->measure.kind == MEASURE_RMSE ? after - out->before : out->before - after;
         }
-        double change = sum / IMPORTANCE_TIMES - out->before;
-        out->columns[c].drop = t->measure.kind == MEASURE_RMSE ? change : -change;
+        out->columns[c].drop = sum / IMPORTANCE_TIMES;
         if (t->opts->stop != NULL && *t->opts->stop)
             out->count = 0;
     }

@@ -2,6 +2,7 @@
 #include "cli/model/score_print.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cli/model/metrics.h"
 #include "cli/model/progress.h"
@@ -91,13 +92,27 @@ static void put_class_score(FILE *to, const class_score *c)
     fprintf(to, "    %5.1f %%  %.3f\n", 100 * c->precision, c->f1);
 }
 
+/* As wide as the longest name, where classes are few. */
+static int column_width(const score *s, scored_net net)
+{
+    enum { LEAST = 5, FEW = 4 };
+    char name[NAME + 1];
+    size_t width = LEAST;
+    for (int c = 0; c < s->classes && s->classes <= FEW; c++) {
+        size_t length = strlen(name_of(name, sizeof name, net, c));
+        width = length > width ? length : width;
+    }
+    return (int)width;
+}
+
 /* A row for each class that is, a column for each that the net says. */
 static void put_confusion(FILE *to, const score *s, scored_net net)
 {
     char name[NAME + 1];
+    int width = column_width(s, net);
     fprintf(to, "\n%*s  predicted\n%*s", NAME, "", NAME, "");
     for (int c = 0; c < s->classes; c++)
-        fprintf(to, " %5.5s", name_of(name, sizeof name, net, c));
+        fprintf(to, " %*.*s", width, width, name_of(name, sizeof name, net, c));
     fprintf(to, "   recall  precision     F1\n");
     for (int label = 0; label < s->classes; label++) {
         class_score its = class_score_of(s->confusion, s->classes, label);
@@ -105,9 +120,9 @@ static void put_confusion(FILE *to, const score *s, scored_net net)
         for (int c = 0; c < s->classes; c++) {
             uint64_t count = s->confusion[label * s->classes + c];
             if (count == 0)
-                fprintf(to, "     .");
+                fprintf(to, " %*s", width, ".");
             else
-                fprintf(to, " %5llu", (unsigned long long)count);
+                fprintf(to, " %*llu", width, (unsigned long long)count);
         }
         put_class_score(to, &its);
     }

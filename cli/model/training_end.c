@@ -1,10 +1,9 @@
 /* What a training came to: scored, printed, and written as pages. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "cli/model/page_file.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/picture/text.h"
@@ -194,8 +193,9 @@ static void write_subtitle(char *text, size_t size, const training *t)
                    (unsigned long long)t->result.epochs);
 }
 
-static bool write_report(FILE *out, const training *t)
+static bool write_report(FILE *out, const void *what)
 {
+    const training *t = what;
     setting_texts settings = {.count = 0};
     score_pages *pages = take(1, sizeof *pages);
     char title[300], subtitle[200] = "", command[600], summary[16384];
@@ -235,31 +235,14 @@ static bool write_report(FILE *out, const training *t)
     return written;
 }
 
-static bool write_trace(FILE *out, const training *t)
+static bool write_trace(FILE *out, const void *what)
 {
+    const training *t = what;
     trace tr = {.title = t->meaning.title,
                 .events = t->watch->events,
                 .count = t->watch->event_count,
                 .plan = mica_net_plan(t->net)};
     return trace_write(out, &tr);
-}
-
-static int write_page(const training *t, const char *path, bool (*write)(FILE *, const training *))
-{
-    if (path == NULL)
-        return EXIT_OK;
-    FILE *out = fopen(path, "w");
-    if (out == NULL)
-        return verb_error(t->v, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
-    bool ok = write(out, t);
-    if (fclose(out) != 0 || !ok)
-        return verb_error(t->v, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
-    if (!t->settings.shared.json) {
-        printf("wrote   ");
-        put_plain(stdout, path);
-        printf("\n");
-    }
-    return EXIT_OK;
 }
 
 /* What the report shows that takes runs of its own. */
@@ -280,7 +263,8 @@ int training_pages(training *t)
     int code = look_closer(t);
     if (code != EXIT_OK)
         return code;
-    code = write_page(t, t->settings.report, write_report);
-    int other = write_page(t, t->settings.trace, write_trace);
+    bool json = t->settings.shared.json;
+    code = page_file(t->v, t->settings.report, json, write_report, t);
+    int other = page_file(t->v, t->settings.trace, json, write_trace, t);
     return code != EXIT_OK ? code : other;
 }

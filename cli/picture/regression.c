@@ -34,12 +34,16 @@ static void put_points(FILE *out, const report_target *t)
 
 /* ---- Residuals ---- */
 
-enum { BINS = 31 };
+enum { MOST_BINS = 31 };
 
 typedef struct histogram {
     double low, width;
-    size_t count[BINS], most;
+    int bins; /* an odd number: the one in the middle is around 0 */
+    size_t count[MOST_BINS], most;
 } histogram;
+
+/* By Rice's rule: of few samples, few. */
+static int bins_for(size_t count) { return (int)fmin(MOST_BINS, 2.0 * floor(cbrt((double)count)) + 1.0); }
 
 static histogram residuals_of(const report_target *t)
 {
@@ -48,12 +52,13 @@ static histogram residuals_of(const report_target *t)
         if (is_pair(pair_at(t, i)))
             far = fmax(far, fabs(pair_at(t, i)->said - pair_at(t, i)->truth));
     far = far > 0.0 ? far * (1.0 + 1e-9) : 1.0;
-    histogram h = {.low = -far, .width = 2.0 * far / BINS};
+    histogram h = {.low = -far, .bins = bins_for(t->count)};
+    h.width = 2.0 * far / h.bins;
     for (size_t i = 0; i < t->count; i++) {
         const report_pair *p = pair_at(t, i);
         if (!is_pair(p))
             continue;
-        size_t bin = (size_t)fmin(BINS - 1, fmax(0.0, floor((p->said - p->truth - h.low) / h.width)));
+        size_t bin = (size_t)fmin(h.bins - 1, fmax(0.0, floor((p->said - p->truth - h.low) / h.width)));
         h.count[bin]++;
         h.most = h.count[bin] > h.most ? h.count[bin] : h.most;
     }
@@ -66,10 +71,10 @@ static void put_residuals(FILE *out, const report_target *t)
     frame f = {.title = "Residuals",
                .of = t->name,
                .x_title = "predicted minus true",
-               .x = axis_over(h.low, h.low + BINS * h.width),
+               .x = axis_over(h.low, h.low + h.bins * h.width),
                .y = axis_over(0.0, (double)h.most)};
     frame_begin(out, &f);
-    for (int i = 0; i < BINS; i++) {
+    for (int i = 0; i < h.bins; i++) {
         double from = h.low + i * h.width, left = frame_x(&f, from), right = frame_x(&f, from + h.width);
         if (h.count[i] == 0)
             continue;
