@@ -89,7 +89,7 @@ static void print_text(const score *s, scored_net net, const char *what, const c
     printf("\n");
     put_score_tables(stdout, s, net);
     if (s->first_count > 0) {
-        class_names names = class_names_of(net.meaning, net.info);
+        name_list names = class_names_of(net.meaning, net.info);
         printf("\n");
         print_samples(stdout, s, s->first, s->first_count, names.list, names.count);
     }

@@ -1,10 +1,10 @@
 /* Lines of answers. */
 #include "cli/model/answer.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "cli/model/names.h"
-#include "cli/model/score.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 
@@ -24,22 +24,22 @@ static const char *answer_text(char *text, size_t size, const answer_style *a, i
             (void)plain_text(text, size, piece);
         return text;
     }
-    class_names names = class_names_of(m, a->info);
+    name_list names = class_names_of(m, a->info);
     return class_text(text, size, names.list, names.count, class);
 }
 
-/* The likeliest class that is not among the first `taken` of order. */
-static int32_t next_best(const float *values, mica_index count, const int32_t *order, int64_t taken)
+typedef struct likely_class {
+    float probability;
+    int32_t class;
+} likely_class;
+
+/* The likeliest first, else in their order. */
+static int by_probability(const void *a, const void *b)
 {
-    int32_t best = -1;
-    for (int32_t c = 0; c < (int32_t)count; c++) {
-        bool used = false;
-        for (int64_t i = 0; i < taken; i++)
-            used = used || order[i] == c;
-        if (!used && (best < 0 || values[c] > values[best]))
-            best = c;
-    }
-    return best;
+    const likely_class *x = a, *y = b;
+    if (x->probability != y->probability)
+        return x->probability < y->probability ? 1 : -1;
+    return (x->class > y->class) - (x->class < y->class);
 }
 
 static void put_json_class(const answer_style *a, int32_t class, double probability)
@@ -55,17 +55,20 @@ static void put_json_class(const answer_style *a, int32_t class, double probabil
 static void put_classes(const answer_style *a, mica_index number, const float *values, mica_index count)
 {
     int64_t top = a->top < count ? a->top : count;
-    int32_t *order = take((size_t)top, sizeof *order);
+    likely_class *order = take((size_t)count, sizeof *order);
+    for (mica_index c = 0; c < count; c++)
+        order[c] = (likely_class){isnan(values[c]) ? -1 : values[c], (int32_t)c};
+    qsort(order, (size_t)count, sizeof *order, by_probability);
     fprintf(a->to, a->json ? "{\"input\": %td, \"classes\": [" : "%td", number);
     for (int64_t i = 0; i < top; i++) {
         char text[64];
-        order[i] = next_best(values, count, order, i);
-        double probability = (double)values[order[i]];
+        int32_t class = order[i].class;
+        double probability = (double)values[class];
         if (a->json) {
             fprintf(a->to, "%s", i > 0 ? ", " : "");
-            put_json_class(a, order[i], probability);
+            put_json_class(a, class, probability);
         } else {
-            fprintf(a->to, "  %s %.2f %%", answer_text(text, sizeof text, a, order[i]), 100 * probability);
+            fprintf(a->to, "  %s %.2f %%", answer_text(text, sizeof text, a, class), 100 * probability);
         }
     }
     fprintf(a->to, a->json ? "]}\n" : "\n");

@@ -24,8 +24,8 @@
 /* How a net's inputs and outputs are to be understood. */
 typedef struct meaning {
     const char *title, *data;
-    const char *
-        *class_names; /* [class_count]; NULL: their numbers. Fewer than the net tells apart: see class_text */
+    const char **
+        class_names; /* [class_count]; NULL: their numbers. Fewer than the net tells apart: see cli/model/names.h */
     int class_count;
     mica_vocabulary vocabulary; /* count 0: it is no net for text */
     normalization normalization;
@@ -35,9 +35,6 @@ typedef struct meaning {
     forecast_shape forecast; /* of a series */
     void *owned[2];          /* by one that was read */
 } meaning;
-
-/* The name of a class for people, printable; its number where it has no name. In text[size], which is returned. */
-const char *class_text(char *text, size_t size, const char *const *names, int count, int class);
 
 /* The options of a training. -1, NULL: the checkpoint does not say. */
 typedef struct saved_settings {

@@ -6,27 +6,10 @@
 
 #include "base/context.h"
 #include "cli/model/match.h"
+#include "cli/model/names.h"
 #include "cli/model/score_parts.h"
 #include "cli/model/take.h"
 #include "cli/ranks.h"
-
-void probabilities(float *out, const float *row, mica_index count, const mica_netfile_info *info)
-{
-    bool binary = info->task == MICA_TASK_BINARY;
-    float top = -INFINITY, sum = 0;
-    for (mica_index i = 0; i < count; i++)
-        top = row[i] > top ? row[i] : top;
-    for (mica_index i = 0; i < count; i++) {
-        if (!info->logits)
-            out[i] = row[i];
-        else
-            out[i] = binary ? 1 / (1 + expf(-row[i])) : expf(row[i] - top);
-        sum += out[i];
-    }
-    if (info->logits && !binary)
-        for (mica_index i = 0; i < count; i++)
-            out[i] /= sum;
-}
 
 /* ---- Batches ---- */
 

@@ -86,9 +86,6 @@ void score_free(score *s);
 /* The rank that a batch is for: by turns; where steps depend on those before, 0 for all. */
 int rank_of_batch(const mica_net *net, mica_index number);
 
-/* Probabilities of a row of outputs: softmax or sigmoid of logits, or as they are. */
-void probabilities(float *out, const float *row, mica_index count, const mica_netfile_info *info);
-
 /* Samples as text pictures, some beside each other, with what the net says below. */
 void print_samples(FILE *to, const score *s, const scored_sample *samples, size_t count,
                    const char *const *class_names, int class_count);

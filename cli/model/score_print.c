@@ -12,7 +12,7 @@ static const char *r_squared(void) { return terminal_utf8() ? "R²" : "R2"; }
 
 static const char *name_of(char *text, size_t size, scored_net net, int class)
 {
-    class_names names = class_names_of(net.meaning, net.info);
+    name_list names = class_names_of(net.meaning, net.info);
     return class_text(text, size, names.list, names.count, class);
 }
 
@@ -235,7 +235,7 @@ static void put_json_targets(FILE *to, const score *s, scored_net net)
 static void put_json_class(FILE *to, scored_net net, int class)
 {
     char text[16];
-    class_names names = class_names_of(net.meaning, net.info);
+    name_list names = class_names_of(net.meaning, net.info);
     put_json(to, class < names.count ? names.list[class] : name_of(text, sizeof text, net, class));
 }
 

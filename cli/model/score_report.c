@@ -50,7 +50,7 @@ static void add_tiles(report *r, score_pages *room, const score *s, scored_net n
         return;
     }
     if (!isnan(s->common_share)) {
-        class_names names = class_names_of(net.meaning, net.info);
+        name_list names = class_names_of(net.meaning, net.info);
         (void)snprintf(what, sizeof what, "of always saying %s",
                        class_text(name, sizeof name, names.list, names.count, s->common));
         add_number(r, room, "%.2f %%", 100 * s->common_share, what);
@@ -79,7 +79,7 @@ static void add_mistakes(report *r, score_pages *room, const score *s)
 /* A name for each class of the table: the net may tell more of them apart than the data name. */
 static void add_classes(report *r, score_pages *room, const score *s, scored_net net)
 {
-    class_names names = class_names_of(net.meaning, net.info);
+    name_list names = class_names_of(net.meaning, net.info);
     r->classes = s->classes;
     r->confusion = s->confusion;
     if (names.list == NULL)
