@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/model/answer.h"
 #include "cli/model/images.h"
 #include "cli/model/match.h"
 #include "cli/model/same.h"
@@ -52,8 +53,9 @@ static const char details[] =
     "(PNG, JPEG, PPM, PGM) and folders of them: the middle of each is scaled to the net's input. With\n"
     "\"-\" or no INPUT, reads stdin and detects the format.\n"
     "\n"
-    "Prints a line per input: its index, or the name of an image, then the most likely classes with their probabilities,\n"
-    "or the output values of a regression net. A text net predicts the next token.\n"
+    "Prints a line per input: its index, or the file of an image, then the most likely classes\n"
+    "with their probabilities, or the values of a regression net in their own unit. A text net\n"
+    "predicts the next token.\n"
     "\n"
     "Nets trained on digits expect white on black: --invert converts black on white.";
 
@@ -242,115 +244,18 @@ static int fit_picture(prediction *p)
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
 
-/* ---- Answers ---- */
-
-/* What stands for a class or token, for people. */
-static const char *answer_text(char *text, size_t size, const prediction *p, int32_t class)
-{
-    const meaning *m = &p->saved.meaning;
-    if (m->vocabulary.count > 0) {
-        char piece[8] = "";
-        mica_tensor one = {.data = &class, .dtype = MICA_I32, .rank = 1, .dim = {1}, .stride = {1}};
-        if (class >= m->vocabulary.count) /* one that the net can name, and no text has */
-            (void)snprintf(text, size, "%d", (int)class);
-        else if (mica_text_decode(p->ctx, piece, sizeof piece, &m->vocabulary, &one) != MICA_OK ||
-                 (unsigned char)piece[0] <= ' ')
-            (void)snprintf(text, size, "\\x%02x", (unsigned)(unsigned char)piece[0]);
-        else
-            (void)plain_text(text, size, piece);
-        return text;
-    }
-    return class_text(text, size, (const char *const *)m->class_names, m->class_count, class);
-}
-
-/* The likeliest class that is not among the first `taken` of order. */
-static int32_t next_best(const float *values, mica_index count, const int32_t *order, int64_t taken)
-{
-    int32_t best = -1;
-    for (int32_t c = 0; c < (int32_t)count; c++) {
-        bool used = false;
-        for (int64_t i = 0; i < taken; i++)
-            used = used || order[i] == c;
-        if (!used && (best < 0 || values[c] > values[best]))
-            best = c;
-    }
-    return best;
-}
-
-/* Which input it is: its number, and the file of an image. */
-static void print_input(const prediction *p, mica_index number)
-{
-    const char *path = p->images.paths != NULL ? p->images.paths[number] : NULL;
-    if (p->set->shared.json) {
-        fprintf(p->to, "{\"input\": %td, ", number);
-        if (path != NULL) {
-            fprintf(p->to, "\"file\": ");
-            put_json(p->to, path);
-            fprintf(p->to, ", ");
-        }
-    } else if (path != NULL) {
-        put_plain(p->to, path);
-    } else {
-        fprintf(p->to, "%td", number);
-    }
-}
-
-static void print_classes(const prediction *p, mica_index number, const float *values, mica_index count)
-{
-    int64_t top = p->set->top < count ? p->set->top : count;
-    int32_t *order = take((size_t)top, sizeof *order);
-    bool json = p->set->shared.json;
-    print_input(p, number);
-    fprintf(p->to, json ? "\"classes\": [" : "");
-    for (int64_t i = 0; i < top; i++) {
-        char text[64];
-        order[i] = next_best(values, count, order, i);
-        (void)answer_text(text, sizeof text, p, order[i]);
-        double probability = (double)values[order[i]];
-        if (json) {
-            fprintf(p->to, "%s{\"class\": ", i > 0 ? ", " : "");
-            put_json(p->to, text);
-            fprintf(p->to, ", \"probability\": ");
-            put_json_number(p->to, probability);
-            fprintf(p->to, "}");
-        } else {
-            fprintf(p->to, "  %s %.2f %%", text, 100 * probability);
-        }
-    }
-    fprintf(p->to, json ? "]}\n" : "\n");
-    free(order);
-}
-
-static void print_numbers(const prediction *p, mica_index number, const float *values, mica_index count)
-{
-    bool json = p->set->shared.json;
-    print_input(p, number);
-    fprintf(p->to, json ? "\"values\": [" : " ");
-    for (mica_index i = 0; i < count; i++) {
-        fprintf(p->to, "%s", !json ? " " : i > 0 ? ", " : "");
-        if (json)
-            put_json_number(p->to, (double)values[i]);
-        else
-            fprintf(p->to, "%.6g", (double)values[i]);
-    }
-    fprintf(p->to, json ? "]}\n" : "\n");
-}
-
-/* A row of the output. */
-static void print_row(const prediction *p, mica_index number, const float *row, mica_index count,
-                      float *scratch)
-{
-    bool classes = p->info.task == MICA_TASK_CLASSES || p->info.task == MICA_TASK_TEXT;
-    bool known = classes || p->info.task == MICA_TASK_BINARY;
-    if (known)
-        probabilities(scratch, row, count, &p->info);
-    if (classes)
-        print_classes(p, number, scratch, count);
-    else
-        print_numbers(p, number, known ? scratch : row, count);
-}
-
 /* ---- Running ---- */
+
+static answer_style style_of(const prediction *p)
+{
+    return (answer_style){.to = p->to,
+                          .json = p->set->shared.json,
+                          .top = p->set->top,
+                          .ctx = p->ctx,
+                          .info = &p->info,
+                          .meaning = &p->saved.meaning,
+                          .paths = p->images.paths};
+}
 
 static int run_text(prediction *p)
 {
@@ -366,6 +271,7 @@ static int run_text(prediction *p)
     window.stride[0] = length;
     window.stride[1] = 1;
     float *scratch = take((size_t)p->info.classes, sizeof *scratch);
+    answer_style to = style_of(p);
     mica_status status = mica_net_set_size(p->net, "length", length);
     if (status == MICA_OK)
         status = mica_net_input_tensor(p->net, &name, &x, 0);
@@ -376,8 +282,8 @@ static int run_text(prediction *p)
     if (status == MICA_OK)
         status = net_output(&y, p->net, &p->info, 1);
     if (status == MICA_OK)
-        print_row(p, 0, (const float *)y.data + mica_tensor_count(&y) - (size_t)p->info.classes,
-                  p->info.classes, scratch);
+        answer_row(&to, 0, (const float *)y.data + mica_tensor_count(&y) - (size_t)p->info.classes,
+                   p->info.classes, scratch);
     free(scratch);
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
@@ -413,9 +319,10 @@ static mica_status run_batch(prediction *p, const mica_batches *batches, mica_in
     /* Classes of each place of an input, where it has several, are a line each. */
     mica_index each = status == MICA_OK ? (mica_index)mica_tensor_count(&y) / count : 0;
     mica_index row = p->info.task == MICA_TASK_CLASSES ? p->info.classes : each;
+    answer_style to = style_of(p);
     for (mica_index i = 0; status == MICA_OK && i < count; i++)
         for (mica_index at = i * each; at < (i + 1) * each; at += row)
-            print_row(p, first + i, (const float *)y.data + at, row, scratch);
+            answer_row(&to, first + i, (const float *)y.data + at, row, scratch);
     return status;
 }
 

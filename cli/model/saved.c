@@ -11,14 +11,6 @@
 #include "io/quote.h"
 #include "io/utf8.h"
 
-const char *class_text(char *text, size_t size, const char *const *names, int count, int class)
-{
-    if (names != NULL && class >= 0 && class < count)
-        return plain_text(text, size, names[class]);
-    (void)snprintf(text, size, "%d", class);
-    return text;
-}
-
 /* ---- Writing ---- */
 
 void notes_add(notes *n, const char *key, const char *value)

@@ -17,23 +17,24 @@
 #include <mica/netfile.h>
 
 #include "cli/model/data.h"
+#include "cli/model/units.h"
 
 #define CHECKPOINT_NAME "checkpoint.safetensors" /* in the folder of a training */
 
 /* How a net's inputs and outputs are to be understood. */
 typedef struct meaning {
     const char *title, *data;
-    const char *
-        *class_names; /* [class_count]; NULL: their numbers. Fewer than the net tells apart: see class_text */
+    const char **
+        class_names; /* [class_count]; NULL: their numbers. Fewer than the net tells apart: see cli/model/names.h */
     int class_count;
     mica_vocabulary vocabulary; /* count 0: it is no net for text */
     normalization normalization;
-    mica_tensor sample; /* of the data: its shape, without memory; rank 0: text */
-    void *owned[2];     /* by one that was read */
+    mica_tensor sample;      /* of the data: its shape, without memory; rank 0: text */
+    target_units units;      /* of what a regression learns */
+    column_spans columns;    /* of a table */
+    forecast_shape forecast; /* of a series */
+    void *owned[2];          /* by one that was read */
 } meaning;
-
-/* The name of a class for people, printable; its number where it has no name. In text[size], which is returned. */
-const char *class_text(char *text, size_t size, const char *const *names, int count, int class);
 
 /* The options of a training. -1, NULL: the checkpoint does not say. */
 typedef struct saved_settings {

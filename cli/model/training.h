@@ -7,10 +7,11 @@
 
 #include "cli/model/lock.h"
 #include "cli/model/match.h"
+#include "cli/model/measure.h"
 #include "cli/model/progress.h"
 #include "cli/model/saved.h"
 #include "cli/ranks.h"
-#include "cli/model/score.h"
+#include "cli/model/score_report.h"
 #include "host/heap.h"
 #include "cli/model/watch.h"
 
@@ -74,15 +75,16 @@ typedef struct training {
     uint64_t wire_calls;             /* heap calls of MPI's, which are not among these */
     wire_use before_use;
     double step_seconds, began_step;
-    int32_t *targets; /* [batch...] of the step in flight; NULL: they are no class numbers */
-    mica_index target_count;
-    curve train_loss, train_accuracy, learning_rate, validation_loss, validation_accuracy;
+    measure train_measure, validation_measure;
+    curve train_loss, train_metric, learning_rate, validation_loss, validation_metric;
     uint64_t curve_stride; /* steps to a point */
     double curve_sum[2], curve_weight[2];
 
     mica_fit_result result;
     score score;            /* of the test part, or that of validation */
     const char *score_part; /* "test" */
+    importance columns;     /* for the report, and so are the texts */
+    writings texts;
 } training;
 
 /* Prints where the checkpoint is, or would be. */

@@ -475,7 +475,10 @@ void training_close(training *t)
     feed_close(t->ctx, &t->test);
     score_free(&t->score);
     watch_free(t->watch);
-    free(t->targets);
+    importance_free(&t->columns);
+    writings_free(&t->texts);
+    measure_close(&t->train_measure);
+    measure_close(&t->validation_measure);
     mica_ranks_destroy(t->ranks);
     mica_net_destroy(t->net);
     data_release(t->ctx, &t->data);
