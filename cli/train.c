@@ -90,6 +90,16 @@ static const verb_option options[] = {
      NULL,
      "keep activations even where recomputing them costs next to nothing"},
     NET_SET_OPTION(train_settings),
+    {.name = "--weights",
+     OPTION_TEXT,
+     FIELD(weights),
+     "FILE",
+     "start from the weights of a checkpoint, its folder or a safetensors file; none: fresh ones"},
+    {.name = "--freeze",
+     OPTION_LIST,
+     FIELD(freeze),
+     "PREFIX",
+     "leave parameters as they are whose names start with PREFIX; may be repeated"},
     {.name = "--checkpoint", OPTION_TEXT, FIELD(checkpoint), "DIR", "folder for the checkpoint (./NET-DATA)"},
     {.name = "--checkpoint-steps",
      OPTION_COUNT,
@@ -131,6 +141,7 @@ static const verb_example examples[] = {
     {"train mlp --data iris.csv --label species", "a table with class names in a column"},
     {"train gpt-tiny --data shakespeare.txt --budget 20MiB", "a text, within a memory budget"},
     {"train --checkpoint lenet-digits --resume", "continue an interrupted run"},
+    {"train --weights lenet-digits --freeze conv --data letters.csv", "fine-tune on other data"},
     {"train gpt-tiny --data shakespeare.txt --shares 4", "under mpirun -np 1, 2 or 4: the same bits"},
     {NULL, NULL},
 };
@@ -187,9 +198,9 @@ static int run(int argc, char **argv)
         t->ctx = verb_context(&verb_train, &t->settings.shared);
         code = t->ctx == NULL ? EXIT_FAILED : training_open(t);
     }
-    if (code == EXIT_OK && t->ctx != NULL)
+    if (code == EXIT_OK && t->ctx != NULL && !t->ended)
         code = ranks_agree(training_run(t));
-    if (code == EXIT_OK && t->ctx != NULL)
+    if (code == EXIT_OK && t->ctx != NULL && !t->ended)
         code = training_finish(t);
     if (t->ctx != NULL) {
         training_close(t);

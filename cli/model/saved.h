@@ -40,6 +40,7 @@ typedef struct saved_settings {
     int64_t epochs, batch, shares, warmup, patience, checkpoint_steps, optimizer, schedule, budget, seed;
     double lr, weight_decay, momentum, clip, validation;
     const char *label;
+    const char *weights, *freeze; /* prefixes, a line each */
 } saved_settings;
 
 /* Limits of options: also what a checkpoint may hold. */

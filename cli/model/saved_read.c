@@ -231,6 +231,8 @@ int saved_read(saved *s, const verb *v)
     s->meaning.title = saved_text(s, "mica.title");
     s->meaning.data = saved_text(s, "mica.data");
     s->settings.label = saved_text(s, "mica.train.label");
+    s->settings.weights = saved_text(s, "mica.train.weights");
+    s->settings.freeze = saved_text(s, "mica.train.freeze");
     if (s->meaning.title == NULL || s->meaning.title[0] == '\0')
         return wrong(s, v, "mica.title", "the net's name");
     read_classes(s);

@@ -24,7 +24,9 @@ typedef struct train_settings {
     double lr, weight_decay, momentum, clip, validation;
     size_t budget;
     bool keep_cheap, shard;
-    option_list set; /* NAME=VALUE of the net's constants */
+    option_list set;     /* NAME=VALUE of the net's constants */
+    const char *weights; /* a file to start from; training_weights.h */
+    option_list freeze;
     bool resume, overwrite, where;
     const char *net; /* a name or a path */
 } train_settings;
@@ -47,6 +49,9 @@ typedef struct training {
     folder_lock lock;              /* on the folder, from before it is looked into to the end */
     saved saved;                   /* with --resume, and if there is one */
     bool resumes;
+    saved source;  /* what --weights names, if that is a checkpoint of ours */
+    char *kept[3]; /* memory of options that the checkpoint has */
+    bool ended;    /* what is resumed had ended already: there is nothing to do */
 
     data data;
     meaning meaning;

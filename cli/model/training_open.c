@@ -8,8 +8,9 @@
 
 #include "cli/model/same.h"
 #include "cli/model/take.h"
-#include "cli/model/training.h"
+#include "cli/model/training_weights.h"
 #include "cli/net/argument.h"
+#include "cli/picture/text.h"
 
 const char *const optimizer_names[] = {"sgd", "adam", "adamw", "rmsprop", "adagrad", NULL};
 const char *const schedule_names[] = {"constant", "step", "exponential", "cosine", "one-cycle", NULL};
@@ -35,8 +36,10 @@ static const char *stem(char *out, size_t size, const char *path)
 /* Where the checkpoint is: --checkpoint, or a folder named after net and data. */
 static int choose_folder(training *t)
 {
-    const train_settings *s = &t->settings;
+    train_settings *s = &t->settings;
     char net[256], from[256];
+    if (s->net == NULL && s->weights != NULL && !(s->resume && s->checkpoint != NULL))
+        s->net = s->weights; /* what is fine-tuned has a net */
     if (s->checkpoint == NULL && (s->net == NULL || s->data == NULL))
         return usage_error(t->v, s->resume
                                      ? "--resume needs NET and --data, or --checkpoint DIR"
@@ -147,6 +150,21 @@ static void settings_of_saved(training *t)
         s->budget = (size_t)from->budget;
     if (from->seed >= 0)
         s->shared.seed = from->seed;
+    if (s->weights == NULL)
+        s->weights = from->weights;
+    if (s->freeze.count == 0 && from->freeze != NULL)
+        list_of_lines(&s->freeze, t->kept[0] = take_text(from->freeze));
+}
+
+/* What --resume cannot change: the checkpoint would not be of the same net. */
+static int compare_saved(const training *t)
+{
+    char *freeze = list_lines(&t->settings.freeze);
+    int code = same_as_saved(t, "--weights", t->settings.weights, t->saved.settings.weights);
+    if (code == EXIT_OK)
+        code = same_as_saved(t, "--freeze", freeze, t->saved.settings.freeze);
+    free(freeze);
+    return code;
 }
 
 static void note_settings(training *t)
@@ -170,6 +188,12 @@ static void note_settings(training *t)
     notes_add_whole(n, "mica.train.seed", s->shared.seed);
     if (s->label != NULL)
         notes_add(n, "mica.train.label", s->label);
+    if (s->weights != NULL)
+        notes_add(n, "mica.train.weights", s->weights);
+    char *freeze = list_lines(&s->freeze);
+    if (freeze != NULL)
+        notes_add(n, "mica.train.freeze", freeze);
+    free(freeze);
 }
 
 /* What nobody gave: what usually works. */
@@ -279,6 +303,10 @@ static int load_data(training *t)
         opts.class_count = m->class_count;
         opts.vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL;
     }
+    int code = data_load(&t->data, t->v, t->ctx, s->data, &opts);
+    if (code != EXIT_OK || !weights_meaning(t, &opts))
+        return code;
+    data_release(t->ctx, &t->data);
     return data_load(&t->data, t->v, t->ctx, s->data, &opts);
 }
 
@@ -360,6 +388,9 @@ static int find_settings(training *t)
 {
     if (t->resumes)
         settings_of_saved(t);
+    int other = t->resumes ? compare_saved(t) : EXIT_OK;
+    if (other != EXIT_OK)
+        return other;
     if (t->settings.data == NULL || (t->settings.net == NULL && !t->resumes))
         return usage_error(t->v, "%s has no checkpoint to resume: NET and --data are required", t->folder);
     int code = load_data(t);
@@ -412,14 +443,46 @@ static int plan_steps(training *t)
     return EXIT_OK;
 }
 
+static uint64_t saved_number(const training *t, const char *key)
+{
+    const char *text = saved_text(&t->saved, key);
+    return text != NULL ? strtoull(text, NULL, 16) : 0;
+}
+
+/* Says so where nothing is left to do: what ended stays as it is. */
+static int look_for_end(training *t)
+{
+    const train_settings *s = &t->settings;
+    if (!t->resumes)
+        return EXIT_OK;
+    unsigned long long done = saved_number(t, "epoch"), bad = saved_number(t, "bad_epochs");
+    bool early = s->patience > 0 && bad >= (uint64_t)s->patience, all = done >= (uint64_t)s->epochs;
+    t->ended = all || early;
+    if (!t->ended || ranks_rank() > 0)
+        return EXIT_OK;
+    if (s->shared.json) {
+        printf("{\"event\": \"already done\", \"epochs\": %llu, \"stopped_early\": %s, \"checkpoint\": ",
+               done, early ? "true" : "false");
+        put_json(stdout, t->path);
+        printf("}\n");
+    } else if (early) {
+        printf("already stopped early after epoch %llu; --patience N above %lld goes on\n", done,
+               (long long)s->patience);
+    } else {
+        printf("already %llu of %lld epochs; --epochs N goes on\n", done, (long long)s->epochs);
+    }
+    return EXIT_OK;
+}
+
 int training_open(training *t)
 {
-    int (*const steps[])(training *) = {choose_folder, lock_folder,  look_for_checkpoint, find_settings,
-                                        cut_batches,   find_meaning, build_net,           match,
-                                        open_feeds,    plan_steps,   make_notes,          compile_net,
-                                        compare_data,  open_ranks,   compare_settings,    make_folder};
+    int (*const steps[])(training *) = {choose_folder, lock_folder,    look_for_checkpoint, weights_open,
+                                        find_settings, cut_batches,    find_meaning,        build_net,
+                                        match,         open_feeds,     plan_steps,          look_for_end,
+                                        make_notes,    weights_freeze, compile_net,         weights_load,
+                                        compare_data,  open_ranks,     compare_settings,    make_folder};
     int code = EXIT_OK;
-    for (size_t i = 0; code == EXIT_OK && i < sizeof steps / sizeof steps[0]; i++)
+    for (size_t i = 0; code == EXIT_OK && !t->ended && i < sizeof steps / sizeof steps[0]; i++)
         code = ranks_agree(steps[i](t));
     return code;
 }
@@ -441,5 +504,8 @@ void training_close(training *t)
     mica_net_destroy(t->net);
     data_release(t->ctx, &t->data);
     saved_close(t->ctx, &t->saved);
+    saved_close(t->ctx, &t->source);
+    for (size_t i = 0; i < sizeof t->kept / sizeof t->kept[0]; i++)
+        free(t->kept[i]);
     folder_lock_release(&t->lock);
 }

@@ -269,6 +269,7 @@ int training_run(training *t)
         .notes = t->notes.list,
         .note_count = t->notes.count,
         .patience = (int)t->settings.patience,
+        .keep_best = true,
         .report = report_progress,
         .user = t};
     if (t->validation.samples > 0)

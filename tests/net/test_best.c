@@ -87,9 +87,9 @@ static void train(run *r)
     mica_dataset set;
     make_noise(ctx, &set);
     mica_batches *batches[2];
-    mica_batches_opts opts = {.batch = 16, .seed = 3, .part = MICA_PART_TRAIN, .validation = 0.3};
+    mica_batches_opts opts = {.batch = 16, .seed = 3, .split = {.part = MICA_PART_TRAIN, .validation = 0.3}};
     CHECK_OK(ctx, mica_batches_create(ctx, &batches[0], &set, &opts));
-    opts.part = MICA_PART_VALIDATION;
+    opts.split.part = MICA_PART_VALIDATION;
     opts.sequential = true;
     CHECK_OK(ctx, mica_batches_create(ctx, &batches[1], &set, &opts));
     mica_net *net = noisy_net(ctx, CLASSES, "head", NULL);
@@ -128,12 +128,12 @@ static double loss_of_file(mica_context *ctx, const char *path)
     mica_dataset set;
     make_noise(ctx, &set);
     mica_batches *batches;
-    CHECK_OK(ctx, mica_batches_create(ctx, &batches, &set,
-                                      &(mica_batches_opts){.batch = 16,
-                                                           .seed = 3,
-                                                           .part = MICA_PART_VALIDATION,
-                                                           .validation = 0.3,
-                                                           .sequential = true}));
+    CHECK_OK(ctx, mica_batches_create(
+                      ctx, &batches, &set,
+                      &(mica_batches_opts){.batch = 16,
+                                           .seed = 3,
+                                           .split = {.part = MICA_PART_VALIDATION, .validation = 0.3},
+                                           .sequential = true}));
     mica_net *net = noisy_net(ctx, CLASSES, "head", NULL);
     CHECK_OK(ctx, mica_weights_load(net, path));
     mica_score score;
