@@ -27,6 +27,9 @@ typedef struct train_settings {
     option_list set;     /* NAME=VALUE of the net's constants */
     const char *weights; /* a file to start from; training_weights.h */
     option_list freeze;
+    bool balance;
+    option_list class_weight; /* NAME=W */
+    int64_t folds;            /* of cross-validation; -1: none */
     bool resume, overwrite, where;
     const char *net; /* a name or a path */
 } train_settings;
@@ -66,6 +69,9 @@ typedef struct training {
     mica_ranks *ranks; /* NULL: this process alone, without shares */
     size_t rank_bytes; /* beside the net's block, of the rank that takes most */
     feed train, validation, test;
+    int fold;             /* of cross-validation, from 0 */
+    float *class_weights; /* [class_weight_count] of the net's loss; NULL: none. training_classes.c */
+    mica_index class_weight_count;
 
     /* While it runs. */
     progress progress;
@@ -98,6 +104,12 @@ int training_run(training *t);
 
 /* Scores, by all ranks; prints, and writes the pages. */
 int training_finish(training *t);
+/* The score alone: t->score. */
+int training_score(training *t);
+
+/* All of a cross-validation: as many trainings as there are folds. */
+int training_folds(const verb *v, const train_settings *s);
+
 void training_close(training *t);
 
 /* Whether a signal asked to stop. */

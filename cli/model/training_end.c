@@ -11,9 +11,10 @@
 
 /* ---- The score ---- */
 
-static int score_test(training *t)
+int training_score(training *t)
 {
-    const feed *f = t->test.samples > 0 ? &t->test : &t->validation;
+    bool folds = t->settings.folds > 0;
+    const feed *f = t->test.samples > 0 && !folds ? &t->test : &t->validation;
     t->score_part = f == &t->test ? "test" : "validation";
     if (f->samples == 0)
         return EXIT_OK;
@@ -21,7 +22,7 @@ static int score_test(training *t)
                        .mistakes = t->settings.report != NULL,
                        .normalization = &t->meaning.normalization,
                        .sample = &t->meaning.sample,
-                       .stop = &interruptions,
+                       .stop = folds ? NULL : &interruptions,
                        .saved = t->path};
     return score_net(&t->score, t->v, t->net, &t->info, f, &opts);
 }
@@ -143,7 +144,7 @@ static void print_json(const training *t)
 
 int training_finish(training *t)
 {
-    int code = score_test(t);
+    int code = training_score(t);
     if (code != EXIT_OK)
         return code;
     if (t->settings.shared.json)

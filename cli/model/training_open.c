@@ -44,6 +44,8 @@ static int choose_folder(training *t)
         return usage_error(t->v, s->resume
                                      ? "--resume needs NET and --data, or --checkpoint DIR"
                                      : "which net, and on what data? Try: mica train lenet --data digits");
+    if (s->folds > 0)
+        return EXIT_OK; /* nothing is saved */
     if (s->checkpoint != NULL)
         (void)snprintf(t->folder, sizeof t->folder, "%s", s->checkpoint);
     else
@@ -72,7 +74,7 @@ static bool is_folder(const char *path)
 /* A folder that is there is locked before it is looked into. */
 static int lock_folder(training *t)
 {
-    if (ranks_rank() > 0)
+    if (ranks_rank() > 0 || t->path[0] == '\0')
         return EXIT_OK; /* rank 0 has it for all */
     return is_folder(t->folder) ? folder_lock_take(&t->lock, t->v, t->folder) : EXIT_OK;
 }
@@ -81,7 +83,7 @@ static int lock_folder(training *t)
 static int make_folder(training *t)
 {
     struct stat about;
-    if (t->lock.held || ranks_rank() > 0)
+    if (t->lock.held || ranks_rank() > 0 || t->path[0] == '\0')
         return EXIT_OK;
     if (mkdir(t->folder, 0777) != 0 && (errno != EEXIST || !is_folder(t->folder)))
         return verb_error(t->v, EXIT_FAILED, "cannot create the folder %s: %s", t->folder, strerror(errno));
@@ -97,7 +99,7 @@ static int look_for_checkpoint(training *t)
 {
     struct stat about;
     const train_settings *s = &t->settings;
-    bool there = stat(t->path, &about) == 0;
+    bool there = t->path[0] != '\0' && stat(t->path, &about) == 0;
     int other = ranks_differing(there), unlike = ranks_differing(s->resume);
     if (unlike > 0)
         return verb_error(t->v, EXIT_FAILED, "--resume is for all ranks: rank %d differs from rank 0",
@@ -193,6 +195,8 @@ static void note_settings(training *t)
     char *freeze = list_lines(&s->freeze);
     if (freeze != NULL)
         notes_add(n, "mica.train.freeze", freeze);
+    if (t->class_weights != NULL)
+        notes_add_floats(n, "mica.train.class_weights", t->class_weights, t->class_weight_count);
     free(freeze);
 }
 
@@ -226,6 +230,8 @@ static void choose_settings(training *t)
         s->checkpoint_steps = 0;
     if (s->validation < 0)
         s->validation = SHARE_VALIDATION;
+    if (s->folds < 0)
+        s->folds = 0;
 }
 
 /* Few samples need many epochs, many samples few: about 100000 samples are seen. */
@@ -246,7 +252,8 @@ static int build_net(training *t)
     mica_netfile_constant constant = {"classes", (double)t->data.class_count, true};
     if (t->data.is_text)
         constant = (mica_netfile_constant){"vocabulary", t->data.text.vocabulary.count, true};
-    mica_netfile_opts opts = {.batch = t->rows};
+    mica_netfile_opts opts = {
+        .batch = t->rows, .class_weights = t->class_weights, .class_weight_count = t->class_weight_count};
     if (s->net == NULL)
         return net_build(&t->net, &t->info, t->v, t->ctx, t->path, NULL, &opts);
     opts.constants = &constant;
@@ -268,6 +275,18 @@ static int match(training *t)
     const char *name = t->settings.net != NULL ? t->settings.net : "the net";
     int code = net_ends_find(&t->ends, t->v, t->net, &t->info, name);
     return code == EXIT_OK ? data_match(&t->data, t->settings.data, t->v, &t->ends, &t->info, name) : code;
+}
+
+/* The weights of classes are known once there are a net and data, and the net is then built with them. */
+static int weigh_classes(training *t)
+{
+    int code = classes_weigh(t);
+    if (code != EXIT_OK || t->class_weights == NULL)
+        return code;
+    mica_net_destroy(t->net);
+    t->net = NULL;
+    code = build_net(t);
+    return code == EXIT_OK ? match(t) : code;
 }
 
 static int compile_net(training *t)
@@ -330,8 +349,12 @@ static int find_meaning(training *t)
         if (strchr(m->class_names[i], '\n') != NULL)
             return verb_error(t->v, EXIT_FILE, "%s: a class name contains a newline and could not be saved",
                               m->data);
-    mica_status status = normalization_learn(&m->normalization, t->ctx, &t->data, t->settings.validation,
-                                             test_share(&t->data));
+    int folds = (int)t->settings.folds;
+    mica_data_split split = {.validation = t->settings.validation,
+                             .test = test_share(&t->data, folds),
+                             .folds = folds,
+                             .fold = t->fold};
+    mica_status status = normalization_learn(&m->normalization, t->ctx, &t->data, &split);
     return status == MICA_OK ? EXIT_OK : verb_failed(t->v, t->ctx);
 }
 
@@ -344,6 +367,8 @@ static int open_feeds(training *t)
                       .seed = (uint64_t)s->shared.seed,
                       .shuffled = true,
                       .validation = s->validation,
+                      .folds = (int)s->folds,
+                      .fold = t->fold,
                       .normalization = &t->meaning.normalization};
     mica_status status = feed_open(&t->train, t->ctx, &t->data, &opts);
     opts.shuffled = false;
@@ -396,6 +421,8 @@ static int find_settings(training *t)
     int code = load_data(t);
     if (code == EXIT_OK)
         choose_settings(t);
+    if (code == EXIT_OK && t->settings.folds > 0 && t->data.is_text)
+        code = usage_error(t->v, "--folds is for samples: a text is held out in one piece, at its end");
     return code;
 }
 
@@ -476,11 +503,12 @@ static int look_for_end(training *t)
 
 int training_open(training *t)
 {
-    int (*const steps[])(training *) = {choose_folder, lock_folder,    look_for_checkpoint, weights_open,
-                                        find_settings, cut_batches,    find_meaning,        build_net,
-                                        match,         open_feeds,     plan_steps,          look_for_end,
-                                        make_notes,    weights_freeze, compile_net,         weights_load,
-                                        compare_data,  open_ranks,     compare_settings,    make_folder};
+    int (*const steps[])(training *) = {choose_folder, lock_folder,  look_for_checkpoint, weights_open,
+                                        find_settings, cut_batches,  find_meaning,        build_net,
+                                        match,         open_feeds,   weigh_classes,       plan_steps,
+                                        look_for_end,  make_notes,   weights_freeze,      compile_net,
+                                        weights_load,  compare_data, open_ranks,          compare_settings,
+                                        make_folder};
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && !t->ended && i < sizeof steps / sizeof steps[0]; i++)
         code = ranks_agree(steps[i](t));
@@ -500,6 +528,7 @@ void training_close(training *t)
     score_free(&t->score);
     watch_free(t->watch);
     free(t->targets);
+    free(t->class_weights);
     mica_ranks_destroy(t->ranks);
     mica_net_destroy(t->net);
     data_release(t->ctx, &t->data);

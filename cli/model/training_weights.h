@@ -1,4 +1,4 @@
-/* Weights that a training starts from, and those that it leaves as they are. */
+/* Weights that a training starts from, those that it leaves as they are, and those of classes. */
 #ifndef MICA_CLI_MODEL_TRAINING_WEIGHTS_H
 #define MICA_CLI_MODEL_TRAINING_WEIGHTS_H
 
@@ -19,6 +19,12 @@ int weights_freeze(training *t);
 
 /* When it is initialized: loads what fits, and says what does not. */
 int weights_load(training *t);
+
+/* --balance and --class-weight, or the checkpoint's: sets t->class_weights, for a net that is built and whose feeds are
+ * open. */
+int classes_weigh(training *t);
+/* Whether there are any. */
+bool classes_weighed(const training *t);
 
 /* The items of a list as lines, to be freed; NULL: there are none. And back: pointers into `lines`, which is changed. */
 char *list_lines(const option_list *list);

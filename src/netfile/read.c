@@ -402,8 +402,8 @@ static const char *other_input(const reader *r)
         for (int k = 0; k < net->nodes[i].ins; k++) {
             int in = net->nodes[i].in[k];
             const mica_value_info *v = in != NONE ? &net->values[in] : NULL;
-            if (v != NULL && v->kind == MICA_BUFFER_INPUT && v->name != r->info.input &&
-                v->name != r->info.target)
+            if (v != NULL && v->kind == MICA_BUFFER_INPUT && v->home != MICA_HOME_LENT &&
+                v->name != r->info.input && v->name != r->info.target)
                 return v->name;
         }
     }
