@@ -12,6 +12,8 @@
 #include "cli/ranks.h"
 #include "data/load.h"
 
+#define DEFAULT_TOP 3 /* classes that are printed, where nothing else is asked for */
+
 typedef struct settings {
     shared_settings shared;
     const char *label;
@@ -24,7 +26,7 @@ static const verb_option options[] = {
      OPTION_COUNT,
      offsetof(settings, top),
      "N",
-     "print the N most likely classes of each input (3)",
+     "print the N most likely classes of each input (3; of classes in JSON all)",
      .least = 1},
     {.name = "--invert",
      OPTION_FLAG,
@@ -249,7 +251,11 @@ static int32_t next_best(const float *values, mica_index count, const int32_t *o
 
 static void print_classes(const prediction *p, mica_index number, const float *values, mica_index count)
 {
-    int64_t top = p->set->top < count ? p->set->top : count;
+    bool all = p->set->top < 0 && p->set->shared.json && !p->is_text;
+    int64_t wanted = all               ? count
+                     : p->set->top < 0 ? DEFAULT_TOP
+                                       : p->set->top,
+            top = wanted < count ? wanted : count;
     int32_t *order = take((size_t)top, sizeof *order);
     bool json = p->set->shared.json;
     fprintf(p->to, json ? "{\"input\": %td, \"classes\": [" : "%td", number);
@@ -519,7 +525,7 @@ static int predict(prediction *p, const char *where, const char *input)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .top = 3, .batch = 32};
+    settings set = {.shared = SHARED_DEFAULTS, .top = -1, .batch = 32};
     int count = options_read(&verb_run, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;
