@@ -7,17 +7,21 @@
 
 #include "cli/model/lock.h"
 #include "cli/model/match.h"
+#include "cli/model/measure.h"
 #include "cli/model/progress.h"
 #include "cli/model/saved.h"
 #include "cli/ranks.h"
-#include "cli/model/score.h"
+#include "cli/model/score_report.h"
 #include "host/heap.h"
 #include "cli/model/watch.h"
 
 /* What was asked for. -1, NULL, 0 bytes: not given. After settings_complete nothing is open any more. */
 typedef struct train_settings {
     shared_settings shared;
-    const char *data, *checkpoint, *report, *trace, *label;
+    const char *data, *checkpoint, *report, *trace, *test;
+    table_settings table;
+    const char *size, *augment; /* of pictures */
+    bool colour, grey;
     int64_t epochs, batch, warmup, patience, checkpoint_steps;
     int64_t shares; /* of a batch; 0: one for each rank, added in any order */
     int optimizer, schedule;
@@ -57,6 +61,7 @@ typedef struct training {
     bool ended;    /* what is resumed had ended already: there is nothing to do */
 
     data data;
+    mica_augment augment; /* which train's transform points to */
     meaning meaning;
     mica_net *net;
     mica_netfile_info info;
@@ -82,15 +87,16 @@ typedef struct training {
     uint64_t wire_calls;             /* heap calls of MPI's, which are not among these */
     wire_use before_use;
     double step_seconds, began_step;
-    int32_t *targets; /* [batch...] of the step in flight; NULL: they are no class numbers */
-    mica_index target_count;
-    curve train_loss, train_accuracy, learning_rate, validation_loss, validation_accuracy;
+    measure train_measure, validation_measure;
+    curve train_loss, train_metric, learning_rate, validation_loss, validation_metric;
     uint64_t curve_stride; /* steps to a point */
     double curve_sum[2], curve_weight[2];
 
     mica_fit_result result;
     score score;            /* of the test part, or that of validation */
     const char *score_part; /* "test" */
+    importance columns;     /* for the report, and so are the texts */
+    writings texts;
 } training;
 
 /* Prints where the checkpoint is, or would be. */
@@ -111,6 +117,13 @@ int training_score(training *t);
 int training_folds(const verb *v, const train_settings *s);
 
 void training_close(training *t);
+
+/* Parts of training_open: loads the data; finds out what the net's inputs and outputs mean, or takes it from the
+ * checkpoint; cuts the data into parts. And the last part of a path, up to its first point, in out[size]. */
+int training_load(training *t);
+int training_meaning(training *t);
+int training_feeds(training *t);
+const char *training_stem(char *out, size_t size, const char *path);
 
 /* Whether a signal asked to stop. */
 bool interrupted(void);
