@@ -120,7 +120,7 @@ ends 0 eval turned --part all --data kinds.csv --json
 awk -v a="$(field loss)" 'BEGIN { exit !(a < 0.4) }' || complain "classes in another order begin with $(field loss)"
 
 # ---- Class weights ----
-recall() { "$mica" eval "$1" --part all | awk '$1 == "rare" { sub("%", "", $(NF - 1)); print $(NF - 1) }'; }
+recall() { "$mica" eval "$1" --part all | awk '$1 == "rare" { print $4 }'; }
 plain=(--data kinds.csv --epochs 15 --seed 3)
 ends 0 train mlp "${plain[@]}" -q --checkpoint plain
 ends 0 train mlp "${plain[@]}" --balance --checkpoint balanced
@@ -161,9 +161,9 @@ for name in ("loss", "accuracy"):
     values = [f[name] for f in folds]
     assert abs(done[name]["mean"] - statistics.mean(values)) < 1e-6
     assert abs(done[name]["deviation"] - statistics.stdev(values)) < 1e-6
-assert done["error"]["mean"] is None' 2>"$folder/err" || complain "folds as JSON: $(tail -n 1 "$folder/err")"
+assert done["rmse"]["mean"] is None' 2>"$folder/err" || complain "folds as JSON: $(tail -n 1 "$folder/err")"
 ends 0 train line.net --data double.csv --epochs 3 --folds 3 -q
-says "root mean square error"
+says ", RMSE "
 ends 0 train mlp --data kinds.csv --epochs 2 --folds 3 -q --balance
 ends 2 train mlp --data kinds.csv --folds 1
 ends 2 train mlp --data kinds.csv --folds 3 --checkpoint x
@@ -172,9 +172,12 @@ ends 2 train mlp --data kinds.csv --folds 3 --patience 3
 printf 'to be or not to be, that is the question: %.0s' $(seq 60) >words.txt
 ends 2 train gpt-tiny --data words.txt --folds 3
 complains "--folds is for samples"
+seq 200 | awk '{ print sin($1 / 5) }' >waves.csv
+ends 2 train mlp --data waves.csv --window 8 --horizon 1 --folds 3
+complains "--folds is for samples"
 
 # ---- What all verbs take ----
-for verb in "eval best" "run best kinds.csv --label -1" "info best" "plan mlp" "ops add" "generate best"; do
+for verb in "eval best" "run best kinds.csv" "info best" "plan mlp" "ops add" "generate best"; do
     # shellcheck disable=SC2086 # several words
     run $verb --threads 1 --seed 5 -q -v
     [[ $err != *"unknown option"* ]] || complain "$verb refuses what all verbs take"
