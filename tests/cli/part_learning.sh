@@ -12,8 +12,8 @@ awk 'BEGIN {
     print "x,y,kind"
     for (i = 0; i < 400; i++) {
         rare = i % 16 == 0
-        x = rand() + rand() + rand() + 0.6 * rare
-        y = rand() + rand() + rand() + 0.6 * rare
+        x = rand() + rand() + rand() + 0.8 * rare
+        y = rand() + rand() + rand() - 0.4 * rare
         printf "%.3f,%.3f,%s\n", x, y, rare ? "rare" : "common"
     }
 }' >kinds.csv
@@ -118,6 +118,19 @@ complains "missing.safetensors"
 ends 0 train --weights best --data turned.csv --epochs 1 --lr 1e-6 -q --checkpoint turned
 ends 0 eval turned --part all --data kinds.csv --json
 awk -v a="$(field loss)" 'BEGIN { exit !(a < 0.4) }' || complain "classes in another order begin with $(field loss)"
+
+# Columns in another order are matched by their names; other columns are told of.
+awk -F , '{ print $2 "," $3 "," $1 }' kinds.csv >moved.csv
+ends 0 train --weights best --data moved.csv --label kind --epochs 1 --lr 1e-6 --checkpoint moved
+[[ $err != *"other columns"* ]] || complain "the same columns in another order"
+loss_of() { "$mica" eval "$@" --part all --json | grep -o '"loss": [0-9.]*' | cut -d ' ' -f 2; }
+awk -F , -v OFS=, '{ print $2, $1, $3 }' kinds.csv | sed '1s/.*/x,y,kind/' >swapped.csv
+awk -v same="$(loss_of best)" -v moved="$(loss_of moved)" -v swapped="$(loss_of best --data swapped.csv)" '
+    BEGIN { d = moved - same; exit !(d < 0.005 && d > -0.005 && swapped > same + 0.05) }' ||
+    complain "columns in another order: $(loss_of moved), not $(loss_of best) (swapped: $(loss_of best --data swapped.csv))"
+sed '1s/x/z/' kinds.csv >renamed.csv
+ends 0 train --weights best --data renamed.csv --epochs 1 --checkpoint renamed
+complains "was trained on other columns or classes"
 
 # ---- Class weights ----
 recall() { "$mica" eval "$1" --part all | awk '$1 == "rare" { print $4 }'; }
