@@ -10,8 +10,8 @@
 #include "cli/net/argument.h"
 #include "cli/ranks.h"
 
-/* The net as it stands, before the data are known, for what data must know of it: images become what it takes, save where
- * the options say otherwise; a net file's own loss says what is to be learned from a table. */
+/* The net as it stands, before the data are known, for what data must know of it: images become what it takes, save
+ * where the options say otherwise; a net file's own loss says what is to be learned from a table. */
 static int look_at_net(training *t, data_opts *opts)
 {
     const train_settings *s = &t->settings;

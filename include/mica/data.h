@@ -119,11 +119,11 @@ typedef struct mica_data_split {
 
 #define MICA_MOST_FOLDS 1000
 
-/* What happens to the inputs of a sample on their way into a batch, such as augmentation. Rows are made in any order, by
- * several threads at once: `run` is a function of its arguments alone, and allocates nothing. */
+/* What happens to the inputs of a sample on their way into a batch, such as augmentation. Rows are made in any order,
+ * by several threads at once: `run` is a function of its arguments alone, and allocates nothing. */
 typedef struct mica_transform {
-    /* row: the sample's elements as f32, before scale and normalization, which apply to `out` [elements]. `random` is the
-     * start of a stream of this sample's own in this epoch. `out` and `row` do not overlap. */
+    /* row: the sample's elements as f32, before scale and normalization, which apply to `out` [elements]. `random` is
+     * the start of a stream of this sample's own in this epoch. `out` and `row` do not overlap. */
     void (*run)(const void *user, float *out, const float *row, mica_random random);
     const void *user;
     mica_index elements; /* of `out`; 0: as many as the sample has */
@@ -138,8 +138,8 @@ typedef struct mica_batches_opts {
     mica_data_split split;
     mica_transform transform; /* .run NULL: none */
 
-    /* Inputs x become (x * scale - mean[c]) / deviation[c]. With channels = 1 that is one number for all; else
-     * one for each position of axis 1 of the set's inputs (with a transform that changes their number: for each of so many
+    /* Inputs x become (x * scale - mean[c]) / deviation[c]. With channels = 1 that is one number for all; else one for
+     * each position of axis 1 of the set's inputs (with a transform that changes their number: for each of so many
      * equal parts of a sample). mean and deviation are copied; NULL: 0 and 1. */
     float scale; /* 0: 1 */
     const float *mean;
