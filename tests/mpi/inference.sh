@@ -143,7 +143,7 @@ input=/dev/null
 
 # ---- The last score of a training, and the mistakes that its report shows ----
 # score_of FILE: of the events of a training.
-score_of() { grep '"event": "done"' "$1" | grep -o '"part".*"accuracy": [^,]*'; }
+score_of() { grep '"event": "done"' "$1" | grep -oE '"part": "test", "samples": [^,]*, "loss": [^,]*|"metrics": .*'; }
 # mistakes_of FILE: the pictures and captions of a report.
 mistakes_of() { grep -o 'data:image/png[^<]*' "$1"; }
 for ranks in 1 2 4; do
