@@ -13,6 +13,8 @@
 #include "cli/ranks.h"
 #include "data/load.h"
 
+#define DEFAULT_TOP 3 /* classes that are printed, where nothing else is asked for */
+
 typedef struct settings {
     shared_settings shared;
     const char *label;
@@ -25,7 +27,7 @@ static const verb_option options[] = {
      OPTION_COUNT,
      offsetof(settings, top),
      "N",
-     "print the N most likely classes of each input (3)",
+     "print the N most likely classes of each input (3; of classes in JSON all)",
      .least = 1},
     {.name = "--invert",
      OPTION_FLAG,
@@ -217,9 +219,12 @@ static int fit_picture(prediction *p)
 
 static answer_style style_of(const prediction *p)
 {
+    bool all = p->set->top < 0 && p->set->shared.json && !p->is_text;
     return (answer_style){.to = p->to,
                           .json = p->set->shared.json,
-                          .top = p->set->top,
+                          .top = all               ? INT64_MAX
+                                 : p->set->top < 0 ? DEFAULT_TOP
+                                                   : p->set->top,
                           .ctx = p->ctx,
                           .info = &p->info,
                           .meaning = &p->saved.meaning};
@@ -444,7 +449,7 @@ static int predict(prediction *p, const char *where, const char *input)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .top = 3, .batch = 32};
+    settings set = {.shared = SHARED_DEFAULTS, .top = -1, .batch = 32};
     int count = options_read(&verb_run, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;

@@ -303,8 +303,8 @@ static mica_status learn(normalization *n, mica_context *ctx, const data *d, con
     return status;
 }
 
-mica_status normalization_learn(normalization *out, mica_context *ctx, const data *d, double validation,
-                                double test)
+mica_status normalization_learn(normalization *out, mica_context *ctx, const data *d,
+                                const mica_data_split *split)
 {
     *out = (normalization){.scale = 1};
     const mica_tensor *inputs = &d->samples.inputs;
@@ -315,12 +315,8 @@ mica_status normalization_learn(normalization *out, mica_context *ctx, const dat
     out->mean = take((size_t)out->channels, sizeof(float));
     out->deviation = take((size_t)out->channels, sizeof(float));
     float *buffer = take(LEARN_BATCH * (mica_tensor_count(inputs) / (size_t)d->samples.count), sizeof(float));
-    mica_batches_opts opts = {.batch = LEARN_BATCH,
-                              .sequential = true,
-                              .part = MICA_PART_TRAIN,
-                              .validation = validation,
-                              .test = test,
-                              .scale = out->scale};
+    mica_batches_opts opts = {.batch = LEARN_BATCH, .sequential = true, .split = *split, .scale = out->scale};
+    opts.split.part = MICA_PART_TRAIN;
     mica_status status = learn(out, ctx, d, &opts, buffer);
     free(buffer);
     return status;

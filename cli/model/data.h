@@ -46,8 +46,8 @@ typedef struct normalization {
 } normalization;
 
 /* Mean 0 and deviation 1 over the training part: for each channel of pictures and column of tables. */
-mica_status normalization_learn(normalization *out, mica_context *ctx, const data *d, double validation,
-                                double test);
+mica_status normalization_learn(normalization *out, mica_context *ctx, const data *d,
+                                const mica_data_split *split);
 void normalization_free(normalization *n);
 
 /* One of the files that a sample can come from, by its name: idx, npy, csv, png or text. */

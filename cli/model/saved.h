@@ -41,6 +41,9 @@ typedef struct saved_settings {
     int64_t epochs, batch, shares, warmup, patience, checkpoint_steps, optimizer, schedule, budget, seed;
     double lr, weight_decay, momentum, clip, validation;
     const char *label;
+    const char *weights, *freeze; /* prefixes, a line each */
+    float *class_weights;         /* [class_weight_count]; NULL: none */
+    mica_index class_weight_count;
 } saved_settings;
 
 /* Limits of options: also what a checkpoint may hold. */
@@ -61,6 +64,7 @@ typedef struct notes {
 void notes_add(notes *n, const char *key, const char *value); /* copies both */
 void notes_add_number(notes *n, const char *key, double value);
 void notes_add_whole(notes *n, const char *key, int64_t value); /* to the last digit */
+void notes_add_floats(notes *n, const char *key, const float *values, mica_index count); /* to the last bit */
 void notes_add_meaning(notes *n, const meaning *m);
 void notes_free(notes *n);
 

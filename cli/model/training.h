@@ -25,7 +25,12 @@ typedef struct train_settings {
     double lr, weight_decay, momentum, clip, validation;
     size_t budget;
     bool keep_cheap, shard;
-    option_list set; /* NAME=VALUE of the net's constants */
+    option_list set;     /* NAME=VALUE of the net's constants */
+    const char *weights; /* a file to start from; training_weights.h */
+    option_list freeze;
+    bool balance;
+    option_list class_weight; /* NAME=W */
+    int64_t folds;            /* of cross-validation; -1: none */
     bool resume, overwrite, where;
     const char *net; /* a name or a path */
 } train_settings;
@@ -48,6 +53,9 @@ typedef struct training {
     folder_lock lock;              /* on the folder, from before it is looked into to the end */
     saved saved;                   /* with --resume, and if there is one */
     bool resumes;
+    saved source;  /* what --weights names, if that is a checkpoint of ours */
+    char *kept[3]; /* memory of options that the checkpoint has */
+    bool ended;    /* what is resumed had ended already: there is nothing to do */
 
     data data;
     meaning meaning;
@@ -62,6 +70,9 @@ typedef struct training {
     mica_ranks *ranks; /* NULL: this process alone, without shares */
     size_t rank_bytes; /* beside the net's block, of the rank that takes most */
     feed train, validation, test;
+    int fold;             /* of cross-validation, from 0 */
+    float *class_weights; /* [class_weight_count] of the net's loss; NULL: none. training_classes.c */
+    mica_index class_weight_count;
 
     /* While it runs. */
     progress progress;
@@ -95,6 +106,12 @@ int training_run(training *t);
 
 /* Scores, by all ranks; prints, and writes the pages. */
 int training_finish(training *t);
+/* The score alone: t->score. */
+int training_score(training *t);
+
+/* All of a cross-validation: as many trainings as there are folds. */
+int training_folds(const verb *v, const train_settings *s);
+
 void training_close(training *t);
 
 /* Whether a signal asked to stop. */

@@ -10,9 +10,10 @@
 
 /* ---- The score ---- */
 
-static int score_test(training *t)
+int training_score(training *t)
 {
-    const feed *f = t->test.samples > 0 ? &t->test : &t->validation;
+    bool folds = t->settings.folds > 0;
+    const feed *f = t->test.samples > 0 && !folds ? &t->test : &t->validation;
     t->score_part = f == &t->test ? "test" : "validation";
     if (f->samples == 0)
         return EXIT_OK;
@@ -23,7 +24,7 @@ static int score_test(training *t)
                        .units = &t->meaning.units,
                        .forecast = &t->meaning.forecast,
                        .pairs = t->settings.report != NULL,
-                       .stop = &interruptions,
+                       .stop = folds ? NULL : &interruptions,
                        .saved = t->path};
     return score_net(&t->score, t->v, t->net, &t->info, f, &opts);
 }
@@ -50,6 +51,21 @@ static void print_score(const training *t)
     printf("\n");
 }
 
+/* Which epoch's weights were kept. */
+static void print_best(const training *t)
+{
+    const mica_fit_result *r = &t->result;
+    unsigned long long best = r->best_epoch, epochs = r->epochs;
+    if (r->stopped_early)
+        printf("weights stopped early after epoch %llu, best epoch %llu", epochs, best);
+    else if (best > 0)
+        printf("weights best epoch %llu of %llu", best, epochs);
+    if (best > 0)
+        printf(", validation loss %.4f\n", r->best_loss);
+    else if (r->stopped_early)
+        printf("\n");
+}
+
 /* The net's block, and what ranks take beside it. */
 static size_t training_bytes(const training *t) { return mica_net_plan(t->net)->total + t->rank_bytes; }
 
@@ -63,6 +79,8 @@ static void print_memory(const training *t)
         printf("; %d calls run twice", plan->recomputed);
     if (plan->parts > 1)
         printf("; batch split into %d parts", plan->parts);
+    if (t->result.best_epoch > 0)
+        printf("; and %s for the best weights", size_text((double)mica_weights_bytes(t->net)).text);
     printf("\n");
     if (!heap_counted())
         printf("heap    not counted in this build\n");
@@ -78,6 +96,7 @@ static void print_memory(const training *t)
 static void print_text(const training *t)
 {
     print_curve(t);
+    print_best(t);
     print_score(t);
     print_memory(t);
     printf("saved   ");
@@ -102,6 +121,13 @@ static void print_json(const training *t)
     put_json_number(stdout, t->score.samples > 0 ? t->score.loss : (double)NAN);
     printf(", \"accuracy\": ");
     put_json_number(stdout, t->score.samples > 0 ? t->score.accuracy : (double)NAN);
+    if (t->result.best_epoch > 0) {
+        printf(", \"best_epoch\": %llu, \"best_validation_loss\": ",
+               (unsigned long long)t->result.best_epoch);
+        put_json_number(stdout, t->result.best_loss);
+        printf(", \"best_bytes\": %zu", mica_weights_bytes(t->net));
+    }
+    printf(", \"stopped_early\": %s", t->result.stopped_early ? "true" : "false");
     printf(", \"bytes\": %zu, \"lower_bound\": %zu, \"heap_calls\": ", training_bytes(t), plan->lower_bound);
     put_json_number(stdout, heap_counted() ? (double)t->heap_calls : (double)NAN);
     if (ranks_count() > 1)
@@ -119,7 +145,7 @@ static void print_json(const training *t)
 
 int training_finish(training *t)
 {
-    int code = score_test(t);
+    int code = training_score(t);
     if (code != EXIT_OK)
         return code;
     if (t->settings.shared.json)

@@ -263,12 +263,13 @@ int training_run(training *t)
         .output = t->info.task == MICA_TASK_CLASSES || t->info.task == MICA_TASK_TEXT ? t->info.output : NULL,
         .epochs = (uint64_t)t->settings.epochs,
         .schedule = t->schedule,
-        .checkpoint = t->path,
+        .checkpoint = t->path[0] != '\0' ? t->path : NULL,
         .checkpoint_steps = (uint64_t)t->settings.checkpoint_steps,
         .resume = t->resumes,
         .notes = t->notes.list,
         .note_count = t->notes.count,
         .patience = (int)t->settings.patience,
+        .keep_best = t->settings.folds <= 0, /* a fold must not choose the net that it scores */
         .report = report_progress,
         .user = t};
     if (t->validation.samples > 0 && t->ranks != NULL)
@@ -287,6 +288,8 @@ int training_run(training *t)
         return failed(t, status);
     if (!t->result.stopped && !interrupted()) /* here; or on another rank */
         return EXIT_OK;
+    if (t->path[0] == '\0')
+        return verb_error(t->v, EXIT_INTERRUPTED, "interrupted in fold %d", t->fold + 1);
     return verb_error(t->v, EXIT_INTERRUPTED, "interrupted after step %llu; --resume continues from %s",
                       (unsigned long long)t->result.steps, t->path);
 }
