@@ -30,15 +30,12 @@ static void add_number(report *r, score_pages *room, const char *format, double 
 static void add_tiles(report *r, score_pages *room, const score *s, scored_net net, const char *part)
 {
     char what[96], name[48];
-    const forecast_shape *f = &net.meaning->forecast;
     main_metric m = main_metric_of(s);
     (void)snprintf(what, sizeof what, "%s on %s %s %s", m.name, count_text((double)s->samples).text, part,
                    s->task == MICA_TASK_TEXT ? "windows" : "samples");
     add_number(r, room, m.share ? "%.2f %%" : "%.4g", m.share ? 100 * m.value : m.value, what);
     if (s->task == MICA_TASK_REGRESSION) {
-        bool named = f->horizon > 0 && f->baseline_name != NULL;
-        (void)snprintf(what, sizeof what, "RMSE of always saying %.50s",
-                       named ? f->baseline_name : "the mean");
+        (void)snprintf(what, sizeof what, "RMSE of always saying %.50s", score_baseline_name(net));
         add_number(r, room, "%.4g", s->numbers.baseline, what);
         add_number(r, room, "%.4g", s->numbers.mae, "mean absolute error");
         add_number(r, room, "%.3f", s->numbers.r2, "R², the share of the spread that is explained");

@@ -140,6 +140,10 @@ grep -qE '^0  (yes|no)  probability 0\.[0-9]{2}$|^0  (yes|no)  probability 1.00$
     complain "yes or no, with a probability"
 ends 0 eval sides --part all
 says "       no "
+ends 3 train sides.net --data kinds.csv --checkpoint none
+complains "says yes or no, but kinds.csv has 3 classes: expected 2"
+ends 0 train sides.net --data words.csv --epochs 20 --checkpoint named -q
+scored named words.csv 'e["task"] == "binary" and e["classes"] == ["no", "yes"] and m["auc"] > 0.5'
 ends 0 train chances.net --data sides.csv --epochs 20 --checkpoint chances -q
 scored chances sides.csv 'e["task"] == "binary" and m["auc"] > 0.5'
 ends 0 train mlp --data words.csv --epochs 20 --checkpoint words -q
