@@ -7,10 +7,23 @@
 #include <mica/mica.h>
 
 #include "cli/info/info.h"
+#include "cli/model/images.h"
 #include "cli/model/saved.h"
+#include "cli/model/tables.h"
 #include "cli/net/argument.h"
 
 static const verb_option options[] = {
+    {.name = "--delimiter",
+     OPTION_TEXT,
+     offsetof(info_settings, table.delimiter),
+     "CHAR",
+     "table: what is between columns (found out)"},
+    {.name = "--header",
+     OPTION_CHOICE,
+     offsetof(info_settings, table.header),
+     "YES-NO",
+     "table: whether the first line has the names of columns (found out)",
+     .choices = table_header_names},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(info_settings, batch),
@@ -29,7 +42,9 @@ static const verb_option options[] = {
 static const char details[] = NET_HELP
     "Or a file:\n"
     "  weights and checkpoints (safetensors): every tensor, and the metadata\n"
-    "  data (idx, npy, csv, png; idx, npy and csv also as .gz): dtype and shape";
+    "  tables (csv, tsv): every column, its kind, range, classes and missing values\n"
+    "  other data (idx, npy, png, jpeg, ppm): dtype and shape\n"
+    "  a folder of images: how many of each class, and their sizes";
 
 /* ---- What it is ---- */
 
@@ -58,9 +73,14 @@ static info_data_kind data_kind(const char *path)
         return INFO_NO_DATA;
     if (begins(head, length, "\x89PNG", 4))
         return INFO_PNG;
+    if (begins(head, length, "\xff\xd8\xff", 3))
+        return INFO_JPEG;
+    if (length > 2 && head[0] == 'P' && strchr("2356", head[1]) != NULL &&
+        strchr(" \t\r\n#", head[2]) != NULL)
+        return INFO_NETPBM;
     if (begins(head, length, "\x93NUMPY", 6) || ends_with(path, ".npy"))
         return INFO_NPY;
-    if (ends_with(path, ".csv"))
+    if (ends_with(path, ".csv") || ends_with(path, ".tsv"))
         return INFO_CSV;
     if (begins(head, length, "\0\0", 2) || ends_with(path, "ubyte") || ends_with(path, ".idx"))
         return INFO_IDX;
@@ -73,7 +93,11 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
         char path[4096];
         if (!set->text && checkpoint_path(path, sizeof path, what) && is_safetensors(path))
             return info_weights(ctx, set, path);
+        if (!set->text && images_named(what))
+            return info_images(ctx, set, what);
         info_data_kind kind = data_kind(what);
+        if (kind == INFO_CSV && !set->text)
+            return info_table(ctx, set, what);
         if (kind != INFO_NO_DATA && !set->text)
             return info_data(ctx, set, what, kind);
     }
@@ -82,7 +106,7 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
 
 static int run(int argc, char **argv)
 {
-    info_settings set = {.shared = SHARED_DEFAULTS};
+    info_settings set = {.shared = SHARED_DEFAULTS, .table = TABLE_DEFAULTS};
     int given = options_read(&verb_info, &set, argc, argv);
     if (given < 0)
         return EXIT_USAGE;

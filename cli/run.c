@@ -4,20 +4,22 @@
 #include <string.h>
 
 #include "cli/model/answer.h"
+#include "cli/model/images.h"
 #include "cli/model/match.h"
 #include "cli/model/same.h"
 #include "cli/model/saved.h"
+#include "cli/model/tables.h"
 #include "cli/model/score.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "cli/ranks.h"
-#include "data/load.h"
+#include "data/image_file.h"
 
 #define DEFAULT_TOP 3 /* classes that are printed, where nothing else is asked for */
 
 typedef struct settings {
     shared_settings shared;
-    const char *label;
+    table_settings table;
     int64_t top, batch;
     bool invert;
 } settings;
@@ -34,11 +36,17 @@ static const verb_option options[] = {
      offsetof(settings, invert),
      NULL,
      "invert images, for nets trained on white on black"},
-    {.name = "--label",
+    {.name = "--delimiter",
      OPTION_TEXT,
-     offsetof(settings, label),
-     "COLUMN",
-     "CSV: a column to ignore, by name or number"},
+     offsetof(settings, table.delimiter),
+     "CHAR",
+     "table: what is between columns (found out)"},
+    {.name = "--header",
+     OPTION_CHOICE,
+     offsetof(settings, table.header),
+     "YES-NO",
+     "table: whether the first line has the names of columns (found out)",
+     .choices = table_header_names},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(settings, batch),
@@ -50,16 +58,19 @@ static const verb_option options[] = {
 
 static const char details[] =
     "FILE is a checkpoint written by mica train, or its folder. INPUT is a file with one or more\n"
-    "inputs: .png (scaled to the net's input), .idx, .npy, .csv or .tsv, or .txt for text nets;\n"
-    "optionally gzipped. With \"-\" or no INPUT, reads stdin and detects the format.\n"
+    "inputs: .idx, .npy, .csv or .tsv, or .txt for text nets; optionally gzipped. Or INPUTs are images\n"
+    "(PNG, JPEG, PPM, PGM) and folders of them: the middle of each is scaled to the net's input. With\n"
+    "\"-\" or no INPUT, reads stdin and detects the format.\n"
     "\n"
-    "Prints a line per input: its index, then the most likely classes with their probabilities,\n"
-    "or the values of a regression net in their own unit. A text net predicts the next token.\n"
+    "Prints a line per input: its index, or the file of an image, then the most likely classes\n"
+    "with their probabilities, or the values of a regression net in their own unit. A text net\n"
+    "predicts the next token.\n"
     "\n"
     "Nets trained on digits expect white on black: --invert converts black on white.";
 
 static const verb_example examples[] = {
     {"run lenet-digits seven.png --invert", "classify an image"},
+    {"run lenet-animals photo.jpg album --top 1", "classify images and folders of them"},
     {"run lenet-digits t10k-images-idx3-ubyte.gz --top 1", "classify many images"},
     {"run mlp-iris - < flowers.csv", "read a table from stdin"},
     {"run gpt-tiny-shakespeare --json < prompt.txt", "the most likely next characters, as JSON"},
@@ -79,7 +90,8 @@ typedef struct prediction {
     size_t byte_count;
     float *picture; /* fitted to the net's input */
     bool is_text, is_picture;
-    FILE *to; /* where answers are printed */
+    image_list images; /* whose samples are in `inputs`, if it has paths */
+    FILE *to;          /* where answers are printed */
 } prediction;
 
 /* ---- Inputs ---- */
@@ -108,8 +120,10 @@ static int read_stdin(prediction *p)
 static file_kind kind_of_bytes(const prediction *p)
 {
     const unsigned char *b = (const unsigned char *)p->bytes;
-    if (p->byte_count >= 8 && memcmp(b, "\x89PNG", 4) == 0)
-        return FILE_PNG;
+    if (p->byte_count >= 8 &&
+        (memcmp(b, "\x89PNG", 4) == 0 || memcmp(b, "\xff\xd8\xff", 3) == 0 ||
+         (b[0] == 'P' && strchr("2356", b[1]) != NULL && strchr(" \t\r\n#", b[2]) != NULL)))
+        return FILE_IMAGE;
     if (p->byte_count >= 8 && memcmp(b, "\x93NUMPY", 6) == 0)
         return FILE_NPY;
     if (p->byte_count >= 4 && b[0] == 0 && b[1] == 0)
@@ -117,11 +131,13 @@ static file_kind kind_of_bytes(const prediction *p)
     return p->is_text ? FILE_TEXT : FILE_CSV;
 }
 
-/* The columns of a CSV, one of them left out if --label says so. Labels of any kind may stand there. */
-static mica_csv_opts csv_without_label(const char *path, const settings *set)
+/* The rows of a CSV, by the names of the columns that the net was trained on; from a file, or from stdin. */
+static int from_table(prediction *p, const char *path)
 {
-    data_opts opts = {.label = set->label != NULL ? set->label : "none"};
-    return csv_opts_of(path, &opts);
+    if (p->saved.meaning.table == NULL)
+        return verb_error(&verb_run, EXIT_FILE, "%s is a table, which the net was not trained on", path);
+    return table_load_inputs(&p->inputs, &verb_run, p->ctx, path, p->bytes, p->byte_count, &p->saved.meaning,
+                             &p->set->table);
 }
 
 static int from_stdin(prediction *p)
@@ -129,21 +145,20 @@ static int from_stdin(prediction *p)
     file_kind kind = kind_of_bytes(p);
     mica_text_opts text = {.vocabulary = &p->saved.meaning.vocabulary};
     mica_status status;
+    if (kind == FILE_CSV)
+        return from_table(p, "stdin");
     if (kind == FILE_TEXT && p->is_text) {
         status = mica_text_from_memory(p->ctx, &p->text, p->bytes, p->byte_count, &text);
     } else {
         mica_stream stream;
-        mica_csv_opts csv = csv_without_label("", p->set);
         mica_loaded loaded = {0};
         status = mica_stream_open_memory(p->ctx, &stream, p->bytes, p->byte_count, "stdin");
-        if (status == MICA_OK && kind == FILE_CSV)
-            status = mica_csv_read(p->ctx, &p->inputs, &stream, &csv);
-        else if (status == MICA_OK)
-            status = kind == FILE_PNG   ? mica_png_read(p->ctx, &loaded, &stream)
+        if (status == MICA_OK)
+            status = kind == FILE_IMAGE ? mica_image_read(p->ctx, &loaded, &stream)
                      : kind == FILE_NPY ? mica_npy_read(p->ctx, &loaded, &stream)
                                         : mica_idx_read(p->ctx, &loaded, &stream);
         mica_stream_close(p->ctx, &stream);
-        if (status == MICA_OK && kind != FILE_CSV) {
+        if (status == MICA_OK) {
             status = mica_dataset_over(p->ctx, &p->inputs, &loaded.tensor, NULL);
             if (status == MICA_OK)
                 p->inputs.owned[0] = loaded.bytes;
@@ -151,14 +166,13 @@ static int from_stdin(prediction *p)
                 mica_loaded_release(p->ctx, &loaded);
         }
     }
-    p->is_picture = kind == FILE_PNG;
+    p->is_picture = kind == FILE_IMAGE;
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
 
 static int from_file(prediction *p, const char *path)
 {
     file_kind kind = file_kind_of(path);
-    mica_csv_opts csv = csv_without_label(path, p->set);
     mica_text_opts text = {.vocabulary = &p->saved.meaning.vocabulary};
     mica_status status;
     switch (p->is_text ? FILE_TEXT : kind) {
@@ -169,12 +183,7 @@ static int from_file(prediction *p, const char *path)
         status = mica_dataset_load_npy(p->ctx, &p->inputs, path, NULL);
         break;
     case FILE_CSV:
-        status = mica_dataset_load_csv(p->ctx, &p->inputs, path, &csv);
-        break;
-    case FILE_PNG:
-        p->is_picture = true;
-        status = mica_dataset_load_png(p->ctx, &p->inputs, path);
-        break;
+        return from_table(p, path);
     case FILE_TEXT:
         if (p->is_text) {
             status = mica_text_load(p->ctx, &p->text, path, &text);
@@ -184,29 +193,57 @@ static int from_file(prediction *p, const char *path)
     default:
         return verb_error(
             &verb_run, EXIT_FILE,
-            "%s: unknown file type: expected a name that ends with .png, .idx, .npy, .csv or .tsv", path);
+            "%s: unknown file type: expected a name that ends with .png, .jpg, .ppm, .pgm, .idx, .npy, .csv or .tsv",
+            path);
     }
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
 
-/* A picture becomes what the net was trained on, [channels, H, W] or [H, W]; as numbers from 0 to 255. */
-static int fit_picture(prediction *p)
+/* What an image is to become: what the net was trained on, [channels, H, W] or [H, W]. */
+static int picture_size(const prediction *p, image_size *out)
 {
     const mica_tensor *sample = &p->saved.meaning.sample;
-    mica_tensor image = p->inputs.inputs, fitted, batch;
-    if (sample->rank != 2 && (sample->rank != 3 || (sample->dim[0] != 1 && sample->dim[0] != 3)))
+    *out = images_size_of_sample(sample);
+    if (sample->rank < 2 || out->channels == 0)
         return verb_error(&verb_run, EXIT_FILE,
                           "the input is an image, but the net was not trained on images");
-    mica_index channels = sample->rank == 3 ? sample->dim[0] : 1, height = sample->dim[sample->rank - 2],
-               width = sample->dim[sample->rank - 1];
-    size_t count = (size_t)(channels * height * width);
+    return EXIT_OK;
+}
+
+static int from_images(prediction *p, char **names, int count)
+{
+    image_size size;
+    int code = picture_size(p, &size);
+    if (code == EXIT_OK)
+        code = image_list_load(&p->images, &verb_run, p->ctx, names, count, &size);
+    if (code != EXIT_OK)
+        return code;
+    p->inputs = p->images.set;
+    p->images.set = (mica_dataset){0};
+    unsigned char *bytes = p->inputs.inputs.data;
+    for (size_t i = 0; p->set->invert && i < mica_tensor_count(&p->inputs.inputs); i++)
+        bytes[i] = (unsigned char)(255 - bytes[i]);
+    return EXIT_OK;
+}
+
+/* The image of stdin, as numbers from 0 to 255. */
+static int fit_picture(prediction *p)
+{
+    image_size size;
+    mica_tensor image = p->inputs.inputs, fitted, batch;
+    int code = picture_size(p, &size);
+    if (code != EXIT_OK)
+        return code;
+    size_t count = (size_t)(size.channels * size.height * size.width);
     float *values = p->picture = take(count, sizeof *values);
-    fitted = mica_3d(values, channels, height, width);
-    batch = mica_4d(values, 1, channels, height, width);
+    fitted = mica_3d(values, size.channels, size.height, size.width);
+    batch = mica_4d(values, 1, size.channels, size.height, size.width);
     image.rank = 3;
     memmove(image.dim, image.dim + 1, 3 * sizeof image.dim[0]);
     memmove(image.stride, image.stride + 1, 3 * sizeof image.stride[0]);
-    mica_status status = mica_image_fit(p->ctx, &fitted, &image);
+    mica_status status = mica_image_centre(p->ctx, &image, &image, size.height, size.width);
+    if (status == MICA_OK)
+        status = mica_image_fit(p->ctx, &fitted, &image);
     for (size_t i = 0; i < count && p->set->invert; i++)
         values[i] = 255 - values[i];
     mica_dataset_destroy(p->ctx, &p->inputs);
@@ -227,7 +264,8 @@ static answer_style style_of(const prediction *p)
                                                    : p->set->top,
                           .ctx = p->ctx,
                           .info = &p->info,
-                          .meaning = &p->saved.meaning};
+                          .meaning = &p->saved.meaning,
+                          .paths = p->images.paths};
 }
 
 static int run_text(prediction *p)
@@ -270,8 +308,7 @@ static int check_inputs(const prediction *p)
     size_t given = p->inputs.count > 0 ? mica_tensor_count(&p->inputs.inputs) / (size_t)p->inputs.count
                                        : wanted;
     if (given != wanted)
-        return verb_error(&verb_run, EXIT_FILE, "an input has %zu values, the net takes %zu%s", given, wanted,
-                          given == wanted + 1 ? " (--label ignores a column)" : "");
+        return verb_error(&verb_run, EXIT_FILE, "an input has %zu values, the net takes %zu", given, wanted);
     return EXIT_OK;
 }
 
@@ -415,19 +452,21 @@ static int open_net(prediction *p, const char *where)
                            : code;
 }
 
-static int open_inputs(prediction *p, const char *input, bool is_stdin)
+static int open_inputs(prediction *p, char **inputs, int count, bool is_stdin)
 {
-    int code = is_stdin ? from_stdin(p) : from_file(p, input);
+    bool images = !is_stdin && !p->is_text &&
+                  (count > 1 || images_named(inputs[0]) || file_kind_of(inputs[0]) == FILE_IMAGE);
+    int code = images ? from_images(p, inputs, count) : is_stdin ? from_stdin(p) : from_file(p, inputs[0]);
     if (code != EXIT_OK || p->is_text)
         return code;
     code = p->is_picture ? fit_picture(p) : EXIT_OK;
     return code == EXIT_OK ? check_inputs(p) : code;
 }
 
-static int predict(prediction *p, const char *where, const char *input)
+static int predict(prediction *p, const char *where, char **inputs, int count)
 {
     const settings *set = p->set;
-    bool is_stdin = strcmp(input, "-") == 0;
+    bool is_stdin = count == 1 && strcmp(inputs[0], "-") == 0;
     const int64_t chosen[] = {set->top, set->batch, set->invert, set->shared.json, is_stdin};
     int code = ranks_agree(open_net(p, where));
     if (code == EXIT_OK)
@@ -437,9 +476,9 @@ static int predict(prediction *p, const char *where, const char *input)
     if (code == EXIT_OK && is_stdin)
         code = read_stdin(p);
     if (code == EXIT_OK)
-        code = ranks_agree(open_inputs(p, input, is_stdin));
+        code = ranks_agree(open_inputs(p, inputs, count, is_stdin));
     if (code == EXIT_OK)
-        code = same_inputs(p->is_text ? &p->text.tokens : &p->inputs.inputs, &verb_run, input);
+        code = same_inputs(p->is_text ? &p->text.tokens : &p->inputs.inputs, &verb_run, inputs[0]);
     if (code != EXIT_OK)
         return code;
     if (!p->is_text)
@@ -449,19 +488,20 @@ static int predict(prediction *p, const char *where, const char *input)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .top = -1, .batch = 32};
+    settings set = {.shared = SHARED_DEFAULTS, .table = TABLE_DEFAULTS, .top = -1, .batch = 32};
     int count = options_read(&verb_run, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;
-    if (count < 1 || count > 2)
-        return usage_error(&verb_run, count == 0 ? "which trained net? The FILE argument is missing"
-                                                 : "one input file at a time");
+    if (count < 1)
+        return usage_error(&verb_run, "which trained net? The FILE argument is missing");
     prediction p = {.ctx = verb_context(&verb_run, &set.shared), .set = &set, .to = stdout};
     if (p.ctx == NULL)
         return EXIT_FAILED;
-    int code = predict(&p, argv[0], count == 2 ? argv[1] : "-");
+    char *from_stdin[] = {"-"};
+    int code = predict(&p, argv[0], count > 1 ? argv + 1 : from_stdin, count > 1 ? count - 1 : 1);
     mica_net_destroy(p.net);
     mica_dataset_destroy(p.ctx, &p.inputs);
+    image_list_free(p.ctx, &p.images);
     mica_text_destroy(p.ctx, &p.text);
     saved_close(p.ctx, &p.saved);
     mica_context_destroy(p.ctx);
@@ -472,7 +512,7 @@ static int run(int argc, char **argv)
 
 const verb verb_run = {
     .name = "run",
-    .arguments = "FILE [INPUT|-] [OPTIONS]",
+    .arguments = "FILE [INPUT...|-] [OPTIONS]",
     .summary = "run a trained net on inputs: classes and probabilities",
     .details = details,
     .options = options,

@@ -2,19 +2,31 @@
 #ifndef MICA_CLI_INFO_INFO_H
 #define MICA_CLI_INFO_INFO_H
 
-#include "cli/verb.h"
+#include "cli/model/data.h"
 
 typedef struct info_settings {
     shared_settings shared;
     option_list set;
     int64_t batch;
     bool text;
+    table_settings table;
 } info_settings;
 
-typedef enum info_data_kind { INFO_NO_DATA, INFO_IDX, INFO_NPY, INFO_CSV, INFO_PNG } info_data_kind;
+typedef enum info_data_kind {
+    INFO_NO_DATA,
+    INFO_IDX,
+    INFO_NPY,
+    INFO_CSV,
+    INFO_PNG,
+    INFO_JPEG,
+    INFO_NETPBM
+} info_data_kind;
 
 int info_net(mica_context *ctx, const info_settings *set, const char *what);
 int info_weights(mica_context *ctx, const info_settings *set, const char *path);
 int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind);
+
+int info_table(mica_context *ctx, const info_settings *set, const char *path);
+int info_images(mica_context *ctx, const info_settings *set, const char *path); /* a folder of them */
 
 #endif

@@ -8,6 +8,24 @@
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 
+/* Which input it is: its number, and the file of an image. */
+static void put_input(const answer_style *a, mica_index number)
+{
+    const char *path = a->paths != NULL ? a->paths[number] : NULL;
+    if (a->json) {
+        fprintf(a->to, "{\"input\": %td, ", number);
+        if (path != NULL) {
+            fprintf(a->to, "\"file\": ");
+            put_json(a->to, path);
+            fprintf(a->to, ", ");
+        }
+    } else if (path != NULL) {
+        put_plain(a->to, path);
+    } else {
+        fprintf(a->to, "%td", number);
+    }
+}
+
 /* What stands for a class or token, for people. */
 static const char *answer_text(char *text, size_t size, const answer_style *a, int32_t class)
 {
@@ -59,7 +77,8 @@ static void put_classes(const answer_style *a, mica_index number, const float *v
     for (mica_index c = 0; c < count; c++)
         order[c] = (likely_class){isnan(values[c]) ? -1 : values[c], (int32_t)c};
     qsort(order, (size_t)count, sizeof *order, by_probability);
-    fprintf(a->to, a->json ? "{\"input\": %td, \"classes\": [" : "%td", number);
+    put_input(a, number);
+    fprintf(a->to, a->json ? "\"classes\": [" : "");
     for (int64_t i = 0; i < top; i++) {
         char text[64];
         int32_t class = order[i].class;
@@ -83,12 +102,12 @@ static void put_yes_no(const answer_style *a, mica_index number, double yes)
     char text[64];
     int32_t said = yes >= 0.5;
     double probability = said ? yes : 1 - yes;
+    put_input(a, number);
     if (!a->json) {
-        fprintf(a->to, "%td  %s  probability %.2f\n", number, answer_text(text, sizeof text, a, said),
-                probability);
+        fprintf(a->to, "  %s  probability %.2f\n", answer_text(text, sizeof text, a, said), probability);
         return;
     }
-    fprintf(a->to, "{\"input\": %td, \"classes\": [", number);
+    fprintf(a->to, "\"classes\": [");
     put_json_class(a, said, probability);
     fprintf(a->to, ", ");
     put_json_class(a, !said, 1 - probability);
@@ -99,7 +118,8 @@ static void put_yes_no(const answer_style *a, mica_index number, double yes)
 static void put_yes_nos(const answer_style *a, mica_index number, const float *yes, mica_index count)
 {
     char text[64];
-    fprintf(a->to, a->json ? "{\"input\": %td, \"outputs\": [" : "%td", number);
+    put_input(a, number);
+    fprintf(a->to, a->json ? "\"outputs\": [" : "");
     for (mica_index i = 0; i < count; i++) {
         const char *name = target_name(&a->meaning->units, i);
         int32_t said = yes[i] >= 0.5f;
@@ -132,7 +152,8 @@ static void put_yes_nos(const answer_style *a, mica_index number, const float *y
 static void put_numbers(const answer_style *a, mica_index number, const float *values, mica_index count)
 {
     const target_units *u = &a->meaning->units;
-    fprintf(a->to, a->json ? "{\"input\": %td, \"values\": [" : "%td ", number);
+    put_input(a, number);
+    fprintf(a->to, a->json ? "\"values\": [" : " ");
     for (mica_index i = 0; i < count; i++) {
         double value = in_unit(u, i, (double)values[i]);
         if (a->json) {

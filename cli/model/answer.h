@@ -13,6 +13,7 @@ typedef struct answer_style {
     mica_context *ctx;
     const mica_netfile_info *info;
     const meaning *meaning;
+    char *const *paths; /* the files of inputs that are images; NULL: they go by their number */
 } answer_style;
 
 /* The row [count] of outputs for the input of this number; scratch [count] is written over. */

@@ -18,10 +18,12 @@ typedef struct feed_opts {
     int folds,
         fold; /* cross-validation: fold number `fold` is the validation part, and nothing is for tests; 0: not */
     const normalization *normalization;
+    mica_transform transform; /* of samples; .run NULL: none */
 } feed_opts;
 
 typedef struct feed {
-    mica_batches *batches; /* NULL: text */
+    mica_batches *batches;     /* NULL: text, or */
+    mica_table_stream *stream; /* a table that is read in blocks */
     mica_text_source text;
     mica_source source;
     mica_index samples; /* of an epoch; 0: there is no such part */

@@ -2,6 +2,7 @@
 #ifndef MICA_MICA_H
 #define MICA_MICA_H
 
+#include <mica/augment.h>
 #include <mica/base.h>
 #include <mica/checkpoint.h>
 #include <mica/data.h>
@@ -16,6 +17,7 @@
 #include <mica/optimizer.h>
 #include <mica/random.h>
 #include <mica/ranks.h>
+#include <mica/table.h>
 #include <mica/tensor.h>
 #include <mica/text.h>
 #include <mica/train.h>

@@ -83,14 +83,14 @@ END
 scored() {
     ends 0 eval "$1" --data "$2" --part all --json
     cp "$folder/out" eval.json
-    ends 0 run "$1" "$2" --label -1 --json --top 9
+    ends 0 run "$1" "$2" --json --top 9
     python3 check.py eval.json "$folder/out" "$2" "$3" 2>"$folder/python" ||
         complain "eval $1: $(tail -1 "$folder/python")"
 }
 
 # ---- Regression ----
 ends 0 train prices.net --data prices.csv --epochs 60 --lr 0.02 --checkpoint prices --report prices.html
-says "test    RMSE "
+says ": RMSE "
 says "; always the mean: RMSE "
 complains " RMSE "
 scored prices prices.csv 'e["task"] == "regression" and m["rmse"] < 0.3 < e["baseline"]["rmse"]'
@@ -102,7 +102,7 @@ grep -qE '"task": "regression", "metrics": \{"rmse": [0-9.]+, "mae"' done.json |
 ends 0 eval early --part validation --json
 says "\"rmse\": ${rmse:0:6}"
 ends 0 eval prices
-says "prices.csv, test: RMSE "
+says "prices.csv, test: "
 printf 'input x [2]\ndense 8 tanh\ndense 2 name=y\nloss mse\n' >two.net
 python3 - <<'END'
 import struct
@@ -135,13 +135,13 @@ says " F1 "
 says ", AUC 0."
 complains " %  0.0 s"
 scored sides sides.csv 'e["task"] == "binary" and e["classes"] == ["no", "yes"] and m["auc"] > 0.9'
-ends 0 run sides sides.csv --label -1
+ends 0 run sides sides.csv
 grep -qE '^0  (yes|no)  probability 0\.[0-9]{2}$|^0  (yes|no)  probability 1.00$' "$folder/out" ||
     complain "yes or no, with a probability"
 ends 0 eval sides --part all
 says "       no "
 ends 3 train sides.net --data kinds.csv --checkpoint none
-complains "says yes or no, but kinds.csv has 3 classes: expected 2"
+complains "yes or no"
 ends 0 train sides.net --data words.csv --epochs 20 --checkpoint named -q
 scored named words.csv 'e["task"] == "binary" and e["classes"] == ["no", "yes"] and m["auc"] > 0.5'
 ends 0 train chances.net --data sides.csv --epochs 20 --checkpoint chances -q
