@@ -29,6 +29,7 @@ assert len(lines) == 1, "eval --json prints one line"
 e = json.loads(lines[0])
 answers = [json.loads(line) for line in open(sys.argv[2])]
 truth = [line.strip().split(",")[-1] for line in open(sys.argv[3])]
+truth = truth[truth[0] == "price":]
 m, n = e["metrics"], len(truth)
 assert list(e)[:3] == ["task", "samples", "metrics"] and e["samples"] == n == len(answers)
 
@@ -122,6 +123,22 @@ says "always the mean"
 ends 0 eval two --part all --json
 says_json 'len(data["targets"]) == 2 and abs(sum(t["rmse"] for t in data["targets"]) / 2 - data["metrics"]["rmse"]) < 1e-6'
 
+# In the unit of the column, by its name: prices are in the hundred thousands, and so are errors and answers.
+awk -F , 'BEGIN { print "size,rooms,age,price" } { print $1 "," $2 "," $3 "," int(100000 * $4) }' prices.csv >houses.csv
+ends 0 train mlp --data houses.csv --epochs 40 --checkpoint houses --report houses.html -q
+says "test    price: RMSE "
+scored houses houses.csv 'e["targets"][0]["name"] == "price" and 1e4 < m["rmse"] < 4e4 and m["loss"] < 1'
+ends 0 run houses houses.csv
+grep -qE '^0  price [2-5][0-9]{5}$' "$folder/out" || complain "a price in its own unit"
+
+# ---- A forecast beside what anybody would have said ----
+awk 'BEGIN { print "load"; for (i = 0; i < 400; i++) print 500 + 100 * sin(i / 5) + i * 17 % 13 }' >load.csv
+ends 0 train mlp --data load.csv --window 16 --horizon 2 --epochs 30 --checkpoint load --report load.html -q
+says "; always the last value: RMSE "
+ends 0 eval load --json
+says_json 'data["metrics"]["rmse"] < data["baseline"]["rmse"] and data["baseline"]["name"] == "the last value"'
+says_json '[t["name"] for t in data["targets"]] == ["load +1", "load +2"]'
+
 # ---- Classes ----
 ends 0 train mlp --data kinds.csv --epochs 30 --checkpoint kinds --report kinds.html
 scored kinds kinds.csv 'e["task"] == "classes" and e["classes"] == ["cat", "dog", "eel"] and m["accuracy"] > 0.9'
@@ -183,10 +200,12 @@ shows() {
         grep -qF "$text" "$file" || complain "$file should show: $text"
     done
 }
-for page in prices two kinds sides; do
+for page in prices houses load two kinds sides; do
     well_formed "$page.html"
 done
 shows prices.html "Predicted against true" "Residuals" "RMSE of always saying the mean" "Which columns matter" "column 1"
+shows houses.html "<th>size</th>" "<th>rooms</th>" "<span>price</span>"
+shows load.html "What was forecast, and what came" "the last value" "what came"
 shows kinds.html "What was taken for what" "Which columns matter" "the accuracy falls"
 shows sides.html "area under the ROC curve" "<th>yes</th>"
 [ "$(grep -c "Predicted against true" two.html)" -eq 4 ] || complain "a figure for each of two targets"

@@ -106,7 +106,7 @@ for part in test all; do
 done
 same run kinds inputs.csv
 same run kinds inputs.csv --json --batch 9
-same run kinds kinds.csv --label kind
+same run kinds kinds.csv
 same run numbers inputs-of-numbers.csv
 same run numbers inputs-of-numbers.csv --json --batch 9
 input=inputs.csv
