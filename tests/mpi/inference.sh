@@ -114,7 +114,7 @@ same run kinds -
 input=/dev/null
 
 # ---- Yes or no: all values of all ranks are ranked for the AUC ----
-awk -F , 'NR > 1 { print $1 "," $2 "," $3 "," ($4 == "cat") }' kinds.csv >cats.csv
+awk -F , '{ print $1 "," $2 "," $3 "," (NR == 1 ? "cat" : $4 == "cat") }' kinds.csv >cats.csv
 printf 'input x [3]\ndense 8 tanh\ndense 1 name=y\nloss bce_logits\n' >cats.net
 train cats.net --data cats.csv --epochs 2 --checkpoint cats
 same eval cats --part all --batch 5
