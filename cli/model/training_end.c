@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/model/take.h"
-#include "cli/model/training.h"
+#include "cli/model/training_samples.h"
 #include "cli/picture/text.h"
 
 /* ---- The score ---- */
@@ -169,6 +169,8 @@ static void fill_settings(setting_texts *out, const training *t)
     add_setting_number(out, "seed", (double)s->shared.seed);
     add_setting_number(out, "threads", mica_context_threads(t->ctx));
     add_setting(out, "kernels", mica_context_isa(t->ctx));
+    if (s->augment != NULL)
+        add_setting(out, "augment", s->augment);
     if (s->budget > 0)
         add_setting(out, "budget", size_text((double)s->budget).text);
 }
@@ -213,6 +215,8 @@ static bool write_report(FILE *out, const training *t)
     setting_texts settings = {.count = 0};
     report_mistake mistakes[SCORE_MOST_MISTAKES];
     all_names *names = take(1, sizeof *names);
+    sample_pictures samples;
+    sample_pictures_take(&samples, t);
     char title[300], subtitle[200] = "", command[600], summary[16384];
     fill_settings(&settings, t);
     (void)snprintf(title, sizeof title, "%s on %s", t->meaning.title, t->settings.data);
@@ -242,6 +246,8 @@ static bool write_report(FILE *out, const training *t)
                 .confusion = t->score.confusion,
                 .mistakes = mistakes,
                 .mistake_count = fill_mistakes(mistakes, &t->score),
+                .samples = samples.list,
+                .sample_count = samples.count,
                 .layers = t->watch->layers,
                 .layer_count = t->watch->layer_count,
                 .plan = mica_net_plan(t->net),
@@ -249,6 +255,7 @@ static bool write_report(FILE *out, const training *t)
                 .heap_calls = t->heap_calls,
                 .seconds = t->step_seconds};
     bool written = report_write(out, &r);
+    sample_pictures_free(&samples);
     free(names);
     return written;
 }

@@ -160,6 +160,7 @@ bool report_write(FILE *out, const report *r)
     put_confusion(out, r);
     put_mistakes(out, r);
     fputs("</div>\n", out);
+    put_samples(out, r);
     put_layers(out, r);
     put_memory(out, r);
     put_settings(out, r);

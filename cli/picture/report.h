@@ -35,6 +35,15 @@ typedef struct report_mistake {
     int width, height, channels; /* 1 or 3 channels */
 } report_mistake;
 
+/* A picture of the training samples. Pixels as above. */
+typedef struct report_sample {
+    int label; /* -1: none */
+    const unsigned char *pixels;
+    const unsigned char *changed[3]; /* [changed_count]: what augmentation made of it */
+    size_t changed_count;
+    int width, height, channels;
+} report_sample;
+
 typedef struct report_layer {
     const char *name, *kind;
     double forward, backward; /* seconds in a step */
@@ -58,6 +67,9 @@ typedef struct report {
     const uint64_t *confusion;      /* [classes (label)][classes (prediction)] */
     const report_mistake *mistakes; /* the worst first */
     size_t mistake_count;
+
+    const report_sample *samples;
+    size_t sample_count;
 
     const report_layer *layers; /* in the order of the net */
     size_t layer_count;

@@ -52,7 +52,7 @@ complains 'unknown data "digts"; did you mean "digits"?'
 ends 3 train lenet --data missing.csv
 complains "missing.csv"
 ends 3 train lenet --data "$t"
-complains "the folder has no train-images-idx3-ubyte"
+complains "the folder has no files named *.png, *.jpg"
 printf 'a,b,kind\n1,2,cat\n3,x,dog\n' >broken.csv
 ends 3 train mlp --data broken.csv
 complains 'line 3, column 2: "x" is not a number'
@@ -112,7 +112,7 @@ ends 0 eval lenet-digits/checkpoint.safetensors --data "$here/data/digits"
 ends 0 info lenet-digits/checkpoint.safetensors
 says "logits"
 ends 0 run lenet-digits "$here/data/png/seven.png" --invert
-says "0  7 "
+says "seven.png  7 "
 ends 0 run lenet-digits "$here/data/png/zero.png" --top 1 --json
 says '"classes": [{"class": "0", "probability": '
 out=$("$mica" run lenet-digits --top 1 <"$here/data/png/zero.png") || complain "a picture from stdin"
