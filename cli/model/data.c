@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "cli/model/images.h"
@@ -24,7 +25,7 @@ static const char *const fashion_classes[] = {"T-shirt", "trouser", "pullover", 
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
-    return n >= m && memcmp(text + n - m, end, m) == 0;
+    return n >= m && strcasecmp(text + n - m, end) == 0;
 }
 
 file_kind file_kind_of(const char *path)
@@ -99,6 +100,11 @@ static void set_classes(data *d, mica_context *ctx)
 }
 
 /* ---- Kinds of data ---- */
+
+static bool is_digits(const char *spec)
+{
+    return strcmp(spec, "digits") == 0 || strncmp(spec, "digits:", 7) == 0;
+}
 
 static int load_digits(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts)
 {
@@ -210,9 +216,11 @@ static int unknown(const verb *v, const char *spec)
                       meant != NULL ? "\"?" : "");
 }
 
+bool data_is_images(const char *spec) { return !is_digits(spec) && images_named(spec); }
+
 static int load(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts)
 {
-    if (strcmp(spec, "digits") == 0 || strncmp(spec, "digits:", 7) == 0)
+    if (is_digits(spec))
         return load_digits(out, v, ctx, spec, opts);
     if (strcmp(spec, "fashion-mnist") == 0 && !is_there(spec))
         return load_fashion(out, v, ctx);

@@ -282,7 +282,7 @@ static int find_image_size(training *t, image_size *out)
     mica_net *net = NULL;
     mica_netfile_info info;
     net_ends ends;
-    if (!images_named(s->data)) {
+    if (!data_is_images(s->data)) {
         bool given = s->size != NULL || s->colour || s->grey;
         return given ? usage_error(t->v, "--size, --colour and --grey are for folders of images") : EXIT_OK;
     }

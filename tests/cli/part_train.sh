@@ -9,16 +9,6 @@ t=$folder/train
 mkdir -p "$t"
 pushd "$t" >/dev/null || exit 1
 
-# counts LINES FILE: the file has at least so many lines, within ten seconds.
-await_lines() {
-    local tries
-    for tries in $(seq 1000); do
-        [ "$(wc -l <"$2")" -ge "$1" ] && return 0
-        sleep 0.01
-    done
-    return 1
-}
-
 # ---- Wrong usage ----
 ends 2 train
 complains "which net, and on what data?"
