@@ -32,7 +32,7 @@ ends 3 info lnet
 complains 'unknown net "lnet"; did you mean "lenet"?'
 mkdir "$folder/empty"
 ends 3 info "$folder/empty"
-complains "$folder: "
+complains "$folder/empty: "
 data=$(dirname "${BASH_SOURCE[0]}")/../data
 ends 0 info "$data/digits/train-images-idx3-ubyte.gz"
 says "idx, u8 [400, 28, 28]"
