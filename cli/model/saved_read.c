@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/model/augment.h"
 #include "cli/model/saved.h"
 #include "cli/model/take.h"
 #include "io/quote.h"
@@ -226,16 +227,26 @@ static int read_setting(saved *s, const verb *v, const setting_field *f)
     return EXIT_OK;
 }
 
+static int read_augment(saved *s, const verb *v)
+{
+    char why[160];
+    mica_augment read;
+    const char *list = s->settings.augment = saved_text(s, "mica.train.augment");
+    if (list != NULL && !augment_parse(&read, list, why, sizeof why))
+        return wrong(s, v, "mica.train.augment", "a list of flip, shift=N, crop=X, rotate=X and noise=X");
+    return EXIT_OK;
+}
+
 int saved_read(saved *s, const verb *v)
 {
     s->meaning.title = saved_text(s, "mica.title");
     s->meaning.data = saved_text(s, "mica.data");
     s->settings.label = saved_text(s, "mica.train.label");
-    s->settings.augment = saved_text(s, "mica.train.augment");
     if (s->meaning.title == NULL || s->meaning.title[0] == '\0')
         return wrong(s, v, "mica.title", "the net's name");
     read_classes(s);
-    int (*const readers[])(saved *, const verb *) = {read_normalization, read_vocabulary, read_sample};
+    int (*const readers[])(saved *, const verb *) = {read_normalization, read_vocabulary, read_sample,
+                                                     read_augment};
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && i < sizeof readers / sizeof readers[0]; i++)
         code = readers[i](s, v);
