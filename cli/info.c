@@ -9,9 +9,21 @@
 #include "cli/info/info.h"
 #include "cli/model/images.h"
 #include "cli/model/saved.h"
+#include "cli/model/tables.h"
 #include "cli/net/argument.h"
 
 static const verb_option options[] = {
+    {.name = "--delimiter",
+     OPTION_TEXT,
+     offsetof(info_settings, table.delimiter),
+     "CHAR",
+     "table: what is between columns (found out)"},
+    {.name = "--header",
+     OPTION_CHOICE,
+     offsetof(info_settings, table.header),
+     "YES-NO",
+     "table: whether the first line has the names of columns (found out)",
+     .choices = table_header_names},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(info_settings, batch),
@@ -30,7 +42,8 @@ static const verb_option options[] = {
 static const char details[] = NET_HELP
     "Or a file:\n"
     "  weights and checkpoints (safetensors): every tensor, and the metadata\n"
-    "  data (idx, npy, csv, png, jpeg, ppm; idx, npy and csv also as .gz): dtype and shape\n"
+    "  tables (csv, tsv): every column, its kind, range, classes and missing values\n"
+    "  other data (idx, npy, png, jpeg, ppm): dtype and shape\n"
     "  a folder of images: how many of each class, and their sizes";
 
 /* ---- What it is ---- */
@@ -67,7 +80,7 @@ static info_data_kind data_kind(const char *path)
         return INFO_NETPBM;
     if (begins(head, length, "\x93NUMPY", 6) || ends_with(path, ".npy"))
         return INFO_NPY;
-    if (ends_with(path, ".csv"))
+    if (ends_with(path, ".csv") || ends_with(path, ".tsv"))
         return INFO_CSV;
     if (begins(head, length, "\0\0", 2) || ends_with(path, "ubyte") || ends_with(path, ".idx"))
         return INFO_IDX;
@@ -83,6 +96,8 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
         if (!set->text && images_named(what) && has_images(ctx, what))
             return info_images(ctx, set, what);
         info_data_kind kind = data_kind(what);
+        if (kind == INFO_CSV && !set->text)
+            return info_table(ctx, set, what);
         if (kind != INFO_NO_DATA && !set->text)
             return info_data(ctx, set, what, kind);
     }
@@ -91,7 +106,7 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
 
 static int run(int argc, char **argv)
 {
-    info_settings set = {.shared = SHARED_DEFAULTS};
+    info_settings set = {.shared = SHARED_DEFAULTS, .table = TABLE_DEFAULTS};
     int given = options_read(&verb_info, &set, argc, argv);
     if (given < 0)
         return EXIT_USAGE;

@@ -3,19 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/model/answer.h"
 #include "cli/model/images.h"
 #include "cli/model/match.h"
 #include "cli/model/same.h"
 #include "cli/model/saved.h"
+#include "cli/model/tables.h"
 #include "cli/model/score.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "cli/ranks.h"
 #include "data/image_file.h"
 
+#define DEFAULT_TOP 3 /* classes that are printed, where nothing else is asked for */
+
 typedef struct settings {
     shared_settings shared;
-    const char *label;
+    table_settings table;
     int64_t top, batch;
     bool invert;
 } settings;
@@ -25,18 +29,24 @@ static const verb_option options[] = {
      OPTION_COUNT,
      offsetof(settings, top),
      "N",
-     "print the N most likely classes of each input (3)",
+     "print the N most likely classes of each input (3; of classes in JSON all)",
      .least = 1},
     {.name = "--invert",
      OPTION_FLAG,
      offsetof(settings, invert),
      NULL,
      "invert images, for nets trained on white on black"},
-    {.name = "--label",
+    {.name = "--delimiter",
      OPTION_TEXT,
-     offsetof(settings, label),
-     "COLUMN",
-     "CSV: a column to ignore, by name or number"},
+     offsetof(settings, table.delimiter),
+     "CHAR",
+     "table: what is between columns (found out)"},
+    {.name = "--header",
+     OPTION_CHOICE,
+     offsetof(settings, table.header),
+     "YES-NO",
+     "table: whether the first line has the names of columns (found out)",
+     .choices = table_header_names},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(settings, batch),
@@ -52,8 +62,9 @@ static const char details[] =
     "(PNG, JPEG, PPM, PGM) and folders of them: the middle of each is scaled to the net's input. With\n"
     "\"-\" or no INPUT, reads stdin and detects the format.\n"
     "\n"
-    "Prints a line per input: its index, or the name of an image, then the most likely classes with their probabilities,\n"
-    "or the output values of a regression net. A text net predicts the next token.\n"
+    "Prints a line per input: its index, or the file of an image, then the most likely classes\n"
+    "with their probabilities, or the values of a regression net in their own unit. A text net\n"
+    "predicts the next token.\n"
     "\n"
     "Nets trained on digits expect white on black: --invert converts black on white.";
 
@@ -120,11 +131,13 @@ static file_kind kind_of_bytes(const prediction *p)
     return p->is_text ? FILE_TEXT : FILE_CSV;
 }
 
-/* The columns of a CSV, one of them left out if --label says so. Labels of any kind may stand there. */
-static mica_csv_opts csv_without_label(const char *path, const settings *set)
+/* The rows of a CSV, by the names of the columns that the net was trained on; from a file, or from stdin. */
+static int from_table(prediction *p, const char *path)
 {
-    data_opts opts = {.label = set->label != NULL ? set->label : "none"};
-    return csv_opts_of(path, &opts);
+    if (p->saved.meaning.table == NULL)
+        return verb_error(&verb_run, EXIT_FILE, "%s is a table, which the net was not trained on", path);
+    return table_load_inputs(&p->inputs, &verb_run, p->ctx, path, p->bytes, p->byte_count, &p->saved.meaning,
+                             &p->set->table);
 }
 
 static int from_stdin(prediction *p)
@@ -132,21 +145,20 @@ static int from_stdin(prediction *p)
     file_kind kind = kind_of_bytes(p);
     mica_text_opts text = {.vocabulary = &p->saved.meaning.vocabulary};
     mica_status status;
+    if (kind == FILE_CSV)
+        return from_table(p, "stdin");
     if (kind == FILE_TEXT && p->is_text) {
         status = mica_text_from_memory(p->ctx, &p->text, p->bytes, p->byte_count, &text);
     } else {
         mica_stream stream;
-        mica_csv_opts csv = csv_without_label("", p->set);
         mica_loaded loaded = {0};
         status = mica_stream_open_memory(p->ctx, &stream, p->bytes, p->byte_count, "stdin");
-        if (status == MICA_OK && kind == FILE_CSV)
-            status = mica_csv_read(p->ctx, &p->inputs, &stream, &csv);
-        else if (status == MICA_OK)
+        if (status == MICA_OK)
             status = kind == FILE_IMAGE ? mica_image_read(p->ctx, &loaded, &stream)
                      : kind == FILE_NPY ? mica_npy_read(p->ctx, &loaded, &stream)
                                         : mica_idx_read(p->ctx, &loaded, &stream);
         mica_stream_close(p->ctx, &stream);
-        if (status == MICA_OK && kind != FILE_CSV) {
+        if (status == MICA_OK) {
             status = mica_dataset_over(p->ctx, &p->inputs, &loaded.tensor, NULL);
             if (status == MICA_OK)
                 p->inputs.owned[0] = loaded.bytes;
@@ -161,7 +173,6 @@ static int from_stdin(prediction *p)
 static int from_file(prediction *p, const char *path)
 {
     file_kind kind = file_kind_of(path);
-    mica_csv_opts csv = csv_without_label(path, p->set);
     mica_text_opts text = {.vocabulary = &p->saved.meaning.vocabulary};
     mica_status status;
     switch (p->is_text ? FILE_TEXT : kind) {
@@ -172,8 +183,7 @@ static int from_file(prediction *p, const char *path)
         status = mica_dataset_load_npy(p->ctx, &p->inputs, path, NULL);
         break;
     case FILE_CSV:
-        status = mica_dataset_load_csv(p->ctx, &p->inputs, path, &csv);
-        break;
+        return from_table(p, path);
     case FILE_TEXT:
         if (p->is_text) {
             status = mica_text_load(p->ctx, &p->text, path, &text);
@@ -242,115 +252,21 @@ static int fit_picture(prediction *p)
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
 
-/* ---- Answers ---- */
-
-/* What stands for a class or token, for people. */
-static const char *answer_text(char *text, size_t size, const prediction *p, int32_t class)
-{
-    const meaning *m = &p->saved.meaning;
-    if (m->vocabulary.count > 0) {
-        char piece[8] = "";
-        mica_tensor one = {.data = &class, .dtype = MICA_I32, .rank = 1, .dim = {1}, .stride = {1}};
-        if (class >= m->vocabulary.count) /* one that the net can name, and no text has */
-            (void)snprintf(text, size, "%d", (int)class);
-        else if (mica_text_decode(p->ctx, piece, sizeof piece, &m->vocabulary, &one) != MICA_OK ||
-                 (unsigned char)piece[0] <= ' ')
-            (void)snprintf(text, size, "\\x%02x", (unsigned)(unsigned char)piece[0]);
-        else
-            (void)plain_text(text, size, piece);
-        return text;
-    }
-    return class_text(text, size, (const char *const *)m->class_names, m->class_count, class);
-}
-
-/* The likeliest class that is not among the first `taken` of order. */
-static int32_t next_best(const float *values, mica_index count, const int32_t *order, int64_t taken)
-{
-    int32_t best = -1;
-    for (int32_t c = 0; c < (int32_t)count; c++) {
-        bool used = false;
-        for (int64_t i = 0; i < taken; i++)
-            used = used || order[i] == c;
-        if (!used && (best < 0 || values[c] > values[best]))
-            best = c;
-    }
-    return best;
-}
-
-/* Which input it is: its number, and the file of an image. */
-static void print_input(const prediction *p, mica_index number)
-{
-    const char *path = p->images.paths != NULL ? p->images.paths[number] : NULL;
-    if (p->set->shared.json) {
-        fprintf(p->to, "{\"input\": %td, ", number);
-        if (path != NULL) {
-            fprintf(p->to, "\"file\": ");
-            put_json(p->to, path);
-            fprintf(p->to, ", ");
-        }
-    } else if (path != NULL) {
-        put_plain(p->to, path);
-    } else {
-        fprintf(p->to, "%td", number);
-    }
-}
-
-static void print_classes(const prediction *p, mica_index number, const float *values, mica_index count)
-{
-    int64_t top = p->set->top < count ? p->set->top : count;
-    int32_t *order = take((size_t)top, sizeof *order);
-    bool json = p->set->shared.json;
-    print_input(p, number);
-    fprintf(p->to, json ? "\"classes\": [" : "");
-    for (int64_t i = 0; i < top; i++) {
-        char text[64];
-        order[i] = next_best(values, count, order, i);
-        (void)answer_text(text, sizeof text, p, order[i]);
-        double probability = (double)values[order[i]];
-        if (json) {
-            fprintf(p->to, "%s{\"class\": ", i > 0 ? ", " : "");
-            put_json(p->to, text);
-            fprintf(p->to, ", \"probability\": ");
-            put_json_number(p->to, probability);
-            fprintf(p->to, "}");
-        } else {
-            fprintf(p->to, "  %s %.2f %%", text, 100 * probability);
-        }
-    }
-    fprintf(p->to, json ? "]}\n" : "\n");
-    free(order);
-}
-
-static void print_numbers(const prediction *p, mica_index number, const float *values, mica_index count)
-{
-    bool json = p->set->shared.json;
-    print_input(p, number);
-    fprintf(p->to, json ? "\"values\": [" : " ");
-    for (mica_index i = 0; i < count; i++) {
-        fprintf(p->to, "%s", !json ? " " : i > 0 ? ", " : "");
-        if (json)
-            put_json_number(p->to, (double)values[i]);
-        else
-            fprintf(p->to, "%.6g", (double)values[i]);
-    }
-    fprintf(p->to, json ? "]}\n" : "\n");
-}
-
-/* A row of the output. */
-static void print_row(const prediction *p, mica_index number, const float *row, mica_index count,
-                      float *scratch)
-{
-    bool classes = p->info.task == MICA_TASK_CLASSES || p->info.task == MICA_TASK_TEXT;
-    bool known = classes || p->info.task == MICA_TASK_BINARY;
-    if (known)
-        probabilities(scratch, row, count, &p->info);
-    if (classes)
-        print_classes(p, number, scratch, count);
-    else
-        print_numbers(p, number, known ? scratch : row, count);
-}
-
 /* ---- Running ---- */
+
+static answer_style style_of(const prediction *p)
+{
+    bool all = p->set->top < 0 && p->set->shared.json && !p->is_text;
+    return (answer_style){.to = p->to,
+                          .json = p->set->shared.json,
+                          .top = all               ? INT64_MAX
+                                 : p->set->top < 0 ? DEFAULT_TOP
+                                                   : p->set->top,
+                          .ctx = p->ctx,
+                          .info = &p->info,
+                          .meaning = &p->saved.meaning,
+                          .paths = p->images.paths};
+}
 
 static int run_text(prediction *p)
 {
@@ -366,6 +282,7 @@ static int run_text(prediction *p)
     window.stride[0] = length;
     window.stride[1] = 1;
     float *scratch = take((size_t)p->info.classes, sizeof *scratch);
+    answer_style to = style_of(p);
     mica_status status = mica_net_set_size(p->net, "length", length);
     if (status == MICA_OK)
         status = mica_net_input_tensor(p->net, &name, &x, 0);
@@ -376,8 +293,8 @@ static int run_text(prediction *p)
     if (status == MICA_OK)
         status = net_output(&y, p->net, &p->info, 1);
     if (status == MICA_OK)
-        print_row(p, 0, (const float *)y.data + mica_tensor_count(&y) - (size_t)p->info.classes,
-                  p->info.classes, scratch);
+        answer_row(&to, 0, (const float *)y.data + mica_tensor_count(&y) - (size_t)p->info.classes,
+                   p->info.classes, scratch);
     free(scratch);
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
@@ -391,8 +308,7 @@ static int check_inputs(const prediction *p)
     size_t given = p->inputs.count > 0 ? mica_tensor_count(&p->inputs.inputs) / (size_t)p->inputs.count
                                        : wanted;
     if (given != wanted)
-        return verb_error(&verb_run, EXIT_FILE, "an input has %zu values, the net takes %zu%s", given, wanted,
-                          given == wanted + 1 ? " (--label ignores a column)" : "");
+        return verb_error(&verb_run, EXIT_FILE, "an input has %zu values, the net takes %zu", given, wanted);
     return EXIT_OK;
 }
 
@@ -413,9 +329,10 @@ static mica_status run_batch(prediction *p, const mica_batches *batches, mica_in
     /* Classes of each place of an input, where it has several, are a line each. */
     mica_index each = status == MICA_OK ? (mica_index)mica_tensor_count(&y) / count : 0;
     mica_index row = p->info.task == MICA_TASK_CLASSES ? p->info.classes : each;
+    answer_style to = style_of(p);
     for (mica_index i = 0; status == MICA_OK && i < count; i++)
         for (mica_index at = i * each; at < (i + 1) * each; at += row)
-            print_row(p, first + i, (const float *)y.data + at, row, scratch);
+            answer_row(&to, first + i, (const float *)y.data + at, row, scratch);
     return status;
 }
 
@@ -571,7 +488,7 @@ static int predict(prediction *p, const char *where, char **inputs, int count)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .top = 3, .batch = 32};
+    settings set = {.shared = SHARED_DEFAULTS, .table = TABLE_DEFAULTS, .top = -1, .batch = 32};
     int count = options_read(&verb_run, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;

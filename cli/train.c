@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/model/augment.h"
+#include "cli/model/tables.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/net/argument.h"
@@ -15,9 +16,69 @@ static const verb_option options[] = {
     {.name = "--data", OPTION_TEXT, FIELD(data), "DATA", "training data (see below)"},
     {.name = "--label",
      OPTION_TEXT,
-     FIELD(label),
+     FIELD(table.label),
      "COLUMN",
-     "CSV: the label column, by name or number; -1 is the last (-1)"},
+     "table: the column to learn, by name or number, or several: a,b (the last)"},
+    {.name = "--test",
+     OPTION_TEXT,
+     FIELD(test),
+     "FILE",
+     "table, or folder of images: for the test alone (a tenth of the data)"},
+    {.name = "--task",
+     OPTION_CHOICE,
+     FIELD(table.task),
+     "TASK",
+     "table: what the column is (found out, and said)",
+     .choices = table_task_names},
+    {.name = "--missing",
+     OPTION_CHOICE,
+     FIELD(table.missing),
+     "HOW",
+     "table: what stands for a missing value (mean, and an input that says so)",
+     .choices = table_missing_names},
+    {.name = "--ignore", OPTION_LIST, FIELD(table.ignore), "COLUMN", "table: a column to leave out"},
+    {.name = "--category",
+     OPTION_LIST,
+     FIELD(table.categories),
+     "COLUMN",
+     "table: numbers that are names, not amounts"},
+    {.name = "--delimiter",
+     OPTION_TEXT,
+     FIELD(table.delimiter),
+     "CHAR",
+     "table: what is between columns (found out)"},
+    {.name = "--header",
+     OPTION_CHOICE,
+     FIELD(table.header),
+     "YES-NO",
+     "table: whether the first line has the names of columns (found out)",
+     .choices = table_header_names},
+    {.name = "--window",
+     OPTION_COUNT,
+     FIELD(table.window),
+     "N",
+     "series: forecast from so many rows",
+     .least = 1,
+     .most = MOST_WINDOW},
+    {.name = "--horizon",
+     OPTION_COUNT,
+     FIELD(table.horizon),
+     "N",
+     "series: forecast so many rows (1)",
+     .least = 1,
+     .most = MOST_WINDOW},
+    {.name = "--season",
+     OPTION_COUNT,
+     FIELD(table.season),
+     "N",
+     "series: rows of a season, for the baseline (found out)",
+     .least = 1,
+     .most = MOST_WINDOW},
+    {.name = "--memory",
+     OPTION_BYTES,
+     FIELD(table.memory),
+     "BYTES",
+     "table: rows that take more are read in blocks, again each epoch (256MiB)"},
     {.name = "--size", OPTION_TEXT, FIELD(size), "HxW", "images: their height and width (the net's input)"},
     {.name = "--colour", OPTION_FLAG, FIELD(colour), NULL, "images: in colour, whatever the net's input"},
     {.name = "--grey", OPTION_FLAG, FIELD(grey), NULL, "images: in greyscale, whatever the net's input"},
@@ -76,6 +137,13 @@ static const verb_option options[] = {
      FIELD(validation),
      "SHARE",
      "share of the training data held out for validation (0.1)"},
+    {.name = "--folds",
+     OPTION_COUNT,
+     FIELD(folds),
+     "K",
+     "k-fold cross-validation: train K times, score each net on the fold left out; saves none",
+     .least = 2,
+     .most = MICA_MOST_FOLDS},
     {.name = "--budget",
      OPTION_BYTES,
      FIELD(budget),
@@ -99,6 +167,26 @@ static const verb_option options[] = {
      NULL,
      "keep activations even where recomputing them costs next to nothing"},
     NET_SET_OPTION(train_settings),
+    {.name = "--weights",
+     OPTION_TEXT,
+     FIELD(weights),
+     "FILE",
+     "start from the weights of a checkpoint, its folder or a safetensors file; none: fresh ones"},
+    {.name = "--freeze",
+     OPTION_LIST,
+     FIELD(freeze),
+     "PREFIX",
+     "leave parameters as they are whose names start with PREFIX; may be repeated"},
+    {.name = "--balance",
+     OPTION_FLAG,
+     FIELD(balance),
+     NULL,
+     "weigh classes by the inverse of their frequency, so that rare ones count as much"},
+    {.name = "--class-weight",
+     OPTION_LIST,
+     FIELD(class_weight),
+     "NAME=W",
+     "weigh the samples of a class by W in training; may be repeated"},
     {.name = "--checkpoint", OPTION_TEXT, FIELD(checkpoint), "DIR", "folder for the checkpoint (./NET-DATA)"},
     {.name = "--checkpoint-steps",
      OPTION_COUNT,
@@ -140,8 +228,10 @@ static const verb_example examples[] = {
     {"train lenet --data animals --augment flip,shift=2",
      "a folder of pictures, a sub-folder for each class"},
     {"train mlp --data iris.csv --label species", "a table with class names in a column"},
+    {"train mlp --data iris.csv --label species --folds 5", "how well that works, by cross-validation"},
     {"train gpt-tiny --data shakespeare.txt --budget 20MiB", "a text, within a memory budget"},
     {"train --checkpoint lenet-digits --resume", "continue an interrupted run"},
+    {"train --weights lenet-digits --freeze conv --data letters.csv", "fine-tune on other data"},
     {"train gpt-tiny --data shakespeare.txt --shares 4", "under mpirun -np 1, 2 or 4: the same bits"},
     {NULL, NULL},
 };
@@ -160,6 +250,8 @@ static int check_settings(const train_settings *s)
         if (numbers[i].value > (double)FLT_MAX)
             return usage_error(&verb_train, "%s takes a number of at most %g", numbers[i].name,
                                (double)FLT_MAX);
+    if (s->table.horizon > 0 && s->table.window == 0)
+        return usage_error(&verb_train, "--horizon goes with --window, the rows to forecast from");
     if ((float)s->lr == 0)
         return usage_error(&verb_train, "--lr takes a number above 0");
     if (s->validation > MOST_SHARE)
@@ -172,6 +264,7 @@ static int run(int argc, char **argv)
     training *t = take(1, sizeof *t);
     t->v = &verb_train;
     t->settings = (train_settings){.shared = SHARED_DEFAULTS,
+                                   .table = TABLE_DEFAULTS,
                                    .epochs = -1,
                                    .batch = -1,
                                    .shares = -1,
@@ -184,7 +277,8 @@ static int run(int argc, char **argv)
                                    .weight_decay = -1,
                                    .momentum = -1,
                                    .clip = -1,
-                                   .validation = -1};
+                                   .validation = -1,
+                                   .folds = -1};
     int count = options_read(&verb_train, &t->settings, argc, argv);
     int code = count < 0   ? EXIT_USAGE
                : count > 1 ? usage_error(&verb_train, "one net at a time; unexpected \"%s\"", argv[1])
@@ -192,15 +286,17 @@ static int run(int argc, char **argv)
     if (code == EXIT_OK)
         code = check_settings(&t->settings);
     t->settings.net = count == 1 ? argv[0] : NULL;
-    if (code == EXIT_OK && t->settings.where) {
+    if (code == EXIT_OK && t->settings.folds > 0) {
+        code = training_folds(&verb_train, &t->settings);
+    } else if (code == EXIT_OK && t->settings.where) {
         code = training_where(t);
     } else if (code == EXIT_OK) {
         t->ctx = verb_context(&verb_train, &t->settings.shared);
         code = t->ctx == NULL ? EXIT_FAILED : training_open(t);
     }
-    if (code == EXIT_OK && t->ctx != NULL)
+    if (code == EXIT_OK && t->ctx != NULL && !t->ended)
         code = ranks_agree(training_run(t));
-    if (code == EXIT_OK && t->ctx != NULL)
+    if (code == EXIT_OK && t->ctx != NULL && !t->ended)
         code = training_finish(t);
     if (t->ctx != NULL) {
         training_close(t);

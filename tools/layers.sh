@@ -13,7 +13,7 @@ net         net op optimizer
 node
 layer       layers
 io          io
-data        data augment
+data        data table augment
 train       train fit checkpoint ranks
 text        text
 netfile     netfile mica

@@ -2,13 +2,14 @@
 #ifndef MICA_CLI_INFO_INFO_H
 #define MICA_CLI_INFO_INFO_H
 
-#include "cli/verb.h"
+#include "cli/model/data.h"
 
 typedef struct info_settings {
     shared_settings shared;
     option_list set;
     int64_t batch;
     bool text;
+    table_settings table;
 } info_settings;
 
 typedef enum info_data_kind {
@@ -25,6 +26,7 @@ int info_net(mica_context *ctx, const info_settings *set, const char *what);
 int info_weights(mica_context *ctx, const info_settings *set, const char *path);
 int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind);
 
+int info_table(mica_context *ctx, const info_settings *set, const char *path);
 bool has_images(mica_context *ctx, const char *path);                           /* in it or below */
 int info_images(mica_context *ctx, const info_settings *set, const char *path); /* a folder of them */
 

@@ -6,6 +6,7 @@
  *     mica.sample      the shape of a sample of it
  *     mica.classes     their names, a line each
  *     mica.vocabulary  "bytes", or the code points of the characters
+ *     mica.table       what is known of the columns of a table, as mica_table_to_text has it
  *     mica.scale, mica.mean, mica.deviation    how inputs are normalized
  *     mica.train.NAME  the options of the training, by their names
  *
@@ -17,29 +18,36 @@
 #include <mica/netfile.h>
 
 #include "cli/model/data.h"
+#include "cli/model/units.h"
 
 #define CHECKPOINT_NAME "checkpoint.safetensors" /* in the folder of a training */
 
 /* How a net's inputs and outputs are to be understood. */
 typedef struct meaning {
     const char *title, *data;
-    const char *
-        *class_names; /* [class_count]; NULL: their numbers. Fewer than the net tells apart: see class_text */
+    const char **
+        class_names; /* [class_count]; NULL: their numbers. Fewer than the net tells apart: see cli/model/names.h */
     int class_count;
     mica_vocabulary vocabulary; /* count 0: it is no net for text */
     normalization normalization;
-    mica_tensor sample; /* of the data: its shape, without memory; rank 0: text */
-    void *owned[2];     /* by one that was read */
+    mica_tensor sample;      /* of the data: its shape, without memory; rank 0: text */
+    target_units units;      /* of what a regression learns */
+    column_spans columns;    /* of a table */
+    forecast_shape forecast; /* of a series */
+    const mica_table *table; /* NULL: it was trained on something else */
+    mica_index season;
+    void *owned[2]; /* by one that was read */
 } meaning;
-
-/* The name of a class for people, printable; its number where it has no name. In text[size], which is returned. */
-const char *class_text(char *text, size_t size, const char *const *names, int count, int class);
 
 /* The options of a training. -1, NULL: the checkpoint does not say. */
 typedef struct saved_settings {
     int64_t epochs, batch, shares, warmup, patience, checkpoint_steps, optimizer, schedule, budget, seed;
+    int64_t window, horizon, season; /* of a series */
     double lr, weight_decay, momentum, clip, validation;
-    const char *label, *augment;
+    const char *label, *test, *augment;
+    const char *weights, *freeze; /* prefixes, a line each */
+    float *class_weights;         /* [class_weight_count]; NULL: none */
+    mica_index class_weight_count;
 } saved_settings;
 
 /* Limits of options: also what a checkpoint may hold. */
@@ -48,6 +56,7 @@ typedef struct saved_settings {
 #define MOST_SHARES           INT64_C(65536)
 #define MOST_WARMUP           INT64_C(1000000000000000)
 #define MOST_CHECKPOINT_STEPS INT64_C(1000000000000000)
+#define MOST_WINDOW           INT64_C(1000000)
 #define MOST_SHARE            0.9 /* held back for validation */
 
 /* ---- Writing ---- */
@@ -60,7 +69,9 @@ typedef struct notes {
 void notes_add(notes *n, const char *key, const char *value); /* copies both */
 void notes_add_number(notes *n, const char *key, double value);
 void notes_add_whole(notes *n, const char *key, int64_t value); /* to the last digit */
-void notes_add_meaning(notes *n, const meaning *m);
+void notes_add_floats(notes *n, const char *key, const float *values, mica_index count); /* to the last bit */
+/* Fails, with a message, for what cannot be written. */
+int notes_add_meaning(notes *n, const meaning *m, const verb *v, mica_context *ctx);
 void notes_free(notes *n);
 
 /* Says so if something in them could not be written: better before a training than after its first epoch. */
@@ -73,6 +84,7 @@ typedef struct saved {
     mica_safetensors *file;
     meaning meaning;
     saved_settings settings;
+    mica_table *table; /* that the meaning has */
 } saved;
 
 /* Opens a checkpoint, or that of a folder, and reads all that it says. Else says what is wrong, naming the field, and

@@ -19,11 +19,14 @@ typedef struct viewer {
 static mica_status open_viewer(viewer *out, const training *t, bool augmented)
 {
     const train_settings *s = &t->settings;
-    mica_batches_opts opts = {
-        .batch = 1,
-        .seed = (uint64_t)s->shared.seed,
-        .sequential = true,
-        .split = {.part = MICA_PART_TRAIN, .validation = s->validation, .test = test_share(&t->data)}};
+    mica_batches_opts opts = {.batch = 1,
+                              .seed = (uint64_t)s->shared.seed,
+                              .sequential = true,
+                              .split = {.part = MICA_PART_TRAIN,
+                                        .validation = s->validation,
+                                        .test = test_share(&t->data, (int)s->folds),
+                                        .folds = (int)s->folds,
+                                        .fold = t->fold}};
     mica_status status = MICA_OK;
     if (augmented)
         status = mica_augment_transform(t->ctx, &opts.transform, &t->augment);

@@ -46,31 +46,6 @@ MICA_API mica_status mica_dataset_load_idx(mica_context *ctx, mica_dataset *out,
 MICA_API mica_status mica_dataset_load_npy(mica_context *ctx, mica_dataset *out, const char *inputs_path,
                                            const char *targets_path);
 
-typedef enum mica_csv_header {
-    MICA_CSV_HEADER_AUTO, /* a header if a field of the first line, other than a label's name, is not a number */
-    MICA_CSV_HEADER_YES,
-    MICA_CSV_HEADER_NO,
-} mica_csv_header;
-
-typedef struct mica_csv_opts {
-    char delimiter; /* 0: a comma */
-    mica_csv_header header;
-    const char *label; /* the name of the column that is the target; NULL: by number */
-    int label_column;  /* its number, starting at 1, or at -1 from the end; 0: no targets */
-    bool allow_empty;  /* an empty field is NaN rather than an error */
-
-    /* Labels may be names: if one is not a number, the targets are class indices, and the set lists the class names
-     * in byte order. With `classes` [class_count], in that order, every label must be one of these. */
-    bool label_names;
-    const char *const *classes;
-    int class_count;
-} mica_csv_opts;
-
-/* Comma-separated numbers, one sample per line: inputs [N, columns] and targets [N], both f32. Fields may be in
- * double quotes, with a doubled quote for one; blank lines are skipped. Errors give line and column. */
-MICA_API mica_status mica_dataset_load_csv(mica_context *ctx, mica_dataset *out, const char *path,
-                                           const mica_csv_opts *opts);
-
 /* An image as a set of one sample without target: inputs [1, channels, height, width], u8. Channels: grey, grey and
  * alpha, RGB, or RGB and alpha; palettes and other bit depths become these. The file's first bytes tell its kind: PNG
  * (needs zlib), PPM and PGM (P2, P3, P5, P6), JPEG (needs libjpeg; without alpha). With no more pixels than this, which

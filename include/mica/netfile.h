@@ -45,6 +45,9 @@ typedef struct mica_netfile_opts {
      * text's input has as many elements, it is kept: samples fill rows of any shape. */
     int sample_rank; /* 0: the input is as the text says */
     mica_index sample[MICA_MAX_RANK];
+    /* A weight for each class of the first loss, which is then a cross-entropy: see mica_net_loss_opts. NULL: none */
+    const float *class_weights;
+    mica_index class_weight_count;
 } mica_netfile_opts;
 
 /* What a net is for, by its first loss. */
@@ -99,6 +102,9 @@ MICA_API mica_status mica_netfile_load(mica_net *net, mica_netfile_info *info, c
 
 /* Its text; NULL if there is none of this name. */
 MICA_API const char *mica_netfile_builtin(const char *name);
+/* The same net with another end: MICA_TASK_REGRESSION predicts `outputs` numbers, MICA_TASK_BINARY as many yes or no. NULL
+ * also if there is none for the task. */
+MICA_API const char *mica_netfile_builtin_for(const char *name, mica_task task);
 /* Names by number; NULL after the last. */
 MICA_API const char *mica_netfile_builtin_name(size_t number);
 
