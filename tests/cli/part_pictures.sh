@@ -69,6 +69,9 @@ says "mica.sample: 3 20 24"
 ends 0 train mlp --data shapes --grey --epochs 1 -q # as many values as a square has
 ends 0 info mlp-shapes
 says "mica.sample: 1 28 28"
+ends 0 train lenet --data shapes/train --test shapes/test --epochs 1 --checkpoint apart
+complains "shapes/train: 80 images of 2 classes as [1, 28, 28], and 20 for the test"
+says "of 20 samples"
 ends 0 eval lenet-shapes --data shapes/test # a folder of classes, without parts
 says "standing"
 
