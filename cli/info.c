@@ -93,7 +93,7 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
         char path[4096];
         if (!set->text && checkpoint_path(path, sizeof path, what) && is_safetensors(path))
             return info_weights(ctx, set, path);
-        if (!set->text && images_named(what))
+        if (!set->text && images_named(what) && has_images(ctx, what))
             return info_images(ctx, set, what);
         info_data_kind kind = data_kind(what);
         if (kind == INFO_CSV && !set->text)

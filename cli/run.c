@@ -454,6 +454,8 @@ static int open_net(prediction *p, const char *where)
 
 static int open_inputs(prediction *p, char **inputs, int count, bool is_stdin)
 {
+    if (p->is_text && count > 1)
+        return usage_error(&verb_run, "one text at a time; unexpected \"%s\"", inputs[1]);
     bool images = !is_stdin && !p->is_text &&
                   (count > 1 || images_named(inputs[0]) || file_kind_of(inputs[0]) == FILE_IMAGE);
     int code = images ? from_images(p, inputs, count) : is_stdin ? from_stdin(p) : from_file(p, inputs[0]);

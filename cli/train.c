@@ -23,7 +23,7 @@ static const verb_option options[] = {
      OPTION_TEXT,
      FIELD(test),
      "FILE",
-     "table: rows for the test alone (a tenth of the data)"},
+     "table, or folder of images: for the test alone (a tenth of the data)"},
     {.name = "--task",
      OPTION_CHOICE,
      FIELD(table.task),

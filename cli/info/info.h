@@ -27,6 +27,7 @@ int info_weights(mica_context *ctx, const info_settings *set, const char *path);
 int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind);
 
 int info_table(mica_context *ctx, const info_settings *set, const char *path);
+bool has_images(mica_context *ctx, const char *path);                           /* in it or below */
 int info_images(mica_context *ctx, const info_settings *set, const char *path); /* a folder of them */
 
 #endif

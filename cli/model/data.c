@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "cli/model/images.h"
@@ -25,7 +26,7 @@ static const char *const fashion_classes[] = {"T-shirt", "trouser", "pullover", 
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
-    return n >= m && memcmp(text + n - m, end, m) == 0;
+    return n >= m && strcasecmp(text + n - m, end) == 0;
 }
 
 file_kind file_kind_of(const char *path)
@@ -81,6 +82,11 @@ static void set_classes(data *d, mica_context *ctx)
 }
 
 /* ---- Kinds of data ---- */
+
+static bool is_digits(const char *spec)
+{
+    return strcmp(spec, "digits") == 0 || strncmp(spec, "digits:", 7) == 0;
+}
 
 static int load_digits(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts)
 {
@@ -192,9 +198,11 @@ static int unknown(const verb *v, const char *spec)
                       meant != NULL ? "\"?" : "");
 }
 
+bool data_is_images(const char *spec) { return !is_digits(spec) && images_named(spec); }
+
 static int load(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts)
 {
-    if (strcmp(spec, "digits") == 0 || strncmp(spec, "digits:", 7) == 0)
+    if (is_digits(spec))
         return load_digits(out, v, ctx, spec, opts);
     if (strcmp(spec, "fashion-mnist") == 0 && !is_there(spec))
         return load_fashion(out, v, ctx);
@@ -221,8 +229,8 @@ int data_load(data *out, const verb *v, mica_context *ctx, const char *spec, con
 {
     *out = (data){0};
     int code = load(out, v, ctx, spec, opts);
-    if (code == EXIT_OK && opts->test != NULL && out->table == NULL)
-        code = usage_error(v, "--test is for tables: FILE.csv");
+    if (code == EXIT_OK && opts->test != NULL && out->table == NULL && !data_is_images(spec))
+        code = usage_error(v, "--test is for tables, FILE.csv, and folders of images");
     if (code == EXIT_OK && !out->is_text && out->table == NULL && out->class_names == NULL)
         set_classes(out, ctx);
     if (code == EXIT_OK && !out->is_text && out->samples.count == 0 && !out->streamed)

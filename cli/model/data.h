@@ -81,6 +81,9 @@ mica_tensor data_sample(const data *d);
 int data_load(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts);
 void data_release(mica_context *ctx, data *d);
 
+/* Whether it is a folder of images: their size is for the caller to choose. */
+bool data_is_images(const char *spec);
+
 /* Inputs x become (x * scale - mean[c]) / deviation[c], as in mica_batches_opts. */
 typedef struct normalization {
     float scale;

@@ -18,7 +18,7 @@ static int look_at_net(training *t, data_opts *opts)
     mica_net *net = NULL;
     mica_netfile_info info;
     net_ends ends;
-    bool images = images_named(s->data), table = file_kind_of(s->data) == FILE_CSV;
+    bool images = data_is_images(s->data), table = file_kind_of(s->data) == FILE_CSV;
     if (!images && (s->size != NULL || s->colour || s->grey))
         return usage_error(t->v, "--size, --colour and --grey are for folders of images");
     if (t->resumes)

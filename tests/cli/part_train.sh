@@ -9,16 +9,6 @@ t=$folder/train
 mkdir -p "$t"
 pushd "$t" >/dev/null || exit 1
 
-# counts LINES FILE: the file has at least so many lines, within ten seconds.
-await_lines() {
-    local tries
-    for tries in $(seq 1000); do
-        [ "$(wc -l <"$2")" -ge "$1" ] && return 0
-        sleep 0.01
-    done
-    return 1
-}
-
 # ---- Wrong usage ----
 ends 2 train
 complains "which net, and on what data?"
@@ -52,7 +42,7 @@ complains 'unknown data "digts"; did you mean "digits"?'
 ends 3 train lenet --data missing.csv
 complains "missing.csv"
 ends 3 train lenet --data "$t"
-complains "the folder has no train-images-idx3-ubyte"
+complains "the folder has no files named *.png, *.jpg"
 printf 'a,b,kind\n1,2,cat\n3,x,dog\n' >broken.csv
 ends 3 train mlp --data broken.csv
 complains 'line 3, column 2: "x" is not a number'
@@ -112,7 +102,7 @@ ends 0 eval lenet-digits/checkpoint.safetensors --data "$here/data/digits"
 ends 0 info lenet-digits/checkpoint.safetensors
 says "logits"
 ends 0 run lenet-digits "$here/data/png/seven.png" --invert
-says "0  7 "
+says "seven.png  7 "
 ends 0 run lenet-digits "$here/data/png/zero.png" --top 1 --json
 says '"classes": [{"class": "0", "probability": '
 out=$("$mica" run lenet-digits --top 1 <"$here/data/png/zero.png") || complain "a picture from stdin"
@@ -235,6 +225,8 @@ ends 0 generate gpt-tiny-words --temperature 0 --tokens 10 --json
 says '"text": "'
 ends 2 generate gpt-tiny-words --prompt "Ω"
 complains "is not in the vocabulary"
+ends 2 run gpt-tiny-words words.txt words.txt
+complains "one text at a time"
 out=$(printf 'to be or not to b' | "$mica" run gpt-tiny-words --top 1) || complain "what comes next"
 "$mica" generate gpt-tiny-words --tokens 100000 2>"$folder/err" | head -c 20 >/dev/null
 [ ! -s "$folder/err" ] || complain "a reader that leaves: $(cat "$folder/err")"
