@@ -61,10 +61,10 @@ static mica_status train(mica_context *ctx, mica_net *net, mica_fit_result *resu
     mica_status status = mica_tensor_init(ctx, &y, kinds, MICA_I32, 1, (mica_index[]){SAMPLES});
     if (status == MICA_OK)
         status = mica_dataset_over(ctx, &set, &x, &y);
-    mica_batches_opts opts = {.batch = 32, .part = MICA_PART_TRAIN, .validation = 0.2};
+    mica_batches_opts opts = {.batch = 32, .split = {.part = MICA_PART_TRAIN, .validation = 0.2}};
     if (status == MICA_OK)
         status = mica_batches_create(ctx, &learn, &set, &opts);
-    opts.part = MICA_PART_VALIDATION;
+    opts.split.part = MICA_PART_VALIDATION;
     if (status == MICA_OK)
         status = mica_batches_create(ctx, &check, &set, &opts);
     mica_fit_opts fit = {.epochs = 8, .output = "logits", .report = report};

@@ -317,9 +317,7 @@ mica_status normalization_learn(normalization *out, mica_context *ctx, const dat
     float *buffer = take(LEARN_BATCH * (mica_tensor_count(inputs) / (size_t)d->samples.count), sizeof(float));
     mica_batches_opts opts = {.batch = LEARN_BATCH,
                               .sequential = true,
-                              .part = MICA_PART_TRAIN,
-                              .validation = validation,
-                              .test = test,
+                              .split = {.part = MICA_PART_TRAIN, .validation = validation, .test = test},
                               .scale = out->scale};
     mica_status status = learn(out, ctx, d, &opts, buffer);
     free(buffer);

@@ -100,9 +100,36 @@ MICA_API void mica_dataset_destroy(mica_context *ctx, mica_dataset *set);
 typedef enum mica_part {
     MICA_PART_ALL,
     MICA_PART_TRAIN,      /* everything not in the other two */
-    MICA_PART_VALIDATION, /* round(N * validation) samples, chosen by split_seed */
+    MICA_PART_VALIDATION, /* round(N * validation) samples, chosen by the seed */
     MICA_PART_TEST,       /* round(N * test) of the others, chosen likewise */
 } mica_part;
+
+/* Which samples of a set are used. The same split of as many samples gives the same parts everywhere. */
+typedef struct mica_data_split {
+    mica_part part;
+    double validation; /* share of the validation part, 0 to 1 */
+    double test;       /* and of the test part; together at most 1 */
+    uint64_t seed;
+    /* For k-fold cross-validation: what is not for tests is cut into `folds` parts of (nearly) the same size, chosen by
+     * the seed, and number `fold`, from 0 on, is the validation part; `validation` is not used. 0: not. */
+    int folds, fold;
+    /* Samples that follow each other in time: training comes first, then validation, then test. The first `gap` samples
+     * of validation and test are left out: those that overlap with the part before. */
+    bool in_order;
+    mica_index gap;
+} mica_data_split;
+
+#define MICA_MOST_FOLDS 1000
+
+/* What happens to the inputs of a sample on their way into a batch, such as augmentation. Rows are made in any order, by
+ * several threads at once: `run` is a function of its arguments alone, and allocates nothing. */
+typedef struct mica_transform {
+    /* row: the sample's elements as f32, before scale and normalization, which apply to `out` [elements]. `random` is the
+     * start of a stream of this sample's own in this epoch. `out` and `row` do not overlap. */
+    void (*run)(const void *user, float *out, const float *row, mica_random random);
+    const void *user;
+    mica_index elements; /* of `out`; 0: as many as the sample has */
+} mica_transform;
 
 typedef struct mica_batches_opts {
     mica_index batch; /* samples in a batch; 0: 32 */
@@ -110,13 +137,12 @@ typedef struct mica_batches_opts {
     bool sequential;  /* in the order of the set instead of shuffled */
     bool drop_last;   /* drop an incomplete last batch */
 
-    mica_part part;
-    double validation; /* share of the validation part, 0 to 1 */
-    double test;       /* and of the test part; together at most 1 */
-    uint64_t split_seed;
+    mica_data_split split;
+    mica_transform transform; /* .run NULL: none */
 
     /* Inputs x become (x * scale - mean[c]) / deviation[c]. With channels = 1 that is one number for all; else
-     * one for each position of axis 1 of the set's inputs. mean and deviation are copied; NULL: 0 and 1. */
+     * one for each position of axis 1 of the set's inputs (with a transform that changes their number: for each of so many
+     * equal parts of a sample). mean and deviation are copied; NULL: 0 and 1. */
     float scale; /* 0: 1 */
     const float *mean;
     const float *deviation;

@@ -8,6 +8,7 @@
 #include <mica/data.h>
 
 #include "base/parallel.h"
+#include "data/split.h"
 #include "data/streams.h"
 #include "ops/check.h"
 #include "ops/move.h"
@@ -25,6 +26,11 @@ struct mica_batches {
     bool sequential, drop_last;
     mica_cursor cursor;
     mica_index first, rows; /* of the current batch: its position in the epoch, and its size */
+
+    mica_transform transform;
+    mica_index raw;         /* elements of a sample of the set */
+    mica_index elements;    /* and of what becomes of it */
+    float *rows_of_threads; /* [threads, raw + elements]; NULL: there is no transform */
 
     bool normalize;
     mica_index channels;  /* of factor and offset */
@@ -47,14 +53,16 @@ static mica_status check_opts(mica_context *ctx, const mica_dataset *set, const 
                          set->count);
     if (o->batch < 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: batch is %td", op, o->batch);
-    if (o->part < MICA_PART_ALL || o->part > MICA_PART_TEST)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: part is %d", op, (int)o->part);
-    if (!(o->validation >= 0 && o->validation <= 1))
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: validation is %g, expected 0 to 1", op, o->validation);
-    if (!(o->test >= 0 && o->validation + o->test <= 1))
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: test is %g, expected 0 to 1 with validation %g", op,
-                         o->test, o->validation);
-    if (o->channels < 0 || (o->channels > 1 && (set->inputs.rank < 2 || set->inputs.dim[1] != o->channels)))
+    MICA_TRY(mica_split_check(ctx, op, &o->split, set->count));
+    if (o->transform.elements < 0)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the transform makes %td elements", op,
+                         o->transform.elements);
+    if (o->transform.run != NULL && o->channels > 1 && o->transform.elements % o->channels != 0)
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: channels is %td, the transform makes %td elements", op,
+                         o->channels, o->transform.elements);
+    bool same_shape = o->transform.run == NULL || o->transform.elements == 0;
+    if (o->channels < 0 ||
+        (o->channels > 1 && same_shape && (set->inputs.rank < 2 || set->inputs.dim[1] != o->channels)))
         return mica_fail(ctx, MICA_ERR_SHAPE,
                          "%s: channels is %td, inputs are %s: expected the size of their axis 1", op,
                          o->channels, MICA_SHAPE(&set->inputs));
@@ -65,54 +73,13 @@ static mica_status check_opts(mica_context *ctx, const mica_dataset *set, const 
     return MICA_OK;
 }
 
-/* Samples of the validation and the test part. */
-typedef struct split {
-    mica_index validation, test;
-} split;
-
-static split split_of(const mica_dataset *set, const mica_batches_opts *o)
+static void choose_part(int32_t *part, const mica_dataset *set, const mica_data_split *split)
 {
-    split s = {(mica_index)((double)set->count * o->validation + 0.5),
-               (mica_index)((double)set->count * o->test + 0.5)};
-    if (s.test > set->count - s.validation)
-        s.test = set->count - s.validation;
-    return s;
-}
-
-static mica_index part_size(const mica_dataset *set, const mica_batches_opts *o)
-{
-    split s = split_of(set, o);
-    switch (o->part) {
-    case MICA_PART_TRAIN:
-        return set->count - s.validation - s.test;
-    case MICA_PART_VALIDATION:
-        return s.validation;
-    case MICA_PART_TEST:
-        return s.test;
-    default:
-        return set->count;
-    }
-}
-
-/* Puts samples into parts one by one: each with the chances that make the numbers come out, so that every choice
- * of so many is as likely. */
-static void choose_part(int32_t *part, const mica_dataset *set, const mica_batches_opts *o)
-{
-    mica_random r = mica_random_stream(o->split_seed, MICA_STREAM_SPLIT);
-    split left = split_of(set, o);
-    for (mica_index i = 0; i < set->count; i++) {
-        mica_index draw = (mica_index)mica_random_below(&r, (uint64_t)(set->count - i));
-        mica_part chosen = MICA_PART_TRAIN;
-        if (draw < left.validation) {
-            chosen = MICA_PART_VALIDATION;
-            left.validation--;
-        } else if (draw < left.validation + left.test) {
-            chosen = MICA_PART_TEST;
-            left.test--;
-        }
-        if (chosen == o->part)
+    mica_dealing dealing;
+    mica_dealing_begin(&dealing, split, set->count);
+    for (mica_index i = 0; i < set->count; i++)
+        if (mica_dealing_next(&dealing))
             *part++ = (int32_t)i;
-    }
 }
 
 static void set_order(mica_batches *b)
@@ -127,9 +94,7 @@ static void set_normalization(mica_batches *b, const mica_batches_opts *o)
 {
     float scale = o->scale != 0 ? o->scale : 1;
     b->normalize = scale != 1 || o->mean != NULL || o->deviation != NULL;
-    b->per_plane = 1;
-    for (int k = b->channels > 1 ? 2 : 1; k < b->inputs.rank; k++)
-        b->per_plane *= b->inputs.dim[k];
+    b->per_plane = b->elements / b->channels;
     for (mica_index c = 0; c < b->channels; c++) {
         double deviation = o->deviation != NULL ? (double)o->deviation[c] : 1;
         b->factor[c] = (float)((double)scale / deviation);
@@ -137,7 +102,15 @@ static void set_normalization(mica_batches *b, const mica_batches_opts *o)
     }
 }
 
-/* One block: [ the struct | factor, offset | order | part ] */
+static mica_index elements_each(const mica_tensor *samples)
+{
+    mica_index elements = 1;
+    for (int k = 1; k < samples->rank; k++)
+        elements *= samples->dim[k];
+    return elements;
+}
+
+/* One block: [ the struct | factor, offset | order | part | rows of threads ] */
 static mica_batches *allocate(mica_context *ctx, const mica_dataset *set, const mica_batches_opts *o,
                               mica_index samples)
 {
@@ -145,7 +118,11 @@ static mica_batches *allocate(mica_context *ctx, const mica_dataset *set, const 
     size_t factor_at = mica_align_up(sizeof(mica_batches));
     size_t order_at = mica_align_up(factor_at + 2 * channels * sizeof(float));
     size_t part_at = mica_align_up(order_at + (o->sequential ? 0 : count * sizeof(int32_t)));
-    size_t bytes = part_at + (o->part == MICA_PART_ALL ? 0 : count * sizeof(int32_t));
+    size_t rows_at = mica_align_up(part_at + (o->split.part == MICA_PART_ALL ? 0 : count * sizeof(int32_t)));
+    mica_index raw = elements_each(&set->inputs),
+               elements = o->transform.run != NULL && o->transform.elements > 0 ? o->transform.elements : raw;
+    size_t row_bytes = o->transform.run != NULL ? (size_t)(raw + elements) * sizeof(float) : 0;
+    size_t bytes = rows_at + (size_t)ctx->threads * row_bytes;
     char *block = mica_allocate(ctx, bytes);
     if (block == NULL)
         return NULL;
@@ -159,10 +136,14 @@ static mica_batches *allocate(mica_context *ctx, const mica_dataset *set, const 
         .seed = o->seed,
         .sequential = o->sequential,
         .drop_last = o->drop_last,
+        .transform = o->transform,
+        .raw = raw,
+        .elements = elements,
         .channels = (mica_index)channels,
         .factor = (float *)(void *)(block + factor_at),
         .order = (int32_t *)(void *)(block + order_at),
-        .part = o->part == MICA_PART_ALL ? NULL : (int32_t *)(void *)(block + part_at),
+        .part = o->split.part == MICA_PART_ALL ? NULL : (int32_t *)(void *)(block + part_at),
+        .rows_of_threads = row_bytes > 0 ? (float *)(void *)(block + rows_at) : NULL,
         .bytes = bytes,
     };
     b->offset = b->factor + channels;
@@ -179,12 +160,12 @@ mica_status mica_batches_create(mica_context *ctx, mica_batches **out, const mic
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "batches_create: %s is NULL", out == NULL ? "out" : "set");
     *out = NULL;
     MICA_TRY(check_opts(ctx, set, opts));
-    mica_index samples = part_size(set, opts);
+    mica_index samples = mica_split_samples(&opts->split, set->count);
     mica_batches *b = allocate(ctx, set, opts, samples);
     if (b == NULL)
         return ctx->status;
     if (b->part != NULL)
-        choose_part(b->part, set, opts);
+        choose_part(b->part, set, &opts->split);
     set_normalization(b, opts);
     set_order(b);
     *out = b;
@@ -229,7 +210,7 @@ typedef struct copy_job {
     const mica_batches *batches;
     const mica_convert_kernels *convert;
     mica_tensor dst, src;
-    bool normalize;
+    bool normalize, transforms;
     mica_index first, rows, rows_per_block;
 } copy_job;
 
@@ -282,41 +263,64 @@ static void copy_row(const copy_job *job, mica_index row)
     }
 }
 
+/* The same through the transform, in rows of this thread's. */
+static void transform_row(const copy_job *job, mica_index row, int thread)
+{
+    const mica_batches *b = job->batches;
+    mica_index sample = sample_at(b, job->first + row);
+    mica_tensor dst = row_of(&job->dst, row), src = row_of(&job->src, sample);
+    float *own = b->rows_of_threads + (mica_index)thread * (b->raw + b->elements), *out = own + b->raw;
+    const float *in = own;
+    mica_random random = {b->seed, MICA_STREAM_TRANSFORM + b->cursor.epoch, (uint64_t)sample << 32};
+    if (src.dtype == MICA_F32 && mica_tensor_contiguous(&src))
+        in = src.data;
+    else
+        mica_fetch_run(job->convert, (mica_line){own, MICA_F32, 1}, &src, 0, b->raw);
+    bool in_place = dst.dtype == MICA_F32 && mica_tensor_contiguous(&dst);
+    if (in_place)
+        out = dst.data;
+    b->transform.run(b->transform.user, out, in, random);
+    if (b->normalize)
+        normalize(b, out, 0, b->elements);
+    if (!in_place)
+        mica_move_run(job->convert, &dst, 0, (mica_line){out, MICA_F32, 1}, b->elements);
+}
+
 static void copy_block(void *work, size_t block, int thread)
 {
-    (void)thread;
     const copy_job *job = work;
     mica_index row = (mica_index)block * job->rows_per_block, end = row + job->rows_per_block;
-    for (; row < end && row < job->rows; row++)
-        copy_row(job, row);
+    for (; row < end && row < job->rows; row++) {
+        if (job->transforms)
+            transform_row(job, row, thread);
+        else
+            copy_row(job, row);
+    }
 }
 
 static void copy_rows(mica_context *ctx, const mica_batches *b, const mica_tensor *dst,
                       const mica_tensor *src, mica_index first, mica_index rows)
 {
-    mica_index elements = 1;
-    for (int k = 1; k < src->rank; k++)
-        elements *= src->dim[k];
-    if (elements == 0)
+    mica_index elements = elements_each(src);
+    bool inputs = src == &b->inputs, transforms = inputs && b->transform.run != NULL;
+    if (elements == 0 && !transforms)
         return;
-    copy_job job = {b, ctx->kernels->convert, *dst, *src, b->normalize && src == &b->inputs, first, rows, 1};
+    copy_job job = {b, ctx->kernels->convert, *dst, *src, b->normalize && inputs, transforms, first, rows, 1};
+    elements = transforms && b->elements > elements ? b->elements : elements;
     if (elements < BLOCK_SIZE)
         job.rows_per_block = BLOCK_SIZE / elements;
     mica_parallel(ctx, mica_div_up((size_t)rows, (size_t)job.rows_per_block), copy_block, &job);
 }
 
 static mica_status check_rows(mica_context *ctx, const char *op, const char *name, const mica_tensor *dst,
-                              const mica_tensor *src, mica_index rows)
+                              const mica_tensor *src, mica_index wanted, mica_index rows)
 {
-    mica_index wanted = 1, given = 1;
-    for (int k = 1; k < src->rank; k++)
-        wanted *= src->dim[k];
-    for (int k = 1; k < dst->rank; k++)
-        given *= dst->dim[k];
-    if (dst->rank == 0 || dst->dim[0] < rows || given != wanted)
+    if (dst->rank == 0 || dst->dim[0] < rows || elements_each(dst) != wanted)
         return mica_fail(ctx, MICA_ERR_SHAPE,
-                         "%s: %s are %s, expected at least %td rows for samples of %s without axis 0", op,
-                         name, MICA_SHAPE(dst), rows, MICA_SHAPE(src));
+                         wanted == elements_each(src)
+                             ? "%s: %s are %s, expected at least %td rows for samples of %s without axis 0"
+                             : "%s: %s are %s, expected at least %td rows for what the transform makes of %s",
+                         op, name, MICA_SHAPE(dst), rows, MICA_SHAPE(src));
     return MICA_OK;
 }
 
@@ -328,13 +332,13 @@ static mica_status check_tensors(mica_context *ctx, const char *op, const mica_b
                        {"the data set's inputs", &b->inputs, 0, MICA_DTYPES_ANY},
                        {"the data set's targets", &b->targets, 0, MICA_DTYPES_ANY}};
     MICA_TRY(mica_check_args(ctx, op, args, b->has_targets ? 4 : 3));
-    MICA_TRY(check_rows(ctx, op, "inputs", inputs, &b->inputs, rows));
+    MICA_TRY(check_rows(ctx, op, "inputs", inputs, &b->inputs, b->elements, rows));
     if (targets == NULL)
         return MICA_OK;
     if (!b->has_targets)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: targets are %s, but the data set has none", op,
                          MICA_SHAPE(targets));
-    return check_rows(ctx, op, "targets", targets, &b->targets, rows);
+    return check_rows(ctx, op, "targets", targets, &b->targets, elements_each(&b->targets), rows);
 }
 
 mica_status mica_batches_begin(mica_context *ctx, mica_index *count, mica_batches *batches)

@@ -100,7 +100,8 @@ TEST(batches_cursors_resume_exactly)
     mica_batches *a, *b;
     float x[8 * C * P], other[8 * C * P];
     mica_tensor tx = mica_4d(x, 8, C, 2, 2), to = mica_4d(other, 8, C, 2, 2);
-    const mica_batches_opts opts = {.batch = 8, .seed = 77, .part = MICA_PART_TRAIN, .validation = 0.25};
+    const mica_batches_opts opts = {
+        .batch = 8, .seed = 77, .split = {.part = MICA_PART_TRAIN, .validation = 0.25}};
     CHECK_OK(ctx, mica_batches_create(ctx, &a, &set, &opts));
     CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &opts));
     for (int step = 0; step < 40; step++) {
@@ -130,9 +131,9 @@ TEST(batches_parts_are_disjoint_and_complete)
     for (uint64_t seed = 0; seed < 3; seed++) {
         mica_batches *train, *validation;
         int order[4 * N];
-        mica_batches_opts opts = {.part = MICA_PART_TRAIN, .validation = 0.2, .split_seed = seed};
+        mica_batches_opts opts = {.split = {.part = MICA_PART_TRAIN, .validation = 0.2, .seed = seed}};
         CHECK_OK(ctx, mica_batches_create(ctx, &train, &set, &opts));
-        opts.part = MICA_PART_VALIDATION;
+        opts.split.part = MICA_PART_VALIDATION;
         opts.sequential = true;
         CHECK_OK(ctx, mica_batches_create(ctx, &validation, &set, &opts));
         CHECK(mica_batches_samples(train) == 82 && mica_batches_samples(validation) == 21);
@@ -148,7 +149,7 @@ TEST(batches_parts_are_disjoint_and_complete)
     }
     mica_batches *all;
     CHECK_OK(ctx, mica_batches_create(ctx, &all, &set,
-                                      &(mica_batches_opts){.part = MICA_PART_VALIDATION, .validation = 0}));
+                                      &(mica_batches_opts){.split = {.part = MICA_PART_VALIDATION}}));
     int none[8];
     CHECK(mica_batches_samples(all) == 0 && epoch(ctx, all, none) == 0);
     mica_batches_destroy(ctx, all);
@@ -163,7 +164,7 @@ TEST(batches_split_in_three)
     int order[2 * N], used = 0;
     for (int i = 0; i < 3; i++) {
         mica_batches *b;
-        mica_batches_opts opts = {.part = parts[i], .validation = 0.2, .test = 0.1, .split_seed = 5};
+        mica_batches_opts opts = {.split = {.part = parts[i], .validation = 0.2, .test = 0.1, .seed = 5}};
         CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &opts));
         CHECK(mica_batches_samples(b) == sizes[i]);
         used += epoch(ctx, b, order + used);
@@ -171,9 +172,11 @@ TEST(batches_split_in_three)
     }
     CHECK(distinct(order, used) == N);
     mica_batches *b;
-    CHECK_ERROR(ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.validation = 0.6, .test = 0.5}),
-                MICA_ERR_ARGUMENT,
-                "argument error: batches_create: test is 0.5, expected 0 to 1 with validation 0.6");
+    CHECK_ERROR(
+        ctx,
+        mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = {.validation = 0.6, .test = 0.5}}),
+        MICA_ERR_ARGUMENT,
+        "argument error: batches_create: test is 0.5, expected 0 to 1 with validation 0.6");
 }
 
 TEST(batches_normalize)
@@ -270,11 +273,123 @@ TEST(batches_refuse_what_does_not_fit)
     CHECK_OK(ctx, mica_batches_next(ctx, &inputs, &targets, &n, b));
     mica_batches_destroy(ctx, b);
     CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.batch = -1}) == MICA_ERR_ARGUMENT);
-    CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.validation = 1.5}) == MICA_ERR_ARGUMENT);
-    CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.validation = (double)NAN}) ==
+    CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = {.validation = 1.5}}) ==
+          MICA_ERR_ARGUMENT);
+    CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = {.validation = (double)NAN}}) ==
           MICA_ERR_ARGUMENT);
     CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.channels = 4}) == MICA_ERR_SHAPE);
     CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.deviation = (float[]){0}}) ==
           MICA_ERR_ARGUMENT);
     CHECK(mica_batches_create(ctx, &b, NULL, NULL) == MICA_ERR_ARGUMENT && b == NULL);
+}
+
+TEST(batches_folds_are_disjoint_and_complete)
+{
+    enum { FOLDS = 5 };
+    mica_context *ctx = test_context(1);
+    mica_dataset set = make_set(ctx);
+    int held_back[2 * N], used = 0;
+    for (int fold = 0; fold < FOLDS; fold++) {
+        mica_batches *b;
+        int order[4 * N];
+        mica_batches_opts opts = {
+            .split = {.part = MICA_PART_VALIDATION, .test = 0.1, .seed = 3, .folds = FOLDS, .fold = fold}};
+        CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &opts));
+        CHECK(mica_batches_samples(b) == (fold < 3 ? 19 : 18)); /* 93 are not for tests */
+        int validation = epoch(ctx, b, order);
+        memcpy(held_back + used, order, (size_t)validation * sizeof order[0]);
+        used += validation;
+        mica_batches_destroy(ctx, b);
+        opts.split.part = MICA_PART_TRAIN;
+        CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &opts));
+        validation += epoch(ctx, b, order + validation);
+        CHECK(distinct(order, validation) == 93);
+        mica_batches_destroy(ctx, b);
+    }
+    CHECK(distinct(held_back, used) == 93);
+    mica_batches *b;
+    CHECK_ERROR(ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = {.folds = 104}}),
+                MICA_ERR_ARGUMENT, "argument error: batches_create: folds is 104, but there are 103 samples");
+    CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = {.folds = 2, .fold = 2}}) ==
+          MICA_ERR_ARGUMENT);
+}
+
+TEST(batches_parts_in_order_leave_gaps)
+{
+    mica_context *ctx = test_context(1);
+    mica_dataset set = make_set(ctx);
+    static const struct {
+        mica_part part;
+        int from, to;
+    } wanted[] = {{MICA_PART_TRAIN, 0, 72}, {MICA_PART_VALIDATION, 76, 93}, {MICA_PART_TEST, 97, 103}};
+    for (int i = 0; i < 3; i++) {
+        mica_batches *b;
+        int order[2 * N];
+        mica_batches_opts opts = {
+            .sequential = true,
+            .split = {.part = wanted[i].part, .validation = 0.2, .test = 0.1, .in_order = true, .gap = 4}};
+        CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &opts));
+        CHECK(mica_batches_samples(b) == wanted[i].to - wanted[i].from);
+        int used = epoch(ctx, b, order), next = wanted[i].from;
+        for (int k = 0; k < used; k++)
+            CHECK(order[k] < 0 || order[k] == next++);
+        CHECK(next == wanted[i].to);
+        mica_batches_destroy(ctx, b);
+    }
+}
+
+/* The sum of a sample, its first element, and two numbers drawn. */
+static void summarize(const void *user, float *out, const float *row, mica_random random)
+{
+    const float *factor = user;
+    out[0] = 0;
+    for (int k = 0; k < C * P; k++)
+        out[0] += *factor * row[k];
+    out[1] = row[0];
+    out[2] = mica_random_uniform(&random);
+    out[3] = mica_random_uniform(&random);
+}
+
+TEST(batches_go_through_a_transform)
+{
+    static const float factor = 2;
+    float first[N][4], x[N * 4];
+    for (int threads = 1; threads <= 3; threads++) {
+        mica_context *ctx = test_context(threads);
+        mica_dataset set = make_set(ctx);
+        mica_batches *b;
+        mica_tensor inputs = mica_2d(x, N, 4);
+        mica_batches_opts opts = {.batch = N, .seed = 9, .transform = {summarize, &factor, 4}, .scale = 3};
+        CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &opts));
+        float drawn[2][N];
+        for (int round = 0; round < 2; round++) {
+            mica_index n = 0;
+            CHECK_OK(ctx, mica_batches_next(ctx, &inputs, NULL, &n, b));
+            CHECK(n == N);
+            for (int i = 0; i < N; i++) {
+                int sample = (int)(x[4 * i + 1] / 3);
+                float sum = 0;
+                for (int k = 0; k < C * P; k++)
+                    sum += factor * value_at(sample, k / P, k % P);
+                CHECK(x[4 * i] == sum * 3);
+                drawn[round][sample] = x[4 * i + 2];
+                if (round == 0 && threads == 1)
+                    memcpy(first[sample], x + 4 * i, sizeof first[0]);
+                if (round == 0)
+                    CHECK(memcmp(first[sample], x + 4 * i, sizeof first[0]) == 0);
+            }
+            CHECK_OK(ctx, mica_batches_next(ctx, &inputs, NULL, &n, b));
+            CHECK(n == 0);
+        }
+        int same = 0;
+        for (int i = 0; i < N; i++)
+            same += drawn[0][i] == drawn[1][i] || (i > 0 && drawn[0][i] == drawn[0][i - 1]);
+        CHECK(same == 0); /* every sample draws its own, and others in the next epoch */
+        mica_tensor narrow = mica_2d(x, N, 3);
+        mica_index n;
+        CHECK_ERROR(ctx, mica_batches_next(ctx, &narrow, NULL, &n, b), MICA_ERR_SHAPE,
+                    "shape error: batches_next: inputs are [103, 3], expected at least 103 rows for what "
+                    "the transform makes of [103, 3, 4]");
+        mica_batches_destroy(ctx, b);
+    }
 }

@@ -77,9 +77,9 @@ static mica_fit_result train(history *h, const char *checkpoint, bool resume, ui
     mica_dataset set;
     make_rings(ctx, &set);
     mica_batches *train_batches, *validation;
-    mica_batches_opts opts = {.batch = 32, .seed = 3, .part = MICA_PART_TRAIN, .validation = 0.2};
+    mica_batches_opts opts = {.batch = 32, .seed = 3, .split = {.part = MICA_PART_TRAIN, .validation = 0.2}};
     CHECK_OK(ctx, mica_batches_create(ctx, &train_batches, &set, &opts));
-    opts.part = MICA_PART_VALIDATION;
+    opts.split.part = MICA_PART_VALIDATION;
     opts.sequential = true;
     CHECK_OK(ctx, mica_batches_create(ctx, &validation, &set, &opts));
     mica_net *net = classifier(

@@ -141,9 +141,10 @@ static mica_status train(hand *h, mica_context *ctx, const mica_transport *wire)
     if (j->bad_rank > 0 && j->bad_rank == h->rank)
         for (int i = 0; i < SAMPLES; i++)
             data[h->rank][i * row_size(&input)] = NAN;
-    mica_batches_opts train = {.batch = j->batch, .seed = 4, .part = MICA_PART_TRAIN, .validation = 0.2};
+    mica_batches_opts train = {
+        .batch = j->batch, .seed = 4, .split = {.part = MICA_PART_TRAIN, .validation = 0.2}};
     mica_batches_opts check = {
-        .batch = opts.batch, .sequential = true, .part = MICA_PART_VALIDATION, .validation = 0.2};
+        .batch = opts.batch, .sequential = true, .split = {.part = MICA_PART_VALIDATION, .validation = 0.2}};
     s = mica_batches_create(ctx, &batches[0], &set, &train);
     s = s == MICA_OK ? mica_batches_create(ctx, &batches[1], &set, &check) : s;
     s = s == MICA_OK && !j->plain ? mica_ranks_create(ctx, &ranks, h->net,

@@ -258,11 +258,11 @@ static mica_status fit(hand *h, mica_net *net, const mica_transport *wire, sampl
     s = s == MICA_OK ? mica_batches_create(ctx, &all, &data->set,
                                            &(mica_batches_opts){.batch = t->batch, .seed = t->seed})
                      : s;
-    s = s == MICA_OK ? mica_batches_create(ctx, &some, &data->set,
-                                           &(mica_batches_opts){.batch = 1 + (t->batch - 1) / t->shares,
-                                                                .sequential = true,
-                                                                .part = MICA_PART_VALIDATION,
-                                                                .validation = 0.3})
+    s = s == MICA_OK ? mica_batches_create(
+                           ctx, &some, &data->set,
+                           &(mica_batches_opts){.batch = 1 + (t->batch - 1) / t->shares,
+                                                .sequential = true,
+                                                .split = {.part = MICA_PART_VALIDATION, .validation = 0.3}})
                      : s;
     s = s == MICA_OK ? mica_ranks_create(ctx, &ranks, net,
                                          &(mica_ranks_opts){.transport = wire,
