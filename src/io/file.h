@@ -22,6 +22,22 @@ void mica_file_close(mica_file *file); /* safe twice */
 /* Whether there is something of that name, be it readable or not. */
 bool mica_file_exists(const char *path);
 
+/* What a name leads to. */
+typedef enum mica_file_type {
+    MICA_FILE_NOTHING,
+    MICA_FILE_REGULAR, /* also through a link */
+    MICA_FILE_FOLDER,
+    MICA_FILE_FOLDER_LINK, /* a link to a folder */
+    MICA_FILE_OTHER,
+} mica_file_type;
+
+mica_file_type mica_file_type_of(const char *path);
+
+/* Calls `visit` for every name in a folder but "." and "..", in the order in which the system has them, until one
+ * fails. */
+typedef mica_status mica_visit_fn(void *user, const char *name);
+mica_status mica_file_visit(mica_context *ctx, const char *folder, mica_visit_fn *visit, void *user);
+
 /* Reads exactly `bytes` bytes from `offset` on; fewer there is an error. */
 mica_status mica_file_read(mica_context *ctx, void *to, const mica_file *file, size_t bytes, uint64_t offset);
 

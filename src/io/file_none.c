@@ -19,6 +19,18 @@ bool mica_file_exists(const char *path)
     return false;
 }
 
+mica_file_type mica_file_type_of(const char *path)
+{
+    (void)path;
+    return MICA_FILE_NOTHING;
+}
+
+mica_status mica_file_visit(mica_context *ctx, const char *folder, mica_visit_fn *visit, void *user)
+{
+    (void)visit, (void)user;
+    return refuse(ctx, folder);
+}
+
 void mica_file_close(mica_file *file) { (void)file; }
 
 mica_status mica_system_read(mica_context *ctx, void *to, const mica_file *file, size_t bytes,

@@ -3,6 +3,7 @@
 
 #include "io/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,6 +62,37 @@ bool mica_file_exists(const char *path)
 {
     struct stat about;
     return stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+mica_file_type mica_file_type_of(const char *path)
+{
+    struct stat link, about;
+    if (lstat(path, &link) != 0 || stat(path, &about) != 0)
+        return MICA_FILE_NOTHING;
+    if (S_ISDIR(about.st_mode))
+        return S_ISLNK(link.st_mode) ? MICA_FILE_FOLDER_LINK : MICA_FILE_FOLDER;
+    return S_ISREG(about.st_mode) ? MICA_FILE_REGULAR : MICA_FILE_OTHER;
+}
+
+mica_status mica_file_visit(mica_context *ctx, const char *folder, mica_visit_fn *visit, void *user)
+{
+    DIR *list = opendir(folder);
+    if (list == NULL)
+        return fail(ctx, folder, "cannot open", errno);
+    mica_status status = MICA_OK;
+    while (status == MICA_OK) {
+        errno = 0;
+        const struct dirent *entry = readdir(list);
+        if (entry == NULL) {
+            if (errno != 0)
+                status = fail(ctx, folder, "cannot read", errno);
+            break;
+        }
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            status = visit(user, entry->d_name);
+    }
+    (void)closedir(list);
+    return status;
 }
 
 void mica_file_close(mica_file *file)

@@ -9,7 +9,7 @@ allowed='mem(cpy|move|set|cmp|chr)|str(len|cmp|ncmp|chr|rchr|str)|v?snprintf|get
 allowed+='|(sin|cos|tan|exp|exp2|log|log2|log1p|expm1|pow|sqrt|tanh|erf|erfc|fabs|floor|ceil|trunc|round|rint'
 allowed+='|nearbyint|nextafter|fmin|fmax|fmod|fma|frexp|ldexp|scalbn|hypot|copysign|lrint|llrint|lround|llround|sincos)f?'
 # Files, in one source file of src/io; zlib, where gzip and PNG are read; numbers in text, in another.
-files='open(64)?|close|pread(64)?|write|fsync|[fl]?stat(64)?|flock|readlink|fchmod|fchown|rename|unlink|__errno_location|(__xpg_)?strerror_r'
+files='open(64)?|(open|close)dir|readdir(64)?|close|pread(64)?|write|fsync|[fl]?stat(64)?|flock|readlink|fchmod|fchown|rename|unlink|__errno_location|(__xpg_)?strerror_r'
 zlib='inflate(Init2?_|Reset|End)?|crc32'
 numbers='strtod|localeconv'
 # Nothing else anywhere.
