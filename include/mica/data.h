@@ -46,6 +46,16 @@ MICA_API mica_status mica_dataset_load_idx(mica_context *ctx, mica_dataset *out,
 MICA_API mica_status mica_dataset_load_npy(mica_context *ctx, mica_dataset *out, const char *inputs_path,
                                            const char *targets_path);
 
+/* NumPy's npz (savez, savez_compressed): arrays by name, of the kinds of npy. Compressed ones need zlib. */
+typedef struct mica_npz_opts {
+    const char *inputs; /* a name; NULL: x, X, inputs, x_train, X_train or arr_0 */
+    const char *
+        targets; /* with inputs; NULL there: none. With inputs NULL: y, Y, targets, y_train or arr_1, if any */
+    bool test;   /* with inputs NULL: x_test or X_test, and y_test */
+} mica_npz_opts;
+MICA_API mica_status mica_dataset_load_npz(mica_context *ctx, mica_dataset *out, const char *path,
+                                           const mica_npz_opts *opts);
+
 typedef enum mica_csv_header {
     MICA_CSV_HEADER_AUTO, /* a header if a field of the first line, other than a label's name, is not a number */
     MICA_CSV_HEADER_YES,
