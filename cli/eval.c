@@ -196,6 +196,8 @@ static int open_data(evaluation *e, settings *set)
     data_opts opts = {.label = set->label,
                       .classes = (const char *const *)m->class_names,
                       .class_count = m->class_count,
+                      .sound = m->is_sound ? &m->sound : NULL,
+                      .sound_asked = m->is_sound,
                       .vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL};
     int code = data_load(&e->data, &verb_eval, e->ctx, set->data, &opts);
     net_ends ends;

@@ -29,7 +29,8 @@ static const verb_option options[] = {
 static const char details[] = NET_HELP
     "Or a file:\n"
     "  weights and checkpoints (safetensors): every tensor, and the metadata\n"
-    "  data (idx, npy, csv, png; idx, npy and csv also as .gz): dtype and shape";
+    "  data (idx, npy, csv, png; idx, npy and csv also as .gz): dtype and shape\n"
+    "  npz: every array; wav: rate, channels, length and level";
 
 /* ---- What it is ---- */
 
@@ -60,6 +61,10 @@ static info_data_kind data_kind(const char *path)
         return INFO_PNG;
     if (begins(head, length, "\x93NUMPY", 6) || ends_with(path, ".npy"))
         return INFO_NPY;
+    if (begins(head, length, "RIFF", 4) || ends_with(path, ".wav"))
+        return INFO_WAV;
+    if (ends_with(path, ".npz"))
+        return INFO_NPZ;
     if (ends_with(path, ".csv"))
         return INFO_CSV;
     if (begins(head, length, "\0\0", 2) || ends_with(path, "ubyte") || ends_with(path, ".idx"))
@@ -74,6 +79,10 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
         if (!set->text && checkpoint_path(path, sizeof path, what) && is_safetensors(path))
             return info_weights(ctx, set, path);
         info_data_kind kind = data_kind(what);
+        if (kind == INFO_WAV && !set->text)
+            return info_wav(ctx, set, what);
+        if (kind == INFO_NPZ && !set->text)
+            return info_npz(ctx, set, what);
         if (kind != INFO_NO_DATA && !set->text)
             return info_data(ctx, set, what, kind);
     }

@@ -7,10 +7,12 @@
 #include "cli/model/same.h"
 #include "cli/model/saved.h"
 #include "cli/model/score.h"
+#include "cli/model/sounds.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "cli/ranks.h"
 #include "data/load.h"
+#include "data/sounds.h"
 
 typedef struct settings {
     shared_settings shared;
@@ -47,8 +49,8 @@ static const verb_option options[] = {
 
 static const char details[] =
     "FILE is a checkpoint written by mica train, or its folder. INPUT is a file with one or more\n"
-    "inputs: .png (scaled to the net's input), .idx, .npy, .csv or .tsv, or .txt for text nets;\n"
-    "optionally gzipped. With \"-\" or no INPUT, reads stdin and detects the format.\n"
+    "inputs: .png (scaled to the net's input), .idx, .npy, .npz, .csv or .tsv, or .txt for text\n"
+    "nets; optionally gzipped; or WAV files and folders of them, as many as you like. With \"-\" or no INPUT, reads stdin and detects the format.\n"
     "\n"
     "Prints a line per input: its index, then the most likely classes with their probabilities,\n"
     "or the output values of a regression net. A text net predicts the next token.\n"
@@ -59,6 +61,7 @@ static const verb_example examples[] = {
     {"run lenet-digits seven.png --invert", "classify an image"},
     {"run lenet-digits t10k-images-idx3-ubyte.gz --top 1", "classify many images"},
     {"run mlp-iris - < flowers.csv", "read a table from stdin"},
+    {"run keywords-words a.wav b.wav", "say what was spoken"},
     {"run gpt-tiny-shakespeare --json < prompt.txt", "the most likely next characters, as JSON"},
     {NULL, NULL},
 };
@@ -109,6 +112,8 @@ static file_kind kind_of_bytes(const prediction *p)
         return FILE_PNG;
     if (p->byte_count >= 8 && memcmp(b, "\x93NUMPY", 6) == 0)
         return FILE_NPY;
+    if (p->byte_count >= 8 && memcmp(b, "RIFF", 4) == 0)
+        return FILE_WAV;
     if (p->byte_count >= 4 && b[0] == 0 && b[1] == 0)
         return FILE_IDX;
     return p->is_text ? FILE_TEXT : FILE_CSV;
@@ -121,9 +126,24 @@ static mica_csv_opts csv_without_label(const char *path, const settings *set)
     return csv_opts_of(path, &opts);
 }
 
+/* WAV files, made ready as the sounds that the net was trained on. */
+static int from_sounds(prediction *p, char *const *paths, int count)
+{
+    const meaning *m = &p->saved.meaning;
+    if (!m->is_sound)
+        return verb_error(&verb_run, EXIT_FILE, "%s is a sound, but the net was not trained on sounds",
+                          paths[0]);
+    return sounds_load_files(&p->inputs, &verb_run, p->ctx, paths, count, &m->sound);
+}
+
 static int from_stdin(prediction *p)
 {
     file_kind kind = kind_of_bytes(p);
+    if (kind == FILE_WAV && p->saved.meaning.is_sound)
+        return mica_sounds_from_memory(p->ctx, &p->inputs, p->bytes, p->byte_count, "stdin",
+                                       &p->saved.meaning.sound) == MICA_OK
+                   ? EXIT_OK
+                   : verb_failed(&verb_run, p->ctx);
     mica_text_opts text = {.vocabulary = &p->saved.meaning.vocabulary};
     mica_status status;
     if (kind == FILE_TEXT && p->is_text) {
@@ -165,6 +185,11 @@ static int from_file(prediction *p, const char *path)
     case FILE_NPY:
         status = mica_dataset_load_npy(p->ctx, &p->inputs, path, NULL);
         break;
+    case FILE_NPZ:
+        status = mica_dataset_load_npz(p->ctx, &p->inputs, path, NULL);
+        break;
+    case FILE_WAV:
+        return from_sounds(p, (char *const[]){(char *)path}, 1);
     case FILE_CSV:
         status = mica_dataset_load_csv(p->ctx, &p->inputs, path, &csv);
         break;
@@ -485,21 +510,27 @@ static int open_net(prediction *p, const char *where)
                            : code;
 }
 
-static int open_inputs(prediction *p, const char *input, bool is_stdin)
+static int open_inputs(prediction *p, char *const *inputs, int count, bool is_stdin)
 {
-    int code = is_stdin ? from_stdin(p) : from_file(p, input);
+    bool sounds = !is_stdin && p->saved.meaning.is_sound && (count > 1 || is_sound_folder(p->ctx, inputs[0]));
+    int code = is_stdin ? from_stdin(p) : sounds ? from_sounds(p, inputs, count) : from_file(p, inputs[0]);
     if (code != EXIT_OK || p->is_text)
         return code;
     code = p->is_picture ? fit_picture(p) : EXIT_OK;
     return code == EXIT_OK ? check_inputs(p) : code;
 }
 
-static int predict(prediction *p, const char *where, const char *input)
+static int predict(prediction *p, const char *where, char *const *inputs, int count)
 {
     const settings *set = p->set;
+    const char *input = inputs[0];
     bool is_stdin = strcmp(input, "-") == 0;
     const int64_t chosen[] = {set->top, set->batch, set->invert, set->shared.json, is_stdin};
     int code = ranks_agree(open_net(p, where));
+    if (code == EXIT_OK)
+        code = ranks_agree(count > 1 && !p->saved.meaning.is_sound
+                               ? usage_error(&verb_run, "one input file at a time")
+                               : EXIT_OK);
     if (code == EXIT_OK)
         code = same_options(chosen, sizeof chosen / sizeof chosen[0], &verb_run);
     if (code == EXIT_OK)
@@ -507,7 +538,7 @@ static int predict(prediction *p, const char *where, const char *input)
     if (code == EXIT_OK && is_stdin)
         code = read_stdin(p);
     if (code == EXIT_OK)
-        code = ranks_agree(open_inputs(p, input, is_stdin));
+        code = ranks_agree(open_inputs(p, inputs, count, is_stdin));
     if (code == EXIT_OK)
         code = same_inputs(p->is_text ? &p->text.tokens : &p->inputs.inputs, &verb_run, input);
     if (code != EXIT_OK)
@@ -523,13 +554,13 @@ static int run(int argc, char **argv)
     int count = options_read(&verb_run, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;
-    if (count < 1 || count > 2)
-        return usage_error(&verb_run, count == 0 ? "which trained net? The FILE argument is missing"
-                                                 : "one input file at a time");
+    if (count < 1)
+        return usage_error(&verb_run, "which trained net? The FILE argument is missing");
     prediction p = {.ctx = verb_context(&verb_run, &set.shared), .set = &set, .to = stdout};
     if (p.ctx == NULL)
         return EXIT_FAILED;
-    int code = predict(&p, argv[0], count == 2 ? argv[1] : "-");
+    char from_stdin_alone[] = "-", *alone[] = {from_stdin_alone};
+    int code = count > 1 ? predict(&p, argv[0], argv + 1, count - 1) : predict(&p, argv[0], alone, 1);
     mica_net_destroy(p.net);
     mica_dataset_destroy(p.ctx, &p.inputs);
     mica_text_destroy(p.ctx, &p.text);
@@ -542,7 +573,7 @@ static int run(int argc, char **argv)
 
 const verb verb_run = {
     .name = "run",
-    .arguments = "FILE [INPUT|-] [OPTIONS]",
+    .arguments = "FILE [INPUT...|-] [OPTIONS]",
     .summary = "run a trained net on inputs: classes and probabilities",
     .details = details,
     .options = options,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/model/sounds.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/net/argument.h"
@@ -17,6 +18,24 @@ static const verb_option options[] = {
      FIELD(label),
      "COLUMN",
      "CSV: the label column, by name or number; -1 is the last (-1)"},
+    {.name = "--features",
+     OPTION_CHOICE,
+     FIELD(features),
+     "KIND",
+     "WAV files: what the net takes (log-mel)",
+     .choices = feature_names},
+    {.name = "--rate",
+     OPTION_COUNT,
+     FIELD(rate),
+     "HZ",
+     "WAV files: the rate that they are resampled to (16000)",
+     .least = MICA_SOUND_LEAST_RATE,
+     .most = MICA_SOUND_MOST_RATE},
+    {.name = "--seconds",
+     OPTION_NUMBER,
+     FIELD(seconds),
+     "X",
+     "WAV files: the length that they are cut or padded to (1)"},
     {.name = "--epochs",
      OPTION_COUNT,
      FIELD(epochs),
@@ -129,6 +148,7 @@ static const verb_example examples[] = {
     {"train lenet --data digits", "learn to read digits; saves to ./lenet-digits"},
     {"train resnet-small --data fashion-mnist --epochs 10 --report report.html", "also write a report"},
     {"train mlp --data iris.csv --label species", "a table with class names in a column"},
+    {"train keywords --data words", "spoken words: WAV files in words/yes, words/no, ..."},
     {"train gpt-tiny --data shakespeare.txt --budget 20MiB", "a text, within a memory budget"},
     {"train --checkpoint lenet-digits --resume", "continue an interrupted run"},
     {"train gpt-tiny --data shakespeare.txt --shares 4", "under mpirun -np 1, 2 or 4: the same bits"},
@@ -173,7 +193,10 @@ static int run(int argc, char **argv)
                                    .weight_decay = -1,
                                    .momentum = -1,
                                    .clip = -1,
-                                   .validation = -1};
+                                   .validation = -1,
+                                   .features = -1,
+                                   .rate = -1,
+                                   .seconds = -1};
     int count = options_read(&verb_train, &t->settings, argc, argv);
     int code = count < 0   ? EXIT_USAGE
                : count > 1 ? usage_error(&verb_train, "one net at a time; unexpected \"%s\"", argv[1])

@@ -11,10 +11,20 @@ typedef struct info_settings {
     bool text;
 } info_settings;
 
-typedef enum info_data_kind { INFO_NO_DATA, INFO_IDX, INFO_NPY, INFO_CSV, INFO_PNG } info_data_kind;
+typedef enum info_data_kind {
+    INFO_NO_DATA,
+    INFO_IDX,
+    INFO_NPY,
+    INFO_CSV,
+    INFO_PNG,
+    INFO_WAV,
+    INFO_NPZ
+} info_data_kind;
 
 int info_net(mica_context *ctx, const info_settings *set, const char *what);
 int info_weights(mica_context *ctx, const info_settings *set, const char *path);
 int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind);
+int info_wav(mica_context *ctx, const info_settings *set, const char *path);
+int info_npz(mica_context *ctx, const info_settings *set, const char *path);
 
 #endif

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/model/npz.h"
+#include "cli/model/sounds.h"
 #include "cli/model/take.h"
 
 #define DIGITS_TRAIN      20000
@@ -31,8 +33,9 @@ file_kind file_kind_of(const char *path)
     static const struct {
         const char *end;
         file_kind kind;
-    } ends[] = {{".idx", FILE_IDX}, {"ubyte", FILE_IDX}, {".npy", FILE_NPY}, {".csv", FILE_CSV},
-                {".tsv", FILE_CSV}, {".png", FILE_PNG},  {".txt", FILE_TEXT}};
+    } ends[] = {{".idx", FILE_IDX},  {"ubyte", FILE_IDX}, {".npy", FILE_NPY},
+                {".csv", FILE_CSV},  {".tsv", FILE_CSV},  {".png", FILE_PNG},
+                {".txt", FILE_TEXT}, {".npz", FILE_NPZ},  {".wav", FILE_WAV}};
     char with_gz[16];
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         (void)snprintf(with_gz, sizeof with_gz, "%s.gz", ends[i].end);
@@ -205,7 +208,8 @@ static int unknown(const verb *v, const char *spec)
     if (is_there(spec))
         return verb_error(
             v, EXIT_FILE,
-            "%s: unknown file type: expected a name that ends with .csv, .tsv, .npy, .idx or .txt", spec);
+            "%s: unknown file type: expected a name that ends with .csv, .tsv, .npy, .npz, .idx or .txt",
+            spec);
     return verb_error(v, EXIT_FILE, "unknown data \"%s\"%s%s%s", spec,
                       meant != NULL ? "; did you mean \"" : "", meant != NULL ? meant : "",
                       meant != NULL ? "\"?" : "");
@@ -217,6 +221,11 @@ static int load(data *out, const verb *v, mica_context *ctx, const char *spec, c
         return load_digits(out, v, ctx, spec, opts);
     if (strcmp(spec, "fashion-mnist") == 0 && !is_there(spec))
         return load_fashion(out, v, ctx);
+    if (is_folder(spec) && (opts->sound_asked || is_sound_folder(ctx, spec)))
+        return sounds_load(out, v, ctx, spec, opts);
+    if (opts->sound_asked)
+        return verb_error(v, EXIT_FILE, "%s: expected a folder of WAV files, as the options for sounds say",
+                          spec);
     if (is_folder(spec))
         return load_folder(out, v, ctx, spec);
     if (strchr(spec, ',') != NULL)
@@ -225,6 +234,8 @@ static int load(data *out, const verb *v, mica_context *ctx, const char *spec, c
     case FILE_IDX:
     case FILE_NPY:
         return load_pair(out, v, ctx, spec);
+    case FILE_NPZ:
+        return npz_load(out, v, ctx, spec);
     case FILE_TEXT:
         return load_text(out, v, ctx, spec, opts);
     case FILE_CSV: {

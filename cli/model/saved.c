@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/model/sounds.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "io/quote.h"
@@ -99,6 +100,11 @@ void notes_add_meaning(notes *n, const meaning *m)
         add_classes(n, m);
     if (m->vocabulary.count > 0)
         add_vocabulary(n, &m->vocabulary);
+    if (m->is_sound) {
+        char text[SOUND_TEXT];
+        sounds_describe(text, &m->sound);
+        notes_add(n, "mica.sound", text);
+    }
     if (m->normalization.channels > 0) {
         add_floats(n, "mica.scale", &m->normalization.scale, 1);
         add_floats(n, "mica.mean", m->normalization.mean, m->normalization.channels);

@@ -6,6 +6,7 @@
  *     mica.sample      the shape of a sample of it
  *     mica.classes     their names, a line each
  *     mica.vocabulary  "bytes", or the code points of the characters
+ *     mica.sound       how sounds are made ready: "log-mel rate=16000 seconds=1 ..."
  *     mica.scale, mica.mean, mica.deviation    how inputs are normalized
  *     mica.train.NAME  the options of the training, by their names
  *
@@ -29,7 +30,9 @@ typedef struct meaning {
     mica_vocabulary vocabulary; /* count 0: it is no net for text */
     normalization normalization;
     mica_tensor sample; /* of the data: its shape, without memory; rank 0: text */
-    void *owned[2];     /* by one that was read */
+    bool is_sound;
+    mica_sounds_opts sound; /* without classes */
+    void *owned[2];         /* by one that was read */
 } meaning;
 
 /* The name of a class for people, printable; its number where it has no name. In text[size], which is returned. */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/model/same.h"
+#include "cli/model/sounds.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/net/argument.h"
@@ -274,6 +275,13 @@ static int load_data(training *t)
     const train_settings *s = &t->settings;
     const meaning *m = &t->saved.meaning;
     data_opts opts = {.label = s->label};
+    mica_sounds_opts sound = {.rate = s->rate > 0 ? (int32_t)s->rate : 0,
+                              .seconds = s->seconds > 0 ? s->seconds : 0,
+                              .samples = s->features == FEATURES_SAMPLES};
+    opts.sound = t->resumes && m->is_sound ? &m->sound : &sound;
+    opts.sound_asked = s->features >= 0 || s->rate > 0 || s->seconds > 0;
+    if (t->resumes && opts.sound_asked)
+        return usage_error(t->v, "--resume takes --features, --rate and --seconds from the checkpoint");
     if (t->resumes) {
         opts.classes = (const char *const *)m->class_names;
         opts.class_count = m->class_count;
@@ -293,6 +301,8 @@ static int find_meaning(training *t)
         return EXIT_OK;
     }
     *m = (meaning){.data = t->settings.data, .vocabulary = t->data.text.vocabulary};
+    m->is_sound = t->data.is_sound;
+    m->sound = t->data.sound;
     m->title = take_text(stem(title, sizeof title, t->settings.net));
     for (int i = 1; !t->data.is_text && i < t->data.samples.inputs.rank; i++)
         m->sample.dim[m->sample.rank++] = t->data.samples.inputs.dim[i];

@@ -13,7 +13,7 @@
 #ifndef MICA_SOUND_H
 #define MICA_SOUND_H
 
-#include <mica/tensor.h>
+#include <mica/data.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -118,6 +118,29 @@ MICA_API void mica_log_mel_reset(mica_log_mel *m);
 /* All frames of samples [n], f32, as dst [frames, mels]. Allocates nothing. */
 MICA_API mica_status mica_log_mel_all(mica_context *ctx, const mica_tensor *dst, mica_log_mel *m,
                                       const mica_tensor *samples);
+
+/* ---- Sounds as samples of a data set ------------------------------------------------------------------ */
+
+typedef struct mica_sounds_opts {
+    int32_t rate;   /* of all sounds; 0: 16000 */
+    double seconds; /* of all sounds: the rest of longer ones is left out, shorter ones end in silence; 0: 1.
+                                  At most 3600 */
+    bool samples;   /* what the net takes are samples, not log-mel features */
+    mica_log_mel_opts log_mel; /* its rate is the one above */
+
+    /* With `classes` [class_count], in that order, every sub-folder must be one of these; else all that there are. */
+    const char *const *classes;
+    int class_count;
+} mica_sounds_opts;
+
+/* Fills in what the options leave open, and sets the shape of one sound: [1, frames, mels] or [1, samples], f32. */
+MICA_API mica_status mica_sounds_settle(mica_context *ctx, mica_tensor *shape, mica_sounds_opts *opts);
+
+/* A folder of WAV files with a sub-folder for each class (words/yes/1.wav, words/no/7.wav): inputs [N, 1, frames, mels]
+ * or [N, 1, samples], f32; targets [N], i32 class indices; and the classes' names, in byte order. Samples are in order
+ * of class and path. Files may have any rate and number of channels. */
+MICA_API mica_status mica_dataset_load_sounds(mica_context *ctx, mica_dataset *out, const char *folder,
+                                              const mica_sounds_opts *opts);
 
 #ifdef __cplusplus
 }
