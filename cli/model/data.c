@@ -217,15 +217,16 @@ static int unknown(const verb *v, const char *spec)
 
 static int load(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts)
 {
+    if (opts->sound_asked && !(is_folder(spec) && is_sound_folder(ctx, spec)))
+        return verb_error(v, EXIT_FILE,
+                          "%s: expected a folder of WAV files, as the options or the net are for sounds",
+                          spec);
     if (strcmp(spec, "digits") == 0 || strncmp(spec, "digits:", 7) == 0)
         return load_digits(out, v, ctx, spec, opts);
     if (strcmp(spec, "fashion-mnist") == 0 && !is_there(spec))
         return load_fashion(out, v, ctx);
-    if (is_folder(spec) && (opts->sound_asked || is_sound_folder(ctx, spec)))
+    if (is_folder(spec) && is_sound_folder(ctx, spec))
         return sounds_load(out, v, ctx, spec, opts);
-    if (opts->sound_asked)
-        return verb_error(v, EXIT_FILE, "%s: expected a folder of WAV files, as the options for sounds say",
-                          spec);
     if (is_folder(spec))
         return load_folder(out, v, ctx, spec);
     if (strchr(spec, ',') != NULL)
