@@ -1,18 +1,21 @@
 /* mica eval: how good a trained net is. */
-#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/model/images.h"
 #include "cli/model/match.h"
+#include "cli/model/page_file.h"
 #include "cli/model/same.h"
 #include "cli/model/saved.h"
-#include "cli/model/score.h"
+#include "cli/model/score_report.h"
+#include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "cli/ranks.h"
 
 typedef struct settings {
     shared_settings shared;
-    const char *data, *label;
+    const char *data, *label, *report;
     int part;
     int64_t batch, show;
 } settings;
@@ -50,14 +53,21 @@ static const verb_option options[] = {
      "N",
      "also draw N samples as text",
      .most = SCORE_MOST_MISTAKES},
+    {.name = "--report",
+     OPTION_TEXT,
+     offsetof(settings, report),
+     "FILE.html",
+     "write an HTML page: predictions, mistakes, which columns matter"},
 };
 
 static const char details[] =
     "FILE is a checkpoint written by mica train, or its folder.\n"
     "\n" DATA_HELP
     "\n"
-    "Prints the loss, the accuracy and the confusion matrix: one row per true class, one\n"
-    "column per predicted class.";
+    "Prints what fits the net: RMSE, MAE and R2 in the unit of the target; accuracy, F1 and the\n"
+    "confusion matrix of classes (one row per true class, one column per predicted class), for\n"
+    "two classes or yes/no also the AUC; bits per token and perplexity of text. Behind it stands\n"
+    "what it takes to beat: always the mean, or always the most common class.";
 
 static const verb_example examples[] = {
     {"eval lenet-digits", "score on the test split of its training data"},
@@ -66,95 +76,34 @@ static const verb_example examples[] = {
     {"eval lenet-digits --data /data/mnist --json",
      "under mpirun -np 4: the same output, from four processes"},
     {"eval iris --data iris.csv --part all --json", "for programs"},
+    {"eval houses --data houses.csv --report houses.html", "also write a page of predictions and residuals"},
     {NULL, NULL},
 };
 
 /* ---- Printing ---- */
 
-static const char *name_of(char *text, size_t size, const meaning *m, int class)
-{
-    return class_text(text, size, (const char *const *)m->class_names, m->class_count, class);
-}
-
-/* A row for each class that is, a column for each that the net says. */
-static void print_confusion(const score *s, const meaning *m)
-{
-    enum { WIDEST = 20, NAME = 12 };
-    if (s->classes < 2 || s->classes > WIDEST)
-        return;
-    char name[NAME + 1];
-    printf("\n%*s  predicted\n%*s", NAME, "", NAME, "");
-    for (int c = 0; c < s->classes; c++)
-        printf(" %5.5s", name_of(name, sizeof name, m, c));
-    printf("   right\n");
-    for (int label = 0; label < s->classes; label++) {
-        const uint64_t *row = s->confusion + label * s->classes;
-        uint64_t all = 0;
-        printf("%*s", NAME, name_of(name, sizeof name, m, label));
-        for (int c = 0; c < s->classes; c++) {
-            all += row[c];
-            if (row[c] == 0)
-                printf("     .");
-            else
-                printf(" %5llu", (unsigned long long)row[c]);
-        }
-        if (all > 0)
-            printf("  %5.1f %%\n", 100 * (double)row[label] / (double)all);
-        else
-            printf("        -\n");
-    }
-}
-
-static void print_text(const score *s, const meaning *m, const char *what, const char *part)
+static void print_text(const score *s, scored_net net, const char *what, const char *part)
 {
     put_plain(stdout, what);
     printf(", %s: ", part);
-    if (!isnan(s->accuracy))
-        printf("%.2f %% of ", 100 * s->accuracy);
-    printf("%s %s, loss %.4f", count_text((double)s->samples).text,
-           m->vocabulary.count > 0 ? "windows" : "samples", s->loss);
-    if (m->vocabulary.count > 0)
-        printf(", %.3f bits per token", s->loss / log(2));
-    if (!isnan(s->error))
-        printf(", root mean square error %.4g", s->error);
+    put_score_line(stdout, s, net);
     printf("\n");
-    print_confusion(s, m);
+    put_score_tables(stdout, s, net);
     if (s->first_count > 0) {
+        name_list names = class_names_of(net.meaning, net.info);
         printf("\n");
-        print_samples(stdout, s, s->first, s->first_count, (const char *const *)m->class_names,
-                      m->class_count);
+        print_samples(stdout, s, s->first, s->first_count, names.list, names.count);
     }
 }
 
-static void print_json(const score *s, const meaning *m, const char *what, const char *part)
+static void print_json(const score *s, scored_net net, const char *what, const char *part)
 {
-    char name[256];
-    printf("{\"data\": ");
+    printf("{\"task\": \"%s\", \"samples\": %td, \"metrics\": ", score_task_name(s), s->samples);
+    put_json_metrics(stdout, s);
+    printf(", \"data\": ");
     put_json(stdout, what);
-    printf(", \"part\": \"%s\", \"samples\": %td, \"loss\": ", part, s->samples);
-    put_json_number(stdout, s->loss);
-    printf(", \"accuracy\": ");
-    put_json_number(stdout, s->accuracy);
-    printf(", \"error\": ");
-    put_json_number(stdout, s->error);
-    if (s->confusion != NULL) {
-        printf(", \"classes\": [");
-        for (int c = 0; c < s->classes; c++) {
-            printf("%s", c > 0 ? ", " : "");
-            if (c < m->class_count)
-                put_json(stdout, m->class_names[c]);
-            else
-                put_json(stdout, name_of(name, sizeof name, m, c));
-        }
-        printf("], \"confusion\": [");
-        for (int i = 0; i < s->classes * s->classes; i++)
-            printf("%s%llu%s",
-                   i == 0                ? "["
-                   : i % s->classes == 0 ? ", ["
-                                         : ", ",
-                   (unsigned long long)s->confusion[i], i % s->classes == s->classes - 1 ? "]" : "");
-        printf("]");
-    }
+    printf(", \"part\": \"%s\"", part);
+    put_json_details(stdout, s, net);
     printf("}\n");
 }
 
@@ -198,6 +147,7 @@ static int open_data(evaluation *e, settings *set)
                       .class_count = m->class_count,
                       .sound = m->is_sound ? &m->sound : NULL,
                       .sound_asked = m->is_sound,
+                      .images = images_size_of_sample(&m->sample),
                       .vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL};
     int code = data_load(&e->data, &verb_eval, e->ctx, set->data, &opts);
     net_ends ends;
@@ -233,10 +183,62 @@ static int open_all(evaluation *e, settings *set, const char *where)
     return EXIT_OK;
 }
 
+/* ---- The page ---- */
+
+enum { PAGE_SEED = 42 }; /* of shuffled columns, and of texts */
+
+typedef struct eval_page {
+    const evaluation *e;
+    const settings *set;
+    importance columns;
+    writings texts;
+} eval_page;
+
+static bool write_report(FILE *out, const void *what)
+{
+    const eval_page *page = what;
+    const evaluation *e = page->e;
+    const meaning *m = &e->saved.meaning;
+    score_pages *room = take(1, sizeof *room);
+    const char *part = parts[e->part];
+    char title[300], *line = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&line, &length);
+    if (to != NULL) {
+        put_score_line(to, &e->score, (scored_net){m, &e->info});
+        (void)fclose(to);
+    }
+    (void)snprintf(title, sizeof title, "%s on %s, %s", m->title != NULL ? m->title : "net", page->set->data,
+                   part);
+    report r = {.title = title, .subtitle = line, .net = e->info.text};
+    score_report(&r, room, &e->score, (scored_net){m, &e->info}, part, &page->columns, &page->texts);
+    bool written = report_write(out, &r);
+    free(line);
+    free(room);
+    return written;
+}
+
+static int write_page(evaluation *e, const settings *set)
+{
+    eval_page page = {.e = e, .set = set};
+    scored_net net = {&e->saved.meaning, &e->info};
+    importance_opts opts = {.batch = (mica_index)set->batch, .feed = &e->feed, .seed = PAGE_SEED};
+    int code = importance_find(&page.columns, e->net, net, &opts) == MICA_OK
+                   ? EXIT_OK
+                   : verb_failed(&verb_eval, e->ctx);
+    if (code == EXIT_OK)
+        code = writings_make(&page.texts, &verb_eval, e->ctx, &e->saved, PAGE_SEED);
+    if (code == EXIT_OK)
+        code = page_file(&verb_eval, set->report, set->shared.json, write_report, &page);
+    importance_free(&page.columns);
+    writings_free(&page.texts);
+    return code;
+}
+
 static int evaluate(evaluation *e, settings *set, const char *where)
 {
     int code = ranks_agree(open_all(e, set, where));
-    const int64_t chosen[] = {(int64_t)e->part, set->batch, set->show};
+    const int64_t chosen[] = {(int64_t)e->part, set->batch, set->show, set->report != NULL};
     if (code == EXIT_OK)
         code = same_options(chosen, sizeof chosen / sizeof chosen[0], &verb_eval);
     if (code == EXIT_OK)
@@ -245,17 +247,22 @@ static int evaluate(evaluation *e, settings *set, const char *where)
         code = same_data(&e->data, &verb_eval, set->data);
     score_opts scoring = {.batch = (mica_index)set->batch,
                           .show = (size_t)set->show,
+                          .mistakes = set->report != NULL,
+                          .pairs = set->report != NULL,
                           .normalization = &e->saved.meaning.normalization,
-                          .sample = &e->saved.meaning.sample};
+                          .sample = &e->saved.meaning.sample,
+                          .units = &e->saved.meaning.units,
+                          .forecast = &e->saved.meaning.forecast};
     if (code == EXIT_OK)
         code = score_net(&e->score, &verb_eval, e->net, &e->info, &e->feed, &scoring);
     if (code != EXIT_OK)
         return code;
+    scored_net net = {&e->saved.meaning, &e->info};
     if (set->shared.json)
-        print_json(&e->score, &e->saved.meaning, set->data, parts[e->part]);
+        print_json(&e->score, net, set->data, parts[e->part]);
     else
-        print_text(&e->score, &e->saved.meaning, set->data, parts[e->part]);
-    return EXIT_OK;
+        print_text(&e->score, net, set->data, parts[e->part]);
+    return set->report != NULL && ranks_rank() == 0 ? write_page(e, set) : EXIT_OK;
 }
 
 static int run(int argc, char **argv)
@@ -283,7 +290,7 @@ static int run(int argc, char **argv)
 const verb verb_eval = {
     .name = "eval",
     .arguments = "FILE [--data DATA] [OPTIONS]",
-    .summary = "score a trained net: loss, accuracy, confusion matrix",
+    .summary = "score a trained net: accuracy, F1, RMSE, whatever fits it",
     .details = details,
     .options = options,
     .option_count = sizeof options / sizeof options[0],

@@ -6,6 +6,8 @@
 
 #include <mica/netfile.h>
 
+#include "cli/net/words.h"
+
 const verb *const all_verbs[] = {
 #define ADDRESS(name) &verb_##name,
     VERBS(ADDRESS)};
@@ -34,16 +36,62 @@ const verb *verb_find(const char *name)
     return NULL;
 }
 
+/* What other tools call the verbs. */
+static const struct {
+    const char *theirs, *ours;
+} aliases[] = {
+    {"predict", "run"},     {"infer", "run"},       {"inference", "run"},     {"classify", "run"},
+    {"test", "eval"},       {"score", "eval"},      {"evaluate", "eval"},     {"validate", "eval"},
+    {"fit", "train"},       {"learn", "train"},     {"finetune", "train"},    {"fine-tune", "train"},
+    {"resume", "train"},    {"sample", "generate"}, {"complete", "generate"}, {"write", "generate"},
+    {"show", "info"},       {"inspect", "info"},    {"summary", "info"},      {"describe", "info"},
+    {"benchmark", "bench"}, {"operations", "ops"},  {"memory", "plan"},       {"version", "--version"}};
+
+static const char *alias_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
+        if (strcmp(aliases[i].theirs, name) == 0)
+            return aliases[i].ours;
+    return NULL;
+}
+
 int unknown_verb(const char *name)
 {
-    const char *names[sizeof all_verbs / sizeof all_verbs[0] + 1];
+    const char *names[sizeof all_verbs / sizeof all_verbs[0] + 1], *meant = alias_of(name);
     for (size_t i = 0; i < all_verb_count; i++)
         names[i] = all_verbs[i]->name;
     names[all_verb_count] = "help";
-    const char *meant = nearest(name, names, all_verb_count + 1, sizeof names[0]);
+    if (meant == NULL)
+        meant = nearest(name, names, all_verb_count + 1, sizeof names[0]);
     if (meant != NULL)
         return usage_error(NULL, "unknown verb \"%s\"; did you mean \"%s\"?", name, meant);
     return usage_error(NULL, "unknown verb \"%s\"", name);
+}
+
+int unknown_topic(const char *name)
+{
+    enum { MOST = 512 };
+    const char *names[MOST] = {"layers", "operations"}, *meant = alias_of(name);
+    size_t count = 2;
+    for (size_t i = 0; i < all_verb_count; i++)
+        names[count++] = all_verbs[i]->name;
+    for (size_t i = 0; mica_netfile_builtin_name(i) != NULL && count < MOST; i++)
+        names[count++] = mica_netfile_builtin_name(i);
+    count += word_names(names + count, MOST - count);
+    if (meant == NULL)
+        meant = nearest(name, names, count, sizeof names[0]);
+    if (meant != NULL)
+        return usage_error(NULL, "nothing is called \"%s\"; did you mean \"%s\"?", name, meant);
+    return usage_error(NULL, "\"%s\" is no verb, layer, operation or net", name);
+}
+
+bool help_net(FILE *out, const char *name)
+{
+    const char *text = mica_netfile_builtin(name);
+    if (text != NULL)
+        fprintf(out, "%s, a built-in net (mica info %s, mica train %s --data DATA):\n\n%s", name, name, name,
+                text);
+    return text != NULL;
 }
 
 /* ---- For people ---- */
@@ -76,6 +124,7 @@ void help_summary(FILE *out)
     fprintf(out, "  %-16s %s\n", "help [VERB]", "this list, or the usage of a verb");
     fprintf(out, "  %-16s %s\n", "help layers", "reference for net files");
     fprintf(out, "  %-16s %s\n", "help operations", "reference for operations in net files");
+    fprintf(out, "  %-16s %s\n", "help NAME", "one layer, operation or built-in net");
     fprintf(out, "  %-16s %s\n", "--version",
             "print the version, the commit and the kernels for this processor");
     heading(out, "exit codes");

@@ -19,6 +19,10 @@ extern const size_t shared_option_count;
 
 const verb *verb_find(const char *name);
 int unknown_verb(const char *name);
+/* For mica help NAME: where it is neither a verb nor anything else that there is help for. */
+int unknown_topic(const char *name);
+/* A built-in net; false: there is none of this name. */
+bool help_net(FILE *out, const char *name);
 
 void help_summary(FILE *out);
 void help_verb(FILE *out, const verb *v);

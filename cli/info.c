@@ -7,6 +7,7 @@
 #include <mica/mica.h>
 
 #include "cli/info/info.h"
+#include "cli/model/images.h"
 #include "cli/model/saved.h"
 #include "cli/net/argument.h"
 
@@ -29,8 +30,9 @@ static const verb_option options[] = {
 static const char details[] = NET_HELP
     "Or a file:\n"
     "  weights and checkpoints (safetensors): every tensor, and the metadata\n"
-    "  data (idx, npy, csv, png; idx, npy and csv also as .gz): dtype and shape\n"
-    "  npz: every array; wav: rate, channels, length and level";
+    "  data (idx, npy, csv, png, jpeg, ppm; idx, npy and csv also as .gz): dtype and shape\n"
+    "  npz: every array; wav: rate, channels, length and level\n"
+    "  a folder of images: how many of each class, and their sizes";
 
 /* ---- What it is ---- */
 
@@ -59,6 +61,11 @@ static info_data_kind data_kind(const char *path)
         return INFO_NO_DATA;
     if (begins(head, length, "\x89PNG", 4))
         return INFO_PNG;
+    if (begins(head, length, "\xff\xd8\xff", 3))
+        return INFO_JPEG;
+    if (length > 2 && head[0] == 'P' && strchr("2356", head[1]) != NULL &&
+        strchr(" \t\r\n#", head[2]) != NULL)
+        return INFO_NETPBM;
     if (begins(head, length, "\x93NUMPY", 6) || ends_with(path, ".npy"))
         return INFO_NPY;
     if (begins(head, length, "RIFF", 4) || ends_with(path, ".wav"))
@@ -78,6 +85,8 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
         char path[4096];
         if (!set->text && checkpoint_path(path, sizeof path, what) && is_safetensors(path))
             return info_weights(ctx, set, path);
+        if (!set->text && images_named(what))
+            return info_images(ctx, set, what);
         info_data_kind kind = data_kind(what);
         if (kind == INFO_WAV && !set->text)
             return info_wav(ctx, set, what);

@@ -19,7 +19,7 @@ static int help(int argc, char **argv)
         return EXIT_OK;
     }
     if (argc > 1)
-        return usage_error(NULL, "help takes at most one verb");
+        return usage_error(NULL, "help takes at most one name");
     if (strcmp(argv[0], "--table") == 0) {
         help_table(stdout);
         return EXIT_OK;
@@ -34,7 +34,7 @@ static int help(int argc, char **argv)
     }
     const verb *v = verb_find(argv[0]);
     if (v == NULL)
-        return unknown_verb(argv[0]);
+        return help_net(stdout, argv[0]) || help_word(stdout, argv[0]) ? EXIT_OK : unknown_topic(argv[0]);
     help_verb(stdout, v);
     return EXIT_OK;
 }

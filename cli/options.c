@@ -74,6 +74,26 @@ static const verb_option *find_letter(const verb *v, char letter)
     return NULL;
 }
 
+/* Takes and forgets what all verbs take, where this one has no use for it: a script may give it to any of them. */
+static shared_settings unused;
+
+static bool is_for_all(const shared_option *o)
+{
+    return (o->flag & (SHARED_THREADS | SHARED_SEED | SHARED_QUIET)) != 0;
+}
+
+static const verb_option *find_for_all(const char *name, size_t length, char letter)
+{
+    for (size_t i = 0; i < shared_option_count; i++) {
+        const verb_option *option = &shared_options[i].option;
+        bool same = name != NULL ? strlen(option->name) == length && memcmp(option->name, name, length) == 0
+                                 : option->letter != NULL && *option->letter == letter;
+        if (same && is_for_all(&shared_options[i]))
+            return option;
+    }
+    return NULL;
+}
+
 static bool unknown(const verb *v, const char *name)
 {
     const char *names[128] = {"--help"};
@@ -232,6 +252,8 @@ static bool read_long(const verb *v, void *settings, int argc, char **argv, int 
     char *equals = strchr(name, '=');
     size_t length = equals != NULL ? (size_t)(equals - name) : strlen(name);
     const verb_option *option = find(v, name, length);
+    if (option == NULL && (option = find_for_all(name, length, '\0')) != NULL)
+        settings = &unused;
     if (option == NULL) {
         if (equals != NULL)
             *equals = '\0';
@@ -252,11 +274,14 @@ static bool read_short(const verb *v, void *settings, int argc, char **argv, int
 {
     for (const char *letter = argv[*i] + 1; *letter != '\0'; letter++) {
         const verb_option *option = find_letter(v, *letter);
+        void *into = settings;
+        if (option == NULL && (option = find_for_all(NULL, 0, *letter)) != NULL)
+            into = &unused;
         if (option == NULL)
             return unknown(v, (char[]){'-', *letter, '\0'});
         if (option->kind != OPTION_FLAG)
-            return take(v, settings, option, letter[1] != '\0' ? letter + 1 : NULL, argc, argv, i);
-        set(v, option, settings, NULL);
+            return take(v, into, option, letter[1] != '\0' ? letter + 1 : NULL, argc, argv, i);
+        set(v, option, into, NULL);
     }
     return true;
 }

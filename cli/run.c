@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/model/answer.h"
+#include "cli/model/images.h"
 #include "cli/model/match.h"
 #include "cli/model/same.h"
 #include "cli/model/saved.h"
@@ -11,8 +13,10 @@
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "cli/ranks.h"
-#include "data/load.h"
+#include "data/image_file.h"
 #include "data/sounds.h"
+
+#define DEFAULT_TOP 3 /* classes that are printed, where nothing else is asked for */
 
 typedef struct settings {
     shared_settings shared;
@@ -26,7 +30,7 @@ static const verb_option options[] = {
      OPTION_COUNT,
      offsetof(settings, top),
      "N",
-     "print the N most likely classes of each input (3)",
+     "print the N most likely classes of each input (3; of classes in JSON all)",
      .least = 1},
     {.name = "--invert",
      OPTION_FLAG,
@@ -49,16 +53,20 @@ static const verb_option options[] = {
 
 static const char details[] =
     "FILE is a checkpoint written by mica train, or its folder. INPUT is a file with one or more\n"
-    "inputs: .png (scaled to the net's input), .idx, .npy, .npz, .csv or .tsv, or .txt for text\n"
-    "nets; optionally gzipped; or WAV files and folders of them, as many as you like. With \"-\" or no INPUT, reads stdin and detects the format.\n"
+    "inputs: .idx, .npy, .npz, .csv or .tsv, or .txt for text nets; optionally gzipped. Or INPUTs are\n"
+    "images (PNG, JPEG, PPM, PGM) and folders of them: the middle of each is scaled to the net's input.\n"
+    "Or WAV files and folders of them, for nets trained on such. With \"-\" or no INPUT, reads stdin and\n"
+    "detects the format.\n"
     "\n"
-    "Prints a line per input: its index, then the most likely classes with their probabilities,\n"
-    "or the output values of a regression net. A text net predicts the next token.\n"
+    "Prints a line per input: its index, or the file of an image, then the most likely classes\n"
+    "with their probabilities, or the values of a regression net in their own unit. A text net\n"
+    "predicts the next token.\n"
     "\n"
     "Nets trained on digits expect white on black: --invert converts black on white.";
 
 static const verb_example examples[] = {
     {"run lenet-digits seven.png --invert", "classify an image"},
+    {"run lenet-animals photo.jpg album --top 1", "classify images and folders of them"},
     {"run lenet-digits t10k-images-idx3-ubyte.gz --top 1", "classify many images"},
     {"run mlp-iris - < flowers.csv", "read a table from stdin"},
     {"run keywords-words a.wav b.wav", "say what was spoken"},
@@ -79,7 +87,8 @@ typedef struct prediction {
     size_t byte_count;
     float *picture; /* fitted to the net's input */
     bool is_text, is_picture;
-    FILE *to; /* where answers are printed */
+    image_list images; /* whose samples are in `inputs`, if it has paths */
+    FILE *to;          /* where answers are printed */
 } prediction;
 
 /* ---- Inputs ---- */
@@ -108,8 +117,10 @@ static int read_stdin(prediction *p)
 static file_kind kind_of_bytes(const prediction *p)
 {
     const unsigned char *b = (const unsigned char *)p->bytes;
-    if (p->byte_count >= 8 && memcmp(b, "\x89PNG", 4) == 0)
-        return FILE_PNG;
+    if (p->byte_count >= 8 &&
+        (memcmp(b, "\x89PNG", 4) == 0 || memcmp(b, "\xff\xd8\xff", 3) == 0 ||
+         (b[0] == 'P' && strchr("2356", b[1]) != NULL && strchr(" \t\r\n#", b[2]) != NULL)))
+        return FILE_IMAGE;
     if (p->byte_count >= 8 && memcmp(b, "\x93NUMPY", 6) == 0)
         return FILE_NPY;
     if (p->byte_count >= 8 && memcmp(b, "RIFF", 4) == 0)
@@ -127,13 +138,16 @@ static mica_csv_opts csv_without_label(const char *path, const settings *set)
 }
 
 /* WAV files, made ready as the sounds that the net was trained on. */
-static int from_sounds(prediction *p, char *const *paths, int count)
+static int from_sounds(prediction *p, char **names, int count)
 {
     const meaning *m = &p->saved.meaning;
     if (!m->is_sound)
         return verb_error(&verb_run, EXIT_FILE, "%s is a sound, but the net was not trained on sounds",
-                          paths[0]);
-    return sounds_load_files(&p->inputs, &verb_run, p->ctx, paths, count, &m->sound);
+                          names[0]);
+    int code = sounds_load_files(&p->images, &verb_run, p->ctx, names, count, &m->sound);
+    p->inputs = p->images.set;
+    p->images.set = (mica_dataset){0};
+    return code;
 }
 
 static int from_stdin(prediction *p)
@@ -156,7 +170,7 @@ static int from_stdin(prediction *p)
         if (status == MICA_OK && kind == FILE_CSV)
             status = mica_csv_read(p->ctx, &p->inputs, &stream, &csv);
         else if (status == MICA_OK)
-            status = kind == FILE_PNG   ? mica_png_read(p->ctx, &loaded, &stream)
+            status = kind == FILE_IMAGE ? mica_image_read(p->ctx, &loaded, &stream)
                      : kind == FILE_NPY ? mica_npy_read(p->ctx, &loaded, &stream)
                                         : mica_idx_read(p->ctx, &loaded, &stream);
         mica_stream_close(p->ctx, &stream);
@@ -168,7 +182,7 @@ static int from_stdin(prediction *p)
                 mica_loaded_release(p->ctx, &loaded);
         }
     }
-    p->is_picture = kind == FILE_PNG;
+    p->is_picture = kind == FILE_IMAGE;
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
 
@@ -188,14 +202,8 @@ static int from_file(prediction *p, const char *path)
     case FILE_NPZ:
         status = mica_dataset_load_npz(p->ctx, &p->inputs, path, NULL);
         break;
-    case FILE_WAV:
-        return from_sounds(p, (char *const[]){(char *)path}, 1);
     case FILE_CSV:
         status = mica_dataset_load_csv(p->ctx, &p->inputs, path, &csv);
-        break;
-    case FILE_PNG:
-        p->is_picture = true;
-        status = mica_dataset_load_png(p->ctx, &p->inputs, path);
         break;
     case FILE_TEXT:
         if (p->is_text) {
@@ -206,29 +214,57 @@ static int from_file(prediction *p, const char *path)
     default:
         return verb_error(
             &verb_run, EXIT_FILE,
-            "%s: unknown file type: expected a name that ends with .png, .idx, .npy, .csv or .tsv", path);
+            "%s: unknown file type: expected a name that ends with .png, .jpg, .ppm, .pgm, .wav, .idx, .npy, .npz, .csv or .tsv",
+            path);
     }
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
 
-/* A picture becomes what the net was trained on, [channels, H, W] or [H, W]; as numbers from 0 to 255. */
-static int fit_picture(prediction *p)
+/* What an image is to become: what the net was trained on, [channels, H, W] or [H, W]. */
+static int picture_size(const prediction *p, image_size *out)
 {
     const mica_tensor *sample = &p->saved.meaning.sample;
-    mica_tensor image = p->inputs.inputs, fitted, batch;
-    if (sample->rank != 2 && (sample->rank != 3 || (sample->dim[0] != 1 && sample->dim[0] != 3)))
+    *out = images_size_of_sample(sample);
+    if (sample->rank < 2 || out->channels == 0)
         return verb_error(&verb_run, EXIT_FILE,
                           "the input is an image, but the net was not trained on images");
-    mica_index channels = sample->rank == 3 ? sample->dim[0] : 1, height = sample->dim[sample->rank - 2],
-               width = sample->dim[sample->rank - 1];
-    size_t count = (size_t)(channels * height * width);
+    return EXIT_OK;
+}
+
+static int from_images(prediction *p, char **names, int count)
+{
+    image_size size;
+    int code = picture_size(p, &size);
+    if (code == EXIT_OK)
+        code = image_list_load(&p->images, &verb_run, p->ctx, names, count, &size);
+    if (code != EXIT_OK)
+        return code;
+    p->inputs = p->images.set;
+    p->images.set = (mica_dataset){0};
+    unsigned char *bytes = p->inputs.inputs.data;
+    for (size_t i = 0; p->set->invert && i < mica_tensor_count(&p->inputs.inputs); i++)
+        bytes[i] = (unsigned char)(255 - bytes[i]);
+    return EXIT_OK;
+}
+
+/* The image of stdin, as numbers from 0 to 255. */
+static int fit_picture(prediction *p)
+{
+    image_size size;
+    mica_tensor image = p->inputs.inputs, fitted, batch;
+    int code = picture_size(p, &size);
+    if (code != EXIT_OK)
+        return code;
+    size_t count = (size_t)(size.channels * size.height * size.width);
     float *values = p->picture = take(count, sizeof *values);
-    fitted = mica_3d(values, channels, height, width);
-    batch = mica_4d(values, 1, channels, height, width);
+    fitted = mica_3d(values, size.channels, size.height, size.width);
+    batch = mica_4d(values, 1, size.channels, size.height, size.width);
     image.rank = 3;
     memmove(image.dim, image.dim + 1, 3 * sizeof image.dim[0]);
     memmove(image.stride, image.stride + 1, 3 * sizeof image.stride[0]);
-    mica_status status = mica_image_fit(p->ctx, &fitted, &image);
+    mica_status status = mica_image_centre(p->ctx, &image, &image, size.height, size.width);
+    if (status == MICA_OK)
+        status = mica_image_fit(p->ctx, &fitted, &image);
     for (size_t i = 0; i < count && p->set->invert; i++)
         values[i] = 255 - values[i];
     mica_dataset_destroy(p->ctx, &p->inputs);
@@ -237,95 +273,21 @@ static int fit_picture(prediction *p)
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
 
-/* ---- Answers ---- */
-
-/* What stands for a class or token, for people. */
-static const char *answer_text(char *text, size_t size, const prediction *p, int32_t class)
-{
-    const meaning *m = &p->saved.meaning;
-    if (m->vocabulary.count > 0) {
-        char piece[8] = "";
-        mica_tensor one = {.data = &class, .dtype = MICA_I32, .rank = 1, .dim = {1}, .stride = {1}};
-        if (class >= m->vocabulary.count) /* one that the net can name, and no text has */
-            (void)snprintf(text, size, "%d", (int)class);
-        else if (mica_text_decode(p->ctx, piece, sizeof piece, &m->vocabulary, &one) != MICA_OK ||
-                 (unsigned char)piece[0] <= ' ')
-            (void)snprintf(text, size, "\\x%02x", (unsigned)(unsigned char)piece[0]);
-        else
-            (void)plain_text(text, size, piece);
-        return text;
-    }
-    return class_text(text, size, (const char *const *)m->class_names, m->class_count, class);
-}
-
-/* The likeliest class that is not among the first `taken` of order. */
-static int32_t next_best(const float *values, mica_index count, const int32_t *order, int64_t taken)
-{
-    int32_t best = -1;
-    for (int32_t c = 0; c < (int32_t)count; c++) {
-        bool used = false;
-        for (int64_t i = 0; i < taken; i++)
-            used = used || order[i] == c;
-        if (!used && (best < 0 || values[c] > values[best]))
-            best = c;
-    }
-    return best;
-}
-
-static void print_classes(const prediction *p, mica_index number, const float *values, mica_index count)
-{
-    int64_t top = p->set->top < count ? p->set->top : count;
-    int32_t *order = take((size_t)top, sizeof *order);
-    bool json = p->set->shared.json;
-    fprintf(p->to, json ? "{\"input\": %td, \"classes\": [" : "%td", number);
-    for (int64_t i = 0; i < top; i++) {
-        char text[64];
-        order[i] = next_best(values, count, order, i);
-        (void)answer_text(text, sizeof text, p, order[i]);
-        double probability = (double)values[order[i]];
-        if (json) {
-            fprintf(p->to, "%s{\"class\": ", i > 0 ? ", " : "");
-            put_json(p->to, text);
-            fprintf(p->to, ", \"probability\": ");
-            put_json_number(p->to, probability);
-            fprintf(p->to, "}");
-        } else {
-            fprintf(p->to, "  %s %.2f %%", text, 100 * probability);
-        }
-    }
-    fprintf(p->to, json ? "]}\n" : "\n");
-    free(order);
-}
-
-static void print_numbers(const prediction *p, mica_index number, const float *values, mica_index count)
-{
-    bool json = p->set->shared.json;
-    fprintf(p->to, json ? "{\"input\": %td, \"values\": [" : "%td ", number);
-    for (mica_index i = 0; i < count; i++) {
-        fprintf(p->to, "%s", !json ? " " : i > 0 ? ", " : "");
-        if (json)
-            put_json_number(p->to, (double)values[i]);
-        else
-            fprintf(p->to, "%.6g", (double)values[i]);
-    }
-    fprintf(p->to, json ? "]}\n" : "\n");
-}
-
-/* A row of the output. */
-static void print_row(const prediction *p, mica_index number, const float *row, mica_index count,
-                      float *scratch)
-{
-    bool classes = p->info.task == MICA_TASK_CLASSES || p->info.task == MICA_TASK_TEXT;
-    bool known = classes || p->info.task == MICA_TASK_BINARY;
-    if (known)
-        probabilities(scratch, row, count, &p->info);
-    if (classes)
-        print_classes(p, number, scratch, count);
-    else
-        print_numbers(p, number, known ? scratch : row, count);
-}
-
 /* ---- Running ---- */
+
+static answer_style style_of(const prediction *p)
+{
+    bool all = p->set->top < 0 && p->set->shared.json && !p->is_text;
+    return (answer_style){.to = p->to,
+                          .json = p->set->shared.json,
+                          .top = all               ? INT64_MAX
+                                 : p->set->top < 0 ? DEFAULT_TOP
+                                                   : p->set->top,
+                          .ctx = p->ctx,
+                          .info = &p->info,
+                          .meaning = &p->saved.meaning,
+                          .paths = p->images.paths};
+}
 
 static int run_text(prediction *p)
 {
@@ -341,6 +303,7 @@ static int run_text(prediction *p)
     window.stride[0] = length;
     window.stride[1] = 1;
     float *scratch = take((size_t)p->info.classes, sizeof *scratch);
+    answer_style to = style_of(p);
     mica_status status = mica_net_set_size(p->net, "length", length);
     if (status == MICA_OK)
         status = mica_net_input_tensor(p->net, &name, &x, 0);
@@ -351,8 +314,8 @@ static int run_text(prediction *p)
     if (status == MICA_OK)
         status = net_output(&y, p->net, &p->info, 1);
     if (status == MICA_OK)
-        print_row(p, 0, (const float *)y.data + mica_tensor_count(&y) - (size_t)p->info.classes,
-                  p->info.classes, scratch);
+        answer_row(&to, 0, (const float *)y.data + mica_tensor_count(&y) - (size_t)p->info.classes,
+                   p->info.classes, scratch);
     free(scratch);
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
 }
@@ -388,9 +351,10 @@ static mica_status run_batch(prediction *p, const mica_batches *batches, mica_in
     /* Classes of each place of an input, where it has several, are a line each. */
     mica_index each = status == MICA_OK ? (mica_index)mica_tensor_count(&y) / count : 0;
     mica_index row = p->info.task == MICA_TASK_CLASSES ? p->info.classes : each;
+    answer_style to = style_of(p);
     for (mica_index i = 0; status == MICA_OK && i < count; i++)
         for (mica_index at = i * each; at < (i + 1) * each; at += row)
-            print_row(p, first + i, (const float *)y.data + at, row, scratch);
+            answer_row(&to, first + i, (const float *)y.data + at, row, scratch);
     return status;
 }
 
@@ -510,27 +474,29 @@ static int open_net(prediction *p, const char *where)
                            : code;
 }
 
-static int open_inputs(prediction *p, char *const *inputs, int count, bool is_stdin)
+static int open_inputs(prediction *p, char **inputs, int count, bool is_stdin)
 {
-    bool sounds = !is_stdin && p->saved.meaning.is_sound && (count > 1 || is_sound_folder(p->ctx, inputs[0]));
-    int code = is_stdin ? from_stdin(p) : sounds ? from_sounds(p, inputs, count) : from_file(p, inputs[0]);
+    bool sounds = !is_stdin &&
+                  (file_kind_of(inputs[0]) == FILE_WAV ||
+                   (p->saved.meaning.is_sound && (count > 1 || is_sound_folder(p->ctx, inputs[0]))));
+    bool images = !is_stdin && !p->is_text && !sounds &&
+                  (count > 1 || images_named(inputs[0]) || file_kind_of(inputs[0]) == FILE_IMAGE);
+    int code = images     ? from_images(p, inputs, count)
+               : sounds   ? from_sounds(p, inputs, count)
+               : is_stdin ? from_stdin(p)
+                          : from_file(p, inputs[0]);
     if (code != EXIT_OK || p->is_text)
         return code;
     code = p->is_picture ? fit_picture(p) : EXIT_OK;
     return code == EXIT_OK ? check_inputs(p) : code;
 }
 
-static int predict(prediction *p, const char *where, char *const *inputs, int count)
+static int predict(prediction *p, const char *where, char **inputs, int count)
 {
     const settings *set = p->set;
-    const char *input = inputs[0];
-    bool is_stdin = strcmp(input, "-") == 0;
+    bool is_stdin = count == 1 && strcmp(inputs[0], "-") == 0;
     const int64_t chosen[] = {set->top, set->batch, set->invert, set->shared.json, is_stdin};
     int code = ranks_agree(open_net(p, where));
-    if (code == EXIT_OK)
-        code = ranks_agree(count > 1 && !p->saved.meaning.is_sound
-                               ? usage_error(&verb_run, "one input file at a time")
-                               : EXIT_OK);
     if (code == EXIT_OK)
         code = same_options(chosen, sizeof chosen / sizeof chosen[0], &verb_run);
     if (code == EXIT_OK)
@@ -540,7 +506,7 @@ static int predict(prediction *p, const char *where, char *const *inputs, int co
     if (code == EXIT_OK)
         code = ranks_agree(open_inputs(p, inputs, count, is_stdin));
     if (code == EXIT_OK)
-        code = same_inputs(p->is_text ? &p->text.tokens : &p->inputs.inputs, &verb_run, input);
+        code = same_inputs(p->is_text ? &p->text.tokens : &p->inputs.inputs, &verb_run, inputs[0]);
     if (code != EXIT_OK)
         return code;
     if (!p->is_text)
@@ -550,7 +516,7 @@ static int predict(prediction *p, const char *where, char *const *inputs, int co
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .top = 3, .batch = 32};
+    settings set = {.shared = SHARED_DEFAULTS, .top = -1, .batch = 32};
     int count = options_read(&verb_run, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;
@@ -559,10 +525,11 @@ static int run(int argc, char **argv)
     prediction p = {.ctx = verb_context(&verb_run, &set.shared), .set = &set, .to = stdout};
     if (p.ctx == NULL)
         return EXIT_FAILED;
-    char from_stdin_alone[] = "-", *alone[] = {from_stdin_alone};
-    int code = count > 1 ? predict(&p, argv[0], argv + 1, count - 1) : predict(&p, argv[0], alone, 1);
+    char *from_stdin[] = {"-"};
+    int code = predict(&p, argv[0], count > 1 ? argv + 1 : from_stdin, count > 1 ? count - 1 : 1);
     mica_net_destroy(p.net);
     mica_dataset_destroy(p.ctx, &p.inputs);
+    image_list_free(p.ctx, &p.images);
     mica_text_destroy(p.ctx, &p.text);
     saved_close(p.ctx, &p.saved);
     mica_context_destroy(p.ctx);

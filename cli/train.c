@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/model/sounds.h"
+#include "cli/model/augment.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/net/argument.h"
@@ -36,6 +37,14 @@ static const verb_option options[] = {
      FIELD(seconds),
      "X",
      "WAV files: the length that they are cut or padded to (1)"},
+    {.name = "--size", OPTION_TEXT, FIELD(size), "HxW", "images: their height and width (the net's input)"},
+    {.name = "--colour", OPTION_FLAG, FIELD(colour), NULL, "images: in colour, whatever the net's input"},
+    {.name = "--grey", OPTION_FLAG, FIELD(grey), NULL, "images: in greyscale, whatever the net's input"},
+    {.name = "--augment",
+     OPTION_TEXT,
+     FIELD(augment),
+     "LIST",
+     "change pictures a little in every epoch (see below), such as flip,shift=2"},
     {.name = "--epochs",
      OPTION_COUNT,
      FIELD(epochs),
@@ -86,6 +95,13 @@ static const verb_option options[] = {
      FIELD(validation),
      "SHARE",
      "share of the training data held out for validation (0.1)"},
+    {.name = "--folds",
+     OPTION_COUNT,
+     FIELD(folds),
+     "K",
+     "k-fold cross-validation: train K times, score each net on the fold left out; saves none",
+     .least = 2,
+     .most = MICA_MOST_FOLDS},
     {.name = "--budget",
      OPTION_BYTES,
      FIELD(budget),
@@ -109,6 +125,26 @@ static const verb_option options[] = {
      NULL,
      "keep activations even where recomputing them costs next to nothing"},
     NET_SET_OPTION(train_settings),
+    {.name = "--weights",
+     OPTION_TEXT,
+     FIELD(weights),
+     "FILE",
+     "start from the weights of a checkpoint, its folder or a safetensors file; none: fresh ones"},
+    {.name = "--freeze",
+     OPTION_LIST,
+     FIELD(freeze),
+     "PREFIX",
+     "leave parameters as they are whose names start with PREFIX; may be repeated"},
+    {.name = "--balance",
+     OPTION_FLAG,
+     FIELD(balance),
+     NULL,
+     "weigh classes by the inverse of their frequency, so that rare ones count as much"},
+    {.name = "--class-weight",
+     OPTION_LIST,
+     FIELD(class_weight),
+     "NAME=W",
+     "weigh the samples of a class by W in training; may be repeated"},
     {.name = "--checkpoint", OPTION_TEXT, FIELD(checkpoint), "DIR", "folder for the checkpoint (./NET-DATA)"},
     {.name = "--checkpoint-steps",
      OPTION_COUNT,
@@ -132,7 +168,7 @@ static const verb_option options[] = {
 };
 
 static const char details[] = NET_HELP
-    "\n" DATA_HELP
+    "\n" DATA_HELP "\n" AUGMENT_HELP
     "\n"
     "A tenth of the training data is held out for validation, and if the data has no test set\n"
     "of its own, another tenth for the final test. Inputs are normalized by the mean and standard\n"
@@ -147,10 +183,14 @@ static const char details[] = NET_HELP
 static const verb_example examples[] = {
     {"train lenet --data digits", "learn to read digits; saves to ./lenet-digits"},
     {"train resnet-small --data fashion-mnist --epochs 10 --report report.html", "also write a report"},
+    {"train lenet --data animals --augment flip,shift=2",
+     "a folder of pictures, a sub-folder for each class"},
     {"train mlp --data iris.csv --label species", "a table with class names in a column"},
     {"train keywords --data words", "spoken words: WAV files in words/yes, words/no, ..."},
+    {"train mlp --data iris.csv --label species --folds 5", "how well that works, by cross-validation"},
     {"train gpt-tiny --data shakespeare.txt --budget 20MiB", "a text, within a memory budget"},
     {"train --checkpoint lenet-digits --resume", "continue an interrupted run"},
+    {"train --weights lenet-digits --freeze conv --data letters.csv", "fine-tune on other data"},
     {"train gpt-tiny --data shakespeare.txt --shares 4", "under mpirun -np 1, 2 or 4: the same bits"},
     {NULL, NULL},
 };
@@ -196,7 +236,8 @@ static int run(int argc, char **argv)
                                    .validation = -1,
                                    .features = -1,
                                    .rate = -1,
-                                   .seconds = -1};
+                                   .seconds = -1,
+                                   .folds = -1};
     int count = options_read(&verb_train, &t->settings, argc, argv);
     int code = count < 0   ? EXIT_USAGE
                : count > 1 ? usage_error(&verb_train, "one net at a time; unexpected \"%s\"", argv[1])
@@ -204,15 +245,17 @@ static int run(int argc, char **argv)
     if (code == EXIT_OK)
         code = check_settings(&t->settings);
     t->settings.net = count == 1 ? argv[0] : NULL;
-    if (code == EXIT_OK && t->settings.where) {
+    if (code == EXIT_OK && t->settings.folds > 0) {
+        code = training_folds(&verb_train, &t->settings);
+    } else if (code == EXIT_OK && t->settings.where) {
         code = training_where(t);
     } else if (code == EXIT_OK) {
         t->ctx = verb_context(&verb_train, &t->settings.shared);
         code = t->ctx == NULL ? EXIT_FAILED : training_open(t);
     }
-    if (code == EXIT_OK && t->ctx != NULL)
+    if (code == EXIT_OK && t->ctx != NULL && !t->ended)
         code = ranks_agree(training_run(t));
-    if (code == EXIT_OK && t->ctx != NULL)
+    if (code == EXIT_OK && t->ctx != NULL && !t->ended)
         code = training_finish(t);
     if (t->ctx != NULL) {
         training_close(t);

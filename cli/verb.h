@@ -75,8 +75,8 @@ typedef struct verb_option {
     const char *const *choices; /* OPTION_CHOICE; ends with NULL */
 } verb_option;
 
-/* Options that mean the same wherever they are. A verb says which it takes; its struct of settings then starts with
- * a shared_settings. */
+/* Options that mean the same wherever they are. A verb says which it uses; its struct of settings then starts with
+ * a shared_settings. All but --json are taken by every verb, and change nothing where they are not used. */
 enum {
     SHARED_QUIET = 1, /* -q and -v */
     SHARED_JSON = 2,

@@ -13,7 +13,7 @@ say() { printf '\n== %s\n' "$*"; }
 # What each kind of work needs.
 packages() {
     case $1 in
-    build) echo gcc libc6-dev cmake ninja-build zlib1g-dev libopenmpi-dev openmpi-bin ;;
+    build) echo gcc libc6-dev cmake ninja-build zlib1g-dev libjpeg-dev libopenmpi-dev openmpi-bin ;;
     test) echo python3 ;;
     mpich) echo mpich libmpich-dev ;;
     package) echo g++ pkgconf scdoc man-db ;;

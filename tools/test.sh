@@ -180,7 +180,7 @@ suite_plain() {
     build_in build/variant/plain "${plain[@]}" || return 0
     run_program "plain" env "$less" build/variant/plain/tests/mica-test
     check "the library's undefined symbols" tests/install/symbols.sh build/variant/plain/libmica.a
-    build_in build/variant/nofiles "${plain[@]}" -DMICA_IO=OFF -DMICA_ZLIB=OFF -DMICA_TOOL=OFF -DMICA_TESTS=OFF || return 0
+    build_in build/variant/nofiles "${plain[@]}" -DMICA_IO=OFF -DMICA_ZLIB=OFF -DMICA_JPEG=OFF -DMICA_TOOL=OFF -DMICA_TESTS=OFF || return 0
     check "the same without files" tests/install/symbols.sh build/variant/nofiles/libmica.a nofiles
 }
 

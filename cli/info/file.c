@@ -91,12 +91,12 @@ int info_weights(mica_context *ctx, const info_settings *set, const char *path)
 
 int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind)
 {
-    static const char *const names[] = {"", "idx", "npy", "csv", "png"};
+    static const char *const names[] = {"", "idx", "npy", "csv", "png", "jpeg", "netpbm"};
     mica_dataset data;
     mica_status status = kind == INFO_IDX   ? mica_dataset_load_idx(ctx, &data, path, NULL)
                          : kind == INFO_NPY ? mica_dataset_load_npy(ctx, &data, path, NULL)
                          : kind == INFO_CSV ? mica_dataset_load_csv(ctx, &data, path, NULL)
-                                            : mica_dataset_load_png(ctx, &data, path);
+                                            : mica_dataset_load_image(ctx, &data, path);
     if (status != MICA_OK)
         return verb_failed(&verb_info, ctx);
     const mica_tensor *t = &data.inputs;

@@ -17,6 +17,8 @@ typedef enum info_data_kind {
     INFO_NPY,
     INFO_CSV,
     INFO_PNG,
+    INFO_JPEG,
+    INFO_NETPBM,
     INFO_WAV,
     INFO_NPZ
 } info_data_kind;
@@ -26,5 +28,7 @@ int info_weights(mica_context *ctx, const info_settings *set, const char *path);
 int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind);
 int info_wav(mica_context *ctx, const info_settings *set, const char *path);
 int info_npz(mica_context *ctx, const info_settings *set, const char *path);
+
+int info_images(mica_context *ctx, const info_settings *set, const char *path); /* a folder of them */
 
 #endif

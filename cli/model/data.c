@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/model/images.h"
 #include "cli/model/npz.h"
 #include "cli/model/sounds.h"
 #include "cli/model/take.h"
@@ -33,9 +34,10 @@ file_kind file_kind_of(const char *path)
     static const struct {
         const char *end;
         file_kind kind;
-    } ends[] = {{".idx", FILE_IDX},  {"ubyte", FILE_IDX}, {".npy", FILE_NPY},
-                {".csv", FILE_CSV},  {".tsv", FILE_CSV},  {".png", FILE_PNG},
-                {".txt", FILE_TEXT}, {".npz", FILE_NPZ},  {".wav", FILE_WAV}};
+    } ends[] = {{".idx", FILE_IDX},    {"ubyte", FILE_IDX},  {".npy", FILE_NPY},   {".csv", FILE_CSV},
+                {".tsv", FILE_CSV},    {".txt", FILE_TEXT},  {".png", FILE_IMAGE}, {".jpg", FILE_IMAGE},
+                {".jpeg", FILE_IMAGE}, {".ppm", FILE_IMAGE}, {".pgm", FILE_IMAGE}, {".pnm", FILE_IMAGE},
+                {".npz", FILE_NPZ},    {".wav", FILE_WAV}};
     char with_gz[16];
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         (void)snprintf(with_gz, sizeof with_gz, "%s.gz", ends[i].end);
@@ -133,8 +135,7 @@ static bool is_there(const char *path)
     return stat(path, &about) == 0;
 }
 
-/* FOLDER/NAME with one of the endings that these files go by. False: there is none. */
-static bool find_idx(char *path, size_t size, const char *folder, const char *name)
+bool find_idx(char *path, size_t size, const char *folder, const char *name)
 {
     static const char *const ends[] = {"", ".gz"};
     for (size_t i = 0; i < 2; i++) {
@@ -149,9 +150,7 @@ static bool find_idx(char *path, size_t size, const char *folder, const char *na
 static int load_folder(data *out, const verb *v, mica_context *ctx, const char *folder)
 {
     char images[4096], labels[4096];
-    if (!find_idx(images, sizeof images, folder, "train-images-idx3-ubyte"))
-        return verb_error(v, EXIT_FILE, "%s: the folder has no train-images-idx3-ubyte, with or without .gz",
-                          folder);
+    (void)find_idx(images, sizeof images, folder, "train-images-idx3-ubyte");
     (void)find_idx(labels, sizeof labels, folder, "train-labels-idx1-ubyte");
     if (mica_dataset_load_idx(ctx, &out->samples, images, labels) != MICA_OK)
         return verb_failed(v, ctx);
@@ -227,6 +226,8 @@ static int load(data *out, const verb *v, mica_context *ctx, const char *spec, c
         return load_fashion(out, v, ctx);
     if (is_folder(spec) && is_sound_folder(ctx, spec))
         return sounds_load(out, v, ctx, spec, opts);
+    if (images_named(spec))
+        return images_load(out, v, ctx, spec, opts);
     if (is_folder(spec))
         return load_folder(out, v, ctx, spec);
     if (strchr(spec, ',') != NULL)
@@ -315,8 +316,8 @@ static mica_status learn(normalization *n, mica_context *ctx, const data *d, con
     return status;
 }
 
-mica_status normalization_learn(normalization *out, mica_context *ctx, const data *d, double validation,
-                                double test)
+mica_status normalization_learn(normalization *out, mica_context *ctx, const data *d,
+                                const mica_data_split *split)
 {
     *out = (normalization){.scale = 1};
     const mica_tensor *inputs = &d->samples.inputs;
@@ -327,10 +328,8 @@ mica_status normalization_learn(normalization *out, mica_context *ctx, const dat
     out->mean = take((size_t)out->channels, sizeof(float));
     out->deviation = take((size_t)out->channels, sizeof(float));
     float *buffer = take(LEARN_BATCH * (mica_tensor_count(inputs) / (size_t)d->samples.count), sizeof(float));
-    mica_batches_opts opts = {.batch = LEARN_BATCH,
-                              .sequential = true,
-                              .split = {.part = MICA_PART_TRAIN, .validation = validation, .test = test},
-                              .scale = out->scale};
+    mica_batches_opts opts = {.batch = LEARN_BATCH, .sequential = true, .split = *split, .scale = out->scale};
+    opts.split.part = MICA_PART_TRAIN;
     mica_status status = learn(out, ctx, d, &opts, buffer);
     free(buffer);
     return status;

@@ -13,11 +13,18 @@
     "  digits, digits:N        synthetic digits: N for training (20000), plus some for testing\n" \
     "  fashion-mnist           as installed by Debian's dataset-fashion-mnist\n"                  \
     "  FOLDER                  files named like MNIST's: train-images-idx3-ubyte etc., or .gz\n"  \
+    "  FOLDER                  images in a sub-folder for each class: FOLDER/cat/1.png etc.;\n"   \
+    "                          also FOLDER/train/cat/1.png and FOLDER/test/cat/1.png\n"           \
     "  X.idx,Y.idx             inputs and targets; also X.npy,Y.npy\n"                            \
     "  FILE.csv                one sample per line, the label in the last column or --label\n"    \
     "  FILE.txt                text, for text nets\n"                                             \
     "  FILE.npz                arrays x and y, or x_train, y_train, x_test and y_test\n"          \
     "  FOLDER                  WAV files in sub-folders by class, or in train/ and test/\n"
+
+/* What images become; 0: as they are. */
+typedef struct image_size {
+    mica_index channels, height, width;
+} image_size;
 
 typedef struct data_opts {
     const char *label;          /* CSV: a column's name or number; "none"; NULL: the last */
@@ -27,6 +34,7 @@ typedef struct data_opts {
     uint64_t seed;                     /* of the digits */
     const mica_sounds_opts *sound;     /* how WAV files are read; NULL: as usual */
     bool sound_asked;                  /* somebody said how: then they must be WAV files */
+    image_size images;                 /* of a folder of them */
 } data_opts;
 
 typedef struct data {
@@ -53,22 +61,25 @@ typedef struct normalization {
 } normalization;
 
 /* Mean 0 and deviation 1 over the training part: for each channel of pictures and column of tables. */
-mica_status normalization_learn(normalization *out, mica_context *ctx, const data *d, double validation,
-                                double test);
+mica_status normalization_learn(normalization *out, mica_context *ctx, const data *d,
+                                const mica_data_split *split);
 void normalization_free(normalization *n);
 
-/* One of the files that a sample can come from, by its name: idx, npy, csv, png or text. */
+/* One of the files that a sample can come from, by its name: arrays, tables, an image, a sound or text. */
 typedef enum file_kind {
     FILE_UNKNOWN,
     FILE_IDX,
     FILE_NPY,
     FILE_CSV,
-    FILE_PNG,
+    FILE_IMAGE,
     FILE_TEXT,
     FILE_NPZ,
     FILE_WAV
 } file_kind;
 file_kind file_kind_of(const char *path);
+
+/* FOLDER/NAME, plain or .gz, as MNIST's files are called. False: there is neither. */
+bool find_idx(char *path, size_t size, const char *folder, const char *name);
 
 /* The options for a CSV of this name. */
 mica_csv_opts csv_opts_of(const char *path, const data_opts *opts);

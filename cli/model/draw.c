@@ -2,8 +2,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/model/names.h"
 #include "cli/model/progress.h"
-#include "cli/model/saved.h"
 #include "cli/model/score.h"
 
 /* A character stands for 2 by 4 pixels, which it also looks like: cells are twice as high as wide. */

@@ -4,7 +4,7 @@
 /* An epoch of text is at least so many batches, however short the text. */
 #define LEAST_TEXT_STEPS 50
 
-double test_share(const data *d) { return d->has_test ? 0 : SHARE_TEST; }
+double test_share(const data *d, int folds) { return d->has_test || folds > 0 ? 0 : SHARE_TEST; }
 
 /* Text is cut, not drawn: the first tokens are for training, the last for tests. */
 static mica_tensor part_of_text(const mica_tensor *tokens, mica_part part, double validation)
@@ -49,7 +49,10 @@ mica_status feed_open(feed *out, mica_context *ctx, const data *d, const feed_op
                                  .sequential = !o->shuffled,
                                  .split = {.part = own_test ? MICA_PART_ALL : o->part,
                                            .validation = o->validation,
-                                           .test = test_share(d)},
+                                           .test = test_share(d, o->folds),
+                                           .folds = o->folds,
+                                           .fold = o->fold},
+                                 .transform = o->transform,
                                  .scale = n->scale,
                                  .mean = n->mean,
                                  .deviation = n->deviation,

@@ -15,7 +15,10 @@ typedef struct feed_opts {
     uint64_t seed;     /* of the order */
     bool shuffled;
     double validation; /* share */
+    int folds,
+        fold; /* cross-validation: fold number `fold` is the validation part, and nothing is for tests; 0: not */
     const normalization *normalization;
+    mica_transform transform; /* of samples; .run NULL: none */
 } feed_opts;
 
 typedef struct feed {
@@ -30,7 +33,7 @@ typedef struct feed {
 mica_status feed_open(feed *out, mica_context *ctx, const data *d, const feed_opts *opts);
 void feed_close(mica_context *ctx, feed *f);
 
-/* The share of the samples that tests get: none where the data have their own. */
-double test_share(const data *d);
+/* The share of the samples that tests get: none where the data have their own, or with folds. */
+double test_share(const data *d, int folds);
 
 #endif

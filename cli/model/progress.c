@@ -40,7 +40,7 @@ void progress_begin(progress *p, const shared_settings *shared, uint64_t epochs,
                     .drawn_at = now,
                     .first_step = steps_before,
                     .loss = (double)NAN,
-                    .accuracy = (double)NAN};
+                    .metric = (double)NAN};
 }
 
 static double smooth(double before, double now)
@@ -88,12 +88,13 @@ static int write_numbers(char *text, size_t size, const progress *p, const mica_
 {
     double now = clock_seconds(), done = (double)(step->step - p->first_step), elapsed = now - p->began;
     double left = (double)(p->epochs * p->epoch_steps) - (double)step->step;
-    char accuracy[32] = "", eta[32];
-    if (!isnan(p->accuracy))
-        (void)snprintf(accuracy, sizeof accuracy, "  %5.1f %%", 100 * p->accuracy);
+    char metric[32] = "", eta[32];
+    if (!isnan(p->metric))
+        (void)snprintf(metric, sizeof metric, p->rmse ? "  RMSE %-7.4g" : "  %5.1f %%",
+                       p->rmse ? p->metric : 100 * p->metric);
     write_duration(eta, sizeof eta, done > 0 ? elapsed / done * left : 0);
     double seconds = now - p->epoch_began;
-    return snprintf(text, size, "loss %-7.4g%s  %s/s  eta %s  %s", p->loss, accuracy,
+    return snprintf(text, size, "loss %-7.4g%s  %s/s  eta %s  %s", p->loss, metric,
                     count_text(seconds > 0 ? floor((double)step->samples / seconds) : 0).text, eta,
                     size_text((double)p->plan_bytes).text);
 }
@@ -121,11 +122,11 @@ static void draw_bar(progress *p, const mica_progress *step)
     p->drawn = true;
 }
 
-void progress_step(progress *p, const mica_progress *step, double accuracy)
+void progress_step(progress *p, const mica_progress *step, double metric)
 {
     p->loss = smooth(p->loss, step->loss);
-    if (!isnan(accuracy))
-        p->accuracy = smooth(p->accuracy, accuracy);
+    if (!isnan(metric))
+        p->metric = smooth(p->metric, metric);
     double now = clock_seconds();
     if (!p->shown || now - p->drawn_at < (p->terminal.is_terminal ? REDRAW_SECONDS : LINE_SECONDS))
         return;
@@ -148,7 +149,7 @@ void progress_clear(progress *p)
     p->drawn = false;
 }
 
-void progress_epoch(progress *p, const mica_progress *epoch, uint64_t epoch_samples)
+void progress_epoch(progress *p, const mica_progress *epoch, uint64_t epoch_samples, double metric)
 {
     double now = clock_seconds(), seconds = now - p->epoch_began;
     p->epoch_began = p->drawn_at = now;
@@ -159,8 +160,8 @@ void progress_epoch(progress *p, const mica_progress *epoch, uint64_t epoch_samp
             (unsigned long long)epoch->epoch + 1, (unsigned long long)p->epochs, epoch->mean_loss);
     if (epoch->validation != NULL && epoch->validation->samples > 0) {
         fprintf(stderr, "  validation %-7.4f", epoch->validation->loss);
-        if (!isnan(epoch->validation->accuracy))
-            fprintf(stderr, " %6.2f %%", 100 * epoch->validation->accuracy);
+        if (!isnan(metric))
+            fprintf(stderr, p->rmse ? " RMSE %-7.4g" : " %6.2f %%", p->rmse ? metric : 100 * metric);
     }
     fprintf(stderr, "  %.1f s", seconds);
     if (epoch_samples > 0 && seconds > 0)

@@ -14,18 +14,19 @@ typedef struct progress {
     struct terminal terminal;
     bool drawn; /* a bar stands on the line */
     double began, epoch_began, drawn_at;
-    uint64_t first_step;   /* that this process did */
-    double loss, accuracy; /* smoothed over steps; NaN: not known */
+    uint64_t first_step; /* that this process did */
+    bool rmse;           /* what is measured is that, not an accuracy */
+    double loss, metric; /* smoothed over steps; NaN: not known */
 } progress;
 
 void progress_begin(progress *p, const shared_settings *shared, uint64_t epochs, uint64_t epoch_steps,
                     size_t plan_bytes, uint64_t steps_before);
 
-/* After a step; `accuracy` of its batch, NaN if there is no such thing. */
-void progress_step(progress *p, const mica_progress *step, double accuracy);
+/* After a step; the accuracy or RMSE of its batch, NaN if there is no such thing. */
+void progress_step(progress *p, const mica_progress *step, double metric);
 
-/* After an epoch: a line that stays. */
-void progress_epoch(progress *p, const mica_progress *epoch, uint64_t epoch_samples);
+/* After an epoch: a line that stays, with that of validation. */
+void progress_epoch(progress *p, const mica_progress *epoch, uint64_t epoch_samples, double metric);
 
 /* Takes the bar away, so that others can print. */
 void progress_clear(progress *p);

@@ -12,14 +12,6 @@
 #include "io/quote.h"
 #include "io/utf8.h"
 
-const char *class_text(char *text, size_t size, const char *const *names, int count, int class)
-{
-    if (names != NULL && class >= 0 && class < count)
-        return plain_text(text, size, names[class]);
-    (void)snprintf(text, size, "%d", class);
-    return text;
-}
-
 /* ---- Writing ---- */
 
 void notes_add(notes *n, const char *key, const char *value)
@@ -48,7 +40,7 @@ void notes_add_whole(notes *n, const char *key, int64_t value)
 }
 
 /* Numbers with a blank between them; each comes back to the bit. */
-static void add_floats(notes *n, const char *key, const float *values, mica_index count)
+void notes_add_floats(notes *n, const char *key, const float *values, mica_index count)
 {
     char *text = take((size_t)count, 20), *at = text;
     for (mica_index i = 0; i < count; i++)
@@ -106,9 +98,9 @@ void notes_add_meaning(notes *n, const meaning *m)
         notes_add(n, "mica.sound", text);
     }
     if (m->normalization.channels > 0) {
-        add_floats(n, "mica.scale", &m->normalization.scale, 1);
-        add_floats(n, "mica.mean", m->normalization.mean, m->normalization.channels);
-        add_floats(n, "mica.deviation", m->normalization.deviation, m->normalization.channels);
+        notes_add_floats(n, "mica.scale", &m->normalization.scale, 1);
+        notes_add_floats(n, "mica.mean", m->normalization.mean, m->normalization.channels);
+        notes_add_floats(n, "mica.deviation", m->normalization.deviation, m->normalization.channels);
     }
 }
 
@@ -192,6 +184,7 @@ void saved_close(mica_context *ctx, saved *s)
 {
     mica_safetensors_close(ctx, s->file);
     normalization_free(&s->meaning.normalization);
+    free(s->settings.class_weights);
     free(s->meaning.owned[0]);
     free(s->meaning.owned[1]);
     free(s->meaning.class_names);

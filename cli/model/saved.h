@@ -18,31 +18,35 @@
 #include <mica/netfile.h>
 
 #include "cli/model/data.h"
+#include "cli/model/units.h"
 
 #define CHECKPOINT_NAME "checkpoint.safetensors" /* in the folder of a training */
 
 /* How a net's inputs and outputs are to be understood. */
 typedef struct meaning {
     const char *title, *data;
-    const char *
-        *class_names; /* [class_count]; NULL: their numbers. Fewer than the net tells apart: see class_text */
+    const char **
+        class_names; /* [class_count]; NULL: their numbers. Fewer than the net tells apart: see cli/model/names.h */
     int class_count;
     mica_vocabulary vocabulary; /* count 0: it is no net for text */
     normalization normalization;
-    mica_tensor sample; /* of the data: its shape, without memory; rank 0: text */
+    mica_tensor sample;      /* of the data: its shape, without memory; rank 0: text */
+    target_units units;      /* of what a regression learns */
+    column_spans columns;    /* of a table */
+    forecast_shape forecast; /* of a series */
     bool is_sound;
     mica_sounds_opts sound; /* without classes */
     void *owned[2];         /* by one that was read */
 } meaning;
 
-/* The name of a class for people, printable; its number where it has no name. In text[size], which is returned. */
-const char *class_text(char *text, size_t size, const char *const *names, int count, int class);
-
 /* The options of a training. -1, NULL: the checkpoint does not say. */
 typedef struct saved_settings {
     int64_t epochs, batch, shares, warmup, patience, checkpoint_steps, optimizer, schedule, budget, seed;
     double lr, weight_decay, momentum, clip, validation;
-    const char *label;
+    const char *label, *augment;
+    const char *weights, *freeze; /* prefixes, a line each */
+    float *class_weights;         /* [class_weight_count]; NULL: none */
+    mica_index class_weight_count;
 } saved_settings;
 
 /* Limits of options: also what a checkpoint may hold. */
@@ -63,6 +67,7 @@ typedef struct notes {
 void notes_add(notes *n, const char *key, const char *value); /* copies both */
 void notes_add_number(notes *n, const char *key, double value);
 void notes_add_whole(notes *n, const char *key, int64_t value); /* to the last digit */
+void notes_add_floats(notes *n, const char *key, const float *values, mica_index count); /* to the last bit */
 void notes_add_meaning(notes *n, const meaning *m);
 void notes_free(notes *n);
 

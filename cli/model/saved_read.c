@@ -236,16 +236,30 @@ static int read_setting(saved *s, const verb *v, const setting_field *f)
     return EXIT_OK;
 }
 
+static int read_class_weights(saved *s, const verb *v)
+{
+    const char *text = saved_text(s, "mica.train.class_weights");
+    if (text == NULL)
+        return EXIT_OK;
+    s->settings.class_weight_count = read_floats(&s->settings.class_weights, text, (double)FLT_MIN);
+    return s->settings.class_weight_count > 0
+               ? EXIT_OK
+               : wrong(s, v, "mica.train.class_weights", "finite numbers above 0, separated by spaces");
+}
+
 int saved_read(saved *s, const verb *v)
 {
     s->meaning.title = saved_text(s, "mica.title");
     s->meaning.data = saved_text(s, "mica.data");
     s->settings.label = saved_text(s, "mica.train.label");
+    s->settings.augment = saved_text(s, "mica.train.augment");
+    s->settings.weights = saved_text(s, "mica.train.weights");
+    s->settings.freeze = saved_text(s, "mica.train.freeze");
     if (s->meaning.title == NULL || s->meaning.title[0] == '\0')
         return wrong(s, v, "mica.title", "the net's name");
     read_classes(s);
     int (*const readers[])(saved *, const verb *) = {read_normalization, read_vocabulary, read_sample,
-                                                     read_sound};
+                                                     read_class_weights, read_sound};
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && i < sizeof readers / sizeof readers[0]; i++)
         code = readers[i](s, v);

@@ -2,101 +2,14 @@
 #include "cli/model/score.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/context.h"
 #include "cli/model/match.h"
+#include "cli/model/names.h"
+#include "cli/model/score_parts.h"
 #include "cli/model/take.h"
 #include "cli/ranks.h"
-
-void probabilities(float *out, const float *row, mica_index count, const mica_netfile_info *info)
-{
-    bool binary = info->task == MICA_TASK_BINARY;
-    float top = -INFINITY, sum = 0;
-    for (mica_index i = 0; i < count; i++)
-        top = row[i] > top ? row[i] : top;
-    for (mica_index i = 0; i < count; i++) {
-        if (!info->logits)
-            out[i] = row[i];
-        else
-            out[i] = binary ? 1 / (1 + expf(-row[i])) : expf(row[i] - top);
-        sum += out[i];
-    }
-    if (info->logits && !binary)
-        for (mica_index i = 0; i < count; i++)
-            out[i] /= sum;
-}
-
-/* ---- Keeping samples ---- */
-
-/* The batch as it was before the forward, which may use its memory again. */
-typedef struct kept_batch {
-    float *inputs;    /* [batch, elements]; NULL: not kept */
-    int32_t *targets; /* [batch, targets_each]; NULL: they are no class numbers */
-    float *numbers;   /* the same for targets that are numbers */
-    mica_index elements, targets_each;
-} kept_batch;
-
-/* Pictures are [1 or 3, H, W] or [H, W]. */
-static void find_picture(score *s, const mica_tensor *sample)
-{
-    enum { LEAST = 4, MOST = 512 };
-    int rank = sample->rank;
-    bool planes = rank == 3 && (sample->dim[0] == 1 || sample->dim[0] == 3);
-    if (!planes && rank != 2)
-        return;
-    mica_index height = sample->dim[rank - 2], width = sample->dim[rank - 1];
-    if (height < LEAST || height > MOST || width < LEAST || width > MOST)
-        return;
-    s->channels = planes ? (int)sample->dim[0] : 1;
-    s->height = (int)height;
-    s->width = (int)width;
-}
-
-/* A normalized sample [channels, H, W] as bytes [H, W, channels]. */
-static unsigned char *pixels_of(const score *s, const float *x, const normalization *n)
-{
-    if (s->width == 0 || x == NULL)
-        return NULL;
-    size_t plane = (size_t)s->width * (size_t)s->height;
-    unsigned char *out = take(plane * (size_t)s->channels, 1);
-    for (int c = 0; c < s->channels; c++) {
-        mica_index at = n->channels > 1 ? c : 0;
-        float deviation = n->channels > 0 ? n->deviation[at] : 1, mean = n->channels > 0 ? n->mean[at] : 0;
-        for (size_t i = 0; i < plane; i++) {
-            float value = (x[(size_t)c * plane + i] * deviation + mean) * 255;
-            out[i * (size_t)s->channels + (size_t)c] = (unsigned char)(value < 0     ? 0
-                                                                       : value > 255 ? 255
-                                                                                     : value + 0.5f);
-        }
-    }
-    return out;
-}
-
-/* The surest first; those without a probability last; else in their order. */
-bool mistake_before(const scored_sample *a, const scored_sample *b)
-{
-    double p = isnan(a->probability) ? -1 : a->probability, q = isnan(b->probability) ? -1 : b->probability;
-    return p > q || (p == q && a->number < b->number);
-}
-
-/* Puts a mistake where it belongs among the worst, if it does. */
-static void keep_mistake(score *s, scored_sample m, const float *x, const normalization *n)
-{
-    size_t at = s->worst_count;
-    while (at > 0 && mistake_before(&m, &s->worst[at - 1]))
-        at--;
-    if (at == SCORE_MOST_MISTAKES)
-        return;
-    if (s->worst_count == SCORE_MOST_MISTAKES)
-        free(s->worst[--s->worst_count].pixels);
-    memmove(s->worst + at + 1, s->worst + at, (s->worst_count - at) * sizeof m);
-    m.pixels = pixels_of(s, x, n);
-    s->worst[at] = m;
-    s->worst_count++;
-}
 
 /* ---- Batches ---- */
 
@@ -138,15 +51,19 @@ static bool score_row(score *s, const float *row, mica_index classes, const mica
 }
 
 /* A batch with classes. Returns how many rows are right. */
-static mica_index score_classes(score *s, const mica_tensor *y, const kept_batch *k, mica_index first,
-                                mica_index count, const mica_netfile_info *info, const score_opts *opts,
-                                float *scratch)
+static mica_index score_classes(scoring *sc, const mica_tensor *y, mica_index first, mica_index count)
 {
+    score *s = sc->s;
+    const kept_batch *k = &sc->k;
+    const score_opts *opts = sc->opts;
     mica_index classes = y->dim[y->rank - 1], right = 0, each = k->targets_each;
     for (mica_index r = 0; r < count * each; r++) {
         scored_sample sample = {.number = first + r / each, .label = k->targets[r]};
-        bool ok = score_row(s, (const float *)y->data + r * classes, classes, info, scratch, &sample);
+        const float *row = (const float *)y->data + r * classes;
+        bool ok = score_row(s, row, classes, sc->info, sc->scratch, &sample);
         right += ok;
+        if (sc->ranked != NULL && (sample.label == 0 || sample.label == 1))
+            keep_ranked(sc, sc->info->logits ? row[1] - row[0] : row[1], sample.label == 1);
         const float *x = k->inputs != NULL ? k->inputs + r / each * k->elements : NULL;
         if (!ok && opts->mistakes)
             keep_mistake(s, sample, x, opts->normalization);
@@ -158,44 +75,31 @@ static mica_index score_classes(score *s, const mica_tensor *y, const kept_batch
     return right;
 }
 
-static double squares(const mica_tensor *y, const kept_batch *k, mica_index count)
-{
-    double sum = 0;
-    for (mica_index i = 0; i < count * k->targets_each; i++) {
-        double d = (double)((const float *)y->data)[i] - (double)k->numbers[i];
-        sum += d * d;
-    }
-    return sum;
-}
-
-/* What a batch adds to the score. */
-typedef struct tally {
-    double loss, squares;
-    int64_t right, rows, samples;
-} tally;
-
 /* The batch whose samples are numbered from `first` on. */
-static mica_status score_batch(score *s, tally *out, mica_net *net, const mica_netfile_info *info,
-                               const kept_batch *k, mica_index first, mica_index count,
-                               const score_opts *opts, float *scratch)
+static mica_status score_batch(scoring *sc, tally *out, mica_index first, mica_index count)
 {
+    const mica_netfile_info *info = sc->info;
+    const kept_batch *k = &sc->k;
     mica_tensor y;
-    mica_status status = mica_net_forward(net);
+    mica_status status = mica_net_forward(sc->net);
     if (status == MICA_OK)
-        status = net_output(&y, net, info, count);
+        status = net_output(&y, sc->net, info, count);
     if (status != MICA_OK)
         return status;
-    size_t rows = (size_t)(count * k->targets_each);
-    *out = (tally){
-        .loss = (double)mica_net_loss(net) * (double)count, .rows = (int64_t)rows, .samples = count};
-    if (k->targets != NULL && mica_tensor_count(&y) != rows * (size_t)info->classes)
-        return mica_fail(mica_net_context(net), MICA_ERR_SHAPE,
+    size_t rows = (size_t)(count * k->targets_each), outputs = mica_tensor_count(&y);
+    out->loss = (double)mica_net_loss(sc->net) * (double)count;
+    out->rows = (int64_t)rows;
+    out->samples = count;
+    if (k->targets != NULL && outputs != rows * (size_t)info->classes)
+        return mica_fail(mica_net_context(sc->net), MICA_ERR_SHAPE,
                          "the output \"%s\" has %zu values: expected %td for each of %zu targets",
-                         info->output, mica_tensor_count(&y), info->classes, rows);
+                         info->output, outputs, info->classes, rows);
     if (k->targets != NULL)
-        out->right = score_classes(s, &y, k, first, count, info, opts, scratch);
-    else if (mica_tensor_count(&y) == rows)
-        out->squares = squares(&y, k, count);
+        out->right = score_classes(sc, &y, first, count);
+    else if (outputs == rows && info->task == MICA_TASK_BINARY)
+        out->right = score_yes_no(sc, &y, count);
+    else if (outputs == rows)
+        score_numbers(sc, out, &y, first, count);
     return MICA_OK;
 }
 
@@ -204,10 +108,17 @@ int rank_of_batch(const mica_net *net, mica_index number)
     return mica_net_keeps_states(net) ? 0 : (int)(number % ranks_count());
 }
 
-/* Own batches, each into its place among the tallies [batches]; the others are only counted. */
-static mica_status walk(score *s, tally *tallies, mica_net *net, const mica_netfile_info *info, const feed *f,
-                        const score_opts *opts, kept_batch *k, float *scratch)
+tally *tally_of(const scoring *sc, mica_index batch)
 {
+    return (tally *)(void *)(sc->tallies + (size_t)batch * sc->tally_bytes);
+}
+
+/* Own batches, each into its place among the tallies; the others are only counted. */
+static mica_status walk(scoring *sc)
+{
+    const score_opts *opts = sc->opts;
+    const mica_source *source = &sc->f->source;
+    mica_net *net = sc->net;
     mica_context *ctx = mica_net_context(net);
     mica_tensor x, y;
     mica_status status = MICA_OK;
@@ -215,96 +126,212 @@ static mica_status walk(score *s, tally *tallies, mica_net *net, const mica_netf
     for (mica_index number = 0; status == MICA_OK && (opts->stop == NULL || !*opts->stop); number++) {
         status = mica_net_resize(net, opts->batch);
         if (status == MICA_OK)
-            status = mica_net_tensor(net, &x, info->input);
+            status = mica_net_tensor(net, &x, sc->info->input);
         if (status == MICA_OK)
-            status = mica_net_tensor(net, &y, info->target);
+            status = mica_net_tensor(net, &y, sc->info->target);
         if (status == MICA_OK)
-            status = f->source.begin(ctx, &x, opts->batch, &count, f->source.user);
-        if (status != MICA_OK || count == 0 || number == f->steps)
+            status = source->begin(ctx, &x, opts->batch, &count, source->user);
+        if (status != MICA_OK || count == 0 || number == sc->f->steps)
             break;
         if (rank_of_batch(net, number) == ranks_rank()) {
             x.dim[0] = y.dim[0] = count;
-            status = f->source.rows(ctx, &x, &y, 0, f->source.user);
+            status = source->rows(ctx, &x, &y, 0, source->user);
             if (status == MICA_OK)
-                status = keep_batch(k, ctx, &x, &y, count);
+                status = keep_batch(&sc->k, ctx, &x, &y, count);
             if (status == MICA_OK)
                 status = mica_net_resize(net, count);
             if (status == MICA_OK)
-                status = score_batch(s, &tallies[number], net, info, k, first, count, opts, scratch);
+                status = score_batch(sc, tally_of(sc, number), first, count);
         }
         first += count;
     }
     return status;
 }
 
+/* ---- What it comes to ---- */
+
 /* The sums over batches, in their order, whoever scored them. */
-static int add_tallies(score *s, const tally *tallies, const verb *v, const mica_net *net,
-                       const mica_netfile_info *info, mica_index batches)
+static int add_tallies(const scoring *sc, tally *sum)
 {
     enum { PIECE = 512 };
-    tally sum = {0}, *all = take((size_t)ranks_count() * PIECE, sizeof *all);
+    char *all = take((size_t)ranks_count() * PIECE, sc->tally_bytes);
+    mica_index batches = sc->f->steps;
     int code = EXIT_OK;
     for (mica_index at = 0; code == EXIT_OK && at < batches; at += PIECE) {
         mica_index piece = batches - at < PIECE ? batches - at : PIECE;
-        code = ranks_gather(v, all, tallies + at, (size_t)piece * sizeof *all);
+        code = ranks_gather(sc->v, all, tally_of(sc, at), (size_t)piece * sc->tally_bytes);
         for (mica_index i = 0; code == EXIT_OK && i < piece; i++) {
-            const tally *t = &all[rank_of_batch(net, at + i) * piece + i];
-            sum.loss += t->loss;
-            sum.squares += t->squares;
-            sum.right += t->right;
-            sum.rows += t->rows;
-            sum.samples += t->samples;
+            mica_index place = rank_of_batch(sc->net, at + i) * piece + i;
+            const tally *t = (const tally *)(const void *)(all + (size_t)place * sc->tally_bytes);
+            sum->loss += t->loss;
+            sum->right += t->right;
+            sum->rows += t->rows;
+            sum->samples += t->samples;
+            for (int g = 0; g < sc->groups; g++)
+                error_sums_merge(&sum->each[g], &t->each[g]);
         }
     }
     free(all);
-    bool classes = info->task == MICA_TASK_CLASSES || info->task == MICA_TASK_TEXT;
-    double rows = (double)sum.rows;
-    s->samples = (mica_index)sum.samples;
-    s->loss = s->samples > 0 ? sum.loss / (double)s->samples : (double)NAN;
-    s->accuracy = classes && rows > 0 ? (double)sum.right / rows : (double)NAN;
-    s->error = info->task == MICA_TASK_REGRESSION && rows > 0 ? sqrt(sum.squares / rows) : (double)NAN;
     return code;
 }
 
-/* Room for a batch, and for what is kept. */
-static mica_status prepare(score *out, kept_batch *k, mica_net *net, const mica_netfile_info *info,
-                           const score_opts *opts)
+static target_score target_score_of(const error_sums *s)
 {
+    double baseline = error_baseline(s); /* else that of their own mean */
+    return (target_score){.rmse = error_rmse(s),
+                          .mae = error_mae(s),
+                          .r2 = error_r2(s),
+                          .baseline = isnan(baseline) && s->count > 0 ? sqrt(s->spread / (double)s->count)
+                                                                      : baseline};
+}
+
+static void finish_numbers(scoring *sc, const tally *sum)
+{
+    score *s = sc->s;
+    s->numbers = (target_score){0};
+    for (int g = 0; g < sc->groups; g++) {
+        target_score t = s->each[g] = target_score_of(&sum->each[g]);
+        s->numbers.rmse += t.rmse / sc->groups;
+        s->numbers.mae += t.mae / sc->groups;
+        s->numbers.r2 += t.r2 / sc->groups;
+        s->numbers.baseline += t.baseline / sc->groups;
+    }
+    s->target_count = sc->k.targets_each <= SCORE_MOST_TARGETS ? sc->groups : 0;
+}
+
+/* Once the tables and lists are those of all ranks. */
+static void finish(scoring *sc, const tally *sum)
+{
+    score *s = sc->s;
+    s->samples = (mica_index)sum->samples;
+    s->loss = s->samples > 0 ? sum->loss / (double)s->samples : (double)NAN;
+    if (sc->groups > 0)
+        finish_numbers(sc, sum);
+    else if (sum->rows > 0)
+        s->accuracy = (double)sum->right / (double)sum->rows;
+    if (s->confusion != NULL && sum->rows > 0) {
+        s->common = most_common_class(s->confusion, s->classes);
+        s->common_share = (double)class_score_of(s->confusion, s->classes, s->common).count /
+                          (double)sum->rows;
+        s->f1 = s->task == MICA_TASK_BINARY ? class_score_of(s->confusion, 2, 1).f1
+                                            : macro_f1(s->confusion, s->classes);
+    }
+    if (sc->ranked != NULL)
+        s->auc = area_under_roc(sc->ranked, sc->yes, sc->ranked + sc->room - sc->no, sc->no);
+}
+
+/* ---- Room for a batch, and for what is kept ---- */
+
+static void prepare_pairs(const scoring *sc)
+{
+    score *s = sc->s;
+    bool curve = sc->opts->forecast != NULL && sc->opts->forecast->horizon > 0;
+    s->pair_stride = curve ? 1 : (sc->f->samples + SCORE_MOST_PAIRS - 1) / SCORE_MOST_PAIRS;
+    s->pair_samples = (sc->f->samples + s->pair_stride - 1) / s->pair_stride;
+    s->pair_samples = s->pair_samples < SCORE_MOST_PAIRS ? s->pair_samples : SCORE_MOST_PAIRS;
+    s->pair_targets = sc->k.targets_each < SCORE_PAIR_TARGETS ? (int)sc->k.targets_each : SCORE_PAIR_TARGETS;
+    size_t count = (size_t)s->pair_samples * (size_t)s->pair_targets;
+    s->pairs = take(count, sizeof *s->pairs);
+    for (size_t i = 0; i < count; i++)
+        s->pairs[i] = (report_pair){(double)NAN, (double)NAN, (double)NAN};
+}
+
+static void prepare_numbers(scoring *sc)
+{
+    bool known = sc->opts->forecast != NULL && sc->opts->forecast->baseline != NULL &&
+                 sc->opts->forecast->window * sc->opts->forecast->channels == sc->k.elements;
+    sc->groups = sc->k.targets_each <= SCORE_MOST_TARGETS ? (int)sc->k.targets_each : 1;
+    if (known)
+        sc->baseline = take((size_t)sc->k.targets_each, sizeof *sc->baseline);
+    if (sc->opts->pairs && sc->f->samples > 0)
+        prepare_pairs(sc);
+}
+
+static void prepare_classes(scoring *sc, mica_index classes)
+{
+    score *s = sc->s;
+    if (classes <= SCORE_MOST_CLASSES) {
+        s->classes = (int)classes;
+        s->confusion = take((size_t)(classes * classes), sizeof *s->confusion);
+    }
+    if (classes != 2)
+        return;
+    s->task = MICA_TASK_BINARY;
+    sc->room = (size_t)(sc->f->samples * sc->k.targets_each);
+    sc->ranked = take(sc->room, sizeof *sc->ranked);
+}
+
+static mica_status prepare(scoring *sc)
+{
+    const mica_netfile_info *info = sc->info;
     mica_tensor x, y;
-    mica_status status = mica_net_resize(net, opts->batch);
+    mica_status status = mica_net_resize(sc->net, sc->opts->batch);
     if (status == MICA_OK)
-        status = mica_net_tensor(net, &x, info->input);
+        status = mica_net_tensor(sc->net, &x, info->input);
     if (status == MICA_OK)
-        status = mica_net_tensor(net, &y, info->target);
+        status = mica_net_tensor(sc->net, &y, info->target);
     if (status != MICA_OK)
         return status;
     size_t batch = (size_t)x.dim[0], elements = mica_tensor_count(&x), targets = mica_tensor_count(&y);
+    kept_batch *k = &sc->k;
     *k = (kept_batch){.elements = (mica_index)(elements / batch),
                       .targets_each = (mica_index)(targets / batch)};
     if (info->task == MICA_TASK_CLASSES || info->task == MICA_TASK_TEXT)
         k->targets = take(targets, sizeof *k->targets);
     else
         k->numbers = take(targets, sizeof *k->numbers);
-    find_picture(out, opts->sample);
-    if (out->width > 0 && k->elements == (mica_index)out->channels * out->height * out->width)
+    if (info->task == MICA_TASK_REGRESSION)
+        prepare_numbers(sc);
+    else if (info->task == MICA_TASK_CLASSES || info->task == MICA_TASK_BINARY)
+        prepare_classes(sc, info->task == MICA_TASK_BINARY ? 2 : info->classes);
+    find_picture(sc->s, sc->opts->sample);
+    bool picture = sc->s->width > 0 &&
+                   k->elements == (mica_index)sc->s->channels * sc->s->height * sc->s->width;
+    if (picture || sc->baseline != NULL)
         k->inputs = take(elements, sizeof *k->inputs);
-    if (info->task == MICA_TASK_CLASSES && info->classes <= SCORE_MOST_CLASSES) {
-        out->classes = (int)info->classes;
-        out->confusion = take((size_t)(info->classes * info->classes), sizeof *out->confusion);
-    }
+    sc->tally_bytes = sizeof(tally) + (size_t)sc->groups * sizeof(error_sums);
+    sc->tallies = take((size_t)sc->f->steps, sc->tally_bytes);
     return MICA_OK;
+}
+
+static void release(scoring *sc)
+{
+    free(sc->k.inputs);
+    free(sc->k.targets);
+    free(sc->k.numbers);
+    free(sc->scratch);
+    free(sc->tallies);
+    free(sc->ranked);
+    free(sc->baseline);
+}
+
+static int add_up(scoring *sc)
+{
+    tally *sum = take(1, sc->tally_bytes);
+    int code = add_tallies(sc, sum);
+    if (code == EXIT_OK && ranks_count() > 1)
+        code = score_merge(sc);
+    if (code == EXIT_OK)
+        finish(sc, sum);
+    free(sum);
+    return code;
 }
 
 int score_net(score *out, const verb *v, mica_net *net, const mica_netfile_info *info, const feed *f,
               const score_opts *opts)
 {
-    kept_batch k = {.inputs = NULL};
-    *out = (score){.accuracy = (double)NAN, .error = (double)NAN};
-    tally *tallies = take((size_t)f->steps, sizeof *tallies);
-    float *scratch = take((size_t)info->classes, sizeof *scratch);
-    mica_status status = prepare(out, &k, net, info, opts);
+    const double unknown = (double)NAN;
+    *out = (score){.task = info->task,
+                   .accuracy = unknown,
+                   .f1 = unknown,
+                   .auc = unknown,
+                   .common_share = unknown,
+                   .numbers = {unknown, unknown, unknown, unknown}};
+    scoring sc = {.s = out, .v = v, .net = net, .info = info, .f = f, .opts = opts};
+    sc.scratch = take((size_t)info->classes, sizeof *sc.scratch);
+    mica_status status = prepare(&sc);
     if (status == MICA_OK)
-        status = walk(out, tallies, net, info, f, opts, &k, scratch);
+        status = walk(&sc);
     int code = EXIT_OK;
     if (status != MICA_OK)
         code = verb_failed(v, mica_net_context(net));
@@ -312,14 +339,8 @@ int score_net(score *out, const verb *v, mica_net *net, const mica_netfile_info 
         code = verb_error(v, EXIT_INTERRUPTED, "interrupted; the net is saved in %s", opts->saved);
     code = ranks_agree(code);
     if (code == EXIT_OK)
-        code = add_tallies(out, tallies, v, net, info, f->steps);
-    if (code == EXIT_OK && ranks_count() > 1)
-        code = score_merge(out, v, opts->show);
-    free(k.inputs);
-    free(k.targets);
-    free(k.numbers);
-    free(scratch);
-    free(tallies);
+        code = add_up(&sc);
+    release(&sc);
     return code;
 }
 
@@ -330,5 +351,6 @@ void score_free(score *s)
     for (size_t i = 0; i < s->first_count; i++)
         free(s->first[i].pixels);
     free(s->confusion);
+    free(s->pairs);
     *s = (score){0};
 }

@@ -47,38 +47,37 @@ int sounds_load(data *out, const verb *v, mica_context *ctx, const char *folder,
 }
 
 /* The files of one argument, behind those that are there. */
-static int add_files(mica_folder_file **files, size_t *count, const verb *v, mica_context *ctx,
-                     const char *path)
+static int add_files(char ***paths, size_t *count, const verb *v, mica_context *ctx, const char *name)
 {
     mica_folder found = {.count = 0};
-    bool folder = is_sound_folder(ctx, path);
-    if (folder && mica_sounds_list(ctx, &found, path, true, &(mica_sounds_opts){.rate = 0}) != MICA_OK)
+    bool folder = is_sound_folder(ctx, name);
+    if (folder && mica_sounds_list(ctx, &found, name, true, &(mica_sounds_opts){.rate = 0}) != MICA_OK)
         return verb_failed(v, ctx);
     size_t more = folder ? found.count : 1;
-    mica_folder_file *all = take(*count + more, sizeof *all);
+    char **all = take(*count + more + 1, sizeof *all); /* NULL ends them */
     if (*count > 0)
-        memcpy(all, *files, *count * sizeof *all);
+        memcpy(all, *paths, *count * sizeof *all);
     for (size_t i = 0; i < more; i++)
-        all[*count + i] = (mica_folder_file){take_text(folder ? found.files[i].path : path), -1};
-    free(*files);
-    *files = all;
+        all[*count + i] = take_text(folder ? found.files[i].path : name);
+    free(*paths);
+    *paths = all;
     *count += more;
     mica_folder_release(ctx, &found);
     return EXIT_OK;
 }
 
-int sounds_load_files(mica_dataset *out, const verb *v, mica_context *ctx, char *const *paths, int count,
+int sounds_load_files(image_list *out, const verb *v, mica_context *ctx, char *const *names, int count,
                       const mica_sounds_opts *opts)
 {
-    mica_folder_file *files = NULL;
     size_t file_count = 0;
     int code = EXIT_OK;
     for (int i = 0; i < count && code == EXIT_OK; i++)
-        code = add_files(&files, &file_count, v, ctx, paths[i]);
-    if (code == EXIT_OK && mica_sounds_load(ctx, out, files, file_count, paths[0], opts) != MICA_OK)
-        code = verb_failed(v, ctx);
+        code = add_files(&out->paths, &file_count, v, ctx, names[i]);
+    mica_folder_file *files = take(file_count + 1, sizeof *files);
     for (size_t i = 0; i < file_count; i++)
-        free((void *)files[i].path);
+        files[i] = (mica_folder_file){out->paths[i], -1};
+    if (code == EXIT_OK && mica_sounds_load(ctx, &out->set, files, file_count, names[0], opts) != MICA_OK)
+        code = verb_failed(v, ctx);
     free(files);
     return code;
 }

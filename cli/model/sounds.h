@@ -4,6 +4,7 @@
 
 #include <mica/sound.h>
 
+#include "cli/model/images.h"
 #include "cli/model/saved.h"
 
 extern const char *const feature_names[]; /* of --features: FEATURES_LOG_MEL, ... */
@@ -17,8 +18,8 @@ bool is_sound_folder(mica_context *ctx, const char *path);
 /* FOLDER with a sub-folder for each class; or FOLDER/train and, if there is one, FOLDER/test with these. */
 int sounds_load(data *out, const verb *v, mica_context *ctx, const char *folder, const data_opts *opts);
 
-/* Files, or folders of them, as inputs of a net; `what` is what the net was trained on. */
-int sounds_load_files(mica_dataset *out, const verb *v, mica_context *ctx, char *const *paths, int count,
+/* Files, and all those of folders, as inputs of a net, and the path of each. */
+int sounds_load_files(image_list *out, const verb *v, mica_context *ctx, char *const *names, int count,
                       const mica_sounds_opts *opts);
 
 /* "log-mel rate=16000 seconds=1 ..." to text[SOUND_TEXT], and back. False: it is something else. */

@@ -7,10 +7,11 @@
 
 #include "cli/model/lock.h"
 #include "cli/model/match.h"
+#include "cli/model/measure.h"
 #include "cli/model/progress.h"
 #include "cli/model/saved.h"
 #include "cli/ranks.h"
-#include "cli/model/score.h"
+#include "cli/model/score_report.h"
 #include "host/heap.h"
 #include "cli/model/watch.h"
 
@@ -18,16 +19,23 @@
 typedef struct train_settings {
     shared_settings shared;
     const char *data, *checkpoint, *report, *trace, *label;
+    const char *size, *augment; /* of pictures */
+    bool colour, grey;
     int64_t epochs, batch, warmup, patience, checkpoint_steps;
     int64_t shares; /* of a batch; 0: one for each rank, added in any order */
     int optimizer, schedule;
     double lr, weight_decay, momentum, clip, validation;
     size_t budget;
     bool keep_cheap, shard;
-    int features;    /* of sounds: FEATURES_LOG_MEL, ... */
-    int64_t rate;    /* and their frames per second */
-    double seconds;  /* and their length */
-    option_list set; /* NAME=VALUE of the net's constants */
+    int features;        /* of sounds: FEATURES_LOG_MEL, ... */
+    int64_t rate;        /* and their frames per second */
+    double seconds;      /* and their length */
+    option_list set;     /* NAME=VALUE of the net's constants */
+    const char *weights; /* a file to start from; training_weights.h */
+    option_list freeze;
+    bool balance;
+    option_list class_weight; /* NAME=W */
+    int64_t folds;            /* of cross-validation; -1: none */
     bool resume, overwrite, where;
     const char *net; /* a name or a path */
 } train_settings;
@@ -50,8 +58,12 @@ typedef struct training {
     folder_lock lock;              /* on the folder, from before it is looked into to the end */
     saved saved;                   /* with --resume, and if there is one */
     bool resumes;
+    saved source;  /* what --weights names, if that is a checkpoint of ours */
+    char *kept[3]; /* memory of options that the checkpoint has */
+    bool ended;    /* what is resumed had ended already: there is nothing to do */
 
     data data;
+    mica_augment augment; /* which train's transform points to */
     meaning meaning;
     mica_net *net;
     mica_netfile_info info;
@@ -64,6 +76,9 @@ typedef struct training {
     mica_ranks *ranks; /* NULL: this process alone, without shares */
     size_t rank_bytes; /* beside the net's block, of the rank that takes most */
     feed train, validation, test;
+    int fold;             /* of cross-validation, from 0 */
+    float *class_weights; /* [class_weight_count] of the net's loss; NULL: none. training_classes.c */
+    mica_index class_weight_count;
 
     /* While it runs. */
     progress progress;
@@ -74,15 +89,16 @@ typedef struct training {
     uint64_t wire_calls;             /* heap calls of MPI's, which are not among these */
     wire_use before_use;
     double step_seconds, began_step;
-    int32_t *targets; /* [batch...] of the step in flight; NULL: they are no class numbers */
-    mica_index target_count;
-    curve train_loss, train_accuracy, learning_rate, validation_loss, validation_accuracy;
+    measure train_measure, validation_measure;
+    curve train_loss, train_metric, learning_rate, validation_loss, validation_metric;
     uint64_t curve_stride; /* steps to a point */
     double curve_sum[2], curve_weight[2];
 
     mica_fit_result result;
     score score;            /* of the test part, or that of validation */
     const char *score_part; /* "test" */
+    importance columns;     /* for the report, and so are the texts */
+    writings texts;
 } training;
 
 /* Prints where the checkpoint is, or would be. */
@@ -96,6 +112,12 @@ int training_run(training *t);
 
 /* Scores, by all ranks; prints, and writes the pages. */
 int training_finish(training *t);
+/* The score alone: t->score. */
+int training_score(training *t);
+
+/* All of a cross-validation: as many trainings as there are folds. */
+int training_folds(const verb *v, const train_settings *s);
+
 void training_close(training *t);
 
 /* Whether a signal asked to stop. */

@@ -1,19 +1,19 @@
 /* What a training came to: scored, printed, and written as pages. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "cli/model/page_file.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/picture/text.h"
 
 /* ---- The score ---- */
 
-static int score_test(training *t)
+int training_score(training *t)
 {
-    const feed *f = t->test.samples > 0 ? &t->test : &t->validation;
+    bool folds = t->settings.folds > 0;
+    const feed *f = t->test.samples > 0 && !folds ? &t->test : &t->validation;
     t->score_part = f == &t->test ? "test" : "validation";
     if (f->samples == 0)
         return EXIT_OK;
@@ -21,7 +21,10 @@ static int score_test(training *t)
                        .mistakes = t->settings.report != NULL,
                        .normalization = &t->meaning.normalization,
                        .sample = &t->meaning.sample,
-                       .stop = &interruptions,
+                       .units = &t->meaning.units,
+                       .forecast = &t->meaning.forecast,
+                       .pairs = t->settings.report != NULL,
+                       .stop = folds ? NULL : &interruptions,
                        .saved = t->path};
     return score_net(&t->score, t->v, t->net, &t->info, f, &opts);
 }
@@ -44,13 +47,23 @@ static void print_score(const training *t)
     if (s->samples == 0)
         return;
     printf("%-7s ", t->score_part);
-    if (!isnan(s->accuracy))
-        printf("%.2f %% of ", 100 * s->accuracy);
-    printf("%s %s, loss %.4f", count_text((double)s->samples).text, t->data.is_text ? "windows" : "samples",
-           s->loss);
-    if (!isnan(s->error))
-        printf(", root mean square error %.4g", s->error);
+    put_score_line(stdout, s, (scored_net){&t->meaning, &t->info});
     printf("\n");
+}
+
+/* Which epoch's weights were kept. */
+static void print_best(const training *t)
+{
+    const mica_fit_result *r = &t->result;
+    unsigned long long best = r->best_epoch, epochs = r->epochs;
+    if (r->stopped_early)
+        printf("weights stopped early after epoch %llu, best epoch %llu", epochs, best);
+    else if (best > 0)
+        printf("weights best epoch %llu of %llu", best, epochs);
+    if (best > 0)
+        printf(", validation loss %.4f\n", r->best_loss);
+    else if (r->stopped_early)
+        printf("\n");
 }
 
 /* The net's block, and what ranks take beside it. */
@@ -66,6 +79,8 @@ static void print_memory(const training *t)
         printf("; %d calls run twice", plan->recomputed);
     if (plan->parts > 1)
         printf("; batch split into %d parts", plan->parts);
+    if (t->result.best_epoch > 0)
+        printf("; and %s for the best weights", size_text((double)mica_weights_bytes(t->net)).text);
     printf("\n");
     if (!heap_counted())
         printf("heap    not counted in this build\n");
@@ -81,6 +96,7 @@ static void print_memory(const training *t)
 static void print_text(const training *t)
 {
     print_curve(t);
+    print_best(t);
     print_score(t);
     print_memory(t);
     printf("saved   ");
@@ -105,6 +121,13 @@ static void print_json(const training *t)
     put_json_number(stdout, t->score.samples > 0 ? t->score.loss : (double)NAN);
     printf(", \"accuracy\": ");
     put_json_number(stdout, t->score.samples > 0 ? t->score.accuracy : (double)NAN);
+    if (t->result.best_epoch > 0) {
+        printf(", \"best_epoch\": %llu, \"best_validation_loss\": ",
+               (unsigned long long)t->result.best_epoch);
+        put_json_number(stdout, t->result.best_loss);
+        printf(", \"best_bytes\": %zu", mica_weights_bytes(t->net));
+    }
+    printf(", \"stopped_early\": %s", t->result.stopped_early ? "true" : "false");
     printf(", \"bytes\": %zu, \"lower_bound\": %zu, \"heap_calls\": ", training_bytes(t), plan->lower_bound);
     put_json_number(stdout, heap_counted() ? (double)t->heap_calls : (double)NAN);
     if (ranks_count() > 1)
@@ -113,12 +136,16 @@ static void print_json(const training *t)
     put_json_number(stdout, t->step_seconds);
     printf(", \"checkpoint\": ");
     put_json(stdout, t->path);
+    if (t->score.samples > 0) {
+        printf(", \"task\": \"%s\", \"metrics\": ", score_task_name(&t->score));
+        put_json_metrics(stdout, &t->score);
+    }
     printf("}\n");
 }
 
 int training_finish(training *t)
 {
-    int code = score_test(t);
+    int code = training_score(t);
     if (code != EXIT_OK)
         return code;
     if (t->settings.shared.json)
@@ -173,57 +200,39 @@ static void fill_settings(setting_texts *out, const training *t)
         add_setting(out, "budget", size_text((double)s->budget).text);
 }
 
-static size_t fill_mistakes(report_mistake *out, const score *s)
+/* Nothing, where it is not wanted. */
+static report_curve curve_of(const curve *c, bool wanted)
 {
-    for (size_t i = 0; i < s->worst_count; i++)
-        out[i] = (report_mistake){.number = (size_t)s->worst[i].number,
-                                  .label = s->worst[i].label,
-                                  .prediction = s->worst[i].prediction,
-                                  .probability = s->worst[i].probability,
-                                  .label_probability = s->worst[i].label_probability,
-                                  .pixels = s->worst[i].pixels,
-                                  .width = s->width,
-                                  .height = s->height,
-                                  .channels = s->channels};
-    return s->worst_count;
+    return (report_curve){c->x, c->y, wanted ? c->count : 0};
 }
 
-/* A name for each class of the table: the net may tell more of them apart than the data name. */
-typedef struct all_names {
-    const char *list[SCORE_MOST_CLASSES];
-    char number[SCORE_MOST_CLASSES][12];
-} all_names;
-
-static const char *const *fill_names(all_names *out, const training *t)
+/* "97.80 % of 2,000 test samples after 3 epochs" */
+static void write_subtitle(char *text, size_t size, const training *t)
 {
-    const meaning *m = &t->meaning;
-    if (m->class_names == NULL)
-        return NULL;
-    for (int i = 0; i < t->score.classes; i++) {
-        (void)snprintf(out->number[i], sizeof out->number[i], "%d", i);
-        out->list[i] = i < m->class_count ? m->class_names[i] : out->number[i];
-    }
-    return out->list;
+    main_metric m = main_metric_of(&t->score);
+    if (t->score.samples == 0 || !isfinite(m.value))
+        return;
+    int n = m.share ? snprintf(text, size, "%.2f %% of", 100 * m.value)
+                    : snprintf(text, size, "%s %.4g on", m.name, m.value);
+    (void)snprintf(text + n, size - (size_t)n, " %s %s samples after %llu epochs",
+                   count_text((double)t->score.samples).text, t->score_part,
+                   (unsigned long long)t->result.epochs);
 }
 
-static report_curve curve_of(const curve *c) { return (report_curve){c->x, c->y, c->count}; }
-
-static bool write_report(FILE *out, const training *t)
+static bool write_report(FILE *out, const void *what)
 {
+    const training *t = what;
     setting_texts settings = {.count = 0};
-    report_mistake mistakes[SCORE_MOST_MISTAKES];
-    all_names *names = take(1, sizeof *names);
+    score_pages *pages = take(1, sizeof *pages);
     char title[300], subtitle[200] = "", command[600], summary[16384];
+    bool rmse = t->train_measure.kind == MEASURE_RMSE;
     fill_settings(&settings, t);
     (void)snprintf(title, sizeof title, "%s on %s", t->meaning.title, t->settings.data);
     (void)snprintf(command, sizeof command, "mica train %s --data %s --epochs %lld --batch %lld --seed %lld",
                    t->settings.net != NULL ? t->settings.net : t->meaning.title, t->settings.data,
                    (long long)t->settings.epochs, (long long)t->settings.batch,
                    (long long)t->settings.shared.seed);
-    if (t->score.samples > 0 && !isnan(t->score.accuracy))
-        (void)snprintf(subtitle, sizeof subtitle, "%.2f %% of %s %s samples after %llu epochs",
-                       100 * t->score.accuracy, count_text((double)t->score.samples).text, t->score_part,
-                       (unsigned long long)t->result.epochs);
+    write_subtitle(subtitle, sizeof subtitle, t);
     (void)mica_net_summary(summary, sizeof summary, t->net);
     report r = {.title = title,
                 .subtitle = subtitle[0] != '\0' ? subtitle : NULL,
@@ -232,29 +241,29 @@ static bool write_report(FILE *out, const training *t)
                 .setting_count = settings.count,
                 .net = t->info.text,
                 .summary = summary,
-                .train_loss = curve_of(&t->train_loss),
-                .validation_loss = curve_of(&t->validation_loss),
-                .train_accuracy = curve_of(&t->train_accuracy),
-                .validation_accuracy = curve_of(&t->validation_accuracy),
-                .learning_rate = curve_of(&t->learning_rate),
-                .classes = t->score.classes,
-                .class_names = fill_names(names, t),
-                .confusion = t->score.confusion,
-                .mistakes = mistakes,
-                .mistake_count = fill_mistakes(mistakes, &t->score),
+                .train_loss = curve_of(&t->train_loss, true),
+                .validation_loss = curve_of(&t->validation_loss, true),
+                .train_accuracy = curve_of(&t->train_metric, !rmse),
+                .validation_accuracy = curve_of(&t->validation_metric, !rmse),
+                .train_rmse = curve_of(&t->train_metric, rmse),
+                .validation_rmse = curve_of(&t->validation_metric, rmse),
+                .learning_rate = curve_of(&t->learning_rate, true),
                 .layers = t->watch->layers,
                 .layer_count = t->watch->layer_count,
                 .plan = mica_net_plan(t->net),
                 .steps = t->steps_done,
                 .heap_calls = t->heap_calls,
                 .seconds = t->step_seconds};
+    score_report(&r, pages, &t->score, (scored_net){&t->meaning, &t->info}, t->score_part, &t->columns,
+                 &t->texts);
     bool written = report_write(out, &r);
-    free(names);
+    free(pages);
     return written;
 }
 
-static bool write_trace(FILE *out, const training *t)
+static bool write_trace(FILE *out, const void *what)
 {
+    const training *t = what;
     trace tr = {.title = t->meaning.title,
                 .events = t->watch->events,
                 .count = t->watch->event_count,
@@ -262,27 +271,26 @@ static bool write_trace(FILE *out, const training *t)
     return trace_write(out, &tr);
 }
 
-static int write_page(const training *t, const char *path, bool (*write)(FILE *, const training *))
+/* What the report shows that takes runs of its own. */
+static int look_closer(training *t)
 {
-    if (path == NULL)
+    const feed *f = t->test.samples > 0 ? &t->test : &t->validation;
+    uint64_t seed = (uint64_t)t->settings.shared.seed;
+    if (t->settings.report == NULL || f->samples == 0)
         return EXIT_OK;
-    FILE *out = fopen(path, "w");
-    if (out == NULL)
-        return verb_error(t->v, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
-    bool ok = write(out, t);
-    if (fclose(out) != 0 || !ok)
-        return verb_error(t->v, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
-    if (!t->settings.shared.json) {
-        printf("wrote   ");
-        put_plain(stdout, path);
-        printf("\n");
-    }
-    return EXIT_OK;
+    importance_opts opts = {.batch = t->rows, .feed = f, .seed = seed, .stop = &interruptions};
+    if (importance_find(&t->columns, t->net, (scored_net){&t->meaning, &t->info}, &opts) != MICA_OK)
+        return verb_failed(t->v, t->ctx);
+    return t->data.is_text ? writings_of(&t->texts, t->v, t->ctx, t->path, seed) : EXIT_OK;
 }
 
 int training_pages(training *t)
 {
-    int code = write_page(t, t->settings.report, write_report);
-    int other = write_page(t, t->settings.trace, write_trace);
+    int code = look_closer(t);
+    if (code != EXIT_OK)
+        return code;
+    bool json = t->settings.shared.json;
+    code = page_file(t->v, t->settings.report, json, write_report, t);
+    int other = page_file(t->v, t->settings.trace, json, write_trace, t);
     return code != EXIT_OK ? code : other;
 }

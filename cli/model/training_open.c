@@ -6,11 +6,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/model/augment.h"
+#include "cli/model/images.h"
 #include "cli/model/same.h"
 #include "cli/model/sounds.h"
 #include "cli/model/take.h"
-#include "cli/model/training.h"
+#include "cli/model/training_weights.h"
 #include "cli/net/argument.h"
+#include "cli/picture/text.h"
 
 const char *const optimizer_names[] = {"sgd", "adam", "adamw", "rmsprop", "adagrad", NULL};
 const char *const schedule_names[] = {"constant", "step", "exponential", "cosine", "one-cycle", NULL};
@@ -36,12 +39,16 @@ static const char *stem(char *out, size_t size, const char *path)
 /* Where the checkpoint is: --checkpoint, or a folder named after net and data. */
 static int choose_folder(training *t)
 {
-    const train_settings *s = &t->settings;
+    train_settings *s = &t->settings;
     char net[256], from[256];
+    if (s->net == NULL && s->weights != NULL && !(s->resume && s->checkpoint != NULL))
+        s->net = s->weights; /* what is fine-tuned has a net */
     if (s->checkpoint == NULL && (s->net == NULL || s->data == NULL))
         return usage_error(t->v, s->resume
                                      ? "--resume needs NET and --data, or --checkpoint DIR"
                                      : "which net, and on what data? Try: mica train lenet --data digits");
+    if (s->folds > 0)
+        return EXIT_OK; /* nothing is saved */
     if (s->checkpoint != NULL)
         (void)snprintf(t->folder, sizeof t->folder, "%s", s->checkpoint);
     else
@@ -70,7 +77,7 @@ static bool is_folder(const char *path)
 /* A folder that is there is locked before it is looked into. */
 static int lock_folder(training *t)
 {
-    if (ranks_rank() > 0)
+    if (ranks_rank() > 0 || t->path[0] == '\0')
         return EXIT_OK; /* rank 0 has it for all */
     return is_folder(t->folder) ? folder_lock_take(&t->lock, t->v, t->folder) : EXIT_OK;
 }
@@ -79,7 +86,7 @@ static int lock_folder(training *t)
 static int make_folder(training *t)
 {
     struct stat about;
-    if (t->lock.held || ranks_rank() > 0)
+    if (t->lock.held || ranks_rank() > 0 || t->path[0] == '\0')
         return EXIT_OK;
     if (mkdir(t->folder, 0777) != 0 && (errno != EEXIST || !is_folder(t->folder)))
         return verb_error(t->v, EXIT_FAILED, "cannot create the folder %s: %s", t->folder, strerror(errno));
@@ -95,7 +102,7 @@ static int look_for_checkpoint(training *t)
 {
     struct stat about;
     const train_settings *s = &t->settings;
-    bool there = stat(t->path, &about) == 0;
+    bool there = t->path[0] != '\0' && stat(t->path, &about) == 0;
     int other = ranks_differing(there), unlike = ranks_differing(s->resume);
     if (unlike > 0)
         return verb_error(t->v, EXIT_FAILED, "--resume is for all ranks: rank %d differs from rank 0",
@@ -144,10 +151,27 @@ static void settings_of_saved(training *t)
         s->data = t->saved.meaning.data;
     if (s->label == NULL)
         s->label = from->label;
+    if (s->augment == NULL)
+        s->augment = from->augment;
     if (s->budget == 0 && from->budget > 0)
         s->budget = (size_t)from->budget;
     if (from->seed >= 0)
         s->shared.seed = from->seed;
+    if (s->weights == NULL)
+        s->weights = from->weights;
+    if (s->freeze.count == 0 && from->freeze != NULL)
+        list_of_lines(&s->freeze, t->kept[0] = take_text(from->freeze));
+}
+
+/* What --resume cannot change: the checkpoint would not be of the same net. */
+static int compare_saved(const training *t)
+{
+    char *freeze = list_lines(&t->settings.freeze);
+    int code = same_as_saved(t, "--weights", t->settings.weights, t->saved.settings.weights);
+    if (code == EXIT_OK)
+        code = same_as_saved(t, "--freeze", freeze, t->saved.settings.freeze);
+    free(freeze);
+    return code;
 }
 
 static void note_settings(training *t)
@@ -171,6 +195,16 @@ static void note_settings(training *t)
     notes_add_whole(n, "mica.train.seed", s->shared.seed);
     if (s->label != NULL)
         notes_add(n, "mica.train.label", s->label);
+    if (s->augment != NULL)
+        notes_add(n, "mica.train.augment", s->augment);
+    if (s->weights != NULL)
+        notes_add(n, "mica.train.weights", s->weights);
+    char *freeze = list_lines(&s->freeze);
+    if (freeze != NULL)
+        notes_add(n, "mica.train.freeze", freeze);
+    if (t->class_weights != NULL)
+        notes_add_floats(n, "mica.train.class_weights", t->class_weights, t->class_weight_count);
+    free(freeze);
 }
 
 /* What nobody gave: what usually works. */
@@ -203,6 +237,8 @@ static void choose_settings(training *t)
         s->checkpoint_steps = 0;
     if (s->validation < 0)
         s->validation = SHARE_VALIDATION;
+    if (s->folds < 0)
+        s->folds = 0;
 }
 
 /* Few samples need many epochs, many samples few: about 100000 samples are seen. */
@@ -223,7 +259,8 @@ static int build_net(training *t)
     mica_netfile_constant constant = {"classes", (double)t->data.class_count, true};
     if (t->data.is_text)
         constant = (mica_netfile_constant){"vocabulary", t->data.text.vocabulary.count, true};
-    mica_netfile_opts opts = {.batch = t->rows};
+    mica_netfile_opts opts = {
+        .batch = t->rows, .class_weights = t->class_weights, .class_weight_count = t->class_weight_count};
     if (s->net == NULL)
         return net_build(&t->net, &t->info, t->v, t->ctx, t->path, NULL, &opts);
     opts.constants = &constant;
@@ -245,6 +282,18 @@ static int match(training *t)
     const char *name = t->settings.net != NULL ? t->settings.net : "the net";
     int code = net_ends_find(&t->ends, t->v, t->net, &t->info, name);
     return code == EXIT_OK ? data_match(&t->data, t->settings.data, t->v, &t->ends, &t->info, name) : code;
+}
+
+/* The weights of classes are known once there are a net and data, and the net is then built with them. */
+static int weigh_classes(training *t)
+{
+    int code = classes_weigh(t);
+    if (code != EXIT_OK || t->class_weights == NULL)
+        return code;
+    mica_net_destroy(t->net);
+    t->net = NULL;
+    code = build_net(t);
+    return code == EXIT_OK ? match(t) : code;
 }
 
 static int compile_net(training *t)
@@ -270,6 +319,32 @@ static int compile_net(training *t)
 
 /* ---- Data ---- */
 
+/* Images become what the net takes, save where the options say otherwise: it is built as it stands, for that alone. */
+static int find_image_size(training *t, image_size *out)
+{
+    const train_settings *s = &t->settings;
+    mica_net *net = NULL;
+    mica_netfile_info info;
+    net_ends ends;
+    if (!images_named(s->data)) {
+        bool given = s->size != NULL || s->colour || s->grey;
+        return given ? usage_error(t->v, "--size, --colour and --grey are for folders of images") : EXIT_OK;
+    }
+    int code = EXIT_OK;
+    if (t->resumes) {
+        *out = images_size_of_sample(&t->saved.meaning.sample);
+    } else if (strcmp(s->net, "-") != 0) { /* stdin can be read once: images stay as large as the first */
+        mica_netfile_opts opts = {.batch = 1};
+        code = net_build(&net, &info, t->v, t->ctx, s->net, &s->set, &opts);
+        if (code == EXIT_OK)
+            code = net_ends_find(&ends, t->v, net, &info, s->net);
+        if (code == EXIT_OK)
+            *out = images_size_of(&ends.input);
+        mica_net_destroy(net);
+    }
+    return code == EXIT_OK ? images_size_given(out, t->v, s->size, s->colour, s->grey) : code;
+}
+
 static int load_data(training *t)
 {
     const train_settings *s = &t->settings;
@@ -287,6 +362,12 @@ static int load_data(training *t)
         opts.class_count = m->class_count;
         opts.vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL;
     }
+    int code = find_image_size(t, &opts.images);
+    if (code == EXIT_OK)
+        code = data_load(&t->data, t->v, t->ctx, s->data, &opts);
+    if (code != EXIT_OK || !weights_meaning(t, &opts))
+        return code;
+    data_release(t->ctx, &t->data);
     return data_load(&t->data, t->v, t->ctx, s->data, &opts);
 }
 
@@ -312,13 +393,19 @@ static int find_meaning(training *t)
         if (strchr(m->class_names[i], '\n') != NULL)
             return verb_error(t->v, EXIT_FILE, "%s: a class name contains a newline and could not be saved",
                               m->data);
-    mica_status status = normalization_learn(&m->normalization, t->ctx, &t->data, t->settings.validation,
-                                             test_share(&t->data));
+    int folds = (int)t->settings.folds;
+    mica_data_split split = {.validation = t->settings.validation,
+                             .test = test_share(&t->data, folds),
+                             .folds = folds,
+                             .fold = t->fold};
+    mica_status status = normalization_learn(&m->normalization, t->ctx, &t->data, &split);
     return status == MICA_OK ? EXIT_OK : verb_failed(t->v, t->ctx);
 }
 
 static int open_feeds(training *t)
 {
+    mica_tensor sample = t->meaning.sample;
+    sample.dtype = t->data.samples.inputs.dtype;
     const train_settings *s = &t->settings;
     feed_opts opts = {.part = MICA_PART_TRAIN,
                       .batch = (mica_index)s->batch,
@@ -326,8 +413,14 @@ static int open_feeds(training *t)
                       .seed = (uint64_t)s->shared.seed,
                       .shuffled = true,
                       .validation = s->validation,
+                      .folds = (int)s->folds,
+                      .fold = t->fold,
                       .normalization = &t->meaning.normalization};
+    int code = augment_read(&opts.transform, &t->augment, t->v, t->ctx, s->augment, &sample);
+    if (code != EXIT_OK)
+        return code;
     mica_status status = feed_open(&t->train, t->ctx, &t->data, &opts);
+    opts.transform = (mica_transform){0};
     opts.shuffled = false;
     opts.batch = t->rows;
     opts.part = MICA_PART_VALIDATION;
@@ -370,11 +463,16 @@ static int find_settings(training *t)
 {
     if (t->resumes)
         settings_of_saved(t);
+    int other = t->resumes ? compare_saved(t) : EXIT_OK;
+    if (other != EXIT_OK)
+        return other;
     if (t->settings.data == NULL || (t->settings.net == NULL && !t->resumes))
         return usage_error(t->v, "%s has no checkpoint to resume: NET and --data are required", t->folder);
     int code = load_data(t);
     if (code == EXIT_OK)
         choose_settings(t);
+    if (code == EXIT_OK && t->settings.folds > 0 && t->data.is_text)
+        code = usage_error(t->v, "--folds is for samples: a text is held out in one piece, at its end");
     return code;
 }
 
@@ -422,14 +520,47 @@ static int plan_steps(training *t)
     return EXIT_OK;
 }
 
+static uint64_t saved_number(const training *t, const char *key)
+{
+    const char *text = saved_text(&t->saved, key);
+    return text != NULL ? strtoull(text, NULL, 16) : 0;
+}
+
+/* Says so where nothing is left to do: what ended stays as it is. */
+static int look_for_end(training *t)
+{
+    const train_settings *s = &t->settings;
+    if (!t->resumes)
+        return EXIT_OK;
+    unsigned long long done = saved_number(t, "epoch"), bad = saved_number(t, "bad_epochs");
+    bool early = s->patience > 0 && bad >= (uint64_t)s->patience, all = done >= (uint64_t)s->epochs;
+    t->ended = all || early;
+    if (!t->ended || ranks_rank() > 0)
+        return EXIT_OK;
+    if (s->shared.json) {
+        printf("{\"event\": \"already done\", \"epochs\": %llu, \"stopped_early\": %s, \"checkpoint\": ",
+               done, early ? "true" : "false");
+        put_json(stdout, t->path);
+        printf("}\n");
+    } else if (early) {
+        printf("already stopped early after epoch %llu; --patience N above %lld goes on\n", done,
+               (long long)s->patience);
+    } else {
+        printf("already %llu of %lld epochs; --epochs N goes on\n", done, (long long)s->epochs);
+    }
+    return EXIT_OK;
+}
+
 int training_open(training *t)
 {
-    int (*const steps[])(training *) = {choose_folder, lock_folder,  look_for_checkpoint, find_settings,
-                                        cut_batches,   find_meaning, build_net,           match,
-                                        open_feeds,    plan_steps,   make_notes,          compile_net,
-                                        compare_data,  open_ranks,   compare_settings,    make_folder};
+    int (*const steps[])(training *) = {choose_folder, lock_folder,  look_for_checkpoint, weights_open,
+                                        find_settings, cut_batches,  find_meaning,        build_net,
+                                        match,         open_feeds,   weigh_classes,       plan_steps,
+                                        look_for_end,  make_notes,   weights_freeze,      compile_net,
+                                        weights_load,  compare_data, open_ranks,          compare_settings,
+                                        make_folder};
     int code = EXIT_OK;
-    for (size_t i = 0; code == EXIT_OK && i < sizeof steps / sizeof steps[0]; i++)
+    for (size_t i = 0; code == EXIT_OK && !t->ended && i < sizeof steps / sizeof steps[0]; i++)
         code = ranks_agree(steps[i](t));
     return code;
 }
@@ -446,10 +577,17 @@ void training_close(training *t)
     feed_close(t->ctx, &t->test);
     score_free(&t->score);
     watch_free(t->watch);
-    free(t->targets);
+    importance_free(&t->columns);
+    writings_free(&t->texts);
+    measure_close(&t->train_measure);
+    measure_close(&t->validation_measure);
+    free(t->class_weights);
     mica_ranks_destroy(t->ranks);
     mica_net_destroy(t->net);
     data_release(t->ctx, &t->data);
     saved_close(t->ctx, &t->saved);
+    saved_close(t->ctx, &t->source);
+    for (size_t i = 0; i < sizeof t->kept / sizeof t->kept[0]; i++)
+        free(t->kept[i]);
     folder_lock_release(&t->lock);
 }

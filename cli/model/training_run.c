@@ -62,15 +62,21 @@ static mica_status next(mica_context *ctx, const mica_tensor *inputs, const mica
     training *t = user;
     begin_step(t);
     mica_status status = t->train.source.next(ctx, inputs, targets, count, t->train.source.user);
-    if (status != MICA_OK || *count == 0 || t->targets == NULL) {
-        t->target_count = 0;
-        return status;
-    }
-    /* The targets are kept: their memory serves others before the step ends. */
-    t->target_count = (mica_index)(mica_tensor_count(targets) / (size_t)targets->dim[0]) * *count;
-    for (mica_index i = 0; i < t->target_count; i++)
-        t->targets[i] = ((const int32_t *)targets->data)[i];
-    return MICA_OK;
+    if (status == MICA_OK)
+        measure_targets(&t->train_measure, targets, *count);
+    return status;
+}
+
+/* A batch for validation: asked for where that before it has been run. */
+static mica_status next_validation(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
+                                   mica_index *count, void *user)
+{
+    training *t = user;
+    measure_outputs(&t->validation_measure, t->net);
+    mica_status status = t->validation.source.next(ctx, inputs, targets, count, t->validation.source.user);
+    if (status == MICA_OK)
+        measure_targets(&t->validation_measure, targets, *count);
+    return status;
 }
 
 /* The same for ranks: the batch of all, and the rows of a share. */
@@ -101,25 +107,6 @@ static mica_status seek(mica_context *ctx, void *user, mica_cursor to)
     return t->train.source.seek(ctx, t->train.source.user, to);
 }
 
-/* The share of the step's samples that the net got right, before it learned from them. */
-static double batch_accuracy(const training *t)
-{
-    mica_tensor y;
-    if (t->target_count == 0 || mica_net_tensor(t->net, &y, t->info.output) != MICA_OK || y.rank < 1)
-        return (double)NAN;
-    mica_index classes = y.dim[y.rank - 1], right = 0;
-    if (mica_tensor_count(&y) != (size_t)(t->target_count * classes) || !mica_tensor_contiguous(&y))
-        return (double)NAN;
-    const float *row = y.data;
-    for (mica_index i = 0; i < t->target_count; i++, row += classes) {
-        mica_index best = 0;
-        for (mica_index c = 1; c < classes; c++)
-            best = row[c] > row[best] ? c : best;
-        right += best == t->targets[i];
-    }
-    return (double)right / (double)t->target_count;
-}
-
 /* ---- What is kept and told of it ---- */
 
 static void add_point(curve *c, double x, double y)
@@ -131,41 +118,52 @@ static void add_point(curve *c, double x, double y)
 }
 
 /* Means over curve_stride steps. */
-static void keep_point(training *t, const mica_progress *p, double accuracy)
+static void keep_point(training *t, const mica_progress *p, double metric)
 {
     double epoch = (double)p->step / (double)(t->train.steps > 0 ? t->train.steps : 1);
     t->curve_sum[0] += p->loss;
     t->curve_weight[0]++;
-    if (!isnan(accuracy)) {
-        t->curve_sum[1] += accuracy;
+    if (!isnan(metric)) {
+        t->curve_sum[1] += metric;
         t->curve_weight[1]++;
     }
     if (t->steps_done % t->curve_stride != 0)
         return;
     add_point(&t->train_loss, epoch, t->curve_sum[0] / t->curve_weight[0]);
     if (t->curve_weight[1] > 0)
-        add_point(&t->train_accuracy, epoch, t->curve_sum[1] / t->curve_weight[1]);
+        add_point(&t->train_metric, epoch, t->curve_sum[1] / t->curve_weight[1]);
     add_point(&t->learning_rate, epoch, (double)p->lr);
     for (int i = 0; i < 2; i++)
         t->curve_sum[i] = t->curve_weight[i] = 0;
 }
 
-static void tell_step(const training *t, const mica_progress *p, double accuracy)
+/* "rmse" of a regression, "accuracy" of others. */
+static void tell_metric(const training *t, const char *before, double metric)
+{
+    bool rmse = t->train_measure.kind == MEASURE_RMSE;
+    printf(", \"%saccuracy\": ", before);
+    put_json_number(stdout, rmse ? (double)NAN : metric);
+    if (!rmse)
+        return;
+    printf(", \"%srmse\": ", before);
+    put_json_number(stdout, metric);
+}
+
+static void tell_step(const training *t, const mica_progress *p, double metric)
 {
     if (!t->settings.shared.json)
         return;
     printf("{\"event\": \"step\", \"epoch\": %llu, \"step\": %llu, \"loss\": ",
            (unsigned long long)p->epoch + 1, (unsigned long long)p->step);
     put_json_number(stdout, p->loss);
-    printf(", \"accuracy\": ");
-    put_json_number(stdout, accuracy);
+    tell_metric(t, "", metric);
     printf(", \"lr\": ");
     put_json_number(stdout, (double)p->lr);
     printf("}\n");
     (void)fflush(stdout); /* whoever follows the run sees each step as it is done */
 }
 
-static void tell_epoch(const training *t, const mica_progress *p)
+static void tell_epoch(const training *t, const mica_progress *p, double metric)
 {
     if (!t->settings.shared.json)
         return;
@@ -174,8 +172,7 @@ static void tell_epoch(const training *t, const mica_progress *p)
     put_json_number(stdout, p->mean_loss);
     printf(", \"validation_loss\": ");
     put_json_number(stdout, p->validation != NULL ? p->validation->loss : (double)NAN);
-    printf(", \"validation_accuracy\": ");
-    put_json_number(stdout, p->validation != NULL ? p->validation->accuracy : (double)NAN);
+    tell_metric(t, "validation_", metric);
     printf("}\n");
     (void)fflush(stdout);
 }
@@ -187,20 +184,23 @@ static bool report_progress(void *user, const mica_progress *p)
         t->in_step = false;
         if (t->watch != NULL)
             t->watch->on = false;
-        progress_epoch(&t->progress, p, (uint64_t)p->samples);
-        tell_epoch(t, p);
-        double epoch = (double)p->epoch + 1;
+        double epoch = (double)p->epoch + 1, metric = measure_take(&t->validation_measure);
+        if (isnan(metric) && p->validation != NULL) /* ranks measure classes only */
+            metric = p->validation->accuracy;
+        progress_epoch(&t->progress, p, (uint64_t)p->samples, metric);
+        tell_epoch(t, p, metric);
         if (p->validation != NULL) {
             add_point(&t->validation_loss, epoch, p->validation->loss);
-            add_point(&t->validation_accuracy, epoch, p->validation->accuracy);
+            add_point(&t->validation_metric, epoch, metric);
         }
         return !interrupted();
     }
     end_step(t);
-    double accuracy = batch_accuracy(t);
-    progress_step(&t->progress, p, accuracy);
-    tell_step(t, p, accuracy);
-    keep_point(t, p, accuracy);
+    measure_outputs(&t->train_measure, t->net);
+    double metric = measure_take(&t->train_measure);
+    progress_step(&t->progress, p, metric);
+    tell_step(t, p, metric);
+    keep_point(t, p, metric);
     return !interrupted();
 }
 
@@ -218,14 +218,14 @@ static void prepare(training *t)
              all = epochs * (uint64_t)t->train.steps;
     if (ranks_rank() > 0)
         t->settings.shared.quiet = true; /* rank 0 speaks for all */
-    if (t->ranks == NULL && (t->info.task == MICA_TASK_CLASSES || t->info.task == MICA_TASK_TEXT) &&
-        t->ends.target.dtype == MICA_I32)
-        t->targets = take(mica_tensor_count(&t->ends.target), sizeof *t->targets);
+    measure_open(&t->train_measure, &t->info, &t->ends, &t->meaning.units);
+    measure_open(&t->validation_measure, &t->info, &t->ends, &t->meaning.units);
     t->curve_stride = (all > before ? all - before : 0) / CURVE_POINTS + 1;
     if (t->settings.report != NULL || t->settings.trace != NULL)
         t->watch = watch_begin(t->net);
     progress_begin(&t->progress, &t->settings.shared, epochs, (uint64_t)t->train.steps,
                    mica_net_plan(t->net)->total, before);
+    t->progress.rmse = t->train_measure.kind == MEASURE_RMSE;
     catch_signals();
 }
 
@@ -263,16 +263,19 @@ int training_run(training *t)
         .output = t->info.task == MICA_TASK_CLASSES || t->info.task == MICA_TASK_TEXT ? t->info.output : NULL,
         .epochs = (uint64_t)t->settings.epochs,
         .schedule = t->schedule,
-        .checkpoint = t->path,
+        .checkpoint = t->path[0] != '\0' ? t->path : NULL,
         .checkpoint_steps = (uint64_t)t->settings.checkpoint_steps,
         .resume = t->resumes,
         .notes = t->notes.list,
         .note_count = t->notes.count,
         .patience = (int)t->settings.patience,
+        .keep_best = t->settings.folds <= 0, /* a fold must not choose the net that it scores */
         .report = report_progress,
         .user = t};
-    if (t->validation.samples > 0)
+    if (t->validation.samples > 0 && t->ranks != NULL)
         fit.validation = t->validation.source;
+    else if (t->validation.samples > 0)
+        fit.validation = (mica_source){.next = next_validation, .user = t};
     fit.train.inputs = fit.validation.inputs = t->info.input;
     fit.train.targets = fit.validation.targets = t->info.target;
     mica_status status = mica_fit(t->net, &t->result, &fit);
@@ -285,6 +288,8 @@ int training_run(training *t)
         return failed(t, status);
     if (!t->result.stopped && !interrupted()) /* here; or on another rank */
         return EXIT_OK;
+    if (t->path[0] == '\0')
+        return verb_error(t->v, EXIT_INTERRUPTED, "interrupted in fold %d", t->fold + 1);
     return verb_error(t->v, EXIT_INTERRUPTED, "interrupted after step %llu; --resume continues from %s",
                       (unsigned long long)t->result.steps, t->path);
 }

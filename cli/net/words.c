@@ -157,3 +157,28 @@ void help_operations(FILE *out)
     print_list(out, "ACTIVATION", mica_netfile_activations);
     print_list(out, "DTYPE", mica_netfile_dtypes);
 }
+
+bool help_word(FILE *out, const char *name)
+{
+    const word *w = mica_find_word(name, strlen(name));
+    int operation = w == NULL ? mica_find_operation(name, strlen(name)) : -1;
+    if (w == NULL && operation < 0)
+        return false;
+    if (w != NULL)
+        print_word(out, w);
+    else
+        print_operation(out, mica_op_at(operation));
+    fprintf(out, "\nAll of them: mica help %s\n", w != NULL ? "layers" : "operations");
+    return true;
+}
+
+size_t word_names(const char **names, size_t most)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < mica_netfile_word_count && count < most; i++)
+        names[count++] = mica_netfile_words[i].name;
+    for (int n = 0; mica_op_at(n) != NULL && count < most; n++)
+        if (mica_netfile_operation(n) != NULL)
+            names[count++] = mica_op_at(n)->name;
+    return count;
+}

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "cli/picture/axis.h"
 #include "cli/picture/text.h"
 
 /* Pixels; the page scales them. */
@@ -11,34 +12,14 @@ enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
 #define MOST_POINTS 300 /* of a curve; more are put together */
 #define FEW_POINTS  40  /* are marked; more are of single steps, and drawn faintly behind their mean */
 
-typedef struct axis {
-    double low, high;
-    bool is_log;
-} axis;
-
 typedef struct plot {
     const chart *chart;
     FILE *out;
     axis x, y;
 } plot;
 
-static double along(const axis *a, double value)
-{
-    if (a->is_log)
-        return (log10(fmax(value, a->low)) - log10(a->low)) / (log10(a->high) - log10(a->low));
-    return (value - a->low) / (a->high - a->low);
-}
-
-static double px(const plot *p, double x) { return LEFT + along(&p->x, x) * PLOT_WIDTH; }
-static double py(const plot *p, double y) { return TOP + (1.0 - along(&p->y, y)) * PLOT_HEIGHT; }
-
-/* The round number (1, 2 or 5 times a power of ten) of which about `count` fit into a span. */
-static double round_step(double span, double count)
-{
-    double step = pow(10.0, floor(log10(span / count)));
-    double times = span / count / step;
-    return step * (times > 5.0 ? 10.0 : times > 2.0 ? 5.0 : times > 1.0 ? 2.0 : 1.0);
-}
+static double px(const plot *p, double x) { return LEFT + axis_along(&p->x, x) * PLOT_WIDTH; }
+static double py(const plot *p, double y) { return TOP + (1.0 - axis_along(&p->y, y)) * PLOT_HEIGHT; }
 
 static bool is_point(const report_curve *curve, size_t i)
 {

@@ -27,14 +27,16 @@ static void put_tiles(FILE *out, const report *r)
         accuracy = last_of(&r->train_accuracy);
         loss = last_of(&r->train_loss);
     }
-    const char *of = held_out ? "on held-out samples" : "in training";
     fputs("<ul class=\"tiles\">\n", out);
-    if (isfinite(accuracy)) {
+    for (size_t i = 0; i < r->score_count; i++)
+        put_tile(out, r->scores[i].value, r->scores[i].name);
+    const char *of = held_out ? "on held-out samples" : "in training";
+    if (isfinite(accuracy) && r->score_count == 0) {
         (void)snprintf(text, sizeof text, "%.2f %%", 100.0 * accuracy);
         (void)snprintf(what, sizeof what, "accuracy %s", of);
         put_tile(out, text, what);
     }
-    if (isfinite(loss)) {
+    if (isfinite(loss) && r->score_count == 0) {
         (void)snprintf(text, sizeof text, "%.4g", loss);
         (void)snprintf(what, sizeof what, "loss %s", of);
         put_tile(out, text, what);
@@ -60,6 +62,9 @@ static void put_curves(FILE *out, const report *r)
         {.title = "Accuracy",
          .series = {{"training", &r->train_accuracy}, {"held out", &r->validation_accuracy}},
          .share = true},
+        {.title = "RMSE",
+         .series = {{"training", &r->train_rmse}, {"held out", &r->validation_rmse}},
+         .may_log = true},
         {.title = "Learning rate", .series = {{"rate", &r->learning_rate}}},
     };
     fputs("<section class=\"charts\">\n", out);
@@ -156,10 +161,14 @@ bool report_write(FILE *out, const report *r)
     page_begin(out, r->title, r->subtitle, asset_report_css);
     put_tiles(out, r);
     put_curves(out, r);
+    put_forecast(out, r);
+    put_regression(out, r);
     fputs("<div class=\"sides\">\n", out);
     put_confusion(out, r);
     put_mistakes(out, r);
+    put_importance(out, r);
     fputs("</div>\n", out);
+    put_texts(out, r);
     put_layers(out, r);
     put_memory(out, r);
     put_settings(out, r);

@@ -35,6 +35,31 @@ typedef struct report_mistake {
     int width, height, channels; /* 1 or 3 channels */
 } report_mistake;
 
+/* A number that is true, what the net says, and what anybody would: NaN where that is not known. */
+typedef struct report_pair {
+    double truth, said, baseline;
+} report_pair;
+
+/* A number that a regression says of every sample. */
+typedef struct report_target {
+    const char *name;         /* NULL: none */
+    const report_pair *pairs; /* [count], each so many behind the one before */
+    size_t count, stride;
+} report_target;
+
+/* A series, in the order of time. */
+typedef struct report_forecast {
+    const char *name, *baseline_name;
+    const report_pair *pairs;
+    size_t count, stride;
+} report_forecast;
+
+/* What is lost when a column of the table is shuffled. */
+typedef struct report_column {
+    const char *name;
+    double drop;
+} report_column;
+
 typedef struct report_layer {
     const char *name, *kind;
     double forward, backward; /* seconds in a step */
@@ -51,6 +76,7 @@ typedef struct report {
 
     report_curve train_loss, validation_loss;
     report_curve train_accuracy, validation_accuracy; /* 0 to 1 */
+    report_curve train_rmse, validation_rmse;
     report_curve learning_rate;
 
     int classes;                    /* of the confusion matrix; 0: none */
@@ -58,6 +84,19 @@ typedef struct report {
     const uint64_t *confusion;      /* [classes (label)][classes (prediction)] */
     const report_mistake *mistakes; /* the worst first */
     size_t mistake_count;
+
+    const report_setting
+        *scores; /* numbers that matter, with what they are: "RMSE of 44 test samples", "54.1" */
+    size_t score_count;
+    const report_target *targets; /* of a regression */
+    size_t target_count;
+    report_forecast forecast;     /* count 0: none */
+    const report_column *columns; /* the most important first */
+    size_t column_count;
+    const char *importance_of; /* what is lost: "the accuracy falls" */
+    bool importance_share;     /* it is of 1, and shown in percent */
+    const char *const *texts;  /* that the net has written */
+    size_t text_count;
 
     const report_layer *layers; /* in the order of the net */
     size_t layer_count;

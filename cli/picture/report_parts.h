@@ -6,5 +6,9 @@
 
 void put_confusion(FILE *out, const report *r);
 void put_mistakes(FILE *out, const report *r);
+void put_regression(FILE *out, const report *r);
+void put_forecast(FILE *out, const report *r);
+void put_importance(FILE *out, const report *r);
+void put_texts(FILE *out, const report *r);
 
 #endif

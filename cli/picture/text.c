@@ -222,6 +222,14 @@ short_text count_text(double count)
     return out;
 }
 
+short_text number_text(double value)
+{
+    short_text out;
+    bool large = fabs(value) >= 1e6 && fabs(value) < 1e15;
+    (void)snprintf(out.text, sizeof out.text, large ? "%.0f" : "%.6g", value);
+    return out;
+}
+
 short_text time_text(double seconds)
 {
     static const struct {

@@ -56,40 +56,38 @@ typedef struct mica_npz_opts {
 MICA_API mica_status mica_dataset_load_npz(mica_context *ctx, mica_dataset *out, const char *path,
                                            const mica_npz_opts *opts);
 
-typedef enum mica_csv_header {
-    MICA_CSV_HEADER_AUTO, /* a header if a field of the first line, other than a label's name, is not a number */
-    MICA_CSV_HEADER_YES,
-    MICA_CSV_HEADER_NO,
-} mica_csv_header;
-
-typedef struct mica_csv_opts {
-    char delimiter; /* 0: a comma */
-    mica_csv_header header;
-    const char *label; /* the name of the column that is the target; NULL: by number */
-    int label_column;  /* its number, starting at 1, or at -1 from the end; 0: no targets */
-    bool allow_empty;  /* an empty field is NaN rather than an error */
-
-    /* Labels may be names: if one is not a number, the targets are class indices, and the set lists the class names
-     * in byte order. With `classes` [class_count], in that order, every label must be one of these. */
-    bool label_names;
-    const char *const *classes;
-    int class_count;
-} mica_csv_opts;
-
-/* Comma-separated numbers, one sample per line: inputs [N, columns] and targets [N], both f32. Fields may be in
- * double quotes, with a doubled quote for one; blank lines are skipped. Errors give line and column. */
-MICA_API mica_status mica_dataset_load_csv(mica_context *ctx, mica_dataset *out, const char *path,
-                                           const mica_csv_opts *opts);
-
-/* A PNG image as a set of one sample without target: inputs [1, channels, height, width], u8. Channels: grey,
- * grey and alpha, RGB, or RGB and alpha; palettes and other bit depths become these. Not interlaced, and with no more
- * pixels than this, which is checked against the header before memory is allocated. Needs zlib. */
-#define MICA_PNG_MOST_PIXELS ((int64_t)1 << 26)
-MICA_API mica_status mica_dataset_load_png(mica_context *ctx, mica_dataset *out, const char *path);
+/* An image as a set of one sample without target: inputs [1, channels, height, width], u8. Channels: grey, grey and
+ * alpha, RGB, or RGB and alpha; palettes and other bit depths become these. The file's first bytes tell its kind: PNG
+ * (needs zlib), PPM and PGM (P2, P3, P5, P6), JPEG (needs libjpeg; without alpha). With no more pixels than this, which
+ * is checked against the header before memory is allocated. */
+#define MICA_IMAGE_MOST_PIXELS ((int64_t)1 << 26)
+MICA_API mica_status mica_dataset_load_image(mica_context *ctx, mica_dataset *out, const char *path);
 
 /* An image [channels, height, width] of bytes as f32 [1 or 3, H, W], values 0 to 255: composited on
  * white, greyscale or RGB, resized (averaged when shrinking, interpolated when growing). */
 MICA_API mica_status mica_image_fit(mica_context *ctx, const mica_tensor *dst, const mica_tensor *image);
+
+/* The middle of an image [channels, height, width], as a view of it: as much as there is of the aspect ratio
+ * height : width. Fitted to that size, it is not distorted. */
+MICA_API mica_status mica_image_centre(mica_context *ctx, mica_tensor *out, const mica_tensor *image,
+                                       mica_index height, mica_index width);
+
+typedef struct mica_images_opts {
+    mica_index channels;      /* 1: greyscale; 3: RGB; 0: as the first image has it */
+    mica_index height, width; /* 0: those of the first image */
+    bool stretch;             /* the whole of each image, distorted if need be, instead of its middle */
+
+    /* With `classes` [class_count], in that order, every sub-folder must be one of these; else all that there are. */
+    const char *const *classes;
+    int class_count;
+} mica_images_opts;
+
+/* A folder of images with a sub-folder for each class (animals/cat/1.png, animals/dog/2.jpg), all at one size: inputs
+ * [N, channels, height, width], u8; targets [N], i32 class indices; and the classes' names, in byte order. Samples are
+ * in order of class and path. Files are those named .png, .jpg, .jpeg, .ppm, .pgm or .pnm, also deeper in the
+ * sub-folders; names that begin with a dot are skipped. */
+MICA_API mica_status mica_dataset_load_images(mica_context *ctx, mica_dataset *out, const char *folder,
+                                              const mica_images_opts *opts);
 
 /* Synthetic digits, pen strokes on noisy paper: no file is needed. Inputs [count, 28, 28] and
  * targets [count], both u8. Sample i is a function of the seed and first + i alone, the same on every machine: two

@@ -94,6 +94,12 @@ typedef struct mica_fit_opts {
     mica_ranks *ranks;
 
     int patience; /* stop after so many epochs without a better validation loss; 0: do not */
+    /* With validation: when the training has ended, after its last epoch or early, the net and the checkpoint have the
+     * weights (and running statistics) of the epoch with the least validation loss. Always so with patience. Takes a
+     * copy of mica_weights_bytes, on every rank, before the first step. While training goes on, and where the report
+     * stopped it, the net has the last weights and the checkpoint both: it resumes to the same bits. A training that
+     * had ended resumes, with more epochs, from its best weights and its last optimizer state. */
+    bool keep_best;
 
     /* Called after every step and every epoch; returning false stops the training (and writes the checkpoint). */
     bool (*report)(void *user, const mica_progress *progress);
@@ -101,11 +107,13 @@ typedef struct mica_fit_opts {
 } mica_fit_opts;
 
 typedef struct mica_fit_result {
-    uint64_t epochs, steps; /* done, those before a resume included */
-    double train_loss;      /* mean of the last epoch */
-    mica_score validation;  /* after the last epoch */
-    bool stopped;           /* by the report */
-    bool stopped_early;     /* by patience */
+    uint64_t epochs, steps;          /* done, those before a resume included */
+    double train_loss;               /* mean of the last epoch */
+    mica_score validation;           /* after the last epoch */
+    uint64_t best_epoch;             /* from 1: that with the least validation loss; 0: none was kept */
+    double best_loss, best_accuracy; /* its score in validation */
+    bool stopped;                    /* by the report */
+    bool stopped_early;              /* by patience; also where a resume finds that it was */
 } mica_fit_result;
 
 /* Trains a bound, initialized net compiled with .train and an optimizer. A loss that is not finite ends it with

@@ -2,6 +2,7 @@
 #ifndef MICA_MICA_H
 #define MICA_MICA_H
 
+#include <mica/augment.h>
 #include <mica/base.h>
 #include <mica/checkpoint.h>
 #include <mica/data.h>
@@ -17,6 +18,7 @@
 #include <mica/random.h>
 #include <mica/ranks.h>
 #include <mica/sound.h>
+#include <mica/table.h>
 #include <mica/tensor.h>
 #include <mica/text.h>
 #include <mica/train.h>

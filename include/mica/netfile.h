@@ -45,6 +45,9 @@ typedef struct mica_netfile_opts {
      * text's input has as many elements, it is kept: samples fill rows of any shape. */
     int sample_rank; /* 0: the input is as the text says */
     mica_index sample[MICA_MAX_RANK];
+    /* A weight for each class of the first loss, which is then a cross-entropy: see mica_net_loss_opts. NULL: none */
+    const float *class_weights;
+    mica_index class_weight_count;
 } mica_netfile_opts;
 
 /* What a net is for, by its first loss. */

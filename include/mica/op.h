@@ -166,9 +166,10 @@ typedef struct mica_make_opts {
 } mica_make_opts;
 
 typedef struct mica_weighted_loss_opts {
-    mica_loss_opts loss; /* reduction: the mean or the sum */
-    float weight;        /* of this loss where there are several; 0: 1 */
-} mica_weighted_loss_opts;
+    mica_loss_opts loss;   /* reduction: the mean or the sum */
+    float weight;          /* of this loss where there are several; 0: 1 */
+    bool plain_scores;     /* cross-entropies: class weights are for training mode alone */
+} mica_weighted_loss_opts; /* loss.class_weights is not used: they are an input */
 
 /* ---- Infer: shapes ---- */
 

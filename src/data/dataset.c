@@ -1,5 +1,5 @@
 /* Data sets: from memory, and from pairs of files. */
-#include "data/load.h"
+#include "data/image_file.h"
 #include "io/quote.h"
 #include "tensor/tensor.h"
 
@@ -146,20 +146,7 @@ mica_status mica_dataset_load_npy(mica_context *ctx, mica_dataset *out, const ch
     return load_pair(ctx, out, inputs_path, targets_path, mica_npy_read);
 }
 
-mica_status mica_dataset_load_png(mica_context *ctx, mica_dataset *out, const char *path)
+mica_status mica_dataset_load_image(mica_context *ctx, mica_dataset *out, const char *path)
 {
-    return load_pair(ctx, out, path, NULL, mica_png_read);
-}
-
-mica_status mica_dataset_load_csv(mica_context *ctx, mica_dataset *out, const char *path,
-                                  const mica_csv_opts *opts)
-{
-    if (out == NULL || path == NULL)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "dataset: %s is NULL", out == NULL ? "out" : "path");
-    *out = (mica_dataset){0};
-    mica_stream stream;
-    MICA_TRY(mica_stream_open(ctx, &stream, path));
-    mica_status status = mica_csv_read(ctx, out, &stream, opts);
-    mica_stream_close(ctx, &stream);
-    return status;
+    return load_pair(ctx, out, path, NULL, mica_image_read);
 }

@@ -26,8 +26,6 @@ mica_status mica_dataset_give(mica_context *ctx, mica_dataset *out, mica_loaded 
 
 /* A whole file. On failure nothing is left. */
 typedef mica_status mica_read_fn(mica_context *ctx, mica_loaded *out, mica_stream *stream);
-mica_read_fn mica_idx_read, mica_npy_read, mica_png_read;
-mica_status mica_csv_read(mica_context *ctx, mica_dataset *out, mica_stream *stream,
-                          const mica_csv_opts *opts);
+mica_read_fn mica_idx_read, mica_npy_read;
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "data/load.h"
+#include "data/image_file.h"
 #include "io/quote.h"
 #include "tensor/tensor.h"
 
@@ -24,7 +24,8 @@ typedef struct png {
     int depth, colour;   /* bits of a sample; one of the above */
     int samples;         /* of a pixel in the file */
     int channels;        /* of a pixel as read */
-    size_t row_bytes;    /* in the file, the filter's number aside */
+    bool interlaced;     /* the image comes as seven smaller ones */
+    size_t row_bytes;    /* of a whole row in the file, the filter's number aside */
     size_t filter_bytes; /* from a byte to the one it is predicted from: a pixel's, at least 1 */
 
     unsigned char palette[256][4];
@@ -95,6 +96,12 @@ static bool sound_depth(int colour, int depth)
            (small && (colour == GREY || colour == PALETTE));
 }
 
+/* Of so many pixels. */
+static size_t bytes_of_row(const png *p, size_t pixels)
+{
+    return (pixels * (size_t)p->samples * (size_t)p->depth + 7) / 8;
+}
+
 static mica_status read_header(png *p)
 {
     static const unsigned char signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
@@ -114,23 +121,15 @@ static mica_status read_header(png *p)
     p->height = big_endian(b + 4);
     p->depth = b[8];
     p->colour = b[9];
-    if (p->width == 0 || p->height == 0 || p->width > INT32_MAX || p->height > INT32_MAX)
-        return bad(p, "invalid width or height");
-    if ((uint64_t)p->width * p->height > (uint64_t)MICA_PNG_MOST_PIXELS)
-        return mica_fail(
-            p->ctx, MICA_ERR_FORMAT,
-            "%s: byte %llu: png: an image of %u by %u pixels: expected at most %lld pixels in all",
-            MICA_QUOTE(p->stream->file.path), (unsigned long long)p->stream->position, (unsigned)p->width,
-            (unsigned)p->height, (long long)MICA_PNG_MOST_PIXELS);
+    MICA_TRY(mica_image_check_size(p->ctx, p->stream, "png", p->width, p->height));
     if (p->colour > RGB_ALPHA || samples_of[p->colour] == 0 || !sound_depth(p->colour, p->depth))
         return bad(p, "invalid colour type and bit depth");
     if (b[10] != 0 || b[11] != 0 || b[12] > 1)
         return bad(p, "invalid compression, filter or interlace method");
-    if (b[12] == 1)
-        return bad(p, "interlaced images are not supported: save it without interlacing");
+    p->interlaced = b[12] == 1;
     p->samples = samples_of[p->colour];
     size_t bits = (size_t)p->samples * (size_t)p->depth;
-    p->row_bytes = ((size_t)p->width * bits + 7) / 8;
+    p->row_bytes = bytes_of_row(p, p->width);
     p->filter_bytes = bits >= 8 ? bits / 8 : 1;
     return end_chunk(p);
 }
@@ -231,11 +230,12 @@ static int paeth(int left, int above, int corner)
     return to_above <= to_corner ? above : corner;
 }
 
-static mica_status undo_filter(const png *p, unsigned char *row, const unsigned char *above_row, int filter)
+static mica_status undo_filter(const png *p, unsigned char *row, const unsigned char *above_row, size_t bytes,
+                               int filter)
 {
     if (filter > 4)
         return bad(p, "invalid filter type");
-    for (size_t i = 0; i < p->row_bytes; i++) {
+    for (size_t i = 0; i < bytes; i++) {
         bool first = i < p->filter_bytes; /* there is nothing to the left */
         int left = first ? 0 : row[i - p->filter_bytes], corner = first ? 0 : above_row[i - p->filter_bytes];
         int guess[5] = {0, left, above_row[i], (left + above_row[i]) / 2, 0};
@@ -257,12 +257,24 @@ static unsigned sample_of(const png *p, const unsigned char *row, size_t i)
     return p->colour == PALETTE ? value : value * (255 / most);
 }
 
-/* Writes row y of image [channels, height, width]. */
-static mica_status store_row(const png *p, unsigned char *image, const unsigned char *row, size_t y)
+/* Every pixel of the image, or one of the seven grids of pixels that an interlaced one comes in. */
+typedef struct grid {
+    unsigned char left, top, right, down; /* its first pixel, and the steps from one to the next */
+} grid;
+
+/* How many of `size` pixels along an axis are of a grid. */
+static size_t grid_size(size_t size, size_t first, size_t step)
+{
+    return size > first ? (size - first + step - 1) / step : 0;
+}
+
+/* Writes a row of `count` pixels of a grid to row y of image [channels, height, width]. */
+static mica_status store_row(const png *p, unsigned char *image, const unsigned char *row, size_t count,
+                             size_t y, const grid *g)
 {
     size_t width = p->width, plane = width * p->height;
-    unsigned char *to = image + y * width;
-    for (size_t x = 0; x < width; x++, to++) {
+    unsigned char *to = image + y * width + g->left;
+    for (size_t x = 0; x < count; x++, to += g->right) {
         if (p->colour != PALETTE) {
             for (int c = 0; c < p->channels; c++)
                 to[(size_t)c * plane] = (unsigned char)sample_of(p, row, x * (size_t)p->samples + (size_t)c);
@@ -278,20 +290,33 @@ static mica_status store_row(const png *p, unsigned char *image, const unsigned 
 }
 
 /* rows[2][row_bytes]: this one and the one above it. */
-static mica_status read_rows(png *p, unsigned char *image, unsigned char *rows)
+static mica_status read_grid(png *p, unsigned char *image, unsigned char *rows, const grid *g)
 {
     unsigned char *row = rows, *above = rows + p->row_bytes;
+    size_t pixels = grid_size(p->width, g->left, g->right), bytes = bytes_of_row(p, pixels);
     memset(above, 0, p->row_bytes);
-    for (size_t y = 0; y < p->height; y++) {
+    for (size_t y = g->top; y < p->height && pixels > 0; y += g->down) {
         unsigned char filter;
         MICA_TRY(unpack(p, &filter, 1));
-        MICA_TRY(unpack(p, row, p->row_bytes));
-        MICA_TRY(undo_filter(p, row, above, filter));
-        MICA_TRY(store_row(p, image, row, y));
+        MICA_TRY(unpack(p, row, bytes));
+        MICA_TRY(undo_filter(p, row, above, bytes, filter));
+        MICA_TRY(store_row(p, image, row, pixels, y, g));
         unsigned char *kept = above;
         above = row;
         row = kept;
     }
+    return MICA_OK;
+}
+
+static mica_status read_rows(png *p, unsigned char *image, unsigned char *rows)
+{
+    static const grid whole = {0, 0, 1, 1};
+    static const grid parts[7] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
+                                  {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
+    if (!p->interlaced)
+        return read_grid(p, image, rows, &whole);
+    for (int i = 0; i < 7; i++)
+        MICA_TRY(read_grid(p, image, rows, &parts[i]));
     return MICA_OK;
 }
 
@@ -314,19 +339,13 @@ static mica_status read_image(png *p, mica_loaded *out)
     double packed = (double)(p->stream->most - p->stream->position);
     if ((double)p->row_bytes * p->height > packed * MICA_GZIP_RATIO || p->row_bytes > INT32_MAX)
         return bad(p, "the image is larger than the file can hold");
-    mica_index dim[] = {1, p->channels, (mica_index)p->height, (mica_index)p->width};
-    mica_loaded image = {.bytes = (size_t)p->channels * p->height * p->width};
-    unsigned char *rows = NULL;
-    image.tensor.data = mica_allocate(p->ctx, image.bytes);
-    if (image.tensor.data != NULL)
-        rows = mica_allocate(p->ctx, 2 * p->row_bytes);
+    mica_loaded image;
+    MICA_TRY(mica_image_take(p->ctx, &image, p->channels, p->height, p->width));
+    unsigned char *rows = mica_allocate(p->ctx, 2 * p->row_bytes);
     mica_status status = rows == NULL ? p->ctx->status : read_rows(p, image.tensor.data, rows);
-    if (rows != NULL)
-        mica_release(p->ctx, rows, 2 * p->row_bytes);
+    mica_release(p->ctx, rows, 2 * p->row_bytes);
     if (status == MICA_OK)
         status = read_end(p);
-    if (status == MICA_OK)
-        status = mica_tensor_init(p->ctx, &image.tensor, image.tensor.data, MICA_U8, 4, dim);
     if (status != MICA_OK) {
         mica_loaded_release(p->ctx, &image);
         return status;

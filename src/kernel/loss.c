@@ -284,7 +284,8 @@ static void entropy_few(const mica_class_rows *a, size_t first, size_t count)
 
 static bool ignored(const mica_class_rows *a, size_t row)
 {
-    return a->ignore && a->target == NULL && label_of(a, row) == a->ignore_index;
+    bool labels = a->labels32 != NULL || a->labels64 != NULL;
+    return a->ignore && labels && label_of(a, row) == a->ignore_index;
 }
 
 VF_INLINE void rows(const mica_class_rows *a, size_t begin, size_t end,

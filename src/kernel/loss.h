@@ -11,7 +11,7 @@
 typedef float mica_loss_fn(float *loss, float *grad, const float *pred, const float *target, size_t n,
                            float scale, float param);
 
-/* Rows of n classes each. One of the targets is given. */
+/* Rows of n classes each. One of the targets is given; or labels, for what is ignored, and the target made of them. */
 typedef struct mica_class_rows {
     float *loss;             /* [rows] */
     float *grad;             /* [rows, n] or NULL; may be pred */

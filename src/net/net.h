@@ -185,8 +185,9 @@ struct mica_net {
     size_t block_bytes;
     float *flat_parameters, *flat_gradients, *flat_optimizer[2];
     float *whole_state[2]; /* of the optimizer of all ranks, while a checkpoint is saved or loaded */
-    size_t state_first;    /* the learned element that the optimizer's state begins with */
-    bool gradients_lent;   /* the caller has their memory, and may write to it between steps */
+    char *best;         /* a copy of the best weights, which checkpoints then hold too; NULL: none (best.c) */
+    size_t state_first; /* the learned element that the optimizer's state begins with */
+    bool gradients_lent; /* the caller has their memory, and may write to it between steps */
 
     /* Stepping. A step's batch may be run in parts of at most `part_rows` samples, one after the other. */
     mica_index rows;                 /* the batch of a step; size[0].now is that of a part */

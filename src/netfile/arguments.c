@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/quote.h"
+#include "netfile/hints.h"
 #include "netfile/reader.h"
 
 static const char *const expected[] = {
@@ -246,6 +247,24 @@ static void usage(char *out, size_t size, const word *w)
             used += (size_t)snprintf(out + used, size - used, " %s", w->options[i].name);
 }
 
+/* What someone means who knows another framework: an end for a message, or nothing. The value, if there is one, is the
+ * present token. */
+static guess habit_of(const reader *r, const line *l, const token *name)
+{
+    guess g = {""};
+    const char *text = r->text + name->at, *ours = mica_option_alias(l->word, text, name->length);
+    if (mica_option_is_activation(text, name->length) && (l->word->flags & ACTIVATES) != 0) {
+        int number = number_in(r, &r->now, mica_netfile_activations);
+        (void)snprintf(g.text, sizeof g.text, "; an activation is a word of its own: \"%s\"",
+                       number >= 0 ? mica_netfile_activations[number] : "relu");
+    } else if (mica_option_is_known(text, name->length)) {
+        (void)snprintf(g.text, sizeof g.text, "; sizes of the input follow from the line above");
+    } else if (ours != NULL) {
+        (void)snprintf(g.text, sizeof g.text, "; did you mean \"%s\"?", ours);
+    }
+    return g;
+}
+
 static mica_status unknown(reader *r, const line *l, const token *name)
 {
     const char *names[64];
@@ -259,9 +278,11 @@ static mica_status unknown(reader *r, const line *l, const token *name)
     if ((l->word->flags & ACTIVATES) != 0)
         for (size_t i = 0; i < mica_activation_count(); i++)
             names[count++] = mica_netfile_activations[i];
+    guess meant = habit_of(r, l, name);
+    if (meant.text[0] == '\0')
+        meant = mica_guess_of(r, name, names, count, sizeof names[0]);
     return mica_fail_at(r, name, MICA_ERR_FORMAT, "%s takes no %s%s", l->word->name,
-                        MICA_QUOTE_N(r->text + name->at, name->length),
-                        mica_guess_of(r, name, names, count, sizeof names[0]).text);
+                        MICA_QUOTE_N(r->text + name->at, name->length), meant.text);
 }
 
 /* name=value, where the token before the = is `name`. */

@@ -147,6 +147,14 @@ mica_value mica_line_loss(reader *r, const line *l)
         if (strcmp(l->word->options[i].name, "ignore") == 0 && (l->given & 1u << i) != 0)
             o->loss.ignore = true;
     o->loss.ignore_index = o->ignore;
+    if (first && r->opts->class_weights != NULL) {
+        if (o->kind != CROSS_ENTROPY && o->kind != CROSS_ENTROPY_PROBS)
+            return mica_net_refuse(r->net, MICA_ERR_ARGUMENT,
+                                   "class weights are for cross-entropies, not for %s",
+                                   mica_netfile_losses[o->kind]);
+        o->loss.class_weights = r->opts->class_weights;
+        o->loss.class_weight_count = r->opts->class_weight_count;
+    }
     bool made = o->target == 0;
     if (made)
         o->target = make_target(r, l, &shape, o);

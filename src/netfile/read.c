@@ -9,6 +9,7 @@
 #include "io/quote.h"
 #include "io/stream.h"
 #include "layer/scope.h"
+#include "netfile/hints.h"
 #include "netfile/operations.h"
 #include "netfile/words.h"
 
@@ -296,8 +297,11 @@ static mica_status find_word(reader *r, line *l, operation_word *made)
         l->number = MOST_WORDS + number;
         return MICA_OK;
     }
-    const char *names[MOST_WORDS + OPERATION_COUNT];
+    const char *names[MOST_WORDS + OPERATION_COUNT], *alias = mica_layer_alias(name, r->now.length);
     size_t count = 0;
+    if (alias != NULL)
+        return mica_fail_at(r, &r->now, MICA_ERR_FORMAT, "unknown layer %s; did you mean \"%s\"?",
+                            mica_found_now(r).text, alias);
     for (size_t i = 0; i < mica_netfile_word_count; i++)
         names[count++] = mica_netfile_words[i].name;
     for (int n = 0; n < OPERATION_COUNT; n++)
@@ -402,8 +406,8 @@ static const char *other_input(const reader *r)
         for (int k = 0; k < net->nodes[i].ins; k++) {
             int in = net->nodes[i].in[k];
             const mica_value_info *v = in != NONE ? &net->values[in] : NULL;
-            if (v != NULL && v->kind == MICA_BUFFER_INPUT && v->name != r->info.input &&
-                v->name != r->info.target)
+            if (v != NULL && v->kind == MICA_BUFFER_INPUT && v->home != MICA_HOME_LENT &&
+                v->name != r->info.input && v->name != r->info.target)
                 return v->name;
         }
     }

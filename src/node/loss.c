@@ -12,16 +12,24 @@ static float weight_of(const void *opts)
     return weight != 0.0f ? weight : 1.0f;
 }
 
+/* The operation's own options, with the class weights, if there are any. */
+static mica_loss_opts own_opts(const void *opts, const mica_tensor *class_weights)
+{
+    mica_loss_opts own = ((const mica_weighted_loss_opts *)opts)->loss;
+    own.class_weights = class_weights;
+    return own;
+}
+
 /* Shapes and options are checked by the operation itself. */
 static mica_status infer_with(mica_infer *i, loss_fn *loss)
 {
-    const mica_loss_opts *opts = &((const mica_weighted_loss_opts *)i->opts)->loss;
-    if (opts->reduction == MICA_LOSS_NONE)
+    mica_loss_opts opts = own_opts(i->opts, i->ins > 2 ? i->in[2] : NULL);
+    if (opts.reduction == MICA_LOSS_NONE)
         return mica_infer_fail(i, MICA_ERR_ARGUMENT,
                                "reduction is none: expected mean or sum, since a loss is one number");
     mica_tensor out = mica_0d(NULL);
     mica_measure_begin(i->ctx);
-    mica_status status = loss(i->ctx, &out, i->in[0], i->in[0], i->in[1], opts);
+    mica_status status = loss(i->ctx, &out, i->in[0], i->in[0], i->in[1], &opts);
     (void)mica_measure_end(i->ctx);
     if (status != MICA_OK)
         return mica_infer_pass_on(i, status);
@@ -32,16 +40,19 @@ static mica_status infer_with(mica_infer *i, loss_fn *loss)
 static mica_status run_with(const mica_call *c, loss_fn *loss)
 {
     float weight = weight_of(c->opts);
-    MICA_TRY(loss(c->ctx, c->out[0], c->training ? c->out[1] : NULL, c->in[0], c->in[1],
-                  &((const mica_weighted_loss_opts *)c->opts)->loss));
+    bool plain = ((const mica_weighted_loss_opts *)c->opts)->plain_scores && !c->training &&
+                 !mica_call_measuring(c);
+    mica_loss_opts opts = own_opts(c->opts, c->ins > 2 && !plain ? c->in[2] : NULL);
+    MICA_TRY(loss(c->ctx, c->out[0], c->training ? c->out[1] : NULL, c->in[0], c->in[1], &opts));
     return weight != 1.0f ? mica_scale(c->ctx, c->out[0], c->out[0], weight) : MICA_OK;
 }
 
-/* Parts of a batch have their shares of a mean over it. They do not of a sum, nor of a mean over some rows. */
+/* Parts of a batch have their shares of a mean over it. They do not of a sum, nor of a mean over some rows or with
+ * weights. */
 static bool mixes(const mica_infer *i)
 {
     const mica_loss_opts *opts = &((const mica_weighted_loss_opts *)i->opts)->loss;
-    return opts->reduction != MICA_LOSS_MEAN || opts->ignore;
+    return opts->reduction != MICA_LOSS_MEAN || opts->ignore || (i->ins > 2 && i->in[2] != NULL);
 }
 
 /* ---- Gradient ---- */
@@ -76,9 +87,11 @@ static void gradient(mica_grad *g)
 
 static const mica_field plain_fields[] = {COMMON};
 static const mica_field huber_fields[] = {COMMON, IN_LOSS(delta, FLOAT, "where the loss turns linear; 0: 1")};
-static const mica_field class_fields[] = {COMMON, IN_LOSS(smoothing, FLOAT, "label smoothing"),
-                                          IN_LOSS(ignore, BOOL, "ignore rows of the class ignore_index"),
-                                          IN_LOSS(ignore_index, INDEX, "may be negative")};
+static const mica_field class_fields[] = {
+    COMMON, IN_LOSS(smoothing, FLOAT, "label smoothing"),
+    IN_LOSS(ignore, BOOL, "ignore rows of the class ignore_index"),
+    IN_LOSS(ignore_index, INDEX, "may be negative"),
+    MICA_FIELD(mica_weighted_loss_opts, plain_scores, BOOL, "class weights are for training mode alone")};
 
 const mica_op mica_op_loss_gradient = {.name = "loss_gradient",
                                        .about = "a * the loss's weight * the step's scale",
@@ -136,6 +149,11 @@ static void sample_classes(mica_op_sample *s, double low, double high)
     opts->loss.ignore_index = classes - 1;
     if (opts->loss.ignore)
         opts->loss.reduction = MICA_LOSS_SUM; /* the mean of nothing would be NaN */
+    if (mica_op_sample_int(s, 0, 2) > 0)
+        return;
+    s->ins = 3;
+    mica_op_sample_shape(s, 2, 1, &classes);
+    mica_sample_range(s, 2, 0.5, 2.0);
 }
 
 static void sample_class_logits(mica_op_sample *s) { sample_classes(s, -2.0, 2.0); }
@@ -143,34 +161,38 @@ static void sample_class_probs(mica_op_sample *s) { sample_classes(s, 0.2, 0.8);
 
 /* ---- Entries ---- */
 
-#define LOSS(op, words, list, samples)                                                              \
-    static mica_status op##_infer(mica_infer *i) { return infer_with(i, mica_##op); }               \
-    static mica_status op##_run(const mica_call *c) { return run_with(c, mica_##op); }              \
-    const mica_op mica_op_##op = {.name = #op,                                                      \
-                                  .family = "loss",                                                 \
-                                  .about = words,                                                   \
-                                  .flags = MICA_OP_LOSS,                                            \
-                                  .ins = 2,                                                         \
-                                  .outs = 2,                                                        \
-                                  .optional_outs = 2,                                               \
-                                  .fixed_ins = 2,                                                   \
-                                  .fixed_outs = 2,                                                  \
-                                  .names = (const char *const[]){"pred", "target", "loss", "grad"}, \
-                                  .opts_bytes = sizeof(mica_weighted_loss_opts),                    \
-                                  MICA_FIELD_LIST(list),                                            \
-                                  .in_place = {0, 1},                                               \
-                                  .infer = op##_infer,                                              \
-                                  .run = op##_run,                                                  \
-                                  .gradient = gradient,                                             \
-                                  .mixes = mixes,                                                   \
+static const char *const plain_names[] = {"pred", "target", "loss", "grad"};
+static const char *const class_names[] = {"pred", "target", "class_weights", "loss", "grad"};
+
+#define LOSS(op, optional, words, list, samples)                                       \
+    static mica_status op##_infer(mica_infer *i) { return infer_with(i, mica_##op); }  \
+    static mica_status op##_run(const mica_call *c) { return run_with(c, mica_##op); } \
+    const mica_op mica_op_##op = {.name = #op,                                         \
+                                  .family = "loss",                                    \
+                                  .about = words,                                      \
+                                  .flags = MICA_OP_LOSS,                               \
+                                  .ins = 2,                                            \
+                                  .optional_ins = optional,                            \
+                                  .outs = 2,                                           \
+                                  .optional_outs = 2,                                  \
+                                  .fixed_ins = optional ? 6 : 2,                       \
+                                  .fixed_outs = 2,                                     \
+                                  .names = optional ? class_names : plain_names,       \
+                                  .opts_bytes = sizeof(mica_weighted_loss_opts),       \
+                                  MICA_FIELD_LIST(list),                               \
+                                  .in_place = {0, 1},                                  \
+                                  .infer = op##_infer,                                 \
+                                  .run = op##_run,                                     \
+                                  .gradient = gradient,                                \
+                                  .mixes = mixes,                                      \
                                   .sample = samples};
 
 /* clang-format off */
-LOSS(mse_loss, "(pred - target)^2, mean or sum", plain_fields, sample_any)
-LOSS(l1_loss, "|pred - target|, mean or sum", plain_fields, sample_apart)
-LOSS(huber_loss, "quadratic near the target, linear beyond, mean or sum", huber_fields, sample_any)
-LOSS(bce_loss, "binary cross-entropy of probabilities, mean or sum", plain_fields, sample_unit)
-LOSS(bce_logits_loss, "binary cross-entropy of logits, mean or sum", plain_fields, sample_logits)
-LOSS(cross_entropy, "cross-entropy of logits over classes, mean or sum", class_fields, sample_class_logits)
-LOSS(cross_entropy_probs, "cross-entropy of probabilities over classes, mean or sum", class_fields, sample_class_probs)
+LOSS(mse_loss, 0, "(pred - target)^2, mean or sum", plain_fields, sample_any)
+LOSS(l1_loss, 0, "|pred - target|, mean or sum", plain_fields, sample_apart)
+LOSS(huber_loss, 0, "quadratic near the target, linear beyond, mean or sum", huber_fields, sample_any)
+LOSS(bce_loss, 0, "binary cross-entropy of probabilities, mean or sum", plain_fields, sample_unit)
+LOSS(bce_logits_loss, 0, "binary cross-entropy of logits, mean or sum", plain_fields, sample_logits)
+LOSS(cross_entropy, 1, "cross-entropy of logits over classes, mean or sum", class_fields, sample_class_logits)
+LOSS(cross_entropy_probs, 1, "cross-entropy of probabilities over classes, mean or sum", class_fields, sample_class_probs)
 /* clang-format on */

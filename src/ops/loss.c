@@ -123,30 +123,59 @@ typedef struct class_job {
     mica_class_rows rows;
     rows_fn *fn;
     size_t count, per_block;
+    const float *weights; /* of the classes, [n]; NULL: none */
+    const float *target;  /* as given, [rows, n]; NULL: labels */
+    float *weighed;       /* [rows, n] the targets times the weights: rows.target */
+    float smoothing;
 } class_job;
+
+static int64_t label_at(const mica_class_rows *rows, size_t row)
+{
+    return rows->labels32 != NULL ? rows->labels32[row] : rows->labels64[row];
+}
+
+/* What a row sums up over: its smoothed target, times the weights of the classes. */
+static void weigh_row(const class_job *job, size_t row)
+{
+    size_t n = job->rows.n;
+    float *out = job->weighed + row * n, even = job->smoothing / (float)n;
+    const float *target = job->target != NULL ? job->target + row * n : NULL;
+    int64_t label = target == NULL ? label_at(&job->rows, row) : -1;
+    for (size_t j = 0; j < n; j++) {
+        float t = target != NULL ? target[j] : (int64_t)j == label ? 1.0f : 0.0f;
+        out[j] = job->weights[j] * (t * (1.0f - job->smoothing) + even);
+    }
+}
 
 static void class_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const class_job *job = work;
     size_t begin = block * job->per_block, end = begin + job->per_block;
-    job->fn(&job->rows, begin, end < job->count ? end : job->count);
+    end = end < job->count ? end : job->count;
+    for (size_t row = begin; job->weights != NULL && row < end; row++)
+        weigh_row(job, row);
+    job->fn(&job->rows, begin, end);
 }
 
-/* Looks at every label before anything is written. Counts the rows that are not ignored. */
-static mica_status check_labels(mica_context *ctx, const char *op, const mica_class_rows *rows, size_t count,
-                                size_t *counted)
+/* Looks at every label before anything is written. Counts the rows that are not ignored, or adds up the weights of their
+ * classes. */
+static mica_status check_labels(mica_context *ctx, const char *op, const class_job *job, double *counted)
 {
+    const mica_class_rows *rows = &job->rows;
     size_t ignored = 0, classes = rows->n;
-    for (size_t row = 0; row < count; row++) {
-        int64_t label = rows->labels32 != NULL ? rows->labels32[row] : rows->labels64[row];
+    double weights = 0.0;
+    for (size_t row = 0; row < job->count; row++) {
+        int64_t label = label_at(rows, row);
         if (rows->ignore && label == rows->ignore_index)
             ignored++;
         else if (label < 0 || label >= (int64_t)classes)
             return mica_fail(ctx, MICA_ERR_INDEX, "%s: target %zu is class %lld, but there are %zu classes",
                              op, row, (long long)label, classes);
+        else if (job->weights != NULL)
+            weights += (double)job->weights[label];
     }
-    *counted = count - ignored;
+    *counted = job->weights != NULL ? weights : (double)(job->count - ignored);
     return MICA_OK;
 }
 
@@ -165,6 +194,9 @@ static mica_status check_classes(mica_context *ctx, const char *op, const char *
     if (pred->dim[pred->rank - 1] == 0)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s: the class axis is empty", op, pred_name,
                          MICA_SHAPE(pred));
+    if (opts->class_weights != NULL)
+        MICA_TRY(mica_check_shape(ctx, op, "class_weights", opts->class_weights, 1,
+                                  &pred->dim[pred->rank - 1], pred_name, pred));
     if (pred->dim[pred->rank - 1] > INT32_MAX)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: %s is %s: too many classes", op, pred_name,
                          MICA_SHAPE(pred));
@@ -173,7 +205,7 @@ static mica_status check_classes(mica_context *ctx, const char *op, const char *
 
 /* The loss itself from those of the rows. In four sums, as one would be a chain of additions that wait for
  * each other. */
-static float reduce_rows(const float *loss, size_t count, mica_loss_reduction reduction, size_t counted)
+static float reduce_rows(const float *loss, size_t count, mica_loss_reduction reduction, double counted)
 {
     double sums[4] = {0};
     size_t row = 0;
@@ -183,7 +215,7 @@ static float reduce_rows(const float *loss, size_t count, mica_loss_reduction re
     for (; row < count; row++)
         sums[0] += (double)loss[row];
     double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    return (float)(reduction == MICA_LOSS_MEAN ? sum / (double)counted : sum);
+    return (float)(reduction == MICA_LOSS_MEAN ? sum / counted : sum);
 }
 
 static mica_status class_loss(mica_context *ctx, const char *op, rows_fn *fn, const char *pred_name,
@@ -196,33 +228,39 @@ static mica_status class_loss(mica_context *ctx, const char *op, rows_fn *fn, co
     mica_arg args[] = {{"loss", loss, OUT, 0},
                        {"grad", grad, OUT, 0},
                        {pred_name, pred, MICA_ARG_IN_PLACE, 0},
-                       {"target", target, 0, MICA_DTYPES_INDEX | MICA_DTYPE_BIT(MICA_F32)}};
-    MICA_TRY(mica_check_args(ctx, op, args, 4));
+                       {"target", target, 0, MICA_DTYPES_INDEX | MICA_DTYPE_BIT(MICA_F32)},
+                       {"class_weights", opts->class_weights, MICA_ARG_OPTIONAL, 0}};
+    MICA_TRY(mica_check_args(ctx, op, args, 5));
     MICA_TRY(check_classes(ctx, op, pred_name, loss, grad, pred, target, opts));
     size_t n = (size_t)pred->dim[pred->rank - 1];
-    class_job job = {.fn = fn, .count = mica_tensor_count(pred) / n};
+    class_job job = {.fn = fn, .count = mica_tensor_count(pred) / n, .smoothing = opts->smoothing};
+    bool weighs = opts->class_weights != NULL;
     job.per_block = n < BLOCK ? BLOCK / n : 1;
     bool own_loss = opts->reduction != MICA_LOSS_NONE || loss == NULL; /* of the rows, in scratch */
     mica_contiguous dense;
     void *scratch;
-    mica_contiguous_plan(&dense, args, 4);
-    MICA_START(ctx, op, dense.bytes + (own_loss ? job.count * sizeof(float) : 0), &scratch);
-    void *rest = mica_contiguous_load(&dense, scratch);
+    mica_contiguous_plan(&dense, args, 5);
+    size_t losses = own_loss ? job.count : 0, weighed = weighs ? job.count * n : 0;
+    MICA_START(ctx, op, dense.bytes + (losses + weighed) * sizeof(float), &scratch);
+    float *rest = mica_contiguous_load(&dense, scratch);
+    job.weights = dense.data[4];
+    job.weighed = weighs ? rest + losses : NULL;
+    job.target = target->dtype == MICA_F32 ? dense.data[3] : NULL;
     job.rows = (mica_class_rows){.loss = own_loss ? rest : dense.data[0],
                                  .grad = dense.data[1],
                                  .pred = dense.data[2],
                                  .labels32 = target->dtype == MICA_I32 ? dense.data[3] : NULL,
                                  .labels64 = target->dtype == MICA_I64 ? dense.data[3] : NULL,
-                                 .target = target->dtype == MICA_F32 ? dense.data[3] : NULL,
+                                 .target = weighs ? job.weighed : job.target,
                                  .n = n,
                                  .scale = 1.0f,
-                                 .smoothing = opts->smoothing,
+                                 .smoothing = weighs ? 0.0f : opts->smoothing, /* it is in the weighed ones */
                                  .ignore = opts->ignore,
                                  .ignore_index = opts->ignore_index};
-    size_t counted = job.count;
-    if (job.rows.target == NULL)
-        MICA_TRY(check_labels(ctx, op, &job.rows, job.count, &counted));
-    if (opts->reduction == MICA_LOSS_MEAN && counted > 0)
+    double counted = (double)job.count;
+    if (job.target == NULL)
+        MICA_TRY(check_labels(ctx, op, &job, &counted));
+    if (opts->reduction == MICA_LOSS_MEAN && counted > 0.0)
         job.rows.scale = 1.0f / (float)counted;
     mica_parallel(ctx, mica_div_up(job.count, job.per_block), class_block, &job);
     if (opts->reduction != MICA_LOSS_NONE && loss != NULL)

@@ -8,6 +8,7 @@
 #include "io/quote.h"
 #include "net/net.h"
 #include "tensor/tensor.h"
+#include "train/best.h"
 #include "train/loop.h"
 #include "train/ranks.h"
 
@@ -326,6 +327,35 @@ static mica_status one_update(fitting *f, mica_index *count)
     return MICA_OK;
 }
 
+static void tell_best(fitting *f)
+{
+    f->result->best_epoch = f->state.best_epoch;
+    f->result->best_loss = f->state.best_epoch > 0 ? (double)f->state.best_loss : NAN;
+    f->result->best_accuracy = f->state.best_epoch > 0 ? f->state.best_accuracy : NAN;
+}
+
+/* The epoch that has just been validated is the best. */
+static void keep_best(fitting *f)
+{
+    mica_best_keep(f->net);
+    f->state.best_epoch = f->result->epochs + 1;
+    f->state.best_accuracy = f->result->validation.accuracy;
+    tell_best(f);
+}
+
+static uint64_t all_epochs(const fitting *f) { return f->opts->epochs > 0 ? f->opts->epochs : 1; }
+
+/* Where the training has ended, the best weights are the net's. */
+static mica_status end_with_best(fitting *f)
+{
+    if (f->net->best == NULL || (f->result->epochs < all_epochs(f) && !f->result->stopped_early))
+        return MICA_OK;
+    if (f->state.best_epoch > 0)
+        MICA_TRY(mica_best_restore(f->net));
+    mica_best_destroy(f->net);
+    return MICA_OK;
+}
+
 static mica_status end_of_epoch(fitting *f)
 {
     const mica_fit_opts *opts = f->opts;
@@ -344,6 +374,8 @@ static mica_status end_of_epoch(fitting *f)
         bool better = loss < f->state.best_loss;
         f->state.bad_epochs = better ? 0 : f->state.bad_epochs + 1;
         f->state.best_loss = better ? loss : f->state.best_loss;
+        if (better && f->net->best != NULL)
+            keep_best(f);
         if (opts->patience > 0 && f->state.bad_epochs >= opts->patience)
             f->stop = f->result->stopped_early = true;
     }
@@ -351,6 +383,8 @@ static mica_status end_of_epoch(fitting *f)
     f->result->epochs++;
     f->loss_sum = 0.0;
     f->samples = 0;
+    mica_status status = end_with_best(f);
+    MICA_TRY(f->ranks != NULL ? mica_ranks_agree(f->ranks, status) : status);
     return write_checkpoint(f);
 }
 
@@ -369,6 +403,11 @@ static mica_status resume(fitting *f)
     f->result->epochs = f->state.cursor.epoch;
     f->result->steps = f->net->steps_taken;
     f->resumed = f->state.cursor.position > 0;
+    if (f->net->best == NULL)
+        f->state.best_epoch = 0;
+    tell_best(f);
+    if (f->opts->patience > 0 && f->state.bad_epochs >= f->opts->patience)
+        f->stop = f->result->stopped_early = true; /* it had ended */
     mica_status status = f->opts->train.seek(f->net->ctx, f->opts->train.user, f->state.cursor);
     return f->ranks != NULL ? mica_ranks_agree(f->ranks, status) : status;
 }
@@ -396,29 +435,47 @@ static mica_status check_fit(mica_net *net, const mica_fit_opts *o)
         MICA_TRY(mica_net_tensor(net, &output, o->output));
     if (o->checkpoint == NULL)
         return MICA_OK;
-    mica_training_state state = {.notes = o->notes, .note_count = o->note_count};
+    mica_training_state state = {.notes = o->notes, .note_count = o->note_count, .best_epoch = 1};
     return o->ranks != NULL ? mica_ranks_check(o->ranks, o->checkpoint, &state)
                             : mica_checkpoint_check(net, o->checkpoint, &state);
+}
+
+static mica_status run_epochs(fitting *f)
+{
+    const mica_fit_opts *opts = f->opts;
+    MICA_TRY(resume(f));
+    mica_status status = end_with_best(f); /* nothing may be left to do */
+    MICA_TRY(f->ranks != NULL ? mica_ranks_agree(f->ranks, status) : status);
+    while (f->result->epochs < all_epochs(f) && !f->stop) {
+        mica_index count;
+        MICA_TRY(one_update(f, &count));
+        if (count == 0)
+            MICA_TRY(end_of_epoch(f));
+        else if (f->stop || (opts->checkpoint_steps > 0 && f->net->steps_taken % opts->checkpoint_steps == 0))
+            MICA_TRY(write_checkpoint(f));
+    }
+    return MICA_OK;
 }
 
 mica_status mica_fit(mica_net *net, mica_fit_result *result, const mica_fit_opts *opts)
 {
     if (opts == NULL || result == NULL)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "fit: %s is NULL", opts == NULL ? "opts" : "result");
-    *result = (mica_fit_result){.train_loss = NAN, .validation = {NAN, NAN, 0}};
-    fitting f = {
-        .net = net, .opts = opts, .ranks = opts->ranks, .result = result, .state = {.best_loss = INFINITY}};
-    mica_status status = check_fit(net, opts);
-    MICA_TRY(f.ranks != NULL ? mica_ranks_agree(f.ranks, status) : status);
-    MICA_TRY(resume(&f));
-    uint64_t epochs = opts->epochs > 0 ? opts->epochs : 1;
-    while (result->epochs < epochs && !f.stop) {
-        mica_index count;
-        MICA_TRY(one_update(&f, &count));
-        if (count == 0)
-            MICA_TRY(end_of_epoch(&f));
-        else if (f.stop || (opts->checkpoint_steps > 0 && net->steps_taken % opts->checkpoint_steps == 0))
-            MICA_TRY(write_checkpoint(&f));
-    }
-    return MICA_OK;
+    *result = (mica_fit_result){
+        .train_loss = NAN, .validation = {NAN, NAN, 0}, .best_loss = NAN, .best_accuracy = NAN};
+    fitting f = {.net = net,
+                 .opts = opts,
+                 .ranks = opts->ranks,
+                 .result = result,
+                 .state = {.best_loss = INFINITY, .best_accuracy = NAN}};
+    bool keeps = (opts->keep_best || opts->patience > 0) && opts->validation.next != NULL;
+    mica_status status = keeps && net->block != NULL ? mica_best_create(net) : MICA_OK;
+    if (status == MICA_OK)
+        status = check_fit(net, opts);
+    if (f.ranks != NULL)
+        status = mica_ranks_agree(f.ranks, status);
+    if (status == MICA_OK)
+        status = run_epochs(&f);
+    mica_best_destroy(net);
+    return status;
 }

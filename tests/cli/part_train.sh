@@ -219,7 +219,7 @@ for i in $(seq 40); do
 done >double.csv
 printf 'input x [1]\ndense 8 tanh\ndense 1 name=y\nloss mse\n' >line.net
 ends 0 train line.net --data double.csv --epochs 5
-says "root mean square error"
+says "RMSE "
 ends 0 run line-double double.csv --label -1
 [ "$(wc -l <"$folder/out")" -eq 40 ] || complain "a number for each line"
 ends 0 train gpt-tiny --data words.txt --epochs 1 --set layers=1 --set width=16 --set length=16

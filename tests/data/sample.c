@@ -24,17 +24,6 @@ mica_status sample_read(mica_context *ctx, mica_loaded *out, mica_read_fn *read,
     return status;
 }
 
-mica_status sample_read_csv(mica_context *ctx, mica_dataset *out, const char *text, const mica_csv_opts *opts)
-{
-    mica_stream stream;
-    mica_status status = mica_stream_open_memory(ctx, &stream, text, strlen(text), "file");
-    if (status == MICA_OK) {
-        status = mica_csv_read(ctx, out, &stream, opts);
-        mica_stream_close(ctx, &stream);
-    }
-    return status;
-}
-
 bool sample_has_zlib(mica_context *ctx)
 {
     mica_stream stream;

@@ -2,13 +2,11 @@
 #ifndef MICA_TESTS_SAMPLE_H
 #define MICA_TESTS_SAMPLE_H
 
-#include "data/load.h"
+#include "data/image_file.h"
 
 /* Through a copy of exactly this size, so that the sanitizer sees every step beyond it. */
 mica_status sample_read(mica_context *ctx, mica_loaded *out, mica_read_fn *read, const void *bytes,
                         size_t count);
-mica_status sample_read_csv(mica_context *ctx, mica_dataset *out, const char *text,
-                            const mica_csv_opts *opts);
 
 /* Whether the library was built with zlib. */
 bool sample_has_zlib(mica_context *ctx);

@@ -51,6 +51,7 @@ static void put_chunk(writer *w, const char *name, const void *bytes, size_t cou
 
 typedef struct picture {
     int width, height, depth, colour;
+    bool interlaced;
     int palette_count, palette_alpha; /* transparencies */
     size_t row_bytes;
     unsigned char rows[64][256]; /* as in the file, without a filter */
@@ -67,11 +68,10 @@ static unsigned char predict(int filter, int left, int above, int corner)
     return (unsigned char)(const int[]){0, left, above, (left + above) / 2, paeth}[filter % 5];
 }
 
-/* The rows with their filters, as a zlib stream of stored blocks; returns its size. */
-static size_t pack(unsigned char *out, const picture *p)
+/* The rows with their filters; returns how many bytes. */
+static size_t put_rows(unsigned char *raw, const picture *p)
 {
     size_t bits = (size_t)samples_of(p->colour) * (size_t)p->depth, step = bits >= 8 ? bits / 8 : 1;
-    unsigned char raw[64 * 257];
     size_t count = 0;
     for (int y = 0; y < p->height; y++) {
         raw[count++] = (unsigned char)p->filter[y];
@@ -80,6 +80,39 @@ static size_t pack(unsigned char *out, const picture *p)
             int corner = i >= step && y > 0 ? p->rows[y - 1][i - step] : 0;
             raw[count++] = (unsigned char)(p->rows[y][i] - predict(p->filter[y], left, above, corner));
         }
+    }
+    return count;
+}
+
+/* Pixels left, left + right, ... of rows top, top + down, ... as a picture: bit by bit. */
+static picture grid_of(const picture *p, int left, int top, int right, int down)
+{
+    picture g = {.depth = p->depth, .colour = p->colour};
+    int bits = samples_of(p->colour) * p->depth;
+    g.width = (p->width - left + right - 1) / right;
+    g.height = p->width > left ? (p->height - top + down - 1) / down : 0;
+    g.row_bytes = ((size_t)g.width * (size_t)bits + 7) / 8;
+    for (int y = 0; y < g.height; y++) {
+        g.filter[y] = p->filter[top + y * down];
+        for (int i = 0; i < g.width * bits; i++) {
+            int from = (left + i / bits * right) * bits + i % bits;
+            int bit = p->rows[top + y * down][from / 8] >> (7 - from % 8) & 1;
+            g.rows[y][i / 8] |= (unsigned char)(bit << (7 - i % 8));
+        }
+    }
+    return g;
+}
+
+/* The rows as a zlib stream of stored blocks; returns its size. */
+static size_t pack(unsigned char *out, const picture *p)
+{
+    static const int grids[7][4] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
+                                    {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
+    unsigned char raw[64 * 257];
+    size_t count = p->interlaced ? 0 : put_rows(raw, p);
+    for (int i = 0; i < 7 && p->interlaced; i++) {
+        picture g = grid_of(p, grids[i][0], grids[i][1], grids[i][2], grids[i][3]);
+        count += put_rows(raw + count, &g);
     }
     uint32_t a = 1, b = 0;
     for (size_t i = 0; i < count; i++) {
@@ -116,7 +149,10 @@ static void write_png(writer *w, const picture *p, int idats)
                                 0,
                                 (unsigned char)p->height,
                                 (unsigned char)p->depth,
-                                (unsigned char)p->colour};
+                                (unsigned char)p->colour,
+                                0,
+                                0,
+                                p->interlaced};
     put_chunk(w, "IHDR", header, sizeof header);
     put_chunk(w, "tEXt", "Title\0a digit", 13);
     if (p->palette_count > 0)
@@ -201,11 +237,13 @@ TEST(png_every_colour_depth_and_filter)
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         for (int i = 0; i < test_effort(20); i++) {
             picture p = random_picture(&r, kinds[k].colour, kinds[k].depth);
+            p.interlaced = i % 2 == 1;
             writer w;
             write_png(&w, &p, test_int(&r, 1, 4));
             mica_loaded got = {0};
             CHECK_OK(ctx, sample_read(ctx, &got, mica_png_read, w.bytes, w.count));
-            CHECK_MSG(same(&p, &got.tensor), "colour type %d, depth %d", kinds[k].colour, kinds[k].depth);
+            CHECK_MSG(same(&p, &got.tensor), "colour type %d, depth %d%s", kinds[k].colour, kinds[k].depth,
+                      p.interlaced ? ", interlaced" : "");
             mica_loaded_release(ctx, &got);
         }
     }
@@ -269,8 +307,8 @@ TEST(png_says_what_is_wrong)
         {"\0\0\0\2\0\0\0\2\x4\2\0\0\0", "IEND", "", 0, E "29: png: invalid colour type and bit depth"},
         {"\0\0\0\2\0\0\0\2\x8\0\1\0\0", "IEND", "", 0,
          E "29: png: invalid compression, filter or interlace method"},
-        {"\0\0\0\2\0\0\0\2\x8\0\0\0\1", "IEND", "", 0,
-         E "29: png: interlaced images are not supported: save it without interlacing"},
+        {"\0\0\0\2\0\0\0\2\x8\0\0\0\2", "IEND", "", 0,
+         E "29: png: invalid compression, filter or interlace method"},
         {GREY8, "IEND", "", 0, E "41: png: the image has no rows"},
         {GREY8, "ABCD", "", 0, E "41: png: unknown critical chunk"},
         {GREY8, "PLTE", "1234", 4, E "41: png: invalid palette"},

@@ -2,7 +2,7 @@
 #ifndef MICA_TESTS_FUZZ_ARRAY_H
 #define MICA_TESTS_FUZZ_ARRAY_H
 
-#include "data/load.h"
+#include "data/image_file.h"
 #include "fuzz.h"
 
 static inline int fuzz_array(mica_read_fn *read, const uint8_t *data, size_t size)

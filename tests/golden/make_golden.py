@@ -243,12 +243,13 @@ def attention():
 def loss():
     f = Family("loss")
 
-    def one(op, note, fn, pred, target, **numbers):
+    def one(op, note, fn, pred, target, weights=None, **numbers):
+        more = {} if weights is None else {"class_weights": weights}
         for number, reduction in enumerate(("mean", "sum", "none")):
             value = fn(pred, target, reduction=reduction)
             (grad,) = torch.autograd.grad(value.sum(), pred)
             f.case(op, f"{note}_{reduction}",
-                   {"pred": pred, "target": target, "loss": value, "grad": grad}, reduction=number, **numbers)
+                   {"pred": pred, "target": target, **more, "loss": value, "grad": grad}, reduction=number, **numbers)
 
     x, t = rand(5, 7), rand(5, 7, grad=False)
     one("mse_loss", "plain", F.mse_loss, x, t)
@@ -276,6 +277,21 @@ def loss():
     p = torch.softmax(rand(6, 9, grad=False), -1).mul(1 << 16).round().div(1 << 16).requires_grad_()
     one("cross_entropy_probs", "labels", lambda q, y, reduction: F.nll_loss(q.log(), y, reduction=reduction), p,
         labels)
+    own = torch.Generator().manual_seed(7)  # what follows stays as it is
+    w = torch.randint(1, 33, (9,), generator=own).double() / 8
+
+    def weighed(note, z, target, smoothing=0.0, **numbers):
+        one("cross_entropy", "weighed_" + note, lambda p, y, reduction: F.cross_entropy(
+            p, y, weight=w, reduction=reduction, label_smoothing=smoothing), z, target, smoothing=smoothing, weights=w,
+            **numbers)
+
+    weighed("labels", z, labels)
+    weighed("ignored", z, ignored, ignore=1, ignore_index=-100)
+    weighed("smoothed", z, ignored, smoothing=0.2, ignore=1, ignore_index=-100)
+    weighed("soft", z, soft)
+    weighed("soft_smoothed", z, soft, smoothing=0.1)
+    one("cross_entropy_probs", "weighed_labels", lambda q, y, reduction: F.nll_loss(
+        q.log(), y, weight=w, reduction=reduction), p, labels, weights=w)
     f.write()
 
 

@@ -228,7 +228,8 @@ TEST(golden_loss)
                             .delta = (float)golden_value(c, "delta", 0, 0.0),
                             .smoothing = (float)golden_value(c, "smoothing", 0, 0.0),
                             .ignore = golden_value(c, "ignore", 0, 0.0) != 0.0,
-                            .ignore_index = (int64_t)golden_value(c, "ignore_index", 0, 0.0)};
+                            .ignore_index = (int64_t)golden_value(c, "ignore_index", 0, 0.0),
+                            .class_weights = golden_find(c, "class_weights")};
         CHECK_OK(ctx, fn(ctx, &loss, &grad, golden_find(c, "pred"), golden_find(c, "target"), &o));
         golden_compare(c, "loss", &loss, 2e-6);
         golden_compare(c, "grad", &grad, 2e-6);

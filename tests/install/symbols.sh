@@ -8,14 +8,15 @@ library=$1
 allowed='mem(cpy|move|set|cmp|chr)|str(len|cmp|ncmp|chr|rchr|str)|v?snprintf|getenv'
 allowed+='|(sin|cos|tan|exp|exp2|log|log2|log1p|expm1|pow|sqrt|tanh|erf|erfc|fabs|floor|ceil|trunc|round|rint'
 allowed+='|nearbyint|nextafter|fmin|fmax|fmod|fma|frexp|ldexp|scalbn|hypot|copysign|lrint|llrint|lround|llround|sincos)f?'
-# Files, in one source file of src/io; zlib, where gzip and PNG are read; numbers in text, in another.
+# Files, in one source file of src/io; zlib and libjpeg, where gzip, PNG and JPEG are read; numbers in text, in another.
 files='open(64)?|(open|close)dir|readdir(64)?|close|pread(64)?|write|fsync|[fl]?stat(64)?|flock|readlink|fchmod|fchown|rename|unlink|__errno_location|(__xpg_)?strerror_r'
 zlib='inflate(Init2?_|Reset|End)?|crc32'
+jpeg='jpeg_[A-Za-z_]+|_?setjmp|longjmp'
 numbers='strtod|localeconv'
 # Nothing else anywhere.
 tables=none
 if [ "${2:-}" = nofiles ]; then
-    files=none zlib=none
+    files=none zlib=none jpeg=none
 fi
 heap='malloc|calloc|realloc|free|aligned_alloc|posix_memalign'
 
@@ -29,7 +30,7 @@ undefined() {
 }
 
 bad=$(undefined | grep -vE " ($allowed|_GLOBAL_OFFSET_TABLE_|__stack_chk_fail)$" |
-    grep -vE "^(allocate\.c\.o ($heap)|file_posix\.c\.o ($files)|(gzip|png)\.c\.o ($zlib)|number\.c\.o ($numbers)|$tables)$" || true)
+    grep -vE "^(allocate\.c\.o ($heap)|file_posix\.c\.o ($files)|(gzip|png)\.c\.o ($zlib)|jpeg\.c\.o ($jpeg)|number\.c\.o ($numbers)|$tables)$" || true)
 if [ -n "$bad" ]; then
     echo "not allowed:"
     echo "$bad"

@@ -113,6 +113,15 @@ input=inputs.csv
 same run kinds -
 input=/dev/null
 
+# ---- Yes or no: all values of all ranks are ranked for the AUC ----
+awk -F , 'NR > 1 { print $1 "," $2 "," $3 "," ($4 == "cat") }' kinds.csv >cats.csv
+printf 'input x [3]\ndense 8 tanh\ndense 1 name=y\nloss bce_logits\n' >cats.net
+train cats.net --data cats.csv --epochs 2 --checkpoint cats
+same eval cats --part all --batch 5
+same eval cats --part all --batch 7 --json
+same eval cats --json # more ranks than batches
+same run cats inputs.csv --json --batch 9
+
 # ---- Text, also where a step goes on from the one before it ----
 for ((i = 0; i < 120; i++)); do
     echo "Line $i: the quick brown fox jumps over the lazy dog, $((i * i)) times, and back again."

@@ -66,12 +66,13 @@ typedef struct job {
     float clip;
     uint64_t epochs;
     const char *checkpoint;
-    bool resume;
+    bool resume, keep_best;
     int bad_rank; /* whose data are not finite; 0: none */
     int stop_rank, stop_step;
 
     /* What came of it, by rank 0; and of all ranks, whether it did. */
     double losses[STEPS_KEPT], validation;
+    uint64_t best_epoch;
     int steps;
     float *parameters;
     size_t count;
@@ -164,9 +165,12 @@ static mica_status train(hand *h, mica_context *ctx, const mica_transport *wire)
                              .ranks = ranks,
                              .checkpoint = j->checkpoint,
                              .resume = j->resume,
+                             .keep_best = j->keep_best,
                              .report = keep_loss,
                              .user = h};
         s = mica_fit(h->net, &result, &fit);
+        if (h->rank == 0)
+            j->best_epoch = result.best_epoch;
     }
     mica_ranks_destroy(ranks);
     for (int i = 0; i < 2; i++)
@@ -343,6 +347,39 @@ TEST(ranks_resume_with_another_number)
             half.checkpoint = path;
             half.resume = true;
             half = run_job(half, after[i]);
+            CHECK_MSG(half.count == whole.count &&
+                          memcmp(half.parameters, whole.parameters, whole.count * sizeof(float)) == 0,
+                      "%d ranks after %d: other parameters", after[i], before[i]);
+            free(half.parameters);
+        }
+        free(whole.parameters);
+    }
+    (void)remove(path);
+}
+
+/* The labels are random, so that validation gets worse from some epoch on. */
+TEST(ranks_keep_the_best_weights)
+{
+    static const int before[] = {1, 2, 4}, after[] = {4, 1, 2};
+    char path[] = "/tmp/mica-ranks-XXXXXX";
+    int file = mkstemp(path);
+    REQUIRE(file >= 0);
+    for (int spread = 0; spread < 2; spread++) {
+        job j = {.net = cnn, .batch = 16, .shares = 4, .epochs = 9, .spread = spread != 0, .keep_best = true};
+        job whole = run_job(j, 2);
+        CHECK_MSG(whole.best_epoch > 0 && whole.best_epoch < 8, "best epoch %d", (int)whole.best_epoch);
+        for (int i = 0; i < 3; i++) {
+            (void)remove(path);
+            job half = j;
+            half.checkpoint = path;
+            half.stop_step = 33; /* within the last epoch but one */
+            half = run_job(half, before[i]);
+            free(half.parameters);
+            half = j;
+            half.checkpoint = path;
+            half.resume = true;
+            half = run_job(half, after[i]);
+            CHECK(half.best_epoch == whole.best_epoch);
             CHECK_MSG(half.count == whole.count &&
                           memcmp(half.parameters, whole.parameters, whole.count * sizeof(float)) == 0,
                       "%d ranks after %d: other parameters", after[i], before[i]);

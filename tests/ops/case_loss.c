@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LOSS, GRAD, PRED, TARGET };
+enum { LOSS, GRAD, PRED, TARGET, WEIGHTS };
 
 /* Options: i[0] reduction, i[1] ignore, i[2] ignore_index; f[0] delta, f[1] smoothing. */
 static mica_loss_opts options(const op_call *c)
@@ -136,6 +136,8 @@ static void draw_classes(op_call *c, test_random *r)
               : test_chance(r, 50) ? MICA_I32
                                    : MICA_I64,
               soft ? rank : rank - 1, dims);
+    op_tensor(c, WEIGHTS, MICA_F32, 1, &dims[rank - 1]);
+    c->absent[WEIGHTS] = test_chance(r, 50);
     c->i[1] = test_chance(r, 40);
     c->i[2] = test_chance(r, 50) ? -100 : 0;
     c->scale = 3.0;
@@ -147,7 +149,9 @@ static void fill_classes(const op_call *c, test_random *r, int tensor, double *v
     int classes = (int)pred->dim[pred->rank - 1];
     bool chances = strcmp(c->op->name, "cross_entropy_probs") == 0, far = test_chance(r, 20);
     for (size_t i = 0; i < count; i++) {
-        if (tensor == PRED)
+        if (tensor == WEIGHTS)
+            value[i] = test_uniform(r, 0.1, 3.0);
+        else if (tensor == PRED)
             value[i] = chances ? test_uniform(r, 0.02, 1.0) : test_normal(r) * (far ? 100.0 : 2.0);
         else if (c->tensor[TARGET].dtype == MICA_F32)
             value[i] = test_chance(r, 40) ? 0.0 : test_uniform(r, 0.0, 1.0);
@@ -158,7 +162,8 @@ static void fill_classes(const op_call *c, test_random *r, int tensor, double *v
 
 typedef struct class_row {
     double *pred;
-    const double *target; /* or NULL */
+    const double *target;  /* or NULL */
+    const double *weights; /* of the classes, or NULL */
     size_t n, label;
     double smoothing;
     bool chances;
@@ -175,6 +180,7 @@ static double row_loss(void *user)
     for (size_t j = 0; j < a->n; j++) {
         double t = a->target != NULL ? a->target[j] : j == a->label ? 1.0 : 0.0;
         t = t * (1.0 - a->smoothing) + a->smoothing / (double)a->n;
+        t *= a->weights != NULL ? a->weights[j] : 1.0;
         loss -= t * (a->chances ? log(a->pred[j]) : a->pred[j] - most - log(sum));
     }
     return loss;
@@ -185,15 +191,17 @@ static void reference_classes(const op_call *c, double *const *v)
     const mica_tensor *pred = &c->tensor[PRED];
     class_row a = {.n = (size_t)pred->dim[pred->rank - 1],
                    .smoothing = (double)(float)c->f[1],
+                   .weights = c->absent[WEIGHTS] ? NULL : v[WEIGHTS],
                    .chances = strcmp(c->op->name, "cross_entropy_probs") == 0};
     bool soft = c->tensor[TARGET].dtype == MICA_F32;
-    size_t rows = op_count(c, PRED) / a.n, counted = 0;
-    double sum = 0.0;
+    size_t rows = op_count(c, PRED) / a.n;
+    double sum = 0.0, counted = 0.0;          /* rows, or the weights of their classes */
     for (size_t pass = 0; pass < 2; pass++) { /* the second knows how many count */
         for (size_t row = 0; row < rows; row++) {
             bool ignored = !soft && c->i[1] != 0 && (long)v[TARGET][row] == c->i[2];
             if (pass == 0) {
-                counted += !ignored;
+                bool weighs = a.weights != NULL && !soft && !ignored;
+                counted += weighs ? a.weights[(size_t)v[TARGET][row]] : ignored ? 0.0 : 1.0;
                 continue;
             }
             a.pred = v[PRED] + row * a.n;
@@ -208,23 +216,24 @@ static void reference_classes(const op_call *c, double *const *v)
             double *grad = v[GRAD] + row * a.n;
             op_numeric_gradient(grad, a.pred, a.n, row_loss, &a);
             for (size_t j = 0; j < a.n; j++)
-                grad[j] = ignored ? 0.0 : c->i[0] == MICA_LOSS_MEAN ? grad[j] / (double)counted : grad[j];
+                grad[j] = ignored ? 0.0 : c->i[0] == MICA_LOSS_MEAN ? grad[j] / counted : grad[j];
         }
     }
     if (!c->absent[LOSS] && c->i[0] != MICA_LOSS_NONE)
-        v[LOSS][0] = c->i[0] == MICA_LOSS_MEAN ? sum / (double)counted : sum;
+        v[LOSS][0] = c->i[0] == MICA_LOSS_MEAN ? sum / counted : sum;
 }
 
 #define CLASS_CASE(fn, pred)                                                             \
     static mica_status run_##fn(mica_context *ctx, const op_call *c)                     \
     {                                                                                    \
         mica_loss_opts o = options(c);                                                   \
+        o.class_weights = OP(c, WEIGHTS);                                                \
         return mica_##fn(ctx, OP(c, LOSS), OP(c, GRAD), OP(c, PRED), OP(c, TARGET), &o); \
     }                                                                                    \
-    OP_CASE(fn) = {.names = {"loss", "grad", pred, "target"},                            \
+    OP_CASE(fn) = {.names = {"loss", "grad", pred, "target", "class_weights"},           \
                    .outs = 2,                                                            \
-                   .ins = 2,                                                             \
-                   .optional = OP_BIT(LOSS) | OP_BIT(GRAD),                              \
+                   .ins = 3,                                                             \
+                   .optional = OP_BIT(LOSS) | OP_BIT(GRAD) | OP_BIT(WEIGHTS),            \
                    .any_shape = OP_BIT(PRED),                                            \
                    .in_place = OP_BIT(PRED),                                             \
                    .draws = 400,                                                         \

@@ -342,7 +342,7 @@ TEST(picture_png_reads_back)
         open_text(&t);
         put_png(t.out, pixels, width, height, channels);
         mica_dataset set = {0};
-        if (CHECK(save(path, read_text(&t))) && CHECK_OK(ctx, mica_dataset_load_png(ctx, &set, path))) {
+        if (CHECK(save(path, read_text(&t))) && CHECK_OK(ctx, mica_dataset_load_image(ctx, &set, path))) {
             const unsigned char *got = set.inputs.data; /* [1, channels, height, width] */
             bool same = set.inputs.dim[1] == channels && set.inputs.dim[2] == height &&
                         set.inputs.dim[3] == width;

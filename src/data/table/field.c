@@ -1,0 +1,162 @@
+/* What a field of a table says: nothing, a number, a date or a word. */
+#include <math.h>
+#include <string.h>
+
+#include "data/table/table.h"
+#include "io/number.h"
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
+
+static bool is_missing(const char *text, size_t length)
+{
+    static const char *const words[] = {"na", "n/a", "#n/a", "nan", "null", "none", "?", "-"};
+    if (length == 0)
+        return true;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t k = 0;
+        while (k < length && words[i][k] != '\0' && lower(text[k]) == words[i][k])
+            k++;
+        if (k == length && words[i][k] == '\0')
+            return true;
+    }
+    return false;
+}
+
+/* ---- Dates ---- */
+
+/* Digits of a number, `least` to `most` of them. */
+static bool digits(const char **at, const char *end, int least, int most, int *out)
+{
+    int count = 0;
+    for (*out = 0; count < most && *at < end && **at >= '0' && **at <= '9'; count++)
+        *out = *out * 10 + (*(*at)++ - '0');
+    return count >= least;
+}
+
+static bool byte(const char **at, const char *end, char wanted)
+{
+    if (*at == end || **at != wanted)
+        return false;
+    (*at)++;
+    return true;
+}
+
+static bool is_leap(int year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
+
+static int days_before_month(int year, int month)
+{
+    static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
+    return before[month - 1] + (month > 2 && is_leap(year));
+}
+
+/* Since 1970-01-01, in the calendar of today. */
+static bool days_of(int year, int month, int day, double *out)
+{
+    if (year < 1 || month < 1 || month > 12 || day < 1)
+        return false;
+    bool february = month == 2;
+    int length = days_before_month(year, month % 12 + 1) - days_before_month(year, month);
+    length = month == 12 ? 31 : february ? 28 + is_leap(year) : length;
+    if (day > length)
+        return false;
+    int y = year - 1, leaps = y / 4 - y / 100 + y / 400;
+    *out = 365.0 * (year - 1970) + (leaps - 477) + days_before_month(year, month) + day - 1;
+    return true;
+}
+
+/* 12:30, 12:30:59, 12:30:59.25, each with or without Z or +02:00; seconds of the day. */
+static bool read_time(const char *at, const char *end, double *out)
+{
+    int hour, minute, second = 0;
+    double fraction = 0, offset = 0;
+    if (!digits(&at, end, 1, 2, &hour) || !byte(&at, end, ':') || !digits(&at, end, 2, 2, &minute))
+        return false;
+    if (byte(&at, end, ':')) {
+        if (!digits(&at, end, 2, 2, &second))
+            return false;
+        if (byte(&at, end, '.')) {
+            const char *from = at;
+            for (double place = 0.1; at < end && *at >= '0' && *at <= '9'; at++, place /= 10)
+                fraction += place * (*at - '0');
+            if (at == from)
+                return false;
+        }
+    }
+    if (at < end && (*at == '+' || *at == '-')) {
+        double sign = *at++ == '-' ? -1 : 1;
+        int hours, minutes = 0;
+        if (!digits(&at, end, 2, 2, &hours))
+            return false;
+        (void)byte(&at, end, ':');
+        if (at < end && !digits(&at, end, 2, 2, &minutes))
+            return false;
+        offset = sign * (hours * 3600.0 + minutes * 60.0);
+    } else {
+        (void)byte(&at, end, 'Z');
+    }
+    *out = hour * 3600.0 + minute * 60.0 + second + fraction - offset;
+    return at == end && hour < 24 && minute < 60 && second <= 60;
+}
+
+static bool read_date(mica_field *out, const char *text, size_t length)
+{
+    const char *at = text, *end = text + length;
+    int first, month, last;
+    double days, seconds = 0;
+    if (!digits(&at, end, 1, 4, &first))
+        return false;
+    bool year_first = at - text == 4;
+    char between = at < end ? *at : '\0';
+    if (year_first ? between != '-' && between != '/' : between != '.')
+        return false;
+    at++;
+    if (!digits(&at, end, 1, 2, &month) || !byte(&at, end, between) ||
+        !digits(&at, end, year_first ? 1 : 4, year_first ? 2 : 4, &last))
+        return false;
+    if (!(year_first ? days_of(first, month, last, &days) : days_of(last, month, first, &days)))
+        return false;
+    out->has_time = at < end;
+    if (at < end && (!(*at == 'T' || *at == ' ') || !read_time(at + 1, end, &seconds)))
+        return false;
+    out->kind = MICA_FIELD_DATE;
+    out->value = days * 86400 + seconds;
+    return true;
+}
+
+/* ---- Numbers ---- */
+
+/* 1,5 where fields are not cut by commas. */
+static bool read_decimal_comma(double *out, const char *text, size_t length)
+{
+    char copy[64];
+    const char *comma = memchr(text, ',', length);
+    if (comma == NULL || length >= sizeof copy || memchr(text, '.', length) != NULL)
+        return false;
+    memcpy(copy, text, length);
+    copy[comma - text] = '.';
+    return mica_parse_number(out, copy, length);
+}
+
+mica_field mica_field_read(const char *text, size_t length, char delimiter)
+{
+    mica_field out = {MICA_FIELD_WORD, 0, false};
+    if (length == 0) {
+        out.kind = MICA_FIELD_MISSING;
+        return out;
+    }
+    char first = text[0];
+    bool may_be_number = (first >= '0' && first <= '9') || first == '-' || first == '+' || first == '.' ||
+                         lower(first) == 'i' || first == ',';
+    if (may_be_number && (mica_parse_number(&out.value, text, length) ||
+                          (delimiter != ',' && read_decimal_comma(&out.value, text, length)))) {
+        out.kind = MICA_FIELD_NUMBER;
+        if (isnan(out.value)) /* "-nan" */
+            out.kind = MICA_FIELD_MISSING;
+        return out;
+    }
+    if (is_missing(text, length))
+        out.kind = MICA_FIELD_MISSING;
+    else if (first >= '0' && first <= '9')
+        (void)read_date(&out, text, length);
+    return out;
+}

@@ -1,0 +1,383 @@
+/* One pass through a file: what its columns are. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "data/table/table.h"
+#include "base/sort.h"
+#include "io/quote.h"
+
+#define SAMPLE_OF_MANY 128 /* numbers of a column that are kept for its median, if there are many columns */
+#define MANY_COLUMNS   1024
+#define CHUNK_BYTES    ((uint64_t)1 << 18)
+#define CHUNK_ROWS     4096
+
+/* What is known of a column while it is read. */
+typedef struct survey {
+    uint64_t numbers, dates, words, missing;
+    double shift, sum, squares; /* of numbers and dates, less the first of them */
+    double least, most, last;
+    bool whole, counts_rows, times;
+    mica_value_list values;
+    double *sample; /* of numbers and dates: [sample_room] */
+} survey;
+
+typedef struct scan {
+    mica_context *ctx;
+    mica_csv csv;
+    mica_table *table;
+    survey *surveys; /* [columns] */
+    double *samples;
+    size_t sample_room;
+    char *first; /* the fields of the first record, each ended by a zero byte */
+    size_t first_bytes;
+    size_t *first_at; /* [columns + 1] */
+    uint64_t first_offset;
+    size_t first_line;
+} scan;
+
+/* ---- Fields ---- */
+
+/* Every number is as likely to be in the sample as any other: number k takes the place of another with chance room / k. */
+static void keep_in_sample(survey *s, size_t room, uint64_t count, double value)
+{
+    uint64_t at = count;
+    if (count >= room) {
+        mica_random r = {.seed = 0, .stream = 0, .position = 2 * count};
+        at = mica_random_below(&r, count + 1);
+    }
+    if (at < room)
+        s->sample[at] = value;
+}
+
+static void add_number(survey *s, size_t room, double value)
+{
+    uint64_t count = s->numbers + s->dates;
+    if (count == 0) {
+        s->shift = s->least = s->most = value;
+        s->whole = s->counts_rows = true;
+    } else if (value != s->last + 1) {
+        s->counts_rows = false;
+    }
+    s->last = value;
+    s->sum += value - s->shift;
+    s->squares += (value - s->shift) * (value - s->shift);
+    s->least = value < s->least ? value : s->least;
+    s->most = value > s->most ? value : s->most;
+    s->whole = s->whole && value == floor(value);
+    keep_in_sample(s, room, count, value);
+}
+
+static mica_status add_field(scan *s, size_t column, const char *text, size_t length)
+{
+    survey *its = &s->surveys[column];
+    mica_field f = mica_field_read(text, length, s->csv.delimiter);
+    if (f.kind == MICA_FIELD_MISSING) {
+        its->missing++;
+        its->counts_rows = false;
+        return MICA_OK;
+    }
+    if (f.kind == MICA_FIELD_NUMBER && !isfinite(f.value))
+        return mica_fail(s->ctx, MICA_ERR_FORMAT, "%s: line %zu, column %zu: %s is not a finite number",
+                         MICA_QUOTE(s->csv.stream->file.path), s->csv.line, column + 1,
+                         MICA_QUOTE_N(text, length));
+    if (memchr(text, '\0', length) != NULL)
+        return mica_csv_bad(&s->csv, column, "a zero byte: this is not a text file");
+    if (f.kind != MICA_FIELD_WORD)
+        add_number(its, s->sample_room, f.value);
+    its->times = its->times || f.has_time;
+    its->numbers += f.kind == MICA_FIELD_NUMBER;
+    its->dates += f.kind == MICA_FIELD_DATE;
+    its->words += f.kind == MICA_FIELD_WORD;
+    return mica_value_list_add(s->ctx, &its->values, text, length);
+}
+
+/* ---- Chunks ---- */
+
+/* Notes where lines begin, every so many. */
+static mica_status add_to_chunk(scan *s)
+{
+    mica_table *t = s->table;
+    if (s->csv.stream->gzip != NULL)
+        return MICA_OK;
+    mica_table_chunk *last = t->chunk_count > 0 ? &t->chunks[t->chunk_count - 1] : NULL;
+    if (last != NULL && last->rows < CHUNK_ROWS && s->csv.offset - last->offset < CHUNK_BYTES) {
+        last->rows++;
+        return MICA_OK;
+    }
+    if (t->chunk_count == t->chunk_room) {
+        size_t room = t->chunk_room > 0 ? 2 * t->chunk_room : 64, size = sizeof *t->chunks;
+        mica_table_chunk *chunks = mica_allocate(s->ctx, room * size);
+        if (chunks == NULL)
+            return s->ctx->status;
+        if (t->chunk_count > 0)
+            memcpy(chunks, t->chunks, t->chunk_count * size);
+        if (t->chunks != NULL)
+            mica_release(s->ctx, t->chunks, t->chunk_room * size);
+        t->chunks = chunks;
+        t->chunk_room = room;
+    }
+    t->chunks[t->chunk_count++] = (mica_table_chunk){s->csv.offset, s->csv.line, 1};
+    return MICA_OK;
+}
+
+/* The first record was a row after all: its chunk starts with it. */
+static mica_status first_is_row(scan *s)
+{
+    mica_table *t = s->table;
+    for (int i = 0; i < t->count; i++) {
+        size_t at = s->first_at[i];
+        s->csv.line = s->first_line;
+        MICA_TRY(add_field(s, (size_t)i, s->first + at, s->first_at[i + 1] - at - 1));
+    }
+    if (t->chunk_count > 0) {
+        t->chunks[0].offset = s->first_offset;
+        t->chunks[0].line = s->first_line;
+        t->chunks[0].rows++;
+    } else {
+        s->csv.offset = s->first_offset;
+        MICA_TRY(add_to_chunk(s));
+    }
+    t->rows++;
+    return MICA_OK;
+}
+
+/* ---- The header ---- */
+
+static mica_status keep_first(scan *s)
+{
+    const mica_csv *c = &s->csv;
+    s->first_offset = c->offset;
+    s->first_line = c->line;
+    for (size_t i = 0; i < c->count; i++)
+        s->first_bytes += c->fields[i].length + 1;
+    s->first = mica_allocate(s->ctx, s->first_bytes);
+    s->first_at = mica_allocate(s->ctx, (c->count + 1) * sizeof *s->first_at);
+    if (s->first == NULL || s->first_at == NULL)
+        return s->ctx->status;
+    size_t at = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        if (memchr(c->fields[i].text, '\0', c->fields[i].length) != NULL)
+            return mica_csv_bad(c, i, "a zero byte: this is not a text file");
+        s->first_at[i] = at;
+        memcpy(s->first + at, c->fields[i].text, c->fields[i].length);
+        at += c->fields[i].length;
+        s->first[at++] = '\0';
+    }
+    s->first_at[c->count] = at;
+    return MICA_OK;
+}
+
+/* Whether the first record is one of names: a word above numbers or dates; or words alone, none of which occurs again
+ * below itself. */
+static bool looks_like_header(const scan *s)
+{
+    int new_words = 0, count = s->table->count;
+    for (int i = 0; i < count; i++) {
+        const survey *its = &s->surveys[i];
+        const char *text = s->first + s->first_at[i];
+        size_t length = s->first_at[i + 1] - s->first_at[i] - 1;
+        bool word = mica_field_read(text, length, s->csv.delimiter).kind == MICA_FIELD_WORD;
+        if (word && its->words == 0 && its->numbers + its->dates > 0)
+            return true;
+        new_words += word && (its->values.more || !mica_value_list_has(&its->values, text, length));
+    }
+    return new_words == count && (s->table->rows > 1 || count > 1);
+}
+
+static mica_status name_columns(scan *s)
+{
+    mica_table *t = s->table;
+    for (int i = 0; i < t->count; i++) {
+        const char *name = s->first + s->first_at[i];
+        char made[96];
+        if (!t->has_header || *name == '\0') {
+            (void)snprintf(made, sizeof made, "column %d", i + 1);
+            name = made;
+        }
+        for (int k = 0; k < i; k++)
+            if (strcmp(t->columns[k].name, name) == 0) {
+                (void)snprintf(made, sizeof made, "%.60s (column %d)", s->first + s->first_at[i], i + 1);
+                name = made;
+                break;
+            }
+        MICA_TRY(mica_table_name(s->ctx, &t->columns[i], name, strlen(name)));
+    }
+    return MICA_OK;
+}
+
+/* ---- Columns ---- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double median_of(double *values, size_t count)
+{
+    mica_sort(values, count, sizeof values[0], compare_doubles);
+    return count % 2 == 1 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+}
+
+static mica_column_kind kind_of(const survey *s, const mica_table *t)
+{
+    enum { FEW = 20 };
+    if (s->numbers + s->dates + s->words == 0)
+        return MICA_COLUMN_EMPTY;
+    if (s->words == 0 && s->dates == 0)
+        return MICA_COLUMN_NUMBER;
+    if (s->words == 0 && s->numbers == 0)
+        return MICA_COLUMN_DATE;
+    uint64_t half = (uint64_t)t->rows / 2;
+    return s->values.more || s->values.count > (half > FEW ? half : FEW) ? MICA_COLUMN_TEXT
+                                                                         : MICA_COLUMN_CATEGORY;
+}
+
+static mica_status finish_column(scan *s, int column)
+{
+    survey *its = &s->surveys[column];
+    mica_own_column *own = &s->table->columns[column];
+    mica_column *c = &own->column;
+    uint64_t count = its->numbers + its->dates;
+    c->kind = kind_of(its, s->table);
+    c->missing = its->missing;
+    c->different = its->values.more ? MICA_TABLE_MOST_VALUES + 1 : its->values.count;
+    if (c->kind == MICA_COLUMN_NUMBER || c->kind == MICA_COLUMN_DATE) {
+        double mean = its->sum / (double)count, variance = its->squares / (double)count - mean * mean;
+        c->mean = its->shift + mean;
+        c->deviation = variance > 0 ? sqrt(variance) : 0;
+        c->least = its->least;
+        c->most = its->most;
+        c->whole = its->whole;
+        c->times = its->times;
+        c->counts_rows = its->counts_rows && count > 2 && c->kind == MICA_COLUMN_NUMBER;
+        c->median = median_of(its->sample, count < s->sample_room ? (size_t)count : s->sample_room);
+        if (!isfinite(c->mean) || !isfinite(c->deviation))
+            return mica_fail(s->ctx, MICA_ERR_FORMAT, "%s: column %s: its numbers are too large",
+                             MICA_QUOTE(s->csv.stream->file.path), MICA_QUOTE(c->name));
+    }
+    if (!its->values.more && (c->kind == MICA_COLUMN_NUMBER || c->kind == MICA_COLUMN_CATEGORY)) {
+        MICA_TRY(mica_table_give_values(s->ctx, own, &its->values, c->kind == MICA_COLUMN_NUMBER));
+        c->different = (uint64_t)c->value_count;
+    }
+    bool used = c->kind != MICA_COLUMN_TEXT && c->kind != MICA_COLUMN_EMPTY && !c->counts_rows;
+    c->role = used ? MICA_ROLE_INPUT : MICA_ROLE_NONE;
+    return MICA_OK;
+}
+
+/* ---- All of it ---- */
+
+static mica_status begin(scan *s)
+{
+    size_t columns = s->csv.count;
+    if (columns == 0)
+        return mica_fail(s->ctx, MICA_ERR_FORMAT, "%s: the file has no rows",
+                         MICA_QUOTE(s->csv.stream->file.path));
+    MICA_TRY(mica_table_create(s->ctx, &s->table, (int)columns));
+    MICA_TRY(keep_first(s));
+    s->sample_room = columns > MANY_COLUMNS ? SAMPLE_OF_MANY : 1024;
+    s->surveys = mica_allocate(s->ctx, columns * sizeof *s->surveys);
+    if (s->surveys == NULL)
+        return s->ctx->status;
+    memset(s->surveys, 0, columns * sizeof *s->surveys);
+    s->samples = mica_allocate(s->ctx, columns * s->sample_room * sizeof *s->samples);
+    if (s->samples == NULL)
+        return s->ctx->status;
+    for (size_t i = 0; i < columns; i++)
+        s->surveys[i].sample = s->samples + i * s->sample_room;
+    return MICA_OK;
+}
+
+static mica_status read_rows(scan *s)
+{
+    mica_csv *c = &s->csv;
+    size_t columns = (size_t)s->table->count;
+    for (;;) {
+        MICA_TRY(mica_csv_next(c));
+        if (c->count == 0)
+            return MICA_OK;
+        if (c->count != columns)
+            return mica_fail(s->ctx, MICA_ERR_FORMAT, "%s: line %zu: %zu fields, the first line has %zu",
+                             MICA_QUOTE(c->stream->file.path), c->line, c->count, columns);
+        for (size_t i = 0; i < columns; i++)
+            MICA_TRY(add_field(s, i, c->fields[i].text, c->fields[i].length));
+        MICA_TRY(add_to_chunk(s));
+        s->table->rows++;
+    }
+}
+
+static mica_status run(scan *s, mica_csv_header header)
+{
+    MICA_TRY(mica_csv_next(&s->csv));
+    MICA_TRY(begin(s));
+    MICA_TRY(read_rows(s));
+    mica_table *t = s->table;
+    t->delimiter = s->csv.delimiter;
+    t->file_bytes = s->csv.stream->file.bytes;
+    t->has_header = header == MICA_CSV_HEADER_YES || (header == MICA_CSV_HEADER_AUTO && looks_like_header(s));
+    if (!t->has_header)
+        MICA_TRY(first_is_row(s));
+    if (t->rows == 0)
+        return mica_fail(s->ctx, MICA_ERR_FORMAT, "%s: the file has a header and no rows",
+                         MICA_QUOTE(s->csv.stream->file.path));
+    MICA_TRY(name_columns(s));
+    for (int i = 0; i < t->count; i++)
+        MICA_TRY(finish_column(s, i));
+    return MICA_OK;
+}
+
+static void release(scan *s, size_t columns)
+{
+    for (size_t i = 0; s->surveys != NULL && i < columns; i++)
+        mica_value_list_free(s->ctx, &s->surveys[i].values);
+    if (s->surveys != NULL)
+        mica_release(s->ctx, s->surveys, columns * sizeof *s->surveys);
+    if (s->samples != NULL)
+        mica_release(s->ctx, s->samples, columns * s->sample_room * sizeof *s->samples);
+    if (s->first != NULL)
+        mica_release(s->ctx, s->first, s->first_bytes);
+    if (s->first_at != NULL)
+        mica_release(s->ctx, s->first_at, (columns + 1) * sizeof *s->first_at);
+    mica_csv_close(&s->csv);
+}
+
+static mica_status scan_stream(mica_context *ctx, mica_table **out, mica_stream *stream,
+                               const mica_scan_opts *opts)
+{
+    scan s = {.ctx = ctx};
+    MICA_TRY(mica_csv_open(ctx, &s.csv, stream, opts != NULL ? opts->delimiter : '\0'));
+    mica_status status = run(&s, opts != NULL ? opts->header : MICA_CSV_HEADER_AUTO);
+    release(&s, s.table != NULL ? (size_t)s.table->count : 0);
+    if (status != MICA_OK) {
+        mica_table_destroy(ctx, s.table);
+        return status;
+    }
+    *out = s.table;
+    return MICA_OK;
+}
+
+mica_status mica_table_scan(mica_context *ctx, mica_table **out, const char *path, const mica_scan_opts *opts)
+{
+    if (out == NULL || path == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_scan: %s is NULL", out == NULL ? "out" : "path");
+    *out = NULL;
+    mica_stream stream;
+    MICA_TRY(mica_stream_open(ctx, &stream, path));
+    mica_status status = scan_stream(ctx, out, &stream, opts);
+    mica_stream_close(ctx, &stream);
+    return status;
+}
+
+mica_status mica_table_scan_memory(mica_context *ctx, mica_table **out, const char *bytes, size_t count,
+                                   const char *name, const mica_scan_opts *opts)
+{
+    if (out == NULL || bytes == NULL || name == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_scan_memory: an argument is NULL");
+    *out = NULL;
+    mica_stream stream;
+    MICA_TRY(mica_stream_open_memory(ctx, &stream, bytes, count, name));
+    mica_status status = scan_stream(ctx, out, &stream, opts);
+    mica_stream_close(ctx, &stream);
+    return status;
+}

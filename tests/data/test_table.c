@@ -1,0 +1,397 @@
+/* Tables: what columns are taken for, what becomes of them, and files that do not fit. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test.h"
+
+static mica_status scan(mica_context *ctx, mica_table **table, const char *text, const mica_scan_opts *opts)
+{
+    return mica_table_scan_memory(ctx, table, text, strlen(text), "file", opts);
+}
+
+static mica_status load(mica_context *ctx, mica_dataset *set, const mica_table *table, const char *text,
+                        const mica_table_read_opts *opts)
+{
+    return mica_table_load_memory(ctx, set, table, text, strlen(text), "file", opts);
+}
+
+/* "kind name" of every column, a comma between them. */
+static const char *kinds(const mica_table *table)
+{
+    static const char *const names[] = {"number", "category", "date", "text", "empty"};
+    static char text[512];
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < mica_table_columns(table); i++) {
+        const mica_column *c = mica_table_column(table, i);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %s", i > 0 ? ", " : "",
+                                 names[c->kind], c->name);
+    }
+    return text;
+}
+
+TEST(table_finds_delimiter_header_and_kinds)
+{
+    static const struct {
+        const char *text, *kinds;
+        mica_index rows;
+        char delimiter;
+        mica_scan_opts opts;
+    } cases[] = {
+        {"a,b\n1,2\n3,4\n", "number a, number b", 2, ',', {0}},
+        {"\xef\xbb\xbf"
+         "a,b\r\n\r\n1,2\r\n3,4",
+         "number a, number b",
+         2,
+         ',',
+         {0}},
+        {"1,2,3\r4,5,6\r", "number column 1, number column 2, number column 3", 2, ',', {0}},
+        {"a;b\n1,5;x\n2,25;y\n", "number a, category b", 2, ';', {0}},
+        {"a\tb\n1\tx\n", "number a, category b", 1, '\t', {0}},
+        {"a|b\n1|2\n", "number a, number b", 1, '|', {0}},
+        {"7\n8\n9\n", "number column 1", 3, ',', {0}},
+        {"n\n7\n8\n", "number n", 2, ',', {0}},
+        {"5.1,3.5,setosa\n4.9,3.0,setosa\n6.0,2.2,virginica\n",
+         "number column 1, number column 2, category column 3",
+         3,
+         ',',
+         {0}},
+        {"city,state\nOslo,open\nRome,shut\nOslo,shut\n", "category city, category state", 3, ',', {0}},
+        {"Oslo,open\nRome,shut\nOslo,open\nRome,open\n", "category column 1, category column 2", 4, ',', {0}},
+        {"1,2\n3,4\n", "number 1, number 2", 1, ',', {.header = MICA_CSV_HEADER_YES}},
+        {"a,b\n1,2\n", "category column 1, category column 2", 2, ',', {.header = MICA_CSV_HEADER_NO}},
+        {"1,2\n3,4\n", "number column 1", 2, ';', {.delimiter = ';', .header = MICA_CSV_HEADER_NO}},
+        {"\"x, \"\"y\"\"\",\"line\nbreak\"\n\"1\", 2 \n", "number x, \"y\", number line\nbreak", 1, ',', {0}},
+        {"when,v\n2024-02-29,1\n2023-12-31T10:20,2\n", "date when, number v", 2, ',', {0}},
+        {"when,v\n2023-02-29,1\n2023-12-31,2\n", "category when, number v", 2, ',', {0}},
+        {"when\n31.12.2023 23:59:59\n1.2.2024\n", "date when", 2, ',', {0}},
+        {"a,b,c\n1,NA,\n2,,null\n", "number a, empty b, empty c", 2, ',', {0}},
+        {",a,a\n0,1,2\n", "number column 1, number a, number a (column 3)", 1, ',', {0}},
+    };
+    mica_context *ctx = test_context(1);
+    size_t live = mica_context_heap(ctx).live_bytes;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mica_table *table;
+        if (!CHECK_OK(ctx, scan(ctx, &table, cases[i].text, &cases[i].opts)))
+            continue;
+        CHECK_MSG(strcmp(kinds(table), cases[i].kinds) == 0, "%zu: %s", i, kinds(table));
+        CHECK_MSG(mica_table_rows(table) == cases[i].rows, "%zu: %td rows", i, mica_table_rows(table));
+        CHECK(mica_table_delimiter(table) == cases[i].delimiter);
+        mica_table_destroy(ctx, table);
+    }
+    CHECK(mica_context_heap(ctx).live_bytes == live);
+}
+
+TEST(table_says_where_it_goes_wrong)
+{
+    static const struct {
+        const char *text, *error;
+    } bad[] = {
+        {"", "the file has no rows"},
+        {"\n\n", "the file has no rows"},
+        {"1,2\n3\n", "line 2: 1 fields, the first line has 2"},
+        {"1,2\n3,4,5\n", "line 2: 3 fields, the first line has 2"},
+        {"1,2\n3,\"4\n\n", "line 2, column 2: unterminated quote"},
+        {"1,2\n3,\"4\"5\n", "line 2, column 2: text after the closing quote"},
+        {"a,b\n1,inf\n", "line 2, column 2: \"inf\" is not a finite number"},
+        {"a,b\n1,1e999\n", "line 2, column 2: \"1e999\" is not a finite number"},
+        {"\xff\xfe"
+         "a",
+         "this is UTF-16: save it as UTF-8"},
+        {"v\n1e308\n-1e308\n", "column \"v\": its numbers are too large"},
+    };
+    mica_context *ctx = test_context(1);
+    size_t live = mica_context_heap(ctx).live_bytes;
+    mica_table *table;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char error[256];
+        snprintf(error, sizeof error, "format error: \"file\": %s", bad[i].error);
+        CHECK_ERROR(ctx, scan(ctx, &table, bad[i].text, NULL), MICA_ERR_FORMAT, error);
+        CHECK(table == NULL);
+    }
+    CHECK_ERROR(ctx, scan(ctx, &table, "a,b\n", &(mica_scan_opts){.header = MICA_CSV_HEADER_YES}),
+                MICA_ERR_FORMAT, "format error: \"file\": the file has a header and no rows");
+    CHECK(mica_table_scan_memory(ctx, &table, "a\0b\n1\n", 6, "file", NULL) == MICA_ERR_FORMAT);
+    CHECK(mica_table_scan(ctx, &table, "no such file", NULL) == MICA_ERR_IO);
+    CHECK(mica_context_heap(ctx).live_bytes == live);
+}
+
+TEST(table_statistics)
+{
+    mica_context *ctx = test_context(1);
+    mica_table *table;
+    CHECK_OK(ctx,
+             scan(ctx, &table,
+                  "id,size,town,sold\n1,2.5,Oslo,2020-01-01\n2,NA,Rome,2020-01-03\n3,3.5,Oslo,\n4,9,Bonn,"
+                  "2020-01-02\n",
+                  NULL));
+    const mica_column *c = mica_table_column(table, 0);
+    CHECK(c->counts_rows && c->role == MICA_ROLE_NONE && c->whole && c->least == 1 && c->most == 4);
+    c = mica_table_column(table, 1);
+    CHECK(c->missing == 1 && c->different == 3 && !c->whole && c->role == MICA_ROLE_INPUT);
+    CHECK(c->mean == 5 && fabs(c->deviation - sqrt((6.25 + 2.25 + 16) / 3)) < 1e-12 && c->median == 3.5);
+    c = mica_table_column(table, 2);
+    CHECK(c->value_count == 3 && strcmp(c->values[0], "Bonn") == 0 && strcmp(c->values[1], "Oslo") == 0 &&
+          c->counts[1] == 2 && c->counts[2] == 1);
+    c = mica_table_column(table, 3);
+    CHECK(c->missing == 1 && !c->times && c->least == 18262 * 86400.0 && c->median == 18263 * 86400.0);
+    CHECK(mica_table_find(table, "town") == 2 && mica_table_find(table, "x") == -1);
+    mica_table_destroy(ctx, table);
+
+    CHECK_OK(ctx, scan(ctx, &table, "n\n10\n9\n1.0\n1\n10\n",
+                       NULL)); /* in the order of numbers, 1 and 1.0 as one */
+    c = mica_table_column(table, 0);
+    CHECK(c->value_count == 3 && strcmp(c->values[2], "10") == 0 && c->counts[0] == 2 && c->counts[2] == 2);
+    mica_table_destroy(ctx, table);
+}
+
+/* More than one buffer, and every place where a buffer can end. */
+TEST(table_across_buffers)
+{
+    enum { BYTES = 1100000 };
+    mica_context *ctx = test_context(1);
+    char *text = malloc(BYTES + 100);
+    for (int pad = 0; pad < 9; pad++) {
+        size_t used = 0;
+        double sum = 0;
+        int rows = 0;
+        for (int k = 0; k < pad; k++)
+            text[used++] = '\n';
+        for (; used < BYTES; rows++) {
+            used += (size_t)snprintf(text + used, 60, "%d,\"%d \"\"x\"\"\",%d.5\r\n", rows % 1000, rows % 7,
+                                     -rows);
+            sum += rows % 1000;
+        }
+        mica_table *table;
+        REQUIRE(CHECK_OK(ctx, mica_table_scan_memory(ctx, &table, text, used, "file", NULL)));
+        CHECK(mica_table_rows(table) == rows && mica_table_columns(table) == 3);
+        CHECK(fabs(mica_table_column(table, 0)->mean - sum / rows) < 1e-9 * rows);
+        CHECK(mica_table_column(table, 1)->value_count == 7 &&
+              strcmp(mica_table_column(table, 1)->values[0], "0 \"x\"") == 0);
+        CHECK(mica_table_column(table, 2)->least == -(rows - 1) - 0.5);
+        mica_table_destroy(ctx, table);
+    }
+    free(text);
+}
+
+/* ---- Encoding ---- */
+
+static const char houses[] =
+    "town,size,sold,price\n"
+    "Oslo,10,2020-07-01,100\n"
+    "Rome,20,2020-07-02,200\n"
+    "Oslo,,2020-07-03,300\n"
+    "Bonn,30,2020-07-04,400\n";
+
+/* The table of `houses` with its price as target. */
+static mica_table *houses_table(mica_context *ctx, const mica_encode_opts *opts)
+{
+    mica_table *table;
+    CHECK_OK(ctx, scan(ctx, &table, houses, NULL));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 3, MICA_ROLE_TARGET));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, opts));
+    return table;
+}
+
+static mica_status expand(mica_context *ctx, mica_dataset *out, const mica_table *table, const char *text,
+                          const mica_table_read_opts *opts)
+{
+    mica_dataset cells = {0};
+    mica_status status = load(ctx, &cells, table, text, opts);
+    if (status != MICA_OK)
+        return status;
+    status = mica_table_expand(ctx, out, table, &cells);
+    if (status == MICA_OK) { /* targets go with the inputs */
+        out->owned[1] = cells.owned[1];
+        cells.owned[1] = 0;
+    }
+    mica_dataset_destroy(ctx, &cells);
+    return status;
+}
+
+TEST(table_encodes_rows)
+{
+    mica_context *ctx = test_context(1);
+    size_t live = mica_context_heap(ctx).live_bytes;
+    mica_table *table = houses_table(ctx, NULL);
+    /* town: 3 values and unseen; size and its indicator; sold: standardized, sine and cosine */
+    CHECK(mica_table_inputs(table) == 4 + 2 + 3 && mica_table_targets(table) == 1);
+    mica_dataset set;
+    mica_table_found found;
+    REQUIRE(CHECK_OK(ctx, expand(ctx, &set, table, houses, &(mica_table_read_opts){.found = &found})));
+    const float *x = set.inputs.data, *y = set.targets.data;
+    float size = (float)(10 / sqrt(200.0 / 3)), price = (float)(50 / sqrt(12500.0));
+    const float first[] = {0, 1, 0, 0, -size, 0};
+    CHECK(memcmp(x, first, sizeof first) == 0);
+    CHECK(x[9 + 2] == 1 && x[9 + 4] == 0 && x[9 + 5] == 0);
+    CHECK(x[18 + 4] == 0 && x[18 + 5] == 1 && x[27] == 1);
+    CHECK(fabsf(x[6] + (float)(1.5 / sqrt(1.25))) < 1e-6f && fabsf(x[7]) < 0.05f && fabsf(x[8] + 1) < 1e-3f);
+    CHECK(fabsf(y[0] + 3 * price) < 1e-6f && fabsf(y[3] - 3 * price) < 1e-6f);
+    CHECK(found.rows == 4 && found.missing == 1 && found.dropped == 0 && found.unseen == 0);
+    float mean, deviation;
+    mica_table_target_unit(table, 0, &mean, &deviation);
+    CHECK(mean == 250 && deviation == (float)sqrt(12500.0));
+    mica_dataset_destroy(ctx, &set);
+
+    /* Other order, another town, a column too many, no price */
+    static const char other[] = "colour,sold,town,size\nred,2020-07-01,Kiel,NA\n";
+    mica_table_read_opts without = {.no_targets = true, .found = &found};
+    REQUIRE(CHECK_OK(ctx, expand(ctx, &set, table, other, &without)));
+    x = set.inputs.data;
+    const float unseen[] = {0, 0, 0, 1, 0, 1};
+    CHECK(set.count == 1 && !set.has_targets && memcmp(x, unseen, sizeof unseen) == 0);
+    CHECK(found.unseen == 1 && found.extra_columns == 1 && found.missing == 1);
+    mica_dataset_destroy(ctx, &set);
+    CHECK_ERROR(
+        ctx, load(ctx, &set, table, other, NULL), MICA_ERR_FORMAT,
+        "format error: \"file\": line 1: there is no column \"price\", which the table has as a target");
+    CHECK_ERROR(ctx, load(ctx, &set, table, "town,size,sold,price\nOslo,big,2020-01-01,1\n", NULL),
+                MICA_ERR_FORMAT, "format error: \"file\": line 2, column \"size\": \"big\" is not a number");
+    CHECK_ERROR(ctx, load(ctx, &set, table, "town,size,sold,price\nOslo,1,soon,1\n", NULL), MICA_ERR_FORMAT,
+                "format error: \"file\": line 2, column \"sold\": \"soon\" is not a date");
+    CHECK_ERROR(
+        ctx, load(ctx, &set, table, "Oslo,1\n", NULL), MICA_ERR_FORMAT,
+        "format error: \"file\": line 1: there is no column \"town\", which the table has as an input");
+    CHECK(load(ctx, &set, table, "Oslo,1,2020-01-01\n", &without) == MICA_OK && set.count == 1);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, table);
+    CHECK(mica_context_heap(ctx).live_bytes == live);
+}
+
+TEST(table_missing_values)
+{
+    mica_context *ctx = test_context(1);
+    mica_dataset set;
+    mica_table_found found;
+    mica_table_read_opts opts = {.found = &found};
+    mica_table *table = houses_table(ctx, &(mica_encode_opts){.missing = MICA_MISSING_DROP});
+    CHECK(mica_table_inputs(table) == 8); /* no indicator */
+    CHECK_OK(ctx, load(ctx, &set, table, houses, &opts));
+    CHECK(set.count == 3 && found.dropped == 1 && ((float *)set.targets.data)[2] > 1);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, table);
+    table = houses_table(ctx, &(mica_encode_opts){.missing = MICA_MISSING_REFUSE});
+    CHECK_ERROR(ctx, load(ctx, &set, table, houses, NULL), MICA_ERR_FORMAT,
+                "format error: \"file\": line 4, column \"size\": the value is missing");
+    mica_table_destroy(ctx, table);
+    /* A target that is missing always drops the row; an input that never was before is filled. */
+    table = houses_table(ctx, &(mica_encode_opts){.missing = MICA_MISSING_MEDIAN, .raw_targets = true});
+    CHECK_OK(ctx, expand(ctx, &set, table, "town,size,sold,price\n?,1,,5\nOslo,1,2020-07-01,NA\n", &opts));
+    const float *x = set.inputs.data;
+    CHECK(set.count == 1 && found.dropped == 1 && found.missing == 2 && ((float *)set.targets.data)[0] == 5);
+    CHECK(x[3] == 1 && x[6] == 0 && x[7] == 0 && x[8] == 0);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, table);
+}
+
+TEST(table_targets_that_are_classes)
+{
+    mica_context *ctx = test_context(1);
+    mica_table *table;
+    mica_dataset set;
+    CHECK_OK(ctx, scan(ctx, &table, "x,k\n1,b\n2,a\n3,b\n4,c\n", NULL));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 0, MICA_ROLE_INPUT));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 1, MICA_ROLE_TARGET));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, NULL));
+    CHECK_OK(ctx, load(ctx, &set, table, "k,x\nc,9\na,8\n", NULL));
+    CHECK(set.class_count == 3 && strcmp(set.classes[2], "c") == 0 &&
+          memcmp(set.targets.data, (float[]){2, 0}, 8) == 0);
+    mica_dataset_destroy(ctx, &set);
+    CHECK_ERROR(ctx, load(ctx, &set, table, "k,x\nd,9\n", NULL), MICA_ERR_FORMAT,
+                "format error: \"file\": line 2, column \"k\": \"d\" is none of the classes of the table");
+    CHECK_ERROR(ctx, mica_table_set_kind(ctx, table, 1, MICA_COLUMN_NUMBER), MICA_ERR_ARGUMENT,
+                "argument error: table_set_kind: column \"k\" is not a column of numbers");
+    mica_table_destroy(ctx, table);
+
+    CHECK_OK(ctx, scan(ctx, &table, "x,k\n5,10\n6,2\n8,2.0\n", NULL)); /* numbers that are names */
+    CHECK_OK(ctx, mica_table_set_kind(ctx, table, 1, MICA_COLUMN_CATEGORY));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 1, MICA_ROLE_TARGET));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, NULL));
+    CHECK_OK(ctx, load(ctx, &set, table, "x,k\n5,10.0\n6,2\n", NULL));
+    CHECK(set.class_count == 2 && memcmp(set.targets.data, (float[]){1, 0}, 8) == 0);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, table);
+}
+
+/* ---- Text ---- */
+
+TEST(table_survives_text)
+{
+    mica_context *ctx = test_context(1);
+    size_t live = mica_context_heap(ctx).live_bytes;
+    mica_table *table = houses_table(ctx, &(mica_encode_opts){.missing = MICA_MISSING_MEDIAN}), *back, *odd;
+    size_t bytes = 0, again = 0;
+    CHECK_OK(ctx, mica_table_to_text(ctx, table, NULL, &bytes));
+    char *text = malloc(bytes), *copy = malloc(bytes);
+    CHECK_OK(ctx, mica_table_to_text(ctx, table, text, &bytes));
+    CHECK(strlen(text) + 1 == bytes);
+    REQUIRE(CHECK_OK(ctx, mica_table_from_text(ctx, &back, text)));
+    again = bytes;
+    CHECK_OK(ctx, mica_table_to_text(ctx, back, copy, &again));
+    CHECK(again == bytes && memcmp(text, copy, bytes) == 0);
+    mica_dataset a, b;
+    CHECK_OK(ctx, expand(ctx, &a, table, houses, NULL));
+    CHECK_OK(ctx, expand(ctx, &b, back, houses, NULL));
+    CHECK(memcmp(a.inputs.data, b.inputs.data, 4 * 9 * sizeof(float)) == 0);
+    mica_dataset_destroy(ctx, &a);
+    mica_dataset_destroy(ctx, &b);
+    again = bytes - 1;
+    CHECK(mica_table_to_text(ctx, table, copy, &again) == MICA_ERR_ARGUMENT && again == bytes);
+    /* Cut anywhere, or with any byte changed: an error, or a table. */
+    for (size_t i = 0; i < bytes - 1; i++) {
+        memcpy(copy, text, bytes);
+        copy[i] = '\0';
+        CHECK(mica_table_from_text(ctx, &odd, copy) != MICA_OK && odd == NULL);
+        for (int k = 0; k < 6; k++) {
+            memcpy(copy, text, bytes);
+            copy[i] = "0\"]}-e"[k];
+            if (mica_table_from_text(ctx, &odd, copy) == MICA_OK)
+                mica_table_destroy(ctx, odd);
+        }
+    }
+    mica_table_destroy(ctx, table);
+    mica_table_destroy(ctx, back);
+    free(text);
+    free(copy);
+    CHECK(mica_context_heap(ctx).live_bytes == live);
+    CHECK_OK(ctx, scan(ctx, &table, "a,b\nx\xff,1\ny,2\n", NULL));
+    bytes = 0;
+    CHECK_ERROR(ctx, mica_table_to_text(ctx, table, NULL, &bytes), MICA_ERR_FORMAT,
+                "format error: column \"a\": a value is not UTF-8: \"x\\xff\"");
+    mica_table_destroy(ctx, table);
+}
+
+/* ---- Windows ---- */
+
+TEST(table_windows_over_rows)
+{
+    mica_context *ctx = test_context(1);
+    float x[10][2], y[10];
+    for (int i = 0; i < 10; i++) {
+        x[i][0] = (float)i;
+        x[i][1] = (float)(100 + i);
+        y[i] = (float)(1000 + i);
+    }
+    mica_tensor inputs = mica_2d(&x[0][0], 10, 2), targets = mica_2d(y, 10, 1);
+    mica_dataset rows, set;
+    CHECK_OK(ctx, mica_dataset_over(ctx, &rows, &inputs, &targets));
+    CHECK_OK(ctx, mica_dataset_windows(ctx, &set, &rows, 3, 2));
+    CHECK(set.count == 6 && set.inputs.rank == 3 && set.inputs.dim[1] == 3 && set.inputs.dim[2] == 2);
+    float bx[6 * 6], by[6 * 2];
+    mica_tensor tx = mica_3d(bx, 6, 3, 2), ty = mica_2d(by, 6, 2);
+    mica_batches *b;
+    mica_index n;
+    CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.batch = 6, .sequential = true}));
+    CHECK_OK(ctx, mica_batches_next(ctx, &tx, &ty, &n, b));
+    CHECK(n == 6);
+    for (int i = 0; i < 6; i++) {
+        for (int k = 0; k < 3; k++)
+            CHECK(bx[6 * i + 2 * k] == (float)(i + k) && bx[6 * i + 2 * k + 1] == (float)(100 + i + k));
+        CHECK(by[2 * i] == (float)(1003 + i) && by[2 * i + 1] == (float)(1004 + i));
+    }
+    mica_batches_destroy(ctx, b);
+    CHECK_ERROR(ctx, mica_dataset_windows(ctx, &set, &rows, 9, 2), MICA_ERR_SHAPE,
+                "shape error: dataset_windows: 10 rows are too few for a window of 9 and a horizon of 2");
+}
