@@ -131,4 +131,73 @@ TEST(second_thread_infers_while_the_first_trains)
     CHECK_MSG(fabsf(box.probe - -0.2f) < 0.1f, "it learned %g", (double)box.probe);
     mica_net_destroy(net);
 }
+
+/* ---- Taking turns: one set of weights, and a lock for every step and every forward ---- */
+
+typedef struct turns {
+    pthread_mutex_t lock;
+    mica_net *trained;
+    bool done;
+    int forwards, failures;
+} turns;
+
+static void *infer_in_turn(void *argument)
+{
+    turns *t = argument;
+    mica_context *ctx = NULL;
+    mica_net *net = NULL;
+    mica_tensor x;
+    pthread_mutex_lock(&t->lock); /* it looks at the other net */
+    bool ready = mica_context_create(&ctx, NULL) == MICA_OK && mica_net_create(ctx, &net) == MICA_OK &&
+                 build(net, 1) != 0 &&
+                 mica_net_compile(net, &(mica_compile_opts){.weights = t->trained}) == MICA_OK &&
+                 mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_tensor(net, &x, "x") == MICA_OK;
+    pthread_mutex_unlock(&t->lock);
+    t->failures += !ready;
+    for (bool done = !ready; !done;) {
+        pthread_mutex_lock(&t->lock);
+        memcpy(x.data, probe, sizeof probe);
+        t->failures += mica_net_derive(net) != MICA_OK || mica_net_forward(net) != MICA_OK;
+        t->forwards++;
+        done = t->done;
+        pthread_mutex_unlock(&t->lock);
+    }
+    mica_net_destroy(net);
+    mica_context_destroy(ctx);
+    return NULL;
+}
+
+TEST(second_thread_takes_turns_with_the_first)
+{
+    mica_context *ctx = test_context(1);
+    turns t = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    mica_tensor x, target;
+    REQUIRE(mica_net_create(ctx, &t.trained) == MICA_OK);
+    mica_value y = build(t.trained, BATCH);
+    mica_net_mse(t.trained, y, mica_net_input(t.trained, "target", MICA_F32, 2, (mica_index[]){BATCH, 1}),
+                 NULL);
+    mica_optimizer sgd = {.kind = MICA_SGD, .lr = 0.01f};
+    REQUIRE(
+        CHECK_OK(ctx, mica_net_compile(t.trained, &(mica_compile_opts){.train = true, .optimizer = &sgd})));
+    REQUIRE(CHECK_OK(ctx, mica_net_bind(t.trained, NULL, 0)) &&
+            CHECK_OK(ctx, mica_net_initialize(t.trained, 7)));
+    REQUIRE(mica_net_tensor(t.trained, &x, "x") == MICA_OK &&
+            mica_net_tensor(t.trained, &target, "target") == MICA_OK);
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, infer_in_turn, &t) == 0);
+    for (int step = 0; step < STEPS; step++) {
+        pthread_mutex_lock(&t.lock);
+        for (int i = 0; i < BATCH * WIDTH; i++)
+            ((float *)x.data)[i] = (float)((step + i) % 7) / 7.0f;
+        memset(target.data, 0, mica_tensor_bytes(&target));
+        CHECK_OK(ctx, mica_train_step(t.trained, MICA_OPTIMIZER_LR));
+        pthread_mutex_unlock(&t.lock);
+    }
+    pthread_mutex_lock(&t.lock);
+    t.done = true;
+    pthread_mutex_unlock(&t.lock);
+    pthread_join(thread, NULL);
+    CHECK_MSG(t.forwards > 0 && t.failures == 0, "%d forwards, %d failures", t.forwards, t.failures);
+    mica_net_destroy(t.trained);
+}
 #endif
