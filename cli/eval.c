@@ -8,6 +8,7 @@
 #include "cli/model/page_file.h"
 #include "cli/model/same.h"
 #include "cli/model/saved.h"
+#include "cli/model/tables.h"
 #include "cli/model/score_report.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
@@ -15,7 +16,8 @@
 
 typedef struct settings {
     shared_settings shared;
-    const char *data, *label, *report;
+    const char *data, *report;
+    table_settings table;
     int part;
     int64_t batch, show;
 } settings;
@@ -29,11 +31,22 @@ static const verb_option options[] = {
      offsetof(settings, data),
      "DATA",
      "data to score it on (the training data set)"},
-    {.name = "--label",
+    {.name = "--delimiter",
      OPTION_TEXT,
-     offsetof(settings, label),
-     "COLUMN",
-     "CSV: the label column, by name or number (as in training)"},
+     offsetof(settings, table.delimiter),
+     "CHAR",
+     "table: what is between columns (found out)"},
+    {.name = "--header",
+     OPTION_CHOICE,
+     offsetof(settings, table.header),
+     "YES-NO",
+     "table: whether the first line has the names of columns (found out)",
+     .choices = table_header_names},
+    {.name = "--memory",
+     OPTION_BYTES,
+     offsetof(settings, table.memory),
+     "BYTES",
+     "table: rows that take more are read in blocks (256MiB)"},
     {.name = "--part",
      OPTION_CHOICE,
      offsetof(settings, part),
@@ -140,9 +153,16 @@ static int open_data(evaluation *e, settings *set)
     if (set->data == NULL)
         return usage_error(&verb_eval,
                            "--data is required: the checkpoint does not record its training data");
-    if (set->label == NULL)
-        set->label = e->saved.settings.label;
-    data_opts opts = {.label = set->label,
+    bool own = m->data != NULL && strcmp(set->data, m->data) == 0;
+    if (file_kind_of(set->data) == FILE_CSV && m->table == NULL)
+        return verb_error(&verb_eval, EXIT_FILE, "%s is a table, which %s was not trained on", set->data,
+                          e->saved.path);
+    data_opts opts = {.table = set->table,
+                      .known = m->table,
+                      .window = m->forecast.window,
+                      .horizon = m->forecast.horizon,
+                      .test = own ? e->saved.settings.test : NULL,
+                      .tell = !set->shared.quiet && !set->shared.json && ranks_rank() == 0,
                       .classes = (const char *const *)m->class_names,
                       .class_count = m->class_count,
                       .sound = m->is_sound ? &m->sound : NULL,
@@ -267,7 +287,7 @@ static int evaluate(evaluation *e, settings *set, const char *where)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .part = -1, .batch = 32};
+    settings set = {.shared = SHARED_DEFAULTS, .table = TABLE_DEFAULTS, .part = -1, .batch = 32};
     int count = options_read(&verb_eval, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;

@@ -9,9 +9,21 @@
 #include "cli/info/info.h"
 #include "cli/model/images.h"
 #include "cli/model/saved.h"
+#include "cli/model/tables.h"
 #include "cli/net/argument.h"
 
 static const verb_option options[] = {
+    {.name = "--delimiter",
+     OPTION_TEXT,
+     offsetof(info_settings, table.delimiter),
+     "CHAR",
+     "table: what is between columns (found out)"},
+    {.name = "--header",
+     OPTION_CHOICE,
+     offsetof(info_settings, table.header),
+     "YES-NO",
+     "table: whether the first line has the names of columns (found out)",
+     .choices = table_header_names},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(info_settings, batch),
@@ -30,7 +42,8 @@ static const verb_option options[] = {
 static const char details[] = NET_HELP
     "Or a file:\n"
     "  weights and checkpoints (safetensors): every tensor, and the metadata\n"
-    "  data (idx, npy, csv, png, jpeg, ppm; idx, npy and csv also as .gz): dtype and shape\n"
+    "  tables (csv, tsv): every column, its kind, range, classes and missing values\n"
+    "  other data (idx, npy, png, jpeg, ppm): dtype and shape\n"
     "  npz: every array; wav: rate, channels, length and level\n"
     "  a folder of images: how many of each class, and their sizes";
 
@@ -72,7 +85,7 @@ static info_data_kind data_kind(const char *path)
         return INFO_WAV;
     if (ends_with(path, ".npz"))
         return INFO_NPZ;
-    if (ends_with(path, ".csv"))
+    if (ends_with(path, ".csv") || ends_with(path, ".tsv"))
         return INFO_CSV;
     if (begins(head, length, "\0\0", 2) || ends_with(path, "ubyte") || ends_with(path, ".idx"))
         return INFO_IDX;
@@ -92,6 +105,8 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
             return info_wav(ctx, set, what);
         if (kind == INFO_NPZ && !set->text)
             return info_npz(ctx, set, what);
+        if (kind == INFO_CSV && !set->text)
+            return info_table(ctx, set, what);
         if (kind != INFO_NO_DATA && !set->text)
             return info_data(ctx, set, what, kind);
     }
@@ -100,7 +115,7 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
 
 static int run(int argc, char **argv)
 {
-    info_settings set = {.shared = SHARED_DEFAULTS};
+    info_settings set = {.shared = SHARED_DEFAULTS, .table = TABLE_DEFAULTS};
     int given = options_read(&verb_info, &set, argc, argv);
     if (given < 0)
         return EXIT_USAGE;

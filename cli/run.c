@@ -8,6 +8,7 @@
 #include "cli/model/match.h"
 #include "cli/model/same.h"
 #include "cli/model/saved.h"
+#include "cli/model/tables.h"
 #include "cli/model/score.h"
 #include "cli/model/sounds.h"
 #include "cli/model/take.h"
@@ -20,7 +21,7 @@
 
 typedef struct settings {
     shared_settings shared;
-    const char *label;
+    table_settings table;
     int64_t top, batch;
     bool invert;
 } settings;
@@ -37,11 +38,17 @@ static const verb_option options[] = {
      offsetof(settings, invert),
      NULL,
      "invert images, for nets trained on white on black"},
-    {.name = "--label",
+    {.name = "--delimiter",
      OPTION_TEXT,
-     offsetof(settings, label),
-     "COLUMN",
-     "CSV: a column to ignore, by name or number"},
+     offsetof(settings, table.delimiter),
+     "CHAR",
+     "table: what is between columns (found out)"},
+    {.name = "--header",
+     OPTION_CHOICE,
+     offsetof(settings, table.header),
+     "YES-NO",
+     "table: whether the first line has the names of columns (found out)",
+     .choices = table_header_names},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(settings, batch),
@@ -130,11 +137,13 @@ static file_kind kind_of_bytes(const prediction *p)
     return p->is_text ? FILE_TEXT : FILE_CSV;
 }
 
-/* The columns of a CSV, one of them left out if --label says so. Labels of any kind may stand there. */
-static mica_csv_opts csv_without_label(const char *path, const settings *set)
+/* The rows of a CSV, by the names of the columns that the net was trained on; from a file, or from stdin. */
+static int from_table(prediction *p, const char *path)
 {
-    data_opts opts = {.label = set->label != NULL ? set->label : "none"};
-    return csv_opts_of(path, &opts);
+    if (p->saved.meaning.table == NULL)
+        return verb_error(&verb_run, EXIT_FILE, "%s is a table, which the net was not trained on", path);
+    return table_load_inputs(&p->inputs, &verb_run, p->ctx, path, p->bytes, p->byte_count, &p->saved.meaning,
+                             &p->set->table);
 }
 
 /* WAV files, made ready as the sounds that the net was trained on. */
@@ -160,21 +169,20 @@ static int from_stdin(prediction *p)
                    : verb_failed(&verb_run, p->ctx);
     mica_text_opts text = {.vocabulary = &p->saved.meaning.vocabulary};
     mica_status status;
+    if (kind == FILE_CSV)
+        return from_table(p, "stdin");
     if (kind == FILE_TEXT && p->is_text) {
         status = mica_text_from_memory(p->ctx, &p->text, p->bytes, p->byte_count, &text);
     } else {
         mica_stream stream;
-        mica_csv_opts csv = csv_without_label("", p->set);
         mica_loaded loaded = {0};
         status = mica_stream_open_memory(p->ctx, &stream, p->bytes, p->byte_count, "stdin");
-        if (status == MICA_OK && kind == FILE_CSV)
-            status = mica_csv_read(p->ctx, &p->inputs, &stream, &csv);
-        else if (status == MICA_OK)
+        if (status == MICA_OK)
             status = kind == FILE_IMAGE ? mica_image_read(p->ctx, &loaded, &stream)
                      : kind == FILE_NPY ? mica_npy_read(p->ctx, &loaded, &stream)
                                         : mica_idx_read(p->ctx, &loaded, &stream);
         mica_stream_close(p->ctx, &stream);
-        if (status == MICA_OK && kind != FILE_CSV) {
+        if (status == MICA_OK) {
             status = mica_dataset_over(p->ctx, &p->inputs, &loaded.tensor, NULL);
             if (status == MICA_OK)
                 p->inputs.owned[0] = loaded.bytes;
@@ -189,7 +197,6 @@ static int from_stdin(prediction *p)
 static int from_file(prediction *p, const char *path)
 {
     file_kind kind = file_kind_of(path);
-    mica_csv_opts csv = csv_without_label(path, p->set);
     mica_text_opts text = {.vocabulary = &p->saved.meaning.vocabulary};
     mica_status status;
     switch (p->is_text ? FILE_TEXT : kind) {
@@ -203,8 +210,7 @@ static int from_file(prediction *p, const char *path)
         status = mica_dataset_load_npz(p->ctx, &p->inputs, path, NULL);
         break;
     case FILE_CSV:
-        status = mica_dataset_load_csv(p->ctx, &p->inputs, path, &csv);
-        break;
+        return from_table(p, path);
     case FILE_TEXT:
         if (p->is_text) {
             status = mica_text_load(p->ctx, &p->text, path, &text);
@@ -329,8 +335,7 @@ static int check_inputs(const prediction *p)
     size_t given = p->inputs.count > 0 ? mica_tensor_count(&p->inputs.inputs) / (size_t)p->inputs.count
                                        : wanted;
     if (given != wanted)
-        return verb_error(&verb_run, EXIT_FILE, "an input has %zu values, the net takes %zu%s", given, wanted,
-                          given == wanted + 1 ? " (--label ignores a column)" : "");
+        return verb_error(&verb_run, EXIT_FILE, "an input has %zu values, the net takes %zu", given, wanted);
     return EXIT_OK;
 }
 
@@ -516,7 +521,7 @@ static int predict(prediction *p, const char *where, char **inputs, int count)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .top = -1, .batch = 32};
+    settings set = {.shared = SHARED_DEFAULTS, .table = TABLE_DEFAULTS, .top = -1, .batch = 32};
     int count = options_read(&verb_run, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;

@@ -5,6 +5,7 @@
 
 #include "cli/model/sounds.h"
 #include "cli/model/augment.h"
+#include "cli/model/tables.h"
 #include "cli/model/take.h"
 #include "cli/model/training.h"
 #include "cli/net/argument.h"
@@ -16,9 +17,69 @@ static const verb_option options[] = {
     {.name = "--data", OPTION_TEXT, FIELD(data), "DATA", "training data (see below)"},
     {.name = "--label",
      OPTION_TEXT,
-     FIELD(label),
+     FIELD(table.label),
      "COLUMN",
-     "CSV: the label column, by name or number; -1 is the last (-1)"},
+     "table: the column to learn, by name or number, or several: a,b (the last)"},
+    {.name = "--test",
+     OPTION_TEXT,
+     FIELD(test),
+     "FILE",
+     "table: rows for the test alone (a tenth of the data)"},
+    {.name = "--task",
+     OPTION_CHOICE,
+     FIELD(table.task),
+     "TASK",
+     "table: what the column is (found out, and said)",
+     .choices = table_task_names},
+    {.name = "--missing",
+     OPTION_CHOICE,
+     FIELD(table.missing),
+     "HOW",
+     "table: what stands for a missing value (mean, and an input that says so)",
+     .choices = table_missing_names},
+    {.name = "--ignore", OPTION_LIST, FIELD(table.ignore), "COLUMN", "table: a column to leave out"},
+    {.name = "--category",
+     OPTION_LIST,
+     FIELD(table.categories),
+     "COLUMN",
+     "table: numbers that are names, not amounts"},
+    {.name = "--delimiter",
+     OPTION_TEXT,
+     FIELD(table.delimiter),
+     "CHAR",
+     "table: what is between columns (found out)"},
+    {.name = "--header",
+     OPTION_CHOICE,
+     FIELD(table.header),
+     "YES-NO",
+     "table: whether the first line has the names of columns (found out)",
+     .choices = table_header_names},
+    {.name = "--window",
+     OPTION_COUNT,
+     FIELD(table.window),
+     "N",
+     "series: forecast from so many rows",
+     .least = 1,
+     .most = MOST_WINDOW},
+    {.name = "--horizon",
+     OPTION_COUNT,
+     FIELD(table.horizon),
+     "N",
+     "series: forecast so many rows (1)",
+     .least = 1,
+     .most = MOST_WINDOW},
+    {.name = "--season",
+     OPTION_COUNT,
+     FIELD(table.season),
+     "N",
+     "series: rows of a season, for the baseline (found out)",
+     .least = 1,
+     .most = MOST_WINDOW},
+    {.name = "--memory",
+     OPTION_BYTES,
+     FIELD(table.memory),
+     "BYTES",
+     "table: rows that take more are read in blocks, again each epoch (256MiB)"},
     {.name = "--features",
      OPTION_CHOICE,
      FIELD(features),
@@ -209,6 +270,8 @@ static int check_settings(const train_settings *s)
         if (numbers[i].value > (double)FLT_MAX)
             return usage_error(&verb_train, "%s takes a number of at most %g", numbers[i].name,
                                (double)FLT_MAX);
+    if (s->table.horizon > 0 && s->table.window == 0)
+        return usage_error(&verb_train, "--horizon goes with --window, the rows to forecast from");
     if ((float)s->lr == 0)
         return usage_error(&verb_train, "--lr takes a number above 0");
     if (s->validation > MOST_SHARE)
@@ -221,6 +284,7 @@ static int run(int argc, char **argv)
     training *t = take(1, sizeof *t);
     t->v = &verb_train;
     t->settings = (train_settings){.shared = SHARED_DEFAULTS,
+                                   .table = TABLE_DEFAULTS,
                                    .epochs = -1,
                                    .batch = -1,
                                    .shares = -1,

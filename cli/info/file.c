@@ -92,14 +92,13 @@ int info_weights(mica_context *ctx, const info_settings *set, const char *path)
 int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind)
 {
     static const char *const names[] = {"", "idx", "npy", "csv", "png", "jpeg", "netpbm"};
-    mica_dataset data;
-    mica_status status = kind == INFO_IDX   ? mica_dataset_load_idx(ctx, &data, path, NULL)
-                         : kind == INFO_NPY ? mica_dataset_load_npy(ctx, &data, path, NULL)
-                         : kind == INFO_CSV ? mica_dataset_load_csv(ctx, &data, path, NULL)
-                                            : mica_dataset_load_image(ctx, &data, path);
+    mica_dataset loaded;
+    mica_status status = kind == INFO_IDX   ? mica_dataset_load_idx(ctx, &loaded, path, NULL)
+                         : kind == INFO_NPY ? mica_dataset_load_npy(ctx, &loaded, path, NULL)
+                                            : mica_dataset_load_image(ctx, &loaded, path);
     if (status != MICA_OK)
         return verb_failed(&verb_info, ctx);
-    const mica_tensor *t = &data.inputs;
+    const mica_tensor *t = &loaded.inputs;
     size_t bytes = mica_tensor_bytes(t);
     if (set->shared.json) {
         printf("{\"kind\": \"%s\", \"dtype\": \"%s\", \"shape\": [", names[kind], mica_dtype_name(t->dtype));
@@ -111,6 +110,6 @@ int info_data(mica_context *ctx, const info_settings *set, const char *path, inf
         printf(": %s, %s, %s\n", names[kind], shape_text(t->dtype, t->rank, t->dim).text,
                size_text((double)bytes).text);
     }
-    mica_dataset_destroy(ctx, &data);
+    mica_dataset_destroy(ctx, &loaded);
     return EXIT_OK;
 }

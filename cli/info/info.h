@@ -2,13 +2,14 @@
 #ifndef MICA_CLI_INFO_INFO_H
 #define MICA_CLI_INFO_INFO_H
 
-#include "cli/verb.h"
+#include "cli/model/data.h"
 
 typedef struct info_settings {
     shared_settings shared;
     option_list set;
     int64_t batch;
     bool text;
+    table_settings table;
 } info_settings;
 
 typedef enum info_data_kind {
@@ -29,6 +30,7 @@ int info_data(mica_context *ctx, const info_settings *set, const char *path, inf
 int info_wav(mica_context *ctx, const info_settings *set, const char *path);
 int info_npz(mica_context *ctx, const info_settings *set, const char *path);
 
+int info_table(mica_context *ctx, const info_settings *set, const char *path);
 int info_images(mica_context *ctx, const info_settings *set, const char *path); /* a folder of them */
 
 #endif

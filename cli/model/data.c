@@ -11,6 +11,7 @@
 #include "cli/model/images.h"
 #include "cli/model/npz.h"
 #include "cli/model/sounds.h"
+#include "cli/model/tables.h"
 #include "cli/model/take.h"
 
 #define DIGITS_TRAIN      20000
@@ -45,25 +46,6 @@ file_kind file_kind_of(const char *path)
             return ends[i].kind;
     }
     return FILE_UNKNOWN;
-}
-
-mica_csv_opts csv_opts_of(const char *path, const data_opts *opts)
-{
-    mica_csv_opts csv = {
-        .label_column = -1, .label_names = true, .classes = opts->classes, .class_count = opts->class_count};
-    if (ends_with(path, ".tsv") || ends_with(path, ".tsv.gz"))
-        csv.delimiter = '\t';
-    if (opts->label == NULL)
-        return csv;
-    char *end;
-    long column = strtol(opts->label, &end, 10);
-    if (strcmp(opts->label, "none") == 0)
-        return (mica_csv_opts){.delimiter = csv.delimiter};
-    if (*opts->label != '\0' && *end == '\0' && column != 0 && column > -100000 && column < 100000)
-        csv.label_column = (int)column;
-    else
-        csv.label = opts->label;
-    return csv;
 }
 
 /* ---- Targets ---- */
@@ -240,11 +222,8 @@ static int load(data *out, const verb *v, mica_context *ctx, const char *spec, c
         return npz_load(out, v, ctx, spec);
     case FILE_TEXT:
         return load_text(out, v, ctx, spec, opts);
-    case FILE_CSV: {
-        mica_csv_opts csv = csv_opts_of(spec, opts);
-        return mica_dataset_load_csv(ctx, &out->samples, spec, &csv) == MICA_OK ? EXIT_OK
-                                                                                : verb_failed(v, ctx);
-    }
+    case FILE_CSV:
+        return table_load(out, v, ctx, spec, opts);
     default:
         return unknown(v, spec);
     }
@@ -254,9 +233,11 @@ int data_load(data *out, const verb *v, mica_context *ctx, const char *spec, con
 {
     *out = (data){0};
     int code = load(out, v, ctx, spec, opts);
-    if (code == EXIT_OK && !out->is_text && out->class_names == NULL)
+    if (code == EXIT_OK && opts->test != NULL && out->table == NULL)
+        code = usage_error(v, "--test is for tables: FILE.csv");
+    if (code == EXIT_OK && !out->is_text && out->table == NULL && out->class_names == NULL)
         set_classes(out, ctx);
-    if (code == EXIT_OK && !out->is_text && out->samples.count == 0)
+    if (code == EXIT_OK && !out->is_text && out->samples.count == 0 && !out->streamed)
         code = verb_error(v, EXIT_FILE, "%s: the data has no samples", spec);
     return code;
 }
@@ -266,6 +247,24 @@ void data_release(mica_context *ctx, data *d)
     mica_text_destroy(ctx, &d->text);
     mica_dataset_destroy(ctx, &d->samples);
     mica_dataset_destroy(ctx, &d->test);
+    table_release(ctx, d);
+}
+
+mica_tensor data_sample(const data *d)
+{
+    mica_tensor sample = {.dtype = MICA_F32};
+    if (d->is_text)
+        return sample;
+    if (d->table != NULL && d->window == 0) { /* rows are in their short form */
+        sample.rank = 1;
+        sample.dim[0] = mica_table_inputs(d->table);
+        return sample;
+    }
+    sample.dtype = d->samples.inputs.dtype;
+    sample.rank = d->samples.inputs.rank - 1;
+    for (int i = 0; i < sample.rank; i++)
+        sample.dim[i] = d->samples.inputs.dim[i + 1];
+    return sample;
 }
 
 /* ---- Normalization ---- */
@@ -321,8 +320,8 @@ mica_status normalization_learn(normalization *out, mica_context *ctx, const dat
 {
     *out = (normalization){.scale = 1};
     const mica_tensor *inputs = &d->samples.inputs;
-    if (d->is_text || mica_tensor_count(inputs) == 0)
-        return MICA_OK;
+    if (d->is_text || d->table != NULL || mica_tensor_count(inputs) == 0)
+        return MICA_OK; /* tables have their numbers ready */
     out->scale = inputs->dtype == MICA_U8 ? 1.0f / 255.0f : 1.0f;
     out->channels = channels_of(inputs);
     out->mean = take((size_t)out->channels, sizeof(float));

@@ -16,7 +16,7 @@
     "  FOLDER                  images in a sub-folder for each class: FOLDER/cat/1.png etc.;\n"   \
     "                          also FOLDER/train/cat/1.png and FOLDER/test/cat/1.png\n"           \
     "  X.idx,Y.idx             inputs and targets; also X.npy,Y.npy\n"                            \
-    "  FILE.csv                one sample per line, the label in the last column or --label\n"    \
+    "  FILE.csv, FILE.tsv      a table, a sample per line; --label COLUMN is what is learned\n"   \
     "  FILE.txt                text, for text nets\n"                                             \
     "  FILE.npz                arrays x and y, or x_train, y_train, x_test and y_test\n"          \
     "  FOLDER                  WAV files in sub-folders by class, or in train/ and test/\n"
@@ -26,8 +26,31 @@ typedef struct image_size {
     mica_index channels, height, width;
 } image_size;
 
+/* What is asked of a CSV file. -1, NULL, 0: not given. */
+typedef struct table_settings {
+    const char *
+        label; /* the column or columns to predict, by name or number, with a comma between them; NULL: the last */
+    const char *delimiter; /* a name: delimiter_named */
+    int header, task, missing;
+    option_list ignore, categories; /* columns by name or number */
+    int64_t window, horizon, season;
+    size_t memory; /* rows that take more are read in blocks */
+} table_settings;
+
+#define TABLE_DEFAULTS                          \
+    {                                           \
+        .header = -1, .task = -1, .missing = -1 \
+    }
+
+/* What the targets of a table can be. */
+typedef enum table_task { TABLE_CLASSES, TABLE_NUMBERS, TABLE_YES_NO } table_task;
+
 typedef struct data_opts {
-    const char *label;          /* CSV: a column's name or number; "none"; NULL: the last */
+    table_settings table;
+    const mica_table *known;    /* what a checkpoint knows of its table; NULL: found out */
+    mica_index window, horizon; /* and of its series */
+    const char *test;           /* a file or folder that is for tests alone; NULL: none */
+    bool tell;                  /* what was found and chosen, on stderr */
     const char *const *classes; /* [class_count] that labels must be of; NULL: as the data have it */
     int class_count;
     const mica_vocabulary *vocabulary; /* that a text must be of; NULL: its own */
@@ -47,7 +70,19 @@ typedef struct data {
     bool has_test;
     const char *const *class_names; /* [class_count]; NULL: their numbers */
     int64_t class_count;            /* 0: targets are no class numbers, or unknown */
+
+    /* Of a table. */
+    const mica_table *table; /* NULL: it is none */
+    mica_table *own_table;   /* the same, unless it is another's */
+    const char *path;
+    bool streamed; /* too large for memory: `samples` has no rows */
+    table_task task;
+    mica_index window, horizon, season; /* of a series; 0: it is none */
+    mica_dataset rows[2]; /* of a series: those that the windows of `samples` and `test` are over */
 } data;
+
+/* The shape of a sample as the net gets it, without memory; rank 0: text. */
+mica_tensor data_sample(const data *d);
 
 /* Loads; or says what is wrong and returns what the program ends with. `out` is to be released in any case. */
 int data_load(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts);
@@ -80,8 +115,5 @@ file_kind file_kind_of(const char *path);
 
 /* FOLDER/NAME, plain or .gz, as MNIST's files are called. False: there is neither. */
 bool find_idx(char *path, size_t size, const char *folder, const char *name);
-
-/* The options for a CSV of this name. */
-mica_csv_opts csv_opts_of(const char *path, const data_opts *opts);
 
 #endif

@@ -22,7 +22,8 @@ typedef struct feed_opts {
 } feed_opts;
 
 typedef struct feed {
-    mica_batches *batches; /* NULL: text */
+    mica_batches *batches;     /* NULL: text, or */
+    mica_table_stream *stream; /* a table that is read in blocks */
     mica_text_source text;
     mica_source source;
     mica_index samples; /* of an epoch; 0: there is no such part */

@@ -90,9 +90,26 @@ mica_status net_output(mica_tensor *out, mica_net *net, const mica_netfile_info 
 
 /* ---- Data ---- */
 
+static int match_table(const data *d, const char *spec, const verb *v, const net_ends *ends, const char *what)
+{
+    mica_tensor sample = data_sample(d);
+    size_t inputs = 1, targets = (size_t)(mica_table_targets(d->table) * (d->window > 0 ? d->horizon : 1));
+    for (int i = 0; i < sample.rank; i++)
+        inputs *= (size_t)sample.dim[i];
+    if (inputs != elements_each(&ends->input))
+        return verb_error(v, EXIT_FILE, "the input of %s takes %zu values, a row of %s becomes %zu", what,
+                          elements_each(&ends->input), spec, inputs);
+    if (targets != elements_each(&ends->target))
+        return verb_error(v, EXIT_FILE, "%s expects %zu target values per sample, %s has %zu", what,
+                          elements_each(&ends->target), spec, targets);
+    return EXIT_OK;
+}
+
 static int match_samples(const data *d, const char *spec, const verb *v, const net_ends *ends,
                          const char *what)
 {
+    if (d->table != NULL)
+        return match_table(d, spec, v, ends, what);
     const mica_dataset *sets[] = {&d->samples, d->has_test ? &d->test : NULL};
     for (size_t i = 0; i < 2 && sets[i] != NULL; i++) {
         const mica_dataset *set = sets[i];
@@ -125,6 +142,15 @@ int data_match(const data *d, const char *spec, const verb *v, const net_ends *e
     if (d->is_text)
         return EXIT_OK;
     int code = match_samples(d, spec, v, ends, what);
+    if (code == EXIT_OK && d->table != NULL &&
+        (info->task == MICA_TASK_REGRESSION) != (d->task == TABLE_NUMBERS))
+        code = verb_error(
+            v, EXIT_FILE,
+            d->task == TABLE_NUMBERS
+                ? "%s predicts classes, but what is to be learned from %s are numbers: --task classes "
+                  "takes them as names"
+                : "%s predicts numbers, but what is to be learned from %s are classes",
+            what, spec);
     if (code != EXIT_OK || info->task != MICA_TASK_CLASSES)
         return code;
     if (d->class_count == 0)

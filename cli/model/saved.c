@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/model/sounds.h"
+#include "cli/model/tables.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "io/quote.h"
@@ -83,7 +84,20 @@ static void add_sample(notes *n, const mica_tensor *sample)
         notes_add(n, "mica.sample", text);
 }
 
-void notes_add_meaning(notes *n, const meaning *m)
+static int add_table(notes *n, const meaning *m, const verb *v, mica_context *ctx)
+{
+    size_t bytes = 0;
+    if (mica_table_to_text(ctx, m->table, NULL, &bytes) != MICA_OK)
+        return verb_error(v, EXIT_FILE, "%s: %s: it could not be saved", m->data, mica_error(ctx));
+    char *text = take(bytes, 1);
+    mica_status status = mica_table_to_text(ctx, m->table, text, &bytes);
+    if (status == MICA_OK)
+        notes_add(n, "mica.table", text);
+    free(text);
+    return status == MICA_OK ? EXIT_OK : verb_failed(v, ctx);
+}
+
+int notes_add_meaning(notes *n, const meaning *m, const verb *v, mica_context *ctx)
 {
     add_sample(n, &m->sample);
     notes_add(n, "mica.title", m->title);
@@ -102,6 +116,7 @@ void notes_add_meaning(notes *n, const meaning *m)
         notes_add_floats(n, "mica.mean", m->normalization.mean, m->normalization.channels);
         notes_add_floats(n, "mica.deviation", m->normalization.deviation, m->normalization.channels);
     }
+    return m->table != NULL ? add_table(n, m, v, ctx) : EXIT_OK;
 }
 
 /* What a key's value comes from, for people. */
@@ -164,6 +179,25 @@ const char *saved_text(const saved *s, const char *key)
     return mica_safetensors_metadata_find(s->file, key);
 }
 
+/* What it knows of the table that it was trained on. */
+static int read_table(saved *s, const verb *v, mica_context *ctx)
+{
+    const char *text = saved_text(s, "mica.table");
+    const saved_settings *from = &s->settings;
+    mica_index window = from->window > 0 ? (mica_index)from->window : 0,
+               horizon = window > 0 && from->horizon > 0 ? (mica_index)from->horizon : 0;
+    if (text == NULL)
+        return EXIT_OK;
+    if (mica_table_from_text(ctx, &s->table, text) != MICA_OK)
+        return verb_error(v, EXIT_FILE, "%s: its \"mica.table\": %s", s->path, mica_error(ctx));
+    if (mica_table_inputs(s->table) == 0 || mica_table_targets(s->table) == 0 ||
+        (window > 0 && horizon == 0) || from->season > window)
+        return verb_error(v, EXIT_FILE, "%s: its \"mica.table\" has no inputs or targets, or no horizon",
+                          s->path);
+    table_meaning(&s->meaning, s->table, window, horizon, from->season > 0 ? (mica_index)from->season : 0);
+    return EXIT_OK;
+}
+
 int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
 {
     *out = (saved){.file = NULL};
@@ -177,6 +211,8 @@ int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
             "%s: a safetensors file that was not written by mica train: it does not contain a net",
             out->path);
     int code = saved_read(out, v);
+    if (code == EXIT_OK)
+        code = read_table(out, v, ctx);
     return code == EXIT_OK ? saved_check(out, v, ctx) : code;
 }
 
@@ -184,6 +220,8 @@ void saved_close(mica_context *ctx, saved *s)
 {
     mica_safetensors_close(ctx, s->file);
     normalization_free(&s->meaning.normalization);
+    table_meaning_free(&s->meaning);
+    mica_table_destroy(ctx, s->table);
     free(s->settings.class_weights);
     free(s->meaning.owned[0]);
     free(s->meaning.owned[1]);

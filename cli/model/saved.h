@@ -7,6 +7,7 @@
  *     mica.classes     their names, a line each
  *     mica.vocabulary  "bytes", or the code points of the characters
  *     mica.sound       how sounds are made ready: "log-mel rate=16000 seconds=1 ..."
+ *     mica.table       what is known of the columns of a table, as mica_table_to_text has it
  *     mica.scale, mica.mean, mica.deviation    how inputs are normalized
  *     mica.train.NAME  the options of the training, by their names
  *
@@ -34,6 +35,8 @@ typedef struct meaning {
     target_units units;      /* of what a regression learns */
     column_spans columns;    /* of a table */
     forecast_shape forecast; /* of a series */
+    const mica_table *table; /* NULL: it was trained on something else */
+    mica_index season;
     bool is_sound;
     mica_sounds_opts sound; /* without classes */
     void *owned[2];         /* by one that was read */
@@ -42,8 +45,9 @@ typedef struct meaning {
 /* The options of a training. -1, NULL: the checkpoint does not say. */
 typedef struct saved_settings {
     int64_t epochs, batch, shares, warmup, patience, checkpoint_steps, optimizer, schedule, budget, seed;
+    int64_t window, horizon, season; /* of a series */
     double lr, weight_decay, momentum, clip, validation;
-    const char *label, *augment;
+    const char *label, *test, *augment;
     const char *weights, *freeze; /* prefixes, a line each */
     float *class_weights;         /* [class_weight_count]; NULL: none */
     mica_index class_weight_count;
@@ -55,6 +59,7 @@ typedef struct saved_settings {
 #define MOST_SHARES           INT64_C(65536)
 #define MOST_WARMUP           INT64_C(1000000000000000)
 #define MOST_CHECKPOINT_STEPS INT64_C(1000000000000000)
+#define MOST_WINDOW           INT64_C(1000000)
 #define MOST_SHARE            0.9 /* held back for validation */
 
 /* ---- Writing ---- */
@@ -68,7 +73,8 @@ void notes_add(notes *n, const char *key, const char *value); /* copies both */
 void notes_add_number(notes *n, const char *key, double value);
 void notes_add_whole(notes *n, const char *key, int64_t value); /* to the last digit */
 void notes_add_floats(notes *n, const char *key, const float *values, mica_index count); /* to the last bit */
-void notes_add_meaning(notes *n, const meaning *m);
+/* Fails, with a message, for what cannot be written. */
+int notes_add_meaning(notes *n, const meaning *m, const verb *v, mica_context *ctx);
 void notes_free(notes *n);
 
 /* Says so if something in them could not be written: better before a training than after its first epoch. */
@@ -81,6 +87,7 @@ typedef struct saved {
     mica_safetensors *file;
     meaning meaning;
     saved_settings settings;
+    mica_table *table; /* that the meaning has */
 } saved;
 
 /* Opens a checkpoint, or that of a folder, and reads all that it says. Else says what is wrong, naming the field, and

@@ -28,6 +28,30 @@ static int check_sample(const saved *s, const verb *v, const net_ends *ends)
     return EXIT_OK;
 }
 
+/* A table says how large inputs and targets are, too. */
+static int check_table(const saved *s, const verb *v, const net_ends *ends, const mica_netfile_info *info)
+{
+    const meaning *m = &s->meaning;
+    if (m->table == NULL)
+        return EXIT_OK;
+    mica_index rows = m->forecast.horizon > 0 ? m->forecast.window : 1,
+               horizon = m->forecast.horizon > 0 ? m->forecast.horizon : 1;
+    size_t inputs = mica_tensor_count(&ends->input) / (size_t)ends->input.dim[0],
+           outputs = mica_tensor_count(&ends->output) / (size_t)ends->output.dim[0],
+           targets = (size_t)(mica_table_targets(m->table) * horizon);
+    if (info->task == MICA_TASK_CLASSES)
+        outputs = 1;
+    if (inputs != (size_t)(rows * mica_table_inputs(m->table)) || outputs != targets)
+        return verb_error(
+            v, EXIT_FILE,
+            "%s: its \"mica.table\" has %td inputs and %zu targets: the net takes %zu and predicts %zu",
+            s->path, rows * mica_table_inputs(m->table), targets, inputs, outputs);
+    bool numbers = m->units.count > 0 && s->meaning.class_count == 0;
+    if (info->task == MICA_TASK_REGRESSION && !numbers)
+        return verb_error(v, EXIT_FILE, "%s: its \"mica.table\" has classes: expected numbers", s->path);
+    return EXIT_OK;
+}
+
 static int check_text(const saved *s, const verb *v, const mica_netfile_info *info)
 {
     const meaning *m = &s->meaning;
@@ -57,6 +81,8 @@ static int check_net(const saved *s, const verb *v, mica_net *net, const mica_ne
         code = check_text(s, v, info);
     if (code == EXIT_OK)
         code = check_sample(s, v, &ends);
+    if (code == EXIT_OK)
+        code = check_table(s, v, &ends, info);
     if (code == EXIT_OK && info->task == MICA_TASK_CLASSES && s->meaning.class_count > info->classes)
         code = verb_error(v, EXIT_FILE,
                           "%s: its \"mica.classes\" has %d names: expected at most %td, one per class",

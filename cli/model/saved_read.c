@@ -204,6 +204,9 @@ static const setting_field setting_fields[] = {
     WHOLE(checkpoint_steps, 0, MOST_CHECKPOINT_STEPS),
     WHOLE(optimizer, 0, MICA_ADAGRAD),
     WHOLE(schedule, 0, MICA_SCHEDULE_ONE_CYCLE),
+    WHOLE(window, 0, MOST_WINDOW),
+    WHOLE(horizon, 0, MOST_WINDOW),
+    WHOLE(season, 0, MOST_WINDOW),
     WHOLE(budget, 0, INT64_C(9000000000000000)),
     WHOLE(seed, 0, INT64_MAX),
     REAL(lr, FLT_MAX),
@@ -252,6 +255,7 @@ int saved_read(saved *s, const verb *v)
     s->meaning.title = saved_text(s, "mica.title");
     s->meaning.data = saved_text(s, "mica.data");
     s->settings.label = saved_text(s, "mica.train.label");
+    s->settings.test = saved_text(s, "mica.train.test");
     s->settings.augment = saved_text(s, "mica.train.augment");
     s->settings.weights = saved_text(s, "mica.train.weights");
     s->settings.freeze = saved_text(s, "mica.train.freeze");

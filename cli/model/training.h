@@ -18,7 +18,8 @@
 /* What was asked for. -1, NULL, 0 bytes: not given. After settings_complete nothing is open any more. */
 typedef struct train_settings {
     shared_settings shared;
-    const char *data, *checkpoint, *report, *trace, *label;
+    const char *data, *checkpoint, *report, *trace, *test;
+    table_settings table;
     const char *size, *augment; /* of pictures */
     bool colour, grey;
     int64_t epochs, batch, warmup, patience, checkpoint_steps;
@@ -119,6 +120,13 @@ int training_score(training *t);
 int training_folds(const verb *v, const train_settings *s);
 
 void training_close(training *t);
+
+/* Parts of training_open: loads the data; finds out what the net's inputs and outputs mean, or takes it from the
+ * checkpoint; cuts the data into parts. And the last part of a path, up to its first point, in out[size]. */
+int training_load(training *t);
+int training_meaning(training *t);
+int training_feeds(training *t);
+const char *training_stem(char *out, size_t size, const char *path);
 
 /* Whether a signal asked to stop. */
 bool interrupted(void);

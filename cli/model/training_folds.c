@@ -8,8 +8,8 @@
 #include "cli/picture/text.h"
 
 /* What is told of each fold, and of all. */
-enum { LOSS, ACCURACY, ERROR, METRICS };
-static const char *const metric_names[] = {"loss", "accuracy", "error"};
+enum { LOSS, ACCURACY, F1, AUC, RMSE, MAE, R2, METRICS };
+static const char *const metric_names[] = {"loss", "accuracy", "f1", "auc", "rmse", "mae", "r2"};
 
 typedef struct fold_score {
     double value[METRICS]; /* NaN: the net has no such score */
@@ -41,8 +41,8 @@ static void print_values(const double *value)
     if (!isnan(value[ACCURACY]))
         printf("%.2f %%, ", 100 * value[ACCURACY]);
     printf("loss %.4f", value[LOSS]);
-    if (!isnan(value[ERROR]))
-        printf(", root mean square error %.4g", value[ERROR]);
+    if (!isnan(value[RMSE]))
+        printf(", RMSE %.4g, R2 %.4f", value[RMSE], value[R2]);
 }
 
 static void tell_fold(const train_settings *s, const fold_score *its, int fold)
@@ -85,8 +85,9 @@ static void tell_all(const train_settings *s, const fold_score *scores)
     if (!isnan(all[ACCURACY].mean))
         printf("%.2f %s %.2f %%, ", 100 * all[ACCURACY].mean, plus, 100 * all[ACCURACY].deviation);
     printf("loss %.4f %s %.4f", all[LOSS].mean, plus, all[LOSS].deviation);
-    if (!isnan(all[ERROR].mean))
-        printf(", root mean square error %.4g %s %.2g", all[ERROR].mean, plus, all[ERROR].deviation);
+    if (!isnan(all[RMSE].mean))
+        printf(", RMSE %.4g %s %.2g, R2 %.4f %s %.4f", all[RMSE].mean, plus, all[RMSE].deviation,
+               all[R2].mean, plus, all[R2].deviation);
     printf("\n");
 }
 
@@ -104,8 +105,10 @@ static int run_fold(const verb *v, const train_settings *s, int fold, fold_score
         code = ranks_agree(training_run(t));
     if (code == EXIT_OK)
         code = training_score(t);
-    *out = (fold_score){.value = {t->score.loss, t->score.accuracy, t->score.error},
-                        .samples = t->score.samples};
+    const score *its = &t->score;
+    *out = (fold_score){.value = {its->loss, its->accuracy, its->f1, its->auc, its->numbers.rmse,
+                                  its->numbers.mae, its->numbers.r2},
+                        .samples = its->samples};
     if (t->ctx != NULL) {
         training_close(t);
         mica_context_destroy(t->ctx);

@@ -6,10 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/model/augment.h"
-#include "cli/model/images.h"
 #include "cli/model/same.h"
-#include "cli/model/sounds.h"
+#include "cli/model/tables.h"
 #include "cli/model/take.h"
 #include "cli/model/training_weights.h"
 #include "cli/net/argument.h"
@@ -20,8 +18,7 @@ const char *const schedule_names[] = {"constant", "step", "exponential", "cosine
 
 /* ---- Names ---- */
 
-/* The last part of a path, up to its first point. */
-static const char *stem(char *out, size_t size, const char *path)
+const char *training_stem(char *out, size_t size, const char *path)
 {
     const char *slash = strrchr(path, '/');
     if (slash != NULL && slash[1] == '\0' && slash != path) { /* a folder with a slash behind it */
@@ -52,8 +49,8 @@ static int choose_folder(training *t)
     if (s->checkpoint != NULL)
         (void)snprintf(t->folder, sizeof t->folder, "%s", s->checkpoint);
     else
-        (void)snprintf(t->folder, sizeof t->folder, "%s-%s", stem(net, sizeof net, s->net),
-                       stem(from, sizeof from, s->data));
+        (void)snprintf(t->folder, sizeof t->folder, "%s-%s", training_stem(net, sizeof net, s->net),
+                       training_stem(from, sizeof from, s->data));
     if (strlen(t->folder) >= sizeof t->folder - 1)
         return usage_error(t->v, "the folder name is longer than %zu bytes", sizeof t->folder - 2);
     (void)snprintf(t->path, sizeof t->path, "%s/%s", t->folder, CHECKPOINT_NAME);
@@ -149,8 +146,10 @@ static void settings_of_saved(training *t)
 #undef FILL
     if (s->data == NULL)
         s->data = t->saved.meaning.data;
-    if (s->label == NULL)
-        s->label = from->label;
+    if (s->table.label == NULL)
+        s->table.label = from->label;
+    if (s->test == NULL)
+        s->test = from->test;
     if (s->augment == NULL)
         s->augment = from->augment;
     if (s->budget == 0 && from->budget > 0)
@@ -168,6 +167,8 @@ static int compare_saved(const training *t)
 {
     char *freeze = list_lines(&t->settings.freeze);
     int code = same_as_saved(t, "--weights", t->settings.weights, t->saved.settings.weights);
+    if (code == EXIT_OK)
+        code = same_as_saved(t, "--label", t->settings.table.label, t->saved.settings.label);
     if (code == EXIT_OK)
         code = same_as_saved(t, "--freeze", freeze, t->saved.settings.freeze);
     free(freeze);
@@ -193,8 +194,15 @@ static void note_settings(training *t)
     notes_add_number(n, "mica.train.validation", s->validation);
     notes_add_whole(n, "mica.train.budget", (int64_t)s->budget);
     notes_add_whole(n, "mica.train.seed", s->shared.seed);
-    if (s->label != NULL)
-        notes_add(n, "mica.train.label", s->label);
+    if (s->table.label != NULL)
+        notes_add(n, "mica.train.label", s->table.label);
+    if (s->test != NULL)
+        notes_add(n, "mica.train.test", s->test);
+    if (t->data.window > 0) {
+        notes_add_whole(n, "mica.train.window", t->data.window);
+        notes_add_whole(n, "mica.train.horizon", t->data.horizon);
+        notes_add_whole(n, "mica.train.season", t->data.season);
+    }
     if (s->augment != NULL)
         notes_add(n, "mica.train.augment", s->augment);
     if (s->weights != NULL)
@@ -257,17 +265,23 @@ static int build_net(training *t)
     const train_settings *s = &t->settings;
     const mica_tensor *sample = &t->meaning.sample;
     mica_netfile_constant constant = {"classes", (double)t->data.class_count, true};
+    mica_task task = MICA_TASK_CLASSES;
     if (t->data.is_text)
         constant = (mica_netfile_constant){"vocabulary", t->data.text.vocabulary.count, true};
+    else if (t->data.table != NULL && t->data.task != TABLE_CLASSES) {
+        task = t->data.task == TABLE_NUMBERS ? MICA_TASK_REGRESSION : MICA_TASK_BINARY;
+        mica_index outputs = mica_table_targets(t->data.table) * (t->data.window > 0 ? t->data.horizon : 1);
+        constant = (mica_netfile_constant){"outputs", (double)outputs, true};
+    }
     mica_netfile_opts opts = {
         .batch = t->rows, .class_weights = t->class_weights, .class_weight_count = t->class_weight_count};
     if (s->net == NULL)
         return net_build(&t->net, &t->info, t->v, t->ctx, t->path, NULL, &opts);
     opts.constants = &constant;
-    opts.constant_count = constant.value > 1;
+    opts.constant_count = constant.value > (task == MICA_TASK_CLASSES);
     opts.sample_rank = sample->rank;
     memcpy(opts.sample, sample->dim, sizeof opts.sample);
-    int code = net_build(&t->net, &t->info, t->v, t->ctx, s->net, &s->set, &opts);
+    int code = net_build_for(&t->net, &t->info, t->v, t->ctx, s->net, task, &s->set, &opts);
     if (code != EXIT_OK || !t->resumes || strcmp(t->info.text, saved_text(&t->saved, MICA_NETFILE_KEY)) == 0)
         return code;
     return verb_error(
@@ -317,125 +331,6 @@ static int compile_net(training *t)
     return EXIT_OK;
 }
 
-/* ---- Data ---- */
-
-/* Images become what the net takes, save where the options say otherwise: it is built as it stands, for that alone. */
-static int find_image_size(training *t, image_size *out)
-{
-    const train_settings *s = &t->settings;
-    mica_net *net = NULL;
-    mica_netfile_info info;
-    net_ends ends;
-    if (!images_named(s->data)) {
-        bool given = s->size != NULL || s->colour || s->grey;
-        return given ? usage_error(t->v, "--size, --colour and --grey are for folders of images") : EXIT_OK;
-    }
-    int code = EXIT_OK;
-    if (t->resumes) {
-        *out = images_size_of_sample(&t->saved.meaning.sample);
-    } else if (strcmp(s->net, "-") != 0) { /* stdin can be read once: images stay as large as the first */
-        mica_netfile_opts opts = {.batch = 1};
-        code = net_build(&net, &info, t->v, t->ctx, s->net, &s->set, &opts);
-        if (code == EXIT_OK)
-            code = net_ends_find(&ends, t->v, net, &info, s->net);
-        if (code == EXIT_OK)
-            *out = images_size_of(&ends.input);
-        mica_net_destroy(net);
-    }
-    return code == EXIT_OK ? images_size_given(out, t->v, s->size, s->colour, s->grey) : code;
-}
-
-static int load_data(training *t)
-{
-    const train_settings *s = &t->settings;
-    const meaning *m = &t->saved.meaning;
-    data_opts opts = {.label = s->label};
-    mica_sounds_opts sound = {.rate = s->rate > 0 ? (int32_t)s->rate : 0,
-                              .seconds = s->seconds > 0 ? s->seconds : 0,
-                              .samples = s->features == FEATURES_SAMPLES};
-    opts.sound = t->resumes && m->is_sound ? &m->sound : &sound;
-    opts.sound_asked = s->features >= 0 || s->rate > 0 || s->seconds > 0;
-    if (t->resumes && opts.sound_asked)
-        return usage_error(t->v, "--resume takes --features, --rate and --seconds from the checkpoint");
-    if (t->resumes) {
-        opts.classes = (const char *const *)m->class_names;
-        opts.class_count = m->class_count;
-        opts.vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL;
-    }
-    int code = find_image_size(t, &opts.images);
-    if (code == EXIT_OK)
-        code = data_load(&t->data, t->v, t->ctx, s->data, &opts);
-    if (code != EXIT_OK || !weights_meaning(t, &opts))
-        return code;
-    data_release(t->ctx, &t->data);
-    return data_load(&t->data, t->v, t->ctx, s->data, &opts);
-}
-
-/* The meaning of the net's inputs and outputs: learned from the data, or as the checkpoint has it. */
-static int find_meaning(training *t)
-{
-    meaning *m = &t->meaning;
-    char title[256];
-    if (t->resumes) {
-        *m = t->saved.meaning;
-        m->data = t->settings.data;
-        return EXIT_OK;
-    }
-    *m = (meaning){.data = t->settings.data, .vocabulary = t->data.text.vocabulary};
-    m->is_sound = t->data.is_sound;
-    m->sound = t->data.sound;
-    m->title = take_text(stem(title, sizeof title, t->settings.net));
-    for (int i = 1; !t->data.is_text && i < t->data.samples.inputs.rank; i++)
-        m->sample.dim[m->sample.rank++] = t->data.samples.inputs.dim[i];
-    m->class_names = (const char **)t->data.class_names;
-    m->class_count = m->class_names != NULL ? (int)t->data.class_count : 0;
-    for (int i = 0; i < m->class_count; i++)
-        if (strchr(m->class_names[i], '\n') != NULL)
-            return verb_error(t->v, EXIT_FILE, "%s: a class name contains a newline and could not be saved",
-                              m->data);
-    int folds = (int)t->settings.folds;
-    mica_data_split split = {.validation = t->settings.validation,
-                             .test = test_share(&t->data, folds),
-                             .folds = folds,
-                             .fold = t->fold};
-    mica_status status = normalization_learn(&m->normalization, t->ctx, &t->data, &split);
-    return status == MICA_OK ? EXIT_OK : verb_failed(t->v, t->ctx);
-}
-
-static int open_feeds(training *t)
-{
-    mica_tensor sample = t->meaning.sample;
-    sample.dtype = t->data.samples.inputs.dtype;
-    const train_settings *s = &t->settings;
-    feed_opts opts = {.part = MICA_PART_TRAIN,
-                      .batch = (mica_index)s->batch,
-                      .length = t->info.length,
-                      .seed = (uint64_t)s->shared.seed,
-                      .shuffled = true,
-                      .validation = s->validation,
-                      .folds = (int)s->folds,
-                      .fold = t->fold,
-                      .normalization = &t->meaning.normalization};
-    int code = augment_read(&opts.transform, &t->augment, t->v, t->ctx, s->augment, &sample);
-    if (code != EXIT_OK)
-        return code;
-    mica_status status = feed_open(&t->train, t->ctx, &t->data, &opts);
-    opts.transform = (mica_transform){0};
-    opts.shuffled = false;
-    opts.batch = t->rows;
-    opts.part = MICA_PART_VALIDATION;
-    if (status == MICA_OK)
-        status = feed_open(&t->validation, t->ctx, &t->data, &opts);
-    opts.part = MICA_PART_TEST;
-    if (status == MICA_OK)
-        status = feed_open(&t->test, t->ctx, &t->data, &opts);
-    if (status != MICA_OK)
-        return verb_failed(t->v, t->ctx);
-    if (t->train.samples == 0)
-        return verb_error(t->v, EXIT_FILE, "%s is too short: nothing is left for training", s->data);
-    return EXIT_OK;
-}
-
 static void set_schedule(training *t)
 {
     const train_settings *s = &t->settings;
@@ -454,9 +349,9 @@ static void set_schedule(training *t)
 static int make_notes(training *t)
 {
     notes_add(&t->notes, MICA_NETFILE_KEY, t->info.text);
-    notes_add_meaning(&t->notes, &t->meaning);
+    int code = notes_add_meaning(&t->notes, &t->meaning, t->v, t->ctx);
     note_settings(t);
-    return notes_check(&t->notes, t->v);
+    return code == EXIT_OK ? notes_check(&t->notes, t->v) : code;
 }
 
 static int find_settings(training *t)
@@ -468,7 +363,7 @@ static int find_settings(training *t)
         return other;
     if (t->settings.data == NULL || (t->settings.net == NULL && !t->resumes))
         return usage_error(t->v, "%s has no checkpoint to resume: NET and --data are required", t->folder);
-    int code = load_data(t);
+    int code = training_load(t);
     if (code == EXIT_OK)
         choose_settings(t);
     if (code == EXIT_OK && t->settings.folds > 0 && t->data.is_text)
@@ -553,11 +448,11 @@ static int look_for_end(training *t)
 
 int training_open(training *t)
 {
-    int (*const steps[])(training *) = {choose_folder, lock_folder,  look_for_checkpoint, weights_open,
-                                        find_settings, cut_batches,  find_meaning,        build_net,
-                                        match,         open_feeds,   weigh_classes,       plan_steps,
-                                        look_for_end,  make_notes,   weights_freeze,      compile_net,
-                                        weights_load,  compare_data, open_ranks,          compare_settings,
+    int (*const steps[])(training *) = {choose_folder, lock_folder,    look_for_checkpoint, weights_open,
+                                        find_settings, cut_batches,    training_meaning,    build_net,
+                                        match,         training_feeds, weigh_classes,       plan_steps,
+                                        look_for_end,  make_notes,     weights_freeze,      compile_net,
+                                        weights_load,  compare_data,   open_ranks,          compare_settings,
                                         make_folder};
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && !t->ended && i < sizeof steps / sizeof steps[0]; i++)
@@ -570,6 +465,7 @@ void training_close(training *t)
     if (!t->resumes) {
         free((void *)t->meaning.title);
         normalization_free(&t->meaning.normalization);
+        table_meaning_free(&t->meaning);
     }
     notes_free(&t->notes);
     feed_close(t->ctx, &t->train);

@@ -146,6 +146,12 @@ static bool gather(const verb *v, mica_netfile_constant *all, char (*names)[64],
 int net_build(mica_net **out, mica_netfile_info *info, const verb *v, mica_context *ctx, const char *what,
               const option_list *set, const mica_netfile_opts *opts)
 {
+    return net_build_for(out, info, v, ctx, what, MICA_TASK_NONE, set, opts);
+}
+
+int net_build_for(mica_net **out, mica_netfile_info *info, const verb *v, mica_context *ctx, const char *what,
+                  mica_task task, const option_list *set, const mica_netfile_opts *opts)
+{
     mica_netfile_opts with = opts != NULL ? *opts : (mica_netfile_opts){0};
     mica_netfile_constant all[MOST_CONSTANTS];
     char names[OPTION_LIST_MOST][64];
@@ -154,9 +160,10 @@ int net_build(mica_net **out, mica_netfile_info *info, const verb *v, mica_conte
     *out = NULL;
     if (!gather(v, all, names, &count, set, &with))
         return EXIT_USAGE;
-    char *text = net_text(&code, v, ctx, what);
+    const char *builtin = mica_netfile_builtin_for(what, task);
+    char *text = builtin != NULL ? copy_of(builtin) : net_text(&code, v, ctx, what);
     if (text == NULL)
-        return code;
+        return builtin != NULL ? EXIT_FAILED : code;
     with.file = strcmp(what, "-") == 0 ? "stdin" : what;
     with.constants = all;
     with.constant_count = count;

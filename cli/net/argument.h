@@ -26,6 +26,9 @@
  * failure *out is NULL, it was said what is wrong, and what the program ends with is returned. */
 int net_build(mica_net **out, mica_netfile_info *info, const verb *v, mica_context *ctx, const char *what,
               const option_list *set, const mica_netfile_opts *opts);
+/* The same, a built-in net with the end that suits the task. */
+int net_build_for(mica_net **out, mica_netfile_info *info, const verb *v, mica_context *ctx, const char *what,
+                  mica_task task, const option_list *set, const mica_netfile_opts *opts);
 
 /* The text alone, to be given to free(). NULL after a failure, as above, with *code. */
 char *net_text(int *code, const verb *v, mica_context *ctx, const char *what);

@@ -4,6 +4,7 @@
 
 #include <mica/checkpoint.h>
 #include <mica/ranks.h>
+#include <mica/table.h>
 #include <mica/train.h>
 
 #ifdef __cplusplus
@@ -32,6 +33,7 @@ typedef struct mica_source {
 } mica_source;
 
 MICA_API mica_source mica_source_of_batches(mica_batches *batches);
+MICA_API mica_source mica_source_of_table(mica_table_stream *stream);
 
 /* Windows of a text: random ones, `steps` batches to an epoch; or with in_order all of them once. */
 typedef struct mica_text_source {

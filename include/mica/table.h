@@ -182,6 +182,11 @@ MICA_API mica_status mica_dataset_windows(mica_context *ctx, mica_dataset *out, 
 
 /* ---- Files larger than memory ---- */
 
+/* Finds the rows of another file than the one that was scanned, in one pass: for a table that comes from text. The columns
+ * stay as they are. */
+MICA_API mica_status mica_table_index(mica_context *ctx, mica_table *table, const char *path,
+                                      const mica_table_read_opts *opts);
+
 typedef struct mica_table_stream_opts {
     mica_index batch; /* 0: 32 */
     uint64_t seed;
@@ -190,7 +195,7 @@ typedef struct mica_table_stream_opts {
     size_t bytes; /* of memory for rows, about; 0: 32 MiB */
 } mica_table_stream_opts;
 
-/* Batches from a file that was scanned, a part of it in memory at a time: blocks of rows are read in an order drawn for each
+/* Batches from the file that was scanned or indexed, a part of it in memory at a time: blocks of rows are read in an order drawn for each
  * epoch, and shuffled in groups. A thread of its own reads ahead where the library has threads. The same parts as
  * mica_batches, and the same cursors. The file must not be gzip, nor change. */
 typedef struct mica_table_stream mica_table_stream;

@@ -3,30 +3,31 @@
 
 #include <string.h>
 
-static const char mlp[] =
-    "# A multilayer perceptron, for pictures or rows of numbers\n"
-    "let hidden  = 128\n"
-    "let classes = 10\n"
-    "\n"
-    "input   x [784]\n"
-    "dense   hidden relu\n"
-    "dense   hidden relu\n"
-    "dense   classes name=logits\n"
-    "loss    cross_entropy\n";
+/* The constants and the ends of nets that can be had for several tasks. */
+#define LET_CLASSES    "let classes = 10\n"
+#define LET_OUTPUTS    "let outputs = 1\n"
+#define END_CLASSES    "dense    classes name=logits\nloss     cross_entropy\n"
+#define END_REGRESSION "dense    outputs name=numbers\nloss     mse\n"
+#define END_BINARY     "dense    outputs name=logits\nloss     bce_logits\n"
 
-static const char lenet[] =
-    "# A small convolutional net in the manner of LeNet, for grey pictures\n"
-    "let classes = 10\n"
-    "\n"
-    "input    image [1, 28, 28]\n"
-    "conv     8 3x3 pad=1 relu\n"
-    "max_pool 2x2\n"
-    "conv     16 3x3 pad=1 relu\n"
-    "max_pool 2x2\n"
-    "flatten\n"
-    "dense    128 relu\n"
-    "dense    classes name=logits\n"
-    "loss     cross_entropy\n";
+#define MLP(let, end)                                              \
+    "# A multilayer perceptron, for pictures or rows of numbers\n" \
+    "let hidden  = 128\n" let                                      \
+    "\n"                                                           \
+    "input    x [784]\n"                                           \
+    "dense    hidden relu\n"                                       \
+    "dense    hidden relu\n" end
+
+#define LENET(let, end)                                                           \
+    "# A small convolutional net in the manner of LeNet, for grey pictures\n" let \
+    "\n"                                                                          \
+    "input    image [1, 28, 28]\n"                                                \
+    "conv     8 3x3 pad=1 relu\n"                                                 \
+    "max_pool 2x2\n"                                                              \
+    "conv     16 3x3 pad=1 relu\n"                                                \
+    "max_pool 2x2\n"                                                              \
+    "flatten\n"                                                                   \
+    "dense    128 relu\n" end
 
 static const char resnet_small[] =
     "# A residual net of three stages, each with half the size and twice the channels\n"
@@ -109,10 +110,15 @@ static const char keywords[] =
     "loss  cross_entropy\n";
 
 static const struct {
-    const char *name, *text;
+    const char *name, *text, *regression, *binary; /* NULL: there is none for that task */
 } nets[] = {
-    {"mlp", mlp},   {"lenet", lenet},       {"resnet-small", resnet_small},
-    {"lstm", lstm}, {"gpt-tiny", gpt_tiny}, {"keywords", keywords},
+    {"mlp", MLP(LET_CLASSES, END_CLASSES), MLP(LET_OUTPUTS, END_REGRESSION), MLP(LET_OUTPUTS, END_BINARY)},
+    {"lenet", LENET(LET_CLASSES, END_CLASSES), LENET(LET_OUTPUTS, END_REGRESSION),
+     LENET(LET_OUTPUTS, END_BINARY)},
+    {"resnet-small", resnet_small, NULL, NULL},
+    {"lstm", lstm, NULL, NULL},
+    {"gpt-tiny", gpt_tiny, NULL, NULL},
+    {"keywords", keywords, NULL, NULL},
 };
 
 #define NET_COUNT (sizeof nets / sizeof nets[0])
@@ -122,6 +128,16 @@ const char *mica_netfile_builtin(const char *name)
     for (size_t i = 0; i < NET_COUNT; i++)
         if (strcmp(nets[i].name, name) == 0)
             return nets[i].text;
+    return NULL;
+}
+
+const char *mica_netfile_builtin_for(const char *name, mica_task task)
+{
+    for (size_t i = 0; i < NET_COUNT; i++)
+        if (strcmp(nets[i].name, name) == 0)
+            return task == MICA_TASK_REGRESSION ? nets[i].regression
+                   : task == MICA_TASK_BINARY   ? nets[i].binary
+                                                : nets[i].text;
     return NULL;
 }
 

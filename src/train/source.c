@@ -1,6 +1,8 @@
 /* Sources of batches for the training loop. */
 #include <mica/fit.h>
 
+#include "base/context.h"
+
 /* ---- Samples ---- */
 
 static mica_status batches_next(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
@@ -37,6 +39,45 @@ mica_source mica_source_of_batches(mica_batches *batches)
                          .cursor = batches_cursor,
                          .seek = batches_seek,
                          .user = batches};
+}
+
+/* ---- Tables that are read in blocks ---- */
+
+static mica_status table_begin(mica_context *ctx, const mica_tensor *inputs, mica_index batch,
+                               mica_index *count, void *user)
+{
+    (void)inputs, (void)batch; /* its own */
+    return mica_table_stream_begin(ctx, count, user);
+}
+
+static mica_status table_rows(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
+                              mica_index first, void *user)
+{
+    return mica_table_stream_rows(ctx, inputs, targets, first, inputs->dim[0], user);
+}
+
+static mica_status table_next(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
+                              mica_index *count, void *user)
+{
+    MICA_TRY(mica_table_stream_begin(ctx, count, user));
+    return *count > 0 ? mica_table_stream_rows(ctx, inputs, targets, 0, *count, user) : MICA_OK;
+}
+
+static mica_cursor table_cursor(const void *user) { return mica_table_stream_cursor(user); }
+
+static mica_status table_seek(mica_context *ctx, void *user, mica_cursor cursor)
+{
+    return mica_table_stream_seek(ctx, user, cursor);
+}
+
+mica_source mica_source_of_table(mica_table_stream *stream)
+{
+    return (mica_source){.next = table_next,
+                         .begin = table_begin,
+                         .rows = table_rows,
+                         .cursor = table_cursor,
+                         .seek = table_seek,
+                         .user = stream};
 }
 
 /* ---- Text ---- */

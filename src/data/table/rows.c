@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/classes.h"
 #include "data/table/table.h"
 #include "io/quote.h"
 
@@ -333,28 +334,6 @@ static const mica_column *only_category(const mica_table *t)
     return found != NULL && found->kind == MICA_COLUMN_CATEGORY ? found : NULL;
 }
 
-/* One block: [ pointers | names ] */
-static mica_status give_classes(mica_context *ctx, mica_dataset *set, const mica_column *c)
-{
-    size_t count = (size_t)c->value_count, pointers = count * sizeof(char *), bytes = pointers;
-    for (size_t i = 0; i < count; i++)
-        bytes += strlen(c->values[i]) + 1;
-    char *block = mica_allocate(ctx, bytes);
-    if (block == NULL)
-        return ctx->status;
-    const char **to = (const char **)(void *)block;
-    char *text = block + pointers;
-    for (size_t i = 0; i < count; i++) {
-        size_t size = strlen(c->values[i]) + 1;
-        to[i] = memcpy(text, c->values[i], size);
-        text += size;
-    }
-    set->classes = to;
-    set->class_count = c->value_count;
-    set->owned[2] = bytes;
-    return MICA_OK;
-}
-
 static mica_status load(mica_context *ctx, mica_dataset *out, const mica_table *table, mica_stream *stream,
                         const mica_table_read_opts *opts)
 {
@@ -376,7 +355,7 @@ static mica_status load(mica_context *ctx, mica_dataset *out, const mica_table *
         status = mica_fail(ctx, MICA_ERR_FORMAT, "%s: the file has no rows%s", MICA_QUOTE(stream->file.path),
                            r.found.dropped > 0 ? " without missing values" : "");
     if (status == MICA_OK && category != NULL)
-        status = give_classes(ctx, &set, category);
+        status = mica_classes_copy(ctx, &set, category->values, category->value_count);
     if (!with_targets || status != MICA_OK)
         drop(ctx, &targets);
     if (status != MICA_OK) {

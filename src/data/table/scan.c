@@ -9,8 +9,6 @@
 
 #define SAMPLE_OF_MANY 128 /* numbers of a column that are kept for its median, if there are many columns */
 #define MANY_COLUMNS   1024
-#define CHUNK_BYTES    ((uint64_t)1 << 18)
-#define CHUNK_ROWS     4096
 
 /* What is known of a column while it is read. */
 typedef struct survey {
@@ -92,35 +90,6 @@ static mica_status add_field(scan *s, size_t column, const char *text, size_t le
     return mica_value_list_add(s->ctx, &its->values, text, length);
 }
 
-/* ---- Chunks ---- */
-
-/* Notes where lines begin, every so many. */
-static mica_status add_to_chunk(scan *s)
-{
-    mica_table *t = s->table;
-    if (s->csv.stream->gzip != NULL)
-        return MICA_OK;
-    mica_table_chunk *last = t->chunk_count > 0 ? &t->chunks[t->chunk_count - 1] : NULL;
-    if (last != NULL && last->rows < CHUNK_ROWS && s->csv.offset - last->offset < CHUNK_BYTES) {
-        last->rows++;
-        return MICA_OK;
-    }
-    if (t->chunk_count == t->chunk_room) {
-        size_t room = t->chunk_room > 0 ? 2 * t->chunk_room : 64, size = sizeof *t->chunks;
-        mica_table_chunk *chunks = mica_allocate(s->ctx, room * size);
-        if (chunks == NULL)
-            return s->ctx->status;
-        if (t->chunk_count > 0)
-            memcpy(chunks, t->chunks, t->chunk_count * size);
-        if (t->chunks != NULL)
-            mica_release(s->ctx, t->chunks, t->chunk_room * size);
-        t->chunks = chunks;
-        t->chunk_room = room;
-    }
-    t->chunks[t->chunk_count++] = (mica_table_chunk){s->csv.offset, s->csv.line, 1};
-    return MICA_OK;
-}
-
 /* The first record was a row after all: its chunk starts with it. */
 static mica_status first_is_row(scan *s)
 {
@@ -136,7 +105,7 @@ static mica_status first_is_row(scan *s)
         t->chunks[0].rows++;
     } else {
         s->csv.offset = s->first_offset;
-        MICA_TRY(add_to_chunk(s));
+        MICA_TRY(mica_table_add_to_chunk(t, &s->csv));
     }
     t->rows++;
     return MICA_OK;
@@ -302,7 +271,7 @@ static mica_status read_rows(scan *s)
                              MICA_QUOTE(c->stream->file.path), c->line, c->count, columns);
         for (size_t i = 0; i < columns; i++)
             MICA_TRY(add_field(s, i, c->fields[i].text, c->fields[i].length));
-        MICA_TRY(add_to_chunk(s));
+        MICA_TRY(mica_table_add_to_chunk(s->table, c));
         s->table->rows++;
     }
 }

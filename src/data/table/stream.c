@@ -546,8 +546,7 @@ mica_status mica_table_stream_create(mica_context *ctx, mica_table_stream **out,
     if (!table->encoded || table->targets == 0)
         return mica_fail(ctx, MICA_ERR_STATE, "%s: the table is not encoded, or has no target", op);
     if (table->chunk_count == 0 || table->chunk_count > INT32_MAX)
-        return mica_fail(ctx, MICA_ERR_STATE,
-                         "%s: only a table that was scanned from a file that is not gzip", op);
+        return mica_fail(ctx, MICA_ERR_STATE, "%s: the table has no index of a file: gzip has none", op);
     choose_groups(&draft, draft.opts.bytes > 0 ? draft.opts.bytes : DEFAULT_BYTES);
     if (draft.group_rows > INT32_MAX - draft.opts.batch)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: batch is %td", op, draft.opts.batch);

@@ -86,6 +86,9 @@ struct mica_table {
     uint64_t file_bytes;
 };
 
+/* Notes where the current record begins, every so many: for each row in order. Not for gzip. */
+mica_status mica_table_add_to_chunk(mica_table *table, const mica_csv *csv);
+
 /* With columns that are all zero. */
 mica_status mica_table_create(mica_context *ctx, mica_table **out, int columns);
 mica_status mica_table_name(mica_context *ctx, mica_own_column *c, const char *name, size_t length);

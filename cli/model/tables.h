@@ -1,0 +1,47 @@
+/* CSV files as data: what is asked of their columns, what is learned, and what a net must know of them later. */
+#ifndef MICA_CLI_MODEL_TABLES_H
+#define MICA_CLI_MODEL_TABLES_H
+
+#include <stdio.h>
+
+#include <mica/netfile.h>
+
+#include "cli/model/data.h"
+#include "cli/model/units.h"
+
+struct meaning;
+
+/* ---- Options of verbs that read tables ---- */
+
+extern const char *const table_task_names[];    /* --task, in the order of table_task */
+extern const char *const table_header_names[];  /* --header */
+extern const char *const table_missing_names[]; /* --missing, in the order of mica_missing */
+
+/* The delimiter that --delimiter names: a character, "tab", "comma" ...; 0, with a message: it names none. */
+char delimiter_named(const verb *v, const char *name);
+
+/* ---- Loading ---- */
+
+/* Scans the file, or takes it as a checkpoint's table has it; says what it found and chose. */
+int table_load(data *out, const verb *v, mica_context *ctx, const char *path, const data_opts *opts);
+void table_release(mica_context *ctx, data *d);
+
+/* A file to be predicted, by a known table: inputs in full. From stdin: `bytes` [count]. */
+int table_load_inputs(mica_dataset *out, const verb *v, mica_context *ctx, const char *path,
+                      const char *bytes, size_t count, const struct meaning *m,
+                      const table_settings *settings);
+
+/* ---- Meaning ---- */
+
+/* Fills in the units, columns and forecast of a net that was trained on this table; to be given back. */
+void table_meaning(struct meaning *m, const mica_table *table, mica_index window, mica_index horizon,
+                   mica_index season);
+void table_meaning_free(struct meaning *m);
+
+/* "price: numbers, 412 different, 10 to 900" */
+void put_column(FILE *to, const mica_column *c, mica_index rows);
+
+/* The period, of at most `most` rows, after which a series is most like itself, over its first `rows`; 0: none. */
+mica_index season_of(const float *series, mica_index stride, mica_index rows, mica_index most);
+
+#endif
