@@ -54,8 +54,9 @@ int training_load(training *t)
     mica_sounds_opts sound = {.rate = s->rate > 0 ? (int32_t)s->rate : 0,
                               .seconds = s->seconds > 0 ? s->seconds : 0,
                               .samples = s->features == FEATURES_SAMPLES};
-    opts.sound = t->resumes && m->is_sound ? &m->sound : &sound;
+    const meaning *before = t->resumes ? m : &t->source.meaning; /* of the weights, if there are some */
     opts.sound_asked = s->features >= 0 || s->rate > 0 || s->seconds > 0;
+    opts.sound = before->is_sound && !opts.sound_asked ? &before->sound : &sound;
     if (t->resumes && opts.sound_asked)
         return usage_error(t->v, "--resume takes --features, --rate and --seconds from the checkpoint");
     if (t->resumes) {

@@ -107,8 +107,8 @@ MICA_API mica_index mica_log_mel_frames(const mica_log_mel *m, mica_index sample
 /* One frame: mels numbers from `window` samples. */
 MICA_API void mica_log_mel_frame(mica_log_mel *m, float *frame, const float *samples);
 
-/* A stream, in pieces of any length: takes samples until a frame is complete or they are used up. *used is how many were
- * taken. True: `frame` [mels] was written; call again with the rest. The frames are those of mica_log_mel_all. */
+/* A stream, in pieces of any length: takes samples until a frame is complete or they are used up. *used is how many
+ * were taken. True: `frame` [mels] was written; call again with the rest. The frames are those of mica_log_mel_all. */
 MICA_API bool mica_log_mel_push(mica_log_mel *m, float *frame, const float *samples, size_t count,
                                 size_t *used);
 

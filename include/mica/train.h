@@ -1,4 +1,4 @@
-/* Training: one step, the schedules of its learning rate, and a check of gradients. The loop over data is in mica/fit.h. */
+/* Training: one step, the schedules of its learning rate, a check of gradients. The loop over data is in mica/fit.h. */
 #ifndef MICA_TRAIN_H
 #define MICA_TRAIN_H
 
@@ -64,9 +64,9 @@ typedef struct mica_gradient_check {
         corners; /* of these, the ones that are right with a smaller step only: a relu was near its corner */
 } mica_gradient_check;
 
-/* For a bound net compiled with .train, whose inputs have been written. A wrong gradient is MICA_OK and out->right false.
- * The parameters and inputs are as before afterwards; states are reset; running statistics have moved on. Takes memory
- * for a copy of the inputs from the context's allocator, and gives it back. */
+/* For a bound net compiled with .train, whose inputs have been written. A wrong gradient is MICA_OK and out->right
+ * false. The parameters and inputs are as before afterwards; states are reset; running statistics have moved on. Takes
+ * memory for a copy of the inputs from the context's allocator, and gives it back. */
 MICA_API mica_status mica_check_gradients(mica_net *net, mica_gradient_check *out,
                                           const mica_gradient_check_opts *opts);
 

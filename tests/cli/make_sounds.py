@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""make_sounds.py FOLDER COUNT: WAV files of four made-up words in FOLDER/train and FOLDER/test, COUNT and COUNT/4 of each:
-chirps up and down, a steady tone, two pulses. Pitch, loudness, start, rate, bits and channels vary; noise is added."""
+"""make_sounds.py FOLDER COUNT: WAV files of four made-up words in FOLDER/train and FOLDER/test, COUNT and COUNT/4 of
+each: chirps up and down, a steady tone, two pulses. Pitch, loudness, start, rate, bits and channels vary; noise is added."""
 import math
 import os
 import random
