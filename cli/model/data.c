@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 
 #include "cli/model/images.h"
+#include "cli/model/npz.h"
+#include "cli/model/sounds.h"
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
 
@@ -36,7 +38,8 @@ file_kind file_kind_of(const char *path)
         file_kind kind;
     } ends[] = {{".idx", FILE_IDX},    {"ubyte", FILE_IDX},  {".npy", FILE_NPY},   {".csv", FILE_CSV},
                 {".tsv", FILE_CSV},    {".txt", FILE_TEXT},  {".png", FILE_IMAGE}, {".jpg", FILE_IMAGE},
-                {".jpeg", FILE_IMAGE}, {".ppm", FILE_IMAGE}, {".pgm", FILE_IMAGE}, {".pnm", FILE_IMAGE}};
+                {".jpeg", FILE_IMAGE}, {".ppm", FILE_IMAGE}, {".pgm", FILE_IMAGE}, {".pnm", FILE_IMAGE},
+                {".npz", FILE_NPZ},    {".wav", FILE_WAV}};
     char with_gz[16];
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         (void)snprintf(with_gz, sizeof with_gz, "%s.gz", ends[i].end);
@@ -192,7 +195,8 @@ static int unknown(const verb *v, const char *spec)
     if (is_there(spec))
         return verb_error(
             v, EXIT_FILE,
-            "%s: unknown file type: expected a name that ends with .csv, .tsv, .npy, .idx or .txt", spec);
+            "%s: unknown file type: expected a name that ends with .csv, .tsv, .npy, .npz, .idx or .txt",
+            spec);
     return verb_error(v, EXIT_FILE, "unknown data \"%s\"%s%s%s", spec,
                       meant != NULL ? "; did you mean \"" : "", meant != NULL ? meant : "",
                       meant != NULL ? "\"?" : "");
@@ -202,10 +206,16 @@ bool data_is_images(const char *spec) { return !is_digits(spec) && images_named(
 
 static int load(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts)
 {
+    if (opts->sound_asked && !(is_folder(spec) && is_sound_folder(ctx, spec)))
+        return verb_error(v, EXIT_FILE,
+                          "%s: expected a folder of WAV files, as the options or the net are for sounds",
+                          spec);
     if (is_digits(spec))
         return load_digits(out, v, ctx, spec, opts);
     if (strcmp(spec, "fashion-mnist") == 0 && !is_there(spec))
         return load_fashion(out, v, ctx);
+    if (is_folder(spec) && is_sound_folder(ctx, spec))
+        return sounds_load(out, v, ctx, spec, opts);
     if (images_named(spec))
         return images_load(out, v, ctx, spec, opts);
     if (is_folder(spec))
@@ -216,6 +226,8 @@ static int load(data *out, const verb *v, mica_context *ctx, const char *spec, c
     case FILE_IDX:
     case FILE_NPY:
         return load_pair(out, v, ctx, spec);
+    case FILE_NPZ:
+        return npz_load(out, v, ctx, spec);
     case FILE_TEXT:
         return load_text(out, v, ctx, spec, opts);
     case FILE_CSV:

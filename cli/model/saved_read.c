@@ -8,6 +8,7 @@
 
 #include "cli/model/augment.h"
 #include "cli/model/saved.h"
+#include "cli/model/sounds.h"
 #include "cli/model/take.h"
 #include "io/quote.h"
 
@@ -168,6 +169,15 @@ static int read_sample(saved *s, const verb *v)
     return EXIT_OK;
 }
 
+static int read_sound(saved *s, const verb *v)
+{
+    const char *text = saved_text(s, "mica.sound");
+    s->meaning.is_sound = text != NULL;
+    if (text != NULL && !sounds_parse(&s->meaning.sound, text))
+        return wrong(s, v, "mica.sound", "\"samples\" or \"log-mel\", and its options");
+    return EXIT_OK;
+}
+
 /* ---- Settings ---- */
 
 typedef struct setting_field {
@@ -263,7 +273,7 @@ int saved_read(saved *s, const verb *v)
         return wrong(s, v, "mica.title", "the net's name");
     read_classes(s);
     int (*const readers[])(saved *, const verb *) = {read_normalization, read_vocabulary, read_sample,
-                                                     read_class_weights, read_augment};
+                                                     read_class_weights, read_augment,    read_sound};
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && i < sizeof readers / sizeof readers[0]; i++)
         code = readers[i](s, v);

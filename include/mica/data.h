@@ -46,6 +46,16 @@ MICA_API mica_status mica_dataset_load_idx(mica_context *ctx, mica_dataset *out,
 MICA_API mica_status mica_dataset_load_npy(mica_context *ctx, mica_dataset *out, const char *inputs_path,
                                            const char *targets_path);
 
+/* NumPy's npz (savez, savez_compressed): arrays by name, of the kinds of npy. Compressed ones need zlib. */
+typedef struct mica_npz_opts {
+    const char *inputs; /* a name; NULL: x, X, inputs, x_train, X_train or arr_0 */
+    const char *
+        targets; /* with inputs; NULL there: none. With inputs NULL: y, Y, targets, y_train or arr_1, if any */
+    bool test;   /* with inputs NULL: x_test or X_test, and y_test */
+} mica_npz_opts;
+MICA_API mica_status mica_dataset_load_npz(mica_context *ctx, mica_dataset *out, const char *path,
+                                           const mica_npz_opts *opts);
+
 /* An image as a set of one sample without target: inputs [1, channels, height, width], u8. Channels: grey, grey and
  * alpha, RGB, or RGB and alpha; palettes and other bit depths become these. The file's first bytes tell its kind: PNG
  * (needs zlib), PPM and PGM (P2, P3, P5, P6), JPEG (needs libjpeg; without alpha). With no more pixels than this, which
