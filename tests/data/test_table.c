@@ -315,6 +315,43 @@ TEST(table_targets_that_are_classes)
     mica_table_destroy(ctx, table);
 }
 
+/* A file is read by the names that its scan has made. */
+TEST(table_names_that_are_empty_or_there_twice)
+{
+    static const char text[] = ",a,a,a \xc3\xa9,a\n0,1,2,3,10\n0,3,4,5,20\n";
+    mica_context *ctx = test_context(1);
+    mica_table *table, *back;
+    mica_dataset set;
+    mica_table_found found;
+    CHECK_OK(ctx, scan(ctx, &table, text, NULL));
+    CHECK_MSG(strcmp(kinds(table),
+                     "number column 1, number a, number a (column 3), number a \xc3\xa9, number a "
+                     "(column 5)") == 0,
+              "%s", kinds(table));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 4, MICA_ROLE_TARGET));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, &(mica_encode_opts){.raw_targets = true}));
+    CHECK_OK(ctx, load(ctx, &set, table, text, &(mica_table_read_opts){.found = &found}));
+    CHECK(set.count == 2 && memcmp(set.targets.data, (float[]){10, 20}, 8) == 0 && found.extra_columns == 0);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, table);
+
+    /* However long they are, they can be kept. */
+    char wide[400], kept[2000];
+    size_t bytes = sizeof kept;
+    int at = snprintf(wide, sizeof wide, "x");
+    for (int i = 0; i < 40; i++)
+        at += snprintf(wide + at, sizeof wide - (size_t)at, "\xc3\xa9");
+    char twice[1000];
+    snprintf(twice, sizeof twice, "%s,%s\n1,2\n3,5\n", wide, wide);
+    CHECK_OK(ctx, scan(ctx, &table, twice, NULL));
+    CHECK_OK(ctx, mica_table_to_text(ctx, table, kept, &bytes));
+    CHECK_OK(ctx, mica_table_from_text(ctx, &back, kept));
+    mica_table_destroy(ctx, back);
+    mica_table_destroy(ctx, table);
+    CHECK_ERROR(ctx, scan(ctx, &table, "a,a,a (column 2)\n1,2,3\n", NULL), MICA_ERR_FORMAT,
+                "format error: \"file\": line 1: two columns are named \"a (column 2)\"");
+}
+
 /* ---- Text ---- */
 
 TEST(table_survives_text)

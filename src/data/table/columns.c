@@ -80,16 +80,10 @@ typedef struct sortable {
     uint64_t count;
 } sortable;
 
-static int compare_words(const char *a, size_t n, const char *b, size_t m)
-{
-    int order = memcmp(a, b, n < m ? n : m);
-    return order != 0 ? order : n < m ? -1 : n > m;
-}
-
 static int by_word(const void *a, const void *b)
 {
     const sortable *x = a, *y = b;
-    return compare_words(x->text, x->length, y->text, y->length);
+    return mica_compare_words(x->text, x->length, y->text, y->length);
 }
 
 static int by_number(const void *a, const void *b)
@@ -172,7 +166,7 @@ int mica_table_value_find(const mica_own_column *c, const char *text, size_t len
         if (c->numeric)
             order = number < c->numbers[middle] ? -1 : number > c->numbers[middle];
         else
-            order = compare_words(text, length, word, strlen(word));
+            order = mica_compare_words(text, length, word, strlen(word));
         if (order == 0)
             return middle;
         if (order < 0)

@@ -288,14 +288,11 @@ static bool all_numbers(const mica_value_list *list)
     return list->count > 0;
 }
 
-static mica_status check_column(const reader *r, const mica_own_column *own, int number)
+static mica_status check_column(const reader *r, const mica_own_column *own)
 {
     const mica_column *c = &own->column;
     if (own->name == NULL)
         return wrong(r, "a column has no name");
-    for (int i = 0; i < number; i++)
-        if (strcmp(r->table->columns[i].name, own->name) == 0)
-            return wrong(r, "two columns have the same name");
     bool idle = c->kind == MICA_COLUMN_TEXT || c->kind == MICA_COLUMN_EMPTY;
     if (c->role != 0 && (idle || (c->kind == MICA_COLUMN_DATE && (c->role & MICA_ROLE_TARGET) != 0)))
         return wrong(r, "a column that has no use has a role");
@@ -324,7 +321,21 @@ static mica_status read_column(reader *r, int number)
         status = wrong(r, "a number occurs twice among the values");
     mica_value_list_free(r->ctx, &list);
     own->numeric = own->numeric || own->column.kind == MICA_COLUMN_NUMBER;
-    return status == MICA_OK ? check_column(r, own, number) : status;
+    return status == MICA_OK ? check_column(r, own) : status;
+}
+
+static mica_status check_names(const reader *r)
+{
+    const mica_table *t = r->table;
+    size_t count = (size_t)t->count, bytes = count * sizeof(mica_name);
+    mica_name *names = mica_allocate(r->ctx, bytes);
+    if (names == NULL)
+        return r->ctx->status;
+    for (size_t i = 0; i < count; i++)
+        names[i] = (mica_name){t->columns[i].name, strlen(t->columns[i].name), (int)i};
+    bool differ = mica_names_sort(names, count) == NULL;
+    mica_release(r->ctx, names, bytes);
+    return differ ? MICA_OK : wrong(r, "two columns have the same name");
 }
 
 /* How many columns there are: the list is read twice. */
@@ -352,6 +363,7 @@ static mica_status read_columns(reader *r)
         MICA_TRY(next(r));
         MICA_TRY(read_column(r, i));
     }
+    MICA_TRY(check_names(r));
     return next(r);
 }
 
