@@ -400,6 +400,68 @@ TEST(table_survives_text)
     mica_table_destroy(ctx, table);
 }
 
+static mica_status keep(mica_context *ctx, mica_table **back, const mica_table *table)
+{
+    char text[4000];
+    size_t bytes = sizeof text;
+    mica_status status = mica_table_to_text(ctx, table, text, &bytes);
+    return status == MICA_OK ? mica_table_from_text(ctx, back, text) : status;
+}
+
+/* Words with a decimal comma are words in a file with commas between fields: they stay so, in the same order. */
+TEST(table_text_keeps_words_and_numbers_apart)
+{
+    static const char words[] = "x,k\n1,\"10,5\"\n2,\"2,5\"\n4,\"10,5\"\n";
+    mica_context *ctx = test_context(1);
+    mica_table *table, *back;
+    mica_dataset set;
+    CHECK_OK(ctx, scan(ctx, &table, words, NULL));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 1, MICA_ROLE_TARGET));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, NULL));
+    CHECK_OK(ctx, keep(ctx, &back, table));
+    CHECK_OK(ctx, load(ctx, &set, back, words, NULL));
+    CHECK(memcmp(set.targets.data, (float[]){0, 1, 0}, 12) == 0);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, back);
+    mica_table_destroy(ctx, table);
+
+    CHECK_OK(ctx, scan(ctx, &table, "x,k\n1,10\n2,9\n4,10\n", NULL));
+    CHECK_OK(ctx, mica_table_set_kind(ctx, table, 1, MICA_COLUMN_CATEGORY));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 1, MICA_ROLE_TARGET));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, NULL));
+    CHECK_OK(ctx, keep(ctx, &back, table));
+    CHECK_OK(ctx, load(ctx, &set, back, "x,k\n1,10.0\n2,9\n", NULL));
+    CHECK(memcmp(set.targets.data, (float[]){1, 0}, 8) == 0);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, back);
+    mica_table_destroy(ctx, table);
+}
+
+TEST(table_text_of_a_stranger)
+{
+    static const struct {
+        const char *column, *error;
+    } bad[] = {
+        {"\"kind\": \"category\", \"values\": [\"\"]", "a value is empty, which is a missing one"},
+        {"\"kind\": \"category\", \"numeric\": true, \"values\": [\"1\", \"b\"]", "a value is not a number"},
+        {"\"kind\": \"category\", \"values\": [\"b\", \"b\"]", "a value occurs twice, or there are too many"},
+        {"\"kind\": \"category\"", "a category has no values"},
+        {"\"kind\": \"text\", \"role\": 1", "a column that has no use has a role"},
+    };
+    mica_context *ctx = test_context(1);
+    mica_table *table;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char text[300];
+        snprintf(text, sizeof text, "{\"version\": 1, \"columns\": [{\"name\": \"a\", %s}]}", bad[i].column);
+        CHECK(mica_table_from_text(ctx, &table, text) == MICA_ERR_FORMAT && table == NULL);
+        CHECK_MSG(strstr(mica_error(ctx), bad[i].error) != NULL, "%s", mica_error(ctx));
+    }
+    CHECK(mica_table_from_text(ctx, &table,
+                               "{\"version\": 1, \"encoded\": true, \"missing\": \"median\", \"columns\": "
+                               "[{\"name\": \"a\", \"kind\": \"number\", \"role\": 1, \"missing\": 1, "
+                               "\"deviation\": 1e-300, \"median\": 1e300}]}") == MICA_ERR_ARGUMENT);
+}
+
 /* ---- Windows ---- */
 
 TEST(table_windows_over_rows)

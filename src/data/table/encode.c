@@ -54,8 +54,14 @@ mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_e
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: missing is %d", (int)chosen.missing);
     table->encode = chosen;
     table->cells = table->inputs = table->targets = 0;
-    for (int i = 0; i < table->count; i++)
+    table->encoded = false;
+    for (int i = 0; i < table->count; i++) {
         place_column(table, &table->columns[i]);
+        if (!isfinite(table->columns[i].fill))
+            return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                             "table_encode: column %s: its median is too far from its mean",
+                             MICA_QUOTE(table->columns[i].column.name));
+    }
     if (table->inputs == 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: no column is an input");
     table->encoded = true;
