@@ -140,6 +140,18 @@ TEST(table_statistics)
     CHECK(mica_table_find(table, "town") == 2 && mica_table_find(table, "x") == -1);
     mica_table_destroy(ctx, table);
 
+    /* Numbers of rows, without a header; with a gap at the start or after the first; words in the first row */
+    CHECK_OK(ctx, scan(ctx, &table, "7,,1,a\n8,2,3,1\n9,3,4,2\n10,4,5,3\n", NULL));
+    CHECK(mica_table_rows(table) == 3 && mica_table_has_header(table));
+    mica_table_destroy(ctx, table);
+    CHECK_OK(ctx, scan(ctx, &table, "7,,1\n8,2,3\n9,3,4\n10,4,5\n", NULL));
+    CHECK(mica_table_rows(table) == 4 && mica_table_column(table, 0)->counts_rows);
+    CHECK(!mica_table_column(table, 1)->counts_rows && !mica_table_column(table, 2)->counts_rows);
+    mica_table_destroy(ctx, table);
+    CHECK_OK(ctx, scan(ctx, &table, "n,k\n,5\n1,6\n2,7\n3,8\n", NULL));
+    CHECK(!mica_table_column(table, 0)->counts_rows && mica_table_column(table, 1)->counts_rows);
+    mica_table_destroy(ctx, table);
+
     CHECK_OK(ctx, scan(ctx, &table, "n\n10\n9\n1.0\n1\n10\n",
                        NULL)); /* in the order of numbers, 1 and 1.0 as one */
     c = mica_table_column(table, 0);

@@ -52,7 +52,8 @@ static void add_number(survey *s, size_t room, double value)
     uint64_t count = s->numbers + s->dates;
     if (count == 0) {
         s->shift = s->least = s->most = value;
-        s->whole = s->counts_rows = true;
+        s->whole = true;
+        s->counts_rows = s->missing == 0;
     } else if (value != s->last + 1) {
         s->counts_rows = false;
     }
@@ -93,9 +94,13 @@ static mica_status add_field(scan *s, size_t column, const char *text, size_t le
 static mica_status first_is_row(scan *s)
 {
     mica_table *t = s->table;
+    s->csv.line = s->first_line;
     for (int i = 0; i < t->count; i++) {
-        s->csv.line = s->first_line;
+        survey *its = &s->surveys[i];
+        bool counted = its->counts_rows;
         MICA_TRY(add_field(s, (size_t)i, s->first[i].text, s->first[i].length));
+        its->counts_rows = counted &&
+                           its->last + 1 == its->shift; /* added last, it comes before the others */
     }
     if (t->chunk_count > 0) {
         t->chunks[0].offset = s->first_offset;
