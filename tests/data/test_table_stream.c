@@ -123,6 +123,38 @@ TEST(table_stream_has_every_row_once)
     CHECK(mica_context_heap(ctx).live_bytes == live);
 }
 
+/* A file with gaps in its target, by a table that was scanned from one without. */
+TEST(table_stream_leaves_out_rows_of_an_indexed_file)
+{
+    mica_context *ctx = test_context(1);
+    size_t live = mica_context_heap(ctx).live_bytes;
+    char path[] = "/tmp/mica-test-XXXXXX";
+    close(mkstemp(path));
+    write_file(path, false);
+    mica_table *table = scan_file(ctx, path);
+    write_file(path, true);
+    CHECK_OK(ctx, mica_table_index(ctx, table, path, NULL));
+    mica_table_stream *s;
+    mica_table_stream_opts opts = {.batch = BATCH, .seed = 5, .bytes = 100000};
+    REQUIRE(CHECK_OK(ctx, mica_table_stream_create(ctx, &s, table, path, &opts)));
+    CHECK(mica_table_stream_samples(s) == ROWS - (ROWS + 12) / 13);
+    int *seen = calloc(ROWS, sizeof *seen);
+    CHECK(epoch(ctx, s, seen, NULL, NULL) == mica_table_stream_batches(s));
+    for (int i = 0; i < ROWS; i++)
+        CHECK(seen[i] == (i % 13 != 0));
+    mica_table_stream_destroy(ctx, s);
+    free(seen);
+    /* An index that could not be made is none. */
+    FILE *f = fopen(path, "a");
+    fprintf(f, "1\n");
+    fclose(f);
+    CHECK(mica_table_index(ctx, table, path, NULL) == MICA_ERR_FORMAT);
+    CHECK(mica_table_stream_create(ctx, &s, table, path, &opts) == MICA_ERR_STATE);
+    mica_table_destroy(ctx, table);
+    unlink(path);
+    CHECK(mica_context_heap(ctx).live_bytes == live);
+}
+
 TEST(table_stream_cursors_resume_exactly)
 {
     mica_context *ctx = test_context(1);

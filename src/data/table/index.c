@@ -73,9 +73,12 @@ mica_status mica_table_index(mica_context *ctx, mica_table *table, const char *p
             table->has_header = !r.first_is_row;
             table->delimiter = csv.delimiter;
             table->file_bytes = stream.file.bytes;
+            table->indexed = true;
             mica_table_reader_close(ctx, &r);
         }
         mica_csv_close(&csv);
+        if (status != MICA_OK)
+            table->chunk_count = 0;
     }
     mica_stream_close(ctx, &stream);
     return status;

@@ -110,10 +110,11 @@ struct mica_table {
     mica_encode_opts encode;
     mica_index cells, inputs, targets;
 
-    /* Of the file that was scanned; none if it was gzip. */
+    /* Of the file that was scanned or indexed; none if it was gzip. */
     mica_table_chunk *chunks;
     size_t chunk_count, chunk_room;
     uint64_t file_bytes;
+    bool indexed; /* they are not of the file that was scanned: what its columns lack is not known */
 };
 
 /* Notes where the current record begins, every so many: for each row in order. Not for gzip. */
