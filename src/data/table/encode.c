@@ -123,7 +123,8 @@ mica_transform mica_table_transform(const mica_table *table)
 {
     if (table->cells == table->inputs) /* numbers and dates, none of which is ever missing */
         return (mica_transform){.run = NULL};
-    return (mica_transform){mica_table_expand_row, table, table->inputs};
+    return (mica_transform){
+        .run = mica_table_expand_row, .user = table, .elements = table->inputs, .takes = table->cells};
 }
 
 mica_status mica_table_expand(mica_context *ctx, mica_dataset *out, const mica_table *table,
