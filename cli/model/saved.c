@@ -86,15 +86,12 @@ static void add_sample(notes *n, const mica_tensor *sample)
 
 static int add_table(notes *n, const meaning *m, const verb *v, mica_context *ctx)
 {
-    size_t bytes = 0;
-    if (mica_table_to_text(ctx, m->table, NULL, &bytes) != MICA_OK)
+    char *text = take_table_text(ctx, m->table);
+    if (text == NULL)
         return verb_error(v, EXIT_FILE, "%s: %s: it could not be saved", m->data, mica_error(ctx));
-    char *text = take(bytes, 1);
-    mica_status status = mica_table_to_text(ctx, m->table, text, &bytes);
-    if (status == MICA_OK)
-        notes_add(n, "mica.table", text);
+    notes_add(n, "mica.table", text);
     free(text);
-    return status == MICA_OK ? EXIT_OK : verb_failed(v, ctx);
+    return EXIT_OK;
 }
 
 int notes_add_meaning(notes *n, const meaning *m, const verb *v, mica_context *ctx)

@@ -48,7 +48,7 @@ static int column_named(const mica_table *t, const verb *v, const char *option, 
         return column;
     char *end;
     long number = strtol(text, &end, 10);
-    if (*text != '\0' && *end == '\0' && number != 0 && labs(number) <= count)
+    if (*text != '\0' && *end == '\0' && number != 0 && number >= -count && number <= count)
         return (int)(number > 0 ? number - 1 : count + number);
     const char **names = take((size_t)count, sizeof *names);
     for (int i = 0; i < count; i++)
@@ -257,6 +257,13 @@ static void tell_table(const data *d, const verb *v, mica_missing missing)
         fprintf(stderr, "  too large for memory: read in blocks\n");
 }
 
+static void tell_count(const char *path, const verb *v, uint64_t count, const char *what)
+{
+    fprintf(stderr, "mica %s: ", v->name);
+    put_plain(stderr, path);
+    fprintf(stderr, ": %s %s\n", count_text((double)count).text, what);
+}
+
 static void tell_found(const char *path, const verb *v, const mica_table_found *found)
 {
     const struct {
@@ -269,8 +276,7 @@ static void tell_found(const char *path, const verb *v, const mica_table_found *
         {(uint64_t)found->extra_columns, "columns are not among those of the training, and ignored"}};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         if (lines[i].count > 0)
-            fprintf(stderr, "mica %s: %s: %s %s\n", v->name, path, count_text((double)lines[i].count).text,
-                    lines[i].what);
+            tell_count(path, v, lines[i].count, lines[i].what);
 }
 
 /* ---- Rows ---- */
@@ -350,13 +356,10 @@ static int index_known(data *d, const verb *v, mica_context *ctx, const data_opt
     int code = reading_of(&read, v, &opts->table);
     if (code != EXIT_OK || bytes_of_file(d->path) < memory / 4)
         return code;
-    size_t bytes = 0;
-    if (mica_table_to_text(ctx, d->table, NULL, &bytes) != MICA_OK)
+    char *text = take_table_text(ctx, d->table);
+    if (text == NULL)
         return verb_failed(v, ctx);
-    char *text = take(bytes, 1);
-    mica_status status = mica_table_to_text(ctx, d->table, text, &bytes);
-    if (status == MICA_OK)
-        status = mica_table_from_text(ctx, &d->own_table, text);
+    mica_status status = mica_table_from_text(ctx, &d->own_table, text);
     if (status == MICA_OK)
         status = mica_table_index(ctx, d->own_table, d->path, &read);
     free(text);

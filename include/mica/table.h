@@ -44,8 +44,9 @@ typedef enum mica_column_role {
 typedef struct mica_column {
     const char *name; /* from the header; "column 3" without one */
     mica_column_kind kind;
-    int role;           /* mica_column_role */
-    uint64_t missing;   /* rows without a value: empty, NA, N/A, NaN, null, None, "?" or "-", in any case */
+    int role; /* mica_column_role */
+    uint64_t
+        missing; /* rows without a value: empty, NA, N/A, #N/A, NaN, null, None, "?" or "-", in any case */
     uint64_t different; /* values; MICA_TABLE_MOST_VALUES + 1: more than that */
     bool whole;         /* all numbers are whole */
     bool counts_rows;   /* numbers that go up by one from row to row: no input unless told so */
@@ -128,13 +129,13 @@ MICA_API mica_index mica_table_inputs(const mica_table *table);  /* elements of 
 MICA_API mica_index mica_table_targets(const mica_table *table); /* elements of its targets */
 
 /* A target element in its column's own unit: y * deviation + mean. 1 and 0 for categories. */
-MICA_API void mica_table_target_unit(const mica_table *table, mica_index element, float *mean,
-                                     float *deviation);
+MICA_API void mica_table_target_unit(float *mean, float *deviation, const mica_table *table,
+                                     mica_index element);
 
 /* As JSON, terminated: column names, kinds, roles and statistics. *bytes is the room before and what is needed after,
  * the end included; if the room is too small, the call fails (with text NULL and no room: it only counts). */
-MICA_API mica_status mica_table_to_text(mica_context *ctx, const mica_table *table, char *text,
-                                        size_t *bytes);
+MICA_API mica_status mica_table_to_text(mica_context *ctx, char *text, size_t *bytes,
+                                        const mica_table *table);
 /* Text is hostile until checked. The table is encoded if it was. */
 MICA_API mica_status mica_table_from_text(mica_context *ctx, mica_table **out, const char *text);
 
@@ -170,7 +171,8 @@ MICA_API mica_status mica_table_load_memory(mica_context *ctx, mica_dataset *out
 /* From rows in short form to inputs. The table must outlive the batches. */
 MICA_API mica_transform mica_table_transform(const mica_table *table);
 
-/* All of a set's rows in full, for those that need them at once: inputs [N, mica_table_inputs()] f32, its own. */
+/* All of a set's rows in full, for those that need them at once: inputs [N, mica_table_inputs()] f32, its own; targets
+ * and classes are those of the set, which must outlive it. */
 MICA_API mica_status mica_table_expand(mica_context *ctx, mica_dataset *out, const mica_table *table,
                                        const mica_dataset *set);
 

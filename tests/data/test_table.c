@@ -243,7 +243,7 @@ TEST(table_encodes_rows)
     CHECK(fabsf(y[0] + 3 * price) < 1e-6f && fabsf(y[3] - 3 * price) < 1e-6f);
     CHECK(found.rows == 4 && found.missing == 1 && found.dropped == 0 && found.unseen == 0);
     float mean, deviation;
-    mica_table_target_unit(table, 0, &mean, &deviation);
+    mica_table_target_unit(&mean, &deviation, table, 0);
     CHECK(mean == 250 && deviation == (float)sqrt(12500.0));
     mica_dataset_destroy(ctx, &set);
 
@@ -356,7 +356,7 @@ TEST(table_names_that_are_empty_or_there_twice)
     char twice[1000];
     snprintf(twice, sizeof twice, "%s,%s\n1,2\n3,5\n", wide, wide);
     CHECK_OK(ctx, scan(ctx, &table, twice, NULL));
-    CHECK_OK(ctx, mica_table_to_text(ctx, table, kept, &bytes));
+    CHECK_OK(ctx, mica_table_to_text(ctx, kept, &bytes, table));
     CHECK_OK(ctx, mica_table_from_text(ctx, &back, kept));
     mica_table_destroy(ctx, back);
     mica_table_destroy(ctx, table);
@@ -372,13 +372,13 @@ TEST(table_survives_text)
     size_t live = mica_context_heap(ctx).live_bytes;
     mica_table *table = houses_table(ctx, &(mica_encode_opts){.missing = MICA_MISSING_MEDIAN}), *back, *odd;
     size_t bytes = 0, again = 0;
-    CHECK_OK(ctx, mica_table_to_text(ctx, table, NULL, &bytes));
+    CHECK_OK(ctx, mica_table_to_text(ctx, NULL, &bytes, table));
     char *text = malloc(bytes), *copy = malloc(bytes);
-    CHECK_OK(ctx, mica_table_to_text(ctx, table, text, &bytes));
+    CHECK_OK(ctx, mica_table_to_text(ctx, text, &bytes, table));
     CHECK(strlen(text) + 1 == bytes);
     REQUIRE(CHECK_OK(ctx, mica_table_from_text(ctx, &back, text)));
     again = bytes;
-    CHECK_OK(ctx, mica_table_to_text(ctx, back, copy, &again));
+    CHECK_OK(ctx, mica_table_to_text(ctx, copy, &again, back));
     CHECK(again == bytes && memcmp(text, copy, bytes) == 0);
     mica_dataset a, b;
     CHECK_OK(ctx, expand(ctx, &a, table, houses, NULL));
@@ -387,7 +387,7 @@ TEST(table_survives_text)
     mica_dataset_destroy(ctx, &a);
     mica_dataset_destroy(ctx, &b);
     again = bytes - 1;
-    CHECK(mica_table_to_text(ctx, table, copy, &again) == MICA_ERR_ARGUMENT && again == bytes);
+    CHECK(mica_table_to_text(ctx, copy, &again, table) == MICA_ERR_ARGUMENT && again == bytes);
     /* Cut anywhere, or with any byte changed: an error, or a table. */
     for (size_t i = 0; i < bytes - 1; i++) {
         memcpy(copy, text, bytes);
@@ -407,7 +407,7 @@ TEST(table_survives_text)
     CHECK(mica_context_heap(ctx).live_bytes == live);
     CHECK_OK(ctx, scan(ctx, &table, "a,b\nx\xff,1\ny,2\n", NULL));
     bytes = 0;
-    CHECK_ERROR(ctx, mica_table_to_text(ctx, table, NULL, &bytes), MICA_ERR_FORMAT,
+    CHECK_ERROR(ctx, mica_table_to_text(ctx, NULL, &bytes, table), MICA_ERR_FORMAT,
                 "format error: column \"a\": a value is not UTF-8: \"x\\xff\"");
     mica_table_destroy(ctx, table);
 }
@@ -416,7 +416,7 @@ static mica_status keep(mica_context *ctx, mica_table **back, const mica_table *
 {
     char text[4000];
     size_t bytes = sizeof text;
-    mica_status status = mica_table_to_text(ctx, table, text, &bytes);
+    mica_status status = mica_table_to_text(ctx, text, &bytes, table);
     return status == MICA_OK ? mica_table_from_text(ctx, back, text) : status;
 }
 

@@ -221,7 +221,7 @@ static mica_status oom_work(const mica_allocator *allocator, void *path)
     if (status == MICA_OK)
         status = mica_table_encode(ctx, table, NULL);
     if (status == MICA_OK)
-        status = mica_table_to_text(ctx, table, text, &bytes);
+        status = mica_table_to_text(ctx, text, &bytes, table);
     if (status == MICA_OK)
         status = mica_table_from_text(ctx, &back, text);
     if (status == MICA_OK)

@@ -10,10 +10,10 @@ static mica_table *through_text(mica_context *ctx, const mica_table *table)
 {
     size_t bytes = 0;
     mica_table *back = NULL;
-    if (mica_table_to_text(ctx, table, NULL, &bytes) != MICA_OK)
+    if (mica_table_to_text(ctx, NULL, &bytes, table) != MICA_OK)
         return NULL; /* not UTF-8 */
     char *text = malloc(bytes);
-    INSIST(text != NULL && mica_table_to_text(ctx, table, text, &bytes) == MICA_OK);
+    INSIST(text != NULL && mica_table_to_text(ctx, text, &bytes, table) == MICA_OK);
     INSIST(mica_table_from_text(ctx, &back, text) == MICA_OK);
     free(text);
     return back;

@@ -71,7 +71,7 @@ mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_e
 mica_index mica_table_inputs(const mica_table *table) { return table->encoded ? table->inputs : 0; }
 mica_index mica_table_targets(const mica_table *table) { return table->encoded ? table->targets : 0; }
 
-void mica_table_target_unit(const mica_table *table, mica_index element, float *mean, float *deviation)
+void mica_table_target_unit(float *mean, float *deviation, const mica_table *table, mica_index element)
 {
     *mean = 0;
     *deviation = 1;

@@ -100,7 +100,7 @@ static mica_status check_utf8(mica_context *ctx, const mica_column *c, const cha
     return MICA_OK;
 }
 
-mica_status mica_table_to_text(mica_context *ctx, const mica_table *table, char *text, size_t *bytes)
+mica_status mica_table_to_text(mica_context *ctx, char *text, size_t *bytes, const mica_table *table)
 {
     if (table == NULL || bytes == NULL || (text == NULL && *bytes > 0))
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_to_text: an argument is NULL");
