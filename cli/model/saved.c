@@ -187,10 +187,15 @@ static int read_table(saved *s, const verb *v, mica_context *ctx)
         return EXIT_OK;
     if (mica_table_from_text(ctx, &s->table, text) != MICA_OK)
         return verb_error(v, EXIT_FILE, "%s: its \"mica.table\": %s", s->path, mica_error(ctx));
-    if (mica_table_inputs(s->table) == 0 || mica_table_targets(s->table) == 0 ||
-        (window > 0 && horizon == 0) || from->season > window)
+    mica_index inputs = mica_table_inputs(s->table), targets = mica_table_targets(s->table);
+    if (inputs == 0 || targets == 0 || (window > 0 && horizon == 0) || from->season > window)
         return verb_error(v, EXIT_FILE, "%s: its \"mica.table\" has no inputs or targets, or no horizon",
                           s->path);
+    if (window > INT32_MAX / inputs || horizon > MOST_WINDOW / targets)
+        return verb_error(
+            v, EXIT_FILE,
+            "%s: %td inputs over a window of %td rows, %td targets over a horizon of %td: too many", s->path,
+            inputs, window, targets, horizon);
     table_meaning(&s->meaning, s->table, window, horizon, from->season > 0 ? (mica_index)from->season : 0);
     return EXIT_OK;
 }

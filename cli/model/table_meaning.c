@@ -106,7 +106,7 @@ static void set_forecast(meaning *m, const mica_table *t, mica_index window, mic
         f->place[j] = target_column(t, j)->first_input;
     m->forecast = (forecast_shape){.window = window,
                                    .horizon = horizon,
-                                   .channels = targets,
+                                   .width = mica_table_inputs(t),
                                    .baseline = forecast_plainly,
                                    .baseline_name = season > 0 ? "the value one season before"
                                                                : "the last value",
