@@ -310,6 +310,9 @@ TEST(batches_folds_are_disjoint_and_complete)
     mica_batches *b;
     CHECK_ERROR(ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = {.folds = 104}}),
                 MICA_ERR_ARGUMENT, "argument error: batches_create: folds is 104, but there are 103 samples");
+    CHECK_ERROR(
+        ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = {.folds = 103, .test = 0.5}}),
+        MICA_ERR_ARGUMENT, "argument error: batches_create: folds is 103, but there are 51 samples");
     CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = {.folds = 2, .fold = 2}}) ==
           MICA_ERR_ARGUMENT);
 }

@@ -138,8 +138,11 @@ static mica_status store_values(mica_context *ctx, mica_own_column *c, const sor
 mica_status mica_table_give_values(mica_context *ctx, mica_own_column *c, const mica_value_list *list,
                                    bool numeric)
 {
-    sortable values[MICA_TABLE_MOST_VALUES];
     int count = (int)list->count;
+    size_t bytes = (size_t)(count > 0 ? count : 1) * sizeof(sortable);
+    sortable *values = mica_allocate(ctx, bytes);
+    if (values == NULL)
+        return ctx->status;
     for (int i = 0; i < count; i++) {
         const mica_value_entry *e = &list->entries[i];
         values[i] = (sortable){list->text + e->start, e->length, 0, e->count};
@@ -148,7 +151,9 @@ mica_status mica_table_give_values(mica_context *ctx, mica_own_column *c, const 
     }
     c->numeric = numeric;
     mica_sort(values, (size_t)count, sizeof values[0], numeric ? by_number : by_word);
-    return store_values(ctx, c, values, numeric ? join_equal_numbers(values, count) : count);
+    mica_status status = store_values(ctx, c, values, numeric ? join_equal_numbers(values, count) : count);
+    mica_release(ctx, values, bytes);
+    return status;
 }
 
 int mica_table_value_find(const mica_own_column *c, const char *text, size_t length, char delimiter)
