@@ -29,13 +29,10 @@ void mica_table_destroy(mica_context *ctx, mica_table *table)
         return;
     for (int i = 0; i < table->count; i++) {
         mica_own_column *c = &table->columns[i];
-        if (c->block != NULL)
-            mica_release(ctx, c->block, c->bytes);
-        if (c->name != NULL)
-            mica_release(ctx, c->name, c->name_bytes);
+        mica_release(ctx, c->block, c->bytes);
+        mica_release(ctx, c->name, c->name_bytes);
     }
-    if (table->chunks != NULL)
-        mica_release(ctx, table->chunks, table->chunk_room * sizeof *table->chunks);
+    mica_release(ctx, table->chunks, table->chunk_room * sizeof *table->chunks);
     mica_release(ctx, table->columns, (size_t)table->count * sizeof *table->columns);
     mica_release(ctx, table, sizeof *table);
 }

@@ -15,8 +15,7 @@ static mica_status make_room(mica_context *ctx, mica_table *t)
         return ctx->status;
     if (t->chunk_count > 0)
         memcpy(chunks, t->chunks, t->chunk_count * size);
-    if (t->chunks != NULL)
-        mica_release(ctx, t->chunks, t->chunk_room * size);
+    mica_release(ctx, t->chunks, t->chunk_room * size);
     t->chunks = chunks;
     t->chunk_room = room;
     return MICA_OK;

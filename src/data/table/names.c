@@ -67,8 +67,7 @@ mica_status mica_names_make(mica_context *ctx, mica_names *out, const mica_csv_f
 
 void mica_names_free(mica_context *ctx, mica_names *names)
 {
-    if (names->sorted != NULL)
-        mica_release(ctx, names->sorted, names->bytes);
+    mica_release(ctx, names->sorted, names->bytes);
     *names = (mica_names){0};
 }
 

@@ -131,8 +131,7 @@ mica_status mica_table_reader_open(mica_context *ctx, mica_table_reader *out, co
 
 void mica_table_reader_close(mica_context *ctx, mica_table_reader *r)
 {
-    if (r->column_of != NULL)
-        mica_release(ctx, r->column_of, r->fields * sizeof *r->column_of);
+    mica_release(ctx, r->column_of, r->fields * sizeof *r->column_of);
     r->column_of = NULL;
 }
 
@@ -290,8 +289,7 @@ static mica_status make_room(mica_context *ctx, growing *g)
 static void drop(mica_context *ctx, growing *g)
 {
     size_t bytes = g->room * g->width * sizeof(float);
-    if (g->values != NULL)
-        mica_release(ctx, g->values, bytes > 0 ? bytes : 1);
+    mica_release(ctx, g->values, bytes > 0 ? bytes : 1);
     g->values = NULL;
 }
 

@@ -298,12 +298,9 @@ static void release(scan *s, size_t columns)
 {
     for (size_t i = 0; s->surveys != NULL && i < columns; i++)
         mica_value_list_free(s->ctx, &s->surveys[i].values);
-    if (s->surveys != NULL)
-        mica_release(s->ctx, s->surveys, columns * sizeof *s->surveys);
-    if (s->samples != NULL)
-        mica_release(s->ctx, s->samples, columns * s->sample_room * sizeof *s->samples);
-    if (s->first != NULL)
-        mica_release(s->ctx, s->first, s->first_bytes);
+    mica_release(s->ctx, s->surveys, columns * sizeof *s->surveys);
+    mica_release(s->ctx, s->samples, columns * s->sample_room * sizeof *s->samples);
+    mica_release(s->ctx, s->first, s->first_bytes);
     mica_csv_close(&s->csv);
 }
 
