@@ -1,4 +1,4 @@
-/* What a net that was trained on a table must know of it: units, columns, and the forecast that anybody could make. */
+/* What a net that was trained on a table must know of it: units, columns, and the baseline of a forecast. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
 
-/* A target of a series, for the baseline. */
+/* The baseline of a series: where its targets are among the inputs. */
 typedef struct plain_forecast {
     mica_index window, horizon, season, width, targets;
     mica_index place[]; /* [targets] of each among the inputs of a row */
