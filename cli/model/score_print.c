@@ -31,13 +31,14 @@ static void put_numbers_line(FILE *to, const score *s, scored_net net)
         put_plain(to, name);
         fprintf(to, ": ");
     }
-    fprintf(to, "RMSE %.4g, MAE %.4g, %s %.3f of %s samples", t->rmse, t->mae, r_squared(), t->r2,
-            count_text((double)s->samples).text);
+    fprintf(to, "RMSE %s, ", figure_text(t->rmse).text);
+    fprintf(to, "MAE %s, %s %.3f of ", figure_text(t->mae).text, r_squared(), t->r2);
+    fprintf(to, "%s samples", count_text((double)s->samples).text);
     if (isnan(t->baseline))
         return;
     fprintf(to, "; always ");
     put_plain(to, forecast ? f->baseline_name : "the mean");
-    fprintf(to, ": RMSE %.4g", t->baseline);
+    fprintf(to, ": RMSE %s", figure_text(t->baseline).text);
 }
 
 void put_score_line(FILE *to, const score *s, scored_net net)

@@ -42,7 +42,7 @@ static void print_values(const double *value)
         printf("%.2f %%, ", 100 * value[ACCURACY]);
     printf("loss %.4f", value[LOSS]);
     if (!isnan(value[RMSE]))
-        printf(", RMSE %.4g, R2 %.4f", value[RMSE], value[R2]);
+        printf(", RMSE %s, R2 %.4f", figure_text(value[RMSE]).text, value[R2]);
 }
 
 static void tell_fold(const train_settings *s, const fold_score *its, int fold)
@@ -85,9 +85,11 @@ static void tell_all(const train_settings *s, const fold_score *scores)
     if (!isnan(all[ACCURACY].mean))
         printf("%.2f %s %.2f %%, ", 100 * all[ACCURACY].mean, plus, 100 * all[ACCURACY].deviation);
     printf("loss %.4f %s %.4f", all[LOSS].mean, plus, all[LOSS].deviation);
-    if (!isnan(all[RMSE].mean))
-        printf(", RMSE %.4g %s %.2g, R2 %.4f %s %.4f", all[RMSE].mean, plus, all[RMSE].deviation,
-               all[R2].mean, plus, all[R2].deviation);
+    if (!isnan(all[RMSE].mean)) {
+        printf(", RMSE %s %s ", figure_text(all[RMSE].mean).text, plus);
+        printf("%s, R2 %.4f %s %.4f", figure_text(all[RMSE].deviation).text, all[R2].mean, plus,
+               all[R2].deviation);
+    }
     printf("\n");
 }
 

@@ -147,6 +147,7 @@ typedef struct mica_table_found {
     uint64_t dropped;  /* rows left out because of missing values */
     uint64_t unseen;   /* values of categories that the scanned file did not have */
     int extra_columns; /* of the file, which the table does not know */
+    bool by_position;  /* the file has no header: its columns were taken in the table's order */
 } mica_table_found;
 
 typedef struct mica_table_read_opts {
