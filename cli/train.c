@@ -217,7 +217,8 @@ static const char details[] = NET_HELP
     "deviation of the training split. DIR/" CHECKPOINT_NAME
     " stores the weights,\n"
     "the optimizer state and everything that eval, run, generate and info need, after every epoch\n"
-    "and when Ctrl-C stops training; a second Ctrl-C exits at once.\n"
+    "and when Ctrl-C stops training; a second Ctrl-C exits at once. In the end, the weights are those\n"
+    "of the epoch with the least validation loss.\n"
     "\n"
     "Prints the loss curve, the score, the planned bytes and the number of heap calls the whole\n"
     "process made during its steps. --json prints a line per step and epoch.";
