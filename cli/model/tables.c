@@ -218,6 +218,29 @@ static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *c
 
 /* ---- Telling ---- */
 
+/* "  learned from 3 columns of numbers, 1 of categories, 1 of dates" */
+static void tell_inputs(const mica_table *t)
+{
+    static const char *const kinds[] = {"numbers", "categories", "dates"};
+    int counts[3] = {0}, told = 0;
+    for (int i = 0; i < mica_table_columns(t); i++) {
+        const mica_column *c = mica_table_column(t, i);
+        if (c->inputs > 0 && c->kind <= MICA_COLUMN_DATE)
+            counts[c->kind]++;
+    }
+    for (size_t k = 0; k < 3; k++) {
+        if (counts[k] == 0)
+            continue;
+        fprintf(stderr, "%s%d%s of %s", told == 0 ? "  learned from " : ", ", counts[k],
+                told > 0         ? ""
+                : counts[k] == 1 ? " column"
+                                 : " columns",
+                kinds[k]);
+        told++;
+    }
+    fprintf(stderr, "\n");
+}
+
 static void tell_table(const data *d, const verb *v, mica_missing missing)
 {
     static const char *const tasks[] = {"classes", "regression", "yes or no"};
@@ -254,6 +277,7 @@ static void tell_table(const data *d, const verb *v, mica_missing missing)
             fprintf(stderr, ": rows left out");
         fprintf(stderr, "\n");
     }
+    tell_inputs(t);
     if (d->window > 0)
         fprintf(stderr, "  from %td rows the next %td; parts are cut in time, the last for tests\n",
                 d->window, d->horizon);
