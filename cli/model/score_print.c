@@ -20,13 +20,19 @@ static const char *name_of(char *text, size_t size, scored_net net, int class)
 
 static bool has_numbers(const score *s) { return !isnan(s->numbers.rmse); }
 
+/* What a score is held against: the answer that needs no net. */
+static const char *baseline_of(scored_net net)
+{
+    const forecast_shape *f = &net.meaning->forecast;
+    bool forecast = f->horizon > 0 && f->baseline != NULL && f->baseline_name != NULL;
+    return forecast ? f->baseline_name : "the mean";
+}
+
 /* "price: RMSE 54.1, MAE 43.2, R² 0.512 of 44 samples; always the mean: RMSE 77.1" */
 static void put_numbers_line(FILE *to, const score *s, scored_net net)
 {
     const target_score *t = &s->numbers;
     const char *name = s->target_count == 1 ? target_name(&net.meaning->units, 0) : NULL;
-    const forecast_shape *f = &net.meaning->forecast;
-    bool forecast = f->horizon > 0 && f->baseline != NULL && f->baseline_name != NULL;
     if (name != NULL) {
         put_plain(to, name);
         fprintf(to, ": ");
@@ -37,7 +43,7 @@ static void put_numbers_line(FILE *to, const score *s, scored_net net)
     if (isnan(t->baseline))
         return;
     fprintf(to, "; always ");
-    put_plain(to, forecast ? f->baseline_name : "the mean");
+    put_plain(to, baseline_of(net));
     fprintf(to, ": RMSE %s", figure_text(t->baseline).text);
 }
 
@@ -68,8 +74,9 @@ void put_score_line(FILE *to, const score *s, scored_net net)
 
 static void put_targets(FILE *to, const score *s, scored_net net)
 {
-    fprintf(to, "\n%16s       RMSE        MAE      %s   always the mean\n", "",
-            terminal_utf8() ? "  R²" : "  R2");
+    fprintf(to, "\n%16s       RMSE        MAE      %s   always ", "", terminal_utf8() ? "  R²" : "  R2");
+    put_plain(to, baseline_of(net));
+    fprintf(to, "\n");
     for (int i = 0; i < s->target_count; i++) {
         const target_score *t = &s->each[i];
         char text[20];
@@ -78,7 +85,9 @@ static void put_targets(FILE *to, const score *s, scored_net net)
             (void)plain_text(text, sizeof text, name);
         else
             (void)snprintf(text, sizeof text, "%d", i + 1);
-        fprintf(to, "%16.16s %10.4g %10.4g %9.3f  %16.4g\n", text, t->rmse, t->mae, t->r2, t->baseline);
+        fprintf(to, "%16.16s %10s", text, figure_text(t->rmse).text);
+        fprintf(to, " %10s %9.3f", figure_text(t->mae).text, t->r2);
+        fprintf(to, "  %16s\n", figure_text(t->baseline).text);
     }
 }
 

@@ -299,7 +299,7 @@ static void tell_found(const char *path, const verb *v, const mica_table *t, con
         if (lines[i].count > 0)
             fprintf(stderr, "mica %s: %s: %s %s\n", v->name, path, count_text((double)lines[i].count).text,
                     lines[i].count == 1 ? lines[i].one : lines[i].many);
-    if (found->by_position && mica_table_has_header(t))
+    if (found->by_position && mica_table_has_header(t) && mica_table_columns(t) > 1)
         fprintf(stderr, "mica %s: %s: no header, columns are taken in the order of the training\n", v->name,
                 path);
 }
@@ -496,7 +496,8 @@ void table_release(mica_context *ctx, data *d)
 }
 
 int table_load_inputs(mica_dataset *out, const verb *v, mica_context *ctx, const char *path,
-                      const char *bytes, size_t count, const meaning *m, const table_settings *settings)
+                      const char *bytes, size_t count, const meaning *m, const table_settings *settings,
+                      bool tell)
 {
     mica_table_read_opts read;
     mica_table_found found;
@@ -515,7 +516,8 @@ int table_load_inputs(mica_dataset *out, const verb *v, mica_context *ctx, const
     mica_dataset_destroy(ctx, &cells);
     if (status != MICA_OK)
         return verb_failed(v, ctx);
-    tell_found(path, v, m->table, &found);
+    if (tell)
+        tell_found(path, v, m->table, &found);
     mica_index window = m->forecast.window, width = out->inputs.dim[1];
     if (m->forecast.horizon == 0)
         return EXIT_OK;

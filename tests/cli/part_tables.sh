@@ -213,6 +213,9 @@ complains "load: numbers, more than 1,000 different, "
 complains ": forecast"
 complains "from 48 rows the next 6; parts are cut in time, the last for tests"
 says "always the value 24 rows before: RMSE "
+ends 0 eval load
+says "always the value 24 rows before"
+[[ $out != *"the mean"* ]] || complain "a forecast has another baseline than the mean"
 ends 0 eval load --json
 says_json 'data["task"] == "regression" and len(data["targets"]) == 6 and data["targets"][5]["name"] == "load +6"'
 says_json 'data["metrics"]["rmse"] < data["baseline"]["rmse"] < 20'
