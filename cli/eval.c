@@ -165,6 +165,8 @@ static int open_data(evaluation *e, settings *set)
                       .tell = !set->shared.quiet && !set->shared.json && ranks_rank() == 0,
                       .classes = (const char *const *)m->class_names,
                       .class_count = m->class_count,
+                      .sound = m->is_sound ? &m->sound : NULL,
+                      .sound_asked = m->is_sound,
                       .images = images_size_of_sample(&m->sample),
                       .vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL};
     int code = data_load(&e->data, &verb_eval, e->ctx, set->data, &opts);

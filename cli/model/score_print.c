@@ -20,8 +20,7 @@ static const char *name_of(char *text, size_t size, scored_net net, int class)
 
 static bool has_numbers(const score *s) { return !isnan(s->numbers.rmse); }
 
-/* What a score is held against: the answer that needs no net. */
-static const char *baseline_of(scored_net net)
+const char *score_baseline_name(scored_net net)
 {
     const forecast_shape *f = &net.meaning->forecast;
     bool forecast = f->horizon > 0 && f->baseline != NULL && f->baseline_name != NULL;
@@ -43,7 +42,7 @@ static void put_numbers_line(FILE *to, const score *s, scored_net net)
     if (isnan(t->baseline))
         return;
     fprintf(to, "; always ");
-    put_plain(to, baseline_of(net));
+    put_plain(to, score_baseline_name(net));
     fprintf(to, ": RMSE %s", figure_text(t->baseline).text);
 }
 
@@ -74,8 +73,9 @@ void put_score_line(FILE *to, const score *s, scored_net net)
 
 static void put_targets(FILE *to, const score *s, scored_net net)
 {
-    fprintf(to, "\n%16s       RMSE        MAE      %s   always ", "", terminal_utf8() ? "  R²" : "  R2");
-    put_plain(to, baseline_of(net));
+    fprintf(to, "\n%16s %10s %10s %*s  RMSE of always ", "", "RMSE", "MAE", terminal_utf8() ? 10 : 9,
+            r_squared());
+    put_plain(to, score_baseline_name(net));
     fprintf(to, "\n");
     for (int i = 0; i < s->target_count; i++) {
         const target_score *t = &s->each[i];
@@ -87,7 +87,7 @@ static void put_targets(FILE *to, const score *s, scored_net net)
             (void)snprintf(text, sizeof text, "%d", i + 1);
         fprintf(to, "%16.16s %10s", text, figure_text(t->rmse).text);
         fprintf(to, " %10s %9.3f", figure_text(t->mae).text, t->r2);
-        fprintf(to, "  %16s\n", figure_text(t->baseline).text);
+        fprintf(to, "  %s\n", figure_text(t->baseline).text);
     }
 }
 
@@ -227,6 +227,8 @@ static void put_json_targets(FILE *to, const score *s, scored_net net)
 {
     fprintf(to, ", \"baseline\": {\"rmse\"");
     put_number(to, "", s->numbers.baseline);
+    fprintf(to, ", \"name\": ");
+    put_json(to, score_baseline_name(net));
     fprintf(to, "}");
     for (int i = 0; i < s->target_count; i++) {
         fprintf(to, "%s{\"name\": ", i == 0 ? ", \"targets\": [" : ", ");

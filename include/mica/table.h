@@ -157,10 +157,10 @@ typedef struct mica_table_read_opts {
     mica_table_found *found; /* filled unless NULL */
 } mica_table_read_opts;
 
-/* Reads a file: the columns are matched by their names or, without a header in either file, by their
- * number. A column that is needed and not there, or a word where a number was, is an error. The set holds rows in a short
- * form, inputs [N, cells] f32, and its batches need mica_table_transform; targets are [N, mica_table_targets()] f32, and
- * its classes are those of the only target if that is a category. */
+/* Reads a file: the columns are matched by their names or, without a header in either file, by their number. A column
+ * that is needed and not there, or a word where a number was, is an error. The set holds rows in a short form, inputs
+ * [N, cells] f32, and its batches need mica_table_transform; targets are [N, mica_table_targets()] f32, and its classes
+ * are those of the only target if that is a category. */
 MICA_API mica_status mica_table_load(mica_context *ctx, mica_dataset *out, const mica_table *table,
                                      const char *path, const mica_table_read_opts *opts);
 /* The same from memory; `name` is for messages. */
@@ -183,8 +183,8 @@ MICA_API mica_status mica_dataset_windows(mica_context *ctx, mica_dataset *out, 
 
 /* ---- Files larger than memory ---- */
 
-/* Finds the rows of another file than the one that was scanned, in one pass: for a table that comes from text. The columns
- * stay as they are. */
+/* Finds the rows of another file than the one that was scanned, in one pass: for a table that comes from text. The
+ * columns stay as they are. */
 MICA_API mica_status mica_table_index(mica_context *ctx, mica_table *table, const char *path,
                                       const mica_table_read_opts *opts);
 
@@ -196,9 +196,9 @@ typedef struct mica_table_stream_opts {
     size_t bytes; /* of memory for rows, about; 0: 32 MiB */
 } mica_table_stream_opts;
 
-/* Batches from the file that was scanned or indexed, a part of it in memory at a time: blocks of rows are read in an order drawn for each
- * epoch, and shuffled in groups. A thread of its own reads ahead where the library has threads. The same parts as
- * mica_batches, and the same cursors. The file must not be gzip, nor change. */
+/* Batches from the file that was scanned or indexed, a part of it in memory at a time: blocks of rows are read in an
+ * order drawn for each epoch, and shuffled in groups. A thread of its own reads ahead where the library has threads.
+ * The same parts as mica_batches, and the same cursors. The file must not be gzip, nor change. */
 typedef struct mica_table_stream mica_table_stream;
 
 MICA_API mica_status mica_table_stream_create(mica_context *ctx, mica_table_stream **out,

@@ -164,7 +164,7 @@ for field in "table|mica.title|" "table|mica.scale|nan|above 0" "table|mica.scal
     "table|mica.sample|2 |sizes of at least 1" "table|mica.sample|1 1 1 1 1 1 1 2|up to 7 sizes" "table|mica.sample|3|expected 2, as" \
     "arrays|mica.sample|1 2|expected 1, or the size" "table|mica.sample|99999999999999999999|sizes of at least 1" \
     "table|mica.classes|a\\nb\\nc\\nd\\ne\\nf\\ng\\nh\\ni\\nj\\nk|expected at most 10" "table|mica.vocabulary|bytes|expected none" \
-    "text|mica.vocabulary|1 2 2|ascending" "text|mica.vocabulary|55296|ascending" "text|mica.vocabulary|1114112|ascending" \
+    "table|mica.train.augment|flip,turn=1|a list of flip" "text|mica.vocabulary|1 2 2|ascending" "text|mica.vocabulary|55296|ascending" "text|mica.vocabulary|1114112|ascending" \
     "text|mica.vocabulary||ascending" "text|mica.vocabulary|-1 5|ascending" "text|mica.vocabulary" "text|mica.sample|8|expected none" \
     "table|mica.train.epochs|0|from 1 to" "table|mica.train.warmup|-1|from 0 to" "table|mica.train.patience|2147483648|from 0 to 2147483647" \
     "table|mica.train.lr|inf|from 0 to" "table|mica.train.momentum|1e39|from 0 to" "table|mica.train.clip|0x1p3|from 0 to" \

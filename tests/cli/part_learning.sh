@@ -133,7 +133,7 @@ ends 0 train --weights best --data renamed.csv --epochs 1 --checkpoint renamed
 complains "was trained on other columns or classes"
 
 # ---- Class weights ----
-recall() { "$mica" eval "$1" --part all | awk '$1 == "rare" { print $4 }'; }
+recall() { "$mica" eval "$1" --part all | awk '$1 == "rare" { print $(NF - 4) }'; }
 plain=(--data kinds.csv --epochs 15 --seed 3)
 ends 0 train mlp "${plain[@]}" -q --checkpoint plain
 ends 0 train mlp "${plain[@]}" --balance --checkpoint balanced
@@ -176,7 +176,7 @@ for name in ("loss", "accuracy"):
     assert abs(done[name]["deviation"] - statistics.stdev(values)) < 1e-6
 assert done["rmse"]["mean"] is None' 2>"$folder/err" || complain "folds as JSON: $(tail -n 1 "$folder/err")"
 ends 0 train line.net --data double.csv --epochs 3 --folds 3 -q
-says ", RMSE "
+says "RMSE "
 ends 0 train mlp --data kinds.csv --epochs 2 --folds 3 -q --balance
 ends 2 train mlp --data kinds.csv --folds 1
 ends 2 train mlp --data kinds.csv --folds 3 --checkpoint x

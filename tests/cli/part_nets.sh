@@ -30,8 +30,9 @@ ends 2 info lenet mlp
 complains "one net or file at a time"
 ends 3 info lnet
 complains 'unknown net "lnet"; did you mean "lenet"?'
-ends 3 info "$folder"
-complains "\"$folder\": the folder has no files named *.png, "
+mkdir "$folder/empty"
+ends 3 info "$folder/empty"
+complains "$folder/empty: "
 data=$(dirname "${BASH_SOURCE[0]}")/../data
 ends 0 info "$data/digits/train-images-idx3-ubyte.gz"
 says "idx, u8 [400, 28, 28]"

@@ -9,16 +9,6 @@ t=$folder/train
 mkdir -p "$t"
 pushd "$t" >/dev/null || exit 1
 
-# counts LINES FILE: the file has at least so many lines, within ten seconds.
-await_lines() {
-    local tries
-    for tries in $(seq 1000); do
-        [ "$(wc -l <"$2")" -ge "$1" ] && return 0
-        sleep 0.01
-    done
-    return 1
-}
-
 # ---- Wrong usage ----
 ends 2 train
 complains "which net, and on what data?"
@@ -232,6 +222,8 @@ ends 0 generate gpt-tiny-words --temperature 0 --tokens 10 --json
 says '"text": "'
 ends 2 generate gpt-tiny-words --prompt "Ω"
 complains "is not in the vocabulary"
+ends 2 run gpt-tiny-words words.txt words.txt
+complains "one text at a time"
 out=$(printf 'to be or not to b' | "$mica" run gpt-tiny-words --top 1) || complain "what comes next"
 "$mica" generate gpt-tiny-words --tokens 100000 2>"$folder/err" | head -c 20 >/dev/null
 [ ! -s "$folder/err" ] || complain "a reader that leaves: $(cat "$folder/err")"
