@@ -22,8 +22,8 @@ typedef struct column_spans {
     size_t count;
 } column_spans;
 
-/* The baseline of a forecast, which needs no net: from the inputs [window, width] of a sample, as the net gets them, its
- * targets for each row of the horizon, as the net would predict them. */
+/* The baseline of a forecast, which needs no net: from the inputs [window, width] of a sample, as the net gets them,
+ * its targets for each row of the horizon, as the net would predict them. */
 typedef void baseline_fn(float *out, const float *inputs, const void *user);
 
 /* A series: `window` rows are known, and the targets of the next `horizon` rows wanted. Samples follow each other in
