@@ -31,13 +31,13 @@ static void put_numbers_line(FILE *to, const score *s, scored_net net)
         put_plain(to, name);
         fprintf(to, ": ");
     }
-    fprintf(to, "RMSE %.4g, MAE %.4g, %s %.3f of %s samples", t->rmse, t->mae, r_squared(), t->r2,
-            count_text((double)s->samples).text);
+    fprintf(to, "RMSE %s, MAE %s, %s %.3f of %s samples", amount_text(t->rmse).text, amount_text(t->mae).text,
+            r_squared(), t->r2, count_text((double)s->samples).text);
     if (isnan(t->baseline))
         return;
     fprintf(to, "; always ");
     put_plain(to, forecast ? f->baseline_name : "the mean");
-    fprintf(to, ": RMSE %.4g", t->baseline);
+    fprintf(to, ": RMSE %s", amount_text(t->baseline).text);
 }
 
 void put_score_line(FILE *to, const score *s, scored_net net)
@@ -77,7 +77,8 @@ static void put_targets(FILE *to, const score *s, scored_net net)
             (void)plain_text(text, sizeof text, name);
         else
             (void)snprintf(text, sizeof text, "%d", i + 1);
-        fprintf(to, "%16.16s %10.4g %10.4g %9.3f  %16.4g\n", text, t->rmse, t->mae, t->r2, t->baseline);
+        fprintf(to, "%16.16s %10s %10s %9.3f  %16s\n", text, amount_text(t->rmse).text,
+                amount_text(t->mae).text, t->r2, amount_text(t->baseline).text);
     }
 }
 
