@@ -3,7 +3,6 @@
  *     make_large BYTES [FILE]     stdout unless a file is given; the same bytes in every run
  */
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

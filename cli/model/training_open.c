@@ -224,7 +224,7 @@ static bool decays_by_steps(const training *t)
 
 static double decay_of_steps(double lr, double steps)
 {
-    const double sum = 9, most = 5; /* the sum over all steps of lr * decay, but for the schedule */
+    const double sum = 3, most = 5; /* the sum over all steps of lr * decay, but for the schedule */
     double decay = sum / (lr * (steps > 0 ? steps : 1));
     return decay < most ? decay : most;
 }
