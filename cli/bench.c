@@ -96,7 +96,7 @@ static const char details[] =
     "\n"
     "With --profile, a FILTER may also be a NET, which is then trained for a few steps, or run\n"
     "if it has no loss:\n"
-    "  mlp, lenet, resnet-small, lstm, gpt-tiny, FILE.net, FILE.safetensors\n"
+    "  mlp, lenet, resnet-small, lstm, gpt-tiny, keywords, FILE.net, FILE.safetensors\n"
     "\n"
     "With --ranks: the median and the best time of a step, rows per second of all ranks; the time that a\n"
     "rank waits if nothing is sent before backward has ended (exchange), the time that it still waits\n"

@@ -35,12 +35,12 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(settings, table.delimiter),
      "CHAR",
-     "table: what is between columns (found out)"},
+     "table: what is between columns (detected)"},
     {.name = "--header",
      OPTION_CHOICE,
      offsetof(settings, table.header),
      "YES-NO",
-     "table: whether the first line has the names of columns (found out)",
+     "table: whether the first line has the names of columns (detected)",
      .choices = table_header_names},
     {.name = "--memory",
      OPTION_BYTES,
@@ -165,6 +165,8 @@ static int open_data(evaluation *e, settings *set)
                       .tell = !set->shared.quiet && !set->shared.json && ranks_rank() == 0,
                       .classes = (const char *const *)m->class_names,
                       .class_count = m->class_count,
+                      .sound = m->is_sound ? &m->sound : NULL,
+                      .sound_asked = m->is_sound,
                       .images = images_size_of_sample(&m->sample),
                       .vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL};
     int code = data_load(&e->data, &verb_eval, e->ctx, set->data, &opts);
@@ -313,6 +315,6 @@ const verb verb_eval = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
-    .shared = SHARED_JSON | SHARED_THREADS | RANKED,
+    .shared = SHARED_QUIET | SHARED_JSON | SHARED_THREADS | RANKED,
     .examples = examples,
 };

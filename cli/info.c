@@ -17,12 +17,12 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(info_settings, table.delimiter),
      "CHAR",
-     "table: what is between columns (found out)"},
+     "table: what is between columns (detected)"},
     {.name = "--header",
      OPTION_CHOICE,
      offsetof(info_settings, table.header),
      "YES-NO",
-     "table: whether the first line has the names of columns (found out)",
+     "table: whether the first line has the names of columns (detected)",
      .choices = table_header_names},
     {.name = "--batch",
      OPTION_COUNT,
@@ -44,6 +44,7 @@ static const char details[] = NET_HELP
     "  weights and checkpoints (safetensors): every tensor, and the metadata\n"
     "  tables (csv, tsv): every column, its kind, range, classes and missing values\n"
     "  other data (idx, npy, png, jpeg, ppm): dtype and shape\n"
+    "  npz: every array; wav: rate, channels, length and level\n"
     "  a folder of images: how many of each class, and their sizes";
 
 /* ---- What it is ---- */
@@ -80,6 +81,10 @@ static info_data_kind data_kind(const char *path)
         return INFO_NETPBM;
     if (begins(head, length, "\x93NUMPY", 6) || ends_with(path, ".npy"))
         return INFO_NPY;
+    if (begins(head, length, "RIFF", 4) || ends_with(path, ".wav"))
+        return INFO_WAV;
+    if (ends_with(path, ".npz"))
+        return INFO_NPZ;
     if (ends_with(path, ".csv") || ends_with(path, ".tsv"))
         return INFO_CSV;
     if (begins(head, length, "\0\0", 2) || ends_with(path, "ubyte") || ends_with(path, ".idx"))
@@ -93,9 +98,13 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
         char path[4096];
         if (!set->text && checkpoint_path(path, sizeof path, what) && is_safetensors(path))
             return info_weights(ctx, set, path);
-        if (!set->text && images_named(what))
+        if (!set->text && images_named(what) && has_images(ctx, what))
             return info_images(ctx, set, what);
         info_data_kind kind = data_kind(what);
+        if (kind == INFO_WAV && !set->text)
+            return info_wav(ctx, set, what);
+        if (kind == INFO_NPZ && !set->text)
+            return info_npz(ctx, set, what);
         if (kind == INFO_CSV && !set->text)
             return info_table(ctx, set, what);
         if (kind != INFO_NO_DATA && !set->text)

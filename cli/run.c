@@ -10,10 +10,12 @@
 #include "cli/model/saved.h"
 #include "cli/model/tables.h"
 #include "cli/model/score.h"
+#include "cli/model/sounds.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "cli/ranks.h"
 #include "data/image_file.h"
+#include "data/sounds.h"
 
 #define DEFAULT_TOP 3 /* classes that are printed, where nothing else is asked for */
 
@@ -40,12 +42,12 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(settings, table.delimiter),
      "CHAR",
-     "table: what is between columns (found out)"},
+     "table: what is between columns (detected)"},
     {.name = "--header",
      OPTION_CHOICE,
      offsetof(settings, table.header),
      "YES-NO",
-     "table: whether the first line has the names of columns (found out)",
+     "table: whether the first line has the names of columns (detected)",
      .choices = table_header_names},
     {.name = "--batch",
      OPTION_COUNT,
@@ -58,9 +60,10 @@ static const verb_option options[] = {
 
 static const char details[] =
     "FILE is a checkpoint written by mica train, or its folder. INPUT is a file with one or more\n"
-    "inputs: .idx, .npy, .csv or .tsv, or .txt for text nets; optionally gzipped. Or INPUTs are images\n"
-    "(PNG, JPEG, PPM, PGM) and folders of them: the middle of each is scaled to the net's input. With\n"
-    "\"-\" or no INPUT, reads stdin and detects the format.\n"
+    "inputs: .idx, .npy, .npz, .csv or .tsv, or .txt for text nets; optionally gzipped. Or INPUTs are\n"
+    "images (PNG, JPEG, PPM, PGM) and folders of them: the middle of each is scaled to the net's input.\n"
+    "Or WAV files and folders of them, for nets trained on such. With \"-\" or no INPUT, reads stdin and\n"
+    "detects the format.\n"
     "\n"
     "Prints a line per input: its index, or the file of an image, then the most likely classes\n"
     "with their probabilities, or the values of a regression net in their own unit. A text net\n"
@@ -73,6 +76,7 @@ static const verb_example examples[] = {
     {"run lenet-animals photo.jpg album --top 1", "classify images and folders of them"},
     {"run lenet-digits t10k-images-idx3-ubyte.gz --top 1", "classify many images"},
     {"run mlp-iris - < flowers.csv", "read a table from stdin"},
+    {"run keywords-words a.wav b.wav", "say what was spoken"},
     {"run gpt-tiny-shakespeare --json < prompt.txt", "the most likely next characters, as JSON"},
     {NULL, NULL},
 };
@@ -126,6 +130,8 @@ static file_kind kind_of_bytes(const prediction *p)
         return FILE_IMAGE;
     if (p->byte_count >= 8 && memcmp(b, "\x93NUMPY", 6) == 0)
         return FILE_NPY;
+    if (p->byte_count >= 8 && memcmp(b, "RIFF", 4) == 0)
+        return FILE_WAV;
     if (p->byte_count >= 4 && b[0] == 0 && b[1] == 0)
         return FILE_IDX;
     return p->is_text ? FILE_TEXT : FILE_CSV;
@@ -137,12 +143,30 @@ static int from_table(prediction *p, const char *path)
     if (p->saved.meaning.table == NULL)
         return verb_error(&verb_run, EXIT_FILE, "%s is a table, which the net was not trained on", path);
     return table_load_inputs(&p->inputs, &verb_run, p->ctx, path, p->bytes, p->byte_count, &p->saved.meaning,
-                             &p->set->table);
+                             &p->set->table, !p->set->shared.quiet && ranks_rank() == 0);
+}
+
+/* WAV files, made ready as the sounds that the net was trained on. */
+static int from_sounds(prediction *p, char **names, int count)
+{
+    const meaning *m = &p->saved.meaning;
+    if (!m->is_sound)
+        return verb_error(&verb_run, EXIT_FILE, "%s is a sound, but the net was not trained on sounds",
+                          names[0]);
+    int code = sounds_load_files(&p->images, &verb_run, p->ctx, names, count, &m->sound);
+    p->inputs = p->images.set;
+    p->images.set = (mica_dataset){0};
+    return code;
 }
 
 static int from_stdin(prediction *p)
 {
     file_kind kind = kind_of_bytes(p);
+    if (kind == FILE_WAV && p->saved.meaning.is_sound)
+        return mica_sounds_from_memory(p->ctx, &p->inputs, p->bytes, p->byte_count, "stdin",
+                                       &p->saved.meaning.sound) == MICA_OK
+                   ? EXIT_OK
+                   : verb_failed(&verb_run, p->ctx);
     mica_text_opts text = {.vocabulary = &p->saved.meaning.vocabulary};
     mica_status status;
     if (kind == FILE_CSV)
@@ -182,6 +206,9 @@ static int from_file(prediction *p, const char *path)
     case FILE_NPY:
         status = mica_dataset_load_npy(p->ctx, &p->inputs, path, NULL);
         break;
+    case FILE_NPZ:
+        status = mica_dataset_load_npz(p->ctx, &p->inputs, path, NULL);
+        break;
     case FILE_CSV:
         return from_table(p, path);
     case FILE_TEXT:
@@ -193,7 +220,7 @@ static int from_file(prediction *p, const char *path)
     default:
         return verb_error(
             &verb_run, EXIT_FILE,
-            "%s: unknown file type: expected a name that ends with .png, .jpg, .ppm, .pgm, .idx, .npy, .csv or .tsv",
+            "%s: unknown file type: expected a name that ends with .png, .jpg, .ppm, .pgm, .wav, .idx, .npy, .npz, .csv or .tsv",
             path);
     }
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_run, p->ctx);
@@ -454,9 +481,17 @@ static int open_net(prediction *p, const char *where)
 
 static int open_inputs(prediction *p, char **inputs, int count, bool is_stdin)
 {
-    bool images = !is_stdin && !p->is_text &&
+    if (p->is_text && count > 1)
+        return usage_error(&verb_run, "one text at a time; unexpected \"%s\"", inputs[1]);
+    bool sounds = !is_stdin &&
+                  (file_kind_of(inputs[0]) == FILE_WAV ||
+                   (p->saved.meaning.is_sound && (count > 1 || is_sound_folder(p->ctx, inputs[0]))));
+    bool images = !is_stdin && !p->is_text && !sounds &&
                   (count > 1 || images_named(inputs[0]) || file_kind_of(inputs[0]) == FILE_IMAGE);
-    int code = images ? from_images(p, inputs, count) : is_stdin ? from_stdin(p) : from_file(p, inputs[0]);
+    int code = images     ? from_images(p, inputs, count)
+               : sounds   ? from_sounds(p, inputs, count)
+               : is_stdin ? from_stdin(p)
+                          : from_file(p, inputs[0]);
     if (code != EXIT_OK || p->is_text)
         return code;
     code = p->is_picture ? fit_picture(p) : EXIT_OK;
@@ -518,6 +553,6 @@ const verb verb_run = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
-    .shared = SHARED_JSON | SHARED_THREADS | RANKED,
+    .shared = SHARED_QUIET | SHARED_JSON | SHARED_THREADS | RANKED,
     .examples = examples,
 };

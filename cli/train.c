@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/model/sounds.h"
 #include "cli/model/augment.h"
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
@@ -23,12 +24,12 @@ static const verb_option options[] = {
      OPTION_TEXT,
      FIELD(test),
      "FILE",
-     "table: rows for the test alone (a tenth of the data)"},
+     "table, or folder of images: for the test alone (a tenth of the data)"},
     {.name = "--task",
      OPTION_CHOICE,
      FIELD(table.task),
      "TASK",
-     "table: what the column is (found out, and said)",
+     "table: what the column is (inferred, and told)",
      .choices = table_task_names},
     {.name = "--missing",
      OPTION_CHOICE,
@@ -46,12 +47,12 @@ static const verb_option options[] = {
      OPTION_TEXT,
      FIELD(table.delimiter),
      "CHAR",
-     "table: what is between columns (found out)"},
+     "table: what is between columns (detected)"},
     {.name = "--header",
      OPTION_CHOICE,
      FIELD(table.header),
      "YES-NO",
-     "table: whether the first line has the names of columns (found out)",
+     "table: whether the first line has the names of columns (detected)",
      .choices = table_header_names},
     {.name = "--window",
      OPTION_COUNT,
@@ -71,7 +72,7 @@ static const verb_option options[] = {
      OPTION_COUNT,
      FIELD(table.season),
      "N",
-     "series: rows of a season, for the baseline (found out)",
+     "series: rows of a season, for the baseline (detected)",
      .least = 1,
      .most = MOST_WINDOW},
     {.name = "--memory",
@@ -79,6 +80,24 @@ static const verb_option options[] = {
      FIELD(table.memory),
      "BYTES",
      "table: rows that take more are read in blocks, again each epoch (256MiB)"},
+    {.name = "--features",
+     OPTION_CHOICE,
+     FIELD(features),
+     "KIND",
+     "WAV files: what the net takes (log-mel)",
+     .choices = feature_names},
+    {.name = "--rate",
+     OPTION_COUNT,
+     FIELD(rate),
+     "HZ",
+     "WAV files: the rate that they are resampled to (16000)",
+     .least = MICA_SOUND_LEAST_RATE,
+     .most = MICA_SOUND_MOST_RATE},
+    {.name = "--seconds",
+     OPTION_NUMBER,
+     FIELD(seconds),
+     "X",
+     "WAV files: the length that they are cut or padded to (1)"},
     {.name = "--size", OPTION_TEXT, FIELD(size), "HxW", "images: their height and width (the net's input)"},
     {.name = "--colour", OPTION_FLAG, FIELD(colour), NULL, "images: in colour, whatever the net's input"},
     {.name = "--grey", OPTION_FLAG, FIELD(grey), NULL, "images: in greyscale, whatever the net's input"},
@@ -217,7 +236,8 @@ static const char details[] = NET_HELP
     "deviation of the training split. DIR/" CHECKPOINT_NAME
     " stores the weights,\n"
     "the optimizer state and everything that eval, run, generate and info need, after every epoch\n"
-    "and when Ctrl-C stops training; a second Ctrl-C exits at once.\n"
+    "and when Ctrl-C stops training; a second Ctrl-C exits at once. In the end, the weights are those\n"
+    "of the epoch with the least validation loss.\n"
     "\n"
     "Prints the loss curve, the score, the planned bytes and the number of heap calls the whole\n"
     "process made during its steps. --json prints a line per step and epoch.";
@@ -228,6 +248,7 @@ static const verb_example examples[] = {
     {"train lenet --data animals --augment flip,shift=2",
      "a folder of pictures, a sub-folder for each class"},
     {"train mlp --data iris.csv --label species", "a table with class names in a column"},
+    {"train keywords --data words", "spoken words: WAV files in words/yes, words/no, ..."},
     {"train mlp --data iris.csv --label species --folds 5", "how well that works, by cross-validation"},
     {"train gpt-tiny --data shakespeare.txt --budget 20MiB", "a text, within a memory budget"},
     {"train --checkpoint lenet-digits --resume", "continue an interrupted run"},
@@ -278,6 +299,9 @@ static int run(int argc, char **argv)
                                    .momentum = -1,
                                    .clip = -1,
                                    .validation = -1,
+                                   .features = -1,
+                                   .rate = -1,
+                                   .seconds = -1,
                                    .folds = -1};
     int count = options_read(&verb_train, &t->settings, argc, argv);
     int code = count < 0   ? EXIT_USAGE

@@ -13,7 +13,7 @@ net         net op optimizer
 node
 layer       layers
 io          io
-data        data table augment
+data        data table augment sound
 train       train fit checkpoint ranks
 text        text
 netfile     netfile mica

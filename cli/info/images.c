@@ -119,6 +119,14 @@ static void put_text_survey(const survey *s, const char *path)
     put_sizes(s, false);
 }
 
+bool has_images(mica_context *ctx, const char *path)
+{
+    mica_folder all;
+    bool some = mica_images_list(ctx, &all, path, true, &(mica_images_opts){0}) == MICA_OK;
+    mica_folder_release(ctx, &all);
+    return some;
+}
+
 int info_images(mica_context *ctx, const info_settings *set, const char *path)
 {
     survey s = {0};

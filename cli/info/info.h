@@ -19,14 +19,19 @@ typedef enum info_data_kind {
     INFO_CSV,
     INFO_PNG,
     INFO_JPEG,
-    INFO_NETPBM
+    INFO_NETPBM,
+    INFO_WAV,
+    INFO_NPZ
 } info_data_kind;
 
 int info_net(mica_context *ctx, const info_settings *set, const char *what);
 int info_weights(mica_context *ctx, const info_settings *set, const char *path);
 int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind);
+int info_wav(mica_context *ctx, const info_settings *set, const char *path);
+int info_npz(mica_context *ctx, const info_settings *set, const char *path);
 
 int info_table(mica_context *ctx, const info_settings *set, const char *path);
+bool has_images(mica_context *ctx, const char *path);                           /* in it or below */
 int info_images(mica_context *ctx, const info_settings *set, const char *path); /* a folder of them */
 
 #endif

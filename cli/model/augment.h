@@ -13,8 +13,11 @@
     "  noise=X     noise added, its standard deviation X of the range from black to white\n" \
     "Drawn anew for each sample in each epoch, from --seed; for training samples alone.\n"
 
-/* The transform that a list asks for, for samples [...] of this shape and dtype; none for NULL and "none". *augment must
- * outlive it. */
+/* Reads a list; "none" is one of nothing. False, with what is wrong in why[size]: it is no such list. */
+bool augment_parse(mica_augment *out, const char *list, char *why, size_t size);
+
+/* The transform that a list asks for, for samples [...] of this shape and dtype; none for NULL and "none". *augment
+ * must outlive it. */
 int augment_read(mica_transform *out, mica_augment *augment, const verb *v, mica_context *ctx,
                  const char *list, const mica_tensor *sample);
 

@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "cli/model/images.h"
+#include "cli/model/npz.h"
+#include "cli/model/sounds.h"
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
 
@@ -25,7 +28,7 @@ static const char *const fashion_classes[] = {"T-shirt", "trouser", "pullover", 
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
-    return n >= m && memcmp(text + n - m, end, m) == 0;
+    return n >= m && strcasecmp(text + n - m, end) == 0;
 }
 
 file_kind file_kind_of(const char *path)
@@ -35,7 +38,8 @@ file_kind file_kind_of(const char *path)
         file_kind kind;
     } ends[] = {{".idx", FILE_IDX},    {"ubyte", FILE_IDX},  {".npy", FILE_NPY},   {".csv", FILE_CSV},
                 {".tsv", FILE_CSV},    {".txt", FILE_TEXT},  {".png", FILE_IMAGE}, {".jpg", FILE_IMAGE},
-                {".jpeg", FILE_IMAGE}, {".ppm", FILE_IMAGE}, {".pgm", FILE_IMAGE}, {".pnm", FILE_IMAGE}};
+                {".jpeg", FILE_IMAGE}, {".ppm", FILE_IMAGE}, {".pgm", FILE_IMAGE}, {".pnm", FILE_IMAGE},
+                {".npz", FILE_NPZ},    {".wav", FILE_WAV}};
     char with_gz[16];
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         (void)snprintf(with_gz, sizeof with_gz, "%s.gz", ends[i].end);
@@ -81,6 +85,11 @@ static void set_classes(data *d, mica_context *ctx)
 }
 
 /* ---- Kinds of data ---- */
+
+static bool is_digits(const char *spec)
+{
+    return strcmp(spec, "digits") == 0 || strncmp(spec, "digits:", 7) == 0;
+}
 
 static int load_digits(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts)
 {
@@ -186,18 +195,27 @@ static int unknown(const verb *v, const char *spec)
     if (is_there(spec))
         return verb_error(
             v, EXIT_FILE,
-            "%s: unknown file type: expected a name that ends with .csv, .tsv, .npy, .idx or .txt", spec);
+            "%s: unknown file type: expected a name that ends with .csv, .tsv, .npy, .npz, .idx or .txt",
+            spec);
     return verb_error(v, EXIT_FILE, "unknown data \"%s\"%s%s%s", spec,
                       meant != NULL ? "; did you mean \"" : "", meant != NULL ? meant : "",
                       meant != NULL ? "\"?" : "");
 }
 
+bool data_is_images(const char *spec) { return !is_digits(spec) && images_named(spec); }
+
 static int load(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts)
 {
-    if (strcmp(spec, "digits") == 0 || strncmp(spec, "digits:", 7) == 0)
+    if (opts->sound_asked && !(is_folder(spec) && is_sound_folder(ctx, spec)))
+        return verb_error(v, EXIT_FILE,
+                          "%s: expected a folder of WAV files, as the options or the net are for sounds",
+                          spec);
+    if (is_digits(spec))
         return load_digits(out, v, ctx, spec, opts);
     if (strcmp(spec, "fashion-mnist") == 0 && !is_there(spec))
         return load_fashion(out, v, ctx);
+    if (is_folder(spec) && is_sound_folder(ctx, spec))
+        return sounds_load(out, v, ctx, spec, opts);
     if (images_named(spec))
         return images_load(out, v, ctx, spec, opts);
     if (is_folder(spec))
@@ -208,6 +226,8 @@ static int load(data *out, const verb *v, mica_context *ctx, const char *spec, c
     case FILE_IDX:
     case FILE_NPY:
         return load_pair(out, v, ctx, spec);
+    case FILE_NPZ:
+        return npz_load(out, v, ctx, spec);
     case FILE_TEXT:
         return load_text(out, v, ctx, spec, opts);
     case FILE_CSV:
@@ -221,8 +241,8 @@ int data_load(data *out, const verb *v, mica_context *ctx, const char *spec, con
 {
     *out = (data){0};
     int code = load(out, v, ctx, spec, opts);
-    if (code == EXIT_OK && opts->test != NULL && out->table == NULL)
-        code = usage_error(v, "--test is for tables: FILE.csv");
+    if (code == EXIT_OK && opts->test != NULL && out->table == NULL && !data_is_images(spec))
+        code = usage_error(v, "--test is for tables, FILE.csv, and folders of images");
     if (code == EXIT_OK && !out->is_text && out->table == NULL && out->class_names == NULL)
         set_classes(out, ctx);
     if (code == EXIT_OK && !out->is_text && out->samples.count == 0 && !out->streamed)

@@ -3,6 +3,7 @@
 #define MICA_CLI_MODEL_DATA_H
 
 #include <mica/mica.h>
+#include <mica/sound.h>
 
 #include "cli/verb.h"
 
@@ -16,7 +17,9 @@
     "                          also FOLDER/train/cat/1.png and FOLDER/test/cat/1.png\n"           \
     "  X.idx,Y.idx             inputs and targets; also X.npy,Y.npy\n"                            \
     "  FILE.csv, FILE.tsv      a table, a sample per line; --label COLUMN is what is learned\n"   \
-    "  FILE.txt                text, for text nets\n"
+    "  FILE.txt                text, for text nets\n"                                             \
+    "  FILE.npz                arrays x and y, or x_train, y_train, x_test and y_test\n"          \
+    "  FOLDER                  WAV files in sub-folders by class, or in train/ and test/\n"
 
 /* What images become; 0: as they are. */
 typedef struct image_size {
@@ -52,14 +55,18 @@ typedef struct data_opts {
     int class_count;
     const mica_vocabulary *vocabulary; /* that a text must be of; NULL: its own */
     uint64_t seed;                     /* of the digits */
+    const mica_sounds_opts *sound;     /* how WAV files are read; NULL: as usual */
+    bool sound_asked;                  /* somebody said how: then they must be WAV files */
     image_size images;                 /* of a folder of them */
 } data_opts;
 
 typedef struct data {
     bool is_text;
     mica_text text;
-    mica_dataset samples; /* for training and validation; also for tests unless has_test */
-    mica_dataset test;    /* of those that come with a part for tests */
+    bool is_sound;
+    mica_sounds_opts sound; /* with nothing left open */
+    mica_dataset samples;   /* for training and validation; also for tests unless has_test */
+    mica_dataset test;      /* of those that come with a part for tests */
     bool has_test;
     const char *const *class_names; /* [class_count]; NULL: their numbers */
     int64_t class_count;            /* 0: targets are no class numbers, or unknown */
@@ -81,6 +88,9 @@ mica_tensor data_sample(const data *d);
 int data_load(data *out, const verb *v, mica_context *ctx, const char *spec, const data_opts *opts);
 void data_release(mica_context *ctx, data *d);
 
+/* Whether it is a folder of images: their size is for the caller to choose. */
+bool data_is_images(const char *spec);
+
 /* Inputs x become (x * scale - mean[c]) / deviation[c], as in mica_batches_opts. */
 typedef struct normalization {
     float scale;
@@ -93,8 +103,17 @@ mica_status normalization_learn(normalization *out, mica_context *ctx, const dat
                                 const mica_data_split *split);
 void normalization_free(normalization *n);
 
-/* One of the files that a sample can come from, by its name: idx, npy, csv, an image or text. */
-typedef enum file_kind { FILE_UNKNOWN, FILE_IDX, FILE_NPY, FILE_CSV, FILE_IMAGE, FILE_TEXT } file_kind;
+/* One of the files that a sample can come from, by its name: arrays, tables, an image, a sound or text. */
+typedef enum file_kind {
+    FILE_UNKNOWN,
+    FILE_IDX,
+    FILE_NPY,
+    FILE_CSV,
+    FILE_IMAGE,
+    FILE_TEXT,
+    FILE_NPZ,
+    FILE_WAV
+} file_kind;
 file_kind file_kind_of(const char *path);
 
 /* FOLDER/NAME, plain or .gz, as MNIST's files are called. False: there is neither. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/model/take.h"
+#include "cli/picture/text.h"
 #include "data/images.h"
 #include "io/file.h"
 
@@ -75,9 +76,33 @@ int images_size_given(image_size *size, const verb *v, const char *given, bool c
 
 /* ---- Folders with classes ---- */
 
+/* "animals: 180 images of 3 classes as [1, 28, 28], and 60 for the test" */
+static void tell(const data *d, const verb *v, const char *folder)
+{
+    const mica_tensor *x = &d->samples.inputs;
+    fprintf(stderr, "mica %s: ", v->name);
+    put_plain(stderr, folder);
+    fprintf(stderr, ": %s images of %d class%s as [%td, %td, %td]", count_text((double)d->samples.count).text,
+            d->samples.class_count, d->samples.class_count == 1 ? "" : "es", x->dim[1], x->dim[2], x->dim[3]);
+    if (d->has_test)
+        fprintf(stderr, ", and %s for the test", count_text((double)d->test.count).text);
+    fprintf(stderr, "\n");
+}
+
+/* The folder of test images: --test, or one within. NULL: none. */
+static const char *test_folder(char *path, mica_context *ctx, const char *folder, bool parts,
+                               const data_opts *opts)
+{
+    if (opts->test != NULL)
+        return opts->test;
+    bool own = parts && (mica_folder_part_of(ctx, path, folder, MICA_FOLDER_TEST) ||
+                         mica_folder_part_of(ctx, path, folder, MICA_FOLDER_VALIDATION));
+    return own ? path : NULL;
+}
+
 int images_load(data *out, const verb *v, mica_context *ctx, const char *folder, const data_opts *opts)
 {
-    char train[MICA_FOLDER_PATH], test[MICA_FOLDER_PATH];
+    char train[MICA_FOLDER_PATH], path[MICA_FOLDER_PATH];
     bool parts = mica_folder_part_of(ctx, train, folder, MICA_FOLDER_TRAIN);
     mica_images_opts images = {.channels = opts->images.channels,
                                .height = opts->images.height,
@@ -86,18 +111,19 @@ int images_load(data *out, const verb *v, mica_context *ctx, const char *folder,
                                .class_count = opts->class_count};
     if (mica_dataset_load_images(ctx, &out->samples, parts ? train : folder, &images) != MICA_OK)
         return verb_failed(v, ctx);
-    if (!parts || (!mica_folder_part_of(ctx, test, folder, MICA_FOLDER_TEST) &&
-                   !mica_folder_part_of(ctx, test, folder, MICA_FOLDER_VALIDATION)))
-        return EXIT_OK;
+    const char *test = test_folder(path, ctx, folder, parts, opts);
+    out->has_test = test != NULL;
     /* Of the same classes, and as large. */
     images.channels = out->samples.inputs.dim[1];
     images.height = out->samples.inputs.dim[2];
     images.width = out->samples.inputs.dim[3];
     images.classes = out->samples.classes;
     images.class_count = out->samples.class_count;
-    out->has_test = true;
-    return mica_dataset_load_images(ctx, &out->test, test, &images) == MICA_OK ? EXIT_OK
-                                                                               : verb_failed(v, ctx);
+    if (test != NULL && mica_dataset_load_images(ctx, &out->test, test, &images) != MICA_OK)
+        return verb_failed(v, ctx);
+    if (opts->tell)
+        tell(out, v, folder);
+    return EXIT_OK;
 }
 
 /* ---- Files ---- */

@@ -142,6 +142,9 @@ int data_match(const data *d, const char *spec, const verb *v, const net_ends *e
     if (d->is_text)
         return EXIT_OK;
     int code = match_samples(d, spec, v, ends, what);
+    if (code == EXIT_OK && info->task == MICA_TASK_BINARY && d->class_count > 2)
+        return verb_error(v, EXIT_FILE, "%s says yes or no, but %s has %lld classes: expected 2", what, spec,
+                          (long long)d->class_count);
     if (code == EXIT_OK && d->table != NULL &&
         (info->task == MICA_TASK_REGRESSION) != (d->task == TABLE_NUMBERS))
         code = verb_error(

@@ -38,8 +38,8 @@ double macro_f1(const uint64_t *confusion, int classes);
 /* The class with most samples, the first of several. */
 int most_common_class(const uint64_t *confusion, int classes);
 
-/* The area under the ROC curve: how often a sample that is positive has a higher value than one that is not, where a tie
- * counts one half. Sorts both. NaN if either has none, or a value is NaN. */
+/* The area under the ROC curve: how often a sample that is positive has a higher value than one that is not, where a
+ * tie counts one half. Sorts both. NaN if either has none, or a value is NaN. */
 double area_under_roc(float *positive, size_t positives, float *negative, size_t negatives);
 
 #endif

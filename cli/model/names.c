@@ -3,13 +3,16 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/picture/text.h"
 
 name_list class_names_of(const meaning *m, const mica_netfile_info *info)
 {
     static const char *const no_yes[] = {"no", "yes"};
-    if (info->task == MICA_TASK_BINARY && m->class_count != 2)
+    bool named = m->class_count == 2 &&
+                 (strcmp(m->class_names[0], "0") != 0 || strcmp(m->class_names[1], "1") != 0);
+    if (info->task == MICA_TASK_BINARY && !named)
         return (name_list){no_yes, 2};
     return (name_list){(const char *const *)m->class_names, m->class_count};
 }

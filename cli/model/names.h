@@ -10,7 +10,7 @@ typedef struct name_list {
     int count;
 } name_list;
 
-/* Of a net that says yes or no: "no" and "yes", unless the data have names for them. */
+/* Of a net that says yes or no: "no" and "yes", unless the data have other names for them than 0 and 1. */
 name_list class_names_of(const meaning *m, const mica_netfile_info *info);
 
 /* The name of a class for people, printable; its number where it has no name. In text[size], which is returned. */

@@ -89,9 +89,9 @@ static int write_numbers(char *text, size_t size, const progress *p, const mica_
 {
     double now = clock_seconds(), done = (double)(step->step - p->first_step), elapsed = now - p->began;
     double left = (double)(p->epochs * p->epoch_steps) - (double)step->step;
-    char metric[80] = "", eta[32];
+    char metric[32] = "", eta[32];
     if (!isnan(p->metric) && p->rmse)
-        (void)snprintf(metric, sizeof metric, "  RMSE %-7s", amount_text(p->metric).text);
+        (void)snprintf(metric, sizeof metric, "  RMSE %-7.20s", figure_text(p->metric).text);
     else if (!isnan(p->metric))
         (void)snprintf(metric, sizeof metric, "  %5.1f %%", 100 * p->metric);
     write_duration(eta, sizeof eta, done > 0 ? elapsed / done * left : 0);
@@ -174,7 +174,7 @@ void progress_epoch(progress *p, const mica_progress *epoch, uint64_t epoch_samp
     if (epoch->validation != NULL && epoch->validation->samples > 0) {
         fprintf(stderr, "  validation %-7.4f", epoch->validation->loss);
         if (!isnan(metric) && p->rmse)
-            fprintf(stderr, " RMSE %-7s", amount_text(metric).text);
+            fprintf(stderr, " RMSE %-7s", figure_text(metric).text);
         else if (!isnan(metric))
             fprintf(stderr, " %6.2f %%", 100 * metric);
     }

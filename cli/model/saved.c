@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/model/sounds.h"
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
@@ -105,6 +106,11 @@ int notes_add_meaning(notes *n, const meaning *m, const verb *v, mica_context *c
         add_classes(n, m);
     if (m->vocabulary.count > 0)
         add_vocabulary(n, &m->vocabulary);
+    if (m->is_sound) {
+        char text[SOUND_TEXT];
+        sounds_describe(text, &m->sound);
+        notes_add(n, "mica.sound", text);
+    }
     if (m->normalization.channels > 0) {
         notes_add_floats(n, "mica.scale", &m->normalization.scale, 1);
         notes_add_floats(n, "mica.mean", m->normalization.mean, m->normalization.channels);

@@ -6,6 +6,7 @@
  *     mica.sample      the shape of a sample of it
  *     mica.classes     their names, a line each
  *     mica.vocabulary  "bytes", or the code points of the characters
+ *     mica.sound       how sounds are made ready: "log-mel rate=16000 seconds=1 ..."
  *     mica.table       what is known of the columns of a table, as mica_table_to_text has it
  *     mica.scale, mica.mean, mica.deviation    how inputs are normalized
  *     mica.train.NAME  the options of the training, by their names
@@ -36,7 +37,9 @@ typedef struct meaning {
     forecast_shape forecast; /* of a series */
     const mica_table *table; /* NULL: it was trained on something else */
     mica_index season;
-    void *owned[2]; /* by one that was read */
+    bool is_sound;
+    mica_sounds_opts sound; /* without classes */
+    void *owned[2];         /* by one that was read */
 } meaning;
 
 /* The options of a training. -1, NULL: the checkpoint does not say. */

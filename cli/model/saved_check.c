@@ -1,6 +1,7 @@
 /* What a checkpoint says, held against the net that it is of. */
 #include "cli/model/match.h"
 #include "cli/model/saved.h"
+#include "cli/model/sounds.h"
 
 static size_t sample_elements(const mica_tensor *sample)
 {
@@ -101,5 +102,5 @@ int saved_check(const saved *s, const verb *v, mica_context *ctx)
                                  : verb_error(v, status == MICA_ERR_MEMORY ? EXIT_FAILED : EXIT_FILE, "%s",
                                               mica_error(ctx));
     mica_net_destroy(net);
-    return code;
+    return code == EXIT_OK ? sounds_check(s, v, ctx) : code;
 }

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/model/augment.h"
 #include "cli/model/saved.h"
+#include "cli/model/sounds.h"
 #include "cli/model/take.h"
 #include "io/quote.h"
 
@@ -167,6 +169,15 @@ static int read_sample(saved *s, const verb *v)
     return EXIT_OK;
 }
 
+static int read_sound(saved *s, const verb *v)
+{
+    const char *text = saved_text(s, "mica.sound");
+    s->meaning.is_sound = text != NULL;
+    if (text != NULL && !sounds_parse(&s->meaning.sound, text))
+        return wrong(s, v, "mica.sound", "\"samples\" or \"log-mel\", and its options");
+    return EXIT_OK;
+}
+
 /* ---- Settings ---- */
 
 typedef struct setting_field {
@@ -229,6 +240,16 @@ static int read_setting(saved *s, const verb *v, const setting_field *f)
     return EXIT_OK;
 }
 
+static int read_augment(saved *s, const verb *v)
+{
+    char why[160];
+    mica_augment read;
+    const char *list = s->settings.augment = saved_text(s, "mica.train.augment");
+    if (list != NULL && !augment_parse(&read, list, why, sizeof why))
+        return wrong(s, v, "mica.train.augment", "a list of flip, shift=N, crop=X, rotate=X and noise=X");
+    return EXIT_OK;
+}
+
 static int read_class_weights(saved *s, const verb *v)
 {
     const char *text = saved_text(s, "mica.train.class_weights");
@@ -246,14 +267,13 @@ int saved_read(saved *s, const verb *v)
     s->meaning.data = saved_text(s, "mica.data");
     s->settings.label = saved_text(s, "mica.train.label");
     s->settings.test = saved_text(s, "mica.train.test");
-    s->settings.augment = saved_text(s, "mica.train.augment");
     s->settings.weights = saved_text(s, "mica.train.weights");
     s->settings.freeze = saved_text(s, "mica.train.freeze");
     if (s->meaning.title == NULL || s->meaning.title[0] == '\0')
         return wrong(s, v, "mica.title", "the net's name");
     read_classes(s);
     int (*const readers[])(saved *, const verb *) = {read_normalization, read_vocabulary, read_sample,
-                                                     read_class_weights};
+                                                     read_class_weights, read_augment,    read_sound};
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && i < sizeof readers / sizeof readers[0]; i++)
         code = readers[i](s, v);

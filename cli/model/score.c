@@ -257,8 +257,9 @@ static void prepare_classes(scoring *sc, mica_index classes)
     if (classes != 2)
         return;
     s->task = MICA_TASK_BINARY;
-    sc->room = (size_t)(sc->f->samples * sc->k.targets_each);
-    sc->ranked = take(sc->room, sizeof *sc->ranked);
+    sc->room = (size_t)sc->f->samples * (size_t)sc->k.targets_each;
+    if (sc->room <= SCORE_MOST_RANKED)
+        sc->ranked = take(sc->room, sizeof *sc->ranked);
 }
 
 static mica_status prepare(scoring *sc)

@@ -13,10 +13,11 @@
 #include "cli/verb.h"
 
 #define SCORE_MOST_MISTAKES 24
-#define SCORE_MOST_CLASSES  1000 /* of a confusion table */
-#define SCORE_MOST_TARGETS  64   /* that are scored one by one; more of them only together */
-#define SCORE_MOST_PAIRS    2000 /* samples that are kept to draw */
-#define SCORE_PAIR_TARGETS  6    /* and the first targets of each */
+#define SCORE_MOST_CLASSES  1000              /* of a confusion table */
+#define SCORE_MOST_RANKED   ((size_t)1 << 24) /* values of an AUC, which are all kept; of more there is none */
+#define SCORE_MOST_TARGETS  64                /* that are scored one by one; more of them only together */
+#define SCORE_MOST_PAIRS    2000              /* samples that are kept to draw */
+#define SCORE_PAIR_TARGETS  6                 /* and the first targets of each */
 
 /* A sample as a picture, with what the net says. */
 typedef struct scored_sample {

@@ -42,7 +42,7 @@ void score_numbers(scoring *sc, tally *t, const mica_tensor *y, mica_index first
 
 void keep_ranked(scoring *sc, float value, bool yes)
 {
-    if (sc->yes + sc->no == sc->room)
+    if (sc->ranked == NULL || sc->yes + sc->no == sc->room)
         return;
     sc->ranked[yes ? sc->yes++ : sc->room - ++sc->no] = value;
 }

@@ -5,7 +5,7 @@
 #include "cli/model/metrics.h"
 #include "cli/model/score.h"
 
-/* What a batch adds to the score. Kept for each batch, as they are added in the order of batches, whoever scored them. */
+/* What a batch adds to the score. Kept for each, as they are added in the order of batches, whoever scored them. */
 typedef struct tally {
     double loss;
     int64_t right, rows, samples;

@@ -20,24 +20,30 @@ static const char *name_of(char *text, size_t size, scored_net net, int class)
 
 static bool has_numbers(const score *s) { return !isnan(s->numbers.rmse); }
 
+const char *score_baseline_name(scored_net net)
+{
+    const forecast_shape *f = &net.meaning->forecast;
+    bool forecast = f->horizon > 0 && f->baseline != NULL && f->baseline_name != NULL;
+    return forecast ? f->baseline_name : "the mean";
+}
+
 /* "price: RMSE 54.1, MAE 43.2, R² 0.512 of 44 samples; always the mean: RMSE 77.1" */
 static void put_numbers_line(FILE *to, const score *s, scored_net net)
 {
     const target_score *t = &s->numbers;
     const char *name = s->target_count == 1 ? target_name(&net.meaning->units, 0) : NULL;
-    const forecast_shape *f = &net.meaning->forecast;
-    bool forecast = f->horizon > 0 && f->baseline != NULL && f->baseline_name != NULL;
     if (name != NULL) {
         put_plain(to, name);
         fprintf(to, ": ");
     }
-    fprintf(to, "RMSE %s, MAE %s, %s %.3f of %s samples", amount_text(t->rmse).text, amount_text(t->mae).text,
-            r_squared(), t->r2, count_text((double)s->samples).text);
+    fprintf(to, "RMSE %s, ", figure_text(t->rmse).text);
+    fprintf(to, "MAE %s, %s %.3f of ", figure_text(t->mae).text, r_squared(), t->r2);
+    fprintf(to, "%s samples", count_text((double)s->samples).text);
     if (isnan(t->baseline))
         return;
     fprintf(to, "; always ");
-    put_plain(to, forecast ? f->baseline_name : "the mean");
-    fprintf(to, ": RMSE %s", amount_text(t->baseline).text);
+    put_plain(to, score_baseline_name(net));
+    fprintf(to, ": RMSE %s", figure_text(t->baseline).text);
 }
 
 void put_score_line(FILE *to, const score *s, scored_net net)
@@ -67,8 +73,10 @@ void put_score_line(FILE *to, const score *s, scored_net net)
 
 static void put_targets(FILE *to, const score *s, scored_net net)
 {
-    fprintf(to, "\n%16s       RMSE        MAE      %s   always the mean\n", "",
-            terminal_utf8() ? "  R²" : "  R2");
+    fprintf(to, "\n%16s %10s %10s %*s  RMSE of always ", "", "RMSE", "MAE", terminal_utf8() ? 10 : 9,
+            r_squared());
+    put_plain(to, score_baseline_name(net));
+    fprintf(to, "\n");
     for (int i = 0; i < s->target_count; i++) {
         const target_score *t = &s->each[i];
         char text[20];
@@ -77,8 +85,9 @@ static void put_targets(FILE *to, const score *s, scored_net net)
             (void)plain_text(text, sizeof text, name);
         else
             (void)snprintf(text, sizeof text, "%d", i + 1);
-        fprintf(to, "%16.16s %10s %10s %9.3f  %16s\n", text, amount_text(t->rmse).text,
-                amount_text(t->mae).text, t->r2, amount_text(t->baseline).text);
+        fprintf(to, "%16.16s %10s", text, figure_text(t->rmse).text);
+        fprintf(to, " %10s %9.3f", figure_text(t->mae).text, t->r2);
+        fprintf(to, "  %s\n", figure_text(t->baseline).text);
     }
 }
 
@@ -218,6 +227,8 @@ static void put_json_targets(FILE *to, const score *s, scored_net net)
 {
     fprintf(to, ", \"baseline\": {\"rmse\"");
     put_number(to, "", s->numbers.baseline);
+    fprintf(to, ", \"name\": ");
+    put_json(to, score_baseline_name(net));
     fprintf(to, "}");
     for (int i = 0; i < s->target_count; i++) {
         fprintf(to, "%s{\"name\": ", i == 0 ? ", \"targets\": [" : ", ");

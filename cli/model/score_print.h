@@ -16,6 +16,9 @@ void put_score_line(FILE *to, const score *s, scored_net net);
 /* How good each target or class is: a table each, or nothing. */
 void put_score_tables(FILE *to, const score *s, scored_net net);
 
+/* What a regression is held against, behind "always ": "the mean", or the forecast's own. */
+const char *score_baseline_name(scored_net net);
+
 /* "regression", "classes", "binary", "text" */
 const char *score_task_name(const score *s);
 /* {"rmse": 54.1, "mae": 43.2, "r2": 0.51, "loss": 0.49} */

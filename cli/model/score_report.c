@@ -18,46 +18,61 @@ static void add_tile(report *r, score_pages *room, const char *value, const char
     r->score_count++;
 }
 
-static void add_number(report *r, score_pages *room, const char *format, double value, const char *what)
+/* With so many digits behind the point; SHORT: four in all. */
+enum { SHORT = -1 };
+
+static void add_number(report *r, score_pages *room, double value, int digits, const char *what)
 {
     char text[64];
     if (!isfinite(value))
         return;
-    (void)snprintf(text, sizeof text, format, value); // NOLINT: formats of this file
+    if (digits == SHORT)
+        (void)snprintf(text, sizeof text, "%s", figure_text(value).text);
+    else
+        (void)snprintf(text, sizeof text, "%.*f", digits, value);
+    add_tile(r, room, text, what);
+}
+
+static void add_share(report *r, score_pages *room, double value, const char *what)
+{
+    char text[64];
+    if (!isfinite(value))
+        return;
+    (void)snprintf(text, sizeof text, "%.2f %%", 100 * value);
     add_tile(r, room, text, what);
 }
 
 static void add_tiles(report *r, score_pages *room, const score *s, scored_net net, const char *part)
 {
     char what[96], name[48];
-    const forecast_shape *f = &net.meaning->forecast;
     main_metric m = main_metric_of(s);
     (void)snprintf(what, sizeof what, "%s on %s %s %s", m.name, count_text((double)s->samples).text, part,
                    s->task == MICA_TASK_TEXT ? "windows" : "samples");
-    add_number(r, room, m.share ? "%.2f %%" : "%.4g", m.share ? 100 * m.value : m.value, what);
+    if (m.share)
+        add_share(r, room, m.value, what);
+    else
+        add_number(r, room, m.value, SHORT, what);
     if (s->task == MICA_TASK_REGRESSION) {
-        bool named = f->horizon > 0 && f->baseline_name != NULL;
-        (void)snprintf(what, sizeof what, "RMSE of always saying %.50s",
-                       named ? f->baseline_name : "the mean");
-        add_number(r, room, "%.4g", s->numbers.baseline, what);
-        add_number(r, room, "%.4g", s->numbers.mae, "mean absolute error");
-        add_number(r, room, "%.3f", s->numbers.r2, "R², the share of the spread that is explained");
+        (void)snprintf(what, sizeof what, "RMSE of always saying %.50s", score_baseline_name(net));
+        add_number(r, room, s->numbers.baseline, SHORT, what);
+        add_number(r, room, s->numbers.mae, SHORT, "mean absolute error");
+        add_number(r, room, s->numbers.r2, 3, "R², the share of the spread that is explained");
         return;
     }
     if (s->task == MICA_TASK_TEXT) {
-        add_number(r, room, "%.3f", s->loss / log(2), "bits per token");
-        add_number(r, room, "%.4g", exp(s->loss), "perplexity");
+        add_number(r, room, s->loss / log(2), 3, "bits per token");
+        add_number(r, room, exp(s->loss), SHORT, "perplexity");
         return;
     }
     if (!isnan(s->common_share)) {
         name_list names = class_names_of(net.meaning, net.info);
         (void)snprintf(what, sizeof what, "of always saying %s",
                        class_text(name, sizeof name, names.list, names.count, s->common));
-        add_number(r, room, "%.2f %%", 100 * s->common_share, what);
+        add_share(r, room, s->common_share, what);
     }
-    add_number(r, room, "%.3f", s->f1, s->task == MICA_TASK_BINARY ? "F1" : "F1, the mean of all classes");
-    add_number(r, room, "%.4f", s->auc, "area under the ROC curve");
-    add_number(r, room, "%.4g", s->loss, "loss");
+    add_number(r, room, s->f1, 3, s->task == MICA_TASK_BINARY ? "F1" : "F1, the mean of all classes");
+    add_number(r, room, s->auc, 4, "area under the ROC curve");
+    add_number(r, room, s->loss, SHORT, "loss");
 }
 
 static void add_mistakes(report *r, score_pages *room, const score *s)

@@ -28,6 +28,9 @@ typedef struct train_settings {
     double lr, weight_decay, momentum, clip, validation;
     size_t budget;
     bool keep_cheap, shard;
+    int features;        /* of sounds: FEATURES_LOG_MEL, ... */
+    int64_t rate;        /* and their frames per second */
+    double seconds;      /* and their length */
     option_list set;     /* NAME=VALUE of the net's constants */
     const char *weights; /* a file to start from; training_weights.h */
     option_list freeze;

@@ -4,28 +4,31 @@
 
 #include "cli/model/augment.h"
 #include "cli/model/images.h"
+#include "cli/model/sounds.h"
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
 #include "cli/model/training_weights.h"
 #include "cli/net/argument.h"
 #include "cli/ranks.h"
 
-/* The net as it stands, before the data are known, for what data must know of it: images become what it takes, save where
- * the options say otherwise; a net file's own loss says what is to be learned from a table. */
+/* The net as it stands, before the data are known, for what data must know of it: images become what it takes, save
+ * where the options say otherwise; a net file's own loss says what is to be learned from a table. */
 static int look_at_net(training *t, data_opts *opts)
 {
     const train_settings *s = &t->settings;
     mica_net *net = NULL;
     mica_netfile_info info;
     net_ends ends;
-    bool images = images_named(s->data), table = file_kind_of(s->data) == FILE_CSV;
+    bool images = data_is_images(s->data) && !is_sound_folder(t->ctx, s->data),
+         table = file_kind_of(s->data) == FILE_CSV;
     if (!images && (s->size != NULL || s->colour || s->grey))
         return usage_error(t->v, "--size, --colour and --grey are for folders of images");
     if (t->resumes)
         opts->images = images_size_of_sample(&t->saved.meaning.sample);
     bool own = s->net != NULL && mica_netfile_builtin(s->net) == NULL;
     int code = EXIT_OK;
-    if (!t->resumes && strcmp(s->net, "-") != 0 && (images || (table && own))) { /* stdin can be read once */
+    if (!t->resumes && (!own || is_regular(s->net)) &&
+        (images || (table && own))) { /* a pipe can be read once */
         mica_netfile_opts build = {.batch = 1};
         code = net_build(&net, &info, t->v, t->ctx, s->net, &s->set, &build);
         if (code == EXIT_OK && images)
@@ -49,6 +52,14 @@ int training_load(training *t)
     data_opts opts = {.table = s->table,
                       .test = s->test,
                       .tell = !s->shared.quiet && !s->shared.json && ranks_rank() == 0 && t->fold == 0};
+    mica_sounds_opts sound = {.rate = s->rate > 0 ? (int32_t)s->rate : 0,
+                              .seconds = s->seconds > 0 ? s->seconds : 0,
+                              .samples = s->features == FEATURES_SAMPLES};
+    const meaning *before = t->resumes ? m : &t->source.meaning; /* of the weights, if there are some */
+    opts.sound_asked = s->features >= 0 || s->rate > 0 || s->seconds > 0;
+    opts.sound = before->is_sound && !opts.sound_asked ? &before->sound : &sound;
+    if (t->resumes && opts.sound_asked)
+        return usage_error(t->v, "--resume takes --features, --rate and --seconds from the checkpoint");
     if (t->resumes) {
         opts.known = m->table;
         opts.window = m->forecast.window;
@@ -80,6 +91,10 @@ int training_meaning(training *t)
     *m = (meaning){.data = t->settings.data, .vocabulary = t->data.text.vocabulary};
     m->title = take_text(training_stem(title, sizeof title, t->settings.net));
     m->sample = data_sample(&t->data);
+    m->is_sound = t->data.is_sound;
+    m->sound = t->data.sound;
+    m->sound.classes = NULL; /* as class_names has them */
+    m->sound.class_count = 0;
     if (t->data.table != NULL)
         table_meaning(m, t->data.table, t->data.window, t->data.horizon, t->data.season);
     m->class_names = (const char **)t->data.class_names;

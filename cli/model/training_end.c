@@ -5,7 +5,7 @@
 
 #include "cli/model/page_file.h"
 #include "cli/model/take.h"
-#include "cli/model/training.h"
+#include "cli/model/training_samples.h"
 #include "cli/picture/text.h"
 
 /* ---- The score ---- */
@@ -196,6 +196,8 @@ static void fill_settings(setting_texts *out, const training *t)
     add_setting_number(out, "seed", (double)s->shared.seed);
     add_setting_number(out, "threads", mica_context_threads(t->ctx));
     add_setting(out, "kernels", mica_context_isa(t->ctx));
+    if (s->augment != NULL)
+        add_setting(out, "augment", s->augment);
     if (s->budget > 0)
         add_setting(out, "budget", size_text((double)s->budget).text);
 }
@@ -213,7 +215,7 @@ static void write_subtitle(char *text, size_t size, const training *t)
     if (t->score.samples == 0 || !isfinite(m.value))
         return;
     int n = m.share ? snprintf(text, size, "%.2f %% of", 100 * m.value)
-                    : snprintf(text, size, "%s %s on", m.name, amount_text(m.value).text);
+                    : snprintf(text, size, "%s %s on", m.name, figure_text(m.value).text);
     (void)snprintf(text + n, size - (size_t)n, " %s %s samples after %llu epochs",
                    count_text((double)t->score.samples).text, t->score_part,
                    (unsigned long long)t->result.epochs);
@@ -224,6 +226,8 @@ static bool write_report(FILE *out, const void *what)
     const training *t = what;
     setting_texts settings = {.count = 0};
     score_pages *pages = take(1, sizeof *pages);
+    sample_pictures samples;
+    sample_pictures_take(&samples, t);
     char title[300], subtitle[200] = "", command[600], summary[16384];
     bool rmse = t->train_measure.kind == MEASURE_RMSE;
     fill_settings(&settings, t);
@@ -248,6 +252,8 @@ static bool write_report(FILE *out, const void *what)
                 .train_rmse = curve_of(&t->train_metric, rmse),
                 .validation_rmse = curve_of(&t->validation_metric, rmse),
                 .learning_rate = curve_of(&t->learning_rate, true),
+                .samples = samples.list,
+                .sample_count = samples.count,
                 .layers = t->watch->layers,
                 .layer_count = t->watch->layer_count,
                 .plan = mica_net_plan(t->net),
@@ -258,6 +264,7 @@ static bool write_report(FILE *out, const void *what)
                  &t->texts);
     bool written = report_write(out, &r);
     free(pages);
+    sample_pictures_free(&samples);
     return written;
 }
 

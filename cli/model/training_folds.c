@@ -8,8 +8,9 @@
 #include "cli/picture/text.h"
 
 /* What is told of each fold, and of all. */
-enum { LOSS, ACCURACY, F1, AUC, RMSE, MAE, R2, METRICS };
-static const char *const metric_names[] = {"loss", "accuracy", "f1", "auc", "rmse", "mae", "r2"};
+enum { ACCURACY, LOSS, RMSE, MAE, R2, F1, AUC, METRICS };
+static const char *const metric_names[] = {"accuracy", "loss", "rmse", "mae", "r2", "f1", "auc"};
+static const char *const metric_titles[] = {"", "loss ", "RMSE ", "MAE ", "R2 ", "F1 ", "AUC "};
 
 typedef struct fold_score {
     double value[METRICS]; /* NaN: the net has no such score */
@@ -38,11 +39,17 @@ static spread spread_of(const fold_score *scores, size_t count, int metric)
 
 static void print_values(const double *value)
 {
-    if (!isnan(value[ACCURACY]))
-        printf("%.2f %%, ", 100 * value[ACCURACY]);
-    printf("loss %.4f", value[LOSS]);
-    if (!isnan(value[RMSE]))
-        printf(", RMSE %.4g, R2 %.4f", value[RMSE], value[R2]);
+    const char *between = "";
+    for (int i = 0; i < METRICS; i++) {
+        if (isnan(value[i]))
+            continue;
+        printf("%s%s", between, metric_titles[i]);
+        if (i == ACCURACY)
+            printf("%.2f %%", 100 * value[i]);
+        else
+            printf("%s", figure_text(value[i]).text);
+        between = ", ";
+    }
 }
 
 static void tell_fold(const train_settings *s, const fold_score *its, int fold)
@@ -80,14 +87,20 @@ static void tell_all(const train_settings *s, const fold_score *scores)
         printf("}\n");
         return;
     }
-    const char *plus = terminal_utf8() ? "±" : "+-";
+    const char *plus = terminal_utf8() ? "±" : "+-", *between = "";
     printf("mean    ");
-    if (!isnan(all[ACCURACY].mean))
-        printf("%.2f %s %.2f %%, ", 100 * all[ACCURACY].mean, plus, 100 * all[ACCURACY].deviation);
-    printf("loss %.4f %s %.4f", all[LOSS].mean, plus, all[LOSS].deviation);
-    if (!isnan(all[RMSE].mean))
-        printf(", RMSE %.4g %s %.2g, R2 %.4f %s %.4f", all[RMSE].mean, plus, all[RMSE].deviation,
-               all[R2].mean, plus, all[R2].deviation);
+    for (int i = 0; i < METRICS; i++) {
+        if (isnan(all[i].mean))
+            continue;
+        printf("%s%s", between, metric_titles[i]);
+        if (i == ACCURACY) {
+            printf("%.2f %s %.2f %%", 100 * all[i].mean, plus, 100 * all[i].deviation);
+        } else {
+            printf("%s %s ", figure_text(all[i].mean).text, plus);
+            printf("%s", figure_text(all[i].deviation).text);
+        }
+        between = ", ";
+    }
     printf("\n");
 }
 
@@ -106,8 +119,8 @@ static int run_fold(const verb *v, const train_settings *s, int fold, fold_score
     if (code == EXIT_OK)
         code = training_score(t);
     const score *its = &t->score;
-    *out = (fold_score){.value = {its->loss, its->accuracy, its->f1, its->auc, its->numbers.rmse,
-                                  its->numbers.mae, its->numbers.r2},
+    *out = (fold_score){.value = {its->accuracy, its->loss, its->numbers.rmse, its->numbers.mae,
+                                  its->numbers.r2, its->f1, its->auc},
                         .samples = its->samples};
     if (t->ctx != NULL) {
         training_close(t);

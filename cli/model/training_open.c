@@ -380,8 +380,9 @@ static int find_settings(training *t)
     int code = training_load(t);
     if (code == EXIT_OK)
         choose_settings(t);
-    if (code == EXIT_OK && t->settings.folds > 0 && t->data.is_text)
-        code = usage_error(t->v, "--folds is for samples: a text is held out in one piece, at its end");
+    if (code == EXIT_OK && t->settings.folds > 0 && (t->data.is_text || t->data.window > 0))
+        code = usage_error(t->v, "--folds is for samples: a %s is held out in one piece, at its end",
+                           t->data.is_text ? "text" : "series");
     return code;
 }
 

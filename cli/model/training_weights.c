@@ -118,6 +118,48 @@ static bool covers(const mica_vocabulary *all, const mica_vocabulary *some)
     return true;
 }
 
+/* Whether a table has the columns that are used of a known one, and no others; and no other classes. */
+static bool same_columns(const mica_table *known, const mica_table *table)
+{
+    int used = 0;
+    for (int i = 0; i < mica_table_columns(known); i++) {
+        const mica_column *old = mica_table_column(known, i);
+        int number = old->role != MICA_ROLE_NONE ? mica_table_find(table, old->name) : -1;
+        const mica_column *now = number >= 0 ? mica_table_column(table, number) : NULL;
+        if (old->role == MICA_ROLE_NONE)
+            continue;
+        if (now == NULL || now->kind != old->kind || now->role != old->role)
+            return false;
+        bool classes = now->kind == MICA_COLUMN_CATEGORY && (now->role & MICA_ROLE_TARGET) != 0;
+        for (int k = 0; classes && k < now->value_count; k++)
+            if (!has_name(old->values, old->value_count, now->values[k]))
+                return false;
+        used++;
+    }
+    for (int i = 0; i < mica_table_columns(table); i++)
+        used -= mica_table_column(table, i)->role != MICA_ROLE_NONE;
+    return used == 0;
+}
+
+/* For a table: the encoding that the weights were trained with, which is by the names of columns. */
+static bool table_of_weights(const training *t, data_opts *opts)
+{
+    const meaning *m = &t->source.meaning;
+    const data *d = &t->data;
+    bool same = d->window == m->forecast.window && (d->window == 0 || d->horizon == m->forecast.horizon) &&
+                same_columns(m->table, d->table);
+    if (!same && !t->settings.shared.quiet)
+        (void)verb_error(t->v, EXIT_OK,
+                         "%s was trained on other columns or classes than those of %s: "
+                         "what it learned of single ones does not apply",
+                         t->source.path, t->settings.data);
+    opts->known = m->table;
+    opts->window = m->forecast.window;
+    opts->horizon = m->forecast.horizon;
+    opts->table.season = m->season;
+    return same;
+}
+
 bool weights_meaning(const training *t, data_opts *opts)
 {
     const meaning *m = &t->source.meaning;
@@ -134,6 +176,8 @@ bool weights_meaning(const training *t, data_opts *opts)
         opts->vocabulary = &m->vocabulary;
         return known && m->vocabulary.count != d->text.vocabulary.count;
     }
+    if (d->table != NULL && m->table != NULL)
+        return table_of_weights(t, opts);
     if (d->samples.classes == NULL || m->class_names == NULL)
         return false;
     bool same = m->class_count == d->class_count;

@@ -26,7 +26,8 @@ int classes_weigh(training *t);
 /* Whether there are any. */
 bool classes_weighed(const training *t);
 
-/* The items of a list as lines, to be freed; NULL: there are none. And back: pointers into `lines`, which is changed. */
+/* The items of a list as lines, to be freed; NULL: there are none. And back: pointers into `lines`, which is changed
+ * for that. */
 char *list_lines(const option_list *list);
 void list_of_lines(option_list *out, char *lines);
 

@@ -10,7 +10,8 @@
 /* For help. */
 #define NET_HELP                                                                             \
     "NET is one of:\n"                                                                       \
-    "  mlp, lenet, resnet-small, lstm, gpt-tiny   built-in nets\n"                           \
+    "  mlp, lenet, resnet-small, lstm, gpt-tiny,\n"                                          \
+    "  keywords                                   built-in nets\n"                           \
     "  FILE.net, -                                a net file (mica help layers), or stdin\n" \
     "  FILE.safetensors, DIR                      the net of a checkpoint, or of its folder\n"
 

@@ -14,7 +14,7 @@ static uint64_t cell(const report *r, int label, int prediction)
     return r->confusion[(size_t)label * (size_t)r->classes + (size_t)prediction];
 }
 
-static void put_class(FILE *out, const report *r, int number)
+void put_class(FILE *out, const report *r, int number)
 {
     if (r->class_names != NULL && number >= 0 && number < r->classes)
         put_text(out, r->class_names[number]);

@@ -44,11 +44,12 @@ void put_forecast(FILE *out, const report *r)
     frame f = {.title = "Forecast, one step ahead",
                .of = s->name,
                .x_title = "time",
+               .wide = true,
                .legend = {"what came", "forecast", has_baseline ? s->baseline_name : NULL},
                .x = axis_over(0.0, (double)count - 1.0),
                .y = axis_over(low, high)};
     f.x.high = fmax(1.0, (double)count - 1.0);
-    fputs("<section class=\"wide\"><h2>What was forecast, and what came</h2>\n", out);
+    fputs("<section><h2>What was forecast, and what came</h2>\n", out);
     frame_begin(out, &f);
     for (int which = has_baseline ? 2 : 1; which >= 0; which--)
         put_line(out, &f, s, count, which);

@@ -5,10 +5,12 @@
 
 #include "cli/picture/text.h"
 
-enum { WIDTH = 500, HEIGHT = 300, LEFT = 66, RIGHT = 18, TOP = 14, BOTTOM = 48 };
-enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
+enum { NARROW = 500, WIDE = 1000, HEIGHT = 300, LEFT = 66, RIGHT = 18, TOP = 14, BOTTOM = 48 };
+enum { PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
 
-double frame_x(const frame *f, double x) { return LEFT + axis_along(&f->x, x) * PLOT_WIDTH; }
+static int plot_width(const frame *f) { return (f->wide ? WIDE : NARROW) - LEFT - RIGHT; }
+
+double frame_x(const frame *f, double x) { return LEFT + axis_along(&f->x, x) * plot_width(f); }
 double frame_y(const frame *f, double y) { return TOP + (1.0 - axis_along(&f->y, y)) * PLOT_HEIGHT; }
 
 /* A number at a tick, with no more digits than tell it from the next. */
@@ -28,7 +30,7 @@ static short_text tick_text(double value, double step)
 static void put_ticks(FILE *out, const frame *f, bool along_x)
 {
     const axis *a = along_x ? &f->x : &f->y;
-    double step = round_step(a->high - a->low, along_x ? 6.0 : 5.0);
+    double step = round_step(a->high - a->low, along_x ? (f->wide ? 12.0 : 6.0) : 5.0);
     int first = (int)ceil(a->low / step - 1e-9), last = (int)floor(a->high / step + 1e-9);
     for (int i = first; i <= last; i++) {
         const short_text text = tick_text(i * step, step);
@@ -39,7 +41,7 @@ static void put_ticks(FILE *out, const frame *f, bool along_x)
             fprintf(
                 out,
                 "<path class=\"grid\" d=\"M%d %.1fh%d\"/><text class=\"y\" x=\"%d\" y=\"%.1f\">%s</text>\n",
-                LEFT, frame_y(f, i * step), PLOT_WIDTH, LEFT - 8, frame_y(f, i * step) + 4.0, text.text);
+                LEFT, frame_y(f, i * step), plot_width(f), LEFT - 8, frame_y(f, i * step) + 4.0, text.text);
     }
 }
 
@@ -59,10 +61,10 @@ void frame_begin(FILE *out, const frame *f)
         }
     fprintf(out,
             "</figcaption>\n<svg class=\"curves\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n",
-            WIDTH, HEIGHT, f->title);
+            f->wide ? WIDE : NARROW, HEIGHT, f->title);
     put_ticks(out, f, false);
     put_ticks(out, f, true);
-    fprintf(out, "<text class=\"x soft\" x=\"%.1f\" y=\"%d\">%s</text>\n", LEFT + PLOT_WIDTH / 2.0,
+    fprintf(out, "<text class=\"x soft\" x=\"%.1f\" y=\"%d\">%s</text>\n", LEFT + plot_width(f) / 2.0,
             HEIGHT - 8, f->x_title);
 }
 

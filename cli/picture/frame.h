@@ -11,6 +11,7 @@ typedef struct frame {
     const char *of; /* behind the title: what it is of; NULL: nothing */
     const char *x_title;
     const char *legend[3]; /* names of what is drawn in the colours s0 to s2; NULL: none */
+    bool wide;             /* twice as wide as others */
     axis x, y;
 } frame;
 

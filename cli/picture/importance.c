@@ -17,7 +17,8 @@ void put_importance(FILE *out, const report *r)
     fputs("<section><h2>Which columns matter</h2>\n<p class=\"note\">How much ", out);
     put_text(out, r->importance_of);
     fputs(
-        " when the values of a column are shuffled among the samples: nothing is lost where the net does not need it.</p>\n"
+        " when the values of a column are shuffled among the samples: nothing is lost where the net does not need "
+        "it.</p>\n"
         "<div class=\"figure\"><table class=\"layers columns\"><tbody>\n",
         out);
     for (size_t i = 0; i < count; i++) {

@@ -168,6 +168,7 @@ bool report_write(FILE *out, const report *r)
     put_mistakes(out, r);
     put_importance(out, r);
     fputs("</div>\n", out);
+    put_samples(out, r);
     put_texts(out, r);
     put_layers(out, r);
     put_memory(out, r);

@@ -35,6 +35,15 @@ typedef struct report_mistake {
     int width, height, channels; /* 1 or 3 channels */
 } report_mistake;
 
+/* A picture of the training samples. Pixels as above. */
+typedef struct report_sample {
+    int label; /* -1: none */
+    const unsigned char *pixels;
+    const unsigned char *changed[3]; /* [changed_count]: what augmentation made of it */
+    size_t changed_count;
+    int width, height, channels;
+} report_sample;
+
 /* A number that is true, what the net says, and what anybody would: NaN where that is not known. */
 typedef struct report_pair {
     double truth, said, baseline;
@@ -85,6 +94,8 @@ typedef struct report {
     const report_mistake *mistakes; /* the worst first */
     size_t mistake_count;
 
+    const report_sample *samples;
+    size_t sample_count;
     const report_setting
         *scores; /* numbers that matter, with what they are: "RMSE of 44 test samples", "54.1" */
     size_t score_count;

@@ -4,11 +4,16 @@
 
 #include "cli/picture/report.h"
 
+/* The name of a class. */
+void put_class(FILE *out, const report *r, int number);
+
 void put_confusion(FILE *out, const report *r);
 void put_mistakes(FILE *out, const report *r);
 void put_regression(FILE *out, const report *r);
 void put_forecast(FILE *out, const report *r);
 void put_importance(FILE *out, const report *r);
 void put_texts(FILE *out, const report *r);
+
+void put_samples(FILE *out, const report *r);
 
 #endif

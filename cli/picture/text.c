@@ -222,20 +222,19 @@ short_text count_text(double count)
     return out;
 }
 
-short_text amount_text(double value)
-{
-    if (fabs(value) >= 999.95 && fabs(value) < 1e15)
-        return count_text(value);
-    short_text out;
-    (void)snprintf(out.text, sizeof out.text, "%.4g", value);
-    return out;
-}
-
 short_text number_text(double value)
 {
     short_text out;
     bool large = fabs(value) >= 1e6 && fabs(value) < 1e15;
     (void)snprintf(out.text, sizeof out.text, large ? "%.0f" : "%.6g", value);
+    return out;
+}
+
+short_text figure_text(double value)
+{
+    short_text out;
+    bool large = fabs(value) >= 1e4 && fabs(value) < 1e15;
+    (void)snprintf(out.text, sizeof out.text, large ? "%.0f" : "%.4g", value);
     return out;
 }
 

@@ -43,10 +43,10 @@ short_text size_text(double bytes);
 short_text round_size_text(double bytes);
 /* "1,234,567" */
 short_text count_text(double count);
-/* "56,170", "5.617", "0.0256": four digits, more of large whole parts */
-short_text amount_text(double value);
 /* "316800", "0.600071": six digits, more of large whole parts */
 short_text number_text(double value);
+/* "214777", "0.4992": a score, four digits, more of large whole parts */
+short_text figure_text(double value);
 /* "1.25 ms", "38 µs" */
 short_text time_text(double seconds);
 /* "f32 [32, 1, 28, 28]" */

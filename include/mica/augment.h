@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-/* Each applies to every sample, by an amount drawn evenly up to the one here; 0: not at all. What a picture lacks beyond
- * its edge is as the nearest pixel. Turned or enlarged ones are interpolated between the four nearest pixels. */
+/* Each applies to every sample, by an amount drawn evenly up to the one here; 0: not at all. What a picture lacks
+ * beyond its edge is as the nearest pixel. Turned or enlarged ones are interpolated between the four nearest pixels. */
 typedef struct mica_augment {
     mica_index channels, height, width; /* of a sample, whatever its shape; channels 0: 1 */
     bool flip;                          /* mirrored left to right, half of the samples */

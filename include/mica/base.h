@@ -102,8 +102,9 @@ typedef struct mica_context_opts {
 MICA_API mica_status mica_context_create(mica_context **out, const mica_context_opts *opts);
 
 /* Creates a context inside `memory`, which the caller owns and which must outlive it: the library then allocates
- * nothing. If memory is NULL, only sets *bytes to the size required. A workspace not given in opts is part of the
- * block. More than one thread is refused, since the system allocates thread stacks. */
+ * nothing. If memory is NULL, only sets *bytes to the size required; if *bytes is less than that, fails with
+ * MICA_ERR_MEMORY and also sets it. A workspace not given in opts is part of the block. More than one thread is
+ * refused, since the system allocates thread stacks. */
 MICA_API mica_status mica_context_place(mica_context **out, void *memory, size_t *bytes,
                                         const mica_context_opts *opts);
 

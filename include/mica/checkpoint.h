@@ -57,8 +57,8 @@ typedef struct mica_training_state {
 } mica_training_state;
 
 /* Weights, the state of sequences, optimizer state, seed, steps and *state: everything it takes to go on with the
- * same bits as if the training had never stopped. The tensors are named "NAME", "optimizer.0.NAME" and "optimizer.1.NAME"; while
- * mica_fit trains and keeps the best weights, these are "best.NAME". */
+ * same bits as if the training had never stopped. The tensors are named "NAME", "optimizer.0.NAME" and
+ * "optimizer.1.NAME"; while mica_fit trains and keeps the best weights, these are "best.NAME". */
 MICA_API mica_status mica_checkpoint_save(mica_net *net, const char *path, const mica_training_state *state);
 MICA_API mica_status mica_checkpoint_load(mica_net *net, mica_training_state *state, const char *path);
 

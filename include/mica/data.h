@@ -46,6 +46,16 @@ MICA_API mica_status mica_dataset_load_idx(mica_context *ctx, mica_dataset *out,
 MICA_API mica_status mica_dataset_load_npy(mica_context *ctx, mica_dataset *out, const char *inputs_path,
                                            const char *targets_path);
 
+/* NumPy's npz (savez, savez_compressed): arrays by name, of the kinds of npy. Compressed ones need zlib. */
+typedef struct mica_npz_opts {
+    const char *inputs; /* a name; NULL: x, X, inputs, x_train, X_train or arr_0 */
+    const char *
+        targets; /* with inputs; NULL there: none. With inputs NULL: y, Y, targets, y_train or arr_1, if any */
+    bool test;   /* with inputs NULL: x_test or X_test, and y_test */
+} mica_npz_opts;
+MICA_API mica_status mica_dataset_load_npz(mica_context *ctx, mica_dataset *out, const char *path,
+                                           const mica_npz_opts *opts);
+
 /* An image as a set of one sample without target: inputs [1, channels, height, width], u8. Channels: grey, grey and
  * alpha, RGB, or RGB and alpha; palettes and other bit depths become these. The file's first bytes tell its kind: PNG
  * (needs zlib), PPM and PGM (P2, P3, P5, P6), JPEG (needs libjpeg; without alpha). With no more pixels than this, which
@@ -119,11 +129,11 @@ typedef struct mica_data_split {
 
 #define MICA_MOST_FOLDS 1000
 
-/* What happens to the inputs of a sample on their way into a batch, such as augmentation. Rows are made in any order, by
- * several threads at once: `run` is a function of its arguments alone, and allocates nothing. */
+/* What happens to the inputs of a sample on their way into a batch, such as augmentation. Rows are made in any order,
+ * by several threads at once: `run` is a function of its arguments alone, and allocates nothing. */
 typedef struct mica_transform {
-    /* row: the sample's elements as f32, before scale and normalization, which apply to `out` [elements]. `random` is the
-     * start of a stream of this sample's own in this epoch. `out` and `row` do not overlap. */
+    /* row: the sample's elements as f32, before scale and normalization, which apply to `out` [elements]. `random` is
+     * the start of a stream of this sample's own in this epoch. `out` and `row` do not overlap. */
     void (*run)(const void *user, float *out, const float *row, mica_random random);
     const void *user;
     mica_index elements; /* of `out`; 0: as many as the sample has */
@@ -138,8 +148,8 @@ typedef struct mica_batches_opts {
     mica_data_split split;
     mica_transform transform; /* .run NULL: none */
 
-    /* Inputs x become (x * scale - mean[c]) / deviation[c]. With channels = 1 that is one number for all; else
-     * one for each position of axis 1 of the set's inputs (with a transform that changes their number: for each of so many
+    /* Inputs x become (x * scale - mean[c]) / deviation[c]. With channels = 1 that is one number for all; else one for
+     * each position of axis 1 of the set's inputs (with a transform that changes their number: for each of so many
      * equal parts of a sample). mean and deviation are copied; NULL: 0 and 1. */
     float scale; /* 0: 1 */
     const float *mean;

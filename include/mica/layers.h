@@ -44,9 +44,9 @@ typedef struct mica_net_loss_opts {
     float smoothing; /* cross-entropies: this share of each target is spread over all classes */
     bool ignore;     /* cross-entropies by class index: rows labelled ignore_index count for nothing */
     int64_t ignore_index;
-    /* Cross-entropies: a weight above 0 for each class, [class_weight_count], which is copied; NULL: none. They weigh what
-     * a training step learns, as mica_loss_opts says; the loss of mica_net_forward, which scores, is the plain one. A batch
-     * with weights cannot be run in parts, and shares of ranks are weighed each by itself. */
+    /* Cross-entropies: a weight above 0 for each class, [class_weight_count], which is copied; NULL: none. They weigh
+     * what a training step learns, as mica_loss_opts says; the loss of mica_net_forward, which scores, is the plain
+     * one. A batch with weights cannot be run in parts, and shares of ranks are weighed each by itself. */
     const float *class_weights;
     mica_index class_weight_count;
 } mica_net_loss_opts;

@@ -17,6 +17,7 @@
 #include <mica/optimizer.h>
 #include <mica/random.h>
 #include <mica/ranks.h>
+#include <mica/sound.h>
 #include <mica/table.h>
 #include <mica/tensor.h>
 #include <mica/text.h>

@@ -102,8 +102,8 @@ MICA_API mica_status mica_netfile_load(mica_net *net, mica_netfile_info *info, c
 
 /* Its text; NULL if there is none of this name. */
 MICA_API const char *mica_netfile_builtin(const char *name);
-/* The same net with another end: MICA_TASK_REGRESSION predicts `outputs` numbers, MICA_TASK_BINARY as many yes or no. NULL
- * also if there is none for the task. */
+/* The same net with another end: MICA_TASK_REGRESSION predicts `outputs` numbers, MICA_TASK_BINARY as many yes or no.
+ * NULL also if there is none for the task. */
 MICA_API const char *mica_netfile_builtin_for(const char *name, mica_task task);
 /* Names by number; NULL after the last. */
 MICA_API const char *mica_netfile_builtin_name(size_t number);

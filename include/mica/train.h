@@ -1,4 +1,4 @@
-/* Training: one step, and the schedules of its learning rate. The loop over data is in mica/fit.h. */
+/* Training: one step, the schedules of its learning rate, a check of gradients. The loop over data is in mica/fit.h. */
 #ifndef MICA_TRAIN_H
 #define MICA_TRAIN_H
 
@@ -33,6 +33,42 @@ MICA_API float mica_train_gradient_norm(const mica_net *net);
 /* The optimizer's state as flat tensors, aligned with the learned parameters of mica_net_flat (or with a rank's part of
  * them: mica/ranks.h). Returns how many: 0 to 2. */
 MICA_API int mica_train_state(mica_net *net, mica_tensor out[2]);
+
+/* ---- Gradients against differences ---- */
+
+/* For a layer or operation of your own: changes elements of each parameter up and down, and compares how the loss
+ * follows with what the backward says. To check the gradient of a layer's input too, make the input learned:
+ * mica_net_learned(net, "x", ...). */
+typedef struct mica_gradient_check_opts {
+    double step;      /* of the differences; 0: 1e-2 */
+    double tolerance; /* relative to the parameter's largest gradient; 0: 5e-3 */
+    double least;     /* that gradient is taken to be at least this; 0: 1e-3 */
+    size_t count; /* elements of each parameter, drawn with the seed; 0: 64. All of those that have no more */
+    uint64_t seed;
+    uint64_t step_number; /* whose random numbers dropout draws */
+    /* The loss of the forward that has just run, where it can be told in double precision; NULL: mica_net_loss. */
+    double (*loss)(void *user, mica_net *net);
+    void *user;
+} mica_gradient_check_opts;
+
+/* The element that is farthest off. */
+typedef struct mica_gradient_check {
+    bool right;        /* all are within the tolerance */
+    const char *name;  /* of its parameter; NULL: nothing was checked */
+    size_t element;    /* its position there, in row-major order */
+    double gradient;   /* by the backward */
+    double difference; /* by differences of the loss */
+    double error;      /* between the two, relative to the parameter's largest gradient */
+    size_t checked;    /* elements */
+    size_t
+        corners; /* of these, the ones that are right with a smaller step only: a relu was near its corner */
+} mica_gradient_check;
+
+/* For a bound net compiled with .train, whose inputs have been written. A wrong gradient is MICA_OK and out->right
+ * false. The parameters and inputs are as before afterwards; states are reset; running statistics have moved on. Takes
+ * memory for a copy of the inputs from the context's allocator, and gives it back. */
+MICA_API mica_status mica_check_gradients(mica_net *net, mica_gradient_check *out,
+                                          const mica_gradient_check_opts *opts);
 
 /* ---- Learning-rate schedules ---- */
 

@@ -100,8 +100,10 @@ mica_status mica_context_place_with(mica_context **out, void *memory, size_t *by
     *out = NULL;
     if ((uintptr_t)memory % MICA_ALIGN != 0)
         return MICA_ERR_ARGUMENT;
-    if (*bytes < needed)
+    if (*bytes < needed) {
+        *bytes = needed; /* there is no context yet that could hold a message */
         return MICA_ERR_MEMORY;
+    }
 
     mica_context *ctx = memory;
     if (s.workspace == NULL)

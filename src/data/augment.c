@@ -90,8 +90,8 @@ static void resample(const mica_augment *a, const map *m, float *out, const floa
     }
 }
 
-/* The sum of the four bytes of a random word: a bell curve of mean 510 and deviation 147.8, in whole numbers, so that it
- * is the same everywhere. Four elements to a block. */
+/* The sum of the four bytes of a random word: a bell curve of mean 510 and deviation 147.8, in whole numbers, so that
+ * it is the same everywhere. Four elements to a block. */
 static void add_noise(const mica_augment *a, float *out, mica_index count, const mica_random *r)
 {
     const uint32_t key[2] = {(uint32_t)r->seed, (uint32_t)(r->seed >> 32)};

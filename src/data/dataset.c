@@ -100,29 +100,38 @@ static mica_status check_elements(mica_context *ctx, const char *path, const mic
     return MICA_OK;
 }
 
+mica_status mica_dataset_give(mica_context *ctx, mica_dataset *out, mica_loaded *inputs, mica_loaded *targets,
+                              const char *path, mica_status status)
+{
+    mica_dataset set = {0};
+    if (status == MICA_OK)
+        status = check_elements(ctx, path, &inputs->tensor);
+    if (status == MICA_OK)
+        status = mica_dataset_over(ctx, &set, &inputs->tensor, targets != NULL ? &targets->tensor : NULL);
+    if (status != MICA_OK) {
+        mica_loaded_release(ctx, inputs);
+        if (targets != NULL)
+            mica_loaded_release(ctx, targets);
+        return status;
+    }
+    set.owned[0] = inputs->bytes;
+    set.owned[1] = targets != NULL ? targets->bytes : 0;
+    *out = set;
+    return MICA_OK;
+}
+
 static mica_status load_pair(mica_context *ctx, mica_dataset *out, const char *inputs_path,
                              const char *targets_path, mica_read_fn *read)
 {
     if (out == NULL || inputs_path == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "dataset: %s is NULL", out == NULL ? "out" : "inputs_path");
     mica_loaded inputs = {0}, targets = {0};
-    mica_dataset set = {0};
-    *out = set;
+    *out = (mica_dataset){0};
     MICA_TRY(load(ctx, &inputs, inputs_path, read));
     mica_status status = check_elements(ctx, inputs_path, &inputs.tensor);
     if (status == MICA_OK && targets_path != NULL)
         status = load(ctx, &targets, targets_path, read);
-    if (status == MICA_OK)
-        status = mica_dataset_over(ctx, &set, &inputs.tensor, targets_path != NULL ? &targets.tensor : NULL);
-    if (status != MICA_OK) {
-        mica_loaded_release(ctx, &inputs);
-        mica_loaded_release(ctx, &targets);
-        return status;
-    }
-    set.owned[0] = inputs.bytes;
-    set.owned[1] = targets.bytes;
-    *out = set;
-    return MICA_OK;
+    return mica_dataset_give(ctx, out, &inputs, targets_path != NULL ? &targets : NULL, inputs_path, status);
 }
 
 mica_status mica_dataset_load_idx(mica_context *ctx, mica_dataset *out, const char *inputs_path,

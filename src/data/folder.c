@@ -22,6 +22,7 @@ typedef struct mica_folder_block {
     mica_folder_file *files; /* [most] */
     size_t count, most;
 
+    bool finds_classes;        /* rather than files */
     int number;                /* of the class being read; -1: none */
     int depth;                 /* of the folder being read */
     char at[MICA_FOLDER_PATH]; /* and its path */
@@ -107,32 +108,40 @@ static bool wanted(const mica_folder_opts *opts, const char *name)
     return opts->end_count == 0;
 }
 
-/* A name in a class, or in a folder without classes. */
-static mica_status visit_inside(void *user, const char *name)
+static mica_visit_fn visit;
+
+/* What lies in a class, or in a folder without classes. */
+static mica_status visit_inside(lister *l, mica_file_type type, bool is_wanted)
 {
-    lister *l = user;
-    size_t before = l->length;
-    if (name[0] == '.')
+    if (is_wanted)
+        return add_file(l);
+    if (type != MICA_FILE_FOLDER)
         return MICA_OK;
-    MICA_TRY(enter(l, name));
-    mica_file_type type = mica_file_type_of(l->at);
-    mica_status status = MICA_OK;
-    if (type == MICA_FILE_REGULAR && wanted(l->opts, name))
-        status = add_file(l);
-    else if (type == MICA_FILE_FOLDER && l->depth == MOST_DEPTH)
-        status = mica_fail(l->ctx, MICA_ERR_IO, "%s: expected at most %d folders within one another",
-                           MICA_QUOTE(l->at), MOST_DEPTH);
-    else if (type == MICA_FILE_FOLDER) {
-        l->depth++;
-        status = mica_file_visit(l->ctx, l->at, visit_inside, l);
-        l->depth--;
-    }
-    leave(l, before);
+    if (l->depth == MOST_DEPTH)
+        return mica_fail(l->ctx, MICA_ERR_IO, "%s: expected at most %d folders within one another",
+                         MICA_QUOTE(l->at), MOST_DEPTH);
+    l->depth++;
+    mica_status status = mica_file_visit(l->ctx, l->at, visit, l);
+    l->depth--;
     return status;
 }
 
-/* A name beside the classes: one of them. */
-static mica_status visit_class(void *user, const char *name)
+/* What lies beside the classes: one of them. */
+static mica_status visit_class(lister *l, const char *name, mica_file_type type, bool is_wanted)
+{
+    if (is_wanted)
+        return mica_fail(l->ctx, MICA_ERR_IO, "%s: expected every file in the sub-folder of its class",
+                         MICA_QUOTE(l->at));
+    bool is_folder = type == MICA_FILE_FOLDER || type == MICA_FILE_FOLDER_LINK;
+    if (is_folder && !mica_classes_add(&l->found, name, strlen(name)))
+        return mica_fail(
+            l->ctx, MICA_ERR_IO,
+            "%s: expected at most %d sub-folders, one for each class, of %zu bytes in all their names",
+            MICA_QUOTE(l->at), MICA_MOST_CLASSES, MICA_CLASS_TEXT_BYTES);
+    return MICA_OK;
+}
+
+static mica_status visit(void *user, const char *name)
 {
     lister *l = user;
     size_t before = l->length;
@@ -140,16 +149,9 @@ static mica_status visit_class(void *user, const char *name)
         return MICA_OK;
     MICA_TRY(enter(l, name));
     mica_file_type type = mica_file_type_of(l->at);
-    mica_status status = MICA_OK;
-    if (type == MICA_FILE_REGULAR && wanted(l->opts, name))
-        status = mica_fail(l->ctx, MICA_ERR_IO, "%s: expected every file in the sub-folder of its class",
-                           MICA_QUOTE(l->at));
-    else if ((type == MICA_FILE_FOLDER || type == MICA_FILE_FOLDER_LINK) &&
-             !mica_classes_add(&l->found, name, strlen(name)))
-        status = mica_fail(
-            l->ctx, MICA_ERR_IO,
-            "%s: expected at most %d sub-folders, one for each class, of %zu bytes in all their names",
-            MICA_QUOTE(l->at), MICA_MOST_CLASSES, MICA_CLASS_TEXT_BYTES);
+    bool is_wanted = type == MICA_FILE_REGULAR && wanted(l->opts, name);
+    mica_status status = l->finds_classes ? visit_class(l, name, type, is_wanted)
+                                          : visit_inside(l, type, is_wanted);
     leave(l, before);
     return status;
 }
@@ -173,7 +175,7 @@ static mica_status read_classes(lister *l, int *count)
         size_t before = l->length, files = l->count;
         l->number = class_number(l, *count, name);
         MICA_TRY(enter(l, name));
-        MICA_TRY(mica_file_visit(l->ctx, l->at, visit_inside, l));
+        MICA_TRY(mica_file_visit(l->ctx, l->at, visit, l));
         if (l->count > files && l->number < 0)
             return mica_fail(l->ctx, MICA_ERR_FORMAT, "%s: %s is none of the %d classes", MICA_QUOTE(l->at),
                              MICA_QUOTE(name), l->opts->class_count);
@@ -224,7 +226,9 @@ static mica_status read_all(lister *l, int *class_count, const char *path)
     memcpy(l->at, path, length + 1);
     l->length = length;
     l->number = -1;
-    MICA_TRY(mica_file_visit(l->ctx, path, l->opts->flat ? visit_inside : visit_class, l));
+    l->finds_classes = !l->opts->flat;
+    MICA_TRY(mica_file_visit(l->ctx, path, visit, l));
+    l->finds_classes = false;
     if (!l->opts->flat)
         MICA_TRY(read_classes(l, class_count));
     if (l->count == 0)

@@ -4,20 +4,19 @@
 #include "io/quote.h"
 #include "tensor/tensor.h"
 
-mica_status mica_image_check_size(mica_context *ctx, const mica_stream *stream, const char *kind,
+mica_status mica_image_check_size(mica_context *ctx, const mica_stream *stream, uint64_t at, const char *kind,
                                   uint64_t width, uint64_t height)
 {
     const char *path = stream->file.path;
-    unsigned long long at = stream->position;
     if (width == 0 || height == 0 || width > INT32_MAX || height > INT32_MAX)
         return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte %llu: %s: invalid width or height", MICA_QUOTE(path),
-                         at, kind);
+                         (unsigned long long)at, kind);
     if (width * height > (uint64_t)MICA_IMAGE_MOST_PIXELS)
         return mica_fail(
             ctx, MICA_ERR_FORMAT,
             "%s: byte %llu: %s: an image of %llu by %llu pixels: expected at most %lld pixels in all",
-            MICA_QUOTE(path), at, kind, (unsigned long long)width, (unsigned long long)height,
-            (long long)MICA_IMAGE_MOST_PIXELS);
+            MICA_QUOTE(path), (unsigned long long)at, kind, (unsigned long long)width,
+            (unsigned long long)height, (long long)MICA_IMAGE_MOST_PIXELS);
     return MICA_OK;
 }
 

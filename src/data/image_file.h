@@ -4,8 +4,8 @@
 
 #include "data/load.h"
 
-/* Fails unless an image of `kind`, as its header has it, has pixels, and no more than the limit. */
-mica_status mica_image_check_size(mica_context *ctx, const mica_stream *stream, const char *kind,
+/* Fails unless an image of `kind`, as its header up to byte `at` has it, has pixels, and no more than the limit. */
+mica_status mica_image_check_size(mica_context *ctx, const mica_stream *stream, uint64_t at, const char *kind,
                                   uint64_t width, uint64_t height);
 
 /* Takes the block of an image [1, channels, height, width] of bytes, whose size was checked. */

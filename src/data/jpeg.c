@@ -43,12 +43,13 @@ static void leave(jpeg *j, mica_status status)
     longjmp(j->failed, 1);
 }
 
+/* Of the next byte: what is in the buffer has not been looked at. */
+static uint64_t position(const jpeg *j) { return j->stream->position - j->source.bytes_in_buffer; }
+
 static mica_status bad(const jpeg *j, const char *what)
 {
-    /* what is in the buffer has not been looked at */
-    unsigned long long at = (unsigned long long)(j->stream->position - j->source.bytes_in_buffer);
-    return mica_fail(j->ctx, MICA_ERR_FORMAT, "%s: byte %llu: jpeg: %s", MICA_QUOTE(j->stream->file.path), at,
-                     what);
+    return mica_fail(j->ctx, MICA_ERR_FORMAT, "%s: byte %llu: jpeg: %s", MICA_QUOTE(j->stream->file.path),
+                     (unsigned long long)position(j), what);
 }
 
 static void on_error(j_common_ptr codec)
@@ -117,7 +118,7 @@ static void skip_bytes(j_decompress_ptr codec, long count)
 static void check_size(jpeg *j)
 {
     const struct jpeg_decompress_struct *codec = &j->codec;
-    mica_status status = mica_image_check_size(j->ctx, j->stream, "jpeg", codec->image_width,
+    mica_status status = mica_image_check_size(j->ctx, j->stream, position(j), "jpeg", codec->image_width,
                                                codec->image_height);
     if (status != MICA_OK)
         leave(j, status);

@@ -19,6 +19,11 @@ void mica_loaded_release(mica_context *ctx, mica_loaded *loaded);
 mica_status mica_load_elements(mica_context *ctx, mica_loaded *out, mica_stream *stream,
                                const mica_tensor *shape);
 
+/* Makes a set that owns what was loaded; targets may be NULL. After a failure, also one with this status before, both are
+ * released. `path` is that of the inputs, for messages. */
+mica_status mica_dataset_give(mica_context *ctx, mica_dataset *out, mica_loaded *inputs, mica_loaded *targets,
+                              const char *path, mica_status status);
+
 /* A whole file. On failure nothing is left. */
 typedef mica_status mica_read_fn(mica_context *ctx, mica_loaded *out, mica_stream *stream);
 mica_read_fn mica_idx_read, mica_npy_read;

@@ -89,7 +89,7 @@ static mica_status read_header(netpbm *p)
     p->channels = magic[1] == '3' || magic[1] == '6' ? 3 : 1;
     MICA_TRY(read_number(p, &p->width, "expected the width"));
     MICA_TRY(read_number(p, &p->height, "expected the height"));
-    MICA_TRY(mica_image_check_size(p->ctx, p->stream, "netpbm", p->width, p->height));
+    MICA_TRY(mica_image_check_size(p->ctx, p->stream, position(p), "netpbm", p->width, p->height));
     MICA_TRY(read_number(p, &p->largest, "expected the largest sample"));
     if (p->largest < 1 || p->largest > 65535)
         return bad(p, "the largest sample is not from 1 to 65535");

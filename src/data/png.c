@@ -121,7 +121,7 @@ static mica_status read_header(png *p)
     p->height = big_endian(b + 4);
     p->depth = b[8];
     p->colour = b[9];
-    MICA_TRY(mica_image_check_size(p->ctx, p->stream, "png", p->width, p->height));
+    MICA_TRY(mica_image_check_size(p->ctx, p->stream, p->stream->position, "png", p->width, p->height));
     if (p->colour > RGB_ALPHA || samples_of[p->colour] == 0 || !sound_depth(p->colour, p->depth))
         return bad(p, "invalid colour type and bit depth");
     if (b[10] != 0 || b[11] != 0 || b[12] > 1)

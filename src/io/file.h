@@ -13,11 +13,16 @@ typedef struct mica_file {
     const unsigned char *memory; /* NULL: the system's */
     int handle;                  /* of the system; -1: none */
     uint64_t bytes;
+    uint64_t start; /* of a part, in the system's file */
+    bool part;      /* of an open file, whose handle it borrows */
 } mica_file;
 
 mica_status mica_file_open(mica_context *ctx, mica_file *out, const char *path);
 mica_file mica_file_over(const void *memory, size_t bytes, const char *name);
 void mica_file_close(mica_file *file); /* safe twice */
+
+/* Bytes start .. start + bytes - 1 of an open file, which they must be in and which must stay open, as a file. */
+mica_file mica_file_part(const mica_file *whole, uint64_t start, uint64_t bytes);
 
 /* Whether there is something of that name, be it readable or not. */
 bool mica_file_exists(const char *path);

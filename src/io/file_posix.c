@@ -97,7 +97,7 @@ mica_status mica_file_visit(mica_context *ctx, const char *folder, mica_visit_fn
 
 void mica_file_close(mica_file *file)
 {
-    if (file->handle >= 0)
+    if (file->handle >= 0 && !file->part)
         (void)close(file->handle);
     file->handle = -1;
 }

@@ -12,25 +12,27 @@ struct mica_gzip {
     const mica_file *file;
     z_stream zlib;
     uint64_t position; /* of the next byte of the file */
+    bool bare;         /* deflate without gzip's header */
     bool ended;
     unsigned char buffer[16384];
 };
 
 static mica_status bad(mica_context *ctx, const mica_gzip *gzip, const char *what)
 {
-    return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte %llu: gzip: %s", MICA_QUOTE(gzip->file->path),
-                     (unsigned long long)(gzip->position - gzip->zlib.avail_in), what);
+    return mica_fail(ctx, MICA_ERR_FORMAT, "%s: byte %llu: %s: %s", MICA_QUOTE(gzip->file->path),
+                     (unsigned long long)(gzip->file->start + gzip->position - gzip->zlib.avail_in),
+                     gzip->bare ? "deflate" : "gzip", what);
 }
 
-mica_status mica_gzip_open(mica_context *ctx, mica_gzip **out, const mica_file *file)
+mica_status mica_gzip_open(mica_context *ctx, mica_gzip **out, const mica_file *file, bool bare)
 {
     *out = NULL;
     mica_gzip *gzip = mica_allocate(ctx, sizeof *gzip);
     if (gzip == NULL)
         return ctx->status;
-    *gzip = (mica_gzip){.file = file};
+    *gzip = (mica_gzip){.file = file, .bare = bare};
     gzip->zlib = (z_stream){.zalloc = mica_zlib_allocate, .zfree = mica_zlib_release, .opaque = ctx};
-    if (inflateInit2(&gzip->zlib, 16 + MAX_WBITS) != Z_OK) {
+    if (inflateInit2(&gzip->zlib, bare ? -MAX_WBITS : 16 + MAX_WBITS) != Z_OK) {
         mica_release(ctx, gzip, sizeof *gzip);
         return mica_fail(ctx, MICA_ERR_MEMORY, "%s: out of memory while decompressing",
                          MICA_QUOTE(file->path));
@@ -70,6 +72,8 @@ static mica_status next_member(mica_context *ctx, mica_gzip *gzip)
     if (gzip->zlib.avail_in == 0)
         MICA_TRY(refill(ctx, gzip));
     gzip->ended = gzip->zlib.avail_in == 0;
+    if (!gzip->ended && gzip->bare)
+        return bad(ctx, gzip, "bytes after the end of the packed data");
     if (!gzip->ended && inflateReset(&gzip->zlib) != Z_OK)
         return bad(ctx, gzip, "cannot rewind");
     return MICA_OK;
@@ -102,11 +106,11 @@ mica_status mica_gzip_read(mica_context *ctx, void *to, size_t *got, mica_gzip *
 
 #else
 
-mica_status mica_gzip_open(mica_context *ctx, mica_gzip **out, const mica_file *file)
+mica_status mica_gzip_open(mica_context *ctx, mica_gzip **out, const mica_file *file, bool bare)
 {
     *out = NULL;
-    return mica_fail(ctx, MICA_ERR_IO, "%s: a gzip file, but this build has no zlib: decompress it first",
-                     MICA_QUOTE(file->path));
+    return mica_fail(ctx, MICA_ERR_IO, "%s: %s, but this build has no zlib: decompress it first",
+                     MICA_QUOTE(file->path), bare ? "it has packed parts" : "a gzip file");
 }
 
 void mica_gzip_close(mica_context *ctx, mica_gzip *gzip) { (void)ctx, (void)gzip; }

@@ -22,7 +22,7 @@ static mica_status start(mica_context *ctx, mica_stream *out, mica_file file)
         status = mica_file_read(ctx, magic, &out->file, sizeof magic, 0);
     if (status == MICA_OK && magic[0] == 0x1f && magic[1] == 0x8b) {
         out->most = most_unpacked(file.bytes);
-        status = mica_gzip_open(ctx, &out->gzip, &out->file);
+        status = mica_gzip_open(ctx, &out->gzip, &out->file, false);
     }
     if (status != MICA_OK)
         mica_stream_close(ctx, out);
@@ -40,6 +40,19 @@ mica_status mica_stream_open_memory(mica_context *ctx, mica_stream *out, const v
                                     const char *name)
 {
     return start(ctx, out, mica_file_over(bytes, count, name));
+}
+
+mica_status mica_stream_open_part(mica_context *ctx, mica_stream *out, const mica_file *part, bool packed,
+                                  uint64_t bytes)
+{
+    *out = (mica_stream){.file = *part, .most = bytes};
+    uint64_t most = packed ? most_unpacked(part->bytes) : part->bytes;
+    if (bytes > most || (!packed && bytes < most))
+        return mica_fail(
+            ctx, MICA_ERR_FORMAT, "%s: byte %llu: a part of %llu bytes is said to hold %llu, expected %s%llu",
+            MICA_QUOTE(part->path), (unsigned long long)part->start, (unsigned long long)part->bytes,
+            (unsigned long long)bytes, packed ? "at most " : "", (unsigned long long)most);
+    return packed ? mica_gzip_open(ctx, &out->gzip, &out->file, true) : MICA_OK;
 }
 
 void mica_stream_close(mica_context *ctx, mica_stream *stream)

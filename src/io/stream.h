@@ -17,6 +17,10 @@ mica_status mica_stream_open(mica_context *ctx, mica_stream *out, const char *pa
 /* Over bytes in memory; `name` is for messages. */
 mica_status mica_stream_open_memory(mica_context *ctx, mica_stream *out, const void *bytes, size_t count,
                                     const char *name);
+/* Over a part of an open file, as it is or packed by deflate, that has `bytes` bytes as unpacked. More than that are
+ * refused, as from a gzip file. */
+mica_status mica_stream_open_part(mica_context *ctx, mica_stream *out, const mica_file *part, bool packed,
+                                  uint64_t bytes);
 void mica_stream_close(mica_context *ctx, mica_stream *stream); /* safe twice */
 
 /* Reads up to `bytes` bytes; *got is less only at the end. */
@@ -48,7 +52,8 @@ mica_status mica_stream_all(mica_context *ctx, char **block, size_t *bytes, mica
 #define MICA_GZIP_FREE       ((uint64_t)64 << 20)
 #define MICA_GZIP_MOST_RATIO 200u
 
-mica_status mica_gzip_open(mica_context *ctx, mica_gzip **out, const mica_file *file);
+/* With `bare`, what is packed has no header: one stream of deflate, as in zip files. */
+mica_status mica_gzip_open(mica_context *ctx, mica_gzip **out, const mica_file *file, bool bare);
 void mica_gzip_close(mica_context *ctx, mica_gzip *gzip);
 mica_status mica_gzip_rewind(mica_context *ctx, mica_gzip *gzip);
 mica_status mica_gzip_read(mica_context *ctx, void *to, size_t *got, mica_gzip *gzip, size_t bytes);

@@ -90,6 +90,25 @@ static const char gpt_tiny[] =
     "dense     vocabulary no_bias init=normal(0.02) name=logits\n"
     "loss      cross_entropy\n";
 
+static const char keywords[] =
+    "# Spoken words, from log-mel features: a small convolution, then depthwise-separable ones\n"
+    "let width   = 64\n"
+    "let blocks  = 4\n"
+    "let classes = 10\n"
+    "\n"
+    "input sound [1, 49, 40]  # frames of 20 ms, mels\n"
+    "conv  width 9x3 pad=4x1 stride=2 no_bias\n"
+    "batch_norm relu\n"
+    "repeat blocks {\n"
+    "    depthwise_conv 3x3 pad=1 no_bias\n"
+    "    batch_norm relu\n"
+    "    conv width 1x1 no_bias\n"
+    "    batch_norm relu\n"
+    "}\n"
+    "global_avg_pool\n"
+    "dense classes name=logits\n"
+    "loss  cross_entropy\n";
+
 static const struct {
     const char *name, *text, *regression, *binary; /* NULL: there is none for that task */
 } nets[] = {
@@ -99,6 +118,7 @@ static const struct {
     {"resnet-small", resnet_small, NULL, NULL},
     {"lstm", lstm, NULL, NULL},
     {"gpt-tiny", gpt_tiny, NULL, NULL},
+    {"keywords", keywords, NULL, NULL},
 };
 
 #define NET_COUNT (sizeof nets / sizeof nets[0])

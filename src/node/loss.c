@@ -194,5 +194,6 @@ LOSS(huber_loss, 0, "quadratic near the target, linear beyond, mean or sum", hub
 LOSS(bce_loss, 0, "binary cross-entropy of probabilities, mean or sum", plain_fields, sample_unit)
 LOSS(bce_logits_loss, 0, "binary cross-entropy of logits, mean or sum", plain_fields, sample_logits)
 LOSS(cross_entropy, 1, "cross-entropy of logits over classes, mean or sum", class_fields, sample_class_logits)
-LOSS(cross_entropy_probs, 1, "cross-entropy of probabilities over classes, mean or sum", class_fields, sample_class_probs)
+LOSS(cross_entropy_probs, 1, "cross-entropy of probabilities over classes, mean or sum", class_fields,
+     sample_class_probs)
 /* clang-format on */

@@ -242,7 +242,7 @@ static mica_status read_checkpoint(mica_net *net, const char *path, const mica_s
     MICA_TRY(find_number(net, file, path, "position", &position, INT64_MAX));
     MICA_TRY(find_number(net, file, path, "best_loss", &best, UINT32_MAX));
     MICA_TRY(find_number(net, file, path, "bad_epochs", &bad, INT_MAX));
-    if (mica_safetensors_metadata_find(file, "best_epoch") != NULL) { /* version 0.3 has none */
+    if (mica_safetensors_metadata_find(file, "best_epoch") != NULL) { /* older files have none */
         MICA_TRY(find_number(net, file, path, "best_epoch", &best_epoch, INT64_MAX));
         MICA_TRY(find_number(net, file, path, "best_accuracy", &accuracy, UINT64_MAX));
     }

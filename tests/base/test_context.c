@@ -71,6 +71,7 @@ TEST(context_placed_in_the_callers_memory)
 
     size_t less = bytes - 1;
     CHECK(mica_context_place(&ctx, memory, &less, &opts) == MICA_ERR_MEMORY && ctx == NULL);
+    CHECK_MSG(less == bytes, "too small a block: %zu bytes are wanted, not %zu", less, bytes);
     CHECK(mica_context_place(&ctx, memory + 8, &bytes, &opts) == MICA_ERR_ARGUMENT);
     CHECK(mica_context_place(NULL, memory, &bytes, &opts) == MICA_ERR_ARGUMENT);
     CHECK(mica_context_place(&ctx, memory, NULL, &opts) == MICA_ERR_ARGUMENT);

@@ -234,6 +234,48 @@ def check_report(browser):
     check_quiet(browser, "report")
 
 
+READ_NUMBERS = """
+const all = (selector) => [...document.querySelectorAll(selector)];
+const box = (e) => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
+return {
+  figures: all("figure.drawn").map((f) => ({title: f.querySelector("b").textContent, frame: box(f.querySelector("svg")),
+    marks: [...f.querySelectorAll(".points, .bin, .line")].map(box)})),
+  points: all(".points").map((p) => p.getAttribute("d").split("M").length - 1),
+  residuals: all(".bin title").reduce((sum, t) => sum + +t.textContent.split(": ")[1], 0),
+  columns: all(".columns tr").map((r) => [r.cells[0].textContent, r.querySelector("i").getBoundingClientRect().width]),
+  charts: all("figure.chart b").map((b) => b.textContent), wide: document.documentElement.scrollWidth - innerWidth,
+};
+"""
+
+
+def check_numbers(browser):
+    """A page about a regression: each sample is a point within the axes, and the column that decides has the longest bar."""
+    with open(path("line.csv"), "w") as file:
+        file.writelines(f"{i % 17},{i % 5},{3 * (i % 17) + 0.1 * (i % 7)}\n" for i in range(300))
+    with open(path("line.net"), "w") as file:
+        file.write("input x [2]\ndense 16 tanh\ndense 1 name=y\nloss mse\n")
+    run("train", "line.net", "--data", "line.csv", "--epochs", "20", "--lr", "0.02", "--checkpoint", "line", "--report", "line.html")
+    samples = json.loads(run("eval", "line", "--json"))["samples"]
+    for width in (1320, 500):
+        browser.width(width)
+        browser.open(path("line.html"))
+        page = browser.run(READ_NUMBERS)
+        titles = [figure["title"] for figure in page["figures"]]
+        check(titles == ["Predicted against true", "Residuals"], f"numbers: figures {titles}")
+        check(page["points"] == [samples] and page["residuals"] == samples, f"numbers: {page['points']} of {samples}")
+        for figure in page["figures"]:
+            left, top, right, bottom = figure["frame"]
+            check(figure["marks"] != [], f"numbers: nothing in {figure['title']}")
+            for x, y, x2, y2 in figure["marks"]:
+                check(left <= x <= x2 <= right and top <= y <= y2 <= bottom, f"numbers: {figure['title']} leaves its axes")
+        check([name for name, _ in page["columns"]] == ["column 1", "column 2"], f"numbers: columns {page['columns']}")
+        check(page["columns"][0][1] > 50 > page["columns"][1][1], f"numbers: bars {page['columns']}")
+        check("RMSE" in page["charts"] and "Accuracy" not in page["charts"], f"numbers: charts {page['charts']}")
+        check(page["wide"] <= 0, f"numbers: {page['wide']} pixels too wide at {width}")
+        check_quiet(browser, "numbers")
+    browser.width(1320)
+
+
 def check_trace():
     """Each step that was traced: layers forward, then backward, then the update, one after the other."""
     with open(path("trace.json")) as file:
@@ -256,6 +298,7 @@ with folder, Browser() as browser:
     check_hostile_name(browser)
     check_large(browser)
     check_report(browser)
+    check_numbers(browser)
     check_trace()
 
 sys.exit(1 if failures else 0)

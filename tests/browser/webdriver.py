@@ -95,6 +95,10 @@ class Browser:
         command = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}}
         self._call("POST", self.session + "/goog/cdp/execute", command)
 
+    def width(self, pixels):
+        """Makes the window so wide."""
+        self._call("POST", self.session + "/window/rect", {"width": pixels, "height": 1500})
+
     def screenshot(self, path):
         import base64
 

@@ -42,6 +42,16 @@ assert eval(sys.argv[2]), "does not hold: " + sys.argv[2]' "$folder/out" "$1" 2>
         complain "$(tail -1 "$folder/python")"
 }
 
+# await_lines LINES FILE: the file has at least so many lines, within ten seconds.
+# shellcheck disable=SC2317 # the parts call it
+await_lines() {
+    for _ in $(seq 1000); do
+        [ "$(wc -l <"$2")" -ge "$1" ] && return 0
+        sleep 0.01
+    done
+    return 1
+}
+
 # ---- Help and usage ----
 ends 0 --version
 says "mica 0."

@@ -183,7 +183,7 @@ def prepare(mica, folder):
     def call(*arguments):
         return subprocess.run([mica, *arguments], cwd=folder, capture_output=True, text=True).stdout
     shutil.copytree(FILES, folder, dirs_exist_ok=True)
-    for kind in ("png", "npy"):
+    for kind in ("png", "npy", "jpeg"):
         shutil.copytree(os.path.join(HERE, "..", "data", kind), os.path.join(folder, kind))
     for name in ("mlp", "lenet", "lstm", "gpt-tiny"):
         open(os.path.join(folder, name + ".net"), "w").write(call("info", name, "--text"))
@@ -192,6 +192,12 @@ def prepare(mica, folder):
     call("train", "gpt-tiny", "--data", "small.txt", "--set", "layers=1", *small, "c2")
     call("train", "lstm", "--data", "small.txt", *small[:2], *small[4:], "c3")
     call("train", "ten.net", "--data", "flowers.csv", "--epochs", "1", "-q", "--checkpoint", "c4")
+    for number, name in enumerate(8 * ["grey.pgm", "colour.ppm"]):
+        place = os.path.join(folder, "pictures", name[:4])
+        os.makedirs(place, exist_ok=True)
+        shutil.copy(os.path.join(folder, "jpeg", name), os.path.join(place, f"{number}{name[-4:]}"))
+    call("train", "mlp", "--data", "pictures", "--size", "6x6", "--set", "hidden=4", "--augment", "flip,shift=1,rotate=9",
+         "--epochs", "1", "-q", "--checkpoint", "c5")
     return [line.split()[0] for line in call("help", "layers").splitlines() if line[:1].isalpha()]
 
 
@@ -209,7 +215,7 @@ def main():
         r, command = m.r, Command(mica, folder)
         checkpoints = [path for path in list_files(folder, ".safetensors") if os.path.getsize(path) < 100000]
         others = [read_checkpoint(path)[0]["__metadata__"] for path in checkpoints]
-        nets, data = list_files(folder, ".net"), list_files(folder, ".png", ".npy", ".csv")
+        nets, data = list_files(folder, ".net"), list_files(folder, ".png", ".npy", ".csv", ".jpg", ".ppm", ".pgm")
         data = [path for path in data if "," not in path]
         while time.time() < end:
             kind = r.choice(["checkpoint", "checkpoint", "resume", "net", "data"])
@@ -221,7 +227,7 @@ def main():
                 os.makedirs(os.path.join(folder, "out"))
                 path = "out/checkpoint.safetensors"
                 write_checkpoint(os.path.join(folder, path), header, tensors)
-                inputs = r.choice(["flowers.csv", "small.txt", "ok.png", "u8.npy", "two_x.npy"])
+                inputs = r.choice(["flowers.csv", "small.txt", "ok.png", "u8.npy", "two_x.npy", "jpeg/halved.jpg", "pictures"])
                 part = ["--part", r.choice(["all", "train", "validation", "test"]), "--threads", "1"]
                 command.run(["train", "--checkpoint", "out", "--resume", "--threads", "1", "-q", "--epochs", "2"]
                             if kind == "resume" else
@@ -247,7 +253,7 @@ def main():
                 open(os.path.join(folder, path), "wb").write(content)
                 label = ["--label", "-1"] if end_of_name == ".csv" else []
                 command.run(r.choice([["info", path, *to_json], ["run", "img.safetensors", path, *label],
-                                      ["run", "c1", path, *label]]), path)
+                                      ["run", "c1", path, *label], ["run", "c5", path, "jpeg"]]), path)
     print(f"seed {seed}: {command.runs} runs, {command.found} flaws")
     sys.exit(command.found > 0)
 

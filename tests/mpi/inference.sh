@@ -106,7 +106,7 @@ for part in test all; do
 done
 same run kinds inputs.csv
 same run kinds inputs.csv --json --batch 9
-same run kinds kinds.csv --label kind
+same run kinds kinds.csv
 same run numbers inputs-of-numbers.csv
 same run numbers inputs-of-numbers.csv --json --batch 9
 input=inputs.csv
@@ -114,7 +114,7 @@ same run kinds -
 input=/dev/null
 
 # ---- Yes or no: all values of all ranks are ranked for the AUC ----
-awk -F , 'NR > 1 { print $1 "," $2 "," $3 "," ($4 == "cat") }' kinds.csv >cats.csv
+awk -F , '{ print $1 "," $2 "," $3 "," (NR == 1 ? "cat" : $4 == "cat") }' kinds.csv >cats.csv
 printf 'input x [3]\ndense 8 tanh\ndense 1 name=y\nloss bce_logits\n' >cats.net
 train cats.net --data cats.csv --epochs 2 --checkpoint cats
 same eval cats --part all --batch 5
@@ -143,7 +143,7 @@ input=/dev/null
 
 # ---- The last score of a training, and the mistakes that its report shows ----
 # score_of FILE: of the events of a training.
-score_of() { grep '"event": "done"' "$1" | grep -o '"part".*"accuracy": [^,]*'; }
+score_of() { grep '"event": "done"' "$1" | grep -oE '"part": "test", "samples": [^,]*, "loss": [^,]*|"metrics": .*'; }
 # mistakes_of FILE: the pictures and captions of a report.
 mistakes_of() { grep -o 'data:image/png[^<]*' "$1"; }
 for ranks in 1 2 4; do

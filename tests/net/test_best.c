@@ -9,6 +9,7 @@
 #include <mica/layers.h>
 #include <mica/netfile.h>
 
+#include "oom.h"
 #include "test.h"
 
 enum { SAMPLES = 120, EPOCHS = 8, CLASSES = 3 };
@@ -262,6 +263,82 @@ TEST(best_weights_of_a_training_that_ended_stay)
     }
     for (int i = 0; i < 2; i++)
         (void)remove(paths[i]);
+}
+
+static bool stop_at_nine(void *user, const mica_progress *p)
+{
+    (void)user;
+    return p->step != 9;
+}
+
+/* A training that is interrupted and then ends, within what the allocator gives. */
+static mica_status train_within(const mica_allocator *allocator, void *path)
+{
+    mica_context *ctx;
+    mica_net *net = NULL;
+    mica_batches *batches = NULL;
+    mica_dataset set;
+    mica_fit_result result;
+    mica_optimizer sgd = {.kind = MICA_SGD, .lr = 0.1f};
+    mica_tensor x = mica_2d(&inputs[0][0], SAMPLES, 4),
+                y = {.data = targets, .dtype = MICA_I32, .rank = 1, .dim = {SAMPLES}, .stride = {1}};
+    mica_status s = mica_context_create(&ctx, &(mica_context_opts){.allocator = allocator});
+    if (s != MICA_OK)
+        return s;
+    (void)remove(path);
+    s = mica_net_create(ctx, &net);
+    s = s == MICA_OK ? mica_netfile_build(net, NULL, "input x [4]\ndense 3\nloss cross_entropy\n",
+                                          &(mica_netfile_opts){.batch = 16})
+                     : s;
+    s = s == MICA_OK ? mica_net_compile(net, &(mica_compile_opts){.train = true, .optimizer = &sgd}) : s;
+    s = s == MICA_OK ? mica_net_bind(net, NULL, 0) : s;
+    s = s == MICA_OK ? mica_net_initialize(net, 1) : s;
+    s = s == MICA_OK ? mica_dataset_over(ctx, &set, &x, &y) : s;
+    s = s == MICA_OK ? mica_batches_create(ctx, &batches, &set, &(mica_batches_opts){.batch = 16}) : s;
+    for (int again = 0; again < 2 && s == MICA_OK; again++) {
+        mica_source source = mica_source_of_batches(batches);
+        s = mica_fit(net, &result,
+                     &(mica_fit_opts){.train = source,
+                                      .validation = source,
+                                      .epochs = 2,
+                                      .checkpoint = path,
+                                      .resume = again > 0,
+                                      .keep_best = true,
+                                      .report = again > 0 ? NULL : stop_at_nine});
+    }
+    s = s == MICA_OK ? mica_weights_load_matching(net, NULL, path) : s;
+    mica_batches_destroy(ctx, batches);
+    mica_net_destroy(net);
+    mica_context_destroy(ctx);
+    return s;
+}
+
+TEST(best_weights_where_allocations_are_refused)
+{
+    char path[] = "/tmp/mica-best-XXXXXX";
+    new_path(path);
+    make_noise(test_context(1), &(mica_dataset){0});
+    CHECK(test_oom(train_within, path) > 20);
+    (void)remove(path);
+}
+
+/* A file that says that its best weights are tensors of their own, and has none of them. */
+TEST(best_weights_that_are_missing_are_refused)
+{
+    char path[] = "/tmp/mica-best-XXXXXX";
+    new_path(path);
+    mica_context *ctx = test_context(1);
+    mica_net *net = noisy_net(ctx, CLASSES, "head", NULL);
+    mica_tensor w;
+    CHECK_OK(ctx, mica_net_tensor(net, &w, "fc.weight"));
+    mica_metadata note = {"best_weights", "best.NAME"};
+    CHECK_OK(ctx,
+             mica_safetensors_write(ctx, path, &(mica_named_tensor){"fc.weight", w}, 1,
+                                    &(mica_safetensors_write_opts){.metadata = &note, .metadata_count = 1}));
+    CHECK(mica_weights_load(net, path) == MICA_ERR_FORMAT);
+    CHECK_MSG(strstr(mica_error(ctx), "has no tensor \"best.fc.weight\"") != NULL, "%s", mica_error(ctx));
+    mica_net_destroy(net);
+    (void)remove(path);
 }
 
 /* ---- Weights that fit ---- */

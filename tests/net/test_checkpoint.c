@@ -277,7 +277,9 @@ TEST(checkpoint_numbers_are_held_to_their_ranges)
     REQUIRE(build(ctx, &net, 24) == MICA_OK);
     mica_training_state state = {.cursor = {UINT64_C(0x123456789abcdef0), UINT64_C(0x123456789abcdef0)},
                                  .best_loss = 1.0f,
-                                 .bad_epochs = 0x12345678};
+                                 .bad_epochs = 0x12345678,
+                                 .best_epoch = UINT64_C(0x123456789abcdef0),
+                                 .best_accuracy = 0.75};
     CHECK_OK(ctx, mica_train_set_steps(net, UINT64_C(0x123456789abcdef0)));
     CHECK_OK(ctx, mica_checkpoint_save(net, path, &state));
     size_t count;
@@ -290,6 +292,8 @@ TEST(checkpoint_numbers_are_held_to_their_ranges)
         {"position", "123456789abcdefg", "\"position\" is"},
         {"best_loss", "7fc00000", "\"best_loss\" is not a number"},
         {"bad_epochs", "80000000", "\"bad_epochs\" is"},
+        {"best_epoch", "8000000000000000", "\"best_epoch\" is"},
+        {"best_accuracy", "3fe800000000000g", "\"best_accuracy\" is"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         change_field(path, bytes, count, bad[i][0], bad[i][1]);
@@ -298,6 +302,7 @@ TEST(checkpoint_numbers_are_held_to_their_ranges)
     scratch_write(path, bytes, count);
     CHECK_OK(ctx, mica_checkpoint_load(net, &state, path));
     CHECK(state.cursor.epoch == UINT64_C(0x123456789abcdef0) && state.bad_epochs == 0x12345678);
+    CHECK(state.best_epoch == UINT64_C(0x123456789abcdef0) && state.best_accuracy == 0.75);
     free(bytes);
     mica_net_destroy(net);
     scratch_remove(&s);

@@ -27,7 +27,7 @@ static unsigned constant_inputs(const mica_op *op)
     for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++)
         if (strcmp(constants[i].op, op->name) == 0)
             return constants[i].inputs;
-    return op->flags & MICA_OP_LOSS ? 1u << 1 : 0u;
+    return op->flags & MICA_OP_LOSS ? 1u << 1 | 1u << 2 : 0u; /* the target, and the weights of classes */
 }
 
 /* ---- A loss that is linear in x ---- */

@@ -25,9 +25,9 @@ typedef struct mica_loss_opts {
     float smoothing;      /* cross-entropies: this share of each target is spread over all classes, 0 to 1 */
     bool ignore;          /* cross-entropies by class index: rows labelled ignore_index count for nothing */
     int64_t ignore_index; /* may be negative */
-    /* Cross-entropies: [C] f32, a factor for what is summed of each class; NULL: all 1. As in PyTorch, the mean over rows
-     * with a class index is then the sum over rows divided by the sum of their classes' weights; with distributions it is
-     * divided by the number of rows. */
+    /* Cross-entropies: [C] f32, a factor for what is summed of each class; NULL: all 1. As in PyTorch, the mean over
+     * rows with a class index is then the sum over rows divided by the sum of their classes' weights; with
+     * distributions it is divided by the number of rows. */
     const mica_tensor *class_weights;
 } mica_loss_opts;
 

@@ -45,7 +45,8 @@ static uint64_t mixed_below(uint64_t number, uint64_t bound)
     return (z ^ z >> 31) % bound;
 }
 
-/* Every number is as likely to be in the sample as any other: number k takes the place of another with chance room / k. */
+/* Every number is as likely to be in the sample as any other: number k takes the place of another with chance
+ * room / k. */
 static void keep_in_sample(survey *s, size_t room, uint64_t count, double value)
 {
     uint64_t at = count;
