@@ -142,7 +142,7 @@ static const verb_option options[] = {
      OPTION_NUMBER,
      FIELD(weight_decay),
      "X",
-     "weight decay (adamw 0.01; text 0.1)"},
+     "weight decay (adamw 0.01; text 0.1; tables by their steps)"},
     {.name = "--momentum", OPTION_NUMBER, FIELD(momentum), "X", "momentum of sgd and rmsprop (sgd 0.9)"},
     {.name = "--clip", OPTION_NUMBER, FIELD(clip), "X", "clip the gradient norm to X (none; text 1)"},
     {.name = "--patience",

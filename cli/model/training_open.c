@@ -215,6 +215,20 @@ static void note_settings(training *t)
     free(freeze);
 }
 
+/* Tables are often small and seen many times: weights must decay as much in a few hundred steps as in many thousands, or
+ * the net learns rows by heart. So their decay follows from the number of steps. */
+static bool decays_by_steps(const training *t)
+{
+    return t->data.table != NULL && t->settings.optimizer == MICA_ADAMW;
+}
+
+static double decay_of_steps(double lr, double steps)
+{
+    const double sum = 3, most = 5; /* the sum over all steps of lr * decay, but for the schedule */
+    double decay = sum / (lr * (steps > 0 ? steps : 1));
+    return decay < most ? decay : most;
+}
+
 /* What nobody gave: what usually works. */
 static void choose_settings(training *t)
 {
@@ -233,7 +247,7 @@ static void choose_settings(training *t)
         s->lr = adam ? (text ? 3e-3 : 2e-3) : s->optimizer == MICA_SGD ? 0.05 : 0.01;
     if (s->momentum < 0)
         s->momentum = s->optimizer == MICA_SGD ? 0.9 : 0;
-    if (s->weight_decay < 0)
+    if (s->weight_decay < 0 && !decays_by_steps(t))
         s->weight_decay = s->optimizer == MICA_ADAMW ? (text ? 0.1 : 0.01) : 0;
     if (s->clip < 0)
         s->clip = text ? 1 : 0;
@@ -410,8 +424,11 @@ static int compare_settings(training *t) { return same_notes(&t->notes, t->v); }
 
 static int plan_steps(training *t)
 {
-    if (t->settings.epochs < 0)
-        t->settings.epochs = choose_epochs(t);
+    train_settings *s = &t->settings;
+    if (s->epochs < 0)
+        s->epochs = choose_epochs(t);
+    if (s->weight_decay < 0)
+        s->weight_decay = decay_of_steps(s->lr, (double)s->epochs * (double)t->train.steps);
     set_schedule(t);
     return EXIT_OK;
 }

@@ -34,15 +34,22 @@ typedef struct scan {
 
 /* ---- Fields ---- */
 
-/* Every number is as likely to be in the sample as any other: number k takes the place of another with chance room / k.
- * */
+/* A number below `bound`, by splitmix64: this is asked for every field, and a good mixture is enough. */
+static uint64_t mixed_below(uint64_t number, uint64_t bound)
+{
+    uint64_t z = number * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ z >> 31) % bound;
+}
+
+/* Every number is as likely to be in the sample as any other: number k takes the place of another with chance
+ * room / k. */
 static void keep_in_sample(survey *s, size_t room, uint64_t count, double value)
 {
     uint64_t at = count;
-    if (count >= room) {
-        mica_random r = {.seed = 0, .stream = 0, .position = 2 * count};
-        at = mica_random_below(&r, count + 1);
-    }
+    if (count >= room)
+        at = mixed_below(count, count + 1);
     if (at < room)
         s->sample[at] = value;
 }
