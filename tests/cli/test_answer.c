@@ -111,7 +111,7 @@ TEST(score_numbers_in_their_unit)
     float inputs[] = {0, 1, 0, -1}, targets[] = {1, 0.5f, -1, -0.5f}, outputs[] = {2, 0.5f, -1, 1.5f},
           baseline[2];
     target_units units = {2, mean, deviation, NULL};
-    forecast_shape forecast = {.window = 2, .horizon = 2, .channels = 1, .baseline = last_value};
+    forecast_shape forecast = {.window = 2, .horizon = 2, .width = 1, .baseline = last_value};
     score_opts opts = {.units = &units};
     report_pair pairs[2];
     score s = {.pairs = pairs, .pair_samples = 1, .pair_stride = 2, .pair_targets = 2};
