@@ -39,8 +39,16 @@ void table_meaning(struct meaning *m, const mica_table *table, mica_index window
                    mica_index season);
 void table_meaning_free(struct meaning *m);
 
+/* ---- Telling: table_tell.c ---- */
+
 /* "price: numbers, 412 different, 10 to 900" */
 void put_column(FILE *to, const mica_column *c, mica_index rows);
+/* What a table has, and what becomes of it, to stderr. */
+void table_tell(const data *d, const verb *v, mica_missing missing);
+/* What a later file lacks, or has that the table has not. */
+void table_tell_found(const char *path, const verb *v, const mica_table *t, const mica_table_found *found);
+/* A series has its oldest row first, or is refused, and is taken to be even in time: with `tell`, says where it is not. */
+int table_check_steps(const data *d, const verb *v, bool tell);
 
 /* The period, of at most `most` rows, after which a series is most like itself, over its first `rows`; 0: none. */
 mica_index season_of(const float *series, mica_index stride, mica_index rows, mica_index most);

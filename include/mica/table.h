@@ -39,6 +39,7 @@ typedef enum mica_column_role {
 #define MICA_TABLE_MOST_VALUES  1000 /* different values of a column that are remembered */
 #define MICA_TABLE_MOST_COLUMNS 16384
 #define MICA_TABLE_LONGEST_LINE ((size_t)1 << 20) /* bytes */
+#define MICA_TABLE_SHOWN        32 /* bytes of a value that is kept for a message, its end included */
 
 /* Statistics are those of the whole file that was scanned. */
 typedef struct mica_column {
@@ -63,6 +64,16 @@ typedef struct mica_column {
     /* Which elements of a row's inputs or targets are this column's: mica_table_encode. */
     mica_index first_input, inputs;
     mica_index first_target, targets;
+
+    /* Of words: how many rows have no number although at least nine in ten have one, and the first of those values,
+     * cut. 0: it is not so. */
+    uint64_t odd;
+    char odd_value[MICA_TABLE_SHOWN];
+
+    /* Of dates: the most common distance between two rows that follow each other, in seconds, and how many rows have
+     * another. For a series, which is taken to be even. */
+    double step;
+    uint64_t uneven;
 } mica_column;
 
 typedef enum mica_csv_header {
@@ -142,12 +153,14 @@ MICA_API mica_status mica_table_from_text(mica_context *ctx, mica_table **out, c
 
 /* What reading found. */
 typedef struct mica_table_found {
-    mica_index rows;   /* with all that is needed */
-    uint64_t missing;  /* values that were filled in */
-    uint64_t dropped;  /* rows left out because of missing values */
-    uint64_t unseen;   /* values of categories that the scanned file did not have */
-    int extra_columns; /* of the file, which the table does not know */
-    bool by_position;  /* the file has no header: its columns were taken in the table's order */
+    mica_index rows;           /* with all that is needed */
+    uint64_t missing;          /* values that were filled in */
+    uint64_t dropped;          /* rows left out because of missing values */
+    uint64_t unseen;           /* values of categories that the scanned file did not have */
+    int extra_columns;         /* of the file, which the table does not know */
+    bool by_position;          /* the file has no header: its columns were taken in the table's order */
+    const char *unseen_column; /* the first column with such a value, of the table's; NULL: none */
+    char unseen_value[MICA_TABLE_SHOWN]; /* and the value, cut */
 } mica_table_found;
 
 typedef struct mica_table_read_opts {

@@ -160,3 +160,12 @@ mica_field mica_field_read(const char *text, size_t length, char delimiter)
         (void)read_date(&out, text, length);
     return out;
 }
+
+void mica_field_show(char shown[MICA_TABLE_SHOWN], const char *text, size_t length)
+{
+    size_t n = length < MICA_TABLE_SHOWN ? length : MICA_TABLE_SHOWN - 1;
+    while (n > 0 && n < length && ((unsigned char)text[n] & 0xc0) == 0x80)
+        n--; /* within a character of UTF-8 */
+    memcpy(shown, text, n);
+    shown[n] = '\0';
+}
