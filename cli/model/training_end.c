@@ -215,7 +215,7 @@ static void write_subtitle(char *text, size_t size, const training *t)
     if (t->score.samples == 0 || !isfinite(m.value))
         return;
     int n = m.share ? snprintf(text, size, "%.2f %% of", 100 * m.value)
-                    : snprintf(text, size, "%s %.4g on", m.name, m.value);
+                    : snprintf(text, size, "%s %s on", m.name, figure_text(m.value).text);
     (void)snprintf(text + n, size - (size_t)n, " %s %s samples after %llu epochs",
                    count_text((double)t->score.samples).text, t->score_part,
                    (unsigned long long)t->result.epochs);
