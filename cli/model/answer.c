@@ -15,7 +15,7 @@ static void put_input(const answer_style *a, mica_index number)
     if (a->json) {
         fprintf(a->to, "{\"input\": %td, ", number);
         if (path != NULL) {
-            fprintf(a->to, "\"file\": ");
+            fprintf(a->to, "\"%s\": ", a->path_key != NULL ? a->path_key : "file");
             put_json(a->to, path);
             fprintf(a->to, ", ");
         }

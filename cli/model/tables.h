@@ -32,6 +32,17 @@ int table_load_inputs(mica_dataset *out, const verb *v, mica_context *ctx, const
                       const char *bytes, size_t count, const struct meaning *m,
                       const table_settings *settings, bool tell);
 
+/* A file, or what was read of one: `bytes` [count], with a name for messages. */
+typedef struct table_source {
+    const char *path, *bytes;
+    size_t count;
+    char delimiter; /* 0: detected */
+} table_source;
+
+/* The values of a column, of every one of `rows`: ids [rows], each and all to be given to free(). */
+int table_load_ids(char ***out, const verb *v, mica_context *ctx, const table_source *from,
+                   const char *column, mica_index rows);
+
 /* ---- Meaning ---- */
 
 /* Fills in the units, columns and forecast of a net that was trained on this table; to be given back. */

@@ -378,6 +378,16 @@ complains 'there is no column "area"'
 "$(dirname "$mica")/examples/predict" houses/checkpoint.safetensors test.csv >predict.txt ||
     complain "examples/predict fails"
 cmp -s run.txt predict.txt || complain "a program that uses a checkpoint says something else than mica run"
+printf 'key;area;town;rooms;sold\nA 1;100;Oslo;4;2012-05-17\n"B;""2""";60;Molde;2;2013-05-17\n' >keyed.csv
+ends 0 run houses keyed.csv --id key
+says "A 1  price "
+says 'B;"2"  price '
+ends 0 run houses keyed.csv --id 1 --json
+says '{"input": 0, "id": "A 1", "values": ['
+ends 0 run houses - --id key --delimiter ';' <keyed.csv
+says "A 1  price "
+ends 2 run houses keyed.csv --id kay
+complains 'there is no column "kay"; did you mean "key"?'
 ends 0 info houses
 says "takes the columns"
 says "  town: categories, 3 different"
