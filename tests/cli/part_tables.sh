@@ -374,10 +374,11 @@ complains 'such as "Tromso" in town'
 printf 'size,place,count,day\n100,Oslo,4,2012-05-17\n' >names.csv
 ends 3 run houses names.csv
 complains 'there is no column "area"'
-"$mica" run houses test.csv 2>/dev/null | awk '{ printf "%.6g\n", $3 }' >run.txt
+"$mica" run houses test.csv >run.txt 2>/dev/null
 "$(dirname "$mica")/examples/predict" houses/checkpoint.safetensors test.csv >predict.txt ||
     complain "examples/predict fails"
-cmp -s run.txt predict.txt || complain "a program that uses a checkpoint says something else than mica run"
+paste -d ' ' run.txt predict.txt | awk '{ d = $3 - $4; bad += NF != 4 || d * d > 1e-10 * $3 * $3 } END { exit NR != 80 || bad > 0 }' ||
+    complain "a program that uses a checkpoint says something else than mica run"
 printf 'key;area;town;rooms;sold\nA 1;100;Oslo;4;2012-05-17\n"B;""2""";60;Molde;2;2013-05-17\n' >keyed.csv
 ends 0 run houses keyed.csv --id key
 says "A 1  price "
