@@ -88,11 +88,11 @@ static int write_numbers(char *text, size_t size, const progress *p, const mica_
 {
     double now = clock_seconds(), done = (double)(step->step - p->first_step), elapsed = now - p->began;
     double left = (double)(p->epochs * p->epoch_steps) - (double)step->step;
-    char metric[64] = "", eta[32], share[16];
-    (void)snprintf(share, sizeof share, "%5.1f", 100 * p->metric);
-    if (!isnan(p->metric))
-        (void)snprintf(metric, sizeof metric, p->rmse ? "  RMSE %-7s" : "  %s %%",
-                       p->rmse ? figure_text(p->metric).text : share);
+    char metric[32] = "", eta[32];
+    if (!isnan(p->metric) && p->rmse)
+        (void)snprintf(metric, sizeof metric, "  RMSE %-7.20s", figure_text(p->metric).text);
+    else if (!isnan(p->metric))
+        (void)snprintf(metric, sizeof metric, "  %5.1f %%", 100 * p->metric);
     write_duration(eta, sizeof eta, done > 0 ? elapsed / done * left : 0);
     double seconds = now - p->epoch_began;
     return snprintf(text, size, "loss %-7.4g%s  %s/s  eta %s  %s", p->loss, metric,

@@ -23,6 +23,8 @@ holds() { awk "BEGIN { exit !($2) }" || complain "$1: $2"; }
 # learn ARGS...: trains, silently; the report of the last line is on stdout.
 learn() { ends 0 train "$@" --json -q --overwrite; }
 
+no_heap_calls() { [[ $out == *"heap    0 calls in "* || $out == *"not counted"* ]] || complain "a step makes heap calls"; }
+
 # ---- The task is inferred, and told ----
 awk "$uniform"' BEGIN { s = 1; split("Bergen Molde Oslo", town)
     print "area,town,rooms,sold,price"
@@ -144,6 +146,7 @@ awk -F , -v OFS=, 'NR > 1 && NR % 9 == 0 { $3 = "NA" } NR > 1 && NR % 11 == 0 { 
 for how in mean median; do
     ends 0 train mlp --data gaps.csv --label price --test test.csv --missing $how --epochs 30 --checkpoint gaps-$how
     complains "filled with the $how, and an input says so"
+    no_heap_calls
     complains "area: numbers, "
     ends 0 eval gaps-$how --json
     holds "--missing $how, R2" "$(metric metrics.r2) > 0.8"
@@ -213,6 +216,7 @@ complains "load: numbers, more than 1,000 different, "
 complains ": forecast"
 complains "from 48 rows the next 6; parts are cut in time, the last for tests"
 says "always the value 24 rows before: RMSE "
+no_heap_calls
 ends 0 eval load
 says "always the value 24 rows before"
 [[ $out != *"the mean"* ]] || complain "a forecast has another baseline than the mean"
@@ -327,7 +331,7 @@ grep '"event": "step"' "$folder/out" | cat halves.json - | cmp -s - whole.json |
     complain "a table resumes to other losses"
 ends 0 train mlp --data train.csv --label price --test test.csv --memory 1K --epochs 40 --checkpoint blocks
 complains "too large for memory: read in blocks"
-[[ $out == *"heap    0 calls in "* || $out == *"not counted"* ]] || complain "a step makes heap calls"
+no_heap_calls
 ends 0 eval blocks --json
 holds "in blocks, RMSE" "$(metric metrics.rmse) < 1.5 * $rmse"
 ends 0 eval houses --data test.csv --memory 1K --json
@@ -409,23 +413,25 @@ complains "export it as a CSV file"
 [ ! -e refused ] || complain "a training that was refused leaves a folder"
 
 # ---- A checkpoint that contradicts itself ----
-# tamper PYTHON: changes `t`, the table in a sound checkpoint; "text" is what is written instead of JSON if it is set.
+# tamper CHECKPOINT PYTHON: changes `t`, its table, or `notes`, its metadata; "text" is written instead of JSON if it is set.
 tamper() {
-    python3 - "$1" <<'PYTHON'
+    python3 - "$@" <<'PYTHON'
 import json, struct, sys
-data = open("houses/checkpoint.safetensors", "rb").read()
+data = open(sys.argv[1] + "/checkpoint.safetensors", "rb").read()
 size = struct.unpack("<Q", data[:8])[0]
 header, tensors = json.loads(data[8:8 + size]), data[8 + size:]
-t, text = json.loads(header["__metadata__"]["mica.table"]), None
+notes, text = header["__metadata__"], None
+t = json.loads(notes["mica.table"])
 column = {c["name"]: c for c in t["columns"]}
-exec(sys.argv[1])
-header["__metadata__"]["mica.table"] = json.dumps(t) if text is None else text
+exec(sys.argv[2])
+if "mica.table" in notes:
+    notes["mica.table"] = json.dumps(t) if text is None else text
 head = json.dumps(header).encode()
 head += b" " * (-len(head) % 8)
 open("changed.safetensors", "wb").write(struct.pack("<Q", len(head)) + head + tensors)
 PYTHON
 }
-tamper 'pass'
+tamper houses 'pass'
 ends 0 run changed.safetensors test.csv
 cmp -s "$folder/out" in-order.txt || complain "a table that was only written again gives other answers"
 for change in 'text = ""' 'text = "{"' 'text = "[]"' 'text = "{}"' 'text = "[" * 5000' 't["columns"] = []' 't["columns"] = 7' \
@@ -433,11 +439,23 @@ for change in 'text = ""' 'text = "{"' 'text = "[]"' 'text = "{}"' 'text = "[" *
     'column["area"]["kind"] = "quaternion"' 'column["town"]["kind"] = "number"' 'column["town"]["values"].pop()' \
     'column["town"]["values"] = "Oslo"' 'column["area"]["role"] = 0' 'column["area"]["role"] = "input"' \
     'column["price"]["role"] = 0' 'column["area"]["role"] = 64' 'column["area"]["deviation"] = -1' 'column["area"]["mean"] = "x"'; do
-    tamper "$change" || complain "the change itself fails: $change"
+    tamper houses "$change" || complain "the change itself fails: $change"
     for verb in "eval changed.safetensors --data test.csv" "run changed.safetensors test.csv"; do
         # shellcheck disable=SC2086 # words
         ends 3 $verb
         [[ $err == *changed.safetensors* && $err != *Sanitizer* ]] || complain "after $change: no clean error"
+        silent
+    done
+done
+for change in 'notes["mica.train.window"] = "47"' 'notes["mica.train.window"] = "0"' 'notes.pop("mica.train.window")' \
+    'notes["mica.train.window"] = "1e9"' 'notes["mica.train.horizon"] = "7"' 'notes["mica.train.horizon"] = "0"' \
+    'notes.pop("mica.train.horizon")' 'notes["mica.train.season"] = "49"' 'notes["mica.train.season"] = "-1"' \
+    'notes.pop("mica.table")' 'column["load"]["role"] = 2' 'column["load"]["role"] = 1'; do
+    tamper load "$change" || complain "the change itself fails: $change"
+    for verb in "eval changed.safetensors --data load.csv" "run changed.safetensors last.csv"; do
+        # shellcheck disable=SC2086 # words
+        ends 3 $verb
+        [[ $err != *Sanitizer* && $err != *"runtime error"* ]] || complain "after $change: no clean error"
         silent
     done
 done
