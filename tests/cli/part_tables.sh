@@ -397,6 +397,13 @@ ends 0 info houses
 says "takes the columns"
 says "  town: categories, 3 different"
 
+head -6 train.csv >five.csv
+ends 0 train mlp --data five.csv --label price --epochs 1 --checkpoint five
+says "of 1 sample;"
+says "try     --folds 5, which scores every sample: a test of 1 says little"
+ends 3 train lstm --data train.csv --label price --checkpoint refused
+complains "lstm takes text, but train.csv is not text: mlp, or a net file, takes tables"
+
 # Arguments in the place of others.
 ends 2 train train.csv
 complains "Try: mica train mlp --data train.csv"
