@@ -89,7 +89,8 @@ static int add_table(notes *n, const meaning *m, const verb *v, mica_context *ct
 {
     size_t bytes = 0;
     if (mica_table_to_text(ctx, m->table, NULL, &bytes) != MICA_OK)
-        return verb_error(v, EXIT_FILE, "%s: %s: it could not be saved", m->data, mica_error(ctx));
+        return verb_error(v, EXIT_FILE, "%s: %s: it could not be saved%s", m->data, mica_error(ctx),
+                          strstr(mica_error(ctx), "UTF-8") != NULL ? ". Save the file as UTF-8" : "");
     char *text = take(bytes, 1);
     mica_status status = mica_table_to_text(ctx, m->table, text, &bytes);
     if (status == MICA_OK)

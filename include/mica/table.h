@@ -95,9 +95,9 @@ typedef struct mica_scan_opts {
 typedef struct mica_table mica_table;
 
 /* Reads the whole file, once, and finds out what its columns are. Fields may be in double quotes, in which a doubled
- * quote is one; blank lines are skipped; if the delimiter is not a comma, numbers may have a decimal comma. All rows
- * must have as many fields as the first. Every column becomes an input, save those of text, those without values and
- * row numbers.
+ * quote is one; blank lines are skipped; if the delimiter is not a comma, numbers may have a decimal comma (digits may
+ * be in groups anywhere: 1.234,50 or 1,234.50). All rows must have as many fields as the first. Every column becomes
+ * an input, save those of text, those without values and row numbers.
  *
  * Memory comes from the context's allocator; how much depends on the columns, and by 24 bytes per block on the length
  * of the file, but not on its rows. On failure *out is NULL, and the message gives line and column. To be destroyed
