@@ -58,7 +58,8 @@ void put_column(FILE *to, const mica_column *c, mica_index rows);
 void table_tell(const data *d, const verb *v, mica_missing missing);
 /* What a later file lacks, or has that the table has not. */
 void table_tell_found(const char *path, const verb *v, const mica_table *t, const mica_table_found *found);
-/* A series has its oldest row first, or is refused, and is taken to be even in time: with `tell`, says where it is not. */
+/* A series has its oldest row first, or is refused, and is taken to be even in time: with `tell`, says where it is not
+ * so. */
 int table_check_steps(const data *d, const verb *v, bool tell);
 
 /* The period, of at most `most` rows, after which a series is most like itself, over its first `rows`; 0: none. */

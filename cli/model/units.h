@@ -26,7 +26,8 @@ typedef struct column_spans {
  * [horizon * targets], as the net would put them out. */
 typedef void baseline_fn(float *out, const float *inputs, const void *user);
 
-/* A series: `window` rows of `width` inputs are known, and the targets of `horizon` rows wanted. Samples follow each other in time. */
+/* A series: `window` rows of `width` inputs are known, and the targets of `horizon` rows wanted. Samples follow each
+ * other in time. */
 typedef struct forecast_shape {
     mica_index window, horizon, width; /* horizon 0: it is none */
     baseline_fn *baseline;             /* NULL: none */
