@@ -87,16 +87,13 @@ static void add_sample(notes *n, const mica_tensor *sample)
 
 static int add_table(notes *n, const meaning *m, const verb *v, mica_context *ctx)
 {
-    size_t bytes = 0;
-    if (mica_table_to_text(ctx, m->table, NULL, &bytes) != MICA_OK)
+    char *text = take_table_text(ctx, m->table);
+    if (text == NULL)
         return verb_error(v, EXIT_FILE, "%s: %s: it could not be saved%s", m->data, mica_error(ctx),
                           strstr(mica_error(ctx), "UTF-8") != NULL ? ". Save the file as UTF-8" : "");
-    char *text = take(bytes, 1);
-    mica_status status = mica_table_to_text(ctx, m->table, text, &bytes);
-    if (status == MICA_OK)
-        notes_add(n, "mica.table", text);
+    notes_add(n, "mica.table", text);
     free(text);
-    return status == MICA_OK ? EXIT_OK : verb_failed(v, ctx);
+    return EXIT_OK;
 }
 
 int notes_add_meaning(notes *n, const meaning *m, const verb *v, mica_context *ctx)
@@ -192,10 +189,15 @@ static int read_table(saved *s, const verb *v, mica_context *ctx)
         return EXIT_OK;
     if (mica_table_from_text(ctx, &s->table, text) != MICA_OK)
         return verb_error(v, EXIT_FILE, "%s: its \"mica.table\": %s", s->path, mica_error(ctx));
-    if (mica_table_inputs(s->table) == 0 || mica_table_targets(s->table) == 0 ||
-        (window > 0 && horizon == 0) || from->season > window)
+    mica_index inputs = mica_table_inputs(s->table), targets = mica_table_targets(s->table);
+    if (inputs == 0 || targets == 0 || (window > 0 && horizon == 0) || from->season > window)
         return verb_error(v, EXIT_FILE, "%s: its \"mica.table\" has no inputs or targets, or no horizon",
                           s->path);
+    if (window > INT32_MAX / inputs || horizon > MOST_WINDOW / targets)
+        return verb_error(
+            v, EXIT_FILE,
+            "%s: %td inputs over a window of %td rows, %td targets over a horizon of %td: too many", s->path,
+            inputs, window, targets, horizon);
     table_meaning(&s->meaning, s->table, window, horizon, from->season > 0 ? (mica_index)from->season : 0);
     return EXIT_OK;
 }

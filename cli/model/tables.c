@@ -48,7 +48,7 @@ static int column_named(const mica_table *t, const verb *v, const char *option, 
         return column;
     char *end;
     long number = strtol(text, &end, 10);
-    if (*text != '\0' && *end == '\0' && number != 0 && labs(number) <= count)
+    if (*text != '\0' && *end == '\0' && number != 0 && number >= -count && number <= count)
         return (int)(number > 0 ? number - 1 : count + number);
     const char **names = take((size_t)count, sizeof *names);
     for (int i = 0; i < count; i++)
@@ -178,6 +178,21 @@ static int apply_lists(mica_table *t, const verb *v, mica_context *ctx, const ta
     return EXIT_OK;
 }
 
+/* Numbers that count the rows are no inputs, unless there is nothing else to learn from. */
+static mica_status need_inputs(mica_table *t, mica_context *ctx)
+{
+    mica_status status = MICA_OK;
+    for (int i = 0; i < mica_table_columns(t); i++)
+        if ((mica_table_column(t, i)->role & MICA_ROLE_INPUT) != 0)
+            return MICA_OK;
+    for (int i = 0; i < mica_table_columns(t) && status == MICA_OK; i++) {
+        const mica_column *c = mica_table_column(t, i);
+        if (c->role == MICA_ROLE_NONE && c->counts_rows)
+            status = mica_table_set_role(ctx, t, i, MICA_ROLE_INPUT);
+    }
+    return status;
+}
+
 /* Roles, kinds and encoding of a table that was scanned. */
 static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *ctx, const table_settings *s)
 {
@@ -195,6 +210,8 @@ static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *c
     mica_encode_opts encode = {.missing = s->missing >= 0 ? (mica_missing)s->missing : MICA_MISSING_MEAN};
     if (code == EXIT_OK && d->window > 0 && encode.missing == MICA_MISSING_DROP)
         code = usage_error(v, "--missing drop would tear holes into a series");
+    if (code == EXIT_OK && s->ignore.count == 0 && need_inputs(t, ctx) != MICA_OK)
+        code = verb_failed(v, ctx);
     if (code == EXIT_OK && mica_table_encode(ctx, t, &encode) != MICA_OK)
         code = verb_error(v, EXIT_FILE, "%s: no column is left as an input", d->path);
     return code;
@@ -283,13 +300,10 @@ static int index_known(data *d, const verb *v, mica_context *ctx, const data_opt
     int code = reading_of(&read, v, &opts->table);
     if (code != EXIT_OK || bytes_of_file(d->path) < memory / 4)
         return code;
-    size_t bytes = 0;
-    if (mica_table_to_text(ctx, d->table, NULL, &bytes) != MICA_OK)
+    char *text = take_table_text(ctx, d->table);
+    if (text == NULL)
         return verb_failed(v, ctx);
-    char *text = take(bytes, 1);
-    mica_status status = mica_table_to_text(ctx, d->table, text, &bytes);
-    if (status == MICA_OK)
-        status = mica_table_from_text(ctx, &d->own_table, text);
+    mica_status status = mica_table_from_text(ctx, &d->own_table, text);
     if (status == MICA_OK)
         status = mica_table_index(ctx, d->own_table, d->path, &read);
     free(text);

@@ -50,6 +50,9 @@ void table_meaning(struct meaning *m, const mica_table *table, mica_index window
                    mica_index season);
 void table_meaning_free(struct meaning *m);
 
+/* The table as text, to be freed; NULL: it cannot be one, as the context says. */
+char *take_table_text(mica_context *ctx, const mica_table *table);
+
 /* ---- Telling: table_tell.c ---- */
 
 /* "price: numbers, 412 different, 10 to 900" */

@@ -48,8 +48,8 @@ typedef enum mica_column_role {
 typedef struct mica_column {
     const char *name; /* from the header; "column 3" without one; "x (column 3)" for a second x */
     mica_column_kind kind;
-    int role;           /* mica_column_role */
-    uint64_t missing;   /* rows without a value: empty, NA, N/A, NaN, null, None, "?" or "-", in any case */
+    int role;         /* mica_column_role */
+    uint64_t missing; /* rows without a value: empty, (#)N/A, NA, NaN, null, None, "?" or "-", in any case */
     uint64_t different; /* values; MICA_TABLE_MOST_VALUES + 1: more than that */
     bool whole;         /* all numbers are whole */
     bool counts_rows;   /* a row number, one more in each row: no input unless given that role */
@@ -159,14 +159,14 @@ MICA_API mica_index mica_table_targets(const mica_table *table); /* the same of 
 
 /* What brings a target element y, or a net's answer, back to its column's own unit: y * deviation + mean. For
  * categories and raw_targets that is y itself. */
-MICA_API void mica_table_target_unit(const mica_table *table, mica_index element, float *mean,
-                                     float *deviation);
+MICA_API void mica_table_target_unit(float *mean, float *deviation, const mica_table *table,
+                                     mica_index element);
 
 /* The table as JSON: names, kinds, roles, values and statistics of its columns, and how they are encoded. *bytes is the
  * room in `text` before the call and the bytes needed after it, the terminating zero included. Too little room is an
  * error that writes nothing; a NULL text with 0 bytes asks for the size alone. */
-MICA_API mica_status mica_table_to_text(mica_context *ctx, const mica_table *table, char *text,
-                                        size_t *bytes);
+MICA_API mica_status mica_table_to_text(mica_context *ctx, char *text, size_t *bytes,
+                                        const mica_table *table);
 /* The table of such a text, encoded if that one was. The text is checked like a hostile file: what is malformed or
  * contradicts itself is an error, and *out is NULL. */
 MICA_API mica_status mica_table_from_text(mica_context *ctx, mica_table **out, const char *text);

@@ -140,6 +140,18 @@ TEST(table_statistics)
     CHECK(mica_table_find(table, "town") == 2 && mica_table_find(table, "x") == -1);
     mica_table_destroy(ctx, table);
 
+    /* Numbers of rows, without a header; with a gap at the start or after the first; words in the first row */
+    CHECK_OK(ctx, scan(ctx, &table, "7,,1,a\n8,2,3,1\n9,3,4,2\n10,4,5,3\n", NULL));
+    CHECK(mica_table_rows(table) == 3 && mica_table_has_header(table));
+    mica_table_destroy(ctx, table);
+    CHECK_OK(ctx, scan(ctx, &table, "7,,1\n8,2,3\n9,3,4\n10,4,5\n", NULL));
+    CHECK(mica_table_rows(table) == 4 && mica_table_column(table, 0)->counts_rows);
+    CHECK(!mica_table_column(table, 1)->counts_rows && !mica_table_column(table, 2)->counts_rows);
+    mica_table_destroy(ctx, table);
+    CHECK_OK(ctx, scan(ctx, &table, "n,k\n,5\n1,6\n2,7\n3,8\n", NULL));
+    CHECK(!mica_table_column(table, 0)->counts_rows && mica_table_column(table, 1)->counts_rows);
+    mica_table_destroy(ctx, table);
+
     CHECK_OK(ctx, scan(ctx, &table, "n\n10\n9\n1.0\n1\n10\n",
                        NULL)); /* in the order of numbers, 1 and 1.0 as one */
     c = mica_table_column(table, 0);
@@ -231,7 +243,7 @@ TEST(table_encodes_rows)
     CHECK(fabsf(y[0] + 3 * price) < 1e-6f && fabsf(y[3] - 3 * price) < 1e-6f);
     CHECK(found.rows == 4 && found.missing == 1 && found.dropped == 0 && found.unseen == 0);
     float mean, deviation;
-    mica_table_target_unit(table, 0, &mean, &deviation);
+    mica_table_target_unit(&mean, &deviation, table, 0);
     CHECK(mean == 250 && deviation == (float)sqrt(12500.0));
     mica_dataset_destroy(ctx, &set);
 
@@ -316,6 +328,43 @@ TEST(table_targets_that_are_classes)
     mica_table_destroy(ctx, table);
 }
 
+/* A file is read by the names that its scan has made. */
+TEST(table_names_that_are_empty_or_there_twice)
+{
+    static const char text[] = ",a,a,a \xc3\xa9,a\n0,1,2,3,10\n0,3,4,5,20\n";
+    mica_context *ctx = test_context(1);
+    mica_table *table, *back;
+    mica_dataset set;
+    mica_table_found found;
+    CHECK_OK(ctx, scan(ctx, &table, text, NULL));
+    CHECK_MSG(strcmp(kinds(table),
+                     "number column 1, number a, number a (column 3), number a \xc3\xa9, number a "
+                     "(column 5)") == 0,
+              "%s", kinds(table));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 4, MICA_ROLE_TARGET));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, &(mica_encode_opts){.raw_targets = true}));
+    CHECK_OK(ctx, load(ctx, &set, table, text, &(mica_table_read_opts){.found = &found}));
+    CHECK(set.count == 2 && memcmp(set.targets.data, (float[]){10, 20}, 8) == 0 && found.extra_columns == 0);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, table);
+
+    /* However long they are, they can be kept. */
+    char wide[400], kept[2000];
+    size_t bytes = sizeof kept;
+    int at = snprintf(wide, sizeof wide, "x");
+    for (int i = 0; i < 40; i++)
+        at += snprintf(wide + at, sizeof wide - (size_t)at, "\xc3\xa9");
+    char twice[1000];
+    snprintf(twice, sizeof twice, "%s,%s\n1,2\n3,5\n", wide, wide);
+    CHECK_OK(ctx, scan(ctx, &table, twice, NULL));
+    CHECK_OK(ctx, mica_table_to_text(ctx, kept, &bytes, table));
+    CHECK_OK(ctx, mica_table_from_text(ctx, &back, kept));
+    mica_table_destroy(ctx, back);
+    mica_table_destroy(ctx, table);
+    CHECK_ERROR(ctx, scan(ctx, &table, "a,a,a (column 2)\n1,2,3\n", NULL), MICA_ERR_FORMAT,
+                "format error: \"file\": line 1: two columns are named \"a (column 2)\"");
+}
+
 /* ---- Text ---- */
 
 TEST(table_survives_text)
@@ -324,13 +373,13 @@ TEST(table_survives_text)
     size_t live = mica_context_heap(ctx).live_bytes;
     mica_table *table = houses_table(ctx, &(mica_encode_opts){.missing = MICA_MISSING_MEDIAN}), *back, *odd;
     size_t bytes = 0, again = 0;
-    CHECK_OK(ctx, mica_table_to_text(ctx, table, NULL, &bytes));
+    CHECK_OK(ctx, mica_table_to_text(ctx, NULL, &bytes, table));
     char *text = malloc(bytes), *copy = malloc(bytes);
-    CHECK_OK(ctx, mica_table_to_text(ctx, table, text, &bytes));
+    CHECK_OK(ctx, mica_table_to_text(ctx, text, &bytes, table));
     CHECK(strlen(text) + 1 == bytes);
     REQUIRE(CHECK_OK(ctx, mica_table_from_text(ctx, &back, text)));
     again = bytes;
-    CHECK_OK(ctx, mica_table_to_text(ctx, back, copy, &again));
+    CHECK_OK(ctx, mica_table_to_text(ctx, copy, &again, back));
     CHECK(again == bytes && memcmp(text, copy, bytes) == 0);
     mica_dataset a, b;
     CHECK_OK(ctx, expand(ctx, &a, table, houses, NULL));
@@ -339,7 +388,7 @@ TEST(table_survives_text)
     mica_dataset_destroy(ctx, &a);
     mica_dataset_destroy(ctx, &b);
     again = bytes - 1;
-    CHECK(mica_table_to_text(ctx, table, copy, &again) == MICA_ERR_ARGUMENT && again == bytes);
+    CHECK(mica_table_to_text(ctx, copy, &again, table) == MICA_ERR_ARGUMENT && again == bytes);
     /* Cut anywhere, or with any byte changed: an error, or a table. */
     for (size_t i = 0; i < bytes - 1; i++) {
         memcpy(copy, text, bytes);
@@ -359,9 +408,71 @@ TEST(table_survives_text)
     CHECK(mica_context_heap(ctx).live_bytes == live);
     CHECK_OK(ctx, scan(ctx, &table, "a,b\nx\xff,1\ny,2\n", NULL));
     bytes = 0;
-    CHECK_ERROR(ctx, mica_table_to_text(ctx, table, NULL, &bytes), MICA_ERR_FORMAT,
+    CHECK_ERROR(ctx, mica_table_to_text(ctx, NULL, &bytes, table), MICA_ERR_FORMAT,
                 "format error: column \"a\": a value is not UTF-8: \"x\\xff\"");
     mica_table_destroy(ctx, table);
+}
+
+static mica_status keep(mica_context *ctx, mica_table **back, const mica_table *table)
+{
+    char text[4000];
+    size_t bytes = sizeof text;
+    mica_status status = mica_table_to_text(ctx, text, &bytes, table);
+    return status == MICA_OK ? mica_table_from_text(ctx, back, text) : status;
+}
+
+/* Words with a decimal comma are words in a file with commas between fields: they stay so, in the same order. */
+TEST(table_text_keeps_words_and_numbers_apart)
+{
+    static const char words[] = "x,k\n1,\"10,5\"\n2,\"2,5\"\n4,\"10,5\"\n";
+    mica_context *ctx = test_context(1);
+    mica_table *table, *back;
+    mica_dataset set;
+    CHECK_OK(ctx, scan(ctx, &table, words, NULL));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 1, MICA_ROLE_TARGET));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, NULL));
+    CHECK_OK(ctx, keep(ctx, &back, table));
+    CHECK_OK(ctx, load(ctx, &set, back, words, NULL));
+    CHECK(memcmp(set.targets.data, (float[]){0, 1, 0}, 12) == 0);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, back);
+    mica_table_destroy(ctx, table);
+
+    CHECK_OK(ctx, scan(ctx, &table, "x,k\n1,10\n2,9\n4,10\n", NULL));
+    CHECK_OK(ctx, mica_table_set_kind(ctx, table, 1, MICA_COLUMN_CATEGORY));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 1, MICA_ROLE_TARGET));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, NULL));
+    CHECK_OK(ctx, keep(ctx, &back, table));
+    CHECK_OK(ctx, load(ctx, &set, back, "x,k\n1,10.0\n2,9\n", NULL));
+    CHECK(memcmp(set.targets.data, (float[]){1, 0}, 8) == 0);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, back);
+    mica_table_destroy(ctx, table);
+}
+
+TEST(table_text_of_a_stranger)
+{
+    static const struct {
+        const char *column, *error;
+    } bad[] = {
+        {"\"kind\": \"category\", \"values\": [\"\"]", "a value is empty, which is a missing one"},
+        {"\"kind\": \"category\", \"numeric\": true, \"values\": [\"1\", \"b\"]", "a value is not a number"},
+        {"\"kind\": \"category\", \"values\": [\"b\", \"b\"]", "a value occurs twice, or there are too many"},
+        {"\"kind\": \"category\"", "a category has no values"},
+        {"\"kind\": \"text\", \"role\": 1", "a column that has no use has a role"},
+    };
+    mica_context *ctx = test_context(1);
+    mica_table *table;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char text[300];
+        snprintf(text, sizeof text, "{\"version\": 1, \"columns\": [{\"name\": \"a\", %s}]}", bad[i].column);
+        CHECK(mica_table_from_text(ctx, &table, text) == MICA_ERR_FORMAT && table == NULL);
+        CHECK_MSG(strstr(mica_error(ctx), bad[i].error) != NULL, "%s", mica_error(ctx));
+    }
+    CHECK(mica_table_from_text(ctx, &table,
+                               "{\"version\": 1, \"encoded\": true, \"missing\": \"median\", \"columns\": "
+                               "[{\"name\": \"a\", \"kind\": \"number\", \"role\": 1, \"missing\": 1, "
+                               "\"deviation\": 1e-300, \"median\": 1e300}]}") == MICA_ERR_ARGUMENT);
 }
 
 /* ---- Windows ---- */

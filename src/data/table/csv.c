@@ -54,8 +54,7 @@ static mica_status more_fields(mica_csv *c)
         return c->ctx->status;
     if (c->count > 0)
         memcpy(fields, c->fields, c->count * size);
-    if (c->fields != NULL)
-        mica_release(c->ctx, c->fields, c->room * size);
+    mica_release(c->ctx, c->fields, c->room * size);
     c->fields = fields;
     c->room = room;
     return MICA_OK;
@@ -289,10 +288,8 @@ mica_status mica_csv_open(mica_context *ctx, mica_csv *out, mica_stream *stream,
 
 void mica_csv_close(mica_csv *csv)
 {
-    if (csv->buffer != NULL)
-        mica_release(csv->ctx, csv->buffer, csv->size);
-    if (csv->fields != NULL)
-        mica_release(csv->ctx, csv->fields, csv->room * sizeof csv->fields[0]);
+    mica_release(csv->ctx, csv->buffer, csv->size);
+    mica_release(csv->ctx, csv->fields, csv->room * sizeof csv->fields[0]);
     csv->buffer = NULL;
     csv->fields = NULL;
     csv->room = 0;

@@ -54,8 +54,14 @@ mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_e
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: missing is %d", (int)chosen.missing);
     table->encode = chosen;
     table->cells = table->inputs = table->targets = 0;
-    for (int i = 0; i < table->count; i++)
+    table->encoded = false;
+    for (int i = 0; i < table->count; i++) {
         place_column(table, &table->columns[i]);
+        if (!isfinite(table->columns[i].fill))
+            return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                             "table_encode: column %s: its median is too far from its mean",
+                             MICA_QUOTE(table->columns[i].column.name));
+    }
     if (table->inputs == 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: no column is an input");
     table->encoded = true;
@@ -65,7 +71,7 @@ mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_e
 mica_index mica_table_inputs(const mica_table *table) { return table->encoded ? table->inputs : 0; }
 mica_index mica_table_targets(const mica_table *table) { return table->encoded ? table->targets : 0; }
 
-void mica_table_target_unit(const mica_table *table, mica_index element, float *mean, float *deviation)
+void mica_table_target_unit(float *mean, float *deviation, const mica_table *table, mica_index element)
 {
     *mean = 0;
     *deviation = 1;
@@ -117,7 +123,8 @@ mica_transform mica_table_transform(const mica_table *table)
 {
     if (table->cells == table->inputs) /* numbers and dates, none of which is ever missing */
         return (mica_transform){.run = NULL};
-    return (mica_transform){mica_table_expand_row, table, table->inputs};
+    return (mica_transform){
+        .run = mica_table_expand_row, .user = table, .elements = table->inputs, .takes = table->cells};
 }
 
 mica_status mica_table_expand(mica_context *ctx, mica_dataset *out, const mica_table *table,

@@ -43,6 +43,7 @@ static bool byte(const char **at, const char *end, char wanted)
 
 static bool is_leap(int year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
 
+/* Of months 1 to 12; 13: the days of the year. */
 static int days_before_month(int year, int month)
 {
     static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
@@ -54,13 +55,11 @@ static bool days_of(int year, int month, int day, double *out)
 {
     if (year < 1 || month < 1 || month > 12 || day < 1)
         return false;
-    bool february = month == 2;
-    int length = days_before_month(year, month % 12 + 1) - days_before_month(year, month);
-    length = month == 12 ? 31 : february ? 28 + is_leap(year) : length;
-    if (day > length)
+    if (day > days_before_month(year, month + 1) - days_before_month(year, month))
         return false;
+    enum { LEAPS_BEFORE_1970 = 477 };
     int y = year - 1, leaps = y / 4 - y / 100 + y / 400;
-    *out = 365.0 * (year - 1970) + (leaps - 477) + days_before_month(year, month) + day - 1;
+    *out = 365.0 * (year - 1970) + (leaps - LEAPS_BEFORE_1970) + days_before_month(year, month) + day - 1;
     return true;
 }
 

@@ -1,7 +1,5 @@
 /* Rows of a file, by what is known of its table. */
-#include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "data/classes.h"
@@ -18,16 +16,15 @@ static bool wants(const mica_table_reader *r, const mica_column *c)
 
 static const char *path_of(const mica_table_reader *r) { return r->csv->stream->file.path; }
 
-/* Whether the current record has the names of the table's columns: some of those that are wanted. */
-static bool has_names(const mica_table_reader *r)
+/* Whether the current record has names of the table's columns: some of those that are wanted. */
+static bool has_names(const mica_table_reader *r, const mica_names *names)
 {
-    for (size_t f = 0; f < r->csv->count; f++)
-        for (int i = 0; i < r->table->count; i++) {
-            const mica_column *c = &r->table->columns[i].column;
-            if (wants(r, c) && strlen(c->name) == r->csv->fields[f].length &&
-                memcmp(c->name, r->csv->fields[f].text, r->csv->fields[f].length) == 0)
-                return true;
-        }
+    for (int i = 0; i < r->table->count; i++) {
+        const mica_column *c = &r->table->columns[i].column;
+        int f = wants(r, c) ? mica_names_find(names, c->name) : -1;
+        if (f >= 0 && r->csv->fields[f].length > 0)
+            return true;
+    }
     return false;
 }
 
@@ -40,20 +37,15 @@ static bool all_numbers_or_missing(const mica_csv *csv)
     return true;
 }
 
-static mica_status match_names(mica_table_reader *r)
+static mica_status match_names(mica_table_reader *r, const mica_names *names)
 {
     const mica_csv *csv = r->csv;
+    int known = 0;
     for (int i = 0; i < r->table->count; i++) {
         const mica_column *c = &r->table->columns[i].column;
-        size_t length = strlen(c->name), f = 0;
-        while (f < csv->count &&
-               (csv->fields[f].length != length || memcmp(csv->fields[f].text, c->name, length) != 0))
-            f++;
-        char made[32];
-        if (f == csv->count && (size_t)i < csv->count && csv->fields[i].length == 0 &&
-            snprintf(made, sizeof made, "column %d", i + 1) > 0 && strcmp(made, c->name) == 0)
-            f = (size_t)i; /* a column without a name, in the same place */
-        if (f < csv->count && wants(r, c))
+        int f = mica_names_find(names, c->name);
+        known += f >= 0;
+        if (f >= 0 && wants(r, c))
             r->column_of[f] = i;
         else if (wants(r, c))
             return mica_fail(csv->ctx, MICA_ERR_FORMAT,
@@ -61,15 +53,7 @@ static mica_status match_names(mica_table_reader *r)
                              MICA_QUOTE(path_of(r)), csv->line, MICA_QUOTE(c->name),
                              (c->role & MICA_ROLE_TARGET) != 0 ? "a target" : "an input");
     }
-    for (size_t f = 0; f < csv->count; f++) {
-        bool known = false;
-        for (int i = 0; !known && i < r->table->count; i++) {
-            const char *name = r->table->columns[i].column.name;
-            known = strlen(name) == csv->fields[f].length &&
-                    memcmp(name, csv->fields[f].text, csv->fields[f].length) == 0;
-        }
-        r->found.extra_columns += !known;
-    }
+    r->found.extra_columns = (int)csv->count - known;
     return MICA_OK;
 }
 
@@ -150,13 +134,18 @@ mica_status mica_table_reader_open(mica_context *ctx, mica_table_reader *out, co
         return ctx->status;
     for (size_t f = 0; f < csv->count; f++)
         out->column_of[f] = -1;
+    mica_names names;
     mica_csv_header header = out->opts->header;
+    mica_status status = mica_names_make(ctx, &names, csv->fields, csv->count, true);
     /* One of the names is enough: then all are wanted, and the message says which is not there. */
-    bool named = header == MICA_CSV_HEADER_YES || (header == MICA_CSV_HEADER_AUTO && table->has_header &&
-                                                   (has_names(out) || has_other_names(out) ||
-                                                    (!has_places(out) && !all_numbers_or_missing(csv))));
+    bool named = header == MICA_CSV_HEADER_YES ||
+                 (header == MICA_CSV_HEADER_AUTO && table->has_header && status == MICA_OK &&
+                  (has_names(out, &names) || has_other_names(out) ||
+                   (!has_places(out) && !all_numbers_or_missing(csv))));
     out->first_is_row = !named;
-    mica_status status = named ? match_names(out) : match_places(out);
+    if (status == MICA_OK)
+        status = named ? match_names(out, &names) : match_places(out);
+    mica_names_free(ctx, &names);
     if (status != MICA_OK)
         mica_table_reader_close(ctx, out);
     return status;
@@ -164,8 +153,7 @@ mica_status mica_table_reader_open(mica_context *ctx, mica_table_reader *out, co
 
 void mica_table_reader_close(mica_context *ctx, mica_table_reader *r)
 {
-    if (r->column_of != NULL)
-        mica_release(ctx, r->column_of, r->fields * sizeof *r->column_of);
+    mica_release(ctx, r->column_of, r->fields * sizeof *r->column_of);
     r->column_of = NULL;
 }
 
@@ -326,8 +314,7 @@ static mica_status make_room(mica_context *ctx, growing *g)
 static void drop(mica_context *ctx, growing *g)
 {
     size_t bytes = g->room * g->width * sizeof(float);
-    if (g->values != NULL)
-        mica_release(ctx, g->values, bytes > 0 ? bytes : 1);
+    mica_release(ctx, g->values, bytes > 0 ? bytes : 1);
     g->values = NULL;
 }
 

@@ -1,6 +1,5 @@
 /* One pass through a file: what its columns are. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "data/table/table.h"
@@ -31,9 +30,8 @@ typedef struct scan {
     survey *surveys; /* [columns] */
     double *samples;
     size_t sample_room;
-    char *first; /* the fields of the first record, each ended by a zero byte */
+    mica_csv_field *first; /* [columns] of the first record, and their text in the same block */
     size_t first_bytes;
-    size_t *first_at; /* [columns + 1] */
     uint64_t first_offset;
     size_t first_line;
 } scan;
@@ -65,7 +63,8 @@ static void add_number(survey *s, size_t room, double value)
     uint64_t count = s->numbers + s->dates;
     if (count == 0) {
         s->shift = s->least = s->most = value;
-        s->whole = s->counts_rows = true;
+        s->whole = true;
+        s->counts_rows = s->missing == 0;
     } else if (value != s->last + 1) {
         s->counts_rows = false;
     }
@@ -122,10 +121,13 @@ static mica_status add_field(scan *s, size_t column, const char *text, size_t le
 static mica_status first_is_row(scan *s)
 {
     mica_table *t = s->table;
+    s->csv.line = s->first_line;
     for (int i = 0; i < t->count; i++) {
-        size_t at = s->first_at[i];
-        s->csv.line = s->first_line;
-        MICA_TRY(add_field(s, (size_t)i, s->first + at, s->first_at[i + 1] - at - 1));
+        survey *its = &s->surveys[i];
+        bool counted = its->counts_rows;
+        MICA_TRY(add_field(s, (size_t)i, s->first[i].text, s->first[i].length));
+        its->counts_rows = counted &&
+                           its->last + 1 == its->shift; /* added last, it comes before the others */
     }
     if (t->chunk_count > 0) {
         t->chunks[0].offset = s->first_offset;
@@ -146,22 +148,20 @@ static mica_status keep_first(scan *s)
     const mica_csv *c = &s->csv;
     s->first_offset = c->offset;
     s->first_line = c->line;
+    s->first_bytes = c->count * sizeof *s->first;
     for (size_t i = 0; i < c->count; i++)
-        s->first_bytes += c->fields[i].length + 1;
+        s->first_bytes += c->fields[i].length;
     s->first = mica_allocate(s->ctx, s->first_bytes);
-    s->first_at = mica_allocate(s->ctx, (c->count + 1) * sizeof *s->first_at);
-    if (s->first == NULL || s->first_at == NULL)
+    if (s->first == NULL)
         return s->ctx->status;
-    size_t at = 0;
+    char *at = (char *)(s->first + c->count);
     for (size_t i = 0; i < c->count; i++) {
         if (memchr(c->fields[i].text, '\0', c->fields[i].length) != NULL)
             return mica_csv_bad(c, i, "a zero byte: this is not a text file");
-        s->first_at[i] = at;
-        memcpy(s->first + at, c->fields[i].text, c->fields[i].length);
+        s->first[i] = c->fields[i];
+        s->first[i].text = memcpy(at, c->fields[i].text, c->fields[i].length);
         at += c->fields[i].length;
-        s->first[at++] = '\0';
     }
-    s->first_at[c->count] = at;
     return MICA_OK;
 }
 
@@ -172,8 +172,8 @@ static bool looks_like_header(const scan *s)
     int new_words = 0, count = s->table->count;
     for (int i = 0; i < count; i++) {
         const survey *its = &s->surveys[i];
-        const char *text = s->first + s->first_at[i];
-        size_t length = s->first_at[i + 1] - s->first_at[i] - 1;
+        const char *text = s->first[i].text;
+        size_t length = s->first[i].length;
         bool word = mica_field_read(text, length, s->csv.delimiter).kind == MICA_FIELD_WORD;
         if (word && its->words == 0 && its->numbers + its->dates > 0)
             return true;
@@ -185,22 +185,19 @@ static bool looks_like_header(const scan *s)
 static mica_status name_columns(scan *s)
 {
     mica_table *t = s->table;
-    for (int i = 0; i < t->count; i++) {
-        const char *name = s->first + s->first_at[i];
-        char made[96];
-        if (!t->has_header || *name == '\0') {
-            (void)snprintf(made, sizeof made, "column %d", i + 1);
-            name = made;
-        }
-        for (int k = 0; k < i; k++)
-            if (strcmp(t->columns[k].name, name) == 0) {
-                (void)snprintf(made, sizeof made, "%.60s (column %d)", s->first + s->first_at[i], i + 1);
-                name = made;
-                break;
-            }
-        MICA_TRY(mica_table_name(s->ctx, &t->columns[i], name, strlen(name)));
+    mica_names names;
+    MICA_TRY(mica_names_make(s->ctx, &names, s->first, (size_t)t->count, t->has_header));
+    mica_status status = MICA_OK;
+    if (names.twice != NULL)
+        status = mica_fail(s->ctx, MICA_ERR_FORMAT, "%s: line %zu: two columns are named %s",
+                           MICA_QUOTE(s->csv.stream->file.path), s->first_line,
+                           MICA_QUOTE_N(names.twice->text, names.twice->length));
+    for (size_t i = 0; i < names.count && status == MICA_OK; i++) {
+        const mica_name *name = &names.sorted[i];
+        status = mica_table_name(s->ctx, &t->columns[name->column], name->text, name->length);
     }
-    return MICA_OK;
+    mica_names_free(s->ctx, &names);
+    return status;
 }
 
 /* ---- Columns ---- */
@@ -345,14 +342,9 @@ static void release(scan *s, size_t columns)
 {
     for (size_t i = 0; s->surveys != NULL && i < columns; i++)
         mica_value_list_free(s->ctx, &s->surveys[i].values);
-    if (s->surveys != NULL)
-        mica_release(s->ctx, s->surveys, columns * sizeof *s->surveys);
-    if (s->samples != NULL)
-        mica_release(s->ctx, s->samples, columns * s->sample_room * sizeof *s->samples);
-    if (s->first != NULL)
-        mica_release(s->ctx, s->first, s->first_bytes);
-    if (s->first_at != NULL)
-        mica_release(s->ctx, s->first_at, (columns + 1) * sizeof *s->first_at);
+    mica_release(s->ctx, s->surveys, columns * sizeof *s->surveys);
+    mica_release(s->ctx, s->samples, columns * s->sample_room * sizeof *s->samples);
+    mica_release(s->ctx, s->first, s->first_bytes);
     mica_csv_close(&s->csv);
 }
 

@@ -48,6 +48,36 @@ mica_status mica_value_list_add(mica_context *ctx, mica_value_list *list, const 
 bool mica_value_list_has(const mica_value_list *list, const char *text, size_t length);
 void mica_value_list_free(mica_context *ctx, mica_value_list *list);
 
+/* ---- Names of columns: names.c ---- */
+
+/* By their bytes: negative, 0 or positive. */
+int mica_compare_words(const char *a, size_t n, const char *b, size_t m);
+
+typedef struct mica_name {
+    const char *text;
+    size_t length;
+    int column;
+} mica_name;
+
+/* Sorts by text, then by column; returns a name that is there twice, or NULL. */
+const mica_name *mica_names_sort(mica_name *names, size_t count);
+
+/* The names of a record's fields. */
+typedef struct mica_names {
+    mica_name *sorted; /* [count] */
+    size_t count;
+    const mica_name *twice; /* a name that two columns have; NULL: there is none */
+    size_t bytes;
+} mica_names;
+
+/* As the fields say, with a name of its own for each: "column 3" for an empty field, or without a header, and "size
+ * (column 3)" for a second "size". */
+mica_status mica_names_make(mica_context *ctx, mica_names *out, const mica_csv_field *fields, size_t count,
+                            bool header);
+void mica_names_free(mica_context *ctx, mica_names *names); /* safe twice */
+/* The column of that name; -1: there is none. */
+int mica_names_find(const mica_names *names, const char *text);
+
 /* ---- Tables ---- */
 
 /* A column, and what the caller need not see of it. */
@@ -83,10 +113,11 @@ struct mica_table {
     mica_encode_opts encode;
     mica_index cells, inputs, targets;
 
-    /* Of the file that was scanned; none if it was gzip. */
+    /* Of the file that was scanned or indexed; none if it was gzip. */
     mica_table_chunk *chunks;
     size_t chunk_count, chunk_room;
     uint64_t file_bytes;
+    bool indexed; /* they are not of the file that was scanned: what its columns lack is not known */
 };
 
 /* Notes where the current record begins, every so many: for each row in order. Not for gzip. */
