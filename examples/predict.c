@@ -43,7 +43,7 @@ static void print_rows(const predictor *p, const mica_tensor *y, mica_index rows
         for (mica_index j = 0; j < each; j++) {
             float mean = 0, deviation = 1;
             if (targets == each) /* numbers, not classes */
-                mica_table_target_unit(p->table, j, &mean, &deviation);
+                mica_table_target_unit(&mean, &deviation, p->table, j);
             printf("%.6g%s", (double)(((const float *)y->data)[i * each + j] * deviation + mean),
                    j + 1 < each ? " " : "\n");
         }
