@@ -82,7 +82,7 @@ static mica_status train(mica_context *ctx, mica_net *net, const mica_table *tab
         status = mica_fit(net, &result, &fit);
     }
     if (status == MICA_OK) {
-        mica_table_target_unit(table, 0, &mean, &deviation);
+        mica_table_target_unit(&mean, &deviation, table, 0);
         printf("validation RMSE %.0f\n", sqrt(result.best_loss) * (double)deviation);
     }
     mica_batches_destroy(ctx, learn);
@@ -115,7 +115,7 @@ static mica_status price_new_houses(mica_context *ctx, mica_net *net, const mica
         status = mica_net_tensor(net, &y, "price");
     if (status == MICA_OK) {
         float mean, deviation;
-        mica_table_target_unit(table, 0, &mean, &deviation);
+        mica_table_target_unit(&mean, &deviation, table, 0);
         printf("%d unknown town, %d missing value\n", (int)found.unseen, (int)found.missing);
         for (mica_index i = 0; i < count; i++)
             printf("house %d: %.0f\n", (int)i, (double)(((const float *)y.data)[i] * deviation + mean));

@@ -93,6 +93,16 @@ static void print_memory(const training *t)
         printf("\n");
 }
 
+/* A tenth of few samples is no test. */
+static void print_few(const training *t)
+{
+    enum { FEW = 30 };
+    if (t->data.is_text || t->data.has_test || t->data.window > 0 || t->score.samples >= FEW)
+        return;
+    printf("try     --folds 5, which scores every sample: a test of %s says little\n",
+           t->score.samples > 0 ? count_text((double)t->score.samples).text : "none");
+}
+
 static void print_text(const training *t)
 {
     print_curve(t);
@@ -107,6 +117,7 @@ static void print_text(const training *t)
     printf("try     mica %s ", t->data.is_text ? "generate" : "eval");
     put_plain(stdout, t->folder);
     printf("\n");
+    print_few(t);
 }
 
 /* ---- JSON ---- */

@@ -33,6 +33,23 @@ const char *training_stem(char *out, size_t size, const char *path)
     return out;
 }
 
+/* Neither --checkpoint nor both of NET and --data: says what to write, by what is there. */
+static int what_is_missing(const training *t)
+{
+    const train_settings *s = &t->settings;
+    char path[4096];
+    const char *net = s->net != NULL ? s->net : "";
+    if (s->resume && *net != '\0' && checkpoint_path(path, sizeof path, net) && is_safetensors(path))
+        return usage_error(t->v, "%s is a checkpoint; to continue it: mica train --checkpoint %s --resume",
+                           net, net);
+    if (s->resume)
+        return usage_error(t->v, "--resume needs NET and --data, or --checkpoint DIR");
+    if (file_kind_of(net) != FILE_UNKNOWN)
+        return usage_error(t->v, "%s is data, and which net? Try: mica train %s --data %s", net,
+                           file_kind_of(net) == FILE_TEXT ? "gpt-tiny" : "mlp", net);
+    return usage_error(t->v, "which net, and on what data? Try: mica train lenet --data digits");
+}
+
 /* Where the checkpoint is: --checkpoint, or a folder named after net and data. */
 static int choose_folder(training *t)
 {
@@ -41,9 +58,7 @@ static int choose_folder(training *t)
     if (s->net == NULL && s->weights != NULL && !(s->resume && s->checkpoint != NULL))
         s->net = s->weights; /* what is fine-tuned has a net */
     if (s->checkpoint == NULL && (s->net == NULL || s->data == NULL))
-        return usage_error(t->v, s->resume
-                                     ? "--resume needs NET and --data, or --checkpoint DIR"
-                                     : "which net, and on what data? Try: mica train lenet --data digits");
+        return what_is_missing(t);
     if (s->folds > 0)
         return EXIT_OK; /* nothing is saved */
     if (s->checkpoint != NULL)
@@ -459,7 +474,8 @@ static int look_for_end(training *t)
         printf("already stopped early after epoch %llu; --patience N above %lld goes on\n", done,
                (long long)s->patience);
     } else {
-        printf("already %llu of %lld epochs; --epochs N goes on\n", done, (long long)s->epochs);
+        printf("already %llu of %lld epochs; --epochs N %sgoes on\n", done, (long long)s->epochs,
+               done > (uint64_t)s->epochs ? "above that " : "");
     }
     return EXIT_OK;
 }

@@ -87,9 +87,9 @@ TEST(answer_numbers_in_their_unit)
     meaning m = {0};
     mica_netfile_info info = {.task = MICA_TASK_REGRESSION, .classes = 2};
     answer_style style = {.ctx = test_context(1), .info = &info, .meaning = &m};
-    check_answer(&style, row, 2, "7  0.5 2\n");
+    check_answer(&style, row, 2, "7  0.5  2\n");
     m.units = (target_units){2, mean, deviation, names};
-    check_answer(&style, row, 2, "7  price 290000 depth -2\n");
+    check_answer(&style, row, 2, "7  price 290000  depth -2\n");
     style.json = true;
     check_answer(&style, row, 2,
                  "{\"input\": 7, \"values\": [290000, -2], \"names\": [\"price\", \"depth\"]}\n");
