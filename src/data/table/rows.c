@@ -1,7 +1,6 @@
 /* Rows of a file, by what is known of its table. */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "data/classes.h"
@@ -49,10 +48,10 @@ static mica_status match_names(mica_table_reader *r)
         while (f < csv->count &&
                (csv->fields[f].length != length || memcmp(csv->fields[f].text, c->name, length) != 0))
             f++;
-        char made[32];
-        if (f == csv->count && (size_t)i < csv->count && csv->fields[i].length == 0 &&
-            snprintf(made, sizeof made, "column %d", i + 1) > 0 && strcmp(made, c->name) == 0)
-            f = (size_t)i; /* a column without a name, in the same place */
+        mica_made_name made;
+        if (f == csv->count && (size_t)i < csv->count &&
+            strcmp(mica_table_make_name(made, csv->fields[i].text, csv->fields[i].length, i), c->name) == 0)
+            f = (size_t)i; /* a column without a name of its own, in the same place */
         if (f < csv->count && wants(r, c))
             r->column_of[f] = i;
         else if (wants(r, c))
@@ -62,7 +61,7 @@ static mica_status match_names(mica_table_reader *r)
                              (c->role & MICA_ROLE_TARGET) != 0 ? "a target" : "an input");
     }
     for (size_t f = 0; f < csv->count; f++) {
-        bool known = false;
+        bool known = r->column_of[f] >= 0;
         for (int i = 0; !known && i < r->table->count; i++) {
             const char *name = r->table->columns[i].column.name;
             known = strlen(name) == csv->fields[f].length &&

@@ -1,6 +1,5 @@
 /* One pass through a file: what its columns are. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "data/table/table.h"
@@ -54,7 +53,8 @@ static void add_number(survey *s, size_t room, double value)
     uint64_t count = s->numbers + s->dates;
     if (count == 0) {
         s->shift = s->least = s->most = value;
-        s->whole = s->counts_rows = true;
+        s->whole = true;
+        s->counts_rows = s->missing == 0;
     } else if (value != s->last + 1) {
         s->counts_rows = false;
     }
@@ -91,14 +91,17 @@ static mica_status add_field(scan *s, size_t column, const char *text, size_t le
     return mica_value_list_add(s->ctx, &its->values, text, length);
 }
 
-/* The first record was a row after all: its chunk starts with it. */
+/* The first record was a row after all: its chunk starts with it. It is added last, but counts as the first. */
 static mica_status first_is_row(scan *s)
 {
     mica_table *t = s->table;
     for (int i = 0; i < t->count; i++) {
         size_t at = s->first_at[i];
+        survey *its = &s->surveys[i];
+        bool counts_rows = its->counts_rows;
         s->csv.line = s->first_line;
         MICA_TRY(add_field(s, (size_t)i, s->first + at, s->first_at[i + 1] - at - 1));
+        its->counts_rows = counts_rows && its->missing == 0 && its->last + 1 == its->shift;
     }
     if (t->chunk_count > 0) {
         t->chunks[0].offset = s->first_offset;
@@ -159,16 +162,13 @@ static mica_status name_columns(scan *s)
 {
     mica_table *t = s->table;
     for (int i = 0; i < t->count; i++) {
-        const char *name = s->first + s->first_at[i];
-        char made[96];
-        if (!t->has_header || *name == '\0') {
-            (void)snprintf(made, sizeof made, "column %d", i + 1);
-            name = made;
-        }
+        const char *own = s->first + s->first_at[i], *name = own;
+        mica_made_name made;
+        if (!t->has_header || *name == '\0')
+            name = mica_table_make_name(made, "", 0, i);
         for (int k = 0; k < i; k++)
             if (strcmp(t->columns[k].name, name) == 0) {
-                (void)snprintf(made, sizeof made, "%.60s (column %d)", s->first + s->first_at[i], i + 1);
-                name = made;
+                name = mica_table_make_name(made, own, strlen(own), i);
                 break;
             }
         MICA_TRY(mica_table_name(s->ctx, &t->columns[i], name, strlen(name)));
