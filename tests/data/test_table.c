@@ -53,6 +53,7 @@ TEST(table_finds_delimiter_header_and_kinds)
         {"a|b\n1|2\n", "number a, number b", 1, '|', {0}},
         {"7\n8\n9\n", "number column 1", 3, ',', {0}},
         {"n\n7\n8\n", "number n", 2, ',', {0}},
+        {"power; kW\n7\n8\n5\n", "number power; kW", 3, ',', {0}},
         {"5.1,3.5,setosa\n4.9,3.0,setosa\n6.0,2.2,virginica\n",
          "number column 1, number column 2, category column 3",
          3,
