@@ -42,12 +42,12 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(settings, table.delimiter),
      "CHAR",
-     "table: what is between columns (found out)"},
+     "table: what is between columns (detected)"},
     {.name = "--header",
      OPTION_CHOICE,
      offsetof(settings, table.header),
      "YES-NO",
-     "table: whether the first line has the names of columns (found out)",
+     "table: whether the first line has the names of columns (detected)",
      .choices = table_header_names},
     {.name = "--batch",
      OPTION_COUNT,
@@ -143,7 +143,7 @@ static int from_table(prediction *p, const char *path)
     if (p->saved.meaning.table == NULL)
         return verb_error(&verb_run, EXIT_FILE, "%s is a table, which the net was not trained on", path);
     return table_load_inputs(&p->inputs, &verb_run, p->ctx, path, p->bytes, p->byte_count, &p->saved.meaning,
-                             &p->set->table);
+                             &p->set->table, !p->set->shared.quiet && ranks_rank() == 0);
 }
 
 /* WAV files, made ready as the sounds that the net was trained on. */
@@ -553,6 +553,6 @@ const verb verb_run = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
-    .shared = SHARED_JSON | SHARED_THREADS | RANKED,
+    .shared = SHARED_QUIET | SHARED_JSON | SHARED_THREADS | RANKED,
     .examples = examples,
 };

@@ -131,8 +131,8 @@ static void table_text(const mica_table *t, const char *path)
     }
     width = width < WIDEST_NAME ? width : WIDEST_NAME;
     put_plain(stdout, path);
-    printf(": a table of %s rows and %d columns", count_text((double)mica_table_rows(t)).text,
-           mica_table_columns(t));
+    printf(": a table of %s rows and %d column%s", count_text((double)mica_table_rows(t)).text,
+           mica_table_columns(t), mica_table_columns(t) == 1 ? "" : "s");
     if (mica_table_columns(t) > 1)
         printf(", delimiter %s", delimiter == '\t' ? "tab" : (char[]){'"', delimiter, '"', '\0'});
     printf(", %s header\n\n%-*s  %-8s %9s %9s  values\n", mica_table_has_header(t) ? "with a" : "no",

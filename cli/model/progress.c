@@ -89,9 +89,10 @@ static int write_numbers(char *text, size_t size, const progress *p, const mica_
     double now = clock_seconds(), done = (double)(step->step - p->first_step), elapsed = now - p->began;
     double left = (double)(p->epochs * p->epoch_steps) - (double)step->step;
     char metric[32] = "", eta[32];
-    if (!isnan(p->metric))
-        (void)snprintf(metric, sizeof metric, p->rmse ? "  RMSE %-7.4g" : "  %5.1f %%",
-                       p->rmse ? p->metric : 100 * p->metric);
+    if (!isnan(p->metric) && p->rmse)
+        (void)snprintf(metric, sizeof metric, "  RMSE %-7.20s", figure_text(p->metric).text);
+    else if (!isnan(p->metric))
+        (void)snprintf(metric, sizeof metric, "  %5.1f %%", 100 * p->metric);
     write_duration(eta, sizeof eta, done > 0 ? elapsed / done * left : 0);
     double seconds = now - p->epoch_began;
     return snprintf(text, size, "loss %-7.4g%s  %s/s  eta %s  %s", p->loss, metric,
@@ -160,8 +161,10 @@ void progress_epoch(progress *p, const mica_progress *epoch, uint64_t epoch_samp
             (unsigned long long)epoch->epoch + 1, (unsigned long long)p->epochs, epoch->mean_loss);
     if (epoch->validation != NULL && epoch->validation->samples > 0) {
         fprintf(stderr, "  validation %-7.4f", epoch->validation->loss);
-        if (!isnan(metric))
-            fprintf(stderr, p->rmse ? " RMSE %-7.4g" : " %6.2f %%", p->rmse ? metric : 100 * metric);
+        if (!isnan(metric) && p->rmse)
+            fprintf(stderr, " RMSE %-7s", figure_text(metric).text);
+        else if (!isnan(metric))
+            fprintf(stderr, " %6.2f %%", 100 * metric);
     }
     fprintf(stderr, "  %.1f s", seconds);
     if (epoch_samples > 0 && seconds > 0)

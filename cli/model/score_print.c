@@ -36,13 +36,14 @@ static void put_numbers_line(FILE *to, const score *s, scored_net net)
         put_plain(to, name);
         fprintf(to, ": ");
     }
-    fprintf(to, "RMSE %.4g, MAE %.4g, %s %.3f of %s samples", t->rmse, t->mae, r_squared(), t->r2,
-            count_text((double)s->samples).text);
+    fprintf(to, "RMSE %s, ", figure_text(t->rmse).text);
+    fprintf(to, "MAE %s, %s %.3f of ", figure_text(t->mae).text, r_squared(), t->r2);
+    fprintf(to, "%s samples", count_text((double)s->samples).text);
     if (isnan(t->baseline))
         return;
     fprintf(to, "; always ");
     put_plain(to, score_baseline_name(net));
-    fprintf(to, ": RMSE %.4g", t->baseline);
+    fprintf(to, ": RMSE %s", figure_text(t->baseline).text);
 }
 
 void put_score_line(FILE *to, const score *s, scored_net net)
@@ -84,7 +85,9 @@ static void put_targets(FILE *to, const score *s, scored_net net)
             (void)plain_text(text, sizeof text, name);
         else
             (void)snprintf(text, sizeof text, "%d", i + 1);
-        fprintf(to, "%16.16s %10.4g %10.4g %9.3f  %.4g\n", text, t->rmse, t->mae, t->r2, t->baseline);
+        fprintf(to, "%16.16s %10s", text, figure_text(t->rmse).text);
+        fprintf(to, " %10s %9.3f", figure_text(t->mae).text, t->r2);
+        fprintf(to, "  %s\n", figure_text(t->baseline).text);
     }
 }
 

@@ -11,6 +11,7 @@
 /* A target of a series, for the baseline. */
 typedef struct plain_forecast {
     mica_index window, horizon, season, width, targets;
+    char name[48];
     mica_index place[]; /* [targets] of each among the inputs of a row */
 } plain_forecast;
 
@@ -98,15 +99,20 @@ static void set_forecast(meaning *m, const mica_table *t, mica_index window, mic
 {
     mica_index targets = mica_table_targets(t);
     plain_forecast *f = take(1, sizeof *f + (size_t)targets * sizeof f->place[0]);
-    *f = (plain_forecast){window, horizon, season, mica_table_inputs(t), targets};
+    *f = (plain_forecast){.window = window,
+                          .horizon = horizon,
+                          .season = season,
+                          .width = mica_table_inputs(t),
+                          .targets = targets};
+    (void)snprintf(f->name, sizeof f->name, season > 0 ? "the value %td rows before" : "the last value",
+                   season);
     for (mica_index j = 0; j < targets; j++)
         f->place[j] = target_column(t, j)->first_input;
     m->forecast = (forecast_shape){.window = window,
                                    .horizon = horizon,
                                    .channels = targets,
                                    .baseline = forecast_plainly,
-                                   .baseline_name = season > 0 ? "the value one season before"
-                                                               : "the last value",
+                                   .baseline_name = f->name,
                                    .user = f};
 }
 

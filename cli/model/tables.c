@@ -164,6 +164,10 @@ static int find_labels(int *columns, int *count, int most, const mica_table *t, 
             return EXIT_USAGE;
         if (*count == most)
             return usage_error(v, "--label takes at most %d columns", most);
+        for (int i = 0; i < *count; i++)
+            if (columns[i] == column)
+                return usage_error(v, "--label has the column \"%s\" twice",
+                                   mica_table_column(t, column)->name);
         columns[(*count)++] = column;
         if (label[length] == '\0')
             return EXIT_OK;
@@ -214,6 +218,29 @@ static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *c
 
 /* ---- Telling ---- */
 
+/* "  learned from 3 columns of numbers, 1 of categories, 1 of dates" */
+static void tell_inputs(const mica_table *t)
+{
+    static const char *const kinds[] = {"numbers", "categories", "dates"};
+    int counts[3] = {0}, told = 0;
+    for (int i = 0; i < mica_table_columns(t); i++) {
+        const mica_column *c = mica_table_column(t, i);
+        if (c->inputs > 0 && c->kind <= MICA_COLUMN_DATE)
+            counts[c->kind]++;
+    }
+    for (size_t k = 0; k < 3; k++) {
+        if (counts[k] == 0)
+            continue;
+        fprintf(stderr, "%s%d%s of %s", told == 0 ? "  learned from " : ", ", counts[k],
+                told > 0         ? ""
+                : counts[k] == 1 ? " column"
+                                 : " columns",
+                kinds[k]);
+        told++;
+    }
+    fprintf(stderr, "\n");
+}
+
 static void tell_table(const data *d, const verb *v, mica_missing missing)
 {
     static const char *const tasks[] = {"classes", "regression", "yes or no"};
@@ -223,8 +250,8 @@ static void tell_table(const data *d, const verb *v, mica_missing missing)
     char delimiter = mica_table_delimiter(t);
     fprintf(stderr, "mica %s: ", v->name);
     put_plain(stderr, d->path);
-    fprintf(stderr, ": %s rows of %d columns, ", count_text((double)mica_table_rows(t)).text,
-            mica_table_columns(t));
+    fprintf(stderr, ": %s rows of %d column%s, ", count_text((double)mica_table_rows(t)).text,
+            mica_table_columns(t), mica_table_columns(t) == 1 ? "" : "s");
     if (mica_table_columns(t) > 1)
         fprintf(stderr, "%s between them, ",
                 delimiter == ','    ? "a comma"
@@ -250,6 +277,7 @@ static void tell_table(const data *d, const verb *v, mica_missing missing)
             fprintf(stderr, ": rows left out");
         fprintf(stderr, "\n");
     }
+    tell_inputs(t);
     if (d->window > 0)
         fprintf(stderr, "  from %td rows the next %td; parts are cut in time, the last for tests\n",
                 d->window, d->horizon);
@@ -257,20 +285,23 @@ static void tell_table(const data *d, const verb *v, mica_missing missing)
         fprintf(stderr, "  too large for memory: read in blocks\n");
 }
 
-static void tell_found(const char *path, const verb *v, const mica_table_found *found)
+static void tell_found(const char *path, const verb *v, const mica_table *t, const mica_table_found *found)
 {
     const struct {
         uint64_t count;
-        const char *what;
+        const char *one, *many;
     } lines[] = {
-        {found->missing, "values are missing and were filled in"},
-        {found->dropped, "rows were left out: values are missing"},
-        {found->unseen, "values of categories are not among those of the training"},
-        {(uint64_t)found->extra_columns, "columns are not among those of the training, and ignored"}};
+        {found->missing, "missing value was filled in", "missing values were filled in"},
+        {found->dropped, "row was left out: a value is missing", "rows were left out: values are missing"},
+        {found->unseen, "category was not seen in training", "categories were not seen in training"},
+        {(uint64_t)found->extra_columns, "column is new and ignored", "columns are new and ignored"}};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         if (lines[i].count > 0)
             fprintf(stderr, "mica %s: %s: %s %s\n", v->name, path, count_text((double)lines[i].count).text,
-                    lines[i].what);
+                    lines[i].count == 1 ? lines[i].one : lines[i].many);
+    if (found->by_position && mica_table_has_header(t) && mica_table_columns(t) > 1)
+        fprintf(stderr, "mica %s: %s: no header, columns are taken in the order of the training\n", v->name,
+                path);
 }
 
 /* ---- Rows ---- */
@@ -317,6 +348,12 @@ static int load_rows(data *d, const verb *v, mica_context *ctx, int part, const 
         read.header = mica_table_has_header(d->table) ? MICA_CSV_HEADER_YES : MICA_CSV_HEADER_NO;
     }
     mica_status status = mica_table_load(ctx, &cells, d->table, path, &read);
+    if (status == MICA_OK && d->window > 0 && cells.count < d->window + d->horizon) {
+        mica_index rows = cells.count;
+        mica_dataset_destroy(ctx, &cells);
+        return verb_error(v, EXIT_FILE, "%s: %td rows: a window of %td and a horizon of %td need more", path,
+                          rows, d->window, d->horizon);
+    }
     if (status == MICA_OK && d->window > 0)
         status = make_windows(ctx, set, &d->rows[part], d, &cells);
     else if (status == MICA_OK)
@@ -324,7 +361,7 @@ static int load_rows(data *d, const verb *v, mica_context *ctx, int part, const 
     if (status != MICA_OK)
         return verb_failed(v, ctx);
     if (opts->tell && (part > 0 || opts->known != NULL))
-        tell_found(path, v, &found);
+        tell_found(path, v, d->table, &found);
     return EXIT_OK;
 }
 
@@ -459,7 +496,8 @@ void table_release(mica_context *ctx, data *d)
 }
 
 int table_load_inputs(mica_dataset *out, const verb *v, mica_context *ctx, const char *path,
-                      const char *bytes, size_t count, const meaning *m, const table_settings *settings)
+                      const char *bytes, size_t count, const meaning *m, const table_settings *settings,
+                      bool tell)
 {
     mica_table_read_opts read;
     mica_table_found found;
@@ -478,7 +516,8 @@ int table_load_inputs(mica_dataset *out, const verb *v, mica_context *ctx, const
     mica_dataset_destroy(ctx, &cells);
     if (status != MICA_OK)
         return verb_failed(v, ctx);
-    tell_found(path, v, &found);
+    if (tell)
+        tell_found(path, v, m->table, &found);
     mica_index window = m->forecast.window, width = out->inputs.dim[1];
     if (m->forecast.horizon == 0)
         return EXIT_OK;

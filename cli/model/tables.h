@@ -26,10 +26,11 @@ char delimiter_named(const verb *v, const char *name);
 int table_load(data *out, const verb *v, mica_context *ctx, const char *path, const data_opts *opts);
 void table_release(mica_context *ctx, data *d);
 
-/* A file to be predicted, by a known table: inputs in full. From stdin: `bytes` [count]. */
+/* A file to be predicted, by a known table: inputs in full. From stdin: `bytes` [count]. With `tell`, what is missing
+ * or new in it goes to stderr. */
 int table_load_inputs(mica_dataset *out, const verb *v, mica_context *ctx, const char *path,
                       const char *bytes, size_t count, const struct meaning *m,
-                      const table_settings *settings);
+                      const table_settings *settings, bool tell);
 
 /* ---- Meaning ---- */
 

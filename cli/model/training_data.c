@@ -27,7 +27,8 @@ static int look_at_net(training *t, data_opts *opts)
         opts->images = images_size_of_sample(&t->saved.meaning.sample);
     bool own = s->net != NULL && mica_netfile_builtin(s->net) == NULL;
     int code = EXIT_OK;
-    if (!t->resumes && strcmp(s->net, "-") != 0 && (images || (table && own))) { /* stdin can be read once */
+    if (!t->resumes && (!own || is_regular(s->net)) &&
+        (images || (table && own))) { /* a pipe can be read once */
         mica_netfile_opts build = {.batch = 1};
         code = net_build(&net, &info, t->v, t->ctx, s->net, &s->set, &build);
         if (code == EXIT_OK && images)

@@ -302,7 +302,7 @@ TEST(table_encodes_rows)
     x = set.inputs.data;
     const float unseen[] = {0, 0, 0, 1, 0, 1};
     CHECK(set.count == 1 && !set.has_targets && memcmp(x, unseen, sizeof unseen) == 0);
-    CHECK(found.unseen == 1 && found.extra_columns == 1 && found.missing == 1);
+    CHECK(found.unseen == 1 && found.extra_columns == 1 && found.missing == 1 && !found.by_position);
     mica_dataset_destroy(ctx, &set);
     CHECK_ERROR(
         ctx, load(ctx, &set, table, other, NULL), MICA_ERR_FORMAT,
@@ -315,6 +315,7 @@ TEST(table_encodes_rows)
         ctx, load(ctx, &set, table, "Oslo,1\n", NULL), MICA_ERR_FORMAT,
         "format error: \"file\": line 1: there is no column \"town\", which the table has as an input");
     CHECK(load(ctx, &set, table, "Oslo,1,2020-01-01\n", &without) == MICA_OK && set.count == 1);
+    CHECK(found.by_position && found.extra_columns == 0);
     mica_dataset_destroy(ctx, &set);
     mica_table_destroy(ctx, table);
     CHECK(mica_context_heap(ctx).live_bytes == live);

@@ -96,6 +96,7 @@ static bool has_places(const mica_table_reader *r)
 static mica_status match_places(mica_table_reader *r)
 {
     const mica_table *t = r->table;
+    r->found.by_position = true;
     if (!has_places(r))
         return mica_fail(r->csv->ctx, MICA_ERR_FORMAT,
                          "%s: line %zu: %zu columns without names, the table has %d%s",
