@@ -194,6 +194,22 @@ static int apply_lists(mica_table *t, const verb *v, mica_context *ctx, const ta
     return EXIT_OK;
 }
 
+/* Numbers of rows teach nothing, but where there is nothing else they are what the target depends on. */
+static void use_row_numbers(mica_table *t, const verb *v, mica_context *ctx, const table_settings *s)
+{
+    int columns = mica_table_columns(t), inputs = 0;
+    for (int i = 0; i < columns; i++)
+        inputs += (mica_table_column(t, i)->role & MICA_ROLE_INPUT) != 0;
+    for (int i = 0; inputs == 0 && i < columns; i++) {
+        const mica_column *c = mica_table_column(t, i);
+        bool ignored = false;
+        for (size_t k = 0; k < s->ignore.count; k++)
+            ignored |= column_named(t, v, "--ignore", s->ignore.item[k], strlen(s->ignore.item[k])) == i;
+        if (c->counts_rows && c->role == MICA_ROLE_NONE && !ignored)
+            (void)mica_table_set_role(ctx, t, i, MICA_ROLE_INPUT);
+    }
+}
+
 /* Roles, kinds and encoding of a table that was scanned. */
 static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *ctx, const table_settings *s)
 {
@@ -208,6 +224,8 @@ static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *c
         if (mica_table_set_role(ctx, t, labels[i], role) != MICA_OK)
             code = verb_failed(v, ctx);
     }
+    if (code == EXIT_OK)
+        use_row_numbers(t, v, ctx, s);
     mica_encode_opts encode = {.missing = s->missing >= 0 ? (mica_missing)s->missing : MICA_MISSING_MEAN};
     if (code == EXIT_OK && d->window > 0 && encode.missing == MICA_MISSING_DROP)
         code = usage_error(v, "--missing drop would tear holes into a series");

@@ -209,6 +209,8 @@ ends 0 train line.net --data double.csv --epochs 5
 says "RMSE "
 ends 0 run line-double double.csv
 [ "$(wc -l <"$folder/out")" -eq 40 ] || complain "a number for each line"
+ends 3 train line.net --data double.csv --ignore 1 --checkpoint no
+complains "double.csv: no column is left as an input"
 ends 0 train gpt-tiny --data words.txt --epochs 1 --set layers=1 --set width=16 --set length=16
 says "mica generate gpt-tiny-words"
 ends 0 eval gpt-tiny-words --part all
