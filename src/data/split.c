@@ -30,8 +30,8 @@ mica_status mica_split_check(mica_context *ctx, const char *op, const mica_data_
     return MICA_OK;
 }
 
-/* A part in order loses its first `gap` samples. Where that is more than half of it, they come on top, if enough is left
- * for training: else a short series would have nothing to be tested on. */
+/* A part in order loses its first `gap` samples. Where that is more than half of it, they come on top, if enough is
+ * left for training: else a short series would have nothing to be tested on. */
 static void widen(mica_index *part, mica_index gap, mica_index spare)
 {
     if (*part > 0 && gap > *part / 2 && gap <= spare)
