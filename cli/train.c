@@ -142,7 +142,7 @@ static const verb_option options[] = {
      OPTION_NUMBER,
      FIELD(weight_decay),
      "X",
-     "weight decay (adamw 0.01; text 0.1)"},
+     "weight decay (adamw 0.01; text 0.1; tables by their steps)"},
     {.name = "--momentum", OPTION_NUMBER, FIELD(momentum), "X", "momentum of sgd and rmsprop (sgd 0.9)"},
     {.name = "--clip", OPTION_NUMBER, FIELD(clip), "X", "clip the gradient norm to X (none; text 1)"},
     {.name = "--patience",
@@ -305,7 +305,9 @@ static int run(int argc, char **argv)
                                    .folds = -1};
     int count = options_read(&verb_train, &t->settings, argc, argv);
     int code = count < 0   ? EXIT_USAGE
-               : count > 1 ? usage_error(&verb_train, "one net at a time; unexpected \"%s\"", argv[1])
+               : count > 1 ? usage_error(&verb_train, "one net at a time; unexpected \"%s\"%s%s", argv[1],
+                                         t->settings.data == NULL ? ". For data: --data " : "",
+                                         t->settings.data == NULL ? argv[1] : "")
                            : EXIT_OK;
     if (code == EXIT_OK)
         code = check_settings(&t->settings);

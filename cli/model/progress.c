@@ -13,6 +13,7 @@
 #define REDRAW_SECONDS 0.1 /* of a bar */
 #define LINE_SECONDS   10  /* between lines where there is no terminal */
 #define SMOOTH         0.05
+#define EPOCH_LINES    20 /* of many epochs, about so many get a line that stays */
 
 bool terminal_utf8(void)
 {
@@ -150,11 +151,22 @@ void progress_clear(progress *p)
     p->drawn = false;
 }
 
+/* The first, the last, and some between them at even distances; all of those that take long. */
+static bool has_line(const progress *p, uint64_t epoch, double seconds)
+{
+    uint64_t every = (p->epochs + EPOCH_LINES - 1) / EPOCH_LINES;
+    return epoch == 1 || epoch == p->epochs || epoch % (every > 0 ? every : 1) == 0 ||
+           seconds >= LINE_SECONDS;
+}
+
 void progress_epoch(progress *p, const mica_progress *epoch, uint64_t epoch_samples, double metric)
 {
     double now = clock_seconds(), seconds = now - p->epoch_began;
-    p->epoch_began = p->drawn_at = now;
-    if (!p->shown)
+    bool shown = p->shown && has_line(p, epoch->epoch + 1, seconds);
+    p->epoch_began = now;
+    if (shown)
+        p->drawn_at = now;
+    if (!shown)
         return;
     progress_clear(p);
     fprintf(stderr, "epoch %*llu/%llu  loss %-7.4f", p->epochs > 9 ? 2 : 1,

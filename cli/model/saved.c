@@ -9,6 +9,7 @@
 #include "cli/model/sounds.h"
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
+#include "cli/net/argument.h"
 #include "cli/picture/text.h"
 #include "io/quote.h"
 #include "io/utf8.h"
@@ -88,7 +89,8 @@ static int add_table(notes *n, const meaning *m, const verb *v, mica_context *ct
 {
     size_t bytes = 0;
     if (mica_table_to_text(ctx, m->table, NULL, &bytes) != MICA_OK)
-        return verb_error(v, EXIT_FILE, "%s: %s: it could not be saved", m->data, mica_error(ctx));
+        return verb_error(v, EXIT_FILE, "%s: %s: it could not be saved%s", m->data, mica_error(ctx),
+                          strstr(mica_error(ctx), "UTF-8") != NULL ? ". Save the file as UTF-8" : "");
     char *text = take(bytes, 1);
     mica_status status = mica_table_to_text(ctx, m->table, text, &bytes);
     if (status == MICA_OK)
@@ -198,13 +200,29 @@ static int read_table(saved *s, const verb *v, mica_context *ctx)
     return EXIT_OK;
 }
 
+/* What others take for a checkpoint: a net that is yet to be trained, or data. */
+static int other_than_checkpoint(const verb *v, mica_context *ctx, const saved *s, const char *where)
+{
+    struct stat about;
+    bool there = stat(s->path, &about) == 0;
+    if (!there && mica_netfile_builtin(where) != NULL)
+        return verb_error(v, EXIT_FILE,
+                          "%s is a net without weights: mica %s takes a checkpoint, which mica train writes",
+                          where, v->name);
+    if (there && !is_safetensors(s->path) && file_kind_of(where) != FILE_UNKNOWN)
+        return verb_error(v, EXIT_FILE,
+                          "%s is not a checkpoint: the first argument is one, which mica train writes",
+                          where);
+    return verb_failed(v, ctx);
+}
+
 int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
 {
     *out = (saved){.file = NULL};
     if (!checkpoint_path(out->path, sizeof out->path, where))
         return usage_error(v, "the path is longer than %zu bytes", sizeof out->path - 1);
     if (mica_safetensors_open(ctx, &out->file, out->path) != MICA_OK)
-        return verb_failed(v, ctx);
+        return other_than_checkpoint(v, ctx, out, where);
     if (saved_text(out, MICA_NETFILE_KEY) == NULL)
         return verb_error(
             v, EXIT_FILE,

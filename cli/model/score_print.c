@@ -38,7 +38,7 @@ static void put_numbers_line(FILE *to, const score *s, scored_net net)
     }
     fprintf(to, "RMSE %s, ", figure_text(t->rmse).text);
     fprintf(to, "MAE %s, %s %.3f of ", figure_text(t->mae).text, r_squared(), t->r2);
-    fprintf(to, "%s samples", count_text((double)s->samples).text);
+    fprintf(to, "%s sample%s", count_text((double)s->samples).text, s->samples == 1 ? "" : "s");
     if (isnan(t->baseline))
         return;
     fprintf(to, "; always ");
@@ -56,8 +56,8 @@ void put_score_line(FILE *to, const score *s, scored_net net)
     }
     if (!isnan(s->accuracy))
         fprintf(to, "%.2f %% of ", 100 * s->accuracy);
-    fprintf(to, "%s %s, loss %.4f", count_text((double)s->samples).text, text ? "windows" : "samples",
-            s->loss);
+    fprintf(to, "%s %s%s, loss %.4f", count_text((double)s->samples).text, text ? "window" : "sample",
+            s->samples == 1 ? "" : "s", s->loss);
     if (text)
         fprintf(to, ", %.3f bits per token, perplexity %.4g", s->loss / log(2), exp(s->loss));
     if (!isnan(s->f1))

@@ -110,7 +110,7 @@ static void set_forecast(meaning *m, const mica_table *t, mica_index window, mic
         f->place[j] = target_column(t, j)->first_input;
     m->forecast = (forecast_shape){.window = window,
                                    .horizon = horizon,
-                                   .channels = targets,
+                                   .width = f->width,
                                    .baseline = forecast_plainly,
                                    .baseline_name = f->name,
                                    .user = f};

@@ -61,25 +61,6 @@ static int column_named(const mica_table *t, const verb *v, const char *option, 
     return -1;
 }
 
-void put_column(FILE *to, const mica_column *c, mica_index rows)
-{
-    static const char *const kinds[] = {"numbers", "categories", "dates", "text", "no values"};
-    put_plain(to, c->name);
-    fprintf(to, ": %s", kinds[c->kind]);
-    if (c->kind == MICA_COLUMN_EMPTY)
-        return;
-    if (c->different > MICA_TABLE_MOST_VALUES)
-        fprintf(to, ", more than %s different", count_text(MICA_TABLE_MOST_VALUES).text);
-    else
-        fprintf(to, ", %s different", count_text((double)c->different).text);
-    if (c->kind == MICA_COLUMN_NUMBER) {
-        fprintf(to, ", %s to ", number_text(c->least).text);
-        fprintf(to, "%s", number_text(c->most).text);
-    }
-    if (c->missing > 0)
-        fprintf(to, ", %s of %s missing", count_text((double)c->missing).text, count_text((double)rows).text);
-}
-
 /* ---- What is to be learned ---- */
 
 static bool looks_like_classes(const mica_column *c, mica_index rows)
@@ -94,6 +75,9 @@ static int make_classes(mica_table *t, const verb *v, mica_context *ctx, int col
 {
     const mica_column *c = mica_table_column(t, column);
     mica_index rows = mica_table_rows(t);
+    if (c->different < 2)
+        return verb_error(v, EXIT_FILE, "%s: column \"%s\" has %s: there is nothing to learn from one class",
+                          path, c->name, c->different == 1 ? "the same value in every row" : "no values");
     if (c->kind == MICA_COLUMN_TEXT || c->different > MICA_TABLE_MOST_VALUES)
         return verb_error(v, EXIT_FILE, "%s: column \"%s\" has too many different values for classes%s", path,
                           c->name,
@@ -234,94 +218,6 @@ static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *c
     return code;
 }
 
-/* ---- Telling ---- */
-
-/* "  learned from 3 columns of numbers, 1 of categories, 1 of dates" */
-static void tell_inputs(const mica_table *t)
-{
-    static const char *const kinds[] = {"numbers", "categories", "dates"};
-    int counts[3] = {0}, told = 0;
-    for (int i = 0; i < mica_table_columns(t); i++) {
-        const mica_column *c = mica_table_column(t, i);
-        if (c->inputs > 0 && c->kind <= MICA_COLUMN_DATE)
-            counts[c->kind]++;
-    }
-    for (size_t k = 0; k < 3; k++) {
-        if (counts[k] == 0)
-            continue;
-        fprintf(stderr, "%s%d%s of %s", told == 0 ? "  learned from " : ", ", counts[k],
-                told > 0         ? ""
-                : counts[k] == 1 ? " column"
-                                 : " columns",
-                kinds[k]);
-        told++;
-    }
-    fprintf(stderr, "\n");
-}
-
-static void tell_table(const data *d, const verb *v, mica_missing missing)
-{
-    static const char *const tasks[] = {"classes", "regression", "yes or no"};
-    static const char *const fills[] = {"filled with the mean", "filled with the median", "rows left out",
-                                        "refused"};
-    const mica_table *t = d->table;
-    char delimiter = mica_table_delimiter(t);
-    fprintf(stderr, "mica %s: ", v->name);
-    put_plain(stderr, d->path);
-    fprintf(stderr, ": %s rows of %d column%s, ", count_text((double)mica_table_rows(t)).text,
-            mica_table_columns(t), mica_table_columns(t) == 1 ? "" : "s");
-    if (mica_table_columns(t) > 1)
-        fprintf(stderr, "%s between them, ",
-                delimiter == ','    ? "a comma"
-                : delimiter == ';'  ? "a semicolon"
-                : delimiter == '\t' ? "a tab"
-                                    : (char[]){'"', delimiter, '"', '\0'});
-    fprintf(stderr, "%s header\n", mica_table_has_header(t) ? "with a" : "no");
-    for (int i = 0; i < mica_table_columns(t); i++) {
-        const mica_column *c = mica_table_column(t, i);
-        bool target = (c->role & MICA_ROLE_TARGET) != 0, left_out = c->role == 0;
-        if (!target && !left_out && c->missing == 0)
-            continue;
-        fprintf(stderr, "  ");
-        put_column(stderr, c, mica_table_rows(t));
-        if (target)
-            fprintf(stderr, ": %s", d->window > 0 ? "forecast" : tasks[d->task]);
-        else if (left_out)
-            fprintf(stderr, ": left out%s", c->counts_rows ? ", they count the rows" : "");
-        if (c->missing > 0 && (c->role & MICA_ROLE_INPUT) != 0)
-            fprintf(stderr, ": %s%s", fills[missing],
-                    missing <= MICA_MISSING_MEDIAN ? ", and an input says so" : "");
-        else if (c->missing > 0 && target)
-            fprintf(stderr, ": rows left out");
-        fprintf(stderr, "\n");
-    }
-    tell_inputs(t);
-    if (d->window > 0)
-        fprintf(stderr, "  from %td rows the next %td; parts are cut in time, the last for tests\n",
-                d->window, d->horizon);
-    if (d->streamed)
-        fprintf(stderr, "  too large for memory: read in blocks\n");
-}
-
-static void tell_found(const char *path, const verb *v, const mica_table *t, const mica_table_found *found)
-{
-    const struct {
-        uint64_t count;
-        const char *one, *many;
-    } lines[] = {
-        {found->missing, "missing value was filled in", "missing values were filled in"},
-        {found->dropped, "row was left out: a value is missing", "rows were left out: values are missing"},
-        {found->unseen, "category was not seen in training", "categories were not seen in training"},
-        {(uint64_t)found->extra_columns, "column is new and ignored", "columns are new and ignored"}};
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        if (lines[i].count > 0)
-            fprintf(stderr, "mica %s: %s: %s %s\n", v->name, path, count_text((double)lines[i].count).text,
-                    lines[i].count == 1 ? lines[i].one : lines[i].many);
-    if (found->by_position && mica_table_has_header(t) && mica_table_columns(t) > 1)
-        fprintf(stderr, "mica %s: %s: no header, columns are taken in the order of the training\n", v->name,
-                path);
-}
-
 /* ---- Rows ---- */
 
 static mica_csv_header header_of(const table_settings *s)
@@ -379,7 +275,7 @@ static int load_rows(data *d, const verb *v, mica_context *ctx, int part, const 
     if (status != MICA_OK)
         return verb_failed(v, ctx);
     if (opts->tell && (part > 0 || opts->known != NULL))
-        tell_found(path, v, d->table, &found);
+        table_tell_found(path, v, d->table, &found);
     return EXIT_OK;
 }
 
@@ -485,7 +381,11 @@ int table_load(data *out, const verb *v, mica_context *ctx, const char *path, co
     else
         out->streamed = out->window == 0 && is_large(out->table, memory);
     if (opts->tell && opts->known == NULL)
-        tell_table(out, v, s->missing >= 0 ? (mica_missing)s->missing : MICA_MISSING_MEAN);
+        table_tell(out, v, s->missing >= 0 ? (mica_missing)s->missing : MICA_MISSING_MEAN);
+    if (opts->known == NULL)
+        code = table_check_steps(out, v, opts->tell);
+    if (code != EXIT_OK)
+        return code;
     find_classes(out);
     if (!out->streamed)
         code = load_rows(out, v, ctx, 0, path, opts);
@@ -535,7 +435,7 @@ int table_load_inputs(mica_dataset *out, const verb *v, mica_context *ctx, const
     if (status != MICA_OK)
         return verb_failed(v, ctx);
     if (tell)
-        tell_found(path, v, m->table, &found);
+        table_tell_found(path, v, m->table, &found);
     mica_index window = m->forecast.window, width = out->inputs.dim[1];
     if (m->forecast.horizon == 0)
         return EXIT_OK;

@@ -22,15 +22,16 @@ typedef struct column_spans {
     size_t count;
 } column_spans;
 
-/* What anybody would have forecast: from the inputs [window * channels] of a sample, as the net gets them, targets
- * [horizon * channels], as the net would put them out. */
+/* What anybody would have forecast: from the inputs [window * width] of a sample, as the net gets them, targets
+ * [horizon * targets], as the net would put them out. */
 typedef void baseline_fn(float *out, const float *inputs, const void *user);
 
-/* A series: `window` values of each channel are known, and `horizon` wanted. Samples follow each other in time. */
+/* A series: `window` rows of `width` inputs are known, and the targets of `horizon` rows wanted. Samples follow each
+ * other in time. */
 typedef struct forecast_shape {
-    mica_index window, horizon, channels; /* horizon 0: it is none */
-    baseline_fn *baseline;                /* NULL: none */
-    const char *baseline_name;            /* "the last value" */
+    mica_index window, horizon, width; /* horizon 0: it is none */
+    baseline_fn *baseline;             /* NULL: none */
+    const char *baseline_name;         /* "the last value" */
     const void *user;
 } forecast_shape;
 

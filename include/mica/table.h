@@ -42,6 +42,7 @@ typedef enum mica_column_role {
 #define MICA_TABLE_MOST_VALUES  1000 /* different values of a column that are remembered */
 #define MICA_TABLE_MOST_COLUMNS 16384
 #define MICA_TABLE_LONGEST_LINE ((size_t)1 << 20) /* bytes */
+#define MICA_TABLE_SHOWN        32 /* bytes of a value that is kept for a message, its end included */
 
 /* A column of the file that was scanned, with statistics over all of its rows. */
 typedef struct mica_column {
@@ -67,6 +68,16 @@ typedef struct mica_column {
     /* The elements of a row's inputs and targets that are made of this column; 0 of them before mica_table_encode. */
     mica_index first_input, inputs;
     mica_index first_target, targets;
+
+    /* Of words: how many rows have no number although at least nine in ten have one, and the first of those values,
+     * cut. 0: it is not so. */
+    uint64_t odd;
+    char odd_value[MICA_TABLE_SHOWN];
+
+    /* Of dates: the most common distance between two rows that follow each other, in seconds, and how many rows have
+     * another. For a series, which is taken to be even. */
+    double step;
+    uint64_t uneven;
 } mica_column;
 
 typedef enum mica_csv_header {
@@ -84,9 +95,9 @@ typedef struct mica_scan_opts {
 typedef struct mica_table mica_table;
 
 /* Reads the whole file, once, and finds out what its columns are. Fields may be in double quotes, in which a doubled
- * quote is one; blank lines are skipped; if the delimiter is not a comma, numbers may have a decimal comma. All rows
- * must have as many fields as the first. Every column becomes an input, save those of text, those without values and
- * row numbers.
+ * quote is one; blank lines are skipped; if the delimiter is not a comma, numbers may have a decimal comma (digits may
+ * be in groups anywhere: 1.234,50 or 1,234.50). All rows must have as many fields as the first. Every column becomes
+ * an input, save those of text, those without values and row numbers.
  *
  * Memory comes from the context's allocator; how much depends on the columns, and by 24 bytes per block on the length
  * of the file, but not on its rows. On failure *out is NULL, and the message gives line and column. To be destroyed
@@ -164,12 +175,14 @@ MICA_API mica_status mica_table_from_text(mica_context *ctx, mica_table **out, c
 
 /* What reading a file came across. */
 typedef struct mica_table_found {
-    mica_index rows;   /* read, without those left out */
-    uint64_t missing;  /* values of inputs that were filled in */
-    uint64_t dropped;  /* rows left out because of missing values */
-    uint64_t unseen;   /* values of categories that the scanned file did not have */
-    int extra_columns; /* of the file, which the table does not know */
-    bool by_position;  /* the file has no header: its columns were taken in the table's order */
+    mica_index rows;           /* read, without those left out */
+    uint64_t missing;          /* values of inputs that were filled in */
+    uint64_t dropped;          /* rows left out because of missing values */
+    uint64_t unseen;           /* values of categories that the scanned file did not have */
+    int extra_columns;         /* of the file, which the table does not know */
+    bool by_position;          /* the file has no header: its columns were taken in the table's order */
+    const char *unseen_column; /* the table's first column with such a value; NULL: none */
+    char unseen_value[MICA_TABLE_SHOWN]; /* and the value, cut */
 } mica_table_found;
 
 typedef struct mica_table_read_opts {

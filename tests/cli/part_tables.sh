@@ -341,6 +341,84 @@ for memory in 1K 1G; do
 done
 ends 0 train --checkpoint resumed-1K --resume --epochs 4 --memory 1K -q
 
+# ---- What goes wrong at first ----
+# A forecast from several columns has the same baseline as from one.
+awk "$uniform"' BEGIN { s = 5; print "time,load,other"
+    for (h = 0; h < 1200; h++) if (h % 100 != 7)
+        printf "2024-%02d-%02d %02d:00,%.2f,%.2f\n", 1 + int(h / 672), 1 + int(h / 24) % 28, h % 24,
+            50 + 20 * sin(h * 6.283185 / 24) + r(), r() }' >hours.csv
+cut -d, -f2 hours.csv >hour.csv
+for file in hours hour; do
+    learn mlp --data $file.csv --label load --window 48 --horizon 2 --epochs 1 --checkpoint $file
+    ends 0 eval $file --json
+    metric baseline.rmse >$file.txt
+done
+holds "the baseline of several columns" "sqrt(($(cat hours.txt) - $(cat hour.txt)) ^ 2) < 1e-3 * $(cat hour.txt)"
+ends 0 train mlp --data hours.csv --label load --window 24 --epochs 1 --checkpoint gaps
+complains "time: 13 of 1,187 steps are not 1 hour"
+{
+    head -1 hours.csv
+    tail -n +2 hours.csv | tac
+} >back.csv
+ends 3 train mlp --data back.csv --label load --window 24 --epochs 1 --checkpoint refused
+complains '"time" goes back in time: a series needs its oldest row first'
+
+# Nothing to learn; words among numbers; values and columns that are new.
+awk -F, 'NR == 1 || $2 == "Oslo"' train.csv >oslo.csv
+ends 3 train mlp --data oslo.csv --label town --checkpoint refused
+complains 'column "town" has the same value in every row'
+awk -F, -v OFS=, 'NR % 50 == 2 { $1 = "k.A." } { print }' train.csv >odd.csv
+ends 0 train mlp --data odd.csv --label price --epochs 1 --checkpoint odd
+complains 'numbers but for 7, such as "k.A."'
+ends 0 info odd.csv
+says 'numbers but for 7, such as "k.A."'
+printf 'area,town,rooms,sold\n100,Tromso,4,2012-05-17\n' >unseen.csv
+ends 0 run houses unseen.csv
+complains 'such as "Tromso" in town'
+printf 'size,place,count,day\n100,Oslo,4,2012-05-17\n' >names.csv
+ends 3 run houses names.csv
+complains 'there is no column "area"'
+"$mica" run houses test.csv >run.txt 2>/dev/null
+"$(dirname "$mica")/examples/predict" houses/checkpoint.safetensors test.csv >predict.txt ||
+    complain "examples/predict fails"
+paste -d ' ' run.txt predict.txt | awk '{ d = $3 - $4; bad += NF != 4 || d * d > 1e-10 * $3 * $3 } END { exit NR != 80 || bad > 0 }' ||
+    complain "a program that uses a checkpoint says something else than mica run"
+printf 'key;area;town;rooms;sold\nA 1;100;Oslo;4;2012-05-17\n"B;""2""";60;Molde;2;2013-05-17\n' >keyed.csv
+ends 0 run houses keyed.csv --id key
+says "A 1  price "
+says 'B;"2"  price '
+ends 0 run houses keyed.csv --id 1 --json
+says '{"input": 0, "id": "A 1", "values": ['
+ends 0 run houses - --id key --delimiter ';' <keyed.csv
+says "A 1  price "
+ends 2 run houses keyed.csv --id kay
+complains 'there is no column "kay"; did you mean "key"?'
+ends 0 info houses
+says "takes the columns"
+says "  town: categories, 3 different"
+
+head -6 train.csv >five.csv
+ends 0 train mlp --data five.csv --label price --epochs 1 --checkpoint five
+says "of 1 sample;"
+says "try     --folds 5, which scores every sample: a test of 1 says little"
+ends 3 train lstm --data train.csv --label price --checkpoint refused
+complains "lstm takes text, but train.csv is not text: mlp, or a net file, takes tables"
+
+# Arguments in the place of others.
+ends 2 train train.csv
+complains "Try: mica train mlp --data train.csv"
+ends 2 train mlp train.csv
+complains "For data: --data train.csv"
+ends 3 run mlp test.csv
+complains "mlp is a net without weights"
+ends 3 run test.csv houses
+complains "test.csv is not a checkpoint"
+ends 2 train houses --resume
+complains "mica train --checkpoint houses --resume"
+ends 3 train mlp --data book.xlsx
+complains "export it as a CSV file"
+[ ! -e refused ] || complain "a training that was refused leaves a folder"
+
 # ---- A checkpoint that contradicts itself ----
 # tamper CHECKPOINT PYTHON: changes `t`, its table, or `notes`, its metadata; "text" is written instead of JSON if it is set.
 tamper() {

@@ -456,3 +456,41 @@ TEST(table_windows_over_rows)
     CHECK_ERROR(ctx, mica_dataset_windows(ctx, &set, &rows, 9, 2), MICA_ERR_SHAPE,
                 "shape error: dataset_windows: 10 rows are too few for a window of 9 and a horizon of 2");
 }
+
+TEST(table_numbers_with_groups)
+{
+    static const struct {
+        const char *text;
+        double value; /* NAN: it is no number */
+    } cases[] = {{"a;b\n1.234,50;1\n", 1234.5},       {"a;b\n-12.345.678,9;1\n", -12345678.9},
+                 {"a;b\n1,234.50;1\n", 1234.5},       {"a;b\n1,234;1\n", 1.234},
+                 {"a;b\n1.234;1\n", 1.234},           {"a;b\n1.234.567;1\n", 1234567},
+                 {"a,b\n\"1,234.50\",1\n", 1234.5},   {"a,b\n\"1,234\",1\n", 1234},
+                 {"a,b\n\"1,234,567\",1\n", 1234567}, {"a,b\n\"0,123\",1\n", (double)NAN},
+                 {"a,b\n\"12,34\",1\n", (double)NAN}, {"a,b\n\"1234,567\",1\n", (double)NAN},
+                 {"a;b\n1.234,;1\n", (double)NAN},    {"a;b\n1.23.456;1\n", (double)NAN}};
+    mica_context *ctx = test_context(1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mica_table *table;
+        REQUIRE(scan(ctx, &table, cases[i].text, &(mica_scan_opts){.header = MICA_CSV_HEADER_YES}) ==
+                MICA_OK);
+        const mica_column *c = mica_table_column(table, 0);
+        CHECK(isnan(cases[i].value) ? c->kind != MICA_COLUMN_NUMBER
+                                    : c->kind == MICA_COLUMN_NUMBER && c->mean == cases[i].value);
+        mica_table_destroy(ctx, table);
+    }
+}
+
+TEST(table_tells_odd_values_and_uneven_time)
+{
+    mica_table *table;
+    mica_context *ctx = test_context(1);
+    const char *text =
+        "when,n\n2024-01-01,1\n2024-01-02,2\n2024-01-03,3\n2024-01-05,4\n2024-01-06,5\n2024-01-07,6\n"
+        "2024-01-08,7\n2024-01-09,8\n2024-01-10,9\n2024-01-11,k.A.\n";
+    REQUIRE(scan(ctx, &table, text, NULL) == MICA_OK);
+    const mica_column *when = mica_table_column(table, 0), *n = mica_table_column(table, 1);
+    CHECK(when->step == 86400 && when->uneven == 1);
+    CHECK(n->kind == MICA_COLUMN_CATEGORY && n->odd == 1 && strcmp(n->odd_value, "k.A.") == 0);
+    mica_table_destroy(ctx, table);
+}

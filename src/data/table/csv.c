@@ -154,6 +154,15 @@ static size_t count_lines(const char *from, const char *to)
     return lines;
 }
 
+/* Only quoted fields go over several lines. */
+static size_t lines_of_record(const mica_csv *c, const char *from, const char *to)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (c->fields[i].quoted)
+            return count_lines(from, to);
+    return to > from && is_line_end(to[-1]);
+}
+
 /* A record, blank or not; count is 0 at the end. */
 static mica_status next_record(mica_csv *c)
 {
@@ -168,7 +177,7 @@ static mica_status next_record(mica_csv *c)
             MICA_TRY(find_fields(c, &in));
         if (!in.cut) {
             const char *start = c->buffer + c->at;
-            c->next_line += count_lines(start, in.at);
+            c->next_line += lines_of_record(c, start, in.at);
             c->next_offset += (uint64_t)(in.at - start);
             c->at = (size_t)(in.at - c->buffer);
             break;

@@ -92,6 +92,26 @@ static bool has_places(const mica_table_reader *r)
     return r->csv->count == (size_t)r->table->count || lacks_targets(r);
 }
 
+/* Whether the current record, as a row, would have words in the place of every number and date, of which there are
+ * some: names that the table does not know. */
+static bool has_other_names(const mica_table_reader *r)
+{
+    bool skip_targets = lacks_targets(r), some = false;
+    size_t f = 0;
+    for (int i = 0; has_places(r) && i < r->table->count; i++) {
+        const mica_column *c = &r->table->columns[i].column;
+        if (skip_targets && c->role == MICA_ROLE_TARGET)
+            continue;
+        const mica_csv_field *field = &r->csv->fields[f++];
+        if (c->kind != MICA_COLUMN_NUMBER && c->kind != MICA_COLUMN_DATE)
+            continue;
+        if (mica_field_read(field->text, field->length, r->csv->delimiter).kind != MICA_FIELD_WORD)
+            return false;
+        some = true;
+    }
+    return some;
+}
+
 /* Without names: as many columns as the table has, or as many as it has but for its targets. */
 static mica_status match_places(mica_table_reader *r)
 {
@@ -131,9 +151,9 @@ mica_status mica_table_reader_open(mica_context *ctx, mica_table_reader *out, co
         out->column_of[f] = -1;
     mica_csv_header header = out->opts->header;
     /* One of the names is enough: then all are wanted, and the message says which is not there. */
-    bool named = header == MICA_CSV_HEADER_YES ||
-                 (header == MICA_CSV_HEADER_AUTO && table->has_header &&
-                  (has_names(out) || (!has_places(out) && !all_numbers_or_missing(csv))));
+    bool named = header == MICA_CSV_HEADER_YES || (header == MICA_CSV_HEADER_AUTO && table->has_header &&
+                                                   (has_names(out) || has_other_names(out) ||
+                                                    (!has_places(out) && !all_numbers_or_missing(csv))));
     out->first_is_row = !named;
     mica_status status = named ? match_names(out) : match_places(out);
     if (status != MICA_OK)
@@ -240,7 +260,10 @@ static mica_status read_input(mica_table_reader *r, size_t field, float *cells, 
         return read_missing(r, field, cell, kept);
     if (c->kind == MICA_COLUMN_CATEGORY) {
         int value = mica_table_value_find(own, f->text, f->length, r->csv->delimiter);
-        r->found.unseen += value < 0;
+        if (value < 0 && r->found.unseen++ == 0) {
+            r->found.unseen_column = c->name;
+            mica_field_show(r->found.unseen_value, f->text, f->length);
+        }
         *cell = (float)value;
         return MICA_OK;
     }

@@ -8,6 +8,7 @@
 
 #define SAMPLE_OF_MANY 128 /* numbers of a column that are kept for its median, if there are many columns */
 #define MANY_COLUMNS   1024
+#define STEPS          8 /* different distances in time that are counted */
 
 /* What is known of a column while it is read. */
 typedef struct survey {
@@ -17,6 +18,9 @@ typedef struct survey {
     bool whole, counts_rows, times;
     mica_value_list values;
     double *sample; /* of numbers and dates: [sample_room] */
+    char first_word[MICA_TABLE_SHOWN];
+    double steps[STEPS]; /* between two rows with dates: the first different ones */
+    uint64_t step_counts[STEPS], step_total;
 } survey;
 
 typedef struct scan {
@@ -35,15 +39,22 @@ typedef struct scan {
 
 /* ---- Fields ---- */
 
-/* Every number is as likely to be in the sample as any other: number k takes the place of another with chance room / k.
- * */
+/* A number below `bound`, by splitmix64: this is asked for every field, and a good mixture is enough. */
+static uint64_t mixed_below(uint64_t number, uint64_t bound)
+{
+    uint64_t z = number * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ z >> 31) % bound;
+}
+
+/* Every number is as likely to be in the sample as any other: number k takes the place of another with chance
+ * room / k. */
 static void keep_in_sample(survey *s, size_t room, uint64_t count, double value)
 {
     uint64_t at = count;
-    if (count >= room) {
-        mica_random r = {.seed = 0, .stream = 0, .position = 2 * count};
-        at = mica_random_below(&r, count + 1);
-    }
+    if (count >= room)
+        at = mixed_below(count, count + 1);
     if (at < room)
         s->sample[at] = value;
 }
@@ -67,6 +78,18 @@ static void add_number(survey *s, size_t room, double value)
     keep_in_sample(s, room, count, value);
 }
 
+static void add_step(survey *s, double step)
+{
+    s->step_total++;
+    for (int i = 0; i < STEPS; i++) {
+        if (s->step_counts[i] > 0 && s->steps[i] != step)
+            continue;
+        s->steps[i] = step;
+        s->step_counts[i]++;
+        return;
+    }
+}
+
 static mica_status add_field(scan *s, size_t column, const char *text, size_t length)
 {
     survey *its = &s->surveys[column];
@@ -82,6 +105,10 @@ static mica_status add_field(scan *s, size_t column, const char *text, size_t le
                          MICA_QUOTE_N(text, length));
     if (memchr(text, '\0', length) != NULL)
         return mica_csv_bad(&s->csv, column, "a zero byte: this is not a text file");
+    if (f.kind == MICA_FIELD_WORD && its->words == 0)
+        mica_field_show(its->first_word, text, length);
+    if (f.kind == MICA_FIELD_DATE && its->dates > 0)
+        add_step(its, f.value - its->last);
     if (f.kind != MICA_FIELD_WORD)
         add_number(its, s->sample_room, f.value);
     its->times = its->times || f.has_time;
@@ -204,6 +231,22 @@ static mica_column_kind kind_of(const survey *s, const mica_table *t)
                                                                          : MICA_COLUMN_CATEGORY;
 }
 
+static void finish_messages(mica_column *c, const survey *its)
+{
+    bool words = c->kind == MICA_COLUMN_CATEGORY || c->kind == MICA_COLUMN_TEXT;
+    if (words && its->dates == 0 && its->words > 0 && its->numbers / 9 >= its->words) {
+        c->odd = its->words;
+        memcpy(c->odd_value, its->first_word, sizeof c->odd_value);
+    }
+    int best = 0;
+    for (int i = 1; i < STEPS; i++)
+        best = its->step_counts[i] > its->step_counts[best] ? i : best;
+    if (c->kind == MICA_COLUMN_DATE) {
+        c->step = its->steps[best];
+        c->uneven = its->step_total - its->step_counts[best];
+    }
+}
+
 static mica_status finish_column(scan *s, int column)
 {
     survey *its = &s->surveys[column];
@@ -231,6 +274,7 @@ static mica_status finish_column(scan *s, int column)
         MICA_TRY(mica_table_give_values(s->ctx, own, &its->values, c->kind == MICA_COLUMN_NUMBER));
         c->different = (uint64_t)c->value_count;
     }
+    finish_messages(c, its);
     bool used = c->kind != MICA_COLUMN_TEXT && c->kind != MICA_COLUMN_EMPTY && !c->counts_rows;
     c->role = used ? MICA_ROLE_INPUT : MICA_ROLE_NONE;
     return MICA_OK;

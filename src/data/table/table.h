@@ -25,6 +25,9 @@ typedef struct mica_field {
 /* What a field says. `delimiter` decides whether a number may have a decimal comma. */
 mica_field mica_field_read(const char *text, size_t length, char delimiter);
 
+/* The beginning of a value for a message, cut between characters. */
+void mica_field_show(char shown[MICA_TABLE_SHOWN], const char *text, size_t length);
+
 /* ---- Different values, gathered: values.c ---- */
 
 typedef struct mica_value_entry {
