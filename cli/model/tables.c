@@ -94,6 +94,9 @@ static int make_classes(mica_table *t, const verb *v, mica_context *ctx, int col
 {
     const mica_column *c = mica_table_column(t, column);
     mica_index rows = mica_table_rows(t);
+    if (c->kind == MICA_COLUMN_EMPTY || c->kind == MICA_COLUMN_DATE)
+        return verb_error(v, EXIT_FILE, "%s: column \"%s\" %s: neither numbers nor classes to learn", path,
+                          c->name, c->kind == MICA_COLUMN_EMPTY ? "has no values" : "is dates");
     if (c->kind == MICA_COLUMN_TEXT || c->different > MICA_TABLE_MOST_VALUES)
         return verb_error(v, EXIT_FILE, "%s: column \"%s\" has too many different values for classes%s", path,
                           c->name,
@@ -190,6 +193,14 @@ static int apply_lists(mica_table *t, const verb *v, mica_context *ctx, const ta
     return EXIT_OK;
 }
 
+static bool has_inputs(const mica_table *t)
+{
+    for (int i = 0; i < mica_table_columns(t); i++)
+        if ((mica_table_column(t, i)->role & MICA_ROLE_INPUT) != 0)
+            return true;
+    return false;
+}
+
 /* Roles, kinds and encoding of a table that was scanned. */
 static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *ctx, const table_settings *s)
 {
@@ -208,7 +219,8 @@ static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *c
     if (code == EXIT_OK && d->window > 0 && encode.missing == MICA_MISSING_DROP)
         code = usage_error(v, "--missing drop would tear holes into a series");
     if (code == EXIT_OK && mica_table_encode(ctx, t, &encode) != MICA_OK)
-        code = verb_error(v, EXIT_FILE, "%s: no column is left as an input", d->path);
+        code = verb_error(v, EXIT_FILE, "%s: %s", d->path,
+                          has_inputs(t) ? mica_error(ctx) : "no column is left as an input");
     return code;
 }
 

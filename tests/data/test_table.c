@@ -69,6 +69,7 @@ TEST(table_finds_delimiter_header_and_kinds)
         {"when\n31.12.2023 23:59:59\n1.2.2024\n", "date when", 2, ',', {0}},
         {"a,b,c\n1,NA,\n2,,null\n", "number a, empty b, empty c", 2, ',', {0}},
         {",a,a\n0,1,2\n", "number column 1, number a, number a (column 3)", 1, ',', {0}},
+        {"a,,a,\n0,1,2,3\n", "number a, number column 2, number a (column 3), number column 4", 1, ',', {0}},
     };
     mica_context *ctx = test_context(1);
     size_t live = mica_context_heap(ctx).live_bytes;
@@ -101,6 +102,7 @@ TEST(table_says_where_it_goes_wrong)
          "a",
          "this is UTF-16: save it as UTF-8"},
         {"v\n1e308\n-1e308\n", "column \"v\": its numbers are too large"},
+        {"a,a (column 3),a\n1,2,3\n", "line 1: columns 2 and 3 are both called \"a (column 3)\""},
     };
     mica_context *ctx = test_context(1);
     size_t live = mica_context_heap(ctx).live_bytes;
@@ -360,6 +362,98 @@ TEST(table_survives_text)
     bytes = 0;
     CHECK_ERROR(ctx, mica_table_to_text(ctx, table, NULL, &bytes), MICA_ERR_FORMAT,
                 "format error: column \"a\": a value is not UTF-8: \"x\\xff\"");
+    mica_table_destroy(ctx, table);
+}
+
+/* ---- What files get wrong ---- */
+
+TEST(table_reads_its_own_file_whatever_its_names)
+{
+    /* The second long name is cut, but not within a character. */
+    static const char *const files[] = {
+        "a,a,a,y\n1,u,3,4\n2,v,5,6\n", ",a,,a\n1,u,3,4\n2,v,5,6\n",
+        "\"eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee\xc3\xa9\","
+        "\"eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee\xc3\xa9\",c,y\n1,u,3,4\n2,v,5,6\n"};
+    mica_context *ctx = test_context(1);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        mica_table *table, *again;
+        mica_dataset set;
+        mica_table_found found;
+        char text[4096];
+        size_t bytes = sizeof text;
+        REQUIRE(CHECK_OK(ctx, scan(ctx, &table, files[i], NULL)));
+        CHECK_OK(ctx, mica_table_set_role(ctx, table, 3, MICA_ROLE_TARGET));
+        CHECK_OK(ctx, mica_table_encode(ctx, table, NULL));
+        CHECK_OK(ctx, mica_table_to_text(ctx, table, text, &bytes));
+        REQUIRE(CHECK_OK(ctx, mica_table_from_text(ctx, &again, text)));
+        if (CHECK_OK(ctx, load(ctx, &set, again, files[i], &(mica_table_read_opts){.found = &found}))) {
+            CHECK(set.count == 2 && found.extra_columns == 0 && found.unseen == 0);
+            mica_dataset_destroy(ctx, &set);
+        }
+        mica_table_destroy(ctx, again);
+        mica_table_destroy(ctx, table);
+    }
+}
+
+TEST(table_keeps_words_that_look_like_numbers_elsewhere)
+{
+    static const char file[] = "a,y\n1,\"10,5\"\n2,\"2,5\"\n3,\"10,5\"\n1,\"2,5\"\n";
+    mica_context *ctx = test_context(1);
+    mica_table *table, *again;
+    mica_dataset set;
+    char text[4096];
+    size_t bytes = sizeof text;
+    REQUIRE(CHECK_OK(ctx, scan(ctx, &table, file, NULL)));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 1, MICA_ROLE_TARGET));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, NULL));
+    CHECK_OK(ctx, mica_table_to_text(ctx, table, text, &bytes));
+    REQUIRE(CHECK_OK(ctx, mica_table_from_text(ctx, &again, text)));
+    if (CHECK_OK(ctx, load(ctx, &set, again, file, NULL))) {
+        const float *y = set.targets.data;
+        CHECK(y[0] == 0 && y[1] == 1 && y[2] == 0 && y[3] == 1); /* in the order of their bytes, as scanned */
+        mica_dataset_destroy(ctx, &set);
+    }
+    mica_table_destroy(ctx, again);
+    mica_table_destroy(ctx, table);
+    CHECK(mica_table_from_text(ctx, &again,
+                               "{\"version\": 1, \"columns\": [{\"name\": \"a\", \"kind\": \"category\", "
+                               "\"numeric\": true, \"values\": [\"x\"]}]}") == MICA_ERR_FORMAT);
+}
+
+TEST(table_sees_that_a_column_counts_rows_without_a_header)
+{
+    static const struct {
+        const char *text;
+        bool counts;
+    } cases[] = {{"1,5\n2,7\n3,5\n4,7\n", true},
+                 {"7,5\n2,7\n3,5\n4,7\n", false},
+                 {",5\n2,7\n3,5\n4,7\n", false},
+                 {"n,m\n1,5\n2,7\n3,5\n", true},
+                 {"1,5\n2,7\n4,5\n5,7\n", false}};
+    mica_context *ctx = test_context(1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mica_table *table;
+        REQUIRE(CHECK_OK(ctx, scan(ctx, &table, cases[i].text, NULL)));
+        CHECK_MSG(mica_table_column(table, 0)->counts_rows == cases[i].counts, "%zu", i);
+        mica_table_destroy(ctx, table);
+    }
+}
+
+TEST(table_refuses_what_a_column_cannot_be)
+{
+    static const char file[] = "a,b,c,d\n1e300,,2024-01-01,1\n1e300,,2024-01-02,2\n";
+    mica_context *ctx = test_context(1);
+    mica_table *table;
+    REQUIRE(CHECK_OK(ctx, scan(ctx, &table, file, NULL)));
+    CHECK_ERROR(ctx, mica_table_set_kind(ctx, table, 1, MICA_COLUMN_CATEGORY), MICA_ERR_ARGUMENT,
+                "argument error: table_set_kind: column \"b\" has no values");
+    CHECK_ERROR(ctx, mica_table_set_kind(ctx, table, 2, MICA_COLUMN_CATEGORY), MICA_ERR_ARGUMENT,
+                "argument error: table_set_kind: column \"c\" is a date, which cannot be a category");
+    CHECK_OK(ctx, mica_table_encode(ctx, table, NULL)); /* as an input it is standardized */
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 0, MICA_ROLE_TARGET));
+    CHECK_ERROR(ctx, mica_table_encode(ctx, table, NULL), MICA_ERR_ARGUMENT,
+                "argument error: table_encode: column \"a\": its numbers are too large");
+    CHECK(mica_table_inputs(table) == 0);
     mica_table_destroy(ctx, table);
 }
 

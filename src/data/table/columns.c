@@ -1,6 +1,7 @@
 /* Tables: columns, their values, and what they are used for. */
 #include "data/table/table.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "io/number.h"
@@ -50,6 +51,30 @@ mica_status mica_table_name(mica_context *ctx, mica_own_column *c, const char *n
     c->name_bytes = length + 1;
     c->column.name = c->name;
     return MICA_OK;
+}
+
+static bool same_text(const mica_csv_field *f, const char *text, size_t length)
+{
+    return f->length == length && memcmp(f->text, text, length) == 0;
+}
+
+const char *mica_table_field_name(const mica_csv_field *fields, size_t field, mica_made_name *made,
+                                  size_t *length)
+{
+    enum { MOST_KEPT = 60 };
+    const mica_csv_field *f = &fields[field];
+    size_t before = 0, kept = f->length < MOST_KEPT ? f->length : MOST_KEPT;
+    while (before < field && !same_text(&fields[before], f->text, f->length))
+        before++;
+    *length = f->length;
+    if (before == field && f->length > 0)
+        return f->text;
+    while (kept > 0 && kept < f->length && ((unsigned char)f->text[kept] & 0xc0) == 0x80)
+        kept--; /* not within a character */
+    *length = (size_t)snprintf(made->text, sizeof made->text,
+                               kept > 0 ? "%.*s (column %zu)" : "%.*scolumn %zu", (int)kept, f->text,
+                               field + 1);
+    return made->text;
 }
 
 int mica_table_columns(const mica_table *table) { return table->count; }
@@ -207,6 +232,11 @@ mica_status mica_table_set_kind(mica_context *ctx, mica_table *table, int column
     if (kind == MICA_COLUMN_NUMBER && !c->numeric)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: column %s is not a column of numbers", op,
                          MICA_QUOTE(c->column.name));
+    if (c->column.kind != MICA_COLUMN_NUMBER && c->column.kind != MICA_COLUMN_CATEGORY)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: column %s %s", op, MICA_QUOTE(c->column.name),
+                         c->column.kind == MICA_COLUMN_EMPTY  ? "has no values"
+                         : c->column.kind == MICA_COLUMN_DATE ? "is a date, which cannot be a category"
+                                                              : "is text of too many different values");
     if (kind == MICA_COLUMN_CATEGORY && c->column.value_count == 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT,
                          "%s: column %s has more than %d different values, too many for a category", op,

@@ -2,6 +2,7 @@
  *
  * Rows are kept in a short form, their cells: a number as it will be, a category as its index, a date as its three or
  * five elements. What is missing is NaN where an element of its own says so. Only a batch has them in full. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -45,6 +46,18 @@ static void place_column(mica_table *t, mica_own_column *own)
     }
 }
 
+/* What is in a target's own unit is a float, and so is what stands for a missing value. */
+static mica_status check_range(mica_context *ctx, const mica_own_column *own)
+{
+    const mica_column *c = &own->column;
+    bool fits = c->most <= (double)FLT_MAX && c->least >= -(double)FLT_MAX &&
+                c->deviation <= (double)FLT_MAX && fabs(c->mean) <= (double)FLT_MAX;
+    if (isfinite(own->fill) && (fits || c->targets == 0 || c->kind != MICA_COLUMN_NUMBER))
+        return MICA_OK;
+    return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: column %s: its numbers are too large",
+                     MICA_QUOTE(c->name));
+}
+
 mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_encode_opts *opts)
 {
     if (table == NULL)
@@ -53,9 +66,12 @@ mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_e
     if (chosen.missing < MICA_MISSING_MEAN || chosen.missing > MICA_MISSING_REFUSE)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: missing is %d", (int)chosen.missing);
     table->encode = chosen;
+    table->encoded = false;
     table->cells = table->inputs = table->targets = 0;
-    for (int i = 0; i < table->count; i++)
+    for (int i = 0; i < table->count; i++) {
         place_column(table, &table->columns[i]);
+        MICA_TRY(check_range(ctx, &table->columns[i]));
+    }
     if (table->inputs == 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: no column is an input");
     table->encoded = true;
@@ -85,9 +101,9 @@ static void expand_category(const mica_own_column *own, float *out, float cell)
     mica_index values = own->column.value_count;
     memset(out, 0, (size_t)own->column.inputs * sizeof *out);
     if (isnan(cell))
-        out[values + 1] = 1; /* there is an indicator, or the cell would be -1 */
+        out[values + own->indicator] = 1; /* there is an indicator, or the cell would be -1 */
     else
-        out[cell >= 0 ? (mica_index)cell : values] = 1;
+        out[cell >= 0 && cell < (float)values ? (mica_index)cell : values] = 1;
 }
 
 void mica_table_expand_row(const void *user, float *out, const float *cells, mica_random random)

@@ -70,6 +70,9 @@ mica_status mica_table_index(mica_context *ctx, mica_table *table, const char *p
         status = mica_table_reader_open(ctx, &r, table, &csv, opts);
         if (status == MICA_OK) {
             status = find_rows(table, &r);
+            if (status != MICA_OK)
+                table->chunk_count = 0; /* what was found is not the whole file */
+            table->indexed = true;
             table->has_header = !r.first_is_row;
             table->delimiter = csv.delimiter;
             table->file_bytes = stream.file.bytes;

@@ -1,7 +1,6 @@
 /* Rows of a file, by what is known of its table. */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "data/classes.h"
@@ -40,35 +39,37 @@ static bool all_numbers_or_missing(const mica_csv *csv)
     return true;
 }
 
+/* The table's column of that name; -1: there is none. */
+static int column_called(const mica_table *t, const char *name, size_t length)
+{
+    for (int i = 0; i < t->count; i++)
+        if (t->columns[i].name_bytes == length + 1 && memcmp(t->columns[i].name, name, length) == 0)
+            return i;
+    return -1;
+}
+
 static mica_status match_names(mica_table_reader *r)
 {
     const mica_csv *csv = r->csv;
+    for (size_t f = 0; f < csv->count; f++) {
+        mica_made_name made;
+        size_t length;
+        const char *name = mica_table_field_name(csv->fields, f, &made, &length);
+        int column = column_called(r->table, name, length);
+        r->found.extra_columns += column < 0;
+        if (column >= 0 && wants(r, &r->table->columns[column].column))
+            r->column_of[f] = column;
+    }
     for (int i = 0; i < r->table->count; i++) {
         const mica_column *c = &r->table->columns[i].column;
-        size_t length = strlen(c->name), f = 0;
-        while (f < csv->count &&
-               (csv->fields[f].length != length || memcmp(csv->fields[f].text, c->name, length) != 0))
+        size_t f = 0;
+        while (f < csv->count && r->column_of[f] != i)
             f++;
-        char made[32];
-        if (f == csv->count && (size_t)i < csv->count && csv->fields[i].length == 0 &&
-            snprintf(made, sizeof made, "column %d", i + 1) > 0 && strcmp(made, c->name) == 0)
-            f = (size_t)i; /* a column without a name, in the same place */
-        if (f < csv->count && wants(r, c))
-            r->column_of[f] = i;
-        else if (wants(r, c))
+        if (f == csv->count && wants(r, c))
             return mica_fail(csv->ctx, MICA_ERR_FORMAT,
                              "%s: line %zu: there is no column %s, which the table has as %s",
                              MICA_QUOTE(path_of(r)), csv->line, MICA_QUOTE(c->name),
                              (c->role & MICA_ROLE_TARGET) != 0 ? "a target" : "an input");
-    }
-    for (size_t f = 0; f < csv->count; f++) {
-        bool known = false;
-        for (int i = 0; !known && i < r->table->count; i++) {
-            const char *name = r->table->columns[i].column.name;
-            known = strlen(name) == csv->fields[f].length &&
-                    memcmp(name, csv->fields[f].text, csv->fields[f].length) == 0;
-        }
-        r->found.extra_columns += !known;
     }
     return MICA_OK;
 }

@@ -1,6 +1,5 @@
 /* One pass through a file: what its columns are. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "data/table/table.h"
@@ -29,7 +28,7 @@ typedef struct scan {
     size_t sample_room;
     char *first; /* the fields of the first record, each ended by a zero byte */
     size_t first_bytes;
-    size_t *first_at; /* [columns + 1] */
+    mica_csv_field *first_fields; /* [columns], within `first` */
     uint64_t first_offset;
     size_t first_line;
 } scan;
@@ -91,14 +90,26 @@ static mica_status add_field(scan *s, size_t column, const char *text, size_t le
     return mica_value_list_add(s->ctx, &its->values, text, length);
 }
 
+/* A field of the first record, after all others. */
+static mica_status add_first(scan *s, size_t column)
+{
+    survey *its = &s->surveys[column];
+    const mica_csv_field *f = &s->first_fields[column];
+    bool goes_on = its->counts_rows, none = its->numbers == 0;
+    double second = its->shift;
+    MICA_TRY(add_field(s, column, f->text, f->length));
+    if (!none)
+        its->counts_rows = goes_on && its->last + 1 == second;
+    return MICA_OK;
+}
+
 /* The first record was a row after all: its chunk starts with it. */
 static mica_status first_is_row(scan *s)
 {
     mica_table *t = s->table;
     for (int i = 0; i < t->count; i++) {
-        size_t at = s->first_at[i];
         s->csv.line = s->first_line;
-        MICA_TRY(add_field(s, (size_t)i, s->first + at, s->first_at[i + 1] - at - 1));
+        MICA_TRY(add_first(s, (size_t)i));
     }
     if (t->chunk_count > 0) {
         t->chunks[0].offset = s->first_offset;
@@ -122,19 +133,18 @@ static mica_status keep_first(scan *s)
     for (size_t i = 0; i < c->count; i++)
         s->first_bytes += c->fields[i].length + 1;
     s->first = mica_allocate(s->ctx, s->first_bytes);
-    s->first_at = mica_allocate(s->ctx, (c->count + 1) * sizeof *s->first_at);
-    if (s->first == NULL || s->first_at == NULL)
+    s->first_fields = mica_allocate(s->ctx, c->count * sizeof *s->first_fields);
+    if (s->first == NULL || s->first_fields == NULL)
         return s->ctx->status;
-    size_t at = 0;
+    char *at = s->first;
     for (size_t i = 0; i < c->count; i++) {
         if (memchr(c->fields[i].text, '\0', c->fields[i].length) != NULL)
             return mica_csv_bad(c, i, "a zero byte: this is not a text file");
-        s->first_at[i] = at;
-        memcpy(s->first + at, c->fields[i].text, c->fields[i].length);
+        s->first_fields[i] = (mica_csv_field){.text = at, .length = c->fields[i].length};
+        memcpy(at, c->fields[i].text, c->fields[i].length);
         at += c->fields[i].length;
-        s->first[at++] = '\0';
+        *at++ = '\0';
     }
-    s->first_at[c->count] = at;
     return MICA_OK;
 }
 
@@ -145,8 +155,8 @@ static bool looks_like_header(const scan *s)
     int new_words = 0, count = s->table->count;
     for (int i = 0; i < count; i++) {
         const survey *its = &s->surveys[i];
-        const char *text = s->first + s->first_at[i];
-        size_t length = s->first_at[i + 1] - s->first_at[i] - 1;
+        const char *text = s->first_fields[i].text;
+        size_t length = s->first_fields[i].length;
         bool word = mica_field_read(text, length, s->csv.delimiter).kind == MICA_FIELD_WORD;
         if (word && its->words == 0 && its->numbers + its->dates > 0)
             return true;
@@ -159,19 +169,18 @@ static mica_status name_columns(scan *s)
 {
     mica_table *t = s->table;
     for (int i = 0; i < t->count; i++) {
-        const char *name = s->first + s->first_at[i];
-        char made[96];
-        if (!t->has_header || *name == '\0') {
-            (void)snprintf(made, sizeof made, "column %d", i + 1);
-            name = made;
-        }
+        mica_made_name made;
+        size_t length;
+        if (!t->has_header)
+            s->first_fields[i].length = 0;
+        const char *name = mica_table_field_name(s->first_fields, (size_t)i, &made, &length);
         for (int k = 0; k < i; k++)
-            if (strcmp(t->columns[k].name, name) == 0) {
-                (void)snprintf(made, sizeof made, "%.60s (column %d)", s->first + s->first_at[i], i + 1);
-                name = made;
-                break;
-            }
-        MICA_TRY(mica_table_name(s->ctx, &t->columns[i], name, strlen(name)));
+            if (t->columns[k].name_bytes == length + 1 && memcmp(t->columns[k].name, name, length) == 0)
+                return mica_fail(s->ctx, MICA_ERR_FORMAT,
+                                 "%s: line %zu: columns %d and %d are both called %s",
+                                 MICA_QUOTE(s->csv.stream->file.path), s->first_line, k + 1, i + 1,
+                                 MICA_QUOTE_N(name, length));
+        MICA_TRY(mica_table_name(s->ctx, &t->columns[i], name, length));
     }
     return MICA_OK;
 }
@@ -307,8 +316,8 @@ static void release(scan *s, size_t columns)
         mica_release(s->ctx, s->samples, columns * s->sample_room * sizeof *s->samples);
     if (s->first != NULL)
         mica_release(s->ctx, s->first, s->first_bytes);
-    if (s->first_at != NULL)
-        mica_release(s->ctx, s->first_at, (columns + 1) * sizeof *s->first_at);
+    if (s->first_fields != NULL)
+        mica_release(s->ctx, s->first_fields, columns * sizeof *s->first_fields);
     mica_csv_close(&s->csv);
 }
 

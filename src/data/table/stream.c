@@ -112,7 +112,7 @@ static bool may_drop(const mica_table *t)
         const mica_column *c = &t->columns[i].column;
         bool drops = (c->role & MICA_ROLE_TARGET) != 0 ||
                      ((c->role & MICA_ROLE_INPUT) != 0 && t->encode.missing == MICA_MISSING_DROP);
-        if (drops && c->missing > 0)
+        if (drops && (c->missing > 0 || t->indexed))
             return true;
     }
     return false;

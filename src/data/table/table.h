@@ -84,6 +84,7 @@ struct mica_table {
     mica_table_chunk *chunks;
     size_t chunk_count, chunk_room;
     uint64_t file_bytes;
+    bool indexed; /* another file than the one that the statistics are of */
 };
 
 /* Notes where the current record begins, every so many: for each row in order. Not for gzip. */
@@ -92,6 +93,15 @@ mica_status mica_table_add_to_chunk(mica_table *table, const mica_csv *csv);
 /* With columns that are all zero. */
 mica_status mica_table_create(mica_context *ctx, mica_table **out, int columns);
 mica_status mica_table_name(mica_context *ctx, mica_own_column *c, const char *name, size_t length);
+
+/* The name of a header's field, which no other field of it has: "column 3" if it has none, "x (column 3)" for a second
+ * x. *made is room for such a name, which may be what is returned. */
+typedef struct mica_made_name {
+    char text[96];
+} mica_made_name;
+const char *mica_table_field_name(const mica_csv_field *fields, size_t field, mica_made_name *made,
+                                  size_t *length);
+
 /* Gives a column its values: words [count], sorted here; with `numeric`, their numbers decide, and those of the same
  * number become one. */
 mica_status mica_table_give_values(mica_context *ctx, mica_own_column *c, const mica_value_list *list,

@@ -61,7 +61,7 @@ static void put_string(sink *s, const char *text)
     put_bytes(s, "\"", 1);
 }
 
-static void put_column(sink *s, const mica_column *c)
+static void put_column(sink *s, const mica_column *c, bool numeric)
 {
     put(s, "\n{\"name\": ");
     put_string(s, c->name);
@@ -72,7 +72,7 @@ static void put_column(sink *s, const mica_column *c)
     put(s, ", \"least\": %.17g, \"most\": %.17g, \"mean\": %.17g, \"deviation\": %.17g, \"median\": %.17g",
         c->least, c->most, c->mean, c->deviation, c->median);
     if (c->value_count > 0) {
-        put(s, ", \"values\": [");
+        put(s, ", \"numeric\": %s, \"values\": [", numeric ? "true" : "false");
         for (int i = 0; i < c->value_count; i++) {
             put_bytes(s, ", ", i > 0 ? 2 : 0);
             put_string(s, c->values[i]);
@@ -124,7 +124,7 @@ mica_status mica_table_to_text(mica_context *ctx, const mica_table *table, char 
         for (int k = 0; k < c.value_count; k++)
             MICA_TRY(check_utf8(ctx, &c, c.values[k], "a value"));
         put_bytes(&s, ",", i > 0 ? 1 : 0);
-        put_column(&s, &c);
+        put_column(&s, &c, table->columns[i].numeric);
     }
     put_bytes(&s, "]}", 3);
     size_t room = *bytes;
@@ -263,7 +263,8 @@ static mica_status read_member(reader *r, mica_own_column *own, mica_value_list 
         {.key = "whole", .flag = &c->whole},           {.key = "counts_rows", .flag = &c->counts_rows},
         {.key = "times", .flag = &c->times},           {.key = "least", .number = &c->least},
         {.key = "most", .number = &c->most},           {.key = "mean", .number = &c->mean},
-        {.key = "deviation", .number = &c->deviation}, {.key = "median", .number = &c->median}};
+        {.key = "deviation", .number = &c->deviation}, {.key = "median", .number = &c->median},
+        {.key = "numeric", .flag = &own->numeric}};
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         if (is_key(r, members[i].key))
             return members[i].number != NULL  ? read_number(r, members[i].number)
@@ -277,7 +278,6 @@ static mica_status read_member(reader *r, mica_own_column *own, mica_value_list 
     return mica_json_skip(&r->json, &r->token) ? MICA_OK : wrong(r, "");
 }
 
-/* Whether all values are numbers: then they are sorted as such. */
 static bool all_numbers(const mica_value_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
@@ -285,7 +285,7 @@ static bool all_numbers(const mica_value_list *list)
         if (f.kind != MICA_FIELD_NUMBER || !isfinite(f.value))
             return false;
     }
-    return list->count > 0;
+    return true;
 }
 
 static mica_status check_column(const reader *r, const mica_own_column *own, int number)
@@ -318,12 +318,14 @@ static mica_status read_column(reader *r, int number)
             break;
         status = read_member(r, own, &list);
     }
+    own->numeric = own->numeric || own->column.kind == MICA_COLUMN_NUMBER;
+    if (status == MICA_OK && list.count > 0 && own->numeric && !all_numbers(&list))
+        status = wrong(r, "not all values are numbers");
     if (status == MICA_OK && list.count > 0)
-        status = mica_table_give_values(r->ctx, own, &list, all_numbers(&list));
+        status = mica_table_give_values(r->ctx, own, &list, own->numeric);
     if (status == MICA_OK && list.count > 0 && (uint32_t)own->column.value_count != list.count)
         status = wrong(r, "a number occurs twice among the values");
     mica_value_list_free(r->ctx, &list);
-    own->numeric = own->numeric || own->column.kind == MICA_COLUMN_NUMBER;
     return status == MICA_OK ? check_column(r, own, number) : status;
 }
 
