@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "oom.h"
 #include "test.h"
 
 enum { ROWS = 30011, BATCH = 37 };
@@ -167,5 +168,99 @@ TEST(table_stream_cursors_resume_exactly)
     CHECK(truncate(path, 1000) == 0);
     CHECK(mica_table_stream_create(ctx, &a, table, path, &opts) == MICA_ERR_IO && a == NULL);
     mica_table_destroy(ctx, table);
+    unlink(path);
+}
+
+/* A table from text knows nothing of the missing values of the file that is indexed. */
+TEST(table_stream_leaves_out_rows_of_an_indexed_file)
+{
+    mica_context *ctx = test_context(1);
+    char path[] = "/tmp/mica-test-XXXXXX", text[4096];
+    size_t bytes = sizeof text;
+    close(mkstemp(path));
+    write_file(path, false);
+    mica_table *scanned = scan_file(ctx, path), *table;
+    CHECK_OK(ctx, mica_table_to_text(ctx, scanned, text, &bytes));
+    REQUIRE(CHECK_OK(ctx, mica_table_from_text(ctx, &table, text)));
+    write_file(path, true);
+    CHECK_OK(ctx, mica_table_index(ctx, table, path, NULL));
+    mica_table_stream *s;
+    int *seen = calloc(ROWS, sizeof *seen);
+    REQUIRE(CHECK_OK(
+        ctx, mica_table_stream_create(ctx, &s, table, path, &(mica_table_stream_opts){.batch = BATCH})));
+    CHECK(mica_table_stream_samples(s) == ROWS - (ROWS + 12) / 13);
+    CHECK(epoch(ctx, s, seen, NULL, NULL) == mica_table_stream_batches(s));
+    for (int i = 0; i < ROWS; i++)
+        CHECK(seen[i] == (i % 13 != 0));
+    mica_table_stream_destroy(ctx, s);
+    FILE *f = fopen(path, "a");
+    REQUIRE(f != NULL);
+    fprintf(f, "too,short\n");
+    fclose(f);
+    CHECK(mica_table_index(ctx, table, path, NULL) == MICA_ERR_FORMAT);
+    CHECK(mica_table_stream_create(ctx, &s, table, path, NULL) == MICA_ERR_STATE && s == NULL);
+    free(seen);
+    mica_table_destroy(ctx, table);
+    mica_table_destroy(ctx, scanned);
+    unlink(path);
+}
+
+/* ---- Out of memory ---- */
+
+static mica_status use_table(mica_context *ctx, const char *path)
+{
+    char text[4096];
+    size_t bytes = sizeof text;
+    mica_table *table = NULL, *again = NULL;
+    mica_dataset set = {0}, full = {0};
+    mica_table_stream *s = NULL;
+    mica_status status = mica_table_scan(ctx, &table, path, NULL);
+    if (status == MICA_OK)
+        status = mica_table_set_role(ctx, table, 3, MICA_ROLE_TARGET);
+    if (status == MICA_OK)
+        status = mica_table_encode(ctx, table, NULL);
+    if (status == MICA_OK)
+        status = mica_table_to_text(ctx, table, text, &bytes);
+    if (status == MICA_OK)
+        status = mica_table_from_text(ctx, &again, text);
+    if (status == MICA_OK)
+        status = mica_table_index(ctx, again, path, NULL);
+    if (status == MICA_OK)
+        status = mica_table_load(ctx, &set, again, path, NULL);
+    if (status == MICA_OK)
+        status = mica_table_expand(ctx, &full, again, &set);
+    if (status == MICA_OK)
+        status = mica_table_stream_create(ctx, &s, again, path, NULL);
+    mica_table_stream_destroy(ctx, s);
+    mica_dataset_destroy(ctx, &full);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, again);
+    mica_table_destroy(ctx, table);
+    return status;
+}
+
+static mica_status table_work(const mica_allocator *allocator, void *path)
+{
+    mica_context *ctx;
+    mica_status status = mica_context_create(&ctx,
+                                             &(mica_context_opts){.allocator = allocator, .threads = 1});
+    if (status != MICA_OK)
+        return status;
+    status = use_table(ctx, path);
+    mica_context_destroy(ctx);
+    return status;
+}
+
+TEST(table_out_of_memory_at_any_time)
+{
+    char path[] = "/tmp/mica-test-XXXXXX";
+    close(mkstemp(path));
+    FILE *f = fopen(path, "w");
+    REQUIRE(f != NULL);
+    fprintf(f, "a,colour,b,kind\n");
+    for (int i = 0; i < 300; i++)
+        fprintf(f, "%d,%c%d,,\"x\"\"%d\"\n", i % 7, 'a' + i % 26, i % 3, i % 4);
+    fclose(f);
+    CHECK(test_oom(table_work, path) > 40);
     unlink(path);
 }
