@@ -165,6 +165,10 @@ static int find_labels(int *columns, int *count, int most, const mica_table *t, 
         int column = column_named(t, v, "--label", label, length);
         if (column < 0)
             return EXIT_USAGE;
+        for (int i = 0; i < *count; i++)
+            if (columns[i] == column)
+                return usage_error(v, "--label names column \"%s\" twice",
+                                   mica_table_column(t, column)->name);
         if (*count == most)
             return usage_error(v, "--label takes at most %d columns", most);
         columns[(*count)++] = column;
