@@ -45,7 +45,9 @@ static const struct {
     {"fit", "train"},       {"learn", "train"},     {"finetune", "train"},    {"fine-tune", "train"},
     {"resume", "train"},    {"sample", "generate"}, {"complete", "generate"}, {"write", "generate"},
     {"show", "info"},       {"inspect", "info"},    {"summary", "info"},      {"describe", "info"},
-    {"benchmark", "bench"}, {"operations", "ops"},  {"memory", "plan"},       {"version", "--version"}};
+    {"benchmark", "bench"}, {"operations", "ops"},  {"memory", "plan"},       {"version", "--version"},
+    {"data", "train"},      {"table", "train"},     {"csv", "train"},         {"label", "train"},
+    {"images", "train"},    {"pictures", "train"},  {"forecast", "train"},    {"series", "train"}};
 
 static const char *alias_of(const char *name)
 {

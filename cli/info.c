@@ -9,6 +9,7 @@
 #include "cli/info/info.h"
 #include "cli/model/images.h"
 #include "cli/model/saved.h"
+#include "cli/model/sounds.h"
 #include "cli/model/tables.h"
 #include "cli/net/argument.h"
 
@@ -17,12 +18,12 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(info_settings, table.delimiter),
      "CHAR",
-     "table: what is between columns (found out)"},
+     "table: what is between columns (detected)"},
     {.name = "--header",
      OPTION_CHOICE,
      offsetof(info_settings, table.header),
      "YES-NO",
-     "table: whether the first line has the names of columns (found out)",
+     "table: whether the first line has the names of columns (detected)",
      .choices = table_header_names},
     {.name = "--batch",
      OPTION_COUNT,
@@ -41,11 +42,11 @@ static const verb_option options[] = {
 
 static const char details[] = NET_HELP
     "Or a file:\n"
-    "  weights and checkpoints (safetensors): every tensor, and the metadata\n"
+    "  weights and checkpoints (safetensors): every tensor, the metadata, and the columns of a table\n"
     "  tables (csv, tsv): every column, its kind, range, classes and missing values\n"
     "  other data (idx, npy, png, jpeg, ppm): dtype and shape\n"
     "  npz: every array; wav: rate, channels, length and level\n"
-    "  a folder of images: how many of each class, and their sizes";
+    "  a folder of images or WAV files: how many of each class, and their sizes";
 
 /* ---- What it is ---- */
 
@@ -99,7 +100,9 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
         if (!set->text && checkpoint_path(path, sizeof path, what) && is_safetensors(path))
             return info_weights(ctx, set, path);
         if (!set->text && images_named(what) && has_images(ctx, what))
-            return info_images(ctx, set, what);
+            return info_folder(ctx, set, what, false);
+        if (!set->text && is_sound_folder(ctx, what))
+            return info_folder(ctx, set, what, true);
         info_data_kind kind = data_kind(what);
         if (kind == INFO_WAV && !set->text)
             return info_wav(ctx, set, what);
@@ -144,6 +147,7 @@ const verb verb_info = {
             {"info lenet", "layers, shapes and parameters"},
             {"info resnet-small --text > my.net", "its source, as a starting point for your own net"},
             {"info weights.safetensors", "the tensors and metadata of a file"},
+            {"info customers.csv", "the columns of a table: kinds, ranges, missing values"},
             {"info train-images-idx3-ubyte.gz", "dtype and shape of data"},
             {NULL, NULL},
         },

@@ -24,6 +24,7 @@ typedef struct settings {
     table_settings table;
     int64_t top, batch;
     bool invert;
+    const char *id;
 } settings;
 
 static const verb_option options[] = {
@@ -38,16 +39,21 @@ static const verb_option options[] = {
      offsetof(settings, invert),
      NULL,
      "invert images, for nets trained on white on black"},
+    {.name = "--id",
+     OPTION_TEXT,
+     offsetof(settings, id),
+     "COLUMN",
+     "table: print the value of this column before each answer (the row's index)"},
     {.name = "--delimiter",
      OPTION_TEXT,
      offsetof(settings, table.delimiter),
      "CHAR",
-     "table: what is between columns (found out)"},
+     "table: what is between columns (detected)"},
     {.name = "--header",
      OPTION_CHOICE,
      offsetof(settings, table.header),
      "YES-NO",
-     "table: whether the first line has the names of columns (found out)",
+     "table: whether the first line has the names of columns (detected)",
      .choices = table_header_names},
     {.name = "--batch",
      OPTION_COUNT,
@@ -65,7 +71,7 @@ static const char details[] =
     "Or WAV files and folders of them, for nets trained on such. With \"-\" or no INPUT, reads stdin and\n"
     "detects the format.\n"
     "\n"
-    "Prints a line per input: its index, or the file of an image, then the most likely classes\n"
+    "Prints a line per input: its index, its --id, or the file of an image, then the most likely classes\n"
     "with their probabilities, or the values of a regression net in their own unit. A text net\n"
     "predicts the next token.\n"
     "\n"
@@ -76,6 +82,7 @@ static const verb_example examples[] = {
     {"run lenet-animals photo.jpg album --top 1", "classify images and folders of them"},
     {"run lenet-digits t10k-images-idx3-ubyte.gz --top 1", "classify many images"},
     {"run mlp-iris - < flowers.csv", "read a table from stdin"},
+    {"run mlp-churn customers.csv --id customer --json", "a line of JSON for each customer"},
     {"run keywords-words a.wav b.wav", "say what was spoken"},
     {"run gpt-tiny-shakespeare --json < prompt.txt", "the most likely next characters, as JSON"},
     {NULL, NULL},
@@ -95,6 +102,7 @@ typedef struct prediction {
     float *picture; /* fitted to the net's input */
     bool is_text, is_picture;
     image_list images; /* whose samples are in `inputs`, if it has paths */
+    char **ids;        /* of the rows of a table, [inputs.count] */
     FILE *to;          /* where answers are printed */
 } prediction;
 
@@ -142,8 +150,15 @@ static int from_table(prediction *p, const char *path)
 {
     if (p->saved.meaning.table == NULL)
         return verb_error(&verb_run, EXIT_FILE, "%s is a table, which the net was not trained on", path);
-    return table_load_inputs(&p->inputs, &verb_run, p->ctx, path, p->bytes, p->byte_count, &p->saved.meaning,
-                             &p->set->table);
+    int code = table_load_inputs(&p->inputs, &verb_run, p->ctx, path, p->bytes, p->byte_count,
+                                 &p->saved.meaning, &p->set->table,
+                                 !p->set->shared.quiet && ranks_rank() == 0);
+    if (code != EXIT_OK || p->set->id == NULL)
+        return code;
+    table_source from = {path, p->bytes, p->byte_count, 0};
+    if (p->set->table.delimiter != NULL)
+        from.delimiter = delimiter_named(&verb_run, p->set->table.delimiter);
+    return table_load_ids(&p->ids, &verb_run, p->ctx, &from, p->set->id, p->inputs.count);
 }
 
 /* WAV files, made ready as the sounds that the net was trained on. */
@@ -292,7 +307,8 @@ static answer_style style_of(const prediction *p)
                           .ctx = p->ctx,
                           .info = &p->info,
                           .meaning = &p->saved.meaning,
-                          .paths = p->images.paths};
+                          .paths = p->ids != NULL ? p->ids : p->images.paths,
+                          .path_key = p->ids != NULL ? "id" : "file"};
 }
 
 static int run_text(prediction *p)
@@ -512,6 +528,8 @@ static int predict(prediction *p, const char *where, char **inputs, int count)
         code = read_stdin(p);
     if (code == EXIT_OK)
         code = ranks_agree(open_inputs(p, inputs, count, is_stdin));
+    if (code == EXIT_OK && set->id != NULL && p->ids == NULL)
+        code = usage_error(&verb_run, "--id is for tables");
     if (code == EXIT_OK)
         code = same_inputs(p->is_text ? &p->text.tokens : &p->inputs.inputs, &verb_run, inputs[0]);
     if (code != EXIT_OK)
@@ -535,6 +553,9 @@ static int run(int argc, char **argv)
     char *from_stdin[] = {"-"};
     int code = predict(&p, argv[0], count > 1 ? argv + 1 : from_stdin, count > 1 ? count - 1 : 1);
     mica_net_destroy(p.net);
+    for (mica_index i = 0; p.ids != NULL && i < p.inputs.count; i++)
+        free(p.ids[i]);
+    free(p.ids);
     mica_dataset_destroy(p.ctx, &p.inputs);
     image_list_free(p.ctx, &p.images);
     mica_text_destroy(p.ctx, &p.text);
@@ -553,6 +574,6 @@ const verb verb_run = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
-    .shared = SHARED_JSON | SHARED_THREADS | RANKED,
+    .shared = SHARED_QUIET | SHARED_JSON | SHARED_THREADS | RANKED,
     .examples = examples,
 };

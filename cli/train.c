@@ -29,7 +29,7 @@ static const verb_option options[] = {
      OPTION_CHOICE,
      FIELD(table.task),
      "TASK",
-     "table: what the column is (found out, and said)",
+     "table: what the column is (inferred, and told)",
      .choices = table_task_names},
     {.name = "--missing",
      OPTION_CHOICE,
@@ -47,12 +47,12 @@ static const verb_option options[] = {
      OPTION_TEXT,
      FIELD(table.delimiter),
      "CHAR",
-     "table: what is between columns (found out)"},
+     "table: what is between columns (detected)"},
     {.name = "--header",
      OPTION_CHOICE,
      FIELD(table.header),
      "YES-NO",
-     "table: whether the first line has the names of columns (found out)",
+     "table: whether the first line has the names of columns (detected)",
      .choices = table_header_names},
     {.name = "--window",
      OPTION_COUNT,
@@ -72,7 +72,7 @@ static const verb_option options[] = {
      OPTION_COUNT,
      FIELD(table.season),
      "N",
-     "series: rows of a season, for the baseline (found out)",
+     "series: rows of a season, for the baseline (detected)",
      .least = 1,
      .most = MOST_WINDOW},
     {.name = "--memory",
@@ -142,7 +142,7 @@ static const verb_option options[] = {
      OPTION_NUMBER,
      FIELD(weight_decay),
      "X",
-     "weight decay (adamw 0.01; text 0.1)"},
+     "weight decay (adamw 0.01; text 0.1; tables by their steps)"},
     {.name = "--momentum", OPTION_NUMBER, FIELD(momentum), "X", "momentum of sgd and rmsprop (sgd 0.9)"},
     {.name = "--clip", OPTION_NUMBER, FIELD(clip), "X", "clip the gradient norm to X (none; text 1)"},
     {.name = "--patience",
@@ -305,7 +305,9 @@ static int run(int argc, char **argv)
                                    .folds = -1};
     int count = options_read(&verb_train, &t->settings, argc, argv);
     int code = count < 0   ? EXIT_USAGE
-               : count > 1 ? usage_error(&verb_train, "one net at a time; unexpected \"%s\"", argv[1])
+               : count > 1 ? usage_error(&verb_train, "one net at a time; unexpected \"%s\"%s%s", argv[1],
+                                         t->settings.data == NULL ? ". For data: --data " : "",
+                                         t->settings.data == NULL ? argv[1] : "")
                            : EXIT_OK;
     if (code == EXIT_OK)
         code = check_settings(&t->settings);

@@ -1,5 +1,6 @@
 # ./dev docs: every relative link in the documents leads somewhere, paths in them exist, every block of C compiles, and
-# every C program in them is one of examples/ word for word, which the tests run; tables that a script computes are its own.
+# every C program in them is one of examples/ word for word, which the tests run; tables that a script computes are its own;
+# the commands of docs/your-data.md do what it shows.
 # shellcheck shell=bash
 
 documents() { git ls-files '*.md'; }
@@ -70,6 +71,8 @@ blocks_compile() {
     compile build "${targets[@]}" && python3 -B tests/docs/blocks.py build $(documents)
 }
 
+walkthroughs_work() { compile build mica-tool && python3 -B tests/docs/commands.py build docs/your-data.md; }
+
 run_docs() {
     local folder
     need build test
@@ -80,6 +83,7 @@ run_docs() {
     check "programs in the documents are examples" programs_are_examples "$folder"
     check "the scaling model's tables are what it computes" tools/cluster_model.py --check docs/cluster.md
     check "every block of C in the documents compiles" blocks_compile
+    check "the walk-throughs do what they show" walkthroughs_work
     rm -rf "$folder"
     finish
 }

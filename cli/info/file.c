@@ -5,6 +5,7 @@
 #include <mica/mica.h>
 
 #include "cli/info/info.h"
+#include "cli/model/tables.h"
 #include "cli/picture/text.h"
 
 #define VALUE_SHOWN 72 /* characters of a value of the metadata */
@@ -41,6 +42,27 @@ static void weights_json(const mica_safetensors *file)
         put_json(stdout, m->value);
     }
     printf("}}\n");
+}
+
+/* What a net of a table must be given, and what it says. */
+static void put_columns(mica_context *ctx, const char *text)
+{
+    mica_table *table;
+    if (text == NULL || mica_table_from_text(ctx, &table, text) != MICA_OK)
+        return; /* the metadata show what is there instead */
+    const int roles[] = {MICA_ROLE_INPUT, MICA_ROLE_TARGET};
+    for (size_t k = 0; k < 2; k++) {
+        printf(k == 0 ? "\ntakes the columns\n" : "\nand was taught\n");
+        for (int i = 0; i < mica_table_columns(table); i++) {
+            const mica_column *c = mica_table_column(table, i);
+            if ((c->role & roles[k]) == 0)
+                continue;
+            printf("  ");
+            put_column(stdout, c, mica_table_rows(table));
+            printf("\n");
+        }
+    }
+    mica_table_destroy(ctx, table);
 }
 
 static void weights_text(const mica_safetensors *file, const char *path)
@@ -83,6 +105,8 @@ int info_weights(mica_context *ctx, const info_settings *set, const char *path)
         weights_json(file);
     else
         weights_text(file, path);
+    if (!set->shared.json)
+        put_columns(ctx, mica_safetensors_metadata_find(file, "mica.table"));
     mica_safetensors_close(ctx, file);
     return EXIT_OK;
 }

@@ -31,7 +31,7 @@ int info_wav(mica_context *ctx, const info_settings *set, const char *path);
 int info_npz(mica_context *ctx, const info_settings *set, const char *path);
 
 int info_table(mica_context *ctx, const info_settings *set, const char *path);
-bool has_images(mica_context *ctx, const char *path);                           /* in it or below */
-int info_images(mica_context *ctx, const info_settings *set, const char *path); /* a folder of them */
+bool has_images(mica_context *ctx, const char *path); /* in it or below */
+int info_folder(mica_context *ctx, const info_settings *set, const char *path, bool sounds); /* else images */
 
 #endif

@@ -15,8 +15,10 @@ static void print_text(const mica_net *net, const mica_netfile_info *info, const
         width = strlen(net->layers[i].name) > width ? strlen(net->layers[i].name) : width;
     put_plain(stdout, what);
     printf(": %s", mica_task_text(info->task));
-    printf(info->task == MICA_TASK_TEXT ? ", %td tokens, %td at a time\n" : ", %td outputs\n", info->classes,
-           info->length);
+    if (info->task == MICA_TASK_TEXT)
+        printf(", %td tokens, %td at a time\n", info->classes, info->length);
+    else
+        printf(", %td output%s\n", info->classes, info->classes == 1 ? "" : "s");
     for (size_t i = 0; i < info->constant_count; i++)
         printf("%s%s = %g", i == 0 ? "constants: " : ", ", info->constants[i].name, info->constants[i].value);
     printf("%s\n%-*s  %-20s %-24s %12s %12s\n", info->constant_count > 0 ? "\n" : "", (int)width, "layer",

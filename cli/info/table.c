@@ -121,25 +121,33 @@ static void put_range(const mica_column *c, mica_index rows)
     }
 }
 
+static size_t characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text != '\0'; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
 static void table_text(const mica_table *t, const char *path)
 {
     char delimiter = mica_table_delimiter(t);
     size_t width = 6;
     for (int i = 0; i < mica_table_columns(t); i++) {
-        size_t length = strlen(mica_table_column(t, i)->name);
+        size_t length = characters(mica_table_column(t, i)->name);
         width = length > width ? length : width;
     }
     width = width < WIDEST_NAME ? width : WIDEST_NAME;
     put_plain(stdout, path);
-    printf(": a table of %s rows and %d columns", count_text((double)mica_table_rows(t)).text,
-           mica_table_columns(t));
+    printf(": a table of %s rows and %d column%s", count_text((double)mica_table_rows(t)).text,
+           mica_table_columns(t), mica_table_columns(t) == 1 ? "" : "s");
     if (mica_table_columns(t) > 1)
         printf(", delimiter %s", delimiter == '\t' ? "tab" : (char[]){'"', delimiter, '"', '\0'});
     printf(", %s header\n\n%-*s  %-8s %9s %9s  values\n", mica_table_has_header(t) ? "with a" : "no",
            (int)width, "column", "kind", "different", "missing");
     for (int i = 0; i < mica_table_columns(t); i++) {
         const mica_column *c = mica_table_column(t, i);
-        size_t length = strlen(c->name);
+        size_t length = characters(c->name);
         put_plain_up_to(stdout, c->name, WIDEST_NAME);
         printf("%*s  %-8s ", length < width ? (int)(width - length) : 0, "", kind_names[c->kind]);
         if (c->different > MICA_TABLE_MOST_VALUES)
@@ -147,6 +155,11 @@ static void table_text(const mica_table *t, const char *path)
         else
             printf("%9s", count_text((double)c->different).text);
         printf(" %9s  ", c->missing > 0 ? count_text((double)c->missing).text : "-");
+        if (c->odd > 0) {
+            printf("numbers but for %s, such as \"", count_text((double)c->odd).text);
+            put_plain(stdout, c->odd_value);
+            printf("\"%s", c->kind == MICA_COLUMN_CATEGORY ? "; " : "");
+        }
         put_range(c, mica_table_rows(t));
         printf("\n");
     }
@@ -164,7 +177,7 @@ static void put_preview(const char *path)
         return;
     text[length] = '\0';
     printf("\n");
-    char *line = text;
+    char *line = length > 2 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text; /* a byte order mark */
     for (int i = 0; i < PREVIEW_LINES && *line != '\0'; i++) {
         size_t n = strcspn(line, "\r\n");
         char *next = line + n + strspn(line + n, "\r\n");

@@ -15,7 +15,7 @@ static void put_input(const answer_style *a, mica_index number)
     if (a->json) {
         fprintf(a->to, "{\"input\": %td, ", number);
         if (path != NULL) {
-            fprintf(a->to, "\"file\": ");
+            fprintf(a->to, "\"%s\": ", a->path_key != NULL ? a->path_key : "file");
             put_json(a->to, path);
             fprintf(a->to, ", ");
         }
@@ -153,7 +153,7 @@ static void put_numbers(const answer_style *a, mica_index number, const float *v
 {
     const target_units *u = &a->meaning->units;
     put_input(a, number);
-    fprintf(a->to, a->json ? "\"values\": [" : " ");
+    fprintf(a->to, a->json ? "\"values\": [" : "");
     for (mica_index i = 0; i < count; i++) {
         double value = in_unit(u, i, (double)values[i]);
         if (a->json) {
@@ -161,7 +161,7 @@ static void put_numbers(const answer_style *a, mica_index number, const float *v
             put_json_number(a->to, value);
             continue;
         }
-        fprintf(a->to, " ");
+        fprintf(a->to, "  ");
         if (target_name(u, i) != NULL) {
             put_plain(a->to, target_name(u, i));
             fprintf(a->to, " ");

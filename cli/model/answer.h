@@ -13,7 +13,9 @@ typedef struct answer_style {
     mica_context *ctx;
     const mica_netfile_info *info;
     const meaning *meaning;
-    char *const *paths; /* the files of inputs that are images; NULL: they go by their number */
+    char *const
+        *paths; /* what inputs are called, such as the files of images; NULL: they go by their number */
+    const char *path_key; /* and what that is called in JSON; NULL: "file" */
 } answer_style;
 
 /* The row [count] of outputs for the input of this number; scratch [count] is written over. */

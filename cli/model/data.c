@@ -192,6 +192,9 @@ static int unknown(const verb *v, const char *spec)
 {
     static const char *const names[] = {"digits", "fashion-mnist"};
     const char *meant = nearest(spec, names, 2, sizeof names[0]);
+    if (ends_with(spec, ".xlsx") || ends_with(spec, ".xls") || ends_with(spec, ".ods") ||
+        ends_with(spec, ".parquet"))
+        return verb_error(v, EXIT_FILE, "%s: not read: export it as a CSV file", spec);
     if (is_there(spec))
         return verb_error(
             v, EXIT_FILE,

@@ -134,8 +134,8 @@ int data_match(const data *d, const char *spec, const verb *v, const net_ends *e
     if ((info->task == MICA_TASK_TEXT) != d->is_text)
         return verb_error(v, EXIT_FILE,
                           d->is_text ? "%s does not take text, but %s is text"
-                                     : "%s takes text, but %s is not text",
-                          what, spec);
+                                     : "%s takes text, but %s is not text%s",
+                          what, spec, d->table != NULL ? ": mlp, or a net file, takes tables" : "");
     if (d->is_text && info->classes < d->text.vocabulary.count)
         return verb_error(v, EXIT_FILE, "%s has a vocabulary of %td tokens, %s has %d", what, info->classes,
                           spec, (int)d->text.vocabulary.count);

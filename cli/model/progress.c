@@ -13,6 +13,7 @@
 #define REDRAW_SECONDS 0.1 /* of a bar */
 #define LINE_SECONDS   10  /* between lines where there is no terminal */
 #define SMOOTH         0.05
+#define EPOCH_LINES    20 /* of many epochs, about so many get a line that stays */
 
 bool terminal_utf8(void)
 {
@@ -89,9 +90,10 @@ static int write_numbers(char *text, size_t size, const progress *p, const mica_
     double now = clock_seconds(), done = (double)(step->step - p->first_step), elapsed = now - p->began;
     double left = (double)(p->epochs * p->epoch_steps) - (double)step->step;
     char metric[32] = "", eta[32];
-    if (!isnan(p->metric))
-        (void)snprintf(metric, sizeof metric, p->rmse ? "  RMSE %-7.4g" : "  %5.1f %%",
-                       p->rmse ? p->metric : 100 * p->metric);
+    if (!isnan(p->metric) && p->rmse)
+        (void)snprintf(metric, sizeof metric, "  RMSE %-7.20s", figure_text(p->metric).text);
+    else if (!isnan(p->metric))
+        (void)snprintf(metric, sizeof metric, "  %5.1f %%", 100 * p->metric);
     write_duration(eta, sizeof eta, done > 0 ? elapsed / done * left : 0);
     double seconds = now - p->epoch_began;
     return snprintf(text, size, "loss %-7.4g%s  %s/s  eta %s  %s", p->loss, metric,
@@ -149,19 +151,32 @@ void progress_clear(progress *p)
     p->drawn = false;
 }
 
+/* The first, the last, and some between them at even distances; all of those that take long. */
+static bool has_line(const progress *p, uint64_t epoch, double seconds)
+{
+    uint64_t every = (p->epochs + EPOCH_LINES - 1) / EPOCH_LINES;
+    return epoch == 1 || epoch == p->epochs || epoch % (every > 0 ? every : 1) == 0 ||
+           seconds >= LINE_SECONDS;
+}
+
 void progress_epoch(progress *p, const mica_progress *epoch, uint64_t epoch_samples, double metric)
 {
     double now = clock_seconds(), seconds = now - p->epoch_began;
-    p->epoch_began = p->drawn_at = now;
-    if (!p->shown)
+    bool shown = p->shown && has_line(p, epoch->epoch + 1, seconds);
+    p->epoch_began = now;
+    if (shown)
+        p->drawn_at = now;
+    if (!shown)
         return;
     progress_clear(p);
     fprintf(stderr, "epoch %*llu/%llu  loss %-7.4f", p->epochs > 9 ? 2 : 1,
             (unsigned long long)epoch->epoch + 1, (unsigned long long)p->epochs, epoch->mean_loss);
     if (epoch->validation != NULL && epoch->validation->samples > 0) {
         fprintf(stderr, "  validation %-7.4f", epoch->validation->loss);
-        if (!isnan(metric))
-            fprintf(stderr, p->rmse ? " RMSE %-7.4g" : " %6.2f %%", p->rmse ? metric : 100 * metric);
+        if (!isnan(metric) && p->rmse)
+            fprintf(stderr, " RMSE %-7s", figure_text(metric).text);
+        else if (!isnan(metric))
+            fprintf(stderr, " %6.2f %%", 100 * metric);
     }
     fprintf(stderr, "  %.1f s", seconds);
     if (epoch_samples > 0 && seconds > 0)

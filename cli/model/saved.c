@@ -9,6 +9,7 @@
 #include "cli/model/sounds.h"
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
+#include "cli/net/argument.h"
 #include "cli/picture/text.h"
 #include "io/quote.h"
 #include "io/utf8.h"
@@ -86,15 +87,13 @@ static void add_sample(notes *n, const mica_tensor *sample)
 
 static int add_table(notes *n, const meaning *m, const verb *v, mica_context *ctx)
 {
-    size_t bytes = 0;
-    if (mica_table_to_text(ctx, m->table, NULL, &bytes) != MICA_OK)
-        return verb_error(v, EXIT_FILE, "%s: %s: it could not be saved", m->data, mica_error(ctx));
-    char *text = take(bytes, 1);
-    mica_status status = mica_table_to_text(ctx, m->table, text, &bytes);
-    if (status == MICA_OK)
-        notes_add(n, "mica.table", text);
+    char *text = take_table_text(ctx, m->table);
+    if (text == NULL)
+        return verb_error(v, EXIT_FILE, "%s: %s: it could not be saved%s", m->data, mica_error(ctx),
+                          strstr(mica_error(ctx), "UTF-8") != NULL ? ". Save the file as UTF-8" : "");
+    notes_add(n, "mica.table", text);
     free(text);
-    return status == MICA_OK ? EXIT_OK : verb_failed(v, ctx);
+    return EXIT_OK;
 }
 
 int notes_add_meaning(notes *n, const meaning *m, const verb *v, mica_context *ctx)
@@ -190,12 +189,33 @@ static int read_table(saved *s, const verb *v, mica_context *ctx)
         return EXIT_OK;
     if (mica_table_from_text(ctx, &s->table, text) != MICA_OK)
         return verb_error(v, EXIT_FILE, "%s: its \"mica.table\": %s", s->path, mica_error(ctx));
-    if (mica_table_inputs(s->table) == 0 || mica_table_targets(s->table) == 0 ||
-        (window > 0 && horizon == 0) || from->season > window)
+    mica_index inputs = mica_table_inputs(s->table), targets = mica_table_targets(s->table);
+    if (inputs == 0 || targets == 0 || (window > 0 && horizon == 0) || from->season > window)
         return verb_error(v, EXIT_FILE, "%s: its \"mica.table\" has no inputs or targets, or no horizon",
                           s->path);
+    if (window > INT32_MAX / inputs || horizon > MOST_WINDOW / targets)
+        return verb_error(
+            v, EXIT_FILE,
+            "%s: %td inputs over a window of %td rows, %td targets over a horizon of %td: too many", s->path,
+            inputs, window, targets, horizon);
     table_meaning(&s->meaning, s->table, window, horizon, from->season > 0 ? (mica_index)from->season : 0);
     return EXIT_OK;
+}
+
+/* What others take for a checkpoint: a net that is yet to be trained, or data. */
+static int other_than_checkpoint(const verb *v, mica_context *ctx, const saved *s, const char *where)
+{
+    struct stat about;
+    bool there = stat(s->path, &about) == 0;
+    if (!there && mica_netfile_builtin(where) != NULL)
+        return verb_error(v, EXIT_FILE,
+                          "%s is a net without weights: mica %s takes a checkpoint, which mica train writes",
+                          where, v->name);
+    if (there && !is_safetensors(s->path) && file_kind_of(where) != FILE_UNKNOWN)
+        return verb_error(v, EXIT_FILE,
+                          "%s is not a checkpoint: the first argument is one, which mica train writes",
+                          where);
+    return verb_failed(v, ctx);
 }
 
 int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
@@ -204,7 +224,7 @@ int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
     if (!checkpoint_path(out->path, sizeof out->path, where))
         return usage_error(v, "the path is longer than %zu bytes", sizeof out->path - 1);
     if (mica_safetensors_open(ctx, &out->file, out->path) != MICA_OK)
-        return verb_failed(v, ctx);
+        return other_than_checkpoint(v, ctx, out, where);
     if (saved_text(out, MICA_NETFILE_KEY) == NULL)
         return verb_error(
             v, EXIT_FILE,

@@ -239,7 +239,7 @@ static void prepare_pairs(const scoring *sc)
 static void prepare_numbers(scoring *sc)
 {
     bool known = sc->opts->forecast != NULL && sc->opts->forecast->baseline != NULL &&
-                 sc->opts->forecast->window * sc->opts->forecast->channels == sc->k.elements;
+                 sc->opts->forecast->window * sc->opts->forecast->width == sc->k.elements;
     sc->groups = sc->k.targets_each <= SCORE_MOST_TARGETS ? (int)sc->k.targets_each : 1;
     if (known)
         sc->baseline = take((size_t)sc->k.targets_each, sizeof *sc->baseline);

@@ -3,7 +3,7 @@
 
 #include "cli/model/score_parts.h"
 
-/* What is said without a net of target i: NaN where nobody knows. */
+/* The baseline's prediction of target i; NaN: unknown. */
 static double baseline_of(const scoring *sc, mica_index i)
 {
     const score_opts *o = sc->opts;

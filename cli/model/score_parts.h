@@ -32,8 +32,8 @@ typedef struct scoring {
     char *tallies; /* [batches] of tally_bytes */
     size_t tally_bytes;
     int groups; /* of targets, each with its own error_sums */
-    float *
-        ranked; /* what the net gives for yes: of samples that are from the front on, of others from the end */
+    /* What the net gives for yes: of samples that are from the front on, of others from the end. */
+    float *ranked;
     size_t yes, no, room;
     float *scratch;  /* [classes] */
     float *baseline; /* [targets_each], of one sample */

@@ -36,13 +36,14 @@ static void put_numbers_line(FILE *to, const score *s, scored_net net)
         put_plain(to, name);
         fprintf(to, ": ");
     }
-    fprintf(to, "RMSE %.4g, MAE %.4g, %s %.3f of %s samples", t->rmse, t->mae, r_squared(), t->r2,
-            count_text((double)s->samples).text);
+    fprintf(to, "RMSE %s, ", figure_text(t->rmse).text);
+    fprintf(to, "MAE %s, %s %.3f of ", figure_text(t->mae).text, r_squared(), t->r2);
+    fprintf(to, "%s sample%s", count_text((double)s->samples).text, s->samples == 1 ? "" : "s");
     if (isnan(t->baseline))
         return;
     fprintf(to, "; always ");
     put_plain(to, score_baseline_name(net));
-    fprintf(to, ": RMSE %.4g", t->baseline);
+    fprintf(to, ": RMSE %s", figure_text(t->baseline).text);
 }
 
 void put_score_line(FILE *to, const score *s, scored_net net)
@@ -55,8 +56,8 @@ void put_score_line(FILE *to, const score *s, scored_net net)
     }
     if (!isnan(s->accuracy))
         fprintf(to, "%.2f %% of ", 100 * s->accuracy);
-    fprintf(to, "%s %s, loss %.4f", count_text((double)s->samples).text, text ? "windows" : "samples",
-            s->loss);
+    fprintf(to, "%s %s%s, loss %.4f", count_text((double)s->samples).text, text ? "window" : "sample",
+            s->samples == 1 ? "" : "s", s->loss);
     if (text)
         fprintf(to, ", %.3f bits per token, perplexity %.4g", s->loss / log(2), exp(s->loss));
     if (!isnan(s->f1))
@@ -84,7 +85,9 @@ static void put_targets(FILE *to, const score *s, scored_net net)
             (void)plain_text(text, sizeof text, name);
         else
             (void)snprintf(text, sizeof text, "%d", i + 1);
-        fprintf(to, "%16.16s %10.4g %10.4g %9.3f  %.4g\n", text, t->rmse, t->mae, t->r2, t->baseline);
+        fprintf(to, "%16.16s %10s", text, figure_text(t->rmse).text);
+        fprintf(to, " %10s %9.3f", figure_text(t->mae).text, t->r2);
+        fprintf(to, "  %s\n", figure_text(t->baseline).text);
     }
 }
 

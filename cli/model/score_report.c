@@ -27,7 +27,7 @@ static void add_number(report *r, score_pages *room, double value, int digits, c
     if (!isfinite(value))
         return;
     if (digits == SHORT)
-        (void)snprintf(text, sizeof text, "%.4g", value);
+        (void)snprintf(text, sizeof text, "%s", figure_text(value).text);
     else
         (void)snprintf(text, sizeof text, "%.*f", digits, value);
     add_tile(r, room, text, what);

@@ -47,12 +47,10 @@ int sounds_load(data *out, const verb *v, mica_context *ctx, const char *folder,
 }
 
 /* The files of one argument, behind those that are there. */
-static int add_files(char ***paths, size_t *count, const verb *v, mica_context *ctx, const char *name)
+static void add_files(char ***paths, size_t *count, mica_context *ctx, const char *name)
 {
-    mica_folder found = {.count = 0};
-    bool folder = is_sound_folder(ctx, name);
-    if (folder && mica_sounds_list(ctx, &found, name, true, &(mica_sounds_opts){.rate = 0}) != MICA_OK)
-        return verb_failed(v, ctx);
+    mica_folder found;
+    bool folder = mica_sounds_list(ctx, &found, name, true, &(mica_sounds_opts){.rate = 0}) == MICA_OK;
     size_t more = folder ? found.count : 1;
     char **all = take(*count + more + 1, sizeof *all); /* NULL ends them */
     if (*count > 0)
@@ -63,7 +61,6 @@ static int add_files(char ***paths, size_t *count, const verb *v, mica_context *
     *paths = all;
     *count += more;
     mica_folder_release(ctx, &found);
-    return EXIT_OK;
 }
 
 int sounds_load_files(image_list *out, const verb *v, mica_context *ctx, char *const *names, int count,
@@ -71,12 +68,12 @@ int sounds_load_files(image_list *out, const verb *v, mica_context *ctx, char *c
 {
     size_t file_count = 0;
     int code = EXIT_OK;
-    for (int i = 0; i < count && code == EXIT_OK; i++)
-        code = add_files(&out->paths, &file_count, v, ctx, names[i]);
+    for (int i = 0; i < count; i++)
+        add_files(&out->paths, &file_count, ctx, names[i]);
     mica_folder_file *files = take(file_count + 1, sizeof *files);
     for (size_t i = 0; i < file_count; i++)
         files[i] = (mica_folder_file){out->paths[i], -1};
-    if (code == EXIT_OK && mica_sounds_load(ctx, &out->set, files, file_count, names[0], opts) != MICA_OK)
+    if (mica_sounds_load(ctx, &out->set, files, file_count, names[0], opts) != MICA_OK)
         code = verb_failed(v, ctx);
     free(files);
     return code;

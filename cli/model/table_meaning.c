@@ -1,4 +1,4 @@
-/* What a net that was trained on a table must know of it: units, columns, and the forecast that anybody could make. */
+/* What a net that was trained on a table must know of it: units, columns, and the baseline of a forecast. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +8,10 @@
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
 
-/* A target of a series, for the baseline. */
+/* The baseline of a series: where its targets are among the inputs. */
 typedef struct plain_forecast {
     mica_index window, horizon, season, width, targets;
+    char name[48];
     mica_index place[]; /* [targets] of each among the inputs of a row */
 } plain_forecast;
 
@@ -33,20 +34,18 @@ mica_index season_of(const float *series, mica_index stride, mica_index rows, mi
     mica_index found = 0;
     if (most > rows / FEWEST_PERIODS)
         most = rows / FEWEST_PERIODS;
-    double before = 1, falling = 1;
+    double before = 1, mean = 0;
+    for (mica_index i = 0; i < rows; i++)
+        mean += (double)series[i * stride] / (double)rows;
     for (mica_index lag = 1; lag <= most; lag++) {
-        double product = 0, square = 0, mean = 0;
-        for (mica_index i = 0; i < rows; i++)
-            mean += (double)series[i * stride];
-        mean /= (double)rows;
+        double product = 0, square = 0;
         for (mica_index i = 0; i + lag < rows; i++) {
             double a = (double)series[i * stride] - mean, b = (double)series[(i + lag) * stride] - mean;
             product += a * b;
             square += 0.5 * (a * a + b * b);
         }
         double correlation = square > 0 ? product / square : 0;
-        falling = correlation < before ? 1 : falling > 0 ? -1 : falling; /* a season is a rise after a fall */
-        if (falling < 0 && correlation > best) {
+        if (correlation >= before && correlation > best) { /* a season is a rise after a fall */
             best = correlation;
             found = lag;
         }
@@ -71,12 +70,17 @@ static void set_units(meaning *m, const mica_table *t, mica_index horizon)
     mica_index targets = mica_table_targets(t), count = targets * (horizon > 0 ? horizon : 1);
     float *mean = take(2 * (size_t)count, sizeof *mean), *deviation = mean + count;
     char **names = take((size_t)count, sizeof *names);
-    for (mica_index i = 0; i < count; i++) {
-        const char *name = target_column(t, i % targets)->name;
+    for (mica_index k = 0; k < targets; k++) {
+        const char *name = target_column(t, k)->name;
         size_t size = strlen(name) + 32;
-        mica_table_target_unit(t, i % targets, &mean[i], &deviation[i]);
-        names[i] = take(size, 1);
-        (void)snprintf(names[i], size, horizon > 1 ? "%s +%td" : "%s", name, i / targets + 1);
+        float unit_mean, unit_deviation;
+        mica_table_target_unit(&unit_mean, &unit_deviation, t, k);
+        for (mica_index i = k; i < count; i += targets) {
+            mean[i] = unit_mean;
+            deviation[i] = unit_deviation;
+            names[i] = take(size, 1);
+            (void)snprintf(names[i], size, horizon > 1 ? "%s +%td" : "%s", name, i / targets + 1);
+        }
     }
     m->units = (target_units){count, mean, deviation, (const char *const *)names};
 }
@@ -98,15 +102,20 @@ static void set_forecast(meaning *m, const mica_table *t, mica_index window, mic
 {
     mica_index targets = mica_table_targets(t);
     plain_forecast *f = take(1, sizeof *f + (size_t)targets * sizeof f->place[0]);
-    *f = (plain_forecast){window, horizon, season, mica_table_inputs(t), targets};
+    *f = (plain_forecast){.window = window,
+                          .horizon = horizon,
+                          .season = season,
+                          .width = mica_table_inputs(t),
+                          .targets = targets};
+    (void)snprintf(f->name, sizeof f->name, season > 0 ? "the value %td rows before" : "the last value",
+                   season);
     for (mica_index j = 0; j < targets; j++)
         f->place[j] = target_column(t, j)->first_input;
     m->forecast = (forecast_shape){.window = window,
                                    .horizon = horizon,
-                                   .channels = targets,
+                                   .width = mica_table_inputs(t),
                                    .baseline = forecast_plainly,
-                                   .baseline_name = season > 0 ? "the value one season before"
-                                                               : "the last value",
+                                   .baseline_name = f->name,
                                    .user = f};
 }
 
@@ -122,6 +131,18 @@ void table_meaning(meaning *m, const mica_table *table, mica_index window, mica_
         set_columns(m, table);
     else
         set_forecast(m, table, window, horizon, season);
+}
+
+char *take_table_text(mica_context *ctx, const mica_table *table)
+{
+    size_t bytes = 0;
+    if (mica_table_to_text(ctx, NULL, &bytes, table) != MICA_OK)
+        return NULL;
+    char *text = take(bytes, 1);
+    if (mica_table_to_text(ctx, text, &bytes, table) == MICA_OK)
+        return text;
+    free(text);
+    return NULL;
 }
 
 void table_meaning_free(meaning *m)

@@ -48,7 +48,7 @@ static int column_named(const mica_table *t, const verb *v, const char *option, 
         return column;
     char *end;
     long number = strtol(text, &end, 10);
-    if (*text != '\0' && *end == '\0' && number != 0 && labs(number) <= count)
+    if (*text != '\0' && *end == '\0' && number != 0 && number >= -count && number <= count)
         return (int)(number > 0 ? number - 1 : count + number);
     const char **names = take((size_t)count, sizeof *names);
     for (int i = 0; i < count; i++)
@@ -59,25 +59,6 @@ static int column_named(const mica_table *t, const verb *v, const char *option, 
                 meant != NULL ? "\"?" : "");
     free(names);
     return -1;
-}
-
-void put_column(FILE *to, const mica_column *c, mica_index rows)
-{
-    static const char *const kinds[] = {"numbers", "categories", "dates", "text", "no values"};
-    put_plain(to, c->name);
-    fprintf(to, ": %s", kinds[c->kind]);
-    if (c->kind == MICA_COLUMN_EMPTY)
-        return;
-    if (c->different > MICA_TABLE_MOST_VALUES)
-        fprintf(to, ", more than %s different", count_text(MICA_TABLE_MOST_VALUES).text);
-    else
-        fprintf(to, ", %s different", count_text((double)c->different).text);
-    if (c->kind == MICA_COLUMN_NUMBER) {
-        fprintf(to, ", %s to ", number_text(c->least).text);
-        fprintf(to, "%s", number_text(c->most).text);
-    }
-    if (c->missing > 0)
-        fprintf(to, ", %s of %s missing", count_text((double)c->missing).text, count_text((double)rows).text);
 }
 
 /* ---- What is to be learned ---- */
@@ -94,9 +75,12 @@ static int make_classes(mica_table *t, const verb *v, mica_context *ctx, int col
 {
     const mica_column *c = mica_table_column(t, column);
     mica_index rows = mica_table_rows(t);
-    if (c->kind == MICA_COLUMN_EMPTY || c->kind == MICA_COLUMN_DATE)
-        return verb_error(v, EXIT_FILE, "%s: column \"%s\" %s: neither numbers nor classes to learn", path,
-                          c->name, c->kind == MICA_COLUMN_EMPTY ? "has no values" : "is dates");
+    if (c->different < 2)
+        return verb_error(v, EXIT_FILE, "%s: column \"%s\" has %s: there is nothing to learn from one class",
+                          path, c->name, c->different == 1 ? "the same value in every row" : "no values");
+    if (c->kind == MICA_COLUMN_DATE)
+        return verb_error(v, EXIT_FILE, "%s: column \"%s\" is dates: neither numbers nor classes to learn",
+                          path, c->name);
     if (c->kind == MICA_COLUMN_TEXT || c->different > MICA_TABLE_MOST_VALUES)
         return verb_error(v, EXIT_FILE, "%s: column \"%s\" has too many different values for classes%s", path,
                           c->name,
@@ -165,12 +149,12 @@ static int find_labels(int *columns, int *count, int most, const mica_table *t, 
         int column = column_named(t, v, "--label", label, length);
         if (column < 0)
             return EXIT_USAGE;
-        for (int i = 0; i < *count; i++)
-            if (columns[i] == column)
-                return usage_error(v, "--label names column \"%s\" twice",
-                                   mica_table_column(t, column)->name);
         if (*count == most)
             return usage_error(v, "--label takes at most %d columns", most);
+        for (int i = 0; i < *count; i++)
+            if (columns[i] == column)
+                return usage_error(v, "--label has the column \"%s\" twice",
+                                   mica_table_column(t, column)->name);
         columns[(*count)++] = column;
         if (label[length] == '\0')
             return EXIT_OK;
@@ -205,6 +189,20 @@ static bool has_inputs(const mica_table *t)
     return false;
 }
 
+/* Numbers that count the rows are no inputs, unless there is nothing else to learn from. */
+static mica_status need_inputs(mica_table *t, mica_context *ctx)
+{
+    mica_status status = MICA_OK;
+    if (has_inputs(t))
+        return MICA_OK;
+    for (int i = 0; i < mica_table_columns(t) && status == MICA_OK; i++) {
+        const mica_column *c = mica_table_column(t, i);
+        if (c->role == MICA_ROLE_NONE && c->counts_rows)
+            status = mica_table_set_role(ctx, t, i, MICA_ROLE_INPUT);
+    }
+    return status;
+}
+
 /* Roles, kinds and encoding of a table that was scanned. */
 static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *ctx, const table_settings *s)
 {
@@ -222,71 +220,12 @@ static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *c
     mica_encode_opts encode = {.missing = s->missing >= 0 ? (mica_missing)s->missing : MICA_MISSING_MEAN};
     if (code == EXIT_OK && d->window > 0 && encode.missing == MICA_MISSING_DROP)
         code = usage_error(v, "--missing drop would tear holes into a series");
+    if (code == EXIT_OK && s->ignore.count == 0 && need_inputs(t, ctx) != MICA_OK)
+        code = verb_failed(v, ctx);
     if (code == EXIT_OK && mica_table_encode(ctx, t, &encode) != MICA_OK)
         code = verb_error(v, EXIT_FILE, "%s: %s", d->path,
                           has_inputs(t) ? mica_error(ctx) : "no column is left as an input");
     return code;
-}
-
-/* ---- Telling ---- */
-
-static void tell_table(const data *d, const verb *v, mica_missing missing)
-{
-    static const char *const tasks[] = {"classes", "regression", "yes or no"};
-    static const char *const fills[] = {"filled with the mean", "filled with the median", "rows left out",
-                                        "refused"};
-    const mica_table *t = d->table;
-    char delimiter = mica_table_delimiter(t);
-    fprintf(stderr, "mica %s: ", v->name);
-    put_plain(stderr, d->path);
-    fprintf(stderr, ": %s rows of %d columns, ", count_text((double)mica_table_rows(t)).text,
-            mica_table_columns(t));
-    if (mica_table_columns(t) > 1)
-        fprintf(stderr, "%s between them, ",
-                delimiter == ','    ? "a comma"
-                : delimiter == ';'  ? "a semicolon"
-                : delimiter == '\t' ? "a tab"
-                                    : (char[]){'"', delimiter, '"', '\0'});
-    fprintf(stderr, "%s header\n", mica_table_has_header(t) ? "with a" : "no");
-    for (int i = 0; i < mica_table_columns(t); i++) {
-        const mica_column *c = mica_table_column(t, i);
-        bool target = (c->role & MICA_ROLE_TARGET) != 0, left_out = c->role == 0;
-        if (!target && !left_out && c->missing == 0)
-            continue;
-        fprintf(stderr, "  ");
-        put_column(stderr, c, mica_table_rows(t));
-        if (target)
-            fprintf(stderr, ": %s", d->window > 0 ? "forecast" : tasks[d->task]);
-        else if (left_out)
-            fprintf(stderr, ": left out%s", c->counts_rows ? ", they count the rows" : "");
-        if (c->missing > 0 && (c->role & MICA_ROLE_INPUT) != 0)
-            fprintf(stderr, ": %s%s", fills[missing],
-                    missing <= MICA_MISSING_MEDIAN ? ", and an input says so" : "");
-        else if (c->missing > 0 && target)
-            fprintf(stderr, ": rows left out");
-        fprintf(stderr, "\n");
-    }
-    if (d->window > 0)
-        fprintf(stderr, "  from %td rows the next %td; parts are cut in time, the last for tests\n",
-                d->window, d->horizon);
-    if (d->streamed)
-        fprintf(stderr, "  too large for memory: read in blocks\n");
-}
-
-static void tell_found(const char *path, const verb *v, const mica_table_found *found)
-{
-    const struct {
-        uint64_t count;
-        const char *what;
-    } lines[] = {
-        {found->missing, "values are missing and were filled in"},
-        {found->dropped, "rows were left out: values are missing"},
-        {found->unseen, "values of categories are not among those of the training"},
-        {(uint64_t)found->extra_columns, "columns are not among those of the training, and ignored"}};
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        if (lines[i].count > 0)
-            fprintf(stderr, "mica %s: %s: %s %s\n", v->name, path, count_text((double)lines[i].count).text,
-                    lines[i].what);
 }
 
 /* ---- Rows ---- */
@@ -333,6 +272,12 @@ static int load_rows(data *d, const verb *v, mica_context *ctx, int part, const 
         read.header = mica_table_has_header(d->table) ? MICA_CSV_HEADER_YES : MICA_CSV_HEADER_NO;
     }
     mica_status status = mica_table_load(ctx, &cells, d->table, path, &read);
+    if (status == MICA_OK && d->window > 0 && cells.count < d->window + d->horizon) {
+        mica_index rows = cells.count;
+        mica_dataset_destroy(ctx, &cells);
+        return verb_error(v, EXIT_FILE, "%s: %td rows: a window of %td and a horizon of %td need more", path,
+                          rows, d->window, d->horizon);
+    }
     if (status == MICA_OK && d->window > 0)
         status = make_windows(ctx, set, &d->rows[part], d, &cells);
     else if (status == MICA_OK)
@@ -340,7 +285,7 @@ static int load_rows(data *d, const verb *v, mica_context *ctx, int part, const 
     if (status != MICA_OK)
         return verb_failed(v, ctx);
     if (opts->tell && (part > 0 || opts->known != NULL))
-        tell_found(path, v, &found);
+        table_tell_found(path, v, d->table, &found);
     return EXIT_OK;
 }
 
@@ -366,13 +311,10 @@ static int index_known(data *d, const verb *v, mica_context *ctx, const data_opt
     int code = reading_of(&read, v, &opts->table);
     if (code != EXIT_OK || bytes_of_file(d->path) < memory / 4)
         return code;
-    size_t bytes = 0;
-    if (mica_table_to_text(ctx, d->table, NULL, &bytes) != MICA_OK)
+    char *text = take_table_text(ctx, d->table);
+    if (text == NULL)
         return verb_failed(v, ctx);
-    char *text = take(bytes, 1);
-    mica_status status = mica_table_to_text(ctx, d->table, text, &bytes);
-    if (status == MICA_OK)
-        status = mica_table_from_text(ctx, &d->own_table, text);
+    mica_status status = mica_table_from_text(ctx, &d->own_table, text);
     if (status == MICA_OK)
         status = mica_table_index(ctx, d->own_table, d->path, &read);
     free(text);
@@ -446,7 +388,11 @@ int table_load(data *out, const verb *v, mica_context *ctx, const char *path, co
     else
         out->streamed = out->window == 0 && is_large(out->table, memory);
     if (opts->tell && opts->known == NULL)
-        tell_table(out, v, s->missing >= 0 ? (mica_missing)s->missing : MICA_MISSING_MEAN);
+        table_tell(out, v, s->missing >= 0 ? (mica_missing)s->missing : MICA_MISSING_MEAN);
+    if (opts->known == NULL)
+        code = table_check_steps(out, v, opts->tell);
+    if (code != EXIT_OK)
+        return code;
     find_classes(out);
     if (!out->streamed)
         code = load_rows(out, v, ctx, 0, path, opts);
@@ -475,7 +421,8 @@ void table_release(mica_context *ctx, data *d)
 }
 
 int table_load_inputs(mica_dataset *out, const verb *v, mica_context *ctx, const char *path,
-                      const char *bytes, size_t count, const meaning *m, const table_settings *settings)
+                      const char *bytes, size_t count, const meaning *m, const table_settings *settings,
+                      bool tell)
 {
     mica_table_read_opts read;
     mica_table_found found;
@@ -494,7 +441,8 @@ int table_load_inputs(mica_dataset *out, const verb *v, mica_context *ctx, const
     mica_dataset_destroy(ctx, &cells);
     if (status != MICA_OK)
         return verb_failed(v, ctx);
-    tell_found(path, v, &found);
+    if (tell)
+        table_tell_found(path, v, m->table, &found);
     mica_index window = m->forecast.window, width = out->inputs.dim[1];
     if (m->forecast.horizon == 0)
         return EXIT_OK;

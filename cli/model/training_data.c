@@ -11,6 +11,14 @@
 #include "cli/net/argument.h"
 #include "cli/ranks.h"
 
+/* Whether a net can be read now and again later: a pipe cannot. */
+static bool can_read_twice(const char *net)
+{
+    char path[4096];
+    return mica_netfile_builtin(net) != NULL ||
+           (strcmp(net, "-") != 0 && checkpoint_path(path, sizeof path, net) && is_regular(path));
+}
+
 /* The net as it stands, before the data are known, for what data must know of it: images become what it takes, save
  * where the options say otherwise; a net file's own loss says what is to be learned from a table. */
 static int look_at_net(training *t, data_opts *opts)
@@ -27,7 +35,7 @@ static int look_at_net(training *t, data_opts *opts)
         opts->images = images_size_of_sample(&t->saved.meaning.sample);
     bool own = s->net != NULL && mica_netfile_builtin(s->net) == NULL;
     int code = EXIT_OK;
-    if (!t->resumes && strcmp(s->net, "-") != 0 && (images || (table && own))) { /* stdin can be read once */
+    if (!t->resumes && (images || (table && own)) && can_read_twice(s->net)) {
         mica_netfile_opts build = {.batch = 1};
         code = net_build(&net, &info, t->v, t->ctx, s->net, &s->set, &build);
         if (code == EXIT_OK && images)

@@ -93,6 +93,16 @@ static void print_memory(const training *t)
         printf("\n");
 }
 
+/* A tenth of few samples is no test. */
+static void print_few(const training *t)
+{
+    enum { FEW = 30 };
+    if (t->data.is_text || t->data.has_test || t->data.window > 0 || t->score.samples >= FEW)
+        return;
+    printf("try     --folds 5, which scores every sample: a test of %s says little\n",
+           t->score.samples > 0 ? count_text((double)t->score.samples).text : "none");
+}
+
 static void print_text(const training *t)
 {
     print_curve(t);
@@ -107,6 +117,7 @@ static void print_text(const training *t)
     printf("try     mica %s ", t->data.is_text ? "generate" : "eval");
     put_plain(stdout, t->folder);
     printf("\n");
+    print_few(t);
 }
 
 /* ---- JSON ---- */
@@ -215,7 +226,7 @@ static void write_subtitle(char *text, size_t size, const training *t)
     if (t->score.samples == 0 || !isfinite(m.value))
         return;
     int n = m.share ? snprintf(text, size, "%.2f %% of", 100 * m.value)
-                    : snprintf(text, size, "%s %.4g on", m.name, m.value);
+                    : snprintf(text, size, "%s %s on", m.name, figure_text(m.value).text);
     (void)snprintf(text + n, size - (size_t)n, " %s %s samples after %llu epochs",
                    count_text((double)t->score.samples).text, t->score_part,
                    (unsigned long long)t->result.epochs);

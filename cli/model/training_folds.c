@@ -43,8 +43,11 @@ static void print_values(const double *value)
     for (int i = 0; i < METRICS; i++) {
         if (isnan(value[i]))
             continue;
-        printf(i == ACCURACY ? "%s%s%.2f %%" : "%s%s%.4g", between, metric_titles[i],
-               i == ACCURACY ? 100 * value[i] : value[i]);
+        printf("%s%s", between, metric_titles[i]);
+        if (i == ACCURACY)
+            printf("%.2f %%", 100 * value[i]);
+        else
+            printf("%s", figure_text(value[i]).text);
         between = ", ";
     }
 }
@@ -87,11 +90,15 @@ static void tell_all(const train_settings *s, const fold_score *scores)
     const char *plus = terminal_utf8() ? "±" : "+-", *between = "";
     printf("mean    ");
     for (int i = 0; i < METRICS; i++) {
-        double scale = i == ACCURACY ? 100 : 1;
         if (isnan(all[i].mean))
             continue;
-        printf(i == ACCURACY ? "%s%s%.2f %s %.2f %%" : "%s%s%.4g %s %.2g", between, metric_titles[i],
-               scale * all[i].mean, plus, scale * all[i].deviation);
+        printf("%s%s", between, metric_titles[i]);
+        if (i == ACCURACY) {
+            printf("%.2f %s %.2f %%", 100 * all[i].mean, plus, 100 * all[i].deviation);
+        } else {
+            printf("%s %s ", figure_text(all[i].mean).text, plus);
+            printf("%s", figure_text(all[i].deviation).text);
+        }
         between = ", ";
     }
     printf("\n");

@@ -33,6 +33,23 @@ const char *training_stem(char *out, size_t size, const char *path)
     return out;
 }
 
+/* Neither --checkpoint nor both of NET and --data: says what to write, by what is there. */
+static int what_is_missing(const training *t)
+{
+    const train_settings *s = &t->settings;
+    char path[4096];
+    const char *net = s->net != NULL ? s->net : "";
+    if (s->resume && *net != '\0' && checkpoint_path(path, sizeof path, net) && is_safetensors(path))
+        return usage_error(t->v, "%s is a checkpoint; to continue it: mica train --checkpoint %s --resume",
+                           net, net);
+    if (s->resume)
+        return usage_error(t->v, "--resume needs NET and --data, or --checkpoint DIR");
+    if (file_kind_of(net) != FILE_UNKNOWN)
+        return usage_error(t->v, "%s is data, and which net? Try: mica train %s --data %s", net,
+                           file_kind_of(net) == FILE_TEXT ? "gpt-tiny" : "mlp", net);
+    return usage_error(t->v, "which net, and on what data? Try: mica train lenet --data digits");
+}
+
 /* Where the checkpoint is: --checkpoint, or a folder named after net and data. */
 static int choose_folder(training *t)
 {
@@ -41,9 +58,7 @@ static int choose_folder(training *t)
     if (s->net == NULL && s->weights != NULL && !(s->resume && s->checkpoint != NULL))
         s->net = s->weights; /* what is fine-tuned has a net */
     if (s->checkpoint == NULL && (s->net == NULL || s->data == NULL))
-        return usage_error(t->v, s->resume
-                                     ? "--resume needs NET and --data, or --checkpoint DIR"
-                                     : "which net, and on what data? Try: mica train lenet --data digits");
+        return what_is_missing(t);
     if (s->folds > 0)
         return EXIT_OK; /* nothing is saved */
     if (s->checkpoint != NULL)
@@ -215,6 +230,20 @@ static void note_settings(training *t)
     free(freeze);
 }
 
+/* Tables are often small and seen many times: weights must decay as much in a few hundred steps as in many thousands, or
+ * the net learns rows by heart. So their decay follows from the number of steps. */
+static bool decays_by_steps(const training *t)
+{
+    return t->data.table != NULL && t->settings.optimizer == MICA_ADAMW;
+}
+
+static double decay_of_steps(double lr, double steps)
+{
+    const double sum = 3, most = 5; /* the sum over all steps of lr * decay, but for the schedule */
+    double decay = sum / (lr * (steps > 0 ? steps : 1));
+    return decay < most ? decay : most;
+}
+
 /* What nobody gave: what usually works. */
 static void choose_settings(training *t)
 {
@@ -233,7 +262,7 @@ static void choose_settings(training *t)
         s->lr = adam ? (text ? 3e-3 : 2e-3) : s->optimizer == MICA_SGD ? 0.05 : 0.01;
     if (s->momentum < 0)
         s->momentum = s->optimizer == MICA_SGD ? 0.9 : 0;
-    if (s->weight_decay < 0)
+    if (s->weight_decay < 0 && !decays_by_steps(t))
         s->weight_decay = s->optimizer == MICA_ADAMW ? (text ? 0.1 : 0.01) : 0;
     if (s->clip < 0)
         s->clip = text ? 1 : 0;
@@ -410,8 +439,11 @@ static int compare_settings(training *t) { return same_notes(&t->notes, t->v); }
 
 static int plan_steps(training *t)
 {
-    if (t->settings.epochs < 0)
-        t->settings.epochs = choose_epochs(t);
+    train_settings *s = &t->settings;
+    if (s->epochs < 0)
+        s->epochs = choose_epochs(t);
+    if (s->weight_decay < 0)
+        s->weight_decay = decay_of_steps(s->lr, (double)s->epochs * (double)t->train.steps);
     set_schedule(t);
     return EXIT_OK;
 }
@@ -442,7 +474,8 @@ static int look_for_end(training *t)
         printf("already stopped early after epoch %llu; --patience N above %lld goes on\n", done,
                (long long)s->patience);
     } else {
-        printf("already %llu of %lld epochs; --epochs N goes on\n", done, (long long)s->epochs);
+        printf("already %llu of %lld epochs; --epochs N %sgoes on\n", done, (long long)s->epochs,
+               done > (uint64_t)s->epochs ? "above that " : "");
     }
     return EXIT_OK;
 }

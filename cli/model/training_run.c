@@ -290,6 +290,8 @@ int training_run(training *t)
         return EXIT_OK;
     if (t->path[0] == '\0')
         return verb_error(t->v, EXIT_INTERRUPTED, "interrupted in fold %d", t->fold + 1);
-    return verb_error(t->v, EXIT_INTERRUPTED, "interrupted after step %llu; --resume continues from %s",
-                      (unsigned long long)t->result.steps, t->path);
+    return verb_error(
+        t->v, EXIT_INTERRUPTED,
+        "interrupted after step %llu; --resume continues from %s:\n  mica train --checkpoint %s --resume",
+        (unsigned long long)t->result.steps, t->path, t->folder);
 }

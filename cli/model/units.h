@@ -22,15 +22,17 @@ typedef struct column_spans {
     size_t count;
 } column_spans;
 
-/* What anybody would have forecast: from the inputs [window * channels] of a sample, as the net gets them, targets
- * [horizon * channels], as the net would put them out. */
+/* The baseline of a forecast, which needs no net: from the inputs [window, width] of a sample, as the net gets them,
+ * its targets for each row of the horizon, as the net would predict them. */
 typedef void baseline_fn(float *out, const float *inputs, const void *user);
 
-/* A series: `window` values of each channel are known, and `horizon` wanted. Samples follow each other in time. */
+/* A series: `window` rows are known, and the targets of the next `horizon` rows wanted. Samples follow each other in
+ * time. */
 typedef struct forecast_shape {
-    mica_index window, horizon, channels; /* horizon 0: it is none */
-    baseline_fn *baseline;                /* NULL: none */
-    const char *baseline_name;            /* "the last value" */
+    mica_index window, horizon; /* horizon 0: it is none */
+    mica_index width;           /* elements of a row of the window */
+    baseline_fn *baseline;      /* NULL: none */
+    const char *baseline_name;  /* "the last value" */
     const void *user;
 } forecast_shape;
 

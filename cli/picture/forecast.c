@@ -1,4 +1,4 @@
-/* A series: what came, what was forecast, and what anybody would have said. */
+/* A series: its true values, the forecast, and the baseline. */
 #include <math.h>
 
 #include "cli/picture/frame.h"

@@ -28,7 +28,7 @@ void put_importance(FILE *out, const report *r)
         if (r->importance_share)
             fprintf(out, "</th><td class=\"n\">%.2f %%</td>", 100.0 * c->drop);
         else
-            fprintf(out, "</th><td class=\"n\">%.4g</td>", c->drop);
+            fprintf(out, "</th><td class=\"n\">%s</td>", figure_text(c->drop).text);
         fprintf(out, "<td class=\"bars\"><i class=\"forward\" style=\"width:%.2f%%\"></i></td></tr>\n",
                 most > 0.0 ? fmax(0.0, 100.0 * c->drop / most) : 0.0);
     }

@@ -44,7 +44,7 @@ typedef struct report_sample {
     int width, height, channels;
 } report_sample;
 
-/* A number that is true, what the net says, and what anybody would: NaN where that is not known. */
+/* A target's true value, the net's prediction and the baseline's: NaN where that is not known. */
 typedef struct report_pair {
     double truth, said, baseline;
 } report_pair;

@@ -230,6 +230,14 @@ short_text number_text(double value)
     return out;
 }
 
+short_text figure_text(double value)
+{
+    short_text out;
+    bool large = fabs(value) >= 1e4 && fabs(value) < 1e15;
+    (void)snprintf(out.text, sizeof out.text, large ? "%.0f" : "%.4g", value);
+    return out;
+}
+
 short_text time_text(double seconds)
 {
     static const struct {

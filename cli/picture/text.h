@@ -45,6 +45,8 @@ short_text round_size_text(double bytes);
 short_text count_text(double count);
 /* "316800", "0.600071": six digits, more of large whole parts */
 short_text number_text(double value);
+/* "214777", "0.4992": a score, four digits, more of large whole parts */
+short_text figure_text(double value);
 /* "1.25 ms", "38 µs" */
 short_text time_text(double seconds);
 /* "f32 [32, 1, 28, 28]" */

@@ -30,7 +30,7 @@ typedef enum mica_weights_found {
 
 typedef struct mica_weights_match {
     size_t loaded, missing, different; /* tensors */
-    /* Called for each tensor of the net; `in_file` is NULL if it is missing. NULL: nobody wants to know. */
+    /* Called for each tensor of the net; `in_file` is NULL if it is missing. May be NULL. */
     void (*tell)(void *user, mica_weights_found found, const mica_named_tensor *wanted,
                  const mica_safetensors_entry *in_file);
     void *user;

@@ -49,9 +49,9 @@ MICA_API mica_status mica_dataset_load_npy(mica_context *ctx, mica_dataset *out,
 /* NumPy's npz (savez, savez_compressed): arrays by name, of the kinds of npy. Compressed ones need zlib. */
 typedef struct mica_npz_opts {
     const char *inputs; /* a name; NULL: x, X, inputs, x_train, X_train or arr_0 */
-    const char *
-        targets; /* with inputs; NULL there: none. With inputs NULL: y, Y, targets, y_train or arr_1, if any */
-    bool test;   /* with inputs NULL: x_test or X_test, and y_test */
+    /* With inputs: a name; NULL: none. With inputs NULL: y, Y, targets, y_train or arr_1, whichever goes with them. */
+    const char *targets;
+    bool test; /* with inputs NULL: x_test or X_test, and y_test */
 } mica_npz_opts;
 MICA_API mica_status mica_dataset_load_npz(mica_context *ctx, mica_dataset *out, const char *path,
                                            const mica_npz_opts *opts);
@@ -137,6 +137,7 @@ typedef struct mica_transform {
     void (*run)(const void *user, float *out, const float *row, mica_random random);
     const void *user;
     mica_index elements; /* of `out`; 0: as many as the sample has */
+    mica_index takes;    /* elements of `row` that a sample must have; 0: any number */
 } mica_transform;
 
 typedef struct mica_batches_opts {

@@ -123,8 +123,7 @@ MICA_API mica_status mica_log_mel_all(mica_context *ctx, const mica_tensor *dst,
 
 typedef struct mica_sounds_opts {
     int32_t rate;   /* of all sounds; 0: 16000 */
-    double seconds; /* of all sounds: the rest of longer ones is left out, shorter ones end in silence; 0: 1.
-                                  At most 3600 */
+    double seconds; /* of all sounds, at most 3600: longer ones are cut, shorter ones end in silence; 0: 1 */
     bool samples;   /* what the net takes are samples, not log-mel features */
     mica_log_mel_opts log_mel; /* its rate is the one above */
 

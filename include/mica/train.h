@@ -60,8 +60,7 @@ typedef struct mica_gradient_check {
     double difference; /* by differences of the loss */
     double error;      /* between the two, relative to the parameter's largest gradient */
     size_t checked;    /* elements */
-    size_t
-        corners; /* of these, the ones that are right with a smaller step only: a relu was near its corner */
+    size_t corners;    /* of these, right with a smaller step only: a relu was near its corner */
 } mica_gradient_check;
 
 /* For a bound net compiled with .train, whose inputs have been written. A wrong gradient is MICA_OK and out->right

@@ -146,6 +146,7 @@ mica_status mica_augment_transform(mica_context *ctx, mica_transform *out, const
         if (!(amounts[i].value >= 0 && amounts[i].value <= amounts[i].most))
             return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is %g: expected 0 to %g", op, amounts[i].name,
                              (double)amounts[i].value, (double)amounts[i].most);
-    *out = (mica_transform){.run = augment_row, .user = a, .elements = channels * a->height * a->width};
+    mica_index elements = channels * a->height * a->width;
+    *out = (mica_transform){.run = augment_row, .user = a, .elements = elements, .takes = elements};
     return MICA_OK;
 }

@@ -45,6 +45,14 @@ struct mica_batches {
 
 /* ---- Making ---- */
 
+static mica_index elements_each(const mica_tensor *samples)
+{
+    mica_index elements = 1;
+    for (int k = 1; k < samples->rank; k++)
+        elements *= samples->dim[k];
+    return elements;
+}
+
 static mica_status check_opts(mica_context *ctx, const mica_dataset *set, const mica_batches_opts *o)
 {
     static const char op[] = "batches_create";
@@ -57,6 +65,10 @@ static mica_status check_opts(mica_context *ctx, const mica_dataset *set, const 
     if (o->transform.elements < 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the transform makes %td elements", op,
                          o->transform.elements);
+    mica_index raw = elements_each(&set->inputs), takes = o->transform.takes;
+    if (o->transform.run != NULL && takes != 0 && takes != raw)
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: the transform takes %td elements, inputs are %s: %td each",
+                         op, takes, MICA_SHAPE(&set->inputs), raw);
     if (o->transform.run != NULL && o->channels > 1 && o->transform.elements % o->channels != 0)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: channels is %td, the transform makes %td elements", op,
                          o->channels, o->transform.elements);
@@ -100,14 +112,6 @@ static void set_normalization(mica_batches *b, const mica_batches_opts *o)
         b->factor[c] = (float)((double)scale / deviation);
         b->offset[c] = o->mean != NULL ? (float)(-(double)o->mean[c] / deviation) : 0;
     }
-}
-
-static mica_index elements_each(const mica_tensor *samples)
-{
-    mica_index elements = 1;
-    for (int k = 1; k < samples->rank; k++)
-        elements *= samples->dim[k];
-    return elements;
 }
 
 /* One block: [ the struct | factor, offset | order | part | rows of threads ] */
@@ -303,10 +307,10 @@ static void copy_rows(mica_context *ctx, const mica_batches *b, const mica_tenso
 {
     mica_index elements = elements_each(src);
     bool inputs = src == &b->inputs, transforms = inputs && b->transform.run != NULL;
-    if (elements == 0 && !transforms)
-        return;
     copy_job job = {b, ctx->kernels->convert, *dst, *src, b->normalize && inputs, transforms, first, rows, 1};
     elements = transforms && b->elements > elements ? b->elements : elements;
+    if (elements == 0)
+        return;
     if (elements < BLOCK_SIZE)
         job.rows_per_block = BLOCK_SIZE / elements;
     mica_parallel(ctx, mica_div_up((size_t)rows, (size_t)job.rows_per_block), copy_block, &job);

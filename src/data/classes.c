@@ -36,20 +36,6 @@ bool mica_classes_add(mica_classes *classes, const char *name, size_t length)
     return true;
 }
 
-int mica_class_find(const char *const *names, int count, const char *name, size_t length)
-{
-    for (int low = 0, high = count; low < high;) {
-        int middle = low + (high - low) / 2, order = compare(name, length, names[middle]);
-        if (order == 0)
-            return middle;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return -1;
-}
-
 /* One block: [ pointers | names ] */
 mica_status mica_classes_copy(mica_context *ctx, mica_dataset *set, const char *const *names, int count)
 {
@@ -70,12 +56,4 @@ mica_status mica_classes_copy(mica_context *ctx, mica_dataset *set, const char *
     set->class_count = count;
     set->owned[2] = bytes;
     return MICA_OK;
-}
-
-mica_status mica_classes_give(mica_context *ctx, mica_dataset *set, const mica_classes *classes)
-{
-    const char *names[MICA_MOST_CLASSES];
-    for (int i = 0; i < classes->count; i++)
-        names[i] = classes->text + classes->start[i];
-    return mica_classes_copy(ctx, set, names, classes->count);
 }

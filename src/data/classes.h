@@ -1,4 +1,4 @@
-/* Class names, collected while a file is read. */
+/* Class names, collected while a folder is read. */
 #ifndef MICA_SRC_DATA_CLASSES_H
 #define MICA_SRC_DATA_CLASSES_H
 
@@ -20,12 +20,7 @@ typedef struct mica_classes {
 /* Adds a name unless it is there. False: there is no room for it. */
 bool mica_classes_add(mica_classes *classes, const char *name, size_t length);
 
-/* The number of a name among `names` [count] in order of their bytes; -1 if it is none of them. */
-int mica_class_find(const char *const *names, int count, const char *name, size_t length);
-
-/* Gives the set the names, as its own. */
-mica_status mica_classes_give(mica_context *ctx, mica_dataset *set, const mica_classes *classes);
-/* Copies of a caller's names. */
+/* Gives the set copies of the names, as its own. */
 mica_status mica_classes_copy(mica_context *ctx, mica_dataset *set, const char *const *names, int count);
 
 #endif

@@ -27,8 +27,8 @@ typedef struct mica_folder {
 } mica_folder;
 
 typedef struct mica_folder_opts {
-    const char *const
-        *ends;        /* [end_count], such as ".png": a file must have one, in letters of either case */
+    /* A file's name must end with one of them [end_count], such as ".png", in letters of either case. */
+    const char *const *ends;
     size_t end_count; /* 0: any */
     bool flat;        /* no classes: all files in the folder and below */
 

@@ -30,7 +30,7 @@ typedef struct jpeg {
     mica_loaded image;
     unsigned char *row;
     size_t row_bytes;
-    unsigned char buffer[16384];
+    unsigned char buffer[4096];
 } jpeg;
 
 /* ---- What libjpeg calls ---- */

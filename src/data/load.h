@@ -19,8 +19,8 @@ void mica_loaded_release(mica_context *ctx, mica_loaded *loaded);
 mica_status mica_load_elements(mica_context *ctx, mica_loaded *out, mica_stream *stream,
                                const mica_tensor *shape);
 
-/* Makes a set that owns what was loaded; targets may be NULL. After a failure, also one with this status before, both are
- * released. `path` is that of the inputs, for messages. */
+/* Makes a set that owns what was loaded; targets may be NULL. After a failure, here or before as `status` says, both
+ * are released. `path` is that of the inputs, for messages. */
 mica_status mica_dataset_give(mica_context *ctx, mica_dataset *out, mica_loaded *inputs, mica_loaded *targets,
                               const char *path, mica_status status);
 

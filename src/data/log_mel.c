@@ -88,7 +88,8 @@ static double weight_of(const mica_log_mel *m, int mel, int bin)
     return weight > 0 ? weight : 0;
 }
 
-/* Which bins each triangle has, and how many weights in all. `triangles` may be NULL. -1: there is one without any. */
+/* Which bins each triangle has, and how many weights in all. `triangles` and `weights` may be NULL. -1 - mel: that one
+ * has no bin. */
 static int64_t lay_out(const mica_log_mel *m, triangle *triangles, float *weights)
 {
     const mica_log_mel_opts *o = &m->opts;
@@ -96,8 +97,8 @@ static int64_t lay_out(const mica_log_mel *m, triangle *triangles, float *weight
     int32_t used = 0;
     for (int mel = 0; mel < o->mels; mel++) {
         int bin = (int)(hz_of(low + mel * step) * m->points / o->rate), count = 0;
-        while (bin <= m->points / 2 && weight_of(m, mel, bin) <= 0 &&
-               count < 3) /* at most the one on the edge, or two */
+        /* the one on the edge weighs nothing, nor does its neighbour where it was rounded down */
+        while (bin <= m->points / 2 && weight_of(m, mel, bin) <= 0 && count < 3)
             bin++, count++;
         count = 0;
         while (bin + count <= m->points / 2 && weight_of(m, mel, bin + count) > 0) {

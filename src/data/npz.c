@@ -185,8 +185,7 @@ mica_status mica_npz_open(mica_context *ctx, mica_npz *out, mica_file file)
 
 void mica_npz_close(mica_context *ctx, mica_npz *npz)
 {
-    if (npz->arrays != NULL)
-        mica_release(ctx, npz->arrays, mica_most(npz->count, 1) * sizeof *npz->arrays);
+    mica_release(ctx, npz->arrays, mica_most(npz->count, 1) * sizeof *npz->arrays);
     mica_file_close(&npz->file);
     npz->arrays = NULL;
     npz->count = 0;

@@ -3,6 +3,7 @@
  * Output i stands at the input's time i * from / to. Its neighbours there are weighed with a sinc that passes what
  * is below the lower Nyquist frequency, times a Kaiser window. With from and to reduced by their greatest common
  * divisor, only `to` different fractions of an input sample occur: each has a row of weights. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 static filter filter_of(int32_t from, int32_t to)
 {
     int64_t divisor = common_divisor(from, to);
+    assert(from > 0 && to > 0);
     filter f = {.from = from / divisor, .to = to / divisor};
     f.band = to < from ? (double)to / from : 1;
     f.reach = CROSSINGS / (CUTOFF * f.band);
@@ -62,9 +64,10 @@ static filter filter_of(int32_t from, int32_t to)
 static void make_row(float *row, const filter *f, int64_t phase)
 {
     double sum = 0, fraction = (double)phase / (double)f->to, top = bessel(BETA);
+    int64_t before = f->taps / 2 - 1;
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t k = 0; k < f->taps; k++) {
-            double at = (double)(k - f->taps / 2 + 1) - fraction, part = at / f->reach;
+            double at = (double)(k - before) - fraction, part = at / f->reach;
             double angle = PI * CUTOFF * f->band * at;
             double window = fabs(part) < 1 ? bessel(BETA * sqrt(1 - part * part)) / top : 0;
             double value = window * (fabs(angle) < 1e-9 ? 1 : sin(angle) / angle);

@@ -4,6 +4,12 @@
 #include "base/context.h"
 #include "data/streams.h"
 
+/* To the nearest whole number. */
+static mica_index share_of(double share, mica_index count)
+{
+    return (mica_index)((double)count * share + 0.5);
+}
+
 mica_status mica_split_check(mica_context *ctx, const char *op, const mica_data_split *split,
                              mica_index count)
 {
@@ -18,9 +24,10 @@ mica_status mica_split_check(mica_context *ctx, const char *op, const mica_data_
     if (split->folds < 0 || split->folds == 1 || split->folds > MICA_MOST_FOLDS)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: folds is %d, expected 2 to %d, or 0 for none", op,
                          split->folds, MICA_MOST_FOLDS);
-    if (split->folds > count)
+    mica_index rest = count - share_of(split->test, count);
+    if (split->folds > rest)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: folds is %d, but there are %td samples", op,
-                         split->folds, count);
+                         split->folds, rest);
     if (split->folds > 0 && (split->fold < 0 || split->fold >= split->folds))
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: fold is %d of %d", op, split->fold, split->folds);
     if (split->folds > 0 && split->in_order)
@@ -32,10 +39,8 @@ mica_status mica_split_check(mica_context *ctx, const char *op, const mica_data_
 
 void mica_dealing_begin(mica_dealing *d, const mica_data_split *split, mica_index count)
 {
-    mica_index validation = (mica_index)((double)count * split->validation + 0.5),
-               test = (mica_index)((double)count * split->test + 0.5);
-    if (split->folds > 0)
-        validation = 0;
+    mica_index validation = split->folds > 0 ? 0 : share_of(split->validation, count),
+               test = share_of(split->test, count);
     test = test < count - validation ? test : count - validation;
     d->split = split;
     d->random = mica_random_stream(split->seed, MICA_STREAM_SPLIT);

@@ -9,9 +9,9 @@ typedef struct mica_dealing {
     const mica_data_split *split;
     mica_random random;
     mica_index count, dealt; /* samples in all, and those done */
-    mica_index
-        left[MICA_MOST_FOLDS + 1]; /* of the pools, in the order of their draw; training has what remains */
-    mica_index whole[2];           /* in_order: all of validation, and all of test */
+    mica_index whole[2];     /* in_order: all of validation, and all of test */
+    /* Of the pools, in the order of their draw; training has what remains. */
+    mica_index left[MICA_MOST_FOLDS + 1];
     int pools;
 } mica_dealing;
 

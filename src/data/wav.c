@@ -3,6 +3,7 @@
  *     fmt   format, channels, rate, bytes per second, bytes of a frame, bits of a sample [, an extension]
  *     data  the frames, interleaved, low byte first
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -213,11 +214,11 @@ static mica_status take_frame(const wav *w, float *x, int64_t frame, int64_t fra
 {
     double sum = 0;
     for (int c = 0; c < w->channels; c++) {
-        double value = sample_of(w, b + c * (w->bits / 8));
+        int64_t place = (int64_t)c * (w->bits / 8), at = w->data_at + frame * w->frame_bytes + place;
+        double value = sample_of(w, b + place);
         if (!isfinite((float)value))
             return mica_fail(w->ctx, MICA_ERR_FORMAT, "%s: byte %lld: wav: a sample that is not finite",
-                             MICA_QUOTE(w->stream->file.path),
-                             (long long)(w->data_at + frame * w->frame_bytes + c * (w->bits / 8)));
+                             MICA_QUOTE(w->stream->file.path), (long long)at);
         sum += value;
         if (!mono)
             x[c * frames + frame] = (float)value;
@@ -243,6 +244,7 @@ static mica_status read_frames(const wav *w, float *x, int64_t frames, bool mono
 
 static mica_status check_size(const wav *w)
 {
+    assert(w->frame_bytes > 0 && w->bits >= 8); /* check_format */
     if (w->data_bytes % w->frame_bytes != 0)
         return mica_fail(w->ctx, MICA_ERR_FORMAT,
                          "%s: byte %lld: wav: %lld bytes of data, expected a multiple of the %lld of a frame",

@@ -158,8 +158,8 @@ static void class_block(void *work, size_t block, int thread)
     job->fn(&job->rows, begin, end);
 }
 
-/* Looks at every label before anything is written. Counts the rows that are not ignored, or adds up the weights of their
- * classes. */
+/* Looks at every label before anything is written. Counts the rows that are not ignored, or adds up the weights of
+ * their classes. */
 static mica_status check_labels(mica_context *ctx, const char *op, const class_job *job, double *counted)
 {
     const mica_class_rows *rows = &job->rows;

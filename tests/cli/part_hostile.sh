@@ -36,6 +36,20 @@ done_with() {
 printf 'let vocabulary = 256\ninput text [8] i32\nembedding 256 4\ndense 256 name=logits\nloss cross_entropy\n' >bytes.net
 printf '1,2\n' >two.csv
 
+# npy FILE SIZES <NUMBERS: an array of f32, such as npy x.npy '3, 2'
+npy() {
+    python3 -c 'import struct, sys
+header = b"{\x27descr\x27: \x27<f4\x27, \x27fortran_order\x27: False, \x27shape\x27: (%s,), }" % sys.argv[2].encode()
+header += b" " * (-(10 + len(header) + 1) % 64) + b"\n"
+numbers = [float(word) for word in sys.stdin.read().split()]
+with open(sys.argv[1], "wb") as file:
+    file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack("<%df" % len(numbers), *numbers))' "$@"
+}
+tail -n +2 flowers.csv | tr ',' ' ' | awk '{ print $1, $2 }' | npy flowers_x.npy '120, 2'
+tail -n +2 flowers.csv | awk -F , '{ print ($3 == "rose") + 2 * ($3 == "tulip") }' | npy flowers_y.npy 120
+echo 1 2 | npy two.npy '1, 2'
+echo 1 2 3 4 5 6 7 8 | npy four.npy '2, 4'
+
 # printable FILE: nothing in it that a terminal would obey: no control but line ends and tabs, of C0 or C1.
 printable() {
     python3 - "$1" <<'PYTHON' || complain "$1 has what a terminal obeys"
@@ -60,7 +74,9 @@ refused 3 'the net reads an input "target2"' train losses.net --data flowers.csv
 printf 'input x [2]\ndense 3 name=logits\nloss cross_entropy one_hot\n' >onehot.net
 refused 3 'expected class indices' train onehot.net --data flowers.csv --checkpoint b -q
 printf 'input x [2]\ndense 5 name=y\nloss mse\n' >five.net
-refused 3 'expects 5 target values per sample, flowers.csv has 1' \
+refused 3 'expects 5 target values per sample, flowers_x.npy,flowers_y.npy has 1' \
+    train five.net --data flowers_x.npy,flowers_y.npy --checkpoint b -q
+refused 3 'flowers.csv: column "species" is not numbers, which a regression needs' \
     train five.net --data flowers.csv --checkpoint b -q
 printf 'input x [3, 5]\nflatten\ndense 3 name=y\nloss cross_entropy\n' >fifteen.net
 ends 3 train fifteen.net --data flowers.csv --checkpoint b -q
@@ -91,7 +107,7 @@ done_with "wrote   r.html" train ten.net --data flowers.csv --report r.html --ch
 grep -q tulip r.html || complain "the report has no class names"
 done_with "" eval ten --part all
 done_with "" eval ten --part all --json
-done_with "" run ten flowers.csv --label -1 --top 10
+done_with "" run ten flowers.csv --top 10
 
 # ---- What a checkpoint says about itself ----
 refused 3 'output "flatten1" is u8' run h_u8.safetensors u8.npy
@@ -139,13 +155,14 @@ open("changed.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + te
 PYTHON
 }
 done_with "" train ten.net --data flowers.csv --checkpoint table --epochs 1 -q
+done_with "" train ten.net --data flowers_x.npy,flowers_y.npy --checkpoint arrays --epochs 1 -q
 done_with "" train bytes.net --data small.txt --checkpoint text --epochs 1 -q
 for field in "table|mica.title|" "table|mica.scale|nan|above 0" "table|mica.scale|0|above 0" "table|mica.scale|1 2|above 0" \
-    "table|mica.mean|1 inf|finite numbers" "table|mica.mean|1|finite numbers above 0" "table|mica.mean||finite numbers" \
-    "table|mica.mean|1  2|finite numbers" "table|mica.deviation|1 0|above 0" "table|mica.deviation|1 -1|above 0" \
-    "table|mica.deviation|1 1e-50|above 0" "table|mica.deviation" "table|mica.sample|0|sizes of at least 1" \
+    "arrays|mica.mean|1 inf|finite numbers" "arrays|mica.mean|1|finite numbers above 0" "arrays|mica.mean||finite numbers" \
+    "arrays|mica.mean|1  2|finite numbers" "arrays|mica.deviation|1 0|above 0" "arrays|mica.deviation|1 -1|above 0" \
+    "arrays|mica.deviation|1 1e-50|above 0" "arrays|mica.deviation" "table|mica.sample|0|sizes of at least 1" \
     "table|mica.sample|2 |sizes of at least 1" "table|mica.sample|1 1 1 1 1 1 1 2|up to 7 sizes" "table|mica.sample|3|expected 2, as" \
-    "table|mica.sample|1 2|expected 1, or the size" "table|mica.sample|99999999999999999999|sizes of at least 1" \
+    "arrays|mica.sample|1 2|expected 1, or the size" "table|mica.sample|99999999999999999999|sizes of at least 1" \
     "table|mica.classes|a\\nb\\nc\\nd\\ne\\nf\\ng\\nh\\ni\\nj\\nk|expected at most 10" "table|mica.vocabulary|bytes|expected none" \
     "table|mica.train.augment|flip,turn=1|a list of flip" "text|mica.vocabulary|1 2 2|ascending" "text|mica.vocabulary|55296|ascending" "text|mica.vocabulary|1114112|ascending" \
     "text|mica.vocabulary||ascending" "text|mica.vocabulary|-1 5|ascending" "text|mica.vocabulary" "text|mica.sample|8|expected none" \
@@ -174,11 +191,10 @@ done
 
 # Classes for each of two places: a softmax over each, not over both.
 change oneinput/checkpoint.safetensors mica.net 'input x [2, 2]\ndense 3 name=logits\nloss cross_entropy\n'
-for key in mica.sample mica.mean mica.deviation; do
+for key in mica.sample mica.table; do
     change changed.safetensors $key
 done
-printf '1,2,3,4\n5,6,7,8\n' >four.csv
-done_with "" run changed.safetensors four.csv --json
+done_with "" run changed.safetensors four.npy --json
 sed '1s/^/[/; s/$/,/; $s/,$/]/' "$folder/out" >lines.json && mv lines.json "$folder/out"
 says_json '[line["input"] for line in data] == [0, 0, 1, 1]'
 says_json 'all(abs(sum(c["probability"] for c in line["classes"]) - 1) < 1e-6 for line in data)'
@@ -192,7 +208,7 @@ sound
 complains "expected samples along axis 0"
 
 # ---- Names that cannot be saved, before the first step ----
-refused 3 'a class name of the data is not UTF-8 and could not be saved: "ros\xe9"' \
+refused 3 'latin1.csv: format error: column "species": a value is not UTF-8: "ros\xe9": it could not be saved' \
     train oneinput.net --data latin1.csv --checkpoint latin --json
 refused 3 'the source of the net is not UTF-8 and could not be saved: "# r\xe9seau" (line 1, byte 4)' \
     train latin1.net --data flowers.csv --checkpoint latin --json
@@ -227,7 +243,7 @@ done_with '\x1b]0;pwned\x07\x1b[31mred' info h_esc.safetensors
 printable "$folder/out"
 printf '1,2,\xc2\x9b31mred\n3,4,\x1b[32mgreen\n5,6,blue\n7,8,blue\n' >colours.csv
 done_with "" train oneinput.net --data colours.csv --checkpoint colours --epochs 1 -q
-for verb in eval "eval --json" "eval --show 3" "run colours.csv --label -1" "run colours.csv --label -1 --json"; do
+for verb in eval "eval --json" "eval --show 3" "run colours.csv" "run colours.csv --json"; do
     read -ra words <<<"$verb"
     arguments=("${words[@]:1}")
     [ "${words[0]}" = run ] || arguments+=(--part all)
@@ -236,14 +252,14 @@ for verb in eval "eval --json" "eval --show 3" "run colours.csv --label -1" "run
 done
 done_with '\xc2\x9b31m' eval colours --part all
 printf '3,4,\x1b[33m\xc2\x9bbad\n' >strange.csv
-refused 3 'unknown class' eval colours --data strange.csv
+refused 3 'is none of the classes of the table' eval colours --data strange.csv
 printable "$folder/err"
 printf 'input x [2]\n\xc2\x9b31m \x1b]0;pwned\x07\n' >escape.net
 refused 3 'unexpected character' plan escape.net
 printable "$folder/err"
-done_with '"probability": null' run h_nan.safetensors two.csv --json
+done_with '"probability": null' run h_nan.safetensors two.npy --json
 says_json 'all(c["probability"] is None for c in data["classes"])'
-done_with nan run h_nan.safetensors two.csv
+done_with nan run h_nan.safetensors two.npy
 
 # A net of random weights writes any byte: a terminal gets none that it would obey, a pipe gets them as they are.
 printf 'any \x1b\x9b bytes\xff and more of them, \x00 too \x07' >bytes.txt

@@ -40,7 +40,7 @@ ends 0 info "$data/digits/train-images-idx3-ubyte.gz" --json
 says_json 'data == {"kind": "idx", "dtype": "u8", "shape": [400, 28, 28], "bytes": 313600}'
 printf 'a,b\n1,2\n3,4\n' >"$folder/data.csv"
 ends 0 info "$folder/data.csv"
-says "csv, f32 [2, 2]"
+says "a table of 2 rows and 2 columns"
 printf '\x00\x00\x08\x01\x00\x00\x00\x09ab' >"$folder/short.idx"
 ends 3 info "$folder/short.idx"
 complains "short.idx"

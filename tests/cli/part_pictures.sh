@@ -66,6 +66,9 @@ says "mica.classes: lying\\x0astanding"
 ends 0 train lenet --data shapes --size 20x24 --colour --epochs 1 --checkpoint coloured -q
 ends 0 info coloured
 says "mica.sample: 3 20 24"
+ends 0 train --weights coloured --data shapes --epochs 1 --checkpoint tuned -q # as large as those it knows
+ends 0 info tuned
+says "mica.sample: 3 20 24"
 ends 0 train mlp --data shapes --grey --epochs 1 -q # as many values as a square has
 ends 0 info mlp-shapes
 says "mica.sample: 1 28 28"

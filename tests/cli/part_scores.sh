@@ -138,6 +138,11 @@ says "; always the last value: RMSE "
 ends 0 eval load --json
 says_json 'data["metrics"]["rmse"] < data["baseline"]["rmse"] and data["baseline"]["name"] == "the last value"'
 says_json '[t["name"] for t in data["targets"]] == ["load +1", "load +2"]'
+# A column besides the target, which grows by 2 a row
+awk 'BEGIN { print "day,load"; for (i = 0; i < 300; i++) print i % 7 "," 100 + 2 * i }' >rising.csv
+ends 0 train mlp --data rising.csv --window 8 --horizon 1 --epochs 1 --checkpoint rising -q
+ends 0 eval rising --json
+says_json 'data["baseline"]["name"] == "the last value" and abs(data["baseline"]["rmse"] - 2) < 0.01'
 
 # ---- Classes ----
 ends 0 train mlp --data kinds.csv --epochs 30 --checkpoint kinds --report kinds.html

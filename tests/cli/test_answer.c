@@ -87,9 +87,9 @@ TEST(answer_numbers_in_their_unit)
     meaning m = {0};
     mica_netfile_info info = {.task = MICA_TASK_REGRESSION, .classes = 2};
     answer_style style = {.ctx = test_context(1), .info = &info, .meaning = &m};
-    check_answer(&style, row, 2, "7  0.5 2\n");
+    check_answer(&style, row, 2, "7  0.5  2\n");
     m.units = (target_units){2, mean, deviation, names};
-    check_answer(&style, row, 2, "7  price 290000 depth -2\n");
+    check_answer(&style, row, 2, "7  price 290000  depth -2\n");
     style.json = true;
     check_answer(&style, row, 2,
                  "{\"input\": 7, \"values\": [290000, -2], \"names\": [\"price\", \"depth\"]}\n");
@@ -111,7 +111,7 @@ TEST(score_numbers_in_their_unit)
     float inputs[] = {0, 1, 0, -1}, targets[] = {1, 0.5f, -1, -0.5f}, outputs[] = {2, 0.5f, -1, 1.5f},
           baseline[2];
     target_units units = {2, mean, deviation, NULL};
-    forecast_shape forecast = {.window = 2, .horizon = 2, .channels = 1, .baseline = last_value};
+    forecast_shape forecast = {.window = 2, .horizon = 2, .width = 1, .baseline = last_value};
     score_opts opts = {.units = &units};
     report_pair pairs[2];
     score s = {.pairs = pairs, .pair_samples = 1, .pair_stride = 2, .pair_targets = 2};

@@ -73,8 +73,9 @@ TEST(augment_turns_and_crops)
     enum { SIDE = 33 };
     static float row[2 * SIDE * SIDE], out[2 * SIDE * SIDE];
     for (int i = 0; i < SIDE * SIDE; i++) {
-        row[i] = (float)(i % SIDE);
-        row[SIDE * SIDE + i] = (float)(i / SIDE);
+        int x = i % SIDE, y = i / SIDE;
+        row[i] = (float)x;
+        row[SIDE * SIDE + i] = (float)y;
     }
     mica_augment a = {.channels = 2, .height = SIDE, .width = SIDE, .rotate = 20};
     double least = 1, most = -1;

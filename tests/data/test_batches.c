@@ -310,6 +310,9 @@ TEST(batches_folds_are_disjoint_and_complete)
     mica_batches *b;
     CHECK_ERROR(ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = {.folds = 104}}),
                 MICA_ERR_ARGUMENT, "argument error: batches_create: folds is 104, but there are 103 samples");
+    CHECK_ERROR(
+        ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = {.folds = 103, .test = 0.5}}),
+        MICA_ERR_ARGUMENT, "argument error: batches_create: folds is 103, but there are 51 samples");
     CHECK(mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = {.folds = 2, .fold = 2}}) ==
           MICA_ERR_ARGUMENT);
 }
@@ -390,6 +393,20 @@ TEST(batches_go_through_a_transform)
         CHECK_ERROR(ctx, mica_batches_next(ctx, &narrow, NULL, &n, b), MICA_ERR_SHAPE,
                     "shape error: batches_next: inputs are [103, 3], expected at least 103 rows for what "
                     "the transform makes of [103, 3, 4]");
+        mica_batches_destroy(ctx, b);
+        opts.transform.takes = 7;
+        CHECK_ERROR(
+            ctx, mica_batches_create(ctx, &b, &set, &opts), MICA_ERR_SHAPE,
+            "shape error: batches_create: the transform takes 7 elements, inputs are [103, 3, 4]: 12 each");
+        /* Samples of nothing, which stay nothing */
+        mica_tensor none = mica_2d(x, 5, 0);
+        mica_dataset empty;
+        opts.transform = (mica_transform){.run = summarize};
+        CHECK_OK(ctx, mica_dataset_over(ctx, &empty, &none, NULL));
+        CHECK_OK(ctx, mica_batches_create(ctx, &b, &empty, &opts));
+        mica_tensor nothing = mica_2d(x, N, 0);
+        CHECK_OK(ctx, mica_batches_next(ctx, &nothing, NULL, &n, b));
+        CHECK(n == 5);
         mica_batches_destroy(ctx, b);
     }
 }

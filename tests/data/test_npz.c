@@ -171,13 +171,13 @@ TEST(npz_zip64)
     memcpy(made + size + 12, bytes + entry + 20, 4);
     size += 28;
     size_t end64 = size;
-    memcpy(made + size, "PK\6\6", 4);
+    memcpy(made + size, (const unsigned char[]){'P', 'K', 6, 6}, 4);
     made[size + 32] = 1;
     made[size + 40] = (unsigned char)(end64 - entry);
     made[size + 48] = (unsigned char)entry;
     made[size + 49] = (unsigned char)(entry >> 8);
     size += 56;
-    memcpy(made + size, "PK\6\7", 4);
+    memcpy(made + size, (const unsigned char[]){'P', 'K', 6, 7}, 4);
     made[size + 8] = (unsigned char)end64;
     made[size + 9] = (unsigned char)(end64 >> 8);
     size += 20;

@@ -10,10 +10,10 @@ static mica_table *through_text(mica_context *ctx, const mica_table *table)
 {
     size_t bytes = 0;
     mica_table *back = NULL;
-    if (mica_table_to_text(ctx, table, NULL, &bytes) != MICA_OK)
+    if (mica_table_to_text(ctx, NULL, &bytes, table) != MICA_OK)
         return NULL; /* not UTF-8 */
     char *text = malloc(bytes);
-    INSIST(text != NULL && mica_table_to_text(ctx, table, text, &bytes) == MICA_OK);
+    INSIST(text != NULL && mica_table_to_text(ctx, text, &bytes, table) == MICA_OK);
     INSIST(mica_table_from_text(ctx, &back, text) == MICA_OK);
     free(text);
     return back;
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t live = mica_context_heap(ctx).live_bytes;
     bytes in = {data, size};
     mica_scan_opts opts = {.delimiter = ",;\t\0"[take(&in, 0, 3)],
-                            .header = (mica_csv_header)take(&in, 0, 2)};
+                           .header = (mica_csv_header)take(&in, 0, 2)};
     mica_encode_opts encode = {.missing = (mica_missing)take(&in, 0, 3), .raw_targets = take(&in, 0, 1) == 1};
     int target = take(&in, 0, 7);
     mica_table *table, *back;

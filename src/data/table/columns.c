@@ -1,7 +1,6 @@
 /* Tables: columns, their values, and what they are used for. */
 #include "data/table/table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "io/number.h"
@@ -30,13 +29,10 @@ void mica_table_destroy(mica_context *ctx, mica_table *table)
         return;
     for (int i = 0; i < table->count; i++) {
         mica_own_column *c = &table->columns[i];
-        if (c->block != NULL)
-            mica_release(ctx, c->block, c->bytes);
-        if (c->name != NULL)
-            mica_release(ctx, c->name, c->name_bytes);
+        mica_release(ctx, c->block, c->bytes);
+        mica_release(ctx, c->name, c->name_bytes);
     }
-    if (table->chunks != NULL)
-        mica_release(ctx, table->chunks, table->chunk_room * sizeof *table->chunks);
+    mica_release(ctx, table->chunks, table->chunk_room * sizeof *table->chunks);
     mica_release(ctx, table->columns, (size_t)table->count * sizeof *table->columns);
     mica_release(ctx, table, sizeof *table);
 }
@@ -51,30 +47,6 @@ mica_status mica_table_name(mica_context *ctx, mica_own_column *c, const char *n
     c->name_bytes = length + 1;
     c->column.name = c->name;
     return MICA_OK;
-}
-
-static bool same_text(const mica_csv_field *f, const char *text, size_t length)
-{
-    return f->length == length && memcmp(f->text, text, length) == 0;
-}
-
-const char *mica_table_field_name(const mica_csv_field *fields, size_t field, mica_made_name *made,
-                                  size_t *length)
-{
-    enum { MOST_KEPT = 60 };
-    const mica_csv_field *f = &fields[field];
-    size_t before = 0, kept = f->length < MOST_KEPT ? f->length : MOST_KEPT;
-    while (before < field && !same_text(&fields[before], f->text, f->length))
-        before++;
-    *length = f->length;
-    if (before == field && f->length > 0)
-        return f->text;
-    while (kept > 0 && kept < f->length && ((unsigned char)f->text[kept] & 0xc0) == 0x80)
-        kept--; /* not within a character */
-    *length = (size_t)snprintf(made->text, sizeof made->text,
-                               kept > 0 ? "%.*s (column %zu)" : "%.*scolumn %zu", (int)kept, f->text,
-                               field + 1);
-    return made->text;
 }
 
 int mica_table_columns(const mica_table *table) { return table->count; }
@@ -105,16 +77,10 @@ typedef struct sortable {
     uint64_t count;
 } sortable;
 
-static int compare_words(const char *a, size_t n, const char *b, size_t m)
-{
-    int order = memcmp(a, b, n < m ? n : m);
-    return order != 0 ? order : n < m ? -1 : n > m;
-}
-
 static int by_word(const void *a, const void *b)
 {
     const sortable *x = a, *y = b;
-    return compare_words(x->text, x->length, y->text, y->length);
+    return mica_compare_words(x->text, x->length, y->text, y->length);
 }
 
 static int by_number(const void *a, const void *b)
@@ -169,8 +135,11 @@ static mica_status store_values(mica_context *ctx, mica_own_column *c, const sor
 mica_status mica_table_give_values(mica_context *ctx, mica_own_column *c, const mica_value_list *list,
                                    bool numeric)
 {
-    sortable values[MICA_TABLE_MOST_VALUES];
     int count = (int)list->count;
+    size_t bytes = (size_t)(count > 0 ? count : 1) * sizeof(sortable);
+    sortable *values = mica_allocate(ctx, bytes);
+    if (values == NULL)
+        return ctx->status;
     for (int i = 0; i < count; i++) {
         const mica_value_entry *e = &list->entries[i];
         values[i] = (sortable){list->text + e->start, e->length, 0, e->count};
@@ -179,7 +148,9 @@ mica_status mica_table_give_values(mica_context *ctx, mica_own_column *c, const 
     }
     c->numeric = numeric;
     mica_sort(values, (size_t)count, sizeof values[0], numeric ? by_number : by_word);
-    return store_values(ctx, c, values, numeric ? join_equal_numbers(values, count) : count);
+    mica_status status = store_values(ctx, c, values, numeric ? join_equal_numbers(values, count) : count);
+    mica_release(ctx, values, bytes);
+    return status;
 }
 
 int mica_table_value_find(const mica_own_column *c, const char *text, size_t length, char delimiter)
@@ -197,7 +168,7 @@ int mica_table_value_find(const mica_own_column *c, const char *text, size_t len
         if (c->numeric)
             order = number < c->numbers[middle] ? -1 : number > c->numbers[middle];
         else
-            order = compare_words(text, length, word, strlen(word));
+            order = mica_compare_words(text, length, word, strlen(word));
         if (order == 0)
             return middle;
         if (order < 0)

@@ -54,8 +54,7 @@ static mica_status more_fields(mica_csv *c)
         return c->ctx->status;
     if (c->count > 0)
         memcpy(fields, c->fields, c->count * size);
-    if (c->fields != NULL)
-        mica_release(c->ctx, c->fields, c->room * size);
+    mica_release(c->ctx, c->fields, c->room * size);
     c->fields = fields;
     c->room = room;
     return MICA_OK;
@@ -154,6 +153,15 @@ static size_t count_lines(const char *from, const char *to)
     return lines;
 }
 
+/* Only quoted fields go over several lines. */
+static size_t lines_of_record(const mica_csv *c, const char *from, const char *to)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (c->fields[i].quoted)
+            return count_lines(from, to);
+    return to > from && is_line_end(to[-1]);
+}
+
 /* A record, blank or not; count is 0 at the end. */
 static mica_status next_record(mica_csv *c)
 {
@@ -168,7 +176,7 @@ static mica_status next_record(mica_csv *c)
             MICA_TRY(find_fields(c, &in));
         if (!in.cut) {
             const char *start = c->buffer + c->at;
-            c->next_line += count_lines(start, in.at);
+            c->next_line += lines_of_record(c, start, in.at);
             c->next_offset += (uint64_t)(in.at - start);
             c->at = (size_t)(in.at - c->buffer);
             break;
@@ -280,10 +288,8 @@ mica_status mica_csv_open(mica_context *ctx, mica_csv *out, mica_stream *stream,
 
 void mica_csv_close(mica_csv *csv)
 {
-    if (csv->buffer != NULL)
-        mica_release(csv->ctx, csv->buffer, csv->size);
-    if (csv->fields != NULL)
-        mica_release(csv->ctx, csv->fields, csv->room * sizeof csv->fields[0]);
+    mica_release(csv->ctx, csv->buffer, csv->size);
+    mica_release(csv->ctx, csv->fields, csv->room * sizeof csv->fields[0]);
     csv->buffer = NULL;
     csv->fields = NULL;
     csv->room = 0;

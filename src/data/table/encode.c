@@ -46,16 +46,12 @@ static void place_column(mica_table *t, mica_own_column *own)
     }
 }
 
-/* What is in a target's own unit is a float, and so is what stands for a missing value. */
-static mica_status check_range(mica_context *ctx, const mica_own_column *own)
+/* A target in its own unit is a float. */
+static bool fits_float(const mica_column *c)
 {
-    const mica_column *c = &own->column;
-    bool fits = c->most <= (double)FLT_MAX && c->least >= -(double)FLT_MAX &&
-                c->deviation <= (double)FLT_MAX && fabs(c->mean) <= (double)FLT_MAX;
-    if (isfinite(own->fill) && (fits || c->targets == 0 || c->kind != MICA_COLUMN_NUMBER))
-        return MICA_OK;
-    return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: column %s: its numbers are too large",
-                     MICA_QUOTE(c->name));
+    const double most = (double)FLT_MAX;
+    return c->targets == 0 || c->kind != MICA_COLUMN_NUMBER ||
+           (c->most <= most && c->least >= -most && fabs(c->mean) <= most && c->deviation <= most);
 }
 
 mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_encode_opts *opts)
@@ -66,11 +62,18 @@ mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_e
     if (chosen.missing < MICA_MISSING_MEAN || chosen.missing > MICA_MISSING_REFUSE)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: missing is %d", (int)chosen.missing);
     table->encode = chosen;
-    table->encoded = false;
     table->cells = table->inputs = table->targets = 0;
+    table->encoded = false;
     for (int i = 0; i < table->count; i++) {
         place_column(table, &table->columns[i]);
-        MICA_TRY(check_range(ctx, &table->columns[i]));
+        if (!isfinite(table->columns[i].fill))
+            return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                             "table_encode: column %s: its median is too far from its mean",
+                             MICA_QUOTE(table->columns[i].column.name));
+        if (!fits_float(&table->columns[i].column))
+            return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                             "table_encode: column %s: its numbers are too large to predict",
+                             MICA_QUOTE(table->columns[i].column.name));
     }
     if (table->inputs == 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: no column is an input");
@@ -81,7 +84,7 @@ mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_e
 mica_index mica_table_inputs(const mica_table *table) { return table->encoded ? table->inputs : 0; }
 mica_index mica_table_targets(const mica_table *table) { return table->encoded ? table->targets : 0; }
 
-void mica_table_target_unit(const mica_table *table, mica_index element, float *mean, float *deviation)
+void mica_table_target_unit(float *mean, float *deviation, const mica_table *table, mica_index element)
 {
     *mean = 0;
     *deviation = 1;
@@ -133,7 +136,8 @@ mica_transform mica_table_transform(const mica_table *table)
 {
     if (table->cells == table->inputs) /* numbers and dates, none of which is ever missing */
         return (mica_transform){.run = NULL};
-    return (mica_transform){mica_table_expand_row, table, table->inputs};
+    return (mica_transform){
+        .run = mica_table_expand_row, .user = table, .elements = table->inputs, .takes = table->cells};
 }
 
 mica_status mica_table_expand(mica_context *ctx, mica_dataset *out, const mica_table *table,

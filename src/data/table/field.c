@@ -43,6 +43,7 @@ static bool byte(const char **at, const char *end, char wanted)
 
 static bool is_leap(int year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
 
+/* Of months 1 to 12; 13: the days of the year. */
 static int days_before_month(int year, int month)
 {
     static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
@@ -54,13 +55,11 @@ static bool days_of(int year, int month, int day, double *out)
 {
     if (year < 1 || month < 1 || month > 12 || day < 1)
         return false;
-    bool february = month == 2;
-    int length = days_before_month(year, month % 12 + 1) - days_before_month(year, month);
-    length = month == 12 ? 31 : february ? 28 + is_leap(year) : length;
-    if (day > length)
+    if (day > days_before_month(year, month + 1) - days_before_month(year, month))
         return false;
+    enum { LEAPS_BEFORE_1970 = 477 };
     int y = year - 1, leaps = y / 4 - y / 100 + y / 400;
-    *out = 365.0 * (year - 1970) + (leaps - 477) + days_before_month(year, month) + day - 1;
+    *out = 365.0 * (year - 1970) + (leaps - LEAPS_BEFORE_1970) + days_before_month(year, month) + day - 1;
     return true;
 }
 
@@ -137,6 +136,52 @@ static bool read_decimal_comma(double *out, const char *text, size_t length)
     return mica_parse_number(out, copy, length);
 }
 
+static size_t count_digits(const char *at, const char *end)
+{
+    size_t count = 0;
+    while (at + count < end && at[count] >= '0' && at[count] <= '9')
+        count++;
+    return count;
+}
+
+/* 1,234.50 and 1.234,50: digits in groups of three. One group alone, 1,234, is one where fields are cut by commas, as
+ * elsewhere the comma is a decimal one; 1.234 never is. */
+static bool read_grouped(double *out, const char *text, size_t length, char delimiter)
+{
+    char copy[64];
+    const char *at = text, *end = text + length;
+    size_t used = 0, groups = 0, first;
+    if (length >= sizeof copy)
+        return false;
+    if (*at == '-' || *at == '+')
+        copy[used++] = *at++;
+    first = count_digits(at, end);
+    if (first < 1 || first > 3 || *at == '0' || at + first == end)
+        return false;
+    char group = at[first], point = group == ',' ? '.' : ',';
+    if (group != ',' && group != '.')
+        return false;
+    memcpy(copy + used, at, first);
+    used += first;
+    for (at += first; at < end && *at == group && count_digits(at + 1, end) == 3; at += 4, groups++) {
+        memcpy(copy + used, at + 1, 3);
+        used += 3;
+    }
+    bool decimals = at < end && *at == point;
+    if (groups == 0 || (at < end && !decimals) ||
+        (groups == 1 && !decimals && !(group == ',' && delimiter == ',')))
+        return false;
+    if (decimals) {
+        size_t count = count_digits(at + 1, end);
+        if (count == 0 || at + 1 + count != end)
+            return false;
+        copy[used++] = '.';
+        memcpy(copy + used, at + 1, count);
+        used += count;
+    }
+    return mica_parse_number(out, copy, used);
+}
+
 mica_field mica_field_read(const char *text, size_t length, char delimiter)
 {
     mica_field out = {MICA_FIELD_WORD, 0, false};
@@ -148,7 +193,8 @@ mica_field mica_field_read(const char *text, size_t length, char delimiter)
     bool may_be_number = (first >= '0' && first <= '9') || first == '-' || first == '+' || first == '.' ||
                          lower(first) == 'i' || first == ',';
     if (may_be_number && (mica_parse_number(&out.value, text, length) ||
-                          (delimiter != ',' && read_decimal_comma(&out.value, text, length)))) {
+                          (delimiter != ',' && read_decimal_comma(&out.value, text, length)) ||
+                          read_grouped(&out.value, text, length, delimiter))) {
         out.kind = MICA_FIELD_NUMBER;
         if (isnan(out.value)) /* "-nan" */
             out.kind = MICA_FIELD_MISSING;
@@ -159,4 +205,13 @@ mica_field mica_field_read(const char *text, size_t length, char delimiter)
     else if (first >= '0' && first <= '9')
         (void)read_date(&out, text, length);
     return out;
+}
+
+void mica_field_show(char shown[MICA_TABLE_SHOWN], const char *text, size_t length)
+{
+    size_t n = length < MICA_TABLE_SHOWN ? length : MICA_TABLE_SHOWN - 1;
+    while (n > 0 && n < length && ((unsigned char)text[n] & 0xc0) == 0x80)
+        n--; /* within a character of UTF-8 */
+    memcpy(shown, text, n);
+    shown[n] = '\0';
 }

@@ -15,8 +15,7 @@ static mica_status make_room(mica_context *ctx, mica_table *t)
         return ctx->status;
     if (t->chunk_count > 0)
         memcpy(chunks, t->chunks, t->chunk_count * size);
-    if (t->chunks != NULL)
-        mica_release(ctx, t->chunks, t->chunk_room * size);
+    mica_release(ctx, t->chunks, t->chunk_room * size);
     t->chunks = chunks;
     t->chunk_room = room;
     return MICA_OK;
@@ -70,15 +69,15 @@ mica_status mica_table_index(mica_context *ctx, mica_table *table, const char *p
         status = mica_table_reader_open(ctx, &r, table, &csv, opts);
         if (status == MICA_OK) {
             status = find_rows(table, &r);
-            if (status != MICA_OK)
-                table->chunk_count = 0; /* what was found is not the whole file */
-            table->indexed = true;
             table->has_header = !r.first_is_row;
             table->delimiter = csv.delimiter;
             table->file_bytes = stream.file.bytes;
+            table->indexed = true;
             mica_table_reader_close(ctx, &r);
         }
         mica_csv_close(&csv);
+        if (status != MICA_OK)
+            table->chunk_count = 0;
     }
     mica_stream_close(ctx, &stream);
     return status;

@@ -1,5 +1,4 @@
 /* Rows of a file, by what is known of its table. */
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -17,16 +16,15 @@ static bool wants(const mica_table_reader *r, const mica_column *c)
 
 static const char *path_of(const mica_table_reader *r) { return r->csv->stream->file.path; }
 
-/* Whether the current record has the names of the table's columns: some of those that are wanted. */
-static bool has_names(const mica_table_reader *r)
+/* Whether the current record has names of the table's columns: some of those that are wanted. */
+static bool has_names(const mica_table_reader *r, const mica_names *names)
 {
-    for (size_t f = 0; f < r->csv->count; f++)
-        for (int i = 0; i < r->table->count; i++) {
-            const mica_column *c = &r->table->columns[i].column;
-            if (wants(r, c) && strlen(c->name) == r->csv->fields[f].length &&
-                memcmp(c->name, r->csv->fields[f].text, r->csv->fields[f].length) == 0)
-                return true;
-        }
+    for (int i = 0; i < r->table->count; i++) {
+        const mica_column *c = &r->table->columns[i].column;
+        int f = wants(r, c) ? mica_names_find(names, c->name) : -1;
+        if (f >= 0 && r->csv->fields[f].length > 0)
+            return true;
+    }
     return false;
 }
 
@@ -39,38 +37,23 @@ static bool all_numbers_or_missing(const mica_csv *csv)
     return true;
 }
 
-/* The table's column of that name; -1: there is none. */
-static int column_called(const mica_table *t, const char *name, size_t length)
-{
-    for (int i = 0; i < t->count; i++)
-        if (t->columns[i].name_bytes == length + 1 && memcmp(t->columns[i].name, name, length) == 0)
-            return i;
-    return -1;
-}
-
-static mica_status match_names(mica_table_reader *r)
+static mica_status match_names(mica_table_reader *r, const mica_names *names)
 {
     const mica_csv *csv = r->csv;
-    for (size_t f = 0; f < csv->count; f++) {
-        mica_made_name made;
-        size_t length;
-        const char *name = mica_table_field_name(csv->fields, f, &made, &length);
-        int column = column_called(r->table, name, length);
-        r->found.extra_columns += column < 0;
-        if (column >= 0 && wants(r, &r->table->columns[column].column))
-            r->column_of[f] = column;
-    }
+    int known = 0;
     for (int i = 0; i < r->table->count; i++) {
         const mica_column *c = &r->table->columns[i].column;
-        size_t f = 0;
-        while (f < csv->count && r->column_of[f] != i)
-            f++;
-        if (f == csv->count && wants(r, c))
+        int f = mica_names_find(names, c->name);
+        known += f >= 0;
+        if (f >= 0 && wants(r, c))
+            r->column_of[f] = i;
+        else if (wants(r, c))
             return mica_fail(csv->ctx, MICA_ERR_FORMAT,
                              "%s: line %zu: there is no column %s, which the table has as %s",
                              MICA_QUOTE(path_of(r)), csv->line, MICA_QUOTE(c->name),
                              (c->role & MICA_ROLE_TARGET) != 0 ? "a target" : "an input");
     }
+    r->found.extra_columns = (int)csv->count - known;
     return MICA_OK;
 }
 
@@ -94,10 +77,31 @@ static bool has_places(const mica_table_reader *r)
     return r->csv->count == (size_t)r->table->count || lacks_targets(r);
 }
 
+/* Whether the current record, as a row, would have words in the place of every number and date, of which there are
+ * some: names that the table does not know. */
+static bool has_other_names(const mica_table_reader *r)
+{
+    bool skip_targets = lacks_targets(r), some = false;
+    size_t f = 0;
+    for (int i = 0; has_places(r) && i < r->table->count; i++) {
+        const mica_column *c = &r->table->columns[i].column;
+        if (skip_targets && c->role == MICA_ROLE_TARGET)
+            continue;
+        const mica_csv_field *field = &r->csv->fields[f++];
+        if (c->kind != MICA_COLUMN_NUMBER && c->kind != MICA_COLUMN_DATE)
+            continue;
+        if (mica_field_read(field->text, field->length, r->csv->delimiter).kind != MICA_FIELD_WORD)
+            return false;
+        some = true;
+    }
+    return some;
+}
+
 /* Without names: as many columns as the table has, or as many as it has but for its targets. */
 static mica_status match_places(mica_table_reader *r)
 {
     const mica_table *t = r->table;
+    r->found.by_position = true;
     if (!has_places(r))
         return mica_fail(r->csv->ctx, MICA_ERR_FORMAT,
                          "%s: line %zu: %zu columns without names, the table has %d%s",
@@ -130,13 +134,18 @@ mica_status mica_table_reader_open(mica_context *ctx, mica_table_reader *out, co
         return ctx->status;
     for (size_t f = 0; f < csv->count; f++)
         out->column_of[f] = -1;
+    mica_names names;
     mica_csv_header header = out->opts->header;
+    mica_status status = mica_names_make(ctx, &names, csv->fields, csv->count, true);
     /* One of the names is enough: then all are wanted, and the message says which is not there. */
     bool named = header == MICA_CSV_HEADER_YES ||
-                 (header == MICA_CSV_HEADER_AUTO && table->has_header &&
-                  (has_names(out) || (!has_places(out) && !all_numbers_or_missing(csv))));
+                 (header == MICA_CSV_HEADER_AUTO && table->has_header && status == MICA_OK &&
+                  (has_names(out, &names) || has_other_names(out) ||
+                   (!has_places(out) && !all_numbers_or_missing(csv))));
     out->first_is_row = !named;
-    mica_status status = named ? match_names(out) : match_places(out);
+    if (status == MICA_OK)
+        status = named ? match_names(out, &names) : match_places(out);
+    mica_names_free(ctx, &names);
     if (status != MICA_OK)
         mica_table_reader_close(ctx, out);
     return status;
@@ -144,8 +153,7 @@ mica_status mica_table_reader_open(mica_context *ctx, mica_table_reader *out, co
 
 void mica_table_reader_close(mica_context *ctx, mica_table_reader *r)
 {
-    if (r->column_of != NULL)
-        mica_release(ctx, r->column_of, r->fields * sizeof *r->column_of);
+    mica_release(ctx, r->column_of, r->fields * sizeof *r->column_of);
     r->column_of = NULL;
 }
 
@@ -241,7 +249,10 @@ static mica_status read_input(mica_table_reader *r, size_t field, float *cells, 
         return read_missing(r, field, cell, kept);
     if (c->kind == MICA_COLUMN_CATEGORY) {
         int value = mica_table_value_find(own, f->text, f->length, r->csv->delimiter);
-        r->found.unseen += value < 0;
+        if (value < 0 && r->found.unseen++ == 0) {
+            r->found.unseen_column = c->name;
+            mica_field_show(r->found.unseen_value, f->text, f->length);
+        }
         *cell = (float)value;
         return MICA_OK;
     }
@@ -303,8 +314,7 @@ static mica_status make_room(mica_context *ctx, growing *g)
 static void drop(mica_context *ctx, growing *g)
 {
     size_t bytes = g->room * g->width * sizeof(float);
-    if (g->values != NULL)
-        mica_release(ctx, g->values, bytes > 0 ? bytes : 1);
+    mica_release(ctx, g->values, bytes > 0 ? bytes : 1);
     g->values = NULL;
 }
 

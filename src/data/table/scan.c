@@ -8,6 +8,7 @@
 
 #define SAMPLE_OF_MANY 128 /* numbers of a column that are kept for its median, if there are many columns */
 #define MANY_COLUMNS   1024
+#define STEPS          8 /* different distances in time that are counted */
 
 /* What is known of a column while it is read. */
 typedef struct survey {
@@ -17,6 +18,9 @@ typedef struct survey {
     bool whole, counts_rows, times;
     mica_value_list values;
     double *sample; /* of numbers and dates: [sample_room] */
+    char first_word[MICA_TABLE_SHOWN];
+    double steps[STEPS]; /* between two rows with dates: the first different ones */
+    uint64_t step_counts[STEPS], step_total;
 } survey;
 
 typedef struct scan {
@@ -26,24 +30,30 @@ typedef struct scan {
     survey *surveys; /* [columns] */
     double *samples;
     size_t sample_room;
-    char *first; /* the fields of the first record, each ended by a zero byte */
+    mica_csv_field *first; /* [columns] of the first record, and their text in the same block */
     size_t first_bytes;
-    mica_csv_field *first_fields; /* [columns], within `first` */
     uint64_t first_offset;
     size_t first_line;
 } scan;
 
 /* ---- Fields ---- */
 
-/* Every number is as likely to be in the sample as any other: number k takes the place of another with chance room / k.
- * */
+/* A number below `bound`, by splitmix64: this is asked for every field, and a good mixture is enough. */
+static uint64_t mixed_below(uint64_t number, uint64_t bound)
+{
+    uint64_t z = number * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ z >> 31) % bound;
+}
+
+/* Every number is as likely to be in the sample as any other: number k takes the place of another with chance
+ * room / k. */
 static void keep_in_sample(survey *s, size_t room, uint64_t count, double value)
 {
     uint64_t at = count;
-    if (count >= room) {
-        mica_random r = {.seed = 0, .stream = 0, .position = 2 * count};
-        at = mica_random_below(&r, count + 1);
-    }
+    if (count >= room)
+        at = mixed_below(count, count + 1);
     if (at < room)
         s->sample[at] = value;
 }
@@ -53,7 +63,8 @@ static void add_number(survey *s, size_t room, double value)
     uint64_t count = s->numbers + s->dates;
     if (count == 0) {
         s->shift = s->least = s->most = value;
-        s->whole = s->counts_rows = true;
+        s->whole = true;
+        s->counts_rows = s->missing == 0;
     } else if (value != s->last + 1) {
         s->counts_rows = false;
     }
@@ -64,6 +75,18 @@ static void add_number(survey *s, size_t room, double value)
     s->most = value > s->most ? value : s->most;
     s->whole = s->whole && value == floor(value);
     keep_in_sample(s, room, count, value);
+}
+
+static void add_step(survey *s, double step)
+{
+    s->step_total++;
+    for (int i = 0; i < STEPS; i++) {
+        if (s->step_counts[i] > 0 && s->steps[i] != step)
+            continue;
+        s->steps[i] = step;
+        s->step_counts[i]++;
+        return;
+    }
 }
 
 static mica_status add_field(scan *s, size_t column, const char *text, size_t length)
@@ -81,6 +104,10 @@ static mica_status add_field(scan *s, size_t column, const char *text, size_t le
                          MICA_QUOTE_N(text, length));
     if (memchr(text, '\0', length) != NULL)
         return mica_csv_bad(&s->csv, column, "a zero byte: this is not a text file");
+    if (f.kind == MICA_FIELD_WORD && its->words == 0)
+        mica_field_show(its->first_word, text, length);
+    if (f.kind == MICA_FIELD_DATE && its->dates > 0)
+        add_step(its, f.value - its->last);
     if (f.kind != MICA_FIELD_WORD)
         add_number(its, s->sample_room, f.value);
     its->times = its->times || f.has_time;
@@ -90,26 +117,17 @@ static mica_status add_field(scan *s, size_t column, const char *text, size_t le
     return mica_value_list_add(s->ctx, &its->values, text, length);
 }
 
-/* A field of the first record, after all others. */
-static mica_status add_first(scan *s, size_t column)
-{
-    survey *its = &s->surveys[column];
-    const mica_csv_field *f = &s->first_fields[column];
-    bool goes_on = its->counts_rows, none = its->numbers == 0;
-    double second = its->shift;
-    MICA_TRY(add_field(s, column, f->text, f->length));
-    if (!none)
-        its->counts_rows = goes_on && its->last + 1 == second;
-    return MICA_OK;
-}
-
 /* The first record was a row after all: its chunk starts with it. */
 static mica_status first_is_row(scan *s)
 {
     mica_table *t = s->table;
+    s->csv.line = s->first_line;
     for (int i = 0; i < t->count; i++) {
-        s->csv.line = s->first_line;
-        MICA_TRY(add_first(s, (size_t)i));
+        survey *its = &s->surveys[i];
+        bool counted = its->counts_rows;
+        MICA_TRY(add_field(s, (size_t)i, s->first[i].text, s->first[i].length));
+        its->counts_rows = counted &&
+                           its->last + 1 == its->shift; /* added last, it comes before the others */
     }
     if (t->chunk_count > 0) {
         t->chunks[0].offset = s->first_offset;
@@ -130,20 +148,19 @@ static mica_status keep_first(scan *s)
     const mica_csv *c = &s->csv;
     s->first_offset = c->offset;
     s->first_line = c->line;
+    s->first_bytes = c->count * sizeof *s->first;
     for (size_t i = 0; i < c->count; i++)
-        s->first_bytes += c->fields[i].length + 1;
+        s->first_bytes += c->fields[i].length;
     s->first = mica_allocate(s->ctx, s->first_bytes);
-    s->first_fields = mica_allocate(s->ctx, c->count * sizeof *s->first_fields);
-    if (s->first == NULL || s->first_fields == NULL)
+    if (s->first == NULL)
         return s->ctx->status;
-    char *at = s->first;
+    char *at = (char *)(s->first + c->count);
     for (size_t i = 0; i < c->count; i++) {
         if (memchr(c->fields[i].text, '\0', c->fields[i].length) != NULL)
             return mica_csv_bad(c, i, "a zero byte: this is not a text file");
-        s->first_fields[i] = (mica_csv_field){.text = at, .length = c->fields[i].length};
-        memcpy(at, c->fields[i].text, c->fields[i].length);
+        s->first[i] = c->fields[i];
+        s->first[i].text = memcpy(at, c->fields[i].text, c->fields[i].length);
         at += c->fields[i].length;
-        *at++ = '\0';
     }
     return MICA_OK;
 }
@@ -155,8 +172,8 @@ static bool looks_like_header(const scan *s)
     int new_words = 0, count = s->table->count;
     for (int i = 0; i < count; i++) {
         const survey *its = &s->surveys[i];
-        const char *text = s->first_fields[i].text;
-        size_t length = s->first_fields[i].length;
+        const char *text = s->first[i].text;
+        size_t length = s->first[i].length;
         bool word = mica_field_read(text, length, s->csv.delimiter).kind == MICA_FIELD_WORD;
         if (word && its->words == 0 && its->numbers + its->dates > 0)
             return true;
@@ -168,21 +185,19 @@ static bool looks_like_header(const scan *s)
 static mica_status name_columns(scan *s)
 {
     mica_table *t = s->table;
-    for (int i = 0; i < t->count; i++) {
-        mica_made_name made;
-        size_t length;
-        if (!t->has_header)
-            s->first_fields[i].length = 0;
-        const char *name = mica_table_field_name(s->first_fields, (size_t)i, &made, &length);
-        for (int k = 0; k < i; k++)
-            if (t->columns[k].name_bytes == length + 1 && memcmp(t->columns[k].name, name, length) == 0)
-                return mica_fail(s->ctx, MICA_ERR_FORMAT,
-                                 "%s: line %zu: columns %d and %d are both called %s",
-                                 MICA_QUOTE(s->csv.stream->file.path), s->first_line, k + 1, i + 1,
-                                 MICA_QUOTE_N(name, length));
-        MICA_TRY(mica_table_name(s->ctx, &t->columns[i], name, length));
+    mica_names names;
+    MICA_TRY(mica_names_make(s->ctx, &names, s->first, (size_t)t->count, t->has_header));
+    mica_status status = MICA_OK;
+    if (names.twice != NULL)
+        status = mica_fail(s->ctx, MICA_ERR_FORMAT, "%s: line %zu: two columns are named %s",
+                           MICA_QUOTE(s->csv.stream->file.path), s->first_line,
+                           MICA_QUOTE_N(names.twice->text, names.twice->length));
+    for (size_t i = 0; i < names.count && status == MICA_OK; i++) {
+        const mica_name *name = &names.sorted[i];
+        status = mica_table_name(s->ctx, &t->columns[name->column], name->text, name->length);
     }
-    return MICA_OK;
+    mica_names_free(s->ctx, &names);
+    return status;
 }
 
 /* ---- Columns ---- */
@@ -213,6 +228,22 @@ static mica_column_kind kind_of(const survey *s, const mica_table *t)
                                                                          : MICA_COLUMN_CATEGORY;
 }
 
+static void finish_messages(mica_column *c, const survey *its)
+{
+    bool words = c->kind == MICA_COLUMN_CATEGORY || c->kind == MICA_COLUMN_TEXT;
+    if (words && its->dates == 0 && its->words > 0 && its->numbers / 9 >= its->words) {
+        c->odd = its->words;
+        memcpy(c->odd_value, its->first_word, sizeof c->odd_value);
+    }
+    int best = 0;
+    for (int i = 1; i < STEPS; i++)
+        best = its->step_counts[i] > its->step_counts[best] ? i : best;
+    if (c->kind == MICA_COLUMN_DATE) {
+        c->step = its->steps[best];
+        c->uneven = its->step_total - its->step_counts[best];
+    }
+}
+
 static mica_status finish_column(scan *s, int column)
 {
     survey *its = &s->surveys[column];
@@ -240,6 +271,7 @@ static mica_status finish_column(scan *s, int column)
         MICA_TRY(mica_table_give_values(s->ctx, own, &its->values, c->kind == MICA_COLUMN_NUMBER));
         c->different = (uint64_t)c->value_count;
     }
+    finish_messages(c, its);
     bool used = c->kind != MICA_COLUMN_TEXT && c->kind != MICA_COLUMN_EMPTY && !c->counts_rows;
     c->role = used ? MICA_ROLE_INPUT : MICA_ROLE_NONE;
     return MICA_OK;
@@ -310,14 +342,9 @@ static void release(scan *s, size_t columns)
 {
     for (size_t i = 0; s->surveys != NULL && i < columns; i++)
         mica_value_list_free(s->ctx, &s->surveys[i].values);
-    if (s->surveys != NULL)
-        mica_release(s->ctx, s->surveys, columns * sizeof *s->surveys);
-    if (s->samples != NULL)
-        mica_release(s->ctx, s->samples, columns * s->sample_room * sizeof *s->samples);
-    if (s->first != NULL)
-        mica_release(s->ctx, s->first, s->first_bytes);
-    if (s->first_fields != NULL)
-        mica_release(s->ctx, s->first_fields, columns * sizeof *s->first_fields);
+    mica_release(s->ctx, s->surveys, columns * sizeof *s->surveys);
+    mica_release(s->ctx, s->samples, columns * s->sample_room * sizeof *s->samples);
+    mica_release(s->ctx, s->first, s->first_bytes);
     mica_csv_close(&s->csv);
 }
 

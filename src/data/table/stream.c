@@ -118,17 +118,18 @@ static bool may_drop(const mica_table *t)
     return false;
 }
 
-/* Marks the rows that have all that is needed. `row` is room for one: [cells + targets] */
-static mica_status find_complete(mica_table_stream *s, mica_index *count, float *row)
+/* Marks the rows that have all that is needed; a block has room for one. */
+static mica_status find_complete(mica_table_stream *s, mica_index *count)
 {
     const mica_table *t = s->table;
+    const block *b = &s->blocks[0];
     *count = 0;
     for (size_t c = 0; c < t->chunk_count; c++) {
         MICA_TRY(go_to_chunk(s, c));
         for (uint32_t i = 0; i < t->chunks[c].rows; i++) {
             bool kept;
             MICA_TRY(next_row(s));
-            MICA_TRY(mica_table_read_record(&s->reader, row, row + t->cells, &kept));
+            MICA_TRY(mica_table_read_record(&s->reader, b->cells, b->targets, &kept));
             set_member(s, s->first_row[c] + i, kept);
             *count += kept;
         }
@@ -143,7 +144,7 @@ static mica_status choose_rows(mica_table_stream *s)
     mica_index count = t->rows;
     memset(s->member, 0xff, (size_t)(t->rows + 7) / 8);
     if (may_drop(t))
-        MICA_TRY(find_complete(s, &count, s->blocks[0].cells));
+        MICA_TRY(find_complete(s, &count));
     MICA_TRY(mica_split_check(s->reading, "table_stream", &s->opts.split, count));
     mica_dealing dealing;
     mica_dealing_begin(&dealing, &s->opts.split, count);
@@ -261,7 +262,11 @@ static mica_status start_thread(mica_context *ctx, mica_table_stream *s)
     pthread_mutex_init(&s->mutex, NULL);
     pthread_cond_init(&s->changed, NULL);
     s->has_thread = pthread_create(&s->thread, NULL, thread_main, s) == 0;
-    return s->has_thread ? MICA_OK : mica_fail(ctx, MICA_ERR_MEMORY, "table_stream: cannot start a thread");
+    if (s->has_thread)
+        return MICA_OK;
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->mutex);
+    return mica_fail(ctx, MICA_ERR_MEMORY, "table_stream: cannot start a thread");
 }
 
 static void stop_thread(mica_table_stream *s)

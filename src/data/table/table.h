@@ -25,6 +25,9 @@ typedef struct mica_field {
 /* What a field says. `delimiter` decides whether a number may have a decimal comma. */
 mica_field mica_field_read(const char *text, size_t length, char delimiter);
 
+/* The beginning of a value for a message, cut between characters. */
+void mica_field_show(char shown[MICA_TABLE_SHOWN], const char *text, size_t length);
+
 /* ---- Different values, gathered: values.c ---- */
 
 typedef struct mica_value_entry {
@@ -44,6 +47,36 @@ typedef struct mica_value_list {
 mica_status mica_value_list_add(mica_context *ctx, mica_value_list *list, const char *text, size_t length);
 bool mica_value_list_has(const mica_value_list *list, const char *text, size_t length);
 void mica_value_list_free(mica_context *ctx, mica_value_list *list);
+
+/* ---- Names of columns: names.c ---- */
+
+/* By their bytes: negative, 0 or positive. */
+int mica_compare_words(const char *a, size_t n, const char *b, size_t m);
+
+typedef struct mica_name {
+    const char *text;
+    size_t length;
+    int column;
+} mica_name;
+
+/* Sorts by text, then by column; returns a name that is there twice, or NULL. */
+const mica_name *mica_names_sort(mica_name *names, size_t count);
+
+/* The names of a record's fields. */
+typedef struct mica_names {
+    mica_name *sorted; /* [count] */
+    size_t count;
+    const mica_name *twice; /* a name that two columns have; NULL: there is none */
+    size_t bytes;
+} mica_names;
+
+/* As the fields say, with a name of its own for each: "column 3" for an empty field, or without a header, and "size
+ * (column 3)" for a second "size". */
+mica_status mica_names_make(mica_context *ctx, mica_names *out, const mica_csv_field *fields, size_t count,
+                            bool header);
+void mica_names_free(mica_context *ctx, mica_names *names); /* safe twice */
+/* The column of that name; -1: there is none. */
+int mica_names_find(const mica_names *names, const char *text);
 
 /* ---- Tables ---- */
 
@@ -80,11 +113,11 @@ struct mica_table {
     mica_encode_opts encode;
     mica_index cells, inputs, targets;
 
-    /* Of the file that was scanned; none if it was gzip. */
+    /* Of the file that was scanned or indexed; none if it was gzip. */
     mica_table_chunk *chunks;
     size_t chunk_count, chunk_room;
     uint64_t file_bytes;
-    bool indexed; /* another file than the one that the statistics are of */
+    bool indexed; /* they are not of the file that was scanned: what its columns lack is not known */
 };
 
 /* Notes where the current record begins, every so many: for each row in order. Not for gzip. */
@@ -93,15 +126,6 @@ mica_status mica_table_add_to_chunk(mica_table *table, const mica_csv *csv);
 /* With columns that are all zero. */
 mica_status mica_table_create(mica_context *ctx, mica_table **out, int columns);
 mica_status mica_table_name(mica_context *ctx, mica_own_column *c, const char *name, size_t length);
-
-/* The name of a header's field, which no other field of it has: "column 3" if it has none, "x (column 3)" for a second
- * x. *made is room for such a name, which may be what is returned. */
-typedef struct mica_made_name {
-    char text[96];
-} mica_made_name;
-const char *mica_table_field_name(const mica_csv_field *fields, size_t field, mica_made_name *made,
-                                  size_t *length);
-
 /* Gives a column its values: words [count], sorted here; with `numeric`, their numbers decide, and those of the same
  * number become one. */
 mica_status mica_table_give_values(mica_context *ctx, mica_own_column *c, const mica_value_list *list,

@@ -61,8 +61,9 @@ static void put_string(sink *s, const char *text)
     put_bytes(s, "\"", 1);
 }
 
-static void put_column(sink *s, const mica_column *c, bool numeric)
+static void put_column(sink *s, const mica_own_column *own)
 {
+    const mica_column *c = &own->column;
     put(s, "\n{\"name\": ");
     put_string(s, c->name);
     put(s, ", \"kind\": \"%s\", \"role\": %d, \"missing\": %llu, \"different\": %llu", kind_names[c->kind],
@@ -71,8 +72,9 @@ static void put_column(sink *s, const mica_column *c, bool numeric)
         c->counts_rows ? "true" : "false", c->times ? "true" : "false");
     put(s, ", \"least\": %.17g, \"most\": %.17g, \"mean\": %.17g, \"deviation\": %.17g, \"median\": %.17g",
         c->least, c->most, c->mean, c->deviation, c->median);
-    if (c->value_count > 0) {
-        put(s, ", \"numeric\": %s, \"values\": [", numeric ? "true" : "false");
+    /* Numbers that are inputs or targets as such need no list of their values. */
+    if (c->kind == MICA_COLUMN_CATEGORY) {
+        put(s, ", \"numeric\": %s, \"values\": [", own->numeric ? "true" : "false");
         for (int i = 0; i < c->value_count; i++) {
             put_bytes(s, ", ", i > 0 ? 2 : 0);
             put_string(s, c->values[i]);
@@ -98,16 +100,7 @@ static mica_status check_utf8(mica_context *ctx, const mica_column *c, const cha
     return MICA_OK;
 }
 
-/* Numbers that are inputs or targets as such need no list of their values. */
-static mica_column without_idle_values(const mica_column *c)
-{
-    mica_column out = *c;
-    if (c->kind != MICA_COLUMN_CATEGORY)
-        out.value_count = 0;
-    return out;
-}
-
-mica_status mica_table_to_text(mica_context *ctx, const mica_table *table, char *text, size_t *bytes)
+mica_status mica_table_to_text(mica_context *ctx, char *text, size_t *bytes, const mica_table *table)
 {
     if (table == NULL || bytes == NULL || (text == NULL && *bytes > 0))
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_to_text: an argument is NULL");
@@ -119,12 +112,12 @@ mica_status mica_table_to_text(mica_context *ctx, const mica_table *table, char 
         table->encoded ? "true" : "false", missing_names[table->encode.missing],
         table->encode.raw_targets ? "true" : "false");
     for (int i = 0; i < table->count; i++) {
-        mica_column c = without_idle_values(&table->columns[i].column);
-        MICA_TRY(check_utf8(ctx, &c, c.name, "its name"));
-        for (int k = 0; k < c.value_count; k++)
-            MICA_TRY(check_utf8(ctx, &c, c.values[k], "a value"));
+        const mica_column *c = &table->columns[i].column;
+        MICA_TRY(check_utf8(ctx, c, c->name, "its name"));
+        for (int k = 0; c->kind == MICA_COLUMN_CATEGORY && k < c->value_count; k++)
+            MICA_TRY(check_utf8(ctx, c, c->values[k], "a value"));
         put_bytes(&s, ",", i > 0 ? 1 : 0);
-        put_column(&s, &c, table->columns[i].numeric);
+        put_column(&s, &table->columns[i]);
     }
     put_bytes(&s, "]}", 3);
     size_t room = *bytes;
@@ -216,6 +209,8 @@ static mica_status read_values(reader *r, mica_value_list *list)
             return MICA_OK;
         r->json = before;
         MICA_TRY(read_string(r, &length));
+        if (length == 0)
+            return wrong(r, "a value is empty, which is a missing one");
         uint32_t count = list->count;
         MICA_TRY(mica_value_list_add(r->ctx, list, r->scratch, length));
         if (list->count != count + 1)
@@ -258,13 +253,12 @@ static mica_status read_member(reader *r, mica_own_column *own, mica_value_list 
         double *number;
         uint64_t *count;
         bool *flag;
-    } members[] = {
-        {.key = "missing", .count = &c->missing},      {.key = "different", .count = &c->different},
-        {.key = "whole", .flag = &c->whole},           {.key = "counts_rows", .flag = &c->counts_rows},
-        {.key = "times", .flag = &c->times},           {.key = "least", .number = &c->least},
-        {.key = "most", .number = &c->most},           {.key = "mean", .number = &c->mean},
-        {.key = "deviation", .number = &c->deviation}, {.key = "median", .number = &c->median},
-        {.key = "numeric", .flag = &own->numeric}};
+    } members[] = {{.key = "missing", .count = &c->missing}, {.key = "different", .count = &c->different},
+                   {.key = "whole", .flag = &c->whole},      {.key = "counts_rows", .flag = &c->counts_rows},
+                   {.key = "times", .flag = &c->times},      {.key = "numeric", .flag = &own->numeric},
+                   {.key = "least", .number = &c->least},    {.key = "most", .number = &c->most},
+                   {.key = "mean", .number = &c->mean},      {.key = "deviation", .number = &c->deviation},
+                   {.key = "median", .number = &c->median}};
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         if (is_key(r, members[i].key))
             return members[i].number != NULL  ? read_number(r, members[i].number)
@@ -278,6 +272,7 @@ static mica_status read_member(reader *r, mica_own_column *own, mica_value_list 
     return mica_json_skip(&r->json, &r->token) ? MICA_OK : wrong(r, "");
 }
 
+/* What "numeric" says of values. */
 static bool all_numbers(const mica_value_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
@@ -288,14 +283,11 @@ static bool all_numbers(const mica_value_list *list)
     return true;
 }
 
-static mica_status check_column(const reader *r, const mica_own_column *own, int number)
+static mica_status check_column(const reader *r, const mica_own_column *own)
 {
     const mica_column *c = &own->column;
     if (own->name == NULL)
         return wrong(r, "a column has no name");
-    for (int i = 0; i < number; i++)
-        if (strcmp(r->table->columns[i].name, own->name) == 0)
-            return wrong(r, "two columns have the same name");
     bool idle = c->kind == MICA_COLUMN_TEXT || c->kind == MICA_COLUMN_EMPTY;
     if (c->role != 0 && (idle || (c->kind == MICA_COLUMN_DATE && (c->role & MICA_ROLE_TARGET) != 0)))
         return wrong(r, "a column that has no use has a role");
@@ -318,15 +310,29 @@ static mica_status read_column(reader *r, int number)
             break;
         status = read_member(r, own, &list);
     }
-    own->numeric = own->numeric || own->column.kind == MICA_COLUMN_NUMBER;
-    if (status == MICA_OK && list.count > 0 && own->numeric && !all_numbers(&list))
-        status = wrong(r, "not all values are numbers");
+    if (status == MICA_OK && own->numeric && !all_numbers(&list))
+        status = wrong(r, "a value is not a number");
     if (status == MICA_OK && list.count > 0)
         status = mica_table_give_values(r->ctx, own, &list, own->numeric);
     if (status == MICA_OK && list.count > 0 && (uint32_t)own->column.value_count != list.count)
         status = wrong(r, "a number occurs twice among the values");
     mica_value_list_free(r->ctx, &list);
-    return status == MICA_OK ? check_column(r, own, number) : status;
+    own->numeric = own->numeric || own->column.kind == MICA_COLUMN_NUMBER;
+    return status == MICA_OK ? check_column(r, own) : status;
+}
+
+static mica_status check_names(const reader *r)
+{
+    const mica_table *t = r->table;
+    size_t count = (size_t)t->count, bytes = count * sizeof(mica_name);
+    mica_name *names = mica_allocate(r->ctx, bytes);
+    if (names == NULL)
+        return r->ctx->status;
+    for (size_t i = 0; i < count; i++)
+        names[i] = (mica_name){t->columns[i].name, strlen(t->columns[i].name), (int)i};
+    bool differ = mica_names_sort(names, count) == NULL;
+    mica_release(r->ctx, names, bytes);
+    return differ ? MICA_OK : wrong(r, "two columns have the same name");
 }
 
 /* How many columns there are: the list is read twice. */
@@ -354,6 +360,7 @@ static mica_status read_columns(reader *r)
         MICA_TRY(next(r));
         MICA_TRY(read_column(r, i));
     }
+    MICA_TRY(check_names(r));
     return next(r);
 }
 
@@ -371,7 +378,7 @@ static mica_status read_table(reader *r)
         if (is_key(r, "version")) {
             MICA_TRY(read_count(r, &version, 1));
         } else if (is_key(r, "rows")) {
-            MICA_TRY(read_count(r, &rows, INT64_MAX));
+            MICA_TRY(read_count(r, &rows, PTRDIFF_MAX));
         } else if (is_key(r, "header")) {
             MICA_TRY(read_bool(r, &header));
         } else if (is_key(r, "encoded")) {

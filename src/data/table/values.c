@@ -33,8 +33,7 @@ static void *grow(mica_context *ctx, void *old, size_t size, size_t count, size_
         return NULL;
     if (count > 0)
         memcpy(block, old, count * size);
-    if (old != NULL)
-        mica_release(ctx, old, old_room * size);
+    mica_release(ctx, old, old_room * size);
     return block;
 }
 
@@ -50,8 +49,7 @@ static mica_status more_entries(mica_context *ctx, mica_value_list *list)
     uint32_t *table = mica_allocate(ctx, slots * sizeof *table);
     if (table == NULL)
         return ctx->status;
-    if (list->slots != NULL)
-        mica_release(ctx, list->slots, list->slot_count * sizeof *table);
+    mica_release(ctx, list->slots, list->slot_count * sizeof *table);
     list->slots = table;
     list->slot_count = slots;
     memset(table, 0, slots * sizeof *table);
@@ -77,12 +75,9 @@ static mica_status more_text(mica_context *ctx, mica_value_list *list, size_t le
 
 void mica_value_list_free(mica_context *ctx, mica_value_list *list)
 {
-    if (list->entries != NULL)
-        mica_release(ctx, list->entries, list->entry_room * sizeof *list->entries);
-    if (list->slots != NULL)
-        mica_release(ctx, list->slots, list->slot_count * sizeof *list->slots);
-    if (list->text != NULL)
-        mica_release(ctx, list->text, list->text_room);
+    mica_release(ctx, list->entries, list->entry_room * sizeof *list->entries);
+    mica_release(ctx, list->slots, list->slot_count * sizeof *list->slots);
+    mica_release(ctx, list->text, list->text_room);
     *list = (mica_value_list){.more = list->more};
 }
 

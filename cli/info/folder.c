@@ -1,4 +1,4 @@
-/* mica info of a folder of images: how many of each class, and how large. */
+/* mica info of a folder of images or sounds: how many of each class, and how large or long. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "data/images.h"
+#include "data/sounds.h"
 
 /* What was found. */
 typedef struct survey {
@@ -17,7 +18,40 @@ typedef struct survey {
     size_t *counts; /* [class_count][2] */
     size_t greyscale, colour;
     mica_index least[2], most[2]; /* height, width */
+    bool sounds;
+    int rate[2]; /* of sounds, the least and the most; and their length */
+    double seconds[2];
 } survey;
+
+static mica_status list(const survey *s, mica_context *ctx, mica_folder *out, const char *path, bool flat)
+{
+    const mica_folder *train = &s->parts[0]; /* its classes are those of the other part */
+    mica_images_opts images = {.classes = train->classes, .class_count = train->class_count};
+    mica_sounds_opts sounds = {.classes = train->classes, .class_count = train->class_count};
+    return s->sounds ? mica_sounds_list(ctx, out, path, flat, &sounds)
+                     : mica_images_list(ctx, out, path, flat, &images);
+}
+
+static mica_status measure_sounds(survey *s, mica_context *ctx, const mica_folder *folder, int part)
+{
+    for (size_t i = 0; i < folder->count; i++) {
+        const mica_folder_file *file = &folder->files[i];
+        mica_sound sound;
+        mica_status status = mica_sound_load_wav(ctx, &sound, file->path, NULL);
+        if (status != MICA_OK)
+            return status;
+        double seconds = (double)sound.file_frames / sound.rate;
+        bool first = s->rate[0] == 0;
+        s->seconds[0] = first || seconds < s->seconds[0] ? seconds : s->seconds[0];
+        s->seconds[1] = first || seconds > s->seconds[1] ? seconds : s->seconds[1];
+        s->rate[0] = first || sound.rate < s->rate[0] ? (int)sound.rate : s->rate[0];
+        s->rate[1] = first || sound.rate > s->rate[1] ? (int)sound.rate : s->rate[1];
+        if (file->number >= 0)
+            s->counts[2 * file->number + part]++;
+        mica_sound_destroy(ctx, &sound);
+    }
+    return MICA_OK;
+}
 
 /* Looks at every image, so that one that cannot be read is found. */
 static mica_status measure(survey *s, mica_context *ctx, const mica_folder *folder, int part)
@@ -46,11 +80,10 @@ static mica_status measure(survey *s, mica_context *ctx, const mica_folder *fold
 static mica_status find(survey *s, mica_context *ctx, const char *path)
 {
     char part[MICA_FOLDER_PATH];
-    mica_images_opts opts = {0};
     bool parts = mica_folder_part_of(ctx, part, path, MICA_FOLDER_TRAIN);
-    mica_status status = mica_images_list(ctx, &s->parts[0], parts ? part : path, false, &opts);
+    mica_status status = list(s, ctx, &s->parts[0], parts ? part : path, false);
     if (status != MICA_OK && !parts)
-        status = mica_images_list(ctx, &s->parts[0], path, true, &opts);
+        status = list(s, ctx, &s->parts[0], path, true);
     if (status != MICA_OK)
         return status;
     s->part_count = 1;
@@ -58,16 +91,21 @@ static mica_status find(survey *s, mica_context *ctx, const char *path)
     if (!parts || (!mica_folder_part_of(ctx, part, path, MICA_FOLDER_TEST) &&
                    !mica_folder_part_of(ctx, part, path, MICA_FOLDER_VALIDATION)))
         return MICA_OK;
-    opts.classes = s->parts[0].classes;
-    opts.class_count = s->parts[0].class_count;
     s->part_count = 2;
-    return mica_images_list(ctx, &s->parts[1], part, false, &opts);
+    return list(s, ctx, &s->parts[1], part, false);
 }
 
 static void put_sizes(const survey *s, bool json)
 {
     const mica_index *a = s->least, *b = s->most;
-    if (json)
+    if (s->sounds && json)
+        printf("\"rate\": [%d, %d], \"seconds\": [%.9g, %.9g]}\n", s->rate[0], s->rate[1], s->seconds[0],
+               s->seconds[1]);
+    else if (s->sounds && s->rate[0] == s->rate[1])
+        printf("\n%d Hz, %.3f to %.3f s\n", s->rate[0], s->seconds[0], s->seconds[1]);
+    else if (s->sounds)
+        printf("\n%d to %d Hz, %.3f to %.3f s\n", s->rate[0], s->rate[1], s->seconds[0], s->seconds[1]);
+    else if (json)
         printf("\"height\": [%td, %td], \"width\": [%td, %td], \"greyscale\": %zu, \"colour\": %zu}\n", a[0],
                b[0], a[1], b[1], s->greyscale, s->colour);
     else if (a[0] == b[0] && a[1] == b[1])
@@ -81,7 +119,8 @@ static void put_sizes(const survey *s, bool json)
 static void put_json_survey(const survey *s)
 {
     const mica_folder *f = &s->parts[0];
-    printf("{\"kind\": \"images\", \"files\": %zu, \"classes\": [", f->count + s->parts[1].count);
+    printf("{\"kind\": \"%s\", \"files\": %zu, \"classes\": [", s->sounds ? "sounds" : "images",
+           f->count + s->parts[1].count);
     for (int c = 0; c < f->class_count; c++) {
         printf("%s{\"name\": ", c > 0 ? ", " : "");
         put_json(stdout, f->classes[c]);
@@ -94,9 +133,10 @@ static void put_json_survey(const survey *s)
 static void put_text_survey(const survey *s, const char *path)
 {
     const mica_folder *f = &s->parts[0];
+    const char *what = s->sounds ? "sounds" : "images";
     size_t width = 5;
     put_plain(stdout, path);
-    printf(": %zu images", f->count + s->parts[1].count);
+    printf(": %zu %s", f->count + s->parts[1].count, what);
     if (f->class_count > 0)
         printf(" of %d class%s", f->class_count, f->class_count == 1 ? "" : "es");
     for (int c = 0; c < f->class_count; c++) {
@@ -104,7 +144,7 @@ static void put_text_survey(const survey *s, const char *path)
         width = length > width && length < 60 ? length : width;
     }
     if (f->class_count > 0)
-        printf("\n\n%-*s  %8s%s\n", (int)width, "class", s->part_count > 1 ? "train" : "images",
+        printf("\n\n%-*s  %8s%s\n", (int)width, "class", s->part_count > 1 ? "train" : what,
                s->part_count > 1 ? "      test" : "");
     else
         printf("\n");
@@ -127,12 +167,12 @@ bool has_images(mica_context *ctx, const char *path)
     return some;
 }
 
-int info_images(mica_context *ctx, const info_settings *set, const char *path)
+int info_folder(mica_context *ctx, const info_settings *set, const char *path, bool sounds)
 {
-    survey s = {0};
+    survey s = {.sounds = sounds};
     mica_status status = find(&s, ctx, path);
     for (int i = 0; i < s.part_count && status == MICA_OK; i++)
-        status = measure(&s, ctx, &s.parts[i], i);
+        status = sounds ? measure_sounds(&s, ctx, &s.parts[i], i) : measure(&s, ctx, &s.parts[i], i);
     if (status == MICA_OK && set->shared.json)
         put_json_survey(&s);
     else if (status == MICA_OK)
