@@ -122,7 +122,8 @@ typedef struct mica_data_split {
      * the seed, and number `fold`, from 0 on, is the validation part; `validation` is not used. 0: not. */
     int folds, fold;
     /* Samples that follow each other in time: training comes first, then validation, then test. The first `gap` samples
-     * of validation and test are left out: those that overlap with the part before. */
+     * of validation and test are left out: those that overlap with the part before. A part that would lose more than
+     * half of its samples gets so many more, as long as training has no fewer than both parts together. */
     bool in_order;
     mica_index gap;
 } mica_data_split;

@@ -31,6 +31,8 @@ typedef struct png {
     unsigned char palette[256][4];
     int palette_count;
     bool palette_alpha;
+    bool has_clear;    /* grey and RGB: one colour of the file is transparent, */
+    unsigned clear[3]; /* this one */
 
     uint32_t left, checksum; /* of the chunk being read */
     char name[5];
@@ -162,6 +164,19 @@ static mica_status read_palette_alpha(png *p)
     return MICA_OK;
 }
 
+static mica_status read_clear_colour(png *p)
+{
+    unsigned char b[6];
+    size_t got;
+    if (p->left != 2 * (uint32_t)p->samples)
+        return bad(p, "invalid transparent colour");
+    MICA_TRY(chunk_bytes(p, b, &got, sizeof b));
+    for (int i = 0; i < p->samples; i++) /* of fewer bits than 16, the lower ones */
+        p->clear[i] = ((unsigned)b[2 * i] << 8 | b[2 * i + 1]) & ((1u << p->depth) - 1);
+    p->has_clear = true;
+    return MICA_OK;
+}
+
 /* To the start of the rows. */
 static mica_status find_rows(png *p)
 {
@@ -173,13 +188,15 @@ static mica_status find_rows(png *p)
             MICA_TRY(read_palette(p));
         else if (named(p, "tRNS") && p->colour == PALETTE)
             MICA_TRY(read_palette_alpha(p));
+        else if (named(p, "tRNS") && (p->colour == GREY || p->colour == RGB))
+            MICA_TRY(read_clear_colour(p));
         else if (p->name[0] >= 'A' && p->name[0] <= 'Z') /* a chunk that nobody may ignore */
             return bad(p, named(p, "IEND") ? "the image has no rows" : "unknown critical chunk");
         MICA_TRY(end_chunk(p));
     }
     if (p->colour == PALETTE && p->palette_count == 0)
         return bad(p, "the image has no palette");
-    p->channels = p->colour == PALETTE ? 3 + p->palette_alpha : p->samples;
+    p->channels = p->colour == PALETTE ? 3 + p->palette_alpha : p->samples + p->has_clear;
     return MICA_OK;
 }
 
@@ -246,15 +263,19 @@ static mica_status undo_filter(const png *p, unsigned char *row, const unsigned 
     return MICA_OK;
 }
 
-/* Sample i of a row, as the byte that stands for it. */
+/* Sample i of a row, with all its bits. */
 static unsigned sample_of(const png *p, const unsigned char *row, size_t i)
 {
-    if (p->depth >= 8)
-        return row[i * (size_t)p->depth / 8]; /* of 16 bits, the upper ones */
+    if (p->depth == 16)
+        return (unsigned)row[2 * i] << 8 | row[2 * i + 1];
     size_t bit = i * (size_t)p->depth;
-    unsigned most = (1u << p->depth) - 1;
-    unsigned value = (unsigned)row[bit / 8] >> (8 - (size_t)p->depth - bit % 8) & most;
-    return p->colour == PALETTE ? value : value * (255 / most);
+    return (unsigned)row[bit / 8] >> (8 - (size_t)p->depth - bit % 8) & ((1u << p->depth) - 1);
+}
+
+/* The byte that stands for it: of 16 bits, the upper ones. */
+static unsigned char byte_of(const png *p, unsigned sample)
+{
+    return (unsigned char)(p->depth == 16 ? sample >> 8 : sample * (255 / ((1u << p->depth) - 1)));
 }
 
 /* Every pixel of the image, or one of the seven grids of pixels that an interlaced one comes in. */
@@ -276,8 +297,14 @@ static mica_status store_row(const png *p, unsigned char *image, const unsigned 
     unsigned char *to = image + y * width + g->left;
     for (size_t x = 0; x < count; x++, to += g->right) {
         if (p->colour != PALETTE) {
-            for (int c = 0; c < p->channels; c++)
-                to[(size_t)c * plane] = (unsigned char)sample_of(p, row, x * (size_t)p->samples + (size_t)c);
+            bool clear = p->has_clear;
+            for (int c = 0; c < p->samples; c++) {
+                unsigned sample = sample_of(p, row, x * (size_t)p->samples + (size_t)c);
+                to[(size_t)c * plane] = byte_of(p, sample);
+                clear = clear && sample == p->clear[c];
+            }
+            if (p->has_clear)
+                to[(size_t)p->samples * plane] = clear ? 0 : 255;
             continue;
         }
         unsigned colour = sample_of(p, row, x);

@@ -37,11 +37,24 @@ mica_status mica_split_check(mica_context *ctx, const char *op, const mica_data_
     return MICA_OK;
 }
 
+/* A part in order loses its first `gap` samples. Where that is more than half of it, they come on top, if enough is
+ * left for training: else a short series would have nothing to be tested on. */
+static void widen(mica_index *part, mica_index gap, mica_index spare)
+{
+    if (*part > 0 && gap > *part / 2 && gap <= spare)
+        *part += gap;
+}
+
 void mica_dealing_begin(mica_dealing *d, const mica_data_split *split, mica_index count)
 {
     mica_index validation = split->folds > 0 ? 0 : share_of(split->validation, count),
                test = share_of(split->test, count);
     test = test < count - validation ? test : count - validation;
+    if (split->in_order) {
+        mica_index scored = validation + test; /* training keeps as many at least */
+        widen(&test, split->gap, count - 2 * scored);
+        widen(&validation, split->gap, count - validation - test - scored);
+    }
     d->split = split;
     d->random = mica_random_stream(split->seed, MICA_STREAM_SPLIT);
     d->count = count;

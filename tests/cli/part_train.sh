@@ -170,8 +170,9 @@ wait "$process" 2>/dev/null
 ends 0 train --checkpoint killed --resume --json -q
 first=0
 [[ ! $(head -n 1 "$folder/out") =~ '"step": '([0-9]+) ]] || first=${BASH_REMATCH[1]}
-if [ $((first % 5)) -ne 1 ] || [ "$first" -le 10 ]; then
-    complain "after SIGKILL it should continue behind step 10 or a later multiple of 5, not with $first"
+# An epoch of 18 steps also ends with a checkpoint: a late signal finds that one.
+if { [ $((first % 5)) -ne 1 ] && [ $((first % 18)) -ne 1 ]; } || [ "$first" -le 10 ]; then
+    complain "after SIGKILL it should continue behind step 10, a later multiple of 5 or an epoch, not with $first"
 fi
 grep '"event": "step"' "$folder/out" | cmp -s - <(tail -n +"$first" whole.json) ||
     complain "after SIGKILL the losses are not those of a run that never stopped"

@@ -341,6 +341,31 @@ TEST(batches_parts_in_order_leave_gaps)
     }
 }
 
+/* 103 samples, a fifth for validation and a tenth for test: 21 and 10. */
+TEST(batches_parts_in_order_have_samples)
+{
+    mica_context *ctx = test_context(1);
+    mica_dataset set = make_set(ctx);
+    static const struct {
+        mica_index gap, train, validation, test;
+    } cases[] = {{5, 72, 16, 5},   {6, 66, 15, 10}, {11, 50, 21, 10},
+                 {20, 32, 21, 10}, {30, 42, 0, 10}, {42, 72, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const mica_part parts[] = {MICA_PART_TRAIN, MICA_PART_VALIDATION, MICA_PART_TEST};
+        const mica_index wanted[] = {cases[i].train, cases[i].validation, cases[i].test};
+        for (int k = 0; k < 3; k++) {
+            mica_data_split split = {
+                .part = parts[k], .validation = 0.2, .test = 0.1, .in_order = true, .gap = cases[i].gap};
+            mica_batches *b;
+            if (!CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &(mica_batches_opts){.split = split})))
+                continue;
+            CHECK_MSG(mica_batches_samples(b) == wanted[k], "gap %td, part %d: %td", cases[i].gap,
+                      (int)parts[k], mica_batches_samples(b));
+            mica_batches_destroy(ctx, b);
+        }
+    }
+}
+
 /* The sum of a sample, its first element, and two numbers drawn. */
 static void summarize(const void *user, float *out, const float *row, mica_random random)
 {

@@ -53,6 +53,7 @@ typedef struct picture {
     int width, height, depth, colour;
     bool interlaced;
     int palette_count, palette_alpha; /* transparencies */
+    bool clear;                       /* grey and RGB: the first pixel's colour is transparent */
     size_t row_bytes;
     unsigned char rows[64][256]; /* as in the file, without a filter */
     unsigned char palette[768], alpha[256];
@@ -134,6 +135,33 @@ static size_t pack(unsigned char *out, const picture *p)
     return sizeof head + count + 4;
 }
 
+/* Sample i of a row, with all its bits. */
+static int sample_of(const picture *p, int y, int i)
+{
+    const unsigned char *row = p->rows[y];
+    if (p->depth == 16)
+        return row[2 * i] << 8 | row[2 * i + 1];
+    return row[i * p->depth / 8] >> (8 - p->depth - i * p->depth % 8) & ((1 << p->depth) - 1);
+}
+
+static bool is_clear(const picture *p, int y, int x)
+{
+    int samples = samples_of(p->colour), same = 0;
+    for (int c = 0; c < samples; c++)
+        same += sample_of(p, y, x * samples + c) == sample_of(p, 0, c);
+    return same == samples;
+}
+
+static void put_clear(writer *w, const picture *p)
+{
+    unsigned char bytes[6];
+    for (int c = 0; c < samples_of(p->colour); c++) {
+        bytes[2 * c] = (unsigned char)(sample_of(p, 0, c) >> 8);
+        bytes[2 * c + 1] = (unsigned char)sample_of(p, 0, c);
+    }
+    put_chunk(w, "tRNS", bytes, 2 * (size_t)samples_of(p->colour));
+}
+
 static void write_png(writer *w, const picture *p, int idats)
 {
     unsigned char packed[64 * 257 + 32];
@@ -159,6 +187,8 @@ static void write_png(writer *w, const picture *p, int idats)
         put_chunk(w, "PLTE", p->palette, 3 * (size_t)p->palette_count);
     if (p->palette_alpha > 0)
         put_chunk(w, "tRNS", p->alpha, (size_t)p->palette_alpha);
+    if (p->clear)
+        put_clear(w, p);
     for (int i = 0; i < idats; i++) {
         size_t from = count * (size_t)i / (size_t)idats, to = count * (size_t)(i + 1) / (size_t)idats;
         put_chunk(w, "IDAT", packed + from, to - from);
@@ -189,20 +219,20 @@ static picture random_picture(test_random *r, int colour, int depth)
 /* What channel c of pixel (y, x) must be read as. */
 static int expected(const picture *p, int c, int y, int x)
 {
-    int samples = samples_of(p->colour), i = x * samples + (p->colour == 3 ? 0 : c), value;
-    const unsigned char *row = p->rows[y];
-    if (p->depth >= 8)
-        value = row[i * (p->depth / 8)];
-    else
-        value = row[i * p->depth / 8] >> (8 - p->depth - i * p->depth % 8) & ((1 << p->depth) - 1);
-    if (p->colour == 3)
+    int samples = samples_of(p->colour);
+    if (p->colour == 3) {
+        int value = sample_of(p, y, x);
         return c < 3 ? p->palette[3 * value + c] : value < p->palette_alpha ? p->alpha[value] : 255;
-    return p->depth < 8 ? value * 255 / ((1 << p->depth) - 1) : value;
+    }
+    if (c == samples)
+        return is_clear(p, y, x) ? 0 : 255;
+    int value = sample_of(p, y, x * samples + c);
+    return p->depth == 16 ? value >> 8 : value * 255 / ((1 << p->depth) - 1);
 }
 
 static bool same(const picture *p, const mica_tensor *got)
 {
-    int channels = p->colour == 3 ? 3 + (p->palette_alpha > 0) : samples_of(p->colour);
+    int channels = p->colour == 3 ? 3 + (p->palette_alpha > 0) : samples_of(p->colour) + p->clear;
     if (got->dtype != MICA_U8 || got->rank != 4 || got->dim[0] != 1 || got->dim[1] != channels ||
         got->dim[2] != p->height || got->dim[3] != p->width)
         return false;
@@ -238,6 +268,7 @@ TEST(png_every_colour_depth_and_filter)
         for (int i = 0; i < test_effort(20); i++) {
             picture p = random_picture(&r, kinds[k].colour, kinds[k].depth);
             p.interlaced = i % 2 == 1;
+            p.clear = (p.colour == 0 || p.colour == 2) && i % 4 >= 2;
             writer w;
             write_png(&w, &p, test_int(&r, 1, 4));
             mica_loaded got = {0};
@@ -317,6 +348,7 @@ TEST(png_says_what_is_wrong)
         {GREY8, "IDAT", "\1\1", 2, E "43: png: incorrect header check"},
         {"\0\0\0\2\0\0\0\2\x8\3\0\0\0", "IDAT", "", 0, E "41: png: the image has no palette"},
         {"\0\0\0\2\0\0\0\2\x8\3\0\0\0", "tRNS", "ab", 2, E "41: png: more transparency entries than colours"},
+        {"\0\0\0\2\0\0\0\2\x8\2\0\0\0", "tRNS", "ab", 2, E "41: png: invalid transparent colour"},
         {"\0\0\x1f\0\0\0\x1f\0\x8\0\0\0\0", "IDAT", "ab", 2,
          E "41: png: the image is larger than the file can hold"},
         {"\0\0\x20\0\0\0\x20\x1\x8\0\0\0\0", "IDAT", "ab", 2,

@@ -53,6 +53,7 @@ TEST(table_finds_delimiter_header_and_kinds)
         {"a|b\n1|2\n", "number a, number b", 1, '|', {0}},
         {"7\n8\n9\n", "number column 1", 3, ',', {0}},
         {"n\n7\n8\n", "number n", 2, ',', {0}},
+        {"power; kW\n7\n8\n5\n", "number power; kW", 3, ',', {0}},
         {"5.1,3.5,setosa\n4.9,3.0,setosa\n6.0,2.2,virginica\n",
          "number column 1, number column 2, category column 3",
          3,
@@ -69,6 +70,11 @@ TEST(table_finds_delimiter_header_and_kinds)
         {"when\n31.12.2023 23:59:59\n1.2.2024\n", "date when", 2, ',', {0}},
         {"a,b,c\n1,NA,\n2,,null\n", "number a, empty b, empty c", 2, ',', {0}},
         {",a,a\n0,1,2\n", "number column 1, number a, number a (column 3)", 1, ',', {0}},
+        {"a,b,c\n\" 1\",\"2.5 \",\"\t2024-02-29 \"\n\" \",\" NA\",\"\"\n",
+         "number a, number b, date c",
+         2,
+         ',',
+         {0}},
     };
     mica_context *ctx = test_context(1);
     size_t live = mica_context_heap(ctx).live_bytes;
@@ -160,6 +166,60 @@ TEST(table_statistics)
 }
 
 /* More than one buffer, and every place where a buffer can end. */
+/* The first record is surveyed last where it is no header. */
+TEST(table_columns_that_count_rows)
+{
+    static const struct {
+        const char *text;
+        bool counts;
+    } cases[] = {
+        {"id,x\n1,5\n2,3\n3,9\n", true},  {"1,5\n2,3\n3,9\n", true},
+        {"1,5\n3,3\n4,9\n", false},       {"2,5\n2,3\n3,9\n", false},
+        {"NA,5\n2,3\n3,9\n4,1\n", false}, {"id,x\n,5\n2,3\n3,9\n4,1\n", false},
+        {"1,5\n2,3\n,9\n4,1\n", false},
+    };
+    mica_context *ctx = test_context(1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mica_table *table;
+        if (!CHECK_OK(ctx, scan(ctx, &table, cases[i].text, NULL)))
+            continue;
+        const mica_column *c = mica_table_column(table, 0);
+        CHECK_MSG(c->counts_rows == cases[i].counts, "%zu: %d", i, c->counts_rows);
+        CHECK_MSG(c->role == (cases[i].counts ? MICA_ROLE_NONE : MICA_ROLE_INPUT), "%zu: role %d", i,
+                  c->role);
+        mica_table_destroy(ctx, table);
+    }
+}
+
+TEST(table_columns_of_the_same_name)
+{
+    static const char text[] = "a,,a,y\n1,2,3,6\n2,4,9,15\n5,1,2,8\n";
+    char long_name[200];
+    mica_context *ctx = test_context(1);
+    mica_table *table = NULL;
+    mica_dataset set;
+    mica_table_found found;
+    CHECK_OK(ctx, scan(ctx, &table, text, NULL));
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 3, MICA_ROLE_TARGET));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, NULL));
+    if (CHECK_OK(ctx, load(ctx, &set, table, text, &(mica_table_read_opts){.found = &found}))) {
+        const float *cells = set.inputs.data;
+        CHECK(set.count == 3 && set.inputs.dim[1] == 3 && found.extra_columns == 0);
+        CHECK(cells[0] < 0 && cells[3 + 1] > 1 && cells[3 + 2] > 1); /* 1 of a; 4 and 9 of the second row */
+        mica_dataset_destroy(ctx, &set);
+    }
+    /* In other places nothing says which is which. */
+    CHECK(load(ctx, &set, table, "a,y,,a\n1,6,2,3\n", NULL) == MICA_ERR_FORMAT);
+    mica_table_destroy(ctx, table);
+
+    /* A long name is not cut within a character: ä is two bytes. */
+    (void)snprintf(long_name, sizeof long_name, "%s,%s\n1,2\n3,5\n", "xäääääääääääääääääääääääääääääääääää",
+                   "xäääääääääääääääääääääääääääääääääää");
+    CHECK_OK(ctx, scan(ctx, &table, long_name, NULL));
+    CHECK(strcmp(mica_table_column(table, 1)->name, "xäääääääääääääääääääääääääääää (column 2)") == 0);
+    mica_table_destroy(ctx, table);
+}
+
 TEST(table_across_buffers)
 {
     enum { BYTES = 1100000 };

@@ -1,6 +1,7 @@
 /* Tables: columns, their values, and what they are used for. */
 #include "data/table/table.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "io/number.h"
@@ -47,6 +48,19 @@ mica_status mica_table_name(mica_context *ctx, mica_own_column *c, const char *n
     c->name_bytes = length + 1;
     c->column.name = c->name;
     return MICA_OK;
+}
+
+const char *mica_table_make_name(mica_made_name made, const char *name, size_t length, int column)
+{
+    enum { MOST = 60 };
+    size_t kept = length < MOST ? length : MOST;
+    while (kept < length && kept > 0 && ((unsigned char)name[kept] & 0xc0) == 0x80)
+        kept--; /* not within a character */
+    if (length == 0)
+        (void)snprintf(made, sizeof(mica_made_name), "column %d", column + 1);
+    else
+        (void)snprintf(made, sizeof(mica_made_name), "%.*s (column %d)", (int)kept, name, column + 1);
+    return made;
 }
 
 int mica_table_columns(const mica_table *table) { return table->count; }

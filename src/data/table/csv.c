@@ -204,10 +204,11 @@ mica_status mica_csv_next(mica_csv *c)
 
 /* ---- The delimiter ---- */
 
-/* How often a byte stands in each of the first lines, outside of quotes: the same number in how many of them. */
+enum { LINES = 20 }; /* to find the delimiter from */
+
+/* How often a byte stands in each of the first lines, outside of quotes: the same number in how many of LINES. */
 static size_t even_lines(const mica_csv *c, char delimiter, size_t *each)
 {
-    enum { LINES = 20 };
     const char *at = c->buffer + c->at, *end = c->buffer + c->filled;
     size_t lines = 0, even = 0, here = 0;
     bool quoted = false, blank = true;
@@ -234,15 +235,16 @@ static size_t even_lines(const mica_csv *c, char delimiter, size_t *each)
     return lines > 0 ? even * LINES / lines : 0;
 }
 
-/* The candidate that cuts most lines alike. Commas come last: they also stand within numbers and sentences. */
+/* The candidate that cuts most lines alike, and half of them at least: a header of one column may hold any byte. Commas
+ * come last: they also stand within numbers and sentences. */
 static char find_delimiter(const mica_csv *c)
 {
     static const char candidates[] = {'\t', ';', '|', ','};
     char best = ',';
-    size_t best_even = 0, best_each = 0;
+    size_t best_even = LINES / 2 - 1, best_each = 0;
     for (size_t i = 0; i < sizeof candidates; i++) {
         size_t each, even = even_lines(c, candidates[i], &each);
-        if (even > best_even || (even == best_even && even > 0 && each > 2 * best_each)) {
+        if (even > best_even || (even == best_even && best_each > 0 && each > 2 * best_each)) {
             best = candidates[i];
             best_even = even;
             best_each = each;

@@ -7,6 +7,8 @@
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
 
+static bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
 static bool is_missing(const char *text, size_t length)
 {
     static const char *const words[] = {"na", "n/a", "#n/a", "nan", "null", "none", "?", "-"};
@@ -185,6 +187,11 @@ static bool read_grouped(double *out, const char *text, size_t length, char deli
 mica_field mica_field_read(const char *text, size_t length, char delimiter)
 {
     mica_field out = {MICA_FIELD_WORD, 0, false};
+    for (; length > 0 && is_blank(text[0]);
+         length--) /* within quotes: without them the reader has cut them off */
+        text++;
+    while (length > 0 && is_blank(text[length - 1]))
+        length--;
     if (length == 0) {
         out.kind = MICA_FIELD_MISSING;
         return out;

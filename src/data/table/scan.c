@@ -117,7 +117,7 @@ static mica_status add_field(scan *s, size_t column, const char *text, size_t le
     return mica_value_list_add(s->ctx, &its->values, text, length);
 }
 
-/* The first record was a row after all: its chunk starts with it. */
+/* The first record was a row after all: its chunk starts with it. It is added last, but counts as the first. */
 static mica_status first_is_row(scan *s)
 {
     mica_table *t = s->table;
