@@ -247,3 +247,61 @@ TEST(table_stream_out_of_memory)
     CHECK(test_oom(oom_work, path) > 20);
     unlink(path);
 }
+
+static mica_status use_table(mica_context *ctx, const char *path)
+{
+    char text[4096];
+    size_t bytes = sizeof text;
+    mica_table *table = NULL, *again = NULL;
+    mica_dataset set = {0}, full = {0};
+    mica_table_stream *s = NULL;
+    mica_status status = mica_table_scan(ctx, &table, path, NULL);
+    if (status == MICA_OK)
+        status = mica_table_set_role(ctx, table, 3, MICA_ROLE_TARGET);
+    if (status == MICA_OK)
+        status = mica_table_encode(ctx, table, NULL);
+    if (status == MICA_OK)
+        status = mica_table_to_text(ctx, table, text, &bytes);
+    if (status == MICA_OK)
+        status = mica_table_from_text(ctx, &again, text);
+    if (status == MICA_OK)
+        status = mica_table_index(ctx, again, path, NULL);
+    if (status == MICA_OK)
+        status = mica_table_load(ctx, &set, again, path, NULL);
+    if (status == MICA_OK)
+        status = mica_table_expand(ctx, &full, again, &set);
+    if (status == MICA_OK)
+        status = mica_table_stream_create(ctx, &s, again, path, NULL);
+    mica_table_stream_destroy(ctx, s);
+    mica_dataset_destroy(ctx, &full);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, again);
+    mica_table_destroy(ctx, table);
+    return status;
+}
+
+static mica_status table_work(const mica_allocator *allocator, void *path)
+{
+    mica_context *ctx;
+    mica_status status = mica_context_create(&ctx,
+                                             &(mica_context_opts){.allocator = allocator, .threads = 1});
+    if (status != MICA_OK)
+        return status;
+    status = use_table(ctx, path);
+    mica_context_destroy(ctx);
+    return status;
+}
+
+TEST(table_out_of_memory_at_any_time)
+{
+    char path[] = "/tmp/mica-test-XXXXXX";
+    close(mkstemp(path));
+    FILE *f = fopen(path, "w");
+    REQUIRE(f != NULL);
+    fprintf(f, "a,colour,b,kind\n");
+    for (int i = 0; i < 300; i++)
+        fprintf(f, "%d,%c%d,,\"x\"\"%d\"\n", i % 7, 'a' + i % 26, i % 3, i % 4);
+    fclose(f);
+    CHECK(test_oom(table_work, path) > 40);
+    unlink(path);
+}

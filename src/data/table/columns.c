@@ -203,6 +203,11 @@ mica_status mica_table_set_kind(mica_context *ctx, mica_table *table, int column
     if (kind == MICA_COLUMN_NUMBER && !c->numeric)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: column %s is not a column of numbers", op,
                          MICA_QUOTE(c->column.name));
+    if (c->column.kind != MICA_COLUMN_NUMBER && c->column.kind != MICA_COLUMN_CATEGORY)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: column %s %s", op, MICA_QUOTE(c->column.name),
+                         c->column.kind == MICA_COLUMN_EMPTY  ? "has no values"
+                         : c->column.kind == MICA_COLUMN_DATE ? "is a date, which cannot be a category"
+                                                              : "is text of too many different values");
     if (kind == MICA_COLUMN_CATEGORY && c->column.value_count == 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT,
                          "%s: column %s has more than %d different values, too many for a category", op,
