@@ -78,6 +78,9 @@ static int make_classes(mica_table *t, const verb *v, mica_context *ctx, int col
     if (c->different < 2)
         return verb_error(v, EXIT_FILE, "%s: column \"%s\" has %s: there is nothing to learn from one class",
                           path, c->name, c->different == 1 ? "the same value in every row" : "no values");
+    if (c->kind == MICA_COLUMN_DATE)
+        return verb_error(v, EXIT_FILE, "%s: column \"%s\" is dates: neither numbers nor classes to learn",
+                          path, c->name);
     if (c->kind == MICA_COLUMN_TEXT || c->different > MICA_TABLE_MOST_VALUES)
         return verb_error(v, EXIT_FILE, "%s: column \"%s\" has too many different values for classes%s", path,
                           c->name,
@@ -178,13 +181,20 @@ static int apply_lists(mica_table *t, const verb *v, mica_context *ctx, const ta
     return EXIT_OK;
 }
 
+static bool has_inputs(const mica_table *t)
+{
+    for (int i = 0; i < mica_table_columns(t); i++)
+        if ((mica_table_column(t, i)->role & MICA_ROLE_INPUT) != 0)
+            return true;
+    return false;
+}
+
 /* Numbers that count the rows are no inputs, unless there is nothing else to learn from. */
 static void use_row_numbers(mica_table *t, const verb *v, mica_context *ctx, const table_settings *s)
 {
-    int columns = mica_table_columns(t), inputs = 0;
-    for (int i = 0; i < columns; i++)
-        inputs += (mica_table_column(t, i)->role & MICA_ROLE_INPUT) != 0;
-    for (int i = 0; inputs == 0 && i < columns; i++) {
+    if (has_inputs(t))
+        return;
+    for (int i = 0; i < mica_table_columns(t); i++) {
         const mica_column *c = mica_table_column(t, i);
         bool ignored = false;
         for (size_t k = 0; k < s->ignore.count; k++)
@@ -214,7 +224,8 @@ static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *c
     if (code == EXIT_OK && d->window > 0 && encode.missing == MICA_MISSING_DROP)
         code = usage_error(v, "--missing drop would tear holes into a series");
     if (code == EXIT_OK && mica_table_encode(ctx, t, &encode) != MICA_OK)
-        code = verb_error(v, EXIT_FILE, "%s: no column is left as an input", d->path);
+        code = verb_error(v, EXIT_FILE, "%s: %s", d->path,
+                          has_inputs(t) ? mica_error(ctx) : "no column is left as an input");
     return code;
 }
 

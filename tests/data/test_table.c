@@ -212,11 +212,11 @@ TEST(table_columns_of_the_same_name)
     CHECK(load(ctx, &set, table, "a,y,,a\n1,6,2,3\n", NULL) == MICA_ERR_FORMAT);
     mica_table_destroy(ctx, table);
 
-    /* A long name is not cut within a character: ä is two bytes. */
+    /* However long they are */
     (void)snprintf(long_name, sizeof long_name, "%s,%s\n1,2\n3,5\n", "xäääääääääääääääääääääääääääääääääää",
                    "xäääääääääääääääääääääääääääääääääää");
     CHECK_OK(ctx, scan(ctx, &table, long_name, NULL));
-    CHECK(strcmp(mica_table_column(table, 1)->name, "xäääääääääääääääääääääääääääää (column 2)") == 0);
+    CHECK(strcmp(mica_table_column(table, 1)->name, "xäääääääääääääääääääääääääääääääääää (column 2)") == 0);
     mica_table_destroy(ctx, table);
 }
 
@@ -603,5 +603,42 @@ TEST(table_tells_odd_values_and_uneven_time)
     const mica_column *when = mica_table_column(table, 0), *n = mica_table_column(table, 1);
     CHECK(when->step == 86400 && when->uneven == 1);
     CHECK(n->kind == MICA_COLUMN_CATEGORY && n->odd == 1 && strcmp(n->odd_value, "k.A.") == 0);
+    mica_table_destroy(ctx, table);
+}
+
+TEST(table_sees_that_a_column_counts_rows_without_a_header)
+{
+    static const struct {
+        const char *text;
+        bool counts;
+    } cases[] = {{"1,5\n2,7\n3,5\n4,7\n", true},
+                 {"7,5\n2,7\n3,5\n4,7\n", false},
+                 {",5\n2,7\n3,5\n4,7\n", false},
+                 {"n,m\n1,5\n2,7\n3,5\n", true},
+                 {"1,5\n2,7\n4,5\n5,7\n", false}};
+    mica_context *ctx = test_context(1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mica_table *table;
+        REQUIRE(CHECK_OK(ctx, scan(ctx, &table, cases[i].text, NULL)));
+        CHECK_MSG(mica_table_column(table, 0)->counts_rows == cases[i].counts, "%zu", i);
+        mica_table_destroy(ctx, table);
+    }
+}
+
+TEST(table_refuses_what_a_column_cannot_be)
+{
+    static const char file[] = "a,b,c,d\n1e300,,2024-01-01,1\n1e300,,2024-01-02,2\n";
+    mica_context *ctx = test_context(1);
+    mica_table *table;
+    REQUIRE(CHECK_OK(ctx, scan(ctx, &table, file, NULL)));
+    CHECK_ERROR(ctx, mica_table_set_kind(ctx, table, 1, MICA_COLUMN_CATEGORY), MICA_ERR_ARGUMENT,
+                "argument error: table_set_kind: column \"b\" has no values");
+    CHECK_ERROR(ctx, mica_table_set_kind(ctx, table, 2, MICA_COLUMN_CATEGORY), MICA_ERR_ARGUMENT,
+                "argument error: table_set_kind: column \"c\" is a date, which cannot be a category");
+    CHECK_OK(ctx, mica_table_encode(ctx, table, NULL)); /* as an input it is standardized */
+    CHECK_OK(ctx, mica_table_set_role(ctx, table, 0, MICA_ROLE_TARGET));
+    CHECK_ERROR(ctx, mica_table_encode(ctx, table, NULL), MICA_ERR_ARGUMENT,
+                "argument error: table_encode: column \"a\": its numbers are too large to predict");
+    CHECK(mica_table_inputs(table) == 0);
     mica_table_destroy(ctx, table);
 }

@@ -51,7 +51,7 @@ static void compare_rows(mica_context *ctx, const golden_case *c, const mica_tab
     }
     mica_dataset_destroy(ctx, &set);
     float mean, deviation;
-    mica_table_target_unit(table, 0, &mean, &deviation);
+    mica_table_target_unit(&mean, &deviation, table, 0);
     bool numbers = mica_table_column(table, TARGET)->kind == MICA_COLUMN_NUMBER;
     double unit[] = {golden_value(c, "unit", 0, 0), golden_value(c, "unit", 1, 1)};
     CHECK_MSG(numbers == (unit[1] != 1) && fabs((double)mean - unit[0]) < 1e-5 * unit[1] &&

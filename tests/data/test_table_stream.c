@@ -203,19 +203,15 @@ TEST(table_stream_cursors_resume_exactly)
     unlink(path);
 }
 
-/* From the scan to the first batch, and through text. */
-static mica_status oom_work(const mica_allocator *allocator, void *path)
+/* From the scan to the stream, and through text. */
+static mica_status use_table(mica_context *ctx, const char *path)
 {
-    mica_context *ctx = NULL;
-    mica_status status = mica_context_create(&ctx, &(mica_context_opts){.allocator = allocator});
-    if (status != MICA_OK)
-        return status;
-    mica_table *table = NULL, *back = NULL;
-    mica_table_stream *s = NULL;
-    char text[4000];
+    char text[4096];
     size_t bytes = sizeof text;
-    mica_index n;
-    status = mica_table_scan(ctx, &table, path, NULL);
+    mica_table *table = NULL, *again = NULL;
+    mica_dataset set = {0}, full = {0};
+    mica_table_stream *s = NULL;
+    mica_status status = mica_table_scan(ctx, &table, path, NULL);
     if (status == MICA_OK)
         status = mica_table_set_role(ctx, table, 3, MICA_ROLE_TARGET);
     if (status == MICA_OK)
@@ -223,27 +219,45 @@ static mica_status oom_work(const mica_allocator *allocator, void *path)
     if (status == MICA_OK)
         status = mica_table_to_text(ctx, text, &bytes, table);
     if (status == MICA_OK)
-        status = mica_table_from_text(ctx, &back, text);
+        status = mica_table_from_text(ctx, &again, text);
     if (status == MICA_OK)
-        status = mica_table_index(ctx, back, path, NULL);
+        status = mica_table_index(ctx, again, path, NULL);
     if (status == MICA_OK)
-        status = mica_table_stream_create(ctx, &s, back, path, NULL);
+        status = mica_table_load(ctx, &set, again, path, NULL);
     if (status == MICA_OK)
-        status = mica_table_stream_begin(ctx, &n, s);
+        status = mica_table_expand(ctx, &full, again, &set);
+    if (status == MICA_OK)
+        status = mica_table_stream_create(ctx, &s, again, path, NULL);
     mica_table_stream_destroy(ctx, s);
-    mica_table_destroy(ctx, back);
+    mica_dataset_destroy(ctx, &full);
+    mica_dataset_destroy(ctx, &set);
+    mica_table_destroy(ctx, again);
     mica_table_destroy(ctx, table);
+    return status;
+}
+
+static mica_status table_work(const mica_allocator *allocator, void *path)
+{
+    mica_context *ctx;
+    mica_status status = mica_context_create(&ctx,
+                                             &(mica_context_opts){.allocator = allocator, .threads = 1});
+    if (status != MICA_OK)
+        return status;
+    status = use_table(ctx, path);
     mica_context_destroy(ctx);
     return status;
 }
 
-TEST(table_stream_out_of_memory)
+TEST(table_out_of_memory_at_any_time)
 {
     char path[] = "/tmp/mica-test-XXXXXX";
     close(mkstemp(path));
     FILE *f = fopen(path, "w");
-    fprintf(f, "a,colour,b,n\n1,red,,1.5\n2,blue,3,2.5\n4,red,5,3.5\n");
+    REQUIRE(f != NULL);
+    fprintf(f, "a,colour,b,kind\n");
+    for (int i = 0; i < 300; i++)
+        fprintf(f, "%d,%c%d,,\"x\"\"%d\"\n", i % 7, 'a' + i % 26, i % 3, i % 4);
     fclose(f);
-    CHECK(test_oom(oom_work, path) > 20);
+    CHECK(test_oom(table_work, path) > 40);
     unlink(path);
 }

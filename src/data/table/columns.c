@@ -1,7 +1,6 @@
 /* Tables: columns, their values, and what they are used for. */
 #include "data/table/table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "io/number.h"
@@ -48,19 +47,6 @@ mica_status mica_table_name(mica_context *ctx, mica_own_column *c, const char *n
     c->name_bytes = length + 1;
     c->column.name = c->name;
     return MICA_OK;
-}
-
-const char *mica_table_make_name(mica_made_name made, const char *name, size_t length, int column)
-{
-    enum { MOST = 60 };
-    size_t kept = length < MOST ? length : MOST;
-    while (kept < length && kept > 0 && ((unsigned char)name[kept] & 0xc0) == 0x80)
-        kept--; /* not within a character */
-    if (length == 0)
-        (void)snprintf(made, sizeof(mica_made_name), "column %d", column + 1);
-    else
-        (void)snprintf(made, sizeof(mica_made_name), "%.*s (column %d)", (int)kept, name, column + 1);
-    return made;
 }
 
 int mica_table_columns(const mica_table *table) { return table->count; }
@@ -217,6 +203,11 @@ mica_status mica_table_set_kind(mica_context *ctx, mica_table *table, int column
     if (kind == MICA_COLUMN_NUMBER && !c->numeric)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: column %s is not a column of numbers", op,
                          MICA_QUOTE(c->column.name));
+    if (c->column.kind != MICA_COLUMN_NUMBER && c->column.kind != MICA_COLUMN_CATEGORY)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: column %s %s", op, MICA_QUOTE(c->column.name),
+                         c->column.kind == MICA_COLUMN_EMPTY  ? "has no values"
+                         : c->column.kind == MICA_COLUMN_DATE ? "is a date, which cannot be a category"
+                                                              : "is text of too many different values");
     if (kind == MICA_COLUMN_CATEGORY && c->column.value_count == 0)
         return mica_fail(ctx, MICA_ERR_ARGUMENT,
                          "%s: column %s has more than %d different values, too many for a category", op,

@@ -2,6 +2,7 @@
  *
  * Rows are kept in a short form, their cells: a number as it will be, a category as its index, a date as its three or
  * five elements. What is missing is NaN where an element of its own says so. Only a batch has them in full. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -45,6 +46,14 @@ static void place_column(mica_table *t, mica_own_column *own)
     }
 }
 
+/* A target in its own unit is a float. */
+static bool fits_float(const mica_column *c)
+{
+    const double most = (double)FLT_MAX;
+    return c->targets == 0 || c->kind != MICA_COLUMN_NUMBER ||
+           (c->most <= most && c->least >= -most && fabs(c->mean) <= most && c->deviation <= most);
+}
+
 mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_encode_opts *opts)
 {
     if (table == NULL)
@@ -60,6 +69,10 @@ mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_e
         if (!isfinite(table->columns[i].fill))
             return mica_fail(ctx, MICA_ERR_ARGUMENT,
                              "table_encode: column %s: its median is too far from its mean",
+                             MICA_QUOTE(table->columns[i].column.name));
+        if (!fits_float(&table->columns[i].column))
+            return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                             "table_encode: column %s: its numbers are too large to predict",
                              MICA_QUOTE(table->columns[i].column.name));
     }
     if (table->inputs == 0)
@@ -91,9 +104,9 @@ static void expand_category(const mica_own_column *own, float *out, float cell)
     mica_index values = own->column.value_count;
     memset(out, 0, (size_t)own->column.inputs * sizeof *out);
     if (isnan(cell))
-        out[values + 1] = 1; /* there is an indicator, or the cell would be -1 */
+        out[values + own->indicator] = 1; /* there is an indicator, or the cell would be -1 */
     else
-        out[cell >= 0 ? (mica_index)cell : values] = 1;
+        out[cell >= 0 && cell < (float)values ? (mica_index)cell : values] = 1;
 }
 
 void mica_table_expand_row(const void *user, float *out, const float *cells, mica_random random)

@@ -187,8 +187,8 @@ static bool read_grouped(double *out, const char *text, size_t length, char deli
 mica_field mica_field_read(const char *text, size_t length, char delimiter)
 {
     mica_field out = {MICA_FIELD_WORD, 0, false};
-    for (; length > 0 && is_blank(text[0]);
-         length--) /* within quotes: without them the reader has cut them off */
+    /* Blanks within quotes; outside of them the reader has cut them off. */
+    for (; length > 0 && is_blank(text[0]); length--)
         text++;
     while (length > 0 && is_blank(text[length - 1]))
         length--;

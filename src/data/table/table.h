@@ -126,9 +126,6 @@ mica_status mica_table_add_to_chunk(mica_table *table, const mica_csv *csv);
 /* With columns that are all zero. */
 mica_status mica_table_create(mica_context *ctx, mica_table **out, int columns);
 mica_status mica_table_name(mica_context *ctx, mica_own_column *c, const char *name, size_t length);
-/* What a column is called that has no name of its own: "column 3", or "price (column 3)" if another is called so. */
-typedef char mica_made_name[96];
-const char *mica_table_make_name(mica_made_name made, const char *name, size_t length, int column);
 /* Gives a column its values: words [count], sorted here; with `numeric`, their numbers decide, and those of the same
  * number become one. */
 mica_status mica_table_give_values(mica_context *ctx, mica_own_column *c, const mica_value_list *list,
