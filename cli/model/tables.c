@@ -190,17 +190,19 @@ static bool has_inputs(const mica_table *t)
 }
 
 /* Numbers that count the rows are no inputs, unless there is nothing else to learn from. */
-static mica_status need_inputs(mica_table *t, mica_context *ctx)
+static void use_row_numbers(mica_table *t, const verb *v, mica_context *ctx, const table_settings *s)
 {
-    mica_status status = MICA_OK;
-    if (has_inputs(t))
-        return MICA_OK;
-    for (int i = 0; i < mica_table_columns(t) && status == MICA_OK; i++) {
+    int columns = mica_table_columns(t), inputs = 0;
+    for (int i = 0; i < columns; i++)
+        inputs += (mica_table_column(t, i)->role & MICA_ROLE_INPUT) != 0;
+    for (int i = 0; inputs == 0 && i < columns; i++) {
         const mica_column *c = mica_table_column(t, i);
-        if (c->role == MICA_ROLE_NONE && c->counts_rows)
-            status = mica_table_set_role(ctx, t, i, MICA_ROLE_INPUT);
+        bool ignored = false;
+        for (size_t k = 0; k < s->ignore.count; k++)
+            ignored |= column_named(t, v, "--ignore", s->ignore.item[k], strlen(s->ignore.item[k])) == i;
+        if (c->counts_rows && c->role == MICA_ROLE_NONE && !ignored)
+            (void)mica_table_set_role(ctx, t, i, MICA_ROLE_INPUT);
     }
-    return status;
 }
 
 /* Roles, kinds and encoding of a table that was scanned. */
@@ -220,8 +222,6 @@ static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *c
     mica_encode_opts encode = {.missing = s->missing >= 0 ? (mica_missing)s->missing : MICA_MISSING_MEAN};
     if (code == EXIT_OK && d->window > 0 && encode.missing == MICA_MISSING_DROP)
         code = usage_error(v, "--missing drop would tear holes into a series");
-    if (code == EXIT_OK && s->ignore.count == 0 && need_inputs(t, ctx) != MICA_OK)
-        code = verb_failed(v, ctx);
     if (code == EXIT_OK && mica_table_encode(ctx, t, &encode) != MICA_OK)
         code = verb_error(v, EXIT_FILE, "%s: %s", d->path,
                           has_inputs(t) ? mica_error(ctx) : "no column is left as an input");

@@ -30,9 +30,7 @@ static void check_answer(const answer_style *style, const float *row, mica_index
 
 TEST(answer_classes)
 {
-    const char *names[] = {"cat", "dog",
-                           "e\x1b"
-                           "el"};
+    const char *names[] = {"cat", "dog", "e\033el"};
     meaning m = {.class_names = names, .class_count = 3};
     mica_netfile_info info = {.task = MICA_TASK_CLASSES, .classes = 4};
     answer_style style = {.top = 2, .ctx = test_context(1), .info = &info, .meaning = &m};

@@ -387,7 +387,10 @@ TEST(batches_go_through_a_transform)
         mica_dataset set = make_set(ctx);
         mica_batches *b;
         mica_tensor inputs = mica_2d(x, N, 4);
-        mica_batches_opts opts = {.batch = N, .seed = 9, .transform = {summarize, &factor, 4}, .scale = 3};
+        mica_batches_opts opts = {.batch = N,
+                                  .seed = 9,
+                                  .transform = {.run = summarize, .user = &factor, .elements = 4},
+                                  .scale = 3};
         CHECK_OK(ctx, mica_batches_create(ctx, &b, &set, &opts));
         float drawn[2][N];
         for (int round = 0; round < 2; round++) {

@@ -84,7 +84,8 @@ TEST(npz_mutations_give_clean_errors)
 {
     mica_context *ctx = test_context(1);
     const char *names[] = {"stored", "packed"};
-    for (int f = 0; f < (sample_has_zlib(ctx) ? 2 : 1); f++) {
+    bool zlib = sample_has_zlib(ctx); /* without, a part that claims to be packed is refused as such */
+    for (int f = 0; f < (zlib ? 2 : 1); f++) {
         size_t count;
         unsigned char *bytes = scratch_read(npz_path(names[f]), &count);
         REQUIRE(bytes != NULL);
@@ -94,7 +95,7 @@ TEST(npz_mutations_give_clean_errors)
         for (size_t bit = 0; bit < 8 * count; bit++) {
             bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
             mica_status status = read_all(ctx, bytes, count);
-            CHECK(status == MICA_OK || status == MICA_ERR_FORMAT);
+            CHECK(status == MICA_OK || status == MICA_ERR_FORMAT || (!zlib && status == MICA_ERR_IO));
             bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
         }
         free(bytes);
