@@ -203,7 +203,6 @@ TEST(table_stream_cursors_resume_exactly)
     unlink(path);
 }
 
-/* From the scan to the stream, and through text. */
 static mica_status use_table(mica_context *ctx, const char *path)
 {
     char text[4096];
@@ -228,6 +227,9 @@ static mica_status use_table(mica_context *ctx, const char *path)
         status = mica_table_expand(ctx, &full, again, &set);
     if (status == MICA_OK)
         status = mica_table_stream_create(ctx, &s, again, path, NULL);
+    mica_index n;
+    if (status == MICA_OK)
+        status = mica_table_stream_begin(ctx, &n, s);
     mica_table_stream_destroy(ctx, s);
     mica_dataset_destroy(ctx, &full);
     mica_dataset_destroy(ctx, &set);
