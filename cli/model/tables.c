@@ -192,10 +192,9 @@ static bool has_inputs(const mica_table *t)
 /* Numbers that count the rows are no inputs, unless there is nothing else to learn from. */
 static void use_row_numbers(mica_table *t, const verb *v, mica_context *ctx, const table_settings *s)
 {
-    int columns = mica_table_columns(t), inputs = 0;
-    for (int i = 0; i < columns; i++)
-        inputs += (mica_table_column(t, i)->role & MICA_ROLE_INPUT) != 0;
-    for (int i = 0; inputs == 0 && i < columns; i++) {
+    if (has_inputs(t))
+        return;
+    for (int i = 0; i < mica_table_columns(t); i++) {
         const mica_column *c = mica_table_column(t, i);
         bool ignored = false;
         for (size_t k = 0; k < s->ignore.count; k++)
@@ -219,6 +218,8 @@ static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *c
         if (mica_table_set_role(ctx, t, labels[i], role) != MICA_OK)
             code = verb_failed(v, ctx);
     }
+    if (code == EXIT_OK)
+        use_row_numbers(t, v, ctx, s);
     mica_encode_opts encode = {.missing = s->missing >= 0 ? (mica_missing)s->missing : MICA_MISSING_MEAN};
     if (code == EXIT_OK && d->window > 0 && encode.missing == MICA_MISSING_DROP)
         code = usage_error(v, "--missing drop would tear holes into a series");
