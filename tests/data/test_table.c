@@ -642,3 +642,27 @@ TEST(table_refuses_what_a_column_cannot_be)
     CHECK(mica_table_inputs(table) == 0);
     mica_table_destroy(ctx, table);
 }
+
+TEST(table_calls_without_arguments)
+{
+    mica_context *ctx = test_context(1);
+    mica_table *table = houses_table(ctx, NULL);
+    mica_dataset set = {0};
+    mica_index n;
+    CHECK(mica_table_scan(ctx, NULL, "file", NULL) == MICA_ERR_ARGUMENT);
+    CHECK(mica_table_encode(ctx, NULL, NULL) == MICA_ERR_ARGUMENT);
+    CHECK(mica_table_set_role(ctx, NULL, 0, MICA_ROLE_INPUT) == MICA_ERR_ARGUMENT);
+    CHECK(mica_table_set_kind(ctx, table, 99, MICA_COLUMN_NUMBER) == MICA_ERR_INDEX);
+    CHECK(mica_table_load(ctx, &set, NULL, "file", NULL) == MICA_ERR_ARGUMENT);
+    CHECK(mica_table_expand(ctx, NULL, table, &set) == MICA_ERR_ARGUMENT);
+    CHECK(mica_table_expand(ctx, &set, table, &set) == MICA_ERR_SHAPE);
+    CHECK(mica_dataset_windows(ctx, &set, NULL, 1, 1) == MICA_ERR_ARGUMENT);
+    CHECK(mica_dataset_windows(ctx, &set, &set, 1, 1) == MICA_ERR_ARGUMENT);
+    CHECK(mica_table_stream_begin(ctx, &n, NULL) == MICA_ERR_ARGUMENT);
+    CHECK(mica_table_stream_seek(ctx, NULL, (mica_cursor){0, 0}) == MICA_ERR_ARGUMENT);
+    CHECK(mica_table_stream_rows(ctx, NULL, NULL, 0, 0, NULL) == MICA_ERR_ARGUMENT);
+    CHECK(mica_table_column(table, -1) == NULL && mica_table_column(table, 4) == NULL);
+    mica_table_destroy(ctx, table);
+    mica_table_destroy(ctx, NULL);
+    mica_table_stream_destroy(ctx, NULL);
+}

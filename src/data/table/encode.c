@@ -143,10 +143,14 @@ mica_transform mica_table_transform(const mica_table *table)
 mica_status mica_table_expand(mica_context *ctx, mica_dataset *out, const mica_table *table,
                               const mica_dataset *set)
 {
+    if (out == NULL || table == NULL || set == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_expand: an argument is NULL");
     if (!table->encoded || set->inputs.rank != 2 || set->inputs.dim[1] != table->cells ||
         set->inputs.dtype != MICA_F32 || !mica_tensor_contiguous(&set->inputs))
         return mica_fail(ctx, MICA_ERR_SHAPE, "table_expand: the set is not one of this table's");
-    size_t rows = (size_t)set->count, bytes = rows * (size_t)table->inputs * sizeof(float);
+    size_t rows = (size_t)set->count, row = (size_t)table->inputs * sizeof(float), bytes = rows * row;
+    if (rows > SIZE_MAX / row)
+        return mica_fail(ctx, MICA_ERR_MEMORY, "table_expand: %zu rows of %zu bytes are too many", rows, row);
     float *inputs = mica_allocate(ctx, bytes > 0 ? bytes : 1);
     if (inputs == NULL)
         return ctx->status;
@@ -183,6 +187,8 @@ mica_status mica_dataset_windows(mica_context *ctx, mica_dataset *out, const mic
                                  mica_index window, mica_index horizon)
 {
     static const char op[] = "dataset_windows";
+    if (out == NULL || set == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is NULL", op, out == NULL ? "out" : "set");
     if (window < 1 || horizon < 1)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: window is %td, horizon is %td: expected at least 1", op,
                          window, horizon);

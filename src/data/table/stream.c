@@ -352,6 +352,8 @@ static mica_status next_block(mica_context *ctx, mica_table_stream *s)
 
 mica_status mica_table_stream_seek(mica_context *ctx, mica_table_stream *s, mica_cursor cursor)
 {
+    if (s == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_stream_seek: stream is NULL");
     if (cursor.position > (uint64_t)s->samples)
         return mica_fail(ctx, MICA_ERR_INDEX, "table_stream_seek: position %llu of %td samples",
                          (unsigned long long)cursor.position, s->samples);
@@ -420,6 +422,9 @@ static mica_status rows_of(mica_context *ctx, mica_tensor *out, const char *name
 mica_status mica_table_stream_rows(mica_context *ctx, const mica_tensor *inputs, const mica_tensor *targets,
                                    mica_index first, mica_index count, const mica_table_stream *s)
 {
+    if (s == NULL || inputs == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_stream_rows: %s is NULL",
+                         s == NULL ? "stream" : "inputs");
     const mica_table *t = s->table;
     const block *b = &s->blocks[s->current];
     mica_tensor to;
