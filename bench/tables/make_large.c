@@ -1,4 +1,4 @@
-/* Writes a CSV file that is larger than memory should be: numbers, a category and missing values, and a number to learn.
+/* Writes a large CSV file: numbers, a category, missing values, and a number to learn.
  *
  *     make_large BYTES [FILE]     stdout unless a file is given; the same bytes in every run
  */
@@ -45,7 +45,7 @@ static char *put_number(char *to, int64_t thousandths)
     return put_digits(to, value % 1000, 3);
 }
 
-/* Column i has numbers of up to 10^(i % 4 + 1); the target is a sum of some of them, of one product, and of the town. */
+/* Column i has numbers of up to 10^(i % 4 + 1); the target is a sum of some of them, a product of two, and the town. */
 static char *put_row(char *to, uint64_t *state)
 {
     static const int64_t span[] = {10000, 100000, 1000000, 10000000};

@@ -230,8 +230,8 @@ static void note_settings(training *t)
     free(freeze);
 }
 
-/* Tables are often small and seen many times: weights must decay as much in a few hundred steps as in many thousands, or
- * the net learns rows by heart. So their decay follows from the number of steps. */
+/* Tables are often small and seen many times: weights must decay as much in a few hundred steps as in many thousands,
+ * or the net learns rows by heart. So their decay follows from the number of steps. */
 static bool decays_by_steps(const training *t)
 {
     return t->data.table != NULL && t->settings.optimizer == MICA_ADAMW;

@@ -72,7 +72,7 @@ TEST(table_is_that_of_pandas_and_scikit_learn)
                       mica_table_scan_memory(ctx, &table, bytes->data, (size_t)bytes->dim[0], c->note, NULL)))
             continue;
         CHECK_MSG(mica_table_columns(table) == COLUMNS &&
-                      mica_table_rows(table) == golden_value(c, "rows", 0, 0) &&
+                      (double)mica_table_rows(table) == golden_value(c, "rows", 0, 0) &&
                       mica_table_has_header(table) == (golden_value(c, "header", 0, 0) > 0) &&
                       mica_table_delimiter(table) == (char)golden_value(c, "delimiter", 0, 0),
                   "%s: %td rows, %d columns, delimiter %d", c->note, mica_table_rows(table),
