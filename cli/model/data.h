@@ -49,6 +49,7 @@ typedef struct data_opts {
     table_settings table;
     const mica_table *known;    /* what a checkpoint knows of its table; NULL: found out */
     mica_index window, horizon; /* and of its series */
+    bool same_rows;             /* the file must have as many rows as that table had */
     const char *test;           /* a file or folder that is for tests alone; NULL: none */
     bool tell;                  /* what was found and chosen, on stderr */
     const char *const *classes; /* [class_count] that labels must be of; NULL: as the data have it */

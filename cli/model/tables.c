@@ -258,6 +258,18 @@ static mica_status make_windows(mica_context *ctx, mica_dataset *set, mica_datas
     return status;
 }
 
+/* A training that goes on needs the rows that it began with: with others its parts would be cut elsewhere. */
+static int check_rows(const verb *v, const char *path, const data_opts *opts, mica_index rows)
+{
+    mica_index before = opts->same_rows ? mica_table_rows(opts->known) : rows;
+    return rows == before
+               ? EXIT_OK
+               : verb_error(v, EXIT_FILE,
+                            "%s has %td rows, but had %td when the training began, which cannot be resumed: "
+                            "train anew, or --weights goes on from what was learned",
+                            path, rows, before);
+}
+
 static int load_rows(data *d, const verb *v, mica_context *ctx, int part, const char *path,
                      const data_opts *opts)
 {
@@ -273,6 +285,12 @@ static int load_rows(data *d, const verb *v, mica_context *ctx, int part, const 
         read.header = mica_table_has_header(d->table) ? MICA_CSV_HEADER_YES : MICA_CSV_HEADER_NO;
     }
     mica_status status = mica_table_load(ctx, &cells, d->table, path, &read);
+    if (status == MICA_OK && part == 0)
+        code = check_rows(v, path, opts, found.rows + (mica_index)found.dropped);
+    if (code != EXIT_OK) {
+        mica_dataset_destroy(ctx, &cells);
+        return code;
+    }
     if (status == MICA_OK && d->window > 0 && cells.count < d->window + d->horizon) {
         mica_index rows = cells.count;
         mica_dataset_destroy(ctx, &cells);
@@ -323,7 +341,7 @@ static int index_known(data *d, const verb *v, mica_context *ctx, const data_opt
         return verb_failed(v, ctx);
     d->table = d->own_table;
     d->streamed = d->window == 0 && is_large(d->table, memory);
-    return EXIT_OK;
+    return check_rows(v, d->path, opts, mica_table_rows(d->table));
 }
 
 static table_task task_of_known(const mica_table *t)

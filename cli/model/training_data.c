@@ -69,6 +69,7 @@ int training_load(training *t)
         return usage_error(t->v, "--resume takes --features, --rate and --seconds from the checkpoint");
     if (t->resumes) {
         opts.known = m->table;
+        opts.same_rows = m->table != NULL && m->data != NULL && strcmp(s->data, m->data) == 0;
         opts.window = m->forecast.window;
         opts.horizon = m->forecast.horizon;
         opts.table.season = m->season;

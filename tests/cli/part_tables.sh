@@ -340,6 +340,13 @@ for memory in 1K 1G; do
     learn mlp --data train.csv --label price --epochs 3 --memory $memory --checkpoint resumed-$memory
 done
 ends 0 train --checkpoint resumed-1K --resume --epochs 4 --memory 1K -q
+cp train.csv growing.csv
+learn mlp --data growing.csv --label price --epochs 2 --checkpoint grown
+tail -n 1 train.csv >>growing.csv
+for memory in 1K 1G; do
+    ends 3 train --checkpoint grown --resume --epochs 3 --memory $memory
+    complains "rows, but had"
+done
 
 # ---- What goes wrong at first ----
 # A forecast from several columns has the same baseline as from one.
