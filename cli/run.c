@@ -497,13 +497,17 @@ static int open_net(prediction *p, const char *where)
 
 static int open_inputs(prediction *p, char **inputs, int count, bool is_stdin)
 {
-    if (p->is_text && count > 1)
-        return usage_error(&verb_run, "one text at a time; unexpected \"%s\"", inputs[1]);
-    bool sounds = !is_stdin &&
-                  (file_kind_of(inputs[0]) == FILE_WAV ||
-                   (p->saved.meaning.is_sound && (count > 1 || is_sound_folder(p->ctx, inputs[0]))));
+    file_kind kind = file_kind_of(inputs[0]);
+    if (count > 1 && (p->is_text || kind == FILE_CSV || kind == FILE_IDX || kind == FILE_NPY))
+        return usage_error(&verb_run, "one %s at a time; unexpected \"%s\"",
+                           p->is_text         ? "text"
+                           : kind == FILE_CSV ? "table"
+                                              : "array",
+                           inputs[1]);
+    bool sounds = !is_stdin && (kind == FILE_WAV || (p->saved.meaning.is_sound &&
+                                                     (count > 1 || is_sound_folder(p->ctx, inputs[0]))));
     bool images = !is_stdin && !p->is_text && !sounds &&
-                  (count > 1 || images_named(inputs[0]) || file_kind_of(inputs[0]) == FILE_IMAGE);
+                  (count > 1 || images_named(inputs[0]) || kind == FILE_IMAGE);
     int code = images     ? from_images(p, inputs, count)
                : sounds   ? from_sounds(p, inputs, count)
                : is_stdin ? from_stdin(p)

@@ -31,6 +31,10 @@ ends() {
 
 says() { [[ $out == *"$1"* ]] || complain "stdout should say: $1"; }
 complains() { [[ $err == *"$1"* ]] || complain "stderr should say: $1"; }
+# shellcheck disable=SC2317 # the parts call it
+no_heap_calls() { # in the steps of the training that has just ended; a sanitized build does not count them
+    [[ $out == *"heap    0 calls in "* || $out == *"heap    not counted"* ]] || complain "a step makes heap calls"
+}
 silent() { [ -z "$out" ] || complain "stdout should be empty"; }
 
 # says_json FILTER: the JSON on stdout fulfils the filter.

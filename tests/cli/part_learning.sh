@@ -76,7 +76,7 @@ ends 0 train mlp --data kinds.csv --epochs 30 -q --overwrite --checkpoint early 
 ends 0 train --checkpoint early --resume
 says "already stopped early after epoch "
 ends 0 train --checkpoint best --resume --epochs 31 -q
-says "heap    0 calls in 10 steps"
+no_heap_calls
 
 # ---- Fine-tuning ----
 ends 2 train best --data kinds.csv
@@ -138,7 +138,7 @@ plain=(--data kinds.csv --epochs 15 --seed 3)
 ends 0 train mlp "${plain[@]}" -q --checkpoint plain
 ends 0 train mlp "${plain[@]}" --balance --checkpoint balanced
 complains "class weights: rare 8"
-says "heap    0 calls in "
+no_heap_calls
 awk -v a="$(recall plain)" -v b="$(recall balanced)" 'BEGIN { exit !(b > a + 20) }' ||
     complain "balanced, $(recall balanced) % of the rare are found; otherwise $(recall plain) %"
 ends 0 train mlp "${plain[@]}" --class-weight rare=6.5 --class-weight common=0.5 --checkpoint by-hand

@@ -17,7 +17,7 @@ awk 'BEGIN {
 }' >homes.csv
 for memory in 256MiB 1K; do
     ends 0 train mlp --data homes.csv --epochs 3 --checkpoint "homes-$memory" --memory "$memory"
-    says "heap    0 calls in "
+    no_heap_calls
     [[ $memory != 1K || $err$out == *block* ]] || complain "--memory 1K: rows should be read in blocks"
 done
 

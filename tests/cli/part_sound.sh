@@ -49,7 +49,7 @@ ends 0 info "$folder/words"
 says "sounds of 4 classes"
 says " Hz, "
 ends 0 train keywords --data "$folder/words" --epochs 30 --batch 8 --set width=24 --checkpoint "$folder/words-net" -q
-says "0 calls in"
+no_heap_calls
 says "of 12 samples"
 ends 0 eval "$folder/words-net" --json
 says_json 'data["samples"] == 12 and data["metrics"]["accuracy"] >= 0.9'

@@ -194,7 +194,7 @@ ends 3 'mica run: rank 1: file error: "missing.csv": cannot open' "run kinds mis
 ends 3 'mica run: rank 1: file error: "missing": cannot open' "run missing inputs.csv" run kinds inputs.csv
 head -n 200 inputs.csv >shorter.csv
 ends 3 'mica run: rank 1 has other data in inputs.csv than rank 0' "run kinds shorter.csv" run kinds inputs.csv
-ends 2 'mica run: rank 1: one input file at a time' "run kinds inputs.csv inputs.csv" run kinds inputs.csv
+ends 2 'mica run: rank 1: one table at a time' "run kinds inputs.csv inputs.csv" run kinds inputs.csv
 input=inputs.csv
 ends 2 'mica run: rank 1 was given other options than rank 0' "run kinds inputs.csv" run kinds
 ends 2 'mica run: rank 1 was given other options than rank 0' "run kinds" run kinds inputs.csv

@@ -44,7 +44,7 @@ told "a killed rank ends the job, and the checkpoint is whole" killed_job
 # Jobs under mica-mpirun, until enough ranks have been killed. Each must end as the one that was left alone.
 train 0 whole-victim "${victim[@]}" || told "the run that is left alone" false
 random_kills() {
-    local done=0 midway=0 runs=0 ranks job number
+    local done=0 midway=0 runs=0 stuck=0 ranks job number
     while [ "$done" -lt "$kills" ]; do
         runs=$((runs + 1))
         ranks=$((2 + RANDOM % 3))
@@ -62,7 +62,16 @@ random_kills() {
                 done=$((done + 1))
             fi
         done
-        wait "$job" || { echo "  run $runs ended with $?" && return 1; }
+        wait "$job" || {
+            code=$?
+            # Open MPI's own launcher may hang where a rank dies while it connects: then nothing of ours has gone wrong,
+            # and another run takes the place of this one.
+            if grep -q 'PMIX ERROR: UNREACHABLE' "$folder/err" && [ $((stuck += 1)) -le 2 ]; then
+                echo "  run $runs: mpirun was stuck"
+                continue
+            fi
+            echo "  run $runs ended with $code" && return 1
+        }
         number=$(grep -c 'continuing from' "$folder/err")
         midway=$((midway + number))
         [ "$(sum_of kills)" = "$(sum_of whole-victim)" ] || { echo "  run $runs: other bits" && return 1; }
