@@ -14,17 +14,7 @@
 #include "cli/net/argument.h"
 
 static const verb_option options[] = {
-    {.name = "--delimiter",
-     OPTION_TEXT,
-     offsetof(info_settings, table.delimiter),
-     "CHAR",
-     "table: what is between columns (detected)"},
-    {.name = "--header",
-     OPTION_CHOICE,
-     offsetof(info_settings, table.header),
-     "YES-NO",
-     "table: whether the first line has the names of columns (detected)",
-     .choices = table_header_names},
+    TABLE_READING_OPTIONS(info_settings),
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(info_settings, batch),

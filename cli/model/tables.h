@@ -17,6 +17,18 @@ extern const char *const table_task_names[];    /* --task, in the order of table
 extern const char *const table_header_names[];  /* --header */
 extern const char *const table_missing_names[]; /* --missing, in the order of mica_missing */
 
+/* How a table is read: options of every verb that reads one, whose settings have a field `table`. */
+#define TABLE_READING_OPTIONS(settings)                                                                    \
+    {.name = "--delimiter",                                                                                \
+     OPTION_TEXT,                                                                                          \
+     offsetof(settings, table.delimiter),                                                                  \
+     "CHAR",                                                                                               \
+     "table: what is between columns (detected)"},                                                         \
+    {                                                                                                      \
+        .name = "--header", OPTION_CHOICE, offsetof(settings, table.header), "YES-NO",                     \
+        "table: whether the first line has the names of columns (detected)", .choices = table_header_names \
+    }
+
 /* The delimiter that --delimiter names: a character, "tab", "comma" ...; 0, with a message: it names none. */
 char delimiter_named(const verb *v, const char *name);
 

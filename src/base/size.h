@@ -3,6 +3,7 @@
 #define MICA_SRC_BASE_SIZE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 static inline size_t mica_least(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t mica_most(size_t a, size_t b) { return a > b ? a : b; }
@@ -10,5 +11,16 @@ static inline ptrdiff_t mica_least_index(ptrdiff_t a, ptrdiff_t b) { return a < 
 
 static inline size_t mica_div_up(size_t a, size_t b) { return (a + b - 1) / b; }
 static inline size_t mica_round_up(size_t n, size_t multiple) { return mica_div_up(n, multiple) * multiple; }
+
+/* The greatest common divisor of two numbers of at least 0. */
+static inline int64_t mica_common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
 
 #endif

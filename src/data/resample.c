@@ -38,19 +38,9 @@ typedef struct filter {
     int64_t taps;
 } filter;
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static filter filter_of(int32_t from, int32_t to)
 {
-    int64_t divisor = common_divisor(from, to);
+    int64_t divisor = mica_common_divisor(from, to);
     assert(from > 0 && to > 0);
     filter f = {.from = from / divisor, .to = to / divisor};
     f.band = to < from ? (double)to / from : 1;

@@ -10,6 +10,7 @@
  * remaining coefficients and within their reach, which decides every layout met in practice (slices,
  * interleavings, transposes) in a few steps. The general problem is NP-hard, so the work is bounded, and
  * "perhaps" counts as yes. */
+#include "base/size.h"
 #include "tensor/tensor.h"
 
 enum { MAX_TERMS = 2 * MICA_MAX_RANK, MAX_STEPS = 4096 };
@@ -28,16 +29,6 @@ typedef struct equation {
     int64_t reach[MAX_TERMS + 1]; /* the largest sum of the terms from one on */
     int steps;                    /* taken so far */
 } equation;
-
-static int64_t gcd_of(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 /* The x with a x = 1 (mod m), for coprime a and m > 1. */
 static int64_t inverse_modulo(int64_t a, int64_t m)
@@ -73,7 +64,7 @@ static void prepare(equation *e)
     e->gcd[e->count] = 0;
     e->reach[e->count] = 0;
     for (int k = e->count - 1; k >= 0; k--) {
-        e->gcd[k] = gcd_of(e->terms[k].coefficient, e->gcd[k + 1]);
+        e->gcd[k] = mica_common_divisor(e->terms[k].coefficient, e->gcd[k + 1]);
         e->reach[k] = e->reach[k + 1] + e->terms[k].coefficient * e->terms[k].limit;
     }
     e->steps = 0;
