@@ -15,7 +15,8 @@ layer       layers
 io          io
 data        data table augment sound
 train       train fit checkpoint ranks
-text        text
+gguf        gguf
+text        text tokenizer model
 netfile     netfile mica
 mpi         mpi
 host

@@ -7,10 +7,12 @@
 #include <mica/checkpoint.h>
 #include <mica/data.h>
 #include <mica/fit.h>
+#include <mica/gguf.h>
 #include <mica/io.h>
 #include <mica/op.h>
 #include <mica/layers.h>
 #include <mica/memory.h>
+#include <mica/model.h>
 #include <mica/net.h>
 #include <mica/netfile.h>
 #include <mica/ops.h>
@@ -21,6 +23,7 @@
 #include <mica/table.h>
 #include <mica/tensor.h>
 #include <mica/text.h>
+#include <mica/tokenizer.h>
 #include <mica/train.h>
 
 #endif

@@ -21,5 +21,6 @@
 #include <mica/ops/reduce.h>
 #include <mica/ops/rotary.h>
 #include <mica/ops/shape.h>
+#include <mica/ops/text.h>
 
 #endif

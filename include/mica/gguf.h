@@ -1,0 +1,92 @@
+/* GGUF files: settings and tensors of a model, read where they lie in a mapped file.
+ *
+ * Everything is checked when the file is opened: after that, what a function gives points into the file, lies within it
+ * and is aligned as its type wants. A file that is shortened while it is mapped is the one fault that nobody can catch. */
+#ifndef MICA_GGUF_H
+#define MICA_GGUF_H
+
+#include <mica/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mica_gguf mica_gguf;
+
+/* Maps the file and checks all of its header. */
+MICA_API mica_status mica_gguf_open(mica_context *ctx, mica_gguf **out, const char *path);
+/* The same over bytes in memory, which must outlive it. `name` is for messages. */
+MICA_API mica_status mica_gguf_over(mica_context *ctx, mica_gguf **out, const void *bytes, size_t size,
+                                    const char *name);
+MICA_API void mica_gguf_close(mica_gguf *file); /* NULL is fine */
+
+/* ---- Settings ---- */
+
+/* As the file numbers them. */
+typedef enum mica_gguf_kind {
+    MICA_GGUF_U8,
+    MICA_GGUF_I8,
+    MICA_GGUF_U16,
+    MICA_GGUF_I16,
+    MICA_GGUF_U32,
+    MICA_GGUF_I32,
+    MICA_GGUF_F32,
+    MICA_GGUF_BOOL,
+    MICA_GGUF_STRING,
+    MICA_GGUF_ARRAY,
+    MICA_GGUF_U64,
+    MICA_GGUF_I64,
+    MICA_GGUF_F64,
+    MICA_GGUF_KIND_COUNT
+} mica_gguf_kind;
+
+/* Bytes in the file, not terminated. */
+typedef struct mica_gguf_text {
+    const char *bytes;
+    size_t length;
+} mica_gguf_text;
+
+typedef struct mica_gguf_value {
+    mica_gguf_kind kind;
+    union {
+        uint64_t u;          /* u8, u16, u32, u64, bool */
+        int64_t i;           /* i8, i16, i32, i64 */
+        double f;            /* f32, f64 */
+        mica_gguf_text text; /* string */
+        struct {
+            mica_gguf_kind kind; /* of its elements */
+            size_t count;
+            const unsigned char *bytes; /* as in the file: unaligned, strings with their lengths */
+            size_t size;                /* of them all */
+        } array;
+    };
+} mica_gguf_value;
+
+MICA_API size_t mica_gguf_settings(const mica_gguf *file);
+MICA_API mica_status mica_gguf_setting(const mica_gguf *file, mica_gguf_text *key, mica_gguf_value *out,
+                                       size_t number);
+/* By its key; false: there is none. */
+MICA_API bool mica_gguf_find(const mica_gguf *file, mica_gguf_value *out, const char *key);
+
+/* One element of an array of numbers as a double or int64 (false: out of range, or no number), and the strings of an
+ * array one after the other: `at` starts at 0. */
+MICA_API bool mica_gguf_number_at(const mica_gguf_value *array, double *out, size_t number);
+MICA_API bool mica_gguf_integer_at(const mica_gguf_value *array, int64_t *out, size_t number);
+MICA_API bool mica_gguf_next_text(const mica_gguf_value *array, mica_gguf_text *out, size_t *at);
+
+/* ---- Tensors ---- */
+
+MICA_API size_t mica_gguf_tensors(const mica_gguf *file);
+/* Over the file's own bytes, read-only. The last size is the row, as everywhere in Mica: the file's first. */
+MICA_API mica_status mica_gguf_tensor(const mica_gguf *file, mica_gguf_text *name, mica_tensor *out,
+                                      size_t number);
+MICA_API bool mica_gguf_find_tensor(const mica_gguf *file, mica_tensor *out, const char *name);
+
+/* The file's number of a dtype, or -1; and the other way round, or MICA_DTYPE_COUNT. */
+MICA_API int mica_gguf_type(mica_dtype dtype);
+MICA_API mica_dtype mica_gguf_dtype(uint32_t type);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
