@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/allocate.h"
 #include "io/file.h"
 #include "tensor/tensor.h"
 #include "text/huggingface.h"
@@ -136,8 +135,9 @@ mica_status mica_model_open(mica_context *ctx, mica_model **out, const char *pat
     size_t length = strlen(path) + 1;
     mica_model *model = mica_allocate(ctx, sizeof *model + length);
     if (model == NULL)
-        return mica_fail(ctx, MICA_ERR_MEMORY, "model_open: no memory for a model");
+        return ctx->status;
     memset(model, 0, sizeof *model);
+    model->bytes = sizeof *model + length;
     model->ctx = ctx;
     model->source.path = memcpy(model + 1, path, length);
     mica_status status = open_source(model, model->source.path);
@@ -158,7 +158,7 @@ void mica_model_close(mica_model *model)
     mica_tokenizer_close(model->tokenizer);
     mica_gguf_close(model->source.gguf);
     mica_huggingface_close(model->source.folder);
-    mica_release(model->ctx, model);
+    mica_release(model->ctx, model, model->bytes);
 }
 
 /* ---- About it ---- */

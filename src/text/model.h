@@ -68,6 +68,7 @@ typedef struct mica_rope {
 
 struct mica_model {
     mica_context *ctx;
+    size_t bytes; /* of this block */
     mica_model_source source;
     const mica_architecture *architecture;
     mica_model_info info;
@@ -81,7 +82,6 @@ struct mica_model {
     mica_index positions;  /* rows of learned positions; 0: none */
     int pooling;           /* GGUF's: 1 mean, 2 first, 3 last */
     bool norm_plus_one;    /* weights of norms are stored less 1 */
-    bool transposed;       /* weights lie as [in, out] */
     mica_rope_kind rope_kind;
     mica_index turned;           /* features of a head that RoPE turns */
     int window_period;           /* as in mica_architecture */

@@ -22,6 +22,7 @@ typedef struct building {
     mica_index layer; /* that is being built; -1: none */
     mica_value tokens, positions, sequence, place, rows, table, first;
     mica_value angles, local_angles; /* of RoPE: for layers that see all, and for those with a window */
+    mica_value embedding;            /* the table of tokens, which the head may be, too */
 } building;
 
 /* ---- Weights ---- */
@@ -321,12 +322,13 @@ static mica_value turning(const building *b, const mica_rope *rope, const char *
                        &(mica_rotary_angles_opts){.magnitude = rope->magnitude});
 }
 
-static mica_value embed(const building *b)
+static mica_value embed(building *b)
 {
     const mica_model *model = b->model;
     const mica_model_info *info = &model->info;
-    mica_value in[] = {matrix(b, "token_embd", 0, info->vocabulary, info->vocabulary, info->width), b->tokens};
-    mica_value x = mica_net_call(b->net, "embedding", &mica_op_embedding, in, 2, NULL);
+    b->embedding = matrix(b, "token_embd", 0, info->vocabulary, info->vocabulary, info->width);
+    mica_value x = mica_net_call(b->net, "embedding", &mica_op_embedding,
+                                 (mica_value[]){b->embedding, b->tokens}, 2, NULL);
     if (model->embedding_scale != 0.0f)
         x = mica_net_op(b->net, "embedding.scale", "scale", &x, 1, &(mica_scalar_opts){model->embedding_scale});
     if (model->positions > 0) {
@@ -351,12 +353,10 @@ static void head(const building *b, mica_value x)
     const mica_model *model = b->model;
     const mica_model_info *info = &model->info;
     x = norm(b, x, "output_norm", info->width);
-    const char *from = has(b, "output") && !model->architecture->tied ? "output" : "token_embd";
-    mica_value in[] = {x, 0, vector(b, "output", ".bias", 0, info->vocabulary, false)};
-    if (strcmp(from, "output") == 0)
-        in[1] = matrix(b, from, 0, info->vocabulary, info->vocabulary, info->width);
-    else
-        in[1] = mica_net_shared_lent(b->net, "token_embd.weight");
+    bool own = has(b, "output") && !model->architecture->tied;
+    mica_value in[] = {
+        x, own ? matrix(b, "output", 0, info->vocabulary, info->vocabulary, info->width) : b->embedding,
+        vector(b, "output", ".bias", 0, info->vocabulary, false)};
     x = call(b, "head", "linear_rows", in, 3, NULL);
     if (model->logit_cap > 0.0f) {
         x = call(b, "head.scaled", "scale", &x, 1, &(mica_scalar_opts){1.0f / model->logit_cap});
