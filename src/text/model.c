@@ -47,17 +47,23 @@ bool mica_source_number(const mica_model_source *source, double *out, const char
 bool mica_source_text(const mica_model_source *source, char *text, size_t size, const char *key)
 {
     mica_gguf_value value;
-    if (source->folder != NULL)
-        return mica_huggingface_text(source->folder, text, size, key);
+    const char *found;
+    if (source->folder != NULL && !mica_huggingface_text(source->folder, &found, key))
+        return false;
+    if (source->folder != NULL) {
+        snprintf(text, size, "%s", found);
+        return true;
+    }
     if (!mica_gguf_find(source->gguf, &value, key) || value.kind != MICA_GGUF_STRING)
         return false;
-    snprintf(text, size, "%.*s", (int)(value.text.length < size ? value.text.length : size), value.text.bytes);
+    snprintf(text, size, "%.*s", (int)(value.text.length < size ? value.text.length : size),
+             value.text.bytes);
     return true;
 }
 
 bool mica_source_tensor(const mica_model_source *source, mica_tensor *out, const char *name)
 {
-    return source->folder != NULL ? mica_huggingface_tensor(source->folder, out, name)
+    return source->folder != NULL ? mica_huggingface_tensor(source->folder, out, name, NULL)
                                   : mica_gguf_find_tensor(source->gguf, out, name);
 }
 
@@ -74,8 +80,8 @@ static mica_status read_tensors(mica_model *model)
                          model->source.path);
     if (t.rank != 2 || t.dim[0] < 1 || t.dim[0] > INT32_MAX / 2)
         return mica_fail(model->ctx, MICA_ERR_FORMAT,
-                         "%s: tensor \"token_embd.weight\" is %s: expected [vocabulary, %td]", model->source.path,
-                         MICA_SHAPE(&t), info->width);
+                         "%s: tensor \"token_embd.weight\" is %s: expected [vocabulary, %td]",
+                         model->source.path, MICA_SHAPE(&t), info->width);
     info->vocabulary = t.dim[0];
     if (mica_source_tensor(&model->source, &t, "position_embd.weight"))
         model->positions = t.rank == 2 ? t.dim[0] : 0;
@@ -95,17 +101,15 @@ static mica_status open_source(mica_model *model, const char *path)
     mica_file_type type = mica_file_type_of(path);
     if (type != MICA_FILE_FOLDER && type != MICA_FILE_FOLDER_LINK)
         return mica_gguf_open(ctx, &model->source.gguf, path);
-    MICA_TRY(mica_huggingface_open(ctx, &model->source.folder, path));
-    mica_huggingface_conventions how = mica_huggingface_convention(model->source.folder);
-    model->norm_plus_one = how.norms_without_one;
-    return MICA_OK;
+    return mica_huggingface_open(ctx, &model->source.folder, path);
 }
 
 static mica_status read_model(mica_model *model)
 {
     mica_context *ctx = model->ctx;
     mica_model_info *info = &model->info;
-    if (!mica_source_text(&model->source, info->architecture, sizeof info->architecture, "general.architecture"))
+    if (!mica_source_text(&model->source, info->architecture, sizeof info->architecture,
+                          "general.architecture"))
         return mica_fail(ctx, MICA_ERR_FORMAT, "%s: setting \"general.architecture\" is missing",
                          model->source.path);
     model->architecture = mica_architecture_find(info->architecture);
@@ -115,7 +119,7 @@ static mica_status read_model(mica_model *model)
     (void)mica_source_text(&model->source, model->name, sizeof model->name, "general.name");
     info->name = model->name;
     MICA_TRY(mica_model_read_settings(model));
-    if (model->source.folder != NULL && mica_huggingface_convention(model->source.folder).rope_halves &&
+    if (model->source.folder != NULL && mica_huggingface_rope_halves(model->source.folder) &&
         model->rope_kind == MICA_ROPE_PAIRS)
         model->rope_kind = MICA_ROPE_HALVES;
     MICA_TRY(read_tensors(model));
@@ -174,6 +178,13 @@ size_t mica_model_weights(const mica_model *model)
 
 mica_status mica_model_weight(const mica_model *model, mica_gguf_text *name, mica_tensor *out, size_t number)
 {
-    return model->source.folder != NULL ? mica_huggingface_tensor_at(model->source.folder, name, out, number)
-                                        : mica_gguf_tensor(model->source.gguf, name, out, number);
+    const char *found;
+    if (model->source.folder == NULL)
+        return mica_gguf_tensor(model->source.gguf, name, out, number);
+    if (!mica_huggingface_tensor_at(model->source.folder, &found, out, number))
+        return mica_fail(model->ctx, MICA_ERR_INDEX, "model_weight: number %zu of %zu", number,
+                         mica_model_weights(model));
+    if (name != NULL)
+        *name = (mica_gguf_text){found, strlen(found)};
+    return MICA_OK;
 }

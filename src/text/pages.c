@@ -14,7 +14,8 @@ mica_status mica_session_check(const mica_session *s, const char *what, int sequ
     return MICA_OK;
 }
 
-mica_status mica_pages_each(mica_session *s, mica_status (*fn)(void *user, const mica_tensor *pages), void *user)
+mica_status mica_pages_each(mica_session *s, mica_status (*fn)(void *user, const mica_tensor *pages),
+                            void *user)
 {
     for (mica_index layer = 0; layer < s->model->info.layers; layer++)
         for (int values = 0; values < 2; values++) {
@@ -69,8 +70,8 @@ static mica_status copy_page(void *user, const mica_tensor *pages)
 {
     const page_copy *copy = user;
     size_t bytes = (size_t)pages->dim[1];
-    memcpy((char *)pages->data + (size_t)copy->to * bytes, (const char *)pages->data + (size_t)copy->from * bytes,
-           bytes);
+    memcpy((char *)pages->data + (size_t)copy->to * bytes,
+           (const char *)pages->data + (size_t)copy->from * bytes, bytes);
     return MICA_OK;
 }
 
@@ -109,8 +110,8 @@ mica_status mica_session_cut(mica_session *s, int sequence, mica_index length)
     MICA_TRY(mica_session_check(s, "session_cut", sequence));
     mica_index now = mica_session_length(s, sequence);
     if (length < 0 || length > now)
-        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_cut: sequence %d has %td tokens, not %td", sequence,
-                         now, length);
+        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_cut: sequence %d has %td tokens, not %td",
+                         sequence, now, length);
     mica_index end = length == 0 ? 0 : s->first[sequence] + length;
     mica_pages_release(s, sequence, mica_pages_for(end));
     s->sequence[sequence].length = end;
@@ -128,8 +129,8 @@ mica_status mica_session_share(mica_session *s, int to, int from, mica_index cou
     mica_index length = mica_session_length(s, from);
     if (to == from || count < 0 || count > length)
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
-                         "session_share: %td tokens of sequence %d, which has %td, for sequence %d", count, from,
-                         length, to);
+                         "session_share: %td tokens of sequence %d, which has %td, for sequence %d", count,
+                         from, length, to);
     MICA_TRY(mica_session_cut(s, to, 0));
     if (count == 0)
         return MICA_OK;
@@ -150,11 +151,12 @@ mica_status mica_session_drop(mica_session *s, int sequence, mica_index count)
     mica_index length = mica_session_length(s, sequence);
     mica_sequence *q = &s->sequence[sequence];
     if (count < 0 || count > length)
-        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_drop: sequence %d has %td tokens, not %td", sequence,
-                         length, count);
+        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_drop: sequence %d has %td tokens, not %td",
+                         sequence, length, count);
     if (s->model->positions > 0)
-        return mica_fail(s->ctx, MICA_ERR_STATE,
-                         "session_drop: this model has learned positions, which cannot go on behind the last");
+        return mica_fail(
+            s->ctx, MICA_ERR_STATE,
+            "session_drop: this model has learned positions, which cannot go on behind the last");
     if (count == length)
         return mica_session_cut(s, sequence, 0);
     /* Whole pages go; of the first that stays, some places are no longer seen. */

@@ -28,17 +28,20 @@ static mica_status choose_sizes(mica_session *s, const mica_session_opts *o)
     size->logits = o->logits != 0 ? o->logits : size->sequences;
     if (s->context < 1 || s->context > INT32_MAX / 4 || size->sequences < 1 || size->sequences > 1 << 20 ||
         size->chunk < 1 || size->chunk > 1 << 20 || size->logits < 1 || o->tokens < 0)
-        return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
-                         "session: context %td, %td sequences, chunk %td, %td rows of logits: one is out of range",
-                         s->context, size->sequences, size->chunk, size->logits);
+        return mica_fail(
+            s->ctx, MICA_ERR_ARGUMENT,
+            "session: context %td, %td sequences, chunk %td, %td rows of logits: one is out of range",
+            s->context, size->sequences, size->chunk, size->logits);
     if (s->model->positions > 0 && s->context > s->model->positions)
-        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session: a context of %td tokens, but the model has %td positions",
-                         s->context, s->model->positions);
+        return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
+                         "session: a context of %td tokens, but the model has %td positions", s->context,
+                         s->model->positions);
     if (!info->embeds && size->chunk > s->context * size->sequences)
         size->chunk = s->context * size->sequences;
     if (size->logits > size->chunk) /* they all come in the last step */
         size->chunk = size->logits;
-    size->pages_each = mica_pages_for(s->context) + 1; /* one more: dropping leaves a part of the first unused */
+    size->pages_each = mica_pages_for(s->context) +
+                       1; /* one more: dropping leaves a part of the first unused */
     size->pages = o->tokens != 0 ? mica_pages_for(o->tokens) : size->pages_each * size->sequences;
     if (size->pages > INT32_MAX || (o->tokens == 0 && size->pages / size->sequences != size->pages_each))
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session: the cache would have %td pages", size->pages);
@@ -79,9 +82,10 @@ static mica_status build_fitting(mica_session *s, const mica_session_opts *o)
     if (o->cache != MICA_CACHE_FITTING) {
         mica_dtype cache = cache_dtypes[o->cache];
         if (!cache_fits(info, cache))
-            return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
-                             "session: a cache of q8_0 needs heads of a multiple of 32 features, this model's have %td",
-                             info->head_width);
+            return mica_fail(
+                s->ctx, MICA_ERR_ARGUMENT,
+                "session: a cache of q8_0 needs heads of a multiple of 32 features, this model's have %td",
+                info->head_width);
         return build(s, cache, o->budget);
     }
     mica_status status = MICA_OK;
@@ -195,8 +199,9 @@ static mica_status check_piece(const mica_session *s, const mica_session_piece *
     const mica_model_info *info = &s->model->info;
     MICA_TRY(mica_session_check(s, "session_run", p->sequence));
     if (p->count < 0 || p->logits < 0 || p->logits > p->count || (p->count > 0 && p->tokens == NULL))
-        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_run: piece %d has %td tokens, logits of %td wanted",
-                         number, p->count, p->logits);
+        return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
+                         "session_run: piece %d has %td tokens, logits of %td wanted", number, p->count,
+                         p->logits);
     for (mica_index i = 0; i < p->count; i++)
         if (p->tokens[i] < 0 || p->tokens[i] >= info->vocabulary)
             return mica_fail(s->ctx, MICA_ERR_INDEX, "session_run: token %d, but the vocabulary has %td",
@@ -208,8 +213,8 @@ static mica_status check_piece(const mica_session *s, const mica_session_piece *
                          p->sequence, length, p->count, s->context);
     if (info->embeds && (length > 0 || p->count > s->size.chunk || p->count < 1))
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
-                         "session_run: piece %d has %td tokens: an embedding is of 1 to %td tokens at once", number,
-                         p->count, s->size.chunk);
+                         "session_run: piece %d has %td tokens: an embedding is of 1 to %td tokens at once",
+                         number, p->count, s->size.chunk);
     return MICA_OK;
 }
 
@@ -226,13 +231,13 @@ static mica_status check_pieces(mica_session *s, const mica_session_piece *piece
         pages += mica_pages_needed(s, pieces[i].sequence, pieces[i].count);
     }
     if (logits > s->size.logits && !s->model->info.embeds)
-        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_run: %td rows of logits, but %td are planned", logits,
-                         s->size.logits);
+        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_run: %td rows of logits, but %td are planned",
+                         logits, s->size.logits);
     mica_index free = mica_pages_free(s);
     if (pages > free)
         return mica_fail(s->ctx, MICA_ERR_MEMORY,
-                         "session_run: %td more pages of %d tokens, but the cache has only %td of %td left", pages,
-                         MICA_CACHE_PAGE, free, s->size.pages);
+                         "session_run: %td more pages of %d tokens, but the cache has only %td of %td left",
+                         pages, MICA_CACHE_PAGE, free, s->size.pages);
     return MICA_OK;
 }
 
@@ -346,8 +351,8 @@ mica_status mica_session_run(mica_session *s, const mica_session_piece *pieces, 
     if (!s->bound)
         return mica_fail(s->ctx, MICA_ERR_STATE, "session_run: the session is not bound");
     if (count < 0 || count > s->size.sequences || (count > 0 && pieces == NULL))
-        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_run: %d pieces, but there are %td sequences", count,
-                         s->size.sequences);
+        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_run: %d pieces, but there are %td sequences",
+                         count, s->size.sequences);
     MICA_TRY(check_pieces(s, pieces, count));
     s->result.rank = 0;
     for (int i = 0; i < count; i++)

@@ -61,7 +61,8 @@ mica_status mica_pages_take(mica_session *s, int sequence, mica_index count);
 /* Gives back those behind the first `kept`. */
 void mica_pages_release(mica_session *s, int sequence, mica_index kept);
 /* Calls fn for each layer's keys and values: tensors u8 [pages, bytes]. */
-mica_status mica_pages_each(mica_session *s, mica_status (*fn)(void *user, const mica_tensor *pages), void *user);
+mica_status mica_pages_each(mica_session *s, mica_status (*fn)(void *user, const mica_tensor *pages),
+                            void *user);
 /* Fails unless it is the number of a sequence of a bound session. */
 mica_status mica_session_check(const mica_session *s, const char *what, int sequence);
 

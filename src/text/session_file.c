@@ -33,7 +33,8 @@ static mica_status fingerprint(const mica_model *model, uint64_t *out)
 {
     const mica_model_info *info = &model->info;
     uint64_t sum = sum_bytes(no_sum, info->architecture, sizeof info->architecture);
-    mica_index sizes[] = {info->layers, info->width, info->heads, info->kv_heads, info->head_width, info->vocabulary};
+    mica_index sizes[] = {info->layers,   info->width,      info->heads,
+                          info->kv_heads, info->head_width, info->vocabulary};
     sum = sum_bytes(sum, sizes, sizeof sizes);
     for (size_t i = 0; i < mica_model_weights(model); i++) {
         mica_tensor t;
@@ -194,8 +195,9 @@ static mica_status take_sequence(reading *r, const uint64_t *header)
     for (mica_index i = 0; i < mica_pages_for(s->sequence[r->sequence].length); i++)
         own += s->uses[*mica_page_of(s, r->sequence, i)] == 1;
     if (pages > mica_pages_free(s) + own)
-        return mica_fail(s->ctx, MICA_ERR_MEMORY, "session_restore: %td pages of %d tokens, but the cache has %td left",
-                         pages, MICA_CACHE_PAGE, mica_pages_free(s) + own);
+        return mica_fail(s->ctx, MICA_ERR_MEMORY,
+                         "session_restore: %td pages of %d tokens, but the cache has %td left", pages,
+                         MICA_CACHE_PAGE, mica_pages_free(s) + own);
     MICA_TRY(mica_session_cut(s, r->sequence, 0));
     MICA_TRY(mica_pages_take(s, r->sequence, length));
     s->sequence[r->sequence] = (mica_sequence){.length = length, .dropped = (mica_index)header[DROPPED]};
@@ -218,8 +220,9 @@ mica_status mica_session_restore(mica_session *s, int sequence, const char *path
         return mica_fail(s->ctx, MICA_ERR_IO, "session_restore: not supported on a big-endian processor");
     reading r = {.s = s, .sequence = sequence};
     MICA_TRY(mica_file_open(s->ctx, &r.file, path));
-    mica_status status = r.file.bytes < sizeof header + 8 ? refuse(&r, "the file is too short to be a saved sequence")
-                                                          : get(&r, header, sizeof header);
+    mica_status status = r.file.bytes < sizeof header + 8
+                             ? refuse(&r, "the file is too short to be a saved sequence")
+                             : get(&r, header, sizeof header);
     if (status == MICA_OK)
         status = check_header(&r, header);
     if (status == MICA_OK)
@@ -228,7 +231,8 @@ mica_status mica_session_restore(mica_session *s, int sequence, const char *path
     return status;
 }
 
-mica_status mica_session_history(const mica_session *s, int sequence, const int32_t **tokens, mica_index *count)
+mica_status mica_session_history(const mica_session *s, int sequence, const int32_t **tokens,
+                                 mica_index *count)
 {
     MICA_TRY(mica_session_check(s, "session_history", sequence));
     *tokens = mica_history_of(s, sequence) + s->first[sequence];
