@@ -7,6 +7,7 @@
 #define MICA_SRC_TEXT_MODEL_H
 
 #include <mica/model.h>
+#include <mica/ops/activation.h>
 #include <mica/ops/text.h>
 
 #include "base/context.h"
