@@ -23,6 +23,7 @@
 #include "kernel/optimizer.h"
 #include "kernel/pooling.h"
 #include "kernel/probe.h"
+#include "kernel/quant.h"
 #include "kernel/random.h"
 #include "kernel/recurrent.h"
 #include "kernel/reduce.h"
@@ -42,6 +43,7 @@
     X(winograd)   /* transforms of three by three convolutions */      \
     X(convert)    /* from one element type to another */               \
     X(block)      /* block-quantized values to floats and back */      \
+    X(quant)      /* products with block-quantized weights */          \
     X(probe)      /* the best this machine can do, for benchmarks */   \
     X(random)     /* fills from a random stream, dropout */            \
     X(norm)       /* normalization of rows, segments and columns */    \
