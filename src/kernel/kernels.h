@@ -28,6 +28,7 @@
 #include "kernel/recurrent.h"
 #include "kernel/reduce.h"
 #include "kernel/rotary.h"
+#include "kernel/rows.h"
 #include "kernel/winograd.h"
 
 #define MICA_KERNEL_FAMILIES(X)                                        \
@@ -48,6 +49,7 @@
     X(norm)       /* normalization of rows, segments and columns */    \
     X(attention)  /* products of tiles and the softmax between them */ \
     X(rotary)     /* rotary position embedding */                      \
+    X(rows)       /* rows times rows of weights of several types */    \
     X(loss)       /* losses with their gradients */                    \
     X(optimizer)  /* updates of parameters */                          \
     X(pool)       /* pooling over planes */                            \
