@@ -13,9 +13,10 @@ extern "C" {
 
 typedef struct mica_gguf mica_gguf;
 
-/* Maps the file and checks all of its header. */
+/* Maps the file and checks all of its header: versions 2 and 3, little-endian. A tensor of a type that Mica does not have
+ * is an error, which names it. On failure *out is NULL. */
 MICA_API mica_status mica_gguf_open(mica_context *ctx, mica_gguf **out, const char *path);
-/* The same over bytes in memory, which must outlive it. `name` is for messages. */
+/* The same over bytes in memory, aligned to 8, which must outlive it. `name` is for messages. */
 MICA_API mica_status mica_gguf_over(mica_context *ctx, mica_gguf **out, const void *bytes, size_t size,
                                     const char *name);
 MICA_API void mica_gguf_close(mica_gguf *file); /* NULL is fine */
@@ -39,6 +40,8 @@ typedef enum mica_gguf_kind {
     MICA_GGUF_F64,
     MICA_GGUF_KIND_COUNT
 } mica_gguf_kind;
+
+MICA_API const char *mica_gguf_kind_name(mica_gguf_kind kind); /* "u32" */
 
 /* Bytes in the file, not terminated. */
 typedef struct mica_gguf_text {
@@ -68,10 +71,11 @@ MICA_API mica_status mica_gguf_setting(const mica_gguf *file, mica_gguf_text *ke
 /* By its key; false: there is none. */
 MICA_API bool mica_gguf_find(const mica_gguf *file, mica_gguf_value *out, const char *key);
 
-/* One element of an array of numbers as a double or int64 (false: out of range, or no number), and the strings of an
- * array one after the other: `at` starts at 0. */
+/* One element of an array of numbers as a double or int64 (false: there is none, or it is no number, or no integer that
+ * fits); bools are 0 and 1, and a value that is a number itself is the first of one. */
 MICA_API bool mica_gguf_number_at(const mica_gguf_value *array, double *out, size_t number);
 MICA_API bool mica_gguf_integer_at(const mica_gguf_value *array, int64_t *out, size_t number);
+/* The strings of an array one after the other: `at` starts at 0. False: there is no further one. */
 MICA_API bool mica_gguf_next_text(const mica_gguf_value *array, mica_gguf_text *out, size_t *at);
 
 /* ---- Tensors ---- */
