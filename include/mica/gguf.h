@@ -90,6 +90,44 @@ MICA_API bool mica_gguf_find_tensor(const mica_gguf *file, mica_tensor *out, con
 MICA_API int mica_gguf_type(mica_dtype dtype);
 MICA_API mica_dtype mica_gguf_dtype(uint32_t type);
 
+/* ---- Writing ---- */
+
+/* One setting. A text's or array's bytes are the caller's; those of an array are as in a file, so that a value of an
+ * open file can be written as it is. */
+typedef struct mica_gguf_new_setting {
+    const char *key;
+    mica_gguf_value value; /* its kind MICA_GGUF_KIND_COUNT: the setting is left out */
+} mica_gguf_new_setting;
+
+/* Makes rows row, row + 1, ... of a tensor, as many as `piece` [rows, values of a row] has. A failure ends the writing,
+ * and is what it returns. */
+typedef mica_status mica_gguf_make_fn(void *user, mica_context *ctx, const mica_tensor *piece,
+                                      mica_index row);
+
+/* One tensor: of rank 1 to 4, contiguous, of a dtype that GGUF has. */
+typedef struct mica_gguf_new_tensor {
+    const char *name;
+    mica_tensor tensor; /* with `make` its data may be NULL */
+    /* NULL: the tensor's own data are written. Else it is called for one piece of whole rows after the other, so that
+     * no more than a piece is in memory: rows are what is left when all axes but the last are joined. */
+    mica_gguf_make_fn *make;
+    void *user; /* for make */
+} mica_gguf_new_tensor;
+
+typedef struct mica_gguf_write_opts {
+    const mica_gguf *copy; /* its settings come first, in its order; NULL: none */
+    /* Those with a key of the copied ones take their places, the others follow. */
+    const mica_gguf_new_setting *settings;
+    size_t setting_count;
+    size_t piece; /* bytes that make is called for at most, or one row; 0: 4 MiB */
+} mica_gguf_write_opts;
+
+/* Writes version 3, tensors in the order given, to a file that replaces PATH once all of it is on disk, as
+ * mica_safetensors_write does. PATH may be the file that `copy` or the tensors' data are in. A setting
+ * "general.alignment" (u32) is obeyed; without one it is 32. */
+MICA_API mica_status mica_gguf_write(mica_context *ctx, const char *path, const mica_gguf_new_tensor *tensors,
+                                     size_t count, const mica_gguf_write_opts *opts);
+
 #ifdef __cplusplus
 }
 #endif

@@ -45,10 +45,10 @@ struct mica_gguf {
     const unsigned char *bytes;
     size_t size;
     mica_gguf_pair *settings;
-    const mica_gguf_pair **sorted_settings; /* by key */
+    const void **sorted_settings; /* mica_gguf_pair, by key */
     size_t setting_count;
     mica_gguf_entry *tensors;
-    const mica_gguf_entry **sorted_tensors; /* by name */
+    const void **sorted_tensors; /* mica_gguf_entry, by name */
     size_t tensor_count;
     uint32_t alignment;
     size_t own_bytes; /* of the block that this struct begins */

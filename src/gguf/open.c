@@ -184,53 +184,46 @@ int mica_gguf_compare(mica_gguf_text a, mica_gguf_text b)
 
 static int compare_keys(const void *a, const void *b)
 {
-    const mica_gguf_pair *const *x = a, *const *y = b;
-    return mica_gguf_compare((*x)->key, (*y)->key);
+    const mica_gguf_pair *x = *(const void *const *)a, *y = *(const void *const *)b;
+    return mica_gguf_compare(x->key, y->key);
 }
 
 static int compare_names(const void *a, const void *b)
 {
-    const mica_gguf_entry *const *x = a, *const *y = b;
-    return mica_gguf_compare((*x)->name, (*y)->name);
+    const mica_gguf_entry *x = *(const void *const *)a, *y = *(const void *const *)b;
+    return mica_gguf_compare(x->name, y->name);
 }
 
 static int compare_places(const void *a, const void *b)
 {
-    const mica_gguf_entry *const *x = a, *const *y = b;
-    const char *p = (*x)->tensor.data, *q = (*y)->tensor.data;
+    const mica_gguf_entry *x = *(const void *const *)a, *y = *(const void *const *)b;
+    const char *p = x->tensor.data, *q = y->tensor.data;
     return (p > q) - (p < q);
 }
 
-/* Where the later of two equal names stands. */
-static size_t later(const opening *o, mica_gguf_text a, mica_gguf_text b)
+/* Sorts by name. Two of the same name are an error. */
+static mica_status sort_names(opening *o, const void **sorted, size_t count, mica_compare_fn *compare,
+                              const char *what)
 {
-    const char *text = a.bytes > b.bytes ? a.bytes : b.bytes;
-    return (size_t)((const unsigned char *)text - o->c.bytes);
-}
-
-static mica_status sort_settings(opening *o)
-{
-    mica_gguf *file = o->file;
-    for (size_t i = 0; i < file->setting_count; i++)
-        file->sorted_settings[i] = &file->settings[i];
-    mica_sort(file->sorted_settings, file->setting_count, sizeof *file->sorted_settings, compare_keys);
-    for (size_t i = 1; i < file->setting_count; i++) {
-        mica_gguf_text before = file->sorted_settings[i - 1]->key, key = file->sorted_settings[i]->key;
-        if (mica_gguf_compare(before, key) == 0)
-            return BAD(o, later(o, before, key), "duplicate setting %s", MICA_QUOTE_N(key.bytes, key.length));
+    mica_sort(sorted, count, sizeof *sorted, compare);
+    for (size_t i = 1; i < count; i++) {
+        if (compare(&sorted[i - 1], &sorted[i]) != 0)
+            continue;
+        const mica_gguf_text *a = sorted[i - 1], *b = sorted[i]; /* what both kinds begin with */
+        const char *later = a->bytes > b->bytes ? a->bytes : b->bytes;
+        return BAD(o, (const unsigned char *)later - o->c.bytes, "duplicate %s %s", what,
+                   MICA_QUOTE_N(b->bytes, b->length));
     }
     return MICA_OK;
 }
 
-static mica_status sort_tensors(opening *o)
+/* Leaves them sorted by place. */
+static mica_status check_overlap(opening *o)
 {
     mica_gguf *file = o->file;
-    const mica_gguf_entry **sorted = file->sorted_tensors;
-    for (size_t i = 0; i < file->tensor_count; i++)
-        sorted[i] = &file->tensors[i];
-    mica_sort(sorted, file->tensor_count, sizeof *sorted, compare_places);
+    mica_sort(file->sorted_tensors, file->tensor_count, sizeof *file->sorted_tensors, compare_places);
     for (size_t i = 1; i < file->tensor_count; i++) {
-        const mica_gguf_entry *before = sorted[i - 1], *entry = sorted[i];
+        const mica_gguf_entry *before = file->sorted_tensors[i - 1], *entry = file->sorted_tensors[i];
         const char *end = (const char *)before->tensor.data + mica_tensor_bytes(&before->tensor);
         if (end > (const char *)entry->tensor.data)
             return BAD(o, (const unsigned char *)entry->tensor.data - o->c.bytes,
@@ -238,13 +231,20 @@ static mica_status sort_tensors(opening *o)
                        MICA_QUOTE_N(entry->name.bytes, entry->name.length),
                        MICA_QUOTE_N(before->name.bytes, before->name.length));
     }
-    mica_sort(sorted, file->tensor_count, sizeof *sorted, compare_names);
-    for (size_t i = 1; i < file->tensor_count; i++) {
-        mica_gguf_text before = sorted[i - 1]->name, name = sorted[i]->name;
-        if (mica_gguf_compare(before, name) == 0)
-            return BAD(o, later(o, before, name), "duplicate tensor %s",
-                       MICA_QUOTE_N(name.bytes, name.length));
-    }
+    return MICA_OK;
+}
+
+static mica_status sort_all(opening *o)
+{
+    mica_gguf *file = o->file;
+    for (size_t i = 0; i < file->setting_count; i++)
+        file->sorted_settings[i] = &file->settings[i];
+    for (size_t i = 0; i < file->tensor_count; i++)
+        file->sorted_tensors[i] = &file->tensors[i];
+    MICA_TRY(sort_names(o, file->sorted_settings, file->setting_count, compare_keys, "setting"));
+    MICA_TRY(sort_names(o, file->sorted_tensors, file->tensor_count, compare_names, "tensor"));
+    MICA_TRY(check_overlap(o));
+    mica_sort(file->sorted_tensors, file->tensor_count, sizeof *file->sorted_tensors, compare_names);
     return MICA_OK;
 }
 
@@ -267,10 +267,10 @@ static mica_status make_handle(opening *o)
         .ctx = o->c.ctx,
         .name = memcpy(block + name_at, o->c.name, name_bytes),
         .settings = (mica_gguf_pair *)(void *)(block + settings_at),
-        .sorted_settings = (const mica_gguf_pair **)(void *)(block + sorted_at),
+        .sorted_settings = (const void **)(void *)(block + sorted_at),
         .setting_count = settings,
         .tensors = (mica_gguf_entry *)(void *)(block + tensors_at),
-        .sorted_tensors = (const mica_gguf_entry **)(void *)(block + sorted_at) + settings,
+        .sorted_tensors = (const void **)(void *)(block + sorted_at) + settings,
         .tensor_count = tensors,
         .alignment = o->alignment,
         .own_bytes = name_at + name_bytes,
@@ -298,8 +298,7 @@ static mica_status read_all(opening *o)
     o->data = mica_round_up(o->c.at, o->alignment);
     MICA_TRY(make_handle(o));
     MICA_TRY(read_header(o));
-    MICA_TRY(sort_settings(o));
-    return sort_tensors(o);
+    return sort_all(o);
 }
 
 mica_status mica_gguf_over(mica_context *ctx, mica_gguf **out, const void *bytes, size_t size,

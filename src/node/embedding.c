@@ -7,8 +7,8 @@ static mica_status infer(mica_infer *i)
 {
     const mica_tensor *weight = i->in[WEIGHT], *indices = i->in[INDICES], *used = i->in[USED];
     MICA_TRY(mica_infer_indices(i, INDICES));
-    if (weight->dtype != MICA_F32 || weight->rank != 2)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected weights f32 [rows, width]");
+    if (weight->rank != 2)
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected weights [rows, width]");
     if (used != NULL && (used->dtype != MICA_U8 || used->rank != 1 || used->dim[0] != weight->dim[0]))
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected marks u8 [%td], one for each row",
                                weight->dim[0]);

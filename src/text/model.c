@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/allocate.h"
 #include "io/file.h"
 #include "tensor/tensor.h"
 #include "text/huggingface.h"
@@ -48,17 +47,23 @@ bool mica_source_number(const mica_model_source *source, double *out, const char
 bool mica_source_text(const mica_model_source *source, char *text, size_t size, const char *key)
 {
     mica_gguf_value value;
-    if (source->folder != NULL)
-        return mica_huggingface_text(source->folder, text, size, key);
+    const char *found;
+    if (source->folder != NULL && !mica_huggingface_text(source->folder, &found, key))
+        return false;
+    if (source->folder != NULL) {
+        snprintf(text, size, "%s", found);
+        return true;
+    }
     if (!mica_gguf_find(source->gguf, &value, key) || value.kind != MICA_GGUF_STRING)
         return false;
-    snprintf(text, size, "%.*s", (int)(value.text.length < size ? value.text.length : size), value.text.bytes);
+    snprintf(text, size, "%.*s", (int)(value.text.length < size ? value.text.length : size),
+             value.text.bytes);
     return true;
 }
 
 bool mica_source_tensor(const mica_model_source *source, mica_tensor *out, const char *name)
 {
-    return source->folder != NULL ? mica_huggingface_tensor(source->folder, out, name)
+    return source->folder != NULL ? mica_huggingface_tensor(source->folder, out, name, NULL)
                                   : mica_gguf_find_tensor(source->gguf, out, name);
 }
 
@@ -75,8 +80,8 @@ static mica_status read_tensors(mica_model *model)
                          model->source.path);
     if (t.rank != 2 || t.dim[0] < 1 || t.dim[0] > INT32_MAX / 2)
         return mica_fail(model->ctx, MICA_ERR_FORMAT,
-                         "%s: tensor \"token_embd.weight\" is %s: expected [vocabulary, %td]", model->source.path,
-                         MICA_SHAPE(&t), info->width);
+                         "%s: tensor \"token_embd.weight\" is %s: expected [vocabulary, %td]",
+                         model->source.path, MICA_SHAPE(&t), info->width);
     info->vocabulary = t.dim[0];
     if (mica_source_tensor(&model->source, &t, "position_embd.weight"))
         model->positions = t.rank == 2 ? t.dim[0] : 0;
@@ -96,17 +101,15 @@ static mica_status open_source(mica_model *model, const char *path)
     mica_file_type type = mica_file_type_of(path);
     if (type != MICA_FILE_FOLDER && type != MICA_FILE_FOLDER_LINK)
         return mica_gguf_open(ctx, &model->source.gguf, path);
-    MICA_TRY(mica_huggingface_open(ctx, &model->source.folder, path));
-    mica_huggingface_conventions how = mica_huggingface_convention(model->source.folder);
-    model->norm_plus_one = how.norms_without_one;
-    return MICA_OK;
+    return mica_huggingface_open(ctx, &model->source.folder, path);
 }
 
 static mica_status read_model(mica_model *model)
 {
     mica_context *ctx = model->ctx;
     mica_model_info *info = &model->info;
-    if (!mica_source_text(&model->source, info->architecture, sizeof info->architecture, "general.architecture"))
+    if (!mica_source_text(&model->source, info->architecture, sizeof info->architecture,
+                          "general.architecture"))
         return mica_fail(ctx, MICA_ERR_FORMAT, "%s: setting \"general.architecture\" is missing",
                          model->source.path);
     model->architecture = mica_architecture_find(info->architecture);
@@ -116,7 +119,7 @@ static mica_status read_model(mica_model *model)
     (void)mica_source_text(&model->source, model->name, sizeof model->name, "general.name");
     info->name = model->name;
     MICA_TRY(mica_model_read_settings(model));
-    if (model->source.folder != NULL && mica_huggingface_convention(model->source.folder).rope_halves &&
+    if (model->source.folder != NULL && mica_huggingface_rope_halves(model->source.folder) &&
         model->rope_kind == MICA_ROPE_PAIRS)
         model->rope_kind = MICA_ROPE_HALVES;
     MICA_TRY(read_tensors(model));
@@ -136,8 +139,9 @@ mica_status mica_model_open(mica_context *ctx, mica_model **out, const char *pat
     size_t length = strlen(path) + 1;
     mica_model *model = mica_allocate(ctx, sizeof *model + length);
     if (model == NULL)
-        return mica_fail(ctx, MICA_ERR_MEMORY, "model_open: no memory for a model");
+        return ctx->status;
     memset(model, 0, sizeof *model);
+    model->bytes = sizeof *model + length;
     model->ctx = ctx;
     model->source.path = memcpy(model + 1, path, length);
     mica_status status = open_source(model, model->source.path);
@@ -158,7 +162,7 @@ void mica_model_close(mica_model *model)
     mica_tokenizer_close(model->tokenizer);
     mica_gguf_close(model->source.gguf);
     mica_huggingface_close(model->source.folder);
-    mica_release(model->ctx, model);
+    mica_release(model->ctx, model, model->bytes);
 }
 
 /* ---- About it ---- */
@@ -174,6 +178,13 @@ size_t mica_model_weights(const mica_model *model)
 
 mica_status mica_model_weight(const mica_model *model, mica_gguf_text *name, mica_tensor *out, size_t number)
 {
-    return model->source.folder != NULL ? mica_huggingface_tensor_at(model->source.folder, name, out, number)
-                                        : mica_gguf_tensor(model->source.gguf, name, out, number);
+    const char *found;
+    if (model->source.folder == NULL)
+        return mica_gguf_tensor(model->source.gguf, name, out, number);
+    if (!mica_huggingface_tensor_at(model->source.folder, &found, out, number))
+        return mica_fail(model->ctx, MICA_ERR_INDEX, "model_weight: number %zu of %zu", number,
+                         mica_model_weights(model));
+    if (name != NULL)
+        *name = (mica_gguf_text){found, strlen(found)};
+    return MICA_OK;
 }

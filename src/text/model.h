@@ -7,6 +7,7 @@
 #define MICA_SRC_TEXT_MODEL_H
 
 #include <mica/model.h>
+#include <mica/ops/activation.h>
 #include <mica/ops/text.h>
 
 #include "base/context.h"
@@ -16,9 +17,9 @@
 typedef struct mica_huggingface mica_huggingface;
 
 typedef struct mica_model_source {
-    mica_gguf *gguf;           /* either this */
-    mica_huggingface *folder;  /* or this */
-    const char *path;          /* for messages */
+    mica_gguf *gguf;          /* either this */
+    mica_huggingface *folder; /* or this */
+    const char *path;         /* for messages */
 } mica_model_source;
 
 /* A setting by its full key ("llama.block_count"), or one element of a list of them; false: there is none. */
@@ -45,11 +46,12 @@ typedef struct mica_architecture {
     bool both_ways;             /* tokens see those behind them; no logits */
     bool tied;                  /* the head is always the embedding */
     bool no_window;             /* a window that the file names is not used */
-    int window_period;          /* the last of so many layers sees all, the others a window; 0: all layers alike */
-    mica_index window;          /* where the file names none */
-    float attention_cap, logit_cap;    /* where the file names none */
-    mica_index narrow_scale_layers;    /* with so many layers scores are scaled by width / heads, not by head_width */
-    double local_base;                 /* of RoPE in layers with a window; 0: as in the others */
+    int window_period; /* the last of so many layers sees all, the others a window; 0: all layers alike */
+    mica_index window; /* where the file names none */
+    float attention_cap, logit_cap; /* where the file names none */
+    mica_index
+        narrow_scale_layers; /* with so many layers scores are scaled by width / heads, not by head_width */
+    double local_base;       /* of RoPE in layers with a window; 0: as in the others */
 } mica_architecture;
 
 const mica_architecture *mica_architecture_find(const char *name);
@@ -68,6 +70,7 @@ typedef struct mica_rope {
 
 struct mica_model {
     mica_context *ctx;
+    size_t bytes; /* of this block */
     mica_model_source source;
     const mica_architecture *architecture;
     mica_model_info info;
@@ -80,15 +83,13 @@ struct mica_model {
     float embedding_scale; /* 0: 1 */
     mica_index positions;  /* rows of learned positions; 0: none */
     int pooling;           /* GGUF's: 1 mean, 2 first, 3 last */
-    bool norm_plus_one;    /* weights of norms are stored less 1 */
-    bool transposed;       /* weights lie as [in, out] */
     mica_rope_kind rope_kind;
-    mica_index turned;           /* features of a head that RoPE turns */
-    int window_period;           /* as in mica_architecture */
-    double base, local_base;     /* of RoPE's frequencies, in layers that see all and in those with a window */
+    mica_index turned;       /* features of a head that RoPE turns */
+    int window_period;       /* as in mica_architecture */
+    double base, local_base; /* of RoPE's frequencies, in layers that see all and in those with a window */
     mica_rope_scaling scaling;
     double scaling_factor, scaling_magnitude;
-    mica_index scaling_context;  /* that it was trained for before it was scaled */
+    mica_index scaling_context; /* that it was trained for before it was scaled */
 };
 
 /* ---- settings.c ---- */
@@ -108,8 +109,8 @@ mica_status mica_model_make_rope(const mica_model *model, mica_rope *rope, bool 
 
 /* How large a net is to be. */
 typedef struct mica_text_net_opts {
-    mica_index chunk;      /* rows of a step */
-    mica_index logits;     /* rows that get logits */
+    mica_index chunk;  /* rows of a step */
+    mica_index logits; /* rows that get logits */
     mica_index sequences;
     mica_index pages;      /* of the cache */
     mica_index pages_each; /* the most of one sequence */

@@ -22,6 +22,7 @@ typedef struct building {
     mica_index layer; /* that is being built; -1: none */
     mica_value tokens, positions, sequence, place, rows, table, first;
     mica_value angles, local_angles; /* of RoPE: for layers that see all, and for those with a window */
+    mica_value embedding;            /* the table of tokens, which the head may be, too */
 } building;
 
 /* ---- Weights ---- */
@@ -60,7 +61,8 @@ static mica_value refuse(const building *b, const char *name, const char *format
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return mica_net_refuse(b->net, MICA_ERR_FORMAT, "%s: tensor \"%s\" %s", b->model->source.path, name, text);
+    return mica_net_refuse(b->net, MICA_ERR_FORMAT, "%s: tensor \"%s\" %s", b->model->source.path, name,
+                           text);
 }
 
 /* What a weight is made from when the net is bound: a copy that lies in order, of this dtype. */
@@ -74,15 +76,16 @@ static mica_value derived_copy(const building *b, mica_value from, const char *n
 }
 
 /* A vector [size] as f32: of a norm, or a bias. 0: there is none, which is an error if it is required. */
-static mica_value vector(const building *b, const char *part, const char *kind, mica_index first, mica_index size,
-                         bool required)
+static mica_value vector(const building *b, const char *part, const char *kind, mica_index first,
+                         mica_index size, bool required)
 {
     char name[NAME_BYTES];
     mica_tensor t;
     full_name(b, name, part, kind);
     if (!find(b, &t, part, kind))
         return required ? refuse(b, name, "is missing") : 0;
-    if (t.rank != 1 || first + size > t.dim[0] || (first == 0 && size != t.dim[0] && strstr(part, "qkv") == NULL))
+    if (t.rank != 1 || first + size > t.dim[0] ||
+        (first == 0 && size != t.dim[0] && strstr(part, "qkv") == NULL))
         return refuse(b, name, "is %s: expected [%td]", MICA_SHAPE(&t), first + size);
     if (mica_in_blocks(t.dtype))
         return refuse(b, name, "is %s: expected floating-point numbers", mica_dtype_name(t.dtype));
@@ -94,21 +97,9 @@ static mica_value vector(const building *b, const char *part, const char *kind, 
     return t.dtype == MICA_F32 ? lent : derived_copy(b, lent, name, &t, MICA_F32);
 }
 
-/* The weight of a norm, which some files store less 1. */
-static mica_value norm_weight(const building *b, const char *part, mica_index size)
-{
-    mica_value w = vector(b, part, ".weight", 0, size, true);
-    if (!b->model->norm_plus_one || w == 0)
-        return w;
-    char name[NAME_BYTES];
-    full_name(b, name, part, ".weight.plus");
-    return mica_net_derived(b->net, name, MICA_F32, 1, &size, mica_op_find("add_scalar"), &w, 1,
-                            &(mica_scalar_opts){1.0f});
-}
-
 /* Rows first to first + rows - 1 of a matrix of `total` rows, each of `columns`. */
-static mica_value matrix(const building *b, const char *part, mica_index first, mica_index rows, mica_index total,
-                         mica_index columns)
+static mica_value matrix(const building *b, const char *part, mica_index first, mica_index rows,
+                         mica_index total, mica_index columns)
 {
     char name[NAME_BYTES];
     mica_tensor t;
@@ -145,14 +136,15 @@ static mica_value linear_part(const building *b, mica_value x, const char *label
     return call(b, label, "linear_rows", in, 3, NULL);
 }
 
-static mica_value linear(const building *b, mica_value x, const char *part, mica_index rows, mica_index columns)
+static mica_value linear(const building *b, mica_value x, const char *part, mica_index rows,
+                         mica_index columns)
 {
     return linear_part(b, x, part, part, 0, rows, rows, columns);
 }
 
 static mica_value norm(const building *b, mica_value x, const char *part, mica_index size)
 {
-    mica_value in[] = {x, norm_weight(b, part, size), 0};
+    mica_value in[] = {x, vector(b, part, ".weight", 0, size, true), 0};
     mica_norm_opts opts = {.eps = b->model->eps};
     if (!b->model->architecture->layer_norm)
         return call(b, part, "rms_norm", in, 2, &opts);
@@ -181,12 +173,13 @@ static mica_value turn(const building *b, mica_value x, const char *part, mica_i
 {
     if (angles == 0)
         return x;
-    return call(b, part, "rotary_rows", (mica_value[]){x, angles}, 2,
-                &(mica_rotary_rows_opts){.heads = (int)heads,
-                                         .interleaved = b->model->rope_kind == MICA_ROPE_PAIRS});
+    return call(
+        b, part, "rotary_rows", (mica_value[]){x, angles}, 2,
+        &(mica_rotary_rows_opts){.heads = (int)heads, .interleaved = b->model->rope_kind == MICA_ROPE_PAIRS});
 }
 
-static mica_value cache(const building *b, const char *part, const mica_cached_attention_opts *opts, bool values)
+static mica_value cache(const building *b, const char *part, const mica_cached_attention_opts *opts,
+                        bool values)
 {
     char name[NAME_BYTES];
     full_name(b, name, part, "");
@@ -202,9 +195,10 @@ static void project(const building *b, mica_value x, mica_value *q, mica_value *
     mica_index values = info->kv_heads * info->value_width, total = queries + keys + values;
     bool joined = has(b, "attn_qkv");
     const char *from = "attn_qkv";
-    *q = linear_part(b, x, "attn_q", joined ? from : "attn_q", 0, queries, joined ? total : queries, info->width);
-    *k = linear_part(b, x, "attn_k", joined ? from : "attn_k", joined ? queries : 0, keys, joined ? total : keys,
+    *q = linear_part(b, x, "attn_q", joined ? from : "attn_q", 0, queries, joined ? total : queries,
                      info->width);
+    *k = linear_part(b, x, "attn_k", joined ? from : "attn_k", joined ? queries : 0, keys,
+                     joined ? total : keys, info->width);
     *v = linear_part(b, x, "attn_v", joined ? from : "attn_v", joined ? queries + keys : 0, values,
                      joined ? total : values, info->width);
 }
@@ -248,7 +242,8 @@ static mica_value feed_forward(const building *b, mica_value x)
         h = linear(b, x, "ffn_up", info->hidden, info->width);
         h = call(b, "ffn_act", "gate", (mica_value[]){a, h}, 2, &gate);
     } else if (gate_within) {
-        mica_value a = linear_part(b, x, "ffn_gate", "ffn_up", 0, info->hidden, 2 * info->hidden, info->width);
+        mica_value a = linear_part(b, x, "ffn_gate", "ffn_up", 0, info->hidden, 2 * info->hidden,
+                                   info->width);
         h = linear_part(b, x, "ffn_up", "ffn_up", info->hidden, info->hidden, 2 * info->hidden, info->width);
         h = call(b, "ffn_act", "gate", (mica_value[]){a, h}, 2, &gate);
     } else {
@@ -321,14 +316,16 @@ static mica_value turning(const building *b, const mica_rope *rope, const char *
                        &(mica_rotary_angles_opts){.magnitude = rope->magnitude});
 }
 
-static mica_value embed(const building *b)
+static mica_value embed(building *b)
 {
     const mica_model *model = b->model;
     const mica_model_info *info = &model->info;
-    mica_value in[] = {matrix(b, "token_embd", 0, info->vocabulary, info->vocabulary, info->width), b->tokens};
-    mica_value x = mica_net_call(b->net, "embedding", &mica_op_embedding, in, 2, NULL);
+    b->embedding = matrix(b, "token_embd", 0, info->vocabulary, info->vocabulary, info->width);
+    mica_value x = mica_net_call(b->net, "embedding", &mica_op_embedding,
+                                 (mica_value[]){b->embedding, b->tokens}, 2, NULL);
     if (model->embedding_scale != 0.0f)
-        x = mica_net_op(b->net, "embedding.scale", "scale", &x, 1, &(mica_scalar_opts){model->embedding_scale});
+        x = mica_net_op(b->net, "embedding.scale", "scale", &x, 1,
+                        &(mica_scalar_opts){model->embedding_scale});
     if (model->positions > 0) {
         mica_value at[] = {matrix(b, "position_embd", 0, model->positions, model->positions, info->width),
                            b->positions};
@@ -351,12 +348,10 @@ static void head(const building *b, mica_value x)
     const mica_model *model = b->model;
     const mica_model_info *info = &model->info;
     x = norm(b, x, "output_norm", info->width);
-    const char *from = has(b, "output") && !model->architecture->tied ? "output" : "token_embd";
-    mica_value in[] = {x, 0, vector(b, "output", ".bias", 0, info->vocabulary, false)};
-    if (strcmp(from, "output") == 0)
-        in[1] = matrix(b, from, 0, info->vocabulary, info->vocabulary, info->width);
-    else
-        in[1] = mica_net_shared_lent(b->net, "token_embd.weight");
+    bool own = has(b, "output") && !model->architecture->tied;
+    mica_value in[] = {
+        x, own ? matrix(b, "output", 0, info->vocabulary, info->vocabulary, info->width) : b->embedding,
+        vector(b, "output", ".bias", 0, info->vocabulary, false)};
     x = call(b, "head", "linear_rows", in, 3, NULL);
     if (model->logit_cap > 0.0f) {
         x = call(b, "head.scaled", "scale", &x, 1, &(mica_scalar_opts){1.0f / model->logit_cap});

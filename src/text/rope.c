@@ -37,8 +37,9 @@ mica_status mica_model_make_rope(const mica_model *model, mica_rope *rope, bool 
     double stretch = own_base && model->architecture->local_base > 0.0 ? 1.0 : model->scaling_factor;
     bool divided = find_factors(model, &factors, context);
     if (divided && (factors.dtype != MICA_F32 || factors.rank != 1 || factors.dim[0] != pairs))
-        return mica_fail(model->ctx, MICA_ERR_FORMAT, "%s: the tensor of RoPE factors is %s %s: expected f32 [%td]",
-                         model->source.path, mica_dtype_name(factors.dtype), MICA_SHAPE(&factors), pairs);
+        return mica_fail(model->ctx, MICA_ERR_FORMAT,
+                         "%s: the tensor of RoPE factors is %s %s: expected f32 [%td]", model->source.path,
+                         mica_dtype_name(factors.dtype), MICA_SHAPE(&factors), pairs);
     for (mica_index i = 0; i < pairs; i++) {
         double f = pow(base, -2.0 * (double)i / (double)model->turned);
         if (divided)

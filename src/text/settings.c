@@ -49,7 +49,10 @@ const mica_architecture *mica_architecture_find(const char *name)
     return NULL;
 }
 
-const char *mica_architecture_names(void) { return "llama, gpt2, qwen2, qwen3, gemma, gemma2, gemma3, phi3, bert"; }
+const char *mica_architecture_names(void)
+{
+    return "llama, gpt2, qwen2, qwen3, gemma, gemma2, gemma3, phi3, bert";
+}
 
 /* ---- Numbers ---- */
 
@@ -153,10 +156,11 @@ static void read_window(reading *r)
 {
     mica_model *model = r->model;
     const mica_architecture *a = model->architecture;
-    model->window_period = (int)number(r, "attention.sliding_window_pattern", a->window_period, 0, MOST_LAYERS);
+    model->window_period = (int)number(r, "attention.sliding_window_pattern", a->window_period, 0,
+                                       MOST_LAYERS);
     if (!a->no_window && !a->both_ways)
-        model->info.window =
-            (mica_index)number(r, "attention.sliding_window", (double)a->window, 0, MOST_CONTEXT);
+        model->info.window = (mica_index)number(r, "attention.sliding_window", (double)a->window, 0,
+                                                MOST_CONTEXT);
 }
 
 static void read_rope(reading *r)
@@ -175,8 +179,8 @@ static void read_rope(reading *r)
     double factor = number(r, "rope.scaling.factor", number(r, "rope.scale_linear", 0, 0, 1e6), 0, 1e6);
     model->scaling_factor = factor > 0 && strcmp(type, "none") != 0 ? factor : 1.0;
     model->scaling_magnitude = number(r, "rope.scaling.attn_factor", 1.0, 1e-6, 1e6);
-    model->scaling_context =
-        (mica_index)number(r, "rope.scaling.original_context_length", (double)model->info.context, 1, MOST_CONTEXT);
+    model->scaling_context = (mica_index)number(r, "rope.scaling.original_context_length",
+                                                (double)model->info.context, 1, MOST_CONTEXT);
     if (strcmp(type, "yarn") == 0)
         model->scaling = MICA_ROPE_YARN;
     else if (strcmp(type, "longrope") == 0)
