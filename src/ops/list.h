@@ -219,11 +219,6 @@
     OP(rotary, rotary) \
     OP(rotary_backward, rotary)
 
-#define MICA_OPS_TEXT(OP) \
-    OP(rotary_angles, text) \
-    OP(rotary_rows, text) \
-    OP(cached_attention, text)
-
 #define MICA_OPS_LOSS(OP) \
     OP(mse_loss, loss) \
     OP(l1_loss, loss) \
@@ -234,7 +229,10 @@
     OP(cross_entropy_probs, loss)
 
 #define MICA_OPS_TEXT(OP) \
-    OP(linear_rows, text)
+    OP(linear_rows, text) \
+    OP(rotary_angles, text) \
+    OP(rotary_rows, text) \
+    OP(cached_attention, text)
 
 #define MICA_OPS_COMPOSED(OP) \
     OP(squared_relu, composed)
@@ -255,7 +253,6 @@
     MICA_OPS_ATTENTION(OP) \
     MICA_OPS_RECURRENT(OP) \
     MICA_OPS_ROTARY(OP) \
-    MICA_OPS_TEXT(OP) \
     MICA_OPS_LOSS(OP) \
     MICA_OPS_TEXT(OP) \
     MICA_OPS_COMPOSED(OP)
