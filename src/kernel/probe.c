@@ -39,5 +39,5 @@ static void copy(float *dst, const float *src, size_t n)
         dst[i] = src[i];
 }
 
-const mica_probe_kernels VF_SYMBOL(mica_probe_kernels) = {
+const mica_probe_kernels VF_VARIANT_SYMBOL(mica_probe_kernels) = {
     .multiply_add = multiply_add, .flops_per_round = (size_t)2 * VF_LANES * CHAINS, .copy = copy};
