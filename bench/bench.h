@@ -64,6 +64,7 @@ typedef struct bench_family {
     X(loss)               \
     X(attention)          \
     X(transformer)        \
+    X(text_float)         \
     X(memory)             \
     X(train)              \
     X(net)
