@@ -19,6 +19,7 @@
     X(generate)  \
     X(info)      \
     X(plan)      \
+    X(quantize)  \
     X(bench)     \
     X(ops)
 
