@@ -17,10 +17,12 @@
     X(eval)       \
     X(run)        \
     X(generate)   \
+    X(tokenize)   \
     X(perplexity) \
     X(embed)      \
     X(info)       \
     X(plan)       \
+    X(quantize)   \
     X(bench)      \
     X(ops)
 
