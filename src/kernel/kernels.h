@@ -23,10 +23,12 @@
 #include "kernel/optimizer.h"
 #include "kernel/pooling.h"
 #include "kernel/probe.h"
+#include "kernel/quant.h"
 #include "kernel/random.h"
 #include "kernel/recurrent.h"
 #include "kernel/reduce.h"
 #include "kernel/rotary.h"
+#include "kernel/rows.h"
 #include "kernel/winograd.h"
 
 #define MICA_KERNEL_FAMILIES(X)                                        \
@@ -41,11 +43,13 @@
     X(winograd)   /* transforms of three by three convolutions */      \
     X(convert)    /* from one element type to another */               \
     X(block)      /* block-quantized values to floats and back */      \
+    X(quant)      /* products with block-quantized weights */          \
     X(probe)      /* the best this machine can do, for benchmarks */   \
     X(random)     /* fills from a random stream, dropout */            \
     X(norm)       /* normalization of rows, segments and columns */    \
     X(attention)  /* products of tiles and the softmax between them */ \
     X(rotary)     /* rotary position embedding */                      \
+    X(rows)       /* rows times rows of weights of several types */    \
     X(loss)       /* losses with their gradients */                    \
     X(optimizer)  /* updates of parameters */                          \
     X(pool)       /* pooling over planes */                            \

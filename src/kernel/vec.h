@@ -37,6 +37,7 @@
  *                                               the lower until one lane is left); NaN passes
  *
  *   vf_transpose(rows)                          rows[VF_LANES], as a square matrix, in place
+ *   vf_sums(rows)                               lane i: vf_sum(rows[i]), to the last bit, for rows[VF_LANES]
  *
  *   vi_load vi_store vi_load_tail vi_store_tail on int32_t *
  *   vi_set1 vi_iota()                           iota: 0, 1, 2, ...

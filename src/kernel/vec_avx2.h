@@ -234,4 +234,18 @@ VF_INLINE void vf_transpose(vf *rows)
     }
 }
 
+/* The halves of two rows are added, then the pairs of lanes of four, then their lanes. */
+VF_INLINE vf vf_sums(const vf *rows)
+{
+    vf half[4], pair[2];
+    for (int i = 0; i < 4; i++)
+        half[i] = _mm256_add_ps(_mm256_permute2f128_ps(rows[i], rows[i + 4], 0x20),
+                                _mm256_permute2f128_ps(rows[i], rows[i + 4], 0x31));
+    for (int i = 0; i < 2; i++)
+        pair[i] = _mm256_add_ps(_mm256_shuffle_ps(half[2 * i], half[2 * i + 1], 0x44),
+                                _mm256_shuffle_ps(half[2 * i], half[2 * i + 1], 0xee));
+    return _mm256_add_ps(_mm256_shuffle_ps(pair[0], pair[1], 0x88),
+                         _mm256_shuffle_ps(pair[0], pair[1], 0xdd));
+}
+
 #endif

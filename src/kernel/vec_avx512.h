@@ -226,4 +226,23 @@ VF_INLINE void vf_transpose(vf *rows)
     }
 }
 
+/* The halves of two rows are added, then the quarters of four, then the pairs of lanes of eight, then their lanes. */
+VF_INLINE vf vf_sums(const vf *rows)
+{
+    vf half[8], quarter[4], pair[2];
+    for (int i = 0; i < 8; i++) {
+        const vf *two = rows + (i < 4 ? i : i + 4);
+        half[i] = _mm512_add_ps(_mm512_shuffle_f32x4(two[0], two[4], 0x44),
+                                _mm512_shuffle_f32x4(two[0], two[4], 0xee));
+    }
+    for (int i = 0; i < 4; i++)
+        quarter[i] = _mm512_add_ps(_mm512_shuffle_f32x4(half[i], half[i + 4], 0x88),
+                                   _mm512_shuffle_f32x4(half[i], half[i + 4], 0xdd));
+    for (int i = 0; i < 2; i++)
+        pair[i] = _mm512_add_ps(_mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x44),
+                                _mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0xee));
+    return _mm512_add_ps(_mm512_shuffle_ps(pair[0], pair[1], 0x88),
+                         _mm512_shuffle_ps(pair[0], pair[1], 0xdd));
+}
+
 #endif

@@ -189,4 +189,14 @@ VF_INLINE void vf_transpose(vf *rows)
     rows[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
 
+/* The halves of two rows are added, then the lanes of four. */
+VF_INLINE vf vf_sums(const vf *rows)
+{
+    vf half[2];
+    for (int i = 0; i < 2; i++)
+        half[i] = vaddq_f32(vcombine_f32(vget_low_f32(rows[2 * i]), vget_low_f32(rows[2 * i + 1])),
+                            vcombine_f32(vget_high_f32(rows[2 * i]), vget_high_f32(rows[2 * i + 1])));
+    return vpaddq_f32(half[0], half[1]);
+}
+
 #endif

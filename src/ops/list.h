@@ -228,6 +228,9 @@
     OP(cross_entropy, loss) \
     OP(cross_entropy_probs, loss)
 
+#define MICA_OPS_TEXT(OP) \
+    OP(linear_rows, text)
+
 #define MICA_OPS_COMPOSED(OP) \
     OP(squared_relu, composed)
 
@@ -248,6 +251,7 @@
     MICA_OPS_RECURRENT(OP) \
     MICA_OPS_ROTARY(OP) \
     MICA_OPS_LOSS(OP) \
+    MICA_OPS_TEXT(OP) \
     MICA_OPS_COMPOSED(OP)
 
 /* clang-format on */

@@ -78,3 +78,18 @@ mica_status mica_generate_next(mica_net *net, int32_t *token, const char *output
     MICA_TRY(last_row(net, &row, output));
     return mica_sample(net->ctx, token, &row, dice, sampling);
 }
+
+mica_status mica_generation_begin(mica_generation *writer, mica_net *net, const char *output)
+{
+    if (output == NULL || writer == NULL)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "generation_begin: %s is NULL",
+                         output == NULL ? "output" : "writer");
+    *writer = (mica_generation){.net = net, .output = output};
+    return MICA_OK;
+}
+
+mica_status mica_generation_next(mica_generation *writer, int32_t *token, const mica_tensor *tokens,
+                                 mica_random *dice, const mica_sampling *sampling)
+{
+    return mica_generate_next(writer->net, token, writer->output, tokens, dice, sampling);
+}

@@ -1,8 +1,8 @@
-/* A model as Hugging Face's folders have it: config.json, and model.safetensors or its shards. It is given in the terms of
- * GGUF files: names of tensors, keys, and conventions. The weights are lent from the mapped files.
+/* A model as Hugging Face's folders have it: config.json, and model.safetensors or its shards. It is given in the terms
+ * of GGUF files: names of tensors, keys, and conventions. The weights are lent from the mapped files.
  *
- * Where conventions differ, the tensor says so (mica_huggingface_tensor), or mica_huggingface_rope_halves, or it is made
- * here: norms and biases are f32, as in GGUF (gemma's norms with their + 1), and rope_freqs.weight,
+ * Where conventions differ, the tensor says so (mica_huggingface_tensor), or mica_huggingface_rope_halves, or it is
+ * made here: norms and biases are f32, as in GGUF (gemma's norms with their + 1), and rope_freqs.weight,
  * rope_factors_long.weight and rope_factors_short.weight come from the configuration. */
 #ifndef MICA_SRC_TEXT_HUGGINGFACE_H
 #define MICA_SRC_TEXT_HUGGINGFACE_H
@@ -11,8 +11,8 @@
 
 typedef struct mica_huggingface mica_huggingface;
 
-/* Architectures: llama, mistral (as llama), qwen2, qwen3, gemma, gemma2, gemma3 (its text part), phi3, gpt2, bert. Others,
- * and activations that GGUF's conventions have no place for, are errors. */
+/* Architectures: llama, mistral (as llama), qwen2, qwen3, gemma, gemma2, gemma3 (its text part), phi3, gpt2, bert.
+ * Others, and activations that GGUF's conventions have no place for, are errors. */
 mica_status mica_huggingface_open(mica_context *ctx, mica_huggingface **out, const char *folder);
 void mica_huggingface_close(mica_huggingface *folder); /* NULL is fine */
 

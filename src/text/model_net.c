@@ -161,7 +161,7 @@ static mica_value add(const building *b, const char *name, mica_value x, mica_va
 static mica_value head_norm(const building *b, mica_value x, const char *part, mica_index heads)
 {
     mica_index width = b->model->info.head_width;
-    char apart[NAME_BYTES], joined[NAME_BYTES];
+    char apart[48], joined[48];
     snprintf(apart, sizeof apart, "%s.heads", part);
     snprintf(joined, sizeof joined, "%s.joined", part);
     x = call(b, apart, "reshape", &x, 1, &(mica_shape_opts){.rank = 3, .dims = {0, heads, width}});
