@@ -74,7 +74,7 @@ int32_t *text_model_encode(const text_model *t, const verb *v, const char *text,
     const mica_tokenizer_info *about = mica_tokenizer_about(tokenizer);
     size_t scratch_bytes = mica_encode_scratch(tokenizer, bytes), first = 0;
     void *scratch = take(scratch_bytes + 1, 1);
-    mica_encode_opts opts = {.special = special, .ends = ends == TEXT_ENDS};
+    mica_tokenize_opts opts = {.special = special, .ends = ends == TEXT_ENDS};
     int32_t none;
     *count = 0; /* how many there are */
     (void)mica_encode(t->ctx, tokenizer, &none, count, text, bytes, scratch, scratch_bytes, &opts);

@@ -14,6 +14,7 @@
 #include "kernel/attention.h"
 #include "kernel/axis.h"
 #include "kernel/block.h"
+#include "kernel/cache.h"
 #include "kernel/conv.h"
 #include "kernel/convert.h"
 #include "kernel/gemm.h"
@@ -48,6 +49,7 @@
     X(random)     /* fills from a random stream, dropout */            \
     X(norm)       /* normalization of rows, segments and columns */    \
     X(attention)  /* products of tiles and the softmax between them */ \
+    X(cache)      /* attention over a cache of keys and values */      \
     X(rotary)     /* rotary position embedding */                      \
     X(rows)       /* rows times rows of weights of several types */    \
     X(loss)       /* losses with their gradients */                    \

@@ -54,6 +54,7 @@
  *   vf_load_f16(p) vf_store_f16(p, v)           VF_LANES uint16_t, unaligned; round to nearest even
  *   vf_load_bf16(p) vf_store_bf16(p, v)
  *   the same four with _tail                    the first n, as above
+ *   vf_load_i8(p)                               VF_LANES int8_t, unaligned
  *
  * Capabilities: VF_LANES, VF_HAS_FMA, VF_REGISTERS (how many vectors a kernel can keep), VF_NAME (a suffix
  * for symbols). */
