@@ -17,7 +17,6 @@
     X(eval)       \
     X(run)        \
     X(generate)   \
-    X(tokenize)   \
     X(perplexity) \
     X(embed)      \
     X(info)       \
