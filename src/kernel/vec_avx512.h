@@ -186,6 +186,10 @@ VF_INLINE void vf_store_f16(uint16_t *p, vf v)
 {
     _mm256_storeu_si256((void *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
+VF_INLINE vf vf_load_i8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
+}
 VF_INLINE vf vf_load_bf16(const uint16_t *p)
 {
     return vf_of_bits(vi_shl(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)), 16));
