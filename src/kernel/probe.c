@@ -56,7 +56,8 @@ static float read(const float *src, size_t n)
     return sum;
 }
 
-const mica_probe_kernels VF_SYMBOL(mica_probe_kernels) = {.multiply_add = multiply_add,
-                                                          .flops_per_round = (size_t)2 * VF_LANES * CHAINS,
-                                                          .copy = copy,
-                                                          .read = read};
+const mica_probe_kernels VF_VARIANT_SYMBOL(mica_probe_kernels) = {.multiply_add = multiply_add,
+                                                                  .flops_per_round = (size_t)2 * VF_LANES *
+                                                                                     CHAINS,
+                                                                  .copy = copy,
+                                                                  .read = read};

@@ -1,6 +1,6 @@
 /* A net's inside.
  *
- *   build    values, and nodes: calls of operations over them        build.c, values.c, call.c, names.c
+ *   build    values, and nodes: calls of operations over them        build.c, values.c, call.c, names.c, continue.c
  *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fuse.c,
  *            their scratch, the lifetimes and places of values         recompute.c, lifetime.c, plan.c
  *   bind     every value gets its memory                             bind.c
@@ -128,6 +128,7 @@ struct mica_net {
     mica_chunk *chunks, *built_chunks; /* all, and those of building */
     size_t built_used;                 /* of the last of these */
     bool marked;                       /* building has ended */
+    bool continues;                    /* steps continue one another: continue.c */
     mica_status status;                /* of the first failure while building */
     char error[MICA_ERROR_TEXT];
     char prefix[512];                             /* of names: "block0.attn." */

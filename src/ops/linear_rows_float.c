@@ -8,8 +8,6 @@
 #include "base/parallel.h"
 #include "kernel/kernels.h"
 
-/* Up to so many tiles' rows, weights are read as they lie. */
-#define DIRECT_TILES 2
 /* Weights in one block of parallel work; in panels, also how many rows of them. */
 #define BLOCK_WEIGHTS ((size_t)65536)
 #define PANEL_ROWS    ((size_t)32)
@@ -58,7 +56,7 @@ static float_job plan(const mica_context *ctx, const mica_linear_rows_call *c)
                                       .w = c->w,
                                       .w_stride = c->w_stride,
                                       .bias = c->bias};
-    job.direct = c->rows <= DIRECT_TILES * kernels->tile_rows;
+    job.direct = c->rows <= kernels->direct_rows;
     size_t units = fitting_units(kernels, c->width);
     job.block_units = job.direct ? units : mica_least(units, PANEL_ROWS);
     job.unit_blocks = mica_div_up(c->units, job.block_units);

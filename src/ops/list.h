@@ -220,6 +220,7 @@
     OP(rotary_backward, rotary)
 
 #define MICA_OPS_TEXT(OP) \
+    OP(linear_rows, text) \
     OP(rotary_angles, text) \
     OP(rotary_rows, text) \
     OP(cached_attention, text)
@@ -232,9 +233,6 @@
     OP(bce_logits_loss, loss) \
     OP(cross_entropy, loss) \
     OP(cross_entropy_probs, loss)
-
-#define MICA_OPS_TEXT(OP) \
-    OP(linear_rows, text)
 
 #define MICA_OPS_COMPOSED(OP) \
     OP(squared_relu, composed)
@@ -255,7 +253,6 @@
     MICA_OPS_ATTENTION(OP) \
     MICA_OPS_RECURRENT(OP) \
     MICA_OPS_ROTARY(OP) \
-    MICA_OPS_TEXT(OP) \
     MICA_OPS_LOSS(OP) \
     MICA_OPS_TEXT(OP) \
     MICA_OPS_COMPOSED(OP)

@@ -179,8 +179,9 @@ size_t mica_model_weights(const mica_model *model)
 mica_status mica_model_weight(const mica_model *model, mica_gguf_text *name, mica_tensor *out, size_t number)
 {
     const char *found;
+    mica_gguf_text unused;
     if (model->source.folder == NULL)
-        return mica_gguf_tensor(model->source.gguf, name, out, number);
+        return mica_gguf_tensor(model->source.gguf, name != NULL ? name : &unused, out, number);
     if (!mica_huggingface_tensor_at(model->source.folder, &found, out, number))
         return mica_fail(model->ctx, MICA_ERR_INDEX, "model_weight: number %zu of %zu", number,
                          mica_model_weights(model));
