@@ -170,7 +170,7 @@ demo_text() {
     ls -l "$smollm2"
 
     say "all the memory that it takes, before any of it is allocated; the weights stay in the file"
-    show build/mica plan "$smollm2" --context 1024
+    show build/mica plan "$smollm2" --context 1024 --quiet
 
     say "a story, as fast as this machine reads the weights"
     show build/mica generate "$smollm2" --context 1024 --tokens 250 --temperature 0.7 --seed 7 \

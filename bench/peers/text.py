@@ -114,14 +114,15 @@ def memory(args, kind):
     path = args.models / f"SmolLM2-135M-Instruct.{kind}.gguf"
     common = [str(args.mica), "generate", str(path), "--prompt", "Once upon a time", "--json", "--context", "1024"]
     plan = json.loads(call([args.mica, "plan", path, "--context", 1024, "--json"]))
+    told = plan["total"] + plan["model"]["tables"]  # the block, and the vocabulary and the net's description beside it
     most = resident(subprocess.Popen([*common, "--tokens", "1000"], stdout=subprocess.DEVNULL))
-    starts = []
+    starts = []  # of the whole program, without the prompt and the token
     for _ in range(10):
         begun = time.perf_counter()
-        told = json.loads(call([*common, "--tokens", "1"]).splitlines()[-1])
-        starts.append(1e3 * (time.perf_counter() - begun) - told["prompt_ms"] - told["token_ms"])
-    return {"type": kind, "plan": plan["total"], "resident": most, "beyond": most - plan["total"],
-            "start_ms": min(starts), "reached": most - plan["total"] <= MOST_BEYOND and min(starts) < MOST_START_MS}
+        out = json.loads(call([*common, "--tokens", "1"]).splitlines()[-1])
+        starts.append(1e3 * (time.perf_counter() - begun) - out["prompt_ms"] - out["token_ms"])
+    return {"type": kind, "plan": told, "resident": most, "beyond": most - told, "start_ms": min(starts),
+            "reached": most - told <= MOST_BEYOND and min(starts) < MOST_START_MS}
 
 
 # ---- The report ----

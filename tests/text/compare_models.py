@@ -130,7 +130,7 @@ def small_embedding(contest, path):
     exact = [reference.embedding(model, contest.tokens_of(path, line, "--bos")) for line in lines]
     to_peer, to_exact = (max(abs(a - b).max() for a, b in zip(mica, others)) for others in (peer, exact))
     told = f"farthest from llama.cpp {to_peer:.1e}, from NumPy {to_exact:.1e}"
-    require(to_peer <= 1e-3 and to_exact <= 2e-5, told)
+    require(to_peer <= 1e-3 and to_exact <= 2e-4, told)
     return told
 
 
