@@ -156,7 +156,7 @@ suite_text() {
 # ./dev bench --peers text
 bench_text() {
     prepare_text
-    exec /usr/bin/python3 -B bench/peers/text.py --mica build/mica --llama "$llama" --models "$models" "$@"
+    exec /usr/bin/python3 -B bench/peers/text.py --mica build/mica --oracle "$oracle" --models "$models" "$@"
 }
 
 # ./dev demo --text
