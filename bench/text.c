@@ -1,9 +1,11 @@
 /* mica bench --text: prompts and generation of a public text model.
  *
  * A prompt is one run of N tokens in an empty sequence, of the last of which logits are wanted; generation is N runs of
- * one token each, from an empty sequence on. Tokens are arbitrary: the time does not depend on them. Generation reads
- * every weight once a token, so it is held against a loop that only reads as many bytes; prompts against multiply-adds at
- * full rate, of bytes if most weights are block-quantized, else of floats. Both are sampled in turns with the row. */
+ * one token each, from an empty sequence on. Tokens are arbitrary: the time does not depend on them.
+ *
+ * Generation reads every weight once a token, so it is held against a loop that only reads as many bytes; prompts
+ * against multiply-adds at full rate, of bytes if most weights are block-quantized, else of floats. Both are sampled in
+ * turns with the row. */
 #include "bench/text.h"
 
 #include <errno.h>

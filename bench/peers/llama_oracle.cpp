@@ -2,7 +2,7 @@
 //
 //     llama_oracle tokenize MODEL [--special] [--bos] < TEXT     token numbers, one a line
 //     llama_oracle logits MODEL --tokens FILE --out FILE         f32 [tokens, vocabulary], of every position
-//     llama_oracle greedy MODEL --tokens FILE --count N          "TOKEN BEST SECOND": the two highest logits of each step
+//     llama_oracle greedy MODEL --tokens FILE --count N          "TOKEN BEST SECOND": the two best logits of each step
 //     llama_oracle embed MODEL < LINES                           a vector of unit length, one a line
 //     llama_oracle bench MODEL --prompt N | --decode N           the best of --seconds S: "WALL PROCESSOR", seconds
 //
@@ -205,7 +205,7 @@ void embed(const Options &o, llama_model *model)
 }
 
 // As llama-bench does it: a prompt into an empty cache, or tokens one after the other from an empty cache on, after one
-// round that warms up. Both clocks are told: with one thread, the time on the processor is what other programs leave alone.
+// round that warms up. Of one thread, the time on the processor is what other programs disturb less.
 void bench(const Options &o, llama_model *model)
 {
     using clock = std::chrono::steady_clock;
@@ -218,7 +218,7 @@ void bench(const Options &o, llama_model *model)
         token = (llama_token)((state = state * 1664525u + 1013904223u) / 65536u % vocabulary);
     double wall = INFINITY, processor = INFINITY;
     const auto begun = clock::now();
-    for (int round = 0; round < 4 || std::chrono::duration<double>(clock::now() - begun).count() < o.seconds;
+    for (int round = 0; round < 3 || std::chrono::duration<double>(clock::now() - begun).count() < o.seconds;
          round++) {
         llama_memory_clear(llama_get_memory(ctx), true);
         const auto start = clock::now();

@@ -18,7 +18,7 @@ from pathlib import Path
 
 TYPES = ["Q4_0", "Q4_1", "Q8_0", "Q4_K_M", "Q6_K", "F16"]
 ROWS = [("prompt", 128), ("prompt", 512), ("decode", 64)]
-# What is wanted of prompts: llama.cpp has no matrix kernel for Q4_1; the files Q4_K_M and Q6_K are mostly Q5_0 and Q8_0.
+# What is wanted of prompts: llama.cpp has no matrix kernel for Q4_1; files Q4_K_M and Q6_K are mostly Q5_0 and Q8_0.
 PROMPT_AIM = {"Q4_0": 1.2, "Q8_0": 1.2, "F16": 1.2, "Q4_1": 2.0}
 READ_AIM = {"F16": 0.85, "Q8_0": 0.85}  # of the read bandwidth, with one thread
 MOST_START_MS, MOST_BEYOND = 50.0, 1 << 20

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Mica's text models against llama.cpp and against NumPy (./dev test --text).
 
-    compare_models.py --mica build/mica --oracle build/text/llama_oracle --models build/models --small build/text/small [FILTER...]
+    compare_models.py --mica build/mica --oracle build/text/llama_oracle --models build/models --small build/text/small
+                      [FILTER...]
 
 small    logits of small models of every architecture: within 1e-3 of llama.cpp's and 1e-4 of NumPy's in double
          precision; of quantized ones no farther from exact arithmetic than llama.cpp's are
