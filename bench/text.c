@@ -71,21 +71,26 @@ static mica_status run_decode(void *work)
     return MICA_OK;
 }
 
+static bool is_named(mica_gguf_text name, const char *text)
+{
+    return name.length == strlen(text) && memcmp(name.bytes, text, name.length) == 0;
+}
+
 /* Of a table of embeddings a token reads one row, unless the table is the output's as well. */
 static size_t bytes_of_a_token(const mica_model *model)
 {
     size_t bytes = 0, embedding = 0;
     bool output = false;
     for (size_t i = 0; i < mica_model_weights(model); i++) {
-        const char *name;
+        mica_gguf_text name;
         mica_tensor w;
         if (mica_model_weight(model, &name, &w, i) != MICA_OK)
             continue;
         size_t size = mica_tensor_bytes(&w);
-        output = output || strcmp(name, "output.weight") == 0;
-        if (strcmp(name, "token_embd.weight") == 0)
+        output = output || is_named(name, "output.weight");
+        if (is_named(name, "token_embd.weight"))
             embedding = size;
-        else if (strcmp(name, "position_embd.weight") != 0)
+        else if (!is_named(name, "position_embd.weight"))
             bytes += size;
     }
     return bytes + (output ? 0 : embedding);

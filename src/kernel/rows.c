@@ -15,8 +15,9 @@
 #define GROUP 8
 #define MOST  (TILE_ROWS * PANEL + VF_LANES)
 
-/* For so many tiles weights are converted again rather than kept: vectors of sixteen lanes leave time for that. */
-#define DIRECT_TILES (VF_LANES > 8 ? 4 : VF_LANES > 1 ? 2 : 1)
+/* Rows up to which weights are converted again for every tile: as many as there are where a tile of wide vectors hides
+ * that behind its multiplications. */
+#define DIRECT_ROWS (VF_LANES > 8 ? SIZE_MAX : VF_LANES > 1 ? 2 * TILE_ROWS : TILE_ROWS)
 
 /* What weights lie as; a constant wherever it is inlined. */
 typedef enum source { F32, F16, BF16, PANELS } source;
@@ -246,7 +247,7 @@ LINES_ALONE static void panels(const mica_rows_product *p)
 const mica_rows_kernels VF_SYMBOL(mica_rows_kernels) = {
     .lanes = VF_LANES,
     .tile_rows = TILE_ROWS,
-    .direct_rows = DIRECT_TILES * TILE_ROWS,
+    .direct_rows = DIRECT_ROWS,
     .panel_units = PANEL,
     .group_units = GROUP,
     .direct = {[MICA_F32] = direct_f32, [MICA_F16] = direct_f16, [MICA_BF16] = direct_bf16},

@@ -263,7 +263,7 @@ mica_status mica_encode_into(mica_context *ctx, const mica_tokenizer *t, mica_to
 
 mica_status mica_encode(mica_context *ctx, const mica_tokenizer *t, int32_t *tokens, size_t *count,
                         const char *text, size_t bytes, void *scratch, size_t scratch_bytes,
-                        const mica_encode_opts *opts)
+                        const mica_tokenize_opts *opts)
 {
     if (t == NULL || count == NULL || (tokens == NULL && *count > 0) || (text == NULL && bytes > 0))
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "encode: %s is NULL",
@@ -271,7 +271,7 @@ mica_status mica_encode(mica_context *ctx, const mica_tokenizer *t, int32_t *tok
                          : count == NULL ? "count"
                          : text == NULL  ? "the text"
                                          : "tokens");
-    mica_encode_opts o = opts != NULL ? *opts : (mica_encode_opts){.special = false};
+    mica_tokenize_opts o = opts != NULL ? *opts : (mica_tokenize_opts){.special = false};
     mica_tokens out = {.token = tokens, .room = *count};
     if (o.ends && t->info.add_bos && t->info.bos >= 0)
         mica_tokens_put(&out, t->info.bos);
