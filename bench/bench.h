@@ -65,6 +65,7 @@ typedef struct bench_family {
     X(attention)          \
     X(cached_attention)   \
     X(transformer)        \
+    X(text_float)         \
     X(memory)             \
     X(train)              \
     X(net)

@@ -128,7 +128,8 @@ static const char details[] =
     "  DIR                                        with config.json, safetensors and tokenizer.json\n"
     "\n"
     "The text is streamed to stdout. The same seed gives the same text. --json prints one\n"
-    "object: for a checkpoint prompt, text, tokens (their number), seed; for a text model prompt_tokens,\n"
+    "object: for a checkpoint prompt, text, tokens (their number), seed, windows (why the net\n"
+    "has to run a whole window for each token; null: it runs each once); for a text model prompt_tokens,\n"
     "tokens, text, prompt_ms, token_ms (milliseconds a token), end (tokens, end, stop: why it ended),\n"
     "bytes (of the plan).\n"
     "\n"
@@ -150,7 +151,8 @@ typedef struct writing {
     saved saved;
     mica_net *net;
     mica_netfile_info info;
-    int32_t *tokens; /* [count] so far, with room for those to come */
+    const char *windows; /* why the whole window is run for each token; NULL: it is not */
+    int32_t *tokens;     /* [count] so far, with room for those to come */
     size_t count;
     char *text; /* of JSON */
     size_t text_bytes;
@@ -244,6 +246,9 @@ static int write_on(writing *w)
     const generate_settings *set = w->set;
     mica_sampling sampling = generate_sampling(set);
     mica_random dice = mica_random_stream((uint64_t)set->shared.seed, 0);
+    mica_generation writer;
+    if (mica_generation_begin(&writer, w->net, w->info.output) != MICA_OK)
+        return verb_failed(&verb_generate, w->ctx);
     if (!set->shared.json && set->prompt != NULL) {
         if (w->terminal)
             put_message(stdout, set->prompt);
@@ -257,7 +262,7 @@ static int write_on(writing *w)
         sampling.recent = w->tokens + w->count - recent;
         sampling.recent_count = recent;
         int32_t token;
-        mica_status status = mica_generate_next(w->net, &token, w->info.output, &so_far, &dice, &sampling);
+        mica_status status = mica_generation_next(&writer, &token, &so_far, &dice, &sampling);
         if (status == MICA_OK)
             status = put_token(w, token);
         if (status != MICA_OK)
@@ -273,8 +278,13 @@ static void print_json(const writing *w)
     put_json(stdout, w->set->prompt);
     printf(", \"text\": ");
     put_json_bytes(stdout, w->text, w->text_bytes);
-    printf(", \"tokens\": %lld, \"seed\": %lld}\n", (long long)w->set->tokens,
+    printf(", \"tokens\": %lld, \"seed\": %lld, \"windows\": ", (long long)w->set->tokens,
            (long long)w->set->shared.seed);
+    if (w->windows != NULL)
+        put_json(stdout, w->windows);
+    else
+        printf("null");
+    printf("}\n");
 }
 
 static int generate(writing *w, const char *where)
@@ -283,7 +293,7 @@ static int generate(writing *w, const char *where)
     if (code == EXIT_OK && w->saved.meaning.vocabulary.count == 0)
         code = verb_error(&verb_generate, EXIT_FILE, "%s: not a text net; see mica help run", w->saved.path);
     if (code == EXIT_OK)
-        code = saved_build(&w->net, &w->info, &verb_generate, w->ctx, &w->saved, 1, false);
+        code = saved_build_writer(&w->net, &w->info, &verb_generate, w->ctx, &w->saved, &w->windows);
     if (code == EXIT_OK)
         code = encode_prompt(w);
     if (code != EXIT_OK)

@@ -21,6 +21,7 @@
     X(embed)      \
     X(info)       \
     X(plan)       \
+    X(quantize)   \
     X(bench)      \
     X(ops)
 

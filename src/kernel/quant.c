@@ -4,13 +4,32 @@
 
 #include "kernel/block_decode.h"
 
-/* group, offset of u, least values */
-static const mica_quant_type types[MICA_DTYPE_COUNT] = {
-    [MICA_Q4_0] = {32, 8, false},  [MICA_Q4_1] = {32, 0, true},      [MICA_Q5_0] = {32, 16, false},
-    [MICA_Q5_1] = {32, 0, true},   [MICA_Q8_0] = {32, 128, false},   [MICA_Q2_K] = {16, 0, true},
-    [MICA_Q3_K] = {16, 4, false},  [MICA_Q4_K] = {32, 0, true},      [MICA_Q5_K] = {32, 0, true},
-    [MICA_Q6_K] = {16, 32, false}, [MICA_IQ4_NL] = {32, 128, false}, [MICA_IQ4_XS] = {32, 128, false},
-};
+#if VF_LANES > 1
+#include "kernel/vec_bytes.h"
+#else
+#define VB_WIDE_OFFSET 128
+#endif
+
+/* group, offset of u, least values, eight bits */
+#define TYPES(X)                        \
+    X(Q4_0, 32, 8, 0, 0)                \
+    X(Q4_1, 32, 0, 1, 0)                \
+    X(Q5_0, 32, 16, 0, 0)               \
+    X(Q5_1, 32, 0, 1, 0)                \
+    X(Q8_0, 32, VB_WIDE_OFFSET, 0, 1)   \
+    X(Q2_K, 16, 0, 1, 0)                \
+    X(Q3_K, 16, 4, 0, 0)                \
+    X(Q4_K, 32, 0, 1, 0)                \
+    X(Q5_K, 32, 0, 1, 0)                \
+    X(Q6_K, 16, 32, 0, 0)               \
+    X(IQ4_NL, 32, VB_WIDE_OFFSET, 0, 1) \
+    X(IQ4_XS, 32, VB_WIDE_OFFSET, 0, 1)
+
+#define NAMED(code, group, offset, least, wide) \
+    enum { GROUP_##code = group, LEAST_##code = least, WIDE_##code = wide };
+TYPES(NAMED)
+#define TYPE(code, group, offset, least, wide) [MICA_##code] = {group, offset, least, wide},
+static const mica_quant_type types[MICA_DTYPE_COUNT] = {TYPES(TYPE)};
 
 /* The largest size of 32 values; NaN where one is. */
 VF_INLINE float largest_size(const float *x)
@@ -65,17 +84,25 @@ static void round_rows(uint8_t *tile, const float *x, ptrdiff_t x_stride, size_t
     }
 }
 
+#if VF_LANES > 1
+#include "kernel/quant_parts.h"
+#include "kernel/quant_vector.h"
+#else
 #include "kernel/quant_plain.h"
+#endif
 
-#define WIDTH 1
-#define TILE  4
-
-const mica_quant_kernels VF_SYMBOL(mica_quant_kernels) = {
-    .width = WIDTH,
-    .tile = TILE,
+const mica_quant_kernels VF_VARIANT_SYMBOL(mica_quant_kernels) = {
+    .width = VF_LANES,
     .type = types,
     .round = round_rows,
 #define UNPACK(code, name, bytes, block, type) [MICA_##code] = unpack_##code,
     .unpack = {MICA_DTYPE_BLOCK_LIST(UNPACK)},
     .product = product,
+#if VF_LANES > 1
+    .tile = VB_TILE,
+#define VECTOR(code, name, bytes, block, type) [MICA_##code] = vector_##code,
+    .vector = {MICA_DTYPE_BLOCK_LIST(VECTOR)},
+#else
+    .tile = PLAIN_TILE,
+#endif
 };

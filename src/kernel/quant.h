@@ -32,6 +32,7 @@ typedef struct mica_quant_type {
     int group;  /* values with one scale: 32 or 16 */
     int offset; /* of u */
     bool least; /* there are least values; then offset is 0 */
+    bool wide;  /* values have eight bits */
 } mica_quant_type;
 
 /* Bytes of 32 values of a tile. */

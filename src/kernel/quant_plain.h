@@ -2,6 +2,8 @@
 #ifndef MICA_SRC_KERNEL_QUANT_PLAIN_H
 #define MICA_SRC_KERNEL_QUANT_PLAIN_H
 
+#define PLAIN_TILE 4
+
 /* a * b + c rounded once, whatever the machine has: the product is exact in double, and a sum that was rounded is made
  * odd in its last bit, so that rounding it again goes the way rounding once would. */
 VF_INLINE float fused(float a, float b, float c)

@@ -15,6 +15,10 @@
 #define GROUP 8
 #define MOST  (TILE_ROWS * PANEL + VF_LANES)
 
+/* Rows up to which weights are converted again for every tile: as many as there are where a tile of wide vectors hides
+ * that behind its multiplications. */
+#define DIRECT_ROWS (VF_LANES > 8 ? SIZE_MAX : VF_LANES > 1 ? 2 * TILE_ROWS : TILE_ROWS)
+
 /* What weights lie as; a constant wherever it is inlined. */
 typedef enum source { F32, F16, BF16, PANELS } source;
 
@@ -152,6 +156,15 @@ VF_INLINE void tile(const mica_rows_product *p, float *y, const float *x, const 
     }
 }
 
+/* How many of `left` rows the next tile takes. At the end two tiles of about the same height are better than a whole
+ * one and a rest of few rows, whose sums wait for each other. */
+static size_t next_rows(size_t left)
+{
+    if (left <= TILE_ROWS)
+        return left;
+    return left >= 2 * TILE_ROWS ? TILE_ROWS : (left + 1) / 2;
+}
+
 VF_INLINE void direct(const mica_rows_product *p, source type)
 {
     size_t width = p->rows == 1 ? GROUP : PANEL;
@@ -159,12 +172,15 @@ VF_INLINE void direct(const mica_rows_product *p, source type)
     ptrdiff_t next = (ptrdiff_t)width * p->w_stride * (ptrdiff_t)bytes_of(type);
     for (size_t j = 0; j < p->units; j += width, w += next) {
         const float *bias = p->bias != NULL ? p->bias + j : no_bias;
-        if (p->rows == 1)
+        if (p->rows == 1) {
             tile_of(p, p->y + j, p->x, w, bias, type, 1, GROUP);
-        else
-            for (size_t i = 0; i < p->rows; i += TILE_ROWS)
-                tile(p, p->y + (ptrdiff_t)i * p->y_stride + j, p->x + (ptrdiff_t)i * p->x_stride, w, bias,
-                     type, p->rows - i);
+            continue;
+        }
+        for (size_t i = 0, rows; i < p->rows; i += rows) {
+            rows = next_rows(p->rows - i);
+            tile(p, p->y + (ptrdiff_t)i * p->y_stride + j, p->x + (ptrdiff_t)i * p->x_stride, w, bias, type,
+                 rows);
+        }
     }
 }
 
@@ -204,15 +220,6 @@ static void unpack_bf16(float *panels, const void *w, ptrdiff_t stride, size_t u
     unpack(panels, w, stride, units, k, BF16);
 }
 
-/* How many of `left` rows the next tile takes. At the end two tiles of about the same height are better than a whole
- * one and a rest of few rows, whose sums wait for each other. */
-static size_t next_rows(size_t left)
-{
-    if (left <= TILE_ROWS)
-        return left;
-    return left >= 2 * TILE_ROWS ? TILE_ROWS : (left + 1) / 2;
-}
-
 /* A tile's rows of x stay in the first cache while all panels go by, which the second cache has. The tile of a last
  * panel that is not full is put aside, and what is wanted of it taken from there. */
 LINES_ALONE static void panels(const mica_rows_product *p)
@@ -240,6 +247,7 @@ LINES_ALONE static void panels(const mica_rows_product *p)
 const mica_rows_kernels VF_SYMBOL(mica_rows_kernels) = {
     .lanes = VF_LANES,
     .tile_rows = TILE_ROWS,
+    .direct_rows = DIRECT_ROWS,
     .panel_units = PANEL,
     .group_units = GROUP,
     .direct = {[MICA_F32] = direct_f32, [MICA_F16] = direct_f16, [MICA_BF16] = direct_bf16},

@@ -24,6 +24,7 @@ typedef struct mica_rows_product {
 typedef struct mica_rows_kernels {
     size_t lanes;
     size_t tile_rows;   /* rows of x that a tile has at most */
+    size_t direct_rows; /* up to so many, `direct` is faster than panels, which have to be made first */
     size_t panel_units; /* of a panel: panel_units * (k rounded up to lanes) floats */
     size_t group_units; /* what `direct` takes at once; a multiple of panel_units */
 

@@ -108,7 +108,13 @@ VF_INLINE void vf_store_bf16_tail(uint16_t *p, vf v, size_t n)
 #define VF_JOIN_(a, b)  a##_##b
 #define VF_JOIN(a, b)   VF_JOIN_(a, b)
 #define VF_SYMBOL(name) VF_JOIN(name, VF_NAME)
-#define VF_TEXT_(a)     #a
-#define VF_TEXT(a)      VF_TEXT_(a)
+/* The same for families that are compiled again for a variant of the set: mica_quant_kernels_avx512_vnni. */
+#if defined(MICA_BUILD_VARIANT)
+#define VF_VARIANT_SYMBOL(name) VF_JOIN(VF_SYMBOL(name), MICA_BUILD_VARIANT)
+#else
+#define VF_VARIANT_SYMBOL(name) VF_SYMBOL(name)
+#endif
+#define VF_TEXT_(a) #a
+#define VF_TEXT(a)  VF_TEXT_(a)
 
 #endif

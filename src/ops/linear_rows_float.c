@@ -1,21 +1,23 @@
 /* Rows times weights of f32, f16 or bf16.
  *
- * A single row, or a few, read the weights as they lie: their bandwidth is the bound, or converting them hides behind
- * the multiplications. For more rows a block of weights becomes panels of floats in the thread's room, which the second
- * cache keeps for all of them. Either way gives the same bits. */
+ * Weights are read as they lie where their bandwidth is the bound, or where converting them hides behind the
+ * multiplications: some rows at a time, which the second cache keeps along with a block of weights. Otherwise a block
+ * becomes panels of floats in the thread's room. Either way gives the same bits. */
 #include "ops/linear_rows.h"
 
 #include "base/parallel.h"
 #include "kernel/kernels.h"
 
-/* Up to so many tiles' rows, weights are read as they lie. */
-#define DIRECT_TILES 2
 /* Weights in one block of parallel work; in panels, also how many rows of them. */
 #define BLOCK_WEIGHTS ((size_t)65536)
 #define PANEL_ROWS    ((size_t)32)
-/* Where these blocks are less than so many for each thread, rows are cut into blocks of at least this size, too. */
+/* Rows of x that a block of weights as they lie is multiplied with at a time, within limits as many as have so many
+ * elements. */
+#define CHUNK       ((size_t)98304)
+#define LEAST_CHUNK ((size_t)24)
+#define MOST_CHUNK  ((size_t)48)
+/* Where blocks are less than so many for each thread, they are made smaller. */
 #define BLOCKS_EACH 4
-#define LEAST_ROWS  ((size_t)96)
 
 typedef struct float_job {
     mica_rows_product product; /* the whole */
@@ -24,6 +26,7 @@ typedef struct float_job {
     bool direct;
     size_t block_rows, block_units; /* the latter a multiple of what kernels take at once */
     size_t unit_blocks;
+    size_t chunk_rows; /* of weights as they lie */
     char *rooms;
     size_t room_bytes; /* of each thread */
 } float_job;
@@ -58,16 +61,18 @@ static float_job plan(const mica_context *ctx, const mica_linear_rows_call *c)
                                       .w = c->w,
                                       .w_stride = c->w_stride,
                                       .bias = c->bias};
-    job.direct = c->rows <= DIRECT_TILES * kernels->tile_rows;
-    size_t units = fitting_units(kernels, c->width);
-    job.block_units = job.direct ? units : mica_least(units, PANEL_ROWS);
+    job.direct = c->rows <= kernels->direct_rows;
+    size_t wanted = BLOCKS_EACH * (size_t)ctx->threads; /* blocks, if there are several threads */
+    size_t share = mica_round_up(mica_most(c->units / wanted, 1), kernels->group_units);
+    job.block_units = mica_least(fitting_units(kernels, c->width), job.direct ? share : PANEL_ROWS);
     job.unit_blocks = mica_div_up(c->units, job.block_units);
+    size_t most_chunk = CHUNK / mica_most(c->width, 1) / kernels->tile_rows * kernels->tile_rows;
+    job.chunk_rows = mica_least(mica_most(most_chunk, LEAST_CHUNK), MOST_CHUNK);
     job.block_rows = c->rows;
-    size_t wanted = BLOCKS_EACH * (size_t)ctx->threads;
-    if (!job.direct && ctx->threads > 1 && job.unit_blocks > 0 && job.unit_blocks < wanted) {
+    if (ctx->threads > 1 && job.unit_blocks > 0 && job.unit_blocks < wanted) {
         size_t parts = mica_div_up(wanted, job.unit_blocks);
-        job.block_rows = mica_round_up(mica_most(mica_div_up(c->rows, parts), LEAST_ROWS),
-                                       kernels->tile_rows);
+        job.block_rows = mica_round_up(mica_div_up(c->rows, parts),
+                                       job.direct ? job.chunk_rows : 2 * MOST_CHUNK);
     }
     job.room_bytes = room_bytes(kernels, c->units, c->width, job.direct);
     return job;
@@ -111,8 +116,10 @@ static void multiply_block(void *work, size_t block, int thread)
         return;
     }
     size_t rest = p.units % job->kernels->group_units, whole = p.units - rest;
-    mica_rows_product most = part_of(job, &p, 0, p.rows, 0, whole);
-    job->kernels->direct[job->dtype](&most);
+    for (size_t i = 0; i < p.rows; i += job->chunk_rows) {
+        mica_rows_product chunk = part_of(job, &p, i, job->chunk_rows, 0, whole);
+        job->kernels->direct[job->dtype](&chunk);
+    }
     if (rest > 0)
         multiply_panels(job, part_of(job, &p, 0, p.rows, whole, rest), thread);
 }

@@ -221,6 +221,7 @@
 
 #define MICA_OPS_TEXT(OP) \
     OP(linear_rows, text) \
+    OP(gate, text) \
     OP(rotary_angles, text) \
     OP(rotary_rows, text) \
     OP(cached_attention, text)

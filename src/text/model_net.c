@@ -236,7 +236,7 @@ static mica_value feed_forward(const building *b, mica_value x)
     mica_tensor up;
     mica_value h;
     bool gate_within = find(b, &up, "ffn_up", ".weight") && up.rank == 2 && up.dim[0] == 2 * info->hidden;
-    mica_gate_opts gate = {.activation = (int)b->model->architecture->activation};
+    mica_gate_opts gate = {.activation = b->model->architecture->activation};
     if (has(b, "ffn_gate")) {
         mica_value a = linear(b, x, "ffn_gate", info->hidden, info->width);
         h = linear(b, x, "ffn_up", info->hidden, info->width);

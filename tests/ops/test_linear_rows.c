@@ -7,7 +7,8 @@
 
 #include "test.h"
 
-static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};
+static const char *const isas[] = {"avx2-plain",  "avx2-vnni",  "avx512-plain",
+                                   "avx512-vnni", "neon-plain", "neon-dot"};
 
 typedef struct product {
     mica_index rows, units, width;

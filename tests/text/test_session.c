@@ -17,15 +17,25 @@ typedef struct fixture {
     int32_t tokens[400];
 } fixture;
 
+/* Contexts by their number of threads, as many as a test needs. */
+static mica_context *with_threads(int threads)
+{
+    mica_context *ctx;
+    if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads}) != MICA_OK) /* built without threads */
+        (void)mica_context_create(&ctx, NULL);
+    return ctx;
+}
+
 static fixture make(const small_model *model)
 {
     fixture f = {.files = scratch_make()};
     test_random random = test_seed(model->seed + 7);
-    mica_context *ctx = test_context(1);
+    mica_context *ctx = with_threads(1);
     snprintf(f.path, sizeof f.path, "%s", scratch_path(&f.files, "model.gguf"));
     CHECK_OK(ctx, small_model_write(ctx, f.path, model));
     for (int i = 0; i < 400; i++)
         f.tokens[i] = test_int(&random, 0, SMALL_VOCABULARY - 1);
+    mica_context_destroy(ctx);
     return f;
 }
 
@@ -75,7 +85,7 @@ static float *rows_of(int rows) { return calloc((size_t)rows * SMALL_VOCABULARY,
 /* Logits of all tokens, one at a time or in chunks, with so many threads. */
 static void logits_of_all(const fixture *f, float *out, int threads, int chunk, mica_cache_type cache)
 {
-    mica_context *ctx = test_context(threads);
+    mica_context *ctx = with_threads(threads);
     opened o = open_model(
         ctx, f->path, (mica_session_opts){.context = 128, .chunk = chunk, .logits = chunk, .cache = cache});
     for (int first = 0; o.session != NULL && first < TOKENS; first += chunk) {
@@ -84,6 +94,7 @@ static void logits_of_all(const fixture *f, float *out, int threads, int chunk, 
         take_logits(ctx, &o, out + first * SMALL_VOCABULARY);
     }
     close_model(&o);
+    mica_context_destroy(ctx);
 }
 
 static void check_same_bits(const small_model *model, mica_cache_type cache)
