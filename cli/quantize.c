@@ -16,12 +16,22 @@ typedef struct settings {
     bool pure, dry_run;
 } settings;
 
+/* In the order of mica_gguf_mix; behind them, what others call the middle one of three. */
 static const char *const types[] = {
 #define TYPE(name, number) #name,
     MICA_GGUF_MIX_LIST(TYPE)
 #undef TYPE
-        NULL,
+        "Q3_K",
+    "Q4_K",
+    "Q5_K",
+    NULL,
 };
+
+static mica_gguf_mix mix_of(int type)
+{
+    static const mica_gguf_mix middle[] = {MICA_MIX_Q3_K_M, MICA_MIX_Q4_K_M, MICA_MIX_Q5_K_M};
+    return type < MICA_MIX_COUNT ? (mica_gguf_mix)type : middle[type - MICA_MIX_COUNT];
+}
 
 static const verb_option options[] = {
     {.name = "--type",
@@ -43,12 +53,13 @@ static const verb_option options[] = {
 };
 
 static const char details[] =
-    "IN is a GGUF file, OUT the one to write; it is only replaced when all of it is written. Memory\n"
+    "FILE is a GGUF file, OUT the one to write; it is only replaced when all of it is written. Memory\n"
     "does not depend on the size of the file.\n"
     "\n"
-    "Types: F32, F16, BF16; Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL; and, for rows that are a multiple\n"
-    "of 256, Q2_K, Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M, Q6_K, IQ4_XS. Other rows\n"
-    "fall back: q4_k to q5_0, q5_k to q5_1, q6_k to q8_0, q2_k and q3_k to q4_0, iq4_xs to iq4_nl.\n"
+    "The K types and IQ4_XS are for rows of a multiple of 256 values. Others fall back: q4_k to q5_0,\n"
+    "q5_k to q5_1, q6_k to q8_0, q2_k and q3_k to q4_0, iq4_xs to iq4_nl. Q3_K, Q4_K and Q5_K are\n"
+    "Q3_K_M, Q4_K_M and Q5_K_M.\n"
+    "\n"
     "Tensors that matter more have more bits, as llama-quantize has it: the output, and in the\n"
     "mixes (_S, _M, _L) some of attn_v and ffn_down. Norms and biases stay as they are.\n"
     "\n"
@@ -97,7 +108,7 @@ static double bits_of(mica_dtype dtype)
 static void count_tensor(telling *t, const mica_gguf_quantizing *at)
 {
     bool changes = at->from.dtype != at->to.dtype, blocks = mica_dtype_block(at->from.dtype) > 1;
-    const char *type = types[t->set->type];
+    const char *type = mica_gguf_mix_name(mix_of(t->set->type));
     bool wide = strstr(type, "_K") != NULL || strcmp(type, "IQ4_XS") == 0;
     t->tensors[at->to.dtype]++;
     t->type_bytes[at->to.dtype] += bytes_of(&at->to);
@@ -158,8 +169,8 @@ static mica_status print_json(void *user, mica_context *ctx, const mica_gguf_qua
 static void print_sums(const telling *t, const char *out, double seconds)
 {
     double bits = t->values > 0 ? 8.0 * t->bytes / t->values : 0;
-    printf("%s: %s, %s to %s, %.2f bits a value", out, types[t->set->type], size_text(t->bytes_before).text,
-           size_text(t->bytes).text, bits);
+    printf("%s: %s, %s to %s, %.2f bits a value", out, mica_gguf_mix_name(mix_of(t->set->type)),
+           size_text(t->bytes_before).text, size_text(t->bytes).text, bits);
     printf(t->set->dry_run ? "\n" : ", %s\n", time_text(seconds).text);
     for (mica_dtype d = 0; d < MICA_DTYPE_COUNT; d++)
         if (t->tensors[d] > 0)
@@ -203,7 +214,7 @@ static mica_status tell_json(mica_context *ctx, const mica_gguf *file, const tel
                              mica_gguf_quantize_opts *opts)
 {
     opts->report = print_json;
-    printf("{\"type\": \"%s\", \"tensors\": [", types[t->set->type]);
+    printf("{\"type\": \"%s\", \"tensors\": [", mica_gguf_mix_name(mix_of(t->set->type)));
     mica_status status = mica_gguf_quantize(ctx, file, NULL, opts);
     printf("],\n \"values\": %.0f, \"bytes_before\": %.0f, \"bytes\": %.0f}\n", t->values, t->bytes_before,
            t->bytes);
@@ -217,8 +228,7 @@ static int quantize(mica_context *ctx, const settings *set, const char *in, cons
         return verb_failed(&verb_quantize, ctx);
     telling t = {.set = set, .terminal = terminal_of(STDERR_FILENO)};
     t.bar = t.terminal.is_terminal && !set->shared.quiet;
-    mica_gguf_quantize_opts opts = {
-        .mix = (mica_gguf_mix)set->type, .pure = set->pure, .report = count, .user = &t};
+    mica_gguf_quantize_opts opts = {.mix = mix_of(set->type), .pure = set->pure, .report = count, .user = &t};
     double began = clock_seconds();
     mica_status status = mica_gguf_quantize(ctx, file, NULL, &opts);
     if (status == MICA_OK && !set->dry_run)
@@ -261,7 +271,7 @@ static int run(int argc, char **argv)
 
 const verb verb_quantize = {
     .name = "quantize",
-    .arguments = "IN OUT --type TYPE [OPTIONS]",
+    .arguments = "FILE OUT --type TYPE [OPTIONS]",
     .summary = "write a text model with fewer bits",
     .details = details,
     .options = options,

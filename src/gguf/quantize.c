@@ -89,6 +89,7 @@ static mica_status make_piece(void *user, mica_context *ctx, const mica_tensor *
         return mica_fail(ctx, MICA_ERR_FORMAT,
                          "%s: %s: tensor %s, row %td: a value is not finite, or too large for %s", op,
                          MICA_QUOTE(t->all->in->name), t->name, row + spoilt, mica_dtype_name(piece->dtype));
+    mica_map_forget(&t->all->in->map, first, mica_tensor_bytes(&rows));
     return report(t, ctx, (size_t)(row + piece->dim[0]) * (size_t)width);
 }
 

@@ -65,6 +65,23 @@ typedef struct tile {
     float *q, *scores, *part, *total;
 } tile;
 
+/* to [width][rows] = the rows times scale. Up to a vector behind `to` may be written to. */
+static void turn(float *to, const float *const *q, size_t rows, size_t width, float scale)
+{
+    size_t i = 0;
+    for (; rows <= VF_LANES && 2 * rows > VF_LANES && i + VF_LANES <= width; i += VF_LANES) {
+        vf square[VF_LANES];
+        for (size_t r = 0; r < VF_LANES; r++)
+            square[r] = r < rows ? vf_mul(vf_load(q[r] + i), vf_set1(scale)) : vf_zero();
+        vf_transpose(square);
+        for (size_t k = 0; k < VF_LANES; k++) /* what goes too far is overwritten by the next */
+            vf_store(to + (i + k) * rows, square[k]);
+    }
+    for (; i < width; i++)
+        for (size_t r = 0; r < rows; r++)
+            to[i * rows + r] = q[r][i] * scale;
+}
+
 static void tile_start(tile *t, const mica_cache_queries *b, size_t query)
 {
     const mica_cache_layout *layout = b->layout;
@@ -76,11 +93,10 @@ static void tile_start(tile *t, const mica_cache_queries *b, size_t query)
     t->scores = t->q + MICA_CACHE_TILE * width;
     t->part = t->scores + MICA_CACHE_TILE * SEGMENT;
     t->total = t->part + MICA_CACHE_TILE * record;
+    const float *q[ROWS];
     for (size_t r = 0; r < rows; r++) {
         size_t row = (query + r) / b->group, head = (query + r) % b->group;
-        const float *q = b->q + (ptrdiff_t)row * b->q_row + head * width;
-        for (size_t i = 0; i < width; i++)
-            t->q[i * rows + r] = q[i] * b->scale;
+        q[r] = b->q + (ptrdiff_t)row * b->q_row + head * width;
         ptrdiff_t begin, end;
         mica_cache_seen(b, row, &begin, &end);
         t->begin[r] = (size_t)begin;
@@ -90,6 +106,12 @@ static void tile_start(tile *t, const mica_cache_queries *b, size_t query)
         t->low = t->begin[r] < t->low ? t->begin[r] : t->low;
         t->high = t->end[r] > t->high ? t->end[r] : t->high;
     }
+    turn(t->q, q, rows, width, b->scale);
+}
+
+static const uint8_t *keys_at(const mica_cache_queries *b, size_t place)
+{
+    return b->keys + (size_t)b->table[(ptrdiff_t)(place / PAGE) * b->table_stride] * b->layout->key_page;
 }
 
 static size_t within(size_t x, size_t low, size_t high) { return x < low ? low : x > high ? high : x; }
@@ -103,10 +125,13 @@ static void softmax(float *s, size_t count, size_t begin, size_t end, float cap,
         s[i] = -INFINITY;
     for (size_t i = end; i < count; i++)
         s[i] = -INFINITY;
-    vf most = vf_set1(-INFINITY), sum = vf_zero();
-    for (size_t i = 0; i < count; i += VF_LANES)
-        most = vf_max_nan(most, vf_load(s + i));
-    result[0] = vf_hmax(most);
+    /* A NaN that is lost here shows in the sum. PAGE is a multiple of two vectors. */
+    vf most = vf_set1(-INFINITY), other = most, sum = vf_zero();
+    for (size_t i = 0; i < count; i += 2 * VF_LANES) {
+        most = vf_max(most, vf_load(s + i));
+        other = vf_max(other, vf_load(s + i + VF_LANES));
+    }
+    result[0] = vf_hmax(vf_max(most, other));
     vf shift = vf_set1(result[0] == -INFINITY ? 0.0f : result[0]);
     for (size_t i = 0; i < count; i += VF_LANES) {
         vf e = vf_exp_down(vf_sub(vf_load(s + i), shift));
@@ -125,10 +150,8 @@ static void tile_segment(const tile *t, size_t segment, float *records)
     size_t low = within(t->low, origin, origin + SEGMENT) / PAGE * PAGE;
     size_t high = within(t->high, origin, origin + SEGMENT), common[2] = {origin, origin + SEGMENT};
     for (size_t place = low; place < high; place += PAGE)
-        t->kernels->score(t->scores + (place - origin), t->q,
-                          b->keys + (size_t)b->table[(ptrdiff_t)(place / PAGE) * b->table_stride] *
-                                        layout->key_page,
-                          layout->width);
+        t->kernels->score(t->scores + (place - origin), t->q, keys_at(b, place),
+                          keys_at(b, place + PAGE < t->high ? place + PAGE : place), layout->width);
     high = (high + PAGE - 1) / PAGE * PAGE;
     for (size_t r = 0; r < t->rows; r++) {
         size_t begin = within(t->begin[r], low, high), end = within(t->end[r], low, high);
@@ -140,19 +163,19 @@ static void tile_segment(const tile *t, size_t segment, float *records)
         common[1] = end < common[1] ? end : common[1];
     }
     /* What a query does not see may be anything, even no number: it is not added, not even times 0. */
-    value_range all = {b, common[0], common[1], origin};
+    value_range all = {b, common[0], common[1], origin, t->high};
     bool any = common[0] < common[1];
     values_fn *add_one = tiles_of(layout->type)[1].values;
     for (size_t r = 0; r < t->rows; r++) {
         size_t begin = within(t->begin[r], low, high), end = within(t->end[r], low, high);
         add_one(records + r * stride, stride, t->scores + r * SEGMENT,
-                &(value_range){b, begin, any ? common[0] : end, origin});
+                &(value_range){b, begin, any ? common[0] : end, origin, 0});
     }
     if (any)
         t->kernels->values(records, stride, t->scores, &all);
     for (size_t r = 0; r < t->rows && any; r++)
         add_one(records + r * stride, stride, t->scores + r * SEGMENT,
-                &(value_range){b, common[1], within(t->end[r], low, high), origin});
+                &(value_range){b, common[1], within(t->end[r], low, high), origin, 0});
 }
 
 /* ---- Segments together ---- */

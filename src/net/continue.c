@@ -198,6 +198,62 @@ static mica_status change(continuing *c)
     return net->status;
 }
 
+/* ---- Forgetting the first tokens ---- */
+
+/* The call of rotary_packed whose keys an attention keeps; NULL: it is none. */
+static const mica_node *turner_of(const mica_net *net, const mica_node *attention)
+{
+    int maker = net->values[attention->in[0]].maker;
+    return maker != NONE && net->nodes[maker].op == &mica_op_rotary_packed ? &net->nodes[maker] : NULL;
+}
+
+bool mica_net_can_drop(const mica_net *net)
+{
+    for (int n = 0; n < net->node_count; n++) {
+        const mica_node *node = &net->nodes[n];
+        if (node->op == &mica_op_add_positions || node->op == &mica_op_rotary)
+            return false;
+        if (node->op != &mica_op_attention_cached)
+            continue;
+        const mica_attention_packed_opts *packed = &((const mica_attention_cached_opts *)node->opts)->packed;
+        const mica_node *turner = turner_of(net, node);
+        int heads = packed->heads != 0 ? packed->heads : 1,
+            kv = packed->kv_heads != 0 ? packed->kv_heads : heads;
+        const mica_turn_opts *turn = turner != NULL ? turner->opts : NULL;
+        if (turn != NULL && (turn->heads != heads + 2 * kv || turn->turned != heads + kv))
+            return false;
+    }
+    return net->continues;
+}
+
+/* Of one attention: its rows move to the front, and their keys turn back by as many positions. */
+static mica_status drop_rows(mica_net *net, const mica_node *node, mica_index count, mica_index dropped)
+{
+    const mica_attention_packed_opts *packed = &((const mica_attention_cached_opts *)node->opts)->packed;
+    const mica_node *turner = turner_of(net, node);
+    const mica_tensor *rows = &net->values[node->in[1]].tensor;
+    mica_index heads = packed->heads != 0 ? packed->heads : 1,
+               kv = packed->kv_heads != 0 ? packed->kv_heads : heads, width = rows->dim[2];
+    float *data = rows->data;
+    memmove(data, data + dropped * width, (size_t)((count - dropped) * width) * sizeof *data);
+    if (turner == NULL)
+        return MICA_OK;
+    mica_tensor keys = mica_4d(data, count - dropped, kv, 1, width / (2 * kv));
+    keys.stride[0] = width;
+    return mica_rotary_backward(
+        net->ctx, &keys, &keys, &net->values[turner->in[1]].tensor,
+        &(mica_rotary_opts){.offset = dropped,
+                            .interleaved = ((const mica_turn_opts *)turner->opts)->interleaved});
+}
+
+mica_status mica_net_drop(mica_net *net, mica_index count, mica_index dropped)
+{
+    for (int n = 0; n < net->node_count; n++)
+        if (net->nodes[n].op == &mica_op_attention_cached)
+            MICA_TRY(drop_rows(net, &net->nodes[n], count, dropped));
+    return MICA_OK;
+}
+
 /* ---- The call ---- */
 
 /* Why the input does not do; NULL: it does. *value is its number. */

@@ -248,6 +248,13 @@ bool mica_net_changes_later(const mica_net *net, int value, int origin);
 mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins,
                                int count, const void *opts);
 
+/* ---- continue.c ---- */
+
+/* Whether steps continue one another and can go on without the first tokens: only differences of positions count. */
+bool mica_net_can_drop(const mica_net *net);
+/* Of `count` tokens that were run, the first `dropped` are forgotten: the next has position count - dropped. */
+mica_status mica_net_drop(mica_net *net, mica_index count, mica_index dropped);
+
 /* ---- sizes.c ---- */
 
 /* Dims with sizes of a step among them: the largest, and what they follow. */

@@ -37,5 +37,9 @@ mica_status mica_gate(mica_context *ctx, const mica_tensor *y, const mica_tensor
                          (int)kind);
     mica_arg args[] = {
         {"y", y, MICA_ARG_OUT, 0}, {"a", a, MICA_ARG_IN_PLACE, 0}, {"b", b, MICA_ARG_IN_PLACE, 0}};
+    MICA_TRY(mica_check_args(ctx, "gate", args,
+                             3)); /* the shapes are compared before they could be repeated to fit */
+    MICA_TRY(mica_check_same_shape(ctx, "gate", "a", a, "y", y));
+    MICA_TRY(mica_check_same_shape(ctx, "gate", "b", b, "y", y));
     return mica_map_op_much(ctx, "gate", gate, &k, args, 3);
 }

@@ -101,24 +101,33 @@ static int position_of(const mica_net *net)
     return number < net->size_count ? number : NONE;
 }
 
-/* Runs what the net has not run yet, behind what it has kept: or all that is to be seen, where that is not the
- * beginning of these tokens, or the window is full. */
+/* Makes room where the window is full: half of it is forgotten, or, where positions are part of what is kept, the other
+ * half is to be run anew. */
+static mica_status make_room(mica_generation *writer, mica_index count, mica_index window)
+{
+    mica_index fresh = count - writer->run, half = window / 2, kept = writer->run - writer->first;
+    if (fresh <= half && mica_net_can_drop(writer->net)) {
+        writer->first += half;
+        return mica_net_drop(writer->net, kept, half);
+    }
+    fresh = fresh > half ? fresh : half > 0 ? half : 1;
+    writer->run = writer->first = count - (fresh < window ? fresh : window);
+    return mica_net_reset_states(writer->net);
+}
+
+/* Runs what the net has not run yet, behind what it has kept; or all that is to be seen, where that is not the beginning
+ * of these tokens. */
 static mica_status run_new(mica_generation *writer, const mica_value_info *input, const mica_tensor *tokens)
 {
     mica_net *net = writer->net;
     mica_index count = tokens->dim[0], window = input->built[1];
     bool places = position_of(net) != NONE; /* else what is kept has no end */
-    bool begins = writer->run == 0 || writer->run >= count;
-    if (begins) {
+    if (writer->run == 0 || writer->run >= count) {
         writer->run = writer->first = places && count > window ? count - window : 0;
-    } else if (places && count - writer->first > window) {
-        mica_index kept = count - writer->run > window / 2 ? count - writer->run : window / 2;
-        kept = kept > window ? window : kept;
-        writer->run = writer->first = count - kept;
-        begins = true;
-    }
-    if (begins)
         MICA_TRY(mica_net_reset_states(net));
+    } else if (places && count - writer->first > window) {
+        MICA_TRY(make_room(writer, count, window));
+    }
     while (writer->run < count) {
         mica_tensor next = *tokens;
         next.dim[0] = count - writer->run > window ? writer->run + window : count;

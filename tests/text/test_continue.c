@@ -39,6 +39,22 @@ static mica_value llama(mica_net *net, mica_value tokens)
             .kind = MICA_LLAMA, .layers = 3, .heads = 4, .kv_heads = 2, .width = WIDTH, .vocabulary = V});
 }
 
+static mica_value one_layer(mica_net *net, mica_value tokens)
+{
+    mica_value x = mica_net_multi_head_attention(
+        net, embed(net, tokens),
+        &(mica_net_multi_head_attention_opts){
+            .heads = 4, .kv_heads = 2, .causal = true, .rotary = true, .rotary_interleaved = true});
+    return head(net, x);
+}
+
+static mica_value without_positions(mica_net *net, mica_value tokens)
+{
+    return head(
+        net, mica_net_multi_head_attention(
+                 net, embed(net, tokens), &(mica_net_multi_head_attention_opts){.heads = 2, .causal = true}));
+}
+
 static mica_value sinusoidal(mica_net *net, mica_value tokens)
 {
     mica_value x = mica_net_sinusoidal_positions(net, embed(net, tokens), NULL);
@@ -105,9 +121,11 @@ static double difference(mica_context *ctx, mica_net *a, mica_net *b)
     return most;
 }
 
-static void write_both(mica_context *ctx, build_fn *build, mica_index prompt)
+/* `forgets`: what is kept when the window is full knows nothing of tokens that are no longer seen. */
+static void write_both(mica_context *ctx, build_fn *build, mica_index prompt, bool forgets)
 {
     const char *reason;
+    mica_index begun = prompt > T ? prompt - T : 0; /* the first token that is seen in the beginning */
     mica_net *whole = make(ctx, build, NULL, NULL), *stepping = make(ctx, build, whole, &reason);
     int32_t tokens[TOKENS];
     mica_generation writer;
@@ -128,7 +146,7 @@ static void write_both(mica_context *ctx, build_fn *build, mica_index prompt)
         if (test_heap_counted())
             CHECK(test_heap_now().calls == before.calls);
         CHECK(writer.run == n && n - writer.first <= (mica_net_sizes(stepping) > 2 ? T : n));
-        if (n - writer.first <= T && (n <= T || writer.first > 0)) { /* what it sees, in one window */
+        if (n - writer.first <= T && (forgets || writer.first == begun)) { /* what it sees, in one window */
             so_far = row_of(tokens + writer.first, n - writer.first);
             CHECK_OK(ctx, mica_generate_next(whole, &wanted, "logits", &so_far, &same, &s));
             double most = difference(ctx, whole, stepping);
@@ -142,13 +160,23 @@ static void write_both(mica_context *ctx, build_fn *build, mica_index prompt)
 
 TEST(generate_token_by_token)
 {
-    static build_fn *const nets[] = {
-        gpt2, llama, sinusoidal, lstm, gru_of_the_last, rnn_and_attention, every_token_alone};
+    static const struct {
+        build_fn *build;
+        bool forgets;
+    } nets[] = {{gpt2, true},
+                {llama, false},
+                {one_layer, true},
+                {without_positions, true},
+                {sinusoidal, true},
+                {lstm, false},
+                {gru_of_the_last, false},
+                {rnn_and_attention, false},
+                {every_token_alone, true}};
     for (int threads = 1; threads <= 2; threads++) {
         mica_context *ctx = test_context(threads);
         for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++)
             for (mica_index prompt = 1; prompt <= T + 5; prompt += 4)
-                write_both(ctx, nets[i], prompt);
+                write_both(ctx, nets[i].build, prompt, nets[i].forgets);
     }
 }
 
