@@ -10,7 +10,8 @@
 
 #define FMA_ROUNDS        10000 /* of one block: some 25 microseconds */
 #define BLOCKS_PER_THREAD 8
-#define COPY_BLOCK        ((size_t)16384) /* elements of the plain loop: 64 KiB */
+#define COPY_BLOCK        ((size_t)16384)   /* elements of the plain loop: 64 KiB */
+#define READ_BLOCK        ((size_t)1 << 18) /* elements: 1 MiB */
 
 fma_probe fma_probe_make(mica_context *ctx)
 {
@@ -78,4 +79,39 @@ void copy_probe_release(copy_probe *probe)
 {
     free(probe->dst);
     *probe = (copy_probe){0};
+}
+
+mica_status read_probe_make(read_probe *out, mica_context *ctx, double bytes)
+{
+    size_t count = (size_t)(bytes / sizeof(float));
+    *out = (read_probe){.ctx = ctx, .count = count > 0 ? count : 1};
+    size_t size = mica_align_up(out->count * sizeof(float));
+    out->data = aligned_alloc(MICA_ALIGN, size);
+    if (out->data == NULL)
+        return mica_fail(ctx, MICA_ERR_MEMORY, "no %zu bytes for the read probe", size);
+    memset(out->data, 0, size);
+    return MICA_OK;
+}
+
+static void read_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const read_probe *p = work;
+    size_t start = block * READ_BLOCK, left = p->count - start;
+    volatile float unused = p->ctx->kernels->probe->read(p->data + start,
+                                                         left < READ_BLOCK ? left : READ_BLOCK);
+    (void)unused;
+}
+
+mica_status read_probe_run(void *probe)
+{
+    read_probe *p = probe;
+    mica_parallel(p->ctx, mica_div_up(p->count, READ_BLOCK), read_block, p);
+    return MICA_OK;
+}
+
+void read_probe_release(read_probe *probe)
+{
+    free(probe->data);
+    *probe = (read_probe){0};
 }

@@ -1,4 +1,4 @@
-/* The two limits that rows are held against, as things to be timed. */
+/* The limits that rows are held against, as things to be timed. */
 #ifndef MICA_BENCH_PROBE_H
 #define MICA_BENCH_PROBE_H
 
@@ -27,5 +27,16 @@ typedef struct copy_probe {
 mica_status copy_probe_make(copy_probe *out, mica_context *ctx, double bytes);
 mica_status copy_probe_run(void *probe);
 void copy_probe_release(copy_probe *probe);
+
+/* Reading by all threads of a context: what a product with weights that are read once cannot exceed. */
+typedef struct read_probe {
+    mica_context *ctx;
+    float *data;
+    size_t count; /* elements */
+} read_probe;
+
+mica_status read_probe_make(read_probe *out, mica_context *ctx, double bytes);
+mica_status read_probe_run(void *probe);
+void read_probe_release(read_probe *probe);
 
 #endif

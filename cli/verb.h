@@ -12,15 +12,17 @@
 #include <mica/base.h>
 
 /* Every verb, in the order of help. */
-#define VERBS(X) \
-    X(train)     \
-    X(eval)      \
-    X(run)       \
-    X(generate)  \
-    X(info)      \
-    X(plan)      \
-    X(quantize)  \
-    X(bench)     \
+#define VERBS(X)  \
+    X(train)      \
+    X(eval)       \
+    X(run)        \
+    X(generate)   \
+    X(perplexity) \
+    X(embed)      \
+    X(info)       \
+    X(plan)       \
+    X(quantize)   \
+    X(bench)      \
     X(ops)
 
 /* What the program ends with. */

@@ -11,6 +11,7 @@ typedef struct mica_probe_kernels {
     size_t flops_per_round;
 
     void (*copy)(float *dst, const float *src, size_t n); /* no overlap */
+    float (*read)(const float *src, size_t n);            /* returns a number that depends on all of them */
 } mica_probe_kernels;
 
 #endif

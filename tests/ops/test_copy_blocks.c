@@ -269,3 +269,28 @@ TEST(copy_of_blocks_says_what_is_wrong)
     CHECK_OK(ctx, mica_view_broadcast(ctx, &repeated, &dst, 2, src.dim));
     CHECK(mica_copy(ctx, &repeated, &src) == MICA_ERR_ALIAS);
 }
+
+/* Rows of a table in blocks, as an embedding takes them: those that a copy of each row gives. */
+TEST(take_reads_every_block_type)
+{
+    mica_context *ctx = test_context(2);
+    test_random r = test_seed(24);
+    for (mica_dtype d = MICA_Q4_0; d < MICA_DTYPE_COUNT; d++) {
+        mica_index width = 2 * (mica_index)mica_dtype_block(d), rows = 7;
+        fill_blocks(&r, blocks, d, (size_t)(2 * rows));
+        int32_t number[6] = {6, 0, 3, 3, 5, 1};
+        mica_tensor table = tensor(ctx, blocks, d, 2, (mica_index[]){rows, width});
+        mica_tensor index = tensor(ctx, number, MICA_I32, 2, (mica_index[]){2, 3});
+        mica_tensor dst = tensor(ctx, values, MICA_F32, 3, (mica_index[]){2, 3, width}),
+                    all = mica_2d(wanted, rows, width);
+        CHECK_OK(ctx, mica_copy(ctx, &all, &table));
+        CHECK_OK(ctx, mica_take(ctx, &dst, &table, &index, 0));
+        for (int i = 0; i < 6; i++)
+            CHECK_MSG(
+                memcmp(values + i * width, wanted + number[i] * width, (size_t)width * sizeof *values) == 0,
+                "%s: row %d", mica_dtype_name(d), i);
+        CHECK(mica_take(ctx, &dst, &table, &index, 1) == MICA_ERR_ARGUMENT);
+        number[4] = 7;
+        CHECK(mica_take(ctx, &dst, &table, &index, 0) != MICA_OK);
+    }
+}

@@ -1,0 +1,247 @@
+/* Products with block-quantized weights in vectors, VF_LANES weight rows at a time; included by quant.c alone. */
+#ifndef MICA_SRC_KERNEL_QUANT_VECTOR_H
+#define MICA_SRC_KERNEL_QUANT_VECTOR_H
+
+typedef void parts_fn(const uint8_t *const *row, size_t at, int step, vb *part);
+typedef void scales_fn(const uint8_t *const *row, size_t at, vf *d, vf *m);
+
+/* How a type's blocks lie; all constants once inlined. */
+typedef struct shape {
+    parts_fn *parts;
+    scales_fn *scales;
+    size_t bytes;            /* of a block */
+    int values, step, group; /* of a block, a step, a group */
+    bool wide, least;
+} shape;
+
+/* Steps of a block become constants: shifts depend on them. */
+#define UNROLL _Pragma("GCC unroll 8")
+
+enum { PART = 16, MOST_GROUPS = 16, MOST_PARTS = 8 };
+
+VF_INLINE int32_t int_at(const uint8_t *p)
+{
+    int32_t value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+VF_INLINE float float_at(const uint8_t *p)
+{
+    float value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+
+/* The next group of y: `dot` without its offset, or with its least values. */
+VF_INLINE vf add_group(vf y, vi dot, vf scale, vf least, float d, const uint8_t *more, bool has_least)
+{
+    y = vf_fma(vf_from_vi(dot), vf_mul(scale, vf_set1(d)), y);
+    return has_least ? vf_fma(least, vf_set1(float_at(more)), y) : y;
+}
+
+/* ---- One row of x times weights as they lie ---- */
+
+/* A step of a block by x, which is a tile of one row. */
+VF_INLINE vf vector_step(const shape *s, const uint8_t *const *row, size_t at, int step, const uint8_t *x,
+                         const vf *d, const vf *m, vf y)
+{
+    size_t record = mica_quant_tile_bytes(1, s->group);
+    vi sums[MOST_PARTS][4];
+    int per_group = s->group / PART, groups = s->step / s->group, in_block = MICA_QUANT_BLOCK / s->group;
+    for (int j = 0; j < 4; j++) {
+        vb part[MOST_PARTS];
+        s->parts(row + j, at, step, part);
+        for (int g = 0; g < groups; g++) {
+            vi sum = vi_set1(0);
+            for (int k = 0; k < per_group; k++) {
+                int p = g * per_group + k;
+                vb a = vb_repeat16(x + (size_t)(p / 2) * record + (size_t)(p % 2 * PART));
+                sum = s->wide ? vi_dot_wide(sum, part[p], a) : vi_dot(sum, part[p], a);
+            }
+            sums[g][j] = sum;
+        }
+    }
+    for (int g = 0; g < groups; g++) {
+        const uint8_t *scale = x + (size_t)(g / in_block) * record + MICA_QUANT_BLOCK;
+        const uint8_t *more = scale + sizeof(float) * (size_t)(1 + g % in_block);
+        vi dot = vi_sum_rows(sums[g]);
+        if (!s->least)
+            dot = vi_add(dot, vi_set1(int_at(more)));
+        int number = step * groups + g;
+        y = add_group(y, dot, d[number], m[number], float_at(scale), more, s->least);
+    }
+    return y;
+}
+
+/* Asks for the memory that comes after these rows: its lines are read in the order in which they lie. */
+VF_INLINE void fetch_ahead(const uint8_t *p, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(p + i);
+}
+
+VF_INLINE void vector_rows(const mica_quant_product *p, const uint8_t *const *row, shape s)
+{
+    size_t blocks = p->blocks * MICA_QUANT_BLOCK / (size_t)s.values;
+    size_t record = mica_quant_tile_bytes(1, s.group);
+    const uint8_t *x = p->tile, *ahead = row[VF_LANES - 1] + blocks * s.bytes;
+    vf y = vf_zero();
+    for (size_t i = 0; i < blocks; i++) {
+        vf d[MOST_GROUPS], m[MOST_GROUPS];
+        size_t at = i * s.bytes;
+        fetch_ahead(ahead + i * s.bytes * VF_LANES, s.bytes * VF_LANES);
+        s.scales(row, at, d, m);
+        UNROLL for (int step = 0; step < s.values / s.step; step++)
+        {
+            y = vector_step(&s, row, at, step, x, d, m, y);
+            x += record * (size_t)(s.step / MICA_QUANT_BLOCK);
+        }
+    }
+    if (p->bias != NULL)
+        y = vf_add(y, vf_load_tail(p->bias, p->columns));
+    vf_store_tail(p->y, y, p->columns);
+}
+
+/* ---- Panels ---- */
+
+VF_INLINE void unpack_step(const shape *s, const uint8_t *const *row, size_t at, int step, uint8_t *u)
+{
+    vb part[4][MOST_PARTS];
+    for (int j = 0; j < 4; j++)
+        s->parts(row + j, at, step, part[j]);
+    for (int k = 0; k < s->step / PART; k++) {
+        vb turned[4] = {part[0][k], part[1][k], part[2][k], part[3][k]};
+        vb_turn_rows(turned);
+        for (int j = 0; j < 4; j++)
+            vb_store(u + (size_t)(k * 4 + j) * 4 * VF_LANES, turned[j]);
+    }
+}
+
+VF_INLINE void unpack_rows(const mica_quant_panel *panel, const uint8_t *const *row, size_t blocks, shape s)
+{
+    size_t groups = (size_t)(s.values / s.group);
+    uint8_t *u = panel->u;
+    for (size_t i = 0; i < blocks * MICA_QUANT_BLOCK / (size_t)s.values; i++) {
+        vf d[MOST_GROUPS], m[MOST_GROUPS];
+        size_t at = i * s.bytes;
+        s.scales(row, at, d, m);
+        for (size_t g = 0; g < groups; g++) {
+            vf_store(panel->scale + (i * groups + g) * VF_LANES, d[g]);
+            if (s.least)
+                vf_store(panel->least + (i * groups + g) * VF_LANES, m[g]);
+        }
+        UNROLL for (int step = 0; step < s.values / s.step; step++, u += s.step * VF_LANES)
+            unpack_step(&s, row, at, step, u);
+    }
+}
+
+/* ---- Tiles times panels ---- */
+
+/* 32 values of a tile of `rows` rows, a constant, times those of a panel. */
+VF_INLINE void product_block(vf *y, const uint8_t *u, const float *scale, const float *least,
+                             const uint8_t *x, size_t rows, const mica_quant_type *type)
+{
+    const uint8_t *scales = x + rows * MICA_QUANT_BLOCK, *more = scales + rows * sizeof(float);
+    int per_group = type->group / 4;
+    for (int g = 0; g < MICA_QUANT_BLOCK / type->group; g++) {
+        vb w[MICA_QUANT_BLOCK / 4];
+        for (int k = 0; k < per_group; k++)
+            w[k] = vb_load(u + (size_t)(g * per_group + k) * 4 * VF_LANES);
+        vf d = vf_load(scale + g * VF_LANES), m = type->least ? vf_load(least + g * VF_LANES) : vf_zero();
+        for (size_t r = 0; r < rows; r++) {
+            const uint8_t *a = x + r * MICA_QUANT_BLOCK + (size_t)(g * type->group);
+            const uint8_t *own = more + ((size_t)g * rows + r) * sizeof(float);
+            vi sum = vi_set1(type->least ? 0 : int_at(own));
+            for (int k = 0; k < per_group; k++)
+                sum = type->wide ? vi_dot_wide(sum, w[k], vb_repeat4(a + 4 * k))
+                                 : vi_dot(sum, w[k], vb_repeat4(a + 4 * k));
+            y[r] = add_group(y[r], sum, d, m, float_at(scales + r * sizeof(float)), own, type->least);
+        }
+    }
+}
+
+VF_INLINE void product_rows(const mica_quant_product *p, size_t rows, mica_quant_type type)
+{
+    vf y[VB_TILE];
+    for (size_t r = 0; r < rows; r++)
+        y[r] = vf_zero();
+    size_t record = mica_quant_tile_bytes(rows, type.group), groups = (size_t)(MICA_QUANT_BLOCK / type.group);
+    for (size_t b = 0; b < p->blocks; b++)
+        product_block(y, p->panel.u + b * MICA_QUANT_BLOCK * VF_LANES, p->panel.scale + b * groups * VF_LANES,
+                      p->panel.least + b * groups * VF_LANES, p->tile + b * record, rows, &type);
+    vf bias = p->bias != NULL ? vf_load_tail(p->bias, p->columns) : vf_zero();
+    for (size_t r = 0; r < rows; r++) {
+        float *to = p->y + (ptrdiff_t)r * p->y_stride;
+        vf_store_tail(to, p->bias != NULL ? vf_add(y[r], bias) : y[r], p->columns);
+    }
+}
+
+/* Every number of rows is a kernel of its own, so that sums stay in registers. */
+VF_INLINE void product_of(const mica_quant_product *p, mica_quant_type type)
+{
+    switch (p->rows) {
+    case 1:
+        product_rows(p, 1, type);
+        break;
+    case 2:
+        product_rows(p, 2, type);
+        break;
+    case 3:
+        product_rows(p, 3, type);
+        break;
+#if VB_TILE > 4
+    case 4:
+        product_rows(p, 4, type);
+        break;
+    case 5:
+        product_rows(p, 5, type);
+        break;
+    case 6:
+        product_rows(p, 6, type);
+        break;
+    case 7:
+        product_rows(p, 7, type);
+        break;
+#endif
+    default:
+        product_rows(p, VB_TILE, type);
+    }
+}
+
+#define PRODUCT(name, ...) \
+    static void product_##name(const mica_quant_product *p) { product_of(p, (mica_quant_type){__VA_ARGS__}); }
+PRODUCT(offset_32, 32, 0, false, false)
+PRODUCT(wide_32, 32, 0, false, true)
+PRODUCT(least_32, 32, 0, true, false)
+PRODUCT(offset_16, 16, 0, false, false)
+PRODUCT(least_16, 16, 0, true, false)
+
+static void product(const mica_quant_product *p, const mica_quant_type *type)
+{
+    if (type->wide)
+        product_wide_32(p);
+    else if (type->group == 32)
+        (type->least ? product_least_32 : product_offset_32)(p);
+    else
+        (type->least ? product_least_16 : product_offset_16)(p);
+}
+
+/* ---- For each type ---- */
+
+#define SHAPE(code, bytes, block)                                                                            \
+    (shape)                                                                                                  \
+    {                                                                                                        \
+        parts_##code, scales_##code, (bytes), (block), STEP_##code, GROUP_##code, WIDE_##code, LEAST_##code, \
+    }
+#define VECTOR_KERNELS(code, name, bytes, block, type)                                                 \
+    static void vector_##code(const mica_quant_product *p, const uint8_t *const *row)                  \
+    {                                                                                                  \
+        vector_rows(p, row, SHAPE(code, bytes, block));                                                \
+    }                                                                                                  \
+    static void unpack_##code(const mica_quant_panel *panel, const uint8_t *const *row, size_t blocks) \
+    {                                                                                                  \
+        unpack_rows(panel, row, blocks, SHAPE(code, bytes, block));                                    \
+    }
+MICA_DTYPE_BLOCK_LIST(VECTOR_KERNELS)
+
+#endif
