@@ -141,6 +141,23 @@ static void softmax(float *s, size_t count, size_t begin, size_t end, float cap,
     result[1] = vf_sum(sum);
 }
 
+/* The scores of all keys of the pages from `low` to `high`, in a segment that begins at `origin`. */
+static void score_segment(const tile *t, size_t low, size_t high, size_t origin)
+{
+    const mica_cache_queries *b = t->of;
+    for (size_t place = low, count; place < high; place += count * PAGE) {
+        count = t->kernels->score_two != NULL && place + PAGE < high ? 2 : 1;
+        key_pages pages;
+        for (size_t k = 0; k < count; k++) {
+            size_t at = place + k * PAGE, next = at + count * PAGE;
+            pages.keys[k] = keys_at(b, at);
+            pages.next[k] = keys_at(b, next < t->high ? next : at);
+        }
+        (count == 2 ? t->kernels->score_two : t->kernels->score)(t->scores + (place - origin), t->q, &pages,
+                                                                 b->layout->width);
+    }
+}
+
 /* Each query's record of a segment that one of them sees some of. */
 static void tile_segment(const tile *t, size_t segment, float *records)
 {
@@ -149,9 +166,7 @@ static void tile_segment(const tile *t, size_t segment, float *records)
     size_t stride = mica_cache_record(layout), origin = segment * SEGMENT;
     size_t low = within(t->low, origin, origin + SEGMENT) / PAGE * PAGE;
     size_t high = within(t->high, origin, origin + SEGMENT), common[2] = {origin, origin + SEGMENT};
-    for (size_t place = low; place < high; place += PAGE)
-        t->kernels->score(t->scores + (place - origin), t->q, keys_at(b, place),
-                          keys_at(b, place + PAGE < t->high ? place + PAGE : place), layout->width);
+    score_segment(t, low, high, origin);
     high = (high + PAGE - 1) / PAGE * PAGE;
     for (size_t r = 0; r < t->rows; r++) {
         size_t begin = within(t->begin[r], low, high), end = within(t->end[r], low, high);

@@ -9,11 +9,14 @@
 #define SEGMENT ((size_t)MICA_CACHE_SEGMENT)
 #define BLOCK   ((size_t)32) /* features that share a scale */
 
-/* The register tile: ROWS x 2 sums, with room for two vectors of keys or values and a broadcast. */
+/* The register tile: ROWS x 2 sums, with room for two vectors of keys or values and a broadcast. Up to FEW rows take four
+ * vectors at a time: fewer sums would wait for one another. */
 #if VF_REGISTERS >= 32
 #define ROWS 12
+#define FEW  4
 #else
 #define ROWS 6
+#define FEW  1
 #endif
 _Static_assert(ROWS <= MICA_CACHE_TILE, "scratch is for tiles of that height");
 
@@ -34,47 +37,57 @@ VF_INLINE void fetch(const uint8_t *from, size_t i, mica_dtype type)
     __builtin_prefetch(from + i * (type == MICA_F32 ? 4 : type == MICA_F16 ? 2 : 1));
 }
 
-/* s [rows][SEGMENT] = q [width][rows] times the keys of a page; `next` is the page behind it. */
-VF_INLINE void score_page(float *s, const float *q, const uint8_t *keys, const uint8_t *next, size_t width,
-                          mica_dtype type, size_t rows)
+/* Keys of two pages, and the page behind those of each. */
+typedef struct key_pages {
+    const uint8_t *keys[2], *next[2];
+} key_pages;
+
+/* s [rows][SEGMENT] = q [width][rows] times keys: of the first page, or of both where more vectors than one page has are
+ * taken at a time. */
+VF_INLINE void score_keys(float *s, const float *q, const key_pages *p, size_t width, mica_dtype type,
+                          size_t rows, size_t vectors)
 {
-    const uint16_t *scales = (const uint16_t *)(const void *)(keys + width * PAGE);
-    size_t block = type == MICA_Q8_0 ? BLOCK : width;
-    for (size_t token = 0; token < PAGE; token += 2 * VF_LANES) {
-        vf sum[ROWS][2];
+    size_t block = type == MICA_Q8_0 ? BLOCK : width, places = vectors * VF_LANES > PAGE ? 2 * PAGE : PAGE;
+    for (size_t place = 0; place < places; place += vectors * VF_LANES) {
+        vf sum[ROWS][4], scale[4];
 #pragma GCC unroll 12
         for (size_t r = 0; r < rows; r++)
-            sum[r][0] = sum[r][1] = vf_zero();
+#pragma GCC unroll 4
+            for (size_t j = 0; j < vectors; j++)
+                sum[r][j] = vf_zero();
         for (size_t first = 0; first < width; first += block) {
-            vf scale[2] = {vf_zero(), vf_zero()};
-            if (type == MICA_Q8_0) {
-                scale[0] = vf_load_f16(scales + first / BLOCK * PAGE + token);
-                scale[1] = vf_load_f16(scales + first / BLOCK * PAGE + token + VF_LANES);
+#pragma GCC unroll 4
+            for (size_t j = 0; j < vectors && type == MICA_Q8_0; j++) {
+                size_t at = place + j * VF_LANES;
+                scale[j] = load(p->keys[at / PAGE] + width * PAGE, first / BLOCK * PAGE + at % PAGE,
+                                MICA_F16);
             }
             const float *factor = q + first * rows;
             for (size_t i = first; i < first + block; i++, factor += rows) {
-                vf key[2] = {load(keys, i * PAGE + token, type),
-                             load(keys, i * PAGE + token + VF_LANES, type)};
-                fetch(next, i * PAGE + token, type);
-                if (type == MICA_F32)
-                    fetch(next, i * PAGE + token + VF_LANES, type);
-                if (type == MICA_Q8_0) {
-                    key[0] = vf_mul(key[0], scale[0]);
-                    key[1] = vf_mul(key[1], scale[1]);
+                vf key[4];
+#pragma GCC unroll 4
+                for (size_t j = 0; j < vectors; j++) {
+                    size_t at = place + j * VF_LANES, element = i * PAGE + at % PAGE;
+                    key[j] = load(p->keys[at / PAGE], element, type);
+                    if (type == MICA_Q8_0)
+                        key[j] = vf_mul(key[j], scale[j]);
+                    if (j % 2 == 0 || type == MICA_F32)
+                        fetch(p->next[at / PAGE], element, type);
                 }
 #pragma GCC unroll 12
                 for (size_t r = 0; r < rows; r++) {
                     vf one = vf_set1(factor[r]);
-                    sum[r][0] = vf_fma(one, key[0], sum[r][0]);
-                    sum[r][1] = vf_fma(one, key[1], sum[r][1]);
+#pragma GCC unroll 4
+                    for (size_t j = 0; j < vectors; j++)
+                        sum[r][j] = vf_fma(one, key[j], sum[r][j]);
                 }
             }
         }
 #pragma GCC unroll 12
-        for (size_t r = 0; r < rows; r++) {
-            vf_store(s + r * SEGMENT + token, sum[r][0]);
-            vf_store(s + r * SEGMENT + token + VF_LANES, sum[r][1]);
-        }
+        for (size_t r = 0; r < rows; r++)
+#pragma GCC unroll 4
+            for (size_t j = 0; j < vectors; j++)
+                vf_store(s + r * SEGMENT + place + j * VF_LANES, sum[r][j]);
     }
 }
 
@@ -145,7 +158,7 @@ VF_INLINE void add_values(float *sums, size_t stride, const float *s, const valu
                           mica_dtype type, size_t rows)
 {
     size_t feature = 0, width = range->of->layout->value_stride;
-    if (rows == 1 && (type != MICA_Q8_0 || 4 * VF_LANES <= BLOCK)) /* a block of features has one scale */
+    if (rows <= FEW && (type != MICA_Q8_0 || 4 * VF_LANES <= BLOCK)) /* a block of features has one scale */
         for (; feature + 4 * VF_LANES <= width; feature += 4 * VF_LANES)
             add_features(sums, stride, s, range, feature, type, rows, 4);
     for (; feature + 2 * VF_LANES <= width; feature += 2 * VF_LANES)
@@ -156,19 +169,25 @@ VF_INLINE void add_values(float *sums, size_t stride, const float *s, const valu
 
 /* ---- A function for each type and height ---- */
 
-typedef void score_fn(float *s, const float *q, const uint8_t *keys, const uint8_t *next, size_t width);
+typedef void score_fn(float *s, const float *q, const key_pages *pages, size_t width);
 typedef void values_fn(float *sums, size_t stride, const float *s, const value_range *range);
 
 typedef struct tile_kernels {
-    score_fn *score;
+    score_fn *score, *score_two; /* one page; two, or NULL */
     values_fn *values;
 } tile_kernels;
 
+#define TWO_PAGES(rows) ((rows) <= FEW && 2 * VF_LANES == PAGE)
+
 #define TILE(name, type, rows)                                                                             \
-    static void name##_score_##rows(float *s, const float *q, const uint8_t *keys, const uint8_t *next,    \
-                                    size_t width)                                                          \
+    static void name##_score_##rows(float *s, const float *q, const key_pages *pages, size_t width)        \
     {                                                                                                      \
-        score_page(s, q, keys, next, width, type, rows);                                                   \
+        score_keys(s, q, pages, width, type, rows, 2);                                                     \
+    }                                                                                                      \
+    static void name##_score_two_##rows(float *s, const float *q, const key_pages *pages, size_t width)    \
+    {                                                                                                      \
+        if (TWO_PAGES(rows))                                                                               \
+            score_keys(s, q, pages, width, type, rows, 4);                                                 \
     }                                                                                                      \
     static void name##_values_##rows(float *sums, size_t stride, const float *s, const value_range *range) \
     {                                                                                                      \
@@ -188,7 +207,8 @@ HEIGHTS(TILE, f32, MICA_F32)
 HEIGHTS(TILE, f16, MICA_F16)
 HEIGHTS(TILE, q8, MICA_Q8_0)
 
-#define TILE_ENTRY(name, type, rows) [rows] = {name##_score_##rows, name##_values_##rows},
+#define TILE_ENTRY(name, type, rows) \
+    [rows] = {name##_score_##rows, TWO_PAGES(rows) ? name##_score_two_##rows : NULL, name##_values_##rows},
 static const tile_kernels f32_tiles[ROWS + 1] = {HEIGHTS(TILE_ENTRY, f32, MICA_F32)};
 static const tile_kernels f16_tiles[ROWS + 1] = {HEIGHTS(TILE_ENTRY, f16, MICA_F16)};
 static const tile_kernels q8_tiles[ROWS + 1] = {HEIGHTS(TILE_ENTRY, q8, MICA_Q8_0)};
