@@ -215,7 +215,7 @@ TEST(sample_draws_fit_the_probabilities)
     static int seen[MOST];
     mica_context *ctx = test_context(1);
     test_random r = test_seed(5);
-    for (int n = 0; n < 60; n++) {
+    for (int n = 0; n < 24; n++) {
         do
             make_case(&c, &r);
         while ((c.count == MOST) != (n < 4)); /* those take long */
@@ -359,7 +359,7 @@ TEST(sample_needs_what_it_measures)
     static random_case c;
     test_random r = test_seed(12);
     mica_context *measuring = test_context(1);
-    for (int n = 0; n < 60; n++) {
+    for (int n = 0; n < 24; n++) {
         make_case(&c, &r);
         mica_tensor row = mica_1d(c.logits, c.count), shape = mica_1d(NULL, c.count);
         mica_random dice = mica_random_stream(3, 0), again = dice;
