@@ -13,19 +13,25 @@
 #define COPY_BLOCK        ((size_t)16384)   /* elements of the plain loop: 64 KiB */
 #define READ_BLOCK        ((size_t)1 << 18) /* elements: 1 MiB */
 
-fma_probe fma_probe_make(mica_context *ctx)
+static fma_probe make(mica_context *ctx, bool bytes)
 {
+    const mica_probe_kernels *kernels = ctx->kernels->probe;
     size_t blocks = (size_t)mica_context_threads(ctx) * BLOCKS_PER_THREAD;
-    double flops_per_block = (double)FMA_ROUNDS * (double)ctx->kernels->probe->flops_per_round;
-    return (fma_probe){ctx, blocks, (double)blocks * flops_per_block};
+    size_t of_round = bytes ? kernels->byte_ops_per_round : kernels->flops_per_round;
+    return (fma_probe){ctx, blocks, (double)blocks * FMA_ROUNDS * (double)of_round, bytes};
 }
+
+fma_probe fma_probe_make(mica_context *ctx) { return make(ctx, false); }
+fma_probe byte_probe_make(mica_context *ctx) { return make(ctx, true); }
 
 static void fma_block(void *work, size_t block, int thread)
 {
     (void)block;
     (void)thread;
     const fma_probe *probe = work;
-    volatile float unused = probe->ctx->kernels->probe->multiply_add(FMA_ROUNDS);
+    const mica_probe_kernels *kernels = probe->ctx->kernels->probe;
+    volatile float unused = probe->bytes ? (float)kernels->multiply_bytes(FMA_ROUNDS)
+                                         : kernels->multiply_add(FMA_ROUNDS);
     (void)unused;
 }
 

@@ -9,9 +9,11 @@ typedef struct fma_probe {
     mica_context *ctx;
     size_t blocks;
     double flops; /* of one call */
+    bool bytes;   /* products of bytes in integers, else of floats */
 } fma_probe;
 
 fma_probe fma_probe_make(mica_context *ctx);
+fma_probe byte_probe_make(mica_context *ctx);
 mica_status fma_probe_run(void *probe);
 
 /* A copy by all threads of a context. There are two ways to copy, and the faster one is the limit: the C

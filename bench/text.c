@@ -2,7 +2,8 @@
  *
  * A prompt is one run of N tokens in an empty sequence, of the last of which logits are wanted; generation is N runs of
  * one token each, from an empty sequence on. Tokens are arbitrary: the time does not depend on them. Generation reads
- * every weight once a token, so it is held against a loop that only reads as many bytes, sampled in turns with it. */
+ * every weight once a token, so it is held against a loop that only reads as many bytes; prompts against multiply-adds at
+ * full rate, of bytes if most weights are block-quantized, else of floats. Both are sampled in turns with the row. */
 #include "bench/text.h"
 
 #include <errno.h>
@@ -34,13 +35,16 @@ typedef struct text_row {
     int threads;
     mica_index tokens;
     double median, best; /* seconds */
-    double limit;        /* bytes a second that a loop reads; of decode rows */
+    double work, limit;  /* bytes read or operations in a second, and what the machine could do */
     double heap_calls;   /* of one run of the row */
 } text_row;
 
 typedef struct text_report {
     mica_model_info about;
     size_t read_bytes; /* of the weights, for one token */
+    double products;   /* multiply-adds of a token, without those of the output, and those */
+    double output_products;
+    bool bytes;        /* most of them are of bytes */
     size_t plan_bytes; /* of the last session */
     double start_seconds;
     text_row row[MOST_ROWS];
@@ -76,52 +80,80 @@ static bool is_named(mica_gguf_text name, const char *text)
     return name.length == strlen(text) && memcmp(name.bytes, text, name.length) == 0;
 }
 
-/* Of a table of embeddings a token reads one row, unless the table is the output's as well. */
-static size_t bytes_of_a_token(const mica_model *model)
+/* What a token takes. Of a table of embeddings it reads one row, unless the table is the output's as well. */
+static mica_status count_work(text_report *report, const mica_model *model)
 {
-    size_t bytes = 0, embedding = 0;
-    bool output = false;
+    mica_tensor w, embedding = {0}, output = {0};
+    double in_blocks = 0.0;
     for (size_t i = 0; i < mica_model_weights(model); i++) {
         mica_gguf_text name;
-        mica_tensor w;
-        if (mica_model_weight(model, &name, &w, i) != MICA_OK)
-            continue;
-        size_t size = mica_tensor_bytes(&w);
-        output = output || is_named(name, "output.weight");
+        BENCH_TRY(mica_model_weight(model, &name, &w, i));
         if (is_named(name, "token_embd.weight"))
-            embedding = size;
-        else if (!is_named(name, "position_embd.weight"))
-            bytes += size;
+            embedding = w;
+        else if (is_named(name, "output.weight"))
+            output = w;
+        else if (!is_named(name, "position_embd.weight")) {
+            report->read_bytes += mica_tensor_bytes(&w);
+            report->products += w.rank == 2 ? (double)mica_tensor_count(&w) : 0.0;
+            in_blocks += mica_dtype_block(w.dtype) > 1 ? (double)mica_tensor_count(&w) : 0.0;
+        }
     }
-    return bytes + (output ? 0 : embedding);
+    if (output.data == NULL)
+        output = embedding;
+    report->read_bytes += mica_tensor_bytes(&output);
+    report->output_products = (double)mica_tensor_count(&output);
+    report->bytes = in_blocks > 0.5 * report->products;
+    return MICA_OK;
 }
 
 /* ---- Rows ---- */
 
-static timed_calls work_clock, read_clock; /* large: not on the stack */
+static timed_calls work_clock, limit_clock; /* large: not on the stack */
 
-/* Samples of the row, and in turns with them of the limit, where there is one. */
-static mica_status measure(text_row *row, job *j, read_probe *limit, double seconds)
+/* What a row is held against. */
+typedef struct text_limit {
+    timing_fn *run;
+    void *probe;
+    double work; /* of one call: bytes or operations */
+} text_limit;
+
+/* Samples of the row and of its limit, by turns. `work`: of one run of the row. */
+static mica_status measure(text_row *row, job *j, const text_limit *limit, double work, double seconds)
 {
     j->count = row->tokens;
     BENCH_TRY(timing_begin(&work_clock, row->decode ? run_decode : run_prompt, j, row->threads));
-    if (limit != NULL)
-        BENCH_TRY(timing_begin(&read_clock, read_probe_run, limit, row->threads));
+    BENCH_TRY(timing_begin(&limit_clock, limit->run, limit->probe, row->threads));
     double end = clock_seconds() + seconds;
     uint64_t calls = 0;
     for (int i = 0; i < LEAST_SAMPLES || clock_seconds() < end; i++) {
         uint64_t before = heap_now().calls;
         BENCH_TRY(timing_take(&work_clock));
         calls += heap_now().calls - before;
-        if (limit != NULL)
-            BENCH_TRY(timing_take(&read_clock));
+        BENCH_TRY(timing_take(&limit_clock));
     }
     row->median = timing_median(&work_clock);
     row->best = timing_best(&work_clock);
     row->heap_calls = (double)calls / (double)(work_clock.count * work_clock.batch);
-    if (limit != NULL)
-        row->limit = (double)limit->count * sizeof(float) / timing_best(&read_clock);
+    row->work = work / row->best;
+    row->limit = limit->work / timing_best(&limit_clock);
     return MICA_OK;
+}
+
+static mica_status measure_prompt(text_row *row, const text_report *report, job *j, double seconds)
+{
+    fma_probe probe = report->bytes ? byte_probe_make(j->ctx) : fma_probe_make(j->ctx);
+    double products = report->products * (double)row->tokens + report->output_products;
+    return measure(row, j, &(text_limit){fma_probe_run, &probe, probe.flops}, 2.0 * products, seconds);
+}
+
+static mica_status measure_decode(text_row *row, const text_report *report, job *j, double seconds)
+{
+    read_probe probe;
+    BENCH_TRY(read_probe_make(&probe, j->ctx, (double)report->read_bytes));
+    text_limit limit = {read_probe_run, &probe, (double)probe.count * sizeof(float)};
+    mica_status status = measure(row, j, &limit, (double)report->read_bytes * (double)row->tokens, seconds);
+    read_probe_release(&probe);
+    return status;
 }
 
 static mica_status open_session(text_report *report, job *j, const bench_text_options *o)
@@ -136,9 +168,11 @@ static mica_status open_session(text_report *report, job *j, const bench_text_op
     report->start_seconds = clock_seconds() - start;
     report->about = *mica_model_about(j->model);
     report->plan_bytes = mica_net_plan(mica_session_net(j->session))->total;
-    report->read_bytes = bytes_of_a_token(j->model);
     if (report->about.embeds)
         return mica_fail(j->ctx, MICA_ERR_ARGUMENT, "it gives vectors, not tokens");
+    report->read_bytes = 0;
+    report->products = 0.0;
+    BENCH_TRY(count_work(report, j->model));
     j->tokens = malloc((size_t)longest * sizeof *j->tokens);
     if (j->tokens == NULL)
         return mica_fail(j->ctx, MICA_ERR_MEMORY, "no memory for %td tokens", longest);
@@ -153,28 +187,22 @@ static mica_status open_session(text_report *report, job *j, const bench_text_op
 static mica_status measure_rows(text_report *report, job *j, const bench_text_options *o, int threads)
 {
     BENCH_TRY(open_session(report, j, o));
-    for (int i = 0; i < o->prompt_count; i++) {
-        text_row *row = &report->row[report->rows];
-        *row = (text_row){.threads = threads, .tokens = o->prompts[i]};
-        BENCH_TRY(measure(row, j, NULL, o->seconds));
-        report->rows++;
+    for (int i = 0; i <= o->prompt_count; i++) {
+        text_row row = {.threads = threads, .decode = i == o->prompt_count};
+        row.tokens = row.decode ? o->decode : o->prompts[i];
+        if (row.tokens == 0)
+            continue;
+        BENCH_TRY(row.decode ? measure_decode(&row, report, j, o->seconds)
+                             : measure_prompt(&row, report, j, o->seconds));
+        report->row[report->rows++] = row;
     }
-    if (o->decode == 0)
-        return MICA_OK;
-    read_probe limit;
-    text_row *row = &report->row[report->rows];
-    *row = (text_row){.decode = true, .threads = threads, .tokens = o->decode};
-    BENCH_TRY(read_probe_make(&limit, j->ctx, (double)report->read_bytes));
-    mica_status status = measure(row, j, &limit, o->seconds);
-    read_probe_release(&limit);
-    report->rows += status == MICA_OK;
-    return status;
+    return MICA_OK;
 }
 
 static double tokens_per_second(const text_row *row) { return (double)row->tokens / row->best; }
-static double bytes_per_second(const text_report *report, const text_row *row)
+static const char *limit_name(const text_report *report, const text_row *row)
 {
-    return row->decode ? tokens_per_second(row) * (double)report->read_bytes : 0.0;
+    return row->decode ? "read" : report->bytes ? "bytes" : "fma";
 }
 
 static void print_rows(const text_report *report, int from)
@@ -183,18 +211,15 @@ static void print_rows(const text_report *report, int from)
         printf("%s, %.1f MB of weights, of which a token reads %.1f; plan %zu bytes; ready after %.1f ms\n\n",
                report->about.architecture, 1e-6 * (double)report->about.weight_bytes,
                1e-6 * (double)report->read_bytes, report->plan_bytes, 1e3 * report->start_seconds);
-        printf("%-14s %7s %12s %12s %10s %8s %9s %6s\n", "row", "threads", "median ms", "best ms", "tokens/s",
-               "GB/s", "% of read", "heap");
+        printf("%-14s %7s %11s %11s %10s %10s %17s %6s\n", "row", "threads", "median ms", "best ms",
+               "tokens/s", "work", "of the limit", "heap");
     }
     for (int i = from; i < report->rows; i++) {
         const text_row *row = &report->row[i];
-        printf("%-7s %6td %7d %12.3f %12.3f %10.1f", row->decode ? "decode" : "prompt", row->tokens,
-               row->threads, 1e3 * row->median, 1e3 * row->best, tokens_per_second(row));
-        double rate = bytes_per_second(report, row);
-        if (row->decode)
-            printf(" %8.2f %9.1f %6.3g\n", 1e-9 * rate, 100.0 * rate / row->limit, row->heap_calls);
-        else
-            printf(" %8s %9s %6.3g\n", "", "", row->heap_calls);
+        printf("%-7s %6td %7d %11.3f %11.3f %10.1f %5.1f %s %6.1f %% of %-5s %6.3g\n",
+               row->decode ? "decode" : "prompt", row->tokens, row->threads, 1e3 * row->median,
+               1e3 * row->best, tokens_per_second(row), 1e-9 * row->work, row->decode ? "GB/s" : "GOP/s",
+               100.0 * row->work / row->limit, limit_name(report, row), row->heap_calls);
     }
     fflush(stdout);
 }
@@ -216,8 +241,9 @@ static bool write_json(const char *path, const text_report *report)
                 i > 0 ? "," : "", row->decode ? "decode" : "prompt", row->tokens, row->threads,
                 1e3 * row->median, 1e3 * row->best);
             fprintf(out,
-                    "\"tokens_per_second\": %.3f, \"gbs\": %.3f, \"read_gbs\": %.3f, \"heap_calls\": %g}",
-                    tokens_per_second(row), 1e-9 * bytes_per_second(report, row), 1e-9 * row->limit,
+                    "\"tokens_per_second\": %.3f, \"work\": %.6g, \"limit\": \"%s\", \"limit_work\": %.6g, ",
+                    tokens_per_second(row), row->work, limit_name(report, row), row->limit);
+            fprintf(out, "\"percent_of_limit\": %.2f, \"heap_calls\": %g}", 100.0 * row->work / row->limit,
                     row->heap_calls);
         }
         fprintf(out, "\n]}\n");

@@ -131,7 +131,7 @@ static const char details[] =
     "object: for a checkpoint prompt, text, tokens (their number), seed, windows (why the net\n"
     "has to run a whole window for each token; null: it runs each once); for a text model prompt_tokens,\n"
     "tokens, text, prompt_ms, token_ms (milliseconds a token), end (tokens, end, stop: why it ended),\n"
-    "bytes (of the plan).\n"
+    "bytes (of the plan), heap_calls (from the prompt to the last token).\n"
     "\n"
     "When a text model's context is full, the older half of the text is forgotten.";
 

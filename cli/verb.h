@@ -17,6 +17,7 @@
     X(eval)       \
     X(run)        \
     X(generate)   \
+    X(tokenize)   \
     X(perplexity) \
     X(embed)      \
     X(info)       \

@@ -142,14 +142,14 @@ prepare_text() {
     requantize
 }
 
-# ./dev test --text: tests/text/compare.py
+# ./dev test --text: tests/text/compare_models.py
 suite_text() {
     say "text models, against llama.cpp and NumPy"
     prepare_text
     fetch_minilm
     python_with numpy gguf tokenizers safetensors
     "$python" -B tests/text/make_models.py "$text_out/small" --quantize "$llama/bin/llama-quantize"
-    run_program "text models" env PYTHONDONTWRITEBYTECODE=1 "$python" tests/text/compare.py --mica build/mica \
+    run_program "text models" env PYTHONDONTWRITEBYTECODE=1 "$python" tests/text/compare_models.py --mica build/mica \
         --oracle "$oracle" --models "$models" --small "$text_out/small"
 }
 

@@ -10,6 +10,7 @@
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
 #include "host/clock.h"
+#include "host/heap.h"
 
 typedef struct writing {
     const generate_settings *set;
@@ -28,7 +29,8 @@ typedef struct writing {
     float *log_probabilities; /* [tokens], for JSON */
     mica_likely *likely;      /* [tokens][set->likely] */
     double prompt_seconds, token_seconds;
-    const char *end; /* why it ended */
+    const char *end;     /* why it ended */
+    uint64_t heap_calls; /* from the prompt's first token to the last one written */
 } writing;
 
 /* ---- The prompt ---- */
@@ -56,7 +58,8 @@ static int chat_prompt(writing *w, const char *prompt)
 static int plain_prompt(writing *w, const char *prompt, size_t bytes)
 {
     int code = EXIT_OK;
-    int32_t *tokens = text_model_encode(&w->model, &verb_generate, prompt, bytes, TEXT_BEGIN, w->set->special,
+    int32_t *tokens = text_model_encode(&w->model, &verb_generate, prompt, bytes,
+                                        w->set->restore == NULL ? TEXT_BEGIN : TEXT_PLAIN, w->set->special,
                                         &w->count, &code);
     if (tokens == NULL)
         return code;
@@ -191,6 +194,15 @@ static mica_status run_prompt(writing *w)
     mica_session *session = w->model.session;
     double begin = clock_seconds();
     mica_session_piece piece = {.tokens = w->tokens, .count = (mica_index)w->count, .logits = 1};
+    int32_t last;
+    if (w->count == 0) { /* nothing behind what was restored: its last token is run again, for the logits */
+        mica_index length;
+        PASS_UP(mica_session_history(session, 0, &piece.tokens, &length));
+        last = length > 0 ? piece.tokens[length - 1] : 0;
+        PASS_UP(mica_session_cut(session, 0, length > 0 ? length - 1 : 0));
+        piece.tokens = &last;
+        piece.count = 1;
+    }
     mica_status status = mica_session_run(session, &piece, 1);
     w->prompt_seconds = clock_seconds() - begin;
     return status;
@@ -289,6 +301,8 @@ static void print_json(const writing *w)
     printf(", \"prompt_ms\": %.3f, \"token_ms\": %.3f, \"end\": \"%s\", \"bytes\": %zu",
            1e3 * w->prompt_seconds, written > 1 ? 1e3 * w->token_seconds / (double)(written - 1) : 0.0,
            w->end, plan->total);
+    if (heap_counted())
+        printf(", \"heap_calls\": %llu", (unsigned long long)w->heap_calls);
     print_likely(w, written);
     printf("}\n");
 }
@@ -320,11 +334,13 @@ static int write_text(writing *w)
         return code;
     if (!set->shared.json && set->prompt != NULL && strcmp(set->prompt, "-") != 0 && !set->chat)
         put_message(stdout, set->prompt);
+    heap_counts before = heap_now();
     mica_status status = run_prompt(w);
     if (status == MICA_OK && set->save != NULL)
         status = mica_session_save(session, 0, set->save);
     if (status == MICA_OK)
         status = write_on(w);
+    w->heap_calls = heap_now().calls - before.calls;
     if (status != MICA_OK)
         return verb_failed(&verb_generate, ctx);
     if (set->shared.json)

@@ -1,7 +1,8 @@
 /* GGUF files: settings and tensors of a model, read where they lie in a mapped file.
  *
  * Everything is checked when the file is opened: after that, what a function gives points into the file, lies within it
- * and is aligned as its type wants. A file that is shortened while it is mapped is the one fault that nobody can catch. */
+ * and is aligned as its type wants. That a file is shortened while it is mapped is the one fault that nobody can
+ * catch. */
 #ifndef MICA_GGUF_H
 #define MICA_GGUF_H
 
@@ -13,8 +14,8 @@ extern "C" {
 
 typedef struct mica_gguf mica_gguf;
 
-/* Maps the file and checks all of its header: versions 2 and 3, little-endian. A tensor of a type that Mica does not have
- * is an error, which names it. On failure *out is NULL. */
+/* Maps the file and checks all of its header: versions 2 and 3, little-endian. A tensor of a type that Mica does not
+ * have is an error, which names it. On failure *out is NULL. */
 MICA_API mica_status mica_gguf_open(mica_context *ctx, mica_gguf **out, const char *path);
 /* The same over bytes in memory, aligned to 8, which must outlive it. `name` is for messages. */
 MICA_API mica_status mica_gguf_over(mica_context *ctx, mica_gguf **out, const void *bytes, size_t size,

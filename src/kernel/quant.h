@@ -7,13 +7,13 @@
  *     y = fma(sum of q a, d d_x, y)                   q a = u a - offset a: an exact integer
  *     y = fma(m, d_x * sum of a, y)                   where the type has least values
  *
- * Rows of x lie in tiles of up to MICA_QUANT_TILE rows. For each 32 values a tile of R rows has
+ * Rows of x lie in tiles of up to `tile` rows. For each 32 values a tile of R rows has
  *
  *     R x 32 bytes        a
  *     R floats            d_x
  *     R x 32 / group      for each group: -offset * sum of a, an int32_t; with least values d_x * sum of a, a float
  *
- * A panel is `width` weight rows (those past the last are copies of it): for each 32 values
+ * A panel is `width` weight rows: for each 32 values
  *
  *     8 x width x 4 bytes    u, four values of each row at a time
  *
@@ -24,8 +24,6 @@
 #include <mica/tensor.h>
 
 #define MICA_QUANT_BLOCK 32 /* values of x with one scale */
-#define MICA_QUANT_WIDTH 16 /* the most rows of a panel */
-#define MICA_QUANT_TILE  12 /* the most rows of a tile */
 
 /* What a type's weights look like once unpacked. */
 typedef struct mica_quant_type {
@@ -50,9 +48,9 @@ typedef struct mica_quant_panel {
 typedef struct mica_quant_product {
     mica_quant_panel panel;
     const uint8_t *tile;
-    size_t rows, columns,
-        blocks;        /* rows of the tile, columns of the panel that are wanted, blocks of 32 values */
-    const float *bias; /* of the panel's first column on; NULL: none */
+    size_t rows, blocks; /* rows of the tile, blocks of 32 values */
+    size_t skip;         /* columns, from the panel's first on, that are not written */
+    const float *bias;   /* of the panel's first column on; NULL: none */
     float *y;
     ptrdiff_t y_stride;
 } mica_quant_product;
@@ -67,14 +65,16 @@ typedef struct mica_quant_kernels {
     void (*round)(uint8_t *tile, const float *x, ptrdiff_t x_stride, size_t rows, size_t blocks,
                   const mica_quant_type *type);
 
-    /* Weight rows row[0] to row[width - 1] to a panel; `blocks` as above. NULL for plain types. */
-    void (*unpack[MICA_DTYPE_COUNT])(const mica_quant_panel *panel, const uint8_t *const *row, size_t blocks);
+    /* `width` weight rows, row_bytes apart, to a panel; `blocks` as above. NULL for plain types. */
+    void (*unpack[MICA_DTYPE_COUNT])(const mica_quant_panel *panel, const uint8_t *w, ptrdiff_t row_bytes,
+                                     size_t blocks);
 
     void (*product)(const mica_quant_product *p, const mica_quant_type *type);
 
-    /* A tile of one row times weight rows as they lie; what the panel is for is not set. NULL: there is no better way
-     * than a panel. */
-    void (*vector[MICA_DTYPE_COUNT])(const mica_quant_product *p, const uint8_t *const *row);
+    /* A tile of one row times `panels` times `width` weight rows as they lie; p's panel and skip are not looked at.
+     * NULL: there is no better way than a panel. */
+    void (*vector[MICA_DTYPE_COUNT])(const mica_quant_product *p, const uint8_t *w, ptrdiff_t row_bytes,
+                                     size_t panels);
 } mica_quant_kernels;
 
 #endif

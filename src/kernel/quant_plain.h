@@ -172,12 +172,14 @@ VF_INLINE void plain_IQ4_XS(uint8_t *u, float *d, float *m, const uint8_t *block
 }
 
 #define PLAIN_UNPACK(code, name, bytes, block, type)                                                   \
-    static void unpack_##code(const mica_quant_panel *panel, const uint8_t *const *row, size_t blocks) \
+    static void unpack_##code(const mica_quant_panel *panel, const uint8_t *w, ptrdiff_t row_bytes,    \
+                              size_t blocks)                                                           \
     {                                                                                                  \
+        (void)row_bytes; /* there is one row */                                                        \
         size_t groups = (size_t)((block) / types[MICA_##code].group);                                  \
         for (size_t i = 0; i < blocks * MICA_QUANT_BLOCK / (block); i++)                               \
             plain_##code(panel->u + i * (block), panel->scale + i * groups, panel->least + i * groups, \
-                         row[0] + i * (bytes));                                                        \
+                         w + i * (bytes));                                                             \
     }
 MICA_DTYPE_BLOCK_LIST(PLAIN_UNPACK)
 

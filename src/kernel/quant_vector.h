@@ -2,8 +2,8 @@
 #ifndef MICA_SRC_KERNEL_QUANT_VECTOR_H
 #define MICA_SRC_KERNEL_QUANT_VECTOR_H
 
-typedef void parts_fn(const uint8_t *const *row, size_t at, int step, vb *part);
-typedef void scales_fn(const uint8_t *const *row, size_t at, vf *d, vf *m);
+typedef void parts_fn(const vb_source *w, int j, int step, vb *part);
+typedef void scales_fn(const vb_source *w, vf *d, vf *m);
 
 /* How a type's blocks lie; all constants once inlined. */
 typedef struct shape {
@@ -42,15 +42,15 @@ VF_INLINE vf add_group(vf y, vi dot, vf scale, vf least, float d, const uint8_t 
 /* ---- One row of x times weights as they lie ---- */
 
 /* A step of a block by x, which is a tile of one row. */
-VF_INLINE vf vector_step(const shape *s, const uint8_t *const *row, size_t at, int step, const uint8_t *x,
-                         const vf *d, const vf *m, vf y)
+VF_INLINE vf vector_step(const shape *s, const vb_source *w, int step, const uint8_t *x, const vf *d,
+                         const vf *m, vf y)
 {
     size_t record = mica_quant_tile_bytes(1, s->group);
     vi sums[MOST_PARTS][4];
     int per_group = s->group / PART, groups = s->step / s->group, in_block = MICA_QUANT_BLOCK / s->group;
     for (int j = 0; j < 4; j++) {
         vb part[MOST_PARTS];
-        s->parts(row + j, at, step, part);
+        s->parts(w, j, step, part);
         for (int g = 0; g < groups; g++) {
             vi sum = vi_set1(0);
             for (int k = 0; k < per_group; k++) {
@@ -73,42 +73,56 @@ VF_INLINE vf vector_step(const shape *s, const uint8_t *const *row, size_t at, i
     return y;
 }
 
-/* Asks for the memory that comes after these rows: its lines are read in the order in which they lie. */
-VF_INLINE void fetch_ahead(const uint8_t *p, size_t bytes)
+/* Weights are read VF_LANES rows at a time, which no hardware foresees: so memory is asked for in the order in which it
+ * lies, into the second cache, well before its rows are due. */
+#define AHEAD 8192
+
+VF_INLINE void fetch(const uint8_t *p, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch(p + i);
+        __builtin_prefetch(p + i, 0, 2);
 }
 
-VF_INLINE void vector_rows(const mica_quant_product *p, const uint8_t *const *row, shape s)
+VF_INLINE vf vector_panel(const shape *s, const uint8_t *x, const uint8_t *weights, ptrdiff_t row_bytes,
+                          size_t blocks)
+{
+    size_t record = mica_quant_tile_bytes(1, s->group);
+    vb_source w = vb_source_at(weights, row_bytes);
+    const uint8_t *ahead = weights + VF_LANES * row_bytes + AHEAD;
+    vf y = vf_zero();
+    for (size_t i = 0; i < blocks; i++, ahead += s->bytes * VF_LANES) {
+        vf d[MOST_GROUPS], m[MOST_GROUPS];
+        fetch(ahead, s->bytes * VF_LANES);
+        s->scales(&w, d, m);
+        UNROLL for (int step = 0; step < s->values / s->step; step++)
+        {
+            y = vector_step(s, &w, step, x, d, m, y);
+            x += record * (size_t)(s->step / MICA_QUANT_BLOCK);
+        }
+        vb_source_move(&w, s->bytes);
+    }
+    return y;
+}
+
+VF_INLINE void vector_rows(const mica_quant_product *p, const uint8_t *w, ptrdiff_t row_bytes, size_t panels,
+                           shape s)
 {
     size_t blocks = p->blocks * MICA_QUANT_BLOCK / (size_t)s.values;
-    size_t record = mica_quant_tile_bytes(1, s.group);
-    const uint8_t *x = p->tile, *ahead = row[VF_LANES - 1] + blocks * s.bytes;
-    vf y = vf_zero();
-    for (size_t i = 0; i < blocks; i++) {
-        vf d[MOST_GROUPS], m[MOST_GROUPS];
-        size_t at = i * s.bytes;
-        fetch_ahead(ahead + i * s.bytes * VF_LANES, s.bytes * VF_LANES);
-        s.scales(row, at, d, m);
-        UNROLL for (int step = 0; step < s.values / s.step; step++)
-        {
-            y = vector_step(&s, row, at, step, x, d, m, y);
-            x += record * (size_t)(s.step / MICA_QUANT_BLOCK);
-        }
+    for (size_t i = 0; i < panels; i++) {
+        vf y = vector_panel(&s, p->tile, w + (ptrdiff_t)(i * VF_LANES) * row_bytes, row_bytes, blocks);
+        if (p->bias != NULL)
+            y = vf_add(y, vf_load(p->bias + i * VF_LANES));
+        vf_store(p->y + i * VF_LANES, y);
     }
-    if (p->bias != NULL)
-        y = vf_add(y, vf_load_tail(p->bias, p->columns));
-    vf_store_tail(p->y, y, p->columns);
 }
 
 /* ---- Panels ---- */
 
-VF_INLINE void unpack_step(const shape *s, const uint8_t *const *row, size_t at, int step, uint8_t *u)
+VF_INLINE void unpack_step(const shape *s, const vb_source *w, int step, uint8_t *u)
 {
     vb part[4][MOST_PARTS];
     for (int j = 0; j < 4; j++)
-        s->parts(row + j, at, step, part[j]);
+        s->parts(w, j, step, part[j]);
     for (int k = 0; k < s->step / PART; k++) {
         vb turned[4] = {part[0][k], part[1][k], part[2][k], part[3][k]};
         vb_turn_rows(turned);
@@ -117,21 +131,23 @@ VF_INLINE void unpack_step(const shape *s, const uint8_t *const *row, size_t at,
     }
 }
 
-VF_INLINE void unpack_rows(const mica_quant_panel *panel, const uint8_t *const *row, size_t blocks, shape s)
+VF_INLINE void unpack_rows(const mica_quant_panel *panel, const uint8_t *weights, ptrdiff_t row_bytes,
+                           size_t blocks, shape s)
 {
+    vb_source w = vb_source_at(weights, row_bytes);
     size_t groups = (size_t)(s.values / s.group);
     uint8_t *u = panel->u;
     for (size_t i = 0; i < blocks * MICA_QUANT_BLOCK / (size_t)s.values; i++) {
         vf d[MOST_GROUPS], m[MOST_GROUPS];
-        size_t at = i * s.bytes;
-        s.scales(row, at, d, m);
+        s.scales(&w, d, m);
         for (size_t g = 0; g < groups; g++) {
             vf_store(panel->scale + (i * groups + g) * VF_LANES, d[g]);
             if (s.least)
                 vf_store(panel->least + (i * groups + g) * VF_LANES, m[g]);
         }
         UNROLL for (int step = 0; step < s.values / s.step; step++, u += s.step * VF_LANES)
-            unpack_step(&s, row, at, step, u);
+            unpack_step(&s, &w, step, u);
+        vb_source_move(&w, s.bytes);
     }
 }
 
@@ -169,10 +185,17 @@ VF_INLINE void product_rows(const mica_quant_product *p, size_t rows, mica_quant
     for (size_t b = 0; b < p->blocks; b++)
         product_block(y, p->panel.u + b * MICA_QUANT_BLOCK * VF_LANES, p->panel.scale + b * groups * VF_LANES,
                       p->panel.least + b * groups * VF_LANES, p->tile + b * record, rows, &type);
-    vf bias = p->bias != NULL ? vf_load_tail(p->bias, p->columns) : vf_zero();
+    vf bias = p->bias != NULL ? vf_load(p->bias) : vf_zero();
     for (size_t r = 0; r < rows; r++) {
         float *to = p->y + (ptrdiff_t)r * p->y_stride;
-        vf_store_tail(to, p->bias != NULL ? vf_add(y[r], bias) : y[r], p->columns);
+        vf sum = p->bias != NULL ? vf_add(y[r], bias) : y[r];
+        if (p->skip == 0) {
+            vf_store(to, sum);
+        } else {
+            float all[VF_LANES];
+            vf_store(all, sum);
+            memcpy(to + p->skip, all + p->skip, (VF_LANES - p->skip) * sizeof *to);
+        }
     }
 }
 
@@ -233,14 +256,16 @@ static void product(const mica_quant_product *p, const mica_quant_type *type)
     {                                                                                                        \
         parts_##code, scales_##code, (bytes), (block), STEP_##code, GROUP_##code, WIDE_##code, LEAST_##code, \
     }
-#define VECTOR_KERNELS(code, name, bytes, block, type)                                                 \
-    static void vector_##code(const mica_quant_product *p, const uint8_t *const *row)                  \
-    {                                                                                                  \
-        vector_rows(p, row, SHAPE(code, bytes, block));                                                \
-    }                                                                                                  \
-    static void unpack_##code(const mica_quant_panel *panel, const uint8_t *const *row, size_t blocks) \
-    {                                                                                                  \
-        unpack_rows(panel, row, blocks, SHAPE(code, bytes, block));                                    \
+#define VECTOR_KERNELS(code, name, bytes, block, type)                                              \
+    static void vector_##code(const mica_quant_product *p, const uint8_t *w, ptrdiff_t row_bytes,   \
+                              size_t panels)                                                        \
+    {                                                                                               \
+        vector_rows(p, w, row_bytes, panels, SHAPE(code, bytes, block));                            \
+    }                                                                                               \
+    static void unpack_##code(const mica_quant_panel *panel, const uint8_t *w, ptrdiff_t row_bytes, \
+                              size_t blocks)                                                        \
+    {                                                                                               \
+        unpack_rows(panel, w, row_bytes, blocks, SHAPE(code, bytes, block));                        \
     }
 MICA_DTYPE_BLOCK_LIST(VECTOR_KERNELS)
 

@@ -86,7 +86,7 @@ VF_INLINE void prefetch_group(const lines *w, ptrdiff_t ahead, size_t units)
 VF_INLINE size_t line_steps(source type)
 {
     size_t steps = 64 / (VF_LANES * bytes_of(type));
-    return steps > 8 ? 8 : steps;
+    return steps > 4 ? 4 : steps;
 }
 
 VF_INLINE void tile_of(const mica_rows_product *p, float *y, const float *x, const void *w, const float *bias,
@@ -103,7 +103,7 @@ VF_INLINE void tile_of(const mica_rows_product *p, float *y, const float *x, con
     lines at = lines_of_bytes(x, x_stride, VF_LANES * (ptrdiff_t)sizeof *x);
     lines from = lines_of_bytes(w, w_stride, w_step);
     size_t k = p->k;
-    if (type != PANELS) {
+    if (type != PANELS && VF_LANES > 1) {
         size_t steps = line_steps(type);
         ptrdiff_t ahead = (ptrdiff_t)units * w_stride;
         for (; k >= steps * VF_LANES; k -= steps * VF_LANES) {
@@ -125,7 +125,7 @@ VF_INLINE void tile_of(const mica_rows_product *p, float *y, const float *x, con
         lines_step(&at);
         lines_step(&from);
     }
-    if (k > 0)
+    if (VF_LANES > 1 && k > 0)
         step(sum, &at, &from, type, rows, units, k);
     finish(p, sum, y, bias, rows, units);
 }

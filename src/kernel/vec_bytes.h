@@ -1,9 +1,10 @@
 /* Vectors of bytes, for products in integers; beside vec.h, and not for sets of one lane.
  *
- *   vb  4 * VF_LANES bytes: VF_LANES / 4 quarters of 16. A vector may hold 16 bytes of as many rows:
+ *   vb  4 * VF_LANES bytes: VF_LANES / 4 quarters of 16
  *
- *   vb_rows(row, at)                  row[0] + at, row[4] + at, ...: 16 bytes of every fourth of VF_LANES rows. With
- *                                     row + 1, row + 2 and row + 3 that is all of them, and then
+ *   vb_source                         VF_LANES rows in memory, at equal distances
+ *   vb_rows(s, j, at)                 16 bytes, from byte `at` on, of rows j, j + 4, j + 8, ..., a quarter for each. With
+ *                                     j = 0 to 3 that is all rows, and then
  *   vi_sum_rows(v)                    v[4] of 32-bit sums of those: the sum of each row's four, rows in order
  *   vb_turn_rows(v)                   v[4] becomes, in order, the first, second, third and fourth four bytes of each
  *                                     row, rows in order
@@ -16,8 +17,7 @@
  *   vb_or_where(v, x, bits, more)     v | more where a bit of `bits` is set in x
  *   vi_dot(sum, u, a)                 sum + the four products of each lane: u 0 to 127, a -127 to 127
  *   vi_dot_wide(sum, w, a)            the same for w of eight bits, which hold a value plus VB_WIDE_OFFSET
- *   vf_halves_of_rows(row, at)        an f16 of each of VF_LANES rows
- *   vi_words_of_rows(row, at)         four bytes of each
+ *   vi_words_of_rows(s, at)           four bytes of each row
  *   vi_halfword(v, high)              the f16 in the low or high half of each lane, as a vf
  *
  * Capabilities: VB_WIDE_OFFSET, and VB_TILE: how many rows a product keeps in registers. */
@@ -25,6 +25,30 @@
 #define MICA_SRC_KERNEL_VEC_BYTES_H
 
 #include "kernel/vec.h"
+
+/* Every fourth row, and the distances to those that follow it: addresses that need no arithmetic of their own. */
+typedef struct vb_source {
+    const uint8_t *fourth[VF_LANES / 4];
+    ptrdiff_t one, three;
+} vb_source;
+
+VF_INLINE vb_source vb_source_at(const uint8_t *first, ptrdiff_t row_bytes)
+{
+    vb_source s = {.one = row_bytes, .three = 3 * row_bytes};
+    for (int k = 0; k < VF_LANES / 4; k++)
+        s.fourth[k] = first + 4 * k * row_bytes;
+    return s;
+}
+VF_INLINE void vb_source_move(vb_source *s, size_t bytes)
+{
+    for (int k = 0; k < VF_LANES / 4; k++)
+        s->fourth[k] += bytes;
+}
+VF_INLINE const uint8_t *vb_row(const vb_source *s, int i)
+{
+    const uint8_t *p = s->fourth[i / 4];
+    return i % 4 == 3 ? p + s->three : p + i % 4 * s->one;
+}
 
 #if defined(MICA_BUILD_AVX512)
 #include "kernel/vec_bytes_avx512.h"
@@ -42,19 +66,11 @@ VF_INLINE vb vb_xor(vb a, vb b) { return a ^ b; }
 VF_INLINE vb vb_shift(vb v, int n) { return n >= 0 ? (vb)((vb_words)v << n) : (vb)((vb_words)v >> -n); }
 VF_INLINE vi vi_down(vi v, int n) { return (vi)((vb_words)v >> n); }
 
-VF_INLINE vf vf_halves_of_rows(const uint8_t *const *row, size_t at)
-{
-    uint16_t half[VF_LANES];
-    for (int i = 0; i < VF_LANES; i++)
-        memcpy(&half[i], row[i] + at, sizeof half[i]);
-    return vf_load_f16(half);
-}
-
-VF_INLINE vi vi_words_of_rows(const uint8_t *const *row, size_t at)
+VF_INLINE vi vi_words_of_rows(const vb_source *s, size_t at)
 {
     int32_t word[VF_LANES];
     for (int i = 0; i < VF_LANES; i++)
-        memcpy(&word[i], row[i] + at, sizeof word[i]);
+        memcpy(&word[i], vb_row(s, i) + at, sizeof word[i]);
     return vi_load(word);
 }
 

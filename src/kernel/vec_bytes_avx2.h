@@ -8,10 +8,10 @@
 typedef __m256i vb;
 
 VF_INLINE __m128i vec_16_bytes(const uint8_t *p) { return _mm_loadu_si128((const void *)p); }
-VF_INLINE vb vb_rows(const uint8_t *const *row, size_t at)
+VF_INLINE vb vb_rows(const vb_source *s, int j, size_t at)
 {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(vec_16_bytes(row[0] + at)),
-                                   vec_16_bytes(row[4] + at), 1);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(vec_16_bytes(vb_row(s, j) + at)),
+                                   vec_16_bytes(vb_row(s, j + 4) + at), 1);
 }
 VF_INLINE vb vb_load(const uint8_t *p) { return _mm256_loadu_si256((const void *)p); }
 VF_INLINE void vb_store(uint8_t *p, vb v) { _mm256_storeu_si256((void *)p, v); }

@@ -8,12 +8,12 @@
 typedef __m512i vb;
 
 VF_INLINE __m128i vec_16_bytes(const uint8_t *p) { return _mm_loadu_si128((const void *)p); }
-VF_INLINE vb vb_rows(const uint8_t *const *row, size_t at)
+VF_INLINE vb vb_rows(const vb_source *s, int j, size_t at)
 {
-    __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(vec_16_bytes(row[0] + at)),
-                                          vec_16_bytes(row[4] + at), 1);
-    __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(vec_16_bytes(row[8] + at)),
-                                           vec_16_bytes(row[12] + at), 1);
+    __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(vec_16_bytes(vb_row(s, j) + at)),
+                                          vec_16_bytes(vb_row(s, j + 4) + at), 1);
+    __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(vec_16_bytes(vb_row(s, j + 8) + at)),
+                                           vec_16_bytes(vb_row(s, j + 12) + at), 1);
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 VF_INLINE vb vb_load(const uint8_t *p) { return _mm512_loadu_si512((const void *)p); }

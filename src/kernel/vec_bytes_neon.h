@@ -8,7 +8,7 @@
 
 typedef uint8x16_t vb;
 
-VF_INLINE vb vb_rows(const uint8_t *const *row, size_t at) { return vld1q_u8(row[0] + at); }
+VF_INLINE vb vb_rows(const vb_source *s, int j, size_t at) { return vld1q_u8(vb_row(s, j) + at); }
 VF_INLINE vb vb_load(const uint8_t *p) { return vld1q_u8(p); }
 VF_INLINE void vb_store(uint8_t *p, vb v) { vst1q_u8(p, v); }
 VF_INLINE vb vb_set1(uint8_t x) { return vdupq_n_u8(x); }

@@ -25,7 +25,10 @@ typedef struct quant_job {
 
 static void plan(quant_job *job, const mica_context *ctx, const mica_linear_rows_call *call)
 {
+    /* Few weight rows do not fill a panel. Those of one row do the same sums. */
     const mica_quant_kernels *kernels = ctx->kernels->quant;
+    if (call->units < kernels->width)
+        kernels = mica_kernels_scalar.quant;
     const mica_quant_type *type = &kernels->type[call->w_dtype];
     size_t blocks = call->width / MICA_QUANT_BLOCK;
     *job = (quant_job){.call = call,
@@ -36,7 +39,7 @@ static void plan(quant_job *job, const mica_context *ctx, const mica_linear_rows
                        .w_row_bytes = mica_offset_bytes(call->w_dtype, call->w_stride)};
     size_t groups = blocks * (size_t)(MICA_QUANT_BLOCK / type->group);
     job->scale_bytes = mica_align_up(groups * kernels->width * sizeof(float));
-    if (call->rows > 1 || kernels->vector[call->w_dtype] == NULL)
+    if (call->rows > 1 || call->units % kernels->width > 0 || kernels->vector[call->w_dtype] == NULL)
         job->panel_bytes = mica_align_up(call->width * kernels->width) + 2 * job->scale_bytes;
 }
 
@@ -68,32 +71,47 @@ static void round_tiles(void *work, size_t block, int thread)
                             c->x_stride, tile_rows(job, tile), job->blocks, job->type);
 }
 
-/* One panel of weight rows, by all rows of x. */
+static const uint8_t *weight_row(const quant_job *job, size_t row)
+{
+    return (const uint8_t *)job->call->w + (mica_index)row * job->w_row_bytes;
+}
+
+/* One panel of weight rows, by all rows of x. The last one may begin within that before it: it has as many rows. */
 static void run_panel(const quant_job *job, size_t panel, const mica_quant_panel *room)
 {
     const mica_linear_rows_call *c = job->call;
     const mica_quant_kernels *kernels = job->kernels;
-    size_t first = panel * kernels->width, columns = mica_least(kernels->width, c->units - first);
-    const uint8_t *row[MICA_QUANT_WIDTH];
-    for (size_t i = 0; i < kernels->width; i++)
-        row[i] = (const uint8_t *)c->w + (mica_index)(first + mica_least(i, columns - 1)) * job->w_row_bytes;
+    size_t first = mica_least(panel * kernels->width, c->units - kernels->width);
     mica_quant_product p = {.panel = *room,
-                            .columns = columns,
                             .blocks = job->blocks,
+                            .skip = panel * kernels->width - first,
                             .bias = c->bias != NULL ? c->bias + first : NULL,
                             .y_stride = c->y_stride};
-    bool vector = c->rows == 1 && kernels->vector[c->w_dtype] != NULL;
-    if (!vector)
-        kernels->unpack[c->w_dtype](room, row, job->blocks);
+    kernels->unpack[c->w_dtype](room, weight_row(job, first), job->w_row_bytes, job->blocks);
     for (size_t tile = 0; tile * kernels->tile < c->rows; tile++) {
         p.tile = tile_at(job, tile);
         p.rows = tile_rows(job, tile);
         p.y = c->y + (mica_index)(tile * kernels->tile) * c->y_stride + first;
-        if (vector)
-            kernels->vector[c->w_dtype](&p, row);
-        else
-            kernels->product(&p, job->type);
+        kernels->product(&p, job->type);
     }
+}
+
+/* Panels first to end - 1 by the only row of x, as far as they are whole; returns the panel after these. */
+static size_t run_vector(const quant_job *job, size_t first, size_t end)
+{
+    const mica_linear_rows_call *c = job->call;
+    const mica_quant_kernels *kernels = job->kernels;
+    end = mica_least(end, c->units / kernels->width);
+    if (c->rows > 1 || kernels->vector[c->w_dtype] == NULL || first >= end)
+        return first;
+    size_t row = first * kernels->width;
+    mica_quant_product p = {.tile = job->tiles,
+                            .rows = 1,
+                            .blocks = job->blocks,
+                            .bias = c->bias != NULL ? c->bias + row : NULL,
+                            .y = c->y + row};
+    kernels->vector[c->w_dtype](&p, weight_row(job, row), job->w_row_bytes, end - first);
+    return end;
 }
 
 static void run_panels(void *work, size_t block, int thread)
@@ -103,9 +121,9 @@ static void run_panels(void *work, size_t block, int thread)
     mica_quant_panel panel = {.scale = (float *)(void *)room,
                               .least = (float *)(void *)(room + job->scale_bytes),
                               .u = (uint8_t *)room + 2 * job->scale_bytes};
-    size_t panels = mica_div_up(job->call->units, job->kernels->width),
-           end = (block + 1) * job->panels_at_once;
-    for (size_t k = block * job->panels_at_once; k < mica_least(end, panels); k++)
+    size_t panels = mica_div_up(job->call->units, job->kernels->width);
+    size_t end = mica_least((block + 1) * job->panels_at_once, panels);
+    for (size_t k = run_vector(job, block * job->panels_at_once, end); k < end; k++)
         run_panel(job, k, &panel);
 }
 

@@ -1,40 +1,15 @@
-/* Drawing a token from logits. Nothing is sorted: tokens that cannot stay are left out by a threshold or a heap, and of
- * the others a limit takes the first ones by partitions. */
+/* Drawing a token from logits. */
 #include <math.h>
 #include <string.h>
 
-#include "base/size.h"
-#include "base/sort.h"
 #include "ops/check.h"
-#include "text/likely.h"
-
-/* A token that may be drawn: twelve bytes, as there may be as many as the vocabulary has. */
-typedef struct candidate {
-    float weight; /* its probability as a share of the most likely token's */
-    float key;    /* a limit keeps those with the smallest */
-    int32_t token;
-} candidate;
-
-/* What a call works on. */
-typedef struct drawing {
-    mica_context *ctx;
-    const mica_sampling *s;
-    const float *logits; /* the model's, or `adjusted` */
-    size_t count;
-    float top;       /* the largest of the logits */
-    float *adjusted; /* [count]; also the weights where there are no limits */
-    int32_t *times;  /* [count], while penalties are applied; the same bytes as `kept` */
-    candidate *kept; /* those that remain */
-    size_t kept_count;
-    double all; /* the weight of what can be drawn */
-} drawing;
+#include "text/limit.h"
 
 static const char op[] = "sample";
 static const mica_sampling greedy = {0};
 
 /* ---- What is asked for ---- */
 
-static bool limits(float p) { return p > 0 && p < 1; }
 static bool punishes(const mica_sampling *s)
 {
     return s->recent_count > 0 && ((s->repeat_penalty != 0 && s->repeat_penalty != 1) ||
@@ -43,8 +18,8 @@ static bool punishes(const mica_sampling *s)
 static bool adjusts(const mica_sampling *s) { return s->bias_count > 0 || punishes(s); }
 static bool limited(const mica_sampling *s, size_t count)
 {
-    return (s->top_k > 0 && (size_t)s->top_k < count) || limits(s->typical_p) || limits(s->top_p) ||
-           s->min_p > 0;
+    return (s->top_k > 0 && (size_t)s->top_k < count) || mica_is_limit(s->typical_p) ||
+           mica_is_limit(s->top_p) || s->min_p > 0;
 }
 
 static mica_status check_tokens(mica_context *ctx, const mica_tensor *logits, const mica_sampling *s)
@@ -93,7 +68,7 @@ static mica_status check(mica_context *ctx, const mica_tensor *logits, const mic
 }
 
 /* The bytes of `adjusted`, and of `kept`, which `times` shares. */
-static void plan(const drawing *d, size_t *first, size_t *second)
+static void plan(const mica_drawing *d, size_t *first, size_t *second)
 {
     const mica_sampling *s = d->s;
     bool drawn = s->temperature > 0, few = limited(s, d->count);
@@ -108,7 +83,7 @@ static void plan(const drawing *d, size_t *first, size_t *second)
 
 /* ---- Bias and penalties ---- */
 
-static void punish(drawing *d)
+static void punish(mica_drawing *d)
 {
     const mica_sampling *s = d->s;
     float divisor = s->repeat_penalty != 0 ? s->repeat_penalty : 1;
@@ -127,7 +102,7 @@ static void punish(drawing *d)
     }
 }
 
-static mica_status adjust(drawing *d)
+static mica_status adjust(mica_drawing *d)
 {
     const mica_sampling *s = d->s;
     if (!adjusts(s))
@@ -141,182 +116,22 @@ static mica_status adjust(drawing *d)
     return mica_top_logit(d->ctx, op, "logit with bias and penalties", &d->top, d->logits, d->count);
 }
 
-/* ---- Limits ---- */
-
-static bool before(const candidate *a, const candidate *b)
-{
-    return a->key != b->key ? a->key < b->key : a->token < b->token;
-}
-
-static int by_key(const void *a, const void *b) { return before(a, b) ? -1 : before(b, a) ? 1 : 0; }
-
-static void swap(candidate *a, candidate *b)
-{
-    candidate kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
-/* Those that come before one of them, which is the middle one of three, are moved to the front; returns how many, and
- * that one stands behind them. */
-static size_t partition(candidate *c, size_t count)
-{
-    candidate *a = c, *b = c + count / 2, *last = c + count - 1;
-    if (before(b, a))
-        swap(a, b);
-    if (before(last, a))
-        swap(a, last);
-    if (before(b, last))
-        swap(b, last); /* the middle one is the last now */
-    size_t front = 0;
-    for (size_t i = 0; i + 1 < count; i++)
-        if (before(&c[i], last))
-            swap(&c[i], &c[front++]);
-    swap(&c[front], last);
-    return front;
-}
-
-static double weigh(const candidate *c, size_t count)
-{
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += (double)c[i].weight;
-    return sum;
-}
-
-/* How many of the candidates, those with the smallest keys, weigh `mass` together; at least one. They are moved to the
- * front. Partitions that do not get on give way to sorting. */
-static size_t first_of_mass(candidate *c, size_t count, double mass)
-{
-    size_t kept = 0;
-    for (int tries = 0; count - kept > 1 && tries < 64; tries++) {
-        size_t front = partition(c + kept, count - kept);
-        double weight = weigh(c + kept, front);
-        if (weight >= mass && front > 0) {
-            count = kept + front;
-            continue;
-        }
-        mass -= weight;
-        kept += front;
-        mass -= (double)c[kept++].weight;
-        if (mass <= 0)
-            return kept;
-    }
-    mica_sort(c + kept, count - kept, sizeof *c, by_key);
-    while (kept < count && (mass > 0 || kept == 0))
-        mass -= (double)c[kept++].weight;
-    return kept;
-}
-
-static float logit_of(const drawing *d, size_t i) { return d->logits[d->kept[i].token]; }
-
-/* What is possible at all joins the candidates. */
-static void add_candidate(drawing *d, int32_t token)
-{
-    float logit = d->logits[token];
-    if (logit > -INFINITY)
-        d->kept[d->kept_count++] = (candidate){
-            .weight = (float)exp((double)logit - (double)d->top), .key = -logit, .token = token};
-}
-
-static float largest_kept(const drawing *d)
-{
-    float largest = -INFINITY;
-    for (size_t i = 0; i < d->kept_count; i++)
-        largest = logit_of(d, i) > largest ? logit_of(d, i) : largest;
-    return largest;
-}
-
-/* The candidates are the top_k. */
-static void collect_largest(drawing *d)
-{
-    size_t most = (size_t)d->s->top_k;
-    mica_likely *heap = (mica_likely *)(d->kept + most) - most; /* the end of their room */
-    mica_pick_largest(d->ctx->kernels, heap, most, d->logits, d->count);
-    for (size_t i = 0; i < most; i++)
-        add_candidate(d, heap[i].token); /* never gets ahead of what is read */
-}
-
-/* The candidates are all that top_p and min_p can leave; `all` weigh together so much. */
-static void collect_possible(drawing *d, double all)
-{
-    const mica_sampling *s = d->s;
-    double least = -INFINITY;
-    if (!limits(s->typical_p)) {
-        /* Those below an even share of what top_p leaves out are left out together. */
-        if (limits(s->top_p))
-            least = (double)d->top + log((1 - (double)s->top_p) * all / (double)d->count) - 1e-3;
-        if (s->min_p > 0 && (double)d->top + log((double)s->min_p) - 1e-3 > least)
-            least = (double)d->top + log((double)s->min_p) - 1e-3;
-    }
-    for (size_t i = 0; i < d->count; i++)
-        if ((double)d->logits[i] >= least)
-            add_candidate(d, (int32_t)i);
-}
-
-/* Keys become the distance of a token's surprise from the expected one. */
-static void keep_typical(drawing *d)
-{
-    double all = weigh(d->kept, d->kept_count), expected = 0;
-    for (size_t i = 0; i < d->kept_count; i++)
-        expected += (double)d->kept[i].weight * ((double)d->top - (double)logit_of(d, i));
-    expected /= all; /* less the logarithm of `all`, as the surprises below */
-    for (size_t i = 0; i < d->kept_count; i++)
-        d->kept[i].key = (float)fabs((double)d->top - (double)logit_of(d, i) - expected);
-    d->kept_count = first_of_mass(d->kept, d->kept_count, (double)d->s->typical_p * all);
-    for (size_t i = 0; i < d->kept_count; i++)
-        d->kept[i].key = -logit_of(d, i);
-}
-
-static void keep_likely(drawing *d)
-{
-    double least = (double)largest_kept(d) + log((double)d->s->min_p);
-    size_t count = 0;
-    for (size_t i = 0; i < d->kept_count; i++)
-        if ((double)logit_of(d, i) >= least)
-            d->kept[count++] = d->kept[i];
-    d->kept_count = count;
-}
-
-static void limit(drawing *d)
-{
-    const mica_sampling *s = d->s;
-    bool whole = s->top_k <= 0 || (size_t)s->top_k >= d->count;
-    double all = 0;
-    if (!whole) {
-        collect_largest(d);
-    } else {
-        if (limits(s->top_p) && !limits(s->typical_p))
-            all = mica_sum_of_exponentials(d->ctx->kernels, d->logits, d->count, d->top);
-        collect_possible(d, all);
-    }
-    if (limits(s->typical_p))
-        keep_typical(d);
-    if (limits(s->top_p)) {
-        if (all == 0)
-            all = weigh(d->kept, d->kept_count);
-        d->kept_count = first_of_mass(d->kept, d->kept_count, (double)s->top_p * all);
-    }
-    if (s->min_p > 0)
-        keep_likely(d);
-}
-
 /* ---- Drawing ---- */
 
 /* A number below 1, by which one of the tokens is chosen. */
 static double throw_dice(mica_random *dice) { return (double)mica_random_bits(dice) * 0x1p-32; }
 
 /* Weights at the temperature of what remains, and their sum. */
-static void weigh_kept(drawing *d)
+static void weigh_kept(mica_drawing *d)
 {
-    double temperature = (double)d->s->temperature, largest = (double)largest_kept(d);
+    double temperature = (double)d->s->temperature, largest = (double)mica_largest_kept(d);
     for (size_t i = 0; i < d->kept_count; i++)
-        d->kept[i].weight = (float)exp(((double)logit_of(d, i) - largest) / temperature);
-    d->all = weigh(d->kept, d->kept_count);
+        d->kept[i].weight = (float)exp(((double)mica_logit_of(d, i) - largest) / temperature);
+    d->all = mica_weigh(d->kept, d->kept_count);
 }
 
 /* The same of all tokens, in place of the adjusted logits. */
-static void weigh_all(drawing *d)
+static void weigh_all(mica_drawing *d)
 {
     const mica_kernels *k = d->ctx->kernels;
     float *w = d->adjusted;
@@ -327,7 +142,7 @@ static void weigh_all(drawing *d)
     k->reduce->sum.row(&d->all, w, d->count, 0);
 }
 
-static int32_t draw_kept(const drawing *d, mica_random *dice)
+static int32_t draw_kept(const mica_drawing *d, mica_random *dice)
 {
     double point = throw_dice(dice) * d->all;
     int32_t token = d->kept[0].token;
@@ -340,7 +155,7 @@ static int32_t draw_kept(const drawing *d, mica_random *dice)
 }
 
 /* In the tokens' order, a stretch at a time. */
-static int32_t draw_any(const drawing *d, mica_random *dice)
+static int32_t draw_any(const mica_drawing *d, mica_random *dice)
 {
     enum { STRETCH = 1024 };
     const mica_reduce_kernels *reduce = d->ctx->kernels->reduce;
@@ -363,7 +178,7 @@ static int32_t draw_any(const drawing *d, mica_random *dice)
 }
 
 /* Checks, adjusts and limits. Returns MICA_MEASURED where the call is only measured. */
-static mica_status begin(drawing *d, const mica_tensor *logits)
+static mica_status begin(mica_drawing *d, const mica_tensor *logits)
 {
     MICA_TRY(check(d->ctx, logits, d->s));
     d->logits = logits->data;
@@ -379,7 +194,7 @@ static mica_status begin(drawing *d, const mica_tensor *logits)
     MICA_TRY(mica_top_logit(d->ctx, op, "logit", &d->top, d->logits, d->count));
     MICA_TRY(adjust(d));
     if (d->s->temperature > 0 && limited(d->s, d->count)) {
-        limit(d);
+        mica_limit(d);
         weigh_kept(d);
     } else if (d->s->temperature > 0) {
         weigh_all(d);
@@ -387,7 +202,7 @@ static mica_status begin(drawing *d, const mica_tensor *logits)
     return MICA_OK;
 }
 
-static size_t likeliest(const drawing *d)
+static size_t likeliest(const mica_drawing *d)
 {
     return d->ctx->kernels->reduce->find(d->logits, d->count, d->top);
 }
@@ -395,7 +210,7 @@ static size_t likeliest(const drawing *d)
 mica_status mica_sample(mica_context *ctx, int32_t *token, const mica_tensor *logits, mica_random *dice,
                         const mica_sampling *sampling)
 {
-    drawing d = {.ctx = ctx, .s = sampling != NULL ? sampling : &greedy};
+    mica_drawing d = {.ctx = ctx, .s = sampling != NULL ? sampling : &greedy};
     if (token == NULL || (dice == NULL && d.s->temperature > 0))
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is NULL", op, token == NULL ? "token" : "dice");
     mica_status status = begin(&d, logits);
@@ -411,7 +226,7 @@ mica_status mica_sample(mica_context *ctx, int32_t *token, const mica_tensor *lo
 mica_status mica_sample_probabilities(mica_context *ctx, mica_likely *out, size_t *count,
                                       const mica_tensor *logits, const mica_sampling *sampling)
 {
-    drawing d = {.ctx = ctx, .s = sampling != NULL ? sampling : &greedy};
+    mica_drawing d = {.ctx = ctx, .s = sampling != NULL ? sampling : &greedy};
     if (out == NULL || count == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is NULL", op, out == NULL ? "out" : "count");
     mica_status status = begin(&d, logits);

@@ -1,9 +1,10 @@
 /* A sequence in a file: what its tokens left in the cache, so that a prompt need not be run again.
  *
- *     0        64                   64 + 4 length     ...                    end - 8
- *     | header | tokens, i32 each   | keys, values    | ... of each layer    | sum of all before (u64) |
+ *     0        64                                                            end - 8
+ *     | header | tokens, i32 each, an even number   | keys, values of each layer | sum of all before (u64) |
  *
- * All numbers are little-endian. Pages come in the order of places, the last one whole. */
+ * All numbers are little-endian. Pages come in the order of places, the last one whole. Every part is a multiple of 8
+ * bytes. */
 #include <string.h>
 
 #include "io/file.h"
@@ -15,12 +16,12 @@ enum { HEADER_WORDS = 8, PIECE = 4096 };
 
 /* ---- Sums ---- */
 
-/* FNV-1a over words of 8 bytes, the last one filled up with zeros: it finds what was damaged, not what was forged. */
+/* FNV-1a over words of 8 bytes: it finds what was damaged, not what was forged. */
 static uint64_t sum_bytes(uint64_t sum, const void *bytes, size_t count)
 {
-    for (size_t i = 0; i < count; i += 8) {
-        uint64_t word = 0;
-        memcpy(&word, (const char *)bytes + i, count - i < 8 ? count - i : 8);
+    for (size_t i = 0; i + 8 <= count; i += 8) {
+        uint64_t word;
+        memcpy(&word, (const char *)bytes + i, 8);
         sum = (sum ^ word) * 0x100000001b3u;
     }
     return sum;
@@ -45,6 +46,9 @@ static mica_status fingerprint(const mica_model *model, uint64_t *out)
     *out = sum;
     return MICA_OK;
 }
+
+/* Bytes of so many tokens in the file. */
+static uint64_t token_bytes(uint64_t length) { return (length + length % 2) * 4; }
 
 /* "MICASEQ1", the model, the cache's dtype, layers, places, the first that is seen, tokens before, bytes of all pages */
 enum { MAGIC, MODEL, CACHE, LAYERS, LENGTH, FIRST, DROPPED, BYTES };
@@ -101,7 +105,8 @@ static mica_status put_all(writing *w)
     uint64_t header[HEADER_WORDS];
     MICA_TRY(make_header(s, header, w->sequence));
     MICA_TRY(put(w, header, sizeof header));
-    MICA_TRY(put(w, mica_history_of(s, w->sequence), (size_t)header[LENGTH] * sizeof *s->history));
+    /* Behind the last token there is room for one more, whatever it holds. */
+    MICA_TRY(put(w, mica_history_of(s, w->sequence), (size_t)token_bytes(header[LENGTH])));
     MICA_TRY(mica_pages_each(s, put_pages, w));
     return mica_new_file_write(s->ctx, &w->file, &w->sum, sizeof w->sum);
 }
@@ -183,7 +188,7 @@ static mica_status check_header(reading *r, const uint64_t *header)
         header[LENGTH] - header[FIRST] > (uint64_t)s->context)
         return refuse(r, "its tokens do not fit into the context of this session");
     uint64_t pages = (uint64_t)mica_pages_for((mica_index)header[LENGTH]);
-    if (r->file.bytes != sizeof own + header[LENGTH] * 4 + pages * header[BYTES] + 8)
+    if (r->file.bytes != sizeof own + token_bytes(header[LENGTH]) + pages * header[BYTES] + 8)
         return refuse(r, "its length does not match its header");
     return check_sum(r);
 }
@@ -202,7 +207,7 @@ static mica_status take_sequence(reading *r, const uint64_t *header)
     MICA_TRY(mica_pages_take(s, r->sequence, length));
     s->sequence[r->sequence] = (mica_sequence){.length = length, .dropped = (mica_index)header[DROPPED]};
     s->first[r->sequence] = (int32_t)header[FIRST];
-    mica_status status = get(r, mica_history_of(s, r->sequence), (size_t)length * sizeof *s->history);
+    mica_status status = get(r, mica_history_of(s, r->sequence), (size_t)token_bytes(header[LENGTH]));
     if (status == MICA_OK)
         status = mica_pages_each(s, get_pages, r);
     if (status != MICA_OK) /* the disk failed */

@@ -19,6 +19,9 @@ typedef struct splitting {
 static int32_t longest_token(const mica_tokenizer *t, const char *word, size_t at, size_t end, size_t *stop)
 {
     const char *prefix = at == 0 ? t->word_prefix : t->part_prefix;
+    size_t mark = strlen(t->word_prefix);
+    if (at > 0 && mark > 0 && end - at >= mark && memcmp(word + at, t->word_prefix, mark) == 0)
+        return -1; /* what marks a beginning in the vocabulary is no part when it stands in the text */
     for (*stop = end; *stop > at; (*stop)--) {
         if (*stop < end && ((unsigned char)word[*stop] & 0xc0) == 0x80)
             continue;

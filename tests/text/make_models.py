@@ -101,7 +101,7 @@ def word_piece_vocabulary(writer):
 
 # llama.cpp looks gelu up in a table of f16 numbers: 5e-4 off. Branches behind a gelu are kept small, or logits would
 # differ by more than 1e-3 on its account.
-BEHIND_GELU = 0.2
+BEHIND_GELU = 0.15
 
 
 class Weights:

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "test.h"
+#include "oom.h"
 
 enum { V = 23, T = 12, WIDTH = 16, TOKENS = 60 };
 
@@ -291,3 +291,30 @@ TEST(generate_only_infers)
     CHECK_OK(ctx, mica_net_forward(net));
     mica_net_destroy(net);
 }
+
+static mica_status continue_with(const mica_allocator *allocator, void *argument)
+{
+    (void)argument;
+    mica_context *ctx = NULL;
+    mica_net *net = NULL;
+    const char *reason = NULL;
+    mica_status status = mica_context_create(&ctx, &(mica_context_opts){.allocator = allocator});
+    if (status != MICA_OK)
+        return status;
+    status = mica_net_create(ctx, &net);
+    if (status == MICA_OK) {
+        mica_value x = mica_net_input(net, "x", MICA_I32, 2,
+                                      (mica_index[]){1, mica_net_size(net, "length", T)});
+        (void)mica_net_output(net, "logits", rnn_and_attention(net, x));
+        status = mica_net_continue(net, &reason);
+    }
+    if (status == MICA_OK)
+        status = mica_net_compile(net, NULL);
+    if (status == MICA_OK)
+        status = mica_net_bind(net, NULL, 0);
+    mica_net_destroy(net);
+    mica_context_destroy(ctx);
+    return status;
+}
+
+TEST(generate_out_of_memory) { CHECK(test_oom(continue_with, NULL) > 5); }
