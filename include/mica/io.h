@@ -53,6 +53,9 @@ MICA_API mica_status mica_safetensors_open(mica_context *ctx, mica_safetensors *
 MICA_API mica_status mica_safetensors_open_memory(mica_context *ctx, mica_safetensors **out,
                                                   const void *bytes, size_t count);
 
+/* The same for a file that is mapped: its tensors can be lent. */
+MICA_API mica_status mica_safetensors_map(mica_context *ctx, mica_safetensors **out, const char *path);
+
 /* Takes the context that opened it. NULL is allowed. */
 MICA_API void mica_safetensors_close(mica_context *ctx, mica_safetensors *file);
 
@@ -85,6 +88,12 @@ MICA_API const char *mica_safetensors_metadata_find(const mica_safetensors *file
  * have another dtype in the file take 64 KiB of scratch from the workspace. */
 MICA_API mica_status mica_safetensors_read(mica_context *ctx, const mica_named_tensor *tensors, size_t count,
                                            const mica_safetensors *file);
+
+/* A tensor over the bytes of a file that is mapped or in memory: read-only, and valid as long as the file is open.
+ * Fails if there is none of that name, if Mica does not have its dtype, or if it does not begin at a multiple of its
+ * elements' size. */
+MICA_API mica_status mica_safetensors_lend(mica_context *ctx, mica_tensor *out, const mica_safetensors *file,
+                                           const char *name);
 
 #ifdef __cplusplus
 }

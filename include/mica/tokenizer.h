@@ -46,10 +46,10 @@ MICA_API bool mica_token_ends(const mica_tokenizer *tokenizer, int32_t token);
 /* By its exact text; -1: there is none. */
 MICA_API int32_t mica_token_find(const mica_tokenizer *tokenizer, const char *text, size_t bytes);
 
-typedef struct mica_encode_opts {
+typedef struct mica_tokenize_opts {
     bool special; /* text that looks like a special token becomes one; otherwise it stays text */
     bool ends;    /* adds bos and eos where the model wants them */
-} mica_encode_opts;
+} mica_tokenize_opts;
 
 /* Scratch for texts of up to so many bytes, to be given to encode; any memory, aligned to 16. */
 MICA_API size_t mica_encode_scratch(const mica_tokenizer *tokenizer, size_t text_bytes);
@@ -59,7 +59,7 @@ MICA_API size_t mica_encode_scratch(const mica_tokenizer *tokenizer, size_t text
  * *count is the room required. */
 MICA_API mica_status mica_encode(mica_context *ctx, const mica_tokenizer *tokenizer, int32_t *tokens,
                                  size_t *count, const char *text, size_t bytes, void *scratch,
-                                 size_t scratch_bytes, const mica_encode_opts *opts);
+                                 size_t scratch_bytes, const mica_tokenize_opts *opts);
 
 /* Text of tokens as they come: whole characters alone; the bytes of one that is not whole yet are held back. */
 typedef struct mica_decoder {

@@ -46,6 +46,19 @@ mica_status mica_file_visit(mica_context *ctx, const char *folder, mica_visit_fn
 /* Reads exactly `bytes` bytes from `offset` on; fewer there is an error. */
 mica_status mica_file_read(mica_context *ctx, void *to, const mica_file *file, size_t bytes, uint64_t offset);
 
+/* A file's bytes in memory, read-only, fetched by the system where they are touched: an open one takes next to
+ * none. If the file is shortened meanwhile, touching what is gone ends the process: nobody can catch that here. */
+typedef struct mica_map {
+    const unsigned char *bytes;
+    size_t size;
+} mica_map;
+
+/* An empty file is an error, as is anything but a regular file. */
+mica_status mica_map_open(mica_context *ctx, mica_map *out, const char *path);
+void mica_map_close(mica_map *map); /* safe twice */
+/* Bytes of the map that are not needed for a while: memory need not hold them. Other bytes are nobody's business. */
+void mica_map_forget(const mica_map *map, const void *bytes, size_t count);
+
 /* A file being made. It is written beside the one it will replace, as PATH.tmp, and takes its name when all of it
  * is on the disk: a process that ends at any moment leaves the old file or the new one. What such an end leaves
  * of PATH.tmp is removed by the next one. Two at once for one path: the second is refused. A file that is replaced

@@ -40,6 +40,21 @@ mica_status mica_system_read(mica_context *ctx, void *to, const mica_file *file,
     return refuse(ctx, file->path);
 }
 
+mica_status mica_map_open(mica_context *ctx, mica_map *out, const char *path)
+{
+    *out = (mica_map){0};
+    return refuse(ctx, path);
+}
+
+void mica_map_close(mica_map *map) { (void)map; }
+
+void mica_map_forget(const mica_map *map, const void *bytes, size_t count)
+{
+    (void)map;
+    (void)bytes;
+    (void)count;
+}
+
 mica_status mica_new_file_begin(mica_context *ctx, mica_new_file *out, const char *path)
 {
     out->path = path;

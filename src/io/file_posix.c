@@ -1,5 +1,6 @@
 /* Files on POSIX systems. */
 #define _FILE_OFFSET_BITS 64
+#define _DEFAULT_SOURCE   /* madvise */
 
 #include "io/file.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,6 +121,47 @@ mica_status mica_system_read(mica_context *ctx, void *to, const mica_file *file,
         bytes -= (size_t)got;
     }
     return MICA_OK;
+}
+
+/* ---- Mapping ---- */
+
+mica_status mica_map_open(mica_context *ctx, mica_map *out, const char *path)
+{
+    *out = (mica_map){0};
+    mica_file file;
+    MICA_TRY(mica_file_open(ctx, &file, path));
+    mica_status status = MICA_OK;
+    if (file.bytes == 0) {
+        status = mica_fail(ctx, MICA_ERR_FORMAT, "%s: the file is empty", MICA_QUOTE(path));
+    } else if (file.bytes > PTRDIFF_MAX) {
+        status = mica_fail(ctx, MICA_ERR_MEMORY, "%s: %llu bytes are too many for memory", MICA_QUOTE(path),
+                           (unsigned long long)file.bytes);
+    } else {
+        void *bytes = mmap(NULL, (size_t)file.bytes, PROT_READ, MAP_SHARED, file.handle, 0);
+        if (bytes == MAP_FAILED)
+            status = fail(ctx, path, "cannot map", errno);
+        else
+            *out = (mica_map){bytes, (size_t)file.bytes};
+    }
+    mica_file_close(&file);
+    return status;
+}
+
+void mica_map_close(mica_map *map)
+{
+    if (map->bytes != NULL)
+        (void)munmap((void *)(uintptr_t)map->bytes, map->size);
+    *map = (mica_map){0};
+}
+
+void mica_map_forget(const mica_map *map, const void *bytes, size_t count)
+{
+    uintptr_t start = (uintptr_t)map->bytes, at = (uintptr_t)bytes, page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (start == 0 || at < start || at - start > map->size || count > map->size - (at - start))
+        return;
+    uintptr_t first = (at + page - 1) / page * page, end = (at + count) / page * page; /* whole pages */
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
 /* ---- Making ---- */

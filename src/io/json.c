@@ -204,6 +204,16 @@ size_t mica_json_decode(char *out, const mica_json_token *token)
     return used;
 }
 
+bool mica_json_says(const mica_json_token *token, const char *word)
+{
+    char text[256];
+    bool is_text = token->kind == MICA_JSON_KEY || token->kind == MICA_JSON_STRING;
+    if (!is_text || token->length > sizeof text)
+        return false;
+    size_t length = mica_json_decode(text, token);
+    return length == strlen(word) && memcmp(text, word, length) == 0;
+}
+
 bool mica_json_unsigned(uint64_t *out, const mica_json_token *token)
 {
     return token->kind == MICA_JSON_NUMBER && mica_parse_unsigned(out, token->text, token->length);

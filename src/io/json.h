@@ -63,6 +63,9 @@ bool mica_json_skip(mica_json *json, const mica_json_token *token);
  * length; nothing is terminated. */
 size_t mica_json_decode(char *out, const mica_json_token *token);
 
+/* Whether it is a key or string, and this word: of at most 42 letters, for each may be escaped. */
+bool mica_json_says(const mica_json_token *token, const char *word);
+
 /* A number that is a whole one, not negative, written as digits; false for any other token. */
 bool mica_json_unsigned(uint64_t *out, const mica_json_token *token);
 

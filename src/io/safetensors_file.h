@@ -8,6 +8,7 @@
 
 struct mica_safetensors {
     mica_file file;
+    mica_map map;                    /* if it is mapped: what `file` is over */
     mica_safetensors_entry *entries; /* sorted by name */
     size_t count;
     mica_metadata *metadata; /* sorted by key */

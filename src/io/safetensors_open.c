@@ -65,15 +65,6 @@ static mica_status next_of_kind(opening *o, mica_json_token *token, mica_json_ki
                mica_json_kind_name(token->kind), mica_json_kind_name(kind));
 }
 
-static bool says(const mica_json_token *token, const char *word)
-{
-    char text[96]; /* every letter of the longest word may be written as \uXXXX */
-    if (token->length > sizeof text)
-        return false;
-    size_t length = mica_json_decode(text, token);
-    return length == strlen(word) && memcmp(text, word, length) == 0;
-}
-
 /* ---- First look: is it JSON, and how much is there? ---- */
 
 static mica_status count(opening *o, size_t *tensors, size_t *metadata)
@@ -91,7 +82,7 @@ static mica_status count(opening *o, size_t *tensors, size_t *metadata)
         if (token.kind != MICA_JSON_KEY)
             continue;
         if (o->json.depth == 1) {
-            in_metadata = says(&token, MICA_SAFETENSORS_METADATA);
+            in_metadata = mica_json_says(&token, MICA_SAFETENSORS_METADATA);
             *tensors += !in_metadata;
         } else if (o->json.depth == 2 && in_metadata) {
             ++*metadata;
@@ -133,7 +124,7 @@ static mica_status read_dtype(opening *o, mica_safetensors_entry *entry)
     mica_json_token token;
     MICA_TRY(next_of_kind(o, &token, MICA_JSON_STRING, "dtype", entry->name));
     for (size_t i = 0; i < FILE_DTYPES; i++) {
-        if (says(&token, file_dtypes[i].name)) {
+        if (mica_json_says(&token, file_dtypes[i].name)) {
             entry->dtype_name = file_dtypes[i].name;
             entry->readable = file_dtypes[i].readable;
             entry->dtype = file_dtypes[i].dtype;
@@ -236,7 +227,7 @@ static mica_status read_entry(opening *o, const mica_json_token *key)
         if (token.kind == MICA_JSON_OBJECT_END)
             break;
         int f = 0;
-        while (f < FIELDS && !says(&token, fields[f].name))
+        while (f < FIELDS && !mica_json_says(&token, fields[f].name))
             f++;
         if (f == FIELDS || (seen & 1u << f))
             return BAD(o, token.offset, "tensor %s has %s %s", MICA_QUOTE(entry->name),
@@ -261,7 +252,7 @@ static mica_status read_header(opening *o)
         MICA_TRY(next(o, &token));
         if (token.kind == MICA_JSON_OBJECT_END)
             return MICA_OK;
-        if (!says(&token, MICA_SAFETENSORS_METADATA)) {
+        if (!mica_json_says(&token, MICA_SAFETENSORS_METADATA)) {
             MICA_TRY(read_entry(o, &token));
             continue;
         }
@@ -442,11 +433,28 @@ mica_status mica_safetensors_open_memory(mica_context *ctx, mica_safetensors **o
     return open_file(ctx, out, &file);
 }
 
+mica_status mica_safetensors_map(mica_context *ctx, mica_safetensors **out, const char *path)
+{
+    if (out == NULL || path == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "safetensors_map: %s is NULL", out == NULL ? "out" : "path");
+    *out = NULL;
+    mica_map map;
+    MICA_TRY(mica_map_open(ctx, &map, path));
+    mica_file file = mica_file_over(map.bytes, map.size, path);
+    mica_status status = open_file(ctx, out, &file);
+    if (status == MICA_OK)
+        (*out)->map = map;
+    else
+        mica_map_close(&map);
+    return status;
+}
+
 void mica_safetensors_close(mica_context *ctx, mica_safetensors *file)
 {
     if (file == NULL)
         return;
     mica_file_close(&file->file);
+    mica_map_close(&file->map);
     mica_release(ctx, file->header, file->header_bytes + 1);
     mica_release(ctx, file, file->own_bytes);
 }

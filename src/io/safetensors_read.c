@@ -48,6 +48,35 @@ const char *mica_safetensors_metadata_find(const mica_safetensors *file, const c
     return NULL;
 }
 
+mica_status mica_safetensors_lend(mica_context *ctx, mica_tensor *out, const mica_safetensors *file,
+                                  const char *name)
+{
+    static const char lend[] = "safetensors_lend";
+    if (out == NULL || file == NULL || name == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is NULL", lend,
+                         out == NULL    ? "out"
+                         : file == NULL ? "file"
+                                        : "name");
+    const mica_safetensors_entry *entry = mica_safetensors_find(file, name);
+    const char *path = file->file.path;
+    if (entry == NULL)
+        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: has no tensor %s", MICA_QUOTE(path), MICA_QUOTE(name));
+    if (file->file.memory == NULL || !MICA_LITTLE_ENDIAN)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                         "%s: %s: the file is not mapped, or the machine not little-endian", lend,
+                         MICA_QUOTE(path));
+    if (!entry->readable)
+        return mica_fail(ctx, MICA_ERR_DTYPE, "%s: tensor %s is %s, which Mica does not have",
+                         MICA_QUOTE(path), MICA_QUOTE(name), entry->dtype_name);
+    const unsigned char *data = file->file.memory + entry->offset;
+    if ((uintptr_t)data % mica_dtype_bytes(entry->dtype) != 0)
+        return mica_fail(ctx, MICA_ERR_FORMAT,
+                         "%s: byte %llu: tensor %s of %s begins here, which is not a multiple of %zu",
+                         MICA_QUOTE(path), (unsigned long long)entry->offset, MICA_QUOTE(name),
+                         entry->dtype_name, mica_dtype_bytes(entry->dtype));
+    return mica_tensor_init(ctx, out, (void *)(uintptr_t)data, entry->dtype, entry->rank, entry->dim);
+}
+
 /* Whether the file's bytes are the tensor's, one for one. */
 static bool direct(const mica_tensor *t, const mica_safetensors_entry *entry)
 {

@@ -14,6 +14,7 @@
 #include "kernel/attention.h"
 #include "kernel/axis.h"
 #include "kernel/block.h"
+#include "kernel/cache.h"
 #include "kernel/conv.h"
 #include "kernel/convert.h"
 #include "kernel/gemm.h"
@@ -28,6 +29,7 @@
 #include "kernel/recurrent.h"
 #include "kernel/reduce.h"
 #include "kernel/rotary.h"
+#include "kernel/rows.h"
 #include "kernel/winograd.h"
 
 #define MICA_KERNEL_COMMON_FAMILIES(X)                                 \
@@ -45,7 +47,9 @@
     X(random)     /* fills from a random stream, dropout */            \
     X(norm)       /* normalization of rows, segments and columns */    \
     X(attention)  /* products of tiles and the softmax between them */ \
+    X(cache)      /* attention over a cache of keys and values */      \
     X(rotary)     /* rotary position embedding */                      \
+    X(rows)       /* rows times rows of weights of several types */    \
     X(loss)       /* losses with their gradients */                    \
     X(optimizer)  /* updates of parameters */                          \
     X(pool)       /* pooling over planes */                            \

@@ -37,6 +37,7 @@
  *                                               the lower until one lane is left); NaN passes
  *
  *   vf_transpose(rows)                          rows[VF_LANES], as a square matrix, in place
+ *   vf_sums(rows)                               lane i: vf_sum(rows[i]), to the last bit, for rows[VF_LANES]
  *
  *   vi_load vi_store vi_load_tail vi_store_tail on int32_t *
  *   vi_set1 vi_iota()                           iota: 0, 1, 2, ...
@@ -53,6 +54,7 @@
  *   vf_load_f16(p) vf_store_f16(p, v)           VF_LANES uint16_t, unaligned; round to nearest even
  *   vf_load_bf16(p) vf_store_bf16(p, v)
  *   the same four with _tail                    the first n, as above
+ *   vf_load_i8(p)                               VF_LANES int8_t, unaligned
  *
  * Capabilities: VF_LANES, VF_HAS_FMA, VF_REGISTERS (how many vectors a kernel can keep), VF_NAME (a suffix
  * for symbols). */

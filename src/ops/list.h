@@ -219,6 +219,13 @@
     OP(rotary, rotary) \
     OP(rotary_backward, rotary)
 
+#define MICA_OPS_TEXT(OP) \
+    OP(linear_rows, text) \
+    OP(gate, text) \
+    OP(rotary_angles, text) \
+    OP(rotary_rows, text) \
+    OP(cached_attention, text)
+
 #define MICA_OPS_LOSS(OP) \
     OP(mse_loss, loss) \
     OP(l1_loss, loss) \
@@ -227,9 +234,6 @@
     OP(bce_logits_loss, loss) \
     OP(cross_entropy, loss) \
     OP(cross_entropy_probs, loss)
-
-#define MICA_OPS_TEXT(OP) \
-    OP(linear_rows, text)
 
 #define MICA_OPS_COMPOSED(OP) \
     OP(squared_relu, composed)

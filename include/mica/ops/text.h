@@ -8,6 +8,7 @@
 #ifndef MICA_OPS_TEXT_H
 #define MICA_OPS_TEXT_H
 
+#include <mica/ops/activation.h>
 #include <mica/tensor.h>
 
 #ifdef __cplusplus
@@ -26,7 +27,7 @@ MICA_API mica_status mica_linear_rows(mica_context *ctx, const mica_tensor *y, c
 
 /* y [T, N] = act(a) * b, all f32; the gate of a feed-forward layer. y may be exactly a or b. */
 typedef struct mica_gate_opts {
-    int activation; /* mica_activation: MICA_SILU, MICA_GELU, MICA_GELU_TANH */
+    mica_activation activation; /* silu, gelu or gelu_tanh; none: silu */
 } mica_gate_opts;
 MICA_API mica_status mica_gate(mica_context *ctx, const mica_tensor *y, const mica_tensor *a,
                                const mica_tensor *b, const mica_gate_opts *opts);
