@@ -156,7 +156,7 @@ suite_text() {
 # ./dev bench --peers text
 bench_text() {
     prepare_text
-    exec /usr/bin/python3 -B bench/peers/text.py --mica build/mica --llama "$llama" --models "$models" "$@"
+    exec /usr/bin/python3 -B bench/peers/text.py --mica build/mica --oracle "$oracle" --models "$models" "$@"
 }
 
 # ./dev demo --text
@@ -170,7 +170,7 @@ demo_text() {
     ls -l "$smollm2"
 
     say "all the memory that it takes, before any of it is allocated; the weights stay in the file"
-    show build/mica plan "$smollm2" --context 1024
+    show build/mica plan "$smollm2" --context 1024 --quiet
 
     say "a story, as fast as this machine reads the weights"
     show build/mica generate "$smollm2" --context 1024 --tokens 250 --temperature 0.7 --seed 7 \

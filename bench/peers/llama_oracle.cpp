@@ -2,16 +2,19 @@
 //
 //     llama_oracle tokenize MODEL [--special] [--bos] < TEXT     token numbers, one a line
 //     llama_oracle logits MODEL --tokens FILE --out FILE         f32 [tokens, vocabulary], of every position
-//     llama_oracle greedy MODEL --tokens FILE --count N          "TOKEN BEST SECOND": the two highest logits of each step
+//     llama_oracle greedy MODEL --tokens FILE --count N          "TOKEN BEST SECOND": the two best logits of each step
 //     llama_oracle embed MODEL < LINES                           a vector of unit length, one a line
+//     llama_oracle bench MODEL --prompt N | --decode N           the best of --seconds S: "WALL PROCESSOR", seconds
 //
 // Options: --cache f16|f32, --context N (logits: the text is run in pieces of N tokens, each by itself), --threads N,
 // --flash. Token files hold numbers with blanks between them.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -25,7 +28,8 @@ namespace
 
 struct Options {
     std::string verb, model, tokens, out;
-    int count = 32, context = 0, threads = 1;
+    int count = 32, context = 0, threads = 1, prompt = 0, decode = 0;
+    double seconds = 1;
     bool f32_cache = false, flash = false, special = false, bos = false;
 };
 
@@ -38,7 +42,7 @@ struct Options {
 Options parse(int argc, char **argv)
 {
     if (argc < 3)
-        fail("usage: llama_oracle tokenize|logits|greedy|embed MODEL [OPTIONS]");
+        fail("usage: llama_oracle tokenize|logits|greedy|embed|bench MODEL [OPTIONS]");
     Options o;
     o.verb = argv[1];
     o.model = argv[2];
@@ -57,6 +61,12 @@ Options parse(int argc, char **argv)
             o.context = std::stoi(value());
         else if (name == "--threads")
             o.threads = std::stoi(value());
+        else if (name == "--prompt")
+            o.prompt = std::stoi(value());
+        else if (name == "--decode")
+            o.decode = std::stoi(value());
+        else if (name == "--seconds")
+            o.seconds = std::stod(value());
         else if (name == "--cache")
             o.f32_cache = value() == "f32";
         else if (name == "--flash")
@@ -194,6 +204,38 @@ void embed(const Options &o, llama_model *model)
     llama_free(ctx);
 }
 
+// As llama-bench does it: a prompt into an empty cache, or tokens one after the other from an empty cache on, after one
+// round that warms up. Of one thread, the time on the processor is what other programs disturb less.
+void bench(const Options &o, llama_model *model)
+{
+    using clock = std::chrono::steady_clock;
+    const int count = o.prompt ? o.prompt : o.decode;
+    const auto vocabulary = (unsigned)llama_vocab_n_tokens(llama_model_get_vocab(model));
+    llama_context *ctx = open_context(o, model, count, false);
+    std::vector<llama_token> tokens((size_t)count);
+    unsigned state = 1;
+    for (llama_token &token : tokens)
+        token = (llama_token)((state = state * 1664525u + 1013904223u) / 65536u % vocabulary);
+    double wall = INFINITY, processor = INFINITY;
+    const auto begun = clock::now();
+    for (int round = 0; round < 3 || std::chrono::duration<double>(clock::now() - begun).count() < o.seconds;
+         round++) {
+        llama_memory_clear(llama_get_memory(ctx), true);
+        const auto start = clock::now();
+        const std::clock_t used = std::clock();
+        if (o.prompt)
+            run(ctx, tokens.data(), tokens.size(), 0, false, [](const float *) {});
+        for (size_t i = 0; !o.prompt && i < tokens.size(); i++)
+            run(ctx, &tokens[i], 1, i, false, [](const float *) {});
+        if (round == 0)
+            continue;
+        processor = std::min(processor, (double)(std::clock() - used) / CLOCKS_PER_SEC);
+        wall = std::min(wall, std::chrono::duration<double>(clock::now() - start).count());
+    }
+    std::printf("%.9g %.9g\n", wall, processor);
+    llama_free(ctx);
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -221,6 +263,8 @@ int main(int argc, char **argv)
         greedy(o, model);
     else if (o.verb == "embed")
         embed(o, model);
+    else if (o.verb == "bench" && (o.prompt > 0) != (o.decode > 0))
+        bench(o, model);
     else
         fail("there is no verb " + o.verb);
     llama_model_free(model);

