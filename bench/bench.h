@@ -63,7 +63,9 @@ typedef struct bench_family {
     X(dropout)            \
     X(loss)               \
     X(attention)          \
+    X(cached_attention)   \
     X(transformer)        \
+    X(text_float)         \
     X(memory)             \
     X(train)              \
     X(net)

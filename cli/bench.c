@@ -1,4 +1,5 @@
 /* mica bench: the options; bench/ does the work. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,17 +9,20 @@
 #include "bench/bench.h"
 #include "bench/profile.h"
 #include "bench/ranks.h"
+#include "bench/text.h"
 #include "cli/net/argument.h"
 #include "cli/ranks.h"
 #include "cli/verb.h"
 
 #define DEFAULT_SECONDS 0.3
 #define QUICK_SECONDS   0.01
+#define TEXT_SECONDS    3.0 /* of a row: a prompt may take one */
+#define MOST_PROMPT     (1 << 20)
 
 typedef struct settings {
-    const char *threads, *json, *compare;
+    const char *threads, *json, *compare, *text, *prompts;
     double seconds;
-    int64_t batch;
+    int64_t batch, decode;
     bool quick, list, ops, check, profile, growth, serve, ranks;
 } settings;
 
@@ -77,6 +81,23 @@ static const verb_option options[] = {
      offsetof(settings, ranks),
      NULL,
      "under mpirun: training steps of all ranks together, and how much of the exchange backward hides"},
+    {.name = "--text",
+     OPTION_TEXT,
+     offsetof(settings, text),
+     "MODEL",
+     "a public text model: time of prompts and of generation, share of the read bandwidth"},
+    {.name = "--prompt",
+     OPTION_TEXT,
+     offsetof(settings, prompts),
+     "N[,N...]",
+     "with --text: tokens of the prompts; 0: none (128,512)"},
+    {.name = "--decode",
+     OPTION_COUNT,
+     offsetof(settings, decode),
+     "N",
+     "with --text: tokens to generate; 0: none (64)",
+     .least = 0,
+     .most = MOST_PROMPT},
     {.name = "--serve",
      OPTION_FLAG,
      offsetof(settings, serve),
@@ -108,28 +129,58 @@ static const char details[] =
     "Also exits with 1 if a case allocates under --check, or if time per unit of work or memory\n"
     "grows too fast under --growth.";
 
-/* "1,2,4" into out->threads. */
-static bool read_threads(bench_options *out, const char *text)
+/* "1,2,4" into out[most]. Returns how many there are, or 0 after a message. */
+static int read_numbers(int64_t *out, int most, const char *option, const char *text, int64_t least,
+                        int64_t greatest)
 {
     const char *at = text;
-    out->thread_counts = 0;
-    do {
+    for (int count = 0; count < most; at++) {
         char *end;
-        long threads = strtol(at, &end, 10);
-        if (end == at || (*end != ',' && *end != '\0') || threads < 1 || threads > MICA_MAX_THREADS) {
-            usage_error(&verb_bench, "--threads takes numbers from 1 to %d, as in 1,2; not \"%s\"",
-                        MICA_MAX_THREADS, text);
-            return false;
+        out[count] = strtoll(at, &end, 10);
+        if (end == at || (*end != ',' && *end != '\0') || out[count] < least || out[count] > greatest) {
+            usage_error(&verb_bench,
+                        "%s takes numbers from %" PRId64 " to %" PRId64 ", as in 1,2; not \"%s\"", option,
+                        least, greatest, text);
+            return 0;
         }
-        if (out->thread_counts == BENCH_MOST_THREAD_COUNTS) {
-            usage_error(&verb_bench, "--threads takes at most %d numbers", BENCH_MOST_THREAD_COUNTS);
-            return false;
-        }
-        out->threads[out->thread_counts++] = (int)threads;
-        at = *end == ',' ? end + 1 : end;
+        count++;
+        at = end;
         if (*end == '\0')
-            return true;
-    } while (true);
+            return count;
+    }
+    usage_error(&verb_bench, "%s takes at most %d numbers", option, most);
+    return 0;
+}
+
+static int read_threads(int *threads, const char *text)
+{
+    int64_t numbers[BENCH_MOST_THREAD_COUNTS];
+    int count = read_numbers(numbers, BENCH_MOST_THREAD_COUNTS, "--threads", text, 1, MICA_MAX_THREADS);
+    for (int i = 0; i < count; i++)
+        threads[i] = (int)numbers[i];
+    return count;
+}
+
+/* ---- Text models ---- */
+
+static int run_text(const settings *set, const bench_options *chosen)
+{
+    int64_t prompts[BENCH_MOST_PROMPTS];
+    bench_text_options text = {.model = set->text,
+                               .json = set->json,
+                               .thread_counts = chosen->thread_counts,
+                               .decode = (mica_index)set->decode,
+                               .seconds = set->seconds >= 0.0 ? set->seconds
+                                          : set->quick        ? 0.0
+                                                              : TEXT_SECONDS};
+    memcpy(text.threads, chosen->threads, sizeof text.threads);
+    int count = read_numbers(prompts, BENCH_MOST_PROMPTS, "--prompt", set->prompts, 0, MOST_PROMPT);
+    if (count == 0)
+        return EXIT_USAGE;
+    for (int i = 0; i < count; i++)
+        if (prompts[i] > 0)
+            text.prompts[text.prompt_count++] = (mica_index)prompts[i];
+    return bench_text(&text);
 }
 
 /* ---- Profiles of nets ---- */
@@ -188,7 +239,7 @@ static bench_wire_use use_of_wire(void)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.threads = "1", .seconds = -1.0, .batch = 32};
+    settings set = {.threads = "1", .seconds = -1.0, .batch = 32, .prompts = "128,512", .decode = 64};
     int filters = options_read(&verb_bench, &set, argc, argv);
     if (filters < 0)
         return EXIT_USAGE;
@@ -202,8 +253,11 @@ static int run(int argc, char **argv)
                             .profile = set.profile,
                             .growth = set.growth,
                             .serve = set.serve};
-    if (!read_threads(&chosen, set.threads))
+    chosen.thread_counts = read_threads(chosen.threads, set.threads);
+    if (chosen.thread_counts == 0)
         return EXIT_USAGE;
+    if (set.text != NULL)
+        return run_text(&set, &chosen);
     chosen.timing.min_samples = set.quick ? 2 : 5;
     chosen.timing.seconds = set.seconds >= 0.0 ? set.seconds : set.quick ? QUICK_SECONDS : DEFAULT_SECONDS;
     if (set.ranks)
@@ -228,6 +282,7 @@ const verb verb_bench = {
             {"bench op_softmax op_sum", "single operations, on large samples from their entries"},
             {"bench --growth", "check that time per unit of work stays constant as nets grow"},
             {"bench --ranks", "under mpirun: steps of all ranks together"},
+            {"bench --text model.gguf --threads 1,2", "prompts and generation of a public text model"},
             {"bench --profile gpt_step", "where the time of a training step goes, by call"},
             {"bench --profile my.net --batch 64", "the same for your own net"},
             {NULL, NULL},

@@ -7,71 +7,152 @@
 #include "cli/model/saved.h"
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
+#include "cli/text/generate.h"
 #include "io/utf8.h"
 
-typedef struct settings {
-    shared_settings shared;
-    const char *prompt;
-    int64_t tokens, top_k;
-    double temperature, top_p, min_p, repeat_penalty;
-} settings;
-
 static const verb_option options[] = {
-    {.name = "--prompt", OPTION_TEXT, offsetof(settings, prompt), "TEXT", "text to continue (a newline)"},
+    {.name = "--prompt",
+     OPTION_TEXT,
+     offsetof(generate_settings, prompt),
+     "TEXT",
+     "text to continue; for a text model - is stdin (a newline; a text model: nothing)"},
     {.name = "--tokens",
      OPTION_COUNT,
-     offsetof(settings, tokens),
+     offsetof(generate_settings, tokens),
      "N",
-     "number of tokens to generate: characters or bytes (300)"},
+     "the most tokens to generate (300)"},
     {.name = "--temperature",
      OPTION_NUMBER,
-     offsetof(settings, temperature),
+     offsetof(generate_settings, temperature),
      "X",
      "sampling temperature; 0 is greedy (0.8)"},
     {.name = "--top-k",
      OPTION_COUNT,
-     offsetof(settings, top_k),
+     offsetof(generate_settings, top_k),
      "N",
      "sample from the N most likely tokens only (all)",
      .most = INT32_MAX},
     {.name = "--top-p",
      OPTION_NUMBER,
-     offsetof(settings, top_p),
+     offsetof(generate_settings, top_p),
      "P",
      "sample from the most likely tokens with this total probability (all)"},
     {.name = "--min-p",
      OPTION_NUMBER,
-     offsetof(settings, min_p),
+     offsetof(generate_settings, min_p),
      "P",
      "sample from tokens at least P times as likely as the most likely one (all)"},
     {.name = "--repeat-penalty",
      OPTION_NUMBER,
-     offsetof(settings, repeat_penalty),
+     offsetof(generate_settings, repeat_penalty),
      "X",
      "above 1 makes recent tokens less likely (1)"},
+    {.name = "--presence-penalty",
+     OPTION_NUMBER,
+     offsetof(generate_settings, presence_penalty),
+     "X",
+     "subtracted from the logit of a recent token (0)"},
+    {.name = "--frequency-penalty",
+     OPTION_NUMBER,
+     offsetof(generate_settings, frequency_penalty),
+     "X",
+     "subtracted from it for each time that it occurs (0)"},
+    {.name = "--recent",
+     OPTION_COUNT,
+     offsetof(generate_settings, recent),
+     "N",
+     "number of tokens that count as recent (64)",
+     .most = INT32_MAX},
+    {.name = "--typical-p",
+     OPTION_NUMBER,
+     offsetof(generate_settings, typical_p),
+     "P",
+     "sample from the most typical tokens with this total probability (all)"},
+    {.name = "--bias",
+     OPTION_LIST,
+     offsetof(generate_settings, bias),
+     "TOKEN=X",
+     "text model: add X to the logit of a token; -inf bans it"},
+    {.name = "--stop",
+     OPTION_LIST,
+     offsetof(generate_settings, stop),
+     "TEXT",
+     "text model: end before this text"},
+    {.name = "--endless",
+     OPTION_FLAG,
+     offsetof(generate_settings, endless),
+     NULL,
+     "text model: go on where it would end"},
+    {.name = "--chat",
+     OPTION_FLAG,
+     offsetof(generate_settings, chat),
+     NULL,
+     "text model: the prompt is a message, put into the model's chat template"},
+    {.name = "--system",
+     OPTION_TEXT,
+     offsetof(generate_settings, system),
+     "TEXT",
+     "with --chat: the system message"},
+    {.name = "--special",
+     OPTION_FLAG,
+     offsetof(generate_settings, special),
+     NULL,
+     "text model: what looks like a special token in the prompt is one"},
+    {.name = "--likely",
+     OPTION_COUNT,
+     offsetof(generate_settings, likely),
+     "N",
+     "text model, with --json: log-probabilities of each token and of the N most likely ones",
+     .most = 1000},
+    SESSION_OPTIONS(generate_settings),
+    {.name = "--budget",
+     OPTION_BYTES,
+     offsetof(generate_settings, session.budget),
+     "BYTES",
+     "text model: the most memory besides the weights"},
+    {.name = "--save",
+     OPTION_TEXT,
+     offsetof(generate_settings, save),
+     "FILE",
+     "text model: save the cache after the prompt"},
+    {.name = "--restore",
+     OPTION_TEXT,
+     offsetof(generate_settings, restore),
+     "FILE",
+     "text model: go on from such a file; the prompt follows"},
 };
 
 static const char details[] =
-    "FILE is a text net's checkpoint written by mica train, or its folder.\n"
+    "FILE is a text net's checkpoint written by mica train, or its folder; or a text model:\n"
+    "  FILE.gguf                                  a model in one file\n"
+    "  DIR                                        with config.json, safetensors and tokenizer.json\n"
     "\n"
     "The text is streamed to stdout. The same seed gives the same text. --json prints one\n"
-    "object with the prompt and the text.";
+    "object: for a checkpoint prompt, text, tokens (their number), seed, windows (why the net\n"
+    "has to run a whole window for each token; null: it runs each once); for a text model prompt_tokens,\n"
+    "tokens, text, prompt_ms, token_ms (milliseconds a token), end (tokens, end, stop: why it ended),\n"
+    "bytes (of the plan), heap_calls (from the prompt to the last token).\n"
+    "\n"
+    "When a text model's context is full, the older half of the text is forgotten.";
 
 static const verb_example examples[] = {
     {"generate gpt-tiny-shakespeare", "300 characters"},
     {"generate gpt-tiny-shakespeare --prompt 'ROMEO:' --tokens 1000 --seed 7", "continue a prompt"},
     {"generate lstm-code --temperature 0", "greedy decoding"},
+    {"generate smollm2.gguf --prompt 'Once upon a time' --tokens 200", "a public model"},
+    {"generate smollm2.gguf --chat --prompt 'What is a robot?'", "an answer"},
     {NULL, NULL},
 };
 
 /* What is open while it runs. */
 typedef struct writing {
     mica_context *ctx;
-    const settings *set;
+    const generate_settings *set;
     saved saved;
     mica_net *net;
     mica_netfile_info info;
-    int32_t *tokens; /* [count] so far, with room for those to come */
+    const char *windows; /* why the whole window is run for each token; NULL: it is not */
+    int32_t *tokens;     /* [count] so far, with room for those to come */
     size_t count;
     char *text; /* of JSON */
     size_t text_bytes;
@@ -106,6 +187,18 @@ static void put_byte(writing *w, char byte)
     w->piece[0] = '\0';
     if (again)
         put_byte(w, byte);
+}
+
+mica_sampling generate_sampling(const generate_settings *set)
+{
+    return (mica_sampling){.temperature = (float)set->temperature,
+                           .top_k = (int32_t)set->top_k,
+                           .top_p = (float)set->top_p,
+                           .min_p = (float)set->min_p,
+                           .typical_p = (float)set->typical_p,
+                           .repeat_penalty = (float)set->repeat_penalty,
+                           .presence_penalty = (float)set->presence_penalty,
+                           .frequency_penalty = (float)set->frequency_penalty};
 }
 
 static int encode_prompt(writing *w)
@@ -150,13 +243,12 @@ static mica_status put_token(writing *w, int32_t token)
 
 static int write_on(writing *w)
 {
-    const settings *set = w->set;
-    mica_sampling sampling = {.temperature = (float)set->temperature,
-                              .top_k = (int32_t)set->top_k,
-                              .top_p = (float)set->top_p,
-                              .min_p = (float)set->min_p,
-                              .repeat_penalty = (float)set->repeat_penalty};
+    const generate_settings *set = w->set;
+    mica_sampling sampling = generate_sampling(set);
     mica_random dice = mica_random_stream((uint64_t)set->shared.seed, 0);
+    mica_generation writer;
+    if (mica_generation_begin(&writer, w->net, w->info.output) != MICA_OK)
+        return verb_failed(&verb_generate, w->ctx);
     if (!set->shared.json && set->prompt != NULL) {
         if (w->terminal)
             put_message(stdout, set->prompt);
@@ -170,7 +262,7 @@ static int write_on(writing *w)
         sampling.recent = w->tokens + w->count - recent;
         sampling.recent_count = recent;
         int32_t token;
-        mica_status status = mica_generate_next(w->net, &token, w->info.output, &so_far, &dice, &sampling);
+        mica_status status = mica_generation_next(&writer, &token, &so_far, &dice, &sampling);
         if (status == MICA_OK)
             status = put_token(w, token);
         if (status != MICA_OK)
@@ -186,8 +278,13 @@ static void print_json(const writing *w)
     put_json(stdout, w->set->prompt);
     printf(", \"text\": ");
     put_json_bytes(stdout, w->text, w->text_bytes);
-    printf(", \"tokens\": %lld, \"seed\": %lld}\n", (long long)w->set->tokens,
+    printf(", \"tokens\": %lld, \"seed\": %lld, \"windows\": ", (long long)w->set->tokens,
            (long long)w->set->shared.seed);
+    if (w->windows != NULL)
+        put_json(stdout, w->windows);
+    else
+        printf("null");
+    printf("}\n");
 }
 
 static int generate(writing *w, const char *where)
@@ -196,7 +293,7 @@ static int generate(writing *w, const char *where)
     if (code == EXIT_OK && w->saved.meaning.vocabulary.count == 0)
         code = verb_error(&verb_generate, EXIT_FILE, "%s: not a text net; see mica help run", w->saved.path);
     if (code == EXIT_OK)
-        code = saved_build(&w->net, &w->info, &verb_generate, w->ctx, &w->saved, 1, false);
+        code = saved_build_writer(&w->net, &w->info, &verb_generate, w->ctx, &w->saved, &w->windows);
     if (code == EXIT_OK)
         code = encode_prompt(w);
     if (code != EXIT_OK)
@@ -213,21 +310,32 @@ static int generate(writing *w, const char *where)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .tokens = 300, .temperature = 0.8};
+    generate_settings set = {.shared = SHARED_DEFAULTS,
+                             .session = SESSION_DEFAULTS,
+                             .tokens = 300,
+                             .temperature = 0.8,
+                             .recent = 64};
     int count = options_read(&verb_generate, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;
     if (count != 1)
         return usage_error(&verb_generate, count == 0 ? "which trained net? The FILE argument is missing"
                                                       : "one net at a time");
-    if (set.top_p > 1 || set.min_p > 1)
+    if (set.top_p > 1 || set.min_p > 1 || set.typical_p > 1)
         return usage_error(&verb_generate, "%s is a probability and must be at most 1",
-                           set.top_p > 1 ? "--top-p" : "--min-p");
+                           set.top_p > 1   ? "--top-p"
+                           : set.min_p > 1 ? "--min-p"
+                                           : "--typical-p");
     writing w = {.ctx = verb_context(&verb_generate, &set.shared),
                  .set = &set,
                  .terminal = terminal_of(STDOUT_FILENO).is_terminal};
     if (w.ctx == NULL)
         return EXIT_FAILED;
+    if (is_text_model(argv[0])) {
+        int done = generate_with_model(w.ctx, &set, argv[0]);
+        mica_context_destroy(w.ctx);
+        return done;
+    }
     int code = generate(&w, argv[0]);
     mica_net_destroy(w.net);
     saved_close(w.ctx, &w.saved);
@@ -239,12 +347,12 @@ static int run(int argc, char **argv)
 
 const verb verb_generate = {
     .name = "generate",
-    .arguments = "FILE [--prompt TEXT] [OPTIONS]",
-    .summary = "generate text with a trained net",
+    .arguments = "FILE|MODEL [--prompt TEXT] [OPTIONS]",
+    .summary = "generate text with a trained net or a public model",
     .details = details,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
-    .shared = SHARED_JSON | SHARED_THREADS | SHARED_SEED,
+    .shared = SHARED_JSON | SHARED_THREADS | SHARED_SEED | SHARED_QUIET,
     .examples = examples,
 };

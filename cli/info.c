@@ -33,6 +33,7 @@ static const verb_option options[] = {
 static const char details[] = NET_HELP
     "Or a file:\n"
     "  weights and checkpoints (safetensors): every tensor, the metadata, and the columns of a table\n"
+    "  text models (gguf): every setting and every tensor; long texts and arrays are shortened\n"
     "  tables (csv, tsv): every column, its kind, range, classes and missing values\n"
     "  other data (idx, npy, png, jpeg, ppm): dtype and shape\n"
     "  npz: every array; wav: rate, channels, length and level\n"
@@ -63,6 +64,8 @@ static info_data_kind data_kind(const char *path)
         fclose(file);
     if (length == 0)
         return INFO_NO_DATA;
+    if (begins(head, length, "GGUF", 4) || ends_with(path, ".gguf"))
+        return INFO_GGUF;
     if (begins(head, length, "\x89PNG", 4))
         return INFO_PNG;
     if (begins(head, length, "\xff\xd8\xff", 3))
@@ -96,6 +99,8 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
         info_data_kind kind = data_kind(what);
         if (kind == INFO_WAV && !set->text)
             return info_wav(ctx, set, what);
+        if (kind == INFO_GGUF && !set->text)
+            return info_gguf(ctx, set, what);
         if (kind == INFO_NPZ && !set->text)
             return info_npz(ctx, set, what);
         if (kind == INFO_CSV && !set->text)
@@ -137,6 +142,7 @@ const verb verb_info = {
             {"info lenet", "layers, shapes and parameters"},
             {"info resnet-small --text > my.net", "its source, as a starting point for your own net"},
             {"info weights.safetensors", "the tensors and metadata of a file"},
+            {"info model.gguf", "settings and tensors of a text model"},
             {"info customers.csv", "the columns of a table: kinds, ranges, missing values"},
             {"info train-images-idx3-ubyte.gz", "dtype and shape of data"},
             {NULL, NULL},

@@ -12,6 +12,7 @@
 #include "cli/net/program.h"
 #include "cli/picture/plan_picture.h"
 #include "cli/picture/text.h"
+#include "cli/text/model.h"
 
 #define MOST_RANKS 1024
 
@@ -25,6 +26,7 @@ typedef struct settings {
     size_t budget;
     const char *svg, *html;
     bool program, keep_cheap;
+    session_settings session; /* of a text model */
 } settings;
 
 /* In the order of mica_optimizer_kind. */
@@ -90,9 +92,18 @@ static const verb_option options[] = {
      offsetof(settings, html),
      "FILE",
      "draw the plan as an interactive HTML page"},
+    SESSION_OPTIONS(settings),
+    {.name = "--sequences",
+     OPTION_COUNT,
+     offsetof(settings, session.sequences),
+     "N",
+     "text model: sequences at once, each with its own context (1)",
+     .least = 1,
+     .most = 1 << 20},
 };
 
 static const char details[] = NET_HELP
+    "or a text model, FILE.gguf or a folder with config.json\n"
     "\n"
     "Prints the total, a breakdown by kind, the lower bound (the most bytes live at once: no layout takes less),\n"
     "and every buffer with its offset and the times of its first write and last read.\n"
@@ -106,13 +117,16 @@ static const char details[] = NET_HELP
     "with --program also program, a list of calls: op, phase, layer, fused, inputs and outputs (name,\n"
     "home, offset, shape, dtype), adds, options, scratch. With --ranks or --shares also ranks: count,\n"
     "shares, fixed (their order is), shard, rows (of a share), buffers (bytes beside total), bytes (both),\n"
-    "sent (bytes that a rank sends in a step), messages (that they take).";
+    "sent (bytes that a rank sends in a step), messages (that they take). For a text model also model:\n"
+    "weights (bytes of the mapped file, not part of the total), tables (bytes of the vocabulary and the\n"
+    "net's description, beside the block), context, sequences, chunk, cache.";
 
-/* What was asked for ranks, and what comes of it. */
+/* What was asked for ranks, and what comes of it; or the text model. */
 typedef struct ranks_shown {
     bool asked;
     int count;
     mica_ranks_plan plan;
+    const text_model *model; /* NULL: it is none */
 } ranks_shown;
 
 /* ---- Text ---- */
@@ -164,6 +178,18 @@ static void print_ranks(const settings *set, const mica_plan *plan, const ranks_
            count_text(r->plan.messages).text, r->plan.messages == 1 ? "" : "s");
 }
 
+static void print_model(const text_model *t)
+{
+    if (t == NULL)
+        return;
+    size_t weights = mica_model_about(t->model)->weight_bytes, tables = text_model_tables(t);
+    printf("\nbeside the block\n\n");
+    printf("  %-20s %12s  (%s bytes, lent from the file)\n", "weights", size_text((double)weights).text,
+           count_text((double)weights).text);
+    printf("  %-20s %12s  (%s bytes: vocabulary, the net's description)\n", "tables",
+           size_text((double)tables).text, count_text((double)tables).text);
+}
+
 static void print_buffers(const mica_plan *plan)
 {
     printf("\n%12s %12s %6s %6s  %-20s %s\n", "offset", "bytes", "first", "last", "kind", "buffer");
@@ -199,6 +225,18 @@ static void print_json_ranks(const settings *set, const mica_plan *plan, const r
             r->plan.sent, r->plan.messages);
 }
 
+static void print_json_model(const text_model *t)
+{
+    if (t == NULL)
+        return;
+    mica_session_opts about = mica_session_about(t->session);
+    printf(
+        ", \"model\": {\"weights\": %zu, \"tables\": %zu, \"context\": %td, \"sequences\": %td, \"chunk\": %td, "
+        "\"cache\": \"%s\"}",
+        mica_model_about(t->model)->weight_bytes, text_model_tables(t), about.context, about.sequences,
+        about.chunk, session_caches[about.cache]);
+}
+
 static void print_json(const settings *set, const mica_net *net, const ranks_shown *ranks)
 {
     const mica_plan *plan = mica_net_plan(net);
@@ -222,6 +260,7 @@ static void print_json(const settings *set, const mica_net *net, const ranks_sho
     }
     printf("]");
     print_json_ranks(set, plan, ranks);
+    print_json_model(ranks->model);
     if (set->program) {
         printf(", \"program\": ");
         put_program(stdout, net);
@@ -261,6 +300,7 @@ static int show(const settings *set, const mica_net *net, const ranks_shown *ran
     } else if (!to_stdout) {
         print_plan(plan, what, subtitle);
         print_ranks(set, plan, ranks);
+        print_model(ranks->model);
         if (set->program)
             code = print_program(net);
         else if (!brief)
@@ -316,6 +356,24 @@ static int plan_with(mica_context *ctx, const settings *set, const char *what)
     return code;
 }
 
+static int plan_model(mica_context *ctx, const settings *set, const char *what)
+{
+    text_model t;
+    session_settings session = set->session;
+    session.budget = set->budget;
+    int code = text_model_open(&t, &verb_plan, ctx, what, &session, 0);
+    if (code == EXIT_OK) {
+        mica_session_opts about = mica_session_about(t.session);
+        char subtitle[128];
+        snprintf(subtitle, sizeof subtitle, "context %td, %td sequence%s, chunks of %td, cache %s",
+                 about.context, about.sequences, about.sequences == 1 ? "" : "s", about.chunk,
+                 session_caches[about.cache]);
+        code = show(set, mica_session_net(t.session), &(ranks_shown){.model = &t}, what, subtitle);
+    }
+    text_model_close(&t);
+    return code;
+}
+
 /* What the table of options cannot say. */
 static int check_settings(const settings *set)
 {
@@ -332,7 +390,7 @@ static int check_settings(const settings *set)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .optimizer = MICA_ADAMW};
+    settings set = {.shared = SHARED_DEFAULTS, .optimizer = MICA_ADAMW, .session = SESSION_DEFAULTS};
     int given = options_read(&verb_plan, &set, argc, argv);
     if (given < 0)
         return EXIT_USAGE;
@@ -343,7 +401,7 @@ static int run(int argc, char **argv)
     mica_context *ctx = verb_context(&verb_plan, &set.shared);
     if (ctx == NULL)
         return EXIT_FAILED;
-    int code = plan_with(ctx, &set, argv[0]);
+    int code = is_text_model(argv[0]) ? plan_model(ctx, &set, argv[0]) : plan_with(ctx, &set, argv[0]);
     mica_context_destroy(ctx);
     return code;
 }
@@ -365,6 +423,7 @@ const verb verb_plan = {
             {"plan lenet --train --program", "the calls of a step, in order, with their memory"},
             {"plan gpt-tiny --train --ranks 4 --shard", "what each of four ranks needs, and what travels"},
             {"plan my.net --set width=256 --json", "for a net file, as JSON"},
+            {"plan smollm2.gguf --context 2048 --cache q8_0", "a public text model with its cache"},
             {NULL, NULL},
         },
 };

@@ -12,15 +12,18 @@
 #include <mica/base.h>
 
 /* Every verb, in the order of help. */
-#define VERBS(X) \
-    X(train)     \
-    X(eval)      \
-    X(run)       \
-    X(generate)  \
-    X(tokenize)  \
-    X(info)      \
-    X(plan)      \
-    X(bench)     \
+#define VERBS(X)  \
+    X(train)      \
+    X(eval)       \
+    X(run)        \
+    X(generate)   \
+    X(tokenize)   \
+    X(perplexity) \
+    X(embed)      \
+    X(info)       \
+    X(plan)       \
+    X(quantize)   \
+    X(bench)      \
     X(ops)
 
 /* What the program ends with. */

@@ -26,6 +26,7 @@ packages() {
     browser) echo python3 chromium chromium-driver fonts-dejavu-core ;;
     peers) echo g++ python3 python3-torch libdnnl-dev libopenblas-pthread-dev libopenblas0-openmp libblis-openmp-dev ;;
     newest) echo python3-venv python3-dev ;;
+    text) echo g++ python3 python3-venv ;;
     lint) echo g++ clang clang-format clang-tidy cppcheck shellcheck ;;
     *) die "no packages are listed for \"$1\"" ;;
     esac

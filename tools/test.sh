@@ -260,6 +260,10 @@ run_tests() {
         --native | --package | --mpi | --mpich | --browser | --plain | --sanitize | --clang | --cross | --emulate | --coverage)
             suites+=("${argument#--}")
             ;;
+        --text)
+            source tools/text.sh
+            suites+=(text)
+            ;;
         -*) die "test has no option $argument (see ./dev help)" ;;
         *) filters+=("$argument") ;;
         esac

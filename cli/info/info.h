@@ -21,13 +21,15 @@ typedef enum info_data_kind {
     INFO_JPEG,
     INFO_NETPBM,
     INFO_WAV,
-    INFO_NPZ
+    INFO_NPZ,
+    INFO_GGUF
 } info_data_kind;
 
 int info_net(mica_context *ctx, const info_settings *set, const char *what);
 int info_weights(mica_context *ctx, const info_settings *set, const char *path);
 int info_data(mica_context *ctx, const info_settings *set, const char *path, info_data_kind kind);
 int info_wav(mica_context *ctx, const info_settings *set, const char *path);
+int info_gguf(mica_context *ctx, const info_settings *set, const char *path);
 int info_npz(mica_context *ctx, const info_settings *set, const char *path);
 
 int info_table(mica_context *ctx, const info_settings *set, const char *path);

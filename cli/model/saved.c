@@ -249,13 +249,15 @@ void saved_close(mica_context *ctx, saved *s)
     *s = (saved){.file = NULL};
 }
 
-int saved_build(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx, const saved *s,
-                mica_index batch, bool with_loss)
+/* With `windows`, steps continue one another if they can. */
+static int build(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx, const saved *s,
+                 const mica_netfile_opts *opts, const char **windows)
 {
-    mica_netfile_opts opts = {.file = s->path, .batch = batch, .inference = !with_loss};
     mica_status status = mica_net_create(ctx, net);
     if (status == MICA_OK)
-        status = mica_netfile_build(*net, info, saved_text(s, MICA_NETFILE_KEY), &opts);
+        status = mica_netfile_build(*net, info, saved_text(s, MICA_NETFILE_KEY), opts);
+    if (status == MICA_OK && windows != NULL)
+        status = mica_net_continue(*net, windows);
     if (status == MICA_OK)
         status = mica_net_compile(*net, NULL);
     if (status == MICA_OK)
@@ -268,4 +270,18 @@ int saved_build(mica_net **net, mica_netfile_info *info, const verb *v, mica_con
     mica_net_destroy(*net);
     *net = NULL;
     return code;
+}
+
+int saved_build(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx, const saved *s,
+                mica_index batch, bool with_loss)
+{
+    return build(net, info, v, ctx, s,
+                 &(mica_netfile_opts){.file = s->path, .batch = batch, .inference = !with_loss}, NULL);
+}
+
+int saved_build_writer(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx,
+                       const saved *s, const char **windows)
+{
+    return build(net, info, v, ctx, s, &(mica_netfile_opts){.file = s->path, .batch = 1, .inference = true},
+                 windows);
 }

@@ -106,6 +106,10 @@ int saved_check(const saved *s, const verb *v, mica_context *ctx);
  * after a failure. */
 int saved_build(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx, const saved *s,
                 mica_index batch, bool with_loss);
+/* The same for one text, for mica_generation. *windows says why each token needs the whole window; NULL: it does not
+ * (mica_net_continue). */
+int saved_build_writer(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx,
+                       const saved *s, const char **windows);
 
 /* FOLDER/CHECKPOINT_NAME, if `where` is a folder; else `where`. False: too long. */
 bool checkpoint_path(char *path, size_t size, const char *where);

@@ -25,12 +25,13 @@ static char *write_text(mica_net *net, const mica_netfile_info *info, const mica
     int32_t *tokens = take(WRITING_TOKENS + 1, sizeof *tokens);
     char *text = take(WRITING_TOKENS * LONGEST + 1, 1);
     mica_random dice = mica_random_stream(seed, stream);
-    mica_status status = MICA_OK;
     mica_sampling sampling = {.temperature = 0.8f};
     mica_tensor so_far = {.data = tokens, .dtype = MICA_I32, .rank = 1, .dim = {1}, .stride = {1}};
+    mica_generation writer;
+    mica_status status = mica_generation_begin(&writer, net, info->output);
     tokens[0] = first_token(ctx, v);
     for (; so_far.dim[0] <= WRITING_TOKENS && status == MICA_OK; so_far.dim[0]++)
-        status = mica_generate_next(net, &tokens[so_far.dim[0]], info->output, &so_far, &dice, &sampling);
+        status = mica_generation_next(&writer, &tokens[so_far.dim[0]], &so_far, &dice, &sampling);
     so_far.data = tokens + 1;
     so_far.dim[0] = WRITING_TOKENS;
     if (status == MICA_OK)
@@ -49,7 +50,8 @@ int writings_make(writings *out, const verb *v, mica_context *ctx, const saved *
     *out = (writings){.count = 0};
     if (s->meaning.vocabulary.count == 0)
         return EXIT_OK;
-    int code = saved_build(&net, &info, v, ctx, s, 1, false);
+    const char *windows;
+    int code = saved_build_writer(&net, &info, v, ctx, s, &windows);
     /* A net can have more tokens than the texts it was trained on: what it cannot spell is left out. */
     for (uint64_t i = 0; i < WRITINGS && code == EXIT_OK; i++) {
         char *text = write_text(net, &info, &s->meaning.vocabulary, seed, i);

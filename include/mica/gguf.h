@@ -1,7 +1,8 @@
 /* GGUF files: settings and tensors of a model, read where they lie in a mapped file.
  *
  * Everything is checked when the file is opened: after that, what a function gives points into the file, lies within it
- * and is aligned as its type wants. A file that is shortened while it is mapped is the one fault that nobody can catch. */
+ * and is aligned as its type wants. That a file is shortened while it is mapped is the one fault that nobody can
+ * catch. */
 #ifndef MICA_GGUF_H
 #define MICA_GGUF_H
 
@@ -13,8 +14,8 @@ extern "C" {
 
 typedef struct mica_gguf mica_gguf;
 
-/* Maps the file and checks all of its header: versions 2 and 3, little-endian. A tensor of a type that Mica does not have
- * is an error, which names it. On failure *out is NULL. */
+/* Maps the file and checks all of its header: versions 2 and 3, little-endian. A tensor of a type that Mica does not
+ * have is an error, which names it. On failure *out is NULL. */
 MICA_API mica_status mica_gguf_open(mica_context *ctx, mica_gguf **out, const char *path);
 /* The same over bytes in memory, aligned to 8, which must outlive it. `name` is for messages. */
 MICA_API mica_status mica_gguf_over(mica_context *ctx, mica_gguf **out, const void *bytes, size_t size,
@@ -127,6 +128,66 @@ typedef struct mica_gguf_write_opts {
  * "general.alignment" (u32) is obeyed; without one it is 32. */
 MICA_API mica_status mica_gguf_write(mica_context *ctx, const char *path, const mica_gguf_new_tensor *tensors,
                                      size_t count, const mica_gguf_write_opts *opts);
+
+/* ---- Quantizing ---- */
+
+/* What files are quantized to, and their numbers in the setting general.file_type. Up to Q8_0 and in Q6_K, most tensors
+ * have the type of that name; the others are mixes, in which some tensors have more bits: docs/text-models.md. */
+#define MICA_GGUF_MIX_LIST(X) \
+    X(F32, 0)                 \
+    X(F16, 1)                 \
+    X(BF16, 32)               \
+    X(Q4_0, 2)                \
+    X(Q4_1, 3)                \
+    X(Q5_0, 8)                \
+    X(Q5_1, 9)                \
+    X(Q8_0, 7)                \
+    X(Q2_K, 10)               \
+    X(Q3_K_S, 11)             \
+    X(Q3_K_M, 12)             \
+    X(Q3_K_L, 13)             \
+    X(Q4_K_S, 14)             \
+    X(Q4_K_M, 15)             \
+    X(Q5_K_S, 16)             \
+    X(Q5_K_M, 17)             \
+    X(Q6_K, 18)               \
+    X(IQ4_NL, 25)             \
+    X(IQ4_XS, 30)
+
+typedef enum mica_gguf_mix {
+#define MICA_GGUF_MIX_ENUM(name, number) MICA_MIX_##name,
+    MICA_GGUF_MIX_LIST(MICA_GGUF_MIX_ENUM)
+#undef MICA_GGUF_MIX_ENUM
+        MICA_MIX_COUNT
+} mica_gguf_mix;
+
+MICA_API const char *mica_gguf_mix_name(mica_gguf_mix mix); /* "Q4_K_M" */
+
+/* Where quantizing is. */
+typedef struct mica_gguf_quantizing {
+    size_t number, tensors; /* of a tensor, from 0; and how many there are */
+    const char *name;
+    mica_tensor from, to;       /* `to` without data */
+    size_t values, values_done; /* of it */
+} mica_gguf_quantizing;
+
+typedef struct mica_gguf_quantize_opts {
+    mica_gguf_mix mix;
+    /* No tensor gets more bits than the others: all that fit it have the type that the mix is named after. */
+    bool pure;
+    /* Called before the first and after every piece of each tensor, and for a file that is not made once a tensor.
+     * What it returns beside MICA_OK ends the work, and is returned. NULL: nobody asks. */
+    mica_status (*report)(void *user, mica_context *ctx, const mica_gguf_quantizing *at);
+    void *user;
+} mica_gguf_quantize_opts;
+
+/* Writes the file at `path`, which it replaces once all is written: `in` with other types of tensors, as
+ * llama-quantize chooses them. Norms, biases and what else is small stay as they are; a row that the block does not
+ * divide falls back to a type that fits. Values go through f32, a few rows at a time: memory does not depend on the
+ * file's size. A value that is not finite, or that its type cannot hold, is a format error. With `path` NULL nothing
+ * is written, and report says what would be. */
+MICA_API mica_status mica_gguf_quantize(mica_context *ctx, const mica_gguf *in, const char *path,
+                                        const mica_gguf_quantize_opts *opts);
 
 #ifdef __cplusplus
 }

@@ -41,7 +41,8 @@ MICA_API const mica_model_info *mica_model_about(const mica_model *model);
 MICA_API const mica_tokenizer *mica_model_tokenizer(const mica_model *model);
 /* The weights: their number, and each by its number; names as in GGUF. */
 MICA_API size_t mica_model_weights(const mica_model *model);
-MICA_API mica_status mica_model_weight(const mica_model *model, const char **name, mica_tensor *out,
+/* `name` may be NULL. */
+MICA_API mica_status mica_model_weight(const mica_model *model, mica_gguf_text *name, mica_tensor *out,
                                        size_t number);
 
 /* ---- Sessions ---- */
@@ -72,6 +73,9 @@ MICA_API mica_status mica_session_create(const mica_model *model, mica_session *
                                          const mica_session_opts *opts);
 MICA_API void mica_session_destroy(mica_session *session);
 MICA_API mica_net *mica_session_net(mica_session *session);
+MICA_API const mica_model *mica_session_model(const mica_session *session);
+/* The options, with what was chosen for zeros. */
+MICA_API mica_session_opts mica_session_about(const mica_session *session);
 /* Gives it its memory, as mica_net_bind does. */
 MICA_API mica_status mica_session_bind(mica_session *session, void *block, size_t bytes);
 
@@ -91,8 +95,11 @@ MICA_API mica_status mica_session_logits(const mica_session *session, mica_tenso
 
 /* ---- Sequences ---- */
 
-MICA_API mica_index mica_session_length(const mica_session *session, int sequence); /* tokens run so far */
-/* Makes `to`, which is emptied, begin with the first `count` tokens of `from`: whole pages are shared. */
+MICA_API mica_index mica_session_length(const mica_session *session, int sequence); /* tokens that are seen */
+/* These tokens. Valid until the session changes. */
+MICA_API mica_status mica_session_history(const mica_session *session, int sequence, const int32_t **tokens,
+                                          mica_index *count);
+/* Makes `to`, which is emptied, begin with the first `count` tokens of `from`: their pages are shared. */
 MICA_API mica_status mica_session_share(mica_session *session, int to, int from, mica_index count);
 /* Forgets the last tokens: `length` stay. */
 MICA_API mica_status mica_session_cut(mica_session *session, int sequence, mica_index length);

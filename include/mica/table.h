@@ -136,10 +136,10 @@ typedef enum mica_missing {
     MICA_MISSING_REFUSE, /* an error that gives line and column */
 } mica_missing;
 
-typedef struct mica_encode_opts {
+typedef struct mica_table_encode_opts {
     mica_missing missing;
     bool raw_targets; /* targets that are numbers stay as they are, instead of mean 0 and deviation 1 */
-} mica_encode_opts;
+} mica_table_encode_opts;
 
 /* Decides which elements a row has, by the kinds and roles of the columns, in their order:
  *
@@ -152,7 +152,7 @@ typedef struct mica_encode_opts {
  *             category   1, the index of the value
  *
  * Fails if no column is an input. opts may be NULL. */
-MICA_API mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_encode_opts *opts);
+MICA_API mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_table_encode_opts *opts);
 
 MICA_API mica_index mica_table_inputs(const mica_table *table);  /* of a row, in elements; 0: not encoded */
 MICA_API mica_index mica_table_targets(const mica_table *table); /* the same of its targets */

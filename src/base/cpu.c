@@ -38,6 +38,29 @@ bool mica_cpu_runs_avx512(void)
     const unsigned wanted = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & wanted) == wanted;
 }
+
+bool mica_cpu_runs_avx2_vnni(void)
+{
+    unsigned a, b, c, d;
+    return mica_cpu_runs_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4); /* AVX-VNNI */
+}
+
+bool mica_cpu_runs_avx512_vnni(void)
+{
+    unsigned a, b, c, d;
+    return mica_cpu_runs_avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+           (c & 1u << 11); /* AVX512_VNNI */
+}
+#elif defined(__aarch64__)
+#if defined(__linux__)
+#include <sys/auxv.h>
+
+bool mica_cpu_runs_neon_dot(void) { return (getauxval(AT_HWCAP) & 1ul << 20) != 0; } /* HWCAP_ASIMDDP */
+#elif defined(__ARM_FEATURE_DOTPROD)
+bool mica_cpu_runs_neon_dot(void) { return true; }
+#else
+bool mica_cpu_runs_neon_dot(void) { return false; }
+#endif
 #endif
 
 #define USUAL_SECOND_CACHE ((size_t)512 * 1024)

@@ -56,6 +56,8 @@ typedef struct mica_map {
 /* An empty file is an error, as is anything but a regular file. */
 mica_status mica_map_open(mica_context *ctx, mica_map *out, const char *path);
 void mica_map_close(mica_map *map); /* safe twice */
+/* Bytes of the map that are not needed for a while: memory need not hold them. Other bytes are nobody's business. */
+void mica_map_forget(const mica_map *map, const void *bytes, size_t count);
 
 /* A file being made. It is written beside the one it will replace, as PATH.tmp, and takes its name when all of it
  * is on the disk: a process that ends at any moment leaves the old file or the new one. What such an end leaves

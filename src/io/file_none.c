@@ -48,6 +48,13 @@ mica_status mica_map_open(mica_context *ctx, mica_map *out, const char *path)
 
 void mica_map_close(mica_map *map) { (void)map; }
 
+void mica_map_forget(const mica_map *map, const void *bytes, size_t count)
+{
+    (void)map;
+    (void)bytes;
+    (void)count;
+}
+
 mica_status mica_new_file_begin(mica_context *ctx, mica_new_file *out, const char *path)
 {
     out->path = path;

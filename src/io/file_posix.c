@@ -1,5 +1,6 @@
 /* Files on POSIX systems. */
 #define _FILE_OFFSET_BITS 64
+#define _DEFAULT_SOURCE   /* madvise */
 
 #include "io/file.h"
 
@@ -151,6 +152,16 @@ void mica_map_close(mica_map *map)
     if (map->bytes != NULL)
         (void)munmap((void *)(uintptr_t)map->bytes, map->size);
     *map = (mica_map){0};
+}
+
+void mica_map_forget(const mica_map *map, const void *bytes, size_t count)
+{
+    uintptr_t start = (uintptr_t)map->bytes, at = (uintptr_t)bytes, page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (start == 0 || at < start || at - start > map->size || count > map->size - (at - start))
+        return;
+    uintptr_t first = (at + page - 1) / page * page, end = (at + count) / page * page; /* whole pages */
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
 /* ---- Making ---- */

@@ -4,6 +4,8 @@
 
 #include "kernel/block_decode.h"
 #include "kernel/block_encode.h"
+#include "kernel/block_fit.h"
+#include "kernel/block_encode_k.h"
 
 #define DECODE_ALL(code, name, bytes, block, type)                                     \
     static void decode_all_##code(float *values, const uint8_t *blocks, size_t count)  \
@@ -24,13 +26,22 @@ ENCODE_ALL(Q4_1, 20, 32)
 ENCODE_ALL(Q5_0, 22, 32)
 ENCODE_ALL(Q5_1, 24, 32)
 ENCODE_ALL(Q8_0, 34, 32)
+ENCODE_ALL(Q2_K, 84, 256)
+ENCODE_ALL(Q3_K, 110, 256)
+ENCODE_ALL(Q4_K, 144, 256)
+ENCODE_ALL(Q5_K, 176, 256)
+ENCODE_ALL(Q6_K, 210, 256)
+ENCODE_ALL(IQ4_XS, 136, 256)
+
+static void encode_all_IQ4_NL(uint8_t *blocks, const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i += GROUPS)
+        encode_some_IQ4_NL(blocks + i * 18, values + i * 32, count - i < GROUPS ? (int)(count - i) : GROUPS);
+}
 
 const mica_block_kernels VF_SYMBOL(mica_block_kernels) = {
 #define DECODE_ENTRY(code, name, bytes, block, type) [MICA_##code] = decode_all_##code,
     .decode = {MICA_DTYPE_BLOCK_LIST(DECODE_ENTRY)},
-    .encode = {[MICA_Q4_0] = encode_all_Q4_0,
-               [MICA_Q4_1] = encode_all_Q4_1,
-               [MICA_Q5_0] = encode_all_Q5_0,
-               [MICA_Q5_1] = encode_all_Q5_1,
-               [MICA_Q8_0] = encode_all_Q8_0},
+#define ENCODE_ENTRY(code, name, bytes, block, type) [MICA_##code] = encode_all_##code,
+    .encode = {MICA_DTYPE_BLOCK_LIST(ENCODE_ENTRY)},
 };

@@ -1,4 +1,4 @@
-/* One block of each format into floats; included by block.c alone.
+/* One block of each format into floats; included by block.c and quant.c alone.
  *
  * The fields are listed above each function in memory order. Loops have constant bounds and no branches,
  * so that the compiler vectorizes them. */

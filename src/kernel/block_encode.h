@@ -1,4 +1,4 @@
-/* 32 floats into one block of each format that can be written; included by block.c alone.
+/* 32 floats into one block of each plain format, as the reference does it; included by block.c alone.
  *
  * If a block's scale is so small that its reciprocal overflows, the quantized numbers are garbage, but harmless:
  * such a scale is 0 as f16. */

@@ -16,11 +16,20 @@ typedef struct isa_entry {
 
 /* Best first. */
 static const isa_entry isas[] = {
+#if defined(MICA_WITH_AVX512_VNNI)
+    {&mica_kernels_avx512_vnni, mica_cpu_runs_avx512_vnni},
+#endif
 #if defined(MICA_WITH_AVX512) && !defined(MICA_AVX512_EMULATE)
     {&mica_kernels_avx512, mica_cpu_runs_avx512},
 #endif
+#if defined(MICA_WITH_AVX2_VNNI)
+    {&mica_kernels_avx2_vnni, mica_cpu_runs_avx2_vnni},
+#endif
 #if defined(MICA_WITH_AVX2)
     {&mica_kernels_avx2, mica_cpu_runs_avx2},
+#endif
+#if defined(MICA_WITH_NEON_DOT)
+    {&mica_kernels_neon_dot, mica_cpu_runs_neon_dot},
 #endif
 #if defined(MICA_WITH_NEON)
     {&mica_kernels_neon, runs_always},
@@ -36,9 +45,12 @@ const mica_kernels *mica_kernels_choose(const char *isa)
     if (isa == NULL)
         isa = getenv("MICA_ISA");
     bool any = isa == NULL || *isa == '\0';
-    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
-        if ((any || strcmp(isa, isas[i].kernels->isa) == 0) && isas[i].runs())
-            return isas[i].kernels;
+    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
+        const mica_kernels *kernels = isas[i].kernels;
+        bool named = any || strcmp(isa, kernels->isa) == 0 || strcmp(isa, kernels->full_name) == 0;
+        if (named && isas[i].runs())
+            return kernels;
+    }
     return NULL;
 }
 

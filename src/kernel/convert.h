@@ -3,7 +3,7 @@
  *   to a float      rounds to nearest even, once: i64 to f16 and f64 to bf16 are correctly rounded too
  *   float to int    truncates toward zero, saturates; NaN gives 0
  *   int to int      saturates (never wraps)
- *   blocks          through f32 (block.h); whole blocks only, and only into types that can be encoded
+ *   blocks          through f32 (block.h); whole blocks only
  */
 #ifndef MICA_SRC_KERNEL_CONVERT_H
 #define MICA_SRC_KERNEL_CONVERT_H

@@ -26,15 +26,20 @@ typedef struct lines {
 #define LINES_ALONE
 #endif
 
-/* Rows `stride` apart, whose elements are `next` apart, both in floats. */
-VF_INLINE lines lines_at(const float *first, ptrdiff_t stride, ptrdiff_t next)
+/* Rows `stride` bytes apart, that are gone along in steps of `next` bytes. */
+VF_INLINE lines lines_of_bytes(const void *first, ptrdiff_t stride, ptrdiff_t next)
 {
-    ptrdiff_t bytes = stride * (ptrdiff_t)sizeof(float);
-    const char *low = (const char *)first;
-    lines l = {low, low + LINES_HALF * bytes, bytes, 3 * bytes, 5 * bytes, next * (ptrdiff_t)sizeof(float)};
+    const char *low = first;
+    lines l = {low, low + LINES_HALF * stride, stride, 3 * stride, 5 * stride, next};
     LINES_OPAQUE(l.high);
     LINES_OPAQUE(l.five_times);
     return l;
+}
+
+/* Rows `stride` apart, whose elements are `next` apart, both in floats. */
+VF_INLINE lines lines_at(const float *first, ptrdiff_t stride, ptrdiff_t next)
+{
+    return lines_of_bytes(first, stride * (ptrdiff_t)sizeof(float), next * (ptrdiff_t)sizeof(float));
 }
 
 /* Called at the beginning of a turn, so that no multiple is kept from one turn to the next. */
@@ -44,14 +49,17 @@ VF_INLINE void lines_forget(lines *l)
     LINES_OPAQUE(l->thrice);
 }
 
-/* The element of row i, a constant where this is inlined. */
-VF_INLINE float lines_get(const lines *l, size_t i)
+/* Where row i is now; i is a constant where this is inlined. */
+VF_INLINE const void *lines_place(const lines *l, size_t i)
 {
     const char *from = i < LINES_HALF ? l->low : l->high;
     const ptrdiff_t offset[LINES_HALF] = {0,           l->once,       2 * l->once,  l->thrice,
                                           4 * l->once, l->five_times, 2 * l->thrice};
-    return *(const float *)(const void *)(from + offset[i % LINES_HALF]);
+    return from + offset[i % LINES_HALF];
 }
+
+/* The element there. */
+VF_INLINE float lines_get(const lines *l, size_t i) { return *(const float *)lines_place(l, i); }
 
 VF_INLINE void lines_step(lines *l)
 {

@@ -37,6 +37,7 @@
  *                                               the lower until one lane is left); NaN passes
  *
  *   vf_transpose(rows)                          rows[VF_LANES], as a square matrix, in place
+ *   vf_sums(rows)                               lane i: vf_sum(rows[i]), to the last bit, for rows[VF_LANES]
  *
  *   vi_load vi_store vi_load_tail vi_store_tail on int32_t *
  *   vi_set1 vi_iota()                           iota: 0, 1, 2, ...
@@ -53,6 +54,7 @@
  *   vf_load_f16(p) vf_store_f16(p, v)           VF_LANES uint16_t, unaligned; round to nearest even
  *   vf_load_bf16(p) vf_store_bf16(p, v)
  *   the same four with _tail                    the first n, as above
+ *   vf_load_i8(p)                               VF_LANES int8_t, unaligned
  *
  * Capabilities: VF_LANES, VF_HAS_FMA, VF_REGISTERS (how many vectors a kernel can keep), VF_NAME (a suffix
  * for symbols). */
@@ -106,7 +108,13 @@ VF_INLINE void vf_store_bf16_tail(uint16_t *p, vf v, size_t n)
 #define VF_JOIN_(a, b)  a##_##b
 #define VF_JOIN(a, b)   VF_JOIN_(a, b)
 #define VF_SYMBOL(name) VF_JOIN(name, VF_NAME)
-#define VF_TEXT_(a)     #a
-#define VF_TEXT(a)      VF_TEXT_(a)
+/* The same for families that are compiled again for a variant of the set: mica_quant_kernels_avx512_vnni. */
+#if defined(MICA_BUILD_VARIANT)
+#define VF_VARIANT_SYMBOL(name) VF_JOIN(VF_SYMBOL(name), MICA_BUILD_VARIANT)
+#else
+#define VF_VARIANT_SYMBOL(name) VF_SYMBOL(name)
+#endif
+#define VF_TEXT_(a) #a
+#define VF_TEXT(a)  VF_TEXT_(a)
 
 #endif

@@ -199,6 +199,10 @@ VF_INLINE void vf_store_f16(uint16_t *p, vf v)
 {
     _mm_storeu_si128((void *)p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
+VF_INLINE vf vf_load_i8(const int8_t *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p)));
+}
 VF_INLINE vf vf_load_bf16(const uint16_t *p)
 {
     return vf_of_bits(vi_shl(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)), 16));
@@ -232,6 +236,20 @@ VF_INLINE void vf_transpose(vf *rows)
         rows[i] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
         rows[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
     }
+}
+
+/* The halves of two rows are added, then the pairs of lanes of four, then their lanes. */
+VF_INLINE vf vf_sums(const vf *rows)
+{
+    vf half[4], pair[2];
+    for (int i = 0; i < 4; i++)
+        half[i] = _mm256_add_ps(_mm256_permute2f128_ps(rows[i], rows[i + 4], 0x20),
+                                _mm256_permute2f128_ps(rows[i], rows[i + 4], 0x31));
+    for (int i = 0; i < 2; i++)
+        pair[i] = _mm256_add_ps(_mm256_shuffle_ps(half[2 * i], half[2 * i + 1], 0x44),
+                                _mm256_shuffle_ps(half[2 * i], half[2 * i + 1], 0xee));
+    return _mm256_add_ps(_mm256_shuffle_ps(pair[0], pair[1], 0x88),
+                         _mm256_shuffle_ps(pair[0], pair[1], 0xdd));
 }
 
 #endif

@@ -186,6 +186,10 @@ VF_INLINE void vf_store_f16(uint16_t *p, vf v)
 {
     _mm256_storeu_si256((void *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
+VF_INLINE vf vf_load_i8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
+}
 VF_INLINE vf vf_load_bf16(const uint16_t *p)
 {
     return vf_of_bits(vi_shl(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)), 16));
@@ -224,6 +228,25 @@ VF_INLINE void vf_transpose(vf *rows)
         rows[i + 4] = _mm512_shuffle_f32x4(high01, high23, 0x88);
         rows[i + 12] = _mm512_shuffle_f32x4(high01, high23, 0xdd);
     }
+}
+
+/* The halves of two rows are added, then the quarters of four, then the pairs of lanes of eight, then their lanes. */
+VF_INLINE vf vf_sums(const vf *rows)
+{
+    vf half[8], quarter[4], pair[2];
+    for (int i = 0; i < 8; i++) {
+        const vf *two = rows + (i < 4 ? i : i + 4);
+        half[i] = _mm512_add_ps(_mm512_shuffle_f32x4(two[0], two[4], 0x44),
+                                _mm512_shuffle_f32x4(two[0], two[4], 0xee));
+    }
+    for (int i = 0; i < 4; i++)
+        quarter[i] = _mm512_add_ps(_mm512_shuffle_f32x4(half[i], half[i + 4], 0x88),
+                                   _mm512_shuffle_f32x4(half[i], half[i + 4], 0xdd));
+    for (int i = 0; i < 2; i++)
+        pair[i] = _mm512_add_ps(_mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x44),
+                                _mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0xee));
+    return _mm512_add_ps(_mm512_shuffle_ps(pair[0], pair[1], 0x88),
+                         _mm512_shuffle_ps(pair[0], pair[1], 0xdd));
 }
 
 #endif

@@ -167,6 +167,12 @@ VF_INLINE vf vf_pow2i(vi n) { return vf_of_bits(vi_shl(vi_add(n, vi_set1(127)), 
 
 VF_INLINE vf vf_load_f16(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
 VF_INLINE void vf_store_f16(uint16_t *p, vf v) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(v))); }
+VF_INLINE vf vf_load_i8(const int8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
+}
 VF_INLINE vf vf_load_bf16(const uint16_t *p)
 {
     return vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(vld1_u16(p)), 16));
@@ -187,6 +193,16 @@ VF_INLINE void vf_transpose(vf *rows)
     rows[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
     rows[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
     rows[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+}
+
+/* The halves of two rows are added, then the lanes of four. */
+VF_INLINE vf vf_sums(const vf *rows)
+{
+    vf half[2];
+    for (int i = 0; i < 2; i++)
+        half[i] = vaddq_f32(vcombine_f32(vget_low_f32(rows[2 * i]), vget_low_f32(rows[2 * i + 1])),
+                            vcombine_f32(vget_high_f32(rows[2 * i]), vget_high_f32(rows[2 * i + 1])));
+    return vpaddq_f32(half[0], half[1]);
 }
 
 #endif

@@ -312,6 +312,10 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
 {
     if (opts->weights != NULL && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: shared weights cannot be trained");
+    if (net->continues && opts->train)
+        return mica_fail(
+            net->ctx, MICA_ERR_STATE,
+            "net_compile: steps that continue one another (mica_net_continue) cannot be trained");
     if (opts->ranks < 0)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: ranks is %d", opts->ranks);
     if (opts->train) {

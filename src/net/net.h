@@ -1,6 +1,6 @@
 /* A net's inside.
  *
- *   build    values, and nodes: calls of operations over them        build.c, values.c, call.c, names.c
+ *   build    values, and nodes: calls of operations over them        build.c, values.c, call.c, names.c, continue.c
  *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fuse.c,
  *            their scratch, the lifetimes and places of values         recompute.c, lifetime.c, plan.c
  *   bind     every value gets its memory                             bind.c
@@ -128,6 +128,7 @@ struct mica_net {
     mica_chunk *chunks, *built_chunks; /* all, and those of building */
     size_t built_used;                 /* of the last of these */
     bool marked;                       /* building has ended */
+    bool continues;                    /* steps continue one another: continue.c */
     mica_status status;                /* of the first failure while building */
     char error[MICA_ERROR_TEXT];
     char prefix[512];                             /* of names: "block0.attn." */
@@ -246,6 +247,13 @@ bool mica_net_changes_later(const mica_net *net, int value, int origin);
 /* Checks the inputs of a call and copies its options. */
 mica_status mica_net_make_node(mica_net *net, mica_node *node, const mica_op *op, const mica_value *ins,
                                int count, const void *opts);
+
+/* ---- continue.c ---- */
+
+/* Whether steps continue one another and can go on without the first tokens: only differences of positions count. */
+bool mica_net_can_drop(const mica_net *net);
+/* Of `count` tokens that were run, the first `dropped` are forgotten: the next has position count - dropped. */
+mica_status mica_net_drop(mica_net *net, mica_index count, mica_index dropped);
 
 /* ---- sizes.c ---- */
 

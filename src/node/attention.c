@@ -1,6 +1,6 @@
 /* Attention over separate queries, keys and values, and over packed ones. A backward reads them, the output and
  * lse, each row's logarithm of the sum of exponentials; a mask has no gradient. */
-#include "node/check.h"
+#include "node/position.h"
 
 enum { OUT, LSE };
 
@@ -152,7 +152,7 @@ static head_shape shape_of(const mica_attention_packed_opts *opts, const mica_te
     return h;
 }
 
-static mica_status packed_infer(mica_infer *i)
+static mica_status packed_infer_all(mica_infer *i, const mica_tensor *mask)
 {
     const mica_tensor *x = i->in[0];
     if (x->dtype != MICA_F32 || x->rank != 3)
@@ -166,10 +166,12 @@ static mica_status packed_infer(mica_infer *i)
         return mica_infer_fail(i, MICA_ERR_SHAPE,
                                "expected features that divide evenly among %td heads, got %td",
                                h.heads + 2 * h.kv, x->dim[2]);
-    MICA_TRY(check_mask(i, i->in[1], (mica_index[]){x->dim[0], h.heads, x->dim[1], x->dim[1]}));
+    MICA_TRY(check_mask(i, mask, (mica_index[]){x->dim[0], h.heads, x->dim[1], x->dim[1]}));
     MICA_TRY(mica_infer_out(i, OUT, MICA_F32, 3, (mica_index[]){x->dim[0], x->dim[1], h.heads * h.features}));
     return mica_infer_out(i, LSE, MICA_F32, 3, (mica_index[]){x->dim[0], h.heads, x->dim[1]});
 }
+
+static mica_status packed_infer(mica_infer *i) { return packed_infer_all(i, i->in[1]); }
 
 /* Heads from `first` on of t [N, T, ... D], as a view [N, count, T, D]. */
 static mica_tensor heads_at(const mica_tensor *t, mica_index first, mica_index count, mica_index features)
@@ -276,3 +278,81 @@ const mica_op mica_op_attention_packed = {.name = "attention_packed",
                                           .run = packed_run,
                                           .gradient = packed_gradient,
                                           .sample = packed_sample};
+
+/* ---- The same, of a sequence that steps continue: keys and values of the tokens so far are kept ---- */
+
+enum { CACHED_X, CACHED_ROWS };
+
+static mica_status cached_infer(mica_infer *i)
+{
+    const mica_tensor *x = i->in[CACHED_X], *rows = i->in[CACHED_ROWS];
+    MICA_TRY(packed_infer_all(i, NULL));
+    head_shape h = shape_of(i->opts, x);
+    if (rows->dtype != MICA_F32 || rows->rank != 3 || rows->dim[0] != x->dim[0] || rows->dim[1] < x->dim[1] ||
+        rows->dim[2] != 2 * h.kv * h.features)
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected a cache f32 [%td, at least %td, %td]", x->dim[0],
+                               x->dim[1], 2 * h.kv * h.features);
+    return MICA_OK;
+}
+
+/* Tokens `first` to `first + count - 1` of t [N, T, ...], from column `column` on. */
+static mica_tensor tokens_at(const mica_tensor *t, mica_index first, mica_index count, mica_index column)
+{
+    mica_tensor view = *t;
+    view.dim[1] = count;
+    view.dim[2] = t->dim[2] - column;
+    if (t->data != NULL)
+        view.data = (float *)t->data + first * t->stride[1] + column * t->stride[2];
+    return view;
+}
+
+static mica_status cached_run(const mica_call *c)
+{
+    const mica_attention_cached_opts *opts = c->opts;
+    const mica_tensor *x = c->in[CACHED_X], *rows = c->in[CACHED_ROWS];
+    head_shape h = shape_of(&opts->packed, x);
+    mica_index first = 0, count = x->dim[1];
+    MICA_TRY(mica_call_position(c, &first, opts->position));
+    if (first < 0 || first > rows->dim[1] - count)
+        return mica_fail(c->ctx, MICA_ERR_SHAPE, "%s: %td tokens behind %td, but the cache holds %td",
+                         c->op->name, count, first, rows->dim[1]);
+    mica_index all = mica_call_measuring(c) ? rows->dim[1] : first + count;
+    mica_tensor fresh = tokens_at(x, 0, count, h.heads * h.features),
+                place = tokens_at(rows, first, count, 0);
+    mica_tensor seen = tokens_at(rows, 0, all, 0);
+    MICA_TRY(mica_copy(c->ctx, &place, &fresh));
+    mica_tensor q = heads_at(x, 0, h.heads, h.features), k = heads_at(&seen, 0, h.kv, h.features),
+                v = heads_at(&seen, h.kv, h.kv, h.features),
+                out = heads_at(c->out[OUT], 0, h.heads, h.features);
+    return mica_attention(
+        c->ctx, &out, &q, &k, &v,
+        &(mica_attention_opts){.scale = opts->packed.scale, .causal = true, .lse = c->out[LSE]});
+}
+
+#define PACKED_FIELD(member, kind, about)                                                         \
+    {                                                                                             \
+#member, about, offsetof(mica_attention_cached_opts, packed.member), MICA_FIELD_##kind, 0 \
+    }
+static const mica_field cached_fields[] = {
+    PACKED_FIELD(heads, INT, "query heads; 0: 1"),
+    PACKED_FIELD(kv_heads, INT, "key/value heads: a divisor of heads; 0: heads"),
+    PACKED_FIELD(scale, FLOAT, "scale of the scores; 0: 1 / sqrt(D)"),
+    MICA_FIELD(mica_attention_cached_opts, position, INT,
+               "1 + the step size that is the number of tokens before; 0: 0"),
+};
+
+const mica_op mica_op_attention_cached = {
+    .name = "attention_cached",
+    .family = "attention",
+    .about = "causal attention_packed of tokens that follow those in a cache",
+    .ins = 2,
+    .outs = 2,
+    .optional_outs = 1u << LSE,
+    .fixed_ins = 1u << CACHED_X,
+    .fixed_outs = 1u << LSE,
+    .writes = 1u << CACHED_ROWS,
+    .names = (const char *const[]){"x", "cache", "y", "lse"},
+    .opts_bytes = sizeof(mica_attention_cached_opts),
+    MICA_FIELD_LIST(cached_fields),
+    .infer = cached_infer,
+    .run = cached_run};

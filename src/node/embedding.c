@@ -1,5 +1,6 @@
 /* Embedding: rows of a learned table by index. */
 #include "node/check.h"
+#include "tensor/tensor.h"
 
 enum { WEIGHT, INDICES, USED }; /* used [rows]: which rows of the weight's gradient may be other than 0 */
 
@@ -7,8 +8,10 @@ static mica_status infer(mica_infer *i)
 {
     const mica_tensor *weight = i->in[WEIGHT], *indices = i->in[INDICES], *used = i->in[USED];
     MICA_TRY(mica_infer_indices(i, INDICES));
-    if (weight->dtype != MICA_F32 || weight->rank != 2)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected weights f32 [rows, width]");
+    bool floats = weight->dtype == MICA_F32 || weight->dtype == MICA_F16 || weight->dtype == MICA_BF16;
+    if ((!floats && !mica_in_blocks(weight->dtype)) || weight->rank != 2)
+        return mica_infer_fail(i, MICA_ERR_SHAPE,
+                               "expected weights [rows, width] of f32, f16, bf16 or a block-quantized type");
     if (used != NULL && (used->dtype != MICA_U8 || used->rank != 1 || used->dim[0] != weight->dim[0]))
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected marks u8 [%td], one for each row",
                                weight->dim[0]);

@@ -31,6 +31,7 @@ extern const mica_op mica_op_conv2d_max_pool;
 
 extern const mica_op mica_op_embedding;        /* rows of a learned table, by index */
 extern const mica_op mica_op_attention_packed; /* of queries, keys and values side by side */
+extern const mica_op mica_op_attention_cached; /* the same, of tokens behind those of earlier steps */
 extern const mica_op mica_op_rotary_packed;    /* of heads side by side */
 extern const mica_op mica_op_add_positions;    /* a sequence plus rows of a table */
 extern const mica_op mica_op_sinusoidal_table;
@@ -43,6 +44,13 @@ typedef struct mica_attention_packed_opts {
     bool causal;  /* a token sees itself and those before it */
     float scale;  /* 0: 1 / sqrt(D) */
 } mica_attention_packed_opts;
+
+/* Of attention_cached: x as above, of one token or more, and a cache [N, tokens, 2 kv_heads * D] of keys and values,
+ * which is kept: the keys and values of x are written behind those of the tokens before. What is causal is so. */
+typedef struct mica_attention_cached_opts {
+    mica_attention_packed_opts packed; /* first: read as such */
+    int position; /* 1 + the number of the step size that says how many tokens came before; 0: none */
+} mica_attention_cached_opts;
 
 /* Of tables by position [rows, columns]: rotary_table, sinusoidal_table. */
 typedef struct mica_table_opts {

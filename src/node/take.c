@@ -1,5 +1,6 @@
 /* Whole slices by index: take and index_add. */
 #include "node/check.h"
+#include "tensor/tensor.h"
 
 static int axis_of(const void *opts) { return ((const mica_axis_opts *)opts)->axis; }
 
@@ -57,7 +58,8 @@ static mica_status take_infer(mica_infer *i)
     MICA_TRY(mica_infer_indices(i, 1));
     MICA_TRY(mica_infer_axis(i, 0, axis_of(i->opts), &axis));
     MICA_TRY(slices(i, i->in[0], i->in[1], axis, &rank, dims));
-    return mica_infer_out(i, 0, i->in[0]->dtype, rank, dims);
+    mica_dtype dtype = mica_in_blocks(i->in[0]->dtype) ? MICA_F32 : i->in[0]->dtype;
+    return mica_infer_out(i, 0, dtype, rank, dims);
 }
 
 static mica_status take_run(const mica_call *c)

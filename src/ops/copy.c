@@ -4,26 +4,12 @@
 #include "ops/check.h"
 #include "ops/move.h"
 
-/* Blocks of some types can be read but not made. */
-static mica_status check_blocks(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src)
-{
-    bool made = mica_in_blocks(dst->dtype) && dst->dtype != src->dtype;
-    if (!made || ctx->kernels->block->encode[dst->dtype] != NULL)
-        return MICA_OK;
-    return mica_fail(
-        ctx, MICA_ERR_DTYPE,
-        "copy: dst %s is %s, which values cannot be quantized to (src %s is %s); it can only be copied from %s",
-        MICA_SHAPE(dst), mica_dtype_name(dst->dtype), MICA_SHAPE(src), mica_dtype_name(src->dtype),
-        mica_dtype_name(dst->dtype));
-}
-
 mica_status mica_copy(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src)
 {
     const unsigned any = MICA_DTYPES_ANY, blocks = MICA_DTYPES_BLOCKS;
     mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, any | blocks},
                        {"src", src, MICA_ARG_IN_PLACE, any | blocks}};
     MICA_TRY(mica_check_args(ctx, "copy", args, 2));
-    MICA_TRY(check_blocks(ctx, dst, src));
     MICA_TRY(mica_check_broadcast(ctx, "copy", "src", src, "dst", dst));
     MICA_START(ctx, "copy", 0, NULL);
     if (mica_in_blocks(dst->dtype) || mica_in_blocks(src->dtype))

@@ -219,6 +219,13 @@
     OP(rotary, rotary) \
     OP(rotary_backward, rotary)
 
+#define MICA_OPS_TEXT(OP) \
+    OP(linear_rows, text) \
+    OP(gate, text) \
+    OP(rotary_angles, text) \
+    OP(rotary_rows, text) \
+    OP(cached_attention, text)
+
 #define MICA_OPS_LOSS(OP) \
     OP(mse_loss, loss) \
     OP(l1_loss, loss) \
@@ -248,6 +255,7 @@
     MICA_OPS_RECURRENT(OP) \
     MICA_OPS_ROTARY(OP) \
     MICA_OPS_LOSS(OP) \
+    MICA_OPS_TEXT(OP) \
     MICA_OPS_COMPOSED(OP)
 
 /* clang-format on */

@@ -169,19 +169,49 @@ static void run_take(mica_context *ctx, take_job *job)
                   job);
 }
 
+/* Slices of a table that lies in blocks, one after another: each is a tensor that is copied. */
+static void take_blocks(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
+                        const mica_tensor *index, int axis)
+{
+    take_job job = {.index = *index, .table_stride = src->stride[axis]};
+    for (int k = 0; k < index->rank; k++)
+        job.list_stride[k] = dst->stride[axis + k];
+    mica_tensor slice = without_axes(src, axis, 1), place = without_axes(dst, axis, index->rank);
+    mica_tensor joined = mica_join_axes(index);
+    mica_index count = (mica_index)mica_tensor_count(index);
+    for (mica_index i = 0; i < count; i++) {
+        int64_t value;
+        mica_index at[2];
+        mica_fetch_run(ctx->kernels->convert, (mica_line){&value, MICA_I64, 1}, &joined, i, 1);
+        find_place(&job, i, value, at);
+        place.data = mica_element(dst, at[0]);
+        slice.data = mica_element(src, at[1]);
+        mica_move_blocks(ctx, &place, &slice);
+    }
+}
+
 /* ---- Operations ---- */
 
 mica_status mica_take(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
                       const mica_tensor *index, int axis)
 {
     mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, MICA_DTYPES_ANY},
-                       {"src", src, 0, MICA_DTYPES_ANY},
+                       {"src", src, 0, MICA_DTYPES_ANY | MICA_DTYPES_BLOCKS},
                        {"index", index, 0, MICA_DTYPES_INDEX}};
     MICA_TRY(mica_check_args(ctx, "take", args, 3));
     MICA_TRY(mica_check_axis(ctx, "take", axis, "src", src, &axis));
+    bool blocks = mica_in_blocks(src->dtype);
+    if (blocks && axis == src->rank - 1)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                         "take: src %s lies in blocks (%s) along axis %d: expected another axis",
+                         MICA_SHAPE(src), mica_dtype_name(src->dtype), axis);
     MICA_TRY(check_shapes(ctx, "take", src, "src", dst, "dst", index, axis));
     MICA_START(ctx, "take", 0, NULL);
     MICA_TRY(mica_check_indices(ctx, "take", index, src, "src", axis));
+    if (blocks) {
+        take_blocks(ctx, dst, src, index, axis);
+        return MICA_OK;
+    }
     take_job job;
     prepare(&job, ctx, src, dst, index, axis, false);
     run_take(ctx, &job);

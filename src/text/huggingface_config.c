@@ -179,6 +179,24 @@ static mica_status check_rope(const mica_huggingface *folder)
                folder->kind->architecture);
 }
 
+/* What GGUF's conventions have no place for. */
+static mica_status check_rest(const mica_huggingface *folder)
+{
+    static const char *const never[] = {"scale_attn_by_inverse_layer_idx", "add_cross_attention",
+                                        "use_bidirectional_attention"};
+    mica_json_token token;
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
+        if (flag(folder, never[i], false))
+            return BAD(folder, "%s is true, which is not supported", never[i]);
+    if (mica_huggingface_config(folder, &token, "position_embedding_type") &&
+        !mica_json_says(&token, "absolute"))
+        return BAD(folder, "position_embedding_type is %s, expected absolute",
+                   MICA_QUOTE_N(token.text, token.length));
+    if (mica_huggingface_config(folder, &token, "quantization_config"))
+        return BAD(folder, "its weights are quantized (%s), which is not supported", "quantization_config");
+    return MICA_OK;
+}
+
 mica_status mica_huggingface_read_config(mica_huggingface *folder)
 {
     mica_json_token token;
@@ -189,8 +207,7 @@ mica_status mica_huggingface_read_config(mica_huggingface *folder)
     if (folder->kind == NULL)
         return BAD(folder, "model_type %s is not supported: %s are", MICA_QUOTE_N(token.text, token.length),
                    mica_huggingface_kinds_text);
-    if (mica_huggingface_config(folder, &token, "quantization_config"))
-        return BAD(folder, "its weights are quantized (%s), which is not supported", "quantization_config");
+    MICA_TRY(check_rest(folder));
     MICA_TRY(check_activation(folder));
     return check_rope(folder);
 }

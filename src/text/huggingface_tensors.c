@@ -21,6 +21,7 @@ enum {
     TRANSPOSED = 8, /* [in, out] */
     ROOT = 16,      /* without the prefix */
     LAYER = 32,     /* one for each: # in its names is the layer's number */
+    GAMMA = 64,     /* its parts may have their old names, gamma and beta */
 };
 
 typedef struct mica_huggingface_row {
@@ -79,15 +80,15 @@ static const row bert[] = {
     {"token_embd", "embeddings.word_embeddings", WEIGHT},
     {"position_embd", "embeddings.position_embeddings", WEIGHT},
     {"token_types", "embeddings.token_type_embeddings", WEIGHT},
-    {"token_embd_norm", "embeddings.LayerNorm", BOTH},
+    {"token_embd_norm", "embeddings.LayerNorm", BOTH | GAMMA},
     {"blk.#.attn_q", "encoder.layer.#.attention.self.query", BOTH | LAYER},
     {"blk.#.attn_k", "encoder.layer.#.attention.self.key", BOTH | LAYER},
     {"blk.#.attn_v", "encoder.layer.#.attention.self.value", BOTH | LAYER},
     {"blk.#.attn_output", "encoder.layer.#.attention.output.dense", BOTH | LAYER},
-    {"blk.#.attn_output_norm", "encoder.layer.#.attention.output.LayerNorm", BOTH | LAYER},
+    {"blk.#.attn_output_norm", "encoder.layer.#.attention.output.LayerNorm", BOTH | GAMMA | LAYER},
     {"blk.#.ffn_up", "encoder.layer.#.intermediate.dense", BOTH | LAYER},
     {"blk.#.ffn_down", "encoder.layer.#.output.dense", BOTH | LAYER},
-    {"blk.#.layer_output_norm", "encoder.layer.#.output.LayerNorm", BOTH | LAYER},
+    {"blk.#.layer_output_norm", "encoder.layer.#.output.LayerNorm", BOTH | GAMMA | LAYER},
     {0},
 };
 
@@ -261,7 +262,7 @@ static mica_status add_part(filling *f, const row *r, size_t layer, const char *
         in_file = make_name("language_model.", r->name, layer, suffix);
         shard = shard_of(f->folder, in_file.text);
     }
-    if (shard == NULL) {
+    if (shard == NULL && (r->flags & GAMMA)) {
         in_file = make_name(prefix, r->name, layer, old_suffix);
         shard = shard_of(f->folder, in_file.text);
     }

@@ -1,132 +1,251 @@
 /* Drawing a token from logits. */
 #include <math.h>
+#include <string.h>
 
-#include <mica/text.h>
-
-#include "base/sort.h"
 #include "ops/check.h"
-#include "tensor/tensor.h"
+#include "text/limit.h"
 
-/* A token with its logit and then, relative to the likeliest, its probability. */
-typedef struct candidate {
-    float weight;
-    int32_t token;
-} candidate;
+static const char op[] = "sample";
+static const mica_sampling greedy = {0};
 
-static int by_weight(const void *a, const void *b)
+/* ---- What is asked for ---- */
+
+static bool punishes(const mica_sampling *s)
 {
-    const candidate *x = a, *y = b;
-    if (x->weight != y->weight)
-        return x->weight > y->weight ? -1 : 1;
-    return x->token < y->token ? -1 : x->token > y->token;
+    return s->recent_count > 0 && ((s->repeat_penalty != 0 && s->repeat_penalty != 1) ||
+                                   s->presence_penalty != 0 || s->frequency_penalty != 0);
+}
+static bool adjusts(const mica_sampling *s) { return s->bias_count > 0 || punishes(s); }
+static bool limited(const mica_sampling *s, size_t count)
+{
+    return (s->top_k > 0 && (size_t)s->top_k < count) || mica_is_limit(s->typical_p) ||
+           mica_is_limit(s->top_p) || s->min_p > 0;
 }
 
-static mica_status check(mica_context *ctx, const char *op, const int32_t *token, const mica_tensor *logits,
-                         const mica_random *dice, const mica_sampling *s)
+static mica_status check_tokens(mica_context *ctx, const mica_tensor *logits, const mica_sampling *s)
 {
-    mica_arg args[] = {{"logits", logits, 0, 0}};
-    MICA_TRY(mica_check_args(ctx, op, args, 1));
-    MICA_TRY(mica_check_rank(ctx, op, "logits", logits, 1, 1));
-    if (token == NULL || (dice == NULL && s->temperature > 0))
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is NULL", op, token == NULL ? "token" : "dice");
-    if (logits->dim[0] < 1 || logits->dim[0] > INT32_MAX || logits->stride[0] != 1)
-        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: logits are %s: expected a contiguous row of at least 1",
-                         op, MICA_SHAPE(logits));
-    if (!(s->temperature >= 0) || s->top_k < 0 || !(s->top_p >= 0 && s->top_p <= 1) ||
-        !(s->min_p >= 0 && s->min_p <= 1) || !(s->repeat_penalty >= 0))
-        return mica_fail(
-            ctx, MICA_ERR_ARGUMENT,
-            "%s: temperature %g, top_k %d, top_p %g, min_p %g, repeat_penalty %g: one is out of range", op,
-            (double)s->temperature, (int)s->top_k, (double)s->top_p, (double)s->min_p,
-            (double)s->repeat_penalty);
     for (size_t i = 0; i < s->recent_count; i++)
         if (s->recent[i] < 0 || s->recent[i] >= logits->dim[0])
             return mica_fail(ctx, MICA_ERR_INDEX, "%s: recent[%zu] is token %d, logits are %s", op, i,
                              (int)s->recent[i], MICA_SHAPE(logits));
-    const float *x = logits->data;
-    for (mica_index i = 0; x != NULL && i < logits->dim[0]; i++)
-        if (isnan(x[i]) || x[i] == INFINITY)
-            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the logit of token %td is %g", op, i, (double)x[i]);
+    for (size_t i = 0; i < s->bias_count; i++) {
+        if (s->bias[i].token < 0 || s->bias[i].token >= logits->dim[0])
+            return mica_fail(ctx, MICA_ERR_INDEX, "%s: bias[%zu] is for token %d, logits are %s", op, i,
+                             (int)s->bias[i].token, MICA_SHAPE(logits));
+        if (isnan(s->bias[i].bias) || s->bias[i].bias == INFINITY)
+            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: bias[%zu] is %g", op, i, (double)s->bias[i].bias);
+    }
     return MICA_OK;
 }
 
-/* Each token once, however often it was used. */
-static void punish_repeats(candidate *c, const mica_sampling *s, const float *logits)
+static mica_status check(mica_context *ctx, const mica_tensor *logits, const mica_sampling *s)
 {
-    if (s->repeat_penalty == 0 || s->repeat_penalty == 1)
-        return;
+    MICA_TRY(mica_check_logits(ctx, op, logits));
+    const struct {
+        const char *name;
+        float value, least, most;
+    } ranges[] = {
+        {"temperature", s->temperature, 0, 3.4e38f},
+        {"top_k", (float)s->top_k, 0, 3.4e38f},
+        {"typical_p", s->typical_p, 0, 1},
+        {"top_p", s->top_p, 0, 1},
+        {"min_p", s->min_p, 0, 1},
+        {"repeat_penalty", s->repeat_penalty, 0, 3.4e38f},
+        {"presence_penalty", s->presence_penalty, -3.4e38f, 3.4e38f},
+        {"frequency_penalty", s->frequency_penalty, -3.4e38f, 3.4e38f},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (!(ranges[i].value >= ranges[i].least && ranges[i].value <= ranges[i].most))
+            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is %g: expected %s", op, ranges[i].name,
+                             (double)ranges[i].value,
+                             ranges[i].most <= 1    ? "0 to 1"
+                             : ranges[i].least == 0 ? "0 or more"
+                                                    : "a finite number");
+    if ((s->recent_count > 0 && s->recent == NULL) || (s->bias_count > 0 && s->bias == NULL))
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is NULL", op,
+                         s->recent_count > 0 && s->recent == NULL ? "recent" : "bias");
+    return check_tokens(ctx, logits, s);
+}
+
+/* The bytes of `adjusted`, and of `kept`, which `times` shares. */
+static void plan(const mica_drawing *d, size_t *first, size_t *second)
+{
+    const mica_sampling *s = d->s;
+    bool drawn = s->temperature > 0, few = limited(s, d->count);
+    size_t candidates = drawn && few ? d->count : 0;
+    if (candidates > 0 && s->top_k > 0 && (size_t)s->top_k < candidates)
+        candidates = (size_t)s->top_k;
+    *first = adjusts(s) || (drawn && !few) ? mica_align_up(d->count * sizeof *d->adjusted) : 0;
+    *second = candidates * sizeof *d->kept;
+    if (punishes(s) && *second < d->count * sizeof *d->times)
+        *second = d->count * sizeof *d->times;
+}
+
+/* ---- Bias and penalties ---- */
+
+static void punish(mica_drawing *d)
+{
+    const mica_sampling *s = d->s;
+    float divisor = s->repeat_penalty != 0 ? s->repeat_penalty : 1;
+    for (size_t i = 0; i < s->recent_count; i++)
+        d->times[s->recent[i]] = 0;
+    for (size_t i = 0; i < s->recent_count; i++)
+        d->times[s->recent[i]]++;
     for (size_t i = 0; i < s->recent_count; i++) {
-        float logit = logits[s->recent[i]];
-        c[s->recent[i]].weight = logit > 0 ? logit / s->repeat_penalty : logit * s->repeat_penalty;
+        int32_t *times = &d->times[s->recent[i]];
+        float *logit = &d->adjusted[s->recent[i]];
+        if (*times == 0) /* it has had its penalty */
+            continue;
+        *logit = *logit > 0 ? *logit / divisor : *logit * divisor;
+        *logit -= (float)*times * s->frequency_penalty + s->presence_penalty;
+        *times = 0;
     }
 }
 
-/* Logits, likeliest first, become probabilities as shares of the first one's. */
-static void weigh(candidate *c, int32_t count, float temperature)
+static mica_status adjust(mica_drawing *d)
 {
-    float top = c[0].weight;
-    for (int32_t i = 0; i < count; i++)
-        c[i].weight = top == -INFINITY
-                          ? 1.0f
-                          : (float)exp(((double)c[i].weight - (double)top) / (double)temperature);
+    const mica_sampling *s = d->s;
+    if (!adjusts(s))
+        return MICA_OK;
+    memcpy(d->adjusted, d->logits, d->count * sizeof *d->adjusted);
+    for (size_t i = 0; i < s->bias_count; i++)
+        d->adjusted[s->bias[i].token] += s->bias[i].bias;
+    if (punishes(s))
+        punish(d);
+    d->logits = d->adjusted;
+    return mica_top_logit(d->ctx, op, "logit with bias and penalties", &d->top, d->logits, d->count);
 }
 
-/* How many of the likeliest stay. */
-static int32_t limit(const candidate *c, int32_t count, const mica_sampling *s)
+/* ---- Drawing ---- */
+
+/* A number below 1, by which one of the tokens is chosen. */
+static double throw_dice(mica_random *dice) { return (double)mica_random_bits(dice) * 0x1p-32; }
+
+/* Weights at the temperature of what remains, and their sum. */
+static void weigh_kept(mica_drawing *d)
 {
-    int32_t kept = s->top_k > 0 && s->top_k < count ? s->top_k : count;
-    if (s->top_p > 0 && s->top_p < 1) {
-        double all = 0, sum = 0;
-        for (int32_t i = 0; i < kept; i++)
-            all += (double)c[i].weight;
-        int32_t i = 0;
-        while (i < kept && sum < (double)s->top_p * all)
-            sum += (double)c[i++].weight;
-        kept = i;
+    double temperature = (double)d->s->temperature, largest = (double)mica_largest_kept(d);
+    for (size_t i = 0; i < d->kept_count; i++)
+        d->kept[i].weight = (float)exp(((double)mica_logit_of(d, i) - largest) / temperature);
+    d->all = mica_weigh(d->kept, d->kept_count);
+}
+
+/* The same of all tokens, in place of the adjusted logits. */
+static void weigh_all(mica_drawing *d)
+{
+    const mica_kernels *k = d->ctx->kernels;
+    float *w = d->adjusted;
+    k->map->sub_scalar(w, (const float *[]){d->logits}, d->count, &d->top);
+    k->map->div_scalar(w, (const float *[]){w}, d->count, &d->s->temperature);
+    k->map->exp(w, (const float *[]){w}, d->count, NULL);
+    d->all = 0;
+    k->reduce->sum.row(&d->all, w, d->count, 0);
+}
+
+static int32_t draw_kept(const mica_drawing *d, mica_random *dice)
+{
+    double point = throw_dice(dice) * d->all;
+    int32_t token = d->kept[0].token;
+    for (size_t i = 0; i < d->kept_count && point >= 0; i++) {
+        if (d->kept[i].weight > 0) /* rounding must not end on one that cannot be */
+            token = d->kept[i].token;
+        point -= (double)d->kept[i].weight;
     }
-    while (kept > 1 && c[kept - 1].weight < s->min_p)
-        kept--;
-    return kept;
+    return token;
 }
 
-static int32_t draw(const candidate *c, int32_t count, mica_random *dice)
+/* In the tokens' order, a stretch at a time. */
+static int32_t draw_any(const mica_drawing *d, mica_random *dice)
 {
-    double all = 0, sum = 0;
-    for (int32_t i = 0; i < count; i++)
-        all += (double)c[i].weight;
-    double point = (double)mica_random_uniform(dice) * all;
-    int32_t i = 0;
-    for (; i < count - 1; i++) {
-        sum += (double)c[i].weight;
+    enum { STRETCH = 1024 };
+    const mica_reduce_kernels *reduce = d->ctx->kernels->reduce;
+    const float *w = d->adjusted;
+    double point = throw_dice(dice) * d->all;
+    size_t i = 0, token = reduce->find(w, d->count, 1); /* the likeliest, should rounding leave none */
+    for (; i + STRETCH < d->count; i += STRETCH) {
+        double sum = 0;
+        reduce->sum.row(&sum, w + i, STRETCH, 0);
         if (point < sum)
             break;
+        point -= sum;
     }
-    while (i > 0 && c[i].weight == 0) /* rounding may end on one that cannot be */
-        i--;
-    return c[i].token;
+    for (; i < d->count && point >= 0; i++) {
+        if (w[i] > 0)
+            token = i;
+        point -= (double)w[i];
+    }
+    return (int32_t)token;
+}
+
+/* Checks, adjusts and limits. Returns MICA_MEASURED where the call is only measured. */
+static mica_status begin(mica_drawing *d, const mica_tensor *logits)
+{
+    MICA_TRY(check(d->ctx, logits, d->s));
+    d->logits = logits->data;
+    d->count = (size_t)logits->dim[0];
+    size_t first, second;
+    void *scratch = NULL;
+    plan(d, &first, &second);
+    MICA_TRY(mica_op_start(d->ctx, op, first + second, &scratch));
+    d->adjusted = scratch;
+    void *rest = second > 0 ? (char *)scratch + first : NULL;
+    d->kept = rest;
+    d->times = rest;
+    MICA_TRY(mica_top_logit(d->ctx, op, "logit", &d->top, d->logits, d->count));
+    MICA_TRY(adjust(d));
+    if (d->s->temperature > 0 && limited(d->s, d->count)) {
+        mica_limit(d);
+        weigh_kept(d);
+    } else if (d->s->temperature > 0) {
+        weigh_all(d);
+    }
+    return MICA_OK;
+}
+
+static size_t likeliest(const mica_drawing *d)
+{
+    return d->ctx->kernels->reduce->find(d->logits, d->count, d->top);
 }
 
 mica_status mica_sample(mica_context *ctx, int32_t *token, const mica_tensor *logits, mica_random *dice,
                         const mica_sampling *sampling)
 {
-    static const char op[] = "sample";
-    static const mica_sampling likeliest = {0};
-    const mica_sampling *s = sampling != NULL ? sampling : &likeliest;
-    candidate *c;
-    MICA_TRY(check(ctx, op, token, logits, dice, s));
-    int32_t count = (int32_t)logits->dim[0];
-    void *scratch;
-    MICA_START(ctx, op, (size_t)count * sizeof *c, &scratch);
-    c = scratch;
-    for (int32_t i = 0; i < count; i++)
-        c[i] = (candidate){((const float *)logits->data)[i], i};
-    punish_repeats(c, s, logits->data);
-    mica_sort(c, (size_t)count, sizeof *c, by_weight);
-    if (s->temperature == 0) {
-        *token = c[0].token;
-        return MICA_OK;
+    mica_drawing d = {.ctx = ctx, .s = sampling != NULL ? sampling : &greedy};
+    if (token == NULL || (dice == NULL && d.s->temperature > 0))
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is NULL", op, token == NULL ? "token" : "dice");
+    mica_status status = begin(&d, logits);
+    if (status != MICA_OK)
+        return status == MICA_MEASURED ? MICA_OK : status;
+    if (d.s->temperature == 0)
+        *token = (int32_t)likeliest(&d);
+    else
+        *token = limited(d.s, d.count) ? draw_kept(&d, dice) : draw_any(&d, dice);
+    return MICA_OK;
+}
+
+mica_status mica_sample_probabilities(mica_context *ctx, mica_likely *out, size_t *count,
+                                      const mica_tensor *logits, const mica_sampling *sampling)
+{
+    mica_drawing d = {.ctx = ctx, .s = sampling != NULL ? sampling : &greedy};
+    if (out == NULL || count == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: %s is NULL", op, out == NULL ? "out" : "count");
+    mica_status status = begin(&d, logits);
+    if (status != MICA_OK)
+        return status == MICA_MEASURED ? MICA_OK : status;
+    bool drawn = d.s->temperature > 0, few = drawn && limited(d.s, d.count);
+    size_t many = few ? d.kept_count : drawn ? d.count : 1, written = 0;
+    for (size_t i = 0; i < many; i++) {
+        float weight = few ? d.kept[i].weight : drawn ? d.adjusted[i] : 1.0f;
+        if (weight > 0 && written == *count)
+            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: more than %zu tokens remain", op, *count);
+        if (weight > 0)
+            out[written++] = (mica_likely){
+                .token = few     ? d.kept[i].token
+                         : drawn ? (int32_t)i
+                                 : (int32_t)likeliest(&d),
+                .log_probability = (float)log((double)weight / (drawn ? d.all : 1))};
     }
-    weigh(c, count, s->temperature);
-    *token = draw(c, limit(c, count, s), dice);
+    *count = written;
+    mica_sort_likely(out, written);
     return MICA_OK;
 }

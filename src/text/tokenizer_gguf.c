@@ -222,9 +222,9 @@ static mica_status take_merges(opening *o)
 static void take_specials(opening *o)
 {
     mica_tokenizer *t = o->t;
-    token_setting(o, &t->info.bos,
-                  t->kind == MICA_TOKENIZER_WORDPIECE ? "tokenizer.ggml.cls_token_id"
-                                                      : "tokenizer.ggml.bos_token_id");
+    if (t->kind == MICA_TOKENIZER_WORDPIECE) /* in older files; llama.cpp reads the other alone */
+        token_setting(o, &t->info.bos, "tokenizer.ggml.cls_token_id");
+    token_setting(o, &t->info.bos, "tokenizer.ggml.bos_token_id");
     token_setting(o, &t->info.eos, "tokenizer.ggml.eos_token_id");
     token_setting(o, &t->info.unknown, "tokenizer.ggml.unknown_token_id");
     token_setting(o, &t->info.separator, "tokenizer.ggml.seperator_token_id"); /* so it is spelled */

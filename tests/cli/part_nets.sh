@@ -63,6 +63,23 @@ says "inference, batch 1"
 head -c 100 "$folder/weights.safetensors" >"$folder/cut.safetensors"
 ends 3 info "$folder/cut.safetensors"
 complains "cut.safetensors"
+cp "$(dirname "${BASH_SOURCE[0]}")/../fuzz/seeds/gguf/sound" "$folder/small.gguf"
+ends 0 info "$folder/small.gguf"
+says "GGUF, 16 settings, 4 tensors"
+says "a.i32                      -2000000000"
+says '3 x string: "<s>", "", "▁the"'
+says "token_embd.weight    q8_0              102  [3, 32]"
+says "171 parameters, 174 B"
+ends 0 info "$folder/small.gguf" --json
+says_json 'data["settings"]["a.u64"] == 2**64 - 1 and data["settings"]["a.windows"] == [True, False]'
+says_json 'data["tensors"][3] == {"name": "output_norm.weight", "dtype": "f32", "shape": [5], "bytes": 20}'
+head -c 700 "$folder/small.gguf" >"$folder/cut.gguf"
+ends 3 info "$folder/cut.gguf"
+complains "cut.gguf"
+printf 'FUGG' >"$folder/big.gguf"
+ends 3 info "$folder/big.gguf"
+complains "the start of a GGUF file takes 24 bytes, 4 are left"
+silent
 
 # ---- Net files ----
 printf 'input x [4]\ndense 3 rellu\n' >"$folder/bad.net"

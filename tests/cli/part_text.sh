@@ -1,58 +1,98 @@
-# Public text models at the command line. Sourced by check.sh.
+# Public text models: mica generate, plan, perplexity, embed. Sourced by check.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # check.sh has the functions and sets what they leave
 
-mica=$(realpath "$mica")
-mkdir -p "$folder/text"
-pushd "$folder/text" >/dev/null || exit 1
+for kind in llama gpt2 bert; do
+    python3 "$(dirname "${BASH_SOURCE[0]}")/make_model.py" "$kind" "$folder/$kind.gguf"
+done
+python3 "$(dirname "${BASH_SOURCE[0]}")/make_model.py" llama "$folder/other.gguf" 2
+model=$folder/llama.gguf
 
-# ---- tokenize: a vocabulary of a few words ----
-mkdir words
-cat >words/tokenizer.json <<'END'
-{"added_tokens": [{"id": 9, "content": "<|end|>", "special": true}],
- "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
- "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "\u0120": 3, "\u0120ab": 4, "\u00c3": 5, "\u00a9": 6,
-  "<": 7, "|": 8, "e": 10, "n": 11, "d": 12, ">": 13, "\u010a": 14}, "merges": ["a b", ["\u0120", "ab"]]}}
-END
+# ---- Generate ----
+ends 0 generate "$model" --prompt "hello world" --tokens 40 --json
+says_json 'set(data) >= {"prompt_tokens", "tokens", "text", "prompt_ms", "token_ms"}'
+says_json 'len(data["tokens"]) == 40 and data["end"] == "tokens"'
+says_json 'data["prompt_tokens"][0] == 1 and len(data["prompt_tokens"]) == 13'
+says_json 'data.get("heap_calls", 0) == 0' # a sanitized build does not count them
+# The same tokens for any number of threads and any chunk.
+tokens=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["tokens"])' "$folder/out")
+for how in "--threads 1" "--threads 3" "--chunk 1" "--chunk 5"; do
+    # shellcheck disable=SC2086 # two words
+    ends 0 generate "$model" --prompt "hello world" --tokens 40 --json $how
+    says_json "data['tokens'] == $tokens"
+done
+# As text, the prompt comes first.
+ends 0 generate "$model" --prompt "hello world" --tokens 3 --temperature 0
+[[ $out == "hello world"?* ]] || complain "the text should follow the prompt"
+printf 'hello world' | "$mica" generate "$model" --prompt - --tokens 3 --temperature 0 --json >"$folder/out"
+says_json 'len(data["prompt_tokens"]) == 13'
+# A context that is full: the older half goes, also where positions are learned.
+for kind in llama gpt2; do
+    ends 0 generate "$folder/$kind.gguf" --prompt abc --tokens 200 --context 24 --endless --json
+    says_json 'len(data["tokens"]) == 200 and data.get("heap_calls", 0) == 0'
+done
+# Sampling.
+ends 0 generate "$model" --prompt abc --tokens 4 --temperature 0 --json --likely 3
+says_json 'all(len(t["likely"]) == 3 and t["likely"][0][0] == n for t, n in zip(data["log_probabilities"], data["tokens"]))'
+first=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["tokens"][0])' "$folder/out")
+ends 0 generate "$model" --prompt abc --tokens 4 --temperature 0 --json --bias "$first=-inf"
+says_json "$first not in data['tokens']"
+ends 0 generate "$model" --prompt abc --tokens 9 --temperature 0 --json --bias 262=1000 --stop cc
+says_json 'data["text"] == "" and data["end"] == "stop" and data["tokens"] == [262, 262]'
+ends 0 generate "$model" --prompt abc --tokens 9 --temperature 0 --json --bias 2=1000
+says_json 'data["tokens"] == [2] and data["end"] == "end" and data["text"] == ""'
+# Saved after the prompt, and taken up again.
+ends 0 generate "$model" --prompt "hello world" --tokens 20 --temperature 0 --json --save "$folder/kept"
+tokens=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["tokens"])' "$folder/out")
+# With nothing behind it, the last token is run once more.
+ends 0 generate "$model" --prompt "" --restore "$folder/kept" --tokens 20 --temperature 0 --json
+says_json "data['tokens'] == $tokens"
+ends 3 generate "$folder/other.gguf" --prompt abc --restore "$folder/kept" --tokens 2
+complains "saved with another model"
 
-# tokens CODE TEXT ARGS...
-tokens() {
-    local wanted=$1 text=$2
-    shift 2
-    printf '%b' "$text" | "$mica" tokenize "$@" >"$folder/out" 2>"$folder/err"
-    code=$?
-    out=$(cat "$folder/out")
-    err=$(cat "$folder/err")
-    [ "$code" -eq "$wanted" ] || complain "mica tokenize $*: should end with $wanted"
-}
+# ---- Plan ----
+ends 0 plan "$model" --context 100 --sequences 3 --cache f32 --json
+says_json 'data["model"]["context"] == 100 and data["model"]["sequences"] == 3 and data["model"]["cache"] == "f32"'
+ends 1 plan "$model" --cache q8_0
+complains "needs heads of a multiple of 32 features"
+ends 0 plan "$model" --context 64 --json
+total=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["total"])' "$folder/out")
+ends 0 generate "$model" --context 64 --prompt abc --tokens 3 --json
+says_json "data['bytes'] == $total"
+ends 1 plan "$model" --budget 1000
+complains "memory error"
+ends 0 plan "$model" --budget "$total" --context 64 --json
+says_json "data['total'] <= $total"
 
-tokens 0 'ab ab\xc3\xa9\n' words --json
-says_json 'data == {"tokens": [2, 4, 5, 6, 14], "pieces": ["ab", " ab", "", "\u00e9", "\n"]}'
-tokens 0 'ab<|end|>' words/tokenizer.json --json
-says_json 'data["tokens"] == [2, 7, 8, 10, 11, 12, 8, 13] and "".join(data["pieces"]) == "ab<|end|>"'
-tokens 0 'ab<|end|>' words --special
-[ "$out" = $'2\t"ab"\n9\t"<|end|>"' ] || complain "one token on a line"
-tokens 0 '[2, 4,\n5 6 9]' words --decode
-[ "$out" = "ab ab"$'\xc3\xa9' ] || complain "tokens as text"
-tokens 0 '2 9 5' words --decode --special --json
-says_json 'data == {"text": "ab<|end|>\ufffd"}'
-tokens 0 '' words --json
-says_json 'data == {"tokens": [], "pieces": []}'
-tokens 2 '2 15' words --decode
-complains 'byte 2 of stdin: expected the number of a token, less than 15'
-tokens 2 '-1' words --decode
-tokens 2 'a' words words
-tokens 2 'a'
-complains 'The MODEL argument is missing'
-tokens 3 'a' nowhere.gguf
-complains 'nowhere.gguf'
-mkdir none
-tokens 3 'a' none
-complains 'tokenizer.json'
-printf '{"model": {"type": "BPE", "vocab": {}}}' >empty.json
-tokens 3 'a' empty.json
-complains 'empty.json": byte 34: 0 tokens have numbers up to 0'
-sed 's/"ByteLevel"/"Whitespace"/' words/tokenizer.json >other.json
-tokens 3 'a' other.json
-complains 'the pre-tokenizer "Whitespace" is not known'
+# ---- Perplexity ----
+for _ in $(seq 40); do printf 'the quick brown fox jumps over the lazy dog '; done >"$folder/text.txt"
+ends 0 perplexity "$model" --data "$folder/text.txt" --context 64 --json
+says_json 'data["perplexity"] > 1 and data["tokens"] % 31 == 0'
+ends 0 perplexity "$model" --data "$folder/text.txt" --context 200
+says "perplexity "
+ends 3 perplexity "$model" --data "$folder/text.txt" --context 100000
+complains "expected at least one piece of 100000"
+ends 2 perplexity "$model"
+complains "--data"
+printf '1 5 70 12x' >"$folder/numbers"
+ends 3 perplexity "$model" --tokens "$folder/numbers"
+complains "expected numbers"
 
-popd >/dev/null || exit 1
+# ---- Embed ----
+printf 'hello there\nan odd line\n' | "$mica" embed "$folder/bert.gguf" --json >"$folder/out"
+says_json 'len(data["vectors"]) == 2 and all(abs(sum(x * x for x in v) - 1) < 1e-5 for v in data["vectors"])'
+says_json 'data["tokens"][0] == 2 + len("hellothere")'
+printf 'hello there\n' | "$mica" embed "$folder/bert.gguf" >"$folder/out"
+[ "$(wc -w <"$folder/out")" -eq 64 ] || complain "a vector has 64 numbers"
+ends 2 embed "$model"
+complains "gives text, not vectors"
+ends 2 generate "$folder/bert.gguf" --prompt abc
+complains "gives vectors, not text"
+
+# ---- Bad files ----
+head -c 300 "$model" >"$folder/short.gguf"
+for verb in "info" "plan" "generate --prompt a" "perplexity --data $folder/text.txt" "embed"; do
+    # shellcheck disable=SC2086 # several words
+    ends 3 $verb "$folder/short.gguf"
+    # shellcheck disable=SC2086
+    ends 3 $verb "$folder/missing.gguf"
+done

@@ -224,6 +224,18 @@ ends 0 generate gpt-tiny-words --prompt "to be" --tokens 40 --threads 1
 [ "$out" = "$first" ] || complain "the same seed writes another text"
 ends 0 generate gpt-tiny-words --temperature 0 --tokens 10 --json
 says '"text": "'
+says '"windows": null'
+# A net that looks ahead is run on a whole window for each token, and says so.
+printf 'let vocabulary = 256\ninput text [8] i32\nembedding vocabulary 8\nmulti_head_attention 2 name=both\n' >ahead.net
+printf 'dense vocabulary\nloss cross_entropy\n' >>ahead.net
+ends 0 train ahead.net --data words.txt --epochs 1
+ends 0 generate ahead-words --tokens 20 --json
+says '"windows": "attention_packed in layer \"both.heads\" may mix tokens"'
+printf 'let vocabulary = 256\ninput text [8] i32\nembedding vocabulary 8\nlstm 8 layers=2\n' >cells.net
+printf 'dense vocabulary\nloss cross_entropy\n' >>cells.net
+ends 0 train cells.net --data words.txt --epochs 1
+ends 0 generate cells-words --tokens 20 --json
+says '"windows": null'
 ends 2 generate gpt-tiny-words --prompt "Ω"
 complains "is not in the vocabulary"
 ends 2 run gpt-tiny-words words.txt words.txt

@@ -78,7 +78,7 @@ TEST(table_is_that_of_pandas_and_scikit_learn)
                   "%s: %td rows, %d columns, delimiter %d", c->note, mica_table_rows(table),
                   mica_table_columns(table), mica_table_delimiter(table));
         compare_columns(c, table);
-        mica_encode_opts opts = {.missing = (mica_missing)golden_value(c, "missing", 0, 0)};
+        mica_table_encode_opts opts = {.missing = (mica_missing)golden_value(c, "missing", 0, 0)};
         CHECK_OK(ctx, mica_table_set_role(ctx, table, TARGET, MICA_ROLE_TARGET));
         if (CHECK_OK(ctx, mica_table_encode(ctx, table, &opts)))
             compare_rows(ctx, c, table);

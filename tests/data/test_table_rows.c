@@ -17,7 +17,7 @@ static const char houses[] =
     "Bonn,30,2020-07-04,400\n";
 
 /* The table of `houses` with its price as target. */
-static mica_table *houses_table(mica_context *ctx, const mica_encode_opts *opts)
+static mica_table *houses_table(mica_context *ctx, const mica_table_encode_opts *opts)
 {
     mica_table *table;
     CHECK_OK(ctx, table_scan(ctx, &table, houses, NULL));
@@ -98,18 +98,18 @@ TEST(table_missing_values)
     mica_dataset set;
     mica_table_found found;
     mica_table_read_opts opts = {.found = &found};
-    mica_table *table = houses_table(ctx, &(mica_encode_opts){.missing = MICA_MISSING_DROP});
+    mica_table *table = houses_table(ctx, &(mica_table_encode_opts){.missing = MICA_MISSING_DROP});
     CHECK(mica_table_inputs(table) == 8); /* no indicator */
     CHECK_OK(ctx, table_load(ctx, &set, table, houses, &opts));
     CHECK(set.count == 3 && found.dropped == 1 && ((float *)set.targets.data)[2] > 1);
     mica_dataset_destroy(ctx, &set);
     mica_table_destroy(ctx, table);
-    table = houses_table(ctx, &(mica_encode_opts){.missing = MICA_MISSING_REFUSE});
+    table = houses_table(ctx, &(mica_table_encode_opts){.missing = MICA_MISSING_REFUSE});
     CHECK_ERROR(ctx, table_load(ctx, &set, table, houses, NULL), MICA_ERR_FORMAT,
                 "format error: \"file\": line 4, column \"size\": the value is missing");
     mica_table_destroy(ctx, table);
     /* A target that is missing always drops the row; an input that never was before is filled. */
-    table = houses_table(ctx, &(mica_encode_opts){.missing = MICA_MISSING_MEDIAN, .raw_targets = true});
+    table = houses_table(ctx, &(mica_table_encode_opts){.missing = MICA_MISSING_MEDIAN, .raw_targets = true});
     CHECK_OK(ctx, expand(ctx, &set, table, "town,size,sold,price\n?,1,,5\nOslo,1,2020-07-01,NA\n", &opts));
     const float *x = set.inputs.data;
     CHECK(set.count == 1 && found.dropped == 1 && found.missing == 2 && ((float *)set.targets.data)[0] == 5);
@@ -161,7 +161,7 @@ TEST(table_names_that_are_empty_or_there_twice)
                      "(column 5)") == 0,
               "%s", table_kinds(table));
     CHECK_OK(ctx, mica_table_set_role(ctx, table, 4, MICA_ROLE_TARGET));
-    CHECK_OK(ctx, mica_table_encode(ctx, table, &(mica_encode_opts){.raw_targets = true}));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, &(mica_table_encode_opts){.raw_targets = true}));
     CHECK_OK(ctx, table_load(ctx, &set, table, text, &(mica_table_read_opts){.found = &found}));
     const float *cells = set.inputs.data; /* of columns 1 to 4: the first is constant */
     CHECK(set.count == 2 && memcmp(set.targets.data, (float[]){10, 20}, 8) == 0 && found.extra_columns == 0);
@@ -196,7 +196,7 @@ TEST(table_survives_text)
 {
     mica_context *ctx = test_context(1);
     size_t live = mica_context_heap(ctx).live_bytes;
-    mica_table *table = houses_table(ctx, &(mica_encode_opts){.missing = MICA_MISSING_MEDIAN}), *back, *odd;
+    mica_table *table = houses_table(ctx, &(mica_table_encode_opts){.missing = MICA_MISSING_MEDIAN}), *back, *odd;
     size_t bytes = 0, again = 0;
     CHECK_OK(ctx, mica_table_to_text(ctx, NULL, &bytes, table));
     char *text = malloc(bytes), *copy = malloc(bytes);

@@ -33,7 +33,7 @@ static mica_table *scan_file(mica_context *ctx, const char *path)
     mica_table *table = NULL;
     CHECK_OK(ctx, mica_table_scan(ctx, &table, path, NULL));
     CHECK_OK(ctx, mica_table_set_role(ctx, table, 3, MICA_ROLE_TARGET));
-    CHECK_OK(ctx, mica_table_encode(ctx, table, &(mica_encode_opts){.raw_targets = true}));
+    CHECK_OK(ctx, mica_table_encode(ctx, table, &(mica_table_encode_opts){.raw_targets = true}));
     return table;
 }
 

@@ -357,6 +357,7 @@ static bool open_and_read(mica_context *ctx, const unsigned char *bytes, size_t 
         for (size_t k = 0; mica_gguf_number_at(&value, &number, k); k++)
             sum += number > 0.0;
     }
+    (void)sum;
     mica_gguf_close(file);
     free(copy);
     return status == MICA_OK;

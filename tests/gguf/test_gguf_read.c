@@ -119,6 +119,25 @@ TEST(gguf_reads_settings_and_tensors)
     mica_gguf_close(NULL);
 }
 
+/* What follows the last tensor is nobody's, and without tensors there need be no padding. */
+TEST(gguf_ends_need_not_be_exact)
+{
+    mica_context *ctx = test_context(1);
+    gguf_bytes b = gguf_sound(3);
+    mica_gguf *file = NULL;
+    gguf_string(&b, "more");
+    CHECK_OK(ctx, mica_gguf_over(ctx, &file, b.bytes, b.size, "long.gguf"));
+    mica_gguf_close(file);
+    gguf_free(&b);
+    gguf_start(&b, 3, 0, 1);
+    gguf_key(&b, "general.alignment", 4);
+    gguf_number(&b, 4096, 4);
+    CHECK_OK(ctx, mica_gguf_over(ctx, &file, b.bytes, b.size, "short.gguf"));
+    CHECK(mica_gguf_tensors(file) == 0 && mica_gguf_settings(file) == 1);
+    mica_gguf_close(file);
+    gguf_free(&b);
+}
+
 TEST(gguf_types_go_both_ways)
 {
     int known = 0;

@@ -213,6 +213,59 @@ TEST(safetensors_reads_files_of_the_python_package)
     mica_safetensors_close(ctx, file);
 }
 
+TEST(safetensors_lend_what_is_mapped)
+{
+    mica_context *ctx = test_context(1);
+    scratch s = scratch_make();
+    char path[300], text[600];
+    (void)snprintf(path, sizeof path, "%s", scratch_path(&s, "x.safetensors"));
+    float values[] = {1.0f, 2.0f, 3.0f};
+    mica_named_tensor out = {"w", mica_1d(values, 3)};
+    CHECK_OK(ctx, mica_safetensors_write(ctx, path, &out, 1, NULL));
+    mica_safetensors *file = NULL;
+    mica_tensor t = {0};
+    CHECK_OK(ctx, mica_safetensors_map(ctx, &file, path));
+    CHECK_OK(ctx, mica_safetensors_lend(ctx, &t, file, "w"));
+    CHECK(t.dtype == MICA_F32 && t.rank == 1 && t.dim[0] == 3 && memcmp(t.data, values, sizeof values) == 0);
+    (void)snprintf(text, sizeof text, "format error: \"%s\": has no tensor \"v\"", path);
+    CHECK_ERROR(ctx, mica_safetensors_lend(ctx, &t, file, "v"), MICA_ERR_FORMAT, text);
+    float read[3] = {0}; /* and it can still be read from */
+    mica_named_tensor in = {"w", mica_1d(read, 3)};
+    CHECK_OK(ctx, mica_safetensors_read(ctx, &in, 1, file));
+    CHECK(memcmp(read, values, sizeof read) == 0);
+    mica_safetensors_close(ctx, file);
+
+    CHECK_OK(ctx, mica_safetensors_open(ctx, &file, path));
+    (void)snprintf(
+        text, sizeof text,
+        "argument error: safetensors_lend: \"%s\": the file is not mapped, or the machine not little-endian",
+        path);
+    CHECK_ERROR(ctx, mica_safetensors_lend(ctx, &t, file, "w"), MICA_ERR_ARGUMENT, text);
+    CHECK_ERROR(ctx, mica_safetensors_lend(ctx, &t, NULL, "w"), MICA_ERR_ARGUMENT,
+                "argument error: safetensors_lend: file is NULL");
+    CHECK_ERROR(ctx, mica_safetensors_map(ctx, NULL, path), MICA_ERR_ARGUMENT,
+                "argument error: safetensors_map: out is NULL");
+    mica_safetensors_close(ctx, file);
+
+    static const char header[] =
+        "{\"u\":{\"dtype\":\"U16\",\"shape\":[1],\"data_offsets\":[4,6]},"
+        "\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}  ";
+    unsigned char bytes[8 + sizeof header + 5] = {sizeof header - 1};
+    memcpy(bytes + 8, header, sizeof header - 1); /* 109 bytes: what follows is not aligned */
+    scratch_write(path, bytes, 8 + sizeof header - 1 + 6);
+    CHECK_OK(ctx, mica_safetensors_map(ctx, &file, path));
+    (void)snprintf(
+        text, sizeof text,
+        "format error: \"%s\": byte %zu: tensor \"w\" of F32 begins here, which is not a multiple of 4", path,
+        8 + sizeof header - 1);
+    CHECK_ERROR(ctx, mica_safetensors_lend(ctx, &t, file, "w"), MICA_ERR_FORMAT, text);
+    (void)snprintf(text, sizeof text, "dtype error: \"%s\": tensor \"u\" is U16, which Mica does not have",
+                   path);
+    CHECK_ERROR(ctx, mica_safetensors_lend(ctx, &t, file, "u"), MICA_ERR_DTYPE, text);
+    mica_safetensors_close(ctx, file);
+    scratch_remove(&s);
+}
+
 TEST(safetensors_read_changes_all_or_nothing)
 {
     mica_context *ctx = test_context(1);

@@ -254,14 +254,27 @@ static void check_folds(const probe_table *table, test_random *r)
     CHECK_MSG(nan ? isnan(table->hmax(in)) : table->hmax(in) == high, "%s: hmax", table->isa);
 }
 
+static void check_sums(const probe_table *table, test_random *r)
+{
+    float in[MAX_LANES * MAX_LANES], out[MAX_LANES];
+    for (size_t i = 0; i < table->lanes * table->lanes; i++)
+        in[i] = (float)test_normal(r);
+    table->sums(out, in);
+    for (size_t i = 0; i < table->lanes; i++)
+        CHECK_MSG(to_bits(out[i]) == to_bits(folded_sum(in + i * table->lanes, table->lanes)),
+                  "%s: sum of row %zu", table->isa, i);
+}
+
 TEST(vec_folds_in_a_fixed_order)
 {
     const probe_table *tables[PROBE_MAX];
     size_t count = probe_tables(tables);
     test_random r = test_seed(3);
     for (size_t t = 0; t < count; t++)
-        for (int round = 0; round < 2000; round++)
+        for (int round = 0; round < 2000; round++) {
             check_folds(tables[t], &r);
+            check_sums(tables[t], &r);
+        }
 }
 
 static void check_halves(const probe_table *table, const probe_table *scalar)

@@ -85,16 +85,47 @@ TEST(sample_says_what_is_wrong)
                 MICA_ERR_ARGUMENT, "argument error: sample: dice is NULL");
     CHECK_ERROR(ctx, mica_sample(ctx, &token, &none, &dice, NULL), MICA_ERR_SHAPE,
                 "shape error: sample: logits are [0]: expected a contiguous row of at least 1");
-    CHECK_ERROR(
-        ctx, mica_sample(ctx, &token, &row, &dice, &(mica_sampling){.top_p = 2}), MICA_ERR_ARGUMENT,
-        "argument error: sample: temperature 0, top_k 0, top_p 2, min_p 0, repeat_penalty 0: one is out of range");
+    CHECK_ERROR(ctx, mica_sample(ctx, &token, &row, &dice, &(mica_sampling){.top_p = 2}), MICA_ERR_ARGUMENT,
+                "argument error: sample: top_p is 2: expected 0 to 1");
+    CHECK_ERROR(ctx, mica_sample(ctx, &token, &row, &dice, &(mica_sampling){.temperature = NAN}),
+                MICA_ERR_ARGUMENT, "argument error: sample: temperature is nan: expected 0 or more");
+    CHECK_ERROR(ctx, mica_sample(ctx, &token, &row, &dice, &(mica_sampling){.presence_penalty = INFINITY}),
+                MICA_ERR_ARGUMENT,
+                "argument error: sample: presence_penalty is inf: expected a finite number");
+    CHECK_ERROR(ctx,
+                mica_sample(ctx, &token, &row, &dice,
+                            &(mica_sampling){.bias = (mica_logit_bias[]){{6, 1}}, .bias_count = 1}),
+                MICA_ERR_INDEX, "index error: sample: bias[0] is for token 6, logits are [6]");
+    CHECK_ERROR(ctx,
+                mica_sample(ctx, &token, &row, &dice,
+                            &(mica_sampling){.bias = (mica_logit_bias[]){{1, INFINITY}}, .bias_count = 1}),
+                MICA_ERR_ARGUMENT, "argument error: sample: bias[0] is inf");
+    CHECK_ERROR(ctx, mica_sample(ctx, &token, &row, &dice, &(mica_sampling){.bias_count = 1}),
+                MICA_ERR_ARGUMENT, "argument error: sample: bias is NULL");
     CHECK_ERROR(
         ctx,
         mica_sample(ctx, &token, &row, &dice, &(mica_sampling){.recent = (int32_t[]){9}, .recent_count = 1}),
         MICA_ERR_INDEX, "index error: sample: recent[0] is token 9, logits are [6]");
+    logits[2] = 3e38f;
+    CHECK_ERROR(ctx,
+                mica_sample(ctx, &token, &row, &dice,
+                            &(mica_sampling){.bias = (mica_logit_bias[]){{2, 3e38f}}, .bias_count = 1}),
+                MICA_ERR_ARGUMENT,
+                "argument error: sample: the logit with bias and penalties of token 2 is inf");
     logits[3] = NAN;
     CHECK_ERROR(ctx, mica_sample(ctx, &token, &row, &dice, NULL), MICA_ERR_ARGUMENT,
                 "argument error: sample: the logit of token 3 is nan");
+    for (int i = 0; i < V; i++)
+        logits[i] = -INFINITY;
+    CHECK_ERROR(ctx, mica_sample(ctx, &token, &row, &dice, NULL), MICA_ERR_ARGUMENT,
+                "argument error: sample: no token is possible: every logit is -inf");
+    mica_likely likely[V];
+    CHECK_ERROR(ctx, mica_log_probabilities(ctx, NULL, 0, likely, V, &row), MICA_ERR_ARGUMENT,
+                "argument error: log_probabilities: no token is possible: every logit is -inf");
+    CHECK_ERROR(ctx, mica_log_probabilities(ctx, NULL, 0, likely, V + 1, &row), MICA_ERR_ARGUMENT,
+                "argument error: log_probabilities: the 7 most likely tokens of 6, into an array");
+    CHECK_ERROR(ctx, mica_log_probabilities(ctx, (float[]){0}, V, NULL, 0, &row), MICA_ERR_INDEX,
+                "index error: log_probabilities: token is 6, logits are [6]");
 }
 
 /* A net that knows nothing of time: its next token is a function of the last. */

@@ -109,7 +109,8 @@ MICA_API mica_status mica_gather_backward(mica_context *ctx, const mica_tensor *
                                           const mica_tensor *index, int axis);
 
 /* Whole slices: dst[..., t, ...] = src[..., index[t], ...], where index may have any rank. In dst, index's
- * axes replace src's `axis`: for axis 0, [B, T] of [V, C] gives [B, T, C]. */
+ * axes replace src's `axis`: for axis 0, [B, T] of [V, C] gives [B, T, C]. src may be block-quantized, where
+ * `axis` is not the last; dst is plain. */
 MICA_API mica_status mica_take(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
                                const mica_tensor *index, int axis);
 /* The reverse: dst[..., index[t], ...] += src[..., t, ...]. f32. */

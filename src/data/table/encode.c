@@ -54,11 +54,11 @@ static bool fits_float(const mica_column *c)
            (c->most <= most && c->least >= -most && fabs(c->mean) <= most && c->deviation <= most);
 }
 
-mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_encode_opts *opts)
+mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_table_encode_opts *opts)
 {
     if (table == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: table is NULL");
-    mica_encode_opts chosen = opts != NULL ? *opts : (mica_encode_opts){0};
+    mica_table_encode_opts chosen = opts != NULL ? *opts : (mica_table_encode_opts){0};
     if (chosen.missing < MICA_MISSING_MEAN || chosen.missing > MICA_MISSING_REFUSE)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: missing is %d", (int)chosen.missing);
     table->encode = chosen;

@@ -110,7 +110,7 @@ struct mica_table {
 
     /* By mica_table_encode. */
     bool encoded;
-    mica_encode_opts encode;
+    mica_table_encode_opts encode;
     mica_index cells, inputs, targets;
 
     /* Of the file that was scanned or indexed; none if it was gzip. */

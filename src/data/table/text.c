@@ -407,7 +407,7 @@ static mica_status read_table(reader *r)
     r->table->rows = (mica_index)rows;
     r->table->delimiter = delimiter;
     r->table->has_header = header;
-    mica_encode_opts opts = {.missing = (mica_missing)missing, .raw_targets = raw_targets};
+    mica_table_encode_opts opts = {.missing = (mica_missing)missing, .raw_targets = raw_targets};
     return encoded ? mica_table_encode(r->ctx, r->table, &opts) : MICA_OK;
 }
 

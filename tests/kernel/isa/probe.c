@@ -101,6 +101,13 @@ static void stream(float *p, const float *in)
 static void gather(float *out, const float *p, ptrdiff_t stride) { vf_store(out, vf_gather(p, stride)); }
 static void scatter(float *p, ptrdiff_t stride, const float *in) { vf_scatter(p, stride, vf_load(in)); }
 static float sum(const float *in) { return vf_sum(vf_load(in)); }
+static void sums(float *out, const float *in)
+{
+    vf rows[VF_LANES];
+    for (size_t i = 0; i < VF_LANES; i++)
+        rows[i] = vf_load(in + i * VF_LANES);
+    vf_store(out, vf_sums(rows));
+}
 static float hmin(const float *in) { return vf_hmin(vf_load(in)); }
 static float hmax(const float *in) { return vf_hmax(vf_load(in)); }
 
@@ -202,6 +209,7 @@ const probe_table VF_SYMBOL(probe_table) = {
     .gather = gather,
     .scatter = scatter,
     .sum = sum,
+    .sums = sums,
     .hmin = hmin,
     .hmax = hmax,
     .first = first,

@@ -54,6 +54,7 @@ typedef struct probe_table {
     void (*gather)(float *out, const float *p, ptrdiff_t stride);
     void (*scatter)(float *p, ptrdiff_t stride, const float *in);
     float (*sum)(const float *in);
+    void (*sums)(float *out, const float *in); /* in: a whole vector for each lane of out */
     float (*hmin)(const float *in);
     float (*hmax)(const float *in);
     /* Bit 0: lane i of vm_first(n) is set; bit 1: vm_any; bit 2: vm_all. -1: vm_store_bytes says otherwise. */

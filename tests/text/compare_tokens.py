@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Random texts through Mica's tokenizers and another implementation, which must agree on every token.
 
-    tests/text/compare.py build/libmica.so MODEL --count 100000 [--seed N]
+    tests/text/compare_tokens.py build/libmica.so MODEL --count 100000 [--seed N]
         against Hugging Face's `tokenizers` (PyPI): MODEL is a tokenizer.json, or a GGUF file with a gpt2 or bert
         vocabulary (read with `gguf`, PyPI), from which the same tokenizer is put together
-    tests/text/compare.py build/libmica.so MODEL.gguf --llama LLAMA_CPP --build FOLDER_WITH_LIBLLAMA ...
+    tests/text/compare_tokens.py build/libmica.so MODEL.gguf --llama LLAMA_CPP --build FOLDER_WITH_LIBLLAMA ...
         against llama.cpp, whose source and libllama.so are there
 
 Texts are of all planes, with controls, white space of every kind, words, numbers, marks and bytes that are no UTF-8;
