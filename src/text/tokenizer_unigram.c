@@ -176,8 +176,7 @@ static void put_path(const mica_tokenizer *t, mica_tokens *out, step *best, cons
         bool is_unknown = best[at].token == t->info.unknown;
         if (is_unknown && unknown && !(t->words_apart && begins_word(text, at, length)))
             best[at].token = -1;
-        else
-            count++;
+        count += best[at].token >= 0; /* a vocabulary without an unknown token drops what it does not have */
         unknown = is_unknown;
     }
     out->count += count;
