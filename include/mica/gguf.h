@@ -175,17 +175,17 @@ typedef struct mica_gguf_quantize_opts {
     mica_gguf_mix mix;
     /* No tensor gets more bits than the others: all that fit it have the type that the mix is named after. */
     bool pure;
-    /* Called before the first and after every piece of each tensor, and for a file that is not made once a tensor. What
-     * it returns beside MICA_OK ends the work, and is returned. NULL: nobody asks. */
+    /* Called before the first and after every piece of each tensor, and for a file that is not made once a tensor.
+     * What it returns beside MICA_OK ends the work, and is returned. NULL: nobody asks. */
     mica_status (*report)(void *user, mica_context *ctx, const mica_gguf_quantizing *at);
     void *user;
 } mica_gguf_quantize_opts;
 
-/* Writes the file at `path`, which it replaces once all is written: `in` with other types of tensors, as llama-quantize
- * chooses them. Norms, biases and what else is small stay as they are; a row that the block does not divide falls back to
- * a type that fits. Values go through f32, a few rows at a time: memory does not depend on the file's size. A value that
- * is not finite, or that its type cannot hold, is a format error. With `path` NULL nothing is written, and report says
- * what would be. */
+/* Writes the file at `path`, which it replaces once all is written: `in` with other types of tensors, as
+ * llama-quantize chooses them. Norms, biases and what else is small stay as they are; a row that the block does not
+ * divide falls back to a type that fits. Values go through f32, a few rows at a time: memory does not depend on the
+ * file's size. A value that is not finite, or that its type cannot hold, is a format error. With `path` NULL nothing
+ * is written, and report says what would be. */
 MICA_API mica_status mica_gguf_quantize(mica_context *ctx, const mica_gguf *in, const char *path,
                                         const mica_gguf_quantize_opts *opts);
 

@@ -140,11 +140,11 @@ MICA_API mica_status mica_net_freeze(mica_net *net, const char *prefix, bool fro
 /* The shape of a value as built, whatever the current sizes are. */
 MICA_API mica_status mica_net_shape(const mica_net *net, mica_tensor *out, mica_value value);
 
-/* Makes steps continue one another, for generation: the last call of building, for inference, of a net whose one input is
- * a sequence [1, T], T being a size of the step. From then on a step runs only the next tokens of the sequence. Causal
- * attention keeps keys and values of T tokens, recurrent layers keep their states, and positions follow the size
- * "position", which the caller sets to the number of tokens that were run before (there is none where nothing needs it).
- * mica_net_reset_states, and position 0, begin another sequence.
+/* Makes steps continue one another, for generation: the last call of building, for inference, of a net whose one input
+ * is a sequence [1, T], T being a size of the step. From then on a step runs only the next tokens of the sequence.
+ * Causal attention keeps keys and values of T tokens, recurrent layers keep their states, and positions follow the size
+ * "position", which the caller sets to the number of tokens that were run before (a net that needs none has no such
+ * size). mica_net_reset_states, and position 0, begin another sequence.
  *
  * Where a call mixes tokens in another way, or may do so, the net stays as it was, and *reason, which lives as long as
  * the net, says which call that is. NULL: done. */

@@ -126,9 +126,9 @@ typedef struct mica_generation {
 MICA_API mica_status mica_generation_begin(mica_generation *writer, mica_net *net, const char *output);
 
 /* The token after tokens [n], n > 0, which are those of the call before, if there was one, and more. The last of them,
- * as many as the net's first input [1, T] holds, are what it sees. Where steps continue one another, only those that are
- * new are run. Once T are full, the net then goes on with the last half of them: a net with rotary positions, or none,
- * keeps what it has of those, another runs them again. A recurrent net without attention sees all tokens. */
+ * as many as the net's first input [1, T] holds, are what it sees. Where steps continue one another, only those that
+ * are new are run. Once T are full, the net then goes on with the last half of them: a net with rotary positions, or
+ * none, keeps what it has of those, another runs them again. A recurrent net without attention sees all tokens. */
 MICA_API mica_status mica_generation_next(mica_generation *writer, int32_t *token, const mica_tensor *tokens,
                                           mica_random *dice, const mica_sampling *sampling);
 

@@ -12,8 +12,11 @@ extern "C" {
 
 typedef struct mica_tokenizer mica_tokenizer;
 
+/* Special tokens are cut out of a text at the longest that begins there; text that users type becomes one only where
+ * .special asks for it. What a model's files call "user-defined" (kind 4) is cut out always, as when it was trained. */
+
 /* From the settings of a GGUF file (tokenizer.ggml.*), which must outlive it; or from a tokenizer.json of Hugging Face
- * (with tokenizer_config.json beside it, if there is one). */
+ * (with tokenizer_config.json beside it, if there is one). The context must outlive it, too. */
 MICA_API mica_status mica_tokenizer_of_gguf(mica_context *ctx, mica_tokenizer **out, const mica_gguf *file);
 MICA_API mica_status mica_tokenizer_of_json(mica_context *ctx, mica_tokenizer **out, const char *path);
 MICA_API void mica_tokenizer_close(mica_tokenizer *tokenizer);
@@ -32,7 +35,7 @@ typedef struct mica_tokenizer_info {
     const char *pre;   /* of gpt2: the rule that cuts text into words; "" otherwise */
     int32_t count;     /* of tokens */
     int32_t bos, eos, unknown, separator, padding; /* -1: none */
-    bool add_bos, add_eos;                         /* what mica_tokenizer_encode adds with .ends */
+    bool add_bos, add_eos;                         /* what mica_encode adds with .ends */
     const char *chat_template;                     /* NULL: none */
     size_t chat_template_bytes;
 } mica_tokenizer_info;
@@ -51,7 +54,8 @@ typedef struct mica_tokenize_opts {
     bool ends;    /* adds bos and eos where the model wants them */
 } mica_tokenize_opts;
 
-/* Scratch for texts of up to so many bytes, to be given to encode; any memory, aligned to 16. */
+/* Scratch for texts of up to so many bytes, whatever they hold; any memory, aligned to 16. SIZE_MAX: no text may be so
+ * long (128 MiB). Most of it is only used where text is invalid, or is one word. */
 MICA_API size_t mica_encode_scratch(const mica_tokenizer *tokenizer, size_t text_bytes);
 
 /* Tokens of a text, UTF-8; invalid bytes are replaced by U+FFFD, one for each maximal invalid part (as Unicode
@@ -84,8 +88,13 @@ typedef struct mica_chat_message {
     const char *text;
 } mica_chat_message;
 
+/* Scratch for a chat of these messages. */
+MICA_API size_t mica_chat_scratch(const mica_tokenizer *tokenizer, const mica_chat_message *messages,
+                                  int message_count);
+
 /* The messages as tokens, with the turn of the assistant begun. The families' templates are known by their form (ChatML,
- * Llama 3, Llama 2, Mistral, Gemma, Phi-3, Zephyr); another is refused. Text within messages never becomes a special token. */
+ * Llama 3, Llama 2, Mistral, Gemma, Phi-3, Zephyr); another is refused. Text within messages never becomes a special
+ * token. *count as for mica_encode; scratch as mica_chat_scratch says, aligned to 16. */
 MICA_API mica_status mica_chat_encode(mica_context *ctx, const mica_tokenizer *tokenizer, int32_t *tokens,
                                       size_t *count, const mica_chat_message *messages, int message_count,
                                       void *scratch, size_t scratch_bytes);

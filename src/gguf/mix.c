@@ -115,8 +115,8 @@ static int64_t layer_of(mica_gguf_text name)
     return layer;
 }
 
-/* What is too small or too delicate to be quantized: norms and biases, positions, routers, convolutions, and matrices of
- * a few rows that recurrent and other models have. */
+/* What is too small or too delicate to be quantized: norms and biases, positions, routers, convolutions, and matrices
+ * of a few rows that recurrent and other models have. */
 static bool may_change(mica_gguf_text name, const mica_tensor *t)
 {
     static const char *const stay[] = {"_norm.weight",

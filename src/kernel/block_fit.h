@@ -160,8 +160,8 @@ VF_INLINE float as_half(float value, float unit)
     return half_at(bytes) / unit;
 }
 
-/* Changes each group's scale and least to the best of their neighbours, or to 0, which is what is left where d is hardly
- * an f16; the error of all. */
+/* Changes each group's scale and least to the best of their neighbours, or to 0, which is what is left where d is
+ * hardly an f16; the error of all. */
 VF_INLINE double settle(const format *f, const groups *in, found *at)
 {
     float errors[GROUPS];

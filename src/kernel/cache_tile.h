@@ -9,8 +9,8 @@
 #define SEGMENT ((size_t)MICA_CACHE_SEGMENT)
 #define BLOCK   ((size_t)32) /* features that share a scale */
 
-/* The register tile: ROWS x 2 sums, with room for two vectors of keys or values and a broadcast. Up to FEW rows take four
- * vectors at a time: fewer sums would wait for one another. */
+/* The register tile: ROWS x 2 sums, with room for two vectors of keys or values and a broadcast. Up to FEW rows take
+ * four vectors at a time: fewer sums would wait for one another. */
 #if VF_REGISTERS >= 32
 #define ROWS 12
 #define FEW  4
@@ -42,8 +42,8 @@ typedef struct key_pages {
     const uint8_t *keys[2], *next[2];
 } key_pages;
 
-/* s [rows][SEGMENT] = q [width][rows] times keys: of the first page, or of both where more vectors than one page has are
- * taken at a time. */
+/* s [rows][SEGMENT] = q [width][rows] times keys: of the first page, or of both where more vectors than one page has
+ * are taken at a time. */
 VF_INLINE void score_keys(float *s, const float *q, const key_pages *p, size_t width, mica_dtype type,
                           size_t rows, size_t vectors)
 {

@@ -31,57 +31,80 @@ TYPES(NAMED)
 #define TYPE(code, group, offset, least, wide) [MICA_##code] = {group, offset, least, wide},
 static const mica_quant_type types[MICA_DTYPE_COUNT] = {TYPES(TYPE)};
 
-/* The largest size of 32 values; NaN where one is. */
-VF_INLINE float largest_size(const float *x)
-{
-    vf most = vf_abs(vf_load(x));
-    for (int j = VF_LANES; j < MICA_QUANT_BLOCK; j += VF_LANES)
-        most = vf_max_nan(most, vf_abs(vf_load(x + j)));
-    return vf_hmax(most);
-}
+#if VF_LANES == 1
+VF_INLINE void vi_store_bytes(int8_t *p, vi v) { *p = (int8_t)v; }
+#endif
 
-/* 32 values to bytes; returns their scale. */
-VF_INLINE float round_block(int8_t *a, const float *x)
+enum { PIECES = MICA_QUANT_BLOCK / VF_LANES }; /* vectors of a block */
+
+/* 32 values to bytes, which are whole[] as floats too; returns their scale. */
+VF_INLINE float round_block(int8_t *a, vf *whole, const float *x)
 {
-    float most = largest_size(x);
-    int32_t whole[MICA_QUANT_BLOCK] = {0};
-    float scale = 0.0f;
-    if (!(most <= 3.40282347e38f)) /* an infinity, or a NaN */
-        scale = NAN;
-    else if (most >= 0x1p-100f) {
-        vf factor = vf_set1(127.0f / most);
-        for (int j = 0; j < MICA_QUANT_BLOCK; j += VF_LANES)
-            vi_store(whole + j, vi_from_vf(vf_mul(vf_load(x + j), factor)));
+    vf value[PIECES], size = vf_zero();
+    for (int k = 0; k < PIECES; k++) {
+        value[k] = vf_load(x + k * VF_LANES);
+        size = vf_max_nan(size, vf_abs(value[k]));
+    }
+    float most = vf_hmax(size), factor = 0.0f, scale = 0.0f;
+    if (most >= 0x1p-100f) {
+        factor = 127.0f / most;
         scale = most / 127.0f;
     }
-    for (int j = 0; j < MICA_QUANT_BLOCK; j++)
-        a[j] = (int8_t)whole[j];
+    if (!(most <=
+          3.40282347e38f)) { /* an infinity, or a NaN: what they are times 0 is no number of eight bits */
+        scale = NAN;
+        for (int k = 0; k < PIECES; k++)
+            value[k] = vf_zero();
+    }
+    for (int k = 0; k < PIECES; k++) {
+        whole[k] = vf_round(vf_mul(value[k], vf_set1(factor)));
+        vi_store_bytes(a + k * VF_LANES, vi_from_vf(whole[k]));
+    }
     return scale;
 }
 
-static void round_rows(uint8_t *tile, const float *x, ptrdiff_t x_stride, size_t rows, size_t blocks,
-                       const mica_quant_type *type)
+/* What a tile has for each group of a row's block: sums of up to 32 bytes are exact in floats. */
+VF_INLINE void store_sums(uint8_t *more, size_t distance, const vf *whole, float scale,
+                          const mica_quant_type *type)
+{
+    int pieces = type->group / VF_LANES;
+    for (int g = 0; g < MICA_QUANT_BLOCK / type->group; g++) {
+        vf all = whole[g * pieces];
+        for (int k = 1; k < pieces; k++)
+            all = vf_add(all, whole[g * pieces + k]);
+        float sum = vf_sum(all), least = scale * sum;
+        int32_t start = -type->offset * (int32_t)sum;
+        memcpy(more + (size_t)g * distance, type->least ? (const void *)&least : (const void *)&start,
+               sizeof start);
+    }
+}
+
+VF_INLINE void round_tile(uint8_t *tile, const float *x, ptrdiff_t x_stride, size_t rows, size_t blocks,
+                          const mica_quant_type *type)
 {
     size_t record = mica_quant_tile_bytes(rows, type->group);
     for (size_t r = 0; r < rows; r++) {
         const float *from = x + (ptrdiff_t)r * x_stride;
         for (size_t b = 0; b < blocks; b++) {
-            int8_t *a = (int8_t *)(tile + b * record + r * MICA_QUANT_BLOCK);
-            uint8_t *scales = tile + b * record + rows * MICA_QUANT_BLOCK,
-                    *more = scales + rows * sizeof(float);
-            float scale = round_block(a, from + b * MICA_QUANT_BLOCK);
+            uint8_t *start = tile + b * record, *scales = start + rows * MICA_QUANT_BLOCK;
+            vf whole[PIECES];
+            float scale = round_block((int8_t *)start + r * MICA_QUANT_BLOCK, whole,
+                                      from + b * MICA_QUANT_BLOCK);
             memcpy(scales + r * sizeof scale, &scale, sizeof scale);
-            for (int g = 0; g < MICA_QUANT_BLOCK / type->group; g++) {
-                int32_t sum = 0;
-                for (int j = 0; j < type->group; j++)
-                    sum += a[g * type->group + j];
-                float least = scale * (float)sum;
-                int32_t start = -type->offset * sum;
-                memcpy(more + ((size_t)g * rows + r) * sizeof start,
-                       type->least ? (void *)&least : (void *)&start, sizeof start);
-            }
+            store_sums(scales + (rows + r) * sizeof scale, rows * sizeof scale, whole, scale, type);
         }
     }
+}
+
+static void round_rows(uint8_t *tile, const float *x, ptrdiff_t x_stride, size_t rows, size_t blocks,
+                       const mica_quant_type *type)
+{
+    mica_quant_type known = *type;
+    known.group = 32; /* a constant for the compiler */
+    if (type->group == 32)
+        round_tile(tile, x, x_stride, rows, blocks, &known);
+    else
+        round_tile(tile, x, x_stride, rows, blocks, type);
 }
 
 #if VF_LANES > 1

@@ -1,151 +1,193 @@
 /* Blocks of every type in vectors, VF_LANES weight rows at a time; included by quant.c alone. block_decode.h says how
  * each type lies in memory.
  *
- * For each type:
+ * Bytes are turned first, so that a vector has four neighbours of every row, and taken apart then: fewer shuffles, as
+ * several values share a byte. For each type:
  *
- *     parts_TYPE(w, j, step, part)    step `step` of the block at the source w, of rows j, j + 4, ... (vb_rows): its
- *                                     values as bytes u, 16 in each quarter of a part, in order
- *     scales_TYPE(w, d, m)            scales and least values of all groups of the block, of all rows
- *     STEP_TYPE                       values of a step: those that share most of the bytes that they come from */
+ *     load_TYPE(w, step, raw)        the bytes that step `step` of the block at the source w needs, turned
+ *     field_TYPE(raw, step, p, c)    values 4c to 4c + 3 of part p of the step, as bytes u. A part is 16 values
+ *     place_TYPE(step, p)            which 16 of the block's values that part is
+ *     scales_TYPE(w, d, m)           scales and least values of all groups of the block, of all rows
+ *     PARTS_TYPE                     parts of a step
+ *     FLUSH_TYPE                     values after which steps begin with later ones: groups up to there are whole */
 #ifndef MICA_SRC_KERNEL_QUANT_PARTS_H
 #define MICA_SRC_KERNEL_QUANT_PARTS_H
 
+enum { MOST_RAW = 12 };
+
+/* Sixteen bytes of all rows, four of each in a vector. */
+VF_INLINE void turned(const vb_source *w, size_t at, vb *raw)
+{
+    for (int j = 0; j < 4; j++)
+        raw[j] = vb_rows(w, j, at);
+    vb_turn_rows(raw);
+}
+
+VF_INLINE vb nibble(vb v, bool high) { return vb_and(high ? vb_shift(v, -4) : v, vb_set1(15)); }
+
 /* ---- Blocks of 32 values ---- */
 
-enum { STEP_Q4_0 = 32, STEP_Q4_1 = 32, STEP_Q5_0 = 32, STEP_Q5_1 = 32, STEP_Q8_0 = 32, STEP_IQ4_NL = 32 };
+enum { PARTS_Q4_0 = 2, PARTS_Q4_1 = 2, PARTS_Q5_0 = 2, PARTS_Q5_1 = 2, PARTS_Q8_0 = 1, PARTS_IQ4_NL = 2 };
+enum {
+    FLUSH_Q4_0 = 32,
+    FLUSH_Q4_1 = 32,
+    FLUSH_Q5_0 = 32,
+    FLUSH_Q5_1 = 32,
+    FLUSH_Q8_0 = 32,
+    FLUSH_IQ4_NL = 32
+};
 
-VF_INLINE void nibbles(const vb_source *w, int j, size_t at, vb *part)
+/* A field of nibbles: the low ones are part 0. */
+#define NIBBLES(code, at)                                             \
+    VF_INLINE void load_##code(const vb_source *w, int step, vb *raw) \
+    {                                                                 \
+        (void)step;                                                   \
+        turned(w, at, raw);                                           \
+    }                                                                 \
+    VF_INLINE vb field_##code(const vb *raw, int step, int p, int c)  \
+    {                                                                 \
+        (void)step;                                                   \
+        return nibble(raw[c], p == 1);                                \
+    }                                                                 \
+    VF_INLINE int place_##code(int step, int p) { return step * 2 + p; }
+NIBBLES(Q4_0, 2)
+NIBBLES(Q4_1, 4)
+
+/* One scale, an f16 at the start. */
+#define ONE_SCALE(code)                                            \
+    VF_INLINE void scales_##code(const vb_source *w, vf *d, vf *m) \
+    {                                                              \
+        (void)m;                                                   \
+        *d = vi_halfword(vi_words_of_rows(w, 0), false);           \
+    }
+ONE_SCALE(Q4_0)
+ONE_SCALE(Q5_0)
+ONE_SCALE(Q8_0)
+ONE_SCALE(IQ4_NL)
+
+/* And a least value behind it. */
+#define TWO_SCALES(code)                                           \
+    VF_INLINE void scales_##code(const vb_source *w, vf *d, vf *m) \
+    {                                                              \
+        vi both = vi_words_of_rows(w, 0);                          \
+        *d = vi_halfword(both, false);                             \
+        *m = vi_halfword(both, true);                              \
+    }
+TWO_SCALES(Q4_1)
+TWO_SCALES(Q5_1)
+
+/* Nibbles at `at`, and before them four bytes of fifth bits: raw[4]. */
+VF_INLINE void load_fifth(const vb_source *w, size_t at, vb *raw)
 {
-    vb q = vb_rows(w, j, at), low = vb_set1(15);
-    part[0] = vb_and(q, low);
-    part[1] = vb_and(vb_shift(q, -4), low);
+    turned(w, at, raw);
+    raw[4] = (vb)vi_words_of_rows(w, at - 4);
 }
+VF_INLINE vb field_fifth(const vb *raw, int p, int c)
+{
+    static const uint8_t byte[16] = {0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12};
+    static const uint8_t bits[2][4] = {{1, 2, 4, 8}, {16, 32, 64, 128}};
+    vb which = vb_or(vb_repeat16(byte), vb_set1((uint8_t)(p * 2 + c / 2)));
+    return vb_or_where(nibble(raw[c], p == 1), vb_lookup(raw[4], which), vb_repeat4(bits[c % 2]),
+                       vb_set1(16));
+}
+#define FIFTH(code, at)                                               \
+    VF_INLINE void load_##code(const vb_source *w, int step, vb *raw) \
+    {                                                                 \
+        (void)step;                                                   \
+        load_fifth(w, at, raw);                                       \
+    }                                                                 \
+    VF_INLINE vb field_##code(const vb *raw, int step, int p, int c)  \
+    {                                                                 \
+        (void)step;                                                   \
+        return field_fifth(raw, p, c);                                \
+    }                                                                 \
+    VF_INLINE int place_##code(int step, int p) { return step * 2 + p; }
+FIFTH(Q5_0, 6)
+FIFTH(Q5_1, 8)
 
-VF_INLINE void parts_Q4_0(const vb_source *w, int j, int step, vb *part)
+VF_INLINE void load_Q8_0(const vb_source *w, int step, vb *raw) { turned(w, 2 + 16 * (size_t)step, raw); }
+VF_INLINE vb field_Q8_0(const vb *raw, int step, int p, int c)
 {
     (void)step;
-    nibbles(w, j, 2, part);
+    (void)p;
+    return vb_xor(raw[c], vb_set1(VB_WIDE_OFFSET));
 }
-VF_INLINE void scales_Q4_0(const vb_source *w, vf *d, vf *m)
-{
-    (void)m;
-    *d = vi_halfword(vi_words_of_rows(w, 0), false);
-}
+VF_INLINE int place_Q8_0(int step, int p) { return step + p; }
 
-VF_INLINE void parts_Q4_1(const vb_source *w, int j, int step, vb *part)
-{
-    (void)step;
-    nibbles(w, j, 4, part);
-}
-VF_INLINE void scales_Q4_1(const vb_source *w, vf *d, vf *m)
-{
-    vi both = vi_words_of_rows(w, 0);
-    *d = vi_halfword(both, false);
-    *m = vi_halfword(both, true);
-}
-
-/* Sets the fifth bits of 32 values. They are bytes `from` to from + 3 of the block. */
-VF_INLINE void fifth_bits(const vb_source *w, int j, int from, vb *part)
-{
-    static const uint8_t which[16] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
-    static const uint8_t bits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-    vb head = vb_rows(w, j, 0), bit = vb_repeat16(bits), fifth = vb_set1(16);
-    vb first = vb_or(vb_repeat16(which), vb_set1((uint8_t)from)); /* from is even */
-    vb second = vb_or(vb_repeat16(which), vb_set1((uint8_t)(from + 2)));
-    part[0] = vb_or_where(part[0], vb_lookup(head, first), bit, fifth);
-    part[1] = vb_or_where(part[1], vb_lookup(head, second), bit, fifth);
-}
-
-VF_INLINE void parts_Q5_0(const vb_source *w, int j, int step, vb *part)
-{
-    (void)step;
-    nibbles(w, j, 6, part);
-    fifth_bits(w, j, 2, part);
-}
-VF_INLINE void scales_Q5_0(const vb_source *w, vf *d, vf *m) { scales_Q4_0(w, d, m); }
-
-VF_INLINE void parts_Q5_1(const vb_source *w, int j, int step, vb *part)
-{
-    (void)step;
-    nibbles(w, j, 8, part);
-    fifth_bits(w, j, 4, part);
-}
-VF_INLINE void scales_Q5_1(const vb_source *w, vf *d, vf *m) { scales_Q4_1(w, d, m); }
-
-VF_INLINE void parts_Q8_0(const vb_source *w, int j, int step, vb *part)
-{
-    (void)step;
-    part[0] = vb_xor(vb_rows(w, j, 2), vb_set1(VB_WIDE_OFFSET));
-    part[1] = vb_xor(vb_rows(w, j, 18), vb_set1(VB_WIDE_OFFSET));
-}
-VF_INLINE void scales_Q8_0(const vb_source *w, vf *d, vf *m) { scales_Q4_0(w, d, m); }
-
-VF_INLINE void uneven_parts(const vb_source *w, int j, size_t at, vb *part)
+VF_INLINE vb field_uneven(const vb *raw, int p, int c)
 {
     vb table = vb_xor(vb_repeat16((const uint8_t *)uneven), vb_set1(VB_WIDE_OFFSET));
-    nibbles(w, j, at, part);
-    part[0] = vb_lookup(table, part[0]);
-    part[1] = vb_lookup(table, part[1]);
+    return vb_lookup(table, nibble(raw[c], p == 1));
 }
-
-VF_INLINE void parts_IQ4_NL(const vb_source *w, int j, int step, vb *part)
-{
-    (void)step;
-    uneven_parts(w, j, 2, part);
-}
-VF_INLINE void scales_IQ4_NL(const vb_source *w, vf *d, vf *m) { scales_Q4_0(w, d, m); }
+#define UNEVEN(code, at)                                              \
+    VF_INLINE void load_##code(const vb_source *w, int step, vb *raw) \
+    {                                                                 \
+        turned(w, (at) + 16 * (size_t)step, raw);                     \
+    }                                                                 \
+    VF_INLINE vb field_##code(const vb *raw, int step, int p, int c)  \
+    {                                                                 \
+        (void)step;                                                   \
+        return field_uneven(raw, p, c);                               \
+    }                                                                 \
+    VF_INLINE int place_##code(int step, int p) { return step * 2 + p; }
+UNEVEN(IQ4_NL, 2)
+UNEVEN(IQ4_XS, 8)
 
 /* ---- Blocks of 256 values ---- */
 
-enum { STEP_Q2_K = 128, STEP_Q3_K = 128, STEP_Q4_K = 64, STEP_Q5_K = 64, STEP_Q6_K = 128, STEP_IQ4_XS = 32 };
-
-/* Sixteen bytes of all rows, four of each in a vector. */
-VF_INLINE void head_words(const vb_source *w, size_t at, vi *word)
-{
-    vb v[4];
-    for (int j = 0; j < 4; j++)
-        v[j] = vb_rows(w, j, at);
-    vb_turn_rows(v);
-    for (int j = 0; j < 4; j++)
-        word[j] = (vi)v[j];
-}
+enum { PARTS_Q2_K = 4, PARTS_Q3_K = 4, PARTS_Q4_K = 2, PARTS_Q5_K = 2, PARTS_Q6_K = 4, PARTS_IQ4_XS = 2 };
+enum {
+    FLUSH_Q2_K = 128,
+    FLUSH_Q3_K = 128,
+    FLUSH_Q4_K = 64,
+    FLUSH_Q5_K = 64,
+    FLUSH_Q6_K = 128,
+    FLUSH_IQ4_XS = 32
+};
 
 /* `bits` bits of each lane from bit `from` on, as a number. */
-VF_INLINE vi field(vi v, int from, int bits) { return vi_and(vi_down(v, from), vi_set1((1 << bits) - 1)); }
+VF_INLINE vi number(vi v, int from, int bits) { return vi_and(vi_down(v, from), vi_set1((1 << bits) - 1)); }
 
-/* The 2 lowest bits of what both sides of a half hold, then the next: 8 parts. */
-VF_INLINE void two_bits(const vb_source *w, int j, size_t at, int half, vb *part)
+VF_INLINE void head_words(const vb_source *w, size_t at, vi *word)
 {
-    for (int side = 0; side < 2; side++) {
-        vb q = vb_rows(w, j, at + (size_t)(half * 32 + side * 16));
-        for (int quarter = 0; quarter < 4; quarter++)
-            part[quarter * 2 + side] = vb_and(vb_shift(q, -2 * quarter), vb_set1(3));
-    }
+    vb raw[4];
+    turned(w, at, raw);
+    for (int j = 0; j < 4; j++)
+        word[j] = (vi)raw[j];
 }
 
-VF_INLINE void parts_Q2_K(const vb_source *w, int j, int step, vb *part) { two_bits(w, j, 16, step, part); }
+/* In Q2_K, Q3_K and Q6_K a step is one side of a half: 16 of the bytes whose pairs of bits are four quarters. */
+VF_INLINE int place_in_half(int step, int p) { return step / 2 * 8 + p * 2 + step % 2; }
+
+VF_INLINE void load_Q2_K(const vb_source *w, int step, vb *raw) { turned(w, 16 + 16 * (size_t)step, raw); }
+VF_INLINE vb field_Q2_K(const vb *raw, int step, int p, int c)
+{
+    (void)step;
+    return vb_and(vb_shift(raw[c], -2 * p), vb_set1(3));
+}
+VF_INLINE int place_Q2_K(int step, int p) { return place_in_half(step, p); }
 VF_INLINE void scales_Q2_K(const vb_source *w, vf *d, vf *m)
 {
     vi both = vi_words_of_rows(w, 80), word[4];
-    vf scale = vi_halfword(both, false), least = vi_halfword(both, true);
+    vf scale = vi_halfword(both, false), least = vf_neg(vi_halfword(both, true));
     head_words(w, 0, word);
     for (int g = 0; g < 16; g++) {
-        d[g] = vf_mul(scale, vf_from_vi(field(word[g / 4], g % 4 * 8, 4)));
-        m[g] = vf_neg(vf_mul(least, vf_from_vi(field(word[g / 4], g % 4 * 8 + 4, 4))));
+        d[g] = vf_mul(scale, vf_from_vi(number(word[g / 4], g % 4 * 8, 4)));
+        m[g] = vf_mul(least, vf_from_vi(number(word[g / 4], g % 4 * 8 + 4, 4)));
     }
 }
 
-VF_INLINE void parts_Q3_K(const vb_source *w, int j, int step, vb *part)
+VF_INLINE void load_Q3_K(const vb_source *w, int step, vb *raw)
 {
-    two_bits(w, j, 32, step, part);
-    for (int side = 0; side < 2; side++) {
-        vb third = vb_rows(w, j, (size_t)(side * 16));
-        for (int quarter = 0; quarter < 4; quarter++) {
-            vb *p = &part[quarter * 2 + side];
-            *p = vb_or(*p, vb_and(vb_shift(third, 2 - (step * 4 + quarter)), vb_set1(4)));
-        }
-    }
+    turned(w, 32 + 16 * (size_t)step, raw);
+    turned(w, 16 * (size_t)(step % 2), raw + 4);
 }
+VF_INLINE vb field_Q3_K(const vb *raw, int step, int p, int c)
+{
+    vb low = vb_and(vb_shift(raw[c], -2 * p), vb_set1(3));
+    return vb_or(low, vb_and(vb_shift(raw[4 + c], 2 - (step / 2 * 4 + p)), vb_set1(4)));
+}
+VF_INLINE int place_Q3_K(int step, int p) { return place_in_half(step, p); }
 VF_INLINE void scales_Q3_K(const vb_source *w, vf *d, vf *m)
 {
     (void)m;
@@ -154,83 +196,75 @@ VF_INLINE void scales_Q3_K(const vb_source *w, vf *d, vf *m)
     for (int k = 0; k < 3; k++)
         word[k] = vi_words_of_rows(w, 96 + 4 * (size_t)k);
     for (int g = 0; g < 16; g++) {
-        vi low = field(word[g / 4 % 2], g % 4 * 8 + (g < 8 ? 0 : 4), 4);
-        vi high = field(word[2], g % 4 * 8 + g / 4 * 2, 2);
+        vi low = number(word[g / 4 % 2], g % 4 * 8 + (g < 8 ? 0 : 4), 4);
+        vi high = number(word[2], g % 4 * 8 + g / 4 * 2, 2);
         d[g] = vf_mul(scale, vf_from_vi(vi_sub(vi_or(low, vi_shl(high, 4)), vi_set1(32))));
     }
 }
 
-/* 32 bytes: their low nibbles, then their high ones. */
-VF_INLINE void wide_nibbles(const vb_source *w, int j, size_t at, vb *part)
+VF_INLINE void load_Q4_K(const vb_source *w, int step, vb *raw) { turned(w, 16 + 16 * (size_t)step, raw); }
+VF_INLINE vb field_Q4_K(const vb *raw, int step, int p, int c)
 {
-    for (int side = 0; side < 2; side++) {
-        vb q = vb_rows(w, j, at + (size_t)(side * 16)), low = vb_set1(15);
-        part[side] = vb_and(q, low);
-        part[2 + side] = vb_and(vb_shift(q, -4), low);
-    }
+    (void)step;
+    return nibble(raw[c], p == 1);
 }
-
-VF_INLINE void parts_Q4_K(const vb_source *w, int j, int step, vb *part)
-{
-    wide_nibbles(w, j, 16 + (size_t)(step * 32), part);
-}
+VF_INLINE int place_Q4_K(int step, int p) { return step / 2 * 4 + p * 2 + step % 2; }
 VF_INLINE void scales_Q4_K(const vb_source *w, vf *d, vf *m)
 {
     vi word[4];
     head_words(w, 0, word);
-    vf scale = vi_halfword(word[0], false), least = vi_halfword(word[0], true);
+    vf scale = vi_halfword(word[0], false), least = vf_neg(vi_halfword(word[0], true));
     for (int g = 0; g < 8; g++) {
         int from = g % 4 * 8;
-        vi s = field(word[1], from, 6), l = field(word[2], from, 6);
+        vi s = number(word[1], from, 6), l = number(word[2], from, 6);
         if (g >= 4) {
-            s = vi_or(field(word[3], from, 4), vi_shl(field(word[1], from + 6, 2), 4));
-            l = vi_or(field(word[3], from + 4, 4), vi_shl(field(word[2], from + 6, 2), 4));
+            s = vi_or(number(word[3], from, 4), vi_shl(number(word[1], from + 6, 2), 4));
+            l = vi_or(number(word[3], from + 4, 4), vi_shl(number(word[2], from + 6, 2), 4));
         }
         d[g] = vf_mul(scale, vf_from_vi(s));
-        m[g] = vf_neg(vf_mul(least, vf_from_vi(l)));
+        m[g] = vf_mul(least, vf_from_vi(l));
     }
 }
 
-VF_INLINE void parts_Q5_K(const vb_source *w, int j, int step, vb *part)
+VF_INLINE void load_Q5_K(const vb_source *w, int step, vb *raw)
 {
-    wide_nibbles(w, j, 48 + (size_t)(step * 32), part);
-    for (int side = 0; side < 2; side++) {
-        vb fifth = vb_rows(w, j, 16 + (size_t)(side * 16));
-        for (int k = 0; k < 2; k++)
-            part[2 * k + side] = vb_or(part[2 * k + side],
-                                       vb_and(vb_shift(fifth, 4 - (2 * step + k)), vb_set1(16)));
-    }
+    turned(w, 48 + 16 * (size_t)step, raw);
+    turned(w, 16 + 16 * (size_t)(step % 2), raw + 4);
 }
+VF_INLINE vb field_Q5_K(const vb *raw, int step, int p, int c)
+{
+    vb fifth = vb_and(vb_shift(raw[4 + c], 4 - (step / 2 * 2 + p)), vb_set1(16));
+    return vb_or(nibble(raw[c], p == 1), fifth);
+}
+VF_INLINE int place_Q5_K(int step, int p) { return place_Q4_K(step, p); }
 VF_INLINE void scales_Q5_K(const vb_source *w, vf *d, vf *m) { scales_Q4_K(w, d, m); }
 
-VF_INLINE void parts_Q6_K(const vb_source *w, int j, int step, vb *part)
+VF_INLINE void load_Q6_K(const vb_source *w, int step, vb *raw)
 {
-    for (int side = 0; side < 2; side++) {
-        size_t low = (size_t)(step * 64 + side * 16), high = 128 + (size_t)(step * 32 + side * 16);
-        vb a = vb_rows(w, j, low), b = vb_rows(w, j, low + 32), pairs = vb_rows(w, j, high),
-           nibble = vb_set1(15);
-        vb from[4] = {a, b, vb_shift(a, -4), vb_shift(b, -4)};
-        for (int quarter = 0; quarter < 4; quarter++)
-            part[quarter * 2 + side] = vb_or(vb_and(from[quarter], nibble),
-                                             vb_and(vb_shift(pairs, 4 - 2 * quarter), vb_set1(48)));
-    }
+    size_t side = 16 * (size_t)(step % 2), half = (size_t)(step / 2);
+    turned(w, half * 64 + side, raw);
+    turned(w, half * 64 + 32 + side, raw + 4);
+    turned(w, 128 + half * 32 + side, raw + 8);
 }
+VF_INLINE vb field_Q6_K(const vb *raw, int step, int p, int c)
+{
+    (void)step;
+    vb high = vb_and(vb_shift(raw[8 + c], 4 - 2 * p), vb_set1(48));
+    return vb_or(nibble(raw[p % 2 * 4 + c], p >= 2), high);
+}
+VF_INLINE int place_Q6_K(int step, int p) { return place_in_half(step, p); }
 VF_INLINE void scales_Q6_K(const vb_source *w, vf *d, vf *m)
 {
     (void)m;
     vf scale = vi_halfword(vi_words_of_rows(w, 206), true);
-    vi word[4];
+    vi word[4], sign = vi_set1(128);
     head_words(w, 192, word);
     for (int g = 0; g < 16; g++) {
-        vi byte = field(word[g / 4], g % 4 * 8, 8), sign = vi_set1(128);
+        vi byte = number(word[g / 4], g % 4 * 8, 8);
         d[g] = vf_mul(scale, vf_from_vi(vi_sub(vi_xor(byte, sign), sign)));
     }
 }
 
-VF_INLINE void parts_IQ4_XS(const vb_source *w, int j, int step, vb *part)
-{
-    uneven_parts(w, j, 8 + (size_t)(step * 16), part);
-}
 VF_INLINE void scales_IQ4_XS(const vb_source *w, vf *d, vf *m)
 {
     (void)m;
@@ -238,7 +272,7 @@ VF_INLINE void scales_IQ4_XS(const vb_source *w, vf *d, vf *m)
     head_words(w, 0, word);
     vf scale = vi_halfword(word[0], false);
     for (int g = 0; g < 8; g++) {
-        vi s = vi_or(field(word[1], g * 4, 4), vi_shl(field(word[0], 16 + g * 2, 2), 4));
+        vi s = vi_or(number(word[1], g * 4, 4), vi_shl(number(word[0], 16 + g * 2, 2), 4));
         d[g] = vf_mul(scale, vf_from_vi(vi_sub(s, vi_set1(32))));
     }
 }

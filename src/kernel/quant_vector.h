@@ -2,22 +2,26 @@
 #ifndef MICA_SRC_KERNEL_QUANT_VECTOR_H
 #define MICA_SRC_KERNEL_QUANT_VECTOR_H
 
-typedef void parts_fn(const vb_source *w, int j, int step, vb *part);
+typedef void load_fn(const vb_source *w, int step, vb *raw);
+typedef vb field_fn(const vb *raw, int step, int p, int c);
+typedef int place_fn(int step, int p);
 typedef void scales_fn(const vb_source *w, vf *d, vf *m);
 
-/* How a type's blocks lie; all constants once inlined. */
+/* A type; all constants once inlined. */
 typedef struct shape {
-    parts_fn *parts;
+    load_fn *load;
+    field_fn *field;
+    place_fn *place;
     scales_fn *scales;
-    size_t bytes;            /* of a block */
-    int values, step, group; /* of a block, a step, a group */
+    size_t bytes;                    /* of a block */
+    int values, parts, flush, group; /* of a block; the others as in quant_parts.h */
     bool wide, least;
 } shape;
 
 /* Steps of a block become constants: shifts depend on them. */
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 16")
 
-enum { PART = 16, MOST_GROUPS = 16, MOST_PARTS = 8 };
+enum { PART = 16, MOST_GROUPS = 16, MOST_FLUSHED = 8 };
 
 VF_INLINE int32_t int_at(const uint8_t *p)
 {
@@ -41,46 +45,53 @@ VF_INLINE vf add_group(vf y, vi dot, vf scale, vf least, float d, const uint8_t 
 
 /* ---- One row of x times weights as they lie ---- */
 
-/* A step of a block by x, which is a tile of one row. */
-VF_INLINE vf vector_step(const shape *s, const vb_source *w, int step, const uint8_t *x, const vf *d,
-                         const vf *m, vf y)
+/* Weights are read VF_LANES rows at a time, which no hardware foresees: so memory is asked for in the order in which it
+ * lies, into the second cache, well before its rows are due, and a little at a time. */
+#define AHEAD 8192
+
+/* Lines that begin within bytes `from` to `end`. */
+VF_INLINE void fetch(const uint8_t *p, size_t from, size_t end)
+{
+    for (size_t i = (from + 63) / 64 * 64; i < end; i += 64)
+        __builtin_prefetch(p + i, 0, 2);
+    __asm__ volatile("" ::: "memory"); /* compilers would ask for a whole block at once */
+}
+
+/* The groups of one flush of a block, by x at its start, which is a tile of one row. */
+VF_INLINE vf vector_flush(const shape *s, const vb_source *w, int flush, const uint8_t *x, const vf *d,
+                          const vf *m, const uint8_t *ahead, vf y)
 {
     size_t record = mica_quant_tile_bytes(1, s->group);
-    vi sums[MOST_PARTS][4];
-    int per_group = s->group / PART, groups = s->step / s->group, in_block = MICA_QUANT_BLOCK / s->group;
-    for (int j = 0; j < 4; j++) {
-        vb part[MOST_PARTS];
-        s->parts(w, j, step, part);
-        for (int g = 0; g < groups; g++) {
-            vi sum = vi_set1(0);
-            for (int k = 0; k < per_group; k++) {
-                int p = g * per_group + k;
-                vb a = vb_repeat16(x + (size_t)(p / 2) * record + (size_t)(p % 2 * PART));
-                sum = s->wide ? vi_dot_wide(sum, part[p], a) : vi_dot(sum, part[p], a);
+    int groups = s->flush / s->group, in_block = MICA_QUANT_BLOCK / s->group;
+    int steps = s->flush / (s->parts * PART), total = s->values / (s->parts * PART);
+    vi sum[MOST_FLUSHED];
+    for (int g = 0; g < groups; g++) {
+        const uint8_t *own = x + (size_t)(g / in_block) * record + MICA_QUANT_BLOCK + sizeof(float);
+        sum[g] = vi_set1(s->least ? 0 : int_at(own + sizeof(float) * (size_t)(g % in_block)));
+    }
+    UNROLL for (int i = 0; i < steps; i++)
+    {
+        int step = flush * steps + i;
+        vb raw[MOST_RAW];
+        fetch(ahead, (size_t)step * s->bytes * VF_LANES / (size_t)total,
+              (size_t)(step + 1) * s->bytes * VF_LANES / (size_t)total);
+        s->load(w, step, raw);
+        for (int p = 0; p < s->parts; p++) {
+            int place = s->place(step, p) - flush * s->flush / PART, g = place * PART / s->group;
+            const uint8_t *a = x + (size_t)(place / 2) * record + (size_t)(place % 2 * PART);
+            for (int c = 0; c < 4; c++) {
+                vb u = s->field(raw, step, p, c), four = vb_repeat4(a + 4 * c);
+                sum[g] = s->wide ? vi_dot_wide(sum[g], u, four) : vi_dot(sum[g], u, four);
             }
-            sums[g][j] = sum;
         }
     }
     for (int g = 0; g < groups; g++) {
         const uint8_t *scale = x + (size_t)(g / in_block) * record + MICA_QUANT_BLOCK;
         const uint8_t *more = scale + sizeof(float) * (size_t)(1 + g % in_block);
-        vi dot = vi_sum_rows(sums[g]);
-        if (!s->least)
-            dot = vi_add(dot, vi_set1(int_at(more)));
-        int number = step * groups + g;
-        y = add_group(y, dot, d[number], m[number], float_at(scale), more, s->least);
+        int group = flush * groups + g;
+        y = add_group(y, sum[g], d[group], m[group], float_at(scale), more, s->least);
     }
     return y;
-}
-
-/* Weights are read VF_LANES rows at a time, which no hardware foresees: so memory is asked for in the order in which it
- * lies, into the second cache, well before its rows are due. */
-#define AHEAD 8192
-
-VF_INLINE void fetch(const uint8_t *p, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch(p + i, 0, 2);
 }
 
 VF_INLINE vf vector_panel(const shape *s, const uint8_t *x, const uint8_t *weights, ptrdiff_t row_bytes,
@@ -92,12 +103,11 @@ VF_INLINE vf vector_panel(const shape *s, const uint8_t *x, const uint8_t *weigh
     vf y = vf_zero();
     for (size_t i = 0; i < blocks; i++, ahead += s->bytes * VF_LANES) {
         vf d[MOST_GROUPS], m[MOST_GROUPS];
-        fetch(ahead, s->bytes * VF_LANES);
         s->scales(&w, d, m);
-        UNROLL for (int step = 0; step < s->values / s->step; step++)
+        UNROLL for (int flush = 0; flush < s->values / s->flush; flush++)
         {
-            y = vector_step(s, &w, step, x, d, m, y);
-            x += record * (size_t)(s->step / MICA_QUANT_BLOCK);
+            y = vector_flush(s, &w, flush, x, d, m, ahead, y);
+            x += record * (size_t)(s->flush / MICA_QUANT_BLOCK);
         }
         vb_source_move(&w, s->bytes);
     }
@@ -120,15 +130,11 @@ VF_INLINE void vector_rows(const mica_quant_product *p, const uint8_t *w, ptrdif
 
 VF_INLINE void unpack_step(const shape *s, const vb_source *w, int step, uint8_t *u)
 {
-    vb part[4][MOST_PARTS];
-    for (int j = 0; j < 4; j++)
-        s->parts(w, j, step, part[j]);
-    for (int k = 0; k < s->step / PART; k++) {
-        vb turned[4] = {part[0][k], part[1][k], part[2][k], part[3][k]};
-        vb_turn_rows(turned);
-        for (int j = 0; j < 4; j++)
-            vb_store(u + (size_t)(k * 4 + j) * 4 * VF_LANES, turned[j]);
-    }
+    vb raw[MOST_RAW];
+    s->load(w, step, raw);
+    for (int p = 0; p < s->parts; p++)
+        for (int c = 0; c < 4; c++)
+            vb_store(u + (size_t)(s->place(step, p) * 4 + c) * 4 * VF_LANES, s->field(raw, step, p, c));
 }
 
 VF_INLINE void unpack_rows(const mica_quant_panel *panel, const uint8_t *weights, ptrdiff_t row_bytes,
@@ -145,8 +151,8 @@ VF_INLINE void unpack_rows(const mica_quant_panel *panel, const uint8_t *weights
             if (s.least)
                 vf_store(panel->least + (i * groups + g) * VF_LANES, m[g]);
         }
-        UNROLL for (int step = 0; step < s.values / s.step; step++, u += s.step * VF_LANES)
-            unpack_step(&s, &w, step, u);
+        UNROLL for (int step = 0; step < s.values / (s.parts * PART); step++) unpack_step(&s, &w, step, u);
+        u += s.values * VF_LANES;
         vb_source_move(&w, s.bytes);
     }
 }
@@ -251,10 +257,11 @@ static void product(const mica_quant_product *p, const mica_quant_type *type)
 
 /* ---- For each type ---- */
 
-#define SHAPE(code, bytes, block)                                                                            \
-    (shape)                                                                                                  \
-    {                                                                                                        \
-        parts_##code, scales_##code, (bytes), (block), STEP_##code, GROUP_##code, WIDE_##code, LEAST_##code, \
+#define SHAPE(code, bytes, block)                                                               \
+    (shape)                                                                                     \
+    {                                                                                           \
+        load_##code, field_##code, place_##code, scales_##code, (bytes), (block), PARTS_##code, \
+            FLUSH_##code, GROUP_##code, WIDE_##code, LEAST_##code,                              \
     }
 #define VECTOR_KERNELS(code, name, bytes, block, type)                                              \
     static void vector_##code(const mica_quant_product *p, const uint8_t *w, ptrdiff_t row_bytes,   \

@@ -37,6 +37,14 @@ VF_INLINE void emulate_mask_storeu_ps(float *p, __mmask16 mask, __m512 v)
         if (mask >> i & 1)
             p[i] = r.f32[i];
 }
+/* SIMDe's name for it takes a mask. */
+VF_INLINE __m512i emulate_madd_epi16(__m512i a, __m512i b)
+{
+    emulate_512 x = {.epi = a}, y = {.epi = b}, r;
+    for (int k = 0; k < 2; k++)
+        r.half_epi[k] = _mm256_madd_epi16(x.half_epi[k], y.half_epi[k]);
+    return r.epi;
+}
 VF_INLINE void emulate_stream_ps(float *p, __m512 v)
 {
     emulate_512 r = {.ps = v};
@@ -128,6 +136,7 @@ VF_INLINE __m256i emulate_cvtps_ph(__m512 v)
 #undef _mm512_maskz_loadu_ps
 #undef _mm512_mask_storeu_ps
 #undef _mm512_stream_ps
+#undef _mm512_madd_epi16
 #undef _mm512_srai_epi32
 #undef _mm512_mullo_epi32
 #undef _mm512_cvtepi32_ps
@@ -143,6 +152,7 @@ VF_INLINE __m256i emulate_cvtps_ph(__m512 v)
 #define _mm512_maskz_loadu_ps(mask, p)    emulate_maskz_loadu_ps(mask, p)
 #define _mm512_mask_storeu_ps(p, mask, v) emulate_mask_storeu_ps(p, mask, v)
 #define _mm512_stream_ps(p, v)            emulate_stream_ps(p, v)
+#define _mm512_madd_epi16(a, b)           emulate_madd_epi16(a, b)
 #define _mm512_srai_epi32(v, k)           emulate_srai_epi32(v, k)
 #define _mm512_mullo_epi32(a, b)          emulate_mullo_epi32(a, b)
 #define _mm512_cvtepi32_ps(v)             emulate_cvtepi32_ps(v)

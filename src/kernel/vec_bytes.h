@@ -5,11 +5,11 @@
  *   vb_source                         VF_LANES rows in memory, at equal distances
  *   vb_rows(s, j, at)                 16 bytes, from byte `at` on, of rows j, j + 4, j + 8, ..., a quarter for each. With
  *                                     j = 0 to 3 that is all rows, and then
- *   vi_sum_rows(v)                    v[4] of 32-bit sums of those: the sum of each row's four, rows in order
  *   vb_turn_rows(v)                   v[4] becomes, in order, the first, second, third and fourth four bytes of each
  *                                     row, rows in order
  *   vb_repeat16(p) vb_repeat4(p)      16 bytes in each quarter; 4 bytes in each lane
  *   vb_load(p) vb_store(p, v)         unaligned
+ *   vi_store_bytes(p, v)              VF_LANES numbers of -128 to 127 as bytes
  *   vb_set1(x) vb_and vb_or vb_xor
  *   vb_shift(v, n)                    bits of bytes n up, or -n down, n constant, -7 to 7: bits of neighbours come in
  *   vi_down(v, n)                     lanes n bits down, n 0 to 31

@@ -15,6 +15,11 @@ VF_INLINE vb vb_rows(const vb_source *s, int j, size_t at)
 }
 VF_INLINE vb vb_load(const uint8_t *p) { return _mm256_loadu_si256((const void *)p); }
 VF_INLINE void vb_store(uint8_t *p, vb v) { _mm256_storeu_si256((void *)p, v); }
+VF_INLINE void vi_store_bytes(int8_t *p, vi v)
+{
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    _mm_storel_epi64((void *)p, _mm_packs_epi16(words, words));
+}
 VF_INLINE vb vb_set1(uint8_t x) { return _mm256_set1_epi8((char)x); }
 VF_INLINE vb vb_repeat16(const uint8_t *p) { return _mm256_broadcastsi128_si256(vec_16_bytes(p)); }
 VF_INLINE vb vb_repeat4(const uint8_t *p)
@@ -47,10 +52,6 @@ VF_INLINE vi vi_dot_wide(vi sum, vb w, vb a)
 }
 #endif
 
-VF_INLINE vi vi_sum_rows(const vi *v)
-{
-    return _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
-}
 VF_INLINE void vb_turn_rows(vb *v)
 {
     vb a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpacklo_epi32(v[2], v[3]);

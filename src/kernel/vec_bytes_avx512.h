@@ -18,6 +18,7 @@ VF_INLINE vb vb_rows(const vb_source *s, int j, size_t at)
 }
 VF_INLINE vb vb_load(const uint8_t *p) { return _mm512_loadu_si512((const void *)p); }
 VF_INLINE void vb_store(uint8_t *p, vb v) { _mm512_storeu_si512((void *)p, v); }
+VF_INLINE void vi_store_bytes(int8_t *p, vi v) { _mm_storeu_si128((void *)p, _mm512_cvtsepi32_epi8(v)); }
 VF_INLINE vb vb_set1(uint8_t x) { return _mm512_set1_epi8((char)x); }
 VF_INLINE vb vb_repeat16(const uint8_t *p) { return _mm512_broadcast_i32x4(vec_16_bytes(p)); }
 VF_INLINE vb vb_repeat4(const uint8_t *p)
@@ -50,12 +51,6 @@ VF_INLINE vi vi_dot_wide(vi sum, vb w, vb a)
 }
 #endif
 
-VF_INLINE vi vi_sum_rows(const vi *v)
-{
-    vi a = _mm512_add_epi32(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
-    vi b = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
-    return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
-}
 VF_INLINE void vb_turn_rows(vb *v)
 {
     vb a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpacklo_epi32(v[2], v[3]);

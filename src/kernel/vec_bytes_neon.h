@@ -11,6 +11,12 @@ typedef uint8x16_t vb;
 VF_INLINE vb vb_rows(const vb_source *s, int j, size_t at) { return vld1q_u8(vb_row(s, j) + at); }
 VF_INLINE vb vb_load(const uint8_t *p) { return vld1q_u8(p); }
 VF_INLINE void vb_store(uint8_t *p, vb v) { vst1q_u8(p, v); }
+VF_INLINE void vi_store_bytes(int8_t *p, vi v)
+{
+    int16x4_t words = vmovn_s32(v);
+    int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
+    memcpy(p, &bytes, 4);
+}
 VF_INLINE vb vb_set1(uint8_t x) { return vdupq_n_u8(x); }
 VF_INLINE vb vb_repeat16(const uint8_t *p) { return vld1q_u8(p); }
 VF_INLINE vb vb_repeat4(const uint8_t *p)
@@ -41,7 +47,6 @@ VF_INLINE vi vi_dot(vi sum, vb u, vb a)
 #endif
 VF_INLINE vi vi_dot_wide(vi sum, vb w, vb a) { return vi_dot(sum, w, a); }
 
-VF_INLINE vi vi_sum_rows(const vi *v) { return vpaddq_s32(vpaddq_s32(v[0], v[1]), vpaddq_s32(v[2], v[3])); }
 VF_INLINE void vb_turn_rows(vb *v)
 {
     uint32x4_t r[4];

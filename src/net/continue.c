@@ -1,6 +1,6 @@
 /* Steps that continue one another: a net over the tokens of a sequence is changed so that a step needs only those that
- * are new. Attention that looks back keeps keys and values, recurrent layers their states, and positions follow a size of
- * the step. All other calls must work on each token alone: a list says which ones do.
+ * are new. Attention that looks back keeps keys and values, recurrent layers their states, and positions follow a size
+ * of the step. All other calls must work on each token alone: a list says which ones do.
  *
  * This is part of building: what comes out is a net as any other. */
 #include <string.h>

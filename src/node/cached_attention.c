@@ -76,7 +76,7 @@ static void sample_bytes(mica_op_sample *s, int in, mica_index pages, size_t byt
 
 static void sample(mica_op_sample *s)
 {
-    static const mica_dtype types[] = {MICA_F32, MICA_F16, MICA_Q8_0};
+    static const int types[] = {MICA_F32, MICA_F16, MICA_Q8_0};
     mica_cached_attention_opts *opts = s->opts;
     mica_index rows = mica_op_sample_int(s, 1, 5), pages = mica_op_sample_int(s, 1, 3), sequences = 2;
     opts->type = types[mica_op_sample_int(s, 0, 2)];

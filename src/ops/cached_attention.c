@@ -20,7 +20,7 @@
 static bool layout_of(const mica_cached_attention_opts *opts, mica_cache_layout *layout)
 {
     mica_index width = opts->width, value_width = opts->value_width != 0 ? opts->value_width : width;
-    mica_index most = PTRDIFF_MAX / 1024 / (opts->kv_heads > 0 ? opts->kv_heads : 1);
+    mica_index most = PTRDIFF_MAX / 1024 / (opts->heads > 0 ? opts->heads : 1);
     if (opts->heads < 1 || opts->kv_heads < 1 || opts->heads % opts->kv_heads != 0 || width < 1 ||
         value_width < 1 || width > most || value_width > most)
         return false;
@@ -168,9 +168,12 @@ static mica_status check_shapes(mica_context *ctx, const char *op, const mica_te
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
         MICA_TRY(mica_check_shape(ctx, op, want[i].name, want[i].tensor, want[i].rank, want[i].dim,
                                   want[i].because_name, want[i].because));
-    if (rows >= INT32_MAX || a->table->dim[1] > INT32_MAX / PAGE - 1)
-        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: q is %s, table is %s: more rows or places than i32 counts",
-                         op, MICA_SHAPE(a->q), MICA_SHAPE(a->table));
+    double records = (double)a->table->dim[1] * opts->heads * (double)mica_cache_record(layout);
+    if (rows >= INT32_MAX || a->table->dim[1] > INT32_MAX / PAGE - 1 ||
+        records > (double)(PTRDIFF_MAX / 4096))
+        return mica_fail(ctx, MICA_ERR_SHAPE,
+                         "%s: q is %s, table is %s: more rows or places than can be counted", op,
+                         MICA_SHAPE(a->q), MICA_SHAPE(a->table));
     MICA_TRY(check_cache(ctx, op, "keys", a->keys, a->keys->dim[0], layout->key_page, a->keys));
     return check_cache(ctx, op, "values", a->values, a->keys->dim[0], layout->value_page, a->keys);
 }

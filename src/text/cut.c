@@ -1,6 +1,8 @@
 /* The rules that cut text into words. */
 #include "text/cut.h"
 
+#include <string.h>
+
 #include "text/unicode.h"
 
 #define L     MICA_UNICODE_L
@@ -321,6 +323,15 @@ static size_t match_newline_runs(const char *text, size_t at, size_t end)
     return at;
 }
 SET_APART(newline_runs)
+
+/* Before each U+2581. */
+size_t mica_cut_underlines(const char *text, size_t at, size_t end)
+{
+    for (at = look(text, at, end).next; at < end; at++)
+        if (end - at >= 3 && memcmp(text + at, "\xe2\x96\x81", 3) == 0)
+            break;
+    return at;
+}
 
 /* \s+ */
 static size_t match_spaces(const char *text, size_t at, size_t end) { return run(text, at, end, SPACE); }

@@ -47,6 +47,6 @@ mica_cut_fn mica_cut_gpt2, mica_cut_llama3, mica_cut_qwen2, mica_cut_qwen35, mic
     mica_cut_newline, mica_cut_newline_runs, mica_cut_deepseek_letters, mica_cut_deepseek_punctuation,
     mica_cut_last_spaces, mica_cut_deepseek_cjk, mica_cut_space_letters, mica_cut_space_punctuation,
     mica_cut_cjk_kana, mica_cut_deepseek3, mica_cut_bloom, mica_cut_gpt4o, mica_cut_tekken, mica_cut_spaces,
-    mica_cut_one_punctuation;
+    mica_cut_one_punctuation, mica_cut_underlines;
 
 #endif

@@ -115,8 +115,8 @@ static mica_status make_room(mica_generation *writer, mica_index count, mica_ind
     return mica_net_reset_states(writer->net);
 }
 
-/* Runs what the net has not run yet, behind what it has kept; or all that is to be seen, where that is not the beginning
- * of these tokens. */
+/* Runs what the net has not run yet, behind what it has kept; or all that is to be seen, where that is not the
+ * beginning of these tokens. */
 static mica_status run_new(mica_generation *writer, const mica_value_info *input, const mica_tensor *tokens)
 {
     mica_net *net = writer->net;

@@ -238,7 +238,7 @@ static bool is_valid(const char *text, size_t length)
 }
 
 mica_status mica_encode_into(mica_context *ctx, const mica_tokenizer *t, mica_tokens *out, const char *text,
-                             size_t bytes, void *scratch, size_t scratch_bytes, bool special)
+                             size_t bytes, void *scratch, size_t scratch_bytes, mica_encode_how how)
 {
     if (bytes > LONGEST_TEXT)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "encode: a text of %zu bytes; the most is %zu", bytes,
@@ -256,8 +256,8 @@ mica_status mica_encode_into(mica_context *ctx, const mica_tokenizer *t, mica_to
         mica_repair((char *)start, clean, text, bytes);
         text = (const char *)start;
     }
-    encoding e = {.t = t, .out = out, .scratch = start + copy, .after_special = true, .first = true};
-    encode_text(&e, text, clean, special);
+    encoding e = {.t = t, .out = out, .scratch = start + copy, .after_special = true, .first = !how.later};
+    encode_text(&e, text, clean, how.special);
     return MICA_OK;
 }
 
@@ -275,7 +275,8 @@ mica_status mica_encode(mica_context *ctx, const mica_tokenizer *t, int32_t *tok
     mica_tokens out = {.token = tokens, .room = *count};
     if (o.ends && t->info.add_bos && t->info.bos >= 0)
         mica_tokens_put(&out, t->info.bos);
-    MICA_TRY(mica_encode_into(ctx, t, &out, text, bytes, scratch, scratch_bytes, o.special));
+    MICA_TRY(mica_encode_into(ctx, t, &out, text, bytes, scratch, scratch_bytes,
+                              (mica_encode_how){.special = o.special}));
     int32_t last = t->info.eos >= 0 ? t->info.eos : t->info.separator;
     if (o.ends && t->info.add_eos && last >= 0)
         mica_tokens_put(&out, last);

@@ -289,7 +289,7 @@ static mica_status open_all(opening *o)
     MICA_TRY(take_merges(o));
     MICA_TRY(take_charsmap(o));
     strip_phi3(o);
-    return MICA_OK;
+    return mica_vocabulary_specials(o->t);
 }
 
 mica_status mica_tokenizer_of_gguf(mica_context *ctx, mica_tokenizer **out, const mica_gguf *file)

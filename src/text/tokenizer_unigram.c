@@ -106,7 +106,10 @@ static void put_normal(normalizing *n, const char *text, size_t length)
 
 static size_t normalize(const mica_tokenizer *t, char *out, const mica_fragment *f)
 {
-    normalizing n = {.t = t, .out = out};
+    bool spaced = f->length > 0 && f->text[0] == ' ';
+    normalizing n = {.t = t,
+                     .out = out,
+                     .prefixed = t->prefix_unless_space && (spaced || (t->prefix_first_only && !f->first))};
     for (size_t at = 0; at < f->length;) {
         const char *to = NULL;
         size_t to_bytes = 0, from = mapped(t, f->text + at, f->length - at, &to, &to_bytes);
@@ -118,7 +121,14 @@ static size_t normalize(const mica_tokenizer *t, char *out, const mica_fragment 
         put_normal(&n, to, to_bytes);
         at += from;
     }
+    if (t->keep_last_space && !n.in_word && f->length > 0)
+        put_space(&n);
     return n.bytes;
+}
+
+static bool begins_word(const char *text, size_t at, size_t length)
+{
+    return length - at >= 3 && memcmp(text + at, "\xe2\x96\x81", 3) == 0;
 }
 
 /* ---- The best path ---- */
@@ -145,6 +155,8 @@ static bool offer_tokens(const mica_tokenizer *t, step *best, const char *text, 
     for (size_t n = 1; n <= most; n++) {
         if (at + n < length && ((unsigned char)text[at + n] & 0xc0) == 0x80)
             continue;
+        if (n > 3 && t->words_apart && begins_word(text, at + n - 3, length))
+            break;
         int32_t token = mica_vocabulary_find(t, "", text + at, n);
         if (token < 0)
             continue;
@@ -153,6 +165,25 @@ static bool offer_tokens(const mica_tokenizer *t, step *best, const char *text, 
         offer(&best[at + n], best[at].score + (user ? 0 : (double)t->entries[token].score), at, token);
     }
     return whole;
+}
+
+/* Backwards along the path, from the end of each token to its start. Unknown ones in a row are one. */
+static void put_path(const mica_tokenizer *t, mica_tokens *out, step *best, const char *text, size_t length)
+{
+    size_t count = 0;
+    bool unknown = false;
+    for (size_t at = length; at > 0; at = best[at].start) {
+        bool is_unknown = best[at].token == t->info.unknown;
+        if (is_unknown && unknown && !(t->words_apart && begins_word(text, at, length)))
+            best[at].token = -1;
+        count += best[at].token >= 0; /* a vocabulary without an unknown token drops what it does not have */
+        unknown = is_unknown;
+    }
+    out->count += count;
+    size_t place = out->count;
+    for (size_t at = length; at > 0; at = best[at].start)
+        if (best[at].token >= 0 && --place < out->room)
+            out->token[place] = best[at].token;
 }
 
 /* Bytes that a byte of text may become: a replacement, or an escaped space; and the prefix. */
@@ -181,21 +212,5 @@ void mica_unigram_encode(const mica_tokenizer *t, mica_tokens *out, const mica_f
         if (!offer_tokens(t, best, text, at, length, n))
             offer(&best[at + n], best[at].score + t->unknown_score, at, t->info.unknown);
     }
-    /* Backwards along the path, its starts become ends; unknown ones in a row are one. */
-    size_t first = out->count, count = 0;
-    bool unknown = false;
-    for (size_t at = length; at > 0; at = best[at].start) {
-        bool is_unknown = best[at].token == t->info.unknown;
-        if (!(is_unknown && unknown))
-            count++;
-        unknown = is_unknown;
-    }
-    unknown = false;
-    out->count = first + count;
-    for (size_t at = length; at > 0; at = best[at].start) {
-        bool is_unknown = best[at].token == t->info.unknown;
-        if (!(is_unknown && unknown) && first + --count < out->room)
-            out->token[first + count] = best[at].token;
-        unknown = is_unknown;
-    }
+    put_path(t, out, best, text, length);
 }

@@ -148,7 +148,7 @@ static bool is_special(const mica_entry *e)
            (e->kind == MICA_TOKEN_CONTROL || e->kind == MICA_TOKEN_USER || e->kind == MICA_TOKEN_UNKNOWN);
 }
 
-static mica_status index_specials(mica_tokenizer *t)
+mica_status mica_vocabulary_specials(mica_tokenizer *t)
 {
     size_t count = 0;
     for (int32_t i = 0; i < t->info.count; i++)
@@ -192,7 +192,7 @@ mica_status mica_vocabulary_index(mica_tokenizer *t)
             slot = (slot + 1) & t->slot_mask;
         t->slots[slot] = i; /* of two with the same text the later one is found */
     }
-    return index_specials(t);
+    return MICA_OK;
 }
 
 /* ---- Merges ---- */

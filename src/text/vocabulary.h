@@ -82,6 +82,9 @@ struct mica_tokenizer {
     bool prefix_first_only;   /* not after special tokens, but at the beginning of the text alone */
     bool prefix_unless_space; /* not where the text begins with one */
     bool merge_spaces;        /* no two in a row, none at the ends */
+    bool keep_last_space;     /* but one where the text ends with some */
+    bool strip_last_space;    /* while a tokenizer.json is read */
+    bool words_apart;         /* tokens have no U+2581 but at their beginning */
     bool unknown_fused;       /* characters without a token are one unknown token together */
     bool drops_unknown;       /* or none at all */
 
@@ -104,8 +107,9 @@ struct mica_tokenizer {
 /* Memory that close gives back. NULL, with an error recorded. */
 void *mica_tokenizer_take(mica_tokenizer *t, size_t count, size_t size);
 
-/* From entries and kinds: finding by text, and special tokens. */
+/* From entries: finding by text; and at last, when the kinds of all are known, special tokens. */
 mica_status mica_vocabulary_index(mica_tokenizer *t);
+mica_status mica_vocabulary_specials(mica_tokenizer *t);
 /* Room for so many merges, then one after the other, the first of the same pair counting. One whose parts or result
  * the vocabulary does not have never happens and is left out. */
 mica_status mica_merges_begin(mica_tokenizer *t, size_t count);
@@ -117,6 +121,10 @@ void mica_vocabulary_bytes(mica_tokenizer *t);
 void mica_vocabulary_ends(mica_tokenizer *t);
 /* Of a charsmap: checks it, and finds the least and most that it may do. */
 mica_status mica_charsmap_open(mica_tokenizer *t, const void *bytes, size_t size);
+
+/* For tests and fuzzing: the text of a tokenizer.json and of a tokenizer_config.json (or NULL), which are copied. */
+mica_status mica_tokenizer_over_json(mica_context *ctx, mica_tokenizer **out, const char *text, size_t length,
+                                     const char *config, size_t config_length);
 
 /* ---- Looking up ---- */
 
@@ -160,9 +168,14 @@ size_t mica_spm_scratch(const mica_tokenizer *t, size_t bytes);
 size_t mica_wordpiece_scratch(const mica_tokenizer *t, size_t bytes);
 size_t mica_unigram_scratch(const mica_tokenizer *t, size_t bytes);
 
+typedef struct mica_encode_how {
+    bool special; /* text that looks like a special token becomes one */
+    bool later;   /* not the beginning of all text */
+} mica_encode_how;
+
 /* Tokens of a text, appended to `out`: mica_encode without the ends. */
 mica_status mica_encode_into(mica_context *ctx, const mica_tokenizer *t, mica_tokens *out, const char *text,
-                             size_t bytes, void *scratch, size_t scratch_bytes, bool special);
+                             size_t bytes, void *scratch, size_t scratch_bytes, mica_encode_how how);
 
 /* Copies with spaces escaped as the rules say; `out` has room for 3 bytes for each of the text's, and 3 more. */
 size_t mica_escape_spaces(const mica_tokenizer *t, char *out, const mica_fragment *f);

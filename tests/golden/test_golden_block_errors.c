@@ -1,5 +1,5 @@
-/* Quantizers that search: the squared error is no larger than llama.cpp's (tests/golden/make_golden_block_errors.py), the
- * bits are the same for every instruction set, and nothing of any size upsets them. */
+/* Quantizers that search: the squared error is no larger than llama.cpp's (make_golden_block_errors.py), the bits are
+ * the same for every instruction set, and nothing of any size upsets them. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
-/* Attention over a cache: a row's bits follow from its own sequence alone, whatever else runs; and what is wrong is found
- * before anything is written. */
+/* Attention over a cache: a row's bits follow from its own sequence alone, whatever else runs; and what is wrong is
+ * found before anything is written. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/op_case.h"
+#include "ops/isa_context.h"
 
 enum { SEQUENCES = 3, LENGTH = 640, PAGES = LENGTH / MICA_CACHE_PAGE, POOL = SEQUENCES * PAGES + 1 };
 
@@ -171,23 +171,11 @@ static const mica_cached_attention_opts shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-static mica_context *set_of(const char *isa, int threads)
-{
-    mica_context *ctx = NULL;
-#if defined(MICA_NO_THREADS)
-    threads = 1;
-#endif
-    if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads, .isa = isa}) != MICA_OK)
-        return NULL;
-    CHECK_OK(ctx, mica_workspace_reserve(ctx, (size_t)32 << 20));
-    return ctx;
-}
-
 TEST(cached_rows_follow_from_their_own_sequence)
 {
     static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};
     for (int i = 0; i < 4; i++) {
-        mica_context *ctx[] = {set_of(isas[i], 1), set_of(isas[i], 2), set_of(isas[i], 3)};
+        mica_context *ctx[] = {isa_context(isas[i], 1), isa_context(isas[i], 2), isa_context(isas[i], 3)};
         for (int n = 0; n < SHAPES && ctx[0] != NULL; n += i == 0 ? 2 : 1) {
             test_random r = test_seed(500 + (uint64_t)n);
             texts x = make(&shapes[n], &r);
@@ -213,7 +201,7 @@ TEST(cached_rows_follow_from_their_own_sequence)
 /* Both ways: what a call has of a text is a whole. */
 TEST(cached_rows_see_both_ways_within_a_call)
 {
-    mica_context *ctx[] = {set_of(NULL, 1), set_of(NULL, 2)};
+    mica_context *ctx[] = {isa_context(NULL, 1), isa_context(NULL, 2)};
     mica_cached_attention_opts opts = {
         .heads = 4, .kv_heads = 2, .width = 32, .type = MICA_F32, .both_ways = true};
     test_random r = test_seed(510);
@@ -239,7 +227,7 @@ TEST(cached_rows_see_both_ways_within_a_call)
 /* A text that begins as another shares its pages, and goes on in pages of its own. */
 TEST(cached_texts_share_pages)
 {
-    mica_context *ctx = set_of(NULL, 1);
+    mica_context *ctx = isa_context(NULL, 1);
     test_random r = test_seed(520);
     texts x = make(&shapes[0], &r);
     enum { SHARED = 2 * MICA_CACHE_PAGE };
@@ -261,7 +249,7 @@ TEST(cached_texts_share_pages)
 /* A text whose beginning is no longer seen: its pages may be gone. So may those before a window. */
 TEST(cached_texts_forget_their_beginning)
 {
-    mica_context *ctx = set_of(NULL, 1);
+    mica_context *ctx = isa_context(NULL, 1);
     for (int windowed = 0; windowed < 2; windowed++) {
         test_random r = test_seed(530);
         mica_cached_attention_opts opts = shapes[0];
@@ -290,7 +278,7 @@ TEST(cached_texts_forget_their_beginning)
 /* Numbers that are none spoil the rows that see them, and no other. */
 TEST(cached_rows_are_spoiled_by_what_they_see)
 {
-    mica_context *ctx = set_of(NULL, 1);
+    mica_context *ctx = isa_context(NULL, 1);
     for (int n = 0; n < 3; n++) {
         test_random r = test_seed(540);
         texts x = make(&shapes[n], &r), spoiled = make(&shapes[n], &r);
@@ -335,7 +323,7 @@ static void check_refused(mica_context *ctx, texts *x, const batch *b, const cha
 
 TEST(cached_attention_finds_bad_places_before_it_writes)
 {
-    mica_context *ctx = set_of(NULL, 1);
+    mica_context *ctx = isa_context(NULL, 1);
     test_random r = test_seed(550);
     texts x = make(&shapes[0], &r);
     batch good = {.count = 3, .sequence = {0, 0, 1}, .place = {0, 1, 0}}, b = good;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/op_case.h"
+#include "ops/isa_context.h"
 
 enum { ROWS = 37, MOST_WIDTH = 5000, MOST_INS = 3 };
 
@@ -74,18 +74,6 @@ static void check_rows(mica_context *const *ctx, row_call *c, const char *isa)
     free(y);
 }
 
-static mica_context *context(const char *isa, int threads)
-{
-    mica_context *ctx = NULL;
-#if defined(MICA_NO_THREADS)
-    threads = 1;
-#endif
-    if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads, .isa = isa}) != MICA_OK)
-        return NULL;
-    CHECK_OK(ctx, mica_workspace_reserve(ctx, (size_t)8 << 20));
-    return ctx;
-}
-
 TEST(rows_do_not_depend_on_one_another)
 {
     static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};
@@ -98,10 +86,11 @@ TEST(rows_do_not_depend_on_one_another)
             c.in[i][k] = (float)test_normal(&r);
     }
     for (int i = 0; i < 4; i++) {
-        mica_context *ctx[] = {context(isas[i], 1), context(isas[i], 2), context(isas[i], 3)};
+        mica_context *ctx[] = {isa_context(isas[i], 1), isa_context(isas[i], 2), isa_context(isas[i], 3)};
         for (size_t n = 0; n < sizeof row_ops / sizeof row_ops[0] && ctx[0] != NULL; n++) {
             c.how = &row_ops[n];
             c.op = mica_op_find(c.how->name);
+            CHECK_MSG(c.op != NULL, "%s is unknown", c.how->name);
             for (size_t w = 0; w < sizeof widths / sizeof widths[0] && c.op != NULL; w++) {
                 c.width = widths[w];
                 check_rows(ctx, &c, isas[i]);

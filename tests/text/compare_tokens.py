@@ -13,7 +13,6 @@ vocabulary keeps it.
 """
 import argparse
 import ctypes
-import json
 import pathlib
 import random
 import subprocess
@@ -88,7 +87,6 @@ LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s
 
 
 def hugging_face(path):
-    import tokenizers
     from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers as cut
     if str(path).endswith(".json"):
         tokenizer = Tokenizer.from_file(str(path))
@@ -118,7 +116,17 @@ def hugging_face(path):
         tokenizer.normalizer = normalizers.BertNormalizer()
         tokenizer.pre_tokenizer = cut.BertPreTokenizer()
         return tokenizer
-    merges = [tuple(m.split(" ", 1)) for m in s["tokenizer.ggml.merges"]]
+    if s["tokenizer.ggml.model"] == "t5":
+        tokenizer = Tokenizer(models.Unigram(list(zip(texts, s["tokenizer.ggml.scores"])), unk_id=3))
+        tokenizer.pre_tokenizer = cut.Metaspace()
+        return tokenizer
+    merges = [(m[0] + m[1:].split(" ", 1)[0], m[1:].split(" ", 1)[1]) for m in s["tokenizer.ggml.merges"]]
+    if s["tokenizer.ggml.model"] == "gemma4":
+        tokenizer = Tokenizer(models.BPE({t: i for i, t in enumerate(texts)}, merges, byte_fallback=True))
+        tokenizer.normalizer = normalizers.Replace(" ", "▁")
+        tokenizer.pre_tokenizer = cut.Split(" ", "merged_with_previous")
+        tokenizer.add_tokens([AddedToken(t, normalized=False) for t, k in zip(texts, kinds) if k == 4])
+        return tokenizer
     pre = s["tokenizer.ggml.pre"]
     tokenizer = Tokenizer(models.BPE({t: i for i, t in enumerate(texts)}, merges,
                                      ignore_merges=pre == "llama-bpe"))
@@ -229,12 +237,17 @@ def main():
     parse.add_argument("--seed", type=int, default=1)
     parse.add_argument("--llama")
     parse.add_argument("--build")
+    parse.add_argument("--json", action="store_true", help="write what was put together as a tokenizer.json for Mica")
     parse.add_argument("--assigned", action="store_true", help="only characters that Python's Unicode has")
     parse.add_argument("--no-decode", action="store_true", help="the vocabulary does not keep the text")
     args = parse.parse_args()
-    ours = Mica(args.library, args.model)
     texts = Texts(args.seed, args.assigned)
     theirs = Llama(args.llama, args.build, args.model) if args.llama else hugging_face(args.model)
+    model = args.model
+    if args.json:
+        model = str(pathlib.Path(tempfile.mkdtemp()) / "tokenizer.json")
+        theirs.save(model)
+    ours = Mica(args.library, model)
     wrong, done = 0, 0
     while done < args.count:
         batch = [texts.one() for _ in range(min(1000, args.count - done))]

@@ -207,7 +207,7 @@ TEST(sample_limits_as_the_reference)
     CHECK_MSG(near < 30, "%d cases near a limit", near);
 }
 
-/* Chi-square of 20,000 draws against the probabilities: the seeds are fixed, so this never fails by chance. */
+/* Chi-square of 8,000 draws against the probabilities: the seeds are fixed, so this never fails by chance. */
 TEST(sample_draws_fit_the_probabilities)
 {
     static random_case c;
@@ -215,12 +215,16 @@ TEST(sample_draws_fit_the_probabilities)
     static int seen[MOST];
     mica_context *ctx = test_context(1);
     test_random r = test_seed(5);
-    for (int n = 0; n < 40; n++) {
-        make_case(&c, &r);
+    for (int n = 0; n < 24; n++) {
+        do
+            make_case(&c, &r);
+        while ((c.count == MOST) != (n < 4)); /* those take long */
+        if (n < 2)
+            c.s = (mica_sampling){.temperature = 1};
         mica_tensor row = mica_1d(c.logits, c.count);
         mica_random dice = mica_random_stream(7, (uint64_t)n);
         size_t count = MOST;
-        enum { DRAWS = 20000 };
+        enum { DRAWS = 8000 };
         memset(seen, 0, sizeof seen);
         for (int i = 0; i < DRAWS; i++) {
             int32_t token = -1;
@@ -355,7 +359,7 @@ TEST(sample_needs_what_it_measures)
     static random_case c;
     test_random r = test_seed(12);
     mica_context *measuring = test_context(1);
-    for (int n = 0; n < 60; n++) {
+    for (int n = 0; n < 24; n++) {
         make_case(&c, &r);
         mica_tensor row = mica_1d(c.logits, c.count), shape = mica_1d(NULL, c.count);
         mica_random dice = mica_random_stream(3, 0), again = dice;

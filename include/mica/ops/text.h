@@ -50,7 +50,7 @@ MICA_API mica_status mica_rotary_angles(mica_context *ctx, const mica_tensor *ta
 /* y [T, heads * D] = x, each head's first R features turned by the row of `table` [T, R]. A pair is (i, i + R / 2), or
  * with `interleaved` (2i, 2i + 1). y may be exactly x. */
 typedef struct mica_rotary_rows_opts {
-    int heads;
+    int heads; /* 0: 1 */
     bool interleaved;
 } mica_rotary_rows_opts;
 MICA_API mica_status mica_rotary_rows(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
@@ -62,7 +62,7 @@ MICA_API mica_status mica_rotary_rows(mica_context *ctx, const mica_tensor *y, c
  * share those of a common beginning. A token's place is that in its sequence, from 0 on; page table[s][place / PAGE]
  * has it at place % PAGE.
  *
- *     keys, values   mica_cache_shape: u8 [pages, bytes of a page]
+ *     keys, values   u8 [pages, mica_cache_page_bytes], contiguous; what a page looks like is private
  *     table          i32 [sequences, pages of a sequence]
  *     first          i32 [sequences]: places before it are no longer seen
  *     sequence       i32 [T]: of each row; -1: the row is left out, its y is 0
@@ -92,7 +92,10 @@ typedef struct mica_cached_attention_args {
     const mica_tensor *table, *first, *sequence, *place;
 } mica_cached_attention_args;
 
-/* y [T, heads * value_width]. Rows of one sequence come in the order of their places. */
+/* y [T, heads * value_width]. All rows of the call are in the cache before the first is computed, so that their order
+ * does not matter; rows at places one behind the other are fastest in that order. Pages are read only where a row sees
+ * some of their places, so that table entries of others may be anything. What is out of range is an index error, and
+ * nothing is written. */
 MICA_API mica_status mica_cached_attention(mica_context *ctx, const mica_tensor *y,
                                            const mica_cached_attention_args *args,
                                            const mica_cached_attention_opts *opts);
