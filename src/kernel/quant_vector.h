@@ -63,7 +63,7 @@ VF_INLINE vf vector_flush(const shape *s, const vb_source *w, int flush, const u
 {
     size_t record = mica_quant_tile_bytes(1, s->group);
     int groups = s->flush / s->group, in_block = MICA_QUANT_BLOCK / s->group;
-    int steps = s->flush / (s->parts * PART), total = s->values / (s->parts * PART);
+    int steps = s->flush / (s->parts * PART);
     vi sum[MOST_FLUSHED];
     for (int g = 0; g < groups; g++) {
         const uint8_t *own = x + (size_t)(g / in_block) * record + MICA_QUANT_BLOCK + sizeof(float);
@@ -73,10 +73,10 @@ VF_INLINE vf vector_flush(const shape *s, const vb_source *w, int flush, const u
     {
         int step = flush * steps + i;
         vb raw[MOST_RAW];
-        fetch(ahead, (size_t)step * s->bytes * VF_LANES / (size_t)total,
-              (size_t)(step + 1) * s->bytes * VF_LANES / (size_t)total);
         s->load(w, step, raw);
         for (int p = 0; p < s->parts; p++) {
+            size_t pieces = (size_t)(s->values / PART), piece = (size_t)(step * s->parts + p);
+            fetch(ahead, piece * s->bytes * VF_LANES / pieces, (piece + 1) * s->bytes * VF_LANES / pieces);
             int place = s->place(step, p) - flush * s->flush / PART, g = place * PART / s->group;
             const uint8_t *a = x + (size_t)(place / 2) * record + (size_t)(place % 2 * PART);
             for (int c = 0; c < 4; c++) {
