@@ -87,8 +87,8 @@ static double number(reading *r, const char *name, double otherwise, double leas
     return otherwise;
 }
 
-/* A whole number from 1 to `most`; where the file has none, `otherwise`, or an error if that is 0. A list, with a number
- * for each layer, must have the same one for all. */
+/* A whole number from 1 to `most`; where the file has none, `otherwise`, or an error if that is 0. A list, with a
+ * number for each layer, must have the same one for all. */
 static mica_index count(reading *r, const char *name, mica_index otherwise, mica_index most)
 {
     char key[128];

@@ -21,7 +21,8 @@ typedef struct fixture {
 static mica_context *with_threads(int threads)
 {
     mica_context *ctx;
-    if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads}) != MICA_OK) /* built without threads */
+    if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads}) !=
+        MICA_OK) /* built without threads */
         (void)mica_context_create(&ctx, NULL);
     return ctx;
 }
