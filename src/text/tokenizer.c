@@ -65,8 +65,8 @@ void mica_vocabulary_ends(mica_tokenizer *t)
         "<eos>",
         "<turn|>",
         "<|tool_response>",
-        "<\xef\xbd\x9c"
-        "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+        ("<\xef\xbd\x9c"
+         "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"),
         "[e~[",
     };
     /* Gemma 4 has </s> as text. */

@@ -116,7 +116,8 @@ static size_t normalize(const mica_tokenizer *t, char *out, const mica_fragment 
         uint32_t code;
         if (from == 0) {
             to = f->text + at;
-            to_bytes = from = mica_utf8_decode(&code, f->text + at, f->length - at);
+            from = mica_utf8_decode(&code, f->text + at, f->length - at);
+            to_bytes = from = from > 0 ? from : 1; /* a map can take a part of a character */
         }
         put_normal(&n, to, to_bytes);
         at += from;
@@ -176,8 +177,7 @@ static void put_path(const mica_tokenizer *t, mica_tokens *out, step *best, cons
         bool is_unknown = best[at].token == t->info.unknown;
         if (is_unknown && unknown && !(t->words_apart && begins_word(text, at, length)))
             best[at].token = -1;
-        else
-            count++;
+        count += best[at].token >= 0; /* there may be no unknown token */
         unknown = is_unknown;
     }
     out->count += count;
