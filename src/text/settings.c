@@ -107,6 +107,7 @@ static mica_index count(reading *r, const char *name, mica_index otherwise, mica
 /* ---- Parts ---- */
 
 enum { MOST_LAYERS = 4096, MOST_WIDTH = 1 << 20, MOST_HEADS = 1 << 14, MOST_CONTEXT = 1 << 27 };
+enum { MOST_ALL_HEADS = 1 << 24 }; /* features of all heads: sums of such numbers fit */
 
 static void read_sizes(reading *r)
 {
@@ -129,6 +130,9 @@ static void read_sizes(reading *r)
     mica_index even = info->width / info->heads;
     info->head_width = count(r, "attention.key_length", even > 0 ? even : 1, MOST_WIDTH);
     info->value_width = count(r, "attention.value_length", even > 0 ? even : 1, MOST_WIDTH);
+    if (r->status == MICA_OK &&
+        (info->head_width > MOST_ALL_HEADS / info->heads || info->value_width > MOST_ALL_HEADS / info->heads))
+        r->status = refuse(r->model, "attention.head_count", "times the width of a head is too large");
     if (r->status == MICA_OK && number(r, "expert_count", 0, 0, 1e9) > 0)
         r->status = refuse(r->model, "expert_count", "is above 0: mixtures of experts are not supported");
 }
