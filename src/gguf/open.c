@@ -155,7 +155,7 @@ static mica_status read_offset(opening *o, mica_gguf_entry *entry, const char *n
     if (offset > room || bytes > room - offset)
         return BAD(o, at, "tensor %s takes %zu bytes from byte %llu of the data on, but the data have %zu",
                    name, bytes, (unsigned long long)offset, room);
-    entry->tensor.data = (void *)(uintptr_t)(o->c.bytes + o->data + offset); /* read-only all the same */
+    entry->tensor.data = (void *)(o->c.bytes + o->data + offset); /* read-only all the same */
     return MICA_OK;
 }
 

@@ -152,8 +152,9 @@ static void read_norms(reading *r)
     model->pooling = (int)number(r, "pooling_type", 1, 0, 3);
     if (a->scaled_embedding)
         model->embedding_scale = sqrtf((float)model->info.width);
-    if (a->narrow_scale_layers == model->info.layers && r->status == MICA_OK)
-        model->attention_scale = 1.0f / sqrtf((float)(model->info.width / model->info.heads));
+    mica_index share = model->info.width / model->info.heads;
+    if (a->narrow_scale_layers == model->info.layers)
+        model->attention_scale = 1.0f / sqrtf((float)share);
 }
 
 static void read_window(reading *r)
