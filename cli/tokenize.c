@@ -9,7 +9,7 @@
 
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
-#include "cli/verb.h"
+#include "cli/text/model.h"
 #include "io/file.h"
 
 typedef struct settings {
@@ -61,25 +61,6 @@ typedef struct work {
     char *text; /* of tokens */
     size_t room;
 } work;
-
-/* All of stdin, with a byte to spare. */
-static int read_input(work *w)
-{
-    size_t room = 0, got = 0;
-    do {
-        room = room == 0 ? 65536 : 2 * room;
-        char *larger = realloc(w->input, room + 1);
-        if (larger == NULL)
-            return verb_error(&verb_tokenize, EXIT_FAILED, "no memory for %zu bytes of text", room);
-        w->input = larger;
-        got = fread(w->input + w->input_bytes, 1, room - w->input_bytes, stdin);
-        w->input_bytes += got;
-    } while (w->input_bytes == room);
-    if (ferror(stdin))
-        return verb_error(&verb_tokenize, EXIT_FILE, "cannot read stdin");
-    w->input[w->input_bytes] = '\0';
-    return EXIT_OK;
-}
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -254,7 +235,7 @@ static int run(int argc, char **argv)
     w.text = take(w.room + 1, 1);
     int code = open_model(&w, argv[0]);
     if (code == EXIT_OK)
-        code = read_input(&w);
+        w.input = text_read_all(&verb_tokenize, "-", &w.input_bytes, &code);
     if (code == EXIT_OK)
         code = set.decode ? decode(&w) : encode(&w);
     mica_tokenizer_close(w.tokenizer);
