@@ -116,7 +116,8 @@ static size_t normalize(const mica_tokenizer *t, char *out, const mica_fragment 
         uint32_t code;
         if (from == 0) {
             to = f->text + at;
-            to_bytes = from = mica_utf8_decode(&code, f->text + at, f->length - at);
+            from = mica_utf8_decode(&code, f->text + at, f->length - at);
+            to_bytes = from = from > 0 ? from : 1; /* a map may take half a character, and leave the other */
         }
         put_normal(&n, to, to_bytes);
         at += from;
