@@ -171,6 +171,19 @@ static mica_status check_sum(const reading *r)
     return sum == wanted ? MICA_OK : refuse(r, "the file is damaged: its sum does not match");
 }
 
+static mica_status check_tokens(const reading *r, uint64_t length)
+{
+    int32_t piece[PIECE / 4];
+    for (uint64_t first = 0; first < length; first += PIECE / 4) {
+        size_t count = length - first < PIECE / 4 ? (size_t)(length - first) : PIECE / 4;
+        MICA_TRY(mica_file_read(r->s->ctx, piece, &r->file, 4 * count, 8 * HEADER_WORDS + 4 * first));
+        for (size_t i = 0; i < count; i++)
+            if (piece[i] < 0 || piece[i] >= r->s->model->info.vocabulary)
+                return refuse(r, "it has a token that is not in the vocabulary");
+    }
+    return MICA_OK;
+}
+
 static mica_status check_header(reading *r, const uint64_t *header)
 {
     mica_session *s = r->s;
@@ -187,10 +200,13 @@ static mica_status check_header(reading *r, const uint64_t *header)
         (header[FIRST] > 0 && header[FIRST] >= header[LENGTH]) ||
         header[LENGTH] - header[FIRST] > (uint64_t)s->context)
         return refuse(r, "its tokens do not fit into the context of this session");
+    if (s->model->positions > 0 && (header[FIRST] > 0 || header[DROPPED] > 0))
+        return refuse(r, "its first tokens were dropped, which this model's learned positions do not allow");
     uint64_t pages = (uint64_t)mica_pages_for((mica_index)header[LENGTH]);
     if (r->file.bytes != sizeof own + token_bytes(header[LENGTH]) + pages * header[BYTES] + 8)
         return refuse(r, "its length does not match its header");
-    return check_sum(r);
+    MICA_TRY(check_sum(r));
+    return check_tokens(r, header[LENGTH]);
 }
 
 static mica_status take_sequence(reading *r, const uint64_t *header)
@@ -240,6 +256,9 @@ mica_status mica_session_history(const mica_session *s, int sequence, const int3
                                  mica_index *count)
 {
     MICA_TRY(mica_session_check(s, "session_history", sequence));
+    if (tokens == NULL || count == NULL)
+        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_history: %s is NULL",
+                         tokens == NULL ? "tokens" : "count");
     *tokens = mica_history_of(s, sequence) + s->first[sequence];
     *count = mica_session_length(s, sequence);
     return MICA_OK;
