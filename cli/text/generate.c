@@ -18,14 +18,14 @@ typedef struct writing {
     const mica_tokenizer *tokenizer;
     int32_t *tokens; /* [count]: the prompt and what was written so far, with room for what is to come */
     size_t count, prompt_count;
-    size_t restored; /* of the prompt, what a saved sequence had */
+    int32_t *rest; /* [context]: what is run anew when the context is full */
     mica_logit_bias *bias;
     mica_decoder decoder;
     mica_stop stop;
     char *piece, *shown; /* of one token, and what of it may be shown */
     size_t piece_room;
     char *text; /* all of it, for JSON */
-    size_t text_bytes, text_room;
+    size_t text_bytes;
     float *log_probabilities; /* [tokens], for JSON */
     mica_likely *likely;      /* [tokens][set->likely] */
     double prompt_seconds, token_seconds;
@@ -123,12 +123,13 @@ static int make_room(writing *w)
         if (mica_token_text(w->tokenizer, &text, NULL, i) == MICA_OK && text.length > longest)
             longest = text.length;
     }
-    w->piece_room = longest + 16;
+    w->piece_room = 3 * longest + 16; /* each byte may become U+FFFD */
     w->piece = take(w->piece_room, 1);
+    w->rest = take((size_t)mica_session_about(w->model.session).context, sizeof *w->rest);
     w->shown = take(w->piece_room + MICA_STOP_LONGEST, 1);
     if (w->set->shared.json) {
-        w->text_room = tokens * w->piece_room + MICA_STOP_LONGEST + 16;
-        w->text = take(w->text_room, 1);
+        w->text = take(tokens + MICA_STOP_LONGEST,
+                       w->piece_room); /* with what was held back for a stop string */
         w->log_probabilities = take(tokens + 1, sizeof *w->log_probabilities);
         w->likely = take((tokens + 1) * ((size_t)w->set->likely + 1), sizeof *w->likely);
     }
@@ -184,8 +185,12 @@ static mica_status make_way(writing *w)
     mica_status status = mica_session_drop(session, 0, half > 0 ? half : 1);
     if (status != MICA_ERR_STATE)
         return status;
+    const int32_t *seen; /* w->tokens may have less: not what was restored */
+    mica_index length;
+    PASS_UP(mica_session_history(session, 0, &seen, &length));
+    memcpy(w->rest, seen + length - half, (size_t)half * sizeof *seen);
     PASS_UP(mica_session_cut(session, 0, 0));
-    mica_session_piece rest = {.tokens = w->tokens + w->count - 1 - half, .count = half};
+    mica_session_piece rest = {.tokens = w->rest, .count = half};
     return mica_session_run(session, &rest, 1);
 }
 
@@ -364,6 +369,7 @@ int generate_with_model(mica_context *ctx, const generate_settings *set, const c
     }
     text_model_close(&w.model);
     free(w.tokens);
+    free(w.rest);
     free(w.bias);
     free(w.piece);
     free(w.shown);
