@@ -1,4 +1,5 @@
 /* mica embed: texts as vectors. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,8 @@ static int embed_all(embedding *e)
         code = embed_line(e, line, (size_t)length, &counts[e->line]);
         e->line++;
     }
+    if (code == EXIT_OK && ferror(stdin) != 0)
+        code = verb_error(&verb_embed, EXIT_FILE, "cannot read stdin: %s", strerror(errno));
     if (e->set->shared.json && code == EXIT_OK) {
         printf("], \"tokens\": [");
         for (size_t i = 0; i < e->line; i++)

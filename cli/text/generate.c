@@ -25,7 +25,7 @@ typedef struct writing {
     char *piece, *shown; /* of one token, and what of it may be shown */
     size_t piece_room;
     char *text; /* all of it, for JSON */
-    size_t text_bytes, text_room;
+    size_t text_bytes;
     float *log_probabilities; /* [tokens], for JSON */
     mica_likely *likely;      /* [tokens][set->likely] */
     double prompt_seconds, token_seconds;
@@ -132,8 +132,8 @@ static int make_room(writing *w)
     w->shown = take(w->piece_room + MICA_STOP_LONGEST + 1, 1);
     w->rerun = take((size_t)mica_session_about(w->model.session).context, sizeof *w->rerun);
     if (w->set->shared.json) {
-        w->text_room = tokens * w->piece_room + MICA_STOP_LONGEST + 16;
-        w->text = take(w->text_room, 1);
+        w->text = take(tokens + MICA_STOP_LONGEST,
+                       w->piece_room); /* with what was held back for a stop string */
         w->log_probabilities = take(tokens + 1, sizeof *w->log_probabilities);
         w->likely = take((tokens + 1) * ((size_t)w->set->likely + 1), sizeof *w->likely);
     }

@@ -48,3 +48,12 @@ bool mica_utf8_printable(uint32_t code)
                  (code >= 0x2066 && code <= 0x2069);
     return !control && !line && !turns;
 }
+
+bool mica_utf8_valid(const char *bytes, size_t length)
+{
+    uint32_t code;
+    size_t n = 1;
+    for (size_t at = 0; at < length && n > 0; at += n)
+        n = mica_utf8_decode(&code, bytes + at, length - at);
+    return n > 0;
+}

@@ -12,6 +12,9 @@
 /* The character that the bytes begin with, and its length; length 0 if they begin with none. */
 size_t mica_utf8_decode(uint32_t *code, const char *bytes, size_t length);
 
+/* Whether all of it is characters. */
+bool mica_utf8_valid(const char *bytes, size_t length);
+
 /* Whether a character may be printed: no control (a terminal would obey it), and none that turns the direction of
  * what stands around it. */
 bool mica_utf8_printable(uint32_t code);

@@ -28,9 +28,9 @@ static mica_status choose_sizes(mica_session *s, const mica_session_opts *o)
 {
     const mica_model_info *info = &s->model->info;
     mica_index usual = info->context < USUAL_CONTEXT ? info->context : USUAL_CONTEXT;
-    mica_index chunk = info->embeds ? info->context : USUAL_CHUNK;
     mica_text_net_opts *size = &s->size;
     s->context = o->context != 0 ? o->context : usual;
+    mica_index chunk = info->embeds ? s->context : USUAL_CHUNK; /* texts to embed are run whole */
     size->sequences = o->sequences != 0 ? o->sequences : 1;
     size->chunk = o->chunk != 0 ? o->chunk : chunk;
     size->logits = o->logits != 0 ? o->logits : size->sequences;
@@ -128,6 +128,8 @@ mica_status mica_session_create(const mica_model *model, mica_session **out, con
     static const mica_session_opts defaults = {0};
     mica_context *ctx = model->ctx;
     const mica_session_opts *o = opts != NULL ? opts : &defaults;
+    if (out == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "session_create: out is NULL");
     mica_index sequences = o->sequences > 0 && o->sequences <= MOST_ROWS ? o->sequences : 1;
     *out = NULL;
     size_t head = mica_round_up(sizeof(mica_session), MICA_ALIGN);
@@ -211,10 +213,6 @@ static mica_status check_piece(const mica_session *s, const mica_session_piece *
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
                          "session_run: piece %d has %td tokens, logits of %td wanted", number, p->count,
                          p->logits);
-    for (mica_index i = 0; i < p->count; i++)
-        if (p->tokens[i] < 0 || p->tokens[i] >= info->vocabulary)
-            return mica_fail(s->ctx, MICA_ERR_INDEX, "session_run: token %d, but the vocabulary has %td",
-                             (int)p->tokens[i], info->vocabulary);
     mica_index length = mica_session_length(s, p->sequence);
     if (p->count > s->context - length)
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
@@ -231,6 +229,10 @@ static mica_status check_piece(const mica_session *s, const mica_session_piece *
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
                          "session_run: piece %d has %td tokens: an embedding is of 1 to %td tokens at once",
                          number, p->count, s->size.chunk);
+    for (mica_index i = 0; i < p->count; i++)
+        if (p->tokens[i] < 0 || p->tokens[i] >= info->vocabulary)
+            return mica_fail(s->ctx, MICA_ERR_INDEX, "session_run: token %d, but the vocabulary has %td",
+                             (int)p->tokens[i], info->vocabulary);
     return MICA_OK;
 }
 
@@ -403,6 +405,8 @@ mica_status mica_session_run(mica_session *s, const mica_session_piece *pieces, 
 
 mica_status mica_session_logits(const mica_session *s, mica_tensor *out)
 {
+    if (out == NULL)
+        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_logits: out is NULL");
     if (s->result.rank == 0)
         return mica_fail(s->ctx, MICA_ERR_STATE, "session_logits: the last run was to give none");
     *out = s->result;

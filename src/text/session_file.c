@@ -208,6 +208,8 @@ static mica_status check_header(reading *r, const uint64_t *header)
         (header[FIRST] > 0 && header[FIRST] >= header[LENGTH]) ||
         header[LENGTH] - header[FIRST] > (uint64_t)s->context)
         return refuse(r, "its tokens do not fit into the context of this session");
+    if (s->model->positions > 0 && (header[FIRST] > 0 || header[DROPPED] > 0))
+        return refuse(r, "its first tokens were dropped, which this model's learned positions do not allow");
     uint64_t pages = (uint64_t)mica_pages_for((mica_index)header[LENGTH]);
     if (r->file.bytes != sizeof own + token_bytes(header[LENGTH]) + pages * header[BYTES] + 8)
         return refuse(r, "its length does not match its header");
@@ -262,6 +264,9 @@ mica_status mica_session_history(const mica_session *s, int sequence, const int3
                                  mica_index *count)
 {
     MICA_TRY(mica_session_check(s, "session_history", sequence));
+    if (tokens == NULL || count == NULL)
+        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_history: %s is NULL",
+                         tokens == NULL ? "tokens" : "count");
     *tokens = mica_history_of(s, sequence) + s->first[sequence];
     *count = mica_session_length(s, sequence);
     return MICA_OK;

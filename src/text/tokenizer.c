@@ -227,22 +227,13 @@ static void encode_text(encoding *e, const char *text, size_t length, bool speci
     encode_fragment(e, text + from, length - from);
 }
 
-static bool is_valid(const char *text, size_t length)
-{
-    uint32_t code;
-    size_t n = 1;
-    for (size_t at = 0; at < length && n > 0; at += n)
-        n = mica_utf8_decode(&code, text + at, length - at);
-    return n > 0;
-}
-
 mica_status mica_encode_into(mica_context *ctx, const mica_tokenizer *t, mica_tokens *out, const char *text,
                              size_t bytes, void *scratch, size_t scratch_bytes, mica_encode_how how)
 {
     if (bytes > LONGEST_TEXT)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "encode: a text of %zu bytes; the most is %zu", bytes,
                          LONGEST_TEXT);
-    bool valid = is_valid(text, bytes);
+    bool valid = mica_utf8_valid(text, bytes);
     size_t clean = valid ? bytes : mica_repair(NULL, 0, text, bytes);
     size_t copy = valid ? 0 : mica_align_up(clean), wanted = copy + scratch_of(t, clean);
     size_t aligned = (size_t)(-(uintptr_t)scratch & (sizeof(uint64_t) - 1));

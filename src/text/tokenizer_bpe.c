@@ -91,21 +91,28 @@ static void encode_word(void *user, const char *text, size_t length)
     }
 }
 
+/* Of a text of so many bytes, as one word: an escaped space is one character, but three bytes. */
+static size_t most_symbols(const mica_tokenizer *t, size_t bytes)
+{
+    return (t->byte_level && t->escape_spaces ? 3 * bytes : bytes) + 3;
+}
+
 size_t mica_bpe_scratch(const mica_tokenizer *t, size_t bytes)
 {
     size_t text = t->escape_spaces || t->space_prefix ? 3 * bytes + 16 : 0;
-    return MICA_MERGE_SCRATCH(bytes + 3) + text;
+    return MICA_MERGE_SCRATCH(most_symbols(t, bytes)) + text;
 }
 
 /* Scratch: symbols, pairs, the text with its spaces escaped. */
 void mica_bpe_encode(const mica_tokenizer *t, mica_tokens *out, const mica_fragment *f, void *scratch)
 {
     encoding e = {.t = t, .out = out, .pairs = scratch};
-    e.symbol = (mica_symbol *)(e.pairs + 2 * (f->length + 3));
+    size_t symbols = most_symbols(t, f->length);
+    e.symbol = (mica_symbol *)(e.pairs + 2 * symbols);
     const char *text = f->text;
     size_t length = f->length;
     if (t->escape_spaces || t->space_prefix) {
-        char *escaped = (char *)(e.symbol + f->length + 3);
+        char *escaped = (char *)(e.symbol + symbols);
         length = mica_escape_spaces(t, escaped, f);
         text = escaped;
     }

@@ -123,7 +123,7 @@ static mica_status put_scored(mica_tokenizer_json *f, const mica_json_part *pair
                  !mica_json_each(&f->j, pair, NULL, &more, &at) && pair->kind == MICA_JSON_ARRAY &&
                  text.kind == MICA_JSON_STRING && score.kind == MICA_JSON_NUMBER &&
                  mica_parse_number(&number, f->j.text + score.start, score.end - score.start) &&
-                 isfinite(number);
+                 isfinite((float)number);
     if (!right)
         return mica_json_wrong(&f->j, pair->start, "expected a token and its score");
     MICA_TRY(put_entry(f, id, &text, MICA_TOKEN_NORMAL));

@@ -142,10 +142,12 @@ static int by_text(const void *a, const void *b)
     return order != 0 ? order : x->length < y->length ? -1 : x->length > y->length;
 }
 
+/* Half a character is none: what is cut out of a text leaves whole ones on both sides. */
 static bool is_special(const mica_entry *e)
 {
     return e->length > 0 && e->length <= MICA_LONGEST_TOKEN &&
-           (e->kind == MICA_TOKEN_CONTROL || e->kind == MICA_TOKEN_USER || e->kind == MICA_TOKEN_UNKNOWN);
+           (e->kind == MICA_TOKEN_CONTROL || e->kind == MICA_TOKEN_USER || e->kind == MICA_TOKEN_UNKNOWN) &&
+           mica_utf8_valid(e->text, e->length);
 }
 
 mica_status mica_vocabulary_specials(mica_tokenizer *t)

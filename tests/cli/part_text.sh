@@ -52,6 +52,11 @@ complains "saved with another model"
 ends 0 generate "$folder/gpt2.gguf" --prompt "twenty letters of it" --context 24 --tokens 1 --save "$folder/kept"
 ends 0 generate "$folder/gpt2.gguf" --prompt a --restore "$folder/kept" --context 24 --tokens 60 --endless --json
 says_json 'len(data["tokens"]) == 60'
+# Where positions are learned, what was restored is among what is run anew when the context is full.
+ends 0 generate "$folder/gpt2.gguf" --prompt "abcdefghijklmnopqr" --tokens 60 --context 24 --endless --temperature 0 --json --save "$folder/kept"
+tokens=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["tokens"])' "$folder/out")
+ends 0 generate "$folder/gpt2.gguf" --prompt "" --restore "$folder/kept" --tokens 60 --context 24 --endless --temperature 0 --json
+says_json "data['tokens'] == $tokens"
 
 # ---- Plan ----
 ends 0 plan "$model" --context 100 --sequences 3 --cache f32 --json
@@ -83,6 +88,10 @@ complains "expected numbers"
 { seq 1 200 && echo 1000000; } >"$folder/numbers"
 ends 3 perplexity "$model" --tokens "$folder/numbers"
 complains "token 1000000, number 200: the model has 286 tokens"
+if [ -c /dev/full ]; then
+    ends 1 perplexity "$model" --data "$folder/text.txt" --context 64 --logits /dev/full
+    complains "cannot write /dev/full"
+fi
 
 # ---- Embed ----
 printf 'hello there\nan odd line\n' | "$mica" embed "$folder/bert.gguf" --json >"$folder/out"
@@ -90,6 +99,21 @@ says_json 'len(data["vectors"]) == 2 and all(abs(sum(x * x for x in v) - 1) < 1e
 says_json 'data["tokens"][0] == 2 + len("hellothere")'
 printf 'hello there\n' | "$mica" embed "$folder/bert.gguf" >"$folder/out"
 [ "$(wc -w <"$folder/out")" -eq 64 ] || complain "a vector has 64 numbers"
+code=0
+"$mica" embed "$folder/bert.gguf" <"$folder" >"$folder/out" 2>"$folder/err" || code=$?
+[ "$code" -eq 3 ] || complain "a folder cannot be read as text"
+# More tokens than the model takes are cut, also where it takes more than the usual context.
+python3 - "$folder/bert.gguf" "$folder/long.gguf" <<'PYTHON'
+import sys
+data = open(sys.argv[1], "rb").read()
+key = b"bert.context_length\x04\x00\x00\x00"
+at = data.index(key) + len(key)
+data = data[:at] + (8192).to_bytes(4, "little") + data[at + 4 :]
+open(sys.argv[2], "wb").write(data.replace(b"position_embd.weight", b"position_none.weight"))
+PYTHON
+head -c 10000 /dev/zero | tr '\0' , | "$mica" embed "$folder/long.gguf" --json >"$folder/out" 2>"$folder/err" ||
+    complain "a long text should be cut"
+says_json 'data["tokens"] == [4096]'
 ends 2 embed "$model"
 complains "gives text, not vectors"
 ends 2 generate "$folder/bert.gguf" --prompt abc
