@@ -263,23 +263,27 @@ static const struct {
     {"gemma2", "final_logit_softcapping", 30},
 };
 
-/* The first layer of all that is global, plus one: after so many layers windows begin again. */
+/* After so many layers windows begin again. */
 static bool window_period(const mica_huggingface *folder, double *out)
 {
+    return mica_huggingface_config_number(folder, out, "sliding_window_pattern") ||
+           mica_huggingface_config_number(folder, out, "_sliding_window_pattern");
+}
+
+bool mica_huggingface_windowed(const mica_huggingface *folder, bool *out, mica_index layer)
+{
     mica_json_token token;
-    if (mica_huggingface_config_number(folder, out, "sliding_window_pattern") ||
-        mica_huggingface_config_number(folder, out, "_sliding_window_pattern"))
-        return true;
     if (!mica_huggingface_config(folder, &token, "layer_types") || token.kind != MICA_JSON_ARRAY)
         return false;
     mica_json json = mica_json_over((const char *)folder->config.bytes + token.offset,
                                     folder->config.size - token.offset);
     (void)mica_json_next(&json, &token);
-    for (*out = 1.0; mica_json_next(&json, &token) && token.kind == MICA_JSON_STRING; *out += 1.0)
-        if (mica_json_says(&token, "full_attention"))
+    for (mica_index i = 0; mica_json_next(&json, &token) && token.kind == MICA_JSON_STRING; i++)
+        if (i == layer) {
+            *out = mica_json_says(&token, "sliding_attention");
             return true;
-    *out = 0.0; /* none is global */
-    return true;
+        }
+    return false;
 }
 
 static bool number_or(const mica_huggingface *folder, double *out, const char *path, double otherwise)

@@ -26,6 +26,8 @@ typedef struct mica_model_source {
 bool mica_source_number(const mica_model_source *source, double *out, const char *key, size_t element);
 /* A text, cut to fit `size`; false: there is none. */
 bool mica_source_text(const mica_model_source *source, char *text, size_t size, const char *key);
+/* Whether a layer has a window, where the source says it for each layer; false: it does not. */
+bool mica_source_windowed(const mica_model_source *source, bool *out, const char *key, mica_index layer);
 bool mica_source_tensor(const mica_model_source *source, mica_tensor *out, const char *name);
 
 /* ---- What an architecture is ---- */
@@ -96,7 +98,8 @@ struct mica_model {
 
 /* Reads and checks all settings. */
 mica_status mica_model_read_settings(mica_model *model);
-/* How many tokens layer number `layer` sees; 0: all. */
+/* How many tokens layer number `layer` sees; 0: all. A list of the source's, with an entry for each layer, goes before
+ * the period. */
 mica_index mica_model_window(const mica_model *model, mica_index layer);
 
 /* ---- rope.c ---- */

@@ -133,6 +133,8 @@ static mica_value linear_part(const building *b, mica_value x, const char *label
 {
     mica_value in[] = {x, matrix(b, part, first, rows, total, columns),
                        vector(b, part, ".bias", first, rows, false)};
+    if (in[2] == 0 && strcmp(label, part) != 0) /* one matrix may have biases apart */
+        in[2] = vector(b, label, ".bias", 0, rows, false);
     return call(b, label, "linear_rows", in, 3, NULL);
 }
 

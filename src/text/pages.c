@@ -78,7 +78,7 @@ static mica_status copy_page(void *user, const mica_tensor *pages)
 mica_status mica_pages_take(mica_session *s, int sequence, mica_index count)
 {
     mica_index length = s->sequence[sequence].length;
-    if (must_copy(s, sequence)) {
+    if (count > 0 && must_copy(s, sequence)) {
         int32_t *last = mica_page_of(s, sequence, length / MICA_CACHE_PAGE);
         page_copy copy = {.to = take_page(s), .from = *last};
         MICA_TRY(mica_pages_each(s, copy_page, &copy));

@@ -283,7 +283,11 @@ TEST(huggingface_gemma3)
     check_number(h, "gemma3.rope.freq_base", 1e6);
     check_number(h, "gemma3.rope.freq_base_swa", 1e4);
     check_number(h, "gemma3.attention.sliding_window", 16);
-    check_number(h, "gemma3.attention.sliding_window_pattern", 3);
+    for (int layer = 0; layer < 4; layer++) {
+        bool windowed;
+        CHECK(mica_huggingface_windowed(h, &windowed, layer) && windowed == (layer != 2));
+        CHECK(!mica_huggingface_windowed(h, &windowed, 4));
+    }
     check_number(h, "gemma3.attention.head_count", 8);
     check_number(h, "gemma3.attention.head_count_kv", 4);
     check_number(h, "gemma3.attention.key_length", 256);
