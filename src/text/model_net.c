@@ -350,7 +350,8 @@ static void head(const building *b, mica_value x)
     const mica_model *model = b->model;
     const mica_model_info *info = &model->info;
     x = norm(b, x, "output_norm", info->width);
-    bool own = has(b, "output") && !model->architecture->tied;
+    /* Files of some architectures never have a matrix of their own; of a folder its configuration decides. */
+    bool own = has(b, "output") && (!model->architecture->tied || model->source.folder != NULL);
     mica_value in[] = {
         x, own ? matrix(b, "output", 0, info->vocabulary, info->vocabulary, info->width) : b->embedding,
         vector(b, "output", ".bias", 0, info->vocabulary, false)};

@@ -115,7 +115,8 @@ def write_rope(d, writer):
         kind = d.random.choice([LINEAR, YARN, NONE] + ([LONG] if d.name in ("llama", "phi3") else []))
         d.said.append(kind.name)
         writer.add_rope_scaling_type(kind)
-        if kind != LONG:
+        # of gemma2 llama.cpp takes a factor for layers with a window even where the type says that there is none
+        if kind != LONG and (kind, d.name) != (NONE, "gemma2"):
             writer.add_rope_scaling_factor(d.random.choice([2.0, 4.0, 8.5]))
         if kind in (YARN, LONG) and d.chance(0.8, "original"):
             writer.add_rope_scaling_orig_ctx_len(d.random.choice([16, 40, 200]))
