@@ -263,6 +263,8 @@ static const struct {
     {"gemma2", "final_logit_softcapping", 30},
 };
 
+static bool is_qwen(const mica_huggingface *folder) { return is(folder, "qwen2") || is(folder, "qwen3"); }
+
 /* After so many layers windows begin again. */
 static bool window_period(const mica_huggingface *folder, double *out)
 {
@@ -273,8 +275,13 @@ static bool window_period(const mica_huggingface *folder, double *out)
 bool mica_huggingface_windowed(const mica_huggingface *folder, bool *out, mica_index layer)
 {
     mica_json_token token;
-    if (!mica_huggingface_config(folder, &token, "layer_types") || token.kind != MICA_JSON_ARRAY)
-        return false;
+    double first;
+    if (!mica_huggingface_config(folder, &token, "layer_types") || token.kind != MICA_JSON_ARRAY) {
+        if (!is_qwen(folder) || !mica_huggingface_config_number(folder, &first, "max_window_layers"))
+            return false;
+        *out = (double)layer >= first; /* those before it see all, whatever the name says */
+        return true;
+    }
     mica_json json = mica_json_over((const char *)folder->config.bytes + token.offset,
                                     folder->config.size - token.offset);
     (void)mica_json_next(&json, &token);
@@ -327,7 +334,7 @@ static bool attention_factor(const mica_huggingface *folder, double *out)
 /* Whether layers have a window at all. */
 static bool window(const mica_huggingface *folder, double *out)
 {
-    if (is(folder, "qwen2") || is(folder, "qwen3"))
+    if (is_qwen(folder))
         if (!flag(folder, "use_sliding_window", false))
             return false;
     return mica_huggingface_config_number(folder, out, "sliding_window");

@@ -47,7 +47,7 @@ typedef struct mica_architecture {
     bool scaled_embedding;      /* rows of the embedding times sqrt(width) */
     bool both_ways;             /* tokens see those behind them; no logits */
     bool tied;                  /* the head is always the embedding */
-    bool no_window;             /* a window that the file names is not used */
+    bool no_window;             /* a window that a GGUF file names is not used, as in llama.cpp */
     int window_period; /* the last of so many layers sees all, the others a window; 0: all layers alike */
     mica_index window; /* where the file names none */
     float attention_cap, logit_cap; /* where the file names none */

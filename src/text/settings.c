@@ -167,7 +167,7 @@ static void read_window(reading *r)
     else if (!mica_source_windowed(&model->source, &windowed, key, model->info.layers - 1))
         r->status = refuse(model, "attention.sliding_window_pattern",
                            "has fewer entries than there are layers");
-    if (!a->no_window && !a->both_ways)
+    if ((!a->no_window || model->source.folder != NULL) && !a->both_ways)
         model->info.window = (mica_index)number(r, "attention.sliding_window", (double)a->window, 0,
                                                 MOST_CONTEXT);
 }

@@ -298,6 +298,32 @@ TEST(huggingface_gemma3)
     model_remove(m);
 }
 
+/* Layers before max_window_layers see all, and none has a window unless the configuration asks for them. */
+TEST(huggingface_qwen2_windows)
+{
+    mica_context *ctx = test_context(1);
+    model *m = model_make();
+    bool windowed;
+    double window;
+    put_decoder(m, "model.", false, false);
+    write_all(m, ctx, MICA_F32);
+    for (int used = 0; used < 2; used++) {
+        char config[256];
+        snprintf(config, sizeof config,
+                 "{\"model_type\": \"qwen2\", \"hidden_size\": 4, \"num_hidden_layers\": 2, "
+                 "\"num_attention_heads\": 2, \"tie_word_embeddings\": true, \"sliding_window\": 16, "
+                 "\"max_window_layers\": 1, \"use_sliding_window\": %s}",
+                 used ? "true" : "false");
+        put_text(m, "config.json", config);
+        mica_huggingface *h = open_model(m, ctx);
+        CHECK(mica_huggingface_number(h, &window, "qwen2.attention.sliding_window") == used);
+        for (int layer = 0; layer < 2; layer++)
+            CHECK(mica_huggingface_windowed(h, &windowed, layer) && windowed == (layer >= 1));
+        mica_huggingface_close(h);
+    }
+    model_remove(m);
+}
+
 TEST(huggingface_phi3)
 {
     mica_context *ctx = test_context(1);
