@@ -32,6 +32,7 @@ typedef struct bench_state {
     double bytes;
     double repeats; /* an operation may be many calls over the same bytes; 1 unless setup says so */
     double flops;   /* of matrix products and convolutions; 0 where moving the bytes is what counts */
+    bool quantized; /* flops are of bytes in integers; without flops, reading the bytes is what counts */
 } bench_state;
 
 typedef mica_status bench_fn(bench_state *s);
@@ -66,6 +67,7 @@ typedef struct bench_family {
     X(cached_attention)   \
     X(transformer)        \
     X(text_float)         \
+    X(text_quant)         \
     X(memory)             \
     X(train)              \
     X(net)
@@ -98,9 +100,15 @@ mica_status bench_turn(bench_state *s, int tensor);
 /* ---- Measuring ---- */
 
 /* What a row is held against: the rate of multiply-adds, or the rate of a copy that moves as many bytes. */
-typedef enum bench_limit { BENCH_LIMIT_NONE, BENCH_LIMIT_FMA, BENCH_LIMIT_COPY } bench_limit;
+typedef enum bench_limit {
+    BENCH_LIMIT_NONE,
+    BENCH_LIMIT_FMA,
+    BENCH_LIMIT_COPY,
+    BENCH_LIMIT_INT8, /* products of bytes in integers */
+    BENCH_LIMIT_READ, /* reading as many bytes */
+} bench_limit;
 
-const char *bench_limit_name(bench_limit kind); /* "fma", "copy", "none" */
+const char *bench_limit_name(bench_limit kind); /* "fma", "copy", "int8", "read", "none" */
 
 typedef struct bench_result {
     const char *name;

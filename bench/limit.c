@@ -24,8 +24,26 @@ mica_status limit_begin_copy(limit *l, mica_context *ctx, double bytes)
     return MICA_OK;
 }
 
+/* Of quantized weights: products of bytes, or reading them. */
+static mica_status begin_quantized(limit *l, const bench_state *s)
+{
+    l->ways = 1;
+    if (s->flops > 0.0) {
+        l->kind = BENCH_LIMIT_INT8;
+        l->fma = byte_probe_make(s->ctx);
+        l->work = l->fma.flops;
+        return timing_begin(&l->clock[0], fma_probe_run, &l->fma, mica_context_threads(s->ctx));
+    }
+    l->kind = BENCH_LIMIT_READ;
+    BENCH_TRY(read_probe_make(&l->read, s->ctx, s->bytes));
+    l->work = (double)l->read.count * sizeof(float);
+    return timing_begin(&l->clock[0], read_probe_run, &l->read, mica_context_threads(s->ctx));
+}
+
 mica_status limit_begin(limit *l, const bench_state *s, const bench_peak *peak)
 {
+    if (s->quantized)
+        return begin_quantized(l, s);
     double copy_seconds = 0.0, fma_seconds = s->flops / (1e9 * peak->gflops);
     if (s->bytes > 0.0) {
         BENCH_TRY(limit_begin_copy(l, s->ctx, s->bytes));
@@ -68,6 +86,7 @@ double limit_rate(limit *l, bool best)
 
 void limit_end(limit *l)
 {
+    read_probe_release(&l->read);
     copy_probe_release(&l->copy[0]); /* the other has the same memory */
     l->copy[1] = l->copy[0];
     l->kind = BENCH_LIMIT_NONE;

@@ -15,7 +15,7 @@
 
 const char *bench_limit_name(bench_limit kind)
 {
-    static const char *const names[] = {"none", "fma", "copy"};
+    static const char *const names[] = {"none", "fma", "copy", "int8", "read"};
     return names[kind];
 }
 
@@ -146,7 +146,8 @@ static mica_status take_samples(bench_result *out, timed_calls *timed, limit *ag
 double bench_work(const bench_timed *open)
 {
     const bench_state *s = &open->state;
-    return open->against.kind == BENCH_LIMIT_FMA ? s->flops : s->bytes * s->repeats;
+    bool computes = open->against.kind == BENCH_LIMIT_FMA || open->against.kind == BENCH_LIMIT_INT8;
+    return computes ? s->flops : s->bytes * s->repeats;
 }
 
 static void summarize(bench_result *out, bench_timed *open)

@@ -99,7 +99,8 @@ static int embed_all(embedding *e)
 static int run(int argc, char **argv)
 {
     settings set = {.shared = SHARED_DEFAULTS};
-    session_settings session = SESSION_DEFAULTS;
+    session_settings session = {
+        .cache = MICA_CACHE_F32}; /* a text is in it for one step: there is no need to save */
     int count = options_read(&verb_embed, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;

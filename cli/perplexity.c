@@ -110,7 +110,7 @@ static double surprise(const float *logits, mica_index vocabulary, int32_t token
 }
 
 /* Runs a piece of `context` tokens. */
-static int run_piece(counting *c, const int32_t *tokens, size_t context, bool count_all)
+static int run_piece(counting *c, const int32_t *tokens, size_t context)
 {
     mica_session *session = c->model.session;
     mica_context *ctx = c->model.ctx;
@@ -125,12 +125,13 @@ static int run_piece(counting *c, const int32_t *tokens, size_t context, bool co
         if (mica_session_run(session, &piece, 1) != MICA_OK ||
             mica_session_logits(session, &logits) != MICA_OK)
             return verb_failed(&verb_perplexity, ctx);
-        if (c->out != NULL && fwrite(logits.data, sizeof(float), rows * (size_t)vocabulary, c->out) == 0)
+        size_t numbers = rows * (size_t)vocabulary;
+        if (c->out != NULL && fwrite(logits.data, sizeof(float), numbers, c->out) != numbers)
             return verb_error(&verb_perplexity, EXIT_FAILED, "cannot write %s: %s", c->set->logits,
                               strerror(errno));
         for (size_t i = 0; i < rows; i++) {
             size_t at = first + i;
-            if (at + 1 >= context || (!count_all && at < context / 2))
+            if (at + 1 >= context || at < context / 2)
                 continue;
             c->sum += surprise((const float *)logits.data + i * (size_t)vocabulary, vocabulary,
                                tokens[at + 1]);
@@ -168,16 +169,21 @@ static int count_text_of(counting *c)
         return verb_error(&verb_perplexity, EXIT_FILE,
                           "the text has %zu tokens: expected at least one piece of %zu (--context)", c->count,
                           context);
-    if (pieces == 0) { /* tokens as they are: as one piece, all of it counted */
+    if (pieces == 0) { /* fewer tokens are one piece: their logits may be wanted */
         context = c->count;
         pieces = c->count > 0;
     }
+    mica_index vocabulary = mica_model_about(c->model.model)->vocabulary;
+    for (size_t i = 0; i < pieces * context; i++)
+        if (c->tokens[i] >= vocabulary)
+            return verb_error(&verb_perplexity, EXIT_FILE, "token %d, number %zu: the model has %td tokens",
+                              (int)c->tokens[i], i, vocabulary);
     int code = begin_logits(c, pieces * context);
     for (size_t i = 0; i < pieces && code == EXIT_OK; i++) {
         int32_t *tokens = c->tokens + i * context;
         if (is_text && about->add_bos && about->bos >= 0)
             tokens[0] = about->bos;
-        code = run_piece(c, tokens, context, false);
+        code = run_piece(c, tokens, context);
         if (!c->set->shared.quiet && terminal_of(2).is_terminal)
             fprintf(stderr, "\r%zu of %zu pieces, perplexity %.4f ", i + 1, pieces,
                     exp(c->sum / (double)c->counted));

@@ -1,5 +1,5 @@
-/* MODEL on the command line: a public text model, a GGUF file or a folder of Hugging Face's; and the session in which it
- * runs. */
+/* MODEL on the command line: a public text model, a GGUF file or a folder of Hugging Face's; and the session in which
+ * it runs. */
 #ifndef MICA_CLI_TEXT_MODEL_H
 #define MICA_CLI_TEXT_MODEL_H
 
@@ -56,8 +56,8 @@ typedef struct text_model {
     mica_session *session;
 } text_model;
 
-/* Opens the model and makes the session, with room for so many rows of logits. The plan is known then; nothing is bound.
- * On failure it was said what is wrong, and what the program ends with is returned. */
+/* Opens the model and makes the session, with room for so many rows of logits. The plan is known then; nothing is
+ * bound. On failure it was said what is wrong, and what the program ends with is returned. */
 int text_model_open(text_model *t, const verb *v, mica_context *ctx, const char *path,
                     const session_settings *set, mica_index logits);
 int text_model_bind(text_model *t, const verb *v);

@@ -50,6 +50,13 @@ typedef struct mica_gguf_text {
     size_t length;
 } mica_gguf_text;
 
+typedef struct mica_gguf_array {
+    mica_gguf_kind kind; /* of its elements */
+    size_t count;
+    const unsigned char *bytes; /* as in the file: unaligned, strings with their lengths */
+    size_t size;                /* of them all */
+} mica_gguf_array;
+
 typedef struct mica_gguf_value {
     mica_gguf_kind kind;
     union {
@@ -57,12 +64,7 @@ typedef struct mica_gguf_value {
         int64_t i;           /* i8, i16, i32, i64 */
         double f;            /* f32, f64 */
         mica_gguf_text text; /* string */
-        struct {
-            mica_gguf_kind kind; /* of its elements */
-            size_t count;
-            const unsigned char *bytes; /* as in the file: unaligned, strings with their lengths */
-            size_t size;                /* of them all */
-        } array;
+        mica_gguf_array array;
     };
 } mica_gguf_value;
 

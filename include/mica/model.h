@@ -6,8 +6,9 @@
  *     mica_session_run(session, &(mica_session_piece){.tokens = prompt, .count = n, .logits = 1}, 1);
  *     mica_session_logits(session, &logits);                                        // allocates nothing, from here on
  *
- * Weights are lent to the net from the mapped file: they take no memory of their own. A session is a net as any other,
- * with a cache of keys and values among what it keeps. */
+ * Weights are lent to the net from the mapped file: they take no memory of their own. (But for matrices that a file has
+ * transposed, as GPT-2's in a folder: the plan has copies of them.) A session is a net as any other, with a cache of
+ * keys and values among what it keeps. */
 #ifndef MICA_MODEL_H
 #define MICA_MODEL_H
 
@@ -59,10 +60,8 @@ typedef enum mica_cache_type {
 typedef struct mica_session_opts {
     mica_index context;   /* the most tokens of a sequence; 0: what the model was trained for, at most 4096 */
     mica_index sequences; /* at once; 0: 1 */
-    mica_index
-        tokens;       /* in the cache, of all sequences; 0: sequences * context. Fewer do where beginnings are
-                              shared */
-    mica_index chunk; /* the most tokens of one step; 0: 128 */
+    mica_index tokens; /* in the cache, of all sequences; 0: sequences * context. Fewer do where they share */
+    mica_index chunk;  /* the most tokens of one step; 0: 128, and the context of a model that embeds */
     mica_index logits; /* the most rows of logits of one run; 0: one for each sequence */
     mica_cache_type cache;
     size_t budget; /* bytes that the plan may take; 0: any */
@@ -87,7 +86,7 @@ typedef struct mica_session_piece {
     mica_index logits; /* of the last so many of them logits are wanted */
 } mica_session_piece;
 
-/* Runs the pieces, in chunks. Checks come first: on failure nothing has changed. */
+/* Runs the pieces, in chunks. On failure the sequences are as before. */
 MICA_API mica_status mica_session_run(mica_session *session, const mica_session_piece *pieces, int count);
 /* Of the last run: f32 [rows, vocabulary], in the order of the pieces. Valid until the next. For a model that embeds:
  * [pieces, width], a vector of unit length for each piece. */
@@ -104,7 +103,7 @@ MICA_API mica_status mica_session_share(mica_session *session, int to, int from,
 /* Forgets the last tokens: `length` stay. */
 MICA_API mica_status mica_session_cut(mica_session *session, int sequence, mica_index length);
 /* Forgets the first `count` tokens. Those that stay keep what they know of them, and positions go on, so that a
- * sequence may go on for ever; a model with learned positions refuses. */
+ * sequence may go on for 2^31 tokens; a model with learned positions refuses. */
 MICA_API mica_status mica_session_drop(mica_session *session, int sequence, mica_index count);
 
 /* A sequence in a file: its cache and tokens, for a session of the same model and cache type. */

@@ -92,9 +92,9 @@ typedef struct mica_chat_message {
 MICA_API size_t mica_chat_scratch(const mica_tokenizer *tokenizer, const mica_chat_message *messages,
                                   int message_count);
 
-/* The messages as tokens, with the turn of the assistant begun. The families' templates are known by their form (ChatML,
- * Llama 3, Llama 2, Mistral, Gemma, Phi-3, Zephyr); another is refused. Text within messages never becomes a special
- * token. *count as for mica_encode; scratch as mica_chat_scratch says, aligned to 16. */
+/* The messages as tokens, with the turn of the assistant begun. The families' templates are known by their form
+ * (ChatML, Llama 3, Llama 2, Mistral, Gemma, Phi-3, Zephyr); another is refused. Text within messages never becomes a
+ * special token. *count as for mica_encode; scratch as mica_chat_scratch says, aligned to 16. */
 MICA_API mica_status mica_chat_encode(mica_context *ctx, const mica_tokenizer *tokenizer, int32_t *tokens,
                                       size_t *count, const mica_chat_message *messages, int message_count,
                                       void *scratch, size_t scratch_bytes);

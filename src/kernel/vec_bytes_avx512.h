@@ -3,7 +3,8 @@
 #ifndef MICA_SRC_KERNEL_VEC_BYTES_AVX512_H
 #define MICA_SRC_KERNEL_VEC_BYTES_AVX512_H
 
-#define VB_TILE 8
+#define VB_TILE  6
+#define VB_PANEL 2
 
 typedef __m512i vb;
 
@@ -18,7 +19,7 @@ VF_INLINE vb vb_rows(const vb_source *s, int j, size_t at)
 }
 VF_INLINE vb vb_load(const uint8_t *p) { return _mm512_loadu_si512((const void *)p); }
 VF_INLINE void vb_store(uint8_t *p, vb v) { _mm512_storeu_si512((void *)p, v); }
-VF_INLINE void vi_store_bytes(int8_t *p, vi v) { _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(v)); }
+VF_INLINE void vi_store_bytes(int8_t *p, vi v) { _mm_storeu_si128((void *)p, _mm512_cvtsepi32_epi8(v)); }
 VF_INLINE vb vb_set1(uint8_t x) { return _mm512_set1_epi8((char)x); }
 VF_INLINE vb vb_repeat16(const uint8_t *p) { return _mm512_broadcast_i32x4(vec_16_bytes(p)); }
 VF_INLINE vb vb_repeat4(const uint8_t *p)

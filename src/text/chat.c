@@ -204,21 +204,21 @@ static void put_message(chat *c, const char *text)
     put_text(c, text, length);
 }
 
-/* ChatML templates may say what the system says where a chat does not: '<|im_start|>system\nTEXT<|im_end|>' */
+/* ChatML templates may say what the system says where a chat does not: '<|im_start|>system\nTEXT<|im_end|>', where the
+ * line's end is escaped or not. TEXT is no expression. */
 static void put_default_system(chat *c)
 {
-    static const char begin[] = "<|im_start|>system\\n", end[] = "<|im_end|>";
+    static const char begin[] = "<|im_start|>system", end[] = "<|im_end|>";
     const char *template = c->t->info.chat_template, *stop = template + c->t->info.chat_template_bytes;
-    if (!has(template, (size_t)(stop - template), "!= 'system'"))
-        return;
-    for (const char *at = template; at + sizeof begin <= stop; at++) {
+    for (const char *at = template; stop - at > (ptrdiff_t)(sizeof begin + sizeof end); at++) {
         if (memcmp(at, begin, sizeof begin - 1) != 0)
             continue;
-        const char *text = at + sizeof begin - 1, *to = text;
-        while (to + sizeof end <= stop && memcmp(to, end, sizeof end - 1) != 0 &&
-               strchr("'\"{}\\", *to) == NULL)
+        const char *text = at + sizeof begin - 1;
+        text += *text == '\n' ? 1 : memcmp(text, "\\n", 2) == 0 ? 2 : 0;
+        const char *to = text;
+        while (stop - to >= (ptrdiff_t)sizeof end && *to != '<' && strchr("'\"{}\\", *to) == NULL)
             to++;
-        if (to == text || to + sizeof end > stop || memcmp(to, end, sizeof end - 1) != 0)
+        if (to == text || stop - to < (ptrdiff_t)sizeof end || memcmp(to, end, sizeof end - 1) != 0)
             continue;
         put_form(c, c->family->before[SYSTEM], "system");
         put_text(c, text, (size_t)(to - text));

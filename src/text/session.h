@@ -20,6 +20,7 @@
 typedef struct mica_sequence {
     mica_index length;  /* places that are written, from 0 on; those before `first` are dropped */
     mica_index dropped; /* tokens that were before place 0: a row's position is dropped + place */
+    mica_index before;  /* its length when the last run began */
 } mica_sequence;
 
 struct mica_session {

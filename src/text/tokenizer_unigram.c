@@ -104,9 +104,14 @@ static void put_normal(normalizing *n, const char *text, size_t length)
     }
 }
 
+static bool begins_word(const char *text, size_t at, size_t length)
+{
+    return length - at >= 3 && memcmp(text + at, "\xe2\x96\x81", 3) == 0;
+}
+
 static size_t normalize(const mica_tokenizer *t, char *out, const mica_fragment *f)
 {
-    bool spaced = f->length > 0 && f->text[0] == ' ';
+    bool spaced = f->length > 0 && (f->text[0] == ' ' || begins_word(f->text, 0, f->length));
     normalizing n = {.t = t,
                      .out = out,
                      .prefixed = t->prefix_unless_space && (spaced || (t->prefix_first_only && !f->first))};
@@ -116,7 +121,8 @@ static size_t normalize(const mica_tokenizer *t, char *out, const mica_fragment 
         uint32_t code;
         if (from == 0) {
             to = f->text + at;
-            to_bytes = from = mica_utf8_decode(&code, f->text + at, f->length - at);
+            from = mica_utf8_decode(&code, f->text + at, f->length - at);
+            to_bytes = from = from > 0 ? from : 1; /* a map can take a part of a character */
         }
         put_normal(&n, to, to_bytes);
         at += from;
@@ -124,11 +130,6 @@ static size_t normalize(const mica_tokenizer *t, char *out, const mica_fragment 
     if (t->keep_last_space && !n.in_word && f->length > 0)
         put_space(&n);
     return n.bytes;
-}
-
-static bool begins_word(const char *text, size_t at, size_t length)
-{
-    return length - at >= 3 && memcmp(text + at, "\xe2\x96\x81", 3) == 0;
 }
 
 /* ---- The best path ---- */
@@ -176,8 +177,7 @@ static void put_path(const mica_tokenizer *t, mica_tokens *out, step *best, cons
         bool is_unknown = best[at].token == t->info.unknown;
         if (is_unknown && unknown && !(t->words_apart && begins_word(text, at, length)))
             best[at].token = -1;
-        else
-            count++;
+        count += best[at].token >= 0; /* a vocabulary without an unknown token drops what it does not have */
         unknown = is_unknown;
     }
     out->count += count;

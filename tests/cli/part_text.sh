@@ -48,6 +48,10 @@ ends 0 generate "$model" --prompt "" --restore "$folder/kept" --tokens 20 --temp
 says_json "data['tokens'] == $tokens"
 ends 3 generate "$folder/other.gguf" --prompt abc --restore "$folder/kept" --tokens 2
 complains "saved with another model"
+# What was restored counts when the context is full, also where it is run anew.
+ends 0 generate "$folder/gpt2.gguf" --prompt "twenty letters of it" --context 24 --tokens 1 --save "$folder/kept"
+ends 0 generate "$folder/gpt2.gguf" --prompt a --restore "$folder/kept" --context 24 --tokens 60 --endless --json
+says_json 'len(data["tokens"]) == 60'
 
 # ---- Plan ----
 ends 0 plan "$model" --context 100 --sequences 3 --cache f32 --json
@@ -76,6 +80,9 @@ complains "--data"
 printf '1 5 70 12x' >"$folder/numbers"
 ends 3 perplexity "$model" --tokens "$folder/numbers"
 complains "expected numbers"
+{ seq 1 200 && echo 1000000; } >"$folder/numbers"
+ends 3 perplexity "$model" --tokens "$folder/numbers"
+complains "token 1000000, number 200: the model has 286 tokens"
 
 # ---- Embed ----
 printf 'hello there\nan odd line\n' | "$mica" embed "$folder/bert.gguf" --json >"$folder/out"

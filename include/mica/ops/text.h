@@ -18,7 +18,8 @@ extern "C" {
 /* y [T, N] = x [T, K] times the transposed w [N, K], plus bias [N] (NULL: none). x, y, bias: f32. w: f32, f16, bf16 or
  * block-quantized, rows of stride 1. x and y may be columns of wider rows.
  *
- * With a block-quantized w, rows of x are rounded to 8 bits, 32 values at a time: q = round(x / d), d = max |x| / 127.
+ * With a block-quantized w, rows of x are rounded to 8 bits, 32 values at a time: q = round(x / d), d = max |x| / 127
+ * (32 values below 2^-100 count as 0). A row with a NaN or an infinity gives NaN throughout.
  * Products within such a block are exact in integers; blocks are added in f32, in order: y = fma(d_x d_w, dot, y). So
  * every instruction set gives the same bits. With other types products are f32, and their order depends on the
  * instruction set alone. */
