@@ -77,8 +77,8 @@ class Draw:
         return yes
 
     def __str__(self):
-        return (f"{self.seed} {self.name} {self.type} cache {self.cache}: {self.layers} layers, width {self.width}, heads "
-                f"{self.heads}/{self.kv_heads} of {self.head}, hidden {self.hidden}, {self.tokens} tokens, context "
+        return (f"{self.seed} {self.name} {self.type} cache {self.cache}: {self.layers} layers, width {self.width}, "
+                f"heads {self.heads}/{self.kv_heads} of {self.head}, hidden {self.hidden}, {self.tokens} tokens, context "
                 f"{self.context} of {self.trained}, chunk {self.chunk}, threads {self.threads}; {', '.join(self.said)}")
 
 
@@ -163,7 +163,8 @@ def write_heads(d, weights, block, fused, bias):
 
 def write_feed_forward(d, weights, block, bias):
     behind = make_models.BEHIND_GELU if d.name.startswith("g") else 1.0
-    parts = {"gpt2": [("up", d.hidden)], "phi3": [("up", 2 * d.hidden)]}.get(d.name, [("gate", d.hidden), ("up", d.hidden)])
+    parts = {"gpt2": [("up", d.hidden)], "phi3": [("up", 2 * d.hidden)]}.get(
+        d.name, [("gate", d.hidden), ("up", d.hidden)])
     for name, rows in parts:
         weights.matrix(f"{block}.ffn_{name}", rows, d.width)
         if bias:
@@ -267,10 +268,10 @@ def compare(args, folder, seed):
     numbers, theirs, ours = (folder / name for name in ("tokens", "theirs.f32", "ours.npy"))
     numbers.write_text(" ".join(map(str, tokens)) + "\n", encoding="ascii")
     common = ["--tokens", numbers, "--context", d.context]
-    command(args.mica, "perplexity", path, "--logits", ours, "--cache", d.cache, "--threads", d.threads, "--chunk", d.chunk,
-            *common)
-    command(args.oracle, "logits", path, "--out", theirs, "--cache", "f16" if d.cache == "f16" else "f32", "--threads", 1,
-            *common)
+    command(args.mica, "perplexity", path, "--logits", ours, "--cache", d.cache, "--threads", d.threads,
+            "--chunk", d.chunk, *common)
+    command(args.oracle, "logits", path, "--out", theirs, "--cache", "f16" if d.cache == "f16" else "f32",
+            "--threads", 1, *common)
     mica, peer = numpy.load(ours), numpy.fromfile(theirs, numpy.float32).reshape(d.tokens, -1)
     exact = exact_logits(path, tokens, d.context)
     if not args.keep:

@@ -118,7 +118,7 @@ def heads_of(model, block, x, heads, kv_heads, width):
         both = linear(model, f"{block}.attn_qkv", x)
         q, k, v = numpy.split(both, [heads * width, (heads + kv_heads) * width], -1)
         if model.weight(f"{block}.attn_q", "bias") is not None:
-            q, k, v = (part + model.weight(f"{block}.attn_{name}", "bias") for part, name in ((q, "q"), (k, "k"), (v, "v")))
+            q, k, v = (part + model.weight(f"{block}.attn_{name}", "bias") for part, name in zip((q, k, v), "qkv"))
     else:
         q, k, v = (linear(model, f"{block}.attn_{name}", x) for name in "qkv")
     return q.reshape(len(x), heads, width), k.reshape(len(x), kv_heads, width), v.reshape(len(x), kv_heads, width)
