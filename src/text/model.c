@@ -34,6 +34,19 @@ bool mica_source_text(const mica_model_source *source, char *text, size_t size, 
     return true;
 }
 
+bool mica_source_windowed(const mica_model_source *source, bool *out, const char *key, mica_index layer)
+{
+    mica_gguf_value value;
+    double number;
+    if (source->folder != NULL)
+        return mica_huggingface_windowed(source->folder, out, layer);
+    if (!mica_gguf_find(source->gguf, &value, key) || value.kind != MICA_GGUF_ARRAY ||
+        !mica_gguf_number_at(&value, &number, (size_t)layer))
+        return false;
+    *out = number != 0.0;
+    return true;
+}
+
 bool mica_source_tensor(const mica_model_source *source, mica_tensor *out, const char *name)
 {
     return source->folder != NULL ? mica_huggingface_tensor(source->folder, out, name, NULL)

@@ -137,6 +137,8 @@ static mica_value linear_part(const building *b, mica_value x, const char *label
 {
     mica_value in[] = {x, matrix(b, part, first, rows, total, columns),
                        vector_part(b, part, ".bias", first, rows, total)};
+    if (in[2] == 0 && strcmp(label, part) != 0) /* one matrix may have biases apart */
+        in[2] = vector(b, label, ".bias", rows);
     return call(b, label, "linear_rows", in, 3, NULL);
 }
 
@@ -354,7 +356,8 @@ static void head(const building *b, mica_value x)
     const mica_model *model = b->model;
     const mica_model_info *info = &model->info;
     x = norm(b, x, "output_norm", info->width);
-    bool own = has(b, "output") && !model->architecture->tied;
+    /* Files of some architectures never have a matrix of their own; of a folder its configuration decides. */
+    bool own = has(b, "output") && (!model->architecture->tied || model->source.folder != NULL);
     mica_value in[] = {
         x, own ? matrix(b, "output", 0, info->vocabulary, info->vocabulary, info->width) : b->embedding,
         vector(b, "output", ".bias", info->vocabulary)};

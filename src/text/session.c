@@ -246,7 +246,7 @@ static mica_status check_pieces(mica_session *s, const mica_session_piece *piece
                 return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_run: sequence %d is named twice",
                                  pieces[i].sequence);
         logits += pieces[i].logits;
-        pages += mica_pages_needed(s, pieces[i].sequence, pieces[i].count);
+        pages += mica_pages_needed(s, pieces, i);
     }
     if (logits > s->size.logits && !s->model->info.embeds)
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_run: %td rows of logits, but %td are planned",

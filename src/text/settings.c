@@ -153,7 +153,8 @@ static void read_norms(reading *r)
     if (a->scaled_embedding)
         model->embedding_scale = sqrtf((float)model->info.width);
     mica_index share = model->info.width / model->info.heads;
-    if (a->narrow_scale_layers == model->info.layers)
+    model->attention_scale = (float)number(r, "attention.scale", 0, 0, 1e6);
+    if (model->attention_scale == 0.0f && a->narrow_scale_layers == model->info.layers)
         model->attention_scale = 1.0f / sqrtf((float)share);
 }
 
@@ -161,9 +162,16 @@ static void read_window(reading *r)
 {
     mica_model *model = r->model;
     const mica_architecture *a = model->architecture;
-    model->window_period = (int)number(r, "attention.sliding_window_pattern", a->window_period, 0,
-                                       MOST_LAYERS);
-    if (!a->no_window && !a->both_ways)
+    char key[128];
+    bool windowed;
+    setting_key(key, sizeof key, model, "attention.sliding_window_pattern");
+    if (!mica_source_windowed(&model->source, &windowed, key, 0))
+        model->window_period = (int)number(r, "attention.sliding_window_pattern", a->window_period, 0,
+                                           MOST_LAYERS);
+    else if (!mica_source_windowed(&model->source, &windowed, key, model->info.layers - 1))
+        r->status = refuse(model, "attention.sliding_window_pattern",
+                           "has fewer entries than there are layers");
+    if ((!a->no_window || model->source.folder != NULL) && !a->both_ways)
         model->info.window = (mica_index)number(r, "attention.sliding_window", (double)a->window, 0,
                                                 MOST_CONTEXT);
 }
@@ -211,7 +219,11 @@ mica_status mica_model_read_settings(mica_model *model)
 
 mica_index mica_model_window(const mica_model *model, mica_index layer)
 {
+    char key[128];
     int period = model->window_period;
-    bool all = period > 0 && layer % period == period - 1;
-    return all ? 0 : model->info.window;
+    bool windowed;
+    setting_key(key, sizeof key, model, "attention.sliding_window_pattern");
+    if (!mica_source_windowed(&model->source, &windowed, key, layer))
+        windowed = period == 0 || layer % period != period - 1;
+    return windowed ? model->info.window : 0;
 }

@@ -126,6 +126,54 @@ TEST(session_bits_do_not_depend_on_chunks_or_threads)
     check_same_bits(&(small_model){.weights = MICA_Q8_0, .window = 20}, MICA_CACHE_Q8_0);
 }
 
+/* ---- What a model is made of ---- */
+
+/* Whether two models give the same logits. */
+static bool alike(const small_model *a, const small_model *b)
+{
+    fixture f[] = {make(a), make(b)};
+    float *rows[] = {rows_of(TOKENS), rows_of(TOKENS)};
+    for (int i = 0; i < 2; i++) {
+        logits_of_all(&f[i], rows[i], 1, TOKENS, MICA_CACHE_F32);
+        scratch_remove(&f[i].files);
+    }
+    bool equal = same(rows[0], rows[1], TOKENS);
+    free(rows[0]);
+    free(rows[1]);
+    return equal;
+}
+
+TEST(session_windows_layer_by_layer)
+{
+    small_model all = {.seed = 8}, windows = {.seed = 8, .window = 20};
+    small_model none = windows, every = windows, first = windows, second = windows;
+    none.windows = "aa", every.windows = "ww", first.windows = "wa", second.windows = "aw";
+    CHECK(alike(&none, &all) && alike(&every, &windows));
+    CHECK(!alike(&none, &every) && !alike(&first, &second) && !alike(&first, &every) &&
+          !alike(&first, &none));
+    fixture f = make(&(small_model){.window = 20, .windows = "w"});
+    mica_model *model;
+    mica_context *ctx = test_context(1);
+    char error[512];
+    snprintf(
+        error, sizeof error,
+        "format error: %s: setting \"llama.attention.sliding_window_pattern\" has fewer entries than there "
+        "are layers",
+        f.path);
+    CHECK_ERROR(ctx, mica_model_open(ctx, &model, f.path), MICA_ERR_FORMAT, error);
+    scratch_remove(&f.files);
+}
+
+TEST(session_one_matrix_of_queries_keys_and_values)
+{
+    small_model apart = {.seed = 9}, fused = {.seed = 9, .fused = true};
+    CHECK(alike(&apart, &fused));
+    apart.biases = true;
+    CHECK(!alike(&apart, &fused));
+    fused.biases = true;
+    CHECK(alike(&apart, &fused));
+}
+
 /* Three sequences, each in pieces of its own, in steps that hold some of each. */
 TEST(session_bits_do_not_depend_on_other_sequences)
 {
