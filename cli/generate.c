@@ -77,7 +77,7 @@ static const verb_option options[] = {
      OPTION_LIST,
      offsetof(generate_settings, stop),
      "TEXT",
-     "text model: end before this text"},
+     "text model: end before this text; may be given several times"},
     {.name = "--endless",
      OPTION_FLAG,
      offsetof(generate_settings, endless),
@@ -114,12 +114,12 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(generate_settings, save),
      "FILE",
-     "text model: save the cache after the prompt"},
+     "text model: save the prompt's cache; --tokens 0 generates nothing"},
     {.name = "--restore",
      OPTION_TEXT,
      offsetof(generate_settings, restore),
      "FILE",
-     "text model: go on from such a file; the prompt follows"},
+     "text model: continue from a saved cache; the prompt follows it"},
 };
 
 static const char details[] =
@@ -326,6 +326,10 @@ static int run(int argc, char **argv)
                            set.top_p > 1   ? "--top-p"
                            : set.min_p > 1 ? "--min-p"
                                            : "--typical-p");
+    if (set.chat && set.prompt == NULL)
+        return usage_error(&verb_generate, "--chat answers one message: give --prompt TEXT (-: from stdin)");
+    if (set.system != NULL && !set.chat)
+        return usage_error(&verb_generate, "--system is part of a chat: add --chat");
     writing w = {.ctx = verb_context(&verb_generate, &set.shared),
                  .set = &set,
                  .terminal = terminal_of(STDOUT_FILENO).is_terminal};

@@ -53,7 +53,8 @@ static const verb_option options[] = {
 };
 
 static const char details[] =
-    "FILE is a GGUF file, OUT the one to write; it is only replaced when all of it is written. Memory\n"
+    "FILE is a GGUF file, OUT the one to write. OUT is replaced once the new file is complete, and links\n"
+    "are followed. If OUT is FILE itself, the original is lost: there is no way back to its bits. Memory\n"
     "does not depend on the size of the file.\n"
     "\n"
     "The K types and IQ4_XS are for rows of a multiple of 256 values. Others fall back: q4_k to q5_0,\n"

@@ -14,7 +14,7 @@
 
 typedef struct settings {
     shared_settings shared;
-    bool special, decode;
+    bool special, decode, count;
 } settings;
 
 static const verb_option options[] = {
@@ -28,6 +28,11 @@ static const verb_option options[] = {
      offsetof(settings, decode),
      NULL,
      "the other way: numbers of tokens to text"},
+    {.name = "--count",
+     OPTION_FLAG,
+     offsetof(settings, count),
+     NULL,
+     "print only how many tokens the text has"},
 };
 
 static const char details[] =
@@ -37,12 +42,13 @@ static const char details[] =
     "\n"
     "MODEL is a GGUF file, a tokenizer.json of Hugging Face, or a folder with one.\n"
     "\n"
-    "--json prints {\"tokens\": [...], \"pieces\": [...]}. --decode reads numbers, separated by white\n"
+    "--json prints {\"tokens\": [...], \"pieces\": [...]}, with --count {\"count\": N}. --decode reads numbers, separated by white\n"
     "space or commas (brackets are ignored), and prints the text; with --json {\"text\": \"...\"}.";
 
 static const verb_example examples[] = {
     {"tokenize model.gguf <poem.txt", "the tokens of a text"},
     {"tokenize model.gguf --json <poem.txt", "the same as JSON"},
+    {"tokenize model.gguf --count <poem.txt", "how many there are"},
     {"tokenize model.gguf --decode <<<'19556 28 905'", "text of tokens"},
     {NULL, NULL},
 };
@@ -209,6 +215,10 @@ static int encode(work *w)
     if (mica_encode(w->ctx, w->tokenizer, w->tokens, &w->count, w->input, w->input_bytes, w->scratch,
                     scratch_bytes, &opts) != MICA_OK)
         return verb_failed(&verb_tokenize, w->ctx);
+    if (w->set->count) {
+        printf(w->set->shared.json ? "{\"count\": %zu}\n" : "%zu\n", w->count);
+        return EXIT_OK;
+    }
     if (!w->set->shared.json) {
         print_pieces(w, "\t", "\n");
         return EXIT_OK;
@@ -231,6 +241,8 @@ static int run(int argc, char **argv)
     if (count != 1)
         return usage_error(&verb_tokenize, count == 0 ? "whose tokens? The MODEL argument is missing"
                                                       : "one model at a time; the text comes from stdin");
+    if (set.decode && set.count)
+        return usage_error(&verb_tokenize, "--count is about text, not about --decode");
     set.shared.threads = 1;
     work w = {.ctx = verb_context(&verb_tokenize, &set.shared), .set = &set};
     if (w.ctx == NULL)

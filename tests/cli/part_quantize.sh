@@ -66,3 +66,5 @@ ends 0 quantize "$folder/small.gguf" --type Q4_K --dry-run
 says "small.gguf: Q4_K_M, "
 ends 2 quantize "$folder/small.gguf" "$folder/q4.gguf" --type Q4_K_X
 complains 'not "Q4_K_X"; did you mean Q4_K'
+ends 0 quantize "$folder/small.gguf" --type q8_0 --dry-run
+says "small.gguf: Q8_0, "
