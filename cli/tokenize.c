@@ -145,7 +145,7 @@ static size_t piece_of(work *w, mica_decoder *decoder, int32_t token)
             return length;
         free(w->text);
         w->room = length;
-        w->text = take(w->room, 1);
+        w->text = take(w->room + 1, 1); /* and a zero */
     }
 }
 
@@ -187,19 +187,34 @@ static int decode(work *w)
 
 /* ---- Encoding ---- */
 
-static void print_pieces(work *w, const char *before, const char *between)
+/* In quotes, with nothing that a terminal would obey. */
+static void put_quoted(work *w, size_t length)
+{
+    putchar('"');
+    for (size_t at = 0; at < length; at += strlen(w->text + at) + 1) {
+        if (at > 0)
+            fputs("\\x00", stdout);
+        put_plain(stdout, w->text + at);
+    }
+    putchar('"');
+}
+
+/* Those of JSON in one line; else number and text, a line each. */
+static void print_pieces(work *w)
 {
     mica_decoder decoder;
     mica_decode_begin(&decoder, w->tokenizer, true);
     for (size_t i = 0; i < w->count; i++) {
         size_t length = piece_of(w, &decoder, w->tokens[i]);
-        if (before != NULL)
-            printf("%d%s", (int)w->tokens[i], before);
-        else if (i > 0)
-            fputs(between, stdout);
-        put_json_bytes(stdout, w->text, length);
-        if (before != NULL)
-            fputs(between, stdout);
+        if (w->set->shared.json) {
+            fputs(i > 0 ? ", " : "", stdout);
+            put_json_bytes(stdout, w->text, length);
+        } else {
+            printf("%d\t", (int)w->tokens[i]);
+            w->text[length] = '\0';
+            put_quoted(w, length);
+            putchar('\n');
+        }
     }
 }
 
@@ -220,14 +235,14 @@ static int encode(work *w)
         return EXIT_OK;
     }
     if (!w->set->shared.json) {
-        print_pieces(w, "\t", "\n");
+        print_pieces(w);
         return EXIT_OK;
     }
     printf("{\"tokens\": [");
     for (size_t i = 0; i < w->count; i++)
         printf("%s%d", i > 0 ? ", " : "", (int)w->tokens[i]);
     printf("], \"pieces\": [");
-    print_pieces(w, NULL, ", ");
+    print_pieces(w);
     printf("]}\n");
     return EXIT_OK;
 }
@@ -247,6 +262,8 @@ static int run(int argc, char **argv)
     work w = {.ctx = verb_context(&verb_tokenize, &set.shared), .set = &set};
     if (w.ctx == NULL)
         return EXIT_FAILED;
+    w.room = 64;
+    w.text = take(w.room + 1, 1);
     int code = open_model(&w, argv[0]);
     if (code == EXIT_OK)
         code = read_input(&w);

@@ -20,7 +20,8 @@
  *   vi_words_of_rows(s, at)           four bytes of each row
  *   vi_halfword(v, high)              the f16 in the low or high half of each lane, as a vf
  *
- * Capabilities: VB_WIDE_OFFSET, and VB_TILE: how many rows a product keeps in registers. */
+ * Capabilities: VB_WIDE_OFFSET; VB_TILE and VB_PANEL: how many rows, and vectors of each, a product keeps in
+ * registers. */
 #ifndef MICA_SRC_KERNEL_VEC_BYTES_H
 #define MICA_SRC_KERNEL_VEC_BYTES_H
 
