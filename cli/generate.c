@@ -82,7 +82,7 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(generate_settings, endless),
      NULL,
-     "text model: go on where it would end"},
+     "text model: do not stop at an end token"},
     {.name = "--chat",
      OPTION_FLAG,
      offsetof(generate_settings, chat),
@@ -97,14 +97,14 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(generate_settings, special),
      NULL,
-     "text model: what looks like a special token in the prompt is one"},
+     "text model: parse special tokens in the prompt"},
     {.name = "--likely",
      OPTION_COUNT,
      offsetof(generate_settings, likely),
      "N",
-     "text model, with --json: log-probabilities of each token and of the N most likely ones",
+     "text model, with --json: log-probabilities of each token and the N most likely ones",
      .most = 1000},
-    SESSION_OPTIONS(generate_settings),
+    SESSION_OPTIONS(generate_settings, CONTEXT_TRAINED),
     {.name = "--budget",
      OPTION_BYTES,
      offsetof(generate_settings, session.budget),
@@ -130,10 +130,11 @@ static const char details[] =
     "The text is streamed to stdout. The same seed gives the same text. --json prints one\n"
     "object: for a checkpoint prompt, text, tokens (their number), seed, windows (why the net\n"
     "has to run a whole window for each token; null: it runs each once); for a text model prompt_tokens,\n"
-    "tokens, text, prompt_ms, token_ms (milliseconds a token), end (tokens, end, stop: why it ended),\n"
+    "tokens, text, prompt_ms, token_ms (milliseconds per token), end (why it ended: tokens, end or stop),\n"
     "bytes (of the plan), heap_calls (from the prompt to the last token).\n"
     "\n"
-    "When a text model's context is full, the older half of the text is forgotten.";
+    "When a text model's context is full, the older half of the text is forgotten. --restore needs the\n"
+    "model and the type of cache that the file was saved with.";
 
 static const verb_example examples[] = {
     {"generate gpt-tiny-shakespeare", "300 characters"},
@@ -141,6 +142,8 @@ static const verb_example examples[] = {
     {"generate lstm-code --temperature 0", "greedy decoding"},
     {"generate smollm2.gguf --prompt 'Once upon a time' --tokens 200", "a public model"},
     {"generate smollm2.gguf --chat --prompt 'What is a robot?'", "an answer"},
+    {"generate smollm2.gguf --prompt - --tokens 0 --save doc.cache <doc.txt", "run a long prompt once"},
+    {"generate smollm2.gguf --restore doc.cache --prompt 'In short:'", "continue from it"},
     {NULL, NULL},
 };
 

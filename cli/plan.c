@@ -92,7 +92,7 @@ static const verb_option options[] = {
      offsetof(settings, html),
      "FILE",
      "draw the plan as an interactive HTML page"},
-    SESSION_OPTIONS(settings),
+    SESSION_OPTIONS(settings, CONTEXT_TRAINED),
     {.name = "--sequences",
      OPTION_COUNT,
      offsetof(settings, session.sequences),

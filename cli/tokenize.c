@@ -22,7 +22,7 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(settings, special),
      NULL,
-     "text that looks like a special token becomes one; with --decode, write special tokens too"},
+     "parse special tokens in the text; with --decode, print them too"},
     {.name = "--decode",
      OPTION_FLAG,
      offsetof(settings, decode),
@@ -36,14 +36,15 @@ static const verb_option options[] = {
 };
 
 static const char details[] =
-    "Reads text from stdin and prints its tokens, one on a line: the number, and the text that the\n"
+    "Reads text from stdin and prints its tokens, one per line: the number, and the text that the\n"
     "token adds. A token that ends inside a character adds nothing; the one that completes it adds it\n"
-    "all. Bytes that are no UTF-8 count as U+FFFD. Nothing is put before or after (no bos, no eos).\n"
+    "all. Bytes that are not UTF-8 count as U+FFFD. No bos or eos is added.\n"
     "\n"
     "MODEL is a GGUF file, a tokenizer.json of Hugging Face, or a folder with one.\n"
     "\n"
-    "--json prints {\"tokens\": [...], \"pieces\": [...]}, with --count {\"count\": N}. --decode reads numbers, separated by white\n"
-    "space or commas (brackets are ignored), and prints the text; with --json {\"text\": \"...\"}.";
+    "--json prints {\"tokens\": [...], \"pieces\": [...]}, with --count {\"count\": N}. --decode reads\n"
+    "numbers, separated by white space or commas (brackets are ignored), and prints the text; with\n"
+    "--json {\"text\": \"...\"}.";
 
 static const verb_example examples[] = {
     {"tokenize model.gguf <poem.txt", "the tokens of a text"},
