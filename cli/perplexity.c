@@ -21,22 +21,22 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(settings, tokens),
      "FILE",
-     "tokens instead of text: numbers, with spaces or line ends between"},
+     "token numbers instead of text, separated by white space or commas"},
     {.name = "--logits",
      OPTION_TEXT,
      offsetof(settings, logits),
      "FILE",
      "write the logits of every token, f32 [tokens, vocabulary], as a .npy file"},
-    SESSION_OPTIONS(settings),
+    SESSION_OPTIONS(settings, "512"),
 };
 
 static const char details[] = MODEL_HELP
     "\n"
     "The text is cut into pieces of --context tokens (512), the last one left out if it is shorter. Each begins anew,\n"
-    "with the model's first token (bos) in place of its own, if the model wants one. Counted is how well the tokens of\n"
-    "the second half of each piece are foreseen, as llama.cpp counts.\n"
+    "with bos in place of its first token if the model wants one. Only predictions of tokens in the second half of each\n"
+    "piece count, as in llama.cpp.\n"
     "\n"
-    "--json prints one object: perplexity, tokens (that were counted).";
+    "--json prints one object: perplexity, tokens (how many were counted).";
 
 enum { ROWS = 128, USUAL_CONTEXT = 512 };
 

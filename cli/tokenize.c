@@ -14,7 +14,7 @@
 
 typedef struct settings {
     shared_settings shared;
-    bool special, decode;
+    bool special, decode, count;
 } settings;
 
 static const verb_option options[] = {
@@ -22,27 +22,34 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(settings, special),
      NULL,
-     "text that looks like a special token becomes one; with --decode, write special tokens too"},
+     "parse special tokens in the text; with --decode, print them too"},
     {.name = "--decode",
      OPTION_FLAG,
      offsetof(settings, decode),
      NULL,
      "the other way: numbers of tokens to text"},
+    {.name = "--count",
+     OPTION_FLAG,
+     offsetof(settings, count),
+     NULL,
+     "print only how many tokens the text has"},
 };
 
 static const char details[] =
-    "Reads text from stdin and prints its tokens, one on a line: the number, and the text that the\n"
+    "Reads text from stdin and prints its tokens, one per line: the number, and the text that the\n"
     "token adds. A token that ends inside a character adds nothing; the one that completes it adds it\n"
-    "all. Bytes that are no UTF-8 count as U+FFFD. Nothing is put before or after (no bos, no eos).\n"
+    "all. Bytes that are not UTF-8 count as U+FFFD. No bos or eos is added.\n"
     "\n"
     "MODEL is a GGUF file, a tokenizer.json of Hugging Face, or a folder with one.\n"
     "\n"
-    "--json prints {\"tokens\": [...], \"pieces\": [...]}. --decode reads numbers, separated by white\n"
-    "space or commas (brackets are ignored), and prints the text; with --json {\"text\": \"...\"}.";
+    "--json prints {\"tokens\": [...], \"pieces\": [...]}, with --count {\"count\": N}. --decode reads\n"
+    "numbers, separated by white space or commas (brackets are ignored), and prints the text; with\n"
+    "--json {\"text\": \"...\"}.";
 
 static const verb_example examples[] = {
     {"tokenize model.gguf <poem.txt", "the tokens of a text"},
     {"tokenize model.gguf --json <poem.txt", "the same as JSON"},
+    {"tokenize model.gguf --count <poem.txt", "how many there are"},
     {"tokenize model.gguf --decode <<<'19556 28 905'", "text of tokens"},
     {NULL, NULL},
 };
@@ -205,6 +212,10 @@ static int encode(work *w)
     if (mica_encode(w->ctx, w->tokenizer, w->tokens, &w->count, w->input, w->input_bytes, w->scratch,
                     scratch_bytes, &opts) != MICA_OK)
         return verb_failed(&verb_tokenize, w->ctx);
+    if (w->set->count) {
+        printf(w->set->shared.json ? "{\"count\": %zu}\n" : "%zu\n", w->count);
+        return EXIT_OK;
+    }
     if (!w->set->shared.json) {
         print_pieces(w);
         return EXIT_OK;
@@ -227,6 +238,8 @@ static int run(int argc, char **argv)
     if (count != 1)
         return usage_error(&verb_tokenize, count == 0 ? "whose tokens? The MODEL argument is missing"
                                                       : "one model at a time; the text comes from stdin");
+    if (set.decode && set.count)
+        return usage_error(&verb_tokenize, "--count is about text, not about --decode");
     set.shared.threads = 1;
     work w = {.ctx = verb_context(&verb_tokenize, &set.shared), .set = &set};
     if (w.ctx == NULL)

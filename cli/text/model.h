@@ -27,24 +27,26 @@ typedef struct session_settings {
 
 extern const char *const session_caches[];
 
+#define CONTEXT_TRAINED "what it was trained for, at most 4096"
+
 /* Its options, for a field `session` of the verb's settings. */
-#define SESSION_OPTIONS(settings)                                                                 \
-    {.name = "--context",                                                                         \
-     OPTION_COUNT,                                                                                \
-     offsetof(settings, session.context),                                                         \
-     "N",                                                                                         \
-     "text model: the most tokens that it sees (what it was trained for, at most 4096)",          \
-     .least = 1,                                                                                  \
-     .most = 1 << 27},                                                                            \
-        {.name = "--cache",                                                                       \
-         OPTION_CHOICE,                                                                           \
-         offsetof(settings, session.cache),                                                       \
-         "TYPE",                                                                                  \
-         "text model: type of the cache: f16, f32, q8_0, or fit: the best within --budget (f16)", \
-         .choices = session_caches},                                                              \
-    {                                                                                             \
-        .name = "--chunk", OPTION_COUNT, offsetof(settings, session.chunk), "N",                  \
-        "text model: the most tokens of a prompt in one step (128)", .least = 1, .most = 1 << 20  \
+#define SESSION_OPTIONS(settings, context_default)                                           \
+    {.name = "--context",                                                                    \
+     OPTION_COUNT,                                                                           \
+     offsetof(settings, session.context),                                                    \
+     "N",                                                                                    \
+     "text model: context length in tokens (" context_default ")",                           \
+     .least = 1,                                                                             \
+     .most = 1 << 27},                                                                       \
+        {.name = "--cache",                                                                  \
+         OPTION_CHOICE,                                                                      \
+         offsetof(settings, session.cache),                                                  \
+         "TYPE",                                                                             \
+         "text model: type of the cache (f16; with --budget fit, the most exact that fits)", \
+         .choices = session_caches},                                                         \
+    {                                                                                        \
+        .name = "--chunk", OPTION_COUNT, offsetof(settings, session.chunk), "N",             \
+        "text model: the most prompt tokens in one step (128)", .least = 1, .most = 1 << 20  \
     }
 
 /* Whether a path looks like a text model, be it a good one or not. */

@@ -32,10 +32,10 @@ typedef struct mica_model_info {
     mica_index layers, width, heads, kv_heads, head_width, value_width, hidden;
     mica_index vocabulary, context; /* that it was trained for */
     mica_index window;              /* of layers with a sliding window; 0: none */
-    size_t parameters;              /* numbers in weights */
+    size_t parameters;              /* values in all weights */
     size_t weight_bytes;            /* of the weights in the file */
-    bool embeds;                    /* gives vectors, not tokens: bert */
-    const char *file_type;          /* "Q4_K - Medium"; "": not told */
+    bool embeds;                    /* an embedding model: bert */
+    const char *file_type;          /* "Q4_K - Medium"; "": not stated */
 } mica_model_info;
 
 MICA_API const mica_model_info *mica_model_about(const mica_model *model);
@@ -73,7 +73,7 @@ MICA_API mica_status mica_session_create(const mica_model *model, mica_session *
 MICA_API void mica_session_destroy(mica_session *session);
 MICA_API mica_net *mica_session_net(mica_session *session);
 MICA_API const mica_model *mica_session_model(const mica_session *session);
-/* The options, with what was chosen for zeros. */
+/* The options, with defaults filled in. */
 MICA_API mica_session_opts mica_session_about(const mica_session *session);
 /* Gives it its memory, as mica_net_bind does. */
 MICA_API mica_status mica_session_bind(mica_session *session, void *block, size_t bytes);
@@ -83,12 +83,12 @@ typedef struct mica_session_piece {
     int sequence;
     const int32_t *tokens; /* [count] */
     mica_index count;
-    mica_index logits; /* of the last so many of them logits are wanted */
+    mica_index logits; /* how many of the last tokens logits are wanted for */
 } mica_session_piece;
 
 /* Runs the pieces, in chunks. On failure the sequences are as before. */
 MICA_API mica_status mica_session_run(mica_session *session, const mica_session_piece *pieces, int count);
-/* Of the last run: f32 [rows, vocabulary], in the order of the pieces. Valid until the next. For a model that embeds:
+/* Of the last run: f32 [rows, vocabulary], in the order of the pieces. Valid until the next. For an embedding model:
  * [pieces, width], a vector of unit length for each piece. */
 MICA_API mica_status mica_session_logits(const mica_session *session, mica_tensor *out);
 
@@ -98,7 +98,7 @@ MICA_API mica_index mica_session_length(const mica_session *session, int sequenc
 /* These tokens. Valid until the session changes. */
 MICA_API mica_status mica_session_history(const mica_session *session, int sequence, const int32_t **tokens,
                                           mica_index *count);
-/* Makes `to`, which is emptied, begin with the first `count` tokens of `from`: their pages are shared. */
+/* Empties `to` and makes it begin with the first `count` tokens of `from`, sharing their pages. */
 MICA_API mica_status mica_session_share(mica_session *session, int to, int from, mica_index count);
 /* Forgets the last tokens: `length` stay. */
 MICA_API mica_status mica_session_cut(mica_session *session, int sequence, mica_index length);

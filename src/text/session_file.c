@@ -203,6 +203,10 @@ static mica_status check_header(reading *r, const uint64_t *header)
                       "saved with another model, or with a context that scales its positions in another way");
     if (header[CACHE] != own[CACHE] || header[BYTES] != own[BYTES])
         return refuse(r, "saved with another type of cache");
+    if (header[LENGTH] > header[FIRST] && header[LENGTH] - header[FIRST] > (uint64_t)s->context)
+        return mica_fail(s->ctx, MICA_ERR_FORMAT, "%s: has %llu tokens, the context of this session is %td",
+                         MICA_QUOTE(r->file.path), (unsigned long long)(header[LENGTH] - header[FIRST]),
+                         s->context);
     uint64_t room = (uint64_t)s->size.pages_each * MICA_CACHE_PAGE;
     if (header[LENGTH] > room || header[FIRST] >= MICA_CACHE_PAGE || header[DROPPED] > INT32_MAX / 2 ||
         (header[FIRST] > 0 && header[FIRST] >= header[LENGTH]) ||

@@ -48,6 +48,12 @@ ends 0 generate "$model" --prompt "" --restore "$folder/kept" --tokens 20 --temp
 says_json "data['tokens'] == $tokens"
 ends 3 generate "$folder/other.gguf" --prompt abc --restore "$folder/kept" --tokens 2
 complains "saved with another model"
+ends 3 generate "$model" --prompt "" --restore "$folder/kept" --context 4 --tokens 2
+complains "tokens, the context of this session is 4"
+ends 2 generate "$model" --chat
+complains "--chat answers one message"
+ends 2 generate "$model" --system abc --prompt abc
+complains "--system is part of a chat"
 # What was restored counts when the context is full, also where it is run anew.
 ends 0 generate "$folder/gpt2.gguf" --prompt "twenty letters of it" --context 24 --tokens 1 --save "$folder/kept"
 ends 0 generate "$folder/gpt2.gguf" --prompt a --restore "$folder/kept" --context 24 --tokens 60 --endless --json
@@ -63,6 +69,8 @@ ends 0 plan "$model" --context 100 --sequences 3 --cache f32 --json
 says_json 'data["model"]["context"] == 100 and data["model"]["sequences"] == 3 and data["model"]["cache"] == "f32"'
 ends 1 plan "$model" --cache q8_0
 complains "needs heads of a multiple of 32 features"
+ends 2 plan "$model" --train
+complains "--train is not for text models"
 ends 0 plan "$model" --context 64 --json
 total=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["total"])' "$folder/out")
 ends 0 generate "$model" --context 64 --prompt abc --tokens 3 --json

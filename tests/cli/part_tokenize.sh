@@ -39,6 +39,11 @@ tokens 0 '[2, 4,\n5 6 9]' words --decode
 [ "$out" = "ab ab"$'\xc3\xa9' ] || complain "tokens as text"
 tokens 0 '2 9 5' words --decode --special --json
 says_json 'data == {"text": "ab<|end|>\ufffd"}'
+tokens 0 'ab ab\xc3\xa9\n' words --count
+[ "$out" = 5 ] || complain "the number of tokens"
+tokens 0 'ab' words --count --json
+says_json 'data == {"count": 1}'
+tokens 2 '2' words --count --decode
 tokens 0 '' words --json
 says_json 'data == {"tokens": [], "pieces": []}'
 tokens 2 '2 15' words --decode
