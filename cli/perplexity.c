@@ -157,13 +157,12 @@ static int begin_logits(counting *c, size_t rows)
 {
     if (c->set->logits == NULL)
         return EXIT_OK;
-    char head[128], text[128];
+    char head[128] = {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
     c->out = fopen(c->set->logits, "wb");
-    snprintf(text, sizeof text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %td), }", rows,
-             mica_model_about(c->model.model)->vocabulary);
-    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
-    memset(head + 10, ' ', sizeof head - 10);
-    memcpy(head + 10, text, strlen(text));
+    int end = 10 + snprintf(head + 10, sizeof head - 10,
+                            "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %td), }", rows,
+                            mica_model_about(c->model.model)->vocabulary);
+    memset(head + end, ' ', sizeof head - (size_t)end);
     head[127] = '\n';
     if (c->out == NULL || fwrite(head, 1, sizeof head, c->out) != sizeof head)
         return verb_error(&verb_perplexity, EXIT_FAILED, "cannot write %s: %s", c->set->logits,
