@@ -112,10 +112,11 @@ static int check_tokens(const counting *c)
 /* -log p of a token, in double. */
 static double surprise(const float *logits, mica_index vocabulary, int32_t token)
 {
-    double top = (double)logits[0], sum = 0.0;
+    double top = (double)logits[0];
     for (mica_index i = 1; i < vocabulary; i++)
         top = (double)logits[i] > top ? (double)logits[i] : top;
-    for (mica_index i = 0; i < vocabulary; i++)
+    double sum = exp((double)logits[0] - top);
+    for (mica_index i = 1; i < vocabulary; i++)
         sum += exp((double)logits[i] - top);
     return log(sum) + top - (double)logits[token];
 }

@@ -90,7 +90,7 @@ mica_status mica_rotary_rows(mica_context *ctx, const mica_tensor *y, const mica
     MICA_TRY(mica_check_args(ctx, op, args, 3));
     MICA_TRY(mica_check_rank(ctx, op, "x", x, 2, 2));
     MICA_TRY(mica_check_same_shape(ctx, op, "y", y, "x", x));
-    if (heads < 0 || x->dim[1] % heads != 0 || table->rank != 2 || table->dim[0] != x->dim[0] ||
+    if (heads < 1 || x->dim[1] % heads != 0 || table->rank != 2 || table->dim[0] != x->dim[0] ||
         table->dim[1] % 2 != 0 || table->dim[1] > x->dim[1] / heads)
         return mica_fail(
             ctx, MICA_ERR_SHAPE,

@@ -3,21 +3,25 @@
 
 #include "text/cut.h"
 
-#define RULES(...)                                                                                     \
-    {                                                                                                  \
-        .rule = {__VA_ARGS__}, .count = sizeof((mica_cut_fn *[]){__VA_ARGS__}) / sizeof(mica_cut_fn *) \
-    }
-#define GPT2     RULES(mica_cut_gpt2)
-#define DIGITS   RULES(mica_cut_number, mica_cut_gpt2)
-#define LLAMA3   RULES(mica_cut_llama3)
-#define QWEN2    RULES(mica_cut_qwen2)
-#define GPT4O    RULES(mica_cut_gpt4o)
-#define BLOOM    RULES(mica_cut_bloom)
-#define DEEPSEEK RULES(mica_cut_3_numbers, mica_cut_cjk_kana, mica_cut_deepseek3)
+/* clang-format off */
+#define RULES_1(a)          {.rule = {(a)}, .count = 1}
+#define RULES_2(a, b)       {.rule = {(a), (b)}, .count = 2}
+#define RULES_3(a, b, c)    {.rule = {(a), (b), (c)}, .count = 3}
+#define RULES_4(a, b, c, d) {.rule = {(a), (b), (c), (d)}, .count = 4}
+#define RULES_5(a, b, c, d, e)    {.rule = {(a), (b), (c), (d), (e)}, .count = 5}
+#define RULES_6(a, b, c, d, e, f) {.rule = {(a), (b), (c), (d), (e), (f)}, .count = 6}
+/* clang-format on */
+#define GPT2     RULES_1(mica_cut_gpt2)
+#define DIGITS   RULES_2(mica_cut_number, mica_cut_gpt2)
+#define LLAMA3   RULES_1(mica_cut_llama3)
+#define QWEN2    RULES_1(mica_cut_qwen2)
+#define GPT4O    RULES_1(mica_cut_gpt4o)
+#define BLOOM    RULES_1(mica_cut_bloom)
+#define DEEPSEEK RULES_3(mica_cut_3_numbers, mica_cut_cjk_kana, mica_cut_deepseek3)
 
 /* tokenizer.ggml.pre as llama.cpp's converter writes it. */
 static const mica_cut_name names[] = {
-    {"default", RULES(mica_cut_punctuation, mica_cut_gpt2, mica_cut_numbers, mica_cut_3_digits), 0},
+    {"default", RULES_4(mica_cut_punctuation, mica_cut_gpt2, mica_cut_numbers, mica_cut_3_digits), 0},
     {"gpt-2", GPT2, 0},
     {"phi-2", GPT2, 0},
     {"mpt", GPT2, 0},
@@ -59,7 +63,7 @@ static const mica_cut_name names[] = {
     {"chatglm-bpe", LLAMA3, 0},
     {"glm4", LLAMA3, MICA_CUT_TAKES_WORDS},
     {"glm5", LLAMA3, MICA_CUT_TAKES_WORDS},
-    {"minicpm5", RULES(mica_cut_3_numbers, mica_cut_llama3), MICA_CUT_TAKES_WORDS},
+    {"minicpm5", RULES_2(mica_cut_3_numbers, mica_cut_llama3), MICA_CUT_TAKES_WORDS},
     {"qwen2", QWEN2, 0},
     {"deepseek-r1-qwen", QWEN2, 0},
     {"stablelm2", QWEN2, 0},
@@ -69,21 +73,21 @@ static const mica_cut_name names[] = {
     {"megrez", QWEN2, 0},
     {"kormo", QWEN2, 0},
     {"f2llmv2", QWEN2, 0},
-    {"qwen35", RULES(mica_cut_qwen35), 0},
+    {"qwen35", RULES_1(mica_cut_qwen35), 0},
     {"gpt-4o", GPT4O, 0},
     {"llama4", GPT4O, 0},
     {"kanana2", GPT4O, 0},
     {"talkie", GPT4O, 0},
     {"minimax-m2", GPT4O, 0},
-    {"tekken", RULES(mica_cut_tekken), MICA_CUT_TAKES_WORDS | MICA_CUT_ADDS_BOS},
-    {"falcon", RULES(mica_cut_punctuation_tick, mica_cut_gpt2, mica_cut_3_digits), 0},
+    {"tekken", RULES_1(mica_cut_tekken), MICA_CUT_TAKES_WORDS | MICA_CUT_ADDS_BOS},
+    {"falcon", RULES_3(mica_cut_punctuation_tick, mica_cut_gpt2, mica_cut_3_digits), 0},
     {"deepseek-llm",
-     RULES(mica_cut_newline, mica_cut_deepseek_letters, mica_cut_deepseek_punctuation, mica_cut_last_spaces,
-           mica_cut_deepseek_cjk, mica_cut_numbers),
+     RULES_6(mica_cut_newline, mica_cut_deepseek_letters, mica_cut_deepseek_punctuation, mica_cut_last_spaces,
+             mica_cut_deepseek_cjk, mica_cut_numbers),
      0},
     {"deepseek-coder",
-     RULES(mica_cut_newline, mica_cut_space_letters, mica_cut_space_punctuation, mica_cut_deepseek_cjk,
-           mica_cut_number),
+     RULES_5(mica_cut_newline, mica_cut_space_letters, mica_cut_space_punctuation, mica_cut_deepseek_cjk,
+             mica_cut_number),
      0},
     {"deepseek-v3", DEEPSEEK, 0},
     {"hunyuan-dense", DEEPSEEK, 0},
@@ -92,8 +96,8 @@ static const mica_cut_name names[] = {
     {"bloom", BLOOM, 0},
     {"poro-chat", BLOOM, 0},
     {"gpt3-finnish", BLOOM, 0},
-    {"viking", RULES(mica_cut_bloom, mica_cut_number), 0},
-    {"gemma4", RULES(mica_cut_newline_runs), MICA_CUT_ADDS_BOS | MICA_CUT_OF_CHARACTERS},
+    {"viking", RULES_2(mica_cut_bloom, mica_cut_number), 0},
+    {"gemma4", RULES_1(mica_cut_newline_runs), MICA_CUT_ADDS_BOS | MICA_CUT_OF_CHARACTERS},
 };
 
 const mica_cut_name *mica_cut_by_name(const char *name, size_t length)
