@@ -7,7 +7,10 @@
  *     mica_session_logits(session, &logits);                                        // allocates nothing, from here on
  *
  * Weights are lent to the net from the mapped file: they take no memory of their own. A session is a net as any other,
- * with a cache of keys and values among what it keeps. */
+ * with a cache of keys and values among what it keeps.
+ *
+ * A model and all of its sessions use the context that it was opened with, and so serve one thread at a time. For
+ * another thread, open the file again with a context of its own: both map the same weights. */
 #ifndef MICA_MODEL_H
 #define MICA_MODEL_H
 
