@@ -11,7 +11,7 @@ typedef struct limit {
     bench_limit kind;
     double work; /* of one call of a probe: flops or bytes */
     fma_probe fma;
-    copy_probe copy[LIMIT_MOST_WAYS];   /* memcpy, and the plain loop, over the same memory */
+    copy_probe copy[LIMIT_MOST_WAYS]; /* memcpy, and the plain loop, over the same memory */
     read_probe read;
     timed_calls clock[LIMIT_MOST_WAYS]; /* of each way to reach the limit: the faster one counts */
     int ways, turn;

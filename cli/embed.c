@@ -13,13 +13,13 @@ typedef struct settings {
 } settings;
 
 static const char details[] = MODEL_HELP
-    "It must be one that gives vectors: bert.\n"
+    "It must be an embedding model: bert.\n"
     "\n"
-    "Each line of stdin is a text. For each a line with its vector is printed, of unit length, numbers with spaces\n"
-    "between. A text with more tokens than the model takes is cut, and it is said so. The cosine of the angle between\n"
-    "two texts is the sum of the products of their numbers.\n"
+    "Each line of stdin is a text. Its vector is printed on one line: unit length, numbers separated by spaces.\n"
+    "A text with more tokens than the model takes is truncated, with a warning. The cosine similarity of two texts is\n"
+    "the dot product of their vectors.\n"
     "\n"
-    "--json prints one object: vectors, a list of lists, and tokens, how many each text had.";
+    "--json prints one object: vectors, a list of lists, and tokens, the number of tokens of each text.";
 
 typedef struct embedding {
     const settings *set;
@@ -48,7 +48,8 @@ static int embed_line(embedding *e, const char *text, size_t bytes, size_t *toke
         return code;
     if (count > (size_t)most) {
         if (!e->set->shared.quiet)
-            fprintf(stderr, "mica embed: line %zu has %zu tokens: cut to the %td that the model takes\n",
+            fprintf(stderr,
+                    "mica embed: line %zu has %zu tokens: truncated to the %td that the model takes\n",
                     e->line + 1, count, most);
         tokens[most - 1] = tokens[count - 1]; /* its end stays */
         count = (size_t)most;
@@ -102,7 +103,8 @@ static int embed_all(embedding *e)
 static int run(int argc, char **argv)
 {
     settings set = {.shared = SHARED_DEFAULTS};
-    session_settings session = SESSION_DEFAULTS;
+    session_settings session = {
+        .cache = MICA_CACHE_F32}; /* a text is in it for one step: there is no need to save */
     int count = options_read(&verb_embed, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;

@@ -77,12 +77,12 @@ static const verb_option options[] = {
      OPTION_LIST,
      offsetof(generate_settings, stop),
      "TEXT",
-     "text model: end before this text"},
+     "text model: end before this text; may be given several times"},
     {.name = "--endless",
      OPTION_FLAG,
      offsetof(generate_settings, endless),
      NULL,
-     "text model: go on where it would end"},
+     "text model: do not stop at an end token"},
     {.name = "--chat",
      OPTION_FLAG,
      offsetof(generate_settings, chat),
@@ -97,14 +97,14 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(generate_settings, special),
      NULL,
-     "text model: what looks like a special token in the prompt is one"},
+     "text model: parse special tokens in the prompt"},
     {.name = "--likely",
      OPTION_COUNT,
      offsetof(generate_settings, likely),
      "N",
-     "text model, with --json: log-probabilities of each token and of the N most likely ones",
+     "text model, with --json: log-probabilities of each token and the N most likely ones",
      .most = 1000},
-    SESSION_OPTIONS(generate_settings),
+    SESSION_OPTIONS(generate_settings, CONTEXT_TRAINED),
     {.name = "--budget",
      OPTION_BYTES,
      offsetof(generate_settings, session.budget),
@@ -114,12 +114,12 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(generate_settings, save),
      "FILE",
-     "text model: save the cache after the prompt"},
+     "text model: save the prompt's cache; --tokens 0 generates nothing"},
     {.name = "--restore",
      OPTION_TEXT,
      offsetof(generate_settings, restore),
      "FILE",
-     "text model: go on from such a file; the prompt follows"},
+     "text model: continue from a saved cache; the prompt follows it"},
 };
 
 static const char details[] =
@@ -127,13 +127,15 @@ static const char details[] =
     "  FILE.gguf                                  a model in one file\n"
     "  DIR                                        with config.json, safetensors and tokenizer.json\n"
     "\n"
-    "The text is streamed to stdout. The same seed gives the same text. --json prints one\n"
+    "The text is streamed to stdout. The same seed gives the same text, on processors with the same\n"
+    "instruction set. --json prints one\n"
     "object: for a checkpoint prompt, text, tokens (their number), seed, windows (why the net\n"
     "has to run a whole window for each token; null: it runs each once); for a text model prompt_tokens,\n"
-    "tokens, text, prompt_ms, token_ms (milliseconds a token), end (tokens, end, stop: why it ended),\n"
+    "tokens, text, prompt_ms, token_ms (milliseconds per token), end (why it ended: tokens, end or stop),\n"
     "bytes (of the plan), heap_calls (from the prompt to the last token).\n"
     "\n"
-    "When a text model's context is full, the older half of the text is forgotten.";
+    "When a text model's context is full, the older half of the text is forgotten. --restore needs the\n"
+    "model and the type of cache that the file was saved with.";
 
 static const verb_example examples[] = {
     {"generate gpt-tiny-shakespeare", "300 characters"},
@@ -141,6 +143,8 @@ static const verb_example examples[] = {
     {"generate lstm-code --temperature 0", "greedy decoding"},
     {"generate smollm2.gguf --prompt 'Once upon a time' --tokens 200", "a public model"},
     {"generate smollm2.gguf --chat --prompt 'What is a robot?'", "an answer"},
+    {"generate smollm2.gguf --prompt - --tokens 0 --save doc.cache <doc.txt", "run a long prompt once"},
+    {"generate smollm2.gguf --restore doc.cache --prompt 'In short:'", "continue from it"},
     {NULL, NULL},
 };
 
@@ -326,6 +330,10 @@ static int run(int argc, char **argv)
                            set.top_p > 1   ? "--top-p"
                            : set.min_p > 1 ? "--min-p"
                                            : "--typical-p");
+    if (set.chat && set.prompt == NULL)
+        return usage_error(&verb_generate, "--chat answers one message: give --prompt TEXT (-: from stdin)");
+    if (set.system != NULL && !set.chat)
+        return usage_error(&verb_generate, "--system is part of a chat: add --chat");
     writing w = {.ctx = verb_context(&verb_generate, &set.shared),
                  .set = &set,
                  .terminal = terminal_of(STDOUT_FILENO).is_terminal};

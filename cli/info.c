@@ -7,6 +7,7 @@
 #include <mica/mica.h>
 
 #include "cli/info/info.h"
+#include "cli/text/model.h"
 #include "cli/model/images.h"
 #include "cli/model/saved.h"
 #include "cli/model/sounds.h"
@@ -97,6 +98,10 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
         if (!set->text && is_sound_folder(ctx, what))
             return info_folder(ctx, set, what, true);
         info_data_kind kind = data_kind(what);
+        if (!set->text && !is_regular(what) && !ends_with(what, ".gguf") && is_text_model(what))
+            return usage_error(&verb_info,
+                               "%s is a model folder: name one of its files, such as %s/model.safetensors",
+                               what, what);
         if (kind == INFO_WAV && !set->text)
             return info_wav(ctx, set, what);
         if (kind == INFO_GGUF && !set->text)

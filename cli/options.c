@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/nearest.h"
 #include "cli/help.h"
@@ -175,7 +176,7 @@ static bool set_choice(const verb *v, const verb_option *option, int *field, con
 {
     size_t count = 0;
     for (; option->choices[count] != NULL; count++)
-        if (strcmp(option->choices[count], value) == 0) {
+        if (strcasecmp(option->choices[count], value) == 0) {
             *field = (int)count;
             return true;
         }

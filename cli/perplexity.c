@@ -21,22 +21,22 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(settings, tokens),
      "FILE",
-     "tokens instead of text: numbers, with spaces or line ends between"},
+     "token numbers instead of text, separated by white space or commas"},
     {.name = "--logits",
      OPTION_TEXT,
      offsetof(settings, logits),
      "FILE",
      "write the logits of every token, f32 [tokens, vocabulary], as a .npy file"},
-    SESSION_OPTIONS(settings),
+    SESSION_OPTIONS(settings, "512"),
 };
 
 static const char details[] = MODEL_HELP
     "\n"
     "The text is cut into pieces of --context tokens (512), the last one left out if it is shorter. Each begins anew,\n"
-    "with the model's first token (bos) in place of its own, if the model wants one. Counted is how well the tokens of\n"
-    "the second half of each piece are foreseen, as llama.cpp counts.\n"
+    "with bos in place of its first token if the model wants one. Only predictions of tokens in the second half of each\n"
+    "piece count, as in llama.cpp.\n"
     "\n"
-    "--json prints one object: perplexity, tokens (that were counted).";
+    "--json prints one object: perplexity, tokens (how many were counted).";
 
 enum { ROWS = 128, USUAL_CONTEXT = 512 };
 
@@ -121,7 +121,7 @@ static double surprise(const float *logits, mica_index vocabulary, int32_t token
 }
 
 /* Runs a piece of `context` tokens. */
-static int run_piece(counting *c, const int32_t *tokens, size_t context, bool count_all)
+static int run_piece(counting *c, const int32_t *tokens, size_t context)
 {
     mica_session *session = c->model.session;
     mica_context *ctx = c->model.ctx;
@@ -142,7 +142,7 @@ static int run_piece(counting *c, const int32_t *tokens, size_t context, bool co
                               strerror(errno));
         for (size_t i = 0; i < rows; i++) {
             size_t at = first + i;
-            if (at + 1 >= context || (!count_all && at < context / 2))
+            if (at + 1 >= context || at < context / 2)
                 continue;
             c->sum += surprise((const float *)logits.data + i * (size_t)vocabulary, vocabulary,
                                tokens[at + 1]);
@@ -157,13 +157,12 @@ static int begin_logits(counting *c, size_t rows)
 {
     if (c->set->logits == NULL)
         return EXIT_OK;
-    char head[128], text[128];
+    char head[128] = {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
     c->out = fopen(c->set->logits, "wb");
-    snprintf(text, sizeof text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %td), }", rows,
-             mica_model_about(c->model.model)->vocabulary);
-    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
-    memset(head + 10, ' ', sizeof head - 10);
-    memcpy(head + 10, text, strlen(text));
+    int end = 10 + snprintf(head + 10, sizeof head - 10,
+                            "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %td), }", rows,
+                            mica_model_about(c->model.model)->vocabulary);
+    memset(head + end, ' ', sizeof head - (size_t)end);
     head[127] = '\n';
     if (c->out == NULL || fwrite(head, 1, sizeof head, c->out) != sizeof head)
         return verb_error(&verb_perplexity, EXIT_FAILED, "cannot write %s: %s", c->set->logits,
@@ -180,16 +179,21 @@ static int count_text_of(counting *c)
         return verb_error(&verb_perplexity, EXIT_FILE,
                           "the text has %zu tokens: expected at least one piece of %zu (--context)", c->count,
                           context);
-    if (pieces == 0) { /* tokens as they are: as one piece, all of it counted */
+    if (pieces == 0) { /* fewer tokens are one piece: their logits may be wanted */
         context = c->count;
         pieces = c->count > 0;
     }
+    mica_index vocabulary = mica_model_about(c->model.model)->vocabulary;
+    for (size_t i = 0; i < pieces * context; i++)
+        if (c->tokens[i] >= vocabulary)
+            return verb_error(&verb_perplexity, EXIT_FILE, "token %d, number %zu: the model has %td tokens",
+                              (int)c->tokens[i], i, vocabulary);
     int code = begin_logits(c, pieces * context);
     for (size_t i = 0; i < pieces && code == EXIT_OK; i++) {
         int32_t *tokens = c->tokens + i * context;
         if (is_text && about->add_bos && about->bos >= 0)
             tokens[0] = about->bos;
-        code = run_piece(c, tokens, context, false);
+        code = run_piece(c, tokens, context);
         if (!c->set->shared.quiet && terminal_of(2).is_terminal)
             fprintf(stderr, "\r%zu of %zu pieces, perplexity %.4f ", i + 1, pieces,
                     exp(c->sum / (double)c->counted));

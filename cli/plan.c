@@ -92,7 +92,7 @@ static const verb_option options[] = {
      offsetof(settings, html),
      "FILE",
      "draw the plan as an interactive HTML page"},
-    SESSION_OPTIONS(settings),
+    SESSION_OPTIONS(settings, CONTEXT_TRAINED),
     {.name = "--sequences",
      OPTION_COUNT,
      offsetof(settings, session.sequences),
@@ -358,6 +358,13 @@ static int plan_with(mica_context *ctx, const settings *set, const char *what)
 
 static int plan_model(mica_context *ctx, const settings *set, const char *what)
 {
+    const char *foreign = set->train           ? "--train"
+                          : set->batch > 0     ? "--batch"
+                          : set->set.count > 0 ? "--set"
+                                               : NULL;
+    if (foreign != NULL)
+        return usage_error(&verb_plan, "%s is not for text models: see --context, --sequences, --chunk",
+                           foreign);
     text_model t;
     session_settings session = set->session;
     session.budget = set->budget;

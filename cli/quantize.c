@@ -53,20 +53,21 @@ static const verb_option options[] = {
 };
 
 static const char details[] =
-    "FILE is a GGUF file, OUT the one to write; it is only replaced when all of it is written. Memory\n"
+    "FILE is a GGUF file, OUT the one to write. OUT is replaced once the new file is complete, and links\n"
+    "are followed. If OUT is FILE itself, the original is lost: there is no way back to its bits. Memory\n"
     "does not depend on the size of the file.\n"
     "\n"
     "The K types and IQ4_XS are for rows of a multiple of 256 values. Others fall back: q4_k to q5_0,\n"
     "q5_k to q5_1, q6_k to q8_0, q2_k and q3_k to q4_0, iq4_xs to iq4_nl. Q3_K, Q4_K and Q5_K are\n"
     "Q3_K_M, Q4_K_M and Q5_K_M.\n"
     "\n"
-    "Tensors that matter more have more bits, as llama-quantize has it: the output, and in the\n"
+    "Tensors that matter more get more bits, as in llama-quantize: the output, and in the\n"
     "mixes (_S, _M, _L) some of attn_v and ffn_down. Norms and biases stay as they are.\n"
     "\n"
-    "Quantize from F32, F16 or BF16 if you can: what is quantized twice has the errors of both.";
+    "Quantize from F32, F16 or BF16 if you can: quantizing twice adds up the errors.";
 
 static const verb_example examples[] = {
-    {"quantize model-f16.gguf model.gguf --type Q4_K_M", "about five bits a weight"},
+    {"quantize model-f16.gguf model.gguf --type Q4_K_M", "about five bits per weight"},
     {"quantize model-f16.gguf --type Q6_K --dry-run", "what each tensor would be, and the size"},
     {NULL, NULL},
 };
@@ -169,7 +170,7 @@ static mica_status print_json(void *user, mica_context *ctx, const mica_gguf_qua
 static void print_sums(const telling *t, const char *out, double seconds)
 {
     double bits = t->values > 0 ? 8.0 * t->bytes / t->values : 0;
-    printf("%s: %s, %s to %s, %.2f bits a value", out, mica_gguf_mix_name(mix_of(t->set->type)),
+    printf("%s: %s, %s to %s, %.2f bits per value", out, mica_gguf_mix_name(mix_of(t->set->type)),
            size_text(t->bytes_before).text, size_text(t->bytes).text, bits);
     printf(t->set->dry_run ? "\n" : ", %s\n", time_text(seconds).text);
     for (mica_dtype d = 0; d < MICA_DTYPE_COUNT; d++)
@@ -183,14 +184,13 @@ static void print_notices(const telling *t)
     if (t->set->shared.quiet)
         return;
     if (t->narrow > 0)
-        fprintf(stderr, "mica quantize: %zu tensors have rows that are no multiple of 256: they fell back\n",
+        fprintf(stderr,
+                "mica quantize: %zu tensors have rows that are not a multiple of 256: they fell back\n",
                 t->narrow);
     if (t->again > 0)
-        fprintf(stderr,
-                "mica quantize: %zu tensors were quantized before: their errors stay, and new ones come\n",
-                t->again);
+        fprintf(stderr, "mica quantize: %zu tensors were already quantized: the errors add up\n", t->again);
     if (t->gaining > 0)
-        fprintf(stderr, "mica quantize: %zu of them take more bits now, which makes them no better\n",
+        fprintf(stderr, "mica quantize: %zu of them now take more bits, but are no more accurate\n",
                 t->gaining);
 }
 

@@ -9,12 +9,12 @@
 
 #include "cli/model/take.h"
 #include "cli/picture/text.h"
-#include "cli/verb.h"
+#include "cli/text/model.h"
 #include "io/file.h"
 
 typedef struct settings {
     shared_settings shared;
-    bool special, decode;
+    bool special, decode, count;
 } settings;
 
 static const verb_option options[] = {
@@ -22,27 +22,34 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(settings, special),
      NULL,
-     "text that looks like a special token becomes one; with --decode, write special tokens too"},
+     "parse special tokens in the text; with --decode, print them too"},
     {.name = "--decode",
      OPTION_FLAG,
      offsetof(settings, decode),
      NULL,
      "the other way: numbers of tokens to text"},
+    {.name = "--count",
+     OPTION_FLAG,
+     offsetof(settings, count),
+     NULL,
+     "print only how many tokens the text has"},
 };
 
 static const char details[] =
-    "Reads text from stdin and prints its tokens, one on a line: the number, and the text that the\n"
+    "Reads text from stdin and prints its tokens, one per line: the number, and the text that the\n"
     "token adds. A token that ends inside a character adds nothing; the one that completes it adds it\n"
-    "all. Bytes that are no UTF-8 count as U+FFFD. Nothing is put before or after (no bos, no eos).\n"
+    "all. Bytes that are not UTF-8 count as U+FFFD. No bos or eos is added.\n"
     "\n"
     "MODEL is a GGUF file, a tokenizer.json of Hugging Face, or a folder with one.\n"
     "\n"
-    "--json prints {\"tokens\": [...], \"pieces\": [...]}. --decode reads numbers, separated by white\n"
-    "space or commas (brackets are ignored), and prints the text; with --json {\"text\": \"...\"}.";
+    "--json prints {\"tokens\": [...], \"pieces\": [...]}, with --count {\"count\": N}. --decode reads\n"
+    "numbers, separated by white space or commas (brackets are ignored), and prints the text; with\n"
+    "--json {\"text\": \"...\"}.";
 
 static const verb_example examples[] = {
     {"tokenize model.gguf <poem.txt", "the tokens of a text"},
     {"tokenize model.gguf --json <poem.txt", "the same as JSON"},
+    {"tokenize model.gguf --count <poem.txt", "how many there are"},
     {"tokenize model.gguf --decode <<<'19556 28 905'", "text of tokens"},
     {NULL, NULL},
 };
@@ -61,25 +68,6 @@ typedef struct work {
     char *text; /* of tokens */
     size_t room;
 } work;
-
-/* All of stdin, with a byte to spare. */
-static int read_input(work *w)
-{
-    size_t room = 0, got = 0;
-    do {
-        room = room == 0 ? 65536 : 2 * room;
-        char *larger = realloc(w->input, room + 1);
-        if (larger == NULL)
-            return verb_error(&verb_tokenize, EXIT_FAILED, "no memory for %zu bytes of text", room);
-        w->input = larger;
-        got = fread(w->input + w->input_bytes, 1, room - w->input_bytes, stdin);
-        w->input_bytes += got;
-    } while (w->input_bytes == room);
-    if (ferror(stdin))
-        return verb_error(&verb_tokenize, EXIT_FILE, "cannot read stdin");
-    w->input[w->input_bytes] = '\0';
-    return EXIT_OK;
-}
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -139,7 +127,7 @@ static size_t piece_of(work *w, mica_decoder *decoder, int32_t token)
             return length;
         free(w->text);
         w->room = length;
-        w->text = take(w->room, 1);
+        w->text = take(w->room + 1, 1); /* and a zero */
     }
 }
 
@@ -181,19 +169,34 @@ static int decode(work *w)
 
 /* ---- Encoding ---- */
 
-static void print_pieces(work *w, const char *before, const char *between)
+/* In quotes, with nothing that a terminal would obey. */
+static void put_quoted(work *w, size_t length)
+{
+    putchar('"');
+    for (size_t at = 0; at < length; at += strlen(w->text + at) + 1) {
+        if (at > 0)
+            fputs("\\x00", stdout);
+        put_plain(stdout, w->text + at);
+    }
+    putchar('"');
+}
+
+/* Those of JSON in one line; else number and text, a line each. */
+static void print_pieces(work *w)
 {
     mica_decoder decoder;
     mica_decode_begin(&decoder, w->tokenizer, true);
     for (size_t i = 0; i < w->count; i++) {
         size_t length = piece_of(w, &decoder, w->tokens[i]);
-        if (before != NULL)
-            printf("%d%s", (int)w->tokens[i], before);
-        else if (i > 0)
-            fputs(between, stdout);
-        put_json_bytes(stdout, w->text, length);
-        if (before != NULL)
-            fputs(between, stdout);
+        if (w->set->shared.json) {
+            fputs(i > 0 ? ", " : "", stdout);
+            put_json_bytes(stdout, w->text, length);
+        } else {
+            printf("%d\t", (int)w->tokens[i]);
+            w->text[length] = '\0';
+            put_quoted(w, length);
+            putchar('\n');
+        }
     }
 }
 
@@ -209,15 +212,19 @@ static int encode(work *w)
     if (mica_encode(w->ctx, w->tokenizer, w->tokens, &w->count, w->input, w->input_bytes, w->scratch,
                     scratch_bytes, &opts) != MICA_OK)
         return verb_failed(&verb_tokenize, w->ctx);
+    if (w->set->count) {
+        printf(w->set->shared.json ? "{\"count\": %zu}\n" : "%zu\n", w->count);
+        return EXIT_OK;
+    }
     if (!w->set->shared.json) {
-        print_pieces(w, "\t", "\n");
+        print_pieces(w);
         return EXIT_OK;
     }
     printf("{\"tokens\": [");
     for (size_t i = 0; i < w->count; i++)
         printf("%s%d", i > 0 ? ", " : "", (int)w->tokens[i]);
     printf("], \"pieces\": [");
-    print_pieces(w, NULL, ", ");
+    print_pieces(w);
     printf("]}\n");
     return EXIT_OK;
 }
@@ -231,13 +238,17 @@ static int run(int argc, char **argv)
     if (count != 1)
         return usage_error(&verb_tokenize, count == 0 ? "whose tokens? The MODEL argument is missing"
                                                       : "one model at a time; the text comes from stdin");
+    if (set.decode && set.count)
+        return usage_error(&verb_tokenize, "--count is about text, not about --decode");
     set.shared.threads = 1;
     work w = {.ctx = verb_context(&verb_tokenize, &set.shared), .set = &set};
     if (w.ctx == NULL)
         return EXIT_FAILED;
+    w.room = 64;
+    w.text = take(w.room + 1, 1);
     int code = open_model(&w, argv[0]);
     if (code == EXIT_OK)
-        code = read_input(&w);
+        w.input = text_read_all(&verb_tokenize, "-", &w.input_bytes, &code);
     if (code == EXIT_OK)
         code = set.decode ? decode(&w) : encode(&w);
     mica_tokenizer_close(w.tokenizer);

@@ -220,7 +220,8 @@ static int choose_columns(data *d, mica_table *t, const verb *v, mica_context *c
     }
     if (code == EXIT_OK)
         use_row_numbers(t, v, ctx, s);
-    mica_table_encode_opts encode = {.missing = s->missing >= 0 ? (mica_missing)s->missing : MICA_MISSING_MEAN};
+    mica_table_encode_opts encode = {.missing = s->missing >= 0 ? (mica_missing)s->missing
+                                                                : MICA_MISSING_MEAN};
     if (code == EXIT_OK && d->window > 0 && encode.missing == MICA_MISSING_DROP)
         code = usage_error(v, "--missing drop would tear holes into a series");
     if (code == EXIT_OK && mica_table_encode(ctx, t, &encode) != MICA_OK)

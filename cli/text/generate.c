@@ -18,7 +18,7 @@ typedef struct writing {
     const mica_tokenizer *tokenizer;
     int32_t *tokens; /* [count]: the prompt and what was written so far, with room for what is to come */
     size_t count, prompt_count;
-    int32_t *rest; /* [context]: what is run anew when the context is full */
+    int32_t *rerun; /* [context]: tokens of a full context that are run anew */
     mica_logit_bias *bias;
     mica_decoder decoder;
     mica_stop stop;
@@ -43,14 +43,18 @@ static int chat_prompt(writing *w, const char *prompt)
     if (set->system != NULL)
         messages[count++] = (mica_chat_message){"system", set->system};
     messages[count++] = (mica_chat_message){"user", prompt};
-    size_t bytes = strlen(prompt) + (set->system != NULL ? strlen(set->system) : 0) + 1024;
-    size_t scratch_bytes = mica_encode_scratch(w->tokenizer, bytes);
-    void *scratch = take(scratch_bytes + 1, 1);
-    size_t room = bytes + 64;
-    w->tokens = take(room + (size_t)set->tokens, sizeof *w->tokens);
-    w->count = room;
-    mica_status status = mica_chat_encode(w->model.ctx, w->tokenizer, w->tokens, &w->count, messages, count,
-                                          scratch, scratch_bytes);
+    size_t scratch_bytes = mica_chat_scratch(w->tokenizer, messages, count);
+    if (scratch_bytes == SIZE_MAX)
+        return verb_error(&verb_generate, EXIT_USAGE, "the prompt is too long: %zu bytes", strlen(prompt));
+    void *scratch = take(scratch_bytes, 1);
+    mica_status status = MICA_ERR_MEMORY;
+    w->count = 0; /* how many there are, first */
+    for (int i = 0; i < 2 && status == MICA_ERR_MEMORY; i++) {
+        free(w->tokens);
+        w->tokens = take(w->count + (size_t)set->tokens + 1, sizeof *w->tokens);
+        status = mica_chat_encode(w->model.ctx, w->tokenizer, w->tokens, &w->count, messages, count, scratch,
+                                  scratch_bytes);
+    }
     free(scratch);
     return status == MICA_OK ? EXIT_OK : verb_failed(&verb_generate, w->model.ctx);
 }
@@ -123,10 +127,10 @@ static int make_room(writing *w)
         if (mica_token_text(w->tokenizer, &text, NULL, i) == MICA_OK && text.length > longest)
             longest = text.length;
     }
-    w->piece_room = 3 * longest + 16; /* each byte may become U+FFFD */
+    w->piece_room = 3 * longest + 32; /* a byte that is no UTF-8 becomes three */
     w->piece = take(w->piece_room, 1);
-    w->rest = take((size_t)mica_session_about(w->model.session).context, sizeof *w->rest);
-    w->shown = take(w->piece_room + MICA_STOP_LONGEST, 1);
+    w->shown = take(w->piece_room + MICA_STOP_LONGEST + 1, 1);
+    w->rerun = take((size_t)mica_session_about(w->model.session).context, sizeof *w->rerun);
     if (w->set->shared.json) {
         w->text = take(tokens + MICA_STOP_LONGEST,
                        w->piece_room); /* with what was held back for a stop string */
@@ -159,8 +163,6 @@ static void show(writing *w, const char *text, size_t bytes)
 static bool put_token(writing *w, int32_t token)
 {
     size_t bytes = mica_decode_next(&w->decoder, w->piece, w->piece_room, token);
-    if (bytes > w->piece_room)
-        return true;
     show(w, w->shown, mica_stop_put(&w->stop, w->shown, w->piece, bytes));
     return w->stop.matched < 0;
 }
@@ -185,13 +187,12 @@ static mica_status make_way(writing *w)
     mica_status status = mica_session_drop(session, 0, half > 0 ? half : 1);
     if (status != MICA_ERR_STATE)
         return status;
-    const int32_t *seen; /* w->tokens may have less: not what was restored */
-    mica_index length;
-    PASS_UP(mica_session_history(session, 0, &seen, &length));
-    memcpy(w->rest, seen + length - half, (size_t)half * sizeof *seen);
+    const int32_t *seen;
+    mica_index count;
+    PASS_UP(mica_session_history(session, 0, &seen, &count));
+    memcpy(w->rerun, seen + count - half, (size_t)half * sizeof *seen);
     PASS_UP(mica_session_cut(session, 0, 0));
-    mica_session_piece rest = {.tokens = w->rest, .count = half};
-    return mica_session_run(session, &rest, 1);
+    return mica_session_run(session, &(mica_session_piece){.tokens = w->rerun, .count = half}, 1);
 }
 
 static mica_status run_prompt(writing *w)
@@ -369,7 +370,7 @@ int generate_with_model(mica_context *ctx, const generate_settings *set, const c
     }
     text_model_close(&w.model);
     free(w.tokens);
-    free(w.rest);
+    free(w.rerun);
     free(w.bias);
     free(w.piece);
     free(w.shown);

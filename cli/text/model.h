@@ -1,5 +1,5 @@
-/* MODEL on the command line: a public text model, a GGUF file or a folder of Hugging Face's; and the session in which it
- * runs. */
+/* MODEL on the command line: a public text model, a GGUF file or a folder of Hugging Face's; and the session in which
+ * it runs. */
 #ifndef MICA_CLI_TEXT_MODEL_H
 #define MICA_CLI_TEXT_MODEL_H
 
@@ -27,24 +27,26 @@ typedef struct session_settings {
 
 extern const char *const session_caches[];
 
+#define CONTEXT_TRAINED "what it was trained for, at most 4096"
+
 /* Its options, for a field `session` of the verb's settings. */
-#define SESSION_OPTIONS(settings)                                                                 \
-    {.name = "--context",                                                                         \
-     OPTION_COUNT,                                                                                \
-     offsetof(settings, session.context),                                                         \
-     "N",                                                                                         \
-     "text model: the most tokens that it sees (what it was trained for, at most 4096)",          \
-     .least = 1,                                                                                  \
-     .most = 1 << 27},                                                                            \
-        {.name = "--cache",                                                                       \
-         OPTION_CHOICE,                                                                           \
-         offsetof(settings, session.cache),                                                       \
-         "TYPE",                                                                                  \
-         "text model: type of the cache: f16, f32, q8_0, or fit: the best within --budget (f16)", \
-         .choices = session_caches},                                                              \
-    {                                                                                             \
-        .name = "--chunk", OPTION_COUNT, offsetof(settings, session.chunk), "N",                  \
-        "text model: the most tokens of a prompt in one step (128)", .least = 1, .most = 1 << 20  \
+#define SESSION_OPTIONS(settings, context_default)                                           \
+    {.name = "--context",                                                                    \
+     OPTION_COUNT,                                                                           \
+     offsetof(settings, session.context),                                                    \
+     "N",                                                                                    \
+     "text model: context length in tokens (" context_default ")",                           \
+     .least = 1,                                                                             \
+     .most = 1 << 27},                                                                       \
+        {.name = "--cache",                                                                  \
+         OPTION_CHOICE,                                                                      \
+         offsetof(settings, session.cache),                                                  \
+         "TYPE",                                                                             \
+         "text model: type of the cache (f16; with --budget fit, the most exact that fits)", \
+         .choices = session_caches},                                                         \
+    {                                                                                        \
+        .name = "--chunk", OPTION_COUNT, offsetof(settings, session.chunk), "N",             \
+        "text model: the most prompt tokens in one step (128)", .least = 1, .most = 1 << 20  \
     }
 
 /* Whether a path looks like a text model, be it a good one or not. */
@@ -56,8 +58,8 @@ typedef struct text_model {
     mica_session *session;
 } text_model;
 
-/* Opens the model and makes the session, with room for so many rows of logits. The plan is known then; nothing is bound.
- * On failure it was said what is wrong, and what the program ends with is returned. */
+/* Opens the model and makes the session, with room for so many rows of logits. The plan is known then; nothing is
+ * bound. On failure it was said what is wrong, and what the program ends with is returned. */
 int text_model_open(text_model *t, const verb *v, mica_context *ctx, const char *path,
                     const session_settings *set, mica_index logits);
 int text_model_bind(text_model *t, const verb *v);

@@ -1,8 +1,8 @@
 /* GGUF files: settings and tensors of a model, read where they lie in a mapped file.
  *
  * Everything is checked when the file is opened: after that, what a function gives points into the file, lies within it
- * and is aligned as its type wants. That a file is shortened while it is mapped is the one fault that nobody can
- * catch. */
+ * and is aligned as its type wants. The one fault that cannot be caught is a file that is truncated while it is
+ * mapped. */
 #ifndef MICA_GGUF_H
 #define MICA_GGUF_H
 
@@ -50,6 +50,13 @@ typedef struct mica_gguf_text {
     size_t length;
 } mica_gguf_text;
 
+typedef struct mica_gguf_array {
+    mica_gguf_kind kind; /* of its elements */
+    size_t count;
+    const unsigned char *bytes; /* as in the file: unaligned, strings with their lengths */
+    size_t size;                /* of them all */
+} mica_gguf_array;
+
 typedef struct mica_gguf_value {
     mica_gguf_kind kind;
     union {
@@ -57,12 +64,7 @@ typedef struct mica_gguf_value {
         int64_t i;           /* i8, i16, i32, i64 */
         double f;            /* f32, f64 */
         mica_gguf_text text; /* string */
-        struct {
-            mica_gguf_kind kind; /* of its elements */
-            size_t count;
-            const unsigned char *bytes; /* as in the file: unaligned, strings with their lengths */
-            size_t size;                /* of them all */
-        } array;
+        mica_gguf_array array;
     };
 } mica_gguf_value;
 
@@ -100,8 +102,8 @@ typedef struct mica_gguf_new_setting {
     mica_gguf_value value; /* its kind MICA_GGUF_KIND_COUNT: the setting is left out */
 } mica_gguf_new_setting;
 
-/* Makes rows row, row + 1, ... of a tensor, as many as `piece` [rows, values of a row] has. A failure ends the writing,
- * and is what it returns. */
+/* Makes rows row, row + 1, ... of a tensor, as many as `piece` [rows, values of a row] has. A failure ends the writing
+ * and is returned. */
 typedef mica_status mica_gguf_make_fn(void *user, mica_context *ctx, const mica_tensor *piece,
                                       mica_index row);
 
@@ -125,7 +127,7 @@ typedef struct mica_gguf_write_opts {
 
 /* Writes version 3, tensors in the order given, to a file that replaces PATH once all of it is on disk, as
  * mica_safetensors_write does. PATH may be the file that `copy` or the tensors' data are in. A setting
- * "general.alignment" (u32) is obeyed; without one it is 32. */
+ * "general.alignment" (u32) sets the alignment; without one it is 32. */
 MICA_API mica_status mica_gguf_write(mica_context *ctx, const char *path, const mica_gguf_new_tensor *tensors,
                                      size_t count, const mica_gguf_write_opts *opts);
 
@@ -175,8 +177,8 @@ typedef struct mica_gguf_quantize_opts {
     mica_gguf_mix mix;
     /* No tensor gets more bits than the others: all that fit it have the type that the mix is named after. */
     bool pure;
-    /* Called before the first and after every piece of each tensor, and for a file that is not made once a tensor.
-     * What it returns beside MICA_OK ends the work, and is returned. NULL: nobody asks. */
+    /* Called before the first and after every piece of each tensor; once per tensor if no file is written.
+     * Anything but MICA_OK ends the work and is returned. NULL: no reports. */
     mica_status (*report)(void *user, mica_context *ctx, const mica_gguf_quantizing *at);
     void *user;
 } mica_gguf_quantize_opts;
@@ -185,7 +187,7 @@ typedef struct mica_gguf_quantize_opts {
  * llama-quantize chooses them. Norms, biases and what else is small stay as they are; a row that the block does not
  * divide falls back to a type that fits. Values go through f32, a few rows at a time: memory does not depend on the
  * file's size. A value that is not finite, or that its type cannot hold, is a format error. With `path` NULL nothing
- * is written, and report says what would be. */
+ * is written, and report shows what would be. */
 MICA_API mica_status mica_gguf_quantize(mica_context *ctx, const mica_gguf *in, const char *path,
                                         const mica_gguf_quantize_opts *opts);
 

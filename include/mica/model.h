@@ -6,8 +6,9 @@
  *     mica_session_run(session, &(mica_session_piece){.tokens = prompt, .count = n, .logits = 1}, 1);
  *     mica_session_logits(session, &logits);                                        // allocates nothing, from here on
  *
- * Weights are lent to the net from the mapped file: they take no memory of their own. A session is a net as any other,
- * with a cache of keys and values among what it keeps.
+ * Weights are lent to the net from the mapped file: they take no memory of their own. (But for matrices that a file has
+ * transposed, as GPT-2's in a folder: the plan has copies of them.) A session is a net as any other, with a cache of
+ * keys and values among what it keeps.
  *
  * A model and all of its sessions use the context that it was opened with, and so serve one thread at a time. For
  * another thread, open the file again with a context of its own: both map the same weights. */
@@ -34,10 +35,10 @@ typedef struct mica_model_info {
     mica_index layers, width, heads, kv_heads, head_width, value_width, hidden;
     mica_index vocabulary, context; /* that it was trained for */
     mica_index window;              /* of layers with a sliding window; 0: none */
-    size_t parameters;              /* numbers in weights */
+    size_t parameters;              /* values in all weights */
     size_t weight_bytes;            /* of the weights in the file */
-    bool embeds;                    /* gives vectors, not tokens: bert */
-    const char *file_type;          /* "Q4_K - Medium"; "": not told */
+    bool embeds;                    /* an embedding model: bert */
+    const char *file_type;          /* "Q4_K - Medium"; "": not stated */
 } mica_model_info;
 
 MICA_API const mica_model_info *mica_model_about(const mica_model *model);
@@ -62,10 +63,8 @@ typedef enum mica_cache_type {
 typedef struct mica_session_opts {
     mica_index context;   /* the most tokens of a sequence; 0: what the model was trained for, at most 4096 */
     mica_index sequences; /* at once; 0: 1 */
-    mica_index
-        tokens;       /* in the cache, of all sequences; 0: sequences * context. Fewer do where beginnings are
-                              shared */
-    mica_index chunk; /* the most tokens of one step; 0: 128 */
+    mica_index tokens; /* in the cache, of all sequences; 0: sequences * context. Fewer do where they share */
+    mica_index chunk;  /* the most tokens of one step; 0: 128, and the context of a model that embeds */
     mica_index logits; /* the most rows of logits of one run; 0: one for each sequence */
     mica_cache_type cache;
     size_t budget; /* bytes that the plan may take; 0: any */
@@ -77,7 +76,7 @@ MICA_API mica_status mica_session_create(const mica_model *model, mica_session *
 MICA_API void mica_session_destroy(mica_session *session);
 MICA_API mica_net *mica_session_net(mica_session *session);
 MICA_API const mica_model *mica_session_model(const mica_session *session);
-/* The options, with what was chosen for zeros. */
+/* The options, with defaults filled in. */
 MICA_API mica_session_opts mica_session_about(const mica_session *session);
 /* Gives it its memory, as mica_net_bind does. */
 MICA_API mica_status mica_session_bind(mica_session *session, void *block, size_t bytes);
@@ -87,12 +86,12 @@ typedef struct mica_session_piece {
     int sequence;
     const int32_t *tokens; /* [count] */
     mica_index count;
-    mica_index logits; /* of the last so many of them logits are wanted */
+    mica_index logits; /* how many of the last tokens logits are wanted for */
 } mica_session_piece;
 
-/* Runs the pieces, in chunks. Checks come first: on failure nothing has changed. */
+/* Runs the pieces, in chunks. On failure the sequences are as before. */
 MICA_API mica_status mica_session_run(mica_session *session, const mica_session_piece *pieces, int count);
-/* Of the last run: f32 [rows, vocabulary], in the order of the pieces. Valid until the next. For a model that embeds:
+/* Of the last run: f32 [rows, vocabulary], in the order of the pieces. Valid until the next. For an embedding model:
  * [pieces, width], a vector of unit length for each piece. */
 MICA_API mica_status mica_session_logits(const mica_session *session, mica_tensor *out);
 
@@ -102,12 +101,12 @@ MICA_API mica_index mica_session_length(const mica_session *session, int sequenc
 /* These tokens. Valid until the session changes. */
 MICA_API mica_status mica_session_history(const mica_session *session, int sequence, const int32_t **tokens,
                                           mica_index *count);
-/* Makes `to`, which is emptied, begin with the first `count` tokens of `from`: their pages are shared. */
+/* Empties `to` and makes it begin with the first `count` tokens of `from`, sharing their pages. */
 MICA_API mica_status mica_session_share(mica_session *session, int to, int from, mica_index count);
 /* Forgets the last tokens: `length` stay. */
 MICA_API mica_status mica_session_cut(mica_session *session, int sequence, mica_index length);
 /* Forgets the first `count` tokens. Those that stay keep what they know of them, and positions go on, so that a
- * sequence may go on for ever; a model with learned positions refuses. */
+ * sequence may go on for 2^31 tokens; a model with learned positions refuses. */
 MICA_API mica_status mica_session_drop(mica_session *session, int sequence, mica_index count);
 
 /* A sequence in a file: its cache and tokens, for a session of the same model and cache type. */

@@ -152,7 +152,8 @@ typedef struct mica_table_encode_opts {
  *             category   1, the index of the value
  *
  * Fails if no column is an input. opts may be NULL. */
-MICA_API mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_table_encode_opts *opts);
+MICA_API mica_status mica_table_encode(mica_context *ctx, mica_table *table,
+                                       const mica_table_encode_opts *opts);
 
 MICA_API mica_index mica_table_inputs(const mica_table *table);  /* of a row, in elements; 0: not encoded */
 MICA_API mica_index mica_table_targets(const mica_table *table); /* the same of its targets */

@@ -1,5 +1,5 @@
 /* Generating text: drawing the next token from logits, when to stop, and nets of your own that write. (Tokens and
- * vocabularies: mica/data.h; models that others have trained: mica/model.h.)
+ * vocabularies: mica/data.h; public text models: mica/model.h.)
  *
  *     mica_random dice = mica_random_stream(seed, 0);
  *     mica_generation writer;
@@ -34,13 +34,12 @@ typedef struct mica_logit_bias {
  *
  * So the limits go by the model's own probabilities and mean the same at every temperature. (llama.cpp's order.) */
 typedef struct mica_sampling {
-    float temperature; /* divides the logits of what remains; 0: greedy, limits have no say */
+    float temperature; /* divides the logits of what remains; 0: greedy, limits are ignored */
     int32_t top_k;     /* only this many of the most likely tokens; 0: all */
-    float
-        typical_p; /* only the tokens whose surprise is nearest to what is expected, with this total probability;
+    float typical_p; /* only the tokens whose surprise is nearest to the entropy, with this total probability;
                         0 and 1: all */
-    float top_p; /* only the most likely tokens with this total probability; 0 and 1: all */
-    float min_p; /* only tokens at least this fraction as likely as the most likely one; 0: all */
+    float top_p;     /* only the most likely tokens with this total probability; 0 and 1: all */
+    float min_p;     /* only tokens at least this fraction as likely as the most likely one; 0: all */
 
     /* Penalties on tokens that are among the recent ones. The logit is first divided by `repeat_penalty` if positive,
      * multiplied by it if not (0 and 1: off); then `presence_penalty` is subtracted from it, and `frequency_penalty`
@@ -97,7 +96,7 @@ typedef struct mica_stop {
     int matched; /* the text that was found; -1: none so far */
 } mica_stop;
 
-/* Checks the strings, none of which may be empty, and is ready for a text. */
+/* Checks the strings, none of which may be empty, and starts a new text. */
 MICA_API mica_status mica_stop_begin(mica_context *ctx, mica_stop *stop, const char *const *texts,
                                      size_t text_count, const int32_t *tokens, size_t token_count);
 

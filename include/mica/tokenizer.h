@@ -12,8 +12,8 @@ extern "C" {
 
 typedef struct mica_tokenizer mica_tokenizer;
 
-/* Special tokens are cut out of a text at the longest that begins there; text that users type becomes one only where
- * .special asks for it. What a model's files call "user-defined" (kind 4) is cut out always, as when it was trained. */
+/* Special tokens are matched in a text only if .special is set; the longest that begins at a place wins. Tokens that a
+ * model's files call "user-defined" (kind 4) are always matched, as they were in training. */
 
 /* From the settings of a GGUF file (tokenizer.ggml.*), which must outlive it; or from a tokenizer.json of Hugging Face
  * (with tokenizer_config.json beside it, if there is one). The context must outlive it, too. */
@@ -50,7 +50,7 @@ MICA_API bool mica_token_ends(const mica_tokenizer *tokenizer, int32_t token);
 MICA_API int32_t mica_token_find(const mica_tokenizer *tokenizer, const char *text, size_t bytes);
 
 typedef struct mica_tokenize_opts {
-    bool special; /* text that looks like a special token becomes one; otherwise it stays text */
+    bool special; /* special tokens in the text are parsed; otherwise they stay text */
     bool ends;    /* adds bos and eos where the model wants them */
 } mica_tokenize_opts;
 
@@ -65,7 +65,7 @@ MICA_API mica_status mica_encode(mica_context *ctx, const mica_tokenizer *tokeni
                                  size_t *count, const char *text, size_t bytes, void *scratch,
                                  size_t scratch_bytes, const mica_tokenize_opts *opts);
 
-/* Text of tokens as they come: whole characters alone; the bytes of one that is not whole yet are held back. */
+/* Text of tokens as they come: whole characters only; bytes of an incomplete one are held back. */
 typedef struct mica_decoder {
     const mica_tokenizer *tokenizer;
     bool special; /* writes control tokens, too */
@@ -92,9 +92,9 @@ typedef struct mica_chat_message {
 MICA_API size_t mica_chat_scratch(const mica_tokenizer *tokenizer, const mica_chat_message *messages,
                                   int message_count);
 
-/* The messages as tokens, with the turn of the assistant begun. The families' templates are known by their form (ChatML,
- * Llama 3, Llama 2, Mistral, Gemma, Phi-3, Zephyr); another is refused. Text within messages never becomes a special
- * token. *count as for mica_encode; scratch as mica_chat_scratch says, aligned to 16. */
+/* The messages as tokens, ending where the assistant's turn begins. Template families are recognized by their form
+ * (ChatML, Llama 3, Llama 2, Mistral, Gemma, Phi-3, Zephyr); another is refused. Text within messages never becomes a
+ * special token. *count as for mica_encode; scratch as mica_chat_scratch says, aligned to 16. */
 MICA_API mica_status mica_chat_encode(mica_context *ctx, const mica_tokenizer *tokenizer, int32_t *tokens,
                                       size_t *count, const mica_chat_message *messages, int message_count,
                                       void *scratch, size_t scratch_bytes);

@@ -1,11 +1,34 @@
 /* The one place where the library touches the heap: the allocator hooks, and their counters. */
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise */
+#include <sys/mman.h>
+#endif
+
 #include <stdlib.h>
 
 #include "base/allocate.h"
 
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* Large blocks ask for huge pages: they are there at once instead of page by page, and few of them are looked up. Only
+ * those that lie wholly within the block are asked for, so that no more than it becomes resident. */
+static void *allocate_large(size_t bytes)
+{
+    if (bytes > PTRDIFF_MAX - HUGE_PAGE)
+        return NULL;
+    void *block = aligned_alloc(HUGE_PAGE, (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1));
+#if defined(MADV_HUGEPAGE)
+    if (block != NULL)
+        (void)madvise(block, bytes & ~(HUGE_PAGE - 1), MADV_HUGEPAGE); /* a wish: nothing depends on it */
+#endif
+    return block;
+}
+
 static void *system_allocate(void *user, size_t bytes, size_t alignment)
 {
     (void)user;
+    if (bytes >= 4 * HUGE_PAGE)
+        return allocate_large(bytes);
     if (bytes > PTRDIFF_MAX - alignment) /* no object is that large, and some debugging allocators abort */
         return NULL;
     /* aligned_alloc wants a multiple of the alignment. */

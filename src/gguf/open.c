@@ -155,7 +155,7 @@ static mica_status read_offset(opening *o, mica_gguf_entry *entry, const char *n
     if (offset > room || bytes > room - offset)
         return BAD(o, at, "tensor %s takes %zu bytes from byte %llu of the data on, but the data have %zu",
                    name, bytes, (unsigned long long)offset, room);
-    entry->tensor.data = (void *)(uintptr_t)(o->c.bytes + o->data + offset); /* read-only all the same */
+    entry->tensor.data = (void *)(o->c.bytes + o->data + offset); /* read-only all the same */
     return MICA_OK;
 }
 
@@ -255,6 +255,11 @@ static mica_status sort_all(opening *o)
 static mica_status make_handle(opening *o)
 {
     size_t settings = (size_t)o->settings, tensors = (size_t)o->tensors, name_bytes = strlen(o->c.name) + 1;
+    size_t each = sizeof(mica_gguf_pair) + sizeof(mica_gguf_entry) + sizeof(void *);
+    if (settings + tensors > (SIZE_MAX / 2 - name_bytes) / each) /* where addresses have 32 bits */
+        return mica_fail(o->c.ctx, MICA_ERR_MEMORY,
+                         "%s: %zu settings and %zu tensors are more than memory holds", MICA_QUOTE(o->c.name),
+                         settings, tensors);
     size_t settings_at = mica_align_up(sizeof(mica_gguf));
     size_t tensors_at = settings_at + settings * sizeof(mica_gguf_pair);
     size_t sorted_at = tensors_at + tensors * sizeof(mica_gguf_entry);

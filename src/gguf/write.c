@@ -20,7 +20,7 @@ typedef struct writing {
     const mica_gguf_write_opts *opts;
     uint32_t alignment;
     uint64_t setting_count; /* that the file will have */
-    mica_new_file *file;
+    mica_new_file file;
     uint64_t at; /* bytes written */
 } writing;
 
@@ -216,7 +216,7 @@ static mica_status count_setting(writing *w, mica_gguf_text key, const mica_gguf
 static mica_status put(writing *w, const void *bytes, size_t count)
 {
     w->at += count;
-    return mica_new_file_write(w->ctx, w->file, bytes, count);
+    return mica_new_file_write(w->ctx, &w->file, bytes, count);
 }
 
 static mica_status put_number(writing *w, uint64_t number, size_t bytes)
@@ -360,15 +360,13 @@ static mica_status put_tensors(writing *w)
 
 static mica_status write_file(writing *w, const char *path)
 {
-    mica_new_file file;
-    MICA_TRY(mica_new_file_begin(w->ctx, &file, path));
-    w->file = &file;
+    MICA_TRY(mica_new_file_begin(w->ctx, &w->file, path));
     mica_status status = put_header(w);
     if (status == MICA_OK)
         status = put_tensors(w);
     if (status == MICA_OK)
-        return mica_new_file_commit(w->ctx, &file);
-    mica_new_file_abandon(&file);
+        return mica_new_file_commit(w->ctx, &w->file);
+    mica_new_file_abandon(&w->file);
     return status;
 }
 

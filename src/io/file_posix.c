@@ -150,7 +150,7 @@ mica_status mica_map_open(mica_context *ctx, mica_map *out, const char *path)
 void mica_map_close(mica_map *map)
 {
     if (map->bytes != NULL)
-        (void)munmap((void *)(uintptr_t)map->bytes, map->size);
+        (void)munmap((void *)map->bytes, map->size);
     *map = (mica_map){0};
 }
 
@@ -161,7 +161,7 @@ void mica_map_forget(const mica_map *map, const void *bytes, size_t count)
         return;
     uintptr_t first = (at + page - 1) / page * page, end = (at + count) / page * page; /* whole pages */
     if (first < end)
-        (void)madvise((void *)first, end - first, MADV_DONTNEED);
+        (void)madvise((void *)(map->bytes + (first - start)), end - first, MADV_DONTNEED);
 }
 
 /* ---- Making ---- */

@@ -74,7 +74,7 @@ mica_status mica_safetensors_lend(mica_context *ctx, mica_tensor *out, const mic
                          "%s: byte %llu: tensor %s of %s begins here, which is not a multiple of %zu",
                          MICA_QUOTE(path), (unsigned long long)entry->offset, MICA_QUOTE(name),
                          entry->dtype_name, mica_dtype_bytes(entry->dtype));
-    return mica_tensor_init(ctx, out, (void *)(uintptr_t)data, entry->dtype, entry->rank, entry->dim);
+    return mica_tensor_init(ctx, out, (void *)data, entry->dtype, entry->rank, entry->dim);
 }
 
 /* Whether the file's bytes are the tensor's, one for one. */

@@ -1,6 +1,6 @@
 /* Kernels of a cache of keys and values: writing to it, and attention over it.
  *
- * A page has the tokens of MICA_CACHE_PAGE places, and of each head
+ * A page has the tokens of MICA_CACHE_PLACES places, and of each head
  *
  *     keys     [width][PAGE]             so that lanes are tokens
  *     values   [PAGE][value_stride]      so that lanes are features
@@ -15,8 +15,9 @@
 #ifndef MICA_SRC_KERNEL_CACHE_H
 #define MICA_SRC_KERNEL_CACHE_H
 
-#include <mica/ops/text.h>
+#include <mica/tensor.h>
 
+#define MICA_CACHE_PLACES  32  /* of a page: MICA_CACHE_PAGE of those who call this */
 #define MICA_CACHE_SEGMENT 256 /* places */
 #define MICA_CACHE_TILE    12  /* the most queries that are computed side by side */
 

@@ -5,7 +5,7 @@
 #include "kernel/cache.h"
 #include "kernel/vmath.h"
 
-#define PAGE    ((size_t)MICA_CACHE_PAGE)
+#define PAGE    ((size_t)MICA_CACHE_PLACES)
 #define SEGMENT ((size_t)MICA_CACHE_SEGMENT)
 #define BLOCK   ((size_t)32) /* features that share a scale */
 

@@ -82,7 +82,8 @@ extern const mica_kernels mica_kernels_neon;
 extern const mica_kernels mica_kernels_neon_dot;
 
 /* The kernels of a set by name, of its best variant that runs here unless the full name is given; with NULL those
- * named by $MICA_ISA, and without that the best that runs here. NULL for a name that is unknown, not built in, or that this CPU or OS cannot run. */
+ * named by $MICA_ISA, and without that the best that runs here. NULL for a name that is unknown, not built in, or
+ * that this CPU or OS cannot run. */
 const mica_kernels *mica_kernels_choose(const char *isa);
 
 #endif

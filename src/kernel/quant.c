@@ -115,17 +115,18 @@ static void round_rows(uint8_t *tile, const float *x, ptrdiff_t x_stride, size_t
 #endif
 
 const mica_quant_kernels VF_VARIANT_SYMBOL(mica_quant_kernels) = {
-    .width = VF_LANES,
     .type = types,
     .round = round_rows,
 #define UNPACK(code, name, bytes, block, type) [MICA_##code] = unpack_##code,
     .unpack = {MICA_DTYPE_BLOCK_LIST(UNPACK)},
     .product = product,
 #if VF_LANES > 1
+    .width = VB_PANEL * VF_LANES,
     .tile = VB_TILE,
 #define VECTOR(code, name, bytes, block, type) [MICA_##code] = vector_##code,
     .vector = {MICA_DTYPE_BLOCK_LIST(VECTOR)},
 #else
+    .width = 1,
     .tile = PLAIN_TILE,
 #endif
 };

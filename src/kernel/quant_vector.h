@@ -63,7 +63,7 @@ VF_INLINE vf vector_flush(const shape *s, const vb_source *w, int flush, const u
 {
     size_t record = mica_quant_tile_bytes(1, s->group);
     int groups = s->flush / s->group, in_block = MICA_QUANT_BLOCK / s->group;
-    int steps = s->flush / (s->parts * PART), total = s->values / (s->parts * PART);
+    int steps = s->flush / (s->parts * PART);
     vi sum[MOST_FLUSHED];
     for (int g = 0; g < groups; g++) {
         const uint8_t *own = x + (size_t)(g / in_block) * record + MICA_QUANT_BLOCK + sizeof(float);
@@ -73,10 +73,10 @@ VF_INLINE vf vector_flush(const shape *s, const vb_source *w, int flush, const u
     {
         int step = flush * steps + i;
         vb raw[MOST_RAW];
-        fetch(ahead, (size_t)step * s->bytes * VF_LANES / (size_t)total,
-              (size_t)(step + 1) * s->bytes * VF_LANES / (size_t)total);
         s->load(w, step, raw);
         for (int p = 0; p < s->parts; p++) {
+            size_t pieces = (size_t)(s->values / PART), piece = (size_t)(step * s->parts + p);
+            fetch(ahead, piece * s->bytes * VF_LANES / pieces, (piece + 1) * s->bytes * VF_LANES / pieces);
             int place = s->place(step, p) - flush * s->flush / PART, g = place * PART / s->group;
             const uint8_t *a = x + (size_t)(place / 2) * record + (size_t)(place % 2 * PART);
             for (int c = 0; c < 4; c++) {
@@ -118,7 +118,7 @@ VF_INLINE void vector_rows(const mica_quant_product *p, const uint8_t *w, ptrdif
                            shape s)
 {
     size_t blocks = p->blocks * MICA_QUANT_BLOCK / (size_t)s.values;
-    for (size_t i = 0; i < panels; i++) {
+    for (size_t i = 0; i < panels * VB_PANEL; i++) {
         vf y = vector_panel(&s, p->tile, w + (ptrdiff_t)(i * VF_LANES) * row_bytes, row_bytes, blocks);
         if (p->bias != NULL)
             y = vf_add(y, vf_load(p->bias + i * VF_LANES));
@@ -159,50 +159,73 @@ VF_INLINE void unpack_rows(const mica_quant_panel *panel, const uint8_t *weights
 
 /* ---- Tiles times panels ---- */
 
-/* 32 values of a tile of `rows` rows, a constant, times those of a panel. */
-VF_INLINE void product_block(vf *y, const uint8_t *u, const float *scale, const float *least,
-                             const uint8_t *x, size_t rows, const mica_quant_type *type)
+/* 32 values of a tile of `rows` rows, a constant, times those of a panel; `apart`: blocks of a row. */
+VF_INLINE void product_block(vf y[][VB_PANEL], const mica_quant_panel *at, const uint8_t *x, size_t rows,
+                             size_t apart, const mica_quant_type *type)
 {
     const uint8_t *scales = x + rows * MICA_QUANT_BLOCK, *more = scales + rows * sizeof(float);
-    int per_group = type->group / 4;
-    for (int g = 0; g < MICA_QUANT_BLOCK / type->group; g++) {
-        vb w[MICA_QUANT_BLOCK / 4];
-        for (int k = 0; k < per_group; k++)
-            w[k] = vb_load(u + (size_t)(g * per_group + k) * 4 * VF_LANES);
-        vf d = vf_load(scale + g * VF_LANES), m = type->least ? vf_load(least + g * VF_LANES) : vf_zero();
-        for (size_t r = 0; r < rows; r++) {
-            const uint8_t *a = x + r * MICA_QUANT_BLOCK + (size_t)(g * type->group);
-            const uint8_t *own = more + ((size_t)g * rows + r) * sizeof(float);
-            vi sum = vi_set1(type->least ? 0 : int_at(own));
-            for (int k = 0; k < per_group; k++)
-                sum = type->wide ? vi_dot_wide(sum, w[k], vb_repeat4(a + 4 * k))
-                                 : vi_dot(sum, w[k], vb_repeat4(a + 4 * k));
-            y[r] = add_group(y[r], sum, d, m, float_at(scales + r * sizeof(float)), own, type->least);
+    int per_group = type->group / 4, groups = MICA_QUANT_BLOCK / type->group;
+    for (int g = 0; g < groups; g++) {
+        vi sum[VB_TILE][VB_PANEL];
+        for (size_t r = 0; r < rows; r++)
+            for (int s = 0; s < VB_PANEL; s++)
+                sum[r][s] = vi_set1(type->least ? 0 : int_at(more + ((size_t)g * rows + r) * sizeof(float)));
+        for (int k = g * per_group; k < (g + 1) * per_group; k++) {
+            vb w[VB_PANEL];
+            for (int s = 0; s < VB_PANEL; s++)
+                w[s] = vb_load(at->u + ((size_t)s * apart * MICA_QUANT_BLOCK + (size_t)k * 4) * VF_LANES);
+            for (size_t r = 0; r < rows; r++) {
+                vb four = vb_repeat4(x + r * MICA_QUANT_BLOCK + (size_t)k * 4);
+                for (int s = 0; s < VB_PANEL; s++)
+                    sum[r][s] = type->wide ? vi_dot_wide(sum[r][s], w[s], four)
+                                           : vi_dot(sum[r][s], w[s], four);
+            }
+        }
+        for (int s = 0; s < VB_PANEL; s++) {
+            size_t place = ((size_t)s * apart * (size_t)groups + (size_t)g) * VF_LANES;
+            vf d = vf_load(at->scale + place), m = type->least ? vf_load(at->least + place) : vf_zero();
+            for (size_t r = 0; r < rows; r++)
+                y[r][s] = add_group(y[r][s], sum[r][s], d, m, float_at(scales + r * sizeof(float)),
+                                    more + ((size_t)g * rows + r) * sizeof(float), type->least);
         }
     }
 }
 
+/* One vector of results, but for the first `skip` of them. */
+VF_INLINE void store_results(float *y, vf sum, const float *bias, size_t skip)
+{
+    if (bias != NULL)
+        sum = vf_add(sum, vf_load(bias));
+    if (skip == 0) {
+        vf_store(y, sum);
+        return;
+    }
+    float all[VF_LANES];
+    vf_store(all, sum);
+    for (size_t i = skip; i < VF_LANES; i++)
+        y[i] = all[i];
+}
+
 VF_INLINE void product_rows(const mica_quant_product *p, size_t rows, mica_quant_type type)
 {
-    vf y[VB_TILE];
+    vf y[VB_TILE][VB_PANEL];
     for (size_t r = 0; r < rows; r++)
-        y[r] = vf_zero();
-    size_t record = mica_quant_tile_bytes(rows, type.group), groups = (size_t)(MICA_QUANT_BLOCK / type.group);
-    for (size_t b = 0; b < p->blocks; b++)
-        product_block(y, p->panel.u + b * MICA_QUANT_BLOCK * VF_LANES, p->panel.scale + b * groups * VF_LANES,
-                      p->panel.least + b * groups * VF_LANES, p->tile + b * record, rows, &type);
-    vf bias = p->bias != NULL ? vf_load(p->bias) : vf_zero();
-    for (size_t r = 0; r < rows; r++) {
-        float *to = p->y + (ptrdiff_t)r * p->y_stride;
-        vf sum = p->bias != NULL ? vf_add(y[r], bias) : y[r];
-        if (p->skip == 0) {
-            vf_store(to, sum);
-        } else {
-            float all[VF_LANES];
-            vf_store(all, sum);
-            memcpy(to + p->skip, all + p->skip, (VF_LANES - p->skip) * sizeof *to);
-        }
+        for (int s = 0; s < VB_PANEL; s++)
+            y[r][s] = vf_zero();
+    size_t record = mica_quant_tile_bytes(rows, type.group);
+    mica_quant_panel at = p->panel;
+    for (size_t b = 0; b < p->blocks; b++) {
+        product_block(y, &at, p->tile + b * record, rows, p->blocks, &type);
+        at.u += MICA_QUANT_BLOCK * VF_LANES;
+        at.scale += MICA_QUANT_BLOCK / type.group * VF_LANES;
+        at.least += MICA_QUANT_BLOCK / type.group * VF_LANES;
     }
+    for (size_t r = 0; r < rows; r++)
+        for (size_t s = 0; s < VB_PANEL; s++) {
+            size_t first = s * VF_LANES, skip = p->skip > first ? p->skip - first : 0;
+            store_results(p->y + (ptrdiff_t)r * p->y_stride + first, y[r][s],
+                          p->bias != NULL ? p->bias + first : NULL, skip);
+        }
 }
 
 /* Every number of rows is a kernel of its own, so that sums stay in registers. */
@@ -225,6 +248,8 @@ VF_INLINE void product_of(const mica_quant_product *p, mica_quant_type type)
     case 5:
         product_rows(p, 5, type);
         break;
+#endif
+#if VB_TILE > 6
     case 6:
         product_rows(p, 6, type);
         break;
@@ -263,16 +288,21 @@ static void product(const mica_quant_product *p, const mica_quant_type *type)
         load_##code, field_##code, place_##code, scales_##code, (bytes), (block), PARTS_##code, \
             FLUSH_##code, GROUP_##code, WIDE_##code, LEAST_##code,                              \
     }
-#define VECTOR_KERNELS(code, name, bytes, block, type)                                              \
-    static void vector_##code(const mica_quant_product *p, const uint8_t *w, ptrdiff_t row_bytes,   \
-                              size_t panels)                                                        \
-    {                                                                                               \
-        vector_rows(p, w, row_bytes, panels, SHAPE(code, bytes, block));                            \
-    }                                                                                               \
-    static void unpack_##code(const mica_quant_panel *panel, const uint8_t *w, ptrdiff_t row_bytes, \
-                              size_t blocks)                                                        \
-    {                                                                                               \
-        unpack_rows(panel, w, row_bytes, blocks, SHAPE(code, bytes, block));                        \
+#define VECTOR_KERNELS(code, name, bytes, block, type)                                                   \
+    static void vector_##code(const mica_quant_product *p, const uint8_t *w, ptrdiff_t row_bytes,        \
+                              size_t panels)                                                             \
+    {                                                                                                    \
+        vector_rows(p, w, row_bytes, panels, SHAPE(code, bytes, block));                                 \
+    }                                                                                                    \
+    static void unpack_##code(const mica_quant_panel *panel, const uint8_t *w, ptrdiff_t row_bytes,      \
+                              size_t blocks)                                                             \
+    {                                                                                                    \
+        for (size_t s = 0; s < VB_PANEL; s++)                                                            \
+            unpack_rows(&(mica_quant_panel){panel->u + s * blocks * MICA_QUANT_BLOCK * VF_LANES,         \
+                                            panel->scale + s * blocks * (32 / GROUP_##code) * VF_LANES,  \
+                                            panel->least + s * blocks * (32 / GROUP_##code) * VF_LANES}, \
+                        w + (ptrdiff_t)(s * VF_LANES) * row_bytes, row_bytes, blocks,                    \
+                        SHAPE(code, bytes, block));                                                      \
     }
 MICA_DTYPE_BLOCK_LIST(VECTOR_KERNELS)
 

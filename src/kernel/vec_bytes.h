@@ -3,8 +3,8 @@
  *   vb  4 * VF_LANES bytes: VF_LANES / 4 quarters of 16
  *
  *   vb_source                         VF_LANES rows in memory, at equal distances
- *   vb_rows(s, j, at)                 16 bytes, from byte `at` on, of rows j, j + 4, j + 8, ..., a quarter for each. With
- *                                     j = 0 to 3 that is all rows, and then
+ *   vb_rows(s, j, at)                 16 bytes, from byte `at` on, of rows j, j + 4, j + 8, ..., a quarter for each.
+ *                                     With j = 0 to 3 that is all rows, and then
  *   vb_turn_rows(v)                   v[4] becomes, in order, the first, second, third and fourth four bytes of each
  *                                     row, rows in order
  *   vb_repeat16(p) vb_repeat4(p)      16 bytes in each quarter; 4 bytes in each lane
@@ -20,7 +20,8 @@
  *   vi_words_of_rows(s, at)           four bytes of each row
  *   vi_halfword(v, high)              the f16 in the low or high half of each lane, as a vf
  *
- * Capabilities: VB_WIDE_OFFSET, and VB_TILE: how many rows a product keeps in registers. */
+ * Capabilities: VB_WIDE_OFFSET; VB_TILE and VB_PANEL: how many rows, and vectors of each, a product keeps in
+ * registers. */
 #ifndef MICA_SRC_KERNEL_VEC_BYTES_H
 #define MICA_SRC_KERNEL_VEC_BYTES_H
 

@@ -3,7 +3,8 @@
 #ifndef MICA_SRC_KERNEL_VEC_BYTES_AVX2_H
 #define MICA_SRC_KERNEL_VEC_BYTES_AVX2_H
 
-#define VB_TILE 4
+#define VB_TILE  4
+#define VB_PANEL 1
 
 typedef __m256i vb;
 

@@ -3,7 +3,8 @@
 #ifndef MICA_SRC_KERNEL_VEC_BYTES_AVX512_H
 #define MICA_SRC_KERNEL_VEC_BYTES_AVX512_H
 
-#define VB_TILE 8
+#define VB_TILE  6
+#define VB_PANEL 2
 
 typedef __m512i vb;
 

@@ -4,6 +4,7 @@
 #define MICA_SRC_KERNEL_VEC_BYTES_NEON_H
 
 #define VB_TILE        8
+#define VB_PANEL       1
 #define VB_WIDE_OFFSET 0
 
 typedef uint8x16_t vb;

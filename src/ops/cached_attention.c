@@ -12,6 +12,8 @@
 #include "base/parallel.h"
 #include "ops/contiguous.h"
 
+_Static_assert(MICA_CACHE_PAGE == MICA_CACHE_PLACES, "kernels lay out the pages that the interface tells of");
+
 #define PAGE      ((mica_index)MICA_CACHE_PAGE)
 #define ITEM_ROWS ((size_t)32) /* most rows of an item */
 

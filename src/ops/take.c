@@ -195,8 +195,9 @@ static void take_blocks(mica_context *ctx, const mica_tensor *dst, const mica_te
 mica_status mica_take(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
                       const mica_tensor *index, int axis)
 {
-    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, MICA_DTYPES_ANY},
-                       {"src", src, 0, MICA_DTYPES_ANY | MICA_DTYPES_BLOCKS},
+    const unsigned any = MICA_DTYPES_ANY, in_blocks = MICA_DTYPES_BLOCKS;
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, any},
+                       {"src", src, 0, any | in_blocks},
                        {"index", index, 0, MICA_DTYPES_INDEX}};
     MICA_TRY(mica_check_args(ctx, "take", args, 3));
     MICA_TRY(mica_check_axis(ctx, "take", axis, "src", src, &axis));

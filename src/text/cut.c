@@ -380,14 +380,7 @@ typedef struct range {
 /* Sorted. */
 static bool is_in(const range *ranges, size_t count, uint32_t code)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ranges[middle].last < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = mica_unicode_search(&ranges[0].last, 2, count, code);
     return low < count && ranges[low].first <= code;
 }
 

@@ -21,6 +21,9 @@ void mica_huggingface_close(mica_huggingface *folder); /* NULL is fine */
 bool mica_huggingface_number(const mica_huggingface *folder, double *out, const char *key);
 bool mica_huggingface_text(const mica_huggingface *folder, const char **out, const char *key);
 
+/* Whether a layer has a window; false: the configuration does not say it layer by layer. */
+bool mica_huggingface_windowed(const mica_huggingface *folder, bool *out, mica_index layer);
+
 /* One tensor, read-only, by its name in GGUF files. A `transposed` one is a view of what the file has as [in, out]: its
  * shape is [out, in] as everywhere else, its strides are not a contiguous tensor's. `transposed` may be NULL. */
 bool mica_huggingface_tensor(const mica_huggingface *folder, mica_tensor *out, const char *name,

@@ -263,23 +263,34 @@ static const struct {
     {"gemma2", "final_logit_softcapping", 30},
 };
 
-/* The first layer of all that is global, plus one: after so many layers windows begin again. */
+static bool is_qwen(const mica_huggingface *folder) { return is(folder, "qwen2") || is(folder, "qwen3"); }
+
+/* After so many layers windows begin again. */
 static bool window_period(const mica_huggingface *folder, double *out)
 {
+    return mica_huggingface_config_number(folder, out, "sliding_window_pattern") ||
+           mica_huggingface_config_number(folder, out, "_sliding_window_pattern");
+}
+
+bool mica_huggingface_windowed(const mica_huggingface *folder, bool *out, mica_index layer)
+{
     mica_json_token token;
-    if (mica_huggingface_config_number(folder, out, "sliding_window_pattern") ||
-        mica_huggingface_config_number(folder, out, "_sliding_window_pattern"))
+    double first;
+    if (!mica_huggingface_config(folder, &token, "layer_types") || token.kind != MICA_JSON_ARRAY) {
+        if (!is_qwen(folder) || !mica_huggingface_config_number(folder, &first, "max_window_layers"))
+            return false;
+        *out = (double)layer >= first; /* those before it see all, whatever the name says */
         return true;
-    if (!mica_huggingface_config(folder, &token, "layer_types") || token.kind != MICA_JSON_ARRAY)
-        return false;
+    }
     mica_json json = mica_json_over((const char *)folder->config.bytes + token.offset,
                                     folder->config.size - token.offset);
     (void)mica_json_next(&json, &token);
-    for (*out = 1.0; mica_json_next(&json, &token) && token.kind == MICA_JSON_STRING; *out += 1.0)
-        if (mica_json_says(&token, "full_attention"))
+    for (mica_index i = 0; mica_json_next(&json, &token) && token.kind == MICA_JSON_STRING; i++)
+        if (i == layer) {
+            *out = mica_json_says(&token, "sliding_attention");
             return true;
-    *out = 0.0; /* none is global */
-    return true;
+        }
+    return false;
 }
 
 static bool number_or(const mica_huggingface *folder, double *out, const char *path, double otherwise)
@@ -323,7 +334,7 @@ static bool attention_factor(const mica_huggingface *folder, double *out)
 /* Whether layers have a window at all. */
 static bool window(const mica_huggingface *folder, double *out)
 {
-    if (is(folder, "qwen2") || is(folder, "qwen3"))
+    if (is_qwen(folder))
         if (!flag(folder, "use_sliding_window", false))
             return false;
     return mica_huggingface_config_number(folder, out, "sliding_window");

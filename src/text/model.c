@@ -9,39 +9,12 @@
 
 /* ---- Sources ---- */
 
-static bool number_of(const mica_gguf_value *value, double *out)
-{
-    switch (value->kind) {
-    case MICA_GGUF_F32:
-    case MICA_GGUF_F64:
-        *out = value->f;
-        return true;
-    case MICA_GGUF_I8:
-    case MICA_GGUF_I16:
-    case MICA_GGUF_I32:
-    case MICA_GGUF_I64:
-        *out = (double)value->i;
-        return true;
-    case MICA_GGUF_STRING:
-    case MICA_GGUF_ARRAY:
-    case MICA_GGUF_KIND_COUNT:
-        return false;
-    default:
-        *out = (double)value->u;
-        return true;
-    }
-}
-
 bool mica_source_number(const mica_model_source *source, double *out, const char *key, size_t element)
 {
     mica_gguf_value value;
     if (source->folder != NULL)
         return element == 0 && mica_huggingface_number(source->folder, out, key);
-    if (!mica_gguf_find(source->gguf, &value, key))
-        return false;
-    if (value.kind == MICA_GGUF_ARRAY)
-        return mica_gguf_number_at(&value, out, element);
-    return element == 0 && number_of(&value, out);
+    return mica_gguf_find(source->gguf, &value, key) && mica_gguf_number_at(&value, out, element);
 }
 
 bool mica_source_text(const mica_model_source *source, char *text, size_t size, const char *key)
@@ -58,6 +31,19 @@ bool mica_source_text(const mica_model_source *source, char *text, size_t size, 
         return false;
     snprintf(text, size, "%.*s", (int)(value.text.length < size ? value.text.length : size),
              value.text.bytes);
+    return true;
+}
+
+bool mica_source_windowed(const mica_model_source *source, bool *out, const char *key, mica_index layer)
+{
+    mica_gguf_value value;
+    double number;
+    if (source->folder != NULL)
+        return mica_huggingface_windowed(source->folder, out, layer);
+    if (!mica_gguf_find(source->gguf, &value, key) || value.kind != MICA_GGUF_ARRAY ||
+        !mica_gguf_number_at(&value, &number, (size_t)layer))
+        return false;
+    *out = number != 0.0;
     return true;
 }
 
@@ -83,8 +69,12 @@ static mica_status read_tensors(mica_model *model)
                          "%s: tensor \"token_embd.weight\" is %s: expected [vocabulary, %td]",
                          model->source.path, MICA_SHAPE(&t), info->width);
     info->vocabulary = t.dim[0];
-    if (mica_source_tensor(&model->source, &t, "position_embd.weight"))
-        model->positions = t.rank == 2 ? t.dim[0] : 0;
+    bool learned = mica_source_tensor(&model->source, &t, "position_embd.weight");
+    if (learned ? t.rank != 2 : model->rope_kind == MICA_ROPE_NONE)
+        return mica_fail(model->ctx, MICA_ERR_FORMAT, "%s: tensor \"position_embd.weight\" %s%s",
+                         model->source.path, learned ? "is no matrix: " : "is missing",
+                         learned ? MICA_SHAPE(&t) : "");
+    model->positions = learned ? t.dim[0] : 0;
     if (model->positions > 0 && info->context > model->positions)
         info->context = model->positions;
     for (size_t i = 0; i < mica_model_weights(model); i++) {

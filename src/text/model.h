@@ -26,6 +26,8 @@ typedef struct mica_model_source {
 bool mica_source_number(const mica_model_source *source, double *out, const char *key, size_t element);
 /* A text, cut to fit `size`; false: there is none. */
 bool mica_source_text(const mica_model_source *source, char *text, size_t size, const char *key);
+/* Whether a layer has a window, where the source says it for each layer; false: it does not. */
+bool mica_source_windowed(const mica_model_source *source, bool *out, const char *key, mica_index layer);
 bool mica_source_tensor(const mica_model_source *source, mica_tensor *out, const char *name);
 
 /* ---- What an architecture is ---- */
@@ -45,7 +47,7 @@ typedef struct mica_architecture {
     bool scaled_embedding;      /* rows of the embedding times sqrt(width) */
     bool both_ways;             /* tokens see those behind them; no logits */
     bool tied;                  /* the head is always the embedding */
-    bool no_window;             /* a window that the file names is not used */
+    bool no_window;             /* a window that a GGUF file names is not used, as in llama.cpp */
     int window_period; /* the last of so many layers sees all, the others a window; 0: all layers alike */
     mica_index window; /* where the file names none */
     float attention_cap, logit_cap; /* where the file names none */
@@ -96,7 +98,8 @@ struct mica_model {
 
 /* Reads and checks all settings. */
 mica_status mica_model_read_settings(mica_model *model);
-/* How many tokens layer number `layer` sees; 0: all. */
+/* How many tokens layer number `layer` sees; 0: all. A list of the source's, with an entry for each layer, goes before
+ * the period. */
 mica_index mica_model_window(const mica_model *model, mica_index layer);
 
 /* ---- rope.c ---- */

@@ -75,18 +75,17 @@ static mica_value derived_copy(const building *b, mica_value from, const char *n
                             &(mica_copy_opts){.cast = true, .dtype = dtype});
 }
 
-/* A vector [size] as f32: of a norm, or a bias. 0: there is none, which is an error if it is required. */
-static mica_value vector(const building *b, const char *part, const char *kind, mica_index first,
-                         mica_index size, bool required)
+/* Elements first to first + size - 1 of a vector of `total`, as f32: of a norm, or a bias. 0: there is none. */
+static mica_value vector_part(const building *b, const char *part, const char *kind, mica_index first,
+                              mica_index size, mica_index total)
 {
     char name[NAME_BYTES];
     mica_tensor t;
     full_name(b, name, part, kind);
     if (!find(b, &t, part, kind))
-        return required ? refuse(b, name, "is missing") : 0;
-    if (t.rank != 1 || first + size > t.dim[0] ||
-        (first == 0 && size != t.dim[0] && strstr(part, "qkv") == NULL))
-        return refuse(b, name, "is %s: expected [%td]", MICA_SHAPE(&t), first + size);
+        return 0;
+    if (t.rank != 1 || t.dim[0] != total)
+        return refuse(b, name, "is %s: expected [%td]", MICA_SHAPE(&t), total);
     if (mica_in_blocks(t.dtype))
         return refuse(b, name, "is %s: expected floating-point numbers", mica_dtype_name(t.dtype));
     t.data = (char *)t.data + (size_t)first * mica_dtype_bytes(t.dtype);
@@ -95,6 +94,11 @@ static mica_value vector(const building *b, const char *part, const char *kind, 
         snprintf(name + strlen(name), sizeof name - strlen(name), "[%td]", first);
     mica_value lent = mica_net_lent(b->net, name, &t);
     return t.dtype == MICA_F32 ? lent : derived_copy(b, lent, name, &t, MICA_F32);
+}
+
+static mica_value vector(const building *b, const char *part, const char *kind, mica_index size)
+{
+    return vector_part(b, part, kind, 0, size, size);
 }
 
 /* Rows first to first + rows - 1 of a matrix of `total` rows, each of `columns`. */
@@ -132,7 +136,9 @@ static mica_value linear_part(const building *b, mica_value x, const char *label
                               mica_index first, mica_index rows, mica_index total, mica_index columns)
 {
     mica_value in[] = {x, matrix(b, part, first, rows, total, columns),
-                       vector(b, part, ".bias", first, rows, false)};
+                       vector_part(b, part, ".bias", first, rows, total)};
+    if (in[2] == 0 && strcmp(label, part) != 0) /* one matrix may have biases apart */
+        in[2] = vector(b, label, ".bias", rows);
     return call(b, label, "linear_rows", in, 3, NULL);
 }
 
@@ -144,11 +150,13 @@ static mica_value linear(const building *b, mica_value x, const char *part, mica
 
 static mica_value norm(const building *b, mica_value x, const char *part, mica_index size)
 {
-    mica_value in[] = {x, vector(b, part, ".weight", 0, size, true), 0};
+    char name[NAME_BYTES];
+    full_name(b, name, part, ".weight");
+    mica_value in[] = {x, has(b, part) ? vector(b, part, ".weight", size) : refuse(b, name, "is missing"), 0};
     mica_norm_opts opts = {.eps = b->model->eps};
     if (!b->model->architecture->layer_norm)
         return call(b, part, "rms_norm", in, 2, &opts);
-    in[2] = vector(b, part, ".bias", 0, size, false);
+    in[2] = vector(b, part, ".bias", size);
     return call(b, part, "layer_norm", in, 3, &opts);
 }
 
@@ -220,7 +228,7 @@ static mica_value attention(const building *b, mica_value x)
                                        .kv_heads = (int)info->kv_heads,
                                        .width = info->head_width,
                                        .value_width = info->value_width,
-                                       .type = b->opts->cache,
+                                       .type = (int)b->opts->cache,
                                        .scale = model->attention_scale,
                                        .cap = model->attention_cap,
                                        .window = window,
@@ -348,10 +356,11 @@ static void head(const building *b, mica_value x)
     const mica_model *model = b->model;
     const mica_model_info *info = &model->info;
     x = norm(b, x, "output_norm", info->width);
-    bool own = has(b, "output") && !model->architecture->tied;
+    /* Files of some architectures never have a matrix of their own; of a folder its configuration decides. */
+    bool own = has(b, "output") && (!model->architecture->tied || model->source.folder != NULL);
     mica_value in[] = {
         x, own ? matrix(b, "output", 0, info->vocabulary, info->vocabulary, info->width) : b->embedding,
-        vector(b, "output", ".bias", 0, info->vocabulary, false)};
+        vector(b, "output", ".bias", info->vocabulary)};
     x = call(b, "head", "linear_rows", in, 3, NULL);
     if (model->logit_cap > 0.0f) {
         x = call(b, "head.scaled", "scale", &x, 1, &(mica_scalar_opts){1.0f / model->logit_cap});

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One character of a decomposed text: its combining class << 53 | place << 21 | code, so that sorting keeps the order of
- * equals. */
+/* One character of a decomposed text: its combining class << 53 | place << 21 | code, so that sorting keeps the order
+ * of equals. */
 typedef uint64_t mica_ordered;
 #define MICA_ORDERED_CODE(ordered) ((uint32_t)((ordered)&0x1fffff))
 

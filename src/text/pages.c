@@ -37,12 +37,22 @@ static bool must_copy(const mica_session *s, int sequence)
     return length % MICA_CACHE_PAGE != 0 && s->uses[*mica_page_of(s, sequence, length / MICA_CACHE_PAGE)] > 1;
 }
 
-mica_index mica_pages_needed(const mica_session *s, int sequence, mica_index count)
+mica_index mica_pages_needed(const mica_session *s, const mica_session_piece *pieces, int number)
 {
-    mica_index length = s->sequence[sequence].length;
+    int sequence = pieces[number].sequence;
+    mica_index length = s->sequence[sequence].length, count = pieces[number].count;
     if (count == 0)
         return 0;
-    return mica_pages_for(length + count) - mica_pages_for(length) + (must_copy(s, sequence) ? 1 : 0);
+    mica_index pages = mica_pages_for(length + count) - mica_pages_for(length);
+    if (!must_copy(s, sequence))
+        return pages;
+    int32_t last = *mica_page_of(s, sequence, length / MICA_CACHE_PAGE), users = s->uses[last];
+    for (int i = 0; i < number; i++) { /* pieces before it will have left the page to it */
+        mica_index end = s->sequence[pieces[i].sequence].length;
+        if (pieces[i].count > 0 && end % MICA_CACHE_PAGE != 0)
+            users -= *mica_page_of(s, pieces[i].sequence, end / MICA_CACHE_PAGE) == last;
+    }
+    return pages + (users > 1);
 }
 
 mica_index mica_pages_free(const mica_session *s)
@@ -78,7 +88,7 @@ static mica_status copy_page(void *user, const mica_tensor *pages)
 mica_status mica_pages_take(mica_session *s, int sequence, mica_index count)
 {
     mica_index length = s->sequence[sequence].length;
-    if (must_copy(s, sequence)) {
+    if (count > 0 && must_copy(s, sequence)) {
         int32_t *last = mica_page_of(s, sequence, length / MICA_CACHE_PAGE);
         page_copy copy = {.to = take_page(s), .from = *last};
         MICA_TRY(mica_pages_each(s, copy_page, &copy));

@@ -10,12 +10,18 @@
 #include "tensor/tensor.h"
 
 enum { USUAL_CONTEXT = 4096, USUAL_CHUNK = 128 };
-#define MOST_TOKENS \
-    ((mica_index)INT32_MAX * MICA_CACHE_PAGE) /* of a cache: its pages have numbers of 32 bits */
+enum { MOST_CONTEXT = INT32_MAX / 4, MOST_ROWS = 1 << 20 };
 
 /* ---- Building ---- */
 
 static const mica_dtype cache_dtypes[] = {MICA_F16, MICA_F32, MICA_Q8_0};
+
+static mica_status check_size(const mica_session *s, const char *what, mica_index value, mica_index most)
+{
+    if (value >= 1 && value <= most)
+        return MICA_OK;
+    return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session: %s is %td: expected 1 to %td", what, value, most);
+}
 
 /* What the options mean; zeros are replaced. */
 static mica_status choose_sizes(mica_session *s, const mica_session_opts *o)
@@ -28,13 +34,12 @@ static mica_status choose_sizes(mica_session *s, const mica_session_opts *o)
     size->sequences = o->sequences != 0 ? o->sequences : 1;
     size->chunk = o->chunk != 0 ? o->chunk : chunk;
     size->logits = o->logits != 0 ? o->logits : size->sequences;
-    if (s->context < 1 || s->context > INT32_MAX / 4 || size->sequences < 1 || size->sequences > 1 << 20 ||
-        size->chunk < 1 || size->chunk > 1 << 20 || size->logits < 1 || size->logits > 1 << 20 ||
-        o->tokens < 0 || o->tokens > MOST_TOKENS)
-        return mica_fail(
-            s->ctx, MICA_ERR_ARGUMENT,
-            "session: context %td, %td sequences, %td tokens, chunk %td, %td rows of logits: one is out of range",
-            s->context, size->sequences, o->tokens, size->chunk, size->logits);
+    MICA_TRY(check_size(s, "context", s->context, MOST_CONTEXT));
+    MICA_TRY(check_size(s, "sequences", size->sequences, MOST_ROWS));
+    MICA_TRY(check_size(s, "chunk", size->chunk, MOST_ROWS));
+    MICA_TRY(check_size(s, "logits", size->logits, MOST_ROWS));
+    if (o->tokens != 0)
+        MICA_TRY(check_size(s, "tokens", o->tokens, INT32_MAX - MICA_CACHE_PAGE));
     if (s->model->positions > 0 && s->context > s->model->positions)
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
                          "session: a context of %td tokens, but the model has %td positions", s->context,
@@ -43,11 +48,12 @@ static mica_status choose_sizes(mica_session *s, const mica_session_opts *o)
         size->chunk = s->context * size->sequences;
     if (size->logits > size->chunk) /* they all come in the last step */
         size->chunk = size->logits;
-    size->pages_each = mica_pages_for(s->context) +
-                       1; /* one more: dropping leaves a part of the first unused */
+    size->pages_each = mica_pages_for(s->context) + 1; /* dropping leaves a part of the first one unused */
+    if (o->tokens == 0 && size->pages_each > INT32_MAX / size->sequences)
+        return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
+                         "session: %td sequences of %td tokens are more than a cache can have",
+                         size->sequences, s->context);
     size->pages = o->tokens != 0 ? mica_pages_for(o->tokens) : size->pages_each * size->sequences;
-    if (size->pages > INT32_MAX || (o->tokens == 0 && size->pages / size->sequences != size->pages_each))
-        return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session: the cache would have %td pages", size->pages);
     return MICA_OK;
 }
 
@@ -80,7 +86,7 @@ static mica_status build_fitting(mica_session *s, const mica_session_opts *o)
 {
     static const mica_dtype best_first[] = {MICA_F32, MICA_F16, MICA_Q8_0};
     const mica_model_info *info = &s->model->info;
-    if (o->cache > MICA_CACHE_FITTING)
+    if ((unsigned)o->cache > MICA_CACHE_FITTING)
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session: unknown type %d of cache", (int)o->cache);
     if (o->cache != MICA_CACHE_FITTING) {
         mica_dtype cache = cache_dtypes[o->cache];
@@ -124,7 +130,7 @@ mica_status mica_session_create(const mica_model *model, mica_session **out, con
     const mica_session_opts *o = opts != NULL ? opts : &defaults;
     if (out == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "session_create: out is NULL");
-    mica_index sequences = o->sequences > 0 && o->sequences <= 1 << 20 ? o->sequences : 1;
+    mica_index sequences = o->sequences > 0 && o->sequences <= MOST_ROWS ? o->sequences : 1;
     *out = NULL;
     size_t head = mica_round_up(sizeof(mica_session), MICA_ALIGN);
     size_t list = mica_round_up((size_t)sequences * sizeof(mica_sequence), MICA_ALIGN);
@@ -212,6 +218,13 @@ static mica_status check_piece(const mica_session *s, const mica_session_piece *
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
                          "session_run: sequence %d has %td tokens, %td more do not fit into a context of %td",
                          p->sequence, length, p->count, s->context);
+    const mica_sequence *q = &s->sequence[p->sequence];
+    if (p->count > INT32_MAX - q->dropped - q->length)
+        return mica_fail(
+            s->ctx, MICA_ERR_ARGUMENT,
+            "session_run: sequence %d was dropped from and went on for %td tokens: %td more have no "
+            "position",
+            p->sequence, q->dropped + q->length, p->count);
     if (info->embeds && (length > 0 || p->count > s->size.chunk || p->count < 1))
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT,
                          "session_run: piece %d has %td tokens: an embedding is of 1 to %td tokens at once",
@@ -233,7 +246,7 @@ static mica_status check_pieces(mica_session *s, const mica_session_piece *piece
                 return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_run: sequence %d is named twice",
                                  pieces[i].sequence);
         logits += pieces[i].logits;
-        pages += mica_pages_needed(s, pieces[i].sequence, pieces[i].count);
+        pages += mica_pages_needed(s, pieces, i);
     }
     if (logits > s->size.logits && !s->model->info.embeds)
         return mica_fail(s->ctx, MICA_ERR_ARGUMENT, "session_run: %td rows of logits, but %td are planned",
@@ -351,6 +364,29 @@ static mica_status run_texts(mica_session *s, const mica_session_piece *pieces, 
     return MICA_OK;
 }
 
+/* *begun becomes the number of pieces that have their pages. */
+static mica_status run_pieces(mica_session *s, const mica_session_piece *pieces, int count, int *begun)
+{
+    for (; *begun < count; ++*begun) {
+        const mica_session_piece *p = &pieces[*begun];
+        s->sequence[p->sequence].before = s->sequence[p->sequence].length;
+        MICA_TRY(mica_pages_take(s, p->sequence, p->count));
+    }
+    return s->model->info.embeds ? run_texts(s, pieces, count) : run_tokens(s, pieces, count);
+}
+
+/* A run that failed: the sequences are as they were, and have the pages that they had. */
+static void take_back(mica_session *s, const mica_session_piece *pieces, int count)
+{
+    for (int i = 0; i < count; i++) {
+        mica_sequence *q = &s->sequence[pieces[i].sequence];
+        q->length = q->before + pieces[i].count; /* it has pages for all of these */
+        mica_pages_release(s, pieces[i].sequence, mica_pages_for(q->before));
+        q->length = q->before;
+    }
+    s->result.rank = 0;
+}
+
 mica_status mica_session_run(mica_session *s, const mica_session_piece *pieces, int count)
 {
     if (!s->bound)
@@ -360,9 +396,11 @@ mica_status mica_session_run(mica_session *s, const mica_session_piece *pieces, 
                          count, s->size.sequences);
     MICA_TRY(check_pieces(s, pieces, count));
     s->result.rank = 0;
-    for (int i = 0; i < count; i++)
-        MICA_TRY(mica_pages_take(s, pieces[i].sequence, pieces[i].count));
-    return s->model->info.embeds ? run_texts(s, pieces, count) : run_tokens(s, pieces, count);
+    int begun = 0;
+    mica_status status = run_pieces(s, pieces, count, &begun);
+    if (status != MICA_OK)
+        take_back(s, pieces, begun);
+    return status;
 }
 
 mica_status mica_session_logits(const mica_session *s, mica_tensor *out)

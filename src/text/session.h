@@ -20,6 +20,7 @@
 typedef struct mica_sequence {
     mica_index length;  /* places that are written, from 0 on; those before `first` are dropped */
     mica_index dropped; /* tokens that were before place 0: a row's position is dropped + place */
+    mica_index before;  /* its length when the last run began */
 } mica_sequence;
 
 struct mica_session {
@@ -53,8 +54,8 @@ static inline mica_index mica_pages_for(mica_index tokens)
     return (tokens + MICA_CACHE_PAGE - 1) / MICA_CACHE_PAGE;
 }
 
-/* Pages that a sequence must take to go on by `count` tokens: new ones, and a copy of a shared one. */
-mica_index mica_pages_needed(const mica_session *s, int sequence, mica_index count);
+/* Pages that a piece must take after those before it: new ones, and a copy of one that is still shared then. */
+mica_index mica_pages_needed(const mica_session *s, const mica_session_piece *pieces, int number);
 mica_index mica_pages_free(const mica_session *s);
 /* Takes them; there are enough. */
 mica_status mica_pages_take(mica_session *s, int sequence, mica_index count);

@@ -29,14 +29,18 @@ static uint64_t sum_bytes(uint64_t sum, const void *bytes, size_t count)
 
 static const uint64_t no_sum = 0xcbf29ce484222325u;
 
-/* Tells models apart: their sizes, and some bytes of every weight. */
-static mica_status fingerprint(const mica_model *model, uint64_t *out)
+/* Tells models apart: their sizes, how positions turn keys (which the context may decide), some bytes of weights. */
+static mica_status fingerprint(const mica_session *s, uint64_t *out)
 {
+    const mica_model *model = s->model;
     const mica_model_info *info = &model->info;
+    const mica_rope *ropes[] = {s->size.rope, s->size.local_rope};
     uint64_t sum = sum_bytes(no_sum, info->architecture, sizeof info->architecture);
     mica_index sizes[] = {info->layers,   info->width,      info->heads,
                           info->kv_heads, info->head_width, info->vocabulary};
     sum = sum_bytes(sum, sizes, sizeof sizes);
+    for (int i = 0; i < 2 && ropes[i] != NULL; i++)
+        sum = sum_bytes(sum, ropes[i]->frequency, (size_t)(model->turned / 2) * sizeof(float));
     for (size_t i = 0; i < mica_model_weights(model); i++) {
         mica_tensor t;
         MICA_TRY(mica_model_weight(model, NULL, &t, i));
@@ -64,7 +68,7 @@ static mica_status make_header(mica_session *s, uint64_t *header, int sequence)
     const mica_sequence *q = &s->sequence[sequence];
     uint64_t bytes = 0;
     memcpy(&header[MAGIC], "MICASEQ1", 8);
-    MICA_TRY(fingerprint(s->model, &header[MODEL]));
+    MICA_TRY(fingerprint(s, &header[MODEL]));
     MICA_TRY(mica_pages_each(s, add_bytes, &bytes));
     header[CACHE] = (uint64_t)s->size.cache;
     header[LAYERS] = (uint64_t)s->model->info.layers;
@@ -171,12 +175,15 @@ static mica_status check_sum(const reading *r)
     return sum == wanted ? MICA_OK : refuse(r, "the file is damaged: its sum does not match");
 }
 
+/* The sum can be forged: no token comes out of here that the model does not have. */
 static mica_status check_tokens(const reading *r, uint64_t length)
 {
-    int32_t piece[PIECE / 4];
-    for (uint64_t first = 0; first < length; first += PIECE / 4) {
-        size_t count = length - first < PIECE / 4 ? (size_t)(length - first) : PIECE / 4;
-        MICA_TRY(mica_file_read(r->s->ctx, piece, &r->file, 4 * count, 8 * HEADER_WORDS + 4 * first));
+    enum { MANY = PIECE / sizeof(int32_t) };
+    int32_t piece[MANY];
+    for (uint64_t first = 0; first < length; first += MANY) {
+        size_t count = length - first < MANY ? (size_t)(length - first) : MANY;
+        MICA_TRY(mica_file_read(r->s->ctx, piece, &r->file, count * sizeof *piece,
+                                HEADER_WORDS * sizeof(uint64_t) + first * sizeof *piece));
         for (size_t i = 0; i < count; i++)
             if (piece[i] < 0 || piece[i] >= r->s->model->info.vocabulary)
                 return refuse(r, "it has a token that is not in the vocabulary");
@@ -192,9 +199,14 @@ static mica_status check_header(reading *r, const uint64_t *header)
     if (header[MAGIC] != own[MAGIC])
         return refuse(r, "not a saved sequence: expected it to begin with \"MICASEQ1\"");
     if (header[MODEL] != own[MODEL] || header[LAYERS] != own[LAYERS])
-        return refuse(r, "saved with another model");
+        return refuse(r,
+                      "saved with another model, or with a context that scales its positions in another way");
     if (header[CACHE] != own[CACHE] || header[BYTES] != own[BYTES])
         return refuse(r, "saved with another type of cache");
+    if (header[LENGTH] > header[FIRST] && header[LENGTH] - header[FIRST] > (uint64_t)s->context)
+        return mica_fail(s->ctx, MICA_ERR_FORMAT, "%s: has %llu tokens, the context of this session is %td",
+                         MICA_QUOTE(r->file.path), (unsigned long long)(header[LENGTH] - header[FIRST]),
+                         s->context);
     uint64_t room = (uint64_t)s->size.pages_each * MICA_CACHE_PAGE;
     if (header[LENGTH] > room || header[FIRST] >= MICA_CACHE_PAGE || header[DROPPED] > INT32_MAX / 2 ||
         (header[FIRST] > 0 && header[FIRST] >= header[LENGTH]) ||

@@ -87,8 +87,8 @@ static double number(reading *r, const char *name, double otherwise, double leas
     return otherwise;
 }
 
-/* A whole number from 1 to `most`; where the file has none, `otherwise`, or an error if that is 0. A list, with a number
- * for each layer, must have the same one for all. */
+/* A whole number from 1 to `most`; where the file has none, `otherwise`, or an error if that is 0. A list, with a
+ * number for each layer, must have the same one for all. */
 static mica_index count(reading *r, const char *name, mica_index otherwise, mica_index most)
 {
     char key[128];
@@ -107,6 +107,7 @@ static mica_index count(reading *r, const char *name, mica_index otherwise, mica
 /* ---- Parts ---- */
 
 enum { MOST_LAYERS = 4096, MOST_WIDTH = 1 << 20, MOST_HEADS = 1 << 14, MOST_CONTEXT = 1 << 27 };
+enum { MOST_ALL_HEADS = 1 << 24 }; /* features of all heads: sums of such numbers fit */
 
 static void read_sizes(reading *r)
 {
@@ -129,6 +130,9 @@ static void read_sizes(reading *r)
     mica_index even = info->width / info->heads;
     info->head_width = count(r, "attention.key_length", even > 0 ? even : 1, MOST_WIDTH);
     info->value_width = count(r, "attention.value_length", even > 0 ? even : 1, MOST_WIDTH);
+    if (r->status == MICA_OK &&
+        (info->head_width > MOST_ALL_HEADS / info->heads || info->value_width > MOST_ALL_HEADS / info->heads))
+        r->status = refuse(r->model, "attention.head_count", "times the width of a head is too large");
     if (r->status == MICA_OK && number(r, "expert_count", 0, 0, 1e9) > 0)
         r->status = refuse(r->model, "expert_count", "is above 0: mixtures of experts are not supported");
 }
@@ -148,17 +152,26 @@ static void read_norms(reading *r)
     model->pooling = (int)number(r, "pooling_type", 1, 0, 3);
     if (a->scaled_embedding)
         model->embedding_scale = sqrtf((float)model->info.width);
-    if (a->narrow_scale_layers == model->info.layers && r->status == MICA_OK)
-        model->attention_scale = 1.0f / sqrtf((float)(model->info.width / model->info.heads));
+    mica_index share = model->info.width / model->info.heads;
+    model->attention_scale = (float)number(r, "attention.scale", 0, 0, 1e6);
+    if (model->attention_scale == 0.0f && a->narrow_scale_layers == model->info.layers)
+        model->attention_scale = 1.0f / sqrtf((float)share);
 }
 
 static void read_window(reading *r)
 {
     mica_model *model = r->model;
     const mica_architecture *a = model->architecture;
-    model->window_period = (int)number(r, "attention.sliding_window_pattern", a->window_period, 0,
-                                       MOST_LAYERS);
-    if (!a->no_window && !a->both_ways)
+    char key[128];
+    bool windowed;
+    setting_key(key, sizeof key, model, "attention.sliding_window_pattern");
+    if (!mica_source_windowed(&model->source, &windowed, key, 0))
+        model->window_period = (int)number(r, "attention.sliding_window_pattern", a->window_period, 0,
+                                           MOST_LAYERS);
+    else if (!mica_source_windowed(&model->source, &windowed, key, model->info.layers - 1))
+        r->status = refuse(model, "attention.sliding_window_pattern",
+                           "has fewer entries than there are layers");
+    if ((!a->no_window || model->source.folder != NULL) && !a->both_ways)
         model->info.window = (mica_index)number(r, "attention.sliding_window", (double)a->window, 0,
                                                 MOST_CONTEXT);
 }
@@ -206,7 +219,11 @@ mica_status mica_model_read_settings(mica_model *model)
 
 mica_index mica_model_window(const mica_model *model, mica_index layer)
 {
+    char key[128];
     int period = model->window_period;
-    bool all = period > 0 && layer % period == period - 1;
-    return all ? 0 : model->info.window;
+    bool windowed;
+    setting_key(key, sizeof key, model, "attention.sliding_window_pattern");
+    if (!mica_source_windowed(&model->source, &windowed, key, layer))
+        windowed = period == 0 || layer % period != period - 1;
+    return windowed ? model->info.window : 0;
 }

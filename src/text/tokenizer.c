@@ -65,8 +65,7 @@ void mica_vocabulary_ends(mica_tokenizer *t)
         "<eos>",
         "<turn|>",
         "<|tool_response>",
-        "<\xef\xbd\x9c"
-        "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+        "<\xef\xbd\x9c\x65nd\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>", /* of DeepSeek */
         "[e~[",
     };
     /* Gemma 4 has </s> as text. */

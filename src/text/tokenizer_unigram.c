@@ -104,9 +104,14 @@ static void put_normal(normalizing *n, const char *text, size_t length)
     }
 }
 
+static bool begins_word(const char *text, size_t at, size_t length)
+{
+    return length - at >= 3 && memcmp(text + at, "\xe2\x96\x81", 3) == 0;
+}
+
 static size_t normalize(const mica_tokenizer *t, char *out, const mica_fragment *f)
 {
-    bool spaced = f->length > 0 && f->text[0] == ' ';
+    bool spaced = f->length > 0 && (f->text[0] == ' ' || begins_word(f->text, 0, f->length));
     normalizing n = {.t = t,
                      .out = out,
                      .prefixed = t->prefix_unless_space && (spaced || (t->prefix_first_only && !f->first))};
@@ -117,7 +122,7 @@ static size_t normalize(const mica_tokenizer *t, char *out, const mica_fragment 
         if (from == 0) {
             to = f->text + at;
             from = mica_utf8_decode(&code, f->text + at, f->length - at);
-            to_bytes = from = from > 0 ? from : 1; /* a map may take half a character, and leave the other */
+            to_bytes = from = from > 0 ? from : 1; /* a map can take a part of a character */
         }
         put_normal(&n, to, to_bytes);
         at += from;
@@ -125,11 +130,6 @@ static size_t normalize(const mica_tokenizer *t, char *out, const mica_fragment 
     if (t->keep_last_space && !n.in_word && f->length > 0)
         put_space(&n);
     return n.bytes;
-}
-
-static bool begins_word(const char *text, size_t at, size_t length)
-{
-    return length - at >= 3 && memcmp(text + at, "\xe2\x96\x81", 3) == 0;
 }
 
 /* ---- The best path ---- */

@@ -38,14 +38,7 @@ uint32_t mica_unicode_class_of_8(uint32_t code)
     default:
         break;
     }
-    size_t low = 0, high = mica_unicode_later_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (mica_unicode_later[middle].last < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = mica_unicode_search(&mica_unicode_later[0].last, 2, mica_unicode_later_count, code);
     if (low < mica_unicode_later_count && mica_unicode_later[low].first <= code)
         return 1u << MICA_UNICODE_CN;
     return mica_unicode_class(code);
@@ -59,14 +52,8 @@ int mica_unicode_lower(uint32_t out[2], uint32_t code)
         out[0] += code >= 'A' && code <= 'Z' ? 32 : 0;
         return 1;
     }
-    size_t low = 0, high = mica_unicode_lower_runs_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (mica_unicode_lower_runs[middle].last < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = mica_unicode_search(&mica_unicode_lower_runs[0].last, 4, mica_unicode_lower_runs_count,
+                                     code);
     const mica_unicode_lower_run *run = &mica_unicode_lower_runs[low];
     if (low < mica_unicode_lower_runs_count && run->first <= code &&
         (code - run->first) % (uint32_t)run->step == 0)
@@ -83,14 +70,7 @@ enum { HANGUL = 0xac00, LEAD = 0x1100, VOWEL = 0x1161, TAIL = 0x11a7, VOWELS = 2
 
 static const mica_unicode_pair *pair_of(uint32_t code)
 {
-    size_t low = 0, high = mica_unicode_pairs_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (mica_unicode_pairs[middle].code < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = mica_unicode_search(&mica_unicode_pairs[0].code, 3, mica_unicode_pairs_count, code);
     const mica_unicode_pair *pair = &mica_unicode_pairs[low];
     return low < mica_unicode_pairs_count && pair->code == code ? pair : NULL;
 }
@@ -120,16 +100,9 @@ int mica_unicode_decompose(uint32_t out[MICA_UNICODE_PARTS], uint32_t code)
 
 unsigned mica_unicode_combining_class(uint32_t code)
 {
-    size_t low = 0, high = mica_unicode_classes_count;
     if (code < 0x300)
         return 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (mica_unicode_classes[middle].last < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = mica_unicode_search(&mica_unicode_classes[0].last, 3, mica_unicode_classes_count, code);
     const mica_unicode_class_run *run = &mica_unicode_classes[low];
     return low < mica_unicode_classes_count && run->first <= code ? run->number : 0;
 }

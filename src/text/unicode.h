@@ -65,4 +65,19 @@ unsigned mica_unicode_combining_class(uint32_t code);
 /* What two characters compose into; 0: nothing. */
 uint32_t mica_unicode_compose(uint32_t first, uint32_t second);
 
+/* In a table of `count` structs of `words` 32-bit fields, sorted by one of them, whose first is at `field`: the first
+ * where it is at least `code`; `count` if there is none. */
+static inline size_t mica_unicode_search(const uint32_t *field, size_t words, size_t count, uint32_t code)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (field[middle * words] < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 #endif

@@ -30,10 +30,10 @@ PYTHON
 
 ends 0 quantize "$folder/small.gguf" "$folder/q4.gguf" --type Q4_K_M
 says "q4.gguf: Q4_K_M, "
-says " bits a value"
+says " bits per value"
 says "q4_k        1 tensors"
 says "q6_k        1 tensors"
-complains "1 tensors have rows that are no multiple of 256: they fell back"
+complains "1 tensors have rows that are not a multiple of 256: they fell back"
 ends 0 quantize "$folder/small.gguf" "$folder/q4.gguf" --type Q4_K_M -q
 [ -z "$err" ] || complain "-q should silence notices"
 ends 0 quantize "$folder/small.gguf" --type Q6_K --dry-run
@@ -45,8 +45,8 @@ says_json 'data["type"] == "Q3_K_S" and data["bytes"] == sum(t["bytes"] for t in
 ends 0 quantize "$folder/small.gguf" "$folder/pure.gguf" --type Q4_K_M --pure --json -q
 says_json 'data["tensors"][0]["to"] == "q4_k"'
 ends 0 quantize "$folder/q4.gguf" "$folder/f16.gguf" --type F16
-complains "3 tensors were quantized before: their errors stay, and new ones come"
-complains "3 of them take more bits now"
+complains "3 tensors were already quantized: the errors add up"
+complains "3 of them now take more bits"
 cp "$folder/q4.gguf" "$folder/before"
 ends 3 quantize "$folder/bad.gguf" "$folder/q4.gguf" --type Q5_0
 silent
@@ -66,3 +66,5 @@ ends 0 quantize "$folder/small.gguf" --type Q4_K --dry-run
 says "small.gguf: Q4_K_M, "
 ends 2 quantize "$folder/small.gguf" "$folder/q4.gguf" --type Q4_K_X
 complains 'not "Q4_K_X"; did you mean Q4_K'
+ends 0 quantize "$folder/small.gguf" --type q8_0 --dry-run
+says "small.gguf: Q8_0, "

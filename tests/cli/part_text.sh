@@ -48,6 +48,16 @@ ends 0 generate "$model" --prompt "" --restore "$folder/kept" --tokens 20 --temp
 says_json "data['tokens'] == $tokens"
 ends 3 generate "$folder/other.gguf" --prompt abc --restore "$folder/kept" --tokens 2
 complains "saved with another model"
+ends 3 generate "$model" --prompt "" --restore "$folder/kept" --context 4 --tokens 2
+complains "tokens, the context of this session is 4"
+ends 2 generate "$model" --chat
+complains "--chat answers one message"
+ends 2 generate "$model" --system abc --prompt abc
+complains "--system is part of a chat"
+# What was restored counts when the context is full, also where it is run anew.
+ends 0 generate "$folder/gpt2.gguf" --prompt "twenty letters of it" --context 24 --tokens 1 --save "$folder/kept"
+ends 0 generate "$folder/gpt2.gguf" --prompt a --restore "$folder/kept" --context 24 --tokens 60 --endless --json
+says_json 'len(data["tokens"]) == 60'
 # Where positions are learned, what was restored is among what is run anew when the context is full.
 ends 0 generate "$folder/gpt2.gguf" --prompt "abcdefghijklmnopqr" --tokens 60 --context 24 --endless --temperature 0 --json --save "$folder/kept"
 tokens=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["tokens"])' "$folder/out")
@@ -59,6 +69,8 @@ ends 0 plan "$model" --context 100 --sequences 3 --cache f32 --json
 says_json 'data["model"]["context"] == 100 and data["model"]["sequences"] == 3 and data["model"]["cache"] == "f32"'
 ends 1 plan "$model" --cache q8_0
 complains "needs heads of a multiple of 32 features"
+ends 2 plan "$model" --train
+complains "--train is not for text models"
 ends 0 plan "$model" --context 64 --json
 total=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["total"])' "$folder/out")
 ends 0 generate "$model" --context 64 --prompt abc --tokens 3 --json
@@ -81,9 +93,9 @@ complains "--data"
 printf '1 5 70 12x' >"$folder/numbers"
 ends 3 perplexity "$model" --tokens "$folder/numbers"
 complains "expected numbers"
-{ yes 5 | head -n 128; echo 286; } >"$folder/numbers" # behind the first rows that are run together
-ends 3 perplexity "$model" --tokens "$folder/numbers" --context 129
-complains "token 128 is 286, but the model has 286"
+{ seq 1 200 && echo 1000000; } >"$folder/numbers"
+ends 3 perplexity "$model" --tokens "$folder/numbers"
+complains "token 1000000, number 200: the model has 286 tokens"
 if [ -c /dev/full ]; then
     ends 1 perplexity "$model" --data "$folder/text.txt" --context 64 --logits /dev/full
     complains "cannot write /dev/full"

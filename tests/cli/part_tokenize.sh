@@ -31,10 +31,19 @@ tokens 0 'ab<|end|>' words/tokenizer.json --json
 says_json 'data["tokens"] == [2, 7, 8, 10, 11, 12, 8, 13] and "".join(data["pieces"]) == "ab<|end|>"'
 tokens 0 'ab<|end|>' words --special
 [ "$out" = $'2\t"ab"\n9\t"<|end|>"' ] || complain "one token on a line"
+tokens 0 '\xc3\xa9\n' words
+[ "$out" = $'5\t""\n6\t"\xc3\xa9"\n14\t"\\x0a"' ] || complain "half a character adds nothing"
+tokens 0 'a\x00\x1b' words
+[ "$out" = $'0\t"a"' ] || complain "what has no token is dropped"
 tokens 0 '[2, 4,\n5 6 9]' words --decode
 [ "$out" = "ab ab"$'\xc3\xa9' ] || complain "tokens as text"
 tokens 0 '2 9 5' words --decode --special --json
 says_json 'data == {"text": "ab<|end|>\ufffd"}'
+tokens 0 'ab ab\xc3\xa9\n' words --count
+[ "$out" = 5 ] || complain "the number of tokens"
+tokens 0 'ab' words --count --json
+says_json 'data == {"count": 1}'
+tokens 2 '2' words --count --decode
 tokens 0 '' words --json
 says_json 'data == {"tokens": [], "pieces": []}'
 tokens 2 '2 15' words --decode
@@ -50,7 +59,7 @@ tokens 3 'a' none
 complains 'tokenizer.json'
 printf '{"model": {"type": "BPE", "vocab": {}}}' >empty.json
 tokens 3 'a' empty.json
-complains 'empty.json": byte 34: 0 tokens have numbers up to 0'
+complains 'empty.json": byte 35: 0 tokens have numbers up to 0'
 sed 's/"ByteLevel"/"Whitespace"/' words/tokenizer.json >other.json
 tokens 3 'a' other.json
 complains 'the pre-tokenizer "Whitespace" is not known'

@@ -196,7 +196,8 @@ TEST(table_survives_text)
 {
     mica_context *ctx = test_context(1);
     size_t live = mica_context_heap(ctx).live_bytes;
-    mica_table *table = houses_table(ctx, &(mica_table_encode_opts){.missing = MICA_MISSING_MEDIAN}), *back, *odd;
+    mica_table *table = houses_table(ctx, &(mica_table_encode_opts){.missing = MICA_MISSING_MEDIAN}), *back,
+               *odd;
     size_t bytes = 0, again = 0;
     CHECK_OK(ctx, mica_table_to_text(ctx, NULL, &bytes, table));
     char *text = malloc(bytes), *copy = malloc(bytes);

@@ -7,8 +7,8 @@
 
 static const char vocabulary[] =
     "{\"added_tokens\":[{\"id\":0,\"content\":\"<|im_start|>\",\"special\":true},{\"id\":1,\"content\":\"<|im_end|>\","
-    "\"special\":true},{\"id\":2,\"content\":\"[INST]\",\"special\":true},{\"id\":3,\"content\":\"<|user|>\",\"special\":"
-    "true,\"rstrip\":true}],\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":4,"
+    "\"special\":true},{\"id\":2,\"content\":\"[INST]\",\"special\":true},{\"id\":3,\"content\":\"<|user|>\","
+    "\"special\":true,\"rstrip\":true}],\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":4,"
     "\"<\":5,\"|\":6},\"merges\":[]}}";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -43,7 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bytes in = {data, size};
     mica_scan_opts opts = {.delimiter = ",;\t\0"[take(&in, 0, 3)],
                            .header = (mica_csv_header)take(&in, 0, 2)};
-    mica_table_encode_opts encode = {.missing = (mica_missing)take(&in, 0, 3), .raw_targets = take(&in, 0, 1) == 1};
+    mica_table_encode_opts encode = {.missing = (mica_missing)take(&in, 0, 3),
+                                     .raw_targets = take(&in, 0, 1) == 1};
     int target = take(&in, 0, 7);
     mica_table *table, *back;
     mica_status status = mica_table_scan_memory(ctx, &table, (const char *)in.data, in.left, "input", &opts);

@@ -1,5 +1,5 @@
-/* Rows times block-quantized weights: against sums in double precision, and the same bits on every instruction set, with
- * any number of threads, and for a row alone as for one among many. */
+/* Rows times block-quantized weights: against sums in double precision, and the same bits on every instruction set,
+ * with any number of threads, and for a row alone as for one among many. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

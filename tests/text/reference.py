@@ -117,6 +117,8 @@ def heads_of(model, block, x, heads, kv_heads, width):
     if model.weight(f"{block}.attn_qkv") is not None:
         both = linear(model, f"{block}.attn_qkv", x)
         q, k, v = numpy.split(both, [heads * width, (heads + kv_heads) * width], -1)
+        if model.weight(f"{block}.attn_q", "bias") is not None:
+            q, k, v = (part + model.weight(f"{block}.attn_{name}", "bias") for part, name in zip((q, k, v), "qkv"))
     else:
         q, k, v = (linear(model, f"{block}.attn_{name}", x) for name in "qkv")
     return q.reshape(len(x), heads, width), k.reshape(len(x), kv_heads, width), v.reshape(len(x), kv_heads, width)
@@ -175,7 +177,7 @@ def window_of(model, layer):
     period = model.key("attention.sliding_window_pattern", 2 if name == "gemma2" else 6)
     if isinstance(period, list):
         return window if period[layer] else 0
-    return window if layer % period < period - 1 else 0
+    return window if period == 0 or layer % period < period - 1 else 0
 
 
 # ---- Models ----

@@ -16,8 +16,9 @@ typedef struct making {
     size_t tensor_count;
     mica_gguf_new_setting settings[MOST_SETTINGS];
     size_t setting_count;
-    char names[MOST_TENSORS + MOST_SETTINGS][48];
+    char names[MOST_TENSORS + MOST_SETTINGS][64];
     size_t name_count;
+    unsigned char windows[8];
     mica_status status;
 } making;
 
@@ -72,9 +73,18 @@ static void add_layer(making *m, int layer)
     int width = or_else(s->width, 256), heads = or_else(s->heads, 4), kv = or_else(s->kv_heads, 2);
     int each = width / heads, hidden = or_else(s->hidden, 256);
     add_norm(m, "attn_norm.weight", layer, width);
-    add_matrix(m, "attn_q.weight", layer, width, width);
-    add_matrix(m, "attn_k.weight", layer, kv * each, width);
-    add_matrix(m, "attn_v.weight", layer, kv * each, width);
+    if (s->fused) {
+        add_matrix(m, "attn_qkv.weight", layer, width + 2 * kv * each, width);
+    } else {
+        add_matrix(m, "attn_q.weight", layer, width, width);
+        add_matrix(m, "attn_k.weight", layer, kv * each, width);
+        add_matrix(m, "attn_v.weight", layer, kv * each, width);
+    }
+    if (s->biases) {
+        add_norm(m, "attn_q.bias", layer, width);
+        add_norm(m, "attn_k.bias", layer, kv * each);
+        add_norm(m, "attn_v.bias", layer, kv * each);
+    }
     add_matrix(m, "attn_output.weight", layer, width, width);
     if (s->qk_norm) {
         add_norm(m, "attn_q_norm.weight", layer, each);
@@ -95,7 +105,7 @@ static void set(making *m, const char *key, mica_gguf_value value)
 
 static void set_number(making *m, const char *name, int value)
 {
-    char key[48];
+    char key[64];
     snprintf(key, sizeof key, "%s.%s", m->architecture, name);
     set(m, name_of(m, "%s", key, -1), (mica_gguf_value){.kind = MICA_GGUF_U32, .u = (uint64_t)value});
 }
@@ -158,7 +168,15 @@ static void set_sizes(making *m)
     set_number(m, "context_length", or_else(s->context, 512));
     if (s->window > 0)
         set_number(m, "attention.sliding_window", s->window);
-    char key[48];
+    char key[64];
+    if (s->windows != NULL) {
+        size_t count = strlen(s->windows);
+        for (size_t i = 0; i < count; i++)
+            m->windows[i] = s->windows[i] == 'w';
+        snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", m->architecture);
+        set(m, name_of(m, "%s", key, -1),
+            (mica_gguf_value){.kind = MICA_GGUF_ARRAY, .array = {MICA_GGUF_BOOL, count, m->windows, count}});
+    }
     snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", m->architecture);
     set(m, name_of(m, "%s", key, -1), (mica_gguf_value){.kind = MICA_GGUF_F32, .f = 1e-5});
 }

@@ -10,7 +10,10 @@ typedef struct small_model {
     int layers, width, heads, kv_heads, hidden; /* 0: 2, 256, 4, 2, 256 */
     int context;                                /* 0: 512 */
     int window;                                 /* 0: none */
+    const char *windows;                        /* "wa": layer 0 has the window, 1 sees all; NULL: no list */
     bool qk_norm;
+    bool biases; /* of queries, keys and values */
+    bool fused;  /* the same matrices, as one */
     uint64_t seed;
 } small_model;
 

@@ -283,7 +283,11 @@ TEST(huggingface_gemma3)
     check_number(h, "gemma3.rope.freq_base", 1e6);
     check_number(h, "gemma3.rope.freq_base_swa", 1e4);
     check_number(h, "gemma3.attention.sliding_window", 16);
-    check_number(h, "gemma3.attention.sliding_window_pattern", 3);
+    for (int layer = 0; layer < 4; layer++) {
+        bool windowed;
+        CHECK(mica_huggingface_windowed(h, &windowed, layer) && windowed == (layer != 2));
+        CHECK(!mica_huggingface_windowed(h, &windowed, 4));
+    }
     check_number(h, "gemma3.attention.head_count", 8);
     check_number(h, "gemma3.attention.head_count_kv", 4);
     check_number(h, "gemma3.attention.key_length", 256);
@@ -291,6 +295,32 @@ TEST(huggingface_gemma3)
     check_number(h, "gemma3.final_logit_softcapping", 0);
     check_number(h, "gemma3.attn_logit_softcapping", NAN);
     mica_huggingface_close(h);
+    model_remove(m);
+}
+
+/* Layers before max_window_layers see all, and none has a window unless the configuration asks for them. */
+TEST(huggingface_qwen2_windows)
+{
+    mica_context *ctx = test_context(1);
+    model *m = model_make();
+    bool windowed;
+    double window;
+    put_decoder(m, "model.", false, false);
+    write_all(m, ctx, MICA_F32);
+    for (int used = 0; used < 2; used++) {
+        char config[256];
+        snprintf(config, sizeof config,
+                 "{\"model_type\": \"qwen2\", \"hidden_size\": 4, \"num_hidden_layers\": 2, "
+                 "\"num_attention_heads\": 2, \"tie_word_embeddings\": true, \"sliding_window\": 16, "
+                 "\"max_window_layers\": 1, \"use_sliding_window\": %s}",
+                 used ? "true" : "false");
+        put_text(m, "config.json", config);
+        mica_huggingface *h = open_model(m, ctx);
+        CHECK(mica_huggingface_number(h, &window, "qwen2.attention.sliding_window") == used);
+        for (int layer = 0; layer < 2; layer++)
+            CHECK(mica_huggingface_windowed(h, &windowed, layer) && windowed == (layer >= 1));
+        mica_huggingface_close(h);
+    }
     model_remove(m);
 }
 

@@ -21,7 +21,8 @@ typedef struct fixture {
 static mica_context *with_threads(int threads)
 {
     mica_context *ctx;
-    if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads}) != MICA_OK) /* built without threads */
+    if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads}) !=
+        MICA_OK) /* built without threads */
         (void)mica_context_create(&ctx, NULL);
     return ctx;
 }
@@ -99,17 +100,17 @@ static void logits_of_all(const fixture *f, float *out, int threads, int chunk, 
 
 static void check_same_bits(const small_model *model, mica_cache_type cache)
 {
-    static const int chunks[] = {TOKENS, 1, 7, 32, 50};
+    static const struct {
+        int threads, chunk;
+    } how[] = {{1, 1}, {1, 7}, {1, 32}, {2, TOKENS}, {2, 50}, {2, 1}, {3, 7}, {3, TOKENS}};
     fixture f = make(model);
     float *want = rows_of(TOKENS), *got = rows_of(TOKENS);
     logits_of_all(&f, want, 1, TOKENS, cache);
-    for (int threads = 1; threads <= 3; threads++)
-        for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
-            logits_of_all(&f, got, threads, chunks[i], cache);
-            CHECK_MSG(same(want, got, TOKENS),
-                      "%s weights, cache %d: other bits with %d threads, chunks of %d",
-                      mica_dtype_name(model->weights), (int)cache, threads, chunks[i]);
-        }
+    for (int i = 0; i < test_effort(8); i++) {
+        logits_of_all(&f, got, how[i].threads, how[i].chunk, cache);
+        CHECK_MSG(same(want, got, TOKENS), "%s weights, cache %d: other bits with %d threads, chunks of %d",
+                  mica_dtype_name(model->weights), (int)cache, how[i].threads, how[i].chunk);
+    }
     free(want);
     free(got);
     scratch_remove(&f.files);
@@ -123,6 +124,54 @@ TEST(session_bits_do_not_depend_on_chunks_or_threads)
     check_same_bits(&(small_model){.architecture = "qwen3", .weights = MICA_Q4_1, .qk_norm = true},
                     MICA_CACHE_F16);
     check_same_bits(&(small_model){.weights = MICA_Q8_0, .window = 20}, MICA_CACHE_Q8_0);
+}
+
+/* ---- What a model is made of ---- */
+
+/* Whether two models give the same logits. */
+static bool alike(const small_model *a, const small_model *b)
+{
+    fixture f[] = {make(a), make(b)};
+    float *rows[] = {rows_of(TOKENS), rows_of(TOKENS)};
+    for (int i = 0; i < 2; i++) {
+        logits_of_all(&f[i], rows[i], 1, TOKENS, MICA_CACHE_F32);
+        scratch_remove(&f[i].files);
+    }
+    bool equal = same(rows[0], rows[1], TOKENS);
+    free(rows[0]);
+    free(rows[1]);
+    return equal;
+}
+
+TEST(session_windows_layer_by_layer)
+{
+    small_model all = {.seed = 8}, windows = {.seed = 8, .window = 20};
+    small_model none = windows, every = windows, first = windows, second = windows;
+    none.windows = "aa", every.windows = "ww", first.windows = "wa", second.windows = "aw";
+    CHECK(alike(&none, &all) && alike(&every, &windows));
+    CHECK(!alike(&none, &every) && !alike(&first, &second) && !alike(&first, &every) &&
+          !alike(&first, &none));
+    fixture f = make(&(small_model){.window = 20, .windows = "w"});
+    mica_model *model;
+    mica_context *ctx = test_context(1);
+    char error[512];
+    snprintf(
+        error, sizeof error,
+        "format error: %s: setting \"llama.attention.sliding_window_pattern\" has fewer entries than there "
+        "are layers",
+        f.path);
+    CHECK_ERROR(ctx, mica_model_open(ctx, &model, f.path), MICA_ERR_FORMAT, error);
+    scratch_remove(&f.files);
+}
+
+TEST(session_one_matrix_of_queries_keys_and_values)
+{
+    small_model apart = {.seed = 9}, fused = {.seed = 9, .fused = true};
+    CHECK(alike(&apart, &fused));
+    apart.biases = true;
+    CHECK(!alike(&apart, &fused));
+    fused.biases = true;
+    CHECK(alike(&apart, &fused));
 }
 
 /* Three sequences, each in pieces of its own, in steps that hold some of each. */
@@ -238,6 +287,18 @@ TEST(session_drops_from_the_front)
 
 /* ---- Files ---- */
 
+/* Puts a token into a saved sequence, whose sum is right after that. */
+static void set_token(unsigned char *file, size_t bytes, int32_t token)
+{
+    uint64_t sum = 0xcbf29ce484222325u, word;
+    memcpy(file + 64, &token, sizeof token);
+    for (size_t at = 0; at + 8 < bytes; at += 8) {
+        memcpy(&word, file + at, sizeof word);
+        sum = (sum ^ word) * 0x100000001b3u;
+    }
+    memcpy(file + bytes - 8, &sum, sizeof sum);
+}
+
 TEST(session_sequences_are_saved_and_restored)
 {
     fixture f = make(&(small_model){.weights = MICA_Q4_1, .seed = 6});
@@ -279,11 +340,20 @@ TEST(session_sequences_are_saved_and_restored)
     }
     scratch_write(path, file, bytes);
     CHECK_OK(ctx, mica_session_restore(o.session, 0, path));
+    CHECK_OK(ctx, mica_session_cut(o.session, 0, 0));
+    set_token(file, bytes, SMALL_VOCABULARY);
+    scratch_write(path, file, bytes);
+    snprintf(error, sizeof error, "format error: \"%s\": it has a token that is not in the vocabulary", path);
+    CHECK_ERROR(ctx, mica_session_restore(o.session, 0, path), MICA_ERR_FORMAT, error);
+    CHECK(mica_session_length(o.session, 0) == 0);
     free(file);
     close_model(&o);
     fixture other = make(&(small_model){.weights = MICA_Q4_1, .seed = 60});
     o = open_model(ctx, other.path, (mica_session_opts){.context = 96});
-    snprintf(error, sizeof error, "format error: \"%s\": saved with another model", path);
+    snprintf(error, sizeof error,
+             "format error: \"%s\": saved with another model, or with a context that "
+             "scales its positions in another way",
+             path);
     CHECK_ERROR(ctx, mica_session_restore(o.session, 0, path), MICA_ERR_FORMAT, error);
     close_model(&o);
     scratch_remove(&other.files);
@@ -327,6 +397,58 @@ TEST(session_errors)
     CHECK(mica_session_length(s, 0) == 40 && mica_session_length(s, 1) == 0);
     run(ctx, &o, 0, f.tokens, 24, 1);
     close_model(&o);
+    scratch_remove(&f.files);
+}
+
+/* A step that fails in the middle of a run: the sequences and their pages are as before. */
+TEST(session_failed_runs_leave_no_trace)
+{
+    fixture f = make(&(small_model){.weights = MICA_Q8_0});
+    float *want = rows_of(1), *got = rows_of(1);
+    mica_context *ctx = test_context(1);
+    opened o = open_model(ctx, f.path, (mica_session_opts){.context = 96, .sequences = 2, .chunk = 16});
+    REQUIRE(o.session != NULL);
+    mica_tensor table;
+    CHECK_OK(ctx, mica_net_tensor(mica_session_net(o.session), &table, "cache.table"));
+    int32_t *pages = table.data, page;
+    run(ctx, &o, 0, f.tokens, 40, 0);
+    CHECK_OK(ctx, mica_session_share(o.session, 1, 0, 40));
+    page = pages[0];
+    for (int i = 0; i < 5; i++) { /* of the other one no page is to be found */
+        mica_session_piece both[] = {{1, f.tokens + 40, 50, 0}, {0, f.tokens + 40, 50, 1}};
+        pages[0] = 1 << 20;
+        CHECK(mica_session_run(o.session, both, 2) == MICA_ERR_INDEX);
+        pages[0] = page;
+        CHECK(mica_session_length(o.session, 0) == 40 && mica_session_length(o.session, 1) == 40);
+    }
+    run(ctx, &o, 0, f.tokens + 40, 50, 1);
+    take_logits(ctx, &o, want);
+    run(ctx, &o, 1, f.tokens + 40, 50, 1);
+    take_logits(ctx, &o, got);
+    CHECK(same(want, got, 1));
+    close_model(&o);
+    free(want);
+    free(got);
+    scratch_remove(&f.files);
+}
+
+TEST(session_sizes_have_limits)
+{
+    fixture f = make(&(small_model){.weights = MICA_Q8_0});
+    mica_context *ctx = test_context(1);
+    mica_model *model;
+    mica_session *s;
+    REQUIRE(CHECK_OK(ctx, mica_model_open(ctx, &model, f.path)));
+    const mica_session_opts bad[] = {{.tokens = PTRDIFF_MAX},      {.tokens = -1},
+                                     {.logits = PTRDIFF_MAX},      {.logits = -1},
+                                     {.context = PTRDIFF_MAX},     {.sequences = PTRDIFF_MAX},
+                                     {.chunk = (1 << 20) + 1},     {.context = 1 << 28, .sequences = 1 << 20},
+                                     {.cache = (mica_cache_type)9}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        CHECK_MSG(mica_session_create(model, &s, &bad[i]) == MICA_ERR_ARGUMENT && s == NULL, "case %zu", i);
+    CHECK_ERROR(ctx, mica_session_create(model, &s, &bad[1]), MICA_ERR_ARGUMENT,
+                "argument error: session: tokens is -1: expected 1 to 2147483615");
+    mica_model_close(model);
     scratch_remove(&f.files);
 }
 

@@ -172,8 +172,8 @@ TEST(tokenizer_wordpiece)
     mica_context *ctx = test_context(1);
     mica_tokenizer *t = open_json(
         ctx,
-        "{\"added_tokens\":[{\"id\":0,\"content\":\"[UNK]\",\"special\":true},{\"id\":1,\"content\":\"[CLS]\",\"special\":"
-        "true},{\"id\":2,\"content\":\"[SEP]\",\"special\":true}],\"normalizer\":{\"type\":\"BertNormalizer\","
+        "{\"added_tokens\":[{\"id\":0,\"content\":\"[UNK]\",\"special\":true},{\"id\":1,\"content\":\"[CLS]\","
+        "\"special\":true},{\"id\":2,\"content\":\"[SEP]\",\"special\":true}],\"normalizer\":{\"type\":\"BertNormalizer\","
         "\"clean_text\":true,\"handle_chinese_chars\":true,\"strip_accents\":null,\"lowercase\":true},"
         "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"post_processor\":{\"type\":\"TemplateProcessing\","
         "\"single\":[{\"SpecialToken\":{\"id\":\"[CLS]\"}},{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":"
@@ -277,8 +277,8 @@ TEST(tokenizer_json_says_what_is_wrong)
         {"{\"model\":{\"type\":\"WordLevel\"}}", AT "17: the model \"WordLevel\" is not known"},
         {"{\"model\":{\"type\":\"BPE\"},\"normalizer\":{\"type\":\"NFKC\"}}",
          AT "45: the normalizer \"NFKC\" is not known"},
-        {"{\"model\":{\"type\":\"BPE\"},\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"x+\"},\"behavior\":"
-         "\"Isolated\"}}",
+        {"{\"model\":{\"type\":\"BPE\"},\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"x+\"},"
+         "\"behavior\":\"Isolated\"}}",
          AT "75: the pattern of this Split is not known"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":99999}}}",
          AT "31: 2 tokens have numbers up to 100000"},

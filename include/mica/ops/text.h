@@ -18,7 +18,8 @@ extern "C" {
 /* y [T, N] = x [T, K] times the transposed w [N, K], plus bias [N] (NULL: none). x, y, bias: f32. w: f32, f16, bf16 or
  * block-quantized, rows of stride 1. x and y may be columns of wider rows.
  *
- * With a block-quantized w, rows of x are rounded to 8 bits, 32 values at a time: q = round(x / d), d = max |x| / 127.
+ * With a block-quantized w, rows of x are rounded to 8 bits, 32 values at a time: q = round(x / d), d = max |x| / 127
+ * (32 values below 2^-100 count as 0). A row with a NaN or an infinity gives NaN throughout.
  * Products within such a block are exact in integers; blocks are added in f32, in order: y = fma(d_x d_w, dot, y). So
  * every instruction set gives the same bits. With other types products are f32, and their order depends on the
  * instruction set alone. */
@@ -78,7 +79,7 @@ typedef struct mica_cached_attention_opts {
     float scale; /* of scores; 0: 1 / sqrt(D) */
     float cap;   /* scores become cap * tanh(score / cap); 0: none */
     mica_index window; /* a token sees itself and window - 1 before it; 0: all */
-    bool both_ways;    /* a token also sees those behind it that are in the same call */
+    bool both_ways;    /* a token also sees later ones of the same call: not causal */
 } mica_cached_attention_opts;
 
 /* The bytes of a page of keys, and of values, for all heads. */
@@ -93,7 +94,7 @@ typedef struct mica_cached_attention_args {
 } mica_cached_attention_args;
 
 /* y [T, heads * value_width]. All rows of the call are in the cache before the first is computed, so that their order
- * does not matter; rows at places one behind the other are fastest in that order. Pages are read only where a row sees
+ * does not matter; consecutive places in ascending order are fastest. Pages are read only where a row sees
  * some of their places, so that table entries of others may be anything. What is out of range is an index error, and
  * nothing is written. */
 MICA_API mica_status mica_cached_attention(mica_context *ctx, const mica_tensor *y,
