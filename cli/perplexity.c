@@ -96,17 +96,6 @@ static int read_tokens(counting *c)
     return code;
 }
 
-/* All of them, before the first is run: each is looked up in logits of the one before it. */
-static int check_tokens(const counting *c)
-{
-    mica_index vocabulary = mica_model_about(c->model.model)->vocabulary;
-    for (size_t i = 0; i < c->count; i++)
-        if (c->tokens[i] >= vocabulary)
-            return verb_error(&verb_perplexity, EXIT_FILE, "token %zu is %d, but the model has %td", i,
-                              (int)c->tokens[i], vocabulary);
-    return EXIT_OK;
-}
-
 /* ---- Counting ---- */
 
 /* -log p of a token, in double. */
@@ -213,8 +202,6 @@ static int measure(counting *c, mica_context *ctx, const char *path)
         code = verb_error(&verb_perplexity, EXIT_USAGE, "%s: a model that gives vectors, not text", path);
     if (code == EXIT_OK)
         code = read_tokens(c);
-    if (code == EXIT_OK)
-        code = check_tokens(c);
     if (code == EXIT_OK)
         code = text_model_bind(&c->model, &verb_perplexity);
     if (code == EXIT_OK)

@@ -8,7 +8,10 @@
  *
  * Weights are lent to the net from the mapped file: they take no memory of their own. (But for matrices that a file has
  * transposed, as GPT-2's in a folder: the plan has copies of them.) A session is a net as any other, with a cache of
- * keys and values among what it keeps. */
+ * keys and values among what it keeps.
+ *
+ * A model and all of its sessions use the context that it was opened with, and so serve one thread at a time. For
+ * another thread, open the file again with a context of its own: both map the same weights. */
 #ifndef MICA_MODEL_H
 #define MICA_MODEL_H
 

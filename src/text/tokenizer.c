@@ -131,6 +131,9 @@ static const mica_special *special_at(const mica_tokenizer *t, const char *text,
         if (depth == length)
             break;
         unsigned char byte = (unsigned char)text[depth];
+        if (low < high && (unsigned char)t->specials[low].text[depth] == byte &&
+            (unsigned char)t->specials[high - 1].text[depth] == byte)
+            continue; /* and so have all between: long tokens that begin alike are no trap */
         size_t from = low, to = high;
         while (from < to) { /* the first whose next byte is not less */
             size_t middle = from + (to - from) / 2;

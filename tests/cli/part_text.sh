@@ -111,14 +111,8 @@ code=0
 "$mica" embed "$folder/bert.gguf" <"$folder" >"$folder/out" 2>"$folder/err" || code=$?
 [ "$code" -eq 3 ] || complain "a folder cannot be read as text"
 # More tokens than the model takes are cut, also where it takes more than the usual context.
-python3 - "$folder/bert.gguf" "$folder/long.gguf" <<'PYTHON'
-import sys
-data = open(sys.argv[1], "rb").read()
-key = b"bert.context_length\x04\x00\x00\x00"
-at = data.index(key) + len(key)
-data = data[:at] + (8192).to_bytes(4, "little") + data[at + 4 :]
-open(sys.argv[2], "wb").write(data.replace(b"position_embd.weight", b"position_none.weight"))
-PYTHON
+sed '/^WIDTH/s/256$/8192/' "$(dirname "${BASH_SOURCE[0]}")/make_model.py" >"$folder/make_long.py"
+python3 "$folder/make_long.py" bert "$folder/long.gguf"
 head -c 10000 /dev/zero | tr '\0' , | "$mica" embed "$folder/long.gguf" --json >"$folder/out" 2>"$folder/err" ||
     complain "a long text should be cut"
 says_json 'data["tokens"] == [4096]'

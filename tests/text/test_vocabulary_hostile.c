@@ -1,4 +1,5 @@
 /* Vocabularies that are wrong on purpose: text is encoded all the same, in the room that was asked for. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,4 +131,38 @@ TEST(tokenizer_scores_are_finite)
     mica_tokenizer *t = NULL;
     CHECK_ERROR(ctx, mica_tokenizer_over_json(ctx, &t, json, strlen(json), NULL, 0), MICA_ERR_FORMAT,
                 "format error: \"tokenizer.json\": byte 36: expected a token and its score");
+}
+
+/* ---- Tokens that begin alike ---- */
+
+TEST(tokenizer_long_special_tokens_are_no_trap)
+{
+    enum { TOKENS = 40, LENGTH = 1000, TEXT = 5000 };
+    size_t room = TOKENS * (LENGTH + 200), at = 0;
+    char *json = malloc(room), *text = malloc(TEXT);
+    at += (size_t)snprintf(json, room, "{\"added_tokens\":[");
+    for (int i = 0; i < TOKENS; i++) { /* a...ab, each longer than the one before */
+        at += (size_t)snprintf(json + at, room - at, "%s{\"id\":%d,\"content\":\"", i > 0 ? "," : "", i + 2);
+        memset(json + at, 'a', (size_t)(LENGTH + i));
+        at += (size_t)(LENGTH + i);
+        at += (size_t)snprintf(json + at, room - at, "b\"}");
+    }
+    at += (size_t)snprintf(json + at, room - at,
+                           "],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"use_regex\":false},\"model\":{"
+                           "\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]}}");
+    memset(text, 'a', TEXT - 1);
+    text[TEXT - 2] = 'b'; /* one token ends here: the longest of them */
+    text[TEXT - 1] = '\0';
+    mica_context *ctx = test_context(1);
+    mica_tokenizer *t = NULL;
+    int32_t *tokens = malloc(TEXT * sizeof *tokens);
+    if (CHECK_OK(ctx, mica_tokenizer_over_json(ctx, &t, json, at, NULL, 0))) {
+        size_t count = encode_tightly(ctx, t, tokens, TEXT, text);
+        CHECK_MSG(count == TEXT - 2 - (LENGTH + TOKENS - 1) + 1, "%zu tokens", count);
+        CHECK(count > 0 && tokens[count - 1] == TOKENS + 1 && tokens[0] == 0);
+    }
+    mica_tokenizer_close(t);
+    free(tokens);
+    free(text);
+    free(json);
 }
