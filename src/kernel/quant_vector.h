@@ -19,7 +19,11 @@ typedef struct shape {
 } shape;
 
 /* Steps of a block become constants: shifts depend on them. */
+#if defined(__OPTIMIZE__)
 #define UNROLL _Pragma("GCC unroll 16")
+#else
+#define UNROLL
+#endif
 
 enum { PART = 16, MOST_GROUPS = 16, MOST_FLUSHED = 8 };
 
