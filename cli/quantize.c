@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <mica/gguf.h>
@@ -54,7 +55,7 @@ static const verb_option options[] = {
 
 static const char details[] =
     "FILE is a GGUF file, OUT the one to write. OUT is replaced once the new file is complete, and links\n"
-    "are followed. If OUT is FILE itself, the original is lost: there is no way back to its bits. Memory\n"
+    "are followed; it must not be FILE itself. Memory\n"
     "does not depend on the size of the file.\n"
     "\n"
     "The K types and IQ4_XS are for rows of a multiple of 256 values. Others fall back: q4_k to q5_0,\n"
@@ -250,6 +251,14 @@ static int quantize(mica_context *ctx, const settings *set, const char *in, cons
     return EXIT_OK;
 }
 
+/* Whether two names lead to one file. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat about_a, about_b;
+    return stat(a, &about_a) == 0 && stat(b, &about_b) == 0 && about_a.st_dev == about_b.st_dev &&
+           about_a.st_ino == about_b.st_ino;
+}
+
 static int run(int argc, char **argv)
 {
     settings set = {.shared = SHARED_DEFAULTS, .type = -1};
@@ -261,6 +270,9 @@ static int run(int argc, char **argv)
                            "which file, and where to? Try: mica quantize in.gguf out.gguf --type Q4_K_M");
     if (set.type < 0)
         return usage_error(&verb_quantize, "to what? Give --type, Q4_K_M for instance");
+    if (given == 2 && !set.dry_run && same_file(argv[0], argv[1]))
+        return usage_error(&verb_quantize,
+                           "%s is the file to read: give OUT another name, or it would be lost", argv[1]);
     mica_context *ctx = verb_context(&verb_quantize, &set.shared);
     if (ctx == NULL)
         return EXIT_FAILED;

@@ -68,3 +68,10 @@ ends 2 quantize "$folder/small.gguf" "$folder/q4.gguf" --type Q4_K_X
 complains 'not "Q4_K_X"; did you mean Q4_K'
 ends 0 quantize "$folder/small.gguf" --type q8_0 --dry-run
 says "small.gguf: Q8_0, "
+
+# The file that is read is not written over, also not through a link.
+ln -s small.gguf "$folder/link.gguf"
+for out in small.gguf link.gguf; do
+    ends 2 quantize "$folder/small.gguf" "$folder/$out" --type Q8_0
+    complains "is the file to read"
+done
