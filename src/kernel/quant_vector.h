@@ -79,7 +79,7 @@ VF_INLINE vf vector_flush(const shape *s, const vb_source *w, int flush, const u
         vb raw[MOST_RAW];
         s->load(w, step, raw);
         for (int p = 0; p < s->parts; p++) {
-            size_t pieces = (size_t)(s->values / PART), piece = (size_t)(step * s->parts + p);
+            size_t pieces = (size_t)(s->values / PART), piece = (size_t)step * (size_t)s->parts + (size_t)p;
             fetch(ahead, piece * s->bytes * VF_LANES / pieces, (piece + 1) * s->bytes * VF_LANES / pieces);
             int place = s->place(step, p) - flush * s->flush / PART, g = place * PART / s->group;
             const uint8_t *a = x + (size_t)(place / 2) * record + (size_t)(place % 2 * PART);

@@ -79,7 +79,7 @@ VF_INLINE void prefetch_group(const lines *w, ptrdiff_t ahead, size_t units)
 {
 #pragma GCC unroll 8
     for (size_t j = 0; j < units; j++)
-        __builtin_prefetch((const void *)((uintptr_t)lines_place(w, j) + (uintptr_t)ahead), 0, 2);
+        __builtin_prefetch((const char *)lines_place(w, j) + ahead, 0, 2);
 }
 
 /* Steps in a line of a cache. */

@@ -86,6 +86,13 @@ VF_INLINE __m512i emulate_mullo_epi32(__m512i a, __m512i b)
     r.half_epi[1] = _mm256_mullo_epi32(r.half_epi[1], other.half_epi[1]);
     return r.epi;
 }
+VF_INLINE __m512i emulate_cvtepi8_epi32(__m128i v)
+{
+    emulate_512 r;
+    r.half_epi[0] = _mm256_cvtepi8_epi32(v);
+    r.half_epi[1] = _mm256_cvtepi8_epi32(_mm_srli_si128(v, 8));
+    return r.epi;
+}
 VF_INLINE __m512 emulate_cvtepi32_ps(__m512i v)
 {
     emulate_512 r = {.epi = v};
@@ -139,6 +146,7 @@ VF_INLINE __m256i emulate_cvtps_ph(__m512 v)
 #undef _mm512_madd_epi16
 #undef _mm512_srai_epi32
 #undef _mm512_mullo_epi32
+#undef _mm512_cvtepi8_epi32
 #undef _mm512_cvtepi32_ps
 #undef _mm512_cvtps_epi32
 #undef _mm512_cvtepu16_epi32
@@ -155,6 +163,7 @@ VF_INLINE __m256i emulate_cvtps_ph(__m512 v)
 #define _mm512_madd_epi16(a, b)           emulate_madd_epi16(a, b)
 #define _mm512_srai_epi32(v, k)           emulate_srai_epi32(v, k)
 #define _mm512_mullo_epi32(a, b)          emulate_mullo_epi32(a, b)
+#define _mm512_cvtepi8_epi32(v)           emulate_cvtepi8_epi32(v)
 #define _mm512_cvtepi32_ps(v)             emulate_cvtepi32_ps(v)
 #define _mm512_cvtps_epi32(v)             emulate_cvtps_epi32(v)
 #define _mm512_cvtepu16_epi32(v)          emulate_cvtepu16_epi32(v)

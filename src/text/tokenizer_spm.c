@@ -10,7 +10,7 @@
 size_t mica_escape_spaces(const mica_tokenizer *t, char *out, const mica_fragment *f)
 {
     const char *space = t->escape_spaces ? ESCAPED_SPACE : " ";
-    size_t width = strlen(space), length = 0;
+    size_t width = t->escape_spaces ? sizeof ESCAPED_SPACE - 1 : 1, length = 0;
     bool has_space = f->length > 0 && f->text[0] == ' ';
     bool has_escaped = t->escape_spaces && f->length >= 3 && memcmp(f->text, ESCAPED_SPACE, 3) == 0;
     if (t->space_prefix && (t->prefix_first_only ? f->first : f->begins) &&

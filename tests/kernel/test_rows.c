@@ -56,7 +56,7 @@ static mica_rows_product whole(size_t rows, size_t units, size_t k)
  * of lanes, and of the bias. */
 static void compute_wanted(const mica_rows_kernels *kernels, size_t k, const char *isa)
 {
-    double roundings = 1.0 + (double)(k / kernels->lanes) + 1.0 + 4.0 + 1.0;
+    double roundings = 1.0 + floor((double)k / (double)kernels->lanes) + 1.0 + 4.0 + 1.0;
     for (size_t i = 0; i < ROWS; i++) {
         mica_rows_product p = whole(1, UNITS, k);
         p.x += i * STRIDE;

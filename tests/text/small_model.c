@@ -120,7 +120,8 @@ static size_t put_token(unsigned char *bytes, const char *text)
 {
     uint64_t length = strlen(text);
     memcpy(bytes, &length, 8);
-    memcpy(bytes + 8, text, length);
+    for (uint64_t i = 0; i < length; i++)
+        bytes[8 + i] = (unsigned char)text[i];
     return 8 + length;
 }
 

@@ -143,8 +143,8 @@ TEST(tokenizer_long_special_tokens_are_no_trap)
     at += (size_t)snprintf(json, room, "{\"added_tokens\":[");
     for (int i = 0; i < TOKENS; i++) { /* a...ab, each longer than the one before */
         at += (size_t)snprintf(json + at, room - at, "%s{\"id\":%d,\"content\":\"", i > 0 ? "," : "", i + 2);
-        memset(json + at, 'a', (size_t)(LENGTH + i));
-        at += (size_t)(LENGTH + i);
+        memset(json + at, 'a', (size_t)LENGTH + (size_t)i);
+        at += (size_t)LENGTH + (size_t)i;
         at += (size_t)snprintf(json + at, room - at, "b\"}");
     }
     at += (size_t)snprintf(json + at, room - at,
