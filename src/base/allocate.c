@@ -1,6 +1,6 @@
 /* The one place where the library touches the heap: the allocator hooks, and their counters. */
-#if defined(__linux__)
-#define _DEFAULT_SOURCE /* madvise */
+#if defined(MICA_HAVE_MADVISE)
+#define _DEFAULT_SOURCE
 #include <sys/mman.h>
 #endif
 
@@ -17,7 +17,7 @@ static void *allocate_large(size_t bytes)
     if (bytes > PTRDIFF_MAX - HUGE_PAGE)
         return NULL;
     void *block = aligned_alloc(HUGE_PAGE, (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1));
-#if defined(MADV_HUGEPAGE)
+#if defined(MICA_HAVE_MADVISE) && defined(MADV_HUGEPAGE)
     if (block != NULL)
         (void)madvise(block, bytes & ~(HUGE_PAGE - 1), MADV_HUGEPAGE); /* a wish: nothing depends on it */
 #endif

@@ -19,7 +19,7 @@ typedef struct shape {
 } shape;
 
 /* Steps of a block become constants: shifts depend on them. */
-#if defined(__OPTIMIZE__)
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define UNROLL _Pragma("GCC unroll 16")
 #else
 #define UNROLL

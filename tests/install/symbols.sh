@@ -5,11 +5,11 @@ set -euo pipefail
 library=$1
 
 # Memory and text; the environment (MICA_ISA); mathematics. Not what assert() calls: a release has no assertions.
-allowed='mem(cpy|move|set|cmp|chr)|str(len|cmp|ncmp|chr|rchr|str)|v?snprintf|getenv'
+allowed='mem(cpy|move|set|cmp|chr)|str(len|cmp|ncmp|chr|rchr|cspn|str)|v?snprintf|getenv'
 allowed+='|(sin|cos|tan|exp|exp2|log|log2|log1p|expm1|pow|sqrt|tanh|erf|erfc|fabs|floor|ceil|trunc|round|rint'
 allowed+='|nearbyint|nextafter|fmin|fmax|fmod|fma|frexp|ldexp|scalbn|hypot|copysign|lrint|llrint|lround|llround|sincos)f?'
 # Files, in one source file of src/io; zlib and libjpeg, where gzip, PNG and JPEG are read; numbers in text, in another.
-files='open(64)?|(open|close)dir|readdir(64)?|close|pread(64)?|write|fsync|[fl]?stat(64)?|flock|readlink|fchmod|fchown|rename|unlink|__errno_location|(__xpg_)?strerror_r'
+files='open(64)?|(open|close)dir|readdir(64)?|close|pread(64)?|write|fsync|[fl]?stat(64)?|flock|readlink|fchmod|fchown|rename|unlink|__errno_location|(__xpg_)?strerror_r|mmap(64)?|munmap|madvise|sysconf'
 zlib='inflate(Init2?_|Reset|End)?|crc32'
 jpeg='jpeg_[A-Za-z_]+|_?setjmp|longjmp'
 numbers='strtod|localeconv'
@@ -19,6 +19,7 @@ if [ "${2:-}" = nofiles ]; then
     files=none zlib=none jpeg=none
 fi
 heap='malloc|calloc|realloc|free|aligned_alloc|posix_memalign'
+[ "${2:-}" = nofiles ] || heap+='|madvise' # a wish for huge pages
 
 # "file.c.o symbol" for every symbol that no file of the library defines.
 undefined() {
