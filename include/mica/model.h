@@ -38,7 +38,6 @@ typedef struct mica_model_info {
     size_t parameters;              /* values in all weights */
     size_t weight_bytes;            /* of the weights in the file */
     bool embeds;                    /* an embedding model: bert */
-    const char *file_type;          /* "Q4_K - Medium"; "": not stated */
 } mica_model_info;
 
 MICA_API const mica_model_info *mica_model_about(const mica_model *model);

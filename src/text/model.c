@@ -113,7 +113,6 @@ static mica_status read_model(mica_model *model)
         model->rope_kind == MICA_ROPE_PAIRS)
         model->rope_kind = MICA_ROPE_HALVES;
     MICA_TRY(read_tensors(model));
-    info->file_type = model->file_type;
     if (model->source.gguf != NULL)
         return mica_tokenizer_of_gguf(ctx, &model->tokenizer, model->source.gguf);
     char path[4096];

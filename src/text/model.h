@@ -44,6 +44,9 @@ typedef struct mica_architecture {
     mica_rope_kind rope;
     mica_activation activation; /* of the feed-forward layer */
     bool layer_norm;            /* instead of RMS norm */
+    bool norms_last;            /* behind each sum, not in front of each part of a layer */
+    bool part_norms;            /* also behind each part of a layer, in front of the sum */
+    bool head_norms;            /* of the queries and keys of each head */
     bool scaled_embedding;      /* rows of the embedding times sqrt(width) */
     bool both_ways;             /* tokens see those behind them; no logits */
     bool tied;                  /* the head is always the embedding */
@@ -76,7 +79,7 @@ struct mica_model {
     mica_model_source source;
     const mica_architecture *architecture;
     mica_model_info info;
-    char name[256], file_type[32];
+    char name[256];
     mica_tokenizer *tokenizer;
 
     float eps;

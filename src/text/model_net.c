@@ -3,8 +3,8 @@
  *     tokens [T] ─ embedding ─┬─ norm ─ q, k, v ─ rotary ─ attention ─ out ─┬─ norm ─ feed-forward ─┬─ ... ─ head
  *                             └──────────────────────────────────────── add ┴────────────────── add ┘
  *
- * What a layer has is seen from the tensors that are there: biases, norms of queries and keys, norms behind a part, a
- * gate. Only the rows whose logits are wanted go through the end of the last layer and the head. */
+ * Which norms a layer must have is the architecture's; what else it has is seen from the tensors that are there: biases,
+ * further norms, a gate. Only the rows whose logits are wanted go through the end of the last layer and the head. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -160,6 +160,12 @@ static mica_value norm(const building *b, mica_value x, const char *part, mica_i
     return call(b, part, "layer_norm", in, 3, &opts);
 }
 
+/* The same where the architecture has it, or the file does. */
+static mica_value norm_if(const building *b, mica_value x, const char *part, mica_index size, bool required)
+{
+    return required || has(b, part) ? norm(b, x, part, size) : x;
+}
+
 static mica_value add(const building *b, const char *name, mica_value x, mica_value change)
 {
     return call(b, name, "add", (mica_value[]){change, x}, 2, NULL);
@@ -218,9 +224,9 @@ static mica_value attention(const building *b, mica_value x)
     mica_index window = mica_model_window(model, b->layer);
     mica_value angles = window > 0 && b->local_angles != 0 ? b->local_angles : b->angles, q, k, v;
     project(b, x, &q, &k, &v);
-    if (has(b, "attn_q_norm"))
+    if (model->architecture->head_norms || has(b, "attn_q_norm"))
         q = head_norm(b, q, "attn_q_norm", info->heads);
-    if (has(b, "attn_k_norm"))
+    if (model->architecture->head_norms || has(b, "attn_k_norm"))
         k = head_norm(b, k, "attn_k_norm", info->kv_heads);
     q = turn(b, q, "attn_q_rope", info->heads, angles);
     k = turn(b, k, "attn_k_rope", info->kv_heads, angles);
@@ -272,24 +278,22 @@ static mica_value wanted_rows(const building *b, mica_value x, const char *name)
 static mica_value block(const building *b, mica_value x)
 {
     const mica_model_info *info = &b->model->info;
-    mica_index values = info->heads * info->value_width;
+    const mica_architecture *a = b->model->architecture;
+    mica_index width = info->width, values = info->heads * info->value_width;
     bool last = b->layer == info->layers - 1 && !info->embeds;
-    mica_value y = attention(b, has(b, "attn_norm") ? norm(b, x, "attn_norm", info->width) : x);
+    mica_value y = attention(b, norm_if(b, x, "attn_norm", width, !a->norms_last));
     if (last) {
         y = wanted_rows(b, y, "attn_rows");
         x = wanted_rows(b, x, "rows");
     }
-    y = linear(b, y, "attn_output", info->width, values);
-    if (has(b, "post_attention_norm"))
-        y = norm(b, y, "post_attention_norm", info->width);
+    y = linear(b, y, "attn_output", width, values);
+    y = norm_if(b, y, "post_attention_norm", width, a->part_norms);
     x = add(b, "attn_add", x, y);
-    if (has(b, "attn_output_norm"))
-        x = norm(b, x, "attn_output_norm", info->width);
-    y = feed_forward(b, has(b, "ffn_norm") ? norm(b, x, "ffn_norm", info->width) : x);
-    if (has(b, "post_ffw_norm"))
-        y = norm(b, y, "post_ffw_norm", info->width);
+    x = norm_if(b, x, "attn_output_norm", width, a->norms_last);
+    y = feed_forward(b, norm_if(b, x, "ffn_norm", width, !a->norms_last));
+    y = norm_if(b, y, "post_ffw_norm", width, a->part_norms);
     x = add(b, "ffn_add", x, y);
-    return has(b, "layer_output_norm") ? norm(b, x, "layer_output_norm", info->width) : x;
+    return norm_if(b, x, "layer_output_norm", width, a->norms_last);
 }
 
 /* ---- Beginning and end ---- */
@@ -348,7 +352,7 @@ static mica_value embed(building *b)
                              mica_op_find("slice"), &w, 1, &(mica_slice_range_opts){.stop = 1});
         x = add(b, "embedding.types", x, w);
     }
-    return has(b, "token_embd_norm") ? norm(b, x, "token_embd_norm", info->width) : x;
+    return norm_if(b, x, "token_embd_norm", info->width, model->architecture->norms_last);
 }
 
 static void head(const building *b, mica_value x)

@@ -53,6 +53,9 @@ static void add(making *m, const char *name, int layer, mica_dtype dtype, int ra
         status = mica_copy(m->ctx, t, &plain);
     free(values);
     m->tensors[m->tensor_count++].name = name_of(m, "%s", name, layer);
+    const char *without = m->model->without;
+    if (without != NULL && strcmp(without, m->tensors[m->tensor_count - 1].name) == 0)
+        free(m->tensors[--m->tensor_count].tensor.data);
     if (m->status == MICA_OK)
         m->status = status;
 }

@@ -12,8 +12,9 @@ typedef struct small_model {
     int window;                                 /* 0: none */
     const char *windows;                        /* "wa": layer 0 has the window, 1 sees all; NULL: no list */
     bool qk_norm;
-    bool biases; /* of queries, keys and values */
-    bool fused;  /* the same matrices, as one */
+    bool biases;         /* of queries, keys and values */
+    bool fused;          /* the same matrices, as one */
+    const char *without; /* a tensor that is left out; NULL: none */
     uint64_t seed;
 } small_model;
 

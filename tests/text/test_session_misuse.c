@@ -207,3 +207,28 @@ TEST(session_forged_sequences_are_refused)
     mica_session_destroy(s);
     done(&f);
 }
+
+/* Without a norm that its architecture has a model would run, and write nonsense. */
+TEST(session_needs_every_norm)
+{
+    static const struct {
+        small_model model;
+        const char *missing;
+    } cases[] = {
+        {{.layers = 1, .without = "blk.0.attn_norm.weight"}, "blk.0.attn_norm.weight"},
+        {{.layers = 1, .without = "blk.0.ffn_norm.weight"}, "blk.0.ffn_norm.weight"},
+        {{.layers = 1, .without = "output_norm.weight"}, "output_norm.weight"},
+        {{.architecture = "qwen3", .layers = 1}, "blk.0.attn_q_norm.weight"},
+        {{.architecture = "gemma2", .layers = 1}, "blk.0.post_attention_norm.weight"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fixture f;
+        mica_session *s;
+        char wanted[96];
+        REQUIRE(make(&f, &cases[i].model));
+        snprintf(wanted, sizeof wanted, "tensor \"%s\" is missing", cases[i].missing);
+        CHECK(mica_session_create(f.model, &s, NULL) == MICA_ERR_FORMAT && s == NULL);
+        CHECK_MSG(strstr(mica_error(f.ctx), wanted) != NULL, "%s", mica_error(f.ctx));
+        done(&f);
+    }
+}
