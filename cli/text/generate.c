@@ -204,8 +204,8 @@ static mica_status run_prompt(writing *w)
     if (w->count == 0) { /* nothing behind what was restored: its last token is run again, for the logits */
         mica_index length;
         PASS_UP(mica_session_history(session, 0, &piece.tokens, &length));
-        last = length > 0 ? piece.tokens[length - 1] : 0;
-        PASS_UP(mica_session_cut(session, 0, length > 0 ? length - 1 : 0));
+        last = piece.tokens[length - 1];
+        PASS_UP(mica_session_cut(session, 0, length - 1));
         piece.tokens = &last;
         piece.count = 1;
     }
@@ -336,6 +336,8 @@ static int write_text(writing *w)
         code = text_model_bind(&w->model, &verb_generate);
     if (code == EXIT_OK && set->restore != NULL && mica_session_restore(session, 0, set->restore) != MICA_OK)
         code = verb_failed(&verb_generate, ctx);
+    if (code == EXIT_OK && w->count == 0 && mica_session_length(session, 0) == 0)
+        code = usage_error(&verb_generate, "nothing to begin with: --prompt TEXT");
     if (code != EXIT_OK)
         return code;
     if (!set->shared.json && set->prompt != NULL && strcmp(set->prompt, "-") != 0 && !set->chat)

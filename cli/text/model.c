@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <mica/text.h>
+
 #include "cli/model/take.h"
 #include "cli/net/argument.h"
 
@@ -31,6 +33,25 @@ bool is_text_model(const char *path)
     return found;
 }
 
+/* A workspace in which a token can be drawn in whatever way: that of a large vocabulary takes more than the usual one. */
+static mica_status reserve_sampling(const text_model *t)
+{
+    int32_t token = 0;
+    mica_random dice = mica_random_stream(0, 0);
+    mica_tensor logits = mica_1d(NULL, mica_model_about(t->model)->vocabulary);
+    mica_sampling all = {.temperature = 1.0f,
+                         .typical_p = 0.5f,
+                         .top_p = 0.5f,
+                         .min_p = 0.5f,
+                         .repeat_penalty = 2.0f,
+                         .recent = &token,
+                         .recent_count = 1};
+    mica_measure_begin(t->ctx);
+    mica_status status = mica_sample(t->ctx, &token, &logits, &dice, &all);
+    size_t bytes = mica_measure_end(t->ctx);
+    return status == MICA_OK ? mica_workspace_reserve(t->ctx, bytes) : status;
+}
+
 int text_model_open(text_model *t, const verb *v, mica_context *ctx, const char *path,
                     const session_settings *set, mica_index logits)
 {
@@ -45,7 +66,7 @@ int text_model_open(text_model *t, const verb *v, mica_context *ctx, const char 
                               .logits = logits};
     if (set->cache < 0 && set->budget > 0)
         opts.cache = MICA_CACHE_FITTING;
-    if (mica_session_create(t->model, &t->session, &opts) != MICA_OK)
+    if (mica_session_create(t->model, &t->session, &opts) != MICA_OK || reserve_sampling(t) != MICA_OK)
         return verb_failed(v, ctx);
     return EXIT_OK;
 }
