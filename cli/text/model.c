@@ -33,7 +33,7 @@ bool is_text_model(const char *path)
     return found;
 }
 
-/* A workspace in which a token can be drawn in whatever way: that of a large vocabulary takes more than the usual one. */
+/* A workspace in which a token can be drawn in any way: a large vocabulary takes more than the usual one has. */
 static mica_status reserve_sampling(const text_model *t)
 {
     int32_t token = 0;

@@ -3,8 +3,9 @@
  *     tokens [T] ─ embedding ─┬─ norm ─ q, k, v ─ rotary ─ attention ─ out ─┬─ norm ─ feed-forward ─┬─ ... ─ head
  *                             └──────────────────────────────────────── add ┴────────────────── add ┘
  *
- * Which norms a layer must have is the architecture's; what else it has is seen from the tensors that are there: biases,
- * further norms, a gate. Only the rows whose logits are wanted go through the end of the last layer and the head. */
+ * Which norms a layer must have is the architecture's; what else it has is seen from the tensors that are there:
+ * biases, further norms, a gate. Only the rows whose logits are wanted go through the end of the last layer and the
+ * head. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
