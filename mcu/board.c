@@ -107,10 +107,11 @@ void count_begin(const char *name)
 static const uint32_t paint = 0xDEADBEEF;
 static uint32_t *painted_top;
 
-/* The frame of this function itself is left alone: 16 words are more than it takes. */
+/* From the caller's stack pointer down. The frame of this function itself is left alone: 16 words are more than it
+ * takes. */
 __attribute__((noinline)) void stack_paint(void)
 {
-    painted_top = __builtin_frame_address(0);
+    painted_top = __builtin_dwarf_cfa();
     for (volatile uint32_t *p = board_stack_limit; p < painted_top - 16; p++)
         *p = paint;
 }

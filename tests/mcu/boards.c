@@ -2,13 +2,27 @@
 #include "board.h"
 
 #if defined(__riscv)
-#define MULTIPLY "mul a0, a0, a0\n"
-#define DIVIDE   "divu a0, a0, a0\n"
+#define MULTIPLY "mul a0, a0, a0"
+#define DIVIDE   "divu a0, a0, a0"
 #define USED     "a0"
 #else
-#define MULTIPLY "mul r0, r0, r0\n"
-#define DIVIDE   "udiv r0, r0, r0\n"
+#define MULTIPLY "mul r0, r0, r0"
+#define DIVIDE   "udiv r0, r0, r0"
 #define USED     "r0"
+#endif
+
+/* In functions of their own: the compiler takes a repeated line for one instruction, and would place its constants too
+ * far away. */
+#define HUNDRED(name, instruction, used)                                \
+    __attribute__((noinline)) static void name(void)                    \
+    {                                                                   \
+        __asm__ volatile(".rept 100\n" instruction "\n.endr" ::: used); \
+    }
+HUNDRED(multiply, MULTIPLY, USED)
+HUNDRED(divide, DIVIDE, USED)
+#if defined(__ARM_FP) && !defined(__ARM_FEATURE_MVE)
+HUNDRED(fused, "vfma.f32 s0, s1, s2", "s0")
+HUNDRED(load, "ldr r0, [sp]", "r0")
 #endif
 
 __attribute__((noinline)) static int deep(int n)
@@ -27,17 +41,17 @@ int main(void)
     report_float("minus a third", -1.0f / 3.0f);
     report_float("nothing", 0.0f);
     count_begin("multiply");
-    __asm__ volatile(".rept 100\n" MULTIPLY ".endr" ::: USED, "cc");
+    multiply();
     count_end();
     count_begin("divide");
-    __asm__ volatile(".rept 100\n" DIVIDE ".endr" ::: USED);
+    divide();
     count_end();
 #if defined(__ARM_FP) && !defined(__ARM_FEATURE_MVE)
     count_begin("float");
-    __asm__ volatile(".rept 100\nvfma.f32 s0, s1, s2\n.endr" ::: "s0");
+    fused();
     count_end();
     count_begin("load");
-    __asm__ volatile(".rept 100\nldr r0, [sp]\n.endr" ::: "r0");
+    load();
     count_end();
 #endif
     stack_paint();

@@ -17,7 +17,10 @@ static inline float chance_next(chance *c)
     return (float)(c->state >> 8) * (1.0f / 16777216.0f);
 }
 
-static inline float chance_between(chance *c, float low, float high) { return low + (high - low) * chance_next(c); }
+static inline float chance_between(chance *c, float low, float high)
+{
+    return low + (high - low) * chance_next(c);
+}
 
 /* About normal, with deviation 1: the sum of twelve. */
 static inline float chance_noise(chance *c)

@@ -14,8 +14,8 @@ static inline FILE *npy_create(const char *path, const char *type, const char *s
     const uint8_t magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, sizeof header, 0};
     FILE *file = fopen(path, "wb");
     memset(header, ' ', sizeof header);
-    int length =
-        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
+    int length = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+                          type, shape);
     if (file == NULL || length < 0 || length >= (int)sizeof header) {
         perror(path);
         exit(1);

@@ -6,7 +6,7 @@
 
 /* 2 cos(2 pi f / rate) for f = 300 * 10^(band / 15) Hz at 8 kHz. */
 static const float resonators[band_count] = {
-    1.94474f, 1.92501f, 1.89829f, 1.86216f, 1.81341f, 1.74780f, 1.65982f, 1.54243f,
+    1.94474f, 1.92501f, 1.89829f, 1.86216f, 1.81341f, 1.74780f,  1.65982f,  1.54243f,
     1.38689f, 1.18278f, 0.91849f, 0.58281f, 0.16808f, -0.32361f, -0.87011f, -1.41421f,
 };
 
@@ -18,7 +18,8 @@ static float log2_of(float x)
     return (float)bits * (1.0f / 8388608.0f) - 127.0f;
 }
 
-void features_of(float *features /* [frame_count, band_count] */, const float *sound /* [frame_count * frame_length] */)
+void features_of(float *features /* [frame_count, band_count] */,
+                 const float *sound /* [frame_count * frame_length] */)
 {
     for (int frame = 0; frame < frame_count; frame++, sound += frame_length)
         for (int band = 0; band < band_count; band++) {

@@ -4,6 +4,7 @@
 
 enum { frame_count = 32, band_count = 16, frame_length = 128 };
 
-void features_of(float *features /* [frame_count, band_count] */, const float *sound /* [frame_count * frame_length] */);
+void features_of(float *features /* [frame_count, band_count] */,
+                 const float *sound /* [frame_count * frame_length] */);
 
 #endif

@@ -6,11 +6,16 @@
 static float pitch_at(enum word word, float t)
 {
     switch (word) {
-    case word_up: return 0.7f + 0.9f * t;
-    case word_down: return 1.6f - 0.9f * t;
-    case word_steady: return 1.15f;
-    case word_twice: return t < 0.35f || t > 0.65f ? 1.15f : 0.0f;
-    default: return 0.0f;
+    case word_up:
+        return 0.7f + 0.9f * t;
+    case word_down:
+        return 1.6f - 0.9f * t;
+    case word_steady:
+        return 1.15f;
+    case word_twice:
+        return t < 0.35f || t > 0.65f ? 1.15f : 0.0f;
+    default:
+        return 0.0f;
     }
 }
 

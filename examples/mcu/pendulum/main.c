@@ -49,7 +49,7 @@ static void show_path(const float *path /* [3] */)
     x[2] = path[2] / 4;
 }
 
-/* Ten seconds; the root mean square of the error, in degrees. */
+/* Ten seconds: the root mean square of the error, in degrees. */
 static float follow(struct pendulum *p, int *tick, int use_net, int learn)
 {
     float squares = 0;
@@ -78,6 +78,7 @@ static float follow(struct pendulum *p, int *tick, int use_net, int learn)
     return sqrtf(squares / (hertz * seconds)) * 57.29578f;
 }
 
+/* The error of the last ten seconds of learning. */
 static float learn(struct pendulum *p, int *tick, int times)
 {
     float error = 0;
@@ -95,16 +96,14 @@ int main(void)
     pendulum_init();
     float before = follow(&p, &tick, 0, 0);
     report_float("error before, degrees", before);
-    learn(&p, &tick, 4);
-    float after = follow(&p, &tick, 1, 0);
+    float after = learn(&p, &tick, 4);
     report_float("error after, degrees", after);
 
     put_text("a load is put on\n");
     p.mass = 0.54f;
     float loaded = follow(&p, &tick, 1, 0);
-    report_float("error with a load, degrees", loaded);
-    learn(&p, &tick, 4);
-    float relearned = follow(&p, &tick, 1, 0);
+    report_float("error with the load, degrees", loaded);
+    float relearned = learn(&p, &tick, 4);
     report_float("error after learning it, degrees", relearned);
     report("RAM", PENDULUM_RAM_BYTES);
     return after < before / 5 && relearned < loaded / 3 ? 0 : 1;
