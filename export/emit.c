@@ -200,8 +200,7 @@ shape_words shape_of(const value *v)
 void put_address(text *out, const graph *g, const value *v)
 {
     const value *root = &g->values[v->root];
-    bool of_samples = g->samples > 1 &&
-                      (root->home == VALUE_INPUT || root->output || root->home == VALUE_TARGET);
+    bool of_samples = g->samples > 1 && (root->home == VALUE_INPUT || root->output);
     size_t inset = value_inset(root);
     if (root->home == VALUE_CONST || root->home == VALUE_TARGET)
         text_put(out, "%s", root->name);
@@ -221,11 +220,11 @@ static void declare(text *out, const emitter *e, const value *v, bool is_const)
     const value *root = &e->g->values[v->root];
     if (root == v && v->home == VALUE_CONST)
         return; /* an array of that name */
-    if (root == v && v->home == VALUE_TARGET && e->g->samples == 1)
+    if (root == v && v->home == VALUE_TARGET)
         return; /* an argument of that name */
     bool target = root->home == VALUE_TARGET || root->home == VALUE_CONST;
-    text_put(out, "%*s%s%s *%s%s = ", 4 * e->indent, "", is_const || target ? "const " : "", c_type(v->dtype),
-             v->name, root == v && v->home == VALUE_TARGET ? "_now" : "");
+    text_put(out, "%*s%s%s *%s = ", 4 * e->indent, "", is_const || target ? "const " : "", c_type(v->dtype),
+             v->name);
     put_address(out, e->g, v);
     text_put(out, "; /* %s", shape_of(v).text);
     if (root->border > 0)

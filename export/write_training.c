@@ -111,6 +111,16 @@ static void put_save(text *out, const graph *g, const export_opts *opts)
     text_put(out, "}\n");
 }
 
+/* Over the samples, and their targets. */
+static void put_loop(text *out, const graph *g)
+{
+    text_put(out, "    for (int sample = 0; sample < %d; sample++", g->samples);
+    for (int i = 0; i < g->value_count; i++)
+        if (g->values[i].home == VALUE_TARGET && g->values[i].root == i)
+            text_put(out, ", %s += %zu", g->values[i].name, g->values[i].count);
+    text_put(out, ") {\n");
+}
+
 void write_training(text *out, emitter *e, const export_opts *opts)
 {
     const graph *g = e->g;
@@ -120,7 +130,7 @@ void write_training(text *out, emitter *e, const export_opts *opts)
     text_put(out, ", float rate)\n{\n    float loss = 0.0f;\n");
     put_begin(out, g, opts->optimizer);
     if (samples)
-        text_put(out, "    for (int sample = 0; sample < %d; sample++) {\n", g->samples);
+        put_loop(out, g);
     put_forward_call(out, e, true, samples ? 2 : 1);
     e->out = out;
     e->indent = samples ? 2 : 1;
