@@ -22,6 +22,7 @@
     X(embed)      \
     X(info)       \
     X(plan)       \
+    X(export)     \
     X(quantize)   \
     X(bench)      \
     X(ops)

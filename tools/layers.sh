@@ -20,6 +20,7 @@ text        text tokenizer model
 netfile     netfile mica
 mpi         mpi
 host
+export
 bench
 cli
 '
@@ -32,7 +33,7 @@ net node    passes rewrite calls of operations that they know, sum gradients, an
 # "FILE INCLUDED" for every #include of a file of ours.
 included_files() {
     git grep -oE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("[^"]+"|<mica/[^>]+>)' -- \
-        'src/*.[ch]' 'include/*.h' 'host/*.[ch]' 'bench/*.[ch]' 'cli/*.[ch]' 'mpi/*.[ch]' \
+        'src/*.[ch]' 'include/*.h' 'host/*.[ch]' 'bench/*.[ch]' 'export/*.[ch]' 'cli/*.[ch]' 'mpi/*.[ch]' \
         'examples/*.c' |
         sed -E 's/^([^:]+):[[:space:]]*#[[:space:]]*include[[:space:]]*["<]([^">]+)[">]/\1 \2/'
 }

@@ -379,12 +379,23 @@ typedef struct mica_program_value {
     mica_index dim[8];
     size_t offset; /* in the block; 0 if lent */
     size_t bytes;
+    mica_buffer_kind kind;  /* what it holds */
+    mica_value root;        /* of a view, the value whose memory it shows; otherwise itself */
+    mica_value gradient_of; /* the parameter whose gradient it is; 0: none */
+    mica_kept_kind kept;    /* if it is kept */
+    bool frozen;            /* a parameter that is not learned */
+    bool output;            /* is read after the step */
 } mica_program_value;
 
 /* The number of calls of a compiled net, each by its number, and its values. */
 MICA_API int mica_net_program(const mica_net *net);
 MICA_API mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, int number);
 MICA_API mica_status mica_net_program_value(const mica_net *net, mica_program_value *out, mica_value value);
+/* The number of values: they are 1 to this. */
+MICA_API int mica_net_program_values(const mica_net *net);
+/* Whether each sample of a batch is computed by itself, so that a batch can be run sample by sample, with gradients
+ * added up: no operation mixes samples, and each loss is a mean. Of a compiled net built for two or more. */
+MICA_API bool mica_net_samples_apart(mica_net *net);
 /* As text, one line per call: outputs with offsets, operation, inputs, options. Into text[size], as
  * mica_plan_print. */
 MICA_API size_t mica_net_program_print(char *text, size_t size, const mica_net *net);

@@ -17,6 +17,10 @@ const char *mica_home_text(mica_home home)
     return (unsigned)home < sizeof texts / sizeof texts[0] ? texts[home] : "unknown";
 }
 
+int mica_net_program_values(const mica_net *net) { return net->compiled ? net->value_count : 0; }
+
+bool mica_net_samples_apart(mica_net *net) { return net->compiled && mica_net_can_part(net); }
+
 int mica_net_program(const mica_net *net) { return net->compiled ? net->entry_count : 0; }
 
 mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, int number)
@@ -73,7 +77,13 @@ mica_status mica_net_program_value(const mica_net *net, mica_program_value *out,
                                 .dtype = v->tensor.dtype,
                                 .rank = v->tensor.rank,
                                 .offset = lent ? 0 : offset_of(net, root),
-                                .bytes = mica_tensor_bytes(&v->tensor)};
+                                .bytes = mica_tensor_bytes(&v->tensor),
+                                .kind = root->kind,
+                                .root = v->root + 1,
+                                .gradient_of = root->kind == MICA_BUFFER_GRADIENT ? root->like + 1 : 0,
+                                .kept = root->kept,
+                                .frozen = root->frozen,
+                                .output = v->output};
     memcpy(out->dim, v->tensor.dim, sizeof out->dim);
     return MICA_OK;
 }

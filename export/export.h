@@ -1,0 +1,42 @@
+/* mica export: a compiled net as one C file that needs no library.
+ *
+ *     graph.c     the program of the compiled net, read into values and calls of the exporter's own
+ *     rewrite.c   a few calls become one that suits a small device better
+ *     plan.c      lifetimes, memory that is taken over, offsets in one block
+ *     emit*.c     each call as C: emit.h says how to add an operation
+ *     kernels/    what those calls call
+ *     write*.c    the files: NAME.c, NAME.h, NAME_test.c, NAME.md
+ */
+#ifndef MICA_EXPORT_EXPORT_H
+#define MICA_EXPORT_EXPORT_H
+
+#include <mica/mica.h>
+
+#include "export/text.h"
+
+typedef struct export_opts {
+    const char *name;   /* an identifier: what all names of the files begin with */
+    const char *source; /* where the net came from, for the comment on top */
+    const char *output; /* the name of the value that is predicted */
+    bool train;         /* also a training step, for what is not frozen */
+    int samples;        /* of a step; the net is built for one of them, unless it mixes samples */
+    int batch;          /* that the net is built for */
+    const mica_optimizer *optimizer; /* of the training step: SGD, Adam or AdamW */
+    int steps;                       /* of the test: training steps that are compared */
+} export_opts;
+
+typedef struct exported {
+    text source, header, test, page;
+    size_t ram, flash;
+} exported;
+
+/* What would be exported of a compiled net, which need not be bound: bytes of RAM without the stack. False, with all
+ * calls that cannot be exported in `why`, a line each. */
+bool export_measure(size_t *ram, mica_net *net, const export_opts *opts, text *why);
+
+/* The files of a bound net whose weights are set. `check` is the same net, built for the whole batch, bound, with the same
+ * weights: its outputs (with .train, its losses) are what the test expects. It is run, and trained, by this. */
+bool export_net(exported *out, mica_net *net, mica_net *check, const export_opts *opts, text *why);
+void exported_free(exported *e);
+
+#endif

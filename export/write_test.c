@@ -1,0 +1,200 @@
+/* NAME_test.c: inputs from a generator that the library's net was given too, and what it made of them. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "export/write.h"
+
+/* ---- The same numbers on both sides ---- */
+
+typedef struct generator {
+    uint32_t state;
+} generator;
+
+static uint32_t draw(generator *r)
+{
+    r->state = r->state * 1664525u + 1013904223u;
+    return r->state >> 8;
+}
+
+/* Whole numbers are below this: rows of the table that they are indices of, classes. */
+static int bound_of(const graph *g, int v)
+{
+    int bound = 2;
+    for (int n = 0; n < g->call_count; n++) {
+        const call *c = &g->calls[n];
+        for (int i = 0; i < c->ins; i++) {
+            if (c->in[i] == NONE || g->values[c->in[i]].root != v)
+                continue;
+            bool loss = c->op != NULL && (c->op->flags & MICA_OP_LOSS);
+            for (int other = 0; other < c->ins; other++) {
+                const value *table = c->in[other] != NONE ? &g->values[c->in[other]] : NULL;
+                if (table == NULL || table->dtype != MICA_F32 || table->rank == 0)
+                    continue;
+                if (loss ? other == 0 : table->home == VALUE_CONST || table->home == VALUE_LEARNED)
+                    return (int)table->dim[loss ? table->rank - 1 : 0];
+            }
+        }
+    }
+    return bound;
+}
+
+static bool is_filled(const graph *g, int v, value_home home)
+{
+    return g->values[v].home == home && g->values[v].root == v;
+}
+
+static size_t filled_count(const graph *g, int v) { return g->values[v].count * (size_t)g->samples; }
+
+/* Fills the library's inputs, in the order of the test. */
+static bool fill(const graph *g, mica_net *check, generator *r)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < g->value_count; i++) {
+            if (!is_filled(g, i, pass == 0 ? VALUE_INPUT : VALUE_TARGET))
+                continue;
+            mica_program_value v;
+            mica_tensor t;
+            if (mica_net_program_value(g->net, &v, g->values[i].source) != MICA_OK ||
+                mica_net_tensor(check, &t, v.name) != MICA_OK || mica_tensor_count(&t) != filled_count(g, i))
+                return false;
+            uint32_t bound = (uint32_t)bound_of(g, i);
+            for (size_t k = 0; k < filled_count(g, i); k++) {
+                uint32_t bits = draw(r);
+                if (t.dtype == MICA_I32)
+                    ((int32_t *)t.data)[k] = (int32_t)(bits % bound);
+                else if (t.dtype == MICA_I64)
+                    ((int64_t *)t.data)[k] = (int64_t)(bits % bound);
+                else if (t.dtype == MICA_F32)
+                    ((float *)t.data)[k] = (float)bits / 8388608.0f - (pass == 0 ? 1.0f : 0.0f);
+                else
+                    return false;
+            }
+        }
+    return true;
+}
+
+static void put_fill(text *out, const graph *g, const export_opts *opts, int i)
+{
+    const value *v = &g->values[i];
+    size_t count = filled_count(g, i);
+    bool input = v->home == VALUE_INPUT;
+    char place[160];
+    if (input)
+        snprintf(place, sizeof place, "%s_input%s%s()", opts->name, i == g->input ? "" : "_",
+                 i == g->input ? "" : v->name);
+    else
+        snprintf(place, sizeof place, "%s", v->name);
+    if (v->dtype == MICA_I32)
+        text_put(out, "    for (int i = 0; i < %zu; i++)\n        %s[i] = (int32_t)(draw() %% %d);\n", count,
+                 place, bound_of(g, i));
+    else
+        text_put(out, "    for (int i = 0; i < %zu; i++)\n        %s[i] = (float)draw() / 8388608.0f - %s;\n",
+                 count, place, input ? "1.0f" : "0.0f");
+}
+
+/* ---- The test ---- */
+
+static void put_top(text *out, const graph *g, const export_opts *opts)
+{
+    text_put(
+        out,
+        "/* Does %s.c do what the net did in Mica? Made by mica export. */\n#include <stdio.h>\n\n#include \"%s.h\"\n\n",
+        opts->name, opts->name);
+    capitals name = capitals_of(opts->name);
+    text_put(out, "#ifdef %s_OWN_ARENA\nstatic float memory[%s_RAM_BYTES / 4];\n#endif\n\n", name.text,
+             name.text);
+    text_put(out, "static uint32_t state = 1;\n\nstatic uint32_t draw(void)\n{\n");
+    text_put(out, "    state = state * 1664525u + 1013904223u;\n    return state >> 8;\n}\n\n");
+    for (int i = 0; i < g->value_count; i++)
+        if (is_filled(g, i, VALUE_TARGET))
+            text_put(out, "static %s %s[%zu];\n", c_type(g->values[i].dtype), g->values[i].name,
+                     filled_count(g, i));
+    text_put(out, "static void fill(void)\n{\n");
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < g->value_count; i++)
+            if (is_filled(g, i, pass == 0 ? VALUE_INPUT : VALUE_TARGET))
+                put_fill(out, g, opts, i);
+    text_put(out, "}\n\n");
+}
+
+static void put_expected(text *out, const float *expected, size_t count)
+{
+    text_put(out, "static const float expected[%zu] = {", count);
+    for (size_t i = 0; i < count; i++) {
+        text_put(out, i % 8 == 0 ? "\n    " : " ");
+        text_put_float(out, expected[i]);
+        text_put(out, ",");
+    }
+    text_put(out, "\n};\n\n");
+}
+
+static void put_main(text *out, const graph *g, const export_opts *opts, size_t count, float largest)
+{
+    capitals name = capitals_of(opts->name);
+    text_put(out, "int main(void)\n{\n    float worst = 0.0f, largest = ");
+    text_put_float(out, largest);
+    text_put(out, ";\n#ifdef %s_OWN_ARENA\n    %s_use(memory);\n#endif\n", name.text, opts->name);
+    if (needs_init(g))
+        text_put(out, "    %s_init();\n", opts->name);
+    if (g->train) {
+        text_put(out,
+                 "    for (int i = 0; i < %zu; i++) {\n        fill();\n        float d = %s_train_step(",
+                 count, opts->name);
+        for (int i = 0, first = 1; i < g->value_count; i++)
+            if (is_filled(g, i, VALUE_TARGET)) {
+                text_put(out, "%s%s", first ? "" : ", ", g->values[i].name);
+                first = 0;
+            }
+        text_put(out, ", 0.01f) - expected[i];\n");
+    } else {
+        text_put(out, "    fill();\n    %s_run();\n    for (int i = 0; i < %zu; i++) {\n", opts->name, count);
+        text_put(out, "        float d = %s_output()[i] - expected[i];\n", opts->name);
+    }
+    text_put(
+        out,
+        "        d = d < 0.0f ? -d : d;\n        if (!(d <= worst)) /* a NaN, too */\n            worst = d;\n    }\n");
+    text_put(out, "    printf(\"%s: off by %%g of %%g at most\\n\", (double)worst, (double)largest);\n",
+             opts->name);
+    text_put(out, "    return worst <= 1e-5f * largest ? 0 : 1;\n}\n");
+}
+
+/* What the library makes of the same numbers: outputs, or the losses of some steps. */
+static bool run_library(text *out, const graph *g, mica_net *check, const export_opts *opts, float *largest,
+                        size_t *count)
+{
+    generator r = {1};
+    float losses[256];
+    mica_tensor y;
+    *count = (size_t)opts->steps;
+    if (!g->train) {
+        if (!fill(g, check, &r) || mica_net_forward(check) != MICA_OK ||
+            mica_net_tensor(check, &y, opts->output) != MICA_OK || y.dtype != MICA_F32)
+            return false;
+        *count = mica_tensor_count(&y);
+    }
+    for (int i = 0; g->train && i < opts->steps; i++) {
+        if (!fill(g, check, &r) || mica_train_step(check, 0.01f) != MICA_OK)
+            return false;
+        losses[i] = mica_net_loss(check);
+    }
+    const float *expected = g->train ? losses : y.data;
+    *largest = 0.0f;
+    for (size_t i = 0; i < *count; i++)
+        *largest = fabsf(expected[i]) > *largest ? fabsf(expected[i]) : *largest;
+    put_expected(out, expected, *count);
+    return true;
+}
+
+bool write_test(text *out, const graph *g, mica_net *check, const export_opts *opts, text *why)
+{
+    float largest = 0.0f;
+    size_t count = 0;
+    put_top(out, g, opts);
+    if (!run_library(out, g, check, opts, &largest, &count)) {
+        text_put(why, "  the library could not run the test: %s\n", mica_error(mica_net_context(check)));
+        return false;
+    }
+    put_main(out, g, opts, count, largest > 0.0f ? largest : 1.0f);
+    return !out->failed;
+}
