@@ -131,8 +131,8 @@ static void emit_elementwise(emitter *e, const call *c)
     for (int i = 0; i < c->ins && i < 3; i++)
         if (c->in[i] != NONE)
             operand[i] = nest_at(&n, from[i]);
-    formula_text text = expand_formula(e, find_formula(c->name), operand, number);
-    emit(e, "%s %s %s;", nest_at(&n, to), c->add & 1u ? "+=" : "=", text.text);
+    formula_text body = expand_formula(e, find_formula(c->name), operand, number);
+    emit(e, "%s %s %s;", nest_at(&n, to), c->add & 1u ? "+=" : "=", body.text);
     nest_close(e, &n);
 }
 
@@ -152,10 +152,10 @@ void emit_finish(emitter *e, const char *name, size_t count, mica_activation act
     char element[96];
     snprintf(element, sizeof element, "%s[i]", name);
     const char *const operand[3] = {element, NULL, NULL};
-    formula_text text = expand_formula(e, find_formula(activation_names[activation]), operand, (double[2]){slope, 0.0});
+    formula_text body = expand_formula(e, find_formula(activation_names[activation]), operand, (double[2]){slope, 0.0});
     emit(e, "for (int i = 0; i < %zu; i++)", count);
     e->indent++;
-    emit(e, "%s[i] = %s;", name, text.text);
+    emit(e, "%s[i] = %s;", name, body.text);
     e->indent--;
 }
 
@@ -169,10 +169,10 @@ static void emit_gate(emitter *e, const call *c)
     char a[96];
     snprintf(a, sizeof a, "%s[i]", in_name(e, 0));
     const char *const operand[3] = {a, NULL, NULL};
-    formula_text text = expand_formula(e, find_formula(activation_names[activation]), operand, (double[2]){0.0, 0.0});
+    formula_text body = expand_formula(e, find_formula(activation_names[activation]), operand, (double[2]){0.0, 0.0});
     emit(e, "for (int i = 0; i < %zu; i++)", out_value(e, 0)->count);
     e->indent++;
-    emit(e, "%s[i] = (%s) * %s[i];", out_name(e, 0), text.text, in_name(e, 1));
+    emit(e, "%s[i] = (%s) * %s[i];", out_name(e, 0), body.text, in_name(e, 1));
     e->indent--;
 }
 

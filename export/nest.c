@@ -128,9 +128,9 @@ void nest_close_inner(emitter *e, nest *n) { e->indent -= n->rank - n->split; }
 
 const char *nest_index(nest *n, int operand)
 {
-    char *text = n->text[operand];
+    char *words = n->text[operand];
     size_t size = sizeof n->text[operand], at = 0;
-    text[0] = '\0';
+    words[0] = '\0';
     for (int k = 0; k < n->rank; k++) {
         mica_index stride = n->stride[operand][k];
         if (stride == 0 || n->dim[k] == 0)
@@ -138,19 +138,19 @@ const char *nest_index(nest *n, int operand)
         const char *sign = stride < 0 ? (at > 0 ? " - " : "-") : at > 0 ? " + " : "";
         mica_index step = stride < 0 ? -stride : stride;
         if (step == 1)
-            at += (size_t)snprintf(text + at, size - at, "%s%c%d", sign, n->var, k);
+            at += (size_t)snprintf(words + at, size - at, "%s%c%d", sign, n->var, k);
         else
-            at += (size_t)snprintf(text + at, size - at, "%s%td * %c%d", sign, step, n->var, k);
+            at += (size_t)snprintf(words + at, size - at, "%s%td * %c%d", sign, step, n->var, k);
     }
     if (n->offset[operand] != 0 || at == 0)
-        snprintf(text + at, size - at, "%s%td", at > 0 ? " + " : "", n->offset[operand]);
-    return text;
+        snprintf(words + at, size - at, "%s%td", at > 0 ? " + " : "", n->offset[operand]);
+    return words;
 }
 
 const char *nest_at(nest *n, int operand)
 {
-    char index[256];
-    snprintf(index, sizeof index, "%s", nest_index(n, operand));
-    snprintf(n->text[operand], sizeof n->text[operand], "%s[%s]", n->name[operand], index);
+    char index[sizeof n->text[0] - 80]; /* names are shorter than 64 */
+    snprintf(index, sizeof index, "%.400s", nest_index(n, operand));
+    snprintf(n->text[operand], sizeof n->text[operand], "%.64s[%s]", n->name[operand], index);
     return n->text[operand];
 }

@@ -24,7 +24,7 @@ typedef struct nest {
     int split;  /* axes from this on are inner loops: those of a reduction */
     int opened; /* loops that are open */
     char var;   /* of its loops: i0, i1, ... */
-    char text[NEST_OPERANDS][256];
+    char text[NEST_OPERANDS][512];
 } nest;
 
 void nest_start(nest *n, const value *shape);
