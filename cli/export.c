@@ -122,6 +122,7 @@ typedef struct job {
     mica_optimizer optimizer;
     mica_net *net, *check;
     mica_netfile_info info;
+    saved saved; /* what the checkpoint says of the net's inputs */
     export_opts opts;
 } job;
 
@@ -165,6 +166,27 @@ static int build_nets(job *j)
         mica_netfile_build(j->net, &info, j->info.text, &opts) != MICA_OK)
         return verb_failed(&verb_export, j->ctx);
     j->opts.output = info.output;
+    return EXIT_OK;
+}
+
+/* A checkpoint of mica train says how inputs were normalized. Other files need not. */
+static int read_normalization(job *j)
+{
+    mica_safetensors *file = NULL;
+    if (j->weights[0] == '\0')
+        return EXIT_OK;
+    if (mica_safetensors_open(j->ctx, &file, j->weights) != MICA_OK)
+        return verb_failed(&verb_export, j->ctx);
+    bool says = mica_safetensors_metadata_find(file, "mica.mean") != NULL;
+    mica_safetensors_close(j->ctx, file);
+    int code = says ? saved_open(&j->saved, &verb_export, j->ctx, j->weights) : EXIT_OK;
+    const normalization *n = &j->saved.meaning.normalization;
+    if (code != EXIT_OK || !says)
+        return code;
+    j->opts.channels = (int)n->channels;
+    j->opts.scale = n->scale;
+    j->opts.mean = n->mean;
+    j->opts.deviation = n->deviation;
     return EXIT_OK;
 }
 
@@ -249,6 +271,8 @@ static int export_with(job *j, text *why)
 {
     int code = build_nets(j);
     if (code == EXIT_OK)
+        code = read_normalization(j);
+    if (code == EXIT_OK)
         code = compile_within(j, why);
     if (code == EXIT_OK)
         code = set_weights(j, j->net);
@@ -318,6 +342,8 @@ static int run(int argc, char **argv)
     text_free(&why);
     mica_net_destroy(j.net);
     mica_net_destroy(j.check);
+    if (j.saved.file != NULL)
+        saved_close(j.ctx, &j.saved);
     mica_context_destroy(j.ctx);
     return code;
 }

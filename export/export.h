@@ -22,6 +22,10 @@ typedef struct export_opts {
     int samples;        /* of a step; the net is built for one of them, unless it mixes samples */
     int batch;          /* that the net is built for */
     const mica_optimizer *optimizer; /* of the training step: SGD, Adam or AdamW */
+    /* How inputs x were normalized in training: (x * scale - mean[c]) / deviation[c]. channels 0: not. */
+    float scale;
+    int channels;
+    const float *mean, *deviation;
     int steps;                       /* of the test: training steps that are compared */
 } export_opts;
 
