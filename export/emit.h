@@ -60,8 +60,8 @@ typedef struct export_op {
 } export_op;
 
 /* The tables of the families; each ends with an entry without a name. */
-extern const export_op export_activation_ops[], export_conv_ops[], export_dense_ops[], export_loss_ops[],
-    export_memory_ops[], export_pool_ops[];
+extern const export_op export_activation_ops[], export_conv_ops[], export_conv_pool_ops[], export_dense_ops[],
+    export_loss_ops[], export_memory_ops[], export_pool_ops[];
 
 /* The entry of an operation; NULL: it cannot be exported. */
 const export_op *find_export_op(const char *name);
