@@ -48,10 +48,22 @@ static void emit_backward_input(emitter *e, const call *c)
          rows_of(dy), columns_of(dy), columns_of(dx));
 }
 
+/* All of them: dw, db, dx from dy, x, w (rewrite_dense.c). */
+static void emit_backward(emitter *e, const call *c)
+{
+    const value *dy = in_value(e, 0), *x = in_value(e, 1);
+    (void)c;
+    use_kernel(e, "dense_backward");
+    emit(e, "dense_backward(%s, %s, %s, %s, %s, %s, %d, %d, %d);", out_name(e, 0), out_name(e, 1),
+         out_name(e, 2), in_name(e, 0), in_name(e, 1), in_name(e, 2), rows_of(dy), columns_of(dy),
+         columns_of(x));
+}
+
 const export_op export_dense_ops[] = {
     {.name = "linear", .emit = emit_linear, .refuse = refuse_linear},
     {.name = "linear_backward_weight", .emit = emit_backward_weight, .only_adds = 1},
     {.name = "linear_backward_bias", .emit = emit_backward_bias, .only_adds = 1},
     {.name = "linear_backward_input", .emit = emit_backward_input, .only_adds = 1},
+    {.name = "linear_backward", .emit = emit_backward, .only_adds = 7},
     {0},
 };
