@@ -1,4 +1,5 @@
 /* Activations: loops over elements, each an expression. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,18 +47,45 @@ static mica_activation fused(const call *c, const char *prefix, double *slope)
     return (mica_activation)call_int(c, name, 0);
 }
 
-/* A loop over `count` elements. */
-static void emit_loop(emitter *e, const activation *a, const char *to, const char *from, size_t count,
-                      double slope)
+/* An expression with names in place of its letters. */
+static void put_expression(text *out, const char *expression, const char *x, const char *y, const char *d,
+                           double slope)
+{
+    for (const char *p = expression; *p != '\0'; p++) {
+        bool alone = (p == expression || !(isalnum((unsigned char)p[-1]) || p[-1] == '_' || p[-1] == '.')) &&
+                     !isalnum((unsigned char)p[1]) && p[1] != '_';
+        const char *name = !alone ? NULL : *p == 'x' ? x : *p == 'y' ? y : *p == 'd' ? d : NULL;
+        if (name != NULL)
+            text_put(out, "%s[i]", name);
+        else if (alone && *p == 's')
+            text_add(out, float_text(slope));
+        else
+            text_put(out, "%c", *p);
+    }
+}
+
+/* The elements that an expression is made of, and those that it is written to. */
+typedef struct loop {
+    const char *to, *sign, *x, *y, *d;
+    size_t count;
+    double slope;
+} loop;
+
+static void emit_loop(emitter *e, const char *expression, const loop *l)
+{
+    text line = {0};
+    put_expression(&line, expression, l->x, l->y, l->d, l->slope);
+    emit(e, "for (int i = 0; i < %zu; i++)", l->count);
+    emit(e, "    %s[i] %s %s;", l->to, l->sign, line.bytes != NULL ? line.bytes : "");
+    text_free(&line);
+}
+
+static void emit_forward_loop(emitter *e, const activation *a, const char *to, const char *from, size_t count,
+                              double slope)
 {
     if (a->kernel != NULL)
         use_kernel(e, a->kernel);
-    emit(e, "for (int i = 0; i < %zu; i++) {", count);
-    emit(e, "    float x = %s[i];", from);
-    if (strstr(a->forward, "s *") != NULL)
-        emit(e, "    const float s = %s;", float_text(slope));
-    emit(e, "    %s[i] = %s;", to, a->forward);
-    emit(e, "}");
+    emit_loop(e, a->forward, &(loop){.to = to, .sign = "=", .x = from, .count = count, .slope = slope});
 }
 
 void emit_activation(emitter *e, const char *name, size_t count, const char *prefix)
@@ -66,7 +94,7 @@ void emit_activation(emitter *e, const char *name, size_t count, const char *pre
     mica_activation kind = fused(e->c, prefix, &slope);
     const activation *a = kind != MICA_NO_ACTIVATION ? find_named(name_of(kind)) : NULL;
     if (a != NULL)
-        emit_loop(e, a, name, name, count, slope);
+        emit_forward_loop(e, a, name, name, count, slope);
 }
 
 const char *refuse_activation(const call *c, const char *prefix)
@@ -78,21 +106,21 @@ const char *refuse_activation(const call *c, const char *prefix)
 
 static void emit_forward(emitter *e, const call *c)
 {
-    emit_loop(e, find_named(c->name), out_name(e, 0), in_name(e, 0), out_value(e, 0)->count,
-              call_number(c, "slope", 0));
+    emit_forward_loop(e, find_named(c->name), out_name(e, 0), in_name(e, 0), out_value(e, 0)->count,
+                      call_number(c, "s", 0));
 }
 
 static void emit_backward(emitter *e, const call *c)
 {
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)(strlen(c->name) - strlen("_backward")), c->name);
-    const activation *a = find_named(name);
-    emit(e, "for (int i = 0; i < %zu; i++) {", out_value(e, 0)->count);
-    emit(e, "    float d = %s[i], y = %s[i];", in_name(e, 0), in_name(e, 1));
-    if (strstr(a->backward, "s ") != NULL || strstr(a->backward, "+ s") != NULL)
-        emit(e, "    const float s = %s;", float_text(call_number(c, "slope", 0)));
-    emit(e, "    %s[i] %s %s;", out_name(e, 0), c->add & 1u ? "+=" : "=", a->backward);
-    emit(e, "}");
+    emit_loop(e, find_named(name)->backward,
+              &(loop){.to = out_name(e, 0),
+                      .sign = c->add & 1u ? "+=" : "=",
+                      .y = in_name(e, 1),
+                      .d = in_name(e, 0),
+                      .count = out_value(e, 0)->count,
+                      .slope = call_number(c, "s", 0)});
 }
 
 static void emit_softmax(emitter *e, const call *c)
