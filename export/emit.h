@@ -88,6 +88,12 @@ void emit_activation(emitter *e, const char *name, size_t count, const char *pre
 /* NULL, or why the fused activation of a call cannot be exported. */
 const char *refuse_activation(const call *c, const char *prefix);
 
+/* The number of the activation whose gradient an operation is, if that is made of its result y; or NONE. And that gradient as
+ * an expression of the elements y and d, the gradient by y. */
+int activation_of_gradient(const char *name);
+void put_activation_gradient(text *out, int number, const char *y, const char *d, double slope);
+/* Whether a dense layer is written out as loops rather than a call. */
+bool is_small_dense(const value *x, const value *y);
 /* The sizes of pooling, as `windows` of kernels/pool_shape.c, from options with this prefix. */
 void emit_pool_shape(emitter *e, image x, image y, const char *prefix);
 

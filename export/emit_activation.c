@@ -47,7 +47,7 @@ static mica_activation fused(const call *c, const char *prefix, double *slope)
     return (mica_activation)call_int(c, name, 0);
 }
 
-/* An expression with names in place of its letters. */
+/* An expression with other words in place of its letters. */
 static void put_expression(text *out, const char *expression, const char *x, const char *y, const char *d,
                            double slope)
 {
@@ -56,7 +56,7 @@ static void put_expression(text *out, const char *expression, const char *x, con
                      !isalnum((unsigned char)p[1]) && p[1] != '_';
         const char *name = !alone ? NULL : *p == 'x' ? x : *p == 'y' ? y : *p == 'd' ? d : NULL;
         if (name != NULL)
-            text_put(out, "%s[i]", name);
+            text_add(out, name);
         else if (alone && *p == 's')
             text_add(out, float_text(slope));
         else
@@ -64,7 +64,7 @@ static void put_expression(text *out, const char *expression, const char *x, con
     }
 }
 
-/* The elements that an expression is made of, and those that it is written to. */
+/* The elements that an expression is made of ("h[i]"), and those that it is written to. */
 typedef struct loop {
     const char *to, *sign, *x, *y, *d;
     size_t count;
@@ -76,8 +76,20 @@ static void emit_loop(emitter *e, const char *expression, const loop *l)
     text line = {0};
     put_expression(&line, expression, l->x, l->y, l->d, l->slope);
     emit(e, "for (int i = 0; i < %zu; i++)", l->count);
-    emit(e, "    %s[i] %s %s;", l->to, l->sign, line.bytes != NULL ? line.bytes : "");
+    emit(e, "    %s %s %s;", l->to, l->sign, line.bytes != NULL ? line.bytes : "");
     text_free(&line);
+}
+
+/* "h[i]" */
+typedef struct element {
+    char text[80];
+} element;
+
+static element element_of(const char *name)
+{
+    element words;
+    snprintf(words.text, sizeof words.text, "%s[i]", name);
+    return words;
 }
 
 static void emit_forward_loop(emitter *e, const activation *a, const char *to, const char *from, size_t count,
@@ -85,7 +97,12 @@ static void emit_forward_loop(emitter *e, const activation *a, const char *to, c
 {
     if (a->kernel != NULL)
         use_kernel(e, a->kernel);
-    emit_loop(e, a->forward, &(loop){.to = to, .sign = "=", .x = from, .count = count, .slope = slope});
+    emit_loop(e, a->forward,
+              &(loop){.to = element_of(to).text,
+                      .sign = "=",
+                      .x = element_of(from).text,
+                      .count = count,
+                      .slope = slope});
 }
 
 void emit_activation(emitter *e, const char *name, size_t count, const char *prefix)
@@ -115,12 +132,27 @@ static void emit_backward(emitter *e, const call *c)
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)(strlen(c->name) - strlen("_backward")), c->name);
     emit_loop(e, find_named(name)->backward,
-              &(loop){.to = out_name(e, 0),
+              &(loop){.to = element_of(out_name(e, 0)).text,
                       .sign = c->add & 1u ? "+=" : "=",
-                      .y = in_name(e, 1),
-                      .d = in_name(e, 0),
+                      .y = element_of(in_name(e, 1)).text,
+                      .d = element_of(in_name(e, 0)).text,
                       .count = out_value(e, 0)->count,
                       .slope = call_number(c, "s", 0)});
+}
+
+int activation_of_gradient(const char *name)
+{
+    for (int i = 0; i < ACTIVATIONS; i++) {
+        size_t length = strlen(activations[i].name);
+        if (strncmp(name, activations[i].name, length) == 0 && strcmp(name + length, "_backward") == 0)
+            return i;
+    }
+    return NONE;
+}
+
+void put_activation_gradient(text *out, int number, const char *y, const char *d, double slope)
+{
+    put_expression(out, activations[number].backward, "", y, d, slope);
 }
 
 static void emit_softmax(emitter *e, const call *c)

@@ -1,10 +1,12 @@
 /* Products of rows with a matrix of weights. */
+#include <stdio.h>
+
 #include "export/emit.h"
 
 /* Layers of no more weights than this are written out as loops over constants, which the compiler unrolls. */
 #define SMALL 64
 
-static bool is_small(const value *x, const value *y)
+bool is_small_dense(const value *x, const value *y)
 {
     return rows_of(x) == 1 && columns_of(x) * columns_of(y) <= SMALL;
 }
@@ -26,7 +28,7 @@ static void emit_linear(emitter *e, const call *c)
 {
     const value *x = in_value(e, 0), *y = out_value(e, 0);
     (void)c;
-    if (is_small(x, y))
+    if (is_small_dense(x, y))
         emit_small(e, columns_of(y), columns_of(x));
     else {
         use_kernel(e, "dense");
@@ -73,31 +75,43 @@ static void emit_backward_input(emitter *e, const call *c)
          rows_of(dy), columns_of(dy), columns_of(dx));
 }
 
+/* The gradient by x, or with numbers[0] by what an activation made x of; it may lie over x, which has been read by then. */
+static void emit_small_input(emitter *e, const call *c, int outputs, int inputs)
+{
+    emit(e, "for (int i = 0; i < %d; i++) {", inputs);
+    emit(e, "    float sum = %s[0] * %s[i];", in_name(e, 0), in_name(e, 2));
+    if (outputs > 1) {
+        emit(e, "    for (int o = 1; o < %d; o++)", outputs);
+        emit(e, "        sum += %s[o] * %s[%d * o + i];", in_name(e, 0), in_name(e, 2), inputs);
+    }
+    text line = {0};
+    char x[80];
+    snprintf(x, sizeof x, "%s[i]", in_name(e, 1));
+    if (c->numbers[0] > 0)
+        put_activation_gradient(&line, c->numbers[0] - 1, x, "sum", (double)c->slope);
+    emit(e, "    %s[i] %s %s;", out_name(e, 2), c->add & 4u ? "+=" : "=",
+         line.bytes != NULL ? line.bytes : "sum");
+    text_free(&line);
+    emit(e, "}");
+}
+
 static void emit_small_backward(emitter *e, const call *c, int outputs, int inputs)
 {
-    if (c->out[2] != NONE) { /* first, as it reads what the others do not change */
-        emit(e, "for (int i = 0; i < %d; i++) {", inputs);
-        emit(e, "    float sum = %s[0] * %s[i];", in_name(e, 0), in_name(e, 2));
-        if (outputs > 1) {
-            emit(e, "    for (int o = 1; o < %d; o++)", outputs);
-            emit(e, "        sum += %s[o] * %s[%d * o + i];", in_name(e, 0), in_name(e, 2), inputs);
-        }
-        emit(e, "    %s[i] %s sum;", out_name(e, 2), c->add & 4u ? "+=" : "=");
-        emit(e, "}");
-    }
     emit(e, "for (int o = 0; o < %d; o++) {", outputs);
     if (c->out[1] != NONE)
         emit(e, "    %s[o] += %s[o];", out_name(e, 1), in_name(e, 0));
     emit(e, "    for (int i = 0; i < %d; i++)", inputs);
     emit(e, "        %s[%d * o + i] += %s[o] * %s[i];", out_name(e, 0), inputs, in_name(e, 0), in_name(e, 1));
     emit(e, "}");
+    if (c->out[2] != NONE)
+        emit_small_input(e, c, outputs, inputs);
 }
 
 /* All of them: dw, db, dx from dy, x, w (rewrite_dense.c). */
 static void emit_backward(emitter *e, const call *c)
 {
     const value *dy = in_value(e, 0), *x = in_value(e, 1);
-    if (is_small(x, dy)) {
+    if (is_small_dense(x, dy)) {
         emit_small_backward(e, c, columns_of(dy), columns_of(x));
         return;
     }

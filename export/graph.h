@@ -52,6 +52,7 @@ typedef struct call {
     int scratch;                            /* a value; NONE: none */
     bool runs;                              /* an output of the net depends on it: it is part of a run */
     int numbers[8];                         /* of a call made by the exporter: its own */
+    float slope;                            /* of an activation that is part of it */
 } call;
 
 typedef struct graph {
