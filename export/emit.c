@@ -5,10 +5,11 @@
 #include <string.h>
 
 static const export_op *const families[] = {
-    export_elementwise_ops, export_activation_ops, export_conv_ops,      export_dense_ops,
-    export_loss_ops,        export_memory_ops,     export_pool_ops,      export_reduce_ops,
-    export_move_ops,        export_index_ops,      export_norm_ops,      export_recurrent_ops,
-    export_attention_ops,   export_window_ops,     export_matrix_ops,    export_make_ops,
+    export_elementwise_ops, export_activation_ops, export_conv_pool_ops, export_conv_ops,
+    export_dense_ops,       export_loss_ops,       export_memory_ops,    export_pool_ops,
+    export_reduce_ops,      export_move_ops,       export_index_ops,     export_norm_ops,
+    export_recurrent_ops,   export_attention_ops,  export_window_ops,    export_matrix_ops,
+    export_make_ops,
 };
 
 const export_op *find_export_op(const char *name)
@@ -274,6 +275,17 @@ static void put_title(emitter *e, const call *c)
     text_put(e->out, " */\n");
 }
 
+/* Zeros, for a kernel that adds. */
+static void emit_clear(emitter *e, int k)
+{
+    const value *v = root_of(e->g, e->c->out[k]);
+    const char *name = out_name(e, k);
+    if (v->border > 0)
+        emit(e, "memset(%s - %zu, 0, %zu * sizeof *%s);", name, value_inset(v), value_size(e->g, v), name);
+    else
+        emit(e, "memset(%s, 0, %zu * sizeof *%s);", name, value_size(e->g, v), name);
+}
+
 void emit_call(emitter *e, const call *c)
 {
     text *out = e->out, body = {0};
@@ -286,8 +298,7 @@ void emit_call(emitter *e, const call *c)
     e->out = &body;
     for (int k = 0; k < c->outs; k++)
         if (c->out[k] != NONE && (op->only_adds >> k & 1u) && !(c->add >> k & 1u))
-            emit(e, "memset(%s, 0, %zu * sizeof *%s);", out_name(e, k),
-                 value_size(e->g, root_of(e->g, c->out[k])), out_name(e, k));
+            emit_clear(e, k);
     op->emit(e, c);
     e->out = out;
     out->failed = out->failed || body.failed;

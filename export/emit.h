@@ -60,12 +60,12 @@ typedef struct export_op {
 } export_op;
 
 /* The tables of the families; each ends with an entry without a name. */
-extern const export_op export_activation_ops[], export_conv_ops[], export_dense_ops[], export_loss_ops[],
-    export_memory_ops[], export_pool_ops[];
+extern const export_op export_activation_ops[], export_conv_ops[], export_conv_pool_ops[], export_dense_ops[],
+    export_loss_ops[], export_memory_ops[], export_pool_ops[];
 /* The same, in the order in which they are looked through; these hold what no shape has a loop of its own for. */
 extern const export_op export_elementwise_ops[], export_reduce_ops[], export_move_ops[], export_index_ops[],
-    export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[], export_matrix_ops[],
-    export_make_ops[];
+    export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
+    export_matrix_ops[], export_make_ops[];
 
 /* The entry of an operation; NULL: it cannot be exported. */
 const export_op *find_export_op(const char *name);
@@ -92,6 +92,8 @@ void emit_activation(emitter *e, const char *name, size_t count, const char *pre
 /* NULL, or why the fused activation of a call cannot be exported. */
 const char *refuse_activation(const call *c, const char *prefix);
 
+/* Whether a dense layer is written out as loops rather than a call. */
+bool is_small_dense(const value *x, const value *y);
 /* The sizes of pooling, as `windows` of kernels/pool_shape.c, from options with this prefix. */
 void emit_pool_shape(emitter *e, image x, image y, const char *prefix);
 

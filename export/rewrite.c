@@ -1,7 +1,7 @@
 /* A few calls into one that suits a small device better. */
 #include <string.h>
 
-#include "export/graph.h"
+#include "export/rewrite.h"
 
 /* From here on, `to` stands wherever `from` did. */
 static void replace(graph *g, int from, int to)
@@ -46,5 +46,5 @@ bool graph_rewrite(graph *g)
 {
     drop_loss_gradients(g);
     drop_loss_values(g);
-    return true;
+    return rewrite_conv_pool(g) && rewrite_dense(g);
 }
