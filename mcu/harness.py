@@ -117,7 +117,8 @@ def kept_object(board, file, entry):
     """An object with only what a function needs of it."""
     board = find_board(board)
     target = file[:-2] + "-kept.o"
-    call([board.tool("gcc"), *board.flags, "-r", "-nostdlib", "-Wl,--gc-sections", f"-Wl,--entry={entry}", file, "-o", target])
+    emulation = ["-melf32lriscv"] if "riscv" in board.prefix else []
+    call([board.tool("ld"), *emulation, "-r", "--gc-sections", f"--entry={entry}", file, "-o", target])
     return target
 
 
