@@ -43,4 +43,8 @@ bool export_measure(size_t *ram, mica_net *net, const export_opts *opts, text *w
 bool export_net(exported *out, mica_net *net, mica_net *check, const export_opts *opts, text *why);
 void exported_free(exported *e);
 
+/* library.properties of an Arduino library, and library.json of a PlatformIO one, with NAME.c and NAME.h in src/. */
+void write_arduino_properties(text *out, const export_opts *opts);
+void write_platformio_json(text *out, const export_opts *opts);
+
 #endif
