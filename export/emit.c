@@ -5,10 +5,11 @@
 #include <string.h>
 
 static const export_op *const families[] = {
-    export_elementwise_ops, export_activation_ops, export_conv_ops,      export_dense_ops,
-    export_loss_ops,        export_memory_ops,     export_pool_ops,      export_reduce_ops,
-    export_move_ops,        export_index_ops,      export_norm_ops,      export_recurrent_ops,
-    export_attention_ops,   export_window_ops,     export_matrix_ops,    export_make_ops,
+    export_elementwise_ops, export_activation_ops, export_conv_ops,   export_conv_pool_ops,
+    export_dense_ops,       export_loss_ops,       export_memory_ops, export_pool_ops,
+    export_reduce_ops,      export_move_ops,       export_index_ops,  export_norm_ops,
+    export_recurrent_ops,   export_attention_ops,  export_window_ops, export_matrix_ops,
+    export_make_ops,        export_random_ops,
 };
 
 const export_op *find_export_op(const char *name)
@@ -61,6 +62,12 @@ const char *scratch_name(emitter *e)
 {
     e->used_scratch = true;
     return "scratch";
+}
+
+const char *steps_name(emitter *e)
+{
+    e->used_steps = true;
+    return e->g->values[e->c->steps].name;
 }
 
 const char *float_text(double number)
@@ -202,8 +209,7 @@ shape_words shape_of(const value *v)
 void put_address(text *out, const graph *g, const value *v)
 {
     const value *root = &g->values[v->root];
-    bool of_samples = g->samples > 1 &&
-                      (root->home == VALUE_INPUT || root->output || root->home == VALUE_TARGET);
+    bool of_samples = g->samples > 1 && (root->home == VALUE_INPUT || root->output);
     size_t inset = value_inset(root);
     if (root->home == VALUE_CONST || root->home == VALUE_TARGET)
         text_put(out, "%s", root->name);
@@ -223,11 +229,11 @@ static void declare(text *out, const emitter *e, const value *v, bool is_const)
     const value *root = &e->g->values[v->root];
     if (root == v && v->home == VALUE_CONST)
         return; /* an array of that name */
-    if (root == v && v->home == VALUE_TARGET && e->g->samples == 1)
+    if (root == v && v->home == VALUE_TARGET)
         return; /* an argument of that name */
     bool target = root->home == VALUE_TARGET || root->home == VALUE_CONST;
-    text_put(out, "%*s%s%s *%s%s = ", 4 * e->indent, "", is_const || target ? "const " : "", c_type(v->dtype),
-             v->name, root == v && v->home == VALUE_TARGET ? "_now" : "");
+    text_put(out, "%*s%s%s *%s = ", 4 * e->indent, "", is_const || target ? "const " : "", c_type(v->dtype),
+             v->name);
     put_address(out, e->g, v);
     text_put(out, "; /* %s", shape_of(v).text);
     if (root->border > 0)
@@ -257,6 +263,8 @@ static void declare_used(text *out, const emitter *e, const call *c)
     }
     if (e->used_scratch && c->scratch != NONE)
         declare(out, e, &e->g->values[c->scratch], false);
+    if (e->used_steps && c->steps != NONE)
+        declare(out, e, &e->g->values[c->steps], strcmp(c->name, "count_step") != 0);
 }
 
 /* "relu_backward" as "relu backward". */
@@ -275,6 +283,17 @@ static void put_title(emitter *e, const call *c)
     text_put(e->out, " */\n");
 }
 
+/* Zeros, for a kernel that adds. */
+static void emit_clear(emitter *e, int k)
+{
+    const value *v = root_of(e->g, e->c->out[k]);
+    const char *name = out_name(e, k);
+    if (v->border > 0)
+        emit(e, "memset(%s - %zu, 0, %zu * sizeof *%s);", name, value_inset(v), value_size(e->g, v), name);
+    else
+        emit(e, "memset(%s, 0, %zu * sizeof *%s);", name, value_size(e->g, v), name);
+}
+
 void emit_call(emitter *e, const call *c)
 {
     text *out = e->out, body = {0};
@@ -282,13 +301,12 @@ void emit_call(emitter *e, const call *c)
     put_title(e, c);
     e->c = c;
     e->used_ins = e->used_outs = 0;
-    e->used_scratch = false;
+    e->used_scratch = e->used_steps = false;
     e->indent++;
     e->out = &body;
     for (int k = 0; k < c->outs; k++)
         if (c->out[k] != NONE && (op->only_adds >> k & 1u) && !(c->add >> k & 1u))
-            emit(e, "memset(%s, 0, %zu * sizeof *%s);", out_name(e, k),
-                 value_size(e->g, root_of(e->g, c->out[k])), out_name(e, k));
+            emit_clear(e, k);
     op->emit(e, c);
     e->out = out;
     out->failed = out->failed || body.failed;

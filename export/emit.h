@@ -47,7 +47,7 @@ typedef struct emitter {
     const char *kernels[MOST_KERNELS]; /* used so far, in order */
     int kernel_count;
     unsigned used_ins, used_outs; /* by the present call, as bits: only these are declared */
-    bool used_scratch;
+    bool used_scratch, used_steps;
 } emitter;
 
 typedef struct export_op {
@@ -60,12 +60,12 @@ typedef struct export_op {
 } export_op;
 
 /* The tables of the families; each ends with an entry without a name. */
-extern const export_op export_activation_ops[], export_conv_ops[], export_dense_ops[], export_loss_ops[],
-    export_memory_ops[], export_pool_ops[];
-/* The same, in the order in which they are looked through; these hold what no shape has a loop of its own for. */
+extern const export_op export_activation_ops[], export_conv_ops[], export_conv_pool_ops[], export_dense_ops[],
+    export_loss_ops[], export_memory_ops[], export_pool_ops[];
+/* Those of all else, by general loops. */
 extern const export_op export_elementwise_ops[], export_reduce_ops[], export_move_ops[], export_index_ops[],
-    export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[], export_matrix_ops[],
-    export_make_ops[];
+    export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
+    export_matrix_ops[], export_make_ops[], export_random_ops[];
 
 /* The entry of an operation; NULL: it cannot be exported. */
 const export_op *find_export_op(const char *name);
@@ -78,6 +78,7 @@ void use_kernel(emitter *e, const char *name);
 const char *in_name(emitter *e, int i);
 const char *out_name(emitter *e, int k);
 const char *scratch_name(emitter *e);
+const char *steps_name(emitter *e); /* the count of steps, one float */
 static inline const value *in_value(const emitter *e, int i) { return &e->g->values[e->c->in[i]]; }
 static inline const value *out_value(const emitter *e, int k) { return &e->g->values[e->c->out[k]]; }
 /* Rows of the last axis: [..., columns]. */
@@ -92,6 +93,12 @@ void emit_activation(emitter *e, const char *name, size_t count, const char *pre
 /* NULL, or why the fused activation of a call cannot be exported. */
 const char *refuse_activation(const call *c, const char *prefix);
 
+/* The number of the activation whose gradient an operation is, if that is made of its result y; or NONE. And that gradient as
+ * an expression of the elements y and d, the gradient by y. */
+int activation_of_gradient(const char *name);
+void put_activation_gradient(text *out, int number, const char *y, const char *d, double slope);
+/* Whether a dense layer is written out as loops rather than a call. */
+bool is_small_dense(const value *x, const value *y);
 /* The sizes of pooling, as `windows` of kernels/pool_shape.c, from options with this prefix. */
 void emit_pool_shape(emitter *e, image x, image y, const char *prefix);
 

@@ -93,6 +93,9 @@ static void put_fill(text *out, const graph *g, const export_opts *opts, int i)
                  count, place, input ? "1.0f" : "0.0f");
 }
 
+/* The learning rate of the test. */
+static float rate_of(const export_opts *opts) { return opts->optimizer->kind == MICA_SGD ? 0.01f : 0.001f; }
+
 /* ---- The test ---- */
 
 static void put_top(text *out, const graph *g, const export_opts *opts)
@@ -146,7 +149,7 @@ static void put_main(text *out, const graph *g, const export_opts *opts, size_t 
                 text_put(out, "%s%s", first ? "" : ", ", g->values[i].name);
                 first = 0;
             }
-        text_put(out, ", 0.01f) - expected[i];\n");
+        text_put(out, ", %s) - expected[i];\n", float_text((double)rate_of(opts)));
     } else {
         text_put(out, "    fill();\n    %s_run();\n    for (int i = 0; i < %zu; i++) {\n", opts->name, count);
         text_put(out, "        float d = %s_output()[i] - expected[i];\n", opts->name);
@@ -174,7 +177,7 @@ static bool run_library(text *out, const graph *g, mica_net *check, const export
         *count = mica_tensor_count(&y);
     }
     for (int i = 0; g->train && i < opts->steps; i++) {
-        if (!fill(g, check, &r) || mica_train_step(check, 0.01f) != MICA_OK)
+        if (!fill(g, check, &r) || mica_train_step(check, rate_of(opts)) != MICA_OK)
             return false;
         losses[i] = mica_net_loss(check);
     }

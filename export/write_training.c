@@ -15,32 +15,27 @@ void put_targets(text *out, const graph *g)
 
 /* ---- The update ---- */
 
-/* How gradients begin: as the velocities of the last step, slower, or as zeros. */
+/* Without momentum gradients begin as zeros. With it, as the velocities of the last step, which that has slowed down. */
 static void put_begin(text *out, const graph *g, const mica_optimizer *o)
 {
-    size_t n = g->learned_count;
-    if (o->kind != MICA_SGD || o->momentum == 0.0f) {
-        text_put(out, "    memset(block + %zu, 0, %zu * sizeof *block);\n", n, n);
-        return;
-    }
-    text_put(out, "    for (int i = 0; i < %zu; i++)\n        block[%zu + i] *= ", n, n);
-    text_put_float(out, o->momentum);
-    text_put(out, "; /* velocities, which gradients are added to */\n");
+    if (o->kind != MICA_SGD || o->momentum == 0.0f)
+        text_put(out, "    memset(block + %zu, 0, %zu * sizeof *block);\n", g->learned_count,
+                 g->learned_count);
 }
 
-/* SGD: w -= rate v. What decays is added to v first, as part of the gradient. */
+/* SGD: w -= rate v, then v slows down for the next step, whose gradients are added to it. What decays is part of the
+ * gradient. */
 static void put_sgd(text *out, const graph *g, const mica_optimizer *o)
 {
     size_t n = g->learned_count;
-    text_put(out, "    for (int i = 0; i < %zu; i++)%s\n", n, o->weight_decay != 0.0f ? " {" : "");
-    if (o->weight_decay != 0.0f) {
-        text_put(out, "        block[%zu + i] += ", n);
-        text_put_float(out, o->weight_decay);
-        text_put(out, " * block[i];\n");
-    }
-    text_put(out, "        block[i] -= rate * block[%zu + i];\n", n);
+    text_put(out, "    for (int i = 0; i < %zu; i++) { /* w -= rate v%s */\n        float v = block[%zu + i]",
+             n, o->momentum != 0.0f ? "; the next gradients are added to what is left of v" : "", n);
     if (o->weight_decay != 0.0f)
-        text_put(out, "    }\n");
+        text_put(out, " + %s * block[i]", float_text((double)o->weight_decay));
+    text_put(out, ";\n        block[i] -= rate * v;\n");
+    if (o->momentum != 0.0f)
+        text_put(out, "        block[%zu + i] = %s * v;\n", n, float_text((double)o->momentum));
+    text_put(out, "    }\n");
 }
 
 static void put_adam_call(text *out, const graph *g, const mica_optimizer *o, size_t begin, size_t count,
@@ -111,6 +106,16 @@ static void put_save(text *out, const graph *g, const export_opts *opts)
     text_put(out, "}\n");
 }
 
+/* Over the samples, and their targets. */
+static void put_loop(text *out, const graph *g)
+{
+    text_put(out, "    for (int sample = 0; sample < %d; sample++", g->samples);
+    for (int i = 0; i < g->value_count; i++)
+        if (g->values[i].home == VALUE_TARGET && g->values[i].root == i)
+            text_put(out, ", %s += %zu", g->values[i].name, g->values[i].count);
+    text_put(out, ") {\n");
+}
+
 void write_training(text *out, emitter *e, const export_opts *opts)
 {
     const graph *g = e->g;
@@ -120,7 +125,7 @@ void write_training(text *out, emitter *e, const export_opts *opts)
     text_put(out, ", float rate)\n{\n    float loss = 0.0f;\n");
     put_begin(out, g, opts->optimizer);
     if (samples)
-        text_put(out, "    for (int sample = 0; sample < %d; sample++) {\n", g->samples);
+        put_loop(out, g);
     put_forward_call(out, e, true, samples ? 2 : 1);
     e->out = out;
     e->indent = samples ? 2 : 1;

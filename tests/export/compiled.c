@@ -28,7 +28,8 @@ bool compiled_start(compiled *all, const char *what)
         test_skip("there is no C compiler");
         return false;
     }
-    snprintf(all->folder, sizeof all->folder, "%s/mica-export-%s-XXXXXX", place != NULL ? place : "/tmp", what);
+    snprintf(all->folder, sizeof all->folder, "%s/mica-export-%s-XXXXXX", place != NULL ? place : "/tmp",
+             what);
     if (!CHECK(mkdtemp(all->folder) != NULL))
         return false;
     all->main = create(all, "all", ".c");
@@ -96,10 +97,11 @@ void compiled_run(compiled *all)
     }
     fclose(all->main);
     /* The calls follow the declarations. */
-    snprintf(line, sizeof line,
-             "cd %s && { echo 'int main(void) { int failed = 0;'; sed 's/^int \\(.*\\)(void);/failed += \\1();/' all.c; "
-             "echo 'return failed != 0; }'; } > calls && cat calls >> all.c",
-             all->folder);
+    snprintf(
+        line, sizeof line,
+        "cd %s && { echo 'int main(void) { int failed = 0;'; sed 's/^int \\(.*\\)(void);/failed += \\1();/' all.c; "
+        "echo 'return failed != 0; }'; } > calls && cat calls >> all.c",
+        all->folder);
     CHECK(system(line) == 0);
     snprintf(line, sizeof line,
              "cd %s && ls *.c | xargs -P 2 -n 16 %s -std=c99 -O1 -Wall -Wextra -Werror -pedantic "
@@ -108,7 +110,8 @@ void compiled_run(compiled *all)
              all->folder, compiler(), compiler());
     bool built = CHECK_MSG(system(line) == 0, "%s does not compile: see errors there", all->folder);
     snprintf(line, sizeof line, "cd %s && ./all > said 2>&1 || { head -40 said; false; }", all->folder);
-    if (!built || !CHECK_MSG(system(line) == 0, "%d exported nets in %s: some are not the library's", all->count, all->folder))
+    if (!built || !CHECK_MSG(system(line) == 0, "%d exported nets in %s: some are not the library's",
+                             all->count, all->folder))
         return;
     snprintf(line, sizeof line, "rm -r %s", all->folder);
     CHECK(system(line) == 0);

@@ -12,8 +12,9 @@ enum { SEEDS = 4, STEPS = 8 };
 #define RATE 0.05f
 
 /* Operations that no device has a use for: callbacks, and what works over mapped text models. */
-static const char *const refused[] = {"apply1",      "apply2",        "apply3",      "apply_scalar",    "generate",
-                                      "linear_rows", "rotary_angles", "rotary_rows", "cached_attention"};
+static const char *const refused[] = {"apply1",        "apply2",      "apply3",
+                                      "apply_scalar",  "generate",    "linear_rows",
+                                      "rotary_angles", "rotary_rows", "cached_attention"};
 
 static bool is_refused(const mica_op *op)
 {
@@ -30,7 +31,8 @@ static unsigned constant_inputs(const mica_op *op)
         return 1u << 1 | 1u << 2;
     if (strcmp(op->name, "where") == 0)
         return 1u << 0;
-    return op->fixed_ins | (strcmp(op->name, "broadcast_to") == 0 || strncmp(op->name, "rotary", 6) == 0 ? 1u << 1 : 0u);
+    return op->fixed_ins |
+           (strcmp(op->name, "broadcast_to") == 0 || strncmp(op->name, "rotary", 6) == 0 ? 1u << 1 : 0u);
 }
 
 typedef struct one {
@@ -89,7 +91,8 @@ static bool build(one *o, mica_context *ctx, uint64_t seed)
 static bool compile(const one *o, mica_context *ctx, const mica_optimizer *sgd)
 {
     mica_compile_opts opts = {.train = o->train, .optimizer = o->train ? sgd : NULL};
-    return CHECK_MSG(mica_net_compile(o->net, &opts) == MICA_OK && mica_net_bind(o->net, NULL, 0) == MICA_OK &&
+    return CHECK_MSG(mica_net_compile(o->net, &opts) == MICA_OK &&
+                         mica_net_bind(o->net, NULL, 0) == MICA_OK &&
                          mica_net_initialize(o->net, 1) == MICA_OK,
                      "%s: %s", o->name, mica_error(ctx));
 }
@@ -116,15 +119,19 @@ static void put_values(const one *o, bool first)
 static void put_array(FILE *f, const char *name, const mica_tensor *t)
 {
     size_t count = mica_tensor_count(t);
-    fprintf(f, "    static const %s %s[] = {", t->dtype == MICA_F32 ? "float" : t->dtype == MICA_U8 ? "uint8_t" : "int32_t",
+    fprintf(f, "    static const %s %s[] = {",
+            t->dtype == MICA_F32  ? "float"
+            : t->dtype == MICA_U8 ? "uint8_t"
+                                  : "int32_t",
             name);
     for (size_t i = 0; i < count; i++)
         if (t->dtype == MICA_F32)
             fprintf(f, "%af, ", (double)((const float *)t->data)[i]);
         else
-            fprintf(f, "%d, ", t->dtype == MICA_I64   ? (int)((const int64_t *)t->data)[i]
-                               : t->dtype == MICA_I32 ? (int)((const int32_t *)t->data)[i]
-                                                      : (int)((const uint8_t *)t->data)[i]);
+            fprintf(f, "%d, ",
+                    t->dtype == MICA_I64   ? (int)((const int64_t *)t->data)[i]
+                    : t->dtype == MICA_I32 ? (int)((const int32_t *)t->data)[i]
+                                           : (int)((const uint8_t *)t->data)[i]);
     fprintf(f, "%s};\n", count == 0 ? "0" : "");
 }
 
@@ -142,7 +149,8 @@ static void put_inputs(FILE *f, const one *o, const exported *e)
             continue;
         snprintf(name, sizeof name, "%s_input_in_%d(", o->name, i);
         bool own = strstr(e->header.bytes, name) != NULL;
-        fprintf(f, "    memcpy(%s%s), in_%d, sizeof in_%d);\n", own ? name : o->name, own ? "" : "_input(", i, i);
+        fprintf(f, "    memcpy(%s%s), in_%d, sizeof in_%d);\n", own ? name : o->name, own ? "" : "_input(", i,
+                i);
     }
     char x[128];
     snprintf(x, sizeof x, "%s_input_x(", o->name);
@@ -157,24 +165,29 @@ static void put_run(FILE *f, const one *o, const exported *e, const mica_tensor 
         fprintf(f, "    %s_init();\n", o->name);
     put_inputs(f, o, e);
     fprintf(f, "    %s_run();\n", o->name);
-    fprintf(f, "    return compare(\"%s\", %s_output(), expected, %zu);\n", o->name, o->name, mica_tensor_count(y));
+    fprintf(f, "    return compare(\"%s\", %s_output(), expected, %zu);\n", o->name, o->name,
+            mica_tensor_count(y));
 }
 
-static void put_training(FILE *f, const one *o, const exported *e, const mica_tensor *losses, const mica_tensor *learned,
-                         size_t goal)
+static void put_training(FILE *f, const one *o, const exported *e, const mica_tensor *losses,
+                         const mica_tensor *learned, size_t goal)
 {
     put_array(f, "expected", losses);
     put_array(f, "expected_learned", learned);
     fprintf(f, "    static float got[%d], saved[8192];\n", STEPS);
     if (goal > 0)
-        fprintf(f, "    static float goal[%zu];\n    for (int i = 0; i < %zu; i++)\n        goal[i] = (float)sin(i);\n", goal,
-                goal);
+        fprintf(
+            f,
+            "    static float goal[%zu];\n    for (int i = 0; i < %zu; i++)\n        goal[i] = (float)sin(i);\n",
+            goal, goal);
     fprintf(f, "    %s_init();\n    for (int i = 0; i < %d; i++) {\n", o->name, STEPS);
     put_inputs(f, o, e);
-    fprintf(f, "    got[i] = %s_train_step(%s, %af);\n    }\n", o->name, goal > 0 ? "goal" : "in_1", (double)RATE);
+    fprintf(f, "    got[i] = %s_train_step(%s, %af);\n    }\n", o->name, goal > 0 ? "goal" : "in_1",
+            (double)RATE);
     fprintf(f, "    %s_save(saved);\n", o->name);
     fprintf(f, "    return compare(\"%s: losses\", got, expected, %d) +\n", o->name, STEPS);
-    fprintf(f, "        compare(\"%s: learned\", saved, expected_learned, %zu);\n", o->name, mica_tensor_count(learned));
+    fprintf(f, "        compare(\"%s: learned\", saved, expected_learned, %zu);\n", o->name,
+            mica_tensor_count(learned));
 }
 
 /* ---- The library's side ---- */
@@ -229,18 +242,25 @@ static void try_one(mica_context *ctx, compiled *all, const mica_op *op, uint64_
     snprintf(o.name, sizeof o.name, "%s_%d%s", op->name, (int)seed, train ? "_t" : "");
     entry_draw_make(&o.draw, ctx, op, seed);
     for (int i = 0; train && i < o.draw.sample.ins; i++)
-        if (o.draw.given[i] && o.draw.in[i].dtype == MICA_F32 && !((constant_inputs(op) | op->writes) >> i & 1u))
+        if (o.draw.given[i] && o.draw.in[i].dtype == MICA_F32 &&
+            !((constant_inputs(op) | op->writes) >> i & 1u))
             o.learned |= 1u << i;
-    if ((!train || (op->gradient != NULL && o.learned != 0)) && build(&o, ctx, seed) && compile(&o, ctx, &sgd)) {
+    if ((!train || (op->gradient != NULL && o.learned != 0)) && build(&o, ctx, seed) &&
+        compile(&o, ctx, &sgd)) {
         exported e;
         text why = {0};
         put_values(&o, true);
-        export_opts opts = {
-            .name = o.name, .source = op->name, .output = "y", .train = train, .samples = 1, .batch = 1, .optimizer = &sgd};
+        export_opts opts = {.name = o.name,
+                            .source = op->name,
+                            .output = "y",
+                            .train = train,
+                            .samples = 1,
+                            .batch = 1,
+                            .optimizer = &sgd};
         bool done = export_net(&e, o.net, NULL, &opts, &why);
         if (!done)
-            CHECK_MSG(is_refused(op) || strstr(why.bytes, ": f64\n") != NULL || strstr(why.bytes, ": bf16\n") != NULL ||
-                          strstr(why.bytes, ": f16\n") != NULL,
+            CHECK_MSG(is_refused(op) || strstr(why.bytes, ": f64\n") != NULL ||
+                          strstr(why.bytes, ": bf16\n") != NULL || strstr(why.bytes, ": f16\n") != NULL,
                       "%s is refused: %s", o.name, why.bytes);
         else if (train)
             try_training(&o, all, &e);
