@@ -65,7 +65,7 @@ extern const export_op export_activation_ops[], export_conv_ops[], export_conv_p
 /* Those of all else, by general loops. */
 extern const export_op export_elementwise_ops[], export_reduce_ops[], export_move_ops[], export_index_ops[],
     export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
-    export_matrix_ops[], export_make_ops[], export_random_ops[];
+    export_matrix_ops[], export_make_ops[], export_random_ops[], export_class_ops[];
 
 /* The entry of an operation; NULL: it cannot be exported. */
 const export_op *find_export_op(const char *name);
@@ -93,10 +93,6 @@ void emit_activation(emitter *e, const char *name, size_t count, const char *pre
 /* NULL, or why the fused activation of a call cannot be exported. */
 const char *refuse_activation(const call *c, const char *prefix);
 
-/* The number of the activation whose gradient an operation is, if that is made of its result y; or NONE. And that gradient as
- * an expression of the elements y and d, the gradient by y. */
-int activation_of_gradient(const char *name);
-void put_activation_gradient(text *out, int number, const char *y, const char *d, double slope);
 /* Whether a dense layer is written out as loops rather than a call. */
 bool is_small_dense(const value *x, const value *y);
 /* The sizes of pooling, as `windows` of kernels/pool_shape.c, from options with this prefix. */

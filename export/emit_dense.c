@@ -1,7 +1,7 @@
 /* Products of rows with a matrix of weights. */
 #include <stdio.h>
 
-#include "export/emit.h"
+#include "export/formula.h"
 
 /* Layers of no more weights than this are written out as loops over constants, which the compiler unrolls. */
 #define SMALL 64
@@ -75,7 +75,7 @@ static void emit_backward_input(emitter *e, const call *c)
          rows_of(dy), columns_of(dy), columns_of(dx));
 }
 
-/* The gradient by x, or with numbers[0] by what an activation made x of; it may lie over x, which has been read by then. */
+/* The gradient by x, or with c->also by what an activation made x of; it may lie over x, which has been read by then. */
 static void emit_small_input(emitter *e, const call *c, int outputs, int inputs)
 {
     emit(e, "for (int i = 0; i < %d; i++) {", inputs);
@@ -84,14 +84,14 @@ static void emit_small_input(emitter *e, const call *c, int outputs, int inputs)
         emit(e, "    for (int o = 1; o < %d; o++)", outputs);
         emit(e, "        sum += %s[o] * %s[%d * o + i];", in_name(e, 0), in_name(e, 2), inputs);
     }
-    text line = {0};
-    char x[80];
-    snprintf(x, sizeof x, "%s[i]", in_name(e, 1));
-    if (c->numbers[0] > 0)
-        put_activation_gradient(&line, c->numbers[0] - 1, x, "sum", (double)c->slope);
-    emit(e, "    %s[i] %s %s;", out_name(e, 2), c->add & 4u ? "+=" : "=",
-         line.bytes != NULL ? line.bytes : "sum");
-    text_free(&line);
+    formula_text result = {"sum"};
+    if (c->also != NULL) {
+        char x[80];
+        snprintf(x, sizeof x, "%s[i]", in_name(e, 1));
+        result = expand_formula(e, find_formula(c->also), (const char *const[]){"sum", x, ""},
+                                (double[]){(double)c->slope, 0.0});
+    }
+    emit(e, "    %s[i] %s %s;", out_name(e, 2), c->add & 4u ? "+=" : "=", result.text);
     emit(e, "}");
 }
 

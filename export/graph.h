@@ -54,7 +54,8 @@ typedef struct call {
     uint64_t seed, stream, stream_step;     /* of random numbers: as in mica_program_call */
     bool runs;                              /* an output of the net depends on it: it is part of a run */
     int numbers[8];                         /* of a call made by the exporter: its own */
-    float slope;                            /* of an activation that is part of it */
+    const char *also;                       /* another operation that is part of it; NULL: none */
+    float slope;                            /* of that */
 } call;
 
 typedef struct graph {

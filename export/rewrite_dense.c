@@ -45,6 +45,17 @@ static bool join(graph *g, int at)
     return true;
 }
 
+/* Gradients of activations that are made of the result alone, y, which the next layer reads too. */
+static bool is_gradient_by_result(const char *name)
+{
+    static const char *const names[] = {"relu_backward", "relu6_backward",   "leaky_relu_backward",
+                                        "elu_backward",  "sigmoid_backward", "tanh_backward"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
 /* The gradient of the activation before a small layer is made in the same loop, and so may lie over what it is read from. */
 static void join_activation(graph *g, int at)
 {
@@ -55,11 +66,10 @@ static void join_activation(graph *g, int at)
     if (reader == NONE || (g->calls[reader].add & 1u))
         return;
     const call *next = &g->calls[reader];
-    int activation = activation_of_gradient(next->name);
-    if (activation == NONE || g->values[next->in[1]].root != g->values[c->in[1]].root)
+    if (!is_gradient_by_result(next->name) || g->values[next->in[1]].root != g->values[c->in[1]].root)
         return;
     c->out[2] = next->out[0];
-    c->numbers[0] = activation + 1;
+    c->also = next->name;
     c->slope = (float)call_number(next, "s", 0);
     c->in_place[2] = 2;
     graph_drop_call(g, reader);

@@ -8,8 +8,8 @@
 #include "export/compiled.h"
 #include "ops/entry_draw.h"
 
-enum { SEEDS = 4, STEPS = 8 };
-#define RATE 0.05f
+enum { SEEDS = 3, STEPS = 8 };
+#define RATE 0.01f
 
 /* Operations that no device has a use for: callbacks, and what works over mapped text models. */
 static const char *const refused[] = {"apply1",        "apply2",      "apply3",
