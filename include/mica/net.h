@@ -359,6 +359,7 @@ typedef struct mica_program_call {
     mica_value in[MICA_PROGRAM_TENSORS], out[MICA_PROGRAM_TENSORS]; /* 0: absent */
     unsigned add;                                                   /* bit k: adds to out[k] */
     size_t scratch, scratch_offset;
+    uint64_t seed, stream, stream_step; /* of random numbers: in step t, stream + t * stream_step */
 } mica_program_call;
 
 typedef enum mica_home {

@@ -46,6 +46,9 @@ mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, i
                                .ins = entry->node.ins,
                                .outs = entry->node.outs,
                                .add = entry->add,
+                               .seed = net->seed,
+                               .stream = (uint64_t)entry->origin,
+                               .stream_step = (uint64_t)net->node_count,
                                .scratch = entry->workspace_bytes,
                                .scratch_offset = entry->group != NONE ? net->groups[entry->group].span.offset
                                                                       : 0};
