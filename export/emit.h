@@ -62,6 +62,10 @@ typedef struct export_op {
 /* The tables of the families; each ends with an entry without a name. */
 extern const export_op export_activation_ops[], export_conv_ops[], export_conv_pool_ops[], export_dense_ops[],
     export_loss_ops[], export_memory_ops[], export_pool_ops[];
+/* The same, in the order in which they are looked through; these hold what no shape has a loop of its own for. */
+extern const export_op export_elementwise_ops[], export_reduce_ops[], export_move_ops[], export_index_ops[],
+    export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
+    export_matrix_ops[], export_make_ops[];
 
 /* The entry of an operation; NULL: it cannot be exported. */
 const export_op *find_export_op(const char *name);

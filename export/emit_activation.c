@@ -1,126 +1,23 @@
-/* Activations: loops over elements, each an expression. */
+/* Activations at the end of other operations: those on their own are among the formulas of emit_elementwise.c. */
 #include <stdio.h>
-#include <string.h>
 
-#include "export/emit.h"
-
-/* `x` stands for the element, `s` for the slope; in a gradient `d` for dy, and `y` for what the backward reads. */
-typedef struct activation {
-    const char *name, *kernel, *forward, *backward;
-} activation;
-
-static const activation activations[] = {
-    {"relu", NULL, "x > 0.0f ? x : 0.0f", "y > 0.0f ? d : 0.0f"},
-    {"relu6", NULL, "x < 0.0f ? 0.0f : x > 6.0f ? 6.0f : x", "y > 0.0f && y < 6.0f ? d : 0.0f"},
-    {"leaky_relu", NULL, "x > 0.0f ? x : s * x", "y > 0.0f ? d : s * d"},
-    {"elu", "expm1", "x > 0.0f ? x : s * expm1_f(x)", "y > 0.0f ? d : (y + s) * d"},
-    {"sigmoid", "sigmoid", "sigmoid_f(x)", "d * y * (1.0f - y)"},
-    {"tanh", "tanh", "tanh_f(x)", "d * (1.0f - y * y)"},
-};
-#define ACTIVATIONS ((int)(sizeof activations / sizeof activations[0]))
-
-static const activation *find_named(const char *name)
-{
-    for (int i = 0; i < ACTIVATIONS; i++)
-        if (strcmp(activations[i].name, name) == 0)
-            return &activations[i];
-    return NULL;
-}
-
-static const char *name_of(mica_activation kind)
-{
-    static const char *const names[] = {"",
-#define ACTIVATION_NAME(CODE, name) #name,
-                                        MICA_ACTIVATION_LIST(ACTIVATION_NAME)
-#undef ACTIVATION_NAME
-    };
-    return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
-}
-
-static mica_activation fused(const call *c, const char *prefix, double *slope)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%sslope", prefix);
-    *slope = call_number(c, name, 0);
-    snprintf(name, sizeof name, "%sactivation", prefix);
-    return (mica_activation)call_int(c, name, 0);
-}
-
-/* A loop over `count` elements. */
-static void emit_loop(emitter *e, const activation *a, const char *to, const char *from, size_t count,
-                      double slope)
-{
-    if (a->kernel != NULL)
-        use_kernel(e, a->kernel);
-    emit(e, "for (int i = 0; i < %zu; i++) {", count);
-    emit(e, "    float x = %s[i];", from);
-    if (strstr(a->forward, "s *") != NULL)
-        emit(e, "    const float s = %s;", float_text(slope));
-    emit(e, "    %s[i] = %s;", to, a->forward);
-    emit(e, "}");
-}
+#include "export/formula.h"
 
 void emit_activation(emitter *e, const char *name, size_t count, const char *prefix)
 {
-    double slope;
-    mica_activation kind = fused(e->c, prefix, &slope);
-    const activation *a = kind != MICA_NO_ACTIVATION ? find_named(name_of(kind)) : NULL;
-    if (a != NULL)
-        emit_loop(e, a, name, name, count, slope);
+    char field[64];
+    snprintf(field, sizeof field, "%sslope", prefix);
+    double slope = call_number(e->c, field, 0);
+    snprintf(field, sizeof field, "%sactivation", prefix);
+    emit_finish(e, name, count, (mica_activation)call_int(e->c, field, 0), slope);
 }
 
+/* All can. */
 const char *refuse_activation(const call *c, const char *prefix)
 {
-    double slope;
-    mica_activation kind = fused(c, prefix, &slope);
-    return kind == MICA_NO_ACTIVATION || find_named(name_of(kind)) != NULL ? NULL : name_of(kind);
+    (void)c;
+    (void)prefix;
+    return NULL;
 }
 
-static void emit_forward(emitter *e, const call *c)
-{
-    emit_loop(e, find_named(c->name), out_name(e, 0), in_name(e, 0), out_value(e, 0)->count,
-              call_number(c, "slope", 0));
-}
-
-static void emit_backward(emitter *e, const call *c)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)(strlen(c->name) - strlen("_backward")), c->name);
-    const activation *a = find_named(name);
-    emit(e, "for (int i = 0; i < %zu; i++) {", out_value(e, 0)->count);
-    emit(e, "    float d = %s[i], y = %s[i];", in_name(e, 0), in_name(e, 1));
-    if (strstr(a->backward, "s ") != NULL || strstr(a->backward, "+ s") != NULL)
-        emit(e, "    const float s = %s;", float_text(call_number(c, "slope", 0)));
-    emit(e, "    %s[i] %s %s;", out_name(e, 0), c->add & 1u ? "+=" : "=", a->backward);
-    emit(e, "}");
-}
-
-static void emit_softmax(emitter *e, const call *c)
-{
-    const value *x = in_value(e, 0);
-    int axis = call_int(c, "axis", 0), inner = 1;
-    axis = axis < 0 ? axis + x->rank : axis;
-    for (int k = axis + 1; k < x->rank; k++)
-        inner *= (int)x->dim[k];
-    int count = (int)x->dim[axis];
-    use_kernel(e, "softmax_axis");
-    emit(e, "softmax_axis(%s, %s, %d, %d, %d);", out_name(e, 0), in_name(e, 0),
-         (int)x->count / (count * inner), count, inner);
-}
-
-const export_op export_activation_ops[] = {
-    {.name = "relu", .emit = emit_forward},
-    {.name = "relu6", .emit = emit_forward},
-    {.name = "leaky_relu", .emit = emit_forward},
-    {.name = "elu", .emit = emit_forward},
-    {.name = "sigmoid", .emit = emit_forward},
-    {.name = "tanh", .emit = emit_forward},
-    {.name = "relu_backward", .emit = emit_backward, .adds = 1},
-    {.name = "relu6_backward", .emit = emit_backward, .adds = 1},
-    {.name = "leaky_relu_backward", .emit = emit_backward, .adds = 1},
-    {.name = "elu_backward", .emit = emit_backward, .adds = 1},
-    {.name = "sigmoid_backward", .emit = emit_backward, .adds = 1},
-    {.name = "tanh_backward", .emit = emit_backward, .adds = 1},
-    {.name = "softmax", .emit = emit_softmax},
-    {0},
-};
+const export_op export_activation_ops[] = {{0}};

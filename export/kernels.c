@@ -20,6 +20,17 @@ static int find(const char *name, size_t length)
 
 static bool put_kernel(writing *w, const char *name, size_t length);
 
+/* What keeps a kernel from being included twice: #ifndef KERNEL_EXP, #define KERNEL_EXP, #endif, with the KERNEL_EXP in a
+ * comment. */
+static bool is_guard(const char *line, const char *end)
+{
+    static const char *const starts[] = {"#ifndef KERNEL_", "#define KERNEL_", "#endif /* KERNEL_"};
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+        if ((size_t)(end - line) > strlen(starts[i]) && memcmp(line, starts[i], strlen(starts[i])) == 0)
+            return true;
+    return false;
+}
+
 /* A line `#include "other.c"` is replaced by that file before this one; those of the system stand in NAME.c already. */
 static bool put_included(writing *w, const char *line, const char *end)
 {
@@ -44,9 +55,10 @@ static bool put_kernel(writing *w, const char *name, size_t length)
             const char *end = strchr(line, '\n');
             end = end != NULL ? end + 1 : line + strlen(line);
             bool include = strncmp(line, "#include", 8) == 0;
+            bool guard = is_guard(line, end);
             if (pass == 0 && include && !put_included(w, line, end))
                 return false;
-            if (pass == 1 && !include)
+            if (pass == 1 && !include && !guard)
                 text_put(w->out, "%.*s", (int)(end - line), line);
             line = end;
         }

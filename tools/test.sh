@@ -221,6 +221,15 @@ suite_cross() {
         build/variant/aarch64/tests/mica-test
 }
 
+# Boards under QEMU: the harness of mcu/, exported nets, the examples of examples/mcu/.
+suite_mcu() {
+    source tools/mcu.sh
+    say "microcontrollers, under qemu"
+    need build mcu
+    build_in build || return 0
+    run_program "mcu" test_mcu build/mica build/mcu
+}
+
 suite_emulate() {
     say "AVX-512, emulated"
     need build emulate
@@ -256,8 +265,8 @@ run_tests() {
     for argument in "$@"; do
         case $argument in
         --long) export MICA_LONG=1 ;;
-        --all) suites+=(native package mpi mpich browser plain sanitize clang cross emulate coverage) ;;
-        --native | --package | --mpi | --mpich | --browser | --plain | --sanitize | --clang | --cross | --emulate | --coverage)
+        --all) suites+=(native package mpi mpich browser plain sanitize clang cross emulate mcu coverage) ;;
+        --native | --package | --mpi | --mpich | --browser | --plain | --sanitize | --clang | --cross | --emulate | --mcu | --coverage)
             suites+=("${argument#--}")
             ;;
         --text)

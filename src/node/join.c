@@ -72,6 +72,10 @@ typedef struct concat_back_opts {
     int axis, count; /* of concat's inputs */
 } concat_back_opts;
 
+static const mica_field concat_back_fields[] = {
+    MICA_FIELD(concat_back_opts, axis, INT, "the axis; negative counts from the end"),
+    MICA_FIELD(concat_back_opts, count, INT, "number of concat's inputs")};
+
 static mica_status concat_backward(const mica_call *c)
 {
     const concat_back_opts *o = c->opts;
@@ -101,6 +105,7 @@ static const mica_op concat_back = {.name = "concat_backward",
                                     .outs = MICA_OP_OUTS,
                                     .optional_outs = ALL,
                                     .opts_bytes = sizeof(concat_back_opts),
+                                    MICA_FIELD_LIST(concat_back_fields),
                                     .adds = ALL,
                                     .run = concat_backward};
 

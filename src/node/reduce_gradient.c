@@ -122,6 +122,8 @@ typedef struct extreme_opts {
     int axis;                /* of this step */
 } extreme_opts;
 
+static const mica_field extreme_fields[] = {MICA_FIELD(extreme_opts, axis, INT, "the axis of this step")};
+
 static mica_status infer_extreme(mica_infer *i) { return mica_infer_like(i, 0, 2); }
 
 static mica_status run_extreme(const mica_call *c)
@@ -138,6 +140,7 @@ static const mica_op extreme = {.name = "extreme_backward",
                                 .outs = 1,
                                 .names = (const char *const[]){"dy", "index", "like", "dx"},
                                 .opts_bytes = sizeof(extreme_opts),
+                                MICA_FIELD_LIST(extreme_fields),
                                 .infer = infer_extreme,
                                 .run = run_extreme};
 
