@@ -9,7 +9,7 @@ static const export_op *const families[] = {
     export_dense_ops,       export_loss_ops,       export_memory_ops, export_pool_ops,
     export_reduce_ops,      export_move_ops,       export_index_ops,  export_norm_ops,
     export_recurrent_ops,   export_attention_ops,  export_window_ops, export_matrix_ops,
-    export_make_ops,
+    export_make_ops,        export_int8_ops,
 };
 
 const export_op *find_export_op(const char *name)
@@ -86,7 +86,7 @@ static const char *why_not(const graph *g, const call *c)
     for (int i = 0; i < c->ins + c->outs; i++) {
         int v = i < c->ins ? c->in[i] : c->out[i - c->ins];
         if (v != NONE && g->values[v].dtype != MICA_F32 && g->values[v].dtype != MICA_I32 &&
-            g->values[v].dtype != MICA_U8)
+            g->values[v].dtype != MICA_U8 && !(g->values[v].dtype == MICA_I8 && takes_bytes(c->name)))
             return mica_dtype_name(g->values[v].dtype);
     }
     return op->refuse != NULL ? op->refuse(g, c) : NULL;
@@ -185,7 +185,10 @@ bool graph_prepare(graph *g)
 
 const char *c_type(mica_dtype dtype)
 {
-    return dtype == MICA_I32 ? "int32_t" : dtype == MICA_U8 ? "uint8_t" : "float";
+    return dtype == MICA_I32  ? "int32_t"
+           : dtype == MICA_U8 ? "uint8_t"
+           : dtype == MICA_I8 ? "int8_t"
+                              : "float";
 }
 
 shape_words shape_of(const value *v)
@@ -209,6 +212,9 @@ void put_address(text *out, const graph *g, const value *v)
         text_put(out, "%s", root->name);
     else if (v->dtype == MICA_U8)
         text_put(out, "(uint8_t *)(block + %zu)", root->offset);
+    else if (v->dtype == MICA_I8)
+        text_put(out, inset > 0 ? "(int8_t *)(block + %zu) + %zu" : "(int8_t *)(block + %zu)", root->offset,
+                 inset);
     else
         text_put(out, "%s + %zu", v->dtype == MICA_I32 ? "whole" : "block", root->offset + inset);
     if (of_samples)

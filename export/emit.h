@@ -65,7 +65,9 @@ extern const export_op export_activation_ops[], export_conv_ops[], export_conv_p
 /* The same, in the order in which they are looked through; these hold what no shape has a loop of its own for. */
 extern const export_op export_elementwise_ops[], export_reduce_ops[], export_move_ops[], export_index_ops[],
     export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
-    export_matrix_ops[], export_make_ops[];
+    export_matrix_ops[], export_make_ops[], export_int8_ops[];
+/* Whether an operation can be exported for int8_t: those of that table, and those that move elements. */
+bool takes_bytes(const char *name);
 
 /* The entry of an operation; NULL: it cannot be exported. */
 const export_op *find_export_op(const char *name);
@@ -92,6 +94,8 @@ void emit_activation(emitter *e, const char *name, size_t count, const char *pre
 /* NULL, or why the fused activation of a call cannot be exported. */
 const char *refuse_activation(const call *c, const char *prefix);
 
+/* The sizes of a convolution, as `shape` of kernels/conv_shape.c, from options with this prefix. */
+void emit_conv_shape(emitter *e, image x, image y, const value *w, const char *prefix);
 /* The sizes of pooling, as `windows` of kernels/pool_shape.c, from options with this prefix. */
 void emit_pool_shape(emitter *e, image x, image y, const char *prefix);
 

@@ -12,6 +12,7 @@
 
 #include <mica/mica.h>
 
+#include "export/target.h"
 #include "export/text.h"
 
 typedef struct export_opts {
@@ -22,6 +23,7 @@ typedef struct export_opts {
     int samples;        /* of a step; the net is built for one of them, unless it mixes samples */
     int batch;          /* that the net is built for */
     const mica_optimizer *optimizer; /* of the training step: SGD, Adam or AdamW */
+    export_target target;
     int steps;                       /* of the test: training steps that are compared */
 } export_opts;
 

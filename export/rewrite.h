@@ -7,5 +7,6 @@
 /* Each returns false if memory runs out. */
 bool rewrite_conv_pool(graph *g);
 bool rewrite_dense(graph *g);
+bool rewrite_int8(graph *g);
 
 #endif
