@@ -299,19 +299,31 @@ static void build_float(mica_int8 *q, int n)
 
 /* ---- All of it ---- */
 
-static void build_inputs(mica_int8 *q)
+/* A size as the first net was told it: a number, or what stands for a size of the step or for an axis of a value. */
+static mica_index size_of(mica_int8 *q, const mica_value_info *v, int axis)
 {
-    const mica_net *net = q->net;
-    for (int i = 1; i < net->size_count; i++)
-        (void)mica_net_size(q->out, net->size[i].name, net->size[i].most);
-    for (int i = 0; i < q->values; i++) {
-        const mica_value_info *v = &net->values[i];
+    mica_index source = v->source[axis];
+    if (source == 0 || source == MICA_SIZE_CODE(0))
+        return v->built[axis];
+    if (source > MICA_DIM_FIRST)
+        return source;
+    mica_index code = MICA_DIM_FIRST - source;
+    int from = (int)(code / MICA_MAX_RANK);
+    mica_value now = q->as_bytes[from] != 0 ? q->as_bytes[from] : q->as_floats[from];
+    return mica_net_dim(q->out, now, (int)(code % MICA_MAX_RANK));
+}
+
+/* Inputs that were made before value number `end`, from *next on. */
+static void build_inputs(mica_int8 *q, int *next, int end)
+{
+    for (; *next < end; ++*next) {
+        const mica_value_info *v = &q->net->values[*next];
         mica_index dims[MICA_MAX_RANK];
         if (v->home != MICA_HOME_PLANNED || v->kind != MICA_BUFFER_INPUT)
             continue;
         for (int k = 0; k < v->tensor.rank; k++)
-            dims[k] = v->source[k] != 0 && v->source[k] != MICA_SIZE_CODE(0) ? v->source[k] : v->built[k];
-        q->as_floats[i] = mica_net_input(q->out, v->name, v->tensor.dtype, v->tensor.rank, dims);
+            dims[k] = size_of(q, v, k);
+        q->as_floats[*next] = mica_net_input(q->out, v->name, v->tensor.dtype, v->tensor.rank, dims);
     }
 }
 
@@ -345,10 +357,15 @@ mica_status mica_int8_build(mica_int8 *q, mica_net *out)
     q->rows = 0;
     memset(q->as_bytes, 0, (size_t)q->values * sizeof *q->as_bytes);
     memset(q->as_floats, 0, (size_t)q->values * sizeof *q->as_floats);
-    build_inputs(q);
-    for (int n = 0; n < q->nodes && out->status == MICA_OK; n++)
+    int inputs = 0;
+    for (int i = 1; i < q->net->size_count; i++)
+        (void)mica_net_size(out, q->net->size[i].name, q->net->size[i].most);
+    for (int n = 0; n < q->nodes && out->status == MICA_OK; n++) {
+        build_inputs(q, &inputs, q->net->nodes[n].out[0]);
         if (builders[q->step[n].kind] != NULL)
             builders[q->step[n].kind](q, n);
+    }
+    build_inputs(q, &inputs, q->values);
     build_outputs(q);
     return out->status;
 }
