@@ -22,13 +22,16 @@ typedef struct settings {
     const char *out, *name;
     bool train;
     int64_t batch;
-    int optimizer;
+    int optimizer, layout;
     double weight_decay;
     size_t budget;
 } settings;
 
 enum { METHOD_SGD, METHOD_MOMENTUM, METHOD_ADAM, METHOD_ADAMW };
 static const char *const methods[] = {"sgd", "momentum", "adam", "adamw", NULL};
+
+enum { LAYOUT_FLAT, LAYOUT_ARDUINO };
+static const char *const layouts[] = {"flat", "arduino", NULL};
 
 static const verb_option options[] = {
     {.name = "--out",
@@ -71,6 +74,12 @@ static const verb_option options[] = {
      offsetof(settings, budget),
      "BYTES",
      "RAM without the stack: fit into this, by computing activations again"},
+    {.name = "--layout",
+     OPTION_CHOICE,
+     offsetof(settings, layout),
+     "HOW",
+     "arduino: a folder that is a library of the Arduino IDE and of PlatformIO (flat)",
+     .choices = layouts},
     NET_SET_OPTION(settings),
 };
 
@@ -122,6 +131,7 @@ typedef struct job {
     mica_optimizer optimizer;
     mica_net *net, *check;
     mica_netfile_info info;
+    saved saved; /* what the checkpoint says of the net's inputs */
     export_opts opts;
 } job;
 
@@ -168,6 +178,27 @@ static int build_nets(job *j)
     return EXIT_OK;
 }
 
+/* A checkpoint of mica train says how inputs were normalized. Other files need not. */
+static int read_normalization(job *j)
+{
+    mica_safetensors *file = NULL;
+    if (j->weights[0] == '\0')
+        return EXIT_OK;
+    if (mica_safetensors_open(j->ctx, &file, j->weights) != MICA_OK)
+        return verb_failed(&verb_export, j->ctx);
+    bool says = mica_safetensors_metadata_find(file, "mica.mean") != NULL;
+    mica_safetensors_close(j->ctx, file);
+    int code = says ? saved_open(&j->saved, &verb_export, j->ctx, j->weights) : EXIT_OK;
+    const normalization *n = &j->saved.meaning.normalization;
+    if (code != EXIT_OK || !says)
+        return code;
+    j->opts.channels = (int)n->channels;
+    j->opts.scale = n->scale;
+    j->opts.mean = n->mean;
+    j->opts.deviation = n->deviation;
+    return EXIT_OK;
+}
+
 /* ---- The budget ---- */
 
 /* Compiles with less and less memory for the library's own plan, which then computes more again, until the exported one
@@ -202,11 +233,26 @@ static int compile_within(job *j, text *why)
 
 /* ---- Files ---- */
 
-static int write_file(const job *j, const char *suffix, const text *t)
+static int make_folder(const char *path)
+{
+    struct stat about;
+    if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode)))
+        return EXIT_OK;
+    return verb_error(&verb_export, EXIT_FAILED, "cannot make the folder %s: %s", path, strerror(errno));
+}
+
+/* DIR/FOLDER/NAMESUFFIX; the folder is made. */
+static int write_file(const job *j, const char *folder, const char *name, const char *suffix, const text *t)
 {
     char path[4096];
-    int length = snprintf(path, sizeof path, "%s/%s%s", j->set->out, j->name, suffix);
-    FILE *file = length > 0 && (size_t)length < sizeof path ? fopen(path, "w") : NULL;
+    int length = snprintf(path, sizeof path, "%s/%s", j->set->out, folder);
+    if (length < 0 || (size_t)length + strlen(name) + strlen(suffix) + 2 > sizeof path)
+        return verb_error(&verb_export, EXIT_FAILED, "the name of the folder %s is too long", j->set->out);
+    int code = make_folder(path);
+    if (code != EXIT_OK)
+        return code;
+    snprintf(path + length, sizeof path - (size_t)length, "/%s%s", name, suffix);
+    FILE *file = fopen(path, "w");
     bool written = file != NULL && fwrite(t->bytes, 1, t->length, file) == t->length;
     if (file != NULL && fclose(file) != 0)
         written = false;
@@ -214,40 +260,61 @@ static int write_file(const job *j, const char *suffix, const text *t)
                    : verb_error(&verb_export, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
 }
 
+static int write_library(const job *j)
+{
+    text properties = {0}, json = {0};
+    write_arduino_properties(&properties, &j->opts);
+    write_platformio_json(&json, &j->opts);
+    int code = properties.failed || json.failed ? verb_error(&verb_export, EXIT_FAILED, "out of memory")
+                                                : write_file(j, ".", "library", ".properties", &properties);
+    if (code == EXIT_OK)
+        code = write_file(j, ".", "library", ".json", &json);
+    text_free(&properties);
+    text_free(&json);
+    return code;
+}
+
 static int write_files(const job *j, const exported *e)
 {
-    struct stat about;
-    if (mkdir(j->set->out, 0777) != 0 &&
-        (errno != EEXIST || stat(j->set->out, &about) != 0 || !S_ISDIR(about.st_mode)))
-        return verb_error(&verb_export, EXIT_FAILED, "cannot make the folder %s: %s", j->set->out,
-                          strerror(errno));
-    int code = write_file(j, ".c", &e->source);
+    bool library = j->set->layout == LAYOUT_ARDUINO;
+    const char *sources = library ? "src" : ".", *extras = library ? "extras" : ".";
+    int code = make_folder(j->set->out);
+    if (code == EXIT_OK && library)
+        code = write_library(j);
     if (code == EXIT_OK)
-        code = write_file(j, ".h", &e->header);
+        code = write_file(j, sources, j->name, ".c", &e->source);
     if (code == EXIT_OK)
-        code = write_file(j, "_test.c", &e->test);
-    return code == EXIT_OK ? write_file(j, ".md", &e->page) : code;
+        code = write_file(j, sources, j->name, ".h", &e->header);
+    if (code == EXIT_OK)
+        code = write_file(j, extras, j->name, "_test.c", &e->test);
+    return code == EXIT_OK ? write_file(j, extras, j->name, ".md", &e->page) : code;
 }
 
 static void tell(const job *j, const exported *e)
 {
+    bool library = j->set->layout == LAYOUT_ARDUINO;
+    const char *sources = library ? "src/" : "", *extras = library ? "extras/" : "";
     if (j->set->shared.json) {
         printf(
-            "{\"name\": \"%s\", \"ram\": %zu, \"flash\": %zu, \"files\": [\"%s.c\", \"%s.h\", \"%s_test.c\", \"%s.md\"]}\n",
-            j->name, e->ram, e->flash, j->name, j->name, j->name, j->name);
+            "{\"name\": \"%s\", \"ram\": %zu, \"flash\": %zu, \"files\": [\"%s%s.c\", \"%s%s.h\", \"%s%s_test.c\", "
+            "\"%s%s.md\"]}\n",
+            j->name, e->ram, e->flash, sources, j->name, sources, j->name, extras, j->name, extras, j->name);
         return;
     }
     if (j->set->shared.quiet)
         return;
-    printf("%s/%s.c: %s bytes of RAM, %s of weights in flash\n", j->set->out, j->name,
+    printf("%s/%s%s.c: %s bytes of RAM, %s of weights in flash\n", j->set->out, sources, j->name,
            count_text((double)e->ram).text, count_text((double)e->flash).text);
-    printf("check it: cc -std=c99 -O2 %s/%s.c %s/%s_test.c -o /tmp/%s_test && /tmp/%s_test\n", j->set->out,
-           j->name, j->set->out, j->name, j->name, j->name);
+    printf("check it: cc -std=c99 -O2 %s%s%s%s/%s%s.c %s/%s%s_test.c -o /tmp/%s_test && /tmp/%s_test\n",
+           library ? "-I" : "", library ? j->set->out : "", library ? "/src " : "", j->set->out, sources,
+           j->name, j->set->out, extras, j->name, j->name, j->name);
 }
 
 static int export_with(job *j, text *why)
 {
     int code = build_nets(j);
+    if (code == EXIT_OK)
+        code = read_normalization(j);
     if (code == EXIT_OK)
         code = compile_within(j, why);
     if (code == EXIT_OK)
@@ -318,6 +385,8 @@ static int run(int argc, char **argv)
     text_free(&why);
     mica_net_destroy(j.net);
     mica_net_destroy(j.check);
+    if (j.saved.file != NULL)
+        saved_close(j.ctx, &j.saved);
     mica_context_destroy(j.ctx);
     return code;
 }

@@ -5,11 +5,11 @@
 #include <string.h>
 
 static const export_op *const families[] = {
-    export_elementwise_ops, export_activation_ops, export_conv_ops,   export_conv_pool_ops,
-    export_dense_ops,       export_loss_ops,       export_memory_ops, export_pool_ops,
-    export_reduce_ops,      export_move_ops,       export_index_ops,  export_norm_ops,
-    export_recurrent_ops,   export_attention_ops,  export_window_ops, export_matrix_ops,
-    export_make_ops,        export_int8_ops,
+    export_elementwise_ops, export_activation_ops, export_conv_pool_ops, export_conv_ops,
+    export_dense_ops,       export_loss_ops,       export_memory_ops,    export_pool_ops,
+    export_reduce_ops,      export_move_ops,       export_index_ops,     export_norm_ops,
+    export_recurrent_ops,   export_attention_ops,  export_window_ops,    export_matrix_ops,
+    export_make_ops,
 };
 
 const export_op *find_export_op(const char *name)
@@ -18,7 +18,7 @@ const export_op *find_export_op(const char *name)
         for (const export_op *op = families[f]; op->name != NULL; op++)
             if (strcmp(op->name, name) == 0)
                 return op;
-    return NULL;
+    return find_int8_op(name);
 }
 
 /* ---- For emitters ---- */

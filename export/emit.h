@@ -65,8 +65,11 @@ extern const export_op export_activation_ops[], export_conv_ops[], export_conv_p
 /* The same, in the order in which they are looked through; these hold what no shape has a loop of its own for. */
 extern const export_op export_elementwise_ops[], export_reduce_ops[], export_move_ops[], export_index_ops[],
     export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
-    export_matrix_ops[], export_make_ops[], export_int8_ops[];
-/* Whether an operation can be exported for int8_t: those of that table, and those that move elements. */
+    export_matrix_ops[], export_make_ops[];
+
+/* The entry of an operation of bytes; NULL: it is none. And whether int8_t can be exported for an operation: those, and those
+ * that move elements. */
+const export_op *find_int8_op(const char *name);
 bool takes_bytes(const char *name);
 
 /* The entry of an operation; NULL: it cannot be exported. */
@@ -96,6 +99,8 @@ const char *refuse_activation(const call *c, const char *prefix);
 
 /* The sizes of a convolution, as `shape` of kernels/conv_shape.c, from options with this prefix. */
 void emit_conv_shape(emitter *e, image x, image y, const value *w, const char *prefix);
+/* Whether a dense layer is written out as loops rather than a call. */
+bool is_small_dense(const value *x, const value *y);
 /* The sizes of pooling, as `windows` of kernels/pool_shape.c, from options with this prefix. */
 void emit_pool_shape(emitter *e, image x, image y, const char *prefix);
 

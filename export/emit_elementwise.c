@@ -86,7 +86,8 @@ const formula *find_formula(const char *name)
     return NULL;
 }
 
-formula_text expand_formula(emitter *e, const formula *f, const char *const operand[3], const double number[2])
+formula_text expand_formula(emitter *e, const formula *f, const char *const operand[3],
+                            const double number[2])
 {
     formula_text out;
     size_t at = 0;
@@ -98,7 +99,9 @@ formula_text expand_formula(emitter *e, const formula *f, const char *const oper
             continue;
         }
         p++;
-        const char *word = *p == 's' ? float_text(number[0]) : *p == 't' ? float_text(number[1]) : operand[*p - 'a'];
+        const char *word = *p == 's'   ? float_text(number[0])
+                           : *p == 't' ? float_text(number[1])
+                                       : operand[*p - 'a'];
         bool negative = word[0] == '-' && at > 0 && out.text[at - 1] != '(';
         at += (size_t)snprintf(out.text + at, sizeof out.text - at, negative ? "(%s)" : "%s", word);
         at = at < sizeof out.text ? at : sizeof out.text - 1;
@@ -138,10 +141,9 @@ static void emit_elementwise(emitter *e, const call *c)
 
 /* ---- An activation at the end of something else ---- */
 
-static const char *const activation_names[MICA_ACTIVATION_COUNT] = {
-    NULL,
+static const char *const activation_names[MICA_ACTIVATION_COUNT] = {NULL,
 #define NAME(CODE, name) #name,
-    MICA_ACTIVATION_LIST(NAME)
+                                                                    MICA_ACTIVATION_LIST(NAME)
 #undef NAME
 };
 
@@ -152,7 +154,8 @@ void emit_finish(emitter *e, const char *name, size_t count, mica_activation act
     char element[96];
     snprintf(element, sizeof element, "%s[i]", name);
     const char *const operand[3] = {element, NULL, NULL};
-    formula_text body = expand_formula(e, find_formula(activation_names[activation]), operand, (double[2]){slope, 0.0});
+    formula_text body = expand_formula(e, find_formula(activation_names[activation]), operand,
+                                       (double[2]){slope, 0.0});
     emit(e, "for (int i = 0; i < %zu; i++)", count);
     e->indent++;
     emit(e, "%s[i] = %s;", name, body.text);
@@ -169,7 +172,8 @@ static void emit_gate(emitter *e, const call *c)
     char a[96];
     snprintf(a, sizeof a, "%s[i]", in_name(e, 0));
     const char *const operand[3] = {a, NULL, NULL};
-    formula_text body = expand_formula(e, find_formula(activation_names[activation]), operand, (double[2]){0.0, 0.0});
+    formula_text body = expand_formula(e, find_formula(activation_names[activation]), operand,
+                                       (double[2]){0.0, 0.0});
     emit(e, "for (int i = 0; i < %zu; i++)", out_value(e, 0)->count);
     e->indent++;
     emit(e, "%s[i] = (%s) * %s[i];", out_name(e, 0), body.text, in_name(e, 1));
@@ -185,20 +189,24 @@ static void emit_swiglu(emitter *e, const call *c)
     const char *x = in_name(e, 0), *y = out_name(e, 0);
     emit(e, "for (int row = 0; row < %d; row++)", rows);
     emit(e, "    for (int i = 0; i < %d; i++)", half);
-    emit(e, "        %s[%d * row + i] = %s[%d * row + i] * sigmoid_f(%s[%d * row + i]) * %s[%d * row + %d + i];", y, half,
-         x, 2 * half, x, 2 * half, x, 2 * half, half);
+    emit(e,
+         "        %s[%d * row + i] = %s[%d * row + i] * sigmoid_f(%s[%d * row + i]) * %s[%d * row + %d + i];",
+         y, half, x, 2 * half, x, 2 * half, x, 2 * half, half);
 }
 
 /* da = dy b silu'(a), db = dy silu(a) */
 static void emit_swiglu_backward(emitter *e, const call *c)
 {
-    const char *assign = c->add & 1u ? "+=" : "=", *dx = out_name(e, 0), *dy = in_name(e, 0), *x = in_name(e, 1);
+    const char *assign = c->add & 1u ? "+=" : "=", *dx = out_name(e, 0), *dy = in_name(e, 0),
+               *x = in_name(e, 1);
     int half = columns_of(in_value(e, 0)), rows = rows_of(in_value(e, 0));
     use_kernel(e, "silu_grad");
     emit(e, "for (int row = 0; row < %d; row++)", rows);
     emit(e, "    for (int i = 0, a = %d * row; i < %d; i++, a++) {", 2 * half, half);
-    emit(e, "        %s[a] %s %s[%d * row + i] * %s[a + %d] * silu_grad(%s[a]);", dx, assign, dy, half, x, half, x);
-    emit(e, "        %s[a + %d] %s %s[%d * row + i] * %s[a] * sigmoid_f(%s[a]);", dx, half, assign, dy, half, x, x);
+    emit(e, "        %s[a] %s %s[%d * row + i] * %s[a + %d] * silu_grad(%s[a]);", dx, assign, dy, half, x,
+         half, x);
+    emit(e, "        %s[a + %d] %s %s[%d * row + i] * %s[a] * sigmoid_f(%s[a]);", dx, half, assign, dy, half,
+         x, x);
     emit(e, "    }");
 }
 
@@ -211,12 +219,15 @@ static void emit_choice(emitter *e, int out, int dy, int condition, bool otherwi
         from = nest_broadcast(&n, in_name(e, dy), in_value(e, dy)),
         by = nest_broadcast(&n, in_name(e, condition), in_value(e, condition));
     nest_open(e, &n);
-    emit(e, "%s %s %s %s 0 ? %s : 0.0f;", nest_at(&n, to), e->c->add >> out & 1u ? "+=" : "=", nest_at(&n, by),
-         otherwise ? "==" : "!=", nest_at(&n, from));
+    emit(e, "%s %s %s %s 0 ? %s : 0.0f;", nest_at(&n, to), e->c->add >> out & 1u ? "+=" : "=",
+         nest_at(&n, by), otherwise ? "==" : "!=", nest_at(&n, from));
     nest_close(e, &n);
 }
 
-static void emit_where_part(emitter *e, const call *c) { emit_choice(e, 0, 0, 1, call_int(c, "otherwise", 0) != 0); }
+static void emit_where_part(emitter *e, const call *c)
+{
+    emit_choice(e, 0, 0, 1, call_int(c, "otherwise", 0) != 0);
+}
 
 /* The second is written first, as the first may lie over dy. */
 static void emit_where_backward(emitter *e, const call *c)
@@ -247,7 +258,9 @@ static void emit_add_positions_backward(emitter *e, const call *c)
 const char *refuse_position(const graph *g, const call *c)
 {
     (void)g;
-    return call_int(c, "position", 0) != 0 ? "its position is a size of the step, which an exported program has none of" : NULL;
+    return call_int(c, "position", 0) != 0
+               ? "its position is a size of the step, which an exported program has none of"
+               : NULL;
 }
 
 /* clang-format off */
@@ -255,21 +268,83 @@ const char *refuse_position(const graph *g, const call *c)
 /* clang-format on */
 
 const export_op export_elementwise_ops[] = {
-    MAP(add), MAP(sub), MAP(mul), MAP(div), MAP(min), MAP(max), MAP(pow), MAP(add_scaled), MAP(lerp), MAP(add_scalar),
-    MAP(sub_scalar), MAP(rsub_scalar), MAP(scale), MAP(div_scalar), MAP(rdiv_scalar), MAP(min_scalar), MAP(max_scalar),
-    MAP(pow_scalar), MAP(clamp), MAP(clamp_backward), MAP(neg), MAP(abs), MAP(sign), MAP(square), MAP(sqrt), MAP(rsqrt),
-    MAP(reciprocal), MAP(floor), MAP(round), MAP(exp), MAP(expm1), MAP(log), MAP(log1p), MAP(sin), MAP(cos), MAP(erf),
-    MAP(eq), MAP(ne), MAP(lt), MAP(le), MAP(gt), MAP(ge), MAP(isnan), MAP(isfinite), MAP(where), MAP(relu),
-    MAP(relu_backward), MAP(relu6), MAP(relu6_backward), MAP(leaky_relu), MAP(leaky_relu_backward), MAP(elu),
-    MAP(elu_backward), MAP(sigmoid), MAP(sigmoid_backward), MAP(tanh), MAP(tanh_backward), MAP(softplus),
-    MAP(softplus_backward), MAP(silu), MAP(silu_backward), MAP(gelu), MAP(gelu_backward), MAP(gelu_tanh),
-    MAP(gelu_tanh_backward), MAP(hard_swish), MAP(hard_swish_backward), MAP(squared_relu),
+    MAP(add),
+    MAP(sub),
+    MAP(mul),
+    MAP(div),
+    MAP(min),
+    MAP(max),
+    MAP(pow),
+    MAP(add_scaled),
+    MAP(lerp),
+    MAP(add_scalar),
+    MAP(sub_scalar),
+    MAP(rsub_scalar),
+    MAP(scale),
+    MAP(div_scalar),
+    MAP(rdiv_scalar),
+    MAP(min_scalar),
+    MAP(max_scalar),
+    MAP(pow_scalar),
+    MAP(clamp),
+    MAP(clamp_backward),
+    MAP(neg),
+    MAP(abs),
+    MAP(sign),
+    MAP(square),
+    MAP(sqrt),
+    MAP(rsqrt),
+    MAP(reciprocal),
+    MAP(floor),
+    MAP(round),
+    MAP(exp),
+    MAP(expm1),
+    MAP(log),
+    MAP(log1p),
+    MAP(sin),
+    MAP(cos),
+    MAP(erf),
+    MAP(eq),
+    MAP(ne),
+    MAP(lt),
+    MAP(le),
+    MAP(gt),
+    MAP(ge),
+    MAP(isnan),
+    MAP(isfinite),
+    MAP(where),
+    MAP(relu),
+    MAP(relu_backward),
+    MAP(relu6),
+    MAP(relu6_backward),
+    MAP(leaky_relu),
+    MAP(leaky_relu_backward),
+    MAP(elu),
+    MAP(elu_backward),
+    MAP(sigmoid),
+    MAP(sigmoid_backward),
+    MAP(tanh),
+    MAP(tanh_backward),
+    MAP(softplus),
+    MAP(softplus_backward),
+    MAP(silu),
+    MAP(silu_backward),
+    MAP(gelu),
+    MAP(gelu_backward),
+    MAP(gelu_tanh),
+    MAP(gelu_tanh_backward),
+    MAP(hard_swish),
+    MAP(hard_swish_backward),
+    MAP(squared_relu),
     {.name = "gate", .emit = emit_gate},
     {.name = "swiglu", .emit = emit_swiglu},
     {.name = "swiglu_backward", .emit = emit_swiglu_backward, .adds = 1},
     {.name = "where_part", .emit = emit_where_part, .adds = 1},
     {.name = "where_backward", .emit = emit_where_backward, .adds = 3},
     {.name = "add_positions", .emit = emit_add_positions, .refuse = refuse_position},
-    {.name = "add_positions_backward", .emit = emit_add_positions_backward, .only_adds = 1, .refuse = refuse_position},
+    {.name = "add_positions_backward",
+     .emit = emit_add_positions_backward,
+     .only_adds = 1,
+     .refuse = refuse_position},
     {.name = NULL},
 };

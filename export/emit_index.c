@@ -27,10 +27,11 @@ static void emit_gather(emitter *e, const call *c)
     nest n;
     int from, axis = axis_in(c, in_value(e, 0)->rank);
     mica_index step = start_gather(&n, in_value(e, 1), axis, &from, in_name(e, 0), in_value(e, 0));
-    int to = nest_operand(&n, out_name(e, 0), out_value(e, 0)), by = nest_operand(&n, in_name(e, 1), in_value(e, 1));
+    int to = nest_operand(&n, out_name(e, 0), out_value(e, 0)),
+        by = nest_operand(&n, in_name(e, 1), in_value(e, 1));
     nest_open(e, &n);
-    emit(e, "%s %s %s[%s + %td * %s];", nest_at(&n, to), c->add & 1u ? "+=" : "=", n.name[from], nest_index(&n, from), step,
-         nest_at(&n, by));
+    emit(e, "%s %s %s[%s + %td * %s];", nest_at(&n, to), c->add & 1u ? "+=" : "=", n.name[from],
+         nest_index(&n, from), step, nest_at(&n, by));
     nest_close(e, &n);
 }
 
@@ -42,7 +43,8 @@ static void emit_scatter(emitter *e, const call *c, int src, int index)
     int from = nest_operand(&n, in_name(e, src), in_value(e, src)),
         by = nest_operand(&n, in_name(e, index), in_value(e, index));
     nest_open(e, &n);
-    emit(e, "%s[%s + %td * %s] += %s;", n.name[to], nest_index(&n, to), step, nest_at(&n, by), nest_at(&n, from));
+    emit(e, "%s[%s + %td * %s] += %s;", n.name[to], nest_index(&n, to), step, nest_at(&n, by),
+         nest_at(&n, from));
     nest_close(e, &n);
 }
 
@@ -64,8 +66,8 @@ static void emit_scatter_add(emitter *e, const call *c)
 
 /* ---- Whole slices: small[outer, t, inner] and large[outer, index[t], inner] ---- */
 
-static void emit_slices(emitter *e, const char *to, const char *from, const char *index, const value *large, size_t count,
-                        int axis, bool into_large, const char *assign)
+static void emit_slices(emitter *e, const char *to, const char *from, const char *index, const value *large,
+                        size_t count, int axis, bool into_large, const char *assign)
 {
     mica_index outer = 1, inner = 1;
     for (int k = 0; k < axis; k++)
@@ -85,7 +87,8 @@ static void emit_slices(emitter *e, const char *to, const char *from, const char
     nest_open(e, &n);
     text at = {0};
     text_put(&at, "%s[%s + %td * %s]", n.name[whole], nest_index(&n, whole), inner, nest_at(&n, by));
-    emit(e, "%s %s %s;", into_large ? at.bytes : nest_at(&n, small), assign, into_large ? nest_at(&n, small) : at.bytes);
+    emit(e, "%s %s %s;", into_large ? at.bytes : nest_at(&n, small), assign,
+         into_large ? nest_at(&n, small) : at.bytes);
     text_free(&at);
     nest_close(e, &n);
 }
@@ -111,15 +114,16 @@ static void emit_index_add(emitter *e, const call *c)
 
 static void emit_embedding(emitter *e, const call *c)
 {
-    emit_slices(e, out_name(e, 0), in_name(e, 0), in_name(e, 1), in_value(e, 0), in_value(e, 1)->count, 0, false,
-                c->add & 1u ? "+=" : "=");
+    emit_slices(e, out_name(e, 0), in_name(e, 0), in_name(e, 1), in_value(e, 0), in_value(e, 1)->count, 0,
+                false, c->add & 1u ? "+=" : "=");
 }
 
 /* Which rows were used matters only where the gradient is not added to what is there. */
 static void emit_embedding_backward(emitter *e, const call *c)
 {
     (void)c;
-    emit_slices(e, out_name(e, 0), in_name(e, 0), in_name(e, 1), out_value(e, 0), in_value(e, 1)->count, 0, true, "+=");
+    emit_slices(e, out_name(e, 0), in_name(e, 0), in_name(e, 1), out_value(e, 0), in_value(e, 1)->count, 0,
+                true, "+=");
 }
 
 static const char *refuse_table(const graph *g, const call *c)

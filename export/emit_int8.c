@@ -191,7 +191,7 @@ static void emit_border(emitter *e, const call *c)
          x.count * x.channels, x.rows, x.columns, y->border);
 }
 
-const export_op export_int8_ops[] = {
+static const export_op int8_ops[] = {
     {.name = "quantize", .emit = emit_quantize},
     {.name = "dequantize", .emit = emit_dequantize},
     {.name = "int8_rescale", .emit = emit_rescale},
@@ -207,14 +207,19 @@ const export_op export_int8_ops[] = {
     {0},
 };
 
+const export_op *find_int8_op(const char *name)
+{
+    for (const export_op *op = int8_ops; op->name != NULL; op++)
+        if (strcmp(op->name, name) == 0)
+            return op;
+    return NULL;
+}
+
 bool takes_bytes(const char *name)
 {
     static const char *const moves[] = {"concat", "transpose", "permute", "slice", "flip", "reshape", "copy"};
     for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
         if (strcmp(name, moves[i]) == 0)
             return true;
-    for (const export_op *op = export_int8_ops; op->name != NULL; op++)
-        if (strcmp(op->name, name) == 0)
-            return true;
-    return false;
+    return find_int8_op(name) != NULL;
 }

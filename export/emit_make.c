@@ -6,7 +6,9 @@
 static void emit_fill(emitter *e, const call *c)
 {
     const mica_make_opts *o = c->opts;
-    double number = strcmp(c->name, "fill") == 0 && o != NULL ? o->value : strcmp(c->name, "ones") == 0 ? 1.0 : 0.0;
+    double number = strcmp(c->name, "fill") == 0 && o != NULL ? o->value
+                    : strcmp(c->name, "ones") == 0            ? 1.0
+                                                              : 0.0;
     const value *y = out_value(e, 0);
     emit(e, "for (int i = 0; i < %zu; i++)", y->count);
     if (y->dtype == MICA_F32)

@@ -122,8 +122,8 @@ static void emit_broadcast_to(emitter *e, const call *c)
 
 /* ---- Parts of an axis: `part` lies from `start` on along `axis` of `whole` ---- */
 
-static void emit_part(emitter *e, const char *to, const char *from, const value *whole, const value *part, int axis,
-                      mica_index start, bool into_whole, const char *assign)
+static void emit_part(emitter *e, const char *to, const char *from, const value *whole, const value *part,
+                      int axis, mica_index start, bool into_whole, const char *assign)
 {
     nest n;
     nest_start(&n, part);
@@ -143,7 +143,8 @@ static void emit_concat(emitter *e, const call *c)
     mica_index start = 0;
     for (int i = 0; i < c->ins; i++)
         if (c->in[i] != NONE) {
-            emit_part(e, out_name(e, 0), in_name(e, i), y, in_value(e, i), axis, start, true, assign_of(c, 0));
+            emit_part(e, out_name(e, 0), in_name(e, i), y, in_value(e, i), axis, start, true,
+                      assign_of(c, 0));
             start += in_value(e, i)->dim[axis];
         }
 }
@@ -156,12 +157,15 @@ static void emit_concat_backward(emitter *e, const call *c)
     mica_index size[MICA_OP_OUTS], left = dy->dim[axis], start = 0;
     for (int k = 0; k < count; k++) {
         bool known = c->out[k] != NONE || (1 + k < c->ins && c->in[1 + k] != NONE);
-        size[k] = !known ? -1 : c->out[k] != NONE ? out_value(e, k)->dim[axis] : in_value(e, 1 + k)->dim[axis];
+        size[k] = !known              ? -1
+                  : c->out[k] != NONE ? out_value(e, k)->dim[axis]
+                                      : in_value(e, 1 + k)->dim[axis];
         left -= known ? size[k] : 0;
     }
     for (int k = 0; k < count; k++) {
         if (c->out[k] != NONE)
-            emit_part(e, out_name(e, k), in_name(e, 0), dy, out_value(e, k), axis, start, false, assign_of(c, k));
+            emit_part(e, out_name(e, k), in_name(e, 0), dy, out_value(e, k), axis, start, false,
+                      assign_of(c, k));
         start += size[k] >= 0 ? size[k] : left;
     }
 }
@@ -183,7 +187,8 @@ static void emit_split(emitter *e, const call *c)
         size[open] = left;
     for (int k = 0; k < o->count; k++) {
         if (c->out[k] != NONE)
-            emit_part(e, out_name(e, k), in_name(e, 0), x, out_value(e, k), axis, start, false, assign_of(c, k));
+            emit_part(e, out_name(e, k), in_name(e, 0), x, out_value(e, k), axis, start, false,
+                      assign_of(c, k));
         start += equal ? x->dim[axis] / o->count : size[k];
     }
 }
@@ -245,8 +250,8 @@ static void emit_stack_backward(emitter *e, const call *c)
 
 /* ---- Repetition: each axis becomes two, repetitions and elements ---- */
 
-static void emit_tiled(emitter *e, const char *large_name, const char *small_name, const value *large, const value *small,
-                       bool back, const char *assign)
+static void emit_tiled(emitter *e, const char *large_name, const char *small_name, const value *large,
+                       const value *small, bool back, const char *assign)
 {
     nest n;
     mica_index stride[MICA_MAX_RANK], own[MICA_MAX_RANK];
@@ -254,7 +259,8 @@ static void emit_tiled(emitter *e, const char *large_name, const char *small_nam
     strides_of(large, stride);
     strides_of(small, own);
     nest_start(&n, NULL);
-    int to = nest_add(&n, back ? small_name : large_name), from = nest_add(&n, back ? large_name : small_name);
+    int to = nest_add(&n, back ? small_name : large_name),
+        from = nest_add(&n, back ? large_name : small_name);
     int l = back ? from : to, s = back ? to : from;
     for (int k = 0; k < large->rank; k++) {
         mica_index size = k >= missing ? small->dim[k - missing] : 1;
@@ -315,8 +321,10 @@ static void emit_reflected(emitter *e, const call *c, int large, const char *for
     }
     text small = {0};
     for (int k = 0; k < whole->rank; k++)
-        text_put(&small, "%s%td * reflect(i%d - %td, %td)", k > 0 ? " + " : "", own[k], k, o->before[k], part->dim[k]);
-    const char *large_text = whole->rank > 0 ? index.bytes : "0", *small_text = whole->rank > 0 ? small.bytes : "0";
+        text_put(&small, "%s%td * reflect(i%d - %td, %td)", k > 0 ? " + " : "", own[k], k, o->before[k],
+                 part->dim[k]);
+    const char *large_text = whole->rank > 0 ? index.bytes : "0",
+               *small_text = whole->rank > 0 ? small.bytes : "0";
     bool forward = large < 0;
     (void)format;
     emit(e, "%s[%s] %s %s[%s];", out_name(e, 0), forward ? large_text : small_text, assign, in_name(e, 0),
@@ -349,8 +357,8 @@ static void emit_pad_backward(emitter *e, const call *c)
 
 static void emit_unpad(emitter *e, const call *c)
 {
-    emit_inset(e, out_name(e, 0), in_name(e, 0), in_value(e, 0), out_value(e, 0), ((const mica_pad_opts *)c->opts)->before,
-               false, assign_of(c, 0));
+    emit_inset(e, out_name(e, 0), in_name(e, 0), in_value(e, 0), out_value(e, 0),
+               ((const mica_pad_opts *)c->opts)->before, false, assign_of(c, 0));
 }
 
 /* ---- Copies, and other dtypes ---- */

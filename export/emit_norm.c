@@ -59,33 +59,34 @@ static void emit_norm(emitter *e, const call *c)
 {
     rows r = rows_in(e, c);
     use_kernel(e, "norm_rows");
-    emit(e, "norm_rows(%s, %s, %s, %s, %s, %s, %d, %d, %d, %d, %s);", out_name(e, Y), out_name(e, MEAN), out_name(e, RSTD),
-         in_name(e, X), in_name(e, GAMMA), in_name(e, BETA), r.rows, r.groups, r.channels, r.inner, eps_of(c));
+    emit(e, "norm_rows(%s, %s, %s, %s, %s, %s, %d, %d, %d, %d, %s);", out_name(e, Y), out_name(e, MEAN),
+         out_name(e, RSTD), in_name(e, X), in_name(e, GAMMA), in_name(e, BETA), r.rows, r.groups, r.channels,
+         r.inner, eps_of(c));
 }
 
 static void emit_norm_backward(emitter *e, const call *c)
 {
     rows r = rows_back(e, c, SAVED_RSTD);
     use_kernel(e, "norm_rows_backward");
-    emit(e, "norm_rows_backward(%s, %s, %s, %s, %s, %s, %s, %s, %d, %d, %d, %d);", out_name(e, DX), out_name(e, DGAMMA),
-         out_name(e, DBETA), in_name(e, DY), in_name(e, BACK_X), in_name(e, SAVED_MEAN), in_name(e, SAVED_RSTD),
-         in_name(e, BACK_GAMMA), r.rows, r.groups, r.channels, r.inner);
+    emit(e, "norm_rows_backward(%s, %s, %s, %s, %s, %s, %s, %s, %d, %d, %d, %d);", out_name(e, DX),
+         out_name(e, DGAMMA), out_name(e, DBETA), in_name(e, DY), in_name(e, BACK_X), in_name(e, SAVED_MEAN),
+         in_name(e, SAVED_RSTD), in_name(e, BACK_GAMMA), r.rows, r.groups, r.channels, r.inner);
 }
 
 static void emit_rms(emitter *e, const call *c)
 {
     rows r = rows_in(e, c);
     use_kernel(e, "rms_norm");
-    emit(e, "rms_norm(%s, %s, %s, %s, %d, %d, %s);", out_name(e, Y), out_name(e, 1), in_name(e, X), in_name(e, GAMMA),
-         r.rows, r.channels, eps_of(c));
+    emit(e, "rms_norm(%s, %s, %s, %s, %d, %d, %s);", out_name(e, Y), out_name(e, 1), in_name(e, X),
+         in_name(e, GAMMA), r.rows, r.channels, eps_of(c));
 }
 
 static void emit_rms_backward(emitter *e, const call *c)
 {
     rows r = rows_back(e, c, 2);
     use_kernel(e, "rms_norm_backward");
-    emit(e, "rms_norm_backward(%s, %s, %s, %s, %s, %s, %d, %d);", out_name(e, DX), out_name(e, DGAMMA), in_name(e, DY),
-         in_name(e, BACK_X), in_name(e, 2), in_name(e, 3), r.rows, r.channels);
+    emit(e, "rms_norm_backward(%s, %s, %s, %s, %s, %s, %d, %d);", out_name(e, DX), out_name(e, DGAMMA),
+         in_name(e, DY), in_name(e, BACK_X), in_name(e, 2), in_name(e, 3), r.rows, r.channels);
 }
 
 /* ---- Batch norm ---- */
@@ -103,15 +104,16 @@ static void emit_batch_norm(emitter *e, const call *c)
     int batch = (int)in_value(e, X)->dim[0];
     if (fixed) {
         use_kernel(e, "batch_norm_fixed");
-        emit(e, "batch_norm_fixed(%s, %s, %s, %s, %s, %s, %s, %s, %d, %d, %d, %s);", out_name(e, Y), out_name(e, MEAN),
-             out_name(e, RSTD), in_name(e, RUNNING_MEAN), in_name(e, RUNNING_VAR), in_name(e, X), in_name(e, GAMMA),
-             in_name(e, BETA), batch, r.channels, r.inner, eps_of(c));
+        emit(e, "batch_norm_fixed(%s, %s, %s, %s, %s, %s, %s, %s, %d, %d, %d, %s);", out_name(e, Y),
+             out_name(e, MEAN), out_name(e, RSTD), in_name(e, RUNNING_MEAN), in_name(e, RUNNING_VAR),
+             in_name(e, X), in_name(e, GAMMA), in_name(e, BETA), batch, r.channels, r.inner, eps_of(c));
         return;
     }
     use_kernel(e, "batch_norm");
-    emit(e, "batch_norm(%s, %s, %s, %s, %s, %s, %s, %s, %d, %d, %d, %s, %s);", out_name(e, Y), out_name(e, MEAN),
-         out_name(e, RSTD), moves ? in_name(e, RUNNING_MEAN) : "0", moves ? in_name(e, RUNNING_VAR) : "0", in_name(e, X),
-         in_name(e, GAMMA), in_name(e, BETA), batch, r.channels, r.inner, eps_of(c),
+    emit(e, "batch_norm(%s, %s, %s, %s, %s, %s, %s, %s, %d, %d, %d, %s, %s);", out_name(e, Y),
+         out_name(e, MEAN), out_name(e, RSTD), moves ? in_name(e, RUNNING_MEAN) : "0",
+         moves ? in_name(e, RUNNING_VAR) : "0", in_name(e, X), in_name(e, GAMMA), in_name(e, BETA), batch,
+         r.channels, r.inner, eps_of(c),
          float_text(o->momentum != 0.0f ? (double)o->momentum : (double)0.1f));
 }
 
@@ -119,9 +121,10 @@ static void emit_batch_norm_backward(emitter *e, const call *c)
 {
     rows r = by_channels(in_value(e, BACK_X), 1);
     use_kernel(e, "batch_norm_backward");
-    emit(e, "batch_norm_backward(%s, %s, %s, %s, %s, %s, %s, %s, %d, %d, %d, %d);", out_name(e, DX), out_name(e, DGAMMA),
-         out_name(e, DBETA), in_name(e, DY), in_name(e, BACK_X), in_name(e, SAVED_MEAN), in_name(e, SAVED_RSTD),
-         in_name(e, BACK_GAMMA), (int)in_value(e, BACK_X)->dim[0], r.channels, r.inner, by_running(e, c));
+    emit(e, "batch_norm_backward(%s, %s, %s, %s, %s, %s, %s, %s, %d, %d, %d, %d);", out_name(e, DX),
+         out_name(e, DGAMMA), out_name(e, DBETA), in_name(e, DY), in_name(e, BACK_X), in_name(e, SAVED_MEAN),
+         in_name(e, SAVED_RSTD), in_name(e, BACK_GAMMA), (int)in_value(e, BACK_X)->dim[0], r.channels,
+         r.inner, by_running(e, c));
 }
 
 static const char *refuse_batch_norm(const graph *g, const call *c)

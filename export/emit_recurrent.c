@@ -18,8 +18,9 @@ static void emit_shape(emitter *e, const value *x, int hidden, bool time_first)
 {
     int batch = (int)x->dim[0], time = (int)x->dim[1];
     emit(e, "static const struct recurrent_shape shape = {");
-    emit(e, "    .batch = %d, .time = %d, .inputs = %d, .hidden = %d, .steps_time = %d, .steps_batch = %d,", batch, time,
-         (int)x->dim[2], hidden, time_first ? batch * hidden : hidden, time_first ? hidden : time * hidden);
+    emit(e, "    .batch = %d, .time = %d, .inputs = %d, .hidden = %d, .steps_time = %d, .steps_batch = %d,",
+         batch, time, (int)x->dim[2], hidden, time_first ? batch * hidden : hidden,
+         time_first ? hidden : time * hidden);
     emit(e, "};");
 }
 
@@ -28,7 +29,8 @@ static bool emit_state(emitter *e, const call *c)
 {
     bool kept = c->ins > H && c->in[H] != NONE, moves = kept && c->phase != MICA_PHASE_RECOMPUTE;
     for (int i = H; moves && i <= (is_cell(c, "lstm") ? C : H); i += 2)
-        emit(e, "memcpy(%s, %s, %zu * sizeof *%s);", in_name(e, i + 1), in_name(e, i), in_value(e, i)->count, in_name(e, i));
+        emit(e, "memcpy(%s, %s, %zu * sizeof *%s);", in_name(e, i + 1), in_name(e, i), in_value(e, i)->count,
+             in_name(e, i));
     return moves;
 }
 
@@ -48,13 +50,14 @@ static void emit_forward(emitter *e, const call *c)
              out_or_null(e, CELLS), h_n, moves ? in_name(e, C) : "0", in_name(e, X), or_null(e, H_BEFORE),
              or_null(e, C_BEFORE), scratch_name(e));
     else if (is_cell(c, "gru"))
-        emit(e, "gru(%s, %s, %s, %s, &weights, %s, &shape, %s);", steps, out_or_null(e, GATES), h_n, in_name(e, X),
-             or_null(e, H_BEFORE), scratch_name(e));
+        emit(e, "gru(%s, %s, %s, %s, &weights, %s, &shape, %s);", steps, out_or_null(e, GATES), h_n,
+             in_name(e, X), or_null(e, H_BEFORE), scratch_name(e));
     else
-        emit(e, "rnn(%s, %s, %s, &weights, %s, &shape, %d, %s);", steps, h_n, in_name(e, X), or_null(e, H_BEFORE),
-             call_int(c, "relu", 0), scratch_name(e));
+        emit(e, "rnn(%s, %s, %s, &weights, %s, &shape, %d, %s);", steps, h_n, in_name(e, X),
+             or_null(e, H_BEFORE), call_int(c, "relu", 0), scratch_name(e));
     if (moves && last)
-        emit(e, "memcpy(%s, %s, %zu * sizeof *%s);", in_name(e, H), out_name(e, Y), in_value(e, H)->count, in_name(e, H));
+        emit(e, "memcpy(%s, %s, %zu * sizeof *%s);", in_name(e, H), out_name(e, Y), in_value(e, H)->count,
+             in_name(e, H));
 }
 
 static size_t forward_scratch(const graph *g, const call *c)
@@ -70,18 +73,21 @@ static void emit_backward(emitter *e, const call *c)
     emit_shape(e, x, hidden, last);
     emit(e, "const struct recurrent_grads grads = {%s, %s, %s, %s, %s};", out_name(e, DX), out_name(e, DW_IH),
          out_name(e, DW_HH), out_name(e, DB_IH), out_name(e, DB_HH));
-    emit(e, "const struct recurrent_weights weights = {%s, %s, 0, 0};", in_name(e, BACK_W_IH), in_name(e, BACK_W_HH));
+    emit(e, "const struct recurrent_weights weights = {%s, %s, 0, 0};", in_name(e, BACK_W_IH),
+         in_name(e, BACK_W_HH));
     if (is_cell(c, "lstm"))
-        emit(e, "lstm_backward(&grads, %s, %s, %s, %s, %s, %s, &weights, %s, %s, &shape, %d, %s);", out_name(e, DGATES),
-             in_name(e, DY), in_name(e, BACK_X), in_name(e, BACK_STEPS), in_name(e, BACK_GATES), in_name(e, BACK_CELLS),
-             or_null(e, H_0), or_null(e, C_0), last, scratch_name(e));
-    else if (is_cell(c, "gru"))
-        emit(e, "gru_backward(&grads, %s, %s, %s, %s, %s, &weights, %s, &shape, %d, %s);", out_name(e, DGATES),
-             in_name(e, DY), in_name(e, BACK_X), in_name(e, BACK_STEPS), in_name(e, BACK_GATES), or_null(e, H_0), last,
+        emit(e, "lstm_backward(&grads, %s, %s, %s, %s, %s, %s, &weights, %s, %s, &shape, %d, %s);",
+             out_name(e, DGATES), in_name(e, DY), in_name(e, BACK_X), in_name(e, BACK_STEPS),
+             in_name(e, BACK_GATES), in_name(e, BACK_CELLS), or_null(e, H_0), or_null(e, C_0), last,
              scratch_name(e));
+    else if (is_cell(c, "gru"))
+        emit(e, "gru_backward(&grads, %s, %s, %s, %s, %s, &weights, %s, &shape, %d, %s);",
+             out_name(e, DGATES), in_name(e, DY), in_name(e, BACK_X), in_name(e, BACK_STEPS),
+             in_name(e, BACK_GATES), or_null(e, H_0), last, scratch_name(e));
     else
-        emit(e, "rnn_backward(&grads, %s, %s, %s, &weights, %s, &shape, %d, %d, %s);", in_name(e, DY), in_name(e, BACK_X),
-             in_name(e, BACK_STEPS), or_null(e, H_0), call_int(c, "relu", 0), last, scratch_name(e));
+        emit(e, "rnn_backward(&grads, %s, %s, %s, &weights, %s, &shape, %d, %d, %s);", in_name(e, DY),
+             in_name(e, BACK_X), in_name(e, BACK_STEPS), or_null(e, H_0), call_int(c, "relu", 0), last,
+             scratch_name(e));
 }
 
 static size_t backward_scratch(const graph *g, const call *c)

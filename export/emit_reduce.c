@@ -106,7 +106,8 @@ static reduction find_reduction(const call *c)
     for (size_t i = 0; i < sizeof reductions / sizeof reductions[0]; i++)
         if (strcmp(reductions[i].name, c->name) == 0)
             r = reductions[i];
-    mica_norm_kind kind = strcmp(c->name, "norm") == 0 ? ((const mica_reduction_opts *)c->opts)->kind : MICA_NORM_L2;
+    mica_norm_kind kind = strcmp(c->name, "norm") == 0 ? ((const mica_reduction_opts *)c->opts)->kind
+                                                       : MICA_NORM_L2;
     if (kind == MICA_NORM_L1)
         r.step = "sum += %s < 0.0f ? -%s : %s;", r.result = "sum";
     if (kind == MICA_NORM_INF)
@@ -179,7 +180,8 @@ static void emit_variance(emitter *e, const call *c)
     emit(e, "mean /= %s;", float_text(count));
     put_line(line, sizeof line, "sum += (%s - mean) * (%s - mean);", nest_at(&n, x));
     emit_inner(e, &n, line);
-    emit(e, "%s %s sum / %s;", nest_at(&outer, y), c->add & 1u ? "+=" : "=", float_text(count - o->correction));
+    emit(e, "%s %s sum / %s;", nest_at(&outer, y), c->add & 1u ? "+=" : "=",
+         float_text(count - o->correction));
     nest_close(e, &n);
 }
 
@@ -220,8 +222,9 @@ static void emit_spread(emitter *e, const call *c)
     int dy = nest_add(&n, in_name(e, times ? 1 : 0));
     skip_axes(&n, dy, whole, mask, place);
     nest_open(e, &n);
-    emit(e, "%s %s %s%s%s%s%s;", nest_at(&n, to), c->add & 1u ? "+=" : "=", times ? nest_at(&n, a) : "", times ? " * " : "",
-         nest_at(&n, dy), factor != 1.0 ? " * " : "", factor != 1.0 ? float_text((double)(float)factor) : "");
+    emit(e, "%s %s %s%s%s%s%s;", nest_at(&n, to), c->add & 1u ? "+=" : "=", times ? nest_at(&n, a) : "",
+         times ? " * " : "", nest_at(&n, dy), factor != 1.0 ? " * " : "",
+         factor != 1.0 ? float_text((double)(float)factor) : "");
     nest_close(e, &n);
 }
 
@@ -247,7 +250,8 @@ static int around_axis(const value *v, int axis, int *outer, int *count)
 
 static void emit_arg(emitter *e, const call *c)
 {
-    int outer, count, inner = around_axis(in_value(e, 0), ((const mica_arg_opts *)c->opts)->axis, &outer, &count);
+    int outer, count,
+        inner = around_axis(in_value(e, 0), ((const mica_arg_opts *)c->opts)->axis, &outer, &count);
     use_kernel(e, "arg_axis");
     emit(e, "arg_axis(%s, %s, %d, %d, %d, %d);", out_name(e, 0), in_name(e, 0), outer, count, inner,
          strcmp(c->name, "argmax") == 0);
@@ -257,7 +261,8 @@ static void emit_extreme_backward(emitter *e, const call *c)
 {
     int outer, count, inner = around_axis(out_value(e, 0), call_int(c, "axis", 0), &outer, &count);
     use_kernel(e, "put_along_axis");
-    emit(e, "put_along_axis(%s, %s, %s, %d, %d, %d);", out_name(e, 0), in_name(e, 0), in_name(e, 1), outer, count, inner);
+    emit(e, "put_along_axis(%s, %s, %s, %d, %d, %d);", out_name(e, 0), in_name(e, 0), in_name(e, 1), outer,
+         count, inner);
 }
 
 /* ---- Along an axis ---- */
@@ -267,16 +272,23 @@ static void emit_along(emitter *e, const call *c, const char *kernel, int ins, c
     int outer, count, inner = around_axis(out_value(e, 0), call_int(c, "axis", 0), &outer, &count);
     use_kernel(e, kernel);
     if (ins == 1)
-        emit(e, "%s(%s, %s, %d, %d, %d%s);", kernel, out_name(e, 0), in_name(e, 0), outer, count, inner, more);
-    else
-        emit(e, "%s(%s, %s, %s, %d, %d, %d%s);", kernel, out_name(e, 0), in_name(e, 0), in_name(e, 1), outer, count, inner,
+        emit(e, "%s(%s, %s, %d, %d, %d%s);", kernel, out_name(e, 0), in_name(e, 0), outer, count, inner,
              more);
+    else
+        emit(e, "%s(%s, %s, %s, %d, %d, %d%s);", kernel, out_name(e, 0), in_name(e, 0), in_name(e, 1), outer,
+             count, inner, more);
 }
 
 static void emit_softmax(emitter *e, const call *c) { emit_along(e, c, "softmax_axis", 1, ""); }
-static void emit_softmax_backward(emitter *e, const call *c) { emit_along(e, c, "softmax_axis_backward", 2, ""); }
+static void emit_softmax_backward(emitter *e, const call *c)
+{
+    emit_along(e, c, "softmax_axis_backward", 2, "");
+}
 static void emit_log_softmax(emitter *e, const call *c) { emit_along(e, c, "log_softmax_axis", 1, ""); }
-static void emit_log_softmax_backward(emitter *e, const call *c) { emit_along(e, c, "log_softmax_axis_backward", 2, ""); }
+static void emit_log_softmax_backward(emitter *e, const call *c)
+{
+    emit_along(e, c, "log_softmax_axis_backward", 2, "");
+}
 
 static void emit_l2(emitter *e, const call *c)
 {
@@ -287,7 +299,10 @@ static void emit_l2(emitter *e, const call *c)
     emit_along(e, c, back ? "l2_normalize_backward" : "l2_normalize", back ? 2 : 1, more);
 }
 
-#define REDUCE(op) {.name = #op, .emit = emit_reduce, .adds = 1}
+#define REDUCE(op)                                  \
+    {                                               \
+        .name = #op, .emit = emit_reduce, .adds = 1 \
+    }
 
 const export_op export_reduce_ops[] = {
     REDUCE(sum),

@@ -39,12 +39,16 @@ static void emit_shape(emitter *e, const call *c, image x, image y, const value 
 {
     windows w = windows_of(c);
     emit(e, "static const struct conv_shape shape = {");
-    emit(e, "    .batch = %d, .groups = %d, .channels = %d, .rows = %d, .columns = %d, .outputs = %d,", x.count, w.groups,
-         x.channels / w.groups, x.rows, x.columns, y.channels / w.groups);
-    emit(e, "    .out_rows = %d, .out_columns = %d, .kernel_rows = %d, .kernel_columns = %d, .stride_rows = %d,", y.rows,
-         y.columns, weights->rank > 3 ? (int)weights->dim[2] : 1, (int)weights->dim[weights->rank - 1], w.stride[0]);
-    emit(e, "    .stride_columns = %d, .pad_rows = %d, .pad_columns = %d, .dilation_rows = %d, .dilation_columns = %d,",
-         w.stride[1], w.pad[0], w.pad[1], w.dilation[0], w.dilation[1]);
+    emit(e, "    .batch = %d, .groups = %d, .channels = %d, .rows = %d, .columns = %d, .outputs = %d,",
+         x.count, w.groups, x.channels / w.groups, x.rows, x.columns, y.channels / w.groups);
+    emit(e,
+         "    .out_rows = %d, .out_columns = %d, .kernel_rows = %d, .kernel_columns = %d, .stride_rows = %d,",
+         y.rows, y.columns, weights->rank > 3 ? (int)weights->dim[2] : 1,
+         (int)weights->dim[weights->rank - 1], w.stride[0]);
+    emit(
+        e,
+        "    .stride_columns = %d, .pad_rows = %d, .pad_columns = %d, .dilation_rows = %d, .dilation_columns = %d,",
+        w.stride[1], w.pad[0], w.pad[1], w.dilation[0], w.dilation[1]);
     emit(e, "};");
 }
 
@@ -57,7 +61,8 @@ static void emit_conv(emitter *e, const call *c)
 {
     use_kernel(e, "conv_general");
     emit_shape(e, c, image_of(e->g, c->in[0]), image_of(e->g, c->out[0]), in_value(e, 1));
-    emit(e, "conv_general(%s, %s, %s, %s, &shape, 0);", out_name(e, 0), in_name(e, 0), in_name(e, 1), in_name(e, 2));
+    emit(e, "conv_general(%s, %s, %s, %s, &shape, 0);", out_name(e, 0), in_name(e, 0), in_name(e, 1),
+         in_name(e, 2));
     finish(e, c, out_name(e, 0), out_value(e, 0)->count);
 }
 
@@ -88,7 +93,8 @@ static void emit_conv_mean(emitter *e, const call *c)
     use_kernel(e, "conv_general");
     use_kernel(e, "row_means");
     emit_shape(e, c, image_of(e->g, c->in[0]), m, in_value(e, 1));
-    emit(e, "conv_general(%s, %s, %s, %s, &shape, 0);", scratch_name(e), in_name(e, 0), in_name(e, 1), in_name(e, 2));
+    emit(e, "conv_general(%s, %s, %s, %s, &shape, 0);", scratch_name(e), in_name(e, 0), in_name(e, 1),
+         in_name(e, 2));
     finish(e, c, scratch_name(e), between_count(e->g, c));
     emit(e, "row_means(%s, %s, %d, %d);", out_name(e, 0), scratch_name(e), m.count * m.channels, m.plane);
 }
@@ -104,14 +110,16 @@ static void emit_backward_weight(emitter *e, const call *c)
 {
     use_kernel(e, "conv_general_backward_weight");
     emit_shape(e, c, image_of(e->g, c->in[1]), image_of(e->g, c->in[0]), out_value(e, 0));
-    emit(e, "conv_general_backward_weight(%s, %s, %s, &shape);", out_name(e, 0), in_name(e, 0), in_name(e, 1));
+    emit(e, "conv_general_backward_weight(%s, %s, %s, &shape);", out_name(e, 0), in_name(e, 0),
+         in_name(e, 1));
 }
 
 static void emit_backward_bias(emitter *e, const call *c)
 {
     image dy = image_of(e->g, c->in[0]);
     use_kernel(e, "channel_sums");
-    emit(e, "channel_sums(%s, %s, %d, %d, %d);", out_name(e, 0), in_name(e, 0), dy.count, dy.channels, dy.rows * dy.columns);
+    emit(e, "channel_sums(%s, %s, %d, %d, %d);", out_name(e, 0), in_name(e, 0), dy.count, dy.channels,
+         dy.rows * dy.columns);
 }
 
 /* A transposed convolution is the gradient of a plain one by its input, and the other way round. */
@@ -121,7 +129,8 @@ static void emit_transposed(emitter *e, const call *c)
     use_kernel(e, "channel_fill");
     use_kernel(e, "conv_general_backward_input");
     emit_shape(e, c, y, image_of(e->g, c->in[0]), in_value(e, 1));
-    emit(e, "channel_fill(%s, %s, %d, %d, %d);", out_name(e, 0), in_name(e, 2), y.count, y.channels, y.rows * y.columns);
+    emit(e, "channel_fill(%s, %s, %d, %d, %d);", out_name(e, 0), in_name(e, 2), y.count, y.channels,
+         y.rows * y.columns);
     emit(e, "conv_general_backward_input(%s, %s, %s, &shape);", out_name(e, 0), in_name(e, 0), in_name(e, 1));
     finish(e, c, out_name(e, 0), out_value(e, 0)->count);
 }
@@ -130,14 +139,16 @@ static void emit_transposed_backward_input(emitter *e, const call *c)
 {
     use_kernel(e, "conv_general");
     emit_shape(e, c, image_of(e->g, c->in[0]), image_of(e->g, c->out[0]), in_value(e, 1));
-    emit(e, "conv_general(%s, %s, %s, 0, &shape, %d);", out_name(e, 0), in_name(e, 0), in_name(e, 1), (int)(c->add & 1u));
+    emit(e, "conv_general(%s, %s, %s, 0, &shape, %d);", out_name(e, 0), in_name(e, 0), in_name(e, 1),
+         (int)(c->add & 1u));
 }
 
 static void emit_transposed_backward_weight(emitter *e, const call *c)
 {
     use_kernel(e, "conv_general_backward_weight");
     emit_shape(e, c, image_of(e->g, c->in[0]), image_of(e->g, c->in[1]), out_value(e, 0));
-    emit(e, "conv_general_backward_weight(%s, %s, %s, &shape);", out_name(e, 0), in_name(e, 1), in_name(e, 0));
+    emit(e, "conv_general_backward_weight(%s, %s, %s, &shape);", out_name(e, 0), in_name(e, 1),
+         in_name(e, 0));
 }
 
 /* ---- Columns of patches ---- */
@@ -152,10 +163,13 @@ static void emit_columns(emitter *e, const call *c)
         out[k] = (size[k] + 2 * w.pad[k] - w.dilation[k] * (w.kernel[k] - 1) - 1) / w.stride[k] + 1;
     use_kernel(e, back ? "col2im" : "im2col");
     emit(e, "static const struct pool_shape shape = {");
-    emit(e, "    .planes = %d, .rows = %d, .columns = %d, .out_rows = %d, .out_columns = %d, .kernel_rows = %d,",
+    emit(e,
+         "    .planes = %d, .rows = %d, .columns = %d, .out_rows = %d, .out_columns = %d, .kernel_rows = %d,",
          x.count * x.channels, x.rows, x.columns, out[0], out[1], w.kernel[0]);
-    emit(e, "    .kernel_columns = %d, .stride_rows = %d, .stride_columns = %d, .pad_rows = %d, .pad_columns = %d,",
-         w.kernel[1], w.stride[0], w.stride[1], w.pad[0], w.pad[1]);
+    emit(
+        e,
+        "    .kernel_columns = %d, .stride_rows = %d, .stride_columns = %d, .pad_rows = %d, .pad_columns = %d,",
+        w.kernel[1], w.stride[0], w.stride[1], w.pad[0], w.pad[1]);
     emit(e, "    .dilation_rows = %d, .dilation_columns = %d,", w.dilation[0], w.dilation[1]);
     emit(e, "};");
     emit(e, "%s(%s, %s, &shape);", c->name, out_name(e, 0), in_name(e, 0));
@@ -179,10 +193,13 @@ static void emit_pool_sizes(emitter *e, const call *c, const value *x, const val
     plane_of(x, flat, &planes, &rows, &columns);
     plane_of(y, flat, &out_planes, &out_rows, &out_columns);
     emit(e, "static const struct pool_shape shape = {");
-    emit(e, "    .planes = %d, .rows = %d, .columns = %d, .out_rows = %d, .out_columns = %d, .kernel_rows = %d,", planes, rows,
-         columns, out_rows, out_columns, w.kernel[0]);
-    emit(e, "    .kernel_columns = %d, .stride_rows = %d, .stride_columns = %d, .pad_rows = %d, .pad_columns = %d,",
-         w.kernel[1], w.stride[0], w.stride[1], w.pad[0], w.pad[1]);
+    emit(e,
+         "    .planes = %d, .rows = %d, .columns = %d, .out_rows = %d, .out_columns = %d, .kernel_rows = %d,",
+         planes, rows, columns, out_rows, out_columns, w.kernel[0]);
+    emit(
+        e,
+        "    .kernel_columns = %d, .stride_rows = %d, .stride_columns = %d, .pad_rows = %d, .pad_columns = %d,",
+        w.kernel[1], w.stride[0], w.stride[1], w.pad[0], w.pad[1]);
     emit(e, "    .dilation_rows = %d, .dilation_columns = %d,", w.dilation[0], w.dilation[1]);
     emit(e, "};");
 }
@@ -201,8 +218,8 @@ static void emit_max_pool_backward(emitter *e, const call *c)
     plane_of(out_value(e, 0), flat, &planes, &rows, &columns);
     plane_of(in_value(e, 0), flat, &out_planes, &out_rows, &out_columns);
     use_kernel(e, "max_pool_general_backward");
-    emit(e, "max_pool_general_backward(%s, %s, %s, %d, %d, %d);", out_name(e, 0), in_name(e, 0), in_name(e, 1), planes,
-         rows * columns, out_rows * out_columns);
+    emit(e, "max_pool_general_backward(%s, %s, %s, %d, %d, %d);", out_name(e, 0), in_name(e, 0),
+         in_name(e, 1), planes, rows * columns, out_rows * out_columns);
 }
 
 static void emit_avg_pool(emitter *e, const call *c)
@@ -222,8 +239,8 @@ static void emit_adaptive(emitter *e, const call *c)
     plane_of(back ? out_value(e, 0) : in_value(e, 0), is_flat(c), &planes, &rows, &columns);
     plane_of(back ? in_value(e, 0) : out_value(e, 0), is_flat(c), &out_planes, &out_rows, &out_columns);
     use_kernel(e, kernel);
-    emit(e, "%s(%s, %s, %d, %d, %d, %d, %d);", kernel, out_name(e, 0), in_name(e, 0), planes, rows, columns, out_rows,
-         out_columns);
+    emit(e, "%s(%s, %s, %d, %d, %d, %d, %d);", kernel, out_name(e, 0), in_name(e, 0), planes, rows, columns,
+         out_rows, out_columns);
 }
 
 static void emit_global(emitter *e, const call *c)
@@ -241,25 +258,32 @@ static void emit_global_backward(emitter *e, const call *c)
     const value *dx = out_value(e, 0);
     int plane = (int)dx->count / (int)(dx->dim[0] * dx->dim[1]);
     emit(e, "for (int i = 0; i < %zu; i++)", dx->count);
-    emit(e, "    %s[i] %s %s[i / %d] / %d.0f;", out_name(e, 0), c->add & 1u ? "+=" : "=", in_name(e, 0), plane, plane);
+    emit(e, "    %s[i] %s %s[i / %d] / %d.0f;", out_name(e, 0), c->add & 1u ? "+=" : "=", in_name(e, 0),
+         plane, plane);
 }
 
-#define CONV(d)                                                                                                         \
-    {.name = "conv" d, .emit = emit_conv}, {.name = "conv" d "_mean", .emit = emit_conv_mean, .scratch = between_count}, \
-        {.name = "conv" d "_backward_input", .emit = emit_backward_input, .only_adds = 1},                              \
-        {.name = "conv" d "_backward_weight", .emit = emit_backward_weight, .only_adds = 1},                            \
-        {.name = "conv" d "_backward_bias", .emit = emit_backward_bias, .only_adds = 1},                                \
-        {.name = "conv_transpose" d, .emit = emit_transposed},                                                          \
-        {.name = "conv_transpose" d "_backward_input", .emit = emit_transposed_backward_input, .adds = 1},              \
-        {.name = "conv_transpose" d "_backward_weight", .emit = emit_transposed_backward_weight, .only_adds = 1}
+#define CONV(d)                                                                                            \
+    {.name = "conv" d, .emit = emit_conv},                                                                 \
+        {.name = "conv" d "_mean", .emit = emit_conv_mean, .scratch = between_count},                      \
+        {.name = "conv" d "_backward_input", .emit = emit_backward_input, .only_adds = 1},                 \
+        {.name = "conv" d "_backward_weight", .emit = emit_backward_weight, .only_adds = 1},               \
+        {.name = "conv" d "_backward_bias", .emit = emit_backward_bias, .only_adds = 1},                   \
+        {.name = "conv_transpose" d, .emit = emit_transposed},                                             \
+        {.name = "conv_transpose" d "_backward_input", .emit = emit_transposed_backward_input, .adds = 1}, \
+    {                                                                                                      \
+        .name = "conv_transpose" d "_backward_weight", .emit = emit_transposed_backward_weight,            \
+        .only_adds = 1                                                                                     \
+    }
 
-#define POOL(d)                                                                                          \
-    {.name = "max_pool" d, .emit = emit_max_pool},                                                       \
-        {.name = "max_pool" d "_backward", .emit = emit_max_pool_backward, .only_adds = 1},              \
-        {.name = "avg_pool" d, .emit = emit_avg_pool},                                                   \
-        {.name = "avg_pool" d "_backward", .emit = emit_avg_pool, .only_adds = 1},                       \
-        {.name = "adaptive_avg_pool" d, .emit = emit_adaptive},                                          \
-        {.name = "adaptive_avg_pool" d "_backward", .emit = emit_adaptive, .only_adds = 1}
+#define POOL(d)                                                                             \
+    {.name = "max_pool" d, .emit = emit_max_pool},                                          \
+        {.name = "max_pool" d "_backward", .emit = emit_max_pool_backward, .only_adds = 1}, \
+        {.name = "avg_pool" d, .emit = emit_avg_pool},                                      \
+        {.name = "avg_pool" d "_backward", .emit = emit_avg_pool, .only_adds = 1},          \
+        {.name = "adaptive_avg_pool" d, .emit = emit_adaptive},                             \
+    {                                                                                       \
+        .name = "adaptive_avg_pool" d "_backward", .emit = emit_adaptive, .only_adds = 1    \
+    }
 
 const export_op export_window_ops[] = {
     CONV("1d"),

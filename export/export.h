@@ -18,13 +18,17 @@
 typedef struct export_opts {
     const char *name;   /* an identifier: what all names of the files begin with */
     const char *source; /* where the net came from, for the comment on top */
+    export_target target;
     const char *output; /* the name of the value that is predicted */
     bool train;         /* also a training step, for what is not frozen */
     int samples;        /* of a step; the net is built for one of them, unless it mixes samples */
     int batch;          /* that the net is built for */
     const mica_optimizer *optimizer; /* of the training step: SGD, Adam or AdamW */
-    export_target target;
-    int steps;                       /* of the test: training steps that are compared */
+    /* How inputs x were normalized in training: (x * scale - mean[c]) / deviation[c]. channels 0: not. */
+    float scale;
+    int channels;
+    const float *mean, *deviation;
+    int steps; /* of the test: training steps that are compared */
 } export_opts;
 
 typedef struct exported {
@@ -40,5 +44,9 @@ bool export_measure(size_t *ram, mica_net *net, const export_opts *opts, text *w
  * weights: its outputs (with .train, its losses) are what the test expects. It is run, and trained, by this. */
 bool export_net(exported *out, mica_net *net, mica_net *check, const export_opts *opts, text *why);
 void exported_free(exported *e);
+
+/* library.properties of an Arduino library, and library.json of a PlatformIO one, with NAME.c and NAME.h in src/. */
+void write_arduino_properties(text *out, const export_opts *opts);
+void write_platformio_json(text *out, const export_opts *opts);
 
 #endif

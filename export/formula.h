@@ -15,7 +15,8 @@ typedef struct formula_text {
 /* NULL: none of that name. */
 const formula *find_formula(const char *name);
 /* With elements and numbers in place of @a, @b, @c and @s, @t. Notes the kernel that it calls. */
-formula_text expand_formula(emitter *e, const formula *f, const char *const operand[3], const double number[2]);
+formula_text expand_formula(emitter *e, const formula *f, const char *const operand[3],
+                            const double number[2]);
 
 /* The activation at the end of another operation, in place. */
 void emit_finish(emitter *e, const char *name, size_t count, mica_activation activation, double slope);

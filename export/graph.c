@@ -158,11 +158,11 @@ static bool name_taken(const graph *g, const char *name)
 static void make_name(const graph *g, char *out, size_t size, const char *name)
 {
     static const char *const reserved[] = {
-        "auto",   "break",  "case",   "char",     "const",   "default",  "do",     "double",
-        "else",   "enum",   "float",  "for",      "goto",    "if",       "inline", "int",
-        "long",   "loss",   "rate",   "register", "return",  "short",    "signed", "sizeof",
-        "static", "struct", "switch", "typedef",  "union",   "unsigned", "void",   "volatile",
-        "while",  "block",  "whole",  "sample",   "scratch", "forward"};
+        "auto",    "break",    "case",     "char",  "const",    "default", "do",     "double", "else",
+        "enum",    "float",    "for",      "goto",  "if",       "inline",  "int",    "long",   "loss",
+        "rate",    "register", "return",   "short", "signed",   "sizeof",  "static", "struct", "switch",
+        "typedef", "union",    "unsigned", "void",  "volatile", "while",   "block",  "whole",  "sample",
+        "scratch", "i",        "o",        "sum",   "forward"};
     char base[48];
     size_t n = 0;
     if (!isalpha((unsigned char)name[0]))

@@ -63,6 +63,8 @@ typedef struct call {
     int scratch;                            /* a value; NONE: none */
     bool runs;                              /* an output of the net depends on it: it is part of a run */
     int numbers[8];                         /* of a call made by the exporter: its own */
+    const char *also;                       /* another operation that is part of it; NULL: none */
+    float slope;                            /* of that */
 } call;
 
 typedef struct graph {

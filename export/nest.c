@@ -89,7 +89,8 @@ static void simplify(nest *n)
 
 static void open_axis(emitter *e, nest *n, int k, bool braces)
 {
-    emit(e, "for (int %c%d = 0; %c%d < %td; %c%d++)%s", n->var, k, n->var, k, n->dim[k], n->var, k, braces ? " {" : "");
+    emit(e, "for (int %c%d = 0; %c%d < %td; %c%d++)%s", n->var, k, n->var, k, n->dim[k], n->var, k,
+         braces ? " {" : "");
     e->indent++;
 }
 

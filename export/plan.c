@@ -58,11 +58,10 @@ static void find_lifetimes(graph *g)
             use(g, i, 0);
         if (v->output)
             use(g, i, g->run_count - 1);
-        if (g->samples > 1 &&
-            (v->home == VALUE_INPUT || v->output)) { /* of all samples, while one of them runs */
+        if (g->samples > 1 && v->output) /* of all samples, while one of them runs */
             use(g, i, 0);
+        if (g->samples > 1 && v->home == VALUE_INPUT)
             use(g, i, end);
-        }
     }
 }
 

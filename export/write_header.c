@@ -46,6 +46,7 @@ void write_header(text *out, const graph *g, const export_opts *opts)
                      i == g->input ? "" : "_", i == g->input ? "" : v->name, shape_of(v).text,
                      g->samples > 1 ? " for each sample" : "");
     }
+    write_normalize(out, g, opts);
     text_put(out, "void %s_run(void);\n", opts->name);
     text_put(out, "/* After a run%s. */\nconst %s *%s_output(void); /* %s%s */\n",
              g->train ? ", not after a training step" : "", c_type(g->values[g->output].dtype), opts->name,

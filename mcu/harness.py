@@ -113,6 +113,15 @@ def object_of(program, source):
 # ---- Sizes ----
 
 
+def kept_object(board, file, entry):
+    """An object with only what a function needs of it."""
+    board = find_board(board)
+    target = file[:-2] + "-kept.o"
+    emulation = ["-melf32lriscv"] if "riscv" in board.prefix else []
+    call([board.tool("ld"), *emulation, "-r", "--gc-sections", f"--entry={entry}", file, "-o", target])
+    return target
+
+
 def sizes(board, files):
     """Bytes of objects or a program, summed: code, constants (with the initial values of data), data, zeroed."""
     total = dict(code=0, constants=0, data=0, zeroed=0)

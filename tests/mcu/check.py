@@ -59,7 +59,7 @@ BUILT_IN = {
     "lenet": ["lenet"],
     "resnet_small": ["resnet-small", "--set", "width=4"],
     "lstm": ["lstm", "--set", "width=16", "--set", "length=8"],
-    "gpt_tiny": ["gpt-tiny", "--set", "width=16", "--set", "length=8", "--set", "blocks=1"],
+    "gpt_tiny": ["gpt-tiny", "--set", "width=16", "--set", "length=8", "--set", "layers=1"],
     "keywords": ["keywords", "--set", "width=8", "--set", "blocks=1"],
 }
 BOARDS = ["mps2-an386", "virt"]

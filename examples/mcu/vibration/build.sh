@@ -12,6 +12,6 @@ cc -O2 make_data.c sensor.c -lm -o "$out/make_data"
 "$mica" train vibration.net --data "$out/x.npy,$out/y.npy" --epochs 20 --checkpoint "$out/trained" --overwrite --quiet
 
 # As C: the convolutions stay as they are, in flash; the last layer goes on learning.
-"$mica" export "$out/trained" -o "$out" --name vibration --train --freeze conv
+"$mica" export "$out/trained" -o "$out" --name vibration --train --freeze conv --freeze layer_norm
 
 ../../../mcu/build "$board" "$out/vibration.elf" main.c sensor.c "$out/vibration.c" "-I$out" -I.

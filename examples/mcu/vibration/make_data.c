@@ -1,4 +1,4 @@
-/* make_data FOLDER: readings of the three states that are known in the factory, FOLDER/x.npy and FOLDER/y.npy. */
+/* make_data FOLDER: readings of the six states that are known in the factory, FOLDER/x.npy and FOLDER/y.npy. */
 #include "../common/npy.h"
 #include "sensor.h"
 

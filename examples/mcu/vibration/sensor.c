@@ -21,6 +21,16 @@ static void add_knocks(float *window, float hertz, float level, chance *c)
         }
 }
 
+/* Noise in a third of each turn. */
+static void add_rubbing(float *window, float turns, float phase, chance *c)
+{
+    for (int i = 0; i < window_length; i++) {
+        float turn = turns * 0.001f * (float)i + phase;
+        if (turn - (float)(int)turn < 0.3f)
+            window[i] += 0.6f * chance_noise(c);
+    }
+}
+
 void sensor_read(float *window /* [window_length] */, enum state state, chance *c)
 {
     float turns = chance_between(c, 25, 30), phase = chance_next(c);
@@ -29,8 +39,13 @@ void sensor_read(float *window /* [window_length] */, enum state state, chance *
     if (state == state_off)
         return;
     add_tone(window, turns, (state == state_unbalanced ? 1.5f : 0.5f) * chance_between(c, 0.8f, 1.2f), phase);
-    add_tone(window, 2 * turns, 0.3f * chance_between(c, 0.8f, 1.2f), 2 * phase);
+    add_tone(window, 2 * turns, (state == state_misaligned ? 1.2f : 0.3f) * chance_between(c, 0.8f, 1.2f),
+             2 * phase);
     add_tone(window, 3 * turns, 0.2f * chance_between(c, 0.8f, 1.2f), 3 * phase + 0.2f);
+    if (state == state_gear)
+        add_tone(window, chance_between(c, 300, 340), chance_between(c, 0.4f, 0.8f), phase);
+    if (state == state_rubbing)
+        add_rubbing(window, turns, phase, c);
     if (state == state_bearing)
-        add_knocks(window, 3.6f * turns, chance_between(c, 0.7f, 1.3f), c);
+        add_knocks(window, 3.6f * turns, chance_between(c, 0.9f, 1.5f), c);
 }
