@@ -10,11 +10,17 @@
 #include <mica/int8.h>
 #include <mica/netfile.h>
 
+#include "cli/verb.h"
+
 #define INT8_KEY "mica.int8"
 
 /* Turns *net, which is built but not compiled, into the int8 net that the text describes; info tells of that one then.
  * On failure, *net is as it was. */
 mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *text);
+
+/* Forgets the scales of all layers from the first on that learns: whose parameters do not begin with one of these. They
+ * stay float then. */
+mica_status int8_keep_floats(mica_int8 *q, const mica_net *net, const option_list *freeze);
 
 /* The text, in memory of its own. */
 char *int8_text(const mica_int8 *q, bool per_tensor);

@@ -72,6 +72,8 @@ static int build_bytes(quantizing *z)
     z->bytes_info = z->info;
     mica_status status = mica_int8_choose(z->q,
                                           &(mica_int8_opts){.method = (mica_int8_method)z->set->method});
+    if (status == MICA_OK && z->set->learns)
+        status = int8_keep_floats(z->q, z->net, z->set->freeze);
     mica_int8_per_tensor(z->q, z->set->per_tensor);
     if (status == MICA_OK)
         status = mica_net_create(z->ctx, &z->bytes);
@@ -299,6 +301,12 @@ static void print_text(const quantizing *z, const char *out)
            size_text((double)mica_weights_bytes(z->net)).text);
 }
 
+static void print_nothing(const quantizing *z, const char *out)
+{
+    (void)z;
+    (void)out;
+}
+
 int quantize_int8(const verb *v, mica_context *ctx, const int8_settings *set, const char *in, const char *out)
 {
     quantizing z = {.v = v, .ctx = ctx, .set = set};
@@ -314,7 +322,7 @@ int quantize_int8(const verb *v, mica_context *ctx, const int8_settings *set, co
     if (code == EXIT_OK)
         code = write_file(&z, out);
     if (code == EXIT_OK)
-        (set->shared->json ? print_json : print_text)(&z, out);
+        (set->silent ? print_nothing : set->shared->json ? print_json : print_text)(&z, out);
     score_free(&z.before);
     score_free(&z.after);
     mica_net_destroy(z.bytes);

@@ -11,6 +11,10 @@ typedef struct int8_settings {
     bool per_tensor;
     int method;      /* mica_int8_method */
     int64_t samples; /* that ranges are taken from */
+    /* With `learns`, layers from the first on whose parameters do not begin with one of these stay float. */
+    bool learns;
+    const option_list *freeze;
+    bool silent; /* no report */
 } int8_settings;
 
 /* Reads the checkpoint `in`, writes `out`, and reports how the two compare. */
