@@ -38,6 +38,7 @@ typedef struct generator {
 typedef bool test_fill(const graph *g, mica_net *check, generator *r);
 void put_int8_header(text *out, const graph *g, const export_opts *opts);
 bool put_int8_expected(text *out, const graph *g, mica_net *check, const export_opts *opts, test_fill *fill);
+void put_int8_kernels(text *out, const graph *g); /* before the kernels: how they are compiled */
 void put_int8_main(text *out, const graph *g, const export_opts *opts);
 
 /* The function around the calls of a run. */

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "export/emit_int8.h"
 #include "export/write.h"
 
-#define RUNS 8 /* of the test */
+#define RUNS      8 /* of the test */
+#define MOST_EACH 4 /* convolutions that get code of their own */
 
 /* "INPUT" of the first input, "INPUT_X" of another, "OUTPUT". */
 static capitals words_of(const graph *g, int v)
@@ -64,6 +66,16 @@ void put_int8_header(text *out, const graph *g, const export_opts *opts)
                  "    for (int i = 0; i < %zu; i++)\n"
                  "        y[i] = (float)%s_output()[i] * %s_OUTPUT_SCALE;\n}\n",
                  opts->name, opts->name, y->count * (size_t)g->samples, opts->name, name.text);
+}
+
+void put_int8_kernels(text *out, const graph *g)
+{
+    int count = 0;
+    for (int n = 0; n < g->call_count; n++)
+        count += strcmp(g->calls[n].name, "int8_conv_plane") == 0 &&
+                 int8_packs(g->calls[n].numbers[INT8_KERNEL]);
+    if (count > MOST_EACH)
+        text_put(out, "#define INT8_EACH /* convolutions share their code: there are %d */\n\n", count);
 }
 
 /* ---- The test ---- */

@@ -5,11 +5,12 @@
 
 #include <stdint.h>
 
+#include "int8_inline.c"
 #include "int8_row3.c"
 
-static inline void int8_block(int32_t sum[4], const int8_t *x /* planes, a row every `stride` */, int stride, int plane,
-                              int channels, int rows, int columns,
-                              const int8_t *w /* [channels, threes, rows, 4]: three weights and a 0 */)
+static INT8_PART void int8_block(int32_t sum[4], const int8_t *x /* planes, a row every `stride` */,
+                                 int stride, int plane, int channels, int rows, int columns,
+                                 const int8_t *w /* [channels, threes, rows, 4]: three weights and a 0 */)
 {
     int32_t a = sum[0], b = sum[1], c = sum[2], d = sum[3];
     for (int k = 0; k < channels; k++, x += plane)

@@ -4,10 +4,12 @@
 
 #include <stdint.h>
 
+#include "int8_inline.c"
 #include "int8_row3.c"
 
-static inline void int8_block3x3(int32_t sum[4], const int8_t *x /* planes, a row every `stride` */, int stride, int plane,
-                                 int channels, const int8_t *w /* [channels, 3, 4]: a row's three and a 0 */)
+static INT8_PART void int8_block3x3(int32_t sum[4], const int8_t *x /* planes, a row every `stride` */,
+                                    int stride, int plane, int channels,
+                                    const int8_t *w /* [channels, 3, 4]: a row's three and a 0 */)
 {
     int32_t a = sum[0], b = sum[1], c = sum[2], d = sum[3];
     for (const int8_t *end = w + 12 * channels; w != end; w += 12, x += plane) {

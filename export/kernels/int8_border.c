@@ -7,7 +7,8 @@
 #include <string.h>
 
 static void int8_border(int8_t *y /* [planes, rows + 2 width, columns + 2 width] */,
-                        const int8_t *x /* [planes, rows, columns] */, int planes, int rows, int columns, int width)
+                        const int8_t *x /* [planes, rows, columns] */, int planes, int rows, int columns,
+                        int width)
 {
     int stride = columns + 2 * width;
     memset(y, 0, (size_t)(planes * (rows + 2 * width) * stride));

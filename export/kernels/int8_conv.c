@@ -21,13 +21,15 @@ static void int8_conv(int8_t *y /* [batch, groups outputs, out_rows, out_columns
             const int8_t *weights = w + o * s->channels * taps;
             for (int oy = 0; oy < s->out_rows; oy++)
                 for (int ox = 0; ox < s->out_columns; ox++) {
-                    int top = oy * s->stride_rows - s->pad_rows, left = ox * s->stride_columns - s->pad_columns;
+                    int top = oy * s->stride_rows - s->pad_rows,
+                        left = ox * s->stride_columns - s->pad_columns;
                     int ky, ky_end, kx0, kx_end;
                     uint32_t sum = (uint32_t)bias[o];
                     conv_range(&ky, &ky_end, top, s->dilation_rows, s->kernel_rows, s->rows);
                     conv_range(&kx0, &kx_end, left, s->dilation_columns, s->kernel_columns, s->columns);
                     for (; ky < ky_end; ky++) {
-                        int row = (top + ky * s->dilation_rows) * s->columns + left, tap = ky * s->kernel_columns;
+                        int row = (top + ky * s->dilation_rows) * s->columns + left,
+                            tap = ky * s->kernel_columns;
                         for (int c = 0; c < s->channels; c++)
                             for (int kx = kx0; kx < kx_end; kx++)
                                 sum += (uint32_t)(weights[c * taps + tap + kx] *

@@ -8,8 +8,8 @@
 
 static void int8_dense(int8_t *y /* [rows, units] */, const int8_t *x /* [rows, values] */,
                        const int8_t *w /* [units, values] */, const int32_t *bias /* [units] */,
-                       const int32_t *multiplier /* [units] */, const uint8_t *shift /* [units] */, int rows, int units,
-                       int values, int low, int high)
+                       const int32_t *multiplier /* [units] */, const uint8_t *shift /* [units] */, int rows,
+                       int units, int values, int low, int high)
 {
     for (int r = 0; r < rows; r++, x += values)
         for (int k = 0; k < units; k++) {

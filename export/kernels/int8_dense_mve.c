@@ -7,7 +7,7 @@
 #include "int8_finish.c"
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)
-# include <arm_mve.h>
+#include <arm_mve.h>
 
 static inline int32_t add_products(int32_t sum, const int8_t *a, const int8_t *b, int count)
 {
@@ -32,12 +32,13 @@ static inline int32_t add_products(int32_t sum, const int8_t *a, const int8_t *b
 
 static void int8_dense_mve(int8_t *y /* [rows, units] */, const int8_t *x /* [rows, values] */,
                            const int8_t *w /* [units, values] */, const int32_t *bias /* [units] */,
-                           const int32_t *multiplier /* [units] */, const uint8_t *shift /* [units] */, int rows,
-                           int units, int values, int low, int high)
+                           const int32_t *multiplier /* [units] */, const uint8_t *shift /* [units] */,
+                           int rows, int units, int values, int low, int high)
 {
     for (int r = 0; r < rows; r++, x += values)
         for (int k = 0; k < units; k++)
-            *y++ = int8_finish(add_products(bias[k], x, w + k * values, values), multiplier[k], shift[k], low, high);
+            *y++ = int8_finish(add_products(bias[k], x, w + k * values, values), multiplier[k], shift[k], low,
+                               high);
 }
 
 #endif /* KERNEL_INT8_DENSE_MVE */

@@ -6,8 +6,8 @@
 
 #include "int8_finish.c"
 
-static void int8_global_avg_pool(int8_t *y /* [planes] */, const int8_t *x /* [planes, count] */, int planes, int count,
-                                 int32_t multiplier, int shift, int low, int high)
+static void int8_global_avg_pool(int8_t *y /* [planes] */, const int8_t *x /* [planes, count] */, int planes,
+                                 int count, int32_t multiplier, int shift, int low, int high)
 {
     for (int p = 0; p < planes; p++, x += count) {
         int32_t sum = 0;

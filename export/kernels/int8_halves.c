@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #ifdef __ARM_FEATURE_DSP
-# include <arm_acle.h>
+#include <arm_acle.h>
 
 static inline int32_t add_first(int32_t sum, int32_t a, int32_t b) { return __smlabb(a, b, sum); }
 static inline int32_t add_second(int32_t sum, int32_t a, int32_t b) { return __smlatb(a, b, sum); }

@@ -7,7 +7,7 @@
 #include "int8_finish.c"
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)
-# include <arm_mve.h>
+#include <arm_mve.h>
 
 typedef int32x4_t int8_sums;
 
@@ -22,7 +22,8 @@ static inline int8_sums sums_add(int8_sums sums, const int8_t *x, int step, int 
     return vmlaq_n_s32(sums, vldrbq_gather_offset_z_s32(x, vidupq_n_u32(0, 2), used), w);
 }
 
-static inline void sums_finish(int8_t *y, int8_sums sums, int lanes, int32_t multiplier, int shift, int low, int high)
+static inline void sums_finish(int8_t *y, int8_sums sums, int lanes, int32_t multiplier, int shift, int low,
+                               int high)
 {
     if (shift > 32) {
         int32x4_t r = vrshlq_n_s32(vmulhq_s32(sums, vdupq_n_s32(multiplier)), 32 - shift);
@@ -55,7 +56,8 @@ static inline int8_sums sums_add(int8_sums sums, const int8_t *x, int step, int 
     return sums;
 }
 
-static inline void sums_finish(int8_t *y, int8_sums sums, int lanes, int32_t multiplier, int shift, int low, int high)
+static inline void sums_finish(int8_t *y, int8_sums sums, int lanes, int32_t multiplier, int shift, int low,
+                               int high)
 {
     for (int i = 0; i < lanes && i < 4; i++)
         y[i] = int8_finish(sums.each[i], multiplier, shift, low, high);

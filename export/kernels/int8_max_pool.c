@@ -19,7 +19,8 @@ static void int8_max_pool(int8_t *y /* [planes, out_rows, out_columns] */,
                 conv_range(&kx0, &kx_end, left, s->dilation_columns, s->kernel_columns, s->columns);
                 for (; ky < ky_end; ky++)
                     for (int kx = kx0; kx < kx_end; kx++) {
-                        int v = x[(top + ky * s->dilation_rows) * s->columns + left + kx * s->dilation_columns];
+                        int v =
+                            x[(top + ky * s->dilation_rows) * s->columns + left + kx * s->dilation_columns];
                         best = v > best ? v : best;
                     }
                 *y++ = (int8_t)best;

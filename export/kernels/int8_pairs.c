@@ -6,7 +6,7 @@
 #include <string.h>
 
 #ifdef __ARM_FEATURE_DSP
-# include <arm_acle.h>
+#include <arm_acle.h>
 
 static inline int32_t load4(const int8_t *x)
 {
@@ -39,7 +39,8 @@ static inline int32_t load4(const int8_t *x)
 
 static inline int32_t pair_of(uint32_t four)
 {
-    return (int32_t)((uint32_t)(int8_t)(four & 255u) & 0xffffu) | (int32_t)((uint32_t)(int8_t)(four >> 16 & 255u) << 16);
+    return (int32_t)((uint32_t)(int8_t)(four & 255u) & 0xffffu) |
+           (int32_t)((uint32_t)(int8_t)(four >> 16 & 255u) << 16);
 }
 
 static inline int32_t even_pair(int32_t four) { return pair_of((uint32_t)four); }

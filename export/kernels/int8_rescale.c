@@ -6,8 +6,8 @@
 
 #include "int8_finish.c"
 
-static void int8_rescale(int8_t *y /* [count] */, const int8_t *x /* [count] */, int count, int32_t multiplier,
-                         int shift, int low, int high)
+static void int8_rescale(int8_t *y /* [count] */, const int8_t *x /* [count] */, int count,
+                         int32_t multiplier, int shift, int low, int high)
 {
     for (int i = 0; i < count; i++)
         y[i] = int8_finish(x[i], multiplier, shift, low, high);

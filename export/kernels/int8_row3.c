@@ -6,9 +6,11 @@
 #include <stdint.h>
 
 #include "int8_halves.c"
+#include "int8_inline.c"
 #include "int8_pairs.c"
 
-static inline void int8_row3(int32_t *left, int32_t *right, int32_t x02, int32_t x13, int32_t w02, int32_t w1)
+static INT8_PART void int8_row3(int32_t *left, int32_t *right, int32_t x02, int32_t x13, int32_t w02,
+                                int32_t w1)
 {
     *left = add_first(add_both(*left, x02, w02), x13, w1);
     *right = add_second(add_both(*right, x13, w02), x02, w1);
