@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/model/images.h"
 #include "cli/model/match.h"
 #include "cli/model/page_file.h"
 #include "cli/model/same.h"
@@ -143,23 +142,10 @@ static int open_data(evaluation *e, settings *set)
     if (set->data == NULL)
         return usage_error(&verb_eval,
                            "--data is required: the checkpoint does not record its training data");
-    bool own = m->data != NULL && strcmp(set->data, m->data) == 0;
-    if (file_kind_of(set->data) == FILE_CSV && m->table == NULL)
-        return verb_error(&verb_eval, EXIT_FILE, "%s is a table, which %s was not trained on", set->data,
-                          e->saved.path);
-    data_opts opts = {.table = set->table,
-                      .known = m->table,
-                      .window = m->forecast.window,
-                      .horizon = m->forecast.horizon,
-                      .test = own ? e->saved.settings.test : NULL,
-                      .tell = !set->shared.quiet && !set->shared.json && ranks_rank() == 0,
-                      .classes = (const char *const *)m->class_names,
-                      .class_count = m->class_count,
-                      .sound = m->is_sound ? &m->sound : NULL,
-                      .sound_asked = m->is_sound,
-                      .images = images_size_of_sample(&m->sample),
-                      .vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL};
-    int code = data_load(&e->data, &verb_eval, e->ctx, set->data, &opts);
+    int code = saved_load_data(
+        &e->data, &verb_eval, e->ctx, &e->saved, set->data,
+        &(data_opts){.table = set->table,
+                     .tell = !set->shared.quiet && !set->shared.json && ranks_rank() == 0});
     net_ends ends;
     if (code == EXIT_OK)
         code = net_ends_find(&ends, &verb_eval, e->net, &e->info, e->saved.path);

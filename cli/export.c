@@ -7,9 +7,12 @@
 #include <sys/stat.h>
 
 #include <mica/checkpoint.h>
+#include <mica/int8.h>
 #include <mica/mica.h>
 
+#include "cli/model/quantize_int8.h"
 #include "cli/model/saved.h"
+#include "cli/model/tables.h"
 #include "cli/net/argument.h"
 #include "cli/picture/text.h"
 #include "export/export.h"
@@ -25,6 +28,12 @@ typedef struct settings {
     int optimizer, layout;
     double weight_decay;
     size_t budget;
+    int target;
+    bool int8, per_tensor;
+    const char *data;
+    table_settings table;
+    int calibrate; /* -1: not given */
+    int64_t samples;
 } settings;
 
 enum { METHOD_SGD, METHOD_MOMENTUM, METHOD_ADAM, METHOD_ADAMW };
@@ -32,6 +41,19 @@ static const char *const methods[] = {"sgd", "momentum", "adam", "adamw", NULL};
 
 enum { LAYOUT_FLAT, LAYOUT_ARDUINO };
 static const char *const layouts[] = {"flat", "arduino", NULL};
+
+static const char *const targets[] = {
+#define TARGET_NAME(name) #name,
+    EXPORT_TARGETS(TARGET_NAME)
+#undef TARGET_NAME
+        NULL,
+};
+static const char *const calibrations[] = {
+#define CALIBRATION(method, text) text,
+    MICA_INT8_METHODS(CALIBRATION)
+#undef CALIBRATION
+        NULL,
+};
 
 static const verb_option options[] = {
     {.name = "--out",
@@ -80,6 +102,41 @@ static const verb_option options[] = {
      "HOW",
      "arduino: a folder that is a library of the Arduino IDE and of PlatformIO (flat)",
      .choices = layouts},
+    {.name = "--target",
+     OPTION_CHOICE,
+     offsetof(settings, target),
+     "CPU",
+     "what kernels are chosen for: m4, m7 and m33 have SMLAD, m55 has MVE (generic)",
+     .choices = targets},
+    {.name = "--int8",
+     OPTION_FLAG,
+     offsetof(settings, int8),
+     NULL,
+     "quantize the net of a checkpoint first; with --train what is not frozen stays float"},
+    {.name = "--data",
+     OPTION_TEXT,
+     offsetof(settings, data),
+     "DATA",
+     "--int8: data to take ranges from (the training data set)"},
+    TABLE_READING_OPTIONS(settings),
+    {.name = "--calibrate",
+     OPTION_CHOICE,
+     offsetof(settings, calibrate),
+     "METHOD",
+     "--int8: how ranges follow from the values seen: minmax, percentile or kl (minmax)",
+     .choices = calibrations},
+    {.name = "--samples",
+     OPTION_COUNT,
+     offsetof(settings, samples),
+     "N",
+     "--int8: samples to take ranges from (1024)",
+     .least = 1,
+     .most = 1000000000},
+    {.name = "--per-tensor",
+     OPTION_FLAG,
+     offsetof(settings, per_tensor),
+     NULL,
+     "--int8: one scale for all weights of a layer, not one per output channel"},
     NET_SET_OPTION(settings),
 };
 
@@ -91,6 +148,9 @@ static const char details[] = NET_HELP
     "Weights stay in flash; all other memory is one block, static or the caller's. With --train what is\n"
     "learned moves to RAM. A batch is run sample by sample where no operation mixes them, so that it takes\n"
     "no more memory than one. A net without a checkpoint gets fresh weights (--seed).\n"
+    "\n"
+    "With --int8, or if it is a net of mica quantize --int8, inputs and outputs are bytes; NAME.h has their\n"
+    "scales, and functions for floats. --int8 also writes NAME.safetensors, the quantized net, for mica eval.\n"
     "\n"
     "--json prints one object: name, ram, flash (bytes), files.";
 
@@ -137,7 +197,8 @@ typedef struct job {
 
 static int compile(job *j, mica_net *net, size_t budget)
 {
-    for (size_t i = 0; i < j->set->freeze.count; i++)
+    for (size_t i = 0; i < j->set->freeze.count && !j->set->int8;
+         i++) /* what is frozen has no parameters then */
         if (mica_net_freeze(net, j->set->freeze.item[i], true) != MICA_OK)
             return verb_failed(&verb_export, j->ctx);
     mica_compile_opts opts = {
@@ -171,11 +232,14 @@ static int build_nets(job *j)
     j->opts.samples = apart ? (int)batch : 1;
     j->opts.batch = (int)opts.batch;
     mica_netfile_info info;
-    if (mica_net_create(j->ctx, &j->net) != MICA_OK ||
-        mica_netfile_build(j->net, &info, j->info.text, &opts) != MICA_OK)
-        return verb_failed(&verb_export, j->ctx);
-    j->opts.output = info.output;
-    return EXIT_OK;
+    if (strcmp(j->what, "-") != 0)
+        code = net_build(&j->net, &info, &verb_export, j->ctx, j->what, &j->set->set, &opts);
+    else if (mica_net_create(j->ctx, &j->net) != MICA_OK || /* what was read from there is gone */
+             mica_netfile_build(j->net, &info, j->info.text, &opts) != MICA_OK)
+        code = verb_failed(&verb_export, j->ctx);
+    if (code == EXIT_OK)
+        j->opts.output = info.output;
+    return code;
 }
 
 /* A checkpoint of mica train says how inputs were normalized. Other files need not. */
@@ -310,9 +374,41 @@ static void tell(const job *j, const exported *e)
            j->name, j->set->out, extras, j->name, j->name, j->name);
 }
 
+/* --int8: DIR/NAME.safetensors is what is exported then. */
+static int quantize(job *j)
+{
+    const settings *set = j->set;
+    if (j->weights[0] == '\0')
+        return verb_error(&verb_export, EXIT_FILE,
+                          "--int8 is for checkpoints: %s has no trained weights to quantize", j->what);
+    int8_settings with = {.shared = &set->shared,
+                          .data = set->data,
+                          .table = set->table,
+                          .per_tensor = set->per_tensor,
+                          .method = set->calibrate >= 0 ? set->calibrate : MICA_INT8_MINMAX,
+                          .samples = set->samples,
+                          .learns = set->train,
+                          .freeze = &set->freeze,
+                          .silent = set->shared.json || set->shared.quiet};
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s/%s.safetensors", set->out, j->name);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return verb_error(&verb_export, EXIT_FAILED, "the name of the folder %s is too long", set->out);
+    int code = make_folder(set->out);
+    if (code == EXIT_OK)
+        code = quantize_int8(&verb_export, j->ctx, &with, j->weights, path);
+    if (code == EXIT_OK && !with.silent)
+        printf("\n");
+    memcpy(j->weights, path, sizeof path);
+    j->what = j->weights;
+    return code;
+}
+
 static int export_with(job *j, text *why)
 {
-    int code = build_nets(j);
+    int code = j->set->int8 ? quantize(j) : EXIT_OK;
+    if (code == EXIT_OK)
+        code = build_nets(j);
     if (code == EXIT_OK)
         code = read_normalization(j);
     if (code == EXIT_OK)
@@ -342,6 +438,14 @@ static int check_settings(const settings *set)
     if (set->name != NULL && !is_identifier(set->name))
         return usage_error(&verb_export,
                            "--name %s: expected a name of C, of at most 48 letters, digits and _", set->name);
+    if (!set->int8 && (set->data != NULL || set->calibrate >= 0 || set->per_tensor))
+        return usage_error(&verb_export, "--data, --calibrate and --per-tensor are for --int8");
+    if (set->int8 && set->set.count > 0)
+        return usage_error(&verb_export, "--set does not go with --int8: the weights are there already");
+    if (set->int8 && set->train && set->freeze.count == 0)
+        return usage_error(
+            &verb_export,
+            "--int8 --train: which layers become int8? --freeze PREFIX; the others learn, as floats");
     if (!set->train && (set->freeze.count > 0 || set->weight_decay != 0.0))
         return usage_error(&verb_export, "%s is about training: --train",
                            set->freeze.count > 0 ? "--freeze" : "--weight-decay");
@@ -350,7 +454,12 @@ static int check_settings(const settings *set)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .optimizer = METHOD_MOMENTUM, .batch = 1};
+    settings set = {.shared = SHARED_DEFAULTS,
+                    .optimizer = METHOD_MOMENTUM,
+                    .batch = 1,
+                    .table = TABLE_DEFAULTS,
+                    .calibrate = -1,
+                    .samples = 1024};
     int given = options_read(&verb_export, &set, argc, argv);
     if (given < 0)
         return EXIT_USAGE;
@@ -378,6 +487,7 @@ static int run(int argc, char **argv)
     j.opts = (export_opts){.name = j.name,
                            .source = argv[0],
                            .train = set.train,
+                           .target = (export_target)set.target,
                            .optimizer = &j.optimizer,
                            .steps = TEST_STEPS};
     text why = {0};
@@ -404,6 +514,7 @@ const verb verb_export = {
         (const verb_example[]){
             {"export lenet-digits -o firmware", "a trained net, for inference"},
             {"export lenet-digits -o firmware --train --freeze conv", "whose last layers go on learning"},
+            {"export lenet-digits -o firmware --int8 --data digits --target m4", "in bytes, with SMLAD"},
             {"export my.net -o firmware --train --batch 4 --optimizer adam", "four samples in each step"},
             {NULL, NULL},
         },

@@ -1,4 +1,5 @@
-/* mica quantize: a GGUF file with its tensors in other types. */
+/* mica quantize: a GGUF file with its tensors in other types; or, with --int8, a trained net in bytes
+ * (cli/model/quantize_int8.c). */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,9 @@
 #include <mica/gguf.h>
 
 #include "host/clock.h"
+#include "cli/model/quantize_int8.h"
+#include "cli/model/saved.h"
+#include "cli/model/tables.h"
 #include "cli/picture/text.h"
 #include "cli/verb.h"
 
@@ -15,6 +19,11 @@ typedef struct settings {
     shared_settings shared;
     int type; /* -1: not given */
     bool pure, dry_run;
+    bool int8, per_tensor;
+    const char *data;
+    table_settings table;
+    int method; /* -1: not given */
+    int64_t samples;
 } settings;
 
 /* In the order of mica_gguf_mix; behind them, what others call the middle one of three. */
@@ -34,6 +43,13 @@ static mica_gguf_mix mix_of(int type)
     return type < MICA_MIX_COUNT ? (mica_gguf_mix)type : middle[type - MICA_MIX_COUNT];
 }
 
+static const char *const methods[] = {
+#define METHOD(method, text) text,
+    MICA_INT8_METHODS(METHOD)
+#undef METHOD
+        NULL,
+};
+
 static const verb_option options[] = {
     {.name = "--type",
      OPTION_CHOICE,
@@ -51,6 +67,35 @@ static const verb_option options[] = {
      offsetof(settings, dry_run),
      NULL,
      "write nothing, only list each tensor's type; OUT may be left out"},
+    {.name = "--int8",
+     OPTION_FLAG,
+     offsetof(settings, int8),
+     NULL,
+     "FILE is a checkpoint: write its net with weights and activations of 8 bits"},
+    {.name = "--data",
+     OPTION_TEXT,
+     offsetof(settings, data),
+     "DATA",
+     "--int8: data to take ranges from, and to score it on (the training data set)"},
+    TABLE_READING_OPTIONS(settings),
+    {.name = "--calibrate",
+     OPTION_CHOICE,
+     offsetof(settings, method),
+     "METHOD",
+     "--int8: how ranges follow from the values seen: minmax, percentile or kl (minmax)",
+     .choices = methods},
+    {.name = "--samples",
+     OPTION_COUNT,
+     offsetof(settings, samples),
+     "N",
+     "--int8: samples to take ranges from (1024)",
+     .least = 1,
+     .most = 1000000000},
+    {.name = "--per-tensor",
+     OPTION_FLAG,
+     offsetof(settings, per_tensor),
+     NULL,
+     "--int8: one scale for all weights of a layer, not one per output channel"},
 };
 
 static const char details[] =
@@ -65,11 +110,17 @@ static const char details[] =
     "Tensors that matter more get more bits, as in llama-quantize: the output, and in the\n"
     "mixes (_S, _M, _L) some of attn_v and ffn_down. Norms and biases stay as they are.\n"
     "\n"
-    "Quantize from F32, F16 or BF16 if you can: quantizing twice adds up the errors.";
+    "Quantize from F32, F16 or BF16 if you can: quantizing twice adds up the errors.\n"
+    "\n"
+    "With --int8, FILE is a checkpoint of mica train, or its folder, and OUT a checkpoint for mica eval,\n"
+    "run, info and plan, a quarter of the size. Batch norm and relu become part of the layers before\n"
+    "them; what has no int8 operation stays float. A report compares each layer's results with those\n"
+    "of the float net, and the scores of both.";
 
 static const verb_example examples[] = {
     {"quantize model-f16.gguf model.gguf --type Q4_K_M", "about five bits per weight"},
     {"quantize model-f16.gguf --type Q6_K --dry-run", "what each tensor would be, and the size"},
+    {"quantize lenet-digits lenet-int8.safetensors --int8 --data digits", "a trained net in 8 bits"},
     {NULL, NULL},
 };
 
@@ -259,12 +310,50 @@ static bool same_file(const char *a, const char *b)
            about_a.st_ino == about_b.st_ino;
 }
 
+/* The path of a checkpoint, which may be given by its folder. */
+static bool same_checkpoint(const char *in, const char *out)
+{
+    char from[4096], to[4096];
+    return checkpoint_path(from, sizeof from, in) && checkpoint_path(to, sizeof to, out) &&
+           same_file(from, to);
+}
+
+static int run_int8(const settings *set, int given, char **argv)
+{
+    if (given != 2)
+        return usage_error(&verb_quantize,
+                           "which checkpoint, and where to? Try: mica quantize lenet-digits "
+                           "lenet-int8.safetensors --int8 --data digits");
+    if (set->type >= 0 || set->pure || set->dry_run)
+        return usage_error(&verb_quantize, "--type, --pure and --dry-run are for GGUF files, not for --int8");
+    if (same_checkpoint(argv[0], argv[1]))
+        return usage_error(&verb_quantize,
+                           "%s is the file to read: give OUT another name, or it would be lost", argv[1]);
+    mica_context *ctx = verb_context(&verb_quantize, &set->shared);
+    if (ctx == NULL)
+        return EXIT_FAILED;
+    int8_settings with = {.shared = &set->shared,
+                          .data = set->data,
+                          .table = set->table,
+                          .per_tensor = set->per_tensor,
+                          .method = set->method >= 0 ? set->method : MICA_INT8_MINMAX,
+                          .samples = set->samples};
+    int code = quantize_int8(&verb_quantize, ctx, &with, argv[0], argv[1]);
+    mica_context_destroy(ctx);
+    return code;
+}
+
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .type = -1};
+    settings set = {
+        .shared = SHARED_DEFAULTS, .type = -1, .table = TABLE_DEFAULTS, .method = -1, .samples = 1024};
     int given = options_read(&verb_quantize, &set, argc, argv);
     if (given < 0)
         return EXIT_USAGE;
+    if (set.int8)
+        return run_int8(&set, given, argv);
+    if (set.data != NULL || set.method >= 0 || set.per_tensor)
+        return usage_error(&verb_quantize, "--data, --calibrate and --per-tensor are for --int8");
     if (given != 2 && !(given == 1 && set.dry_run))
         return usage_error(&verb_quantize,
                            "which file, and where to? Try: mica quantize in.gguf out.gguf --type Q4_K_M");
@@ -283,12 +372,12 @@ static int run(int argc, char **argv)
 
 const verb verb_quantize = {
     .name = "quantize",
-    .arguments = "FILE OUT --type TYPE [OPTIONS]",
-    .summary = "write a text model with fewer bits",
+    .arguments = "FILE OUT --type TYPE | --int8 [OPTIONS]",
+    .summary = "write a text model or a trained net with fewer bits",
     .details = details,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .run = run,
-    .shared = SHARED_JSON | SHARED_QUIET | SHARED_THREADS,
+    .shared = SHARED_JSON | SHARED_QUIET | SHARED_THREADS | SHARED_SEED,
     .examples = examples,
 };

@@ -18,7 +18,7 @@ const export_op *find_export_op(const char *name)
         for (const export_op *op = families[f]; op->name != NULL; op++)
             if (strcmp(op->name, name) == 0)
                 return op;
-    return NULL;
+    return find_int8_op(name);
 }
 
 /* ---- For emitters ---- */
@@ -92,7 +92,7 @@ static const char *why_not(const graph *g, const call *c)
     for (int i = 0; i < c->ins + c->outs; i++) {
         int v = i < c->ins ? c->in[i] : c->out[i - c->ins];
         if (v != NONE && g->values[v].dtype != MICA_F32 && g->values[v].dtype != MICA_I32 &&
-            g->values[v].dtype != MICA_U8)
+            g->values[v].dtype != MICA_U8 && !(g->values[v].dtype == MICA_I8 && takes_bytes(c->name)))
             return mica_dtype_name(g->values[v].dtype);
     }
     return op->refuse != NULL ? op->refuse(g, c) : NULL;
@@ -191,7 +191,10 @@ bool graph_prepare(graph *g)
 
 const char *c_type(mica_dtype dtype)
 {
-    return dtype == MICA_I32 ? "int32_t" : dtype == MICA_U8 ? "uint8_t" : "float";
+    return dtype == MICA_I32  ? "int32_t"
+           : dtype == MICA_U8 ? "uint8_t"
+           : dtype == MICA_I8 ? "int8_t"
+                              : "float";
 }
 
 shape_words shape_of(const value *v)
@@ -215,6 +218,9 @@ void put_address(text *out, const graph *g, const value *v)
         text_put(out, "%s", root->name);
     else if (v->dtype == MICA_U8)
         text_put(out, "(uint8_t *)(block + %zu)", root->offset);
+    else if (v->dtype == MICA_I8)
+        text_put(out, inset > 0 ? "(int8_t *)(block + %zu) + %zu" : "(int8_t *)(block + %zu)", root->offset,
+                 inset);
     else
         text_put(out, "%s + %zu", v->dtype == MICA_I32 ? "whole" : "block", root->offset + inset);
     if (of_samples)

@@ -67,6 +67,11 @@ extern const export_op export_elementwise_ops[], export_reduce_ops[], export_mov
     export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
     export_matrix_ops[], export_make_ops[], export_random_ops[], export_class_ops[];
 
+/* The entry of an operation of bytes; NULL: it is none. And whether int8_t can be exported for an operation: those, and those
+ * that move elements. */
+const export_op *find_int8_op(const char *name);
+bool takes_bytes(const char *name);
+
 /* The entry of an operation; NULL: it cannot be exported. */
 const export_op *find_export_op(const char *name);
 
@@ -93,6 +98,8 @@ void emit_activation(emitter *e, const char *name, size_t count, const char *pre
 /* NULL, or why the fused activation of a call cannot be exported. */
 const char *refuse_activation(const call *c, const char *prefix);
 
+/* The sizes of a convolution, as `shape` of kernels/conv_shape.c, from options with this prefix. */
+void emit_conv_shape(emitter *e, image x, image y, const value *w, const char *prefix);
 /* Whether a dense layer is written out as loops rather than a call. */
 bool is_small_dense(const value *x, const value *y);
 /* The sizes of pooling, as `windows` of kernels/pool_shape.c, from options with this prefix. */

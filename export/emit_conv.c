@@ -4,7 +4,7 @@
 #include "export/emit.h"
 
 /* The sizes of a convolution as a struct of C: for kernels/conv_general*.c. `prefix` is that of its options. */
-static void emit_shape(emitter *e, image x, image y, const value *w, const char *prefix)
+void emit_conv_shape(emitter *e, image x, image y, const value *w, const char *prefix)
 {
     char field[32];
     int number[4][2];
@@ -31,7 +31,7 @@ static void emit_shape(emitter *e, image x, image y, const value *w, const char 
 static void emit_conv(emitter *e, const call *c)
 {
     use_kernel(e, "conv_general");
-    emit_shape(e, image_of(e->g, c->in[0]), image_of(e->g, c->out[0]), in_value(e, 1), "");
+    emit_conv_shape(e, image_of(e->g, c->in[0]), image_of(e->g, c->out[0]), in_value(e, 1), "");
     emit(e, "conv_general(%s, %s, %s, %s, &shape, 0);", out_name(e, 0), in_name(e, 0), in_name(e, 1),
          in_name(e, 2));
     emit_activation(e, out_name(e, 0), out_value(e, 0)->count, "");
@@ -46,7 +46,7 @@ static const char *refuse_conv(const graph *g, const call *c)
 static void emit_backward_weight(emitter *e, const call *c)
 {
     use_kernel(e, "conv_general_backward_weight");
-    emit_shape(e, image_of(e->g, c->in[1]), image_of(e->g, c->in[0]), out_value(e, 0), "");
+    emit_conv_shape(e, image_of(e->g, c->in[1]), image_of(e->g, c->in[0]), out_value(e, 0), "");
     emit(e, "conv_general_backward_weight(%s, %s, %s, &shape);", out_name(e, 0), in_name(e, 0),
          in_name(e, 1));
 }
@@ -62,7 +62,7 @@ static void emit_backward_bias(emitter *e, const call *c)
 static void emit_backward_input(emitter *e, const call *c)
 {
     use_kernel(e, "conv_general_backward_input");
-    emit_shape(e, image_of(e->g, c->out[0]), image_of(e->g, c->in[0]), in_value(e, 1), "");
+    emit_conv_shape(e, image_of(e->g, c->out[0]), image_of(e->g, c->in[0]), in_value(e, 1), "");
     emit(e, "conv_general_backward_input(%s, %s, %s, &shape);", out_name(e, 0), in_name(e, 0), in_name(e, 1));
 }
 
@@ -97,7 +97,7 @@ static void emit_conv_pool(emitter *e, const call *c)
     image m = image_between(e->g, c), y = image_of(e->g, c->out[0]);
     use_kernel(e, "conv_general");
     use_kernel(e, "max_pool_general");
-    emit_shape(e, image_of(e->g, c->in[0]), m, in_value(e, 1), "conv.");
+    emit_conv_shape(e, image_of(e->g, c->in[0]), m, in_value(e, 1), "conv.");
     emit_pool_shape(e, m, y, "pool.");
     emit(e, "conv_general(%s, %s, %s, %s, &shape, 0);", scratch_name(e), in_name(e, 0), in_name(e, 1),
          in_name(e, 2));

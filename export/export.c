@@ -12,6 +12,7 @@ static bool make_graph(graph *g, mica_net *net, const export_opts *opts, text *w
         text_put(why, "  the program cannot be read: no input, no output, or not enough memory\n");
         return false;
     }
+    g->target = opts->target;
     g->method = opts->optimizer;
     g->states = opts->train && opts->optimizer->kind != MICA_SGD ? 2 : 0;
     bool rewritten = graph_rewrite(g);

@@ -12,11 +12,13 @@
 
 #include <mica/mica.h>
 
+#include "export/target.h"
 #include "export/text.h"
 
 typedef struct export_opts {
     const char *name;   /* an identifier: what all names of the files begin with */
     const char *source; /* where the net came from, for the comment on top */
+    export_target target;
     const char *output; /* the name of the value that is predicted */
     bool train;         /* also a training step, for what is not frozen */
     int samples;        /* of a step; the net is built for one of them, unless it mixes samples */
@@ -26,7 +28,7 @@ typedef struct export_opts {
     float scale;
     int channels;
     const float *mean, *deviation;
-    int steps;                       /* of the test: training steps that are compared */
+    int steps; /* of the test: training steps that are compared */
 } export_opts;
 
 typedef struct exported {

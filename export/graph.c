@@ -201,6 +201,23 @@ static bool is_target(const mica_net *net, mica_value v)
     return found;
 }
 
+/* Whether a call changes something that is kept. */
+static bool is_written(const mica_net *net, mica_value v)
+{
+    for (int n = 0; n < mica_net_program(net); n++) {
+        mica_program_call c;
+        if (mica_net_program_call(net, &c, n) != MICA_OK)
+            return true;
+        for (int i = 0; i < c.ins; i++) {
+            mica_program_value in;
+            if (c.in[i] != 0 && (c.op->writes >> i & 1u) &&
+                mica_net_program_value(net, &in, c.in[i]) == MICA_OK && in.root == v)
+                return true;
+        }
+    }
+    return false;
+}
+
 static value_home home_of(const graph *g, const mica_program_value *v)
 {
     if (v->kind == MICA_BUFFER_GRADIENT)
@@ -211,7 +228,8 @@ static value_home home_of(const graph *g, const mica_program_value *v)
     case MICA_HOME_LEARNED:
         return g->train && !v->frozen ? VALUE_LEARNED : VALUE_CONST;
     case MICA_HOME_KEPT:
-        return g->train || v->kept != MICA_KEPT_STATISTICS ? VALUE_KEPT : VALUE_CONST;
+        return v->kept == MICA_KEPT_STATISTICS && !(g->train && is_written(g->net, v->root)) ? VALUE_CONST
+                                                                                             : VALUE_KEPT;
     case MICA_HOME_DERIVED:
     case MICA_HOME_LENT:
         return VALUE_CONST;

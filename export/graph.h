@@ -5,6 +5,7 @@
 #include <mica/mica.h>
 #include <mica/op.h>
 
+#include "export/target.h"
 #include "export/text.h"
 
 #define NONE (-1)
@@ -20,10 +21,17 @@ typedef enum value_home {
     VALUE_TARGET,   /* an argument of the training step */
 } value_home;
 
+/* How a constant lies in flash, where that is not as in the net: pack_int8.c. */
+typedef enum packing {
+    PACK_NOT,
+    PACK_EACH,   /* the one number that there is, for every channel */
+    PACK_THREES, /* rows of weights in threes, each of four bytes */
+} packing;
+
 typedef struct value {
     char name[64]; /* an identifier of C, which no other value has */
     value_home home;
-    mica_dtype dtype; /* MICA_F32, MICA_I32 (of any integer of the net) or MICA_U8 */
+    mica_dtype dtype; /* MICA_F32, MICA_I32 (of any integer of the net), MICA_U8 or MICA_I8 */
     int rank;
     mica_index dim[MICA_MAX_RANK];
     size_t count;      /* elements, without a border */
@@ -33,6 +41,9 @@ typedef struct value {
     mica_value source; /* in the net; 0: made by the exporter */
     bool output;       /* read by the caller after a run */
     mica_kept_kind kept;
+    packing packed;     /* of a constant */
+    float scale;        /* of bytes that the caller writes or reads; 0: they are no such */
+    mica_value seen_as; /* and the floats of the net that they stand for */
     /* By plan.c: */
     int first, last; /* numbers of the calls between which it lives */
     int group;       /* of values that take over from one another */
@@ -60,6 +71,7 @@ typedef struct call {
 
 typedef struct graph {
     mica_net *net;
+    export_target target;
     bool train;
     int samples; /* that a step runs one after the other: axis 0 of its inputs and outputs */
     value *values;

@@ -54,7 +54,8 @@ static bool put_kernel(writing *w, const char *name, size_t length)
         for (const char *line = source; *line != '\0';) {
             const char *end = strchr(line, '\n');
             end = end != NULL ? end + 1 : line + strlen(line);
-            bool include = strncmp(line, "#include", 8) == 0;
+            bool include = strncmp(line, "#include", 8) == 0 &&
+                           strncmp(line, "#include <arm_", 14) != 0; /* that depends on the processor */
             bool guard = is_guard(line, end);
             if (pass == 0 && include && !put_included(w, line, end))
                 return false;

@@ -23,7 +23,7 @@ static bool is_packed(const value *v) { return v->home == VALUE_ARENA || v->home
 static size_t words_of(const graph *g, const value *v)
 {
     size_t size = value_size(g, v);
-    return v->dtype == MICA_U8 ? (size + 3) / 4 : size;
+    return v->dtype == MICA_U8 || v->dtype == MICA_I8 ? (size + 3) / 4 : size;
 }
 
 /* ---- Lifetimes ---- */

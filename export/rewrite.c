@@ -47,5 +47,5 @@ bool graph_rewrite(graph *g)
 {
     drop_loss_gradients(g);
     drop_loss_values(g);
-    return rewrite_state(g) && rewrite_conv_pool(g) && rewrite_dense(g);
+    return rewrite_state(g) && rewrite_conv_pool(g) && rewrite_dense(g) && rewrite_int8(g);
 }

@@ -30,6 +30,17 @@ void write_header(text *out, const graph *g, const export_opts *opts);
 bool write_test(text *out, const graph *g, mica_net *check, const export_opts *opts, text *why);
 void write_page(text *out, const graph *g, const export_opts *opts);
 
+/* Of nets whose caller writes or reads bytes: write_int8.c. The test draws its numbers from a generator, for which `fill`
+ * does the same on the library's side. */
+typedef struct generator {
+    uint32_t state;
+} generator;
+typedef bool test_fill(const graph *g, mica_net *check, generator *r);
+void put_int8_header(text *out, const graph *g, const export_opts *opts);
+bool put_int8_expected(text *out, const graph *g, mica_net *check, const export_opts *opts, test_fill *fill);
+void put_int8_kernels(text *out, const graph *g); /* before the kernels: how they are compiled */
+void put_int8_main(text *out, const graph *g, const export_opts *opts);
+
 /* The function around the calls of a run. */
 void write_forward(text *out, emitter *e);
 /* Its call: "forward(sample);" */

@@ -63,5 +63,6 @@ void write_header(text *out, const graph *g, const export_opts *opts)
             name.text);
         text_put(out, "void %s_save(void *to);\nvoid %s_load(const void *from);\n", opts->name, opts->name);
     }
+    put_int8_header(out, g, opts);
     text_put(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }

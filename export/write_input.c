@@ -17,7 +17,7 @@ void write_normalize(text *out, const graph *g, const export_opts *opts)
     capitals name = capitals_of(opts->name);
     const value *x = &g->values[g->input];
     int channels = opts->channels;
-    if (channels <= 0 || x->dtype != MICA_F32 || x->count % (size_t)channels != 0)
+    if (channels <= 0 || (x->dtype != MICA_F32 && !(x->scale > 0.0f)) || x->count % (size_t)channels != 0)
         return;
     text_put(
         out,

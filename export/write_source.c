@@ -186,6 +186,7 @@ bool write_source(text *out, emitter *e, const export_opts *opts, text *why)
     put_top(out, g, opts);
     if (e->kernel_count > 0)
         text_put(out, "/* ---- Kernels ---- */\n\n");
+    put_int8_kernels(out, g);
     bool found = put_kernels(out, e, &missing);
     if (!found)
         text_put(why, "  there is no kernel \"%s\"\n", missing);

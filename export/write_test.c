@@ -9,10 +9,6 @@
 
 /* ---- The same numbers on both sides ---- */
 
-typedef struct generator {
-    uint32_t state;
-} generator;
-
 static uint32_t draw(generator *r)
 {
     r->state = r->state * 1664525u + 1013904223u;
@@ -57,7 +53,9 @@ static bool fill(const graph *g, mica_net *check, generator *r)
                 continue;
             mica_program_value v;
             mica_tensor t;
-            if (mica_net_program_value(g->net, &v, g->values[i].source) != MICA_OK ||
+            float scale = g->values[i].scale;
+            if (mica_net_program_value(
+                    g->net, &v, scale > 0.0f ? g->values[i].seen_as : g->values[i].source) != MICA_OK ||
                 mica_net_tensor(check, &t, v.name) != MICA_OK || mica_tensor_count(&t) != filled_count(g, i))
                 return false;
             uint32_t bound = (uint32_t)bound_of(g, i);
@@ -67,6 +65,8 @@ static bool fill(const graph *g, mica_net *check, generator *r)
                     ((int32_t *)t.data)[k] = (int32_t)(bits % bound);
                 else if (t.dtype == MICA_I64)
                     ((int64_t *)t.data)[k] = (int64_t)(bits % bound);
+                else if (t.dtype == MICA_F32 && scale > 0.0f)
+                    ((float *)t.data)[k] = (float)((int)(bits % 255) - 127) * scale;
                 else if (t.dtype == MICA_F32)
                     ((float *)t.data)[k] = (float)bits / 8388608.0f - (pass == 0 ? 1.0f : 0.0f);
                 else
@@ -90,6 +90,10 @@ static void put_fill(text *out, const graph *g, const export_opts *opts, int i)
     if (v->dtype == MICA_I32)
         text_put(out, "    for (int i = 0; i < %zu; i++)\n        %s[i] = (int32_t)(draw() %% %d);\n", count,
                  place, bound_of(g, i));
+    else if (v->dtype == MICA_I8)
+        text_put(out,
+                 "    for (int i = 0; i < %zu; i++)\n        %s[i] = (int8_t)((int)(draw() %% 255) - 127);\n",
+                 count, place);
     else
         text_put(out, "    for (int i = 0; i < %zu; i++)\n        %s[i] = (float)draw() / 8388608.0f - %s;\n",
                  count, place, input ? "1.0f" : "0.0f");
@@ -244,10 +248,15 @@ bool write_test(text *out, const graph *g, mica_net *check, const export_opts *o
     float largest = 0.0f;
     size_t count = 0;
     put_top(out, g, opts);
-    if (!run_library(out, g, check, opts, &largest, &count)) {
+    bool bytes = g->values[g->output].scale > 0.0f;
+    if (bytes ? !put_int8_expected(out, g, check, opts, fill)
+              : !run_library(out, g, check, opts, &largest, &count)) {
         text_put(why, "  the library could not run the test: %s\n", mica_error(mica_net_context(check)));
         return false;
     }
-    put_main(out, g, opts, count, largest > 0.0f ? largest : 1.0f);
+    if (bytes)
+        put_int8_main(out, g, opts);
+    else
+        put_main(out, g, opts, count, largest > 0.0f ? largest : 1.0f);
     return !out->failed;
 }

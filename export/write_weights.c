@@ -1,6 +1,7 @@
 /* Weights: const arrays, and what a net that learns starts with. */
 #include <string.h>
 
+#include "export/emit_int8.h"
 #include "export/write.h"
 
 #define COLUMN 112 /* lines of numbers end here */
@@ -19,7 +20,8 @@ size_t const_bytes(const graph *g)
     size_t bytes = 4 * g->learned_count;
     for (int i = 0; i < g->value_count; i++)
         if (g->values[i].home == VALUE_CONST && g->values[i].root == i && is_used(g, i))
-            bytes += g->values[i].count * (g->values[i].dtype == MICA_U8 ? 1 : 4);
+            bytes += g->values[i].count *
+                     (g->values[i].dtype == MICA_U8 || g->values[i].dtype == MICA_I8 ? 1 : 4);
     return bytes;
 }
 
@@ -32,9 +34,11 @@ static mica_tensor tensor_of(const graph *g, const value *v)
     return t;
 }
 
-static void put_number(text *out, const mica_tensor *t, size_t i)
+static void put_number(text *out, const value *v, const mica_tensor *t, size_t i)
 {
-    if (t->dtype == MICA_I32)
+    if (t->dtype == MICA_I8 || v->packed != PACK_NOT)
+        text_put(out, "%d", packed_number(v, t, i));
+    else if (t->dtype == MICA_I32)
         text_put(out, "%d", ((const int32_t *)t->data)[i]);
     else if (t->dtype == MICA_I64)
         text_put(out, "%d", (int)((const int64_t *)t->data)[i]);
@@ -44,12 +48,12 @@ static void put_number(text *out, const mica_tensor *t, size_t i)
         text_put_float(out, ((const float *)t->data)[i]);
 }
 
-static void put_numbers(text *out, const mica_tensor *t, size_t count)
+static void put_numbers(text *out, const value *v, const mica_tensor *t, size_t count)
 {
     size_t line = out->length;
     text_put(out, "    ");
     for (size_t i = 0; i < count && t->data != NULL; i++) {
-        put_number(out, t, i);
+        put_number(out, v, t, i);
         text_put(out, ",");
         if (out->length - line > COLUMN && i + 1 < count) {
             text_put(out, "\n");
@@ -73,7 +77,7 @@ void write_weights(text *out, const graph *g)
         mica_tensor t = tensor_of(g, v);
         text_put(out, "static const %s %s[%zu] = { /* %s */\n", c_type(v->dtype), v->name, v->count,
                  shape_of(v).text);
-        put_numbers(out, &t, v->count);
+        put_numbers(out, v, &t, v->count);
         text_put(out, "};\n\n");
     }
 }
@@ -90,7 +94,7 @@ static void put_start_values(text *out, const graph *g)
             continue;
         mica_tensor t = tensor_of(g, v);
         text_put(out, "    /* %s %s */\n", v->name, shape_of(v).text);
-        put_numbers(out, &t, v->count);
+        put_numbers(out, v, &t, v->count);
     }
     text_put(out, "};\n");
 }
@@ -114,7 +118,7 @@ static void put_kept(text *out, const graph *g, bool arrays)
         bool equal = t.dtype == MICA_F32 && all_equal(&t, v->count);
         if (arrays && !equal) {
             text_put(out, "static const %s %s_start[%zu] = {\n", c_type(v->dtype), v->name, v->count);
-            put_numbers(out, &t, v->count);
+            put_numbers(out, v, &t, v->count);
             text_put(out, "};\n");
         } else if (!arrays && !equal) {
             text_put(out, "    memcpy(");

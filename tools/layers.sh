@@ -13,6 +13,7 @@ net         net op optimizer
 node
 layer       layers
 io          io
+int8        int8
 data        data table augment sound
 train       train fit checkpoint ranks
 gguf        gguf

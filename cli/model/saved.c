@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/model/images.h"
+#include "cli/model/int8.h"
 #include "cli/model/sounds.h"
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
@@ -256,6 +258,8 @@ static int build(mica_net **net, mica_netfile_info *info, const verb *v, mica_co
     mica_status status = mica_net_create(ctx, net);
     if (status == MICA_OK)
         status = mica_netfile_build(*net, info, saved_text(s, MICA_NETFILE_KEY), opts);
+    if (status == MICA_OK && saved_text(s, INT8_KEY) != NULL)
+        status = int8_convert(net, info, saved_text(s, INT8_KEY));
     if (status == MICA_OK && windows != NULL)
         status = mica_net_continue(*net, windows);
     if (status == MICA_OK)
@@ -284,4 +288,26 @@ int saved_build_writer(mica_net **net, mica_netfile_info *info, const verb *v, m
 {
     return build(net, info, v, ctx, s, &(mica_netfile_opts){.file = s->path, .batch = 1, .inference = true},
                  windows);
+}
+
+int saved_load_data(data *out, const verb *v, mica_context *ctx, const saved *s, const char *spec,
+                    const data_opts *asked)
+{
+    const meaning *m = &s->meaning;
+    bool own = m->data != NULL && strcmp(spec, m->data) == 0;
+    if (file_kind_of(spec) == FILE_CSV && m->table == NULL)
+        return verb_error(v, EXIT_FILE, "%s is a table, which %s was not trained on", spec, s->path);
+    data_opts opts = {.table = asked->table,
+                      .known = m->table,
+                      .window = m->forecast.window,
+                      .horizon = m->forecast.horizon,
+                      .test = own ? s->settings.test : NULL,
+                      .tell = asked->tell,
+                      .classes = (const char *const *)m->class_names,
+                      .class_count = m->class_count,
+                      .sound = m->is_sound ? &m->sound : NULL,
+                      .sound_asked = m->is_sound,
+                      .images = images_size_of_sample(&m->sample),
+                      .vocabulary = m->vocabulary.count > 0 ? &m->vocabulary : NULL};
+    return data_load(out, v, ctx, spec, &opts);
 }

@@ -10,6 +10,7 @@
  *     mica.table       what is known of the columns of a table, as mica_table_to_text has it
  *     mica.scale, mica.mean, mica.deviation    how inputs are normalized
  *     mica.train.NAME  the options of the training, by their names
+ *     mica.int8        how the net becomes one of bytes: cli/model/int8.h
  *
  * A checkpoint may come from anywhere. Nothing of it is used before saved_open has read all of it, field by field
  * (saved_read.c), and has held it against the net (saved_check.c). */
@@ -110,6 +111,10 @@ int saved_build(mica_net **net, mica_netfile_info *info, const verb *v, mica_con
  * (mica_net_continue). */
 int saved_build_writer(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx,
                        const saved *s, const char **windows);
+
+/* Loads data for the saved net: as its own were. Of `asked`, table and tell count. */
+int saved_load_data(data *out, const verb *v, mica_context *ctx, const saved *s, const char *spec,
+                    const data_opts *asked);
 
 /* FOLDER/CHECKPOINT_NAME, if `where` is a folder; else `where`. False: too long. */
 bool checkpoint_path(char *path, size_t size, const char *where);

@@ -10,6 +10,7 @@
 
 #include <mica/io.h>
 
+#include "cli/model/int8.h"
 #include "cli/model/saved.h"
 
 #define MOST_CONSTANTS 64
@@ -143,6 +144,28 @@ static bool gather(const verb *v, mica_netfile_constant *all, char (*names)[64],
     return true;
 }
 
+/* The net of bytes, if that is what a checkpoint holds. */
+static int convert(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx,
+                   const char *what)
+{
+    char path[4096];
+    mica_safetensors *file;
+    if (strcmp(what, "-") == 0 || !checkpoint_path(path, sizeof path, what) || !is_safetensors(path))
+        return EXIT_OK;
+    if (mica_safetensors_open(ctx, &file, path) != MICA_OK)
+        return verb_failed(v, ctx);
+    const char *text = mica_safetensors_metadata_find(file, INT8_KEY);
+    int code = EXIT_OK;
+    if (text != NULL && v == &verb_train)
+        code = verb_error(v, EXIT_FILE,
+                          "%s is an int8 net, which cannot be trained: train the net that it was made of",
+                          path);
+    else if (text != NULL && int8_convert(net, info, text) != MICA_OK)
+        code = verb_error(v, EXIT_FILE, "%s: %s", path, mica_error(ctx));
+    mica_safetensors_close(ctx, file);
+    return code;
+}
+
 int net_build(mica_net **out, mica_netfile_info *info, const verb *v, mica_context *ctx, const char *what,
               const option_list *set, const mica_netfile_opts *opts)
 {
@@ -174,6 +197,8 @@ int net_build_for(mica_net **out, mica_netfile_info *info, const verb *v, mica_c
         code = verb_error(v, mica_context_status(ctx) == MICA_ERR_MEMORY ? EXIT_FAILED : EXIT_FILE, "%s",
                           mica_error(ctx));
     free(text);
+    if (code == EXIT_OK && builtin == NULL)
+        code = convert(out, info, v, ctx, what);
     if (code != EXIT_OK) {
         mica_net_destroy(*out);
         *out = NULL;

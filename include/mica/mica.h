@@ -8,6 +8,7 @@
 #include <mica/data.h>
 #include <mica/fit.h>
 #include <mica/gguf.h>
+#include <mica/int8.h>
 #include <mica/io.h>
 #include <mica/op.h>
 #include <mica/layers.h>

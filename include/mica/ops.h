@@ -12,6 +12,7 @@
 #include <mica/ops/copy.h>
 #include <mica/ops/dropout.h>
 #include <mica/ops/elementwise.h>
+#include <mica/ops/int8.h>
 #include <mica/ops/linalg.h>
 #include <mica/ops/loss.h>
 #include <mica/ops/make.h>

@@ -18,6 +18,7 @@
 #include "kernel/conv.h"
 #include "kernel/convert.h"
 #include "kernel/gemm.h"
+#include "kernel/int8.h"
 #include "kernel/loss.h"
 #include "kernel/map.h"
 #include "kernel/norm.h"
@@ -59,6 +60,7 @@
  * variant of it (CMakeLists.txt). */
 #define MICA_KERNEL_VARIANT_FAMILIES(X)                  \
     X(quant) /* products with block-quantized weights */ \
+    X(int8)  /* products of bytes, for int8 nets */      \
     X(probe) /* the best this machine can do, for benchmarks */
 
 #define MICA_KERNEL_FAMILIES(X)    \

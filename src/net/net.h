@@ -67,11 +67,12 @@ typedef struct mica_value_info {
     float start; /* kept */
     size_t flat; /* learned: its first element in the flat tensor; kept and derived: its byte in the block */
     bool frozen;
-    bool output;  /* is read after the step */
-    bool wanted;  /* its gradient is */
-    bool owned;   /* a gradient that more may be added to: it is no other value's, too */
-    bool whole;   /* of a step in parts: it holds the whole batch, and each part sees its rows of it */
-    bool changed; /* its shape, by the resizing under way */
+    bool output;   /* is read after the step */
+    bool observed; /* that alone for a conversion: src/int8 */
+    bool wanted;   /* its gradient is */
+    bool owned;    /* a gradient that more may be added to: it is no other value's, too */
+    bool whole;    /* of a step in parts: it holds the whole batch, and each part sees its rows of it */
+    bool changed;  /* its shape, by the resizing under way */
 } mica_value_info;
 
 /* A call as built. */

@@ -235,6 +235,17 @@
     OP(cross_entropy, loss) \
     OP(cross_entropy_probs, loss)
 
+#define MICA_OPS_INT8(OP) \
+    OP(quantize, int8) \
+    OP(dequantize, int8) \
+    OP(int8_rescale, int8) \
+    OP(int8_add, int8) \
+    OP(int8_linear, int8) \
+    OP(int8_conv2d, int8) \
+    OP(int8_max_pool2d, int8) \
+    OP(int8_avg_pool2d, int8) \
+    OP(int8_global_avg_pool, int8)
+
 #define MICA_OPS_COMPOSED(OP) \
     OP(squared_relu, composed)
 
@@ -256,6 +267,7 @@
     MICA_OPS_ROTARY(OP) \
     MICA_OPS_LOSS(OP) \
     MICA_OPS_TEXT(OP) \
+    MICA_OPS_INT8(OP) \
     MICA_OPS_COMPOSED(OP)
 
 /* clang-format on */

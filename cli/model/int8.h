@@ -1,0 +1,31 @@
+/* Checkpoints of int8 nets: metadata "mica.int8" say how the net of "mica.net", which is of floats, becomes the one that
+ * the tensors belong to.
+ *
+ *     channel            or "tensor": what weights have a scale for each of
+ *     image 0.0078       scales, as mica_int8_scales_print has them
+ *     ... */
+#ifndef MICA_CLI_MODEL_INT8_H
+#define MICA_CLI_MODEL_INT8_H
+
+#include <mica/int8.h>
+#include <mica/netfile.h>
+
+#include "cli/verb.h"
+
+#define INT8_KEY "mica.int8"
+
+/* Turns *net, which is built but not compiled, into the int8 net that the text describes; info tells of that one then.
+ * On failure, *net is as it was. */
+mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *text);
+
+/* Forgets the scales of all layers from the first on that learns: whose parameters do not begin with one of these. They
+ * stay float then. */
+mica_status int8_keep_floats(mica_int8 *q, const mica_net *net, const option_list *freeze);
+
+/* The text, in memory of its own. */
+char *int8_text(const mica_int8 *q, bool per_tensor);
+
+/* What info tells of a net, told of the int8 net that was built from it. */
+mica_status int8_info(mica_netfile_info *info, const mica_int8 *q, mica_net *bytes);
+
+#endif

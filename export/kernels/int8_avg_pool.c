@@ -1,0 +1,31 @@
+/* The sum of each window's bytes, of which the multiplier makes a mean. */
+#ifndef KERNEL_INT8_AVG_POOL
+#define KERNEL_INT8_AVG_POOL
+
+#include <stdint.h>
+
+#include "conv_range.c"
+#include "int8_finish.c"
+#include "pool_shape.c"
+
+static void int8_avg_pool(int8_t *y /* [planes, out_rows, out_columns] */,
+                          const int8_t *x /* [planes, rows, columns] */, const struct pool_shape *s,
+                          int32_t multiplier, int shift, int low, int high)
+{
+    for (int p = 0; p < s->planes; p++, x += s->rows * s->columns)
+        for (int oy = 0; oy < s->out_rows; oy++)
+            for (int ox = 0; ox < s->out_columns; ox++) {
+                int top = oy * s->stride_rows - s->pad_rows, left = ox * s->stride_columns - s->pad_columns;
+                int ky, ky_end, kx0, kx_end;
+                int32_t sum = 0;
+                conv_range(&ky, &ky_end, top, s->dilation_rows, s->kernel_rows, s->rows);
+                conv_range(&kx0, &kx_end, left, s->dilation_columns, s->kernel_columns, s->columns);
+                for (; ky < ky_end; ky++)
+                    for (int kx = kx0; kx < kx_end; kx++)
+                        sum +=
+                            x[(top + ky * s->dilation_rows) * s->columns + left + kx * s->dilation_columns];
+                *y++ = int8_finish(sum, multiplier, shift, low, high);
+            }
+}
+
+#endif /* KERNEL_INT8_AVG_POOL */

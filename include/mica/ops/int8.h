@@ -1,0 +1,122 @@
+/* Operations on int8 activations and weights, in integers alone: every processor gives the same bits.
+ *
+ * An activation is i8, and stands for scale * q: there is no zero point, so a zero of padding is a zero. Values are
+ * -127 to 127. Scales are numbers of the program; what a call needs of them are its integer factors:
+ *
+ *     r = (s * multiplier + 2^(shift - 1)) >> shift         the product and the shift in 64 bits: rounded half up
+ *     y = r, but at least `low` and at most `high`
+ *
+ * multiplier is 0 to 2^31 - 1, shift 1 to 62. With low = 0 the call is one with relu, and with high = 6 / scale one with
+ * relu6. low = high = 0: -127 and 127.
+ *
+ * Sums are 32 bits wide and wrap; those of up to 65536 products with a bias of up to 2^30 never do. docs/int8.md has
+ * the whole of it. None of these has a gradient. */
+#ifndef MICA_OPS_INT8_H
+#define MICA_OPS_INT8_H
+
+#include <mica/ops/conv.h>
+#include <mica/ops/pool.h>
+#include <mica/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MICA_INT8_PRODUCTS 65536 /* the most in a sum */
+
+/* The multiplier, 2^30 to 2^31 - 1, and the shift of a ratio of scales, 0 up to less than 2^29. Returns false, and sets
+ * neither, for any other number. Below 2^-32, the multiplier is smaller, or 0. */
+MICA_API bool mica_int8_factor(double ratio, int32_t *multiplier, int *shift);
+
+/* ---- From floats and back ---- */
+
+typedef struct mica_int8_scale_opts {
+    float scale; /* of the i8 tensor; above 0 */
+} mica_int8_scale_opts;
+
+/* y i8 = x * (1 / scale), all f32, at least -127 and at most 127, then rounded half to even. A NaN becomes -127. */
+MICA_API mica_status mica_quantize(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                   const mica_int8_scale_opts *opts);
+/* y f32 = x * scale */
+MICA_API mica_status mica_dequantize(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                     const mica_int8_scale_opts *opts);
+
+/* ---- Element by element; y may be exactly an input ---- */
+
+typedef struct mica_int8_rescale_opts {
+    int multiplier, shift;
+    int low, high;
+} mica_int8_rescale_opts;
+/* y i8 = x i8 at another scale, or limited */
+MICA_API mica_status mica_int8_rescale(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                       const mica_int8_rescale_opts *opts);
+
+/* y = (a * multiplier[0] + b * multiplier[1] + 2^(shift - 1)) >> shift, then limits. All in 32 bits: multipliers are
+ * -2^21 to 2^21, shift is 1 to 30. Shapes are the same. */
+typedef struct mica_int8_add_opts {
+    int multiplier[2], shift;
+    int low, high;
+} mica_int8_add_opts;
+MICA_API mica_status mica_int8_add(mica_context *ctx, const mica_tensor *y, const mica_tensor *a,
+                                   const mica_tensor *b, const mica_int8_add_opts *opts);
+
+/* ---- Products ---- */
+
+/* What belongs to a product. Weights are -127 to 127 (a -128 counts as -127), a multiplier and a shift are for each
+ * output channel, or one for all. */
+typedef struct mica_int8_weights {
+    const mica_tensor *w;          /* i8 */
+    const mica_tensor *bias;       /* i32 [M] */
+    const mica_tensor *multiplier; /* i32 [M] or [1] */
+    const mica_tensor *shift;      /* u8 [M] or [1] */
+} mica_int8_weights;
+
+typedef struct mica_int8_limits {
+    int low, high;
+} mica_int8_limits;
+
+/* y [..., M] of x [..., K] and w [M, K], i8: s = the sum of x w, plus bias. Takes scratch. */
+MICA_API mica_status mica_int8_linear(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                      const mica_int8_weights *weights, const mica_int8_limits *opts);
+
+typedef struct mica_int8_conv_opts {
+    mica_index stride[2];   /* 0: 1 */
+    mica_index pad[2];      /* zeros on each side */
+    mica_index dilation[2]; /* 0: 1 */
+    mica_index groups;      /* 0: 1 */
+    int low, high;
+} mica_int8_conv_opts;
+/* y [N, M, OH, OW] of x [N, C, H, W] and w [M, C / groups, KH, KW], as mica_conv2d has them, i8. Takes scratch. */
+MICA_API mica_status mica_int8_conv2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                      const mica_int8_weights *weights, const mica_int8_conv_opts *opts);
+
+/* ---- Pooling; takes scratch only for tensors that are not contiguous ---- */
+
+/* The largest of each window, as mica_max_pool2d has them: padding never is. exclude_pad does not count. */
+MICA_API mica_status mica_int8_max_pool2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                          const mica_pooling_opts *opts);
+
+/* s = the sum of what a window has of x, at most 65536 values. The mean is that of the multiplier: it has 1 / (KH KW). */
+typedef struct mica_int8_avg_pool_opts {
+    mica_index kernel[2], stride[2], pad[2]; /* as in mica_pooling_opts */
+    bool ceil_mode;
+    int multiplier, shift;
+    int low, high;
+} mica_int8_avg_pool_opts;
+MICA_API mica_status mica_int8_avg_pool2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                          const mica_int8_avg_pool_opts *opts);
+
+/* y [N, C], or [N, C, 1, ...] of x's rank: s = the sum of all that follows the first two axes of x, at most 65536
+ * values. */
+typedef struct mica_int8_global_pool_opts {
+    bool keep; /* in nets: [N, C, 1, ...] instead of [N, C] */
+    int multiplier, shift;
+    int low, high;
+} mica_int8_global_pool_opts;
+MICA_API mica_status mica_int8_global_avg_pool(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                               const mica_int8_global_pool_opts *opts);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

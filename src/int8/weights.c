@@ -1,0 +1,165 @@
+/* The weights of the new net, from those of the first: batch norm is multiplied in, then every output channel gets its
+ * scale. All in double precision; what comes out are integers. */
+#include <math.h>
+#include <string.h>
+
+#include "int8/convert.h"
+#include "node/entry.h"
+
+/* What a product of the first net has, as doubles. */
+typedef struct product {
+    mica_index channels, each; /* output channels; weights of one */
+    double *w, *bias;
+    size_t room; /* of both */
+} product;
+
+/* Fills out[count] with a value that lasts; `otherwise` where it is NONE. */
+static mica_status read(mica_int8 *q, double *out, size_t count, int value, double otherwise)
+{
+    mica_tensor t;
+    size_t i = 0;
+    for (; value == NONE && i < count; i++)
+        out[i] = otherwise;
+    if (value == NONE)
+        return MICA_OK;
+    MICA_TRY(mica_net_value_tensor(q->net, &t, value + 1));
+    for (mica_iter it = mica_iter_begin(&t, 0, NULL); it.valid && i < count; mica_iter_next(&it))
+        out[i++] = (double)*(const float *)it.element;
+    return MICA_OK;
+}
+
+/* w' = w g, b' = (b - mean) g + beta, with g = gamma / sqrt(variance + eps) */
+static mica_status fold(mica_int8 *q, product *p, const mica_node *norm)
+{
+    enum { GAMMA, BETA, MEAN, VARIANCE, PARTS };
+    static const double usual[PARTS] = {1.0, 0.0, 0.0, 1.0};
+    const mica_norm_opts *o = norm->opts;
+    double eps = o->eps != 0.0f ? (double)o->eps : 1e-5, *part[PARTS];
+    size_t channels = (size_t)p->channels, bytes = PARTS * (channels + 1) * sizeof(double);
+    double *room = mica_allocate(q->ctx, bytes);
+    mica_status status = room != NULL ? MICA_OK : q->ctx->status;
+    for (int k = 0; status == MICA_OK && k < PARTS; k++) {
+        part[k] = room + (size_t)k * channels;
+        status = read(q, part[k], channels, norm->in[1 + k], usual[k]);
+    }
+    for (size_t c = 0; status == MICA_OK && c < channels; c++) {
+        double gain = part[GAMMA][c] / sqrt(part[VARIANCE][c] + eps);
+        for (mica_index i = 0; i < p->each; i++)
+            p->w[(mica_index)c * p->each + i] *= gain;
+        p->bias[c] = (p->bias[c] - part[MEAN][c]) * gain + part[BETA][c];
+    }
+    if (room != NULL)
+        mica_release(q->ctx, room, bytes);
+    return status;
+}
+
+/* ---- To integers ---- */
+
+static double largest(const double *w, mica_index count)
+{
+    double most = 0.0;
+    for (mica_index i = 0; i < count; i++)
+        most = fmax(most, fabs(w[i]));
+    return most;
+}
+
+/* So that weights fit 127 and the bias fits 2^30. */
+static double weight_scale(const product *p, mica_index first, mica_index channels, double x_scale)
+{
+    double scale = largest(p->w + first * p->each, channels * p->each) / 127.0;
+    scale = fmax(scale, largest(p->bias + first, channels) / x_scale / 0x1p30);
+    return scale > 0x1p-100 ? scale : 0x1p-100;
+}
+
+static double nearest(double x, double most) { return fmax(-most, fmin(most, floor(x + 0.5))); }
+
+typedef struct made {
+    int8_t *w;
+    int32_t *bias, *multiplier;
+    uint8_t *shift;
+} made;
+
+static mica_status quantize(mica_int8 *q, const made *out, const product *p, double x_scale, double y_scale)
+{
+    double all = weight_scale(p, 0, p->channels, x_scale);
+    for (mica_index c = 0; c < p->channels; c++) {
+        double scale = q->per_tensor ? all : weight_scale(p, c, 1, x_scale);
+        int shift;
+        if (!isfinite(scale) ||
+            !mica_int8_factor(x_scale * scale / y_scale, out->multiplier + (q->per_tensor ? 0 : c), &shift))
+            return mica_fail(q->ctx, MICA_ERR_STATE, "int8: weights of a scale of %g, for scales %g and %g",
+                             scale, x_scale, y_scale);
+        out->shift[q->per_tensor ? 0 : c] = (uint8_t)shift;
+        out->bias[c] = (int32_t)nearest(p->bias[c] / (x_scale * scale), 0x1p30);
+        for (mica_index i = c * p->each; i < (c + 1) * p->each; i++)
+            out->w[i] = (int8_t)nearest(p->w[i] / scale, 127.0);
+    }
+    return MICA_OK;
+}
+
+/* Weights, bias, multiplier and shift of the call that makes a value. */
+static mica_status find_made(mica_int8 *q, mica_net *out, int value, made *m)
+{
+    const mica_node *node = &out->nodes[out->values[q->as_bytes[value] - 1].maker];
+    void *data[5];
+    for (int i = 1; i < 5; i++) {
+        mica_tensor t;
+        MICA_TRY(mica_net_value_tensor(out, &t, node->in[i] + 1));
+        data[i] = t.data;
+    }
+    *m = (made){.w = data[1], .bias = data[2], .multiplier = data[3], .shift = data[4]};
+    return MICA_OK;
+}
+
+static mica_status set_product(mica_int8 *q, mica_net *out, int n)
+{
+    const mica_node *node = &q->net->nodes[n];
+    const mica_int8_step *s = &q->step[n];
+    const mica_tensor *w = &q->net->values[node->in[1]].tensor;
+    product p = {.channels = w->dim[0]};
+    size_t count = mica_tensor_count(w);
+    p.each = p.channels > 0 ? (mica_index)count / p.channels : 0;
+    p.room = (count + (size_t)p.channels + 1) * sizeof(double);
+    p.w = mica_allocate(q->ctx, p.room);
+    if (p.w == NULL)
+        return q->ctx->status;
+    p.bias = p.w + count;
+    made m;
+    mica_status status = read(q, p.w, count, node->in[1], 0.0);
+    if (status == MICA_OK)
+        status = read(q, p.bias, (size_t)p.channels, node->in[2], 0.0);
+    if (status == MICA_OK && s->norm != NONE)
+        status = fold(q, &p, &q->net->nodes[s->norm]);
+    if (status == MICA_OK)
+        status = find_made(q, out, s->end, &m);
+    if (status == MICA_OK)
+        status = quantize(q, &m, &p, (double)q->used[node->in[0]], (double)q->used[s->end]);
+    mica_release(q->ctx, p.w, p.room);
+    return status;
+}
+
+/* What stays float is copied. */
+static mica_status copy_lasting(mica_int8 *q, mica_net *out, int value)
+{
+    const mica_value_info *v = &q->net->values[value];
+    mica_tensor from, to;
+    if (q->as_floats[value] == 0 || (v->home != MICA_HOME_LEARNED && v->home != MICA_HOME_KEPT))
+        return MICA_OK;
+    MICA_TRY(mica_net_value_tensor(q->net, &from, value + 1));
+    MICA_TRY(mica_net_value_tensor(out, &to, q->as_floats[value]));
+    memcpy(to.data, from.data, mica_tensor_bytes(&to));
+    return MICA_OK;
+}
+
+mica_status mica_int8_weights_set(mica_int8 *q, mica_net *out)
+{
+    if (out == NULL || out != q->out || out->block == NULL || q->net->block == NULL)
+        return mica_fail(q->ctx, MICA_ERR_STATE,
+                         "int8_weights_set: expected the net that was built, and both bound");
+    for (int i = 0; i < q->values; i++)
+        MICA_TRY(copy_lasting(q, out, i));
+    for (int n = 0; n < q->nodes; n++)
+        if (q->step[n].kind == MICA_INT8_PRODUCT)
+            MICA_TRY(set_product(q, out, n));
+    return mica_net_derive(out);
+}

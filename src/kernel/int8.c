@@ -1,0 +1,232 @@
+/* Products of bytes, and what int8 operations do to single values; compiled once per instruction set. Sums are unsigned
+ * where they may wrap. */
+#include "kernel/int8.h"
+#include "kernel/vec.h"
+
+#if VF_LANES > 1
+#include "kernel/vec_bytes.h"
+#endif
+
+/* Weights are -127 to 127: then signs can be moved from one factor to the other. */
+VF_INLINE int8_t weight(int8_t w) { return w == INT8_MIN ? -127 : w; }
+
+VF_INLINE int32_t limited(int32_t r, int32_t low, int32_t high)
+{
+    return r < low ? low : r > high ? high : r;
+}
+
+/* ---- Value by value: loops that compilers turn into vectors ---- */
+
+VF_INLINE int8_t finished(int32_t sum, int32_t multiplier, int shift, int32_t low, int32_t high)
+{
+    int64_t r = ((int64_t)sum * multiplier + ((int64_t)1 << (shift - 1))) >> shift;
+    return (int8_t)(r < low ? low : r > high ? high : r);
+}
+
+static void finish(int8_t *restrict y, const int32_t *restrict sum, size_t count, const mica_int8_finish *f,
+                   int each)
+{
+    int32_t low = f->low, high = f->high;
+    if (each)
+        for (size_t i = 0; i < count; i++)
+            y[i] = finished(sum[i], f->multiplier[i], f->shift[i], low, high);
+    else
+        for (size_t i = 0; i < count; i++)
+            y[i] = finished(sum[i], f->multiplier[0], f->shift[0], low, high);
+}
+
+/* Adding 1.5 * 2^23 leaves a whole number, rounded half to even, in the low bits. */
+static void quantize(int8_t *restrict y, const float *restrict x, size_t count, float factor)
+{
+    const float whole = 12582912.0f;
+    for (size_t i = 0; i < count; i++) {
+        float v = x[i] * factor;
+        v = v > -127.0f ? v : -127.0f; /* a NaN is not above it */
+        v = v < 127.0f ? v : 127.0f;
+        float rounded = v + whole;
+        y[i] = (int8_t)(rounded - whole);
+    }
+}
+
+static void dequantize(float *restrict y, const int8_t *restrict x, size_t count, float scale)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = (float)x[i] * scale;
+}
+
+static void add(int8_t *y, const int8_t *a, const int8_t *b, size_t count, const int32_t multiplier[2],
+                int shift, const int32_t limit[2])
+{
+    int32_t m0 = multiplier[0], m1 = multiplier[1], half = (int32_t)1 << (shift - 1);
+    int32_t low = limit[0], high = limit[1];
+    for (size_t i = 0; i < count; i++)
+        y[i] = (int8_t)limited((a[i] * m0 + b[i] * m1 + half) >> shift, low, high);
+}
+
+static void tap(int32_t *restrict sum, const int8_t *restrict x, size_t step, size_t count, int w)
+{
+    int32_t factor = weight((int8_t)w);
+    if (step == 1)
+        for (size_t k = 0; k < count; k++)
+            sum[k] = (int32_t)((uint32_t)sum[k] + (uint32_t)(x[k] * factor));
+    else
+        for (size_t k = 0; k < count; k++)
+            sum[k] = (int32_t)((uint32_t)sum[k] + (uint32_t)(x[k * step] * factor));
+}
+
+static void largest(int8_t *restrict y, const int8_t *restrict x, size_t step, size_t count)
+{
+    if (step == 1)
+        for (size_t k = 0; k < count; k++)
+            y[k] = y[k] > x[k] ? y[k] : x[k];
+    else
+        for (size_t k = 0; k < count; k++)
+            y[k] = y[k] > x[k * step] ? y[k] : x[k * step];
+}
+
+/* ---- Products ---- */
+
+#if VF_LANES > 1
+enum { WIDTH = VB_PANEL * VF_LANES, OFFSET = VB_WIDE_OFFSET };
+#else
+enum { WIDTH = 4, OFFSET = 0 };
+#endif
+
+static void pack(int8_t *restrict panel, int32_t *restrict start, const int8_t *restrict w, size_t stride,
+                 size_t rows, size_t values, const int32_t *bias)
+{
+    size_t quads = (values + 3) / 4;
+    memset(panel, 0, quads * WIDTH * 4);
+    for (size_t r = 0; r < WIDTH; r++) {
+        start[r] = 0;
+        if (r >= rows)
+            continue;
+        const int8_t *from = w + r * stride;
+        int8_t *to = panel + r * 4;
+        int32_t sum = 0; /* of at most MICA_INT8_PRODUCTS */
+        for (size_t k = 0; k < values; k++) {
+            int8_t value = weight(from[k]);
+            to[k / 4 * (WIDTH * 4) + k % 4] = value;
+            sum += value;
+        }
+        start[r] = (int32_t)((uint32_t)bias[r] - (uint32_t)(OFFSET * sum));
+    }
+}
+
+#if VF_LANES > 1
+
+/* Rows, a constant: their sums stay in registers. */
+VF_INLINE void product_rows(int32_t *sum, const uint8_t *x, size_t stride, size_t rows, size_t quads,
+                            const int8_t *panel, const int32_t *start)
+{
+    vi s[VB_TILE][VB_PANEL];
+    for (size_t r = 0; r < rows; r++)
+        for (int p = 0; p < VB_PANEL; p++)
+            s[r][p] = vi_load(start + p * VF_LANES);
+    for (size_t q = 0; q < quads; q++) {
+        vb w[VB_PANEL];
+        for (int p = 0; p < VB_PANEL; p++)
+            w[p] = vb_load((const uint8_t *)panel + (q * VB_PANEL + (size_t)p) * 4 * VF_LANES);
+        for (size_t r = 0; r < rows; r++) {
+            vb four = vb_repeat4(x + r * stride + 4 * q);
+            for (int p = 0; p < VB_PANEL; p++)
+                s[r][p] = vi_dot_wide(s[r][p], four, w[p]);
+        }
+    }
+    for (size_t r = 0; r < rows; r++)
+        for (int p = 0; p < VB_PANEL; p++)
+            vi_store(sum + r * WIDTH + (size_t)p * VF_LANES, s[r][p]);
+}
+
+static void product(int32_t *sum, const uint8_t *x, size_t stride, size_t rows, size_t quads,
+                    const int8_t *panel, const int32_t *start)
+{
+    size_t r = 0;
+    for (; r + VB_TILE <= rows; r += VB_TILE)
+        product_rows(sum + r * WIDTH, x + r * stride, stride, VB_TILE, quads, panel, start);
+    for (; r < rows; r++)
+        product_rows(sum + r * WIDTH, x + r * stride, stride, 1, quads, panel, start);
+}
+
+typedef int8_t signed_bytes __attribute__((vector_size(4 * VF_LANES)));
+enum { BYTES = 4 * VF_LANES };
+
+/* weight() of each byte: comparisons give -1. */
+VF_INLINE vb weights(vb w)
+{
+    signed_bytes bytes = (signed_bytes)w, least = (signed_bytes)vb_set1(0x80);
+    return (vb)(bytes - (signed_bytes)(bytes == least));
+}
+
+VF_INLINE uint32_t across(vi v)
+{
+    int32_t lane[VF_LANES];
+    uint32_t sum = 0;
+    vi_store(lane, v);
+    for (int i = 0; i < VF_LANES; i++)
+        sum += (uint32_t)lane[i];
+    return sum;
+}
+
+static void dots(int32_t *sum, const int8_t *x, const int8_t *w, size_t stride, size_t rows, size_t values,
+                 const int32_t *bias)
+{
+    size_t whole = values / BYTES * BYTES;
+    vb flip = vb_set1(OFFSET);
+    for (size_t r = 0; r < rows; r++, w += stride) {
+        vi dot = vi_set1(0), more = vi_set1(0);
+        for (size_t k = 0; k < whole; k += BYTES) {
+            vb weight_bytes = weights(vb_load((const uint8_t *)w + k));
+            dot = vi_dot_wide(dot, vb_xor(vb_load((const uint8_t *)x + k), flip), weight_bytes);
+            if (OFFSET != 0)
+                more = vi_dot_wide(more, flip, weight_bytes);
+        }
+        uint32_t all = (uint32_t)bias[r] + across(vi_sub(dot, more));
+        for (size_t k = whole; k < values; k++)
+            all += (uint32_t)(x[k] * weight(w[k]));
+        sum[r] = (int32_t)all;
+    }
+}
+
+#else
+
+static void product(int32_t *restrict sum, const uint8_t *restrict x, size_t stride, size_t rows,
+                    size_t quads, const int8_t *restrict panel, const int32_t *restrict start)
+{
+    for (size_t r = 0; r < rows; r++, x += stride, sum += WIDTH) {
+        uint32_t s[WIDTH];
+        for (size_t u = 0; u < WIDTH; u++)
+            s[u] = (uint32_t)start[u];
+        for (size_t q = 0; q < quads; q++)
+            for (size_t u = 0; u < WIDTH; u++)
+                for (size_t k = 0; k < 4; k++)
+                    s[u] += (uint32_t)((int8_t)x[4 * q + k] * panel[(q * WIDTH + u) * 4 + k]);
+        for (size_t u = 0; u < WIDTH; u++)
+            sum[u] = (int32_t)s[u];
+    }
+}
+
+static void dots(int32_t *restrict sum, const int8_t *restrict x, const int8_t *restrict w, size_t stride,
+                 size_t rows, size_t values, const int32_t *restrict bias)
+{
+    for (size_t r = 0; r < rows; r++, w += stride) {
+        uint32_t all = (uint32_t)bias[r];
+        for (size_t k = 0; k < values; k++)
+            all += (uint32_t)(x[k] * weight(w[k]));
+        sum[r] = (int32_t)all;
+    }
+}
+
+#endif
+
+const mica_int8_kernels VF_VARIANT_SYMBOL(mica_int8_kernels) = {.width = WIDTH,
+                                                                .offset = OFFSET,
+                                                                .finish = finish,
+                                                                .quantize = quantize,
+                                                                .dequantize = dequantize,
+                                                                .add = add,
+                                                                .pack = pack,
+                                                                .product = product,
+                                                                .dots = dots,
+                                                                .tap = tap,
+                                                                .largest = largest};

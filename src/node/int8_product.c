@@ -1,0 +1,130 @@
+/* Int8 products: linear, convolution. */
+#include <string.h>
+
+#include "node/int8.h"
+#include "node/planes.h"
+
+#define NAMES \
+    (const char *const[]) { "x", "w", "bias", "multiplier", "shift", "y" }
+
+/* ---- Linear ---- */
+
+static mica_status linear_infer(mica_infer *i)
+{
+    const mica_int8_limits *o = i->opts;
+    const mica_tensor *x = i->in[INT8_X], *w = i->in[INT8_W];
+    MICA_TRY(mica_infer_dtype(i, INT8_X, MICA_I8));
+    MICA_TRY(mica_infer_dtype(i, INT8_W, MICA_I8));
+    if (x->rank < 1 || w->rank != 2 || w->dim[1] != x->dim[x->rank - 1])
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected x [..., K] and w [M, K], got %s and %s",
+                               MICA_SHAPE(x), MICA_SHAPE(w));
+    MICA_TRY(mica_infer_int8_weights(i, (double)w->dim[1]));
+    MICA_TRY(mica_infer_limits(i, o->low, o->high));
+    mica_index dims[MICA_MAX_RANK];
+    memcpy(dims, x->dim, sizeof dims);
+    dims[x->rank - 1] = w->dim[0];
+    return mica_infer_out(i, 0, MICA_I8, x->rank, dims);
+}
+
+static mica_status linear_run(const mica_call *c)
+{
+    mica_int8_weights weights = mica_int8_weights_of(c, c->in[INT8_W]);
+    return mica_int8_linear(c->ctx, c->out[0], c->in[INT8_X], &weights, c->opts);
+}
+
+/* Rows are samples unless there is one axis. */
+static bool linear_mixes(const mica_infer *i) { return i->in[INT8_X]->rank < 2; }
+
+static void linear_sample(mica_op_sample *s)
+{
+    mica_int8_limits *o = s->opts;
+    mica_index dims[MICA_MAX_RANK], units = mica_op_sample_int(s, 1, 6);
+    int rank = mica_sample_dims(s, 1, 3, dims);
+    mica_sample_bytes(s, INT8_X, rank, dims);
+    mica_sample_bytes(s, INT8_W, 2, (mica_index[]){units, dims[rank - 1]});
+    mica_sample_int8_weights(s, units);
+    mica_sample_limits(s, &o->low, &o->high);
+}
+
+static const mica_field linear_fields[] = {MICA_INT8_LIMIT_FIELDS(mica_int8_limits)};
+
+MICA_INT8_ENTRY(int8_linear, "x times w transposed plus bias, by multiplier / 2^shift, rounded and limited",
+                .ins = INT8_INS, .names = NAMES, .opts_bytes = sizeof(mica_int8_limits),
+                MICA_FIELD_LIST(linear_fields), .infer = linear_infer, .run = linear_run,
+                .mixes = linear_mixes, .sample = linear_sample)
+
+/* ---- Convolution ---- */
+
+static mica_status conv2d_infer(mica_infer *i)
+{
+    const mica_int8_conv_opts *o = i->opts;
+    const mica_tensor *x = i->in[INT8_X], *w = i->in[INT8_W];
+    MICA_TRY(mica_infer_dtype(i, INT8_X, MICA_I8));
+    MICA_TRY(mica_infer_dtype(i, INT8_W, MICA_I8));
+    if ((x->rank != 3 && x->rank != 4) || w->rank != x->rank)
+        return mica_infer_fail(i, MICA_ERR_SHAPE,
+                               "expected x [N, C, H, W] or [N, C, L] and w of its rank, got %s, %s",
+                               MICA_SHAPE(x), MICA_SHAPE(w));
+    mica_index groups = o->groups != 0 ? o->groups : 1, sizes[2] = {0};
+    if (groups < 1 || w->dim[0] % groups != 0 || x->dim[1] % groups != 0 || x->dim[1] / groups != w->dim[1])
+        return mica_infer_fail(
+            i, MICA_ERR_SHAPE,
+            "%td channels in dimension 1 do not match weights [%td, %td, ...] in %td groups", x->dim[1],
+            w->dim[0], w->dim[1], groups);
+    mica_conv2d_opts sizing = {.stride = {o->stride[0], o->stride[1]},
+                               .pad = {o->pad[0], o->pad[1]},
+                               .dilation = {o->dilation[0], o->dilation[1]}};
+    char reason[MICA_REASON];
+    mica_tensor taps = mica_planes(w);
+    mica_status status = mica_conv_sizes(sizes, reason, x, &taps.dim[2], &sizing, false);
+    if (status != MICA_OK)
+        return mica_infer_fail(i, status, "%s", reason);
+    MICA_TRY(mica_infer_int8_weights(i, (double)w->dim[1] * (double)taps.dim[2] * (double)taps.dim[3]));
+    MICA_TRY(mica_infer_limits(i, o->low, o->high));
+    bool flat = x->rank == 3;
+    return mica_infer_out(i, 0, MICA_I8, x->rank,
+                          (mica_index[]){x->dim[0], w->dim[0], flat ? sizes[1] : sizes[0], sizes[1]});
+}
+
+static mica_status conv2d_run(const mica_call *c)
+{
+    mica_tensor x = mica_planes(c->in[INT8_X]), y = mica_planes(c->out[0]), w = mica_planes(c->in[INT8_W]);
+    mica_int8_weights weights = mica_int8_weights_of(c, &w);
+    return mica_int8_conv2d(c->ctx, &y, &x, &weights, c->opts);
+}
+
+static void conv2d_sample(mica_op_sample *s)
+{
+    mica_int8_conv_opts *o = s->opts;
+    mica_index groups = mica_op_sample_int(s, 1, 3), in = mica_op_sample_int(s, 1, 3),
+               out = mica_op_sample_int(s, 1, 6);
+    mica_index x[4] = {mica_op_sample_int(s, 1, 2), groups * in}, w[4] = {groups * out, in};
+    bool flat = mica_op_sample_int(s, 0, 3) == 0;
+    o->groups = groups;
+    for (int axis = flat ? 1 : 0; axis < 2; axis++) {
+        int k = flat ? 2 : 2 + axis;
+        w[k] = mica_op_sample_int(s, 1, 4);
+        o->stride[axis] = mica_op_sample_int(s, 1, 3);
+        o->dilation[axis] = mica_op_sample_int(s, 1, 2);
+        mica_index reach = o->dilation[axis] * (w[k] - 1) + 1;
+        o->pad[axis] = mica_op_sample_int(s, 0, (reach - 1) / 2);
+        x[k] = mica_op_sample_int(s, 0, 4) + reach - 2 * o->pad[axis];
+    }
+    mica_sample_bytes(s, INT8_X, flat ? 3 : 4, x);
+    mica_sample_bytes(s, INT8_W, flat ? 3 : 4, w);
+    mica_sample_int8_weights(s, groups * out);
+    mica_sample_limits(s, &o->low, &o->high);
+}
+
+static const mica_field conv_fields[] = {
+    MICA_FIELDS(mica_int8_conv_opts, stride, INDEX, "0: 1"),
+    MICA_FIELDS(mica_int8_conv_opts, pad, INDEX, "zero padding on each side"),
+    MICA_FIELDS(mica_int8_conv_opts, dilation, INDEX, "0: 1"),
+    MICA_FIELD(mica_int8_conv_opts, groups, INDEX, "0: 1"),
+    MICA_INT8_LIMIT_FIELDS(mica_int8_conv_opts),
+};
+
+MICA_INT8_ENTRY(int8_conv2d, "convolution of i8 images by multiplier / 2^shift, rounded and limited",
+                .ins = INT8_INS, .names = NAMES, .opts_bytes = sizeof(mica_int8_conv_opts),
+                MICA_FIELD_LIST(conv_fields), .infer = conv2d_infer, .run = conv2d_run,
+                .sample = conv2d_sample)

@@ -1,0 +1,168 @@
+/* Rows times weight rows, int8. Few rows go by dot products with the weights as they lie; for more, weights are packed
+ * into panels first.
+ *
+ * Scratch: panels of all weights | what their sums start at | for each thread: a tile of x | its sums. Of few rows: for
+ * each thread, sums. */
+#include "base/parallel.h"
+#include "ops/int8.h"
+
+#define FEW        4  /* rows of x that panels do not pay for */
+#define TILE       64 /* rows of x at a time */
+#define DOTS       64 /* weight rows at a time */
+#define BLOCK_SUMS ((size_t)1 << 18)
+
+typedef struct linear_job {
+    const mica_int8_kernels *kernels;
+    size_t rows, units, values, quads, panels;
+    const int8_t *x, *w;
+    int8_t *y;
+    const int32_t *bias;
+    mica_int8_finish finish;
+    int each; /* unit has a multiplier and a shift of its own */
+    int8_t *packed;
+    int32_t *start;
+    char *own; /* of threads */
+    size_t own_bytes, tile_bytes;
+    size_t panels_at_once;
+} linear_job;
+
+static mica_int8_finish finish_from(const linear_job *job, size_t unit)
+{
+    mica_int8_finish f = job->finish;
+    f.multiplier += job->each ? unit : 0;
+    f.shift += job->each ? unit : 0;
+    return f;
+}
+
+static size_t panel_bytes(const linear_job *job) { return job->quads * job->kernels->width * 4; }
+
+static void pack_panel(void *work, size_t panel, int thread)
+{
+    (void)thread;
+    const linear_job *job = work;
+    size_t width = job->kernels->width, first = panel * width;
+    job->kernels->pack(job->packed + panel * panel_bytes(job), job->start + first,
+                       job->w + first * job->values, job->values, mica_least(width, job->units - first),
+                       job->values, job->bias + first);
+}
+
+/* A tile of x, whose bytes get the offset, then panels. */
+static void run_tile(void *work, size_t block, int thread)
+{
+    const linear_job *job = work;
+    size_t groups = mica_div_up(job->panels, job->panels_at_once);
+    size_t row = block / groups * TILE, rows = mica_least(TILE, job->rows - row), stride = job->quads * 4;
+    size_t width = job->kernels->width, first = block % groups * job->panels_at_once;
+    uint8_t *tile = (uint8_t *)job->own + (size_t)thread * job->own_bytes;
+    int32_t *sum = (int32_t *)(void *)(tile + job->tile_bytes);
+    for (size_t r = 0; r < rows; r++) {
+        const int8_t *from = job->x + (row + r) * job->values;
+        for (size_t k = 0; k < stride; k++)
+            tile[r * stride + k] = (uint8_t)((k < job->values ? (uint8_t)from[k] : 0) ^ job->kernels->offset);
+    }
+    for (size_t panel = first; panel < mica_least(first + job->panels_at_once, job->panels); panel++) {
+        size_t unit = panel * width, units = mica_least(width, job->units - unit);
+        job->kernels->product(sum, tile, stride, rows, job->quads, job->packed + panel * panel_bytes(job),
+                              job->start + unit);
+        mica_int8_finish f = finish_from(job, unit);
+        for (size_t r = 0; r < rows; r++)
+            job->kernels->finish(job->y + (row + r) * job->units + unit, sum + r * width, units, &f,
+                                 job->each);
+    }
+}
+
+static void run_dots(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const linear_job *job = work;
+    size_t unit = block * DOTS, units = mica_least(DOTS, job->units - unit);
+    mica_int8_finish f = finish_from(job, unit);
+    for (size_t r = 0; r < job->rows; r++) {
+        int32_t sum[DOTS];
+        job->kernels->dots(sum, job->x + r * job->values, job->w + unit * job->values, job->values, units,
+                           job->values, job->bias + unit);
+        job->kernels->finish(job->y + r * job->units + unit, sum, units, &f, job->each);
+    }
+}
+
+static mica_status check(mica_context *ctx, const char *op, const mica_arg *args, linear_job *job)
+{
+    const mica_tensor *y = args[MICA_INT8_Y].tensor, *x = args[MICA_INT8_X].tensor,
+                      *w = args[MICA_INT8_W].tensor;
+    MICA_TRY(mica_check_rank(ctx, op, "x", x, 1, MICA_MAX_RANK));
+    MICA_TRY(mica_check_rank(ctx, op, "w", w, 2, 2));
+    mica_index last = x->dim[x->rank - 1], dims[MICA_MAX_RANK];
+    if (w->dim[1] != last)
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: x is %s, w is %s: rows of %td values against rows of %td",
+                         op, MICA_SHAPE(x), MICA_SHAPE(w), last, w->dim[1]);
+    for (int k = 0; k < x->rank; k++)
+        dims[k] = x->dim[k];
+    dims[x->rank - 1] = w->dim[0];
+    MICA_TRY(mica_check_shape(ctx, op, "y", y, x->rank, dims, "x", x));
+    MICA_TRY(mica_int8_check_channels(ctx, op, args, w->dim[0], (double)last));
+    job->units = (size_t)w->dim[0];
+    job->values = (size_t)last;
+    job->rows = 1;
+    for (int k = 0; k + 1 < x->rank; k++)
+        job->rows *= (size_t)x->dim[k];
+    job->quads = mica_div_up(job->values, 4);
+    job->panels = mica_div_up(job->units, job->kernels->width);
+    job->each = args[MICA_INT8_MULTIPLIER].tensor->dim[0] > 1;
+    return MICA_OK;
+}
+
+static void run_panels(mica_context *ctx, linear_job *job, char *scratch, double sums)
+{
+    job->packed = (int8_t *)scratch;
+    job->start = (int32_t *)(void *)(scratch + mica_align_up(job->panels * panel_bytes(job)));
+    job->own = (char *)job->start + mica_align_up(job->panels * job->kernels->width * sizeof(int32_t));
+    job->panels_at_once = BLOCK_SUMS / (TILE * job->kernels->width * (job->values + 1)) + 1;
+    mica_parallel_sums(ctx, (double)job->units * (double)job->values, job->panels, pack_panel, job);
+    mica_parallel_sums(ctx, sums,
+                       mica_div_up(job->rows, TILE) * mica_div_up(job->panels, job->panels_at_once), run_tile,
+                       job);
+}
+
+mica_status mica_int8_linear(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                             const mica_int8_weights *weights, const mica_int8_limits *opts)
+{
+    const char *op = "int8_linear";
+    mica_arg args[MICA_INT8_ARGS];
+    linear_job job = {.kernels = ctx->kernels->int8};
+    int32_t limit[2];
+    MICA_TRY(mica_int8_check_weights(ctx, op, args, y, x, weights));
+    MICA_TRY(check(ctx, op, args, &job));
+    MICA_TRY(
+        mica_int8_check_limits(ctx, op, opts != NULL ? opts->low : 0, opts != NULL ? opts->high : 0, limit));
+    double sums = (double)job.rows * (double)job.units * (double)job.values;
+    mica_count_flops(ctx, 2.0 * sums);
+    mica_contiguous dense;
+    mica_contiguous_plan(&dense, args, MICA_INT8_ARGS);
+    size_t more = 0;
+    if (job.rows > FEW) {
+        job.tile_bytes = mica_align_up(TILE * job.quads * 4);
+        job.own_bytes = job.tile_bytes + mica_align_up(TILE * job.kernels->width * sizeof(int32_t));
+        more = mica_align_up(job.panels * panel_bytes(&job)) +
+               mica_align_up(job.panels * job.kernels->width * sizeof(int32_t)) +
+               (size_t)ctx->threads * job.own_bytes;
+    }
+    void *scratch;
+    MICA_START(ctx, op, dense.bytes + more, &scratch);
+    scratch = mica_contiguous_load(&dense, scratch);
+    job.y = dense.data[MICA_INT8_Y];
+    job.x = dense.data[MICA_INT8_X];
+    job.w = dense.data[MICA_INT8_W];
+    job.bias = dense.data[MICA_INT8_BIAS];
+    job.finish = (mica_int8_finish){dense.data[MICA_INT8_MULTIPLIER], dense.data[MICA_INT8_SHIFT], limit[0],
+                                    limit[1]};
+    MICA_TRY(mica_int8_check_factors(ctx, op, job.finish.multiplier, job.finish.shift,
+                                     (size_t)args[MICA_INT8_SHIFT].tensor->dim[0]));
+    if (job.rows == 0 || job.units == 0)
+        return MICA_OK;
+    if (job.rows > FEW)
+        run_panels(ctx, &job, scratch, sums);
+    else
+        mica_parallel_sums(ctx, sums, mica_div_up(job.units, DOTS), run_dots, &job);
+    mica_contiguous_store(&dense);
+    return MICA_OK;
+}

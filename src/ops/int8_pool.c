@@ -1,0 +1,205 @@
+/* Pooling of int8 planes. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "ops/int8.h"
+
+#define BLOCK ((size_t)8192) /* values that are read in a block of parallel work, about */
+#define ROW   256            /* results at a time */
+
+typedef struct pool_job {
+    const mica_int8_kernels *kernels;
+    size_t planes, planes_at_once;
+    mica_index in[2], out[2], kernel[2], stride[2], pad[2], dilation[2];
+    const int8_t *x;
+    int8_t *y;
+    mica_int8_finish finish;
+} pool_job;
+
+/* Results from `first` to *end - 1 of a row whose tap `t` lies inside; moves both to what is. */
+static void inside(const pool_job *job, mica_index t, mica_index *first, mica_index *end)
+{
+    mica_index shift = t * job->dilation[1] - job->pad[1], stride = job->stride[1];
+    mica_index low = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+    mica_index high = job->in[1] > shift ? (job->in[1] - shift + stride - 1) / stride : 0;
+    *first = *first > low ? *first : low;
+    *end = *end < high ? *end : high;
+}
+
+/* Part of an output row: with `sum` sums, else maxima. */
+static void pool_part(const pool_job *job, const int8_t *plane, mica_index row, mica_index first,
+                      mica_index end, int8_t *largest, int32_t *sum)
+{
+    for (mica_index i = 0; i < job->kernel[0]; i++) {
+        mica_index at = row * job->stride[0] - job->pad[0] + i * job->dilation[0];
+        if (at < 0 || at >= job->in[0])
+            continue;
+        for (mica_index j = 0; j < job->kernel[1]; j++) {
+            mica_index from = first, to = end;
+            inside(job, j, &from, &to);
+            if (from >= to)
+                continue;
+            const int8_t *x = plane + at * job->in[1] + from * job->stride[1] - job->pad[1] +
+                              j * job->dilation[1];
+            if (sum != NULL)
+                job->kernels->tap(sum + (from - first), x, (size_t)job->stride[1], (size_t)(to - from), 1);
+            else
+                job->kernels->largest(largest + (from - first), x, (size_t)job->stride[1],
+                                      (size_t)(to - from));
+        }
+    }
+}
+
+static void pool_block(const pool_job *job, size_t block, bool average)
+{
+    size_t end = mica_least((block + 1) * job->planes_at_once, job->planes);
+    for (size_t p = block * job->planes_at_once; p < end; p++)
+        for (mica_index row = 0; row < job->out[0]; row++)
+            for (mica_index at = 0; at < job->out[1]; at += ROW) {
+                mica_index stop = at + ROW < job->out[1] ? at + ROW : job->out[1];
+                const int8_t *plane = job->x + p * (size_t)(job->in[0] * job->in[1]);
+                int8_t *y = job->y + (p * (size_t)job->out[0] + (size_t)row) * (size_t)job->out[1] + at;
+                int32_t sum[ROW] = {0};
+                memset(y, INT8_MIN, (size_t)(stop - at));
+                pool_part(job, plane, row, at, stop, y, average ? sum : NULL);
+                if (average)
+                    job->kernels->finish(y, sum, (size_t)(stop - at), &job->finish, 0);
+            }
+}
+
+static void max_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    pool_block(work, block, false);
+}
+
+static void average_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    pool_block(work, block, true);
+}
+
+static void global_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const pool_job *job = work;
+    size_t end = mica_least((block + 1) * job->planes_at_once, job->planes), count = (size_t)job->in[1];
+    for (size_t p = block * job->planes_at_once; p < end; p++) {
+        const int8_t *x = job->x + p * count;
+        int32_t sum = 0;
+        for (size_t i = 0; i < count; i++)
+            sum += x[i];
+        job->kernels->finish(job->y + p, &sum, 1, &job->finish, 0);
+    }
+}
+
+static mica_status run(mica_context *ctx, const char *op, pool_job *job, const mica_arg args[2],
+                       mica_block_fn *fn)
+{
+    mica_contiguous dense;
+    void *scratch;
+    mica_contiguous_plan(&dense, args, 2);
+    MICA_START(ctx, op, dense.bytes, &scratch);
+    mica_contiguous_load(&dense, scratch);
+    job->kernels = ctx->kernels->int8;
+    job->y = dense.data[0];
+    job->x = dense.data[1];
+    size_t plane = (size_t)(job->in[0] * job->in[1]);
+    job->planes_at_once = BLOCK / (plane > 0 ? plane : 1) + 1;
+    if (mica_tensor_count(args[0].tensor) > 0)
+        mica_parallel_sums(ctx, 16.0 * (double)(job->planes * plane),
+                           mica_div_up(job->planes, job->planes_at_once), fn, job);
+    mica_contiguous_store(&dense);
+    return MICA_OK;
+}
+
+/* Windows over [..., H, W]. */
+static mica_status set_windows(mica_context *ctx, const char *op, pool_job *job, const mica_arg args[2],
+                               const mica_pooling_opts *opts)
+{
+    const mica_tensor *y = args[0].tensor, *x = args[1].tensor;
+    MICA_TRY(mica_check_args(ctx, op, args, 2));
+    MICA_TRY(mica_check_rank(ctx, op, "x", x, 2, MICA_MAX_RANK));
+    mica_index want[MICA_MAX_RANK];
+    job->planes = 1;
+    for (int k = 0; k < x->rank - 2; k++)
+        job->planes *= (size_t)(want[k] = x->dim[k]);
+    for (int k = 0; k < 2; k++) {
+        mica_index size = x->dim[x->rank - 2 + k], made = mica_pooling_size(size, k, opts);
+        if (made < 1)
+            return mica_fail(ctx, MICA_ERR_SHAPE, "%s: a window of %td does not fit into x %s padded by %td",
+                             op, opts->kernel[k], MICA_SHAPE(x), opts->pad[k]);
+        job->in[k] = size;
+        job->out[k] = want[x->rank - 2 + k] = made;
+        job->kernel[k] = opts->kernel[k];
+        job->stride[k] = opts->stride[k] != 0 ? opts->stride[k] : opts->kernel[k];
+        job->pad[k] = opts->pad[k];
+        job->dilation[k] = opts->dilation[k] != 0 ? opts->dilation[k] : 1;
+    }
+    return mica_check_shape(ctx, op, "y", y, x->rank, want, "x", x);
+}
+
+mica_status mica_int8_max_pool2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                 const mica_pooling_opts *opts)
+{
+    const char *op = "int8_max_pool2d";
+    mica_arg args[] = {{"y", y, MICA_ARG_OUT, MICA_I8_ONLY}, {"x", x, 0, MICA_I8_ONLY}};
+    pool_job job;
+    if (opts == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: opts is NULL, but a kernel size is needed", op);
+    MICA_TRY(set_windows(ctx, op, &job, args, opts));
+    return run(ctx, op, &job, args, max_block);
+}
+
+mica_status mica_int8_avg_pool2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                 const mica_int8_avg_pool_opts *opts)
+{
+    const char *op = "int8_avg_pool2d";
+    mica_arg args[] = {{"y", y, MICA_ARG_OUT, MICA_I8_ONLY}, {"x", x, 0, MICA_I8_ONLY}};
+    pool_job job;
+    int32_t limit[2];
+    if (opts == NULL)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: opts is NULL, but a kernel size is needed", op);
+    mica_pooling_opts windows = {.kernel = {opts->kernel[0], opts->kernel[1]},
+                                 .stride = {opts->stride[0], opts->stride[1]},
+                                 .pad = {opts->pad[0], opts->pad[1]},
+                                 .ceil_mode = opts->ceil_mode};
+    MICA_TRY(set_windows(ctx, op, &job, args, &windows));
+    if ((double)opts->kernel[0] * (double)opts->kernel[1] > MICA_INT8_PRODUCTS)
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: windows of %td x %td: expected at most %d values", op,
+                         opts->kernel[0], opts->kernel[1], MICA_INT8_PRODUCTS);
+    MICA_TRY(mica_int8_check_factor(ctx, op, opts->multiplier, opts->shift));
+    MICA_TRY(mica_int8_check_limits(ctx, op, opts->low, opts->high, limit));
+    int32_t multiplier = opts->multiplier;
+    uint8_t shift = (uint8_t)opts->shift;
+    job.finish = (mica_int8_finish){&multiplier, &shift, limit[0], limit[1]};
+    return run(ctx, op, &job, args, average_block);
+}
+
+mica_status mica_int8_global_avg_pool(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                      const mica_int8_global_pool_opts *opts)
+{
+    const char *op = "int8_global_avg_pool";
+    mica_arg args[] = {{"y", y, MICA_ARG_OUT, MICA_I8_ONLY}, {"x", x, 0, MICA_I8_ONLY}};
+    static const mica_int8_global_pool_opts none = {0};
+    opts = opts != NULL ? opts : &none;
+    int32_t limit[2];
+    MICA_TRY(mica_check_args(ctx, op, args, 2));
+    MICA_TRY(mica_check_rank(ctx, op, "x", x, 2, MICA_MAX_RANK));
+    mica_index dims[MICA_MAX_RANK] = {x->dim[0], x->dim[1], 1, 1, 1, 1, 1, 1};
+    MICA_TRY(mica_check_shape(ctx, op, "y", y, y->rank == 2 ? 2 : x->rank, dims, "x", x));
+    double count = 1.0;
+    for (int k = 2; k < x->rank; k++)
+        count *= (double)x->dim[k];
+    if (count < 1.0 || count > MICA_INT8_PRODUCTS)
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: x is %s: sums of %.0f values, expected 1 to %d", op,
+                         MICA_SHAPE(x), count, MICA_INT8_PRODUCTS);
+    MICA_TRY(mica_int8_check_factor(ctx, op, opts->multiplier, opts->shift));
+    MICA_TRY(mica_int8_check_limits(ctx, op, opts->low, opts->high, limit));
+    int32_t multiplier = opts->multiplier;
+    uint8_t shift = (uint8_t)opts->shift;
+    pool_job job = {.planes = (size_t)(x->dim[0] * x->dim[1]),
+                    .in = {1, (mica_index)count},
+                    .finish = {&multiplier, &shift, limit[0], limit[1]}};
+    return run(ctx, op, &job, args, global_block);
+}

@@ -1,0 +1,258 @@
+/* Nets of floats that become nets of bytes. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test.h"
+
+enum { BATCH = 8 };
+
+/* Every pattern that a conversion knows, and a layer that stays float. */
+static mica_net *make_net(mica_context *ctx)
+{
+    mica_net *net;
+    if (mica_net_create(ctx, &net) != MICA_OK)
+        return NULL;
+    mica_value x = mica_net_input(net, "x", MICA_F32, 4, (mica_index[]){BATCH, 3, 12, 12});
+    mica_net_conv_opts conv = {
+        .name = "stem", .out_channels = 8, .kernel = {3, 3}, .pad = {1, 1}, .no_bias = true};
+    mica_value h = mica_net_conv2d(net, x, &conv);
+    h = mica_net_batch_norm(net, h, &(mica_net_batch_norm_opts){.name = "norm"});
+    h = mica_net_activation(net, h, &(mica_net_activation_opts){.name = "act", .kind = MICA_RELU});
+    h = mica_net_max_pool2d(net, h, &(mica_net_pool_opts){.name = "pool", .kernel = {2, 2}});
+    conv = (mica_net_conv_opts){.name = "depth", .kernel = {3, 3}, .pad = {1, 1}, .activation = MICA_RELU6};
+    mica_value side = mica_net_depthwise_conv2d(net, h, &conv);
+    mica_value sum = mica_net_plus(net, h, side, &(mica_net_pair_opts){.name = "sum"});
+    sum = mica_net_activation(net, sum, &(mica_net_activation_opts){.kind = MICA_RELU});
+    conv = (mica_net_conv_opts){.name = "one", .out_channels = 5, .kernel = {1, 1}};
+    mica_value narrow = mica_net_conv2d(net, sum, &conv);
+    h = mica_net_concat(net, (mica_value[]){sum, narrow}, 2,
+                        &(mica_net_axis_opts){.name = "join", .axis = 1});
+    h = mica_net_avg_pool2d(net, h, &(mica_net_pool_opts){.name = "mean", .kernel = {2, 2}});
+    h = mica_net_dropout(net, h, &(mica_net_dropout_opts){.rate = 0.5f});
+    mica_value all = mica_net_global_avg_pool(net, h, NULL);
+    h = mica_net_flatten(net, h, NULL);
+    h = mica_net_dense(net, h,
+                       &(mica_net_dense_opts){.name = "hidden", .units = 20, .activation = MICA_TANH});
+    h = mica_net_concat(net, (mica_value[]){h, all}, 2, &(mica_net_axis_opts){.name = "both", .axis = 1});
+    h = mica_net_dense(net, h, &(mica_net_dense_opts){.name = "logits", .units = 10});
+    (void)mica_net_softmax(net, h, &(mica_net_softmax_opts){.name = "shares", .axis = 1});
+    (void)mica_net_output(net, NULL, h);
+    return net;
+}
+
+static void fill(mica_net *net, uint64_t seed)
+{
+    mica_tensor x;
+    test_random r = test_seed(seed);
+    if (!CHECK(mica_net_tensor(net, &x, "x") == MICA_OK))
+        return;
+    for (size_t i = 0; i < mica_tensor_count(&x); i++)
+        ((float *)x.data)[i] = (float)test_normal(&r);
+}
+
+static bool ready(mica_context *ctx, mica_net *net)
+{
+    return CHECK_OK(ctx, mica_net_compile(net, NULL)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) &&
+           CHECK_OK(ctx, mica_net_initialize(net, 5));
+}
+
+/* Running statistics that are not 0 and 1. */
+static void set_norm(mica_net *net)
+{
+    mica_tensor mean, variance;
+    test_random r = test_seed(9);
+    if (!CHECK(mica_net_tensor(net, &mean, "norm.running_mean") == MICA_OK) ||
+        !CHECK(mica_net_tensor(net, &variance, "norm.running_var") == MICA_OK))
+        return;
+    for (mica_index c = 0; c < mean.dim[0]; c++) {
+        ((float *)mean.data)[c] = (float)test_uniform(&r, -0.3, 0.3);
+        ((float *)variance.data)[c] = (float)test_uniform(&r, 0.1, 2.0);
+    }
+}
+
+typedef struct pair {
+    mica_net *net, *bytes;
+    mica_int8 *q;
+} pair;
+
+static bool make_pair(pair *p, mica_context *ctx, const mica_int8_opts *opts, bool per_tensor)
+{
+    *p = (pair){.net = make_net(ctx)};
+    if (!CHECK_OK(ctx, mica_int8_create(p->net, &p->q)) || !ready(ctx, p->net))
+        return false;
+    set_norm(p->net);
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        fill(p->net, seed);
+        if (!CHECK_OK(ctx, mica_net_forward(p->net)) || !CHECK_OK(ctx, mica_int8_collect(p->q)))
+            return false;
+    }
+    mica_int8_per_tensor(p->q, per_tensor);
+    return CHECK_OK(ctx, mica_int8_choose(p->q, opts)) && CHECK_OK(ctx, mica_net_create(ctx, &p->bytes)) &&
+           CHECK_OK(ctx, mica_int8_build(p->q, p->bytes)) && CHECK_OK(ctx, mica_int8_observe(p->q)) &&
+           ready(ctx, p->bytes) && CHECK_OK(ctx, mica_int8_weights_set(p->q, p->bytes));
+}
+
+static void destroy_pair(pair *p)
+{
+    mica_net_destroy(p->bytes);
+    mica_int8_destroy(p->q);
+    mica_net_destroy(p->net);
+}
+
+static double decibels(const mica_int8_row *row)
+{
+    return 10.0 * log10(row->signal / fmax(row->noise, 1e-300));
+}
+
+TEST(int8_net_computes_what_the_float_net_does)
+{
+    mica_context *ctx = test_context(1);
+    for (int per_tensor = 0; per_tensor < 2; per_tensor++)
+        for (int method = 0; method < MICA_INT8_METHOD_COUNT; method++) {
+            pair p;
+            if (make_pair(&p, ctx, &(mica_int8_opts){.method = (mica_int8_method)method}, per_tensor)) {
+                for (uint64_t seed = 0; seed < 4; seed++) {
+                    fill(p.net, 20 + seed);
+                    fill(p.bytes, 20 + seed);
+                    test_heap heap = test_heap_now();
+                    CHECK_OK(ctx, mica_net_forward(p.net));
+                    CHECK_OK(ctx, mica_net_forward(p.bytes));
+                    CHECK(test_heap_now().calls == heap.calls);
+                    CHECK_OK(ctx, mica_int8_compare(p.q, p.bytes));
+                }
+                CHECK(mica_int8_rows(p.q) >= 12);
+                for (int i = 0; i < mica_int8_rows(p.q); i++) {
+                    mica_int8_row row;
+                    CHECK_OK(ctx, mica_int8_row_at(p.q, &row, i));
+                    CHECK_MSG(decibels(&row) > (method == MICA_INT8_KL ? 12.0 : 22.0),
+                              "%s, %s: %.1f dB with %s", row.name, row.op, decibels(&row),
+                              per_tensor ? "one scale" : "many scales");
+                }
+            }
+            destroy_pair(&p);
+        }
+}
+
+static int count_calls(const mica_net *net, const char *op)
+{
+    int count = 0;
+    for (int i = 0; i < mica_net_program(net); i++) {
+        mica_program_call call;
+        if (mica_net_program_call(net, &call, i) == MICA_OK)
+            count += strcmp(call.op->name, op) == 0;
+    }
+    return count;
+}
+
+TEST(int8_net_has_the_calls_that_it_should)
+{
+    static const struct {
+        const char *op;
+        int count;
+    } want[] = {{"quantize", 2},
+                {"dequantize", 2},
+                {"int8_conv2d", 3},
+                {"int8_linear", 2},
+                {"int8_max_pool2d", 1},
+                {"int8_add", 1},
+                {"concat", 2},
+                {"int8_avg_pool2d", 1},
+                {"int8_global_avg_pool", 1},
+                {"batch_norm", 0},
+                {"relu", 0},
+                {"relu6", 0},
+                {"tanh", 1},
+                {"softmax", 1},
+                {"dropout", 0}};
+    mica_context *ctx = test_context(1);
+    pair p;
+    if (make_pair(&p, ctx, NULL, false))
+        for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
+            CHECK_MSG(count_calls(p.bytes, want[i].op) == want[i].count, "%d calls of %s: expected %d",
+                      count_calls(p.bytes, want[i].op), want[i].op, want[i].count);
+    mica_tensor t;
+    CHECK_OK(ctx, mica_net_tensor(p.bytes, &t, "logits"));
+    CHECK(t.dtype == MICA_F32 && t.dim[1] == 10);
+    CHECK_OK(ctx, mica_net_tensor(p.bytes, &t, "shares"));
+    CHECK_OK(ctx, mica_net_tensor(p.bytes, &t, "stem.weight"));
+    CHECK(t.dtype == MICA_I8 && t.rank == 4 && t.dim[0] == 8);
+    CHECK_OK(ctx, mica_net_tensor(p.bytes, &t, "logits.multiplier"));
+    CHECK(t.dtype == MICA_I32 && t.rank == 1 && t.dim[0] == 10);
+    destroy_pair(&p);
+}
+
+/* The bytes of the output of a net. */
+static void run(mica_net *net, uint64_t seed, float *out)
+{
+    mica_tensor y;
+    fill(net, seed);
+    if (CHECK(mica_net_forward(net) == MICA_OK) && CHECK(mica_net_tensor(net, &y, "logits") == MICA_OK))
+        memcpy(out, y.data, mica_tensor_bytes(&y));
+}
+
+/* A net that is built again from the scales alone, and loads what the first has saved. */
+TEST(int8_net_is_saved_and_loaded_on_any_instruction_set)
+{
+    static const char *const sets[] = {"scalar", "avx2", "avx512", "neon"};
+    mica_context *ctx = test_context(1);
+    char path[] = "/tmp/mica-test-int8-XXXXXX", text[8192];
+    float first[BATCH * 10], again[BATCH * 10];
+    REQUIRE(mkdtemp(path) != NULL);
+    char file[64];
+    snprintf(file, sizeof file, "%s/net.safetensors", path);
+    pair p;
+    if (make_pair(&p, ctx, NULL, false)) {
+        CHECK(mica_int8_scales_print(text, sizeof text, p.q) < sizeof text);
+        CHECK_OK(ctx, mica_weights_save(p.bytes, file));
+        run(p.bytes, 77, first);
+        CHECK(mica_weights_bytes(p.bytes) * 2 < mica_weights_bytes(p.net));
+    }
+    destroy_pair(&p);
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
+        for (int threads = 1; threads <= 3; threads++) {
+            mica_context *other;
+            if (mica_context_create(&other, &(mica_context_opts){.threads = threads, .isa = sets[i]}) !=
+                MICA_OK)
+                continue; /* not on this machine */
+            pair b = {.net = make_net(other)};
+            if (CHECK_OK(other, mica_int8_create(b.net, &b.q)) &&
+                CHECK_OK(other, mica_int8_scales_read(b.q, text)) &&
+                CHECK_OK(other, mica_net_create(other, &b.bytes)) &&
+                CHECK_OK(other, mica_int8_build(b.q, b.bytes)) && ready(other, b.bytes) &&
+                CHECK_OK(other, mica_weights_load(b.bytes, file))) {
+                run(b.bytes, 77, again);
+                CHECK_MSG(memcmp(first, again, sizeof first) == 0, "%s, %d threads", sets[i], threads);
+            }
+            destroy_pair(&b);
+            mica_context_destroy(other);
+        }
+    remove(file);
+    remove(path);
+}
+
+TEST(int8_misuse)
+{
+    mica_context *ctx = test_context(1);
+    mica_int8 *q, *late;
+    mica_net *net = make_net(ctx), *bytes;
+    REQUIRE(mica_int8_create(net, &q) == MICA_OK && mica_net_create(ctx, &bytes) == MICA_OK);
+    CHECK(mica_int8_choose(q, NULL) == MICA_ERR_STATE);
+    CHECK(mica_int8_collect(q) == MICA_ERR_STATE);
+    CHECK(mica_int8_build(q, bytes) == MICA_ERR_STATE); /* no range is known */
+    CHECK(mica_int8_scales_read(q, "x 0\n") == MICA_ERR_FORMAT);
+    CHECK(mica_int8_scales_read(q, "x nan\n") == MICA_ERR_FORMAT);
+    CHECK(mica_int8_scales_read(q, "x 1 2\n") == MICA_ERR_FORMAT);
+    CHECK(mica_int8_scales_read(q, "x 0.5\nnothing:0:0 3\n") == MICA_OK);
+    CHECK(mica_int8_weights_set(q, bytes) == MICA_ERR_STATE);
+    CHECK(mica_int8_value(q, 1, NULL) == 0);
+    if (ready(ctx, net)) {
+        REQUIRE(mica_int8_create(net, &late) == MICA_OK);
+        CHECK(mica_int8_collect(late) == MICA_ERR_STATE);
+        mica_int8_destroy(late);
+    }
+    mica_int8_destroy(q);
+    mica_net_destroy(bytes);
+    mica_net_destroy(net);
+}
