@@ -19,7 +19,14 @@ const char *mica_home_text(mica_home home)
 
 int mica_net_program_values(const mica_net *net) { return net->compiled ? net->value_count : 0; }
 
-bool mica_net_samples_apart(mica_net *net) { return net->compiled && mica_net_can_part(net); }
+/* What keeps statistics makes them of the whole batch in training. */
+bool mica_net_samples_apart(mica_net *net)
+{
+    bool apart = net->compiled && mica_net_can_part(net);
+    for (int n = 0; n < net->node_count && net->train; n++)
+        apart = apart && net->nodes[n].op->writes == 0;
+    return apart;
+}
 
 int mica_net_program(const mica_net *net) { return net->compiled ? net->entry_count : 0; }
 
