@@ -6,10 +6,10 @@
 
 static const export_op *const families[] = {
     export_elementwise_ops, export_activation_ops, export_conv_pool_ops, export_conv_ops,
-    export_dense_ops,       export_loss_ops,       export_memory_ops,    export_pool_ops,
-    export_reduce_ops,      export_move_ops,       export_index_ops,     export_norm_ops,
-    export_recurrent_ops,   export_attention_ops,  export_window_ops,    export_matrix_ops,
-    export_make_ops,
+    export_dense_ops,       export_class_ops,      export_loss_ops,      export_memory_ops,
+    export_pool_ops,        export_reduce_ops,     export_move_ops,      export_index_ops,
+    export_norm_ops,        export_recurrent_ops,  export_attention_ops, export_window_ops,
+    export_matrix_ops,      export_make_ops,       export_random_ops,
 };
 
 const export_op *find_export_op(const char *name)
@@ -62,6 +62,12 @@ const char *scratch_name(emitter *e)
 {
     e->used_scratch = true;
     return "scratch";
+}
+
+const char *steps_name(emitter *e)
+{
+    e->used_steps = true;
+    return e->g->values[e->c->steps].name;
 }
 
 const char *float_text(double number)
@@ -263,6 +269,8 @@ static void declare_used(text *out, const emitter *e, const call *c)
     }
     if (e->used_scratch && c->scratch != NONE)
         declare(out, e, &e->g->values[c->scratch], false);
+    if (e->used_steps && c->steps != NONE)
+        declare(out, e, &e->g->values[c->steps], strcmp(c->name, "count_step") != 0);
 }
 
 /* "relu_backward" as "relu backward". */
@@ -299,7 +307,7 @@ void emit_call(emitter *e, const call *c)
     put_title(e, c);
     e->c = c;
     e->used_ins = e->used_outs = 0;
-    e->used_scratch = false;
+    e->used_scratch = e->used_steps = false;
     e->indent++;
     e->out = &body;
     for (int k = 0; k < c->outs; k++)

@@ -47,7 +47,7 @@ typedef struct emitter {
     const char *kernels[MOST_KERNELS]; /* used so far, in order */
     int kernel_count;
     unsigned used_ins, used_outs; /* by the present call, as bits: only these are declared */
-    bool used_scratch;
+    bool used_scratch, used_steps;
 } emitter;
 
 typedef struct export_op {
@@ -62,10 +62,10 @@ typedef struct export_op {
 /* The tables of the families; each ends with an entry without a name. */
 extern const export_op export_activation_ops[], export_conv_ops[], export_conv_pool_ops[], export_dense_ops[],
     export_loss_ops[], export_memory_ops[], export_pool_ops[];
-/* The same, in the order in which they are looked through; these hold what no shape has a loop of its own for. */
+/* Those of all else, by general loops. */
 extern const export_op export_elementwise_ops[], export_reduce_ops[], export_move_ops[], export_index_ops[],
     export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
-    export_matrix_ops[], export_make_ops[];
+    export_matrix_ops[], export_make_ops[], export_random_ops[], export_class_ops[];
 
 /* The entry of an operation of bytes; NULL: it is none. And whether int8_t can be exported for an operation: those, and those
  * that move elements. */
@@ -83,6 +83,7 @@ void use_kernel(emitter *e, const char *name);
 const char *in_name(emitter *e, int i);
 const char *out_name(emitter *e, int k);
 const char *scratch_name(emitter *e);
+const char *steps_name(emitter *e); /* the count of steps, one float */
 static inline const value *in_value(const emitter *e, int i) { return &e->g->values[e->c->in[i]]; }
 static inline const value *out_value(const emitter *e, int k) { return &e->g->values[e->c->out[k]]; }
 /* Rows of the last axis: [..., columns]. */

@@ -21,5 +21,6 @@ static void emit_put(emitter *e, const call *c)
 const export_op export_memory_ops[] = {
     {.name = "add_to", .emit = emit_add_to, .only_adds = 1},
     {.name = "put", .emit = emit_put, .adds = 1},
+    {.name = "loss_gradient", .emit = emit_put, .adds = 1}, /* losses have scaled it already */
     {0},
 };

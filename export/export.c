@@ -40,7 +40,8 @@ bool export_net(exported *out, mica_net *net, mica_net *check, const export_opts
     bool done = make_graph(&g, net, opts, why);
     if (done) {
         emitter e = {.g = &g};
-        done = write_source(&out->source, &e, opts, why) && write_test(&out->test, &g, check, opts, why);
+        done = write_source(&out->source, &e, opts, why) &&
+               (check == NULL || write_test(&out->test, &g, check, opts, why));
         write_header(&out->header, &g, opts);
         write_page(&out->page, &g, opts);
         out->ram = ram_bytes(&g);

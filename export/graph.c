@@ -293,6 +293,10 @@ static bool read_call(graph *g, int number)
               .outs = from.outs,
               .add = from.add,
               .scratch = NONE,
+              .steps = NONE,
+              .seed = from.seed,
+              .stream = from.stream,
+              .stream_step = from.stream_step,
               .layer = "",
               .kind = ""};
     mica_value ignored;

@@ -61,6 +61,8 @@ typedef struct call {
     unsigned add;                           /* bit k: adds to out[k] */
     unsigned in_place[MICA_OP_OUTS];        /* bit i of number k: out[k] may be exactly in[i] */
     int scratch;                            /* a value; NONE: none */
+    int steps;                              /* the count of steps that random numbers follow; NONE: none */
+    uint64_t seed, stream, stream_step;     /* of random numbers: as in mica_program_call */
     bool runs;                              /* an output of the net depends on it: it is part of a run */
     int numbers[8];                         /* of a call made by the exporter: its own */
     const char *also;                       /* another operation that is part of it; NULL: none */

@@ -25,7 +25,8 @@ static void drop_loss_gradients(graph *g)
 {
     for (int n = g->call_count - 1; n >= 0; n--) {
         call c = g->calls[n];
-        if (strcmp(c.name, "loss_gradient") == 0 && graph_only_reader(g, c.in[0]) == n && !(c.add & 1u)) {
+        if (strcmp(c.name, "loss_gradient") == 0 && graph_only_reader(g, c.in[0]) == n && !(c.add & 1u) &&
+            root_of(g, c.out[0])->home != VALUE_GRADIENT) {
             graph_drop_call(g, n);
             replace(g, c.out[0], c.in[0]);
         }
@@ -46,5 +47,5 @@ bool graph_rewrite(graph *g)
 {
     drop_loss_gradients(g);
     drop_loss_values(g);
-    return rewrite_conv_pool(g) && rewrite_dense(g) && rewrite_int8(g);
+    return rewrite_state(g) && rewrite_conv_pool(g) && rewrite_dense(g) && rewrite_int8(g);
 }

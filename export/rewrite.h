@@ -9,4 +9,7 @@ bool rewrite_conv_pool(graph *g);
 bool rewrite_dense(graph *g);
 bool rewrite_int8(graph *g);
 
+/* The count of steps, where something is random; marks that are not needed here. */
+bool rewrite_state(graph *g);
+
 #endif

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-static void arg_axis(int32_t *y /* [outer, inner] */, const float *x /* [outer, count, inner] */, int outer, int count,
-                     int inner, int largest)
+static void arg_axis(int32_t *y /* [outer, inner] */, const float *x /* [outer, count, inner] */, int outer,
+                     int count, int inner, int largest)
 {
     for (int o = 0; o < outer; o++, x += count * inner)
         for (int i = 0; i < inner; i++) {

@@ -3,8 +3,8 @@
 
 #include "plane.c"
 
-static void border(float *y /* the first element inside */, struct plane p, const float *x /* [channels, rows, columns] */,
-                   int channels, int width)
+static void border(float *y /* the first element inside */, struct plane p,
+                   const float *x /* [channels, rows, columns] */, int channels, int width)
 {
     memset(y - width * (p.stride + 1), 0, (size_t)(channels * p.plane) * sizeof *y);
     for (int c = 0; c < channels; c++, y += p.plane)

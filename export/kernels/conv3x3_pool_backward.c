@@ -9,15 +9,15 @@
 /* to += g from, 3 x 3 */
 static inline void add_3x3(float *to, int stride, const float *from, int from_stride, float g)
 {
-    UNROLL for (int r = 0; r < 3; r++)
-        UNROLL for (int q = 0; q < 3; q++)
-            to[r * stride + q] += g * from[r * from_stride + q];
+    UNROLL for (int r = 0; r < 3; r++) UNROLL for (int q = 0; q < 3; q++)
+        to[r * stride + q] += g * from[r * from_stride + q];
 }
 
 static void conv3x3_pool_backward(float *dw /* [outputs, channels, 3, 3] */, float *db /* [outputs] */,
                                   float *dx /* bordered as x is */, const float *dy, struct plane o,
-                                  const uint8_t *picks /* [outputs, rows, columns] */, int outputs, const float *x,
-                                  struct plane p, int channels, int pad, const float *w, int window)
+                                  const uint8_t *picks /* [outputs, rows, columns] */, int outputs,
+                                  const float *x, struct plane p, int channels, int pad, const float *w,
+                                  int window)
 {
     x -= pad * (p.stride + 1);
     if (dx != NULL)

@@ -5,10 +5,10 @@
 
 #include "plane.c"
 
-static void conv_pool(float *y, struct plane o, uint8_t *picks /* [outputs, rows, columns] or NULL */, int outputs,
-                      const float *x, struct plane p, int channels, int pad /* the border of x */,
-                      const float *w /* [outputs, channels, k, k] */, const float *bias /* [outputs] or NULL */, float least,
-                      int k, int window)
+static void conv_pool(float *y, struct plane o, uint8_t *picks /* [outputs, rows, columns] or NULL */,
+                      int outputs, const float *x, struct plane p, int channels,
+                      int pad /* the border of x */, const float *w /* [outputs, channels, k, k] */,
+                      const float *bias /* [outputs] or NULL */, float least, int k, int window)
 {
     x -= pad * (p.stride + 1);
     for (int m = 0; m < outputs; m++, w += channels * k * k, y += o.plane)
@@ -17,7 +17,9 @@ static void conv_pool(float *y, struct plane o, uint8_t *picks /* [outputs, rows
                 float best = 0.0f;
                 int at = -1;
                 for (int cell = 0; cell < window * window; cell++) {
-                    const float *in = x + (window * i + cell / window) * p.stride + window * j + cell % window, *tap = w;
+                    const float *in = x + (window * i + cell / window) * p.stride + window * j +
+                                      cell % window,
+                                *tap = w;
                     float sum = 0.0f;
                     for (int c = 0; c < channels; c++, in += p.plane)
                         for (int r = 0; r < k; r++)

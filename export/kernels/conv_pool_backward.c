@@ -7,8 +7,9 @@
 
 static void conv_pool_backward(float *dw /* [outputs, channels, k, k] */, float *db /* [outputs] */,
                                float *dx /* bordered as x is */, const float *dy, struct plane o,
-                               const uint8_t *picks /* [outputs, rows, columns] */, int outputs, const float *x,
-                               struct plane p, int channels, int pad, const float *w, int k, int window)
+                               const uint8_t *picks /* [outputs, rows, columns] */, int outputs,
+                               const float *x, struct plane p, int channels, int pad, const float *w, int k,
+                               int window)
 {
     int taps = channels * k * k;
     x -= pad * (p.stride + 1);

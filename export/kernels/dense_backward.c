@@ -3,8 +3,8 @@
 
 static void dense_backward(float *dw /* [outputs, inputs] */, float *db /* [outputs] or NULL */,
                            float *dx /* [rows, inputs] or NULL */, const float *dy /* [rows, outputs] */,
-                           const float *x /* [rows, inputs] */, const float *w /* [outputs, inputs] */, int rows,
-                           int outputs, int inputs)
+                           const float *x /* [rows, inputs] */, const float *w /* [outputs, inputs] */,
+                           int rows, int outputs, int inputs)
 {
     for (int r = 0; r < rows; r++, x += inputs) {
         float *to = dw;

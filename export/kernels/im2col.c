@@ -14,7 +14,8 @@ static void im2col(float *y /* [planes, kernel_rows, kernel_columns, out_rows, o
                     for (int ox = 0; ox < s->out_columns; ox++) {
                         int r = oy * s->stride_rows + ky * s->dilation_rows - s->pad_rows;
                         int c = ox * s->stride_columns + kx * s->dilation_columns - s->pad_columns;
-                        *y++ = r >= 0 && r < s->rows && c >= 0 && c < s->columns ? x[r * s->columns + c] : 0.0f;
+                        *y++ = r >= 0 && r < s->rows && c >= 0 && c < s->columns ? x[r * s->columns + c]
+                                                                                 : 0.0f;
                     }
 }
 

@@ -1,7 +1,8 @@
 /* y = x without its border, or with add, y += x. */
 #include "plane.c"
 
-static void unborder(float *y /* [channels, rows, columns] */, const float *x, struct plane p, int channels, int add)
+static void unborder(float *y /* [channels, rows, columns] */, const float *x, struct plane p, int channels,
+                     int add)
 {
     for (int c = 0; c < channels; c++, x += p.plane)
         for (int i = 0; i < p.rows; i++)

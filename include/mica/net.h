@@ -359,6 +359,7 @@ typedef struct mica_program_call {
     mica_value in[MICA_PROGRAM_TENSORS], out[MICA_PROGRAM_TENSORS]; /* 0: absent */
     unsigned add;                                                   /* bit k: adds to out[k] */
     size_t scratch, scratch_offset;
+    uint64_t seed, stream, stream_step; /* of random numbers: in step t, stream + t * stream_step */
 } mica_program_call;
 
 typedef enum mica_home {
@@ -394,7 +395,8 @@ MICA_API mica_status mica_net_program_value(const mica_net *net, mica_program_va
 /* The number of values: they are 1 to this. */
 MICA_API int mica_net_program_values(const mica_net *net);
 /* Whether each sample of a batch is computed by itself, so that a batch can be run sample by sample, with gradients
- * added up: no operation mixes samples, and each loss is a mean. Of a compiled net built for two or more. */
+ * added up: no operation mixes samples (batch norm does, in training), and each loss is a mean. Of a compiled net that
+ * was built for two or more. */
 MICA_API bool mica_net_samples_apart(mica_net *net);
 /* As text, one line per call: outputs with offsets, operation, inputs, options. Into text[size], as
  * mica_plan_print. */

@@ -19,7 +19,14 @@ const char *mica_home_text(mica_home home)
 
 int mica_net_program_values(const mica_net *net) { return net->compiled ? net->value_count : 0; }
 
-bool mica_net_samples_apart(mica_net *net) { return net->compiled && mica_net_can_part(net); }
+/* What keeps statistics makes them of the whole batch in training. */
+bool mica_net_samples_apart(mica_net *net)
+{
+    bool apart = net->compiled && mica_net_can_part(net);
+    for (int n = 0; n < net->node_count && net->train; n++)
+        apart = apart && net->nodes[n].op->writes == 0;
+    return apart;
+}
 
 int mica_net_program(const mica_net *net) { return net->compiled ? net->entry_count : 0; }
 
@@ -39,6 +46,9 @@ mica_status mica_net_program_call(const mica_net *net, mica_program_call *out, i
                                .ins = entry->node.ins,
                                .outs = entry->node.outs,
                                .add = entry->add,
+                               .seed = net->seed,
+                               .stream = (uint64_t)entry->origin,
+                               .stream_step = (uint64_t)net->node_count,
                                .scratch = entry->workspace_bytes,
                                .scratch_offset = entry->group != NONE ? net->groups[entry->group].span.offset
                                                                       : 0};
