@@ -1,6 +1,6 @@
 # ./dev docs: every relative link in the documents leads somewhere, paths in them exist, every block of C compiles, and
 # every C program in them is one of examples/ word for word, which the tests run; tables that a script computes are its own;
-# the commands of docs/your-data.md do what it shows.
+# the commands of docs/your-data.md and docs/microcontrollers.md do what they show.
 # shellcheck shell=bash
 
 documents() { git ls-files '*.md'; }
@@ -22,7 +22,7 @@ links_resolve() {
 paths_exist() {
     local document path status=0
     # shellcheck disable=SC2016 # the backquotes are text
-    local code='`(src|include|tests|tools|cmake|examples|docs|cli|bench|host|mpi)/[A-Za-z0-9_./*-]*`'
+    local code='`(src|include|tests|tools|cmake|examples|docs|cli|bench|host|mpi|mcu|export)/[A-Za-z0-9_./*-]*`'
     for document in $(documents); do
         while read -r path; do
             compgen -G "$path" >/dev/null || {
@@ -71,11 +71,13 @@ blocks_compile() {
     compile build "${targets[@]}" && python3 -B tests/docs/blocks.py build $(documents)
 }
 
-walkthroughs_work() { compile build mica-tool && python3 -B tests/docs/commands.py build docs/your-data.md; }
+walkthroughs_work() {
+    compile build mica-tool && python3 -B tests/docs/commands.py build docs/your-data.md docs/microcontrollers.md
+}
 
 run_docs() {
     local folder
-    need build test
+    need build test mcu
     say "docs"
     folder=$(mktemp -d)
     check "relative links resolve" links_resolve

@@ -35,7 +35,7 @@ net node    passes rewrite calls of operations that they know, sum gradients, an
 included_files() {
     git grep -oE '^[[:space:]]*#[[:space:]]*include[[:space:]]*("[^"]+"|<mica/[^>]+>)' -- \
         'src/*.[ch]' 'include/*.h' 'host/*.[ch]' 'bench/*.[ch]' 'export/*.[ch]' 'cli/*.[ch]' 'mpi/*.[ch]' \
-        'examples/*.c' |
+        'examples/*.c' ':!*/mcu/*' |
         sed -E 's/^([^:]+):[[:space:]]*#[[:space:]]*include[[:space:]]*["<]([^">]+)[">]/\1 \2/'
 }
 

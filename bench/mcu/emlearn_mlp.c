@@ -1,4 +1,4 @@
-/* mlp.net in emlearn: 32 inputs, dense layers of 32, 16 and 8. The weights are any numbers: its loops take no notice. */
+/* mlp.net in emlearn: 32 inputs, dense layers of 32, 16 and 8. The weights are any numbers: loops take no notice. */
 #include <eml_net.h>
 
 #define ROW8  0.01f, -0.02f, 0.03f, -0.04f, 0.05f, -0.06f, 0.07f, -0.08f

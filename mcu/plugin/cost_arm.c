@@ -1,8 +1,8 @@
 /* Cortex-M: tables of bit patterns. The first that fits an instruction gives its cost; without one it is a cycle.
  *
- * M4: tables 3-1 and 7-1 of the Technical Reference Manual r0p1. M3: table 18-1 of the one r2p1; both with the mean where a
- * range is given. M55: scalar instructions a cycle each, vector ones two (four beats, two at a time) with no overlap
- * counted: rough. */
+ * M4: tables 3-1 and 7-1 of the Technical Reference Manual r0p1. M3: table 18-1 of the one r2p1. Both with the mean
+ * where a range is given. M55: scalar instructions a cycle each, vector ones two (four beats, two at a time) with no
+ * overlap counted: rough. */
 #include "cost.h"
 
 enum kind {

@@ -1,5 +1,6 @@
-/* RISC-V, 32 bits: the pipeline of the CV32E40P (RV32IMFC, in order), as its manual describes it. Loads, stores, integer and
- * pipelined floating-point arithmetic are a cycle each; a division takes as long as its operands want, so a mean. */
+/* RISC-V, 32 bits: the pipeline of the CV32E40P (RV32IMFC, in order), as its manual describes it. Loads, stores,
+ * integer and pipelined floating-point arithmetic are a cycle each; a division takes as long as its operands want, so a
+ * mean. */
 #include "cost.h"
 
 enum { opcode_op = 0x33, opcode_op_fp = 0x53 };

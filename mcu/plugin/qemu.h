@@ -1,5 +1,5 @@
-/* What is used of QEMU's plugin interface, version 1 (QEMU 4.2 to 8.2). Declared here because Debian ships QEMU with plugins
- * enabled but without their header. */
+/* What is used of QEMU's plugin interface, version 1 (QEMU 4.2 to 8.2). Declared here because Debian ships QEMU with
+ * plugins enabled but without their header. */
 #ifndef MCU_PLUGIN_QEMU_H
 #define MCU_PLUGIN_QEMU_H
 

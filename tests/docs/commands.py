@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the commands of a document, and compares what they say with what it shows: commands.py BUILD DOCUMENT...
 
-Blocks fenced as ```sh are run in their order by bash -e, in a folder of the document's own, with BUILD first in PATH. Each must
+Blocks fenced as ```sh are run in their order by bash -e, in a folder of the document's own, with BUILD first in PATH
+and this repository as $MICA. Each must
 end with 0, or with what a comment before it says. A block without a language right after it is what the command says,
 shortened: each of its lines is one of the output's, in that order. Numbers may be a little off, as they depend on the
 processor: by a third, by 0.05, or by 10 %, unless a comment says that they may not.
@@ -105,7 +106,8 @@ def check(document, folder, environment):
 
 def main():
     build, documents = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    environment = dict(os.environ, PATH=build + ":" + os.environ["PATH"], LC_ALL="C.UTF-8")
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    environment = dict(os.environ, PATH=build + ":" + os.environ["PATH"], LC_ALL="C.UTF-8", MICA=root)
     good = True
     for document in documents:
         with tempfile.TemporaryDirectory() as folder:

@@ -117,7 +117,7 @@ def example_learns(name, board):
     """Its build.sh makes it from the net file and the data; the program itself says whether it learned enough."""
     folder = os.path.join(FOLDER, f"example-{name}-{board}")
     harness.call([os.path.join(ROOT, "examples", "mcu", name, "build.sh"), folder, board],
-                 env=dict(os.environ, MICA=MICA))
+                 env=dict(os.environ, MICA_TOOL=MICA))
     result = harness.run(board, os.path.join(folder, name + ".elf"))
     assert result["code"] == 0, result["output"] + result["errors"]
     shown = [line for line in result["output"].splitlines() if re.search("before|after|load|percent", line)]

@@ -1,9 +1,9 @@
-/* make_data FOLDER: words as the net sees them, FOLDER/x.npy and FOLDER/y.npy. */
+/* make_data FOLDER: the words that are known, as the net sees them: FOLDER/x.npy and FOLDER/y.npy. */
 #include "../common/npy.h"
 #include "features.h"
 #include "microphone.h"
 
-enum { each = 300 };
+enum { known = word_arch, each = 300 };
 
 int main(int argc, char **argv)
 {
@@ -16,12 +16,12 @@ int main(int argc, char **argv)
     }
     snprintf(x_path, sizeof x_path, "%s/x.npy", argv[1]);
     snprintf(y_path, sizeof y_path, "%s/y.npy", argv[1]);
-    snprintf(shape, sizeof shape, "(%d, 1, %d, %d)", word_count * each, frame_count, band_count);
+    snprintf(shape, sizeof shape, "(%d, 1, %d, %d)", known * each, frame_count, band_count);
     FILE *x = npy_create(x_path, "<f4", shape);
-    snprintf(shape, sizeof shape, "(%d,)", word_count * each);
+    snprintf(shape, sizeof shape, "(%d,)", known * each);
     FILE *y = npy_create(y_path, "<i4", shape);
-    for (int32_t i = 0; i < word_count * each; i++) {
-        int32_t word = i % word_count;
+    for (int32_t i = 0; i < known * each; i++) {
+        int32_t word = i % known;
         microphone_hear(sound, (enum word)word, &c);
         features_of(features, sound);
         fwrite(features, sizeof features, 1, x);

@@ -14,6 +14,14 @@ static float pitch_at(enum word word, float t)
         return 1.15f;
     case word_twice:
         return t < 0.35f || t > 0.65f ? 1.15f : 0.0f;
+    case word_step:
+        return t < 0.5f ? 0.8f : 1.5f;
+    case word_drop:
+        return t < 0.5f ? 1.5f : 0.8f;
+    case word_trill:
+        return 1.15f + 0.3f * sinf(18.8f * t);
+    case word_arch:
+        return 1.6f - 3.6f * (t - 0.5f) * (t - 0.5f);
     default:
         return 0.0f;
     }

@@ -3,7 +3,7 @@
 set -euo pipefail
 out=$1 board=$2
 cd "$(dirname "$0")"
-mica=${MICA:-../../../build/mica}
+mica=${MICA_TOOL:-../../../build/mica}
 mkdir -p "$out"
 
 # Nothing is trained here: the net starts from random weights, on the device.

@@ -3,7 +3,7 @@
 set -euo pipefail
 out=$1 board=$2
 cd "$(dirname "$0")"
-mica=${MICA:-../../../build/mica}
+mica=${MICA_TOOL:-../../../build/mica}
 mkdir -p "$out"
 
 # Readings of the states that are known, and a net that tells them apart.
