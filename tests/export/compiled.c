@@ -69,6 +69,19 @@ void compiled_end(compiled *all, FILE *test)
     all->count++;
 }
 
+void compiled_add_whole(compiled *all, const char *name, const exported *e)
+{
+    text test = {0};
+    text_put(&test, "int test_%s(void);\n#define main test_%s\n", name, name);
+    text_add(&test, e->test.bytes);
+    write_text(all, name, ".c", &e->source);
+    write_text(all, name, ".h", &e->header);
+    write_text(all, name, "_test.c", &test);
+    text_free(&test);
+    fprintf(all->main, "int test_%s(void);\n", name);
+    all->count++;
+}
+
 static const char compare[] =
     "#include <math.h>\n#include <stdio.h>\n"
     "int compare(const char *name, const float *got, const float *expected, int count);\n"
