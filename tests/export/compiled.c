@@ -69,15 +69,19 @@ void compiled_end(compiled *all, FILE *test)
     all->count++;
 }
 
-void compiled_add_whole(compiled *all, const char *name, const exported *e)
+void compiled_add_test(compiled *all, const char *name, const exported *e)
 {
-    text test = {0};
-    text_put(&test, "int test_%s(void);\n#define main test_%s\n", name, name);
-    text_add(&test, e->test.bytes);
+    const char *main = e->test.bytes != NULL ? strstr(e->test.bytes, "int main(void)") : NULL;
+    if (!CHECK(main != NULL))
+        return;
     write_text(all, name, ".c", &e->source);
     write_text(all, name, ".h", &e->header);
-    write_text(all, name, "_test.c", &test);
-    text_free(&test);
+    FILE *f = create(all, name, "_test.c");
+    if (!CHECK(f != NULL))
+        return;
+    fprintf(f, "%.*sint test_%s(void);\nint test_%s(void)%s", (int)(main - e->test.bytes), e->test.bytes,
+            name, name, main + strlen("int main(void)"));
+    fclose(f);
     fprintf(all->main, "int test_%s(void);\n", name);
     all->count++;
 }
