@@ -1,4 +1,5 @@
 /* Values made from nothing, or from random numbers that both sides can count. */
+#include <math.h>
 #include <string.h>
 
 #include "export/nest.h"
@@ -26,7 +27,40 @@ static void emit_range(emitter *e, const call *c)
          float_text(o->start), float_text(o->step != 0.0 ? o->step : 1.0));
 }
 
+/* ---- Tables by position: computed here, in double precision ---- */
+
+static double table_number(const call *c, mica_index row, mica_index column, mica_index columns)
+{
+    double base = call_number(c, "base", 0);
+    base = base != 0.0 ? base : 10000.0;
+    if (strcmp(c->name, "rotary_table") == 0) { /* cosines, then sines */
+        mica_index pair = column % (columns / 2);
+        double angle = (double)row * pow(base, -2.0 * (double)pair / (double)columns);
+        return column < columns / 2 ? cos(angle) : sin(angle);
+    }
+    double angle = (double)row * pow(base, -(double)(column - column % 2) / (double)columns);
+    return column % 2 == 0 ? sin(angle) : cos(angle);
+}
+
+static void emit_table(emitter *e, const call *c)
+{
+    const value *y = out_value(e, 0);
+    emit(e, "static const float table[%zu] = {", y->count);
+    for (mica_index row = 0; row < y->dim[0]; row++) {
+        text line = {0};
+        for (mica_index column = 0; column < y->dim[1]; column++)
+            text_put(&line, "%s,%s", float_text(table_number(c, row, column, y->dim[1])),
+                     column + 1 < y->dim[1] ? " " : "");
+        emit(e, "    %s", line.bytes != NULL ? line.bytes : "");
+        text_free(&line);
+    }
+    emit(e, "};");
+    emit(e, "memcpy(%s, table, sizeof table);", out_name(e, 0));
+}
+
 const export_op export_make_ops[] = {
+    {.name = "rotary_table", .emit = emit_table},
+    {.name = "sinusoidal_table", .emit = emit_table},
     {.name = "zeros", .emit = emit_fill},
     {.name = "ones", .emit = emit_fill},
     {.name = "fill", .emit = emit_fill},

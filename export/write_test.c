@@ -170,6 +170,13 @@ static void put_main(text *out, const graph *g, const export_opts *opts, size_t 
 
 /* ---- What the library makes of the same numbers ---- */
 
+/* Each number a few times off by what rounding may do. */
+static void nudge(const mica_tensor *t)
+{
+    for (size_t k = 0; k < mica_tensor_count(t); k++)
+        ((float *)t->data)[k] *= k % 3 == 0 ? 1.0f + 0x1p-21f : 1.0f - 0x1p-22f;
+}
+
 /* Copies one sample of the inputs from the net of all of them to that which was exported; `nudged`: in the last bit off. */
 static bool copy_sample(const graph *g, mica_net *check, int sample, bool nudged)
 {
@@ -186,13 +193,13 @@ static bool copy_sample(const graph *g, mica_net *check, int sample, bool nudged
             return false;
         size_t bytes = mica_tensor_bytes(&to);
         memcpy(to.data, (const char *)from.data + (size_t)sample * bytes, bytes);
-        for (size_t k = 0; nudged && to.dtype == MICA_F32 && k < mica_tensor_count(&to); k++)
-            ((float *)to.data)[k] *= 1.0f + 0x1p-22f;
+        if (nudged && to.dtype == MICA_F32)
+            nudge(&to);
     }
     return true;
 }
 
-/* The same step in another order of sums, or with inputs that are a bit off: its loss. */
+/* The same step with inputs that are a bit off, or sums in another order: its loss. */
 static bool step_nearly(const graph *g, mica_net *check, const export_opts *opts, float *loss)
 {
     *loss = 0.0f;
@@ -205,20 +212,27 @@ static bool step_nearly(const graph *g, mica_net *check, const export_opts *opts
     return mica_train_update(g->net, rate_of(opts)) == MICA_OK;
 }
 
-/* Losses of some steps: as many as do not hang on the last bit of a sum. Where the library's own losses part, within a
- * fifth of what the test allows, nothing could be compared any more. */
+/* Losses of some steps. Where the library's own losses part, by half of what the test allows, from those of the same net a
+ * few last bits off, nothing can be compared any more (a relu went the other way); half of the steps until then are kept, as
+ * that may come sooner with other bits. */
 static bool run_training(const graph *g, mica_net *check, const export_opts *opts, float *losses,
                          size_t *count)
 {
     generator r = {1};
+    mica_tensor weights, gradients;
+    if (mica_net_flat(g->net, &weights, &gradients) != MICA_OK)
+        return false;
+    nudge(&weights);
     for (*count = 0; *count < (size_t)opts->steps; ++*count) {
         float nearly;
         if (!fill(g, check, &r) || !step_nearly(g, check, opts, &nearly) ||
             mica_train_step(check, rate_of(opts)) != MICA_OK)
             return false;
         losses[*count] = mica_net_loss(check);
-        if (*count > 0 && fabsf(losses[*count] - nearly) > 2e-6f * fabsf(losses[0]))
+        if (*count > 0 && fabsf(losses[*count] - nearly) > 5e-6f * fabsf(losses[0])) {
+            *count = *count / 2 + 1;
             return true;
+        }
     }
     return true;
 }

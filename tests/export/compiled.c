@@ -69,6 +69,23 @@ void compiled_end(compiled *all, FILE *test)
     all->count++;
 }
 
+void compiled_add_test(compiled *all, const char *name, const exported *e)
+{
+    const char *main = e->test.bytes != NULL ? strstr(e->test.bytes, "int main(void)") : NULL;
+    if (!CHECK(main != NULL))
+        return;
+    write_text(all, name, ".c", &e->source);
+    write_text(all, name, ".h", &e->header);
+    FILE *f = create(all, name, "_test.c");
+    if (!CHECK(f != NULL))
+        return;
+    fprintf(f, "%.*sint test_%s(void);\nint test_%s(void)%s", (int)(main - e->test.bytes), e->test.bytes,
+            name, name, main + strlen("int main(void)"));
+    fclose(f);
+    fprintf(all->main, "int test_%s(void);\n", name);
+    all->count++;
+}
+
 static const char compare[] =
     "#include <math.h>\n#include <stdio.h>\n"
     "int compare(const char *name, const float *got, const float *expected, int count);\n"

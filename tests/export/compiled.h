@@ -20,6 +20,8 @@ bool compiled_start(compiled *all, const char *what);
  * compare(name, got, expected, count) tells whether the largest difference is within 1e-5 of the largest number. */
 FILE *compiled_add(compiled *all, const char *name, const exported *e);
 void compiled_end(compiled *all, FILE *test);
+/* The same with the test that was exported along with the net. */
+void compiled_add_test(compiled *all, const char *name, const exported *e);
 /* Compiles all, runs them, and checks that they agree; the folder goes away if they do. */
 void compiled_run(compiled *all);
 
