@@ -182,6 +182,13 @@ static void emit_conv_plane(emitter *e, const call *c)
     }
 }
 
+static void emit_each(emitter *e, const call *c)
+{
+    (void)c;
+    emit(e, "for (int i = 0; i < %zu; i++)", out_value(e, 0)->count);
+    emit(e, "    %s[i] = %s[0];", out_name(e, 0), in_name(e, 0));
+}
+
 static void emit_border(emitter *e, const call *c)
 {
     image x = image_of(e->g, c->in[0]);
@@ -204,6 +211,7 @@ static const export_op int8_ops[] = {
     {.name = "int8_conv1x1", .emit = emit_conv1x1},
     {.name = "int8_conv_plane", .emit = emit_conv_plane, .scratch = patch_floats},
     {.name = "int8_border", .emit = emit_border},
+    {.name = "int8_each", .emit = emit_each},
     {0},
 };
 

@@ -44,6 +44,9 @@ static bool is_filled(const graph *g, int v, value_home home)
 
 static size_t filled_count(const graph *g, int v) { return g->values[v].count * (size_t)g->samples; }
 
+/* The net's value that it is, or whose bytes it holds. */
+static mica_value source_of(const value *v) { return v->scale > 0.0f ? v->seen_as : v->source; }
+
 /* Fills the library's inputs, in the order of the test. */
 static bool fill(const graph *g, mica_net *check, generator *r)
 {
@@ -54,8 +57,7 @@ static bool fill(const graph *g, mica_net *check, generator *r)
             mica_program_value v;
             mica_tensor t;
             float scale = g->values[i].scale;
-            if (mica_net_program_value(
-                    g->net, &v, scale > 0.0f ? g->values[i].seen_as : g->values[i].source) != MICA_OK ||
+            if (mica_net_program_value(g->net, &v, source_of(&g->values[i])) != MICA_OK ||
                 mica_net_tensor(check, &t, v.name) != MICA_OK || mica_tensor_count(&t) != filled_count(g, i))
                 return false;
             uint32_t bound = (uint32_t)bound_of(g, i);
@@ -185,9 +187,7 @@ static bool copy_sample(const graph *g, mica_net *check, int sample, bool nudged
             continue;
         mica_program_value v;
         mica_tensor from, to;
-        if (mica_net_program_value(g->net, &v,
-                                   g->values[i].scale > 0.0f ? g->values[i].seen_as : g->values[i].source) !=
-                MICA_OK ||
+        if (mica_net_program_value(g->net, &v, source_of(&g->values[i])) != MICA_OK ||
             mica_net_tensor(check, &from, v.name) != MICA_OK ||
             mica_net_tensor(g->net, &to, v.name) != MICA_OK)
             return false;
