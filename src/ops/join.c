@@ -1,8 +1,8 @@
 /* Concat, split, stack, tile. */
 #include <mica/ops/shape.h>
 
-#include <stdio.h>
 
+#include "base/format.h"
 #include "ops/check.h"
 #include "ops/move.h"
 #include "ops/walk.h"
@@ -15,7 +15,7 @@ typedef struct entry_name {
 static entry_name name_entry(const char *array, int i)
 {
     entry_name name;
-    snprintf(name.text, sizeof name.text, "%s[%d]", array, i);
+    mica_format(name.text, sizeof name.text, "%s[%d]", array, i);
     return name;
 }
 
