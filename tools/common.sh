@@ -21,6 +21,8 @@ packages() {
     clang) echo clang libclang-rt-dev ;;
     cross) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ;;
     emulate) echo libsimde-dev ;;
+    mcu) echo python3 gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm gcc-riscv64-unknown-elf \
+        picolibc-riscv64-unknown-elf qemu-system-misc ;;
     coverage) echo gcovr ;;
     fashion) echo dataset-fashion-mnist ;;
     browser) echo python3 chromium chromium-driver fonts-dejavu-core ;;
