@@ -43,7 +43,7 @@ static void format_element(char out[NUMBER], const printer *p, mica_index elemen
 {
     if (p->integers) {
         int64_t value;
-        mica_kernels_scalar.convert->run(&value, MICA_I64, mica_element(p->t, element), p->t->dtype, 1);
+        MICA_KERNEL(&mica_kernels_scalar, convert, run)(&value, MICA_I64, mica_element(p->t, element), p->t->dtype, 1);
         mica_format(out, NUMBER, "%lld", (long long)value);
         return;
     }

@@ -232,7 +232,7 @@ static void square_block(void *work, size_t block, int thread)
     double *sum = &r->squares[block];
     *sum = 0.0;
     if (first < all)
-        r->ctx->kernels->reduce->sum_squares.row(sum, r->net->flat_gradients + first,
+        MICA_KERNEL(r->ctx->kernels, reduce, sum_squares).row(sum, r->net->flat_gradients + first,
                                                  mica_least(MICA_RANK_BLOCK, all - first), 0.0f);
 }
 
