@@ -106,7 +106,7 @@ static mica_status point_loss(mica_context *ctx, const char *op, mica_loss_fn *f
                                    const mica_tensor *pred, const mica_tensor *target,                   \
                                    const mica_loss_opts *opts)                                           \
     {                                                                                                    \
-        return point_loss(ctx, #name "_loss", ctx->kernels->loss->name, #pred, loss, grad, pred, target, \
+        return point_loss(ctx, #name "_loss", MICA_KERNEL(ctx->kernels, loss, name), #pred, loss, grad, pred, target, \
                           opts);                                                                         \
     }
 POINT_LOSS(mse, pred)
@@ -273,7 +273,7 @@ mica_status mica_cross_entropy(mica_context *ctx, const mica_tensor *loss, const
                                const mica_tensor *logits, const mica_tensor *target,
                                const mica_loss_opts *opts)
 {
-    return class_loss(ctx, "cross_entropy", ctx->kernels->loss->cross_entropy, "logits", loss, grad, logits,
+    return class_loss(ctx, "cross_entropy", MICA_KERNEL(ctx->kernels, loss, cross_entropy), "logits", loss, grad, logits,
                       target, opts);
 }
 
@@ -281,6 +281,6 @@ mica_status mica_cross_entropy_probs(mica_context *ctx, const mica_tensor *loss,
                                      const mica_tensor *pred, const mica_tensor *target,
                                      const mica_loss_opts *opts)
 {
-    return class_loss(ctx, "cross_entropy_probs", ctx->kernels->loss->cross_entropy_probs, "pred", loss, grad,
+    return class_loss(ctx, "cross_entropy_probs", MICA_KERNEL(ctx->kernels, loss, cross_entropy_probs), "pred", loss, grad,
                       pred, target, opts);
 }
