@@ -10,10 +10,11 @@
 #include "exp.c"
 #include "log.c"
 
-static float class_loss(float *grad /* [rows, classes] */, const float *pred, const int32_t *label /* [rows] or NULL */,
-                        const float *target /* [rows, classes] or NULL */, const float *weights /* [classes] or NULL */,
-                        int rows, int classes, float scale, float smoothing, int ignore, int ignored, int counts,
-                        int probabilities)
+static float class_loss(float *grad /* [rows, classes] */, const float *pred,
+                        const int32_t *label /* [rows] or NULL */,
+                        const float *target /* [rows, classes] or NULL */,
+                        const float *weights /* [classes] or NULL */, int rows, int classes, float scale,
+                        float smoothing, int ignore, int ignored, int counts, int probabilities)
 {
     float loss = 0.0f, counted = 0.0f;
     for (int r = 0; counts && r < rows; r++)
