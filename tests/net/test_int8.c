@@ -243,7 +243,8 @@ TEST(int8_misuse)
     CHECK(mica_int8_build(q, bytes) == MICA_ERR_STATE); /* no range is known */
     CHECK(mica_int8_scales_read(q, "x 0\n") == MICA_ERR_FORMAT);
     CHECK(mica_int8_scales_read(q, "x nan\n") == MICA_ERR_FORMAT);
-    CHECK(mica_int8_scales_read(q, "x 1 2\n") == MICA_ERR_FORMAT);
+    CHECK(mica_int8_scales_read(q, "x \n") == MICA_ERR_FORMAT);
+    CHECK(mica_int8_scales_read(q, "\n\nx\n 5\nx 1 2\n") == MICA_OK); /* no key of the net */
     CHECK(mica_int8_scales_read(q, "x 0.5\nnothing:0:0 3\n") == MICA_OK);
     CHECK(mica_int8_weights_set(q, bytes) == MICA_ERR_STATE);
     CHECK(mica_int8_value(q, 1, NULL) == 0);
