@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/model/take.h"
+#include "io/quote.h"
 #include "net/net.h"
 
 static const char *const words[] = {"channel\n", "tensor\n"};
@@ -82,5 +83,20 @@ mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *te
     }
     mica_net_destroy(*net);
     *net = bytes;
+    return MICA_OK;
+}
+
+mica_status int8_check_file(const mica_net *net, const mica_safetensors *file)
+{
+    for (size_t i = 0; i < mica_safetensors_count(file); i++) {
+        const mica_safetensors_entry *entry = mica_safetensors_at(file, i);
+        int value = mica_net_find(net, entry->name);
+        if (value == NONE || (entry->readable && entry->dtype == net->values[value].tensor.dtype))
+            continue;
+        return mica_fail(mica_net_context(net), MICA_ERR_FORMAT,
+                         "its \"" INT8_KEY "\" does not go with its tensors: %s is %s, expected %s",
+                         MICA_QUOTE(entry->name), entry->dtype_name,
+                         mica_dtype_name(net->values[value].tensor.dtype));
+    }
     return MICA_OK;
 }

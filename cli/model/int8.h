@@ -8,6 +8,7 @@
 #define MICA_CLI_MODEL_INT8_H
 
 #include <mica/int8.h>
+#include <mica/io.h>
 #include <mica/netfile.h>
 
 #define INT8_KEY "mica.int8"
@@ -15,6 +16,9 @@
 /* Turns *net, which is built but not compiled, into the int8 net that the text describes; info tells of that one then.
  * On failure, *net is as it was. */
 mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *text);
+
+/* Whether the tensors of a file are of the dtypes that the net has: bytes are not to be read as floats. */
+mica_status int8_check_file(const mica_net *net, const mica_safetensors *file);
 
 /* The text, in memory of its own. */
 char *int8_text(const mica_int8 *q, bool per_tensor);
