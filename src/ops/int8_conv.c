@@ -67,6 +67,13 @@ typedef struct window {
 
 static mica_index span_of(const conv_dim *d) { return (d->taps - 1) * d->dilation + 1; }
 
+/* Bytes as products want them. */
+static void copy_row(uint8_t *restrict to, const int8_t *restrict from, size_t count, uint8_t offset)
+{
+    for (size_t k = 0; k < count; k++)
+        to[k] = (uint8_t)((uint8_t)from[k] ^ offset);
+}
+
 static window make_window(const conv_job *job, uint8_t *room, const int8_t *planes, size_t pixel,
                           size_t pixels)
 {
@@ -83,9 +90,8 @@ static window make_window(const conv_job *job, uint8_t *room, const int8_t *plan
         for (mica_index i = 0; i < w.rows; i++, room += w.columns) {
             mica_index at = first * rows->stride - rows->pad + i;
             memset(room, offset, (size_t)w.columns);
-            const int8_t *row = planes + at * columns->in;
-            for (mica_index k = 0; at >= 0 && at < rows->in && k < inside; k++)
-                room[columns->pad + k] = (uint8_t)((uint8_t)row[k] ^ offset);
+            if (at >= 0 && at < rows->in && inside > 0)
+                copy_row(room + columns->pad, planes + at * columns->in, (size_t)inside, offset);
         }
     return w;
 }
@@ -100,24 +106,26 @@ static void make_patch(const conv_job *job, uint8_t *to, const window *w, size_t
     const uint8_t *from = w->at +
                           ((mica_index)pixel / columns->out - w->first_row) * rows->stride * w->columns +
                           (mica_index)pixel % columns->out * columns->stride;
-    mica_index plane = w->rows * w->columns, step = rows->dilation * w->columns, taps = columns->taps;
-    bool short_rows = columns->dilation == 1 && taps <= AHEAD;
+    mica_index plane = w->rows * w->columns, step = rows->dilation * w->columns, taps = columns->taps,
+               apart = columns->dilation, height = rows->taps;
+    bool short_rows = apart == 1 && taps <= AHEAD;
+    size_t channels = job->in; /* all in variables: bytes that are written may be anything, for a compiler */
     uint8_t *end = to + job->values;
-    for (size_t c = 0; c < job->in; c++, from += plane)
-        for (mica_index t = 0; t < rows->taps; t++, to += taps) {
-            const uint8_t *row = from + t * step;
+    for (size_t c = 0; c < channels; c++, from += plane) {
+        const uint8_t *row = from;
+        for (mica_index t = 0; t < height; t++, to += taps, row += step)
             if (short_rows)
                 memcpy(to, row, AHEAD);
             else
                 for (mica_index u = 0; u < taps; u++)
-                    to[u] = row[u * columns->dilation];
-        }
+                    to[u] = row[u * apart];
+    }
     memset(end, job->kernels->offset, job->quads * 4 - job->values);
 }
 
 /* Results [pixels][width] to planes. */
-static void store_results(int8_t *y, size_t plane, const int8_t *result, size_t width, size_t channels,
-                          size_t pixels)
+static void store_results(int8_t *restrict y, size_t plane, const int8_t *restrict result, size_t width,
+                          size_t channels, size_t pixels)
 {
     for (size_t u = 0; u < channels; u++, y += plane)
         for (size_t r = 0; r < pixels; r++)
