@@ -320,7 +320,7 @@ mica_status mica_int8_conv2d(mica_context *ctx, const mica_tensor *y, const mica
     static const mica_int8_conv_opts none = {0};
     opts = opts != NULL ? opts : &none;
     mica_arg args[MICA_INT8_ARGS];
-    conv_job job = {.kernels = ctx->kernels->int8};
+    conv_job job = {.kernels = MICA_FAMILY(ctx->kernels, int8)};
     int32_t limit[2];
     MICA_TRY(mica_int8_check_weights(ctx, op, args, y, x, weights));
     MICA_TRY(check(ctx, op, &job, args, opts));

@@ -128,7 +128,7 @@ mica_status mica_int8_linear(mica_context *ctx, const mica_tensor *y, const mica
 {
     const char *op = "int8_linear";
     mica_arg args[MICA_INT8_ARGS];
-    linear_job job = {.kernels = ctx->kernels->int8};
+    linear_job job = {.kernels = MICA_FAMILY(ctx->kernels, int8)};
     int32_t limit[2];
     MICA_TRY(mica_int8_check_weights(ctx, op, args, y, x, weights));
     MICA_TRY(check(ctx, op, args, &job));

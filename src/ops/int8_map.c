@@ -71,7 +71,7 @@ static mica_status run(mica_context *ctx, const char *op, map_job *job, const mi
     mica_contiguous_plan(&dense, args, count);
     MICA_START(ctx, op, dense.bytes, &scratch);
     mica_contiguous_load(&dense, scratch);
-    job->kernels = ctx->kernels->int8;
+    job->kernels = MICA_FAMILY(ctx->kernels, int8);
     job->y = dense.data[0];
     job->a = dense.data[1];
     job->b = count > 2 ? dense.data[2] : NULL;

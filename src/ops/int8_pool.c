@@ -101,7 +101,7 @@ static mica_status run(mica_context *ctx, const char *op, pool_job *job, const m
     mica_contiguous_plan(&dense, args, 2);
     MICA_START(ctx, op, dense.bytes, &scratch);
     mica_contiguous_load(&dense, scratch);
-    job->kernels = ctx->kernels->int8;
+    job->kernels = MICA_FAMILY(ctx->kernels, int8);
     job->y = dense.data[0];
     job->x = dense.data[1];
     size_t plane = (size_t)(job->in[0] * job->in[1]);
