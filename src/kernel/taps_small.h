@@ -142,8 +142,8 @@ static void write_pixels(const target *to, const mica_conv_patches *in, const mi
         y[k * next] = sum[k];
 }
 
-/* Where four pixels begin that have number `at` among them and lie within a range; -1: there are none. The last four may
- * lie over those before, which are then made twice; where sums are added to what is there they must not. */
+/* Where four pixels begin that have number `at` among them and lie within a range; -1: there are none. The last four
+ * may lie over those before, which are then made twice; where sums are added to what is there they must not. */
 static ptrdiff_t four_with(const target *to, ptrdiff_t at, range within)
 {
     if (at < within.begin || at >= within.end || within.end - within.begin < 4)

@@ -79,7 +79,7 @@ typedef struct mica_value_info {
     int gradient;              /* NONE: none */
     int group;                 /* its memory in the packed part; NONE: none */
     mica_init init;            /* learned */
-    mica_stream_number stream;           /* of its first values' random numbers */
+    mica_stream_number stream; /* of its first values' random numbers */
     mica_kept_kind kept;
     float start; /* kept */
     size_t flat; /* learned: its first element in the flat tensor; kept and derived: its byte in the block */
@@ -160,7 +160,8 @@ struct mica_net {
     mica_value_info *values;
     int value_count, value_room;
     int built_values; /* those after are made by compile */
-    mica_stream_number streams; /* of random numbers, given out so far; counted so that a seed means the weights it did in 0.1 */
+    /* Of random numbers, given out so far; counted so that a seed means the weights it did in 0.1. */
+    mica_stream_number streams;
     mica_node *nodes;
     int node_count, node_room;
     mica_node *derivations; /* calls that make derived values */
@@ -337,8 +338,9 @@ typedef union mica_fused_options {
     void *pointer;
     double number;
 } mica_fused_options;
-/* For an entry's `fuse`, which changes *node to do what `then` does, too, or returns false. Its options are a copy, in a
- * mica_fused_options: if it changes the operation, the options of that go there. This one ends the call with an activation, in the options where its kind and slope stand; false if it has one already. */
+/* For an entry's `fuse`, which changes *node to do what `then` does, too, or returns false. Its options are a copy, in
+ * a mica_fused_options: if it changes the operation, the options of that go there. This one ends the
+ * call with an activation, in the options where its kind and slope stand; false if it has one already. */
 bool mica_net_fuse_activation(const mica_node *then, mica_activation *activation, float *slope);
 /* recompute.c: what costs next to nothing to make again is not kept for the backward; or segments of so many calls
  * are run again before their backward (0: none). */

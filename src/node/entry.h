@@ -26,7 +26,7 @@ MICA_OPS(MICA_DECLARE_ENTRY)
 #define MICA_HAS_hard_swish 1
 #endif
 
-/* The entries of activations by their number; NULL for MICA_NO_ACTIVATION, and for those that were left out of this build
+/* The entries of activations by their number; NULL for MICA_NO_ACTIVATION, and for those that this build leaves out
  * (MICA_ACTIVATIONS of CMakeLists.txt: the option of a layer names any of them, so the table links them all). */
 extern const mica_op *const mica_activation_ops[MICA_ACTIVATION_COUNT];
 
@@ -92,8 +92,8 @@ typedef struct mica_sequence_opts {
     bool relu; /* rnn: instead of tanh */
 } mica_sequence_opts;
 
-/* What some builds leave out: gradients where nets are only run, and samples, which are for tests. The function is named
- * but not linked. */
+/* What some builds leave out: gradients where nets are only run, and samples, which are for tests. The function is
+ * named but not linked. */
 #define MICA_LEFT_OUT(function) ((void *)(sizeof((void (*)(void))(function)) == 0))
 #if defined(MICA_NO_TRAINING)
 #define MICA_GRADIENT(function) MICA_LEFT_OUT(function)

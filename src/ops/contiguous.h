@@ -35,7 +35,7 @@ void mica_contiguous_plan_rows(mica_contiguous *dense, mica_tensor *copies, cons
 /* Copies in, and returns the scratch that follows the copies. */
 void *mica_contiguous_load(mica_contiguous *dense, void *scratch);
 
-/* After mica_contiguous_plan_rows, argument k as the kernels are to see it: the argument itself, or its contiguous copy. */
+/* After mica_contiguous_plan_rows, argument k as the kernels are to see it: itself, or its contiguous copy. */
 const mica_tensor *mica_contiguous_tensor(const mica_contiguous *dense, int k);
 
 /* Copies outputs back. */

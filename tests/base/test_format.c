@@ -1,6 +1,7 @@
 /* The small build's formatting against the C library's. */
 #include "base/format.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

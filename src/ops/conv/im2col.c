@@ -114,8 +114,8 @@ static void add_row(const job *j, float *row, const float *from, size_t u)
     high = high < (ptrdiff_t)d->narrow ? high : (ptrdiff_t)d->narrow;
     if (low < high)
         MICA_KERNEL(j->kernels, conv, add)
-        (row + (at + low * d->stride) * j->image.column_stride, j->image.column_stride * d->stride,
-         from + low * j->pixel_stride, j->pixel_stride, (size_t)(high - low));
+    (row + (at + low * d->stride) * j->image.column_stride, j->image.column_stride * d->stride,
+     from + low * j->pixel_stride, j->pixel_stride, (size_t)(high - low));
 }
 
 /* One channel of one image. */
