@@ -68,8 +68,8 @@ extern const export_op export_elementwise_ops[], export_reduce_ops[], export_mov
     export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
     export_matrix_ops[], export_make_ops[], export_random_ops[], export_class_ops[];
 
-/* The entry of an operation of bytes; NULL: it is none. And whether int8_t can be exported for an operation: those, and those
- * that move elements. */
+/* The entry of an operation of bytes; NULL: it is none. And whether int8_t can be exported for an operation: for
+ * those, and for those that move elements. */
 const export_op *find_int8_op(const char *name);
 bool takes_bytes(const char *name);
 

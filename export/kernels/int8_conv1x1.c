@@ -1,5 +1,5 @@
-/* Convolution of bytes, 1 x 1: four pixels (there are at least as many) of two channels at a time. The last four may be
- * done twice. */
+/* Convolution of bytes, 1 x 1: four pixels (there are at least as many) of two channels at a time. The last four
+ * may be done twice. */
 #ifndef KERNEL_INT8_CONV1X1
 #define KERNEL_INT8_CONV1X1
 

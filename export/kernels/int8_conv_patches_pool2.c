@@ -1,5 +1,5 @@
-/* Convolution of bytes, stride 1, and the largest of each 2 x 2: what four places see is laid out in rows, which the weights of all
- * outputs are multiplied with. */
+/* Convolution of bytes, stride 1, and the largest of each 2 x 2: what four places see is laid out in rows, which
+ * the weights of all outputs are multiplied with. */
 #ifndef KERNEL_INT8_CONV_PATCHES_POOL2
 #define KERNEL_INT8_CONV_PATCHES_POOL2
 

@@ -1,5 +1,5 @@
-/* A device that hears words. Its net is int8, constant, in flash, but for the last layer: that one is of floats, in RAM,
- * and learns a word that was not in the training data, from recordings of each. */
+/* A device that hears words. Its net is int8, constant, in flash, but for the last layer: that one is of floats, in
+ * RAM, and learns a word that was not in the training data, from recordings of each. */
 #include "board.h"
 #include "features.h"
 #include "keywords.h"
