@@ -87,11 +87,17 @@ static const char details[] = NET_HELP
 
 /* ---- Names ---- */
 
+/* lenet.net of runs/lenet.net: files that are written say nothing of the folders of this machine. */
+static const char *base_of(const char *what)
+{
+    const char *slash = strrchr(what, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : what;
+}
+
 /* lenet of runs/lenet.net, as an identifier. */
 static void take_name(char *out, size_t size, const char *what)
 {
-    const char *base = strrchr(what, '/') != NULL && strrchr(what, '/')[1] != '\0' ? strrchr(what, '/') + 1
-                                                                                   : what;
+    const char *base = base_of(what);
     size_t n = 0;
     if (!isalpha((unsigned char)base[0]))
         n = (size_t)snprintf(out, size, "net");
@@ -281,6 +287,33 @@ static int check_settings(const settings *set)
     return EXIT_OK;
 }
 
+static mica_optimizer optimizer_of(const settings *set)
+{
+    static const mica_optimizer_kind kinds[] = {MICA_SGD, MICA_SGD, MICA_ADAM, MICA_ADAMW};
+    return (mica_optimizer){.kind = kinds[set->optimizer],
+                            .momentum = set->optimizer == METHOD_MOMENTUM ? 0.9f : 0.0f,
+                            .weight_decay = (float)set->weight_decay};
+}
+
+static void set_job(job *j, const settings *set, const char *what)
+{
+    j->set = set;
+    j->what = what;
+    j->optimizer = optimizer_of(set);
+    if (mica_netfile_builtin(what) != NULL || !checkpoint_path(j->weights, sizeof j->weights, what) ||
+        !is_safetensors(j->weights))
+        j->weights[0] = '\0';
+    if (set->name != NULL)
+        snprintf(j->name, sizeof j->name, "%s", set->name);
+    else
+        take_name(j->name, 48, what);
+    j->opts = (export_opts){.name = j->name,
+                            .source = strstr(base_of(what), "*/") == NULL ? base_of(what) : "a net",
+                            .train = set->train,
+                            .optimizer = &j->optimizer,
+                            .steps = TEST_STEPS};
+}
+
 static int run(int argc, char **argv)
 {
     settings set = {.shared = SHARED_DEFAULTS, .optimizer = METHOD_MOMENTUM, .batch = 1};
@@ -293,27 +326,11 @@ static int run(int argc, char **argv)
     if (check_settings(&set) != EXIT_OK)
         return EXIT_USAGE;
     set.shared.threads = 1;
-    job j = {.set = &set, .what = argv[0], .ctx = verb_context(&verb_export, &set.shared)};
+    job j = {.ctx = verb_context(&verb_export, &set.shared)};
     if (j.ctx == NULL)
         return EXIT_FAILED;
-    j.optimizer = (mica_optimizer){.kind = set.optimizer == METHOD_ADAM    ? MICA_ADAM
-                                           : set.optimizer == METHOD_ADAMW ? MICA_ADAMW
-                                                                           : MICA_SGD,
-                                   .momentum = set.optimizer == METHOD_MOMENTUM ? 0.9f : 0.0f,
-                                   .weight_decay = (float)set.weight_decay};
-    if (mica_netfile_builtin(argv[0]) != NULL || !checkpoint_path(j.weights, sizeof j.weights, argv[0]) ||
-        !is_safetensors(j.weights))
-        j.weights[0] = '\0';
-    if (set.name != NULL)
-        snprintf(j.name, sizeof j.name, "%s", set.name);
-    else
-        take_name(j.name, 48, argv[0]);
-    j.opts = (export_opts){.name = j.name,
-                           .source = argv[0],
-                           .train = set.train,
-                           .optimizer = &j.optimizer,
-                           .steps = TEST_STEPS};
     text why = {0};
+    set_job(&j, &set, argv[0]);
     int code = export_with(&j, &why);
     text_free(&why);
     mica_net_destroy(j.net);

@@ -274,12 +274,19 @@ static void put_words(text *out, const char *name)
         text_put(out, "%c", *name == '_' ? ' ' : *name);
 }
 
+/* "conv1: convolution: [1, 1, 12, 12] -> [1, 8, 12, 12]" */
 static void put_title(emitter *e, const call *c)
 {
-    text_put(e->out, "%*s{ /* %s: ", 4 * e->indent, "", c->layer[0] != '\0' ? c->layer : c->kind);
-    if (c->phase == MICA_PHASE_RECOMPUTE)
-        text_put(e->out, "again: ");
-    put_words(e->out, c->name);
+    const export_op *op = find_export_op(c->name);
+    text_put(e->out, "%*s{ /* %s: %s", 4 * e->indent, "", c->layer[0] != '\0' ? c->layer : c->kind,
+             c->phase == MICA_PHASE_RECOMPUTE ? "again: " : "");
+    if (op->title != NULL)
+        text_add(e->out, op->title);
+    else
+        put_words(e->out, c->name);
+    if (c->ins > 0 && c->in[0] != NONE && c->outs > 0 && c->out[0] != NONE && c->phase != MICA_PHASE_BACKWARD)
+        text_put(e->out, ": %s -> %s", shape_of(&e->g->values[c->in[0]]).text,
+                 shape_of(&e->g->values[c->out[0]]).text);
     text_put(e->out, " */\n");
 }
 

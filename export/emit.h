@@ -52,6 +52,7 @@ typedef struct emitter {
 
 typedef struct export_op {
     const char *name;
+    const char *title; /* for people, above its block; NULL: the name */
     void (*emit)(emitter *e, const call *c);
     unsigned adds, only_adds;
     bool apart, modes;

@@ -75,6 +75,7 @@ static const char *refuse_conv_pool(const graph *g, const call *c)
 
 const export_op export_conv_ops[] = {
     {.name = "conv2d_max_pool",
+     .title = "convolution, max pooling",
      .emit = emit_conv_pool,
      .refuse = refuse_conv_pool,
      .scratch = scratch_between},

@@ -74,9 +74,12 @@ static void emit_unborder(emitter *e, const call *c)
 }
 
 const export_op export_conv_pool_ops[] = {
-    {.name = "conv_pool", .emit = emit_forward},
-    {.name = "conv_pool_backward", .emit = emit_backward, .only_adds = 7},
-    {.name = "border", .emit = emit_border},
-    {.name = "unborder", .emit = emit_unborder, .adds = 1},
+    {.name = "conv_pool", .title = "convolution, relu if any, max pooling", .emit = emit_forward},
+    {.name = "conv_pool_backward",
+     .title = "gradients of weights, bias and input, where the maxima were",
+     .emit = emit_backward,
+     .only_adds = 7},
+    {.name = "border", .title = "a border of zeros around each plane", .emit = emit_border},
+    {.name = "unborder", .title = "without its border", .emit = emit_unborder, .adds = 1},
     {0},
 };

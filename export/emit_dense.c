@@ -124,10 +124,23 @@ static void emit_backward(emitter *e, const call *c)
 }
 
 const export_op export_dense_ops[] = {
-    {.name = "linear", .emit = emit_linear, .refuse = refuse_linear},
-    {.name = "linear_backward_weight", .emit = emit_backward_weight, .only_adds = 1},
-    {.name = "linear_backward_bias", .emit = emit_backward_bias, .only_adds = 1},
-    {.name = "linear_backward_input", .emit = emit_backward_input, .only_adds = 1},
-    {.name = "linear_backward", .emit = emit_backward, .adds = 4, .only_adds = 3},
+    {.name = "linear", .title = "dense", .emit = emit_linear, .refuse = refuse_linear},
+    {.name = "linear_backward_weight",
+     .title = "gradient of the weights",
+     .emit = emit_backward_weight,
+     .only_adds = 1},
+    {.name = "linear_backward_bias",
+     .title = "gradient of the bias",
+     .emit = emit_backward_bias,
+     .only_adds = 1},
+    {.name = "linear_backward_input",
+     .title = "gradient of the input",
+     .emit = emit_backward_input,
+     .only_adds = 1},
+    {.name = "linear_backward",
+     .title = "gradients of weights, bias and input",
+     .emit = emit_backward,
+     .adds = 4,
+     .only_adds = 3},
     {0},
 };

@@ -29,17 +29,23 @@ size_t ram_bytes(const graph *g) { return 4 * (g->block_count + g->whole_count);
 
 /* ---- The top ---- */
 
+/* The last call of a layer, from number n on. */
+static int end_of_layer(const graph *g, int n)
+{
+    while (n + 1 < g->run_count && strcmp(g->calls[n + 1].layer, g->calls[n].layer) == 0)
+        n++;
+    return n;
+}
+
 static void put_layers(text *out, const graph *g)
 {
-    const char *before = "";
     for (int n = 0; n < g->run_count; n++) {
-        const call *c = &g->calls[n];
-        if (strcmp(c->layer, before) == 0 || c->outs == 0 || c->out[0] == NONE)
-            continue;
-        text_put(out, " *     %-16s %-12s %s -> %s\n", c->layer, c->kind,
-                 c->ins > 0 && c->in[0] != NONE ? shape_of(&g->values[c->in[0]]).text : "",
-                 shape_of(&g->values[c->out[0]]).text);
-        before = c->layer;
+        const call *first = &g->calls[n];
+        n = end_of_layer(g, n);
+        const call *last = &g->calls[n];
+        text_put(out, " *     %-16s %-12s %s -> %s\n", first->layer, first->kind,
+                 first->ins > 0 && first->in[0] != NONE ? shape_of(&g->values[first->in[0]]).text : "",
+                 last->outs > 0 && last->out[0] != NONE ? shape_of(&g->values[last->out[0]]).text : "");
     }
 }
 

@@ -22,7 +22,7 @@ links_resolve() {
 paths_exist() {
     local document path status=0
     # shellcheck disable=SC2016 # the backquotes are text
-    local code='`(src|include|tests|tools|cmake|examples|docs|cli|bench|host|mpi)/[A-Za-z0-9_./*-]*`'
+    local code='`(src|include|tests|tools|cmake|examples|docs|cli|bench|host|export|mpi)/[A-Za-z0-9_./*-]*`'
     for document in $(documents); do
         while read -r path; do
             compgen -G "$path" >/dev/null || {

@@ -17,7 +17,7 @@ tidy() {
     local isa=scalar
     [ "$(uname -m)" != x86_64 ] || isa=avx2
     configure build/variant/tidy -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang -DMICA_ONLY_ISAS=$isa || return 1
-    git ls-files 'src/*.c' 'cli/*.c' 'bench/*.c' 'host/*.c' 'mpi/*.c' 'examples/*.c' 'tests/*.c' ':!tests/fuzz' ':!tests/install' |
+    git ls-files 'src/*.c' 'cli/*.c' 'bench/*.c' 'host/*.c' 'export/*.c' ':!export/kernels' 'mpi/*.c' 'examples/*.c' 'tests/*.c' ':!tests/fuzz' ':!tests/install' |
         xargs -P "$jobs_here" -n 1 clang-tidy --quiet -p build/variant/tidy 2>/dev/null
 }
 
@@ -26,7 +26,7 @@ tidy() {
 # of a compound literal among arguments, which both compilers can read.
 cpp_check() {
     local folder folders=(src include)
-    for folder in cli bench host mpi; do
+    for folder in cli bench host export mpi; do
         [ ! -d $folder ] || folders+=("$folder")
     done
     mkdir -p build/variant/cppcheck
@@ -58,7 +58,7 @@ short_files() {
 # Intrinsics stay in the vector headers, so that a new processor is one new file.
 intrinsics_in_place() {
     ! git grep -nE '#include +<([a-z0-9]*intrin|arm_neon|arm_sve|simde/.*)\.h>' -- \
-        include src cli bench host mpi ':!src/kernel/vec_*.h'
+        include src cli bench host export mpi ':!src/kernel/vec_*.h'
 }
 
 no_loose_ends() { ! git grep -nE '\b(TODO|FIXME|XXX)\b' -- ':!tools/lint.sh'; }
