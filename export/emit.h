@@ -62,7 +62,7 @@ typedef struct export_op {
 
 /* The tables of the families; each ends with an entry without a name. */
 extern const export_op export_activation_ops[], export_conv_ops[], export_conv_pool_ops[], export_dense_ops[],
-    export_loss_ops[], export_memory_ops[], export_pool_ops[];
+    export_loss_ops[], export_memory_ops[];
 /* Those of all else, by general loops. */
 extern const export_op export_elementwise_ops[], export_reduce_ops[], export_move_ops[], export_index_ops[],
     export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
