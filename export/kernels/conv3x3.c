@@ -1,5 +1,6 @@
-/* Convolution 3 x 3 with stride 1 over planes that have their padding as a border, at least `least` (0: relu). Two outputs of two
- * pixels at a time: four sums, and a patch of twelve pixels in registers. There are two columns or more. */
+/* Convolution 3 x 3 with stride 1 over planes that have their padding as a border, at least `least` (0: relu). Two
+ * outputs of two pixels at a time: four sums, and a patch of twelve pixels in registers. There are two columns or
+ * more. */
 #include <stddef.h>
 
 #include "plane.c"
