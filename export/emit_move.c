@@ -304,34 +304,31 @@ static void emit_inset(emitter *e, const char *to, const char *from, const value
     emit_nest(e, &n, a, b, assign);
 }
 
-/* Reflected at the first and last element: the nest goes through the larger, the smaller's index is written out. */
-static void emit_reflected(emitter *e, const call *c, int large, const char *format, const char *assign)
+/* Reflected at the first and last element: loops go through the larger, whose elements each come from, or are added
+ * to, one of the smaller. */
+static void emit_reflected(emitter *e, const call *c, bool back)
 {
     const mica_pad_opts *o = c->opts;
-    const value *whole = large < 0 ? out_value(e, 0) : in_value(e, 0),
-                *part = large < 0 ? in_value(e, 0) : out_value(e, 0);
+    const value *whole = back ? in_value(e, 0) : out_value(e, 0),
+                *part = back ? out_value(e, 0) : in_value(e, 0);
     mica_index stride[MICA_MAX_RANK], own[MICA_MAX_RANK];
-    text index = {0};
+    text large = {0}, small = {0};
     strides_of(whole, stride);
     strides_of(part, own);
     use_kernel(e, "reflect");
+    text_put(&large, whole->rank == 0 ? "0" : "");
+    text_put(&small, whole->rank == 0 ? "0" : "");
     for (int k = 0; k < whole->rank; k++) {
         emit(e, "for (int i%d = 0; i%d < %td; i%d++)", k, k, whole->dim[k], k);
         e->indent++;
-        text_put(&index, "%s%td * i%d", k > 0 ? " + " : "", stride[k], k);
-    }
-    text small = {0};
-    for (int k = 0; k < whole->rank; k++)
+        text_put(&large, "%s%td * i%d", k > 0 ? " + " : "", stride[k], k);
         text_put(&small, "%s%td * reflect(i%d - %td, %td)", k > 0 ? " + " : "", own[k], k, o->before[k],
                  part->dim[k]);
-    const char *large_text = whole->rank > 0 ? index.bytes : "0",
-               *small_text = whole->rank > 0 ? small.bytes : "0";
-    bool forward = large < 0;
-    (void)format;
-    emit(e, "%s[%s] %s %s[%s];", out_name(e, 0), forward ? large_text : small_text, assign, in_name(e, 0),
-         forward ? small_text : large_text);
+    }
+    emit(e, "%s[%s] %s %s[%s];", out_name(e, 0), back ? small.bytes : large.bytes, back ? "+=" : "=",
+         in_name(e, 0), back ? large.bytes : small.bytes);
     e->indent -= whole->rank;
-    text_free(&index);
+    text_free(&large);
     text_free(&small);
 }
 
@@ -339,7 +336,7 @@ static void emit_pad(emitter *e, const call *c)
 {
     const mica_pad_opts *o = c->opts;
     if (o->mode == MICA_PAD_REFLECT) {
-        emit_reflected(e, c, -1, "", "=");
+        emit_reflected(e, c, false);
         return;
     }
     emit(e, "for (int i = 0; i < %zu; i++)", out_value(e, 0)->count);
@@ -351,7 +348,7 @@ static void emit_pad_backward(emitter *e, const call *c)
 {
     const mica_pad_opts *o = c->opts;
     if (o->mode == MICA_PAD_REFLECT)
-        emit_reflected(e, c, 0, "", "+=");
+        emit_reflected(e, c, true);
     else
         emit_inset(e, out_name(e, 0), in_name(e, 0), in_value(e, 0), out_value(e, 0), o->before, false, "+=");
 }
