@@ -23,7 +23,7 @@ typedef struct nest {
     mica_index offset[NEST_OPERANDS], stride[NEST_OPERANDS][NEST_AXES];
     int split;  /* axes from this on are inner loops: those of a reduction */
     int opened; /* loops that are open */
-    char var;   /* of its loops: i0, i1, ... */
+    int loops;  /* of all axes that are left */
     char text[NEST_OPERANDS][512];
 } nest;
 
