@@ -34,9 +34,9 @@ static double table_number(const call *c, mica_index row, mica_index column, mic
     double base = call_number(c, "base", 0);
     base = base != 0.0 ? base : 10000.0;
     if (strcmp(c->name, "rotary_table") == 0) { /* cosines, then sines */
-        mica_index pair = column % (columns / 2);
+        mica_index half = columns / 2, pair = column < half ? column : column - half;
         double angle = (double)row * pow(base, -2.0 * (double)pair / (double)columns);
-        return column < columns / 2 ? cos(angle) : sin(angle);
+        return column < half ? cos(angle) : sin(angle);
     }
     double angle = (double)row * pow(base, -(double)(column - column % 2) / (double)columns);
     return column % 2 == 0 ? sin(angle) : cos(angle);

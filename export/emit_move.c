@@ -50,7 +50,8 @@ static void emit_transpose(emitter *e, const call *c)
     emit_permuted(e, c, axes);
 }
 
-/* Elements start, start + step, ... of an axis of `whole`: strides of operand `part`. Positions are clamped as Python's. */
+/* Elements start, start + step, ... of an axis of `whole`: strides of operand `part`. Positions are clamped as
+ * Python's. */
 static void slice_operand(nest *n, int part, const value *whole, int axis, mica_index start, mica_index step)
 {
     mica_index stride[MICA_MAX_RANK];
@@ -170,49 +171,42 @@ static void emit_concat_backward(emitter *e, const call *c)
     }
 }
 
+/* The sizes of the parts: one may be what is left, and all 0 are equal ones. */
+static void split_sizes(const mica_split_opts *o, mica_index whole, mica_index size[MICA_OP_OUTS])
+{
+    mica_index left = whole;
+    bool equal = true;
+    for (int k = 0; k < o->count; k++) {
+        equal = equal && o->sizes[k] == 0;
+        left -= o->sizes[k] > 0 ? o->sizes[k] : 0;
+    }
+    for (int k = 0; k < o->count; k++)
+        size[k] = equal ? whole / o->count : o->sizes[k] == -1 ? left : o->sizes[k];
+}
+
 static void emit_split(emitter *e, const call *c)
 {
     const mica_split_opts *o = c->opts;
     const value *x = in_value(e, 0);
-    int axis = axis_of(o->axis, x->rank), open = NONE;
-    bool equal = true;
-    mica_index size[MICA_OP_OUTS], left = x->dim[axis], start = 0;
-    for (int k = 0; k < o->count; k++) {
-        equal = equal && o->sizes[k] == 0;
-        size[k] = o->sizes[k];
-        open = size[k] == -1 ? k : open;
-        left -= size[k] > 0 ? size[k] : 0;
-    }
-    if (open != NONE)
-        size[open] = left;
-    for (int k = 0; k < o->count; k++) {
+    int axis = axis_of(o->axis, x->rank);
+    mica_index size[MICA_OP_OUTS] = {0}, start = 0;
+    split_sizes(o, x->dim[axis], size);
+    for (int k = 0; k < o->count; start += size[k++])
         if (c->out[k] != NONE)
             emit_part(e, out_name(e, k), in_name(e, 0), x, out_value(e, k), axis, start, false,
                       assign_of(c, k));
-        start += equal ? x->dim[axis] / o->count : size[k];
-    }
 }
 
 static void emit_split_backward(emitter *e, const call *c)
 {
     const mica_split_opts *o = c->opts;
     const value *dx = out_value(e, 0);
-    int axis = axis_of(o->axis, dx->rank), open = NONE;
-    bool equal = true;
-    mica_index size[MICA_OP_OUTS], left = dx->dim[axis], start = 0;
-    for (int k = 0; k < o->count; k++) {
-        equal = equal && o->sizes[k] == 0;
-        size[k] = o->sizes[k];
-        open = size[k] == -1 ? k : open;
-        left -= size[k] > 0 ? size[k] : 0;
-    }
-    if (open != NONE)
-        size[open] = left;
-    for (int k = 0; k < o->count; k++) {
+    int axis = axis_of(o->axis, dx->rank);
+    mica_index size[MICA_OP_OUTS] = {0}, start = 0;
+    split_sizes(o, dx->dim[axis], size);
+    for (int k = 0; k < o->count; start += size[k++])
         if (k < c->ins && c->in[k] != NONE)
             emit_part(e, out_name(e, 0), in_name(e, k), dx, in_value(e, k), axis, start, true, "+=");
-        start += equal ? dx->dim[axis] / o->count : size[k];
-    }
 }
 
 /* A value with an axis of size 1 more. */
@@ -303,34 +297,31 @@ static void emit_inset(emitter *e, const char *to, const char *from, const value
     emit_nest(e, &n, a, b, assign);
 }
 
-/* Reflected at the first and last element: the nest goes through the larger, the smaller's index is written out. */
-static void emit_reflected(emitter *e, const call *c, int large, const char *format, const char *assign)
+/* Reflected at the first and last element: loops go through the larger, whose elements each come from, or are added
+ * to, one of the smaller. */
+static void emit_reflected(emitter *e, const call *c, bool back)
 {
     const mica_pad_opts *o = c->opts;
-    const value *whole = large < 0 ? out_value(e, 0) : in_value(e, 0),
-                *part = large < 0 ? in_value(e, 0) : out_value(e, 0);
+    const value *whole = back ? in_value(e, 0) : out_value(e, 0),
+                *part = back ? out_value(e, 0) : in_value(e, 0);
     mica_index stride[MICA_MAX_RANK], own[MICA_MAX_RANK];
-    text index = {0};
+    text large = {0}, small = {0};
     strides_of(whole, stride);
     strides_of(part, own);
     use_kernel(e, "reflect");
+    text_put(&large, whole->rank == 0 ? "0" : "");
+    text_put(&small, whole->rank == 0 ? "0" : "");
     for (int k = 0; k < whole->rank; k++) {
         emit(e, "for (int i%d = 0; i%d < %td; i%d++)", k, k, whole->dim[k], k);
         e->indent++;
-        text_put(&index, "%s%td * i%d", k > 0 ? " + " : "", stride[k], k);
-    }
-    text small = {0};
-    for (int k = 0; k < whole->rank; k++)
+        text_put(&large, "%s%td * i%d", k > 0 ? " + " : "", stride[k], k);
         text_put(&small, "%s%td * reflect(i%d - %td, %td)", k > 0 ? " + " : "", own[k], k, o->before[k],
                  part->dim[k]);
-    const char *large_text = whole->rank > 0 ? index.bytes : "0",
-               *small_text = whole->rank > 0 ? small.bytes : "0";
-    bool forward = large < 0;
-    (void)format;
-    emit(e, "%s[%s] %s %s[%s];", out_name(e, 0), forward ? large_text : small_text, assign, in_name(e, 0),
-         forward ? small_text : large_text);
+    }
+    emit(e, "%s[%s] %s %s[%s];", out_name(e, 0), back ? small.bytes : large.bytes, back ? "+=" : "=",
+         in_name(e, 0), back ? large.bytes : small.bytes);
     e->indent -= whole->rank;
-    text_free(&index);
+    text_free(&large);
     text_free(&small);
 }
 
@@ -338,7 +329,7 @@ static void emit_pad(emitter *e, const call *c)
 {
     const mica_pad_opts *o = c->opts;
     if (o->mode == MICA_PAD_REFLECT) {
-        emit_reflected(e, c, -1, "", "=");
+        emit_reflected(e, c, false);
         return;
     }
     emit(e, "for (int i = 0; i < %zu; i++)", out_value(e, 0)->count);
@@ -350,7 +341,7 @@ static void emit_pad_backward(emitter *e, const call *c)
 {
     const mica_pad_opts *o = c->opts;
     if (o->mode == MICA_PAD_REFLECT)
-        emit_reflected(e, c, 0, "", "+=");
+        emit_reflected(e, c, true);
     else
         emit_inset(e, out_name(e, 0), in_name(e, 0), in_value(e, 0), out_value(e, 0), o->before, false, "+=");
 }

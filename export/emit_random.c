@@ -1,4 +1,5 @@
-/* Random numbers: the library's, which are a function of seed, stream and position, so that both sides drop the same. */
+/* Random numbers: the library's, which are a function of seed, stream and position, so that both sides drop the
+ * same. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +16,8 @@ static stream stream_of(emitter *e, const call *c)
     stream s;
     snprintf(s.seed, sizeof s.seed, "%lluu", (unsigned long long)c->seed);
     if (e->mode == MODE_TRAIN && c->steps != NONE)
-        snprintf(s.stream, sizeof s.stream, "%lluu + %lluu * (uint64_t)%s[0]", (unsigned long long)c->stream,
-                 (unsigned long long)c->stream_step, steps_name(e));
+        snprintf(s.stream, sizeof s.stream, "%lluu + %lluu * (uint64_t)(uint32_t)%s[0]",
+                 (unsigned long long)c->stream, (unsigned long long)c->stream_step, steps_name(e));
     else
         snprintf(s.stream, sizeof s.stream, "%lluu", (unsigned long long)c->stream);
     return s;
@@ -64,7 +65,7 @@ static void emit_dropout_backward(emitter *e, const call *c)
     }
     emit(e, "for (int i = 0; i < %zu; i++)", out_value(e, 0)->count);
     emit(e, "    %s[i] = %s[i] ? %s[i] * %s : 0.0f;", out_name(e, 0), in_name(e, 1), in_name(e, 0),
-         float_text(1.0 / (1.0 - call_number(c, "rate", 0))));
+         float_text(kept_of(c) > 0 ? 65536.0 / kept_of(c) : 0.0));
 }
 
 /* ---- Fills ---- */

@@ -66,10 +66,8 @@ static void emit_inner(emitter *e, nest *n, const char *line)
     nest_close_inner(e, n);
 }
 
-static void put_line(char *line, size_t size, const char *format, const char *x);
-
 typedef struct reduction {
-    const char *name, *start, *step, *result; /* %x: the element; %n: the count */
+    const char *name, *start, *step, *result; /* %s: the element; result NULL: sum / count */
 } reduction;
 
 static const reduction reductions[] = {

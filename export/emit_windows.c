@@ -34,7 +34,8 @@ static windows windows_of(const call *c)
 
 /* ---- Convolutions ---- */
 
-/* `x` is the image that a plain convolution reads, `y` the one that it makes: the other way round in a transposed one. */
+/* `x` is the image that a plain convolution reads, `y` the one that it makes: the other way round in a transposed
+ * one. */
 static void emit_shape(emitter *e, const call *c, image x, image y, const value *weights)
 {
     windows w = windows_of(c);
@@ -312,18 +313,23 @@ static void emit_global_backward(emitter *e, const call *c)
          plane, plane);
 }
 
-#define CONV(d)                                                                                            \
-    {.name = "conv" d, .emit = emit_conv},                                                                 \
-        {.name = "conv" d "_mean", .emit = emit_conv_mean, .scratch = between_count},                      \
-        {.name = "conv" d "_backward_input", .emit = emit_backward_input, .only_adds = 1},                 \
-        {.name = "conv" d "_backward_weight", .emit = emit_backward_weight, .only_adds = 1},               \
-        {.name = "conv" d "_backward_bias", .emit = emit_backward_bias, .only_adds = 1},                   \
-        {.name = "conv_transpose" d, .emit = emit_transposed},                                             \
-        {.name = "conv_transpose" d "_backward_input", .emit = emit_transposed_backward_input, .adds = 1}, \
-    {                                                                                                      \
-        .name = "conv_transpose" d "_backward_weight", .emit = emit_transposed_backward_weight,            \
-        .only_adds = 1                                                                                     \
-    }
+/* clang-format off */
+#define CONV(d) \
+    {.name = "conv" d, .title = "convolution", .emit = emit_conv}, \
+    {.name = "conv" d "_mean", .title = "convolution, means of channels", \
+     .emit = emit_conv_mean, .scratch = between_count}, \
+    {.name = "conv" d "_backward_input", .title = "gradient of the input", \
+     .emit = emit_backward_input, .only_adds = 1}, \
+    {.name = "conv" d "_backward_weight", .title = "gradient of the weights", \
+     .emit = emit_backward_weight, .only_adds = 1}, \
+    {.name = "conv" d "_backward_bias", .title = "gradient of the bias", \
+     .emit = emit_backward_bias, .only_adds = 1}, \
+    {.name = "conv_transpose" d, .title = "transposed convolution", .emit = emit_transposed}, \
+    {.name = "conv_transpose" d "_backward_input", .title = "gradient of the input", \
+     .emit = emit_transposed_backward_input, .adds = 1}, \
+    {.name = "conv_transpose" d "_backward_weight", .title = "gradient of the weights", \
+     .emit = emit_transposed_backward_weight, .only_adds = 1}
+/* clang-format on */
 
 #define POOL(d)                                                                             \
     {.name = "max_pool" d, .emit = emit_max_pool},                                          \

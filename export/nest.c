@@ -15,7 +15,6 @@ void strides_of(const value *v, mica_index stride[MICA_MAX_RANK])
 void nest_start(nest *n, const value *shape)
 {
     memset(n, 0, sizeof *n);
-    n->var = 'i';
     for (int k = 0; shape != NULL && k < shape->rank; k++)
         nest_axis(n, shape->dim[k]);
     n->split = n->rank;
@@ -83,14 +82,30 @@ static void simplify(nest *n)
             drop_axis(n, k + 1);
             n->dim[k] = size;
         }
+    n->loops = n->rank;
 }
 
 /* ---- Text ---- */
 
+/* i0, i1, ..., or i alone. */
+typedef struct loop_name {
+    char text[8];
+} loop_name;
+
+static loop_name name_of(const nest *n, int k)
+{
+    loop_name name;
+    if (n->loops == 1)
+        snprintf(name.text, sizeof name.text, "i");
+    else
+        snprintf(name.text, sizeof name.text, "i%d", k % NEST_AXES);
+    return name;
+}
+
 static void open_axis(emitter *e, nest *n, int k, bool braces)
 {
-    emit(e, "for (int %c%d = 0; %c%d < %td; %c%d++)%s", n->var, k, n->var, k, n->dim[k], n->var, k,
-         braces ? " {" : "");
+    loop_name i = name_of(n, k);
+    emit(e, "for (int %s = 0; %s < %td; %s++)%s", i.text, i.text, n->dim[k], i.text, braces ? " {" : "");
     e->indent++;
 }
 
@@ -139,9 +154,9 @@ const char *nest_index(nest *n, int operand)
         const char *sign = stride < 0 ? (at > 0 ? " - " : "-") : at > 0 ? " + " : "";
         mica_index step = stride < 0 ? -stride : stride;
         if (step == 1)
-            at += (size_t)snprintf(words + at, size - at, "%s%c%d", sign, n->var, k);
+            at += (size_t)snprintf(words + at, size - at, "%s%s", sign, name_of(n, k).text);
         else
-            at += (size_t)snprintf(words + at, size - at, "%s%td * %c%d", sign, step, n->var, k);
+            at += (size_t)snprintf(words + at, size - at, "%s%td * %s", sign, step, name_of(n, k).text);
     }
     if (n->offset[operand] != 0 || at == 0)
         snprintf(words + at, size - at, "%s%td", at > 0 ? " + " : "", n->offset[operand]);

@@ -1,5 +1,5 @@
-/* Loop nests written out: operations that go through their elements once, where shapes are numbers and nothing is gained
- * by a kernel. Axes of size 1 are left out, and neighbours that every operand goes through as one are joined:
+/* Loop nests written out: operations that go through their elements once, where shapes are numbers and nothing is
+ * gained by a kernel. Axes of size 1 are left out, and neighbours that every operand goes through as one are joined:
  *
  *     nest n;
  *     nest_start(&n, y);                                  // the elements of y
@@ -23,7 +23,7 @@ typedef struct nest {
     mica_index offset[NEST_OPERANDS], stride[NEST_OPERANDS][NEST_AXES];
     int split;  /* axes from this on are inner loops: those of a reduction */
     int opened; /* loops that are open */
-    char var;   /* of its loops: i0, i1, ... */
+    int loops;  /* of all axes that are left */
     char text[NEST_OPERANDS][512];
 } nest;
 

@@ -1,6 +1,6 @@
-/* The cross-entropy of each row with its label or its distribution, smoothed and weighed by class, and the gradient, which
- * may lie over pred. Of probabilities, logarithms are no less than -100 and divisors no less than 1e-12. With `counts` the
- * mean is over the weights of the classes of rows that are not ignored. */
+/* The cross-entropy of each row with its label or its distribution, smoothed and weighed by class, and the
+ * gradient, which may lie over pred. Of probabilities, logarithms are no less than -100 and divisors no less than
+ * 1e-12. With `counts` the mean is over the weights of the classes of rows that are not ignored. */
 #ifndef KERNEL_CLASS_LOSS
 #define KERNEL_CLASS_LOSS
 

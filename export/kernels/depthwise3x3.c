@@ -1,5 +1,5 @@
-/* A convolution of 3 x 3 for each channel alone. Inside the image nine products are written out; at its edges taps that lie
- * beyond are left out. */
+/* A convolution of 3 x 3 for each channel alone. Inside the image nine products are written out; at its edges taps
+ * that lie beyond are left out. */
 #ifndef KERNEL_DEPTHWISE3X3
 #define KERNEL_DEPTHWISE3X3
 

@@ -1,5 +1,5 @@
-/* A convolution of 1 x 1, four pixels at a time: y[o] = bias[o] + the sum over c of w[o][c] x[c], or with add y += without
- * the bias. With w's strides the other way round it is the gradient by x. */
+/* A convolution of 1 x 1, four pixels at a time: y[o] = bias[o] + the sum over c of w[o][c] x[c], or with add y +=
+ * without the bias. With w's strides the other way round it is the gradient by x. */
 #ifndef KERNEL_MIX_CHANNELS
 #define KERNEL_MIX_CHANNELS
 
