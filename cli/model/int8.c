@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/model/take.h"
+#include "io/quote.h"
 #include "net/net.h"
 
 static const char *const words[] = {"channel\n", "tensor\n"};
@@ -50,7 +51,7 @@ char *int8_text(const mica_int8 *q, bool per_tensor)
     const char *word = words[per_tensor];
     size_t length = mica_int8_scales_print(NULL, 0, q), first = strlen(word);
     char *text = take(first + length + 1, 1);
-    memcpy(text, word, first);
+    (void)snprintf(text, first + 1, "%s", word);
     (void)mica_int8_scales_print(text + first, length + 1, q);
     return text;
 }
@@ -82,5 +83,20 @@ mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *te
     }
     mica_net_destroy(*net);
     *net = bytes;
+    return MICA_OK;
+}
+
+mica_status int8_check_file(const mica_net *net, const mica_safetensors *file)
+{
+    for (size_t i = 0; i < mica_safetensors_count(file); i++) {
+        const mica_safetensors_entry *entry = mica_safetensors_at(file, i);
+        int value = mica_net_find(net, entry->name);
+        if (value == NONE || (entry->readable && entry->dtype == net->values[value].tensor.dtype))
+            continue;
+        return mica_fail(mica_net_context(net), MICA_ERR_FORMAT,
+                         "its \"" INT8_KEY "\" does not go with its tensors: %s is %s, expected %s",
+                         MICA_QUOTE(entry->name), entry->dtype_name,
+                         mica_dtype_name(net->values[value].tensor.dtype));
+    }
     return MICA_OK;
 }

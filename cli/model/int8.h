@@ -8,6 +8,7 @@
 #define MICA_CLI_MODEL_INT8_H
 
 #include <mica/int8.h>
+#include <mica/io.h>
 #include <mica/netfile.h>
 
 #include "cli/verb.h"
@@ -21,6 +22,9 @@ mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *te
 /* Forgets the scales of all layers from the first on that learns: whose parameters do not begin with one of these. They
  * stay float then. */
 mica_status int8_keep_floats(mica_int8 *q, const mica_net *net, const option_list *freeze);
+
+/* Whether the tensors of a file are of the dtypes that the net has: bytes are not to be read as floats. */
+mica_status int8_check_file(const mica_net *net, const mica_safetensors *file);
 
 /* The text, in memory of its own. */
 char *int8_text(const mica_int8 *q, bool per_tensor);

@@ -270,6 +270,8 @@ static int build(mica_net **net, mica_netfile_info *info, const verb *v, mica_co
         status = mica_netfile_build(*net, info, saved_text(s, MICA_NETFILE_KEY), opts);
     if (status == MICA_OK && saved_text(s, INT8_KEY) != NULL)
         status = int8_convert(net, info, saved_text(s, INT8_KEY));
+    if (status == MICA_OK && saved_text(s, INT8_KEY) != NULL)
+        status = int8_check_file(*net, s->file);
     if (status == MICA_OK && windows != NULL)
         status = mica_net_continue(*net, windows);
     if (status == MICA_OK)

@@ -160,7 +160,8 @@ static int convert(mica_net **net, mica_netfile_info *info, const verb *v, mica_
         code = verb_error(v, EXIT_FILE,
                           "%s is an int8 net, which cannot be trained: train the net that it was made of",
                           path);
-    else if (text != NULL && int8_convert(net, info, text) != MICA_OK)
+    else if (text != NULL &&
+             (int8_convert(net, info, text) != MICA_OK || int8_check_file(*net, file) != MICA_OK))
         code = verb_error(v, EXIT_FILE, "%s: %s", path, mica_error(ctx));
     mica_safetensors_close(ctx, file);
     return code;

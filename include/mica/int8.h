@@ -16,9 +16,9 @@
  *     mica_int8_weights_set(q, bytes);               // from those of `net`; later from a file: mica_weights_load
  *     mica_int8_destroy(q);
  *
- * Products (dense layers, convolutions) with the batch norm and relu or relu6 behind them become one call; pooling, sums,
- * joins and changes of shape work on bytes. What has no int8 operation stays as it is, between dequantize and quantize.
- * Inputs and outputs are f32. The new net is for inference. */
+ * Products (dense layers, convolutions) with the batch norm and relu or relu6 behind them become one call; pooling,
+ * sums, joins and changes of shape work on bytes. What has no int8 operation stays as it is, between dequantize and
+ * quantize. Inputs and outputs are f32. The new net is for inference. */
 #ifndef MICA_INT8_H
 #define MICA_INT8_H
 

@@ -2,8 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "int8/convert.h"
 #include "io/number.h"
+#include "io/quote.h"
 
 #define KEY_BYTES 544
 
@@ -43,33 +45,95 @@ size_t mica_int8_scales_print(char *text, size_t size, const mica_int8 *q)
     return length;
 }
 
-/* The scale behind a key, on a line of its own; NULL: it is not there. */
-static const char *find_line(const char *text, const char *key)
+/* ---- Reading ---- */
+
+/* A line of the text: a key, and a number behind the last blank. */
+typedef struct scale_line {
+    const char *key, *number;
+    size_t key_length, number_length;
+} scale_line;
+
+static int compare_keys(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-    size_t length = strlen(key);
-    for (const char *at = text; (at = strstr(at, key)) != NULL; at += length)
-        if ((at == text || at[-1] == '\n') && at[length] == ' ')
-            return at + length + 1;
+    int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+    return order != 0 ? order : a_length < b_length ? -1 : a_length > b_length;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    const scale_line *x = a, *y = b;
+    return compare_keys(x->key, x->key_length, y->key, y->key_length);
+}
+
+static size_t count_lines(const char *text)
+{
+    size_t lines = 1;
+    for (; (text = strchr(text, '\n')) != NULL; text++)
+        lines++;
+    return lines;
+}
+
+/* Lines without a blank are passed over. */
+static size_t split(scale_line *lines, const char *text)
+{
+    size_t count = 0;
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n"), blank = length;
+        while (blank > 0 && text[blank - 1] != ' ')
+            blank--;
+        if (blank > 0)
+            lines[count++] = (scale_line){text, text + blank, blank - 1, length - blank};
+        text += length + (text[length] == '\n');
+    }
+    return count;
+}
+
+static const scale_line *find_line(const scale_line *lines, size_t count, const char *key)
+{
+    size_t first = 0, end = count, length = strlen(key);
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        int order = compare_keys(key, length, lines[middle].key, lines[middle].key_length);
+        if (order == 0)
+            return &lines[middle];
+        if (order < 0)
+            end = middle;
+        else
+            first = middle + 1;
+    }
     return NULL;
+}
+
+static mica_status read_scales(mica_int8 *q, const scale_line *lines, size_t count)
+{
+    char key[KEY_BYTES];
+    for (int i = 0; i < q->values; i++) {
+        double scale = 0.0;
+        const scale_line *found = key_of(q, i, key) ? find_line(lines, count, key) : NULL;
+        q->scale[i] = 0.0f;
+        if (found == NULL)
+            continue;
+        if (!mica_parse_number(&scale, found->number, found->number_length) ||
+            !(scale >= 1e-30 && scale <= 1e30))
+            return mica_fail(q->ctx, MICA_ERR_FORMAT,
+                             "int8: the scale of %s is %s: expected a number above 0", MICA_QUOTE(key),
+                             MICA_QUOTE_N(found->number, found->number_length));
+        q->scale[i] = (float)scale;
+    }
+    return MICA_OK;
 }
 
 mica_status mica_int8_scales_read(mica_int8 *q, const char *text)
 {
-    char key[KEY_BYTES];
     if (text == NULL)
         return mica_fail(q->ctx, MICA_ERR_ARGUMENT, "int8_scales_read: text is NULL");
-    for (int i = 0; i < q->values; i++) {
-        q->scale[i] = 0.0f;
-        const char *found = key_of(q, i, key) ? find_line(text, key) : NULL;
-        if (found == NULL)
-            continue;
-        double scale = 0.0;
-        size_t length = strcspn(found, "\n");
-        if (!mica_parse_number(&scale, found, length) || !(scale >= 1e-30 && scale <= 1e30))
-            return mica_fail(q->ctx, MICA_ERR_FORMAT,
-                             "int8: the scale of \"%.100s\" is \"%.20s\": expected a number above 0", key,
-                             found);
-        q->scale[i] = (float)scale;
-    }
-    return MICA_OK;
+    size_t bytes = count_lines(text) * sizeof(scale_line);
+    scale_line *lines = mica_allocate(q->ctx, bytes);
+    if (lines == NULL)
+        return q->ctx->status;
+    size_t count = split(lines, text);
+    mica_sort(lines, count, sizeof *lines, compare_lines);
+    mica_status status = read_scales(q, lines, count);
+    mica_release(q->ctx, lines, bytes);
+    return status;
 }

@@ -65,7 +65,7 @@ static void add(int8_t *y, const int8_t *a, const int8_t *b, size_t count, const
 
 static void tap(int32_t *restrict sum, const int8_t *restrict x, size_t step, size_t count, int w)
 {
-    int32_t factor = weight((int8_t)w);
+    int32_t factor = w == INT8_MIN ? -127 : w;
     if (step == 1)
         for (size_t k = 0; k < count; k++)
             sum[k] = (int32_t)((uint32_t)sum[k] + (uint32_t)(x[k] * factor));
@@ -91,6 +91,26 @@ enum { WIDTH = VB_PANEL * VF_LANES, OFFSET = VB_WIDE_OFFSET };
 #else
 enum { WIDTH = 4, OFFSET = 0 };
 #endif
+
+/* Whole vectors of channels at a time: what lies behind the last is not looked at. */
+static void finish_rows(int8_t *restrict y, const int32_t *restrict sum, size_t rows, size_t count,
+                        const mica_int8_finish *f, int each)
+{
+    int32_t multiplier[WIDTH], low = f->low, high = f->high;
+    int64_t half[WIDTH], shift[WIDTH];
+    size_t some = count <= 8 && WIDTH > 8 ? 8 : count <= 16 && WIDTH > 16 ? 16 : WIDTH;
+    for (size_t u = 0; u < WIDTH; u++) {
+        size_t k = u < count && each ? u : 0;
+        multiplier[u] = f->multiplier[k];
+        shift[u] = f->shift[k];
+        half[u] = (int64_t)1 << (f->shift[k] - 1);
+    }
+    for (size_t r = 0; r < rows; r++, y += WIDTH, sum += WIDTH)
+        for (size_t u = 0; u < some; u++) {
+            int64_t s = ((int64_t)sum[u] * multiplier[u] + half[u]) >> shift[u];
+            y[u] = (int8_t)(s < low ? low : s > high ? high : s);
+        }
+}
 
 static void pack(int8_t *restrict panel, int32_t *restrict start, const int8_t *restrict w, size_t stride,
                  size_t rows, size_t values, const int32_t *bias)
@@ -222,6 +242,7 @@ static void dots(int32_t *restrict sum, const int8_t *restrict x, const int8_t *
 const mica_int8_kernels VF_VARIANT_SYMBOL(mica_int8_kernels) = {.width = WIDTH,
                                                                 .offset = OFFSET,
                                                                 .finish = finish,
+                                                                .finish_rows = finish_rows,
                                                                 .quantize = quantize,
                                                                 .dequantize = dequantize,
                                                                 .add = add,

@@ -25,6 +25,9 @@ typedef struct mica_int8_kernels {
 
     /* y[count] of sums */
     void (*finish)(int8_t *y, const int32_t *sum, size_t count, const mica_int8_finish *f, int each);
+    /* The same for rows of `width` sums and results, of which the first `count` are wanted. */
+    void (*finish_rows)(int8_t *y, const int32_t *sum, size_t rows, size_t count, const mica_int8_finish *f,
+                        int each);
     void (*quantize)(int8_t *y, const float *x, size_t count, float factor);
     void (*dequantize)(float *y, const int8_t *x, size_t count, float scale);
     void (*add)(int8_t *y, const int8_t *a, const int8_t *b, size_t count, const int32_t multiplier[2],

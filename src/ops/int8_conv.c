@@ -1,7 +1,8 @@
 /* Convolution of int8 images. Patches of a tile of pixels become rows, which panels of weights are multiplied with; the
  * columns of a whole image never exist. Groups of few output channels (depthwise) go tap by tap along the rows instead.
  *
- * Scratch of panels: panels of all weights | what their sums start at | for each thread: patches | sums | results.
+ * Scratch of panels: panels of all weights | what their sums start at | for each thread: patches | sums | results |
+ * a window of the image.
  * Scratch of taps: for each thread, a row of sums. */
 #include <string.h>
 
@@ -58,28 +59,77 @@ static void pack_panel(void *work, size_t block, int thread)
                        job->values, job->bias + channel);
 }
 
-/* One row of taps of a patch: what lies outside is 0. */
-static void copy_taps(uint8_t *to, const int8_t *row, const conv_dim *d, mica_index first, uint8_t offset)
+/* What a tile of pixels sees of the planes of a group: rows of it with their padding, as bytes of products. */
+typedef struct window {
+    uint8_t *at;
+    mica_index first_row, rows, columns; /* of output; of it */
+} window;
+
+static mica_index span_of(const conv_dim *d) { return (d->taps - 1) * d->dilation + 1; }
+
+/* Bytes as products want them. */
+static void copy_row(uint8_t *restrict to, const int8_t *restrict from, size_t count, uint8_t offset)
 {
-    for (mica_index t = 0, at = first; t < d->taps; t++, at += d->dilation)
-        to[t] = (uint8_t)((at >= 0 && at < d->in ? (uint8_t)row[at] : 0) ^ offset);
+    for (size_t k = 0; k < count; k++)
+        to[k] = (uint8_t)((uint8_t)from[k] ^ offset);
 }
 
-/* The patch of output pixel `pixel` from the planes of a group. */
-static void make_patch(const conv_job *job, uint8_t *to, const int8_t *planes, size_t pixel)
+static window make_window(const conv_job *job, uint8_t *room, const int8_t *planes, size_t pixel,
+                          size_t pixels)
 {
     const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
     uint8_t offset = job->kernels->offset;
-    mica_index top = (mica_index)pixel / columns->out * rows->stride - rows->pad;
-    mica_index left = (mica_index)pixel % columns->out * columns->stride - columns->pad;
+    mica_index first = (mica_index)pixel / columns->out,
+               last = (mica_index)(pixel + pixels - 1) / columns->out;
+    window w = {.at = room,
+                .first_row = first,
+                .rows = (last - first) * rows->stride + span_of(rows),
+                .columns = (columns->out - 1) * columns->stride + span_of(columns)};
+    mica_index inside = columns->in < w.columns - columns->pad ? columns->in : w.columns - columns->pad;
     for (size_t c = 0; c < job->in; c++, planes += rows->in * columns->in)
-        for (mica_index t = 0, at = top; t < rows->taps; t++, at += rows->dilation, to += columns->taps) {
-            if (at < 0 || at >= rows->in)
-                memset(to, offset, (size_t)columns->taps);
-            else
-                copy_taps(to, planes + at * columns->in, columns, left, offset);
+        for (mica_index i = 0; i < w.rows; i++, room += w.columns) {
+            mica_index at = first * rows->stride - rows->pad + i;
+            memset(room, offset, (size_t)w.columns);
+            if (at >= 0 && at < rows->in && inside > 0)
+                copy_row(room + columns->pad, planes + at * columns->in, (size_t)inside, offset);
         }
-    memset(to, offset, job->quads * 4 - job->values);
+    return w;
+}
+
+/* Bytes that may be read and written behind a row of taps: it is copied in one go, and what follows is not there yet. */
+enum { AHEAD = 8 };
+
+/* The patch of an output pixel. */
+static void make_patch(const conv_job *job, uint8_t *to, const window *w, size_t pixel)
+{
+    const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
+    const uint8_t *from = w->at +
+                          ((mica_index)pixel / columns->out - w->first_row) * rows->stride * w->columns +
+                          (mica_index)pixel % columns->out * columns->stride;
+    mica_index plane = w->rows * w->columns, step = rows->dilation * w->columns, taps = columns->taps,
+               apart = columns->dilation, height = rows->taps;
+    bool short_rows = apart == 1 && taps <= AHEAD;
+    size_t channels = job->in; /* all in variables: bytes that are written may be anything, for a compiler */
+    uint8_t *end = to + job->values;
+    for (size_t c = 0; c < channels; c++, from += plane) {
+        const uint8_t *row = from;
+        for (mica_index t = 0; t < height; t++, to += taps, row += step)
+            if (short_rows)
+                memcpy(to, row, AHEAD);
+            else
+                for (mica_index u = 0; u < taps; u++)
+                    to[u] = row[u * apart];
+    }
+    memset(end, job->kernels->offset, job->quads * 4 - job->values);
+}
+
+/* Results [pixels][width] to planes. */
+static void store_results(int8_t *restrict y, size_t plane, const int8_t *restrict result, size_t width,
+                          size_t channels, size_t pixels)
+{
+    for (size_t u = 0; u < channels; u++, y += plane)
+        for (size_t r = 0; r < pixels; r++)
+            y[r] = result[r * width + u];
 }
 
 static void run_tile(void *work, size_t block, int thread)
@@ -93,20 +143,18 @@ static void run_tile(void *work, size_t block, int thread)
     int8_t *result = (int8_t *)sum + job->sum_bytes;
     const int8_t *planes = job->x + (image * job->groups + group) * job->in *
                                         (size_t)(job->dim[0].in * job->dim[1].in);
+    window seen = make_window(job, (uint8_t *)result + mica_align_up(TILE * width), planes, pixel, pixels);
     for (size_t r = 0; r < pixels; r++)
-        make_patch(job, patches + r * job->quads * 4, planes, pixel + r);
+        make_patch(job, patches + r * job->quads * 4, &seen, pixel + r);
     for (size_t p = 0; p < job->panels; p++) {
         size_t channel = group * job->out + p * width, channels = mica_least(width, job->out - p * width);
         size_t panel = group * job->panels + p;
         job->kernels->product(sum, patches, job->quads * 4, pixels, job->quads,
                               job->packed + panel * panel_bytes(job), job->start + panel * width);
         mica_int8_finish f = finish_from(job, channel);
-        for (size_t r = 0; r < pixels; r++)
-            job->kernels->finish(result + r * width, sum + r * width, channels, &f, job->each);
-        int8_t *y = job->y + (image * job->groups * job->out + channel) * job->pixels + pixel;
-        for (size_t u = 0; u < channels; u++, y += job->pixels)
-            for (size_t r = 0; r < pixels; r++)
-                y[r] = result[r * width + u];
+        job->kernels->finish_rows(result, sum, pixels, channels, &f, job->each);
+        store_results(job->y + (image * job->groups * job->out + channel) * job->pixels + pixel, job->pixels,
+                      result, width, channels, pixels);
     }
 }
 
@@ -239,6 +287,18 @@ static mica_status check(mica_context *ctx, const char *op, conv_job *job, const
     return MICA_OK;
 }
 
+/* The most that a window takes, for an image of this width or any smaller one: with W columns of output, a tile lies in
+ * TILE / W + 2 rows at most, and what depends on W as 1 / W is largest for W = 1. */
+static size_t window_bytes(const conv_job *job)
+{
+    const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
+    size_t stride[2] = {(size_t)rows->stride, (size_t)columns->stride}, width = (size_t)columns->out,
+           span[2] = {(size_t)span_of(rows), (size_t)span_of(columns)};
+    size_t most = TILE * stride[0] * (stride[1] + span[1]) +
+                  (2 * stride[0] + span[0]) * (width * stride[1] + span[1]);
+    return mica_align_up(job->in * most + AHEAD);
+}
+
 static size_t scratch_of(const mica_context *ctx, conv_job *job)
 {
     size_t width = job->kernels->width, panels = job->groups * job->panels;
@@ -246,9 +306,9 @@ static size_t scratch_of(const mica_context *ctx, conv_job *job)
         job->own_bytes = mica_align_up((size_t)job->dim[1].out * sizeof(int32_t));
         return (size_t)ctx->threads * job->own_bytes;
     }
-    job->patch_bytes = mica_align_up(TILE * job->quads * 4);
+    job->patch_bytes = mica_align_up(TILE * job->quads * 4 + AHEAD);
     job->sum_bytes = mica_align_up(TILE * width * sizeof(int32_t));
-    job->own_bytes = job->patch_bytes + job->sum_bytes + mica_align_up(TILE * width);
+    job->own_bytes = job->patch_bytes + job->sum_bytes + mica_align_up(TILE * width) + window_bytes(job);
     return mica_align_up(panels * panel_bytes(job)) + mica_align_up(panels * width * sizeof(int32_t)) +
            (size_t)ctx->threads * job->own_bytes;
 }

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "test.h"
+#include "net/example_nets.h"
+#include "oom.h"
 
 enum { BATCH = 8 };
 
@@ -243,7 +244,8 @@ TEST(int8_misuse)
     CHECK(mica_int8_build(q, bytes) == MICA_ERR_STATE); /* no range is known */
     CHECK(mica_int8_scales_read(q, "x 0\n") == MICA_ERR_FORMAT);
     CHECK(mica_int8_scales_read(q, "x nan\n") == MICA_ERR_FORMAT);
-    CHECK(mica_int8_scales_read(q, "x 1 2\n") == MICA_ERR_FORMAT);
+    CHECK(mica_int8_scales_read(q, "x \n") == MICA_ERR_FORMAT);
+    CHECK(mica_int8_scales_read(q, "\n\nx\n 5\nx 1 2\n") == MICA_OK); /* no key of the net */
     CHECK(mica_int8_scales_read(q, "x 0.5\nnothing:0:0 3\n") == MICA_OK);
     CHECK(mica_int8_weights_set(q, bytes) == MICA_ERR_STATE);
     CHECK(mica_int8_value(q, 1, NULL) == 0);
@@ -256,3 +258,106 @@ TEST(int8_misuse)
     mica_net_destroy(bytes);
     mica_net_destroy(net);
 }
+
+/* ---- Nets of all kinds ---- */
+
+/* A batch through both nets, with the same inputs; then the losses are near one another. */
+static void compare_example(mica_context *ctx, const example_net *example, mica_net *net, mica_net *bytes,
+                            mica_int8 *q)
+{
+    example_net_fill(net, example, 50);
+    example_net_fill(bytes, example, 50);
+    if (!CHECK_OK(ctx, mica_net_forward(net)) || !CHECK_OK(ctx, mica_net_forward(bytes)) ||
+        !CHECK_OK(ctx, mica_int8_compare(q, bytes)))
+        return;
+    double loss[2] = {(double)mica_net_loss(net), (double)mica_net_loss(bytes)};
+    CHECK_MSG(fabs(loss[0] - loss[1]) < 0.03 * (1.0 + fabs(loss[0])), "%s: losses %g and %g", example->name,
+              loss[0], loss[1]);
+    for (int i = 0; i < mica_int8_rows(q); i++) {
+        mica_int8_row row;
+        CHECK_OK(ctx, mica_int8_row_at(q, &row, i));
+        CHECK_MSG(row.signal == 0.0 || decibels(&row) > 12.0, "%s: %s, %s: %.1f dB", example->name, row.name,
+                  row.op, decibels(&row));
+    }
+}
+
+TEST(int8_converts_every_example)
+{
+    mica_context *ctx = test_context(1);
+    for (int i = 0; i < example_net_count; i++) {
+        const example_net *example = &example_nets[i];
+        mica_index batch = example->batch < 4 ? example->batch : 4;
+        mica_net *net = NULL, *bytes = NULL;
+        mica_int8 *q = NULL;
+        if (!CHECK_OK(ctx, mica_net_create(ctx, &net)))
+            return;
+        example->build(net, batch);
+        bool ok = CHECK_OK(ctx, mica_int8_create(net, &q)) && ready(ctx, net);
+        for (uint64_t seed = 0; ok && seed < 4; seed++) {
+            example_net_fill(net, example, 50 + seed);
+            ok = CHECK_OK(ctx, mica_net_forward(net)) && CHECK_OK(ctx, mica_int8_collect(q));
+        }
+        ok = ok && CHECK_OK(ctx, mica_int8_choose(q, NULL)) && CHECK_OK(ctx, mica_net_create(ctx, &bytes));
+        if (ok && CHECK_MSG(mica_int8_build(q, bytes) == MICA_OK, "%s: %s", example->name, mica_error(ctx)) &&
+            CHECK_OK(ctx, mica_int8_observe(q)) && ready(ctx, bytes) &&
+            CHECK_OK(ctx, mica_int8_weights_set(q, bytes)))
+            compare_example(ctx, example, net, bytes, q);
+        mica_net_destroy(bytes);
+        mica_int8_destroy(q);
+        mica_net_destroy(net);
+    }
+}
+
+/* ---- Out of memory ---- */
+
+static mica_status convert(mica_net *net, mica_net *bytes, mica_int8 *q)
+{
+    char text[8192];
+    mica_status status = mica_net_compile(net, NULL);
+    if (status == MICA_OK)
+        status = mica_net_bind(net, NULL, 0);
+    if (status == MICA_OK)
+        status = mica_net_initialize(net, 1);
+    if (status == MICA_OK)
+        status = mica_net_forward(net);
+    if (status == MICA_OK)
+        status = mica_int8_collect(q);
+    if (status == MICA_OK)
+        status = mica_int8_choose(q, NULL);
+    if (status == MICA_OK && mica_int8_scales_print(text, sizeof text, q) < sizeof text)
+        status = mica_int8_scales_read(q, text);
+    if (status == MICA_OK)
+        status = mica_int8_build(q, bytes);
+    if (status == MICA_OK)
+        status = mica_net_compile(bytes, NULL);
+    if (status == MICA_OK)
+        status = mica_net_bind(bytes, NULL, 0);
+    return status == MICA_OK ? mica_int8_weights_set(q, bytes) : status;
+}
+
+static mica_status oom_convert(const mica_allocator *allocator, void *argument)
+{
+    (void)argument;
+    mica_context *ctx = NULL;
+    mica_net *net = NULL, *bytes = NULL;
+    mica_int8 *q = NULL;
+    mica_status status = mica_context_create(&ctx,
+                                             &(mica_context_opts){.allocator = allocator, .threads = 1});
+    if (status != MICA_OK)
+        return status;
+    net = make_net(ctx);
+    status = net != NULL ? mica_net_status(net) : mica_context_status(ctx);
+    if (status == MICA_OK)
+        status = mica_net_create(ctx, &bytes);
+    if (status == MICA_OK)
+        status = mica_int8_create(net, &q);
+    if (status == MICA_OK)
+        status = convert(net, bytes, q);
+    mica_int8_destroy(q);
+    mica_net_destroy(bytes);
+    mica_net_destroy(net);
+    mica_context_destroy(ctx);
+    return status;
+}
+
+TEST(int8_conversion_out_of_memory) { CHECK(test_oom(oom_convert, NULL) > 30); }
