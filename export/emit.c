@@ -6,10 +6,10 @@
 
 static const export_op *const families[] = {
     export_elementwise_ops, export_activation_ops, export_conv_pool_ops, export_conv_ops,
-    export_dense_ops,       export_class_ops,      export_loss_ops,      export_memory_ops,
-    export_pool_ops,        export_reduce_ops,     export_move_ops,      export_index_ops,
-    export_norm_ops,        export_recurrent_ops,  export_attention_ops, export_window_ops,
-    export_matrix_ops,      export_make_ops,       export_random_ops,
+    export_window_ops,      export_dense_ops,      export_class_ops,     export_loss_ops,
+    export_memory_ops,      export_reduce_ops,     export_move_ops,      export_index_ops,
+    export_norm_ops,        export_recurrent_ops,  export_attention_ops, export_matrix_ops,
+    export_make_ops,        export_random_ops,
 };
 
 const export_op *find_export_op(const char *name)

@@ -1,5 +1,5 @@
-/* Cross-entropies: of labels and of distributions, of logits and of probabilities, with smoothing, weights of classes and
- * rows that are ignored. The usual one, of labels alone, has a kernel of its own. */
+/* Cross-entropies: of labels and of distributions, of logits and of probabilities, with smoothing, weights of
+ * classes and rows that are ignored. The usual one, of labels alone, has a kernel of its own. */
 #include <string.h>
 
 #include "export/emit.h"

@@ -1,4 +1,4 @@
-/* Convolutions of images. */
+/* Convolutions of images that end in max pooling; those on their own are in emit_windows.c. */
 #include <stdio.h>
 
 #include "export/emit.h"
@@ -26,44 +26,6 @@ void emit_conv_shape(emitter *e, image x, image y, const value *w, const char *p
         "    .stride_columns = %d, .pad_rows = %d, .pad_columns = %d, .dilation_rows = %d, .dilation_columns = %d,",
         number[0][1], number[1][0], number[1][1], number[2][0], number[2][1]);
     emit(e, "};");
-}
-
-static void emit_conv(emitter *e, const call *c)
-{
-    use_kernel(e, "conv_general");
-    emit_conv_shape(e, image_of(e->g, c->in[0]), image_of(e->g, c->out[0]), in_value(e, 1), "");
-    emit(e, "conv_general(%s, %s, %s, %s, &shape, 0);", out_name(e, 0), in_name(e, 0), in_name(e, 1),
-         in_name(e, 2));
-    emit_activation(e, out_name(e, 0), out_value(e, 0)->count, "");
-}
-
-static const char *refuse_conv(const graph *g, const call *c)
-{
-    (void)g;
-    return refuse_activation(c, "");
-}
-
-static void emit_backward_weight(emitter *e, const call *c)
-{
-    use_kernel(e, "conv_general_backward_weight");
-    emit_conv_shape(e, image_of(e->g, c->in[1]), image_of(e->g, c->in[0]), out_value(e, 0), "");
-    emit(e, "conv_general_backward_weight(%s, %s, %s, &shape);", out_name(e, 0), in_name(e, 0),
-         in_name(e, 1));
-}
-
-static void emit_backward_bias(emitter *e, const call *c)
-{
-    image dy = image_of(e->g, c->in[0]);
-    use_kernel(e, "channel_sums");
-    emit(e, "channel_sums(%s, %s, %d, %d, %d);", out_name(e, 0), in_name(e, 0), dy.count, dy.channels,
-         dy.rows * dy.columns);
-}
-
-static void emit_backward_input(emitter *e, const call *c)
-{
-    use_kernel(e, "conv_general_backward_input");
-    emit_conv_shape(e, image_of(e->g, c->out[0]), image_of(e->g, c->in[0]), in_value(e, 1), "");
-    emit(e, "conv_general_backward_input(%s, %s, %s, &shape);", out_name(e, 0), in_name(e, 0), in_name(e, 1));
 }
 
 /* ---- With max pooling behind: the image between is scratch ---- */
@@ -112,19 +74,6 @@ static const char *refuse_conv_pool(const graph *g, const call *c)
 }
 
 const export_op export_conv_ops[] = {
-    {.name = "conv2d", .title = "convolution", .emit = emit_conv, .refuse = refuse_conv},
-    {.name = "conv2d_backward_weight",
-     .title = "gradient of the weights",
-     .emit = emit_backward_weight,
-     .only_adds = 1},
-    {.name = "conv2d_backward_bias",
-     .title = "gradient of the bias",
-     .emit = emit_backward_bias,
-     .only_adds = 1},
-    {.name = "conv2d_backward_input",
-     .title = "gradient of the input",
-     .emit = emit_backward_input,
-     .only_adds = 1},
     {.name = "conv2d_max_pool",
      .title = "convolution, max pooling",
      .emit = emit_conv_pool,

@@ -1,5 +1,6 @@
-/* Convolution and max pooling in one: rewrite_conv_pool.c makes these calls. numbers[]: kernel, pad, window. */
+/* Convolution and max pooling in one: rewrite_conv_pool.c makes these calls. numbers[]: kernel, pad, window, relu. */
 #include <stdio.h>
+#include <string.h>
 
 #include "export/emit.h"
 
@@ -24,17 +25,25 @@ static void clear_border(emitter *e, int k)
              out_name(e, k));
 }
 
+static const char *kernel_of(const call *c)
+{
+    return c->numbers[0] != 3   ? "conv_pool"
+           : c->numbers[2] == 1 ? "conv3x3"
+           : c->numbers[2] == 2 ? "conv3x3_pool2"
+                                : "conv_pool";
+}
+
 static void emit_forward(emitter *e, const call *c)
 {
     image x = image_of(e->g, c->in[0]), y = image_of(e->g, c->out[0]);
-    bool small = c->numbers[0] == 3 && c->numbers[2] == 2;
-    const char *least = call_int(c, "conv.activation", 0) == MICA_RELU ? "0.0f" : "-3.4e38f";
-    use_kernel(e, small ? "conv3x3_pool2" : "conv_pool");
+    const char *least = c->numbers[3] ? "0.0f" : "-3.4e38f", *kernel = kernel_of(c);
+    bool plain = strcmp(kernel, "conv3x3") == 0;
+    use_kernel(e, kernel);
     clear_border(e, 0);
-    emit(e, "%s(%s, %s, %s, %d,", small ? "conv3x3_pool2" : "conv_pool", out_name(e, 0), plane_of(y).text,
-         out_name(e, 1), y.channels);
+    emit(e, "%s(%s, %s, %s%s%d,", kernel, out_name(e, 0), plane_of(y).text, plain ? "" : out_name(e, 1),
+         plain ? "" : ", ", y.channels);
     emit(e, "    %s, %s, %d, %d,", in_name(e, 0), plane_of(x).text, x.channels, c->numbers[1]);
-    if (small)
+    if (strcmp(kernel, "conv_pool") != 0)
         emit(e, "    %s, %s, %s);", in_name(e, 1), in_name(e, 2), least);
     else
         emit(e, "    %s, %s, %s, %d, %d);", in_name(e, 1), in_name(e, 2), least, c->numbers[0],
@@ -74,7 +83,7 @@ static void emit_unborder(emitter *e, const call *c)
 }
 
 const export_op export_conv_pool_ops[] = {
-    {.name = "conv_pool", .title = "convolution, relu if any, max pooling", .emit = emit_forward},
+    {.name = "conv_pool", .title = "convolution, with relu and max pooling if any", .emit = emit_forward},
     {.name = "conv_pool_backward",
      .title = "gradients of weights, bias and input, where the maxima were",
      .emit = emit_backward,

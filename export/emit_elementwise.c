@@ -201,6 +201,7 @@ static void emit_swiglu_backward(emitter *e, const call *c)
                *x = in_name(e, 1);
     int half = columns_of(in_value(e, 0)), rows = rows_of(in_value(e, 0));
     use_kernel(e, "silu_grad");
+    use_kernel(e, "sigmoid");
     emit(e, "for (int row = 0; row < %d; row++)", rows);
     emit(e, "    for (int i = 0, a = %d * row; i < %d; i++, a++) {", 2 * half, half);
     emit(e, "        %s[a] %s %s[%d * row + i] * %s[a + %d] * silu_grad(%s[a]);", dx, assign, dy, half, x,

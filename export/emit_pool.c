@@ -1,4 +1,4 @@
-/* Pooling of images. */
+/* The sizes of pooling as a struct of C: for kernels/max_pool_general.c. */
 #include <stdio.h>
 
 #include "export/emit.h"
@@ -27,24 +27,3 @@ void emit_pool_shape(emitter *e, image x, image y, const char *prefix)
     emit(e, "    .dilation_rows = %d, .dilation_columns = %d,", number[3][0], number[3][1]);
     emit(e, "};");
 }
-
-static void emit_max_pool(emitter *e, const call *c)
-{
-    use_kernel(e, "max_pool_general");
-    emit_pool_shape(e, image_of(e->g, c->in[0]), image_of(e->g, c->out[0]), "");
-    emit(e, "max_pool_general(%s, %s, %s, &windows);", out_name(e, 0), out_name(e, 1), in_name(e, 0));
-}
-
-static void emit_max_pool_backward(emitter *e, const call *c)
-{
-    image dx = image_of(e->g, c->out[0]), dy = image_of(e->g, c->in[0]);
-    use_kernel(e, "max_pool_general_backward");
-    emit(e, "max_pool_general_backward(%s, %s, %s, %d, %d, %d);", out_name(e, 0), in_name(e, 0),
-         in_name(e, 1), dx.count * dx.channels, dx.rows * dx.columns, dy.rows * dy.columns);
-}
-
-const export_op export_pool_ops[] = {
-    {.name = "max_pool2d", .emit = emit_max_pool},
-    {.name = "max_pool2d_backward", .emit = emit_max_pool_backward, .only_adds = 1},
-    {0},
-};

@@ -34,7 +34,8 @@ static windows windows_of(const call *c)
 
 /* ---- Convolutions ---- */
 
-/* `x` is the image that a plain convolution reads, `y` the one that it makes: the other way round in a transposed one. */
+/* `x` is the image that a plain convolution reads, `y` the one that it makes: the other way round in a transposed
+ * one. */
 static void emit_shape(emitter *e, const call *c, image x, image y, const value *weights)
 {
     windows w = windows_of(c);
@@ -57,8 +58,51 @@ static void finish(emitter *e, const call *c, const char *name, size_t count)
     emit_finish(e, name, count, (mica_activation)call_int(c, "activation", 0), call_number(c, "slope", 0));
 }
 
+/* ---- Loops of their own: 1 x 1, and 3 x 3 of each channel alone ---- */
+
+typedef enum special { GENERAL, ONE, DEPTHWISE } special;
+
+/* Of a convolution from x to y by these weights. */
+static special special_of(const call *c, image x, image y, const value *weights)
+{
+    windows w = windows_of(c);
+    int rows = weights->rank > 3 ? (int)weights->dim[2] : 1, columns = (int)weights->dim[weights->rank - 1];
+    bool plain = w.dilation[0] == 1 && w.dilation[1] == 1;
+    if (rows == 1 && columns == 1 && w.groups == 1 && w.stride[0] == 1 && w.stride[1] == 1 && w.pad[0] == 0 &&
+        w.pad[1] == 0)
+        return ONE;
+    bool apart = w.groups == x.channels && w.groups == y.channels && w.groups > 1;
+    return plain && apart && rows == 3 && columns == 3 && w.stride[0] == w.stride[1] && w.pad[0] == w.pad[1]
+               ? DEPTHWISE
+               : GENERAL;
+}
+
+static bool emit_special(emitter *e, const call *c)
+{
+    image x = image_of(e->g, c->in[0]), y = image_of(e->g, c->out[0]);
+    windows w = windows_of(c);
+    special kind = special_of(c, x, y, in_value(e, 1));
+    if (kind == GENERAL)
+        return false;
+    if (kind == ONE) {
+        use_kernel(e, "mix_channels");
+        emit(e, "mix_channels(%s, %s, %s, %s, %d, %d, %d, %d, %d, 1, 0);", out_name(e, 0), in_name(e, 0),
+             in_name(e, 1), in_name(e, 2), x.count, y.channels, x.channels, x.rows * x.columns, x.channels);
+        return true;
+    }
+    use_kernel(e, "depthwise3x3");
+    emit(e, "depthwise3x3(%s, %s, %s, %s, %d, %d, %d, %d, %d, %d, %d, %d);", out_name(e, 0), in_name(e, 0),
+         in_name(e, 1), in_name(e, 2), x.count, x.channels, x.rows, x.columns, y.rows, y.columns, w.stride[0],
+         w.pad[0]);
+    return true;
+}
+
 static void emit_conv(emitter *e, const call *c)
 {
+    if (emit_special(e, c)) {
+        finish(e, c, out_name(e, 0), out_value(e, 0)->count);
+        return;
+    }
     use_kernel(e, "conv_general");
     emit_shape(e, c, image_of(e->g, c->in[0]), image_of(e->g, c->out[0]), in_value(e, 1));
     emit(e, "conv_general(%s, %s, %s, %s, &shape, 0);", out_name(e, 0), in_name(e, 0), in_name(e, 1),
@@ -101,6 +145,13 @@ static void emit_conv_mean(emitter *e, const call *c)
 
 static void emit_backward_input(emitter *e, const call *c)
 {
+    image dx = image_of(e->g, c->out[0]), dy = image_of(e->g, c->in[0]);
+    if (special_of(c, dx, dy, in_value(e, 1)) == ONE) {
+        use_kernel(e, "mix_channels");
+        emit(e, "mix_channels(%s, %s, %s, 0, %d, %d, %d, %d, 1, %d, 1);", out_name(e, 0), in_name(e, 0),
+             in_name(e, 1), dx.count, dx.channels, dy.channels, dx.rows * dx.columns, dx.channels);
+        return;
+    }
     use_kernel(e, "conv_general_backward_input");
     emit_shape(e, c, image_of(e->g, c->out[0]), image_of(e->g, c->in[0]), in_value(e, 1));
     emit(e, "conv_general_backward_input(%s, %s, %s, &shape);", out_name(e, 0), in_name(e, 0), in_name(e, 1));
@@ -262,18 +313,23 @@ static void emit_global_backward(emitter *e, const call *c)
          plane, plane);
 }
 
-#define CONV(d)                                                                                            \
-    {.name = "conv" d, .emit = emit_conv},                                                                 \
-        {.name = "conv" d "_mean", .emit = emit_conv_mean, .scratch = between_count},                      \
-        {.name = "conv" d "_backward_input", .emit = emit_backward_input, .only_adds = 1},                 \
-        {.name = "conv" d "_backward_weight", .emit = emit_backward_weight, .only_adds = 1},               \
-        {.name = "conv" d "_backward_bias", .emit = emit_backward_bias, .only_adds = 1},                   \
-        {.name = "conv_transpose" d, .emit = emit_transposed},                                             \
-        {.name = "conv_transpose" d "_backward_input", .emit = emit_transposed_backward_input, .adds = 1}, \
-    {                                                                                                      \
-        .name = "conv_transpose" d "_backward_weight", .emit = emit_transposed_backward_weight,            \
-        .only_adds = 1                                                                                     \
-    }
+/* clang-format off */
+#define CONV(d) \
+    {.name = "conv" d, .title = "convolution", .emit = emit_conv}, \
+    {.name = "conv" d "_mean", .title = "convolution, means of channels", \
+     .emit = emit_conv_mean, .scratch = between_count}, \
+    {.name = "conv" d "_backward_input", .title = "gradient of the input", \
+     .emit = emit_backward_input, .only_adds = 1}, \
+    {.name = "conv" d "_backward_weight", .title = "gradient of the weights", \
+     .emit = emit_backward_weight, .only_adds = 1}, \
+    {.name = "conv" d "_backward_bias", .title = "gradient of the bias", \
+     .emit = emit_backward_bias, .only_adds = 1}, \
+    {.name = "conv_transpose" d, .title = "transposed convolution", .emit = emit_transposed}, \
+    {.name = "conv_transpose" d "_backward_input", .title = "gradient of the input", \
+     .emit = emit_transposed_backward_input, .adds = 1}, \
+    {.name = "conv_transpose" d "_backward_weight", .title = "gradient of the weights", \
+     .emit = emit_transposed_backward_weight, .only_adds = 1}
+/* clang-format on */
 
 #define POOL(d)                                                                             \
     {.name = "max_pool" d, .emit = emit_max_pool},                                          \

@@ -1,5 +1,6 @@
-/* Convolution with stride 1, relu and max pooling over windows that do not overlap: one call over planes with a border, which
- * keeps where each maximum was in a byte. Its backward sends gradients there alone: a fourth of the work, for 2 x 2.
+/* Convolution with stride 1, relu and max pooling over windows that do not overlap: one call over planes with a
+ * border, which keeps where each maximum was in a byte. Its backward sends gradients there alone: a fourth of the
+ * work, for 2 x 2.
  *
  *     conv2d_max_pool                                     conv_pool
  *     relu_backward, max_pool2d_backward,                 conv_pool_backward
@@ -9,8 +10,8 @@
 
 #include "export/rewrite.h"
 
-/* numbers[] of both calls. */
-enum { KERNEL, PAD, WINDOW };
+/* numbers[] of both calls; RELU of the forward. */
+enum { KERNEL, PAD, WINDOW, RELU };
 
 static bool is_named(const call *c, const char *name) { return strcmp(c->name, name) == 0; }
 
@@ -22,7 +23,7 @@ static bool is_square(const call *c, const char *field, int least, int *size)
     return *size == (b > least ? b : least);
 }
 
-static bool fits(const graph *g, const call *c, int numbers[3])
+static bool fits(const graph *g, const call *c, int numbers[4])
 {
     const value *x = &g->values[c->in[0]], *w = &g->values[c->in[1]];
     int stride, dilation, step, pool_pad, pool_dilation, activation = call_int(c, "conv.activation", 0);
@@ -35,10 +36,28 @@ static bool fits(const graph *g, const call *c, int numbers[3])
         !is_square(c, "pool.dilation", 1, &pool_dilation))
         return false;
     numbers[KERNEL] = (int)w->dim[2];
+    numbers[RELU] = activation == MICA_RELU;
     return stride == 1 && dilation == 1 && call_size(c, "conv.groups", 0) == 1 && pool_pad == 0 &&
            pool_dilation == 1 && (step == 0 || step == numbers[WINDOW]) &&
            !call_int(c, "pool.ceil_mode", 0) && numbers[WINDOW] < 16 &&
            (activation == MICA_NO_ACTIVATION || activation == MICA_RELU);
+}
+
+/* The same without pooling, as windows of one pixel: 3 x 3, where no backward needs the image without its border. */
+static bool fits_plain(const graph *g, const call *c, int numbers[4])
+{
+    int stride, dilation, activation = call_int(c, "activation", 0);
+    if (g->train || !is_named(c, "conv2d"))
+        return false;
+    const value *x = &g->values[c->in[0]], *w = &g->values[c->in[1]], *y = &g->values[c->out[0]];
+    if (x->rank != 4 || x->dim[0] != 1 || w->rank != 4 || w->dim[2] != 3 || w->dim[3] != 3 || y->dim[3] < 2)
+        return false;
+    numbers[KERNEL] = 3;
+    numbers[WINDOW] = 1;
+    numbers[RELU] = activation == MICA_RELU;
+    return is_square(c, "stride", 1, &stride) && is_square(c, "dilation", 1, &dilation) &&
+           is_square(c, "pad", 0, &numbers[PAD]) && stride == 1 && dilation == 1 &&
+           call_size(c, "groups", 0) == 1 && (activation == MICA_NO_ACTIVATION || activation == MICA_RELU);
 }
 
 /* ---- Backward ---- */
@@ -123,8 +142,8 @@ static bool replace_backward(graph *g, int at, const backward *b, const int numb
 
 /* ---- Borders ---- */
 
-/* Which tensors of these calls have the border of their padding, or may have any: x and y of the forward; dy, x and dx of
- * the backward. */
+/* Which tensors of these calls have the border of their padding, or may have any: x and y of the forward; dy, x and dx
+ * of the backward. */
 static bool wants_border(const call *c, int in)
 {
     return c->numbers[PAD] > 0 && in == (is_named(c, "conv_pool") ? 0 : 2);
@@ -246,11 +265,12 @@ static bool give_borders(graph *g)
 bool rewrite_conv_pool(graph *g)
 {
     for (int n = 0; n < g->call_count; n++) {
-        int numbers[3];
+        int numbers[4] = {0};
         backward b;
-        if (!fits(g, &g->calls[n], numbers))
+        bool plain = fits_plain(g, &g->calls[n], numbers);
+        if (!plain && !fits(g, &g->calls[n], numbers))
             continue;
-        int picks = g->calls[n].out[1];
+        int picks = plain ? NONE : g->calls[n].out[1];
         if (picks != NONE && (!find_backward(g, &g->calls[n], &b) || !replace_backward(g, n, &b, numbers)))
             continue;
         if (picks != NONE)

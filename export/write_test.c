@@ -179,7 +179,8 @@ static void nudge(const mica_tensor *t)
         ((float *)t->data)[k] *= k % 3 == 0 ? 1.0f + 0x1p-21f : 1.0f - 0x1p-22f;
 }
 
-/* Copies one sample of the inputs from the net of all of them to that which was exported; `nudged`: in the last bit off. */
+/* Copies one sample of the inputs from the net of all of them to that which was exported; `nudged`: in the last bit
+ * off. */
 static bool copy_sample(const graph *g, mica_net *check, int sample, bool nudged)
 {
     for (int i = 0; i < g->value_count; i++) {
@@ -212,9 +213,9 @@ static bool step_nearly(const graph *g, mica_net *check, const export_opts *opts
     return mica_train_update(g->net, rate_of(opts)) == MICA_OK;
 }
 
-/* Losses of some steps. Where the library's own losses part, by half of what the test allows, from those of the same net a
- * few last bits off, nothing can be compared any more (a relu went the other way); half of the steps until then are kept, as
- * that may come sooner with other bits. */
+/* Losses of some steps. Where the library's own losses part, by half of what the test allows, from those of the same
+ * net a few last bits off, nothing can be compared any more (a relu went the other way); half of the steps until then
+ * are kept, as that may come sooner with other bits. */
 static bool run_training(const graph *g, mica_net *check, const export_opts *opts, float *losses,
                          size_t *count)
 {

@@ -1,13 +1,14 @@
-/* The slope of x sigmoid(x). */
+/* The slope of x S, S = sigmoid(x): S + S x (1 - S), where 1 - S = e^-x S does not cancel. */
 #ifndef KERNEL_SILU_GRAD
 #define KERNEL_SILU_GRAD
 
-#include "sigmoid.c"
+#include "exp.c"
 
 static float silu_grad(float x)
 {
-    float s = sigmoid_f(x);
-    return s + s * (x < -88.0f ? 0.0f : x * (1.0f - s));
+    x = x > 87.0f ? 87.0f : x < -87.0f ? -87.0f : x;
+    float e = exp_f(-x), s = 1.0f / (1.0f + e);
+    return s + s * (x * (e * s));
 }
 
 #endif /* KERNEL_SILU_GRAD */

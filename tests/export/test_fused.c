@@ -1,5 +1,5 @@
-/* Random nets of the kind that rewrites are for: dense layers small and large, convolutions with relu and max pooling of many
- * sizes, with and without a border; all optimizers, frozen layers, batches. */
+/* Random nets of the kind that rewrites are for: dense layers small and large, convolutions with relu and max
+ * pooling of many sizes, with and without a border; all optimizers, frozen layers, batches. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Random nets of every layer of net files, exported for runs and for training: the same outputs, and the same losses over
- * 50 steps, as the library's. */
+/* Random nets of every layer of net files, exported for runs and for training: the same outputs, and the same
+ * losses over 50 steps, as the library's. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

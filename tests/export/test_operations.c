@@ -1,5 +1,6 @@
-/* Every operation of the list, exported in a net of its own: on random samples of its entry, a run and training steps give
- * what the library gives. All of them are compiled at once, as C99 with all warnings and under sanitizers. */
+/* Every operation of the list, exported in a net of its own: on random samples of its entry, a run and training
+ * steps give what the library gives. All of them are compiled at once, as C99 with all warnings and under
+ * sanitizers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +59,8 @@ static mica_value add_input(one *o, int i)
                : mica_net_input(o->net, name, t->dtype, t->rank, t->dim);
 }
 
-/* y = what the operation made + x, and in training the mean square of its distance from a target. False: nothing to try. */
+/* y = what the operation made + x, and in training the mean square of its distance from a target. False: nothing
+ * to try. */
 static bool build(one *o, mica_context *ctx, uint64_t seed)
 {
     const mica_op *op = o->draw.op;
@@ -292,4 +294,40 @@ TEST(export_operations)
                 try_one(ctx, &all, op, (uint64_t)seed, train != 0);
     }
     compiled_run(&all);
+}
+
+static float halve(void *user, float x)
+{
+    (void)user;
+    return 0.5f * x;
+}
+
+/* What cannot be exported is told at once, all of it. */
+TEST(export_refusals)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    exported e;
+    text why = {0};
+    mica_function1 halves = {halve, NULL};
+    REQUIRE(CHECK_OK(ctx, mica_net_create(ctx, &net)));
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){1, 4});
+    mica_value y = mica_net_op(net, "narrow", "copy", &x, 1,
+                               &(mica_copy_opts){.cast = true, .dtype = MICA_F16});
+    y = mica_net_op(net, "wide", "copy", &y, 1, &(mica_copy_opts){.cast = true, .dtype = MICA_F32});
+    y = mica_net_op(net, "square", "apply1", &y, 1, &halves);
+    (void)mica_net_output(net, "y", y);
+    if (CHECK_OK(ctx, mica_net_compile(net, NULL)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0))) {
+        export_opts opts = {.name = "none", .source = "a test", .output = "y", .samples = 1, .batch = 1};
+        CHECK(!export_net(&e, net, NULL, &opts, &why));
+        CHECK_MSG(strcmp(why.bytes,
+                         "  layer \"narrow\" (copy): copy: f16\n"
+                         "  layer \"wide\" (copy): copy: f16\n"
+                         "  layer \"square\" (apply1): apply1: no exporter\n") == 0,
+                  "%s", why.bytes);
+        CHECK(e.source.bytes == NULL && e.header.bytes == NULL);
+        exported_free(&e);
+    }
+    text_free(&why);
+    mica_net_destroy(net);
 }
