@@ -9,3 +9,4 @@ set(MICA_TOOL OFF CACHE BOOL "")
 set(MICA_TESTS OFF CACHE BOOL "")
 set(MICA_SMALL ON CACHE BOOL "")
 set(CMAKE_BUILD_TYPE MinSizeRel CACHE STRING "") # kernels: -O2
+set(MICA_ACTIVATIONS relu relu6 leaky_relu sigmoid tanh CACHE STRING "")

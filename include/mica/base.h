@@ -101,8 +101,10 @@ typedef struct mica_context_opts {
 /* Creates a context. On failure *out is NULL and the status is all there is: no context holds a message. */
 MICA_API mica_status mica_context_create(mica_context **out, const mica_context_opts *opts);
 
-/* Creates a context inside `memory`, which the caller owns and which must outlive it: the library then allocates
- * nothing. If memory is NULL, only sets *bytes to the size required; if *bytes is less than that, fails with
+/* Creates a context inside `memory`, which the caller owns and which must outlive it: operations then allocate nothing.
+ * What else allocates, such as building a net, takes what is left of `memory` behind the context, so that no heap is
+ * needed: give more than is required. With less than 256 bytes left, or an allocator in opts, it takes that allocator.
+ * If memory is NULL, only sets *bytes to the size required; if *bytes is less than that, fails with
  * MICA_ERR_MEMORY and also sets it. A workspace not given in opts is part of the block. More than one thread is
  * refused, since the system allocates thread stacks. */
 MICA_API mica_status mica_context_place(mica_context **out, void *memory, size_t *bytes,

@@ -96,6 +96,10 @@ MICA_API mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype
 /* Lent: the caller's memory (such as a mapped file), read-only, of any dtype and layout. It must outlive the
  * net. */
 MICA_API mica_value mica_net_lent(mica_net *net, const char *name, const mica_tensor *tensor);
+/* The parameter of this full name ("conv1.weight"), which a layer has made, is lent: the net reads `tensor`, of the same
+ * shape, where it lies, such as in flash memory, and has no copy of it. It is no parameter any more: it is neither
+ * initialized nor learned nor saved. Before compiling. */
+MICA_API mica_status mica_net_lend(mica_net *net, const char *name, const mica_tensor *tensor);
 
 /* ---- Calls ---- */
 

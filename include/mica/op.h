@@ -271,7 +271,12 @@ enum {
     MICA_OP_RANDOM = 8,    /* draws random numbers from call->seed and call->stream */
     MICA_OP_PICKS = 16,    /* reads no more of an input than its output holds: rows of a table by index */
     MICA_OP_CALLBACK = 32, /* its options hold a function of the caller's, which no file can give */
+    MICA_OP_RISES =
+        64, /* of one input, element by element: never falls, no gradient where it does not rise */
+    MICA_OP_LARGEST = 128, /* out[0] has the largest of windows of in[0]; out[1], optional, where each lay */
 };
+
+struct mica_node;
 
 struct mica_op {
     const char *name; /* "conv2d" */
@@ -301,6 +306,9 @@ struct mica_op {
     bool (*mixes)(const mica_infer *infer);
     /* Sets random inputs and options for tests and benchmarks; NULL: f32 inputs, all of the same shape. */
     void (*sample)(mica_op_sample *sample);
+    /* For Mica's own: which activation it is; and how its call takes in the one behind it (NULL: it never does). */
+    mica_activation activation;
+    bool (*fuse)(mica_net *net, struct mica_node *node, const struct mica_node *then);
 };
 
 /* ---- Samples: random calls for tests and benchmarks ---- */

@@ -88,7 +88,7 @@ mica_status mica_context_place_with(mica_context **out, void *memory, size_t *by
     if (s.threads > 1)
         return MICA_ERR_ARGUMENT;
 
-    /* The block: [ context, rounded up | workspace, unless the caller gave one ] */
+    /* The block: [ context, rounded up | workspace, unless the caller gave one | the rest: a heap ] */
     size_t own = mica_align_up(sizeof(mica_context));
     if (s.workspace_bytes > SIZE_MAX - own - MICA_ALIGN)
         return MICA_ERR_MEMORY;
@@ -110,6 +110,8 @@ mica_status mica_context_place_with(mica_context **out, void *memory, size_t *by
         s.workspace = (char *)memory + own;
     fill(ctx, &s);
     ctx->placed = true;
+    if (*bytes - needed >= MICA_BLOCK_HEAP_LEAST && (opts == NULL || opts->allocator == NULL))
+        ctx->allocator = mica_block_heap_begin(&ctx->rest, (char *)memory + needed, *bytes - needed);
     *out = ctx;
     return MICA_OK;
 }

@@ -4,11 +4,21 @@
 
 #include <mica/base.h>
 
+#include "base/block_heap.h"
+
+#if defined(MICA_SMALL)
+#define MICA_ERROR_TEXT 256
+#else
 #define MICA_ERROR_TEXT 512
+#endif
 
 /* What every block that the library asks for, or lays out, is aligned to: a cache line, and the widest
  * vector. */
+#if defined(MICA_SMALL)
+#define MICA_ALIGN 16
+#else
 #define MICA_ALIGN 64
+#endif
 
 typedef struct mica_crew mica_crew;       /* worker threads: parallel.h */
 typedef struct mica_kernels mica_kernels; /* for one instruction set: kernel/kernels.h */
@@ -29,7 +39,8 @@ struct mica_context {
     void *workspace;
     size_t workspace_bytes;
     bool workspace_owned;
-    bool placed; /* in the caller's memory: never released */
+    bool placed;          /* in the caller's memory: never released */
+    mica_block_heap rest; /* of that memory, where it is more than the context takes */
 
     bool trusted; /* the tensors of calls were checked when a net was compiled: a step does not do so again */
     bool

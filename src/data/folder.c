@@ -210,7 +210,7 @@ static mica_status nothing_found(lister *l)
     size_t used = 0;
     for (size_t i = 0; i < l->opts->end_count && used < sizeof ends - 1; i++) {
         int n = mica_format(ends + used, sizeof ends - used, "%s*%s", i > 0 ? ", " : " named ",
-                         l->opts->ends[i]);
+                            l->opts->ends[i]);
         used += n > 0 ? (size_t)n : 0;
     }
     return mica_fail(l->ctx, MICA_ERR_IO, "%s: the folder has no files%s%s", MICA_QUOTE(l->at), ends,

@@ -62,7 +62,7 @@ const mica_activation_kernels VF_SYMBOL(mica_activation_kernels) = {
 #define FIELDS(name, params, reads) .name = map_##name, .name##_backward = map_##name##_backward,
     MICA_ACTIVATIONS(FIELDS)};
 
-#define SYMBOLS(name, params, reads)               \
+#define SYMBOLS(name, params, reads)                 \
     MICA_KERNEL_SYMBOL(activation, name, map_##name) \
     MICA_KERNEL_SYMBOL(activation, name##_backward, map_##name##_backward)
 MICA_ACTIVATIONS(SYMBOLS)

@@ -62,7 +62,8 @@ static const mica_kernels *chosen(const mica_context_opts *opts)
 {
     const char *isa = opts != NULL ? opts->isa : NULL;
     bool any = isa == NULL || *isa == '\0';
-    return any || strcmp(isa, by_symbol.isa) == 0 || strcmp(isa, by_symbol.full_name) == 0 ? &by_symbol : NULL;
+    return any || strcmp(isa, by_symbol.isa) == 0 || strcmp(isa, by_symbol.full_name) == 0 ? &by_symbol
+                                                                                           : NULL;
 }
 #else
 static const mica_kernels *chosen(const mica_context_opts *opts)

@@ -12,7 +12,11 @@ extern const mica_block_kernels VF_SYMBOL(mica_block_kernels);
 
 /* Values converted at a time where neither side has the type in between: stays in the first cache, and is a whole
  * number of blocks. */
+#if defined(MICA_SMALL)
+#define STAGE 32
+#else
 #define STAGE MICA_MAX_BLOCK
+#endif
 
 typedef void convert_fn(void *dst, const void *src, size_t n);
 
@@ -243,6 +247,13 @@ static void run(void *dst, mica_dtype to, const void *src, mica_dtype from, size
         staged(dst, dst_bytes, from_i64[to], src, src_bytes, to_i64[from], n);
 }
 
+#if defined(MICA_SMALL)
+/* Tensors of blocks are refused: src/tensor/tensor.c. */
+static void run_blocks(char *dst, mica_dtype to, const char *src, mica_dtype from, size_t n)
+{
+    (void)dst, (void)to, (void)src, (void)from, (void)n;
+}
+#else
 /* Where one side or both have blocks: through f32. */
 static void run_blocks(char *dst, mica_dtype to, const char *src, mica_dtype from, size_t n)
 {
@@ -265,6 +276,8 @@ static void run_blocks(char *dst, mica_dtype to, const char *src, mica_dtype fro
         }
     }
 }
+
+#endif
 
 static void stream(float *dst, const float *src, size_t n)
 {

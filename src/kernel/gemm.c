@@ -17,9 +17,17 @@
 #elif VF_LANES > 1
 #define TILE_ROWS    6
 #define TILE_VECTORS 2
+#elif defined(MICA_SMALL)
+#define TILE_ROWS    2
+#define TILE_VECTORS 2
 #else
 #define TILE_ROWS    4
 #define TILE_VECTORS 2
+#endif
+#if defined(MICA_SMALL)
+#define UNROLL_K
+#else
+#define UNROLL_K _Pragma("GCC unroll 4")
 #endif
 #define TILE_COLUMNS (TILE_VECTORS * VF_LANES)
 
@@ -193,7 +201,7 @@ VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, f
     const float *b = s->b;
     float *panel = s->b_panel;
     ptrdiff_t b_k = s->b_stride;
-#pragma GCC unroll 4
+    UNROLL_K
     for (size_t p = s->k; p > 0; p--, b += b_k) {
         lines_forget(&a);
         step(&sum, &a, b, copies ? panel : NULL, rows);
@@ -225,8 +233,10 @@ LINES_ALONE static void tile(const mica_gemm_strip *s, const place *at, size_t r
 {
     switch (rows) {
         TILE_CASE(1)
+#if TILE_ROWS > 2
         TILE_CASE(2)
         TILE_CASE(3)
+#endif
 #if TILE_ROWS > 4
         TILE_CASE(4)
         TILE_CASE(5)

@@ -2,14 +2,18 @@
  *
  * Output pixels are computed in blocks whose window, all pixels that any tap touches, stays in the L1 cache. A
  * window inside the image is read in place, others are copied (conv_window.h). */
-#include "kernel/conv_rows.h"
 #include "kernel/kernels.h"
 
+#if defined(MICA_SMALL)
+#include "kernel/taps_small.h"
+#else
+#include "kernel/conv_rows.h"
+
 /* The most floats of a window, pixels of a row of a block, pixels of a block, and taps at a time. */
-#define WINDOW 4096
-#define PIXELS 128
-#define BLOCK  2048
-#define TAPS   16
+#define WINDOW   4096
+#define PIXELS   128
+#define BLOCK    2048
+#define TAPS     16
 
 /* A block of output pixels: rows i on, columns j on. */
 typedef struct block {
@@ -294,6 +298,8 @@ static void gradient(const mica_conv_taps *taps, const mica_conv_patches *in, co
         }
     }
 }
+
+#endif
 
 const mica_taps_kernels VF_SYMBOL(mica_taps_kernels) = {.image = image, .gradient = gradient};
 

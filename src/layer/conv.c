@@ -8,7 +8,8 @@
 
 typedef struct conv_kind {
     const char *name;
-    bool flat; /* one dimension */
+    const mica_op *op; /* by symbol, so that a net without the other links it not */
+    bool flat;         /* one dimension */
     bool transposed;
     bool depthwise;
 } conv_kind;
@@ -77,9 +78,7 @@ static mica_value add_conv(mica_net *net, mica_value x, const mica_net_conv_opts
                               o->weight_init.kind != MICA_INIT_DEFAULT ? o->weight_init : uniform);
     if (!o->no_bias)
         ins[2] = mica_net_learned(net, "bias", 1, &out, uniform);
-    return mica_net_layer_end(
-        net, mica_net_call(net, NULL, kind->transposed ? &mica_op_conv_transpose2d : &mica_op_conv2d, ins, 3,
-                           &op));
+    return mica_net_layer_end(net, mica_net_call(net, NULL, kind->op, ins, 3, &op));
 }
 
 static mica_value add(mica_net *net, mica_value x, const mica_net_conv_opts *opts, const conv_kind *kind)
@@ -95,25 +94,30 @@ static mica_value add(mica_net *net, mica_value x, const mica_net_conv_opts *opt
 
 mica_value mica_net_conv1d(mica_net *net, mica_value x, const mica_net_conv_opts *opts)
 {
-    return add(net, x, opts, &(conv_kind){.name = "conv1d", .flat = true});
+    return add(net, x, opts, &(conv_kind){.name = "conv1d", .op = &mica_op_conv2d, .flat = true});
 }
 
 mica_value mica_net_conv2d(mica_net *net, mica_value x, const mica_net_conv_opts *opts)
 {
-    return add(net, x, opts, &(conv_kind){.name = "conv2d"});
+    return add(net, x, opts, &(conv_kind){.name = "conv2d", .op = &mica_op_conv2d});
 }
 
 mica_value mica_net_conv_transpose1d(mica_net *net, mica_value x, const mica_net_conv_opts *opts)
 {
-    return add(net, x, opts, &(conv_kind){.name = "conv_transpose1d", .flat = true, .transposed = true});
+    return add(
+        net, x, opts,
+        &(conv_kind){
+            .name = "conv_transpose1d", .op = &mica_op_conv_transpose2d, .flat = true, .transposed = true});
 }
 
 mica_value mica_net_conv_transpose2d(mica_net *net, mica_value x, const mica_net_conv_opts *opts)
 {
-    return add(net, x, opts, &(conv_kind){.name = "conv_transpose2d", .transposed = true});
+    return add(net, x, opts,
+               &(conv_kind){.name = "conv_transpose2d", .op = &mica_op_conv_transpose2d, .transposed = true});
 }
 
 mica_value mica_net_depthwise_conv2d(mica_net *net, mica_value x, const mica_net_conv_opts *opts)
 {
-    return add(net, x, opts, &(conv_kind){.name = "depthwise_conv2d", .depthwise = true});
+    return add(net, x, opts,
+               &(conv_kind){.name = "depthwise_conv2d", .op = &mica_op_conv2d, .depthwise = true});
 }

@@ -2,7 +2,6 @@
 #ifndef MICA_SRC_LAYER_SCOPE_H
 #define MICA_SRC_LAYER_SCOPE_H
 
-
 #include <mica/layers/block.h>
 
 #include "base/format.h"

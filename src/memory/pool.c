@@ -5,7 +5,7 @@
 
 #include "base/allocate.h"
 
-_Static_assert(sizeof(mica_buffer) <= MICA_ALIGN, "a buffer's record fits in front of its aligned bytes");
+#define RECORD MICA_BUFFER_RECORD
 
 /* ---- Classes ---- */
 
@@ -53,7 +53,7 @@ static void table_add(mica_pool *pool, mica_buffer *buffer)
 
 static void table_remove(mica_pool *pool, const mica_buffer *buffer)
 {
-    mica_buffer **link = bucket_of(pool, (const char *)buffer + MICA_ALIGN);
+    mica_buffer **link = bucket_of(pool, (const char *)buffer + RECORD);
     while (*link != buffer)
         link = &(*link)->chain;
     *link = buffer->chain;
@@ -103,7 +103,7 @@ static void release_buffer(mica_pool *pool, mica_buffer *buffer)
     pool->buffers--;
     pool->held -= capacity(buffer);
     pool->stats.releases++;
-    mica_heap_return(&pool->allocator, &pool->heap, buffer, MICA_ALIGN + capacity(buffer));
+    mica_heap_return(&pool->allocator, &pool->heap, buffer, RECORD + capacity(buffer));
 }
 
 static mica_buffer *take_unused(mica_pool *pool, unsigned size_class)
@@ -131,9 +131,9 @@ static size_t trim(mica_pool *pool, size_t bytes)
 static mica_buffer *make_buffer(mica_pool *pool, unsigned size_class)
 {
     size_t bytes = mica_pool_class_bytes(size_class);
-    mica_buffer *buffer = mica_heap_take(&pool->allocator, &pool->heap, MICA_ALIGN + bytes);
+    mica_buffer *buffer = mica_heap_take(&pool->allocator, &pool->heap, RECORD + bytes);
     if (buffer == NULL && trim(pool, 0) > 0) /* what lies unused in other classes may be what is missing */
-        buffer = mica_heap_take(&pool->allocator, &pool->heap, MICA_ALIGN + bytes);
+        buffer = mica_heap_take(&pool->allocator, &pool->heap, RECORD + bytes);
     if (buffer == NULL)
         return NULL;
     *buffer = (mica_buffer){.size_class = size_class};
@@ -160,7 +160,7 @@ mica_buffer *mica_buffer_rent(mica_context *ctx, mica_pool *pool, size_t bytes, 
         buffer = make_buffer(pool, size_class);
     if (buffer == NULL) {
         (void)mica_fail(ctx, MICA_ERR_MEMORY, "%s: cannot allocate %zu bytes", call,
-                        MICA_ALIGN + mica_pool_class_bytes(size_class));
+                        RECORD + mica_pool_class_bytes(size_class));
         return NULL;
     }
     buffer->rented = true;

@@ -2,7 +2,7 @@
  *
  * The memory of one buffer, in one heap block:
  *
- *     [ mica_buffer: the pool's record, MICA_ALIGN bytes | the renter's bytes: the capacity of its class ]
+ *     [ mica_buffer: the pool's record, rounded up | the renter's bytes: the capacity of its class ]
  *
  * Every buffer, rented or not, is in the pool's hash table, keyed by its address. That is how a pointer is
  * identified: the pool only ever accesses its own records, never the memory before a pointer passed to it. */
@@ -99,7 +99,10 @@ void mica_scope_unlink(mica_buffer *buffer);
 void mica_scope_slab_add(mica_pool *pool, mica_scope_slab *slab);
 
 /* The renter's bytes. */
-static inline void *mica_buffer_data(mica_buffer *buffer) { return (char *)buffer + MICA_ALIGN; }
+/* What a record takes. */
+#define MICA_BUFFER_RECORD ((sizeof(mica_buffer) + MICA_ALIGN - 1) / MICA_ALIGN * MICA_ALIGN)
+
+static inline void *mica_buffer_data(mica_buffer *buffer) { return (char *)buffer + MICA_BUFFER_RECORD; }
 
 /* The renter's bytes, cleared if the pool clears and they are new: without the lock, as clearing takes long. */
 void *mica_buffer_hand_out(const mica_pool *pool, mica_buffer *buffer, bool fresh);

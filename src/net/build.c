@@ -3,12 +3,24 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "base/allocate.h"
 #include "net/net.h"
 
-#define CHUNK_BYTES ((size_t)16384)
+/* The first chunk of names and options, and the most: each is twice the one before. The first room of arrays. */
+#if defined(MICA_SMALL)
+#define CHUNK_FIRST ((size_t)256)
+#define CHUNK_MOST  ((size_t)256)
+#define ROOM_FIRST  4
+#define PIECE       ((size_t)8) /* what all memory is a multiple of */
+#else
+#define CHUNK_FIRST ((size_t)16384)
+#define CHUNK_MOST  ((size_t)16384)
+#define ROOM_FIRST  16
+#define PIECE       ((size_t)16)
+#endif
 
 /* The longest name of a node: what belongs to it (".running_mean") still fits into mica_net_text's. */
-#define NAME_MOST 400
+#define NAME_MOST (MICA_NAME_BYTES * 25 / 32)
 
 struct mica_chunk {
     mica_chunk *next;
@@ -34,7 +46,10 @@ mica_status mica_net_failed(mica_net *net, mica_status status)
 {
     if (net->status == MICA_OK) {
         net->status = status;
-        memcpy(net->error, net->ctx->error, sizeof net->error);
+        if (net->error == NULL)
+            net->error = mica_heap_take(&net->ctx->allocator, &net->ctx->heap, MICA_ERROR_TEXT);
+        if (net->error != NULL)
+            memcpy(net->error, net->ctx->error, MICA_ERROR_TEXT);
         forget_open_layers(net);
     }
     return status;
@@ -43,9 +58,11 @@ mica_status mica_net_failed(mica_net *net, mica_status status)
 void *mica_net_memory(mica_net *net, size_t bytes)
 {
     size_t header = mica_align_up(sizeof(mica_chunk));
-    bytes = (bytes + 15) & ~(size_t)15;
+    bytes = (bytes + (PIECE - 1)) & ~(PIECE - 1);
     if (net->chunks == NULL || net->chunks->bytes - net->chunks->used < bytes) {
-        size_t room = bytes > CHUNK_BYTES - header ? bytes + header : CHUNK_BYTES;
+        size_t chunk_bytes = net->chunks != NULL ? 2 * net->chunks->bytes : CHUNK_FIRST;
+        chunk_bytes = chunk_bytes > CHUNK_MOST ? CHUNK_MOST : chunk_bytes;
+        size_t room = bytes > chunk_bytes - header ? bytes + header : chunk_bytes;
         mica_chunk *chunk = mica_allocate(net->ctx, room);
         if (chunk == NULL) {
             (void)mica_net_failed(net, net->ctx->status);
@@ -81,7 +98,7 @@ void mica_net_rewind_memory(mica_net *net)
 
 const char *mica_net_text(mica_net *net, const char *format, ...)
 {
-    char text[512];
+    char text[MICA_NAME_BYTES];
     va_list args;
     va_start(args, format);
     int length = mica_vformat(text, sizeof text, format, args);
@@ -97,7 +114,12 @@ mica_status mica_net_grow(mica_net *net, void *array, int count, int *room, size
 {
     if (count < *room)
         return MICA_OK;
-    int more = *room > 0 ? *room * 2 : 16;
+        /* Where memory is scarce arrays grow by half: twice as many bytes lie idle after the last doubling. */
+#if defined(MICA_SMALL)
+    int more = *room > 0 ? *room + (*room + 1) / 2 : ROOM_FIRST;
+#else
+    int more = *room > 0 ? *room * 2 : ROOM_FIRST;
+#endif
     void *old, *grown = mica_allocate(net->ctx, (size_t)more * bytes);
     if (grown == NULL)
         return mica_net_failed(net, net->ctx->status);
@@ -109,6 +131,37 @@ mica_status mica_net_grow(mica_net *net, void *array, int count, int *room, size
     *room = more;
     return MICA_OK;
 }
+
+#if defined(MICA_SMALL)
+static void trim(mica_net *net, void *array, int count, int *room, size_t bytes)
+{
+    void *old, *trimmed;
+    memcpy(&old, array, sizeof old);
+    if (count == 0 || count == *room)
+        return;
+    trimmed = mica_heap_take(&net->ctx->allocator, &net->ctx->heap, (size_t)count * bytes);
+    if (trimmed == NULL)
+        return; /* then it stays as it is */
+    memcpy(trimmed, old, (size_t)count * bytes);
+    mica_release(net->ctx, old, (size_t)*room * bytes);
+    memcpy(array, &trimmed, sizeof trimmed);
+    *room = count;
+}
+
+void mica_net_trim(mica_net *net)
+{
+    trim(net, &net->values, net->value_count, &net->value_room, sizeof *net->values);
+    trim(net, &net->nodes, net->node_count, &net->node_room, sizeof *net->nodes);
+    trim(net, &net->layers, net->layer_count, &net->layer_room, sizeof *net->layers);
+    trim(net, &net->entries, net->entry_count, &net->entry_room, sizeof *net->entries);
+    trim(net, &net->groups, net->group_count, &net->group_room, sizeof *net->groups);
+    trim(net, &net->makers, net->maker_count, &net->maker_room, sizeof *net->makers);
+    trim(net, &net->learned, net->learned_values, &net->learned_room, sizeof *net->learned);
+    mica_net_link(net); /* values have moved */
+}
+#else
+void mica_net_trim(mica_net *net) { (void)net; }
+#endif
 
 mica_status mica_net_create(mica_context *ctx, mica_net **out)
 {
@@ -132,6 +185,7 @@ void mica_net_destroy(mica_net *net)
     if (net == NULL)
         return;
     mica_context *ctx = net->ctx;
+    mica_release(ctx, net->error, MICA_ERROR_TEXT);
     if (net->owns_block)
         mica_release(ctx, net->block, net->block_bytes);
     mica_release(ctx, net->learned, (size_t)net->learned_room * sizeof *net->learned);
@@ -172,9 +226,34 @@ mica_value mica_net_refuse(mica_net *net, mica_status status, const char *format
 
 /* ---- Values ---- */
 
+static const mica_index no_source[MICA_VALUE_RANK];
+
+mica_status mica_net_set_source(mica_net *net, int value, int rank, const mica_index *source)
+{
+    mica_index any = 0, *copy;
+    for (int i = 0; i < rank; i++)
+        any |= source[i];
+    if (any == 0)
+        return MICA_OK;
+    copy = mica_net_memory(net, sizeof no_source);
+    if (copy == NULL)
+        return net->status;
+    memset(copy, 0, sizeof no_source);
+    memcpy(copy, source, (size_t)rank * sizeof *source);
+    net->values[value].source = copy;
+    return MICA_OK;
+}
+
 int mica_net_new_value(mica_net *net, const char *name, mica_home home, mica_buffer_kind kind,
                        const mica_tensor *shape)
 {
+#if defined(MICA_SMALL)
+    if (shape->rank > MICA_VALUE_RANK) {
+        (void)mica_net_refuse(net, MICA_ERR_SHAPE, "a value of %d axes: a small build has at most %d",
+                              shape->rank, MICA_VALUE_RANK);
+        return NONE;
+    }
+#endif
     if (mica_net_grow(net, &net->values, net->value_count, &net->value_room, sizeof *net->values) != MICA_OK)
         return NONE;
     int number = net->value_count++;
@@ -184,6 +263,7 @@ int mica_net_new_value(mica_net *net, const char *name, mica_home home, mica_buf
                            .kind = kind,
                            .layer = net->open_layer,
                            .maker = NONE,
+                           .source = no_source,
                            .root = number,
                            .like = NONE,
                            .gradient = NONE,
@@ -270,6 +350,15 @@ void mica_net_leave(mica_net *net)
         pop_scope(net);
 }
 
+/* A copy of a kind, of which nets have few. */
+static const char *kind_text(mica_net *net, const char *kind)
+{
+    for (int i = net->layer_count - 1; i >= 0 && i >= net->layer_count - 16; i--)
+        if (strcmp(net->layers[i].kind, kind) == 0)
+            return net->layers[i].kind;
+    return mica_net_text(net, "%s", kind);
+}
+
 void mica_net_layer_begin(mica_net *net, const char *kind, const char *name, mica_value input)
 {
     if (!mica_net_building(net))
@@ -284,7 +373,7 @@ void mica_net_layer_begin(mica_net *net, const char *kind, const char *name, mic
     if (full == NULL ||
         mica_net_grow(net, &net->layers, net->layer_count, &net->layer_room, sizeof *net->layers) != MICA_OK)
         return;
-    kind = mica_net_text(net, "%s", kind);
+    kind = kind_text(net, kind);
     net->layers[net->layer_count] = (mica_layer_info){.name = full,
                                                       .kind = kind,
                                                       .input = input,
@@ -335,7 +424,7 @@ mica_value mica_net_layer_fail(mica_net *net, mica_status status, const char *fo
         char origin[160];
         if (in->layer != NONE)
             (void)mica_format(origin, sizeof origin, "produced by layer %d \"%s\"", in->layer,
-                           net->layers[in->layer].name);
+                              net->layers[in->layer].name);
         else
             (void)mica_format(origin, sizeof origin, "the net's input \"%s\"", in->name);
         status = mica_fail(net->ctx, status, "layer %d \"%s\" (%s)\n  input is %s, %s\n  %s", net->open_layer,

@@ -92,17 +92,23 @@ static mica_status plan_once(mica_net *net, int segment_calls, mica_index part_r
     net->plan.recomputed = 0;
     MICA_TRY(mica_net_plan_parts(net, part_rows));
     MICA_TRY(mica_net_forward_calls(net));
+#if !defined(MICA_NO_TRAINING)
     if (net->train)
         MICA_TRY(mica_net_differentiate(net));
+#endif
     MICA_TRY(mica_net_fuse(net));
     MICA_TRY(drop_unread(net));
     MICA_TRY(measure(net));
+#if defined(MICA_NO_TRAINING)
+    (void)segment_calls;
+#else
     if (net->train) {
         MICA_TRY(segment_calls > 0 ? mica_net_recompute_segments(net, segment_calls)
                                    : mica_net_recompute_cheap(net));
         if (net->plan.recomputed > 0)
             MICA_TRY(measure(net));
     }
+#endif
     return mica_net_lay_out(net);
 }
 
@@ -310,6 +316,10 @@ static mica_status mark_outputs(mica_net *net)
 
 static mica_status compile(mica_net *net, const mica_compile_opts *opts)
 {
+#if defined(MICA_NO_TRAINING)
+    if (opts->train)
+        return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: built without training (MICA_TRAINING)");
+#endif
     if (opts->weights != NULL && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: shared weights cannot be trained");
     if (net->continues && opts->train)
@@ -342,6 +352,7 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
         MICA_TRY(fit_budget(net, opts->budget));
     MICA_TRY(mica_net_fill_plan(net));
     MICA_TRY(mica_net_find_rules(net));
+    mica_net_trim(net);
     net->compiled = true;
     return MICA_OK;
 }
@@ -353,7 +364,8 @@ mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
         (void)mica_net_refuse(net, MICA_ERR_STATE, "layer \"%s\" was begun but not ended",
                               net->layers[net->open_layer].name);
     if (net->status != MICA_OK) {
-        memcpy(net->ctx->error, net->error, sizeof net->error);
+        if (net->error != NULL)
+            memcpy(net->ctx->error, net->error, MICA_ERROR_TEXT);
         return net->ctx->status = net->status;
     }
     if (net->block != NULL)

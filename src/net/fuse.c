@@ -1,11 +1,12 @@
 /* Fusion: two calls that one operation can do become one, where nobody else reads what lies between.
  *
- * A rule names the first operation and the one behind it, and rewrites the first call so that it does both. Rules are
- * tried again on what they made: a convolution takes in max pooling, then the activation behind that. */
+ * The first operation's entry knows how it rewrites its call so that it does both (mica_op.fuse, in src/node: a net that
+ * has no convolution links none). It is tried again on what it made: a convolution takes in max pooling, then the
+ * activation behind that. */
 #include <string.h>
 
 #include "net/net.h"
-#include "node/entry.h"
+#include "ops/activation.h"
 
 /* ---- Who reads what ---- */
 
@@ -46,120 +47,52 @@ static int follower(const mica_net *net, const readers *r, const mica_entry *ent
     return alone ? r->last[out] : NONE;
 }
 
-/* ---- Rules ---- */
+/* ---- Activations ---- */
 
-static mica_activation activation_of(const mica_op *op)
+bool mica_net_fuse_activation(const mica_node *then, mica_activation *activation, float *slope)
 {
-    for (int kind = MICA_NO_ACTIVATION + 1; kind < MICA_ACTIVATION_COUNT; kind++)
-        if (mica_activation_ops[kind] == op)
-            return (mica_activation)kind;
-    return MICA_NO_ACTIVATION;
-}
-
-/* Ends a call with an activation, in the options where its kind and slope stand; false if it has one already. */
-static bool set_activation(const mica_node *then, mica_activation *activation, float *slope)
-{
-    mica_activation kind = activation_of(then->op);
-    if (kind == MICA_NO_ACTIVATION || *activation != MICA_NO_ACTIVATION)
+    mica_activation kind = then->op->activation;
+    if (!mica_activation_fuses(kind) || *activation != MICA_NO_ACTIVATION)
         return false;
     *activation = kind;
     *slope = then->opts != NULL ? ((const mica_scalar_opts *)then->opts)->s : 0.0f;
     return true;
 }
 
-/* Each rule changes *node, whose options are a copy, to do what `then` does, too; false: it does not apply. */
-
-static bool linear_activation(mica_net *net, mica_node *node, const mica_node *then)
-{
-    (void)net;
-    mica_matmul_opts *opts = node->opts;
-    return set_activation(then, &opts->activation, &opts->slope);
-}
-
-static bool conv_activation(mica_net *net, mica_node *node, const mica_node *then)
-{
-    (void)net;
-    mica_conv2d_opts *opts = node->opts;
-    return set_activation(then, &opts->activation, &opts->slope);
-}
-
-static bool conv_pool(mica_net *net, mica_node *node, const mica_node *then)
-{
-    const mica_conv2d_opts *conv = node->opts;
-    if (then->op != &mica_op_max_pool2d || conv->activation != MICA_NO_ACTIVATION)
-        return false;
-    mica_conv_max_pool_opts *both = mica_net_memory(net, sizeof *both);
-    if (both == NULL)
-        return false;
-    both->conv = *conv;
-    both->pool = *(const mica_pooling_opts *)then->opts;
-    node->op = &mica_op_conv2d_max_pool;
-    node->opts = both;
-    node->outs = 2;
-    node->out[1] = then->out[1];
-    return true;
-}
-
-static bool conv_pool_activation(mica_net *net, mica_node *node, const mica_node *then)
-{
-    (void)net;
-    mica_conv_max_pool_opts *opts = node->opts;
-    return set_activation(then, &opts->conv.activation, &opts->conv.slope);
-}
-
-static bool conv_mean(mica_net *net, mica_node *node, const mica_node *then)
-{
-    (void)net;
-    if (then->op != &mica_op_global_avg_pool)
-        return false;
-    node->op = &mica_op_conv2d_mean;
-    return true;
-}
-
-static const struct rule {
-    const mica_op *first;
-    bool (*rewrite)(mica_net *net, mica_node *node, const mica_node *then);
-} rules[] = {
-    {&mica_op_linear, linear_activation},         {&mica_op_conv2d, conv_pool},
-    {&mica_op_conv2d, conv_activation},           {&mica_op_conv2d, conv_mean},
-    {&mica_op_conv_transpose2d, conv_activation}, {&mica_op_conv2d_max_pool, conv_pool_activation},
-};
-
 /* ---- The pass ---- */
 
-/* Options of a node are those of the net as built: a call that is changed gets a copy. */
-static bool copy_options(mica_net *net, mica_node *node)
+/* Options of a node are those of the net as built: a call that is changed gets a copy, once. */
+static bool keep_options(mica_net *net, mica_entry *entry, mica_node *node)
 {
-    if (node->op->opts_bytes == 0)
-        return true;
-    void *copy = mica_net_memory(net, node->op->opts_bytes);
-    if (copy == NULL)
+    bool own = entry->fused != NULL && entry->node.op == node->op;
+    void *kept = own ? entry->node.opts : mica_net_memory(net, node->op->opts_bytes);
+    if (kept == NULL)
         return false;
-    memcpy(copy, node->opts, node->op->opts_bytes);
-    node->opts = copy;
+    memcpy(kept, node->opts, node->op->opts_bytes);
+    node->opts = kept;
     return true;
 }
 
-/* Fuses the call behind entry number e into it, if a rule says how. */
+/* Fuses the call behind entry number e into it, if its operation knows how. */
 static bool fuse_one(mica_net *net, readers *r, int e)
 {
     mica_entry *entry = &net->entries[e];
-    int behind = follower(net, r, entry);
-    for (size_t i = 0; behind != NONE && i < sizeof rules / sizeof rules[0]; i++) {
-        if (rules[i].first != entry->node.op)
-            continue;
-        const mica_node *then = &net->entries[behind].node;
-        mica_node node = entry->node;
-        if (!copy_options(net, &node) || !rules[i].rewrite(net, &node, then))
-            continue;
-        node.out[0] = then->out[0];
-        entry->node = node;
-        entry->fused = entry->fused == NULL ? then->op->name
-                                            : mica_net_text(net, "%s, %s", entry->fused, then->op->name);
-        net->entries[behind].node.op = NULL; /* done here now */
-        return true;
-    }
-    return false;
+    int behind = entry->node.op->fuse != NULL ? follower(net, r, entry) : NONE;
+    if (behind == NONE)
+        return false;
+    const mica_node *then = &net->entries[behind].node;
+    mica_fused_options options = {{0}};
+    mica_node node = entry->node;
+    memcpy(&options, node.opts, node.op->opts_bytes);
+    node.opts = &options;
+    if (!node.op->fuse(net, &node, then) || !keep_options(net, entry, &node))
+        return false;
+    node.out[0] = then->out[0];
+    entry->node = node;
+    entry->fused = entry->fused == NULL ? then->op->name
+                                        : mica_net_text(net, "%s, %s", entry->fused, then->op->name);
+    net->entries[behind].node.op = NULL; /* done here now */
+    return true;
 }
 
 /* Entries without an operation go, and so do views, which run nothing. */

@@ -5,6 +5,14 @@
 
 #include "net/net.h"
 
+#if defined(MICA_SMALL)
+#define NAMES_FIRST 16
+#define NAMES_ROOM  5 /* quarters of the table for each name, at least */
+#else
+#define NAMES_FIRST 64
+#define NAMES_ROOM  8
+#endif
+
 static uint32_t hash_of(const char *text)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
@@ -28,9 +36,9 @@ static void put(mica_net *net, int entry)
 
 static mica_status make_room(mica_net *net)
 {
-    if (2 * net->name_count < net->name_room)
+    if (NAMES_ROOM * net->name_count < 4 * net->name_room)
         return MICA_OK;
-    int *old = net->names, old_room = net->name_room, room = old_room > 0 ? 2 * old_room : 64;
+    int *old = net->names, old_room = net->name_room, room = old_room > 0 ? 2 * old_room : NAMES_FIRST;
     int *names = mica_allocate(net->ctx, (size_t)room * sizeof *names);
     if (names == NULL)
         return mica_net_failed(net, net->ctx->status);

@@ -21,14 +21,32 @@
 
 #define NONE (-1)
 
-#define MICA_SIZES       8  /* most sizes of a step, the batch included */
-#define MICA_LAYER_DEPTH 32 /* most scopes and layers within one another */
+/* Most sizes of a step, the batch included; most scopes and layers within one another; bytes of a full name; the most
+ * axes of a value. */
+#if defined(MICA_SMALL)
+#define MICA_SIZES       4
+#define MICA_LAYER_DEPTH 8
+#define MICA_NAME_BYTES  96
+#define MICA_VALUE_RANK  4
+#else
+#define MICA_SIZES       8
+#define MICA_LAYER_DEPTH 32
+#define MICA_NAME_BYTES  512
+#define MICA_VALUE_RANK  MICA_MAX_RANK
+#endif
 
 /* How dims say that they follow a size of a step, or an axis of a value: numbers that no size can be. */
 #define MICA_SIZE_FIRST     (-1000)
 #define MICA_SIZE_CODE(n)   (MICA_SIZE_FIRST - (mica_index)(n))
 #define MICA_DIM_FIRST      (-2000)
 #define MICA_DIM_CODE(v, a) (MICA_DIM_FIRST - ((mica_index)(v)*MICA_MAX_RANK + (a)))
+
+/* The number of a stream of random numbers. */
+#if defined(MICA_SMALL)
+typedef uint32_t mica_stream_number;
+#else
+typedef uint64_t mica_stream_number;
+#endif
 
 typedef struct mica_size {
     const char *name;
@@ -47,12 +65,11 @@ typedef struct mica_rule {
 typedef struct mica_value_info {
     const char *name; /* NULL: it has none; it is found by its layer's */
     mica_home home;
-    mica_buffer_kind kind;            /* as the plan tells of it */
-    mica_tensor tensor;               /* of the present sizes; data is NULL until bound */
-    mica_index built[MICA_MAX_RANK];  /* the largest sizes */
-    mica_index widest[MICA_MAX_RANK]; /* as planned: less in parts */
-    mica_index source
-        [MICA_MAX_RANK]; /* inputs and kept values: what a size follows (mica_net_size, _dim); 0: none */
+    mica_buffer_kind kind;              /* as the plan tells of it */
+    mica_tensor tensor;                 /* of the present sizes; data is NULL until bound */
+    mica_index built[MICA_VALUE_RANK];  /* the largest sizes */
+    mica_index widest[MICA_VALUE_RANK]; /* as planned: less in parts */
+    const mica_index *source; /* inputs and kept values: what a size follows (mica_net_size, _dim); 0: none */
     size_t built_bytes, bytes; /* as built; as planned: less in parts */
     int layer;                 /* that it belongs to; NONE: none */
     int maker;                 /* the node that makes it; NONE: none does */
@@ -62,7 +79,7 @@ typedef struct mica_value_info {
     int gradient;              /* NONE: none */
     int group;                 /* its memory in the packed part; NONE: none */
     mica_init init;            /* learned */
-    uint64_t stream;           /* of its first values' random numbers */
+    mica_stream_number stream;           /* of its first values' random numbers */
     mica_kept_kind kept;
     float start; /* kept */
     size_t flat; /* learned: its first element in the flat tensor; kept and derived: its byte in the block */
@@ -131,8 +148,8 @@ struct mica_net {
     bool marked;                       /* building has ended */
     bool continues;                    /* steps continue one another: continue.c */
     mica_status status;                /* of the first failure while building */
-    char error[MICA_ERROR_TEXT];
-    char prefix[512];                             /* of names: "block0.attn." */
+    char *error;                       /* its text, [MICA_ERROR_TEXT]; NULL: none, or no memory for it */
+    char prefix[MICA_NAME_BYTES];      /* of names: "block0.attn." */
     unsigned short scope_start[MICA_LAYER_DEPTH]; /* where each scope's name begins in it */
     int scope_layer[MICA_LAYER_DEPTH];            /* the layer that a scope is; NONE: it is none */
     int scopes;
@@ -143,8 +160,7 @@ struct mica_net {
     mica_value_info *values;
     int value_count, value_room;
     int built_values; /* those after are made by compile */
-    uint64_t
-        streams; /* of random numbers, given out so far; counted so that a seed means the weights it did in 0.1 */
+    mica_stream_number streams; /* of random numbers, given out so far; counted so that a seed means the weights it did in 0.1 */
     mica_node *nodes;
     int node_count, node_room;
     mica_node *derivations; /* calls that make derived values */
@@ -216,11 +232,15 @@ const char *mica_net_text(mica_net *net, const char *format, ...) __attribute__(
 /* Memory taken after the mark belongs to a plan; rewinding gives it back before the next plan. */
 void mica_net_mark_memory(mica_net *net);
 void mica_net_rewind_memory(mica_net *net);
+/* Gives back the room of arrays behind their last elements, where the library is built small. */
+void mica_net_trim(mica_net *net);
 /* Makes room for one more element of `bytes` in *array. */
 mica_status mica_net_grow(mica_net *net, void *array, int count, int *room, size_t bytes);
 /* A new value of this shape, contiguous; NONE, with an error recorded, when refused. */
 int mica_net_new_value(mica_net *net, const char *name, mica_home home, mica_buffer_kind kind,
                        const mica_tensor *shape);
+/* What the axes of a value follow. */
+mica_status mica_net_set_source(mica_net *net, int value, int rank, const mica_index *source);
 /* Whether building goes on: not after a failure, nor once the net is compiled. */
 bool mica_net_building(mica_net *net);
 /* Fails the build unless this is a value of the net. */
@@ -311,6 +331,15 @@ mica_status mica_net_forward_calls(mica_net *net);
 mica_status mica_net_differentiate(mica_net *net);
 /* fuse.c: calls that one operation can do together become one. */
 mica_status mica_net_fuse(mica_net *net);
+/* Room for the options of any operation that fuses. */
+typedef union mica_fused_options {
+    char bytes[192];
+    void *pointer;
+    double number;
+} mica_fused_options;
+/* For an entry's `fuse`, which changes *node to do what `then` does, too, or returns false. Its options are a copy, in a
+ * mica_fused_options: if it changes the operation, the options of that go there. This one ends the call with an activation, in the options where its kind and slope stand; false if it has one already. */
+bool mica_net_fuse_activation(const mica_node *then, mica_activation *activation, float *slope);
 /* recompute.c: what costs next to nothing to make again is not kept for the backward; or segments of so many calls
  * are run again before their backward (0: none). */
 mica_status mica_net_recompute_cheap(mica_net *net);
@@ -328,7 +357,7 @@ mica_status mica_net_fill_plan(mica_net *net);
 const char *mica_net_value_name(mica_net *net, int value);
 /* The same for messages, which allocate nothing. */
 typedef struct mica_value_text {
-    char text[512];
+    char text[MICA_NAME_BYTES];
 } mica_value_text;
 mica_value_text mica_net_value_text(const mica_net *net, int value);
 /* How much recomputing adds to the forward, as a fraction. */

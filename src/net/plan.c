@@ -27,7 +27,7 @@ mica_value_text mica_net_value_text(const mica_net *net, int value)
         (void)mica_format(out.text, sizeof out.text, "%s", plain);
     else if (op->names != NULL)
         (void)mica_format(out.text, sizeof out.text, "%s (%s)", layer,
-                       op->names[op->ins + op->optional_ins + v->number]);
+                          op->names[op->ins + op->optional_ins + v->number]);
     else if (v->number == 0)
         (void)mica_format(out.text, sizeof out.text, "%s (%s)", layer, op->name);
     else
@@ -65,10 +65,15 @@ double mica_net_extra_work(const mica_net *net)
     return all > 0.0 ? again / all : 0.0;
 }
 
+/* Built small, a plan has sums only: a list of buffers would take as much memory as some of them. */
 static mica_plan_buffer *add_buffer(mica_net *net, const char *name, mica_buffer_kind kind, size_t bytes,
                                     size_t offset)
 {
+#if defined(MICA_SMALL)
+    mica_plan_buffer *buffer = net->plan_buffers;
+#else
     mica_plan_buffer *buffer = &net->plan_buffers[net->plan.count++];
+#endif
     int end = net->entry_count > 0 ? net->entry_count - 1 : 0;
     *buffer = (mica_plan_buffer){.name = name, .kind = kind, .bytes = bytes, .offset = offset, .last = end};
     net->plan.kind_bytes[kind] += bytes;
@@ -122,7 +127,8 @@ static void add_group(mica_net *net, const mica_group *group)
         buffer->dim[0] = (mica_index)entry->workspace_bytes;
     } else {
         const mica_value_info *v = &net->values[group->value];
-        buffer = add_buffer(net, mica_net_value_name(net, group->value), v->kind, span->bytes, span->offset);
+        const char *name = net->plan_time_room > 0 ? mica_net_value_name(net, group->value) : NULL;
+        buffer = add_buffer(net, name, v->kind, span->bytes, span->offset);
         set_shape(buffer, &v->tensor);
     }
     buffer->first = span->first;
@@ -132,7 +138,11 @@ static void add_group(mica_net *net, const mica_group *group)
 /* Room for all of the plan, which is kept from one compile to the next. */
 static mica_status make_room(mica_net *net)
 {
+#if defined(MICA_SMALL)
+    size_t room = 1, times = 0;
+#else
     size_t room = (size_t)(net->group_count + net->built_values) + 3, times = (size_t)net->entry_count;
+#endif
     if (room > net->plan_room) {
         mica_plan_buffer *buffers = mica_allocate(net->ctx, room * sizeof *buffers);
         if (buffers == NULL)
@@ -160,7 +170,7 @@ mica_status mica_net_fill_plan(mica_net *net)
     plan->count = 0;
     plan->times = net->entry_count;
     plan->time = net->plan_times;
-    for (int t = 0; t < net->entry_count; t++)
+    for (int t = 0; t < net->entry_count && net->plan_time_room > 0; t++)
         net->plan_times[t] = (mica_plan_time){net->layers[net->entries[t].node.layer].name,
                                               net->entries[t].phase};
     plan->parts = net->part_rows > 0 ? (int)((net->size[0].most + net->part_rows - 1) / net->part_rows) : 1;
@@ -170,5 +180,10 @@ mica_status mica_net_fill_plan(mica_net *net)
     for (int g = 0; g < net->group_count; g++)
         if (!net->groups[g].gone)
             add_group(net, &net->groups[g]);
+#if defined(MICA_SMALL)
+    mica_release(net->ctx, net->plan_buffers, net->plan_room * sizeof *net->plan_buffers);
+    plan->buffers = net->plan_buffers = NULL;
+    net->plan_room = 0;
+#endif
     return net->status;
 }

@@ -253,7 +253,7 @@ static size_t op_text(char *text, size_t size, const mica_entry *entry)
 {
     const char *fused = entry->fused;
     return (size_t)mica_format(text, size, "%s%s%s", entry->node.op->name, fused != NULL ? " + " : "",
-                            fused != NULL ? fused : "");
+                               fused != NULL ? fused : "");
 }
 
 static const char *layer_name(const mica_net *net, const mica_entry *entry)

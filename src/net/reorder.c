@@ -3,12 +3,6 @@
  * The largest of some values is the largest after relu, too, or both are 0; and so are gradients. So relu follows max
  * pooling, where it has a quarter of the work, and what it was given need not be kept. */
 #include "net/net.h"
-#include "node/entry.h"
-
-/* Activations that never fall, and have no gradient where they do not rise. */
-static bool rises(const mica_op *op) { return op == &mica_op_relu || op == &mica_op_relu6; }
-
-static bool picks(const mica_op *op) { return op == &mica_op_max_pool2d || op == &mica_op_max_pool1d; }
 
 /* Who reads a value, where it is not one node alone. */
 enum { NOBODY = -1, SEVERAL = -2 };
@@ -31,8 +25,8 @@ static void find_readers(const mica_net *net, int *reader)
 static int pool_behind(const mica_net *net, const int *reader, int n)
 {
     const mica_node *node = &net->nodes[n];
-    int next = rises(node->op) ? reader[node->out[0]] : NONE;
-    if (next < 0 || !picks(net->nodes[next].op))
+    int next = (node->op->flags & MICA_OP_RISES) ? reader[node->out[0]] : NONE;
+    if (next < 0 || !(net->nodes[next].op->flags & MICA_OP_LARGEST))
         return NONE;
     const mica_node *pool = &net->nodes[next];
     bool smaller = net->values[pool->out[0]].built_bytes < net->values[node->out[0]].built_bytes;

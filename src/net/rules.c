@@ -145,18 +145,23 @@ static void try_mixed(finding *f)
 static mica_status find_rules(finding *f)
 {
     mica_net *net = f->net;
+    mica_index largest = 0;
+    for (int i = 0; i < net->value_count; i++)
+        memcpy(net->values[i].widest, net->values[i].tensor.dim, sizeof net->values[i].widest);
+    for (int s = 0; s < net->size_count; s++) {
+        net->size[s].ruled = f->most[s];
+        largest = f->most[s] > largest ? f->most[s] : largest;
+    }
+    if (largest <= 1) /* there is no smaller step to speak of */
+        return MICA_OK;
     size_t bytes = (size_t)net->value_count * MICA_MAX_RANK * sizeof(mica_rule);
     mica_rule *all = mica_allocate(net->ctx, bytes + 1);
     if (all == NULL)
         return net->ctx->status;
     memset(all, 0, bytes);
-    for (int i = 0; i < net->value_count; i++)
-        memcpy(net->values[i].widest, net->values[i].tensor.dim, sizeof net->values[i].widest);
-    for (int s = 0; s < net->size_count; s++) {
-        net->size[s].ruled = f->most[s];
+    for (int s = 0; s < net->size_count; s++)
         if (f->most[s] > 1)
             note_changes(f, s, all);
-    }
     mica_status status = keep_rules(f, all);
     mica_release(net->ctx, all, bytes + 1);
     MICA_TRY(status);

@@ -37,6 +37,10 @@ mica_status mica_net_run_entry(mica_net *net, mica_entry *entry, const mica_mode
     unsigned addends = (entry->add | entry->learned) != 0 ? place_addends(net, entry, add) : 0;
     call->add = add & ~addends;
     MICA_TRY(call->op->run(call));
+#if defined(MICA_NO_TRAINING) /* there is no gradient to add to */
+    (void)ctx;
+    return MICA_OK;
+#endif
     for (int k = 0; addends >> k; k++)
         if (addends >> k & 1u) {
             const mica_tensor *sum = &net->values[entry->node.out[k]].tensor;

@@ -4,7 +4,7 @@
 #include "net/net.h"
 
 /* The longest name of what belongs to a layer, whose own may be shorter: build.c. */
-#define LASTING_MOST 500
+#define LASTING_MOST (MICA_NAME_BYTES - 12)
 
 /* ---- Inputs ---- */
 
@@ -34,7 +34,8 @@ mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int
     if (rank > 0 && source[0] == 0 && batch->most == most[0] &&
         most[0] > 0) /* 0: a later input has the batch */
         source[0] = MICA_SIZE_CODE(0);
-    memcpy(net->values[value].source, source, (size_t)(rank > 0 ? rank : 0) * sizeof *source);
+    if (mica_net_set_source(net, value, rank, source) != MICA_OK)
+        return 0;
     net->values[value].layer = NONE;
     net->built_values = net->value_count;
     return value + 1;
@@ -126,7 +127,8 @@ mica_value mica_net_kept(mica_net *net, const char *name, mica_kept_kind kind, m
         mica_value_info *v = &net->values[value - 1];
         v->kept = kind;
         v->start = start;
-        memcpy(v->source, source, (size_t)rank * sizeof *source);
+        if (mica_net_set_source(net, value - 1, rank, source) != MICA_OK)
+            return 0;
     }
     return value;
 }
@@ -146,6 +148,33 @@ mica_value mica_net_lent(mica_net *net, const char *name, const mica_tensor *ten
     if (value != 0)
         net->values[value - 1].tensor = *tensor;
     return value;
+}
+
+mica_status mica_net_lend(mica_net *net, const char *name, const mica_tensor *tensor)
+{
+    if (!mica_net_building(net))
+        return net->status;
+    int value = name != NULL ? mica_net_find(net, name) : NONE;
+    if (value == NONE || net->values[value].home != MICA_HOME_LEARNED) {
+        (void)mica_net_refuse(net, MICA_ERR_ARGUMENT, "net_lend: there is no parameter \"%s\"",
+                              name != NULL ? name : "");
+        return net->status;
+    }
+    mica_value_info *v = &net->values[value];
+    mica_status status = mica_tensor_check(net->ctx, "net_lend", "tensor", tensor);
+    if (status != MICA_OK)
+        return mica_net_failed(net, status);
+    if (tensor->data == NULL || tensor->dtype != v->tensor.dtype ||
+        !mica_tensor_same_shape(tensor, &v->tensor)) {
+        (void)mica_net_refuse(net, MICA_ERR_SHAPE, "net_lend: \"%s\" is %s %s: expected f32 %s", name,
+                              tensor->data == NULL ? "NULL" : mica_dtype_name(tensor->dtype),
+                              MICA_SHAPE(tensor), MICA_SHAPE(&v->tensor));
+        return net->status;
+    }
+    v->home = MICA_HOME_LENT;
+    v->kind = MICA_BUFFER_INPUT;
+    v->tensor = *tensor;
+    return MICA_OK;
 }
 
 mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, int rank,

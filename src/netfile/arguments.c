@@ -256,7 +256,7 @@ static guess habit_of(const reader *r, const line *l, const token *name)
     if (mica_option_is_activation(text, name->length) && (l->word->flags & ACTIVATES) != 0) {
         int number = number_in(r, &r->now, mica_netfile_activations);
         (void)mica_format(g.text, sizeof g.text, "; an activation is a word of its own: \"%s\"",
-                       number >= 0 ? mica_netfile_activations[number] : "relu");
+                          number >= 0 ? mica_netfile_activations[number] : "relu");
     } else if (mica_option_is_known(text, name->length)) {
         (void)mica_format(g.text, sizeof g.text, "; sizes of the input follow from the line above");
     } else if (ours != NULL) {

@@ -56,7 +56,7 @@ void mica_operation_usage(char *out, size_t size, const mica_op *op)
     }
     for (int i = 0; i < op->ins + op->optional_ins && used < size; i++)
         used += (size_t)mica_format(out + used, size - used, i > 0 && i < op->ins ? " %s" : " [%s]",
-                                 mica_operation_input(op, i));
+                                    mica_operation_input(op, i));
 }
 
 /* ---- Options from fields ---- */

@@ -68,7 +68,7 @@ static mica_status make_name(reader *r, line *l)
     do {
         ++*count;
         mica_format(name, sizeof name, *count == 1 && strcmp(l->word->name, "loss") == 0 ? "%s" : "%s%d",
-                 l->word->name, *count);
+                    l->word->name, *count);
     } while (is_taken(r, name) && *count < USHRT_MAX);
     l->name = mica_net_text(r->net, "%s", name);
     return r->net->status;
@@ -248,7 +248,8 @@ static mica_status builder_failed(reader *r, const token *at)
     if (status == MICA_ERR_MEMORY || r->told)
         return status; /* none of the line's, or it names the line already */
     char message[MICA_ERROR_TEXT];
-    const char *words = mica_status_text(status), *text = r->net->error;
+    const char *words = mica_status_text(status),
+               *text = r->net->error != NULL ? r->net->error : r->net->ctx->error;
     if (strncmp(text, words, strlen(words)) == 0)
         text += strlen(words) + 2;
     if (strncmp(text, "net: ", 5) == 0)

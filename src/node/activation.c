@@ -19,11 +19,12 @@ static float slope_of(const mica_call *c) { return ((const mica_scalar_opts *)c-
         mica_grad_give(g, 0, &mica_op_##op##_backward, (mica_value[]){g->dout[0], g->kept[0]}, 2, g->opts); \
     }
 
-#define ENTRIES(op, words, options, list, count)                              \
+#define ENTRIES(op, CODE, more, words, options, list, count)                  \
     const mica_op mica_op_##op = {.name = #op,                                \
                                   .family = "activation",                     \
                                   .about = words,                             \
-                                  .flags = MICA_OP_CHEAP,                     \
+                                  .flags = MICA_OP_CHEAP | (more),            \
+                                  .activation = MICA_##CODE,                  \
                                   .ins = 1,                                   \
                                   .outs = 1,                                  \
                                   .opts_bytes = options,                      \
@@ -32,7 +33,7 @@ static float slope_of(const mica_call *c) { return ((const mica_scalar_opts *)c-
                                   .in_place = {1},                            \
                                   .infer = infer,                             \
                                   .run = op##_run,                            \
-                                  .gradient = op##_gradient};                 \
+                                  .gradient = MICA_GRADIENT(op##_gradient)};  \
     const mica_op mica_op_##op##_backward = {.name = #op "_backward",         \
                                              .family = "activation",          \
                                              .about = "the gradient of " #op, \
@@ -45,19 +46,19 @@ static float slope_of(const mica_call *c) { return ((const mica_scalar_opts *)c-
                                              .infer = infer_backward,         \
                                              .run = op##_run_back};
 
-#define PLAIN(op, kept, words)                                                                         \
+#define PLAIN(op, CODE, more, kept, words)                                                             \
     GRADIENT(op, kept)                                                                                 \
     static mica_status op##_run(const mica_call *c) { return mica_##op(c->ctx, c->out[0], c->in[0]); } \
     static mica_status op##_run_back(const mica_call *c)                                               \
     {                                                                                                  \
         return mica_##op##_backward(c->ctx, c->out[0], c->in[0], c->in[1]);                            \
     }                                                                                                  \
-    ENTRIES(op, words, 0, NULL, 0)
+    ENTRIES(op, CODE, more, words, 0, NULL, 0)
 
 static const mica_field slope_field[] = {
     MICA_FIELD(mica_scalar_opts, s, FLOAT, "slope below 0; of elu, alpha")};
 
-#define SLOPED(op, words)                                                                \
+#define SLOPED(op, CODE, words)                                                          \
     GRADIENT(op, out)                                                                    \
     static mica_status op##_run(const mica_call *c)                                      \
     {                                                                                    \
@@ -67,22 +68,22 @@ static const mica_field slope_field[] = {
     {                                                                                    \
         return mica_##op##_backward(c->ctx, c->out[0], c->in[0], c->in[1], slope_of(c)); \
     }                                                                                    \
-    ENTRIES(op, words, sizeof(mica_scalar_opts), slope_field, 1)
+    ENTRIES(op, CODE, 0, words, sizeof(mica_scalar_opts), slope_field, 1)
 
-PLAIN(relu, out, "max(a, 0)")
-PLAIN(relu6, out, "min(max(a, 0), 6)")
-SLOPED(leaky_relu, "a where a > 0, else s * a")
-SLOPED(elu, "a where a > 0, else s (exp(a) - 1)")
-PLAIN(sigmoid, out, "1 / (1 + exp(-a))")
-PLAIN(tanh, out, "the hyperbolic tangent")
-PLAIN(softplus, in, "log(1 + exp(a))")
-PLAIN(silu, in, "a sigmoid(a)")
-PLAIN(gelu, in, "a Phi(a), Phi the normal distribution")
-PLAIN(gelu_tanh, in, "gelu, by tanh")
-PLAIN(hard_swish, in, "a relu6(a + 3) / 6")
+PLAIN(relu, RELU, MICA_OP_RISES, out, "max(a, 0)")
+PLAIN(relu6, RELU6, MICA_OP_RISES, out, "min(max(a, 0), 6)")
+SLOPED(leaky_relu, LEAKY_RELU, "a where a > 0, else s * a")
+SLOPED(elu, ELU, "a where a > 0, else s (exp(a) - 1)")
+PLAIN(sigmoid, SIGMOID, 0, out, "1 / (1 + exp(-a))")
+PLAIN(tanh, TANH, 0, out, "the hyperbolic tangent")
+PLAIN(softplus, SOFTPLUS, 0, in, "log(1 + exp(a))")
+PLAIN(silu, SILU, 0, in, "a sigmoid(a)")
+PLAIN(gelu, GELU, 0, in, "a Phi(a), Phi the normal distribution")
+PLAIN(gelu_tanh, GELU_TANH, 0, in, "gelu, by tanh")
+PLAIN(hard_swish, HARD_SWISH, 0, in, "a relu6(a + 3) / 6")
 
 const mica_op *const mica_activation_ops[MICA_ACTIVATION_COUNT] = {
-#define ACTIVATION_OP(CODE, name) [MICA_##CODE] = &mica_op_##name,
+#define ACTIVATION_OP(CODE, name) [MICA_##CODE] = MICA_HAS_##name ? &mica_op_##name : NULL,
     MICA_ACTIVATION_LIST(ACTIVATION_OP)
 #undef ACTIVATION_OP
 };
@@ -128,7 +129,7 @@ static bool softmax_mixes(const mica_infer *i)
                                   .in_place = {1},                                              \
                                   .infer = softmax_infer,                                       \
                                   .run = op##_run,                                              \
-                                  .gradient = op##_gradient,                                    \
+                                  .gradient = MICA_GRADIENT(op##_gradient),                     \
                                   .mixes = softmax_mixes};                                      \
     const mica_op mica_op_##op##_backward = {.name = #op "_backward",                           \
                                              .family = "activation",                            \

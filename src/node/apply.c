@@ -119,7 +119,7 @@ static const mica_field scalar_field[] = {MICA_FIELD(mica_apply_scalar_opts, s, 
                                   .in_place = {(1u << (inputs)) - 1u}, \
                                   .infer = op##_infer,                 \
                                   .run = op##_run,                     \
-                                  .sample = op##_sample};
+                                  .sample = MICA_SAMPLE(op##_sample)};
 
 /* clang-format off */
 APPLY(apply1, "a function of a", 1, mica_function1, NULL, 0)

@@ -62,7 +62,7 @@ static const mica_field arg_fields[] = {
                                   .infer = infer_arg,                                          \
                                   .run = run_##op,                                             \
                                   .mixes = mixes_arg,                                          \
-                                  .sample = sample_arg};
+                                  .sample = MICA_SAMPLE(sample_arg)};
 
 /* clang-format off */
 ARG(argmax, "the index of the maximum along an axis")
@@ -119,7 +119,7 @@ const mica_op mica_op_amax_backward = {.name = "amax_backward",
                                        .infer = infer_amax_backward,
                                        .run = run_amax_backward,
                                        .mixes = mixes_amax_backward,
-                                       .sample = sample_amax_backward};
+                                       .sample = MICA_SAMPLE(sample_amax_backward)};
 
 /* ---- Dot ---- */
 
@@ -150,7 +150,7 @@ const mica_op mica_op_dot = {.name = "dot",
                              .outs = 1,
                              .infer = infer_dot,
                              .run = run_dot,
-                             .gradient = gradient_dot,
+                             .gradient = MICA_GRADIENT(gradient_dot),
                              .mixes = mixes_dot};
 
 /* ---- L2 normalize ---- */
@@ -213,9 +213,9 @@ const mica_op mica_op_l2_normalize = {.name = "l2_normalize",
                                       .in_place = {1},
                                       .infer = infer_l2,
                                       .run = run_l2,
-                                      .gradient = gradient_l2,
+                                      .gradient = MICA_GRADIENT(gradient_l2),
                                       .mixes = mixes_l2,
-                                      .sample = sample_l2};
+                                      .sample = MICA_SAMPLE(sample_l2)};
 
 const mica_op mica_op_l2_normalize_backward = {.name = "l2_normalize_backward",
                                                .family = "reduce",
@@ -229,4 +229,4 @@ const mica_op mica_op_l2_normalize_backward = {.name = "l2_normalize_backward",
                                                .infer = infer_l2,
                                                .run = run_l2_backward,
                                                .mixes = mixes_l2,
-                                               .sample = sample_l2};
+                                               .sample = MICA_SAMPLE(sample_l2)};

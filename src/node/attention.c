@@ -121,8 +121,8 @@ const mica_op mica_op_attention = {.name = "attention",
                                    .in_place = {1u << Q},
                                    .infer = infer,
                                    .run = run,
-                                   .gradient = gradient,
-                                   .sample = sample};
+                                   .gradient = MICA_GRADIENT(gradient),
+                                   .sample = MICA_SAMPLE(sample)};
 /* Writes all three gradients, or none. */
 const mica_op mica_op_attention_backward = {
     .name = "attention_backward",
@@ -276,8 +276,8 @@ const mica_op mica_op_attention_packed = {.name = "attention_packed",
                                           MICA_FIELD_LIST(packed_fields),
                                           .infer = packed_infer,
                                           .run = packed_run,
-                                          .gradient = packed_gradient,
-                                          .sample = packed_sample};
+                                          .gradient = MICA_GRADIENT(packed_gradient),
+                                          .sample = MICA_SAMPLE(packed_sample)};
 
 /* ---- The same, of a sequence that steps continue: keys and values of the tokens so far are kept ---- */
 

@@ -124,22 +124,22 @@ static void scalar_sample(mica_op_sample *s)
 
 /* ---- Entries ---- */
 
-#define BINARY(op, words, samples)                               \
-    static mica_status op##_run(const mica_call *c)              \
-    {                                                            \
-        return mica_##op(c->ctx, c->out[0], c->in[0], c->in[1]); \
-    }                                                            \
-    const mica_op mica_op_##op = {.name = #op,                   \
-                                  .family = "elementwise",       \
-                                  .about = words,                \
-                                  .flags = MICA_OP_CHEAP,        \
-                                  .ins = 2,                      \
-                                  .outs = 1,                     \
-                                  .in_place = {3},               \
-                                  .infer = infer,                \
-                                  .run = op##_run,               \
-                                  .gradient = op##_gradient,     \
-                                  .sample = samples};
+#define BINARY(op, words, samples)                                          \
+    static mica_status op##_run(const mica_call *c)                         \
+    {                                                                       \
+        return mica_##op(c->ctx, c->out[0], c->in[0], c->in[1]);            \
+    }                                                                       \
+    const mica_op mica_op_##op = {.name = #op,                              \
+                                  .family = "elementwise",                  \
+                                  .about = words,                           \
+                                  .flags = MICA_OP_CHEAP,                   \
+                                  .ins = 2,                                 \
+                                  .outs = 1,                                \
+                                  .in_place = {3},                          \
+                                  .infer = infer,                           \
+                                  .run = op##_run,                          \
+                                  .gradient = MICA_GRADIENT(op##_gradient), \
+                                  .sample = MICA_SAMPLE(samples)};
 
 static const mica_field scalar_field[] = {MICA_FIELD(mica_scalar_opts, s, FLOAT, "the factor")};
 
@@ -159,8 +159,8 @@ static const mica_field scalar_field[] = {MICA_FIELD(mica_scalar_opts, s, FLOAT,
                                   .in_place = {3},                                                       \
                                   .infer = infer,                                                        \
                                   .run = op##_run,                                                       \
-                                  .gradient = op##_gradient,                                             \
-                                  .sample = scalar_sample};
+                                  .gradient = MICA_GRADIENT(op##_gradient),                              \
+                                  .sample = MICA_SAMPLE(scalar_sample)};
 
 /* clang-format off */
 BINARY(add, "a + b", mica_sample_broadcast)

@@ -126,4 +126,4 @@ const mica_op mica_op_cached_attention = {
     .infer = infer,
     .run = run,
     .mixes = mixes,
-    .sample = sample};
+    .sample = MICA_SAMPLE(sample)};

@@ -43,7 +43,7 @@ static void sample(mica_op_sample *s)
                                   .in_place = {(1u << (inputs)) - 1u},     \
                                   .infer = infers,                         \
                                   .run = op##_run,                         \
-                                  .sample = sample};
+                                  .sample = MICA_SAMPLE(sample)};
 
 #define COMPARE(op, words)                                       \
     static mica_status op##_run(const mica_call *c)              \
@@ -126,8 +126,8 @@ const mica_op mica_op_where = {.name = "where",
                                .in_place = {7},
                                .infer = infer_where,
                                .run = run_where,
-                               .gradient = gradient_where,
-                               .sample = sample_where};
+                               .gradient = MICA_GRADIENT(gradient_where),
+                               .sample = MICA_SAMPLE(sample_where)};
 
 static mica_status infer_where_backward(mica_infer *i)
 {
@@ -161,4 +161,4 @@ const mica_op mica_op_where_backward = {.name = "where_backward",
                                         .in_place = {1},
                                         .infer = infer_where_backward,
                                         .run = run_where_backward,
-                                        .sample = sample_where_backward};
+                                        .sample = MICA_SAMPLE(sample_where_backward)};

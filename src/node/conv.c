@@ -3,6 +3,9 @@
  *
  * Those of two dimensions also take signals, [N, C, L], as images of one row: then the width's options count. Those of
  * one dimension run as these. */
+#include <string.h>
+
+#include "net/net.h"
 #include "node/finish.h"
 #include "node/planes.h"
 #include "ops/conv/conv.h"
@@ -210,11 +213,42 @@ static void sample1d(mica_op_sample *s, bool transposed)
                                                       .activation = wide.activation};
 }
 
+/* ---- Fusion ---- */
+
+static bool end_with_activation(mica_net *net, mica_node *node, const mica_node *then)
+{
+    (void)net;
+    mica_conv2d_opts *opts = node->opts;
+    return mica_net_fuse_activation(then, &opts->activation, &opts->slope);
+}
+
+/* The largest of windows, an activation, or (where sums of planes have a path of their own) the mean. */
+static bool take_in(mica_net *net, mica_node *node, const mica_node *then)
+{
+    const mica_conv2d_opts *conv = node->opts;
+    if (then->op != &mica_op_max_pool2d || conv->activation != MICA_NO_ACTIVATION) {
+#if !defined(MICA_SMALL)
+        if (then->op == &mica_op_global_avg_pool) {
+            node->op = &mica_op_conv2d_mean;
+            return true;
+        }
+#endif
+        return end_with_activation(net, node, then);
+    }
+    mica_conv_max_pool_opts both = {*conv, *(const mica_pooling_opts *)then->opts};
+    _Static_assert(sizeof both <= sizeof(mica_fused_options), "the options of both fit");
+    memcpy(node->opts, &both, sizeof both);
+    node->op = &mica_op_conv2d_max_pool;
+    node->outs = 2;
+    node->out[1] = then->out[1];
+    return true;
+}
+
 /* ---- Entries ---- */
 
 /* `d` is 1d or 2d; fn is the operation in two dimensions. */
 enum { flat1d = 1, flat2d = 0 };
-#define FORWARD(op, d, fn, transposed, mean, words)                                                        \
+#define FORWARD(op, d, fn, transposed, mean, fused, words)                                                 \
     static mica_status op##_infer(mica_infer *i)                                                           \
     {                                                                                                      \
         mica_conv2d_opts how = how##d(i->opts);                                                            \
@@ -234,16 +268,19 @@ enum { flat1d = 1, flat2d = 0 };
                                   MICA_FIELD_LIST(fields##d),                                              \
                                   .infer = op##_infer,                                                     \
                                   .run = op##_run,                                                         \
-                                  .gradient = op##_gradient,                                               \
-                                  .sample = op##_sample};
+                                  .gradient = MICA_GRADIENT(op##_gradient),                                \
+                                  .fuse = fused,                                                           \
+                                  .sample = MICA_SAMPLE(op##_sample)};
 
-FORWARD(conv1d, 1d, mica_conv2d, false, false, "convolution of signals")
-FORWARD(conv2d, 2d, mica_conv2d, false, false, "convolution of images")
-FORWARD(conv1d_mean, 1d, mica_conv2d_mean, false, true,
+FORWARD(conv1d, 1d, mica_conv2d, false, false, NULL, "convolution of signals")
+FORWARD(conv2d, 2d, mica_conv2d, false, false, take_in, "convolution of images")
+FORWARD(conv1d_mean, 1d, mica_conv2d_mean, false, true, NULL,
         "the mean of each channel of a convolution of signals")
-FORWARD(conv2d_mean, 2d, mica_conv2d_mean, false, true, "the mean of each channel of a convolution of images")
-FORWARD(conv_transpose1d, 1d, mica_conv_transpose2d, true, false, "transposed convolution of signals")
-FORWARD(conv_transpose2d, 2d, mica_conv_transpose2d, true, false, "transposed convolution of images")
+FORWARD(conv2d_mean, 2d, mica_conv2d_mean, false, true, NULL,
+        "the mean of each channel of a convolution of images")
+FORWARD(conv_transpose1d, 1d, mica_conv_transpose2d, true, false, NULL, "transposed convolution of signals")
+FORWARD(conv_transpose2d, 2d, mica_conv_transpose2d, true, false, end_with_activation,
+        "transposed convolution of images")
 
 #define BACKWARD_ENTRY(op, d, count, words, run_fn, ...)                       \
     const mica_op mica_op_##op = {.name = #op,                                 \

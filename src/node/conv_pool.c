@@ -1,4 +1,5 @@
 /* Convolution fused with max pooling: created by fusion after differentiation, so it has no gradient. */
+#include "net/net.h"
 #include "node/entry.h"
 #include "node/planes.h"
 #include "ops/conv/conv.h"
@@ -33,6 +34,13 @@ static mica_status run(const mica_call *c)
                                 &(mica_conv_pool_args){&x, &w, c->in[2], &conv, &o->pool});
 }
 
+static bool end_with_activation(mica_net *net, mica_node *node, const mica_node *then)
+{
+    (void)net;
+    mica_conv_max_pool_opts *opts = node->opts;
+    return mica_net_fuse_activation(then, &opts->conv.activation, &opts->conv.slope);
+}
+
 static const mica_field fields[] = {
     MICA_FIELDS(mica_conv_max_pool_opts, conv.stride, INDEX, "0: 1"),
     MICA_FIELDS(mica_conv_max_pool_opts, conv.pad, INDEX, "zero padding on each side"),
@@ -57,4 +65,5 @@ const mica_op mica_op_conv2d_max_pool = {.name = "conv2d_max_pool",
                                          .opts_bytes = sizeof(mica_conv_max_pool_opts),
                                          MICA_FIELD_LIST(fields),
                                          .infer = infer,
-                                         .run = run};
+                                         .run = run,
+                                         .fuse = end_with_activation};

@@ -46,5 +46,5 @@ const mica_op mica_op_copy = {.name = "copy",
                               .in_place = {1},
                               .infer = infer,
                               .run = run,
-                              .gradient = gradient,
-                              .sample = sample};
+                              .gradient = MICA_GRADIENT(gradient),
+                              .sample = MICA_SAMPLE(sample)};

@@ -70,8 +70,8 @@ const mica_op mica_op_dropout = {.name = "dropout",
                                  .in_place = {1},
                                  .infer = infer,
                                  .run = run,
-                                 .gradient = gradient,
-                                 .sample = sample};
+                                 .gradient = MICA_GRADIENT(gradient),
+                                 .sample = MICA_SAMPLE(sample)};
 /* Without a mask, the forward's random numbers are drawn again. */
 const mica_op mica_op_dropout_backward = {.name = "dropout_backward",
                                           .family = "dropout",

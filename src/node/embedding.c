@@ -114,5 +114,5 @@ const mica_op mica_op_embedding = {.name = "embedding",
                                    .names = (const char *const[]){"weight", "indices", "used", "y"},
                                    .infer = infer,
                                    .run = run,
-                                   .gradient = gradient,
-                                   .sample = sample};
+                                   .gradient = MICA_GRADIENT(gradient),
+                                   .sample = MICA_SAMPLE(sample)};

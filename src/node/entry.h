@@ -12,7 +12,22 @@
 MICA_OPS(MICA_DECLARE_ENTRY)
 #undef MICA_DECLARE_ENTRY
 
-/* The entries of activations by their number; NULL for MICA_NO_ACTIVATION. */
+#if !defined(MICA_SOME_ACTIVATIONS)
+#define MICA_HAS_relu       1
+#define MICA_HAS_relu6      1
+#define MICA_HAS_leaky_relu 1
+#define MICA_HAS_elu        1
+#define MICA_HAS_sigmoid    1
+#define MICA_HAS_tanh       1
+#define MICA_HAS_softplus   1
+#define MICA_HAS_silu       1
+#define MICA_HAS_gelu       1
+#define MICA_HAS_gelu_tanh  1
+#define MICA_HAS_hard_swish 1
+#endif
+
+/* The entries of activations by their number; NULL for MICA_NO_ACTIVATION, and for those that were left out of this build
+ * (MICA_ACTIVATIONS of CMakeLists.txt: the option of a layer names any of them, so the table links them all). */
 extern const mica_op *const mica_activation_ops[MICA_ACTIVATION_COUNT];
 
 /* Not in the list: parts of layers and of gradients. */
@@ -76,6 +91,22 @@ typedef struct mica_sequence_opts {
     bool last; /* only the last step's output: [N, units] */
     bool relu; /* rnn: instead of tanh */
 } mica_sequence_opts;
+
+/* What some builds leave out: gradients where nets are only run, and samples, which are for tests. The function is named
+ * but not linked. */
+#define MICA_LEFT_OUT(function) ((void *)(sizeof((void (*)(void))(function)) == 0))
+#if defined(MICA_NO_TRAINING)
+#define MICA_GRADIENT(function) MICA_LEFT_OUT(function)
+#else
+#define MICA_GRADIENT(function) (function)
+#endif
+#if defined(MICA_SMALL)
+#define MICA_SAMPLE(function)    MICA_LEFT_OUT(function)
+#define MICA_RUN_ALONE(function) MICA_LEFT_OUT(function) /* of views, which nets do not run: copying */
+#else
+#define MICA_RUN_ALONE(function) (function)
+#define MICA_SAMPLE(function)    (function)
+#endif
 
 #define MICA_FIELD_LIST(list) .fields = (list), .field_count = (int)(sizeof(list) / sizeof(list)[0])
 

@@ -42,4 +42,4 @@ const mica_op mica_op_gate = {.name = "gate",
                               .fixed_ins = 3,
                               .infer = infer,
                               .run = run,
-                              .sample = sample};
+                              .sample = MICA_SAMPLE(sample)};

@@ -130,9 +130,9 @@ const mica_op mica_op_gather = {.name = "gather",
                                 MICA_FIELD_LIST(fields),
                                 .infer = gather_infer,
                                 .run = gather_run,
-                                .gradient = gather_gradient,
+                                .gradient = MICA_GRADIENT(gather_gradient),
                                 .mixes = gather_mixes,
-                                .sample = gather_sample};
+                                .sample = MICA_SAMPLE(gather_sample)};
 
 const mica_op mica_op_gather_backward = {.name = "gather_backward",
                                          .family = "shape",
@@ -156,6 +156,6 @@ const mica_op mica_op_scatter_add = {.name = "scatter_add",
                                      .in_place = {1},
                                      .infer = scatter_add_infer,
                                      .run = scatter_add_run,
-                                     .gradient = scatter_add_gradient,
+                                     .gradient = MICA_GRADIENT(scatter_add_gradient),
                                      .mixes = scatter_add_mixes,
-                                     .sample = scatter_add_sample};
+                                     .sample = MICA_SAMPLE(scatter_add_sample)};

@@ -159,8 +159,8 @@ static const mica_field col2im_fields[] = {
                                   MICA_FIELD_LIST(op##_fields),              \
                                   .infer = op##_infer,                       \
                                   .run = op##_run,                           \
-                                  .gradient = op##_gradient,                 \
-                                  .sample = op##_sample};
+                                  .gradient = MICA_GRADIENT(op##_gradient),  \
+                                  .sample = MICA_SAMPLE(op##_sample)};
 
 ENTRY(im2col, "the patches that a convolution reads, as columns", "x")
 ENTRY(col2im, "an image from columns: each pixel is the sum of what im2col takes from it", "columns")

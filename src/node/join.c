@@ -205,20 +205,20 @@ static void stack_sample(mica_op_sample *s)
         mica_op_sample_shape(s, n, rank, dims);
 }
 
-#define JOIN(op, words)                                                 \
-    const mica_op mica_op_##op = {.name = #op,                          \
-                                  .family = "shape",                    \
-                                  .about = words,                       \
-                                  .ins = 1,                             \
-                                  .optional_ins = MICA_OP_OUTS - 1,     \
-                                  .outs = 1,                            \
-                                  .opts_bytes = sizeof(mica_axis_opts), \
-                                  MICA_FIELD_LIST(axis_fields),         \
-                                  .infer = op##_infer,                  \
-                                  .run = op##_run,                      \
-                                  .gradient = op##_gradient,            \
-                                  .mixes = op##_mixes,                  \
-                                  .sample = op##_sample};
+#define JOIN(op, words)                                                     \
+    const mica_op mica_op_##op = {.name = #op,                              \
+                                  .family = "shape",                        \
+                                  .about = words,                           \
+                                  .ins = 1,                                 \
+                                  .optional_ins = MICA_OP_OUTS - 1,         \
+                                  .outs = 1,                                \
+                                  .opts_bytes = sizeof(mica_axis_opts),     \
+                                  MICA_FIELD_LIST(axis_fields),             \
+                                  .infer = op##_infer,                      \
+                                  .run = op##_run,                          \
+                                  .gradient = MICA_GRADIENT(op##_gradient), \
+                                  .mixes = op##_mixes,                      \
+                                  .sample = MICA_SAMPLE(op##_sample)};
 
 JOIN(concat, "concatenation along an axis")
 JOIN(stack, "stacking along a new axis")
@@ -355,6 +355,6 @@ const mica_op mica_op_split = {.name = "split",
                                MICA_FIELD_LIST(split_fields),
                                .infer = split_infer,
                                .run = split_run,
-                               .gradient = split_gradient,
+                               .gradient = MICA_GRADIENT(split_gradient),
                                .mixes = split_mixes,
-                               .sample = split_sample};
+                               .sample = MICA_SAMPLE(split_sample)};

@@ -1,6 +1,7 @@
 /* Linear: y = x WT + b over the last axis, of any number of leading axes. */
 #include <string.h>
 
+#include "net/net.h"
 #include "node/entry.h"
 #include "tensor/tensor.h"
 
@@ -89,6 +90,13 @@ static const mica_field fields[] = {
     MICA_FIELD(mica_matmul_opts, slope, FLOAT, "slope of leaky_relu, alpha of elu"),
 };
 
+static bool end_with_activation(mica_net *net, mica_node *node, const mica_node *then)
+{
+    (void)net;
+    mica_matmul_opts *opts = node->opts;
+    return mica_net_fuse_activation(then, &opts->activation, &opts->slope);
+}
+
 const mica_op mica_op_linear = {.name = "linear",
                                 .family = "linalg",
                                 .about = "x wT + bias over the last axis",
@@ -100,4 +108,5 @@ const mica_op mica_op_linear = {.name = "linear",
                                 MICA_FIELD_LIST(fields),
                                 .infer = infer,
                                 .run = run,
-                                .gradient = gradient};
+                                .gradient = MICA_GRADIENT(gradient),
+                                .fuse = end_with_activation};

@@ -49,4 +49,4 @@ const mica_op mica_op_linear_rows = {.name = "linear_rows",
                                      .fixed_ins = 1u << X | 1u << W | 1u << BIAS,
                                      .infer = infer,
                                      .run = run,
-                                     .sample = sample};
+                                     .sample = MICA_SAMPLE(sample)};

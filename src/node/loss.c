@@ -183,9 +183,9 @@ static const char *const class_names[] = {"pred", "target", "class_weights", "lo
                                   .in_place = {0, 1},                                  \
                                   .infer = op##_infer,                                 \
                                   .run = op##_run,                                     \
-                                  .gradient = gradient,                                \
+                                  .gradient = MICA_GRADIENT(gradient),                 \
                                   .mixes = mixes,                                      \
-                                  .sample = samples};
+                                  .sample = MICA_SAMPLE(samples)};
 
 /* clang-format off */
 LOSS(mse_loss, 0, "(pred - target)^2, mean or sum", plain_fields, sample_any)

@@ -169,7 +169,7 @@ static const mica_field weights_fields[] = {
                                   .infer = infers,                             \
                                   .run = op##_run,                             \
                                   .mixes = mixing,                             \
-                                  .sample = samples};
+                                  .sample = MICA_SAMPLE(samples)};
 #define WEIGHTS(op, words) \
     MAKE(op, words, weights_fields, MICA_OP_RANDOM, infer_weights, counts, sample_random)
 

@@ -212,6 +212,6 @@ const mica_op mica_op_matmul = {.name = "matmul",
                                 .adds = 1,
                                 .infer = infer,
                                 .run = run,
-                                .gradient = gradient,
+                                .gradient = MICA_GRADIENT(gradient),
                                 .mixes = mixes,
-                                .sample = sample};
+                                .sample = MICA_SAMPLE(sample)};

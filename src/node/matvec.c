@@ -68,8 +68,8 @@ const mica_op mica_op_matvec = {.name = "matvec",
                                 .names = (const char *const[]){"a", "x", "y"},
                                 .infer = infer_matvec,
                                 .run = run_matvec,
-                                .gradient = gradient_matvec,
-                                .sample = sample_matvec};
+                                .gradient = MICA_GRADIENT(gradient_matvec),
+                                .sample = MICA_SAMPLE(sample_matvec)};
 
 /* ---- Vector times vector ---- */
 
@@ -101,5 +101,5 @@ const mica_op mica_op_outer = {.name = "outer",
                                .outs = 1,
                                .infer = infer_outer,
                                .run = run_outer,
-                               .gradient = gradient_outer,
-                               .sample = sample_outer};
+                               .gradient = MICA_GRADIENT(gradient_outer),
+                               .sample = MICA_SAMPLE(sample_outer)};

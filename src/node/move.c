@@ -186,9 +186,9 @@ static const mica_field flip_fields[] = {
                                   .adds = 1,                                \
                                   .infer = op##_infer,                      \
                                   .run = op##_run,                          \
-                                  .gradient = op##_gradient,                \
+                                  .gradient = MICA_GRADIENT(op##_gradient), \
                                   .mixes = op##_mixes,                      \
-                                  .sample = op##_sample};
+                                  .sample = MICA_SAMPLE(op##_sample)};
 
 MOVE(slice, mica_slice_range_opts, "elements start, start + step, ... before stop along an axis")
 MOVE(transpose, mica_transpose_opts, "two axes in each other's place")
@@ -262,6 +262,6 @@ const mica_op mica_op_broadcast_to = {.name = "broadcast_to",
                                       MICA_FIELD_LIST(broadcast_to_fields),
                                       .infer = broadcast_to_infer,
                                       .run = broadcast_to_run,
-                                      .gradient = broadcast_to_gradient,
+                                      .gradient = MICA_GRADIENT(broadcast_to_gradient),
                                       .mixes = broadcast_to_mixes,
-                                      .sample = broadcast_to_sample};
+                                      .sample = MICA_SAMPLE(broadcast_to_sample)};

@@ -91,9 +91,9 @@ const mica_op mica_op_layer_norm = {.name = "layer_norm",
                                     .in_place = {1u << X},
                                     .infer = layer_infer,
                                     .run = layer_run,
-                                    .gradient = layer_gradient,
+                                    .gradient = MICA_GRADIENT(layer_gradient),
                                     .mixes = rows_mix,
-                                    .sample = layer_sample};
+                                    .sample = MICA_SAMPLE(layer_sample)};
 const mica_op mica_op_layer_norm_backward = {.name = "layer_norm_backward",
                                              .family = "norm",
                                              .about = "the gradients of layer_norm",
@@ -169,9 +169,9 @@ const mica_op mica_op_rms_norm = {
     .in_place = {1u << X},
     .infer = rms_infer,
     .run = rms_run,
-    .gradient = rms_gradient,
+    .gradient = MICA_GRADIENT(rms_gradient),
     .mixes = rows_mix,
-    .sample = rms_sample};
+    .sample = MICA_SAMPLE(rms_sample)};
 const mica_op mica_op_rms_norm_backward = {
     .name = "rms_norm_backward",
     .family = "norm",

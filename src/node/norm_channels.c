@@ -93,8 +93,8 @@ const mica_op mica_op_group_norm = {.name = "group_norm",
                                     .in_place = {1u << X},
                                     .infer = group_norm_infer,
                                     .run = group_norm_run,
-                                    .gradient = group_norm_gradient,
-                                    .sample = group_norm_sample};
+                                    .gradient = MICA_GRADIENT(group_norm_gradient),
+                                    .sample = MICA_SAMPLE(group_norm_sample)};
 BACKWARD(group_norm, 0)
 
 /* ---- Instance norm ---- */
@@ -143,8 +143,8 @@ const mica_op mica_op_instance_norm = {.name = "instance_norm",
                                        .in_place = {1u << X},
                                        .infer = instance_norm_infer,
                                        .run = instance_norm_run,
-                                       .gradient = instance_norm_gradient,
-                                       .sample = instance_norm_sample};
+                                       .gradient = MICA_GRADIENT(instance_norm_gradient),
+                                       .sample = MICA_SAMPLE(instance_norm_sample)};
 BACKWARD(instance_norm, 0)
 
 /* ---- Batch norm ---- */
@@ -224,6 +224,6 @@ const mica_op mica_op_batch_norm = {
     .writes = 1u << RUNNING_MEAN | 1u << RUNNING_VAR,
     .infer = batch_norm_infer,
     .run = batch_norm_run,
-    .gradient = batch_norm_gradient,
-    .sample = batch_norm_sample};
+    .gradient = MICA_GRADIENT(batch_norm_gradient),
+    .sample = MICA_SAMPLE(batch_norm_sample)};
 BACKWARD(batch_norm, sizeof(mica_norm_opts))

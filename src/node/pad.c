@@ -176,9 +176,9 @@ static const mica_field tile_fields[] = {
                                   MICA_FIELD_LIST(list),                    \
                                   .infer = op##_infer,                      \
                                   .run = op##_run,                          \
-                                  .gradient = op##_gradient,                \
+                                  .gradient = MICA_GRADIENT(op##_gradient), \
                                   .mixes = mixing,                          \
-                                  .sample = op##_sample};
+                                  .sample = MICA_SAMPLE(op##_sample)};
 
 #define BACKWARD(op, options, list)                                                      \
     const mica_op mica_op_##op##_backward = {.name = #op "_backward",                    \

@@ -156,14 +156,15 @@ static void avg_pool2d_sample(mica_op_sample *s) { sample_windows(s, 2, false); 
                                   .ins = 1,                                    \
                                   .outs = number,                              \
                                   .optional_outs = number == 2 ? 2 : 0,        \
+                                  .flags = number == 2 ? MICA_OP_LARGEST : 0,  \
                                   .names = (const char *const[]){__VA_ARGS__}, \
                                   .opts_bytes = sizeof(options),               \
                                   MICA_FIELD_LIST(list),                       \
                                   .infer = op##_infer,                         \
                                   .run = op##_run,                             \
-                                  .gradient = op##_gradient,                   \
+                                  .gradient = MICA_GRADIENT(op##_gradient),    \
                                   .mixes = mixing,                             \
-                                  .sample = op##_sample};
+                                  .sample = MICA_SAMPLE(op##_sample)};
 
 #define BACKWARD_ENTRY(op, count, options, list, ...)                                     \
     const mica_op mica_op_##op##_backward = {.name = #op "_backward",                     \

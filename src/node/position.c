@@ -99,9 +99,9 @@ const mica_op mica_op_add_positions = {.name = "add_positions",
                                        .in_place = {1},
                                        .infer = infer,
                                        .run = run,
-                                       .gradient = gradient,
+                                       .gradient = MICA_GRADIENT(gradient),
                                        .mixes = mixes,
-                                       .sample = sample};
+                                       .sample = MICA_SAMPLE(sample)};
 
 /* ---- Waves ---- */
 
@@ -155,4 +155,4 @@ const mica_op mica_op_sinusoidal_table = {
     MICA_FIELD_LIST(table_fields),
     .infer = table_infer,
     .run = table_run,
-    .sample = table_sample};
+    .sample = MICA_SAMPLE(table_sample)};

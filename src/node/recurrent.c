@@ -226,8 +226,8 @@ enum { GATED_FIELDS = 1, RNN_FIELDS = 2 };
                                   .writes = 1u << H | 1u << H_BEFORE | 1u << C | 1u << C_BEFORE,          \
                                   .infer = op##_infer,                                                    \
                                   .run = op##_run,                                                        \
-                                  .gradient = op##_gradient,                                              \
-                                  .sample = op##_sample};                                                 \
+                                  .gradient = MICA_GRADIENT(op##_gradient),                               \
+                                  .sample = MICA_SAMPLE(op##_sample)};                                    \
     const mica_op mica_op_##op##_backward = {                                                             \
         .name = #op "_backward",                                                                          \
         .family = "recurrent",                                                                            \

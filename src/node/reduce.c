@@ -130,19 +130,19 @@ static const mica_field norm_fields[] = {COMMON, MICA_FIELD(mica_reduction_opts,
         mica_reduce_opts axes = axes_of(c->opts);             \
         return mica_##op(c->ctx, c->out[0], c->in[0], &axes); \
     }
-#define ENTRY(op, words, list, infers, samples)                              \
-    const mica_op mica_op_##op = {.name = #op,                               \
-                                  .family = "reduce",                        \
-                                  .about = words,                            \
-                                  .ins = 1,                                  \
-                                  .outs = 1,                                 \
-                                  .opts_bytes = sizeof(mica_reduction_opts), \
-                                  MICA_FIELD_LIST(list),                     \
-                                  .infer = infers,                           \
-                                  .run = run_##op,                           \
-                                  .gradient = mica_##op##_gradient,          \
-                                  .mixes = mixes,                            \
-                                  .sample = samples};
+#define ENTRY(op, words, list, infers, samples)                                    \
+    const mica_op mica_op_##op = {.name = #op,                                     \
+                                  .family = "reduce",                              \
+                                  .about = words,                                  \
+                                  .ins = 1,                                        \
+                                  .outs = 1,                                       \
+                                  .opts_bytes = sizeof(mica_reduction_opts),       \
+                                  MICA_FIELD_LIST(list),                           \
+                                  .infer = infers,                                 \
+                                  .run = run_##op,                                 \
+                                  .gradient = MICA_GRADIENT(mica_##op##_gradient), \
+                                  .mixes = mixes,                                  \
+                                  .sample = MICA_SAMPLE(samples)};
 #define REDUCE(op, words, list, infers, samples) RUN(op) ENTRY(op, words, list, infers, samples)
 
 /* clang-format off */

@@ -71,7 +71,7 @@ const mica_op mica_op_rotary_table = {.name = "rotary_table",
                                       MICA_FIELD_LIST(table_fields),
                                       .infer = table_infer,
                                       .run = table_run,
-                                      .sample = table_sample};
+                                      .sample = MICA_SAMPLE(table_sample)};
 
 /* ---- One head ---- */
 
@@ -125,9 +125,9 @@ const mica_op mica_op_rotary = {.name = "rotary",
                                 .in_place = {1},
                                 .infer = infer,
                                 .run = run,
-                                .gradient = gradient,
+                                .gradient = MICA_GRADIENT(gradient),
                                 .mixes = mixes,
-                                .sample = sample};
+                                .sample = MICA_SAMPLE(sample)};
 const mica_op mica_op_rotary_backward = {.name = "rotary_backward",
                                          .family = "rotary",
                                          .about = "the gradient of rotary: the inverse rotation",
@@ -250,6 +250,6 @@ const mica_op mica_op_rotary_packed = {.name = "rotary_packed",
                                        .in_place = {1},
                                        .infer = packed_infer,
                                        .run = packed_run,
-                                       .gradient = packed_gradient,
+                                       .gradient = MICA_GRADIENT(packed_gradient),
                                        .mixes = mixes,
-                                       .sample = packed_sample};
+                                       .sample = MICA_SAMPLE(packed_sample)};

@@ -41,7 +41,7 @@ const mica_op mica_op_rotary_angles = {
     MICA_FIELD_LIST(angles_fields),
     .infer = angles_infer,
     .run = angles_run,
-    .sample = angles_sample};
+    .sample = MICA_SAMPLE(angles_sample)};
 
 /* ---- Turning ---- */
 
@@ -98,4 +98,4 @@ const mica_op mica_op_rotary_rows = {
     .in_place = {1},
     .infer = rows_infer,
     .run = rows_run,
-    .sample = rows_sample};
+    .sample = MICA_SAMPLE(rows_sample)};

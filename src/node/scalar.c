@@ -135,8 +135,8 @@ static const mica_field scalar_field[] = {MICA_FIELD(mica_scalar_opts, s, FLOAT,
                                   .adds = addable,                        \
                                   .infer = infer,                         \
                                   .run = op##_run,                        \
-                                  .gradient = grad,                       \
-                                  .sample = samples};
+                                  .gradient = MICA_GRADIENT(grad),        \
+                                  .sample = MICA_SAMPLE(samples)};
 
 #define SCALAR(op, words, grad, samples) RUN(op) ENTRY(op, words, grad, samples, 0)
 
@@ -186,5 +186,5 @@ const mica_op mica_op_clamp = {.name = "clamp",
                                .in_place = {1},
                                .infer = clamp_infer,
                                .run = clamp_run,
-                               .gradient = clamp_gradient,
-                               .sample = clamp_sample};
+                               .gradient = MICA_GRADIENT(clamp_gradient),
+                               .sample = MICA_SAMPLE(clamp_sample)};

@@ -53,5 +53,5 @@ const mica_op mica_op_squared_relu = {.name = "squared_relu",
                                       .in_place = {1},
                                       .infer = infer,
                                       .run = run,
-                                      .gradient = gradient,
-                                      .sample = sample};
+                                      .gradient = MICA_GRADIENT(gradient),
+                                      .sample = MICA_SAMPLE(sample)};

@@ -70,6 +70,6 @@ const mica_op mica_op_swiglu = {.name = "swiglu",
                                 .names = (const char *const[]){"x", "y"},
                                 .infer = infer,
                                 .run = run,
-                                .gradient = gradient,
+                                .gradient = MICA_GRADIENT(gradient),
                                 .mixes = mixes,
-                                .sample = sample};
+                                .sample = MICA_SAMPLE(sample)};

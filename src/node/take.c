@@ -91,9 +91,9 @@ const mica_op mica_op_take = {.name = "take",
                               MICA_FIELD_LIST(fields),
                               .infer = take_infer,
                               .run = take_run,
-                              .gradient = take_gradient,
+                              .gradient = MICA_GRADIENT(take_gradient),
                               .mixes = take_mixes,
-                              .sample = take_sample};
+                              .sample = MICA_SAMPLE(take_sample)};
 
 /* ---- take_backward: its output has the shape of what was taken from ---- */
 
@@ -163,6 +163,6 @@ const mica_op mica_op_index_add = {.name = "index_add",
                                    .in_place = {1},
                                    .infer = add_infer,
                                    .run = add_run,
-                                   .gradient = add_gradient,
+                                   .gradient = MICA_GRADIENT(add_gradient),
                                    .mixes = add_mixes,
-                                   .sample = add_sample};
+                                   .sample = MICA_SAMPLE(add_sample)};

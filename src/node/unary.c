@@ -98,19 +98,19 @@ static void above_sample(mica_op_sample *s) { mica_sample_one(s, -0.5, 1.5); }
 #define RUN(op) \
     static mica_status op##_run(const mica_call *c) { return mica_##op(c->ctx, c->out[0], c->in[0]); }
 
-#define ENTRY(op, words, grad, samples, addable)           \
-    const mica_op mica_op_##op = {.name = #op,             \
-                                  .family = "elementwise", \
-                                  .about = words,          \
-                                  .flags = MICA_OP_CHEAP,  \
-                                  .ins = 1,                \
-                                  .outs = 1,               \
-                                  .in_place = {1},         \
-                                  .adds = addable,         \
-                                  .infer = infer,          \
-                                  .run = op##_run,         \
-                                  .gradient = grad,        \
-                                  .sample = samples};
+#define ENTRY(op, words, grad, samples, addable)                   \
+    const mica_op mica_op_##op = {.name = #op,                     \
+                                  .family = "elementwise",         \
+                                  .about = words,                  \
+                                  .flags = MICA_OP_CHEAP,          \
+                                  .ins = 1,                        \
+                                  .outs = 1,                       \
+                                  .in_place = {1},                 \
+                                  .adds = addable,                 \
+                                  .infer = infer,                  \
+                                  .run = op##_run,                 \
+                                  .gradient = MICA_GRADIENT(grad), \
+                                  .sample = MICA_SAMPLE(samples)};
 
 #define UNARY(op, words, samples) RUN(op) ENTRY(op, words, op##_gradient, samples, 0)
 #define STEPS(op, words)          RUN(op) ENTRY(op, words, NULL, any_sample, 0) /* its gradient is 0 */

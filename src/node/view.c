@@ -117,9 +117,9 @@ static const mica_field unsqueeze_fields[] = {MICA_FIELD(mica_axis_opts, axis, I
                                   .opts_bytes = sizeof(options),            \
                                   MICA_FIELD_LIST(op##_fields),             \
                                   .infer = op##_infer,                      \
-                                  .run = run,                               \
+                                  .run = MICA_RUN_ALONE(run),               \
                                   .mixes = mixes,                           \
-                                  .sample = op##_sample};
+                                  .sample = MICA_SAMPLE(op##_sample)};
 
 VIEW(reshape, mica_shape_opts, "the same elements in another shape")
 VIEW(flatten, mica_flatten_opts, "some axes merged into one")

@@ -37,30 +37,32 @@ static mica_status check_param(mica_context *ctx, const char *op, const char *na
 }
 
 /* work and back: what forward and backward take. */
-#define PLAIN(name, saved, work, back)                                                                     \
-    mica_status mica_##name(mica_context *ctx, const mica_tensor *y, const mica_tensor *x)                 \
-    {                                                                                                      \
-        return forward(ctx, #name, work, MICA_KERNEL(ctx->kernels, activation, name), NULL, y, x);                      \
-    }                                                                                                      \
-    mica_status mica_##name##_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,    \
-                                       const mica_tensor *saved)                                           \
-    {                                                                                                      \
-        return backward(ctx, #name "_backward", back, MICA_KERNEL(ctx->kernels, activation, name##_backward), NULL, dx, \
-                        dy, #saved, saved);                                                                \
+#define PLAIN(name, saved, work, back)                                                                  \
+    mica_status mica_##name(mica_context *ctx, const mica_tensor *y, const mica_tensor *x)              \
+    {                                                                                                   \
+        return forward(ctx, #name, work, MICA_KERNEL(ctx->kernels, activation, name), NULL, y, x);      \
+    }                                                                                                   \
+    mica_status mica_##name##_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy, \
+                                       const mica_tensor *saved)                                        \
+    {                                                                                                   \
+        return backward(ctx, #name "_backward", back,                                                   \
+                        MICA_KERNEL(ctx->kernels, activation, name##_backward), NULL, dx, dy, #saved,   \
+                        saved);                                                                         \
     }
 
-#define WITH_PARAM(name, saved, param, work)                                                               \
-    mica_status mica_##name(mica_context *ctx, const mica_tensor *y, const mica_tensor *x, float param)    \
-    {                                                                                                      \
-        MICA_TRY(check_param(ctx, #name, #param, param));                                                  \
-        return forward(ctx, #name, work, MICA_KERNEL(ctx->kernels, activation, name), &param, y, x);                    \
-    }                                                                                                      \
-    mica_status mica_##name##_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,    \
-                                       const mica_tensor *saved, float param)                              \
-    {                                                                                                      \
-        MICA_TRY(check_param(ctx, #name "_backward", #param, param));                                      \
-        return backward(ctx, #name "_backward", LITTLE, MICA_KERNEL(ctx->kernels, activation, name##_backward), &param, \
-                        dx, dy, #saved, saved);                                                            \
+#define WITH_PARAM(name, saved, param, work)                                                            \
+    mica_status mica_##name(mica_context *ctx, const mica_tensor *y, const mica_tensor *x, float param) \
+    {                                                                                                   \
+        MICA_TRY(check_param(ctx, #name, #param, param));                                               \
+        return forward(ctx, #name, work, MICA_KERNEL(ctx->kernels, activation, name), &param, y, x);    \
+    }                                                                                                   \
+    mica_status mica_##name##_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy, \
+                                       const mica_tensor *saved, float param)                           \
+    {                                                                                                   \
+        MICA_TRY(check_param(ctx, #name "_backward", #param, param));                                   \
+        return backward(ctx, #name "_backward", LITTLE,                                                 \
+                        MICA_KERNEL(ctx->kernels, activation, name##_backward), &param, dx, dy, #saved, \
+                        saved);                                                                         \
     }
 
 PLAIN(relu, y, LITTLE, LITTLE)
@@ -78,12 +80,42 @@ PLAIN(hard_swish, x, LITTLE, LITTLE)
 mica_map_fn *mica_activation_kernel(const mica_context *ctx, mica_activation activation)
 {
     switch (activation) {
+#if defined(MICA_SMALL)
+    case MICA_RELU:
+        return MICA_KERNEL(ctx->kernels, activation, relu);
+    case MICA_RELU6:
+        return MICA_KERNEL(ctx->kernels, activation, relu6);
+    case MICA_LEAKY_RELU:
+        return MICA_KERNEL(ctx->kernels, activation, leaky_relu);
+#else
 #define ACTIVATION_KERNEL(CODE, name) \
     case MICA_##CODE:                 \
         return MICA_KERNEL(ctx->kernels, activation, name);
         MICA_ACTIVATION_LIST(ACTIVATION_KERNEL)
 #undef ACTIVATION_KERNEL
+#endif
     default:
         return NULL;
     }
+}
+
+const char *mica_activation_name(mica_activation activation)
+{
+    static const char *const names[] = {"none",
+#define ACTIVATION_NAME(CODE, name) #name,
+                                        MICA_ACTIVATION_LIST(ACTIVATION_NAME)
+#undef ACTIVATION_NAME
+    };
+    return names[activation];
+}
+
+mica_status mica_check_activation(mica_context *ctx, const char *op, mica_activation activation)
+{
+    if ((unsigned)activation >= MICA_ACTIVATION_COUNT)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: unknown activation %d", op, (int)activation);
+    if (activation != MICA_NO_ACTIVATION && !mica_activation_fuses(activation))
+        return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                         "%s: cannot end with %s in a small build: make it a call of its own", op,
+                         mica_activation_name(activation));
+    return MICA_OK;
 }

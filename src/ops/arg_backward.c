@@ -1,7 +1,6 @@
 /* The gradient of max and min: dy goes to the position of the extreme. */
 #include <mica/ops/reduce.h>
 
-
 #include "base/parallel.h"
 #include "ops/reduce.h"
 

@@ -135,7 +135,8 @@ mica_status mica_attention(mica_context *ctx, const mica_tensor *out, const mica
     mica_count_flops(ctx, 2.0 * mica_attention_flops(&job.shape));
     mica_contiguous dense;
     void *scratch;
-    mica_contiguous_plan_rows(&dense, args, 4);
+    mica_tensor dense_copies[4];
+    mica_contiguous_plan_rows(&dense, dense_copies, args, 4);
     job.scratch_each = mica_align_up(mica_attention_floats(job.shape.d) * sizeof(float));
     MICA_START(ctx, op, dense.bytes + (size_t)ctx->threads * job.scratch_each, &scratch);
     job.scratch = mica_contiguous_load(&dense, scratch);

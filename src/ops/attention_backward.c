@@ -150,7 +150,8 @@ mica_status mica_attention_backward(mica_context *ctx, const mica_attention_grad
     mica_count_flops(ctx, 5.0 * mica_attention_flops(&job.shape));
     mica_contiguous dense;
     void *scratch;
-    mica_contiguous_plan_rows(&dense, args, 8);
+    mica_tensor dense_copies[8];
+    mica_contiguous_plan_rows(&dense, dense_copies, args, 8);
     job.scratch_each = mica_align_up(mica_attention_backward_floats(job.shape.d) * sizeof(float));
     MICA_START(ctx, op, dense.bytes + (size_t)ctx->threads * job.scratch_each, &scratch);
     job.scratch = mica_contiguous_load(&dense, scratch);

@@ -187,8 +187,8 @@ static mica_status check_row(const attend_job *job, const char *op, mica_index r
     int32_t s = at(&job->sequence, row), place = at(&job->place, row);
     mica_index places = job->table.dim[1] * PAGE;
     if (s < -1 || s >= job->sequences)
-        return mica_fail(job->ctx, MICA_ERR_INDEX, "%s: sequence[%td] is %d; expected -1 to %td", op, row, (int)s,
-                         job->sequences - 1);
+        return mica_fail(job->ctx, MICA_ERR_INDEX, "%s: sequence[%td] is %d; expected -1 to %td", op, row,
+                         (int)s, job->sequences - 1);
     if (s >= 0 && (place < 0 || place >= places))
         return mica_fail(job->ctx, MICA_ERR_INDEX, "%s: place[%td] is %d; expected 0 to %td, as table is %s",
                          op, row, (int)place, places - 1, MICA_SHAPE(&job->table));
@@ -431,7 +431,8 @@ mica_status mica_cached_attention(mica_context *ctx, const mica_tensor *y,
                               (double)(pages * PAGE));
     mica_contiguous dense;
     void *scratch;
-    mica_contiguous_plan_rows(&dense, list, 4);
+    mica_tensor dense_copies[4];
+    mica_contiguous_plan_rows(&dense, dense_copies, list, 4);
     MICA_START(ctx, op, dense.bytes + scratch_bytes(&job, ctx, pages), &scratch);
     divide_scratch(&job, ctx, mica_contiguous_load(&dense, scratch));
     job.y = mica_contiguous_tensor(&dense, 0);

@@ -2,7 +2,6 @@
 #include "ops/check.h"
 #include "base/format.h"
 
-
 static mica_status check_valid(mica_context *ctx, const char *op, const mica_arg *arg)
 {
     MICA_TRY(mica_tensor_check(ctx, op, arg->name, arg->tensor));
@@ -22,7 +21,7 @@ static mica_status check_dtype(mica_context *ctx, const char *op, const mica_arg
     for (unsigned d = 0; d < MICA_DTYPE_COUNT; d++) {
         if (allowed & (1u << d))
             used += mica_format(names + used, sizeof names - (size_t)used, "%s%s", used > 0 ? " or " : "",
-                             mica_dtype_name((mica_dtype)d));
+                                mica_dtype_name((mica_dtype)d));
     }
     return mica_fail(ctx, MICA_ERR_DTYPE, "%s: %s %s is %s, expected %s", op, arg->name,
                      MICA_SHAPE(arg->tensor), mica_dtype_name(arg->tensor->dtype), names);

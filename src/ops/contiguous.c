@@ -56,14 +56,14 @@ static void plan(mica_contiguous *dense, const mica_arg *args, int count, bool (
     assert(count <= MICA_CONTIGUOUS_MOST);
     dense->count = count;
     dense->bytes = 0;
+    dense->arg = args;
+    dense->copied = 0;
     for (int k = 0; k < count; k++) {
         const mica_tensor *t = args[k].tensor;
-        dense->arg[k] = args[k];
         dense->data[k] = t != NULL ? t->data : NULL;
-        dense->copy[k].rank = -1;
         if (t == NULL || fits(t))
             continue;
-        dense->copy[k] = mica_tensor_like(t, NULL);
+        dense->copied |= 1u << k;
         dense->bytes += mica_align_up(mica_tensor_bytes(t));
     }
 }
@@ -71,27 +71,35 @@ static void plan(mica_contiguous *dense, const mica_arg *args, int count, bool (
 void mica_contiguous_plan(mica_contiguous *dense, const mica_arg *args, int count)
 {
     plan(dense, args, count, mica_tensor_contiguous);
+    dense->copy = NULL;
 }
 
-void mica_contiguous_plan_rows(mica_contiguous *dense, const mica_arg *args, int count)
+void mica_contiguous_plan_rows(mica_contiguous *dense, mica_tensor *copies, const mica_arg *args, int count)
 {
     plan(dense, args, count, contiguous_rows);
+    dense->copy = copies;
+    for (int k = 0; k < count; k++)
+        if (dense->copied >> k & 1u)
+            copies[k] = mica_tensor_like(args[k].tensor, NULL);
 }
 
 const mica_tensor *mica_contiguous_tensor(const mica_contiguous *dense, int k)
 {
-    return dense->copy[k].rank >= 0 ? &dense->copy[k] : dense->arg[k].tensor;
+    return dense->copied >> k & 1u ? &dense->copy[k] : dense->arg[k].tensor;
 }
 
 void *mica_contiguous_load(mica_contiguous *dense, void *scratch)
 {
     char *next = scratch;
     for (int k = 0; k < dense->count; k++) {
-        if (dense->copy[k].rank < 0)
+        if (!(dense->copied >> k & 1u))
             continue;
-        dense->copy[k].data = dense->data[k] = next;
-        next += mica_align_up(mica_tensor_bytes(&dense->copy[k]));
-        copy_elements(&dense->copy[k], dense->arg[k].tensor); /* outputs too: some are updated */
+        mica_tensor copy = mica_tensor_like(dense->arg[k].tensor, next);
+        dense->data[k] = next;
+        next += mica_align_up(mica_tensor_bytes(&copy));
+        copy_elements(&copy, dense->arg[k].tensor); /* outputs too: some are updated */
+        if (dense->copy != NULL)
+            dense->copy[k] = copy;
     }
     return next;
 }
@@ -99,6 +107,8 @@ void *mica_contiguous_load(mica_contiguous *dense, void *scratch)
 void mica_contiguous_store(const mica_contiguous *dense)
 {
     for (int k = 0; k < dense->count; k++)
-        if (dense->copy[k].rank >= 0 && (dense->arg[k].flags & MICA_ARG_OUT))
-            copy_elements(dense->arg[k].tensor, &dense->copy[k]);
+        if ((dense->copied >> k & 1u) && (dense->arg[k].flags & MICA_ARG_OUT)) {
+            mica_tensor copy = mica_tensor_like(dense->arg[k].tensor, dense->data[k]);
+            copy_elements(dense->arg[k].tensor, &copy);
+        }
 }

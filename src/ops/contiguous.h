@@ -21,19 +21,21 @@ typedef struct mica_contiguous {
     int count;
     size_t bytes; /* of scratch, for the arguments that are copied; a multiple of MICA_ALIGN */
     void *data[MICA_CONTIGUOUS_MOST];
-    mica_tensor copy[MICA_CONTIGUOUS_MOST]; /* the contiguous copy; rank -1: used where it is */
-    mica_arg arg[MICA_CONTIGUOUS_MOST];
+    const mica_arg *arg;
+    unsigned copied;   /* bit k: argument k is; the others are used where they are */
+    mica_tensor *copy; /* [count]: the copies; NULL: nobody asks for them as tensors */
 } mica_contiguous;
 
+/* args must live as long as *dense. */
 void mica_contiguous_plan(mica_contiguous *dense, const mica_arg *args, int count);
 /* For kernels that take strides for all axes but the last: only arguments whose last axis is not contiguous
- * are copied. */
-void mica_contiguous_plan_rows(mica_contiguous *dense, const mica_arg *args, int count);
+ * are copied. `copies` is room for `count` tensors: mica_contiguous_tensor points to them. */
+void mica_contiguous_plan_rows(mica_contiguous *dense, mica_tensor *copies, const mica_arg *args, int count);
 
 /* Copies in, and returns the scratch that follows the copies. */
 void *mica_contiguous_load(mica_contiguous *dense, void *scratch);
 
-/* Argument k as the kernels are to see it: the argument itself, or its contiguous copy. */
+/* After mica_contiguous_plan_rows, argument k as the kernels are to see it: the argument itself, or its contiguous copy. */
 const mica_tensor *mica_contiguous_tensor(const mica_contiguous *dense, int k);
 
 /* Copies outputs back. */

@@ -22,7 +22,7 @@ static mica_status binary(mica_context *ctx, const char *op, mica_map_fn *fn, co
 #define UNARY_OP(name)                                                                       \
     mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a) \
     {                                                                                        \
-        return unary(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), NULL, dst, a);                     \
+        return unary(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), NULL, dst, a);        \
     }
 MICA_MAP_UNARY(UNARY_OP)
 
@@ -30,14 +30,14 @@ MICA_MAP_UNARY(UNARY_OP)
     mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, \
                             const mica_tensor *b)                                            \
     {                                                                                        \
-        return binary(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), NULL, dst, a, b);                 \
+        return binary(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), NULL, dst, a, b);    \
     }
 MICA_MAP_BINARY(BINARY_OP)
 
 #define SCALAR_OP(name)                                                                               \
     mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, float s) \
     {                                                                                                 \
-        return unary(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), &s, dst, a);                                \
+        return unary(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), &s, dst, a);                   \
     }
 MICA_MAP_SCALAR(SCALAR_OP)
 

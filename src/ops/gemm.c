@@ -70,7 +70,8 @@ static void pack_panel(const step *s, const mica_gemm_operand *from, float *to, 
 /* A block of A takes up to 3/10 of the second cache: panels of B pass through it, and tiles of c. */
 static size_t most_rows(const mica_context *ctx)
 {
-    size_t rows = ctx->second_cache / 10 * 3 / (GEMM_K * sizeof(float)), tile = MICA_FAMILY(ctx->kernels, gemm)->tile_rows;
+    size_t rows = ctx->second_cache / 10 * 3 / (GEMM_K * sizeof(float)),
+           tile = MICA_FAMILY(ctx->kernels, gemm)->tile_rows;
     return mica_most(rows / tile, LEAST_TILES) * tile;
 }
 

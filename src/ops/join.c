@@ -1,7 +1,6 @@
 /* Concat, split, stack, tile. */
 #include <mica/ops/shape.h>
 
-
 #include "base/format.h"
 #include "ops/check.h"
 #include "ops/move.h"
@@ -252,8 +251,8 @@ mica_status mica_tile_backward(mica_context *ctx, const mica_tensor *dx, const m
     mica_move(ctx, &t.small, &part);
     while (next_repetition(&t)) {
         part = repetition(&t);
-        mica_map_run(ctx, MICA_KERNEL(ctx->kernels, map, add), NULL, &t.small, (const mica_tensor *[]){&t.small, &part},
-                     2);
+        mica_map_run(ctx, MICA_KERNEL(ctx->kernels, map, add), NULL, &t.small,
+                     (const mica_tensor *[]){&t.small, &part}, 2);
     }
     return MICA_OK;
 }

@@ -93,8 +93,7 @@ static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const
                k = a->dim[a->rank - (opts->transpose_a ? 2 : 1)];
     mica_index n = b->dim[b->rank - (opts->transpose_b ? 2 : 1)],
                bk = b->dim[b->rank - (opts->transpose_b ? 1 : 2)];
-    if ((unsigned)opts->activation >= MICA_ACTIVATION_COUNT)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "matmul: unknown activation %d", (int)opts->activation);
+    MICA_TRY(mica_check_activation(ctx, "matmul", opts->activation));
     if (k != bk)
         return mica_fail(ctx, MICA_ERR_SHAPE,
                          "matmul: a is %s%s, b is %s%s: %td columns of a against %td rows of b",

@@ -44,7 +44,8 @@ mica_status mica_linear_rows(mica_context *ctx, const mica_tensor *y, const mica
     mica_count_flops(ctx, 2.0 * (double)call.rows * (double)call.units * (double)call.width);
     mica_arg rows[] = {{"y", y, MICA_ARG_OUT, 0}, {"x", x, 0, 0}, {"bias", bias, 0, 0}};
     mica_contiguous dense;
-    mica_contiguous_plan_rows(&dense, rows, 3);
+    mica_tensor dense_copies[3];
+    mica_contiguous_plan_rows(&dense, dense_copies, rows, 3);
     bool blocks = mica_in_blocks(w->dtype);
     void *scratch;
     MICA_START(ctx, "linear_rows",

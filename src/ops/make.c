@@ -122,7 +122,8 @@ static void make_uniform(const make_job *job, mica_index position, mica_index n,
     mica_random_skip(&from, (uint64_t)position);
     MICA_KERNEL(job->kernels, random, uniform)(out, (size_t)n, &from);
     /* Rounding may reach the end, which is out. */
-    MICA_KERNEL(job->kernels, random, spread)(out, (size_t)n, low, high - low, nextafterf(high, low), low < high);
+    MICA_KERNEL(job->kernels, random, spread)
+    (out, (size_t)n, low, high - low, nextafterf(high, low), low < high);
 }
 
 static void make_normal(const make_job *job, mica_index position, mica_index n, void *values)

@@ -4,7 +4,11 @@
 
 /* Elements that are staged at a time where an operand does not lie contiguously: all buffers stay in the
  * first cache. */
+#if defined(MICA_SMALL) /* on the stack, as all stages are */
+#define STAGE 32
+#else
 #define STAGE 256
+#endif
 /* Elements in one block of parallel work, where each is little work and where it is much; a smaller job is not worth
  * waking a thread for. */
 #define BLOCK      ((size_t)16384)

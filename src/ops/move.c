@@ -13,12 +13,20 @@
 #include "ops/walk.h"
 #include "tensor/tensor.h"
 
-#define BLOCK      ((mica_index)16384) /* elements in a block of parallel work */
-#define STAGE      256                 /* elements of a line that are converted at a time */
-#define WIDEST     8                   /* bytes of the widest element */
-#define SHORT_ROW  16                  /* rows with fewer elements are not worth a call each */
-#define TILE_BYTES 256                 /* along a line of a tile, which has 64 lines at most */
-#define LARGE      ((size_t)16 << 20)  /* bytes that had better pass by the cache than through it */
+#define BLOCK     ((mica_index)16384) /* elements in a block of parallel work */
+#define WIDEST    8                   /* bytes of the widest element */
+#define SHORT_ROW 16                  /* rows with fewer elements are not worth a call each */
+#define LARGE     ((size_t)16 << 20)  /* bytes that had better pass by the cache than through it */
+/* Elements of a line that are converted at a time; bytes along a line of a tile, and its lines. All on the stack. */
+#if defined(MICA_SMALL)
+#define STAGE      32
+#define TILE_BYTES 64
+#define TILE_LINES 8
+#else
+#define STAGE      256
+#define TILE_BYTES 256
+#define TILE_LINES 64
+#endif
 
 /* ---- Lines ---- */
 
@@ -67,7 +75,8 @@ static void convert_strided(const mica_convert_kernels *convert, mica_line dst, 
             carry(before, 1, from.data, src.stride, some, mica_dtype_bytes(src.dtype));
             from.data = before;
         }
-        MICA_KERNEL_OF(convert, convert, run)(dst.stride == 1 ? to.data : after, dst.dtype, from.data, src.dtype, (size_t)some);
+        MICA_KERNEL_OF(convert, convert, run)
+        (dst.stride == 1 ? to.data : after, dst.dtype, from.data, src.dtype, (size_t)some);
         if (dst.stride != 1)
             carry(to.data, dst.stride, after, 1, some, mica_dtype_bytes(dst.dtype));
     }
@@ -182,9 +191,9 @@ static void move_large(void *work, size_t block, int thread)
     (void)thread;
     const move_job *job = work;
     size_t start = block * (size_t)job->piece, count = job->walk.count - start;
-    MICA_KERNEL_OF(job->convert, convert, stream)((float *)(void *)job->walk.data[0] + start,
-                         (const float *)(const void *)job->walk.data[1] + start,
-                         count < (size_t)job->piece ? count : (size_t)job->piece);
+    MICA_KERNEL_OF(job->convert, convert, stream)
+    ((float *)(void *)job->walk.data[0] + start, (const float *)(const void *)job->walk.data[1] + start,
+     count < (size_t)job->piece ? count : (size_t)job->piece);
 }
 
 static bool is_large_run(const mica_walk *w)
@@ -203,7 +212,8 @@ static void read_tile(const move_job *job, char *tile, mica_line src, mica_index
     mica_index along = w->stride[1][job->across];
     size_t bytes = mica_dtype_bytes(w->dtype[0]);
     if (along == 1 && src.dtype == w->dtype[0] && bytes == 4) {
-        MICA_KERNEL_OF(job->convert, convert, transpose)((uint32_t *)(void *)tile, job->side, src.data, src.stride, width, height);
+        MICA_KERNEL_OF(job->convert, convert, transpose)
+        ((uint32_t *)(void *)tile, job->side, src.data, src.stride, width, height);
         return;
     }
     for (mica_index j = 0; j < width; j++) {
@@ -226,7 +236,7 @@ static void move_tile(const move_job *job, const mica_index corner[2], const mic
     mica_index height = mica_least_index(side, w->dim[across] - corner[0]),
                width = mica_least_index(side, w->dim[last] - corner[1]);
     size_t bytes = mica_dtype_bytes(w->dtype[0]);
-    _Alignas(MICA_ALIGN) char tile[64 * TILE_BYTES];
+    _Alignas(MICA_ALIGN) char tile[TILE_LINES * TILE_BYTES];
 
     mica_line src = operand_line(w, 1, offset[1] + corner[0] * w->stride[1][across] + corner[1] * src_step);
     read_tile(job, tile, src, height, width);
@@ -267,7 +277,7 @@ static void run_tiles(mica_context *ctx, move_job *job)
     mica_index height = w->dim[job->across], width = w->dim[w->rank - 1];
     job->outer = (mica_index)w->count / (height * width);
     mica_index bytes = (mica_index)mica_dtype_bytes(w->dtype[0]);
-    job->side = mica_least_index(TILE_BYTES / bytes, 64);
+    job->side = mica_least_index(TILE_BYTES / bytes, TILE_LINES);
     job->tiles[0] = (height + job->side - 1) / job->side;
     job->tiles[1] = (width + job->side - 1) / job->side;
     mica_parallel(ctx, (size_t)(job->outer * job->tiles[0]), move_tiles, job);

@@ -25,5 +25,6 @@ mica_status mica_l2_normalize_backward(mica_context *ctx, const mica_tensor *dx,
 {
     mica_arg args[] = {
         {"dx", dx, MICA_ARG_OUT, 0}, {"dy", dy, MICA_ARG_IN_PLACE, 0}, {"x", x, MICA_ARG_IN_PLACE, 0}};
-    return run(ctx, "l2_normalize_backward", &MICA_KERNEL(ctx->kernels, axis, l2_normalize_backward), opts, args, 3);
+    return run(ctx, "l2_normalize_backward", &MICA_KERNEL(ctx->kernels, axis, l2_normalize_backward), opts,
+               args, 3);
 }

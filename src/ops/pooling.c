@@ -141,8 +141,9 @@ static void max_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const pool_job *job = work;
-    MICA_KERNEL_OF(job->kernels, pool, max)(job->out, job->indices, job->in, block * job->per_block,
-                      block_end(job, block, job->planes * (size_t)job->shape.out[0]), &job->shape);
+    MICA_KERNEL_OF(job->kernels, pool, max)
+    (job->out, job->indices, job->in, block * job->per_block,
+     block_end(job, block, job->planes * (size_t)job->shape.out[0]), &job->shape);
 }
 
 static mica_status max_pool(mica_context *ctx, const char *op, int axes, const mica_tensor *y,
@@ -190,8 +191,8 @@ static void max_backward_block(void *work, size_t block, int thread)
     size_t first = block * job->per_block, planes = block_end(job, block, job->planes) - first;
     size_t in = (size_t)(job->shape.in[0] * job->shape.in[1]);
     size_t out = (size_t)(job->shape.out[0] * job->shape.out[1]);
-    MICA_KERNEL_OF(job->kernels, pool, max_backward)(job->out + first * in, job->in + first * out, job->indices + first * out,
-                               planes, &job->shape);
+    MICA_KERNEL_OF(job->kernels, pool, max_backward)
+    (job->out + first * in, job->in + first * out, job->indices + first * out, planes, &job->shape);
 }
 
 static mica_status max_pool_backward(mica_context *ctx, const char *op, int axes, const mica_tensor *dx,
@@ -236,8 +237,9 @@ static void average_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const pool_job *job = work;
-    MICA_KERNEL_OF(job->kernels, pool, average)(job->out, job->in, block * job->per_block,
-                          block_end(job, block, job->planes * (size_t)job->shape.out[0]), &job->shape);
+    MICA_KERNEL_OF(job->kernels, pool, average)
+    (job->out, job->in, block * job->per_block,
+     block_end(job, block, job->planes * (size_t)job->shape.out[0]), &job->shape);
 }
 
 typedef void plane_kernel(float *out, const float *in, size_t planes, const mica_pool_shape *s);

@@ -43,7 +43,8 @@ static void format_element(char out[NUMBER], const printer *p, mica_index elemen
 {
     if (p->integers) {
         int64_t value;
-        MICA_KERNEL(&mica_kernels_scalar, convert, run)(&value, MICA_I64, mica_element(p->t, element), p->t->dtype, 1);
+        MICA_KERNEL(&mica_kernels_scalar, convert, run)
+        (&value, MICA_I64, mica_element(p->t, element), p->t->dtype, 1);
         mica_format(out, NUMBER, "%lld", (long long)value);
         return;
     }
@@ -186,7 +187,7 @@ size_t mica_tensor_print(char *text, size_t size, const mica_tensor *t)
     size_t count = mica_tensor_count(t);
     if (count == 0 || t->data == NULL)
         return (size_t)mica_format(text, size, "<%s %s, %s>", mica_dtype_name(t->dtype), MICA_SHAPE(t),
-                                count == 0 ? "empty" : "no data");
+                                   count == 0 ? "empty" : "no data");
     printer p = {.out = {text, size, 0}, .t = t, .shorten = count > WHOLE};
     p.integers = t->dtype >= MICA_I64 && t->dtype <= MICA_U8;
     if (size > 0)

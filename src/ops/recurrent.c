@@ -267,7 +267,8 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
     MICA_TRY(check_forward(ctx, op, &j.r, cell, args, w));
     mica_count_flops(ctx, mica_recurrent_flops(&j.r, j.r.inputs + j.r.hidden));
     mica_contiguous rows, dense;
-    mica_contiguous_plan_rows(&rows, args, 1);
+    mica_tensor rows_copies[1];
+    mica_contiguous_plan_rows(&rows, rows_copies, args, 1);
     mica_contiguous_plan(&dense, args + 1, W_IH - 1);
     void *scratch;
     MICA_START(ctx, op, rows.bytes + dense.bytes + lay_out_forward(ctx, &j, NULL), &scratch);

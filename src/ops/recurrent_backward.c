@@ -348,7 +348,8 @@ static mica_status backward(mica_context *ctx, const char *op, mica_cell cell,
                               (grads->x != NULL ? 2.0 : 1.0) * mica_recurrent_flops(&j.r, j.r.inputs));
     mica_contiguous dense, rows;
     mica_contiguous_plan(&dense, args, DY);
-    mica_contiguous_plan_rows(&rows, args + DY, 2);
+    mica_tensor rows_copies[2];
+    mica_contiguous_plan_rows(&rows, rows_copies, args + DY, 2);
     void *scratch;
     MICA_START(ctx, op, dense.bytes + rows.bytes + lay_out_backward(ctx, &j, NULL), &scratch);
     scratch = mica_contiguous_load(&rows, mica_contiguous_load(&dense, scratch));

@@ -77,7 +77,7 @@ static mica_status reduce(mica_context *ctx, const char *op, const mica_reduce_p
     MICA_TRY(mica_reduce_axes(ctx, op, a, opts != NULL ? opts->axes : NULL, opts != NULL ? opts->count : 0,
                               &mask));
     MICA_TRY(mica_reduce_shape(ctx, op, "dst", dst, "a", a, mask, &kept));
-    if (program->kernel[0] == &MICA_KERNEL(ctx->kernels, reduce, max) || program->kernel[0] == &MICA_KERNEL(ctx->kernels, reduce, min))
+    if (program->chooses)
         MICA_TRY(check_choice(ctx, op, a, mask));
     return mica_reduce_run(ctx, op, program, &kept, a, mask);
 }
@@ -112,6 +112,13 @@ static mica_status simple(mica_context *ctx, const char *op, const mica_reduce_k
     return reduce(ctx, op, &program, dst, a, opts);
 }
 
+static mica_status choose(mica_context *ctx, const char *op, const mica_reduce_kernel *kernel,
+                          const mica_tensor *dst, const mica_tensor *a, const mica_reduce_opts *opts)
+{
+    mica_reduce_program program = {.kernel = {kernel}, .phases = 1, .chooses = true};
+    return reduce(ctx, op, &program, dst, a, opts);
+}
+
 mica_status mica_sum(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                      const mica_reduce_opts *opts)
 {
@@ -133,19 +140,21 @@ mica_status mica_prod(mica_context *ctx, const mica_tensor *dst, const mica_tens
 mica_status mica_amax(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                       const mica_reduce_opts *opts)
 {
-    return simple(ctx, "amax", &MICA_KERNEL(ctx->kernels, reduce, max), NULL, dst, a, opts);
+    return choose(ctx, "amax", &MICA_KERNEL(ctx->kernels, reduce, max), dst, a, opts);
 }
 
 mica_status mica_amin(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                       const mica_reduce_opts *opts)
 {
-    return simple(ctx, "amin", &MICA_KERNEL(ctx->kernels, reduce, min), NULL, dst, a, opts);
+    return choose(ctx, "amin", &MICA_KERNEL(ctx->kernels, reduce, min), dst, a, opts);
 }
 
 mica_status mica_variance(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                           const mica_reduce_opts *opts)
 {
-    mica_reduce_program program = {.kernel = {&MICA_KERNEL(ctx->kernels, reduce, sum), &MICA_KERNEL(ctx->kernels, reduce, sum_deviations), &MICA_KERNEL(ctx->kernels, reduce, sum_square_deviations)},
+    mica_reduce_program program = {.kernel = {&MICA_KERNEL(ctx->kernels, reduce, sum),
+                                              &MICA_KERNEL(ctx->kernels, reduce, sum_deviations),
+                                              &MICA_KERNEL(ctx->kernels, reduce, sum_square_deviations)},
                                    .phases = 3,
                                    .finish = finish_variance,
                                    .param = opts != NULL ? opts->correction : 0};
@@ -157,7 +166,8 @@ mica_status mica_norm(mica_context *ctx, const mica_tensor *dst, const mica_tens
 {
     switch (kind) {
     case MICA_NORM_L2:
-        return simple(ctx, "norm", &MICA_KERNEL(ctx->kernels, reduce, sum_squares), finish_root, dst, a, opts);
+        return simple(ctx, "norm", &MICA_KERNEL(ctx->kernels, reduce, sum_squares), finish_root, dst, a,
+                      opts);
     case MICA_NORM_L1:
         return simple(ctx, "norm", &MICA_KERNEL(ctx->kernels, reduce, sum_abs), NULL, dst, a, opts);
     case MICA_NORM_INF:

@@ -20,6 +20,7 @@ typedef struct mica_reduce_program {
     int phases;
     double (*finish)(const double *acc, double n, double param); /* acc[phase]; NULL: acc[0] as it is */
     double param;
+    bool chooses; /* one of the elements: of none there is no result */
 } mica_reduce_program;
 
 /* Axes as a mask; fails on an axis out of range or named twice. count 0: all axes. */

@@ -6,9 +6,17 @@
 #include "base/parallel.h"
 
 /* Outputs that are made side by side, at most. */
+#if defined(MICA_SMALL)
+#define WIDTH 16
+#else
 #define WIDTH 256
+#endif
 /* Elements that are gathered at a time where they do not lie contiguously. */
+#if defined(MICA_SMALL)
+#define STAGE 128
+#else
 #define STAGE 512
+#endif
 /* Contiguous runs shorter than this are gathered too. */
 #define SHORT_RUN 32
 /* Elements in one block of parallel work, about. */

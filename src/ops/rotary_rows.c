@@ -99,13 +99,15 @@ mica_status mica_rotary_rows(mica_context *ctx, const mica_tensor *y, const mica
             op, MICA_SHAPE(x), heads, MICA_SHAPE(table));
     mica_contiguous dense;
     void *scratch;
-    mica_contiguous_plan_rows(&dense, args, 3);
+    mica_tensor dense_copies[3];
+    mica_contiguous_plan_rows(&dense, dense_copies, args, 3);
     MICA_START(ctx, op, dense.bytes, &scratch);
     (void)mica_contiguous_load(&dense, scratch);
     rows_job job = {.y = mica_contiguous_tensor(&dense, 0),
                     .x = mica_contiguous_tensor(&dense, 1),
                     .table = mica_contiguous_tensor(&dense, 2),
-                    .turn = how.interleaved ? MICA_FAMILY(ctx->kernels, rotary)->pairs : MICA_FAMILY(ctx->kernels, rotary)->halves,
+                    .turn = how.interleaved ? MICA_FAMILY(ctx->kernels, rotary)->pairs
+                                            : MICA_FAMILY(ctx->kernels, rotary)->halves,
                     .heads = (size_t)heads,
                     .width = (size_t)(x->dim[1] / heads),
                     .turned = (size_t)table->dim[1],

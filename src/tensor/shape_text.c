@@ -2,7 +2,6 @@
 #include "base/format.h"
 #include "tensor/tensor.h"
 
-
 mica_shape_text mica_shape_text_of(int rank, const mica_index *dims)
 {
     mica_shape_text shape = {"["};

@@ -2,7 +2,6 @@
 #include "tensor/tensor.h"
 #include "base/format.h"
 
-
 /* a * b, or -1 where that is more than a mica_index holds. Both are at least 0. */
 static mica_index multiply(mica_index a, mica_index b)
 {
@@ -42,20 +41,25 @@ static const char *block_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
     mica_index block = (mica_index)mica_dtype_kinds[t->dtype].block;
     if (block == 1)
         return NULL;
+#if defined(MICA_SMALL)
+    mica_format(text, MICA_SHAPE_TEXT, "has block-quantized dtype %s, which a small build leaves out",
+                mica_dtype_name(t->dtype));
+    return text;
+#endif
     int last = t->rank - 1;
     mica_index size = last < 0 ? 1 : t->dim[last];
     if (size % block != 0) {
         mica_format(text, MICA_SHAPE_TEXT,
-                 "has %td values along its last axis, which splits the blocks of %td of %s", size, block,
-                 mica_dtype_name(t->dtype));
+                    "has %td values along its last axis, which splits the blocks of %td of %s", size, block,
+                    mica_dtype_name(t->dtype));
         return text;
     }
     for (int k = 0; k <= last && mica_tensor_count(t) > 0; k++) {
         if (t->dim[k] < 2 || (k == last ? t->stride[k] == 1 : t->stride[k] % block == 0))
             continue;
         mica_format(text, MICA_SHAPE_TEXT,
-                 "has stride %td in dimension %d, which splits the blocks of %td of %s", t->stride[k], k,
-                 block, mica_dtype_name(t->dtype));
+                    "has stride %td in dimension %d, which splits the blocks of %td of %s", t->stride[k], k,
+                    block, mica_dtype_name(t->dtype));
         return text;
     }
     return NULL;

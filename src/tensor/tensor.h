@@ -7,7 +7,11 @@
 #include "base/context.h"
 
 /* Room for the text of any shape in a message: eight sizes of up to twenty characters. */
+#if defined(MICA_SMALL)
+#define MICA_SHAPE_TEXT 112
+#else
 #define MICA_SHAPE_TEXT 184
+#endif
 
 /* "[2, 3]" as a value, for use as an argument of mica_fail: MICA_SHAPE(t). */
 typedef struct mica_shape_text {

@@ -153,7 +153,7 @@ static name make_name(const char *prefix, const char *stem, size_t layer, const 
         (void)mica_format(n.text, sizeof n.text, "%s%s%s", prefix, stem, suffix);
     else
         (void)mica_format(n.text, sizeof n.text, "%s%.*s%zu%s%s", prefix, (int)(mark - stem), stem, layer,
-                       mark + 1, suffix);
+                          mark + 1, suffix);
     return n;
 }
 

@@ -30,7 +30,7 @@ bool mica_source_text(const mica_model_source *source, char *text, size_t size, 
     if (!mica_gguf_find(source->gguf, &value, key) || value.kind != MICA_GGUF_STRING)
         return false;
     mica_format(text, size, "%.*s", (int)(value.text.length < size ? value.text.length : size),
-             value.text.bytes);
+                value.text.bytes);
     return true;
 }
 

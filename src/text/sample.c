@@ -161,7 +161,8 @@ static int32_t draw_any(const mica_drawing *d, mica_random *dice)
     const mica_reduce_kernels *reduce = d->ctx->kernels->reduce;
     const float *w = d->adjusted;
     double point = throw_dice(dice) * d->all;
-    size_t i = 0, token = MICA_KERNEL_OF(reduce, reduce, find)(w, d->count, 1); /* the likeliest, should rounding leave none */
+    size_t i = 0, token = MICA_KERNEL_OF(reduce, reduce, find)(
+                      w, d->count, 1); /* the likeliest, should rounding leave none */
     for (; i + STRETCH < d->count; i += STRETCH) {
         double sum = 0;
         MICA_KERNEL_OF(reduce, reduce, sum).row(&sum, w + i, STRETCH, 0);

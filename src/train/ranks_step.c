@@ -168,8 +168,8 @@ static mica_status compare_steps(mica_ranks *r, const mica_report *first, const 
                          (long long)other->rows, (long long)first->rows);
     if (other->part != first->part || other->parts != first->parts)
         return mica_fail(r->ctx, MICA_ERR_STATE,
-                         "rank %d has part %d of %d of an update, rank 0 part %d of %d", rank, (int)other->part,
-                         (int)other->parts, (int)first->part, (int)first->parts);
+                         "rank %d has part %d of %d of an update, rank 0 part %d of %d", rank,
+                         (int)other->part, (int)other->parts, (int)first->part, (int)first->parts);
     if (other->lr != first->lr)
         return mica_fail(r->ctx, MICA_ERR_STATE, "rank %d has a learning rate of %g, rank 0 one of %g", rank,
                          other->lr, first->lr);
@@ -232,8 +232,8 @@ static void square_block(void *work, size_t block, int thread)
     double *sum = &r->squares[block];
     *sum = 0.0;
     if (first < all)
-        MICA_KERNEL(r->ctx->kernels, reduce, sum_squares).row(sum, r->net->flat_gradients + first,
-                                                 mica_least(MICA_RANK_BLOCK, all - first), 0.0f);
+        MICA_KERNEL(r->ctx->kernels, reduce, sum_squares)
+            .row(sum, r->net->flat_gradients + first, mica_least(MICA_RANK_BLOCK, all - first), 0.0f);
 }
 
 /* The norm of all gradients, added in an order of blocks that does not depend on the ranks. */

@@ -39,9 +39,11 @@ static mica_update_fn *choose_kernel(const mica_optimizer_kernels *k, const mica
 {
     switch (o->kind) {
     case MICA_SGD:
-        return o->momentum != 0.0f ? MICA_KERNEL_OF(k, optimizer, sgd_momentum) : MICA_KERNEL_OF(k, optimizer, sgd);
+        return o->momentum != 0.0f ? MICA_KERNEL_OF(k, optimizer, sgd_momentum)
+                                   : MICA_KERNEL_OF(k, optimizer, sgd);
     case MICA_RMSPROP:
-        return o->momentum != 0.0f ? MICA_KERNEL_OF(k, optimizer, rmsprop_momentum) : MICA_KERNEL_OF(k, optimizer, rmsprop);
+        return o->momentum != 0.0f ? MICA_KERNEL_OF(k, optimizer, rmsprop_momentum)
+                                   : MICA_KERNEL_OF(k, optimizer, rmsprop);
     case MICA_ADAGRAD:
         return MICA_KERNEL_OF(k, optimizer, adagrad);
     default:

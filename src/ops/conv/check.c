@@ -2,7 +2,6 @@
 #include "base/format.h"
 #include "ops/conv/conv.h"
 
-
 mica_status mica_conv_check_option(mica_context *ctx, const char *op, const char *name, mica_index value)
 {
     if (value >= 0 && value <= MICA_CONV_MOST_OPTION)

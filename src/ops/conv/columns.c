@@ -83,7 +83,8 @@ size_t mica_conv_lines_most(const mica_context *ctx, const mica_conv_patches *in
     /* A line's pitch is at most its span, and the span at most a reach more than the pitch. */
     const mica_conv_axis *columns = &in->columns;
     size_t span = mica_conv_span(columns, up_to->columns), first = INPUT_FLOATS / channels;
-    size_t lines = up_to->images * mica_div_up(up_to->rows, ROWS), lanes = MICA_FAMILY(ctx->kernels, tiles)->lanes;
+    size_t lines = up_to->images * mica_div_up(up_to->rows, ROWS),
+           lanes = MICA_FAMILY(ctx->kernels, tiles)->lanes;
     size_t fit = mica_most(BLOCK_POSITIONS - 1 + span, worth(columns, channels, m));
     fit = mica_least(mica_least(fit, first), mica_most(positions, span));
     fit = mica_least(fit, lines * span);
@@ -242,10 +243,11 @@ static void weigh(const job *j, size_t o)
     const float *taps = p->w.taps.data + (backwards ? 2 * p->w.taps.row_stride : 0);
     for (size_t i = 0; i < mica_least(tile, p->m - o); i++)
         for (size_t u = 0; u < across; u++)
-            MICA_FAMILY(p->kernels, winograd)->kernels(panels + u * tile + i, panel, across * tile,
-                                          taps + (ptrdiff_t)(o + i) * p->w.vector_stride +
-                                              (ptrdiff_t)u * p->w.taps.column_stride,
-                                          p->w.taps.channel_stride, 0, row_stride, p->channels);
+            MICA_FAMILY(p->kernels, winograd)
+                ->kernels(panels + u * tile + i, panel, across * tile,
+                          taps + (ptrdiff_t)(o + i) * p->w.vector_stride +
+                              (ptrdiff_t)u * p->w.taps.column_stride,
+                          p->w.taps.channel_stride, 0, row_stride, p->channels);
 }
 
 /* Lines of m output channels from o on to their places; returns how many: those of one image. */
@@ -262,8 +264,9 @@ static size_t leave(const mica_conv_product *p, const float *outputs, float *sta
     }
     mica_winograd_lines some = mica_conv_lines_at(l, first, most, &out, p->in.rows.count, l->columns);
     some.channels = m;
-    MICA_FAMILY(p->kernels, winograd)->output_lines(&some, outputs, p->columns.some * l->room,
-                                       p->bias != NULL ? p->bias + o : NULL, p->accumulate);
+    MICA_FAMILY(p->kernels, winograd)
+        ->output_lines(&some, outputs, p->columns.some * l->room, p->bias != NULL ? p->bias + o : NULL,
+                       p->accumulate);
     if (stage != NULL) {
         mica_conv_pool_stage(p, stage, first / l->down, o, m);
         return some.lines;

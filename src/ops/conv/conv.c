@@ -9,6 +9,7 @@ typedef struct kind {
     const char *op;
     int dims;
     enum { PLAIN, TRANSPOSED, MEAN } way;
+    mica_status (*run)(mica_context *ctx, const mica_conv *conv); /* forward */
 } kind;
 
 static bool is_transposed(const kind *k) { return k->way == TRANSPOSED; }
@@ -36,15 +37,11 @@ static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *
     };
     mica_conv conv;
     MICA_TRY(mica_conv_check(ctx, &conv, &call));
-    if ((unsigned)call.opts->activation >= MICA_ACTIVATION_COUNT)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: unknown activation %d", k->op,
-                         (int)call.opts->activation);
+    MICA_TRY(mica_check_activation(ctx, k->op, call.opts->activation));
     conv.activation = call.opts->activation;
     conv.finish = mica_activation_kernel(ctx, call.opts->activation);
     conv.slope = call.opts->slope;
-    if (k->way == MEAN)
-        return mica_conv_mean(ctx, &conv);
-    return is_transposed(k) ? mica_conv_wide(ctx, &conv) : mica_conv_narrow(ctx, &conv);
+    return k->run(ctx, &conv);
 }
 
 mica_status mica_conv2d_max_pool(mica_context *ctx, const mica_tensor *dst, const mica_tensor *indices,
@@ -139,8 +136,8 @@ static void bias_channel(void *work, size_t channel, int thread)
         const float *plane = job->dy.data + (ptrdiff_t)n * job->dy.image_stride +
                              (ptrdiff_t)channel * job->dy.channel_stride;
         for (size_t i = 0; i < job->rows; i++)
-            sum += MICA_KERNEL(job->kernels, conv, sum)(plane + (ptrdiff_t)i * job->dy.row_stride, job->dy.column_stride,
-                                           job->columns);
+            sum += MICA_KERNEL(job->kernels, conv, sum)(plane + (ptrdiff_t)i * job->dy.row_stride,
+                                                        job->dy.column_stride, job->columns);
     }
     float *place = job->db + (ptrdiff_t)channel * job->db_stride;
     *place = (float)(job->accumulate ? (double)*place + sum : sum);
@@ -183,52 +180,59 @@ static mica_status backward_bias(mica_context *ctx, const kind *k, const mica_te
 mica_status mica_conv2d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x, const mica_tensor *w,
                         const mica_tensor *bias, const mica_conv2d_opts *opts)
 {
-    return forward(ctx, &(kind){"conv2d", 2, PLAIN}, TENSORS(dst, x, w, bias), opts);
+    static const kind k = {"conv2d", 2, PLAIN, mica_conv_narrow};
+    return forward(ctx, &k, TENSORS(dst, x, w, bias), opts);
 }
 
 mica_status mica_conv2d_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                              const mica_tensor *w, const mica_tensor *bias, const mica_conv2d_opts *opts)
 {
-    return forward(ctx, &(kind){"conv2d_mean", 2, MEAN}, TENSORS(dst, x, w, bias), opts);
+    static const kind k = {"conv2d_mean", 2, MEAN, mica_conv_mean};
+    return forward(ctx, &k, TENSORS(dst, x, w, bias), opts);
 }
 
 mica_status mica_conv2d_backward_input(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
                                        const mica_tensor *w, const mica_conv2d_opts *opts)
 {
-    return backward_input(ctx, &(kind){"conv2d_backward_input", 2, PLAIN}, TENSORS(dx, dy, w), opts);
+    return backward_input(ctx, &(kind){.op = "conv2d_backward_input", .dims = 2, .way = PLAIN},
+                          TENSORS(dx, dy, w), opts);
 }
 
 mica_status mica_conv2d_backward_weight(mica_context *ctx, const mica_tensor *dw, const mica_tensor *dy,
                                         const mica_tensor *x, const mica_conv2d_opts *opts)
 {
-    return backward_weight(ctx, &(kind){"conv2d_backward_weight", 2, PLAIN}, TENSORS(dw, dy, x), opts);
+    return backward_weight(ctx, &(kind){.op = "conv2d_backward_weight", .dims = 2, .way = PLAIN},
+                           TENSORS(dw, dy, x), opts);
 }
 
 mica_status mica_conv2d_backward_bias(mica_context *ctx, const mica_tensor *db, const mica_tensor *dy,
                                       const mica_conv2d_opts *opts)
 {
-    return backward_bias(ctx, &(kind){"conv2d_backward_bias", 2, PLAIN}, TENSORS(db, dy), opts);
+    return backward_bias(ctx, &(kind){.op = "conv2d_backward_bias", .dims = 2, .way = PLAIN}, TENSORS(db, dy),
+                         opts);
 }
 
 mica_status mica_conv_transpose2d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                                   const mica_tensor *w, const mica_tensor *bias, const mica_conv2d_opts *opts)
 {
-    return forward(ctx, &(kind){"conv_transpose2d", 2, TRANSPOSED}, TENSORS(dst, x, w, bias), opts);
+    static const kind k = {"conv_transpose2d", 2, TRANSPOSED, mica_conv_wide};
+    return forward(ctx, &k, TENSORS(dst, x, w, bias), opts);
 }
 
 mica_status mica_conv_transpose2d_backward_input(mica_context *ctx, const mica_tensor *dx,
                                                  const mica_tensor *dy, const mica_tensor *w,
                                                  const mica_conv2d_opts *opts)
 {
-    return backward_input(ctx, &(kind){"conv_transpose2d_backward_input", 2, TRANSPOSED}, TENSORS(dx, dy, w),
-                          opts);
+    return backward_input(ctx, &(kind){.op = "conv_transpose2d_backward_input", .dims = 2, .way = TRANSPOSED},
+                          TENSORS(dx, dy, w), opts);
 }
 
 mica_status mica_conv_transpose2d_backward_weight(mica_context *ctx, const mica_tensor *dw,
                                                   const mica_tensor *dy, const mica_tensor *x,
                                                   const mica_conv2d_opts *opts)
 {
-    return backward_weight(ctx, &(kind){"conv_transpose2d_backward_weight", 2, TRANSPOSED},
+    return backward_weight(ctx,
+                           &(kind){.op = "conv_transpose2d_backward_weight", .dims = 2, .way = TRANSPOSED},
                            TENSORS(dw, dy, x), opts);
 }
 
@@ -252,42 +256,48 @@ mica_status mica_conv1d(mica_context *ctx, const mica_tensor *dst, const mica_te
                         const mica_tensor *bias, const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return forward(ctx, &(kind){"conv1d", 1, PLAIN}, TENSORS(dst, x, w, bias), &wide);
+    static const kind k = {"conv1d", 1, PLAIN, mica_conv_narrow};
+    return forward(ctx, &k, TENSORS(dst, x, w, bias), &wide);
 }
 
 mica_status mica_conv1d_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                              const mica_tensor *w, const mica_tensor *bias, const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return forward(ctx, &(kind){"conv1d_mean", 1, MEAN}, TENSORS(dst, x, w, bias), &wide);
+    static const kind k = {"conv1d_mean", 1, MEAN, mica_conv_mean};
+    return forward(ctx, &k, TENSORS(dst, x, w, bias), &wide);
 }
 
 mica_status mica_conv1d_backward_input(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
                                        const mica_tensor *w, const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_input(ctx, &(kind){"conv1d_backward_input", 1, PLAIN}, TENSORS(dx, dy, w), &wide);
+    return backward_input(ctx, &(kind){.op = "conv1d_backward_input", .dims = 1, .way = PLAIN},
+                          TENSORS(dx, dy, w), &wide);
 }
 
 mica_status mica_conv1d_backward_weight(mica_context *ctx, const mica_tensor *dw, const mica_tensor *dy,
                                         const mica_tensor *x, const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_weight(ctx, &(kind){"conv1d_backward_weight", 1, PLAIN}, TENSORS(dw, dy, x), &wide);
+    return backward_weight(ctx, &(kind){.op = "conv1d_backward_weight", .dims = 1, .way = PLAIN},
+                           TENSORS(dw, dy, x), &wide);
 }
 
 mica_status mica_conv1d_backward_bias(mica_context *ctx, const mica_tensor *db, const mica_tensor *dy,
                                       const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_bias(ctx, &(kind){"conv1d_backward_bias", 1, PLAIN}, TENSORS(db, dy), &wide);
+    return backward_bias(ctx, &(kind){.op = "conv1d_backward_bias", .dims = 1, .way = PLAIN}, TENSORS(db, dy),
+                         &wide);
 }
 
 mica_status mica_conv_transpose1d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                                   const mica_tensor *w, const mica_tensor *bias, const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return forward(ctx, &(kind){"conv_transpose1d", 1, TRANSPOSED}, TENSORS(dst, x, w, bias), &wide);
+    static const kind k = {"conv_transpose1d", 1, TRANSPOSED, mica_conv_wide};
+    return forward(ctx, &k, TENSORS(dst, x, w, bias), &wide);
 }
 
 mica_status mica_conv_transpose1d_backward_input(mica_context *ctx, const mica_tensor *dx,
@@ -295,8 +305,8 @@ mica_status mica_conv_transpose1d_backward_input(mica_context *ctx, const mica_t
                                                  const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_input(ctx, &(kind){"conv_transpose1d_backward_input", 1, TRANSPOSED}, TENSORS(dx, dy, w),
-                          &wide);
+    return backward_input(ctx, &(kind){.op = "conv_transpose1d_backward_input", .dims = 1, .way = TRANSPOSED},
+                          TENSORS(dx, dy, w), &wide);
 }
 
 mica_status mica_conv_transpose1d_backward_weight(mica_context *ctx, const mica_tensor *dw,
@@ -304,6 +314,7 @@ mica_status mica_conv_transpose1d_backward_weight(mica_context *ctx, const mica_
                                                   const mica_conv1d_opts *opts)
 {
     mica_conv2d_opts wide = widen(opts);
-    return backward_weight(ctx, &(kind){"conv_transpose1d_backward_weight", 1, TRANSPOSED},
+    return backward_weight(ctx,
+                           &(kind){.op = "conv_transpose1d_backward_weight", .dims = 1, .way = TRANSPOSED},
                            TENSORS(dw, dy, x), &wide);
 }

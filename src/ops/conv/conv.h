@@ -63,7 +63,11 @@ typedef struct mica_conv_call {
 mica_status mica_conv_check(mica_context *ctx, mica_conv *out, const mica_conv_call *call);
 
 /* Narrow channels of a group up to which sums of one plane at a time win. */
+#if defined(MICA_SMALL)
+#define MICA_CONV_DIRECT_CHANNELS SIZE_MAX /* the only path: paths.c */
+#else
 #define MICA_CONV_DIRECT_CHANNELS 2
+#endif
 
 /* Each takes its scratch and runs, or is only measured. */
 mica_status mica_conv_narrow(mica_context *ctx, const mica_conv *conv);

@@ -11,9 +11,14 @@
 
 /* ---- Images: forward, and the gradient by the input ---- */
 
+/* Built small, one path does all: the others are large, and are chosen when a step runs. */
 static const mica_conv_path *const image_paths[] = {
+#if defined(MICA_SMALL)
+    &mica_conv_direct_path,
+#else
     &mica_conv_columns_path, &mica_conv_winograd_path, &mica_conv_tiles_path,
     &mica_conv_direct_path,  &mica_conv_products_path, &mica_conv_staged_path,
+#endif
 };
 
 void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
@@ -71,8 +76,12 @@ void mica_conv_product_run(mica_context *ctx, mica_conv_product *p)
 /* ---- The gradient by the weights ---- */
 
 static const mica_conv_weight_path *const weight_paths[] = {
+#if defined(MICA_SMALL)
+    &mica_conv_weight_direct_path,
+#else
     &mica_conv_weight_columns_path, &mica_conv_weight_winograd_path, &mica_conv_weight_tiles_path,
     &mica_conv_weight_direct_path,  &mica_conv_weight_products_path,
+#endif
 };
 
 mica_status mica_conv_weight(mica_context *ctx, const mica_conv *c)

@@ -63,7 +63,8 @@ static void load_narrow(float *narrow, const job *j, size_t o, size_t m, size_t 
         some.channels = m;
         some.count = l->pitch;
         some.last = done + n < count ? l->pitch : end - (count - 1) * l->pitch;
-        MICA_FAMILY(j->kernels, winograd)->gradient_lines(narrow + done * l->pitch, j->chunk * l->room, &some);
+        MICA_FAMILY(j->kernels, winograd)
+            ->gradient_lines(narrow + done * l->pitch, j->chunk * l->room, &some);
     }
 }
 
@@ -139,7 +140,8 @@ static void set_chunk(job *j, size_t most)
 static size_t most_chunk(const job *j)
 {
     size_t tile = MICA_FAMILY(j->kernels, tiles)->channels;
-    return mica_most(1, CHUNK_SUMS * MICA_FAMILY(j->kernels, tiles)->lanes / (tile * j->channel_floats)) * tile;
+    return mica_most(1, CHUNK_SUMS * MICA_FAMILY(j->kernels, tiles)->lanes / (tile * j->channel_floats)) *
+           tile;
 }
 
 /* How many parts so many positions of lines are worth, by the largest chunk: it decides in which order sums are made,

@@ -91,7 +91,8 @@ static mica_gemm group_gemm(const job *j, size_t group, size_t first, sides *s)
                    .alpha = 1.0f};
     if (!mica_conv_pixel_stride(&s->joined.planes.column_stride, c->rows.narrow, c->columns.narrow,
                                 c->narrow.row_stride, c->narrow.column_stride))
-        g.a = (mica_gemm_operand){.pack = MICA_KERNEL(j->kernels, conv, pack_transposed), .source = &s->singles};
+        g.a = (mica_gemm_operand){.pack = MICA_KERNEL(j->kernels, conv, pack_transposed),
+                                  .source = &s->singles};
     return g;
 }
 

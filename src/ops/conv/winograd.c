@@ -113,7 +113,8 @@ static bool set_weights(const mica_context *ctx, const mica_conv_product *p, mic
         !mica_conv_winograd_suits(ctx, &p->in, p->channels, p->m))
         return false;
     size_t frequencies = p->in.rows.taps == 1 ? MICA_WINOGRAD_FLAT_FREQUENCIES : MICA_WINOGRAD_FREQUENCIES;
-    size_t tile = MICA_FAMILY(ctx->kernels, tiles)->channels, each = frequencies * p->channels * sizeof(float);
+    size_t tile = MICA_FAMILY(ctx->kernels, tiles)->channels,
+           each = frequencies * p->channels * sizeof(float);
     w->chunk = mica_least(p->m, WEIGHT_BYTES / each / tile * tile);
     w->some = 4 * tile;
     w->weight_bytes = mica_align_up(mica_round_up(w->chunk, tile) * each);
@@ -125,7 +126,8 @@ static bool set_weights(const mica_context *ctx, const mica_conv_product *p, mic
 static void set_tiles(const mica_context *ctx, const mica_conv_product *p, mica_conv_winograd *w)
 {
     size_t inputs = w->tiling.frequencies * p->channels * w->tiling.block;
-    size_t outputs = w->tiling.frequencies * w->some * w->tiling.block + MICA_FAMILY(ctx->kernels, tiles)->lanes;
+    size_t outputs = w->tiling.frequencies * w->some * w->tiling.block +
+                     MICA_FAMILY(ctx->kernels, tiles)->lanes;
     w->input_bytes = mica_align_up(inputs * sizeof(float));
     w->output_bytes = mica_align_up(outputs * sizeof(float));
 }
@@ -194,10 +196,10 @@ static void weigh_block(void *work, size_t block, int thread)
     if (o + tile > j->count)
         memset(panels, 0, tile * p->winograd.tiling.frequencies * p->channels * sizeof *panels);
     for (size_t i = 0; i < mica_least(tile, j->count - o); i++)
-        MICA_FAMILY(p->kernels, winograd)->kernels(panels + i, p->channels * tile, tile,
-                                      j->taps.data + (ptrdiff_t)(j->first + o + i) * p->w.vector_stride,
-                                      j->taps.channel_stride, j->taps.row_stride, j->taps.column_stride,
-                                      p->channels);
+        MICA_FAMILY(p->kernels, winograd)
+            ->kernels(panels + i, p->channels * tile, tile,
+                      j->taps.data + (ptrdiff_t)(j->first + o + i) * p->w.vector_stride,
+                      j->taps.channel_stride, j->taps.row_stride, j->taps.column_stride, p->channels);
 }
 
 /* Outputs [36, some, block] of output channels o .. o + m - 1, from inputs of `count` tiles. */
@@ -205,7 +207,8 @@ static void multiply(const job *j, float *outputs, const float *inputs, size_t o
 {
     const mica_conv_product *p = j->p;
     const mica_conv_winograd *w = &p->winograd;
-    size_t block = w->tiling.block, tile = MICA_FAMILY(p->kernels, tiles)->channels, panel = p->channels * tile;
+    size_t block = w->tiling.block, tile = MICA_FAMILY(p->kernels, tiles)->channels,
+           panel = p->channels * tile;
     for (size_t f = 0; f < w->tiling.frequencies; f++) {
         mica_conv_block b = {.rows = 1,
                              .columns = count,
@@ -215,8 +218,8 @@ static void multiply(const job *j, float *outputs, const float *inputs, size_t o
                              .taps = 1};
         mica_conv_planes out = {
             .data = outputs + f * w->some * block, .channel_stride = (ptrdiff_t)block, .column_stride = 1};
-        MICA_FAMILY(p->kernels, tiles)->image(&out, &b, panels_of(j, o) + f * panel, w->tiling.frequencies * panel, NULL,
-                                 m, false);
+        MICA_FAMILY(p->kernels, tiles)
+            ->image(&out, &b, panels_of(j, o) + f * panel, w->tiling.frequencies * panel, NULL, m, false);
     }
 }
 
@@ -231,8 +234,9 @@ static void leave(const job *j, const float *outputs, size_t channel, size_t fir
         mica_winograd_plane y = {
             p->out.data + (ptrdiff_t)image * p->out.image_stride + (ptrdiff_t)channel * p->out.channel_stride,
             (ptrdiff_t)p->in.rows.count, (ptrdiff_t)p->in.columns.count, p->out.row_stride};
-        MICA_FAMILY(p->kernels, winograd)->output(&y, &run, outputs + done, w->some * w->tiling.block,
-                                     p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
+        MICA_FAMILY(p->kernels, winograd)
+            ->output(&y, &run, outputs + done, w->some * w->tiling.block,
+                     p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
         mica_conv_finish_plane(p, y.data + run.row * y.row_stride + run.column,
                                mica_least(run.flat ? 1 : MICA_WINOGRAD_TILE, (size_t)(y.rows - run.row)),
                                mica_least(MICA_WINOGRAD_TILE * run.tiles, (size_t)(y.columns - run.column)));

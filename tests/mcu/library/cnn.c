@@ -13,12 +13,15 @@
 
 enum { SIDE = 12, CLASSES = 10, STEPS = 5 };
 
-#if defined(TRAINING)
+#if defined(ON_HOST) /* where pointers are wide, and nothing is built small */
+#define BLOCK_BYTES   131072
+#define CONTEXT_BYTES 262144
+#elif defined(TRAINING)
 #define BLOCK_BYTES   49152
-#define CONTEXT_BYTES 24576
+#define CONTEXT_BYTES 57344
 #else
-#define BLOCK_BYTES   24576
-#define CONTEXT_BYTES 16384
+#define BLOCK_BYTES   18432
+#define CONTEXT_BYTES 14336
 #endif
 
 static _Alignas(64) char block[BLOCK_BYTES], place[CONTEXT_BYTES];
@@ -27,27 +30,20 @@ static _Alignas(64) char block[BLOCK_BYTES], place[CONTEXT_BYTES];
 #include "weights.h" /* made by check.py: conv1_weight and so on */
 #endif
 
-static float pixel(int image, int i)
-{
-    return (float)((i * 7 + image * 13) % 23) / 23.0f - 0.3f;
-}
+static float pixel(int image, int i) { return (float)((i * 7 + image * 13) % 23) / 23.0f - 0.3f; }
 
 static mica_value build(mica_net *net)
 {
     mica_value x = mica_net_input(net, "x", MICA_F32, 4, (mica_index[]){1, 1, SIDE, SIDE});
-    mica_value h = mica_net_conv2d(net, x,
-                                   &(mica_net_conv_opts){.name = "conv1",
-                                                         .out_channels = 8,
-                                                         .kernel = {3, 3},
-                                                         .pad = {1, 1},
-                                                         .activation = MICA_RELU});
+    mica_value h = mica_net_conv2d(
+        net, x,
+        &(mica_net_conv_opts){
+            .name = "conv1", .out_channels = 8, .kernel = {3, 3}, .pad = {1, 1}, .activation = MICA_RELU});
     h = mica_net_max_pool2d(net, h, &(mica_net_pool_opts){.kernel = {2, 2}});
-    h = mica_net_conv2d(net, h,
-                        &(mica_net_conv_opts){.name = "conv2",
-                                              .out_channels = 16,
-                                              .kernel = {3, 3},
-                                              .pad = {1, 1},
-                                              .activation = MICA_RELU});
+    h = mica_net_conv2d(
+        net, h,
+        &(mica_net_conv_opts){
+            .name = "conv2", .out_channels = 16, .kernel = {3, 3}, .pad = {1, 1}, .activation = MICA_RELU});
     h = mica_net_max_pool2d(net, h, &(mica_net_pool_opts){.kernel = {2, 2}});
     h = mica_net_flatten(net, h, NULL);
     mica_value y = mica_net_dense(net, h, &(mica_net_dense_opts){.name = "dense", .units = CLASSES});
