@@ -109,13 +109,32 @@ static void put_weights(emitter *e, const char *sizes)
          in_name(e, INT8_MULTIPLIER), in_name(e, INT8_SHIFT), sizes);
 }
 
+/* Bytes of one patch, where four of them are laid out: as many floats as all have. */
+static size_t patch_bytes(const graph *g, const call *c)
+{
+    const value *w = &g->values[c->in[INT8_W]];
+    return w->count / (size_t)w->dim[0];
+}
+
+/* Patches pay if several outputs read them. */
+static size_t padded_scratch(const graph *g, const call *c)
+{
+    const value *w = &g->values[c->in[INT8_W]];
+    bool several = w->dim[0] / call_size(c, "groups", 0) >= INT8_FEW;
+    return target_has_pairs(g->target) && several ? patch_bytes(g, c) : 0;
+}
+
 static void emit_conv(emitter *e, const call *c)
 {
     char sizes[64];
-    use_kernel(e, "int8_conv");
+    bool padded = padded_scratch(e->g, c) > 0;
+    const char *kernel = padded ? "int8_conv_padded" : "int8_conv";
+    use_kernel(e, kernel);
     emit_conv_shape(e, image_of(e->g, c->in[0]), image_of(e->g, c->out[0]), in_value(e, INT8_W), "");
-    emit(e, "int8_conv(%s, %s,", out_name(e, 0), in_name(e, INT8_X));
-    snprintf(sizes, sizeof sizes, "&shape, %s", limits_of(c).text);
+    emit(e, "%s(%s, %s,", kernel, out_name(e, 0), in_name(e, INT8_X));
+    if (padded)
+        (void)scratch_name(e);
+    snprintf(sizes, sizeof sizes, "&shape, %s%s", limits_of(c).text, padded ? ", (int8_t *)scratch" : "");
     put_weights(e, sizes);
 }
 
@@ -146,11 +165,9 @@ static void emit_shape(emitter *e, const call *c, image x, image y)
     emit(e, "};");
 }
 
-/* Four patches of bytes, for kernels that need them. */
-static size_t patch_floats(const graph *g, const call *c)
+static size_t plane_scratch(const graph *g, const call *c)
 {
-    const value *w = &g->values[c->in[INT8_W]];
-    return int8_patches(c->numbers[INT8_KERNEL]) ? w->count / (size_t)w->dim[0] : 0;
+    return int8_patches(c->numbers[INT8_KERNEL]) ? patch_bytes(g, c) : 0;
 }
 
 static void emit_conv_plane(emitter *e, const call *c)
@@ -174,7 +191,7 @@ static void emit_conv_plane(emitter *e, const call *c)
         emit(e, "%s(%s, %s - %zu,", kernel, to, in_name(e, INT8_X), value_inset(x));
     else
         emit(e, "%s(%s, %s,", kernel, to, in_name(e, INT8_X));
-    if (patch_floats(e->g, c) == 0)
+    if (plane_scratch(e->g, c) == 0)
         put_weights(e, "&shape");
     else {
         (void)scratch_name(e);
@@ -207,9 +224,9 @@ static const export_op int8_ops[] = {
     {.name = "int8_avg_pool2d", .emit = emit_avg_pool},
     {.name = "int8_global_avg_pool", .emit = emit_global_avg_pool},
     {.name = "int8_linear", .emit = emit_linear},
-    {.name = "int8_conv2d", .emit = emit_conv},
+    {.name = "int8_conv2d", .emit = emit_conv, .scratch = padded_scratch},
     {.name = "int8_conv1x1", .emit = emit_conv1x1},
-    {.name = "int8_conv_plane", .emit = emit_conv_plane, .scratch = patch_floats},
+    {.name = "int8_conv_plane", .emit = emit_conv_plane, .scratch = plane_scratch},
     {.name = "int8_border", .emit = emit_border},
     {.name = "int8_each", .emit = emit_each},
     {0},

@@ -10,6 +10,8 @@ enum { INT8_X, INT8_W, INT8_BIAS, INT8_MULTIPLIER, INT8_SHIFT };
 /* numbers[] of int8_conv_plane. */
 enum { INT8_KERNEL, INT8_PAD };
 
+#define INT8_FEW 4 /* outputs of a group: with fewer, laying out patches does not pay */
+
 /* Kernels of convolutions. */
 enum {
     INT8_GENERAL,

@@ -12,8 +12,6 @@
 #include "export/emit_int8.h"
 #include "export/rewrite.h"
 
-#define FEW 4 /* outputs of a group that laying out patches does not pay for */
-
 static bool is_named(const call *c, const char *name) { return strcmp(c->name, name) == 0; }
 
 /* ---- Inputs and outputs ---- */
@@ -158,7 +156,7 @@ static int kernel_of(const graph *g, const call *c, int pool)
     int rows = w->rank > 3 ? (int)w->dim[2] : 1, columns = (int)w->dim[w->rank - 1];
     if (!is_simple(g, c) || !is_const(g, c->in[INT8_W]))
         return INT8_GENERAL;
-    if (target_has_vectors(g->target) && y.channels / call_size(c, "groups", 0) >= FEW)
+    if (target_has_vectors(g->target) && y.channels / call_size(c, "groups", 0) >= INT8_FEW)
         return pool != NONE ? INT8_PATCHES_POOL : INT8_PATCHES;
     bool pairs = target_has_pairs(g->target);
     if (pairs && rows == 1 && columns == 1 && pool == NONE && call_int(c, "pad", 0) == 0 &&

@@ -4,7 +4,7 @@
 #define KERNEL_INT8_INLINE
 
 #ifdef __GNUC__
-#define INT8_PART inline __attribute__((always_inline))
+#define INT8_PART inline __attribute__((always_inline, unused))
 #else
 #define INT8_PART inline
 #endif

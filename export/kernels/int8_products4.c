@@ -1,10 +1,12 @@
-/* Products of bytes with four others, sixteen at a time where the processor has MVE: sum[n] += patches[n] w. */
+/* Products of bytes with four others, sixteen at a time where the processor has MVE, else by pairs:
+ * sum[n] += patches[n] w. */
 #ifndef KERNEL_INT8_PRODUCTS4
 #define KERNEL_INT8_PRODUCTS4
 
 #include <stdint.h>
 
 #include "int8_inline.c"
+#include "int8_pairs.c"
 
 #if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)
 #include <arm_mve.h>
@@ -29,9 +31,27 @@ static INT8_PART void add_products4(int32_t sum[4], const int8_t *patches /* [4,
 static INT8_PART void add_products4(int32_t sum[4], const int8_t *patches /* [4, count] */, const int8_t *w,
                                     int count)
 {
-    for (int n = 0; n < 4; n++, patches += count)
-        for (int i = 0; i < count; i++)
-            sum[n] = (int32_t)((uint32_t)sum[n] + (uint32_t)(patches[i] * w[i]));
+    int32_t a = sum[0], b = sum[1], c = sum[2], d = sum[3];
+    int i = 0;
+    for (; i + 4 <= count; i += 4, w += 4) {
+        const int8_t *from = patches + i;
+        int32_t four = load4(w), even = even_pair(four), odd = odd_pair(four);
+        four = load4(from);
+        a = add_both(add_both(a, even_pair(four), even), odd_pair(four), odd);
+        four = load4(from += count);
+        b = add_both(add_both(b, even_pair(four), even), odd_pair(four), odd);
+        four = load4(from += count);
+        c = add_both(add_both(c, even_pair(four), even), odd_pair(four), odd);
+        four = load4(from + count);
+        d = add_both(add_both(d, even_pair(four), even), odd_pair(four), odd);
+    }
+    for (; i < count; i++, w++) {
+        a = add_both(a, patches[i] & 0xffff, *w);
+        b = add_both(b, patches[count + i] & 0xffff, *w);
+        c = add_both(c, patches[2 * count + i] & 0xffff, *w);
+        d = add_both(d, patches[3 * count + i] & 0xffff, *w);
+    }
+    sum[0] = a, sum[1] = b, sum[2] = c, sum[3] = d;
 }
 
 #endif

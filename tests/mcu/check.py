@@ -186,8 +186,9 @@ def main():
         suite.add(f"random net {seed}", check_random, seed, False)
     for board in harness.BOARDS:
         suite.add(f"int8 lenet on {board}", int8_same_bytes, "lenet_int8", ["lenet", "--data", "digits:300"], board)
-        suite.add(f"int8 depthwise on {board}", int8_same_bytes, "depthwise_int8",
-                  [os.path.join(HERE, "depthwise.net"), "--data", "digits:300"], board)
+        for net in ("depthwise", "residual"):
+            suite.add(f"int8 {net} on {board}", int8_same_bytes, net + "_int8",
+                      [os.path.join(HERE, net + ".net"), "--data", "digits:300"], board)
     suite.add("saved, lost and loaded again", saved_goes_on, "mps2-an386")
     suite.add("a library for Arduino, in C++", arduino_builds, "mps2-an386")
     for row in limits.ROWS:
