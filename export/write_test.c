@@ -150,19 +150,17 @@ static void put_main(text *out, const graph *g, const export_opts *opts, size_t 
         text_put(out,
                  "    for (int i = 0; i < %zu; i++) {\n        fill();\n        float d = %s_train_step(",
                  count, opts->name);
-        for (int i = 0, first = 1; i < g->value_count; i++)
-            if (is_filled(g, i, VALUE_TARGET)) {
-                text_put(out, "%s%s", first ? "" : ", ", g->values[i].name);
-                first = 0;
-            }
-        text_put(out, ", %s) - expected[i];\n", float_text((double)rate_of(opts)));
+        for (int i = 0; i < g->value_count; i++)
+            if (is_filled(g, i, VALUE_TARGET))
+                text_put(out, "%s, ", g->values[i].name);
+        text_put(out, "%s) - expected[i];\n", float_text((double)rate_of(opts)));
     } else {
         text_put(out, "    fill();\n    %s_run();\n    for (int i = 0; i < %zu; i++) {\n", opts->name, count);
         text_put(out, "        float d = %s_output()[i] - expected[i];\n", opts->name);
     }
     text_put(
         out,
-        "        d = d < 0.0f ? -d : d;\n        if (!(d <= worst)) /* a NaN, too */\n            worst = d;\n    }\n");
+        "        d = d < 0.0f ? -d : d;\n        if (!(d <= worst) && worst == worst) /* a NaN, too, and it stays */\n            worst = d;\n    }\n");
     text_put(out, "    printf(\"%s: off by %%g of %%g at most\\n\", (double)worst, (double)largest);\n",
              opts->name);
     text_put(out, "    return worst <= 1e-5f * largest ? 0 : 1;\n}\n");
