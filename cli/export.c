@@ -25,15 +25,16 @@ typedef struct settings {
     const char *out, *name;
     bool train;
     int64_t batch;
-    int optimizer, layout;
+    int optimizer; /* -1: not given */
+    int layout;
     double weight_decay;
     size_t budget;
     int target;
     bool int8, per_tensor;
     const char *data;
     table_settings table;
-    int calibrate; /* -1: not given */
-    int64_t samples;
+    int calibrate;   /* -1: not given */
+    int64_t samples; /* 0: not given */
 } settings;
 
 enum { METHOD_SGD, METHOD_MOMENTUM, METHOD_ADAM, METHOD_ADAMW };
@@ -167,6 +168,15 @@ static void take_name(char *out, size_t size, const char *what)
     for (; *base != '\0' && *base != '.' && *base != '/' && n + 1 < size; base++)
         out[n++] = isalnum((unsigned char)*base) ? *base : '_';
     out[n] = '\0';
+}
+
+/* A path as it may stand in a comment: without what would end it. */
+static void take_source(char *out, size_t size, const char *what)
+{
+    snprintf(out, size, "%s", what);
+    for (char *at = out; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == '\\' || *at == '*' || *at == '?')
+            *at = '_';
 }
 
 static bool is_identifier(const char *name)
@@ -320,8 +330,12 @@ static int write_file(const job *j, const char *folder, const char *name, const 
     bool written = file != NULL && fwrite(t->bytes, 1, t->length, file) == t->length;
     if (file != NULL && fclose(file) != 0)
         written = false;
-    return written ? EXIT_OK
-                   : verb_error(&verb_export, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+    if (written)
+        return EXIT_OK;
+    int cause = errno;
+    if (file != NULL) /* half a file is worse than none */
+        remove(path);
+    return verb_error(&verb_export, EXIT_FAILED, "cannot write %s: %s", path, strerror(cause));
 }
 
 static int write_library(const job *j)
@@ -386,7 +400,7 @@ static int quantize(job *j)
                           .table = set->table,
                           .per_tensor = set->per_tensor,
                           .method = set->calibrate >= 0 ? set->calibrate : MICA_INT8_MINMAX,
-                          .samples = set->samples,
+                          .samples = set->samples > 0 ? set->samples : 1024,
                           .learns = set->train,
                           .freeze = &set->freeze,
                           .silent = set->shared.json || set->shared.quiet};
@@ -438,28 +452,26 @@ static int check_settings(const settings *set)
     if (set->name != NULL && !is_identifier(set->name))
         return usage_error(&verb_export,
                            "--name %s: expected a name of C, of at most 48 letters, digits and _", set->name);
-    if (!set->int8 && (set->data != NULL || set->calibrate >= 0 || set->per_tensor))
-        return usage_error(&verb_export, "--data, --calibrate and --per-tensor are for --int8");
+    if (!set->int8 && (set->data != NULL || set->calibrate >= 0 || set->per_tensor || set->samples > 0))
+        return usage_error(&verb_export, "--data, --calibrate, --samples and --per-tensor are for --int8");
     if (set->int8 && set->set.count > 0)
         return usage_error(&verb_export, "--set does not go with --int8: the weights are there already");
     if (set->int8 && set->train && set->freeze.count == 0)
         return usage_error(
             &verb_export,
             "--int8 --train: which layers become int8? --freeze PREFIX; the others learn, as floats");
-    if (!set->train && (set->freeze.count > 0 || set->weight_decay != 0.0))
+    if (!set->train && (set->freeze.count > 0 || set->weight_decay != 0.0 || set->optimizer >= 0))
         return usage_error(&verb_export, "%s is about training: --train",
-                           set->freeze.count > 0 ? "--freeze" : "--weight-decay");
+                           set->freeze.count > 0 ? "--freeze"
+                           : set->optimizer >= 0 ? "--optimizer"
+                                                 : "--weight-decay");
     return EXIT_OK;
 }
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS,
-                    .optimizer = METHOD_MOMENTUM,
-                    .batch = 1,
-                    .table = TABLE_DEFAULTS,
-                    .calibrate = -1,
-                    .samples = 1024};
+    settings set = {
+        .shared = SHARED_DEFAULTS, .optimizer = -1, .batch = 1, .table = TABLE_DEFAULTS, .calibrate = -1};
     int given = options_read(&verb_export, &set, argc, argv);
     if (given < 0)
         return EXIT_USAGE;
@@ -469,6 +481,7 @@ static int run(int argc, char **argv)
     if (check_settings(&set) != EXIT_OK)
         return EXIT_USAGE;
     set.shared.threads = 1;
+    set.optimizer = set.optimizer >= 0 ? set.optimizer : METHOD_MOMENTUM;
     job j = {.set = &set, .what = argv[0], .ctx = verb_context(&verb_export, &set.shared)};
     if (j.ctx == NULL)
         return EXIT_FAILED;
@@ -485,11 +498,13 @@ static int run(int argc, char **argv)
     else
         take_name(j.name, 48, argv[0]);
     j.opts = (export_opts){.name = j.name,
-                           .source = argv[0],
                            .train = set.train,
                            .target = (export_target)set.target,
                            .optimizer = &j.optimizer,
                            .steps = TEST_STEPS};
+    char source[256];
+    take_source(source, sizeof source, argv[0]);
+    j.opts.source = source;
     text why = {0};
     int code = export_with(&j, &why);
     text_free(&why);
