@@ -418,11 +418,9 @@ static int quantize(job *j)
     return code;
 }
 
-static int export_with(job *j, text *why)
+static int export_saved(job *j, text *why)
 {
-    int code = j->set->int8 ? quantize(j) : EXIT_OK;
-    if (code == EXIT_OK)
-        code = build_nets(j);
+    int code = build_nets(j);
     if (code == EXIT_OK)
         code = read_normalization(j);
     if (code == EXIT_OK)
@@ -442,6 +440,17 @@ static int export_with(job *j, text *why)
     if (code == EXIT_OK)
         tell(j, &e);
     exported_free(&e);
+    return code;
+}
+
+static int export_with(job *j, text *why)
+{
+    int code = j->set->int8 ? quantize(j) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
+    code = export_saved(j, why);
+    if (code != EXIT_OK && j->set->int8)
+        remove(j->weights); /* the quantized net alone is not what was asked for */
     return code;
 }
 
