@@ -168,7 +168,8 @@ static void put_main(text *out, const graph *g, const export_opts *opts, size_t 
 
 /* ---- What the library makes of the same numbers ---- */
 
-/* Copies one sample of the inputs from the net of all of them to that which was exported; `nudged`: in the last bit off. */
+/* Copies one sample of the inputs from the net of all of them to that which was exported; `nudged`: in the last bit off, up
+ * and down, as a norm would undo a common factor. */
 static bool copy_sample(const graph *g, mica_net *check, int sample, bool nudged)
 {
     for (int i = 0; i < g->value_count; i++) {
@@ -183,7 +184,7 @@ static bool copy_sample(const graph *g, mica_net *check, int sample, bool nudged
         size_t bytes = mica_tensor_bytes(&to);
         memcpy(to.data, (const char *)from.data + (size_t)sample * bytes, bytes);
         for (size_t k = 0; nudged && to.dtype == MICA_F32 && k < mica_tensor_count(&to); k++)
-            ((float *)to.data)[k] *= 1.0f + 0x1p-22f;
+            ((float *)to.data)[k] *= k % 2 == 0 ? 1.0f + 0x1p-22f : 1.0f - 0x1p-22f;
     }
     return true;
 }
