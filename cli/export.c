@@ -25,15 +25,16 @@ typedef struct settings {
     const char *out, *name;
     bool train;
     int64_t batch;
-    int optimizer, layout;
+    int optimizer; /* -1: not given */
+    int layout;
     double weight_decay;
     size_t budget;
     int target;
     bool int8, per_tensor;
     const char *data;
     table_settings table;
-    int calibrate; /* -1: not given */
-    int64_t samples;
+    int calibrate;   /* -1: not given */
+    int64_t samples; /* 0: not given */
 } settings;
 
 enum { METHOD_SGD, METHOD_MOMENTUM, METHOD_ADAM, METHOD_ADAMW };
@@ -175,6 +176,15 @@ static void take_name(char *out, size_t size, const char *what)
     out[n] = '\0';
 }
 
+/* A path as it may stand in a comment: without what would end it. */
+static void take_source(char *out, size_t size, const char *what)
+{
+    snprintf(out, size, "%s", what);
+    for (char *at = out; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == '\\' || *at == '*' || *at == '?')
+            *at = '_';
+}
+
 static bool is_identifier(const char *name)
 {
     if (!isalpha((unsigned char)name[0]) || strlen(name) > 48)
@@ -194,6 +204,7 @@ typedef struct job {
     const char *what;
     char weights[4096]; /* a checkpoint; "": none */
     char name[64];
+    char source[256]; /* as it may stand in a comment */
     mica_optimizer optimizer;
     mica_net *net, *check;
     mica_netfile_info info;
@@ -326,8 +337,12 @@ static int write_file(const job *j, const char *folder, const char *name, const 
     bool written = file != NULL && fwrite(t->bytes, 1, t->length, file) == t->length;
     if (file != NULL && fclose(file) != 0)
         written = false;
-    return written ? EXIT_OK
-                   : verb_error(&verb_export, EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+    if (written)
+        return EXIT_OK;
+    int cause = errno;
+    if (file != NULL) /* half a file is worse than none */
+        remove(path);
+    return verb_error(&verb_export, EXIT_FAILED, "cannot write %s: %s", path, strerror(cause));
 }
 
 static int write_library(const job *j)
@@ -392,7 +407,7 @@ static int quantize(job *j)
                           .table = set->table,
                           .per_tensor = set->per_tensor,
                           .method = set->calibrate >= 0 ? set->calibrate : MICA_INT8_MINMAX,
-                          .samples = set->samples,
+                          .samples = set->samples > 0 ? set->samples : 1024,
                           .learns = set->train,
                           .freeze = &set->freeze,
                           .silent = set->shared.json || set->shared.quiet};
@@ -410,11 +425,9 @@ static int quantize(job *j)
     return code;
 }
 
-static int export_with(job *j, text *why)
+static int export_saved(job *j, text *why)
 {
-    int code = j->set->int8 ? quantize(j) : EXIT_OK;
-    if (code == EXIT_OK)
-        code = build_nets(j);
+    int code = build_nets(j);
     if (code == EXIT_OK)
         code = read_normalization(j);
     if (code == EXIT_OK)
@@ -437,6 +450,17 @@ static int export_with(job *j, text *why)
     return code;
 }
 
+static int export_with(job *j, text *why)
+{
+    int code = j->set->int8 ? quantize(j) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
+    code = export_saved(j, why);
+    if (code != EXIT_OK && j->set->int8)
+        remove(j->weights); /* the quantized net alone is not what was asked for */
+    return code;
+}
+
 static int check_settings(const settings *set)
 {
     if (set->out == NULL)
@@ -444,17 +468,19 @@ static int check_settings(const settings *set)
     if (set->name != NULL && !is_identifier(set->name))
         return usage_error(&verb_export,
                            "--name %s: expected a name of C, of at most 48 letters, digits and _", set->name);
-    if (!set->int8 && (set->data != NULL || set->calibrate >= 0 || set->per_tensor))
-        return usage_error(&verb_export, "--data, --calibrate and --per-tensor are for --int8");
+    if (!set->int8 && (set->data != NULL || set->calibrate >= 0 || set->per_tensor || set->samples > 0))
+        return usage_error(&verb_export, "--data, --calibrate, --samples and --per-tensor are for --int8");
     if (set->int8 && set->set.count > 0)
         return usage_error(&verb_export, "--set does not go with --int8: the weights are there already");
     if (set->int8 && set->train && set->freeze.count == 0)
         return usage_error(
             &verb_export,
             "--int8 --train: which layers become int8? --freeze PREFIX; the others learn, as floats");
-    if (!set->train && (set->freeze.count > 0 || set->weight_decay != 0.0))
+    if (!set->train && (set->freeze.count > 0 || set->weight_decay != 0.0 || set->optimizer >= 0))
         return usage_error(&verb_export, "%s is about training: --train",
-                           set->freeze.count > 0 ? "--freeze" : "--weight-decay");
+                           set->freeze.count > 0 ? "--freeze"
+                           : set->optimizer >= 0 ? "--optimizer"
+                                                 : "--weight-decay");
     return EXIT_OK;
 }
 
@@ -478,8 +504,9 @@ static void set_job(job *j, const settings *set, const char *what)
         snprintf(j->name, sizeof j->name, "%s", set->name);
     else
         take_name(j->name, 48, what);
+    take_source(j->source, sizeof j->source, base_of(what));
     j->opts = (export_opts){.name = j->name,
-                            .source = strstr(base_of(what), "*/") == NULL ? base_of(what) : "a net",
+                            .source = j->source,
                             .train = set->train,
                             .target = (export_target)set->target,
                             .optimizer = &j->optimizer,
@@ -488,12 +515,8 @@ static void set_job(job *j, const settings *set, const char *what)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS,
-                    .optimizer = METHOD_MOMENTUM,
-                    .batch = 1,
-                    .table = TABLE_DEFAULTS,
-                    .calibrate = -1,
-                    .samples = 1024};
+    settings set = {
+        .shared = SHARED_DEFAULTS, .optimizer = -1, .batch = 1, .table = TABLE_DEFAULTS, .calibrate = -1};
     int given = options_read(&verb_export, &set, argc, argv);
     if (given < 0)
         return EXIT_USAGE;
@@ -503,6 +526,7 @@ static int run(int argc, char **argv)
     if (check_settings(&set) != EXIT_OK)
         return EXIT_USAGE;
     set.shared.threads = 1;
+    set.optimizer = set.optimizer >= 0 ? set.optimizer : METHOD_MOMENTUM;
     job j = {.ctx = verb_context(&verb_export, &set.shared)};
     if (j.ctx == NULL)
         return EXIT_FAILED;

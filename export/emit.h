@@ -127,6 +127,8 @@ shape_words shape_of(const value *v);
 /* ---- kernels.c: the kernels, as text ---- */
 
 /* Writes those that are used, what they include first, each once. False if one is missing: *missing is its name. */
+/* Whether one of them has a function or a type of this name. */
+bool kernel_declares(const char *name);
 bool put_kernels(text *out, const emitter *e, const char **missing);
 
 #endif

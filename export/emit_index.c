@@ -1,4 +1,4 @@
-/* Elements and slices by index. Indices are not checked: out of range, they read and write elsewhere. */
+/* Elements and slices by index. An index out of range, which the library refuses, reads zeros and writes nowhere. */
 #include "export/nest.h"
 
 static int axis_in(const call *c, int rank)
@@ -30,8 +30,9 @@ static void emit_gather(emitter *e, const call *c)
     int to = nest_operand(&n, out_name(e, 0), out_value(e, 0)),
         by = nest_operand(&n, in_name(e, 1), in_value(e, 1));
     nest_open(e, &n);
-    emit(e, "%s %s %s[%s + %td * %s];", nest_at(&n, to), c->add & 1u ? "+=" : "=", n.name[from],
-         nest_index(&n, from), step, nest_at(&n, by));
+    emit(e, "%s %s (uint32_t)%s < %td ? %s[%s + %td * %s] : 0;", nest_at(&n, to), c->add & 1u ? "+=" : "=",
+         nest_at(&n, by), in_value(e, 0)->dim[axis], n.name[from], nest_index(&n, from), step,
+         nest_at(&n, by));
     nest_close(e, &n);
 }
 
@@ -43,7 +44,8 @@ static void emit_scatter(emitter *e, const call *c, int src, int index)
     int from = nest_operand(&n, in_name(e, src), in_value(e, src)),
         by = nest_operand(&n, in_name(e, index), in_value(e, index));
     nest_open(e, &n);
-    emit(e, "%s[%s + %td * %s] += %s;", n.name[to], nest_index(&n, to), step, nest_at(&n, by),
+    emit(e, "if ((uint32_t)%s < %td)", nest_at(&n, by), out_value(e, 0)->dim[axis]);
+    emit(e, "    %s[%s + %td * %s] += %s;", n.name[to], nest_index(&n, to), step, nest_at(&n, by),
          nest_at(&n, from));
     nest_close(e, &n);
 }
@@ -87,8 +89,12 @@ static void emit_slices(emitter *e, const char *to, const char *from, const char
     nest_open(e, &n);
     text at = {0};
     text_put(&at, "%s[%s + %td * %s]", n.name[whole], nest_index(&n, whole), inner, nest_at(&n, by));
-    emit(e, "%s %s %s;", into_large ? at.bytes : nest_at(&n, small), assign,
-         into_large ? nest_at(&n, small) : at.bytes);
+    if (into_large) {
+        emit(e, "if ((uint32_t)%s < %td)", nest_at(&n, by), large->dim[axis]);
+        emit(e, "    %s %s %s;", at.bytes, assign, nest_at(&n, small));
+    } else
+        emit(e, "%s %s (uint32_t)%s < %td ? %s : 0;", nest_at(&n, small), assign, nest_at(&n, by),
+             large->dim[axis], at.bytes);
     text_free(&at);
     nest_close(e, &n);
 }

@@ -5,11 +5,23 @@
 
 static const char *const no_memory = "  not enough memory\n";
 
+static bool learns(const graph *g)
+{
+    for (int i = 0; i < g->value_count; i++)
+        if (g->values[i].home == VALUE_LEARNED)
+            return true;
+    return false;
+}
+
 /* Everything before the writing. */
 static bool make_graph(graph *g, mica_net *net, const export_opts *opts, text *why)
 {
     if (!graph_read(g, net, opts->output, opts->train, opts->samples)) {
-        text_put(why, "  the program cannot be read: no input, no output, or not enough memory\n");
+        text_put(why, "  there is nothing to compute between an input and an output, or not enough memory\n");
+        return false;
+    }
+    if (g->train && !learns(g)) {
+        text_put(why, "  nothing in it learns: it has no parameters, or all are frozen\n");
         return false;
     }
     g->target = opts->target;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/emit.h"
+
 /* ---- Lists ---- */
 
 static bool make_room(void **list, int count, int *room, size_t bytes)
@@ -154,15 +156,28 @@ static bool name_taken(const graph *g, const char *name)
     return false;
 }
 
+/* Words of C, and what NAME.c and NAME_test.c call their own things. Kernels have theirs, too. */
+static bool is_reserved(const char *name)
+{
+    static const char *const words[] = {
+        "auto",     "break",   "case",   "char",     "const",    "continue", "default",  "do",
+        "double",   "else",    "enum",   "extern",   "float",    "for",      "goto",     "if",
+        "inline",   "int",     "long",   "register", "restrict", "return",   "short",    "signed",
+        "sizeof",   "static",  "struct", "switch",   "typedef",  "union",    "unsigned", "void",
+        "volatile", "while",   "asm",    "NULL",     "int8_t",   "uint8_t",  "int16_t",  "int32_t",
+        "uint32_t", "int64_t", "size_t", "memcpy",   "memset",   "block",    "whole",    "start",
+        "loss",     "rate",    "way",    "sample",   "scratch",  "i",        "o",        "sum",
+        "forward",  "main",    "printf", "memory",   "state",    "draw",     "fill",     "expected",
+        "worst",    "largest", "d"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(name, words[i]) == 0)
+            return true;
+    return kernel_declares(name);
+}
+
 /* An identifier that is like the name: "d conv1.weight" to d_conv1_weight. */
 static void make_name(const graph *g, char *out, size_t size, const char *name)
 {
-    static const char *const reserved[] = {
-        "auto",    "break",    "case",     "char",  "const",    "default", "do",     "double", "else",
-        "enum",    "float",    "for",      "goto",  "if",       "inline",  "int",    "long",   "loss",
-        "rate",    "register", "return",   "short", "signed",   "sizeof",  "static", "struct", "switch",
-        "typedef", "union",    "unsigned", "void",  "volatile", "while",   "block",  "whole",  "sample",
-        "scratch", "i",        "o",        "sum",   "forward"};
     char base[48];
     size_t n = 0;
     if (!isalpha((unsigned char)name[0]))
@@ -173,10 +188,7 @@ static void make_name(const graph *g, char *out, size_t size, const char *name)
         else if (n > 0 && base[n - 1] != '_')
             base[n++] = '_';
     base[n] = '\0';
-    bool is_reserved = false;
-    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
-        is_reserved = is_reserved || strcmp(base, reserved[i]) == 0;
-    snprintf(out, size, "%s%s", base, is_reserved ? "_" : "");
+    snprintf(out, size, "%s%s", base, is_reserved(base) ? "_" : "");
     for (int number = 2; name_taken(g, out); number++)
         snprintf(out, size, "%s_%d", base, number);
 }

@@ -67,6 +67,18 @@ static bool put_kernel(writing *w, const char *name, size_t length)
     return true;
 }
 
+/* Whether a kernel has a function, or a type at the end of its line, of this name. */
+bool kernel_declares(const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; kernel_files[i].name != NULL; i++)
+        for (const char *at = kernel_files[i].text; (at = strstr(at, name)) != NULL; at += length)
+            if (at > kernel_files[i].text && (at[-1] == ' ' || at[-1] == '*' || at[-1] == '\n') &&
+                (at[length] == '(' || (at[length] == ';' && at[-2] == '}')))
+                return true;
+    return false;
+}
+
 bool put_kernels(text *out, const emitter *e, const char **missing)
 {
     writing w = {.out = out};

@@ -17,7 +17,7 @@ size_t const_bytes(const graph *g);
 bool has_kept(const graph *g);
 bool needs_init(const graph *g);
 
-/* The arguments of NAME_train_step before the rate: "const float *target". */
+/* The arguments of NAME_train_step before the rate: "const float *target, "; none if the net compares with its inputs. */
 void put_targets(text *out, const graph *g);
 
 bool write_source(text *out, emitter *e, const export_opts *opts, text *why);

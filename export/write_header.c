@@ -59,7 +59,7 @@ void write_header(text *out, const graph *g, const export_opts *opts)
         put_targets(out, g);
         text_put(
             out,
-            ", float rate);\n\n/* What was learned: %s_SAVE_BYTES. Loading it forgets how it was moving. */\n",
+            "float rate);\n\n/* What was learned: %s_SAVE_BYTES. Loading it forgets how it was moving. */\n",
             name.text);
         text_put(out, "void %s_save(void *to);\nvoid %s_load(const void *from);\n", opts->name, opts->name);
     }

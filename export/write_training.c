@@ -3,13 +3,11 @@
 
 void put_targets(text *out, const graph *g)
 {
-    bool first = true;
     for (int i = 0; i < g->value_count; i++) {
         const value *v = &g->values[i];
         if (v->home != VALUE_TARGET || v->root != i)
             continue;
-        text_put(out, "%sconst %s *%s", first ? "" : ", ", c_type(v->dtype), v->name);
-        first = false;
+        text_put(out, "const %s *%s, ", c_type(v->dtype), v->name);
     }
 }
 
@@ -123,7 +121,7 @@ void write_training(text *out, emitter *e, const export_opts *opts)
     bool sgd = opts->optimizer->kind == MICA_SGD, samples = g->samples > 1;
     text_put(out, "\nfloat %s_train_step(", opts->name);
     put_targets(out, g);
-    text_put(out, ", float rate)\n{\n    float loss = 0.0f;\n");
+    text_put(out, "float rate)\n{\n    float loss = 0.0f;\n");
     put_begin(out, g, opts->optimizer);
     if (samples)
         put_loop(out, g);

@@ -1,4 +1,5 @@
-/* Batch norm by the statistics of the batch, towards which the running ones move by `momentum`. y may be x. */
+/* Batch norm by the statistics of the batch, towards which the running ones move by `momentum`. y may be x.
+ * What the sum of many floats lost is found when they are gone through again: `rest`. */
 #ifndef KERNEL_BATCH_NORM
 #define KERNEL_BATCH_NORM
 
@@ -13,7 +14,7 @@ static void batch_norm(float *y /* [batch, channels, inner] */, float *mean /* [
 {
     float count = (float)(batch * inner);
     for (int c = 0; c < channels; c++) {
-        float m = 0.0f, v = 0.0f;
+        float m = 0.0f, v = 0.0f, rest = 0.0f;
         for (int n = 0; n < batch; n++)
             for (int i = 0; i < inner; i++)
                 m += x[(n * channels + c) * inner + i];
@@ -22,7 +23,10 @@ static void batch_norm(float *y /* [batch, channels, inner] */, float *mean /* [
             for (int i = 0; i < inner; i++) {
                 float d = x[(n * channels + c) * inner + i] - m;
                 v += d * d;
+                rest += d;
             }
+        m += rest / count;
+        v -= rest * (rest / count);
         if (running_mean != NULL)
             running_mean[c] += momentum * (m - running_mean[c]);
         if (running_var != NULL)

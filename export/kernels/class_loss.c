@@ -1,6 +1,7 @@
 /* The cross-entropy of each row with its label or its distribution, smoothed and weighed by class, and the
  * gradient, which may lie over pred. Of probabilities, logarithms are no less than -100 and divisors no less than
- * 1e-12. With `counts` the mean is over the weights of the classes of rows that are not ignored. */
+ * 1e-12. With `counts` the mean is over the weights of the classes of rows that are not ignored. A label that is no
+ * class teaches nothing and makes the sum NaN. */
 #ifndef KERNEL_CLASS_LOSS
 #define KERNEL_CLASS_LOSS
 
@@ -18,11 +19,13 @@ static float class_loss(float *grad /* [rows, classes] */, const float *pred,
 {
     float loss = 0.0f, counted = 0.0f;
     for (int r = 0; counts && r < rows; r++)
-        if (!ignore || label[r] != ignored)
+        if ((!ignore || label[r] != ignored) && label[r] >= 0 && label[r] < classes)
             counted += weights != NULL ? weights[label[r]] : 1.0f;
     if (counts && counted > 0.0f)
         scale /= counted;
     for (int r = 0; r < rows; r++, pred += classes, grad += classes) {
+        int skipped = label != NULL && ignore && label[r] == ignored;
+        int unknown = label != NULL && !skipped && (label[r] < 0 || label[r] >= classes);
         float most = pred[0], sum = 0.0f, total = 0.0f, dot = 0.0f;
         for (int i = 1; i < classes; i++)
             most = pred[i] > most ? pred[i] : most;
@@ -33,7 +36,7 @@ static float class_loss(float *grad /* [rows, classes] */, const float *pred,
                 float t = target != NULL ? target[r * classes + i] : label[r] == i ? 1.0f : 0.0f;
                 t = t * (1.0f - smoothing) + smoothing / (float)classes;
                 t = weights != NULL ? t * weights[i] : t;
-                if (label != NULL && ignore && label[r] == ignored)
+                if (skipped || unknown)
                     t = 0.0f;
                 if (pass == 1 && probabilities) {
                     grad[i] = -scale * t / (pred[i] < 1e-12f ? 1e-12f : pred[i]);
@@ -47,7 +50,7 @@ static float class_loss(float *grad /* [rows, classes] */, const float *pred,
                     dot += t * (pred[i] - most);
                 }
             }
-        loss += (probabilities || total == 0.0f ? 0.0f : total * log_f(sum)) - dot;
+        loss += unknown ? 0.0f / 0.0f : (probabilities || total == 0.0f ? 0.0f : total * log_f(sum)) - dot;
     }
     return scale * loss;
 }

@@ -1,5 +1,5 @@
 /* The sum of scale times the cross-entropy of each row's softmax with its label, and the gradient, which may lie
- * over the logits. */
+ * over the logits. A label that is no class teaches nothing and makes the sum NaN. */
 #include <stdint.h>
 
 #include "exp.c"
@@ -10,14 +10,16 @@ static float cross_entropy(float *grad /* [rows, classes] */, const float *logit
 {
     float loss = 0.0f;
     for (int r = 0; r < rows; r++, logits += classes, grad += classes) {
-        float most = logits[0], sum = 0.0f, own = logits[label[r]];
+        int known = label[r] >= 0 && label[r] < classes;
+        float most = logits[0], sum = 0.0f, own = known ? logits[label[r]] : 0.0f / 0.0f;
         for (int i = 1; i < classes; i++)
             most = logits[i] > most ? logits[i] : most;
         for (int i = 0; i < classes; i++)
             sum += grad[i] = exp_f(logits[i] - most);
         for (int i = 0; i < classes; i++)
-            grad[i] *= scale / sum;
-        grad[label[r]] -= scale;
+            grad[i] *= known ? scale / sum : 0.0f;
+        if (known)
+            grad[label[r]] -= scale;
         loss += log_f(sum) + most - own;
     }
     return scale * loss;

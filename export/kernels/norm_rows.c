@@ -14,12 +14,17 @@ static void norm_rows(float *y /* [rows, channels, inner] */, float *mean /* [ro
 {
     int width = channels * inner;
     for (int row = 0; row < rows; row++, x += width, y += width) {
-        float m = 0.0f, v = 0.0f;
+        float m = 0.0f, v = 0.0f, rest = 0.0f; /* what the sum of many floats lost */
         for (int i = 0; i < width; i++)
             m += x[i];
         m /= (float)width;
-        for (int i = 0; i < width; i++)
-            v += (x[i] - m) * (x[i] - m);
+        for (int i = 0; i < width; i++) {
+            float d = x[i] - m;
+            v += d * d;
+            rest += d;
+        }
+        m += rest / (float)width;
+        v -= rest * (rest / (float)width);
         v = 1.0f / sqrt_f(v / (float)width + eps);
         int first = row % groups * channels;
         for (int c = 0; c < channels; c++) {
