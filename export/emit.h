@@ -1,8 +1,8 @@
 /* How an operation becomes C. To add one:
  *
- *   1. Write its kernel, export/kernels/NAME.c: C99 that compiles by itself, functions static, outputs first, then inputs,
- *      then sizes as int; what it needs it includes ("exp.c"). It is embedded into the tool by the build, and written out
- *      once, where something uses it.
+ *   1. Write its kernel, export/kernels/NAME.c: C99 that compiles by itself, functions static, outputs first, then
+ *      inputs, then sizes as int; what it needs it includes ("exp.c"). The build embeds it into the tool, and it is
+ *      written out once, where something uses it.
  *   2. Write an emitter, a function of a few lines, in the emit_FAMILY.c of its family:
  *
  *          static void emit_softmax(emitter *e, const call *c)
@@ -16,15 +16,16 @@
  *      It is called inside a block of C whose variables are already declared, each with its shape in a comment: one
  *      for each input and output of the call, by the names that in_name and out_name give. An absent input is "0".
  *      Shapes are numbers now: a loop nest may be written out instead of a call.
- *   3. Add a line to the table of that file: the operation's name in `mica ops` (or of a gradient: `mica plan NET --train
- *      --program`), and what else is to be known of it. A new family's table goes into the list in emit.c.
+ *   3. Add a line to the table of that file: the operation's name in `mica ops` (or of a gradient: `mica plan NET
+ *      --train --program`), and what else is to be known of it. A new family's table goes into the list in emit.c.
  *
  * What an entry promises:
  *   - out[k] may be exactly in[i] where the library's operation allows it (op->in_place), and then is, if memory can be
  *     saved so; if the kernel cannot, the entry says .apart.
- *   - c->add bit k: out[k] holds something, which the result is added to. An entry lists the outputs for which it looks at
- *     that bit in .adds, and those that its kernel always adds to in .only_adds (gradients of parameters: they lie in
- *     the velocity). The rest is done around it: an output is set to zeros before, or made elsewhere and added.
+ *   - c->add bit k: out[k] holds something, which the result is added to. An entry lists the outputs for which it
+ *     looks at that bit in .adds, and those that its kernel always adds to in .only_adds (gradients of parameters:
+ *     they lie in the velocity). The rest is done around it: an output is set to zeros before, or made elsewhere and
+ *     added.
  *   - .refuse says why a call cannot be exported (a short text; NULL: it can), before anything is written.
  *   - .scratch: how many floats the call needs besides, in scratch_name(e).
  *   - .modes: it differs in training: then the emitter looks at e->mode, and is called for each mode that is needed.
@@ -67,8 +68,8 @@ extern const export_op export_elementwise_ops[], export_reduce_ops[], export_mov
     export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
     export_matrix_ops[], export_make_ops[], export_random_ops[], export_class_ops[];
 
-/* The entry of an operation of bytes; NULL: it is none. And whether int8_t can be exported for an operation: those, and those
- * that move elements. */
+/* The entry of an operation of bytes; NULL: it is none. And whether int8_t can be exported for an operation: those,
+ * and those that move elements. */
 const export_op *find_int8_op(const char *name);
 bool takes_bytes(const char *name);
 

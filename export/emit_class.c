@@ -1,5 +1,5 @@
-/* Cross-entropies: of labels and of distributions, of logits and of probabilities, with smoothing, weights of classes and
- * rows that are ignored. The usual one, of labels alone, has a kernel of its own. */
+/* Cross-entropies: of labels and of distributions, of logits and of probabilities, with smoothing, weights of classes
+ * and rows that are ignored. The usual one, of labels alone, has a kernel of its own. */
 #include <string.h>
 
 #include "export/emit.h"
@@ -28,15 +28,15 @@ static void emit_class_loss(emitter *e, const call *c)
     if (is_plain(c)) {
         const char *kernel = labels ? "cross_entropy" : "cross_entropy_rows";
         use_kernel(e, kernel);
-        emit(e, "loss += %s(%s, %s, %s, %d, %d, %s);", kernel, out_name(e, 1), in_name(e, 0), in_name(e, 1), rows,
-             classes, float_text(scale));
+        emit(e, "loss += %s(%s, %s, %s, %d, %d, %s);", kernel, out_name(e, 1), in_name(e, 0), in_name(e, 1),
+             rows, classes, float_text(scale));
         return;
     }
     use_kernel(e, "class_loss");
-    emit(e, "loss += class_loss(%s, %s, %s, %s, %s, %d, %d, %s, %s, %d, %d, %d, %d);", out_name(e, 1), in_name(e, 0),
-         labels ? in_name(e, 1) : "0", labels ? "0" : in_name(e, 1), in_name(e, 2), rows, classes, float_text(scale),
-         float_text(call_number(c, "smoothing", 0)), call_int(c, "ignore", 0), call_int(c, "ignore_index", 0), counts,
-         strcmp(c->name, "cross_entropy_probs") == 0);
+    emit(e, "loss += class_loss(%s, %s, %s, %s, %s, %d, %d, %s, %s, %d, %d, %d, %d);", out_name(e, 1),
+         in_name(e, 0), labels ? in_name(e, 1) : "0", labels ? "0" : in_name(e, 1), in_name(e, 2), rows,
+         classes, float_text(scale), float_text(call_number(c, "smoothing", 0)), call_int(c, "ignore", 0),
+         call_int(c, "ignore_index", 0), counts, strcmp(c->name, "cross_entropy_probs") == 0);
 }
 
 static const char *refuse_class_loss(const graph *g, const call *c)

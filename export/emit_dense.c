@@ -75,7 +75,8 @@ static void emit_backward_input(emitter *e, const call *c)
          rows_of(dy), columns_of(dy), columns_of(dx));
 }
 
-/* The gradient by x, or with c->also by what an activation made x of; it may lie over x, which has been read by then. */
+/* The gradient by x, or with c->also by what an activation made x of; it may lie over x, which has been read by
+ * then. */
 static void emit_small_input(emitter *e, const call *c, int outputs, int inputs)
 {
     emit(e, "for (int i = 0; i < %d; i++) {", inputs);

@@ -50,7 +50,8 @@ static void emit_transpose(emitter *e, const call *c)
     emit_permuted(e, c, axes);
 }
 
-/* Elements start, start + step, ... of an axis of `whole`: strides of operand `part`. Positions are clamped as Python's. */
+/* Elements start, start + step, ... of an axis of `whole`: strides of operand `part`. Positions are clamped as
+ * Python's. */
 static void slice_operand(nest *n, int part, const value *whole, int axis, mica_index start, mica_index step)
 {
     mica_index stride[MICA_MAX_RANK];

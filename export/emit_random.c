@@ -1,4 +1,5 @@
-/* Random numbers: the library's, which are a function of seed, stream and position, so that both sides drop the same. */
+/* Random numbers: the library's, which are a function of seed, stream and position, so that both sides drop the
+ * same. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -34,7 +34,8 @@ static windows windows_of(const call *c)
 
 /* ---- Convolutions ---- */
 
-/* `x` is the image that a plain convolution reads, `y` the one that it makes: the other way round in a transposed one. */
+/* `x` is the image that a plain convolution reads, `y` the one that it makes: the other way round in a transposed
+ * one. */
 static void emit_shape(emitter *e, const call *c, image x, image y, const value *weights)
 {
     windows w = windows_of(c);

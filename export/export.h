@@ -40,8 +40,8 @@ typedef struct exported {
  * calls that cannot be exported in `why`, a line each. */
 bool export_measure(size_t *ram, mica_net *net, const export_opts *opts, text *why);
 
-/* The files of a bound net whose weights are set. `check` is the same net, built for the whole batch, bound, with the same
- * weights: its outputs (with .train, its losses) are what the test expects. It is run, and trained, by this. */
+/* The files of a bound net whose weights are set. `check` is the same net, built for the whole batch, bound, with the
+ * same weights: its outputs (with .train, its losses) are what the test expects. It is run, and trained, by this. */
 bool export_net(exported *out, mica_net *net, mica_net *check, const export_opts *opts, text *why);
 void exported_free(exported *e);
 

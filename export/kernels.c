@@ -20,8 +20,8 @@ static int find(const char *name, size_t length)
 
 static bool put_kernel(writing *w, const char *name, size_t length);
 
-/* What keeps a kernel from being included twice: #ifndef KERNEL_EXP, #define KERNEL_EXP, #endif, with the KERNEL_EXP in a
- * comment. */
+/* What keeps a kernel from being included twice: #ifndef KERNEL_EXP, #define KERNEL_EXP, #endif, with the KERNEL_EXP
+ * in a comment. */
 static bool is_guard(const char *line, const char *end)
 {
     static const char *const starts[] = {"#ifndef KERNEL_", "#define KERNEL_", "#endif /* KERNEL_"};

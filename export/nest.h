@@ -1,5 +1,5 @@
-/* Loop nests written out: operations that go through their elements once, where shapes are numbers and nothing is gained
- * by a kernel. Axes of size 1 are left out, and neighbours that every operand goes through as one are joined:
+/* Loop nests written out: operations that go through their elements once, where shapes are numbers and nothing is
+ * gained by a kernel. Axes of size 1 are left out, and neighbours that every operand goes through as one are joined:
  *
  *     nest n;
  *     nest_start(&n, y);                                  // the elements of y

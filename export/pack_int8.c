@@ -11,7 +11,8 @@ static int number_at(const mica_tensor *t, size_t i)
     return weight < -127 ? -127 : weight; /* as the library's products have it */
 }
 
-/* Byte i of [outputs, channels, threes, rows, 4]. The last three of a row may begin inside the one before: zeros there. */
+/* Byte i of [outputs, channels, threes, rows, 4]. The last three of a row may begin inside the one before: zeros
+ * there. */
 static int of_threes(const mica_tensor *t, size_t i)
 {
     size_t columns = (size_t)t->dim[t->rank - 1], rows = t->rank > 3 ? (size_t)t->dim[2] : 1;

@@ -1,5 +1,6 @@
-/* Convolution with stride 1, relu and max pooling over windows that do not overlap: one call over planes with a border, which
- * keeps where each maximum was in a byte. Its backward sends gradients there alone: a fourth of the work, for 2 x 2.
+/* Convolution with stride 1, relu and max pooling over windows that do not overlap: one call over planes with a
+ * border, which keeps where each maximum was in a byte. Its backward sends gradients there alone: a quarter of the work
+ * for 2 x 2.
  *
  *     conv2d_max_pool                                     conv_pool
  *     relu_backward, max_pool2d_backward,                 conv_pool_backward
@@ -123,8 +124,8 @@ static bool replace_backward(graph *g, int at, const backward *b, const int numb
 
 /* ---- Borders ---- */
 
-/* Which tensors of these calls have the border of their padding, or may have any: x and y of the forward; dy, x and dx of
- * the backward. */
+/* Which tensors of these calls have the border of their padding, or may have any: x and y of the forward; dy, x and dx
+ * of the backward. */
 static bool wants_border(const call *c, int in)
 {
     return c->numbers[PAD] > 0 && in == (is_named(c, "conv_pool") ? 0 : 2);

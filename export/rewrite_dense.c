@@ -56,7 +56,8 @@ static bool is_gradient_by_result(const char *name)
     return false;
 }
 
-/* The gradient of the activation before a small layer is made in the same loop, and so may lie over what it is read from. */
+/* The gradient of the activation before a small layer is made in the same loop, and so may lie over what it is read
+ * from. */
 static void join_activation(graph *g, int at)
 {
     call *c = &g->calls[at];

@@ -1,5 +1,5 @@
-/* Nets of bytes: the caller writes and reads bytes where the net begins and ends with them; convolutions get the kernel that
- * suits the target, with max pooling behind them in the same call, and weights packed for it.
+/* Nets of bytes: the caller writes and reads bytes where the net begins and ends with them; convolutions get the
+ * kernel that suits the target, with max pooling behind them in the same call, and weights packed for it.
  *
  *     quantize of an input                         the input itself
  *     dequantize to the output                     the output itself

@@ -1,5 +1,5 @@
-/* What is kept from step to step: the count of steps, where random numbers follow it; not which rows of an embedding were
- * used, as gradients are always added to what is there. */
+/* What is kept from step to step: the count of steps, where random numbers follow it; not which rows of an embedding
+ * were used, as gradients are always added to what is there. */
 #include <string.h>
 
 #include "export/rewrite.h"

@@ -30,8 +30,8 @@ void write_header(text *out, const graph *g, const export_opts *opts);
 bool write_test(text *out, const graph *g, mica_net *check, const export_opts *opts, text *why);
 void write_page(text *out, const graph *g, const export_opts *opts);
 
-/* Of nets whose caller writes or reads bytes: write_int8.c. The test draws its numbers from a generator, for which `fill`
- * does the same on the library's side. */
+/* Of nets whose caller writes or reads bytes: write_int8.c. The test draws its numbers from a generator, for which
+ * `fill` does the same on the library's side. */
 typedef struct generator {
     uint32_t state;
 } generator;

@@ -170,7 +170,8 @@ static void put_main(text *out, const graph *g, const export_opts *opts, size_t 
 
 /* ---- What the library makes of the same numbers ---- */
 
-/* Copies one sample of the inputs from the net of all of them to that which was exported; `nudged`: in the last bit off. */
+/* Copies one sample of the inputs from the net of all of them to that which was exported; `nudged`: in the last bit
+ * off. */
 static bool copy_sample(const graph *g, mica_net *check, int sample, bool nudged)
 {
     for (int i = 0; i < g->value_count; i++) {

@@ -15,7 +15,8 @@ void put_targets(text *out, const graph *g)
 
 /* ---- The update ---- */
 
-/* Without momentum gradients begin as zeros. With it, as the velocities of the last step, which that has slowed down. */
+/* Without momentum gradients begin as zeros. With it, as the velocities of the last step, which that has slowed
+ * down. */
 static void put_begin(text *out, const graph *g, const mica_optimizer *o)
 {
     if (o->kind != MICA_SGD || o->momentum == 0.0f)

@@ -1,5 +1,5 @@
-/* y = softmax(scale q kT + mask) v for every head, key by key: sums are rescaled when a larger score comes, so that there is
- * no matrix of scores. A query that sees no key gives zeros. y may be q. */
+/* y = softmax(scale q kT + mask) v for every head, key by key: sums are rescaled when a larger score comes, so that
+ * there is no matrix of scores. A query that sees no key gives zeros. y may be q. */
 #ifndef KERNEL_ATTENTION
 #define KERNEL_ATTENTION
 

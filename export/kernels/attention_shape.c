@@ -1,5 +1,5 @@
-/* The sizes of attention, and the strides of batch, head and time: of queries (which their gradients share), of keys and
- * values, of what comes out, and of batch, head, query and key in the mask. */
+/* The sizes of attention, and the strides of batch, head and time: of queries (which their gradients share), of keys
+ * and values, of what comes out, and of batch, head, query and key in the mask. */
 #ifndef KERNEL_ATTENTION_SHAPE
 #define KERNEL_ATTENTION_SHAPE
 

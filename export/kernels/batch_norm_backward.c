@@ -1,5 +1,5 @@
-/* The gradients of batch_norm: with z = (x - mean) rstd, dgamma += dy z, dbeta += dy and dx = gamma rstd (dy - mean of dy
- * - z mean of dy z); without the means where the statistics were `fixed`. dx may be dy or x. */
+/* The gradients of batch_norm: with z = (x - mean) rstd, dgamma += dy z, dbeta += dy and dx = gamma rstd (dy - mean of
+ * dy - z mean of dy z); without the means where the statistics were `fixed`. dx may be dy or x. */
 #ifndef KERNEL_BATCH_NORM_BACKWARD
 #define KERNEL_BATCH_NORM_BACKWARD
 

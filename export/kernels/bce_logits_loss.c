@@ -1,4 +1,5 @@
-/* The sum of scale times the binary cross-entropy of sigmoid(logits), and its gradient, which may lie over the logits. */
+/* The sum of scale times the binary cross-entropy of sigmoid(logits), and its gradient, which may lie over the
+ * logits. */
 #include "exp.c"
 #include "log.c"
 

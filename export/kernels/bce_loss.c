@@ -1,5 +1,5 @@
-/* The sum of scale times the binary cross-entropy of probabilities, and its gradient, which may lie over them. Logarithms are
- * no less than -100. */
+/* The sum of scale times the binary cross-entropy of probabilities, and its gradient, which may lie over them.
+ * Logarithms are no less than -100. */
 #include "log.c"
 
 static float bce_loss(float *grad, const float *pred, const float *target, int count, float scale)

@@ -1,6 +1,6 @@
-/* The cross-entropy of each row with its label or its distribution, smoothed and weighed by class, and the gradient, which
- * may lie over pred. Of probabilities, logarithms are no less than -100 and divisors no less than 1e-12. With `counts` the
- * mean is over the weights of the classes of rows that are not ignored. */
+/* The cross-entropy of each row with its label or its distribution, smoothed and weighed by class, and the gradient,
+ * which may lie over pred. Of probabilities, logarithms are no less than -100 and divisors no less than 1e-12. With
+ * `counts` the mean is over the weights of the classes of rows that are not ignored. */
 #ifndef KERNEL_CLASS_LOSS
 #define KERNEL_CLASS_LOSS
 
@@ -10,10 +10,11 @@
 #include "exp.c"
 #include "log.c"
 
-static float class_loss(float *grad /* [rows, classes] */, const float *pred, const int32_t *label /* [rows] or NULL */,
-                        const float *target /* [rows, classes] or NULL */, const float *weights /* [classes] or NULL */,
-                        int rows, int classes, float scale, float smoothing, int ignore, int ignored, int counts,
-                        int probabilities)
+static float class_loss(float *grad /* [rows, classes] */, const float *pred,
+                        const int32_t *label /* [rows] or NULL */,
+                        const float *target /* [rows, classes] or NULL */,
+                        const float *weights /* [classes] or NULL */, int rows, int classes, float scale,
+                        float smoothing, int ignore, int ignored, int counts, int probabilities)
 {
     float loss = 0.0f, counted = 0.0f;
     for (int r = 0; counts && r < rows; r++)

@@ -1,6 +1,6 @@
 /* Convolution 3 x 3 with stride 1, then the largest of each 2 x 2, at least `least` (0: relu). Two outputs at a time:
- * eight sums, and a patch of sixteen pixels in registers. Where picks are wanted, each says which of the four was the largest;
- * 4: none, as all were below `least`. */
+ * eight sums, and a patch of sixteen pixels in registers. Where picks are wanted, each says which of the four was the
+ * largest; 4: none, as all were below `least`. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
-/* The gradients of a convolution 3 x 3 with max pooling behind: only where the largest pixel of a window was is there one.
- * All are added to what is there; any of them may be NULL. */
+/* The gradients of a convolution 3 x 3 with max pooling behind: only where the largest pixel of a window was is there
+ * one. All are added to what is there; any of them may be NULL. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,5 +1,6 @@
-/* Convolution k x k with stride 1, then the largest of each window x window, at least `least` (0: relu). Where picks are
- * wanted, each says which of the window was the largest, counted by rows; window * window: none, all were below `least`. */
+/* Convolution k x k with stride 1, then the largest of each window x window, at least `least` (0: relu). Where picks
+ * are wanted, each says which of the window was the largest, counted by rows; window * window: none, all were below
+ * `least`. */
 #include <stddef.h>
 #include <stdint.h>
 

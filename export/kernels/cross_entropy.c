@@ -1,5 +1,5 @@
-/* The sum of scale times the cross-entropy of each row's softmax with its label, and the gradient, which may lie over the
- * logits. */
+/* The sum of scale times the cross-entropy of each row's softmax with its label, and the gradient, which may lie over
+ * the logits. */
 #include <stdint.h>
 
 #include "exp.c"

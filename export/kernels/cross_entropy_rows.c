@@ -1,5 +1,5 @@
-/* The sum of scale times the cross-entropy of each row's softmax with a distribution, and the gradient, which may lie over
- * the logits. */
+/* The sum of scale times the cross-entropy of each row's softmax with a distribution, and the gradient, which may lie
+ * over the logits. */
 #include "exp.c"
 #include "log.c"
 

@@ -1,5 +1,5 @@
-/* y = x / the share that is kept, or 0, by 16 random bits each, from position `first` on: the same in the forward and the
- * backward of a step. y may be x. */
+/* y = x / the share that is kept, or 0, by 16 random bits each, from position `first` on: the same in the forward and
+ * the backward of a step. y may be x. */
 #ifndef KERNEL_DROPOUT
 #define KERNEL_DROPOUT
 

@@ -1,4 +1,5 @@
-/* A gated recurrent unit over sequences, gates r, z, n and m = W_hn h' + b_hn: n = tanh(.. + r m), h = n + z (h' - n). */
+/* A gated recurrent unit over sequences, gates r, z, n and m = W_hn h' + b_hn: n = tanh(.. + r m), h = n + z (h' -
+ * n). */
 #ifndef KERNEL_GRU
 #define KERNEL_GRU
 

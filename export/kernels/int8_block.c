@@ -1,5 +1,5 @@
-/* Taps of 3 or more columns at two by two neighbouring places: sum[0] and [1] of a row, [2] and [3] of the next. A row of
- * taps is cut into threes, the last of which may begin inside the one before: it has zeros there. */
+/* Taps of 3 or more columns at two by two neighbouring places: sum[0] and [1] of a row, [2] and [3] of the next. A row
+ * of taps is cut into threes, the last of which may begin inside the one before: it has zeros there. */
 #ifndef KERNEL_INT8_BLOCK
 #define KERNEL_INT8_BLOCK
 

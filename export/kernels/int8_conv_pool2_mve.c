@@ -1,5 +1,5 @@
-/* Convolution of bytes, stride 1, and the largest of each 2 x 2: four of them at a time, vectors where the processor has
- * MVE. */
+/* Convolution of bytes, stride 1, and the largest of each 2 x 2: four of them at a time, vectors where the processor
+ * has MVE. */
 #ifndef KERNEL_INT8_CONV_POOL2_MVE
 #define KERNEL_INT8_CONV_POOL2_MVE
 

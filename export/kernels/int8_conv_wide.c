@@ -1,4 +1,5 @@
-/* Convolution of bytes, at least 3 columns wide, stride 1; y has at least two rows and columns, and the last two may be done twice. */
+/* Convolution of bytes, at least 3 columns wide, stride 1; y has at least two rows and columns, and the last two may
+ * be done twice. */
 #ifndef KERNEL_INT8_CONV_WIDE
 #define KERNEL_INT8_CONV_WIDE
 

@@ -1,4 +1,5 @@
-/* A sum of products as a byte: (sum multiplier + 2^(shift - 1)) >> shift, limited. Above 32 bits, those below do not count. */
+/* A sum of products as a byte: (sum multiplier + 2^(shift - 1)) >> shift, limited. Above 32 bits, those below do not
+ * count. */
 #ifndef KERNEL_INT8_FINISH
 #define KERNEL_INT8_FINISH
 

@@ -1,5 +1,5 @@
-/* Kernels whose sizes are known where they are called become code of their own there: faster, and larger. Where a net has
- * many such calls, INT8_EACH is defined as nothing, and they share one. */
+/* Kernels whose sizes are known where they are called become code of their own there: faster, and larger. Where a net
+ * has many such calls, INT8_EACH is defined as nothing, and they share one. */
 #ifndef KERNEL_INT8_INLINE
 #define KERNEL_INT8_INLINE
 

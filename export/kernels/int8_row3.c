@@ -1,5 +1,5 @@
-/* Three taps of a row at two neighbouring places, from four bytes x0 to x3 and weights w0 to w2: the first is x0 w0 + x2 w2
- * and x1 w1, the second x1 w0 + x3 w2 and x2 w1. */
+/* Three taps of a row at two neighbouring places, from four bytes x0 to x3 and weights w0 to w2: the first is x0 w0 +
+ * x2 w2 and x1 w1, the second x1 w0 + x3 w2 and x2 w1. */
 #ifndef KERNEL_INT8_ROW3
 #define KERNEL_INT8_ROW3
 

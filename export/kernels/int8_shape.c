@@ -1,5 +1,5 @@
-/* The sizes of a convolution of bytes with stride 1 over planes that have their padding around them. With pooling, rows and
- * columns are those of the result. */
+/* The sizes of a convolution of bytes with stride 1 over planes that have their padding around them. With pooling,
+ * rows and columns are those of the result. */
 #ifndef KERNEL_INT8_SHAPE
 #define KERNEL_INT8_SHAPE
 

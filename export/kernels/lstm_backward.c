@@ -1,5 +1,5 @@
-/* The gradients of lstm, back through time. dgates may be gates. dy has the layout of the steps, or with last_only it is
- * [batch, hidden], of the last time alone. */
+/* The gradients of lstm, back through time. dgates may be gates. dy has the layout of the steps, or with last_only it
+ * is [batch, hidden], of the last time alone. */
 #ifndef KERNEL_LSTM_BACKWARD
 #define KERNEL_LSTM_BACKWARD
 

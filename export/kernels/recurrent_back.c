@@ -1,6 +1,6 @@
-/* One row of one time, back: from d, the gradients by what went into the gates, those of the weights and biases are added
- * up, dx is written and dh, the gradient of the state before, added to. The GRU's third block is d's third as seen from
- * the input, its fourth as seen from the state. */
+/* One row of one time, back: from d, the gradients by what went into the gates, those of the weights and biases are
+ * added up, dx is written and dh, the gradient of the state before, added to. The GRU's third block is d's third as
+ * seen from the input, its fourth as seen from the state. */
 #ifndef KERNEL_RECURRENT_BACK
 #define KERNEL_RECURRENT_BACK
 

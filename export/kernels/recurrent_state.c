@@ -1,5 +1,5 @@
-/* Where the state of sequence n at time t lies: in its steps, if they are kept, else in one of two rows by turns; before
- * the first time it is h_0, which may be NULL. */
+/* Where the state of sequence n at time t lies: in its steps, if they are kept, else in one of two rows by turns;
+ * before the first time it is h_0, which may be NULL. */
 #ifndef KERNEL_RECURRENT_STATE
 #define KERNEL_RECURRENT_STATE
 

@@ -1,5 +1,5 @@
-/* The gradients of rnn, back through time. dy has the layout of the steps, or with last_only it is [batch, hidden], of the
- * last time alone. */
+/* The gradients of rnn, back through time. dy has the layout of the steps, or with last_only it is [batch, hidden], of
+ * the last time alone. */
 #ifndef KERNEL_RNN_BACKWARD
 #define KERNEL_RNN_BACKWARD
 

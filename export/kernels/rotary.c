@@ -1,5 +1,5 @@
-/* Pairs of the first `turned` of the heads' features turned by the angle of their position, or back: the table has their
- * cosines, then their sines. Pairs are neighbours, or half the turned features apart. y may be x. */
+/* Pairs of the first `turned` of the heads' features turned by the angle of their position, or back: the table has
+ * their cosines, then their sines. Pairs are neighbours, or half the turned features apart. y may be x. */
 #ifndef KERNEL_ROTARY
 #define KERNEL_ROTARY
 

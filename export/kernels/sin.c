@@ -1,5 +1,5 @@
-/* sin(x + quadrant pi/2), so that quadrant 1 is the cosine: an absolute error of 1e-7 up to |x| = 1000, and of 1e-6 up to
- * 30,000. NaN beyond 1e9, where a float has no phase left. */
+/* sin(x + quadrant pi/2), so that quadrant 1 is the cosine: an absolute error of 1e-7 up to |x| = 1000, and of 1e-6 up
+ * to 30,000. NaN beyond 1e9, where a float has no phase left. */
 #ifndef KERNEL_SIN
 #define KERNEL_SIN
 

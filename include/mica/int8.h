@@ -16,9 +16,9 @@
  *     mica_int8_weights_set(q, bytes);               // from those of `net`; later from a file: mica_weights_load
  *     mica_int8_destroy(q);
  *
- * Products (dense layers, convolutions) with the batch norm and relu or relu6 behind them become one call; pooling, sums,
- * joins and changes of shape work on bytes. What has no int8 operation stays as it is, between dequantize and quantize.
- * Inputs and outputs are f32. The new net is for inference. */
+ * Products (dense layers, convolutions) with the batch norm and relu or relu6 behind them become one call; pooling,
+ * sums, joins and changes of shape work on bytes. What has no int8 operation stays as it is, between dequantize and
+ * quantize. Inputs and outputs are f32. The new net is for inference. */
 #ifndef MICA_INT8_H
 #define MICA_INT8_H
 
@@ -58,8 +58,8 @@ MICA_API mica_status mica_int8_collect(mica_int8 *q);
 /* Sets the scales from what was collected. */
 MICA_API mica_status mica_int8_choose(mica_int8 *q, const mica_int8_opts *opts);
 
-/* The scales as text, "NAME SCALE" a line, into text[size]; returns the length of all of it, as snprintf does. A name is
- * that of an input, or a layer's and the numbers of call and output in it: "conv1:0:0". */
+/* The scales as text, "NAME SCALE" a line, into text[size]; returns the length of all of it, as snprintf does. A name
+ * is that of an input, or a layer's and the numbers of call and output in it: "conv1:0:0". */
 MICA_API size_t mica_int8_scales_print(char *text, size_t size, const mica_int8 *q);
 /* Sets the scales from such a text. Names that the net does not have are passed over. */
 MICA_API mica_status mica_int8_scales_read(mica_int8 *q, const char *text);

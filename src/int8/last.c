@@ -1,4 +1,5 @@
-/* What lasts and stays as it is, copied into the new net: parameters of layers that stay float, their states, tables. */
+/* What lasts and stays as it is, copied into the new net: parameters of layers that stay float, their states,
+ * tables. */
 #include "int8/convert.h"
 
 /* The sizes that something kept has; false if they follow those of a step. */

@@ -79,8 +79,8 @@ void compiled_add_test(compiled *all, const char *name, const exported *e)
     FILE *f = create(all, name, "_test.c");
     if (!CHECK(f != NULL))
         return;
-    fprintf(f, "%.*sint test_%s(void);\nint test_%s(void)%s", (int)(main - e->test.bytes), e->test.bytes, name, name,
-            main + strlen("int main(void)"));
+    fprintf(f, "%.*sint test_%s(void);\nint test_%s(void)%s", (int)(main - e->test.bytes), e->test.bytes,
+            name, name, main + strlen("int main(void)"));
     fclose(f);
     fprintf(all->main, "int test_%s(void);\n", name);
     all->count++;

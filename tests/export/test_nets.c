@@ -1,5 +1,5 @@
-/* Random nets of every layer of net files, exported for runs and for training: the same outputs, and the same losses over
- * 50 steps, as the library's. */
+/* Random nets of every layer of net files, exported for runs and for training: the same outputs, and the same losses
+ * over 50 steps, as the library's. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,8 @@ enum { NETS = 200, STEPS = 50 };
 typedef struct writer {
     test_random r;
     char text[4096];
-    int channels, rows, columns; /* of the last layer: [channels, rows, columns], [channels, columns], [columns] */
+    int channels, rows,
+        columns; /* of the last layer: [channels, rows, columns], [channels, columns], [columns] */
     int rank;
     bool batch_norm; /* may be used: the batch is two or more */
 } writer;
@@ -30,8 +31,9 @@ static void put(writer *w, const char *format, ...)
 
 static const char *activation(writer *w)
 {
-    static const char *const names[] = {"",         " relu", " relu6",     " leaky_relu", " elu", " sigmoid", " tanh",
-                                        " softplus", " silu", " gelu",      " gelu_tanh",  " hard_swish"};
+    static const char *const names[] = {"",      " relu",    " relu6",     " leaky_relu",
+                                        " elu",  " sigmoid", " tanh",      " softplus",
+                                        " silu", " gelu",    " gelu_tanh", " hard_swish"};
     return names[test_int(&w->r, 0, 11)];
 }
 
@@ -101,7 +103,8 @@ static void put_conv(writer *w)
 {
     bool flat = w->rank == 2;
     int kernel = test_int(&w->r, 1, 3), stride = test_int(&w->r, 1, 2), pad = test_int(&w->r, 0, kernel / 2);
-    int groups = w->channels % 2 == 0 && test_chance(&w->r, 30) ? 2 : 1, channels = groups * test_int(&w->r, 1, 4);
+    int groups = w->channels % 2 == 0 && test_chance(&w->r, 30) ? 2 : 1,
+        channels = groups * test_int(&w->r, 1, 4);
     int least = flat || w->columns < w->rows ? w->columns : w->rows;
     char size[16], step[16], border[16];
     if (kernel > least)
@@ -112,11 +115,13 @@ static void put_conv(writer *w)
     switch (test_int(&w->r, 0, 7)) {
     case 0:
     case 1:
-        put(w, "conv %d %s%s stride=%s pad=%s groups=%d\n", channels, size, activation(w), step, border, groups);
+        put(w, "conv %d %s%s stride=%s pad=%s groups=%d\n", channels, size, activation(w), step, border,
+            groups);
         w->channels = channels;
         break;
     case 2:
-        put(w, "conv %d %s%s same dilation=%s\n", channels, flat ? "3" : "3x3", activation(w), flat ? "2" : "2x2");
+        put(w, "conv %d %s%s same dilation=%s\n", channels, flat ? "3" : "3x3", activation(w),
+            flat ? "2" : "2x2");
         w->channels = channels;
         return;
     case 3:
@@ -195,7 +200,8 @@ static void put_sequence(writer *w)
         w->columns = 8;
         break;
     case 5:
-        put(w, "dense 8\nmulti_head_attention %d%s\n", one_of(w, 1, 2, 4), test_chance(&w->r, 50) ? " causal" : "");
+        put(w, "dense 8\nmulti_head_attention %d%s\n", one_of(w, 1, 2, 4),
+            test_chance(&w->r, 50) ? " causal" : "");
         w->columns = 8;
         break;
     case 6:
@@ -214,8 +220,8 @@ static void put_sequence(writer *w)
 
 static void put_end(writer *w)
 {
-    static const char *const losses[] = {"cross_entropy", "cross_entropy smoothing=0.1", "mse",       "huber",
-                                         "l1",            "bce_logits",                  "cross_entropy one_hot"};
+    static const char *const losses[] = {"cross_entropy", "cross_entropy smoothing=0.1", "mse", "huber", "l1",
+                                         "bce_logits",    "cross_entropy one_hot"};
     put(w, "dense %d\nloss %s\n", test_int(&w->r, 2, 6), losses[test_int(&w->r, 0, 6)]);
 }
 
@@ -231,7 +237,8 @@ static void write_net(writer *w, uint64_t seed)
             put_vector(w);
     } else if (kind <= 2) {
         w->rank = kind == 1 ? 3 : 2;
-        w->channels = test_int(&w->r, 1, 4), w->rows = test_int(&w->r, 4, 9), w->columns = test_int(&w->r, 4, 9);
+        w->channels = test_int(&w->r, 1, 4), w->rows = test_int(&w->r, 4, 9),
+        w->columns = test_int(&w->r, 4, 9);
         if (w->rank == 3)
             put(w, "input x [%d, %d, %d]\n", w->channels, w->rows, w->columns);
         else
@@ -288,16 +295,19 @@ static bool build(job *j, mica_context *ctx, const char *words, mica_index batch
            CHECK_OK(ctx, mica_net_bind(j->check, NULL, 0)) && CHECK_OK(ctx, mica_net_initialize(j->check, 7));
 }
 
-static void try_net(mica_context *ctx, compiled *all, const char *name, const char *words, mica_index batch, int method)
+static void try_net(mica_context *ctx, compiled *all, const char *name, const char *words, mica_index batch,
+                    int method)
 {
     job j = {.net = NULL};
-    snprintf(j.name, sizeof j.name, "%s_%s", name, method == 0 ? "run" : method == 1 ? "sgd" : method == 2 ? "momentum" : "adam");
-    j.optimizer = (mica_optimizer){.kind = method == 3 ? MICA_ADAM : MICA_SGD, .momentum = method == 2 ? 0.9f : 0.0f};
-    j.opts = (export_opts){.name = j.name,
-                           .source = name,
-                           .train = method > 0,
-                           .optimizer = &j.optimizer,
-                           .steps = STEPS};
+    snprintf(j.name, sizeof j.name, "%s_%s", name,
+             method == 0   ? "run"
+             : method == 1 ? "sgd"
+             : method == 2 ? "momentum"
+                           : "adam");
+    j.optimizer = (mica_optimizer){.kind = method == 3 ? MICA_ADAM : MICA_SGD,
+                                   .momentum = method == 2 ? 0.9f : 0.0f};
+    j.opts = (export_opts){
+        .name = j.name, .source = name, .train = method > 0, .optimizer = &j.optimizer, .steps = STEPS};
     if (build(&j, ctx, words, batch)) {
         exported e;
         text why = {0};

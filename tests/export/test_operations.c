@@ -1,5 +1,5 @@
-/* Every operation of the list, exported in a net of its own: on random samples of its entry, a run and training steps give
- * what the library gives. All of them are compiled at once, as C99 with all warnings and under sanitizers. */
+/* Every operation of the list, exported in a net of its own: on random samples of its entry, a run and training steps
+ * give what the library gives. All of them are compiled at once, as C99 with all warnings and under sanitizers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,8 @@ static mica_value add_input(one *o, int i)
                : mica_net_input(o->net, name, t->dtype, t->rank, t->dim);
 }
 
-/* y = what the operation made + x, and in training the mean square of its distance from a target. False: nothing to try. */
+/* y = what the operation made + x, and in training the mean square of its distance from a target. False: nothing to
+ * try. */
 static bool build(one *o, mica_context *ctx, uint64_t seed)
 {
     const mica_op *op = o->draw.op;

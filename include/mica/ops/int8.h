@@ -6,8 +6,8 @@
  *     r = (s * multiplier + 2^(shift - 1)) >> shift         the product and the shift in 64 bits: rounded half up
  *     y = r, but at least `low` and at most `high`
  *
- * multiplier is 0 to 2^31 - 1, shift 1 to 62. With low = 0 the call is one with relu, and with high = 6 / scale one with
- * relu6. low = high = 0: -127 and 127.
+ * multiplier is 0 to 2^31 - 1, shift 1 to 62. With low = 0 the call is one with relu, and with high = 6 / scale one
+ * with relu6. low = high = 0: -127 and 127.
  *
  * Sums are 32 bits wide and wrap; those of up to 65536 products with a bias of up to 2^30 never do. docs/int8.md has
  * the whole of it. None of these has a gradient. */
@@ -96,7 +96,8 @@ MICA_API mica_status mica_int8_conv2d(mica_context *ctx, const mica_tensor *y, c
 MICA_API mica_status mica_int8_max_pool2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                                           const mica_pooling_opts *opts);
 
-/* s = the sum of what a window has of x, at most 65536 values. The mean is that of the multiplier: it has 1 / (KH KW). */
+/* s = the sum of the values of x inside a window, at most 65536 of them. The multiplier includes the 1 / (KH KW) of the
+ * mean. */
 typedef struct mica_int8_avg_pool_opts {
     mica_index kernel[2], stride[2], pad[2]; /* as in mica_pooling_opts */
     bool ceil_mode;
