@@ -242,24 +242,35 @@ static int build_nets(job *j)
     return code;
 }
 
-/* A checkpoint of mica train says how inputs were normalized. Other files need not. */
-static int read_normalization(job *j)
+/* A checkpoint of mica train says what its data were. Other files need not. */
+static int read_meaning(job *j)
 {
     mica_safetensors *file = NULL;
     if (j->weights[0] == '\0')
         return EXIT_OK;
     if (mica_safetensors_open(j->ctx, &file, j->weights) != MICA_OK)
         return verb_failed(&verb_export, j->ctx);
-    bool says = mica_safetensors_metadata_find(file, "mica.mean") != NULL;
+    bool says = mica_safetensors_metadata_find(file, "mica.sample") != NULL;
     mica_safetensors_close(j->ctx, file);
     int code = says ? saved_open(&j->saved, &verb_export, j->ctx, j->weights) : EXIT_OK;
-    const normalization *n = &j->saved.meaning.normalization;
     if (code != EXIT_OK || !says)
         return code;
-    j->opts.channels = (int)n->channels;
-    j->opts.scale = n->scale;
-    j->opts.mean = n->mean;
-    j->opts.deviation = n->deviation;
+    const meaning *m = &j->saved.meaning;
+    j->opts.channels = (int)m->normalization.channels;
+    j->opts.scale = m->normalization.scale;
+    j->opts.mean = m->normalization.mean;
+    j->opts.deviation = m->normalization.deviation;
+    j->opts.table = m->table;
+    if (m->class_count == j->info.classes && m->class_names != NULL) {
+        j->opts.classes = (const char *const *)m->class_names;
+        j->opts.class_count = m->class_count;
+    }
+    if (m->units.mean != NULL && m->units.deviation != NULL && m->units.names != NULL) {
+        j->opts.targets = m->units.names;
+        j->opts.unit = m->units.deviation;
+        j->opts.unit_mean = m->units.mean;
+        j->opts.target_count = (int)m->units.count;
+    }
     return EXIT_OK;
 }
 
@@ -410,7 +421,7 @@ static int export_with(job *j, text *why)
     if (code == EXIT_OK)
         code = build_nets(j);
     if (code == EXIT_OK)
-        code = read_normalization(j);
+        code = read_meaning(j);
     if (code == EXIT_OK)
         code = compile_within(j, why);
     if (code == EXIT_OK)
@@ -447,7 +458,7 @@ static int check_settings(const settings *set)
             &verb_export,
             "--int8 --train: which layers become int8? --freeze PREFIX; the others learn, as floats");
     if (!set->train && (set->freeze.count > 0 || set->weight_decay != 0.0))
-        return usage_error(&verb_export, "%s is about training: --train",
+        return usage_error(&verb_export, "%s needs --train",
                            set->freeze.count > 0 ? "--freeze" : "--weight-decay");
     return EXIT_OK;
 }

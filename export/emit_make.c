@@ -34,9 +34,9 @@ static double table_number(const call *c, mica_index row, mica_index column, mic
     double base = call_number(c, "base", 0);
     base = base != 0.0 ? base : 10000.0;
     if (strcmp(c->name, "rotary_table") == 0) { /* cosines, then sines */
-        mica_index pair = column % (columns / 2);
+        mica_index pairs = columns / 2, pair = column < pairs ? column : column - pairs;
         double angle = (double)row * pow(base, -2.0 * (double)pair / (double)columns);
-        return column < columns / 2 ? cos(angle) : sin(angle);
+        return column < pairs ? cos(angle) : sin(angle);
     }
     double angle = (double)row * pow(base, -(double)(column - column % 2) / (double)columns);
     return column % 2 == 0 ? sin(angle) : cos(angle);
@@ -52,6 +52,7 @@ static void emit_table(emitter *e, const call *c)
             text_put(&line, "%s,%s", float_text(table_number(c, row, column, y->dim[1])),
                      column + 1 < y->dim[1] ? " " : "");
         emit(e, "    %s", line.bytes != NULL ? line.bytes : "");
+        e->out->failed |= line.failed;
         text_free(&line);
     }
     emit(e, "};");

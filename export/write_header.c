@@ -26,8 +26,9 @@ static void put_sizes(text *out, const graph *g, const export_opts *opts)
 void write_header(text *out, const graph *g, const export_opts *opts)
 {
     capitals name = capitals_of(opts->name);
-    text_put(out, "/* %s: %s, as C. Written by mica export %s. */\n", opts->name, opts->source,
-             mica_version());
+    text_put(out, "/* %s: ", opts->name);
+    text_put_comment(out, opts->source);
+    text_put(out, ", as C. Written by mica export %s. */\n", mica_version());
     text_put(
         out,
         "#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
@@ -51,6 +52,7 @@ void write_header(text *out, const graph *g, const export_opts *opts)
     text_put(out, "/* After a run%s. */\nconst %s *%s_output(void); /* %s%s */\n",
              g->train ? ", not after a training step" : "", c_type(g->values[g->output].dtype), opts->name,
              shape_of(&g->values[g->output]).text, g->samples > 1 ? " for each sample" : "");
+    write_output_meaning(out, g, opts);
     if (g->train) {
         text_put(
             out,

@@ -52,6 +52,15 @@ static int build_floats(quantizing *z)
     if (status == MICA_OK)
         status = mica_netfile_build(z->net, &z->info, saved_text(s, MICA_NETFILE_KEY),
                                     &(mica_netfile_opts){.file = s->path, .batch = BATCH});
+    for (size_t i = 0; status == MICA_OK && z->set->learns && i < z->set->freeze->count; i++)
+        status = mica_net_freeze(z->net, z->set->freeze->item[i],
+                                 true); /* an error if there is no such one */
+    const char *first = status == MICA_OK && z->set->learns ? int8_first_layer_learns(z->net, z->set->freeze)
+                                                            : NULL;
+    if (first != NULL)
+        return usage_error(
+            z->v, "--int8 --train: layer %s, the first, is not frozen, so none can become int8: --freeze %s",
+            first, first);
     if (status == MICA_OK)
         status = mica_int8_create(z->net, &z->q);
     if (status == MICA_OK)
@@ -301,12 +310,6 @@ static void print_text(const quantizing *z, const char *out)
            size_text((double)mica_weights_bytes(z->net)).text);
 }
 
-static void print_nothing(const quantizing *z, const char *out)
-{
-    (void)z;
-    (void)out;
-}
-
 int quantize_int8(const verb *v, mica_context *ctx, const int8_settings *set, const char *in, const char *out)
 {
     quantizing z = {.v = v, .ctx = ctx, .set = set};
@@ -321,8 +324,8 @@ int quantize_int8(const verb *v, mica_context *ctx, const int8_settings *set, co
         code = score_both(&z);
     if (code == EXIT_OK)
         code = write_file(&z, out);
-    if (code == EXIT_OK)
-        (set->silent ? print_nothing : set->shared->json ? print_json : print_text)(&z, out);
+    if (code == EXIT_OK && !set->silent)
+        (set->shared->json ? print_json : print_text)(&z, out);
     score_free(&z.before);
     score_free(&z.after);
     mica_net_destroy(z.bytes);
