@@ -4,12 +4,14 @@
 #   target_link_libraries(program PRIVATE mica::mica)          # or mica::mica_static
 include(CMakePackageConfigHelpers)
 
-set_target_properties(mica_shared PROPERTIES EXPORT_NAME mica)
+if(MICA_SHARED)
+  set_target_properties(mica_shared PROPERTIES EXPORT_NAME mica)
+  add_library(mica::mica ALIAS mica_shared)
+endif()
 set_target_properties(mica_static PROPERTIES EXPORT_NAME mica_static)
-add_library(mica::mica ALIAS mica_shared)
 add_library(mica::mica_static ALIAS mica_static)
 
-install(TARGETS mica_shared mica_static EXPORT mica-targets
+install(TARGETS ${MICA_LIBRARIES} EXPORT mica-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/mica DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

@@ -146,12 +146,11 @@ static void emit_shape(emitter *e, const call *c, image x, image y)
     emit(e, "};");
 }
 
-/* Planes of 1 x 1 without borders are one long row. */
-static void join_rows(image *x, image *y)
+/* Four patches of bytes, for kernels that need them. */
+static size_t patch_floats(const graph *g, const call *c)
 {
-    x->columns = x->stride = x->rows * x->columns;
-    y->columns = y->stride = y->rows * y->columns;
-    x->rows = y->rows = 1;
+    const value *w = &g->values[c->in[INT8_W]];
+    return int8_patches(c->numbers[INT8_KERNEL]) ? w->count / (size_t)w->dim[0] : 0;
 }
 
 static void emit_conv_plane(emitter *e, const call *c)
@@ -163,23 +162,31 @@ static void emit_conv_plane(emitter *e, const call *c)
                                           "int8_conv_wide",
                                           "int8_conv_wide_pool2",
                                           "int8_conv_pool2",
-                                          "int8_conv_mve",
-                                          "int8_conv_pool2_mve"};
+                                          "int8_conv_patches",
+                                          "int8_conv_patches_pool2"};
     const char *kernel = kernels[c->numbers[INT8_KERNEL]], *to = out_name(e, 0);
-    const value *x = root_of(e->g, c->in[0]), *y = root_of(e->g, c->out[0]), *w = in_value(e, INT8_W);
-    image from = image_of(e->g, c->in[0]), into = image_of(e->g, c->out[0]);
-    if (c->numbers[INT8_KERNEL] == INT8_VECTORS && x->border == 0 && y->border == 0 &&
-        (w->rank < 4 || w->dim[2] == 1) && w->dim[w->rank - 1] == 1)
-        join_rows(&from, &into);
+    const value *x = root_of(e->g, c->in[0]), *y = root_of(e->g, c->out[0]);
     use_kernel(e, kernel);
-    emit_shape(e, c, from, into);
+    emit_shape(e, c, image_of(e->g, c->in[0]), image_of(e->g, c->out[0]));
     if (y->border > 0)
         emit(e, "memset(%s - %zu, 0, %zu);", to, value_inset(y), value_size(e->g, y));
     if (x->border > 0)
         emit(e, "%s(%s, %s - %zu,", kernel, to, in_name(e, INT8_X), value_inset(x));
     else
         emit(e, "%s(%s, %s,", kernel, to, in_name(e, INT8_X));
-    put_weights(e, "&shape");
+    if (patch_floats(e->g, c) == 0)
+        put_weights(e, "&shape");
+    else {
+        (void)scratch_name(e);
+        put_weights(e, "&shape, (int8_t *)scratch");
+    }
+}
+
+static void emit_each(emitter *e, const call *c)
+{
+    (void)c;
+    emit(e, "for (int i = 0; i < %zu; i++)", out_value(e, 0)->count);
+    emit(e, "    %s[i] = %s[0];", out_name(e, 0), in_name(e, 0));
 }
 
 static void emit_border(emitter *e, const call *c)
@@ -202,8 +209,9 @@ static const export_op int8_ops[] = {
     {.name = "int8_linear", .emit = emit_linear},
     {.name = "int8_conv2d", .emit = emit_conv},
     {.name = "int8_conv1x1", .emit = emit_conv1x1},
-    {.name = "int8_conv_plane", .emit = emit_conv_plane},
+    {.name = "int8_conv_plane", .emit = emit_conv_plane, .scratch = patch_floats},
     {.name = "int8_border", .emit = emit_border},
+    {.name = "int8_each", .emit = emit_each},
     {0},
 };
 

@@ -19,14 +19,15 @@ enum {
     INT8_WIDE,
     INT8_WIDE_POOL,
     INT8_PLAIN_POOL,
-    INT8_VECTORS,
-    INT8_VECTORS_POOL,
+    INT8_PATCHES,
+    INT8_PATCHES_POOL,
 };
 static inline bool int8_packs(int kernel) { return kernel >= INT8_3X3 && kernel <= INT8_WIDE_POOL; }
+static inline bool int8_patches(int kernel) { return kernel >= INT8_PATCHES; }
 static inline bool int8_pools(int kernel)
 {
     return kernel == INT8_3X3_POOL || kernel == INT8_WIDE_POOL || kernel == INT8_PLAIN_POOL ||
-           kernel == INT8_VECTORS_POOL;
+           kernel == INT8_PATCHES_POOL;
 }
 
 /* Element i of a packed constant, from the net's tensor. */

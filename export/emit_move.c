@@ -379,7 +379,7 @@ static const char *refuse_copy(const graph *g, const call *c)
     mica_dtype from = g->values[c->in[0]].dtype, to = g->values[c->out[0]].dtype;
     for (int k = 0; k < 2; k++) {
         mica_dtype dtype = k == 0 ? from : to;
-        if (dtype != MICA_F32 && dtype != MICA_I32 && dtype != MICA_U8)
+        if (dtype != MICA_F32 && dtype != MICA_I32 && dtype != MICA_U8 && dtype != MICA_I8)
             return "a dtype other than f32, i32, i64 and u8";
     }
     return NULL;

@@ -13,6 +13,7 @@ static bool make_graph(graph *g, mica_net *net, const export_opts *opts, text *w
         return false;
     }
     g->target = opts->target;
+    g->float_ends = opts->float_ends;
     g->method = opts->optimizer;
     g->states = opts->train && opts->optimizer->kind != MICA_SGD ? 2 : 0;
     bool rewritten = graph_rewrite(g);

@@ -19,6 +19,7 @@ typedef struct export_opts {
     const char *name;   /* an identifier: what all names of the files begin with */
     const char *source; /* where the net came from, for the comment on top */
     export_target target;
+    bool float_ends;    /* inputs and outputs of nets of bytes stay floats */
     const char *output; /* the name of the value that is predicted */
     bool train;         /* also a training step, for what is not frozen */
     int samples;        /* of a step; the net is built for one of them, unless it mixes samples */

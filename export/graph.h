@@ -72,6 +72,7 @@ typedef struct call {
 typedef struct graph {
     mica_net *net;
     export_target target;
+    bool float_ends; /* the caller writes and reads floats, also of nets of bytes */
     bool train;
     int samples; /* that a step runs one after the other: axis 0 of its inputs and outputs */
     value *values;

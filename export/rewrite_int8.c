@@ -12,6 +12,8 @@
 #include "export/emit_int8.h"
 #include "export/rewrite.h"
 
+#define FEW 4 /* outputs of a group that laying out patches does not pay for */
+
 static bool is_named(const call *c, const char *name) { return strcmp(c->name, name) == 0; }
 
 /* ---- Inputs and outputs ---- */
@@ -76,13 +78,46 @@ static bool repack(graph *g, int at, int in, packing how, size_t count)
     return number != NONE;
 }
 
-/* One multiplier and shift for all channels become one for each. */
-static bool spread_factors(graph *g, int at)
+static bool is_const(const graph *g, int v) { return root_of(g, v)->home == VALUE_CONST; }
+
+/* The same for a number that is no constant: by a call before. */
+static bool insert_each(graph *g, int *at, int in, size_t count)
 {
-    size_t channels = g->values[g->calls[at].in[INT8_BIAS]].count;
-    for (int in = INT8_MULTIPLIER; in <= INT8_SHIFT; in++)
-        if (g->values[g->calls[at].in[in]].count != channels && !repack(g, at, in, PACK_EACH, channels))
+    const call *c = &g->calls[*at];
+    value copy = g->values[c->in[in]];
+    snprintf(copy.name, sizeof copy.name, "%.50s_each", g->values[c->in[in]].name);
+    copy.home = VALUE_ARENA;
+    copy.source = 0;
+    copy.output = false;
+    copy.dim[0] = (mica_index)count;
+    copy.count = count;
+    copy.root = g->value_count;
+    call each = {.name = "int8_each",
+                 .phase = c->phase,
+                 .layer = c->layer,
+                 .kind = c->kind,
+                 .ins = 1,
+                 .outs = 1,
+                 .scratch = NONE,
+                 .runs = c->runs,
+                 .in = {c->in[in]},
+                 .out = {graph_add_value(g, &copy)}};
+    if (each.out[0] == NONE || graph_add_call(g, *at, &each) == NULL)
+        return false;
+    g->calls[++*at].in[in] = each.out[0];
+    return true;
+}
+
+/* One multiplier and shift for all channels become one for each. */
+static bool spread_factors(graph *g, int *at)
+{
+    size_t channels = g->values[g->calls[*at].in[INT8_BIAS]].count;
+    for (int in = INT8_MULTIPLIER; in <= INT8_SHIFT; in++) {
+        int v = g->calls[*at].in[in];
+        if (g->values[v].count != channels &&
+            !(is_const(g, v) ? repack(g, *at, in, PACK_EACH, channels) : insert_each(g, at, in, channels)))
             return false;
+    }
     return true;
 }
 
@@ -121,10 +156,10 @@ static int kernel_of(const graph *g, const call *c, int pool)
     const value *w = &g->values[c->in[INT8_W]];
     image y = image_of(g, c->out[0]);
     int rows = w->rank > 3 ? (int)w->dim[2] : 1, columns = (int)w->dim[w->rank - 1];
-    if (!is_simple(g, c))
+    if (!is_simple(g, c) || !is_const(g, c->in[INT8_W]))
         return INT8_GENERAL;
-    if (target_has_vectors(g->target))
-        return pool != NONE ? INT8_VECTORS_POOL : INT8_VECTORS;
+    if (target_has_vectors(g->target) && y.channels / call_size(c, "groups", 0) >= FEW)
+        return pool != NONE ? INT8_PATCHES_POOL : INT8_PATCHES;
     bool pairs = target_has_pairs(g->target);
     if (pairs && rows == 1 && columns == 1 && pool == NONE && call_int(c, "pad", 0) == 0 &&
         y.rows * y.columns >= 4)
@@ -227,14 +262,15 @@ static bool give_borders(graph *g)
 
 bool rewrite_int8(graph *g)
 {
-    int values = g->value_count;
+    int values = g->float_ends ? 0 : g->value_count;
     for (int i = 0; i < values; i++)
         if (g->values[i].home == VALUE_INPUT && g->values[i].root == i && g->values[i].dtype == MICA_F32)
             take_input(g, i);
-    take_output(g);
+    if (!g->float_ends)
+        take_output(g);
     for (int n = 0; n < g->call_count; n++) {
         bool conv = is_named(&g->calls[n], "int8_conv2d");
-        if ((conv || is_named(&g->calls[n], "int8_linear")) && !spread_factors(g, n))
+        if ((conv || is_named(&g->calls[n], "int8_linear")) && !spread_factors(g, &n))
             return false;
         if (conv && !choose_conv(g, n))
             return false;

@@ -44,6 +44,9 @@ static bool is_filled(const graph *g, int v, value_home home)
 
 static size_t filled_count(const graph *g, int v) { return g->values[v].count * (size_t)g->samples; }
 
+/* The net's value that it is, or whose bytes it holds. */
+static mica_value source_of(const value *v) { return v->scale > 0.0f ? v->seen_as : v->source; }
+
 /* Fills the library's inputs, in the order of the test. */
 static bool fill(const graph *g, mica_net *check, generator *r)
 {
@@ -54,8 +57,7 @@ static bool fill(const graph *g, mica_net *check, generator *r)
             mica_program_value v;
             mica_tensor t;
             float scale = g->values[i].scale;
-            if (mica_net_program_value(
-                    g->net, &v, scale > 0.0f ? g->values[i].seen_as : g->values[i].source) != MICA_OK ||
+            if (mica_net_program_value(g->net, &v, source_of(&g->values[i])) != MICA_OK ||
                 mica_net_tensor(check, &t, v.name) != MICA_OK || mica_tensor_count(&t) != filled_count(g, i))
                 return false;
             uint32_t bound = (uint32_t)bound_of(g, i);
@@ -170,8 +172,15 @@ static void put_main(text *out, const graph *g, const export_opts *opts, size_t 
 
 /* ---- What the library makes of the same numbers ---- */
 
-/* Copies one sample of the inputs from the net of all of them to that which was exported; `nudged`: in the last bit
- * off. */
+/* Moves each number by a few roundings. */
+static void nudge(const mica_tensor *t)
+{
+    for (size_t k = 0; k < mica_tensor_count(t); k++)
+        ((float *)t->data)[k] *= k % 3 == 0 ? 1.0f + 0x1p-21f : 1.0f - 0x1p-22f;
+}
+
+/* Copies one sample of the inputs from the net of the whole batch to the exported one; `nudged`: off in the last
+ * bits. */
 static bool copy_sample(const graph *g, mica_net *check, int sample, bool nudged)
 {
     for (int i = 0; i < g->value_count; i++) {
@@ -179,19 +188,19 @@ static bool copy_sample(const graph *g, mica_net *check, int sample, bool nudged
             continue;
         mica_program_value v;
         mica_tensor from, to;
-        if (mica_net_program_value(g->net, &v, g->values[i].source) != MICA_OK ||
+        if (mica_net_program_value(g->net, &v, source_of(&g->values[i])) != MICA_OK ||
             mica_net_tensor(check, &from, v.name) != MICA_OK ||
             mica_net_tensor(g->net, &to, v.name) != MICA_OK)
             return false;
         size_t bytes = mica_tensor_bytes(&to);
         memcpy(to.data, (const char *)from.data + (size_t)sample * bytes, bytes);
-        for (size_t k = 0; nudged && to.dtype == MICA_F32 && k < mica_tensor_count(&to); k++)
-            ((float *)to.data)[k] *= 1.0f + 0x1p-22f;
+        if (nudged && to.dtype == MICA_F32)
+            nudge(&to);
     }
     return true;
 }
 
-/* The same step in another order of sums, or with inputs that are a bit off: its loss. */
+/* The same step with inputs that are a bit off, or sums in another order: its loss. */
 static bool step_nearly(const graph *g, mica_net *check, const export_opts *opts, float *loss)
 {
     *loss = 0.0f;
@@ -204,20 +213,27 @@ static bool step_nearly(const graph *g, mica_net *check, const export_opts *opts
     return mica_train_update(g->net, rate_of(opts)) == MICA_OK;
 }
 
-/* Losses of some steps: as many as do not hang on the last bit of a sum. Where the library's own losses part, within a
- * fifth of what the test allows, nothing could be compared any more. */
+/* Losses of some steps. Where the library's own losses part, by half of what the test allows, from those of the same
+ * net a few last bits off, nothing can be compared any more (a relu went the other way); half of the steps until then
+ * are kept, as that may come sooner with other bits. */
 static bool run_training(const graph *g, mica_net *check, const export_opts *opts, float *losses,
                          size_t *count)
 {
     generator r = {1};
+    mica_tensor weights, gradients;
+    if (mica_net_flat(g->net, &weights, &gradients) != MICA_OK)
+        return false;
+    nudge(&weights);
     for (*count = 0; *count < (size_t)opts->steps; ++*count) {
         float nearly;
         if (!fill(g, check, &r) || !step_nearly(g, check, opts, &nearly) ||
             mica_train_step(check, rate_of(opts)) != MICA_OK)
             return false;
         losses[*count] = mica_net_loss(check);
-        if (*count > 0 && fabsf(losses[*count] - nearly) > 2e-6f * fabsf(losses[0]))
+        if (*count > 0 && fabsf(losses[*count] - nearly) > 5e-6f * fabsf(losses[0])) {
+            *count = *count / 2 + 1;
             return true;
+        }
     }
     return true;
 }

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- Output, by semihosting: the emulator prints it ---- */
 
 void put_text(const char *text);
@@ -17,7 +21,7 @@ void report(const char *name, uint32_t value);
 void report_float(const char *name, float value);
 
 /* Ends the program. main() may also return its code. */
-_Noreturn void board_exit(int code);
+void board_exit(int code) __attribute__((noreturn));
 
 /* ---- Counting ---- */
 
@@ -47,5 +51,9 @@ static inline void board_mark(void)
 }
 
 static inline void count_end(void) { board_mark(); }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

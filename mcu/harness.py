@@ -48,7 +48,7 @@ BOARDS = {
 }
 
 # For kernels, -Os takes half as many cycles again as -O2.
-FLAGS = ["-std=gnu11", "-O2", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off", "-Wall", "-Wextra"]
+FLAGS = ["-O2", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off", "-Wall", "-Wextra"]
 
 
 def find_board(name):
@@ -71,7 +71,7 @@ def call(command, **options):
 def compile_object(board, source, target, flags=()):
     board = find_board(board)
     os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
-    call([board.tool("gcc"), *board.flags, *FLAGS, "-I" + HERE, *flags, "-c", source, "-o", target])
+    call([board.tool("gcc"), *board.flags, *FLAGS, "-I" + HERE, "-std=gnu11", *flags, "-c", source, "-o", target])
     return target
 
 

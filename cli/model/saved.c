@@ -238,6 +238,16 @@ int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where)
     return code == EXIT_OK ? saved_check(out, v, ctx) : code;
 }
 
+int saved_open_floats(saved *out, const verb *v, mica_context *ctx, const char *where)
+{
+    int code = saved_open(out, v, ctx, where);
+    if (code == EXIT_OK && saved_text(out, INT8_KEY) != NULL)
+        code = verb_error(v, EXIT_FILE,
+                          "%s is an int8 net, which cannot be trained: train the net that it was made of",
+                          out->path);
+    return code;
+}
+
 void saved_close(mica_context *ctx, saved *s)
 {
     mica_safetensors_close(ctx, s->file);

@@ -94,6 +94,8 @@ typedef struct saved {
 /* Opens a checkpoint, or that of a folder, and reads all that it says. Else says what is wrong, naming the field, and
  * returns what the program ends with. */
 int saved_open(saved *out, const verb *v, mica_context *ctx, const char *where);
+/* The same, but refuses an int8 net: for training. */
+int saved_open_floats(saved *out, const verb *v, mica_context *ctx, const char *where);
 void saved_close(mica_context *ctx, saved *s);
 
 /* NULL where it is not there. */

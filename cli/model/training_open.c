@@ -132,7 +132,7 @@ static int look_for_checkpoint(training *t)
                            "  --checkpoint DIR saves this run elsewhere",
                            t->path);
     t->resumes = s->resume;
-    return t->resumes ? saved_open(&t->saved, t->v, t->ctx, t->path) : EXIT_OK;
+    return t->resumes ? saved_open_floats(&t->saved, t->v, t->ctx, t->path) : EXIT_OK;
 }
 
 /* ---- Settings ---- */

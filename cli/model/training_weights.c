@@ -60,7 +60,7 @@ static int open_source(training *t, const char *path)
         return verb_failed(t->v, t->ctx);
     bool ours = mica_safetensors_metadata_find(file, MICA_NETFILE_KEY) != NULL;
     mica_safetensors_close(t->ctx, file);
-    return ours ? saved_open(&t->source, t->v, t->ctx, path) : EXIT_OK;
+    return ours ? saved_open_floats(&t->source, t->v, t->ctx, path) : EXIT_OK;
 }
 
 int weights_open(training *t)

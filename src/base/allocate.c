@@ -8,6 +8,34 @@
 
 #include "base/allocate.h"
 
+#if defined(MICA_SMALL)
+
+/* C libraries of bare-metal systems have malloc at most. What it gives is moved up to the alignment, and the address
+ * to be freed stands before it. */
+static void *system_allocate(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    if (bytes > PTRDIFF_MAX - alignment - sizeof(void *))
+        return NULL;
+    char *given = malloc(bytes + alignment + sizeof(void *) - 1);
+    if (given == NULL)
+        return NULL;
+    uintptr_t past = (uintptr_t)given + sizeof(void *);
+    void **block = (void **)((past + alignment - 1) & ~(uintptr_t)(alignment - 1));
+    block[-1] = given;
+    return block;
+}
+
+static void system_release(void *user, void *block, size_t bytes, size_t alignment)
+{
+    (void)user;
+    (void)bytes;
+    (void)alignment;
+    free(((void **)block)[-1]);
+}
+
+#else
+
 #define HUGE_PAGE ((size_t)2 << 20)
 
 /* Large blocks ask for huge pages: they are there at once instead of page by page, and few of them are looked up. Only
@@ -42,6 +70,8 @@ static void system_release(void *user, void *block, size_t bytes, size_t alignme
     (void)alignment;
     free(block);
 }
+
+#endif
 
 const mica_allocator mica_system_allocator = {system_allocate, system_release, NULL};
 

@@ -1,8 +1,8 @@
 /* Status codes, their texts, and the error message of a context. */
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "base/context.h"
+#include "base/format.h"
 
 #define TEXT_OF(number)                   #number
 #define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
@@ -24,10 +24,10 @@ const char *mica_status_text(mica_status status)
 
 mica_status mica_fail(mica_context *ctx, mica_status status, const char *format, ...)
 {
-    int used = snprintf(ctx->error, sizeof ctx->error, "%s: ", mica_status_text(status));
+    int used = mica_format(ctx->error, sizeof ctx->error, "%s: ", mica_status_text(status));
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(ctx->error + used, sizeof ctx->error - (size_t)used, format, args);
+    (void)mica_vformat(ctx->error + used, sizeof ctx->error - (size_t)used, format, args);
     va_end(args);
     ctx->status = status;
     return status;

@@ -1,9 +1,9 @@
 /* Folders of samples. */
 #include "data/folder.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/size.h"
 #include "base/sort.h"
 #include "data/classes.h"
@@ -209,8 +209,8 @@ static mica_status nothing_found(lister *l)
     char ends[128] = "";
     size_t used = 0;
     for (size_t i = 0; i < l->opts->end_count && used < sizeof ends - 1; i++) {
-        int n = snprintf(ends + used, sizeof ends - used, "%s*%s", i > 0 ? ", " : " named ",
-                         l->opts->ends[i]);
+        int n = mica_format(ends + used, sizeof ends - used, "%s*%s", i > 0 ? ", " : " named ",
+                            l->opts->ends[i]);
         used += n > 0 ? (size_t)n : 0;
     }
     return mica_fail(l->ctx, MICA_ERR_IO, "%s: the folder has no files%s%s", MICA_QUOTE(l->at), ends,
@@ -284,7 +284,7 @@ static mica_status visit_part(void *user, const char *name)
 {
     part_search *search = user;
     char path[MICA_FOLDER_PATH];
-    int n = snprintf(path, sizeof path, "%s/%s", search->folder, name);
+    int n = mica_format(path, sizeof path, "%s/%s", search->folder, name);
     mica_file_type type = MICA_FILE_NOTHING;
     if (name[0] != '.' && n > 0 && (size_t)n < sizeof path)
         type = mica_file_type_of(path);
@@ -297,7 +297,7 @@ bool mica_folder_part_of(mica_context *ctx, char *to, const char *path, mica_fol
     static const char *const names[][4] = {
         {"train", "training"}, {"validation", "val", "valid"}, {"test", "testing"}};
     for (int i = 0; i < 4 && names[part][i] != NULL; i++) {
-        int n = snprintf(to, MICA_FOLDER_PATH, "%s/%s", path, names[part][i]);
+        int n = mica_format(to, MICA_FOLDER_PATH, "%s/%s", path, names[part][i]);
         mica_file_type type = n > 0 && n < MICA_FOLDER_PATH ? mica_file_type_of(to) : MICA_FILE_NOTHING;
         part_search search = {.folder = to};
         if ((type == MICA_FILE_FOLDER || type == MICA_FILE_FOLDER_LINK) &&

@@ -13,7 +13,7 @@ static mica_index share_of(double share, mica_index count)
 mica_status mica_split_check(mica_context *ctx, const char *op, const mica_data_split *split,
                              mica_index count)
 {
-    if (split->part < MICA_PART_ALL || split->part > MICA_PART_TEST)
+    if ((unsigned)split->part > (unsigned)MICA_PART_TEST)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: part is %d", op, (int)split->part);
     if (!(split->validation >= 0 && split->validation <= 1))
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: validation is %g, expected 0 to 1", op,

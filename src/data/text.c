@@ -232,7 +232,7 @@ mica_status mica_text_decode(mica_context *ctx, char *text, size_t size, const m
     for (mica_iter it = mica_iter_begin(tokens, 0, NULL); it.valid; mica_iter_next(&it)) {
         int32_t token;
         char bytes[MICA_UTF8_LONGEST];
-        ctx->kernels->convert->run(&token, MICA_I32, it.element, tokens->dtype, 1);
+        MICA_KERNEL(ctx->kernels, convert, run)(&token, MICA_I32, it.element, tokens->dtype, 1);
         if (token < 0 || token >= vocabulary->count)
             return mica_fail(ctx, MICA_ERR_INDEX, "%s: token %d, the vocabulary has %d", op, (int)token,
                              (int)vocabulary->count);

@@ -73,7 +73,8 @@ static mica_status read_alignment(opening *o, const mica_gguf_value *value, size
     if (alignment < MICA_GGUF_LEAST_ALIGNMENT || alignment > MICA_GGUF_MOST_ALIGNMENT ||
         (alignment & (alignment - 1)) != 0)
         return BAD(o, at, MICA_GGUF_ALIGNMENT_KEY " is %llu, expected a power of two from %u to %u",
-                   (unsigned long long)alignment, MICA_GGUF_LEAST_ALIGNMENT, MICA_GGUF_MOST_ALIGNMENT);
+                   (unsigned long long)alignment, (unsigned)MICA_GGUF_LEAST_ALIGNMENT,
+                   (unsigned)MICA_GGUF_MOST_ALIGNMENT);
     o->alignment = (uint32_t)alignment;
     return MICA_OK;
 }
@@ -150,7 +151,7 @@ static mica_status read_offset(opening *o, mica_gguf_entry *entry, const char *n
         return MICA_OK;
     if (offset % o->alignment != 0)
         return BAD(o, at, "tensor %s: its offset %llu is not a multiple of the alignment %u", name,
-                   (unsigned long long)offset, o->alignment);
+                   (unsigned long long)offset, (unsigned)o->alignment);
     size_t room = o->data < o->c.size ? o->c.size - o->data : 0;
     if (offset > room || bytes > room - offset)
         return BAD(o, at, "tensor %s takes %zu bytes from byte %llu of the data on, but the data have %zu",

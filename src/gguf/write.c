@@ -206,7 +206,7 @@ static mica_status count_setting(writing *w, mica_gguf_text key, const mica_gguf
     if (value->kind != MICA_GGUF_U32 || value->u < MICA_GGUF_LEAST_ALIGNMENT ||
         value->u > MICA_GGUF_MOST_ALIGNMENT || (value->u & (value->u - 1)) != 0)
         return REFUSE(w, "%s must be a u32, a power of two from %u to %u", alignment,
-                      MICA_GGUF_LEAST_ALIGNMENT, MICA_GGUF_MOST_ALIGNMENT);
+                      MICA_GGUF_LEAST_ALIGNMENT, (unsigned)MICA_GGUF_MOST_ALIGNMENT);
     w->alignment = (uint32_t)value->u;
     return MICA_OK;
 }

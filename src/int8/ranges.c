@@ -191,13 +191,25 @@ static double divergence(const mica_int8_range *r, int bins)
     return told > 0.0 ? sum + log(told / all) : INFINITY;
 }
 
+/* The parts that hold so many of what was seen. */
+static int bins_of(const mica_int8_range *r, double share)
+{
+    double all = 0.0, seen = 0.0;
+    for (int i = 0; i < MICA_INT8_BINS; i++)
+        all += seen_in(r, i);
+    int bins = 0;
+    while (bins < MICA_INT8_BINS && seen < share * all)
+        seen += seen_in(r, bins++);
+    return bins;
+}
+
+/* The divergence takes no account of how far off the rest is: where few different values are seen, as in pictures, it
+ * would cut most of them off. So all but a thousandth stay within the range. */
 static double kl_of(const mica_int8_range *r)
 {
-    int used = MICA_INT8_BINS, best = MICA_INT8_BINS;
+    int used = bins_of(r, 1.0), first = bins_of(r, 0.999), best = used;
     double least = INFINITY;
-    while (used > LEVELS && r->count[used - 1] == 0)
-        used--;
-    for (int bins = LEVELS; bins <= used; bins += 8) {
+    for (int bins = first > LEVELS ? first : LEVELS; bins <= used; bins += 4) {
         double lost = divergence(r, bins);
         if (lost < least) {
             least = lost;

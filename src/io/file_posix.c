@@ -2,6 +2,7 @@
 #define _FILE_OFFSET_BITS 64
 #define _DEFAULT_SOURCE   /* madvise */
 
+#include "base/format.h"
 #include "io/file.h"
 
 #include <dirent.h>
@@ -23,7 +24,7 @@ static mica_status fail(mica_context *ctx, const char *path, const char *what, i
 {
     char why[128];
     if (strerror_r(error, why, sizeof why) != 0)
-        (void)snprintf(why, sizeof why, "error %d", error);
+        (void)mica_format(why, sizeof why, "error %d", error);
     return mica_fail(ctx, MICA_ERR_IO, "%s: %s: %s", MICA_QUOTE(path), what, why);
 }
 

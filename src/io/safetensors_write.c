@@ -1,7 +1,7 @@
 /* Writing safetensors: the same code produces the header twice, first to learn its length. */
+#include "base/format.h"
 #include "io/safetensors.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "io/file.h"
@@ -131,7 +131,7 @@ static void put_text(sink *out, const char *text) { put(out, text, strlen(text))
 static void put_number(sink *out, uint64_t number)
 {
     char text[24];
-    int length = snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    int length = mica_format(text, sizeof text, "%llu", (unsigned long long)number);
     put(out, text, (size_t)length);
 }
 
@@ -146,7 +146,7 @@ static void put_string(sink *out, const char *text)
         if (*at == '\0')
             break;
         char escaped[8];
-        int length = snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned char)*at);
+        int length = mica_format(escaped, sizeof escaped, "\\u%04x", (unsigned char)*at);
         put(out, escaped, (size_t)length);
         start = at + 1;
     }

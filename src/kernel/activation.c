@@ -1,5 +1,6 @@
 /* Activations; compiled once per instruction set. In a backward kernel a is dy, and b is x or y. */
 #include "kernel/activation.h"
+#include "kernel/kernels.h"
 #include "kernel/map_loop.h"
 #include "kernel/vmath.h"
 
@@ -60,3 +61,8 @@ MAP2(hard_swish_backward, 0, vf_mul(a, hard_swish_grad(b)))
 const mica_activation_kernels VF_SYMBOL(mica_activation_kernels) = {
 #define FIELDS(name, params, reads) .name = map_##name, .name##_backward = map_##name##_backward,
     MICA_ACTIVATIONS(FIELDS)};
+
+#define SYMBOLS(name, params, reads)                 \
+    MICA_KERNEL_SYMBOL(activation, name, map_##name) \
+    MICA_KERNEL_SYMBOL(activation, name##_backward, map_##name##_backward)
+MICA_ACTIVATIONS(SYMBOLS)

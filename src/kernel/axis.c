@@ -1,6 +1,7 @@
 /* Kernels along contiguous lines; the panels are in axis_panel.h. Compiled once per instruction set. */
 #include "kernel/axis.h"
 #include "kernel/axis_panel.h"
+#include "kernel/kernels.h"
 #include "kernel/map_loop.h"
 #include "kernel/softmax_loop.h"
 #include "kernel/sum_loop.h"
@@ -65,3 +66,8 @@ static void l2_normalize_backward_line(float *dst, const float *const *src, size
 const mica_axis_kernels VF_SYMBOL(mica_axis_kernels) = {
 #define FIELD(name, sources) .name = {name##_line, name##_panel},
     MICA_AXIS_KERNELS(FIELD)};
+
+#if defined(MICA_ONE_ISA)
+#define SYMBOL(name, sources) const mica_axis_kernel mica_axis_##name##_kernel = {name##_line, name##_panel};
+MICA_AXIS_KERNELS(SYMBOL)
+#endif

@@ -57,10 +57,11 @@ VF_INLINE void score_keys(float *s, const float *q, const key_pages *p, size_t w
                 sum[r][j] = vf_zero();
         for (size_t first = 0; first < width; first += block) {
 #pragma GCC unroll 4
-            for (size_t j = 0; j < vectors && type == MICA_Q8_0; j++) {
+            for (size_t j = 0; j < vectors; j++) {
                 size_t at = place + j * VF_LANES;
-                scale[j] = load(p->keys[at / PAGE] + width * PAGE, first / BLOCK * PAGE + at % PAGE,
-                                MICA_F16);
+                if (type == MICA_Q8_0)
+                    scale[j] = load(p->keys[at / PAGE] + width * PAGE, first / BLOCK * PAGE + at % PAGE,
+                                    MICA_F16);
             }
             const float *factor = q + first * rows;
             for (size_t i = first; i < first + block; i++, factor += rows) {

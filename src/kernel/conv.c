@@ -1,5 +1,6 @@
 /* Convolution kernels; compiled once per instruction set. */
 #include "kernel/conv_rows.h"
+#include "kernel/kernels.h"
 
 /* ---- Patches ---- */
 
@@ -145,3 +146,9 @@ const mica_conv_kernels VF_SYMBOL(mica_conv_kernels) = {
     .sum = sum,
     .add = add,
 };
+
+MICA_KERNEL_SYMBOL(conv, fill, fill)
+MICA_KERNEL_SYMBOL(conv, pack, pack)
+MICA_KERNEL_SYMBOL(conv, pack_transposed, pack_transposed)
+MICA_KERNEL_SYMBOL(conv, sum, sum)
+MICA_KERNEL_SYMBOL(conv, add, add)

@@ -5,6 +5,7 @@
  * instead of eighty-one. */
 #include "kernel/block.h"
 #include "kernel/convert.h"
+#include "kernel/kernels.h"
 #include "kernel/vec.h"
 
 extern const mica_block_kernels VF_SYMBOL(mica_block_kernels);
@@ -329,3 +330,7 @@ static void transpose(uint32_t *dst, ptrdiff_t dst_stride, const uint32_t *src, 
 
 const mica_convert_kernels VF_SYMBOL(mica_convert_kernels) = {
     .run = run, .stream = stream, .transpose = transpose};
+
+MICA_KERNEL_SYMBOL(convert, run, run)
+MICA_KERNEL_SYMBOL(convert, stream, stream)
+MICA_KERNEL_SYMBOL(convert, transpose, transpose)

@@ -75,6 +75,66 @@ typedef struct mica_kernels {
 #undef MICA_KERNEL_FIELD
 } mica_kernels;
 
+/* ---- Reaching a kernel ----
+ *
+ * Through the context's table, so that the best set of this machine runs. Where the scalar set is the only one that is
+ * built (MICA_ONE_ISA) kernels are reached by symbol instead, so that a linker drops those that a program does not use:
+ * a table would keep them all. Then the context's table has no families.
+ *
+ *   MICA_FAMILY(kernels, gemm)         a family, of all kernels
+ *   MICA_KERNEL(kernels, map, add)     a kernel, of all
+ *   MICA_KERNEL_OF(table, map, add)    a kernel of a family's table; of those families that are listed below
+ */
+#if defined(MICA_ONE_ISA)
+#define MICA_FAMILY(kernels, family)        ((void)(kernels), &mica_##family##_kernels_scalar)
+#define MICA_KERNEL(kernels, family, name)  (*((void)(kernels), &mica_##family##_##name##_kernel))
+#define MICA_KERNEL_OF(table, family, name) (*((void)(table), &mica_##family##_##name##_kernel))
+#define MICA_KERNEL_SYMBOL(family, name, function) \
+    extern __typeof__(function) mica_##family##_##name##_kernel __attribute__((alias(#function)));
+
+#define MICA_DECLARE_FAMILY(family) extern const mica_##family##_kernels mica_##family##_kernels_scalar;
+MICA_KERNEL_FAMILIES(MICA_DECLARE_FAMILY)
+
+#define MICA_DECLARE_KERNEL(family, name) \
+    extern __typeof__(*((mica_##family##_kernels *)NULL)->name) mica_##family##_##name##_kernel;
+#define MICA_KERNELS_BY_SYMBOL(X)                                                                         \
+    X(pool, max)                                                                                          \
+    X(pool, average) X(pool, max_backward) X(pool, average_backward) X(pool, adaptive)                    \
+        X(pool, adaptive_backward) X(conv, fill) X(conv, pack) X(conv, pack_transposed) X(conv, sum)      \
+            X(conv, add) X(taps, image) X(taps, gradient) X(convert, run) X(convert, stream)              \
+                X(convert, transpose) X(loss, mse) X(loss, l1) X(loss, huber) X(loss, bce)                \
+                    X(loss, bce_logits) X(loss, cross_entropy) X(loss, cross_entropy_probs)               \
+                        X(optimizer, sgd) X(optimizer, sgd_momentum) X(optimizer, adam)                   \
+                            X(optimizer, rmsprop) X(optimizer, rmsprop_momentum) X(optimizer, adagrad)    \
+                                X(random, uniform) X(random, normal) X(random, spread) X(random, dropout) \
+                                    X(random, dropout_backward) X(reduce, dot) X(reduce, find)            \
+                                        X(reduce, argmax_columns) X(reduce, argmin_columns)
+MICA_KERNELS_BY_SYMBOL(MICA_DECLARE_KERNEL)
+
+#define MICA_DECLARE_MAP(name)                    extern mica_map_fn mica_map_##name##_kernel;
+#define MICA_DECLARE_MAP_3(name, sources, params) extern mica_map_fn mica_map_##name##_kernel;
+MICA_MAP_UNARY(MICA_DECLARE_MAP)
+MICA_MAP_BINARY(MICA_DECLARE_MAP)
+MICA_MAP_SCALAR(MICA_DECLARE_MAP)
+MICA_MAP_COMPARE(MICA_DECLARE_MAP)
+MICA_MAP_CLASSIFY(MICA_DECLARE_MAP)
+MICA_MAP_OTHER(MICA_DECLARE_MAP_3)
+
+#define MICA_DECLARE_ACTIVATION(name, params, reads) \
+    extern mica_map_fn mica_activation_##name##_kernel, mica_activation_##name##_backward_kernel;
+MICA_ACTIVATIONS(MICA_DECLARE_ACTIVATION)
+
+#define MICA_DECLARE_REDUCE(name, fold, start) extern const mica_reduce_kernel mica_reduce_##name##_kernel;
+MICA_REDUCE_KERNELS(MICA_DECLARE_REDUCE)
+#define MICA_DECLARE_AXIS(name, sources) extern const mica_axis_kernel mica_axis_##name##_kernel;
+MICA_AXIS_KERNELS(MICA_DECLARE_AXIS)
+#else
+#define MICA_FAMILY(kernels, family)        ((kernels)->family)
+#define MICA_KERNEL(kernels, family, name)  ((kernels)->family->name)
+#define MICA_KERNEL_OF(table, family, name) ((table)->name)
+#define MICA_KERNEL_SYMBOL(family, name, function)
+#endif
+
 extern const mica_kernels mica_kernels_scalar;
 extern const mica_kernels mica_kernels_avx2;
 extern const mica_kernels mica_kernels_avx2_vnni;

@@ -1,4 +1,5 @@
 /* Loss kernels; compiled once per instruction set. */
+#include "kernel/kernels.h"
 #include "kernel/loss.h"
 #include "kernel/softmax_loop.h"
 #include "kernel/vmath.h"
@@ -324,3 +325,11 @@ const mica_loss_kernels VF_SYMBOL(mica_loss_kernels) = {
     .cross_entropy = cross_entropy,
     .cross_entropy_probs = cross_entropy_probs,
 };
+
+MICA_KERNEL_SYMBOL(loss, mse, loss_mse)
+MICA_KERNEL_SYMBOL(loss, l1, loss_l1)
+MICA_KERNEL_SYMBOL(loss, huber, loss_huber)
+MICA_KERNEL_SYMBOL(loss, bce, loss_bce)
+MICA_KERNEL_SYMBOL(loss, bce_logits, loss_bce_logits)
+MICA_KERNEL_SYMBOL(loss, cross_entropy, cross_entropy)
+MICA_KERNEL_SYMBOL(loss, cross_entropy_probs, cross_entropy_probs)

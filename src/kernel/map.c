@@ -1,4 +1,5 @@
 /* Element-wise kernels; compiled once per instruction set. */
+#include "kernel/kernels.h"
 #include "kernel/map.h"
 #include "kernel/map_loop.h"
 #include "kernel/vmath.h"
@@ -79,3 +80,12 @@ const mica_map_kernels VF_SYMBOL(mica_map_kernels) = {
 #define FIELD_3(name, sources, params) .name = map_##name,
     MICA_MAP_UNARY(FIELD) MICA_MAP_BINARY(FIELD) MICA_MAP_SCALAR(FIELD) MICA_MAP_COMPARE(FIELD)
         MICA_MAP_CLASSIFY(FIELD) MICA_MAP_OTHER(FIELD_3)};
+
+#define SYMBOL(name)                    MICA_KERNEL_SYMBOL(map, name, map_##name)
+#define SYMBOL_3(name, sources, params) MICA_KERNEL_SYMBOL(map, name, map_##name)
+MICA_MAP_UNARY(SYMBOL)
+MICA_MAP_BINARY(SYMBOL)
+MICA_MAP_SCALAR(SYMBOL)
+MICA_MAP_COMPARE(SYMBOL)
+MICA_MAP_CLASSIFY(SYMBOL)
+MICA_MAP_OTHER(SYMBOL_3)

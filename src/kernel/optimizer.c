@@ -1,4 +1,5 @@
 /* Optimizers; compiled once per instruction set. The formulas are PyTorch's. */
+#include "kernel/kernels.h"
 #include "kernel/optimizer.h"
 #include "kernel/vec.h"
 
@@ -138,3 +139,10 @@ const mica_optimizer_kernels VF_SYMBOL(mica_optimizer_kernels) = {
     .rmsprop_momentum = rmsprop_momentum,
     .adagrad = adagrad,
 };
+
+MICA_KERNEL_SYMBOL(optimizer, sgd, sgd)
+MICA_KERNEL_SYMBOL(optimizer, sgd_momentum, momentum)
+MICA_KERNEL_SYMBOL(optimizer, adam, adam)
+MICA_KERNEL_SYMBOL(optimizer, rmsprop, rmsprop)
+MICA_KERNEL_SYMBOL(optimizer, rmsprop_momentum, rmsprop_momentum)
+MICA_KERNEL_SYMBOL(optimizer, adagrad, adagrad)

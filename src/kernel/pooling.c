@@ -2,6 +2,7 @@
  *
  * A row of outputs has three sections: at the left and right, windows extend past the edge and are processed one by
  * one; in the interior every tap of every window is inside, and VF_LANES windows are processed at a time. */
+#include "kernel/kernels.h"
 #include "kernel/pooling.h"
 #include "kernel/vec.h"
 
@@ -549,3 +550,10 @@ const mica_pool_kernels VF_SYMBOL(mica_pool_kernels) = {
     .adaptive = pool_adaptive,
     .adaptive_backward = pool_adaptive_backward,
 };
+
+MICA_KERNEL_SYMBOL(pool, max, pool_max)
+MICA_KERNEL_SYMBOL(pool, average, pool_average)
+MICA_KERNEL_SYMBOL(pool, max_backward, pool_max_backward)
+MICA_KERNEL_SYMBOL(pool, average_backward, pool_average_backward)
+MICA_KERNEL_SYMBOL(pool, adaptive, pool_adaptive)
+MICA_KERNEL_SYMBOL(pool, adaptive_backward, pool_adaptive_backward)

@@ -1,4 +1,5 @@
 /* Random kernels; compiled once per instruction set. base/philox.h shows the layout of positions in groups. */
+#include "kernel/kernels.h"
 #include "kernel/random.h"
 #include "base/philox.h"
 #include "kernel/vmath.h"
@@ -248,3 +249,9 @@ const mica_random_kernels VF_SYMBOL(mica_random_kernels) = {
     .dropout = random_dropout,
     .dropout_backward = random_dropout_backward,
 };
+
+MICA_KERNEL_SYMBOL(random, uniform, random_uniform)
+MICA_KERNEL_SYMBOL(random, normal, random_normal)
+MICA_KERNEL_SYMBOL(random, spread, random_spread)
+MICA_KERNEL_SYMBOL(random, dropout, random_dropout)
+MICA_KERNEL_SYMBOL(random, dropout_backward, random_dropout_backward)

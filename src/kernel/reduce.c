@@ -1,4 +1,5 @@
 /* Reduction kernels; compiled once per instruction set. */
+#include "kernel/kernels.h"
 #include "kernel/reduce.h"
 #include "kernel/sum_loop.h"
 
@@ -189,3 +190,13 @@ const mica_reduce_kernels VF_SYMBOL(mica_reduce_kernels) = {
 #define FIELD(name, how, first) .name = {row_##name, columns_##name, first, fold_##how},
     MICA_REDUCE_KERNELS(FIELD).dot = dot, .find = find, .argmax_columns = argmax_columns,
     .argmin_columns = argmin_columns};
+
+MICA_KERNEL_SYMBOL(reduce, dot, dot)
+MICA_KERNEL_SYMBOL(reduce, find, find)
+MICA_KERNEL_SYMBOL(reduce, argmax_columns, argmax_columns)
+MICA_KERNEL_SYMBOL(reduce, argmin_columns, argmin_columns)
+#if defined(MICA_ONE_ISA)
+#define SYMBOL(name, how, first) \
+    const mica_reduce_kernel mica_reduce_##name##_kernel = {row_##name, columns_##name, first, fold_##how};
+MICA_REDUCE_KERNELS(SYMBOL)
+#endif

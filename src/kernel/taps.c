@@ -3,6 +3,7 @@
  * Output pixels are computed in blocks whose window, all pixels that any tap touches, stays in the L1 cache. A
  * window inside the image is read in place, others are copied (conv_window.h). */
 #include "kernel/conv_rows.h"
+#include "kernel/kernels.h"
 
 /* The most floats of a window, pixels of a row of a block, pixels of a block, and taps at a time. */
 #define WINDOW 4096
@@ -295,3 +296,6 @@ static void gradient(const mica_conv_taps *taps, const mica_conv_patches *in, co
 }
 
 const mica_taps_kernels VF_SYMBOL(mica_taps_kernels) = {.image = image, .gradient = gradient};
+
+MICA_KERNEL_SYMBOL(taps, image, image)
+MICA_KERNEL_SYMBOL(taps, gradient, gradient)

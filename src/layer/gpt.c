@@ -1,9 +1,9 @@
 /* Transformer blocks, and decoders made of them. */
 #include <math.h>
-#include <stdio.h>
 
 #include <mica/layers.h>
 
+#include "base/format.h"
 #include "layer/scope.h"
 
 /* ---- Blocks ---- */
@@ -92,7 +92,7 @@ static mica_value gpt(mica_net *net, mica_value tokens, const mica_net_gpt_opts 
     mica_net_transformer_block_opts block = gpt_block(o);
     for (int i = 0; i < o->layers; i++) {
         char name[32];
-        snprintf(name, sizeof name, "block%d", i);
+        mica_format(name, sizeof name, "block%d", i);
         block.name = name;
         x = mica_net_transformer_block(net, x, &block);
     }
@@ -101,7 +101,7 @@ static mica_value gpt(mica_net *net, mica_value tokens, const mica_net_gpt_opts 
     char shared[512]; /* the longest name, and what belongs to it */
     if (mica_net_status(net) == MICA_OK)
         (void)mica_net_layer(net, &layer, NULL, NULL, embedding);
-    snprintf(shared, sizeof shared, "%s.weight", layer);
+    mica_format(shared, sizeof shared, "%s.weight", layer);
     return mica_net_dense(net, x,
                           &(mica_net_dense_opts){.name = "head",
                                                  .units = o->vocabulary,

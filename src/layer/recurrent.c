@@ -1,9 +1,9 @@
 /* LSTM, GRU and RNN over sequences [N, T, F]. */
 #include <math.h>
-#include <stdio.h>
 
 #include <mica/layers.h>
 
+#include "base/format.h"
 #include "layer/scope.h"
 #include "node/entry.h"
 
@@ -21,7 +21,7 @@ static mica_value one_layer(mica_net *net, mica_value x, const mica_op *op,
         return mica_net_layer_fail(net, MICA_ERR_SHAPE, "expected f32 [batch, time, features]");
     if (units < 1 || units > INT32_MAX)
         return mica_net_layer_fail(net, MICA_ERR_ARGUMENT, "units is %td: expected 1 to %d", units,
-                                   INT32_MAX);
+                                   (int)INT32_MAX);
     bool cells = op == &mica_op_lstm; /* has a state c besides h */
     mica_index rows = (cells ? 4 : op == &mica_op_gru ? 3 : 1) * units;
     mica_init uniform = {MICA_INIT_UNIFORM, 1.0f / sqrtf((float)units)};
@@ -53,7 +53,7 @@ static mica_value build(mica_net *net, mica_value x, const mica_op *op, const mi
     for (int i = 0; i < o.layers; i++) {
         mica_net_recurrent_opts one = o;
         char name[16];
-        (void)snprintf(name, sizeof name, "%d", i);
+        (void)mica_format(name, sizeof name, "%d", i);
         one.name = name;
         one.last = o.last && i == o.layers - 1;
         x = one_layer(net, x, op, &one);

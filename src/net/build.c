@@ -1,8 +1,8 @@
 /* Building a net: its memory and errors, new values and their names, scopes, layers. */
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "net/net.h"
 
 #define CHUNK_BYTES ((size_t)16384)
@@ -84,7 +84,7 @@ const char *mica_net_text(mica_net *net, const char *format, ...)
     char text[512];
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(text, sizeof text, format, args);
+    int length = mica_vformat(text, sizeof text, format, args);
     va_end(args);
     size_t bytes = length < (int)sizeof text ? (size_t)length + 1 : sizeof text;
     char *copy = mica_net_memory(net, bytes);
@@ -164,7 +164,7 @@ mica_value mica_net_refuse(mica_net *net, mica_status status, const char *format
     char message[MICA_ERROR_TEXT];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(message, sizeof message, format, args);
+    (void)mica_vformat(message, sizeof message, format, args);
     va_end(args);
     (void)mica_net_failed(net, mica_fail(net->ctx, status, "net: %s", message));
     return 0;
@@ -237,7 +237,7 @@ mica_status mica_net_check_value(mica_net *net, mica_value value, const char *wh
 static bool push_scope(mica_net *net, const char *name, int layer)
 {
     size_t used = strlen(net->prefix), room = sizeof net->prefix - used;
-    if (net->scopes < MICA_LAYER_DEPTH && snprintf(net->prefix + used, room, "%s.", name) < (int)room) {
+    if (net->scopes < MICA_LAYER_DEPTH && mica_format(net->prefix + used, room, "%s.", name) < (int)room) {
         net->scope_start[net->scopes] = (unsigned short)used;
         net->scope_layer[net->scopes++] = layer;
         return true;
@@ -322,7 +322,7 @@ mica_value mica_net_layer_fail(mica_net *net, mica_status status, const char *fo
     char message[MICA_ERROR_TEXT];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(message, sizeof message, format, args);
+    (void)mica_vformat(message, sizeof message, format, args);
     va_end(args);
     if (net->open_layer == NONE)
         return mica_net_refuse(net, status, "%s", message);
@@ -334,10 +334,10 @@ mica_value mica_net_layer_fail(mica_net *net, mica_status status, const char *fo
         const mica_value_info *in = &net->values[layer->input - 1];
         char origin[160];
         if (in->layer != NONE)
-            (void)snprintf(origin, sizeof origin, "produced by layer %d \"%s\"", in->layer,
-                           net->layers[in->layer].name);
+            (void)mica_format(origin, sizeof origin, "produced by layer %d \"%s\"", in->layer,
+                              net->layers[in->layer].name);
         else
-            (void)snprintf(origin, sizeof origin, "the net's input \"%s\"", in->name);
+            (void)mica_format(origin, sizeof origin, "the net's input \"%s\"", in->name);
         status = mica_fail(net->ctx, status, "layer %d \"%s\" (%s)\n  input is %s, %s\n  %s", net->open_layer,
                            layer->name, layer->kind, MICA_SHAPE(&in->tensor), origin, message);
     }

@@ -1,7 +1,7 @@
 /* Calls of operations: inputs checked, options copied, shapes inferred, outputs made. */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "net/net.h"
 
 /* Refuses an entry that cannot be called. */
@@ -136,7 +136,7 @@ static mica_status make_outputs(mica_net *net, mica_node *node)
         status = mica_net_check_outputs(net, node, &infer.out[0]);
     if (status != MICA_OK) {
         char reason[MICA_ERROR_TEXT];
-        (void)snprintf(reason, sizeof reason, "%s", reason_of(net->ctx));
+        (void)mica_format(reason, sizeof reason, "%s", reason_of(net->ctx));
         (void)mica_net_layer_fail(net, status, "%s", reason);
         return net->status;
     }

@@ -1,7 +1,7 @@
 /* The plan as data: every buffer of the block, and what runs at every time of a step. */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "net/net.h"
 
 /* The name of a value where it has one as it is; else NULL. */
@@ -24,14 +24,14 @@ mica_value_text mica_net_value_text(const mica_net *net, int value)
     const char *plain = plain_name(net, value), *layer = plain == NULL ? net->layers[v->layer].name : NULL;
     const mica_op *op = plain == NULL ? net->nodes[v->maker].op : NULL;
     if (op == NULL)
-        (void)snprintf(out.text, sizeof out.text, "%s", plain);
+        (void)mica_format(out.text, sizeof out.text, "%s", plain);
     else if (op->names != NULL)
-        (void)snprintf(out.text, sizeof out.text, "%s (%s)", layer,
-                       op->names[op->ins + op->optional_ins + v->number]);
+        (void)mica_format(out.text, sizeof out.text, "%s (%s)", layer,
+                          op->names[op->ins + op->optional_ins + v->number]);
     else if (v->number == 0)
-        (void)snprintf(out.text, sizeof out.text, "%s (%s)", layer, op->name);
+        (void)mica_format(out.text, sizeof out.text, "%s (%s)", layer, op->name);
     else
-        (void)snprintf(out.text, sizeof out.text, "%s (%s %d)", layer, op->name, v->number);
+        (void)mica_format(out.text, sizeof out.text, "%s (%s %d)", layer, op->name, v->number);
     return out;
 }
 

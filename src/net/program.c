@@ -1,9 +1,9 @@
 /* The program of a compiled net, as data and as text. */
-#include <stdio.h>
 #include <string.h>
 
 #include <mica/ops/activation.h>
 
+#include "base/format.h"
 #include "base/writer.h"
 #include "net/net.h"
 
@@ -252,8 +252,8 @@ typedef struct columns {
 static size_t op_text(char *text, size_t size, const mica_entry *entry)
 {
     const char *fused = entry->fused;
-    return (size_t)snprintf(text, size, "%s%s%s", entry->node.op->name, fused != NULL ? " + " : "",
-                            fused != NULL ? fused : "");
+    return (size_t)mica_format(text, size, "%s%s%s", entry->node.op->name, fused != NULL ? " + " : "",
+                               fused != NULL ? fused : "");
 }
 
 static const char *layer_name(const mica_net *net, const mica_entry *entry)

@@ -1,6 +1,6 @@
 /* Reports for people: the layers of a net, and its memory plan, as text in a caller's buffer. */
-#include <stdio.h>
 
+#include "base/format.h"
 #include "base/writer.h"
 #include "net/net.h"
 #include "tensor/tensor.h"
@@ -40,7 +40,7 @@ static size_text size_of(size_t bytes)
         unit++;
     }
     size_text out;
-    (void)snprintf(out.text, sizeof out.text, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
+    (void)mica_format(out.text, sizeof out.text, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
     return out;
 }
 

@@ -1,8 +1,8 @@
 /* The rest of a line: options by name and by position, flags, activations. */
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "io/quote.h"
 #include "netfile/hints.h"
 #include "netfile/reader.h"
@@ -241,10 +241,10 @@ static mica_status read_value(reader *r, line *l, const word_option *o)
 /* How a word is used, for messages: "conv channels kernel". */
 static void usage(char *out, size_t size, const word *w)
 {
-    size_t used = (size_t)snprintf(out, size, "%s", w->name);
+    size_t used = (size_t)mica_format(out, size, "%s", w->name);
     for (size_t i = 0; i < w->option_count && used < size; i++)
         if ((w->options[i].flags & REQUIRED) != 0)
-            used += (size_t)snprintf(out + used, size - used, " %s", w->options[i].name);
+            used += (size_t)mica_format(out + used, size - used, " %s", w->options[i].name);
 }
 
 /* What someone means who knows another framework: an end for a message, or nothing. The value, if there is one, is the
@@ -255,12 +255,12 @@ static guess habit_of(const reader *r, const line *l, const token *name)
     const char *text = r->text + name->at, *ours = mica_option_alias(l->word, text, name->length);
     if (mica_option_is_activation(text, name->length) && (l->word->flags & ACTIVATES) != 0) {
         int number = number_in(r, &r->now, mica_netfile_activations);
-        (void)snprintf(g.text, sizeof g.text, "; an activation is a word of its own: \"%s\"",
-                       number >= 0 ? mica_netfile_activations[number] : "relu");
+        (void)mica_format(g.text, sizeof g.text, "; an activation is a word of its own: \"%s\"",
+                          number >= 0 ? mica_netfile_activations[number] : "relu");
     } else if (mica_option_is_known(text, name->length)) {
-        (void)snprintf(g.text, sizeof g.text, "; sizes of the input follow from the line above");
+        (void)mica_format(g.text, sizeof g.text, "; sizes of the input follow from the line above");
     } else if (ours != NULL) {
-        (void)snprintf(g.text, sizeof g.text, "; did you mean \"%s\"?", ours);
+        (void)mica_format(g.text, sizeof g.text, "; did you mean \"%s\"?", ours);
     }
     return g;
 }

@@ -1,18 +1,18 @@
 /* Inputs, outputs and losses of a net, and the task they imply. */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "netfile/words.h"
 
 /* ---- Inputs ---- */
 
 static void print_list(char *out, size_t size, const size_list *list)
 {
-    size_t used = (size_t)snprintf(out, size, "[");
+    size_t used = (size_t)mica_format(out, size, "[");
     for (int i = 0; i < list->count && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%td", i > 0 ? ", " : "", list->size[i]);
+        used += (size_t)mica_format(out + used, size - used, "%s%td", i > 0 ? ", " : "", list->size[i]);
     if (used < size)
-        snprintf(out + used, size - used, "]");
+        mica_format(out + used, size - used, "]");
 }
 
 static double elements(const mica_index *size, int count)

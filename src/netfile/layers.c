@@ -1,9 +1,9 @@
 /* From a line's options to the builders of mica/layers.h. */
-#include <stdio.h>
 #include <string.h>
 
 #include <mica/op.h>
 
+#include "base/format.h"
 #include "netfile/words.h"
 
 /* ---- Words whose options are the layer's own ---- */
@@ -169,7 +169,7 @@ static mica_value fold(reader *r, const line *l, pair_builder *build)
     mica_value sum = l->x;
     for (int i = 0; i < o->others.count; i++) {
         char name[160];
-        snprintf(name, sizeof name, i + 1 < o->others.count ? "%.120s.%d" : "%.120s", o->name, i);
+        mica_format(name, sizeof name, i + 1 < o->others.count ? "%.120s.%d" : "%.120s", o->name, i);
         sum = build(r->net, sum, o->others.value[i], &(mica_net_pair_opts){.name = name});
     }
     return sum;

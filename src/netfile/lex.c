@@ -1,8 +1,8 @@
 /* Tokens, and error messages that point at them. */
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/nearest.h"
 #include "io/quote.h"
 #include "io/utf8.h"
@@ -100,11 +100,11 @@ found mica_found_now(const reader *r)
 {
     found f;
     if (r->now.kind == TOKEN_END)
-        snprintf(f.text, sizeof f.text, "the end of the file");
+        mica_format(f.text, sizeof f.text, "the end of the file");
     else if (r->now.kind == TOKEN_LINE)
-        snprintf(f.text, sizeof f.text, "the end of the line");
+        mica_format(f.text, sizeof f.text, "the end of the line");
     else
-        snprintf(f.text, sizeof f.text, "%s", MICA_QUOTE_N(r->text + r->now.at, r->now.length));
+        mica_format(f.text, sizeof f.text, "%s", MICA_QUOTE_N(r->text + r->now.at, r->now.length));
     return f;
 }
 
@@ -118,7 +118,7 @@ guess mica_guess_of(const reader *r, const token *name, const void *names, size_
     guess g = {""};
     const char *meant = mica_nearest(r->text + name->at, name->length, names, count, stride);
     if (meant != NULL)
-        snprintf(g.text, sizeof g.text, "; did you mean \"%s\"?", meant);
+        mica_format(g.text, sizeof g.text, "; did you mean \"%s\"?", meant);
     return g;
 }
 
@@ -150,7 +150,7 @@ static void show_line(char *out, size_t size, const reader *r, const token *at)
             memset(part + (i - start), ' ', bytes);
     }
     part[end - start] = '\0';
-    snprintf(out, size, "\n  %4d | %s\n       | %*s^", at->line, part, (int)column, "");
+    mica_format(out, size, "\n  %4d | %s\n       | %*s^", at->line, part, (int)column, "");
 }
 
 mica_status mica_fail_at(reader *r, const token *at, mica_status status, const char *format, ...)
@@ -160,7 +160,7 @@ mica_status mica_fail_at(reader *r, const token *at, mica_status status, const c
     char message[MICA_ERROR_TEXT], shown[2 * SHOWN + 32];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(message, sizeof message, format, args);
+    (void)mica_vformat(message, sizeof message, format, args);
     va_end(args);
     show_line(shown, sizeof shown, r, at);
     const char *file = r->opts->file != NULL ? r->opts->file : "net";

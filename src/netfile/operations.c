@@ -1,8 +1,8 @@
 /* Operations of the list as words of net files, by nothing but their entries: inputs by place or by name, options by
  * the fields that describe them. A new operation is a word without a line here. */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "io/quote.h"
 #include "netfile/operations.h"
 
@@ -49,14 +49,14 @@ static bool is_open(const mica_op *op) { return op->names == NULL && op->optiona
 
 void mica_operation_usage(char *out, size_t size, const mica_op *op)
 {
-    size_t used = (size_t)snprintf(out, size, "%s", op->name);
+    size_t used = (size_t)mica_format(out, size, "%s", op->name);
     if (is_open(op)) {
-        (void)snprintf(out + used, size - used, " others");
+        (void)mica_format(out + used, size - used, " others");
         return;
     }
     for (int i = 0; i < op->ins + op->optional_ins && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, i > 0 && i < op->ins ? " %s" : " [%s]",
-                                 mica_operation_input(op, i));
+        used += (size_t)mica_format(out + used, size - used, i > 0 && i < op->ins ? " %s" : " [%s]",
+                                    mica_operation_input(op, i));
 }
 
 /* ---- Options from fields ---- */
@@ -303,7 +303,7 @@ mica_status mica_label_outputs(reader *r, const line *l, mica_value y)
         if (node->out[k] == NONE)
             continue;
         char name[200];
-        (void)snprintf(name, sizeof name, "%.120s.%s", l->name, mica_operation_output(op, k));
+        (void)mica_format(name, sizeof name, "%.120s.%s", l->name, mica_operation_output(op, k));
         MICA_TRY(mica_add_label(r, name, node->out[k] + 1));
     }
     return MICA_OK;

@@ -1,9 +1,9 @@
 /* Lines, braces and names of a net file. There is no recursion: braces are a stack of frames, and a repeat jumps
  * back to its first line. */
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/nearest.h"
 #include "io/number.h"
 #include "io/quote.h"
@@ -67,8 +67,8 @@ static mica_status make_name(reader *r, line *l)
     char name[64];
     do {
         ++*count;
-        snprintf(name, sizeof name, *count == 1 && strcmp(l->word->name, "loss") == 0 ? "%s" : "%s%d",
-                 l->word->name, *count);
+        mica_format(name, sizeof name, *count == 1 && strcmp(l->word->name, "loss") == 0 ? "%s" : "%s%d",
+                    l->word->name, *count);
     } while (is_taken(r, name) && *count < USHRT_MAX);
     l->name = mica_net_text(r->net, "%s", name);
     return r->net->status;
@@ -89,9 +89,9 @@ static mica_status new_constant(reader *r, const token *at, const char *name, do
 static void print_number(char *out, size_t size, double number)
 {
     double back;
-    snprintf(out, size, "%.15g", number);
+    mica_format(out, size, "%.15g", number);
     if (!mica_parse_number(&back, out, strlen(out)) || back != number)
-        snprintf(out, size, "%.17g", number);
+        mica_format(out, size, "%.17g", number);
 }
 
 /* Another value that the caller gave, instead of the expression from `from` on. */
@@ -149,7 +149,7 @@ static mica_status enter_turn(reader *r, frame *f)
     if (f->name == NULL)
         return MICA_OK;
     char name[128];
-    snprintf(name, sizeof name, is_kind(f, "repeat") ? "%.100s%td" : "%.100s", f->name, f->index);
+    mica_format(name, sizeof name, is_kind(f, "repeat") ? "%.100s%td" : "%.100s", f->name, f->index);
     mica_net_enter(r->net, name);
     return r->net->status;
 }
@@ -224,7 +224,7 @@ static mica_status close_brace(reader *r)
         return builder_failed(r, &f->open);
     if (f->name != NULL) {
         char name[128];
-        snprintf(name, sizeof name, is_kind(f, "repeat") ? "%.100s%td" : "%.100s", f->name, f->index);
+        mica_format(name, sizeof name, is_kind(f, "repeat") ? "%.100s%td" : "%.100s", f->name, f->index);
         MICA_TRY(mica_add_label(r, name, r->value));
     }
     if (++f->index < f->count) {
@@ -253,7 +253,7 @@ static mica_status builder_failed(reader *r, const token *at)
         text += strlen(words) + 2;
     if (strncmp(text, "net: ", 5) == 0)
         text += 5;
-    snprintf(message, sizeof message, "%s", text);
+    mica_format(message, sizeof message, "%s", text);
     r->net->status = MICA_OK;
     return mica_fail_at(r, at, status, "%s", message);
 }

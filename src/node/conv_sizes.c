@@ -1,7 +1,6 @@
 /* Output sizes of convolutions, for their entries and their layers. */
+#include "base/format.h"
 #include "node/planes.h"
-
-#include <stdio.h>
 
 #include "base/context.h"
 
@@ -29,7 +28,7 @@ static mica_status check(char *reason, const dim *d)
 {
     long long kernel = d->kernel, stride = d->stride, pad = d->pad, dilation = d->dilation;
     if (kernel < 1 || stride < 1 || pad < 0 || dilation < 1) {
-        snprintf(
+        mica_format(
             reason, MICA_REASON,
             "along the %s kernel is %lld, stride %lld, pad %lld, dilation %lld: expected 1, 1, 0, 1 or more",
             d->name, kernel, stride, pad, dilation);
@@ -37,15 +36,15 @@ static mica_status check(char *reason, const dim *d)
     }
     if (kernel > MOST || stride > MOST || pad > MOST || dilation > MOST || d->output_pad > MOST ||
         d->size > INT64_MAX / 4 / stride) {
-        snprintf(reason, MICA_REASON,
-                 "along the %s kernel is %lld, stride %lld, pad %lld, dilation %lld: too large", d->name,
-                 kernel, stride, pad, dilation);
+        mica_format(reason, MICA_REASON,
+                    "along the %s kernel is %lld, stride %lld, pad %lld, dilation %lld: too large", d->name,
+                    kernel, stride, pad, dilation);
         return MICA_ERR_ARGUMENT;
     }
     if (d->output_pad < 0 || (d->output_pad > 0 && d->output_pad >= stride && d->output_pad >= dilation)) {
-        snprintf(reason, MICA_REASON,
-                 "along the %s output_pad is %lld: expected less than stride or dilation", d->name,
-                 (long long)d->output_pad);
+        mica_format(reason, MICA_REASON,
+                    "along the %s output_pad is %lld: expected less than stride or dilation", d->name,
+                    (long long)d->output_pad);
         return MICA_ERR_ARGUMENT;
     }
     return MICA_OK;
@@ -63,8 +62,9 @@ mica_status mica_conv_sizes(mica_index sizes[2], char *reason, const mica_tensor
         else if (padded >= reach)
             size = (padded - reach) / d.stride + 1;
         if (size < 1 || size > PTRDIFF_MAX) {
-            snprintf(reason, MICA_REASON, "a kernel that spans %lld does not fit into %s %lld padded by %lld",
-                     (long long)reach, d.name, (long long)d.size, (long long)d.pad);
+            mica_format(reason, MICA_REASON,
+                        "a kernel that spans %lld does not fit into %s %lld padded by %lld", (long long)reach,
+                        d.name, (long long)d.size, (long long)d.pad);
             return MICA_ERR_SHAPE;
         }
         sizes[axis] = (mica_index)size;

@@ -1,8 +1,8 @@
 /* Shape inference helpers for entries; running operations by their entry; samples. */
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "node/entry.h"
 #include "tensor/tensor.h"
 
@@ -23,7 +23,7 @@ mica_status mica_infer_fail(mica_infer *i, mica_status status, const char *forma
     char message[MICA_ERROR_TEXT];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(message, sizeof message, format, args);
+    (void)mica_vformat(message, sizeof message, format, args);
     va_end(args);
     return mica_fail(i->ctx, status, "%s: %s", i->op->name, message);
 }
@@ -36,7 +36,7 @@ mica_status mica_infer_pass_on(mica_infer *i, mica_status status)
         const char *colon = strstr(from, ": ");
         from = colon != NULL ? colon + 2 : from;
     }
-    (void)snprintf(reason, sizeof reason, "%s", from);
+    (void)mica_format(reason, sizeof reason, "%s", from);
     return mica_infer_fail(i, status, "%s", reason);
 }
 

@@ -37,30 +37,32 @@ static mica_status check_param(mica_context *ctx, const char *op, const char *na
 }
 
 /* work and back: what forward and backward take. */
-#define PLAIN(name, saved, work, back)                                                                     \
-    mica_status mica_##name(mica_context *ctx, const mica_tensor *y, const mica_tensor *x)                 \
-    {                                                                                                      \
-        return forward(ctx, #name, work, ctx->kernels->activation->name, NULL, y, x);                      \
-    }                                                                                                      \
-    mica_status mica_##name##_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,    \
-                                       const mica_tensor *saved)                                           \
-    {                                                                                                      \
-        return backward(ctx, #name "_backward", back, ctx->kernels->activation->name##_backward, NULL, dx, \
-                        dy, #saved, saved);                                                                \
+#define PLAIN(name, saved, work, back)                                                                  \
+    mica_status mica_##name(mica_context *ctx, const mica_tensor *y, const mica_tensor *x)              \
+    {                                                                                                   \
+        return forward(ctx, #name, work, MICA_KERNEL(ctx->kernels, activation, name), NULL, y, x);      \
+    }                                                                                                   \
+    mica_status mica_##name##_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy, \
+                                       const mica_tensor *saved)                                        \
+    {                                                                                                   \
+        return backward(ctx, #name "_backward", back,                                                   \
+                        MICA_KERNEL(ctx->kernels, activation, name##_backward), NULL, dx, dy, #saved,   \
+                        saved);                                                                         \
     }
 
-#define WITH_PARAM(name, saved, param, work)                                                               \
-    mica_status mica_##name(mica_context *ctx, const mica_tensor *y, const mica_tensor *x, float param)    \
-    {                                                                                                      \
-        MICA_TRY(check_param(ctx, #name, #param, param));                                                  \
-        return forward(ctx, #name, work, ctx->kernels->activation->name, &param, y, x);                    \
-    }                                                                                                      \
-    mica_status mica_##name##_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,    \
-                                       const mica_tensor *saved, float param)                              \
-    {                                                                                                      \
-        MICA_TRY(check_param(ctx, #name "_backward", #param, param));                                      \
-        return backward(ctx, #name "_backward", LITTLE, ctx->kernels->activation->name##_backward, &param, \
-                        dx, dy, #saved, saved);                                                            \
+#define WITH_PARAM(name, saved, param, work)                                                            \
+    mica_status mica_##name(mica_context *ctx, const mica_tensor *y, const mica_tensor *x, float param) \
+    {                                                                                                   \
+        MICA_TRY(check_param(ctx, #name, #param, param));                                               \
+        return forward(ctx, #name, work, MICA_KERNEL(ctx->kernels, activation, name), &param, y, x);    \
+    }                                                                                                   \
+    mica_status mica_##name##_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy, \
+                                       const mica_tensor *saved, float param)                           \
+    {                                                                                                   \
+        MICA_TRY(check_param(ctx, #name "_backward", #param, param));                                   \
+        return backward(ctx, #name "_backward", LITTLE,                                                 \
+                        MICA_KERNEL(ctx->kernels, activation, name##_backward), &param, dx, dy, #saved, \
+                        saved);                                                                         \
     }
 
 PLAIN(relu, y, LITTLE, LITTLE)
@@ -77,11 +79,10 @@ PLAIN(hard_swish, x, LITTLE, LITTLE)
 
 mica_map_fn *mica_activation_kernel(const mica_context *ctx, mica_activation activation)
 {
-    const mica_activation_kernels *k = ctx->kernels->activation;
     switch (activation) {
 #define ACTIVATION_KERNEL(CODE, name) \
     case MICA_##CODE:                 \
-        return k->name;
+        return MICA_KERNEL(ctx->kernels, activation, name);
         MICA_ACTIVATION_LIST(ACTIVATION_KERNEL)
 #undef ACTIVATION_KERNEL
     default:

@@ -39,14 +39,16 @@ static bool better(const extreme *e, float value, bool largest)
 /* Looks at n contiguous elements, which start at number `position`. */
 static void look_at(extreme *e, const arg_job *job, const float *x, size_t n, size_t position)
 {
-    const mica_reduce_kernel *kernel = job->largest ? &job->kernels->max : &job->kernels->min;
+    const mica_reduce_kernel *kernel = job->largest ? &MICA_KERNEL_OF(job->kernels, reduce, max)
+                                                    : &MICA_KERNEL_OF(job->kernels, reduce, min);
     for (size_t i = 0; i < n; i += CHUNK) {
         size_t length = n - i < CHUNK ? n - i : CHUNK;
         double value = kernel->start;
         kernel->row(&value, x + i, length, 0.0f);
         if (better(e, (float)value, job->largest))
-            *e = (extreme){(float)value, position + i + job->kernels->find(x + i, length, (float)value),
-                           true};
+            *e = (extreme){
+                (float)value,
+                position + i + MICA_KERNEL_OF(job->kernels, reduce, find)(x + i, length, (float)value), true};
     }
 }
 
@@ -117,7 +119,8 @@ static void panel_block(void *work, size_t block, int thread)
             best[j] = x[j];
             index[j] = 0;
         }
-        (job->largest ? job->kernels->argmax_columns : job->kernels->argmin_columns)(
+        (job->largest ? MICA_KERNEL_OF(job->kernels, reduce, argmax_columns)
+                      : MICA_KERNEL_OF(job->kernels, reduce, argmin_columns))(
             best, index, x + job->stride, job->stride, (size_t)job->n - 1, columns, 1);
         for (size_t j = 0; j < columns; j++) {
             store_index(&job->lines, &c, (size_t)index[j]);

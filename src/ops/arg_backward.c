@@ -1,8 +1,6 @@
 /* The gradient of max and min: dy goes to the position of the extreme. */
 #include <mica/ops/reduce.h>
 
-#include <inttypes.h>
-
 #include "base/parallel.h"
 #include "ops/reduce.h"
 
@@ -48,8 +46,8 @@ static mica_status check_indices(mica_context *ctx, const char *op, const arg_ba
     for (size_t i = 0; i < job->lines.count; i++) {
         int64_t index = index_at(&job->lines, &c);
         if (index < 0 || index >= job->n)
-            return mica_fail(ctx, MICA_ERR_INDEX, "%s: index has %" PRId64 ", outside axis %d of dx %s", op,
-                             index, axis, MICA_SHAPE(dx));
+            return mica_fail(ctx, MICA_ERR_INDEX, "%s: index has %lld, outside axis %d of dx %s", op,
+                             (long long)index, axis, MICA_SHAPE(dx));
         mica_walk_advance(&job->lines, &c, 1);
     }
     return MICA_OK;

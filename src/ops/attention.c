@@ -127,7 +127,7 @@ mica_status mica_attention(mica_context *ctx, const mica_tensor *out, const mica
                        {"lse", opts->lse, MICA_ARG_OUT | MICA_ARG_OPTIONAL, 0},
                        {"mask", opts->mask, MICA_ARG_OPTIONAL, MICA_DTYPES_MASK}};
     MICA_TRY(mica_check_args(ctx, op, args, 6));
-    forward_job job = {.kernels = ctx->kernels->attention};
+    forward_job job = {.kernels = MICA_FAMILY(ctx->kernels, attention)};
     MICA_TRY(mica_attention_check(ctx, op, &job.shape, q, k, v, opts));
     MICA_TRY(mica_check_same_shape(ctx, op, "out", out, "q", q));
     if (opts->lse != NULL)

@@ -144,7 +144,7 @@ mica_status mica_attention_backward(mica_context *ctx, const mica_attention_grad
                        {"lse", saved->lse, 0, 0},
                        {"mask", opts->mask, MICA_ARG_OPTIONAL, MICA_DTYPES_MASK}};
     MICA_TRY(mica_check_args(ctx, op, args, 10));
-    backward_job job = {.kernels = ctx->kernels->attention};
+    backward_job job = {.kernels = MICA_FAMILY(ctx->kernels, attention)};
     MICA_TRY(mica_attention_check(ctx, op, &job.shape, saved->q, saved->k, saved->v, opts));
     MICA_TRY(check_backward(ctx, op, args));
     mica_count_flops(ctx, 5.0 * mica_attention_flops(&job.shape));

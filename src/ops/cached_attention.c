@@ -187,14 +187,14 @@ static mica_status check_row(const attend_job *job, const char *op, mica_index r
     int32_t s = at(&job->sequence, row), place = at(&job->place, row);
     mica_index places = job->table.dim[1] * PAGE;
     if (s < -1 || s >= job->sequences)
-        return mica_fail(job->ctx, MICA_ERR_INDEX, "%s: sequence[%td] is %d; expected -1 to %td", op, row, s,
-                         job->sequences - 1);
+        return mica_fail(job->ctx, MICA_ERR_INDEX, "%s: sequence[%td] is %d; expected -1 to %td", op, row,
+                         (int)s, job->sequences - 1);
     if (s >= 0 && (place < 0 || place >= places))
         return mica_fail(job->ctx, MICA_ERR_INDEX, "%s: place[%td] is %d; expected 0 to %td, as table is %s",
-                         op, row, place, places - 1, MICA_SHAPE(&job->table));
+                         op, row, (int)place, places - 1, MICA_SHAPE(&job->table));
     if (s >= 0 && at(&job->first, s) < 0)
-        return mica_fail(job->ctx, MICA_ERR_INDEX, "%s: first[%d] is %d; expected 0 or more", op, s,
-                         at(&job->first, s));
+        return mica_fail(job->ctx, MICA_ERR_INDEX, "%s: first[%d] is %d; expected 0 or more", op, (int)s,
+                         (int)at(&job->first, s));
     return MICA_OK;
 }
 
@@ -207,7 +207,7 @@ static mica_status check_pages(const attend_job *job, const char *op, int32_t se
         int32_t page = table[p * job->table.stride[1]];
         if (page < 0 || page >= pages)
             return mica_fail(job->ctx, MICA_ERR_INDEX, "%s: table[%d, %td] is %d; expected 0 to %td", op,
-                             sequence, p, page, pages - 1);
+                             (int)sequence, p, (int)page, pages - 1);
     }
     return MICA_OK;
 }
@@ -382,7 +382,7 @@ static attend_job job_of(mica_context *ctx, const mica_cached_attention_args *a,
     attend_job job = {.ctx = ctx,
                       .opts = opts,
                       .layout = *layout,
-                      .kernels = ctx->kernels->cache,
+                      .kernels = MICA_FAMILY(ctx->kernels, cache),
                       .keys = a->keys->data,
                       .values = a->values->data,
                       .table = *a->table,

@@ -1,7 +1,6 @@
 /* Argument checks, and the messages that go with them. */
 #include "ops/check.h"
-
-#include <stdio.h>
+#include "base/format.h"
 
 static mica_status check_valid(mica_context *ctx, const char *op, const mica_arg *arg)
 {
@@ -21,8 +20,8 @@ static mica_status check_dtype(mica_context *ctx, const char *op, const mica_arg
     int used = 0;
     for (unsigned d = 0; d < MICA_DTYPE_COUNT; d++) {
         if (allowed & (1u << d))
-            used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", used > 0 ? " or " : "",
-                             mica_dtype_name((mica_dtype)d));
+            used += mica_format(names + used, sizeof names - (size_t)used, "%s%s", used > 0 ? " or " : "",
+                                mica_dtype_name((mica_dtype)d));
     }
     return mica_fail(ctx, MICA_ERR_DTYPE, "%s: %s %s is %s, expected %s", op, arg->name,
                      MICA_SHAPE(arg->tensor), mica_dtype_name(arg->tensor->dtype), names);

@@ -11,7 +11,7 @@
         mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, MICA_DTYPES_MASK},                     \
                            {"a", a, MICA_ARG_IN_PLACE, 0},                                   \
                            {"b", b, MICA_ARG_IN_PLACE, 0}};                                  \
-        return mica_map_op(ctx, #name, ctx->kernels->map->name, NULL, args, 3);              \
+        return mica_map_op(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), NULL, args, 3); \
     }
 MICA_MAP_COMPARE(COMPARE_OP)
 
@@ -19,7 +19,7 @@ MICA_MAP_COMPARE(COMPARE_OP)
     mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a)              \
     {                                                                                                     \
         mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, MICA_DTYPES_MASK}, {"a", a, MICA_ARG_IN_PLACE, 0}}; \
-        return mica_map_op(ctx, #name, ctx->kernels->map->name, NULL, args, 2);                           \
+        return mica_map_op(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), NULL, args, 2);              \
     }
 MICA_MAP_CLASSIFY(CLASSIFY_OP)
 
@@ -30,7 +30,7 @@ mica_status mica_where(mica_context *ctx, const mica_tensor *dst, const mica_ten
                        {"cond", cond, MICA_ARG_IN_PLACE, MICA_DTYPES_MASK},
                        {"a", a, MICA_ARG_IN_PLACE, 0},
                        {"b", b, MICA_ARG_IN_PLACE, 0}};
-    return mica_map_op(ctx, "where", ctx->kernels->map->where, NULL, args, 4);
+    return mica_map_op(ctx, "where", MICA_KERNEL(ctx->kernels, map, where), NULL, args, 4);
 }
 
 mica_status mica_where_backward(mica_context *ctx, const mica_tensor *da, const mica_tensor *db,
@@ -52,9 +52,11 @@ mica_status mica_where_backward(mica_context *ctx, const mica_tensor *da, const 
     bool da_last = da != NULL && da->data == dy->data; /* it overwrites what db needs */
     for (int turn = 0; turn < 2; turn++) {
         bool a = (turn == 1) == da_last;
-        const mica_map_kernels *map = ctx->kernels->map;
         if ((a ? da : db) != NULL)
-            mica_map_run(ctx, a ? map->where_true : map->where_false, NULL, a ? da : db, sources, 2);
+            mica_map_run(ctx,
+                         a ? MICA_KERNEL(ctx->kernels, map, where_true)
+                           : MICA_KERNEL(ctx->kernels, map, where_false),
+                         NULL, a ? da : db, sources, 2);
     }
     return MICA_OK;
 }

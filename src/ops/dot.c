@@ -59,7 +59,7 @@ mica_status mica_dot(mica_context *ctx, const mica_tensor *dst, const mica_tenso
         return mica_fail(ctx, MICA_ERR_SHAPE, "dot: dst is %s, expected one element for a %s",
                          MICA_SHAPE(dst), MICA_SHAPE(a));
     MICA_START(ctx, "dot", 0, NULL);
-    dot_job job = {.dot = ctx->kernels->reduce->dot};
+    dot_job job = {.dot = MICA_KERNEL(ctx->kernels, reduce, dot)};
     mica_walk_init(&job.walk, (const mica_tensor *[]){a, b}, 2);
     size_t count = job.walk.count;
     job.part = count > BLOCK * MOST_PARTS ? mica_div_up(count, MOST_PARTS) : BLOCK;

@@ -38,8 +38,9 @@ static void forward_block(void *work, size_t block, int thread)
     size_t begin = block * BLOCK;
     mica_random from = job->random;
     mica_random_skip(&from, begin);
-    job->kernels->dropout(job->out + begin, job->mask != NULL ? job->mask + begin : NULL, job->in + begin,
-                          mica_least(job->count - begin, BLOCK), job->kept, &from);
+    MICA_KERNEL_OF(job->kernels, random, dropout)
+    (job->out + begin, job->mask != NULL ? job->mask + begin : NULL, job->in + begin,
+     mica_least(job->count - begin, BLOCK), job->kept, &from);
 }
 
 mica_status mica_dropout(mica_context *ctx, const mica_tensor *y, const mica_tensor *mask,
@@ -77,8 +78,9 @@ static void backward_block(void *work, size_t block, int thread)
     (void)thread;
     const dropout_job *job = work;
     size_t begin = block * BACKWARD_BLOCK;
-    job->kernels->dropout_backward(job->out + begin, job->in + begin, job->mask + begin,
-                                   mica_least(job->count - begin, BACKWARD_BLOCK), job->kept);
+    MICA_KERNEL_OF(job->kernels, random, dropout_backward)
+    (job->out + begin, job->in + begin, job->mask + begin, mica_least(job->count - begin, BACKWARD_BLOCK),
+     job->kept);
 }
 
 mica_status mica_dropout_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,

@@ -27,7 +27,7 @@ double mica_element_value(const mica_convert_kernels *convert, const mica_tensor
 {
     double values[MICA_MAX_BLOCK];
     mica_index block = (mica_index)mica_dtype_block(t->dtype), inside = offset % block;
-    convert->run(values, MICA_F64, mica_element(t, offset), t->dtype, (size_t)block);
+    MICA_KERNEL_OF(convert, convert, run)(values, MICA_F64, mica_element(t, offset), t->dtype, (size_t)block);
     return values[inside < 0 ? inside + block : inside];
 }
 
@@ -49,6 +49,6 @@ mica_status mica_set_at(mica_context *ctx, const mica_tensor *t, const mica_inde
         return mica_fail(ctx, MICA_ERR_DTYPE,
                          "set_at: t %s is %s, where a value cannot be set without the rest of its block",
                          MICA_SHAPE(t), mica_dtype_name(t->dtype));
-    ctx->kernels->convert->run(mica_element(t, offset), t->dtype, &value, MICA_F64, 1);
+    MICA_KERNEL(ctx->kernels, convert, run)(mica_element(t, offset), t->dtype, &value, MICA_F64, 1);
     return MICA_OK;
 }

@@ -22,7 +22,7 @@ static mica_status binary(mica_context *ctx, const char *op, mica_map_fn *fn, co
 #define UNARY_OP(name)                                                                       \
     mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a) \
     {                                                                                        \
-        return unary(ctx, #name, ctx->kernels->map->name, NULL, dst, a);                     \
+        return unary(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), NULL, dst, a);        \
     }
 MICA_MAP_UNARY(UNARY_OP)
 
@@ -30,27 +30,27 @@ MICA_MAP_UNARY(UNARY_OP)
     mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, \
                             const mica_tensor *b)                                            \
     {                                                                                        \
-        return binary(ctx, #name, ctx->kernels->map->name, NULL, dst, a, b);                 \
+        return binary(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), NULL, dst, a, b);    \
     }
 MICA_MAP_BINARY(BINARY_OP)
 
 #define SCALAR_OP(name)                                                                               \
     mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, float s) \
     {                                                                                                 \
-        return unary(ctx, #name, ctx->kernels->map->name, &s, dst, a);                                \
+        return unary(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), &s, dst, a);                   \
     }
 MICA_MAP_SCALAR(SCALAR_OP)
 
 mica_status mica_add_scaled(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                             const mica_tensor *b, float s)
 {
-    return binary(ctx, "add_scaled", ctx->kernels->map->add_scaled, &s, dst, a, b);
+    return binary(ctx, "add_scaled", MICA_KERNEL(ctx->kernels, map, add_scaled), &s, dst, a, b);
 }
 
 mica_status mica_lerp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
                       float s)
 {
-    return binary(ctx, "lerp", ctx->kernels->map->lerp, &s, dst, a, b);
+    return binary(ctx, "lerp", MICA_KERNEL(ctx->kernels, map, lerp), &s, dst, a, b);
 }
 
 mica_status mica_clamp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, float low, float high)
@@ -58,7 +58,7 @@ mica_status mica_clamp(mica_context *ctx, const mica_tensor *dst, const mica_ten
     if (!(low <= high))
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "clamp: low is %g, high is %g: expected low <= high",
                          (double)low, (double)high);
-    return unary(ctx, "clamp", ctx->kernels->map->clamp, (float[]){low, high}, dst, a);
+    return unary(ctx, "clamp", MICA_KERNEL(ctx->kernels, map, clamp), (float[]){low, high}, dst, a);
 }
 
 /* ---- A caller's function: kernels that call it, on this thread only ---- */

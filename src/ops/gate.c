@@ -26,12 +26,12 @@ static void gate(float *dst, const float *const *src, size_t n, const void *para
 mica_status mica_gate(mica_context *ctx, const mica_tensor *y, const mica_tensor *a, const mica_tensor *b,
                       const mica_gate_opts *opts)
 {
-    const mica_activation_kernels *all = ctx->kernels->activation;
     mica_activation kind = opts != NULL ? opts->activation : MICA_NO_ACTIVATION;
-    gate_kernels k = {.activation = kind == MICA_GELU        ? all->gelu
-                                    : kind == MICA_GELU_TANH ? all->gelu_tanh
-                                                             : all->silu,
-                      .mul = ctx->kernels->map->mul};
+    gate_kernels k = {.activation = kind == MICA_GELU ? MICA_KERNEL(ctx->kernels, activation, gelu)
+                                    : kind == MICA_GELU_TANH
+                                        ? MICA_KERNEL(ctx->kernels, activation, gelu_tanh)
+                                        : MICA_KERNEL(ctx->kernels, activation, silu),
+                      .mul = MICA_KERNEL(ctx->kernels, map, mul)};
     if (kind != MICA_NO_ACTIVATION && kind != MICA_SILU && kind != MICA_GELU && kind != MICA_GELU_TANH)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "gate: activation %d: expected silu, gelu or gelu_tanh",
                          (int)kind);

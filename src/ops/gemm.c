@@ -70,7 +70,8 @@ static void pack_panel(const step *s, const mica_gemm_operand *from, float *to, 
 /* A block of A takes up to 3/10 of the second cache: panels of B pass through it, and tiles of c. */
 static size_t most_rows(const mica_context *ctx)
 {
-    size_t rows = ctx->second_cache / 10 * 3 / (GEMM_K * sizeof(float)), tile = ctx->kernels->gemm->tile_rows;
+    size_t rows = ctx->second_cache / 10 * 3 / (GEMM_K * sizeof(float)),
+           tile = MICA_FAMILY(ctx->kernels, gemm)->tile_rows;
     return mica_most(rows / tile, LEAST_TILES) * tile;
 }
 
@@ -316,7 +317,7 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
         return;
     step s = {.g = *given,
               .turned = turns(given),
-              .kernels = ctx->kernels->gemm,
+              .kernels = MICA_FAMILY(ctx->kernels, gemm),
               .threads = crew != NULL ? (size_t)crew->threads : 1,
               .most_rows = most_rows(ctx),
               .a_rooms = scratch};
@@ -343,7 +344,7 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
 static size_t scratch_bytes(const mica_context *ctx, size_t threads, size_t m, size_t n, size_t k,
                             bool a_packed)
 {
-    const mica_gemm_kernels *kernels = ctx->kernels->gemm;
+    const mica_gemm_kernels *kernels = MICA_FAMILY(ctx->kernels, gemm);
     size_t rows = most_rows(ctx);
     size_t panels = m > rows ? mica_div_up(mica_least(n, GEMM_N), kernels->tile_columns) : 0;
     return (a_packed ? threads * a_room_bytes(kernels, mica_least(m, rows), k) : 0) +
@@ -374,7 +375,7 @@ size_t mica_gemm_serial_scratch(const mica_context *ctx, const mica_gemm *g) { r
  * columns, of little depth. */
 size_t mica_gemm_each_scratch(const mica_context *ctx, const mica_gemm *g)
 {
-    const mica_gemm_kernels *kernels = ctx->kernels->gemm;
+    const mica_gemm_kernels *kernels = MICA_FAMILY(ctx->kernels, gemm);
     size_t k = mica_least(g->k, GEMM_K), rows = most_rows(ctx);
     size_t few = (MICA_GEMM_SMALL / rows + kernels->tile_columns * k) * sizeof(float);
     size_t block = a_room_bytes(kernels, mica_least(mica_most(g->m, g->n), rows), k);

@@ -1,8 +1,7 @@
 /* Concat, split, stack, tile. */
 #include <mica/ops/shape.h>
 
-#include <stdio.h>
-
+#include "base/format.h"
 #include "ops/check.h"
 #include "ops/move.h"
 #include "ops/walk.h"
@@ -15,7 +14,7 @@ typedef struct entry_name {
 static entry_name name_entry(const char *array, int i)
 {
     entry_name name;
-    snprintf(name.text, sizeof name.text, "%s[%d]", array, i);
+    mica_format(name.text, sizeof name.text, "%s[%d]", array, i);
     return name;
 }
 
@@ -252,8 +251,8 @@ mica_status mica_tile_backward(mica_context *ctx, const mica_tensor *dx, const m
     mica_move(ctx, &t.small, &part);
     while (next_repetition(&t)) {
         part = repetition(&t);
-        mica_map_run(ctx, ctx->kernels->map->add, NULL, &t.small, (const mica_tensor *[]){&t.small, &part},
-                     2);
+        mica_map_run(ctx, MICA_KERNEL(ctx->kernels, map, add), NULL, &t.small,
+                     (const mica_tensor *[]){&t.small, &part}, 2);
     }
     return MICA_OK;
 }

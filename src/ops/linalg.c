@@ -258,6 +258,6 @@ mica_status mica_outer(mica_context *ctx, const mica_tensor *dst, const mica_ten
     column.rank = 2;
     column.dim[1] = 1;
     column.stride[1] = 0;
-    mica_map_run(ctx, ctx->kernels->map->mul, NULL, dst, (const mica_tensor *[]){&column, b}, 2);
+    mica_map_run(ctx, MICA_KERNEL(ctx->kernels, map, mul), NULL, dst, (const mica_tensor *[]){&column, b}, 2);
     return MICA_OK;
 }

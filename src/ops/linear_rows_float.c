@@ -49,7 +49,7 @@ static size_t room_bytes(const mica_rows_kernels *kernels, size_t units, size_t 
 
 static float_job plan(const mica_context *ctx, const mica_linear_rows_call *c)
 {
-    const mica_rows_kernels *kernels = ctx->kernels->rows;
+    const mica_rows_kernels *kernels = MICA_FAMILY(ctx->kernels, rows);
     float_job job = {.kernels = kernels, .dtype = c->w_dtype};
     job.product = (mica_rows_product){.rows = c->rows,
                                       .units = c->units,

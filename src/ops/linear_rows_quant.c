@@ -26,7 +26,7 @@ typedef struct quant_job {
 static void plan(quant_job *job, const mica_context *ctx, const mica_linear_rows_call *call)
 {
     /* Few weight rows do not fill a panel. Those of one row do the same sums. */
-    const mica_quant_kernels *kernels = ctx->kernels->quant;
+    const mica_quant_kernels *kernels = MICA_FAMILY(ctx->kernels, quant);
     if (call->units < kernels->width)
         kernels = mica_kernels_scalar.quant;
     const mica_quant_type *type = &kernels->type[call->w_dtype];

@@ -101,13 +101,13 @@ static mica_status point_loss(mica_context *ctx, const char *op, mica_loss_fn *f
     return MICA_OK;
 }
 
-#define POINT_LOSS(name, pred)                                                                           \
-    mica_status mica_##name##_loss(mica_context *ctx, const mica_tensor *loss, const mica_tensor *grad,  \
-                                   const mica_tensor *pred, const mica_tensor *target,                   \
-                                   const mica_loss_opts *opts)                                           \
-    {                                                                                                    \
-        return point_loss(ctx, #name "_loss", ctx->kernels->loss->name, #pred, loss, grad, pred, target, \
-                          opts);                                                                         \
+#define POINT_LOSS(name, pred)                                                                          \
+    mica_status mica_##name##_loss(mica_context *ctx, const mica_tensor *loss, const mica_tensor *grad, \
+                                   const mica_tensor *pred, const mica_tensor *target,                  \
+                                   const mica_loss_opts *opts)                                          \
+    {                                                                                                   \
+        return point_loss(ctx, #name "_loss", MICA_KERNEL(ctx->kernels, loss, name), #pred, loss, grad, \
+                          pred, target, opts);                                                          \
     }
 POINT_LOSS(mse, pred)
 POINT_LOSS(l1, pred)
@@ -273,14 +273,14 @@ mica_status mica_cross_entropy(mica_context *ctx, const mica_tensor *loss, const
                                const mica_tensor *logits, const mica_tensor *target,
                                const mica_loss_opts *opts)
 {
-    return class_loss(ctx, "cross_entropy", ctx->kernels->loss->cross_entropy, "logits", loss, grad, logits,
-                      target, opts);
+    return class_loss(ctx, "cross_entropy", MICA_KERNEL(ctx->kernels, loss, cross_entropy), "logits", loss,
+                      grad, logits, target, opts);
 }
 
 mica_status mica_cross_entropy_probs(mica_context *ctx, const mica_tensor *loss, const mica_tensor *grad,
                                      const mica_tensor *pred, const mica_tensor *target,
                                      const mica_loss_opts *opts)
 {
-    return class_loss(ctx, "cross_entropy_probs", ctx->kernels->loss->cross_entropy_probs, "pred", loss, grad,
-                      pred, target, opts);
+    return class_loss(ctx, "cross_entropy_probs", MICA_KERNEL(ctx->kernels, loss, cross_entropy_probs),
+                      "pred", loss, grad, pred, target, opts);
 }

@@ -23,7 +23,7 @@ static mica_status fill(mica_context *ctx, const char *op, const mica_tensor *ds
     MICA_TRY(check_dst(ctx, op, dst));
     MICA_START(ctx, op, 0, NULL);
     int64_t bits = 0; /* of the element, whatever its type */
-    ctx->kernels->convert->run(&bits, dst->dtype, &value, MICA_F64, 1);
+    MICA_KERNEL(ctx->kernels, convert, run)(&bits, dst->dtype, &value, MICA_F64, 1);
     mica_tensor one = {.data = &bits, .dtype = dst->dtype};
     mica_move(ctx, dst, &one);
     return MICA_OK;
@@ -108,7 +108,7 @@ mica_status mica_generate(mica_context *ctx, const mica_tensor *dst, mica_genera
     MICA_START(ctx, "generate", 0, NULL);
     for (mica_iter it = mica_iter_begin(dst, 0, NULL); it.valid; mica_iter_next(&it)) {
         double value = function(it.index, user);
-        ctx->kernels->convert->run(it.element, dst->dtype, &value, MICA_F64, 1);
+        MICA_KERNEL(ctx->kernels, convert, run)(it.element, dst->dtype, &value, MICA_F64, 1);
     }
     return MICA_OK;
 }
@@ -120,9 +120,10 @@ static void make_uniform(const make_job *job, mica_index position, mica_index n,
     float *out = values, low = (float)job->a, high = (float)job->b;
     mica_random from = *job->from;
     mica_random_skip(&from, (uint64_t)position);
-    job->kernels->random->uniform(out, (size_t)n, &from);
+    MICA_KERNEL(job->kernels, random, uniform)(out, (size_t)n, &from);
     /* Rounding may reach the end, which is out. */
-    job->kernels->random->spread(out, (size_t)n, low, high - low, nextafterf(high, low), low < high);
+    MICA_KERNEL(job->kernels, random, spread)
+    (out, (size_t)n, low, high - low, nextafterf(high, low), low < high);
 }
 
 static void make_normal(const make_job *job, mica_index position, mica_index n, void *values)
@@ -130,8 +131,8 @@ static void make_normal(const make_job *job, mica_index position, mica_index n, 
     float *out = values, mean = (float)job->a, deviation = (float)job->b;
     mica_random from = *job->from;
     mica_random_skip(&from, (uint64_t)position);
-    job->kernels->random->normal(out, (size_t)n, &from);
-    job->kernels->random->spread(out, (size_t)n, mean, deviation, INFINITY, true);
+    MICA_KERNEL(job->kernels, random, normal)(out, (size_t)n, &from);
+    MICA_KERNEL(job->kernels, random, spread)(out, (size_t)n, mean, deviation, INFINITY, true);
 }
 
 static mica_status random_fill(mica_context *ctx, const char *op, const mica_tensor *dst,

@@ -67,7 +67,8 @@ static void convert_strided(const mica_convert_kernels *convert, mica_line dst, 
             carry(before, 1, from.data, src.stride, some, mica_dtype_bytes(src.dtype));
             from.data = before;
         }
-        convert->run(dst.stride == 1 ? to.data : after, dst.dtype, from.data, src.dtype, (size_t)some);
+        MICA_KERNEL_OF(convert, convert, run)
+        (dst.stride == 1 ? to.data : after, dst.dtype, from.data, src.dtype, (size_t)some);
         if (dst.stride != 1)
             carry(to.data, dst.stride, after, 1, some, mica_dtype_bytes(dst.dtype));
     }
@@ -76,7 +77,7 @@ static void convert_strided(const mica_convert_kernels *convert, mica_line dst, 
 void mica_move_line(const mica_convert_kernels *convert, mica_line dst, mica_line src, mica_index n)
 {
     if (dst.stride == 1 && src.stride == 1)
-        convert->run(dst.data, dst.dtype, src.data, src.dtype, (size_t)n);
+        MICA_KERNEL_OF(convert, convert, run)(dst.data, dst.dtype, src.data, src.dtype, (size_t)n);
     else if (src.dtype == dst.dtype)
         carry(dst.data, dst.stride, src.data, src.stride, n, mica_dtype_bytes(dst.dtype));
     else
@@ -182,9 +183,9 @@ static void move_large(void *work, size_t block, int thread)
     (void)thread;
     const move_job *job = work;
     size_t start = block * (size_t)job->piece, count = job->walk.count - start;
-    job->convert->stream((float *)(void *)job->walk.data[0] + start,
-                         (const float *)(const void *)job->walk.data[1] + start,
-                         count < (size_t)job->piece ? count : (size_t)job->piece);
+    MICA_KERNEL_OF(job->convert, convert, stream)
+    ((float *)(void *)job->walk.data[0] + start, (const float *)(const void *)job->walk.data[1] + start,
+     count < (size_t)job->piece ? count : (size_t)job->piece);
 }
 
 static bool is_large_run(const mica_walk *w)
@@ -203,7 +204,8 @@ static void read_tile(const move_job *job, char *tile, mica_line src, mica_index
     mica_index along = w->stride[1][job->across];
     size_t bytes = mica_dtype_bytes(w->dtype[0]);
     if (along == 1 && src.dtype == w->dtype[0] && bytes == 4) {
-        job->convert->transpose((uint32_t *)(void *)tile, job->side, src.data, src.stride, width, height);
+        MICA_KERNEL_OF(job->convert, convert, transpose)
+        ((uint32_t *)(void *)tile, job->side, src.data, src.stride, width, height);
         return;
     }
     for (mica_index j = 0; j < width; j++) {

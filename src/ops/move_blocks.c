@@ -22,7 +22,7 @@ typedef struct blocks_job {
 static void move_line(const blocks_job *job, mica_line dst, mica_line src, mica_index n)
 {
     if (dst.stride == 1 && src.stride == 1) {
-        job->convert->run(dst.data, dst.dtype, src.data, src.dtype, (size_t)n);
+        MICA_KERNEL_OF(job->convert, convert, run)(dst.data, dst.dtype, src.data, src.dtype, (size_t)n);
         return;
     }
     float values[MICA_MAX_BLOCK];

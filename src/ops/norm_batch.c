@@ -181,7 +181,7 @@ static void backward_block(void *work, size_t block, int thread)
 static mica_status set_shape(mica_context *ctx, const char *op, batch_job *job, const mica_tensor *x)
 {
     MICA_TRY(mica_check_rank(ctx, op, "x", x, 2, MICA_MAX_RANK));
-    job->kernels = ctx->kernels->norm;
+    job->kernels = MICA_FAMILY(ctx->kernels, norm);
     job->samples = (size_t)x->dim[0];
     job->channels = (size_t)x->dim[1];
     job->size = 1;

@@ -105,7 +105,7 @@ static mica_status forward(mica_context *ctx, const char *op, bool centred, cons
     mica_contiguous_plan(&dense, args, 8);
     MICA_START(ctx, op, dense.bytes, &scratch);
     mica_contiguous_load(&dense, scratch);
-    forward_job job = {.kernels = ctx->kernels->norm, .count = s.rows};
+    forward_job job = {.kernels = MICA_FAMILY(ctx->kernels, norm), .count = s.rows};
     job.rows = (mica_norm_rows){.y = dense.data[0],
                                 .mean = dense.data[1],
                                 .rstd = dense.data[2],
@@ -229,7 +229,7 @@ static mica_status backward(mica_context *ctx, const char *op, bool centred, con
     rows_shape s;
     MICA_TRY(check_backward(ctx, op, &s, args));
 
-    backward_job job = {.kernels = ctx->kernels->norm, .count = s.rows};
+    backward_job job = {.kernels = MICA_FAMILY(ctx->kernels, norm), .count = s.rows};
     size_t by_size = mica_div_up(BACKWARD_BLOCK, s.n + (s.n == 0)),
            by_count = mica_div_up(s.rows, MOST_PARTIALS);
     job.per_block = by_size > by_count ? by_size : by_count;

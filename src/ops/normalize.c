@@ -17,7 +17,7 @@ mica_status mica_l2_normalize(mica_context *ctx, const mica_tensor *y, const mic
                               const mica_l2_normalize_opts *opts)
 {
     mica_arg args[] = {{"y", y, MICA_ARG_OUT, 0}, {"x", x, MICA_ARG_IN_PLACE, 0}};
-    return run(ctx, "l2_normalize", &ctx->kernels->axis->l2_normalize, opts, args, 2);
+    return run(ctx, "l2_normalize", &MICA_KERNEL(ctx->kernels, axis, l2_normalize), opts, args, 2);
 }
 
 mica_status mica_l2_normalize_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
@@ -25,5 +25,6 @@ mica_status mica_l2_normalize_backward(mica_context *ctx, const mica_tensor *dx,
 {
     mica_arg args[] = {
         {"dx", dx, MICA_ARG_OUT, 0}, {"dy", dy, MICA_ARG_IN_PLACE, 0}, {"x", x, MICA_ARG_IN_PLACE, 0}};
-    return run(ctx, "l2_normalize_backward", &ctx->kernels->axis->l2_normalize_backward, opts, args, 3);
+    return run(ctx, "l2_normalize_backward", &MICA_KERNEL(ctx->kernels, axis, l2_normalize_backward), opts,
+               args, 3);
 }

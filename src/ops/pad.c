@@ -116,7 +116,7 @@ mica_status mica_pad_backward(mica_context *ctx, const mica_tensor *dx, const mi
     g = (region){.at = {0}};
     do {
         if (locate(&g, dy, dx, opts) && !g.middle)
-            mica_map_run(ctx, ctx->kernels->map->add, NULL, &g.plain,
+            mica_map_run(ctx, MICA_KERNEL(ctx->kernels, map, add), NULL, &g.plain,
                          (const mica_tensor *[]){&g.plain, &g.padded}, 2);
     } while (next_region(&g, dx->rank));
     return MICA_OK;

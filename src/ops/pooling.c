@@ -141,8 +141,9 @@ static void max_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const pool_job *job = work;
-    job->kernels->max(job->out, job->indices, job->in, block * job->per_block,
-                      block_end(job, block, job->planes * (size_t)job->shape.out[0]), &job->shape);
+    MICA_KERNEL_OF(job->kernels, pool, max)
+    (job->out, job->indices, job->in, block * job->per_block,
+     block_end(job, block, job->planes * (size_t)job->shape.out[0]), &job->shape);
 }
 
 static mica_status max_pool(mica_context *ctx, const char *op, int axes, const mica_tensor *y,
@@ -190,8 +191,8 @@ static void max_backward_block(void *work, size_t block, int thread)
     size_t first = block * job->per_block, planes = block_end(job, block, job->planes) - first;
     size_t in = (size_t)(job->shape.in[0] * job->shape.in[1]);
     size_t out = (size_t)(job->shape.out[0] * job->shape.out[1]);
-    job->kernels->max_backward(job->out + first * in, job->in + first * out, job->indices + first * out,
-                               planes, &job->shape);
+    MICA_KERNEL_OF(job->kernels, pool, max_backward)
+    (job->out + first * in, job->in + first * out, job->indices + first * out, planes, &job->shape);
 }
 
 static mica_status max_pool_backward(mica_context *ctx, const char *op, int axes, const mica_tensor *dx,
@@ -236,8 +237,9 @@ static void average_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const pool_job *job = work;
-    job->kernels->average(job->out, job->in, block * job->per_block,
-                          block_end(job, block, job->planes * (size_t)job->shape.out[0]), &job->shape);
+    MICA_KERNEL_OF(job->kernels, pool, average)
+    (job->out, job->in, block * job->per_block,
+     block_end(job, block, job->planes * (size_t)job->shape.out[0]), &job->shape);
 }
 
 typedef void plane_kernel(float *out, const float *in, size_t planes, const mica_pool_shape *s);
@@ -255,21 +257,21 @@ static void average_backward_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const pool_job *job = work;
-    plane_block(job, block, job->kernels->average_backward, true);
+    plane_block(job, block, MICA_KERNEL_OF(job->kernels, pool, average_backward), true);
 }
 
 static void adaptive_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const pool_job *job = work;
-    plane_block(job, block, job->kernels->adaptive, false);
+    plane_block(job, block, MICA_KERNEL_OF(job->kernels, pool, adaptive), false);
 }
 
 static void adaptive_backward_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const pool_job *job = work;
-    plane_block(job, block, job->kernels->adaptive_backward, true);
+    plane_block(job, block, MICA_KERNEL_OF(job->kernels, pool, adaptive_backward), true);
 }
 
 /* Brings both arguments to contiguous planes and runs fn over `units` of `elements_each`. */

@@ -4,11 +4,11 @@
  *      [-3.00,  0.25]]
  *
  * Nested brackets, columns aligned, and the middle of long axes left out of large tensors. */
+#include "base/format.h"
 #include "ops/element.h"
 #include "tensor/tensor.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/writer.h"
@@ -43,19 +43,20 @@ static void format_element(char out[NUMBER], const printer *p, mica_index elemen
 {
     if (p->integers) {
         int64_t value;
-        mica_kernels_scalar.convert->run(&value, MICA_I64, mica_element(p->t, element), p->t->dtype, 1);
-        snprintf(out, NUMBER, "%lld", (long long)value);
+        MICA_KERNEL(&mica_kernels_scalar, convert, run)
+        (&value, MICA_I64, mica_element(p->t, element), p->t->dtype, 1);
+        mica_format(out, NUMBER, "%lld", (long long)value);
         return;
     }
     double value = value_of(p, element);
     if (isnan(value))
-        snprintf(out, NUMBER, "nan");
+        mica_format(out, NUMBER, "nan");
     else if (isinf(value))
-        snprintf(out, NUMBER, value > 0 ? "inf" : "-inf");
+        mica_format(out, NUMBER, value > 0 ? "inf" : "-inf");
     else if (p->exponents)
-        snprintf(out, NUMBER, "%.*e", DIGITS, value);
+        mica_format(out, NUMBER, "%.*e", DIGITS, value);
     else
-        snprintf(out, NUMBER, "%#.*f", p->digits, value);
+        mica_format(out, NUMBER, "%#.*f", p->digits, value);
 }
 
 /* ---- All elements that are shown ---- */
@@ -101,7 +102,7 @@ static void see_digits(printer *p, mica_index element)
     if (!isfinite(value))
         return;
     char text[NUMBER];
-    int length = snprintf(text, sizeof text, "%.*f", DIGITS, value);
+    int length = mica_format(text, sizeof text, "%.*f", DIGITS, value);
     int digits = DIGITS;
     while (digits > 0 && text[--length] == '0')
         digits--;
@@ -182,11 +183,11 @@ size_t mica_tensor_print(char *text, size_t size, const mica_tensor *t)
     char flaw_text[MICA_SHAPE_TEXT];
     const char *flaw = mica_tensor_flaw(t, flaw_text);
     if (flaw != NULL)
-        return (size_t)snprintf(text, size, "<tensor that %s>", flaw);
+        return (size_t)mica_format(text, size, "<tensor that %s>", flaw);
     size_t count = mica_tensor_count(t);
     if (count == 0 || t->data == NULL)
-        return (size_t)snprintf(text, size, "<%s %s, %s>", mica_dtype_name(t->dtype), MICA_SHAPE(t),
-                                count == 0 ? "empty" : "no data");
+        return (size_t)mica_format(text, size, "<%s %s, %s>", mica_dtype_name(t->dtype), MICA_SHAPE(t),
+                                   count == 0 ? "empty" : "no data");
     printer p = {.out = {text, size, 0}, .t = t, .shorten = count > WHOLE};
     p.integers = t->dtype >= MICA_I64 && t->dtype <= MICA_U8;
     if (size > 0)

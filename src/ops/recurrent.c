@@ -100,7 +100,7 @@ static const float *input_bias(mica_context *ctx, const forward_job *j)
         return j->b_ih;
     if (j->b_ih == NULL)
         return j->b_hh;
-    ctx->kernels->map->add(j->bias, (const float *const[]){j->b_ih, j->b_hh}, j->r.gates, NULL);
+    MICA_KERNEL(ctx->kernels, map, add)(j->bias, (const float *const[]){j->b_ih, j->b_hh}, j->r.gates, NULL);
     return j->bias;
 }
 
@@ -188,7 +188,7 @@ static void run_rows(mica_context *ctx, const void *job, size_t row, size_t rows
 static void run_forward(mica_context *ctx, forward_job *j)
 {
     const mica_recurrent *r = &j->r;
-    const mica_recurrent_kernels *kernels = ctx->kernels->recurrent;
+    const mica_recurrent_kernels *kernels = MICA_FAMILY(ctx->kernels, recurrent);
     j->step.kernel = r->cell == MICA_CELL_LSTM  ? kernels->lstm
                      : r->cell == MICA_CELL_GRU ? kernels->gru
                                                 : kernels->rnn;

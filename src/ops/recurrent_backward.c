@@ -105,7 +105,7 @@ static void copy_or_zero(float *to, const float *from, size_t count)
 static void set_step(mica_context *ctx, backward_job *j)
 {
     const mica_recurrent *r = &j->r;
-    const mica_recurrent_kernels *kernels = ctx->kernels->recurrent;
+    const mica_recurrent_kernels *kernels = MICA_FAMILY(ctx->kernels, recurrent);
     mica_recurrent_product *p = &j->step.product;
     j->step.kernel = r->cell == MICA_CELL_LSTM  ? kernels->lstm_backward
                      : r->cell == MICA_CELL_GRU ? kernels->gru_backward

@@ -30,7 +30,7 @@ static float *panel_at(const mica_recurrent_product *p, size_t width, size_t uni
 
 size_t mica_recurrent_panels(mica_context *ctx, const mica_recurrent *r)
 {
-    return mica_round_up(r->hidden, ctx->kernels->gemm->tile_columns) * r->gates;
+    return mica_round_up(r->hidden, MICA_FAMILY(ctx->kernels, gemm)->tile_columns) * r->gates;
 }
 
 static void pack_block(void *work, size_t block, int thread)
@@ -48,7 +48,7 @@ static void pack_block(void *work, size_t block, int thread)
 
 void mica_recurrent_start(mica_context *ctx, const mica_recurrent *r, mica_recurrent_step *s)
 {
-    s->gemm = ctx->kernels->gemm;
+    s->gemm = MICA_FAMILY(ctx->kernels, gemm);
     s->cell.hidden = r->hidden;
     if (s->product.panels != NULL)
         mica_parallel(ctx, mica_div_up(r->hidden, s->gemm->tile_columns), pack_block, s);

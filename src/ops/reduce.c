@@ -77,8 +77,8 @@ static mica_status reduce(mica_context *ctx, const char *op, const mica_reduce_p
     MICA_TRY(mica_reduce_axes(ctx, op, a, opts != NULL ? opts->axes : NULL, opts != NULL ? opts->count : 0,
                               &mask));
     MICA_TRY(mica_reduce_shape(ctx, op, "dst", dst, "a", a, mask, &kept));
-    const mica_reduce_kernels *k = ctx->kernels->reduce;
-    if (program->kernel[0] == &k->max || program->kernel[0] == &k->min)
+    if (program->kernel[0] == &MICA_KERNEL(ctx->kernels, reduce, max) ||
+        program->kernel[0] == &MICA_KERNEL(ctx->kernels, reduce, min))
         MICA_TRY(check_choice(ctx, op, a, mask));
     return mica_reduce_run(ctx, op, program, &kept, a, mask);
 }
@@ -116,38 +116,39 @@ static mica_status simple(mica_context *ctx, const char *op, const mica_reduce_k
 mica_status mica_sum(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                      const mica_reduce_opts *opts)
 {
-    return simple(ctx, "sum", &ctx->kernels->reduce->sum, NULL, dst, a, opts);
+    return simple(ctx, "sum", &MICA_KERNEL(ctx->kernels, reduce, sum), NULL, dst, a, opts);
 }
 
 mica_status mica_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                       const mica_reduce_opts *opts)
 {
-    return simple(ctx, "mean", &ctx->kernels->reduce->sum, finish_mean, dst, a, opts);
+    return simple(ctx, "mean", &MICA_KERNEL(ctx->kernels, reduce, sum), finish_mean, dst, a, opts);
 }
 
 mica_status mica_prod(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                       const mica_reduce_opts *opts)
 {
-    return simple(ctx, "prod", &ctx->kernels->reduce->prod, NULL, dst, a, opts);
+    return simple(ctx, "prod", &MICA_KERNEL(ctx->kernels, reduce, prod), NULL, dst, a, opts);
 }
 
 mica_status mica_amax(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                       const mica_reduce_opts *opts)
 {
-    return simple(ctx, "amax", &ctx->kernels->reduce->max, NULL, dst, a, opts);
+    return simple(ctx, "amax", &MICA_KERNEL(ctx->kernels, reduce, max), NULL, dst, a, opts);
 }
 
 mica_status mica_amin(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                       const mica_reduce_opts *opts)
 {
-    return simple(ctx, "amin", &ctx->kernels->reduce->min, NULL, dst, a, opts);
+    return simple(ctx, "amin", &MICA_KERNEL(ctx->kernels, reduce, min), NULL, dst, a, opts);
 }
 
 mica_status mica_variance(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                           const mica_reduce_opts *opts)
 {
-    const mica_reduce_kernels *k = ctx->kernels->reduce;
-    mica_reduce_program program = {.kernel = {&k->sum, &k->sum_deviations, &k->sum_square_deviations},
+    mica_reduce_program program = {.kernel = {&MICA_KERNEL(ctx->kernels, reduce, sum),
+                                              &MICA_KERNEL(ctx->kernels, reduce, sum_deviations),
+                                              &MICA_KERNEL(ctx->kernels, reduce, sum_square_deviations)},
                                    .phases = 3,
                                    .finish = finish_variance,
                                    .param = opts != NULL ? opts->correction : 0};
@@ -157,14 +158,14 @@ mica_status mica_variance(mica_context *ctx, const mica_tensor *dst, const mica_
 mica_status mica_norm(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, mica_norm_kind kind,
                       const mica_reduce_opts *opts)
 {
-    const mica_reduce_kernels *k = ctx->kernels->reduce;
     switch (kind) {
     case MICA_NORM_L2:
-        return simple(ctx, "norm", &k->sum_squares, finish_root, dst, a, opts);
+        return simple(ctx, "norm", &MICA_KERNEL(ctx->kernels, reduce, sum_squares), finish_root, dst, a,
+                      opts);
     case MICA_NORM_L1:
-        return simple(ctx, "norm", &k->sum_abs, NULL, dst, a, opts);
+        return simple(ctx, "norm", &MICA_KERNEL(ctx->kernels, reduce, sum_abs), NULL, dst, a, opts);
     case MICA_NORM_INF:
-        return simple(ctx, "norm", &k->max_abs, NULL, dst, a, opts);
+        return simple(ctx, "norm", &MICA_KERNEL(ctx->kernels, reduce, max_abs), NULL, dst, a, opts);
     }
     return mica_fail(ctx, MICA_ERR_ARGUMENT, "norm: unknown kind %d", (int)kind);
 }
@@ -175,7 +176,7 @@ mica_status mica_all_finite(mica_context *ctx, bool *out, const mica_tensor *a)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "all_finite: out is NULL");
     float largest = 0.0f;
     mica_tensor dst = mica_0d(&largest);
-    mica_reduce_program program = {.kernel = {&ctx->kernels->reduce->max_abs}, .phases = 1};
+    mica_reduce_program program = {.kernel = {&MICA_KERNEL(ctx->kernels, reduce, max_abs)}, .phases = 1};
     MICA_TRY(reduce(ctx, "all_finite", &program, &dst, a, NULL));
     if (!ctx->measuring)
         *out = largest < INFINITY;

@@ -106,7 +106,7 @@ static mica_status rotate(mica_context *ctx, const char *op, const mica_arg *arg
     size_t count = mica_tensor_count(x);
     if (count == 0)
         return MICA_OK;
-    const mica_rotary_kernels *kernels = ctx->kernels->rotary;
+    const mica_rotary_kernels *kernels = MICA_FAMILY(ctx->kernels, rotary);
     bool plain = x->stride[last] == 1 && y->stride[last] == 1 && table->stride[1] == 1;
     rotary_job job = {.y = *y,
                       .x = *x,

@@ -105,7 +105,8 @@ mica_status mica_rotary_rows(mica_context *ctx, const mica_tensor *y, const mica
     rows_job job = {.y = mica_contiguous_tensor(&dense, 0),
                     .x = mica_contiguous_tensor(&dense, 1),
                     .table = mica_contiguous_tensor(&dense, 2),
-                    .turn = how.interleaved ? ctx->kernels->rotary->pairs : ctx->kernels->rotary->halves,
+                    .turn = how.interleaved ? MICA_FAMILY(ctx->kernels, rotary)->pairs
+                                            : MICA_FAMILY(ctx->kernels, rotary)->halves,
                     .heads = (size_t)heads,
                     .width = (size_t)(x->dim[1] / heads),
                     .turned = (size_t)table->dim[1],

@@ -94,7 +94,7 @@ static void run_row(const take_job *job, const mica_index place[2], mica_index r
     float *to = line[0].data;
     const float *from = line[1].data;
     if (line[0].stride == 1 && line[1].stride == 1) {
-        job->kernels->map->add(to, (const float *[]){to, from}, (size_t)n, NULL);
+        MICA_KERNEL(job->kernels, map, add)(to, (const float *[]){to, from}, (size_t)n, NULL);
         return;
     }
     for (mica_index j = 0; j < n; j++)

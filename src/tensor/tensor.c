@@ -1,7 +1,6 @@
 /* Making tensors, asking about them, and what makes one sound. */
 #include "tensor/tensor.h"
-
-#include <stdio.h>
+#include "base/format.h"
 
 /* a * b, or -1 where that is more than a mica_index holds. Both are at least 0. */
 static mica_index multiply(mica_index a, mica_index b)
@@ -45,17 +44,17 @@ static const char *block_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
     int last = t->rank - 1;
     mica_index size = last < 0 ? 1 : t->dim[last];
     if (size % block != 0) {
-        snprintf(text, MICA_SHAPE_TEXT,
-                 "has %td values along its last axis, which splits the blocks of %td of %s", size, block,
-                 mica_dtype_name(t->dtype));
+        mica_format(text, MICA_SHAPE_TEXT,
+                    "has %td values along its last axis, which splits the blocks of %td of %s", size, block,
+                    mica_dtype_name(t->dtype));
         return text;
     }
     for (int k = 0; k <= last && mica_tensor_count(t) > 0; k++) {
         if (t->dim[k] < 2 || (k == last ? t->stride[k] == 1 : t->stride[k] % block == 0))
             continue;
-        snprintf(text, MICA_SHAPE_TEXT,
-                 "has stride %td in dimension %d, which splits the blocks of %td of %s", t->stride[k], k,
-                 block, mica_dtype_name(t->dtype));
+        mica_format(text, MICA_SHAPE_TEXT,
+                    "has stride %td in dimension %d, which splits the blocks of %td of %s", t->stride[k], k,
+                    block, mica_dtype_name(t->dtype));
         return text;
     }
     return NULL;
@@ -75,16 +74,16 @@ const char *mica_tensor_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
     if (t == NULL)
         return "is NULL";
     if (t->rank < 0 || t->rank > MICA_MAX_RANK) {
-        snprintf(text, MICA_SHAPE_TEXT, "has rank %d, expected 0 to %d", t->rank, MICA_MAX_RANK);
+        mica_format(text, MICA_SHAPE_TEXT, "has rank %d, expected 0 to %d", t->rank, MICA_MAX_RANK);
         return text;
     }
     if (mica_dtype_bytes(t->dtype) == 0) {
-        snprintf(text, MICA_SHAPE_TEXT, "has unknown dtype %d", (int)t->dtype);
+        mica_format(text, MICA_SHAPE_TEXT, "has unknown dtype %d", (int)t->dtype);
         return text;
     }
     for (int k = 0; k < t->rank; k++) {
         if (t->dim[k] < 0) {
-            snprintf(text, MICA_SHAPE_TEXT, "has size %td in dimension %d", t->dim[k], k);
+            mica_format(text, MICA_SHAPE_TEXT, "has size %td in dimension %d", t->dim[k], k);
             return text;
         }
     }

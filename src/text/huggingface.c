@@ -1,9 +1,9 @@
 /* Opening a folder of Hugging Face's: its configuration, and its weights in one file or in shards. */
 #include "text/huggingface.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "text/huggingface_parts.h"
 
 #define WHOLE "model.safetensors"
@@ -20,7 +20,7 @@ static path path_of(const mica_huggingface *folder, const char *file, size_t len
     path p;
     size_t before = strlen(folder->path);
     bool slash = before > 0 && folder->path[before - 1] == '/';
-    (void)snprintf(p.text, sizeof p.text, "%s%s%.*s", folder->path, slash ? "" : "/", (int)length, file);
+    (void)mica_format(p.text, sizeof p.text, "%s%s%.*s", folder->path, slash ? "" : "/", (int)length, file);
     return p;
 }
 
@@ -38,7 +38,7 @@ static void name_folder(mica_huggingface *folder)
     size_t start = end;
     while (start > 0 && folder->path[start - 1] != '/')
         start--;
-    (void)snprintf(folder->name, sizeof folder->name, "%.*s", (int)(end - start), folder->path + start);
+    (void)mica_format(folder->name, sizeof folder->name, "%.*s", (int)(end - start), folder->path + start);
 }
 
 /* ---- Shards ---- */

@@ -1,10 +1,10 @@
 /* The tensors of a folder under GGUF's names: by tables, one for each family of models. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <mica/ops.h>
 
+#include "base/format.h"
 #include "base/size.h"
 #include "base/sort.h"
 #include "io/number.h"
@@ -150,10 +150,10 @@ static name make_name(const char *prefix, const char *stem, size_t layer, const 
     name n;
     const char *mark = strchr(stem, '#');
     if (mark == NULL)
-        (void)snprintf(n.text, sizeof n.text, "%s%s%s", prefix, stem, suffix);
+        (void)mica_format(n.text, sizeof n.text, "%s%s%s", prefix, stem, suffix);
     else
-        (void)snprintf(n.text, sizeof n.text, "%s%.*s%zu%s%s", prefix, (int)(mark - stem), stem, layer,
-                       mark + 1, suffix);
+        (void)mica_format(n.text, sizeof n.text, "%s%.*s%zu%s%s", prefix, (int)(mark - stem), stem, layer,
+                          mark + 1, suffix);
     return n;
 }
 
@@ -372,7 +372,7 @@ static mica_status check_layers(const filling *f, size_t *layers)
     const mica_huggingface *folder = f->folder;
     double count = 0.0, tensors = 0.0;
     char key[64];
-    (void)snprintf(key, sizeof key, "%s.block_count", folder->kind->architecture);
+    (void)mica_format(key, sizeof key, "%s.block_count", folder->kind->architecture);
     for (size_t i = 0; i < folder->shard_count; i++)
         tensors += (double)mica_safetensors_count(folder->shards[i]);
     if (!mica_huggingface_number(folder, &count, key) || count < 1.0 || count != floor(count))

@@ -2,9 +2,9 @@
 #include "text/json_parts.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "io/quote.h"
 
 mica_status mica_json_wrong(const mica_json_text *j, size_t at, const char *format, ...)
@@ -12,7 +12,7 @@ mica_status mica_json_wrong(const mica_json_text *j, size_t at, const char *form
     char text[320];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    mica_vformat(text, sizeof text, format, arguments);
     va_end(arguments);
     return mica_fail(j->ctx, MICA_ERR_FORMAT, "%s: byte %zu: %s", MICA_QUOTE(j->path), at, text);
 }

@@ -26,14 +26,14 @@ mica_status mica_top_logit(mica_context *ctx, const char *op, const char *what, 
                            size_t count)
 {
     const mica_reduce_kernels *reduce = ctx->kernels->reduce;
-    double largest = reduce->max.start;
-    reduce->max.row(&largest, x, count, 0);
+    double largest = MICA_KERNEL_OF(reduce, reduce, max).start;
+    MICA_KERNEL_OF(reduce, reduce, max).row(&largest, x, count, 0);
     *top = (float)largest;
     if (*top == -INFINITY)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: no token is possible: every %s is -inf", op, what);
     if (!isfinite(*top))
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the %s of token %zu is %g", op, what,
-                         reduce->find(x, count, *top), (double)*top);
+                         MICA_KERNEL_OF(reduce, reduce, find)(x, count, *top), (double)*top);
     return MICA_OK;
 }
 
@@ -43,9 +43,9 @@ double mica_sum_of_exponentials(const mica_kernels *kernels, const float *x, siz
     float terms[CHUNK];
     for (size_t i = 0; i < count; i += CHUNK) {
         size_t n = count - i < CHUNK ? count - i : CHUNK;
-        kernels->map->sub_scalar(terms, (const float *[]){x + i}, n, &top);
-        kernels->map->exp(terms, (const float *[]){terms}, n, NULL);
-        kernels->reduce->sum.row(&sum, terms, n, 0);
+        MICA_KERNEL(kernels, map, sub_scalar)(terms, (const float *[]){x + i}, n, &top);
+        MICA_KERNEL(kernels, map, exp)(terms, (const float *[]){terms}, n, NULL);
+        MICA_KERNEL(kernels, reduce, sum).row(&sum, terms, n, 0);
     }
     return sum;
 }
@@ -80,8 +80,8 @@ void mica_pick_largest(const mica_kernels *kernels, mica_likely *out, size_t mos
         sink(out, most, at - 1);
     for (size_t i = most; i < count; i += BLOCK) {
         size_t n = count - i < BLOCK ? count - i : BLOCK;
-        double largest = kernels->reduce->max.start;
-        kernels->reduce->max.row(&largest, x + i, n, 0);
+        double largest = MICA_KERNEL(kernels, reduce, max).start;
+        MICA_KERNEL(kernels, reduce, max).row(&largest, x + i, n, 0);
         if (!((float)largest > out[0].log_probability)) /* a tie comes later, and is a higher token */
             continue;
         for (size_t k = i; k < i + n; k++)

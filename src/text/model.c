@@ -1,7 +1,7 @@
 /* Text models: opened from a GGUF file or a folder, with what they say about themselves. */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "io/file.h"
 #include "tensor/tensor.h"
 #include "text/huggingface.h"
@@ -24,13 +24,13 @@ bool mica_source_text(const mica_model_source *source, char *text, size_t size, 
     if (source->folder != NULL && !mica_huggingface_text(source->folder, &found, key))
         return false;
     if (source->folder != NULL) {
-        snprintf(text, size, "%s", found);
+        mica_format(text, size, "%s", found);
         return true;
     }
     if (!mica_gguf_find(source->gguf, &value, key) || value.kind != MICA_GGUF_STRING)
         return false;
-    snprintf(text, size, "%.*s", (int)(value.text.length < size ? value.text.length : size),
-             value.text.bytes);
+    mica_format(text, size, "%.*s", (int)(value.text.length < size ? value.text.length : size),
+                value.text.bytes);
     return true;
 }
 
@@ -116,7 +116,7 @@ static mica_status read_model(mica_model *model)
     if (model->source.gguf != NULL)
         return mica_tokenizer_of_gguf(ctx, &model->tokenizer, model->source.gguf);
     char path[4096];
-    snprintf(path, sizeof path, "%s/tokenizer.json", model->source.path);
+    mica_format(path, sizeof path, "%s/tokenizer.json", model->source.path);
     return mica_tokenizer_of_json(ctx, &model->tokenizer, path);
 }
 

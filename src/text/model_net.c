@@ -12,6 +12,7 @@
 
 #include <mica/layers.h>
 
+#include "base/format.h"
 #include "node/entry.h"
 #include "tensor/tensor.h"
 #include "text/model.h"
@@ -34,9 +35,9 @@ typedef struct building {
 static void full_name(const building *b, char *name, const char *part, const char *kind)
 {
     if (b->layer >= 0)
-        snprintf(name, NAME_BYTES, "blk.%td.%s%s", b->layer, part, kind);
+        mica_format(name, NAME_BYTES, "blk.%td.%s%s", b->layer, part, kind);
     else
-        snprintf(name, NAME_BYTES, "%s%s", part, kind);
+        mica_format(name, NAME_BYTES, "%s%s", part, kind);
 }
 
 static bool find(const building *b, mica_tensor *out, const char *part, const char *kind)
@@ -60,7 +61,7 @@ static mica_value refuse(const building *b, const char *name, const char *format
     char text[256];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    mica_vformat(text, sizeof text, format, args);
     va_end(args);
     return mica_net_refuse(b->net, MICA_ERR_FORMAT, "%s: tensor \"%s\" %s", b->model->source.path, name,
                            text);
@@ -71,7 +72,7 @@ static mica_value derived_copy(const building *b, mica_value from, const char *n
                                mica_dtype dtype)
 {
     char made[NAME_BYTES + 8];
-    snprintf(made, sizeof made, "%s.copy", name);
+    mica_format(made, sizeof made, "%s.copy", name);
     return mica_net_derived(b->net, made, dtype, t->rank, t->dim, &mica_op_copy, &from, 1,
                             &(mica_copy_opts){.cast = true, .dtype = dtype});
 }
@@ -92,7 +93,7 @@ static mica_value vector_part(const building *b, const char *part, const char *k
     t.data = (char *)t.data + (size_t)first * mica_dtype_bytes(t.dtype);
     t.dim[0] = size;
     if (first > 0)
-        snprintf(name + strlen(name), sizeof name - strlen(name), "[%td]", first);
+        mica_format(name + strlen(name), sizeof name - strlen(name), "[%td]", first);
     mica_value lent = mica_net_lent(b->net, name, &t);
     return t.dtype == MICA_F32 ? lent : derived_copy(b, lent, name, &t, MICA_F32);
 }
@@ -116,7 +117,7 @@ static mica_value matrix(const building *b, const char *part, mica_index first, 
     if (rows != total) {
         if (mica_view_slice(b->model->ctx, &t, &t, 0, first, first + rows, 1) != MICA_OK)
             return refuse(b, name, "cannot be cut into rows");
-        snprintf(name + strlen(name), sizeof name - strlen(name), "[%td]", first);
+        mica_format(name + strlen(name), sizeof name - strlen(name), "[%td]", first);
     }
     mica_value lent = mica_net_lent(b->net, name, &t);
     return t.stride[1] == 1 ? lent : derived_copy(b, lent, name, &t, t.dtype);
@@ -177,8 +178,8 @@ static mica_value head_norm(const building *b, mica_value x, const char *part, m
 {
     mica_index width = b->model->info.head_width;
     char apart[48], joined[48];
-    snprintf(apart, sizeof apart, "%s.heads", part);
-    snprintf(joined, sizeof joined, "%s.joined", part);
+    mica_format(apart, sizeof apart, "%s.heads", part);
+    mica_format(joined, sizeof joined, "%s.joined", part);
     x = call(b, apart, "reshape", &x, 1, &(mica_shape_opts){.rank = 3, .dims = {0, heads, width}});
     x = norm(b, x, part, width);
     return call(b, joined, "reshape", &x, 1, &(mica_shape_opts){.rank = 2, .dims = {0, heads * width}});
@@ -322,7 +323,7 @@ static mica_value turning(const building *b, const mica_rope *rope, const char *
     if (rope == NULL)
         return 0;
     char lent[NAME_BYTES];
-    snprintf(lent, sizeof lent, "%s.frequency", name);
+    mica_format(lent, sizeof lent, "%s.frequency", name);
     mica_tensor t = mica_1d(rope->frequency, b->model->turned / 2);
     mica_value in[] = {b->positions, mica_net_lent(b->net, lent, &t)};
     return mica_net_op(b->net, name, "rotary_angles", in, 2,

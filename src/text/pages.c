@@ -1,7 +1,7 @@
 /* Pages of a session's cache: who owns them, and the calls that hand them around. */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "tensor/tensor.h"
 #include "text/session.h"
 
@@ -21,7 +21,7 @@ mica_status mica_pages_each(mica_session *s, mica_status (*fn)(void *user, const
         for (int values = 0; values < 2; values++) {
             char name[64];
             mica_tensor pages;
-            snprintf(name, sizeof name, "blk.%td.cache_%c", layer, values ? 'v' : 'k');
+            mica_format(name, sizeof name, "blk.%td.cache_%c", layer, values ? 'v' : 'k');
             MICA_TRY(mica_net_tensor(s->net, &pages, name));
             MICA_TRY(fn(user, &pages));
         }

@@ -135,11 +135,11 @@ static void weigh_all(mica_drawing *d)
 {
     const mica_kernels *k = d->ctx->kernels;
     float *w = d->adjusted;
-    k->map->sub_scalar(w, (const float *[]){d->logits}, d->count, &d->top);
-    k->map->div_scalar(w, (const float *[]){w}, d->count, &d->s->temperature);
-    k->map->exp(w, (const float *[]){w}, d->count, NULL);
+    MICA_KERNEL(k, map, sub_scalar)(w, (const float *[]){d->logits}, d->count, &d->top);
+    MICA_KERNEL(k, map, div_scalar)(w, (const float *[]){w}, d->count, &d->s->temperature);
+    MICA_KERNEL(k, map, exp)(w, (const float *[]){w}, d->count, NULL);
     d->all = 0;
-    k->reduce->sum.row(&d->all, w, d->count, 0);
+    MICA_KERNEL(k, reduce, sum).row(&d->all, w, d->count, 0);
 }
 
 static int32_t draw_kept(const mica_drawing *d, mica_random *dice)
@@ -161,10 +161,11 @@ static int32_t draw_any(const mica_drawing *d, mica_random *dice)
     const mica_reduce_kernels *reduce = d->ctx->kernels->reduce;
     const float *w = d->adjusted;
     double point = throw_dice(dice) * d->all;
-    size_t i = 0, token = reduce->find(w, d->count, 1); /* the likeliest, should rounding leave none */
+    size_t i = 0, token = MICA_KERNEL_OF(reduce, reduce, find)(
+                      w, d->count, 1); /* the likeliest, should rounding leave none */
     for (; i + STRETCH < d->count; i += STRETCH) {
         double sum = 0;
-        reduce->sum.row(&sum, w + i, STRETCH, 0);
+        MICA_KERNEL_OF(reduce, reduce, sum).row(&sum, w + i, STRETCH, 0);
         if (point < sum)
             break;
         point -= sum;
@@ -204,7 +205,7 @@ static mica_status begin(mica_drawing *d, const mica_tensor *logits)
 
 static size_t likeliest(const mica_drawing *d)
 {
-    return d->ctx->kernels->reduce->find(d->logits, d->count, d->top);
+    return MICA_KERNEL(d->ctx->kernels, reduce, find)(d->logits, d->count, d->top);
 }
 
 mica_status mica_sample(mica_context *ctx, int32_t *token, const mica_tensor *logits, mica_random *dice,

@@ -1,8 +1,8 @@
 /* The settings of a text model, read and checked. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "text/model.h"
 
 /* ---- Architectures ---- */
@@ -75,7 +75,7 @@ typedef struct reading {
 
 static void setting_key(char *key, size_t size, const mica_model *model, const char *name)
 {
-    snprintf(key, size, "%s.%s", model->info.architecture, name);
+    mica_format(key, size, "%s.%s", model->info.architecture, name);
 }
 
 static mica_status refuse(const mica_model *model, const char *name, const char *text)
@@ -94,7 +94,7 @@ static double number(reading *r, const char *name, double otherwise, double leas
         return otherwise;
     if (value >= least && value <= most) /* false for a NaN */
         return value;
-    snprintf(text, sizeof text, "is %.17g: expected %.17g to %.17g", value, least, most);
+    mica_format(text, sizeof text, "is %.17g: expected %.17g to %.17g", value, least, most);
     r->status = refuse(r->model, name, text);
     return otherwise;
 }
@@ -200,7 +200,7 @@ static void read_rope(reading *r)
     char key[128], type[32];
     setting_key(key, sizeof key, model, "rope.scaling.type");
     if (!mica_source_text(&model->source, type, sizeof type, key))
-        snprintf(type, sizeof type, "linear");
+        mica_format(type, sizeof type, "linear");
     double factor = number(r, "rope.scaling.factor", number(r, "rope.scale_linear", 0, 0, 1e6), 0, 1e6);
     model->scaling_factor = factor > 0 && strcmp(type, "none") != 0 ? factor : 1.0;
     model->scaling_magnitude = number(r, "rope.scaling.attn_factor", 1.0, 1e-6, 1e6);

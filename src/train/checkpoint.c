@@ -1,14 +1,13 @@
 /* Weights and checkpoints: the net's tensors as a list of names, and the rest as metadata. */
-#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <mica/checkpoint.h>
 #include <mica/io.h>
 #include <mica/train.h>
 
+#include "base/format.h"
 #include "io/quote.h"
 #include "io/safetensors.h"
 #include "net/net.h"
@@ -43,7 +42,7 @@ static void add_optimizer_state(tensor_list *list, mica_net *net, const mica_val
         if (state == NULL)
             continue;
         char *name = list->text[list->count];
-        (void)snprintf(name, NAME_BYTES, "optimizer.%d.%s", i, v->name);
+        (void)mica_format(name, NAME_BYTES, "optimizer.%d.%s", i, v->name);
         mica_tensor t = mica_tensor_like(&v->tensor, state + v->flat);
         add_named(list, name, &t);
     }
@@ -52,7 +51,7 @@ static void add_optimizer_state(tensor_list *list, mica_net *net, const mica_val
 static void add_best(tensor_list *list, const mica_value_info *v, const mica_tensor *t)
 {
     char *name = list->text[list->count];
-    (void)snprintf(name, NAME_BYTES, "best.%s", v->name);
+    (void)mica_format(name, NAME_BYTES, "best.%s", v->name);
     add_named(list, name, t);
 }
 
@@ -142,7 +141,7 @@ typedef struct number_text {
 static number_text text_of(uint64_t number)
 {
     number_text out;
-    (void)snprintf(out.text, sizeof out.text, "%" PRIx64, number);
+    (void)mica_format(out.text, sizeof out.text, "%llx", (unsigned long long)number);
     return out;
 }
 
@@ -166,8 +165,8 @@ static mica_status find_number(mica_net *net, const mica_safetensors *file, cons
                          MICA_QUOTE(path), key, text != NULL ? MICA_QUOTE(text) : "missing");
     if (*out > most)
         return mica_fail(net->ctx, MICA_ERR_FORMAT,
-                         "%s: the checkpoint's \"%s\" is %s: expected at most %" PRIx64, MICA_QUOTE(path),
-                         key, MICA_QUOTE(text), most);
+                         "%s: the checkpoint's \"%s\" is %s: expected at most %llx", MICA_QUOTE(path), key,
+                         MICA_QUOTE(text), (unsigned long long)most);
     return MICA_OK;
 }
 

@@ -1,7 +1,7 @@
 /* Ranks: creation, comparison, checkpoints. */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/size.h"
 #include "io/quote.h"
 #include "train/loop.h"
@@ -131,8 +131,8 @@ static likeness likeness_of(const mica_ranks *r)
                   .accumulates = r->accumulates,
                   .part_rows = r->fixed ? net->part_rows : 0,
                   .buckets = hash_buckets(r)};
-    (void)snprintf(l.version, sizeof l.version, "%s", mica_version());
-    (void)snprintf(l.isa, sizeof l.isa, "%s", mica_context_isa(r->ctx));
+    (void)mica_format(l.version, sizeof l.version, "%s", mica_version());
+    (void)mica_format(l.isa, sizeof l.isa, "%s", mica_context_isa(r->ctx));
     return l;
 }
 
@@ -252,7 +252,7 @@ static mica_status agree_on_opening(mica_ranks *r, mica_status status)
     if (r->wire.ranks == 1)
         return status;
     if (status != MICA_OK)
-        (void)snprintf(own.text, sizeof own.text, "%s", mica_ranks_reason(r));
+        (void)mica_format(own.text, sizeof own.text, "%s", mica_ranks_reason(r));
     MICA_TRY(mica_ranks_wire(r, r->wire.gather(r->wire.user, all, &own, sizeof own)));
     for (int rank = 0; rank < r->wire.ranks; rank++)
         if (all[rank].status != MICA_OK)

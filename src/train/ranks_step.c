@@ -1,8 +1,8 @@
 /* A step of all ranks: shares, reports, the update. Nothing here allocates. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/parallel.h"
 #include "kernel/kernels.h"
 #include "train/loop.h"
@@ -57,7 +57,7 @@ static void tell(mica_ranks *r, mica_status status)
     own->status = (int32_t)status;
     own->text[0] = '\0';
     if (status != MICA_OK)
-        (void)snprintf(own->text, sizeof own->text, "%s", mica_ranks_reason(r));
+        (void)mica_format(own->text, sizeof own->text, "%s", mica_ranks_reason(r));
 }
 
 /* The failure of the lowest rank becomes that of all. */
@@ -168,8 +168,8 @@ static mica_status compare_steps(mica_ranks *r, const mica_report *first, const 
                          (long long)other->rows, (long long)first->rows);
     if (other->part != first->part || other->parts != first->parts)
         return mica_fail(r->ctx, MICA_ERR_STATE,
-                         "rank %d has part %d of %d of an update, rank 0 part %d of %d", rank, other->part,
-                         other->parts, first->part, first->parts);
+                         "rank %d has part %d of %d of an update, rank 0 part %d of %d", rank,
+                         (int)other->part, (int)other->parts, (int)first->part, (int)first->parts);
     if (other->lr != first->lr)
         return mica_fail(r->ctx, MICA_ERR_STATE, "rank %d has a learning rate of %g, rank 0 one of %g", rank,
                          other->lr, first->lr);
@@ -232,8 +232,8 @@ static void square_block(void *work, size_t block, int thread)
     double *sum = &r->squares[block];
     *sum = 0.0;
     if (first < all)
-        r->ctx->kernels->reduce->sum_squares.row(sum, r->net->flat_gradients + first,
-                                                 mica_least(MICA_RANK_BLOCK, all - first), 0.0f);
+        MICA_KERNEL(r->ctx->kernels, reduce, sum_squares)
+            .row(sum, r->net->flat_gradients + first, mica_least(MICA_RANK_BLOCK, all - first), 0.0f);
 }
 
 /* The norm of all gradients, added in an order of blocks that does not depend on the ranks. */

@@ -39,13 +39,15 @@ static mica_update_fn *choose_kernel(const mica_optimizer_kernels *k, const mica
 {
     switch (o->kind) {
     case MICA_SGD:
-        return o->momentum != 0.0f ? k->sgd_momentum : k->sgd;
+        return o->momentum != 0.0f ? MICA_KERNEL_OF(k, optimizer, sgd_momentum)
+                                   : MICA_KERNEL_OF(k, optimizer, sgd);
     case MICA_RMSPROP:
-        return o->momentum != 0.0f ? k->rmsprop_momentum : k->rmsprop;
+        return o->momentum != 0.0f ? MICA_KERNEL_OF(k, optimizer, rmsprop_momentum)
+                                   : MICA_KERNEL_OF(k, optimizer, rmsprop);
     case MICA_ADAGRAD:
-        return k->adagrad;
+        return MICA_KERNEL_OF(k, optimizer, adagrad);
     default:
-        return k->adam;
+        return MICA_KERNEL_OF(k, optimizer, adam);
     }
 }
 
@@ -63,8 +65,10 @@ static mica_update numbers(const mica_optimizer *o, float lr, uint64_t t, float 
                      .beta1 = (float)beta1,
                      .beta2 = adam ? (float)beta2 : or_else(o->alpha, 0.99f),
                      .eps = or_else(o->eps, o->kind == MICA_ADAGRAD ? 1e-10f : 1e-8f)};
-    u.step_size = (float)((double)lr / (1.0 - pow(beta1, (double)t)));
-    u.root_scale = (float)(1.0 / sqrt(1.0 - pow(beta2, (double)t)));
+    if (adam) { /* nobody else reads these, and powers are dear on a processor without doubles */
+        u.step_size = (float)((double)lr / (1.0 - pow(beta1, (double)t)));
+        u.root_scale = (float)(1.0 / sqrt(1.0 - pow(beta2, (double)t)));
+    }
     return u;
 }
 

@@ -125,7 +125,11 @@ static void put_conv(writer *w)
         w->channels = channels;
         return;
     case 3:
-        put(w, "depthwise_conv %s%s stride=%s pad=%s\n", size, activation(w), step, border);
+        if (flat) /* of images only */
+            put(w, "conv %d %s%s stride=%s pad=%s groups=%d\n", w->channels, size, activation(w), step,
+                border, w->channels);
+        else
+            put(w, "depthwise_conv %s%s stride=%s pad=%s\n", size, activation(w), step, border);
         break;
     case 4:
         put(w, "conv_transpose %d %s%s stride=%s\n", channels, size, activation(w), step);
@@ -336,6 +340,73 @@ TEST(export_random_nets)
         try_net(ctx, &all, name, w.text, batch, i % 2 == 0 ? 0 : 1 + i / 2 % 3);
         if (i % 2 == 0)
             try_net(ctx, &all, name, w.text, batch, 1 + i / 2 % 3);
+    }
+    compiled_run(&all);
+}
+
+/* What random nets do not reach: options of layers, states that are kept, moves along axes. */
+static const char *const fixed[] = {
+    "input x [5, 3]\nlstm 4 keep_state layers=2\ndense 2\nloss mse\n",
+    "input x [1, 3]\ngru 4 keep_state last\ndense 2\nloss mse\n",
+    "input x [4, 3]\nrnn 5 relu keep_state no_bias\ndense 2\nloss mse\n",
+    "input x [6, 3]\nlstm 4 last no_bias layers=2\ndense 3\nloss cross_entropy\n",
+    "input x [6] i32\ngpt 11 8 2 2\nloss cross_entropy\n",
+    "input x [6] i32\ngpt 11 8 2 4 llama kv_heads=2\nloss cross_entropy\n",
+    "input x [6] i32\ngpt 11 8 1 2 dropout=0.2\nloss cross_entropy ignore=3\n",
+    "input x [5, 8]\nmulti_head_attention 4 kv_heads=2 causal rotary\nmlp 9 swiglu\nflatten\ndense 3\nloss mse\n",
+    "input x [5, 8]\ntransformer 2 rotary rotary_interleaved rms_norm swiglu\nflatten\ndense 3\nloss mse\n",
+    "input m [5, 5]\ninput x [5, 8]\nmulti_head_attention 2 mask=m\nflatten\ndense 3\nloss mse\n",
+    "input x [5, 12]\nattention 2 causal scale=0.5\nrotary 2 width=2\nflatten\ndense 3\nloss mse\n",
+    "input x [2, 6, 6]\npad 1x2 reflect\nconv 3 3x3\nslice 2 start=1 stop=4 step=2\npermute [0, 2, 3, 1]\nflatten\ndense 3\n"
+    "loss cross_entropy\n",
+    "input x [2, 6, 6]\npad 1x2 value=0.5\nconv 3 3x3 stride=2x1 name=a\nrelu\nconcat a\ntranspose 2 3\n"
+    "reshape [6, -1]\nglobal_avg_pool\ndense 3\nloss cross_entropy\n",
+    "input x [3, 8, 8]\nconv 4 3x3 same name=a\nconv 4 1x1 relu\nadd a relu\nconv 4 3x3 same\nmultiply a\n"
+    "max_pool 3x3 stride=2x2 pad=1x1 ceil\navg_pool 2x2 ceil pad=1x1 exclude_pad\nglobal_avg_pool keep\nflatten\n"
+    "dense 3\nloss cross_entropy\n",
+    "input x [4, 7, 7]\ndepthwise_conv 3x3 relu6 channels=8 same\nconv 6 1x1 no_bias\nbatch_norm relu\nsqueeze_excite 2\n"
+    "residual project relu {\nconv 4 3x3 same stride=2x2\nbatch_norm\n}\nglobal_avg_pool\ndense 3\nloss cross_entropy\n",
+    "input x [3, 9]\nmax_pool 3 stride=2 dilation=2\nconv_transpose 4 3 stride=2 output_pad=1 groups=1 elu\n"
+    "avg_pool 3 stride=1 pad=1\nglobal_avg_pool\nunsqueeze 1\nsqueeze 1\ndense 2\nloss bce_logits\n",
+    "input x [6]\ndense 8 tanh\ndense 3\nsoftmax\nloss cross_entropy_probs\n",
+    "input x [6]\ndense 8 tanh\ndense 3\nsigmoid\nloss bce weight=0.5\n",
+    "input x [6]\ndense 8 gelu\nl2_normalize axis=-1\ndense 3\nloss huber delta=0.5\n",
+};
+
+TEST(export_fixed_nets)
+{
+    mica_context *ctx = test_context(1);
+    compiled all;
+    if (!compiled_start(&all, "fixed"))
+        return;
+    for (int i = 0; i < (int)(sizeof fixed / sizeof fixed[0]); i++)
+        for (int method = 0; method < 4; method++) {
+            char name[16];
+            snprintf(name, sizeof name, "fixed%d", i);
+            try_net(ctx, &all, name, fixed[i],
+                    method % 2 == 0 && strstr(fixed[i], "mask") == NULL ? 2
+                    : strstr(fixed[i], "batch_norm") != NULL            ? 3
+                                                                        : 1,
+                    method);
+        }
+    compiled_run(&all);
+}
+
+/* The nets that come with Mica; the large ones smaller. */
+TEST(export_builtin_nets)
+{
+    mica_context *ctx = test_context(1);
+    compiled all;
+    if (!compiled_start(&all, "builtin"))
+        return;
+    for (size_t i = 0; mica_netfile_builtin_name(i) != NULL; i++) {
+        char name[64];
+        size_t n = 0;
+        for (const char *p = mica_netfile_builtin_name(i); *p != '\0' && n + 1 < sizeof name; p++)
+            name[n++] = *p == '-' ? '_' : *p;
+        name[n] = '\0';
+        for (int method = 0; method < 3; method += 2)
+            try_net(ctx, &all, name, mica_netfile_builtin(mica_netfile_builtin_name(i)), 2, method);
     }
     compiled_run(&all);
 }

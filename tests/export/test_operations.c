@@ -123,6 +123,7 @@ static void put_array(FILE *f, const char *name, const mica_tensor *t)
     fprintf(f, "    static const %s %s[] = {",
             t->dtype == MICA_F32  ? "float"
             : t->dtype == MICA_U8 ? "uint8_t"
+            : t->dtype == MICA_I8 ? "int8_t"
                                   : "int32_t",
             name);
     for (size_t i = 0; i < count; i++)
@@ -132,6 +133,7 @@ static void put_array(FILE *f, const char *name, const mica_tensor *t)
             fprintf(f, "%d, ",
                     t->dtype == MICA_I64   ? (int)((const int64_t *)t->data)[i]
                     : t->dtype == MICA_I32 ? (int)((const int32_t *)t->data)[i]
+                    : t->dtype == MICA_I8  ? (int)((const int8_t *)t->data)[i]
                                            : (int)((const uint8_t *)t->data)[i]);
     fprintf(f, "%s};\n", count == 0 ? "0" : "");
 }
@@ -254,6 +256,7 @@ static void try_one(mica_context *ctx, compiled *all, const mica_op *op, uint64_
         export_opts opts = {.name = o.name,
                             .source = op->name,
                             .output = "y",
+                            .float_ends = true,
                             .train = train,
                             .samples = 1,
                             .batch = 1,

@@ -2,6 +2,7 @@
 """check.py MICA FOLDER [FILTER...]: what runs on the emulated boards: the harness, exported nets, the examples, and the
 limits of docs/microcontrollers.md. Files go to FOLDER."""
 
+import json
 import os
 import re
 import sys
@@ -104,6 +105,47 @@ def check_random(seed, train):
         raise AssertionError(f"{wrong}\n{random_nets.text(seed)}") from wrong
 
 
+def int8_same_bytes(name, arguments, board):
+    """A net in bytes, with the instructions that the processor has for them: the library's bytes, all of them."""
+    folder = os.path.join(FOLDER, f"{name}-{board}")
+    os.makedirs(folder, exist_ok=True)
+    checkpoint = os.path.join(folder, "trained")
+    harness.call([MICA, "train", *arguments, "--epochs", "1", "--checkpoint", checkpoint, "--overwrite", "--quiet"])
+    net = exported.export(MICA, checkpoint, folder, name, "--int8", "--target", harness.find_board(board).target)
+    result = exported.run_test(board, net)
+    assert result["code"] == 0, f"exit code {result['code']}\n{result['output']}{result['errors']}"
+    check_ram(board, net)
+    return result["output"].strip()
+
+
+def saved_goes_on(board):
+    """What was learned is saved, lost, and loaded again."""
+    net = exported.export(MICA, os.path.join(ROOT, "bench", "mcu", "xor.net"), os.path.join(FOLDER, "saved"), "xor",
+                          "--train", "--batch", "4", "--optimizer", "adam")
+    program = os.path.join(net.folder, f"saved-{board}.elf")
+    harness.build(board, program, [net.source, os.path.join(HERE, "saved.c")], ["-I" + net.folder])
+    result = harness.run(board, program)
+    assert result["code"] == 0, result["output"]
+    return result["output"].strip()
+
+
+def arduino_builds(board):
+    """The folder of --layout arduino: its header in C++, its source from src/."""
+    folder = os.path.join(FOLDER, "arduino")
+    net = os.path.join(ROOT, "bench", "mcu", "xor.net")
+    harness.call([MICA, "export", net, "-o", folder, "--name", "xor", "--layout", "arduino", "--train", "--quiet"])
+    for name in ("library.properties", "library.json", "extras/xor_test.c", "extras/xor.md"):
+        assert os.path.getsize(os.path.join(folder, name)) > 0, name
+    with open(os.path.join(folder, "library.json"), encoding="utf-8") as file:
+        assert json.load(file)["name"] == "xor"
+    program, source = os.path.join(folder, "sketch.elf"), os.path.join(folder, "src")
+    flags = ["-I" + source, "-fno-exceptions", "-fno-rtti", "-x", "c++", "-std=gnu++17"]
+    sketch = harness.compile_object(board, os.path.join(HERE, "sketch.cpp"), program + "-sketch.o", flags)
+    code = harness.compile_object(board, os.path.join(source, "xor.c"), program + "-xor.o")
+    result = harness.run(board, harness.link(board, [sketch, code], program))
+    assert result["code"] == 0, result["output"]
+
+
 # ---- Examples ----
 
 EXAMPLES = {
@@ -142,6 +184,12 @@ def main():
     for seed in RANDOM:
         suite.add(f"random net {seed}, training", check_random, seed, True)
         suite.add(f"random net {seed}", check_random, seed, False)
+    for board in harness.BOARDS:
+        suite.add(f"int8 lenet on {board}", int8_same_bytes, "lenet_int8", ["lenet", "--data", "digits:300"], board)
+        suite.add(f"int8 depthwise on {board}", int8_same_bytes, "depthwise_int8",
+                  [os.path.join(HERE, "depthwise.net"), "--data", "digits:300"], board)
+    suite.add("saved, lost and loaded again", saved_goes_on, "mps2-an386")
+    suite.add("a library for Arduino, in C++", arduino_builds, "mps2-an386")
     for row in limits.ROWS:
         suite.add(f"limits: {row.title}", limits.check, row, MICA, os.path.join(FOLDER, "limits"))
     for board in harness.BOARDS:

@@ -59,7 +59,7 @@ mica_status mica_table_encode(mica_context *ctx, mica_table *table, const mica_t
     if (table == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: table is NULL");
     mica_table_encode_opts chosen = opts != NULL ? *opts : (mica_table_encode_opts){0};
-    if (chosen.missing < MICA_MISSING_MEAN || chosen.missing > MICA_MISSING_REFUSE)
+    if ((unsigned)chosen.missing > (unsigned)MICA_MISSING_REFUSE)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_encode: missing is %d", (int)chosen.missing);
     table->encode = chosen;
     table->cells = table->inputs = table->targets = 0;

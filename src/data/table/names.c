@@ -1,7 +1,7 @@
 /* The names that a header gives to the columns below it. */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/sort.h"
 #include "data/table/table.h"
 
@@ -54,9 +54,9 @@ mica_status mica_names_make(mica_context *ctx, mica_names *out, const mica_csv_f
         mica_name *name = &out->sorted[i], given = *name;
         memcpy(at, given.text, given.length);
         if (given.length == 0)
-            name->length = (size_t)snprintf(at, MADE, "column %d", given.column + 1);
+            name->length = (size_t)mica_format(at, MADE, "column %d", given.column + 1);
         else if (before.column >= 0 && same(&before, &given))
-            name->length += (size_t)snprintf(at + given.length, MADE, " (column %d)", given.column + 1);
+            name->length += (size_t)mica_format(at + given.length, MADE, " (column %d)", given.column + 1);
         name->text = at;
         at += name->length;
         before = given;

@@ -156,7 +156,7 @@ static mica_status choose_rows(mica_table_stream *s)
             set_member(s, row, member);
             s->kept[c] += member;
         }
-        s->samples += s->kept[c];
+        s->samples += (mica_index)s->kept[c];
     }
     return MICA_OK;
 }
@@ -188,7 +188,7 @@ static mica_index samples_of_group(const mica_table_stream *s, size_t group)
 {
     mica_index samples = 0;
     for (size_t i = group * s->group_chunks; i < chunks_end(s, group); i++)
-        samples += s->kept[s->order[i]];
+        samples += (mica_index)s->kept[s->order[i]];
     return samples;
 }
 
@@ -216,7 +216,8 @@ static mica_status read_chunks(mica_table_stream *s, block *b)
 {
     set_order(s, b->group.epoch);
     b->rows = 0;
-    for (size_t i = b->group.position * s->group_chunks; i < chunks_end(s, b->group.position); i++)
+    size_t group = (size_t)b->group.position;
+    for (size_t i = group * s->group_chunks; i < chunks_end(s, group); i++)
         if (s->kept[s->order[i]] > 0)
             MICA_TRY(read_chunk(s, b, (size_t)s->order[i]));
     return MICA_OK;
@@ -359,7 +360,8 @@ mica_status mica_table_stream_seek(mica_context *ctx, mica_table_stream *s, mica
                          (unsigned long long)cursor.position, s->samples);
     await(s);
     set_order(s, cursor.epoch);
-    uint64_t left = cursor.position, group = 0;
+    uint64_t left = cursor.position;
+    size_t group = 0;
     while (group + 1 < s->groups && left >= (uint64_t)samples_of_group(s, group))
         left -= (uint64_t)samples_of_group(s, group++);
     s->epoch = cursor.epoch;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "data/table/table.h"
 #include "io/json.h"
 #include "io/number.h"
@@ -41,7 +42,7 @@ static void put(sink *s, const char *format, ...)
     char text[256];
     va_list args;
     va_start(args, format);
-    int count = vsnprintf(text, sizeof text, format, args);
+    int count = mica_vformat(text, sizeof text, format, args);
     va_end(args);
     put_bytes(s, text, (size_t)count);
 }

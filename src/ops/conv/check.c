@@ -1,7 +1,6 @@
 /* Convolution: shape checks and their error messages. */
+#include "base/format.h"
 #include "ops/conv/conv.h"
-
-#include <stdio.h>
 
 mica_status mica_conv_check_option(mica_context *ctx, const char *op, const char *name, mica_index value)
 {
@@ -86,7 +85,7 @@ static mica_status check_channels(mica_context *ctx, const mica_conv_call *call,
         return MICA_OK;
     char groups[48] = "";
     if (call->opts->groups > 1)
-        snprintf(groups, sizeof groups, " for %td groups", call->opts->groups);
+        mica_format(groups, sizeof groups, " for %td groups", call->opts->groups);
     return mica_fail(ctx, MICA_ERR_SHAPE,
                      "%s: %s is %s, %s is %s: expected %td channels in dimension 1%s, got %td", call->op,
                      image->name, MICA_SHAPE(image->tensor), weight->name, MICA_SHAPE(weight->tensor),

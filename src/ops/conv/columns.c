@@ -71,7 +71,7 @@ bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mic
         return false;
     size_t few = mica_div_up(BLOCK_POSITIONS, l->pitch);
     fit = mica_least(fit, mica_most(few, worth(columns, channels, m) / l->pitch));
-    mica_conv_lines_cut(l, l->all, fit * l->pitch, ctx->kernels->tiles->lanes);
+    mica_conv_lines_cut(l, l->all, fit * l->pitch, MICA_FAMILY(ctx->kernels, tiles)->lanes);
     return true;
 }
 
@@ -83,7 +83,8 @@ size_t mica_conv_lines_most(const mica_context *ctx, const mica_conv_patches *in
     /* A line's pitch is at most its span, and the span at most a reach more than the pitch. */
     const mica_conv_axis *columns = &in->columns;
     size_t span = mica_conv_span(columns, up_to->columns), first = INPUT_FLOATS / channels;
-    size_t lines = up_to->images * mica_div_up(up_to->rows, ROWS), lanes = ctx->kernels->tiles->lanes;
+    size_t lines = up_to->images * mica_div_up(up_to->rows, ROWS),
+           lanes = MICA_FAMILY(ctx->kernels, tiles)->lanes;
     size_t fit = mica_most(BLOCK_POSITIONS - 1 + span, worth(columns, channels, m));
     fit = mica_least(mica_least(fit, first), mica_most(positions, span));
     fit = mica_least(fit, lines * span);
@@ -140,7 +141,7 @@ void mica_conv_lines_load(float *inputs, const mica_conv_lines *l, const mica_co
                           size_t count, const mica_kernels *kernels)
 {
     mica_conv_planes from = {(float *)in->data, in->image_stride, in->channel_stride, in->row_stride, 1};
-    size_t end = mica_conv_lines_end(l, count, kernels->tiles->lanes);
+    size_t end = mica_conv_lines_end(l, count, MICA_FAMILY(kernels, tiles)->lanes);
     for (size_t done = 0, n; done < count; done += n) {
         mica_winograd_lines some = mica_conv_lines_at(l, first + done, count - done, &from, in->rows.image,
                                                       in->columns.image);
@@ -151,7 +152,7 @@ void mica_conv_lines_load(float *inputs, const mica_conv_lines *l, const mica_co
         some.begin = done == 0 ? 0 : l->span - l->pitch;
         some.count = l->span;
         some.last = done + n < count ? l->span : end - (count - 1) * l->pitch;
-        kernels->winograd->input_lines(inputs + done * l->pitch, l->channels * l->room, &some);
+        MICA_FAMILY(kernels, winograd)->input_lines(inputs + done * l->pitch, l->channels * l->room, &some);
     }
 }
 
@@ -165,7 +166,7 @@ static bool set_weights(const mica_context *ctx, const mica_conv_product *p, mic
 {
     if (p->groups != 1 || p->out.column_stride != 1 || !lines_suit(ctx, &p->in, p->channels, p->m))
         return false;
-    size_t tile = ctx->kernels->tiles->channels, taps = p->channels * p->in.columns.taps;
+    size_t tile = MICA_FAMILY(ctx->kernels, tiles)->channels, taps = p->channels * p->in.columns.taps;
     w->weight_bytes = mica_align_up(FREQUENCIES * taps * mica_round_up(p->m, tile) * sizeof(float));
     w->some = mica_least(4 * tile, mica_round_up(p->m, tile));
     w->offset_bytes = mica_align_up(taps * sizeof(ptrdiff_t));
@@ -231,7 +232,7 @@ typedef struct job {
 static void weigh(const job *j, size_t o)
 {
     const mica_conv_product *p = j->p;
-    size_t tile = p->kernels->tiles->channels, across = p->in.columns.taps,
+    size_t tile = MICA_FAMILY(p->kernels, tiles)->channels, across = p->in.columns.taps,
            panel = p->channels * across * tile;
     float *panels = j->weights + o / tile * FREQUENCIES * panel;
     if (o + tile > p->m)
@@ -242,10 +243,11 @@ static void weigh(const job *j, size_t o)
     const float *taps = p->w.taps.data + (backwards ? 2 * p->w.taps.row_stride : 0);
     for (size_t i = 0; i < mica_least(tile, p->m - o); i++)
         for (size_t u = 0; u < across; u++)
-            p->kernels->winograd->kernels(panels + u * tile + i, panel, across * tile,
-                                          taps + (ptrdiff_t)(o + i) * p->w.vector_stride +
-                                              (ptrdiff_t)u * p->w.taps.column_stride,
-                                          p->w.taps.channel_stride, 0, row_stride, p->channels);
+            MICA_FAMILY(p->kernels, winograd)
+                ->kernels(panels + u * tile + i, panel, across * tile,
+                          taps + (ptrdiff_t)(o + i) * p->w.vector_stride +
+                              (ptrdiff_t)u * p->w.taps.column_stride,
+                          p->w.taps.channel_stride, 0, row_stride, p->channels);
 }
 
 /* Lines of m output channels from o on to their places; returns how many: those of one image. */
@@ -262,8 +264,9 @@ static size_t leave(const mica_conv_product *p, const float *outputs, float *sta
     }
     mica_winograd_lines some = mica_conv_lines_at(l, first, most, &out, p->in.rows.count, l->columns);
     some.channels = m;
-    p->kernels->winograd->output_lines(&some, outputs, p->columns.some * l->room,
-                                       p->bias != NULL ? p->bias + o : NULL, p->accumulate);
+    MICA_FAMILY(p->kernels, winograd)
+        ->output_lines(&some, outputs, p->columns.some * l->room, p->bias != NULL ? p->bias + o : NULL,
+                       p->accumulate);
     if (stage != NULL) {
         mica_conv_pool_stage(p, stage, first / l->down, o, m);
         return some.lines;
@@ -282,7 +285,7 @@ static void line_block(void *work, size_t number, int thread)
     const mica_conv_product *p = j->p;
     const mica_conv_columns *w = &p->columns;
     const mica_conv_lines *l = &w->lines;
-    const mica_tiles_kernels *tiles = p->kernels->tiles;
+    const mica_tiles_kernels *tiles = MICA_FAMILY(p->kernels, tiles);
     char *own = j->own + (size_t)thread * (w->input_bytes + w->output_bytes);
     float *inputs = (float *)(void *)own, *outputs = (float *)(void *)(own + w->input_bytes);
     float *stage = p->pool != NULL ? (float *)(void *)(p->stage + (size_t)thread * p->stage_bytes) : NULL;
@@ -313,7 +316,7 @@ static void run(mica_context *ctx, mica_conv_product *p)
              .offset = (ptrdiff_t *)(void *)(p->scratch + w->weight_bytes),
              .own = p->scratch + w->weight_bytes + w->offset_bytes};
     mica_conv_lines_offsets(j.offset, &w->lines, &p->in.columns);
-    for (size_t o = 0; o < p->m; o += p->kernels->tiles->channels)
+    for (size_t o = 0; o < p->m; o += MICA_FAMILY(p->kernels, tiles)->channels)
         weigh(&j, o);
     double sums = (double)(p->images * p->m * p->pixels) * (double)p->k;
     mica_parallel_sums(ctx, sums / 2, mica_div_up(w->lines.all, w->lines.block), line_block, &j);

@@ -139,8 +139,8 @@ static void bias_channel(void *work, size_t channel, int thread)
         const float *plane = job->dy.data + (ptrdiff_t)n * job->dy.image_stride +
                              (ptrdiff_t)channel * job->dy.channel_stride;
         for (size_t i = 0; i < job->rows; i++)
-            sum += job->kernels->conv->sum(plane + (ptrdiff_t)i * job->dy.row_stride, job->dy.column_stride,
-                                           job->columns);
+            sum += MICA_KERNEL(job->kernels, conv, sum)(plane + (ptrdiff_t)i * job->dy.row_stride,
+                                                        job->dy.column_stride, job->columns);
     }
     float *place = job->db + (ptrdiff_t)channel * job->db_stride;
     *place = (float)(job->accumulate ? (double)*place + sum : sum);

@@ -45,8 +45,9 @@ static void direct_block(void *work, size_t block, int thread)
     in.data += (ptrdiff_t)image * in.image_stride + (ptrdiff_t)(group * p->channels) * in.channel_stride;
     mica_conv_taps taps = p->w.taps;
     taps.data += (ptrdiff_t)group * p->w.group_stride + (ptrdiff_t)(channel % p->m) * p->w.vector_stride;
-    p->kernels->taps->image(&out, &in, &taps, first, mica_least(p->band, in.rows.count - first),
-                            p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
+    MICA_KERNEL(p->kernels, taps, image)
+    (&out, &in, &taps, first, mica_least(p->band, in.rows.count - first),
+     p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
 }
 
 static void run(mica_context *ctx, mica_conv_product *p)

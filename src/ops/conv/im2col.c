@@ -77,12 +77,13 @@ static void im2col_block(void *work, size_t block, int thread)
     for (size_t first = 0; first < pixels; first += MICA_CONV_PIXELS) {
         size_t n = mica_least(pixels - first, MICA_CONV_PIXELS);
         if (in_place) {
-            j->kernels->conv->fill(&in, rows + first, (size_t)j->tap_stride, first, n, channel * taps, taps);
+            MICA_KERNEL(j->kernels, conv, fill)
+            (&in, rows + first, (size_t)j->tap_stride, first, n, channel * taps, taps);
             continue;
         }
         for (size_t tap = 0; tap < taps; tap++) {
             float stage[MICA_CONV_PIXELS];
-            j->kernels->conv->fill(&in, stage, 0, first, n, channel * taps + tap, 1);
+            MICA_KERNEL(j->kernels, conv, fill)(&in, stage, 0, first, n, channel * taps + tap, 1);
             for (size_t i = 0; i < n; i++)
                 rows[(ptrdiff_t)tap * j->tap_stride + (ptrdiff_t)(first + i) * j->pixel_stride] = stage[i];
         }
@@ -112,9 +113,9 @@ static void add_row(const job *j, float *row, const float *from, size_t u)
     ptrdiff_t high = at >= (ptrdiff_t)d->wide ? 0 : ((ptrdiff_t)d->wide - 1 - at) / d->stride + 1;
     high = high < (ptrdiff_t)d->narrow ? high : (ptrdiff_t)d->narrow;
     if (low < high)
-        j->kernels->conv->add(row + (at + low * d->stride) * j->image.column_stride,
-                              j->image.column_stride * d->stride, from + low * j->pixel_stride,
-                              j->pixel_stride, (size_t)(high - low));
+        MICA_KERNEL(j->kernels, conv, add)
+        (row + (at + low * d->stride) * j->image.column_stride, j->image.column_stride * d->stride,
+         from + low * j->pixel_stride, j->pixel_stride, (size_t)(high - low));
 }
 
 /* One channel of one image. */

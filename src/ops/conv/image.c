@@ -50,7 +50,7 @@ mica_conv_patches mica_conv_patches_of(const mica_conv *c, const mica_kernels *k
                                .column_stride = c->wide.column_stride,
                                .rows = narrow_axis(&c->rows),
                                .columns = narrow_axis(&c->columns),
-                               .gemm = kernels->gemm};
+                               .gemm = MICA_FAMILY(kernels, gemm)};
 }
 
 mica_conv_product mica_conv_narrow_product(const mica_context *ctx, const mica_conv *c)
@@ -63,7 +63,7 @@ mica_conv_product mica_conv_narrow_product(const mica_context *ctx, const mica_c
                                .in = mica_conv_patches_of(c, ctx->kernels),
                                .w = {c->weight, c->weight_stride,
                                      c->weight_stride * (ptrdiff_t)c->narrow_channels, c->rows.taps,
-                                     c->columns.taps, ctx->kernels->gemm},
+                                     c->columns.taps, MICA_FAMILY(ctx->kernels, gemm)},
                                .accumulate = c->accumulate,
                                .finish = c->finish,
                                .slope = c->slope};
@@ -145,7 +145,7 @@ static mica_conv_product wide_phase(const mica_context *ctx, const mica_conv *c,
                                   .columns = columns},
                            .w = {taps, c->weight.channel_stride,
                                  c->weight_stride * (ptrdiff_t)c->narrow_channels, rows.taps, columns.taps,
-                                 ctx->kernels->gemm},
+                                 MICA_FAMILY(ctx->kernels, gemm)},
                            .accumulate = c->accumulate,
                            .finish = c->finish,
                            .slope = c->slope};

@@ -26,8 +26,9 @@ static void pool_planes(const mica_conv_product *p, const mica_conv_pooling *poo
 {
     size_t rows = (size_t)pool->shape.out[0], windows = rows * (size_t)pool->shape.out[1];
     float *y = pool->y + first * windows;
-    p->kernels->pool->max(y, pool->indices != NULL ? pool->indices + first * windows : NULL, planes, 0,
-                          count * rows, &pool->shape);
+    MICA_KERNEL(p->kernels, pool, max)
+    (y, pool->indices != NULL ? pool->indices + first * windows : NULL, planes, 0, count * rows,
+     &pool->shape);
     if (p->finish != NULL)
         p->finish(y, (const float *const[]){y}, count * windows, &p->slope);
 }
@@ -102,7 +103,8 @@ static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const m
                    : bias + mica_align_up(stage_floats(p) * sizeof(float)) * (size_t)ctx->threads +
                          mica_conv_product_bytes(ctx, p);
     /* A round of channels may be filled up to whole tiles. */
-    size_t floats = mica_round_up(p->m, p->kernels->tiles->channels) * mica_conv_extent_image(&all);
+    size_t floats = mica_round_up(p->m, MICA_FAMILY(p->kernels, tiles)->channels) *
+                    mica_conv_extent_image(&all);
     size_t stage = mica_align_up(mica_least(floats, STAGE_FLOATS) * sizeof(float));
     mica_conv_extent some;
     size_t images = mica_conv_some_bytes(c, &all, &some);

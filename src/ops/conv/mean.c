@@ -38,7 +38,7 @@ static void plane_mean(void *work, size_t plane, int thread)
     (void)thread;
     const job *j = work;
     double total = 0.0;
-    j->kernels->reduce->sum.row(&total, j->images + plane * j->pixels, j->pixels, 0.0f);
+    MICA_KERNEL(j->kernels, reduce, sum).row(&total, j->images + plane * j->pixels, j->pixels, 0.0f);
     put_mean(j, (j->first + plane) / j->channels, (j->first + plane) % j->channels, total);
 }
 

@@ -49,7 +49,7 @@ static mica_gemm_operand plain_operand(const mica_conv_patches *in)
 
 static mica_gemm_operand packed_operand(const mica_conv_patches *in, const mica_conv_kernels *kernels)
 {
-    return (mica_gemm_operand){.pack = kernels->pack, .source = in};
+    return (mica_gemm_operand){.pack = MICA_KERNEL_OF(kernels, conv, pack), .source = in};
 }
 
 /* ---- Scratch ---- */
@@ -221,7 +221,7 @@ static void unstage(const mica_conv_product *p, float *channel, const float *sta
                     (ptrdiff_t)(row % p->in.rows.count) * p->out.row_stride +
                     (ptrdiff_t)j * p->out.column_stride;
         if (p->accumulate)
-            p->kernels->conv->add(to, p->out.column_stride, stage + done, 1, run);
+            MICA_KERNEL(p->kernels, conv, add)(to, p->out.column_stride, stage + done, 1, run);
         else if (p->out.column_stride == 1)
             memcpy(to, stage + done, run * sizeof *to);
         else

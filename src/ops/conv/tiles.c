@@ -22,7 +22,7 @@ typedef struct job {
 
 static size_t panel_floats(const mica_conv_product *p)
 {
-    return mica_round_up(p->m, p->kernels->tiles->channels) * p->k;
+    return mica_round_up(p->m, MICA_FAMILY(p->kernels, tiles)->channels) * p->k;
 }
 
 static mica_conv_grid_aim aim_of(const mica_conv_product *p, size_t work)
@@ -41,14 +41,14 @@ static bool fits(const mica_context *ctx, mica_conv_product *p)
     if (p->pool != NULL) /* whole images: what is pooled stays where it was made */
         work = MOST_WORK;
     mica_conv_grid_aim aim = aim_of(p, work);
-    return mica_conv_grid_plan(&p->grid, &p->in, &aim, ctx->kernels->tiles);
+    return mica_conv_grid_plan(&p->grid, &p->in, &aim, MICA_FAMILY(ctx->kernels, tiles));
 }
 
 bool mica_conv_tiles_most(const mica_context *ctx, const mica_conv_product *p, mica_conv_grid *g,
                           mica_conv_extent *up_to)
 {
     mica_conv_grid_aim aim = aim_of(p, LEAST_WORK);
-    return mica_conv_grid_most(g, &p->in, &aim, ctx->kernels->tiles, up_to);
+    return mica_conv_grid_most(g, &p->in, &aim, MICA_FAMILY(ctx->kernels, tiles), up_to);
 }
 
 size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p, const mica_conv_grid *most)
@@ -80,7 +80,7 @@ static void pack_group(const job *j, size_t group)
     const mica_conv_product *p = j->p;
     mica_conv_weights w = p->w;
     w.taps.data += (ptrdiff_t)group * w.group_stride;
-    size_t width = p->kernels->tiles->channels;
+    size_t width = MICA_FAMILY(p->kernels, tiles)->channels;
     float *panel = j->panels + group * j->group_floats;
     for (size_t o = 0; o < p->m; o += width, panel += width * p->k)
         mica_conv_pack_weights(&w, panel, width, o, mica_least(width, p->m - o), 0, p->k);
@@ -90,7 +90,7 @@ static void tile_block(void *work, size_t number, int thread)
 {
     const job *j = work;
     const mica_conv_product *p = j->p;
-    const mica_tiles_kernels *tiles = p->kernels->tiles;
+    const mica_tiles_kernels *tiles = MICA_FAMILY(p->kernels, tiles);
     size_t blocks = p->grid.down * p->grid.across;
     size_t group = number / blocks % p->groups, image = number / blocks / p->groups;
     float *window = (float *)(void *)(j->windows + (size_t)thread * p->grid.window_bytes);

@@ -54,7 +54,7 @@ static void load_narrow(float *narrow, const job *j, size_t o, size_t m, size_t 
 {
     const mica_conv *c = j->conv;
     const mica_conv_lines *l = &j->lines;
-    size_t end = mica_conv_lines_end(l, count, j->kernels->tiles->lanes);
+    size_t end = mica_conv_lines_end(l, count, MICA_FAMILY(j->kernels, tiles)->lanes);
     for (size_t done = 0, n; done < count; done += n) {
         mica_winograd_lines some = mica_conv_lines_at(l, first + done, count - done, &c->narrow,
                                                       c->rows.narrow, c->columns.narrow);
@@ -63,7 +63,8 @@ static void load_narrow(float *narrow, const job *j, size_t o, size_t m, size_t 
         some.channels = m;
         some.count = l->pitch;
         some.last = done + n < count ? l->pitch : end - (count - 1) * l->pitch;
-        j->kernels->winograd->gradient_lines(narrow + done * l->pitch, j->chunk * l->room, &some);
+        MICA_FAMILY(j->kernels, winograd)
+            ->gradient_lines(narrow + done * l->pitch, j->chunk * l->room, &some);
     }
 }
 
@@ -78,7 +79,7 @@ static void sum_block(void *work, size_t block, int thread)
 {
     const job *j = work;
     const mica_conv_lines *l = &j->lines;
-    const mica_tiles_kernels *tiles = j->kernels->tiles;
+    const mica_tiles_kernels *tiles = MICA_FAMILY(j->kernels, tiles);
     size_t part = block / j->chunks, o = block % j->chunks * j->chunk;
     size_t m = mica_least(j->chunk, j->conv->narrow_channels - o);
     char *own = j->own + mica_conv_part(j->ctx, j->parts * j->chunks, block, thread) * j->own_bytes;
@@ -101,7 +102,7 @@ static void sum_block(void *work, size_t block, int thread)
             tiles->gradient(sums + f * floats, &b, &dy, m, stage);
         }
     }
-    j->kernels->winograd->sums_back(sums, floats, sums, floats, floats);
+    MICA_FAMILY(j->kernels, winograd)->sums_back(sums, floats, sums, floats, floats);
     for (size_t t = 0; t < TAPS; t++)
         for (size_t i = 0; i < m; i++)
             tiles->fold(taps_of(j, part, t, o + i), sums + t * floats, 1, 0, i, j->k);
@@ -116,7 +117,7 @@ static void leave_block(void *work, size_t channel, int thread)
     for (size_t t = 0; t < TAPS; t++) {
         float *row = taps_of(j, 0, t, channel);
         for (size_t part = 1; part < j->parts; part++)
-            j->kernels->conv->add(row, 1, taps_of(j, part, t, channel), 1, j->k);
+            MICA_KERNEL(j->kernels, conv, add)(row, 1, taps_of(j, part, t, channel), 1, j->k);
         for (size_t w = 0; w < c->wide_channels; w++) {
             float *to = mica_conv_tap_place(c, channel, (w * TAPS + t) * c->columns.taps);
             for (size_t u = 0; u < c->columns.taps; u++, to += c->weight.column_stride, row++)
@@ -130,7 +131,7 @@ static void leave_block(void *work, size_t channel, int thread)
 /* Channels of about one size for each chunk. */
 static void set_chunk(job *j, size_t most)
 {
-    size_t m = j->conv->narrow_channels, tile = j->kernels->tiles->channels;
+    size_t m = j->conv->narrow_channels, tile = MICA_FAMILY(j->kernels, tiles)->channels;
     j->chunk = mica_round_up(mica_div_up(m, mica_div_up(m, most)), tile);
     j->chunks = mica_div_up(m, j->chunk);
 }
@@ -138,8 +139,9 @@ static void set_chunk(job *j, size_t most)
 /* The largest chunk whose sums the second cache keeps. */
 static size_t most_chunk(const job *j)
 {
-    size_t tile = j->kernels->tiles->channels;
-    return mica_most(1, CHUNK_SUMS * j->kernels->tiles->lanes / (tile * j->channel_floats)) * tile;
+    size_t tile = MICA_FAMILY(j->kernels, tiles)->channels;
+    return mica_most(1, CHUNK_SUMS * MICA_FAMILY(j->kernels, tiles)->lanes / (tile * j->channel_floats)) *
+           tile;
 }
 
 /* How many parts so many positions of lines are worth, by the largest chunk: it decides in which order sums are made,
@@ -156,7 +158,7 @@ static size_t most_parts(job *j, size_t positions)
 /* Bytes of one block of work whose lines of a channel take so many floats. */
 static void set_own(job *j, size_t room)
 {
-    size_t tile = j->kernels->tiles->channels, chunk = FREQUENCIES * j->chunk * sizeof(float);
+    size_t tile = MICA_FAMILY(j->kernels, tiles)->channels, chunk = FREQUENCIES * j->chunk * sizeof(float);
     j->sum_bytes = mica_align_up(chunk * j->channel_floats);
     j->wide_bytes = mica_align_up(FREQUENCIES * j->conv->wide_channels * room * sizeof(float));
     j->narrow_bytes = mica_align_up(chunk * room);
@@ -168,7 +170,7 @@ static void set_own(job *j, size_t room)
  * transforms of the wide image, which is more work, but the sums are the same. */
 static size_t set_threads(job *j, size_t parts, size_t room)
 {
-    size_t tile = j->kernels->tiles->channels;
+    size_t tile = MICA_FAMILY(j->kernels, tiles)->channels;
     set_chunk(j, most_chunk(j));
     set_own(j, room);
     size_t bytes = j->own_bytes * mica_conv_parts(j->ctx, parts * j->chunks);
@@ -191,7 +193,7 @@ static size_t offset_bytes(const job *j) { return mica_align_up(j->k * sizeof(pt
 /* What does not change with the sizes of images; false if that is not for this path. */
 static bool begin(const mica_context *ctx, job *j, const mica_conv *c)
 {
-    const mica_tiles_kernels *tiles = ctx->kernels->tiles;
+    const mica_tiles_kernels *tiles = MICA_FAMILY(ctx->kernels, tiles);
     *j = (job){.ctx = ctx,
                .kernels = ctx->kernels,
                .conv = c,
@@ -239,7 +241,7 @@ static void run(mica_context *ctx, const mica_conv *c, void *scratch)
     j.part_lines = mica_most(1, mica_div_up(l->all, most_parts(&j, l->pitch * l->all)));
     j.parts = mica_div_up(l->all, j.part_lines);
     mica_conv_lines_cut(l, j.part_lines, mica_least(l->most * l->pitch, BLOCK_POSITIONS),
-                        j.kernels->tiles->lanes);
+                        MICA_FAMILY(j.kernels, tiles)->lanes);
     (void)set_threads(&j, j.parts, l->room);
     j.taps = scratch;
     j.offset = (ptrdiff_t *)(void *)((char *)scratch + taps_bytes(&j, j.parts));

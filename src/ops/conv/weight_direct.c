@@ -44,7 +44,7 @@ static void direct_block(void *work, size_t block, int thread)
     dy.data += (ptrdiff_t)narrow * dy.channel_stride;
     mica_conv_taps taps = c->weight;
     taps.data += (ptrdiff_t)narrow * c->weight_stride + (ptrdiff_t)wide * taps.channel_stride;
-    j->kernels->gradient(&taps, &in, &dy, c->batch, c->accumulate);
+    MICA_KERNEL_OF(j->kernels, taps, gradient)(&taps, &in, &dy, c->batch, c->accumulate);
 }
 
 static void run(mica_context *ctx, const mica_conv *c, void *scratch)

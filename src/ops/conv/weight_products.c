@@ -64,7 +64,7 @@ static mica_conv_patches narrow_patches(const mica_conv *c, const float *data, c
                                .column_stride = c->narrow.column_stride,
                                .rows = {c->rows.narrow, c->rows.narrow, 1, 1, 0, 1},
                                .columns = {c->columns.narrow, c->columns.narrow, 1, 1, 0, 1},
-                               .gemm = kernels->gemm};
+                               .gemm = MICA_FAMILY(kernels, gemm)};
 }
 
 /* Both sides of a group's product. */
@@ -83,15 +83,16 @@ static mica_gemm group_gemm(const job *j, size_t group, size_t first, sides *s)
     s->wide.first_pixel = first;
     s->singles = narrow_patches(c, narrow, j->kernels);
     s->singles.first_pixel = first;
-    s->joined = (pixels){c->narrow, c->rows.narrow * c->columns.narrow, first, j->kernels->gemm};
+    s->joined = (pixels){c->narrow, c->rows.narrow * c->columns.narrow, first, MICA_FAMILY(j->kernels, gemm)};
     s->joined.planes.data = narrow;
     mica_gemm g = {.m = j->m,
                    .a = {.pack = pack_pixels, .source = &s->joined},
-                   .b = {.pack = j->kernels->conv->pack_transposed, .source = &s->wide},
+                   .b = {.pack = MICA_KERNEL(j->kernels, conv, pack_transposed), .source = &s->wide},
                    .alpha = 1.0f};
     if (!mica_conv_pixel_stride(&s->joined.planes.column_stride, c->rows.narrow, c->columns.narrow,
                                 c->narrow.row_stride, c->narrow.column_stride))
-        g.a = (mica_gemm_operand){.pack = j->kernels->conv->pack_transposed, .source = &s->singles};
+        g.a = (mica_gemm_operand){.pack = MICA_KERNEL(j->kernels, conv, pack_transposed),
+                                  .source = &s->singles};
     return g;
 }
 
@@ -137,7 +138,7 @@ static void add_parts(void *work, size_t channel, int thread)
     const job *j = work;
     float *sum = j->partial + channel * j->n;
     for (size_t part = 1; part < j->parts; part++)
-        j->kernels->conv->add(sum, 1, sum + part * j->m * j->n, 1, j->n);
+        MICA_KERNEL(j->kernels, conv, add)(sum, 1, sum + part * j->m * j->n, 1, j->n);
     for (size_t tap = 0; tap < j->n; tap += j->columns) {
         float *place = mica_conv_tap_place(j->conv, channel, tap);
         for (size_t i = 0; i < j->columns; i++) {
@@ -204,7 +205,7 @@ static bool fits(const mica_context *ctx, const mica_conv *c)
 /* A group's product over k pixels, as far as its scratch goes: both sides are packed by functions of their own. */
 static mica_gemm packed_gemm(const job *j, size_t k)
 {
-    mica_gemm_operand packed = {.pack = j->kernels->conv->pack_transposed};
+    mica_gemm_operand packed = {.pack = MICA_KERNEL(j->kernels, conv, pack_transposed)};
     return (mica_gemm){.m = j->m,
                        .n = j->columns,
                        .k = k,

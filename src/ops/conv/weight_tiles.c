@@ -47,7 +47,7 @@ static bool begin(const mica_context *ctx, job *t, const mica_conv *c)
     *t = (job){.conv = c,
                .wide = mica_conv_patches_of(c, ctx->kernels),
                .k = c->wide_channels * c->rows.taps * c->columns.taps,
-               .kernels = ctx->kernels->tiles};
+               .kernels = MICA_FAMILY(ctx->kernels, tiles)};
     t->channel_floats = mica_round_up(t->k, MICA_TILES_TAPS) * t->kernels->lanes;
     t->group_floats = mica_round_up(c->narrow_channels, t->kernels->channels) * t->channel_floats;
     return c->narrow_channels > MICA_CONV_DIRECT_CHANNELS && t->group_floats * c->groups <= SUM_FLOATS;

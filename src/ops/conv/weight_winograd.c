@@ -42,8 +42,8 @@ static void transform_block(void *work, size_t block, int thread)
     const job *j = work;
     bool wide = block < j->conv->wide_channels;
     mica_conv_transform(wide ? j->wide_room : j->narrow_room, wide ? &j->wide : &j->narrow,
-                        j->kernels->winograd, wide ? block : block - j->conv->wide_channels, j->tile,
-                        j->tiles);
+                        MICA_FAMILY(j->kernels, winograd), wide ? block : block - j->conv->wide_channels,
+                        j->tile, j->tiles);
 }
 
 /* m narrow channels of one frequency against all wide ones, over k tiles. */
@@ -81,10 +81,11 @@ static void leave_block(void *work, size_t channel, int thread)
     (void)thread;
     const job *j = work;
     const mica_conv *c = j->conv;
-    j->kernels->winograd->kernels_back(c->weight.data + (ptrdiff_t)(j->first + channel) * c->weight_stride,
-                                       c->weight.channel_stride, j->tiling.flat ? 0 : c->weight.row_stride,
-                                       c->weight.column_stride, j->sums + channel * c->wide_channels,
-                                       j->chunk * c->wide_channels, c->wide_channels, c->accumulate);
+    MICA_FAMILY(j->kernels, winograd)
+        ->kernels_back(c->weight.data + (ptrdiff_t)(j->first + channel) * c->weight_stride,
+                       c->weight.channel_stride, j->tiling.flat ? 0 : c->weight.row_stride,
+                       c->weight.column_stride, j->sums + channel * c->wide_channels,
+                       j->chunk * c->wide_channels, c->wide_channels, c->accumulate);
 }
 
 static void run_chunk(mica_context *ctx, job *j)

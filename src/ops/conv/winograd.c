@@ -27,7 +27,7 @@ static mica_conv_tiling tiling_of(const mica_context *ctx, bool flat, const mica
                           .down = flat ? e->rows : mica_div_up(e->rows, MICA_WINOGRAD_TILE),
                           .across = mica_div_up(e->columns, MICA_WINOGRAD_TILE)};
     t.all = e->images * t.down * t.across;
-    size_t unit = MICA_TILES_VECTORS * ctx->kernels->tiles->lanes;
+    size_t unit = MICA_TILES_VECTORS * MICA_FAMILY(ctx->kernels, tiles)->lanes;
     size_t units = mica_least(bytes / (t.frequencies * channels * sizeof(float)), most) / unit;
     t.block = mica_least(mica_most(1, units) * unit, t.all);
     return t;
@@ -113,7 +113,8 @@ static bool set_weights(const mica_context *ctx, const mica_conv_product *p, mic
         !mica_conv_winograd_suits(ctx, &p->in, p->channels, p->m))
         return false;
     size_t frequencies = p->in.rows.taps == 1 ? MICA_WINOGRAD_FLAT_FREQUENCIES : MICA_WINOGRAD_FREQUENCIES;
-    size_t tile = ctx->kernels->tiles->channels, each = frequencies * p->channels * sizeof(float);
+    size_t tile = MICA_FAMILY(ctx->kernels, tiles)->channels,
+           each = frequencies * p->channels * sizeof(float);
     w->chunk = mica_least(p->m, WEIGHT_BYTES / each / tile * tile);
     w->some = 4 * tile;
     w->weight_bytes = mica_align_up(mica_round_up(w->chunk, tile) * each);
@@ -125,7 +126,8 @@ static bool set_weights(const mica_context *ctx, const mica_conv_product *p, mic
 static void set_tiles(const mica_context *ctx, const mica_conv_product *p, mica_conv_winograd *w)
 {
     size_t inputs = w->tiling.frequencies * p->channels * w->tiling.block;
-    size_t outputs = w->tiling.frequencies * w->some * w->tiling.block + ctx->kernels->tiles->lanes;
+    size_t outputs = w->tiling.frequencies * w->some * w->tiling.block +
+                     MICA_FAMILY(ctx->kernels, tiles)->lanes;
     w->input_bytes = mica_align_up(inputs * sizeof(float));
     w->output_bytes = mica_align_up(outputs * sizeof(float));
 }
@@ -189,15 +191,15 @@ static void weigh_block(void *work, size_t block, int thread)
     (void)thread;
     const job *j = work;
     const mica_conv_product *p = j->p;
-    size_t tile = p->kernels->tiles->channels, o = block * tile;
+    size_t tile = MICA_FAMILY(p->kernels, tiles)->channels, o = block * tile;
     float *panels = panels_of(j, o);
     if (o + tile > j->count)
         memset(panels, 0, tile * p->winograd.tiling.frequencies * p->channels * sizeof *panels);
     for (size_t i = 0; i < mica_least(tile, j->count - o); i++)
-        p->kernels->winograd->kernels(panels + i, p->channels * tile, tile,
-                                      j->taps.data + (ptrdiff_t)(j->first + o + i) * p->w.vector_stride,
-                                      j->taps.channel_stride, j->taps.row_stride, j->taps.column_stride,
-                                      p->channels);
+        MICA_FAMILY(p->kernels, winograd)
+            ->kernels(panels + i, p->channels * tile, tile,
+                      j->taps.data + (ptrdiff_t)(j->first + o + i) * p->w.vector_stride,
+                      j->taps.channel_stride, j->taps.row_stride, j->taps.column_stride, p->channels);
 }
 
 /* Outputs [36, some, block] of output channels o .. o + m - 1, from inputs of `count` tiles. */
@@ -205,7 +207,8 @@ static void multiply(const job *j, float *outputs, const float *inputs, size_t o
 {
     const mica_conv_product *p = j->p;
     const mica_conv_winograd *w = &p->winograd;
-    size_t block = w->tiling.block, tile = p->kernels->tiles->channels, panel = p->channels * tile;
+    size_t block = w->tiling.block, tile = MICA_FAMILY(p->kernels, tiles)->channels,
+           panel = p->channels * tile;
     for (size_t f = 0; f < w->tiling.frequencies; f++) {
         mica_conv_block b = {.rows = 1,
                              .columns = count,
@@ -215,8 +218,8 @@ static void multiply(const job *j, float *outputs, const float *inputs, size_t o
                              .taps = 1};
         mica_conv_planes out = {
             .data = outputs + f * w->some * block, .channel_stride = (ptrdiff_t)block, .column_stride = 1};
-        p->kernels->tiles->image(&out, &b, panels_of(j, o) + f * panel, w->tiling.frequencies * panel, NULL,
-                                 m, false);
+        MICA_FAMILY(p->kernels, tiles)
+            ->image(&out, &b, panels_of(j, o) + f * panel, w->tiling.frequencies * panel, NULL, m, false);
     }
 }
 
@@ -231,8 +234,9 @@ static void leave(const job *j, const float *outputs, size_t channel, size_t fir
         mica_winograd_plane y = {
             p->out.data + (ptrdiff_t)image * p->out.image_stride + (ptrdiff_t)channel * p->out.channel_stride,
             (ptrdiff_t)p->in.rows.count, (ptrdiff_t)p->in.columns.count, p->out.row_stride};
-        p->kernels->winograd->output(&y, &run, outputs + done, w->some * w->tiling.block,
-                                     p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
+        MICA_FAMILY(p->kernels, winograd)
+            ->output(&y, &run, outputs + done, w->some * w->tiling.block,
+                     p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
         mica_conv_finish_plane(p, y.data + run.row * y.row_stride + run.column,
                                mica_least(run.flat ? 1 : MICA_WINOGRAD_TILE, (size_t)(y.rows - run.row)),
                                mica_least(MICA_WINOGRAD_TILE * run.tiles, (size_t)(y.columns - run.column)));
@@ -250,7 +254,7 @@ static void tile_block(void *work, size_t number, int thread)
     float *inputs = (float *)(void *)own, *outputs = (float *)(void *)(own + w->input_bytes);
     size_t first = number * w->tiling.block, count = mica_least(w->tiling.block, w->tiling.all - first);
     for (size_t c = 0; c < p->channels; c++)
-        mica_conv_transform(inputs, &j->from, p->kernels->winograd, c, first, count);
+        mica_conv_transform(inputs, &j->from, MICA_FAMILY(p->kernels, winograd), c, first, count);
     for (size_t o = 0; o < j->count; o += w->some) {
         size_t m = mica_least(w->some, j->count - o);
         multiply(j, outputs, inputs, o, m, count);
@@ -298,7 +302,7 @@ static void run(mica_context *ctx, mica_conv_product *p)
         j.offset[c] = (ptrdiff_t)(c * w->tiling.block);
     for (; j.first < p->m; j.first += j.count) {
         j.count = mica_least(w->chunk, p->m - j.first);
-        mica_parallel(ctx, mica_div_up(j.count, p->kernels->tiles->channels), weigh_block, &j);
+        mica_parallel(ctx, mica_div_up(j.count, MICA_FAMILY(p->kernels, tiles)->channels), weigh_block, &j);
         mica_parallel(ctx, tile_blocks(&w->tiling), tile_block, &j);
     }
 }
