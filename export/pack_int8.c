@@ -7,8 +7,8 @@ static int number_at(const mica_tensor *t, size_t i)
         return ((const int32_t *)t->data)[i];
     if (t->dtype == MICA_U8)
         return ((const uint8_t *)t->data)[i];
-    int weight = ((const int8_t *)t->data)[i];
-    return weight < -127 ? -127 : weight; /* as the library's products have it */
+    const int8_t *weights = t->data;
+    return weights[i] < -127 ? -127 : weights[i]; /* as the library's products have it */
 }
 
 /* Byte i of [outputs, channels, threes, rows, 4]. The last three of a row may begin inside the one before: zeros

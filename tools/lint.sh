@@ -17,8 +17,8 @@ tidy() {
     local isa=scalar
     [ "$(uname -m)" != x86_64 ] || isa=avx2
     configure build/variant/tidy -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang -DMICA_ONLY_ISAS=$isa || return 1
-    git ls-files 'src/*.c' 'cli/*.c' 'bench/*.c' 'host/*.c' 'mpi/*.c' 'examples/*.c' 'tests/*.c' ':!tests/fuzz' ':!tests/install' \
-        ':!*/mcu/*' | # what is for other processors: tests/mcu compiles it
+    git ls-files 'src/*.c' 'cli/*.c' 'export/*.c' 'bench/*.c' 'host/*.c' 'mpi/*.c' 'examples/*.c' 'tests/*.c' ':!tests/fuzz' \
+        ':!tests/install' ':!*/mcu/*' ':!export/kernels' | # the last two are for other processors: their tests compile them
         xargs -P "$jobs_here" -n 1 clang-tidy --quiet -p build/variant/tidy 2>/dev/null
 }
 
@@ -27,14 +27,15 @@ tidy() {
 # of a compound literal among arguments, which both compilers can read.
 cpp_check() {
     local folder folders=(src include)
-    for folder in cli bench host mpi; do
+    for folder in cli export bench host mpi; do
         [ ! -d $folder ] || folders+=("$folder")
     done
     mkdir -p build/variant/cppcheck
     cppcheck --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 --quiet \
         --cppcheck-build-dir=build/variant/cppcheck -j "$jobs_here" \
         --suppress=missingIncludeSystem --suppress=uninitvar --suppress=legacyUninitvar \
-        --suppress=nullPointerArithmetic --suppress=internalAstError -Iinclude -Isrc -DMICA_WITH_SCALAR -i bench/mcu "${folders[@]}"
+        --suppress=nullPointerArithmetic --suppress=internalAstError -Iinclude -Isrc -DMICA_WITH_SCALAR \
+        -i bench/mcu -i export/kernels "${folders[@]}"
 }
 
 # Every public header alone, for both languages and both compilers.
@@ -53,7 +54,7 @@ headers_alone() {
 warnings() { configure "$@" && compile "$1"; }
 
 short_files() {
-    ! git ls-files include src | xargs wc -l | awk -v most="$most_lines" '$2 != "total" && $1 > most' | grep .
+    ! git ls-files include src export | xargs wc -l | awk -v most="$most_lines" '$2 != "total" && $1 > most' | grep .
 }
 
 # Intrinsics stay in the vector headers, so that a new processor is one new file.

@@ -50,7 +50,7 @@ char *int8_text(const mica_int8 *q, bool per_tensor)
     const char *word = words[per_tensor];
     size_t length = mica_int8_scales_print(NULL, 0, q), first = strlen(word);
     char *text = take(first + length + 1, 1);
-    memcpy(text, word, first);
+    memcpy(text, word, first + 1);
     (void)mica_int8_scales_print(text + first, length + 1, q);
     return text;
 }
