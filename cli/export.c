@@ -60,18 +60,18 @@ static const verb_option options[] = {
      OPTION_TEXT,
      offsetof(settings, out),
      "DIR",
-     "folder to write to, made if need be",
+     "folder to write to, created if there is none",
      .letter = "o"},
     {.name = "--name",
      OPTION_TEXT,
      offsetof(settings, name),
      "NAME",
-     "name of the files, and what all their names begin with (that of the net)"},
+     "name of the files, and prefix of all C names in them (the net's)"},
     {.name = "--train",
      OPTION_FLAG,
      offsetof(settings, train),
      NULL,
-     "also a training step, so that the net can go on learning"},
+     "add a training step, so that the net can learn on the device"},
     {.name = "--optimizer",
      OPTION_CHOICE,
      offsetof(settings, optimizer),
@@ -83,30 +83,30 @@ static const verb_option options[] = {
      OPTION_LIST,
      offsetof(settings, freeze),
      "PREFIX",
-     "with --train: parameters whose names begin so stay as they are, in flash"},
+     "with --train: parameters whose names begin with PREFIX stay fixed, in flash"},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(settings, batch),
      "N",
-     "samples of a run or step (1)",
+     "samples in each run or step (1)",
      .least = 1,
      .most = 4096},
     {.name = "--budget",
      OPTION_BYTES,
      offsetof(settings, budget),
      "BYTES",
-     "RAM without the stack: fit into this, by computing activations again"},
+     "most RAM to use, without the stack; activations are recomputed to fit"},
     {.name = "--layout",
      OPTION_CHOICE,
      offsetof(settings, layout),
      "HOW",
-     "arduino: a folder that is a library of the Arduino IDE and of PlatformIO (flat)",
+     "arduino: a library for the Arduino IDE and PlatformIO (flat)",
      .choices = layouts},
     {.name = "--target",
      OPTION_CHOICE,
      offsetof(settings, target),
      "CPU",
-     "what kernels are chosen for: m4, m7 and m33 have SMLAD, m55 has MVE (generic)",
+     "processor to choose kernels for; m4, m7 and m33 have SMLAD, m55 has MVE (generic)",
      .choices = targets},
     {.name = "--int8",
      OPTION_FLAG,
@@ -123,7 +123,7 @@ static const verb_option options[] = {
      OPTION_CHOICE,
      offsetof(settings, calibrate),
      "METHOD",
-     "--int8: how ranges follow from the values seen: minmax, percentile or kl (minmax)",
+     "--int8: how to choose ranges from the values seen (minmax)",
      .choices = calibrations},
     {.name = "--samples",
      OPTION_COUNT,
@@ -146,10 +146,10 @@ static const char details[] = NET_HELP
     "what the net did here; and NAME.md, which shows the plan of its memory.\n"
     "\n"
     "Weights stay in flash; all other memory is one block, static or the caller's. With --train what is\n"
-    "learned moves to RAM. A batch is run sample by sample where no operation mixes them, so that it takes\n"
-    "no more memory than one. A net without a checkpoint gets fresh weights (--seed).\n"
+    "learned moves to RAM. Where no operation mixes samples, a batch is run sample by sample, so that only\n"
+    "its inputs take more memory. A net without a checkpoint gets fresh weights (--seed).\n"
     "\n"
-    "With --int8, or if it is a net of mica quantize --int8, inputs and outputs are bytes; NAME.h has their\n"
+    "With --int8, or for a net from mica quantize --int8, inputs and outputs are bytes; NAME.h has their\n"
     "scales, and functions for floats. --int8 also writes NAME.safetensors, the quantized net, for mica eval.\n"
     "\n"
     "--json prints one object: name, ram, flash (bytes), files.";
@@ -181,7 +181,7 @@ static bool is_identifier(const char *name)
 
 /* ---- Nets ---- */
 
-/* What is exported, and the net of the whole batch, whose results the test compares with. */
+/* What is exported, and a net for the whole batch, whose results the test compares with. */
 typedef struct job {
     const settings *set;
     mica_context *ctx;
@@ -197,8 +197,8 @@ typedef struct job {
 
 static int compile(job *j, mica_net *net, size_t budget)
 {
-    for (size_t i = 0; i < j->set->freeze.count && !j->set->int8;
-         i++) /* what is frozen has no parameters then */
+    /* In an int8 net, what is frozen has no parameters any more. */
+    for (size_t i = 0; i < j->set->freeze.count && !j->set->int8; i++)
         if (mica_net_freeze(net, j->set->freeze.item[i], true) != MICA_OK)
             return verb_failed(&verb_export, j->ctx);
     mica_compile_opts opts = {
@@ -276,7 +276,7 @@ static int read_meaning(job *j)
 
 /* ---- The budget ---- */
 
-/* Compiles with less and less memory for the library's own plan, which then computes more again, until the exported one
+/* Compiles with less and less memory for the library's own plan, which then recomputes more, until the exported plan
  * fits. */
 static int compile_within(job *j, text *why)
 {
@@ -313,7 +313,7 @@ static int make_folder(const char *path)
     struct stat about;
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode)))
         return EXIT_OK;
-    return verb_error(&verb_export, EXIT_FAILED, "cannot make the folder %s: %s", path, strerror(errno));
+    return verb_error(&verb_export, EXIT_FAILED, "cannot create the folder %s: %s", path, strerror(errno));
 }
 
 /* DIR/FOLDER/NAMESUFFIX; the folder is made. */
@@ -445,18 +445,19 @@ static int export_with(job *j, text *why)
 static int check_settings(const settings *set)
 {
     if (set->out == NULL)
-        return usage_error(&verb_export, "where to? -o DIR");
+        return usage_error(&verb_export, "where to? Use -o DIR");
     if (set->name != NULL && !is_identifier(set->name))
         return usage_error(&verb_export,
-                           "--name %s: expected a name of C, of at most 48 letters, digits and _", set->name);
+                           "--name %s: expected a C identifier of at most 48 letters, digits and _",
+                           set->name);
     if (!set->int8 && (set->data != NULL || set->calibrate >= 0 || set->per_tensor))
         return usage_error(&verb_export, "--data, --calibrate and --per-tensor are for --int8");
     if (set->int8 && set->set.count > 0)
-        return usage_error(&verb_export, "--set does not go with --int8: the weights are there already");
+        return usage_error(&verb_export, "--set does not go with --int8: the net is already trained");
     if (set->int8 && set->train && set->freeze.count == 0)
         return usage_error(
             &verb_export,
-            "--int8 --train: which layers become int8? --freeze PREFIX; the others learn, as floats");
+            "--int8 --train needs --freeze PREFIX: frozen layers become int8, the others learn as floats");
     if (!set->train && (set->freeze.count > 0 || set->weight_decay != 0.0))
         return usage_error(&verb_export, "%s needs --train",
                            set->freeze.count > 0 ? "--freeze" : "--weight-decay");
@@ -525,7 +526,7 @@ const verb verb_export = {
         (const verb_example[]){
             {"export lenet-digits -o firmware", "a trained net, for inference"},
             {"export lenet-digits -o firmware --train --freeze conv", "whose last layers go on learning"},
-            {"export lenet-digits -o firmware --int8 --data digits --target m4", "in bytes, with SMLAD"},
+            {"export lenet-digits -o firmware --int8 --data digits --target m4", "in int8, using SMLAD"},
             {"export my.net -o firmware --train --batch 4 --optimizer adam", "four samples in each step"},
             {NULL, NULL},
         },

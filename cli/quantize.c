@@ -82,7 +82,7 @@ static const verb_option options[] = {
      OPTION_CHOICE,
      offsetof(settings, method),
      "METHOD",
-     "--int8: how ranges follow from the values seen: minmax, percentile or kl (minmax)",
+     "--int8: how to choose ranges from the values seen (minmax)",
      .choices = methods},
     {.name = "--samples",
      OPTION_COUNT,

@@ -32,7 +32,7 @@ complains "--int8"
 ends 3 export lenet -o "$exports" --int8
 complains "no trained weights"
 ends 1 export lenet -o "$exports/no/such"
-complains "cannot make the folder"
+complains "cannot create the folder"
 ends 1 export lenet -o "$exports" --train --budget 1KB
 complains "short"
 
