@@ -29,11 +29,9 @@ typedef struct settings {
     double weight_decay;
     size_t budget;
     int target;
-    bool int8, per_tensor;
-    const char *data;
+    bool int8;
+    int8_ranges ranges;
     table_settings table;
-    int calibrate; /* -1: not given */
-    int64_t samples;
 } settings;
 
 enum { METHOD_SGD, METHOD_MOMENTUM, METHOD_ADAM, METHOD_ADAMW };
@@ -46,12 +44,6 @@ static const char *const targets[] = {
 #define TARGET_NAME(name) #name,
     EXPORT_TARGETS(TARGET_NAME)
 #undef TARGET_NAME
-        NULL,
-};
-static const char *const calibrations[] = {
-#define CALIBRATION(method, text) text,
-    MICA_INT8_METHODS(CALIBRATION)
-#undef CALIBRATION
         NULL,
 };
 
@@ -113,30 +105,8 @@ static const verb_option options[] = {
      offsetof(settings, int8),
      NULL,
      "quantize the net of a checkpoint first; with --train what is not frozen stays float"},
-    {.name = "--data",
-     OPTION_TEXT,
-     offsetof(settings, data),
-     "DATA",
-     "--int8: data to take ranges from (the training data set)"},
+    INT8_OPTIONS(settings),
     TABLE_READING_OPTIONS(settings),
-    {.name = "--calibrate",
-     OPTION_CHOICE,
-     offsetof(settings, calibrate),
-     "METHOD",
-     "--int8: how to choose ranges from the values seen (minmax)",
-     .choices = calibrations},
-    {.name = "--samples",
-     OPTION_COUNT,
-     offsetof(settings, samples),
-     "N",
-     "--int8: samples to take ranges from (1024)",
-     .least = 1,
-     .most = 1000000000},
-    {.name = "--per-tensor",
-     OPTION_FLAG,
-     offsetof(settings, per_tensor),
-     NULL,
-     "--int8: one scale for all weights of a layer, not one per output channel"},
     NET_SET_OPTION(settings),
 };
 
@@ -393,11 +363,8 @@ static int quantize(job *j)
         return verb_error(&verb_export, EXIT_FILE,
                           "--int8 is for checkpoints: %s has no trained weights to quantize", j->what);
     int8_settings with = {.shared = &set->shared,
-                          .data = set->data,
+                          .ranges = set->ranges,
                           .table = set->table,
-                          .per_tensor = set->per_tensor,
-                          .method = set->calibrate >= 0 ? set->calibrate : MICA_INT8_MINMAX,
-                          .samples = set->samples,
                           .learns = set->train,
                           .freeze = &set->freeze,
                           .silent = set->shared.json || set->shared.quiet};
@@ -450,8 +417,8 @@ static int check_settings(const settings *set)
         return usage_error(&verb_export,
                            "--name %s: expected a C identifier of at most 48 letters, digits and _",
                            set->name);
-    if (!set->int8 && (set->data != NULL || set->calibrate >= 0 || set->per_tensor))
-        return usage_error(&verb_export, "--data, --calibrate and --per-tensor are for --int8");
+    if (!set->int8 && int8_not_wanted(&set->ranges, &verb_export) != EXIT_OK)
+        return EXIT_USAGE;
     if (set->int8 && set->set.count > 0)
         return usage_error(&verb_export, "--set does not go with --int8: the net is already trained");
     if (set->int8 && set->train && set->freeze.count == 0)
@@ -470,8 +437,7 @@ static int run(int argc, char **argv)
                     .optimizer = METHOD_MOMENTUM,
                     .batch = 1,
                     .table = TABLE_DEFAULTS,
-                    .calibrate = -1,
-                    .samples = 1024};
+                    .ranges = INT8_RANGES_DEFAULTS};
     int given = options_read(&verb_export, &set, argc, argv);
     if (given < 0)
         return EXIT_USAGE;

@@ -17,11 +17,24 @@
 
 enum { BATCH = 32, COMPARED = 8 }; /* samples of a batch; batches that layers are compared over */
 
-static const char *const methods[] = {
+const char *const int8_methods[] = {
 #define METHOD(method, text) text,
     MICA_INT8_METHODS(METHOD)
 #undef METHOD
+        NULL,
 };
+
+int int8_not_wanted(const int8_ranges *r, const verb *v)
+{
+    if (r->data == NULL && r->method < 0 && r->samples == 0 && !r->per_tensor)
+        return EXIT_OK;
+    return usage_error(v, "--data, --calibrate, --samples and --per-tensor need --int8");
+}
+
+static mica_int8_method method_of(const int8_settings *set)
+{
+    return set->ranges.method >= 0 ? (mica_int8_method)set->ranges.method : MICA_INT8_MINMAX;
+}
 
 typedef struct quantizing {
     const verb *v;
@@ -79,11 +92,10 @@ static int build_floats(quantizing *z)
 static int build_bytes(quantizing *z)
 {
     z->bytes_info = z->info;
-    mica_status status = mica_int8_choose(z->q,
-                                          &(mica_int8_opts){.method = (mica_int8_method)z->set->method});
+    mica_status status = mica_int8_choose(z->q, &(mica_int8_opts){.method = method_of(z->set)});
     if (status == MICA_OK && z->set->learns)
         status = int8_keep_floats(z->q, z->net, z->set->freeze);
-    mica_int8_per_tensor(z->q, z->set->per_tensor);
+    mica_int8_per_tensor(z->q, z->set->ranges.per_tensor);
     if (status == MICA_OK)
         status = mica_net_create(z->ctx, &z->bytes);
     if (status == MICA_OK)
@@ -207,7 +219,7 @@ static int open_all(quantizing *z, const char *in)
     if (code != EXIT_OK)
         return code;
     const meaning *m = &z->saved.meaning;
-    z->data = z->set->data != NULL ? z->set->data : m->data;
+    z->data = z->set->ranges.data != NULL ? z->set->ranges.data : m->data;
     if (saved_text(&z->saved, INT8_KEY) != NULL)
         return verb_error(z->v, EXIT_FILE, "%s is an int8 net already", z->saved.path);
     if (z->data == NULL)
@@ -241,7 +253,7 @@ static int write_file(quantizing *z, const char *out)
         if (strncmp(from->key, "mica.", 5) == 0)
             notes_add(&n, from->key, from->value);
     }
-    char *text = int8_text(z->q, z->set->per_tensor);
+    char *text = int8_text(z->q, z->set->ranges.per_tensor);
     notes_add(&n, INT8_KEY, text);
     free(text);
     mica_training_state state = {.notes = n.list, .note_count = n.count};
@@ -262,8 +274,8 @@ static double relative_error(const mica_int8_row *row)
 
 static void print_json(const quantizing *z, const char *out)
 {
-    printf("{\"calibration\": \"%s\", \"weights\": \"%s\", \"layers\": [", methods[z->set->method],
-           z->set->per_tensor ? "tensor" : "channel");
+    printf("{\"calibration\": \"%s\", \"weights\": \"%s\", \"layers\": [", int8_methods[method_of(z->set)],
+           z->set->ranges.per_tensor ? "tensor" : "channel");
     for (int i = 0; i < mica_int8_rows(z->q); i++) {
         mica_int8_row row;
         if (mica_int8_row_at(z->q, &row, i) != MICA_OK)
@@ -313,9 +325,10 @@ static void print_text(const quantizing *z, const char *out)
 int quantize_int8(const verb *v, mica_context *ctx, const int8_settings *set, const char *in, const char *out)
 {
     quantizing z = {.v = v, .ctx = ctx, .set = set};
+    int64_t samples = set->ranges.samples > 0 ? set->ranges.samples : INT8_SAMPLES;
     int code = open_all(&z, in);
     if (code == EXIT_OK)
-        code = walk_part(&z, MICA_PART_TRAIN, (mica_index)((set->samples + BATCH - 1) / BATCH), false);
+        code = walk_part(&z, MICA_PART_TRAIN, (mica_index)((samples + BATCH - 1) / BATCH), false);
     if (code == EXIT_OK)
         code = build_bytes(&z);
     if (code == EXIT_OK)
