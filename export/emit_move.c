@@ -171,26 +171,31 @@ static void emit_concat_backward(emitter *e, const call *c)
     }
 }
 
+/* Parts are of equal size if no sizes are given; one of -1 gets what is left. */
+static void split_sizes(mica_index size[MICA_OP_OUTS], const mica_split_opts *o, mica_index whole)
+{
+    mica_index left = whole;
+    bool equal = true;
+    for (int k = 0; k < o->count; k++) {
+        equal = equal && o->sizes[k] == 0;
+        left -= o->sizes[k] > 0 ? o->sizes[k] : 0;
+    }
+    for (int k = 0; k < o->count; k++)
+        size[k] = equal ? whole / o->count : o->sizes[k] == -1 ? left : o->sizes[k];
+}
+
 static void emit_split(emitter *e, const call *c)
 {
     const mica_split_opts *o = c->opts;
     const value *x = in_value(e, 0);
-    int axis = axis_of(o->axis, x->rank), open = NONE;
-    bool equal = true;
-    mica_index size[MICA_OP_OUTS], left = x->dim[axis], start = 0;
-    for (int k = 0; k < o->count; k++) {
-        equal = equal && o->sizes[k] == 0;
-        size[k] = o->sizes[k];
-        open = size[k] == -1 ? k : open;
-        left -= size[k] > 0 ? size[k] : 0;
-    }
-    if (open != NONE)
-        size[open] = left;
+    int axis = axis_of(o->axis, x->rank);
+    mica_index size[MICA_OP_OUTS], start = 0;
+    split_sizes(size, o, x->dim[axis]);
     for (int k = 0; k < o->count; k++) {
         if (c->out[k] != NONE)
             emit_part(e, out_name(e, k), in_name(e, 0), x, out_value(e, k), axis, start, false,
                       assign_of(c, k));
-        start += equal ? x->dim[axis] / o->count : size[k];
+        start += size[k];
     }
 }
 
@@ -198,21 +203,13 @@ static void emit_split_backward(emitter *e, const call *c)
 {
     const mica_split_opts *o = c->opts;
     const value *dx = out_value(e, 0);
-    int axis = axis_of(o->axis, dx->rank), open = NONE;
-    bool equal = true;
-    mica_index size[MICA_OP_OUTS], left = dx->dim[axis], start = 0;
-    for (int k = 0; k < o->count; k++) {
-        equal = equal && o->sizes[k] == 0;
-        size[k] = o->sizes[k];
-        open = size[k] == -1 ? k : open;
-        left -= size[k] > 0 ? size[k] : 0;
-    }
-    if (open != NONE)
-        size[open] = left;
+    int axis = axis_of(o->axis, dx->rank);
+    mica_index size[MICA_OP_OUTS], start = 0;
+    split_sizes(size, o, dx->dim[axis]);
     for (int k = 0; k < o->count; k++) {
         if (k < c->ins && c->in[k] != NONE)
             emit_part(e, out_name(e, 0), in_name(e, k), dx, in_value(e, k), axis, start, true, "+=");
-        start += equal ? dx->dim[axis] / o->count : size[k];
+        start += size[k];
     }
 }
 

@@ -35,14 +35,6 @@ typedef struct conv_job {
     size_t rows_at_once;
 } conv_job;
 
-static mica_int8_finish finish_from(const conv_job *job, size_t channel)
-{
-    mica_int8_finish f = job->finish;
-    f.multiplier += job->each ? channel : 0;
-    f.shift += job->each ? channel : 0;
-    return f;
-}
-
 /* ---- Panels ---- */
 
 static size_t panel_bytes(const conv_job *job) { return job->quads * job->kernels->width * 4; }
@@ -100,7 +92,7 @@ static void run_tile(void *work, size_t block, int thread)
         size_t panel = group * job->panels + p;
         job->kernels->product(sum, patches, job->quads * 4, pixels, job->quads,
                               job->packed + panel * panel_bytes(job), job->start + panel * width);
-        mica_int8_finish f = finish_from(job, channel);
+        mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, channel);
         for (size_t r = 0; r < pixels; r++)
             job->kernels->finish(result + r * width, sum + r * width, channels, &f, job->each);
         int8_t *y = job->y + (image * job->groups * job->out + channel) * job->pixels + pixel;
@@ -167,7 +159,7 @@ static void run_rows(void *work, size_t block, int thread)
          row++) {
         size_t channel = row / height % channels;
         run_row(job, sum, row / height / channels, channel, (mica_index)(row % height));
-        mica_int8_finish f = finish_from(job, channel);
+        mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, channel);
         job->kernels->finish(job->y + row * width, sum, width, &f, 0);
     }
 }
