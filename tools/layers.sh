@@ -143,7 +143,7 @@ layers_kept() {
 layers_documented() {
     local said wanted
     # shellcheck disable=SC2016 # the backquotes are text
-    said=$(sed -nE 's/^\|.*\| `(src\/)?([a-z]+)\/` \|$/\2/p' docs/architecture.md)
+    said=$(sed -nE 's/^\|.*\| `(src\/)?([a-z0-9]+)\/` \|$/\2/p' docs/architecture.md)
     wanted=$(awk 'NF > 0 { print $1 }' <<<"$layers")
     diff <(echo "$said") <(echo "$wanted") || {
         echo "the parts in docs/architecture.md (<) are not those of tools/layers.sh (>)"

@@ -14,7 +14,7 @@ cc -O2 make_data.c microphone.c features.c -lm -o "$out/make_data"
 
 # As C, for this processor: bytes, whose ranges are those of the data; the last layer stays float and learns.
 case $board in
-mps2-an386) target=m4 ;;
+mps2-an386) target='m4' ;;
 lm3s6965evb) target=m3 ;;
 mps3-an547) target=m55 ;;
 *) target=rv32 ;;
