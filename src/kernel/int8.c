@@ -65,7 +65,7 @@ static void add(int8_t *y, const int8_t *a, const int8_t *b, size_t count, const
 
 static void tap(int32_t *restrict sum, const int8_t *restrict x, size_t step, size_t count, int w)
 {
-    int32_t factor = weight((int8_t)w);
+    int32_t factor = w < -127 ? -127 : w; /* as weight() */
     if (step == 1)
         for (size_t k = 0; k < count; k++)
             sum[k] = (int32_t)((uint32_t)sum[k] + (uint32_t)(x[k] * factor));
