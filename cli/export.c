@@ -30,8 +30,8 @@ typedef struct settings {
     double weight_decay;
     size_t budget;
     int target;
-    bool int8, per_tensor;
-    const char *data;
+    bool int8;
+    int8_ranges ranges;
     table_settings table;
     int calibrate;   /* -1: not given */
     int64_t samples; /* 0: not given */
@@ -49,30 +49,24 @@ static const char *const targets[] = {
 #undef TARGET_NAME
         NULL,
 };
-static const char *const calibrations[] = {
-#define CALIBRATION(method, text) text,
-    MICA_INT8_METHODS(CALIBRATION)
-#undef CALIBRATION
-        NULL,
-};
 
 static const verb_option options[] = {
     {.name = "--out",
      OPTION_TEXT,
      offsetof(settings, out),
      "DIR",
-     "folder to write to, made if need be",
+     "folder to write to, created if there is none",
      .letter = "o"},
     {.name = "--name",
      OPTION_TEXT,
      offsetof(settings, name),
      "NAME",
-     "name of the files, and what all their names begin with (that of the net)"},
+     "name of the files, and prefix of all C names in them (the net's)"},
     {.name = "--train",
      OPTION_FLAG,
      offsetof(settings, train),
      NULL,
-     "also a training step, so that the net can go on learning"},
+     "add a training step, so that the net can learn on the device"},
     {.name = "--optimizer",
      OPTION_CHOICE,
      offsetof(settings, optimizer),
@@ -84,60 +78,38 @@ static const verb_option options[] = {
      OPTION_LIST,
      offsetof(settings, freeze),
      "PREFIX",
-     "with --train: parameters whose names begin so stay as they are, in flash"},
+     "with --train: parameters whose names begin with PREFIX stay fixed, in flash"},
     {.name = "--batch",
      OPTION_COUNT,
      offsetof(settings, batch),
      "N",
-     "samples of a run or step (1)",
+     "samples in each run or step (1)",
      .least = 1,
      .most = 4096},
     {.name = "--budget",
      OPTION_BYTES,
      offsetof(settings, budget),
      "BYTES",
-     "RAM without the stack: fit into this, by computing activations again"},
+     "most RAM to use, without the stack; activations are recomputed to fit"},
     {.name = "--layout",
      OPTION_CHOICE,
      offsetof(settings, layout),
      "HOW",
-     "arduino: a folder that is a library of the Arduino IDE and of PlatformIO (flat)",
+     "arduino: a library for the Arduino IDE and PlatformIO (flat)",
      .choices = layouts},
     {.name = "--target",
      OPTION_CHOICE,
      offsetof(settings, target),
      "CPU",
-     "what kernels are chosen for: m4, m7 and m33 have SMLAD, m55 has MVE (generic)",
+     "processor to choose kernels for; m4, m7 and m33 have SMLAD, m55 has MVE (generic)",
      .choices = targets},
     {.name = "--int8",
      OPTION_FLAG,
      offsetof(settings, int8),
      NULL,
      "quantize the net of a checkpoint first; with --train what is not frozen stays float"},
-    {.name = "--data",
-     OPTION_TEXT,
-     offsetof(settings, data),
-     "DATA",
-     "--int8: data to take ranges from (the training data set)"},
+    INT8_OPTIONS(settings),
     TABLE_READING_OPTIONS(settings),
-    {.name = "--calibrate",
-     OPTION_CHOICE,
-     offsetof(settings, calibrate),
-     "METHOD",
-     "--int8: how ranges follow from the values seen: minmax, percentile or kl (minmax)",
-     .choices = calibrations},
-    {.name = "--samples",
-     OPTION_COUNT,
-     offsetof(settings, samples),
-     "N",
-     "--int8: samples to take ranges from (1024)",
-     .least = 1,
-     .most = 1000000000},
-    {.name = "--per-tensor",
-     OPTION_FLAG,
-     offsetof(settings, per_tensor),
-     NULL,
-     "--int8: one scale for all weights of a layer, not one per output channel"},
     NET_SET_OPTION(settings),
 };
 
@@ -147,10 +119,10 @@ static const char details[] = NET_HELP
     "what the net did here; and NAME.md, which shows the plan of its memory.\n"
     "\n"
     "Weights stay in flash; all other memory is one block, static or the caller's. With --train what is\n"
-    "learned moves to RAM. A batch is run sample by sample where no operation mixes them, so that it takes\n"
-    "no more memory than one. A net without a checkpoint gets fresh weights (--seed).\n"
+    "learned moves to RAM. Where no operation mixes samples, a batch is run sample by sample, so that only\n"
+    "its inputs take more memory. A net without a checkpoint gets fresh weights (--seed).\n"
     "\n"
-    "With --int8, or if it is a net of mica quantize --int8, inputs and outputs are bytes; NAME.h has their\n"
+    "With --int8, or for a net from mica quantize --int8, inputs and outputs are bytes; NAME.h has their\n"
     "scales, and functions for floats. --int8 also writes NAME.safetensors, the quantized net, for mica eval.\n"
     "\n"
     "--json prints one object: name, ram, flash (bytes), files.";
@@ -197,7 +169,7 @@ static bool is_identifier(const char *name)
 
 /* ---- Nets ---- */
 
-/* What is exported, and the net of the whole batch, whose results the test compares with. */
+/* What is exported, and a net for the whole batch, whose results the test compares with. */
 typedef struct job {
     const settings *set;
     mica_context *ctx;
@@ -214,8 +186,8 @@ typedef struct job {
 
 static int compile(job *j, mica_net *net, size_t budget)
 {
-    for (size_t i = 0; i < j->set->freeze.count && !j->set->int8;
-         i++) /* what is frozen has no parameters then */
+    /* In an int8 net, what is frozen has no parameters any more. */
+    for (size_t i = 0; i < j->set->freeze.count && !j->set->int8; i++)
         if (mica_net_freeze(net, j->set->freeze.item[i], true) != MICA_OK)
             return verb_failed(&verb_export, j->ctx);
     mica_compile_opts opts = {
@@ -259,30 +231,41 @@ static int build_nets(job *j)
     return code;
 }
 
-/* A checkpoint of mica train says how inputs were normalized. Other files need not. */
-static int read_normalization(job *j)
+/* A checkpoint of mica train says what its data were. Other files need not. */
+static int read_meaning(job *j)
 {
     mica_safetensors *file = NULL;
     if (j->weights[0] == '\0')
         return EXIT_OK;
     if (mica_safetensors_open(j->ctx, &file, j->weights) != MICA_OK)
         return verb_failed(&verb_export, j->ctx);
-    bool says = mica_safetensors_metadata_find(file, "mica.mean") != NULL;
+    bool says = mica_safetensors_metadata_find(file, "mica.sample") != NULL;
     mica_safetensors_close(j->ctx, file);
     int code = says ? saved_open(&j->saved, &verb_export, j->ctx, j->weights) : EXIT_OK;
-    const normalization *n = &j->saved.meaning.normalization;
     if (code != EXIT_OK || !says)
         return code;
-    j->opts.channels = (int)n->channels;
-    j->opts.scale = n->scale;
-    j->opts.mean = n->mean;
-    j->opts.deviation = n->deviation;
+    const meaning *m = &j->saved.meaning;
+    j->opts.channels = (int)m->normalization.channels;
+    j->opts.scale = m->normalization.scale;
+    j->opts.mean = m->normalization.mean;
+    j->opts.deviation = m->normalization.deviation;
+    j->opts.table = m->table;
+    if (m->class_count == j->info.classes && m->class_names != NULL) {
+        j->opts.classes = (const char *const *)m->class_names;
+        j->opts.class_count = m->class_count;
+    }
+    if (m->units.mean != NULL && m->units.deviation != NULL && m->units.names != NULL) {
+        j->opts.targets = m->units.names;
+        j->opts.unit = m->units.deviation;
+        j->opts.unit_mean = m->units.mean;
+        j->opts.target_count = (int)m->units.count;
+    }
     return EXIT_OK;
 }
 
 /* ---- The budget ---- */
 
-/* Compiles with less and less memory for the library's own plan, which then computes more again, until the exported one
+/* Compiles with less and less memory for the library's own plan, which then recomputes more, until the exported plan
  * fits. */
 static int compile_within(job *j, text *why)
 {
@@ -319,7 +302,7 @@ static int make_folder(const char *path)
     struct stat about;
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode)))
         return EXIT_OK;
-    return verb_error(&verb_export, EXIT_FAILED, "cannot make the folder %s: %s", path, strerror(errno));
+    return verb_error(&verb_export, EXIT_FAILED, "cannot create the folder %s: %s", path, strerror(errno));
 }
 
 /* DIR/FOLDER/NAMESUFFIX; the folder is made. */
@@ -403,7 +386,7 @@ static int quantize(job *j)
         return verb_error(&verb_export, EXIT_FILE,
                           "--int8 is for checkpoints: %s has no trained weights to quantize", j->what);
     int8_settings with = {.shared = &set->shared,
-                          .data = set->data,
+                          .ranges = set->ranges,
                           .table = set->table,
                           .per_tensor = set->per_tensor,
                           .method = set->calibrate >= 0 ? set->calibrate : MICA_INT8_MINMAX,
@@ -429,7 +412,7 @@ static int export_saved(job *j, text *why)
 {
     int code = build_nets(j);
     if (code == EXIT_OK)
-        code = read_normalization(j);
+        code = read_meaning(j);
     if (code == EXIT_OK)
         code = compile_within(j, why);
     if (code == EXIT_OK)
@@ -464,14 +447,14 @@ static int export_with(job *j, text *why)
 static int check_settings(const settings *set)
 {
     if (set->out == NULL)
-        return usage_error(&verb_export, "where to? -o DIR");
+        return usage_error(&verb_export, "where to? Use -o DIR");
     if (set->name != NULL && !is_identifier(set->name))
         return usage_error(&verb_export,
                            "--name %s: expected a name of C, of at most 48 letters, digits and _", set->name);
     if (!set->int8 && (set->data != NULL || set->calibrate >= 0 || set->per_tensor || set->samples > 0))
         return usage_error(&verb_export, "--data, --calibrate, --samples and --per-tensor are for --int8");
     if (set->int8 && set->set.count > 0)
-        return usage_error(&verb_export, "--set does not go with --int8: the weights are there already");
+        return usage_error(&verb_export, "--set does not go with --int8: the net is already trained");
     if (set->int8 && set->train && set->freeze.count == 0)
         return usage_error(
             &verb_export,
@@ -555,7 +538,7 @@ const verb verb_export = {
         (const verb_example[]){
             {"export lenet-digits -o firmware", "a trained net, for inference"},
             {"export lenet-digits -o firmware --train --freeze conv", "whose last layers go on learning"},
-            {"export lenet-digits -o firmware --int8 --data digits --target m4", "in bytes, with SMLAD"},
+            {"export lenet-digits -o firmware --int8 --data digits --target m4", "in int8, using SMLAD"},
             {"export my.net -o firmware --train --batch 4 --optimizer adam", "four samples in each step"},
             {NULL, NULL},
         },

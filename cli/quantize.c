@@ -19,11 +19,9 @@ typedef struct settings {
     shared_settings shared;
     int type; /* -1: not given */
     bool pure, dry_run;
-    bool int8, per_tensor;
-    const char *data;
+    bool int8;
+    int8_ranges ranges;
     table_settings table;
-    int method; /* -1: not given */
-    int64_t samples;
 } settings;
 
 /* In the order of mica_gguf_mix; behind them, what others call the middle one of three. */
@@ -42,13 +40,6 @@ static mica_gguf_mix mix_of(int type)
     static const mica_gguf_mix middle[] = {MICA_MIX_Q3_K_M, MICA_MIX_Q4_K_M, MICA_MIX_Q5_K_M};
     return type < MICA_MIX_COUNT ? (mica_gguf_mix)type : middle[type - MICA_MIX_COUNT];
 }
-
-static const char *const methods[] = {
-#define METHOD(method, text) text,
-    MICA_INT8_METHODS(METHOD)
-#undef METHOD
-        NULL,
-};
 
 static const verb_option options[] = {
     {.name = "--type",
@@ -72,30 +63,8 @@ static const verb_option options[] = {
      offsetof(settings, int8),
      NULL,
      "FILE is a checkpoint: write its net with weights and activations of 8 bits"},
-    {.name = "--data",
-     OPTION_TEXT,
-     offsetof(settings, data),
-     "DATA",
-     "--int8: data to take ranges from, and to score it on (the training data set)"},
+    INT8_OPTIONS(settings),
     TABLE_READING_OPTIONS(settings),
-    {.name = "--calibrate",
-     OPTION_CHOICE,
-     offsetof(settings, method),
-     "METHOD",
-     "--int8: how ranges follow from the values seen: minmax, percentile or kl (minmax)",
-     .choices = methods},
-    {.name = "--samples",
-     OPTION_COUNT,
-     offsetof(settings, samples),
-     "N",
-     "--int8: samples to take ranges from (1024)",
-     .least = 1,
-     .most = 1000000000},
-    {.name = "--per-tensor",
-     OPTION_FLAG,
-     offsetof(settings, per_tensor),
-     NULL,
-     "--int8: one scale for all weights of a layer, not one per output channel"},
 };
 
 static const char details[] =
@@ -332,12 +301,7 @@ static int run_int8(const settings *set, int given, char **argv)
     mica_context *ctx = verb_context(&verb_quantize, &set->shared);
     if (ctx == NULL)
         return EXIT_FAILED;
-    int8_settings with = {.shared = &set->shared,
-                          .data = set->data,
-                          .table = set->table,
-                          .per_tensor = set->per_tensor,
-                          .method = set->method >= 0 ? set->method : MICA_INT8_MINMAX,
-                          .samples = set->samples};
+    int8_settings with = {.shared = &set->shared, .ranges = set->ranges, .table = set->table};
     int code = quantize_int8(&verb_quantize, ctx, &with, argv[0], argv[1]);
     mica_context_destroy(ctx);
     return code;
@@ -346,14 +310,14 @@ static int run_int8(const settings *set, int given, char **argv)
 static int run(int argc, char **argv)
 {
     settings set = {
-        .shared = SHARED_DEFAULTS, .type = -1, .table = TABLE_DEFAULTS, .method = -1, .samples = 1024};
+        .shared = SHARED_DEFAULTS, .type = -1, .table = TABLE_DEFAULTS, .ranges = INT8_RANGES_DEFAULTS};
     int given = options_read(&verb_quantize, &set, argc, argv);
     if (given < 0)
         return EXIT_USAGE;
     if (set.int8)
         return run_int8(&set, given, argv);
-    if (set.data != NULL || set.method >= 0 || set.per_tensor)
-        return usage_error(&verb_quantize, "--data, --calibrate and --per-tensor are for --int8");
+    if (int8_not_wanted(&set.ranges, &verb_quantize) != EXIT_OK)
+        return EXIT_USAGE;
     if (given != 2 && !(given == 1 && set.dry_run))
         return usage_error(&verb_quantize,
                            "which file, and where to? Try: mica quantize in.gguf out.gguf --type Q4_K_M");

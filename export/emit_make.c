@@ -52,6 +52,7 @@ static void emit_table(emitter *e, const call *c)
             text_put(&line, "%s,%s", float_text(table_number(c, row, column, y->dim[1])),
                      column + 1 < y->dim[1] ? " " : "");
         emit(e, "    %s", line.bytes != NULL ? line.bytes : "");
+        e->out->failed |= line.failed;
         text_free(&line);
     }
     emit(e, "};");

@@ -29,7 +29,13 @@ typedef struct export_opts {
     float scale;
     int channels;
     const float *mean, *deviation;
-    int steps; /* of the test: training steps that are compared */
+    const mica_table *table;       /* whose rows the net was trained on; NULL: on something else */
+    const char *const *classes;    /* [class_count], in the order of the outputs */
+    int class_count;               /* 0: they have no names */
+    const char *const *targets;    /* names of the numbers that a table's net predicts [target_count] */
+    const float *unit, *unit_mean; /* [target_count]: an output y stands for y * unit + unit_mean */
+    int target_count;              /* 0: outputs are in no unit */
+    int steps;                     /* of the test: training steps that are compared */
 } export_opts;
 
 typedef struct exported {

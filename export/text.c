@@ -47,6 +47,12 @@ void text_put(text *t, const char *format, ...)
 
 void text_add(text *t, const char *words) { text_put(t, "%s", words); }
 
+void text_put_comment(text *t, const char *words)
+{
+    for (char last = ' '; *words != '\0'; last = *words++)
+        text_put(t, last == '*' && *words == '/' ? " %c" : "%c", (unsigned char)*words < ' ' ? ' ' : *words);
+}
+
 void text_put_float(text *t, float value)
 {
     char digits[40];

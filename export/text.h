@@ -16,6 +16,8 @@ void text_put(text *t, const char *format, ...) __attribute__((format(printf, 2,
 void text_put_list(text *t, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
 /* As it is: no format. */
 void text_add(text *t, const char *words);
+/* Words from outside, inside a comment: they cannot end it, nor the line. */
+void text_put_comment(text *t, const char *words);
 /* A C literal that is read back as the same float. */
 void text_put_float(text *t, float value);
 void text_free(text *t);

@@ -24,14 +24,15 @@ bool write_source(text *out, emitter *e, const export_opts *opts, text *why);
 void write_weights(text *out, const graph *g);
 void write_start(text *out, const graph *g, const export_opts *opts); /* NAME_init and what it copies */
 void write_training(text *out, emitter *e, const export_opts *opts);
-/* NAME_normalize, if it is known how. */
+/* NAME_normalize, if it is known how; what the elements of inputs and outputs stand for, if the data said so. */
 void write_normalize(text *out, const graph *g, const export_opts *opts);
+void write_output_meaning(text *out, const graph *g, const export_opts *opts);
 void write_header(text *out, const graph *g, const export_opts *opts);
 bool write_test(text *out, const graph *g, mica_net *check, const export_opts *opts, text *why);
 void write_page(text *out, const graph *g, const export_opts *opts);
 
-/* Of nets whose caller writes or reads bytes: write_int8.c. The test draws its numbers from a generator, for which `fill`
- * does the same on the library's side. */
+/* Of nets whose caller writes or reads bytes: write_int8.c. The test draws its numbers from a generator, for which
+ * `fill` does the same on the library's side. */
 typedef struct generator {
     uint32_t state;
 } generator;

@@ -18,7 +18,7 @@ static void put_sizes(text *out, const graph *g, const export_opts *opts)
         text_put(out, "#define %s_SAVE_BYTES   %zu\n", name.text, 4 * (g->learned_count + g->kept_count));
     text_put(
         out,
-        "\n#ifdef %s_OWN_ARENA\n/* Gives it its memory: %s_RAM_BYTES, aligned to 4. Before anything else. */\n",
+        "\n#ifdef %s_OWN_ARENA\n/* Gives the net its memory: %s_RAM_BYTES, aligned to 4. To be called before anything else. */\n",
         name.text, name.text);
     text_put(out, "void %s_use(void *memory);\n#endif\n\n", opts->name);
 }
@@ -26,8 +26,9 @@ static void put_sizes(text *out, const graph *g, const export_opts *opts)
 void write_header(text *out, const graph *g, const export_opts *opts)
 {
     capitals name = capitals_of(opts->name);
-    text_put(out, "/* %s: %s, as C. Written by mica export %s. */\n", opts->name, opts->source,
-             mica_version());
+    text_put(out, "/* %s: ", opts->name);
+    text_put_comment(out, opts->source);
+    text_put(out, ", as C. Written by mica export %s. */\n", mica_version());
     text_put(
         out,
         "#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
@@ -36,9 +37,9 @@ void write_header(text *out, const graph *g, const export_opts *opts)
     if (needs_init(g))
         text_put(
             out,
-            "/* Sets what is learned and kept to what it starts with. Before anything else. */\nvoid %s_init(void);\n\n",
+            "/* Sets what is learned or kept to its initial state. To be called before any run or step. */\nvoid %s_init(void);\n\n",
             opts->name);
-    text_put(out, "/* Write the inputs here before each run or step: their memory is used again in it. */\n");
+    text_put(out, "/* Write the inputs here before each run or step, which overwrites them. */\n");
     for (int i = 0; i < g->value_count; i++) {
         const value *v = &g->values[i];
         if (v->home == VALUE_INPUT && v->root == i)
@@ -48,13 +49,14 @@ void write_header(text *out, const graph *g, const export_opts *opts)
     }
     write_normalize(out, g, opts);
     text_put(out, "void %s_run(void);\n", opts->name);
-    text_put(out, "/* After a run%s. */\nconst %s *%s_output(void); /* %s%s */\n",
+    text_put(out, "/* Valid after a run%s. */\nconst %s *%s_output(void); /* %s%s */\n",
              g->train ? ", not after a training step" : "", c_type(g->values[g->output].dtype), opts->name,
              shape_of(&g->values[g->output]).text, g->samples > 1 ? " for each sample" : "");
+    write_output_meaning(out, g, opts);
     if (g->train) {
         text_put(
             out,
-            "\n/* One step with this learning rate; returns the loss before it. */\nfloat %s_train_step(",
+            "\n/* One step with this learning rate; returns the loss from before the update. */\nfloat %s_train_step(",
             opts->name);
         put_targets(out, g);
         text_put(

@@ -29,7 +29,7 @@ static void put_quantize(text *out, const graph *g, const export_opts *opts, int
     if (i != g->input)
         snprintf(lower, sizeof lower, "input_%.60s", g->values[i].name);
     text_put(out,
-             "\n/* Floats as the bytes of %s_%s(): for callers that have no bytes of this scale. */\n"
+             "\n/* Quantizes floats into %s_%s(). */\n"
              "static inline void %s_quantize_%s(const float *x)\n{\n"
              "    int8_t *y = %s_%s();\n"
              "    for (int i = 0; i < %zu; i++) {\n"
@@ -60,7 +60,7 @@ void put_int8_header(text *out, const graph *g, const export_opts *opts)
     const value *y = &g->values[g->output];
     if (y->scale > 0.0f)
         text_put(out,
-                 "\n/* And the bytes of %s_output() as floats. */\n"
+                 "\n/* %s_output() as floats. */\n"
                  "static inline void %s_dequantize_output(float *y)\n{\n"
                  "    for (int i = 0; i < %zu; i++)\n"
                  "        y[i] = (float)%s_output()[i] * %s_OUTPUT_SCALE;\n}\n",

@@ -51,8 +51,9 @@ static void put_layers(text *out, const graph *g)
 
 static void put_top(text *out, const graph *g, const export_opts *opts)
 {
-    text_put(out, "/* %s: %s%s, written by mica export %s.\n *\n", opts->name, opts->source,
-             g->train ? ", with training" : "", mica_version());
+    text_put(out, "/* %s: ", opts->name);
+    text_put_comment(out, opts->source);
+    text_put(out, "%s, written by mica export %s.\n *\n", g->train ? ", with training" : "", mica_version());
     put_layers(out, g);
     text_put(out, " *\n * All memory is one block of %zu bytes%s. %s.h says how to use it. */\n",
              ram_bytes(g), g->whole_count > 0 ? ", and the integers behind it" : "", opts->name);

@@ -110,7 +110,7 @@ static void put_top(text *out, const graph *g, const export_opts *opts)
 {
     text_put(
         out,
-        "/* Does %s.c do what the net did in Mica? Made by mica export. */\n#include <stdio.h>\n\n#include \"%s.h\"\n\n",
+        "/* Checks that %s.c computes what the net did in Mica. Written by mica export. */\n#include <stdio.h>\n\n#include \"%s.h\"\n\n",
         opts->name, opts->name);
     capitals name = capitals_of(opts->name);
     text_put(out, "#ifdef %s_OWN_ARENA\nstatic float memory[%s_RAM_BYTES / 4];\n#endif\n\n", name.text,
@@ -170,7 +170,7 @@ static void put_main(text *out, const graph *g, const export_opts *opts, size_t 
 
 /* ---- What the library makes of the same numbers ---- */
 
-/* Each number a few times off by what rounding may do. */
+/* Moves each number by a few roundings. */
 static void nudge(const mica_tensor *t)
 {
     for (size_t k = 0; k < mica_tensor_count(t); k++)

@@ -19,9 +19,11 @@
  * On failure, *net is as it was. */
 mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *text);
 
-/* Forgets the scales of all layers from the first on that learns: whose parameters do not begin with one of these. They
- * stay float then. */
+/* With `freeze`, prefixes of parameters' names, layers from the first one that learns onward stay float: this forgets
+ * their scales. */
 mica_status int8_keep_floats(mica_int8 *q, const mica_net *net, const option_list *freeze);
+/* The first layer that has parameters, if it learns: then none can become int8. NULL: it is frozen. */
+const char *int8_first_layer_learns(const mica_net *net, const option_list *freeze);
 
 /* Whether the tensors of a file are of the dtypes that the net has: bytes are not to be read as floats. */
 mica_status int8_check_file(const mica_net *net, const mica_safetensors *file);

@@ -35,6 +35,14 @@ static int first_learning(const mica_net *net, const option_list *freeze)
     return n;
 }
 
+const char *int8_first_layer_learns(const mica_net *net, const option_list *freeze)
+{
+    int n = 0;
+    while (n < mica_net_layers(net) && mica_net_layer_parameters(net, n) == 0)
+        n++;
+    return n == first_learning(net, freeze) ? layer_name(net, n) : NULL;
+}
+
 /* Whether a line "LAYER:CALL:OUTPUT SCALE" is about one of the layers from `first` on. */
 static bool is_of(const mica_net *net, int first, const char *line)
 {

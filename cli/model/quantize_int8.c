@@ -17,11 +17,24 @@
 
 enum { BATCH = 32, COMPARED = 8 }; /* samples of a batch; batches that layers are compared over */
 
-static const char *const methods[] = {
+const char *const int8_methods[] = {
 #define METHOD(method, text) text,
     MICA_INT8_METHODS(METHOD)
 #undef METHOD
+        NULL,
 };
+
+int int8_not_wanted(const int8_ranges *r, const verb *v)
+{
+    if (r->data == NULL && r->method < 0 && r->samples == 0 && !r->per_tensor)
+        return EXIT_OK;
+    return usage_error(v, "--data, --calibrate, --samples and --per-tensor need --int8");
+}
+
+static mica_int8_method method_of(const int8_settings *set)
+{
+    return set->ranges.method >= 0 ? (mica_int8_method)set->ranges.method : MICA_INT8_MINMAX;
+}
 
 typedef struct quantizing {
     const verb *v;
@@ -52,6 +65,15 @@ static int build_floats(quantizing *z)
     if (status == MICA_OK)
         status = mica_netfile_build(z->net, &z->info, saved_text(s, MICA_NETFILE_KEY),
                                     &(mica_netfile_opts){.file = s->path, .batch = BATCH});
+    for (size_t i = 0; status == MICA_OK && z->set->learns && i < z->set->freeze->count; i++)
+        status = mica_net_freeze(z->net, z->set->freeze->item[i],
+                                 true); /* an error if there is no such one */
+    const char *first = status == MICA_OK && z->set->learns ? int8_first_layer_learns(z->net, z->set->freeze)
+                                                            : NULL;
+    if (first != NULL)
+        return usage_error(
+            z->v, "--int8 --train: layer %s, the first, is not frozen, so none can become int8: --freeze %s",
+            first, first);
     if (status == MICA_OK)
         status = mica_int8_create(z->net, &z->q);
     if (status == MICA_OK)
@@ -70,11 +92,10 @@ static int build_floats(quantizing *z)
 static int build_bytes(quantizing *z)
 {
     z->bytes_info = z->info;
-    mica_status status = mica_int8_choose(z->q,
-                                          &(mica_int8_opts){.method = (mica_int8_method)z->set->method});
+    mica_status status = mica_int8_choose(z->q, &(mica_int8_opts){.method = method_of(z->set)});
     if (status == MICA_OK && z->set->learns)
         status = int8_keep_floats(z->q, z->net, z->set->freeze);
-    mica_int8_per_tensor(z->q, z->set->per_tensor);
+    mica_int8_per_tensor(z->q, z->set->ranges.per_tensor);
     if (status == MICA_OK)
         status = mica_net_create(z->ctx, &z->bytes);
     if (status == MICA_OK)
@@ -198,7 +219,7 @@ static int open_all(quantizing *z, const char *in)
     if (code != EXIT_OK)
         return code;
     const meaning *m = &z->saved.meaning;
-    z->data = z->set->data != NULL ? z->set->data : m->data;
+    z->data = z->set->ranges.data != NULL ? z->set->ranges.data : m->data;
     if (saved_text(&z->saved, INT8_KEY) != NULL)
         return verb_error(z->v, EXIT_FILE, "%s is an int8 net already", z->saved.path);
     if (z->data == NULL)
@@ -232,7 +253,7 @@ static int write_file(quantizing *z, const char *out)
         if (strncmp(from->key, "mica.", 5) == 0)
             notes_add(&n, from->key, from->value);
     }
-    char *text = int8_text(z->q, z->set->per_tensor);
+    char *text = int8_text(z->q, z->set->ranges.per_tensor);
     notes_add(&n, INT8_KEY, text);
     free(text);
     mica_training_state state = {.notes = n.list, .note_count = n.count};
@@ -253,8 +274,8 @@ static double relative_error(const mica_int8_row *row)
 
 static void print_json(const quantizing *z, const char *out)
 {
-    printf("{\"calibration\": \"%s\", \"weights\": \"%s\", \"layers\": [", methods[z->set->method],
-           z->set->per_tensor ? "tensor" : "channel");
+    printf("{\"calibration\": \"%s\", \"weights\": \"%s\", \"layers\": [", int8_methods[method_of(z->set)],
+           z->set->ranges.per_tensor ? "tensor" : "channel");
     for (int i = 0; i < mica_int8_rows(z->q); i++) {
         mica_int8_row row;
         if (mica_int8_row_at(z->q, &row, i) != MICA_OK)
@@ -301,18 +322,13 @@ static void print_text(const quantizing *z, const char *out)
            size_text((double)mica_weights_bytes(z->net)).text);
 }
 
-static void print_nothing(const quantizing *z, const char *out)
-{
-    (void)z;
-    (void)out;
-}
-
 int quantize_int8(const verb *v, mica_context *ctx, const int8_settings *set, const char *in, const char *out)
 {
     quantizing z = {.v = v, .ctx = ctx, .set = set};
+    int64_t samples = set->ranges.samples > 0 ? set->ranges.samples : INT8_SAMPLES;
     int code = open_all(&z, in);
     if (code == EXIT_OK)
-        code = walk_part(&z, MICA_PART_TRAIN, (mica_index)((set->samples + BATCH - 1) / BATCH), false);
+        code = walk_part(&z, MICA_PART_TRAIN, (mica_index)((samples + BATCH - 1) / BATCH), false);
     if (code == EXIT_OK)
         code = build_bytes(&z);
     if (code == EXIT_OK)
@@ -321,8 +337,8 @@ int quantize_int8(const verb *v, mica_context *ctx, const int8_settings *set, co
         code = score_both(&z);
     if (code == EXIT_OK)
         code = write_file(&z, out);
-    if (code == EXIT_OK)
-        (set->silent ? print_nothing : set->shared->json ? print_json : print_text)(&z, out);
+    if (code == EXIT_OK && !set->silent)
+        (set->shared->json ? print_json : print_text)(&z, out);
     score_free(&z.before);
     score_free(&z.after);
     mica_net_destroy(z.bytes);

@@ -4,13 +4,53 @@
 
 #include "cli/model/data.h"
 
+/* The options of verbs that quantize, whose settings have a field `ranges`. */
+typedef struct int8_ranges {
+    const char *data; /* NULL: that of the training */
+    int method;       /* mica_int8_method; -1: not given */
+    int64_t samples;  /* that ranges are taken from; 0: not given */
+    bool per_tensor;
+} int8_ranges;
+
+#define INT8_RANGES_DEFAULTS \
+    {                        \
+        .method = -1         \
+    }
+#define INT8_SAMPLES 1024
+
+extern const char *const int8_methods[];
+
+#define INT8_OPTIONS(settings)                                                                  \
+    {.name = "--data",                                                                          \
+     OPTION_TEXT,                                                                               \
+     offsetof(settings, ranges.data),                                                           \
+     "DATA",                                                                                    \
+     "--int8: data to take ranges from, and to compare the scores on (the training data set)"}, \
+        {.name = "--calibrate",                                                                 \
+         OPTION_CHOICE,                                                                         \
+         offsetof(settings, ranges.method),                                                     \
+         "METHOD",                                                                              \
+         "--int8: how to choose ranges from the values seen (minmax)",                          \
+         .choices = int8_methods},                                                              \
+        {.name = "--samples",                                                                   \
+         OPTION_COUNT,                                                                          \
+         offsetof(settings, ranges.samples),                                                    \
+         "N",                                                                                   \
+         "--int8: samples to take ranges from (1024)",                                          \
+         .least = 1,                                                                            \
+         .most = 1000000000},                                                                   \
+    {                                                                                           \
+        .name = "--per-tensor", OPTION_FLAG, offsetof(settings, ranges.per_tensor), NULL,       \
+        "--int8: one scale for all weights of a layer, not one per output channel"              \
+    }
+
+/* Without --int8: refuses these options, with a message. */
+int int8_not_wanted(const int8_ranges *r, const verb *v);
+
 typedef struct int8_settings {
     const shared_settings *shared;
-    const char *data; /* NULL: that of the training */
+    int8_ranges ranges;
     table_settings table;
-    bool per_tensor;
-    int method;      /* mica_int8_method */
-    int64_t samples; /* that ranges are taken from */
     /* With `learns`, layers from the first on whose parameters do not begin with one of these stay float. */
     bool learns;
     const option_list *freeze;

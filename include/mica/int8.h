@@ -58,8 +58,8 @@ MICA_API mica_status mica_int8_collect(mica_int8 *q);
 /* Sets the scales from what was collected. */
 MICA_API mica_status mica_int8_choose(mica_int8 *q, const mica_int8_opts *opts);
 
-/* The scales as text, "NAME SCALE" a line, into text[size]; returns the length of all of it, as snprintf does. A name is
- * that of an input, or a layer's and the numbers of call and output in it: "conv1:0:0". */
+/* The scales as text, "NAME SCALE" a line, into text[size]; returns the length of all of it, as snprintf does. A name
+ * is that of an input, or a layer's and the numbers of call and output in it: "conv1:0:0". */
 MICA_API size_t mica_int8_scales_print(char *text, size_t size, const mica_int8 *q);
 /* Sets the scales from such a text. Names that the net does not have are passed over. */
 MICA_API mica_status mica_int8_scales_read(mica_int8 *q, const char *text);

@@ -4,9 +4,19 @@
 
 #include <mica/ops/int8.h>
 
+#include "kernel/int8.h"
 #include "ops/contiguous.h"
 
 #define MICA_I8_ONLY MICA_DTYPE_BIT(MICA_I8)
+
+/* What finishes the sums of output channels from this one on. */
+static inline mica_int8_finish mica_int8_finish_from(const mica_int8_finish *all, int each, size_t channel)
+{
+    mica_int8_finish f = *all;
+    f.multiplier += each ? channel : 0;
+    f.shift += each ? channel : 0;
+    return f;
+}
 
 /* Both 0: all of -127 to 127. */
 mica_status mica_int8_check_limits(mica_context *ctx, const char *op, int low, int high, int32_t out[2]);

@@ -36,14 +36,6 @@ typedef struct conv_job {
     size_t rows_at_once;
 } conv_job;
 
-static mica_int8_finish finish_from(const conv_job *job, size_t channel)
-{
-    mica_int8_finish f = job->finish;
-    f.multiplier += job->each ? channel : 0;
-    f.shift += job->each ? channel : 0;
-    return f;
-}
-
 /* ---- Panels ---- */
 
 static size_t panel_bytes(const conv_job *job) { return job->quads * job->kernels->width * 4; }
@@ -215,7 +207,7 @@ static void run_rows(void *work, size_t block, int thread)
          row++) {
         size_t channel = row / height % channels;
         run_row(job, sum, row / height / channels, channel, (mica_index)(row % height));
-        mica_int8_finish f = finish_from(job, channel);
+        mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, channel);
         job->kernels->finish(job->y + row * width, sum, width, &f, 0);
     }
 }

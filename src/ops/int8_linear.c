@@ -26,14 +26,6 @@ typedef struct linear_job {
     size_t panels_at_once;
 } linear_job;
 
-static mica_int8_finish finish_from(const linear_job *job, size_t unit)
-{
-    mica_int8_finish f = job->finish;
-    f.multiplier += job->each ? unit : 0;
-    f.shift += job->each ? unit : 0;
-    return f;
-}
-
 static size_t panel_bytes(const linear_job *job) { return job->quads * job->kernels->width * 4; }
 
 static void pack_panel(void *work, size_t panel, int thread)
@@ -64,7 +56,7 @@ static void run_tile(void *work, size_t block, int thread)
         size_t unit = panel * width, units = mica_least(width, job->units - unit);
         job->kernels->product(sum, tile, stride, rows, job->quads, job->packed + panel * panel_bytes(job),
                               job->start + unit);
-        mica_int8_finish f = finish_from(job, unit);
+        mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, unit);
         for (size_t r = 0; r < rows; r++)
             job->kernels->finish(job->y + (row + r) * job->units + unit, sum + r * width, units, &f,
                                  job->each);
@@ -76,7 +68,7 @@ static void run_dots(void *work, size_t block, int thread)
     (void)thread;
     const linear_job *job = work;
     size_t unit = block * DOTS, units = mica_least(DOTS, job->units - unit);
-    mica_int8_finish f = finish_from(job, unit);
+    mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, unit);
     for (size_t r = 0; r < job->rows; r++) {
         int32_t sum[DOTS];
         job->kernels->dots(sum, job->x + r * job->values, job->w + unit * job->values, job->values, units,
