@@ -33,8 +33,6 @@ typedef struct settings {
     bool int8;
     int8_ranges ranges;
     table_settings table;
-    int calibrate;   /* -1: not given */
-    int64_t samples; /* 0: not given */
 } settings;
 
 enum { METHOD_SGD, METHOD_MOMENTUM, METHOD_ADAM, METHOD_ADAMW };
@@ -388,9 +386,6 @@ static int quantize(job *j)
     int8_settings with = {.shared = &set->shared,
                           .ranges = set->ranges,
                           .table = set->table,
-                          .per_tensor = set->per_tensor,
-                          .method = set->calibrate >= 0 ? set->calibrate : MICA_INT8_MINMAX,
-                          .samples = set->samples > 0 ? set->samples : 1024,
                           .learns = set->train,
                           .freeze = &set->freeze,
                           .silent = set->shared.json || set->shared.quiet};
@@ -450,17 +445,18 @@ static int check_settings(const settings *set)
         return usage_error(&verb_export, "where to? Use -o DIR");
     if (set->name != NULL && !is_identifier(set->name))
         return usage_error(&verb_export,
-                           "--name %s: expected a name of C, of at most 48 letters, digits and _", set->name);
-    if (!set->int8 && (set->data != NULL || set->calibrate >= 0 || set->per_tensor || set->samples > 0))
-        return usage_error(&verb_export, "--data, --calibrate, --samples and --per-tensor are for --int8");
+                           "--name %s: expected a C identifier of at most 48 letters, digits and _",
+                           set->name);
+    if (!set->int8 && int8_not_wanted(&set->ranges, &verb_export) != EXIT_OK)
+        return EXIT_USAGE;
     if (set->int8 && set->set.count > 0)
         return usage_error(&verb_export, "--set does not go with --int8: the net is already trained");
     if (set->int8 && set->train && set->freeze.count == 0)
         return usage_error(
             &verb_export,
-            "--int8 --train: which layers become int8? --freeze PREFIX; the others learn, as floats");
+            "--int8 --train needs --freeze PREFIX: frozen layers become int8, the others learn as floats");
     if (!set->train && (set->freeze.count > 0 || set->weight_decay != 0.0 || set->optimizer >= 0))
-        return usage_error(&verb_export, "%s is about training: --train",
+        return usage_error(&verb_export, "%s needs --train",
                            set->freeze.count > 0 ? "--freeze"
                            : set->optimizer >= 0 ? "--optimizer"
                                                  : "--weight-decay");
@@ -498,8 +494,11 @@ static void set_job(job *j, const settings *set, const char *what)
 
 static int run(int argc, char **argv)
 {
-    settings set = {
-        .shared = SHARED_DEFAULTS, .optimizer = -1, .batch = 1, .table = TABLE_DEFAULTS, .calibrate = -1};
+    settings set = {.shared = SHARED_DEFAULTS,
+                    .optimizer = -1,
+                    .batch = 1,
+                    .table = TABLE_DEFAULTS,
+                    .ranges = INT8_RANGES_DEFAULTS};
     int given = options_read(&verb_export, &set, argc, argv);
     if (given < 0)
         return EXIT_USAGE;

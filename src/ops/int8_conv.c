@@ -143,7 +143,7 @@ static void run_tile(void *work, size_t block, int thread)
         size_t panel = group * job->panels + p;
         job->kernels->product(sum, patches, job->quads * 4, pixels, job->quads,
                               job->packed + panel * panel_bytes(job), job->start + panel * width);
-        mica_int8_finish f = finish_from(job, channel);
+        mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, channel);
         job->kernels->finish_rows(result, sum, pixels, channels, &f, job->each);
         store_results(job->y + (image * job->groups * job->out + channel) * job->pixels + pixel, job->pixels,
                       result, width, channels, pixels);
