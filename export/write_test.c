@@ -177,7 +177,8 @@ static bool copy_sample(const graph *g, mica_net *check, int sample, bool nudged
             continue;
         mica_program_value v;
         mica_tensor from, to;
-        if (mica_net_program_value(g->net, &v, g->values[i].source) != MICA_OK ||
+        mica_value source = g->values[i].scale > 0.0f ? g->values[i].seen_as : g->values[i].source;
+        if (mica_net_program_value(g->net, &v, source) != MICA_OK ||
             mica_net_tensor(check, &from, v.name) != MICA_OK ||
             mica_net_tensor(g->net, &to, v.name) != MICA_OK)
             return false;

@@ -90,3 +90,11 @@ code=$? out=$(cat "$folder/out") err=$(cat "$folder/err")
 [ "$code" -eq 1 ] || complain "a file that is too large should end with 1"
 complains "cannot write"
 [ -z "$(ls "$folder/c")" ] || complain "half a file should not be left: $(ls "$folder/c")"
+
+# An int8 body with a head that learns
+printf 'input image [1, 28, 28]\nconv 2 3x3 stride=4 relu\nflatten\ndense 10\nloss cross_entropy\n' >"$folder/body.net"
+ends 0 train "$folder/body.net" --data digits:100 --epochs 1 --quiet --checkpoint "$folder/body"
+for batch in 1 3; do
+    ends 0 export "$folder/body" -o "$folder/c" --name body --int8 --data digits:50 --train --freeze conv --batch "$batch" -q
+    compiles body
+done
