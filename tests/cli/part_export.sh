@@ -5,11 +5,11 @@
 ends 2 export
 complains "which net? Try: mica export lenet -o lenet-c"
 ends 2 export lenet
-complains "where to? -o DIR"
+complains "where to? Use -o DIR"
 ends 2 export lenet -o "$folder/c" --name 3d
-complains "--name 3d: expected a name of C"
+complains "--name 3d: expected a C identifier"
 ends 2 export lenet -o "$folder/c" --freeze conv1
-complains "--freeze is about training: --train"
+complains "--freeze needs --train"
 ends 3 export lnet -o "$folder/c"
 complains 'did you mean "lenet"?'
 [ ! -e "$folder/c" ] || complain "an export that failed has made a folder"
@@ -30,7 +30,7 @@ ends 0 export "$folder/small.net" -o "$folder/c" --json
 says_json 'data["ram"] < 3000 and data["flash"] == 10792 and data["files"] == ["small.c", "small.h", "small_test.c", "small.md"]'
 printf 'x\n' >"$folder/file"
 ends 1 export lenet -o "$folder/file"
-complains "cannot make the folder"
+complains "cannot create the folder"
 
 # ---- Compiled ----
 compilers=()
@@ -78,11 +78,11 @@ exports_right trained "$folder/trained" --train --freeze conv1
 
 # ---- In bytes: the test compares all of them ----
 ends 2 export lenet -o "$folder/c" --data digits
-complains "--data, --calibrate and --per-tensor are for --int8"
+complains "--data, --calibrate, --samples and --per-tensor need --int8"
 ends 3 export lenet -o "$folder/c" --int8 --data digits:100
 complains "--int8 is for checkpoints: lenet has no trained weights to quantize"
 ends 2 export "$folder/trained" -o "$folder/c" --int8 --train
-complains "which layers become int8? --freeze PREFIX"
+complains "--int8 --train needs --freeze PREFIX"
 for target in generic m4 m55; do
     exports_right bytes "$folder/trained" --int8 --target $target
 done

@@ -19,9 +19,9 @@ compiles() {
 
 # Options that would do nothing
 ends 2 export "$small" -o "$folder/c" --optimizer adam
-complains "--optimizer is about training: --train"
+complains "--optimizer needs --train"
 ends 2 export "$small" -o "$folder/c" --samples 3
-complains "--samples and --per-tensor are for --int8"
+complains "--samples and --per-tensor need --int8"
 [ ! -e "$folder/c" ] || complain "a usage error should make no folder"
 
 # Nothing learns
