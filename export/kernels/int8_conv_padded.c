@@ -1,5 +1,5 @@
-/* Any convolution of bytes: what four places see, with zeros outside of the image, is laid out in rows, which the weights
- * of all outputs are multiplied with. */
+/* Any convolution of bytes: what four places see, with zeros outside of the image, is laid out in rows, which are
+ * multiplied with the weights of all outputs. */
 #ifndef KERNEL_INT8_CONV_PADDED
 #define KERNEL_INT8_CONV_PADDED
 

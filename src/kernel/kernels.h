@@ -97,18 +97,20 @@ MICA_KERNEL_FAMILIES(MICA_DECLARE_FAMILY)
 
 #define MICA_DECLARE_KERNEL(family, name) \
     extern __typeof__(*((mica_##family##_kernels *)NULL)->name) mica_##family##_##name##_kernel;
-#define MICA_KERNELS_BY_SYMBOL(X)                                                                        \
-    X(pool, max)                                                                                         \
-    X(pool, average)                                                                                     \
-    X(pool, max_backward) X(pool, average_backward) X(pool, adaptive) X(pool, adaptive_backward)         \
-        X(conv, fill) X(conv, pack) X(conv, pack_transposed) X(conv, sum) X(conv, add) X(taps, image)    \
-            X(taps, gradient) X(convert, run) X(convert, stream) X(convert, transpose) X(loss, mse)      \
-                X(loss, l1) X(loss, huber) X(loss, bce) X(loss, bce_logits) X(loss, cross_entropy)       \
-                    X(loss, cross_entropy_probs) X(optimizer, sgd) X(optimizer, sgd_momentum)            \
-                        X(optimizer, adam) X(optimizer, rmsprop) X(optimizer, rmsprop_momentum)          \
-                            X(optimizer, adagrad) X(random, uniform) X(random, normal) X(random, spread) \
-                                X(random, dropout) X(random, dropout_backward) X(reduce, dot)            \
-                                    X(reduce, find) X(reduce, argmax_columns) X(reduce, argmin_columns)
+/* clang-format off */
+#define MICA_KERNELS_BY_SYMBOL(X) \
+    X(pool, max) X(pool, average) X(pool, max_backward) X(pool, average_backward) X(pool, adaptive) \
+    X(pool, adaptive_backward) \
+    X(conv, fill) X(conv, pack) X(conv, pack_transposed) X(conv, sum) X(conv, add) \
+    X(taps, image) X(taps, gradient) \
+    X(convert, run) X(convert, stream) X(convert, transpose) \
+    X(loss, mse) X(loss, l1) X(loss, huber) X(loss, bce) X(loss, bce_logits) X(loss, cross_entropy) \
+    X(loss, cross_entropy_probs) \
+    X(optimizer, sgd) X(optimizer, sgd_momentum) X(optimizer, adam) X(optimizer, rmsprop) \
+    X(optimizer, rmsprop_momentum) X(optimizer, adagrad) \
+    X(random, uniform) X(random, normal) X(random, spread) X(random, dropout) X(random, dropout_backward) \
+    X(reduce, dot) X(reduce, find) X(reduce, argmax_columns) X(reduce, argmin_columns)
+/* clang-format on */
 MICA_KERNELS_BY_SYMBOL(MICA_DECLARE_KERNEL)
 
 #define MICA_DECLARE_MAP(name)                    extern mica_map_fn mica_map_##name##_kernel;

@@ -88,7 +88,7 @@ static window make_window(const conv_job *job, uint8_t *room, const int8_t *plan
     return w;
 }
 
-/* Bytes that may be read and written behind a row of taps: it is copied in one go, and what follows is not there yet. */
+/* Bytes that may be read and written behind a row of taps: a row is copied in one go, before what follows it. */
 enum { AHEAD = 8 };
 
 /* The patch of an output pixel. */
