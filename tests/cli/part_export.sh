@@ -72,25 +72,25 @@ exports_right net lstm --set width=8 --set length=8
 exports_right net resnet-small --set width=4 --train --batch 2
 
 # ---- A checkpoint ----
-ends 0 train "$folder/small.net" --data digits:100 --epochs 1 --checkpoint "$folder/trained" -q
-exports_right trained "$folder/trained"
-exports_right trained "$folder/trained" --train --freeze conv1
+ends 0 train "$folder/small.net" --data digits:100 --epochs 1 --checkpoint "$folder/learned" -q
+exports_right trained "$folder/learned"
+exports_right trained "$folder/learned" --train --freeze conv1
 
 # ---- In bytes: the test compares all of them ----
 ends 2 export lenet -o "$folder/c" --data digits
 complains "--data, --calibrate, --samples and --per-tensor need --int8"
 ends 3 export lenet -o "$folder/c" --int8 --data digits:100
 complains "--int8 is for checkpoints: lenet has no trained weights to quantize"
-ends 2 export "$folder/trained" -o "$folder/c" --int8 --train
+ends 2 export "$folder/learned" -o "$folder/c" --int8 --train
 complains "--int8 --train needs --freeze PREFIX"
 for target in generic m4 m55; do
-    exports_right bytes "$folder/trained" --int8 --target $target
+    exports_right bytes "$folder/learned" --int8 --target $target
 done
-exports_right bytes "$folder/trained" --int8 --data digits:50 --calibrate percentile --per-tensor --batch 2
-exports_right bytes "$folder/trained" --int8 --train --freeze conv --target m4
-ends 0 export "$folder/trained" -o "$folder/c" --int8 --name bytes -q
+exports_right bytes "$folder/learned" --int8 --data digits:50 --calibrate percentile --per-tensor --batch 2
+exports_right bytes "$folder/learned" --int8 --train --freeze conv --target m4
+ends 0 export "$folder/learned" -o "$folder/c" --int8 --name bytes -q
 ends 0 eval "$folder/c/bytes.safetensors" -q
-ends 0 quantize "$folder/trained" "$folder/bytes.safetensors" --int8 -q
+ends 0 quantize "$folder/learned" "$folder/bytes.safetensors" --int8 -q
 exports_right again "$folder/bytes.safetensors" --target m4
-cmp -s <(sed 's/again/bytes/g; s/AGAIN/BYTES/g' "$folder/c/again_test.c") <("$mica" export "$folder/trained" -o "$folder/d" --int8 --name bytes --target m4 -q && cat "$folder/d/bytes_test.c") ||
+cmp -s <(sed 's/again/bytes/g; s/AGAIN/BYTES/g' "$folder/c/again_test.c") <("$mica" export "$folder/learned" -o "$folder/d" --int8 --name bytes --target m4 -q && cat "$folder/d/bytes_test.c") ||
     complain "exporting a quantized net should be the same as --int8"

@@ -1,6 +1,7 @@
 # mica export with odd names, wild labels, options that do nothing, full disks. Sourced by check.sh.
 # shellcheck shell=bash disable=SC2154,SC2034 # check.sh has the functions and sets what they leave
 
+rm -rf "$folder/c"
 small="$folder/small.net"
 printf 'input x [4]\ndense 3\nloss cross_entropy\n' >"$small"
 
@@ -9,12 +10,12 @@ compiles() {
     local name=$1
     shift
     [ $# -gt 0 ] || set -- "$folder/c/${name}_test.c"
-    "${CC:-cc}" -std=c99 -O1 -Wall -Wextra -Werror -pedantic -fsanitize=address,undefined -fno-sanitize-recover=undefined \
-        "-I$folder/c" "$folder/c/$name.c" "$@" -o "$folder/c/program" 2>"$folder/err" && "$folder/c/program" \
-        >"$folder/out" 2>>"$folder/err" || {
+    if ! "${CC:-cc}" -std=c99 -O1 -Wall -Wextra -Werror -pedantic -fsanitize=address,undefined \
+        -fno-sanitize-recover=undefined "-I$folder/c" "$folder/c/$name.c" "$@" -o "$folder/c/program" 2>"$folder/err" ||
+        ! "$folder/c/program" >"$folder/out" 2>>"$folder/err"; then
         out=$(cat "$folder/out") err=$(head -c 2000 "$folder/err")
         complain "$name as C should compile and run"
-    }
+    fi
 }
 
 # Options that would do nothing

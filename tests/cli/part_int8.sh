@@ -49,7 +49,7 @@ complains "is the file to read"
 ends 2 quantize "$net" "$small" --int8 --type Q4_K_M
 complains "are for GGUF files"
 ends 2 quantize "$folder/small.gguf" "$folder/x.gguf" --type Q4_K_M --data digits
-complains "are for --int8"
+complains "need --int8"
 ends 3 quantize "$small" "$folder/twice.safetensors" --int8 --data digits:4000
 complains "is an int8 net already"
 ends 3 quantize lenet "$folder/x.safetensors" --int8 --data digits:4000
