@@ -66,6 +66,16 @@ static mica_value bytes_of(mica_int8 *q, int value)
     return q->as_bytes[value];
 }
 
+/* mica_int8_factor for options, whose multiplier is an int: not the same type as int32_t on every processor. */
+static bool factor(double ratio, int *multiplier, int *shift)
+{
+    int32_t number;
+    if (!mica_int8_factor(ratio, &number, shift))
+        return false;
+    *multiplier = (int)number;
+    return true;
+}
+
 /* The same bytes at another scale. */
 static mica_value bytes_at(mica_int8 *q, int value, float scale)
 {
@@ -73,7 +83,7 @@ static mica_value bytes_at(mica_int8 *q, int value, float scale)
     if (q->used[value] == scale)
         return x;
     mica_int8_rescale_opts o = {0};
-    if (!mica_int8_factor((double)q->used[value] / (double)scale, &o.multiplier, &o.shift))
+    if (!factor((double)q->used[value] / (double)scale, &o.multiplier, &o.shift))
         return mica_net_refuse(q->out, MICA_ERR_STATE, "int8: scales %g and %g are too far apart",
                                (double)q->used[value], (double)scale);
     return mica_net_call(q->out, NULL, &mica_op_int8_rescale, &x, 1, &o);
@@ -105,7 +115,7 @@ static void note(mica_int8 *q, int node, int value, const mica_op *op)
 static bool factor_of(mica_int8 *q, int x, int y, double count, int *multiplier, int *shift)
 {
     double ratio = (double)q->used[x] / count / (double)q->used[y];
-    if (mica_int8_factor(ratio, multiplier, shift))
+    if (factor(ratio, multiplier, shift))
         return true;
     (void)mica_net_refuse(q->out, MICA_ERR_STATE, "int8: scales %g and %g are too far apart",
                           (double)q->used[x], (double)q->used[y]);
