@@ -235,6 +235,7 @@ suite_mcu() {
     need build mcu
     build_in build || return 0
     run_program "mcu" test_mcu build/mica build/mcu
+    [ ${#filters[@]} -gt 0 ] || check "the library itself on a Cortex-M4" tests/mcu/library/check.py mps2-an386
 }
 
 suite_emulate() {
