@@ -14,7 +14,9 @@ if(MICA_CPU MATCHES "^cortex-m4|^cortex-m33|^cortex-m35")
 elseif(MICA_CPU MATCHES "^cortex-m7")
   string(APPEND MICA_CPU_FLAGS " -mfloat-abi=hard -mfpu=fpv5-d16")
 elseif(MICA_CPU MATCHES "^cortex-m55|^cortex-m85")
-  string(APPEND MICA_CPU_FLAGS " -mfloat-abi=hard") # the vector extension and floats come with -mcpu
+  # Floats come with -mcpu. The vector extension is left out: gcc 12 writes conditional conversions for it that its
+  # assembler does not take.
+  set(MICA_CPU_FLAGS "-mcpu=${MICA_CPU}+nomve -mthumb -mfloat-abi=hard")
 else()
   string(APPEND MICA_CPU_FLAGS " -mfloat-abi=soft")
 endif()

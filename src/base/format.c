@@ -79,14 +79,22 @@ static uint64_t decimal(double value, int digits, int *exponent)
 {
     int e = 0;
     double scaled = value;
-    for (; scaled >= 1e8; scaled /= 1e8)
+    while (scaled >= 1e8) {
+        scaled /= 1e8;
         e += 8;
-    for (; scaled >= 10.0; scaled /= 10.0)
+    }
+    while (scaled >= 10.0) {
+        scaled /= 10.0;
         e++;
-    for (; scaled < 1e-7; scaled *= 1e8)
+    }
+    while (scaled < 1e-7) {
+        scaled *= 1e8;
         e -= 8;
-    for (; scaled < 1.0; scaled *= 10.0)
+    }
+    while (scaled < 1.0) {
+        scaled *= 10.0;
         e--;
+    }
     uint64_t limit = 10;
     for (int i = 1; i < digits; i++, limit *= 10)
         scaled *= 10.0;

@@ -21,7 +21,7 @@ enum { SIDE = 12, CLASSES = 10, STEPS = 5 };
 #define CONTEXT_BYTES 57344
 #else
 #define BLOCK_BYTES   18432
-#define CONTEXT_BYTES 14336
+#define CONTEXT_BYTES 15360
 #endif
 
 static _Alignas(64) char block[BLOCK_BYTES], place[CONTEXT_BYTES];
