@@ -100,6 +100,9 @@ void emit_activation(emitter *e, const char *name, size_t count, const char *pre
 /* NULL, or why the fused activation of a call cannot be exported. */
 const char *refuse_activation(const call *c, const char *prefix);
 
+/* Why a loss cannot be exported; NULL: it can. */
+const char *refuse_loss(const graph *g, const call *c);
+
 /* The sizes of a convolution, as `shape` of kernels/conv_shape.c, from options with this prefix. */
 void emit_conv_shape(emitter *e, image x, image y, const value *w, const char *prefix);
 /* Whether a dense layer is written out as loops rather than a call. */

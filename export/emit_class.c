@@ -39,16 +39,8 @@ static void emit_class_loss(emitter *e, const call *c)
          call_int(c, "ignore_index", 0), counts, strcmp(c->name, "cross_entropy_probs") == 0);
 }
 
-static const char *refuse_class_loss(const graph *g, const call *c)
-{
-    (void)g;
-    if (c->out[1] == NONE)
-        return "a loss without a gradient";
-    return c->out[0] != NONE ? "a loss that another operation reads" : NULL;
-}
-
 const export_op export_class_ops[] = {
-    {.name = "cross_entropy", .emit = emit_class_loss, .refuse = refuse_class_loss},
-    {.name = "cross_entropy_probs", .emit = emit_class_loss, .refuse = refuse_class_loss},
+    {.name = "cross_entropy", .emit = emit_class_loss, .refuse = refuse_loss},
+    {.name = "cross_entropy_probs", .emit = emit_class_loss, .refuse = refuse_loss},
     {.name = NULL},
 };

@@ -34,10 +34,12 @@ static void emit_cross_entropy(emitter *e, const call *c)
          rows_of(logits), columns_of(logits), float_text(scale_of(e, c, rows_of(logits))));
 }
 
-static const char *refuse_points(const graph *g, const call *c)
+const char *refuse_loss(const graph *g, const call *c)
 {
     (void)g;
-    return c->out[1] == NONE ? "a loss without a gradient" : NULL;
+    if (c->out[1] == NONE)
+        return "a loss without a gradient";
+    return c->out[0] != NONE ? "a loss that another operation reads" : NULL;
 }
 
 static const char *refuse_classes(const graph *g, const call *c)
@@ -48,15 +50,15 @@ static const char *refuse_classes(const graph *g, const call *c)
         return "rows that are ignored";
     if (c->ins > 2 && c->in[2] != NONE)
         return "class weights";
-    return refuse_points(g, c);
+    return refuse_loss(g, c);
 }
 
 const export_op export_loss_ops[] = {
-    {.name = "mse_loss", .emit = emit_points, .refuse = refuse_points},
-    {.name = "l1_loss", .emit = emit_points, .refuse = refuse_points},
-    {.name = "huber_loss", .emit = emit_points, .refuse = refuse_points},
-    {.name = "bce_loss", .emit = emit_points, .refuse = refuse_points},
-    {.name = "bce_logits_loss", .emit = emit_points, .refuse = refuse_points},
+    {.name = "mse_loss", .emit = emit_points, .refuse = refuse_loss},
+    {.name = "l1_loss", .emit = emit_points, .refuse = refuse_loss},
+    {.name = "huber_loss", .emit = emit_points, .refuse = refuse_loss},
+    {.name = "bce_loss", .emit = emit_points, .refuse = refuse_loss},
+    {.name = "bce_logits_loss", .emit = emit_points, .refuse = refuse_loss},
     {.name = "cross_entropy", .emit = emit_cross_entropy, .refuse = refuse_classes},
     {0},
 };
