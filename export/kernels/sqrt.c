@@ -6,7 +6,7 @@
 
 static float sqrt_f(float x)
 {
-#if defined __ARM_FP && (__ARM_FP & 4)
+#if defined __arm__ && defined __ARM_FP && (__ARM_FP & 4)
     float y;
     __asm__("vsqrt.f32 %0, %1" : "=t"(y) : "t"(x));
     return y;

@@ -318,6 +318,11 @@ static mica_status convert(mica_net *net, mica_net *bytes, mica_int8 *q)
         status = mica_net_bind(net, NULL, 0);
     if (status == MICA_OK)
         status = mica_net_initialize(net, 1);
+    mica_tensor x;
+    if (status == MICA_OK)
+        status = mica_net_input_tensor(net, NULL, &x, 0);
+    for (size_t k = 0; status == MICA_OK && k < mica_tensor_count(&x); k++)
+        ((float *)x.data)[k] = (float)(k % 7) - 3.0f;
     if (status == MICA_OK)
         status = mica_net_forward(net);
     if (status == MICA_OK)
