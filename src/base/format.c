@@ -137,8 +137,10 @@ static int write_fixed(char *text, size_t room, double value, int precision, boo
         d = digits_of(value, wanted);
     bool none = value > 0 && wanted < 1; /* less than half of the last place, or about it */
     if (none) {
-        bool up = wanted == 0 &&
-                  (d.text[0] > '5' || (d.text[0] == '5' && strspn(d.text + 1, "0") < (size_t)d.count - 1));
+        bool exact = true; /* half: the first digit and zeros */
+        for (int i = 1; i < d.count; i++)
+            exact = exact && d.text[i] == '0';
+        bool up = wanted == 0 && (d.text[0] > '5' || (d.text[0] == '5' && !exact));
         d = (digits){.count = 1, .exponent = -precision, .text = {up ? '1' : '0'}};
     }
     int n = 0;

@@ -93,8 +93,11 @@ void mica_int8_destroy(mica_int8 *q)
 /* Makes room for sizes up to `most`: two parts become one until they fit. */
 static void widen(mica_int8_range *r, double most)
 {
-    if (r->top == 0.0)
-        r->top = ldexp(1.0, ilogb(most) + 1);
+    if (r->top == 0.0) {
+        int exponent;
+        (void)frexp(most, &exponent); /* most is half of 2^exponent or more, and less than it */
+        r->top = ldexp(1.0, exponent);
+    }
     while (most >= r->top) {
         for (int i = 0; i < MICA_INT8_BINS / 2; i++)
             r->count[i] = r->count[2 * i] + r->count[2 * i + 1];

@@ -77,8 +77,8 @@ typedef struct mica_kernels {
 
 /* ---- Reaching a kernel ----
  *
- * Through the context's table, so that the best set of this machine runs. Where the scalar set is the only one that is
- * built (MICA_ONE_ISA) kernels are reached by symbol instead, so that a linker drops those that a program does not use:
+ * Through the context's table, so that the best set of this machine runs. Where the scalar set is the only one of a small
+ * build (MICA_ONE_ISA) kernels are reached by symbol instead, so that a linker drops those that a program does not use:
  * a table would keep them all. Then the context's table has no families.
  *
  *   MICA_FAMILY(kernels, gemm)         a family, of all kernels
