@@ -77,9 +77,9 @@ typedef struct mica_kernels {
 
 /* ---- Reaching a kernel ----
  *
- * Through the context's table, so that the best set of this machine runs. Where the scalar set is the only one of a small
- * build (MICA_ONE_ISA) kernels are reached by symbol instead, so that a linker drops those that a program does not use:
- * a table would keep them all. Then the context's table has no families.
+ * Through the context's table, so that the best set of this machine runs. In a small build with the scalar set alone
+ * (MICA_ONE_ISA) kernels are reached by symbol instead, so that a linker drops those that a program does not use: a
+ * table would keep them all. Then the context's table has no families.
  *
  *   MICA_FAMILY(kernels, gemm)         a family, of all kernels
  *   MICA_KERNEL(kernels, map, add)     a kernel, of all
