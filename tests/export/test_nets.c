@@ -334,7 +334,7 @@ TEST(export_random_nets)
     for (int i = 0; i < test_effort(NETS); i++) {
         mica_index batch = 1 + i / 5 % 3;
         writer w = {.batch_norm = batch > 1};
-        char name[16];
+        char name[32];
         write_net(&w, (uint64_t)i);
         snprintf(name, sizeof name, "net%d", i);
         try_net(ctx, &all, name, w.text, batch, i % 2 == 0 ? 0 : 1 + i / 2 % 3);
@@ -381,7 +381,7 @@ TEST(export_fixed_nets)
         return;
     for (int i = 0; i < (int)(sizeof fixed / sizeof fixed[0]); i++)
         for (int method = 0; method < 4; method++) {
-            char name[16];
+            char name[32];
             snprintf(name, sizeof name, "fixed%d", i);
             try_net(ctx, &all, name, fixed[i],
                     method % 2 == 0 && strstr(fixed[i], "mask") == NULL ? 2

@@ -47,7 +47,7 @@ typedef struct one {
 
 static mica_value add_input(one *o, int i)
 {
-    char name[16];
+    char name[32];
     const mica_tensor *t = &o->draw.in[i];
     snprintf(name, sizeof name, "in %d", i);
     if (!o->draw.given[i])
