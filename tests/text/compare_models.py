@@ -147,9 +147,10 @@ def steps_of(contest, path, prompt, *options):
 
 
 def first_difference(steps, tokens):
-    """None: there is none, or the text ended where llama.cpp ends it: 0 and 2 end a text and a turn."""
+    """None: there is none up to the end of the text. 0 and 2 end a text and a turn; the last token may be one of them."""
     at = next((n for n, step in enumerate(steps) if n >= len(tokens) or step[0] != tokens[n]), None)
-    return None if at == len(tokens) and steps[at][0] in (0, 2) else at
+    ended = at == len(tokens) and (steps[at][0] in (0, 2) or (tokens and tokens[-1] in (0, 2)))
+    return None if ended else at
 
 
 def greedy(contest, path):
