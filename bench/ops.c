@@ -181,7 +181,7 @@ static mica_status find_sample(op_call *c, mica_context *ctx)
 /* Numbers within the input's range; of integers, below its end. */
 static void fill(mica_context *ctx, op_call *c, mica_tensor *t, double low, double high)
 {
-    bool whole = t->dtype >= MICA_I64;
+    bool whole = t->dtype >= MICA_I64 && t->dtype <= MICA_BOOL;
     double least = low > 0.0 ? low : 0.0;
     for (mica_iter it = mica_iter_begin(t, 0, NULL); it.valid; mica_iter_next(&it)) {
         double share = (double)draw(&c->sample) * 0x1p-31;

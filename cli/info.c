@@ -13,6 +13,7 @@
 #include "cli/model/sounds.h"
 #include "cli/model/tables.h"
 #include "cli/net/argument.h"
+#include "cli/onnx/onnx.h"
 
 static const verb_option options[] = {
     TABLE_READING_OPTIONS(info_settings),
@@ -35,6 +36,7 @@ static const char details[] = NET_HELP
     "Or a file:\n"
     "  weights and checkpoints (safetensors): every tensor, the metadata, and the columns of a table\n"
     "  text models (gguf): every setting and every tensor; long texts and arrays are shortened\n"
+    "  models (onnx): inputs and outputs, operators, weights, and what cannot be imported\n"
     "  tables (csv, tsv): every column, its kind, range, classes and missing values\n"
     "  other data (idx, npy, png, jpeg, ppm): dtype and shape\n"
     "  npz: every array; wav: rate, channels, length and level\n"
@@ -97,6 +99,8 @@ static int info_of(mica_context *ctx, const info_settings *set, const char *what
             return info_folder(ctx, set, what, false);
         if (!set->text && is_sound_folder(ctx, what))
             return info_folder(ctx, set, what, true);
+        if (!set->text && is_onnx(what))
+            return onnx_info(ctx, &verb_info, &set->set, what, set->shared.json);
         info_data_kind kind = data_kind(what);
         if (!set->text && !is_regular(what) && !ends_with(what, ".gguf") && is_text_model(what))
             return usage_error(&verb_info,
@@ -148,6 +152,7 @@ const verb verb_info = {
             {"info resnet-small --text > my.net", "its source, as a starting point for your own net"},
             {"info weights.safetensors", "the tensors and metadata of a file"},
             {"info model.gguf", "settings and tensors of a text model"},
+            {"info resnet18.onnx", "inputs, outputs and operators of an ONNX model"},
             {"info customers.csv", "the columns of a table: kinds, ranges, missing values"},
             {"info train-images-idx3-ubyte.gz", "dtype and shape of data"},
             {NULL, NULL},

@@ -5,9 +5,23 @@
 #include <mica/op.h>
 
 #include "cli/net/words.h"
+#include "cli/onnx/onnx.h"
 #include "cli/picture/text.h"
 #include "cli/verb.h"
 #include "netfile/operations.h"
+
+typedef struct settings {
+    shared_settings shared;
+    bool onnx;
+} settings;
+
+static const verb_option options[] = {
+    {.name = "--onnx",
+     OPTION_FLAG,
+     offsetof(settings, onnx),
+     NULL,
+     "list the operators of ONNX that can be imported, by family"},
+};
 
 static const char *const kinds[] = {
     [MICA_FIELD_INT] = "int",       [MICA_FIELD_INDEX] = "index",   [MICA_FIELD_FLOAT] = "float",
@@ -127,12 +141,18 @@ static bool is_wanted(const mica_op *op, char **filters, int count)
 
 static int run(int argc, char **argv)
 {
-    shared_settings set = SHARED_DEFAULTS;
+    settings set = {.shared = SHARED_DEFAULTS};
     int filters = options_read(&verb_ops, &set, argc, argv);
     if (filters < 0)
         return EXIT_USAGE;
+    if (set.onnx && filters > 0)
+        return usage_error(&verb_ops, "--onnx lists all operators: unexpected \"%s\"", argv[0]);
+    if (set.onnx) {
+        onnx_operators(set.shared.json);
+        return EXIT_OK;
+    }
     const mica_op *one = filters == 1 ? mica_op_find(argv[0]) : NULL;
-    if (one != NULL && !set.json) {
+    if (one != NULL && !set.shared.json) {
         print_one(one);
         return EXIT_OK;
     }
@@ -141,7 +161,7 @@ static int run(int argc, char **argv)
         const mica_op *op = mica_op_at(n);
         if (one != NULL ? op != one : !is_wanted(op, argv, filters))
             continue;
-        if (set.json) {
+        if (set.shared.json) {
             fputs(shown == 0 ? "[" : ",\n", stdout);
             print_json(op);
         } else {
@@ -149,7 +169,7 @@ static int run(int argc, char **argv)
         }
         shown++;
     }
-    if (set.json && shown > 0)
+    if (set.shared.json && shown > 0)
         puts("]");
     return shown > 0 ? EXIT_OK : verb_error(&verb_ops, EXIT_FAILED, "no matching operation or family");
 }
@@ -163,7 +183,10 @@ const verb verb_ops = {
         "whole family. Inputs and outputs in brackets are optional.\n"
         "\n"
         "--json prints a list of objects: name, family, about, inputs, outputs (name, optional), options (name,\n"
-        "kind, count, about), gradient, and net_file: whether net files can use it.",
+        "kind, count, about), gradient, and net_file: whether net files can use it; with --onnx type, since (the\n"
+        "first opset) and family.",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
     .run = run,
     .shared = SHARED_JSON,
     .examples =

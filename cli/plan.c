@@ -10,6 +10,8 @@
 #include "cli/model/saved.h"
 #include "cli/net/argument.h"
 #include "cli/net/program.h"
+#include "cli/onnx/onnx.h"
+#include "cli/onnx/train.h"
 #include "cli/picture/plan_picture.h"
 #include "cli/picture/text.h"
 #include "cli/text/model.h"
@@ -104,6 +106,8 @@ static const verb_option options[] = {
 
 static const char details[] = NET_HELP
     "or a text model, FILE.gguf or a folder with config.json\n"
+    "or an ONNX model, FILE.onnx: --set NAME=SIZE for sizes that it leaves open (those that are not set are\n"
+    "the batch), NAME=VALUE or NAME=@FILE.npy for inputs that are fixed, NAME=1x3x224x224 for a shape\n"
     "\n"
     "Prints the total, a breakdown by kind, the lower bound (the most bytes live at once: no layout takes less),\n"
     "and every buffer with its offset and the times of its first write and last read.\n"
@@ -356,6 +360,26 @@ static int plan_with(mica_context *ctx, const settings *set, const char *what)
     return code;
 }
 
+static int plan_onnx(mica_context *ctx, const settings *set, const char *what)
+{
+    mica_net *net = NULL;
+    onnx_built *built = NULL;
+    mica_index batch = set->batch > 0 ? set->batch : set->train ? 32 : 1;
+    mica_netfile_info info;
+    int code = set->train ? onnx_train_build(&net, &info, &verb_plan, ctx, what, MICA_TASK_CLASSES, &set->set,
+                                             &(mica_netfile_opts){.batch = rows_of(set, batch)})
+                          : onnx_build(&built, &net, ctx, &verb_plan, &set->set, what, batch);
+    mica_index most = 0;
+    bool alone = set->ranks == 0 && set->shares == 0;
+    if (code == EXIT_OK && alone && mica_net_size_at(net, NULL, NULL, &most, 0) == MICA_OK && most > 0)
+        batch = most; /* as --set has it */
+    if (code == EXIT_OK)
+        code = compile_and_show(ctx, set, net, what, batch);
+    mica_net_destroy(net);
+    onnx_release(built);
+    return code;
+}
+
 static int plan_model(mica_context *ctx, const settings *set, const char *what)
 {
     const char *foreign = set->train           ? "--train"
@@ -408,7 +432,9 @@ static int run(int argc, char **argv)
     mica_context *ctx = verb_context(&verb_plan, &set.shared);
     if (ctx == NULL)
         return EXIT_FAILED;
-    int code = is_text_model(argv[0]) ? plan_model(ctx, &set, argv[0]) : plan_with(ctx, &set, argv[0]);
+    int code = is_onnx(argv[0])         ? plan_onnx(ctx, &set, argv[0])
+               : is_text_model(argv[0]) ? plan_model(ctx, &set, argv[0])
+                                        : plan_with(ctx, &set, argv[0]);
     mica_context_destroy(ctx);
     return code;
 }
@@ -430,6 +456,7 @@ const verb verb_plan = {
             {"plan lenet --train --program", "the calls of a step, in order, with their memory"},
             {"plan gpt-tiny --train --ranks 4 --shard", "what each of four ranks needs, and what travels"},
             {"plan my.net --set width=256 --json", "for a net file, as JSON"},
+            {"plan resnet18.onnx --set batch=8", "an ONNX model, for at most 8 images at a time"},
             {"plan smollm2.gguf --context 2048 --cache q8_0", "a public text model with its cache"},
             {NULL, NULL},
         },

@@ -12,6 +12,7 @@
 #include "cli/model/score.h"
 #include "cli/model/sounds.h"
 #include "cli/model/take.h"
+#include "cli/onnx/onnx.h"
 #include "cli/picture/text.h"
 #include "cli/ranks.h"
 #include "data/image_file.h"
@@ -25,6 +26,9 @@ typedef struct settings {
     int64_t top, batch;
     bool invert;
     const char *id;
+    option_list set, inputs; /* these of an ONNX model */
+    const char *output;
+    int64_t repeat;
 } settings;
 
 static const verb_option options[] = {
@@ -52,6 +56,28 @@ static const verb_option options[] = {
      "batch size (32)",
      .least = 1,
      .most = 1000000},
+    {.name = "--input",
+     OPTION_LIST,
+     offsetof(settings, inputs),
+     "NAME=FILE",
+     "ONNX: an input, from a .npy file; may be repeated"},
+    {.name = "--set",
+     OPTION_LIST,
+     offsetof(settings, set),
+     "NAME=VALUE",
+     "ONNX: a size (batch=8), or an input that is fixed: numbers, or @FILE.npy"},
+    {.name = "--output",
+     OPTION_TEXT,
+     offsetof(settings, output),
+     "DIR",
+     "ONNX: write each output to DIR/NAME.npy, instead of printing the first values"},
+    {.name = "--repeat",
+     OPTION_COUNT,
+     offsetof(settings, repeat),
+     "N",
+     "ONNX: run N times, and tell the median time (1)",
+     .least = 1,
+     .most = 1000000},
 };
 
 static const char details[] =
@@ -65,7 +91,11 @@ static const char details[] =
     "with their probabilities, or the values of a regression net in their own unit. A text net\n"
     "predicts the next token.\n"
     "\n"
-    "Nets trained on digits expect white on black: --invert converts black on white.";
+    "Nets trained on digits expect white on black: --invert converts black on white.\n"
+    "\n"
+    "FILE may also be an ONNX model. Then its inputs are .npy files, by name with --input, or in order;\n"
+    "sizes that the model leaves open are those of the files. --json prints an object: inputs and outputs\n"
+    "(name, dtype, shape, and the file or the first values), runs, seconds, heap_calls, plan_bytes.";
 
 static const verb_example examples[] = {
     {"run lenet-digits seven.png --invert", "classify an image"},
@@ -74,6 +104,8 @@ static const verb_example examples[] = {
     {"run mlp-iris - < flowers.csv", "read a table from stdin"},
     {"run mlp-churn customers.csv --id customer --json", "a line of JSON for each customer"},
     {"run keywords-words a.wav b.wav", "say what was spoken"},
+    {"run resnet18.onnx --input image=cat.npy --output out",
+     "an ONNX model: writes out/NAME.npy for each output"},
     {"run gpt-tiny-shakespeare --json < prompt.txt", "the most likely next characters, as JSON"},
     {NULL, NULL},
 };
@@ -533,14 +565,37 @@ static int predict(prediction *p, const char *where, char **inputs, int count)
     return ranks_rank() == 0 ? run_text(p) : EXIT_OK; /* there is one text, and one answer */
 }
 
+static int run_model(const settings *set, const char *path, char **files, int count)
+{
+    mica_context *ctx = verb_context(&verb_run, &set->shared);
+    if (ctx == NULL)
+        return EXIT_FAILED;
+    onnx_run_settings model = {.shared = set->shared,
+                               .set = set->set,
+                               .inputs = set->inputs,
+                               .output = set->output,
+                               .repeat = set->repeat};
+    int code = ranks_rank() == 0 ? onnx_run(ctx, &verb_run, &model, path, files, count) : EXIT_OK;
+    mica_context_destroy(ctx);
+    return code;
+}
+
 static int run(int argc, char **argv)
 {
-    settings set = {.shared = SHARED_DEFAULTS, .table = TABLE_DEFAULTS, .top = -1, .batch = 32};
+    settings set = {.shared = SHARED_DEFAULTS, .table = TABLE_DEFAULTS, .top = -1, .batch = 32, .repeat = 1};
     int count = options_read(&verb_run, &set, argc, argv);
     if (count < 0)
         return EXIT_USAGE;
     if (count < 1)
         return usage_error(&verb_run, "which trained net? The FILE argument is missing");
+    if (is_onnx(argv[0]))
+        return run_model(&set, argv[0], argv + 1, count - 1);
+    if (set.inputs.count > 0 || set.set.count > 0 || set.output != NULL)
+        return usage_error(&verb_run, "%s is for ONNX models, which %s is not",
+                           set.inputs.count > 0 ? "--input"
+                           : set.set.count > 0  ? "--set"
+                                                : "--output",
+                           argv[0]);
     prediction p = {.ctx = verb_context(&verb_run, &set.shared), .set = &set, .to = stdout};
     if (p.ctx == NULL)
         return EXIT_FAILED;

@@ -23,8 +23,10 @@
     X(info)       \
     X(plan)       \
     X(export)     \
+    X(convert)    \
     X(quantize)   \
     X(bench)      \
+    X(check)      \
     X(ops)
 
 /* What the program ends with. */

@@ -84,11 +84,26 @@ const char *float_text(double number)
 
 /* ---- Before writing ---- */
 
+/* Operations that the library also computes in other types, and their first input that is computed with. */
+static bool in_other_type(const graph *g, const call *c)
+{
+    static const char *const names[] = {
+        "add",  "sub", "mul",  "div",  "min",  "max",    "pow",    "eq",     "ne",     "lt",    "le",
+        "gt",   "ge",  "neg",  "abs",  "sign", "square", "sqrt",   "floor",  "ceil",   "round", "mod",
+        "fmod", "sum", "mean", "prod", "amax", "amin",   "argmax", "argmin", "matmul", "where"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(c->name, names[i]) == 0)
+            return g->values[c->in[strcmp(c->name, "where") == 0]].dtype != MICA_F32;
+    return false;
+}
+
 static const char *why_not(const graph *g, const call *c)
 {
     const export_op *op = find_export_op(c->name);
     if (op == NULL)
         return "no exporter";
+    if (in_other_type(g, c))
+        return "arithmetic in another type than f32";
     for (int i = 0; i < c->ins + c->outs; i++) {
         int v = i < c->ins ? c->in[i] : c->out[i - c->ins];
         if (v != NONE && g->values[v].dtype != MICA_F32 && g->values[v].dtype != MICA_I32 &&

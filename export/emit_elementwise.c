@@ -35,6 +35,7 @@ static const formula formulas[] = {
     {"rsqrt", "1.0f / sqrt_f(@a)", "sqrt"},
     {"reciprocal", "1.0f / @a", ""},
     {"floor", "floor_f(@a)", "floor"},
+    {"ceil", "-floor_f(-(@a))", "floor"},
     {"round", "round_f(@a)", "round"},
     {"exp", "exp_f(@a)", "exp"},
     {"expm1", "expm1_f(@a)", "expm1"},
@@ -75,6 +76,14 @@ static const formula formulas[] = {
     {"hard_swish", "@a <= -3.0f ? 0.0f : @a >= 3.0f ? @a : @a * (@a + 3.0f) * (1.0f / 6.0f)", ""},
     {"hard_swish_backward", "@a * hard_swish_grad(@b)", "hard_swish_grad"},
     {"squared_relu", "@a <= 0.0f ? 0.0f : @s * @a * @a", ""},
+    {"softsign", "@a / (1.0f + (@a < 0.0f ? -@a : @a))", ""},
+    {"celu", "@a <= 0.0f ? @s * expm1_f(@a / @s) : @a", "expm1"},
+    {"selu", "@t * (@a <= 0.0f ? @s * expm1_f(@a) : @a)", "expm1"},
+    {"hard_sigmoid", "@s * @a + @t <= 0.0f ? 0.0f : @s * @a + @t >= 1.0f ? 1.0f : @s * @a + @t", ""},
+    {"thresholded_relu", "@a <= @s ? 0.0f : @a", ""},
+    {"shrink", "@a + @t < 0.0f ? @a + @s : @a <= @t ? 0.0f : @a - @s", ""},
+    {"swish", "@a * sigmoid_f(@s * @a)", "sigmoid"},
+    {"prelu", "@a <= 0.0f ? @a * @b : @a", ""},
     {NULL, NULL, NULL},
 };
 
@@ -112,9 +121,14 @@ formula_text expand_formula(emitter *e, const formula *f, const char *const oper
 
 static void numbers_of(const call *c, double number[2])
 {
-    bool range = strncmp(c->name, "clamp", 5) == 0;
-    number[0] = call_number(c, range ? "low" : strcmp(c->name, "squared_relu") == 0 ? "gain" : "s", 0);
-    number[1] = range ? call_number(c, "high", 0) : 0.0;
+    static const char *const curves[] = {"celu",   "selu", "hard_sigmoid", "thresholded_relu",
+                                         "shrink", "swish"};
+    bool range = strncmp(c->name, "clamp", 5) == 0, curve = false;
+    for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++)
+        curve = curve || strcmp(c->name, curves[i]) == 0;
+    const char *first = range ? "low" : curve ? "alpha" : strcmp(c->name, "squared_relu") == 0 ? "gain" : "s";
+    number[0] = call_number(c, first, 0);
+    number[1] = range ? call_number(c, "high", 0) : curve ? call_number(c, "beta", 0) : 0.0;
     if (strcmp(c->name, "squared_relu") == 0 && number[0] == 0.0)
         number[0] = 1.0;
 }
@@ -297,6 +311,7 @@ const export_op export_elementwise_ops[] = {
     MAP(rsqrt),
     MAP(reciprocal),
     MAP(floor),
+    MAP(ceil),
     MAP(round),
     MAP(exp),
     MAP(expm1),
@@ -337,6 +352,14 @@ const export_op export_elementwise_ops[] = {
     MAP(hard_swish),
     MAP(hard_swish_backward),
     MAP(squared_relu),
+    MAP(softsign),
+    MAP(celu),
+    MAP(selu),
+    MAP(hard_sigmoid),
+    MAP(thresholded_relu),
+    MAP(shrink),
+    MAP(swish),
+    MAP(prelu),
     {.name = "gate", .emit = emit_gate},
     {.name = "swiglu", .emit = emit_swiglu},
     {.name = "swiglu_backward", .emit = emit_swiglu_backward, .adds = 1},

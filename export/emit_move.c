@@ -297,8 +297,8 @@ static void emit_inset(emitter *e, const char *to, const char *from, const value
     emit_nest(e, &n, a, b, assign);
 }
 
-/* Reflected at the first and last element: loops go through the larger, whose elements each come from, or are added
- * to, one of the smaller. */
+/* Reflected at the first and last element, or these repeated, or the other end: loops go through the larger, whose
+ * elements each come from, or are added to, one of the smaller. */
 static void emit_reflected(emitter *e, const call *c, bool back)
 {
     const mica_pad_opts *o = c->opts;
@@ -308,14 +308,17 @@ static void emit_reflected(emitter *e, const call *c, bool back)
     text large = {0}, small = {0};
     strides_of(whole, stride);
     strides_of(part, own);
-    use_kernel(e, "reflect");
+    const char *from = o->mode == MICA_PAD_REFLECT ? "reflect"
+                       : o->mode == MICA_PAD_EDGE  ? "nearest"
+                                                   : "wrapped";
+    use_kernel(e, from);
     text_put(&large, whole->rank == 0 ? "0" : "");
     text_put(&small, whole->rank == 0 ? "0" : "");
     for (int k = 0; k < whole->rank; k++) {
         emit(e, "for (int i%d = 0; i%d < %td; i%d++)", k, k, whole->dim[k], k);
         e->indent++;
         text_put(&large, "%s%td * i%d", k > 0 ? " + " : "", stride[k], k);
-        text_put(&small, "%s%td * reflect(i%d - %td, %td)", k > 0 ? " + " : "", own[k], k, o->before[k],
+        text_put(&small, "%s%td * %s(i%d - %td, %td)", k > 0 ? " + " : "", own[k], from, k, o->before[k],
                  part->dim[k]);
     }
     emit(e, "%s[%s] %s %s[%s];", out_name(e, 0), back ? small.bytes : large.bytes, back ? "+=" : "=",
@@ -328,7 +331,7 @@ static void emit_reflected(emitter *e, const call *c, bool back)
 static void emit_pad(emitter *e, const call *c)
 {
     const mica_pad_opts *o = c->opts;
-    if (o->mode == MICA_PAD_REFLECT) {
+    if (o->mode != MICA_PAD_CONSTANT) {
         emit_reflected(e, c, false);
         return;
     }
@@ -340,7 +343,7 @@ static void emit_pad(emitter *e, const call *c)
 static void emit_pad_backward(emitter *e, const call *c)
 {
     const mica_pad_opts *o = c->opts;
-    if (o->mode == MICA_PAD_REFLECT)
+    if (o->mode != MICA_PAD_CONSTANT)
         emit_reflected(e, c, true);
     else
         emit_inset(e, out_name(e, 0), in_name(e, 0), in_value(e, 0), out_value(e, 0), o->before, false, "+=");

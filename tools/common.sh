@@ -25,6 +25,7 @@ packages() {
         picolibc-riscv64-unknown-elf qemu-system-misc ;;
     coverage) echo gcovr ;;
     fashion) echo dataset-fashion-mnist ;;
+    onnx) echo libonnx-testdata ;;
     browser) echo python3 chromium chromium-driver fonts-dejavu-core ;;
     peers) echo g++ python3 python3-torch libdnnl-dev libopenblas-pthread-dev libopenblas0-openmp libblis-openmp-dev ;;
     newest) echo python3-venv python3-dev ;;

@@ -8,7 +8,7 @@ is the largest weighted error of the rounded polynomial, evaluated exactly."""
 
 import re
 import struct
-from mpmath import atanh, cos, erf, erfc, exp, expm1, log, log1p, lu_solve, matrix, mp, mpf, pi, sin, sqrt
+from mpmath import atan, atanh, cos, erf, erfc, exp, expm1, log, log1p, lu_solve, matrix, mp, mpf, pi, sin, sqrt
 
 mp.dps = 60
 
@@ -98,6 +98,8 @@ def main():
         with_limit(lambda r: r**3 / sin(r), 0), 3, 0, "0.79", lambda r: r * r)
     fit("cos: (cos(r) - 1 + r^2/2) / r^4, in r^2", with_limit(lambda r: (cos(r) - 1 + r * r / 2) / r**4, mpf(1) / 24),
         lambda r: r**4 / cos(r), 3, 0, "0.79", lambda r: r * r)
+    fit("atan: (atan(z) - z) / z^3, in z^2", with_limit(lambda z: (atan(z) - z) / z**3, -mpf(1) / 3),
+        with_limit(lambda z: z**3 / atan(z), 0), 5, 0, "0.4143", lambda z: z * z)
     fit("pow: (atanh(s) - s - s^3/3) / s^5, in s^2",
         with_limit(lambda s: (atanh(s) - s - s**3 / 3) / s**5, mpf(1) / 5), with_limit(lambda s: s**5 / atanh(s), 0),
         4, 0, "0.2001", lambda s: s * s)

@@ -18,6 +18,7 @@ data        data table augment sound
 train       train fit checkpoint ranks
 gguf        gguf
 text        text tokenizer model
+onnx        onnx
 netfile     netfile mica
 mpi         mpi
 host

@@ -2,6 +2,9 @@
 # shellcheck shell=bash
 
 coverage_wanted=90 # percent of the lines of src/
+# The node tests of ONNX 1.12, 932 of them: as many pass as passed before.
+onnx_debian=/usr/share/libonnx-testdata/data/node
+onnx_debian_least=875
 filters=()
 # For all but the native runs, which are for the results: percent of the random cases, and no exported C.
 less=(MICA_TEST_EFFORT=15 MICA_TEST_COMPILED=no)
@@ -113,8 +116,18 @@ suite_native() {
     check "mica bench --ranks" tests/mpi/bench.sh build/mica
     [ ! -x /usr/bin/python3 ] ||
         check "bench --peers, against made-up peers" /usr/bin/python3 -B tests/bench/test_peers.py build/mica
+    need onnx
+    check "ONNX: the node tests of libonnx-testdata" tests/onnx/nodes.sh build/mica "$onnx_debian" "$onnx_debian_least"
+    [ -z "${MICA_LONG-}" ] || check_newest_onnx
     [ -z "${MICA_LONG-}" ] || learn_fashion
     [ -z "${MICA_LONG-}" ] || train_large
+}
+
+# Those of the newest ONNX, which PyPI has. The figures are told, too.
+check_newest_onnx() {
+    # shellcheck disable=SC2016 # for the other shell
+    check "ONNX: the node tests of PyPI's onnx" bash -c 'set -eo pipefail; source tools/common.sh; source tools/onnx.sh; fetch_onnx_tests; tests/onnx/nodes.sh build/mica "$onnx_tests/node" 82% | tee build/log-onnx.txt'
+    [ ! -e build/log-onnx.txt ] || tail -n 1 build/log-onnx.txt
 }
 
 # The figures are told, too.
@@ -276,6 +289,10 @@ run_tests() {
         --all) suites+=(native package mpi mpich browser plain sanitize clang cross emulate mcu coverage) ;;
         --native | --package | --mpi | --mpich | --browser | --plain | --sanitize | --clang | --cross | --emulate | --mcu | --coverage)
             suites+=("${argument#--}")
+            ;;
+        --onnx)
+            source tools/onnx.sh
+            suites+=(onnx)
             ;;
         --text)
             source tools/text.sh

@@ -56,7 +56,7 @@ char *int8_text(const mica_int8 *q, bool per_tensor)
     return text;
 }
 
-mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *text)
+mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *text, bool pack)
 {
     mica_context *ctx = mica_net_context(*net);
     mica_int8 *q = NULL;
@@ -72,6 +72,7 @@ mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *te
         status = mica_net_create(ctx, &bytes);
     if (status == MICA_OK) {
         mica_int8_per_tensor(q, per_tensor);
+        mica_int8_pack_weights(q, pack);
         status = mica_int8_build(q, bytes);
     }
     if (status == MICA_OK)

@@ -1,5 +1,5 @@
-/* Checkpoints of int8 nets: metadata "mica.int8" say how the net of "mica.net", which is of floats, becomes the one that
- * the tensors belong to.
+/* Checkpoints of int8 nets: metadata "mica.int8" say how the net of "mica.net", which is of floats, becomes the one
+ * that the tensors belong to.
  *
  *     channel            or "tensor": what weights have a scale for each of
  *     image 0.0078       scales, as mica_int8_scales_print has them
@@ -15,9 +15,10 @@
 
 #define INT8_KEY "mica.int8"
 
-/* Turns *net, which is built but not compiled, into the int8 net that the text describes; info tells of that one then.
- * On failure, *net is as it was. */
-mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *text);
+/* Turns *net, which is built but not compiled, into the int8 net that the text describes; info tells of that one
+ * then. With `pack`, it has its weights as its products read them, too: not for exports. On failure, *net is as it
+ * was. */
+mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *text, bool pack);
 
 /* With `freeze`, prefixes of parameters' names, layers from the first one that learns onward stay float: this forgets
  * their scales. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <mica/int8.h>
+#include <mica/train.h>
 
 #include "cli/model/feed.h"
 #include "cli/model/int8.h"
@@ -16,6 +17,7 @@
 #include "cli/picture/text.h"
 
 enum { BATCH = 32, COMPARED = 8 }; /* samples of a batch; batches that layers are compared over */
+#define QAT_RATE 5e-4              /* of training with roundings, at its beginning */
 
 const char *const int8_methods[] = {
 #define METHOD(method, text) text,
@@ -26,9 +28,11 @@ const char *const int8_methods[] = {
 
 int int8_not_wanted(const int8_ranges *r, const verb *v)
 {
-    if (r->data == NULL && r->method < 0 && r->samples == 0 && !r->per_tensor)
+    if (r->data == NULL && r->method < 0 && r->samples == 0 && !r->per_tensor && !r->per_channel &&
+        r->epochs == 0)
         return EXIT_OK;
-    return usage_error(v, "--data, --calibrate, --samples and --per-tensor need --int8");
+    return usage_error(v,
+                       "--data, --calibrate, --samples, --per-channel, --per-tensor and --qat need --int8");
 }
 
 static mica_int8_method method_of(const int8_settings *set)
@@ -43,11 +47,12 @@ typedef struct quantizing {
     const char *data;
     saved saved;
     data samples;
-    mica_net *net, *bytes;
+    mica_net *net, *bytes, *fake;
     mica_netfile_info info, bytes_info;
     mica_int8 *q;
     mica_part part; /* that is scored */
     score before, after;
+    int64_t epoch; /* of training with roundings */
 } quantizing;
 
 static int failed(const quantizing *z, mica_status status)
@@ -89,15 +94,19 @@ static int build_floats(quantizing *z)
     return EXIT_OK;
 }
 
-static int build_bytes(quantizing *z)
+static int choose_scales(quantizing *z)
 {
-    z->bytes_info = z->info;
     mica_status status = mica_int8_choose(z->q, &(mica_int8_opts){.method = method_of(z->set)});
     if (status == MICA_OK && z->set->learns)
         status = int8_keep_floats(z->q, z->net, z->set->freeze);
     mica_int8_per_tensor(z->q, z->set->ranges.per_tensor);
-    if (status == MICA_OK)
-        status = mica_net_create(z->ctx, &z->bytes);
+    return status == MICA_OK ? EXIT_OK : failed(z, status);
+}
+
+static int build_bytes(quantizing *z)
+{
+    z->bytes_info = z->info;
+    mica_status status = mica_net_create(z->ctx, &z->bytes);
     if (status == MICA_OK)
         status = mica_int8_build(z->q, z->bytes);
     if (status == MICA_OK)
@@ -123,7 +132,7 @@ static int open_feed(quantizing *z, feed *f, mica_part part)
     feed_opts opts = {.part = part,
                       .batch = BATCH,
                       .length = z->info.length,
-                      .seed = (uint64_t)z->set->shared->seed,
+                      .seed = (uint64_t)(z->set->shared->seed + z->epoch),
                       .shuffled = part == MICA_PART_TRAIN,
                       .validation = validation >= 0 ? validation : SHARE_VALIDATION,
                       .normalization = &z->saved.meaning.normalization};
@@ -193,7 +202,8 @@ static int walk_part(quantizing *z, mica_part part, mica_index batches, bool com
     return code == EXIT_OK && status != MICA_OK ? failed(z, status) : code;
 }
 
-static int score_both(quantizing *z)
+/* k 0: the net of floats; 1: of bytes. */
+static int score_one(quantizing *z, int k)
 {
     const meaning *m = &z->saved.meaning;
     score_opts opts = {.batch = BATCH,
@@ -201,16 +211,80 @@ static int score_both(quantizing *z)
                        .sample = &m->sample,
                        .units = &m->units,
                        .forecast = &m->forecast};
+    feed f = {.batches = NULL};
+    int code = open_feed(z, &f, z->part);
+    if (code == EXIT_OK)
+        code = score_net(k == 0 ? &z->before : &z->after, z->v, k == 0 ? z->net : z->bytes,
+                         k == 0 ? &z->info : &z->bytes_info, &f, &opts);
+    feed_close(z->ctx, &f);
+    return code;
+}
+
+/* ---- Training with roundings ---- */
+
+/* A batch of the feed into the inputs of a net; *count 0: there is none left. */
+static mica_status next_batch(quantizing *z, const feed *f, mica_net *net, mica_index *count)
+{
+    const mica_source *source = &f->source;
+    mica_tensor x, y;
+    mica_status status = mica_net_resize(net, BATCH);
+    if (status == MICA_OK)
+        status = mica_net_tensor(net, &x, z->info.input);
+    if (status == MICA_OK)
+        status = mica_net_tensor(net, &y, z->info.target);
+    *count = 0;
+    if (status == MICA_OK)
+        status = source->begin(z->ctx, &x, BATCH, count, source->user);
+    if (status != MICA_OK || *count == 0)
+        return status;
+    x.dim[0] = y.dim[0] = *count;
+    status = source->rows(z->ctx, &x, &y, 0, source->user);
+    return status == MICA_OK ? mica_net_resize(net, *count) : status;
+}
+
+/* One pass over the training data; the rate falls to 0 along a cosine over all of them. */
+static mica_status train_epoch(quantizing *z, const feed *f, int64_t epoch)
+{
+    mica_status status = MICA_OK;
+    for (mica_index n = 0; status == MICA_OK && n < f->steps; n++) {
+        double done = ((double)epoch + (double)n / (double)f->steps) / (double)z->set->ranges.epochs;
+        mica_index count;
+        status = next_batch(z, f, z->fake, &count);
+        if (status != MICA_OK || count == 0)
+            break;
+        status = mica_train_step(z->fake, (float)(QAT_RATE * 0.5 * (1.0 + cos(3.14159265358979 * done))));
+    }
+    return status;
+}
+
+/* The weights of the float net learn to live with the roundings. */
+static int train_rounded(quantizing *z)
+{
+    mica_optimizer adam = {.kind = MICA_ADAM};
+    mica_status status = mica_net_create(z->ctx, &z->fake);
+    if (status == MICA_OK)
+        status = mica_int8_fake(z->q, z->fake);
+    if (status == MICA_OK)
+        status = mica_net_compile(z->fake, &(mica_compile_opts){.train = true, .optimizer = &adam});
+    if (status == MICA_OK)
+        status = mica_net_bind(z->fake, NULL, 0);
+    if (status == MICA_OK)
+        status = mica_net_initialize(z->fake, (uint64_t)z->set->shared->seed);
+    if (status == MICA_OK)
+        status = mica_int8_fake_copy(z->q, z->fake, false);
     int code = EXIT_OK;
-    for (int k = 0; code == EXIT_OK && k < 2; k++) {
+    for (int64_t epoch = 0; status == MICA_OK && code == EXIT_OK && epoch < z->set->ranges.epochs; epoch++) {
         feed f = {.batches = NULL};
-        code = open_feed(z, &f, z->part);
+        z->epoch = epoch;
+        code = open_feed(z, &f, MICA_PART_TRAIN);
         if (code == EXIT_OK)
-            code = score_net(k == 0 ? &z->before : &z->after, z->v, k == 0 ? z->net : z->bytes,
-                             k == 0 ? &z->info : &z->bytes_info, &f, &opts);
+            status = train_epoch(z, &f, epoch);
         feed_close(z->ctx, &f);
     }
-    return code;
+    z->epoch = 0;
+    if (status == MICA_OK && code == EXIT_OK)
+        status = mica_int8_fake_copy(z->q, z->fake, true);
+    return code == EXIT_OK && status != MICA_OK ? failed(z, status) : code;
 }
 
 static int open_all(quantizing *z, const char *in)
@@ -274,8 +348,9 @@ static double relative_error(const mica_int8_row *row)
 
 static void print_json(const quantizing *z, const char *out)
 {
-    printf("{\"calibration\": \"%s\", \"weights\": \"%s\", \"layers\": [", int8_methods[method_of(z->set)],
-           z->set->ranges.per_tensor ? "tensor" : "channel");
+    printf("{\"calibration\": \"%s\", \"weights\": \"%s\", \"qat_epochs\": %lld, \"layers\": [",
+           int8_methods[method_of(z->set)], z->set->ranges.per_tensor ? "tensor" : "channel",
+           (long long)z->set->ranges.epochs);
     for (int i = 0; i < mica_int8_rows(z->q); i++) {
         mica_int8_row row;
         if (mica_int8_row_at(z->q, &row, i) != MICA_OK)
@@ -325,16 +400,26 @@ static void print_text(const quantizing *z, const char *out)
 int quantize_int8(const verb *v, mica_context *ctx, const int8_settings *set, const char *in, const char *out)
 {
     quantizing z = {.v = v, .ctx = ctx, .set = set};
+    if (set->ranges.per_channel && set->ranges.per_tensor)
+        return usage_error(v, "--per-channel and --per-tensor exclude each other");
+    if (set->ranges.epochs > 0 && (set->learns || set->ranges.per_tensor))
+        return usage_error(v, "--qat does not go with %s", set->learns ? "--train" : "--per-tensor");
     int64_t samples = set->ranges.samples > 0 ? set->ranges.samples : INT8_SAMPLES;
     int code = open_all(&z, in);
     if (code == EXIT_OK)
         code = walk_part(&z, MICA_PART_TRAIN, (mica_index)((samples + BATCH - 1) / BATCH), false);
     if (code == EXIT_OK)
+        code = choose_scales(&z);
+    if (code == EXIT_OK)
+        code = score_one(&z, 0);
+    if (code == EXIT_OK && set->ranges.epochs > 0)
+        code = train_rounded(&z);
+    if (code == EXIT_OK)
         code = build_bytes(&z);
     if (code == EXIT_OK)
         code = walk_part(&z, z.part, COMPARED, true);
     if (code == EXIT_OK)
-        code = score_both(&z);
+        code = score_one(&z, 1);
     if (code == EXIT_OK)
         code = write_file(&z, out);
     if (code == EXIT_OK && !set->silent)
@@ -342,6 +427,7 @@ int quantize_int8(const verb *v, mica_context *ctx, const int8_settings *set, co
     score_free(&z.before);
     score_free(&z.after);
     mica_net_destroy(z.bytes);
+    mica_net_destroy(z.fake);
     mica_int8_destroy(z.q);
     mica_net_destroy(z.net);
     data_release(ctx, &z.samples);

@@ -9,7 +9,8 @@ typedef struct int8_ranges {
     const char *data; /* NULL: that of the training */
     int method;       /* mica_int8_method; -1: not given */
     int64_t samples;  /* that ranges are taken from; 0: not given */
-    bool per_tensor;
+    bool per_tensor, per_channel;
+    int64_t epochs; /* of training with roundings in the graph; 0: none */
 } int8_ranges;
 
 #define INT8_RANGES_DEFAULTS \
@@ -20,28 +21,39 @@ typedef struct int8_ranges {
 
 extern const char *const int8_methods[];
 
-#define INT8_OPTIONS(settings)                                                                  \
-    {.name = "--data",                                                                          \
-     OPTION_TEXT,                                                                               \
-     offsetof(settings, ranges.data),                                                           \
-     "DATA",                                                                                    \
-     "--int8: data to take ranges from, and to compare the scores on (the training data set)"}, \
-        {.name = "--calibrate",                                                                 \
-         OPTION_CHOICE,                                                                         \
-         offsetof(settings, ranges.method),                                                     \
-         "METHOD",                                                                              \
-         "--int8: how to choose ranges from the values seen (minmax)",                          \
-         .choices = int8_methods},                                                              \
-        {.name = "--samples",                                                                   \
-         OPTION_COUNT,                                                                          \
-         offsetof(settings, ranges.samples),                                                    \
-         "N",                                                                                   \
-         "--int8: samples to take ranges from (1024)",                                          \
-         .least = 1,                                                                            \
-         .most = 1000000000},                                                                   \
-    {                                                                                           \
-        .name = "--per-tensor", OPTION_FLAG, offsetof(settings, ranges.per_tensor), NULL,       \
-        "--int8: one scale for all weights of a layer, not one per output channel"              \
+#define INT8_OPTIONS(settings)                                                                         \
+    {.name = "--data",                                                                                 \
+     OPTION_TEXT,                                                                                      \
+     offsetof(settings, ranges.data),                                                                  \
+     "DATA",                                                                                           \
+     "--int8: data to take ranges from, and to compare the scores on (the training data set)"},        \
+        {.name = "--calibrate",                                                                        \
+         OPTION_CHOICE,                                                                                \
+         offsetof(settings, ranges.method),                                                            \
+         "METHOD",                                                                                     \
+         "--int8: how to choose ranges from the values seen (minmax)",                                 \
+         .choices = int8_methods},                                                                     \
+        {.name = "--samples",                                                                          \
+         OPTION_COUNT,                                                                                 \
+         offsetof(settings, ranges.samples),                                                           \
+         "N",                                                                                          \
+         "--int8: samples to take ranges from (1024)",                                                 \
+         .least = 1,                                                                                   \
+         .most = 1000000000},                                                                          \
+        {.name = "--per-channel",                                                                      \
+         OPTION_FLAG,                                                                                  \
+         offsetof(settings, ranges.per_channel),                                                       \
+         NULL,                                                                                         \
+         "--int8: a scale for each output channel of weights, which is what is done anyway"},          \
+        {.name = "--per-tensor",                                                                       \
+         OPTION_FLAG,                                                                                  \
+         offsetof(settings, ranges.per_tensor),                                                        \
+         NULL,                                                                                         \
+         "--int8: one scale for all weights of a layer, not one per output channel"},                  \
+    {                                                                                                  \
+        .name = "--qat", OPTION_COUNT, offsetof(settings, ranges.epochs), "EPOCHS",                    \
+        "--int8: train so many epochs with the roundings in the net before converting it", .least = 1, \
+        .most = 100000                                                                                 \
     }
 
 /* Without --int8: refuses these options, with a message. */

@@ -12,6 +12,7 @@
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
 #include "cli/net/argument.h"
+#include "cli/onnx/train.h"
 #include "cli/picture/text.h"
 #include "io/quote.h"
 #include "io/utf8.h"
@@ -265,11 +266,19 @@ void saved_close(mica_context *ctx, saved *s)
 static int build(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx, const saved *s,
                  const mica_netfile_opts *opts, const char **windows)
 {
-    mica_status status = mica_net_create(ctx, net);
-    if (status == MICA_OK)
-        status = mica_netfile_build(*net, info, saved_text(s, MICA_NETFILE_KEY), opts);
+    const char *text = saved_text(s, MICA_NETFILE_KEY);
+    mica_status status = MICA_OK;
+    if (is_onnx_text(text)) {
+        int code = onnx_text_build_beside(net, info, v, ctx, text, s->path, opts);
+        if (code != EXIT_OK)
+            return code;
+    } else {
+        status = mica_net_create(ctx, net);
+        if (status == MICA_OK)
+            status = mica_netfile_build(*net, info, text, opts);
+    }
     if (status == MICA_OK && saved_text(s, INT8_KEY) != NULL)
-        status = int8_convert(net, info, saved_text(s, INT8_KEY));
+        status = int8_convert(net, info, saved_text(s, INT8_KEY), v != &verb_export);
     if (status == MICA_OK && saved_text(s, INT8_KEY) != NULL)
         status = int8_check_file(*net, s->file);
     if (status == MICA_OK && windows != NULL)

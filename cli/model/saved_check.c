@@ -2,6 +2,7 @@
 #include "cli/model/match.h"
 #include "cli/model/saved.h"
 #include "cli/model/sounds.h"
+#include "cli/onnx/train.h"
 
 static size_t sample_elements(const mica_tensor *sample)
 {
@@ -94,13 +95,22 @@ int saved_check(const saved *s, const verb *v, mica_context *ctx)
 {
     mica_net *net = NULL;
     mica_netfile_info info;
-    mica_status status = mica_net_create(ctx, &net);
-    if (status == MICA_OK)
-        status = mica_netfile_build(net, &info, saved_text(s, MICA_NETFILE_KEY),
-                                    &(mica_netfile_opts){.file = s->path, .inference = true});
-    int code = status == MICA_OK ? check_net(s, v, net, &info)
-                                 : verb_error(v, status == MICA_ERR_MEMORY ? EXIT_FAILED : EXIT_FILE, "%s",
-                                              mica_error(ctx));
+    const char *text = saved_text(s, MICA_NETFILE_KEY);
+    mica_netfile_opts opts = {.file = s->path, .inference = true};
+    int code = EXIT_OK;
+    if (is_onnx_text(text)) {
+        opts.batch = s->settings.batch > 0 ? (mica_index)s->settings.batch
+                                           : 1; /* it may be one of the model's */
+        code = onnx_text_build_beside(&net, &info, v, ctx, text, s->path, &opts);
+    } else {
+        mica_status status = mica_net_create(ctx, &net);
+        if (status == MICA_OK)
+            status = mica_netfile_build(net, &info, text, &opts);
+        if (status != MICA_OK)
+            code = verb_error(v, status == MICA_ERR_MEMORY ? EXIT_FAILED : EXIT_FILE, "%s", mica_error(ctx));
+    }
+    if (code == EXIT_OK)
+        code = check_net(s, v, net, &info);
     mica_net_destroy(net);
     return code == EXIT_OK ? sounds_check(s, v, ctx) : code;
 }

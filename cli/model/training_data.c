@@ -9,6 +9,7 @@
 #include "cli/model/take.h"
 #include "cli/model/training_weights.h"
 #include "cli/net/argument.h"
+#include "cli/onnx/onnx.h"
 #include "cli/ranks.h"
 
 /* Whether a net can be read now and again later: a pipe cannot. */
@@ -111,6 +112,11 @@ int training_meaning(training *t)
         if (strchr(m->class_names[i], '\n') != NULL)
             return verb_error(t->v, EXIT_FILE, "%s: a class name contains a newline and could not be saved",
                               m->data);
+    if (t->settings.net != NULL && is_onnx(t->settings.net) && t->data.samples.inputs.dtype != MICA_U8) {
+        m->normalization = (normalization){
+            .scale = 1}; /* numbers are ready for the model that they are given to */
+        return EXIT_OK;
+    }
     int folds = (int)t->settings.folds;
     mica_data_split split = {.validation = t->settings.validation,
                              .test = test_share(&t->data, folds),

@@ -11,6 +11,8 @@
 #include "cli/model/take.h"
 #include "cli/model/training_weights.h"
 #include "cli/net/argument.h"
+#include "cli/onnx/onnx.h"
+#include "cli/onnx/train.h"
 #include "cli/picture/text.h"
 
 const char *const optimizer_names[] = {"sgd", "adam", "adamw", "rmsprop", "adagrad", NULL};
@@ -288,6 +290,8 @@ static int64_t choose_epochs(const training *t)
 
 /* ---- The net ---- */
 
+static bool is_float(mica_dtype dtype) { return dtype == MICA_F32 || dtype == MICA_F64 || dtype == MICA_F16; }
+
 /* The net of the name or file that was given, with what the data say of it; or that of the checkpoint. */
 static int build_net(training *t)
 {
@@ -301,6 +305,9 @@ static int build_net(training *t)
         task = t->data.task == TABLE_NUMBERS ? MICA_TASK_REGRESSION : MICA_TASK_BINARY;
         mica_index outputs = mica_table_targets(t->data.table) * (t->data.window > 0 ? t->data.horizon : 1);
         constant = (mica_netfile_constant){"outputs", (double)outputs, true};
+    } else if (t->data.table == NULL && s->net != NULL && is_onnx(s->net) && t->data.samples.has_targets &&
+               is_float(t->data.samples.targets.dtype)) {
+        task = MICA_TASK_REGRESSION; /* nets have a loss of their own, a model has none */
     }
     mica_netfile_opts opts = {
         .batch = t->rows, .class_weights = t->class_weights, .class_weight_count = t->class_weight_count};
@@ -381,6 +388,14 @@ static int make_notes(training *t)
     int code = notes_add_meaning(&t->notes, &t->meaning, t->v, t->ctx);
     note_settings(t);
     return code == EXIT_OK ? notes_check(&t->notes, t->v) : code;
+}
+
+/* The model of a net that is one, so that the checkpoint can be used without the file that it came from. */
+static int keep_model(training *t)
+{
+    if (ranks_rank() > 0 || t->path[0] == '\0')
+        return EXIT_OK;
+    return onnx_keep_source(t->net, t->v, t->info.text, t->folder);
 }
 
 static int find_settings(training *t)
@@ -487,7 +502,7 @@ int training_open(training *t)
                                         match,         training_feeds, weigh_classes,       plan_steps,
                                         look_for_end,  make_notes,     weights_freeze,      compile_net,
                                         weights_load,  compare_data,   open_ranks,          compare_settings,
-                                        make_folder};
+                                        make_folder,   keep_model};
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && !t->ended && i < sizeof steps / sizeof steps[0]; i++)
         code = ranks_agree(steps[i](t));

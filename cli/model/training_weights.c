@@ -7,6 +7,7 @@
 
 #include "cli/model/take.h"
 #include "cli/net/argument.h"
+#include "cli/onnx/train.h"
 #include "cli/picture/text.h"
 
 /* ---- Lists of options in a checkpoint ---- */
@@ -257,6 +258,8 @@ int weights_load(training *t)
     char path[4096];
     left_out left = {.text = ""};
     mica_weights_match match = {.tell = add_left_out, .user = &left};
+    if (!t->resumes && s->weights == NULL && onnx_of(t->net) != NULL) /* those of the model itself */
+        return mica_onnx_load(onnx_of(t->net), t->net) == MICA_OK ? EXIT_OK : verb_failed(t->v, t->ctx);
     if (t->resumes || s->weights == NULL || strcmp(s->weights, NO_WEIGHTS) == 0)
         return EXIT_OK;
     (void)checkpoint_path(path, sizeof path, s->weights);

@@ -12,6 +12,8 @@
 
 #include "cli/model/int8.h"
 #include "cli/model/saved.h"
+#include "cli/onnx/onnx.h"
+#include "cli/onnx/train.h"
 
 #define MOST_CONSTANTS 64
 
@@ -160,8 +162,8 @@ static int convert(mica_net **net, mica_netfile_info *info, const verb *v, mica_
         code = verb_error(v, EXIT_FILE,
                           "%s is an int8 net, which cannot be trained: train the net that it was made of",
                           path);
-    else if (text != NULL &&
-             (int8_convert(net, info, text) != MICA_OK || int8_check_file(*net, file) != MICA_OK))
+    else if (text != NULL && (int8_convert(net, info, text, v != &verb_export) != MICA_OK ||
+                              int8_check_file(*net, file) != MICA_OK))
         code = verb_error(v, EXIT_FILE, "%s: %s", path, mica_error(ctx));
     mica_safetensors_close(ctx, file);
     return code;
@@ -173,9 +175,25 @@ int net_build(mica_net **out, mica_netfile_info *info, const verb *v, mica_conte
     return net_build_for(out, info, v, ctx, what, MICA_TASK_NONE, set, opts);
 }
 
+/* Where a text comes from a checkpoint, its model lies beside that. */
+static int build_model(mica_net **out, mica_netfile_info *info, const verb *v, mica_context *ctx,
+                       const char *text, const char *what, const mica_netfile_opts *opts)
+{
+    char path[4096];
+    if (!checkpoint_path(path, sizeof path, what))
+        return usage_error(v, "the path is longer than %zu bytes", sizeof path - 1);
+    return onnx_text_build_beside(out, info, v, ctx, text, path, opts);
+}
+
 int net_build_for(mica_net **out, mica_netfile_info *info, const verb *v, mica_context *ctx, const char *what,
                   mica_task task, const option_list *set, const mica_netfile_opts *opts)
 {
+    if (mica_netfile_builtin(what) == NULL && is_onnx(what)) {
+        *out = NULL;
+        return v == &verb_train ? onnx_train_build(out, info, v, ctx, what, task, set, opts)
+                                : verb_error(v, EXIT_FILE, "%s is an ONNX model, which mica %s does not take",
+                                             what, v->name);
+    }
     mica_netfile_opts with = opts != NULL ? *opts : (mica_netfile_opts){0};
     mica_netfile_constant all[MOST_CONSTANTS];
     char names[OPTION_LIST_MOST][64];
@@ -192,7 +210,9 @@ int net_build_for(mica_net **out, mica_netfile_info *info, const verb *v, mica_c
     with.constants = all;
     with.constant_count = count;
     code = EXIT_OK;
-    if (mica_net_create(ctx, out) != MICA_OK)
+    if (is_onnx_text(text))
+        code = build_model(out, info, v, ctx, text, what, &with);
+    else if (mica_net_create(ctx, out) != MICA_OK)
         code = verb_failed(v, ctx);
     else if (mica_netfile_build(*out, info, text, &with) != MICA_OK)
         code = verb_error(v, mica_context_status(ctx) == MICA_ERR_MEMORY ? EXIT_FAILED : EXIT_FILE, "%s",

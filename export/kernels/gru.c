@@ -11,15 +11,15 @@
 #include "tanh.c"
 
 static void gru(float *steps /* or NULL */, float *gates /* [time, batch, 4 hidden] or NULL */,
-                float *h_n /* [batch, hidden] or NULL */, const float *x /* [batch, time, inputs] */,
-                const struct recurrent_weights *w, const float *h_0 /* [batch, hidden] or NULL */,
-                const struct recurrent_shape *s, float *scratch /* [2, hidden] */)
+                float *h_n /* [batch, hidden] or NULL */, const float *x, const struct recurrent_weights *w,
+                const float *h_0 /* [batch, hidden] or NULL */, const struct recurrent_shape *s,
+                float *scratch /* [2, hidden] */)
 {
     int hidden = s->hidden;
     for (int n = 0; n < s->batch; n++) {
         const float *h = h_0 != NULL ? h_0 + n * hidden : NULL;
         for (int t = 0; t < s->time; t++) {
-            const float *in = x + (n * s->time + t) * s->inputs;
+            const float *in = x + t * s->x_time + n * s->x_batch;
             float *h_now = recurrent_state(steps, scratch, s, t, n);
             for (int j = 0; j < hidden; j++) {
                 float a[4];

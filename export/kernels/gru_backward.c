@@ -3,19 +3,16 @@
 #ifndef KERNEL_GRU_BACKWARD
 #define KERNEL_GRU_BACKWARD
 
-#include <string.h>
-
 #include "recurrent_back.c"
 
 static void gru_backward(const struct recurrent_grads *g, float *dgates /* [time, batch, 4 hidden] */,
-                         const float *dy, const float *x /* [batch, time, inputs] */, const float *steps,
-                         const float *gates, const struct recurrent_weights *w,
-                         const float *h_0 /* [batch, hidden] or NULL */, const struct recurrent_shape *s,
-                         int last_only, float *dh /* [hidden], scratch */)
+                         const float *dy, const float *x, const float *steps, const float *gates,
+                         const struct recurrent_weights *w, const float *h_0 /* [batch, hidden] or NULL */,
+                         const struct recurrent_shape *s, int last_only, float *dh /* [hidden], scratch */)
 {
     int hidden = s->hidden;
     for (int n = 0; n < s->batch; n++) {
-        memset(dh, 0, (size_t)hidden * sizeof *dh);
+        recurrent_take(dh, g->dh_n, n, hidden);
         for (int t = s->time - 1; t >= 0; t--) {
             int row = t * s->batch + n, step = t * s->steps_time + n * s->steps_batch;
             const float *a = gates + row * 4 * hidden;
@@ -33,9 +30,9 @@ static void gru_backward(const struct recurrent_grads *g, float *dgates /* [time
                 d[3 * hidden + j] = du * r;
                 dh[j] = dh_j * z;
             }
-            recurrent_back(g, w, dh, d, x + (n * s->time + t) * s->inputs, h_before, n * s->time + t, 3,
-                           s->inputs, hidden);
+            recurrent_back(g, w, dh, d, x, h_before, t * s->x_time + n * s->x_batch, 3, s->inputs, hidden);
         }
+        recurrent_leave(g->dh_0, dh, n, hidden);
     }
 }
 

@@ -11,16 +11,15 @@
 
 static void lstm(float *steps /* or NULL */, float *gates /* [time, batch, 4 hidden] or NULL */,
                  float *cells /* [time, batch, hidden] or NULL */, float *h_n /* [batch, hidden] or NULL */,
-                 float *c_n /* the same */, const float *x /* [batch, time, inputs] */,
-                 const struct recurrent_weights *w, const float *h_0 /* [batch, hidden] or NULL */,
-                 const float *c_0 /* the same */, const struct recurrent_shape *s,
-                 float *scratch /* [3, hidden] */)
+                 float *c_n /* the same */, const float *x, const struct recurrent_weights *w,
+                 const float *h_0 /* [batch, hidden] or NULL */, const float *c_0 /* the same */,
+                 const struct recurrent_shape *s, float *scratch /* [3, hidden] */)
 {
     int hidden = s->hidden;
     for (int n = 0; n < s->batch; n++) {
         const float *h = h_0 != NULL ? h_0 + n * hidden : NULL, *c = c_0 != NULL ? c_0 + n * hidden : NULL;
         for (int t = 0; t < s->time; t++) {
-            const float *in = x + (n * s->time + t) * s->inputs;
+            const float *in = x + t * s->x_time + n * s->x_batch;
             float *h_now = recurrent_state(steps, scratch, s, t, n), *kept = NULL;
             float *c_now = cells != NULL ? cells + (t * s->batch + n) * hidden : scratch + 2 * hidden;
             if (gates != NULL)

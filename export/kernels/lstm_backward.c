@@ -3,22 +3,20 @@
 #ifndef KERNEL_LSTM_BACKWARD
 #define KERNEL_LSTM_BACKWARD
 
-#include <string.h>
-
 #include "recurrent_back.c"
 #include "tanh.c"
 
 static void lstm_backward(const struct recurrent_grads *g, float *dgates /* [time, batch, 4 hidden] */,
-                          const float *dy, const float *x /* [batch, time, inputs] */, const float *steps,
-                          const float *gates, const float *cells /* [time, batch, hidden] */,
-                          const struct recurrent_weights *w, const float *h_0 /* [batch, hidden] or NULL */,
-                          const float *c_0 /* the same */, const struct recurrent_shape *s, int last_only,
-                          float *scratch /* [2, hidden] */)
+                          const float *dy, const float *x, const float *steps, const float *gates,
+                          const float *cells /* [time, batch, hidden] */, const struct recurrent_weights *w,
+                          const float *h_0 /* [batch, hidden] or NULL */, const float *c_0 /* the same */,
+                          const struct recurrent_shape *s, int last_only, float *scratch /* [2, hidden] */)
 {
     int hidden = s->hidden;
     float *dh = scratch, *dc = scratch + hidden;
     for (int n = 0; n < s->batch; n++) {
-        memset(scratch, 0, 2 * (size_t)hidden * sizeof *scratch);
+        recurrent_take(dh, g->dh_n, n, hidden);
+        recurrent_take(dc, g->dc_n, n, hidden);
         for (int t = s->time - 1; t >= 0; t--) {
             int row = t * s->batch + n, step = t * s->steps_time + n * s->steps_batch;
             const float *a = gates + row * 4 * hidden, *c = cells + row * hidden;
@@ -39,9 +37,10 @@ static void lstm_backward(const struct recurrent_grads *g, float *dgates /* [tim
                 dc[j] = dc_j * f;
                 dh[j] = 0.0f;
             }
-            recurrent_back(g, w, dh, d, x + (n * s->time + t) * s->inputs, h_before, n * s->time + t, 4,
-                           s->inputs, hidden);
+            recurrent_back(g, w, dh, d, x, h_before, t * s->x_time + n * s->x_batch, 4, s->inputs, hidden);
         }
+        recurrent_leave(g->dh_0, dh, n, hidden);
+        recurrent_leave(g->dc_0, dc, n, hidden);
     }
 }
 

@@ -10,16 +10,31 @@
 
 /* Destinations of the gradients; each may be NULL. */
 struct recurrent_grads {
-    float *dx /* [batch, time, inputs] */, *dw_ih, *dw_hh, *db_ih, *db_hh;
+    float *dx /* as x */, *dw_ih, *dw_hh, *db_ih, *db_hh;
+    float *dh_0, *dc_0;       /* [batch, hidden] */
+    const float *dh_n, *dc_n; /* the same; NULL: zeros */
 };
+
+/* Row n of the gradient of a final state, and of an initial one. */
+static void recurrent_take(float *row /* [hidden] */, const float *from, int n, int hidden)
+{
+    for (int i = 0; i < hidden; i++)
+        row[i] = from != NULL ? from[n * hidden + i] : 0.0f;
+}
+
+static void recurrent_leave(float *to, const float *row /* [hidden] */, int n, int hidden)
+{
+    for (int i = 0; to != NULL && i < hidden; i++)
+        to[n * hidden + i] = row[i];
+}
 
 static void recurrent_back(const struct recurrent_grads *g, const struct recurrent_weights *w,
                            float *dh /* [hidden] */,
-                           const float *d /* [blocks hidden], of the GRU one block more */,
-                           const float *x /* [inputs] */, const float *h /* [hidden] or NULL */, int row,
-                           int blocks, int inputs, int hidden)
+                           const float *d /* [blocks hidden], of the GRU one block more */, const float *x,
+                           const float *h /* [hidden] or NULL */, int at /* in x and dx */, int blocks,
+                           int inputs, int hidden)
 {
-    float *dx = g->dx != NULL ? g->dx + row * inputs : NULL;
+    float *dx = g->dx != NULL ? g->dx + at : NULL;
     for (int i = 0; dx != NULL && i < inputs; i++)
         dx[i] = 0.0f;
     for (int r = 0; r < blocks * hidden; r++) {
@@ -28,7 +43,7 @@ static void recurrent_back(const struct recurrent_grads *g, const struct recurre
         for (int i = 0; dx != NULL && i < inputs; i++)
             dx[i] += by_x * w_ih[i];
         for (int i = 0; g->dw_ih != NULL && i < inputs; i++)
-            g->dw_ih[r * inputs + i] += by_x * x[i];
+            g->dw_ih[r * inputs + i] += by_x * x[at + i];
         for (int i = 0; i < hidden; i++)
             dh[i] += by_h * w_hh[i];
         for (int i = 0; g->dw_hh != NULL && h != NULL && i < hidden; i++)

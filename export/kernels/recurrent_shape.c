@@ -1,11 +1,11 @@
-/* The sizes of a recurrent layer over x [batch, time, inputs]. Row (t, n) of its steps, the outputs of all times, is at
- * t * steps_time + n * steps_batch. */
+/* The sizes of a recurrent layer over x. Row (t, n) of x is at t * x_time + n * x_batch; of its steps, the outputs of
+ * all times, at t * steps_time + n * steps_batch. Where time runs backwards, the distances are negative. */
 #ifndef KERNEL_RECURRENT_SHAPE
 #define KERNEL_RECURRENT_SHAPE
 
 struct recurrent_shape {
     int batch, time, inputs, hidden;
-    int steps_time, steps_batch;
+    int x_time, x_batch, steps_time, steps_batch;
 };
 
 /* Destinations and operands of the weights; each may be NULL. */

@@ -3,12 +3,9 @@
 #ifndef KERNEL_RNN_BACKWARD
 #define KERNEL_RNN_BACKWARD
 
-#include <string.h>
-
 #include "recurrent_back.c"
 
-static void rnn_backward(const struct recurrent_grads *g, const float *dy,
-                         const float *x /* [batch, time, inputs] */, const float *steps,
+static void rnn_backward(const struct recurrent_grads *g, const float *dy, const float *x, const float *steps,
                          const struct recurrent_weights *w, const float *h_0 /* [batch, hidden] or NULL */,
                          const struct recurrent_shape *s, int relu, int last_only,
                          float *scratch /* [2, hidden] */)
@@ -16,7 +13,7 @@ static void rnn_backward(const struct recurrent_grads *g, const float *dy,
     int hidden = s->hidden;
     float *dh = scratch, *d = scratch + hidden;
     for (int n = 0; n < s->batch; n++) {
-        memset(dh, 0, (size_t)hidden * sizeof *dh);
+        recurrent_take(dh, g->dh_n, n, hidden);
         for (int t = s->time - 1; t >= 0; t--) {
             int step = t * s->steps_time + n * s->steps_batch;
             const float *h = steps + step;
@@ -27,9 +24,9 @@ static void rnn_backward(const struct recurrent_grads *g, const float *dy,
                 d[j] = relu ? (h[j] <= 0.0f ? 0.0f : dh_j) : dh_j * (1.0f - h[j]) * (1.0f + h[j]);
                 dh[j] = 0.0f;
             }
-            recurrent_back(g, w, dh, d, x + (n * s->time + t) * s->inputs, h_before, n * s->time + t, 1,
-                           s->inputs, hidden);
+            recurrent_back(g, w, dh, d, x, h_before, t * s->x_time + n * s->x_batch, 1, s->inputs, hidden);
         }
+        recurrent_leave(g->dh_0, dh, n, hidden);
     }
 }
 

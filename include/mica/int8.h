@@ -48,8 +48,8 @@ typedef struct mica_int8_opts {
     double percentile; /* of sizes that the range holds; 0: 99.99 */
 } mica_int8_opts;
 
-/* A conversion of `net`, which is built and outlives it. If the net is not compiled yet, it will keep the values of its
- * calls until the end of a step: ranges can be collected then, not else. */
+/* A conversion of `net`, which is built and outlives it. If the net is not compiled yet, it will keep the values of
+ * its calls until the end of a step: ranges can be collected then, not else. */
 MICA_API mica_status mica_int8_create(mica_net *net, mica_int8 **out);
 MICA_API void mica_int8_destroy(mica_int8 *q);
 
@@ -67,13 +67,30 @@ MICA_API mica_status mica_int8_scales_read(mica_int8 *q, const char *text);
 /* Weights with one scale for all output channels instead of one each; before building. */
 MICA_API void mica_int8_per_tensor(mica_int8 *q, bool per_tensor);
 
+/* Whether the new net has its weights a second time, as its products read them (derived, never saved): faster, and
+ * what is so unless this is said; false for a net that is to be exported. Before building. */
+MICA_API void mica_int8_pack_weights(mica_int8 *q, bool pack);
+
 /* Builds the new net into an empty one. */
 MICA_API mica_status mica_int8_build(mica_int8 *q, mica_net *out);
 /* Sets the weights of the new net, which is bound, from those of the first, which is, too. */
 MICA_API mica_status mica_int8_weights_set(mica_int8 *q, mica_net *out);
-/* The value of the new net that stands for one of the first, and its scale (0: it is f32, as outputs are). 0: there is
- * none. `scale` may be NULL. */
+/* The value of the new net that stands for one of the first, and its scale (0: it is f32, as outputs are). 0: there
+ * is none. `scale` may be NULL. */
 MICA_API mica_value mica_int8_value(const mica_int8 *q, mica_value value, float *scale);
+
+/* ---- Training with quantization in the graph ---- */
+
+/* Builds into an empty net the net of floats once more, with the roundings that the int8 net makes: activations at
+ * the scales that were chosen, weights at a scale for each output channel that follows them. Gradients pass through
+ * roundings unchanged (outside of a range there are none). Compiled for training and stepped, its parameters learn
+ * to live with the roundings; then they go back to the first net, and a conversion at the same scales follows. */
+MICA_API mica_status mica_int8_fake(mica_int8 *q, mica_net *out);
+/* Copies all that is learned or kept from the first net to that one, or, with `back`, from that one to the first.
+ * Both are bound, and nothing was built since. */
+MICA_API mica_status mica_int8_fake_copy(mica_int8 *q, mica_net *out, bool back);
+
+/* ---- Reports ---- */
 
 /* What a layer of the new net does to the numbers. */
 typedef struct mica_int8_row {

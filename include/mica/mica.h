@@ -16,6 +16,7 @@
 #include <mica/model.h>
 #include <mica/net.h>
 #include <mica/netfile.h>
+#include <mica/onnx.h>
 #include <mica/ops.h>
 #include <mica/optimizer.h>
 #include <mica/random.h>

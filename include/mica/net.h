@@ -63,6 +63,9 @@ MICA_API mica_index mica_net_size(mica_net *net, const char *name, mica_index mo
 MICA_API int mica_net_size_number(const mica_net *net, mica_index size);
 /* A number that stands for axis `axis` of a value in the dims of kept values, which then follow its size. */
 MICA_API mica_index mica_net_dim(mica_net *net, mica_value value, int axis);
+/* No step may have other sizes than those planned, because something in the net was computed from them; `reason` is for
+ * the error of one that tries. */
+MICA_API mica_status mica_net_fix_sizes(mica_net *net, const char *reason);
 
 /* ---- Inputs and persistent values ---- */
 
@@ -140,6 +143,10 @@ MICA_API mica_context *mica_net_context(const mica_net *net);
 
 /* Freezes the parameters whose names start with `prefix`, or with false unfreezes them. Before compiling. */
 MICA_API mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen);
+
+/* The value of this name: an input, an output that was given one, or by its full name what is learned, kept, derived or
+ * lent; 0: there is none. For what is added to a net that something else has built: a loss of an imported model. */
+MICA_API mica_value mica_net_named(const mica_net *net, const char *name);
 
 /* The shape of a value as built, whatever the current sizes are. */
 MICA_API mica_status mica_net_shape(const mica_net *net, mica_tensor *out, mica_value value);

@@ -114,9 +114,26 @@ typedef struct mica_global_pool_opts {
     bool keep; /* [N, C, 1, ...] instead of [N, C] */
 } mica_global_pool_opts;
 
+typedef struct mica_unpool_opts { /* max_unpool */
+    int axes;                     /* how many of the last axes grow: 1 to 3 */
+    mica_index size[3];           /* what they grow to */
+} mica_unpool_opts;
+typedef struct
+    mica_conv3d_opts { /* conv3d, conv_transpose3d; along depth, height and width, as in mica_conv2d_opts */
+    mica_index stride[3], pad[3], dilation[3];
+    mica_index groups;
+    mica_index output_pad[3];
+} mica_conv3d_opts;
+
 typedef struct mica_clamp_opts {
     float low, high;
 } mica_clamp_opts;
+
+/* celu, thresholded_relu, swish: alpha; selu: alpha and gamma; hard_sigmoid: alpha and beta; shrink: bias and from.
+ * Both as they are: 0 is 0. */
+typedef struct mica_curve_opts {
+    float alpha, beta;
+} mica_curve_opts;
 
 /* mica_apply_scalar; the others take their mica_function1, 2 or 3 as it is. */
 typedef struct mica_apply_scalar_opts {
@@ -125,12 +142,15 @@ typedef struct mica_apply_scalar_opts {
 } mica_apply_scalar_opts;
 
 typedef struct mica_copy_opts {
-    bool cast;        /* convert to the dtype below; otherwise the copy has the dtype of its input */
-    mica_dtype dtype; /* gradients, which are f32, pass through casts from float to float */
+    bool cast;           /* convert to the dtype below; otherwise the copy has the dtype of its input */
+    mica_dtype dtype;    /* gradients, which are f32, pass through casts from float to float */
+    bool wrap, overflow; /* of the cast: mica_cast_opts */
+    mica_cast_rounding round;
 } mica_copy_opts;
 
 typedef struct mica_compare_opts {
-    bool mask; /* the result is u8; otherwise f32 */
+    bool mask;  /* the result is u8; otherwise f32 */
+    bool truth; /* the result is bool */
 } mica_compare_opts;
 
 /* Reductions: mica_reduce_opts, and the shape of the result. */

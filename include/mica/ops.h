@@ -7,11 +7,13 @@
 
 #include <mica/ops/activation.h>
 #include <mica/ops/attention.h>
+#include <mica/ops/bits.h>
 #include <mica/ops/compare.h>
 #include <mica/ops/conv.h>
 #include <mica/ops/copy.h>
 #include <mica/ops/dropout.h>
 #include <mica/ops/elementwise.h>
+#include <mica/ops/index.h>
 #include <mica/ops/int8.h>
 #include <mica/ops/linalg.h>
 #include <mica/ops/loss.h>
@@ -23,5 +25,6 @@
 #include <mica/ops/rotary.h>
 #include <mica/ops/shape.h>
 #include <mica/ops/text.h>
+#include <mica/ops/vision.h>
 
 #endif

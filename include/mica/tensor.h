@@ -12,17 +12,33 @@
 extern "C" {
 #endif
 
-/* Every plain dtype: code, name, bytes, values per block (1), C type. f16 and bf16 are stored as their bits. */
-#define MICA_DTYPE_PLAIN_LIST(X)    \
-    X(F32, "f32", 4, 1, float)      \
-    X(F64, "f64", 8, 1, double)     \
-    X(F16, "f16", 2, 1, uint16_t)   \
-    X(BF16, "bf16", 2, 1, uint16_t) \
-    X(I64, "i64", 8, 1, int64_t)    \
-    X(I32, "i32", 4, 1, int32_t)    \
-    X(I16, "i16", 2, 1, int16_t)    \
-    X(I8, "i8", 1, 1, int8_t)       \
-    X(U8, "u8", 1, 1, uint8_t)
+/* Every plain dtype: code, name, bytes, values per block (1), C type. Floats that C does not have are stored as their
+ * bits; types of fewer than eight bits take a byte each: integers as their value, f4e2m1 as its bits. A bool is 0 or
+ * 1. */
+#define MICA_DTYPE_PLAIN_LIST(X)               \
+    X(F32, "f32", 4, 1, float)                 \
+    X(F64, "f64", 8, 1, double)                \
+    X(F16, "f16", 2, 1, uint16_t)              \
+    X(BF16, "bf16", 2, 1, uint16_t)            \
+    X(I64, "i64", 8, 1, int64_t)               \
+    X(I32, "i32", 4, 1, int32_t)               \
+    X(I16, "i16", 2, 1, int16_t)               \
+    X(I8, "i8", 1, 1, int8_t)                  \
+    X(U8, "u8", 1, 1, uint8_t)                 \
+    X(U16, "u16", 2, 1, uint16_t)              \
+    X(U32, "u32", 4, 1, uint32_t)              \
+    X(U64, "u64", 8, 1, uint64_t)              \
+    X(I4, "i4", 1, 1, int8_t)                  \
+    X(U4, "u4", 1, 1, uint8_t)                 \
+    X(I2, "i2", 1, 1, int8_t)                  \
+    X(U2, "u2", 1, 1, uint8_t)                 \
+    X(BOOL, "bool", 1, 1, uint8_t)             \
+    X(F8E4M3FN, "f8e4m3fn", 1, 1, uint8_t)     \
+    X(F8E4M3FNUZ, "f8e4m3fnuz", 1, 1, uint8_t) \
+    X(F8E5M2, "f8e5m2", 1, 1, uint8_t)         \
+    X(F8E5M2FNUZ, "f8e5m2fnuz", 1, 1, uint8_t) \
+    X(F8E8M0, "f8e8m0", 1, 1, uint8_t)         \
+    X(F4E2M1, "f4e2m1", 1, 1, uint8_t)
 
 /* The block-quantized dtypes of GGUF files: code, name, bytes per block, values per block, C type. A block is a
  * byte string of any alignment, laid out as in the file; its values are small integers times scales that are
@@ -77,6 +93,15 @@ typedef struct mica_tensor {
     mica_index dim[MICA_MAX_RANK];
     mica_index stride[MICA_MAX_RANK]; /* in elements; row-major where contiguous: the last is 1 */
 } mica_tensor;
+
+/* How elements are converted, where there is a choice: mica_cast. */
+typedef enum mica_cast_rounding { MICA_ROUND_UP, MICA_ROUND_DOWN, MICA_ROUND_NEAREST } mica_cast_rounding;
+
+typedef struct mica_cast_opts {
+    bool wrap;     /* to an integer: what does not fit loses its upper bits, as in C */
+    bool overflow; /* to an 8-bit float: what does not fit becomes an infinity, or NaN where there is none */
+    mica_cast_rounding round; /* to f8e8m0, in magnitude; its sign is lost */
+} mica_cast_opts;
 
 /* ---- Creation ---------------------------------------------------------------------------------------- */
 

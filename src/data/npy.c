@@ -50,16 +50,16 @@ static mica_status read_descr(header *h, mica_tensor *t)
     static const struct {
         const char *name;
         mica_dtype dtype;
-    } types[] = {{"'<f4'", MICA_F32}, {"'<f8'", MICA_F64}, {"'<f2'", MICA_F16},
-                 {"'<i8'", MICA_I64}, {"'<i4'", MICA_I32}, {"'<i2'", MICA_I16},
-                 {"'|i1'", MICA_I8},  {"'|u1'", MICA_U8},  {"'|b1'", MICA_U8}};
+    } types[] = {{"'<f4'", MICA_F32}, {"'<f8'", MICA_F64}, {"'<f2'", MICA_F16}, {"'<i8'", MICA_I64},
+                 {"'<i4'", MICA_I32}, {"'<i2'", MICA_I16}, {"'|i1'", MICA_I8},  {"'|u1'", MICA_U8},
+                 {"'<u2'", MICA_U16}, {"'<u4'", MICA_U32}, {"'<u8'", MICA_U64}, {"'|b1'", MICA_BOOL}};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (accept(h, types[i].name)) {
             t->dtype = types[i].dtype;
             return MICA_OK;
         }
     }
-    return bad(h, "an element type: <f4 <f8 <f2 <i8 <i4 <i2 |i1 |u1 |b1");
+    return bad(h, "an element type: <f4 <f8 <f2 <i8 <i4 <i2 |i1 |u1 <u2 <u4 <u8 |b1");
 }
 
 static mica_status read_order(header *h, mica_tensor *t)

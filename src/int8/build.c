@@ -36,7 +36,7 @@ static layer_name name_of(const mica_int8 *q, int node, const mica_op *op)
     return name;
 }
 
-static void begin(mica_int8 *q, int node, const mica_op *op, mica_value input)
+void mica_int8_begin(mica_int8 *q, int node, const mica_op *op, mica_value input)
 {
     layer_name name = name_of(q, node, op);
     mica_net_layer_begin(q->out, op->name, name.text, input);
@@ -147,8 +147,8 @@ static void build_product(mica_int8 *q, int n)
     const mica_op *op = linear ? &mica_op_int8_linear : &mica_op_int8_conv2d;
     const mica_tensor *w = &q->net->values[node->in[1]].tensor;
     mica_index channels = w->dim[0], factors = q->per_tensor ? 1 : channels;
-    mica_value in[5] = {bytes_of(q, node->in[0])};
-    begin(q, n, op, in[0]);
+    mica_value in[6] = {bytes_of(q, node->in[0])};
+    mica_int8_begin(q, n, op, in[0]);
     in[1] = mica_net_kept(q->out, "weight", MICA_KEPT_STATISTICS, MICA_I8, w->rank, w->dim, 0.0f);
     in[2] = mica_net_kept(q->out, "bias", MICA_KEPT_STATISTICS, MICA_I32, 1, &channels, 0.0f);
     in[3] = mica_net_kept(q->out, "multiplier", MICA_KEPT_STATISTICS, MICA_I32, 1, &factors, 0.0f);
@@ -159,7 +159,14 @@ static void build_product(mica_int8 *q, int n)
     mica_int8_conv_opts o = linear ? (mica_int8_conv_opts){0} : conv_opts(node);
     o.low = low;
     o.high = high;
-    end(q, s->end, mica_net_call(q->out, NULL, op, in, 5, linear ? (const void *)&limit : (const void *)&o));
+    int count = 5;
+    mica_int8_pack_opts groups = {o.groups};
+    mica_index bytes = q->unpacked ? 0 : mica_int8_packed_bytes(q->ctx, w, &groups);
+    if (bytes > 0)
+        in[count++] = mica_net_derived(q->out, "packed", MICA_U8, 1, &bytes, &mica_op_int8_pack, &in[1], 2,
+                                       &groups);
+    end(q, s->end,
+        mica_net_call(q->out, NULL, op, in, count, linear ? (const void *)&limit : (const void *)&o));
     note(q, n, s->end, op);
 }
 
@@ -172,7 +179,7 @@ static void build_limit(mica_int8 *q, int n)
         return;
     mica_int8_limits_of(s->activation, q->used[s->end], &o.low, &o.high);
     mica_value in = bytes_of(q, x);
-    begin(q, n, &mica_op_int8_rescale, in);
+    mica_int8_begin(q, n, &mica_op_int8_rescale, in);
     end(q, s->end, mica_net_call(q->out, NULL, &mica_op_int8_rescale, &in, 1, &o));
     note(q, n, s->end, &mica_op_int8_rescale);
 }
@@ -197,7 +204,7 @@ static void build_sum(mica_int8 *q, int n)
         o.multiplier[k] = (int)floor(ldexp(ratio[k], o.shift) + 0.5);
     mica_int8_limits_of(s->activation, q->used[s->end], &o.low, &o.high);
     mica_value in[2] = {bytes_of(q, node->in[0]), bytes_of(q, node->in[1])};
-    begin(q, n, &mica_op_int8_add, in[0]);
+    mica_int8_begin(q, n, &mica_op_int8_add, in[0]);
     end(q, s->end, mica_net_call(q->out, NULL, &mica_op_int8_add, in, 2, &o));
     note(q, n, s->end, &mica_op_int8_add);
 }
@@ -209,7 +216,7 @@ static void build_join(mica_int8 *q, int n)
     mica_value in[MICA_OP_INS] = {0};
     for (int i = 0; i < node->ins && node->in[i] != NONE; i++)
         in[count++] = bytes_at(q, node->in[i], q->used[value]);
-    begin(q, n, node->op, in[0]);
+    mica_int8_begin(q, n, node->op, in[0]);
     end(q, value, mica_net_call(q->out, NULL, node->op, in, count, node->opts));
     note(q, n, value, node->op);
 }
@@ -233,7 +240,7 @@ static void build_maximum(mica_int8 *q, int n)
     const mica_node *node = &q->net->nodes[n];
     mica_pooling_opts o = windows_of(node);
     mica_value in = bytes_of(q, node->in[0]);
-    begin(q, n, &mica_op_int8_max_pool2d, in);
+    mica_int8_begin(q, n, &mica_op_int8_max_pool2d, in);
     end(q, node->out[0], mica_net_call(q->out, NULL, &mica_op_int8_max_pool2d, &in, 1, &o));
     note(q, n, node->out[0], &mica_op_int8_max_pool2d);
 }
@@ -249,7 +256,7 @@ static void build_average(mica_int8 *q, int n)
     if (!factor_of(q, node->in[0], node->out[0], count, &o.multiplier, &o.shift))
         return;
     mica_value in = bytes_of(q, node->in[0]);
-    begin(q, n, &mica_op_int8_avg_pool2d, in);
+    mica_int8_begin(q, n, &mica_op_int8_avg_pool2d, in);
     end(q, node->out[0], mica_net_call(q->out, NULL, &mica_op_int8_avg_pool2d, &in, 1, &o));
     note(q, n, node->out[0], &mica_op_int8_avg_pool2d);
 }
@@ -265,7 +272,7 @@ static void build_global(mica_int8 *q, int n)
     if (!factor_of(q, node->in[0], node->out[0], count, &o.multiplier, &o.shift))
         return;
     mica_value in = bytes_of(q, node->in[0]);
-    begin(q, n, &mica_op_int8_global_avg_pool, in);
+    mica_int8_begin(q, n, &mica_op_int8_global_avg_pool, in);
     end(q, node->out[0], mica_net_call(q->out, NULL, &mica_op_int8_global_avg_pool, &in, 1, &o));
     note(q, n, node->out[0], &mica_op_int8_global_avg_pool);
 }
@@ -283,7 +290,7 @@ static void build_moves(mica_int8 *q, int n)
 {
     const mica_node *node = &q->net->nodes[n];
     mica_value in = bytes_of(q, node->in[0]);
-    begin(q, n, node->op, in);
+    mica_int8_begin(q, n, node->op, in);
     end(q, node->out[0], mica_net_call(q->out, NULL, node->op, &in, 1, node->opts));
 }
 
@@ -296,7 +303,7 @@ static void build_float(mica_int8 *q, int n)
     int count = node->ins;
     while (count > node->op->ins && in[count - 1] == 0)
         count--;
-    begin(q, n, node->op, in[0]);
+    mica_int8_begin(q, n, node->op, in[0]);
     mica_value y = mica_net_call(q->out, NULL, node->op, in, count, node->opts);
     for (int k = 0; k < node->outs && y != 0; k++)
         if (node->out[k] != NONE)
@@ -324,7 +331,7 @@ static mica_index size_of(mica_int8 *q, const mica_value_info *v, int axis)
 }
 
 /* Inputs that were made before value number `end`, from *next on. */
-static void build_inputs(mica_int8 *q, int *next, int end)
+void mica_int8_build_inputs(mica_int8 *q, int *next, int end)
 {
     for (; *next < end; ++*next) {
         const mica_value_info *v = &q->net->values[*next];
@@ -338,7 +345,7 @@ static void build_inputs(mica_int8 *q, int *next, int end)
 }
 
 /* What the caller finds by name in the first net, is found in this one. */
-static void build_outputs(mica_int8 *q)
+void mica_int8_build_outputs(mica_int8 *q)
 {
     for (int i = 0; i < q->values; i++) {
         const mica_value_info *v = &q->net->values[i];
@@ -352,6 +359,20 @@ static void build_outputs(mica_int8 *q)
     }
 }
 
+mica_status mica_int8_start(mica_int8 *q, mica_net *out)
+{
+    if (out == NULL || out->node_count > 0 || out->value_count > 0)
+        return mica_fail(q->ctx, MICA_ERR_ARGUMENT, "int8_build: expected an empty net");
+    MICA_TRY(mica_int8_find(q));
+    q->out = out;
+    q->rows = 0;
+    memset(q->as_bytes, 0, (size_t)q->values * sizeof *q->as_bytes);
+    memset(q->as_floats, 0, (size_t)q->values * sizeof *q->as_floats);
+    for (int i = 1; i < q->net->size_count; i++)
+        (void)mica_net_size(out, q->net->size[i].name, q->net->size[i].most);
+    return out->status;
+}
+
 mica_status mica_int8_build(mica_int8 *q, mica_net *out)
 {
     static void (*const builders[])(mica_int8 *, int) = {
@@ -360,25 +381,19 @@ mica_status mica_int8_build(mica_int8 *q, mica_net *out)
         [MICA_INT8_LIMIT] = build_limit,     [MICA_INT8_SUM] = build_sum,
         [MICA_INT8_JOIN] = build_join,       [MICA_INT8_MAXIMUM] = build_maximum,
         [MICA_INT8_AVERAGE] = build_average, [MICA_INT8_GLOBAL] = build_global};
-    if (out == NULL || out->node_count > 0 || out->value_count > 0)
-        return mica_fail(q->ctx, MICA_ERR_ARGUMENT, "int8_build: expected an empty net");
-    MICA_TRY(mica_int8_find(q));
-    q->out = out;
-    q->rows = 0;
-    memset(q->as_bytes, 0, (size_t)q->values * sizeof *q->as_bytes);
-    memset(q->as_floats, 0, (size_t)q->values * sizeof *q->as_floats);
+    MICA_TRY(mica_int8_start(q, out));
     int inputs = 0;
-    for (int i = 1; i < q->net->size_count; i++)
-        (void)mica_net_size(out, q->net->size[i].name, q->net->size[i].most);
     for (int n = 0; n < q->nodes && out->status == MICA_OK; n++) {
-        build_inputs(q, &inputs, q->net->nodes[n].out[0]);
+        mica_int8_build_inputs(q, &inputs, q->net->nodes[n].out[0]);
         if (builders[q->step[n].kind] != NULL)
             builders[q->step[n].kind](q, n);
     }
-    build_inputs(q, &inputs, q->values);
-    build_outputs(q);
+    mica_int8_build_inputs(q, &inputs, q->values);
+    mica_int8_build_outputs(q);
     return out->status;
 }
+
+void mica_int8_pack_weights(mica_int8 *q, bool pack) { q->unpacked = !pack; }
 
 mica_value mica_int8_value(const mica_int8 *q, mica_value value, float *scale)
 {

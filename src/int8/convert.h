@@ -4,6 +4,7 @@
  *   scales.c   scales as text
  *   find.c     which calls become which int8 operation, which calls go into others
  *   build.c    the new net
+ *   fake.c     the net of floats that rounds as the new net would, to be trained
  *   last.c     what lasts and stays float: copied into the new net
  *   weights.c  its weights, from those of the first
  *   compare.c  the numbers of both, layer by layer
@@ -58,7 +59,7 @@ struct mica_int8 {
     mica_net *net;
     int values, nodes;
     bool observed;
-    bool per_tensor;
+    bool per_tensor, unpacked;
     mica_int8_range *range; /* [values] */
     float *scale;           /* [values]; 0: unknown, it stays float */
 
@@ -77,6 +78,12 @@ struct mica_int8 {
 };
 
 mica_status mica_int8_find(mica_int8 *q);
+/* Of a new net: finds what calls become, and makes the sizes; a layer named as that of a call; inputs that were made
+ * before value number `end`, from *next on; what the caller finds by name. */
+mica_status mica_int8_start(mica_int8 *q, mica_net *out);
+void mica_int8_begin(mica_int8 *q, int node, const mica_op *op, mica_value input);
+void mica_int8_build_inputs(mica_int8 *q, int *next, int end);
+void mica_int8_build_outputs(mica_int8 *q);
 /* Something that lasts, in the new net. */
 mica_value mica_int8_lasting(mica_int8 *q, int value);
 /* The limits of an activation on bytes of this scale. */

@@ -108,7 +108,8 @@ static void take_norm(mica_int8 *q, mica_int8_step *s)
                 (node->in[1] == NONE || lasts(q, node->in[1])) &&
                 (node->in[2] == NONE || lasts(q, node->in[2])) && unread(q, node, 1) && unread(q, node, 2);
     const mica_node *product = &q->net->nodes[q->net->values[s->end].maker];
-    if (!fits || (product->op == &mica_op_linear && shape_of(q, s->end)->rank != 2))
+    if (!fits || !can_be_bytes(q, node->out[0]) ||
+        (product->op == &mica_op_linear && shape_of(q, s->end)->rank != 2))
         return;
     s->norm = n;
     s->end = node->out[0];

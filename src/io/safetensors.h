@@ -27,7 +27,14 @@
     X("I32", MICA_I32)             \
     X("I16", MICA_I16)             \
     X("I8", MICA_I8)               \
-    X("U8", MICA_U8)
+    X("U8", MICA_U8)               \
+    X("U16", MICA_U16)             \
+    X("U32", MICA_U32)             \
+    X("U64", MICA_U64)             \
+    X("BOOL", MICA_BOOL)           \
+    X("F8_E4M3", MICA_F8E4M3FN)    \
+    X("F8_E5M2", MICA_F8E5M2)      \
+    X("F8_E8M0", MICA_F8E8M0)
 
 /* Fails where mica_safetensors_write would, whatever the disk holds. Writes nothing, and takes as much scratch. */
 mica_status mica_safetensors_check(mica_context *ctx, const char *path, const mica_named_tensor *tensors,

@@ -22,14 +22,7 @@ static const file_dtype file_dtypes[] = {
 #define FILE_DTYPE(name, code) {name, 0, true, code},
     MICA_SAFETENSORS_DTYPES(FILE_DTYPE)
 #undef FILE_DTYPE
-        {"BOOL", 0, true, MICA_U8},
-    {"U16", 2, false, MICA_U8},
-    {"U32", 4, false, MICA_U8},
-    {"U64", 8, false, MICA_U8},
-    {"F8_E4M3", 1, false, MICA_U8},
-    {"F8_E5M2", 1, false, MICA_U8},
-    {"F8_E8M0", 1, false, MICA_U8},
-    {"C64", 8, false, MICA_U8},
+        {"C64", 8, false, MICA_U8},
 };
 #define FILE_DTYPES (sizeof file_dtypes / sizeof file_dtypes[0])
 

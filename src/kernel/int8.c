@@ -48,6 +48,18 @@ static void quantize(int8_t *restrict y, const float *restrict x, size_t count, 
     }
 }
 
+static void error(float *restrict y, const float *restrict x, size_t count, float scale)
+{
+    const float whole = 12582912.0f, factor = 1.0f / scale;
+    for (size_t i = 0; i < count; i++) {
+        float v = x[i] * factor;
+        v = v > -127.0f ? v : -127.0f;
+        v = v < 127.0f ? v : 127.0f;
+        float rounded = v + whole;
+        y[i] = (rounded - whole) * scale - x[i];
+    }
+}
+
 static void dequantize(float *restrict y, const int8_t *restrict x, size_t count, float scale)
 {
     for (size_t i = 0; i < count; i++)
@@ -74,6 +86,17 @@ static void tap(int32_t *restrict sum, const int8_t *restrict x, size_t step, si
             sum[k] = (int32_t)((uint32_t)sum[k] + (uint32_t)(x[k * step] * factor));
 }
 
+static void tap_i32(int32_t *restrict sum, const int32_t *restrict x, size_t step, size_t count, int32_t w)
+{
+    uint32_t factor = (uint32_t)w;
+    if (step == 1)
+        for (size_t k = 0; k < count; k++)
+            sum[k] = (int32_t)((uint32_t)sum[k] + (uint32_t)x[k] * factor);
+    else
+        for (size_t k = 0; k < count; k++)
+            sum[k] = (int32_t)((uint32_t)sum[k] + (uint32_t)x[k * step] * factor);
+}
+
 static void largest(int8_t *restrict y, const int8_t *restrict x, size_t step, size_t count)
 {
     if (step == 1)
@@ -92,24 +115,60 @@ enum { WIDTH = VB_PANEL * VF_LANES, OFFSET = VB_WIDE_OFFSET };
 enum { WIDTH = 4, OFFSET = 0 };
 #endif
 
-/* Whole vectors of channels at a time: what lies behind the last is not looked at. */
-static void finish_rows(int8_t *restrict y, const int32_t *restrict sum, size_t rows, size_t count,
+#include "kernel/int8_tile.h"
+
+#if VF_LANES > 1
+
+/* Whether all shifts of a panel need only high words. */
+static bool shifts_are_high(const mica_int8_finish *f, size_t count, int each)
+{
+    uint8_t least = f->shift[0];
+    for (size_t u = 1; u < count && each; u++)
+        least = f->shift[u] < least ? f->shift[u] : least;
+    return least >= 33;
+}
+
+/* Whole vectors of channels at a time; what lies behind the last goes nowhere. */
+static void finish_high(int8_t *y, size_t stride, const int32_t *sum, size_t rows, size_t count,
                         const mica_int8_finish *f, int each)
 {
-    int32_t multiplier[WIDTH], low = f->low, high = f->high;
-    int64_t half[WIDTH], shift[WIDTH];
-    size_t some = count <= 8 && WIDTH > 8 ? 8 : count <= 16 && WIDTH > 16 ? 16 : WIDTH;
+    int32_t multiplier[WIDTH], half[WIDTH], down[WIDTH];
     for (size_t u = 0; u < WIDTH; u++) {
         size_t k = u < count && each ? u : 0;
         multiplier[u] = f->multiplier[k];
-        shift[u] = f->shift[k];
-        half[u] = (int64_t)1 << (f->shift[k] - 1);
+        half[u] = (int32_t)1 << (f->shift[k] - 33);
+        down[u] = f->shift[k] - 32;
     }
-    for (size_t r = 0; r < rows; r++, y += WIDTH, sum += WIDTH)
-        for (size_t u = 0; u < some; u++) {
-            int64_t s = ((int64_t)sum[u] * multiplier[u] + half[u]) >> shift[u];
-            y[u] = (int8_t)(s < low ? low : s > high ? high : s);
+    vi m[VB_PANEL], h[VB_PANEL], d[VB_PANEL], low = vi_set1(f->low), high = vi_set1(f->high);
+    for (int p = 0; p < VB_PANEL; p++) {
+        m[p] = vi_load(multiplier + p * VF_LANES);
+        h[p] = vi_load(half + p * VF_LANES);
+        d[p] = vi_load(down + p * VF_LANES);
+    }
+    for (size_t r = 0; r < rows; r++, y += stride, sum += WIDTH) {
+        int8_t made[WIDTH], *to = count == WIDTH ? y : made;
+        for (int p = 0; p < VB_PANEL; p++) {
+            vi s = vi_add(vi_mulhi(vi_load(sum + p * VF_LANES), m[p]), h[p]);
+            vi_store_bytes(to + p * VF_LANES, vi_min(vi_max(vi_sar_each(s, d[p]), low), high));
         }
+        if (count < WIDTH)
+            memcpy(y, made, count);
+    }
+}
+
+#endif
+
+static void finish_rows(int8_t *y, size_t stride, const int32_t *sum, size_t rows, size_t count,
+                        const mica_int8_finish *f, int each)
+{
+#if VF_LANES > 1
+    if (shifts_are_high(f, count, each)) {
+        finish_high(y, stride, sum, rows, count, f, each);
+        return;
+    }
+#endif
+    for (size_t r = 0; r < rows; r++)
+        finish(y + r * stride, sum + r * WIDTH, count, f, each);
 }
 
 static void pack(int8_t *restrict panel, int32_t *restrict start, const int8_t *restrict w, size_t stride,
@@ -135,11 +194,13 @@ static void pack(int8_t *restrict panel, int32_t *restrict start, const int8_t *
 
 #if VF_LANES > 1
 
+enum { ROWS = VF_REGISTERS >= 32 ? 8 : 4 };
+
 /* Rows, a constant: their sums stay in registers. */
 VF_INLINE void product_rows(int32_t *sum, const uint8_t *x, size_t stride, size_t rows, size_t quads,
                             const int8_t *panel, const int32_t *start)
 {
-    vi s[VB_TILE][VB_PANEL];
+    vi s[ROWS][VB_PANEL];
     for (size_t r = 0; r < rows; r++)
         for (int p = 0; p < VB_PANEL; p++)
             s[r][p] = vi_load(start + p * VF_LANES);
@@ -162,8 +223,14 @@ static void product(int32_t *sum, const uint8_t *x, size_t stride, size_t rows, 
                     const int8_t *panel, const int32_t *start)
 {
     size_t r = 0;
-    for (; r + VB_TILE <= rows; r += VB_TILE)
-        product_rows(sum + r * WIDTH, x + r * stride, stride, VB_TILE, quads, panel, start);
+    for (; r + ROWS <= rows; r += ROWS)
+        product_rows(sum + r * WIDTH, x + r * stride, stride, ROWS, quads, panel, start);
+#if VF_REGISTERS >= 32
+    for (; r + ROWS / 2 <= rows; r += ROWS / 2)
+        product_rows(sum + r * WIDTH, x + r * stride, stride, ROWS / 2, quads, panel, start);
+#endif
+    for (; r + 2 <= rows; r += 2)
+        product_rows(sum + r * WIDTH, x + r * stride, stride, 2, quads, panel, start);
     for (; r < rows; r++)
         product_rows(sum + r * WIDTH, x + r * stride, stride, 1, quads, panel, start);
 }
@@ -244,10 +311,19 @@ const mica_int8_kernels VF_VARIANT_SYMBOL(mica_int8_kernels) = {.width = WIDTH,
                                                                 .finish = finish,
                                                                 .finish_rows = finish_rows,
                                                                 .quantize = quantize,
+                                                                .error = error,
                                                                 .dequantize = dequantize,
                                                                 .add = add,
                                                                 .pack = pack,
                                                                 .product = product,
                                                                 .dots = dots,
+                                                                .lanes = PIXELS,
+                                                                .block = BLOCK,
+                                                                .tile = tile,
+                                                                .quads_of_planes = quads_of_planes,
+                                                                .quads_of_row = quads_of_row,
+                                                                .spread = spread,
+                                                                .offset_row = offset_row,
+                                                                .tap_i32 = tap_i32,
                                                                 .tap = tap,
                                                                 .largest = largest};

@@ -12,12 +12,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* r = (s * multiplier + 2^(shift - 1)) >> shift, limited. `each`: a multiplier and a shift for each value, else one. */
+/* r = (s * multiplier + 2^(shift - 1)) >> shift, limited. `each`: a multiplier and a shift for each value. */
 typedef struct mica_int8_finish {
     const int32_t *multiplier;
     const uint8_t *shift;
     int32_t low, high;
 } mica_int8_finish;
+
+/* Part of a convolution. A window has four bytes for each place (a quad): a byte of each of four channels, or four
+ * bytes in a row of one; they are x + offset. A pixel's taps are quads at fixed distances from its place, the same
+ * for all pixels. */
+typedef struct mica_int8_tile {
+    const uint8_t *x;     /* the place of the first pixel; others follow */
+    const int32_t *at;    /* [phases][quads]: distances, in bytes */
+    size_t quads;         /* of a pixel */
+    size_t phases;        /* 1, or 4: of the sums at four places the largest counts */
+    size_t vectors;       /* of `lanes` pixels each: so many are read and made */
+    const int8_t *w;      /* [quads][channels][4] */
+    const int32_t *start; /* [channels]: bias - offset * the sum of weights */
+    int8_t *y;            /* [channels], `stride` apart, of pixels */
+    size_t stride;
+} mica_int8_tile;
 
 typedef struct mica_int8_kernels {
     size_t width;   /* weight rows of a panel */
@@ -25,10 +40,12 @@ typedef struct mica_int8_kernels {
 
     /* y[count] of sums */
     void (*finish)(int8_t *y, const int32_t *sum, size_t count, const mica_int8_finish *f, int each);
-    /* The same for rows of `width` sums and results, of which the first `count` are wanted. */
-    void (*finish_rows)(int8_t *y, const int32_t *sum, size_t rows, size_t count, const mica_int8_finish *f,
-                        int each);
+    /* The same for rows of `width` sums, of which the first `count` are wanted; rows of y are `stride` apart. */
+    void (*finish_rows)(int8_t *y, size_t stride, const int32_t *sum, size_t rows, size_t count,
+                        const mica_int8_finish *f, int each);
     void (*quantize)(int8_t *y, const float *x, size_t count, float factor);
+    /* y = what quantize and dequantize make of x, less x */
+    void (*error)(float *y, const float *x, size_t count, float scale);
     void (*dequantize)(float *y, const int8_t *x, size_t count, float scale);
     void (*add)(int8_t *y, const int8_t *a, const int8_t *b, size_t count, const int32_t multiplier[2],
                 int shift, const int32_t limit[2]);
@@ -42,7 +59,18 @@ typedef struct mica_int8_kernels {
     /* sum[rows] = bias + one row of x, as it is, times weight rows as they lie. */
     void (*dots)(int32_t *sum, const int8_t *x, const int8_t *w, size_t stride, size_t rows, size_t values,
                  const int32_t *bias);
+    /* Convolutions. A block has `block` channels; the rest of them go by four, two and one. */
+    size_t lanes, block;
+    void (*tile)(const mica_int8_tile *t, size_t channels, const mica_int8_finish *f, int each);
+    /* Quads of windows: of four planes, whose bytes get the offset; of bytes `step` apart in a row that has it. The
+     * latter makes whole vectors, and reads 32 bytes more than that. */
+    void (*quads_of_planes)(uint32_t *to, const int8_t *const plane[4], size_t count);
+    void (*quads_of_row)(uint32_t *to, const uint8_t *row, size_t step, size_t count);
+    /* Quads k * step + phase of a row to to[phase * plane + k]. */
+    void (*spread)(uint32_t *to, size_t plane, const uint32_t *row, size_t step, size_t count);
+    void (*offset_row)(uint8_t *to, const int8_t *from, size_t count);
     /* sum[k] += w * x[k * step], k below count */
+    void (*tap_i32)(int32_t *sum, const int32_t *x, size_t step, size_t count, int32_t w);
     void (*tap)(int32_t *sum, const int8_t *x, size_t step, size_t count, int w);
     /* y[k] = the larger of it and x[k * step] */
     void (*largest)(int8_t *y, const int8_t *x, size_t step, size_t count);

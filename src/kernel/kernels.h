@@ -103,7 +103,7 @@ MICA_KERNEL_FAMILIES(MICA_DECLARE_FAMILY)
     X(pool, adaptive_backward) \
     X(conv, fill) X(conv, pack) X(conv, pack_transposed) X(conv, sum) X(conv, add) \
     X(taps, image) X(taps, gradient) \
-    X(convert, run) X(convert, stream) X(convert, transpose) \
+    X(convert, run) X(convert, cast) X(convert, stream) X(convert, transpose) \
     X(loss, mse) X(loss, l1) X(loss, huber) X(loss, bce) X(loss, bce_logits) X(loss, cross_entropy) \
     X(loss, cross_entropy_probs) \
     X(optimizer, sgd) X(optimizer, sgd_momentum) X(optimizer, adam) X(optimizer, rmsprop) \
@@ -115,12 +115,14 @@ MICA_KERNELS_BY_SYMBOL(MICA_DECLARE_KERNEL)
 
 #define MICA_DECLARE_MAP(name)                    extern mica_map_fn mica_map_##name##_kernel;
 #define MICA_DECLARE_MAP_3(name, sources, params) extern mica_map_fn mica_map_##name##_kernel;
+MICA_MAP_UNARY_TYPED(MICA_DECLARE_MAP)
 MICA_MAP_UNARY(MICA_DECLARE_MAP)
 MICA_MAP_BINARY(MICA_DECLARE_MAP)
 MICA_MAP_SCALAR(MICA_DECLARE_MAP)
 MICA_MAP_COMPARE(MICA_DECLARE_MAP)
 MICA_MAP_CLASSIFY(MICA_DECLARE_MAP)
 MICA_MAP_OTHER(MICA_DECLARE_MAP_3)
+MICA_MAP_CURVES(MICA_DECLARE_MAP_3)
 
 #define MICA_DECLARE_ACTIVATION(name, params, reads) \
     extern mica_map_fn mica_activation_##name##_kernel, mica_activation_##name##_backward_kernel;

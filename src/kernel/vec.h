@@ -44,6 +44,7 @@
  *   vi_add vi_sub vi_mul vi_and vi_or vi_xor    wrapping; vi_mul: the low half
  *   vi_shl(a, k) vi_shr(a, k) vi_sar(a, k)      k a constant, 1 to 31; logical and arithmetic
  *   vi_mulhi_u(a, b)                            high half of the unsigned product
+ *   vi_mulhi vi_min vi_max                      signed; not for sets of one lane
  *   vi_eq vi_gt (signed)                        -> vm
  *   vi_select(m, a, b)                          m ? a : b
  *   vf_from_vi(v) vi_from_vf(v)                 convert; vi_from_vf rounds to nearest even, and gives an

@@ -181,6 +181,14 @@ VF_INLINE vi vi_mulhi_u(vi a, vi b)
     vi odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
     return _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
 }
+VF_INLINE vi vi_mulhi(vi a, vi b)
+{
+    vi even = _mm256_mul_epi32(a, b);
+    vi odd = _mm256_mul_epi32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+    return _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+}
+VF_INLINE vi vi_min(vi a, vi b) { return _mm256_min_epi32(a, b); }
+VF_INLINE vi vi_max(vi a, vi b) { return _mm256_max_epi32(a, b); }
 VF_INLINE vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
 VF_INLINE vi vi_or(vi a, vi b) { return _mm256_or_si256(a, b); }
 VF_INLINE vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }

@@ -168,6 +168,14 @@ VF_INLINE vi vi_mulhi_u(vi a, vi b)
     vi odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
     return _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
 }
+VF_INLINE vi vi_mulhi(vi a, vi b)
+{
+    vi even = _mm512_mul_epi32(a, b);
+    vi odd = _mm512_mul_epi32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
+    return _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+}
+VF_INLINE vi vi_min(vi a, vi b) { return _mm512_min_epi32(a, b); }
+VF_INLINE vi vi_max(vi a, vi b) { return _mm512_max_epi32(a, b); }
 VF_INLINE vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 VF_INLINE vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
 VF_INLINE vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }

@@ -8,11 +8,13 @@
  *   vb_turn_rows(v)                   v[4] becomes, in order, the first, second, third and fourth four bytes of each
  *                                     row, rows in order
  *   vb_repeat16(p) vb_repeat4(p)      16 bytes in each quarter; 4 bytes in each lane
+ *   vb_slide(p)                       lane i: bytes i to i + 3; up to 32 bytes are read
  *   vb_load(p) vb_store(p, v)         unaligned
  *   vi_store_bytes(p, v)              VF_LANES numbers of -128 to 127 as bytes
  *   vb_set1(x) vb_and vb_or vb_xor
  *   vb_shift(v, n)                    bits of bytes n up, or -n down, n constant, -7 to 7: bits of neighbours come in
  *   vi_down(v, n)                     lanes n bits down, n 0 to 31
+ *   vi_sar_by(v, n) vi_sar_each(v, n) arithmetic; n a number, or one for each lane
  *   vb_lookup(table, v)               in each quarter the table's byte at the index v, 0 to 15
  *   vb_or_where(v, x, bits, more)     v | more where a bit of `bits` is set in x
  *   vi_dot(sum, u, a)                 sum + the four products of each lane: u 0 to 127, a -127 to 127
@@ -60,12 +62,15 @@ VF_INLINE const uint8_t *vb_row(const vb_source *s, int i)
 #endif
 
 typedef uint32_t vb_words __attribute__((vector_size(4 * VF_LANES)));
+typedef int32_t vb_numbers __attribute__((vector_size(4 * VF_LANES)));
 
 VF_INLINE vb vb_and(vb a, vb b) { return a & b; }
 VF_INLINE vb vb_or(vb a, vb b) { return a | b; }
 VF_INLINE vb vb_xor(vb a, vb b) { return a ^ b; }
 VF_INLINE vb vb_shift(vb v, int n) { return n >= 0 ? (vb)((vb_words)v << n) : (vb)((vb_words)v >> -n); }
 VF_INLINE vi vi_down(vi v, int n) { return (vi)((vb_words)v >> n); }
+VF_INLINE vi vi_sar_by(vi v, int n) { return (vi)((vb_numbers)v >> n); }
+VF_INLINE vi vi_sar_each(vi v, vi n) { return (vi)((vb_numbers)v >> (vb_numbers)n); }
 
 VF_INLINE vi vi_words_of_rows(const vb_source *s, size_t at)
 {

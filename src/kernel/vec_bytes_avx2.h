@@ -29,6 +29,13 @@ VF_INLINE vb vb_repeat4(const uint8_t *p)
     memcpy(&four, p, sizeof four);
     return _mm256_set1_epi32(four);
 }
+VF_INLINE vb vb_slide(const uint8_t *p)
+{
+    vb words = _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const void *)p),
+                                           _mm256_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4));
+    vb bytes = _mm256_broadcastsi128_si256(_mm_setr_epi32(0x03020100, 0x04030201, 0x05040302, 0x06050403));
+    return _mm256_shuffle_epi8(words, bytes);
+}
 VF_INLINE vb vb_lookup(vb table, vb v) { return _mm256_shuffle_epi8(table, v); }
 VF_INLINE vb vb_or_where(vb v, vb x, vb bits, vb more)
 {

@@ -28,6 +28,13 @@ VF_INLINE vb vb_repeat4(const uint8_t *p)
     memcpy(&four, p, sizeof four);
     return _mm512_set1_epi32(four);
 }
+VF_INLINE vb vb_slide(const uint8_t *p)
+{
+    vb words = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)p));
+    vb from = _mm512_set_epi32(6, 5, 4, 3, 5, 4, 3, 2, 4, 3, 2, 1, 3, 2, 1, 0);
+    vb bytes = _mm512_broadcast_i32x4(_mm_set_epi32(0x06050403, 0x05040302, 0x04030201, 0x03020100));
+    return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(from, words), bytes);
+}
 VF_INLINE vb vb_lookup(vb table, vb v) { return _mm512_shuffle_epi8(table, v); }
 VF_INLINE vb vb_or_where(vb v, vb x, vb bits, vb more)
 {
@@ -37,7 +44,12 @@ VF_INLINE vb vb_or_where(vb v, vb x, vb bits, vb more)
 #if defined(__AVX512VNNI__)
 #define VB_WIDE_OFFSET 128
 VF_INLINE vi vi_dot(vi sum, vb u, vb a) { return _mm512_dpbusd_epi32(sum, u, a); }
-VF_INLINE vi vi_dot_wide(vi sum, vb w, vb a) { return _mm512_dpbusd_epi32(sum, w, a); }
+/* Around the intrinsic, gcc 12 copies sums from register to register. */
+VF_INLINE vi vi_dot_wide(vi sum, vb w, vb a)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(a));
+    return sum;
+}
 #else
 #define VB_WIDE_OFFSET 0
 VF_INLINE vi vi_dot(vi sum, vb u, vb a)

@@ -26,6 +26,11 @@ VF_INLINE vb vb_repeat4(const uint8_t *p)
     memcpy(&four, p, sizeof four);
     return vreinterpretq_u8_u32(vdupq_n_u32(four));
 }
+VF_INLINE vb vb_slide(const uint8_t *p)
+{
+    static const uint8_t bytes[] = {0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6};
+    return vqtbl1q_u8(vld1q_u8(p), vld1q_u8(bytes));
+}
 VF_INLINE vb vb_lookup(vb table, vb v) { return vqtbl1q_u8(table, v); }
 VF_INLINE vb vb_or_where(vb v, vb x, vb bits, vb more)
 {

@@ -151,6 +151,13 @@ VF_INLINE vi vi_mulhi_u(vi a, vi b)
     uint64x2_t low = vmull_u32(vget_low_u32(x), vget_low_u32(y)), high = vmull_high_u32(x, y);
     return vreinterpretq_s32_u32(vuzp2q_u32(vreinterpretq_u32_u64(low), vreinterpretq_u32_u64(high)));
 }
+VF_INLINE vi vi_mulhi(vi a, vi b)
+{
+    int64x2_t low = vmull_s32(vget_low_s32(a), vget_low_s32(b)), high = vmull_high_s32(a, b);
+    return vuzp2q_s32(vreinterpretq_s32_s64(low), vreinterpretq_s32_s64(high));
+}
+VF_INLINE vi vi_min(vi a, vi b) { return vminq_s32(a, b); }
+VF_INLINE vi vi_max(vi a, vi b) { return vmaxq_s32(a, b); }
 VF_INLINE vi vi_and(vi a, vi b) { return vandq_s32(a, b); }
 VF_INLINE vi vi_or(vi a, vi b) { return vorrq_s32(a, b); }
 VF_INLINE vi vi_xor(vi a, vi b) { return veorq_s32(a, b); }

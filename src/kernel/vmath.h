@@ -354,4 +354,6 @@ VF_INLINE vf vf_gelu_tanh_grad(vf x)
 #include "kernel/vmath_pow.h"
 #include "kernel/vmath_trig.h"
 
+#include "kernel/vmath_inverse.h"
+
 #endif

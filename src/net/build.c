@@ -205,7 +205,17 @@ void mica_net_destroy(mica_net *net)
         net->chunks = chunk->next;
         mica_release(ctx, chunk, chunk->bytes);
     }
+    void (*at_end)(void *user) = net->at_end;
+    void *user = net->at_end_user;
     mica_release(ctx, net, sizeof *net);
+    if (at_end != NULL)
+        at_end(user);
+}
+
+void mica_net_at_end(mica_net *net, void (*at_end)(void *user), void *user)
+{
+    net->at_end = at_end;
+    net->at_end_user = user;
 }
 
 mica_status mica_net_status(const mica_net *net) { return net->status; }

@@ -49,7 +49,7 @@ static mica_status measure_sizes(mica_net *net)
 static mica_status measure(mica_net *net)
 {
     mica_net_link(net);
-    if (mica_net_one_size(net) && net->size[0].now > 0) {
+    if (mica_net_one_size(net) && net->sizes_fixed == NULL && net->size[0].now > 0) {
         net->size[0].now = 0;
         if (mica_net_infer_shapes(net) == MICA_OK)
             (void)measure_sizes(net); /* what it refuses now, it refuses when it is run */

@@ -143,6 +143,8 @@ typedef struct mica_chunk mica_chunk; /* of names and options: build.c */
 
 struct mica_net {
     mica_context *ctx;
+    void (*at_end)(void *user); /* called when it has been destroyed; NULL: nothing is */
+    void *at_end_user;
     mica_chunk *chunks, *built_chunks; /* all, and those of building */
     size_t built_used;                 /* of the last of these */
     bool marked;                       /* building has ended */
@@ -157,6 +159,7 @@ struct mica_net {
 
     int size_count;
     mica_size size[MICA_SIZES];
+    const char *sizes_fixed; /* why no step may have other sizes than those planned; NULL: it may */
     mica_value_info *values;
     int value_count, value_room;
     int built_values; /* those after are made by compile */
@@ -285,7 +288,7 @@ mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dim
 /* Whether all steps are of the same sizes, or of no rows. */
 static inline bool mica_net_one_size(const mica_net *net)
 {
-    return net->size_count == 1 && net->size[0].most <= 1;
+    return net->sizes_fixed != NULL || (net->size_count == 1 && net->size[0].most <= 1);
 }
 /* Gives every value the shape that follows from net->size[].now, by inference. */
 mica_status mica_net_infer_shapes(mica_net *net);
@@ -357,6 +360,8 @@ bool mica_borrows(const mica_net *net, const mica_value_info *value);
 mica_status mica_net_fill_plan(mica_net *net);
 /* The name of a value for people. Made where it has none. */
 const char *mica_net_value_name(mica_net *net, int value);
+/* When the net has been destroyed, this is called: to close a file that its values are lent from. */
+void mica_net_at_end(mica_net *net, void (*at_end)(void *user), void *user);
 /* The same for messages, which allocate nothing. */
 typedef struct mica_value_text {
     char text[MICA_NAME_BYTES];

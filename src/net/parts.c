@@ -57,7 +57,7 @@ bool mica_net_can_part(mica_net *net)
     mica_index most = net->size[0].most, rows = (most + 1) / 2;
     if (most < 2)
         return false;
-    bool can = true;
+    bool can = net->sizes_fixed == NULL;
     for (int n = 0; n < net->node_count && can; n++)
         can = !mixes(net, &net->nodes[n]) && !reads_loss(net, &net->nodes[n]);
     net->size[0].now = rows;

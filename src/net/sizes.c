@@ -51,6 +51,14 @@ mica_index mica_net_dim(mica_net *net, mica_value value, int axis)
     return MICA_DIM_CODE(value - 1, axis < 0 ? axis + rank : axis);
 }
 
+mica_status mica_net_fix_sizes(mica_net *net, const char *reason)
+{
+    if (!mica_net_building(net))
+        return net->ctx->status;
+    net->sizes_fixed = mica_net_text(net, "%s", reason != NULL ? reason : "the net says so");
+    return net->status;
+}
+
 /* The size that a code stands for now, or the code itself where it is a plain number. */
 static mica_index size_of(const mica_net *net, mica_index code)
 {
@@ -231,6 +239,10 @@ static mica_status check_in_place(mica_net *net)
 static mica_status set_sizes(mica_net *net, const mica_index *sizes)
 {
     mica_index before[MICA_SIZES];
+    for (int i = 0; i < net->size_count; i++)
+        if (net->sizes_fixed != NULL && sizes[i] != net->size[i].most)
+            return mica_fail(net->ctx, MICA_ERR_SHAPE, "net: %s cannot be %td, only %td as planned: %s",
+                             net->size[i].name, sizes[i], net->size[i].most, net->sizes_fixed);
     for (int i = 0; i < net->size_count; i++) {
         before[i] = net->size[i].now;
         net->size[i].now = sizes[i];

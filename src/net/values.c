@@ -236,6 +236,12 @@ mica_status mica_net_output(mica_net *net, const char *name, mica_value value)
     return net->status;
 }
 
+mica_value mica_net_named(const mica_net *net, const char *name)
+{
+    int value = net != NULL && name != NULL ? mica_net_find(net, name) : NONE;
+    return value != NONE ? value + 1 : 0;
+}
+
 mica_status mica_net_freeze(mica_net *net, const char *prefix, bool frozen)
 {
     if (prefix == NULL)

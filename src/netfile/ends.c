@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "netfile/words.h"
+#include "tensor/tensor.h"
 
 /* ---- Inputs ---- */
 
@@ -62,7 +63,7 @@ mica_value mica_line_input(reader *r, const line *l)
     if (o->shape.count >= MICA_MAX_RANK)
         return mica_net_refuse(r->net, MICA_ERR_SHAPE, "a shape of more than %d axes", MICA_MAX_RANK - 1);
     memcpy(dims + 1, o->shape.size, (size_t)o->shape.count * sizeof dims[0]);
-    bool tokens = o->dtype >= MICA_I64 && o->shape.count == 1;
+    bool tokens = mica_is_integer((mica_dtype)o->dtype) && o->shape.count == 1;
     if (tokens) /* a text may be shorter than planned */
         dims[1] = mica_net_size(r->net, r->info.input == NULL ? "length" : o->name, dims[1]);
     mica_value x = mica_net_input(r->net, o->name, (mica_dtype)o->dtype, o->shape.count + 1, dims);

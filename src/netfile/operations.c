@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "io/quote.h"
 #include "netfile/operations.h"
+#include "tensor/tensor.h"
 
 /* ---- Which are words ---- */
 
@@ -269,7 +270,7 @@ static void score(reader *r, const mica_value *in, int count)
     if (count < 2 || in[1] == 0)
         return;
     const mica_value_info *target = &r->net->values[in[1] - 1];
-    if (target->tensor.dtype >= MICA_I64)
+    if (mica_is_integer(target->tensor.dtype))
         r->info.task = MICA_TASK_CLASSES;
     if (target->kind == MICA_BUFFER_INPUT && r->info.input != NULL &&
         strcmp(target->name, r->info.input) != 0)

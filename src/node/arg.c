@@ -1,6 +1,7 @@
 /* Argmax and argmin, dot products, and L2 normalization. */
 #include "node/entry.h"
 #include "node/sample.h"
+#include "node/typed.h"
 #include "ops/reduce.h"
 
 /* ---- Positions ---- */
@@ -11,7 +12,7 @@ static mica_status infer_arg(mica_infer *i)
     const mica_tensor *a = i->in[0];
     int rank = 0, axis = MICA_ALL_AXES;
     mica_index dims[MICA_MAX_RANK];
-    MICA_TRY(mica_infer_dtype(i, 0, MICA_F32));
+    MICA_TRY(opts->axis == MICA_ALL_AXES ? mica_infer_dtype(i, 0, MICA_F32) : mica_infer_folded(i, 0));
     if (opts->axis != MICA_ALL_AXES)
         MICA_TRY(mica_infer_axis(i, 0, opts->axis, &axis));
     for (int k = 0; k < a->rank; k++) {

@@ -7,7 +7,9 @@ enum { OUT, LSE };
 /* Whether the mask, if there is one, broadcasts to [B, H, Tq, Tk]. */
 static mica_status check_mask(mica_infer *i, const mica_tensor *mask, const mica_index *scores)
 {
-    bool fits = mask == NULL || ((mask->dtype == MICA_F32 || mask->dtype == MICA_U8) && mask->rank <= 4);
+    bool fits = mask == NULL ||
+                ((mask->dtype == MICA_F32 || mask->dtype == MICA_U8 || mask->dtype == MICA_BOOL) &&
+                 mask->rank <= 4);
     for (int k = 0; fits && mask != NULL && k < mask->rank; k++)
         fits = mask->dim[k] == 1 || mask->dim[k] == scores[4 - mask->rank + k];
     if (fits)
@@ -17,6 +19,14 @@ static mica_status check_mask(mica_infer *i, const mica_tensor *mask, const mica
     return mica_infer_fail(i, MICA_ERR_SHAPE,
                            "expected an f32 or u8 mask that broadcasts to [%td, %td, %td, %td], got %s %s",
                            scores[0], scores[1], scores[2], scores[3], mica_dtype_name(mask->dtype), text);
+}
+
+/* A mask of fewer than 4 axes is aligned at the last: its first axis is heads or tokens. If that is as large as the
+ * batch, it would be taken for samples where a batch is run in parts. */
+static bool mask_mixes(const mica_infer *i, const mica_tensor *mask)
+{
+    return mask != NULL && mask->rank > 0 && mask->rank < 4 && mask->dim[0] > 1 &&
+           mask->dim[0] == i->in[0]->dim[0];
 }
 
 /* A random u8 mask. */
@@ -84,6 +94,8 @@ static void gradient(mica_grad *g)
         mica_grad_give_all(g, (int[]){Q, K, V}, 3, &mica_op_attention_backward, in, 7, g->opts);
 }
 
+static bool mixes(const mica_infer *i) { return mask_mixes(i, i->in[MASK]); }
+
 static void sample(mica_op_sample *s)
 {
     mica_attention_opts *opts = s->opts;
@@ -122,6 +134,7 @@ const mica_op mica_op_attention = {.name = "attention",
                                    .infer = infer,
                                    .run = run,
                                    .gradient = MICA_GRADIENT(gradient),
+                                   .mixes = mixes,
                                    .sample = MICA_SAMPLE(sample)};
 /* Writes all three gradients, or none. */
 const mica_op mica_op_attention_backward = {
@@ -262,6 +275,8 @@ static void packed_sample(mica_op_sample *s)
         sample_mask(s, 1, 2, (mica_index[]){length, length});
 }
 
+static bool packed_mixes(const mica_infer *i) { return mask_mixes(i, i->in[1]); }
+
 const mica_op mica_op_attention_packed = {.name = "attention_packed",
                                           .family = "attention",
                                           .about = "attention over packed queries, keys and values",
@@ -277,6 +292,7 @@ const mica_op mica_op_attention_packed = {.name = "attention_packed",
                                           .infer = packed_infer,
                                           .run = packed_run,
                                           .gradient = MICA_GRADIENT(packed_gradient),
+                                          .mixes = packed_mixes,
                                           .sample = MICA_SAMPLE(packed_sample)};
 
 /* ---- The same, of a sequence that steps continue: keys and values of the tokens so far are kept ---- */

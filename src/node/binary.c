@@ -2,11 +2,19 @@
  * summed. The gradient of b comes first, so that the gradient of a, the last to read dy, may overwrite it. */
 #include "node/gradient.h"
 #include "node/sample.h"
+#include "node/typed.h"
 
 static mica_status infer(mica_infer *i)
 {
     MICA_TRY(mica_infer_dtype(i, 0, MICA_F32));
     MICA_TRY(mica_infer_dtype(i, 1, MICA_F32));
+    return mica_infer_broadcast(i, 0, 0, 1);
+}
+
+/* Of the types that the operation is computed in. */
+static mica_status infer_typed(mica_infer *i, mica_typed_code code)
+{
+    MICA_TRY(mica_infer_computed(i, 0, code));
     return mica_infer_broadcast(i, 0, 0, 1);
 }
 
@@ -80,6 +88,19 @@ static void pow_gradient(mica_grad *g)
     }
 }
 
+/* da = dy, db = -dy floor(a / b) = dy (y - a) / b; the quotient steps, which no gradient shows */
+static void mod_gradient(mica_grad *g)
+{
+    if (mica_grad_wants(g, 1)) {
+        mica_value whole = mica_grad_value(g, &mica_op_sub, (mica_value[]){g->out[0], g->in[0]}, 2, NULL);
+        whole = mica_grad_value(g, &mica_op_div, (mica_value[]){whole, g->in[1]}, 2, NULL);
+        mica_grad_give_summed(g, 1, &mica_op_mul, (mica_value[]){g->dout[0], whole}, 2, NULL);
+    }
+    mica_grad_pass_summed(g, 0, g->dout[0]);
+}
+
+static void fmod_gradient(mica_grad *g) { mod_gradient(g); }
+
 /* da = dy, db = s dy */
 static void add_scaled_gradient(mica_grad *g)
 {
@@ -116,6 +137,13 @@ static void positive(mica_op_sample *s)
     mica_sample_range(s, 1, -2.0, 2.0);
 }
 
+static void between(mica_op_sample *s) /* quotients that are not near a whole number */
+{
+    mica_sample_broadcast(s);
+    mica_sample_range(s, 0, 2.3, 2.7);
+    mica_sample_range(s, 1, 0.95, 1.05);
+}
+
 static void scalar_sample(mica_op_sample *s)
 {
     mica_sample_broadcast(s);
@@ -124,21 +152,27 @@ static void scalar_sample(mica_op_sample *s)
 
 /* ---- Entries ---- */
 
-#define BINARY(op, words, samples)                                          \
-    static mica_status op##_run(const mica_call *c)                         \
-    {                                                                       \
-        return mica_##op(c->ctx, c->out[0], c->in[0], c->in[1]);            \
-    }                                                                       \
-    const mica_op mica_op_##op = {.name = #op,                              \
-                                  .family = "elementwise",                  \
-                                  .about = words,                           \
-                                  .flags = MICA_OP_CHEAP,                   \
-                                  .ins = 2,                                 \
-                                  .outs = 1,                                \
-                                  .in_place = {3},                          \
-                                  .infer = infer,                           \
-                                  .run = op##_run,                          \
-                                  .gradient = MICA_GRADIENT(op##_gradient), \
+#define BINARY(op, words, samples)                                                           \
+    static mica_status op##_run(const mica_call *c)                                          \
+    {                                                                                        \
+        return mica_##op(c->ctx, c->out[0], c->in[0], c->in[1]);                             \
+    }                                                                                        \
+    static mica_status op##_infer(mica_infer *i) { return infer_typed(i, MICA_TYPED_##op); } \
+    static void op##_f32_gradient(mica_grad *g)                                              \
+    {                                                                                        \
+        if (mica_grad_in_f32(g))                                                             \
+            op##_gradient(g);                                                                \
+    }                                                                                        \
+    const mica_op mica_op_##op = {.name = #op,                                               \
+                                  .family = "elementwise",                                   \
+                                  .about = words,                                            \
+                                  .flags = MICA_OP_CHEAP,                                    \
+                                  .ins = 2,                                                  \
+                                  .outs = 1,                                                 \
+                                  .in_place = {3},                                           \
+                                  .infer = op##_infer,                                       \
+                                  .run = op##_run,                                           \
+                                  .gradient = MICA_GRADIENT(op##_f32_gradient),              \
                                   .sample = MICA_SAMPLE(samples)};
 
 static const mica_field scalar_field[] = {MICA_FIELD(mica_scalar_opts, s, FLOAT, "the factor")};
@@ -170,6 +204,8 @@ BINARY(div, "a / b", away_from_0)
 BINARY(min, "the minimum of a and b", apart)
 BINARY(max, "the maximum of a and b", apart)
 BINARY(pow, "a to the power b", positive)
+BINARY(mod, "the rest of a / b, with the sign of b", between)
+BINARY(fmod, "the rest of a / b, with the sign of a", between)
 BINARY_SCALAR(add_scaled, "a + s * b")
 BINARY_SCALAR(lerp, "a + s * (b - a)")
 /* clang-format on */

@@ -1,21 +1,27 @@
 /* Comparisons, which have no gradient, and selection. */
 #include "node/gradient.h"
 #include "node/sample.h"
+#include "node/typed.h"
 
 #include "tensor/tensor.h"
 
-static const mica_field fields[] = {MICA_FIELD(mica_compare_opts, mask, BOOL, "u8 instead of f32")};
+static const mica_field fields[] = {MICA_FIELD(mica_compare_opts, mask, BOOL, "u8 instead of f32"),
+                                    MICA_FIELD(mica_compare_opts, truth, BOOL, "bool instead of f32")};
 
 static mica_dtype result_dtype(const mica_infer *i)
 {
-    return ((const mica_compare_opts *)i->opts)->mask ? MICA_U8 : MICA_F32;
+    const mica_compare_opts *opts = i->opts;
+    return opts->truth ? MICA_BOOL : opts->mask ? MICA_U8 : MICA_F32;
 }
 
 static mica_status infer_compare(mica_infer *i)
 {
-    MICA_TRY(mica_infer_dtype(i, 0, MICA_F32));
-    MICA_TRY(mica_infer_dtype(i, 1, MICA_F32));
+    MICA_TRY(mica_infer_computed(i, 0, MICA_TYPED_eq));
     MICA_TRY(mica_infer_broadcast(i, 0, 0, 1));
+    if (i->in[0]->dtype != MICA_F32 && result_dtype(i) == MICA_F32)
+        return mica_infer_fail(i, MICA_ERR_DTYPE,
+                               "of %s the result is u8 or bool: expected the option mask or truth",
+                               mica_dtype_name(i->in[0]->dtype));
     return mica_infer_out(i, 0, result_dtype(i), i->out[0].rank, i->out[0].dim);
 }
 
@@ -29,6 +35,7 @@ static void sample(mica_op_sample *s)
 {
     mica_sample_broadcast(s);
     ((mica_compare_opts *)s->opts)->mask = mica_sample_chance(s);
+    ((mica_compare_opts *)s->opts)->truth = mica_sample_chance(s);
 }
 
 #define ENTRY(op, words, inputs, infers)                                   \
@@ -72,8 +79,8 @@ CLASSIFY(isfinite, "1 where a is neither infinite nor NaN, else 0")
 static mica_status check_condition(mica_infer *i, int in)
 {
     mica_dtype dtype = i->in[in]->dtype;
-    if (dtype != MICA_F32 && dtype != MICA_U8)
-        return mica_infer_fail(i, MICA_ERR_DTYPE, "expected an f32 or u8 condition, got %s",
+    if (dtype != MICA_F32 && dtype != MICA_U8 && dtype != MICA_BOOL)
+        return mica_infer_fail(i, MICA_ERR_DTYPE, "expected an f32, u8 or bool condition, got %s",
                                mica_dtype_name(dtype));
     return MICA_OK;
 }
@@ -81,8 +88,9 @@ static mica_status check_condition(mica_infer *i, int in)
 static mica_status infer_where(mica_infer *i)
 {
     MICA_TRY(check_condition(i, 0));
-    MICA_TRY(mica_infer_dtype(i, 1, MICA_F32));
-    MICA_TRY(mica_infer_dtype(i, 2, MICA_F32));
+    if (mica_in_blocks(i->in[1]->dtype))
+        return mica_infer_fail(i, MICA_ERR_DTYPE, "expected a plain type, got %s",
+                               mica_dtype_name(i->in[1]->dtype));
     MICA_TRY(mica_infer_broadcast(i, 0, 1, 2));
     int rank;
     mica_index dims[MICA_MAX_RANK];
@@ -90,7 +98,7 @@ static mica_status infer_where(mica_infer *i)
         return mica_infer_fail(i, MICA_ERR_SHAPE,
                                "the condition does not broadcast to the operands' shape %s",
                                MICA_SHAPE(&i->out[0]));
-    return mica_infer_out(i, 0, MICA_F32, rank, dims);
+    return mica_infer_out(i, 0, i->in[1]->dtype, rank, dims);
 }
 
 static mica_status run_where(const mica_call *c)
@@ -99,7 +107,11 @@ static mica_status run_where(const mica_call *c)
 }
 
 /* da = dy where the condition holds, db = dy where it does not */
-static void gradient_where(mica_grad *g) { mica_grad_give_choice(g, 1, 2, g->in[0]); }
+static void gradient_where(mica_grad *g)
+{
+    if (mica_grad_in_f32(g))
+        mica_grad_give_choice(g, 1, 2, g->in[0]);
+}
 
 /* Conditions 0 and 1: numbers of u8, or of f32 that are one or the other throughout. */
 static void sample_condition(mica_op_sample *s, int in)

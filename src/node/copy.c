@@ -1,9 +1,14 @@
 /* A copy, or a cast to another dtype. */
 #include "node/entry.h"
 #include "node/sample.h"
+#include "tensor/tensor.h"
 
-static const mica_field fields[] = {MICA_FIELD(mica_copy_opts, cast, BOOL, "convert to the dtype below"),
-                                    MICA_FIELD(mica_copy_opts, dtype, DTYPE, "target dtype of a cast")};
+static const mica_field fields[] = {
+    MICA_FIELD(mica_copy_opts, cast, BOOL, "convert to the dtype below"),
+    MICA_FIELD(mica_copy_opts, dtype, DTYPE, "target dtype of a cast"),
+    MICA_FIELD(mica_copy_opts, wrap, BOOL, "integers wrap instead of saturating"),
+    MICA_FIELD(mica_copy_opts, overflow, BOOL, "8-bit floats do not saturate"),
+    MICA_FIELD(mica_copy_opts, round, CHOICE, "up|down|nearest")};
 
 static mica_status infer(mica_infer *i)
 {
@@ -12,18 +17,19 @@ static mica_status infer(mica_infer *i)
     return mica_infer_out(i, 0, opts->cast ? opts->dtype : a->dtype, a->rank, a->dim);
 }
 
-static mica_status run(const mica_call *c) { return mica_copy(c->ctx, c->out[0], c->in[0]); }
-
-static bool is_float(mica_dtype dtype)
+static mica_status run(const mica_call *c)
 {
-    return dtype == MICA_F32 || dtype == MICA_F64 || dtype == MICA_F16 || dtype == MICA_BF16;
+    const mica_copy_opts *opts = c->opts;
+    if (!opts->wrap && !opts->overflow && opts->round == MICA_ROUND_UP)
+        return mica_copy(c->ctx, c->out[0], c->in[0]);
+    return mica_cast(c->ctx, c->out[0], c->in[0], &(mica_cast_opts){opts->wrap, opts->overflow, opts->round});
 }
 
 /* dx = dy: gradients are f32, whatever floats they belong to */
 static void gradient(mica_grad *g)
 {
     mica_dtype from = mica_grad_shape(g, g->in[0]).dtype, to = mica_grad_shape(g, g->out[0]).dtype;
-    if (is_float(from) && is_float(to))
+    if (mica_is_float(from) && mica_is_float(to))
         mica_grad_pass(g, 0, g->dout[0]);
 }
 

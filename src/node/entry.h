@@ -42,11 +42,19 @@ typedef struct mica_conv_max_pool_opts {
 } mica_conv_max_pool_opts;
 extern const mica_op mica_op_conv2d_max_pool;
 
+/* The leading part of x, whose other inputs tell how large it is (leading.c). */
+typedef struct mica_leading_opts {
+    int like[MICA_MAX_RANK]; /* the number of the input that axis k is as large as; 0: as in x */
+    int axis[MICA_MAX_RANK]; /* which axis of that input */
+} mica_leading_opts;
+extern const mica_op mica_op_leading;
+
 /* ---- Sequences ---- */
 
 extern const mica_op mica_op_embedding;        /* rows of a learned table, by index */
 extern const mica_op mica_op_attention_packed; /* of queries, keys and values side by side */
 extern const mica_op mica_op_attention_cached; /* the same, of tokens behind those of earlier steps */
+extern const mica_op mica_op_attention_rows;   /* of queries, keys and values whose heads lie side by side */
 extern const mica_op mica_op_rotary_packed;    /* of heads side by side */
 extern const mica_op mica_op_add_positions;    /* a sequence plus rows of a table */
 extern const mica_op mica_op_sinusoidal_table;
@@ -88,8 +96,10 @@ typedef struct mica_turn_opts {
 
 /* Of lstm, gru and rnn. */
 typedef struct mica_sequence_opts {
-    bool last; /* only the last step's output: [N, units] */
-    bool relu; /* rnn: instead of tanh */
+    bool last;       /* only the last step's output: [N, units] */
+    bool relu;       /* rnn: instead of tanh */
+    bool reverse;    /* from the last time step to the first; y stays in the order of x */
+    bool time_first; /* x and y are [T, N, ...] instead of [N, T, ...] */
 } mica_sequence_opts;
 
 /* What some builds leave out: gradients where nets are only run, and samples, which are for tests. The function is

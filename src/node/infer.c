@@ -53,8 +53,8 @@ mica_status mica_infer_broadcast(mica_infer *i, int out, int a, int b)
     const mica_tensor *x = i->in[a], *y = i->in[b];
     int rank = x->rank > y->rank ? x->rank : y->rank;
     mica_index dims[MICA_MAX_RANK];
-    if (x->dtype != MICA_F32 || y->dtype != MICA_F32)
-        return mica_infer_fail(i, MICA_ERR_DTYPE, "expected f32 and f32, got %s and %s",
+    if (x->dtype != y->dtype)
+        return mica_infer_fail(i, MICA_ERR_DTYPE, "expected one dtype, got %s and %s",
                                mica_dtype_name(x->dtype), mica_dtype_name(y->dtype));
     for (int k = 1; k <= rank; k++) {
         mica_index dx = k <= x->rank ? x->dim[x->rank - k] : 1, dy = k <= y->rank ? y->dim[y->rank - k] : 1;
@@ -63,7 +63,7 @@ mica_status mica_infer_broadcast(mica_infer *i, int out, int a, int b)
                                    MICA_SHAPE(y));
         dims[rank - k] = dx == 1 ? dy : dx;
     }
-    return mica_infer_out(i, out, MICA_F32, rank, dims);
+    return mica_infer_out(i, out, x->dtype, rank, dims);
 }
 
 mica_status mica_infer_axis(mica_infer *i, int in, int axis, int *result)

@@ -29,8 +29,8 @@ static inline mica_status mica_infer_factor(mica_infer *i, int multiplier, int s
                            shift);
 }
 
-/* Inputs 1 to 4: w, bias, multiplier, shift, for sums of so many products. */
-enum { INT8_X, INT8_W, INT8_BIAS, INT8_MULTIPLIER, INT8_SHIFT, INT8_INS };
+/* Inputs 1 to 4: w, bias, multiplier, shift, for sums of so many products; and packed weights, if any. */
+enum { INT8_X, INT8_W, INT8_BIAS, INT8_MULTIPLIER, INT8_SHIFT, INT8_INS, INT8_PACKED = INT8_INS };
 
 static inline mica_status mica_infer_int8_weights(mica_infer *i, double products)
 {
@@ -48,6 +48,8 @@ static inline mica_status mica_infer_int8_weights(mica_infer *i, double products
             return mica_infer_fail(i, MICA_ERR_SHAPE, "expected %s [%td], got %s", i->op->names[k], count,
                                    MICA_SHAPE(t));
     }
+    if (i->ins > INT8_PACKED && i->in[INT8_PACKED] != NULL)
+        MICA_TRY(mica_infer_dtype(i, INT8_PACKED, MICA_U8));
     if (products > MICA_INT8_PRODUCTS)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "sums of %.0f products: expected at most %d", products,
                                MICA_INT8_PRODUCTS);
@@ -56,7 +58,8 @@ static inline mica_status mica_infer_int8_weights(mica_infer *i, double products
 
 static inline mica_int8_weights mica_int8_weights_of(const mica_call *c, const mica_tensor *w)
 {
-    return (mica_int8_weights){w, c->in[INT8_BIAS], c->in[INT8_MULTIPLIER], c->in[INT8_SHIFT]};
+    return (mica_int8_weights){w, c->in[INT8_BIAS], c->in[INT8_MULTIPLIER], c->in[INT8_SHIFT],
+                               c->ins > INT8_PACKED ? c->in[INT8_PACKED] : NULL};
 }
 
 /* ---- Samples ---- */

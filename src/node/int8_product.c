@@ -1,11 +1,72 @@
 /* Int8 products: linear, convolution. */
 #include <string.h>
 
+#include "net/net.h"
+#include "node/entry.h"
 #include "node/int8.h"
 #include "node/planes.h"
 
 #define NAMES \
-    (const char *const[]) { "x", "w", "bias", "multiplier", "shift", "y" }
+    (const char *const[]) { "x", "w", "bias", "multiplier", "shift", "packed", "y" }
+
+/* ---- Weights ---- */
+
+static mica_status pack_infer(mica_infer *i)
+{
+    MICA_TRY(mica_infer_dtype(i, 0, MICA_I8));
+    MICA_TRY(mica_infer_dtype(i, 1, MICA_I32));
+    if (i->in[1]->rank != 1 || i->in[0]->rank < 1 || i->in[1]->dim[0] != i->in[0]->dim[0])
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected w [M, ...] and bias [M], got %s and %s",
+                               MICA_SHAPE(i->in[0]), MICA_SHAPE(i->in[1]));
+    mica_index bytes = mica_int8_packed_bytes(i->ctx, i->in[0], i->opts);
+    if (bytes < 0)
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "w %s does not fall into groups of at most %d products",
+                               MICA_SHAPE(i->in[0]), MICA_INT8_PRODUCTS);
+    return mica_infer_out(i, 0, MICA_U8, 1, &bytes);
+}
+
+static mica_status pack_run(const mica_call *c)
+{
+    return mica_int8_pack(c->ctx, c->out[0], c->in[0], c->in[1], c->opts);
+}
+
+/* Weights are no samples. */
+static bool pack_mixes(const mica_infer *i)
+{
+    (void)i;
+    return true;
+}
+
+static void pack_sample(mica_op_sample *s)
+{
+    mica_int8_pack_opts *o = s->opts;
+    mica_index dims[4];
+    int rank = (int)mica_op_sample_int(s, 2, 4);
+    for (int k = 0; k < rank; k++)
+        dims[k] = mica_op_sample_int(s, 1, 6);
+    o->groups = rank > 2 ? mica_op_sample_int(s, 0, 2) : 0;
+    dims[0] *= o->groups > 0 ? o->groups : 1;
+    mica_sample_bytes(s, 0, rank, dims);
+    mica_op_sample_shape(s, 1, 1, dims);
+    s->in[1].dtype = MICA_I32;
+    mica_sample_range(s, 1, 0.0, 20000.0);
+}
+
+static const mica_field pack_fields[] = {
+    MICA_FIELD(mica_int8_pack_opts, groups, INDEX, "of the convolution; 0: 1")};
+
+const mica_op mica_op_int8_pack = {.name = "int8_pack",
+                                   .family = "composed", /* its result depends on the instruction set */
+                                   .about = "weights and bias as products of this instruction set read them",
+                                   .ins = 2,
+                                   .outs = 1,
+                                   .names = (const char *const[]){"w", "bias", "packed"},
+                                   .opts_bytes = sizeof(mica_int8_pack_opts),
+                                   MICA_FIELD_LIST(pack_fields),
+                                   .infer = pack_infer,
+                                   .run = pack_run,
+                                   .mixes = pack_mixes,
+                                   .sample = MICA_SAMPLE(pack_sample)};
 
 /* ---- Linear ---- */
 
@@ -49,7 +110,7 @@ static void linear_sample(mica_op_sample *s)
 static const mica_field linear_fields[] = {MICA_INT8_LIMIT_FIELDS(mica_int8_limits)};
 
 MICA_INT8_ENTRY(int8_linear, "x times w transposed plus bias, by multiplier / 2^shift, rounded and limited",
-                .ins = INT8_INS, .names = NAMES, .opts_bytes = sizeof(mica_int8_limits),
+                .ins = INT8_INS, .optional_ins = 1, .names = NAMES, .opts_bytes = sizeof(mica_int8_limits),
                 MICA_FIELD_LIST(linear_fields), .infer = linear_infer, .run = linear_run,
                 .mixes = linear_mixes, .sample = linear_sample)
 
@@ -82,6 +143,13 @@ static mica_status conv2d_infer(mica_infer *i)
     MICA_TRY(mica_infer_int8_weights(i, (double)w->dim[1] * (double)taps.dim[2] * (double)taps.dim[3]));
     MICA_TRY(mica_infer_limits(i, o->low, o->high));
     bool flat = x->rank == 3;
+    if (o->pool < 0 || o->pool > 2 || (o->pool == 2 && (flat || sizes[0] < 2 || sizes[1] < 2)))
+        return mica_infer_fail(i, MICA_ERR_SHAPE,
+                               "pool is %d, for images of %td x %td: expected at most 2, and "
+                               "larger images",
+                               o->pool, sizes[0], sizes[1]);
+    for (int k = 0; k < 2 && o->pool == 2; k++)
+        sizes[k] /= 2;
     return mica_infer_out(i, 0, MICA_I8, x->rank,
                           (mica_index[]){x->dim[0], w->dim[0], flat ? sizes[1] : sizes[0], sizes[1]});
 }
@@ -122,9 +190,28 @@ static const mica_field conv_fields[] = {
     MICA_FIELDS(mica_int8_conv_opts, dilation, INDEX, "0: 1"),
     MICA_FIELD(mica_int8_conv_opts, groups, INDEX, "0: 1"),
     MICA_INT8_LIMIT_FIELDS(mica_int8_conv_opts),
+    MICA_FIELD(mica_int8_conv_opts, pool, INT, "2: the largest of each 2 x 2 window; 0 or 1: all"),
 };
 
+/* Max pooling by 2, where weights are packed: there one call does both, and an exporter has its own way. */
+static bool take_pool(mica_net *net, mica_node *node, const mica_node *then)
+{
+    mica_int8_conv_opts *o = node->opts;
+    const mica_pooling_opts *p = then->opts;
+    if (then->op != &mica_op_int8_max_pool2d || node->ins <= INT8_PACKED || node->in[INT8_PACKED] == NONE ||
+        o->pool > 1)
+        return false;
+    for (int k = 0; k < 2; k++)
+        if (p->kernel[k] != 2 || (p->stride[k] != 0 && p->stride[k] != 2) || p->pad[k] != 0 ||
+            (p->dilation[k] != 0 && p->dilation[k] != 1))
+            return false;
+    if (p->ceil_mode || net->values[node->out[0]].tensor.rank != 4)
+        return false;
+    o->pool = 2;
+    return true;
+}
+
 MICA_INT8_ENTRY(int8_conv2d, "convolution of i8 images by multiplier / 2^shift, rounded and limited",
-                .ins = INT8_INS, .names = NAMES, .opts_bytes = sizeof(mica_int8_conv_opts),
+                .ins = INT8_INS, .optional_ins = 1, .names = NAMES, .opts_bytes = sizeof(mica_int8_conv_opts),
                 MICA_FIELD_LIST(conv_fields), .infer = conv2d_infer, .run = conv2d_run,
-                .sample = conv2d_sample)
+                .sample = conv2d_sample, .fuse = take_pool)

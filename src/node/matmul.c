@@ -2,6 +2,7 @@
 #include "node/finish.h"
 #include "node/gradient.h"
 #include "node/sample.h"
+#include "node/typed.h"
 
 #include "tensor/tensor.h"
 
@@ -34,8 +35,8 @@ static mica_status infer(mica_infer *i)
     const mica_matmul_opts *opts = i->opts;
     const mica_tensor *a = i->in[0], *b = i->in[1], *bias = i->ins > 2 ? i->in[2] : NULL;
     MICA_TRY(check_options(i, opts));
-    MICA_TRY(mica_infer_dtype(i, 0, MICA_F32));
-    MICA_TRY(mica_infer_dtype(i, 1, MICA_F32));
+    MICA_TRY(mica_infer_folded(i, 0));
+    MICA_TRY(mica_infer_dtype(i, 1, a->dtype));
     if (a->rank < 2 || b->rank < 2)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected matrices, got %s and %s", MICA_SHAPE(a),
                                MICA_SHAPE(b));
@@ -56,7 +57,7 @@ static mica_status infer(mica_infer *i)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "the batch of a is %s, that of b %s: they do not broadcast",
                                MICA_SHAPE(&batch_a), MICA_SHAPE(&batch_b));
     dims[rank] = p.m, dims[rank + 1] = p.n;
-    return mica_infer_out(i, 0, MICA_F32, rank + 2, dims);
+    return mica_infer_out(i, 0, a->dtype, rank + 2, dims);
 }
 
 static mica_status run(const mica_call *c)
@@ -147,6 +148,8 @@ static bool is_shared(mica_grad *g, const mica_matmul_opts *opts)
 static void gradient(mica_grad *g)
 {
     const mica_matmul_opts *opts = g->opts;
+    if (!mica_grad_in_f32(g))
+        return;
     mica_matmul_opts bare = *opts;
     bare.activation = MICA_NO_ACTIVATION;
     mica_finish finish = {opts->activation, opts->slope, &mica_op_matmul, opts, &bare};

@@ -4,7 +4,7 @@
 static const mica_field pad_fields[] = {
     MICA_FIELDS(mica_pad_opts, before, INDEX, "elements at the start of each axis"),
     MICA_FIELDS(mica_pad_opts, after, INDEX, "elements at the end of each axis"),
-    MICA_FIELD(mica_pad_opts, mode, CHOICE, "constant|reflect"),
+    MICA_FIELD(mica_pad_opts, mode, CHOICE, "constant|reflect|edge|wrap"),
     MICA_FIELD(mica_pad_opts, value, DOUBLE, "padding value")};
 static const mica_field unpad_fields[] = {
     MICA_FIELDS(mica_pad_opts, before, INDEX, "elements to drop at the beginning of each axis"),
@@ -17,12 +17,14 @@ static mica_status pad_infer(mica_infer *i)
     const mica_pad_opts *o = i->opts;
     const mica_tensor *x = i->in[0];
     mica_index dims[MICA_MAX_RANK];
-    if ((unsigned)o->mode > MICA_PAD_REFLECT)
+    if ((unsigned)o->mode > MICA_PAD_WRAP)
         return mica_infer_fail(i, MICA_ERR_ARGUMENT, "unknown mode %d", (int)o->mode);
     for (int k = 0; k < x->rank; k++) {
         mica_index before = o->before[k], after = o->after[k], most = PTRDIFF_MAX / 4;
         if (o->mode == MICA_PAD_REFLECT)
             most = x->dim[k] > 0 ? x->dim[k] - 1 : 0;
+        else if (o->mode > MICA_PAD_REFLECT && x->dim[k] == 0)
+            most = 0;
         if (before < 0 || after < 0 || before > most || after > most ||
             __builtin_add_overflow(x->dim[k], before + after, &dims[k]))
             return mica_infer_fail(i, MICA_ERR_ARGUMENT,
@@ -55,7 +57,7 @@ static void pad_sample(mica_op_sample *s)
     mica_pad_opts *o = s->opts;
     mica_index dims[MICA_MAX_RANK];
     int rank = mica_sample_dims(s, 1, 4, dims);
-    o->mode = mica_op_sample_int(s, 0, 1) == 0 ? MICA_PAD_CONSTANT : MICA_PAD_REFLECT;
+    o->mode = (mica_pad_mode)mica_op_sample_int(s, 0, MICA_PAD_WRAP);
     o->value = 0.5;
     for (int k = 0; k < rank; k++) {
         mica_index most = o->mode == MICA_PAD_REFLECT ? dims[k] - 1 : 3;

@@ -2,14 +2,15 @@
 #include "node/reduce.h"
 
 #include "node/sample.h"
+#include "node/typed.h"
 #include "ops/reduce.h"
 
-static mica_status infer(mica_infer *i)
+static mica_status infer_typed(mica_infer *i)
 {
     const mica_reduction_opts *opts = i->opts;
     const mica_tensor *a = i->in[0];
     unsigned mask;
-    MICA_TRY(mica_infer_dtype(i, 0, MICA_F32));
+    MICA_TRY(mica_infer_folded(i, 0));
     mica_status status = mica_reduce_axes(i->ctx, i->op->name, a, opts->axes, opts->count, &mask);
     if (status != MICA_OK)
         return mica_infer_pass_on(i, status);
@@ -18,13 +19,19 @@ static mica_status infer(mica_infer *i)
     for (int k = 0; k < a->rank; k++)
         if (opts->keep || !(mask & (1u << k)))
             dims[rank++] = mask & (1u << k) ? 1 : a->dim[k];
-    return mica_infer_out(i, 0, MICA_F32, rank, dims);
+    return mica_infer_out(i, 0, a->dtype, rank, dims);
+}
+
+static mica_status infer(mica_infer *i)
+{
+    MICA_TRY(mica_infer_dtype(i, 0, MICA_F32));
+    return infer_typed(i);
 }
 
 /* There must be an element to choose. */
 static mica_status infer_choice(mica_infer *i)
 {
-    MICA_TRY(infer(i));
+    MICA_TRY(infer_typed(i));
     if (mica_tensor_count(&i->out[0]) > 0 && mica_tensor_count(i->in[0]) == 0)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "the axis is empty");
     return MICA_OK;
@@ -130,25 +137,30 @@ static const mica_field norm_fields[] = {COMMON, MICA_FIELD(mica_reduction_opts,
         mica_reduce_opts axes = axes_of(c->opts);             \
         return mica_##op(c->ctx, c->out[0], c->in[0], &axes); \
     }
-#define ENTRY(op, words, list, infers, samples)                                    \
-    const mica_op mica_op_##op = {.name = #op,                                     \
-                                  .family = "reduce",                              \
-                                  .about = words,                                  \
-                                  .ins = 1,                                        \
-                                  .outs = 1,                                       \
-                                  .opts_bytes = sizeof(mica_reduction_opts),       \
-                                  MICA_FIELD_LIST(list),                           \
-                                  .infer = infers,                                 \
-                                  .run = run_##op,                                 \
-                                  .gradient = MICA_GRADIENT(mica_##op##_gradient), \
-                                  .mixes = mixes,                                  \
+#define ENTRY(op, words, list, infers, samples)                              \
+    static void gradient_##op(mica_grad *g)                                  \
+    {                                                                        \
+        if (mica_grad_in_f32(g))                                             \
+            mica_##op##_gradient(g);                                         \
+    }                                                                        \
+    const mica_op mica_op_##op = {.name = #op,                               \
+                                  .family = "reduce",                        \
+                                  .about = words,                            \
+                                  .ins = 1,                                  \
+                                  .outs = 1,                                 \
+                                  .opts_bytes = sizeof(mica_reduction_opts), \
+                                  MICA_FIELD_LIST(list),                     \
+                                  .infer = infers,                           \
+                                  .run = run_##op,                           \
+                                  .gradient = MICA_GRADIENT(gradient_##op),  \
+                                  .mixes = mixes,                            \
                                   .sample = MICA_SAMPLE(samples)};
 #define REDUCE(op, words, list, infers, samples) RUN(op) ENTRY(op, words, list, infers, samples)
 
 /* clang-format off */
-REDUCE(sum, "the sum over axes", mica_reduction_fields, infer, sample_axes)
-REDUCE(mean, "the mean over axes", mica_reduction_fields, infer, sample_axes)
-REDUCE(prod, "the product over axes", mica_reduction_fields, infer, sample_prod)
+REDUCE(sum, "the sum over axes", mica_reduction_fields, infer_typed, sample_axes)
+REDUCE(mean, "the mean over axes", mica_reduction_fields, infer_typed, sample_axes)
+REDUCE(prod, "the product over axes", mica_reduction_fields, infer_typed, sample_prod)
 REDUCE(amax, "the maximum over axes", mica_reduction_fields, infer_choice, sample_spread)
 REDUCE(amin, "the minimum over axes", mica_reduction_fields, infer_choice, sample_spread)
 REDUCE(variance, "the variance over axes", variance_fields, infer, sample_variance)

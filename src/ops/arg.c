@@ -3,6 +3,7 @@
 
 #include "base/parallel.h"
 #include "ops/reduce.h"
+#include "ops/typed.h"
 
 /* Columns that are looked at side by side, and elements gathered at a time. */
 #define WIDTH 256
@@ -173,11 +174,12 @@ static void over_all(const arg_job *job, const mica_tensor *a, const mica_tensor
 static mica_status arg(mica_context *ctx, const char *op, bool largest, const mica_tensor *dst,
                        const mica_tensor *a, int axis)
 {
-    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, MICA_DTYPES_INDEX}, {"a", a, 0, 0}};
+    bool all = axis == MICA_ALL_AXES, typed = !all && mica_typed_folds(a);
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, MICA_DTYPES_INDEX},
+                       {"a", a, 0, typed ? MICA_DTYPES_TYPED : 0}};
     unsigned mask;
     mica_tensor kept;
     MICA_TRY(mica_check_args(ctx, op, args, 2));
-    bool all = axis == MICA_ALL_AXES;
     MICA_TRY(mica_reduce_axes(ctx, op, a, &axis, all ? 0 : 1, &mask));
     MICA_TRY(mica_reduce_shape(ctx, op, "dst", dst, "a", a, mask, &kept));
     mica_tensor reduced = mica_reduce_part(a, mask);
@@ -189,7 +191,9 @@ static mica_status arg(mica_context *ctx, const char *op, bool largest, const mi
                          MICA_SHAPE(a));
     MICA_START(ctx, op, 0, NULL);
     arg_job job = {.kernels = ctx->kernels->reduce, .largest = largest};
-    if (all)
+    if (typed)
+        mica_typed_arg(ctx, largest, &kept, a, axis < 0 ? axis + a->rank : axis);
+    else if (all)
         over_all(&job, a, dst);
     else
         along_axis(ctx, &job, a, &kept, axis < 0 ? axis + a->rank : axis);

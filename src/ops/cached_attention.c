@@ -410,7 +410,7 @@ mica_status mica_cached_attention(mica_context *ctx, const mica_tensor *y,
     if (args == NULL)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: the arguments are NULL", op);
     const mica_cached_attention_args *a = args;
-    unsigned bytes = MICA_DTYPE_BIT(MICA_U8), integers = MICA_DTYPE_BIT(MICA_I32);
+    uint64_t bytes = MICA_DTYPE_BIT(MICA_U8), integers = MICA_DTYPE_BIT(MICA_I32);
     mica_arg list[] = {{"y", y, MICA_ARG_OUT, 0},
                        {"q", a->q, 0, 0},
                        {"k", a->k, 0, 0},

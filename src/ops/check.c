@@ -13,13 +13,14 @@ static mica_status check_valid(mica_context *ctx, const char *op, const mica_arg
 
 static mica_status check_dtype(mica_context *ctx, const char *op, const mica_arg *arg)
 {
-    unsigned allowed = arg->dtypes != 0 ? arg->dtypes : MICA_DTYPE_BIT(MICA_F32);
+    uint64_t allowed = arg->dtypes != 0 ? arg->dtypes : MICA_DTYPE_BIT(MICA_F32);
     if (allowed & MICA_DTYPE_BIT(arg->tensor->dtype))
         return MICA_OK;
-    char names[224]; /* all with " or " between them fit */
+    char names[224] = "a plain type"; /* many with " or " between them fit */
     int used = 0;
-    for (unsigned d = 0; d < MICA_DTYPE_COUNT; d++) {
-        if (allowed & (1u << d))
+    bool any = (allowed & MICA_DTYPES_ANY) == MICA_DTYPES_ANY;
+    for (unsigned d = 0; !any && d < MICA_DTYPE_COUNT; d++) {
+        if ((allowed & MICA_DTYPE_BIT(d)) && (size_t)used < sizeof names)
             used += mica_format(names + used, sizeof names - (size_t)used, "%s%s", used > 0 ? " or " : "",
                                 mica_dtype_name((mica_dtype)d));
     }

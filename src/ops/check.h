@@ -23,20 +23,21 @@ enum {
     MICA_ARG_OPTIONAL = 4, /* may be NULL */
 };
 
-#define MICA_DTYPE_BIT(dtype) (1u << (dtype))
+#define MICA_DTYPE_BIT(dtype) ((uint64_t)1 << (dtype))
 #define MICA_DTYPES_INDEX     (MICA_DTYPE_BIT(MICA_I32) | MICA_DTYPE_BIT(MICA_I64))
-#define MICA_DTYPES_MASK      (MICA_DTYPE_BIT(MICA_F32) | MICA_DTYPE_BIT(MICA_U8))
+#define MICA_DTYPES_MASK      (MICA_DTYPE_BIT(MICA_F32) | MICA_DTYPE_BIT(MICA_U8) | MICA_DTYPE_BIT(MICA_BOOL))
 
 /* Every plain type; and those that come in blocks, which an operation has to ask for. */
 #define MICA_DTYPE_OR_BIT(code, name, bytes, block, type) | MICA_DTYPE_BIT(MICA_##code)
 #define MICA_DTYPES_ANY                                   (0u MICA_DTYPE_PLAIN_LIST(MICA_DTYPE_OR_BIT))
 #define MICA_DTYPES_BLOCKS                                (0u MICA_DTYPE_BLOCK_LIST(MICA_DTYPE_OR_BIT))
+#define MICA_DTYPES_ALL                                   (MICA_DTYPE_BIT(MICA_DTYPE_COUNT) - 1)
 
 typedef struct mica_arg {
     const char *name; /* as in the public header, for messages */
     const mica_tensor *tensor;
     unsigned flags;
-    unsigned dtypes; /* MICA_DTYPE_BITs that it may have; 0: f32 only */
+    uint64_t dtypes; /* MICA_DTYPE_BITs that it may have; 0: f32 only */
 } mica_arg;
 
 /* Every tensor is valid and of an allowed dtype, outputs can be written to, and no output overlaps another

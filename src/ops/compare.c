@@ -2,6 +2,7 @@
 #include <mica/ops/compare.h>
 
 #include "ops/check.h"
+#include "ops/typed.h"
 #include "ops/walk.h"
 
 #define COMPARE_OP(name)                                                                     \
@@ -11,6 +12,8 @@
         mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, MICA_DTYPES_MASK},                     \
                            {"a", a, MICA_ARG_IN_PLACE, 0},                                   \
                            {"b", b, MICA_ARG_IN_PLACE, 0}};                                  \
+        if (mica_typed_takes(MICA_TYPED_##name, a))                                          \
+            return mica_typed_op(ctx, #name, MICA_TYPED_##name, args, 3);                    \
         return mica_map_op(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), NULL, args, 3); \
     }
 MICA_MAP_COMPARE(COMPARE_OP)
@@ -30,6 +33,8 @@ mica_status mica_where(mica_context *ctx, const mica_tensor *dst, const mica_ten
                        {"cond", cond, MICA_ARG_IN_PLACE, MICA_DTYPES_MASK},
                        {"a", a, MICA_ARG_IN_PLACE, 0},
                        {"b", b, MICA_ARG_IN_PLACE, 0}};
+    if (mica_typed_chooses(a))
+        return mica_typed_where(ctx, "where", args);
     return mica_map_op(ctx, "where", MICA_KERNEL(ctx->kernels, map, where), NULL, args, 4);
 }
 

@@ -1,7 +1,9 @@
 /* Element-wise operations, generated from the lists of kernels. */
+#include <mica/ops/bits.h>
 #include <mica/ops/elementwise.h>
 
 #include "ops/check.h"
+#include "ops/typed.h"
 #include "ops/walk.h"
 
 static mica_status unary(mica_context *ctx, const char *op, mica_map_fn *fn, const void *params,
@@ -19,6 +21,25 @@ static mica_status binary(mica_context *ctx, const char *op, mica_map_fn *fn, co
     return mica_map_op(ctx, op, fn, params, args, 3);
 }
 
+/* ---- In other types than f32 ---- */
+
+static mica_status typed1(mica_context *ctx, const char *op, mica_typed_code code, const mica_tensor *dst,
+                          const mica_tensor *a)
+{
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0}, {"a", a, MICA_ARG_IN_PLACE, 0}};
+    return mica_typed_op(ctx, op, code, args, 2);
+}
+
+static mica_status typed2(mica_context *ctx, const char *op, mica_typed_code code, const mica_tensor *dst,
+                          const mica_tensor *a, const mica_tensor *b)
+{
+    mica_arg args[] = {
+        {"dst", dst, MICA_ARG_OUT, 0}, {"a", a, MICA_ARG_IN_PLACE, 0}, {"b", b, MICA_ARG_IN_PLACE, 0}};
+    return mica_typed_op(ctx, op, code, args, 3);
+}
+
+/* ---- Operations with vector kernels ---- */
+
 #define UNARY_OP(name)                                                                       \
     mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a) \
     {                                                                                        \
@@ -26,13 +47,61 @@ static mica_status binary(mica_context *ctx, const char *op, mica_map_fn *fn, co
     }
 MICA_MAP_UNARY(UNARY_OP)
 
+#define TYPED_UNARY_OP(name)                                                                 \
+    mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a) \
+    {                                                                                        \
+        if (mica_typed_takes(MICA_TYPED_##name, a))                                          \
+            return typed1(ctx, #name, MICA_TYPED_##name, dst, a);                            \
+        return unary(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), NULL, dst, a);        \
+    }
+MICA_MAP_UNARY_TYPED(TYPED_UNARY_OP)
+
 #define BINARY_OP(name)                                                                      \
     mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, \
                             const mica_tensor *b)                                            \
     {                                                                                        \
+        if (mica_typed_takes(MICA_TYPED_##name, a))                                          \
+            return typed2(ctx, #name, MICA_TYPED_##name, dst, a, b);                         \
         return binary(ctx, #name, MICA_KERNEL(ctx->kernels, map, name), NULL, dst, a, b);    \
     }
 MICA_MAP_BINARY(BINARY_OP)
+
+/* ---- Operations without ---- */
+
+/* A dtype that has no loops is refused as such. */
+static mica_status typed_only(mica_context *ctx, const char *op, mica_typed_code code, mica_arg *args,
+                              int count)
+{
+    const mica_tensor *a = args[1].tensor;
+    if (a != NULL && (unsigned)a->dtype < MICA_DTYPE_COUNT &&
+        (mica_typed_dtypes(code) & MICA_DTYPE_BIT(a->dtype)))
+        return mica_typed_op(ctx, op, code, args, count);
+    for (int k = 0; k < count; k++)
+        args[k].dtypes = mica_typed_dtypes(code);
+    return mica_check_args(ctx, op, args, count);
+}
+
+#define TYPED_BINARY(name)                                                                                  \
+    mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,                \
+                            const mica_tensor *b)                                                           \
+    {                                                                                                       \
+        mica_arg args[] = {                                                                                 \
+            {"dst", dst, MICA_ARG_OUT, 0}, {"a", a, MICA_ARG_IN_PLACE, 0}, {"b", b, MICA_ARG_IN_PLACE, 0}}; \
+        return typed_only(ctx, #name, MICA_TYPED_##name, args, 3);                                          \
+    }
+TYPED_BINARY(mod)
+TYPED_BINARY(fmod)
+TYPED_BINARY(bit_and)
+TYPED_BINARY(bit_or)
+TYPED_BINARY(bit_xor)
+TYPED_BINARY(shift_left)
+TYPED_BINARY(shift_right)
+
+mica_status mica_bit_not(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a)
+{
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0}, {"a", a, MICA_ARG_IN_PLACE, 0}};
+    return typed_only(ctx, "bit_not", MICA_TYPED_bit_not, args, 2);
+}
 
 #define SCALAR_OP(name)                                                                               \
     mica_status mica_##name(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, float s) \

@@ -57,6 +57,8 @@ mica_status mica_int8_check_weights(mica_context *ctx, const char *op, mica_arg 
     args[MICA_INT8_BIAS] = (mica_arg){"bias", weights->bias, 0, MICA_DTYPE_BIT(MICA_I32)};
     args[MICA_INT8_MULTIPLIER] = (mica_arg){"multiplier", weights->multiplier, 0, MICA_DTYPE_BIT(MICA_I32)};
     args[MICA_INT8_SHIFT] = (mica_arg){"shift", weights->shift, 0, MICA_DTYPE_BIT(MICA_U8)};
+    args[MICA_INT8_PACKED] = (mica_arg){"packed", weights->packed, MICA_ARG_OPTIONAL,
+                                        MICA_DTYPE_BIT(MICA_U8)};
     return mica_check_args(ctx, op, args, MICA_INT8_ARGS);
 }
 
@@ -66,7 +68,7 @@ mica_status mica_int8_check_channels(mica_context *ctx, const char *op, const mi
     const mica_tensor *multiplier = args[MICA_INT8_MULTIPLIER].tensor;
     bool one = multiplier->rank == 1 && multiplier->dim[0] == 1;
     mica_index factors = one ? 1 : channels;
-    for (int k = MICA_INT8_BIAS; k < MICA_INT8_ARGS; k++)
+    for (int k = MICA_INT8_BIAS; k <= MICA_INT8_SHIFT; k++)
         MICA_TRY(mica_check_shape(ctx, op, args[k].name, args[k].tensor, 1,
                                   k == MICA_INT8_BIAS ? &channels : &factors, "w", args[MICA_INT8_W].tensor));
     if (products > MICA_INT8_PRODUCTS)

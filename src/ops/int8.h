@@ -22,7 +22,7 @@ static inline mica_int8_finish mica_int8_finish_from(const mica_int8_finish *all
 mica_status mica_int8_check_limits(mica_context *ctx, const char *op, int low, int high, int32_t out[2]);
 mica_status mica_int8_check_factor(mica_context *ctx, const char *op, int multiplier, int shift);
 
-/* Arguments 2 to 5 of a call, behind y and x: w, bias, multiplier, shift. */
+/* Arguments 2 to 6 of a call, behind y and x: w, bias, multiplier, shift, packed. */
 enum {
     MICA_INT8_Y,
     MICA_INT8_X,
@@ -30,6 +30,7 @@ enum {
     MICA_INT8_BIAS,
     MICA_INT8_MULTIPLIER,
     MICA_INT8_SHIFT,
+    MICA_INT8_PACKED,
     MICA_INT8_ARGS
 };
 mica_status mica_int8_check_weights(mica_context *ctx, const char *op, mica_arg args[MICA_INT8_ARGS],

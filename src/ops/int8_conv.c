@@ -1,224 +1,287 @@
-/* Convolution of int8 images. Patches of a tile of pixels become rows, which panels of weights are multiplied with; the
- * columns of a whole image never exist. Groups of few output channels (depthwise) go tap by tap along the rows instead.
+/* Convolution of int8 images. What some rows of output see of an image becomes a window of quads (kernel/int8.h),
+ * which all channels are made from; the columns of a whole image never exist. With max pooling behind it, the four
+ * sums of a window of 2 x 2 stay in registers, and the largest alone becomes a byte.
  *
- * Scratch of panels: panels of all weights | what their sums start at | for each thread: patches | sums | results |
- * a window of the image.
- * Scratch of taps: for each thread, a row of sums. */
+ * A window, for steps (strides, twice that with pooling) SH and SW:
+ *
+ *     [planes of quads][SH][SW][rows of a phase][pitch]        quads
+ *
+ * Row r, column c of what is seen, padding included, is in phase (r % SH, c % SW) at (r / SH, c / SW): so
+ * neighbouring pixels read neighbouring quads, whatever the stride. Pixels count on over the ends of rows, `pitch`
+ * from one row to the next; the few that are none are made, and left out when rows go to y.
+ *
+ * Scratch: packed weights, unless they are given | distances of taps | for each thread: window | results | a row. */
 #include <string.h>
 
 #include "base/parallel.h"
-#include "ops/int8.h"
+#include "ops/int8_pack.h"
 
-#define FEW        4  /* output channels of a group that panels do not pay for */
-#define TILE       64 /* pixels at a time */
-#define BLOCK_SUMS ((size_t)1 << 18)
+#define BLOCK_SUMS ((double)(1 << 19))     /* of parallel work, about */
+#define WINDOW     ((size_t)48 << 10)      /* bytes, unless one row takes more */
 #define MOST       ((mica_index)INT32_MAX) /* of a size or an option: no sum of products of two overflows */
+#define SLACK      ((size_t)512)           /* bytes behind what vectors read or write */
+#define CHANNELS   ((size_t)8)             /* the most of a block */
 
-/* Output position i meets input position i * stride - pad + t * dilation by tap t. */
+/* Position i of a convolution meets input position i * stride - pad + t * dilation by tap t; `made` of its `out`
+ * positions, or of pairs of these, become output, `step` input positions apart. */
 typedef struct conv_dim {
-    mica_index in, out, taps, stride, pad, dilation;
+    mica_index in, out, taps, stride, pad, dilation, made, step;
 } conv_dim;
 
 typedef struct conv_job {
     const mica_int8_kernels *kernels;
-    size_t batch, groups, in, out; /* channels of a group */
+    mica_int8_packing packing;
+    size_t batch;
     conv_dim dim[2];
-    size_t pixels, values, quads, panels; /* of an output plane; of a patch; of a group */
-    const int8_t *x, *w;
+    mica_index pool; /* 1, or 2: windows of 2 x 2 */
+    const int8_t *x;
     int8_t *y;
-    const int32_t *bias;
     mica_int8_finish finish;
     int each;
-    int8_t *packed;
-    int32_t *start;
+    const int8_t *w;
+    const int32_t *start;
+    int32_t *at;
     char *own; /* of threads */
-    size_t own_bytes, patch_bytes, sum_bytes;
-    size_t rows_at_once;
+    size_t own_bytes, window_bytes, result_bytes;
+    mica_index rows, pitch,
+        phase_rows; /* rows of output at a time; quads of a row; rows of a phase of a window */
+    size_t tiles, units_at_once;
 } conv_job;
 
-/* ---- Panels ---- */
-
-static size_t panel_bytes(const conv_job *job) { return job->quads * job->kernels->width * 4; }
-
-static void pack_panel(void *work, size_t block, int thread)
-{
-    (void)thread;
-    const conv_job *job = work;
-    size_t width = job->kernels->width, first = block % job->panels * width;
-    size_t channel = block / job->panels * job->out + first;
-    job->kernels->pack(job->packed + block * panel_bytes(job), job->start + block * width,
-                       job->w + channel * job->values, job->values, mica_least(width, job->out - first),
-                       job->values, job->bias + channel);
-}
-
-/* What a tile of pixels sees of the planes of a group: rows of it with their padding, as bytes of products. */
-typedef struct window {
-    uint8_t *at;
-    mica_index first_row, rows, columns; /* of output; of it */
-} window;
+/* ---- Sizes ---- */
 
 static mica_index span_of(const conv_dim *d) { return (d->taps - 1) * d->dilation + 1; }
 
-/* Bytes as products want them. */
-static void copy_row(uint8_t *restrict to, const int8_t *restrict from, size_t count, uint8_t offset)
+/* Positions along a dimension that so many outputs see. */
+static mica_index seen(const conv_dim *d, mica_index made, mica_index pool)
 {
-    for (size_t k = 0; k < count; k++)
-        to[k] = (uint8_t)((uint8_t)from[k] ^ offset);
+    return (made - 1) * d->step + (pool - 1) * d->stride + span_of(d);
 }
 
-static window make_window(const conv_job *job, uint8_t *room, const int8_t *planes, size_t pixel,
-                          size_t pixels)
+static mica_index pitch_of(const conv_job *job)
 {
-    const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
+    const conv_dim *d = &job->dim[1];
+    return (seen(d, d->made, job->pool) + d->step - 1) / (d->step > 0 ? d->step : 1);
+}
+
+static mica_index phase_rows_of(const conv_job *job, mica_index rows)
+{
+    const conv_dim *d = &job->dim[0];
+    return (seen(d, rows, job->pool) + d->step - 1) / (d->step > 0 ? d->step : 1);
+}
+
+static size_t quad_planes(const conv_job *job)
+{
+    return job->packing.planes * (size_t)(job->dim[0].step * job->dim[1].step);
+}
+
+static size_t window_of(const conv_job *job, mica_index rows)
+{
+    return quad_planes(job) * (size_t)(phase_rows_of(job, rows) * pitch_of(job)) * 4;
+}
+
+/* What fits into the limit, at least a row, and no more than makes a good piece of work. All that follows is enough
+ * for smaller images too: a window of theirs has one row, or is no larger than the limit, or than that of a whole
+ * image. */
+static void set_rows(conv_job *job)
+{
+    const conv_dim *d = &job->dim[0];
+    job->pitch = pitch_of(job);
+    double row_sums = (double)job->packing.out * (double)job->packing.values * (double)job->pool *
+                      (double)job->dim[1].out;
+    mica_index most = (mica_index)(4.0 * BLOCK_SUMS / (row_sums + 1.0)) + 1;
+    job->rows = d->made < most ? d->made : most;
+    while (job->rows > 1 && window_of(job, job->rows) > WINDOW)
+        job->rows = (job->rows + 1) / 2;
+    job->phase_rows = phase_rows_of(job, job->rows);
+    job->tiles = (size_t)((d->made + job->rows - 1) / (job->rows > 0 ? job->rows : 1));
+    job->units_at_once = (size_t)(BLOCK_SUMS / (row_sums * (double)job->rows + 1.0)) + 1;
+}
+
+static size_t scratch_of(const mica_context *ctx, conv_job *job, bool packed)
+{
+    const conv_dim *d = &job->dim[0];
+    size_t one = window_of(job, 1), all = window_of(job, d->made), limit = WINDOW > one ? WINDOW : one;
+    size_t pixels = limit / (4 * quad_planes(job) + 1) + 1, pitch = (size_t)pitch_of(job);
+    pixels = mica_least(pixels > pitch ? pixels : pitch, (size_t)d->made * pitch);
+    job->window_bytes = mica_align_up(mica_least(all, limit) + SLACK);
+    job->result_bytes = mica_align_up(CHANNELS * (pixels + SLACK));
+    size_t row = mica_align_up(5 * (size_t)(job->dim[1].step * pitch_of(job) + 4 * job->dim[1].dilation) +
+                               2 * SLACK);
+    job->own_bytes = job->window_bytes + job->result_bytes + row;
+    return (packed ? 0 : mica_align_up(job->packing.bytes)) +
+           mica_align_up(4 * job->packing.quads * sizeof(int32_t)) + (size_t)ctx->threads * job->own_bytes;
+}
+
+/* ---- Windows ---- */
+
+static void fill_quads(uint32_t *to, mica_index count, uint8_t byte)
+{
+    if (count > 0)
+        memset(to, byte, (size_t)count * 4);
+}
+
+/* One row of quads, `columns` of them: padding, the image, padding. */
+static void make_row(const conv_job *job, uint32_t *to, uint8_t *bytes, const int8_t *const row[4],
+                     mica_index columns)
+{
+    const conv_dim *d = &job->dim[1];
     uint8_t offset = job->kernels->offset;
-    mica_index first = (mica_index)pixel / columns->out,
-               last = (mica_index)(pixel + pixels - 1) / columns->out;
-    window w = {.at = room,
-                .first_row = first,
-                .rows = (last - first) * rows->stride + span_of(rows),
-                .columns = (columns->out - 1) * columns->stride + span_of(columns)};
-    mica_index inside = columns->in < w.columns - columns->pad ? columns->in : w.columns - columns->pad;
-    for (size_t c = 0; c < job->in; c++, planes += rows->in * columns->in)
-        for (mica_index i = 0; i < w.rows; i++, room += w.columns) {
-            mica_index at = first * rows->stride - rows->pad + i;
-            memset(room, offset, (size_t)w.columns);
-            if (at >= 0 && at < rows->in && inside > 0)
-                copy_row(room + columns->pad, planes + at * columns->in, (size_t)inside, offset);
+    if (job->packing.slides) {
+        mica_index behind = columns + 3 * d->dilation + 32;
+        mica_index inside = d->in < behind - d->pad ? d->in : behind - d->pad;
+        if (inside > 0)
+            job->kernels->offset_row(bytes + d->pad, row[0], (size_t)inside);
+        job->kernels->quads_of_row(to, bytes, (size_t)d->dilation, (size_t)columns);
+        return;
+    }
+    mica_index before = d->pad < columns ? d->pad : columns,
+               inside = d->in < columns - before ? d->in : columns - before;
+    fill_quads(to, before, offset);
+    job->kernels->quads_of_planes(to + before, row, (size_t)inside);
+    fill_quads(to + before + inside, columns - before - inside, offset);
+}
+
+/* Whether any tap meets this row phase. */
+static bool phase_is_met(const conv_job *job, mica_index phase)
+{
+    const conv_dim *d = &job->dim[0];
+    for (mica_index p = 0; p < job->pool; p++)
+        for (mica_index t = 0; t < d->taps && t <= d->step; t++)
+            if ((t * d->dilation + p * d->stride) % d->step == phase)
+                return true;
+    return d->taps > d->step;
+}
+
+/* Planes of quads of one step in rows, in the order of memory: what is written behind a row is written again. */
+static void make_window(const conv_job *job, char *room, const int8_t *image, mica_index first,
+                        mica_index rows)
+{
+    const conv_dim *d = &job->dim[0];
+    mica_index size = d->in * job->dim[1].in, columns = seen(&job->dim[1], job->dim[1].made, job->pool);
+    mica_index height = phase_rows_of(job, rows), step = job->dim[1].step;
+    uint32_t *window = (uint32_t *)(void *)room,
+             *spread = (uint32_t *)(void *)(room + job->window_bytes + job->result_bytes);
+    uint8_t *bytes = (uint8_t *)(spread + columns + SLACK / 4);
+    if (job->packing.slides) /* padding stays */
+        memset(bytes, job->kernels->offset, (size_t)(columns + 3 * job->dim[1].dilation) + 32);
+    for (size_t plane = 0; plane < job->packing.planes; plane++) {
+        const int8_t *from[4];
+        for (size_t k = 0; k < 4; k++) { /* what there is not has weights of 0 */
+            size_t channel = job->packing.slides ? plane : mica_least(4 * plane + k, job->packing.in - 1);
+            from[k] = image + (mica_index)channel * size;
         }
-    return w;
-}
-
-/* Bytes that may be read and written behind a row of taps: a row is copied in one go, before what follows it. */
-enum { AHEAD = 8 };
-
-/* The patch of an output pixel. */
-static void make_patch(const conv_job *job, uint8_t *to, const window *w, size_t pixel)
-{
-    const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
-    const uint8_t *from = w->at +
-                          ((mica_index)pixel / columns->out - w->first_row) * rows->stride * w->columns +
-                          (mica_index)pixel % columns->out * columns->stride;
-    mica_index plane = w->rows * w->columns, step = rows->dilation * w->columns, taps = columns->taps,
-               apart = columns->dilation, height = rows->taps;
-    bool short_rows = apart == 1 && taps <= AHEAD;
-    size_t channels = job->in; /* all in variables: bytes that are written may be anything, for a compiler */
-    uint8_t *end = to + job->values;
-    for (size_t c = 0; c < channels; c++, from += plane) {
-        const uint8_t *row = from;
-        for (mica_index t = 0; t < height; t++, to += taps, row += step)
-            if (short_rows)
-                memcpy(to, row, AHEAD);
-            else
-                for (mica_index u = 0; u < taps; u++)
-                    to[u] = row[u * apart];
-    }
-    memset(end, job->kernels->offset, job->quads * 4 - job->values);
-}
-
-/* Results [pixels][width] to planes. */
-static void store_results(int8_t *restrict y, size_t plane, const int8_t *restrict result, size_t width,
-                          size_t channels, size_t pixels)
-{
-    for (size_t u = 0; u < channels; u++, y += plane)
-        for (size_t r = 0; r < pixels; r++)
-            y[r] = result[r * width + u];
-}
-
-static void run_tile(void *work, size_t block, int thread)
-{
-    const conv_job *job = work;
-    size_t width = job->kernels->width, tiles = mica_div_up(job->pixels, TILE);
-    size_t pixel = block % tiles * TILE, pixels = mica_least(TILE, job->pixels - pixel);
-    size_t group = block / tiles % job->groups, image = block / tiles / job->groups;
-    uint8_t *patches = (uint8_t *)job->own + (size_t)thread * job->own_bytes;
-    int32_t *sum = (int32_t *)(void *)(patches + job->patch_bytes);
-    int8_t *result = (int8_t *)sum + job->sum_bytes;
-    const int8_t *planes = job->x + (image * job->groups + group) * job->in *
-                                        (size_t)(job->dim[0].in * job->dim[1].in);
-    window seen = make_window(job, (uint8_t *)result + mica_align_up(TILE * width), planes, pixel, pixels);
-    for (size_t r = 0; r < pixels; r++)
-        make_patch(job, patches + r * job->quads * 4, &seen, pixel + r);
-    for (size_t p = 0; p < job->panels; p++) {
-        size_t channel = group * job->out + p * width, channels = mica_least(width, job->out - p * width);
-        size_t panel = group * job->panels + p;
-        job->kernels->product(sum, patches, job->quads * 4, pixels, job->quads,
-                              job->packed + panel * panel_bytes(job), job->start + panel * width);
-        mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, channel);
-        job->kernels->finish_rows(result, sum, pixels, channels, &f, job->each);
-        store_results(job->y + (image * job->groups * job->out + channel) * job->pixels + pixel, job->pixels,
-                      result, width, channels, pixels);
-    }
-}
-
-static void run_panels(mica_context *ctx, conv_job *job, char *scratch, double sums)
-{
-    size_t panels = job->groups * job->panels;
-    job->packed = (int8_t *)scratch;
-    job->start = (int32_t *)(void *)(scratch + mica_align_up(panels * panel_bytes(job)));
-    job->own = (char *)job->start + mica_align_up(panels * job->kernels->width * sizeof(int32_t));
-    mica_parallel_sums(ctx, (double)panels * (double)panel_bytes(job), panels, pack_panel, job);
-    mica_parallel_sums(ctx, sums, job->batch * job->groups * mica_div_up(job->pixels, TILE), run_tile, job);
-}
-
-/* ---- Taps ---- */
-
-/* Output positions, from *first to *end - 1, that a tap meets inside. */
-static void inside(const conv_dim *d, mica_index tap, mica_index *first, mica_index *end)
-{
-    mica_index shift = tap * d->dilation - d->pad; /* i * stride + shift is 0 to in - 1 */
-    *first = shift >= 0 ? 0 : (-shift + d->stride - 1) / d->stride;
-    *end = d->in > shift ? (d->in - shift + d->stride - 1) / d->stride : 0;
-    *end = *end < d->out ? *end : d->out;
-}
-
-/* One row of an output plane. */
-static void run_row(const conv_job *job, int32_t *sum, size_t image, size_t channel, mica_index i)
-{
-    const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
-    const int8_t *w = job->w + channel * job->values;
-    const int8_t *plane = job->x + (image * job->groups + channel / job->out) * job->in *
-                                       (size_t)(rows->in * columns->in);
-    for (mica_index k = 0; k < columns->out; k++)
-        sum[k] = job->bias[channel];
-    for (size_t c = 0; c < job->in; c++, plane += rows->in * columns->in)
-        for (mica_index t = 0; t < rows->taps; t++, w += columns->taps) {
-            mica_index at = i * rows->stride - rows->pad + t * rows->dilation;
-            if (at < 0 || at >= rows->in)
+        for (mica_index phase = 0; phase < d->step; phase++) {
+            uint32_t *to = window;
+            window += step * job->phase_rows * job->pitch;
+            if (!phase_is_met(job, phase))
                 continue;
-            for (mica_index u = 0; u < columns->taps; u++) {
-                mica_index first, end;
-                inside(columns, u, &first, &end);
-                if (first < end)
-                    job->kernels->tap(sum + first,
-                                      plane + at * columns->in + first * columns->stride - columns->pad +
-                                          u * columns->dilation,
-                                      (size_t)columns->stride, (size_t)(end - first), w[u]);
+            for (mica_index r = 0; r < height; r++, to += job->pitch) {
+                mica_index at = first * d->step + r * d->step + phase - d->pad;
+                if (at < 0 || at >= d->in) {
+                    for (mica_index k = 0; k < step; k++)
+                        fill_quads(to + k * job->phase_rows * job->pitch, job->pitch, job->kernels->offset);
+                    continue;
+                }
+                const int8_t *row[4];
+                for (int k = 0; k < 4; k++)
+                    row[k] = from[k] + at * job->dim[1].in;
+                make_row(job, step == 1 ? to : spread, bytes, row, columns);
+                if (step > 1)
+                    job->kernels->spread(to, (size_t)(job->phase_rows * job->pitch), spread, (size_t)step,
+                                         (size_t)columns);
             }
         }
-}
-
-static void run_rows(void *work, size_t block, int thread)
-{
-    const conv_job *job = work;
-    size_t height = (size_t)job->dim[0].out, width = (size_t)job->dim[1].out;
-    size_t channels = job->groups * job->out, all = job->batch * channels * height;
-    int32_t *sum = (int32_t *)(void *)(job->own + (size_t)thread * job->own_bytes);
-    for (size_t row = block * job->rows_at_once; row < mica_least((block + 1) * job->rows_at_once, all);
-         row++) {
-        size_t channel = row / height % channels;
-        run_row(job, sum, row / height / channels, channel, (mica_index)(row % height));
-        mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, channel);
-        job->kernels->finish(job->y + row * width, sum, width, &f, 0);
     }
 }
 
-static void run_taps(mica_context *ctx, conv_job *job, char *scratch, double sums)
+/* ---- Tiles ---- */
+
+/* Where taps are in a window: for each of the places whose largest sum counts. */
+static void set_distances(conv_job *job)
 {
-    size_t row_sums = job->values * (size_t)job->dim[1].out + 1;
-    job->own = scratch;
-    job->rows_at_once = BLOCK_SUMS / row_sums + 1;
-    size_t rows = job->batch * job->groups * job->out * (size_t)job->dim[0].out;
-    mica_parallel_sums(ctx, sums, mica_div_up(rows, job->rows_at_once), run_rows, job);
+    const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
+    const mica_int8_packing *p = &job->packing;
+    mica_index every = p->slides ? 4 : 1, plane = job->phase_rows * job->pitch;
+    int32_t *at = job->at;
+    for (mica_index i = 0; i < job->pool; i++)
+        for (mica_index j = 0; j < job->pool; j++)
+            for (size_t k = 0; k < p->planes; k++)
+                for (mica_index t = 0; t < rows->taps; t++)
+                    for (mica_index u = 0; u < columns->taps; u += every) {
+                        mica_index r = i * rows->stride + t * rows->dilation,
+                                   c = j * columns->stride + u * columns->dilation;
+                        mica_index phase = ((mica_index)k * rows->step + r % rows->step) * columns->step +
+                                           c % columns->step;
+                        *at++ = (int32_t)(4 *
+                                          (phase * plane + r / rows->step * job->pitch + c / columns->step));
+                    }
+}
+
+/* Copies of a size that is not known to the compiler, without a call. */
+static void copy_bytes(int8_t *to, const int8_t *from, size_t count)
+{
+    if (count >= 16) {
+        for (size_t i = 0; i + 16 <= count; i += 16)
+            memcpy(to + i, from + i, 16);
+        memcpy(to + count - 16, from + count - 16, 16);
+    } else if (count >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + count - 8, from + count - 8, 8);
+    } else if (count >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + count - 4, from + count - 4, 4);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            to[i] = from[i];
+    }
+}
+
+/* Rows of an image: all channels of a group. */
+static void run_unit(const conv_job *job, size_t unit, char *room)
+{
+    const mica_int8_packing *p = &job->packing;
+    const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
+    size_t group = unit / job->tiles % p->groups, image = unit / job->tiles / p->groups;
+    mica_index first = (mica_index)(unit % job->tiles) * job->rows,
+               count = rows->made - first < job->rows ? rows->made - first : job->rows;
+    make_window(job, room,
+                job->x + (mica_index)((image * p->groups + group) * p->in) * rows->in * columns->in, first,
+                count);
+    int8_t *result = (int8_t *)room + job->window_bytes;
+    size_t pixels = (size_t)((count - 1) * job->pitch + columns->made), lanes = job->kernels->lanes;
+    mica_int8_tile t = {.x = (const uint8_t *)room,
+                        .at = job->at,
+                        .quads = p->quads,
+                        .phases = (size_t)(job->pool * job->pool),
+                        .vectors = mica_div_up(pixels, lanes),
+                        .y = result};
+    t.stride = t.vectors * lanes;
+    for (size_t c = 0, channels; c < p->out; c += channels) {
+        size_t channel = group * p->out + c;
+        channels = mica_int8_block(job->kernels, p->out - c);
+        t.w = job->w + channel * p->quads * 4;
+        t.start = job->start + channel;
+        mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, channel);
+        job->kernels->tile(&t, channels, &f, job->each);
+        for (size_t k = 0; k < channels; k++) {
+            int8_t *y = job->y +
+                        ((mica_index)(image * p->groups * p->out + channel + k) * rows->made + first) *
+                            columns->made;
+            const int8_t *from = result + k * t.stride;
+            for (mica_index r = 0; r < count; r++)
+                copy_bytes(y + r * columns->made, from + r * job->pitch, (size_t)columns->made);
+        }
+    }
+}
+
+static void run_units(void *work, size_t block, int thread)
+{
+    const conv_job *job = work;
+    size_t all = job->batch * job->packing.groups * job->tiles;
+    size_t end = mica_least((block + 1) * job->units_at_once, all);
+    for (size_t unit = block * job->units_at_once; unit < end; unit++)
+        run_unit(job, unit, job->own + (size_t)thread * job->own_bytes);
 }
 
 /* ---- Checks ---- */
@@ -226,6 +289,7 @@ static void run_taps(mica_context *ctx, conv_job *job, char *scratch, double sum
 static mica_status check_dim(mica_context *ctx, const char *op, conv_dim *d, const mica_arg *args,
                              const mica_int8_conv_opts *o, int k)
 {
+    mica_index pool = o->pool == 2 ? 2 : 1;
     const mica_tensor *x = args[MICA_INT8_X].tensor, *w = args[MICA_INT8_W].tensor;
     *d = (conv_dim){.in = x->dim[2 + k],
                     .taps = w->dim[2 + k],
@@ -246,6 +310,11 @@ static mica_status check_dim(mica_context *ctx, const char *op, conv_dim *d, con
                          "at most %td",
                          op, MICA_SHAPE(x), MICA_SHAPE(w), span, 2 + k, padded);
     d->out = (padded - span) / d->stride + 1;
+    d->made = d->out / pool;
+    d->step = d->stride * pool;
+    if (d->made < 1)
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: windows of 2 x 2 do not fit what is made of x %s", op,
+                         MICA_SHAPE(x));
     return MICA_OK;
 }
 
@@ -261,48 +330,22 @@ static mica_status check(mica_context *ctx, const char *op, conv_job *job, const
         return mica_fail(ctx, MICA_ERR_SHAPE,
                          "%s: x is %s, w is %s: the channels do not match for %td groups", op, MICA_SHAPE(x),
                          MICA_SHAPE(w), groups);
+    if (o->pool < 0 || o->pool > 2)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: pool is %d: expected 0, 1 or 2", op, o->pool);
+    job->pool = o->pool == 2 ? 2 : 1;
     for (int k = 0; k < 2; k++)
         MICA_TRY(check_dim(ctx, op, &job->dim[k], args, o, k));
-    mica_index dims[] = {x->dim[0], w->dim[0], job->dim[0].out, job->dim[1].out};
+    mica_index dims[] = {x->dim[0], w->dim[0], job->dim[0].made, job->dim[1].made};
     MICA_TRY(mica_check_shape(ctx, op, "y", y, 4, dims, "x", x));
     MICA_TRY(mica_int8_check_channels(ctx, op, args, w->dim[0],
                                       (double)w->dim[1] * (double)w->dim[2] * (double)w->dim[3]));
     job->batch = (size_t)x->dim[0];
-    job->groups = (size_t)groups;
-    job->in = (size_t)w->dim[1];
-    job->out = (size_t)(w->dim[0] / groups);
-    job->pixels = (size_t)(job->dim[0].out * job->dim[1].out);
-    job->values = (size_t)(w->dim[1] * w->dim[2] * w->dim[3]);
-    job->quads = mica_div_up(job->values, 4);
-    job->panels = mica_div_up(job->out, job->kernels->width);
+    job->packing = mica_int8_packing_of(job->kernels, w, (size_t)groups);
+    MICA_TRY(mica_int8_check_packed(ctx, op, args[MICA_INT8_PACKED].tensor, &job->packing));
     job->each = args[MICA_INT8_MULTIPLIER].tensor->dim[0] > 1;
+    if (mica_tensor_count(y) > 0 && (double)window_of(job, 1) > (double)MOST)
+        return mica_fail(ctx, MICA_ERR_SHAPE, "%s: x is %s: a row that is too long", op, MICA_SHAPE(x));
     return MICA_OK;
-}
-
-/* The most that a window takes, for an image of this width or any smaller one: with W columns of output, a tile lies in
- * TILE / W + 2 rows at most, and what depends on W as 1 / W is largest for W = 1. */
-static size_t window_bytes(const conv_job *job)
-{
-    const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
-    size_t stride[2] = {(size_t)rows->stride, (size_t)columns->stride}, width = (size_t)columns->out,
-           span[2] = {(size_t)span_of(rows), (size_t)span_of(columns)};
-    size_t most = TILE * stride[0] * (stride[1] + span[1]) +
-                  (2 * stride[0] + span[0]) * (width * stride[1] + span[1]);
-    return mica_align_up(job->in * most + AHEAD);
-}
-
-static size_t scratch_of(const mica_context *ctx, conv_job *job)
-{
-    size_t width = job->kernels->width, panels = job->groups * job->panels;
-    if (job->out < FEW) {
-        job->own_bytes = mica_align_up((size_t)job->dim[1].out * sizeof(int32_t));
-        return (size_t)ctx->threads * job->own_bytes;
-    }
-    job->patch_bytes = mica_align_up(TILE * job->quads * 4 + AHEAD);
-    job->sum_bytes = mica_align_up(TILE * width * sizeof(int32_t));
-    job->own_bytes = job->patch_bytes + job->sum_bytes + mica_align_up(TILE * width) + window_bytes(job);
-    return mica_align_up(panels * panel_bytes(job)) + mica_align_up(panels * width * sizeof(int32_t)) +
-           (size_t)ctx->threads * job->own_bytes;
 }
 
 mica_status mica_int8_conv2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
@@ -317,27 +360,35 @@ mica_status mica_int8_conv2d(mica_context *ctx, const mica_tensor *y, const mica
     MICA_TRY(mica_int8_check_weights(ctx, op, args, y, x, weights));
     MICA_TRY(check(ctx, op, &job, args, opts));
     MICA_TRY(mica_int8_check_limits(ctx, op, opts->low, opts->high, limit));
-    double sums = (double)mica_tensor_count(y) * (double)job.values;
+    bool packed = weights->packed != NULL, empty = mica_tensor_count(y) == 0;
+    double sums = (double)mica_tensor_count(y) * (double)(job.pool * job.pool) * (double)job.packing.values;
     mica_count_flops(ctx, 2.0 * sums);
     mica_contiguous dense;
     void *scratch;
     mica_contiguous_plan(&dense, args, MICA_INT8_ARGS);
-    MICA_START(ctx, op, dense.bytes + scratch_of(ctx, &job), &scratch);
-    scratch = mica_contiguous_load(&dense, scratch);
+    MICA_START(ctx, op, dense.bytes + (empty ? 0 : scratch_of(ctx, &job, packed)), &scratch);
+    char *rest = mica_contiguous_load(&dense, scratch);
     job.y = dense.data[MICA_INT8_Y];
     job.x = dense.data[MICA_INT8_X];
-    job.w = dense.data[MICA_INT8_W];
-    job.bias = dense.data[MICA_INT8_BIAS];
     job.finish = (mica_int8_finish){dense.data[MICA_INT8_MULTIPLIER], dense.data[MICA_INT8_SHIFT], limit[0],
                                     limit[1]};
     MICA_TRY(mica_int8_check_factors(ctx, op, job.finish.multiplier, job.finish.shift,
                                      (size_t)args[MICA_INT8_SHIFT].tensor->dim[0]));
-    if (mica_tensor_count(y) == 0)
+    if (empty)
         return MICA_OK;
-    if (job.out < FEW)
-        run_taps(ctx, &job, scratch, sums);
-    else
-        run_panels(ctx, &job, scratch, sums);
+    if (!packed) {
+        mica_int8_pack_into(ctx, &job.packing, rest, dense.data[MICA_INT8_W], dense.data[MICA_INT8_BIAS]);
+        dense.data[MICA_INT8_PACKED] = rest;
+        rest += mica_align_up(job.packing.bytes);
+    }
+    job.w = dense.data[MICA_INT8_PACKED];
+    job.start = (const int32_t *)(const void *)(job.w + job.packing.start_at);
+    job.at = (int32_t *)(void *)rest;
+    job.own = rest + mica_align_up(4 * job.packing.quads * sizeof(int32_t));
+    set_rows(&job);
+    set_distances(&job);
+    mica_parallel_sums(ctx, sums, mica_div_up(job.batch * job.packing.groups * job.tiles, job.units_at_once),
+                       run_units, &job);
     mica_contiguous_store(&dense);
     return MICA_OK;
 }

@@ -1,42 +1,32 @@
-/* Rows times weight rows, int8. Few rows go by dot products with the weights as they lie; for more, weights are packed
- * into panels first.
+/* Rows times weight rows, int8. Few rows go by dot products with the weights as they lie, unless these are packed; for
+ * more, they are packed first.
  *
- * Scratch: panels of all weights | what their sums start at | for each thread: a tile of x | its sums. Of few rows: for
- * each thread, sums. */
+ * Scratch: packed weights, unless they are given | for each thread: a tile of x | its sums. */
+#include <string.h>
+
 #include "base/parallel.h"
-#include "ops/int8.h"
+#include "ops/int8_pack.h"
 
 #define FEW        4  /* rows of x that panels do not pay for */
 #define TILE       64 /* rows of x at a time */
 #define DOTS       64 /* weight rows at a time */
-#define BLOCK_SUMS ((size_t)1 << 18)
+#define BLOCK_SUMS ((size_t)1 << 20)
 
 typedef struct linear_job {
     const mica_int8_kernels *kernels;
+    mica_int8_packing packing;
     size_t rows, units, values, quads, panels;
     const int8_t *x, *w;
     int8_t *y;
     const int32_t *bias;
     mica_int8_finish finish;
     int each; /* unit has a multiplier and a shift of its own */
-    int8_t *packed;
-    int32_t *start;
+    const int8_t *packed;
+    const int32_t *start;
     char *own; /* of threads */
     size_t own_bytes, tile_bytes;
     size_t panels_at_once;
 } linear_job;
-
-static size_t panel_bytes(const linear_job *job) { return job->quads * job->kernels->width * 4; }
-
-static void pack_panel(void *work, size_t panel, int thread)
-{
-    (void)thread;
-    const linear_job *job = work;
-    size_t width = job->kernels->width, first = panel * width;
-    job->kernels->pack(job->packed + panel * panel_bytes(job), job->start + first,
-                       job->w + first * job->values, job->values, mica_least(width, job->units - first),
-                       job->values, job->bias + first);
-}
 
 /* A tile of x, whose bytes get the offset, then panels. */
 static void run_tile(void *work, size_t block, int thread)
@@ -49,17 +39,17 @@ static void run_tile(void *work, size_t block, int thread)
     int32_t *sum = (int32_t *)(void *)(tile + job->tile_bytes);
     for (size_t r = 0; r < rows; r++) {
         const int8_t *from = job->x + (row + r) * job->values;
-        for (size_t k = 0; k < stride; k++)
-            tile[r * stride + k] = (uint8_t)((k < job->values ? (uint8_t)from[k] : 0) ^ job->kernels->offset);
+        job->kernels->offset_row(tile + r * stride, from, job->values);
+        memset(tile + r * stride + job->values, job->kernels->offset, stride - job->values);
     }
     for (size_t panel = first; panel < mica_least(first + job->panels_at_once, job->panels); panel++) {
         size_t unit = panel * width, units = mica_least(width, job->units - unit);
-        job->kernels->product(sum, tile, stride, rows, job->quads, job->packed + panel * panel_bytes(job),
+        job->kernels->product(sum, tile, stride, rows, job->quads,
+                              job->packed + panel * mica_int8_panel_bytes(&job->packing, job->kernels),
                               job->start + unit);
         mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, unit);
-        for (size_t r = 0; r < rows; r++)
-            job->kernels->finish(job->y + (row + r) * job->units + unit, sum + r * width, units, &f,
-                                 job->each);
+        job->kernels->finish_rows(job->y + row * job->units + unit, job->units, sum, rows, units, &f,
+                                  job->each);
     }
 }
 
@@ -97,19 +87,26 @@ static mica_status check(mica_context *ctx, const char *op, const mica_arg *args
     job->rows = 1;
     for (int k = 0; k + 1 < x->rank; k++)
         job->rows *= (size_t)x->dim[k];
-    job->quads = mica_div_up(job->values, 4);
+    job->packing = mica_int8_packing_of(job->kernels, w, 1);
+    MICA_TRY(mica_int8_check_packed(ctx, op, args[MICA_INT8_PACKED].tensor, &job->packing));
+    job->quads = job->packing.quads;
     job->panels = mica_div_up(job->units, job->kernels->width);
     job->each = args[MICA_INT8_MULTIPLIER].tensor->dim[0] > 1;
     return MICA_OK;
 }
 
-static void run_panels(mica_context *ctx, linear_job *job, char *scratch, double sums)
+static void run_panels(mica_context *ctx, linear_job *job, const mica_contiguous *dense, char *scratch,
+                       double sums)
 {
-    job->packed = (int8_t *)scratch;
-    job->start = (int32_t *)(void *)(scratch + mica_align_up(job->panels * panel_bytes(job)));
-    job->own = (char *)job->start + mica_align_up(job->panels * job->kernels->width * sizeof(int32_t));
+    job->packed = dense->data[MICA_INT8_PACKED];
+    if (job->packed == NULL) {
+        mica_int8_pack_into(ctx, &job->packing, scratch, job->w, job->bias);
+        job->packed = (const int8_t *)scratch;
+        scratch += mica_align_up(job->packing.bytes);
+    }
+    job->start = (const int32_t *)(const void *)(job->packed + job->packing.start_at);
+    job->own = scratch;
     job->panels_at_once = BLOCK_SUMS / (TILE * job->kernels->width * (job->values + 1)) + 1;
-    mica_parallel_sums(ctx, (double)job->units * (double)job->values, job->panels, pack_panel, job);
     mica_parallel_sums(ctx, sums,
                        mica_div_up(job->rows, TILE) * mica_div_up(job->panels, job->panels_at_once), run_tile,
                        job);
@@ -131,11 +128,11 @@ mica_status mica_int8_linear(mica_context *ctx, const mica_tensor *y, const mica
     mica_contiguous dense;
     mica_contiguous_plan(&dense, args, MICA_INT8_ARGS);
     size_t more = 0;
-    if (job.rows > FEW) {
+    bool panels = weights->packed != NULL || job.rows > FEW;
+    if (panels) {
         job.tile_bytes = mica_align_up(TILE * job.quads * 4);
         job.own_bytes = job.tile_bytes + mica_align_up(TILE * job.kernels->width * sizeof(int32_t));
-        more = mica_align_up(job.panels * panel_bytes(&job)) +
-               mica_align_up(job.panels * job.kernels->width * sizeof(int32_t)) +
+        more = (weights->packed != NULL ? 0 : mica_align_up(job.packing.bytes)) +
                (size_t)ctx->threads * job.own_bytes;
     }
     void *scratch;
@@ -151,8 +148,8 @@ mica_status mica_int8_linear(mica_context *ctx, const mica_tensor *y, const mica
                                      (size_t)args[MICA_INT8_SHIFT].tensor->dim[0]));
     if (job.rows == 0 || job.units == 0)
         return MICA_OK;
-    if (job.rows > FEW)
-        run_panels(ctx, &job, scratch, sums);
+    if (panels)
+        run_panels(ctx, &job, &dense, scratch, sums);
     else
         mica_parallel_sums(ctx, sums, mica_div_up(job.units, DOTS), run_dots, &job);
     mica_contiguous_store(&dense);

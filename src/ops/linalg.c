@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/parallel.h"
+#include "ops/typed.h"
 #include "ops/activation.h"
 #include "ops/check.h"
 #include "ops/gemm.h"
@@ -76,12 +77,12 @@ static void join_rows(batch *w)
 }
 
 static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
-                                const mica_tensor *b, const mica_matmul_opts *opts)
+                                const mica_tensor *b, const mica_matmul_opts *opts, uint64_t dtypes)
 {
     const char *op = "matmul";
-    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0},
-                       {"a", a, 0, 0},
-                       {"b", b, 0, 0},
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, dtypes},
+                       {"a", a, 0, dtypes},
+                       {"b", b, 0, dtypes},
                        {"bias", opts->bias, MICA_ARG_OPTIONAL, 0},
                        {"residual", opts->residual, MICA_ARG_OPTIONAL | MICA_ARG_IN_PLACE, 0}};
     MICA_TRY(mica_check_args(ctx, op, args, 5));
@@ -199,13 +200,49 @@ static void run_batch(mica_context *ctx, batch *w, bool many)
     }
 }
 
+/* t with as many axes as dst, repeated along its leading ones; its last two in order. */
+static mica_tensor whole_batch(const mica_tensor *t, bool transpose, const mica_tensor *dst)
+{
+    mica_tensor out = *t;
+    int missing = dst->rank - t->rank;
+    out.rank = dst->rank;
+    for (int k = 0; k < dst->rank; k++) {
+        int from = k - missing;
+        if (transpose && k >= dst->rank - 2)
+            from = k == dst->rank - 1 ? t->rank - 2 : t->rank - 1;
+        bool leads = k < dst->rank - 2;
+        out.dim[k] = leads ? dst->dim[k] : t->dim[from];
+        out.stride[k] = leads && (from < 0 || t->dim[from] == 1) ? 0 : t->stride[from];
+    }
+    return out;
+}
+
+/* In other types than f32: the bare product. */
+static mica_status typed_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                const mica_tensor *b, const mica_matmul_opts *opts)
+{
+    MICA_TRY(check_matmul(ctx, dst, a, b, opts, MICA_DTYPE_BIT(a->dtype)));
+    if ((opts->alpha != 0.0f && opts->alpha != 1.0f) || opts->beta != 0.0f || opts->bias != NULL ||
+        opts->residual != NULL || opts->activation != MICA_NO_ACTIVATION)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                         "matmul: a is %s: factors, bias, residual and activation are for f32",
+                         mica_dtype_name(a->dtype));
+    MICA_START(ctx, "matmul", 0, NULL);
+    mica_tensor whole_a = whole_batch(a, opts->transpose_a, dst),
+                whole_b = whole_batch(b, opts->transpose_b, dst);
+    mica_typed_matmul(ctx, dst, &whole_a, &whole_b);
+    return MICA_OK;
+}
+
 mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
                         const mica_matmul_opts *opts)
 {
     static const mica_matmul_opts defaults = {0};
     if (opts == NULL)
         opts = &defaults;
-    MICA_TRY(check_matmul(ctx, dst, a, b, opts));
+    if (mica_typed_folds(a))
+        return typed_matmul(ctx, dst, a, b, opts);
+    MICA_TRY(check_matmul(ctx, dst, a, b, opts, 0));
     batch w;
     plan_batch(ctx, &w, dst, a, b, opts);
     mica_count_flops(ctx, 2.0 * (double)mica_tensor_count(dst) * (double)w.gemm.k);

@@ -49,6 +49,21 @@
     OP(index_add, shape) \
     OP(take_backward, shape)
 
+#define MICA_OPS_INDEX(OP) \
+    OP(wrap_indices, index) \
+    OP(gather_nd, index) \
+    OP(gather_nd_backward, index) \
+    OP(scatter, index) \
+    OP(scatter_nd, index) \
+    OP(tensor_scatter, index) \
+    OP(top_k, index) \
+    OP(one_hot, index) \
+    OP(cumsum, index) \
+    OP(trilu, index) \
+    OP(reverse_sequence, index) \
+    OP(det, index) \
+    OP(det_backward, index)
+
 #define MICA_OPS_ELEMENTWISE(OP) \
     OP(add, elementwise) \
     OP(sub, elementwise) \
@@ -57,6 +72,8 @@
     OP(min, elementwise) \
     OP(max, elementwise) \
     OP(pow, elementwise) \
+    OP(mod, elementwise) \
+    OP(fmod, elementwise) \
     OP(add_scaled, elementwise) \
     OP(lerp, elementwise) \
     OP(add_scalar, elementwise) \
@@ -77,6 +94,7 @@
     OP(rsqrt, elementwise) \
     OP(reciprocal, elementwise) \
     OP(floor, elementwise) \
+    OP(ceil, elementwise) \
     OP(round, elementwise) \
     OP(exp, elementwise) \
     OP(expm1, elementwise) \
@@ -85,10 +103,27 @@
     OP(sin, elementwise) \
     OP(cos, elementwise) \
     OP(erf, elementwise) \
+    OP(tan, elementwise) \
+    OP(asin, elementwise) \
+    OP(acos, elementwise) \
+    OP(atan, elementwise) \
+    OP(sinh, elementwise) \
+    OP(cosh, elementwise) \
+    OP(asinh, elementwise) \
+    OP(acosh, elementwise) \
+    OP(atanh, elementwise) \
     OP(apply1, elementwise) \
     OP(apply2, elementwise) \
     OP(apply3, elementwise) \
     OP(apply_scalar, elementwise)
+
+#define MICA_OPS_BITS(OP) \
+    OP(bit_and, bits) \
+    OP(bit_or, bits) \
+    OP(bit_xor, bits) \
+    OP(bit_not, bits) \
+    OP(shift_left, bits) \
+    OP(shift_right, bits)
 
 #define MICA_OPS_COMPARE(OP) \
     OP(eq, compare) \
@@ -145,6 +180,15 @@
     OP(gelu_tanh_backward, activation) \
     OP(hard_swish, activation) \
     OP(hard_swish_backward, activation) \
+    OP(mish, activation) \
+    OP(softsign, activation) \
+    OP(celu, activation) \
+    OP(selu, activation) \
+    OP(hard_sigmoid, activation) \
+    OP(thresholded_relu, activation) \
+    OP(shrink, activation) \
+    OP(swish, activation) \
+    OP(prelu, activation) \
     OP(softmax, activation) \
     OP(softmax_backward, activation) \
     OP(log_softmax, activation) \
@@ -184,7 +228,10 @@
     OP(adaptive_avg_pool2d, pool) \
     OP(adaptive_avg_pool2d_backward, pool) \
     OP(global_avg_pool, pool) \
-    OP(global_avg_pool_backward, pool)
+    OP(global_avg_pool_backward, pool) \
+    OP(max_pool, pool) \
+    OP(max_pool_backward, pool) \
+    OP(max_unpool, pool)
 
 #define MICA_OPS_NORM(OP) \
     OP(layer_norm, norm) \
@@ -240,20 +287,37 @@
     OP(dequantize, int8) \
     OP(int8_rescale, int8) \
     OP(int8_add, int8) \
+    OP(int8_pack, composed) \
+    OP(integer_conv, composed) \
+    OP(quantize_error, composed) \
     OP(int8_linear, int8) \
     OP(int8_conv2d, int8) \
     OP(int8_max_pool2d, int8) \
     OP(int8_avg_pool2d, int8) \
     OP(int8_global_avg_pool, int8)
 
+#define MICA_OPS_VISION(OP) \
+    OP(sum_taps, vision) \
+    OP(sum_taps_backward, vision) \
+    OP(grid_sample, vision) \
+    OP(grid_sample_backward, vision) \
+    OP(roi_align, vision) \
+    OP(roi_align_backward, vision) \
+    OP(deform_columns, vision) \
+    OP(deform_columns_backward, vision)
+
 #define MICA_OPS_COMPOSED(OP) \
-    OP(squared_relu, composed)
+    OP(squared_relu, composed) \
+    OP(conv3d, composed) \
+    OP(conv_transpose3d, composed)
 
 #define MICA_OPS(OP) \
     MICA_OPS_MAKE(OP) \
     MICA_OPS_COPY(OP) \
     MICA_OPS_SHAPE(OP) \
+    MICA_OPS_INDEX(OP) \
     MICA_OPS_ELEMENTWISE(OP) \
+    MICA_OPS_BITS(OP) \
     MICA_OPS_COMPARE(OP) \
     MICA_OPS_REDUCE(OP) \
     MICA_OPS_LINALG(OP) \
@@ -268,6 +332,7 @@
     MICA_OPS_LOSS(OP) \
     MICA_OPS_TEXT(OP) \
     MICA_OPS_INT8(OP) \
+    MICA_OPS_VISION(OP) \
     MICA_OPS_COMPOSED(OP)
 
 /* clang-format on */

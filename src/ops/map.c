@@ -27,7 +27,7 @@ typedef struct map_job {
 static void load_run(float *out, const mica_walk *w, int operand, const mica_walk_place *c, mica_index n)
 {
     mica_index offset = mica_walk_offset(w, c, operand), stride = w->stride[operand][w->rank - 1];
-    if (w->dtype[operand] == MICA_U8) {
+    if (w->dtype[operand] == MICA_U8 || w->dtype[operand] == MICA_BOOL) {
         const uint8_t *p = (const uint8_t *)w->data[operand] + offset;
         for (mica_index i = 0; i < n; i++)
             out[i] = (float)p[i * stride];
@@ -41,7 +41,7 @@ static void load_run(float *out, const mica_walk *w, int operand, const mica_wal
 static void store_run(const float *in, const mica_walk *w, const mica_walk_place *c, mica_index n)
 {
     mica_index offset = mica_walk_offset(w, c, 0), stride = w->stride[0][w->rank - 1];
-    if (w->dtype[0] == MICA_U8) {
+    if (w->dtype[0] == MICA_U8 || w->dtype[0] == MICA_BOOL) {
         uint8_t *p = (uint8_t *)w->data[0] + offset;
         for (mica_index i = 0; i < n; i++)
             p[i * stride] = (uint8_t)in[i];

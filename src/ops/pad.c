@@ -1,13 +1,13 @@
-/* Padding: dst is cut into regions, one copy (or fill) each.
+/* Padding: dst is cut into regions, one copy (or fill) each; modes that repeat elements go element by element.
  *
  *     before        middle        after        along every axis: with two padded axes nine regions,
  *     [ 3 2 ]    [ 1 2 3 4 ]     [ 3 2 ]       whose corners are reflected in both
  */
 #include <mica/ops/shape.h>
 
-#include "ops/check.h"
+#include "ops/combine.h"
 #include "ops/move.h"
-#include "ops/walk.h"
+#include "ops/reduce.h"
 
 static const mica_pad_opts no_padding = {.mode = MICA_PAD_CONSTANT};
 
@@ -17,7 +17,7 @@ static mica_status check_padding(mica_context *ctx, const char *op, const mica_t
                                  const mica_pad_opts *opts)
 {
     mica_index dims[MICA_MAX_RANK];
-    if ((unsigned)opts->mode > MICA_PAD_REFLECT)
+    if ((unsigned)opts->mode > MICA_PAD_WRAP)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: unknown mode %d", op, (int)opts->mode);
     for (int k = 0; k < plain->rank; k++) {
         mica_index size = plain->dim[k], before = opts->before[k], after = opts->after[k];
@@ -29,6 +29,9 @@ static mica_status check_padding(mica_context *ctx, const char *op, const mica_t
                              "%s: %td and %td elements are to be reflected along axis %d of %s %s (%s is %s)",
                              op, before, after, k, plain_name, MICA_SHAPE(plain), padded_name,
                              MICA_SHAPE(padded));
+        if (opts->mode > MICA_PAD_REFLECT && (before > 0 || after > 0) && size == 0)
+            return mica_fail(ctx, MICA_ERR_SHAPE, "%s: axis %d of %s %s has nothing to repeat (%s is %s)", op,
+                             k, plain_name, MICA_SHAPE(plain), padded_name, MICA_SHAPE(padded));
         dims[k] = before + size + after;
     }
     return mica_check_shape(ctx, op, padded_name, padded, plain->rank, dims, plain_name, plain);
@@ -78,6 +81,42 @@ static bool next_region(region *g, int rank)
     return false;
 }
 
+/* ---- Modes that repeat elements: each element of the padded tensor by itself ---- */
+
+/* The place of a plain tensor that is shown at place i of the padded one. */
+static mica_index shown_at(mica_index i, mica_index before, mica_index size, mica_pad_mode mode)
+{
+    mica_index at = i - before;
+    if (mode == MICA_PAD_EDGE)
+        return at < 0 ? 0 : at >= size ? size - 1 : at;
+    return (at % size + size) % size;
+}
+
+/* padded = plain, or plain += padded. */
+static void repeat_elements(const mica_tensor *padded, const mica_tensor *plain, const mica_pad_opts *opts,
+                            bool back)
+{
+    int last = plain->rank - 1;
+    mica_tensor rows = mica_reduce_part(padded, ~(1u << last));
+    mica_combine_fn *combine = mica_combine_for(back ? MICA_SCATTER_ADD : MICA_SCATTER_SET, plain->dtype);
+    for (mica_iter row = mica_iter_begin(&rows, 0, NULL); row.valid; mica_iter_next(&row)) {
+        mica_index from = 0;
+        for (int k = 0; k < last; k++)
+            from += shown_at(row.index[k], opts->before[k], plain->dim[k], opts->mode) * plain->stride[k];
+        for (mica_index i = 0; i < padded->dim[last]; i++) {
+            mica_index at = shown_at(i, opts->before[last], plain->dim[last], opts->mode);
+            char *here = (char *)row.element + mica_offset_bytes(padded->dtype, i * padded->stride[last]);
+            char *there = mica_element(plain, from + at * plain->stride[last]);
+            combine(back ? there : here, 1, back ? here : there, 1, 1);
+        }
+    }
+}
+
+static bool repeats(const mica_tensor *plain, const mica_pad_opts *opts)
+{
+    return opts->mode > MICA_PAD_REFLECT && plain->rank > 0;
+}
+
 /* ---- Operations ---- */
 
 mica_status mica_pad(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
@@ -87,7 +126,13 @@ mica_status mica_pad(mica_context *ctx, const mica_tensor *dst, const mica_tenso
     MICA_TRY(mica_check_args(ctx, "pad", args, 2));
     opts = opts != NULL ? opts : &no_padding;
     MICA_TRY(check_padding(ctx, "pad", dst, "dst", src, "src", opts));
+    if (opts->mode > MICA_PAD_REFLECT)
+        MICA_TRY(mica_check_combine(ctx, "pad", MICA_SCATTER_SET, dst, src));
     MICA_START(ctx, "pad", 0, NULL);
+    if (repeats(src, opts)) {
+        repeat_elements(dst, src, opts, false);
+        return MICA_OK;
+    }
     double value = opts->value;
     mica_tensor constant = {.data = &value, .dtype = MICA_F64};
     region g = {.at = {0}};
@@ -107,6 +152,13 @@ mica_status mica_pad_backward(mica_context *ctx, const mica_tensor *dx, const mi
     opts = opts != NULL ? opts : &no_padding;
     MICA_TRY(check_padding(ctx, "pad_backward", dy, "dy", dx, "dx", opts));
     MICA_START(ctx, "pad_backward", 0, NULL);
+    if (repeats(dx, opts)) {
+        float zero = 0.0f;
+        mica_tensor none = mica_0d(&zero);
+        mica_move(ctx, dx, &none);
+        repeat_elements(dy, dx, opts, true);
+        return MICA_OK;
+    }
     region g = {.at = {1, 1, 1, 1, 1, 1, 1, 1}};
     if (!locate(&g, dy, dx, opts))
         return MICA_OK; /* dx is empty */

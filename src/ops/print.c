@@ -41,6 +41,16 @@ static double value_of(const printer *p, mica_index element)
 
 static void format_element(char out[NUMBER], const printer *p, mica_index element)
 {
+    if (p->t->dtype == MICA_BOOL) {
+        mica_format(out, NUMBER, *mica_element(p->t, element) != 0 ? "true" : "false");
+        return;
+    }
+    if (p->t->dtype == MICA_U64) {
+        uint64_t value;
+        memcpy(&value, mica_element(p->t, element), sizeof value);
+        mica_format(out, NUMBER, "%llu", (unsigned long long)value);
+        return;
+    }
     if (p->integers) {
         int64_t value;
         MICA_KERNEL(&mica_kernels_scalar, convert, run)
@@ -189,7 +199,7 @@ size_t mica_tensor_print(char *text, size_t size, const mica_tensor *t)
         return (size_t)mica_format(text, size, "<%s %s, %s>", mica_dtype_name(t->dtype), MICA_SHAPE(t),
                                    count == 0 ? "empty" : "no data");
     printer p = {.out = {text, size, 0}, .t = t, .shorten = count > WHOLE};
-    p.integers = t->dtype >= MICA_I64 && t->dtype <= MICA_U8;
+    p.integers = mica_is_integer(t->dtype) || t->dtype == MICA_BOOL;
     if (size > 0)
         text[0] = '\0';
     measure(&p);

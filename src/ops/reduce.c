@@ -5,6 +5,7 @@
 
 #include "base/parallel.h"
 #include "ops/reduce.h"
+#include "ops/typed.h"
 
 mica_status mica_reduce_axes(mica_context *ctx, const char *op, const mica_tensor *a, const int *axes,
                              int count, unsigned *mask)
@@ -67,16 +68,36 @@ static mica_status check_choice(mica_context *ctx, const char *op, const mica_te
     return mica_fail(ctx, MICA_ERR_SHAPE, "%s: a is %s: the axis is empty", op, MICA_SHAPE(a));
 }
 
+static mica_status check(mica_context *ctx, const char *op, const mica_tensor *dst, const mica_tensor *a,
+                         const mica_reduce_opts *opts, uint64_t dtypes, unsigned *mask, mica_tensor *kept)
+{
+    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, dtypes}, {"a", a, 0, dtypes}};
+    MICA_TRY(mica_check_args(ctx, op, args, 2));
+    MICA_TRY(
+        mica_reduce_axes(ctx, op, a, opts != NULL ? opts->axes : NULL, opts != NULL ? opts->count : 0, mask));
+    return mica_reduce_shape(ctx, op, "dst", dst, "a", a, *mask, kept);
+}
+
+/* In other types than f32. */
+static mica_status fold(mica_context *ctx, const char *op, mica_typed_fold kind, const mica_tensor *dst,
+                        const mica_tensor *a, const mica_reduce_opts *opts)
+{
+    unsigned mask;
+    mica_tensor kept;
+    MICA_TRY(check(ctx, op, dst, a, opts, MICA_DTYPE_BIT(a->dtype), &mask, &kept));
+    if (kind == MICA_FOLD_MAX || kind == MICA_FOLD_MIN)
+        MICA_TRY(check_choice(ctx, op, a, mask));
+    MICA_START(ctx, op, 0, NULL);
+    mica_typed_reduce(ctx, kind, &kept, a, mask);
+    return MICA_OK;
+}
+
 static mica_status reduce(mica_context *ctx, const char *op, const mica_reduce_program *program,
                           const mica_tensor *dst, const mica_tensor *a, const mica_reduce_opts *opts)
 {
-    mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, 0}, {"a", a, 0, 0}};
     unsigned mask;
     mica_tensor kept;
-    MICA_TRY(mica_check_args(ctx, op, args, 2));
-    MICA_TRY(mica_reduce_axes(ctx, op, a, opts != NULL ? opts->axes : NULL, opts != NULL ? opts->count : 0,
-                              &mask));
-    MICA_TRY(mica_reduce_shape(ctx, op, "dst", dst, "a", a, mask, &kept));
+    MICA_TRY(check(ctx, op, dst, a, opts, 0, &mask, &kept));
     if (program->chooses)
         MICA_TRY(check_choice(ctx, op, a, mask));
     return mica_reduce_run(ctx, op, program, &kept, a, mask);
@@ -122,30 +143,40 @@ static mica_status choose(mica_context *ctx, const char *op, const mica_reduce_k
 mica_status mica_sum(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                      const mica_reduce_opts *opts)
 {
+    if (mica_typed_folds(a))
+        return fold(ctx, "sum", MICA_FOLD_SUM, dst, a, opts);
     return simple(ctx, "sum", &MICA_KERNEL(ctx->kernels, reduce, sum), NULL, dst, a, opts);
 }
 
 mica_status mica_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                       const mica_reduce_opts *opts)
 {
+    if (mica_typed_folds(a))
+        return fold(ctx, "mean", MICA_FOLD_MEAN, dst, a, opts);
     return simple(ctx, "mean", &MICA_KERNEL(ctx->kernels, reduce, sum), finish_mean, dst, a, opts);
 }
 
 mica_status mica_prod(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                       const mica_reduce_opts *opts)
 {
+    if (mica_typed_folds(a))
+        return fold(ctx, "prod", MICA_FOLD_PROD, dst, a, opts);
     return simple(ctx, "prod", &MICA_KERNEL(ctx->kernels, reduce, prod), NULL, dst, a, opts);
 }
 
 mica_status mica_amax(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                       const mica_reduce_opts *opts)
 {
+    if (mica_typed_folds(a))
+        return fold(ctx, "amax", MICA_FOLD_MAX, dst, a, opts);
     return choose(ctx, "amax", &MICA_KERNEL(ctx->kernels, reduce, max), dst, a, opts);
 }
 
 mica_status mica_amin(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                       const mica_reduce_opts *opts)
 {
+    if (mica_typed_folds(a))
+        return fold(ctx, "amin", MICA_FOLD_MIN, dst, a, opts);
     return choose(ctx, "amin", &MICA_KERNEL(ctx->kernels, reduce, min), dst, a, opts);
 }
 

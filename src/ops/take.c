@@ -195,7 +195,7 @@ static void take_blocks(mica_context *ctx, const mica_tensor *dst, const mica_te
 mica_status mica_take(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
                       const mica_tensor *index, int axis)
 {
-    const unsigned any = MICA_DTYPES_ANY, in_blocks = MICA_DTYPES_BLOCKS;
+    const uint64_t any = MICA_DTYPES_ANY, in_blocks = MICA_DTYPES_BLOCKS;
     mica_arg args[] = {{"dst", dst, MICA_ARG_OUT, any},
                        {"src", src, 0, any | in_blocks},
                        {"index", index, 0, MICA_DTYPES_INDEX}};

@@ -54,7 +54,7 @@ static inline mica_index mica_walk_offset(const mica_walk *walk, const mica_walk
     return offset;
 }
 
-/* dst = fn(src...), element by element: f32 or u8 tensors, sources broadcast to dst, any layout, all threads. */
+/* dst = fn(src...), element by element: f32, u8 or bool tensors, sources broadcast to dst, any layout, all threads. */
 void mica_map_run(mica_context *ctx, mica_map_fn *fn, const void *params, const mica_tensor *dst,
                   const mica_tensor *const *sources, int count);
 

@@ -39,13 +39,16 @@ static mica_index span_of(const mica_tensor *t)
 static const char *block_flaw(const mica_tensor *t, char text[MICA_SHAPE_TEXT])
 {
     mica_index block = (mica_index)mica_dtype_kinds[t->dtype].block;
+#if defined(MICA_SMALL)
+    bool rare = t->dtype == MICA_U16 || (t->dtype >= MICA_I4 && t->dtype <= MICA_U2);
+    if (block > 1 || rare || mica_is_small_float(t->dtype)) {
+        mica_format(text, MICA_SHAPE_TEXT, "has dtype %s, which a small build leaves out",
+                    mica_dtype_name(t->dtype));
+        return text;
+    }
+#endif
     if (block == 1)
         return NULL;
-#if defined(MICA_SMALL)
-    mica_format(text, MICA_SHAPE_TEXT, "has block-quantized dtype %s, which a small build leaves out",
-                mica_dtype_name(t->dtype));
-    return text;
-#endif
     int last = t->rank - 1;
     mica_index size = last < 0 ? 1 : t->dim[last];
     if (size % block != 0) {

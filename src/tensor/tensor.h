@@ -48,6 +48,17 @@ static inline bool mica_axis_resolve(int *axis, int rank)
 /* Whether values of this dtype lie in blocks. */
 static inline bool mica_in_blocks(mica_dtype dtype) { return mica_dtype_block(dtype) > 1; }
 
+/* Kinds of plain types; a bool is neither a float nor an integer. */
+static inline bool mica_is_small_float(mica_dtype dtype)
+{
+    return dtype >= MICA_F8E4M3FN && dtype <= MICA_F4E2M1;
+}
+static inline bool mica_is_float(mica_dtype dtype)
+{
+    return dtype <= MICA_BF16 || mica_is_small_float(dtype);
+}
+static inline bool mica_is_integer(mica_dtype dtype) { return dtype >= MICA_I64 && dtype <= MICA_U2; }
+
 /* What every call looks up of its tensors' dtypes, once these are known to be valid. */
 typedef struct mica_dtype_kind {
     const char *name;

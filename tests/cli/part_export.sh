@@ -78,7 +78,7 @@ exports_right trained "$folder/learned" --train --freeze conv1
 
 # ---- In bytes: the test compares all of them ----
 ends 2 export lenet -o "$folder/c" --data digits
-complains "--data, --calibrate, --samples and --per-tensor need --int8"
+complains "--samples, --per-channel, --per-tensor and --qat need --int8"
 ends 3 export lenet -o "$folder/c" --int8 --data digits:100
 complains "--int8 is for checkpoints: lenet has no trained weights to quantize"
 ends 2 export "$folder/learned" -o "$folder/c" --int8 --train

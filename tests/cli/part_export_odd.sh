@@ -22,7 +22,7 @@ compiles() {
 ends 2 export "$small" -o "$folder/c" --optimizer adam
 complains "--optimizer needs --train"
 ends 2 export "$small" -o "$folder/c" --samples 3
-complains "--samples and --per-tensor need --int8"
+complains "--per-tensor and --qat need --int8"
 [ ! -e "$folder/c" ] || complain "a usage error should make no folder"
 
 # Nothing learns

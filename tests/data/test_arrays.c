@@ -95,7 +95,7 @@ TEST(npy_reads_files_of_numpy)
     snprintf(labels, sizeof labels, "%s", npy_path("labels"));
     CHECK_OK(ctx, mica_dataset_load_npy(ctx, &set, npy_path("bool"), labels));
     CHECK(set.has_targets && set.targets.dtype == MICA_I64 && ((int64_t *)set.targets.data)[1] == 9);
-    CHECK(set.inputs.dtype == MICA_U8 && ((uint8_t *)set.inputs.data)[0] == 0 &&
+    CHECK(set.inputs.dtype == MICA_BOOL && ((uint8_t *)set.inputs.data)[0] == 0 &&
           ((uint8_t *)set.inputs.data)[5] == 1);
     mica_dataset_destroy(ctx, &set);
     CHECK_ERROR(ctx, mica_dataset_load_npy(ctx, &set, npy_path("scalar"), NULL), MICA_ERR_SHAPE,

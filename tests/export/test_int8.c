@@ -114,6 +114,7 @@ static bool make(pair *p, mica_context *ctx, const char *lines, unsigned seed, b
             return false;
     }
     mica_int8_per_tensor(p->q, per_tensor);
+    mica_int8_pack_weights(p->q, false);
     return CHECK_OK(ctx, mica_int8_choose(p->q, NULL)) && CHECK_OK(ctx, mica_net_create(ctx, &p->bytes)) &&
            CHECK_OK(ctx, mica_int8_build(p->q, p->bytes)) &&
            CHECK_OK(ctx, mica_net_compile(p->bytes, NULL)) &&

@@ -68,7 +68,7 @@ static void random_tensor(mica_context *ctx, test_random *r, plan *p, size_t i)
     mica_dtype dtype;
     do
         dtype = (mica_dtype)test_int(r, 0, MICA_DTYPE_COUNT - 1);
-    while (dtype == MICA_U8);
+    while (dtype >= MICA_U8 && dtype < MICA_Q4_0);
     int rank = test_int(r, 1, 4);
     mica_index dims[4];
     for (int k = 0; k < rank; k++)

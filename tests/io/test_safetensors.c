@@ -54,7 +54,7 @@ static mica_tensor layout(mica_context *ctx, void *memory, mica_dtype dtype, int
 static mica_tensor filled(mica_context *ctx, void *memory, mica_dtype dtype, int which)
 {
     mica_tensor t = layout(ctx, memory, dtype, which);
-    int value = dtype == MICA_U8 ? 1 : -5;
+    int value = dtype >= MICA_U8 ? 1 : -5;
     for (mica_iter it = mica_iter_begin(&t, 0, NULL); it.valid; mica_iter_next(&it))
         CHECK_OK(ctx, mica_set_at(ctx, &t, it.index, value++));
     return t;
@@ -80,7 +80,7 @@ TEST(safetensors_round_trip_every_dtype_and_layout)
     static char names[MICA_DTYPE_COUNT * LAYOUTS][16];
     mica_named_tensor tensors[MICA_DTYPE_COUNT * LAYOUTS];
     size_t count = 0;
-    for (int d = 0; d <= MICA_U8; d++) {
+    for (int d = 0; d <= MICA_U64; d++) {
         for (int l = 0; l < LAYOUTS; l++, count++) {
             snprintf(names[count], sizeof names[0], "%s.%d", mica_dtype_name((mica_dtype)d), l);
             tensors[count] = (mica_named_tensor){names[count], filled(ctx, memory[count], (mica_dtype)d, l)};
@@ -204,9 +204,9 @@ TEST(safetensors_reads_files_of_the_python_package)
     in = (mica_named_tensor){"empty", mica_3d(NULL, 3, 0, 2)};
     CHECK_OK(ctx, mica_safetensors_read(ctx, &in, 1, file));
     const mica_safetensors_entry *entry = mica_safetensors_find(file, "uint16");
-    CHECK(entry != NULL && !entry->readable && strcmp(entry->dtype_name, "U16") == 0 && entry->bytes == 12);
+    CHECK(entry != NULL && entry->readable && strcmp(entry->dtype_name, "U16") == 0 && entry->bytes == 12);
     in = (mica_named_tensor){"uint16", mica_2d(got, 2, 3)};
-    CHECK(mica_safetensors_read(ctx, &in, 1, file) == MICA_ERR_DTYPE);
+    CHECK_OK(ctx, mica_safetensors_read(ctx, &in, 1, file));
     mica_safetensors_close(ctx, file);
     CHECK_OK(ctx, mica_safetensors_open(ctx, &file, MICA_TEST_DATA "/safetensors/nothing.safetensors"));
     CHECK(mica_safetensors_count(file) == 0);
@@ -248,18 +248,18 @@ TEST(safetensors_lend_what_is_mapped)
     mica_safetensors_close(ctx, file);
 
     static const char header[] =
-        "{\"u\":{\"dtype\":\"U16\",\"shape\":[1],\"data_offsets\":[4,6]},"
+        "{\"u\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[4,12]},"
         "\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}  ";
-    unsigned char bytes[8 + sizeof header + 5] = {sizeof header - 1};
-    memcpy(bytes + 8, header, sizeof header - 1); /* 109 bytes: what follows is not aligned */
-    scratch_write(path, bytes, 8 + sizeof header - 1 + 6);
+    unsigned char bytes[8 + sizeof header + 12] = {sizeof header - 1};
+    memcpy(bytes + 8, header, sizeof header - 1); /* 110 bytes: what follows is not aligned */
+    scratch_write(path, bytes, 8 + sizeof header - 1 + 12);
     CHECK_OK(ctx, mica_safetensors_map(ctx, &file, path));
     (void)snprintf(
         text, sizeof text,
         "format error: \"%s\": byte %zu: tensor \"w\" of F32 begins here, which is not a multiple of 4", path,
         8 + sizeof header - 1);
     CHECK_ERROR(ctx, mica_safetensors_lend(ctx, &t, file, "w"), MICA_ERR_FORMAT, text);
-    (void)snprintf(text, sizeof text, "dtype error: \"%s\": tensor \"u\" is U16, which Mica does not have",
+    (void)snprintf(text, sizeof text, "dtype error: \"%s\": tensor \"u\" is C64, which Mica does not have",
                    path);
     CHECK_ERROR(ctx, mica_safetensors_lend(ctx, &t, file, "u"), MICA_ERR_DTYPE, text);
     mica_safetensors_close(ctx, file);
@@ -315,10 +315,8 @@ TEST(safetensors_read_refuses_blocks)
     CHECK_OK(ctx, mica_safetensors_open(ctx, &file, path));
     CHECK_OK(ctx, mica_tensor_init(ctx, &into.tensor, blocks, MICA_Q8_0, 1, (mica_index[]){32}));
     memset(blocks, 0x5a, sizeof blocks);
-    CHECK_ERROR(
-        ctx, mica_safetensors_read(ctx, &into, 1, file), MICA_ERR_DTYPE,
-        "dtype error: safetensors_read: \"w\" [32] is q8_0, expected f32 or f64 or f16 or bf16 or i64 or i32 "
-        "or i16 or i8 or u8");
+    CHECK_ERROR(ctx, mica_safetensors_read(ctx, &into, 1, file), MICA_ERR_DTYPE,
+                "dtype error: safetensors_read: \"w\" [32] is q8_0, expected a plain type");
     for (size_t i = 0; i < sizeof blocks; i++)
         CHECK(blocks[i] == 0x5a);
     mica_safetensors_close(ctx, file);

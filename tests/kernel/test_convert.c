@@ -151,6 +151,65 @@ TEST(convert_rounds_integers_once) { on_each_isa(check_integers); }
 
 /* ---- All pairs ---- */
 
+typedef struct byte_format {
+    mica_dtype dtype;
+    int fraction, bias;
+    uint8_t sign, infinity,
+        nan; /* codes; 0: none. Every code above `infinity`, or the one code `nan`, is NaN */
+} byte_format;
+
+static const byte_format byte_formats[] = {{MICA_F8E4M3FN, 3, 7, 0x80, 0, 0x7f},
+                                           {MICA_F8E4M3FNUZ, 3, 8, 0x80, 0, 0x80},
+                                           {MICA_F8E5M2, 2, 15, 0x80, 0x7c, 0x7f},
+                                           {MICA_F8E5M2FNUZ, 2, 16, 0x80, 0, 0x80},
+                                           {MICA_F4E2M1, 1, 1, 0x08, 0, 0}};
+
+static const byte_format *byte_format_of(mica_dtype dtype)
+{
+    for (size_t i = 0; i < sizeof byte_formats / sizeof *byte_formats; i++)
+        if (byte_formats[i].dtype == dtype)
+            return &byte_formats[i];
+    return NULL;
+}
+
+static long double byte_value(mica_dtype dtype, uint8_t code)
+{
+    const byte_format *f = byte_format_of(dtype);
+    if (f == NULL) /* f8e8m0 */
+        return code == 0xff ? (long double)NAN : ldexpl(1, code - 127);
+    int size = code & (f->sign - 1), exponent = size >> f->fraction, rest = size & ((1 << f->fraction) - 1);
+    if ((f->nan == 0x80 && code == 0x80) || (f->nan == 0x7f && size == 0x7f) ||
+        (f->infinity != 0 && size > f->infinity))
+        return (long double)NAN;
+    long double value = f->infinity != 0 && size == f->infinity ? (long double)INFINITY
+                        : exponent == 0                         ? ldexpl(rest, 1 - f->bias - f->fraction)
+                                        : ldexpl(rest + (1 << f->fraction), exponent - f->bias - f->fraction);
+    return code & f->sign ? -value : value;
+}
+
+/* The nearest of all values, the one with an even code if there are two, saturated: by trying all of them. */
+static long double byte_nearest(mica_dtype dtype, long double x)
+{
+    const byte_format *f = byte_format_of(dtype);
+    if (isnan(x))
+        return f != NULL && f->nan == 0 ? 0 : x;
+    long double best = 0, distance = (long double)INFINITY;
+    uint8_t best_code = 0;
+    x = f == NULL ? fabsl(x) : fminl(fmaxl(x, -1e6L), 1e6L); /* beyond all, yet distances are exact */
+    for (int code = 0; code < (f != NULL ? 2 * f->sign : 256); code++) {
+        long double value = byte_value(dtype, (uint8_t)code), away = fabsl(value - x);
+        if (isinf(x))
+            away = x > 0 ? -value : value;
+        if (isnan(value) || isinf(value) || (f == NULL && code < 254 && value < x))
+            continue;
+        if (f == NULL && (distance < (long double)INFINITY)) /* rounded up: the first is it */
+            continue;
+        if (away < distance || (away == distance && (best_code & 1) && !(code & 1)))
+            best = value, distance = away, best_code = (uint8_t)code;
+    }
+    return best;
+}
+
 static long double read_as_wide(mica_dtype dtype, const void *p)
 {
     switch (dtype) {
@@ -167,6 +226,21 @@ static long double read_as_wide(mica_dtype dtype, const void *p)
         READ(I16, int16_t)
         READ(I8, int8_t)
         READ(U8, uint8_t)
+        READ(U16, uint16_t)
+        READ(U32, uint32_t)
+        READ(U64, uint64_t)
+        READ(I4, int8_t)
+        READ(U4, uint8_t)
+        READ(I2, int8_t)
+        READ(U2, uint8_t)
+        READ(BOOL, uint8_t)
+    case MICA_F8E4M3FN:
+    case MICA_F8E4M3FNUZ:
+    case MICA_F8E5M2:
+    case MICA_F8E5M2FNUZ:
+    case MICA_F8E8M0:
+    case MICA_F4E2M1:
+        return byte_value(dtype, *(const uint8_t *)p);
 #undef READ
     default: {
         const format *f = &formats[dtype == MICA_BF16];
@@ -191,8 +265,19 @@ static long double expected(mica_dtype to, long double x)
                  {MICA_I32, INT32_MIN, INT32_MAX},
                  {MICA_I16, INT16_MIN, INT16_MAX},
                  {MICA_I8, INT8_MIN, INT8_MAX},
-                 {MICA_U8, 0, UINT8_MAX}};
-    for (size_t i = 0; i < 5; i++)
+                 {MICA_U8, 0, UINT8_MAX},
+                 {MICA_U16, 0, UINT16_MAX},
+                 {MICA_U32, 0, UINT32_MAX},
+                 {MICA_U64, 0, UINT64_MAX},
+                 {MICA_I4, -8, 7},
+                 {MICA_U4, 0, 15},
+                 {MICA_I2, -2, 1},
+                 {MICA_U2, 0, 3}};
+    if (to == MICA_BOOL)
+        return x != 0;
+    if (to > MICA_BOOL)
+        return byte_nearest(to, x);
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if (whole[i].dtype == to)
             return isnan(x)            ? 0
                    : x < whole[i].low  ? whole[i].low
@@ -244,8 +329,8 @@ static void check_pairs(const mica_convert_kernels *kernels)
                                      3e9};
     enum { MOST = 600 };
     test_random r = test_seed(8);
-    for (mica_dtype from = 0; from <= MICA_U8; from++) {
-        for (mica_dtype to = 0; to <= MICA_U8; to++) {
+    for (mica_dtype from = 0; from < MICA_Q4_0; from++) {
+        for (mica_dtype to = 0; to < MICA_Q4_0; to++) {
             double values[MOST];
             char source[MOST * 8], target[MOST * 8 + 8];
             size_t n = test_chance(&r, 50) ? (size_t)test_int(&r, 0, 40) : MOST;
@@ -268,6 +353,90 @@ static void check_pairs(const mica_convert_kernels *kernels)
 }
 
 TEST(convert_all_pairs) { on_each_isa(check_pairs); }
+
+/* Every code of the small floats comes back from every type that holds it. */
+static void check_bytes(const mica_convert_kernels *kernels)
+{
+    for (mica_dtype dtype = MICA_F8E4M3FN; dtype <= MICA_F4E2M1; dtype++) {
+        int codes = dtype == MICA_F4E2M1 ? 16 : 256;
+        for (int i = 0; i < codes; i++) {
+            uint8_t code = (uint8_t)i, back = 0;
+            float f32;
+            double f64;
+            kernels->run(&f32, MICA_F32, &code, dtype, 1);
+            kernels->run(&f64, MICA_F64, &code, dtype, 1);
+            long double want = byte_value(dtype, code);
+            if (isnan(want)) {
+                kernels->run(&back, dtype, &f32, MICA_F32, 1);
+                CHECK(isnan(f32) && isnan(f64) && isnan(byte_value(dtype, back)));
+                continue;
+            }
+            CHECK((long double)f32 == want && (long double)f64 == want);
+            mica_cast_opts overflow = {.overflow = true};
+            kernels->cast(&back, dtype, &f64, MICA_F64, 1, &overflow);
+            CHECK_MSG(back == code, "%s %02x came back as %02x", mica_dtype_name(dtype), code, back);
+        }
+    }
+}
+
+TEST(convert_floats_of_a_byte_both_ways) { on_each_isa(check_bytes); }
+
+/* What does not fit, with and without saturation; roundings of f8e8m0; integers that wrap. */
+static void check_casts(const mica_convert_kernels *kernels)
+{
+    static const struct {
+        mica_dtype to;
+        double x;
+        mica_cast_opts opts;
+        uint8_t want;
+    } cases[] = {
+        {MICA_F8E4M3FN, 448, {0}, 0x7e},
+        {MICA_F8E4M3FN, 464, {.overflow = true}, 0x7e}, /* a tie, to even */
+        {MICA_F8E4M3FN, 465, {.overflow = true}, 0x7f},
+        {MICA_F8E4M3FN, -(double)INFINITY, {.overflow = true}, 0xff},
+        {MICA_F8E4M3FN, -(double)INFINITY, {0}, 0xfe},
+        {MICA_F8E4M3FNUZ, 1e6, {.overflow = true}, 0x80},
+        {MICA_F8E4M3FNUZ, -0.0, {0}, 0},
+        {MICA_F8E5M2, 1e6, {.overflow = true}, 0x7c},
+        {MICA_F8E5M2, -1e6, {.overflow = true}, 0xfc},
+        {MICA_F8E5M2, (double)INFINITY, {0}, 0x7b},
+        {MICA_F8E5M2FNUZ, -1e6, {0}, 0xff},
+        {MICA_F8E5M2FNUZ, (double)NAN, {0}, 0x80},
+        {MICA_F4E2M1, 5, {0}, 6}, /* 4: even */
+        {MICA_F4E2M1, -9, {.overflow = true}, 15},
+        {MICA_F8E8M0, 1.25, {0}, 128},
+        {MICA_F8E8M0, 1.25, {.round = MICA_ROUND_DOWN}, 127},
+        {MICA_F8E8M0, 1.25, {.round = MICA_ROUND_NEAREST}, 127},
+        {MICA_F8E8M0, 1.5, {.round = MICA_ROUND_NEAREST}, 128},
+        {MICA_F8E8M0, 0, {0}, 0},
+        {MICA_F8E8M0, 0, {.overflow = true, .round = MICA_ROUND_NEAREST}, 255},
+        {MICA_F8E8M0, (double)INFINITY, {0}, 254},
+        {MICA_F8E8M0, (double)INFINITY, {.overflow = true}, 255},
+        {MICA_I8, 200, {.wrap = true}, 200},
+        {MICA_I8, 200, {0}, 127},
+        {MICA_U8, -1, {.wrap = true}, 255},
+        {MICA_I4, -9, {.wrap = true}, 7},
+        {MICA_I4, 15, {.wrap = true}, 255},
+        {MICA_U4, -9, {.wrap = true}, 7},
+        {MICA_BOOL, 256, {.wrap = true}, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t got = 0x55;
+        kernels->cast(&got, cases[i].to, &cases[i].x, MICA_F64, 1, &cases[i].opts);
+        CHECK_MSG(got == cases[i].want, "%g became %s %02x, not %02x", cases[i].x,
+                  mica_dtype_name(cases[i].to), got, cases[i].want);
+    }
+    int64_t wide = 0x1234567890, back;
+    uint64_t most = UINT64_MAX;
+    uint32_t low;
+    int32_t minus;
+    kernels->cast(&low, MICA_U32, &wide, MICA_I64, 1, &(mica_cast_opts){.wrap = true});
+    kernels->cast(&minus, MICA_I32, &most, MICA_U64, 1, &(mica_cast_opts){.wrap = true});
+    kernels->run(&back, MICA_I64, &most, MICA_U64, 1);
+    CHECK(low == 0x34567890 && minus == -1 && back == INT64_MAX);
+}
+
+TEST(convert_casts_with_options) { on_each_isa(check_casts); }
 
 static void check_stream(const mica_convert_kernels *kernels)
 {

@@ -21,10 +21,10 @@ typedef struct entry {
     {#name, true, offsetof(mica_activation_kernels, name), 1}, \
         {#name "_backward", true, offsetof(mica_activation_kernels, name##_backward), 2},
 
-static const entry entries[] = {MICA_MAP_UNARY(MAP1_ENTRY) MICA_MAP_BINARY(MAP2_ENTRY)
-                                    MICA_MAP_SCALAR(MAP1_ENTRY) MICA_MAP_COMPARE(MAP2_ENTRY)
-                                        MICA_MAP_CLASSIFY(MAP1_ENTRY) MICA_MAP_OTHER(MAP_ENTRY)
-                                            MICA_ACTIVATIONS(ACTIVATION_ENTRY)};
+static const entry entries[] = {MICA_MAP_UNARY_TYPED(MAP1_ENTRY) MICA_MAP_UNARY(MAP1_ENTRY)
+                                    MICA_MAP_BINARY(MAP2_ENTRY) MICA_MAP_SCALAR(MAP1_ENTRY)
+                                        MICA_MAP_COMPARE(MAP2_ENTRY) MICA_MAP_CLASSIFY(MAP1_ENTRY)
+                                            MICA_MAP_OTHER(MAP_ENTRY) MICA_ACTIVATIONS(ACTIVATION_ENTRY)};
 
 static mica_map_fn *kernel_of(const mica_kernels *kernels, const entry *e)
 {

@@ -193,6 +193,80 @@ static void run(mica_net *net, uint64_t seed, float *out)
         memcpy(out, y.data, mica_tensor_bytes(&y));
 }
 
+/* The net of floats with the roundings makes, nearly, what the net of bytes does. */
+TEST(int8_fake_net_rounds_as_the_int8_net_does)
+{
+    mica_context *ctx = test_context(1);
+    pair p;
+    mica_net *fake = NULL;
+    float want[BATCH * 10], floats[BATCH * 10], got[BATCH * 10];
+    if (make_pair(&p, ctx, NULL, false) && CHECK_OK(ctx, mica_net_create(ctx, &fake)) &&
+        CHECK_OK(ctx, mica_int8_fake(p.q, fake)) && ready(ctx, fake) &&
+        CHECK_OK(ctx, mica_int8_fake_copy(p.q, fake, false))) {
+        double far = 0.0, near = 0.0;
+        for (uint64_t seed = 40; seed < 44; seed++) {
+            run(p.bytes, seed, want);
+            run(p.net, seed, floats);
+            run(fake, seed, got);
+            for (int i = 0; i < BATCH * 10; i++) {
+                far += ((double)floats[i] - (double)want[i]) * ((double)floats[i] - (double)want[i]);
+                near += ((double)got[i] - (double)want[i]) * ((double)got[i] - (double)want[i]);
+            }
+        }
+        CHECK_MSG(near < 0.8 * far, "squared differences %g, of the float net %g", near, far);
+        mica_tensor from, to;
+        CHECK_OK(ctx, mica_net_tensor(fake, &from, "stem.weight"));
+        CHECK_OK(ctx, mica_net_tensor(p.net, &to, "stem.weight"));
+        ((float *)from.data)[3] = 7.5f;
+        CHECK_OK(ctx, mica_int8_fake_copy(p.q, fake, true));
+        CHECK(((float *)to.data)[3] == 7.5f);
+        CHECK(mica_int8_fake_copy(p.q, p.net, true) == MICA_ERR_STATE);
+    }
+    mica_net_destroy(fake);
+    destroy_pair(&p);
+}
+
+/* Training goes through the roundings. */
+TEST(int8_fake_net_learns)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net, *fake = NULL;
+    mica_int8 *q;
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){BATCH, 6});
+    mica_value y = mica_net_input(net, "y", MICA_F32, 2, (mica_index[]){BATCH, 2});
+    mica_value h = mica_net_dense(net, x, &(mica_net_dense_opts){.units = 16, .activation = MICA_RELU});
+    h = mica_net_dense(net, h, &(mica_net_dense_opts){.name = "out", .units = 2});
+    (void)mica_net_mse(net, h, y, NULL);
+    if (CHECK_OK(ctx, mica_int8_create(net, &q)) && ready(ctx, net)) {
+        mica_optimizer adam = {.kind = MICA_ADAM};
+        mica_tensor t;
+        fill(net, 1);
+        CHECK_OK(ctx, mica_net_forward(net));
+        CHECK_OK(ctx, mica_int8_collect(q));
+        CHECK_OK(ctx, mica_int8_choose(q, NULL));
+        REQUIRE(mica_net_create(ctx, &fake) == MICA_OK);
+        CHECK_OK(ctx, mica_int8_fake(q, fake));
+        CHECK_OK(ctx, mica_net_compile(fake, &(mica_compile_opts){.train = true, .optimizer = &adam}));
+        CHECK_OK(ctx, mica_net_bind(fake, NULL, 0));
+        CHECK_OK(ctx, mica_net_initialize(fake, 3));
+        CHECK_OK(ctx, mica_int8_fake_copy(q, fake, false));
+        fill(fake, 1);
+        CHECK_OK(ctx, mica_net_tensor(fake, &t, "y"));
+        for (size_t i = 0; i < mica_tensor_count(&t); i++)
+            ((float *)t.data)[i] = i % 3 == 0 ? 0.2f : -0.1f;
+        CHECK_OK(ctx, mica_train_step(fake, 0.01f));
+        float first = mica_net_loss(fake);
+        for (int step = 0; step < 60; step++)
+            CHECK_OK(ctx, mica_train_step(fake, 0.01f));
+        CHECK_MSG(mica_net_loss(fake) < 0.2f * first, "loss %g, then %g", (double)first,
+                  (double)mica_net_loss(fake));
+    }
+    mica_net_destroy(fake);
+    mica_int8_destroy(q);
+    mica_net_destroy(net);
+}
+
 /* A net that is built again from the scales alone, and loads what the first has saved. */
 TEST(int8_net_is_saved_and_loaded_on_any_instruction_set)
 {

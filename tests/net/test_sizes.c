@@ -163,3 +163,50 @@ TEST(backward_follows_a_forward_in_training_mode)
     }
     mica_net_destroy(net);
 }
+
+/* Attention over 4 heads of 4 samples with a mask of so many axes. */
+static mica_net *masked_net(mica_context *ctx, int mask_rank)
+{
+    static const mica_index qkv[] = {4, 4, 3, 2}, by_head[] = {4, 3, 3}, by_sample[] = {4, 1, 3, 3};
+    mica_net *net;
+    if (mica_net_create(ctx, &net) != MICA_OK)
+        return NULL;
+    mica_value x = mica_net_input(net, "x", MICA_F32, 4, qkv);
+    mica_value mask = mica_net_input(net, "mask", MICA_F32, mask_rank, mask_rank == 3 ? by_head : by_sample);
+    mica_value y = mica_net_op(net, "y", "attention", (mica_value[]){x, x, x, mask}, 4, NULL);
+    (void)mica_net_output(net, "out", y);
+    if (mica_net_compile(net, &(mica_compile_opts){0}) == MICA_OK)
+        return net;
+    mica_net_destroy(net);
+    return NULL;
+}
+
+TEST(a_mask_by_head_keeps_samples_together)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *by_head = masked_net(ctx, 3), *by_sample = masked_net(ctx, 4);
+    REQUIRE(by_head != NULL && by_sample != NULL);
+    CHECK(!mica_net_samples_apart(by_head));
+    CHECK(mica_net_samples_apart(by_sample));
+    mica_net_destroy(by_head);
+    mica_net_destroy(by_sample);
+}
+
+TEST(sizes_can_be_fixed)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    CHECK_OK(ctx, mica_net_create(ctx, &net));
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){4, 3});
+    (void)mica_net_op(net, "y", "relu", &x, 1, NULL);
+    CHECK_OK(ctx, mica_net_fix_sizes(net, "the mean divides by it"));
+    CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0}));
+    CHECK_OK(ctx, mica_net_bind(net, NULL, 0));
+    CHECK_OK(ctx, mica_net_resize(net, 4));
+    CHECK_ERROR(ctx, mica_net_resize(net, 3), MICA_ERR_SHAPE,
+                "shape error: net: batch cannot be 3, only 4 as planned: the mean divides by it");
+    CHECK_ERROR(ctx, mica_net_fix_sizes(net, NULL), MICA_ERR_STATE,
+                "state error: net: nothing can be added after mica_net_compile");
+    CHECK_OK(ctx, mica_net_forward(net));
+    mica_net_destroy(net);
+}

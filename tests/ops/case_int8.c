@@ -179,7 +179,7 @@ static void draw_weights(op_call *c, test_random *r, mica_index channels)
 
 static mica_int8_weights weights_of(const op_call *c)
 {
-    return (mica_int8_weights){OP(c, 2), OP(c, 3), OP(c, 4), OP(c, 5)};
+    return (mica_int8_weights){OP(c, 2), OP(c, 3), OP(c, 4), OP(c, 5), NULL};
 }
 
 static double finished_channel(const op_call *c, double *const *v, int64_t sum, size_t channel)

@@ -210,10 +210,12 @@ static void draw_padding(op_call *c, test_random *r, int padded, int plain, mica
     mica_index dims[MICA_MAX_RANK];
     int rank = op_random_shape(c, r, 0, 4, dims);
     op_tensor(c, plain, dtype, rank, dims);
-    c->i[16] = test_chance(r, 50) ? MICA_PAD_REFLECT : MICA_PAD_CONSTANT;
+    c->i[16] = test_int(r, MICA_PAD_CONSTANT, MICA_PAD_WRAP);
     c->f[0] = test_int(r, 0, 9);
     for (int k = 0; k < rank; k++) {
-        int most = c->i[16] == MICA_PAD_CONSTANT ? 4 : dims[k] > 4 ? 4 : dims[k] > 0 ? (int)dims[k] - 1 : 0;
+        int most = c->i[16] == MICA_PAD_REFLECT && dims[k] <= 4 ? (int)dims[k] - 1 : 4;
+        if (c->i[16] != MICA_PAD_CONSTANT && dims[k] == 0)
+            most = 0;
         bool none = test_chance(r, 30);
         c->i[k] = none ? 0 : test_int(r, 0, most);
         c->i[8 + k] = none ? 0 : test_int(r, 0, most);
@@ -240,6 +242,10 @@ static size_t padded_from(const op_call *c, const mica_tensor *plain, const mica
         bool outside = index[k] < 0 || index[k] >= plain->dim[k];
         if (outside && c->i[16] == MICA_PAD_CONSTANT)
             return SIZE_MAX;
+        if (outside && c->i[16] == MICA_PAD_EDGE)
+            index[k] = index[k] < 0 ? 0 : plain->dim[k] - 1;
+        if (outside && c->i[16] == MICA_PAD_WRAP)
+            index[k] = (index[k] + 4 * plain->dim[k]) % plain->dim[k];
         if (index[k] < 0)
             index[k] = -index[k];
         if (index[k] >= plain->dim[k])

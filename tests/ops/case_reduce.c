@@ -277,6 +277,7 @@ static void reference_argmin(const op_call *c, double *const *v) { reference_arg
                    .outs = 1,                   \
                    .ins = 1,                    \
                    .any_shape = OP_BIT(1),      \
+                   .any_dtype = OP_BIT(1),      \
                    .draw = draw_arg,            \
                    .fill = fill_ties,           \
                    .run = run_##op,             \

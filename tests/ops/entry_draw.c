@@ -18,8 +18,10 @@ bool entry_callable(const mica_op *op)
 
 bool entry_result(const entry_draw *d, int k)
 {
-    unsigned optional = d->op->optional_outs;
-    return k < d->op->outs && d->out[k].rank >= 0 && ((optional & 1u) || !(optional >> k & 1u));
+    unsigned optional = d->op->optional_outs, spare = optional & d->op->fixed_outs;
+    bool differentiable = d->op->gradient != NULL && d->out[k].dtype == MICA_F32 && !(spare >> k & 1u);
+    return k < d->op->outs && d->out[k].rank >= 0 &&
+           ((optional & 1u) || !(optional >> k & 1u) || differentiable);
 }
 
 static uint64_t draw_number(mica_op_sample *sample) { return test_next(sample->user); }

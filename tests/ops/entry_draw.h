@@ -20,7 +20,8 @@ typedef struct entry_draw {
 void entry_draw_make(entry_draw *d, mica_context *ctx, const mica_op *op, uint64_t seed);
 void entry_draw_free(entry_draw *d);
 
-/* Whether output k is a result. Others only backwards read: those that may be missing where the first may not. */
+/* Whether output k is a result. Others only backwards read: those that may be missing where the first may not, and have
+ * no gradient. */
 bool entry_result(const entry_draw *d, int k);
 
 /* Whether MICA_OP in the environment limits the tests to another operation. */

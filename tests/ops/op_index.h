@@ -24,7 +24,7 @@ static inline size_t op_ravel(const mica_tensor *t, const mica_index *index)
 /* Any dtype without blocks, f32 more often than others. */
 static inline mica_dtype op_random_dtype(test_random *r)
 {
-    return test_chance(r, 40) ? MICA_F32 : (mica_dtype)test_int(r, 0, MICA_U8);
+    return test_chance(r, 40) ? MICA_F32 : (mica_dtype)test_int(r, 0, MICA_U64);
 }
 
 #endif

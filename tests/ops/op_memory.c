@@ -38,7 +38,14 @@ static double get_element(const void *p, mica_dtype dtype)
         return *(const int32_t *)p;
     case MICA_I16:
         return *(const int16_t *)p;
+    case MICA_U16:
+        return *(const uint16_t *)p;
+    case MICA_U32:
+        return *(const uint32_t *)p;
+    case MICA_U64:
+        return (double)*(const uint64_t *)p;
     case MICA_I8:
+    case MICA_I4:
         return *(const int8_t *)p;
     default:
         return *(const uint8_t *)p;
@@ -74,8 +81,21 @@ static void set_element(void *p, mica_dtype dtype, double value)
     case MICA_I16:
         *(int16_t *)p = (int16_t)value;
         break;
+    case MICA_U16:
+        *(uint16_t *)p = (uint16_t)value;
+        break;
+    case MICA_U32:
+        *(uint32_t *)p = (uint32_t)value;
+        break;
+    case MICA_U64:
+        *(uint64_t *)p = (uint64_t)value;
+        break;
     case MICA_I8:
+    case MICA_I4:
         *(int8_t *)p = (int8_t)value;
+        break;
+    case MICA_BOOL:
+        *(uint8_t *)p = value != 0.0;
         break;
     default:
         *(uint8_t *)p = (uint8_t)value;

@@ -17,9 +17,8 @@ static const struct {
     const char *op;
     unsigned inputs;
 } constants[] = {
-    {"where", 1u << 0},
-    {"broadcast_to", 1u << 1},
-    {"rotary", 1u << 1 | 1u << 2},
+    {"where", 1u << 0},    {"broadcast_to", 1u << 1}, {"rotary", 1u << 1 | 1u << 2},
+    {"sum_taps", 1u << 2}, {"roi_align", 1u << 1},
 };
 
 static unsigned constant_inputs(const mica_op *op)
@@ -294,8 +293,10 @@ TEST(entry_gradients_pass_through_casts)
     mica_tensor t, g;
     REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
     mica_value x = mica_net_learned(net, "x", 1, (mica_index[]){5}, (mica_init){MICA_INIT_CONSTANT, 1.5f});
-    mica_value half = mica_net_op(net, NULL, "copy", &x, 1, &(mica_copy_opts){true, MICA_F16});
-    mica_value single = mica_net_op(net, NULL, "copy", &half, 1, &(mica_copy_opts){true, MICA_F32});
+    mica_value half = mica_net_op(net, NULL, "copy", &x, 1,
+                                  &(mica_copy_opts){.cast = true, .dtype = MICA_F16});
+    mica_value single = mica_net_op(net, NULL, "copy", &half, 1,
+                                    &(mica_copy_opts){.cast = true, .dtype = MICA_F32});
     mica_value y = mica_net_op(net, NULL, "square", &single, 1, NULL);
     (void)mica_net_call(net, NULL, &weighted_sum, &y, 1, NULL);
     if (CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true, .debug = true})) &&

@@ -67,7 +67,7 @@ static void run(mica_context *ctx, numbers *n, mica_index rows, mica_index group
                 bias = tensor_of(n->bias, MICA_I32, 1, (mica_index[]){UNITS}),
                 multiplier = tensor_of(n->multiplier, MICA_I32, 1, (mica_index[]){UNITS}),
                 shift = tensor_of(n->shift, MICA_U8, 1, (mica_index[]){UNITS});
-    mica_int8_weights weights = {&w, &bias, &multiplier, &shift};
+    mica_int8_weights weights = {&w, &bias, &multiplier, &shift, NULL};
     CHECK_OK(ctx, mica_int8_linear(ctx, &y, &x, &weights, NULL));
     x = tensor_of(n->image, MICA_I8, 4, (mica_index[]){2, CHANNELS, SIDE, SIDE});
     y = tensor_of(n->made, MICA_I8, 4, (mica_index[]){2, UNITS, SIDE, SIDE});
@@ -103,6 +103,57 @@ TEST(int8_same_bits_on_every_instruction_set)
     free(plain);
 }
 
+/* Packed weights, and max pooling in the same call, give the bits of two calls. */
+TEST(int8_conv_packed_and_pooled)
+{
+    static const char *const sets[] = {"avx2-plain", "avx2-vnni", "avx512-plain", "avx512-vnni",
+                                       "neon-plain", "neon-dot",  "scalar"};
+    numbers *n = calloc(1, sizeof *n);
+    static int8_t whole[2 * UNITS * SIDE * SIDE], two[2 * UNITS * SIDE * SIDE];
+    static _Alignas(64) uint8_t room[1 << 16];
+    REQUIRE(n != NULL);
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        mica_context *ctx = isa_context(sets[i], 2);
+        test_random r = test_seed(i);
+        for (int trial = 0; trial < 40 && ctx != NULL; trial++) {
+            draw(n, (uint64_t)trial);
+            bool depthwise = trial % 4 == 0;
+            mica_index units = depthwise ? CHANNELS : test_int(&r, 1, 22), groups = depthwise ? CHANNELS : 1;
+            mica_index taps = test_int(&r, 1, 5), high = test_int(&r, 7, SIDE), wide = test_int(&r, 7, SIDE);
+            mica_int8_conv_opts o = {.stride = {test_int(&r, 1, 2), test_int(&r, 1, 2)},
+                                     .pad = {test_int(&r, 0, 2), test_int(&r, 0, 2)},
+                                     .dilation = {1, 1},
+                                     .groups = groups};
+            mica_index out[2] = {(high + 2 * o.pad[0] - taps) / o.stride[0] + 1,
+                                 (wide + 2 * o.pad[1] - taps) / o.stride[1] + 1};
+            if (out[0] < 2 || out[1] < 2)
+                continue;
+            mica_tensor x = tensor_of(n->image, MICA_I8, 4, (mica_index[]){2, CHANNELS, high, wide}),
+                        w = tensor_of(n->w, MICA_I8, 4, (mica_index[]){units, CHANNELS / groups, taps, taps}),
+                        y = tensor_of(whole, MICA_I8, 4, (mica_index[]){2, units, out[0], out[1]}),
+                        pooled = tensor_of(two, MICA_I8, 4, (mica_index[]){2, units, out[0] / 2, out[1] / 2}),
+                        made = tensor_of(n->made, MICA_I8, 4, pooled.dim),
+                        bias = tensor_of(n->bias, MICA_I32, 1, &units),
+                        multiplier = tensor_of(n->multiplier, MICA_I32, 1, &units),
+                        shift = tensor_of(n->shift, MICA_U8, 1, &units);
+            mica_int8_pack_opts pack = {groups};
+            mica_index bytes = mica_int8_packed_bytes(ctx, &w, &pack);
+            REQUIRE(bytes > 0 && bytes <= (mica_index)sizeof room);
+            mica_tensor packed = tensor_of(room, MICA_U8, 1, &bytes);
+            mica_int8_weights weights = {&w, &bias, &multiplier, &shift, NULL};
+            CHECK_OK(ctx, mica_int8_conv2d(ctx, &y, &x, &weights, &o));
+            CHECK_OK(ctx, mica_int8_max_pool2d(ctx, &pooled, &y, &(mica_pooling_opts){.kernel = {2, 2}}));
+            CHECK_OK(ctx, mica_int8_pack(ctx, &packed, &w, &bias, &pack));
+            weights.packed = &packed;
+            o.pool = 2;
+            CHECK_OK(ctx, mica_int8_conv2d(ctx, &made, &x, &weights, &o));
+            CHECK_MSG(memcmp(n->made, two, mica_tensor_count(&made)) == 0, "%s, trial %d", sets[i], trial);
+        }
+        mica_context_destroy(ctx);
+    }
+    free(n);
+}
+
 TEST(int8_refuses_factors_out_of_range)
 {
     mica_context *ctx = test_context(1);
@@ -115,7 +166,7 @@ TEST(int8_refuses_factors_out_of_range)
                 bias = tensor_of(n->bias, MICA_I32, 1, (mica_index[]){UNITS}),
                 multiplier = tensor_of(n->multiplier, MICA_I32, 1, (mica_index[]){UNITS}),
                 shift = tensor_of(n->shift, MICA_U8, 1, (mica_index[]){UNITS});
-    mica_int8_weights weights = {&w, &bias, &multiplier, &shift};
+    mica_int8_weights weights = {&w, &bias, &multiplier, &shift, NULL};
     CHECK_OK(ctx, mica_int8_linear(ctx, &y, &x, &weights, NULL));
     CHECK(mica_int8_linear(ctx, &y, &x, &weights, &(mica_int8_limits){-128, 0}) == MICA_ERR_ARGUMENT);
     CHECK(mica_int8_linear(ctx, &y, &x, &weights, &(mica_int8_limits){5, 4}) == MICA_ERR_ARGUMENT);

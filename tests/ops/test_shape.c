@@ -76,8 +76,8 @@ TEST(padding_says_what_is_wrong)
     opts.before[1] = 2;
     CHECK_ERROR(ctx, mica_pad(ctx, &y, &x, &opts), MICA_ERR_SHAPE,
                 "shape error: pad: dst is [2, 8], expected [2, 7] for src [2, 3]");
-    opts.mode = (mica_pad_mode)2;
-    CHECK_ERROR(ctx, mica_pad(ctx, &y, &x, &opts), MICA_ERR_ARGUMENT, "argument error: pad: unknown mode 2");
+    opts.mode = (mica_pad_mode)4;
+    CHECK_ERROR(ctx, mica_pad(ctx, &y, &x, &opts), MICA_ERR_ARGUMENT, "argument error: pad: unknown mode 4");
     CHECK_ERROR(ctx, mica_unpad(ctx, &x, &y, NULL), MICA_ERR_SHAPE,
                 "shape error: unpad: src is [2, 8], expected [2, 3] for dst [2, 3]");
 }

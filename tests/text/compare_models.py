@@ -7,7 +7,7 @@
 small    logits of small models of every architecture: within 1e-3 of llama.cpp's and 1e-4 of NumPy's in double
          precision; of quantized ones no farther from exact arithmetic than llama.cpp's are
 smollm2  a real model in six types: the greedy text of 10 prompts, the distributions over 2,048 tokens of real text,
-         perplexity
+         perplexity over 16,384
 minilm   embeddings from safetensors, against NumPy
 
 A FILTER chooses those whose name contains it. Prints a line for each check, then their number.
@@ -34,7 +34,7 @@ SENTENCES = ["The cat sits on the mat.", "A quick brown fox jumps over the lazy 
              "Crème brûlée, naïve façade, Ångström", "日本語の文章です。", "$ 3.14159 != 2.71828, isn't it?",
              "a", "Memory is planned before the first step, so that nothing can fail later on.", "UPPER lower MiXeD",
              "electroencephalographically antidisestablishmentarianism", "one two three four five " * 20, "emoji 🙂 here"]
-CONTEXT, TOKENS = 512, 2048
+CONTEXT, PIECE, TOKENS = 512, 2048, 16384
 
 
 class Failed(Exception):
@@ -190,26 +190,28 @@ def divergence(a, b, rows=64):
     return total / len(a)
 
 
-def perplexity(logits, tokens):
-    """Of the second half of each piece, as llama.cpp counts."""
+def surprise(logits, tokens):
+    """The sum of -log p over the second half of each chunk, as llama.cpp counts for perplexity, and how many there are."""
     total = count = 0
     for start in range(0, len(tokens), CONTEXT):
         rows = slice(start + CONTEXT // 2, start + CONTEXT - 1)
         wanted = tokens[rows.start + 1:rows.stop + 1]
         total -= log_softmax(logits[rows])[numpy.arange(len(wanted)), wanted].sum()
         count += len(wanted)
-    return float(numpy.exp(total / count))
+    return numpy.array([total, count])
 
 
 def distributions(contest, path, tokens, text):
-    mica, peer = contest.logits(path, tokens, CONTEXT, "f16")
-    from_peer, ours, theirs = divergence(peer, mica), perplexity(mica, tokens), perplexity(peer, tokens)
-    # Activations are rounded to 8 bits: the least change anywhere changes roundings everywhere. How much that is,
-    # llama.cpp tells of itself, with another type of its cache.
-    numbers, other = contest.folder / "tokens", contest.folder / "other.f32"
-    command(contest.oracle, "logits", path, "--out", other, "--tokens", numbers, "--context", CONTEXT, "--cache", "f32",
-            "--threads", THREADS)
-    own = divergence(peer, numpy.memmap(other, numpy.float32, "r").reshape(peer.shape))
+    """The mean KL divergence over the first piece, perplexity over all of them: single tokens differ by some 10 %, so that
+    a text of 1,000 cannot tell 0.3 %."""
+    ours, theirs = numpy.zeros(2), numpy.zeros(2)
+    for start in range(0, len(tokens), PIECE):
+        piece = tokens[start:start + PIECE]
+        mica, peer = contest.logits(path, piece, CONTEXT, "f16")
+        ours, theirs = ours + surprise(mica, piece), theirs + surprise(peer, piece)
+        if start == 0:
+            from_peer, own = divergence(peer, mica), own_divergence(contest, path, peer)
+    ours, theirs = (float(numpy.exp(total / count)) for total, count in (ours, theirs))
     file = contest.folder / "text"
     file.write_text(text, encoding="utf-8")
     said = json.loads(command(contest.mica, "perplexity", path, "--data", file, "--context", CONTEXT, "--threads", THREADS,
@@ -221,9 +223,18 @@ def distributions(contest, path, tokens, text):
     return told
 
 
+def own_divergence(contest, path, peer):
+    """Activations are rounded to 8 bits: the least change anywhere changes roundings everywhere. How much that is,
+    llama.cpp tells of itself, with another type of its cache."""
+    numbers, other = contest.folder / "tokens", contest.folder / "other.f32"
+    command(contest.oracle, "logits", path, "--out", other, "--tokens", numbers, "--context", CONTEXT, "--cache", "f32",
+            "--threads", THREADS)
+    return divergence(peer, numpy.memmap(other, numpy.float32, "r").reshape(peer.shape))
+
+
 def real_text(contest, path):
-    """The first 2,048 tokens of the documentation, and the text that is exactly these."""
-    text = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md")))[:16384]
+    """The first tokens of the documentation, and the text that is exactly these."""
+    text = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md")))[:TOKENS * 8]
     while len(tokens := contest.tokens_of(path, text)) > TOKENS:
         text = text[: -max(1, (len(tokens) - TOKENS))]
     while len(tokens) < TOKENS:

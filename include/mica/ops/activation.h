@@ -122,6 +122,32 @@ MICA_API mica_status mica_log_softmax(mica_context *ctx, const mica_tensor *y, c
 MICA_API mica_status mica_log_softmax_backward(mica_context *ctx, const mica_tensor *dx,
                                                const mica_tensor *dy, const mica_tensor *y, int axis);
 
+/* ---- Without a backward of their own: gradients are made of other operations ---------------------------- */
+
+/* x tanh(softplus(x)) */
+MICA_API mica_status mica_mish(mica_context *ctx, const mica_tensor *y, const mica_tensor *x);
+/* x / (1 + |x|) */
+MICA_API mica_status mica_softsign(mica_context *ctx, const mica_tensor *y, const mica_tensor *x);
+/* x where x > 0, else alpha * (exp(x / alpha) - 1) */
+MICA_API mica_status mica_celu(mica_context *ctx, const mica_tensor *y, const mica_tensor *x, float alpha);
+/* gamma * x where x > 0, else gamma * alpha * (exp(x) - 1) */
+MICA_API mica_status mica_selu(mica_context *ctx, const mica_tensor *y, const mica_tensor *x, float alpha,
+                               float gamma);
+/* alpha * x + beta, clamped to [0, 1] */
+MICA_API mica_status mica_hard_sigmoid(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                       float alpha, float beta);
+/* x where x > alpha, else 0 */
+MICA_API mica_status mica_thresholded_relu(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                           float alpha);
+/* x + bias where x < -from, x - bias where x > from, else 0 */
+MICA_API mica_status mica_shrink(mica_context *ctx, const mica_tensor *y, const mica_tensor *x, float bias,
+                                 float from);
+/* x sigmoid(alpha * x) */
+MICA_API mica_status mica_swish(mica_context *ctx, const mica_tensor *y, const mica_tensor *x, float alpha);
+/* x where x > 0, else x * slope, which broadcasts to y */
+MICA_API mica_status mica_prelu(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                const mica_tensor *slope);
+
 #ifdef __cplusplus
 }
 #endif

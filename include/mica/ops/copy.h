@@ -12,7 +12,8 @@ extern "C" {
  *
  * To a float type: rounded once to nearest, ties to even. From a float to an integer type: truncated toward
  * zero, saturated, 0 for NaN. From an integer to an integer type:
- * saturated (a copy never wraps).
+ * saturated (a copy never wraps). To bool: whether it is not 0. To a float of eight or four bits: saturated, also an
+ * infinity; NaN stays NaN, or becomes 0 in f4e2m1, which has none; to f8e8m0 rounded up.
  *
  * From a block-quantized type: the values of its blocks in f32, and then as above. To one: rounded to f32, and
  * then quantized, each block by itself; a NaN or an infinity, or a scale beyond f16, corrupts its whole block. q4_0,
@@ -21,6 +22,10 @@ extern "C" {
  *
  * dst may be exactly src. */
 MICA_API mica_status mica_copy(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src);
+
+/* mica_copy between plain dtypes, with options. NULL is mica_copy. */
+MICA_API mica_status mica_cast(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
+                               const mica_cast_opts *opts);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,11 @@
 /* Element-wise operations: dst[i] = f(a[i], ...).
  *
  * All tensors are f32, of any layout; inputs are broadcast to dst's shape. dst may be exactly an input.
- * NaN and infinities follow IEEE 754. */
+ * NaN and infinities follow IEEE 754.
+ *
+ * Those marked (types) also take f64, which is computed in double, and integers of eight bits and more, where results
+ * that do not fit wrap around (two's complement); (floats) marks those that also take f64. All tensors are of one
+ * dtype then. */
 #ifndef MICA_OPS_ELEMENTWISE_H
 #define MICA_OPS_ELEMENTWISE_H
 
@@ -13,27 +17,33 @@ extern "C" {
 
 /* ---- Two tensors ------------------------------------------------------------------------------------- */
 
-/* a + b */
+/* a + b (types) */
 MICA_API mica_status mica_add(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_tensor *b);
-/* a - b */
+/* a - b (types) */
 MICA_API mica_status mica_sub(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_tensor *b);
-/* a * b */
+/* a * b (types) */
 MICA_API mica_status mica_mul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_tensor *b);
-/* a / b */
+/* a / b (types). Of integers: toward 0; a division by 0 gives 0. */
 MICA_API mica_status mica_div(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_tensor *b);
-/* The minimum; NaN if either is NaN. */
+/* The minimum; NaN if either is NaN (types, and bool). */
 MICA_API mica_status mica_min(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_tensor *b);
-/* The maximum; NaN if either is NaN. */
+/* The maximum; NaN if either is NaN (types, and bool). */
 MICA_API mica_status mica_max(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_tensor *b);
-/* a to the power b, as C's pow. */
+/* a to the power b, as C's pow (types). Of integers: a negative power is 0, but of 1 and -1. */
 MICA_API mica_status mica_pow(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                               const mica_tensor *b);
+/* What is left of a / b, with the sign of b, as Python's % (types). Of integers: 0 where b is 0. */
+MICA_API mica_status mica_mod(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                              const mica_tensor *b);
+/* The same with the sign of a, as C's % and fmod (types). */
+MICA_API mica_status mica_fmod(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                               const mica_tensor *b);
 /* a + s * b, with one rounding where the processor has fused multiply-add. */
 MICA_API mica_status mica_add_scaled(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                      const mica_tensor *b, float s);
@@ -75,23 +85,25 @@ MICA_API mica_status mica_clamp(mica_context *ctx, const mica_tensor *dst, const
 
 /* ---- One tensor -------------------------------------------------------------------------------------- */
 
-/* -a */
+/* -a (types) */
 MICA_API mica_status mica_neg(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
-/* |a| */
+/* |a| (types) */
 MICA_API mica_status mica_abs(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
-/* -1, 0 or 1; NaN stays. */
+/* -1, 0 or 1; NaN stays (types). */
 MICA_API mica_status mica_sign(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
-/* a * a */
+/* a * a (types) */
 MICA_API mica_status mica_square(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
-/* The square root, correctly rounded; NaN below 0. */
+/* The square root, correctly rounded; NaN below 0 (floats). */
 MICA_API mica_status mica_sqrt(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
 /* 1 / sqrt(a), by a true root and division. */
 MICA_API mica_status mica_rsqrt(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
 /* 1 / a */
 MICA_API mica_status mica_reciprocal(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
-/* The largest integer not above a. */
+/* The largest integer not above a (floats). */
 MICA_API mica_status mica_floor(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
-/* The nearest integer, ties to even. */
+/* The smallest integer not below a (floats). */
+MICA_API mica_status mica_ceil(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The nearest integer, ties to even (floats). */
 MICA_API mica_status mica_round(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
 /* e to the power a */
 MICA_API mica_status mica_exp(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
@@ -107,6 +119,24 @@ MICA_API mica_status mica_sin(mica_context *ctx, const mica_tensor *dst, const m
 MICA_API mica_status mica_cos(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
 /* The error function */
 MICA_API mica_status mica_erf(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* Tangent of a in radians */
+MICA_API mica_status mica_tan(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The angle in [-pi/2, pi/2] with sine a; NaN beyond -1 and 1 */
+MICA_API mica_status mica_asin(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The angle in [0, pi] with cosine a; NaN beyond -1 and 1 */
+MICA_API mica_status mica_acos(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The angle in [-pi/2, pi/2] with tangent a */
+MICA_API mica_status mica_atan(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The hyperbolic sine */
+MICA_API mica_status mica_sinh(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The hyperbolic cosine */
+MICA_API mica_status mica_cosh(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The inverse of sinh */
+MICA_API mica_status mica_asinh(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The inverse of cosh; NaN below 1 */
+MICA_API mica_status mica_acosh(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
+/* The inverse of tanh; NaN beyond -1 and 1 */
+MICA_API mica_status mica_atanh(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a);
 
 /* ---- A caller's function ----------------------------------------------------------------------------- */
 

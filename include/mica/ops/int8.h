@@ -6,8 +6,8 @@
  *     r = (s * multiplier + 2^(shift - 1)) >> shift         the product and the shift in 64 bits: rounded half up
  *     y = r, but at least `low` and at most `high`
  *
- * multiplier is 0 to 2^31 - 1, shift 1 to 62. low = 0 is relu; with high = 6 / scale it is relu6. low = high = 0: -127
- * and 127.
+ * multiplier is 0 to 2^31 - 1, shift 1 to 62. low = 0 is relu; with high = 6 / scale it is relu6. low = high = 0:
+ * -127 and 127.
  *
  * Sums are 32 bits wide and wrap; those of up to 65536 products with a bias of up to 2^30 never do. docs/int8.md has
  * the whole of it. None of these has a gradient. */
@@ -24,8 +24,8 @@ extern "C" {
 
 #define MICA_INT8_PRODUCTS 65536 /* the most in a sum */
 
-/* The multiplier, 2^30 to 2^31 - 1, and the shift of a ratio of scales, 0 up to less than 2^29. Returns false, and sets
- * neither, for any other number. Below 2^-32, the multiplier is smaller, or 0. */
+/* The multiplier, 2^30 to 2^31 - 1, and the shift of a ratio of scales, 0 up to less than 2^29. Returns false, and
+ * sets neither, for any other number. Below 2^-32, the multiplier is smaller, or 0. */
 MICA_API bool mica_int8_factor(double ratio, int32_t *multiplier, int *shift);
 
 /* ---- From floats and back ---- */
@@ -69,7 +69,20 @@ typedef struct mica_int8_weights {
     const mica_tensor *bias;       /* i32 [M] */
     const mica_tensor *multiplier; /* i32 [M] or [1] */
     const mica_tensor *shift;      /* u8 [M] or [1] */
+    const mica_tensor
+        *packed; /* u8: w and bias once more, as mica_int8_pack makes them; NULL: at each call */
 } mica_int8_weights;
+
+/* Weights [M, K] or [M, C / groups, KH, KW], and their bias, as products of this context's instruction set read them:
+ * into u8 [mica_int8_packed_bytes]. Takes scratch. */
+typedef struct mica_int8_pack_opts {
+    mica_index groups; /* of the convolution; 0: 1 */
+} mica_int8_pack_opts;
+MICA_API mica_status mica_int8_pack(mica_context *ctx, const mica_tensor *packed, const mica_tensor *w,
+                                    const mica_tensor *bias, const mica_int8_pack_opts *opts);
+/* Of such weights, whose data is not looked at; -1, and an error in the context, if they are none. */
+MICA_API mica_index mica_int8_packed_bytes(mica_context *ctx, const mica_tensor *w,
+                                           const mica_int8_pack_opts *opts);
 
 typedef struct mica_int8_limits {
     int low, high;
@@ -85,8 +98,10 @@ typedef struct mica_int8_conv_opts {
     mica_index dilation[2]; /* 0: 1 */
     mica_index groups;      /* 0: 1 */
     int low, high;
+    int pool; /* 2: the largest of each 2 x 2 window of that; 0 or 1: all of it */
 } mica_int8_conv_opts;
-/* y [N, M, OH, OW] of x [N, C, H, W] and w [M, C / groups, KH, KW], as mica_conv2d has them, i8. Takes scratch. */
+/* y [N, M, OH, OW], with pool = 2 [N, M, OH / 2, OW / 2], of x [N, C, H, W] and w [M, C / groups, KH, KW], as
+ * mica_conv2d has them, i8. Takes scratch. */
 MICA_API mica_status mica_int8_conv2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                                       const mica_int8_weights *weights, const mica_int8_conv_opts *opts);
 

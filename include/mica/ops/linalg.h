@@ -1,4 +1,5 @@
-/* Linear algebra: matrix products. All tensors are f32, of any layout. dst must not overlap an input. */
+/* Linear algebra: matrix products. All tensors are f32, of any layout. dst must not overlap an input. A matmul without
+ * further options takes f64 and integers of eight bits and more as well, all of one dtype; integers wrap around. */
 #ifndef MICA_OPS_LINALG_H
 #define MICA_OPS_LINALG_H
 

@@ -4,6 +4,8 @@
  * with size 1 along them: its own shape says which. It must not overlap an input. The order of
  * additions depends on shapes and layouts only, never on the number of threads, and sums accumulate short runs in
  * double: their error is at most some 40 half-ulps of the sum of magnitudes, whatever the length.
+ * sum, mean, prod, amax, amin, argmax and argmin also take f64 and integers of eight bits and more, dst but for the
+ * last two being of the same dtype: integers wrap around, and their mean is rounded toward 0.
  * Reductions to few results take up to 352 KiB of scratch. */
 #ifndef MICA_OPS_REDUCE_H
 #define MICA_OPS_REDUCE_H

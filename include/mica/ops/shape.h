@@ -70,8 +70,9 @@ MICA_API mica_status mica_tile_backward(mica_context *ctx, const mica_tensor *dx
 
 typedef enum mica_pad_mode {
     MICA_PAD_CONSTANT, /* with `value` */
-    MICA_PAD_REFLECT,  /* reflected at the first and last element, which are not repeated: 3 2 | 1 2 3 4 | 3 2
-                        */
+    MICA_PAD_REFLECT, /* reflected at the first and last element, which are not repeated: 3 2 | 1 2 3 4 | 3 2 */
+    MICA_PAD_EDGE,    /* the first and last element, repeated: 1 1 | 1 2 3 4 | 4 4 */
+    MICA_PAD_WRAP,    /* from the other end, as often as needed: 3 4 | 1 2 3 4 | 1 2 */
 } mica_pad_mode;
 
 typedef struct mica_pad_opts {
@@ -83,7 +84,7 @@ typedef struct mica_pad_opts {
 /* dst is src with `before` and `after` elements around it; at most size - 1 each when reflecting. */
 MICA_API mica_status mica_pad(mica_context *ctx, const mica_tensor *dst, const mica_tensor *src,
                               const mica_pad_opts *opts);
-/* dx: dy without its padding; reflected elements are added to their source. f32. */
+/* dx: dy without its padding; elements that were repeated there are added to their source. f32. */
 MICA_API mica_status mica_pad_backward(mica_context *ctx, const mica_tensor *dx, const mica_tensor *dy,
                                        const mica_pad_opts *opts);
 /* dst is src without `before` and `after` elements at the ends of its axes. The gradient is pad with 0. */

@@ -165,6 +165,15 @@ VF_INLINE vf vf_exp_below_1(vf x) { return vf_exp_down(vf_min(vf_set1(1.0f), x))
     X(gelu_tanh)     \
     X(sin)           \
     X(cos)           \
+    X(tan)           \
+    X(asin)          \
+    X(acos)          \
+    X(atan)          \
+    X(sinh)          \
+    X(cosh)          \
+    X(asinh)         \
+    X(acosh)         \
+    X(atanh)         \
     X(silu_grad)     \
     X(gelu_grad)     \
     X(gelu_tanh_grad)

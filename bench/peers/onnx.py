@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""ONNX models: Mica, onnxruntime and OpenVINO on the same files and inputs, in turns; best of all turns.
+
+Rows: every model of ./dev model onnx, at batch 1 and 8, with 1 and 2 threads; those called -int8 are QDQ models. Each
+runs in a process of its own, all three are asked in turns, and the best time of each counts. Memory is Mica's plan against
+what the others' processes grew by when the model was loaded and run, weights counted on neither side (Mica's are lent by
+the file).
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "onnx"))
+from driver import Driver, Refused, sizes_of  # noqa: E402
+
+LIBRARIES = ["onnxruntime", "openvino"]
+
+
+def options(arguments):
+    parser = argparse.ArgumentParser(prog="./dev bench --peers onnx", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("filters", nargs="*", metavar="MODEL", help="those whose name contains this; all")
+    parser.add_argument("--threads", default="1,2", help="numbers of threads (1,2)")
+    parser.add_argument("--batch", default="1,8", help="batches (1,8)")
+    parser.add_argument("--rounds", type=int, default=6, help="turns of each row (6)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each turn (0.5)")
+    parser.add_argument("--json", default="build/bench/onnx.json", help="the results (build/bench/onnx.json)")
+    for name in ("--driver", "--models"):
+        parser.add_argument(name, required=True, type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_intermixed_args(arguments)
+    given.threads = [int(one) for one in given.threads.split(",")]
+    given.batch = [int(one) for one in given.batch.split(",")]
+    return given
+
+
+# ---- The others: a process each, that is told "sample SECONDS" ----
+
+def resident():
+    with open("/proc/self/status", encoding="ascii") as file:
+        fields = dict(line.split(":", 1) for line in file)
+    return int(fields["RssAnon"].split()[0]) * 1024
+
+
+def of_onnxruntime(path, threads, inputs):
+    import onnxruntime
+
+    before = resident()
+    how = onnxruntime.SessionOptions()
+    how.intra_op_num_threads, how.inter_op_num_threads, how.log_severity_level = threads, 1, 3
+    session = onnxruntime.InferenceSession(path, how, providers=["CPUExecutionProvider"])
+    given = {one.name: inputs[one.name] for one in session.get_inputs()}
+    return before, lambda: session.run(None, given)
+
+
+def of_openvino(path, threads, inputs):
+    import openvino
+
+    core = openvino.Core()
+    before = resident()
+    core.set_property("CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1,
+                              "INFERENCE_PRECISION_HINT": "f32"})
+    model = core.read_model(path)
+    model.reshape({one.get_any_name(): list(inputs[one.get_any_name()].shape) for one in model.inputs})
+    request = core.compile_model(model, "CPU").create_infer_request()
+    given = {one.get_any_name(): inputs[one.get_any_name()] for one in model.inputs}
+    return before, lambda: request.infer(given, share_inputs=True, share_outputs=True)
+
+
+def serve(library, path, threads, arrays):
+    """The other end of Peer."""
+    inputs = dict(numpy.load(arrays))
+    before, run = {"onnxruntime": of_onnxruntime, "openvino": of_openvino}[library](path, int(threads), inputs)
+    run()
+    run()
+    print(json.dumps({"grown": resident() - before}), flush=True)
+    for line in sys.stdin:
+        seconds, best, begun = float(line), float("inf"), time.perf_counter()
+        while time.perf_counter() - begun < seconds:
+            start = time.perf_counter()
+            run()
+            best = min(best, time.perf_counter() - start)
+        print(json.dumps({"best": best}), flush=True)
+
+
+class Peer:
+    def __init__(self, library, path, threads, arrays):
+        self.process = subprocess.Popen([sys.executable, __file__, "--serve", library, str(path), str(threads), arrays],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                        env=os.environ | {"OMP_NUM_THREADS": str(threads)})
+        self.grown = self.answer()["grown"]
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise Refused("it ended")
+        return json.loads(line)
+
+    def sample(self, seconds):
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        return self.answer()["best"]
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+# ---- Rows ----
+
+def inputs_for(models, name, batch):
+    """As many samples as the batch, from those that the model was compared with."""
+    told = json.loads((models / name / "model.json").read_text(encoding="utf-8"))
+    arrays = {one: numpy.load(models / name / "in" / f"{one}.npy") for one in told["inputs"]}
+    if name.startswith("silero-vad-sequence"):
+        return told, arrays if batch == 1 else None
+    if name == "silero-vad":  # a window of every one of so many sounds
+        return told, {"input": arrays["input"][:batch], "state": numpy.zeros((2, batch, 128), numpy.float32)}
+    return told, {one: numpy.concatenate([array] * batch)[:batch] for one, array in arrays.items()}
+
+
+def weight_bytes(path):
+    import onnx
+
+    graph = onnx.load(str(path)).graph
+    return sum(len(one.raw_data) or 4 * (len(one.float_data) + len(one.int32_data)) for one in graph.initializer)
+
+
+def contest(args, name, batch, threads):
+    told, inputs = inputs_for(args.models, name, batch)
+    if inputs is None:
+        return None
+    path, arrays = args.models / f"{name}.onnx", f"{args.models}/row.npz"
+    fixed = {one: numpy.array(value, numpy.int64) for one, value in told.get("set", {}).items()}
+    numpy.savez(arrays, **inputs, **fixed)
+    driver, peers = Driver(args.driver), {}
+    found = {"model": name, "batch": batch, "threads": threads, "weights": weight_bytes(path)}
+    try:
+        found["plan"] = driver.open(path, threads, **sizes_of(told, inputs, path))
+        for one, array in inputs.items():
+            driver.write(one, array)
+        for library in LIBRARIES:
+            try:
+                peers[library] = Peer(library, path, threads, arrays)
+            except Refused:
+                print(f"{name}: {library} cannot run it", file=sys.stderr)
+        best = {"mica": float("inf"), **{one: float("inf") for one in peers}}
+        for _ in range(args.rounds):
+            seconds, calls = driver.sample(args.seconds)
+            best["mica"], found["heap_calls"] = min(best["mica"], seconds), calls
+            for library, peer in peers.items():
+                best[library] = min(best[library], peer.sample(args.seconds))
+        found["seconds"] = best
+        found["grown"] = {library: peer.grown for library, peer in peers.items()}
+    finally:
+        driver.close()
+        for peer in peers.values():
+            peer.close()
+    fastest = min(peers, key=lambda one: best[one])
+    least = min(max(grown - found["weights"], 0) for grown in found["grown"].values())
+    found |= {"fastest": fastest, "ratio": best[fastest] / best["mica"], "memory": found["plan"] / max(least, 1)}
+    return found
+
+
+HEAD = "| model | batch | threads | Mica, ms | onnxruntime | OpenVINO | ratio | plan, MB | growth without weights, MB |"
+
+
+def show(row):
+    ms = [f"{1e3 * row['seconds'].get(one, float('nan')):.3g}" for one in ("mica", *LIBRARIES)]
+    grown = ", ".join(f"{(row['grown'][one] - row['weights']) / 1e6:.1f}" for one in row["grown"])
+    print(f"| {row['model']} | {row['batch']} | {row['threads']} | {' | '.join(ms)} | {row['ratio']:.2f}× | "
+          f"{row['plan'] / 1e6:.1f} | {grown} |{'' if row['ratio'] >= 1 else ' short'}", flush=True)
+
+
+def main():
+    if sys.argv[1:2] == ["--serve"]:
+        serve(*sys.argv[2:])
+        return
+    args = options(sys.argv[1:])
+    names = [path.parent.name for path in sorted(args.models.glob("*/model.json"))]
+    rows = []
+    print(HEAD)
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for name in names:
+        if args.filters and not any(one in name for one in args.filters):
+            continue
+        for batch in args.batch:
+            for threads in args.threads:
+                try:
+                    row = contest(args, name, batch, threads)
+                except Refused as error:
+                    print(f"{name}, batch {batch}: Mica cannot run it: {error}", file=sys.stderr)
+                    continue
+                if row is not None:
+                    rows.append(row)
+                    show(row)
+    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
+    Path(args.json).write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
+    reached = sum(row["ratio"] >= 1 for row in rows)
+    halved = sum(row["memory"] <= 0.5 for row in rows)
+    print(f"\n{reached} of {len(rows)} rows at least as fast as the faster of both; {halved} within half of their memory")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mica/mica.h>
+
+#include "cli/onnx/given.h"
+
+mica_status given_open(given *g, mica_context *ctx, const char *path)
+{
+    *g = (given){.ctx = ctx};
+    mica_status status = mica_onnx_open(ctx, &g->model, path);
+    if (status != MICA_OK)
+        return status;
+    int count = mica_onnx_inputs(g->model);
+    for (g->count = 0; g->count < count && g->count < GIVEN_INPUTS; g->count++)
+        if ((status = mica_onnx_input(g->model, &g->input[g->count], g->count)) != MICA_OK)
+            return status;
+    return MICA_OK;
+}
+
+void given_close(given *g)
+{
+    for (int i = 0; i < g->count; i++) {
+        mica_loaded_release(g->ctx, &g->loaded[i]);
+        free(g->owned[i]);
+    }
+    mica_onnx_close(g->model);
+    *g = (given){0};
+}
+
+int given_find(const given *g, const char *name, size_t length)
+{
+    for (int i = 0; i < g->count; i++)
+        if (strlen(g->input[i].name) == length && memcmp(g->input[i].name, name, length) == 0)
+            return i;
+    return -1;
+}
+
+static bool has_symbol(const given *g, const char *name)
+{
+    for (int i = 0; i < g->symbols; i++)
+        if (strcmp(g->symbol[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void given_fill_sizes(given *g, mica_index size)
+{
+    for (int i = 0; i < g->count; i++) {
+        const mica_onnx_value *v = &g->input[i];
+        bool nameless = false;
+        for (int k = 0; k < v->rank && g->how[i] == GIVEN_NOTHING; k++) {
+            const char *symbol = v->symbol[k];
+            nameless = nameless || (v->dim[k] < 0 && symbol == NULL);
+            if (v->dim[k] < 0 && symbol != NULL && !has_symbol(g, symbol) && g->symbols < OPTION_LIST_MOST)
+                g->symbol[g->symbols++] = (mica_onnx_set){.name = symbol, .size = size};
+        }
+        if (!nameless || v->dtype == MICA_DTYPE_COUNT)
+            continue;
+        mica_index dims[MICA_MAX_RANK];
+        for (int k = 0; k < v->rank; k++)
+            dims[k] = v->dim[k] >= 0 ? v->dim[k] : size;
+        if (mica_tensor_init(g->ctx, &g->value[i], NULL, v->dtype, v->rank, dims) == MICA_OK)
+            g->how[i] = GIVEN_SHAPE;
+    }
+}
+
+/* ---- The net ---- */
+
+/* Inputs that must be known, and whose values are, become constants: whether there are more of them than before. */
+static bool learns_more(given *g)
+{
+    bool more = false;
+    for (int k = 0; k < mica_onnx_problems(g->model); k++) {
+        mica_onnx_problem p;
+        if (mica_onnx_problem_at(g->model, &p, k) != MICA_OK)
+            return false;
+        for (int i = 0; i < g->count; i++)
+            if ((p.needs >> i & 1) != 0 && g->how[i] == GIVEN_SHAPE && g->value[i].data != NULL) {
+                g->how[i] = GIVEN_VALUE;
+                more = true;
+            }
+    }
+    return more;
+}
+
+static mica_status build_once(given *g, mica_net **net, bool train)
+{
+    mica_onnx_set sets[GIVEN_INPUTS + OPTION_LIST_MOST];
+    mica_tensor shapes[GIVEN_INPUTS];
+    int count = 0;
+    for (int i = 0; i < g->count; i++) {
+        if (g->how[i] == GIVEN_NOTHING)
+            continue;
+        shapes[i] = g->value[i];
+        if (g->how[i] == GIVEN_SHAPE)
+            shapes[i].data = NULL;
+        sets[count++] = (mica_onnx_set){.name = g->input[i].name, .value = &shapes[i]};
+    }
+    for (int i = 0; i < g->symbols; i++)
+        sets[count++] = g->symbol[i];
+    mica_status status = mica_net_create(g->ctx, net);
+    if (status == MICA_OK)
+        status = mica_onnx_build(g->model, *net,
+                                 &(mica_onnx_opts){.sets = sets, .count = count, .train = train});
+    if (status != MICA_OK) {
+        mica_net_destroy(*net);
+        *net = NULL;
+    }
+    return status;
+}
+
+mica_status given_build(given *g, mica_net **net, bool train)
+{
+    mica_status status;
+    while ((status = build_once(g, net, train)) != MICA_OK && learns_more(g))
+        ;
+    return status;
+}
+
+mica_status given_write(given *g, mica_net *net)
+{
+    mica_status status = MICA_OK;
+    for (int i = 0; status == MICA_OK && i < mica_net_inputs(net); i++) {
+        const char *name;
+        mica_tensor t;
+        status = mica_net_input_tensor(net, &name, &t, i);
+        int k = status == MICA_OK ? given_find(g, name, strlen(name)) : -1;
+        if (k >= 0 && g->value[k].data != NULL)
+            status = mica_copy(g->ctx, &t, &g->value[k]);
+    }
+    return status;
+}
+
+int given_build_failed(const given *g, const verb *v, const char *path)
+{
+    enum { SHOWN = 40 };
+    char text[6000] = "";
+    int count = mica_onnx_problems(g->model);
+    if (count == 0)
+        return verb_failed(v, g->ctx);
+    for (int i = 0; i < count && i < SHOWN; i++) {
+        mica_onnx_problem p;
+        size_t at = strlen(text);
+        if (mica_onnx_problem_at(g->model, &p, i) != MICA_OK)
+            break;
+        (void)snprintf(text + at, sizeof text - at, "\n  %s%s%s%s: %s", p.type, *p.node != '\0' ? " \"" : "",
+                       p.node, *p.node != '\0' ? "\"" : "", p.reason);
+    }
+    return verb_error(v, EXIT_FAILED, "%s: %d node%s cannot be imported:%s%s", path, count,
+                      count == 1 ? "" : "s", text, count > SHOWN ? "\n  ..." : "");
+}

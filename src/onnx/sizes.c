@@ -1,0 +1,227 @@
+/* Sizes of a model that are known by name only: "batch", "sequence". A net is planned for the most that each may be, and
+ * a step may have less.
+ *
+ * What an operator is told about shapes are numbers, and some of them follow from such a size: a Reshape to [8, -1]
+ * where 8 is the batch, a mean that divides by the length. To tell them from true constants the graph is imported
+ * twice, first with every size smaller, each by a number of its own. Values get the same numbers both times, so that
+ * each can be compared with its twin: a constant that enters the net must be the same in both, and a call must give the
+ * shapes that its twin has. A constant whose twin is its beginning (a table of positions, a mask, states of zeros) is
+ * cut to the size of the step, and a reshape is written so that it follows. For anything else the net's sizes are
+ * fixed to those planned. */
+#include <string.h>
+
+#include "node/entry.h"
+#include "onnx/state.h"
+
+/* ---- Symbols ---- */
+
+static const mica_onnx_set *set_of(const mica_onnx_import *im, const char *symbol)
+{
+    for (int i = 0; i < im->opts->count; i++) {
+        const mica_onnx_set *s = &im->opts->sets[i];
+        if (s->name != NULL && s->value == NULL && strcmp(s->name, symbol) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+/* Whether an input has become a constant: then it is none of the net's. */
+static bool is_fixed(const mica_onnx_import *im, const char *input)
+{
+    for (int i = 0; i < im->opts->count; i++) {
+        const mica_onnx_set *s = &im->opts->sets[i];
+        if (s->name != NULL && s->value != NULL && s->value->data != NULL && strcmp(s->name, input) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The name of a size in the net. "batch" is the one that training and batches of data go by: the symbol of that name, or
+ * else the first axis of the first input that has axes. */
+static const char *name_in_net(const mica_onnx_import *im, const char *symbol)
+{
+    const mica_onnx_graph *g = &im->model->graph;
+    const char *first = NULL;
+    bool found = false;
+    for (int i = 0; i < g->input_count; i++) {
+        const mica_onnx_value *v = &g->inputs[i].is;
+        for (int k = 0; k < v->rank; k++)
+            if (v->symbol[k] != NULL && strcmp(v->symbol[k], "batch") == 0)
+                return symbol;
+        if (!found && v->rank > 0 && !is_fixed(im, v->name)) {
+            found = true;
+            first = v->symbol[0];
+        }
+    }
+    return first == symbol ? "batch" : symbol;
+}
+
+/* The size of a symbol in the twin: less by a number of its own, as far as it is large enough, so that sizes which
+ * are the same now are not the same there. */
+static mica_index smaller(const mica_onnx_import *im, const mica_onnx_set *s)
+{
+    mica_index less = 1;
+    for (const mica_onnx_set *before = im->opts->sets; before < s; before++)
+        less += before->value == NULL;
+    return s->size > less ? s->size - less : s->size > 1 ? 1 : s->size;
+}
+
+/* Whether this size is that of one symbol alone, both here and in the twin. */
+static bool is_of_one_symbol(const mica_onnx_import *im, mica_index now, mica_index then)
+{
+    int count = 0;
+    for (int i = 0; i < im->opts->count; i++) {
+        const mica_onnx_set *s = &im->opts->sets[i];
+        count += s->value == NULL && s->size == now && smaller(im, s) == then;
+    }
+    return count == 1;
+}
+
+bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index *out)
+{
+    const mica_onnx_set *s = set_of(im, symbol);
+    if (s == NULL || s->size < 0)
+        return false;
+    im->varies = im->varies || s->size > 1;
+    if (s->size > 1 && !is_of_one_symbol(im, s->size, smaller(im, s)))
+        im->fixed = "two of the model's sizes cannot be told apart: they are too small";
+    *out = mica_net_size(im->net, name_in_net(im, symbol), im->smaller ? smaller(im, s) : s->size);
+    return true;
+}
+
+/* ---- Twins ---- */
+
+static const mica_onnx_held *twin_of(const mica_onnx_import *im, mica_onnx_ref ref)
+{
+    return im->twin != NULL && ref < im->twin->count ? &im->twin->values[ref] : NULL;
+}
+
+static bool same_shape(const mica_tensor *a, const mica_tensor *b)
+{
+    return a->dtype == b->dtype && mica_tensor_same_shape(a, b);
+}
+
+/* An input of the net that has an axis of this size, here and in the twin; 0: there is none. */
+static mica_value input_of_size(const mica_onnx_import *im, mica_index now, mica_index then, int *axis)
+{
+    for (mica_onnx_ref ref = 1; ref < im->count && is_of_one_symbol(im, now, then); ref++) {
+        const mica_onnx_held *held = &im->values[ref], *twin = twin_of(im, ref);
+        for (int k = 0; held->input && twin != NULL && k < held->shape.rank; k++)
+            if (held->shape.dim[k] == now && twin->shape.dim[k] == then) {
+                *axis = k;
+                return held->value;
+            }
+    }
+    return 0;
+}
+
+/* Whether the twin is the beginning of the constant, along every axis. */
+static bool begins_with(mica_onnx_import *im, const mica_tensor *x, const mica_tensor *twin)
+{
+    mica_tensor part = *x, copy = *twin;
+    if (x->rank != twin->rank || x->dtype != twin->dtype || !mica_tensor_contiguous(twin))
+        return false;
+    for (int k = 0; k < x->rank; k++) {
+        if (twin->dim[k] > x->dim[k])
+            return false;
+        part.dim[k] = twin->dim[k];
+    }
+    size_t bytes = mica_tensor_bytes(twin);
+    copy.data = mica_onnx_memory(im->model, bytes > 0 ? bytes : 1);
+    return copy.data != NULL && mica_copy(im->ctx, &copy, &part) == MICA_OK &&
+           (bytes == 0 || memcmp(copy.data, twin->data, bytes) == 0);
+}
+
+/* Its leading part, as large as the inputs of the net whose sizes it follows; 0: it does not follow any. */
+static mica_value leading_part(mica_onnx_import *im, const mica_tensor *x, const mica_tensor *twin,
+                               mica_value value)
+{
+    mica_leading_opts opts = {.like = {0}};
+    mica_value ins[1 + MICA_MAX_RANK] = {value};
+    int count = 1;
+    if (!begins_with(im, x, twin))
+        return 0;
+    for (int k = 0; k < x->rank; k++) {
+        if (x->dim[k] == twin->dim[k])
+            continue;
+        ins[count] = input_of_size(im, x->dim[k], twin->dim[k], &opts.axis[k]);
+        if (ins[count] == 0)
+            return 0;
+        opts.like[k] = count++;
+    }
+    return mica_net_call(im->net, NULL, &mica_op_leading, ins, count, &opts);
+}
+
+mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mica_value value)
+{
+    const mica_onnx_held *held = &im->values[ref], *twin = twin_of(im, ref);
+    if (im->twin == NULL || held->name != NULL) /* initializers are what they are */
+        return value;
+    bool known = twin != NULL && twin->known;
+    if (known && same_shape(&held->shape, &twin->shape) &&
+        (mica_tensor_count(&held->shape) == 0 || held->shape.data == twin->shape.data ||
+         memcmp(held->shape.data, twin->shape.data, mica_tensor_bytes(&held->shape)) == 0))
+        return value;
+    mica_value part = known && im->fixed == NULL ? leading_part(im, &held->shape, &twin->shape, value) : 0;
+    if (part == 0 && im->fixed == NULL)
+        im->fixed = "a constant of the model is computed from its sizes";
+    return part != 0 ? part : value;
+}
+
+/* The shapes that a call gives in the twin's place. */
+static bool infer_twin(mica_onnx_import *im, const mica_onnx_recorded *c, const void *opts, mica_tensor *outs)
+{
+    const mica_tensor *tensors[MICA_OP_INS];
+    mica_tensor shapes[MICA_OP_INS];
+    for (int i = 0; i < c->ins; i++) {
+        const mica_onnx_held *twin = twin_of(im, c->in[i]);
+        if (twin == NULL)
+            return false;
+        shapes[i] = twin->shape;
+        shapes[i].data = NULL;
+        tensors[i] = c->in[i] != 0 ? &shapes[i] : NULL;
+    }
+    return mica_op_infer(im->ctx, c->op, outs, tensors, c->ins, opts) == MICA_OK;
+}
+
+static bool agrees(mica_onnx_import *im, const mica_onnx_recorded *c, const void *opts)
+{
+    mica_tensor outs[MICA_OP_OUTS];
+    if (!infer_twin(im, c, opts, outs))
+        return false;
+    for (int k = 0; k < c->op->outs; k++) {
+        const mica_onnx_held *twin = twin_of(im, c->first + k);
+        if (twin == NULL || !same_shape(&outs[k], &twin->shape))
+            return false;
+    }
+    return true;
+}
+
+/* A reshape in terms of its input: 0 for an axis that is the input's, -1 for the one that is left. */
+static void reshape_by_input(mica_onnx_import *im, const mica_onnx_recorded *c, mica_shape_opts *opts)
+{
+    const mica_tensor *x = &im->values[c->in[0]].shape, *x_twin = &twin_of(im, c->in[0])->shape,
+                      *shape = &im->values[c->first].shape, *y = &twin_of(im, c->first)->shape;
+    if (shape->rank != y->rank)
+        return;
+    for (int k = 0; k < shape->rank; k++) {
+        bool follows = k < x->rank && x->dim[k] == shape->dim[k] && x_twin->dim[k] == y->dim[k];
+        bool varies = shape->dim[k] != y->dim[k];
+        opts->dims[k] = !varies ? shape->dim[k] : follows ? 0 : -1;
+    }
+}
+
+const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *c, mica_shape_opts *room)
+{
+    if (im->twin == NULL || im->fixed != NULL || agrees(im, c, c->opts))
+        return c->opts;
+    if (strcmp(c->op->name, "reshape") == 0 && twin_of(im, c->in[0]) != NULL &&
+        twin_of(im, c->first) != NULL) {
+        *room = *(const mica_shape_opts *)c->opts;
+        reshape_by_input(im, c, room);
+        if (agrees(im, c, room))
+            return room;
+    }
+    im->fixed = "a shape in the model is computed from its sizes";
+    return c->opts;
+}

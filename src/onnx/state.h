@@ -1,0 +1,138 @@
+/* The state of an import, for the files that carry it out: import.c walks the graph, values.c holds values and makes
+ * calls, attributes.c reads attributes. Operators see import.h alone. */
+#ifndef MICA_SRC_ONNX_STATE_H
+#define MICA_SRC_ONNX_STATE_H
+
+#include "onnx/import.h"
+
+typedef struct mica_onnx_held {
+    mica_tensor shape;  /* dtype and planned shape; with data if its elements are known */
+    mica_value value;   /* in the net; 0: none yet */
+    int call;           /* 1 + the number of the call that makes it; 0: none */
+    int maker;          /* 1 + the number of the node that made it (patterns); 0: none */
+    const char *name;   /* of an initializer; NULL: none */
+    uint64_t inputs;    /* bit k: depends on input k of the model, while that is not known */
+    bool known;         /* shape.data holds its elements (or it has none) */
+    bool learned;       /* an initializer that becomes a parameter: known, but calls on it are not folded */
+    bool trained;       /* computed from what is learned */
+    bool broken;        /* made by a node that failed: nothing follows from it */
+    bool input, output; /* in the net: is written, is read by the caller */
+} mica_onnx_held;
+
+/* A call of an operation that was recorded. Calls enter the net at the end, in their order, if an output needs them:
+ * what was read for its shape alone, or what a pattern has replaced, costs nothing. */
+typedef struct mica_onnx_recorded {
+    const mica_op *op;
+    const void *opts; /* NULL: none */
+    mica_onnx_ref in[MICA_OP_INS];
+    mica_onnx_ref first; /* its outputs: this one and those that follow */
+    int ins;
+    bool needed;
+} mica_onnx_recorded;
+
+/* A node that was imported, for patterns that end in a later one. */
+typedef struct mica_onnx_maker {
+    const mica_onnx_node *node;
+    const mica_onnx_ref *in, *out; /* [node->ins], [node->outs] */
+    int body;                      /* the function's call that it lies in; 0: none */
+} mica_onnx_maker;
+
+/* What names stand for, in a graph or in a function that is being called. */
+typedef struct mica_onnx_scope {
+    struct mica_onnx_scope *outer; /* NULL: names end here */
+    const char **names;            /* open addressing */
+    mica_onnx_ref *refs;
+    int count;
+    size_t room;
+} mica_onnx_scope;
+
+/* A function that is being called: attributes of its nodes may refer to those of the call. */
+typedef struct mica_onnx_frame {
+    const struct mica_onnx_frame *caller;
+    const mica_onnx_node *call;
+    const mica_onnx_function *function;
+} mica_onnx_frame;
+
+typedef struct mica_onnx_import {
+    mica_onnx *model;
+    mica_context *ctx;
+    mica_net *net;
+    const mica_onnx_opts *opts;
+    mica_onnx_held *values; /* [0] is none */
+    int count, room;
+    mica_onnx_recorded *calls;
+    int call_count, call_room;
+    mica_onnx_maker *makers;
+    int maker_count, maker_room;
+    mica_onnx_scope uses; /* how often a name is read, but for its shape */
+    int body, bodies;     /* the present function's call, and how many there were */
+    mica_onnx_scope *scope;
+    const mica_onnx_frame *frame; /* NULL: in the model's own graph */
+    const mica_onnx_opset *opsets;
+    int opset_count;
+    int depth;                           /* of functions and subgraphs */
+    int64_t nodes;                       /* imported so far, in all bodies */
+    size_t folded;                       /* bytes of constants that were computed */
+    int entered;                         /* calls that are in the net */
+    int made_names;                      /* of constants without one */
+    bool smaller;                        /* sizes are one less than set: see sizes.c */
+    bool varies;                         /* some size of the net may be smaller in a step */
+    const struct mica_onnx_import *twin; /* the import with smaller sizes; NULL: none */
+    const char *fixed;                   /* why sizes may not be smaller; NULL: they may */
+    mica_status status;                  /* what ends the import at once: memory */
+} mica_onnx_import;
+
+/* A new value; 0 if memory is short (import->status). */
+mica_onnx_ref mica_onnx_hold(mica_onnx_import *im, const mica_onnx_held *held);
+static inline mica_onnx_held *mica_onnx_held_at(mica_onnx_import *im, mica_onnx_ref ref)
+{
+    return &im->values[ref];
+}
+/* Its value in the net, which a constant gets when it is first asked for; of what a call makes, once that has entered
+ * the net. 0 after an error. */
+mica_value mica_onnx_in_net(mica_onnx_import *im, mica_onnx_ref ref);
+/* Puts a call down; its outputs begin with `first`. */
+bool mica_onnx_record(mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count,
+                      const void *opts, mica_onnx_ref first);
+/* The calls that these values need enter the net. */
+void mica_onnx_enter_calls(mica_onnx_import *im, const mica_onnx_ref *outs, int count);
+
+/* Names in the innermost scope, and what they stand for there or outside: 0 for an
+ * input of a function that the call leaves out; -1 for nothing. */
+bool mica_onnx_bind_name(mica_onnx_import *im, const char *name, mica_onnx_ref ref);
+mica_onnx_ref mica_onnx_look_up(const mica_onnx_import *im, const char *name);
+
+/* Records why a node cannot be imported. `needs`: inputs that would have to be known. */
+void mica_onnx_add_problem(mica_onnx_import *im, const mica_onnx_node *node, const char *reason,
+                           uint64_t needs);
+
+/* Imports nodes in the innermost scope. */
+void mica_onnx_import_nodes(mica_onnx_import *im, const mica_onnx_node *nodes, int count);
+/* Imports a subgraph in a scope of its own: its outputs into out[most]. False: the node has failed. */
+bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph, const mica_onnx_ref *ins,
+                            int count, mica_onnx_ref *out, int most);
+
+/* ---- Sizes (sizes.c) ---- */
+
+/* The number that stands for a symbol in the dims of an input; false: it was not set. */
+bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index *out);
+/* A constant that enters the net as `value`: the value that is right at smaller sizes, too, the same one or its leading
+ * part. Notes if there is none. */
+mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mica_value value);
+/* The options of a call that give the right shapes at smaller sizes, too: its own, or another reshape's in *room. Notes
+ * if there are none. */
+const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *call, mica_shape_opts *room);
+
+/* ---- Patterns (fuse.c) ---- */
+
+/* Counts who reads what in the whole model. */
+void mica_onnx_count_uses(mica_onnx_import *im);
+/* Notes that a node was imported, and made n->out. */
+void mica_onnx_note_maker(mica_onnx_importing *n);
+/* Imports the node and some before it, which it ends a pattern of, as something simpler. False: it ends none. */
+bool mica_onnx_fuse(mica_onnx_importing *n);
+
+/* Keeps a learned or kept value's first elements, for mica_onnx_load. */
+mica_status mica_onnx_remember(mica_onnx *model, const char *name, const mica_tensor *tensor);
+
+#endif

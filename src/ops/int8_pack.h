@@ -1,0 +1,36 @@
+/* Weights as int8 products read them: made at each call in scratch, or once, by mica_int8_pack.
+ *
+ *     linear        panels of `width` rows, as kernel/int8.h has them | what their sums start at
+ *     convolution   for each group, blocks of channels [quads][channels of it][4] | what sums of channels start at
+ *
+ * A quad of a convolution is four channels at one tap (quads by channel group, then tap), or, where that takes fewer,
+ * four taps in a row of one channel. */
+#ifndef MICA_SRC_OPS_INT8_PACK_H
+#define MICA_SRC_OPS_INT8_PACK_H
+
+#include "ops/int8.h"
+
+typedef struct mica_int8_packing {
+    bool linear, slides;    /* quads are taps in a row */
+    size_t groups, in, out; /* channels of a group; of a linear one, values and units */
+    size_t taps[2];
+    size_t planes;          /* of quads: four channels each, or one */
+    size_t values, quads;   /* of a sum */
+    size_t start_at, bytes; /* where the starts are; of all */
+} mica_int8_packing;
+
+mica_int8_packing mica_int8_packing_of(const mica_int8_kernels *kernels, const mica_tensor *w, size_t groups);
+/* Channels of the block that starts with so many left. */
+size_t mica_int8_block(const mica_int8_kernels *kernels, size_t left);
+/* Panel number k of a linear one. */
+static inline size_t mica_int8_panel_bytes(const mica_int8_packing *p, const mica_int8_kernels *kernels)
+{
+    return p->quads * kernels->width * 4;
+}
+void mica_int8_pack_into(mica_context *ctx, const mica_int8_packing *p, void *to, const int8_t *w,
+                         const int32_t *bias);
+/* `packed` may be absent; what it must be. */
+mica_status mica_int8_check_packed(mica_context *ctx, const char *op, const mica_tensor *packed,
+                                   const mica_int8_packing *p);
+
+#endif

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Small ONNX models and backend tests, written byte by byte: no package is needed. make_onnx.py FOLDER
+
+FOLDER/mlp.onnx        [batch, 4] -> [batch, 3]: two layers of weights, relu between them
+FOLDER/softmax.onnx    the same, with a softmax at the end
+FOLDER/fixed.onnx      the same, with a batch of 2 that is written into it
+FOLDER/reshape.onnx    y = reshape(x, shape), shape being an input
+FOLDER/odd.onnx        nodes of types that there are not
+FOLDER/checks/NAME     backend tests: one that passes, one whose output is wrong, one that is not supported, one of strings
+FOLDER/x.npy, ...      inputs
+"""
+import pathlib
+import random
+import struct
+import sys
+
+FLOAT, INT64, STRING = 1, 7, 8
+
+
+def varint(value):
+    out = b""
+    value &= (1 << 64) - 1
+    while value > 0x7F:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def block(field, content):
+    content = content.encode() if isinstance(content, str) else content
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
+def value(name, kind, dims):
+    shape = b"".join(block(1, block(2, d) if isinstance(d, str) else number(1, d)) for d in dims)
+    return block(1, name) + block(2, block(1, number(1, kind) + block(2, shape)))
+
+
+def tensor(name, kind, dims, values):
+    raw = struct.pack("<%d%s" % (len(values), {FLOAT: "f", INT64: "q"}[kind]), *values)
+    return b"".join(number(1, d) for d in dims) + number(2, kind) + block(8, name) + block(9, raw)
+
+
+def attribute(name, whole):
+    return block(1, name) + number(3, whole) + number(20, 2)
+
+
+def node(kind, ins, outs, **attributes):
+    names = b"".join(block(1, i) for i in ins) + b"".join(block(2, o) for o in outs)
+    return names + block(3, outs[0] + "_node") + block(4, kind) + b"".join(
+        block(5, attribute(k, v)) for k, v in attributes.items())
+
+
+def model(nodes, inputs, outputs, weights=(), opset=17):
+    graph = (b"".join(block(1, n) for n in nodes) + block(2, "graph") + b"".join(block(5, w) for w in weights) +
+             b"".join(block(11, i) for i in inputs) + b"".join(block(12, o) for o in outputs))
+    return number(1, 8) + block(2, "tests") + block(7, graph) + block(8, number(2, opset))
+
+
+def npy(path, kind, dims, values):
+    letter = {"<f4": "f", "<i8": "q"}[kind]
+    header = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }" % (kind, "".join("%d, " % d for d in dims))
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                     struct.pack("<%d%s" % (len(values), letter), *values))
+
+
+def mlp(batch, softmax):
+    random.seed(1)
+    some = lambda count: [random.uniform(-0.7, 0.7) for _ in range(count)]
+    nodes = [node("MatMul", ["x", "w1"], ["a"]), node("Add", ["a", "b1"], ["b"]), node("Relu", ["b"], ["c"]),
+             node("MatMul", ["c", "w2"], ["d"]), node("Add", ["d", "b2"], ["e" if softmax else "y"])]
+    if softmax:
+        nodes.append(node("Softmax", ["e"], ["y"], axis=1))
+    weights = [tensor("w1", FLOAT, [4, 8], some(32)), tensor("b1", FLOAT, [8], some(8)),
+               tensor("w2", FLOAT, [8, 3], some(24)), tensor("b2", FLOAT, [3], some(3))]
+    return model(nodes, [value("x", FLOAT, [batch, 4])], [value("y", FLOAT, [batch, 3])], weights)
+
+
+def check(folder, content, inputs, outputs):
+    data = folder / "test_data_set_0"
+    data.mkdir(parents=True)
+    (folder / "model.onnx").write_bytes(content)
+    for kind, tensors in (("input", inputs), ("output", outputs)):
+        for i, t in enumerate(tensors):
+            (data / f"{kind}_{i}.pb").write_bytes(t)
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    (out / "mlp.onnx").write_bytes(mlp("batch", False))
+    (out / "softmax.onnx").write_bytes(mlp("batch", True))
+    (out / "fixed.onnx").write_bytes(mlp(2, False))
+    (out / "unnamed").write_bytes(mlp("batch", False))
+    reshape = model([node("Reshape", ["x", "shape"], ["y"])],
+                    [value("x", FLOAT, [2, 6]), value("shape", INT64, ["rank"])], [value("y", FLOAT, ["p", "q"])])
+    (out / "reshape.onnx").write_bytes(reshape)
+    odd = model([node("Relu", ["x"], ["a"]), node("Frobnicate", ["a"], ["b"]), node("Twiddle", ["x"], ["c"]),
+                 node("Add", ["b", "c"], ["y"])], [value("x", FLOAT, [2])], [value("y", FLOAT, [2])])
+    (out / "odd.onnx").write_bytes(odd)
+    npy(out / "x.npy", "<f4", [5, 4], [i / 10 - 1 for i in range(20)])
+    npy(out / "two.npy", "<f4", [2, 6], list(range(12)))
+    npy(out / "shape.npy", "<i8", [3], [3, 2, 2])
+    npy(out / "wide.npy", "<f4", [5, 5], list(range(25)))
+    samples = [[random.uniform(-1, 1) for _ in range(4)] for _ in range(600)]
+    npy(out / "samples.npy", "<f4", [600, 4], [v for s in samples for v in s])
+    npy(out / "labels.npy", "<i8", [600], [(s[0] > 0) + (s[1] > 0) for s in samples])
+    npy(out / "targets.npy", "<f4", [600, 3], [v for s in samples for v in (s[0], s[1] * s[2], -s[3])])
+    relu = model([node("Relu", ["x"], ["y"])], [value("x", FLOAT, [2])], [value("y", FLOAT, [2])])
+    x, y = tensor("x", FLOAT, [2], [-1, 2]), tensor("y", FLOAT, [2], [0, 2])
+    checks = out / "checks"
+    check(checks / "passes", relu, [x], [y])
+    check(checks / "known", reshape, [tensor("x", FLOAT, [2, 6], list(range(12))), tensor("shape", INT64, [2], [4, 3])],
+          [tensor("y", FLOAT, [4, 3], list(range(12)))])
+    check(checks / "wrong", relu, [x], [tensor("y", FLOAT, [2], [0, 2.1])])
+    check(checks / "shaped", relu, [x], [tensor("y", FLOAT, [2, 1], [0, 2])])
+    check(checks / "odd", odd, [x], [y])
+    check(checks / "damaged", relu[:-7], [x], [y])
+    text = model([node("Identity", ["x"], ["y"])], [value("x", STRING, [2])], [value("y", STRING, [2])])
+    check(checks / "texts", text, [x], [y])
+
+
+main()

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Real ONNX models in Mica, against onnxruntime, and their training against PyTorch (./dev test --onnx).
+
+    compare_models.py --driver build/tests/mica-onnx --models build/onnx/models [FILTER...]
+
+run NAME         what make_models.py has written of onnxruntime's outputs: within 1e-4, no heap call; models with int8
+                 within their own steps
+steps NAME       one window after the other, with the state of the one before (silero-vad)
+train NAME KIND  20 steps by SGD and by Adam, batch norm in training mode: losses within 1e-4 of PyTorch's
+
+A FILTER chooses those whose name contains it. Prints a line for each check, then their number.
+"""
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy
+from driver import Driver, Refused, sizes_of
+
+STEPS = 20
+# A random net with batch norm has steep losses: at larger rates PyTorch in single precision parts from itself in double.
+RATES = {"mobilenetv2-train": {"sgd": 5e-7, "adam": 1e-6}, "minilm": {"sgd": 0.1, "adam": 2e-5}}
+
+
+class Failed(Exception):
+    pass
+
+
+class Tally:
+    def __init__(self, filters):
+        self.filters, self.passed, self.failed = filters, 0, 0
+
+    def check(self, name, run):
+        """run() tells what it found, or raises."""
+        if self.filters and not any(one in name for one in self.filters):
+            return
+        try:
+            told = run()
+            self.passed += 1
+            print(f"ok   {name:34} {told}", flush=True)
+        except (Failed, Refused) as error:
+            self.failed += 1
+            print(f"FAIL {name:34} {error}", flush=True)
+
+
+def require(holds, told):
+    if not holds:
+        raise Failed(told)
+
+
+class Model:
+    def __init__(self, models, name):
+        self.name, self.path, self.folder = name, models / f"{name}.onnx", models / name
+        self.told = json.loads((self.folder / "model.json").read_text(encoding="utf-8"))
+        self.inputs = {one: numpy.load(self.folder / "in" / f"{one}.npy") for one in self.told["inputs"]}
+        self.outputs = {one: numpy.load(self.folder / "out" / f"{one}.npy") for one in self.told["outputs"]}
+
+    def open(self, driver, inputs, **more):
+        words = sizes_of(self.told, inputs, self.path) | more
+        plan = driver.open(self.path, 2, **words)
+        for name, array in inputs.items():
+            driver.write(name, array)
+        return plan
+
+
+def farthest(got, wanted):
+    """The largest error: absolute, or relative to the largest number wanted if that is below 1."""
+    require(got.shape == wanted.shape, f"shape {got.shape}, expected {wanted.shape}")
+    require(bool(numpy.isfinite(got).all()), "not all numbers are finite")
+    return float(numpy.abs(got - wanted).max() / min(1.0, numpy.abs(wanted).max())) if got.size else 0.0
+
+
+def run_model(driver, model):
+    plan = model.open(driver, model.inputs)
+    calls = driver.run() + driver.run()
+    errors = {name: farthest(driver.read(name), wanted) for name, wanted in model.outputs.items()}
+    error = max(errors.values())
+    within = model.told["tolerance"]
+    if model.told.get("int8"):  # a step of the last scale: a value on the edge between two may fall either way
+        within = 0.02 * max(float(numpy.abs(wanted).max()) for wanted in model.outputs.values())
+    require(calls == 0, f"{calls} heap calls in two runs")
+    require(error <= within, f"off by {error:.2g}, expected at most {within:.2g}: {errors}")
+    return f"off by {error:.1e}, plan {plan / 1e6:.1f} MB, {len(driver.calls())} calls"
+
+
+def run_steps(driver, model):
+    windows = model.inputs["input"]
+    first = {**model.inputs, "input": windows[:1]}
+    model.open(driver, first)
+    error = 0.0
+    for step, window in enumerate(windows):
+        driver.write("input", window[None])
+        require(driver.run() == 0, f"heap calls in step {step}")
+        error = max([error] + [farthest(driver.read(name), wanted[step]) for name, wanted in model.outputs.items()])
+        for output, name in model.told["carries"].items():
+            driver.ask("carry", output, name)
+    require(error <= model.told["tolerance"], f"off by {error:.2g}")
+    loud = int((model.outputs["output"] > 0.5).sum())
+    return f"off by {error:.1e} at most, {len(windows)} steps, {loud} of them speech"
+
+
+# ---- Training ----
+
+def batch_of(model, seed=11):
+    """Inputs of a larger batch, and targets."""
+    random, count = numpy.random.default_rng(seed), model.told["train"]["batch"]
+    if "image" in model.inputs:
+        inputs = {"image": random.standard_normal((count, *model.inputs["image"].shape[1:]), numpy.float32)}
+        return inputs, random.integers(0, model.outputs["logits"].shape[1], count).astype(numpy.int64)
+    inputs = {name: numpy.concatenate([array] * (count // len(array))) for name, array in model.inputs.items()}
+    inputs["input_ids"] = random.integers(1000, 30000, inputs["input_ids"].shape) * inputs["attention_mask"]
+    target = random.standard_normal((count, model.outputs["sentence"].shape[1]), numpy.float32)
+    return inputs, target / numpy.linalg.norm(target, axis=1, keepdims=True)
+
+
+def losses_of_torch(model, kind, inputs, target):
+    import torch
+
+    import nets
+
+    net = nets.mobilenetv2(model.outputs["logits"].shape[1]) if "image" in inputs else nets.Bert()
+    net.load_state_dict(torch.load(model.folder / "weights.pt"))
+    net.train()
+    torch.set_num_threads(1)  # two would spin, where something else runs
+    rate = RATES[model.name][kind]
+    optimizer = torch.optim.SGD(net.parameters(), rate, 0.9) if kind == "sgd" else torch.optim.Adam(net.parameters(), rate)
+    arguments = [torch.from_numpy(inputs[name]) for name in model.told["inputs"]]
+    measure = torch.nn.CrossEntropyLoss() if target.dtype == numpy.int64 else torch.nn.MSELoss()
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        y = net(*arguments)
+        loss = measure(y if "image" in inputs else y[1], torch.from_numpy(target))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def train(driver, model, kind):
+    inputs, target = batch_of(model)
+    how = model.told["train"]
+    model.open(driver, inputs, train=f"{kind}:{RATES[model.name][kind]}", loss=f"{how['loss']}:{how['output']}")
+    driver.write("target", target)
+    found = [driver.step() for _ in range(STEPS)]
+    wanted = losses_of_torch(model, kind, inputs, target)
+    error = max(abs(loss - other) / abs(other) for (loss, _), other in zip(found, wanted))
+    require(sum(calls for _, calls in found) == 0, "heap calls")
+    told = f"from {found[0][0]:.5f} to {found[-1][0]:.5f}, PyTorch to {wanted[-1]:.5f}"
+    require(error <= 1e-4, f"losses are off by {error:.2g}: {told}")
+    require(found[-1][0] < found[0][0], f"nothing is learned: {told}")
+    return f"losses off by {error:.1e}: {told}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("filters", nargs="*")
+    parser.add_argument("--driver", type=Path, required=True)
+    parser.add_argument("--models", type=Path, required=True)
+    args = parser.parse_intermixed_args()
+    tally = Tally(args.filters)
+
+    def with_driver(check, *arguments):
+        driver = Driver(args.driver)
+        try:
+            return check(driver, *arguments)
+        finally:
+            driver.close()
+
+    for path in sorted(args.models.glob("*/model.json")):
+        model = Model(args.models, path.parent.name)
+        if "carries" in model.told:
+            tally.check(f"steps {model.name}", lambda model=model: with_driver(run_steps, model))
+        else:
+            tally.check(f"run {model.name}", lambda model=model: with_driver(run_model, model))
+        for kind in ("sgd", "adam") if "train" in model.told else ():
+            tally.check(f"train {model.name} {kind}", lambda m=model, k=kind: with_driver(train, m, k))
+    print(f"{tally.passed} passed, {tally.failed} failed, 0 skipped")
+    sys.exit(tally.failed > 0 or tally.passed == 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,468 @@
+/* Models that are damaged, absurd or meant to do harm: each is refused with a message, or runs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx/attack.h"
+#include "onnx/import.h"
+
+/* ---- Damage ---- */
+
+TEST(onnx_hostile_cut_at_every_byte)
+{
+    mica_context *ctx = attack_context();
+    for (const proto_sample *s = proto_samples; s->name != NULL; s++) {
+        proto whole = s->make();
+        for (size_t size = 0; size < whole.size; size++)
+            (void)attack(ctx, whole.bytes, size);
+        proto_free(&whole);
+    }
+    mica_context_destroy(ctx);
+}
+
+/* Bytes that change the meaning most: lengths, ends of varints, other kinds of fields. */
+static void mutate(test_random *r, proto *p)
+{
+    static const unsigned char special[] = {0, 1, 2, 7, 8, 9, 0x0a, 0x12, 0x7f, 0x80, 0xff, 0xfe};
+    for (int k = test_int(r, 1, 4); k > 0 && p->size > 2; k--) {
+        size_t at = (size_t)test_next(r) % p->size;
+        switch (test_int(r, 0, 4)) {
+        case 0:
+            p->bytes[at] ^= (unsigned char)(1u << test_int(r, 0, 7));
+            break;
+        case 1:
+            p->bytes[at] = special[test_next(r) % sizeof special];
+            break;
+        case 2: /* one is left out */
+            memmove(p->bytes + at, p->bytes + at + 1, p->size - at - 1);
+            p->size--;
+            break;
+        case 3: /* one is twice there */
+            proto_put(p, "", 1);
+            memmove(p->bytes + at + 1, p->bytes + at, p->size - at - 1);
+            break;
+        default: { /* a part is copied to another place */
+            size_t from = (size_t)test_next(r) % p->size, most = p->size - (at > from ? at : from);
+            memmove(p->bytes + at, p->bytes + from, (size_t)test_next(r) % (most + 1));
+        }
+        }
+    }
+}
+
+TEST(onnx_hostile_mutations)
+{
+    mica_context *ctx = attack_context();
+    test_random r = test_seed(15);
+    for (int i = 0; i < test_effort(2000); i++)
+        for (const proto_sample *s = proto_samples; s->name != NULL; s++) {
+            proto p = s->make();
+            mutate(&r, &p);
+            (void)attack_with(ctx, p);
+        }
+    mica_context_destroy(ctx);
+}
+
+TEST(onnx_hostile_bytes_that_are_no_model)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } cases[] = {{"", 0},
+                 {"\x08", 1},                                              /* a tag without a value */
+                 {"\x3a\x00", 2},                                          /* an empty graph */
+                 {"\x3a\xff\xff\xff\xff\x0f", 6},                          /* longer than the file */
+                 {"\x00\x00", 2},                                          /* field 0 */
+                 {"\x0b\x0c", 2},                                          /* a group */
+                 {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12}, /* a varint of 11 bytes */
+                 {"\x3a\x00\x3a\x00", 4},                                  /* two graphs */
+                 {"\x93NUMPY\x01\x00", 8},
+                 {"GGUF\x03\x00\x00\x00", 8}};
+    mica_context *ctx = attack_context();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        (void)attack(ctx, (const unsigned char *)cases[i].bytes, cases[i].size);
+    mica_context_destroy(ctx);
+}
+
+/* ---- Sizes ---- */
+
+static proto relu_of(proto input, proto initializer)
+{
+    proto g = {0};
+    proto_message(&g, GRAPH_NODE, proto_node("Relu", "x", "y"));
+    if (input.size > 0)
+        proto_message(&g, GRAPH_INPUT, input);
+    if (initializer.size > 0)
+        proto_message(&g, GRAPH_INITIALIZER, initializer);
+    proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+    return proto_model(g, 17);
+}
+
+TEST(onnx_hostile_absurd_sizes)
+{
+    static const int64_t sizes[][4] = {{INT64_MAX, 1, 1, 1},
+                                       {INT64_MIN, 1, 1, 1},
+                                       {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX},
+                                       {(int64_t)1 << 32, (int64_t)1 << 32, 1, 1},
+                                       {(int64_t)1 << 40, 1, 1, 0},
+                                       {(int64_t)1 << 31, (int64_t)1 << 31, 2, 2},
+                                       {0, INT64_MAX, INT64_MAX, 2}};
+    mica_context *ctx = attack_context();
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int rank = 1; rank <= 4; rank++) {
+            attack_end input = attack_with(ctx,
+                                           relu_of(proto_value("x", ONNX_FLOAT, rank, sizes[i]), (proto){0}));
+            attack_end constant = attack_with(
+                ctx, relu_of((proto){0}, proto_tensor("x", ONNX_FLOAT, rank, sizes[i], "1234", 4)));
+            bool empty = sizes[i][0] == 0 || (sizes[i][3] == 0 && rank == 4), negative = sizes[i][0] < 0;
+            CHECK(input != ATTACK_RAN || empty || negative); /* a negative size is one that is not said */
+            CHECK(constant < ATTACK_BUILT);
+        }
+    mica_context_destroy(ctx);
+}
+
+TEST(onnx_hostile_huge_ranks)
+{
+    mica_context *ctx = attack_context();
+    int64_t *ones = malloc(1000 * sizeof *ones);
+    REQUIRE(ones != NULL);
+    for (int i = 0; i < 1000; i++)
+        ones[i] = 1;
+    for (int rank = 8; rank <= 1000; rank += rank < 12 ? 1 : 988) {
+        attack_end input = attack_with(ctx, relu_of(proto_value("x", ONNX_FLOAT, rank, ones), (proto){0})),
+                   constant = attack_with(
+                       ctx, relu_of((proto){0}, proto_tensor("x", ONNX_FLOAT, rank, ones, "1234", 4)));
+        CHECK((input == ATTACK_RAN) == (rank == 8));
+        CHECK((constant == ATTACK_RAN) == (rank == 8));
+    }
+    free(ones);
+    mica_context_destroy(ctx);
+}
+
+/* A few bytes of a model that ask for gigabytes. */
+TEST(onnx_hostile_large_from_small)
+{
+    mica_context *ctx = attack_context();
+    static const int64_t sizes[] = {1000000000, INT64_MAX, -1, (int64_t)1 << 33};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const char *const types[] = {"ConstantOfShape", "Range", "Tile", "Expand", "Pad",
+                                     "EyeLike",         "OneHot"};
+        for (size_t k = 0; k < sizeof types / sizeof types[0]; k++) {
+            proto g = {0};
+            int64_t s[2] = {sizes[i], sizes[i]};
+            proto_message(&g, GRAPH_INITIALIZER,
+                          proto_tensor("s", ONNX_INT64, 1, (int64_t[]){2}, s, sizeof s));
+            proto_message(&g, GRAPH_INITIALIZER, proto_tensor("n", ONNX_INT64, 0, NULL, s, 8));
+            proto_message(&g, GRAPH_INITIALIZER,
+                          proto_tensor("c", ONNX_FLOAT, 2, (int64_t[]){1, 1}, "\0\0\x80\x3f", 4));
+            proto_message(&g, GRAPH_NODE,
+                          proto_node(types[k],
+                                     k == 0   ? "s"
+                                     : k == 1 ? "n n n"
+                                     : k == 6 ? "s n s"
+                                              : "c s",
+                                     "y"));
+            proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+            CHECK(attack_with(ctx, proto_model(g, 17)) < ATTACK_RAN || k == 1 || k == 5);
+        }
+    }
+    mica_context_destroy(ctx);
+}
+
+/* ---- Graphs ---- */
+
+TEST(onnx_hostile_cycles)
+{
+    mica_context *ctx = attack_context();
+    proto g = {0}, own = {0};
+    proto_message(&g, GRAPH_NODE, proto_node("Add", "x b", "a"));
+    proto_message(&g, GRAPH_NODE, proto_node("Relu", "a", "b"));
+    proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, (int64_t[]){2}));
+    proto_message(&g, GRAPH_OUTPUT, proto_value("b", ONNX_FLOAT, 1, (int64_t[]){2}));
+    CHECK(attack_with(ctx, proto_model(g, 17)) == ATTACK_UNSUPPORTED);
+    CHECK(strstr(mica_error(ctx), "made by no node before it") != NULL);
+    proto_message(&own, GRAPH_NODE, proto_node("Relu", "y", "y"));
+    proto_message(&own, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, (int64_t[]){2}));
+    CHECK(attack_with(ctx, proto_model(own, 17)) == ATTACK_UNSUPPORTED);
+    mica_context_destroy(ctx);
+}
+
+TEST(onnx_hostile_names_twice)
+{
+    mica_context *ctx = attack_context();
+    const char *const outs[] = {"y y", "x", "w", "y"};
+    for (size_t i = 0; i < sizeof outs / sizeof outs[0]; i++) {
+        proto g = {0};
+        proto_message(&g, GRAPH_NODE, proto_node("Relu", "x", outs[i]));
+        proto_message(&g, GRAPH_NODE, proto_node("Relu", "w", "y"));
+        for (int k = 0; k < 2; k++) {
+            proto_message(&g, GRAPH_INITIALIZER, proto_tensor("w", ONNX_FLOAT, 1, (int64_t[]){1}, "1234", 4));
+            proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, (int64_t[]){1 + k}));
+            proto_message(&g, GRAPH_INPUT, proto_value("w", ONNX_FLOAT, 1, (int64_t[]){1}));
+            proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, (int64_t[]){1}));
+        }
+        (void)attack_with(ctx, proto_model(g, 17));
+    }
+    mica_context_destroy(ctx);
+}
+
+TEST(onnx_hostile_names)
+{
+    mica_context *ctx = attack_context();
+    size_t length = (size_t)1 << 20;
+    char *name = malloc(length + 1);
+    REQUIRE(name != NULL);
+    memset(name, 'n', length);
+    name[length] = '\0';
+    const struct {
+        const char *bytes;
+        size_t size;
+    } names[] = {{"x\0y", 3},         {"\0", 1},      {"", 0},       {"\xff\xfe", 2},
+                 {"\x1b[31m%s%n", 9}, {"../../x", 7}, {name, length}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        proto g = {0}, node = {0}, in = {0};
+        proto_bytes(&node, 1, names[i].bytes, names[i].size);
+        proto_text(&node, 2, "y");
+        proto_bytes(&node, 3, names[i].bytes, names[i].size);
+        proto_bytes(&node, 4, i % 2 == 0 ? "Relu" : names[i].bytes, i % 2 == 0 ? 4 : names[i].size);
+        proto value = proto_value("", ONNX_FLOAT, 1, (int64_t[]){2});
+        proto_bytes(&in, 1, names[i].bytes, names[i].size);
+        proto_put(&in, value.bytes + 2, value.size - 2); /* its type, without its name */
+        proto_free(&value);
+        proto_message(&g, GRAPH_NODE, node);
+        proto_message(&g, GRAPH_INPUT, in);
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, (int64_t[]){2}));
+        (void)attack_with(ctx, proto_model(g, 17));
+    }
+    free(name);
+    mica_context_destroy(ctx);
+}
+
+/* Graphs within graphs. */
+TEST(onnx_hostile_depth)
+{
+    mica_context *ctx = attack_context();
+    for (int depth = 1; depth <= 4000; depth *= depth < 30 ? 2 : 10) {
+        proto g = {0};
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+        for (int i = 0; i < depth; i++) {
+            proto outer = {0}, node = proto_node("If", "c", "y");
+            proto_graph_attribute(&node, "then_branch", g);
+            proto_message(&outer, GRAPH_NODE, node);
+            proto_message(&outer, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+            g = outer;
+        }
+        attack_end end = attack_with(ctx, proto_model(g, 17));
+        CHECK(depth <= 32 || end == ATTACK_REFUSED);
+    }
+    mica_context_destroy(ctx);
+}
+
+static proto function(const char *name, const char *calls, int times)
+{
+    proto f = {0};
+    proto_text(&f, 1, name);
+    proto_text(&f, 4, "x");
+    proto_text(&f, 5, "y");
+    for (int i = 0; i < times; i++) {
+        proto node = proto_node(calls, "x", "y");
+        proto_text(&node, 7, "own");
+        proto_message(&f, 7, node);
+    }
+    proto_text(&f, 10, "own");
+    return f;
+}
+
+/* Functions that call themselves; and few that call one another often enough for more nodes than there are atoms. */
+TEST(onnx_hostile_functions)
+{
+    mica_context *ctx = attack_context();
+    for (int kind = 0; kind < 2; kind++) {
+        proto g = {0}, node = proto_node("f0", "x", "y");
+        proto_text(&node, 7, "own");
+        proto_message(&g, GRAPH_NODE, node);
+        proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, (int64_t[]){2}));
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, (int64_t[]){2}));
+        proto model = proto_model(g, 17), opset = {0};
+        proto_text(&opset, 1, "own");
+        proto_number(&opset, 2, 1);
+        proto_message(&model, 8, opset);
+        for (int i = 0; i < (kind == 0 ? 1 : 24); i++) {
+            char name[16], calls[16];
+            snprintf(name, sizeof name, "f%d", i);
+            snprintf(calls, sizeof calls, "f%d", kind == 0 ? 0 : i + 1);
+            proto_message(&model, 25, function(name, calls, kind == 0 ? 1 : 10));
+        }
+        CHECK(attack_with(ctx, model) < ATTACK_BUILT);
+    }
+    mica_context_destroy(ctx);
+}
+
+/* ---- Operators: all that there are ---- */
+
+static const mica_onnx_operator *const families[] = {
+#define LISTED(family) mica_onnx_##family##_operators,
+    MICA_ONNX_FAMILIES(LISTED)
+#undef LISTED
+};
+
+static const char *const input_sets[] = {
+    "",        "x",   "x x",           "x x x",           "i", "x i",   "x i i", "i i i", "x c", "x c c c",
+    "x s s s", "- x", "c c c c c c c", "x x x x x x x x", "b", "b x x", "x e",   "e e"};
+enum { INPUT_SETS = sizeof input_sets / sizeof input_sets[0], ATTRIBUTE_SETS = 7 };
+
+static const char *const attribute_names[] = {"axis",
+                                              "axes",
+                                              "kernel_shape",
+                                              "pads",
+                                              "strides",
+                                              "perm",
+                                              "value",
+                                              "mode",
+                                              "body",
+                                              "then_branch",
+                                              "else_branch",
+                                              "group",
+                                              "dilations",
+                                              "auto_pad",
+                                              "to",
+                                              "num_outputs",
+                                              "hidden_size",
+                                              "blocksize",
+                                              "batch_dims",
+                                              "equation",
+                                              "num_groups",
+                                              "q_num_heads",
+                                              "direction",
+                                              "split",
+                                              "output_shape",
+                                              "block_size",
+                                              "num_scan_inputs",
+                                              "p",
+                                              "size",
+                                              "k"};
+
+/* Attributes of kinds that are not expected, and values that cannot be. */
+static void put_attributes(proto *node, int set)
+{
+    static const int64_t many[100] = {INT64_MAX, INT64_MIN, -1, 0, 1, 2, 3}, two[] = {-1, 1000000};
+    for (size_t k = 0; set > 0 && k < sizeof attribute_names / sizeof attribute_names[0]; k++) {
+        const char *name = attribute_names[k];
+        switch (set) {
+        case 1:
+            proto_int(node, name, INT64_MIN);
+            break;
+        case 2:
+            proto_int(node, name, 3);
+            break;
+        case 3:
+            proto_ints(node, name, k % 2 == 0 ? many : two, k % 2 == 0 ? 100 : 2);
+            break;
+        case 4:
+            proto_string(node, name, "%n%s");
+            break;
+        case 5:
+            proto_graph_attribute(node, name, (proto){0});
+            break;
+        default:
+            proto_real(node, name, -1e38f);
+        }
+    }
+}
+
+/* A node of this type in a graph with values of several kinds, or without any. */
+static proto node_of(const mica_onnx_operator *row, const char *ins, int attributes)
+{
+    static const float floats[4] = {1, 2, 3, 4};
+    static const int64_t integers[4] = {INT64_MAX, -1, 0, 2};
+    const char *colon = strrchr(row->type, ':'), *type = colon != NULL ? colon + 1 : row->type;
+    proto g = {0}, node = proto_node(type, ins, "y z"), domain = {0};
+    put_attributes(&node, attributes);
+    if (colon != NULL)
+        proto_bytes(&node, 7, row->type, (size_t)(colon - row->type));
+    proto_message(&g, GRAPH_NODE, node);
+    if (ins[0] != '\0') {
+        proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 4, (int64_t[]){1, 2, 3, 4}));
+        proto_message(&g, GRAPH_INPUT, proto_value("b", ONNX_BOOL, 1, (int64_t[]){2}));
+        proto_message(&g, GRAPH_INPUT, proto_value("e", ONNX_FLOAT, 2, (int64_t[]){0, 3}));
+        proto_message(&g, GRAPH_INITIALIZER,
+                      proto_tensor("c", ONNX_FLOAT, 1, (int64_t[]){4}, floats, sizeof floats));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("s", ONNX_INT64, 0, NULL, integers, 8));
+        proto_message(&g, GRAPH_INITIALIZER,
+                      proto_tensor("i", ONNX_INT64, 1, (int64_t[]){4}, integers, sizeof integers));
+    }
+    proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+    proto model = proto_model(g, 25);
+    if (colon != NULL) {
+        proto_bytes(&domain, 1, row->type, (size_t)(colon - row->type));
+        proto_number(&domain, 2, 1);
+        proto_message(&model, 8, domain);
+    }
+    return model;
+}
+
+TEST(onnx_hostile_operators)
+{
+    mica_context *ctx = attack_context();
+    for (size_t f = 0; f < sizeof families / sizeof families[0]; f++)
+        for (const mica_onnx_operator *row = families[f]; row->type != NULL; row++)
+            for (int i = 0; i < INPUT_SETS * ATTRIBUTE_SETS; i++)
+                (void)attack_with(ctx, node_of(row, input_sets[i % INPUT_SETS], i / INPUT_SETS));
+    mica_context_destroy(ctx);
+}
+
+/* More inputs and outputs than any operator has; none at all. */
+TEST(onnx_hostile_many_inputs)
+{
+    mica_context *ctx = attack_context();
+    const char *const types[] = {"Relu", "Concat", "Sum", "Max", "Split", "If", "Loop", ""};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        for (int kind = 0; kind < 4; kind++) {
+            proto g = {0}, node = proto_node(types[i], "x", kind == 1 ? "" : "y");
+            for (int k = 0; kind >= 2 && k < 5000; k++)
+                proto_text(&node, kind == 2 ? 1 : 2, kind == 2 ? "x" : "more");
+            proto_message(&g, GRAPH_NODE, node);
+            proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, (int64_t[]){4}));
+            proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+            (void)attack_with(ctx, proto_model(g, 17));
+        }
+    mica_context_destroy(ctx);
+}
+
+TEST(onnx_hostile_versions)
+{
+    mica_context *ctx = attack_context();
+    static const int64_t opsets[] = {0, -1, INT64_MIN, INT64_MAX, 1, 1000000};
+    for (size_t i = 0; i < sizeof opsets / sizeof opsets[0]; i++) {
+        proto model = {0}, g = {0}, version = {0};
+        proto_message(&g, GRAPH_NODE, proto_node("Relu", "x", "y"));
+        proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, (int64_t[]){2}));
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, (int64_t[]){2}));
+        proto_number(&model, 1, (uint64_t)opsets[i]);
+        proto_message(&model, 7, g);
+        proto_number(&version, 2, (uint64_t)opsets[i]);
+        proto_message(&model, 8, version);
+        (void)attack_with(ctx, model);
+    }
+    mica_context_destroy(ctx);
+}
+
+/* ---- Elements ---- */
+
+/* A tensor whose elements are in lists, too few, too many, or of another type. */
+TEST(onnx_hostile_lists)
+{
+    mica_context *ctx = attack_context();
+    for (unsigned field = 4; field <= 11; field++)
+        for (int count = 0; count < 8; count++)
+            for (int type = 0; type <= 27; type++) {
+                proto t = {0}, list = {0};
+                for (int k = 0; k < count; k++)
+                    proto_varint(&list, UINT64_MAX >> (8 * k));
+                proto_number(&t, 1, 4);
+                proto_number(&t, 2, (uint64_t)type);
+                proto_text(&t, 8, "x");
+                proto_message(&t, field, list);
+                (void)attack_with(ctx, relu_of((proto){0}, t));
+            }
+    mica_context_destroy(ctx);
+}

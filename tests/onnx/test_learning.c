@@ -1,0 +1,199 @@
+/* Imported models that are trained further: weights of recurrent layers and of batch normalization have the gradients
+ * of finite differences, and running statistics move. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mica/mica.h>
+
+#include "onnx/proto.h"
+#include "test.h"
+
+static void put_random(proto *graph, test_random *r, const char *name, int rank, const int64_t *dims)
+{
+    float values[1024];
+    int64_t count = 1;
+    for (int k = 0; k < rank; k++)
+        count *= dims[k];
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (float)test_uniform(r, 0.1, 0.9) * (i % 3 == 0 ? -1.0f : 1.0f);
+    proto_message(graph, GRAPH_INITIALIZER,
+                  proto_tensor(name, ONNX_FLOAT, rank, dims, values, (size_t)count * sizeof *values));
+}
+
+typedef struct learner {
+    mica_onnx *model;
+    mica_net *net;
+    proto bytes;
+} learner;
+
+static bool learn(learner *l, mica_context *ctx, proto graph, int64_t opset)
+{
+    l->bytes = proto_model(graph, opset);
+    return CHECK_OK(ctx, mica_onnx_over(ctx, &l->model, l->bytes.bytes, l->bytes.size, "a test")) &&
+           CHECK_OK(ctx, mica_net_create(ctx, &l->net)) &&
+           CHECK_OK(ctx, mica_onnx_build(l->model, l->net, &(mica_onnx_opts){.train = true}));
+}
+
+static bool compile(learner *l, mica_context *ctx)
+{
+    const mica_optimizer sgd = {.kind = MICA_SGD};
+    return CHECK_OK(ctx, mica_net_compile(l->net, &(mica_compile_opts){.train = true, .optimizer = &sgd})) &&
+           CHECK_OK(ctx, mica_net_bind(l->net, NULL, 0)) && CHECK_OK(ctx, mica_net_initialize(l->net, 1)) &&
+           CHECK_OK(ctx, mica_onnx_load(l->model, l->net));
+}
+
+static void drop(learner *l)
+{
+    mica_net_destroy(l->net);
+    mica_onnx_close(l->model);
+    proto_free(&l->bytes);
+}
+
+/* ---- Recurrent layers, and the loss of the model's own ---- */
+
+enum { TIME = 3, BATCH = 2, INPUTS = 2, HIDDEN = 3, DIRECTIONS = 2 };
+
+/* y, h and c of a recurrent node, all of which the loss depends on; its classes are the units. */
+static proto recurrent_graph(const char *type, int64_t blocks, bool clipped)
+{
+    proto graph = {0};
+    test_random r = test_seed(3);
+    bool cells = strcmp(type, "LSTM") == 0;
+    proto n = proto_node(type, cells ? "x w r b - h0 c0" : "x w r b - h0", cells ? "y h c" : "y h");
+    proto_string(&n, "direction", "bidirectional");
+    proto_int(&n, "hidden_size", HIDDEN);
+    if (strcmp(type, "GRU") == 0)
+        proto_int(&n, "linear_before_reset", 1);
+    if (clipped)
+        proto_real(&n, "clip", 3.0f);
+    proto_message(&graph, GRAPH_NODE, n);
+    /* [directions, batch, hidden] of the last step, of y's first, and of the cells, as rows of scores */
+    proto mean = proto_node("ReduceSum", "y zero", "sum");
+    proto_int(&mean, "keepdims", 0);
+    proto_message(&graph, GRAPH_NODE, mean);
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "sum h", cells ? "both" : "all"));
+    if (cells)
+        proto_message(&graph, GRAPH_NODE, proto_node("Add", "both c", "all"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Reshape", "all shape", "rows"));
+    proto_message(&graph, GRAPH_NODE, proto_node("SoftmaxCrossEntropyLoss", "rows target", "loss"));
+    int64_t rows = blocks * HIDDEN, zero = 0, flat[] = {DIRECTIONS * BATCH, HIDDEN};
+    put_random(&graph, &r, "w", 3, (int64_t[]){DIRECTIONS, rows, INPUTS});
+    put_random(&graph, &r, "r", 3, (int64_t[]){DIRECTIONS, rows, HIDDEN});
+    put_random(&graph, &r, "b", 2, (int64_t[]){DIRECTIONS, 2 * rows});
+    put_random(&graph, &r, "h0", 3, (int64_t[]){DIRECTIONS, BATCH, HIDDEN});
+    if (cells)
+        put_random(&graph, &r, "c0", 3, (int64_t[]){DIRECTIONS, BATCH, HIDDEN});
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("zero", ONNX_INT64, 1, (int64_t[]){1}, &zero, 8));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("shape", ONNX_INT64, 1, (int64_t[]){2}, flat, 16));
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, (int64_t[]){TIME, BATCH, INPUTS}));
+    proto_message(&graph, GRAPH_INPUT, proto_value("target", ONNX_INT64, 1, (int64_t[]){DIRECTIONS * BATCH}));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("loss", ONNX_FLOAT, 0, NULL));
+    return graph;
+}
+
+static void check_recurrent(mica_context *ctx, const char *type, int64_t blocks, bool clipped)
+{
+    learner l = {0};
+    test_random r = test_seed(4);
+    mica_tensor x, target;
+    mica_gradient_check found;
+    if (learn(&l, ctx, recurrent_graph(type, blocks, clipped), 17) && compile(&l, ctx) &&
+        CHECK_OK(ctx, mica_net_tensor(l.net, &x, "x")) &&
+        CHECK_OK(ctx, mica_net_tensor(l.net, &target, "target"))) {
+        for (size_t i = 0; i < mica_tensor_count(&x); i++)
+            ((float *)x.data)[i] = (float)test_uniform(&r, -1, 1);
+        for (int64_t i = 0; i < DIRECTIONS * BATCH; i++)
+            ((int64_t *)target.data)[i] = i % HIDDEN;
+        mica_status status = mica_check_gradients(l.net, &found, NULL);
+        CHECK_MSG(status == MICA_OK && found.right && found.checked > 50,
+                  "%s%s: element %zu of %s has the gradient %g, by differences %g; %zu checked", type,
+                  clipped ? ", clipped" : "", found.element, found.name, found.gradient, found.difference,
+                  found.checked);
+    }
+    drop(&l);
+}
+
+TEST(onnx_recurrent_layers_learn)
+{
+    mica_context *ctx = test_context(1);
+    for (int clipped = 0; clipped < 2; clipped++) {
+        check_recurrent(ctx, "LSTM", 4, clipped != 0);
+        check_recurrent(ctx, "GRU", 3, clipped != 0);
+        check_recurrent(ctx, "RNN", 1, clipped != 0);
+    }
+}
+
+/* ---- Batch normalization ---- */
+
+enum { SAMPLES = 4, CHANNELS = 2, WIDTH = 3 };
+
+static proto norm_graph(void)
+{
+    proto graph = {0};
+    test_random r = test_seed(6);
+    const int64_t channels[] = {CHANNELS}, shape[] = {SAMPLES, CHANNELS, WIDTH};
+    static const float start[2][CHANNELS] = {{0.5f, -1.0f}, {2.0f, 0.5f}};
+    proto n = proto_node("BatchNormalization", "x s b m v", "y");
+    proto_real(&n, "momentum", 0.8f);
+    proto_message(&graph, GRAPH_NODE, n);
+    put_random(&graph, &r, "s", 1, channels);
+    put_random(&graph, &r, "b", 1, channels);
+    for (int k = 0; k < 2; k++)
+        proto_message(&graph, GRAPH_INITIALIZER,
+                      proto_tensor(k == 0 ? "m" : "v", ONNX_FLOAT, 1, channels, start[k], sizeof start[k]));
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, shape));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 3, shape));
+    return graph;
+}
+
+/* PyTorch's: towards the batch's mean and unbiased variance. */
+static void check_statistics(mica_context *ctx, const learner *l, const float *x)
+{
+    static const double start[2][CHANNELS] = {{0.5, -1.0}, {2.0, 0.5}};
+    mica_tensor now[2];
+    for (int k = 0; k < 2; k++)
+        if (!CHECK_OK(ctx, mica_net_tensor(l->net, &now[k], k == 0 ? "m" : "v")))
+            return;
+    for (int c = 0; c < CHANNELS; c++) {
+        double mean = 0, square = 0;
+        for (int i = 0; i < SAMPLES * WIDTH; i++)
+            mean += (double)x[(i / WIDTH * CHANNELS + c) * WIDTH + i % WIDTH] / (SAMPLES * WIDTH);
+        for (int i = 0; i < SAMPLES * WIDTH; i++) {
+            double d = (double)x[(i / WIDTH * CHANNELS + c) * WIDTH + i % WIDTH] - mean;
+            square += d * d / (SAMPLES * WIDTH - 1);
+        }
+        double want[] = {0.8 * start[0][c] + 0.2 * mean, 0.8 * start[1][c] + 0.2 * square};
+        for (int k = 0; k < 2; k++)
+            CHECK_MSG(fabs((double)((float *)now[k].data)[c] - want[k]) < 1e-5,
+                      "channel %d: statistic %d is %g, expected %g", c, k, (double)((float *)now[k].data)[c],
+                      want[k]);
+    }
+}
+
+TEST(onnx_batch_normalization_learns)
+{
+    mica_context *ctx = test_context(1);
+    learner l = {0};
+    test_random r = test_seed(8);
+    mica_tensor x, scale;
+    float before = 0;
+    if (!learn(&l, ctx, norm_graph(), 15)) {
+        drop(&l);
+        return;
+    }
+    mica_value y = mica_net_named(l.net, "y");
+    mica_value target = mica_net_input(l.net, "target", MICA_F32, 3,
+                                       (mica_index[]){SAMPLES, CHANNELS, WIDTH});
+    (void)mica_net_op(l.net, "loss", "mse_loss", (mica_value[]){y, target}, 2, NULL);
+    if (compile(&l, ctx) && CHECK_OK(ctx, mica_net_tensor(l.net, &x, "x")) &&
+        CHECK_OK(ctx, mica_net_tensor(l.net, &scale, "s"))) {
+        for (size_t i = 0; i < mica_tensor_count(&x); i++)
+            ((float *)x.data)[i] = (float)test_uniform(&r, -2, 3);
+        before = ((float *)scale.data)[0];
+        CHECK_OK(ctx, mica_train_step(l.net, 0.1f));
+        check_statistics(ctx, &l, x.data);
+        CHECK(((float *)scale.data)[0] != before);
+    }
+    drop(&l);
+}

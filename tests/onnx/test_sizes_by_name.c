@@ -1,0 +1,118 @@
+/* Sizes that a model knows by name: steps of any smaller size give the bits of a net that was built for it, or are
+ * refused because something in the model is computed from the size. */
+#include <string.h>
+
+#include <mica/mica.h>
+
+#include "onnx/proto.h"
+#include "test.h"
+
+enum { ROWS = 5, COLUMNS = 3 };
+
+static proto graph_of_x(void)
+{
+    proto graph = {0};
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 2, (int64_t[]){-1, COLUMNS}));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 2, (int64_t[]){-1, COLUMNS}));
+    proto_message(&graph, GRAPH_NODE, proto_node("Shape", "x", "shape"));
+    return graph;
+}
+
+/* x, reshaped to a shape that is computed from it, plus a table of as many rows. */
+static proto table_model(void)
+{
+    proto graph = graph_of_x();
+    int64_t first = 0;
+    float zero = 0.0f, one = 1.0f;
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("axis", ONNX_INT64, 0, NULL, &first, sizeof first));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("from", ONNX_FLOAT, 0, NULL, &zero, sizeof zero));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("step", ONNX_FLOAT, 0, NULL, &one, sizeof one));
+    proto_message(&graph, GRAPH_INITIALIZER,
+                  proto_tensor("columns", ONNX_INT64, 1, (int64_t[]){1}, (int64_t[]){1}, sizeof(int64_t)));
+    proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape axis", "rows"));
+    proto cast = proto_node("Cast", "rows", "end");
+    proto_int(&cast, "to", ONNX_FLOAT);
+    proto_message(&graph, GRAPH_NODE, cast);
+    proto_message(&graph, GRAPH_NODE, proto_node("Range", "from end step", "line"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Unsqueeze", "line columns", "table"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Reshape", "x shape", "again"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "again table", "y"));
+    return proto_model(graph, 17);
+}
+
+/* x divided by the number of its elements. */
+static proto mean_model(void)
+{
+    proto graph = graph_of_x();
+    proto_message(&graph, GRAPH_NODE, proto_node("Size", "x", "size"));
+    proto cast = proto_node("Cast", "size", "count");
+    proto_int(&cast, "to", ONNX_FLOAT);
+    proto_message(&graph, GRAPH_NODE, cast);
+    proto_message(&graph, GRAPH_NODE, proto_node("Div", "x count", "y"));
+    return proto_model(graph, 17);
+}
+
+static mica_net *built(mica_context *ctx, mica_onnx *model, mica_index rows)
+{
+    mica_net *net;
+    mica_onnx_set set = {.name = "n", .size = rows};
+    if (!CHECK_OK(ctx, mica_net_create(ctx, &net)))
+        return NULL;
+    if (CHECK_OK(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = &set, .count = 1})) &&
+        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0})) &&
+        CHECK_OK(ctx, mica_net_bind(net, NULL, 0)))
+        return net;
+    mica_net_destroy(net);
+    return NULL;
+}
+
+static void run(mica_context *ctx, mica_net *net, float *y)
+{
+    mica_tensor x, out;
+    if (!CHECK_OK(ctx, mica_net_tensor(net, &x, "x")))
+        return;
+    for (size_t i = 0; i < mica_tensor_count(&x); i++)
+        ((float *)x.data)[i] = (float)i * 0.37f;
+    if (CHECK_OK(ctx, mica_net_forward(net)) && CHECK_OK(ctx, mica_net_tensor(net, &out, "y")))
+        memcpy(y, out.data, mica_tensor_bytes(&out));
+}
+
+TEST(onnx_sizes_by_name_may_be_smaller)
+{
+    mica_context *ctx = test_context(1);
+    proto bytes = table_model();
+    mica_onnx *model;
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *most = built(ctx, model, ROWS);
+    for (mica_index rows = ROWS; most != NULL && rows > 0; rows--) {
+        float got[ROWS * COLUMNS] = {0}, want[ROWS * COLUMNS] = {0};
+        mica_net *exact = built(ctx, model, rows);
+        if (exact == NULL || !CHECK_OK(ctx, mica_net_resize(most, rows)))
+            break;
+        run(ctx, most, got);
+        run(ctx, exact, want);
+        CHECK_MSG(memcmp(got, want, sizeof got) == 0, "%d rows of %d", (int)rows, ROWS);
+        CHECK(got[COLUMNS * (rows - 1)] == (float)(COLUMNS * (rows - 1)) * 0.37f + (float)(rows - 1));
+        mica_net_destroy(exact);
+    }
+    mica_net_destroy(most);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
+
+TEST(onnx_numbers_from_sizes_fix_them)
+{
+    mica_context *ctx = test_context(1);
+    proto bytes = mean_model();
+    mica_onnx *model;
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *net = built(ctx, model, ROWS);
+    if (net != NULL)
+        CHECK_ERROR(
+            ctx, mica_net_resize(net, ROWS - 1), MICA_ERR_SHAPE,
+            "shape error: net: batch cannot be 4, only 5 as planned: a constant of the model is computed from "
+            "its sizes");
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
