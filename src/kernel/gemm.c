@@ -128,10 +128,16 @@ static void finish(const mica_gemm_strip *s, const place *at, const float *sum, 
         finish_any(s, at, sum, rows);
 }
 
+/* Where vectors are wide, a strip of so few columns that one of them has them all is common: a batch of 16 times
+ * weights as they lie. Its tiles are narrow: one vector wide. */
+#define NARROW_TILES (VF_LANES >= 16 && TILE_VECTORS == 2)
+
+static bool is_narrow(const mica_gemm_strip *s) { return NARROW_TILES && s->columns <= VF_LANES; }
+
 /* Whether tiles are whole rows of c. */
 static bool is_plain(const mica_gemm_strip *s)
 {
-    return s->columns == TILE_COLUMNS && s->column_stride == 1 &&
+    return s->columns == (is_narrow(s) ? VF_LANES : TILE_COLUMNS) && s->column_stride == 1 &&
            (s->beta == 0.0f || s->from_column_stride == 1);
 }
 
@@ -141,13 +147,13 @@ typedef struct sums {
     vf at[TILE_ROWS][TILE_VECTORS];
 } sums;
 
-/* sum += one column of A times one row of B, which is also copied where panel is not NULL. `rows`, and whether it is,
- * are constants where this is inlined. */
-VF_INLINE void step(sums *sum, const lines *a, const float *b, float *panel, size_t rows)
+/* sum += one column of A times one row of B, which is also copied where panel is not NULL. `rows`, `vectors`, and
+ * whether it is, are constants where this is inlined. */
+VF_INLINE void step(sums *sum, const lines *a, const float *b, float *panel, size_t rows, size_t vectors)
 {
     vf row[TILE_VECTORS];
 #pragma GCC unroll 4
-    for (size_t j = 0; j < TILE_VECTORS; j++) {
+    for (size_t j = 0; j < vectors; j++) {
         row[j] = vf_load(b + j * VF_LANES);
         if (panel != NULL)
             vf_store(panel + j * VF_LANES, row[j]);
@@ -156,14 +162,14 @@ VF_INLINE void step(sums *sum, const lines *a, const float *b, float *panel, siz
     for (size_t i = 0; i < rows; i++) {
         vf broadcast = vf_set1(lines_get(a, i));
 #pragma GCC unroll 4
-        for (size_t j = 0; j < TILE_VECTORS; j++)
+        for (size_t j = 0; j < vectors; j++)
             sum->at[i][j] = vf_fma(broadcast, row[j], sum->at[i][j]);
     }
 }
 
 /* Whole rows of c, straight from registers. Whether there is a bias is a constant where this is inlined. */
 VF_INLINE void store_plain(const mica_gemm_strip *s, const place *at, const sums *sum, size_t rows,
-                           bool biased)
+                           size_t vectors, bool biased)
 {
     vf alpha = vf_set1(s->alpha), beta = vf_set1(s->beta);
 #pragma GCC unroll 16
@@ -172,7 +178,7 @@ VF_INLINE void store_plain(const mica_gemm_strip *s, const place *at, const sums
         const float *from = at->from + (ptrdiff_t)i * s->from_row_stride;
         vf row_bias = vf_set1(biased && s->row_bias != NULL ? s->row_bias[at->i + i] : 0.0f);
 #pragma GCC unroll 4
-        for (size_t j = 0; j < TILE_VECTORS; j++) {
+        for (size_t j = 0; j < vectors; j++) {
             vf bias = row_bias;
             if (biased && s->column_bias != NULL)
                 bias = vf_add(bias, vf_load(s->column_bias + j * VF_LANES));
@@ -184,8 +190,9 @@ VF_INLINE void store_plain(const mica_gemm_strip *s, const place *at, const sums
     }
 }
 
-/* `rows` rows from a place on, to c if the strip is plain, or else to the stage. */
-VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, float *stage, bool copies)
+/* `rows` rows of `vectors` from a place on, to c if the strip is plain, or else to the stage. */
+VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, size_t vectors, float *stage,
+                       bool copies)
 {
     sums sum;
 #pragma GCC unroll 16
@@ -194,7 +201,7 @@ VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, f
         if (stage == NULL)
             __builtin_prefetch(at->c + (ptrdiff_t)i * s->row_stride);
 #pragma GCC unroll 4
-        for (size_t j = 0; j < TILE_VECTORS; j++)
+        for (size_t j = 0; j < vectors; j++)
             sum.at[i][j] = vf_zero();
     }
     lines a = lines_at(at->a, s->a_row_stride, s->a_k_stride);
@@ -204,32 +211,33 @@ VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, f
     UNROLL_K
     for (size_t p = s->k; p > 0; p--, b += b_k) {
         lines_forget(&a);
-        step(&sum, &a, b, copies ? panel : NULL, rows);
+        step(&sum, &a, b, copies ? panel : NULL, rows, vectors);
         lines_step(&a);
         if (copies)
             panel += TILE_COLUMNS;
     }
     if (stage == NULL) {
         if (s->row_bias == NULL && s->column_bias == NULL)
-            store_plain(s, at, &sum, rows, false);
+            store_plain(s, at, &sum, rows, vectors, false);
         else
-            store_plain(s, at, &sum, rows, true);
+            store_plain(s, at, &sum, rows, vectors, true);
         return;
     }
 #pragma GCC unroll 16
     for (size_t i = 0; i < rows; i++)
 #pragma GCC unroll 4
-        for (size_t j = 0; j < TILE_VECTORS; j++)
+        for (size_t j = 0; j < vectors; j++)
             vf_store(stage + i * TILE_COLUMNS + j * VF_LANES, sum.at[i][j]);
 }
 
 /* One case for each number of rows: nothing is computed in vain, and no row that is not there is read. */
-#define TILE_CASE(n)                     \
-    case n:                              \
-        tile_of(s, at, n, stage, false); \
+#define TILE_CASE(n)                              \
+    case n:                                       \
+        tile_of(s, at, n, vectors, stage, false); \
         break;
 
-LINES_ALONE static void tile(const mica_gemm_strip *s, const place *at, size_t rows, float *stage)
+VF_INLINE void tile_of_any(const mica_gemm_strip *s, const place *at, size_t rows, size_t vectors,
+                           float *stage)
 {
     switch (rows) {
         TILE_CASE(1)
@@ -254,9 +262,21 @@ LINES_ALONE static void tile(const mica_gemm_strip *s, const place *at, size_t r
         TILE_CASE(13)
 #endif
     default:
-        tile_of(s, at, TILE_ROWS, stage, false);
+        tile_of(s, at, TILE_ROWS, vectors, stage, false);
     }
 }
+
+LINES_ALONE static void tile(const mica_gemm_strip *s, const place *at, size_t rows, float *stage)
+{
+    tile_of_any(s, at, rows, TILE_VECTORS, stage);
+}
+
+#if NARROW_TILES
+LINES_ALONE static void narrow_tile(const mica_gemm_strip *s, const place *at, size_t rows, float *stage)
+{
+    tile_of_any(s, at, rows, 1, stage);
+}
+#endif
 
 /* ---- The strip ---- */
 
@@ -311,11 +331,15 @@ static void strip(const mica_gemm_strip *given)
         if (to == room)
             prefetch_stage(&s, &at);
         if (at.i == 0 && s.b_panel != NULL && s.rows >= 2 * TILE_ROWS) {
-            tile_of(&s, &at, TILE_ROWS, to, true);
+            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, to, true);
             s.b = s.b_panel;
             s.b_stride = TILE_COLUMNS;
+#if NARROW_TILES
+        } else if (is_narrow(&s)) {
+            narrow_tile(&s, &at, rows, to);
+#endif
         } else if (rows == TILE_ROWS && to == NULL) {
-            tile_of(&s, &at, TILE_ROWS, NULL, false);
+            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, NULL, false);
         } else {
             tile(&s, &at, rows, to);
         }

@@ -74,43 +74,69 @@ static void rows_times_vector(float *y, ptrdiff_t y_stride, const float *m, ptrd
 
 /* ---- A vector times rows ---- */
 
-/* Columns whose sums stay in registers over all of k, even and odd steps apart. */
+/* Vectors of columns whose sums stay in registers over all of k, and sums of each, that do not wait for each other:
+ * every row of m goes to the next one. */
 #define COLUMN_VECTORS 4
+#define FEW_VECTORS    2
+#define MOST_CHAINS    4
 
-VF_INLINE void add_row(vf sum[COLUMN_VECTORS], float x, const float *row)
+typedef struct column_sums {
+    vf at[MOST_CHAINS][COLUMN_VECTORS];
+} column_sums;
+
+/* The last vector has `some` columns. `vectors` is a constant where this is inlined, and so is `some` where there are
+ * as many as lanes. */
+VF_INLINE void add_row(vf *sum, float x, const float *row, size_t vectors, size_t some)
 {
     vf s = vf_set1(x);
 #pragma GCC unroll 4
-    for (size_t v = 0; v < COLUMN_VECTORS; v++)
-        sum[v] = vf_fma(s, vf_load(row + v * VF_LANES), sum[v]);
+    for (size_t v = 0; v < vectors; v++) {
+        const float *at = row + v * VF_LANES;
+        sum[v] = vf_fma(s, v + 1 < vectors || some == VF_LANES ? vf_load(at) : vf_load_tail(at, some),
+                        sum[v]);
+    }
+}
+
+/* y = alpha * x m + beta * y for that many columns. */
+VF_INLINE void add_columns(float *y, const float *x, ptrdiff_t x_stride, const float *m, ptrdiff_t stride,
+                           size_t k, size_t vectors, size_t some, float alpha, float beta)
+{
+    size_t chains = vectors <= FEW_VECTORS ? MOST_CHAINS : MOST_CHAINS / 2, p = 0;
+    column_sums sum;
+#pragma GCC unroll 4
+    for (size_t c = 0; c < chains; c++)
+#pragma GCC unroll 4
+        for (size_t v = 0; v < vectors; v++)
+            sum.at[c][v] = vf_zero();
+    for (; p + chains <= k; p += chains, m += (ptrdiff_t)chains * stride, x += (ptrdiff_t)chains * x_stride)
+#pragma GCC unroll 4
+        for (size_t c = 0; c < chains; c++)
+            add_row(sum.at[c], x[(ptrdiff_t)c * x_stride], m + (ptrdiff_t)c * stride, vectors, some);
+    for (; p < k; p++, m += stride, x += x_stride)
+        add_row(sum.at[0], *x, m, vectors, some);
+#pragma GCC unroll 2
+    for (size_t half = chains / 2; half > 0; half /= 2)
+#pragma GCC unroll 2
+        for (size_t c = 0; c < half; c++)
+#pragma GCC unroll 4
+            for (size_t v = 0; v < vectors; v++)
+                sum.at[c][v] = vf_add(sum.at[c][v], sum.at[c + half][v]);
+#pragma GCC unroll 4
+    for (size_t v = 0; v < vectors; v++)
+        scale_into(y + v * VF_LANES, sum.at[0][v], v + 1 < vectors ? VF_LANES : some, alpha, beta);
 }
 
 static void vector_times_rows(float *y, const float *x, ptrdiff_t x_stride, const float *m, ptrdiff_t stride,
                               size_t k, size_t n, float alpha, float beta)
 {
     size_t j = 0;
-    for (; j + COLUMN_VECTORS * VF_LANES <= n; j += COLUMN_VECTORS * VF_LANES) {
-        vf even[COLUMN_VECTORS], odd[COLUMN_VECTORS];
-        for (size_t v = 0; v < COLUMN_VECTORS; v++)
-            even[v] = odd[v] = vf_zero();
-        const float *row = m + j, *at = x;
-        for (size_t p = 0; p + 2 <= k; p += 2, row += 2 * stride, at += 2 * x_stride) {
-            add_row(even, at[0], row);
-            add_row(odd, at[x_stride], row + stride);
-        }
-        if (k % 2 != 0)
-            add_row(even, at[0], row);
-        for (size_t v = 0; v < COLUMN_VECTORS; v++)
-            scale_into(y + j + v * VF_LANES, vf_add(even[v], odd[v]), VF_LANES, alpha, beta);
-    }
-    for (; j < n; j += VF_LANES) {
-        size_t some = n - j < VF_LANES ? n - j : VF_LANES;
-        vf sum = vf_zero();
-        for (size_t p = 0; p < k; p++)
-            sum = vf_fma(vf_set1(x[(ptrdiff_t)p * x_stride]),
-                         vf_load_tail(m + (ptrdiff_t)p * stride + j, some), sum);
-        scale_into(y + j, sum, some, alpha, beta);
-    }
+    for (; j + COLUMN_VECTORS * VF_LANES <= n; j += COLUMN_VECTORS * VF_LANES)
+        add_columns(y + j, x, x_stride, m + j, stride, k, COLUMN_VECTORS, VF_LANES, alpha, beta);
+    for (; j + FEW_VECTORS * VF_LANES <= n; j += FEW_VECTORS * VF_LANES)
+        add_columns(y + j, x, x_stride, m + j, stride, k, FEW_VECTORS, VF_LANES, alpha, beta);
+    for (; j < n; j += VF_LANES)
+        add_columns(y + j, x, x_stride, m + j, stride, k, 1, n - j < VF_LANES ? n - j : VF_LANES, alpha,
+                    beta);
 }
 
 /* ---- A column times a row ---- */
