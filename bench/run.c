@@ -4,6 +4,7 @@
 
 #include "bench/bench.h"
 #include "bench/growth.h"
+#include "bench/isas.h"
 #include "bench/ops.h"
 #include "bench/profile.h"
 #include "bench/report.h"
@@ -223,6 +224,14 @@ static int measure_all(run *r, const bench_comparison *earlier)
     return options->check && !none_allocates(r) ? 1 : 0;
 }
 
+static int run_isas(const run *r)
+{
+    int slower = isas_print(stdout, r->rows, r->row_count, r->options);
+    if (slower > 0)
+        fprintf(stderr, "mica bench: %d of the rows are slower on the first instruction set\n", slower);
+    return slower != 0;
+}
+
 /* With each number of threads in turn. */
 static int run_growth(const bench_options *options)
 {
@@ -268,7 +277,7 @@ int bench_run(const bench_options *options)
     } else if (options->compare != NULL && (earlier = compare_open(options->compare)) == NULL)
         code = 3; /* before minutes of measuring, not after */
     else
-        code = measure_all(&r, earlier);
+        code = options->isas ? run_isas(&r) : measure_all(&r, earlier);
     for (int i = 0; i < BENCH_MOST_THREAD_COUNTS; i++)
         mica_context_destroy(r.context[i]);
     compare_close(earlier);

@@ -23,7 +23,7 @@ typedef struct settings {
     const char *threads, *json, *compare, *text, *prompts;
     double seconds;
     int64_t batch, decode;
-    bool quick, list, ops, check, profile, growth, serve, ranks;
+    bool quick, list, ops, check, profile, growth, isas, serve, ranks;
 } settings;
 
 static const verb_option options[] = {
@@ -58,6 +58,11 @@ static const verb_option options[] = {
      offsetof(settings, growth),
      NULL,
      "measure how time and memory scale with batch, width, length and depth; exit with 1 if they grow faster than the work"},
+    {.name = "--isas",
+     OPTION_FLAG,
+     offsetof(settings, isas),
+     NULL,
+     "run each case on every instruction set of this processor, by turns; exit with 1 if the best set is slower on one"},
     {.name = "--profile",
      OPTION_FLAG,
      offsetof(settings, profile),
@@ -252,6 +257,7 @@ static int run(int argc, char **argv)
                             .check = set.check,
                             .profile = set.profile,
                             .growth = set.growth,
+                            .isas = set.isas,
                             .serve = set.serve};
     chosen.thread_counts = read_threads(chosen.threads, set.threads);
     if (chosen.thread_counts == 0)
