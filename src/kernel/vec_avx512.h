@@ -25,7 +25,33 @@ VF_INLINE vm vm_first(size_t n) { return (vm)((1u << n) - 1u); }
 VF_INLINE vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
 VF_INLINE void vf_store(float *p, vf v) { _mm512_storeu_ps(p, v); }
 VF_INLINE vf vf_load_tail(const float *p, size_t n) { return _mm512_maskz_loadu_ps(vm_first(n), p); }
-VF_INLINE void vf_store_tail(float *p, vf v, size_t n) { _mm512_mask_storeu_ps(p, vm_first(n), v); }
+/* Not by a mask: on some processors such a store is slow, and none that has one passes it on to a load that follows. */
+VF_INLINE void vf_store_tail(float *p, vf v, size_t n)
+{
+    if (n >= 16) {
+        _mm512_storeu_ps(p, v);
+        return;
+    }
+    __m256 half = _mm512_castps512_ps256(v);
+    if (n & 8) {
+        _mm256_storeu_ps(p, half);
+        half = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1));
+        p += 8;
+    }
+    __m128 part = _mm256_castps256_ps128(half);
+    if (n & 4) {
+        _mm_storeu_ps(p, part);
+        part = _mm256_extractf128_ps(half, 1);
+        p += 4;
+    }
+    if (n & 2) {
+        _mm_storel_pi((void *)p, part);
+        part = _mm_movehl_ps(part, part);
+        p += 2;
+    }
+    if (n & 1)
+        _mm_store_ss(p, part);
+}
 VF_INLINE void vf_stream(float *p, vf v) { _mm512_stream_ps(p, v); }
 VF_INLINE void vf_stream_end(void) { _mm_sfence(); }
 /* Plain loads: strides may exceed the 32-bit indices of the gather instruction. */

@@ -30,13 +30,6 @@ VF_INLINE __m512 emulate_maskz_loadu_ps(__mmask16 mask, const float *p)
         r.f32[i] = mask >> i & 1 ? p[i] : 0.0f;
     return r.ps;
 }
-VF_INLINE void emulate_mask_storeu_ps(float *p, __mmask16 mask, __m512 v)
-{
-    emulate_512 r = {.ps = v};
-    for (int i = 0; i < 16; i++)
-        if (mask >> i & 1)
-            p[i] = r.f32[i];
-}
 /* SIMDe's name for it takes a mask. */
 VF_INLINE __m512i emulate_madd_epi16(__m512i a, __m512i b)
 {
@@ -141,7 +134,6 @@ VF_INLINE __m256i emulate_cvtps_ph(__m512 v)
 #undef _mm512_roundscale_ps
 #undef _mm512_cvtss_f32
 #undef _mm512_maskz_loadu_ps
-#undef _mm512_mask_storeu_ps
 #undef _mm512_stream_ps
 #undef _mm512_madd_epi16
 #undef _mm512_srai_epi32
@@ -158,7 +150,6 @@ VF_INLINE __m256i emulate_cvtps_ph(__m512 v)
 #define _mm512_roundscale_ps(v, mode)     emulate_roundscale_ps(v, mode)
 #define _mm512_cvtss_f32(v)               emulate_cvtss_f32(v)
 #define _mm512_maskz_loadu_ps(mask, p)    emulate_maskz_loadu_ps(mask, p)
-#define _mm512_mask_storeu_ps(p, mask, v) emulate_mask_storeu_ps(p, mask, v)
 #define _mm512_stream_ps(p, v)            emulate_stream_ps(p, v)
 #define _mm512_madd_epi16(a, b)           emulate_madd_epi16(a, b)
 #define _mm512_srai_epi32(v, k)           emulate_srai_epi32(v, k)
