@@ -6,9 +6,10 @@
 /* What it takes, in multiply-adds, to bring an element into a lane or back. */
 #define TRANSPOSE_WORK 6
 
+/* Means have a path that never stores the image. */
 static bool is_depthwise(const mica_conv_product *p)
 {
-    return p->m == 1 && p->channels == 1 && p->groups > 1;
+    return p->m == 1 && p->channels == 1 && p->groups > 1 && !p->means;
 }
 
 /* ---- Plans of lanes ---- */
@@ -235,14 +236,19 @@ static void strips_block(void *work, size_t block, int thread)
         strips_plane(j, plane, first, mica_least(j->band, j->shape.rows - first));
 }
 
-static bool strips_fit(const mica_context *ctx, mica_conv_product *p)
+/* Whether it can go by strips, whatever its sizes. */
+static bool has_strips(const mica_context *ctx, const mica_conv_product *p)
 {
     mica_strip_shape s;
+    return is_depthwise(p) && MICA_FAMILY(ctx->kernels, strips)->lanes > 1 &&
+           mica_conv_strip_shape(&s, &p->in, p->out.row_stride, p->out.column_stride);
+}
+
+static bool strips_fit(const mica_context *ctx, mica_conv_product *p)
+{
     size_t lanes = MICA_FAMILY(ctx->kernels, strips)->lanes;
-    if (!is_depthwise(p) || lanes == 1 ||
-        !mica_conv_strip_shape(&s, &p->in, p->out.row_stride, p->out.column_stride))
-        return false;
-    return !mica_conv_is_narrow(lanes, s.columns, p->groups) || !lanes_fit(ctx, p);
+    return has_strips(ctx, p) &&
+           (!mica_conv_is_narrow(lanes, p->in.columns.count, p->groups) || !lanes_fit(ctx, p));
 }
 
 static void strips_run(mica_context *ctx, mica_conv_product *p)
@@ -259,10 +265,11 @@ static void strips_run(mica_context *ctx, mica_conv_product *p)
 
 /* ---- Rows of the table ---- */
 
-/* Neither takes any; what is not gone this way is left to others. */
+/* Neither takes any. Where there are strips, all sizes go one of these ways. */
 static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
 {
-    (void)ctx, (void)p, (void)up_to;
+    if (has_strips(ctx, p))
+        mica_conv_extent_clear(up_to);
     return 0;
 }
 

@@ -2,6 +2,8 @@
  *
  *   scratch:  [ for each part, if there are several: taps of all channels ]
  */
+#include <string.h>
+
 #include "base/parallel.h"
 #include "ops/conv/depthwise.h"
 #include "ops/conv/weight.h"
@@ -82,31 +84,38 @@ static size_t scratch(const mica_context *ctx, const mica_conv *c, mica_conv_ext
 
 /* ---- Sums ---- */
 
-/* The taps of a channel into their places, or its part of the sums. */
+/* The taps of a channel into their places. */
+static void place_taps(const mica_conv *c, const float *taps, size_t channel)
+{
+    float *to = c->weight.data + (ptrdiff_t)channel * c->weight_stride;
+    for (size_t t = 0; t < c->rows.taps; t++, to += c->weight.row_stride)
+        for (size_t u = 0; u < c->columns.taps; u++) {
+            float *place = to + (ptrdiff_t)u * c->weight.column_stride, tap = *taps++;
+            *place = c->accumulate ? *place + tap : tap;
+        }
+}
+
+/* The same, or into the part's sums. */
 static void leave(const job *j, const float *taps, size_t part, size_t channel)
 {
-    float *sums = j->sums != NULL ? j->sums + (part * j->c->groups + channel) * j->taps : NULL;
-    for (size_t k = 0; k < j->taps; k++) {
-        if (sums != NULL) {
-            sums[k] = taps[k];
-            continue;
-        }
-        float *place = mica_conv_tap_place(j->c, channel, k);
-        *place = j->c->accumulate ? *place + taps[k] : taps[k];
-    }
+    if (j->sums == NULL)
+        place_taps(j->c, taps, channel);
+    else
+        memcpy(j->sums + (part * j->c->groups + channel) * j->taps, taps, j->taps * sizeof *taps);
 }
 
 static void add_parts(void *work, size_t channel, int thread)
 {
     (void)thread;
     const job *j = work;
+    float taps[MICA_LANES_TAPS];
     for (size_t k = 0; k < j->taps; k++) {
         double sum = 0.0;
         for (size_t part = 0; part < j->parts; part++)
             sum += (double)j->sums[(part * j->c->groups + channel) * j->taps + k];
-        float *place = mica_conv_tap_place(j->c, channel, k);
-        *place = (float)(j->c->accumulate ? (double)*place + sum : sum);
+        taps[k] = (float)sum;
     }
+    place_taps(j->c, taps, channel);
 }
 
 /* Number `part` of as many parts of n: from here on. */
