@@ -51,11 +51,11 @@ typedef struct mica_lanes_plan {
 
 typedef struct mica_lanes_kernels {
     size_t lanes;
-    /* Units begin .. end - 1, of which each is a band of an image, for up to `lanes` channels: all pointers are at the
-     * first of these. bias may be NULL. */
+    /* Units begin .. end - 1, of which each is a band of an image, for so many channels: all pointers are at the first
+     * of these. bias may be NULL. */
     void (*image)(const mica_lanes_plan *p, float *out, const float *in, const float *taps, const float *bias,
                   size_t channels, size_t begin, size_t end);
-    /* sums[channel, tap] = the sum over these units of dy * what the tap meets. */
+    /* sums[channel, tap] = the sum over these units of dy * what the tap meets, for up to `lanes` channels. */
     void (*gradient)(const mica_lanes_plan *p, float *sums, const float *dy, const float *in, size_t channels,
                      size_t begin, size_t end);
 } mica_lanes_kernels;

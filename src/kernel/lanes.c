@@ -277,17 +277,22 @@ static void image(const mica_lanes_plan *p, float *out, const float *in, const f
     float memory[STAGE_FLOATS];
     stage s;
     open_stage(&s, memory, p);
-    load_taps(s.taps, p, taps, channels);
-    vf start = bias != NULL ? vf_load_tail(bias, channels) : vf_zero();
-    for (size_t unit = begin; unit < end; unit++) {
-        band b = band_of(p, unit);
-        size_t row, pixels = band_pixels(p, &b, &row);
-        float *to = out + (ptrdiff_t)b.image * p->out_image + (ptrdiff_t)(row * p->out_width);
-        load_window(&s, p, &b, in, channels);
-        sum_band(&s, p, &b, start);
-        finish_band(p, s.band, pixels);
-        store_lanes(to, p->out_channel, s.band, channels, pixels, p->accumulate);
-        finish_sum(p, to, channels, pixels);
+    for (size_t first = 0; first < channels; first += VF_LANES) {
+        ptrdiff_t channel = (ptrdiff_t)first;
+        size_t some = least(channels - first, VF_LANES);
+        load_taps(s.taps, p, taps + channel * p->tap_channel, some);
+        vf start = bias != NULL ? vf_load_tail(bias + first, some) : vf_zero();
+        for (size_t unit = begin; unit < end; unit++) {
+            band b = band_of(p, unit);
+            size_t row, pixels = band_pixels(p, &b, &row);
+            float *to = out + channel * p->out_channel + (ptrdiff_t)b.image * p->out_image +
+                        (ptrdiff_t)(row * p->out_width);
+            load_window(&s, p, &b, in + channel * p->in_channel, some);
+            sum_band(&s, p, &b, start);
+            finish_band(p, s.band, pixels);
+            store_lanes(to, p->out_channel, s.band, some, pixels, p->accumulate);
+            finish_sum(p, to, some, pixels);
+        }
     }
 }
 

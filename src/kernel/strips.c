@@ -10,6 +10,8 @@
 
 #define TAPS 5 /* the most, along an axis */
 #define ROWS 4 /* the most, of a strip */
+#define BAND \
+    32 /* rows of strips one below the other, before those beside them: what they read stays in the cache */
 
 /* Rows of results, and of taps, of a strip's gradient, whose sums must fit into the registers. */
 #define DOT_ROWS   (VF_REGISTERS >= 32 ? 4 : 2)
@@ -71,7 +73,7 @@ VF_INLINE void load_row(vf *x, const strip *p, const float *row, size_t taps, si
 /* ---- Images ---- */
 
 /* Row r of those that a strip of so many rows reads, for all taps that meet it. */
-VF_INLINE void add_row(vf *sum, const shape *s, const strip *p, const float *taps, size_t r, size_t count,
+VF_INLINE void add_row(vf *sum, const shape *s, const strip *p, const vf *taps, size_t r, size_t count,
                        size_t scale, size_t rows, bool inner)
 {
     ptrdiff_t at = p->row + (ptrdiff_t)r;
@@ -83,14 +85,14 @@ VF_INLINE void add_row(vf *sum, const shape *s, const strip *p, const float *tap
     for (size_t i = 0; i < rows; i++) {
         if (i * scale > r || r - i * scale >= count)
             continue;
-        const float *tap = taps + (r - i * scale) * count;
+        const vf *tap = taps + (r - i * scale) * count;
 #pragma GCC unroll 5
         for (size_t u = 0; u < count; u++)
-            sum[i] = vf_fma(vf_set1(tap[u]), x[u], sum[i]);
+            sum[i] = vf_fma(tap[u], x[u], sum[i]);
     }
 }
 
-VF_INLINE void sum_strip(float *out, const shape *s, const strip *p, const float *taps, float bias,
+VF_INLINE void sum_strip(float *out, const shape *s, const strip *p, const vf *taps, float bias,
                          bool accumulate, size_t count, size_t scale, size_t rows, bool inner)
 {
     vf sum[ROWS];
@@ -120,27 +122,41 @@ typedef struct job {
     bool accumulate;
 } job;
 
-VF_INLINE void sum_rows(const job *j, const shape *s, size_t first, size_t count, size_t scale, size_t rows)
+/* All rows of a column of strips. */
+VF_INLINE void sum_column(const job *j, const shape *s, strip *p, float *out, const vf *taps, size_t first,
+                          size_t end, size_t count, size_t scale, bool inner)
 {
-    for (size_t column = 0; column < s->columns; column += VF_LANES) {
-        strip p = strip_at(s, j->in, column, count, scale);
-        p.row = (ptrdiff_t)(first * scale) + s->base[0];
-        float *out = j->out + (ptrdiff_t)first * s->out_stride + (ptrdiff_t)column;
-        if (p.inner)
-            sum_strip(out, s, &p, j->taps, j->bias, j->accumulate, count, scale, rows, true);
+    while (first < end) {
+        size_t rows = end - first >= ROWS ? ROWS : (end - first >= 2 ? 2 : 1);
+        p->row = (ptrdiff_t)(first * scale) + s->base[0];
+        if (rows == ROWS)
+            sum_strip(out, s, p, taps, j->bias, j->accumulate, count, scale, ROWS, inner);
+        else if (rows == 2)
+            sum_strip(out, s, p, taps, j->bias, j->accumulate, count, scale, 2, inner);
         else
-            sum_strip(out, s, &p, j->taps, j->bias, j->accumulate, count, scale, rows, false);
+            sum_strip(out, s, p, taps, j->bias, j->accumulate, count, scale, 1, inner);
+        out += (ptrdiff_t)rows * s->out_stride;
+        first += rows;
     }
 }
 
 VF_INLINE void sum_plane(const job *j, const shape *s, size_t first, size_t end, size_t count, size_t scale)
 {
-    for (; first + ROWS <= end; first += ROWS)
-        sum_rows(j, s, first, count, scale, ROWS);
-    for (; first + 2 <= end; first += 2)
-        sum_rows(j, s, first, count, scale, 2);
-    if (first < end)
-        sum_rows(j, s, first, count, scale, 1);
+    vf taps[MICA_STRIPS_TAPS];
+#pragma GCC unroll 25
+    for (size_t k = 0; k < count * count; k++) /* nine have registers of their own where there are enough */
+        taps[k] = count == 3 ? vf_keep(vf_set1(j->taps[k])) : vf_set1(j->taps[k]);
+    for (size_t last; first < end; first = last) {
+        last = end - first > BAND ? first + BAND : end;
+        for (size_t column = 0; column < s->columns; column += VF_LANES) {
+            strip p = strip_at(s, j->in, column, count, scale);
+            float *out = j->out + (ptrdiff_t)first * s->out_stride + (ptrdiff_t)column;
+            if (p.inner)
+                sum_column(j, s, &p, out, taps, first, last, count, scale, true);
+            else
+                sum_column(j, s, &p, out, taps, first, last, count, scale, false);
+        }
+    }
 }
 
 static void sum_plane_3(const job *j, const shape *s, size_t first, size_t end)
@@ -205,17 +221,18 @@ VF_INLINE void dot_strip(vf *sum, const float *dy, const shape *s, const strip *
         dot_row(sum, y, s, p, r, down, count, scale, rows, inner);
 }
 
-VF_INLINE void dot_rows(vf *sum, const float *dy, const float *in, const shape *s, size_t first, size_t tap,
-                        size_t down, size_t count, size_t scale, size_t rows)
+VF_INLINE void dot_column(vf *sum, const float *dy, const shape *s, strip *p, size_t first, size_t end,
+                          size_t tap, size_t down, size_t count, size_t scale, bool inner)
 {
-    for (size_t column = 0; column < s->columns; column += VF_LANES) {
-        strip p = strip_at(s, in, column, count, scale);
-        p.row = (ptrdiff_t)(first * scale + tap) + s->base[0];
-        const float *from = dy + (ptrdiff_t)first * s->out_stride + (ptrdiff_t)column;
-        if (p.inner)
-            dot_strip(sum, from, s, &p, down, count, scale, rows, true);
+    while (first < end) {
+        size_t rows = end - first >= DOT_ROWS ? DOT_ROWS : 1;
+        p->row = (ptrdiff_t)(first * scale + tap) + s->base[0];
+        if (rows == DOT_ROWS)
+            dot_strip(sum, dy, s, p, down, count, scale, DOT_ROWS, inner);
         else
-            dot_strip(sum, from, s, &p, down, count, scale, rows, false);
+            dot_strip(sum, dy, s, p, down, count, scale, 1, inner);
+        dy += (ptrdiff_t)rows * s->out_stride;
+        first += rows;
     }
 }
 
@@ -227,10 +244,17 @@ VF_INLINE void dot_plane(float *sums, const float *dy, const float *in, const sh
 #pragma GCC unroll 25
     for (size_t k = 0; k < down * count; k++)
         sum[k] = vf_load(sums + (tap * count + k) * VF_LANES);
-    for (; first + DOT_ROWS <= end; first += DOT_ROWS)
-        dot_rows(sum, dy, in, s, first, tap, down, count, scale, DOT_ROWS);
-    for (; first < end; first++)
-        dot_rows(sum, dy, in, s, first, tap, down, count, scale, 1);
+    for (size_t last; first < end; first = last) {
+        last = end - first > BAND ? first + BAND : end;
+        for (size_t column = 0; column < s->columns; column += VF_LANES) {
+            strip p = strip_at(s, in, column, count, scale);
+            const float *from = dy + (ptrdiff_t)first * s->out_stride + (ptrdiff_t)column;
+            if (p.inner)
+                dot_column(sum, from, s, &p, first, last, tap, down, count, scale, true);
+            else
+                dot_column(sum, from, s, &p, first, last, tap, down, count, scale, false);
+        }
+    }
 #pragma GCC unroll 25
     for (size_t k = 0; k < down * count; k++)
         vf_store(sums + (tap * count + k) * VF_LANES, sum[k]);
@@ -270,8 +294,13 @@ static void gradient(float *sums, const float *dy, const float *in, const shape 
 
 static void fold(float *dst, const float *sums, size_t taps)
 {
-    for (size_t k = 0; k < taps; k++)
-        dst[k] = vf_sum(vf_load(sums + k * VF_LANES));
+    for (size_t k = 0; k < taps; k += VF_LANES) {
+        size_t n = taps - k < VF_LANES ? taps - k : VF_LANES;
+        vf rows[VF_LANES];
+        for (size_t i = 0; i < VF_LANES; i++)
+            rows[i] = i < n ? vf_load(sums + (k + i) * VF_LANES) : vf_zero();
+        vf_store_tail(dst + k, vf_sums(rows), n);
+    }
 }
 
 const mica_strips_kernels VF_SYMBOL(mica_strips_kernels) = {

@@ -115,13 +115,11 @@ static void lanes_block(void *work, size_t block, int thread)
     size_t parts = mica_div_up(j->units, j->each), begin = block % parts * j->each;
     size_t channel = block / parts * j->some * j->lanes,
            end = mica_least(channel + j->some * j->lanes, j->image.channels);
-    for (; channel < end; channel += j->lanes) {
-        ptrdiff_t c = (ptrdiff_t)channel;
-        MICA_FAMILY(j->image.kernels, lanes)
-            ->image(p, j->image.out + c * p->out_channel, j->image.in + c * p->in_channel,
-                    j->image.taps + c * p->tap_channel, j->image.bias != NULL ? j->image.bias + c : NULL,
-                    mica_least(j->lanes, end - channel), begin, mica_least(begin + j->each, j->units));
-    }
+    ptrdiff_t c = (ptrdiff_t)channel;
+    MICA_FAMILY(j->image.kernels, lanes)
+        ->image(p, j->image.out + c * p->out_channel, j->image.in + c * p->in_channel,
+                j->image.taps + c * p->tap_channel, j->image.bias != NULL ? j->image.bias + c : NULL,
+                end - channel, begin, mica_least(begin + j->each, j->units));
 }
 
 void mica_conv_lanes_run(mica_context *ctx, const mica_lanes_plan *plan, const mica_conv_lanes_image *image)

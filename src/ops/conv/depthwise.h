@@ -38,10 +38,11 @@ typedef struct mica_conv_lanes_image {
 } mica_conv_lanes_image;
 void mica_conv_lanes_run(mica_context *ctx, const mica_lanes_plan *plan, const mica_conv_lanes_image *image);
 
-/* Whether planes of so many columns, of so many channels, are narrow enough for it. */
+/* Whether planes of so many columns, of so many channels, are narrow enough for it. Up to eight columns transposing costs
+ * less than what a strip does for each plane. */
 static inline bool mica_conv_is_narrow(size_t lanes, size_t columns, size_t channels)
 {
-    return lanes > 1 && columns <= lanes / 2 && 4 * channels >= lanes;
+    return lanes > 1 && columns <= (lanes < 8 ? lanes / 2 : 8) && 4 * channels >= lanes;
 }
 
 /* ---- Strips ---- */

@@ -162,7 +162,8 @@ static void strips_block(void *work, size_t block, int thread)
     size_t part = block % j->parts, channel = block / j->parts * j->some,
            end = mica_least(channel + j->some, j->c->groups), rows = j->c->batch * j->strip.rows;
     for (; channel < end; channel++) {
-        float sums[MICA_STRIPS_TAPS * MOST_LANES] = {0}, taps[MICA_STRIPS_TAPS];
+        float sums[MICA_STRIPS_TAPS * MOST_LANES], taps[MICA_STRIPS_TAPS];
+        memset(sums, 0, j->taps * MICA_FAMILY(j->kernels, strips)->lanes * sizeof *sums);
         strips_rows(j, sums, channel, part_begin(j, part, rows), part_begin(j, part + 1, rows));
         MICA_FAMILY(j->kernels, strips)->fold(taps, sums, j->taps);
         leave(j, taps, part, channel);
