@@ -58,6 +58,7 @@ typedef struct bench_family {
     X(reduce)             \
     X(linalg)             \
     X(conv)               \
+    X(depthwise)          \
     X(pooling)            \
     X(recurrent)          \
     X(norm)               \

@@ -17,6 +17,7 @@
 #include "kernel/cache.h"
 #include "kernel/conv.h"
 #include "kernel/convert.h"
+#include "kernel/depthwise.h"
 #include "kernel/gemm.h"
 #include "kernel/int8.h"
 #include "kernel/loss.h"
@@ -42,6 +43,8 @@
     X(conv)       /* image patches for the matrix product */           \
     X(tiles)      /* convolution without packing */                    \
     X(taps)       /* the same, one plane at a time */                  \
+    X(lanes)      /* depthwise convolution, channels side by side */   \
+    X(strips)     /* the same, rows of wide planes */                  \
     X(winograd)   /* transforms of three by three convolutions */      \
     X(convert)    /* from one element type to another */               \
     X(block)      /* block-quantized values to floats and back */      \

@@ -114,6 +114,14 @@ VF_INLINE void take_larger(vf *best, vi *at, vf value, vi here)
     *at = vi_select(larger, here, *at);
 }
 
+/* Where there is no NaN. */
+VF_INLINE void take_greater(vf *best, vi *at, vf value, vi here)
+{
+    vm greater = vf_gt(value, *best);
+    *best = vf_select(greater, value, *best);
+    *at = vi_select(greater, here, *at);
+}
+
 /* n interior windows from ox on, `step` apart; `rows` is not empty. */
 VF_INLINE void max_windows(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t step,
                            ptrdiff_t oy, span rows, ptrdiff_t ox, size_t n)
@@ -156,10 +164,16 @@ VF_INLINE void max_pairs(float *y, int32_t *index, const float *p, const float *
     vf_pairs(p0, p1, &a, &b);
     vf_pairs(q0, q1, &c, &d);
     vf best = a;
-    vi offset = vi_set1(0);
-    take_larger(&best, &offset, b, vi_set1(1));
-    take_larger(&best, &offset, c, vi_set1((int32_t)width));
-    take_larger(&best, &offset, d, vi_set1((int32_t)width + 1));
+    vi offset = vi_set1(0), down = vi_set1((int32_t)width), right = vi_set1(1);
+    if (vm_any(vf_isnan(vf_add(vf_add(a, b), vf_add(c, d))))) { /* or infinities of both signs */
+        take_larger(&best, &offset, b, right);
+        take_larger(&best, &offset, c, down);
+        take_larger(&best, &offset, d, vi_add(down, right));
+    } else {
+        take_greater(&best, &offset, b, right);
+        take_greater(&best, &offset, c, down);
+        take_greater(&best, &offset, d, vi_add(down, right));
+    }
     vf_store(y, vf_in_order(best));
     vi_store(index, vi_add(first, vf_bits(vf_in_order(vf_of_bits(offset)))));
 }
@@ -267,48 +281,118 @@ static bool tells_of_pairs(const shape *s)
     return s->in[0] == 2 * s->out[0] && s->in[1] == 2 * s->out[1] && s->out[1] > 0;
 }
 
-/* VF_LANES windows of two by two, of which the first n count: all four of each, whose first lies at p, number
- * `here` of the plane. False, with nothing written, if an index lies elsewhere. */
-VF_INLINE bool send_back_pairs(float *p, const float *dy, const int32_t *index, ptrdiff_t here,
+/* Which of the four of VF_LANES windows of two by two, of which the first n count, is number `at` of the plane; the first
+ * of each is number `first`. False if none is. */
+VF_INLINE bool find_pairs(vm found[4], vi at, vi first, ptrdiff_t width, size_t n)
+{
+    vi below = vi_add(first, vi_set1((int32_t)width)), one = vi_set1(1);
+    found[0] = vi_eq(at, first);
+    found[1] = vi_eq(at, vi_add(first, one));
+    found[2] = vi_eq(at, below);
+    found[3] = vi_eq(at, vi_add(below, one));
+    vm any = vm_or(vm_or(found[0], found[1]), vm_or(found[2], found[3]));
+    return vm_all(vm_or(any, vm_not(vm_first(n))));
+}
+
+/* A row of their elements: what is sent back where it was found, zeros elsewhere. */
+VF_INLINE void zip_found(vf row[2], vf value, const vm found[2])
+{
+    vf_zip(vf_select(found[0], value, vf_zero()), vf_select(found[1], value, vf_zero()), &row[0], &row[1]);
+}
+
+/* Whole vectors of windows: their upper rows are those at p and at `more`, the lower ones come `width` behind. False, with
+ * nothing written, if an index lies elsewhere. */
+VF_INLINE bool send_back_whole(float *p, float *more, const float *dy, const int32_t *index, vi first,
                                ptrdiff_t width, size_t n)
 {
-    vi iota = vi_iota(), first = vi_add(vi_add(iota, iota), vi_set1((int32_t)here));
-    vi at = vi_load(index), below = vi_add(first, vi_set1((int32_t)width)), one = vi_set1(1);
-    vf zero = vf_zero(), value = vf_add(vf_load(dy), zero);
-    vm a = vi_eq(at, first), b = vi_eq(at, vi_add(first, one));
-    vm c = vi_eq(at, below), d = vi_eq(at, vi_add(below, one));
-    if (!vm_all(vm_or(vm_or(vm_or(a, b), vm_or(c, d)), vm_not(vm_first(n)))))
+    vf value = vf_add(vf_load(dy), vf_zero()), row[2];
+    vm found[4];
+    if (!find_pairs(found, vi_load(index), first, width, n))
         return false;
-    vf left, right;
-    vf_zip(vf_select(a, value, zero), vf_select(b, value, zero), &left, &right);
-    vf_store(p, left);
-    vf_store(p + VF_LANES, right);
-    vf_zip(vf_select(c, value, zero), vf_select(d, value, zero), &left, &right);
-    vf_store(p + width, left);
-    vf_store(p + width + VF_LANES, right);
+    zip_found(row, value, found);
+    vf_store(p, row[0]);
+    vf_store(more, row[1]);
+    zip_found(row, value, found + 2);
+    vf_store(p + width, row[0]);
+    vf_store(more + width, row[1]);
     return true;
 }
 
-/* The upper rows of a plane, as many as whole vectors fit into: where a row is narrower, a vector goes on into what
- * comes next, which is written later. Returns how many rows of windows that were; -1 if an index lies elsewhere. */
-VF_INLINE ptrdiff_t send_back_rows(float *dx, const float *dy, const int32_t *indices, const shape *s)
+/* n windows, and nothing beyond them is read or written. */
+VF_INLINE bool send_back_last(float *p, const float *dy, const int32_t *index, vi first, ptrdiff_t width,
+                              size_t n)
+{
+    vf value = vf_add(vf_load_tail(dy, n), vf_zero()), row[2];
+    vm found[4];
+    if (!find_pairs(found, vi_load_tail(index, n), first, width, n))
+        return false;
+    size_t left = 2 * n < VF_LANES ? 2 * n : VF_LANES, right = 2 * n - left;
+    for (ptrdiff_t down = 0; down < 2; down++) {
+        zip_found(row, value, found + 2 * down);
+        vf_store_tail(p + down * width, row[0], left);
+        if (right > 0)
+            vf_store_tail(p + down * width + VF_LANES, row[1], right);
+    }
+    return true;
+}
+
+/* A row of windows, in whole vectors: the last of a row lies over the one before, and where a row is narrower than a
+ * vector, that goes on into what comes next, which is written later. False if an index lies elsewhere. */
+VF_INLINE bool send_back_row(float *dx, const float *dy, const int32_t *indices, const shape *s, ptrdiff_t oy)
+{
+    ptrdiff_t width = s->in[1], out = s->out[1], last = most(out - VF_LANES, 0);
+    size_t n = (size_t)least(VF_LANES, out);
+    for (ptrdiff_t ox = 0;; ox = least(ox + VF_LANES, last)) {
+        ptrdiff_t here = 2 * (oy * width + ox), at = oy * out + ox;
+        vi first = vi_add(vi_add(vi_iota(), vi_iota()), vi_set1((int32_t)here));
+        float *p = dx + here;
+        if (!send_back_whole(p, p + VF_LANES, dy + at, indices + at, first, width, n))
+            return false;
+        if (ox == last)
+            return true;
+    }
+}
+
+/* The same where there is no room for that. */
+static bool send_back_last_row(float *dx, const float *dy, const int32_t *indices, const shape *s,
+                               ptrdiff_t oy)
+{
+    ptrdiff_t width = s->in[1], out = s->out[1];
+    for (ptrdiff_t ox = 0; ox < out; ox += VF_LANES) {
+        ptrdiff_t here = 2 * (oy * width + ox), at = oy * out + ox;
+        vi first = vi_add(vi_add(vi_iota(), vi_iota()), vi_set1((int32_t)here));
+        if (!send_back_last(dx + here, dy + at, indices + at, first, width,
+                            (size_t)least(VF_LANES, out - ox)))
+            return false;
+    }
+    return true;
+}
+
+/* A plane. Where is_narrow, as far as its sizes tell, two rows of windows go together. */
+VF_INLINE bool send_back_plane(float *dx, const float *dy, const int32_t *indices, const shape *s)
 {
     ptrdiff_t width = s->in[1], size = s->in[0] * width, out = s->out[1], oy = 0;
-    for (; oy < s->out[0]; oy++) {
-        ptrdiff_t last = out > VF_LANES ? out - VF_LANES
-                                        : 0; /* the last vector of a row lies over the one before */
-        if (2 * (oy * width + last) + width + 2 * VF_LANES > size ||
-            oy * out + last + VF_LANES > s->out[0] * out)
-            break;
-        for (ptrdiff_t ox = 0;; ox = least(ox + VF_LANES, last)) {
-            ptrdiff_t here = 2 * (oy * width + ox), at = oy * out + ox;
-            if (!send_back_pairs(dx + here, dy + at, indices + at, here, width, (size_t)least(VF_LANES, out)))
-                return -1;
-            if (ox == last)
-                break;
+    if (VF_LANES > 1 && width == VF_LANES) {
+        vm upper = vi_gt(vi_iota(), vi_set1((int32_t)out - 1));
+        vi steps = vi_add(vi_add(vi_iota(), vi_iota()),
+                          vi_select(upper, vi_set1((int32_t)width), vi_set1(0)));
+        for (; oy + 2 <= s->out[0]; oy += 2) {
+            float *p = dx + 2 * oy * width;
+            vi first = vi_add(steps, vi_set1((int32_t)(2 * oy * width)));
+            if (!send_back_whole(p, p + 2 * width, dy + oy * out, indices + oy * out, first, width, VF_LANES))
+                return false;
         }
     }
-    return oy;
+    ptrdiff_t last = most(out - VF_LANES, 0);
+    for (; oy < s->out[0] && 2 * (oy * width + last) + width + 2 * VF_LANES <= size &&
+           oy * out + last + VF_LANES <= s->out[0] * out;
+         oy++)
+        if (!send_back_row(dx, dy, indices, s, oy))
+            return false;
+    for (; oy < s->out[0]; oy++)
+        if (!send_back_last_row(dx, dy, indices, s, oy))
+            return false;
+    return true;
 }
 
 /* dx[index] += dy, in the order of the windows. */
@@ -318,10 +402,10 @@ static void pool_max_backward(float *dx, const float *dy, const int32_t *indices
     size_t in = (size_t)(s->in[0] * s->in[1]), out = (size_t)(s->out[0] * s->out[1]);
     bool pairs = tells_of_pairs(s);
     for (size_t plane = 0; plane < planes; plane++, dx += in, dy += out, indices += out) {
-        ptrdiff_t rows = pairs ? send_back_rows(dx, dy, indices, s) : -1;
-        size_t done = rows > 0 ? (size_t)rows : 0, cleared = 2 * done * (size_t)s->in[1];
-        memset(dx + cleared, 0, (in - cleared) * sizeof *dx);
-        for (size_t i = done * (size_t)s->out[1]; i < out; i++)
+        if (pairs && send_back_plane(dx, dy, indices, s))
+            continue;
+        memset(dx, 0, in * sizeof *dx);
+        for (size_t i = 0; i < out; i++)
             if ((uint32_t)indices[i] < in)
                 dx[indices[i]] += dy[i];
     }
@@ -329,147 +413,7 @@ static void pool_max_backward(float *dx, const float *dy, const int32_t *indices
 
 /* ---- Average ---- */
 
-static float sum_window(const float *x, const shape *s, ptrdiff_t oy, ptrdiff_t ox)
-{
-    span rows = taps(s, 0, oy), columns = taps(s, 1, ox);
-    ptrdiff_t top = oy * s->stride[0] - s->pad[0], left = ox * s->stride[1] - s->pad[1];
-    float sum = 0.0f;
-    for (ptrdiff_t ky = rows.begin; ky < rows.end; ky++)
-        for (ptrdiff_t kx = columns.begin; kx < columns.end; kx++)
-            sum += x[(top + ky) * s->in[1] + left + kx];
-    return sum;
-}
-
-VF_INLINE vf sum_windows(const float *x, const shape *s, ptrdiff_t step, ptrdiff_t oy, span rows,
-                         ptrdiff_t ox, size_t n)
-{
-    ptrdiff_t top = oy * s->stride[0] - s->pad[0], left = ox * step - s->pad[1];
-    vf sum = vf_zero();
-    for (ptrdiff_t ky = rows.begin; ky < rows.end; ky++) {
-        const float *row = x + (top + ky) * s->in[1] + left;
-        for (ptrdiff_t kx = 0; kx < s->kernel[1]; kx++)
-            sum = vf_add(sum, load_steps(row + kx, step, n));
-    }
-    return sum;
-}
-
-VF_INLINE vf sum_pairs(const float *p, const float *q)
-{
-    vf even, odd;
-    vf_unzip(vf_add(vf_load(p), vf_load(q)), vf_add(vf_load(p + VF_LANES), vf_load(q + VF_LANES)), &even,
-             &odd);
-    return vf_add(even, odd);
-}
-
-static void average_row(float *y, const float *x, const shape *s, ptrdiff_t oy, span inner)
-{
-    span rows = taps(s, 0, oy);
-    ptrdiff_t down = divisor(s, 0, oy), ox = 0;
-    for (; ox < inner.begin; ox++)
-        y[ox] = sum_window(x, s, oy, ox) / (float)(down * divisor(s, 1, ox));
-    vf area = vf_set1((float)(down * s->kernel[1]));
-    for (; ox < inner.end; ox += VF_LANES) {
-        size_t n = (size_t)least(VF_LANES, inner.end - ox);
-        vf sum = s->stride[1] == 1   ? sum_windows(x, s, 1, oy, rows, ox, n)
-                 : s->stride[1] == 2 ? sum_windows(x, s, 2, oy, rows, ox, n)
-                                     : sum_windows(x, s, s->stride[1], oy, rows, ox, n);
-        vf_store_tail(y + ox, vf_div(sum, area), n);
-    }
-    for (ox = inner.end; ox < s->out[1]; ox++)
-        y[ox] = sum_window(x, s, oy, ox) / (float)(down * divisor(s, 1, ox));
-}
-
-static void average_pair_row(float *y, const float *x, const shape *s, ptrdiff_t oy)
-{
-    const float *upper = x + 2 * oy * s->in[1], *lower = upper + s->in[1];
-    vf quarter = vf_set1(0.25f);
-    ptrdiff_t ox = 0;
-    for (; ox + VF_LANES <= s->out[1]; ox += VF_LANES)
-        vf_store(y + ox, vf_mul(sum_pairs(upper + 2 * ox, lower + 2 * ox), quarter));
-    if (ox < s->out[1]) {
-        size_t n = (size_t)(s->out[1] - ox);
-        vf_store_tail(y + ox, vf_mul(sum_windows(x, s, 2, oy, (span){0, 2}, ox, n), quarter), n);
-    }
-}
-
-static void pool_average(float *y, const float *x, size_t begin, size_t end, const shape *s)
-{
-    span inner = interior(s);
-    bool pairs = is_pairs(s) && 2 * s->out[1] <= s->in[1] && 2 * s->out[0] <= s->in[0];
-    ptrdiff_t plane = (ptrdiff_t)begin / s->out[0], oy = (ptrdiff_t)begin % s->out[0];
-    ptrdiff_t size = s->in[0] * s->in[1];
-    for (size_t row = begin; row < end; row++) {
-        if (pairs)
-            average_pair_row(y + row * (size_t)s->out[1], x + plane * size, s, oy);
-        else
-            average_row(y + row * (size_t)s->out[1], x + plane * size, s, oy, inner);
-        if (++oy == s->out[0]) {
-            oy = 0;
-            plane++;
-        }
-    }
-}
-
-/* Adds share[0 .. n) of the windows from ox on to all that they cover. */
-static void spread(float *dx, const float *share, const shape *s, ptrdiff_t oy, ptrdiff_t ox, ptrdiff_t n)
-{
-    span rows = taps(s, 0, oy);
-    ptrdiff_t top = oy * s->stride[0] - s->pad[0];
-    for (ptrdiff_t ky = rows.begin; ky < rows.end; ky++) {
-        float *row = dx + (top + ky) * s->in[1];
-        for (ptrdiff_t i = 0; i < n; i++) {
-            ptrdiff_t left = (ox + i) * s->stride[1] - s->pad[1];
-            ptrdiff_t end = least(left + s->kernel[1], s->in[1]);
-            for (ptrdiff_t ix = most(left, 0); ix < end; ix++)
-                row[ix] += share[i];
-        }
-    }
-}
-
-/* dx = dy / 4 for the windows of two by two that fill whole vectors; returns how many these are. */
-static ptrdiff_t spread_pairs(float *dx, const float *dy, const shape *s, ptrdiff_t oy)
-{
-    float *upper = dx + 2 * oy * s->in[1], *lower = upper + s->in[1];
-    ptrdiff_t ox = 0;
-    for (; ox + VF_LANES <= s->out[1] && 2 * (ox + VF_LANES) <= s->in[1]; ox += VF_LANES) {
-        vf share = vf_mul(vf_load(dy + ox), vf_set1(0.25f)), a, b;
-        vf_zip(share, share, &a, &b);
-        vf_store(upper + 2 * ox, a);
-        vf_store(upper + 2 * ox + VF_LANES, b);
-        vf_store(lower + 2 * ox, a);
-        vf_store(lower + 2 * ox + VF_LANES, b);
-    }
-    return ox;
-}
-
-static void average_row_backward(float *dx, const float *dy, const shape *s, ptrdiff_t oy, bool pairs)
-{
-    enum { CHUNK = 64 };
-    float share[CHUNK];
-    ptrdiff_t down = divisor(s, 0, oy);
-    ptrdiff_t ox = pairs && 2 * oy + 1 < s->in[0] ? spread_pairs(dx, dy, s, oy) : 0;
-    for (; ox < s->out[1]; ox += CHUNK) {
-        ptrdiff_t n = least(CHUNK, s->out[1] - ox);
-        for (ptrdiff_t i = 0; i < n; i++)
-            share[i] = dy[ox + i] / (float)(down * divisor(s, 1, ox + i));
-        spread(dx, share, s, oy, ox, n);
-    }
-}
-
-static void pool_average_backward(float *dx, const float *dy, size_t planes, const shape *s)
-{
-    size_t in = (size_t)(s->in[0] * s->in[1]);
-    bool pairs = is_pairs(s);
-    /* Whole vectors of windows write every element once. */
-    bool covered = pairs && 2 * s->out[0] == s->in[0] && 2 * s->out[1] == s->in[1] &&
-                   s->out[1] % VF_LANES == 0;
-    for (size_t plane = 0; plane < planes; plane++, dx += in) {
-        if (!covered)
-            memset(dx, 0, in * sizeof *dx);
-        for (ptrdiff_t oy = 0; oy < s->out[0]; oy++, dy += s->out[1])
-            average_row_backward(dx, dy, s, oy, pairs);
-    }
-}
+#include "kernel/pooling_average.h"
 
 /* ---- Adaptive average: part i of n covers floor(i size / n) to ceil((i + 1) size / n) ---- */
 

@@ -9,6 +9,7 @@
  *   vf_load(p) vf_store(p, v)                   unaligned
  *   vf_load_tail(p, n)                          the first n of VF_LANES, 0 <= n <= VF_LANES; other lanes load
  *   vf_store_tail(p, v, n)                      as 0, and their memory is neither read nor written
+ *   vf_load_where(p, m)                         the lanes of m; others load as 0, and their memory is not read
  *   vf_stream(p, v)                             store past the cache where the set can; p aligned to
  *   vf_stream_end()                             VF_LANES * 4; vf_stream_end after the last vf_stream
  *   vf_gather(p, s) vf_scatter(p, s, v)         p[0], p[s], p[2s], ...  (s in elements, may be negative)

@@ -24,6 +24,7 @@ VF_INLINE __m256i vec_tail_mask(size_t n)
 VF_INLINE vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
 VF_INLINE void vf_store(float *p, vf v) { _mm256_storeu_ps(p, v); }
 VF_INLINE vf vf_load_tail(const float *p, size_t n) { return _mm256_maskload_ps(p, vec_tail_mask(n)); }
+VF_INLINE vf vf_load_where(const float *p, vm m) { return _mm256_maskload_ps(p, _mm256_castps_si256(m)); }
 /* By fours, twos and ones: a masked store is microcoded on several AMD cores. */
 VF_INLINE void vf_store_tail(float *p, vf v, size_t n)
 {

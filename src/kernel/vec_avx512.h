@@ -25,6 +25,7 @@ VF_INLINE vm vm_first(size_t n) { return (vm)((1u << n) - 1u); }
 VF_INLINE vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
 VF_INLINE void vf_store(float *p, vf v) { _mm512_storeu_ps(p, v); }
 VF_INLINE vf vf_load_tail(const float *p, size_t n) { return _mm512_maskz_loadu_ps(vm_first(n), p); }
+VF_INLINE vf vf_load_where(const float *p, vm m) { return _mm512_maskz_loadu_ps(m, p); }
 /* Not by a mask: on some processors such a store is slow, and none that has one passes it on to a load that follows. */
 VF_INLINE void vf_store_tail(float *p, vf v, size_t n)
 {

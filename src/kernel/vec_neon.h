@@ -28,6 +28,19 @@ VF_INLINE vf vf_load_tail(const float *p, size_t n)
         v = vld1q_lane_f32(p + 2, v, 2);
     return v;
 }
+VF_INLINE vf vf_load_where(const float *p, vm m)
+{
+    vf v = vdupq_n_f32(0.0f);
+    if (vgetq_lane_u32(m, 0) != 0)
+        v = vld1q_lane_f32(p, v, 0);
+    if (vgetq_lane_u32(m, 1) != 0)
+        v = vld1q_lane_f32(p + 1, v, 1);
+    if (vgetq_lane_u32(m, 2) != 0)
+        v = vld1q_lane_f32(p + 2, v, 2);
+    if (vgetq_lane_u32(m, 3) != 0)
+        v = vld1q_lane_f32(p + 3, v, 3);
+    return v;
+}
 VF_INLINE void vf_store_tail(float *p, vf v, size_t n)
 {
     if (n >= 4) {

@@ -14,6 +14,7 @@ typedef bool vm;
 VF_INLINE vf vf_load(const float *p) { return *p; }
 VF_INLINE void vf_store(float *p, vf v) { *p = v; }
 VF_INLINE vf vf_load_tail(const float *p, size_t n) { return n > 0 ? *p : 0.0f; }
+VF_INLINE vf vf_load_where(const float *p, vm m) { return m ? *p : 0.0f; }
 VF_INLINE void vf_store_tail(float *p, vf v, size_t n)
 {
     if (n > 0)

@@ -153,6 +153,13 @@ static void check_tail(const probe_table *table, char *end, size_t n)
     for (size_t i = 0; i < table->lanes; i++)
         CHECK_MSG(lanes[i] == (i < n ? in[i] : 0.0f), "%s: lane %zu of a tail of %zu", table->isa, i, n);
 
+    for (size_t first = 0; first <= n; first++) {
+        table->load_where(lanes, p, first, n);
+        for (size_t i = 0; i < table->lanes; i++)
+            CHECK_MSG(lanes[i] == (i >= first && i < n ? in[i] : 0.0f), "%s: lane %zu of %zu to %zu",
+                      table->isa, i, first, n);
+    }
+
     int32_t *q = (int32_t *)(void *)end - n;
     table->vi_store_tail(q, int_in, n);
     CHECK(p[-1] == -5.0f);

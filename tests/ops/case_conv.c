@@ -29,14 +29,14 @@ typedef struct roles {
 /* ---- Drawing ---- */
 
 static void draw_axis(op_call *c, test_random *r, int d, const roles *k, mica_index *x, mica_index *y,
-                      mica_index *taps)
+                      mica_index *taps, mica_index square)
 {
     long stride = test_chance(r, 50) ? 1 : test_int(r, 1, 4),
          dilation = test_chance(r, 60) ? 1 : test_int(r, 1, 3);
     long pad = test_int(r, 0, 3), output_pad = 0;
     mica_index size;
     do {
-        *taps = test_int(r, 1, test_chance(r, 20) ? 7 : 4);
+        *taps = square > 0 ? square : test_int(r, 1, test_chance(r, 20) ? 7 : 4);
         size = c->large ? test_int(r, 14, 40) : test_int(r, 1, test_chance(r, 20) ? 40 : 9);
         if (k->transposed) {
             output_pad = test_int(r, 0, (int)(stride > dilation ? stride : dilation) - 1);
@@ -60,6 +60,11 @@ static void draw_conv(op_call *c, test_random *r, const roles *k)
 {
     mica_index groups = test_chance(r, 50) ? 1 : test_int(r, 1, 4);
     bool depthwise = test_chance(r, 25);
+    mica_index square = 0; /* so many taps each way, if not 0 */
+    if (depthwise && test_chance(r, 60)) {
+        groups = test_int(r, 2, 36);
+        square = test_chance(r, 60) ? 2 * test_int(r, 1, 2) + 1 : 0;
+    }
     mica_index in = depthwise ? 1 : test_int(r, 1, test_chance(r, 20) ? 20 : 5);
     mica_index out = depthwise ? test_int(r, 1, 2) : test_int(r, 1, test_chance(r, 20) ? 20 : 5);
     if (c->large) {
@@ -70,7 +75,7 @@ static void draw_conv(op_call *c, test_random *r, const roles *k)
     mica_index x[4] = {batch, in * groups}, y[4] = {batch, out * groups};
     mica_index w[4] = {(k->transposed ? in : out) * groups, k->transposed ? out : in};
     for (int d = 0; d < k->dims; d++)
-        draw_axis(c, r, 2 - k->dims + d, k, &x[2 + d], &y[2 + d], &w[2 + d]);
+        draw_axis(c, r, 2 - k->dims + d, k, &x[2 + d], &y[2 + d], &w[2 + d], square);
     c->i[GROUPS] = groups == 1 ? 0 : groups;
     c->i[ACCUMULATE] = test_chance(r, 30);
     c->i[ACTIVATION] = k->bias != 0 && test_chance(r, 30) ? MICA_LEAKY_RELU : MICA_NO_ACTIVATION;
@@ -459,7 +464,7 @@ static void draw_columns(op_call *c, test_random *r, int image, int matrix)
                channels = test_int(r, 1, c->large ? 20 : 4);
     mica_index x[4] = {batch, channels}, y[2], taps[2];
     for (int d = 0; d < 2; d++) {
-        draw_axis(c, r, d, &k, &x[2 + d], &y[d], &taps[d]);
+        draw_axis(c, r, d, &k, &x[2 + d], &y[d], &taps[d], 0);
         c->i[KERNEL_SIZE + d] = taps[d];
     }
     mica_index m[3] = {batch, channels * taps[0] * taps[1], y[0] * y[1]};

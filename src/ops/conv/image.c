@@ -9,6 +9,7 @@
  *
  *   scratch:  [ bias, if it is strided | the largest product's ]
  */
+#include "ops/conv/depthwise.h"
 #include "ops/conv/product.h"
 
 #include "base/size.h"
@@ -153,6 +154,42 @@ static mica_conv_product wide_phase(const mica_context *ctx, const mica_conv *c,
     return p;
 }
 
+#if !defined(MICA_SMALL)
+/* All phases of a depthwise one at a time, while what they read is in the cache. */
+static bool wide_by_lanes(mica_context *ctx, const mica_conv *c, const float *bias)
+{
+    mica_conv_lanes l;
+    size_t rows = (size_t)c->rows.stride, columns = (size_t)c->columns.stride;
+    size_t lanes = MICA_FAMILY(ctx->kernels, lanes)->lanes;
+    if (c->narrow_channels != 1 || c->wide_channels != 1 || rows * columns == 1 || lanes == 1 ||
+        4 * c->groups < lanes || rows * columns > MICA_LANES_PHASES)
+        return false;
+    for (size_t phase = 0; phase < rows * columns; phase++) {
+        size_t row = phase / columns, column = phase % columns;
+        if (row >= c->rows.wide || column >= c->columns.wide)
+            continue;
+        mica_conv_product p = wide_phase(ctx, c, row, column);
+        if (phase == 0 &&
+            !mica_conv_lanes_begin(&l, &p.in, &c->wide, c->batch, c->rows.wide, c->columns.wide))
+            return false;
+        if (!mica_conv_lanes_add(&l, &p.in, row, column, &p.w.taps, p.w.taps.data - c->weight.data))
+            return false;
+    }
+    l.plan.spread[0] = rows;
+    l.plan.spread[1] = columns;
+    l.plan.tap_channel = c->weight_stride;
+    l.plan.accumulate = c->accumulate;
+    l.plan.finish = c->finish;
+    l.plan.slope = c->slope;
+    if (!mica_conv_lanes_end(&l))
+        return false;
+    mica_conv_lanes_image image = {ctx->kernels,   c->wide.data, c->narrow.data,
+                                   c->weight.data, bias,         c->groups};
+    mica_conv_lanes_run(ctx, &l.plan, &image);
+    return true;
+}
+#endif
+
 mica_status mica_conv_wide(mica_context *ctx, const mica_conv *c)
 {
     size_t rows = mica_least((size_t)c->rows.stride, c->rows.wide);
@@ -165,6 +202,10 @@ mica_status mica_conv_wide(mica_context *ctx, const mica_conv *c)
     void *scratch;
     MICA_START(ctx, c->op, bias + bytes, &scratch);
     const float *bias_values = mica_conv_load_bias(c, channels, scratch);
+#if !defined(MICA_SMALL)
+    if (wide_by_lanes(ctx, c, bias_values))
+        return MICA_OK;
+#endif
     for (size_t phase = 0; phase < rows * columns; phase++) {
         mica_conv_product p = wide_phase(ctx, c, phase / columns, phase % columns);
         p.bias = bias_values;

@@ -16,8 +16,8 @@ static const mica_conv_path *const image_paths[] = {
 #if defined(MICA_SMALL)
     &mica_conv_direct_path,
 #else
-    &mica_conv_columns_path, &mica_conv_winograd_path, &mica_conv_tiles_path,
-    &mica_conv_direct_path,  &mica_conv_products_path, &mica_conv_staged_path,
+    &mica_conv_strips_path, &mica_conv_lanes_path,  &mica_conv_columns_path,  &mica_conv_winograd_path,
+    &mica_conv_tiles_path,  &mica_conv_direct_path, &mica_conv_products_path, &mica_conv_staged_path,
 #endif
 };
 
@@ -79,8 +79,8 @@ static const mica_conv_weight_path *const weight_paths[] = {
 #if defined(MICA_SMALL)
     &mica_conv_weight_direct_path,
 #else
-    &mica_conv_weight_columns_path, &mica_conv_weight_winograd_path, &mica_conv_weight_tiles_path,
-    &mica_conv_weight_direct_path,  &mica_conv_weight_products_path,
+    &mica_conv_weight_columns_path,   &mica_conv_weight_winograd_path, &mica_conv_weight_tiles_path,
+    &mica_conv_weight_depthwise_path, &mica_conv_weight_direct_path,   &mica_conv_weight_products_path,
 #endif
 };
 

@@ -148,7 +148,10 @@ bool mica_conv_tiles_most(const mica_context *ctx, const mica_conv_product *p, m
 /* And the scratch that this is. */
 size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p, const mica_conv_grid *most);
 
-/* The paths. Very few output channels (depthwise above all): sums over taps, one plane at a time. */
+/* The paths. Depthwise: strips of a plane, or as many channels as a vector has lanes at a time (depthwise.h). */
+extern const mica_conv_path mica_conv_strips_path;
+extern const mica_conv_path mica_conv_lanes_path;
+/* Very few output channels: sums over taps, one plane at a time. */
 extern const mica_conv_path mica_conv_direct_path;
 /* Taps of few enough channels to keep a window of them all: sums in register tiles, no packing.
  *   scratch:  [ panels of weights | offsets of taps | for each thread: a window ] */

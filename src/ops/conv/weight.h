@@ -24,7 +24,9 @@ extern const mica_conv_weight_path mica_conv_weight_columns_path;
 extern const mica_conv_weight_path mica_conv_weight_winograd_path;
 /* Few taps in all: register tiles. */
 extern const mica_conv_weight_path mica_conv_weight_tiles_path;
-/* Very few narrow channels in a group (depthwise): one plane at a time. */
+/* Depthwise: as many channels as a vector has lanes at a time, or strips of a plane. */
+extern const mica_conv_weight_path mica_conv_weight_depthwise_path;
+/* Very few narrow channels in a group: one plane at a time. */
 extern const mica_conv_weight_path mica_conv_weight_direct_path;
 /* Matrix products. */
 extern const mica_conv_weight_path mica_conv_weight_products_path;

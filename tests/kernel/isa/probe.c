@@ -90,6 +90,10 @@ static const probe_entry entries[] = {
     PRIMITIVES(PRIMITIVE_ENTRY)};
 
 static void load_tail(float *out, const float *p, size_t n) { vf_store(out, vf_load_tail(p, n)); }
+static void load_where(float *out, const float *p, size_t first, size_t end)
+{
+    vf_store(out, vf_load_where(p, vm_and(vm_first(end), vm_not(vm_first(first)))));
+}
 static void store_tail(float *p, const float *in, size_t n) { vf_store_tail(p, vf_load(in), n); }
 static void int_load_tail(int32_t *out, const int32_t *p, size_t n) { vi_store(out, vi_load_tail(p, n)); }
 static void int_store_tail(int32_t *p, const int32_t *in, size_t n) { vi_store_tail(p, vi_load(in), n); }
@@ -211,6 +215,7 @@ const probe_table VF_SYMBOL(probe_table) = {
     .function_count = sizeof functions / sizeof *functions,
     .pow = map_pow,
     .load_tail = load_tail,
+    .load_where = load_where,
     .store_tail = store_tail,
     .vi_load_tail = int_load_tail,
     .vi_store_tail = int_store_tail,

@@ -46,8 +46,9 @@ typedef struct probe_table {
     size_t function_count;
     probe_map2 *pow;
 
-    void (*load_tail)(float *out, const float *p, size_t n); /* out: a whole vector */
-    void (*store_tail)(float *p, const float *in, size_t n); /* in: a whole vector */
+    void (*load_tail)(float *out, const float *p, size_t n);                  /* out: a whole vector */
+    void (*load_where)(float *out, const float *p, size_t first, size_t end); /* lanes `first` to `end` - 1 */
+    void (*store_tail)(float *p, const float *in, size_t n);                  /* in: a whole vector */
     void (*vi_load_tail)(int32_t *out, const int32_t *p, size_t n);
     void (*vi_store_tail)(int32_t *p, const int32_t *in, size_t n);
     void (*stream)(float *p, const float *in);
