@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/format.h"
-#include "net/net.h"
 #include "onnx/state.h"
 
 bool mica_onnx_record(mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count,
@@ -47,15 +46,12 @@ static void need(mica_onnx_import *im, mica_onnx_ref ref)
         im->calls[im->values[ref].call - 1].needed = true;
 }
 
-/* A name that no output of the model has: they get theirs last. */
 static const char *name_call(mica_onnx_import *im, char text[96], const mica_op *op)
 {
     bool taken = true;
     for (int k = 0; taken; k++) {
         (void)mica_format(text, 96, k == 0 ? "%s.%d" : "%s.%d.%d", op->name, im->entered, k);
-        taken = mica_net_name_taken(im->net, text);
-        for (int i = 0; i < im->model->graph.output_count && !taken; i++)
-            taken = strcmp(im->model->graph.outputs[i].name, text) == 0;
+        taken = mica_onnx_name_taken(im, text);
     }
     im->entered++;
     return text;

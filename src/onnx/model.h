@@ -49,7 +49,7 @@ typedef struct mica_onnx_attribute {
         *reference; /* in a function: the name of the attribute of the call that it takes; NULL: none */
     int64_t i;
     float f;
-    const char *s; /* interned */
+    const char *s; /* terminated */
     size_t length; /* of s, which may hold NULs */
     mica_onnx_tensor *t;
     const mica_onnx_graph *g;

@@ -67,6 +67,7 @@ typedef struct mica_onnx_import {
     mica_onnx_scope uses; /* how often a name is read, but for its shape */
     int body, bodies;     /* the present function's call, and how many there were */
     mica_onnx_scope *scope;
+    const mica_onnx_scope *names; /* of the model's own graph: all that outputs and weights can be called */
     const mica_onnx_frame *frame; /* NULL: in the model's own graph */
     const mica_onnx_opset *opsets;
     int opset_count;
@@ -101,6 +102,8 @@ void mica_onnx_enter_calls(mica_onnx_import *im, const mica_onnx_ref *outs, int 
  * input of a function that the call leaves out; -1 for nothing. */
 bool mica_onnx_bind_name(mica_onnx_import *im, const char *name, mica_onnx_ref ref);
 mica_onnx_ref mica_onnx_look_up(const mica_onnx_import *im, const char *name);
+/* Whether a name that the import makes up is taken: in the net, or by something of the model that may yet enter it. */
+bool mica_onnx_name_taken(mica_onnx_import *im, const char *text);
 
 /* Records why a node cannot be imported. `needs`: inputs that would have to be known. */
 void mica_onnx_add_problem(mica_onnx_import *im, const mica_onnx_node *node, const char *reason,

@@ -159,7 +159,7 @@ static mica_onnx_ref advance(walk *k, mica_index t)
 {
     mica_onnx_importing *n = k->n;
     mica_onnx_ref h, c, y;
-    mica_onnx_ref x = mica_onnx_without_axis(n, mica_onnx_part(n, k->from_x, 0, t, t + 1), 0);
+    mica_onnx_ref x = mica_onnx_drop_axis(n, mica_onnx_part(n, k->from_x, 0, t, t + 1), 0);
     step(k, x, &h, &c);
     y = h;
     if (k->r->lengths != 0) {
@@ -189,7 +189,7 @@ void mica_onnx_unroll(mica_onnx_importing *n, const mica_onnx_recurrent *r, mica
     for (int i = 0; i < steps && !n->failed; i++) {
         int t = d->reverse ? steps - 1 - i : i;
         mica_onnx_ref now = advance(&k, t);
-        y[t] = d->wants_y ? mica_onnx_with_axis(n, now, time_axis) : 0;
+        y[t] = d->wants_y ? mica_onnx_add_axis(n, now, time_axis) : 0;
     }
     d->h_n = k.h;
     d->c_n = k.c;

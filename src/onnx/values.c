@@ -304,7 +304,8 @@ mica_onnx_ref mica_onnx_permute(mica_onnx_importing *n, mica_onnx_ref ref, const
     return mica_onnx_op1(n, "permute", ref, &opts);
 }
 
-static bool is_float(mica_dtype dtype)
+/* A type of floats that is computed in f32. */
+static bool is_other_float(mica_dtype dtype)
 {
     return dtype == MICA_F16 || dtype == MICA_BF16 || dtype == MICA_F64;
 }
@@ -312,7 +313,8 @@ static bool is_float(mica_dtype dtype)
 mica_onnx_ref mica_onnx_f32(mica_onnx_importing *n, int number)
 {
     mica_onnx_ref ref = number < n->ins ? n->in[number] : 0;
-    return ref != 0 && is_float(mica_onnx_shape(n, ref)->dtype) ? mica_onnx_cast(n, ref, MICA_F32) : ref;
+    return ref != 0 && is_other_float(mica_onnx_shape(n, ref)->dtype) ? mica_onnx_cast(n, ref, MICA_F32)
+                                                                      : ref;
 }
 
 void mica_onnx_give_like(mica_onnx_importing *n, int number, mica_onnx_ref ref, mica_onnx_ref like)
@@ -342,7 +344,9 @@ static const char *constant_name(mica_onnx_import *im, const mica_onnx_held *hel
 {
     if (held->name != NULL && held->name[0] != '\0' && strlen(held->name) < size)
         return held->name;
-    (void)mica_format(text, size, "constant.%d", im->made_names++);
+    do
+        (void)mica_format(text, size, "constant.%d", im->made_names++);
+    while (mica_onnx_name_taken(im, text));
     return text;
 }
 

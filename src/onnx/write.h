@@ -80,6 +80,14 @@ typedef struct mica_onnx_row {
     bool several;                        /* it writes more outputs than the first */
 } mica_onnx_row;
 
+/* Rows of a table: nodes in the graph; a function of the file's own, and one that writes several outputs; the end. */
+/* clang-format off */
+#define PLAIN(op, write)       {&mica_op_##op, write, NULL, false, false}
+#define OWN(op, write)         {&mica_op_##op, write, NULL, true, false}
+#define OWN_SEVERAL(op, write) {&mica_op_##op, write, NULL, true, true}
+#define END_OF_ROWS            {NULL, NULL, NULL, false, false}
+/* clang-format on */
+
 /* The row of an operation by its entry, or by its name; NULL: it cannot be expressed. */
 const mica_onnx_row *mica_onnx_row_of(const mica_op *op);
 const mica_onnx_row *mica_onnx_row_named(const char *name, size_t length);
