@@ -11,7 +11,7 @@
 #include "cli/net/argument.h"
 #include "cli/net/program.h"
 #include "cli/onnx/onnx.h"
-#include "cli/onnx/train.h"
+#include "cli/onnx/net.h"
 #include "cli/picture/plan_picture.h"
 #include "cli/picture/text.h"
 #include "cli/text/model.h"
