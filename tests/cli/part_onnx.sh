@@ -211,3 +211,24 @@ cd - >/dev/null || complain "no folder"
 ends 0 eval "$folder/biased" --data "$numbers"
 ends 0 quantize "$folder/biased" "$folder/biased8.safetensors" --int8
 ends 0 eval "$folder/biased8.safetensors"
+# Numbers that cannot be.
+ends 2 plan "$folder/mlp.onnx" --set batch=0
+complains 'takes a size, such as batch=8: got "0"'
+ends 2 plan "$folder/mlp.onnx" --set batch=3 --set batch=4
+complains 'the size "batch" is given twice'
+ends 2 run "$folder/mlp.onnx" "$folder/x.npy" --set batch=3
+complains "x.npy is f32 [5, 4], but --set batch=3"
+ends 2 run "$folder/reshape.onnx" "$folder/two.npy" --set shape=1.5,8
+complains "--set shape: 1.5 is no number of type INT64"
+ends 2 run "$folder/reshape.onnx" "$folder/two.npy" --set shape=1e30
+ends 1 plan "$folder/mlp.onnx" --set batch=999999999999999999
+complains "more elements than memory can hold"
+: >"$folder/empty.onnx"
+for verb in run info plan train bench; do
+    case $verb in
+    bench) ends 3 bench --profile "$folder/empty.onnx" ;;
+    train) ends 3 train "$folder/empty.onnx" --data "$data" --checkpoint "$folder/empty" ;;
+    *) ends 3 $verb "$folder/empty.onnx" ;;
+    esac
+    complains "the file is empty"
+done
