@@ -39,12 +39,17 @@ int given_find(const given *g, const char *name, size_t length)
     return -1;
 }
 
+mica_index given_size(const given *g, const char *symbol)
+{
+    for (int i = 0; symbol != NULL && i < g->symbols; i++)
+        if (strcmp(g->symbol[i].name, symbol) == 0)
+            return g->symbol[i].size;
+    return -1;
+}
+
 void given_set_size(given *g, const char *symbol, mica_index size)
 {
-    for (int i = 0; i < g->symbols; i++)
-        if (strcmp(g->symbol[i].name, symbol) == 0)
-            return;
-    if (g->symbols < OPTION_LIST_MOST)
+    if (given_size(g, symbol) < 0 && g->symbols < OPTION_LIST_MOST)
         g->symbol[g->symbols++] = (mica_onnx_set){.name = symbol, .size = size};
 }
 

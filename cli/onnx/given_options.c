@@ -47,15 +47,6 @@ static bool is_float(mica_dtype dtype)
     return dtype == MICA_F32 || dtype == MICA_F64 || dtype == MICA_F16 || dtype == MICA_BF16;
 }
 
-/* What a size was set to; -1: it was not. */
-static mica_index size_of(const given *g, const char *symbol)
-{
-    for (int i = 0; symbol != NULL && i < g->symbols; i++)
-        if (strcmp(g->symbol[i].name, symbol) == 0)
-            return g->symbol[i].size;
-    return -1;
-}
-
 /* Holds a shape against what the model says of the input, and what was set. */
 static int check_shape(const given *g, const verb *v, int number, const mica_tensor *t, const char *from)
 {
@@ -64,7 +55,7 @@ static int check_shape(const given *g, const verb *v, int number, const mica_ten
     bool fits = in->rank < 0 || in->rank == t->rank;
     for (int k = 0; fits && k < in->rank; k++) {
         fits = in->dim[k] < 0 || in->dim[k] == t->dim[k];
-        mica_index most = in->dim[k] < 0 ? size_of(g, in->symbol[k]) : -1;
+        mica_index most = in->dim[k] < 0 ? given_size(g, in->symbol[k]) : -1;
         if (fits && most >= 0 && t->dim[k] > most)
             return usage_error(v, "%s is %s, but --set %s=%td", from,
                                shape_text(t->dtype, t->rank, t->dim).text, in->symbol[k], most);
@@ -220,7 +211,7 @@ static int take_size(given *g, const verb *v, const char *name, const char *text
     long long size = strtoll(text, &end, 10);
     if (end == text || *end != '\0' || errno != 0 || size < 1)
         return usage_error(v, "--set %s takes a size, such as %s=8: got \"%s\"", name, name, text);
-    if (size_of(g, name) >= 0)
+    if (given_size(g, name) >= 0)
         return usage_error(v, "the size \"%s\" is given twice", name);
     g->symbol[g->symbols++] = (mica_onnx_set){.name = name, .size = (mica_index)size};
     return EXIT_OK;

@@ -32,10 +32,26 @@ static void set_shape(given *g, int number, mica_index batch, const mica_netfile
         g->how[number] = GIVEN_SHAPE;
 }
 
-/* Sizes that are open: the first axis is the batch, the others are those of the data's samples. */
-static int set_sizes(given *g, const verb *v, const mica_netfile_opts *opts, const char *path)
+/* The batch of the first input where --set gives it: data come in batches of another size. -1: it does not. */
+static mica_index batch_set(const given *g)
 {
-    mica_index batch = opts->batch > 0 ? opts->batch : 1;
+    const mica_onnx_value *in = &g->input[0];
+    if (g->count == 0 || g->how[0] == GIVEN_VALUE || in->rank == 0)
+        return -1;
+    if (g->how[0] == GIVEN_SHAPE)
+        return g->value[0].rank > 0 ? g->value[0].dim[0] : -1;
+    return in->rank > 0 ? given_size(g, in->symbol[0]) : -1;
+}
+
+/* Sizes that are open: the first axis is the batch, the others are those of the data's samples. */
+static int set_sizes(given *g, const verb *v, const mica_netfile_opts *opts, const char *path,
+                     mica_index usual)
+{
+    mica_index other = batch_set(g), own = g->count > 0 && g->input[0].rank > 0 ? g->input[0].dim[0] : -1;
+    mica_index batch = opts->batch > 0 ? opts->batch : other >= 0 ? other : own >= 0 ? own : usual;
+    if (other >= 0 && other != batch)
+        return usage_error(v, "--set gives %s a batch of %td, but it is %td here", g->input[0].name, other,
+                           batch);
     for (int i = 0; i < g->count; i++) {
         const mica_onnx_value *in = &g->input[i];
         if (g->how[i] != GIVEN_NOTHING || in->rank < 1)
@@ -175,14 +191,15 @@ typedef struct building {
     mica_task task;
     const option_list *set;
     const mica_netfile_opts *opts;
-    bool learns; /* the weights do */
+    bool learns;      /* the weights do */
+    mica_index usual; /* the batch where nothing else says what it is */
 } building;
 
 static int build_from(mica_net **out, mica_netfile_info *info, const building *b, given *g)
 {
     int code = given_sets(g, b->v, b->set);
     if (code == EXIT_OK)
-        code = set_sizes(g, b->v, b->opts, b->path);
+        code = set_sizes(g, b->v, b->opts, b->path, b->usual > 0 ? b->usual : 1);
     if (code != EXIT_OK)
         return code;
     if (given_build(g, out, b->learns) != MICA_OK)
@@ -256,7 +273,8 @@ int onnx_train_build(mica_net **out, mica_netfile_info *info, const verb *v, mic
                   .task = task,
                   .set = set != NULL ? set : &no_set,
                   .opts = opts != NULL ? opts : &no_opts,
-                  .learns = true};
+                  .learns = true,
+                  .usual = 32};
     int code = build(out, info, &b, text);
     free(text);
     if (code != EXIT_OK || onnx_of(*out)->mapped == NULL || !absolute_path(where, sizeof where, path))

@@ -8,7 +8,9 @@
 
 #include "cli/verb.h"
 
-/* Each of these builds a net, which closes the model when it is destroyed. On failure *out is NULL, it was said what is
+/* opts->batch 0: the batch that --set or the model gives; else that of training, 32, or 1.
+ *
+ * Each of these builds a net, which closes the model when it is destroyed. On failure *out is NULL, it was said what is
  * wrong, and what the program ends with is returned. */
 
 /* What the text of a checkpoint says (cli/onnx/text.h), with a loss unless opts->inference. */

@@ -232,3 +232,10 @@ for verb in run info plan train bench; do
     esac
     complains "the file is empty"
 done
+ends 2 quantize "$folder/conv.onnx" "$folder/x8" --int8 --data "$pictures" --set batch=7
+complains "--set gives x a batch of 7, but it is 32 here"
+ends 2 train "$folder/conv.onnx" --data "$pictures" --checkpoint "$folder/seven" --set x=7x1x8x8 --batch 32
+complains "--set gives x a batch of 7, but it is 32 here"
+ends 0 export "$folder/conv.onnx" -o "$folder/onnx-c" --set x=3x1x8x8 --batch 3 -q
+ends 0 plan "$folder/fixed.onnx" --train
+says "training, batch 2"
