@@ -36,14 +36,14 @@ bool mica_onnx_record(mica_onnx_import *im, const mica_op *op, const mica_onnx_r
     }
     im->calls[im->call_count++] = call;
     for (int k = 0; k < op->outs; k++)
-        im->values[first + k].call = im->call_count;
+        mica_onnx_held_at(im, first + k)->call = im->call_count;
     return true;
 }
 
 static void need(mica_onnx_import *im, mica_onnx_ref ref)
 {
-    if (ref > 0 && im->values[ref].call != 0)
-        im->calls[im->values[ref].call - 1].needed = true;
+    if (ref > 0 && mica_onnx_held_at(im, ref)->call != 0)
+        im->calls[mica_onnx_held_at(im, ref)->call - 1].needed = true;
 }
 
 static const char *name_call(mica_onnx_import *im, char text[96], const mica_op *op)
@@ -66,10 +66,10 @@ static void enter(mica_onnx_import *im, const mica_onnx_recorded *c)
     for (int i = 0; i < c->ins; i++)
         ins[i] = c->in[i] != 0 ? mica_onnx_in_net(im, c->in[i]) : 0;
     mica_value first = mica_net_call(im->net, name_call(im, name, c->op), c->op, ins, c->ins, opts);
-    im->values[c->first].value = first;
+    mica_onnx_held_at(im, c->first)->value = first;
     for (int k = 1; k < c->op->outs; k++) /* what has no shape is no result with these options */
-        if (im->values[c->first + k].shape.rank >= 0)
-            im->values[c->first + k].value = mica_net_result(im->net, first, k);
+        if (mica_onnx_held_at(im, c->first + k)->shape.rank >= 0)
+            mica_onnx_held_at(im, c->first + k)->value = mica_net_result(im->net, first, k);
     im->status = im->status == MICA_OK ? mica_net_status(im->net) : im->status;
 }
 

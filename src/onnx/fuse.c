@@ -91,8 +91,9 @@ void mica_onnx_note_maker(mica_onnx_importing *n)
     mica_onnx_import *im = n->import;
     bool made = false;
     for (int k = 0; k < n->outs && !n->failed; k++)
-        made = made || (n->out[k] > 0 && !im->values[n->out[k]].known && im->values[n->out[k]].maker == 0 &&
-                        !im->values[n->out[k]].input);
+        made = made ||
+               (n->out[k] > 0 && !mica_onnx_held_at(im, n->out[k])->known &&
+                mica_onnx_held_at(im, n->out[k])->maker == 0 && !mica_onnx_held_at(im, n->out[k])->input);
     if (!made || im->status != MICA_OK || (im->maker_count == im->maker_room && !grow_makers(im)))
         return;
     mica_onnx_ref *in = mica_onnx_memory(im->model, (size_t)(n->node->ins + n->node->outs) * sizeof *in);
@@ -107,8 +108,9 @@ void mica_onnx_note_maker(mica_onnx_importing *n)
         out[k] = k < n->outs ? n->out[k] : 0;
     im->makers[im->maker_count++] = (mica_onnx_maker){n->node, in, out, im->body};
     for (int k = 0; k < n->outs; k++)
-        if (n->out[k] > 0 && im->values[n->out[k]].maker == 0 && !im->values[n->out[k]].input)
-            im->values[n->out[k]].maker = im->maker_count;
+        if (n->out[k] > 0 && mica_onnx_held_at(im, n->out[k])->maker == 0 &&
+            !mica_onnx_held_at(im, n->out[k])->input)
+            mica_onnx_held_at(im, n->out[k])->maker = im->maker_count;
 }
 
 /* ---- Matching ---- */
@@ -180,7 +182,7 @@ static bool match_type(const char **text, const mica_onnx_node *node, int output
 static bool match_node(matching *s, const char **text, mica_onnx_ref ref)
 {
     mica_onnx_import *im = s->n->import;
-    int number = im->values[ref].maker, output = 0;
+    int number = mica_onnx_held_at(im, ref)->maker, output = 0;
     const char *end = skip(*text), *at = *text, *label = at[1] == ':' ? at : NULL;
     at += label != NULL ? 2 : 0;
     *text = end;
@@ -293,6 +295,6 @@ bool mica_onnx_is_f32(mica_onnx_importing *n, mica_onnx_ref ref)
 const mica_onnx_recorded *mica_onnx_made_by(const mica_onnx_importing *n, mica_onnx_ref ref, const char *op)
 {
     const mica_onnx_import *im = n->import;
-    int number = ref > 0 ? im->values[ref].call : 0;
+    int number = ref > 0 ? mica_onnx_held_at(im, ref)->call : 0;
     return number > 0 && strcmp(im->calls[number - 1].op->name, op) == 0 ? &im->calls[number - 1] : NULL;
 }

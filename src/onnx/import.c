@@ -419,7 +419,9 @@ static bool sets_symbols(const mica_onnx_opts *opts)
 
 static void drop(mica_onnx_import *im)
 {
-    mica_release(im->ctx, im->values, (size_t)im->room * sizeof *im->values);
+    for (int i = 0; i < im->page_room; i++)
+        mica_release(im->ctx, im->pages[i], MICA_ONNX_PAGE * sizeof **im->pages);
+    mica_release(im->ctx, im->pages, (size_t)im->page_room * sizeof *im->pages);
     mica_release(im->ctx, im->calls, (size_t)im->call_room * sizeof *im->calls);
     mica_release(im->ctx, im->makers, (size_t)im->maker_room * sizeof *im->makers);
 }

@@ -53,13 +53,16 @@ typedef struct mica_onnx_frame {
     const mica_onnx_function *function;
 } mica_onnx_frame;
 
+#define MICA_ONNX_PAGE 256 /* values */
+
 typedef struct mica_onnx_import {
     mica_onnx *model;
     mica_context *ctx;
     mica_net *net;
     const mica_onnx_opts *opts;
-    mica_onnx_held *values; /* [0] is none */
-    int count, room;
+    mica_onnx_held *
+        *pages; /* of values, which stay where they are: what mica_onnx_shape gave is good to the end */
+    int count, page_room; /* value 0 is none */
     mica_onnx_recorded *calls;
     int call_count, call_room;
     mica_onnx_maker *makers;
@@ -85,9 +88,9 @@ typedef struct mica_onnx_import {
 
 /* A new value; 0 if memory is short (import->status). */
 mica_onnx_ref mica_onnx_hold(mica_onnx_import *im, const mica_onnx_held *held);
-static inline mica_onnx_held *mica_onnx_held_at(mica_onnx_import *im, mica_onnx_ref ref)
+static inline mica_onnx_held *mica_onnx_held_at(const mica_onnx_import *im, mica_onnx_ref ref)
 {
-    return &im->values[ref];
+    return &im->pages[ref / MICA_ONNX_PAGE][ref % MICA_ONNX_PAGE];
 }
 /* Its value in the net, which a constant gets when it is first asked for; of what a call makes, once that has entered
  * the net. 0 after an error. */

@@ -177,13 +177,13 @@ static mica_onnx_ref advance(walk *k, mica_index t)
 void mica_onnx_unroll(mica_onnx_importing *n, const mica_onnx_recurrent *r, mica_onnx_direction *d)
 {
     mica_onnx_ref y[MICA_ONNX_MOST_STEPS];
-    int time_axis = r->batch_first ? 1 : 0, steps = (int)r->time;
-    walk k = {.n = n, .r = r, .d = d, .from_x = products(n, r, d)};
-    if (steps < 1 || steps > MICA_ONNX_MOST_STEPS) {
-        (void)mica_onnx_unsupported(n, "%d steps, with options that take 1 to %d", steps,
+    if (r->time < 1 || r->time > MICA_ONNX_MOST_STEPS) {
+        (void)mica_onnx_unsupported(n, "%td steps, with options that take 1 to %d", r->time,
                                     MICA_ONNX_MOST_STEPS);
         return;
     }
+    int time_axis = r->batch_first ? 1 : 0, steps = (int)r->time;
+    walk k = {.n = n, .r = r, .d = d, .from_x = products(n, r, d)};
     k.h = d->h_0 != 0 ? d->h_0 : zeros(n, r);
     k.c = r->cell != MICA_ONNX_LSTM ? 0 : d->c_0 != 0 ? d->c_0 : zeros(n, r);
     for (int i = 0; i < steps && !n->failed; i++) {

@@ -11,31 +11,42 @@
 
 /* ---- Values ---- */
 
+/* Another page, behind the last. */
+static bool add_page(mica_onnx_import *im)
+{
+    int number = im->count / MICA_ONNX_PAGE;
+    if (number == im->page_room) {
+        int room = im->page_room > 0 ? 2 * im->page_room : 16;
+        mica_onnx_held **pages = mica_allocate(im->ctx, (size_t)room * sizeof *pages);
+        if (pages == NULL)
+            return false;
+        memset(pages, 0, (size_t)room * sizeof *pages);
+        if (number > 0)
+            memcpy(pages, im->pages, (size_t)number * sizeof *pages);
+        mica_release(im->ctx, im->pages, (size_t)im->page_room * sizeof *pages);
+        im->pages = pages;
+        im->page_room = room;
+    }
+    im->pages[number] = mica_allocate(im->ctx, MICA_ONNX_PAGE * sizeof **im->pages);
+    return im->pages[number] != NULL;
+}
+
 mica_onnx_ref mica_onnx_hold(mica_onnx_import *im, const mica_onnx_held *held)
 {
-    if (im->count == im->room) {
-        int room = im->room > 0 ? 2 * im->room : 256;
-        mica_onnx_held *values = mica_allocate(im->ctx, (size_t)room * sizeof *values);
-        if (values == NULL) {
-            im->status = im->ctx->status;
-            return 0;
-        }
-        if (im->count > 0)
-            memcpy(values, im->values, (size_t)im->count * sizeof *values);
-        else
-            values[im->count++] = (mica_onnx_held){.shape = {.dtype = MICA_F32}};
-        mica_release(im->ctx, im->values, (size_t)im->room * sizeof *values);
-        im->values = values;
-        im->room = room;
+    if (im->count % MICA_ONNX_PAGE == 0 && !add_page(im)) {
+        im->status = im->ctx->status;
+        return 0;
     }
-    im->values[im->count] = *held;
+    if (im->count == 0)
+        *mica_onnx_held_at(im, im->count++) = (mica_onnx_held){.shape = {.dtype = MICA_F32}};
+    *mica_onnx_held_at(im, im->count) = *held;
     return im->count++;
 }
 
 static const mica_onnx_held *held_of(const mica_onnx_importing *n, mica_onnx_ref ref)
 {
     static const mica_onnx_held none = {.shape = {.dtype = MICA_F32}};
-    return ref > 0 && ref < n->import->count ? &n->import->values[ref] : &none;
+    return ref > 0 && ref < n->import->count ? mica_onnx_held_at(n->import, ref) : &none;
 }
 
 const mica_tensor *mica_onnx_shape(mica_onnx_importing *n, mica_onnx_ref ref)
