@@ -7,18 +7,11 @@
 bool mica_onnx_record(mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count,
                       const void *opts, mica_onnx_ref first)
 {
-    if (im->call_count == im->call_room) {
-        int room = im->call_room > 0 ? 2 * im->call_room : 256;
-        mica_onnx_recorded *calls = mica_allocate(im->ctx, (size_t)room * sizeof *calls);
-        if (calls == NULL) {
-            im->status = im->ctx->status;
-            return false;
-        }
-        if (im->call_count > 0)
-            memcpy(calls, im->calls, (size_t)im->call_count * sizeof *calls);
-        mica_release(im->ctx, im->calls, (size_t)im->call_room * sizeof *calls);
-        im->calls = calls;
-        im->call_room = room;
+    mica_status status = mica_onnx_grow(im->ctx, &im->calls, im->call_count, &im->call_room,
+                                        sizeof *im->calls);
+    if (status != MICA_OK) {
+        im->status = status;
+        return false;
     }
     mica_onnx_recorded call = {.op = op, .first = first, .ins = count};
     memcpy(call.in, ins, (size_t)count * sizeof *ins);

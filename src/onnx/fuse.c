@@ -71,18 +71,10 @@ static int uses_of(const mica_onnx_import *im, const char *name)
 
 static bool grow_makers(mica_onnx_import *im)
 {
-    int room = im->maker_room > 0 ? 2 * im->maker_room : 256;
-    mica_onnx_maker *makers = mica_allocate(im->ctx, (size_t)room * sizeof *makers);
-    if (makers == NULL) {
-        im->status = im->ctx->status;
-        return false;
-    }
-    if (im->maker_count > 0)
-        memcpy(makers, im->makers, (size_t)im->maker_count * sizeof *makers);
-    mica_release(im->ctx, im->makers, (size_t)im->maker_room * sizeof *makers);
-    im->makers = makers;
-    im->maker_room = room;
-    return true;
+    mica_status status = mica_onnx_grow(im->ctx, &im->makers, im->maker_count, &im->maker_room,
+                                        sizeof *im->makers);
+    im->status = status != MICA_OK ? status : im->status;
+    return status == MICA_OK;
 }
 
 /* Values that a node only passes on keep their maker, and constants need none. */
@@ -94,7 +86,7 @@ void mica_onnx_note_maker(mica_onnx_importing *n)
         made = made ||
                (n->out[k] > 0 && !mica_onnx_held_at(im, n->out[k])->known &&
                 mica_onnx_held_at(im, n->out[k])->maker == 0 && !mica_onnx_held_at(im, n->out[k])->input);
-    if (!made || im->status != MICA_OK || (im->maker_count == im->maker_room && !grow_makers(im)))
+    if (!made || im->status != MICA_OK || !grow_makers(im))
         return;
     mica_onnx_ref *in = mica_onnx_memory(im->model, (size_t)(n->node->ins + n->node->outs) * sizeof *in);
     if (in == NULL) {

@@ -419,7 +419,7 @@ static bool sets_symbols(const mica_onnx_opts *opts)
 
 static void drop(mica_onnx_import *im)
 {
-    for (int i = 0; i < im->page_room; i++)
+    for (int i = 0; i * MICA_ONNX_PAGE < im->count; i++)
         mica_release(im->ctx, im->pages[i], MICA_ONNX_PAGE * sizeof **im->pages);
     mica_release(im->ctx, im->pages, (size_t)im->page_room * sizeof *im->pages);
     mica_release(im->ctx, im->calls, (size_t)im->call_room * sizeof *im->calls);

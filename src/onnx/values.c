@@ -15,18 +15,8 @@
 static bool add_page(mica_onnx_import *im)
 {
     int number = im->count / MICA_ONNX_PAGE;
-    if (number == im->page_room) {
-        int room = im->page_room > 0 ? 2 * im->page_room : 16;
-        mica_onnx_held **pages = mica_allocate(im->ctx, (size_t)room * sizeof *pages);
-        if (pages == NULL)
-            return false;
-        memset(pages, 0, (size_t)room * sizeof *pages);
-        if (number > 0)
-            memcpy(pages, im->pages, (size_t)number * sizeof *pages);
-        mica_release(im->ctx, im->pages, (size_t)im->page_room * sizeof *pages);
-        im->pages = pages;
-        im->page_room = room;
-    }
+    if (mica_onnx_grow(im->ctx, &im->pages, number, &im->page_room, sizeof *im->pages) != MICA_OK)
+        return false;
     im->pages[number] = mica_allocate(im->ctx, MICA_ONNX_PAGE * sizeof **im->pages);
     return im->pages[number] != NULL;
 }

@@ -259,7 +259,6 @@ void mica_onnx_weight_name(const mica_onnx_writer *w, char *text, int value)
 /* A weight that is an output: a node gives it. */
 static void write_copy(mica_onnx_writer *w, int value)
 {
-    enum { NODE_IN = 1, NODE_OUT = 2, NODE_TYPE = 4 };
     char name[MICA_ONNX_NAME];
     w->scratch.used = 0;
     mica_onnx_weight_name(w, name, value);

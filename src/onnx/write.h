@@ -25,6 +25,10 @@
 #include "net/net.h"
 #include "node/entry.h"
 
+/* Fields of messages that several files write. */
+enum { NODE_IN = 1, NODE_OUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTRIBUTE = 5, NODE_DOMAIN = 7 };
+enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
+
 /* ---- wire_write.c ---- */
 
 /* Bytes that grow. After a failure, of which the context tells, nothing is added any more. */
