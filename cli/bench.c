@@ -11,6 +11,8 @@
 #include "bench/ranks.h"
 #include "bench/text.h"
 #include "cli/net/argument.h"
+#include "cli/onnx/net.h"
+#include "cli/onnx/onnx.h"
 #include "cli/ranks.h"
 #include "cli/verb.h"
 
@@ -18,11 +20,13 @@
 #define QUICK_SECONDS   0.01
 #define TEXT_SECONDS    3.0 /* of a row: a prompt may take one */
 #define MOST_PROMPT     (1 << 20)
+#define DEFAULT_BATCH   32
 
 typedef struct settings {
     const char *threads, *json, *compare, *text, *prompts;
     double seconds;
     int64_t batch, decode;
+    option_list set;
     bool quick, list, ops, check, profile, growth, isas, serve, ranks;
 } settings;
 
@@ -57,12 +61,14 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(settings, growth),
      NULL,
-     "measure how time and memory scale with batch, width, length and depth; exit with 1 if they grow faster than the work"},
+     "measure how time and memory scale with batch, width, length and depth; exit with 1 if they grow "
+     "faster than the work"},
     {.name = "--isas",
      OPTION_FLAG,
      offsetof(settings, isas),
      NULL,
-     "run each case on every instruction set of this processor, by turns; exit with 1 if the best set is slower on one"},
+     "run each case on every instruction set of this processor, by turns; exit with 1 if the one that Mica "
+     "chooses is slower on some"},
     {.name = "--profile",
      OPTION_FLAG,
      offsetof(settings, profile),
@@ -72,9 +78,14 @@ static const verb_option options[] = {
      OPTION_COUNT,
      offsetof(settings, batch),
      "N",
-     "with --profile NET: batch size (32)",
+     "with --profile NET: batch size (32, or what is written into an ONNX model)",
      .least = 1,
      .most = 1 << 24},
+    {.name = "--set",
+     OPTION_LIST,
+     offsetof(settings, set),
+     "NAME=NUMBER",
+     "with --profile NET: a constant of the net; of an ONNX model, a size or an input"},
     {.name = "--list", OPTION_FLAG, offsetof(settings, list), NULL, "only print the names of the cases"},
     {.name = "--ops",
      OPTION_FLAG,
@@ -122,7 +133,7 @@ static const char details[] =
     "\n"
     "With --profile, a FILTER may also be a NET, which is then trained for a few steps, or run\n"
     "if it has no loss:\n"
-    "  mlp, lenet, resnet-small, lstm, gpt-tiny, keywords, FILE.net, FILE.safetensors\n"
+    "  mlp, lenet, resnet-small, lstm, gpt-tiny, keywords, FILE.net, FILE.safetensors, FILE.onnx\n"
     "\n"
     "With --ranks: the median and the best time of a step, rows per second of all ranks; the time that a\n"
     "rank waits if nothing is sent before backward has ended (exchange), the time that it still waits\n"
@@ -196,7 +207,7 @@ static bool is_net(const char *what)
     return mica_netfile_builtin(what) != NULL || strpbrk(what, "./") != NULL || strcmp(what, "-") == 0;
 }
 
-static int profile_one(const char *what, int threads, mica_index batch, const bench_timing *timing)
+static int profile_one(const char *what, int threads, const settings *set, const bench_timing *timing)
 {
     mica_context *ctx;
     mica_net *net = NULL;
@@ -205,8 +216,11 @@ static int profile_one(const char *what, int threads, mica_index batch, const be
         fprintf(stderr, "mica bench: cannot create a context with %d threads\n", threads);
         return EXIT_FAILED;
     }
-    mica_netfile_opts opts = {.batch = batch};
-    int code = net_build(&net, &info, &verb_bench, ctx, what, NULL, &opts);
+    mica_index own = set->batch < 0 && is_onnx(what) ? onnx_batch_of(ctx, what) : 0;
+    mica_netfile_opts opts = {.batch = own > 0          ? own
+                                       : set->batch > 0 ? (mica_index)set->batch
+                                                        : DEFAULT_BATCH};
+    int code = net_build(&net, &info, &verb_bench, ctx, what, &set->set, &opts);
     if (code == EXIT_OK && profile_net(stdout, what, net, info.task != MICA_TASK_NONE, timing) != MICA_OK) {
         fprintf(stderr, "mica bench: %s: %s\n", what, mica_error(ctx));
         code = EXIT_FAILED;
@@ -217,7 +231,7 @@ static int profile_one(const char *what, int threads, mica_index batch, const be
 }
 
 /* Nets among the filters are profiled and taken out of them. */
-static int profile_nets(bench_options *chosen, char **filters, mica_index batch)
+static int profile_nets(bench_options *chosen, char **filters, const settings *set)
 {
     size_t left = 0, nets = 0;
     for (size_t i = 0; i < chosen->filter_count; i++) {
@@ -227,7 +241,7 @@ static int profile_nets(bench_options *chosen, char **filters, mica_index batch)
         }
         nets++;
         for (int k = 0; k < chosen->thread_counts; k++) {
-            int code = profile_one(filters[i], chosen->threads[k], batch, &chosen->timing);
+            int code = profile_one(filters[i], chosen->threads[k], set, &chosen->timing);
             if (code != EXIT_OK)
                 return code;
         }
@@ -244,7 +258,7 @@ static bench_wire_use use_of_wire(void)
 
 static int run(int argc, char **argv)
 {
-    settings set = {.threads = "1", .seconds = -1.0, .batch = 32, .prompts = "128,512", .decode = 64};
+    settings set = {.threads = "1", .seconds = -1.0, .batch = -1, .prompts = "128,512", .decode = 64};
     int filters = options_read(&verb_bench, &set, argc, argv);
     if (filters < 0)
         return EXIT_USAGE;
@@ -262,13 +276,15 @@ static int run(int argc, char **argv)
     chosen.thread_counts = read_threads(chosen.threads, set.threads);
     if (chosen.thread_counts == 0)
         return EXIT_USAGE;
+    if (set.set.count > 0 && !set.profile)
+        return usage_error(&verb_bench, "--set needs --profile NET");
     if (set.text != NULL)
         return run_text(&set, &chosen);
     chosen.timing.min_samples = set.quick ? 2 : 5;
     chosen.timing.seconds = set.seconds >= 0.0 ? set.seconds : set.quick ? QUICK_SECONDS : DEFAULT_SECONDS;
     if (set.ranks)
         return bench_ranks(&chosen, &(bench_wire){.transport = ranks_wire(), .use = use_of_wire});
-    return set.profile ? profile_nets(&chosen, argv, set.batch) : bench_run(&chosen);
+    return set.profile ? profile_nets(&chosen, argv, &set) : bench_run(&chosen);
 }
 
 const verb verb_bench = {
@@ -291,6 +307,7 @@ const verb verb_bench = {
             {"bench --text model.gguf --threads 1,2", "prompts and generation of a public text model"},
             {"bench --profile gpt_step", "where the time of a training step goes, by call"},
             {"bench --profile my.net --batch 64", "the same for your own net"},
+            {"bench --profile bert.onnx --batch 1 --set sequence=128", "of a run of an ONNX model"},
             {NULL, NULL},
         },
 };

@@ -14,6 +14,8 @@
 #include "cli/model/saved.h"
 #include "cli/model/tables.h"
 #include "cli/net/argument.h"
+#include "cli/onnx/net.h"
+#include "cli/onnx/onnx.h"
 #include "cli/picture/text.h"
 #include "export/export.h"
 
@@ -24,7 +26,7 @@ typedef struct settings {
     option_list set, freeze;
     const char *out, *name;
     bool train;
-    int64_t batch;
+    int64_t batch; /* -1: not given */
     int optimizer; /* -1: not given */
     int layout;
     double weight_decay;
@@ -81,7 +83,7 @@ static const verb_option options[] = {
      OPTION_COUNT,
      offsetof(settings, batch),
      "N",
-     "samples in each run or step (1)",
+     "samples in each run or step (1, or what is written into an ONNX model)",
      .least = 1,
      .most = 4096},
     {.name = "--budget",
@@ -105,7 +107,7 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(settings, int8),
      NULL,
-     "quantize the net of a checkpoint first; with --train what is not frozen stays float"},
+     "quantize the net first, of a checkpoint or an ONNX model; with --train what is not frozen stays float"},
     INT8_OPTIONS(settings),
     TABLE_READING_OPTIONS(settings),
     NET_SET_OPTION(settings),
@@ -173,6 +175,7 @@ typedef struct job {
     mica_context *ctx;
     const char *what;
     char weights[4096]; /* a checkpoint; "": none */
+    bool is_model;      /* ONNX: it has its weights */
     char name[64];
     char source[256]; /* as it may stand in a comment */
     mica_optimizer optimizer;
@@ -207,20 +210,23 @@ static int set_weights(job *j, mica_net *net)
 /* The net of the whole batch; and that of one sample, if the batch can be run one by one. */
 static int build_nets(job *j)
 {
-    mica_index batch = (mica_index)j->set->batch;
+    mica_index own = j->is_model && j->set->batch < 0 ? onnx_batch_of(j->ctx, j->what) : 0;
+    mica_index batch = own > 0 ? own : j->set->batch > 0 ? (mica_index)j->set->batch : 1;
     mica_netfile_opts opts = {.batch = batch, .inference = !j->set->train};
-    int code = net_build(&j->check, &j->info, &verb_export, j->ctx, j->what, &j->set->set, &opts);
+    const option_list *set = j->set->int8 ? NULL : &j->set->set; /* the quantized net has them already */
+    int code = net_build(&j->check, &j->info, &verb_export, j->ctx, j->what, set, &opts);
     if (code == EXIT_OK)
         code = compile(j, j->check, 0);
     if (code != EXIT_OK)
         return code;
-    bool apart = batch > 1 && !mica_net_keeps_states(j->check) && mica_net_samples_apart(j->check);
+    bool apart = batch > 1 && !onnx_sizes_fixed(j->check) && !mica_net_keeps_states(j->check) &&
+                 mica_net_samples_apart(j->check);
     opts.batch = apart ? 1 : batch;
     j->opts.samples = apart ? (int)batch : 1;
     j->opts.batch = (int)opts.batch;
     mica_netfile_info info;
     if (strcmp(j->what, "-") != 0)
-        code = net_build(&j->net, &info, &verb_export, j->ctx, j->what, &j->set->set, &opts);
+        code = net_build(&j->net, &info, &verb_export, j->ctx, j->what, set, &opts);
     else if (mica_net_create(j->ctx, &j->net) != MICA_OK || /* what was read from there is gone */
              mica_netfile_build(j->net, &info, j->info.text, &opts) != MICA_OK)
         code = verb_failed(&verb_export, j->ctx);
@@ -380,12 +386,14 @@ static void tell(const job *j, const exported *e)
 static int quantize(job *j)
 {
     const settings *set = j->set;
-    if (j->weights[0] == '\0')
+    if (j->weights[0] == '\0' && !j->is_model)
         return verb_error(&verb_export, EXIT_FILE,
-                          "--int8 is for checkpoints: %s has no trained weights to quantize", j->what);
+                          "--int8 is for checkpoints and ONNX models: %s has no trained weights to quantize",
+                          j->what);
     int8_settings with = {.shared = &set->shared,
                           .ranges = set->ranges,
                           .table = set->table,
+                          .set = &set->set,
                           .learns = set->train,
                           .freeze = &set->freeze,
                           .silent = set->shared.json || set->shared.quiet};
@@ -395,11 +403,12 @@ static int quantize(job *j)
         return verb_error(&verb_export, EXIT_FAILED, "the name of the folder %s is too long", set->out);
     int code = make_folder(set->out);
     if (code == EXIT_OK)
-        code = quantize_int8(&verb_export, j->ctx, &with, j->weights, path);
+        code = quantize_int8(&verb_export, j->ctx, &with, j->is_model ? j->what : j->weights, path);
     if (code == EXIT_OK && !with.silent)
         printf("\n");
     memcpy(j->weights, path, sizeof path);
     j->what = j->weights;
+    j->is_model = false; /* what follows is a checkpoint */
     return code;
 }
 
@@ -428,14 +437,30 @@ static int export_saved(job *j, text *why)
     return code;
 }
 
+/* What goes with a net, and not with a model; and the other way round. */
+static int check_model(const job *j)
+{
+    if (!j->is_model && j->set->int8 && j->set->set.count > 0)
+        return usage_error(&verb_export, "--set does not go with --int8: the net is already trained");
+    if (!j->is_model || !j->set->train)
+        return EXIT_OK;
+    return verb_error(
+        &verb_export, EXIT_FILE,
+        "%s is an ONNX model, which has no loss to train with: mica train %s --data DATA writes a "
+        "checkpoint, and that can be exported with --train",
+        j->what, j->what);
+}
+
 static int export_with(job *j, text *why)
 {
-    int code = j->set->int8 ? quantize(j) : EXIT_OK;
+    int code = check_model(j);
+    if (code == EXIT_OK && j->set->int8)
+        code = quantize(j);
     if (code != EXIT_OK)
         return code;
     code = export_saved(j, why);
     if (code != EXIT_OK && j->set->int8)
-        remove(j->weights); /* the quantized net alone is not what was asked for */
+        quantize_int8_remove(j->weights); /* the quantized net alone is not what was asked for */
     return code;
 }
 
@@ -449,8 +474,6 @@ static int check_settings(const settings *set)
                            set->name);
     if (!set->int8 && int8_not_wanted(&set->ranges, &verb_export) != EXIT_OK)
         return EXIT_USAGE;
-    if (set->int8 && set->set.count > 0)
-        return usage_error(&verb_export, "--set does not go with --int8: the net is already trained");
     if (set->int8 && set->train && set->freeze.count == 0)
         return usage_error(
             &verb_export,
@@ -479,6 +502,7 @@ static void set_job(job *j, const settings *set, const char *what)
     if (mica_netfile_builtin(what) != NULL || !checkpoint_path(j->weights, sizeof j->weights, what) ||
         !is_safetensors(j->weights))
         j->weights[0] = '\0';
+    j->is_model = mica_netfile_builtin(what) == NULL && is_onnx(what);
     if (set->name != NULL)
         snprintf(j->name, sizeof j->name, "%s", set->name);
     else
@@ -496,7 +520,7 @@ static int run(int argc, char **argv)
 {
     settings set = {.shared = SHARED_DEFAULTS,
                     .optimizer = -1,
-                    .batch = 1,
+                    .batch = -1,
                     .table = TABLE_DEFAULTS,
                     .ranges = INT8_RANGES_DEFAULTS};
     int given = options_read(&verb_export, &set, argc, argv);
@@ -538,6 +562,8 @@ const verb verb_export = {
             {"export lenet-digits -o firmware", "a trained net, for inference"},
             {"export lenet-digits -o firmware --train --freeze conv", "whose last layers go on learning"},
             {"export lenet-digits -o firmware --int8 --data digits --target m4", "in int8, using SMLAD"},
+            {"export model.onnx -o firmware --set sequence=16",
+             "an ONNX model; sizes that it leaves open are fixed"},
             {"export my.net -o firmware --train --batch 4 --optimizer adam", "four samples in each step"},
             {NULL, NULL},
         },

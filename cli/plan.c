@@ -11,7 +11,7 @@
 #include "cli/net/argument.h"
 #include "cli/net/program.h"
 #include "cli/onnx/onnx.h"
-#include "cli/onnx/train.h"
+#include "cli/onnx/net.h"
 #include "cli/picture/plan_picture.h"
 #include "cli/picture/text.h"
 #include "cli/text/model.h"
@@ -365,12 +365,12 @@ static int plan_onnx(mica_context *ctx, const settings *set, const char *what)
     mica_net *net = NULL;
     onnx_built *built = NULL;
     mica_index batch = set->batch > 0 ? set->batch : set->train ? 32 : 1;
+    bool alone = set->ranks == 0 && set->shares == 0, asked = set->batch > 0 || !alone;
     mica_netfile_info info;
     int code = set->train ? onnx_train_build(&net, &info, &verb_plan, ctx, what, MICA_TASK_CLASSES, &set->set,
-                                             &(mica_netfile_opts){.batch = rows_of(set, batch)})
+                                             &(mica_netfile_opts){.batch = asked ? rows_of(set, batch) : 0})
                           : onnx_build(&built, &net, ctx, &verb_plan, &set->set, what, batch);
     mica_index most = 0;
-    bool alone = set->ranks == 0 && set->shares == 0;
     if (code == EXIT_OK && alone && mica_net_size_at(net, NULL, NULL, &most, 0) == MICA_OK && most > 0)
         batch = most; /* as --set has it */
     if (code == EXIT_OK)

@@ -22,6 +22,7 @@ typedef struct settings {
     bool int8;
     int8_ranges ranges;
     table_settings table;
+    option_list set;
 } settings;
 
 /* In the order of mica_gguf_mix; behind them, what others call the middle one of three. */
@@ -62,9 +63,14 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(settings, int8),
      NULL,
-     "FILE is a checkpoint: write its net with weights and activations of 8 bits"},
+     "FILE is a checkpoint or an ONNX model: write its net with weights and activations of 8 bits"},
     INT8_OPTIONS(settings),
     TABLE_READING_OPTIONS(settings),
+    {.name = "--set",
+     OPTION_LIST,
+     offsetof(settings, set),
+     "NAME=VALUE",
+     "--int8, ONNX: a size that the model leaves open, or an input that is fixed: numbers, or @FILE.npy"},
 };
 
 static const char details[] =
@@ -82,14 +88,19 @@ static const char details[] =
     "Quantize from F32, F16 or BF16 if you can: quantizing twice adds up the errors.\n"
     "\n"
     "With --int8, FILE is a checkpoint of mica train, or its folder, and OUT a checkpoint for mica eval,\n"
-    "run, info and plan, a quarter of the size. Batch norm and relu become part of the layers before\n"
-    "them; what has no int8 operation stays float. A report compares each layer's results with those\n"
-    "of the float net, and the scores of both.";
+    "run, info, plan and export, a quarter of the size. Batch norm and relu become part of the layers\n"
+    "before them; what has no int8 operation stays float. A report compares each layer's results with\n"
+    "those of the float net, and the scores of both.\n"
+    "\n"
+    "FILE may also be an ONNX model, with --data that it could be trained on: what its first input takes,\n"
+    "and what its first output should say of it. The net is built from the model again whenever OUT is\n"
+    "opened, so a copy of that is written beside it: NAME.source.onnx, in a folder source.onnx.";
 
 static const verb_example examples[] = {
     {"quantize model-f16.gguf model.gguf --type Q4_K_M", "about five bits per weight"},
     {"quantize model-f16.gguf --type Q6_K --dry-run", "what each tensor would be, and the size"},
     {"quantize lenet-digits lenet-int8.safetensors --int8 --data digits", "a trained net in 8 bits"},
+    {"quantize resnet18.onnx resnet18.safetensors --int8 --data photos", "an ONNX model in 8 bits"},
     {NULL, NULL},
 };
 
@@ -291,7 +302,7 @@ static int run_int8(const settings *set, int given, char **argv)
 {
     if (given != 2)
         return usage_error(&verb_quantize,
-                           "which checkpoint, and where to? Try: mica quantize lenet-digits "
+                           "which checkpoint or ONNX model, and where to? Try: mica quantize lenet-digits "
                            "lenet-int8.safetensors --int8 --data digits");
     if (set->type >= 0 || set->pure || set->dry_run)
         return usage_error(&verb_quantize, "--type, --pure and --dry-run are for GGUF files, not for --int8");
@@ -301,7 +312,8 @@ static int run_int8(const settings *set, int given, char **argv)
     mica_context *ctx = verb_context(&verb_quantize, &set->shared);
     if (ctx == NULL)
         return EXIT_FAILED;
-    int8_settings with = {.shared = &set->shared, .ranges = set->ranges, .table = set->table};
+    int8_settings with = {
+        .shared = &set->shared, .ranges = set->ranges, .table = set->table, .set = &set->set};
     int code = quantize_int8(&verb_quantize, ctx, &with, argv[0], argv[1]);
     mica_context_destroy(ctx);
     return code;
@@ -318,6 +330,8 @@ static int run(int argc, char **argv)
         return run_int8(&set, given, argv);
     if (int8_not_wanted(&set.ranges, &verb_quantize) != EXIT_OK)
         return EXIT_USAGE;
+    if (set.set.count > 0)
+        return usage_error(&verb_quantize, "--set needs --int8");
     if (given != 2 && !(given == 1 && set.dry_run))
         return usage_error(&verb_quantize,
                            "which file, and where to? Try: mica quantize in.gguf out.gguf --type Q4_K_M");

@@ -274,25 +274,7 @@ static int run(int argc, char **argv)
 {
     training *t = take(1, sizeof *t);
     t->v = &verb_train;
-    t->settings = (train_settings){.shared = SHARED_DEFAULTS,
-                                   .table = TABLE_DEFAULTS,
-                                   .epochs = -1,
-                                   .batch = -1,
-                                   .shares = -1,
-                                   .warmup = -1,
-                                   .patience = -1,
-                                   .checkpoint_steps = -1,
-                                   .optimizer = -1,
-                                   .schedule = -1,
-                                   .lr = -1,
-                                   .weight_decay = -1,
-                                   .momentum = -1,
-                                   .clip = -1,
-                                   .validation = -1,
-                                   .features = -1,
-                                   .rate = -1,
-                                   .seconds = -1,
-                                   .folds = -1};
+    t->settings = (train_settings)TRAIN_DEFAULTS;
     int count = options_read(&verb_train, &t->settings, argc, argv);
     int code = count < 0   ? EXIT_USAGE
                : count > 1 ? usage_error(&verb_train, "one net at a time; unexpected \"%s\"%s%s", argv[1],

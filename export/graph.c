@@ -234,7 +234,7 @@ static value_home home_of(const graph *g, const mica_program_value *v)
 {
     if (v->kind == MICA_BUFFER_GRADIENT)
         return VALUE_GRADIENT;
-    if (v->kind == MICA_BUFFER_INPUT)
+    if (v->kind == MICA_BUFFER_INPUT && v->home != MICA_HOME_LENT)
         return is_target(g->net, v->root) ? VALUE_TARGET : VALUE_INPUT;
     switch (v->home) {
     case MICA_HOME_LEARNED:

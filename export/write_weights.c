@@ -34,11 +34,25 @@ static mica_tensor tensor_of(const graph *g, const value *v)
     return t;
 }
 
+/* Where element i, in row-major order, lies: what is lent need not be in that order. */
+static size_t place_of(const mica_tensor *t, size_t i)
+{
+    mica_index at = 0;
+    for (int k = t->rank - 1; k >= 0; k--) {
+        at += (mica_index)(i % (size_t)t->dim[k]) * t->stride[k];
+        i /= (size_t)t->dim[k];
+    }
+    return (size_t)at;
+}
+
 static void put_number(text *out, const value *v, const mica_tensor *t, size_t i)
 {
-    if (t->dtype == MICA_I8 || v->packed != PACK_NOT)
+    if (t->dtype == MICA_I8 || v->packed != PACK_NOT) {
         text_put(out, "%d", packed_number(v, t, i));
-    else if (t->dtype == MICA_I32)
+        return;
+    }
+    i = place_of(t, i);
+    if (t->dtype == MICA_I32)
         text_put(out, "%d", ((const int32_t *)t->data)[i]);
     else if (t->dtype == MICA_I64)
         text_put(out, "%d", (int)((const int64_t *)t->data)[i]);

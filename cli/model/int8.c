@@ -10,26 +10,13 @@
 
 static const char *const words[] = {"channel\n", "tensor\n"};
 
-/* A text that lives as long as the net. */
-static bool keep(mica_net *net, const char **text)
-{
-    if (*text == NULL)
-        return true;
-    size_t bytes = strlen(*text) + 1;
-    char *copy = mica_net_memory(net, bytes);
-    if (copy != NULL)
-        memcpy(copy, *text, bytes);
-    *text = copy;
-    return copy != NULL;
-}
-
 static bool keep_constants(mica_net *net, mica_netfile_info *info)
 {
     mica_netfile_constant *all = mica_net_memory(net, (info->constant_count + 1) * sizeof *all);
     bool kept = all != NULL;
     for (size_t i = 0; kept && i < info->constant_count; i++) {
         all[i] = info->constants[i];
-        kept = keep(net, &all[i].name);
+        kept = take_into_net(net, &all[i].name);
     }
     info->constants = all;
     return kept;
@@ -39,8 +26,11 @@ mica_status int8_info(mica_netfile_info *info, const mica_int8 *q, mica_net *byt
 {
     mica_netfile_info made = *info;
     made.output_value = mica_int8_value(q, info->output_value, NULL);
-    if (!keep(bytes, &made.input) || !keep(bytes, &made.target) || !keep(bytes, &made.output) ||
-        !keep(bytes, &made.text) || !keep(bytes, &made.other_input) || !keep_constants(bytes, &made))
+    const char **texts[] = {&made.input, &made.target, &made.output, &made.text, &made.other_input};
+    bool kept = keep_constants(bytes, &made);
+    for (size_t i = 0; kept && i < sizeof texts / sizeof texts[0]; i++)
+        kept = take_into_net(bytes, texts[i]);
+    if (!kept)
         return mica_net_status(bytes);
     *info = made;
     return MICA_OK;
@@ -82,6 +72,8 @@ mica_status int8_convert(mica_net **net, mica_netfile_info *info, const char *te
         mica_net_destroy(bytes);
         return status;
     }
+    mica_net_at_end(bytes, (*net)->at_end, (*net)->at_end_user); /* lent weights go on with the new net */
+    mica_net_at_end(*net, NULL, NULL);
     mica_net_destroy(*net);
     *net = bytes;
     return MICA_OK;

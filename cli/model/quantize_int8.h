@@ -63,14 +63,17 @@ typedef struct int8_settings {
     const shared_settings *shared;
     int8_ranges ranges;
     table_settings table;
+    const option_list *set; /* of an ONNX model: sizes and inputs; NULL: none */
     /* With `learns`, layers from the first on whose parameters do not begin with one of these stay float. */
     bool learns;
     const option_list *freeze;
     bool silent; /* no report */
 } int8_settings;
 
-/* Reads the checkpoint `in`, writes `out`, and reports how the two compare. */
+/* Reads the checkpoint or ONNX model `in`, writes `out`, and reports how the two compare. */
 int quantize_int8(const verb *v, mica_context *ctx, const int8_settings *set, const char *in,
                   const char *out);
+/* Removes what that wrote. */
+void quantize_int8_remove(const char *out);
 
 #endif

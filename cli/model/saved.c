@@ -12,7 +12,8 @@
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
 #include "cli/net/argument.h"
-#include "cli/onnx/train.h"
+#include "cli/onnx/net.h"
+#include "cli/onnx/text.h"
 #include "cli/picture/text.h"
 #include "io/quote.h"
 #include "io/utf8.h"
@@ -269,7 +270,7 @@ static int build(mica_net **net, mica_netfile_info *info, const verb *v, mica_co
     const char *text = saved_text(s, MICA_NETFILE_KEY);
     mica_status status = MICA_OK;
     if (is_onnx_text(text)) {
-        int code = onnx_text_build_beside(net, info, v, ctx, text, s->path, opts);
+        int code = onnx_text_build(net, info, v, ctx, text, s->path, opts);
         if (code != EXIT_OK)
             return code;
     } else {

@@ -2,7 +2,8 @@
 #include "cli/model/match.h"
 #include "cli/model/saved.h"
 #include "cli/model/sounds.h"
-#include "cli/onnx/train.h"
+#include "cli/onnx/net.h"
+#include "cli/onnx/text.h"
 
 static size_t sample_elements(const mica_tensor *sample)
 {
@@ -101,7 +102,7 @@ int saved_check(const saved *s, const verb *v, mica_context *ctx)
     if (is_onnx_text(text)) {
         opts.batch = s->settings.batch > 0 ? (mica_index)s->settings.batch
                                            : 1; /* it may be one of the model's */
-        code = onnx_text_build_beside(&net, &info, v, ctx, text, s->path, &opts);
+        code = onnx_text_build(&net, &info, v, ctx, text, s->path, &opts);
     } else {
         mica_status status = mica_net_create(ctx, &net);
         if (status == MICA_OK)

@@ -57,15 +57,7 @@ static int find_field(id_list *ids, const verb *v, const mica_csv *csv, const ch
 
 static void add(id_list *ids, const mica_csv *csv)
 {
-    if (ids->count == ids->room) {
-        size_t room = ids->room > 0 ? 2 * ids->room : 256;
-        char **values = take(room, sizeof *values);
-        if (ids->count > 0)
-            memcpy(values, ids->values, ids->count * sizeof *values);
-        free(ids->values);
-        ids->values = values;
-        ids->room = room;
-    }
+    ids->values = take_more(ids->values, ids->count, &ids->room, sizeof *ids->values);
     ids->values[ids->count++] = ids->field < csv->count ? field_text(&csv->fields[ids->field])
                                                         : take_text("");
 }

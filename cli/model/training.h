@@ -41,6 +41,15 @@ typedef struct train_settings {
     const char *net; /* a name or a path */
 } train_settings;
 
+/* Nothing was asked for. */
+#define TRAIN_DEFAULTS                                                                                   \
+    {                                                                                                    \
+        .shared = SHARED_DEFAULTS, .table = TABLE_DEFAULTS, .epochs = -1, .batch = -1, .shares = -1,     \
+        .warmup = -1, .patience = -1, .checkpoint_steps = -1, .optimizer = -1, .schedule = -1, .lr = -1, \
+        .weight_decay = -1, .momentum = -1, .clip = -1, .validation = -1, .features = -1, .rate = -1,    \
+        .seconds = -1, .folds = -1                                                                       \
+    }
+
 /* Names in the order of mica_optimizer_kind and mica_schedule_kind. */
 extern const char *const optimizer_names[], *const schedule_names[];
 
@@ -107,6 +116,9 @@ int training_where(training *t);
 
 /* Everything before the first step. Returns what the program ends with if it cannot start. */
 int training_open(training *t);
+/* Of an ONNX model that is looked at as if it were to be trained: the data, what they mean, and the net with its loss,
+ * not compiled. */
+int training_open_model(training *t);
 
 /* The steps; ends with EXIT_INTERRUPTED after a signal. */
 int training_run(training *t);

@@ -37,7 +37,7 @@ static int look_at_net(training *t, data_opts *opts)
     bool own = s->net != NULL && mica_netfile_builtin(s->net) == NULL;
     int code = EXIT_OK;
     if (!t->resumes && (images || (table && own)) && can_read_twice(s->net)) {
-        mica_netfile_opts build = {.batch = 1};
+        mica_netfile_opts build = {.batch = is_onnx(s->net) ? 0 : 1}; /* one may be written into a model */
         code = net_build(&net, &info, t->v, t->ctx, s->net, &s->set, &build);
         if (code == EXIT_OK && images)
             code = net_ends_find(&ends, t->v, net, &info, s->net);

@@ -12,7 +12,7 @@
 #include "cli/model/training_weights.h"
 #include "cli/net/argument.h"
 #include "cli/onnx/onnx.h"
-#include "cli/onnx/train.h"
+#include "cli/onnx/net.h"
 #include "cli/picture/text.h"
 
 const char *const optimizer_names[] = {"sgd", "adam", "adamw", "rmsprop", "adagrad", NULL};
@@ -317,7 +317,9 @@ static int build_net(training *t)
     opts.constant_count = constant.value > (task == MICA_TASK_CLASSES);
     opts.sample_rank = sample->rank;
     memcpy(opts.sample, sample->dim, sizeof opts.sample);
-    int code = net_build_for(&t->net, &t->info, t->v, t->ctx, s->net, task, &s->set, &opts);
+    int code = mica_netfile_builtin(s->net) == NULL && is_onnx(s->net)
+                   ? onnx_train_build(&t->net, &t->info, t->v, t->ctx, s->net, task, &s->set, &opts)
+                   : net_build_for(&t->net, &t->info, t->v, t->ctx, s->net, task, &s->set, &opts);
     if (code != EXIT_OK || !t->resumes || strcmp(t->info.text, saved_text(&t->saved, MICA_NETFILE_KEY)) == 0)
         return code;
     return verb_error(
@@ -395,7 +397,7 @@ static int keep_model(training *t)
 {
     if (ranks_rank() > 0 || t->path[0] == '\0')
         return EXIT_OK;
-    return onnx_keep_source(t->net, t->v, t->info.text, t->folder);
+    return onnx_keep_source(t->net, t->v, t->info.text, t->path);
 }
 
 static int find_settings(training *t)
@@ -506,6 +508,17 @@ int training_open(training *t)
     int code = EXIT_OK;
     for (size_t i = 0; code == EXIT_OK && !t->ended && i < sizeof steps / sizeof steps[0]; i++)
         code = ranks_agree(steps[i](t));
+    return code;
+}
+
+int training_open_model(training *t)
+{
+    int (*const steps[])(training *) = {training_load, training_meaning, build_net, match};
+    choose_settings(t);
+    t->rows = (mica_index)t->settings.batch;
+    int code = EXIT_OK;
+    for (size_t i = 0; code == EXIT_OK && i < sizeof steps / sizeof steps[0]; i++)
+        code = steps[i](t);
     return code;
 }
 

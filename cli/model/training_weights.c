@@ -7,7 +7,7 @@
 
 #include "cli/model/take.h"
 #include "cli/net/argument.h"
-#include "cli/onnx/train.h"
+#include "cli/onnx/net.h"
 #include "cli/picture/text.h"
 
 /* ---- Lists of options in a checkpoint ---- */

@@ -13,7 +13,8 @@
 #include "cli/model/int8.h"
 #include "cli/model/saved.h"
 #include "cli/onnx/onnx.h"
-#include "cli/onnx/train.h"
+#include "cli/onnx/net.h"
+#include "cli/onnx/text.h"
 
 #define MOST_CONSTANTS 64
 
@@ -182,7 +183,7 @@ static int build_model(mica_net **out, mica_netfile_info *info, const verb *v, m
     char path[4096];
     if (!checkpoint_path(path, sizeof path, what))
         return usage_error(v, "the path is longer than %zu bytes", sizeof path - 1);
-    return onnx_text_build_beside(out, info, v, ctx, text, path, opts);
+    return onnx_text_build(out, info, v, ctx, text, path, opts);
 }
 
 int net_build_for(mica_net **out, mica_netfile_info *info, const verb *v, mica_context *ctx, const char *what,
@@ -190,9 +191,7 @@ int net_build_for(mica_net **out, mica_netfile_info *info, const verb *v, mica_c
 {
     if (mica_netfile_builtin(what) == NULL && is_onnx(what)) {
         *out = NULL;
-        return v == &verb_train ? onnx_train_build(out, info, v, ctx, what, task, set, opts)
-                                : verb_error(v, EXIT_FILE, "%s is an ONNX model, which mica %s does not take",
-                                             what, v->name);
+        return onnx_run_build(out, info, v, ctx, what, set, opts);
     }
     mica_netfile_opts with = opts != NULL ? *opts : (mica_netfile_opts){0};
     mica_netfile_constant all[MOST_CONSTANTS];
@@ -210,7 +209,10 @@ int net_build_for(mica_net **out, mica_netfile_info *info, const verb *v, mica_c
     with.constants = all;
     with.constant_count = count;
     code = EXIT_OK;
-    if (is_onnx_text(text))
+    if (is_onnx_text(text) && set != NULL && set->count > 0)
+        code = usage_error(v, "--set %s: %s is made from an ONNX model, whose sizes and inputs were set then",
+                           set->item[0], what);
+    else if (is_onnx_text(text))
         code = build_model(out, info, v, ctx, text, what, &with);
     else if (mica_net_create(ctx, out) != MICA_OK)
         code = verb_failed(v, ctx);

@@ -25,15 +25,7 @@ static bool is_folder(const char *path)
 
 static void add(folder_list *list, const char *path)
 {
-    if (list->count == list->room) {
-        size_t room = list->room > 0 ? 2 * list->room : 64;
-        char **more = take(room, sizeof *more);
-        if (list->count > 0)
-            memcpy(more, list->path, list->count * sizeof *more);
-        free(list->path);
-        list->path = more;
-        list->room = room;
-    }
+    list->path = take_more(list->path, list->count, &list->room, sizeof *list->path);
     list->path[list->count++] = take_text(path);
 }
 

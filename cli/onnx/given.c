@@ -4,18 +4,20 @@
 
 #include <mica/mica.h>
 
+#include "base/context.h"
 #include "cli/onnx/given.h"
+#include "io/quote.h"
 
 mica_status given_open(given *g, mica_context *ctx, const char *path)
 {
     *g = (given){.ctx = ctx};
-    mica_status status = mica_onnx_open(ctx, &g->model, path);
-    if (status != MICA_OK)
-        return status;
+    MICA_TRY(mica_onnx_open(ctx, &g->model, path));
     int count = mica_onnx_inputs(g->model);
-    for (g->count = 0; g->count < count && g->count < GIVEN_INPUTS; g->count++)
-        if ((status = mica_onnx_input(g->model, &g->input[g->count], g->count)) != MICA_OK)
-            return status;
+    if (count > GIVEN_INPUTS)
+        return mica_fail(ctx, MICA_ERR_FORMAT, "%s: %d inputs, expected at most %d", MICA_QUOTE(path), count,
+                         GIVEN_INPUTS);
+    for (; g->count < count; g->count++)
+        MICA_TRY(mica_onnx_input(g->model, &g->input[g->count], g->count));
     return MICA_OK;
 }
 
@@ -37,12 +39,18 @@ int given_find(const given *g, const char *name, size_t length)
     return -1;
 }
 
-static bool has_symbol(const given *g, const char *name)
+mica_index given_size(const given *g, const char *symbol)
 {
-    for (int i = 0; i < g->symbols; i++)
-        if (strcmp(g->symbol[i].name, name) == 0)
-            return true;
-    return false;
+    for (int i = 0; symbol != NULL && i < g->symbols; i++)
+        if (strcmp(g->symbol[i].name, symbol) == 0)
+            return g->symbol[i].size;
+    return -1;
+}
+
+void given_set_size(given *g, const char *symbol, mica_index size)
+{
+    if (given_size(g, symbol) < 0 && g->symbols < OPTION_LIST_MOST)
+        g->symbol[g->symbols++] = (mica_onnx_set){.name = symbol, .size = size};
 }
 
 void given_fill_sizes(given *g, mica_index size)
@@ -53,8 +61,8 @@ void given_fill_sizes(given *g, mica_index size)
         for (int k = 0; k < v->rank && g->how[i] == GIVEN_NOTHING; k++) {
             const char *symbol = v->symbol[k];
             nameless = nameless || (v->dim[k] < 0 && symbol == NULL);
-            if (v->dim[k] < 0 && symbol != NULL && !has_symbol(g, symbol) && g->symbols < OPTION_LIST_MOST)
-                g->symbol[g->symbols++] = (mica_onnx_set){.name = symbol, .size = size};
+            if (v->dim[k] < 0 && symbol != NULL)
+                given_set_size(g, symbol, size);
         }
         if (!nameless || v->dtype == MICA_DTYPE_COUNT)
             continue;
@@ -138,6 +146,8 @@ int given_build_failed(const given *g, const verb *v, const char *path)
     enum { SHOWN = 40 };
     char text[6000] = "";
     int count = mica_onnx_problems(g->model);
+    if (count == 0 && mica_context_status(g->ctx) == MICA_ERR_ARGUMENT)
+        return usage_error(v, "%s: %s (--set)", path, mica_error(g->ctx));
     if (count == 0)
         return verb_failed(v, g->ctx);
     for (int i = 0; i < count && i < SHOWN; i++) {

@@ -42,6 +42,10 @@ int given_find(const given *g, const char *name, size_t length);
 int given_sets(given *g, const verb *v, const option_list *list);
 int given_inputs(given *g, const verb *v, const option_list *list, char **files, int file_count);
 
+/* What a size was set to, by its name; -1: nothing was said of it. */
+mica_index given_size(const given *g, const char *symbol);
+/* A size by its name, unless that was said before. */
+void given_set_size(given *g, const char *symbol, mica_index size);
 /* Sizes that nothing was said of are this. */
 void given_fill_sizes(given *g, mica_index size);
 

@@ -47,14 +47,19 @@ static bool is_float(mica_dtype dtype)
     return dtype == MICA_F32 || dtype == MICA_F64 || dtype == MICA_F16 || dtype == MICA_BF16;
 }
 
-/* Holds a shape against what the model says of the input. */
+/* Holds a shape against what the model says of the input, and what was set. */
 static int check_shape(const given *g, const verb *v, int number, const mica_tensor *t, const char *from)
 {
     const mica_onnx_value *in = &g->input[number];
     char text[512];
     bool fits = in->rank < 0 || in->rank == t->rank;
-    for (int k = 0; fits && k < in->rank; k++)
+    for (int k = 0; fits && k < in->rank; k++) {
         fits = in->dim[k] < 0 || in->dim[k] == t->dim[k];
+        mica_index most = in->dim[k] < 0 ? given_size(g, in->symbol[k]) : -1;
+        if (fits && most >= 0 && t->dim[k] > most)
+            return usage_error(v, "%s is %s, but --set %s=%td", from,
+                               shape_text(t->dtype, t->rank, t->dim).text, in->symbol[k], most);
+    }
     if (fits)
         return EXIT_OK;
     return verb_error(v, EXIT_FILE, "%s is %s: the model's input \"%s\" is %s", from,
@@ -109,6 +114,18 @@ static int read_numbers(double *out, int most, const char *text, bool *list)
     }
 }
 
+/* A number that the input's type has: 1.5 is no integer, 300 no byte. */
+static int put_number(given *g, const verb *v, int number, const mica_tensor *t, mica_index at, double value)
+{
+    double is;
+    if (mica_set_at(g->ctx, t, &at, value) != MICA_OK || mica_at(g->ctx, &is, t, &at) != MICA_OK)
+        return verb_failed(v, g->ctx);
+    if (is == value || is_float(t->dtype))
+        return EXIT_OK;
+    return usage_error(v, "--set %s: %g is no number of type %s", g->input[number].name, value,
+                       g->input[number].type);
+}
+
 static int take_numbers(given *g, const verb *v, int number, const char *text)
 {
     const mica_onnx_value *in = &g->input[number];
@@ -129,13 +146,12 @@ static int take_numbers(given *g, const verb *v, int number, const char *text)
     if (code == EXIT_OK) {
         t.data = g->owned[number] = take(mica_tensor_bytes(&t) + 8, 1);
         for (mica_index i = 0; i < count && code == EXIT_OK; i++)
-            if (mica_set_at(g->ctx, &t, &i, values[i]) != MICA_OK)
-                code = verb_failed(v, g->ctx);
+            code = put_number(g, v, number, &t, i, values[i]);
         g->value[number] = t;
         g->how[number] = GIVEN_VALUE;
     }
     free(values);
-    return code == EXIT_OK ? check_shape(g, v, number, &t, "--set") : code;
+    return code == EXIT_OK ? check_shape(g, v, number, &t, "what --set gives") : code;
 }
 
 /* "1x3x224x224", "8x" */
@@ -166,7 +182,7 @@ static int take_shape(given *g, const verb *v, int number, int rank, const mica_
     if (mica_tensor_init(g->ctx, &g->value[number], NULL, dtype, rank, dims) != MICA_OK)
         return verb_failed(v, g->ctx);
     g->how[number] = GIVEN_SHAPE;
-    return check_shape(g, v, number, &g->value[number], "--set");
+    return check_shape(g, v, number, &g->value[number], "what --set gives");
 }
 
 /* ---- Options ---- */
@@ -193,8 +209,10 @@ static int take_size(given *g, const verb *v, const char *name, const char *text
     char *end;
     errno = 0;
     long long size = strtoll(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || size < 0)
+    if (end == text || *end != '\0' || errno != 0 || size < 1)
         return usage_error(v, "--set %s takes a size, such as %s=8: got \"%s\"", name, name, text);
+    if (given_size(g, name) >= 0)
+        return usage_error(v, "the size \"%s\" is given twice", name);
     g->symbol[g->symbols++] = (mica_onnx_set){.name = name, .size = (mica_index)size};
     return EXIT_OK;
 }

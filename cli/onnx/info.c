@@ -27,15 +27,7 @@ static void count_type(type_list *to, const mica_onnx_node *node)
             to->list[i].count++;
             return;
         }
-    if (to->count == to->room) {
-        size_t room = to->room > 0 ? 2 * to->room : 32;
-        type_count *more = take(room, sizeof *more);
-        if (to->count > 0)
-            memcpy(more, to->list, to->count * sizeof *more);
-        free(to->list);
-        to->list = more;
-        to->room = room;
-    }
+    to->list = take_more(to->list, to->count, &to->room, sizeof *to->list);
     to->list[to->count++] = (type_count){node->domain, node->type, 1};
 }
 
@@ -104,7 +96,8 @@ static void put_problems(const mica_onnx *model, mica_status status, const char 
         mica_onnx_problem p;
         if (mica_onnx_problem_at(model, &p, i) != MICA_OK)
             return;
-        printf("  %-20s ", p.type);
+        char type[64];
+        printf("  %-20s ", plain_text(type, sizeof type, p.type));
         put_plain_up_to(stdout, p.node, 60);
         printf("%s", *p.node != '\0' ? ": " : "");
         put_plain(stdout, p.reason);

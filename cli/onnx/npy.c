@@ -68,6 +68,11 @@ bool npy_write(mica_context *ctx, const char *path, const mica_tensor *t)
            fwrite(plain.data, 1, bytes, file) == bytes;
     if (file != NULL && fclose(file) != 0)
         good = false;
+    if (file != NULL && !good) {
+        int cause = errno;
+        (void)remove(path); /* half a file is worse than none */
+        errno = cause;
+    }
     free(plain.data);
     return good;
 }

@@ -65,19 +65,35 @@ static int run_all(onnx_runner *r)
 
 /* ---- Outputs ---- */
 
-/* FOLDER/NAME.npy; what is no letter or digit of a name is "_". */
-static void output_path(char *path, size_t size, const char *folder, const char *name, int number)
+/* NAME.npy: what is no letter or digit of the name is "_". */
+static void file_name(char *to, size_t size, const char *name)
 {
-    int at = snprintf(path, size, "%s/", folder);
-    size_t first = (size_t)at;
-    for (; *name != '\0' && (size_t)at + 16 < size && (size_t)at < first + 200; name++)
-        path[at++] = strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_", *name) !=
-                             NULL
-                         ? *name
-                         : '_';
-    if (path[first] == '.')
-        path[first] = '_';
-    (void)snprintf(path + at, size - (size_t)at, (size_t)at > first ? ".npy" : "output_%d.npy", number);
+    static const char kept[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
+    size_t at = 0;
+    for (; *name != '\0' && at + 1 < size; name++)
+        to[at++] = strchr(kept, *name) != NULL ? *name : '_';
+    to[at] = '\0';
+    if (to[0] == '.')
+        to[0] = '_';
+}
+
+/* FOLDER/NAME.npy; with its number before that, where the name is empty or another output's file has it. */
+static bool output_path(char *path, size_t size, const onnx_runner *r, const char *name, int number)
+{
+    char own[200], other[200];
+    file_name(own, sizeof own, name);
+    bool taken = own[0] == '\0';
+    for (int i = 0; i < number && !taken; i++) {
+        mica_onnx_value v;
+        if (mica_onnx_output(r->given.model, &v, i) == MICA_OK) {
+            file_name(other, sizeof other, v.name);
+            taken = strcmp(own, other) == 0;
+        }
+    }
+    int length = taken ? snprintf(path, size, "%s/output_%d%s%s.npy", r->set->output, number,
+                                  own[0] != '\0' ? "_" : "", own)
+                       : snprintf(path, size, "%s/%s.npy", r->set->output, own);
+    return length > 0 && (size_t)length < size;
 }
 
 static void put_values(mica_context *ctx, const mica_tensor *t, size_t most, bool json)
@@ -116,7 +132,8 @@ static int put_output(onnx_runner *r, int number)
         mica_net_tensor(r->net, &t, v.name) != MICA_OK)
         return verb_failed(r->v, ctx);
     if (r->set->output != NULL) {
-        output_path(path, sizeof path, r->set->output, v.name, number);
+        if (!output_path(path, sizeof path, r, v.name, number))
+            return verb_error(r->v, EXIT_FAILED, "the path of the folder %s is too long", r->set->output);
         if (!npy_write(ctx, path, &t))
             return verb_error(r->v, EXIT_FAILED, "cannot write %s: %s", path,
                               errno != 0 ? strerror(errno) : mica_error(ctx));

@@ -143,13 +143,13 @@ static void build_product(mica_int8 *q, int n)
 {
     const mica_node *node = &q->net->nodes[n];
     const mica_int8_step *s = &q->step[n];
-    bool linear = node->op == &mica_op_linear;
+    bool linear = node->op == &mica_op_linear || node->op == &mica_op_matmul;
     const mica_op *op = linear ? &mica_op_int8_linear : &mica_op_int8_conv2d;
-    const mica_tensor *w = &q->net->values[node->in[1]].tensor;
-    mica_index channels = w->dim[0], factors = q->per_tensor ? 1 : channels;
+    mica_tensor w = mica_int8_weights_of(q, node);
+    mica_index channels = w.dim[0], factors = q->per_tensor ? 1 : channels;
     mica_value in[6] = {bytes_of(q, node->in[0])};
     mica_int8_begin(q, n, op, in[0]);
-    in[1] = mica_net_kept(q->out, "weight", MICA_KEPT_STATISTICS, MICA_I8, w->rank, w->dim, 0.0f);
+    in[1] = mica_net_kept(q->out, "weight", MICA_KEPT_STATISTICS, MICA_I8, w.rank, w.dim, 0.0f);
     in[2] = mica_net_kept(q->out, "bias", MICA_KEPT_STATISTICS, MICA_I32, 1, &channels, 0.0f);
     in[3] = mica_net_kept(q->out, "multiplier", MICA_KEPT_STATISTICS, MICA_I32, 1, &factors, 0.0f);
     in[4] = mica_net_kept(q->out, "shift", MICA_KEPT_STATISTICS, MICA_U8, 1, &factors, 1.0f);
@@ -161,7 +161,7 @@ static void build_product(mica_int8 *q, int n)
     o.high = high;
     int count = 5;
     mica_int8_pack_opts groups = {o.groups};
-    mica_index bytes = q->unpacked ? 0 : mica_int8_packed_bytes(q->ctx, w, &groups);
+    mica_index bytes = q->unpacked ? 0 : mica_int8_packed_bytes(q->ctx, &w, &groups);
     if (bytes > 0)
         in[count++] = mica_net_derived(q->out, "packed", MICA_U8, 1, &bytes, &mica_op_int8_pack, &in[1], 2,
                                        &groups);
@@ -370,6 +370,8 @@ mica_status mica_int8_start(mica_int8 *q, mica_net *out)
     memset(q->as_floats, 0, (size_t)q->values * sizeof *q->as_floats);
     for (int i = 1; i < q->net->size_count; i++)
         (void)mica_net_size(out, q->net->size[i].name, q->net->size[i].most);
+    if (q->net->sizes_fixed != NULL)
+        (void)mica_net_fix_sizes(out, q->net->sizes_fixed);
     return out->status;
 }
 

@@ -86,6 +86,10 @@ void mica_int8_build_inputs(mica_int8 *q, int *next, int end);
 void mica_int8_build_outputs(mica_int8 *q);
 /* Something that lasts, in the new net. */
 mica_value mica_int8_lasting(mica_int8 *q, int value);
+/* Of a product: its weights as the int8 operation has them, output channels first (a shape without memory); and
+ * whether the first net has them the other way round. */
+mica_tensor mica_int8_weights_of(const mica_int8 *q, const mica_node *node);
+bool mica_int8_turned(const mica_node *node);
 /* The limits of an activation on bytes of this scale. */
 void mica_int8_limits_of(mica_activation activation, float scale, int *low, int *high);
 /* Whether calls were made to keep the values for us, not for the caller. */

@@ -43,6 +43,21 @@ static bool is_rounded(const mica_int8 *q, int value)
     return false;
 }
 
+/* A product with its weights rounded. The scale of weights is one for each row of theirs, so they are turned where
+ * their rows are not the output channels. */
+static mica_value call_product(mica_int8 *q, const mica_node *node, mica_value *in, int count)
+{
+    mica_matmul_opts linear = {0};
+    bool turned = mica_int8_turned(node);
+    if (turned) {
+        linear.activation = ((const mica_matmul_opts *)node->opts)->activation;
+        in[1] = mica_net_call(q->out, NULL, &mica_op_permute, &in[1], 1, &(mica_permute_opts){{1, 0}});
+    }
+    in[1] = plus_error(q, in[1], 0.0f);
+    return mica_net_call(q->out, NULL, turned ? &mica_op_linear : node->op, in, count,
+                         turned ? &linear : node->opts);
+}
+
 static void build_call(mica_int8 *q, int n)
 {
     const mica_node *node = &q->net->nodes[n];
@@ -56,9 +71,8 @@ static void build_call(mica_int8 *q, int n)
     mica_int8_begin(q, n, node->op, in[0]);
     if (product && q->as_bytes[x] == 0 && !q->bytes[x])
         in[0] = q->as_bytes[x] = faked(q, in[0], q->used[x]);
-    if (product)
-        in[1] = plus_error(q, in[1], 0.0f);
-    mica_value made = mica_net_call(q->out, NULL, node->op, in, count, node->opts);
+    mica_value made = product ? call_product(q, node, in, count)
+                              : mica_net_call(q->out, NULL, node->op, in, count, node->opts);
     for (int k = 0; k < node->outs && made != 0; k++)
         if (node->out[k] != NONE)
             q->as_floats[node->out[k]] = mica_net_result(q->out, made, k);

@@ -88,9 +88,39 @@ static void take_activation(mica_int8 *q, mica_int8_step *s)
 
 /* ---- Products ---- */
 
+static bool is_dense(const mica_node *node)
+{
+    return node->op == &mica_op_linear || node->op == &mica_op_matmul;
+}
+
+bool mica_int8_turned(const mica_node *node)
+{
+    return node->op == &mica_op_matmul && !((const mica_matmul_opts *)node->opts)->transpose_b;
+}
+
+mica_tensor mica_int8_weights_of(const mica_int8 *q, const mica_node *node)
+{
+    mica_tensor w = *shape_of(q, node->in[1]);
+    w.data = NULL;
+    if (mica_int8_turned(node)) {
+        const mica_tensor from = w;
+        w.dim[0] = from.dim[1], w.dim[1] = from.dim[0];
+        w.stride[0] = from.stride[1], w.stride[1] = from.stride[0];
+    }
+    return w;
+}
+
+/* A product of rows with one matrix of weights, which is what linear computes. */
+static bool is_plain_matmul(const mica_int8 *q, const mica_node *node)
+{
+    const mica_matmul_opts *o = node->opts;
+    return node->op == &mica_op_matmul && !o->transpose_a && (o->alpha == 0.0f || o->alpha == 1.0f) &&
+           shape_of(q, node->in[1])->rank == 2;
+}
+
 static mica_activation own_activation(const mica_node *node)
 {
-    if (node->op == &mica_op_linear)
+    if (is_dense(node))
         return ((const mica_matmul_opts *)node->opts)->activation;
     if (node->op == &mica_op_conv1d)
         return ((const mica_conv1d_opts *)node->opts)->activation;
@@ -108,8 +138,7 @@ static void take_norm(mica_int8 *q, mica_int8_step *s)
                 (node->in[1] == NONE || lasts(q, node->in[1])) &&
                 (node->in[2] == NONE || lasts(q, node->in[2])) && unread(q, node, 1) && unread(q, node, 2);
     const mica_node *product = &q->net->nodes[q->net->values[s->end].maker];
-    if (!fits || !can_be_bytes(q, node->out[0]) ||
-        (product->op == &mica_op_linear && shape_of(q, s->end)->rank != 2))
+    if (!fits || !can_be_bytes(q, node->out[0]) || (is_dense(product) && shape_of(q, s->end)->rank != 2))
         return;
     s->norm = n;
     s->end = node->out[0];
@@ -118,15 +147,16 @@ static void take_norm(mica_int8 *q, mica_int8_step *s)
 
 static bool is_product(const mica_int8 *q, const mica_node *node)
 {
-    if (node->op != &mica_op_linear && node->op != &mica_op_conv2d && node->op != &mica_op_conv1d)
+    if (node->op != &mica_op_linear && node->op != &mica_op_conv2d && node->op != &mica_op_conv1d &&
+        !is_plain_matmul(q, node))
         return false;
     if (!can_be_bytes(q, node->in[0]) || !lasts(q, node->in[1]) ||
         (node->in[2] != NONE && !lasts(q, node->in[2])))
         return false;
-    const mica_tensor *w = shape_of(q, node->in[1]);
+    mica_tensor w = mica_int8_weights_of(q, node);
     double products = 1.0;
-    for (int k = 1; k < w->rank; k++)
-        products *= (double)w->dim[k];
+    for (int k = 1; k < w.rank; k++)
+        products *= (double)w.dim[k];
     return products <= MICA_INT8_PRODUCTS && limits(own_activation(node)) && can_be_bytes(q, node->out[0]);
 }
 

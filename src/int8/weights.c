@@ -13,8 +13,8 @@ typedef struct product {
     size_t room; /* of both */
 } product;
 
-/* Fills out[count] with a value that lasts; `otherwise` where it is NONE. */
-static mica_status read(mica_int8 *q, double *out, size_t count, int value, double otherwise)
+/* Fills out[count] with a value that lasts, a matrix `turned` if so; `otherwise` where it is NONE. */
+static mica_status read(mica_int8 *q, double *out, size_t count, int value, bool turned, double otherwise)
 {
     mica_tensor t;
     size_t i = 0;
@@ -23,6 +23,8 @@ static mica_status read(mica_int8 *q, double *out, size_t count, int value, doub
     if (value == NONE)
         return MICA_OK;
     MICA_TRY(mica_net_value_tensor(q->net, &t, value + 1));
+    if (turned)
+        MICA_TRY(mica_view_transpose(q->ctx, &t, &t, 0, 1));
     for (mica_iter it = mica_iter_begin(&t, 0, NULL); it.valid && i < count; mica_iter_next(&it))
         out[i++] = (double)*(const float *)it.element;
     return MICA_OK;
@@ -40,7 +42,7 @@ static mica_status fold(mica_int8 *q, product *p, const mica_node *norm)
     mica_status status = room != NULL ? MICA_OK : q->ctx->status;
     for (int k = 0; status == MICA_OK && k < PARTS; k++) {
         part[k] = room + (size_t)k * channels;
-        status = read(q, part[k], channels, norm->in[1 + k], usual[k]);
+        status = read(q, part[k], channels, norm->in[1 + k], false, usual[k]);
     }
     for (size_t c = 0; status == MICA_OK && c < channels; c++) {
         double gain = part[GAMMA][c] / sqrt(part[VARIANCE][c] + eps);
@@ -115,9 +117,9 @@ static mica_status set_product(mica_int8 *q, mica_net *out, int n)
 {
     const mica_node *node = &q->net->nodes[n];
     const mica_int8_step *s = &q->step[n];
-    const mica_tensor *w = &q->net->values[node->in[1]].tensor;
-    product p = {.channels = w->dim[0]};
-    size_t count = mica_tensor_count(w);
+    mica_tensor w = mica_int8_weights_of(q, node);
+    product p = {.channels = w.dim[0]};
+    size_t count = mica_tensor_count(&w);
     p.each = p.channels > 0 ? (mica_index)count / p.channels : 0;
     p.room = (count + (size_t)p.channels + 1) * sizeof(double);
     p.w = mica_allocate(q->ctx, p.room);
@@ -125,9 +127,9 @@ static mica_status set_product(mica_int8 *q, mica_net *out, int n)
         return q->ctx->status;
     p.bias = p.w + count;
     made m;
-    mica_status status = read(q, p.w, count, node->in[1], 0.0);
+    mica_status status = read(q, p.w, count, node->in[1], mica_int8_turned(node), 0.0);
     if (status == MICA_OK)
-        status = read(q, p.bias, (size_t)p.channels, node->in[2], 0.0);
+        status = read(q, p.bias, (size_t)p.channels, node->in[2], false, 0.0);
     if (status == MICA_OK && s->norm != NONE)
         status = fold(q, &p, &q->net->nodes[s->norm]);
     if (status == MICA_OK)

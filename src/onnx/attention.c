@@ -152,7 +152,7 @@ static bool has_own(mica_onnx_importing *n, const attending *a)
 /* [B, kv, T, D] so that it meets [B, kv, heads / kv, T, D]. */
 static mica_onnx_ref for_groups(mica_onnx_importing *n, const attending *a, mica_onnx_ref ref)
 {
-    return a->kv == a->heads ? ref : mica_onnx_with_axis(n, ref, 2);
+    return a->kv == a->heads ? ref : mica_onnx_add_axis(n, ref, 2);
 }
 
 static mica_onnx_ref in_groups(mica_onnx_importing *n, const attending *a, mica_onnx_ref ref,
@@ -319,7 +319,7 @@ static void multi_head_attention(mica_onnx_importing *n)
 static mica_onnx_ref angles(mica_onnx_importing *n, mica_onnx_ref table, mica_onnx_ref ids, int heads_axis)
 {
     table = ids != 0 ? mica_onnx_op2(n, "take", table, ids, &(mica_axis_opts){0}) : table;
-    return mica_onnx_with_axis(n, table, heads_axis);
+    return mica_onnx_add_axis(n, table, heads_axis);
 }
 
 static mica_onnx_ref every_second(mica_onnx_importing *n, mica_onnx_ref ref, int axis, mica_index start)
@@ -340,7 +340,7 @@ static mica_onnx_ref turned(mica_onnx_importing *n, mica_onnx_ref x, mica_onnx_r
     if (!interleaved)
         return mica_onnx_join(n, parts, 2, 3);
     for (int i = 0; i < 2; i++)
-        parts[i] = mica_onnx_with_axis(n, parts[i], 4);
+        parts[i] = mica_onnx_add_axis(n, parts[i], 4);
     return mica_onnx_reshape(n, mica_onnx_join(n, parts, 2, 4), 4, t.dim);
 }
 

@@ -72,22 +72,25 @@ static int fits(mica_onnx_importing *n, const mica_onnx_attribute *a, int most)
     return (int)a->count;
 }
 
+static int take_list(mica_onnx_importing *n, const mica_onnx_attribute *a, const void *from, size_t bytes,
+                     void *out, int most)
+{
+    int count = fits(n, a, most);
+    if (count > 0)
+        memcpy(out, from, (size_t)count * bytes);
+    return count;
+}
+
 int mica_onnx_int_list(mica_onnx_importing *n, const char *name, int64_t *out, int most)
 {
     const mica_onnx_attribute *a = of_kind(n, name, MICA_ONNX_INTS, "list of integers");
-    int count = fits(n, a, most);
-    if (count > 0)
-        memcpy(out, a->ints, (size_t)count * sizeof *out);
-    return count;
+    return take_list(n, a, a != NULL ? a->ints : NULL, sizeof *out, out, most);
 }
 
 int mica_onnx_float_list(mica_onnx_importing *n, const char *name, float *out, int most)
 {
     const mica_onnx_attribute *a = of_kind(n, name, MICA_ONNX_FLOATS, "list of floats");
-    int count = fits(n, a, most);
-    if (count > 0)
-        memcpy(out, a->floats, (size_t)count * sizeof *out);
-    return count;
+    return take_list(n, a, a != NULL ? a->floats : NULL, sizeof *out, out, most);
 }
 
 int mica_onnx_axis(mica_onnx_importing *n, int64_t axis, mica_onnx_ref ref)
@@ -114,18 +117,11 @@ void mica_onnx_add_problem(mica_onnx_import *im, const mica_onnx_node *node, con
                            uint64_t needs)
 {
     mica_onnx *m = im->model;
-    if (m->problem_count == m->problem_room) {
-        int room = m->problem_room > 0 ? 2 * m->problem_room : 16;
-        mica_onnx_problem *more = mica_allocate(im->ctx, (size_t)room * sizeof *more);
-        if (more == NULL) {
-            im->status = im->ctx->status;
-            return;
-        }
-        if (m->problem_count > 0)
-            memcpy(more, m->problems, (size_t)m->problem_count * sizeof *more);
-        mica_release(im->ctx, m->problems, (size_t)m->problem_room * sizeof *more);
-        m->problems = more;
-        m->problem_room = room;
+    mica_status status = mica_onnx_grow(im->ctx, &m->problems, m->problem_count, &m->problem_room,
+                                        sizeof *m->problems);
+    if (status != MICA_OK) {
+        im->status = status;
+        return;
     }
     const char *kept = mica_onnx_intern(m, reason, strlen(reason));
     if (kept == NULL)

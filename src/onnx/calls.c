@@ -2,24 +2,16 @@
 #include <string.h>
 
 #include "base/format.h"
-#include "net/net.h"
 #include "onnx/state.h"
 
 bool mica_onnx_record(mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count,
                       const void *opts, mica_onnx_ref first)
 {
-    if (im->call_count == im->call_room) {
-        int room = im->call_room > 0 ? 2 * im->call_room : 256;
-        mica_onnx_recorded *calls = mica_allocate(im->ctx, (size_t)room * sizeof *calls);
-        if (calls == NULL) {
-            im->status = im->ctx->status;
-            return false;
-        }
-        if (im->call_count > 0)
-            memcpy(calls, im->calls, (size_t)im->call_count * sizeof *calls);
-        mica_release(im->ctx, im->calls, (size_t)im->call_room * sizeof *calls);
-        im->calls = calls;
-        im->call_room = room;
+    mica_status status = mica_onnx_grow(im->ctx, &im->calls, im->call_count, &im->call_room,
+                                        sizeof *im->calls);
+    if (status != MICA_OK) {
+        im->status = status;
+        return false;
     }
     mica_onnx_recorded call = {.op = op, .first = first, .ins = count};
     memcpy(call.in, ins, (size_t)count * sizeof *ins);
@@ -37,25 +29,22 @@ bool mica_onnx_record(mica_onnx_import *im, const mica_op *op, const mica_onnx_r
     }
     im->calls[im->call_count++] = call;
     for (int k = 0; k < op->outs; k++)
-        im->values[first + k].call = im->call_count;
+        mica_onnx_held_at(im, first + k)->call = im->call_count;
     return true;
 }
 
 static void need(mica_onnx_import *im, mica_onnx_ref ref)
 {
-    if (ref > 0 && im->values[ref].call != 0)
-        im->calls[im->values[ref].call - 1].needed = true;
+    if (ref > 0 && mica_onnx_held_at(im, ref)->call != 0)
+        im->calls[mica_onnx_held_at(im, ref)->call - 1].needed = true;
 }
 
-/* A name that no output of the model has: they get theirs last. */
 static const char *name_call(mica_onnx_import *im, char text[96], const mica_op *op)
 {
     bool taken = true;
     for (int k = 0; taken; k++) {
         (void)mica_format(text, 96, k == 0 ? "%s.%d" : "%s.%d.%d", op->name, im->entered, k);
-        taken = mica_net_name_taken(im->net, text);
-        for (int i = 0; i < im->model->graph.output_count && !taken; i++)
-            taken = strcmp(im->model->graph.outputs[i].name, text) == 0;
+        taken = mica_onnx_name_taken(im, text);
     }
     im->entered++;
     return text;
@@ -70,10 +59,10 @@ static void enter(mica_onnx_import *im, const mica_onnx_recorded *c)
     for (int i = 0; i < c->ins; i++)
         ins[i] = c->in[i] != 0 ? mica_onnx_in_net(im, c->in[i]) : 0;
     mica_value first = mica_net_call(im->net, name_call(im, name, c->op), c->op, ins, c->ins, opts);
-    im->values[c->first].value = first;
+    mica_onnx_held_at(im, c->first)->value = first;
     for (int k = 1; k < c->op->outs; k++) /* what has no shape is no result with these options */
-        if (im->values[c->first + k].shape.rank >= 0)
-            im->values[c->first + k].value = mica_net_result(im->net, first, k);
+        if (mica_onnx_held_at(im, c->first + k)->shape.rank >= 0)
+            mica_onnx_held_at(im, c->first + k)->value = mica_net_result(im->net, first, k);
     im->status = im->status == MICA_OK ? mica_net_status(im->net) : im->status;
 }
 

@@ -1,8 +1,9 @@
-/* Short names for calls that operators made of several others are full of. All take f32, where it is computed. */
+/* Arithmetic, by short names: calls that operators made of several others are full of. All take f32, where it is
+ * computed. */
 #ifndef MICA_SRC_ONNX_COMPOSE_H
 #define MICA_SRC_ONNX_COMPOSE_H
 
-#include "onnx/import.h"
+#include "onnx/moves.h"
 
 static inline mica_onnx_ref mica_onnx_add(mica_onnx_importing *n, mica_onnx_ref a, mica_onnx_ref b)
 {
@@ -47,21 +48,6 @@ static inline mica_onnx_ref mica_onnx_choose(mica_onnx_importing *n, mica_onnx_r
     return mica_onnx_op(n, "where", (mica_onnx_ref[]){condition, a, b}, 3, NULL);
 }
 
-/* Elements start to stop - 1 along an axis; all of them: as it is. */
-mica_onnx_ref mica_onnx_part(mica_onnx_importing *n, mica_onnx_ref ref, int axis, mica_index start,
-                             mica_index stop);
-/* Any number of them joined along an axis, by several calls where one cannot take them all. Uses refs as its own. */
-mica_onnx_ref mica_onnx_join(mica_onnx_importing *n, mica_onnx_ref *refs, int count, int axis);
-/* With an axis of size 1 more, or one less. */
-mica_onnx_ref mica_onnx_with_axis(mica_onnx_importing *n, mica_onnx_ref ref, int axis);
-mica_onnx_ref mica_onnx_without_axis(mica_onnx_importing *n, mica_onnx_ref ref, int axis);
-/* [C] in a shape that broadcasts along axis 1 of a tensor of this rank. */
-mica_onnx_ref mica_onnx_by_channel(mica_onnx_importing *n, mica_onnx_ref ref, int rank);
-/* In this shape: as it is, or repeated. */
-mica_onnx_ref mica_onnx_broadcast(mica_onnx_importing *n, mica_onnx_ref ref, int rank,
-                                  const mica_index *dims);
-/* Whether it has exactly this shape. */
-bool mica_onnx_has_shape(mica_onnx_importing *n, mica_onnx_ref ref, int rank, const mica_index *dims);
 /* Of Mica's options that read 0 as something else: 0 itself, as near as matters. */
 static inline float mica_onnx_not_0(float value) { return value != 0.0f ? value : 1e-37f; }
 

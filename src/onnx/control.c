@@ -123,7 +123,8 @@ static bool plan_scan(mica_onnx_importing *n, const mica_onnx_graph *body, scan_
     *p = (scan_plan){.scans = (int)mica_onnx_int(n, "num_scan_inputs", 0)};
     p->states = n->ins - p->scans;
     p->outs = body->output_count - p->states;
-    if (p->scans < 1 || p->scans > MOST_SCANS || p->states < 0 || p->outs < 0 || p->outs > MOST_SCANS) {
+    if (p->scans < 1 || p->scans > MOST_SCANS || p->states < 0 || p->outs < 0 || p->outs > MOST_SCANS ||
+        body->output_count > MICA_ONNX_INS) {
         (void)mica_onnx_bad(n, "num_scan_inputs is %d of %d inputs, and its body has %d outputs", p->scans,
                             n->ins, body->output_count);
         return false;

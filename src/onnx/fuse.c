@@ -71,18 +71,10 @@ static int uses_of(const mica_onnx_import *im, const char *name)
 
 static bool grow_makers(mica_onnx_import *im)
 {
-    int room = im->maker_room > 0 ? 2 * im->maker_room : 256;
-    mica_onnx_maker *makers = mica_allocate(im->ctx, (size_t)room * sizeof *makers);
-    if (makers == NULL) {
-        im->status = im->ctx->status;
-        return false;
-    }
-    if (im->maker_count > 0)
-        memcpy(makers, im->makers, (size_t)im->maker_count * sizeof *makers);
-    mica_release(im->ctx, im->makers, (size_t)im->maker_room * sizeof *makers);
-    im->makers = makers;
-    im->maker_room = room;
-    return true;
+    mica_status status = mica_onnx_grow(im->ctx, &im->makers, im->maker_count, &im->maker_room,
+                                        sizeof *im->makers);
+    im->status = status != MICA_OK ? status : im->status;
+    return status == MICA_OK;
 }
 
 /* Values that a node only passes on keep their maker, and constants need none. */
@@ -91,9 +83,10 @@ void mica_onnx_note_maker(mica_onnx_importing *n)
     mica_onnx_import *im = n->import;
     bool made = false;
     for (int k = 0; k < n->outs && !n->failed; k++)
-        made = made || (n->out[k] > 0 && !im->values[n->out[k]].known && im->values[n->out[k]].maker == 0 &&
-                        !im->values[n->out[k]].input);
-    if (!made || im->status != MICA_OK || (im->maker_count == im->maker_room && !grow_makers(im)))
+        made = made ||
+               (n->out[k] > 0 && !mica_onnx_held_at(im, n->out[k])->known &&
+                mica_onnx_held_at(im, n->out[k])->maker == 0 && !mica_onnx_held_at(im, n->out[k])->input);
+    if (!made || im->status != MICA_OK || !grow_makers(im))
         return;
     mica_onnx_ref *in = mica_onnx_memory(im->model, (size_t)(n->node->ins + n->node->outs) * sizeof *in);
     if (in == NULL) {
@@ -107,8 +100,9 @@ void mica_onnx_note_maker(mica_onnx_importing *n)
         out[k] = k < n->outs ? n->out[k] : 0;
     im->makers[im->maker_count++] = (mica_onnx_maker){n->node, in, out, im->body};
     for (int k = 0; k < n->outs; k++)
-        if (n->out[k] > 0 && im->values[n->out[k]].maker == 0 && !im->values[n->out[k]].input)
-            im->values[n->out[k]].maker = im->maker_count;
+        if (n->out[k] > 0 && mica_onnx_held_at(im, n->out[k])->maker == 0 &&
+            !mica_onnx_held_at(im, n->out[k])->input)
+            mica_onnx_held_at(im, n->out[k])->maker = im->maker_count;
 }
 
 /* ---- Matching ---- */
@@ -180,7 +174,7 @@ static bool match_type(const char **text, const mica_onnx_node *node, int output
 static bool match_node(matching *s, const char **text, mica_onnx_ref ref)
 {
     mica_onnx_import *im = s->n->import;
-    int number = im->values[ref].maker, output = 0;
+    int number = mica_onnx_held_at(im, ref)->maker, output = 0;
     const char *end = skip(*text), *at = *text, *label = at[1] == ':' ? at : NULL;
     at += label != NULL ? 2 : 0;
     *text = end;
@@ -293,6 +287,6 @@ bool mica_onnx_is_f32(mica_onnx_importing *n, mica_onnx_ref ref)
 const mica_onnx_recorded *mica_onnx_made_by(const mica_onnx_importing *n, mica_onnx_ref ref, const char *op)
 {
     const mica_onnx_import *im = n->import;
-    int number = ref > 0 ? im->values[ref].call : 0;
+    int number = ref > 0 ? mica_onnx_held_at(im, ref)->call : 0;
     return number > 0 && strcmp(im->calls[number - 1].op->name, op) == 0 ? &im->calls[number - 1] : NULL;
 }

@@ -15,7 +15,7 @@ static const mica_onnx_recorded *permuted(const mica_onnx_importing *n, mica_onn
                                           const int *axes)
 {
     const mica_onnx_recorded *p = mica_onnx_made_by(n, ref, "permute");
-    if (p == NULL || n->import->values[ref].shape.rank != rank)
+    if (p == NULL || mica_onnx_held_at(n->import, ref)->shape.rank != rank)
         return NULL;
     const mica_permute_opts *opts = p->opts;
     for (int k = 0; k < rank; k++)

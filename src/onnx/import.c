@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "io/quote.h"
+#include "net/net.h"
 #include "onnx/state.h"
 
 #define DEEPEST    32      /* functions and subgraphs within one another */
@@ -213,6 +214,20 @@ static bool size_of(mica_onnx_import *im, const mica_onnx_value *v, int axis, mi
     return false;
 }
 
+/* What was set for an input, against what the model says of it. */
+static void check_set(mica_onnx_import *im, const mica_onnx_value *v, const mica_tensor *value)
+{
+    bool fits = v->rank < 0 || v->rank == value->rank;
+    for (int k = 0; fits && k < v->rank; k++)
+        fits = v->dim[k] < 0 || v->dim[k] == value->dim[k];
+    if (!fits)
+        im->status = mica_fail(im->ctx, MICA_ERR_SHAPE, "onnx: input %s is set to %s, which is not its shape",
+                               MICA_QUOTE(v->name), MICA_SHAPE(value));
+    else if (v->dtype != MICA_DTYPE_COUNT && v->dtype != value->dtype)
+        im->status = mica_fail(im->ctx, MICA_ERR_DTYPE, "onnx: input %s is set to %s: expected %s",
+                               MICA_QUOTE(v->name), mica_dtype_name(value->dtype), mica_dtype_name(v->dtype));
+}
+
 static void add_input(mica_onnx_import *im, const mica_onnx_info *info, int number)
 {
     const mica_onnx_value *v = &info->is;
@@ -220,6 +235,10 @@ static void add_input(mica_onnx_import *im, const mica_onnx_info *info, int numb
     mica_index dims[MICA_MAX_RANK];
     int rank = v->rank;
     mica_dtype dtype = v->dtype;
+    if (s != NULL)
+        check_set(im, v, s->value);
+    if (im->status != MICA_OK)
+        return;
     if (s != NULL && s->value->data != NULL) {
         take_known(im, info->name, s->value);
         return;
@@ -288,14 +307,18 @@ static void add_inputs(mica_onnx_import *im)
 
 /* ---- Outputs ---- */
 
-/* What a caller reads is made by a call of its own: not an input, a constant, or another output. */
+/* What a caller reads is made by a call of its own: not an input, a constant, or another output. An input or a weight
+ * of the output's own name has that name in the net, and is the output itself. */
 static void add_output(mica_onnx_import *im, const mica_onnx_info *info, mica_onnx_ref ref)
 {
     mica_onnx_held *held = mica_onnx_held_at(im, ref);
     if (held->broken)
         return;
     mica_value value = mica_onnx_in_net(im, ref);
-    if (held->known || held->input || held->output)
+    bool itself = value != 0 && mica_net_named(im->net, info->name) == value;
+    if (itself && held->known)
+        return; /* it lasts */
+    if (!itself && (held->known || held->input || held->output))
         value = mica_net_op(im->net, NULL, "copy", &value, 1, NULL);
     else
         held->output = true;
@@ -344,7 +367,7 @@ static void import_model(mica_onnx_import *im)
 {
     mica_onnx *model = im->model;
     mica_onnx_scope scope = {0};
-    im->scope = &scope;
+    im->names = im->scope = &scope;
     model->problem_count = 0;
     model->starts = NULL;
     add_initializers(im, &model->graph);
@@ -357,7 +380,7 @@ static void import_model(mica_onnx_import *im)
         add_outputs(im);
     if (im->status == MICA_OK && model->problem_count > 0)
         im->status = tell_problems(im);
-    im->scope = NULL;
+    im->names = im->scope = NULL;
 }
 
 /* The same with smaller sizes, if there are any, into a net that nobody needs: see sizes.c. */
@@ -396,7 +419,9 @@ static bool sets_symbols(const mica_onnx_opts *opts)
 
 static void drop(mica_onnx_import *im)
 {
-    mica_release(im->ctx, im->values, (size_t)im->room * sizeof *im->values);
+    for (int i = 0; i * MICA_ONNX_PAGE < im->count; i++)
+        mica_release(im->ctx, im->pages[i], MICA_ONNX_PAGE * sizeof **im->pages);
+    mica_release(im->ctx, im->pages, (size_t)im->page_room * sizeof *im->pages);
     mica_release(im->ctx, im->calls, (size_t)im->call_room * sizeof *im->calls);
     mica_release(im->ctx, im->makers, (size_t)im->maker_room * sizeof *im->makers);
 }
@@ -406,6 +431,9 @@ mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opt
     static const mica_onnx_opts none;
     if (model == NULL || net == NULL)
         return MICA_ERR_ARGUMENT;
+    if (net->value_count > 0 || net->ctx != model->ctx)
+        return mica_fail(model->ctx, MICA_ERR_ARGUMENT,
+                         "onnx_build: expected an empty net of the model's context");
     mica_onnx_import im = {.model = model,
                            .ctx = model->ctx,
                            .net = net,

@@ -100,7 +100,12 @@ static void one_hot(mica_onnx_importing *n)
         int axis;
         mica_index depth;
     } opts = {(int)mica_onnx_int(n, "axis", -1), 0};
-    opts.depth = (mica_index)mica_onnx_known_number(n, n->in[1], "depth");
+    double depth = mica_onnx_known_number(n, n->in[1], "depth");
+    if (!(depth >= 0 && depth <= INT32_MAX)) {
+        (void)mica_onnx_bad(n, "a depth of %g", depth);
+        return;
+    }
+    opts.depth = (mica_index)depth;
     mica_onnx_ref index = mica_onnx_cast(n, n->in[0], MICA_I64);
     mica_onnx_give(n, 0, mica_onnx_op2(n, "one_hot", index, n->in[2], &opts));
 }

@@ -63,9 +63,9 @@ static void give_loss(mica_onnx_importing *n, const by_class *c)
 {
     mica_tensor target = *mica_onnx_shape(n, n->in[1]);
     mica_reduction_opts all = {.count = 0};
-    mica_onnx_ref index = mica_onnx_with_axis(n, c->classes, 1), factor = factors(n, c);
+    mica_onnx_ref index = mica_onnx_add_axis(n, c->classes, 1), factor = factors(n, c);
     mica_onnx_ref each = mica_onnx_op2(n, "gather", c->rows, index, &(mica_axis_opts){1});
-    each = mica_onnx_op1(n, "neg", mica_onnx_without_axis(n, each, 1), NULL);
+    each = mica_onnx_op1(n, "neg", mica_onnx_drop_axis(n, each, 1), NULL);
     each = factor != 0 ? mica_onnx_mul(n, each, factor) : each;
     if (strcmp(c->reduction, "none") == 0)
         each = mica_onnx_reshape(n, each, target.rank, target.dim);

@@ -13,12 +13,12 @@ static void matmul(mica_onnx_importing *n)
     bool row = mica_onnx_shape(n, a)->rank == 1, column = mica_onnx_shape(n, b)->rank == 1;
     if (mica_onnx_shape(n, a)->rank == 0 || mica_onnx_shape(n, b)->rank == 0)
         (void)mica_onnx_bad(n, "a number, expected vectors or matrices");
-    a = row ? mica_onnx_with_axis(n, a, 0) : a;
-    b = column ? mica_onnx_with_axis(n, b, 1) : b;
+    a = row ? mica_onnx_add_axis(n, a, 0) : a;
+    b = column ? mica_onnx_add_axis(n, b, 1) : b;
     mica_onnx_ref y = mica_onnx_typed(n, "matmul", (mica_onnx_ref[]){a, b}, 2, NULL);
     int rank = mica_onnx_shape(n, y)->rank;
-    y = column ? mica_onnx_without_axis(n, y, rank - 1) : y;
-    y = row ? mica_onnx_without_axis(n, y, rank - (column ? 1 : 2)) : y;
+    y = column ? mica_onnx_drop_axis(n, y, rank - 1) : y;
+    y = row ? mica_onnx_drop_axis(n, y, rank - (column ? 1 : 2)) : y;
     mica_onnx_give_like(n, 0, y, n->in[0]);
 }
 
@@ -30,7 +30,7 @@ static mica_onnx_ref bias_of(mica_onnx_importing *n, mica_onnx_ref c, mica_index
     const mica_tensor *t = mica_onnx_shape(n, c);
     bool is_row = t->rank > 0 && t->rank <= 2 && t->dim[t->rank - 1] == columns &&
                   (t->rank == 1 || t->dim[0] == 1);
-    return is_row ? mica_onnx_reshape(n, c, 1, &columns) : 0;
+    return !is_row ? 0 : t->rank == 1 ? c : mica_onnx_reshape(n, c, 1, &columns);
 }
 
 static mica_onnx_ref scaled(mica_onnx_importing *n, mica_onnx_ref ref, float by)

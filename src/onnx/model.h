@@ -49,7 +49,7 @@ typedef struct mica_onnx_attribute {
         *reference; /* in a function: the name of the attribute of the call that it takes; NULL: none */
     int64_t i;
     float f;
-    const char *s; /* interned */
+    const char *s; /* terminated */
     size_t length; /* of s, which may hold NULs */
     mica_onnx_tensor *t;
     const mica_onnx_graph *g;
@@ -135,6 +135,9 @@ struct mica_onnx {
     int problem_count, problem_room;
 };
 
+/* Makes room for one more than `count` elements of an array (`array` points to the pointer), whose memory is the
+ * context's: mica_release(ctx, *array, *room * bytes). */
+mica_status mica_onnx_grow(mica_context *ctx, void *array, int count, int *room, size_t bytes);
 /* Memory of the model's own, aligned to 64 if large; NULL, with the context's error set, if there is none left. */
 void *mica_onnx_memory(mica_onnx *model, size_t bytes);
 /* The one copy of this text. NULL, with an error, if memory is short. */

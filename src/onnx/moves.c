@@ -1,4 +1,3 @@
-/* Calls that several families of operators are made of. */
 #include "onnx/moves.h"
 
 #include <string.h>
@@ -51,6 +50,8 @@ mica_onnx_ref mica_onnx_zeros(mica_onnx_importing *n, mica_dtype dtype, int rank
 mica_onnx_ref mica_onnx_slice(mica_onnx_importing *n, mica_onnx_ref x, int axis, int64_t start, int64_t stop,
                               int64_t step)
 {
+    if (n->failed)
+        return 0;
     mica_index size = mica_onnx_shape(n, x)->dim[axis];
     if (step == 0)
         return mica_onnx_bad(n, "a slice with step 0");
@@ -67,12 +68,60 @@ mica_onnx_ref mica_onnx_slice(mica_onnx_importing *n, mica_onnx_ref x, int axis,
     return mica_onnx_op1(n, "slice", x, &opts);
 }
 
+mica_onnx_ref mica_onnx_part(mica_onnx_importing *n, mica_onnx_ref x, int axis, mica_index start,
+                             mica_index stop)
+{
+    if (!n->failed && start == 0 && stop == mica_onnx_shape(n, x)->dim[axis])
+        return x;
+    return mica_onnx_slice(n, x, axis, start, stop, 1);
+}
+
+mica_onnx_ref mica_onnx_join(mica_onnx_importing *n, mica_onnx_ref *refs, int count, int axis)
+{
+    mica_axis_opts opts = {.axis = axis};
+    while (count > 1) {
+        int groups = 0;
+        for (int i = 0; i < count; i += MICA_OP_INS) {
+            int each = count - i < MICA_OP_INS ? count - i : MICA_OP_INS;
+            refs[groups++] = each == 1 ? refs[i] : mica_onnx_op(n, "concat", refs + i, each, &opts);
+        }
+        count = groups;
+    }
+    return count == 1 ? refs[0] : 0;
+}
+
+mica_onnx_ref mica_onnx_drop_axis(mica_onnx_importing *n, mica_onnx_ref x, int axis)
+{
+    return mica_onnx_op1(n, "squeeze", x, &(mica_axis_opts){.axis = axis});
+}
+
 mica_onnx_ref mica_onnx_drop_axes(mica_onnx_importing *n, mica_onnx_ref x, unsigned mask)
 {
     for (int k = MICA_MAX_RANK - 1; k >= 0; k--)
         if (mask & (1u << k))
-            x = mica_onnx_op1(n, "squeeze", x, &(mica_axis_opts){.axis = k});
+            x = mica_onnx_drop_axis(n, x, k);
     return x;
+}
+
+mica_onnx_ref mica_onnx_by_channel(mica_onnx_importing *n, mica_onnx_ref x, int rank)
+{
+    mica_index dims[MICA_MAX_RANK];
+    const mica_tensor *t = mica_onnx_shape(n, x);
+    if (x == 0 || rank <= 2)
+        return x;
+    for (int k = 1; k < rank; k++)
+        dims[k - 1] = 1;
+    dims[0] = t->rank > 0 ? t->dim[0] : 1;
+    return mica_onnx_reshape(n, x, rank - 1, dims);
+}
+
+bool mica_onnx_has_shape(mica_onnx_importing *n, mica_onnx_ref x, int rank, const mica_index *dims)
+{
+    const mica_tensor *t = mica_onnx_shape(n, x);
+    bool same = t->rank == rank;
+    for (int k = 0; same && k < rank; k++)
+        same = t->dim[k] == dims[k];
+    return same;
 }
 
 mica_onnx_ref mica_onnx_add_axis(mica_onnx_importing *n, mica_onnx_ref x, int axis)

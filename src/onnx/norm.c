@@ -106,7 +106,7 @@ static mica_onnx_ref by_group(mica_onnx_importing *n, mica_onnx_ref ref, mica_in
 {
     mica_index each = groups > 0 ? mica_onnx_shape(n, n->in[0])->dim[1] / groups : 0;
     ref = mica_onnx_reshape(n, ref, 2, (mica_index[]){groups, 1});
-    ref = mica_onnx_broadcast(n, ref, 2, (mica_index[]){groups, each});
+    ref = mica_onnx_expand(n, ref, 2, (mica_index[]){groups, each});
     return mica_onnx_reshape(n, ref, 1, (mica_index[]){groups * each});
 }
 

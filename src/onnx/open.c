@@ -143,7 +143,7 @@ mica_onnx_about mica_onnx_describe(const mica_onnx *model)
                              .initializers = model->graph.initializer_count};
     for (int i = 0; i < model->opset_count; i++)
         if (model->opsets[i].domain[0] == '\0')
-            about.opset = (int)model->opsets[i].version;
+            about.opset = model->opsets[i].version < INT32_MAX ? (int)model->opsets[i].version : INT32_MAX;
     for (int i = 0; i < model->graph.initializer_count; i++) {
         const mica_onnx_tensor *t = &model->graph.initializers[i];
         size_t bytes = mica_dtype_bytes(mica_onnx_dtype(t->type));

@@ -45,7 +45,7 @@ static bool is_number(const mica_wire_field *f, uint32_t number)
     return f->number == number && f->kind == MICA_WIRE_VARINT;
 }
 
-/* How often a field is there. */
+/* How often a field is there, up to INT32_MAX: what is read then is no more than this. */
 static int count_of(span message, uint32_t number)
 {
     mica_wire w = mica_wire_over(message.bytes, message.size);
@@ -222,7 +222,7 @@ static mica_status texts(const parser *p, span message, uint32_t number, const c
     MICA_TRY(room_for(p, &list, *count, sizeof *list));
     mica_wire w = mica_wire_over(message.bytes, message.size);
     mica_wire_field f;
-    for (int at = 0; mica_wire_next(&w, &f);)
+    for (int at = 0; at < *count && mica_wire_next(&w, &f);)
         if (is_bytes(&f, number))
             MICA_TRY(text_of(p, &list[at++], &f));
     *out = list;
@@ -337,7 +337,7 @@ static mica_status attributes(parser *p, span message, uint32_t number, const mi
     MICA_TRY(room_for(p, &list, *count, sizeof *list));
     mica_wire w = mica_wire_over(message.bytes, message.size);
     mica_wire_field f;
-    for (int at = 0; mica_wire_next(&w, &f);)
+    for (int at = 0; at < *count && mica_wire_next(&w, &f);)
         if (is_bytes(&f, number))
             MICA_TRY(attribute(p, &list[at++], span_of(&f)));
     *out = list;
@@ -376,7 +376,7 @@ static mica_status nodes(parser *p, span message, uint32_t number, const mica_on
     MICA_TRY(room_for(p, &list, *count, sizeof *list));
     mica_wire w = mica_wire_over(message.bytes, message.size);
     mica_wire_field f;
-    for (int at = 0; mica_wire_next(&w, &f);)
+    for (int at = 0; at < *count && mica_wire_next(&w, &f);)
         if (is_bytes(&f, number))
             MICA_TRY(node(p, &list[at++], span_of(&f)));
     *out = list;
@@ -401,7 +401,7 @@ static mica_status dimension(const parser *p, mica_onnx_value *v, span message)
         v->dim[v->rank] = size;
         v->symbol[v->rank] = size < 0 ? symbol : NULL;
     }
-    v->rank++;
+    v->rank += v->rank <= MICA_MAX_RANK;
     return end_of(p, &w);
 }
 
@@ -462,7 +462,7 @@ static mica_status value_infos(const parser *p, span message, uint32_t number, m
     MICA_TRY(room_for(p, &list, *count, sizeof *list));
     mica_wire w = mica_wire_over(message.bytes, message.size);
     mica_wire_field f;
-    for (int at = 0; mica_wire_next(&w, &f);)
+    for (int at = 0; at < *count && mica_wire_next(&w, &f);)
         if (is_bytes(&f, number))
             MICA_TRY(value_info(p, &list[at++], span_of(&f)));
     *out = list;
@@ -480,7 +480,7 @@ static mica_status graph(parser *p, mica_onnx_graph *g, span message)
     for (int at = 0; mica_wire_next(&w, &f);) {
         if (is_bytes(&f, 2))
             MICA_TRY(text_of(p, &g->name, &f));
-        else if (is_bytes(&f, 5))
+        else if (is_bytes(&f, 5) && at < g->initializer_count)
             MICA_TRY(tensor(p, &g->initializers[at++], span_of(&f)));
         else if (is_bytes(&f, 15))
             return bad_at(p, f.bytes, "a sparse initializer, which Mica does not have");
@@ -520,7 +520,7 @@ static mica_status opsets(const parser *p, span message, uint32_t number, const 
     MICA_TRY(room_for(p, &list, *count, sizeof *list));
     mica_wire w = mica_wire_over(message.bytes, message.size);
     mica_wire_field f;
-    for (int at = 0; mica_wire_next(&w, &f);)
+    for (int at = 0; at < *count && mica_wire_next(&w, &f);)
         if (is_bytes(&f, number))
             MICA_TRY(opset(p, &list[at++], span_of(&f)));
     *out = list;
@@ -563,7 +563,7 @@ static mica_status model_graph(parser *p, span file)
                 return bad_at(p, f.bytes, "a second graph in one model");
             seen = true;
             MICA_TRY(graph(p, &p->model->graph, span_of(&f)));
-        } else if (is_bytes(&f, 25)) {
+        } else if (is_bytes(&f, 25) && at < p->model->function_count) {
             MICA_TRY(function(p, &functions[at++], span_of(&f)));
         }
     }

@@ -11,6 +11,23 @@ struct mica_onnx_chunk {
     size_t bytes, used;
 };
 
+mica_status mica_onnx_grow(mica_context *ctx, void *array, int count, int *room, size_t bytes)
+{
+    if (count < *room)
+        return MICA_OK;
+    int more = *room > 0 ? 2 * *room : 64;
+    void *old, *grown = mica_allocate(ctx, (size_t)more * bytes);
+    if (grown == NULL)
+        return ctx->status;
+    memcpy(&old, array, sizeof old);
+    if (count > 0)
+        memcpy(grown, old, (size_t)count * bytes);
+    mica_release(ctx, old, (size_t)*room * bytes);
+    memcpy(array, &grown, sizeof grown);
+    *room = more;
+    return MICA_OK;
+}
+
 void *mica_onnx_memory(mica_onnx *model, size_t bytes)
 {
     size_t header = mica_align_up(sizeof(mica_onnx_chunk)), piece = bytes >= MICA_ALIGN ? MICA_ALIGN : 16;

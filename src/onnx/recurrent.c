@@ -108,7 +108,7 @@ static bool read_activations(mica_onnx_importing *n, const mica_onnx_recurrent *
 /* Part `number` of a direction's axis, which comes first: [D, ...] or, of states that are batch first, [N, D, ...]. */
 static mica_onnx_ref of_direction(mica_onnx_importing *n, mica_onnx_ref ref, int axis, int number)
 {
-    return ref == 0 ? 0 : mica_onnx_without_axis(n, mica_onnx_part(n, ref, axis, number, number + 1), axis);
+    return ref == 0 ? 0 : mica_onnx_drop_axis(n, mica_onnx_part(n, ref, axis, number, number + 1), axis);
 }
 
 static void read_weights(mica_onnx_importing *n, const mica_onnx_recurrent *r, mica_onnx_direction *d,
@@ -191,7 +191,7 @@ static void give_joined(mica_onnx_importing *n, int number, const mica_onnx_ref 
     if (!mica_onnx_wants(n, number))
         return;
     for (int i = 0; i < count; i++)
-        joined[i] = mica_onnx_with_axis(n, parts[i], axis);
+        joined[i] = mica_onnx_add_axis(n, parts[i], axis);
     mica_onnx_give_like(n, number, mica_onnx_join(n, joined, count, axis), n->in[X]);
 }
 

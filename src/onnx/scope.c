@@ -1,6 +1,7 @@
 /* What names stand for. */
 #include <string.h>
 
+#include "net/net.h"
 #include "onnx/state.h"
 
 static size_t slot_of(const mica_onnx_scope *s, const char *name)
@@ -57,4 +58,14 @@ mica_onnx_ref mica_onnx_look_up(const mica_onnx_import *im, const char *name)
             return s->refs[at];
     }
     return -1;
+}
+
+bool mica_onnx_name_taken(mica_onnx_import *im, const char *text)
+{
+    if (mica_net_name_taken(im->net, text))
+        return true;
+    const char *name = mica_onnx_intern(im->model, text, strlen(text));
+    if (name == NULL)
+        im->status = im->ctx->status;
+    return name != NULL && im->names->room > 0 && im->names->names[slot_of(im->names, name)] != NULL;
 }

@@ -1,5 +1,5 @@
-/* Sizes of a model that are known by name only: "batch", "sequence". A net is planned for the most that each may be, and
- * a step may have less.
+/* Sizes of a model that are known by name only: "batch", "sequence". A net is planned for the most that each may be,
+ * and a step may have less.
  *
  * What an operator is told about shapes are numbers, and some of them follow from such a size: a Reshape to [8, -1]
  * where 8 is the batch, a mean that divides by the length. To tell them from true constants the graph is imported
@@ -36,8 +36,8 @@ static bool is_fixed(const mica_onnx_import *im, const char *input)
     return false;
 }
 
-/* The name of a size in the net. "batch" is the one that training and batches of data go by: the symbol of that name, or
- * else the first axis of the first input that has axes. */
+/* The name of a size in the net. "batch" is the one that training and batches of data go by: the symbol of that name,
+ * or else the first axis of the first input that has axes. */
 static const char *name_in_net(const mica_onnx_import *im, const char *symbol)
 {
     const mica_onnx_graph *g = &im->model->graph;
@@ -93,7 +93,7 @@ bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index 
 
 static const mica_onnx_held *twin_of(const mica_onnx_import *im, mica_onnx_ref ref)
 {
-    return im->twin != NULL && ref < im->twin->count ? &im->twin->values[ref] : NULL;
+    return im->twin != NULL && ref < im->twin->count ? mica_onnx_held_at(im->twin, ref) : NULL;
 }
 
 static bool same_shape(const mica_tensor *a, const mica_tensor *b)
@@ -105,7 +105,7 @@ static bool same_shape(const mica_tensor *a, const mica_tensor *b)
 static mica_value input_of_size(const mica_onnx_import *im, mica_index now, mica_index then, int *axis)
 {
     for (mica_onnx_ref ref = 1; ref < im->count && is_of_one_symbol(im, now, then); ref++) {
-        const mica_onnx_held *held = &im->values[ref], *twin = twin_of(im, ref);
+        const mica_onnx_held *held = mica_onnx_held_at(im, ref), *twin = twin_of(im, ref);
         for (int k = 0; held->input && twin != NULL && k < held->shape.rank; k++)
             if (held->shape.dim[k] == now && twin->shape.dim[k] == then) {
                 *axis = k;
@@ -154,7 +154,7 @@ static mica_value leading_part(mica_onnx_import *im, const mica_tensor *x, const
 
 mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mica_value value)
 {
-    const mica_onnx_held *held = &im->values[ref], *twin = twin_of(im, ref);
+    const mica_onnx_held *held = mica_onnx_held_at(im, ref), *twin = twin_of(im, ref);
     if (im->twin == NULL || held->name != NULL) /* initializers are what they are */
         return value;
     bool known = twin != NULL && twin->known;
@@ -200,8 +200,8 @@ static bool agrees(mica_onnx_import *im, const mica_onnx_recorded *c, const void
 /* A reshape in terms of its input: 0 for an axis that is the input's, -1 for the one that is left. */
 static void reshape_by_input(mica_onnx_import *im, const mica_onnx_recorded *c, mica_shape_opts *opts)
 {
-    const mica_tensor *x = &im->values[c->in[0]].shape, *x_twin = &twin_of(im, c->in[0])->shape,
-                      *shape = &im->values[c->first].shape, *y = &twin_of(im, c->first)->shape;
+    const mica_tensor *x = &mica_onnx_held_at(im, c->in[0])->shape, *x_twin = &twin_of(im, c->in[0])->shape,
+                      *shape = &mica_onnx_held_at(im, c->first)->shape, *y = &twin_of(im, c->first)->shape;
     if (shape->rank != y->rank)
         return;
     for (int k = 0; k < shape->rank; k++) {

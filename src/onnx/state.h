@@ -53,13 +53,16 @@ typedef struct mica_onnx_frame {
     const mica_onnx_function *function;
 } mica_onnx_frame;
 
+#define MICA_ONNX_PAGE 256 /* values */
+
 typedef struct mica_onnx_import {
     mica_onnx *model;
     mica_context *ctx;
     mica_net *net;
     const mica_onnx_opts *opts;
-    mica_onnx_held *values; /* [0] is none */
-    int count, room;
+    mica_onnx_held *
+        *pages; /* of values, which stay where they are: what mica_onnx_shape gave is good to the end */
+    int count, page_room; /* value 0 is none */
     mica_onnx_recorded *calls;
     int call_count, call_room;
     mica_onnx_maker *makers;
@@ -67,6 +70,7 @@ typedef struct mica_onnx_import {
     mica_onnx_scope uses; /* how often a name is read, but for its shape */
     int body, bodies;     /* the present function's call, and how many there were */
     mica_onnx_scope *scope;
+    const mica_onnx_scope *names; /* of the model's own graph: all that outputs and weights can be called */
     const mica_onnx_frame *frame; /* NULL: in the model's own graph */
     const mica_onnx_opset *opsets;
     int opset_count;
@@ -84,9 +88,9 @@ typedef struct mica_onnx_import {
 
 /* A new value; 0 if memory is short (import->status). */
 mica_onnx_ref mica_onnx_hold(mica_onnx_import *im, const mica_onnx_held *held);
-static inline mica_onnx_held *mica_onnx_held_at(mica_onnx_import *im, mica_onnx_ref ref)
+static inline mica_onnx_held *mica_onnx_held_at(const mica_onnx_import *im, mica_onnx_ref ref)
 {
-    return &im->values[ref];
+    return &im->pages[ref / MICA_ONNX_PAGE][ref % MICA_ONNX_PAGE];
 }
 /* Its value in the net, which a constant gets when it is first asked for; of what a call makes, once that has entered
  * the net. 0 after an error. */
@@ -101,6 +105,8 @@ void mica_onnx_enter_calls(mica_onnx_import *im, const mica_onnx_ref *outs, int 
  * input of a function that the call leaves out; -1 for nothing. */
 bool mica_onnx_bind_name(mica_onnx_import *im, const char *name, mica_onnx_ref ref);
 mica_onnx_ref mica_onnx_look_up(const mica_onnx_import *im, const char *name);
+/* Whether a name that the import makes up is taken: in the net, or by something of the model that may yet enter it. */
+bool mica_onnx_name_taken(mica_onnx_import *im, const char *text);
 
 /* Records why a node cannot be imported. `needs`: inputs that would have to be known. */
 void mica_onnx_add_problem(mica_onnx_import *im, const mica_onnx_node *node, const char *reason,

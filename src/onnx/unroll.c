@@ -159,7 +159,7 @@ static mica_onnx_ref advance(walk *k, mica_index t)
 {
     mica_onnx_importing *n = k->n;
     mica_onnx_ref h, c, y;
-    mica_onnx_ref x = mica_onnx_without_axis(n, mica_onnx_part(n, k->from_x, 0, t, t + 1), 0);
+    mica_onnx_ref x = mica_onnx_drop_axis(n, mica_onnx_part(n, k->from_x, 0, t, t + 1), 0);
     step(k, x, &h, &c);
     y = h;
     if (k->r->lengths != 0) {
@@ -177,19 +177,19 @@ static mica_onnx_ref advance(walk *k, mica_index t)
 void mica_onnx_unroll(mica_onnx_importing *n, const mica_onnx_recurrent *r, mica_onnx_direction *d)
 {
     mica_onnx_ref y[MICA_ONNX_MOST_STEPS];
-    int time_axis = r->batch_first ? 1 : 0, steps = (int)r->time;
-    walk k = {.n = n, .r = r, .d = d, .from_x = products(n, r, d)};
-    if (steps < 1 || steps > MICA_ONNX_MOST_STEPS) {
-        (void)mica_onnx_unsupported(n, "%d steps, with options that take 1 to %d", steps,
+    if (r->time < 1 || r->time > MICA_ONNX_MOST_STEPS) {
+        (void)mica_onnx_unsupported(n, "%td steps, with options that take 1 to %d", r->time,
                                     MICA_ONNX_MOST_STEPS);
         return;
     }
+    int time_axis = r->batch_first ? 1 : 0, steps = (int)r->time;
+    walk k = {.n = n, .r = r, .d = d, .from_x = products(n, r, d)};
     k.h = d->h_0 != 0 ? d->h_0 : zeros(n, r);
     k.c = r->cell != MICA_ONNX_LSTM ? 0 : d->c_0 != 0 ? d->c_0 : zeros(n, r);
     for (int i = 0; i < steps && !n->failed; i++) {
         int t = d->reverse ? steps - 1 - i : i;
         mica_onnx_ref now = advance(&k, t);
-        y[t] = d->wants_y ? mica_onnx_with_axis(n, now, time_axis) : 0;
+        y[t] = d->wants_y ? mica_onnx_add_axis(n, now, time_axis) : 0;
     }
     d->h_n = k.h;
     d->c_n = k.c;

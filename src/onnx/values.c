@@ -11,31 +11,32 @@
 
 /* ---- Values ---- */
 
+/* Another page, behind the last. */
+static bool add_page(mica_onnx_import *im)
+{
+    int number = im->count / MICA_ONNX_PAGE;
+    if (mica_onnx_grow(im->ctx, &im->pages, number, &im->page_room, sizeof *im->pages) != MICA_OK)
+        return false;
+    im->pages[number] = mica_allocate(im->ctx, MICA_ONNX_PAGE * sizeof **im->pages);
+    return im->pages[number] != NULL;
+}
+
 mica_onnx_ref mica_onnx_hold(mica_onnx_import *im, const mica_onnx_held *held)
 {
-    if (im->count == im->room) {
-        int room = im->room > 0 ? 2 * im->room : 256;
-        mica_onnx_held *values = mica_allocate(im->ctx, (size_t)room * sizeof *values);
-        if (values == NULL) {
-            im->status = im->ctx->status;
-            return 0;
-        }
-        if (im->count > 0)
-            memcpy(values, im->values, (size_t)im->count * sizeof *values);
-        else
-            values[im->count++] = (mica_onnx_held){.shape = {.dtype = MICA_F32}};
-        mica_release(im->ctx, im->values, (size_t)im->room * sizeof *values);
-        im->values = values;
-        im->room = room;
+    if (im->count % MICA_ONNX_PAGE == 0 && !add_page(im)) {
+        im->status = im->ctx->status;
+        return 0;
     }
-    im->values[im->count] = *held;
+    if (im->count == 0)
+        *mica_onnx_held_at(im, im->count++) = (mica_onnx_held){.shape = {.dtype = MICA_F32}};
+    *mica_onnx_held_at(im, im->count) = *held;
     return im->count++;
 }
 
 static const mica_onnx_held *held_of(const mica_onnx_importing *n, mica_onnx_ref ref)
 {
     static const mica_onnx_held none = {.shape = {.dtype = MICA_F32}};
-    return ref > 0 && ref < n->import->count ? &n->import->values[ref] : &none;
+    return ref > 0 && ref < n->import->count ? mica_onnx_held_at(n->import, ref) : &none;
 }
 
 const mica_tensor *mica_onnx_shape(mica_onnx_importing *n, mica_onnx_ref ref)
@@ -304,7 +305,8 @@ mica_onnx_ref mica_onnx_permute(mica_onnx_importing *n, mica_onnx_ref ref, const
     return mica_onnx_op1(n, "permute", ref, &opts);
 }
 
-static bool is_float(mica_dtype dtype)
+/* A type of floats that is computed in f32. */
+static bool is_other_float(mica_dtype dtype)
 {
     return dtype == MICA_F16 || dtype == MICA_BF16 || dtype == MICA_F64;
 }
@@ -312,7 +314,8 @@ static bool is_float(mica_dtype dtype)
 mica_onnx_ref mica_onnx_f32(mica_onnx_importing *n, int number)
 {
     mica_onnx_ref ref = number < n->ins ? n->in[number] : 0;
-    return ref != 0 && is_float(mica_onnx_shape(n, ref)->dtype) ? mica_onnx_cast(n, ref, MICA_F32) : ref;
+    return ref != 0 && is_other_float(mica_onnx_shape(n, ref)->dtype) ? mica_onnx_cast(n, ref, MICA_F32)
+                                                                      : ref;
 }
 
 void mica_onnx_give_like(mica_onnx_importing *n, int number, mica_onnx_ref ref, mica_onnx_ref like)
@@ -342,7 +345,9 @@ static const char *constant_name(mica_onnx_import *im, const mica_onnx_held *hel
 {
     if (held->name != NULL && held->name[0] != '\0' && strlen(held->name) < size)
         return held->name;
-    (void)mica_format(text, size, "constant.%d", im->made_names++);
+    do
+        (void)mica_format(text, size, "constant.%d", im->made_names++);
+    while (mica_onnx_name_taken(im, text));
     return text;
 }
 

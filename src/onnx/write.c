@@ -33,7 +33,7 @@ static bool only_losses_read(const mica_net *net, int value)
 bool mica_onnx_is_output(const mica_onnx_writer *w, int value)
 {
     const mica_value_info *v = &w->net->values[value];
-    if (is_loss(w->net, value) || v->observed || v->kind == MICA_BUFFER_INPUT)
+    if (is_loss(w->net, value) || v->observed || v->home == MICA_HOME_LENT)
         return false;
     return v->output || (v->maker != NONE && only_losses_read(w->net, value));
 }
@@ -44,6 +44,8 @@ static void find_needed(mica_onnx_writer *w)
     for (int i = 0; i < net->built_values; i++) {
         w->same[i] = i;
         w->read[i] = mica_onnx_is_output(w, i);
+        w->named[i] = w->read[i] &&
+                      net->values[i].kind == MICA_BUFFER_INPUT; /* it is an input all the same */
     }
     for (int n = net->node_count - 1; n >= 0; n--) {
         const mica_node *node = &net->nodes[n];
@@ -182,7 +184,8 @@ static void note_problem(mica_onnx_writer *w, const mica_node *node, const char 
                              layer != NULL ? layer : "", node->op->name, why != NULL ? ": " : "",
                              why != NULL ? why : "");
     w->problem_count++;
-    if (length < 0 || w->problem_used + (size_t)length + 64 > sizeof w->problems)
+    if (length < 0 || (size_t)length >= sizeof text ||
+        w->problem_used + (size_t)length + 64 > sizeof w->problems)
         return;
     memcpy(w->problems + w->problem_used, text, (size_t)length + 1);
     w->problem_used += (size_t)length;
@@ -256,7 +259,6 @@ void mica_onnx_weight_name(const mica_onnx_writer *w, char *text, int value)
 /* A weight that is an output: a node gives it. */
 static void write_copy(mica_onnx_writer *w, int value)
 {
-    enum { NODE_IN = 1, NODE_OUT = 2, NODE_TYPE = 4 };
     char name[MICA_ONNX_NAME];
     w->scratch.used = 0;
     mica_onnx_weight_name(w, name, value);

@@ -25,6 +25,10 @@
 #include "net/net.h"
 #include "node/entry.h"
 
+/* Fields of messages that several files write. */
+enum { NODE_IN = 1, NODE_OUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTRIBUTE = 5, NODE_DOMAIN = 7 };
+enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
+
 /* ---- wire_write.c ---- */
 
 /* Bytes that grow. After a failure, of which the context tells, nothing is added any more. */
@@ -79,6 +83,14 @@ typedef struct mica_onnx_row {
     bool own;                            /* a function of the file's own */
     bool several;                        /* it writes more outputs than the first */
 } mica_onnx_row;
+
+/* Rows of a table: nodes in the graph; a function of the file's own, and one that writes several outputs; the end. */
+/* clang-format off */
+#define PLAIN(op, write)       {&mica_op_##op, write, NULL, false, false}
+#define OWN(op, write)         {&mica_op_##op, write, NULL, true, false}
+#define OWN_SEVERAL(op, write) {&mica_op_##op, write, NULL, true, true}
+#define END_OF_ROWS            {NULL, NULL, NULL, false, false}
+/* clang-format on */
 
 /* The row of an operation by its entry, or by its name; NULL: it cannot be expressed. */
 const mica_onnx_row *mica_onnx_row_of(const mica_op *op);

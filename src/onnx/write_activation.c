@@ -108,20 +108,11 @@ static void gate(mica_onnx_writing *c)
     mica_onnx_node2(c, OUT(0), "Mul", a, IN(1));
 }
 
-#define PLAIN(op, write)                         \
-    {                                            \
-        &mica_op_##op, write, NULL, false, false \
-    }
-#define OWN(op, write)                          \
-    {                                           \
-        &mica_op_##op, write, NULL, true, false \
-    }
-
 /* clang-format off */
 const mica_onnx_row mica_onnx_write_activation[] = {
     PLAIN(relu, activation), PLAIN(relu6, activation), PLAIN(leaky_relu, activation), PLAIN(elu, activation),
     PLAIN(sigmoid, activation), PLAIN(tanh, activation), PLAIN(softplus, activation), OWN(silu, activation),
     OWN(gelu, activation), OWN(gelu_tanh, activation), PLAIN(hard_swish, activation), PLAIN(softmax, softmax),
     PLAIN(log_softmax, softmax), OWN(squared_relu, squared_relu), OWN(swiglu, swiglu), OWN(gate, gate),
-    {NULL, NULL, NULL, false, false}};
+    END_OF_ROWS};
 /* clang-format on */

@@ -44,7 +44,6 @@ static void term_name(const mica_onnx_writing *c, char *text, mica_onnx_term ter
 
 /* ---- Nodes ---- */
 
-enum { NODE_IN = 1, NODE_OUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTRIBUTE = 5 };
 enum {
     ATTR_NAME = 1,
     ATTR_F = 2,

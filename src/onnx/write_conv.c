@@ -201,10 +201,6 @@ static void global_pool(mica_onnx_writing *c)
         mica_onnx_node1(c, OUT(0), "Flatten", y, NO_ATTRS);
 }
 
-#define OWN(op, write)                          \
-    {                                           \
-        &mica_op_##op, write, NULL, true, false \
-    }
 #define CONV(op, write)                            \
     {                                              \
         &mica_op_##op, write, is_conv, true, false \
@@ -228,4 +224,4 @@ const mica_onnx_row mica_onnx_write_conv[] = {
     OWN(adaptive_avg_pool1d, adaptive_pool),
     OWN(adaptive_avg_pool2d, adaptive_pool),
     {&mica_op_global_avg_pool, global_pool, is_global_pool, true, false},
-    {NULL, NULL, NULL, false, false}};
+    END_OF_ROWS};

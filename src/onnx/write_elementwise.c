@@ -198,15 +198,6 @@ static void where(mica_onnx_writing *c)
     mica_onnx_put(c, OUT(0), "Where", TERMS(condition, IN(1), IN(2)), NO_ATTRS);
 }
 
-#define PLAIN(op, write)                         \
-    {                                            \
-        &mica_op_##op, write, NULL, false, false \
-    }
-#define OWN(op, write)                          \
-    {                                           \
-        &mica_op_##op, write, NULL, true, false \
-    }
-
 /* clang-format off */
 const mica_onnx_row mica_onnx_write_elementwise[] = {
     PLAIN(add, add), PLAIN(sub, sub), PLAIN(mul, mul), PLAIN(div, divide), PLAIN(min, min_of), PLAIN(max, max_of),
@@ -220,5 +211,5 @@ const mica_onnx_row mica_onnx_write_elementwise[] = {
     PLAIN(ne, ne), PLAIN(lt, lt), PLAIN(le, le), PLAIN(gt, gt), PLAIN(ge, ge), PLAIN(isnan, is_nan),
     PLAIN(isfinite, is_finite), PLAIN(where, where),
     PLAIN(ceil, upper), OWN(mod, modulo), OWN(fmod, remainder_of), OWN(quantize, quantize),
-    OWN(dequantize, dequantize), {NULL, NULL, NULL, false, false}};
+    OWN(dequantize, dequantize), END_OF_ROWS};
 /* clang-format on */

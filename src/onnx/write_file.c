@@ -18,7 +18,6 @@ static const char op_name[] = "onnx_write";
 
 enum { ALIGN = 64, PIECE = 8192 };
 enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_GRAPH = 7, MODEL_OPSET = 8 };
-enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 enum { GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9, TENSOR_DOC = 12 };
 

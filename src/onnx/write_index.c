@@ -103,15 +103,6 @@ static void trilu(mica_onnx_writing *c)
 
 static void det(mica_onnx_writing *c) { mica_onnx_node1(c, OUT(0), "Det", IN(0), NO_ATTRS); }
 
-#define PLAIN(op, write)                         \
-    {                                            \
-        &mica_op_##op, write, NULL, false, false \
-    }
-#define OWN(op, write)                          \
-    {                                           \
-        &mica_op_##op, write, NULL, true, false \
-    }
-
 const mica_onnx_row mica_onnx_write_index[] = {PLAIN(embedding, embedding),
                                                PLAIN(take, take),
                                                PLAIN(gather, gather),
@@ -121,5 +112,5 @@ const mica_onnx_row mica_onnx_write_index[] = {PLAIN(embedding, embedding),
                                                OWN(cumsum, cumsum),
                                                OWN(trilu, trilu),
                                                OWN(det, det),
-                                               {&mica_op_top_k, top_k, NULL, true, true},
-                                               {NULL, NULL, NULL, false, false}};
+                                               OWN_SEVERAL(top_k, top_k),
+                                               END_OF_ROWS};

@@ -79,14 +79,9 @@ static void linear_rows(mica_onnx_writing *c)
     finish(c, IN(0), transposed(c, w, 2), 1.0f, c->node->in[2] != NONE, MICA_NO_ACTIVATION, 0.0f);
 }
 
-#define OWN(op, write)                          \
-    {                                           \
-        &mica_op_##op, write, NULL, true, false \
-    }
-
 const mica_onnx_row mica_onnx_write_linear[] = {{&mica_op_linear, linear, is_gemm, true, false},
                                                 {&mica_op_matmul, matmul, is_product, true, false},
                                                 OWN(matvec, matvec),
                                                 OWN(outer, outer),
                                                 OWN(linear_rows, linear_rows),
-                                                {NULL, NULL, NULL, false, false}};
+                                                END_OF_ROWS};

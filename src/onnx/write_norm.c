@@ -120,15 +120,10 @@ static void batch_norm(mica_onnx_writing *c)
                         mica_onnx_float_attr("momentum", 1.0f - (momentum != 0.0f ? momentum : 0.1f))));
 }
 
-#define OWN(op, write)                          \
-    {                                           \
-        &mica_op_##op, write, NULL, true, false \
-    }
-
 const mica_onnx_row mica_onnx_write_norm[] = {
     {&mica_op_layer_norm, layer_norm, is_layer_norm, true, false},
     OWN(rms_norm, rms_norm),
     OWN(group_norm, group_norm),
     {&mica_op_instance_norm, instance_norm, is_instance_norm, true, false},
-    {&mica_op_batch_norm, batch_norm, NULL, false, false},
-    {NULL, NULL, NULL, false, false}};
+    PLAIN(batch_norm, batch_norm),
+    END_OF_ROWS};

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "onnx/model.h"
 #include "onnx/write.h"
 
-enum { NODE_IN = 1, NODE_OUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_DOMAIN = 7 };
 enum {
     MODEL_FUNCTIONS = 25,
     FUNCTION_NAME = 1,
@@ -15,7 +15,6 @@ enum {
     FUNCTION_OPSET = 9,
     FUNCTION_DOMAIN = 10
 };
-enum { OPSET_VERSION = 2 };
 
 /* A function that was written: its body lies in w->functions. */
 struct mica_onnx_own {
@@ -104,17 +103,7 @@ static void list_options(attribute_list *list, const mica_node *node)
 
 static mica_status add_own(mica_onnx_writer *w, struct mica_onnx_own **out)
 {
-    if (w->own_count == w->own_room) {
-        int room = w->own_room > 0 ? 2 * w->own_room : 16;
-        struct mica_onnx_own *grown = mica_allocate(w->ctx, (size_t)room * sizeof *grown);
-        if (grown == NULL)
-            return mica_context_status(w->ctx);
-        if (w->own_count > 0)
-            memcpy(grown, w->own, (size_t)w->own_count * sizeof *grown);
-        mica_release(w->ctx, w->own, (size_t)w->own_room * sizeof *w->own);
-        w->own = grown;
-        w->own_room = room;
-    }
+    MICA_TRY(mica_onnx_grow(w->ctx, &w->own, w->own_count, &w->own_room, sizeof *w->own));
     *out = &w->own[w->own_count++];
     return MICA_OK;
 }

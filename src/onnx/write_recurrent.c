@@ -90,10 +90,5 @@ static void lstm(mica_onnx_writing *c) { recurrent(c, &lstm_cell); }
 static void gru(mica_onnx_writing *c) { recurrent(c, &gru_cell); }
 static void rnn(mica_onnx_writing *c) { recurrent(c, &rnn_cell); }
 
-#define OWN(op, write)                         \
-    {                                          \
-        &mica_op_##op, write, NULL, true, true \
-    }
-
-const mica_onnx_row mica_onnx_write_recurrent[] = {
-    OWN(lstm, lstm), OWN(gru, gru), OWN(rnn, rnn), {NULL, NULL, NULL, false, false}};
+const mica_onnx_row mica_onnx_write_recurrent[] = {OWN_SEVERAL(lstm, lstm), OWN_SEVERAL(gru, gru),
+                                                   OWN_SEVERAL(rnn, rnn), END_OF_ROWS};

@@ -110,15 +110,6 @@ static void l2_normalize(mica_onnx_writing *c)
     mica_onnx_node2(c, OUT(0), "Div", IN(0), size);
 }
 
-#define PLAIN(op, write)                         \
-    {                                            \
-        &mica_op_##op, write, NULL, false, false \
-    }
-#define OWN(op, write)                          \
-    {                                           \
-        &mica_op_##op, write, NULL, true, false \
-    }
-
 const mica_onnx_row mica_onnx_write_reduce[] = {PLAIN(sum, sum),
                                                 PLAIN(mean, mean),
                                                 PLAIN(prod, prod),
@@ -130,4 +121,4 @@ const mica_onnx_row mica_onnx_write_reduce[] = {PLAIN(sum, sum),
                                                 PLAIN(argmin, arg),
                                                 OWN(dot, dot),
                                                 OWN(l2_normalize, l2_normalize),
-                                                {NULL, NULL, NULL, false, false}};
+                                                END_OF_ROWS};

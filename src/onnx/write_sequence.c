@@ -270,13 +270,8 @@ static void rotary_angles(mica_onnx_writing *c)
         mica_onnx_node2(c, OUT(0), "Mul", y, mica_onnx_put_number(c, magnitude));
 }
 
-#define OWN(op, write)                          \
-    {                                           \
-        &mica_op_##op, write, NULL, true, false \
-    }
-
 const mica_onnx_row mica_onnx_write_sequence[] = {
     OWN(attention, attention),         OWN(attention_packed, attention_packed),
     OWN(add_positions, add_positions), OWN(rotary, rotary),
     OWN(rotary_packed, rotary_packed), OWN(rotary_rows, rotary_rows),
-    OWN(rotary_angles, rotary_angles), {NULL, NULL, NULL, false, false}};
+    OWN(rotary_angles, rotary_angles), END_OF_ROWS};

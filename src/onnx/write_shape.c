@@ -204,16 +204,11 @@ static void fill(mica_onnx_writing *c)
     mica_onnx_node2(c, OUT(0), "Expand", mica_onnx_put_scalar(c, c->out[0]->dtype, value), shape);
 }
 
-#define PLAIN(op, write)                         \
-    {                                            \
-        &mica_op_##op, write, NULL, false, false \
-    }
-
 /* clang-format off */
 const mica_onnx_row mica_onnx_write_shape[] = {
     PLAIN(reshape, reshape), PLAIN(flatten, flatten), PLAIN(squeeze, squeeze), PLAIN(unsqueeze, unsqueeze),
     PLAIN(slice, slice), PLAIN(flip, flip), PLAIN(transpose, transpose), PLAIN(permute, permute),
     PLAIN(broadcast_to, broadcast_to), PLAIN(concat, concat), PLAIN(stack, stack),
     {&mica_op_split, split, NULL, false, true}, PLAIN(tile, tile), PLAIN(pad, pad), PLAIN(unpad, unpad),
-    PLAIN(fill, fill), PLAIN(zeros, fill), PLAIN(ones, fill), {NULL, NULL, NULL, false, false}};
+    PLAIN(fill, fill), PLAIN(zeros, fill), PLAIN(ones, fill), END_OF_ROWS};
 /* clang-format on */

@@ -5,6 +5,11 @@ FOLDER/mlp.onnx        [batch, 4] -> [batch, 3]: two layers of weights, relu bet
 FOLDER/softmax.onnx    the same, with a softmax at the end
 FOLDER/fixed.onnx      the same, with a batch of 2 that is written into it
 FOLDER/reshape.onnx    y = reshape(x, shape), shape being an input
+FOLDER/conv.onnx       [batch, 1, 8, 8] -> [batch, 2]: convolution, batch norm, relu, max pooling, a dense layer
+FOLDER/biased.onnx     [batch, 4] -> [batch, 3]: x w1 + shift, shift being an input
+FOLDER/passing.onnx    whose outputs are its input, and y = relu(x)
+FOLDER/clash.onnx      whose outputs would be files of one name
+FOLDER/inputs.onnx     more inputs than a command can be given
 FOLDER/odd.onnx        nodes of types that there are not
 FOLDER/checks/NAME     backend tests: one that passes, one whose output is wrong, one that is not supported, one of strings
 FOLDER/x.npy, ...      inputs
@@ -46,6 +51,8 @@ def tensor(name, kind, dims, values):
 
 
 def attribute(name, whole):
+    if isinstance(whole, list):
+        return block(1, name) + b"".join(number(8, w) for w in whole) + number(20, 7)
     return block(1, name) + number(3, whole) + number(20, 2)
 
 
@@ -81,6 +88,20 @@ def mlp(batch, softmax):
     return model(nodes, [value("x", FLOAT, [batch, 4])], [value("y", FLOAT, [batch, 3])], weights)
 
 
+def conv():
+    random.seed(2)
+    some = lambda count, least=-0.7: [random.uniform(least, 0.7) for _ in range(count)]
+    nodes = [node("Conv", ["x", "conv.w", "conv.b"], ["a"], pads=[1, 1, 1, 1], kernel_shape=[3, 3]),
+             node("BatchNormalization", ["a", "g", "s", "m", "v"], ["b"]), node("Relu", ["b"], ["c"]),
+             node("MaxPool", ["c"], ["d"], kernel_shape=[2, 2], strides=[2, 2]), node("Flatten", ["d"], ["e"]),
+             node("Gemm", ["e", "dense.w", "dense.b"], ["y"], transB=1)]
+    weights = [tensor("conv.w", FLOAT, [4, 1, 3, 3], some(36)), tensor("conv.b", FLOAT, [4], some(4)),
+               tensor("g", FLOAT, [4], some(4, 0.3)), tensor("s", FLOAT, [4], some(4)),
+               tensor("m", FLOAT, [4], some(4)), tensor("v", FLOAT, [4], some(4, 0.3)),
+               tensor("dense.w", FLOAT, [2, 64], some(128)), tensor("dense.b", FLOAT, [2], some(2))]
+    return model(nodes, [value("x", FLOAT, ["batch", 1, 8, 8])], [value("y", FLOAT, ["batch", 2])], weights)
+
+
 def check(folder, content, inputs, outputs):
     data = folder / "test_data_set_0"
     data.mkdir(parents=True)
@@ -102,6 +123,18 @@ def main():
     odd = model([node("Relu", ["x"], ["a"]), node("Frobnicate", ["a"], ["b"]), node("Twiddle", ["x"], ["c"]),
                  node("Add", ["b", "c"], ["y"])], [value("x", FLOAT, [2])], [value("y", FLOAT, [2])])
     (out / "odd.onnx").write_bytes(odd)
+    (out / "conv.onnx").write_bytes(conv())
+    biased = model([node("MatMul", ["x", "w1"], ["a"]), node("Add", ["a", "shift"], ["y"])],
+                   [value("x", FLOAT, ["batch", 4]), value("shift", FLOAT, [3])], [value("y", FLOAT, ["batch", 3])],
+                   [tensor("w1", FLOAT, [4, 3], [i / 10 for i in range(12)])])
+    (out / "biased.onnx").write_bytes(biased)
+    npy(out / "shift.npy", "<f4", [3], [0.1, 0.2, 0.3])
+    x, y = value("x", FLOAT, [5, 4]), value("y", FLOAT, [5, 4])
+    (out / "passing.onnx").write_bytes(model([node("Relu", ["x"], ["y"])], [x], [x, y]))
+    clash = [value(n, FLOAT, [5, 4]) for n in ("a:b", "a/b")]
+    (out / "clash.onnx").write_bytes(model([node("Relu", ["x"], ["a:b"]), node("Neg", ["x"], ["a/b"])], [x], clash))
+    many = [value("x%d" % i, FLOAT, [2]) for i in range(70)]
+    (out / "inputs.onnx").write_bytes(model([node("Relu", ["x0"], ["y"])], many, [value("y", FLOAT, [2])]))
     npy(out / "x.npy", "<f4", [5, 4], [i / 10 - 1 for i in range(20)])
     npy(out / "two.npy", "<f4", [2, 6], list(range(12)))
     npy(out / "shape.npy", "<i8", [3], [3, 2, 2])
@@ -110,6 +143,9 @@ def main():
     npy(out / "samples.npy", "<f4", [600, 4], [v for s in samples for v in s])
     npy(out / "labels.npy", "<i8", [600], [(s[0] > 0) + (s[1] > 0) for s in samples])
     npy(out / "targets.npy", "<f4", [600, 3], [v for s in samples for v in (s[0], s[1] * s[2], -s[3])])
+    pictures = [[random.uniform(-1, 1) for _ in range(64)] for _ in range(300)]
+    npy(out / "pictures.npy", "<f4", [300, 1, 8, 8], [v for p in pictures for v in p])
+    npy(out / "sides.npy", "<i8", [300], [int(sum(p[:32]) > sum(p[32:])) for p in pictures])
     relu = model([node("Relu", ["x"], ["y"])], [value("x", FLOAT, [2])], [value("y", FLOAT, [2])])
     x, y = tensor("x", FLOAT, [2], [-1, 2]), tensor("y", FLOAT, [2], [0, 2])
     checks = out / "checks"

@@ -51,7 +51,7 @@ ends 0 eval "$folder/int8-folder" --data digits:4000
 
 # What cannot be
 ends 2 quantize "$net" --int8
-complains "which checkpoint, and where to?"
+complains "which checkpoint or ONNX model, and where to?"
 ends 2 quantize "$net" "$net" --int8
 complains "is the file to read"
 ends 2 quantize "$net" "$small" --int8 --type Q4_K_M

@@ -93,3 +93,149 @@ ends 0 train "$folder/mlp.onnx" --data "$folder/samples.npy,$folder/targets.npy"
 ends 0 eval "$folder/regressed" --data "$folder/samples.npy,$folder/targets.npy"
 ends 3 train "$folder/fixed.onnx" --data "$folder/samples.npy,$folder/labels.npy" --checkpoint "$folder/fixed" -q
 complains "takes batches of 2, which is written into the model"
+
+# ---- quantize ----
+data=$folder/samples.npy,$folder/labels.npy
+numbers=$folder/samples.npy,$folder/targets.npy
+pictures=$folder/pictures.npy,$folder/sides.npy
+ends 0 convert "$folder/trained" "$folder/again.onnx"
+ends 0 quantize "$folder/again.onnx" "$folder/again8.safetensors" --int8 --data "$data" --json
+says_json '[layer["operation"] for layer in data["layers"]] == ["int8_linear", "int8_linear", "softmax"]'
+says_json 'data["float"]["accuracy"] > 0.9 and data["int8"]["accuracy"] > 0.85'
+scored=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["int8"]["accuracy"])' "$folder/out")
+mv "$folder/again.onnx" "$folder/gone.onnx" # the copy beside the checkpoint is enough
+ends 0 eval "$folder/again8.safetensors" --data "$data" --json
+says_json "data['metrics']['accuracy'] == $scored"
+ends 0 run "$folder/again8.safetensors" "$folder/samples.npy" --top 1
+ends 0 info "$folder/again8.safetensors"
+says ".multiplier"
+ends 0 plan "$folder/again8.safetensors" --program
+says "int8_linear"
+ends 3 train "$folder/again8.safetensors" --weights "$folder/again8.safetensors" --data "$data" -q
+complains "is an int8 net, which cannot be trained"
+ends 2 plan "$folder/again8.safetensors" --set batch=3
+complains "is made from an ONNX model, whose sizes and inputs were set then"
+mkdir "$folder/moved8"
+cp "$folder/again8.safetensors" "$folder/moved8"
+ends 3 run "$folder/moved8/again8.safetensors" "$folder/samples.npy"
+complains "was made from an ONNX model, which it needs: there is no $folder/moved8/again8.source.onnx"
+# A checkpoint that was trained from a model, into a folder; and with everything that changes what comes out.
+mkdir "$folder/trained8"
+ends 0 quantize "$folder/trained" "$folder/trained8" --int8 --qat 1 --json
+says_json 'data["int8"]["accuracy"] > 0.85 and data["qat_epochs"] == 1'
+[ -e "$folder/trained8/source.onnx" ] || complain "no copy of the model beside the checkpoint"
+ends 0 eval "$folder/trained8"
+ends 0 quantize "$folder/mlp.onnx" "$folder/mlp8" --int8 --data "$numbers" --per-tensor --calibrate kl
+says "float: RMSE"
+ends 0 eval "$folder/mlp8" --data "$numbers"
+ends 0 quantize "$folder/conv.onnx" "$folder/conv8.safetensors" --int8 --data "$pictures" --json
+says_json '[layer["operation"] for layer in data["layers"]] == ["int8_conv2d", "int8_max_pool2d", "int8_linear"]'
+says_json 'all(layer["snr_db"] > 20 for layer in data["layers"])'
+ends 0 eval "$folder/conv8.safetensors" --data "$pictures"
+ends 0 quantize "$folder/fixed.onnx" "$folder/fixed8" --int8 --data "$numbers"
+ends 0 eval "$folder/fixed8" --data "$numbers" --batch 2
+ends 2 quantize "$folder/mlp.onnx" "$folder/x8" --int8
+complains "--data is required: an ONNX model does not say what it was trained on"
+ends 3 quantize "$folder/mlp.onnx" "$folder/x8" --int8 --data "$pictures"
+complains "takes 4 values, a sample of"
+ends 2 quantize "$folder/trained" "$folder/x8" --int8 --set batch=3
+complains "--set is for ONNX models"
+ends 2 quantize "$folder/mlp.onnx" "$folder/x8" --int8 --set batches=3 --data "$data"
+complains 'the model has no input or size "batches"'
+ends 1 quantize "$folder/odd.onnx" "$folder/x8" --int8 --data "$data" # its batch is 2: labels do not matter before that
+complains "2 nodes cannot be imported"
+ends 2 quantize "$folder/mlp.onnx" "$folder/mlp.onnx" --int8 --data "$data"
+complains "is the file to read"
+ends 1 quantize "$folder/mlp.onnx" "$folder/no/such/folder" --int8 --data "$numbers"
+complains "cannot"
+[ ! -e "$folder/x8" ] || complain "a quantization that failed has written something"
+
+# ---- export, bench ----
+# model_exports NAME ARGS...: the export compiles, and computes what the net did.
+model_exports() {
+    local name=$1
+    shift
+    ends 0 export "$@" -o "$folder/onnx-c" --name "$name" -q
+    if cc -std=c99 -O1 "$folder/onnx-c/$name.c" "$folder/onnx-c/${name}_test.c" -o "$folder/onnx-c/test" -lm; then
+        "$folder/onnx-c/test" >"$folder/out" || complain "mica export $*: the exported net computes something else"
+    else
+        complain "mica export $*: does not compile"
+    fi
+}
+model_exports mlp "$folder/mlp.onnx"
+model_exports batch "$folder/mlp.onnx" --batch 4
+model_exports fixed "$folder/fixed.onnx"
+model_exports conv "$folder/conv.onnx"
+model_exports trained "$folder/trained"
+model_exports learns "$folder/trained" --train --freeze w1
+model_exports bytes "$folder/again8.safetensors"
+model_exports direct "$folder/conv.onnx" --int8 --data "$pictures"
+[ -e "$folder/onnx-c/direct.source.onnx" ] || complain "no copy of the model beside the exported net"
+ends 1 export "$folder/odd.onnx" -o "$folder/onnx-x"
+complains 'Frobnicate "b_node"'
+ends 3 export "$folder/mlp.onnx" -o "$folder/onnx-x" --train
+complains "has no loss to train with: mica train"
+ends 3 export "$folder/fixed.onnx" -o "$folder/onnx-x" --batch 3
+complains "takes batches of 2, which is written into the model"
+ends 1 export "$folder/reshape.onnx" -o "$folder/onnx-x"
+complains "shape must be known before the net is planned"
+[ ! -e "$folder/onnx-x" ] || complain "an export that failed has made a folder"
+ends 0 bench --profile "$folder/mlp.onnx" --quick
+says "mlp.onnx, inference"
+ends 0 bench --profile "$folder/reshape.onnx" --set shape=3,4 --quick
+ends 2 bench sgemm --set batch=3
+complains "--set needs --profile NET"
+
+# ---- Careless use ----
+ends 0 run "$folder/passing.onnx" "$folder/x.npy" --json
+says_json '[output["values"][0] for output in data["outputs"]] == [-1, 0]'
+ends 0 run "$folder/clash.onnx" "$folder/x.npy" --output "$folder/clash"
+[ "$(ls "$folder/clash")" = "a_b.npy
+output_1_a_b.npy" ] || complain "outputs overwrite each other: $(ls "$folder/clash")"
+ends 3 run "$folder/inputs.onnx" "$folder/x.npy"
+complains "70 inputs, expected at most 64"
+ends 2 run "$folder/mlp.onnx" "$folder/x.npy" --top 1
+complains "--top is for checkpoints"
+ends 2 run "$folder/trained" "$folder/samples.npy" --repeat 3
+complains "--repeat is for ONNX models"
+ends 1 run "$folder/mlp.onnx" "$folder/x.npy" --output "$folder/x.npy"
+complains "cannot "
+# What --set named is found again from any folder, however long the path.
+long=$(printf '%0200d' 0)
+mkdir -p "$folder/$long/$long/$long"
+cp "$folder/shift.npy" "$folder/$long/$long/$long"
+cd "$folder/$long/$long/$long" || complain "no folder"
+ends 0 train "$folder/biased.onnx" --set shift=@shift.npy --set batch=32 --data "$numbers" \
+    --checkpoint "$folder/biased" --epochs 1 -q
+cd - >/dev/null || complain "no folder"
+ends 0 eval "$folder/biased" --data "$numbers"
+ends 0 quantize "$folder/biased" "$folder/biased8.safetensors" --int8
+ends 0 eval "$folder/biased8.safetensors"
+# Numbers that cannot be.
+ends 2 plan "$folder/mlp.onnx" --set batch=0
+complains 'takes a size, such as batch=8: got "0"'
+ends 2 plan "$folder/mlp.onnx" --set batch=3 --set batch=4
+complains 'the size "batch" is given twice'
+ends 2 run "$folder/mlp.onnx" "$folder/x.npy" --set batch=3
+complains "x.npy is f32 [5, 4], but --set batch=3"
+ends 2 run "$folder/reshape.onnx" "$folder/two.npy" --set shape=1.5,8
+complains "--set shape: 1.5 is no number of type INT64"
+ends 2 run "$folder/reshape.onnx" "$folder/two.npy" --set shape=1e30
+ends 1 plan "$folder/mlp.onnx" --set batch=999999999999999999
+complains "more elements than memory can hold"
+: >"$folder/empty.onnx"
+for verb in run info plan train bench; do
+    case $verb in
+    bench) ends 3 bench --profile "$folder/empty.onnx" ;;
+    train) ends 3 train "$folder/empty.onnx" --data "$data" --checkpoint "$folder/empty" ;;
+    *) ends 3 $verb "$folder/empty.onnx" ;;
+    esac
+    complains "the file is empty"
+done
+ends 2 quantize "$folder/conv.onnx" "$folder/x8" --int8 --data "$pictures" --set batch=7
+complains "--set gives x a batch of 7, but it is 32 here"
+ends 2 train "$folder/conv.onnx" --data "$pictures" --checkpoint "$folder/seven" --set x=7x1x8x8 --batch 32
+complains "--set gives x a batch of 7, but it is 32 here"
+ends 0 export "$folder/conv.onnx" -o "$folder/onnx-c" --set x=3x1x8x8 --batch 3 -q
+ends 0 plan "$folder/fixed.onnx" --train
+says "training, batch 2"

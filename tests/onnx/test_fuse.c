@@ -461,3 +461,65 @@ TEST(onnx_patterns_that_are_none)
         drop(&b, &bytes);
     }
 }
+
+/* ---- Many values ---- */
+
+/* A convolution of one weight, 0.5, and a batch norm that doubles it and adds 1. */
+static void put_pair(proto *graph, int number)
+{
+    char conv[96], norm[96], name[32];
+    snprintf(conv, sizeof conv, "a%d w%d", number, number);
+    snprintf(norm, sizeof norm, "b%d two one zero one", number);
+    snprintf(name, sizeof name, "b%d", number);
+    proto_message(graph, GRAPH_NODE, proto_node("Conv", conv, name));
+    snprintf(name, sizeof name, "a%d", number + 1);
+    proto batch_norm = proto_node("BatchNormalization", norm, name);
+    proto_real(&batch_norm, "epsilon", 0.0f);
+    proto_message(graph, GRAPH_NODE, batch_norm);
+    snprintf(name, sizeof name, "w%d", number);
+    proto_message(graph, GRAPH_INITIALIZER,
+                  proto_tensor(name, ONNX_FLOAT, 4, (int64_t[]){1, 1, 1, 1}, &(float){0.5f}, sizeof(float)));
+}
+
+/* Patterns make values while they look at others, wherever these end a page or a table. */
+TEST(onnx_patterns_at_any_number_of_values)
+{
+    enum { PAIRS = 24 };
+    mica_context *ctx = test_context(1);
+    static const float numbers[] = {0.0f, 1.0f, 2.0f};
+    static const char *const names[] = {"zero", "one", "two"};
+    for (int before = 0; before < 24; before++) {
+        proto graph = {0};
+        mica_onnx *model;
+        mica_net *net;
+        mica_tensor x, y;
+        char from[16] = "x", to[16];
+        for (int i = 0; i < 3; i++)
+            proto_message(
+                &graph, GRAPH_INITIALIZER,
+                proto_tensor(names[i], ONNX_FLOAT, 1, (int64_t[]){1}, &numbers[i], sizeof numbers[i]));
+        proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 4, (int64_t[]){1, 1, 1, 1}));
+        for (int i = 0; i <= before; i++) {
+            snprintf(to, sizeof to, i == before ? "a0" : "r%d", i);
+            proto_message(&graph, GRAPH_NODE, proto_node("Relu", from, to));
+            memcpy(from, to, sizeof to);
+        }
+        for (int i = 0; i < PAIRS; i++)
+            put_pair(&graph, i);
+        snprintf(to, sizeof to, "a%d", PAIRS);
+        proto_message(&graph, GRAPH_OUTPUT, proto_value(to, ONNX_FLOAT, 4, (int64_t[]){1, 1, 1, 1}));
+        proto bytes = proto_model(graph, 17);
+        REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+        REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+        if (CHECK_OK(ctx, mica_onnx_build(model, net, NULL)) && CHECK_OK(ctx, mica_net_compile(net, NULL)) &&
+            CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) && CHECK_OK(ctx, mica_net_tensor(net, &x, "x"))) {
+            *(float *)x.data = 3.0f;
+            CHECK_OK(ctx, mica_net_forward(net));
+            CHECK_OK(ctx, mica_net_tensor(net, &y, to));
+            CHECK(*(const float *)y.data == 3.0f + PAIRS);
+        }
+        mica_net_destroy(net);
+        mica_onnx_close(model);
+        proto_free(&bytes);
+    }
+}

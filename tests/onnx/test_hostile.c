@@ -428,6 +428,29 @@ TEST(onnx_hostile_many_inputs)
     mica_context_destroy(ctx);
 }
 
+/* A body with more outputs than any node: states and scans each within their limits, but not together. */
+TEST(onnx_hostile_scan_outputs)
+{
+    enum { STATES = 60, OUTPUTS = 90 };
+    mica_context *ctx = attack_context();
+    proto g = {0}, body = {0}, node = proto_node("Scan", "", "y");
+    char name[16];
+    proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, (int64_t[]){4}));
+    for (int i = 0; i <= STATES; i++) {
+        proto_text(&node, 1, "x");
+        (void)snprintf(name, sizeof name, "in%d", i);
+        proto_message(&body, GRAPH_INPUT, proto_value(name, ONNX_FLOAT, i < STATES, (int64_t[]){4}));
+    }
+    for (int k = 0; k < OUTPUTS; k++)
+        proto_message(&body, GRAPH_OUTPUT, proto_value("in0", ONNX_FLOAT, 1, (int64_t[]){4}));
+    proto_int(&node, "num_scan_inputs", 1);
+    proto_graph_attribute(&node, "body", body);
+    proto_message(&g, GRAPH_NODE, node);
+    proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, (int64_t[]){4}));
+    CHECK(attack_with(ctx, proto_model(g, 17)) == ATTACK_UNSUPPORTED);
+    mica_context_destroy(ctx);
+}
+
 TEST(onnx_hostile_versions)
 {
     mica_context *ctx = attack_context();

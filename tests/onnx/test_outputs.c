@@ -1,0 +1,130 @@
+/* Outputs of a model that no call makes, and names that the import makes up. */
+#include <string.h>
+
+#include <mica/mica.h>
+
+#include "onnx/proto.h"
+#include "test.h"
+
+enum { COUNT = 6 };
+static const int64_t six[] = {COUNT};
+
+static mica_net *built(mica_context *ctx, mica_onnx *model, bool train)
+{
+    mica_net *net;
+    if (!CHECK_OK(ctx, mica_net_create(ctx, &net)))
+        return NULL;
+    if (CHECK_OK(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.train = train})) &&
+        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0})) &&
+        CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) && CHECK_OK(ctx, mica_onnx_load(model, net)))
+        return net;
+    mica_net_destroy(net);
+    return NULL;
+}
+
+/* Runs it with x = -3, -2, ... */
+static void run(mica_context *ctx, mica_net *net)
+{
+    mica_tensor x;
+    if (!CHECK_OK(ctx, mica_net_tensor(net, &x, "x")))
+        return;
+    for (int i = 0; i < COUNT; i++)
+        ((float *)x.data)[i] = (float)(i - 3);
+    CHECK_OK(ctx, mica_net_forward(net));
+}
+
+static float element(mica_context *ctx, mica_net *net, const char *name, int i)
+{
+    mica_tensor t;
+    return CHECK_OK(ctx, mica_net_tensor(net, &t, name)) && CHECK((size_t)i < mica_tensor_count(&t))
+               ? ((const float *)t.data)[i]
+               : -100.0f;
+}
+
+/* The input and a weight are outputs, under their own names; y is made by calls that could take over the memory of
+ * x. */
+static proto passing_model(void)
+{
+    static const float weights[COUNT] = {1, 2, 3, 4, 5, 6};
+    proto graph = {0};
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("w", ONNX_FLOAT, 1, six, weights, sizeof weights));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("x", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("w", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_NODE, proto_node("Relu", "x", "positive"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "positive w", "sum"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Neg", "sum", "y"));
+    return proto_model(graph, 17);
+}
+
+TEST(onnx_inputs_and_weights_can_be_outputs)
+{
+    mica_context *ctx = test_context(1);
+    proto bytes = passing_model();
+    mica_onnx *model;
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    for (int train = 0; train < 2; train++) {
+        mica_net *net = built(ctx, model, train != 0);
+        if (net != NULL) {
+            run(ctx, net);
+            for (int i = 0; i < COUNT; i++) {
+                float x = (float)(i - 3), w = (float)(i + 1);
+                CHECK(element(ctx, net, "x", i) == x);
+                CHECK(element(ctx, net, "w", i) == w);
+                CHECK(element(ctx, net, "y", i) == -((x > 0 ? x : 0) + w));
+            }
+        }
+        mica_net_destroy(net);
+    }
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
+
+/* A model that is its input, and nothing else. */
+TEST(onnx_output_is_the_input)
+{
+    mica_context *ctx = test_context(1);
+    proto graph = {0};
+    mica_onnx *model;
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("x", ONNX_FLOAT, 1, six));
+    proto bytes = proto_model(graph, 17);
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *net = built(ctx, model, false);
+    if (net != NULL) {
+        run(ctx, net);
+        CHECK(element(ctx, net, "x", 5) == 2.0f);
+    }
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
+
+/* Weights that are called as the import would call its calls and constants. */
+TEST(onnx_made_names_stand_back)
+{
+    mica_context *ctx = test_context(1);
+    static const float one[COUNT] = {1, 1, 1, 1, 1, 1};
+    proto graph = {0};
+    mica_onnx *model;
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("add.2", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("relu.0", ONNX_FLOAT, 1, six, one, sizeof one));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("constant.0", ONNX_FLOAT, 1, six, one, sizeof one));
+    proto_message(&graph, GRAPH_NODE, proto_node("Relu", "x", "a"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Neg", "constant.0", "minus")); /* folded, without a name */
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "a minus", "b"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "b constant.0", "c"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "c relu.0", "add.2"));
+    proto bytes = proto_model(graph, 17);
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *net = built(ctx, model, false);
+    if (net != NULL) {
+        run(ctx, net);
+        CHECK(element(ctx, net, "add.2", 5) == -2.0f + 1.0f + 1.0f);
+    }
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
