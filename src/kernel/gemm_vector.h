@@ -130,8 +130,10 @@ static void vector_times_rows(float *y, const float *x, ptrdiff_t x_stride, cons
                               size_t k, size_t n, float alpha, float beta)
 {
     size_t j = 0;
+#if !defined(MICA_SMALL)
     for (; j + COLUMN_VECTORS * VF_LANES <= n; j += COLUMN_VECTORS * VF_LANES)
         add_columns(y + j, x, x_stride, m + j, stride, k, COLUMN_VECTORS, VF_LANES, alpha, beta);
+#endif
     for (; j + FEW_VECTORS * VF_LANES <= n; j += FEW_VECTORS * VF_LANES)
         add_columns(y + j, x, x_stride, m + j, stride, k, FEW_VECTORS, VF_LANES, alpha, beta);
     for (; j < n; j += VF_LANES)
