@@ -169,8 +169,8 @@ static void learned(mica_onnx_importing *n, mica_onnx_ref x)
 {
     mica_norm_opts opts = {.eps = mica_onnx_not_0(mica_onnx_float(n, "epsilon", 1e-5f)),
                            .momentum = mica_onnx_not_0(1.0f - mica_onnx_float(n, "momentum", 0.9f))};
-    mica_onnx_ref in[] = {x, mica_onnx_f32(n, 1), mica_onnx_f32(n, 2), mica_onnx_kept(n, n->in[3]),
-                          mica_onnx_kept(n, n->in[4])};
+    mica_onnx_ref in[] = {x, mica_onnx_f32(n, 1), mica_onnx_f32(n, 2), mica_onnx_kept(n, n->in[3], 0),
+                          mica_onnx_kept(n, n->in[4], 1)};
     mica_onnx_give_like(n, 0, mica_onnx_op(n, "batch_norm", in, 5, &opts), n->in[0]);
     for (int k = 1; k <= 2; k++)
         if (mica_onnx_wants(n, k))
