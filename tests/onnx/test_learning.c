@@ -247,7 +247,7 @@ static void check_twice(mica_context *ctx, learner *l)
 
 static bool learn_norm(learner *l, mica_context *ctx, proto graph)
 {
-    if (!learn(l, ctx, graph, 15))
+    if (!learn(l, ctx, graph, 17))
         return false;
     mica_value target = mica_net_input(l->net, "target", MICA_F32, 3,
                                        (mica_index[]){SAMPLES, CHANNELS, WIDTH});
@@ -289,4 +289,34 @@ TEST(onnx_batch_normalization_of_shared_initializers)
         }
         drop(&l);
     }
+}
+
+/* ---- Layer normalization whose statistics are read ---- */
+
+TEST(onnx_layer_normalization_statistics_learn)
+{
+    mica_context *ctx = test_context(1);
+    learner l = {0};
+    test_random r = test_seed(13);
+    proto graph = {0}, n = proto_node("LayerNormalization", "a s b", "n mean inverse");
+    const int64_t shape[] = {SAMPLES, CHANNELS, WIDTH}, width[] = {WIDTH};
+    mica_tensor x;
+    mica_gradient_check found;
+    proto_real(&n, "epsilon", 0.1f);
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "x w", "a"));
+    proto_message(&graph, GRAPH_NODE, n);
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "n inverse", "p"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "p mean", "y"));
+    for (int k = 0; k < 3; k++)
+        put_random(&graph, &r, (const char *[]){"w", "s", "b"}[k], 1, width);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, shape));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 3, shape));
+    if (learn_norm(&l, ctx, graph) && CHECK_OK(ctx, mica_net_tensor(l.net, &x, "x"))) {
+        fill_with(&x, 14);
+        mica_status status = mica_check_gradients(l.net, &found, NULL);
+        CHECK_MSG(status == MICA_OK && found.right && found.checked == 3 * WIDTH,
+                  "element %zu of %s has the gradient %g, by differences %g; %zu checked", found.element,
+                  found.name, found.gradient, found.difference, found.checked);
+    }
+    drop(&l);
 }
