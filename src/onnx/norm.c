@@ -31,6 +31,17 @@ static mica_onnx_ref keep_axes(mica_onnx_importing *n, mica_onnx_ref statistic, 
     return mica_onnx_reshape(n, statistic, x->rank, dims);
 }
 
+/* The mean, and 1 / sqrt(variance + eps), by operations that have a gradient, as what layer_norm gives has not. */
+static void by_rows(mica_onnx_importing *n, mica_onnx_ref x, int axes, float eps, mica_onnx_ref *mean,
+                    mica_onnx_ref *rstd)
+{
+    mica_reduction_opts opts = {.count = axes, .keep = true};
+    for (int k = 0; k < axes; k++)
+        opts.axes[k] = mica_onnx_shape(n, x)->rank - axes + k;
+    *mean = mica_onnx_op1(n, "mean", x, &opts);
+    *rstd = mica_onnx_op1(n, "rsqrt", mica_onnx_plus(n, mica_onnx_op1(n, "variance", x, &opts), eps), NULL);
+}
+
 /* The statistics in the type that they are computed in ("stash_type"): f32 by default. */
 static void give_statistic(mica_onnx_importing *n, int number, mica_onnx_ref ref)
 {
@@ -47,6 +58,8 @@ static void layer_normalization(mica_onnx_importing *n)
     bool fused = fits_rows(n, 1, axes) && fits_rows(n, 2, axes);
     y = mica_onnx_op(n, "layer_norm", (mica_onnx_ref[]){x, fused ? scale : 0, fused ? bias : 0}, 3, &opts);
     mica_onnx_ref mean = mica_onnx_result(n, y, 1), rstd = mica_onnx_result(n, y, 2);
+    if (mica_onnx_training(n) && (mica_onnx_wants(n, 1) || mica_onnx_wants(n, 2)))
+        by_rows(n, x, axes, opts.eps, &mean, &rstd);
     if (!fused) {
         y = mica_onnx_mul(n, y, scale);
         y = bias != 0 ? mica_onnx_add(n, y, bias) : y;
@@ -169,8 +182,8 @@ static void learned(mica_onnx_importing *n, mica_onnx_ref x)
 {
     mica_norm_opts opts = {.eps = mica_onnx_not_0(mica_onnx_float(n, "epsilon", 1e-5f)),
                            .momentum = mica_onnx_not_0(1.0f - mica_onnx_float(n, "momentum", 0.9f))};
-    mica_onnx_ref in[] = {x, mica_onnx_f32(n, 1), mica_onnx_f32(n, 2), mica_onnx_kept(n, n->in[3]),
-                          mica_onnx_kept(n, n->in[4])};
+    mica_onnx_ref in[] = {x, mica_onnx_f32(n, 1), mica_onnx_f32(n, 2), mica_onnx_kept(n, n->in[3], 0),
+                          mica_onnx_kept(n, n->in[4], 1)};
     mica_onnx_give_like(n, 0, mica_onnx_op(n, "batch_norm", in, 5, &opts), n->in[0]);
     for (int k = 1; k <= 2; k++)
         if (mica_onnx_wants(n, k))

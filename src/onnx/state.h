@@ -6,13 +6,14 @@
 #include "onnx/import.h"
 
 typedef struct mica_onnx_held {
-    mica_tensor shape;  /* dtype and planned shape; with data if its elements are known */
-    mica_value value;   /* in the net; 0: none yet */
-    int call;           /* 1 + the number of the call that makes it; 0: none */
-    int maker;          /* 1 + the number of the node that made it (patterns); 0: none */
-    const char *name;   /* of an initializer; NULL: none */
-    uint64_t inputs;    /* bit k: depends on input k of the model, while that is not known */
-    bool known;         /* shape.data holds its elements (or it has none) */
+    mica_tensor shape;     /* dtype and planned shape; with data if its elements are known */
+    mica_value value;      /* in the net; 0: none yet */
+    int call;              /* 1 + the number of the call that makes it; 0: none */
+    int maker;             /* 1 + the number of the node that made it (patterns); 0: none */
+    const char *name;      /* of an initializer; NULL: none */
+    mica_onnx_ref kept[2]; /* what is kept that starts as this: a mean, a variance; 0: nothing */
+    uint64_t inputs;       /* bit k: depends on input k of the model, while that is not known */
+    bool known;            /* shape.data holds its elements (or it has none) */
     bool learned;       /* an initializer that becomes a parameter: known, but calls on it are not folded */
     bool trained;       /* computed from what is learned */
     bool broken;        /* made by a node that failed: nothing follows from it */

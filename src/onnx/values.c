@@ -340,14 +340,26 @@ mica_context *mica_onnx_context(const mica_onnx_importing *n) { return n->import
 
 bool mica_onnx_training(const mica_onnx_importing *n) { return n->import->opts->train; }
 
-/* A name for a constant that has none, or one that is longer than a net takes. */
-static const char *constant_name(mica_onnx_import *im, const mica_onnx_held *held, char *text, size_t size)
+/* The name of a constant, or one for what has none, or one that is longer than a net takes. `end` tells several uses
+ * of an initializer apart: files share those that are equal, so that a mean may be a shift as well. */
+static const char *constant_name(mica_onnx_import *im, const mica_onnx_held *held, const char *end,
+                                 char *text, size_t size)
 {
+<<<<<<< HEAD
     if (held->name != NULL && held->name[0] != '\0' && strlen(held->name) < size)
         return held->name;
     do
         (void)mica_format(text, size, "constant.%d", im->made_names++);
     while (mica_onnx_name_taken(im, text));
+=======
+    size_t length = held->name != NULL ? strlen(held->name) : 0, more = strlen(end) + 1;
+    if (length == 0 || length + more > size) {
+        (void)mica_format(text, size, "constant.%d", im->made_names++);
+        return text;
+    }
+    memcpy(text, held->name, length);
+    memcpy(text + length, end, more);
+>>>>>>> train
     return text;
 }
 
@@ -357,7 +369,8 @@ mica_value mica_onnx_in_net(mica_onnx_import *im, mica_onnx_ref ref)
     if (held->value != 0 || !held->known)
         return held->value;
     char text[CONSTANT_NAME];
-    const char *name = constant_name(im, held, text, sizeof text);
+    bool shared = held->kept[0] != 0 || held->kept[1] != 0;
+    const char *name = constant_name(im, held, shared ? ".shared" : "", text, sizeof text);
     if (held->learned) {
         held->value = mica_net_learned(im->net, name, held->shape.rank, held->shape.dim, (mica_init){0});
         mica_status status = mica_onnx_remember(im->model, name, &held->shape);
@@ -369,18 +382,24 @@ mica_value mica_onnx_in_net(mica_onnx_import *im, mica_onnx_ref ref)
     return held->value;
 }
 
-mica_onnx_ref mica_onnx_kept(mica_onnx_importing *n, mica_onnx_ref ref)
+mica_onnx_ref mica_onnx_kept(mica_onnx_importing *n, mica_onnx_ref ref, int which)
 {
     const mica_onnx_held from = *held_of(n, ref);
     if (n->failed || mica_onnx_known(n, ref, "a running statistic") == NULL)
         return 0;
+    if (from.kept[which] != 0)
+        return from.kept[which];
     char text[CONSTANT_NAME];
-    const char *name = constant_name(n->import, &from, text, sizeof text);
+    const char *end = from.kept[1 - which] == 0 ? "" : which == 0 ? ".mean" : ".variance";
+    const char *name = constant_name(n->import, &from, end, text, sizeof text);
     mica_onnx_held held = {.shape = from.shape};
     held.shape.data = NULL;
     held.value = mica_net_kept(n->import->net, name, MICA_KEPT_STATISTICS, from.shape.dtype, from.shape.rank,
                                from.shape.dim, 0);
     mica_status status = mica_onnx_remember(n->import->model, name, &from.shape);
     n->import->status = n->import->status == MICA_OK ? status : n->import->status;
-    return mica_onnx_hold(n->import, &held);
+    mica_onnx_ref kept = mica_onnx_hold(n->import, &held);
+    if (kept != 0)
+        n->import->values[ref].kept[which] = kept;
+    return kept;
 }

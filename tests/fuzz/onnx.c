@@ -1,4 +1,4 @@
-/* ONNX: any bytes are an error, or a model that can be described; and its net an error, or one that runs. */
+/* ONNX: any bytes are an error, or a model that can be described; its net is an error too, or it runs, and learns. */
 #include <string.h>
 
 #include "fuzz.h"
@@ -64,19 +64,46 @@ static void run(mica_context *ctx, mica_onnx *model, mica_net *net)
         INSIST(mica_onnx_output(model, &v, i) == MICA_OK && mica_net_tensor(net, &t, v.name) == MICA_OK);
         for (mica_iter it = mica_iter_begin(&t, 0, NULL); it.valid; mica_iter_next(&it))
             sum += *(const unsigned char *)it.element;
+        (void)sum;
     }
     (void)ctx;
 }
 
-static void build(mica_context *ctx, mica_onnx *model)
+/* Gradients of all weights, where the first output can be compared with a target. */
+static void learn(mica_context *ctx, mica_onnx *model, mica_net *net)
+{
+    static const mica_optimizer sgd = {.kind = MICA_SGD};
+    mica_onnx_value v;
+    mica_tensor shape;
+    (void)ctx;
+    if (mica_onnx_outputs(model) == 0 || mica_onnx_output(model, &v, 0) != MICA_OK ||
+        mica_net_shape(net, &shape, mica_net_named(net, v.name)) != MICA_OK || shape.dtype != MICA_F32)
+        return;
+    mica_value target = mica_net_input(net, "a target", MICA_F32, shape.rank, shape.dim);
+    (void)mica_net_mse(net, mica_net_named(net, v.name), target, NULL);
+    if (mica_net_compile(net, &(mica_compile_opts){.train = true, .optimizer = &sgd}) != MICA_OK ||
+        mica_net_plan(net)->total > MOST_BYTES)
+        return;
+    INSIST(mica_net_bind(net, NULL, 0) == MICA_OK && mica_net_initialize(net, 1) == MICA_OK);
+    INSIST(mica_onnx_load(model, net) == MICA_OK);
+    for (int i = 0; i < mica_net_inputs(net); i++) {
+        const char *name;
+        mica_tensor t;
+        INSIST(mica_net_input_tensor(net, &name, &t, i) == MICA_OK);
+        memset(t.data, 0, mica_tensor_bytes(&t));
+    }
+    (void)mica_net_gradients(net, NULL);
+}
+
+static void build(mica_context *ctx, mica_onnx *model, bool train)
 {
     mica_onnx_set sets[MOST_INPUTS];
     mica_tensor shapes[MOST_INPUTS];
     mica_net *net;
     int count = shapes_of(ctx, model, sets, shapes);
     INSIST(mica_net_create(ctx, &net) == MICA_OK);
-    if (mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets, .count = count}) == MICA_OK)
-        run(ctx, model, net);
+    if (mica_onnx_build(model, net, &(mica_onnx_opts){sets, count, train}) == MICA_OK)
+        (train ? learn : run)(ctx, model, net);
     for (int i = 0; i < mica_onnx_problems(model); i++) {
         mica_onnx_problem p;
         INSIST(mica_onnx_problem_at(model, &p, i) == MICA_OK && p.reason != NULL && strlen(p.reason) > 0);
@@ -98,8 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mica_onnx *model = NULL;
     mica_status status = mica_onnx_over(ctx, &model, copy, size, "fuzz");
     INSIST((status == MICA_OK) == (model != NULL));
-    if (model != NULL)
-        build(ctx, model);
+    for (int train = 0; train < 2 && model != NULL; train++)
+        build(ctx, model, train != 0);
     mica_onnx_close(model);
     INSIST(mica_context_heap(ctx).live_bytes == live);
     free(copy);

@@ -6,7 +6,8 @@
 run NAME         what make_models.py has written of onnxruntime's outputs: within 1e-4, no heap call; models with int8
                  within their own steps
 steps NAME       one window after the other, with the state of the one before (silero-vad)
-train NAME KIND  20 steps by SGD and by Adam, batch norm in training mode: losses within 1e-4 of PyTorch's
+gradients NAME   of every parameter, against PyTorch in double precision: as near as PyTorch in single precision
+train NAME KIND  20 steps by SGD and by Adam: losses within 1e-4 of PyTorch's (training.py says of which nets)
 
 A FILTER chooses those whose name contains it. Prints a line for each check, then their number.
 """
@@ -16,11 +17,10 @@ import sys
 from pathlib import Path
 
 import numpy
-from driver import Driver, Refused, sizes_of
+import torch
 
-STEPS = 20
-# A random net with batch norm has steep losses: at larger rates PyTorch in single precision parts from itself in double.
-RATES = {"mobilenetv2-train": {"sgd": 5e-7, "adam": 1e-6}, "minilm": {"sgd": 0.1, "adam": 2e-5}}
+import training
+from driver import Driver, Refused, sizes_of
 
 
 class Failed(Exception):
@@ -100,59 +100,6 @@ def run_steps(driver, model):
     return f"off by {error:.1e} at most, {len(windows)} steps, {loud} of them speech"
 
 
-# ---- Training ----
-
-def batch_of(model, seed=11):
-    """Inputs of a larger batch, and targets."""
-    random, count = numpy.random.default_rng(seed), model.told["train"]["batch"]
-    if "image" in model.inputs:
-        inputs = {"image": random.standard_normal((count, *model.inputs["image"].shape[1:]), numpy.float32)}
-        return inputs, random.integers(0, model.outputs["logits"].shape[1], count).astype(numpy.int64)
-    inputs = {name: numpy.concatenate([array] * (count // len(array))) for name, array in model.inputs.items()}
-    inputs["input_ids"] = random.integers(1000, 30000, inputs["input_ids"].shape) * inputs["attention_mask"]
-    target = random.standard_normal((count, model.outputs["sentence"].shape[1]), numpy.float32)
-    return inputs, target / numpy.linalg.norm(target, axis=1, keepdims=True)
-
-
-def losses_of_torch(model, kind, inputs, target):
-    import torch
-
-    import nets
-
-    net = nets.mobilenetv2(model.outputs["logits"].shape[1]) if "image" in inputs else nets.Bert()
-    net.load_state_dict(torch.load(model.folder / "weights.pt"))
-    net.train()
-    torch.set_num_threads(1)  # two would spin, where something else runs
-    rate = RATES[model.name][kind]
-    optimizer = torch.optim.SGD(net.parameters(), rate, 0.9) if kind == "sgd" else torch.optim.Adam(net.parameters(), rate)
-    arguments = [torch.from_numpy(inputs[name]) for name in model.told["inputs"]]
-    measure = torch.nn.CrossEntropyLoss() if target.dtype == numpy.int64 else torch.nn.MSELoss()
-    losses = []
-    for _ in range(STEPS):
-        optimizer.zero_grad()
-        y = net(*arguments)
-        loss = measure(y if "image" in inputs else y[1], torch.from_numpy(target))
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-def train(driver, model, kind):
-    inputs, target = batch_of(model)
-    how = model.told["train"]
-    model.open(driver, inputs, train=f"{kind}:{RATES[model.name][kind]}", loss=f"{how['loss']}:{how['output']}")
-    driver.write("target", target)
-    found = [driver.step() for _ in range(STEPS)]
-    wanted = losses_of_torch(model, kind, inputs, target)
-    error = max(abs(loss - other) / abs(other) for (loss, _), other in zip(found, wanted))
-    require(sum(calls for _, calls in found) == 0, "heap calls")
-    told = f"from {found[0][0]:.5f} to {found[-1][0]:.5f}, PyTorch to {wanted[-1]:.5f}"
-    require(error <= 1e-4, f"losses are off by {error:.2g}: {told}")
-    require(found[-1][0] < found[0][0], f"nothing is learned: {told}")
-    return f"losses off by {error:.1e}: {told}"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("filters", nargs="*")
@@ -160,6 +107,7 @@ def main():
     parser.add_argument("--models", type=Path, required=True)
     args = parser.parse_intermixed_args()
     tally = Tally(args.filters)
+    torch.set_num_threads(1)  # two would spin, where something else runs
 
     def with_driver(check, *arguments):
         driver = Driver(args.driver)
@@ -174,8 +122,12 @@ def main():
             tally.check(f"steps {model.name}", lambda model=model: with_driver(run_steps, model))
         else:
             tally.check(f"run {model.name}", lambda model=model: with_driver(run_model, model))
-        for kind in ("sgd", "adam") if "train" in model.told else ():
-            tally.check(f"train {model.name} {kind}", lambda m=model, k=kind: with_driver(train, m, k))
+        if model.name not in training.RECIPES:
+            continue
+        tally.check(f"gradients {model.name}", lambda m=model: with_driver(training.check_gradients, m, require))
+        for kind in training.RECIPES[model.name]:
+            tally.check(f"train {model.name} {kind}",
+                        lambda m=model, k=kind: with_driver(training.check_losses, m, k, require))
     print(f"{tally.passed} passed, {tally.failed} failed, 0 skipped")
     sys.exit(tally.failed > 0 or tally.passed == 0)
 

@@ -34,8 +34,8 @@ class Driver:
         numpy.ascontiguousarray(array).tofile(self.file)
         self.ask("write", name, self.file)
 
-    def read(self, name):
-        shape = [int(size) for size in self.ask("read", name, self.file)]
+    def read(self, name, verb="read"):
+        shape = [int(size) for size in self.ask(verb, name, self.file)]
         return numpy.fromfile(self.file, numpy.float32).reshape(shape)
 
     def run(self):
@@ -45,6 +45,13 @@ class Driver:
     def step(self):
         loss, calls = self.ask("step")
         return float(loss), int(calls)
+
+    def gradients(self):
+        """The loss, heap calls, and the gradient of every parameter by its name."""
+        loss, calls = self.ask("gradients")
+        self.ask("parameters", self.file)
+        names = self.file.read_text(encoding="utf-8").splitlines()
+        return float(loss), int(calls), {name: self.read(name, "gradient") for name in names}
 
     def sample(self, seconds):
         """Seconds of a forward at best, and heap calls of all."""

@@ -28,8 +28,7 @@ import nets
 
 OPSET = 17
 BATCH, LENGTH = 2, 32
-TRAINED = {"mobilenetv2-train": {"loss": "cross_entropy", "output": "logits", "batch": 8},
-           "minilm": {"loss": "mse", "output": "sentence", "batch": 4}}
+TRAINED = ("mobilenetv2-train", "minilm")  # in PyTorch too, which begins with weights.pt
 STEPS, WINDOW, CONTEXT = 40, 512, 64  # of silero-vad, at 16 kHz
 
 
@@ -164,7 +163,7 @@ def make_exported(args, out, name, model):
         except Exception as error:  # the exporter's own faults are many
             print(f"{full}: {exporter} cannot export it: {str(error).splitlines()[0]}", file=sys.stderr)
             continue
-        run_and_write(out, full, model.inputs, exporter=exporter, **({"train": TRAINED[full]} if full in TRAINED else {}))
+        run_and_write(out, full, model.inputs, exporter=exporter)
         if full in TRAINED:
             torch.save(net.state_dict(), out / full / "weights.pt")
     if "torchscript" in model.exporters and name != "tagger":

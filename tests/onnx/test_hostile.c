@@ -489,3 +489,24 @@ TEST(onnx_hostile_lists)
             }
     mica_context_destroy(ctx);
 }
+
+/* ---- What the fuzzer found ---- */
+
+/* A convolution of single elements, channel by channel, which takes no scratch at all from the scalar kernels: NULL is
+ * not added to. For the undefined-behaviour sanitizer. */
+TEST(onnx_hostile_no_scratch)
+{
+    mica_context *ctx = NULL;
+    const int64_t shape[] = {2, 3, 6, 4}, weight[] = {3, 1, 1, 1};
+    const float values[] = {-0.5f, 0.25f, -1.0f};
+    if (!CHECK(mica_context_create(&ctx, &(mica_context_opts){.isa = "scalar"}) == MICA_OK))
+        return;
+    proto g = {0}, node = proto_node("Conv", "x w", "y");
+    proto_int(&node, "group", 3);
+    proto_message(&g, GRAPH_NODE, node);
+    proto_message(&g, GRAPH_INITIALIZER, proto_tensor("w", ONNX_FLOAT, 4, weight, values, sizeof values));
+    proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 4, shape));
+    proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 4, shape));
+    CHECK(attack_with(ctx, proto_model(g, 17)) == ATTACK_RAN);
+    mica_context_destroy(ctx);
+}

@@ -128,13 +128,20 @@ TEST(onnx_recurrent_layers_learn)
 
 enum { SAMPLES = 4, CHANNELS = 2, WIDTH = 3 };
 
-static proto norm_graph(void)
+static void fill_with(const mica_tensor *t, uint64_t seed)
+{
+    test_random r = test_seed(seed);
+    for (size_t i = 0; i < mica_tensor_count(t); i++)
+        ((float *)t->data)[i] = (float)test_uniform(&r, -2, 3);
+}
+
+static proto norm_graph_of(const char *inputs, const char *output)
 {
     proto graph = {0};
     test_random r = test_seed(6);
     const int64_t channels[] = {CHANNELS}, shape[] = {SAMPLES, CHANNELS, WIDTH};
     static const float start[2][CHANNELS] = {{0.5f, -1.0f}, {2.0f, 0.5f}};
-    proto n = proto_node("BatchNormalization", "x s b m v", "y");
+    proto n = proto_node("BatchNormalization", inputs, output);
     proto_real(&n, "momentum", 0.8f);
     proto_message(&graph, GRAPH_NODE, n);
     put_random(&graph, &r, "s", 1, channels);
@@ -178,7 +185,7 @@ TEST(onnx_batch_normalization_learns)
     test_random r = test_seed(8);
     mica_tensor x, scale;
     float before = 0;
-    if (!learn(&l, ctx, norm_graph(), 15)) {
+    if (!learn(&l, ctx, norm_graph_of("x s b m v", "y"), 15)) {
         drop(&l);
         return;
     }
@@ -194,6 +201,122 @@ TEST(onnx_batch_normalization_learns)
         CHECK_OK(ctx, mica_train_step(l.net, 0.1f));
         check_statistics(ctx, &l, x.data);
         CHECK(((float *)scale.data)[0] != before);
+    }
+    drop(&l);
+}
+
+/* A layer that is used twice: both nodes read the same weights and move the same statistics, one after the other. */
+static proto twice_graph(void)
+{
+    proto graph = norm_graph_of("x s b m v", "h");
+    proto again = proto_node("BatchNormalization", "h s b m v", "y");
+    proto_real(&again, "momentum", 0.8f);
+    proto_message(&graph, GRAPH_NODE, again);
+    return graph;
+}
+
+/* Its gradients are right, and the running mean is this, where h has the mean b. */
+static void check_twice(mica_context *ctx, learner *l)
+{
+    mica_tensor x, mean, shift;
+    mica_gradient_check found;
+    double want[CHANNELS];
+    if (!CHECK_OK(ctx, mica_net_tensor(l->net, &x, "x")) ||
+        !CHECK_OK(ctx, mica_net_tensor(l->net, &mean, "m")) ||
+        !CHECK_OK(ctx, mica_net_tensor(l->net, &shift, "b")))
+        return;
+    fill_with(&x, 9);
+    for (int c = 0; c < CHANNELS; c++) {
+        double batch = 0;
+        for (int i = 0; i < SAMPLES * WIDTH; i++)
+            batch += (double)((float *)x.data)[(i / WIDTH * CHANNELS + c) * WIDTH + i % WIDTH] /
+                     (SAMPLES * WIDTH);
+        want[c] = 0.8 * (0.8 * (double)((float *)mean.data)[c] + 0.2 * batch) +
+                  0.2 * (double)((float *)shift.data)[c];
+    }
+    CHECK_OK(ctx, mica_net_forward_training(l->net, 0));
+    for (int c = 0; c < CHANNELS; c++)
+        CHECK_MSG(fabs((double)((float *)mean.data)[c] - want[c]) < 1e-5, "channel %d: mean %g, expected %g",
+                  c, (double)((float *)mean.data)[c], want[c]);
+    fill_with(&x, 10);
+    mica_status status = mica_check_gradients(l->net, &found, NULL);
+    CHECK_MSG(status == MICA_OK && found.right && found.checked == 2 * CHANNELS,
+              "element %zu of %s has the gradient %g, by differences %g; %zu checked", found.element,
+              found.name, found.gradient, found.difference, found.checked);
+}
+
+static bool learn_norm(learner *l, mica_context *ctx, proto graph)
+{
+    if (!learn(l, ctx, graph, 17))
+        return false;
+    mica_value target = mica_net_input(l->net, "target", MICA_F32, 3,
+                                       (mica_index[]){SAMPLES, CHANNELS, WIDTH});
+    (void)mica_net_op(l->net, "loss", "mse_loss", (mica_value[]){mica_net_named(l->net, "y"), target}, 2,
+                      NULL);
+    mica_tensor t;
+    if (!compile(l, ctx) || !CHECK_OK(ctx, mica_net_tensor(l->net, &t, "target")))
+        return false;
+    fill_with(&t, 11);
+    return true;
+}
+
+TEST(onnx_batch_normalization_twice)
+{
+    mica_context *ctx = test_context(1);
+    learner l = {0};
+    if (learn_norm(&l, ctx, twice_graph()))
+        check_twice(ctx, &l);
+    drop(&l);
+}
+
+/* Exporters store equal initializers once: a mean that is also the shift, a variance that is also the scale. What is
+ * learned and what is kept are two values nevertheless. */
+TEST(onnx_batch_normalization_of_shared_initializers)
+{
+    static const char *const inputs[] = {"x s b b v", "x v b m v", "x v m m v", "x s b v v"};
+    mica_context *ctx = test_context(1);
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        learner l = {0};
+        mica_tensor x;
+        mica_gradient_check found;
+        if (learn_norm(&l, ctx, norm_graph_of(inputs[i], "y")) &&
+            CHECK_OK(ctx, mica_net_tensor(l.net, &x, "x"))) {
+            fill_with(&x, 12);
+            mica_status status = mica_check_gradients(l.net, &found, NULL);
+            CHECK_MSG(status == MICA_OK && found.right && found.checked == 2 * CHANNELS,
+                      "%s: element %zu of %s has the gradient %g, by differences %g; %zu checked", inputs[i],
+                      found.element, found.name, found.gradient, found.difference, found.checked);
+        }
+        drop(&l);
+    }
+}
+
+/* ---- Layer normalization whose statistics are read ---- */
+
+TEST(onnx_layer_normalization_statistics_learn)
+{
+    mica_context *ctx = test_context(1);
+    learner l = {0};
+    test_random r = test_seed(13);
+    proto graph = {0}, n = proto_node("LayerNormalization", "a s b", "n mean inverse");
+    const int64_t shape[] = {SAMPLES, CHANNELS, WIDTH}, width[] = {WIDTH};
+    mica_tensor x;
+    mica_gradient_check found;
+    proto_real(&n, "epsilon", 0.1f);
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "x w", "a"));
+    proto_message(&graph, GRAPH_NODE, n);
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "n inverse", "p"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "p mean", "y"));
+    for (int k = 0; k < 3; k++)
+        put_random(&graph, &r, (const char *[]){"w", "s", "b"}[k], 1, width);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, shape));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 3, shape));
+    if (learn_norm(&l, ctx, graph) && CHECK_OK(ctx, mica_net_tensor(l.net, &x, "x"))) {
+        fill_with(&x, 14);
+        mica_status status = mica_check_gradients(l.net, &found, NULL);
+        CHECK_MSG(status == MICA_OK && found.right && found.checked == 3 * WIDTH,
+                  "element %zu of %s has the gradient %g, by differences %g; %zu checked", found.element,
+                  found.name, found.gradient, found.difference, found.checked);
     }
     drop(&l);
 }

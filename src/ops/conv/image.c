@@ -78,7 +78,7 @@ mica_status mica_conv_narrow(mica_context *ctx, const mica_conv *c)
     void *scratch;
     MICA_START(ctx, c->op, bias + mica_conv_product_bytes(ctx, &p), &scratch);
     p.bias = mica_conv_load_bias(c, p.groups * p.m, scratch);
-    p.scratch = (char *)scratch + bias;
+    p.scratch = scratch != NULL ? (char *)scratch + bias : NULL;
     mica_conv_product_run(ctx, &p);
     return MICA_OK;
 }
@@ -209,7 +209,7 @@ mica_status mica_conv_wide(mica_context *ctx, const mica_conv *c)
     for (size_t phase = 0; phase < rows * columns; phase++) {
         mica_conv_product p = wide_phase(ctx, c, phase / columns, phase % columns);
         p.bias = bias_values;
-        p.scratch = (char *)scratch + bias;
+        p.scratch = scratch != NULL ? (char *)scratch + bias : NULL;
         mica_conv_product_run(ctx, &p);
     }
     return MICA_OK;

@@ -8,6 +8,9 @@
  *   write NAME FILE                keeps the bytes of a file, which every run then writes to that input
  *   run                            one forward: "ok" and its heap calls
  *   step                           one training step: "ok", the loss, heap calls
+ *   gradients                      forward in training mode and backward, no update: "ok", the loss, heap calls
+ *   parameters FILE                the names of what is learned, one a line
+ *   gradient NAME FILE             the gradient of one, as "read" does
  *   carry OUTPUT INPUT             what a run made is what the next one is given
  *   read NAME FILE                 the bytes of an output, as f32
  *   sample NS                      forwards for at least so long: "ok", nanoseconds for one at best, heap calls of all
@@ -216,12 +219,14 @@ static bool run(driver *d)
     return true;
 }
 
-static bool step(driver *d)
+/* With an update, or gradients alone. */
+static bool step(driver *d, bool update)
 {
     for (int i = 0; i < d->count; i++)
         memcpy(d->inputs[i].tensor.data, d->inputs[i].bytes, mica_tensor_bytes(&d->inputs[i].tensor));
     heap_counts before = heap_now();
-    mica_status status = mica_train_step(d->net, d->optimizer.lr);
+    mica_status status = update ? mica_train_step(d->net, d->optimizer.lr)
+                                : mica_net_gradients(d->net, &(mica_backward_opts){.add = false});
     heap_counts after = heap_now();
     if (status != MICA_OK)
         return no(mica_error(d->ctx));
@@ -246,10 +251,26 @@ static bool carry(driver *d, const char *from, const char *to)
     return no("no such input was written");
 }
 
-static bool read_output(driver *d, const char *name, const char *path)
+static bool list_parameters(driver *d, const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return no("cannot write it");
+    for (int i = 0; i < mica_net_parameters(d->net); i++) {
+        const char *name;
+        mica_tensor t;
+        if (mica_net_parameter(d->net, &name, &t, i) == MICA_OK)
+            fprintf(file, "%s\n", name);
+    }
+    fclose(file);
+    printf("ok\n");
+    return true;
+}
+
+static bool read_tensor(driver *d, const char *name, bool gradient, const char *path)
 {
     mica_tensor out, plain;
-    if (mica_net_tensor(d->net, &out, name) != MICA_OK)
+    if ((gradient ? mica_net_gradient : mica_net_tensor)(d->net, &out, name) != MICA_OK)
         return no(mica_error(d->ctx));
     size_t bytes = mica_tensor_count(&out) * sizeof(float);
     void *data = malloc(bytes + 1);
@@ -332,21 +353,25 @@ static bool answer(driver *d, char *line)
     if (strcmp(verb, "run") == 0)
         return run(d);
     if (strcmp(verb, "step") == 0)
-        return step(d);
+        return step(d, true);
+    if (strcmp(verb, "gradients") == 0)
+        return step(d, false);
     if (first == NULL)
         return no("an argument is missing");
     if (strcmp(verb, "sample") == 0)
         return sample(d, strtod(first, NULL));
     if (strcmp(verb, "calls") == 0)
         return list_calls(d, first);
+    if (strcmp(verb, "parameters") == 0)
+        return list_parameters(d, first);
     if (second == NULL)
         return no("an argument is missing");
     if (strcmp(verb, "write") == 0)
         return keep_input(d, first, second);
     if (strcmp(verb, "carry") == 0)
         return carry(d, first, second);
-    if (strcmp(verb, "read") == 0)
-        return read_output(d, first, second);
+    if (strcmp(verb, "read") == 0 || strcmp(verb, "gradient") == 0)
+        return read_tensor(d, first, verb[0] == 'g', second);
     return no("there is no such command");
 }
 
