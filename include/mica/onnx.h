@@ -70,8 +70,11 @@ typedef struct mica_onnx_set {
 typedef struct mica_onnx_opts {
     const mica_onnx_set *sets;
     int count;
-    bool
-        train; /* weights are learned; otherwise they are lent, and what is computed from them alone is computed once */
+    /* Weights are learned; otherwise they are lent, and what is computed from them alone is computed once. */
+    bool train;
+    /* QuantizeLinear and DequantizeLinear are roundings of floats, as written; otherwise what lies between them is
+     * computed with bytes where it can be. Training implies it. */
+    bool rounded;
 } mica_onnx_opts;
 
 /* Adds the model to a net that is empty: its inputs, calls and outputs, under the names that they have in the model.

@@ -16,11 +16,39 @@ enum { PIXELS = VF_LANES, BLOCK = 4, VECTORS = 2, FEW_VECTORS = 4, POOLED = 2 };
 #endif
 enum { PHASES = 4 };
 
-/* Sums of a channel to bytes. From 33 on, a shift needs only the high words of products: the rounding bit lies
- * there. */
-VF_INLINE void finish_vectors(int8_t *y, const int32_t *sum, size_t vectors, const mica_int8_finish *f,
-                              size_t channel)
+/* Of any kind but MICA_INT8_SHIFTED, to results number `at` and those that follow. */
+static void finish_floats(void *y, size_t at, const int32_t *sum, size_t vectors, const mica_int8_finish *f,
+                          size_t channel)
 {
+    if (f->kind == MICA_INT8_SUMS) {
+        memcpy((int32_t *)y + at, sum, vectors * VF_LANES * sizeof *sum);
+        return;
+    }
+    vf factor = vf_set1(f->factor[channel]);
+    if (f->kind == MICA_INT8_FLOATS) {
+        for (size_t v = 0; v < vectors; v++)
+            vf_store((float *)y + at + v * VF_LANES, vf_mul(vf_from_vi(vi_load(sum + v * VF_LANES)), factor));
+        return;
+    }
+    vf low = vf_set1((float)(f->low - f->zero)), high = vf_set1((float)(f->high - f->zero));
+    vi zero = vi_set1(f->zero);
+    for (size_t v = 0; v < vectors; v++) {
+        vf r = vf_mul(vf_from_vi(vi_load(sum + v * VF_LANES)), factor);
+        vi_store_bytes((int8_t *)y + at + v * VF_LANES,
+                       vi_add(vi_from_vf(vf_min(vf_max(r, low), high)), zero));
+    }
+}
+
+/* Sums of a channel to results number `at` and those that follow. From 33 on, a shift needs only the high words of
+ * products: the rounding bit lies there. */
+VF_INLINE void finish_vectors(void *results, size_t at, const int32_t *sum, size_t vectors,
+                              const mica_int8_finish *f, size_t channel)
+{
+    if (f->kind != MICA_INT8_SHIFTED) {
+        finish_floats(results, at, sum, vectors, f, channel);
+        return;
+    }
+    int8_t *y = (int8_t *)results + at;
     int32_t multiplier = f->multiplier[channel];
     int shift = f->shift[channel];
     if (shift < 33) {
@@ -62,7 +90,7 @@ VF_INLINE void tile_of(const mica_int8_tile *t, size_t channel, size_t channels,
         for (size_t v = 0; v < vectors; v++)
             vi_store(sum + (c * vectors + v) * VF_LANES, s[c][v]);
     for (size_t c = 0; c < channels; c++)
-        finish_vectors(t->y + (channel + c) * t->stride + vector * PIXELS, sum + c * vectors * VF_LANES,
+        finish_vectors(t->y, (channel + c) * t->stride + vector * PIXELS, sum + c * vectors * VF_LANES,
                        vectors, f, each ? channel + c : 0);
 }
 
@@ -109,7 +137,7 @@ VF_INLINE void pooled_of(const mica_int8_tile *t, size_t channel, size_t channel
         for (size_t v = 0; v < vectors; v++)
             largest_of(sum + v * VF_LANES, FEW_VECTORS * VF_LANES, t, channel, channels, next, vector + v);
         for (size_t c = 0; c < channels; c++)
-            finish_vectors(t->y + (channel + c) * t->stride + vector * PIXELS,
+            finish_vectors(t->y, (channel + c) * t->stride + vector * PIXELS,
                            sum + c * FEW_VECTORS * VF_LANES, vectors, f, each ? channel + c : 0);
     }
 }
@@ -213,6 +241,24 @@ static void sum_quads(uint32_t sum[PIXELS], const mica_int8_tile *t, const uint8
                 sum[p] += (uint32_t)((int8_t)x[at[q] + (ptrdiff_t)(4 * p + k)] * w[k]);
 }
 
+static void finish_results(void *y, size_t at, const int32_t sum[PIXELS], const mica_int8_finish *f, size_t k)
+{
+    mica_int8_finish one = *f;
+    if (f->kind == MICA_INT8_SUMS) {
+        memcpy((int32_t *)y + at, sum, PIXELS * sizeof *sum);
+    } else if (f->kind == MICA_INT8_FLOATS) {
+        for (size_t p = 0; p < PIXELS; p++)
+            ((float *)y)[at + p] = (float)sum[p] * f->factor[k];
+    } else if (f->kind == MICA_INT8_AFFINE) {
+        one.factor += k;
+        finish((int8_t *)y + at, sum, PIXELS, &one, 0);
+    } else {
+        one.multiplier += k;
+        one.shift += k;
+        finish((int8_t *)y + at, sum, PIXELS, &one, 0);
+    }
+}
+
 static void tile(const mica_int8_tile *t, size_t channels, const mica_int8_finish *f, int each)
 {
     for (size_t c = 0; c < channels; c++)
@@ -228,9 +274,7 @@ static void tile(const mica_int8_tile *t, size_t channels, const mica_int8_finis
                     most[p] = phase > 0 && most[p] > (int32_t)sum[p] ? most[p] : (int32_t)sum[p];
             }
             size_t k = each ? c : 0;
-            for (size_t p = 0; p < PIXELS; p++)
-                t->y[c * t->stride + v * PIXELS + p] = finished(most[p], f->multiplier[k], f->shift[k],
-                                                                f->low, f->high);
+            finish_results(t->y, c * t->stride + v * PIXELS, most, f, k);
         }
 }
 

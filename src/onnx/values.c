@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "net/net.h"
 #include "onnx/state.h"
 
 /* Constants that are computed take memory that no plan tells of; no real model needs more than a few times its size. */
@@ -250,6 +251,20 @@ mica_onnx_ref mica_onnx_call(mica_onnx_importing *n, const mica_op *op, const mi
     if (mica_op_infer(n->import->ctx, op, c.outs, c.tensors, c.count, opts) != MICA_OK)
         return mica_onnx_bad(n, "%s", mica_error(n->import->ctx));
     return c.fold ? run_now(n, &c) : add_call(n, &c);
+}
+
+mica_onnx_ref mica_onnx_derived(mica_onnx_importing *n, const mica_op *op, const mica_onnx_ref *ins,
+                                int count, const void *opts)
+{
+    call c = {.op = op, .ins = ins, .count = count, .opts = opts};
+    if (n->failed || n->import->status != MICA_OK || n->import->net->ctx != n->import->ctx || !collect(n, &c))
+        return 0;
+    if (mica_op_infer(n->import->ctx, op, c.outs, c.tensors, c.count, opts) != MICA_OK)
+        return mica_onnx_bad(n, "%s", mica_error(n->import->ctx));
+    mica_onnx_ref first = add_call(n, &c);
+    if (first != 0)
+        n->import->calls[n->import->call_count - 1].derived = true;
+    return first;
 }
 
 mica_onnx_ref mica_onnx_op(mica_onnx_importing *n, const char *op, const mica_onnx_ref *ins, int count,

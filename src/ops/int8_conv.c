@@ -35,8 +35,11 @@ typedef struct conv_job {
     conv_dim dim[2];
     mica_index pool; /* 1, or 2: windows of 2 x 2 */
     const int8_t *x;
-    int8_t *y;
+    char *y;
     mica_int8_finish finish;
+    int32_t zero; /* of x */
+    uint8_t pad;  /* what padding is in a window: the zero point, with the kernels' offset */
+    size_t size;  /* of a result, in bytes */
     int each;
     const int8_t *w;
     const int32_t *start;
@@ -105,7 +108,7 @@ static size_t scratch_of(const mica_context *ctx, conv_job *job, bool packed)
     size_t pixels = limit / (4 * quad_planes(job) + 1) + 1, pitch = (size_t)pitch_of(job);
     pixels = mica_least(pixels > pitch ? pixels : pitch, (size_t)d->made * pitch);
     job->window_bytes = mica_align_up(mica_least(all, limit) + SLACK);
-    job->result_bytes = mica_align_up(CHANNELS * (pixels + SLACK));
+    job->result_bytes = mica_align_up(CHANNELS * (pixels + SLACK) * job->size);
     size_t row = mica_align_up(5 * (size_t)(job->dim[1].step * pitch_of(job) + 4 * job->dim[1].dilation) +
                                2 * SLACK);
     job->own_bytes = job->window_bytes + job->result_bytes + row;
@@ -126,7 +129,6 @@ static void make_row(const conv_job *job, uint32_t *to, uint8_t *bytes, const in
                      mica_index columns)
 {
     const conv_dim *d = &job->dim[1];
-    uint8_t offset = job->kernels->offset;
     if (job->packing.slides) {
         mica_index behind = columns + 3 * d->dilation + 32;
         mica_index inside = d->in < behind - d->pad ? d->in : behind - d->pad;
@@ -137,9 +139,9 @@ static void make_row(const conv_job *job, uint32_t *to, uint8_t *bytes, const in
     }
     mica_index before = d->pad < columns ? d->pad : columns,
                inside = d->in < columns - before ? d->in : columns - before;
-    fill_quads(to, before, offset);
+    fill_quads(to, before, job->pad);
     job->kernels->quads_of_planes(to + before, row, (size_t)inside);
-    fill_quads(to + before + inside, columns - before - inside, offset);
+    fill_quads(to + before + inside, columns - before - inside, job->pad);
 }
 
 /* Whether any tap meets this row phase. */
@@ -164,7 +166,7 @@ static void make_window(const conv_job *job, char *room, const int8_t *image, mi
              *spread = (uint32_t *)(void *)(room + job->window_bytes + job->result_bytes);
     uint8_t *bytes = (uint8_t *)(spread + columns + SLACK / 4);
     if (job->packing.slides) /* padding stays */
-        memset(bytes, job->kernels->offset, (size_t)(columns + 3 * job->dim[1].dilation) + 32);
+        memset(bytes, job->pad, (size_t)(columns + 3 * job->dim[1].dilation) + 32);
     for (size_t plane = 0; plane < job->packing.planes; plane++) {
         const int8_t *from[4];
         for (size_t k = 0; k < 4; k++) { /* what there is not has weights of 0 */
@@ -180,7 +182,7 @@ static void make_window(const conv_job *job, char *room, const int8_t *image, mi
                 mica_index at = first * d->step + r * d->step + phase - d->pad;
                 if (at < 0 || at >= d->in) {
                     for (mica_index k = 0; k < step; k++)
-                        fill_quads(to + k * job->phase_rows * job->pitch, job->pitch, job->kernels->offset);
+                        fill_quads(to + k * job->phase_rows * job->pitch, job->pitch, job->pad);
                     continue;
                 }
                 const int8_t *row[4];
@@ -219,7 +221,7 @@ static void set_distances(conv_job *job)
 }
 
 /* Copies of a size that is not known to the compiler, without a call. */
-static void copy_bytes(int8_t *to, const int8_t *from, size_t count)
+static void copy_bytes(char *to, const char *from, size_t count)
 {
     if (count >= 16) {
         for (size_t i = 0; i + 16 <= count; i += 16)
@@ -248,7 +250,7 @@ static void run_unit(const conv_job *job, size_t unit, char *room)
     make_window(job, room,
                 job->x + (mica_index)((image * p->groups + group) * p->in) * rows->in * columns->in, first,
                 count);
-    int8_t *result = (int8_t *)room + job->window_bytes;
+    char *result = room + job->window_bytes;
     size_t pixels = (size_t)((count - 1) * job->pitch + columns->made), lanes = job->kernels->lanes;
     mica_int8_tile t = {.x = (const uint8_t *)room,
                         .at = job->at,
@@ -265,12 +267,12 @@ static void run_unit(const conv_job *job, size_t unit, char *room)
         mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, channel);
         job->kernels->tile(&t, channels, &f, job->each);
         for (size_t k = 0; k < channels; k++) {
-            int8_t *y = job->y +
-                        ((mica_index)(image * p->groups * p->out + channel + k) * rows->made + first) *
-                            columns->made;
-            const int8_t *from = result + k * t.stride;
-            for (mica_index r = 0; r < count; r++)
-                copy_bytes(y + r * columns->made, from + r * job->pitch, (size_t)columns->made);
+            size_t row = (size_t)columns->made * job->size, pitch = (size_t)job->pitch * job->size;
+            char *y = job->y +
+                      ((image * p->groups * p->out + channel + k) * (size_t)rows->made + (size_t)first) * row;
+            const char *from = result + k * t.stride * job->size;
+            for (size_t r = 0; r < (size_t)count; r++)
+                copy_bytes(y + r * row, from + r * pitch, row);
         }
     }
 }
@@ -342,42 +344,40 @@ static mica_status check(mica_context *ctx, const char *op, conv_job *job, const
     job->batch = (size_t)x->dim[0];
     job->packing = mica_int8_packing_of(job->kernels, w, (size_t)groups);
     MICA_TRY(mica_int8_check_packed(ctx, op, args[MICA_INT8_PACKED].tensor, &job->packing));
-    job->each = args[MICA_INT8_MULTIPLIER].tensor->dim[0] > 1;
+    job->each = mica_int8_each(args);
     if (mica_tensor_count(y) > 0 && (double)window_of(job, 1) > (double)MOST)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: x is %s: a row that is too long", op, MICA_SHAPE(x));
     return MICA_OK;
 }
 
-mica_status mica_int8_conv2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
-                             const mica_int8_weights *weights, const mica_int8_conv_opts *opts)
+mica_status mica_int8_conv_of(mica_context *ctx, const char *op, const mica_arg args[MICA_INT8_ARGS],
+                              const mica_int8_conv_opts *windows, mica_int8_finish finish, int32_t zero)
 {
-    const char *op = "int8_conv2d";
-    static const mica_int8_conv_opts none = {0};
-    opts = opts != NULL ? opts : &none;
-    mica_arg args[MICA_INT8_ARGS];
-    conv_job job = {.kernels = MICA_FAMILY(ctx->kernels, int8)};
-    int32_t limit[2];
-    MICA_TRY(mica_int8_check_weights(ctx, op, args, y, x, weights));
-    MICA_TRY(check(ctx, op, &job, args, opts));
-    MICA_TRY(mica_int8_check_limits(ctx, op, opts->low, opts->high, limit));
-    bool packed = weights->packed != NULL, empty = mica_tensor_count(y) == 0;
+    const mica_tensor *y = args[MICA_INT8_Y].tensor;
+    conv_job job = {.kernels = MICA_FAMILY(ctx->kernels, int8),
+                    .finish = finish,
+                    .zero = zero,
+                    .size = mica_int8_result_bytes(finish.kind)};
+    job.pad = (uint8_t)((uint8_t)zero ^ job.kernels->offset);
+    MICA_TRY(check(ctx, op, &job, args, windows));
+    bool packed = args[MICA_INT8_PACKED].tensor != NULL, empty = mica_tensor_count(y) == 0;
     double sums = (double)mica_tensor_count(y) * (double)(job.pool * job.pool) * (double)job.packing.values;
     mica_count_flops(ctx, 2.0 * sums);
+    mica_arg used[MICA_INT8_ARGS];
     mica_contiguous dense;
     void *scratch;
-    mica_contiguous_plan(&dense, args, MICA_INT8_ARGS);
+    mica_int8_read_args(used, args);
+    mica_contiguous_plan(&dense, used, MICA_INT8_ARGS);
     MICA_START(ctx, op, dense.bytes + (empty ? 0 : scratch_of(ctx, &job, packed)), &scratch);
     char *rest = mica_contiguous_load(&dense, scratch);
     job.y = dense.data[MICA_INT8_Y];
     job.x = dense.data[MICA_INT8_X];
-    job.finish = (mica_int8_finish){dense.data[MICA_INT8_MULTIPLIER], dense.data[MICA_INT8_SHIFT], limit[0],
-                                    limit[1]};
-    MICA_TRY(mica_int8_check_factors(ctx, op, job.finish.multiplier, job.finish.shift,
-                                     (size_t)args[MICA_INT8_SHIFT].tensor->dim[0]));
+    MICA_TRY(mica_int8_take_factors(ctx, op, args, &dense, &job.finish));
     if (empty)
         return MICA_OK;
     if (!packed) {
-        mica_int8_pack_into(ctx, &job.packing, rest, dense.data[MICA_INT8_W], dense.data[MICA_INT8_BIAS]);
+        mica_int8_pack_into(ctx, &job.packing, rest, dense.data[MICA_INT8_W], dense.data[MICA_INT8_BIAS],
+                            zero);
         dense.data[MICA_INT8_PACKED] = rest;
         rest += mica_align_up(job.packing.bytes);
     }
@@ -391,4 +391,17 @@ mica_status mica_int8_conv2d(mica_context *ctx, const mica_tensor *y, const mica
                        run_units, &job);
     mica_contiguous_store(&dense);
     return MICA_OK;
+}
+
+mica_status mica_int8_conv2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                             const mica_int8_weights *weights, const mica_int8_conv_opts *opts)
+{
+    const char *op = "int8_conv2d";
+    static const mica_int8_conv_opts none = {0};
+    opts = opts != NULL ? opts : &none;
+    mica_arg args[MICA_INT8_ARGS];
+    int32_t limit[2];
+    MICA_TRY(mica_int8_check_weights(ctx, op, args, y, x, weights));
+    MICA_TRY(mica_int8_check_limits(ctx, op, opts->low, opts->high, limit));
+    return mica_int8_conv_of(ctx, op, args, opts, (mica_int8_finish){.low = limit[0], .high = limit[1]}, 0);
 }
