@@ -100,7 +100,9 @@ VF_INLINE void tiles_of(const mica_int8_tile *t, size_t channels, size_t vectors
     size_t v = 0;
     for (; v + vectors <= t->vectors; v += vectors)
         tile_of(t, 0, channels, 4 * channels, v, vectors, f, each);
-    for (; v < t->vectors; v++)
+    for (; v + 2 <= t->vectors; v += 2)
+        tile_of(t, 0, channels, 4 * channels, v, 2, f, each);
+    if (v < t->vectors)
         tile_of(t, 0, channels, 4 * channels, v, 1, f, each);
 }
 

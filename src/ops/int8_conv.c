@@ -21,6 +21,7 @@
 #define MOST       ((mica_index)INT32_MAX) /* of a size or an option: no sum of products of two overflows */
 #define SLACK      ((size_t)512)           /* bytes behind what vectors read or write */
 #define CHANNELS   ((size_t)8)             /* the most of a block */
+#define FEWEST     ((size_t)64)            /* channels that a window is worth while for */
 
 /* Position i of a convolution meets input position i * stride - pad + t * dilation by tap t; `made` of its `out`
  * positions, or of pairs of these, become output, `step` input positions apart. */
@@ -49,6 +50,7 @@ typedef struct conv_job {
     mica_index rows, pitch,
         phase_rows; /* rows of output at a time; quads of a row; rows of a phase of a window */
     size_t tiles, units_at_once;
+    size_t part, parts; /* channels of a group that are made from a window at once, and how often */
 } conv_job;
 
 /* ---- Sizes ---- */
@@ -83,22 +85,29 @@ static size_t window_of(const conv_job *job, mica_index rows)
     return quad_planes(job) * (size_t)(phase_rows_of(job, rows) * pitch_of(job)) * 4;
 }
 
-/* What fits into the limit, at least a row, and no more than makes a good piece of work. All that follows is enough
- * for smaller images too: a window of theirs has one row, or is no larger than the limit, or than that of a whole
- * image. */
-static void set_rows(conv_job *job)
+/* As many rows as fit into the limit, at least one, and about the same at a time: the more pixels, the fewer vectors
+ * are not full, and the less often weights are read. Where that leaves little to divide among threads, channels are
+ * divided: each part makes the window again. All that follows is enough for smaller images too: a window of theirs has
+ * one row, or is no larger than the limit, or than that of a whole image. */
+static void set_rows(const mica_context *ctx, conv_job *job)
 {
     const conv_dim *d = &job->dim[0];
+    const mica_int8_packing *p = &job->packing;
     job->pitch = pitch_of(job);
-    double row_sums = (double)job->packing.out * (double)job->packing.values * (double)job->pool *
-                      (double)job->dim[1].out;
-    mica_index most = (mica_index)(4.0 * BLOCK_SUMS / (row_sums + 1.0)) + 1;
-    job->rows = d->made < most ? d->made : most;
-    while (job->rows > 1 && window_of(job, job->rows) > WINDOW)
-        job->rows = (job->rows + 1) / 2;
+    size_t row_bytes = quad_planes(job) * (size_t)job->pitch * 4;
+    mica_index fit = (mica_index)(WINDOW / row_bytes) - (phase_rows_of(job, 1) - 1);
+    job->tiles = mica_div_up((size_t)d->made, fit > 1 ? (size_t)fit : 1);
+    job->rows = (mica_index)mica_div_up((size_t)d->made, job->tiles);
+    job->tiles = mica_div_up((size_t)d->made, (size_t)job->rows);
     job->phase_rows = phase_rows_of(job, job->rows);
-    job->tiles = (size_t)((d->made + job->rows - 1) / (job->rows > 0 ? job->rows : 1));
-    job->units_at_once = (size_t)(BLOCK_SUMS / (row_sums * (double)job->rows + 1.0)) + 1;
+    double sums = (double)p->out * (double)p->values * (double)job->pool * (double)job->dim[1].out *
+                  (double)job->rows;
+    size_t blocks = mica_div_up(p->out, job->kernels->block), most = blocks * job->kernels->block / FEWEST,
+           wanted = ctx->threads > 1 ? (size_t)(sums / (4.0 * BLOCK_SUMS)) : 1;
+    job->parts = mica_least(wanted, most) > 1 ? mica_least(wanted, most) : 1;
+    job->part = mica_div_up(blocks, job->parts) * job->kernels->block;
+    job->parts = mica_div_up(p->out, job->part);
+    job->units_at_once = (size_t)(BLOCK_SUMS * (double)job->parts / (sums + 1.0)) + 1;
 }
 
 static size_t scratch_of(const mica_context *ctx, conv_job *job, bool packed)
@@ -239,13 +248,16 @@ static void copy_bytes(char *to, const char *from, size_t count)
     }
 }
 
-/* Rows of an image: all channels of a group. */
+/* Rows of an image: a part of the channels of a group. */
 static void run_unit(const conv_job *job, size_t unit, char *room)
 {
     const mica_int8_packing *p = &job->packing;
     const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
-    size_t group = unit / job->tiles % p->groups, image = unit / job->tiles / p->groups;
-    mica_index first = (mica_index)(unit % job->tiles) * job->rows,
+    size_t part = unit % job->parts, tile = unit / job->parts % job->tiles,
+           group = unit / job->parts / job->tiles % p->groups,
+           image = unit / job->parts / job->tiles / p->groups;
+    size_t end = mica_least((part + 1) * job->part, p->out);
+    mica_index first = (mica_index)tile * job->rows,
                count = rows->made - first < job->rows ? rows->made - first : job->rows;
     make_window(job, room,
                 job->x + (mica_index)((image * p->groups + group) * p->in) * rows->in * columns->in, first,
@@ -259,7 +271,7 @@ static void run_unit(const conv_job *job, size_t unit, char *room)
                         .vectors = mica_div_up(pixels, lanes),
                         .y = result};
     t.stride = t.vectors * lanes;
-    for (size_t c = 0, channels; c < p->out; c += channels) {
+    for (size_t c = part * job->part, channels; c < end; c += channels) {
         size_t channel = group * p->out + c;
         channels = mica_int8_block(job->kernels, p->out - c);
         t.w = job->w + channel * p->quads * 4;
@@ -280,7 +292,7 @@ static void run_unit(const conv_job *job, size_t unit, char *room)
 static void run_units(void *work, size_t block, int thread)
 {
     const conv_job *job = work;
-    size_t all = job->batch * job->packing.groups * job->tiles;
+    size_t all = job->batch * job->packing.groups * job->tiles * job->parts;
     size_t end = mica_least((block + 1) * job->units_at_once, all);
     for (size_t unit = block * job->units_at_once; unit < end; unit++)
         run_unit(job, unit, job->own + (size_t)thread * job->own_bytes);
@@ -385,9 +397,10 @@ mica_status mica_int8_conv_of(mica_context *ctx, const char *op, const mica_arg 
     job.start = (const int32_t *)(const void *)(job.w + job.packing.start_at);
     job.at = (int32_t *)(void *)rest;
     job.own = rest + mica_align_up(4 * job.packing.quads * sizeof(int32_t));
-    set_rows(&job);
+    set_rows(ctx, &job);
     set_distances(&job);
-    mica_parallel_sums(ctx, sums, mica_div_up(job.batch * job.packing.groups * job.tiles, job.units_at_once),
+    mica_parallel_sums(ctx, sums,
+                       mica_div_up(job.batch * job.packing.groups * job.tiles * job.parts, job.units_at_once),
                        run_units, &job);
     mica_contiguous_store(&dense);
     return MICA_OK;
