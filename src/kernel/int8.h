@@ -9,6 +9,7 @@
 #ifndef MICA_SRC_KERNEL_INT8_H
 #define MICA_SRC_KERNEL_INT8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,12 +41,13 @@ static inline size_t mica_int8_result_bytes(mica_int8_outcome kind)
  * bytes in a row of one; they are x + offset. A pixel's taps are quads at fixed distances from its place, the same
  * for all pixels. */
 typedef struct mica_int8_tile {
-    const uint8_t *x;     /* the place of the first pixel; others follow */
-    const int32_t *at;    /* [phases][quads]: distances, in bytes */
-    size_t quads;         /* of a pixel */
-    size_t phases;        /* 1, or 4: of the sums at four places the largest counts */
-    size_t vectors;       /* of `lanes` pixels each: so many are read and made */
-    const int8_t *w;      /* [quads][channels][4] */
+    const uint8_t *x;  /* the place of the first pixel; others follow */
+    const int32_t *at; /* [phases][quads]: distances, in bytes */
+    size_t quads;      /* of a pixel */
+    size_t phases;     /* 1, or 4: of the sums at four places the largest counts */
+    size_t vectors;    /* of `lanes` pixels each: so many are read and made */
+    bool bytes;        /* of one channel and phase: places have one byte, and a quad is that of four places */
+    const int8_t *w;   /* [quads][channels][4] */
     const int32_t *start; /* [channels]: bias - (offset + zero point) * the sum of weights */
     void *y;              /* results [channels], `stride` apart, of pixels */
     size_t stride;

@@ -144,8 +144,41 @@ VF_INLINE void pooled_of(const mica_int8_tile *t, size_t channel, size_t channel
     }
 }
 
+/* One channel of rows of bytes: quads are made as they are needed, as no other channel needs them. */
+VF_INLINE void slides_of(const mica_int8_tile *t, size_t vector, size_t vectors, const mica_int8_finish *f)
+{
+    vi s[FEW_VECTORS];
+    int32_t sum[FEW_VECTORS * VF_LANES];
+    const uint8_t *x = t->x + vector * PIXELS;
+    for (size_t v = 0; v < vectors; v++)
+        s[v] = vi_set1(t->start[0]);
+    for (size_t q = 0; q < t->quads; q++) {
+        vb four = vb_repeat4((const uint8_t *)t->w + 4 * q);
+        for (size_t v = 0; v < vectors; v++)
+            s[v] = vi_dot_wide(s[v], vb_slide(x + t->at[q] + v * PIXELS), four);
+    }
+    for (size_t v = 0; v < vectors; v++)
+        vi_store(sum + v * VF_LANES, s[v]);
+    finish_vectors(t->y, vector * PIXELS, sum, vectors, f, 0);
+}
+
+static void slides(const mica_int8_tile *t, const mica_int8_finish *f)
+{
+    size_t v = 0;
+    for (; v + FEW_VECTORS <= t->vectors; v += FEW_VECTORS)
+        slides_of(t, v, FEW_VECTORS, f);
+    for (; v + 2 <= t->vectors; v += 2)
+        slides_of(t, v, 2, f);
+    if (v < t->vectors)
+        slides_of(t, v, 1, f);
+}
+
 static void tile(const mica_int8_tile *t, size_t channels, const mica_int8_finish *f, int each)
 {
+    if (t->bytes) {
+        slides(t, f);
+        return;
+    }
     if (t->phases == PHASES) {
         size_t c = 0, apart = 4 * channels;
         for (; c + POOLED <= channels; c += POOLED)
@@ -237,10 +270,11 @@ enum { PIXELS = 4, BLOCK = 4, PHASES = 4 };
 static void sum_quads(uint32_t sum[PIXELS], const mica_int8_tile *t, const uint8_t *x, const int32_t *at,
                       const int8_t *w, size_t apart)
 {
+    size_t place = t->bytes ? 1 : 4;
     for (size_t q = 0; q < t->quads; q++, w += apart)
         for (size_t p = 0; p < PIXELS; p++)
             for (size_t k = 0; k < 4; k++)
-                sum[p] += (uint32_t)((int8_t)x[at[q] + (ptrdiff_t)(4 * p + k)] * w[k]);
+                sum[p] += (uint32_t)((int8_t)x[at[q] + (ptrdiff_t)(place * p + k)] * w[k]);
 }
 
 static void finish_results(void *y, size_t at, const int32_t sum[PIXELS], const mica_int8_finish *f, size_t k)
@@ -270,8 +304,8 @@ static void tile(const mica_int8_tile *t, size_t channels, const mica_int8_finis
                 uint32_t sum[PIXELS];
                 for (size_t p = 0; p < PIXELS; p++)
                     sum[p] = (uint32_t)t->start[c];
-                sum_quads(sum, t, t->x + v * PIXELS * 4, t->at + phase * t->quads, t->w + 4 * c,
-                          4 * channels);
+                sum_quads(sum, t, t->x + v * PIXELS * (t->bytes ? 1 : 4), t->at + phase * t->quads,
+                          t->w + 4 * c, 4 * channels);
                 for (size_t p = 0; p < PIXELS; p++)
                     most[p] = phase > 0 && most[p] > (int32_t)sum[p] ? most[p] : (int32_t)sum[p];
             }

@@ -50,6 +50,7 @@ typedef struct conv_job {
     mica_index rows, pitch,
         phase_rows; /* rows of output at a time; quads of a row; rows of a phase of a window */
     size_t tiles, units_at_once;
+    bool bytes;         /* a window is of bytes, not of quads: see kernel/int8.h */
     size_t part, parts; /* channels of a group that are made from a window at once, and how often */
 } conv_job;
 
@@ -164,6 +165,24 @@ static bool phase_is_met(const conv_job *job, mica_index phase)
     return d->taps > d->step;
 }
 
+/* One plane, of bytes: padding, the image, padding. */
+static void make_bytes(const conv_job *job, uint8_t *window, const int8_t *image, mica_index first,
+                       mica_index rows)
+{
+    const conv_dim *d = &job->dim[0], *columns = &job->dim[1];
+    mica_index room = job->pitch - columns->pad, inside = columns->in < room ? columns->in : room;
+    mica_index height = phase_rows_of(job, rows);
+    for (mica_index phase = 0; phase < d->step; phase++) {
+        uint8_t *to = window + phase * job->phase_rows * job->pitch;
+        for (mica_index r = 0; r < height; r++, to += job->pitch) {
+            mica_index at = (first + r) * d->step + phase - d->pad;
+            memset(to, job->pad, (size_t)job->pitch);
+            if (at >= 0 && at < d->in && inside > 0)
+                job->kernels->offset_row(to + columns->pad, image + at * columns->in, (size_t)inside);
+        }
+    }
+}
+
 /* Planes of quads of one step in rows, in the order of memory: what is written behind a row is written again. */
 static void make_window(const conv_job *job, char *room, const int8_t *image, mica_index first,
                         mica_index rows)
@@ -224,8 +243,8 @@ static void set_distances(conv_job *job)
                                    c = j * columns->stride + u * columns->dilation;
                         mica_index phase = ((mica_index)k * rows->step + r % rows->step) * columns->step +
                                            c % columns->step;
-                        *at++ = (int32_t)(4 *
-                                          (phase * plane + r / rows->step * job->pitch + c / columns->step));
+                        mica_index place = phase * plane + r / rows->step * job->pitch + c / columns->step;
+                        *at++ = (int32_t)(job->bytes ? place : 4 * place);
                     }
 }
 
@@ -259,9 +278,11 @@ static void run_unit(const conv_job *job, size_t unit, char *room)
     size_t end = mica_least((part + 1) * job->part, p->out);
     mica_index first = (mica_index)tile * job->rows,
                count = rows->made - first < job->rows ? rows->made - first : job->rows;
-    make_window(job, room,
-                job->x + (mica_index)((image * p->groups + group) * p->in) * rows->in * columns->in, first,
-                count);
+    const int8_t *from = job->x + (mica_index)((image * p->groups + group) * p->in) * rows->in * columns->in;
+    if (job->bytes)
+        make_bytes(job, (uint8_t *)room, from, first, count);
+    else
+        make_window(job, room, from, first, count);
     char *result = room + job->window_bytes;
     size_t pixels = (size_t)((count - 1) * job->pitch + columns->made), lanes = job->kernels->lanes;
     mica_int8_tile t = {.x = (const uint8_t *)room,
@@ -269,6 +290,7 @@ static void run_unit(const conv_job *job, size_t unit, char *room)
                         .quads = p->quads,
                         .phases = (size_t)(job->pool * job->pool),
                         .vectors = mica_div_up(pixels, lanes),
+                        .bytes = job->bytes,
                         .y = result};
     t.stride = t.vectors * lanes;
     for (size_t c = part * job->part, channels; c < end; c += channels) {
@@ -282,9 +304,11 @@ static void run_unit(const conv_job *job, size_t unit, char *room)
             size_t row = (size_t)columns->made * job->size, pitch = (size_t)job->pitch * job->size;
             char *y = job->y +
                       ((image * p->groups * p->out + channel + k) * (size_t)rows->made + (size_t)first) * row;
-            const char *from = result + k * t.stride * job->size;
-            for (size_t r = 0; r < (size_t)count; r++)
-                copy_bytes(y + r * row, from + r * pitch, row);
+            const char *made = result + k * t.stride * job->size;
+            if (row == pitch)
+                memcpy(y, made, (size_t)count * row);
+            for (size_t r = 0; r < (size_t)count && row != pitch; r++)
+                copy_bytes(y + r * row, made + r * pitch, row);
         }
     }
 }
@@ -397,6 +421,8 @@ mica_status mica_int8_conv_of(mica_context *ctx, const char *op, const mica_arg 
     job.start = (const int32_t *)(const void *)(job.w + job.packing.start_at);
     job.at = (int32_t *)(void *)rest;
     job.own = rest + mica_align_up(4 * job.packing.quads * sizeof(int32_t));
+    job.bytes = job.packing.slides && job.packing.in == 1 && job.packing.out == 1 && job.dim[1].step == 1 &&
+                job.dim[1].dilation == 1 && job.pool == 1;
     set_rows(ctx, &job);
     set_distances(&job);
     mica_parallel_sums(ctx, sums,
