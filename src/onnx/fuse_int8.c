@@ -95,9 +95,13 @@ static void take_activation(mica_onnx_importing *n, mica_onnx_ref *x, target *t)
                              *relu6 = mica_onnx_made_by(n, *x, "relu6");
     if ((relu == NULL && relu6 == NULL) || !mica_onnx_read_once(n, *x))
         return;
-    t->low = t->y.zero;
+    int high = t->high;
     if (relu6 != NULL)
-        t->high = (int)fminf(nearbyintf(6.0f / t->y.scale) + (float)t->y.zero, 127.0f);
+        high = (int)fminf(nearbyintf(6.0f / t->y.scale) + (float)t->y.zero, 127.0f);
+    if (t->y.zero == 0 && high == 0) /* a step of more than 12: as limits, both 0 would mean none */
+        return;
+    t->low = t->y.zero;
+    t->high = high;
     *x = (relu != NULL ? relu : relu6)->in[0];
 }
 

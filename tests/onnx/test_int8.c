@@ -9,6 +9,8 @@
 
 #define MOST 8192
 
+static const char *const sets[] = {"avx2-plain", "avx512-vnni", "neon-plain", "neon-dot", "scalar"};
+
 /* ---- Models ---- */
 
 typedef struct maker {
@@ -237,7 +239,6 @@ static proto conv_model(const conv_case *c, uint64_t seed, float *y_scale)
 
 TEST(onnx_int8_convolutions)
 {
-    static const char *const sets[] = {"avx2-plain", "avx512-vnni", "neon-plain", "neon-dot", "scalar"};
     static ran got, want;
     for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
         mica_context *ctx = isa_context(sets[s], 1 + (int)(s % 2));
@@ -394,20 +395,57 @@ static proto integer_model(const char *type, bool dynamic)
                 : finished(&m, 2, (int64_t[]){-1, 19}, out, 2);
 }
 
-TEST(onnx_int8_operators_of_integers)
+static void check_integers(mica_context *ctx, const char *set)
 {
     static const char *const types[] = {"QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger",
                                         "MatMulInteger"};
     static ran got, want;
-    mica_context *ctx = test_context(1);
     for (int k = 0; k < 5; k++) {
         proto bytes = integer_model(types[k], k == 4);
         if (run(ctx, &got, &bytes, false, 3, 2) && run(ctx, &want, &bytes, true, 3, 2)) {
             check_steps(&got, &want, 1.0, types[k][0] == 'Q' ? 1.0 : 0.0, types[k]);
             CHECK_MSG(strstr(got.calls, k == 0 || k == 2 ? "affine_conv2d" : "affine_linear") != NULL &&
                           strstr(want.calls, "affine") == NULL,
-                      "%s: %s; with roundings %s", types[k], got.calls, want.calls);
+                      "%s, %s: %s; with roundings %s", set, types[k], got.calls, want.calls);
         }
         proto_free(&bytes);
     }
+}
+
+TEST(onnx_int8_operators_of_integers)
+{
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
+        mica_context *ctx = isa_context(sets[s], 1);
+        if (ctx != NULL)
+            check_integers(ctx, sets[s]);
+        mica_context_destroy(ctx);
+    }
+}
+
+/* ---- Training ---- */
+
+TEST(onnx_int8_trains_as_floats_with_roundings)
+{
+    mica_context *ctx = test_context(1);
+    static ran got, want;
+    proto bytes = net_model();
+    mica_onnx *model = NULL;
+    mica_net *net = NULL;
+    mica_onnx_set set = {.name = "n", .size = 2};
+    got = (ran){.count = 0};
+    if (CHECK_OK(ctx, mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test")) &&
+        CHECK_OK(ctx, mica_net_create(ctx, &net)) &&
+        CHECK_OK(ctx,
+                 mica_onnx_build(model, net, &(mica_onnx_opts){.sets = &set, .count = 1, .train = true})) &&
+        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0})) &&
+        CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) && CHECK_OK(ctx, mica_onnx_load(model, net)) &&
+        run(ctx, &want, &bytes, true, 2, 2)) {
+        list_calls(&got, net);
+        step(ctx, net, &got);
+        CHECK_MSG(strstr(got.calls, "affine") == NULL, "%s", got.calls);
+        check_steps(&got, &want, 0.06, 1.0, "for training");
+    }
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
 }
