@@ -367,6 +367,38 @@ TEST(onnx_int8_net_stays_in_bytes)
     proto_free(&bytes);
 }
 
+/* Moves by the same scale; by another one they are floats. */
+static proto moves_model(bool same)
+{
+    maker m = {.random = test_seed(1)};
+    put_affine(&m, "a", ONNX_UINT8, 4.0f / 255.0f, 120);
+    put_affine(&m, "c", ONNX_UINT8, 5.0f / 255.0f, 120);
+    put_pair(&m, "x", "a", "a");
+    proto turn = proto_node("Transpose", "a", "t");
+    proto_ints(&turn, "perm", (int64_t[]){0, 1, 3, 2}, 4);
+    proto_message(&m.graph, GRAPH_NODE, turn);
+    put_pair(&m, "t", "b", "a");
+    put_node(&m, "Concat", "a b", "d", 1);
+    put_pair(&m, "d", "y", same ? "a" : "c");
+    return finished(&m, 4, (int64_t[]){-1, 3, 5, 5}, ONNX_FLOAT, 4);
+}
+
+TEST(onnx_int8_moves)
+{
+    static ran got, want;
+    mica_context *ctx = test_context(1);
+    for (int same = 0; same < 2; same++) {
+        proto bytes = moves_model(same == 1);
+        if (run(ctx, &got, &bytes, false, 4, 3) && run(ctx, &want, &bytes, true, 4, 3)) {
+            check_steps(&got, &want, 4.0 / 255.0, 0.0, "moves");
+            CHECK_MSG((strcmp(got.calls, "affine_quantize permute concat affine_dequantize") == 0) ==
+                          (same == 1),
+                      "%s", got.calls);
+        }
+        proto_free(&bytes);
+    }
+}
+
 /* ---- Operators of integers ---- */
 
 static proto integer_model(const char *type, bool dynamic)
