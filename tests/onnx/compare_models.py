@@ -20,7 +20,8 @@ import numpy
 from driver import Driver, Refused, sizes_of
 
 STEPS = 20
-# A random net with batch norm has steep losses: at larger rates PyTorch in single precision parts from itself in double.
+# A random net with batch norm has steep losses: at larger rates PyTorch in single precision parts from itself in
+# double.
 RATES = {"mobilenetv2-train": {"sgd": 5e-7, "adam": 1e-6}, "minilm": {"sgd": 0.1, "adam": 2e-5}}
 
 
@@ -184,7 +185,8 @@ def losses_of_torch(model, kind, inputs, target):
     net.train()
     torch.set_num_threads(1)  # two would spin, where something else runs
     rate = RATES[model.name][kind]
-    optimizer = torch.optim.SGD(net.parameters(), rate, 0.9) if kind == "sgd" else torch.optim.Adam(net.parameters(), rate)
+    weights = net.parameters()
+    optimizer = torch.optim.SGD(weights, rate, 0.9) if kind == "sgd" else torch.optim.Adam(weights, rate)
     arguments = [torch.from_numpy(inputs[name]) for name in model.told["inputs"]]
     measure = torch.nn.CrossEntropyLoss() if target.dtype == numpy.int64 else torch.nn.MSELoss()
     losses = []
