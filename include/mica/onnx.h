@@ -107,8 +107,8 @@ typedef struct mica_onnx_write_opts {
 
 /* Writes a net that is bound to a file, which replaces PATH once all of it is on the disk. The file holds what
  * inference takes: inputs, weights under their full names, and outputs, but no losses. Sizes of a step are named
- * dimensions ("batch"). If calls cannot be expressed, the error names them, by layer and operation, and nothing is written. opts may be
- * NULL. */
+ * dimensions ("batch"). If calls cannot be expressed, the error names them, by layer and operation, and nothing is
+ * written. opts may be NULL. */
 MICA_API mica_status mica_onnx_write(mica_net *net, const char *path, const mica_onnx_write_opts *opts);
 
 /* ---- Single tensors ---- */
