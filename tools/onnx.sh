@@ -77,5 +77,5 @@ bench_onnx() {
     need build
     configure build && compile build mica-onnx
     make_onnx
-    exec "$python" -B bench/peers/onnx.py --driver build/tests/mica-onnx --models "$onnx_models" "$@"
+    exec "$python" -P -B bench/peers/onnx.py --driver build/tests/mica-onnx --models "$onnx_models" "$@"
 }

@@ -70,8 +70,11 @@ typedef struct mica_onnx_set {
 typedef struct mica_onnx_opts {
     const mica_onnx_set *sets;
     int count;
-    bool
-        train; /* weights are learned; otherwise they are lent, and what is computed from them alone is computed once */
+    /* Weights are learned; otherwise they are lent, and what is computed from them alone is computed once. */
+    bool train;
+    /* QuantizeLinear and DequantizeLinear are roundings of floats, as written; otherwise what lies between them is
+     * computed with bytes where it can be. Training implies it. */
+    bool rounded;
 } mica_onnx_opts;
 
 /* Adds the model to a net that is empty: its inputs, calls and outputs, under the names that they have in the model.
@@ -103,9 +106,9 @@ typedef struct mica_onnx_write_opts {
 } mica_onnx_write_opts;
 
 /* Writes a net that is bound to a file, which replaces PATH once all of it is on the disk. The file holds what
- * inference takes: inputs, weights under their full names, and outputs, but no losses. Sizes of a step are named dimensions ("batch").
- * If calls cannot be expressed, the error names them, by layer and operation, and nothing is written. opts may be
- * NULL. */
+ * inference takes: inputs, weights under their full names, and outputs, but no losses. Sizes of a step are named
+ * dimensions ("batch"). If calls cannot be expressed, the error names them, by layer and operation, and nothing is
+ * written. opts may be NULL. */
 MICA_API mica_status mica_onnx_write(mica_net *net, const char *path, const mica_onnx_write_opts *opts);
 
 /* ---- Single tensors ---- */

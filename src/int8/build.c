@@ -160,7 +160,7 @@ static void build_product(mica_int8 *q, int n)
     o.low = low;
     o.high = high;
     int count = 5;
-    mica_int8_pack_opts groups = {o.groups};
+    mica_int8_pack_opts groups = {.groups = o.groups};
     mica_index bytes = q->unpacked ? 0 : mica_int8_packed_bytes(q->ctx, &w, &groups);
     if (bytes > 0)
         in[count++] = mica_net_derived(q->out, "packed", MICA_U8, 1, &bytes, &mica_op_int8_pack, &in[1], 2,

@@ -23,10 +23,32 @@ VF_INLINE int8_t finished(int32_t sum, int32_t multiplier, int shift, int32_t lo
     return (int8_t)(r < low ? low : r > high ? high : r);
 }
 
+/* Adding 1.5 * 2^23 to a number of less than 2^22 leaves a whole one, rounded half to even, in the low bits. */
+#define WHOLE 12582912.0f
+
+VF_INLINE float limited_float(float r, float low, float high)
+{
+    r = r > low ? r : low; /* a NaN is not above it */
+    return r < high ? r : high;
+}
+
+/* Limits are those of the result, less zero. */
+VF_INLINE int8_t rounded(float r, float low, float high, int32_t zero)
+{
+    float whole = limited_float(r, low, high) + WHOLE;
+    return (int8_t)((int32_t)(whole - WHOLE) + zero);
+}
+
 static void finish(int8_t *restrict y, const int32_t *restrict sum, size_t count, const mica_int8_finish *f,
                    int each)
 {
     int32_t low = f->low, high = f->high;
+    if (f->kind == MICA_INT8_AFFINE) {
+        for (size_t i = 0; i < count; i++)
+            y[i] = rounded((float)sum[i] * f->factor[each ? i : 0], (float)(low - f->zero),
+                           (float)(high - f->zero), f->zero);
+        return;
+    }
     if (each)
         for (size_t i = 0; i < count; i++)
             y[i] = finished(sum[i], f->multiplier[i], f->shift[i], low, high);
@@ -35,28 +57,18 @@ static void finish(int8_t *restrict y, const int32_t *restrict sum, size_t count
             y[i] = finished(sum[i], f->multiplier[0], f->shift[0], low, high);
 }
 
-/* Adding 1.5 * 2^23 leaves a whole number, rounded half to even, in the low bits. */
 static void quantize(int8_t *restrict y, const float *restrict x, size_t count, float factor)
 {
-    const float whole = 12582912.0f;
-    for (size_t i = 0; i < count; i++) {
-        float v = x[i] * factor;
-        v = v > -127.0f ? v : -127.0f; /* a NaN is not above it */
-        v = v < 127.0f ? v : 127.0f;
-        float rounded = v + whole;
-        y[i] = (int8_t)(rounded - whole);
-    }
+    for (size_t i = 0; i < count; i++)
+        y[i] = rounded(x[i] * factor, -127.0f, 127.0f, 0);
 }
 
 static void error(float *restrict y, const float *restrict x, size_t count, float scale)
 {
-    const float whole = 12582912.0f, factor = 1.0f / scale;
+    const float factor = 1.0f / scale;
     for (size_t i = 0; i < count; i++) {
-        float v = x[i] * factor;
-        v = v > -127.0f ? v : -127.0f;
-        v = v < 127.0f ? v : 127.0f;
-        float rounded = v + whole;
-        y[i] = (rounded - whole) * scale - x[i];
+        float whole = limited_float(x[i] * factor, -127.0f, 127.0f) + WHOLE;
+        y[i] = (whole - WHOLE) * scale - x[i];
     }
 }
 
@@ -73,6 +85,30 @@ static void add(int8_t *y, const int8_t *a, const int8_t *b, size_t count, const
     int32_t low = limit[0], high = limit[1];
     for (size_t i = 0; i < count; i++)
         y[i] = (int8_t)limited((a[i] * m0 + b[i] * m1 + half) >> shift, low, high);
+}
+
+static void affine_quantize(int8_t *restrict y, const float *restrict x, size_t count, float scale,
+                            int32_t zero)
+{
+    const float low = (float)(INT8_MIN - zero), high = (float)(INT8_MAX - zero);
+    for (size_t i = 0; i < count; i++)
+        y[i] = rounded(x[i] / scale, low, high, zero);
+}
+
+static void affine_dequantize(float *restrict y, const int8_t *restrict x, size_t count, float scale,
+                              int32_t zero)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = (float)(x[i] - zero) * scale;
+}
+
+static void affine_add(int8_t *y, const int8_t *a, const int8_t *b, size_t count, const float factor[2],
+                       const int32_t zero[3], const int32_t limit[2])
+{
+    const int32_t z0 = zero[0], z1 = zero[1], z2 = zero[2];
+    const float f0 = factor[0], f1 = factor[1], low = (float)(limit[0] - z2), high = (float)(limit[1] - z2);
+    for (size_t i = 0; i < count; i++)
+        y[i] = rounded((float)(a[i] - z0) * f0 + (float)(b[i] - z1) * f1, low, high, z2);
 }
 
 static void tap(int32_t *restrict sum, const int8_t *restrict x, size_t step, size_t count, int w)
@@ -156,23 +192,61 @@ static void finish_high(int8_t *y, size_t stride, const int32_t *sum, size_t row
     }
 }
 
+static void finish_affine(int8_t *y, size_t stride, const int32_t *sum, size_t rows, size_t count,
+                          const mica_int8_finish *f, int each)
+{
+    float factor[WIDTH];
+    for (size_t u = 0; u < WIDTH; u++)
+        factor[u] = f->factor[u < count && each ? u : 0];
+    vf m[VB_PANEL], low = vf_set1((float)(f->low - f->zero)), high = vf_set1((float)(f->high - f->zero));
+    vi zero = vi_set1(f->zero);
+    for (int p = 0; p < VB_PANEL; p++)
+        m[p] = vf_load(factor + p * VF_LANES);
+    for (size_t r = 0; r < rows; r++, y += stride, sum += WIDTH) {
+        int8_t made[WIDTH], *to = count == WIDTH ? y : made;
+        for (int p = 0; p < VB_PANEL; p++) {
+            vf v = vf_mul(vf_from_vi(vi_load(sum + p * VF_LANES)), m[p]);
+            vi_store_bytes(to + p * VF_LANES, vi_add(vi_from_vf(vf_min(vf_max(v, low), high)), zero));
+        }
+        if (count < WIDTH)
+            memcpy(y, made, count);
+    }
+}
+
 #endif
 
-static void finish_rows(int8_t *y, size_t stride, const int32_t *sum, size_t rows, size_t count,
+static void finish_row(void *to, const int32_t *sum, size_t count, const mica_int8_finish *f, int each)
+{
+    if (f->kind == MICA_INT8_SUMS) {
+        memcpy(to, sum, count * sizeof *sum);
+    } else if (f->kind == MICA_INT8_FLOATS) {
+        float *y = to;
+        for (size_t u = 0; u < count; u++)
+            y[u] = (float)sum[u] * f->factor[each ? u : 0];
+    } else {
+        finish(to, sum, count, f, each);
+    }
+}
+
+static void finish_rows(void *y, size_t stride, const int32_t *sum, size_t rows, size_t count,
                         const mica_int8_finish *f, int each)
 {
 #if VF_LANES > 1
-    if (shifts_are_high(f, count, each)) {
+    if (f->kind == MICA_INT8_AFFINE) {
+        finish_affine(y, stride, sum, rows, count, f, each);
+        return;
+    }
+    if (f->kind == MICA_INT8_SHIFTED && shifts_are_high(f, count, each)) {
         finish_high(y, stride, sum, rows, count, f, each);
         return;
     }
 #endif
     for (size_t r = 0; r < rows; r++)
-        finish(y + r * stride, sum + r * WIDTH, count, f, each);
+        finish_row((char *)y + r * stride * mica_int8_result_bytes(f->kind), sum + r * WIDTH, count, f, each);
 }
 
 static void pack(int8_t *restrict panel, int32_t *restrict start, const int8_t *restrict w, size_t stride,
-                 size_t rows, size_t values, const int32_t *bias)
+                 size_t rows, size_t values, const int32_t *bias, int32_t zero)
 {
     size_t quads = (values + 3) / 4;
     memset(panel, 0, quads * WIDTH * 4);
@@ -188,7 +262,7 @@ static void pack(int8_t *restrict panel, int32_t *restrict start, const int8_t *
             to[k / 4 * (WIDTH * 4) + k % 4] = value;
             sum += value;
         }
-        start[r] = (int32_t)((uint32_t)bias[r] - (uint32_t)(OFFSET * sum));
+        start[r] = (int32_t)((uint32_t)bias[r] - (uint32_t)(OFFSET + zero) * (uint32_t)sum);
     }
 }
 
@@ -314,6 +388,9 @@ const mica_int8_kernels VF_VARIANT_SYMBOL(mica_int8_kernels) = {.width = WIDTH,
                                                                 .error = error,
                                                                 .dequantize = dequantize,
                                                                 .add = add,
+                                                                .affine_quantize = affine_quantize,
+                                                                .affine_dequantize = affine_dequantize,
+                                                                .affine_add = affine_add,
                                                                 .pack = pack,
                                                                 .product = product,
                                                                 .dots = dots,

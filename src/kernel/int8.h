@@ -5,32 +5,51 @@
  *
  *     quads x width x 4 bytes        quads = values / 4, rounded up; what is missing is 0
  *
- * and beside it what the sums of its weight rows start at: bias - offset * the sum of the row. */
+ * and beside it what the sums of its weight rows start at: bias - (offset + zero point) * the sum of the row. */
 #ifndef MICA_SRC_KERNEL_INT8_H
 #define MICA_SRC_KERNEL_INT8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* r = (s * multiplier + 2^(shift - 1)) >> shift, limited. `each`: a multiplier and a shift for each value. */
+/* How sums s become results. */
+typedef enum mica_int8_outcome {
+    MICA_INT8_SHIFTED, /* bytes: (s * multiplier + 2^(shift - 1)) >> shift, limited */
+    MICA_INT8_AFFINE,  /* bytes: s * factor in f32, rounded half to even, plus zero, limited */
+    MICA_INT8_FLOATS,  /* f32: s * factor */
+    MICA_INT8_SUMS,    /* i32: s */
+} mica_int8_outcome;
+
+/* `each`, where it is a parameter: a multiplier and a shift, or a factor, for each value. */
 typedef struct mica_int8_finish {
     const int32_t *multiplier;
     const uint8_t *shift;
     int32_t low, high;
+    mica_int8_outcome kind;
+    const float *factor;
+    int32_t zero;
 } mica_int8_finish;
+
+/* Bytes of a result. */
+static inline size_t mica_int8_result_bytes(mica_int8_outcome kind)
+{
+    return kind == MICA_INT8_FLOATS || kind == MICA_INT8_SUMS ? 4 : 1;
+}
 
 /* Part of a convolution. A window has four bytes for each place (a quad): a byte of each of four channels, or four
  * bytes in a row of one; they are x + offset. A pixel's taps are quads at fixed distances from its place, the same
  * for all pixels. */
 typedef struct mica_int8_tile {
-    const uint8_t *x;     /* the place of the first pixel; others follow */
-    const int32_t *at;    /* [phases][quads]: distances, in bytes */
-    size_t quads;         /* of a pixel */
-    size_t phases;        /* 1, or 4: of the sums at four places the largest counts */
-    size_t vectors;       /* of `lanes` pixels each: so many are read and made */
-    const int8_t *w;      /* [quads][channels][4] */
-    const int32_t *start; /* [channels]: bias - offset * the sum of weights */
-    int8_t *y;            /* [channels], `stride` apart, of pixels */
+    const uint8_t *x;  /* the place of the first pixel; others follow */
+    const int32_t *at; /* [phases][quads]: distances, in bytes */
+    size_t quads;      /* of a pixel */
+    size_t phases;     /* 1, or 4: of the sums at four places the largest counts */
+    size_t vectors;    /* of `lanes` pixels each: so many are read and made */
+    bool bytes;        /* of one channel and phase: places have one byte, and a quad is that of four places */
+    const int8_t *w;   /* [quads][channels][4] */
+    const int32_t *start; /* [channels]: bias - (offset + zero point) * the sum of weights */
+    void *y;              /* results [channels], `stride` apart, of pixels */
     size_t stride;
 } mica_int8_tile;
 
@@ -38,10 +57,10 @@ typedef struct mica_int8_kernels {
     size_t width;   /* weight rows of a panel */
     uint8_t offset; /* of x in products: a power of two that x is XORed with, or 0 */
 
-    /* y[count] of sums */
+    /* y[count] of sums, bytes */
     void (*finish)(int8_t *y, const int32_t *sum, size_t count, const mica_int8_finish *f, int each);
     /* The same for rows of `width` sums, of which the first `count` are wanted; rows of y are `stride` apart. */
-    void (*finish_rows)(int8_t *y, size_t stride, const int32_t *sum, size_t rows, size_t count,
+    void (*finish_rows)(void *y, size_t stride, const int32_t *sum, size_t rows, size_t count,
                         const mica_int8_finish *f, int each);
     void (*quantize)(int8_t *y, const float *x, size_t count, float factor);
     /* y = what quantize and dequantize make of x, less x */
@@ -49,10 +68,16 @@ typedef struct mica_int8_kernels {
     void (*dequantize)(float *y, const int8_t *x, size_t count, float scale);
     void (*add)(int8_t *y, const int8_t *a, const int8_t *b, size_t count, const int32_t multiplier[2],
                 int shift, const int32_t limit[2]);
+    /* With zero points: x / scale, and (x - zero) scale; (a - zero[0]) factor[0] + (b - zero[1]) factor[1], rounded,
+     * plus zero[2]. */
+    void (*affine_quantize)(int8_t *y, const float *x, size_t count, float scale, int32_t zero);
+    void (*affine_dequantize)(float *y, const int8_t *x, size_t count, float scale, int32_t zero);
+    void (*affine_add)(int8_t *y, const int8_t *a, const int8_t *b, size_t count, const float factor[2],
+                       const int32_t zero[3], const int32_t limit[2]);
 
-    /* Rows of weights, `stride` apart, to a panel; those from `rows` on are 0. */
+    /* Rows of weights, `stride` apart, to a panel; those from `rows` on are 0. Sums are of x - zero. */
     void (*pack)(int8_t *panel, int32_t *start, const int8_t *w, size_t stride, size_t rows, size_t values,
-                 const int32_t *bias);
+                 const int32_t *bias, int32_t zero);
     /* sum[rows][width] of rows of x, `stride` apart, of 4 * quads bytes that can be read. */
     void (*product)(int32_t *sum, const uint8_t *x, size_t stride, size_t rows, size_t quads,
                     const int8_t *panel, const int32_t *start);

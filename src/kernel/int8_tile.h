@@ -16,11 +16,39 @@ enum { PIXELS = VF_LANES, BLOCK = 4, VECTORS = 2, FEW_VECTORS = 4, POOLED = 2 };
 #endif
 enum { PHASES = 4 };
 
-/* Sums of a channel to bytes. From 33 on, a shift needs only the high words of products: the rounding bit lies
- * there. */
-VF_INLINE void finish_vectors(int8_t *y, const int32_t *sum, size_t vectors, const mica_int8_finish *f,
-                              size_t channel)
+/* Of any kind but MICA_INT8_SHIFTED, to results number `at` and those that follow. */
+static void finish_floats(void *y, size_t at, const int32_t *sum, size_t vectors, const mica_int8_finish *f,
+                          size_t channel)
 {
+    if (f->kind == MICA_INT8_SUMS) {
+        memcpy((int32_t *)y + at, sum, vectors * VF_LANES * sizeof *sum);
+        return;
+    }
+    vf factor = vf_set1(f->factor[channel]);
+    if (f->kind == MICA_INT8_FLOATS) {
+        for (size_t v = 0; v < vectors; v++)
+            vf_store((float *)y + at + v * VF_LANES, vf_mul(vf_from_vi(vi_load(sum + v * VF_LANES)), factor));
+        return;
+    }
+    vf low = vf_set1((float)(f->low - f->zero)), high = vf_set1((float)(f->high - f->zero));
+    vi zero = vi_set1(f->zero);
+    for (size_t v = 0; v < vectors; v++) {
+        vf r = vf_mul(vf_from_vi(vi_load(sum + v * VF_LANES)), factor);
+        vi_store_bytes((int8_t *)y + at + v * VF_LANES,
+                       vi_add(vi_from_vf(vf_min(vf_max(r, low), high)), zero));
+    }
+}
+
+/* Sums of a channel to results number `at` and those that follow. From 33 on, a shift needs only the high words of
+ * products: the rounding bit lies there. */
+VF_INLINE void finish_vectors(void *results, size_t at, const int32_t *sum, size_t vectors,
+                              const mica_int8_finish *f, size_t channel)
+{
+    if (f->kind != MICA_INT8_SHIFTED) {
+        finish_floats(results, at, sum, vectors, f, channel);
+        return;
+    }
+    int8_t *y = (int8_t *)results + at;
     int32_t multiplier = f->multiplier[channel];
     int shift = f->shift[channel];
     if (shift < 33) {
@@ -62,7 +90,7 @@ VF_INLINE void tile_of(const mica_int8_tile *t, size_t channel, size_t channels,
         for (size_t v = 0; v < vectors; v++)
             vi_store(sum + (c * vectors + v) * VF_LANES, s[c][v]);
     for (size_t c = 0; c < channels; c++)
-        finish_vectors(t->y + (channel + c) * t->stride + vector * PIXELS, sum + c * vectors * VF_LANES,
+        finish_vectors(t->y, (channel + c) * t->stride + vector * PIXELS, sum + c * vectors * VF_LANES,
                        vectors, f, each ? channel + c : 0);
 }
 
@@ -72,7 +100,9 @@ VF_INLINE void tiles_of(const mica_int8_tile *t, size_t channels, size_t vectors
     size_t v = 0;
     for (; v + vectors <= t->vectors; v += vectors)
         tile_of(t, 0, channels, 4 * channels, v, vectors, f, each);
-    for (; v < t->vectors; v++)
+    for (; v + 2 <= t->vectors; v += 2)
+        tile_of(t, 0, channels, 4 * channels, v, 2, f, each);
+    if (v < t->vectors)
         tile_of(t, 0, channels, 4 * channels, v, 1, f, each);
 }
 
@@ -109,13 +139,46 @@ VF_INLINE void pooled_of(const mica_int8_tile *t, size_t channel, size_t channel
         for (size_t v = 0; v < vectors; v++)
             largest_of(sum + v * VF_LANES, FEW_VECTORS * VF_LANES, t, channel, channels, next, vector + v);
         for (size_t c = 0; c < channels; c++)
-            finish_vectors(t->y + (channel + c) * t->stride + vector * PIXELS,
+            finish_vectors(t->y, (channel + c) * t->stride + vector * PIXELS,
                            sum + c * FEW_VECTORS * VF_LANES, vectors, f, each ? channel + c : 0);
     }
 }
 
+/* One channel of rows of bytes: quads are made as they are needed, as no other channel needs them. */
+VF_INLINE void slides_of(const mica_int8_tile *t, size_t vector, size_t vectors, const mica_int8_finish *f)
+{
+    vi s[FEW_VECTORS];
+    int32_t sum[FEW_VECTORS * VF_LANES];
+    const uint8_t *x = t->x + vector * PIXELS;
+    for (size_t v = 0; v < vectors; v++)
+        s[v] = vi_set1(t->start[0]);
+    for (size_t q = 0; q < t->quads; q++) {
+        vb four = vb_repeat4((const uint8_t *)t->w + 4 * q);
+        for (size_t v = 0; v < vectors; v++)
+            s[v] = vi_dot_wide(s[v], vb_slide(x + t->at[q] + v * PIXELS), four);
+    }
+    for (size_t v = 0; v < vectors; v++)
+        vi_store(sum + v * VF_LANES, s[v]);
+    finish_vectors(t->y, vector * PIXELS, sum, vectors, f, 0);
+}
+
+static void slides(const mica_int8_tile *t, const mica_int8_finish *f)
+{
+    size_t v = 0;
+    for (; v + FEW_VECTORS <= t->vectors; v += FEW_VECTORS)
+        slides_of(t, v, FEW_VECTORS, f);
+    for (; v + 2 <= t->vectors; v += 2)
+        slides_of(t, v, 2, f);
+    if (v < t->vectors)
+        slides_of(t, v, 1, f);
+}
+
 static void tile(const mica_int8_tile *t, size_t channels, const mica_int8_finish *f, int each)
 {
+    if (t->bytes) {
+        slides(t, f);
+        return;
+    }
     if (t->phases == PHASES) {
         size_t c = 0, apart = 4 * channels;
         for (; c + POOLED <= channels; c += POOLED)
@@ -207,10 +270,29 @@ enum { PIXELS = 4, BLOCK = 4, PHASES = 4 };
 static void sum_quads(uint32_t sum[PIXELS], const mica_int8_tile *t, const uint8_t *x, const int32_t *at,
                       const int8_t *w, size_t apart)
 {
+    size_t place = t->bytes ? 1 : 4;
     for (size_t q = 0; q < t->quads; q++, w += apart)
         for (size_t p = 0; p < PIXELS; p++)
             for (size_t k = 0; k < 4; k++)
-                sum[p] += (uint32_t)((int8_t)x[at[q] + (ptrdiff_t)(4 * p + k)] * w[k]);
+                sum[p] += (uint32_t)((int8_t)x[at[q] + (ptrdiff_t)(place * p + k)] * w[k]);
+}
+
+static void finish_results(void *y, size_t at, const int32_t sum[PIXELS], const mica_int8_finish *f, size_t k)
+{
+    mica_int8_finish one = *f;
+    if (f->kind == MICA_INT8_SUMS) {
+        memcpy((int32_t *)y + at, sum, PIXELS * sizeof *sum);
+    } else if (f->kind == MICA_INT8_FLOATS) {
+        for (size_t p = 0; p < PIXELS; p++)
+            ((float *)y)[at + p] = (float)sum[p] * f->factor[k];
+    } else if (f->kind == MICA_INT8_AFFINE) {
+        one.factor += k;
+        finish((int8_t *)y + at, sum, PIXELS, &one, 0);
+    } else {
+        one.multiplier += k;
+        one.shift += k;
+        finish((int8_t *)y + at, sum, PIXELS, &one, 0);
+    }
 }
 
 static void tile(const mica_int8_tile *t, size_t channels, const mica_int8_finish *f, int each)
@@ -222,15 +304,13 @@ static void tile(const mica_int8_tile *t, size_t channels, const mica_int8_finis
                 uint32_t sum[PIXELS];
                 for (size_t p = 0; p < PIXELS; p++)
                     sum[p] = (uint32_t)t->start[c];
-                sum_quads(sum, t, t->x + v * PIXELS * 4, t->at + phase * t->quads, t->w + 4 * c,
-                          4 * channels);
+                sum_quads(sum, t, t->x + v * PIXELS * (t->bytes ? 1 : 4), t->at + phase * t->quads,
+                          t->w + 4 * c, 4 * channels);
                 for (size_t p = 0; p < PIXELS; p++)
                     most[p] = phase > 0 && most[p] > (int32_t)sum[p] ? most[p] : (int32_t)sum[p];
             }
             size_t k = each ? c : 0;
-            for (size_t p = 0; p < PIXELS; p++)
-                t->y[c * t->stride + v * PIXELS + p] = finished(most[p], f->multiplier[k], f->shift[k],
-                                                                f->low, f->high);
+            finish_results(t->y, c * t->stride + v * PIXELS, most, f, k);
         }
 }
 

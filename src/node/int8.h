@@ -29,6 +29,34 @@ static inline mica_status mica_infer_factor(mica_infer *i, int multiplier, int s
                            shift);
 }
 
+/* ---- With zero points ---- */
+
+#define MICA_AFFINE_LIMIT_FIELDS(type)                                    \
+    MICA_FIELD(type, low, INT, "the least result; low = high = 0: -128"), \
+        MICA_FIELD(type, high, INT, "the largest result; low = high = 0: 127")
+#define MICA_AFFINE_FIELDS(type)                                       \
+    MICA_FIELD(type, x_zero, INT, "the zero point of x, -128 to 127"), \
+        MICA_FIELD(type, y_zero, INT, "that of y"), MICA_AFFINE_LIMIT_FIELDS(type)
+
+static inline mica_status mica_infer_zero(mica_infer *i, int zero)
+{
+    if (zero >= INT8_MIN && zero <= INT8_MAX)
+        return MICA_OK;
+    return mica_infer_fail(i, MICA_ERR_ARGUMENT, "a zero point is %d: expected -128 to 127", zero);
+}
+
+static inline mica_status mica_infer_affine(mica_infer *i, int x_zero, int y_zero, int low, int high)
+{
+    MICA_TRY(mica_infer_zero(i, x_zero));
+    MICA_TRY(mica_infer_zero(i, y_zero));
+    if ((low == 0 && high == 0) || (low >= INT8_MIN && high <= INT8_MAX && low <= high))
+        return MICA_OK;
+    return mica_infer_fail(i, MICA_ERR_ARGUMENT, "low is %d, high is %d: expected -128 <= low <= high <= 127",
+                           low, high);
+}
+
+/* ---- Products ---- */
+
 /* Inputs 1 to 4: w, bias, multiplier, shift, for sums of so many products; and packed weights, if any. */
 enum { INT8_X, INT8_W, INT8_BIAS, INT8_MULTIPLIER, INT8_SHIFT, INT8_INS, INT8_PACKED = INT8_INS };
 
@@ -62,7 +90,50 @@ static inline mica_int8_weights mica_int8_weights_of(const mica_call *c, const m
                                c->ins > INT8_PACKED ? c->in[INT8_PACKED] : NULL};
 }
 
+/* Of products with zero points, behind x, w and bias: a factor, unless sums are the result, and packed weights. */
+enum { AFFINE_FACTOR = INT8_BIAS + 1, AFFINE_PACKED, AFFINE_INS = AFFINE_FACTOR };
+
+static inline mica_status mica_infer_affine_weights(mica_infer *i, double products, mica_dtype to)
+{
+    mica_index channels = i->in[INT8_W]->dim[0];
+    const mica_tensor *bias = i->in[INT8_BIAS],
+                      *factor = i->ins > AFFINE_FACTOR ? i->in[AFFINE_FACTOR] : NULL;
+    MICA_TRY(mica_infer_dtype(i, INT8_BIAS, MICA_I32));
+    if (bias->rank != 1 || bias->dim[0] != channels)
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected bias [%td], got %s", channels, MICA_SHAPE(bias));
+    if (to != MICA_I8 && to != MICA_F32 && to != MICA_I32)
+        return mica_infer_fail(i, MICA_ERR_DTYPE, "dtype is %s: expected i8, f32 or i32",
+                               mica_dtype_name(to));
+    if ((to == MICA_I32) != (factor == NULL))
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "dtype is %s, %s a factor", mica_dtype_name(to),
+                               factor == NULL ? "which needs" : "which does not take");
+    if (factor != NULL) {
+        MICA_TRY(mica_infer_dtype(i, AFFINE_FACTOR, MICA_F32));
+        if (factor->rank != 1 || (factor->dim[0] != channels && factor->dim[0] != 1))
+            return mica_infer_fail(i, MICA_ERR_SHAPE, "expected factor [%td] or [1], got %s", channels,
+                                   MICA_SHAPE(factor));
+    }
+    if (i->ins > AFFINE_PACKED && i->in[AFFINE_PACKED] != NULL)
+        MICA_TRY(mica_infer_dtype(i, AFFINE_PACKED, MICA_U8));
+    if (products > MICA_INT8_PRODUCTS)
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "sums of %.0f products: expected at most %d", products,
+                               MICA_INT8_PRODUCTS);
+    return MICA_OK;
+}
+
+static inline mica_affine_weights mica_affine_weights_of(const mica_call *c, const mica_tensor *w)
+{
+    return (mica_affine_weights){w, c->in[INT8_BIAS], c->ins > AFFINE_FACTOR ? c->in[AFFINE_FACTOR] : NULL,
+                                 c->ins > AFFINE_PACKED ? c->in[AFFINE_PACKED] : NULL};
+}
+
 /* ---- Samples ---- */
+
+static inline void mica_sample_zeros(mica_op_sample *s, int *zero, int count)
+{
+    for (int k = 0; k < count; k++)
+        zero[k] = mica_sample_chance(s) ? (int)mica_op_sample_int(s, -128, 127) : 0;
+}
 
 static inline void mica_sample_bytes(mica_op_sample *s, int in, int rank, const mica_index *dims)
 {
@@ -97,6 +168,18 @@ static inline void mica_sample_int8_weights(mica_op_sample *s, mica_index channe
     mica_op_sample_shape(s, INT8_SHIFT, 1, &factors);
     s->in[INT8_SHIFT].dtype = MICA_U8;
     mica_sample_range(s, INT8_SHIFT, 36.0, 42.0);
+}
+
+static inline void mica_sample_affine_weights(mica_op_sample *s, mica_index channels, mica_dtype *to)
+{
+    mica_index factors = mica_sample_chance(s) ? 1 : channels;
+    *to = mica_sample_chance(s) ? MICA_I8 : MICA_F32;
+    mica_op_sample_shape(s, INT8_BIAS, 1, &channels);
+    s->in[INT8_BIAS].dtype = MICA_I32;
+    mica_sample_range(s, INT8_BIAS, 0.0, 20000.0);
+    s->ins = AFFINE_FACTOR + 1;
+    mica_op_sample_shape(s, AFFINE_FACTOR, 1, &factors);
+    mica_sample_range(s, AFFINE_FACTOR, 0.0005, 0.01);
 }
 
 #define MICA_INT8_ENTRY(op, words, ...) \

@@ -18,6 +18,7 @@ static mica_status pack_infer(mica_infer *i)
     if (i->in[1]->rank != 1 || i->in[0]->rank < 1 || i->in[1]->dim[0] != i->in[0]->dim[0])
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected w [M, ...] and bias [M], got %s and %s",
                                MICA_SHAPE(i->in[0]), MICA_SHAPE(i->in[1]));
+    MICA_TRY(mica_infer_zero(i, ((const mica_int8_pack_opts *)i->opts)->zero));
     mica_index bytes = mica_int8_packed_bytes(i->ctx, i->in[0], i->opts);
     if (bytes < 0)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "w %s does not fall into groups of at most %d products",
@@ -53,7 +54,8 @@ static void pack_sample(mica_op_sample *s)
 }
 
 static const mica_field pack_fields[] = {
-    MICA_FIELD(mica_int8_pack_opts, groups, INDEX, "of the convolution; 0: 1")};
+    MICA_FIELD(mica_int8_pack_opts, groups, INDEX, "of the convolution; 0: 1"),
+    MICA_FIELD(mica_int8_pack_opts, zero, INT, "the zero point of x")};
 
 const mica_op mica_op_int8_pack = {.name = "int8_pack",
                                    .family = "composed", /* its result depends on the instruction set */
@@ -70,21 +72,27 @@ const mica_op mica_op_int8_pack = {.name = "int8_pack",
 
 /* ---- Linear ---- */
 
-static mica_status linear_infer(mica_infer *i)
+/* y of this type, from x and w. */
+static mica_status infer_rows(mica_infer *i, mica_dtype to)
 {
-    const mica_int8_limits *o = i->opts;
     const mica_tensor *x = i->in[INT8_X], *w = i->in[INT8_W];
     MICA_TRY(mica_infer_dtype(i, INT8_X, MICA_I8));
     MICA_TRY(mica_infer_dtype(i, INT8_W, MICA_I8));
     if (x->rank < 1 || w->rank != 2 || w->dim[1] != x->dim[x->rank - 1])
         return mica_infer_fail(i, MICA_ERR_SHAPE, "expected x [..., K] and w [M, K], got %s and %s",
                                MICA_SHAPE(x), MICA_SHAPE(w));
-    MICA_TRY(mica_infer_int8_weights(i, (double)w->dim[1]));
-    MICA_TRY(mica_infer_limits(i, o->low, o->high));
     mica_index dims[MICA_MAX_RANK];
     memcpy(dims, x->dim, sizeof dims);
     dims[x->rank - 1] = w->dim[0];
-    return mica_infer_out(i, 0, MICA_I8, x->rank, dims);
+    return mica_infer_out(i, 0, to, x->rank, dims);
+}
+
+static mica_status linear_infer(mica_infer *i)
+{
+    const mica_int8_limits *o = i->opts;
+    MICA_TRY(infer_rows(i, MICA_I8));
+    MICA_TRY(mica_infer_int8_weights(i, (double)i->in[INT8_W]->dim[1]));
+    return mica_infer_limits(i, o->low, o->high);
 }
 
 static mica_status linear_run(const mica_call *c)
@@ -116,9 +124,10 @@ MICA_INT8_ENTRY(int8_linear, "x times w transposed plus bias, by multiplier / 2^
 
 /* ---- Convolution ---- */
 
-static mica_status conv2d_infer(mica_infer *i)
+/* The planes that x and w make, and how many products a sum has. */
+static mica_status infer_planes(mica_infer *i, const mica_int8_conv_opts *o, mica_index sizes[2],
+                                double *products)
 {
-    const mica_int8_conv_opts *o = i->opts;
     const mica_tensor *x = i->in[INT8_X], *w = i->in[INT8_W];
     MICA_TRY(mica_infer_dtype(i, INT8_X, MICA_I8));
     MICA_TRY(mica_infer_dtype(i, INT8_W, MICA_I8));
@@ -126,7 +135,7 @@ static mica_status conv2d_infer(mica_infer *i)
         return mica_infer_fail(i, MICA_ERR_SHAPE,
                                "expected x [N, C, H, W] or [N, C, L] and w of its rank, got %s, %s",
                                MICA_SHAPE(x), MICA_SHAPE(w));
-    mica_index groups = o->groups != 0 ? o->groups : 1, sizes[2] = {0};
+    mica_index groups = o->groups != 0 ? o->groups : 1;
     if (groups < 1 || w->dim[0] % groups != 0 || x->dim[1] % groups != 0 || x->dim[1] / groups != w->dim[1])
         return mica_infer_fail(
             i, MICA_ERR_SHAPE,
@@ -138,9 +147,18 @@ static mica_status conv2d_infer(mica_infer *i)
     char reason[MICA_REASON];
     mica_tensor taps = mica_planes(w);
     mica_status status = mica_conv_sizes(sizes, reason, x, &taps.dim[2], &sizing, false);
-    if (status != MICA_OK)
-        return mica_infer_fail(i, status, "%s", reason);
-    MICA_TRY(mica_infer_int8_weights(i, (double)w->dim[1] * (double)taps.dim[2] * (double)taps.dim[3]));
+    *products = (double)w->dim[1] * (double)taps.dim[2] * (double)taps.dim[3];
+    return status == MICA_OK ? MICA_OK : mica_infer_fail(i, status, "%s", reason);
+}
+
+static mica_status conv2d_infer(mica_infer *i)
+{
+    const mica_int8_conv_opts *o = i->opts;
+    const mica_tensor *x = i->in[INT8_X], *w = i->in[INT8_W];
+    mica_index sizes[2] = {0};
+    double products;
+    MICA_TRY(infer_planes(i, o, sizes, &products));
+    MICA_TRY(mica_infer_int8_weights(i, products));
     MICA_TRY(mica_infer_limits(i, o->low, o->high));
     bool flat = x->rank == 3;
     if (o->pool < 0 || o->pool > 2 || (o->pool == 2 && (flat || sizes[0] < 2 || sizes[1] < 2)))
@@ -161,9 +179,8 @@ static mica_status conv2d_run(const mica_call *c)
     return mica_int8_conv2d(c->ctx, &y, &x, &weights, c->opts);
 }
 
-static void conv2d_sample(mica_op_sample *s)
+static mica_index sample_planes(mica_op_sample *s, mica_int8_conv_opts *o)
 {
-    mica_int8_conv_opts *o = s->opts;
     mica_index groups = mica_op_sample_int(s, 1, 3), in = mica_op_sample_int(s, 1, 3),
                out = mica_op_sample_int(s, 1, 6);
     mica_index x[4] = {mica_op_sample_int(s, 1, 2), groups * in}, w[4] = {groups * out, in};
@@ -180,7 +197,13 @@ static void conv2d_sample(mica_op_sample *s)
     }
     mica_sample_bytes(s, INT8_X, flat ? 3 : 4, x);
     mica_sample_bytes(s, INT8_W, flat ? 3 : 4, w);
-    mica_sample_int8_weights(s, groups * out);
+    return groups * out;
+}
+
+static void conv2d_sample(mica_op_sample *s)
+{
+    mica_int8_conv_opts *o = s->opts;
+    mica_sample_int8_weights(s, sample_planes(s, o));
     mica_sample_limits(s, &o->low, &o->high);
 }
 
@@ -215,3 +238,105 @@ MICA_INT8_ENTRY(int8_conv2d, "convolution of i8 images by multiplier / 2^shift, 
                 .ins = INT8_INS, .optional_ins = 1, .names = NAMES, .opts_bytes = sizeof(mica_int8_conv_opts),
                 MICA_FIELD_LIST(conv_fields), .infer = conv2d_infer, .run = conv2d_run,
                 .sample = conv2d_sample, .fuse = take_pool)
+
+/* ---- With zero points ---- */
+
+#define AFFINE_NAMES \
+    (const char *const[]) { "x", "w", "bias", "factor", "packed", "y" }
+
+static mica_status affine_linear_infer(mica_infer *i)
+{
+    const mica_affine_opts *o = i->opts;
+    MICA_TRY(infer_rows(i, o->dtype));
+    MICA_TRY(mica_infer_affine_weights(i, (double)i->in[INT8_W]->dim[1], o->dtype));
+    return mica_infer_affine(i, o->x_zero, o->y_zero, o->low, o->high);
+}
+
+static mica_status affine_linear_run(const mica_call *c)
+{
+    mica_affine_weights weights = mica_affine_weights_of(c, c->in[INT8_W]);
+    return mica_affine_linear(c->ctx, c->out[0], c->in[INT8_X], &weights, c->opts);
+}
+
+static void affine_linear_sample(mica_op_sample *s)
+{
+    mica_affine_opts *o = s->opts;
+    mica_index dims[MICA_MAX_RANK], units = mica_op_sample_int(s, 1, 6);
+    int rank = mica_sample_dims(s, 1, 3, dims);
+    mica_sample_bytes(s, INT8_X, rank, dims);
+    mica_sample_bytes(s, INT8_W, 2, (mica_index[]){units, dims[rank - 1]});
+    mica_sample_affine_weights(s, units, &o->dtype);
+    mica_sample_zeros(s, &o->x_zero, 1);
+    mica_sample_zeros(s, &o->y_zero, 1);
+    mica_sample_limits(s, &o->low, &o->high);
+}
+
+static const mica_field affine_linear_fields[] = {
+    MICA_AFFINE_FIELDS(mica_affine_opts),
+    MICA_FIELD(mica_affine_opts, dtype, DTYPE, "of y: i8, f32 (not rounded) or i32 (the sums)")};
+
+MICA_INT8_ENTRY(affine_linear, "x - x_zero times w transposed plus bias, by factor, rounded, plus y_zero",
+                .ins = AFFINE_INS, .optional_ins = 2, .names = AFFINE_NAMES,
+                .opts_bytes = sizeof(mica_affine_opts), MICA_FIELD_LIST(affine_linear_fields),
+                .infer = affine_linear_infer, .run = affine_linear_run, .mixes = linear_mixes,
+                .sample = affine_linear_sample)
+
+static mica_int8_conv_opts windows_of(const mica_affine_conv_opts *o)
+{
+    return (mica_int8_conv_opts){.stride = {o->stride[0], o->stride[1]},
+                                 .pad = {o->pad[0], o->pad[1]},
+                                 .dilation = {o->dilation[0], o->dilation[1]},
+                                 .groups = o->groups};
+}
+
+static mica_status affine_conv2d_infer(mica_infer *i)
+{
+    const mica_affine_conv_opts *o = i->opts;
+    const mica_int8_conv_opts windows = windows_of(o);
+    const mica_tensor *x = i->in[INT8_X], *w = i->in[INT8_W];
+    mica_index sizes[2] = {0};
+    double products;
+    MICA_TRY(infer_planes(i, &windows, sizes, &products));
+    MICA_TRY(mica_infer_affine_weights(i, products, o->dtype));
+    MICA_TRY(mica_infer_affine(i, o->x_zero, o->y_zero, o->low, o->high));
+    return mica_infer_out(i, 0, o->dtype, x->rank,
+                          (mica_index[]){x->dim[0], w->dim[0], x->rank == 3 ? sizes[1] : sizes[0], sizes[1]});
+}
+
+static mica_status affine_conv2d_run(const mica_call *c)
+{
+    mica_tensor x = mica_planes(c->in[INT8_X]), y = mica_planes(c->out[0]), w = mica_planes(c->in[INT8_W]);
+    mica_affine_weights weights = mica_affine_weights_of(c, &w);
+    return mica_affine_conv2d(c->ctx, &y, &x, &weights, c->opts);
+}
+
+static void affine_conv2d_sample(mica_op_sample *s)
+{
+    mica_affine_conv_opts *o = s->opts;
+    mica_int8_conv_opts windows = {.groups = 0};
+    mica_index channels = sample_planes(s, &windows);
+    for (int k = 0; k < 2; k++) {
+        o->stride[k] = windows.stride[k];
+        o->pad[k] = windows.pad[k];
+        o->dilation[k] = windows.dilation[k];
+    }
+    o->groups = windows.groups;
+    mica_sample_affine_weights(s, channels, &o->dtype);
+    mica_sample_zeros(s, &o->x_zero, 1);
+    mica_sample_zeros(s, &o->y_zero, 1);
+    mica_sample_limits(s, &o->low, &o->high);
+}
+
+static const mica_field affine_conv_fields[] = {
+    MICA_FIELDS(mica_affine_conv_opts, stride, INDEX, "0: 1"),
+    MICA_FIELDS(mica_affine_conv_opts, pad, INDEX, "padding by x_zero on each side"),
+    MICA_FIELDS(mica_affine_conv_opts, dilation, INDEX, "0: 1"),
+    MICA_FIELD(mica_affine_conv_opts, groups, INDEX, "0: 1"),
+    MICA_AFFINE_FIELDS(mica_affine_conv_opts),
+    MICA_FIELD(mica_affine_conv_opts, dtype, DTYPE, "of y: i8, f32 (not rounded) or i32 (the sums)"),
+};
+
+MICA_INT8_ENTRY(affine_conv2d, "convolution of i8 images with zero points, by factor, rounded, plus y_zero",
+                .ins = AFFINE_INS, .optional_ins = 2, .names = AFFINE_NAMES,
+                .opts_bytes = sizeof(mica_affine_conv_opts), MICA_FIELD_LIST(affine_conv_fields),
+                .infer = affine_conv2d_infer, .run = affine_conv2d_run, .sample = affine_conv2d_sample)

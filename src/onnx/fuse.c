@@ -67,6 +67,17 @@ static int uses_of(const mica_onnx_import *im, const char *name)
     return count > 0 ? count : 0;
 }
 
+bool mica_onnx_read_once(const mica_onnx_importing *n, mica_onnx_ref ref)
+{
+    const mica_onnx_import *im = n->import;
+    int number = mica_onnx_held_at(im, ref)->maker;
+    const mica_onnx_maker *maker = number > 0 ? &im->makers[number - 1] : NULL;
+    for (int k = 0; maker != NULL && k < maker->node->outs; k++)
+        if (maker->out[k] == ref)
+            return maker->body == im->body && uses_of(im, maker->node->out[k]) == 1;
+    return false;
+}
+
 /* ---- Who makes what ---- */
 
 static bool grow_makers(mica_onnx_import *im)
@@ -269,6 +280,19 @@ mica_onnx_importing mica_onnx_as_node(const mica_onnx_importing *n, const mica_o
     as.ins = maker->node->ins < MICA_ONNX_INS ? maker->node->ins : MICA_ONNX_INS;
     memcpy(as.in, maker->in, (size_t)as.ins * sizeof *as.in);
     return as;
+}
+
+bool mica_onnx_import_as(mica_onnx_importing *n, mica_onnx_importing *as)
+{
+    const mica_onnx_operator *op = mica_onnx_operator_for(as->node->domain, as->node->type, as->opset);
+    if (op == NULL)
+        return false;
+    while (as->ins > 0 && as->in[as->ins - 1] == 0)
+        as->ins--;
+    op->import(as);
+    n->failed = n->failed || as->failed;
+    mica_onnx_give(n, 0, as->out[0]);
+    return true;
 }
 
 bool mica_onnx_is_number(mica_onnx_importing *n, mica_onnx_ref ref, double *out)

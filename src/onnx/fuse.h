@@ -31,6 +31,8 @@ typedef struct mica_onnx_pattern {
 
 /* The families of patterns: each ends with {NULL}. Those of the first are tried first. */
 #define MICA_ONNX_PATTERNS(X) \
+    X(int8)                   \
+    X(int8_product)           \
     X(product)                \
     X(activation)             \
     X(norm)                   \
@@ -47,6 +49,8 @@ static inline mica_onnx_ref mica_onnx_matched(const mica_onnx_match *m, char let
 
 /* A node of the pattern as if it were being imported: for its attributes, or to import it with other inputs. */
 mica_onnx_importing mica_onnx_as_node(const mica_onnx_importing *n, const mica_onnx_match *m, char letter);
+/* Imports `as`, which a pattern has changed, in the place of the node itself. */
+bool mica_onnx_import_as(mica_onnx_importing *n, mica_onnx_importing *as);
 /* The known number that a value is; false: it is none. */
 bool mica_onnx_is_number(mica_onnx_importing *n, mica_onnx_ref ref, double *out);
 /* Whether it is f32. */

@@ -61,19 +61,6 @@ static bool linear_turned(mica_onnx_importing *n, const mica_onnx_match *m)
 
 /* ---- Convolution ---- */
 
-static bool import_as(mica_onnx_importing *n, mica_onnx_importing *as)
-{
-    const mica_onnx_operator *op = mica_onnx_operator_for(as->node->domain, as->node->type, as->opset);
-    if (op == NULL)
-        return false;
-    while (as->ins > 0 && as->in[as->ins - 1] == 0)
-        as->ins--;
-    op->import(as);
-    n->failed = n->failed || as->failed;
-    mica_onnx_give(n, 0, as->out[0]);
-    return true;
-}
-
 /* A vector [C] as [C, 1, ...] of this rank. */
 static mica_onnx_ref per_channel(mica_onnx_importing *n, mica_onnx_ref v, int rank)
 {
@@ -102,7 +89,7 @@ static bool fold_norm(mica_onnx_importing *n, const mica_onnx_match *m)
     conv.in[1] = mica_onnx_op2(n, "mul", w, per_channel(n, factor, shape->rank), NULL);
     conv.in[2] = mica_onnx_op2(n, "add", mica_onnx_op2(n, "mul", shift, factor, NULL), beta, NULL);
     conv.ins = 3;
-    return import_as(n, &conv);
+    return mica_onnx_import_as(n, &conv);
 }
 
 /* Pads [begins, ends] of x's axes, if they are zeros around the axes from 2 on: those, into out. */
@@ -166,7 +153,7 @@ static bool fold_pad(mica_onnx_importing *n, const mica_onnx_match *m)
     mica_onnx_importing conv = *n;
     conv.node = with_pads(n, n->node, own, 2 * (rank - 2));
     conv.in[0] = x;
-    return conv.node != NULL && import_as(n, &conv);
+    return conv.node != NULL && mica_onnx_import_as(n, &conv);
 }
 
 const mica_onnx_pattern mica_onnx_product_patterns[] = {

@@ -82,6 +82,10 @@ mica_onnx_ref mica_onnx_op(mica_onnx_importing *n, const char *op, const mica_on
 /* The same for an entry that is not in the list. */
 mica_onnx_ref mica_onnx_call(mica_onnx_importing *n, const mica_op *op, const mica_onnx_ref *ins, int count,
                              const void *opts);
+/* A call on constants whose result depends on the machine that the net runs on: it is made when the net is bound. 0 if
+ * the net is not of the model's context. */
+mica_onnx_ref mica_onnx_derived(mica_onnx_importing *n, const mica_op *op, const mica_onnx_ref *ins,
+                                int count, const void *opts);
 /* Output `number` of the call that gave `ref`. */
 mica_onnx_ref mica_onnx_result(mica_onnx_importing *n, mica_onnx_ref ref, int number);
 

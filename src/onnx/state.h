@@ -6,14 +6,16 @@
 #include "onnx/import.h"
 
 typedef struct mica_onnx_held {
-    mica_tensor shape;     /* dtype and planned shape; with data if its elements are known */
-    mica_value value;      /* in the net; 0: none yet */
-    int call;              /* 1 + the number of the call that makes it; 0: none */
-    int maker;             /* 1 + the number of the node that made it (patterns); 0: none */
-    const char *name;      /* of an initializer; NULL: none */
-    mica_onnx_ref kept[2]; /* what is kept that starts as this: a mean, a variance; 0: nothing */
-    uint64_t inputs;       /* bit k: depends on input k of the model, while that is not known */
-    bool known;            /* shape.data holds its elements (or it has none) */
+    mica_tensor shape;                  /* dtype and planned shape; with data if its elements are known */
+    mica_value value;                   /* in the net; 0: none yet */
+    int call;                           /* 1 + the number of the call that makes it; 0: none */
+    int maker;                          /* 1 + the number of the node that made it (patterns); 0: none */
+    const char *name;                   /* of an initializer; NULL: none */
+    mica_onnx_ref codes, scales, zeros; /* of a constant that DequantizeLinear made: what of; 0: none */
+    int codes_axis;                     /* that scales are along */
+    mica_onnx_ref kept[2];              /* what is kept that starts as this: a mean, a variance; 0: nothing */
+    uint64_t inputs;                    /* bit k: depends on input k of the model, while that is not known */
+    bool known;                         /* shape.data holds its elements (or it has none) */
     bool learned;       /* an initializer that becomes a parameter: known, but calls on it are not folded */
     bool trained;       /* computed from what is learned */
     bool broken;        /* made by a node that failed: nothing follows from it */
@@ -29,6 +31,7 @@ typedef struct mica_onnx_recorded {
     mica_onnx_ref first; /* its outputs: this one and those that follow */
     int ins;
     bool needed;
+    bool derived; /* of constants alone: made when the net is bound */
 } mica_onnx_recorded;
 
 /* A node that was imported, for patterns that end in a later one. */
@@ -136,6 +139,8 @@ const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded 
 void mica_onnx_count_uses(mica_onnx_import *im);
 /* Notes that a node was imported, and made n->out. */
 void mica_onnx_note_maker(mica_onnx_importing *n);
+/* Whether one node alone reads what a node made. */
+bool mica_onnx_read_once(const mica_onnx_importing *n, mica_onnx_ref ref);
 /* Imports the node and some before it, which it ends a pattern of, as something simpler. False: it ends none. */
 bool mica_onnx_fuse(mica_onnx_importing *n);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "net/net.h"
 #include "onnx/state.h"
 
 /* Constants that are computed take memory that no plan tells of; no real model needs more than a few times its size. */
@@ -253,6 +254,20 @@ mica_onnx_ref mica_onnx_call(mica_onnx_importing *n, const mica_op *op, const mi
     return c.fold ? run_now(n, &c) : add_call(n, &c);
 }
 
+mica_onnx_ref mica_onnx_derived(mica_onnx_importing *n, const mica_op *op, const mica_onnx_ref *ins,
+                                int count, const void *opts)
+{
+    call c = {.op = op, .ins = ins, .count = count, .opts = opts};
+    if (n->failed || n->import->status != MICA_OK || n->import->net->ctx != n->import->ctx || !collect(n, &c))
+        return 0;
+    if (mica_op_infer(n->import->ctx, op, c.outs, c.tensors, c.count, opts) != MICA_OK)
+        return mica_onnx_bad(n, "%s", mica_error(n->import->ctx));
+    mica_onnx_ref first = add_call(n, &c);
+    if (first != 0)
+        n->import->calls[n->import->call_count - 1].derived = true;
+    return first;
+}
+
 mica_onnx_ref mica_onnx_op(mica_onnx_importing *n, const char *op, const mica_onnx_ref *ins, int count,
                            const void *opts)
 {
@@ -345,21 +360,15 @@ bool mica_onnx_training(const mica_onnx_importing *n) { return n->import->opts->
 static const char *constant_name(mica_onnx_import *im, const mica_onnx_held *held, const char *end,
                                  char *text, size_t size)
 {
-<<<<<<< HEAD
-    if (held->name != NULL && held->name[0] != '\0' && strlen(held->name) < size)
-        return held->name;
+    size_t length = held->name != NULL ? strlen(held->name) : 0, more = strlen(end) + 1;
+    if (length > 0 && length + more <= size) {
+        memcpy(text, held->name, length);
+        memcpy(text + length, end, more);
+        return text;
+    }
     do
         (void)mica_format(text, size, "constant.%d", im->made_names++);
     while (mica_onnx_name_taken(im, text));
-=======
-    size_t length = held->name != NULL ? strlen(held->name) : 0, more = strlen(end) + 1;
-    if (length == 0 || length + more > size) {
-        (void)mica_format(text, size, "constant.%d", im->made_names++);
-        return text;
-    }
-    memcpy(text, held->name, length);
-    memcpy(text + length, end, more);
->>>>>>> train
     return text;
 }
 
@@ -400,6 +409,6 @@ mica_onnx_ref mica_onnx_kept(mica_onnx_importing *n, mica_onnx_ref ref, int whic
     n->import->status = n->import->status == MICA_OK ? status : n->import->status;
     mica_onnx_ref kept = mica_onnx_hold(n->import, &held);
     if (kept != 0)
-        n->import->values[ref].kept[which] = kept;
+        mica_onnx_held_at(n->import, ref)->kept[which] = kept;
     return kept;
 }

@@ -66,11 +66,13 @@ mica_status mica_int8_check_channels(mica_context *ctx, const char *op, const mi
                                      mica_index channels, double products)
 {
     const mica_tensor *multiplier = args[MICA_INT8_MULTIPLIER].tensor;
-    bool one = multiplier->rank == 1 && multiplier->dim[0] == 1;
+    bool one = multiplier != NULL && multiplier->rank == 1 && multiplier->dim[0] == 1;
     mica_index factors = one ? 1 : channels;
     for (int k = MICA_INT8_BIAS; k <= MICA_INT8_SHIFT; k++)
-        MICA_TRY(mica_check_shape(ctx, op, args[k].name, args[k].tensor, 1,
-                                  k == MICA_INT8_BIAS ? &channels : &factors, "w", args[MICA_INT8_W].tensor));
+        if (args[k].tensor != NULL)
+            MICA_TRY(mica_check_shape(ctx, op, args[k].name, args[k].tensor, 1,
+                                      k == MICA_INT8_BIAS ? &channels : &factors, "w",
+                                      args[MICA_INT8_W].tensor));
     if (products > MICA_INT8_PRODUCTS)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: w is %s: sums of %.0f products, expected at most %d", op,
                          MICA_SHAPE(args[MICA_INT8_W].tensor), products, MICA_INT8_PRODUCTS);
@@ -82,5 +84,23 @@ mica_status mica_int8_check_factors(mica_context *ctx, const char *op, const int
 {
     for (size_t i = 0; i < count; i++)
         MICA_TRY(mica_int8_check_factor(ctx, op, multiplier[i], shift[i]));
+    return MICA_OK;
+}
+
+mica_status mica_int8_take_factors(mica_context *ctx, const char *op, const mica_arg args[MICA_INT8_ARGS],
+                                   const mica_contiguous *dense, mica_int8_finish *finish)
+{
+    const mica_tensor *multiplier = args[MICA_INT8_MULTIPLIER].tensor;
+    size_t count = multiplier != NULL ? (size_t)multiplier->dim[0] : 0;
+    if (finish->kind == MICA_INT8_SHIFTED) {
+        finish->multiplier = dense->data[MICA_INT8_MULTIPLIER];
+        finish->shift = dense->data[MICA_INT8_SHIFT];
+        return mica_int8_check_factors(ctx, op, finish->multiplier, finish->shift, count);
+    }
+    finish->factor = dense->data[MICA_INT8_MULTIPLIER];
+    for (size_t i = 0; i < count; i++)
+        if (!(finish->factor[i] >= 0.0f) || !isfinite(finish->factor[i]))
+            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: factor %zu is %g: expected a number from 0 up", op,
+                             i, (double)finish->factor[i]);
     return MICA_OK;
 }

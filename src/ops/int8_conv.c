@@ -21,6 +21,7 @@
 #define MOST       ((mica_index)INT32_MAX) /* of a size or an option: no sum of products of two overflows */
 #define SLACK      ((size_t)512)           /* bytes behind what vectors read or write */
 #define CHANNELS   ((size_t)8)             /* the most of a block */
+#define FEWEST     ((size_t)64)            /* channels that a window is worth while for */
 
 /* Position i of a convolution meets input position i * stride - pad + t * dilation by tap t; `made` of its `out`
  * positions, or of pairs of these, become output, `step` input positions apart. */
@@ -35,8 +36,11 @@ typedef struct conv_job {
     conv_dim dim[2];
     mica_index pool; /* 1, or 2: windows of 2 x 2 */
     const int8_t *x;
-    int8_t *y;
+    char *y;
     mica_int8_finish finish;
+    int32_t zero; /* of x */
+    uint8_t pad;  /* what padding is in a window: the zero point, with the kernels' offset */
+    size_t size;  /* of a result, in bytes */
     int each;
     const int8_t *w;
     const int32_t *start;
@@ -46,6 +50,8 @@ typedef struct conv_job {
     mica_index rows, pitch,
         phase_rows; /* rows of output at a time; quads of a row; rows of a phase of a window */
     size_t tiles, units_at_once;
+    bool bytes;         /* a window is of bytes, not of quads: see kernel/int8.h */
+    size_t part, parts; /* channels of a group that are made from a window at once, and how often */
 } conv_job;
 
 /* ---- Sizes ---- */
@@ -80,22 +86,29 @@ static size_t window_of(const conv_job *job, mica_index rows)
     return quad_planes(job) * (size_t)(phase_rows_of(job, rows) * pitch_of(job)) * 4;
 }
 
-/* What fits into the limit, at least a row, and no more than makes a good piece of work. All that follows is enough
- * for smaller images too: a window of theirs has one row, or is no larger than the limit, or than that of a whole
- * image. */
-static void set_rows(conv_job *job)
+/* As many rows as fit into the limit, at least one, and about the same at a time: the more pixels, the fewer vectors
+ * are not full, and the less often weights are read. Where that leaves little to divide among threads, channels are
+ * divided: each part makes the window again. All that follows is enough for smaller images too: a window of theirs has
+ * one row, or is no larger than the limit, or than that of a whole image. */
+static void set_rows(const mica_context *ctx, conv_job *job)
 {
     const conv_dim *d = &job->dim[0];
+    const mica_int8_packing *p = &job->packing;
     job->pitch = pitch_of(job);
-    double row_sums = (double)job->packing.out * (double)job->packing.values * (double)job->pool *
-                      (double)job->dim[1].out;
-    mica_index most = (mica_index)(4.0 * BLOCK_SUMS / (row_sums + 1.0)) + 1;
-    job->rows = d->made < most ? d->made : most;
-    while (job->rows > 1 && window_of(job, job->rows) > WINDOW)
-        job->rows = (job->rows + 1) / 2;
+    size_t row_bytes = quad_planes(job) * (size_t)job->pitch * 4;
+    mica_index fit = (mica_index)(WINDOW / row_bytes) - (phase_rows_of(job, 1) - 1);
+    job->tiles = mica_div_up((size_t)d->made, fit > 1 ? (size_t)fit : 1);
+    job->rows = (mica_index)mica_div_up((size_t)d->made, job->tiles);
+    job->tiles = mica_div_up((size_t)d->made, (size_t)job->rows);
     job->phase_rows = phase_rows_of(job, job->rows);
-    job->tiles = (size_t)((d->made + job->rows - 1) / (job->rows > 0 ? job->rows : 1));
-    job->units_at_once = (size_t)(BLOCK_SUMS / (row_sums * (double)job->rows + 1.0)) + 1;
+    double sums = (double)p->out * (double)p->values * (double)job->pool * (double)job->dim[1].out *
+                  (double)job->rows;
+    size_t blocks = mica_div_up(p->out, job->kernels->block), most = blocks * job->kernels->block / FEWEST,
+           wanted = ctx->threads > 1 ? (size_t)(sums / (4.0 * BLOCK_SUMS)) : 1;
+    job->parts = mica_least(wanted, most) > 1 ? mica_least(wanted, most) : 1;
+    job->part = mica_div_up(blocks, job->parts) * job->kernels->block;
+    job->parts = mica_div_up(p->out, job->part);
+    job->units_at_once = (size_t)(BLOCK_SUMS * (double)job->parts / (sums + 1.0)) + 1;
 }
 
 static size_t scratch_of(const mica_context *ctx, conv_job *job, bool packed)
@@ -105,7 +118,7 @@ static size_t scratch_of(const mica_context *ctx, conv_job *job, bool packed)
     size_t pixels = limit / (4 * quad_planes(job) + 1) + 1, pitch = (size_t)pitch_of(job);
     pixels = mica_least(pixels > pitch ? pixels : pitch, (size_t)d->made * pitch);
     job->window_bytes = mica_align_up(mica_least(all, limit) + SLACK);
-    job->result_bytes = mica_align_up(CHANNELS * (pixels + SLACK));
+    job->result_bytes = mica_align_up(CHANNELS * (pixels + SLACK) * job->size);
     size_t row = mica_align_up(5 * (size_t)(job->dim[1].step * pitch_of(job) + 4 * job->dim[1].dilation) +
                                2 * SLACK);
     job->own_bytes = job->window_bytes + job->result_bytes + row;
@@ -126,7 +139,6 @@ static void make_row(const conv_job *job, uint32_t *to, uint8_t *bytes, const in
                      mica_index columns)
 {
     const conv_dim *d = &job->dim[1];
-    uint8_t offset = job->kernels->offset;
     if (job->packing.slides) {
         mica_index behind = columns + 3 * d->dilation + 32;
         mica_index inside = d->in < behind - d->pad ? d->in : behind - d->pad;
@@ -137,9 +149,9 @@ static void make_row(const conv_job *job, uint32_t *to, uint8_t *bytes, const in
     }
     mica_index before = d->pad < columns ? d->pad : columns,
                inside = d->in < columns - before ? d->in : columns - before;
-    fill_quads(to, before, offset);
+    fill_quads(to, before, job->pad);
     job->kernels->quads_of_planes(to + before, row, (size_t)inside);
-    fill_quads(to + before + inside, columns - before - inside, offset);
+    fill_quads(to + before + inside, columns - before - inside, job->pad);
 }
 
 /* Whether any tap meets this row phase. */
@@ -153,6 +165,24 @@ static bool phase_is_met(const conv_job *job, mica_index phase)
     return d->taps > d->step;
 }
 
+/* One plane, of bytes: padding, the image, padding. */
+static void make_bytes(const conv_job *job, uint8_t *window, const int8_t *image, mica_index first,
+                       mica_index rows)
+{
+    const conv_dim *d = &job->dim[0], *columns = &job->dim[1];
+    mica_index room = job->pitch - columns->pad, inside = columns->in < room ? columns->in : room;
+    mica_index height = phase_rows_of(job, rows);
+    for (mica_index phase = 0; phase < d->step; phase++) {
+        uint8_t *to = window + phase * job->phase_rows * job->pitch;
+        for (mica_index r = 0; r < height; r++, to += job->pitch) {
+            mica_index at = (first + r) * d->step + phase - d->pad;
+            memset(to, job->pad, (size_t)job->pitch);
+            if (at >= 0 && at < d->in && inside > 0)
+                job->kernels->offset_row(to + columns->pad, image + at * columns->in, (size_t)inside);
+        }
+    }
+}
+
 /* Planes of quads of one step in rows, in the order of memory: what is written behind a row is written again. */
 static void make_window(const conv_job *job, char *room, const int8_t *image, mica_index first,
                         mica_index rows)
@@ -164,7 +194,7 @@ static void make_window(const conv_job *job, char *room, const int8_t *image, mi
              *spread = (uint32_t *)(void *)(room + job->window_bytes + job->result_bytes);
     uint8_t *bytes = (uint8_t *)(spread + columns + SLACK / 4);
     if (job->packing.slides) /* padding stays */
-        memset(bytes, job->kernels->offset, (size_t)(columns + 3 * job->dim[1].dilation) + 32);
+        memset(bytes, job->pad, (size_t)(columns + 3 * job->dim[1].dilation) + 32);
     for (size_t plane = 0; plane < job->packing.planes; plane++) {
         const int8_t *from[4];
         for (size_t k = 0; k < 4; k++) { /* what there is not has weights of 0 */
@@ -180,7 +210,7 @@ static void make_window(const conv_job *job, char *room, const int8_t *image, mi
                 mica_index at = first * d->step + r * d->step + phase - d->pad;
                 if (at < 0 || at >= d->in) {
                     for (mica_index k = 0; k < step; k++)
-                        fill_quads(to + k * job->phase_rows * job->pitch, job->pitch, job->kernels->offset);
+                        fill_quads(to + k * job->phase_rows * job->pitch, job->pitch, job->pad);
                     continue;
                 }
                 const int8_t *row[4];
@@ -213,13 +243,13 @@ static void set_distances(conv_job *job)
                                    c = j * columns->stride + u * columns->dilation;
                         mica_index phase = ((mica_index)k * rows->step + r % rows->step) * columns->step +
                                            c % columns->step;
-                        *at++ = (int32_t)(4 *
-                                          (phase * plane + r / rows->step * job->pitch + c / columns->step));
+                        mica_index place = phase * plane + r / rows->step * job->pitch + c / columns->step;
+                        *at++ = (int32_t)(job->bytes ? place : 4 * place);
                     }
 }
 
 /* Copies of a size that is not known to the compiler, without a call. */
-static void copy_bytes(int8_t *to, const int8_t *from, size_t count)
+static void copy_bytes(char *to, const char *from, size_t count)
 {
     if (count >= 16) {
         for (size_t i = 0; i + 16 <= count; i += 16)
@@ -237,27 +267,33 @@ static void copy_bytes(int8_t *to, const int8_t *from, size_t count)
     }
 }
 
-/* Rows of an image: all channels of a group. */
+/* Rows of an image: a part of the channels of a group. */
 static void run_unit(const conv_job *job, size_t unit, char *room)
 {
     const mica_int8_packing *p = &job->packing;
     const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
-    size_t group = unit / job->tiles % p->groups, image = unit / job->tiles / p->groups;
-    mica_index first = (mica_index)(unit % job->tiles) * job->rows,
+    size_t part = unit % job->parts, tile = unit / job->parts % job->tiles,
+           group = unit / job->parts / job->tiles % p->groups,
+           image = unit / job->parts / job->tiles / p->groups;
+    size_t end = mica_least((part + 1) * job->part, p->out);
+    mica_index first = (mica_index)tile * job->rows,
                count = rows->made - first < job->rows ? rows->made - first : job->rows;
-    make_window(job, room,
-                job->x + (mica_index)((image * p->groups + group) * p->in) * rows->in * columns->in, first,
-                count);
-    int8_t *result = (int8_t *)room + job->window_bytes;
+    const int8_t *from = job->x + (mica_index)((image * p->groups + group) * p->in) * rows->in * columns->in;
+    if (job->bytes)
+        make_bytes(job, (uint8_t *)room, from, first, count);
+    else
+        make_window(job, room, from, first, count);
+    char *result = room + job->window_bytes;
     size_t pixels = (size_t)((count - 1) * job->pitch + columns->made), lanes = job->kernels->lanes;
     mica_int8_tile t = {.x = (const uint8_t *)room,
                         .at = job->at,
                         .quads = p->quads,
                         .phases = (size_t)(job->pool * job->pool),
                         .vectors = mica_div_up(pixels, lanes),
+                        .bytes = job->bytes,
                         .y = result};
     t.stride = t.vectors * lanes;
-    for (size_t c = 0, channels; c < p->out; c += channels) {
+    for (size_t c = part * job->part, channels; c < end; c += channels) {
         size_t channel = group * p->out + c;
         channels = mica_int8_block(job->kernels, p->out - c);
         t.w = job->w + channel * p->quads * 4;
@@ -265,12 +301,14 @@ static void run_unit(const conv_job *job, size_t unit, char *room)
         mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, channel);
         job->kernels->tile(&t, channels, &f, job->each);
         for (size_t k = 0; k < channels; k++) {
-            int8_t *y = job->y +
-                        ((mica_index)(image * p->groups * p->out + channel + k) * rows->made + first) *
-                            columns->made;
-            const int8_t *from = result + k * t.stride;
-            for (mica_index r = 0; r < count; r++)
-                copy_bytes(y + r * columns->made, from + r * job->pitch, (size_t)columns->made);
+            size_t row = (size_t)columns->made * job->size, pitch = (size_t)job->pitch * job->size;
+            char *y = job->y +
+                      ((image * p->groups * p->out + channel + k) * (size_t)rows->made + (size_t)first) * row;
+            const char *made = result + k * t.stride * job->size;
+            if (row == pitch)
+                memcpy(y, made, (size_t)count * row);
+            for (size_t r = 0; r < (size_t)count && row != pitch; r++)
+                copy_bytes(y + r * row, made + r * pitch, row);
         }
     }
 }
@@ -278,7 +316,7 @@ static void run_unit(const conv_job *job, size_t unit, char *room)
 static void run_units(void *work, size_t block, int thread)
 {
     const conv_job *job = work;
-    size_t all = job->batch * job->packing.groups * job->tiles;
+    size_t all = job->batch * job->packing.groups * job->tiles * job->parts;
     size_t end = mica_least((block + 1) * job->units_at_once, all);
     for (size_t unit = block * job->units_at_once; unit < end; unit++)
         run_unit(job, unit, job->own + (size_t)thread * job->own_bytes);
@@ -342,9 +380,55 @@ static mica_status check(mica_context *ctx, const char *op, conv_job *job, const
     job->batch = (size_t)x->dim[0];
     job->packing = mica_int8_packing_of(job->kernels, w, (size_t)groups);
     MICA_TRY(mica_int8_check_packed(ctx, op, args[MICA_INT8_PACKED].tensor, &job->packing));
-    job->each = args[MICA_INT8_MULTIPLIER].tensor->dim[0] > 1;
+    job->each = mica_int8_each(args);
     if (mica_tensor_count(y) > 0 && (double)window_of(job, 1) > (double)MOST)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: x is %s: a row that is too long", op, MICA_SHAPE(x));
+    return MICA_OK;
+}
+
+mica_status mica_int8_conv_of(mica_context *ctx, const char *op, const mica_arg args[MICA_INT8_ARGS],
+                              const mica_int8_conv_opts *windows, mica_int8_finish finish, int32_t zero)
+{
+    const mica_tensor *y = args[MICA_INT8_Y].tensor;
+    conv_job job = {.kernels = MICA_FAMILY(ctx->kernels, int8),
+                    .finish = finish,
+                    .zero = zero,
+                    .size = mica_int8_result_bytes(finish.kind)};
+    job.pad = (uint8_t)((uint8_t)zero ^ job.kernels->offset);
+    MICA_TRY(check(ctx, op, &job, args, windows));
+    bool packed = args[MICA_INT8_PACKED].tensor != NULL, empty = mica_tensor_count(y) == 0;
+    double sums = (double)mica_tensor_count(y) * (double)(job.pool * job.pool) * (double)job.packing.values;
+    mica_count_flops(ctx, 2.0 * sums);
+    mica_arg used[MICA_INT8_ARGS];
+    mica_contiguous dense;
+    void *scratch;
+    mica_int8_read_args(used, args);
+    mica_contiguous_plan(&dense, used, MICA_INT8_ARGS);
+    MICA_START(ctx, op, dense.bytes + (empty ? 0 : scratch_of(ctx, &job, packed)), &scratch);
+    char *rest = mica_contiguous_load(&dense, scratch);
+    job.y = dense.data[MICA_INT8_Y];
+    job.x = dense.data[MICA_INT8_X];
+    MICA_TRY(mica_int8_take_factors(ctx, op, args, &dense, &job.finish));
+    if (empty)
+        return MICA_OK;
+    if (!packed) {
+        mica_int8_pack_into(ctx, &job.packing, rest, dense.data[MICA_INT8_W], dense.data[MICA_INT8_BIAS],
+                            zero);
+        dense.data[MICA_INT8_PACKED] = rest;
+        rest += mica_align_up(job.packing.bytes);
+    }
+    job.w = dense.data[MICA_INT8_PACKED];
+    job.start = (const int32_t *)(const void *)(job.w + job.packing.start_at);
+    job.at = (int32_t *)(void *)rest;
+    job.own = rest + mica_align_up(4 * job.packing.quads * sizeof(int32_t));
+    job.bytes = job.packing.slides && job.packing.in == 1 && job.packing.out == 1 && job.dim[1].step == 1 &&
+                job.dim[1].dilation == 1 && job.pool == 1;
+    set_rows(ctx, &job);
+    set_distances(&job);
+    mica_parallel_sums(ctx, sums,
+                       mica_div_up(job.batch * job.packing.groups * job.tiles * job.parts, job.units_at_once),
+                       run_units, &job);
+    mica_contiguous_store(&dense);
     return MICA_OK;
 }
 
@@ -355,40 +439,8 @@ mica_status mica_int8_conv2d(mica_context *ctx, const mica_tensor *y, const mica
     static const mica_int8_conv_opts none = {0};
     opts = opts != NULL ? opts : &none;
     mica_arg args[MICA_INT8_ARGS];
-    conv_job job = {.kernels = MICA_FAMILY(ctx->kernels, int8)};
     int32_t limit[2];
     MICA_TRY(mica_int8_check_weights(ctx, op, args, y, x, weights));
-    MICA_TRY(check(ctx, op, &job, args, opts));
     MICA_TRY(mica_int8_check_limits(ctx, op, opts->low, opts->high, limit));
-    bool packed = weights->packed != NULL, empty = mica_tensor_count(y) == 0;
-    double sums = (double)mica_tensor_count(y) * (double)(job.pool * job.pool) * (double)job.packing.values;
-    mica_count_flops(ctx, 2.0 * sums);
-    mica_contiguous dense;
-    void *scratch;
-    mica_contiguous_plan(&dense, args, MICA_INT8_ARGS);
-    MICA_START(ctx, op, dense.bytes + (empty ? 0 : scratch_of(ctx, &job, packed)), &scratch);
-    char *rest = mica_contiguous_load(&dense, scratch);
-    job.y = dense.data[MICA_INT8_Y];
-    job.x = dense.data[MICA_INT8_X];
-    job.finish = (mica_int8_finish){dense.data[MICA_INT8_MULTIPLIER], dense.data[MICA_INT8_SHIFT], limit[0],
-                                    limit[1]};
-    MICA_TRY(mica_int8_check_factors(ctx, op, job.finish.multiplier, job.finish.shift,
-                                     (size_t)args[MICA_INT8_SHIFT].tensor->dim[0]));
-    if (empty)
-        return MICA_OK;
-    if (!packed) {
-        mica_int8_pack_into(ctx, &job.packing, rest, dense.data[MICA_INT8_W], dense.data[MICA_INT8_BIAS]);
-        dense.data[MICA_INT8_PACKED] = rest;
-        rest += mica_align_up(job.packing.bytes);
-    }
-    job.w = dense.data[MICA_INT8_PACKED];
-    job.start = (const int32_t *)(const void *)(job.w + job.packing.start_at);
-    job.at = (int32_t *)(void *)rest;
-    job.own = rest + mica_align_up(4 * job.packing.quads * sizeof(int32_t));
-    set_rows(&job);
-    set_distances(&job);
-    mica_parallel_sums(ctx, sums, mica_div_up(job.batch * job.packing.groups * job.tiles, job.units_at_once),
-                       run_units, &job);
-    mica_contiguous_store(&dense);
-    return MICA_OK;
+    return mica_int8_conv_of(ctx, op, args, opts, (mica_int8_finish){.low = limit[0], .high = limit[1]}, 0);
 }

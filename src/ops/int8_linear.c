@@ -17,10 +17,12 @@ typedef struct linear_job {
     mica_int8_packing packing;
     size_t rows, units, values, quads, panels;
     const int8_t *x, *w;
-    int8_t *y;
+    char *y;
     const int32_t *bias;
     mica_int8_finish finish;
-    int each; /* unit has a multiplier and a shift of its own */
+    int32_t zero; /* of x */
+    size_t result_bytes;
+    int each; /* unit has a multiplier and a shift, or a factor, of its own */
     const int8_t *packed;
     const int32_t *start;
     char *own; /* of threads */
@@ -48,8 +50,8 @@ static void run_tile(void *work, size_t block, int thread)
                               job->packed + panel * mica_int8_panel_bytes(&job->packing, job->kernels),
                               job->start + unit);
         mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, unit);
-        job->kernels->finish_rows(job->y + row * job->units + unit, job->units, sum, rows, units, &f,
-                                  job->each);
+        job->kernels->finish_rows(job->y + (row * job->units + unit) * job->result_bytes, job->units, sum,
+                                  rows, units, &f, job->each);
     }
 }
 
@@ -63,7 +65,7 @@ static void run_dots(void *work, size_t block, int thread)
         int32_t sum[DOTS];
         job->kernels->dots(sum, job->x + r * job->values, job->w + unit * job->values, job->values, units,
                            job->values, job->bias + unit);
-        job->kernels->finish(job->y + r * job->units + unit, sum, units, &f, job->each);
+        job->kernels->finish((int8_t *)job->y + r * job->units + unit, sum, units, &f, job->each);
     }
 }
 
@@ -91,7 +93,7 @@ static mica_status check(mica_context *ctx, const char *op, const mica_arg *args
     MICA_TRY(mica_int8_check_packed(ctx, op, args[MICA_INT8_PACKED].tensor, &job->packing));
     job->quads = job->packing.quads;
     job->panels = mica_div_up(job->units, job->kernels->width);
-    job->each = args[MICA_INT8_MULTIPLIER].tensor->dim[0] > 1;
+    job->each = mica_int8_each(args);
     return MICA_OK;
 }
 
@@ -100,7 +102,7 @@ static void run_panels(mica_context *ctx, linear_job *job, const mica_contiguous
 {
     job->packed = dense->data[MICA_INT8_PACKED];
     if (job->packed == NULL) {
-        mica_int8_pack_into(ctx, &job->packing, scratch, job->w, job->bias);
+        mica_int8_pack_into(ctx, &job->packing, scratch, job->w, job->bias, job->zero);
         job->packed = (const int8_t *)scratch;
         scratch += mica_align_up(job->packing.bytes);
     }
@@ -112,28 +114,24 @@ static void run_panels(mica_context *ctx, linear_job *job, const mica_contiguous
                        job);
 }
 
-mica_status mica_int8_linear(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
-                             const mica_int8_weights *weights, const mica_int8_limits *opts)
+mica_status mica_int8_linear_of(mica_context *ctx, const char *op, const mica_arg args[MICA_INT8_ARGS],
+                                mica_int8_finish finish, int32_t zero)
 {
-    const char *op = "int8_linear";
-    mica_arg args[MICA_INT8_ARGS];
-    linear_job job = {.kernels = MICA_FAMILY(ctx->kernels, int8)};
-    int32_t limit[2];
-    MICA_TRY(mica_int8_check_weights(ctx, op, args, y, x, weights));
+    linear_job job = {.kernels = MICA_FAMILY(ctx->kernels, int8), .finish = finish, .zero = zero};
+    const mica_tensor *packed = args[MICA_INT8_PACKED].tensor;
     MICA_TRY(check(ctx, op, args, &job));
-    MICA_TRY(
-        mica_int8_check_limits(ctx, op, opts != NULL ? opts->low : 0, opts != NULL ? opts->high : 0, limit));
     double sums = (double)job.rows * (double)job.units * (double)job.values;
     mica_count_flops(ctx, 2.0 * sums);
+    mica_arg used[MICA_INT8_ARGS];
     mica_contiguous dense;
-    mica_contiguous_plan(&dense, args, MICA_INT8_ARGS);
+    mica_int8_read_args(used, args);
+    mica_contiguous_plan(&dense, used, MICA_INT8_ARGS);
     size_t more = 0;
-    bool panels = weights->packed != NULL || job.rows > FEW;
+    bool panels = packed != NULL || job.rows > FEW || finish.kind != MICA_INT8_SHIFTED;
     if (panels) {
         job.tile_bytes = mica_align_up(TILE * job.quads * 4);
         job.own_bytes = job.tile_bytes + mica_align_up(TILE * job.kernels->width * sizeof(int32_t));
-        more = (weights->packed != NULL ? 0 : mica_align_up(job.packing.bytes)) +
-               (size_t)ctx->threads * job.own_bytes;
+        more = (packed != NULL ? 0 : mica_align_up(job.packing.bytes)) + (size_t)ctx->threads * job.own_bytes;
     }
     void *scratch;
     MICA_START(ctx, op, dense.bytes + more, &scratch);
@@ -142,10 +140,8 @@ mica_status mica_int8_linear(mica_context *ctx, const mica_tensor *y, const mica
     job.x = dense.data[MICA_INT8_X];
     job.w = dense.data[MICA_INT8_W];
     job.bias = dense.data[MICA_INT8_BIAS];
-    job.finish = (mica_int8_finish){dense.data[MICA_INT8_MULTIPLIER], dense.data[MICA_INT8_SHIFT], limit[0],
-                                    limit[1]};
-    MICA_TRY(mica_int8_check_factors(ctx, op, job.finish.multiplier, job.finish.shift,
-                                     (size_t)args[MICA_INT8_SHIFT].tensor->dim[0]));
+    job.result_bytes = mica_int8_result_bytes(finish.kind);
+    MICA_TRY(mica_int8_take_factors(ctx, op, args, &dense, &job.finish));
     if (job.rows == 0 || job.units == 0)
         return MICA_OK;
     if (panels)
@@ -154,4 +150,16 @@ mica_status mica_int8_linear(mica_context *ctx, const mica_tensor *y, const mica
         mica_parallel_sums(ctx, sums, mica_div_up(job.units, DOTS), run_dots, &job);
     mica_contiguous_store(&dense);
     return MICA_OK;
+}
+
+mica_status mica_int8_linear(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                             const mica_int8_weights *weights, const mica_int8_limits *opts)
+{
+    const char *op = "int8_linear";
+    mica_arg args[MICA_INT8_ARGS];
+    int32_t limit[2];
+    MICA_TRY(mica_int8_check_weights(ctx, op, args, y, x, weights));
+    MICA_TRY(
+        mica_int8_check_limits(ctx, op, opts != NULL ? opts->low : 0, opts != NULL ? opts->high : 0, limit));
+    return mica_int8_linear_of(ctx, op, args, (mica_int8_finish){.low = limit[0], .high = limit[1]}, 0);
 }

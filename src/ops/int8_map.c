@@ -12,7 +12,8 @@ typedef struct map_job {
     const void *a, *b;
     size_t count;
     float factor;
-    int32_t multiplier[2], limit[2];
+    float factors[2];
+    int32_t multiplier[2], limit[2], zero[3];
     int shift;
 } map_job;
 
@@ -44,6 +45,44 @@ static void add_block(void *work, size_t block, int thread)
                       in_block(job, at), job->multiplier, job->shift, job->limit);
 }
 
+static void affine_quantize_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const map_job *job = work;
+    size_t at = block * BLOCK;
+    job->kernels->affine_quantize((int8_t *)job->y + at, (const float *)job->a + at, in_block(job, at),
+                                  job->factor, job->zero[0]);
+}
+
+static void affine_dequantize_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const map_job *job = work;
+    size_t at = block * BLOCK;
+    job->kernels->affine_dequantize((float *)job->y + at, (const int8_t *)job->a + at, in_block(job, at),
+                                    job->factor, job->zero[0]);
+}
+
+static void affine_add_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const map_job *job = work;
+    size_t at = block * BLOCK;
+    job->kernels->affine_add((int8_t *)job->y + at, (const int8_t *)job->a + at, (const int8_t *)job->b + at,
+                             in_block(job, at), job->factors, job->zero, job->limit);
+}
+
+static void flip_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const map_job *job = work;
+    size_t at = block * BLOCK, end = at + in_block(job, at);
+    uint8_t *y = job->y;
+    const uint8_t *x = job->a;
+    for (size_t i = at; i < end; i++)
+        y[i] = x[i] ^ 0x80;
+}
+
 /* There are only 256 results. */
 static void rescale_block(void *work, size_t block, int thread)
 {
@@ -54,8 +93,11 @@ static void rescale_block(void *work, size_t block, int thread)
     for (int q = 0; q < 256; q++)
         every[q] = q - 128;
     uint8_t shift = (uint8_t)job->shift;
-    job->kernels->finish(table, every, 256,
-                         &(mica_int8_finish){job->multiplier, &shift, job->limit[0], job->limit[1]}, 0);
+    job->kernels->finish(
+        table, every, 256,
+        &(mica_int8_finish){
+            .multiplier = job->multiplier, .shift = &shift, .low = job->limit[0], .high = job->limit[1]},
+        0);
     size_t at = block * BLOCK, end = at + in_block(job, at);
     int8_t *y = job->y;
     const int8_t *x = job->a;
@@ -153,4 +195,80 @@ mica_status mica_int8_add(mica_context *ctx, const mica_tensor *y, const mica_te
     map_job job = {.multiplier = {opts->multiplier[0], opts->multiplier[1]}, .shift = opts->shift};
     MICA_TRY(mica_int8_check_limits(ctx, op, opts->low, opts->high, job.limit));
     return run(ctx, op, &job, args, 3, add_block);
+}
+
+/* ---- With zero points ---- */
+
+static mica_status set_affine(mica_context *ctx, const char *op, map_job *job,
+                              const mica_affine_scale_opts *opts)
+{
+    MICA_TRY(check_scale(ctx, op, opts != NULL ? &(mica_int8_scale_opts){opts->scale} : NULL));
+    job->factor = opts->scale;
+    job->zero[0] = opts->zero;
+    return mica_affine_check_zero(ctx, op, opts->zero);
+}
+
+mica_status mica_affine_quantize(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                 const mica_affine_scale_opts *opts)
+{
+    const char *op = "affine_quantize";
+    mica_arg args[] = {{"y", y, MICA_ARG_OUT, MICA_I8_ONLY}, {"x", x, 0, 0}};
+    map_job job = {.shift = 0};
+    MICA_TRY(mica_check_args(ctx, op, args, 2));
+    MICA_TRY(mica_check_same_shape(ctx, op, "x", x, "y", y));
+    MICA_TRY(set_affine(ctx, op, &job, opts));
+    return run(ctx, op, &job, args, 2, affine_quantize_block);
+}
+
+mica_status mica_affine_dequantize(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                   const mica_affine_scale_opts *opts)
+{
+    const char *op = "affine_dequantize";
+    mica_arg args[] = {{"y", y, MICA_ARG_OUT, 0}, {"x", x, 0, MICA_I8_ONLY}};
+    map_job job = {.shift = 0};
+    MICA_TRY(mica_check_args(ctx, op, args, 2));
+    MICA_TRY(mica_check_same_shape(ctx, op, "x", x, "y", y));
+    MICA_TRY(set_affine(ctx, op, &job, opts));
+    return run(ctx, op, &job, args, 2, affine_dequantize_block);
+}
+
+mica_status mica_affine_flip(mica_context *ctx, const mica_tensor *y, const mica_tensor *x)
+{
+    const char *op = "affine_flip";
+    const unsigned bytes = MICA_I8_ONLY | MICA_DTYPE_BIT(MICA_U8);
+    mica_arg args[] = {{"y", y, MICA_ARG_OUT, bytes}, {"x", x, MICA_ARG_IN_PLACE, bytes}};
+    map_job job = {.shift = 0};
+    MICA_TRY(mica_check_args(ctx, op, args, 2));
+    MICA_TRY(mica_check_same_shape(ctx, op, "x", x, "y", y));
+    if (x->dtype == y->dtype)
+        return mica_fail(ctx, MICA_ERR_DTYPE, "%s: x and y are %s: expected u8 and i8, or i8 and u8", op,
+                         mica_dtype_name(x->dtype));
+    return run(ctx, op, &job, args, 2, flip_block);
+}
+
+mica_status mica_affine_add(mica_context *ctx, const mica_tensor *y, const mica_tensor *a,
+                            const mica_tensor *b, const mica_affine_add_opts *opts)
+{
+    const char *op = "affine_add";
+    mica_arg args[] = {{"y", y, MICA_ARG_OUT, MICA_I8_ONLY},
+                       {"a", a, MICA_ARG_IN_PLACE, MICA_I8_ONLY},
+                       {"b", b, MICA_ARG_IN_PLACE, MICA_I8_ONLY}};
+    static const mica_affine_add_opts none = {0};
+    map_job job = {.shift = 0};
+    opts = opts != NULL ? opts : &none;
+    MICA_TRY(mica_check_args(ctx, op, args, 3));
+    MICA_TRY(mica_check_same_shape(ctx, op, "a", a, "y", y));
+    MICA_TRY(mica_check_same_shape(ctx, op, "b", b, "y", y));
+    for (int k = 0; k < 3; k++) {
+        MICA_TRY(mica_affine_check_zero(ctx, op, opts->zero[k]));
+        job.zero[k] = opts->zero[k];
+    }
+    for (int k = 0; k < 2; k++) {
+        if (!isfinite(opts->factor[k]))
+            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: factor[%d] is %g: expected a number", op, k,
+                             (double)opts->factor[k]);
+        job.factors[k] = opts->factor[k];
+    }
+    MICA_TRY(mica_affine_check_limits(ctx, op, opts->low, opts->high, job.limit));
+    return run(ctx, op, &job, args, 3, affine_add_block);
 }

@@ -42,6 +42,7 @@ typedef struct pack_job {
     const int32_t *bias;
     int8_t *to;
     int32_t *start;
+    int32_t zero;
 } pack_job;
 
 static void pack_panel(void *work, size_t panel, int thread)
@@ -52,7 +53,7 @@ static void pack_panel(void *work, size_t panel, int thread)
     size_t width = job->kernels->width, first = panel * width;
     job->kernels->pack(job->to + panel * mica_int8_panel_bytes(p, job->kernels), job->start + first,
                        job->w + first * p->values, p->values, mica_least(width, p->out - first), p->values,
-                       job->bias + first);
+                       job->bias + first, job->zero);
 }
 
 /* A weight of -128 counts as -127. */
@@ -90,20 +91,21 @@ static void pack_block(void *work, size_t number, int thread)
         for (size_t k = 0; k < count; k++) {
             int32_t sum = pack_channel(p, job->to + channel * p->quads * 4 + 4 * k, 4 * count,
                                        job->w + (channel + k) * p->values);
-            job->start[channel + k] = (int32_t)((uint32_t)job->bias[channel + k] -
-                                                (uint32_t)(job->kernels->offset * sum));
+            uint32_t zero = (uint32_t)(job->kernels->offset + job->zero);
+            job->start[channel + k] = (int32_t)((uint32_t)job->bias[channel + k] - zero * (uint32_t)sum);
         }
     }
 }
 
 void mica_int8_pack_into(mica_context *ctx, const mica_int8_packing *p, void *to, const int8_t *w,
-                         const int32_t *bias)
+                         const int32_t *bias, int32_t zero)
 {
     pack_job job = {.p = p,
                     .kernels = MICA_FAMILY(ctx->kernels, int8),
                     .w = w,
                     .bias = bias,
                     .to = to,
+                    .zero = zero,
                     .start = (int32_t *)(void *)((char *)to + p->start_at)};
     size_t at_once = p->linear ? job.kernels->width : job.kernels->block;
     mica_parallel_sums(ctx, 4.0 * (double)p->start_at, p->groups * mica_div_up(p->out, at_once),
@@ -155,7 +157,10 @@ mica_status mica_int8_pack(mica_context *ctx, const mica_tensor *packed, const m
                        {"w", w, 0, MICA_I8_ONLY},
                        {"bias", bias, 0, MICA_DTYPE_BIT(MICA_I32)}};
     mica_index groups = opts != NULL && opts->groups != 0 ? opts->groups : 1;
+    int zero = opts != NULL ? opts->zero : 0;
     MICA_TRY(mica_check_args(ctx, op, args, 3));
+    if (zero < INT8_MIN || zero > INT8_MAX)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: zero is %d: expected -128 to 127", op, zero);
     MICA_TRY(check_shape(ctx, op, w, groups));
     MICA_TRY(mica_check_shape(ctx, op, "bias", bias, 1, &w->dim[0], "w", w));
     mica_int8_packing p = mica_int8_packing_of(MICA_FAMILY(ctx->kernels, int8), w, (size_t)groups);
@@ -166,7 +171,7 @@ mica_status mica_int8_pack(mica_context *ctx, const mica_tensor *packed, const m
     MICA_START(ctx, op, dense.bytes + mica_align_up(p.bytes), &scratch);
     scratch = mica_contiguous_load(&dense, scratch);
     memset(scratch, 0, p.bytes);
-    mica_int8_pack_into(ctx, &p, scratch, dense.data[1], dense.data[2]);
+    mica_int8_pack_into(ctx, &p, scratch, dense.data[1], dense.data[2], zero);
     memcpy(dense.data[0], scratch, p.bytes); /* which may lie anywhere */
     mica_contiguous_store(&dense);
     return MICA_OK;

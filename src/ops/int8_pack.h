@@ -27,10 +27,17 @@ static inline size_t mica_int8_panel_bytes(const mica_int8_packing *p, const mic
 {
     return p->quads * kernels->width * 4;
 }
+/* `zero`: the zero point of x. */
 void mica_int8_pack_into(mica_context *ctx, const mica_int8_packing *p, void *to, const int8_t *w,
-                         const int32_t *bias);
+                         const int32_t *bias, int32_t zero);
 /* `packed` may be absent; what it must be. */
 mica_status mica_int8_check_packed(mica_context *ctx, const char *op, const mica_tensor *packed,
                                    const mica_int8_packing *p);
+
+/* Products of any kind; args as mica_int8_check_weights or mica_affine_check_weights has set them. */
+mica_status mica_int8_linear_of(mica_context *ctx, const char *op, const mica_arg args[MICA_INT8_ARGS],
+                                mica_int8_finish finish, int32_t zero);
+mica_status mica_int8_conv_of(mica_context *ctx, const char *op, const mica_arg args[MICA_INT8_ARGS],
+                              const mica_int8_conv_opts *windows, mica_int8_finish finish, int32_t zero);
 
 #endif

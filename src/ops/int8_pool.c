@@ -1,4 +1,5 @@
 /* Pooling of int8 planes. */
+#include <math.h>
 #include <string.h>
 
 #include "base/parallel.h"
@@ -14,6 +15,7 @@ typedef struct pool_job {
     const int8_t *x;
     int8_t *y;
     mica_int8_finish finish;
+    int32_t zero; /* of x, in global_block */
 } pool_job;
 
 /* Results from `first` to *end - 1 of a row whose tap `t` lies inside; moves both to what is. */
@@ -86,7 +88,7 @@ static void global_block(void *work, size_t block, int thread)
     size_t end = mica_least((block + 1) * job->planes_at_once, job->planes), count = (size_t)job->in[1];
     for (size_t p = block * job->planes_at_once; p < end; p++) {
         const int8_t *x = job->x + p * count;
-        int32_t sum = 0;
+        int32_t sum = -(int32_t)count * job->zero;
         for (size_t i = 0; i < count; i++)
             sum += x[i];
         job->kernels->finish(job->y + p, &sum, 1, &job->finish, 0);
@@ -172,18 +174,15 @@ mica_status mica_int8_avg_pool2d(mica_context *ctx, const mica_tensor *y, const 
     MICA_TRY(mica_int8_check_limits(ctx, op, opts->low, opts->high, limit));
     int32_t multiplier = opts->multiplier;
     uint8_t shift = (uint8_t)opts->shift;
-    job.finish = (mica_int8_finish){&multiplier, &shift, limit[0], limit[1]};
+    job.finish = (mica_int8_finish){
+        .multiplier = &multiplier, .shift = &shift, .low = limit[0], .high = limit[1]};
     return run(ctx, op, &job, args, average_block);
 }
 
-mica_status mica_int8_global_avg_pool(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
-                                      const mica_int8_global_pool_opts *opts)
+/* Planes of all that follows the first two axes. */
+static mica_status set_planes(mica_context *ctx, const char *op, pool_job *job, const mica_arg args[2])
 {
-    const char *op = "int8_global_avg_pool";
-    mica_arg args[] = {{"y", y, MICA_ARG_OUT, MICA_I8_ONLY}, {"x", x, 0, MICA_I8_ONLY}};
-    static const mica_int8_global_pool_opts none = {0};
-    opts = opts != NULL ? opts : &none;
-    int32_t limit[2];
+    const mica_tensor *y = args[0].tensor, *x = args[1].tensor;
     MICA_TRY(mica_check_args(ctx, op, args, 2));
     MICA_TRY(mica_check_rank(ctx, op, "x", x, 2, MICA_MAX_RANK));
     mica_index dims[MICA_MAX_RANK] = {x->dim[0], x->dim[1], 1, 1, 1, 1, 1, 1};
@@ -194,12 +193,49 @@ mica_status mica_int8_global_avg_pool(mica_context *ctx, const mica_tensor *y, c
     if (count < 1.0 || count > MICA_INT8_PRODUCTS)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: x is %s: sums of %.0f values, expected 1 to %d", op,
                          MICA_SHAPE(x), count, MICA_INT8_PRODUCTS);
+    job->planes = (size_t)(x->dim[0] * x->dim[1]);
+    job->in[0] = 1;
+    job->in[1] = (mica_index)count;
+    return MICA_OK;
+}
+
+mica_status mica_int8_global_avg_pool(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                      const mica_int8_global_pool_opts *opts)
+{
+    const char *op = "int8_global_avg_pool";
+    mica_arg args[] = {{"y", y, MICA_ARG_OUT, MICA_I8_ONLY}, {"x", x, 0, MICA_I8_ONLY}};
+    static const mica_int8_global_pool_opts none = {0};
+    opts = opts != NULL ? opts : &none;
+    int32_t limit[2];
+    pool_job job = {.zero = 0};
+    MICA_TRY(set_planes(ctx, op, &job, args));
     MICA_TRY(mica_int8_check_factor(ctx, op, opts->multiplier, opts->shift));
     MICA_TRY(mica_int8_check_limits(ctx, op, opts->low, opts->high, limit));
     int32_t multiplier = opts->multiplier;
     uint8_t shift = (uint8_t)opts->shift;
-    pool_job job = {.planes = (size_t)(x->dim[0] * x->dim[1]),
-                    .in = {1, (mica_index)count},
-                    .finish = {&multiplier, &shift, limit[0], limit[1]}};
+    job.finish = (mica_int8_finish){
+        .multiplier = &multiplier, .shift = &shift, .low = limit[0], .high = limit[1]};
+    return run(ctx, op, &job, args, global_block);
+}
+
+mica_status mica_affine_global_avg_pool(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                        const mica_affine_pool_opts *opts)
+{
+    const char *op = "affine_global_avg_pool";
+    mica_arg args[] = {{"y", y, MICA_ARG_OUT, MICA_I8_ONLY}, {"x", x, 0, MICA_I8_ONLY}};
+    static const mica_affine_pool_opts none = {0};
+    opts = opts != NULL ? opts : &none;
+    int32_t limit[2];
+    pool_job job = {.zero = opts->x_zero};
+    MICA_TRY(set_planes(ctx, op, &job, args));
+    MICA_TRY(mica_affine_check_zero(ctx, op, opts->x_zero));
+    MICA_TRY(mica_affine_check_zero(ctx, op, opts->y_zero));
+    MICA_TRY(mica_affine_check_limits(ctx, op, opts->low, opts->high, limit));
+    if (!(opts->factor >= 0.0f) || !isfinite(opts->factor))
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: factor is %g: expected a number from 0 up", op,
+                         (double)opts->factor);
+    float factor = opts->factor / (float)job.in[1];
+    job.finish = (mica_int8_finish){
+        .kind = MICA_INT8_AFFINE, .factor = &factor, .zero = opts->y_zero, .low = limit[0], .high = limit[1]};
     return run(ctx, op, &job, args, global_block);
 }

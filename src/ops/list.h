@@ -294,7 +294,14 @@
     OP(int8_conv2d, int8) \
     OP(int8_max_pool2d, int8) \
     OP(int8_avg_pool2d, int8) \
-    OP(int8_global_avg_pool, int8)
+    OP(int8_global_avg_pool, int8) \
+    OP(affine_quantize, int8) \
+    OP(affine_dequantize, int8) \
+    OP(affine_flip, int8) \
+    OP(affine_add, int8) \
+    OP(affine_linear, int8) \
+    OP(affine_conv2d, int8) \
+    OP(affine_global_avg_pool, int8)
 
 #define MICA_OPS_VISION(OP) \
     OP(sum_taps, vision) \

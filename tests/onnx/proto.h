@@ -20,7 +20,15 @@ void proto_bytes(proto *p, unsigned field, const void *bytes, size_t count);
 void proto_text(proto *p, unsigned field, const char *text);
 void proto_message(proto *p, unsigned field, proto message);
 
-enum { ONNX_FLOAT = 1, ONNX_UINT8 = 2, ONNX_INT8 = 3, ONNX_INT64 = 7, ONNX_STRING = 8, ONNX_BOOL = 9 };
+enum {
+    ONNX_FLOAT = 1,
+    ONNX_UINT8 = 2,
+    ONNX_INT8 = 3,
+    ONNX_INT32 = 6,
+    ONNX_INT64 = 7,
+    ONNX_STRING = 8,
+    ONNX_BOOL = 9
+};
 
 /* ValueInfoProto: a size of -1 is the symbol "n". */
 proto proto_value(const char *name, int type, int rank, const int64_t *dims);

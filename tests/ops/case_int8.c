@@ -188,7 +188,7 @@ static double finished_channel(const op_call *c, double *const *v, int64_t sum, 
     return int8_finished(c, sum + (int64_t)v[3][channel], (int64_t)v[4][k], (int)v[5][k]);
 }
 
-static void draw_linear(op_call *c, test_random *r)
+mica_index int8_draw_linear(op_call *c, test_random *r)
 {
     int rank = test_int(r, 1, 3), most = test_chance(r, 20) ? 150 : 9;
     mica_index dims[3], units = test_int(r, test_chance(r, 3) ? 0 : 1, most);
@@ -199,8 +199,10 @@ static void draw_linear(op_call *c, test_random *r)
     op_tensor(c, 2, MICA_I8, 2, (mica_index[]){units, dims[rank - 1]});
     dims[rank - 1] = units;
     op_tensor(c, 0, MICA_I8, rank, dims);
-    draw_weights(c, r, units);
+    return units;
 }
+
+static void draw_linear(op_call *c, test_random *r) { draw_weights(c, r, int8_draw_linear(c, r)); }
 
 static mica_status run_linear(mica_context *ctx, const op_call *c)
 {
@@ -209,14 +211,21 @@ static mica_status run_linear(mica_context *ctx, const op_call *c)
                             &(mica_int8_limits){(int)c->i[LOW], (int)c->i[HIGH]});
 }
 
-static void reference_linear(const op_call *c, double *const *v)
+int64_t int8_sum_linear(const op_call *c, double *const *v, size_t i, size_t *channel)
 {
     size_t units = (size_t)c->tensor[2].dim[0], values = (size_t)c->tensor[2].dim[1];
-    for (size_t i = 0; i < op_count(c, 0); i++) {
-        int64_t sum = 0;
-        for (size_t k = 0; k < values; k++)
-            sum += (int64_t)v[1][i / units * values + k] * (int64_t)v[2][i % units * values + k];
-        v[0][i] = finished_channel(c, v, sum, i % units);
+    int64_t sum = 0;
+    *channel = i % units;
+    for (size_t k = 0; k < values; k++)
+        sum += ((int64_t)v[1][i / units * values + k] - c->i[X_ZERO]) * (int64_t)v[2][i % units * values + k];
+    return sum;
+}
+
+static void reference_linear(const op_call *c, double *const *v)
+{
+    for (size_t i = 0, channel; i < op_count(c, 0); i++) {
+        int64_t sum = int8_sum_linear(c, v, i, &channel);
+        v[0][i] = finished_channel(c, v, sum, channel);
     }
 }
 
@@ -229,7 +238,7 @@ OP_CASE(int8_linear) = {.names = {"y", "x", "w", "bias", "multiplier", "shift"},
                         .run = run_linear,
                         .reference = reference_linear};
 
-static void draw_conv(op_call *c, test_random *r)
+mica_index int8_draw_conv(op_call *c, test_random *r)
 {
     mica_index groups = test_chance(r, 50) ? 1 : test_int(r, 1, 4), factor = c->large ? 4 : 1;
     mica_index in = test_int(r, 1, test_chance(r, 20) ? 12 : 4) * factor,
@@ -253,8 +262,10 @@ static void draw_conv(op_call *c, test_random *r)
     op_tensor(c, 0, MICA_I8, 4, y);
     op_tensor(c, 1, MICA_I8, 4, x);
     op_tensor(c, 2, MICA_I8, 4, w);
-    draw_weights(c, r, out * groups);
+    return out * groups;
 }
+
+static void draw_conv(op_call *c, test_random *r) { draw_weights(c, r, int8_draw_conv(c, r)); }
 
 static mica_status run_conv(mica_context *ctx, const op_call *c)
 {
@@ -268,8 +279,7 @@ static mica_status run_conv(mica_context *ctx, const op_call *c)
     return mica_int8_conv2d(ctx, OP(c, 0), OP(c, 1), &weights, &o);
 }
 
-/* Fewer or more images, rows and columns. */
-static void resize_conv(op_call *c, test_random *r, bool larger)
+void int8_resize_conv(op_call *c, test_random *r, bool larger)
 {
     mica_index x[4], y[4];
     const mica_tensor *w = &c->tensor[2];
@@ -289,29 +299,34 @@ static void resize_conv(op_call *c, test_random *r, bool larger)
         x[2 + k] = size;
         y[2 + k] = room / stride + 1;
     }
-    op_tensor(c, 0, MICA_I8, 4, y);
+    op_tensor(c, 0, c->tensor[0].dtype, 4, y);
     op_tensor(c, 1, MICA_I8, 4, x);
+}
+
+int64_t int8_sum_conv(const op_call *c, double *const *v, size_t i, size_t *channel)
+{
+    const mica_tensor *y = &c->tensor[0], *x = &c->tensor[1], *w = &c->tensor[2];
+    long groups = c->i[GROUPS] > 0 ? c->i[GROUPS] : 1, out = w->dim[0] / groups;
+    long column = (long)i % y->dim[3], row = (long)i / y->dim[3] % y->dim[2],
+         m = (long)i / y->dim[3] / y->dim[2] % y->dim[1], n = (long)i / y->dim[3] / y->dim[2] / y->dim[1];
+    int64_t sum = 0;
+    *channel = (size_t)m;
+    for (long k = 0; k < w->dim[1] * w->dim[2] * w->dim[3]; k++) {
+        long at[2] = {row, column}, tap[2] = {k / w->dim[3] % w->dim[2], k % w->dim[3]};
+        long from = n * x->dim[1] + m / out * w->dim[1] + k / w->dim[3] / w->dim[2];
+        if (int8_place(c, x, at, tap))
+            sum += ((int64_t)v[1][(from * x->dim[2] + at[0]) * x->dim[3] + at[1]] - c->i[X_ZERO]) *
+                   (int64_t)v[2][m * w->dim[1] * w->dim[2] * w->dim[3] + k];
+    }
+    return sum;
 }
 
 static void reference_conv(const op_call *c, double *const *v)
 {
-    const mica_tensor *y = &c->tensor[0], *x = &c->tensor[1], *w = &c->tensor[2];
-    long groups = c->i[GROUPS] > 0 ? c->i[GROUPS] : 1, out = w->dim[0] / groups;
-    size_t i = 0;
-    for (long n = 0; n < y->dim[0]; n++)
-        for (long m = 0; m < y->dim[1]; m++)
-            for (long row = 0; row < y->dim[2]; row++)
-                for (long column = 0; column < y->dim[3]; column++, i++) {
-                    int64_t sum = 0;
-                    for (long k = 0; k < w->dim[1] * w->dim[2] * w->dim[3]; k++) {
-                        long at[2] = {row, column}, tap[2] = {k / w->dim[3] % w->dim[2], k % w->dim[3]};
-                        long channel = n * x->dim[1] + m / out * w->dim[1] + k / w->dim[3] / w->dim[2];
-                        if (int8_place(c, x, at, tap))
-                            sum += (int64_t)v[1][(channel * x->dim[2] + at[0]) * x->dim[3] + at[1]] *
-                                   (int64_t)v[2][m * w->dim[1] * w->dim[2] * w->dim[3] + k];
-                    }
-                    v[0][i] = finished_channel(c, v, sum, (size_t)m);
-                }
+    for (size_t i = 0, channel; i < op_count(c, 0); i++) {
+        int64_t sum = int8_sum_conv(c, v, i, &channel);
+        v[0][i] = finished_channel(c, v, sum, channel);
+    }
 }
 
 OP_CASE(int8_conv2d) = {.names = {"y", "x", "w", "bias", "multiplier", "shift"},
@@ -322,5 +337,5 @@ OP_CASE(int8_conv2d) = {.names = {"y", "x", "w", "bias", "multiplier", "shift"},
                         .draw = draw_conv,
                         .fill = fill,
                         .run = run_conv,
-                        .resize = resize_conv,
+                        .resize = int8_resize_conv,
                         .reference = reference_conv};

@@ -16,7 +16,11 @@ enum {
     DILATION = PAD + 2,
     KERNEL = DILATION + 2,
     GROUPS = KERNEL + 2,
-    CEIL
+    CEIL,
+    X_ZERO, /* of x, or of a and b, and of y */
+    B_ZERO,
+    Y_ZERO,
+    TO
 };
 
 static inline double int8_finished(const op_call *c, int64_t sum, int64_t multiplier, int shift)
@@ -39,5 +43,14 @@ static inline bool int8_place(const op_call *c, const mica_tensor *x, long at[2]
     }
     return true;
 }
+
+/* Products, of tensors y, x, w (case_int8.c): shapes of the first three, whose output channels are returned; and sums
+ * of x less X_ZERO for result i, in a channel of its own. */
+mica_index int8_draw_linear(op_call *c, test_random *r);
+mica_index int8_draw_conv(op_call *c, test_random *r);
+int64_t int8_sum_linear(const op_call *c, double *const *v, size_t i, size_t *channel);
+int64_t int8_sum_conv(const op_call *c, double *const *v, size_t i, size_t *channel);
+/* Fewer or more images, rows and columns. */
+void int8_resize_conv(op_call *c, test_random *r, bool larger);
 
 #endif

@@ -136,7 +136,7 @@ TEST(int8_conv_packed_and_pooled)
                         bias = tensor_of(n->bias, MICA_I32, 1, &units),
                         multiplier = tensor_of(n->multiplier, MICA_I32, 1, &units),
                         shift = tensor_of(n->shift, MICA_U8, 1, &units);
-            mica_int8_pack_opts pack = {groups};
+            mica_int8_pack_opts pack = {.groups = groups};
             mica_index bytes = mica_int8_packed_bytes(ctx, &w, &pack);
             REQUIRE(bytes > 0 && bytes <= (mica_index)sizeof room);
             mica_tensor packed = tensor_of(room, MICA_U8, 1, &bytes);

@@ -77,6 +77,7 @@ typedef struct mica_int8_weights {
  * into u8 [mica_int8_packed_bytes]. Takes scratch. */
 typedef struct mica_int8_pack_opts {
     mica_index groups; /* of the convolution; 0: 1 */
+    int zero;          /* the zero point of x, of products with one (below) */
 } mica_int8_pack_opts;
 MICA_API mica_status mica_int8_pack(mica_context *ctx, const mica_tensor *packed, const mica_tensor *w,
                                     const mica_tensor *bias, const mica_int8_pack_opts *opts);
@@ -130,6 +131,83 @@ typedef struct mica_int8_global_pool_opts {
 } mica_int8_global_pool_opts;
 MICA_API mica_status mica_int8_global_avg_pool(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                                                const mica_int8_global_pool_opts *opts);
+
+/* ---- With zero points and factors of floats, as ONNX and other frameworks have them ----
+ *
+ * A byte q stands for scale * (q - zero), -128 to 127. (An unsigned byte is such a one, less 128, as is its zero point:
+ * mica_affine_flip.) Sums of products are as above; what becomes of them is computed in f32, each operation rounded,
+ * the same on every processor:
+ *
+ *     y = s * factor, rounded half to even, plus y's zero point; at least `low` and at most `high`
+ *
+ * low = high = 0: -128 and 127. */
+
+typedef struct mica_affine_scale_opts {
+    float scale; /* of the i8 tensor; above 0 */
+    int zero;    /* its zero point, -128 to 127 */
+} mica_affine_scale_opts;
+
+/* y i8 = x / scale, rounded half to even, plus zero, at least -128 and at most 127. A NaN becomes -128. */
+MICA_API mica_status mica_affine_quantize(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                          const mica_affine_scale_opts *opts);
+/* y f32 = (x - zero) * scale */
+MICA_API mica_status mica_affine_dequantize(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                            const mica_affine_scale_opts *opts);
+/* From u8 to i8, less 128, or from i8 to u8, plus 128. */
+MICA_API mica_status mica_affine_flip(mica_context *ctx, const mica_tensor *y, const mica_tensor *x);
+
+/* y = (a - zero[0]) factor[0] + (b - zero[1]) factor[1], rounded half to even, plus zero[2], limited. Shapes are the
+ * same; y may be exactly an input. */
+typedef struct mica_affine_add_opts {
+    float factor[2];
+    int zero[3];
+    int low, high;
+} mica_affine_add_opts;
+MICA_API mica_status mica_affine_add(mica_context *ctx, const mica_tensor *y, const mica_tensor *a,
+                                     const mica_tensor *b, const mica_affine_add_opts *opts);
+
+/* What belongs to a product. */
+typedef struct mica_affine_weights {
+    const mica_tensor *w;      /* i8, -127 to 127; their zero point is 0 */
+    const mica_tensor *bias;   /* i32 [M] */
+    const mica_tensor *factor; /* f32 [M] or [1]; NULL where sums are the result */
+    const mica_tensor *packed; /* as above, with the zero point of x; NULL: at each call */
+} mica_affine_weights;
+
+typedef struct mica_affine_opts {
+    int x_zero, y_zero;
+    int low, high;
+    mica_dtype dtype; /* of y: MICA_I8; MICA_F32: s * factor; MICA_I32: s */
+} mica_affine_opts;
+
+/* y [..., M] of x [..., K] i8 and w [M, K]: s = the sum of (x - x_zero) w, plus bias. Takes scratch. */
+MICA_API mica_status mica_affine_linear(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                        const mica_affine_weights *weights, const mica_affine_opts *opts);
+
+typedef struct mica_affine_conv_opts {
+    mica_index stride[2];   /* 0: 1 */
+    mica_index pad[2];      /* on each side, of x_zero: what stands for 0 */
+    mica_index dilation[2]; /* 0: 1 */
+    mica_index groups;      /* 0: 1 */
+    int x_zero, y_zero;     /* these and what follows: as in mica_affine_opts */
+    int low, high;
+    mica_dtype dtype;
+} mica_affine_conv_opts;
+/* y [N, M, OH, OW] of x [N, C, H, W] i8 and w [M, C / groups, KH, KW]. Takes scratch. */
+MICA_API mica_status mica_affine_conv2d(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                                        const mica_affine_weights *weights,
+                                        const mica_affine_conv_opts *opts);
+
+/* y [N, C], or [N, C, 1, ...] of x's rank: the mean of x - x_zero over all that follows the first two axes, at most
+ * 65536 values, times factor, rounded, plus y_zero. */
+typedef struct mica_affine_pool_opts {
+    bool keep; /* in nets: [N, C, 1, ...] instead of [N, C] */
+    float factor;
+    int x_zero, y_zero;
+    int low, high;
+} mica_affine_pool_opts;
+MICA_API mica_status mica_affine_global_avg_pool(mica_context *ctx, const mica_tensor *y,
+                                                 const mica_tensor *x, const mica_affine_pool_opts *opts);
 
 #ifdef __cplusplus
 }

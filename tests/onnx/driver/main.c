@@ -157,7 +157,8 @@ static bool open_model(driver *d, char *path, char *threads, char *rest)
     char *more = NULL;
     for (char *word = strtok_r(rest, " \n", &more); word != NULL; word = strtok_r(NULL, " \n", &more))
         take_word(d, &r, word);
-    mica_status status = mica_onnx_build(d->model, d->net, &(mica_onnx_opts){r.sets, r.count, r.train});
+    mica_status status = mica_onnx_build(
+        d->model, d->net, &(mica_onnx_opts){.sets = r.sets, .count = r.count, .train = r.train});
     if (status == MICA_OK && r.loss[0] != '\0')
         status = add_loss(d, &r);
     if (status == MICA_OK)
