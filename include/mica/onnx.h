@@ -58,28 +58,27 @@ MICA_API mica_onnx_about mica_onnx_describe(const mica_onnx *model);
 
 /* ---- Building a net ---- */
 
-/* What is known before: a size by its symbol, the shape of an input, or an input's value. */
+/* What is known before: a size by its symbol, the shape of an input, or an input's value. With data, the value becomes a
+ * constant of the net, and the input is none of the net's any more; without, the input has this shape. */
 typedef struct mica_onnx_set {
     const char *name; /* of a symbol ("batch") or an input */
     mica_index size;  /* of a symbol: the most it may be */
-    const mica_tensor
-        *value; /* of an input: with data it becomes a constant of the net, and is no input any more; without,
-                                 the input has this shape */
+    const mica_tensor *value;
 } mica_onnx_set;
 
 typedef struct mica_onnx_opts {
     const mica_onnx_set *sets;
     int count;
-    bool
-        train; /* weights are learned; otherwise they are lent, and what is computed from them alone is computed once */
+    /* Weights are learned. Otherwise they are lent, and what follows from them alone is computed once. */
+    bool train;
 } mica_onnx_opts;
 
-/* Adds the model to a net that is empty: its inputs, calls and outputs, under the names that they have in the model.
- * The model must outlive the net. If something is not supported, the error names the first such nodes, and
+/* Adds the model to a net that is empty, and of the same context: its inputs, calls and outputs, under the names that
+ * they have in the model. The model must outlive the net. If something is not supported, the error names the first such nodes, and
  * mica_onnx_problem_at all of them. */
 MICA_API mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opts *opts);
 
-/* Copies the model's weights into what the bound net has learned. */
+/* Copies the model's weights into what a bound net learns and keeps: the one that was built last. */
 MICA_API mica_status mica_onnx_load(mica_onnx *model, mica_net *net);
 
 /* What the last build could not import. */
@@ -103,9 +102,9 @@ typedef struct mica_onnx_write_opts {
 } mica_onnx_write_opts;
 
 /* Writes a net that is bound to a file, which replaces PATH once all of it is on the disk. The file holds what
- * inference takes: inputs, weights under their full names, and outputs, but no losses. Sizes of a step are named dimensions ("batch").
- * If calls cannot be expressed, the error names them, by layer and operation, and nothing is written. opts may be
- * NULL. */
+ * inference takes: inputs, weights under their full names, and outputs, but no losses. Sizes of a step are named
+ * dimensions ("batch"). If calls cannot be expressed, the error names them, by layer and operation, and nothing is
+ * written. opts may be NULL. */
 MICA_API mica_status mica_onnx_write(mica_net *net, const char *path, const mica_onnx_write_opts *opts);
 
 /* ---- Single tensors ---- */
