@@ -73,8 +73,8 @@ typedef struct mica_onnx_opts {
     bool train;
 } mica_onnx_opts;
 
-/* Adds the model to a net that is empty, and of the same context: its inputs, calls and outputs, under the names that
- * they have in the model. The model must outlive the net. If something is not supported, the error names the first such nodes, and
+/* Adds the model to a net that is empty: its inputs, calls and outputs, under the names that they have in the model.
+ * The model must outlive the net. If something is not supported, the error names the first such nodes, and
  * mica_onnx_problem_at all of them. */
 MICA_API mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opts *opts);
 
