@@ -58,8 +58,8 @@ MICA_API mica_onnx_about mica_onnx_describe(const mica_onnx *model);
 
 /* ---- Building a net ---- */
 
-/* What is known before: a size by its symbol, the shape of an input, or an input's value. With data, the value becomes a
- * constant of the net, and the input is none of the net's any more; without, the input has this shape. */
+/* What is known before: a size by its symbol, the shape of an input, or an input's value. With data, the value becomes
+ * a constant of the net, and the input is none of the net's any more; without, the input has this shape. */
 typedef struct mica_onnx_set {
     const char *name; /* of a symbol ("batch") or an input */
     mica_index size;  /* of a symbol: the most it may be */
