@@ -132,6 +132,20 @@ static void emit_embedding_backward(emitter *e, const call *c)
                 true, "+=");
 }
 
+/* Indices that count from the end of an axis get its size; of tuples each place has an axis. */
+static void emit_wrap(emitter *e, const call *c)
+{
+    const mica_wrap_opts *o = c->opts;
+    const value *index = in_value(e, 0), *like = in_value(e, 1);
+    int width = o->tuples ? (int)index->dim[index->rank - 1] : 1;
+    for (int k = 0; k < width && index->count > 0; k++) {
+        const char *y = out_name(e, 0), *x = in_name(e, 0);
+        int axis = o->tuples ? o->batch + k : o->axis < 0 ? o->axis + like->rank : o->axis;
+        emit(e, "for (int i = %d; i < %zu; i += %d)", k, index->count, width);
+        emit(e, "    %s[i] = %s[i] < 0 ? %s[i] + %td : %s[i];", y, x, x, like->dim[axis], x);
+    }
+}
+
 static const char *refuse_table(const graph *g, const call *c)
 {
     mica_dtype dtype = g->values[c->in[0]].dtype;
@@ -139,6 +153,7 @@ static const char *refuse_table(const graph *g, const call *c)
 }
 
 const export_op export_index_ops[] = {
+    {.name = "wrap_indices", .emit = emit_wrap},
     {.name = "gather", .emit = emit_gather, .adds = 1, .refuse = refuse_table},
     {.name = "gather_backward", .emit = emit_gather_backward, .only_adds = 1},
     {.name = "scatter_add", .emit = emit_scatter_add},

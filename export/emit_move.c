@@ -85,6 +85,18 @@ static void emit_slice(emitter *e, const call *c)
     emit_nest(e, &n, to, from, assign_of(c, 0));
 }
 
+/* The first elements along each axis. */
+static void emit_leading(emitter *e, const call *c)
+{
+    nest n;
+    if (out_value(e, 0)->count == 0)
+        return;
+    nest_start(&n, out_value(e, 0));
+    int to = nest_operand(&n, out_name(e, 0), out_value(e, 0)), from = nest_add(&n, in_name(e, 0));
+    strides_of(in_value(e, 0), n.stride[from]);
+    emit_nest(e, &n, to, from, assign_of(c, 0));
+}
+
 /* dx += dy where y came from */
 static void emit_slice_backward(emitter *e, const call *c)
 {
@@ -380,6 +392,7 @@ static const char *refuse_copy(const graph *g, const call *c)
 
 const export_op export_move_ops[] = {
     {.name = "slice", .emit = emit_slice, .adds = 1},
+    {.name = "leading", .emit = emit_leading, .adds = 1},
     {.name = "slice_backward", .emit = emit_slice_backward, .only_adds = 1},
     {.name = "transpose", .emit = emit_transpose, .adds = 1},
     {.name = "permute", .emit = emit_permute, .adds = 1},

@@ -80,10 +80,9 @@ static char *lasting_set(const char *item)
     char path[8192];
     if (at == NULL || !absolute_path(path, sizeof path, at + 2))
         return take_text(item);
-    size_t before = (size_t)(at - item) + 2;
-    char *set = take(before + strlen(path) + 1, 1);
-    memcpy(set, item, before);
-    memcpy(set + before, path, strlen(path));
+    size_t before = (size_t)(at - item) + 2, bytes = before + strlen(path) + 1;
+    char *set = take(bytes, 1);
+    (void)snprintf(set, bytes, "%.*s%s", (int)before, item, path);
     return set;
 }
 

@@ -58,21 +58,20 @@ MICA_API mica_onnx_about mica_onnx_describe(const mica_onnx *model);
 
 /* ---- Building a net ---- */
 
-/* What is known before: a size by its symbol, the shape of an input, or an input's value. */
+/* What is known before: a size by its symbol, the shape of an input, or an input's value. With data, the value becomes
+ * a constant of the net, and the input is none of the net's any more; without, the input has this shape. */
 typedef struct mica_onnx_set {
     const char *name; /* of a symbol ("batch") or an input */
     mica_index size;  /* of a symbol: the most it may be */
-    const mica_tensor
-        *value; /* of an input: with data it becomes a constant of the net, and is no input any more; without,
-                                 the input has this shape */
+    const mica_tensor *value;
 } mica_onnx_set;
 
 typedef struct mica_onnx_opts {
     const mica_onnx_set *sets;
     int count;
-    /* Weights are learned; otherwise they are lent, and what is computed from them alone is computed once. */
+    /* Weights are learned. Otherwise they are lent, and what follows from them alone is computed once. */
     bool train;
-    /* QuantizeLinear and DequantizeLinear are roundings of floats, as written; otherwise what lies between them is
+    /* QuantizeLinear and DequantizeLinear are roundings of floats, as written. Otherwise what lies between them is
      * computed with bytes where it can be. Training implies it. */
     bool rounded;
 } mica_onnx_opts;
@@ -82,7 +81,7 @@ typedef struct mica_onnx_opts {
  * mica_onnx_problem_at all of them. */
 MICA_API mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opts *opts);
 
-/* Copies the model's weights into what the bound net has learned. */
+/* Copies the model's weights into what a bound net learns and keeps: the one that was built last. */
 MICA_API mica_status mica_onnx_load(mica_onnx *model, mica_net *net);
 
 /* What the last build could not import. */

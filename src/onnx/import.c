@@ -431,9 +431,8 @@ mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opt
     static const mica_onnx_opts none;
     if (model == NULL || net == NULL)
         return MICA_ERR_ARGUMENT;
-    if (net->value_count > 0 || net->ctx != model->ctx)
-        return mica_fail(model->ctx, MICA_ERR_ARGUMENT,
-                         "onnx_build: expected an empty net of the model's context");
+    if (net->value_count > 0)
+        return mica_fail(model->ctx, MICA_ERR_ARGUMENT, "onnx_build: expected an empty net");
     mica_onnx_import im = {.model = model,
                            .ctx = model->ctx,
                            .net = net,

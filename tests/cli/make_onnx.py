@@ -7,6 +7,7 @@ FOLDER/fixed.onnx      the same, with a batch of 2 that is written into it
 FOLDER/reshape.onnx    y = reshape(x, shape), shape being an input
 FOLDER/conv.onnx       [batch, 1, 8, 8] -> [batch, 2]: convolution, batch norm, relu, max pooling, a dense layer
 FOLDER/biased.onnx     [batch, 4] -> [batch, 3]: x w1 + shift, shift being an input
+FOLDER/words.onnx      [batch, 3] -> [batch, 3, 2]: rows of a table by indices, which may be negative, times w1
 FOLDER/passing.onnx    whose outputs are its input, and y = relu(x)
 FOLDER/clash.onnx      whose outputs would be files of one name
 FOLDER/inputs.onnx     more inputs than a command can be given
@@ -128,6 +129,11 @@ def main():
                    [value("x", FLOAT, ["batch", 4]), value("shift", FLOAT, [3])], [value("y", FLOAT, ["batch", 3])],
                    [tensor("w1", FLOAT, [4, 3], [i / 10 for i in range(12)])])
     (out / "biased.onnx").write_bytes(biased)
+    words = model([node("Gather", ["table", "x"], ["a"]), node("MatMul", ["a", "w1"], ["y"])],
+                  [value("x", INT64, ["batch", 3])], [value("y", FLOAT, ["batch", 3, 2])],
+                  [tensor("table", FLOAT, [5, 4], [i / 7 for i in range(20)]),
+                   tensor("w1", FLOAT, [4, 2], [i / 3 - 1 for i in range(8)])])
+    (out / "words.onnx").write_bytes(words)
     npy(out / "shift.npy", "<f4", [3], [0.1, 0.2, 0.3])
     x, y = value("x", FLOAT, [5, 4]), value("y", FLOAT, [5, 4])
     (out / "passing.onnx").write_bytes(model([node("Relu", ["x"], ["y"])], [x], [x, y]))

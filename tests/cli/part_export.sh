@@ -80,7 +80,7 @@ exports_right trained "$folder/learned" --train --freeze conv1
 ends 2 export lenet -o "$folder/c" --data digits
 complains "--samples, --per-channel, --per-tensor and --qat need --int8"
 ends 3 export lenet -o "$folder/c" --int8 --data digits:100
-complains "--int8 is for checkpoints: lenet has no trained weights to quantize"
+complains "--int8 is for checkpoints and ONNX models: lenet has no trained weights to quantize"
 ends 2 export "$folder/learned" -o "$folder/c" --int8 --train
 complains "--int8 --train needs --freeze PREFIX"
 for target in generic m4 m55; do

@@ -166,6 +166,7 @@ model_exports mlp "$folder/mlp.onnx"
 model_exports batch "$folder/mlp.onnx" --batch 4
 model_exports fixed "$folder/fixed.onnx"
 model_exports conv "$folder/conv.onnx"
+model_exports words "$folder/words.onnx" --batch 2
 model_exports trained "$folder/trained"
 model_exports learns "$folder/trained" --train --freeze w1
 model_exports bytes "$folder/again8.safetensors"

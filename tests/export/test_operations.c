@@ -19,7 +19,7 @@ static const char *const refused[] = {
     "apply1", "apply2", "apply3", "apply_scalar", "generate", "linear_rows", "rotary_angles",
     "rotary_rows", "cached_attention", "mod", "fmod", "tan", "asin", "acos", "atan", "sinh", "cosh",
     "asinh", "acosh", "atanh", "mish", "bit_and", "bit_or", "bit_xor", "bit_not", "shift_left",
-    "shift_right", "wrap_indices", "gather_nd", "gather_nd_backward", "scatter", "scatter_nd",
+    "shift_right", "gather_nd", "gather_nd_backward", "scatter", "scatter_nd",
     "tensor_scatter", "top_k", "one_hot", "cumsum", "trilu", "reverse_sequence", "det",
     "det_backward", "conv3d", "conv_transpose3d", "max_pool", "max_unpool", "sum_taps",
     "grid_sample", "roi_align", "deform_columns", "int8_pack", "integer_conv", "quantize_error",

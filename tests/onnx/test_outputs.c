@@ -128,3 +128,34 @@ TEST(onnx_made_names_stand_back)
     mica_onnx_close(model);
     proto_free(&bytes);
 }
+
+/* ---- What the caller sets ---- */
+
+TEST(onnx_build_misuse)
+{
+    mica_context *ctx = test_context(1);
+    proto bytes = passing_model();
+    mica_onnx *model;
+    mica_net *net;
+    double numbers[COUNT] = {0};
+    mica_tensor wide = {.data = numbers, .dtype = MICA_F64, .rank = 1, .dim = {COUNT}, .stride = {1}},
+                less = {.dtype = MICA_F32, .rank = 1, .dim = {COUNT - 1}, .stride = {1}};
+    const mica_tensor *const wrong[] = {&wide, &less};
+    static const char *const why[] = {"dtype error: onnx: input \"x\" is set to f64: expected f32",
+                                      "shape error: onnx: input \"x\" is set to [5], which is not its shape"};
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    for (int i = 0; i < 2; i++) {
+        mica_onnx_set set = {.name = "x", .value = wrong[i]};
+        REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+        CHECK_ERROR(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = &set, .count = 1}),
+                    i == 0 ? MICA_ERR_DTYPE : MICA_ERR_SHAPE, why[i]);
+        mica_net_destroy(net);
+    }
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    CHECK_OK(ctx, mica_onnx_build(model, net, NULL));
+    CHECK_ERROR(ctx, mica_onnx_build(model, net, NULL), MICA_ERR_ARGUMENT,
+                "argument error: onnx_build: expected an empty net");
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
