@@ -10,6 +10,8 @@
 /* Pixels of a row, and taps, whose sums stay in registers. */
 #define PIXELS 8
 #define DOTS   9
+/* Elements at the end that are brought into lanes one by one rather than by a block of them: 7 x 7 has one. */
+#define FEW 1
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -58,6 +60,11 @@ static void load_lanes(float *dst, const uint16_t *place, const float *src, ptrd
 {
     for (size_t at = 0; at < n; at += VF_LANES) {
         vf v[VF_LANES];
+        if (n - at <= FEW && channels == VF_LANES) {
+            for (size_t i = at; i < n; i++)
+                vf_store(dst + (place != NULL ? place[i] : i) * VF_LANES, vf_gather(src + i, stride));
+            return;
+        }
         if (at + VF_LANES > n && n >= VF_LANES)
             at = n - VF_LANES; /* the last block lies over the one before it */
         size_t some = least(n - at, VF_LANES);
@@ -95,6 +102,11 @@ VF_INLINE void store_block(float *dst, ptrdiff_t stride, const float *src, size_
 static void store_lanes(float *dst, ptrdiff_t stride, const float *src, size_t channels, size_t n, bool add)
 {
     for (size_t at = 0; at < n; at += VF_LANES) {
+        if (n - at <= FEW && channels == VF_LANES && !add) {
+            for (size_t i = at; i < n; i++)
+                vf_scatter(dst + i, stride, vf_load(src + i * VF_LANES));
+            return;
+        }
         if (at + VF_LANES > n && n >= VF_LANES && !add)
             at = n - VF_LANES;
         store_block(dst + at, stride, src + at * VF_LANES, channels, least(n - at, VF_LANES), add);

@@ -262,8 +262,9 @@ VF_INLINE void max_narrow_rows(float *y, int32_t *indices, const float *x, size_
                     s, 2, oy, (span){0, 2}, 0, (size_t)half);
 }
 
-static void pool_max(float *y, int32_t *indices, const float *x, size_t begin, size_t end, const shape *s)
+static void pool_max(float *y, int32_t *indices, const float *x, size_t begin, size_t end, const shape *of)
 {
+    const shape own = *of, *s = &own; /* which stores cannot change */
     bool narrow = is_narrow(s);
     if (narrow && indices == NULL)
         max_narrow_rows(y, NULL, x, begin, end, s);
@@ -281,8 +282,8 @@ static bool tells_of_pairs(const shape *s)
     return s->in[0] == 2 * s->out[0] && s->in[1] == 2 * s->out[1] && s->out[1] > 0;
 }
 
-/* Which of the four of VF_LANES windows of two by two, of which the first n count, is number `at` of the plane; the first
- * of each is number `first`. False if none is. */
+/* Which of the four of VF_LANES windows of two by two, of which the first n count, is number `at` of the plane; the
+ * first of each is number `first`. False if none is. */
 VF_INLINE bool find_pairs(vm found[4], vi at, vi first, ptrdiff_t width, size_t n)
 {
     vi below = vi_add(first, vi_set1((int32_t)width)), one = vi_set1(1);
@@ -300,8 +301,8 @@ VF_INLINE void zip_found(vf row[2], vf value, const vm found[2])
     vf_zip(vf_select(found[0], value, vf_zero()), vf_select(found[1], value, vf_zero()), &row[0], &row[1]);
 }
 
-/* Whole vectors of windows: their upper rows are those at p and at `more`, the lower ones come `width` behind. False, with
- * nothing written, if an index lies elsewhere. */
+/* Whole vectors of windows: their upper rows are those at p and at `more`, the lower ones come `width` behind. False,
+ * with nothing written, if an index lies elsewhere. */
 VF_INLINE bool send_back_whole(float *p, float *more, const float *dy, const int32_t *index, vi first,
                                ptrdiff_t width, size_t n)
 {
@@ -354,8 +355,8 @@ VF_INLINE bool send_back_row(float *dx, const float *dy, const int32_t *indices,
 }
 
 /* The same where there is no room for that. */
-static bool send_back_last_row(float *dx, const float *dy, const int32_t *indices, const shape *s,
-                               ptrdiff_t oy)
+static __attribute__((noinline)) bool send_back_last_row(float *dx, const float *dy, const int32_t *indices,
+                                                         const shape *s, ptrdiff_t oy)
 {
     ptrdiff_t width = s->in[1], out = s->out[1];
     for (ptrdiff_t ox = 0; ox < out; ox += VF_LANES) {
@@ -397,8 +398,9 @@ VF_INLINE bool send_back_plane(float *dx, const float *dy, const int32_t *indice
 
 /* dx[index] += dy, in the order of the windows. */
 static void pool_max_backward(float *dx, const float *dy, const int32_t *indices, size_t planes,
-                              const shape *s)
+                              const shape *of)
 {
+    const shape own = *of, *s = &own;
     size_t in = (size_t)(s->in[0] * s->in[1]), out = (size_t)(s->out[0] * s->out[1]);
     bool pairs = tells_of_pairs(s);
     for (size_t plane = 0; plane < planes; plane++, dx += in, dy += out, indices += out) {

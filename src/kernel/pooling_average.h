@@ -99,8 +99,9 @@ static void average_narrow_rows(float *y, const float *x, size_t begin, size_t e
                       vf_mul(sum_last_pairs(x + 2 * (ptrdiff_t)row * width, width, half), quarter), half);
 }
 
-static void pool_average(float *y, const float *x, size_t begin, size_t end, const shape *s)
+static void pool_average(float *y, const float *x, size_t begin, size_t end, const shape *of)
 {
+    const shape own = *of, *s = &own; /* which stores cannot change */
     if (is_narrow(s)) {
         average_narrow_rows(y, x, begin, end);
         return;
@@ -200,8 +201,9 @@ static void spread_plane(float *dx, const float *dy, const shape *s)
         spread_pairs(dx, dy, s, oy);
 }
 
-static void pool_average_backward(float *dx, const float *dy, size_t planes, const shape *s)
+static void pool_average_backward(float *dx, const float *dy, size_t planes, const shape *of)
 {
+    const shape own = *of, *s = &own;
     size_t in = (size_t)(s->in[0] * s->in[1]), out = (size_t)(s->out[0] * s->out[1]);
     bool pairs = is_pairs(s), covered = pairs && tells_of_pairs(s);
     for (size_t plane = 0; plane < planes; plane++, dx += in, dy += out) {

@@ -1,5 +1,5 @@
-/* Depthwise convolutions: every pixel of shapes that go every way, against sums in double precision, with the kernels of
- * every instruction set that runs here; and the same bits for any number of threads. */
+/* Depthwise convolutions: every pixel of shapes that go every way, against sums in double precision, with the kernels
+ * of every instruction set that runs here; and the same bits for any number of threads. */
 #include <mica/ops/conv.h>
 
 #include <math.h>

@@ -11,8 +11,8 @@
 
 /* ---- Lanes ---- */
 
-/* A plan as it comes to be: begun, a phase added for each residue of what is written by its stride, ended. Each is false
- * where it cannot be gone this way. */
+/* A plan as it comes to be: begun, a phase added for each residue of what is written by its stride, ended. Each is
+ * false where it cannot be gone this way. */
 typedef struct mica_conv_lanes {
     mica_lanes_plan plan;
     ptrdiff_t met[MICA_LANES_TAPS]
@@ -38,8 +38,8 @@ typedef struct mica_conv_lanes_image {
 } mica_conv_lanes_image;
 void mica_conv_lanes_run(mica_context *ctx, const mica_lanes_plan *plan, const mica_conv_lanes_image *image);
 
-/* Whether planes of so many columns, of so many channels, are narrow enough for it. Up to eight columns transposing costs
- * less than what a strip does for each plane. */
+/* Whether planes of so many columns, of so many channels, are narrow enough for it. Up to eight columns transposing
+ * costs less than what a strip does for each plane. */
 static inline bool mica_conv_is_narrow(size_t lanes, size_t columns, size_t channels)
 {
     return lanes > 1 && columns <= (lanes < 8 ? lanes / 2 : 8) && 4 * channels >= lanes;
