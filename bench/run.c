@@ -5,6 +5,7 @@
 #include "bench/bench.h"
 #include "bench/growth.h"
 #include "bench/ops.h"
+#include "bench/paths.h"
 #include "bench/profile.h"
 #include "bench/report.h"
 #include "bench/serve.h"
@@ -250,6 +251,8 @@ int bench_run(const bench_options *options)
 {
     if (options->growth)
         return run_growth(options);
+    if (options->paths)
+        return bench_paths(options);
     run r = {.options = options};
     size_t op_count;
     bench_case *ops = bench_op_rows(&op_count);

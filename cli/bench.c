@@ -23,7 +23,7 @@ typedef struct settings {
     const char *threads, *json, *compare, *text, *prompts;
     double seconds;
     int64_t batch, decode;
-    bool quick, list, ops, check, profile, growth, serve, ranks;
+    bool quick, list, ops, check, profile, growth, paths, serve, ranks;
 } settings;
 
 static const verb_option options[] = {
@@ -58,6 +58,11 @@ static const verb_option options[] = {
      offsetof(settings, growth),
      NULL,
      "measure how time and memory scale with batch, width, length and depth; exit with 1 if they grow faster than the work"},
+    {.name = "--paths",
+     OPTION_FLAG,
+     offsetof(settings, paths),
+     NULL,
+     "convolutions of known nets: the time of every path that fits, and how far the chosen one is from the best"},
     {.name = "--profile",
      OPTION_FLAG,
      offsetof(settings, profile),
@@ -252,6 +257,7 @@ static int run(int argc, char **argv)
                             .check = set.check,
                             .profile = set.profile,
                             .growth = set.growth,
+                            .paths = set.paths,
                             .serve = set.serve};
     chosen.thread_counts = read_threads(chosen.threads, set.threads);
     if (chosen.thread_counts == 0)
@@ -281,6 +287,8 @@ const verb verb_bench = {
             {"bench --quick --compare before.json", "run again and compare with the earlier results"},
             {"bench op_softmax op_sum", "single operations, on large samples from their entries"},
             {"bench --growth", "check that time per unit of work stays constant as nets grow"},
+            {"bench --paths vgg --threads 1,2",
+             "which path the convolutions of a net take, and whether it is the best"},
             {"bench --ranks", "under mpirun: steps of all ranks together"},
             {"bench --text model.gguf --threads 1,2", "prompts and generation of a public text model"},
             {"bench --profile gpt_step", "where the time of a training step goes, by call"},
