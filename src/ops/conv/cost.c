@@ -15,7 +15,7 @@ static const mica_conv_costs wide = {
     .single = {.sum = 0.0174,
                .read = 0.16,
                .pack = 0.5,
-               .turn = 0.0,
+               .turn = 0.2,
                .patch = 0.49,
                .patch_run = 5.3,
                .out = 0.24,

@@ -12,9 +12,11 @@
 #define LEAST_BAND   64
 #define BAND_PIXELS  1024
 #define STAGE_FLOATS ((size_t)131072)
-/* Bands that there should be, as long as they have so many pixels, a multiple of these, and multiply-adds. */
+/* Bands that there should be, as long as they have so many pixels, a multiple of these, and multiply-adds: more pixels
+ * where weights do not lie in rows, which each band would pack again. */
 #define LEAST_BANDS 4
 #define SMALL_BAND  32
+#define PACKED_BAND 128
 #define LEAST_SUMS  ((size_t)1 << 19)
 
 /* ---- Operands ---- */
@@ -90,13 +92,18 @@ static size_t most_bytes(const mica_context *ctx, const mica_conv_product *p, si
 /* Columns of products up to which weights whose rows are contiguous are read as they lie: gemm.c. */
 #define READ_COLUMNS 384
 
+static bool weights_in_rows(const mica_conv_product *p)
+{
+    return p->w.vector_stride > p->w.taps.channel_stride;
+}
+
 /* Of `count` products of n pixels each, up to the results. */
 static double gemm_cost(const mica_conv_product *p, const mica_conv_gemm_costs *c, size_t count, size_t n,
                         bool packed)
 {
     size_t lanes = mica_conv_cost_lanes(p->kernels);
     double weights = (double)(p->m * p->k) * (double)(count * p->groups), pixels = (double)count * (double)n;
-    bool rows = p->w.vector_stride > p->w.taps.channel_stride; /* of weights are contiguous */
+    bool rows = weights_in_rows(p);
     double patches = packed ? c->patch + c->patch_run / (double)p->in.columns.count : 0.0;
     /* Rows that lie the other way, of single taps, turn the product: pixels are then no vectors. */
     bool turned = !rows && p->in.rows.taps * p->in.columns.taps == 1;
@@ -230,20 +237,21 @@ static size_t most_band(const mica_conv_product *p)
     return mica_most(LEAST_BAND, mica_least(BAND_PIXELS, STAGE_FLOATS / p->m));
 }
 
+static size_t small_band(const mica_conv_product *p) { return weights_in_rows(p) ? SMALL_BAND : PACKED_BAND; }
+
 /* Of so many pixels those of a band, by sizes alone: no sum changes with them. Patches are packed once however they are
- * cut, and weights of so few columns are read as they lie. */
+ * cut, and weights in rows are read as they lie for so few columns. */
 static size_t band_of(const mica_conv_product *p, size_t pixels)
 {
     size_t bands = mica_least(mica_div_up(LEAST_BANDS, p->groups), pixels * p->m * p->k / LEAST_SUMS);
-    size_t small = mica_round_up(mica_div_up(pixels, mica_most(1, bands)), SMALL_BAND);
+    size_t small = mica_round_up(mica_div_up(pixels, mica_most(1, bands)), small_band(p));
     return mica_least(pixels, mica_least(small, most_band(p)));
 }
 
 /* Bands of up to so many pixels. */
 static size_t most_bands(const mica_conv_product *p, size_t pixels)
 {
-    return mica_most(mica_div_up(pixels, SMALL_BAND) < LEAST_BANDS ? mica_div_up(pixels, SMALL_BAND)
-                                                                   : LEAST_BANDS,
+    return mica_most(mica_least(mica_div_up(pixels, mica_least(small_band(p), most_band(p))), LEAST_BANDS),
                      mica_div_up(pixels, most_band(p)));
 }
 

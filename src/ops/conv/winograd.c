@@ -194,8 +194,8 @@ static double cost(const mica_context *ctx, const mica_conv_product *p)
 
 /* ---- The plan of many channels ---- */
 
-/* Bytes of the inputs that are there at a time, if they are more than a block, and of a thread's weights. */
-#define DEEP_INPUT_BYTES  ((size_t)2 << 20)
+/* Bytes of the inputs that are there at a time, if they are more than a vector of tiles, and of a thread's weights. */
+#define DEEP_INPUT_BYTES  ((size_t)2560 << 10)
 #define DEEP_WEIGHT_BYTES ((size_t)640 << 10)
 /* Channels whose inputs are transformed in one block of work. */
 #define DEEP_CHANNELS 16
@@ -235,12 +235,24 @@ static void set_deep_tiles(const mica_context *ctx, const mica_conv_product *p, 
     w->group = mica_div_up(blocks, mica_div_up(blocks, w->group)); /* groups of about one size */
 }
 
+/* Blocks of as many tiles as the other way has, or as the inputs have room for, whole vectors of them. */
+static mica_conv_tiling deep_tiling(const mica_context *ctx, const mica_conv_product *p,
+                                    const mica_conv_extent *e)
+{
+    mica_conv_tiling t = tiling_of(ctx, p->in.rows.taps == 1, e, p->channels, INPUT_BYTES, BLOCK_TILES);
+    size_t lanes = MICA_FAMILY(ctx->kernels, tiles)->lanes;
+    size_t room = DEEP_INPUT_BYTES / (t.frequencies * p->channels * sizeof(float)) / lanes * lanes;
+    t.block = mica_least(t.block, mica_most(lanes, room));
+    return t;
+}
+
 static bool deep_fits(const mica_context *ctx, mica_conv_product *p)
 {
     mica_conv_winograd *w = &p->winograd;
     if (!set_deep_weights(ctx, p, w) || p->images * p->pixels == 0)
         return false;
-    w->tiling = mica_conv_tiling_of(ctx, &p->in, p->images, p->channels, INPUT_BYTES, BLOCK_TILES);
+    mica_conv_extent all = mica_conv_extent_of(p->images, p->in.rows.count, p->in.columns.count);
+    w->tiling = deep_tiling(ctx, p, &all);
     set_deep_tiles(ctx, p, w);
     return true;
 }
@@ -250,7 +262,7 @@ static size_t deep_scratch(const mica_context *ctx, const mica_conv_product *p, 
     mica_conv_winograd w;
     if (!set_deep_weights(ctx, p, &w) || mica_conv_extent_pixels(up_to) == 0)
         return 0;
-    w.tiling = tiling_of(ctx, p->in.rows.taps == 1, up_to, p->channels, INPUT_BYTES, BLOCK_TILES);
+    w.tiling = deep_tiling(ctx, p, up_to);
     mica_conv_extent_clear(up_to);
     set_tiles(ctx, p, &w);
     /* Groups of fewer blocks, or of smaller ones, take no more. */
