@@ -202,7 +202,7 @@ static double cost(const mica_context *ctx, const mica_conv *c)
     const mica_conv_costs *all = mica_conv_costs_of(ctx->kernels);
     double weights = (double)(c->wide_channels * c->rows.taps * c->columns.taps) * (double)c->narrow_channels;
     double images = (double)(c->batch * c->groups);
-    return images * (double)(c->rows.narrow * mica_most(c->columns.narrow, lanes)) * weights *
+    return images * (double)(c->rows.narrow * mica_round_up(c->columns.narrow, lanes)) * weights *
                all->weight_tiles.sum +
            images * (double)(c->wide_channels * c->rows.wide * c->columns.wide) * all->weight_tiles.in +
            (double)c->groups * weights * all->weight_tiles.back;
