@@ -164,6 +164,7 @@ typedef struct bench_options {
     bool profile; /* the cases that are nets, node by node, instead */
     bool growth;  /* how time and memory grow with sizes, instead */
     bool isas;    /* the cases on every instruction set of this processor, instead */
+    bool paths;   /* every path of convolutions against the chosen one, instead */
     bool serve;   /* measure what lines on stdin ask for (bench/serve.h), with the first of `threads` */
 } bench_options;
 

@@ -6,6 +6,7 @@
 #include "bench/growth.h"
 #include "bench/isas.h"
 #include "bench/ops.h"
+#include "bench/paths.h"
 #include "bench/profile.h"
 #include "bench/report.h"
 #include "bench/serve.h"
@@ -259,6 +260,8 @@ int bench_run(const bench_options *options)
 {
     if (options->growth)
         return run_growth(options);
+    if (options->paths)
+        return bench_paths(options);
     run r = {.options = options};
     size_t op_count;
     bench_case *ops = bench_op_rows(&op_count);

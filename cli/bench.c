@@ -27,7 +27,7 @@ typedef struct settings {
     double seconds;
     int64_t batch, decode;
     option_list set;
-    bool quick, list, ops, check, profile, growth, isas, serve, ranks;
+    bool quick, list, ops, check, profile, growth, isas, paths, serve, ranks;
 } settings;
 
 static const verb_option options[] = {
@@ -69,6 +69,12 @@ static const verb_option options[] = {
      NULL,
      "run each case on every instruction set of this processor, by turns; exit with 1 if the one that Mica "
      "chooses is slower on some"},
+    {.name = "--paths",
+     OPTION_FLAG,
+     offsetof(settings, paths),
+     NULL,
+     "convolutions of known nets: the time of every path that fits, and how far the chosen one is from the "
+     "best"},
     {.name = "--profile",
      OPTION_FLAG,
      offsetof(settings, profile),
@@ -272,6 +278,7 @@ static int run(int argc, char **argv)
                             .profile = set.profile,
                             .growth = set.growth,
                             .isas = set.isas,
+                            .paths = set.paths,
                             .serve = set.serve};
     chosen.thread_counts = read_threads(chosen.threads, set.threads);
     if (chosen.thread_counts == 0)
@@ -303,6 +310,8 @@ const verb verb_bench = {
             {"bench --quick --compare before.json", "run again and compare with the earlier results"},
             {"bench op_softmax op_sum", "single operations, on large samples from their entries"},
             {"bench --growth", "check that time per unit of work stays constant as nets grow"},
+            {"bench --paths vgg --threads 1,2",
+             "which path the convolutions of a net take, and whether it is the best"},
             {"bench --ranks", "under mpirun: steps of all ranks together"},
             {"bench --text model.gguf --threads 1,2", "prompts and generation of a public text model"},
             {"bench --profile gpt_step", "where the time of a training step goes, by call"},

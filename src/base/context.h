@@ -22,6 +22,7 @@
 
 typedef struct mica_crew mica_crew;       /* worker threads: parallel.h */
 typedef struct mica_kernels mica_kernels; /* for one instruction set: kernel/kernels.h */
+struct mica_conv_probe;                   /* ops/conv/probe.h */
 
 struct mica_context {
     mica_status status;
@@ -35,6 +36,7 @@ struct mica_context {
     mica_crew *crew;     /* NULL with one thread */
     int threads;
     bool no_winograd;
+    struct mica_conv_probe *conv_probe; /* for benchmarks and tests, or NULL */
 
     void *workspace;
     size_t workspace_bytes;

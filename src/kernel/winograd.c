@@ -407,6 +407,10 @@ VF_INLINE vf load_lanes(const float *p, ptrdiff_t stride, size_t n)
 
 VF_INLINE void store_lanes(float *to, size_t step, vf v, size_t n)
 {
+    if (step == 1 && n == VF_LANES) {
+        vf_store(to, v);
+        return;
+    }
     float lane[VF_LANES];
     vf_store(lane, v);
     for (size_t i = 0; i < n; i++)
@@ -438,6 +442,43 @@ static void kernels(float *f, size_t stride, size_t step, const float *w, ptrdif
                 store_lanes(to + r * SIDE * stride, step, out[r], n);
         }
     }
+}
+
+/* Kernels of so many output channels, at the most, are transformed before they are turned. */
+#define PANEL_CHANNELS 8
+
+/* Turns VF_LANES channels of one frequency, of up to a vector of output channels: rows of the panel are `width` apart.
+ * A store that runs over its row is put right by that of the next one; the last row takes care. */
+VF_INLINE void turn_lanes(float *panel, size_t width, const float *from, size_t count, size_t n)
+{
+    vf square[VF_LANES];
+#pragma GCC unroll 16
+    for (size_t i = 0; i < VF_LANES; i++)
+        square[i] = i < count ? vf_load(from + i * VF_LANES) : vf_zero();
+    vf_transpose(square);
+    for (size_t i = 0; i + 1 < n; i++)
+        vf_store(panel + i * width, square[i]);
+    vf_store_tail(panel + (n - 1) * width, square[n - 1], least(count, VF_LANES));
+}
+
+static void panel(float *f, size_t stride, size_t width, const float *w, ptrdiff_t vector_stride,
+                  ptrdiff_t w_stride, ptrdiff_t row_stride, ptrdiff_t column_stride, size_t vectors,
+                  size_t count)
+{
+    const size_t frequencies = row_stride == 0 ? SIDE : SIDE * SIDE;
+    const size_t some = least(PANEL_CHANNELS, VF_LANES);
+    float turned[SIDE * SIDE * PANEL_CHANNELS * VF_LANES];
+    for (size_t k = 0; k < count; k += VF_LANES)
+        for (size_t o = 0; o < vectors; o += some) {
+            size_t m = least(vectors - o, some), n = least(count - k, VF_LANES);
+            for (size_t i = 0; i < m; i++)
+                kernels(turned + i * VF_LANES, PANEL_CHANNELS * VF_LANES, 1,
+                        w + (ptrdiff_t)(o + i) * vector_stride + (ptrdiff_t)k * w_stride, w_stride,
+                        row_stride, column_stride, n);
+            for (size_t s = 0; s < frequencies; s++)
+                turn_lanes(f + s * stride + k * width + o, width, turned + s * PANEL_CHANNELS * VF_LANES, m,
+                           n);
+        }
 }
 
 static void kernels_back(float *w, ptrdiff_t w_stride, ptrdiff_t row_stride, ptrdiff_t column_stride,
@@ -480,5 +521,6 @@ const mica_winograd_kernels VF_SYMBOL(mica_winograd_kernels) = {
     .output_lines = output_lines,
     .sums_back = sums_back,
     .kernels = kernels,
+    .panel = panel,
     .kernels_back = kernels_back,
 };

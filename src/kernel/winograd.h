@@ -80,6 +80,11 @@ typedef struct mica_winograd_kernels {
     /* f[frequency * stride + i * step] of `count` kernels, w_stride apart. */
     void (*kernels)(float *f, size_t stride, size_t step, const float *w, ptrdiff_t w_stride,
                     ptrdiff_t row_stride, ptrdiff_t column_stride, size_t count);
+    /* The same of `count` kernels of each of `vectors` output channels, as a panel: f[frequency * stride + i * width +
+     * vector]. A row may be written beyond its vectors, up to the next one. */
+    void (*panel)(float *f, size_t stride, size_t width, const float *w, ptrdiff_t vector_stride,
+                  ptrdiff_t w_stride, ptrdiff_t row_stride, ptrdiff_t column_stride, size_t vectors,
+                  size_t count);
     /* The way back: gradients of `count` kernels from frequencies side by side. */
     void (*kernels_back)(float *w, ptrdiff_t w_stride, ptrdiff_t row_stride, ptrdiff_t column_stride,
                          const float *f, size_t stride, size_t count, bool accumulate);

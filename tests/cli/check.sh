@@ -172,6 +172,10 @@ ends 0 bench --profile lenet mlp --batch 2 --quick
 says "lenet, training, threads: 1"
 says "mlp, training, threads: 1"
 ends 3 bench --profile no_such.net --quick
+run bench --paths dscnn_1x1_64_64_at_25x5_b1_ --quick
+says "dscnn_1x1_64_64_at_25x5_b1_forward"
+says "of 3 within"
+ends 2 bench --paths no_such_shape --quick
 run bench --growth depth_mlp nodes_plan --quick # how it ends is a matter of the machine
 says "exponent"
 says "depth_mlp"

@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "kernel/conv_window.h"
+#include "ops/conv/cost.h"
 #include "ops/conv/product.h"
 
 enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE };
@@ -22,11 +23,6 @@ enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE };
 #define LEAST_CHANNELS 4
 /* Pixels of all images below which transforming the weights does. */
 #define LEAST_PIXELS 128
-
-/* Columns from which the full transforms, whose vectors are of tiles, are the better way for many channels; and
- * pairs of these. */
-#define FULL_COLUMNS 16
-#define FULL_PAIRS   2048
 
 static bool three_rows(const mica_conv_axis *a)
 {
@@ -47,13 +43,10 @@ static size_t worth(const mica_conv_axis *columns, size_t channels, size_t m)
 }
 
 bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mica_conv_patches *in,
-                          size_t images, size_t channels, size_t m, size_t full_pairs)
+                          size_t images, size_t channels, size_t m)
 {
     const mica_conv_axis *rows = &in->rows, *columns = &in->columns;
     if (!lines_suit(ctx, in, channels, m) || images * rows->count * columns->count < LEAST_PIXELS)
-        return false;
-    if (columns->count >= FULL_COLUMNS && channels * m >= full_pairs &&
-        mica_conv_winograd_pays(ctx, in, images, channels, m))
         return false;
     *l = (mica_conv_lines){.channels = channels,
                            .columns = columns->count,
@@ -76,7 +69,7 @@ bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mic
 }
 
 size_t mica_conv_lines_most(const mica_context *ctx, const mica_conv_patches *in, size_t channels, size_t m,
-                            size_t full_pairs, size_t positions, mica_conv_extent *up_to)
+                            size_t positions, mica_conv_extent *up_to)
 {
     if (!lines_suit(ctx, in, channels, m) || mica_conv_extent_pixels(up_to) < LEAST_PIXELS)
         return 0;
@@ -88,9 +81,7 @@ size_t mica_conv_lines_most(const mica_context *ctx, const mica_conv_patches *in
     size_t fit = mica_most(BLOCK_POSITIONS - 1 + span, worth(columns, channels, m));
     fit = mica_least(mica_least(fit, first), mica_most(positions, span));
     fit = mica_least(fit, lines * span);
-    bool full = up_to->columns >= FULL_COLUMNS && channels * m >= full_pairs &&
-                mica_conv_winograd_suits(ctx, in, channels, m);
-    if (span <= first && !full)
+    if (span <= first)
         up_to->pixels = mica_least(up_to->pixels, LEAST_PIXELS - 1);
     return mica_round_up(fit + (size_t)mica_conv_reach(columns) + lanes - 1, lanes) + lanes;
 }
@@ -188,7 +179,7 @@ static bool fits(const mica_context *ctx, mica_conv_product *p)
 {
     mica_conv_columns *w = &p->columns;
     if (!set_weights(ctx, p, w) ||
-        !mica_conv_lines_plan(ctx, &w->lines, &p->in, p->images, p->channels, p->m, FULL_PAIRS))
+        !mica_conv_lines_plan(ctx, &w->lines, &p->in, p->images, p->channels, p->m))
         return false;
     if (p->pool != NULL && w->lines.most >= w->lines.down) /* whole images */
         w->lines.block = mica_most(1, w->lines.block / w->lines.down) * w->lines.down;
@@ -201,7 +192,7 @@ static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_
     mica_conv_columns w;
     if (!set_weights(ctx, p, &w))
         return 0;
-    size_t room = mica_conv_lines_most(ctx, &p->in, p->channels, p->m, FULL_PAIRS, SIZE_MAX, up_to);
+    size_t room = mica_conv_lines_most(ctx, &p->in, p->channels, p->m, SIZE_MAX, up_to);
     if (room == 0)
         return 0;
     set_lines(p, &w, room);
@@ -322,4 +313,17 @@ static void run(mica_context *ctx, mica_conv_product *p)
     mica_parallel_sums(ctx, sums / 2, mica_div_up(w->lines.all, w->lines.block), line_block, &j);
 }
 
-const mica_conv_path mica_conv_columns_path = {"columns", fits, scratch, taken, run, true, stage_floats};
+static double cost(const mica_context *ctx, const mica_conv_product *p)
+{
+    size_t lanes = mica_conv_cost_lanes(ctx->kernels);
+    const mica_conv_transform_costs *c = &mica_conv_costs_of(ctx->kernels)->columns;
+    const mica_conv_lines *l = &p->columns.lines;
+    double blocks = (double)mica_div_up(l->all, l->block), pairs = (double)(p->channels * p->m);
+    double positions = blocks * (double)mica_round_up((l->block - 1) * l->pitch + l->columns, lanes);
+    return pairs * (double)p->in.columns.taps *
+               (FREQUENCIES * (positions * c->sum + blocks * c->begin) + c->weight) +
+           positions * ((double)p->channels * c->in + (double)p->m * c->out);
+}
+
+const mica_conv_path mica_conv_columns_path = {"columns", fits, cost, scratch,
+                                               taken,     run,  true, stage_floats};

@@ -29,15 +29,15 @@ typedef struct mica_conv_lines {
 } mica_conv_lines;
 
 /* Cuts the output pixels of `in` into lines: `channels` are read, m are on the other side. False if the taps, the
- * layout or the sizes are not for it, or there are so many pairs of channels that the full transforms do better.
+ * layout or the sizes are not for it.
  * In a block are as many lines as the first cache takes of all channels, and as threads can share. */
 bool mica_conv_lines_plan(const mica_context *ctx, mica_conv_lines *l, const mica_conv_patches *in,
-                          size_t images, size_t channels, size_t m, size_t full_pairs);
+                          size_t images, size_t channels, size_t m);
 
 /* The same for any sizes within *up_to: floats of a block's lines of one channel at most, if it has at most so many
  * positions. Leaves in *up_to the sizes that are not cut. 0 where none is. */
 size_t mica_conv_lines_most(const mica_context *ctx, const mica_conv_patches *in, size_t channels, size_t m,
-                            size_t full_pairs, size_t positions, mica_conv_extent *up_to);
+                            size_t positions, mica_conv_extent *up_to);
 
 /* Cuts `count` lines, at least one, into blocks of about one size that take so many positions at most. */
 void mica_conv_lines_cut(mica_conv_lines *l, size_t count, size_t positions, size_t lanes);

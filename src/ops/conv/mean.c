@@ -113,10 +113,13 @@ static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const m
     mica_conv_grid tiles = {0};
     size_t before = mica_conv_columns_path.scratch(ctx, p, &left) +
                     mica_conv_winograd_path.scratch(ctx, p, &left);
+    if (mica_conv_by_cost(p->channels, p->m))
+        left = all;
     if (mica_conv_tiles_most(ctx, p, &tiles, &left))
         totals = totals_bytes(c, all.images * tiles.down * tiles.across) +
                  mica_conv_tiles_bytes(ctx, p, &tiles);
-    if (before == 0 && left.pixels == 0 && tiles.window.channels == p->channels) /* always by tiles */
+    if (before == 0 && left.pixels == 0 && !mica_conv_by_cost(p->channels, p->m) &&
+        tiles.window.channels == p->channels) /* always by tiles */
         return bias + totals;
     mica_conv_product image = *p;
     image.means = false;

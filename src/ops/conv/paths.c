@@ -1,13 +1,81 @@
 /* The paths for computing an image and the weight gradient, and the choice between them.
  *
- * A new path is a row. Rows are tried in order; the last row of a table handles everything else. */
+ * A new path is a row. Of few channels the first that fits is taken: the rows are in the order of what they gain there,
+ * and each says which sizes it leaves to the rows below it. Of many channels the path that costs least is taken
+ * (cost.h), and the scratch is enough for each. The last row of a table handles everything else. */
 #include <assert.h>
+#include <string.h>
 
 #include "base/parallel.h"
+#include "ops/conv/probe.h"
 #include "ops/conv/product.h"
 #include "ops/conv/weight.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(table)[0])
+
+/* Pairs of channels, and channels that are written, from which the cost decides. */
+#define MANY_PAIRS    512
+#define MANY_CHANNELS 4
+
+bool mica_conv_by_cost(size_t channels, size_t m)
+{
+#if defined(MICA_SMALL)
+    (void)channels, (void)m;
+    return false; /* there is one path */
+#else
+    return channels * m >= MANY_PAIRS && m >= MANY_CHANNELS;
+#endif
+}
+
+#if !defined(MICA_SMALL)
+/* One choice: rows that fit are offered in order. */
+typedef struct choice {
+    mica_conv_probe *probe; /* or NULL */
+    bool note;              /* for it */
+    bool many;
+    bool any, forced;
+    double least;
+} choice;
+
+static choice begin_choice(const mica_context *ctx, double work, size_t channels, size_t m)
+{
+    choice c = {.probe = ctx->conv_probe, .many = mica_conv_by_cost(channels, m)};
+    c.note = c.probe != NULL && work >= c.probe->work;
+    if (c.note) {
+        c.probe->work = work;
+        c.probe->fitting = 0;
+    }
+    return c;
+}
+
+/* Whether somebody wants to know what a path costs. */
+static bool asks(const choice *c, bool known) { return known && (c->many || c->note); }
+
+/* Whether a path that fits is better than those before it. */
+static bool offer(choice *c, const char *name, double cost)
+{
+    if (c->note && c->probe->fitting < MICA_CONV_MOST_PATHS) {
+        c->probe->name[c->probe->fitting] = name;
+        c->probe->cost[c->probe->fitting++] = cost;
+    }
+    bool wanted = c->probe != NULL && c->probe->forced != NULL && strcmp(c->probe->forced, name) == 0;
+    bool better = wanted || (!c->forced && (!c->any || (c->many && cost < c->least)));
+    c->any = true;
+    c->forced |= wanted;
+    if (better)
+        c->least = cost;
+    return better;
+}
+
+/* Whether no path below can be taken any more. */
+static bool settled(const choice *c) { return c->any && !c->many && c->probe == NULL; }
+
+static void end_choice(const choice *c, const char *name)
+{
+    if (c->note)
+        c->probe->taken = name;
+}
+#endif
 
 /* ---- Images: forward, and the gradient by the input ---- */
 
@@ -16,8 +84,9 @@ static const mica_conv_path *const image_paths[] = {
 #if defined(MICA_SMALL)
     &mica_conv_direct_path,
 #else
-    &mica_conv_strips_path, &mica_conv_lanes_path,  &mica_conv_columns_path,  &mica_conv_winograd_path,
-    &mica_conv_tiles_path,  &mica_conv_direct_path, &mica_conv_products_path, &mica_conv_staged_path,
+    &mica_conv_strips_path,   &mica_conv_lanes_path,    &mica_conv_columns_path,
+    &mica_conv_winograd_path, &mica_conv_deep_path,     &mica_conv_tiles_path,
+    &mica_conv_direct_path,   &mica_conv_products_path, &mica_conv_staged_path,
 #endif
 };
 
@@ -27,12 +96,21 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
     p->kernels = ctx->kernels;
     p->k = p->channels * p->in.rows.taps * p->in.columns.taps;
     p->pixels = p->in.rows.count * p->in.columns.count;
-    size_t row = 0;
-    while (!image_paths[row]->fits(ctx, p)) {
-        row++;
-        assert(row < ROWS(image_paths));
+#if defined(MICA_SMALL)
+    p->path = image_paths[0];
+#else
+    p->path = NULL;
+    choice c = begin_choice(ctx, (double)(p->images * p->pixels) * (double)(p->m * p->k), p->channels, p->m);
+    for (size_t row = 0; row < ROWS(image_paths) && !settled(&c); row++) {
+        const mica_conv_path *path = image_paths[row];
+        if (path->fits(ctx, p) &&
+            offer(&c, path->name, asks(&c, path->cost != NULL) ? path->cost(ctx, p) : 0.0))
+            p->path = path;
     }
-    p->path = image_paths[row];
+    assert(p->path != NULL);
+    end_choice(&c, p->path->name);
+#endif
+    (void)p->path->fits(ctx, p); /* rows below it have left their plans */
 }
 
 size_t mica_conv_product_most(const mica_context *ctx, const mica_conv_product *p,
@@ -40,8 +118,11 @@ size_t mica_conv_product_most(const mica_context *ctx, const mica_conv_product *
 {
     mica_conv_extent left = *most;
     size_t bytes = 0;
-    for (size_t row = 0; row < ROWS(image_paths) && mica_conv_extent_pixels(&left) * p->m > 0; row++)
+    for (size_t row = 0; row < ROWS(image_paths) && mica_conv_extent_pixels(&left) * p->m > 0; row++) {
         bytes = mica_most(bytes, image_paths[row]->scratch(ctx, p, &left));
+        if (mica_conv_by_cost(p->channels, p->m))
+            left = *most;
+    }
     return bytes;
 }
 
@@ -50,7 +131,10 @@ size_t mica_conv_product_bytes(const mica_context *ctx, const mica_conv_product 
     if (ctx->one_size)
         return p->images * p->pixels * p->m > 0 ? p->path->taken(ctx, p) : 0;
     mica_conv_extent own = mica_conv_extent_of(p->images, p->in.rows.count, p->in.columns.count);
-    return mica_conv_product_most(ctx, p, &own);
+    size_t bytes = mica_conv_product_most(ctx, p, &own);
+    if (ctx->conv_probe != NULL && own.pixels * p->m > 0)
+        bytes = mica_most(bytes, p->path->taken(ctx, p));
+    return bytes;
 }
 
 static void finish_block(void *work, size_t plane, int thread)
@@ -84,22 +168,47 @@ static const mica_conv_weight_path *const weight_paths[] = {
 #endif
 };
 
+static const mica_conv_weight_path *choose_weight_path(const mica_context *ctx, const mica_conv *conv)
+{
+#if defined(MICA_SMALL)
+    (void)ctx, (void)conv;
+    return weight_paths[0];
+#else
+    const mica_conv_weight_path *path = NULL;
+    double work = (double)(conv->batch * conv->rows.narrow * conv->columns.narrow) *
+                  (double)(conv->narrow_channels * conv->wide_channels * conv->rows.taps *
+                           conv->columns.taps);
+    choice c = begin_choice(ctx, work, conv->wide_channels, conv->narrow_channels);
+    for (size_t row = 0; row < ROWS(weight_paths) && !settled(&c); row++) {
+        const mica_conv_weight_path *next = weight_paths[row];
+        if (next->fits(ctx, conv) &&
+            offer(&c, next->name, asks(&c, next->cost != NULL) ? next->cost(ctx, conv) : 0.0))
+            path = next;
+    }
+    assert(path != NULL);
+    end_choice(&c, path->name);
+    return path;
+#endif
+}
+
 mica_status mica_conv_weight(mica_context *ctx, const mica_conv *c)
 {
-    /* Of no images at all there is a gradient too: zeros. */
-    mica_conv_extent left = mica_conv_extent_of(mica_most(1, c->batch), c->rows.narrow, c->columns.narrow);
-    size_t bytes = 0, row = 0;
     bool empty = c->narrow_channels == 0 || c->wide_channels == 0;
-    for (size_t i = 0; i < ROWS(weight_paths) && left.pixels > 0 && !empty; i++)
+    const mica_conv_weight_path *path = empty ? NULL : choose_weight_path(ctx, c);
+    /* Of no images at all there is a gradient too: zeros. */
+    mica_conv_extent own = mica_conv_extent_of(mica_most(1, c->batch), c->rows.narrow, c->columns.narrow);
+    mica_conv_extent left = own;
+    size_t bytes = 0;
+    for (size_t i = 0; i < ROWS(weight_paths) && left.pixels > 0 && !empty; i++) {
         bytes = mica_most(bytes, weight_paths[i]->scratch(ctx, c, &left));
+        if (mica_conv_by_cost(c->wide_channels, c->narrow_channels))
+            left = own;
+    }
+    if (ctx->conv_probe != NULL && !empty)
+        bytes = mica_most(bytes, path->scratch(ctx, c, &own));
     void *scratch;
     MICA_START(ctx, c->op, bytes, &scratch);
-    if (empty)
-        return MICA_OK;
-    while (!weight_paths[row]->fits(ctx, c)) {
-        row++;
-        assert(row < ROWS(weight_paths));
-    }
-    weight_paths[row]->run(ctx, c, scratch);
+    if (!empty)
+        path->run(ctx, c, scratch);
     return MICA_OK;
 }

@@ -2,12 +2,13 @@
  * never in memory as a whole but packed from the image as the product asks for them. Forward it makes the narrow image,
  * for the gradient by the input the wide one (image.c).
  *
- * How it runs depends on its sizes: the table in paths.c has a row for each path, the first that fits is taken.
+ * How it runs depends on its sizes: the table in paths.c has a row for each path. Of few channels the first that fits
+ * is taken, of many the one that costs least.
  *
  * What a smaller product needs is never more than what was asked for the large one. A smaller one may go another way,
  * so what is asked for is the most over all paths that any smaller one could take: each states a bound that grows
- * with each size, and which sizes it leaves to the paths below it. Where no smaller one can follow (ctx->one_size), a
- * product asks for just what it takes. */
+ * with each size, and which sizes it leaves to the paths below it, which counts where the first that fits is taken.
+ * Where no smaller one can follow (ctx->one_size), a product asks for just what it takes. */
 #ifndef MICA_SRC_OPS_CONV_PRODUCT_H
 #define MICA_SRC_OPS_CONV_PRODUCT_H
 
@@ -21,9 +22,11 @@ typedef struct mica_conv_product mica_conv_product;
 
 typedef struct mica_conv_path {
     const char *name;
-    /* Whether p goes this way, by its sizes and layout alone; plans it then. */
+    /* Whether p can go this way, by its sizes and layout alone; plans it then. */
     bool (*fits)(const mica_context *ctx, mica_conv_product *p);
-    /* Bytes of scratch for p at any sizes within *up_to that go this way; leaves in *up_to those that do not. */
+    /* What p, as planned, is held to take by one thread (cost.h); NULL where its order decides. */
+    double (*cost)(const mica_context *ctx, const mica_conv_product *p);
+    /* Bytes of scratch for p at any sizes within *up_to that go this way; leaves in *up_to those that cannot. */
     size_t (*scratch)(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to);
     /* Bytes that p itself takes, as planned. */
     size_t (*taken)(const mica_context *ctx, const mica_conv_product *p);
@@ -100,6 +103,9 @@ mica_conv_product mica_conv_narrow_product(const mica_context *ctx, const mica_c
 size_t mica_conv_bias_bytes(const mica_conv *conv, size_t channels);
 const float *mica_conv_load_bias(const mica_conv *conv, size_t channels, float *scratch);
 
+/* Whether the cost decides between paths, and not their order: by channels alone. */
+bool mica_conv_by_cost(size_t channels, size_t m);
+
 /* Chooses the path. */
 void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p);
 
@@ -158,6 +164,7 @@ extern const mica_conv_path mica_conv_direct_path;
 extern const mica_conv_path mica_conv_tiles_path;
 /* Three by three taps of many channels: winograd.h. */
 extern const mica_conv_path mica_conv_winograd_path;
+extern const mica_conv_path mica_conv_deep_path;
 /* Three rows of taps of few channels: columns.h. */
 extern const mica_conv_path mica_conv_columns_path;
 /* One matrix product for each image and group, straight into the output.

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "ops/conv/cost.h"
 #include "ops/conv/product.h"
 #include "ops/gemm.h"
 
@@ -11,6 +12,12 @@
 #define LEAST_BAND   64
 #define BAND_PIXELS  1024
 #define STAGE_FLOATS ((size_t)131072)
+/* Bands that there should be, as long as they have so many pixels, a multiple of these, and multiply-adds: more pixels
+ * where weights do not lie in rows, which each band would pack again. */
+#define LEAST_BANDS 4
+#define SMALL_BAND  32
+#define PACKED_BAND 128
+#define LEAST_SUMS  ((size_t)1 << 19)
 
 /* ---- Operands ---- */
 
@@ -80,12 +87,65 @@ static size_t most_bytes(const mica_context *ctx, const mica_conv_product *p, si
     return most;
 }
 
+/* ---- The cost ---- */
+
+/* Columns of products up to which weights whose rows are contiguous are read as they lie: gemm.c. */
+#define READ_COLUMNS 384
+
+static bool weights_in_rows(const mica_conv_product *p)
+{
+    return p->w.vector_stride > p->w.taps.channel_stride;
+}
+
+/* Of `count` products of n pixels each, up to the results. */
+static double gemm_cost(const mica_conv_product *p, const mica_conv_gemm_costs *c, size_t count, size_t n,
+                        bool packed)
+{
+    size_t lanes = mica_conv_cost_lanes(p->kernels);
+    double weights = (double)(p->m * p->k) * (double)(count * p->groups), pixels = (double)count * (double)n;
+    bool rows = weights_in_rows(p);
+    double patches = packed ? c->patch + c->patch_run / (double)p->in.columns.count : 0.0;
+    /* Rows that lie the other way, of single taps, turn the product: pixels are then no vectors. */
+    bool turned = !rows && p->in.rows.taps * p->in.columns.taps == 1;
+    return weights *
+               ((double)(turned ? n : mica_round_up(n, lanes)) * c->sum + (!rows               ? c->turn
+                                                                           : n <= READ_COLUMNS ? c->read
+                                                                                               : c->pack)) +
+           (double)(p->groups * p->k) * pixels * patches;
+}
+
+static const mica_conv_gemm_costs *gemm_costs(const mica_conv_product *p)
+{
+    const mica_conv_costs *all = mica_conv_costs_of(p->kernels);
+    return p->in.rows.taps * p->in.columns.taps == 1 ? &all->single : &all->taps;
+}
+
+static double products_cost(const mica_context *ctx, const mica_conv_product *p)
+{
+    (void)ctx;
+    const mica_conv_gemm_costs *c = gemm_costs(p);
+    return gemm_cost(p, c, p->images, p->pixels, !plain_pixels(&p->in)) +
+           (double)(p->images * p->pixels) * (double)(p->groups * p->m) * c->out;
+}
+
+static double staged_cost(const mica_context *ctx, const mica_conv_product *p)
+{
+    (void)ctx;
+    const mica_conv_gemm_costs *c = gemm_costs(p);
+    size_t all = p->images * p->pixels, rest = p->band > 0 ? all % p->band : 0;
+    double cost = p->band > 0 ? gemm_cost(p, c, all / p->band, p->band, true) : 0.0;
+    if (rest > 0)
+        cost += gemm_cost(p, c, 1, rest, true);
+    return cost + (double)all * (double)(p->groups * p->m) *
+                      (c->staged_out + c->staged_run / (double)p->in.columns.count);
+}
+
 /* ---- Straight into the output ---- */
 
 static bool products_fit(const mica_context *ctx, mica_conv_product *p)
 {
     ptrdiff_t stride;
-    if ((p->pixels < SMALL_IMAGE && p->images > 1) ||
+    if ((!mica_conv_by_cost(p->channels, p->m) && p->pixels < SMALL_IMAGE && p->images > 1) ||
         !mica_conv_pixel_stride(&stride, p->in.rows.count, p->in.columns.count, p->out.row_stride,
                                 p->out.column_stride))
         return false;
@@ -166,21 +226,36 @@ static void products_run(mica_context *ctx, mica_conv_product *p)
         run_product(ctx, p, unit, p->scratch);
 }
 
-const mica_conv_path mica_conv_products_path = {
-    "products", products_fit, products_scratch, products_taken, products_run, false, NULL};
+const mica_conv_path mica_conv_products_path = {"products",     products_fit, products_cost, products_scratch,
+                                                products_taken, products_run, false,         NULL};
 
 /* ---- By way of a stage ---- */
 
-/* Pixels of a band of so many. */
-static size_t band_of(const mica_conv_product *p, size_t pixels)
+/* Pixels of a band at most. */
+static size_t most_band(const mica_conv_product *p)
 {
-    return mica_least(pixels, mica_most(LEAST_BAND, mica_least(BAND_PIXELS, STAGE_FLOATS / p->m)));
+    return mica_most(LEAST_BAND, mica_least(BAND_PIXELS, STAGE_FLOATS / p->m));
 }
 
-static size_t stage_bytes(const mica_conv_product *p, size_t band)
+static size_t small_band(const mica_conv_product *p) { return weights_in_rows(p) ? SMALL_BAND : PACKED_BAND; }
+
+/* Of so many pixels those of a band, by sizes alone: no sum changes with them. Patches are packed once however they are
+ * cut, and weights in rows are read as they lie for so few columns. */
+static size_t band_of(const mica_conv_product *p, size_t pixels)
 {
-    return mica_align_up(p->m * band * sizeof(float));
+    size_t bands = mica_least(mica_div_up(LEAST_BANDS, p->groups), pixels * p->m * p->k / LEAST_SUMS);
+    size_t small = mica_round_up(mica_div_up(pixels, mica_most(1, bands)), small_band(p));
+    return mica_least(pixels, mica_least(small, most_band(p)));
 }
+
+/* Bands of up to so many pixels. */
+static size_t most_bands(const mica_conv_product *p, size_t pixels)
+{
+    return mica_most(mica_least(mica_div_up(pixels, mica_least(small_band(p), most_band(p))), LEAST_BANDS),
+                     mica_div_up(pixels, most_band(p)));
+}
+
+static size_t stage_bytes(size_t m, size_t band) { return mica_align_up(m * band * sizeof(float)); }
 
 static bool staged_fits(const mica_context *ctx, mica_conv_product *p)
 {
@@ -188,16 +263,16 @@ static bool staged_fits(const mica_context *ctx, mica_conv_product *p)
         return true;
     p->band = band_of(p, p->images * p->pixels);
     p->gemm_bytes = most_bytes(ctx, p, p->band, mica_gemm_serial_scratch);
-    p->thread_bytes = p->gemm_bytes + stage_bytes(p, p->band);
+    p->thread_bytes = p->gemm_bytes + stage_bytes(p->m, p->band);
     return true;
 }
 
 static size_t staged_scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
 {
-    size_t pixels = mica_conv_extent_pixels(up_to), band = band_of(p, pixels);
-    size_t each = most_bytes(ctx, p, band, mica_gemm_serial_scratch) + stage_bytes(p, band);
+    size_t pixels = mica_conv_extent_pixels(up_to), band = mica_least(pixels, most_band(p));
+    size_t each = most_bytes(ctx, p, band, mica_gemm_serial_scratch) + stage_bytes(p->m, band);
     mica_conv_extent_clear(up_to);
-    return each * mica_conv_parts(ctx, mica_div_up(pixels, band) * p->groups);
+    return each * mica_conv_parts(ctx, most_bands(p, pixels) * p->groups);
 }
 
 static size_t staged_blocks(const mica_conv_product *p)
@@ -253,8 +328,9 @@ static void staged_block(void *work, size_t block, int thread)
 static void staged_run(mica_context *ctx, mica_conv_product *p)
 {
     mica_conv_join_taps(&p->w);
-    mica_parallel(ctx, staged_blocks(p), staged_block, p);
+    mica_parallel_sums(ctx, (double)(p->images * p->pixels * p->groups) * (double)(p->m * p->k),
+                       staged_blocks(p), staged_block, p);
 }
 
-const mica_conv_path mica_conv_staged_path = {"staged", staged_fits, staged_scratch, staged_taken, staged_run,
-                                              false,    NULL};
+const mica_conv_path mica_conv_staged_path = {"staged",     staged_fits, staged_cost, staged_scratch,
+                                              staged_taken, staged_run,  false,       NULL};

@@ -1,5 +1,6 @@
 /* A convolution's image in register tiles, without packing: product.h. */
 #include "base/parallel.h"
+#include "ops/conv/cost.h"
 #include "ops/conv/product.h"
 
 /* Taps of a window, for tiles of many and of few output channels: these want little copied. */
@@ -138,4 +139,16 @@ static void run(mica_context *ctx, mica_conv_product *p)
     mica_parallel_sums(ctx, sums, planes * p->grid.down * p->grid.across, tile_block, &j);
 }
 
-const mica_conv_path mica_conv_tiles_path = {"tiles", fits, scratch, taken, run, true, stage_floats};
+static double cost(const mica_context *ctx, const mica_conv_product *p)
+{
+    const mica_conv_costs *all = mica_conv_costs_of(ctx->kernels);
+    double images = (double)(p->images * p->groups), weights = (double)(p->m * p->k);
+    /* A row's last vector overlaps the one before it. */
+    size_t columns = mica_most(p->in.columns.count, mica_conv_cost_lanes(ctx->kernels));
+    return images * (double)(p->in.rows.count * columns) *
+               (weights * all->tiles.sum + (double)p->m * all->tiles.out) +
+           images * (double)(p->channels * p->in.rows.image * p->in.columns.image) * all->tiles.in +
+           (double)p->groups * weights * all->tiles.weight;
+}
+
+const mica_conv_path mica_conv_tiles_path = {"tiles", fits, cost, scratch, taken, run, true, stage_floats};

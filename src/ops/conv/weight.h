@@ -11,9 +11,11 @@
 
 typedef struct mica_conv_weight_path {
     const char *name;
-    /* Whether c goes this way, by its sizes and layout alone. */
+    /* Whether c can go this way, by its sizes and layout alone. */
     bool (*fits)(const mica_context *ctx, const mica_conv *c);
-    /* Bytes of scratch for c at any sizes within *up_to that go this way; leaves in *up_to those that do not. */
+    /* What it is held to take by one thread (cost.h); NULL where its order decides. */
+    double (*cost)(const mica_context *ctx, const mica_conv *c);
+    /* Bytes of scratch for c at any sizes within *up_to that go this way; leaves in *up_to those that cannot. */
     size_t (*scratch)(const mica_context *ctx, const mica_conv *c, mica_conv_extent *up_to);
     void (*run)(mica_context *ctx, const mica_conv *c, void *scratch);
 } mica_conv_weight_path;

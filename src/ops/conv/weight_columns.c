@@ -15,6 +15,7 @@
 #include "base/parallel.h"
 #include "kernel/conv_window.h"
 #include "ops/conv/columns.h"
+#include "ops/conv/cost.h"
 #include "ops/conv/weight.h"
 
 enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE, TAPS = 3 };
@@ -24,8 +25,7 @@ enum { FREQUENCIES = MICA_CONV_LINE_FREQUENCIES, ROWS = MICA_WINOGRAD_TILE, TAPS
 #define CHUNK_SUMS  ((size_t)1024)
 #define MOST_FLOATS ((size_t)262144)
 #define MOST_BLOCKS 8
-/* Pairs of channels from which the full transforms do better; tiles of channels that a chunk must have. */
-#define FULL_PAIRS  1024
+/* Tiles of channels that a chunk must have. */
 #define LEAST_TILES 2
 #define BLOCK_WORK  ((size_t)1 << 20)
 /* Positions that are transformed at a time. */
@@ -207,8 +207,7 @@ static bool begin(const mica_context *ctx, job *j, const mica_conv *c)
 static bool cut_lines(job *j)
 {
     const mica_conv *c = j->conv;
-    return mica_conv_lines_plan(j->ctx, &j->lines, &j->wide, c->batch, c->wide_channels, c->narrow_channels,
-                                FULL_PAIRS);
+    return mica_conv_lines_plan(j->ctx, &j->lines, &j->wide, c->batch, c->wide_channels, c->narrow_channels);
 }
 
 static bool fits(const mica_context *ctx, const mica_conv *c)
@@ -224,8 +223,8 @@ static size_t scratch(const mica_context *ctx, const mica_conv *c, mica_conv_ext
         return 0;
     size_t lines = up_to->images * mica_div_up(up_to->rows, ROWS);
     size_t span = mica_conv_span(&j.wide.columns, up_to->columns);
-    size_t room = mica_conv_lines_most(ctx, &j.wide, c->wide_channels, c->narrow_channels, FULL_PAIRS,
-                                       BLOCK_POSITIONS, up_to);
+    size_t room = mica_conv_lines_most(ctx, &j.wide, c->wide_channels, c->narrow_channels, BLOCK_POSITIONS,
+                                       up_to);
     if (room == 0)
         return 0;
     size_t parts = most_parts(&j, lines * span);
@@ -254,4 +253,17 @@ static void run(mica_context *ctx, const mica_conv *c, void *scratch)
                        leave_block, &j);
 }
 
-const mica_conv_weight_path mica_conv_weight_columns_path = {"columns", fits, scratch, run};
+static double cost(const mica_context *ctx, const mica_conv *c)
+{
+    const mica_conv_costs *all = mica_conv_costs_of(ctx->kernels);
+    job j;
+    (void)begin(ctx, &j, c);
+    (void)cut_lines(&j);
+    set_chunk(&j, most_chunk(&j));
+    double positions = (double)(j.lines.all * j.lines.pitch), weights = (double)(j.k * c->narrow_channels);
+    return positions * (FREQUENCIES * weights * all->weight_columns.sum +
+                        (double)(c->wide_channels * j.chunks) * all->weight_columns.in) +
+           weights * all->weight_columns.back;
+}
+
+const mica_conv_weight_path mica_conv_weight_columns_path = {"columns", fits, cost, scratch, run};

@@ -188,4 +188,4 @@ static void run(mica_context *ctx, const mica_conv *c, void *scratch_memory)
         mica_parallel_sums(ctx, (double)(j.parts * j.taps) * (double)c->groups, c->groups, add_parts, &j);
 }
 
-const mica_conv_weight_path mica_conv_weight_depthwise_path = {"depthwise", fits, scratch, run};
+const mica_conv_weight_path mica_conv_weight_depthwise_path = {"depthwise", fits, NULL, scratch, run};

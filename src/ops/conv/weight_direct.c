@@ -54,4 +54,4 @@ static void run(mica_context *ctx, const mica_conv *c, void *scratch)
     mica_parallel(ctx, c->groups * c->narrow_channels * c->wide_channels, direct_block, &j);
 }
 
-const mica_conv_weight_path mica_conv_weight_direct_path = {"direct", fits, scratch, run};
+const mica_conv_weight_path mica_conv_weight_direct_path = {"direct", fits, NULL, scratch, run};

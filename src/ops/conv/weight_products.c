@@ -8,6 +8,7 @@
  * several ]
  */
 #include "base/parallel.h"
+#include "ops/conv/cost.h"
 #include "ops/conv/weight.h"
 #include "ops/gemm.h"
 
@@ -265,4 +266,26 @@ static void run(mica_context *ctx, const mica_conv *c, void *scratch)
     }
 }
 
-const mica_conv_weight_path mica_conv_weight_products_path = {"products", fits, scratch, run};
+/* Columns of a product for which the narrow side is packed once. */
+#define PRODUCT_COLUMNS 2048
+
+static double cost(const mica_context *ctx, const mica_conv *c)
+{
+    const mica_conv_costs *all = mica_conv_costs_of(ctx->kernels);
+    size_t taps = c->rows.taps * c->columns.taps, n = c->wide_channels * taps;
+    double count = (double)(c->batch * c->rows.narrow * c->columns.narrow), m = (double)c->narrow_channels;
+    double sum = all->weight_taps.sum, narrow = all->weight_taps.narrow, wide = all->weight_taps.wide,
+           run = all->weight_taps.wide_run, back = all->weight_taps.back;
+    if (taps == 1) {
+        sum = all->weight_single.sum;
+        narrow = all->weight_single.narrow;
+        wide = all->weight_single.wide;
+        run = all->weight_single.wide_run;
+        back = all->weight_single.back;
+    }
+    double each = m * (double)n * sum + m * (double)mica_div_up(n, PRODUCT_COLUMNS) * narrow +
+                  (double)n * (wide + run / (double)mica_most(1, c->columns.narrow));
+    return (double)c->groups * (count * each + m * (double)n * back);
+}
+
+const mica_conv_weight_path mica_conv_weight_products_path = {"products", fits, cost, scratch, run};

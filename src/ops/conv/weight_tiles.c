@@ -10,6 +10,7 @@
 
 #include "base/parallel.h"
 #include "ops/conv/grid.h"
+#include "ops/conv/cost.h"
 #include "ops/conv/weight.h"
 
 /* Floats of one part's sums, and of all parts'. */
@@ -195,4 +196,16 @@ static void run(mica_context *ctx, const mica_conv *c, void *scratch)
         fold_channel(&t, channel, (float *)(void *)t.windows);
 }
 
-const mica_conv_weight_path mica_conv_weight_tiles_path = {"tiles", fits, scratch, run};
+static double cost(const mica_context *ctx, const mica_conv *c)
+{
+    size_t lanes = mica_conv_cost_lanes(ctx->kernels);
+    const mica_conv_costs *all = mica_conv_costs_of(ctx->kernels);
+    double weights = (double)(c->wide_channels * c->rows.taps * c->columns.taps) * (double)c->narrow_channels;
+    double images = (double)(c->batch * c->groups);
+    return images * (double)(c->rows.narrow * mica_round_up(c->columns.narrow, lanes)) * weights *
+               all->weight_tiles.sum +
+           images * (double)(c->wide_channels * c->rows.wide * c->columns.wide) * all->weight_tiles.in +
+           (double)c->groups * weights * all->weight_tiles.back;
+}
+
+const mica_conv_weight_path mica_conv_weight_tiles_path = {"tiles", fits, cost, scratch, run};

@@ -12,6 +12,7 @@
 
 #include "base/parallel.h"
 #include "ops/conv/weight.h"
+#include "ops/conv/cost.h"
 #include "ops/conv/winograd.h"
 #include "ops/gemm.h"
 
@@ -21,6 +22,8 @@
 /* Tiles of a block: a sixth of the frequencies leaves room for more. */
 #define BLOCK_TILES 64
 #define FLAT_TILES  256
+/* How much longer products of a chunk each take than one of all channels. */
+#define CHUNKED 1.25
 
 typedef struct job {
     const mica_context *ctx;
@@ -65,10 +68,10 @@ static mica_gemm product_of(const job *j, size_t m, size_t k)
 static void multiply_block(void *work, size_t f, int thread)
 {
     const job *j = work;
-    size_t channels = j->conv->wide_channels, block = j->tiling.block;
+    size_t channels = j->conv->wide_channels;
     mica_gemm g = product_of(j, j->count, j->tiles);
-    g.a.data = j->narrow_room + f * j->chunk * block;
-    g.b.data = j->wide_room + f * channels * block;
+    g.a.data = j->narrow_room + f * j->narrow.stride;
+    g.b.data = j->wide_room + f * j->wide.stride;
     g.c = j->sums + f * j->chunk * channels;
     g.beta = j->tile > 0 ? 1.0f : 0.0f;
     size_t part = mica_conv_part(j->ctx, j->tiling.frequencies, f, thread);
@@ -107,7 +110,7 @@ static mica_conv_frequencies frequencies_of(const job *j, const mica_conv_planes
                                    .plane = {p->data, (ptrdiff_t)rows, (ptrdiff_t)columns, p->row_stride},
                                    .image_stride = p->image_stride,
                                    .channel_stride = p->channel_stride,
-                                   .channels = channels};
+                                   .stride = mica_conv_frequency_stride(channels * j->tiling.block)};
 }
 
 /* ---- The plan ---- */
@@ -135,8 +138,8 @@ static size_t lay_out(job *j, char *at)
 {
     size_t channels = j->conv->wide_channels, number = j->tiling.frequencies * sizeof(float);
     size_t sums = mica_align_up(j->chunk * channels * number);
-    size_t wide = mica_align_up(channels * j->tiling.block * number);
-    size_t narrow = mica_align_up(j->chunk * j->tiling.block * number);
+    size_t wide = mica_align_up(mica_conv_frequency_stride(channels * j->tiling.block) * number);
+    size_t narrow = mica_align_up(mica_conv_frequency_stride(j->chunk * j->tiling.block) * number);
     mica_gemm g = product_of(j, j->chunk, j->tiling.block);
     j->panel_bytes = mica_gemm_serial_scratch(j->ctx, &g);
     if (at != NULL) {
@@ -184,4 +187,24 @@ static void run(mica_context *ctx, const mica_conv *c, void *scratch)
     }
 }
 
-const mica_conv_weight_path mica_conv_weight_winograd_path = {"winograd", fits, scratch, run};
+static double cost(const mica_context *ctx, const mica_conv *c)
+{
+    size_t lanes = mica_conv_cost_lanes(ctx->kernels);
+    const mica_conv_costs *all = mica_conv_costs_of(ctx->kernels);
+    job j;
+    mica_conv_patches in;
+    (void)begin(ctx, &j, c, &in);
+    mica_conv_tiling t = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX, block_tiles(&in));
+    size_t chunks = mica_div_up(c->narrow_channels, j.chunk), blocks = mica_div_up(t.all, t.block);
+    double runs = (double)mica_most(c->batch * t.down * mica_div_up(t.across, lanes), blocks);
+    double wide = (double)(c->wide_channels * chunks), narrow = (double)c->narrow_channels,
+           pairs = (double)(c->wide_channels * c->narrow_channels);
+    double cost = (double)t.frequencies *
+                      ((double)t.all * (pairs * all->weight_winograd.sum + wide * all->weight_winograd.pack) +
+                       pairs * (double)blocks * all->weight_winograd.add) +
+                  (runs * (wide + narrow) * all->weight_winograd.in + pairs * all->weight_winograd.back) *
+                      (double)t.frequencies / MICA_WINOGRAD_FREQUENCIES;
+    return chunks > 1 ? CHUNKED * cost : cost;
+}
+
+const mica_conv_weight_path mica_conv_weight_winograd_path = {"winograd", fits, cost, scratch, run};

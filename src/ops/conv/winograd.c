@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "ops/conv/cost.h"
 #include "ops/conv/product.h"
 
 /* Tiles of a block at most, so that there are several blocks for each thread. */
@@ -72,8 +73,8 @@ void mica_conv_transform(float *f, const mica_conv_frequencies *from, const mica
         plane.data += (ptrdiff_t)image * from->image_stride + (ptrdiff_t)c * from->channel_stride;
         run.row += from->row;
         run.column += from->column;
-        (from->gradient ? kernels->gradient : kernels->input)(f + done, from->channels * block, block - done,
-                                                              &plane, &run);
+        (from->gradient ? kernels->gradient : kernels->input)(f + done, from->stride, block - done, &plane,
+                                                              &run);
         done += run.tiles;
     }
 }
@@ -117,7 +118,9 @@ static bool set_weights(const mica_context *ctx, const mica_conv_product *p, mic
            each = frequencies * p->channels * sizeof(float);
     w->chunk = mica_least(p->m, WEIGHT_BYTES / each / tile * tile);
     w->some = 4 * tile;
-    w->weight_bytes = mica_align_up(mica_round_up(w->chunk, tile) * each);
+    w->panel_stride = mica_conv_frequency_stride(p->channels * tile);
+    w->weight_bytes = mica_align_up(mica_div_up(w->chunk, tile) * frequencies * w->panel_stride *
+                                    sizeof(float));
     w->offset_bytes = mica_align_up(p->channels * sizeof(ptrdiff_t));
     return w->chunk == p->m || w->chunk >= LEAST_CHUNK;
 }
@@ -125,10 +128,10 @@ static bool set_weights(const mica_context *ctx, const mica_conv_product *p, mic
 /* And from the tiles of a block. */
 static void set_tiles(const mica_context *ctx, const mica_conv_product *p, mica_conv_winograd *w)
 {
-    size_t inputs = w->tiling.frequencies * p->channels * w->tiling.block;
-    size_t outputs = w->tiling.frequencies * w->some * w->tiling.block +
-                     MICA_FAMILY(ctx->kernels, tiles)->lanes;
-    w->input_bytes = mica_align_up(inputs * sizeof(float));
+    w->input_stride = mica_conv_frequency_stride(p->channels * w->tiling.block);
+    w->output_stride = mica_conv_frequency_stride(w->some * w->tiling.block);
+    size_t outputs = w->tiling.frequencies * w->output_stride + MICA_FAMILY(ctx->kernels, tiles)->lanes;
+    w->input_bytes = mica_align_up(w->tiling.frequencies * w->input_stride * sizeof(float));
     w->output_bytes = mica_align_up(outputs * sizeof(float));
 }
 
@@ -167,6 +170,121 @@ static size_t taken(const mica_context *ctx, const mica_conv_product *p)
     return bytes_of(ctx, &p->winograd);
 }
 
+/* Of tiles that are multiplied block by block, with weights and inputs transformed so many times. */
+static double transform_cost(const mica_context *ctx, const mica_conv_product *p,
+                             const mica_conv_transform_costs *c, size_t weights, size_t inputs)
+{
+    const mica_conv_tiling *t = &p->winograd.tiling;
+    size_t lanes = mica_conv_cost_lanes(ctx->kernels), blocks = tile_blocks(t);
+    double whole = (double)t->frequencies / MICA_WINOGRAD_FREQUENCIES; /* of a transform in two dimensions */
+    double tiles = (double)(t->all / t->block * mica_round_up(t->block, lanes) +
+                            mica_round_up(t->all % t->block, lanes));
+    double runs = (double)mica_most(p->images * t->down * mica_div_up(t->across, lanes), blocks);
+    return (double)(p->channels * p->m) *
+               ((double)t->frequencies * (tiles * c->sum + (double)blocks * c->begin) +
+                (double)weights * whole * c->weight) +
+           runs * whole * ((double)(p->channels * inputs) * c->in + (double)p->m * c->out);
+}
+
+static double cost(const mica_context *ctx, const mica_conv_product *p)
+{
+    const mica_conv_costs *all = mica_conv_costs_of(ctx->kernels);
+    return transform_cost(ctx, p, &all->winograd, 1, mica_div_up(p->m, p->winograd.chunk));
+}
+
+/* ---- The plan of many channels ---- */
+
+/* Bytes of the inputs that are there at a time, if they are more than a vector of tiles, and of a thread's weights. */
+#define DEEP_INPUT_BYTES  ((size_t)2560 << 10)
+#define DEEP_WEIGHT_BYTES ((size_t)640 << 10)
+/* Channels whose inputs are transformed in one block of work. */
+#define DEEP_CHANNELS 16
+
+static bool set_deep_weights(const mica_context *ctx, const mica_conv_product *p, mica_conv_winograd *w)
+{
+    if (p->groups != 1 || p->out.column_stride != 1 ||
+        !mica_conv_winograd_suits(ctx, &p->in, p->channels, p->m))
+        return false;
+    size_t frequencies = p->in.rows.taps == 1 ? MICA_WINOGRAD_FLAT_FREQUENCIES : MICA_WINOGRAD_FREQUENCIES;
+    size_t tile = MICA_FAMILY(ctx->kernels, tiles)->channels,
+           each = frequencies * p->channels * sizeof(float);
+    w->some = mica_least(mica_most(1, DEEP_WEIGHT_BYTES / each / tile), 4) * tile;
+    w->panel_stride = mica_conv_frequency_stride(p->channels * tile);
+    w->weight_bytes = mica_align_up(w->some / tile * frequencies * w->panel_stride * sizeof(float));
+    w->offset_bytes = mica_align_up(p->channels * sizeof(ptrdiff_t));
+    return true;
+}
+
+/* Rounds of output channels. */
+static size_t deep_rounds(const mica_conv_product *p, const mica_conv_winograd *w)
+{
+    return mica_div_up(p->m, w->some);
+}
+
+static size_t deep_bytes(const mica_context *ctx, const mica_conv_product *p, const mica_conv_winograd *w)
+{
+    return w->offset_bytes + w->group * w->input_bytes +
+           (w->weight_bytes + w->output_bytes) * mica_conv_parts(ctx, deep_rounds(p, w));
+}
+
+static void set_deep_tiles(const mica_context *ctx, const mica_conv_product *p, mica_conv_winograd *w)
+{
+    set_tiles(ctx, p, w);
+    size_t blocks = tile_blocks(&w->tiling);
+    w->group = mica_least(blocks, mica_most(1, DEEP_INPUT_BYTES / w->input_bytes));
+    w->group = mica_div_up(blocks, mica_div_up(blocks, w->group)); /* groups of about one size */
+}
+
+/* Blocks of as many tiles as the other way has, or as the inputs have room for, whole vectors of them. */
+static mica_conv_tiling deep_tiling(const mica_context *ctx, const mica_conv_product *p,
+                                    const mica_conv_extent *e)
+{
+    mica_conv_tiling t = tiling_of(ctx, p->in.rows.taps == 1, e, p->channels, INPUT_BYTES, BLOCK_TILES);
+    size_t lanes = MICA_FAMILY(ctx->kernels, tiles)->lanes;
+    size_t room = DEEP_INPUT_BYTES / (t.frequencies * p->channels * sizeof(float)) / lanes * lanes;
+    t.block = mica_least(t.block, mica_most(lanes, room));
+    return t;
+}
+
+static bool deep_fits(const mica_context *ctx, mica_conv_product *p)
+{
+    mica_conv_winograd *w = &p->winograd;
+    if (!set_deep_weights(ctx, p, w) || p->images * p->pixels == 0)
+        return false;
+    mica_conv_extent all = mica_conv_extent_of(p->images, p->in.rows.count, p->in.columns.count);
+    w->tiling = deep_tiling(ctx, p, &all);
+    set_deep_tiles(ctx, p, w);
+    return true;
+}
+
+static size_t deep_scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
+{
+    mica_conv_winograd w;
+    if (!set_deep_weights(ctx, p, &w) || mica_conv_extent_pixels(up_to) == 0)
+        return 0;
+    w.tiling = deep_tiling(ctx, p, up_to);
+    mica_conv_extent_clear(up_to);
+    set_tiles(ctx, p, &w);
+    /* Groups of fewer blocks, or of smaller ones, take no more. */
+    w.group = mica_least(tile_blocks(&w.tiling), mica_most(1, DEEP_INPUT_BYTES / w.input_bytes));
+    size_t bytes = deep_bytes(ctx, p, &w);
+    return w.group * w.input_bytes < DEEP_INPUT_BYTES && w.group < tile_blocks(&w.tiling)
+               ? bytes + DEEP_INPUT_BYTES - w.group * w.input_bytes
+               : bytes;
+}
+
+static size_t deep_taken(const mica_context *ctx, const mica_conv_product *p)
+{
+    return deep_bytes(ctx, p, &p->winograd);
+}
+
+static double deep_cost(const mica_context *ctx, const mica_conv_product *p)
+{
+    const mica_conv_costs *all = mica_conv_costs_of(ctx->kernels);
+    size_t groups = mica_div_up(tile_blocks(&p->winograd.tiling), p->winograd.group);
+    return transform_cost(ctx, p, &all->deep, groups, 1);
+}
+
 /* ---- The run ---- */
 
 typedef struct job {
@@ -176,50 +294,58 @@ typedef struct job {
     float *weights;
     ptrdiff_t *offset;
     char *own;           /* of each thread */
-    size_t first, count; /* output channels of this chunk */
+    size_t first, count; /* output channels of this chunk; deep: blocks of this group */
+    char *inputs;        /* deep: those blocks */
 } job;
 
-/* Where the panels of output channel `o` of the chunk begin: [36, channels, tile]. */
-static float *panels_of(const job *j, size_t o)
+/* The panels of one tile of output channels, [36, channels, tile]: up to `count` of them from `channel` on. */
+static void weigh(const job *j, float *panels, size_t channel, size_t count)
 {
-    return j->weights + o * j->p->winograd.tiling.frequencies * j->p->channels;
+    const mica_conv_product *p = j->p;
+    size_t tile = MICA_FAMILY(p->kernels, tiles)->channels, stride = p->winograd.panel_stride;
+    if (tile > count)
+        memset(panels, 0, p->winograd.tiling.frequencies * stride * sizeof *panels);
+    MICA_FAMILY(p->kernels, winograd)
+        ->panel(panels, stride, tile, j->taps.data + (ptrdiff_t)channel * p->w.vector_stride,
+                p->w.vector_stride, j->taps.channel_stride, j->taps.row_stride, j->taps.column_stride,
+                mica_least(tile, count), p->channels);
 }
 
-/* The weights of one tile of output channels. */
+/* Floats of the panels of so many output channels, whole tiles of them. */
+static size_t panel_floats(const mica_conv_product *p, size_t channels)
+{
+    return channels / MICA_FAMILY(p->kernels, tiles)->channels * p->winograd.tiling.frequencies *
+           p->winograd.panel_stride;
+}
+
+/* The weights of one tile of output channels of the chunk. */
 static void weigh_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const job *j = work;
-    const mica_conv_product *p = j->p;
-    size_t tile = MICA_FAMILY(p->kernels, tiles)->channels, o = block * tile;
-    float *panels = panels_of(j, o);
-    if (o + tile > j->count)
-        memset(panels, 0, tile * p->winograd.tiling.frequencies * p->channels * sizeof *panels);
-    for (size_t i = 0; i < mica_least(tile, j->count - o); i++)
-        MICA_FAMILY(p->kernels, winograd)
-            ->kernels(panels + i, p->channels * tile, tile,
-                      j->taps.data + (ptrdiff_t)(j->first + o + i) * p->w.vector_stride,
-                      j->taps.channel_stride, j->taps.row_stride, j->taps.column_stride, p->channels);
+    size_t o = block * MICA_FAMILY(j->p->kernels, tiles)->channels;
+    weigh(j, j->weights + panel_floats(j->p, o), j->first + o, j->count - o);
 }
 
-/* Outputs [36, some, block] of output channels o .. o + m - 1, from inputs of `count` tiles. */
-static void multiply(const job *j, float *outputs, const float *inputs, size_t o, size_t m, size_t count)
+/* Outputs [36, some, block] of m output channels, whose panels these are, from inputs of `count` tiles. */
+static void multiply(const job *j, float *outputs, const float *inputs, const float *panels, size_t m,
+                     size_t count)
 {
     const mica_conv_product *p = j->p;
     const mica_conv_winograd *w = &p->winograd;
-    size_t block = w->tiling.block, tile = MICA_FAMILY(p->kernels, tiles)->channels,
-           panel = p->channels * tile;
+    size_t block = w->tiling.block;
     for (size_t f = 0; f < w->tiling.frequencies; f++) {
         mica_conv_block b = {.rows = 1,
                              .columns = count,
-                             .window = inputs + f * p->channels * block,
+                             .window = inputs + f * w->input_stride,
                              .offset = j->offset,
                              .channels = p->channels,
                              .taps = 1};
         mica_conv_planes out = {
-            .data = outputs + f * w->some * block, .channel_stride = (ptrdiff_t)block, .column_stride = 1};
+            .data = outputs + f * w->output_stride, .channel_stride = (ptrdiff_t)block, .column_stride = 1};
         MICA_FAMILY(p->kernels, tiles)
-            ->image(&out, &b, panels_of(j, o) + f * panel, w->tiling.frequencies * panel, NULL, m, false);
+            ->image(&out, &b, panels + f * w->panel_stride, w->tiling.frequencies * w->panel_stride, NULL, m,
+                    false);
     }
 }
 
@@ -235,8 +361,8 @@ static void leave(const job *j, const float *outputs, size_t channel, size_t fir
             p->out.data + (ptrdiff_t)image * p->out.image_stride + (ptrdiff_t)channel * p->out.channel_stride,
             (ptrdiff_t)p->in.rows.count, (ptrdiff_t)p->in.columns.count, p->out.row_stride};
         MICA_FAMILY(p->kernels, winograd)
-            ->output(&y, &run, outputs + done, w->some * w->tiling.block,
-                     p->bias != NULL ? p->bias[channel] : 0.0f, p->accumulate);
+            ->output(&y, &run, outputs + done, w->output_stride, p->bias != NULL ? p->bias[channel] : 0.0f,
+                     p->accumulate);
         mica_conv_finish_plane(p, y.data + run.row * y.row_stride + run.column,
                                mica_least(run.flat ? 1 : MICA_WINOGRAD_TILE, (size_t)(y.rows - run.row)),
                                mica_least(MICA_WINOGRAD_TILE * run.tiles, (size_t)(y.columns - run.column)));
@@ -257,7 +383,7 @@ static void tile_block(void *work, size_t number, int thread)
         mica_conv_transform(inputs, &j->from, MICA_FAMILY(p->kernels, winograd), c, first, count);
     for (size_t o = 0; o < j->count; o += w->some) {
         size_t m = mica_least(w->some, j->count - o);
-        multiply(j, outputs, inputs, o, m, count);
+        multiply(j, outputs, inputs, j->weights + panel_floats(p, o), m, count);
         for (size_t i = 0; i < m; i++)
             leave(j, outputs + i * w->tiling.block, j->first + o + i, first, count);
     }
@@ -281,7 +407,8 @@ static void read_forwards(job *j)
     }
 }
 
-static void run(mica_context *ctx, mica_conv_product *p)
+/* All but the parts of the scratch. */
+static job job_of(const mica_conv_product *p)
 {
     const mica_conv_winograd *w = &p->winograd;
     job j = {.p = p,
@@ -291,15 +418,27 @@ static void run(mica_context *ctx, mica_conv_product *p)
                                 (ptrdiff_t)p->in.columns.image, p->in.row_stride},
                       .image_stride = p->in.image_stride,
                       .channel_stride = p->in.channel_stride,
-                      .channels = p->channels},
-             .weights = (float *)(void *)p->scratch,
-             .offset = (ptrdiff_t *)(void *)(p->scratch + w->weight_bytes),
-             .own = p->scratch + w->weight_bytes + w->offset_bytes};
+                      .stride = w->input_stride}};
     read_forwards(&j);
     if (w->tiling.flat)
         j.taps.row_stride = 0;
-    for (size_t c = 0; c < p->channels; c++)
-        j.offset[c] = (ptrdiff_t)(c * w->tiling.block);
+    return j;
+}
+
+static void set_offsets(job *j, char *place)
+{
+    j->offset = (ptrdiff_t *)(void *)place;
+    for (size_t c = 0; c < j->p->channels; c++)
+        j->offset[c] = (ptrdiff_t)(c * j->p->winograd.tiling.block);
+}
+
+static void run(mica_context *ctx, mica_conv_product *p)
+{
+    const mica_conv_winograd *w = &p->winograd;
+    job j = job_of(p);
+    j.weights = (float *)(void *)p->scratch;
+    set_offsets(&j, p->scratch + w->weight_bytes);
+    j.own = p->scratch + w->weight_bytes + w->offset_bytes;
     for (; j.first < p->m; j.first += j.count) {
         j.count = mica_least(w->chunk, p->m - j.first);
         mica_parallel(ctx, mica_div_up(j.count, MICA_FAMILY(p->kernels, tiles)->channels), weigh_block, &j);
@@ -307,4 +446,71 @@ static void run(mica_context *ctx, mica_conv_product *p)
     }
 }
 
-const mica_conv_path mica_conv_winograd_path = {"winograd", fits, scratch, taken, run, true, NULL};
+/* ---- The run of many channels ---- */
+
+static float *block_inputs(const job *j, size_t block)
+{
+    return (float *)(void *)(j->inputs + block * j->p->winograd.input_bytes);
+}
+
+/* First tile of a block of the group, and how many it has. */
+static size_t block_tiles(const job *j, size_t block, size_t *count)
+{
+    const mica_conv_tiling *t = &j->p->winograd.tiling;
+    size_t first = (j->first + block) * t->block;
+    *count = mica_least(t->block, t->all - first);
+    return first;
+}
+
+/* Some channels of a block's inputs. */
+static void deep_transform(void *work, size_t number, int thread)
+{
+    (void)thread;
+    const job *j = work;
+    size_t parts = mica_div_up(j->p->channels, DEEP_CHANNELS), c = number % parts * DEEP_CHANNELS, count;
+    size_t end = mica_least(c + DEEP_CHANNELS, j->p->channels),
+           first = block_tiles(j, number / parts, &count);
+    for (; c < end; c++)
+        mica_conv_transform(block_inputs(j, number / parts), &j->from, MICA_FAMILY(j->p->kernels, winograd),
+                            c, first, count);
+}
+
+/* Some output channels of all blocks of the group. */
+static void deep_block(void *work, size_t number, int thread)
+{
+    const job *j = work;
+    const mica_conv_product *p = j->p;
+    const mica_conv_winograd *w = &p->winograd;
+    char *own = j->own + mica_conv_part(p->ctx, deep_rounds(p, w), number, thread) *
+                             (w->weight_bytes + w->output_bytes);
+    float *panels = (float *)(void *)own, *outputs = (float *)(void *)(own + w->weight_bytes);
+    size_t o = number * w->some, m = mica_least(w->some, p->m - o),
+           tile = MICA_FAMILY(p->kernels, tiles)->channels;
+    for (size_t i = 0; i < m; i += tile)
+        weigh(j, panels + panel_floats(p, i), o + i, m - i);
+    for (size_t block = 0, count; block < j->count; block++) {
+        size_t first = block_tiles(j, block, &count);
+        multiply(j, outputs, block_inputs(j, block), panels, m, count);
+        for (size_t i = 0; i < m; i++)
+            leave(j, outputs + i * w->tiling.block, o + i, first, count);
+    }
+}
+
+static void deep_run(mica_context *ctx, mica_conv_product *p)
+{
+    const mica_conv_winograd *w = &p->winograd;
+    job j = job_of(p);
+    set_offsets(&j, p->scratch);
+    j.inputs = p->scratch + w->offset_bytes;
+    j.own = j.inputs + w->group * w->input_bytes;
+    size_t blocks = tile_blocks(&w->tiling);
+    for (; j.first < blocks; j.first += j.count) {
+        j.count = mica_least(w->group, blocks - j.first);
+        mica_parallel(ctx, j.count * mica_div_up(p->channels, DEEP_CHANNELS), deep_transform, &j);
+        mica_parallel(ctx, deep_rounds(p, w), deep_block, &j);
+    }
+}
+
+const mica_conv_path mica_conv_winograd_path = {"winograd", fits, cost, scratch, taken, run, true, NULL};
+const mica_conv_path mica_conv_deep_path = {"deep",     deep_fits, deep_cost, deep_scratch,
+                                            deep_taken, deep_run,  true,      NULL};

@@ -8,6 +8,13 @@
  *
  *   scratch:  [ weights: 36 x channels x output channels, in panels | offsets of channels |
  *               for each thread: inputs 36 x channels x block, outputs 36 x some channels x block ]
+ *
+ * Of many channels neither the weights nor a block's inputs stay in a core's caches, and small images are few blocks.
+ * Then ("deep") the inputs of several blocks are transformed by all threads, and threads share the output channels:
+ * each transforms the weights of some of them, which its second cache keeps, and multiplies them with all these blocks.
+ *
+ *   scratch:  [ offsets of channels | several blocks: inputs 36 x channels x block |
+ *               for each thread: weights 36 x channels x some channels, outputs 36 x some channels x block ]
  */
 #ifndef MICA_SRC_OPS_CONV_WINOGRAD_H
 #define MICA_SRC_OPS_CONV_WINOGRAD_H
@@ -29,6 +36,8 @@ typedef struct mica_conv_winograd {
     mica_conv_tiling tiling;
     size_t chunk; /* output channels whose weights are transformed at a time */
     size_t some;  /* output channels of a round of products */
+    size_t panel_stride, input_stride, output_stride; /* of frequencies */
+    size_t group;                                     /* deep: blocks whose inputs are there at a time */
     size_t weight_bytes, offset_bytes, input_bytes, output_bytes;
 } mica_conv_winograd;
 
@@ -53,16 +62,20 @@ mica_conv_tiling mica_conv_tiling_most(const mica_context *ctx, const mica_conv_
  * output. */
 mica_winograd_run mica_conv_run_at(const mica_conv_tiling *t, size_t first, size_t most, size_t *image);
 
-/* Frequencies [36, channels, block] of some tiles of `channels` planes, image_stride and channel_stride apart, whose
- * upper left inputs are `row` and `column` away from their outputs. */
+/* Frequencies [36, channels, block], `stride` apart, of some tiles of planes, image_stride and channel_stride apart,
+ * whose upper left inputs are `row` and `column` away from their outputs. */
 typedef struct mica_conv_frequencies {
     const mica_conv_tiling *tiling;
     mica_winograd_plane plane; /* channel 0 of image 0 */
     ptrdiff_t image_stride, channel_stride;
     ptrdiff_t row, column;
-    size_t channels;
+    size_t stride; /* from one frequency to the next */
     bool gradient; /* 4 x 4 of them instead of 6 x 6 */
 } mica_conv_frequencies;
+
+/* The stride of frequencies of so many floats each: a transform writes to all of them at a time, and at a power of two
+ * they would be in each other's place in the first cache. */
+static inline size_t mica_conv_frequency_stride(size_t floats) { return mica_round_up(floats, 16) + 16; }
 
 /* Those of channel c, tiles first .. first + count - 1. */
 void mica_conv_transform(float *f, const mica_conv_frequencies *from, const mica_winograd_kernels *kernels,
