@@ -13,10 +13,10 @@
 #define BAND_PIXELS  1024
 #define STAGE_FLOATS ((size_t)131072)
 /* Bands that there should be, as long as they have so many pixels, a multiple of these, and multiply-adds: more pixels
- * where weights do not lie in rows, which each band would pack again. */
+ * where several taps do not lie in rows, which each band packs again. */
 #define LEAST_BANDS 4
 #define SMALL_BAND  32
-#define PACKED_BAND 128
+#define PACKED_BAND 64
 #define LEAST_SUMS  ((size_t)1 << 19)
 
 /* ---- Operands ---- */
@@ -237,7 +237,11 @@ static size_t most_band(const mica_conv_product *p)
     return mica_most(LEAST_BAND, mica_least(BAND_PIXELS, STAGE_FLOATS / p->m));
 }
 
-static size_t small_band(const mica_conv_product *p) { return weights_in_rows(p) ? SMALL_BAND : PACKED_BAND; }
+static size_t small_band(const mica_conv_product *p)
+{
+    bool single = p->in.rows.taps * p->in.columns.taps == 1; /* these turn the product instead */
+    return single || weights_in_rows(p) ? SMALL_BAND : PACKED_BAND;
+}
 
 /* Of so many pixels those of a band, by sizes alone: no sum changes with them. Patches are packed once however they are
  * cut, and weights in rows are read as they lie for so few columns. */
