@@ -78,7 +78,11 @@ static void rows_times_vector(float *y, ptrdiff_t y_stride, const float *m, ptrd
  * every row of m goes to the next one. */
 #define COLUMN_VECTORS 4
 #define FEW_VECTORS    2
-#define MOST_CHAINS    4
+#if defined(MICA_SMALL)
+#define MOST_CHAINS 1
+#else
+#define MOST_CHAINS 4
+#endif
 
 typedef struct column_sums {
     vf at[MOST_CHAINS][COLUMN_VECTORS];
