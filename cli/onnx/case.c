@@ -103,7 +103,7 @@ static bool read_inputs(data_set *d)
 {
     int count = mica_onnx_inputs(d->given.model);
     if (count > GIVEN_INPUTS)
-        return ends(d, CASE_UNSUPPORTED, "%d inputs, of which at most %d are read", count, GIVEN_INPUTS);
+        return ends(d, CASE_UNSUPPORTED, "%d inputs, expected at most %d", count, GIVEN_INPUTS);
     for (int i = 0; i < count; i++)
         if (!read_input(d, i))
             return false;
@@ -158,7 +158,7 @@ static bool is_comparable(data_set *d)
         const char *type = graph->nodes[i].type;
         if (strncmp(type, "Random", 6) == 0 || strcmp(type, "Bernoulli") == 0)
             return ends(d, CASE_UNSUPPORTED,
-                        "%s: random numbers, with which the expected ones cannot be compared", type);
+                        "%s: random numbers, which cannot be compared with the expected ones", type);
     }
     return true;
 }

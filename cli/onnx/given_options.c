@@ -122,7 +122,7 @@ static int put_number(given *g, const verb *v, int number, const mica_tensor *t,
         return verb_failed(v, g->ctx);
     if (is == value || is_float(t->dtype))
         return EXIT_OK;
-    return usage_error(v, "--set %s: %g is no number of type %s", g->input[number].name, value,
+    return usage_error(v, "--set %s: %g is not a valid %s", g->input[number].name, value,
                        g->input[number].type);
 }
 

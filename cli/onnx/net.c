@@ -50,8 +50,8 @@ static int set_sizes(given *g, const verb *v, const mica_netfile_opts *opts, con
     mica_index other = batch_set(g), own = g->count > 0 && g->input[0].rank > 0 ? g->input[0].dim[0] : -1;
     mica_index batch = opts->batch > 0 ? opts->batch : other >= 0 ? other : own >= 0 ? own : usual;
     if (other >= 0 && other != batch)
-        return usage_error(v, "--set gives %s a batch of %td, but it is %td here", g->input[0].name, other,
-                           batch);
+        return usage_error(v, "--set gives %s a batch of %td, but the batch size is %td", g->input[0].name,
+                           other, batch);
     for (int i = 0; i < g->count; i++) {
         const mica_onnx_value *in = &g->input[i];
         if (g->how[i] != GIVEN_NOTHING || in->rank < 1)
@@ -59,8 +59,8 @@ static int set_sizes(given *g, const verb *v, const mica_netfile_opts *opts, con
         if (i == 0 && in->dim[0] >= 0 && in->dim[0] != batch)
             return verb_error(
                 v, EXIT_FILE,
-                "%s takes batches of %td, which is written into the model: --batch %td, or export it "
-                "with a batch that is left open",
+                "%s takes batches of %td, which is fixed in the model: use --batch %td, or export it "
+                "with a dynamic batch size",
                 path, in->dim[0], in->dim[0]);
         if (in->dim[0] < 0 && in->symbol[0] == NULL)
             set_shape(g, i, batch, opts);
@@ -154,7 +154,7 @@ static mica_status add_ends(mica_net *net, mica_netfile_info *info, const given 
     for (int i = 0; i < mica_net_inputs(net) && mica_net_input_tensor(net, &name, &t, i) == MICA_OK; i++)
         *(i == 0 ? &info->input : &info->other_input) = name;
     if (y == 0 || mica_net_shape(net, &t, y) != MICA_OK)
-        return mica_fail(net->ctx, MICA_ERR_FORMAT, "the model has no output that a net could have");
+        return mica_fail(net->ctx, MICA_ERR_FORMAT, "the model has no output that Mica can use");
     if (task == MICA_TASK_CLASSES)
         logits = before(net, y, "softmax");
     else if (task == MICA_TASK_BINARY)

@@ -63,7 +63,7 @@ static bool take_inputs(mica_onnx_importing *n)
             continue;
         n->in[i] = mica_onnx_look_up(im, name);
         if (n->in[i] < 0)
-            (void)mica_onnx_bad(n, "its input %s is made by no node before it", MICA_QUOTE(name));
+            (void)mica_onnx_bad(n, "its input %s is not produced by any earlier node", MICA_QUOTE(name));
         else if (n->in[i] > 0)
             whole = whole && !mica_onnx_held_at(im, n->in[i])->broken;
     }
@@ -125,7 +125,7 @@ bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph
     for (int k = 0; k < graph->output_count && k < most; k++) {
         out[k] = mica_onnx_look_up(im, graph->outputs[k].name);
         if (out[k] <= 0)
-            (void)mica_onnx_bad(n, "its graph's output %s is made by no node",
+            (void)mica_onnx_bad(n, "its graph's output %s is not produced by any node",
                                 MICA_QUOTE(graph->outputs[k].name));
     }
     im->depth--;
@@ -146,12 +146,12 @@ static void import_node(mica_onnx_import *im, const mica_onnx_node *node)
                                       : NULL;
     bool whole = take_inputs(&n);
     if (op == NULL && f == NULL)
-        (void)mica_onnx_unsupported(&n, "there is no such operator here (opset %d)", n.opset);
+        (void)mica_onnx_unsupported(&n, "Mica has no such operator (opset %d)", n.opset);
     else if (node->ins > MICA_ONNX_INS || node->outs > MICA_ONNX_OUTS)
         (void)mica_onnx_unsupported(&n, "%d inputs and %d outputs, expected at most %d", node->ins,
                                     node->outs, MICA_ONNX_INS);
     else if (f != NULL && im->depth >= DEEPEST)
-        (void)mica_onnx_unsupported(&n, "functions that call one another more than %d deep", DEEPEST);
+        (void)mica_onnx_unsupported(&n, "function calls nested more than %d deep", DEEPEST);
     else if (whole && f != NULL)
         call_function(&n, f);
     else if (whole && (mica_onnx_is_own(im->model) || !mica_onnx_fuse(&n)))
@@ -166,7 +166,7 @@ void mica_onnx_import_nodes(mica_onnx_import *im, const mica_onnx_node *nodes, i
     for (int i = 0; i < count && im->status == MICA_OK; i++) {
         if (++im->nodes > MOST_NODES) {
             im->status = mica_fail(im->ctx, MICA_ERR_FORMAT,
-                                   "%s: more than %d nodes, with those of its functions",
+                                   "%s: more than %d nodes, including those of its functions",
                                    MICA_QUOTE(im->model->path), MOST_NODES);
             return;
         }
@@ -338,7 +338,7 @@ static void add_outputs(mica_onnx_import *im)
     for (int i = 0; i < g->output_count && im->status == MICA_OK; i++) {
         refs[i] = mica_onnx_look_up(im, g->outputs[i].name);
         if (refs[i] <= 0)
-            im->status = mica_fail(im->ctx, MICA_ERR_FORMAT, "%s: output %s is made by no node",
+            im->status = mica_fail(im->ctx, MICA_ERR_FORMAT, "%s: output %s is not produced by any node",
                                    MICA_QUOTE(im->model->path), MICA_QUOTE(g->outputs[i].name));
     }
     if (im->status == MICA_OK && im->model->problem_count == 0)
@@ -403,7 +403,7 @@ static mica_status settle_sizes(const mica_onnx_import *im, bool compared)
         return im->status;
     MICA_TRY(mica_net_status(im->net));
     if (!im->varies)
-        return mica_net_fix_sizes(im->net, "the model has no sizes that are known by name");
+        return mica_net_fix_sizes(im->net, "the model has no named sizes");
     if (!compared || (im->twin != NULL && im->twin->count != im->count))
         return mica_net_fix_sizes(im->net, "the model's graph depends on its sizes");
     return im->fixed != NULL ? mica_net_fix_sizes(im->net, im->fixed) : MICA_OK;

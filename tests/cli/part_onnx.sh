@@ -37,7 +37,7 @@ head -c 100 "$folder/mlp.onnx" >"$folder/cut.onnx"
 ends 3 run "$folder/cut.onnx" "$folder/x.npy"
 complains "format error"
 ends 1 run "$folder/odd.onnx" --set x=1,2
-complains 'Frobnicate "b_node": there is no such operator here'
+complains 'Frobnicate "b_node": Mica has no such operator'
 complains 'Twiddle "c_node"'
 ends 2 run lenet "$folder/x.npy" --set batch=3
 complains "--set is for ONNX models"
@@ -64,7 +64,7 @@ complains "must be known before the net is planned"
 # ---- check ----
 ends 1 check "$folder/checks"
 says "failed       damaged: open: format error"
-says 'unsupported  odd: Frobnicate: there is no such operator here'
+says 'unsupported  odd: Frobnicate: Mica has no such operator'
 says 'failed       shaped: output "y": got f32 [2], expected f32 [2, 1]'
 says 'unsupported  texts: input "x" is of type STRING'
 says 'failed       wrong: output "y": 1 of 2 elements differ, the first at [1]: got 2, expected 2.0999999'
@@ -92,7 +92,7 @@ ends 0 train --checkpoint "$folder/trained" --resume --epochs 22 -q
 ends 0 train "$folder/mlp.onnx" --data "$folder/samples.npy,$folder/targets.npy" --checkpoint "$folder/regressed" --epochs 3 -q
 ends 0 eval "$folder/regressed" --data "$folder/samples.npy,$folder/targets.npy"
 ends 3 train "$folder/fixed.onnx" --data "$folder/samples.npy,$folder/labels.npy" --checkpoint "$folder/fixed" -q
-complains "takes batches of 2, which is written into the model"
+complains "takes batches of 2, which is fixed in the model"
 
 # ---- quantize ----
 data=$folder/samples.npy,$folder/labels.npy
@@ -177,7 +177,7 @@ complains 'Frobnicate "b_node"'
 ends 3 export "$folder/mlp.onnx" -o "$folder/onnx-x" --train
 complains "has no loss to train with: mica train"
 ends 3 export "$folder/fixed.onnx" -o "$folder/onnx-x" --batch 3
-complains "takes batches of 2, which is written into the model"
+complains "takes batches of 2, which is fixed in the model"
 ends 1 export "$folder/reshape.onnx" -o "$folder/onnx-x"
 complains "shape must be known before the net is planned"
 [ ! -e "$folder/onnx-x" ] || complain "an export that failed has made a folder"
@@ -220,7 +220,7 @@ complains 'the size "batch" is given twice'
 ends 2 run "$folder/mlp.onnx" "$folder/x.npy" --set batch=3
 complains "x.npy is f32 [5, 4], but --set batch=3"
 ends 2 run "$folder/reshape.onnx" "$folder/two.npy" --set shape=1.5,8
-complains "--set shape: 1.5 is no number of type INT64"
+complains "--set shape: 1.5 is not a valid INT64"
 ends 2 run "$folder/reshape.onnx" "$folder/two.npy" --set shape=1e30
 ends 1 plan "$folder/mlp.onnx" --set batch=999999999999999999
 complains "more elements than memory can hold"
@@ -234,9 +234,9 @@ for verb in run info plan train bench; do
     complains "the file is empty"
 done
 ends 2 quantize "$folder/conv.onnx" "$folder/x8" --int8 --data "$pictures" --set batch=7
-complains "--set gives x a batch of 7, but it is 32 here"
+complains "--set gives x a batch of 7, but the batch size is 32"
 ends 2 train "$folder/conv.onnx" --data "$pictures" --checkpoint "$folder/seven" --set x=7x1x8x8 --batch 32
-complains "--set gives x a batch of 7, but it is 32 here"
+complains "--set gives x a batch of 7, but the batch size is 32"
 ends 0 export "$folder/conv.onnx" -o "$folder/onnx-c" --set x=3x1x8x8 --batch 3 -q
 ends 0 plan "$folder/fixed.onnx" --train
 says "training, batch 2"
