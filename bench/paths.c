@@ -58,7 +58,8 @@ static void describe(call *c)
     mica_index h = narrow(s->rows, s->kernel[0], s->stride), w = narrow(s->columns, s->kernel[1], s->stride);
     c->opts = (mica_conv2d_opts){
         .stride = {s->stride, s->stride}, .pad = {s->kernel[0] / 2, s->kernel[1] / 2}, .groups = s->groups};
-    c->work = (double)(c->batch * s->out * h * w) * (double)(s->in / s->groups * s->kernel[0] * s->kernel[1]);
+    mica_index channels = s->in / s->groups;
+    c->work = (double)(c->batch * s->out * h * w) * (double)(channels * s->kernel[0] * s->kernel[1]);
     (void)snprintf(c->name, sizeof c->name, "%s_%dx%d%s_%d_%d_at_%dx%d_b%d_%s", s->net, (int)s->kernel[0],
                    (int)s->kernel[1], s->stride > 1 ? "s2" : "", (int)s->in, (int)s->out, (int)s->rows,
                    (int)s->columns, (int)c->batch, kinds[c->kind]);

@@ -91,7 +91,8 @@ static double difference(const float *a, const float *b, size_t bytes, double pr
 static void check_kind(mica_context *const *ctx, const data *d, int kind)
 {
     const shape *s = d->s;
-    double products = kind == WEIGHT ? (double)(d->bytes[FORWARD] / sizeof(float)) / (double)s->out
+    size_t pixels = d->bytes[FORWARD] / sizeof(float);
+    double products = kind == WEIGHT ? (double)pixels / (double)s->out
                                      : (double)((kind == INPUT ? s->out : s->in) * s->kernel * s->kernel);
     float *want = malloc(d->bytes[kind]), *got[2] = {malloc(d->bytes[kind]), malloc(d->bytes[kind])};
     mica_conv_probe chosen[2] = {{0}};

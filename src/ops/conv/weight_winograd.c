@@ -194,8 +194,9 @@ static double cost(const mica_context *ctx, const mica_conv *c)
     job j;
     mica_conv_patches in;
     (void)begin(ctx, &j, c, &in);
+    size_t chunk = mica_most(1, j.chunk);
     mica_conv_tiling t = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX, block_tiles(&in));
-    size_t chunks = mica_div_up(c->narrow_channels, j.chunk), blocks = mica_div_up(t.all, t.block);
+    size_t chunks = mica_div_up(c->narrow_channels, chunk), blocks = mica_div_up(t.all, t.block);
     double runs = (double)mica_most(c->batch * t.down * mica_div_up(t.across, lanes), blocks);
     double wide = (double)(c->wide_channels * chunks), narrow = (double)c->narrow_channels,
            pairs = (double)(c->wide_channels * c->narrow_channels);

@@ -177,8 +177,8 @@ static double transform_cost(const mica_context *ctx, const mica_conv_product *p
     const mica_conv_tiling *t = &p->winograd.tiling;
     size_t lanes = mica_conv_cost_lanes(ctx->kernels), blocks = tile_blocks(t);
     double whole = (double)t->frequencies / MICA_WINOGRAD_FREQUENCIES; /* of a transform in two dimensions */
-    double tiles = (double)(t->all / t->block * mica_round_up(t->block, lanes) +
-                            mica_round_up(t->all % t->block, lanes));
+    size_t full = t->all / t->block, rest = t->all % t->block;
+    double tiles = (double)(full * mica_round_up(t->block, lanes) + mica_round_up(rest, lanes));
     double runs = (double)mica_most(p->images * t->down * mica_div_up(t->across, lanes), blocks);
     return (double)(p->channels * p->m) *
                ((double)t->frequencies * (tiles * c->sum + (double)blocks * c->begin) +
@@ -231,8 +231,8 @@ static void set_deep_tiles(const mica_context *ctx, const mica_conv_product *p, 
 {
     set_tiles(ctx, p, w);
     size_t blocks = tile_blocks(&w->tiling);
-    w->group = mica_least(blocks, mica_most(1, DEEP_INPUT_BYTES / w->input_bytes));
-    w->group = mica_div_up(blocks, mica_div_up(blocks, w->group)); /* groups of about one size */
+    size_t most = mica_most(1, DEEP_INPUT_BYTES / w->input_bytes);
+    w->group = mica_div_up(blocks, mica_div_up(blocks, most)); /* groups of about one size */
 }
 
 /* Blocks of as many tiles as the other way has, or as the inputs have room for, whole vectors of them. */
