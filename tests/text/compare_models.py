@@ -153,26 +153,42 @@ def first_difference(steps, tokens):
     return None if ended else at
 
 
+def exact_steps(contest, path, prompt):
+    """llama.cpp's greedy text from the same weights in F32, which rounds no activations."""
+    plain = contest.folder / f"{path.stem}.F32.gguf"
+    if not plain.exists():
+        command(contest.mica, "quantize", path, plain, "--type", "F32")
+    return steps_of(contest, plain, prompt)
+
+
+def undecided(contest, path, out, steps, at):
+    """Why llama.cpp could have written what Mica did from token `at` on; None: it could not."""
+    prompt, tokens = out["prompt_tokens"], out["tokens"]
+    if steps[at][1] <= 0.1:
+        return "part at a near tie"
+    for way in (["--cache", "f32"], ["--flash"]):
+        own = first_difference(steps, [step[0] for step in steps_of(contest, path, prompt, *way)])
+        if own is not None and own <= at:
+            return "part where llama.cpp parts from itself"
+    own = first_difference(exact_steps(contest, path, prompt), tokens)
+    return "go on as llama.cpp does from the same weights in F32" if own is None or own > at else None
+
+
 def greedy(contest, path):
     """How far the texts agree. Where they part, llama.cpp must be undecided itself: its best two logits are near each
-    other, or its own text parts no later when nothing but the type of its cache or the kind of its attention changes."""
-    told = {"equal": 0, "part at a near tie": 0, "part where llama.cpp parts from itself": 0}
+    other; or its own text parts no later when nothing but the type of its cache or the kind of its attention changes; or
+    it writes Mica's token itself when it does not round activations to 8 bits."""
+    told = {}
     for prompt in PROMPTS:
         out = json.loads(command(contest.mica, "generate", path, "--prompt", prompt, "--tokens", 32, "--temperature", 0,
                                  "--threads", THREADS, "--json").splitlines()[-1])
         steps = steps_of(contest, path, out["prompt_tokens"])
         at = first_difference(steps, out["tokens"])
-        if at is None:
-            told["equal"] += 1
-        elif steps[at][1] <= 0.1:
-            told["part at a near tie"] += 1
-        else:
-            others = [steps_of(contest, path, out["prompt_tokens"], *way) for way in (["--cache", "f32"], ["--flash"])]
-            own = [first_difference(steps, [step[0] for step in other]) for other in others]
-            require(any(n is not None and n <= at for n in own),
-                    f"{prompt!r} differs at token {at}, where llama.cpp's best two are {steps[at][1]:.3f} apart")
-            told["part where llama.cpp parts from itself"] += 1
-    return f"{len(PROMPTS)} texts: " + ", ".join(f"{count} {what}" for what, count in told.items() if count)
+        why = "equal" if at is None else undecided(contest, path, out, steps, at)
+        require(why is not None,
+                f"{prompt!r} differs at token {at}, where llama.cpp's best two are {steps[at or 0][1]:.3f} apart")
+        told[why] = told.get(why, 0) + 1
+    return f"{len(PROMPTS)} texts: " + ", ".join(f"{count} {what}" for what, count in told.items())
 
 
 def log_softmax(rows):
