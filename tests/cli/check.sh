@@ -2,7 +2,7 @@
 # The mica command as a user meets it. check.sh MICA [full]: with "full" every benchmark row is run, and none
 # may make a heap call.
 set -uo pipefail
-mica=$1
+mica=$(realpath "$1") # parts change folders
 full=${2:-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
