@@ -61,6 +61,16 @@ static bool read_tensor(data_set *d, mica_onnx **file, mica_tensor *t, const cha
     return fails(d, what);
 }
 
+/* Whether a file has a shape that the model rules out, as a few of ONNX's own tests do (of CastLike): then it is taken
+ * as a constant, in the shape that it has. */
+static bool contradicts(const mica_tensor *t, const mica_onnx_value *v)
+{
+    bool fits = v->rank < 0 || v->rank == t->rank;
+    for (int k = 0; fits && k < v->rank; k++)
+        fits = v->dim[k] < 0 || v->dim[k] == t->dim[k];
+    return !fits;
+}
+
 /* The model's input that a file is for: of its name; else the one at its place. */
 static bool read_input(data_set *d, int number)
 {
@@ -82,7 +92,7 @@ static bool read_input(data_set *d, int number)
     g->value[i] = t;
     if (t.data == NULL)
         g->value[i].data = nothing;
-    g->how[i] = GIVEN_SHAPE;
+    g->how[i] = contradicts(&t, &g->input[i]) ? GIVEN_VALUE : GIVEN_SHAPE;
     return true;
 }
 
