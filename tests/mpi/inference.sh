@@ -17,6 +17,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
 failures=0
 checked=0
+lost=0
 
 complain() {
     failures=$((failures + 1))
@@ -46,9 +47,14 @@ same() {
     for ranks in $counts; do
         on "$ranks" "$mica" "$@" <"$input" >together 2>errors
         code=$?
+        # Open MPI's own processes lose each other at times, on a busy machine.
+        if [ "$code" -ne 0 ] && grep -q 'PMIX ERROR' errors && [ $((lost += 1)) -le 2 ]; then
+            on "$ranks" "$mica" "$@" <"$input" >together 2>errors
+            code=$?
+        fi
         checked=$((checked + 1))
         if [ "$code" -ne 0 ]; then
-            complain "mica $*: $ranks ranks end with $code:" "$(said)"
+            complain "mica $*: $ranks ranks end with $code:" "$(head -n 20 errors)"
         elif ! cmp -s alone together; then
             complain "mica $*: $ranks ranks print something else:" "$(diff alone together | head -n 6)"
         fi
