@@ -10,6 +10,8 @@
 
 #include "net/net.h"
 
+#if !defined(MICA_SMALL)
+
 enum { MOST_ROUNDS = 16 }; /* each gains, so there is an end; but not all of it is worth the wait */
 
 typedef struct search {
@@ -175,3 +177,5 @@ mica_status mica_net_choose_layouts(mica_net *net)
     mica_release(net->ctx, memory, bytes + 1);
     return MICA_OK;
 }
+
+#endif
