@@ -3,6 +3,7 @@
 
 #include "base/parallel.h"
 #include "ops/activation.h"
+#include "ops/conv/product.h"
 
 /* An operation by name. */
 typedef struct kind {
@@ -16,8 +17,9 @@ static bool is_transposed(const kind *k) { return k->way == TRANSPOSED; }
 
 static const mica_conv2d_opts defaults;
 
-static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
-                           const mica_conv2d_opts *opts)
+/* Checks a forward convolution of dst, x, w and bias, and takes it apart. */
+static mica_status open_forward(mica_context *ctx, mica_conv *conv, const kind *k,
+                                const mica_tensor *const *tensors, const mica_conv2d_opts *opts)
 {
     mica_conv_call call = {
         .op = k->op,
@@ -35,12 +37,19 @@ static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *
         .mean = k->way == MEAN,
         .opts = opts != NULL ? opts : &defaults,
     };
-    mica_conv conv;
-    MICA_TRY(mica_conv_check(ctx, &conv, &call));
+    MICA_TRY(mica_conv_check(ctx, conv, &call));
     MICA_TRY(mica_check_activation(ctx, k->op, call.opts->activation));
-    conv.activation = call.opts->activation;
-    conv.finish = mica_activation_kernel(ctx, call.opts->activation);
-    conv.slope = call.opts->slope;
+    conv->activation = call.opts->activation;
+    conv->finish = mica_activation_kernel(ctx, call.opts->activation);
+    conv->slope = call.opts->slope;
+    return MICA_OK;
+}
+
+static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
+                           const mica_conv2d_opts *opts)
+{
+    mica_conv conv;
+    MICA_TRY(open_forward(ctx, &conv, k, tensors, opts));
     return k->run(ctx, &conv);
 }
 
@@ -183,6 +192,51 @@ mica_status mica_conv2d(mica_context *ctx, const mica_tensor *dst, const mica_te
     static const kind k = {"conv2d", 2, PLAIN, mica_conv_narrow};
     return forward(ctx, &k, TENSORS(dst, x, w, bias), opts);
 }
+
+#if !defined(MICA_SMALL)
+/* The product of a mica_conv2d, planned but for its bias. */
+static mica_status plan_conv2d(mica_context *ctx, mica_conv_product *p, const mica_tensor *dst,
+                               const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts)
+{
+    static const kind k = {"conv2d", 2, PLAIN, mica_conv_narrow};
+    mica_conv conv;
+    MICA_TRY(open_forward(ctx, &conv, &k, TENSORS(dst, x, w, NULL), opts));
+    *p = mica_conv_narrow_product(ctx, &conv);
+    mica_conv_product_plan(ctx, p);
+    return MICA_OK;
+}
+
+mica_status mica_conv2d_prepare(mica_context *ctx, float *to, size_t *floats, const mica_tensor *dst,
+                                const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts)
+{
+    mica_conv_product p;
+    MICA_TRY(plan_conv2d(ctx, &p, dst, x, w, opts));
+    *floats = mica_conv_prepared_floats(&p);
+    if (to != NULL)
+        mica_conv_prepare(&p, to);
+    return MICA_OK;
+}
+
+mica_status mica_conv2d_cost(mica_context *ctx, double *nanoseconds, const mica_tensor *dst,
+                             const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts)
+{
+    mica_conv_product p;
+    MICA_TRY(plan_conv2d(ctx, &p, dst, x, w, opts));
+    *nanoseconds = mica_conv_cost(ctx, &p);
+    return MICA_OK;
+}
+
+mica_status mica_conv2d_prepared(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
+                                 const mica_tensor *w, const mica_tensor *bias, const float *prepared,
+                                 const mica_conv2d_opts *opts)
+{
+    static const kind k = {"conv2d", 2, PLAIN, mica_conv_narrow};
+    mica_conv conv;
+    MICA_TRY(open_forward(ctx, &conv, &k, TENSORS(dst, x, w, bias), opts));
+    conv.prepared = prepared;
+    return mica_conv_narrow(ctx, &conv);
+}
+#endif
 
 mica_status mica_conv2d_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                              const mica_tensor *w, const mica_tensor *bias, const mica_conv2d_opts *opts)

@@ -34,6 +34,7 @@ typedef struct mica_conv {
     mica_conv_planes wide, narrow; /* narrow: of means, one pixel; of windows, one for each */
     mica_conv_taps weight;         /* of a narrow channel, over wide channels */
     ptrdiff_t weight_stride;       /* from one narrow channel to the next */
+    const float *prepared;         /* the weights as the narrow image's path wants them (last.h), or NULL */
     bool biased;                   /* the image that is made has a bias for each channel */
     const float *bias;
     ptrdiff_t bias_stride;

@@ -16,6 +16,7 @@
 #include "ops/conv/conv.h"
 #include "ops/conv/extent.h"
 #include "ops/conv/grid.h"
+#include "ops/conv/last.h"
 #include "ops/conv/winograd.h"
 
 typedef struct mica_conv_product mica_conv_product;
@@ -68,7 +69,8 @@ struct mica_conv_product {
     mica_conv_planes out;
     mica_conv_patches in;
     mica_conv_weights w;
-    const float *bias; /* [groups * m], contiguous, or NULL */
+    const float *prepared; /* the weights as the path wants them (last.h), or NULL: packed when it runs */
+    const float *bias;     /* [groups * m], contiguous, or NULL */
     bool accumulate;
     mica_map_fn *finish; /* applied at the end, or NULL */
     float slope;         /* its parameter */
@@ -92,6 +94,7 @@ struct mica_conv_product {
     mica_conv_grid grid;             /* tiles */
     mica_conv_winograd winograd;     /* its own */
     mica_conv_columns columns;       /* its own */
+    mica_conv_last last;             /* its own */
     size_t gemm_bytes, thread_bytes; /* products, staged */
     char *scratch;
 };
@@ -154,7 +157,16 @@ bool mica_conv_tiles_most(const mica_context *ctx, const mica_conv_product *p, m
 /* And the scratch that this is. */
 size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p, const mica_conv_grid *most);
 
-/* The paths. Depthwise: strips of a plane, or as many channels as a vector has lanes at a time (depthwise.h). */
+/* What becomes of sums by way of the paths of last.h, and whether `finish` is left to be applied. */
+mica_last_end mica_conv_last_end(const mica_conv_product *p, bool *finishes);
+/* The prepared weights of the depthwise one. */
+size_t mica_conv_last_taps_floats(const mica_conv_product *p);
+void mica_conv_last_taps_pack(const mica_conv_product *p, float *to);
+
+/* The paths. Images channels last: last.h. */
+extern const mica_conv_path mica_conv_last_taps_path;
+extern const mica_conv_path mica_conv_last_path;
+/* Depthwise: strips of a plane, or as many channels as a vector has lanes at a time (depthwise.h). */
 extern const mica_conv_path mica_conv_strips_path;
 extern const mica_conv_path mica_conv_lanes_path;
 /* Very few output channels: sums over taps, one plane at a time. */
