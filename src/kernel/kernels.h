@@ -48,6 +48,7 @@
     X(strips)     /* the same, rows of wide planes */                  \
     X(last)       /* convolution of images channels last */            \
     X(last_taps)  /* the same, depthwise */                            \
+    X(last_pool)  /* pooling of images channels last */                \
     X(winograd)   /* transforms of three by three convolutions */      \
     X(convert)    /* from one element type to another */               \
     X(block)      /* block-quantized values to floats and back */      \

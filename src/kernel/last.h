@@ -1,8 +1,9 @@
-/* Convolutions of images that lie channels last: the channels of a pixel side by side. Two families:
+/* Convolutions of images that lie channels last: the channels of a pixel side by side. Three families:
  *
  *   last        output channels of pixels = pixels of some taps x weights: register tiles of pixels by vectors of
  *               output channels. What is read is broadcast from where it lies, or from patches.
  *   last_taps   depthwise: vectors across channels, some pixels of a row at a time.
+ *   last_pool   the largest, the mean and the sum of pixels: vectors across channels.
  */
 #ifndef MICA_SRC_KERNEL_LAST_H
 #define MICA_SRC_KERNEL_LAST_H
@@ -59,5 +60,21 @@ typedef struct mica_last_taps_kernels {
     size_t lanes;
     void (*row)(const mica_last_row *r);
 } mica_last_taps_kernels;
+
+/* A window: rows x columns of pixels that lie in the image, from the first of them on. */
+typedef struct mica_last_window {
+    const float *in;
+    ptrdiff_t row_stride, column_stride;
+    size_t rows, columns, channels;
+} mica_last_window;
+
+typedef struct mica_last_pool_kernels {
+    /* Of equal ones the first, of NaNs one of them; of no pixels -infinity. */
+    void (*max)(float *out, const mica_last_window *w);
+    /* Sums over `divisor`. */
+    void (*average)(float *out, const mica_last_window *w, float divisor);
+    /* totals [channels]: single sums are short. */
+    void (*totals)(double *totals, const mica_last_window *w);
+} mica_last_pool_kernels;
 
 #endif

@@ -211,7 +211,7 @@ TEST(conv_channels_last)
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
         mica_context *ctx[3] = {isa_context(isas[i], 1), isa_context(isas[i], 2), isa_context(isas[i], 3)};
         test_random r = test_seed(11);
-        for (int number = 0; ctx[0] != NULL && number < test_effort(400); number++) {
+        for (int number = 0; ctx[0] != NULL && number < test_effort(200); number++) {
             call c = draw(&r);
             check_call(ctx, &c, number);
             release(&c);

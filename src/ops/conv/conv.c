@@ -236,6 +236,17 @@ mica_status mica_conv2d_prepared(mica_context *ctx, const mica_tensor *dst, cons
     conv.prepared = prepared;
     return mica_conv_narrow(ctx, &conv);
 }
+
+mica_status mica_conv2d_mean_prepared(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
+                                      const mica_tensor *w, const mica_tensor *bias, const float *prepared,
+                                      const mica_conv2d_opts *opts)
+{
+    static const kind k = {"conv2d_mean", 2, MEAN, mica_conv_mean};
+    mica_conv conv;
+    MICA_TRY(open_forward(ctx, &conv, &k, TENSORS(dst, x, w, bias), opts));
+    conv.prepared = mica_conv_means_last(&conv) ? prepared : NULL;
+    return mica_conv_mean(ctx, &conv);
+}
 #endif
 
 mica_status mica_conv2d_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,

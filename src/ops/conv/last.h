@@ -50,6 +50,10 @@ mica_status mica_conv2d_prepare(mica_context *ctx, float *to, size_t *floats, co
 mica_status mica_conv2d_prepared(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                                  const mica_tensor *w, const mica_tensor *bias, const float *prepared,
                                  const mica_conv2d_opts *opts);
+/* mica_conv2d_mean with those of a mica_conv2d that reads and writes channels last; of no use unless x lies so. */
+mica_status mica_conv2d_mean_prepared(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
+                                      const mica_tensor *w, const mica_tensor *bias, const float *prepared,
+                                      const mica_conv2d_opts *opts);
 
 /* Nanoseconds of one thread for a planned product by its path, in either layout, in the manner of cost.h: those that
  * write channels last as with prepared weights. For the choice between layouts. */

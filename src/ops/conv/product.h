@@ -135,7 +135,9 @@ void mica_conv_join_taps(mica_conv_weights *w);
 void mica_conv_pool_stage(const mica_conv_product *p, const float *stage, size_t image, size_t channel,
                           size_t m);
 
-/* The product of `count` images from `first` on, which are contiguous: all but its plan. */
+/* The product of `count` images from `first` on, which are contiguous: all but its plan. They lie channels last where
+ * means are wanted of an image that does so, and go by the path for that. */
+bool mica_conv_means_last(const mica_conv *c);
 mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_conv *c, size_t first,
                                            size_t count);
 
