@@ -11,6 +11,12 @@ VF_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
 __attribute__((unused)) static void copy_strided(float *dst, const float *src, ptrdiff_t stride, size_t n)
 {
     size_t i = 0;
+    if (stride == 2 && VF_LANES > 1)
+        for (; i + VF_LANES <= n; i += VF_LANES) {
+            vf even, odd;
+            vf_unzip(vf_load(src + 2 * i), vf_load_tail(src + 2 * i + VF_LANES, VF_LANES - 1), &even, &odd);
+            vf_store(dst + i, even);
+        }
     for (; i + VF_LANES <= n; i += VF_LANES)
         vf_store(dst + i, vf_gather(src + (ptrdiff_t)i * stride, stride));
     for (; i < n; i++)

@@ -20,6 +20,7 @@
 #include "kernel/depthwise.h"
 #include "kernel/gemm.h"
 #include "kernel/int8.h"
+#include "kernel/last.h"
 #include "kernel/loss.h"
 #include "kernel/map.h"
 #include "kernel/norm.h"
@@ -45,6 +46,9 @@
     X(taps)       /* the same, one plane at a time */                  \
     X(lanes)      /* depthwise convolution, channels side by side */   \
     X(strips)     /* the same, rows of wide planes */                  \
+    X(last)       /* convolution of images channels last */            \
+    X(last_taps)  /* the same, depthwise */                            \
+    X(last_pool)  /* pooling of images channels last */                \
     X(winograd)   /* transforms of three by three convolutions */      \
     X(convert)    /* from one element type to another */               \
     X(block)      /* block-quantized values to floats and back */      \

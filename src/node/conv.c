@@ -8,7 +8,7 @@
 #include "net/net.h"
 #include "node/finish.h"
 #include "node/planes.h"
-#include "ops/conv/conv.h"
+#include "ops/conv/last.h"
 
 /* ---- Options ---- */
 
@@ -247,14 +247,35 @@ static bool take_in(mica_net *net, mica_node *node, const mica_node *then)
 /* ---- Layouts ---- */
 
 #if !defined(MICA_SMALL)
+/* Layouts that no path is made for are read and written across. */
+#define ACROSS_TIMES 4.0
+
+/* Of means: the image that they would be the means of, which lies as x does. */
+static mica_tensor image_of_means(const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *how)
+{
+    char reason[MICA_REASON];
+    mica_tensor y = *x;
+    (void)mica_conv_sizes(&y.dim[2], reason, x, &w->dim[2], how, false); /* inferred before */
+    y.dim[1] = w->dim[0];
+    mica_tensor_set_strides(&y);
+    if (mica_channels_last(x)) {
+        y.stride[2] *= y.dim[1];
+        y.stride[3] *= y.dim[1];
+        y.stride[1] = 1;
+    }
+    return y;
+}
+
 static double time_of(const mica_call *c, mica_conv2d_opts how, bool mean)
 {
     mica_tensor x = mica_planes(c->in[0]), w = mica_planes(c->in[1]);
-    mica_tensor y = mean ? *c->out[0] : mica_planes(c->out[0]);
-    if (mean)
-        y.rank = 2;
+    mica_tensor y = mean ? image_of_means(&x, &w, &how) : mica_planes(c->out[0]);
     how.accumulate = false;
-    return mica_conv2d_time(c->ctx, &y, &x, &w, &how, mean);
+    double time;
+    if (mica_conv2d_cost(c->ctx, &time, &y, &x, &w, &how) != MICA_OK)
+        return 0.0; /* it says so when it runs */
+    bool reads = mica_channels_last(&x), writes = mica_channels_last(&y);
+    return reads != writes && (reads || how.groups > 1) ? ACROSS_TIMES * time : time;
 }
 
 static double conv1d_time(const mica_call *c) { return time_of(c, how1d(c->opts), false); }

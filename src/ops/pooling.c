@@ -3,6 +3,7 @@
 
 #include "base/parallel.h"
 #include "ops/contiguous.h"
+#include "ops/pooling_last.h"
 #include "tensor/tensor.h"
 
 /* Output elements in one block of parallel work. */
@@ -158,6 +159,11 @@ static mica_status max_pool(mica_context *ctx, const char *op, int axes, const m
     MICA_TRY(set_windows(ctx, op, &job, axes, opts, "x", x, "y", y));
     if (indices != NULL)
         MICA_TRY(mica_check_same_shape(ctx, op, "indices", indices, "y", y));
+    if (indices == NULL && mica_pooling_is_last(y, x)) {
+        MICA_START(ctx, op, 0, NULL);
+        mica_pooling_last(ctx, y, x, &job.shape, true);
+        return MICA_OK;
+    }
     mica_contiguous dense;
     void *scratch;
     mica_contiguous_plan(&dense, args, 3);
@@ -302,6 +308,11 @@ static mica_status average(mica_context *ctx, const char *op, int axes, const mi
     MICA_TRY(set_windows(ctx, op, &job, axes, opts, "x", x, "y", y));
     if (job.shape.dilation[0] != 1 || job.shape.dilation[1] != 1)
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: average pooling has no dilation", op);
+    if (mica_pooling_is_last(y, x)) {
+        MICA_START(ctx, op, 0, NULL);
+        mica_pooling_last(ctx, y, x, &job.shape, false);
+        return MICA_OK;
+    }
     return run(ctx, op, &job, args, average_block, job.planes * (size_t)job.shape.out[0],
                (size_t)job.shape.out[1]);
 }
@@ -424,6 +435,11 @@ mica_status mica_global_avg_pool(mica_context *ctx, const mica_tensor *y, const 
     MICA_TRY(mica_check_args(ctx, "global_avg_pool", args, 2));
     pool_job job;
     MICA_TRY(set_global(ctx, "global_avg_pool", &job, "x", x, "y", y));
+    if (mica_means_is_last(x)) {
+        MICA_START(ctx, "global_avg_pool", 0, NULL);
+        mica_means_last(ctx, y, x);
+        return MICA_OK;
+    }
     return run(ctx, "global_avg_pool", &job, args, adaptive_block, job.planes, (size_t)job.shape.in[1]);
 }
 

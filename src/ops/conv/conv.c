@@ -19,8 +19,9 @@ static const mica_conv2d_opts defaults;
 
 #define TENSORS(...) ((const mica_tensor *const[]){__VA_ARGS__})
 
-static mica_status take_apart(mica_context *ctx, mica_conv *conv, const kind *k,
-                              const mica_tensor *const *tensors, const mica_conv2d_opts *opts)
+/* Checks a forward convolution of dst, x, w and bias, and takes it apart. */
+static mica_status open_forward(mica_context *ctx, mica_conv *conv, const kind *k,
+                                const mica_tensor *const *tensors, const mica_conv2d_opts *opts)
 {
     mica_conv_call call = {
         .op = k->op,
@@ -50,7 +51,7 @@ static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *
                            const mica_conv2d_opts *opts)
 {
     mica_conv conv;
-    MICA_TRY(take_apart(ctx, &conv, k, tensors, opts));
+    MICA_TRY(open_forward(ctx, &conv, k, tensors, opts));
     return k->run(ctx, &conv);
 }
 
@@ -193,18 +194,58 @@ mica_status mica_conv2d(mica_context *ctx, const mica_tensor *dst, const mica_te
 }
 
 #if !defined(MICA_SMALL)
-double mica_conv2d_time(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x, const mica_tensor *w,
-                        const mica_conv2d_opts *opts, bool mean)
+/* The product of a mica_conv2d, planned but for its bias. */
+static mica_status plan_conv2d(mica_context *ctx, mica_conv_product *p, const mica_tensor *dst,
+                               const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts)
 {
-    const kind k = {mean ? "conv2d_mean" : "conv2d", 2, mean ? MEAN : PLAIN, NULL};
+    static const kind k = {"conv2d", 2, PLAIN, mica_conv_narrow};
     mica_conv conv;
-    if (take_apart(ctx, &conv, &k, TENSORS(dst, x, w, NULL), opts) != MICA_OK)
-        return 0.0; /* it says so when it runs */
-    mica_conv_product p = mica_conv_narrow_product(ctx, &conv);
-    if (mean) /* its image would lie as x does */
-        p.out.channel_stride = p.in.channel_stride;
-    mica_conv_product_plan(ctx, &p);
-    return mica_conv_product_time(ctx, &p);
+    MICA_TRY(open_forward(ctx, &conv, &k, TENSORS(dst, x, w, NULL), opts));
+    *p = mica_conv_narrow_product(ctx, &conv);
+    mica_conv_product_plan(ctx, p);
+    return MICA_OK;
+}
+
+mica_status mica_conv2d_prepare(mica_context *ctx, float *to, size_t *floats, const mica_tensor *dst,
+                                const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts)
+{
+    mica_conv_product p;
+    MICA_TRY(plan_conv2d(ctx, &p, dst, x, w, opts));
+    *floats = mica_conv_prepared_floats(&p);
+    if (to != NULL)
+        mica_conv_prepare(&p, to);
+    return MICA_OK;
+}
+
+mica_status mica_conv2d_cost(mica_context *ctx, double *nanoseconds, const mica_tensor *dst,
+                             const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts)
+{
+    mica_conv_product p;
+    MICA_TRY(plan_conv2d(ctx, &p, dst, x, w, opts));
+    *nanoseconds = mica_conv_cost(ctx, &p);
+    return MICA_OK;
+}
+
+mica_status mica_conv2d_prepared(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
+                                 const mica_tensor *w, const mica_tensor *bias, const float *prepared,
+                                 const mica_conv2d_opts *opts)
+{
+    static const kind k = {"conv2d", 2, PLAIN, mica_conv_narrow};
+    mica_conv conv;
+    MICA_TRY(open_forward(ctx, &conv, &k, TENSORS(dst, x, w, bias), opts));
+    conv.prepared = prepared;
+    return mica_conv_narrow(ctx, &conv);
+}
+
+mica_status mica_conv2d_mean_prepared(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
+                                      const mica_tensor *w, const mica_tensor *bias, const float *prepared,
+                                      const mica_conv2d_opts *opts)
+{
+    static const kind k = {"conv2d_mean", 2, MEAN, mica_conv_mean};
+    mica_conv conv;
+    MICA_TRY(open_forward(ctx, &conv, &k, TENSORS(dst, x, w, bias), opts));
+    conv.prepared = mica_conv_means_last(&conv) ? prepared : NULL;
+    return mica_conv_mean(ctx, &conv);
 }
 #endif
 

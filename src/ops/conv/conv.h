@@ -34,6 +34,7 @@ typedef struct mica_conv {
     mica_conv_planes wide, narrow; /* narrow: of means, one pixel; of windows, one for each */
     mica_conv_taps weight;         /* of a narrow channel, over wide channels */
     ptrdiff_t weight_stride;       /* from one narrow channel to the next */
+    const float *prepared;         /* the weights as the narrow image's path wants them (last.h), or NULL */
     bool biased;                   /* the image that is made has a bias for each channel */
     const float *bias;
     ptrdiff_t bias_stride;
@@ -78,11 +79,6 @@ mica_status mica_conv_weight(mica_context *ctx, const mica_conv *conv);
 
 /* What a convolution reads to make its narrow image. */
 mica_conv_patches mica_conv_patches_of(const mica_conv *conv, const mica_kernels *kernels);
-
-/* About how long mica_conv2d takes with images that lie like these, by one thread, in ns; with `mean`, mica_conv2d_mean.
- * While measuring. */
-double mica_conv2d_time(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x, const mica_tensor *w,
-                        const mica_conv2d_opts *opts, bool mean);
 
 /* For the layers: dst [N, out, PH, PW] = the largest of each window of what mica_conv2d gives, then the
  * activation; the image itself is never there as a whole. indices as mica_max_pool2d has them, or NULL. Both

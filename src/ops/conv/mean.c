@@ -2,7 +2,7 @@
  *
  * Tiles add their sums up as they come out of the registers: what is left of a block is a total for each channel, and
  * these are added in the order of the blocks. The other ways make some images at a time, and their planes are then
- * added up.
+ * added up; where the image that is read lies channels last, so do these.
  *
  *   tiles:    [ bias, if it is strided | totals | the product's ]
  *   others:   [ bias, if it is strided | some images | the largest product's ]
@@ -98,6 +98,37 @@ static void planes_means(mica_context *ctx, void *user, const float *planes, siz
     mica_parallel_sums(ctx, 8.0 * (double)(count * j->pixels), count, plane_mean, j);
 }
 
+#if !defined(MICA_SMALL)
+/* Channels of an image at a time. */
+#define TOTALS ((size_t)128)
+
+static void pixels_mean(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const job *j = work;
+    size_t across = mica_div_up(j->channels, TOTALS), image = block / across, first = block % across * TOTALS;
+    double totals[TOTALS];
+    mica_last_window w = {.in = j->images + image * j->pixels * j->channels + first,
+                          .column_stride = (ptrdiff_t)j->channels,
+                          .rows = 1,
+                          .columns = j->pixels,
+                          .channels = mica_least(TOTALS, j->channels - first)};
+    MICA_FAMILY(j->kernels, last_pool)->totals(totals, &w);
+    for (size_t c = 0; c < w.channels; c++)
+        put_mean(j, j->first / j->channels + image, first + c, totals[c]);
+}
+
+/* A mica_conv_planes_fn, of images that lie channels last. */
+static void pixels_means(mica_context *ctx, void *user, const float *planes, size_t first, size_t count)
+{
+    job *j = user;
+    j->images = planes;
+    j->first = first;
+    mica_parallel_sums(ctx, 8.0 * (double)(count * j->pixels),
+                       count / j->channels * mica_div_up(j->channels, TOTALS), pixels_mean, j);
+}
+#endif
+
 /* The most of both ways, for this size or a smaller one that can follow. */
 static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const mica_conv_product *p)
 {
@@ -110,6 +141,10 @@ static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const m
                mica_conv_product_bytes(ctx, p);
     if (ctx->one_size)
         return mica_conv_by_images_bytes(ctx, c);
+    if (!p->means) { /* always channels last */
+        size_t some = mica_conv_some_bytes(c, &all, &left);
+        return bias + some + mica_conv_product_most(ctx, p, &left);
+    }
     mica_conv_grid tiles = {0};
     size_t before = mica_conv_columns_path.scratch(ctx, p, &left) +
                     mica_conv_winograd_path.scratch(ctx, p, &left);
@@ -134,12 +169,16 @@ mica_status mica_conv_mean(mica_context *ctx, const mica_conv *c)
              .channels = c->groups * c->narrow_channels,
              .pixels = c->rows.narrow * c->columns.narrow};
     mica_conv_product p = mica_conv_images_product(ctx, c, 0, c->batch);
-    p.means = true;
+    p.means = !mica_conv_means_last(c);
     mica_conv_product_plan(ctx, &p);
     void *scratch;
     MICA_START(ctx, c->op, scratch_bytes(ctx, c, &p), &scratch);
-    if (mica_conv_tiles_total(&p))
+    if (p.means && mica_conv_tiles_total(&p))
         by_totals(ctx, &j, &p, scratch);
+#if !defined(MICA_SMALL)
+    else if (!p.means)
+        mica_conv_by_images(ctx, c, pixels_means, &j, scratch);
+#endif
     else
         mica_conv_by_images(ctx, c, planes_means, &j, scratch);
     return MICA_OK;

@@ -2,7 +2,8 @@
  *
  * A new path is a row. Of few channels the first that fits is taken: the rows are in the order of what they gain there,
  * and each says which sizes it leaves to the rows below it. Of many channels the path that costs least is taken
- * (cost.h), and the scratch is enough for each. The last row of a table handles everything else. */
+ * (cost.h), and the scratch is enough for each; one without a cost is taken wherever it fits. The last row of a table
+ * handles everything else. */
 #include <assert.h>
 #include <string.h>
 
@@ -84,9 +85,9 @@ static const mica_conv_path *const image_paths[] = {
 #if defined(MICA_SMALL)
     &mica_conv_direct_path,
 #else
-    &mica_conv_strips_path,   &mica_conv_lanes_path,    &mica_conv_columns_path,
-    &mica_conv_winograd_path, &mica_conv_deep_path,     &mica_conv_tiles_path,
-    &mica_conv_direct_path,   &mica_conv_products_path, &mica_conv_staged_path,
+    &mica_conv_last_taps_path, &mica_conv_last_path,     &mica_conv_strips_path, &mica_conv_lanes_path,
+    &mica_conv_columns_path,   &mica_conv_winograd_path, &mica_conv_deep_path,   &mica_conv_tiles_path,
+    &mica_conv_direct_path,    &mica_conv_products_path, &mica_conv_staged_path,
 #endif
 };
 
@@ -113,20 +114,6 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
     (void)p->path->fits(ctx, p); /* rows below it have left their plans */
 }
 
-#if !defined(MICA_SMALL)
-/* Of paths that are not chosen by it: a multiply-add. And what it costs to read or write across channels. */
-#define SUM_TIME     0.05
-#define ACROSS_TIMES 4.0
-
-double mica_conv_product_time(const mica_context *ctx, const mica_conv_product *p)
-{
-    double sums = (double)(p->images * p->pixels) * (double)(p->groups * p->m) * (double)p->k;
-    double time = p->path->cost != NULL ? p->path->cost(ctx, p) : SUM_TIME * sums;
-    bool last = p->in.channel_stride == 1 || p->out.channel_stride == 1;
-    return last && !p->path->channels_last ? ACROSS_TIMES * time : time;
-}
-#endif
-
 size_t mica_conv_product_most(const mica_context *ctx, const mica_conv_product *p,
                               const mica_conv_extent *most)
 {
@@ -134,7 +121,7 @@ size_t mica_conv_product_most(const mica_context *ctx, const mica_conv_product *
     size_t bytes = 0;
     for (size_t row = 0; row < ROWS(image_paths) && mica_conv_extent_pixels(&left) * p->m > 0; row++) {
         bytes = mica_most(bytes, image_paths[row]->scratch(ctx, p, &left));
-        if (mica_conv_by_cost(p->channels, p->m))
+        if (mica_conv_by_cost(p->channels, p->m) && image_paths[row]->cost != NULL)
             left = *most;
     }
     return bytes;

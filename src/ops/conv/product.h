@@ -16,6 +16,7 @@
 #include "ops/conv/conv.h"
 #include "ops/conv/extent.h"
 #include "ops/conv/grid.h"
+#include "ops/conv/last.h"
 #include "ops/conv/winograd.h"
 
 typedef struct mica_conv_product mica_conv_product;
@@ -36,8 +37,6 @@ typedef struct mica_conv_path {
     /* Floats of the stage on which a thread has all of an image, and pools it; 0: it never has. NULL: no path to
      * the largest of windows. */
     size_t (*stage)(const mica_conv_product *p);
-    /* Made for images whose channels lie last: the others read these across. */
-    bool channels_last;
 } mica_conv_path;
 
 /* The plan of a product by way of lines.
@@ -70,7 +69,8 @@ struct mica_conv_product {
     mica_conv_planes out;
     mica_conv_patches in;
     mica_conv_weights w;
-    const float *bias; /* [groups * m], contiguous, or NULL */
+    const float *prepared; /* the weights as the path wants them (last.h), or NULL: packed when it runs */
+    const float *bias;     /* [groups * m], contiguous, or NULL */
     bool accumulate;
     mica_map_fn *finish; /* applied at the end, or NULL */
     float slope;         /* its parameter */
@@ -94,6 +94,7 @@ struct mica_conv_product {
     mica_conv_grid grid;             /* tiles */
     mica_conv_winograd winograd;     /* its own */
     mica_conv_columns columns;       /* its own */
+    mica_conv_last last;             /* its own */
     size_t gemm_bytes, thread_bytes; /* products, staged */
     char *scratch;
 };
@@ -110,8 +111,6 @@ bool mica_conv_by_cost(size_t channels, size_t m);
 
 /* Chooses the path. */
 void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p);
-/* What a planned product is held to take by one thread, in ns. */
-double mica_conv_product_time(const mica_context *ctx, const mica_conv_product *p);
 
 /* Bytes of scratch that a planned product takes, and every smaller one that can follow: of its own sizes, or of those
  * up to *most. */
@@ -136,7 +135,9 @@ void mica_conv_join_taps(mica_conv_weights *w);
 void mica_conv_pool_stage(const mica_conv_product *p, const float *stage, size_t image, size_t channel,
                           size_t m);
 
-/* The product of `count` images from `first` on, which are contiguous: all but its plan. */
+/* The product of `count` images from `first` on, which are contiguous: all but its plan. They lie channels last where
+ * means are wanted of an image that does so, and go by the path for that. */
+bool mica_conv_means_last(const mica_conv *c);
 mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_conv *c, size_t first,
                                            size_t count);
 
@@ -158,7 +159,16 @@ bool mica_conv_tiles_most(const mica_context *ctx, const mica_conv_product *p, m
 /* And the scratch that this is. */
 size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p, const mica_conv_grid *most);
 
-/* The paths. Depthwise: strips of a plane, or as many channels as a vector has lanes at a time (depthwise.h). */
+/* What becomes of sums by way of the paths of last.h, and whether `finish` is left to be applied. */
+mica_last_end mica_conv_last_end(const mica_conv_product *p, bool *finishes);
+/* The prepared weights of the depthwise one. */
+size_t mica_conv_last_taps_floats(const mica_conv_product *p);
+void mica_conv_last_taps_pack(const mica_conv_product *p, float *to);
+
+/* The paths. Images channels last: last.h. */
+extern const mica_conv_path mica_conv_last_taps_path;
+extern const mica_conv_path mica_conv_last_path;
+/* Depthwise: strips of a plane, or as many channels as a vector has lanes at a time (depthwise.h). */
 extern const mica_conv_path mica_conv_strips_path;
 extern const mica_conv_path mica_conv_lanes_path;
 /* Very few output channels: sums over taps, one plane at a time. */

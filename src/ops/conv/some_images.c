@@ -10,6 +10,17 @@
 #define SOME_PIXELS 1024
 #define SOME_FLOATS ((size_t)16384)
 
+bool mica_conv_means_last(const mica_conv *c)
+{
+#if defined(MICA_SMALL)
+    (void)c;
+    return false;
+#else
+    return c->pool == NULL && c->narrow_channels > MICA_CONV_DIRECT_CHANNELS &&
+           mica_conv_is_last(c->groups * c->wide_channels, c->wide.channel_stride, c->wide.column_stride);
+#endif
+}
+
 mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_conv *c, size_t first,
                                            size_t count)
 {
@@ -21,6 +32,12 @@ mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_c
                                .channel_stride = (ptrdiff_t)pixels,
                                .row_stride = (ptrdiff_t)columns,
                                .column_stride = 1};
+    if (mica_conv_means_last(c)) {
+        ptrdiff_t channels = (ptrdiff_t)(p.groups * p.m);
+        p.out.channel_stride = 1;
+        p.out.row_stride = (ptrdiff_t)columns * channels;
+        p.out.column_stride = channels;
+    }
     if (!ctx->measuring)
         p.in.data += (ptrdiff_t)first * p.in.image_stride;
     return p;

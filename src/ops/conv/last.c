@@ -1,0 +1,302 @@
+/* A convolution's image channels last: last.h. */
+#include "ops/conv/last.h"
+
+#include <math.h>
+
+#include "base/parallel.h"
+#include "ops/conv/cost.h"
+#include "ops/conv/product.h"
+
+/* Floats of what a block reads and writes: so many that the first cache has most of them. Where the weights are more
+ * than the second cache should hold, more of them, as the weights are then read for each block. */
+#define BLOCK_FLOATS ((size_t)12288)
+#define MANY_FLOATS  ((size_t)131072)
+#define MANY_WEIGHTS ((size_t)131072)
+/* Blocks to cut a product into, if each has so many multiply-adds: by channels too, where there are few pixels. */
+#define LEAST_BLOCKS 16
+#define LEAST_SUMS   ((size_t)131072)
+/* Pixels so far apart, or a multiple of it, meet in the same few sets of the first cache. */
+#define BAD_STRIDE 512
+#define LINE       16
+
+static bool writes_last(const mica_conv_product *p)
+{
+    return mica_conv_is_last(p->groups * p->m, p->out.channel_stride, p->out.column_stride) && !p->means &&
+           (p->groups == 1 || p->m > MICA_CONV_DIRECT_CHANNELS);
+}
+
+static bool reads_last(const mica_conv_product *p)
+{
+    return mica_conv_is_last(p->groups * p->channels, p->in.channel_stride, p->in.column_stride);
+}
+
+static bool is_single(const mica_conv_axis *axis)
+{
+    return axis->taps == 1 && axis->scale == 1 && axis->base == 0 && axis->image >= axis->count;
+}
+
+/* How many pixels lie at one stride, one behind the other. */
+static size_t run_of(const mica_conv_product *p, ptrdiff_t *stride, ptrdiff_t image_stride,
+                     ptrdiff_t row_stride, ptrdiff_t column_stride)
+{
+    size_t rows = p->in.rows.count, columns = p->in.columns.count;
+    if (!mica_conv_pixel_stride(stride, rows, columns, row_stride, column_stride)) {
+        *stride = column_stride;
+        return columns;
+    }
+    bool all = p->images == 1 || image_stride == (ptrdiff_t)p->pixels * *stride;
+    return all ? p->images * p->pixels : p->pixels;
+}
+
+/* ---- The plan ---- */
+
+static const mica_last_kernels *kernels_of(const mica_context *ctx)
+{
+    return MICA_FAMILY(ctx->kernels, last);
+}
+
+/* From one pixel of the patches to the next. */
+static size_t patch_stride(size_t k)
+{
+    size_t lines = mica_div_up(k, LINE);
+    return (lines % 2 == 0 ? lines + 1 : lines) * LINE;
+}
+
+/* Pixels of a block at most, by what does not change from step to step. */
+static size_t most_pixels(const mica_conv_product *p, size_t tile)
+{
+    size_t each = p->k + p->m, floats = p->m * p->k >= MANY_WEIGHTS ? MANY_FLOATS : BLOCK_FLOATS;
+    return mica_most(1, floats / mica_most(1, each) / tile) * tile;
+}
+
+static size_t group_floats(const mica_conv_product *p, size_t lanes)
+{
+    return mica_round_up(p->m, lanes) * p->k;
+}
+
+static bool is_direct(const mica_conv_product *p)
+{
+    return reads_last(p) && is_single(&p->in.rows) && is_single(&p->in.columns) &&
+           p->in.column_stride % BAD_STRIDE != 0;
+}
+
+static bool fits(const mica_context *ctx, mica_conv_product *p)
+{
+    if (!writes_last(p))
+        return false;
+    const mica_last_kernels *kernels = kernels_of(ctx);
+    mica_conv_last *l = &p->last;
+    *l = (mica_conv_last){.direct = is_direct(p), .planar = !reads_last(p)};
+    l->run = run_of(p, &l->pixel, p->out.image_stride, p->out.row_stride, p->out.column_stride);
+    if (l->direct) {
+        ptrdiff_t stride;
+        l->run = mica_least(l->run,
+                            run_of(p, &stride, p->in.image_stride, p->in.row_stride, p->in.column_stride));
+    }
+    l->run = mica_most(1, l->run);
+    size_t most = most_pixels(p, kernels->tile), blocks = mica_div_up(l->run, most);
+    l->block = mica_least(most, mica_round_up(mica_div_up(l->run, blocks), kernels->tile));
+    blocks = mica_div_up(l->run, l->block) * mica_div_up(p->images * p->pixels, l->run) * p->groups;
+    size_t wanted = mica_least(LEAST_BLOCKS, p->images * p->pixels * p->groups * p->m * p->k / LEAST_SUMS);
+    size_t across = mica_most(1, mica_div_up(wanted, mica_most(1, blocks)));
+    l->some = mica_most(kernels->width, mica_round_up(mica_div_up(p->m, across), kernels->width));
+    l->weight_bytes = mica_align_up(p->groups * group_floats(p, kernels->lanes) * sizeof(float));
+    size_t pixels = l->planar ? most * p->k : most * patch_stride(p->k);
+    l->patch_bytes = l->direct ? 0 : mica_align_up(pixels * sizeof(float));
+    return true;
+}
+
+/* For so many pixels. Blocks are never more than pixels x panels. */
+static size_t bytes_for(const mica_context *ctx, const mica_conv_product *p, size_t pixels)
+{
+    size_t panels = mica_div_up(p->m, kernels_of(ctx)->width) * p->groups;
+    return (p->prepared != NULL ? 0 : p->last.weight_bytes) +
+           p->last.patch_bytes * mica_conv_parts(ctx, pixels * panels);
+}
+
+static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
+{
+    mica_conv_product planned = *p;
+    if (!fits(ctx, &planned))
+        return 0;
+    size_t bytes = bytes_for(ctx, &planned, mica_conv_extent_pixels(up_to));
+    mica_conv_extent_clear(up_to);
+    return bytes;
+}
+
+static size_t taken(const mica_context *ctx, const mica_conv_product *p)
+{
+    return bytes_for(ctx, p, p->images * p->pixels);
+}
+
+/* ---- Weights ---- */
+
+typedef struct pack_job {
+    const mica_conv_product *p;
+    float *to;
+} pack_job;
+
+/* Taps are the slower index of k where what is read lies channels last, the faster one otherwise. */
+static void pack_panel(void *work, size_t number, int thread)
+{
+    (void)thread;
+    const pack_job *j = work;
+    const mica_conv_product *p = j->p;
+    const mica_last_kernels *kernels = MICA_FAMILY(p->kernels, last);
+    size_t panels = mica_div_up(p->m, kernels->width), group = number / panels;
+    size_t first = number % panels * kernels->width, count = mica_least(kernels->width, p->m - first);
+    size_t width = mica_round_up(count, kernels->lanes);
+    float *panel = j->to + group * group_floats(p, kernels->lanes) + first * p->k;
+    mica_conv_weights w = p->w;
+    w.taps.data += (ptrdiff_t)group * w.group_stride;
+    if (p->last.planar) {
+        mica_conv_join_taps(&w);
+        mica_conv_pack_weights(&w, panel, width, first, count, 0, p->k);
+        return;
+    }
+    for (size_t t = 0; t < w.rows; t++)
+        for (size_t u = 0; u < w.columns; u++, panel += p->channels * width)
+            w.gemm->pack(panel, width,
+                         w.taps.data + (ptrdiff_t)first * w.vector_stride + (ptrdiff_t)t * w.taps.row_stride +
+                             (ptrdiff_t)u * w.taps.column_stride,
+                         w.vector_stride, w.taps.channel_stride, count, p->channels);
+}
+
+static size_t panels_of(const mica_conv_product *p)
+{
+    return mica_div_up(p->m, MICA_FAMILY(p->kernels, last)->width) * p->groups;
+}
+
+/* ---- Running ---- */
+
+typedef struct job {
+    const mica_conv_product *p;
+    const float *weights;
+    char *patches;
+    mica_last_end end;
+    bool finishes; /* by a map, after the sums */
+    size_t down, across, blocks;
+} job;
+
+/* What reads: where the pixels from number `first` on lie, or their patches. */
+static void find_input(const job *j, mica_last_product *b, size_t group, size_t first, float *patches)
+{
+    const mica_conv_product *p = j->p;
+    mica_conv_patches in = p->in;
+    in.data += (ptrdiff_t)(group * p->channels) * in.channel_stride;
+    b->in = patches;
+    b->k_stride = 1;
+    if (p->last.direct) {
+        size_t columns = p->in.columns.count, rows = p->in.rows.count;
+        b->in = in.data + (ptrdiff_t)(first / columns / rows) * in.image_stride +
+                (ptrdiff_t)(first / columns % rows) * in.row_stride +
+                (ptrdiff_t)(first % columns) * in.column_stride;
+        b->pixel_stride = columns == 1 ? in.row_stride : in.column_stride;
+    } else if (p->last.planar) {
+        b->pixel_stride = 1;
+        b->k_stride = (ptrdiff_t)b->pixels;
+        for (size_t n = 0; n < b->pixels; n += MICA_CONV_PIXELS)
+            MICA_KERNEL(p->kernels, conv, fill)
+        (&in, patches + n, b->pixels, first + n, mica_least(MICA_CONV_PIXELS, b->pixels - n), 0, p->k);
+    } else {
+        b->pixel_stride = (ptrdiff_t)patch_stride(p->k);
+        MICA_KERNEL(p->kernels, last, patches)
+        (patches, patch_stride(p->k), &in, p->channels, first, b->pixels);
+    }
+}
+
+static void finish(const mica_conv_product *p, const mica_last_product *b)
+{
+    size_t rows = b->pixels, columns = b->m;
+    if (b->out_stride == (ptrdiff_t)columns) {
+        columns *= rows;
+        rows = 1;
+    }
+    for (size_t i = 0; i < rows; i++) {
+        float *at = b->out + (ptrdiff_t)i * b->out_stride;
+        p->finish(at, (const float *const[]){at}, columns, &p->slope);
+    }
+}
+
+/* Pixels of a run, then runs, then channels, then groups. */
+static void block(void *work, size_t number, int thread)
+{
+    const job *j = work;
+    const mica_conv_product *p = j->p;
+    const mica_conv_last *l = &p->last;
+    size_t in_run = number % j->down, rest = number / j->down, columns = p->in.columns.count;
+    size_t runs = p->images * p->pixels / l->run, run = rest % runs, part = rest / runs % j->across;
+    size_t group = rest / runs / j->across, first = run * l->run + in_run * l->block, o = part * l->some;
+    size_t channel = group * p->m + o;
+    float *patches = (float *)(void *)(j->patches +
+                                       mica_conv_part(p->ctx, j->blocks, number, thread) * l->patch_bytes);
+    mica_last_product b = {.pixels = mica_least(l->block, l->run - in_run * l->block),
+                           .k = p->k,
+                           .m = mica_least(l->some, p->m - o),
+                           .panels = j->weights +
+                                     group * group_floats(p, MICA_FAMILY(p->kernels, last)->lanes) + o * p->k,
+                           .bias = p->bias != NULL ? p->bias + channel : NULL,
+                           .out = p->out.data + channel,
+                           .out_stride = l->pixel,
+                           .end = j->end};
+    b.out += (ptrdiff_t)(first / columns / p->in.rows.count) * p->out.image_stride +
+             (ptrdiff_t)(first / columns % p->in.rows.count) * p->out.row_stride +
+             (ptrdiff_t)(first % columns) * p->out.column_stride;
+    find_input(j, &b, group, first, patches);
+    MICA_KERNEL(p->kernels, last, image)(&b);
+    if (j->finishes)
+        finish(p, &b);
+}
+
+static void run(mica_context *ctx, mica_conv_product *p)
+{
+    const mica_conv_last *l = &p->last;
+    job j = {.p = p,
+             .weights = p->prepared,
+             .patches = p->scratch,
+             .down = mica_div_up(l->run, l->block),
+             .across = mica_div_up(p->m, l->some)};
+    j.end = mica_conv_last_end(p, &j.finishes);
+    if (j.weights == NULL) {
+        pack_job pack = {p, (float *)(void *)p->scratch};
+        mica_parallel_sums(ctx, 8.0 * (double)(p->groups * p->m * p->k), panels_of(p), pack_panel, &pack);
+        j.weights = pack.to;
+        j.patches += l->weight_bytes;
+    }
+    j.blocks = j.down * (p->images * p->pixels / l->run) * j.across * p->groups;
+    mica_parallel_sums(ctx, (double)(p->images * p->pixels * p->groups) * (double)(p->m * p->k), j.blocks,
+                       block, &j);
+}
+
+const mica_conv_path mica_conv_last_path = {"last", fits, NULL, scratch, taken, run, true, NULL};
+
+/* ---- What both paths share ---- */
+
+mica_last_end mica_conv_last_end(const mica_conv_product *p, bool *finishes)
+{
+    const mica_activation_kernels *known = MICA_FAMILY(p->kernels, activation);
+    mica_last_end end = {.accumulate = p->accumulate, .low = 0.0f, .high = INFINITY};
+    end.bounded = p->finish != NULL && (p->finish == known->relu || p->finish == known->relu6);
+    if (end.bounded && p->finish == known->relu6)
+        end.high = 6.0f;
+    *finishes = p->finish != NULL && !end.bounded;
+    return end;
+}
+
+size_t mica_conv_prepared_floats(const mica_conv_product *p)
+{
+    if (p->path == &mica_conv_last_path)
+        return p->groups * group_floats(p, MICA_FAMILY(p->kernels, last)->lanes);
+    return p->path == &mica_conv_last_taps_path ? mica_conv_last_taps_floats(p) : 0;
+}
+
+void mica_conv_prepare(const mica_conv_product *p, float *to)
+{
+    if (p->path == &mica_conv_last_taps_path)
+        mica_conv_last_taps_pack(p, to);
+    if (p->path != &mica_conv_last_path)
+        return;
+    pack_job pack = {p, to};
+    for (size_t panel = 0; panel < panels_of(p); panel++)
+        pack_panel(&pack, panel, 0);
+}
