@@ -68,6 +68,24 @@ VF_INLINE void vb_turn_rows(vb *v)
     v[3] = vreinterpretq_u8_u64(vzip2q_u64(c, d));
 }
 
+VF_INLINE void vb_make_quads(vb *v)
+{
+    uint16x8_t a = vreinterpretq_u16_u8(vzip1q_u8(v[0], v[1])),
+               b = vreinterpretq_u16_u8(vzip1q_u8(v[2], v[3]));
+    uint16x8_t c = vreinterpretq_u16_u8(vzip2q_u8(v[0], v[1])),
+               d = vreinterpretq_u16_u8(vzip2q_u8(v[2], v[3]));
+    v[0] = vreinterpretq_u8_u16(vzip1q_u16(a, b));
+    v[1] = vreinterpretq_u8_u16(vzip2q_u16(a, b));
+    v[2] = vreinterpretq_u8_u16(vzip1q_u16(c, d));
+    v[3] = vreinterpretq_u8_u16(vzip2q_u16(c, d));
+}
+VF_INLINE vb vb_pack_quads(const vi *v)
+{
+    int16x8_t a = vcombine_s16(vmovn_s32(v[0]), vmovn_s32(v[1])),
+              b = vcombine_s16(vmovn_s32(v[2]), vmovn_s32(v[3]));
+    return vreinterpretq_u8_s8(vcombine_s8(vmovn_s16(a), vmovn_s16(b)));
+}
+
 VF_INLINE vf vi_halfword(vi v, bool high)
 {
     uint16x4_t half = vmovn_u32(vreinterpretq_u32_s32(high ? vshrq_n_s32(v, 16) : v));

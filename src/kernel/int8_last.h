@@ -1,0 +1,312 @@
+/* Convolution with channels last: lanes are output channels, so the quads of pixels are what is repeated, and results
+ * of a pixel lie side by side. Sums stay in registers for all taps. Part of int8.c. */
+#ifndef MICA_SRC_KERNEL_INT8_LAST_H
+#define MICA_SRC_KERNEL_INT8_LAST_H
+
+#include "kernel/int8.h"
+#include "kernel/vec.h"
+
+#if VF_LANES > 1
+
+/* Pixels whose sums are in registers, in two vectors each; results of a depthwise convolution, in four. */
+#if VF_REGISTERS >= 32
+enum { LAST = 14, DEEP_RESULTS = 4 };
+#else
+enum { LAST = 4, DEEP_RESULTS = 2 };
+#endif
+enum { LAST_PANEL = 2 * VF_LANES, DEEP = 4 * VF_LANES };
+
+/* What finishes sums of channels in lanes: numbers for each, whole vectors of them. */
+typedef struct lane_ends {
+    const mica_int8_finish *f;
+    int each;
+    bool affine, high; /* by vectors: floats, high words; else by finish_row */
+    float factor[DEEP];
+    int32_t multiplier[DEEP], half[DEEP], down[DEEP];
+} lane_ends;
+
+/* `place[c]`: the lane of channel c; NULL: itself. */
+static void set_ends(lane_ends *e, const mica_int8_finish *f, size_t channels, size_t lanes, int each,
+                     const uint8_t *place)
+{
+    e->f = f;
+    e->each = each;
+    e->affine = f->kind == MICA_INT8_AFFINE;
+    e->high = f->kind == MICA_INT8_SHIFTED && shifts_are_high(f, channels, each);
+    for (size_t c = 0; c < lanes; c++) {
+        size_t k = each && c < channels ? c : 0, at = place != NULL ? place[c] : c;
+        if (e->affine)
+            e->factor[at] = f->factor[k];
+        if (!e->high)
+            continue;
+        e->multiplier[at] = f->multiplier[k];
+        e->half[at] = (int32_t)1 << (f->shift[k] - 33);
+        e->down[at] = f->shift[k] - 32;
+    }
+}
+
+/* Lanes from `at` on, affine or high. */
+VF_INLINE vi ended(const lane_ends *e, vi sum, size_t at)
+{
+    const mica_int8_finish *f = e->f;
+    if (e->affine) {
+        vf r = vf_mul(vf_from_vi(sum), vf_load(e->factor + at));
+        r = vf_min(vf_max(r, vf_set1((float)(f->low - f->zero))), vf_set1((float)(f->high - f->zero)));
+        return vi_add(vi_from_vf(r), vi_set1(f->zero));
+    }
+    vi s = vi_add(vi_mulhi(sum, vi_load(e->multiplier + at)), vi_load(e->half + at));
+    return vi_min(vi_max(vi_sar_each(s, vi_load(e->down + at)), vi_set1(f->low)), vi_set1(f->high));
+}
+
+/* Fewer bytes than a vector has. */
+VF_INLINE void copy_few(char *to, const int8_t *from, size_t count)
+{
+    for (size_t n = DEEP / 2; n > 0; n /= 2)
+        if (count & n) {
+            memcpy(to, from, n);
+            to += n;
+            from += n;
+        }
+}
+
+/* Sums of a pixel to its results; `vectors` is a constant. */
+VF_INLINE void end_pixel(char *y, const vi *sum, size_t vectors, size_t channels, const lane_ends *e)
+{
+    if (!e->affine && !e->high) {
+        int32_t room[LAST_PANEL];
+        for (size_t v = 0; v < vectors; v++)
+            vi_store(room + v * VF_LANES, sum[v]);
+        finish_row(y, room, channels, e->f, e->each);
+        return;
+    }
+    if (channels == vectors * VF_LANES) {
+        for (size_t v = 0; v < vectors; v++)
+            vi_store_bytes((int8_t *)y + v * VF_LANES, ended(e, sum[v], v * VF_LANES));
+        return;
+    }
+    int8_t made[LAST_PANEL];
+    for (size_t v = 0; v < vectors; v++)
+        vi_store_bytes(made + v * VF_LANES, ended(e, sum[v], v * VF_LANES));
+    copy_few(y, made, channels);
+}
+
+/* Pixels and vectors are constants. Every fourth pixel has an address; those of the others need no arithmetic. */
+VF_INLINE void last_of(const mica_int8_last *t, size_t pixel, size_t pixels, size_t vectors, size_t channels,
+                       const lane_ends *e)
+{
+    vi s[LAST][2];
+    const uint8_t *fourth[(LAST + 3) / 4];
+    size_t one = t->step, three = 3 * one;
+    for (size_t k = 0; 4 * k < pixels; k++)
+        fourth[k] = t->x + (pixel + 4 * k) * one;
+    const uint8_t *w = (const uint8_t *)t->w;
+    for (size_t p = 0; p < pixels; p++)
+        for (size_t v = 0; v < vectors; v++)
+            s[p][v] = vi_load(t->start + v * VF_LANES);
+    for (size_t q = 0; q < t->quads; q++, w += 4 * vectors * VF_LANES) {
+        ptrdiff_t at = t->at[q];
+        vb four[2];
+        for (size_t v = 0; v < vectors; v++)
+            four[v] = vb_load(w + 4 * v * VF_LANES);
+        for (size_t k = 0; 4 * k < pixels; k++) {
+            const uint8_t *x = fourth[k] + at;
+            for (size_t p = 0; p < 4 && 4 * k + p < pixels; p++) {
+                vb quad = vb_repeat4(p == 3 ? x + three : x + p * one);
+                for (size_t v = 0; v < vectors; v++)
+                    s[4 * k + p][v] = vi_dot_wide(s[4 * k + p][v], quad, four[v]);
+            }
+        }
+    }
+    for (size_t p = 0; p < pixels; p++)
+        end_pixel(t->y + (pixel + p) * t->stride, s[p], vectors, channels, e);
+}
+
+/* Runs of about the same length. */
+VF_INLINE void last_vectors(const mica_int8_last *t, size_t vectors, size_t channels, const lane_ends *e)
+{
+    size_t runs = (t->pixels + LAST - 1) / LAST;
+    for (size_t run = 0, pixel = 0; run < runs; run++) {
+        size_t pixels = (t->pixels - pixel + runs - run - 1) / (runs - run);
+        switch (pixels) {
+#define LAST_CASE(n)                                \
+    case n:                                         \
+        last_of(t, pixel, n, vectors, channels, e); \
+        break;
+#if VF_REGISTERS >= 32
+            LAST_CASE(14)
+            LAST_CASE(13)
+            LAST_CASE(12)
+            LAST_CASE(11)
+            LAST_CASE(10)
+            LAST_CASE(9)
+            LAST_CASE(8)
+            LAST_CASE(7)
+            LAST_CASE(6)
+            LAST_CASE(5)
+#endif
+            LAST_CASE(4)
+            LAST_CASE(3)
+            LAST_CASE(2)
+            LAST_CASE(1)
+#undef LAST_CASE
+        default:
+            break;
+        }
+        pixel += pixels;
+    }
+}
+
+static void last(const mica_int8_last *t, size_t channels, const mica_int8_finish *f, int each)
+{
+    lane_ends e;
+    size_t vectors = (channels + VF_LANES - 1) / VF_LANES;
+    set_ends(&e, f, channels, vectors * VF_LANES, each, NULL);
+    if (vectors == 2)
+        last_vectors(t, 2, channels, &e);
+    else
+        last_vectors(t, 1, channels, &e);
+}
+
+/* ---- Depthwise: channels are in the order that the halves of bytes, then of words, of four rows interleave to ---- */
+
+static size_t deep_at(size_t c) { return c % 16 / 4 * VF_LANES + c / 16 * 4 + c % 4; }
+
+/* Four vectors of sums to bytes of a pixel. */
+VF_INLINE void end_deep(char *y, const vi sum[4], size_t channels, const lane_ends *e)
+{
+    if (!e->affine && !e->high) {
+        int32_t room[DEEP], order[DEEP];
+        for (size_t v = 0; v < 4; v++)
+            vi_store(room + v * VF_LANES, sum[v]);
+        for (size_t c = 0; c < DEEP; c++)
+            order[c] = room[deep_at(c)];
+        finish_row(y, order, channels, e->f, e->each);
+        return;
+    }
+    vi r[4];
+    for (size_t v = 0; v < 4; v++)
+        r[v] = ended(e, sum[v], v * VF_LANES);
+    if (channels == DEEP) {
+        vb_store((uint8_t *)y, vb_pack_quads(r));
+        return;
+    }
+    int8_t made[DEEP];
+    vb_store((uint8_t *)made, vb_pack_quads(r));
+    copy_few(y, made, channels);
+}
+
+/* So many results, a constant, from x on; `width` and `stride` are constants too, or those of *t. Columns of taps are
+ * read once for all the results that they belong to. */
+VF_INLINE void deep_of(const mica_int8_deep *t, const uint8_t *x, char *y, size_t results, size_t width,
+                       size_t stride, const int32_t *start, size_t channels, const lane_ends *e)
+{
+    vi s[DEEP_RESULTS][4];
+    for (size_t r = 0; r < results; r++)
+        for (size_t v = 0; v < 4; v++)
+            s[r][v] = vi_load(start + v * VF_LANES);
+    const uint8_t *w = (const uint8_t *)t->w;
+    for (size_t first = 0; first < t->taps[0]; first += 4, w += width * 4 * DEEP) {
+        const uint8_t *row[4]; /* what there is not has weights of 0 */
+        for (size_t k = 0; k < 4; k++)
+            row[k] = x + (first + k < t->taps[0] ? first + k : first) * t->dilation[0] * t->row;
+        for (size_t c = 0; c < (results - 1) * stride + width; c++) {
+            vb quad[4];
+            for (size_t k = 0; k < 4; k++)
+                quad[k] = vb_load(row[k] + c * t->dilation[1] * t->column);
+            vb_make_quads(quad);
+            for (size_t r = 0; r < results; r++) {
+                if (c < r * stride || c >= r * stride + width)
+                    continue;
+                const uint8_t *tap = w + (c - r * stride) * 4 * DEEP;
+                for (size_t v = 0; v < 4; v++)
+                    s[r][v] = vi_dot_wide(s[r][v], quad[v], vb_load(tap + v * 4 * VF_LANES));
+            }
+        }
+    }
+    for (size_t r = 0; r < results; r++)
+        end_deep(y + r * t->y_column, s[r], channels, e);
+}
+
+VF_INLINE void deep_row(const mica_int8_deep *t, const uint8_t *x, char *y, size_t width, size_t stride,
+                        const int32_t *start, size_t channels, const lane_ends *e)
+{
+    size_t r = 0;
+    for (; width > 0 && r + DEEP_RESULTS <= t->made[1]; r += DEEP_RESULTS)
+        deep_of(t, x + r * t->step[1], y + r * t->y_column, DEEP_RESULTS, width, stride, start, channels, e);
+    for (; r < t->made[1]; r++)
+        deep_of(t, x + r * t->step[1], y + r * t->y_column, 1, width > 0 ? width : t->taps[1], 1, start,
+                channels, e);
+}
+
+static void depthwise(const mica_int8_deep *t, size_t channels, const mica_int8_finish *f, int each)
+{
+    lane_ends e;
+    uint8_t place[DEEP];
+    int32_t start[DEEP] = {0};
+    for (size_t c = 0; c < DEEP; c++) {
+        place[c] = (uint8_t)deep_at(c);
+        if (c < channels)
+            start[place[c]] = t->start[c];
+    }
+    set_ends(&e, f, channels, DEEP, each, place);
+    size_t stride = t->dilation[1] == 1 ? t->step[1] / t->column : 0;
+    for (size_t r = 0; r < t->made[0]; r++) {
+        const uint8_t *x = t->x + r * t->step[0];
+        char *y = t->y + r * t->y_row;
+        if (t->taps[1] == 3 && stride == 1)
+            deep_row(t, x, y, 3, 1, start, channels, &e);
+        else if (t->taps[1] == 3 && stride == 2)
+            deep_row(t, x, y, 3, 2, start, channels, &e);
+        else if (t->taps[1] == 5 && stride == 1)
+            deep_row(t, x, y, 5, 1, start, channels, &e);
+        else
+            deep_row(t, x, y, 0, 1, start, channels, &e);
+    }
+}
+
+#else
+
+enum { LAST_PANEL = 4, DEEP = 4 };
+
+static void last(const mica_int8_last *t, size_t channels, const mica_int8_finish *f, int each)
+{
+    for (size_t p = 0; p < t->pixels; p++) {
+        uint32_t s[LAST_PANEL];
+        int32_t sum[LAST_PANEL];
+        for (size_t c = 0; c < channels; c++)
+            s[c] = (uint32_t)t->start[c];
+        for (size_t q = 0; q < t->quads; q++)
+            for (size_t c = 0; c < channels; c++)
+                for (size_t k = 0; k < 4; k++)
+                    s[c] += (uint32_t)((int8_t)t->x[(ptrdiff_t)(p * t->step + k) + t->at[q]] *
+                                       t->w[(q * LAST_PANEL + c) * 4 + k]);
+        for (size_t c = 0; c < channels; c++)
+            sum[c] = (int32_t)s[c];
+        finish_row(t->y + p * t->stride, sum, channels, f, each);
+    }
+}
+
+static size_t deep_at(size_t c) { return c; }
+
+static void depthwise(const mica_int8_deep *t, size_t channels, const mica_int8_finish *f, int each)
+{
+    for (size_t i = 0; i < t->made[0]; i++)
+        for (size_t j = 0; j < t->made[1]; j++) {
+            const uint8_t *x = t->x + i * t->step[0] + j * t->step[1];
+            int32_t sum[DEEP];
+            for (size_t c = 0; c < channels; c++) {
+                uint32_t s = (uint32_t)t->start[c];
+                for (size_t k = 0; k < t->taps[0]; k++)
+                    for (size_t u = 0; u < t->taps[1]; u++)
+                        s += (uint32_t)((int8_t)x[k * t->dilation[0] * t->row +
+                                                  u * t->dilation[1] * t->column + c] *
+                                        t->w[((k / 4 * t->taps[1] + u) * DEEP + c) * 4 + k % 4]);
+                sum[c] = (int32_t)s;
+            }
+            finish_row(t->y + i * t->y_row + j * t->y_column, sum, channels, f, each);
+        }
+}
+
+#endif
+
+#endif
