@@ -20,7 +20,7 @@ enum { LAST_PANEL = 2 * VF_LANES, DEEP = 4 * VF_LANES };
 typedef struct lane_ends {
     const mica_int8_finish *f;
     int each;
-    bool affine, high; /* by vectors: floats, high words; else by finish_row */
+    bool affine, high; /* by vectors: floats below 2^31, high words; else by finish_row */
     float factor[DEEP];
     int32_t multiplier[DEEP], half[DEEP], down[DEEP];
 } lane_ends;
@@ -35,8 +35,10 @@ static void set_ends(lane_ends *e, const mica_int8_finish *f, size_t channels, s
     e->high = f->kind == MICA_INT8_SHIFTED && shifts_are_high(f, channels, each);
     for (size_t c = 0; c < lanes; c++) {
         size_t k = each && c < channels ? c : 0, at = place != NULL ? place[c] : c;
-        if (e->affine)
+        if (f->kind == MICA_INT8_AFFINE) {
             e->factor[at] = f->factor[k];
+            e->affine = e->affine && f->factor[k] <= 0.5f;
+        }
         if (!e->high)
             continue;
         e->multiplier[at] = f->multiplier[k];
@@ -45,17 +47,32 @@ static void set_ends(lane_ends *e, const mica_int8_finish *f, size_t channels, s
     }
 }
 
-/* Lanes from `at` on, affine or high. */
-VF_INLINE vi ended(const lane_ends *e, vi sum, size_t at)
+/* The same in registers, for as many vectors as there are: results are bytes, which might be anything to compilers. */
+typedef struct lane_numbers {
+    vf factor[4];
+    vi zero, multiplier[4], half[4], down[4];
+    vb low, high;
+} lane_numbers;
+
+VF_INLINE void load_numbers(lane_numbers *n, const lane_ends *e, size_t vectors)
 {
-    const mica_int8_finish *f = e->f;
-    if (e->affine) {
-        vf r = vf_mul(vf_from_vi(sum), vf_load(e->factor + at));
-        r = vf_min(vf_max(r, vf_set1((float)(f->low - f->zero))), vf_set1((float)(f->high - f->zero)));
-        return vi_add(vi_from_vf(r), vi_set1(f->zero));
+    n->zero = vi_set1(e->f->zero);
+    n->low = vb_set1((uint8_t)e->f->low);
+    n->high = vb_set1((uint8_t)e->f->high);
+    for (size_t v = 0; v < vectors; v++) {
+        n->factor[v] = vf_load(e->factor + v * VF_LANES);
+        n->multiplier[v] = vi_load(e->multiplier + v * VF_LANES);
+        n->half[v] = vi_load(e->half + v * VF_LANES);
+        n->down[v] = vi_load(e->down + v * VF_LANES);
     }
-    vi s = vi_add(vi_mulhi(sum, vi_load(e->multiplier + at)), vi_load(e->half + at));
-    return vi_min(vi_max(vi_sar_each(s, vi_load(e->down + at)), vi_set1(f->low)), vi_set1(f->high));
+}
+
+/* Vector v of sums, not limited yet; `affine` is a constant, else it is by high words. */
+VF_INLINE vi ended(const lane_numbers *n, vi sum, size_t v, bool affine)
+{
+    if (affine)
+        return vi_add(vi_from_vf(vf_mul(vf_from_vi(sum), n->factor[v])), n->zero);
+    return vi_sar_each(vi_add(vi_mulhi(sum, n->multiplier[v]), n->half[v]), n->down[v]);
 }
 
 /* Fewer bytes than a vector has. */
@@ -69,25 +86,49 @@ VF_INLINE void copy_few(char *to, const int8_t *from, size_t count)
         }
 }
 
-/* Sums of a pixel to its results; `vectors` is a constant. */
-VF_INLINE void end_pixel(char *y, const vi *sum, size_t vectors, size_t channels, const lane_ends *e)
+/* Sums of pixels to bytes, four vectors at a time; pixels, vectors and `affine` are constants. */
+VF_INLINE void end_pixels(char *y, size_t stride, vi (*sum)[2], size_t pixels, size_t vectors,
+                          size_t channels, const lane_ends *e, bool affine)
 {
-    if (!e->affine && !e->high) {
-        int32_t room[LAST_PANEL];
-        for (size_t v = 0; v < vectors; v++)
-            vi_store(room + v * VF_LANES, sum[v]);
-        finish_row(y, room, channels, e->f, e->each);
-        return;
+    lane_numbers n;
+    size_t at_once = 4 / vectors;
+    load_numbers(&n, e, vectors);
+    for (size_t p = 0; p < pixels; p += at_once, y += at_once * stride) {
+        vi four[4];
+        for (size_t k = 0; k < 4; k++) { /* behind the last pixel, that one again */
+            size_t pixel = p + k / vectors < pixels ? p + k / vectors : pixels - 1;
+            four[k] = ended(&n, sum[pixel][k % vectors], k % vectors, affine);
+        }
+        vb bytes = vb_limit(vb_pack_lanes(four), n.low, n.high);
+        size_t there = pixels - p < at_once ? pixels - p : at_once;
+        if (channels == vectors * VF_LANES) {
+            int8_t *to = (int8_t *)y, *next = (int8_t *)y + (vectors == 1 ? stride : VF_LANES);
+            vb_store_part(to, bytes, 0);
+            if (there * vectors > 1)
+                vb_store_part(next, bytes, 1);
+            if (there * vectors > 2)
+                vb_store_part(vectors == 1 ? to + 2 * stride : to + stride, bytes, 2);
+            if (there * vectors > 3)
+                vb_store_part(vectors == 1 ? to + 3 * stride : to + stride + VF_LANES, bytes, 3);
+            continue;
+        }
+        int8_t made[4 * VF_LANES];
+        vb_store((uint8_t *)made, bytes);
+        for (size_t k = 0; k < there; k++)
+            copy_few(y + k * stride, made + k * vectors * VF_LANES, channels);
     }
-    if (channels == vectors * VF_LANES) {
+}
+
+/* Of other kinds, one pixel at a time. */
+VF_INLINE void end_others(char *y, size_t stride, vi (*sum)[2], size_t pixels, size_t vectors,
+                          size_t channels, const lane_ends *e)
+{
+    int32_t room[LAST * LAST_PANEL];
+    for (size_t p = 0; p < pixels; p++)
         for (size_t v = 0; v < vectors; v++)
-            vi_store_bytes((int8_t *)y + v * VF_LANES, ended(e, sum[v], v * VF_LANES));
-        return;
-    }
-    int8_t made[LAST_PANEL];
-    for (size_t v = 0; v < vectors; v++)
-        vi_store_bytes(made + v * VF_LANES, ended(e, sum[v], v * VF_LANES));
-    copy_few(y, made, channels);
+            vi_store(room + p * LAST_PANEL + v * VF_LANES, sum[p][v]);
+    for (size_t p = 0; p < pixels; p++)
+        finish_row(y + p * stride, room + p * LAST_PANEL, channels, e->f, e->each);
 }
 
 /* Pixels and vectors are constants. Every fourth pixel has an address; those of the others need no arithmetic. */
@@ -117,8 +158,13 @@ VF_INLINE void last_of(const mica_int8_last *t, size_t pixel, size_t pixels, siz
             }
         }
     }
-    for (size_t p = 0; p < pixels; p++)
-        end_pixel(t->y + (pixel + p) * t->stride, s[p], vectors, channels, e);
+    char *y = t->y + pixel * t->stride;
+    if (e->affine)
+        end_pixels(y, t->stride, s, pixels, vectors, channels, e, true);
+    else if (e->high)
+        end_pixels(y, t->stride, s, pixels, vectors, channels, e, false);
+    else
+        end_others(y, t->stride, s, pixels, vectors, channels, e);
 }
 
 /* Runs of about the same length. */
@@ -171,28 +217,38 @@ static void last(const mica_int8_last *t, size_t channels, const mica_int8_finis
 
 static size_t deep_at(size_t c) { return c % 16 / 4 * VF_LANES + c / 16 * 4 + c % 4; }
 
-/* Four vectors of sums to bytes of a pixel. */
-VF_INLINE void end_deep(char *y, const vi sum[4], size_t channels, const lane_ends *e)
+/* Four vectors of sums to bytes of results; their number and `affine` are constants. */
+VF_INLINE void end_deep(char *y, size_t stride, vi (*sum)[4], size_t results, size_t channels,
+                        const lane_ends *e, bool affine)
 {
-    if (!e->affine && !e->high) {
+    lane_numbers n;
+    load_numbers(&n, e, 4);
+    for (size_t r = 0; r < results; r++, y += stride) {
+        vi four[4];
+        for (size_t v = 0; v < 4; v++)
+            four[v] = ended(&n, sum[r][v], v, affine);
+        vb bytes = vb_limit(vb_pack_quads(four), n.low, n.high);
+        if (channels == DEEP) {
+            vb_store((uint8_t *)y, bytes);
+            continue;
+        }
+        int8_t made[DEEP];
+        vb_store((uint8_t *)made, bytes);
+        copy_few(y, made, channels);
+    }
+}
+
+VF_INLINE void end_deep_others(char *y, size_t stride, vi (*sum)[4], size_t results, size_t channels,
+                               const lane_ends *e)
+{
+    for (size_t r = 0; r < results; r++) {
         int32_t room[DEEP], order[DEEP];
         for (size_t v = 0; v < 4; v++)
-            vi_store(room + v * VF_LANES, sum[v]);
+            vi_store(room + v * VF_LANES, sum[r][v]);
         for (size_t c = 0; c < DEEP; c++)
             order[c] = room[deep_at(c)];
-        finish_row(y, order, channels, e->f, e->each);
-        return;
+        finish_row(y + r * stride, order, channels, e->f, e->each);
     }
-    vi r[4];
-    for (size_t v = 0; v < 4; v++)
-        r[v] = ended(e, sum[v], v * VF_LANES);
-    if (channels == DEEP) {
-        vb_store((uint8_t *)y, vb_pack_quads(r));
-        return;
-    }
-    int8_t made[DEEP];
-    vb_store((uint8_t *)made, vb_pack_quads(r));
-    copy_few(y, made, channels);
 }
 
 /* So many results, a constant, from x on; `width` and `stride` are constants too, or those of *t. Columns of taps are
@@ -223,8 +279,12 @@ VF_INLINE void deep_of(const mica_int8_deep *t, const uint8_t *x, char *y, size_
             }
         }
     }
-    for (size_t r = 0; r < results; r++)
-        end_deep(y + r * t->y_column, s[r], channels, e);
+    if (e->affine)
+        end_deep(y, t->y_column, s, results, channels, e, true);
+    else if (e->high)
+        end_deep(y, t->y_column, s, results, channels, e, false);
+    else
+        end_deep_others(y, t->y_column, s, results, channels, e);
 }
 
 VF_INLINE void deep_row(const mica_int8_deep *t, const uint8_t *x, char *y, size_t width, size_t stride,

@@ -81,9 +81,21 @@ VF_INLINE void vb_make_quads(vb *v)
 }
 VF_INLINE vb vb_pack_quads(const vi *v)
 {
-    int16x8_t a = vcombine_s16(vmovn_s32(v[0]), vmovn_s32(v[1])),
-              b = vcombine_s16(vmovn_s32(v[2]), vmovn_s32(v[3]));
-    return vreinterpretq_u8_s8(vcombine_s8(vmovn_s16(a), vmovn_s16(b)));
+    int16x8_t a = vcombine_s16(vqmovn_s32(v[0]), vqmovn_s32(v[1])),
+              b = vcombine_s16(vqmovn_s32(v[2]), vqmovn_s32(v[3]));
+    return vreinterpretq_u8_s8(vcombine_s8(vqmovn_s16(a), vqmovn_s16(b)));
+}
+VF_INLINE vb vb_pack_lanes(const vi *v) { return vb_pack_quads(v); }
+VF_INLINE void vb_store_part(int8_t *p, vb v, int k)
+{
+    uint8_t all[16];
+    vst1q_u8(all, v);
+    memcpy(p, all + 4 * k, 4);
+}
+VF_INLINE vb vb_limit(vb v, vb low, vb high)
+{
+    int8x16_t least = vmaxq_s8(vreinterpretq_s8_u8(v), vreinterpretq_s8_u8(low));
+    return vreinterpretq_u8_s8(vminq_s8(least, vreinterpretq_s8_u8(high)));
 }
 
 VF_INLINE vf vi_halfword(vi v, bool high)

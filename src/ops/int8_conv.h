@@ -42,8 +42,8 @@ typedef struct mica_int8_job {
 static inline mica_index mica_int8_span(const mica_int8_dim *d) { return (d->taps - 1) * d->dilation + 1; }
 
 #if !defined(MICA_SMALL)
-/* Channels last (int8_last.c): whether a call is for it, and the call. `planar`: scratch of the other path, which smaller
- * images of the same layouts may take. */
+/* Channels last (int8_last.c): whether a call is for it, and the call. `planar`: scratch of the other path, which
+ * smaller images of the same layouts may take. */
 bool mica_int8_last_takes(const mica_int8_job *job, const mica_tensor *y, const mica_tensor *x);
 mica_status mica_int8_last_run(mica_context *ctx, const char *op, mica_int8_job *job, const mica_arg *args,
                                double sums, size_t planar);

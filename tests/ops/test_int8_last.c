@@ -77,7 +77,7 @@ static void draw_weights(weights *n, test_random *r)
         n->bias[i] = test_int(r, -40000, 40000);
         n->multiplier[i] = (1 << 30) + test_int(r, 0, (1 << 30) - 1);
         n->shift[i] = (uint8_t)test_int(r, low, 44);
-        n->factor[i] = (float)exp(test_uniform(r, -9.0, -3.0));
+        n->factor[i] = (float)exp(test_uniform(r, low == 20 ? -3.0 : -9.0, low == 20 ? 80.0 : -3.0));
     }
 }
 
