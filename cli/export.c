@@ -191,8 +191,10 @@ static int compile(job *j, mica_net *net, size_t budget)
     for (size_t i = 0; i < j->set->freeze.count && !j->set->int8; i++)
         if (mica_net_freeze(net, j->set->freeze.item[i], true) != MICA_OK)
             return verb_failed(&verb_export, j->ctx);
-    mica_compile_opts opts = {
-        .train = j->set->train, .optimizer = j->set->train ? &j->optimizer : NULL, .budget = budget};
+    mica_compile_opts opts = {.train = j->set->train,
+                              .optimizer = j->set->train ? &j->optimizer : NULL,
+                              .budget = budget,
+                              .planes = true};
     return mica_net_compile(net, &opts) == MICA_OK
                ? EXIT_OK
                : verb_error(&verb_export, EXIT_FAILED, "%s", mica_error(j->ctx));
@@ -279,7 +281,8 @@ static int compile_within(job *j, text *why)
         if (given > 0 &&
             mica_net_compile(j->net, &(mica_compile_opts){.train = j->set->train,
                                                           .optimizer = j->set->train ? &j->optimizer : NULL,
-                                                          .budget = given}) != MICA_OK)
+                                                          .budget = given,
+                                                          .planes = true}) != MICA_OK)
             break;
         if (given == 0)
             code = compile(j, j->net, 0);

@@ -173,6 +173,9 @@ typedef struct mica_compile_opts {
     bool
         same_parts; /* within a budget: parts of the batch do not depend on threads or ranks, and so no bit does */
     bool debug; /* guards between buffers, and NaN in buffers whose lifetime has ended */
+    /* Without training, images between calls may lie channels last where that is faster: with this they do not. For
+     * whoever reads the program (mica_net_program_value) and wants all tensors contiguous. */
+    bool planes;
 } mica_compile_opts;
 
 /* Makes the program and the plan. Allocates no memory for tensors.
@@ -397,6 +400,7 @@ typedef struct mica_program_value {
     mica_kept_kind kept;    /* if it is kept */
     bool frozen;            /* a parameter that is not learned */
     bool output;            /* is read after the step */
+    bool channels_last;     /* an image that lies in the order N, H, W, C (see mica_compile_opts.planes) */
 } mica_program_value;
 
 /* The number of calls of a compiled net, each by its number, and its values. */

@@ -296,7 +296,7 @@ enum {
     MICA_OP_LARGEST = 128, /* out[0] has the largest of windows of in[0]; out[1], optional, where each lay */
 };
 
-struct mica_node;
+struct mica_op_passes;
 
 struct mica_op {
     const char *name; /* "conv2d" */
@@ -326,9 +326,9 @@ struct mica_op {
     bool (*mixes)(const mica_infer *infer);
     /* Sets random inputs and options for tests and benchmarks; NULL: f32 inputs, all of the same shape. */
     void (*sample)(mica_op_sample *sample);
-    /* For Mica's own: which activation it is; and how its call takes in the one behind it (NULL: it never does). */
+    /* For Mica's own: which activation it is; and what passes of compile ask it (src/net/net.h; NULL: nothing). */
     mica_activation activation;
-    bool (*fuse)(mica_net *net, struct mica_node *node, const struct mica_node *then);
+    const struct mica_op_passes *passes;
 };
 
 /* ---- Samples: random calls for tests and benchmarks ---- */

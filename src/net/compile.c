@@ -98,6 +98,10 @@ static mica_status plan_once(mica_net *net, int segment_calls, mica_index part_r
 #endif
     MICA_TRY(mica_net_fuse(net));
     MICA_TRY(drop_unread(net));
+#if !defined(MICA_SMALL)
+    if (!net->train && !net->planes)
+        MICA_TRY(mica_net_choose_layouts(net));
+#endif
     MICA_TRY(measure(net));
 #if defined(MICA_NO_TRAINING)
     (void)segment_calls;
@@ -338,6 +342,7 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     MICA_TRY(mark_outputs(net));
     net->train = opts->train;
     net->debug = opts->debug;
+    net->planes = opts->planes;
     net->keep_cheap = opts->keep_cheap;
     net->ranks = opts->ranks;
     net->weights = opts->weights;

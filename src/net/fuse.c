@@ -1,6 +1,6 @@
 /* Fusion: two calls that one operation can do become one, where nobody else reads what lies between.
  *
- * The first operation's entry knows how it rewrites its call so that it does both (mica_op.fuse, in src/node: a net
+ * The first operation's entry knows how it rewrites its call so that it does both (mica_op_passes.fuse, in src/node: a net
  * that has no convolution links none). It is tried again on what it made: a convolution takes in max pooling, then the
  * activation behind that. */
 #include <string.h>
@@ -77,7 +77,8 @@ static bool keep_options(mica_net *net, mica_entry *entry, mica_node *node)
 static bool fuse_one(mica_net *net, readers *r, int e)
 {
     mica_entry *entry = &net->entries[e];
-    int behind = entry->node.op->fuse != NULL ? follower(net, r, entry) : NONE;
+    const mica_op_passes *passes = entry->node.op->passes;
+    int behind = passes != NULL && passes->fuse != NULL ? follower(net, r, entry) : NONE;
     if (behind == NONE)
         return false;
     const mica_node *then = &net->entries[behind].node;
@@ -85,7 +86,7 @@ static bool fuse_one(mica_net *net, readers *r, int e)
     mica_node node = entry->node;
     memcpy(&options, node.opts, node.op->opts_bytes);
     node.opts = &options;
-    if (!node.op->fuse(net, &node, then) || !keep_options(net, entry, &node))
+    if (!passes->fuse(net, &node, then) || !keep_options(net, entry, &node))
         return false;
     node.out[0] = then->out[0];
     entry->node = node;

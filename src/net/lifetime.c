@@ -164,6 +164,7 @@ static bool take_over(mica_net *net, int from, int to, int time)
     if (a == NONE || b == NONE || a == b || net->groups[a].span.last != time ||
         net->groups[b].span.first != time || net->groups[a].seen >= time || giver->bytes != taker->bytes ||
         net->values[from].tensor.dtype != net->values[to].tensor.dtype ||
+        net->values[from].channels_last != net->values[to].channels_last ||
         !mica_tensor_same_shape(&net->values[from].tensor, &net->values[to].tensor))
         return false;
     net->groups[a].span.last = net->groups[b].span.last;

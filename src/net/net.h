@@ -84,12 +84,13 @@ typedef struct mica_value_info {
     float start; /* kept */
     size_t flat; /* learned: its first element in the flat tensor; kept and derived: its byte in the block */
     bool frozen;
-    bool output;   /* is read after the step */
-    bool observed; /* that alone for a conversion: src/int8 */
-    bool wanted;   /* its gradient is */
-    bool owned;    /* a gradient that more may be added to: it is no other value's, too */
-    bool whole;    /* of a step in parts: it holds the whole batch, and each part sees its rows of it */
-    bool changed;  /* its shape, by the resizing under way */
+    bool output;        /* is read after the step */
+    bool observed;      /* that alone for a conversion: src/int8 */
+    bool wanted;        /* its gradient is */
+    bool owned;         /* a gradient that more may be added to: it is no other value's, too */
+    bool whole;         /* of a step in parts: it holds the whole batch, and each part sees its rows of it */
+    bool changed;       /* its shape, by the resizing under way */
+    bool channels_last; /* an image in the order N, H, W, C: layout.c */
 } mica_value_info;
 
 /* A call as built. */
@@ -175,9 +176,10 @@ struct mica_net {
     int name_count, name_room;
 
     /* Compiled. */
-    bool compiled, train, debug, keep_cheap, has_optimizer;
+    bool compiled, train, debug, planes, keep_cheap, has_optimizer;
     int ranks;       /* that share the optimizer's state */
     bool unshared;   /* for tests, which set it: every buffer has memory of its own, for all of the step */
+    bool all_last;   /* the same: every image that may has its channels last */
     bool owns_block; /* bound: the net allocated it */
     bool ready;      /* a forward in training mode has run, and nothing since: a backward may */
     mica_optimizer optimizer;
@@ -297,6 +299,33 @@ mica_status mica_net_set_rows(mica_net *net, mica_index rows);
 /* Forgets a plan: every value is as built again. */
 mica_status mica_net_unplan(mica_net *net);
 
+/* ---- layout.c ---- */
+
+/* The strides of a value of the present shape: of planes, or of channels that lie last. */
+static inline void mica_net_set_strides(mica_value_info *v)
+{
+    mica_tensor *t = &v->tensor;
+    mica_tensor_set_strides(t);
+#if !defined(MICA_SMALL)
+    if (!v->channels_last)
+        return;
+    mica_index channels = t->dim[1] > 0 ? t->dim[1] : 1;
+    for (int k = 2; k < t->rank; k++)
+        t->stride[k] *= channels;
+    t->stride[1] = 1;
+#endif
+}
+
+/* What passes of compile ask of Mica's own operations; NULL: it has none of it. */
+typedef struct mica_op_passes {
+    /* How its call takes in the one behind it: fuse.c. */
+    bool (*fuse)(mica_net *net, mica_node *node, const mica_node *then);
+#if !defined(MICA_SMALL)
+    /* About how long a call takes by one thread, in ns, with its images as they lie: layout.c. Without data. */
+    double (*time)(const mica_call *call);
+#endif
+} mica_op_passes;
+
 /* ---- rules.c ---- */
 
 /* The same by rules, where a compiled net has them for these sizes. */
@@ -345,6 +374,8 @@ typedef union mica_fused_options {
  * a mica_fused_options: if it changes the operation, the options of that go there. This one ends the
  * call with an activation, in the options where its kind and slope stand; false if it has one already. */
 bool mica_net_fuse_activation(const mica_node *then, mica_activation *activation, float *slope);
+/* layout.c: where the channels of images lie. */
+mica_status mica_net_choose_layouts(mica_net *net);
 /* recompute.c: what costs next to nothing to make again is not kept for the backward; or segments of so many calls
  * are run again before their backward (0: none). */
 mica_status mica_net_recompute_cheap(mica_net *net);

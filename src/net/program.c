@@ -93,7 +93,8 @@ mica_status mica_net_program_value(const mica_net *net, mica_program_value *out,
                                 .gradient_of = root->kind == MICA_BUFFER_GRADIENT ? root->like + 1 : 0,
                                 .kept = root->kept,
                                 .frozen = root->frozen,
-                                .output = v->output};
+                                .output = v->output,
+                                .channels_last = v->channels_last};
     memcpy(out->dim, v->tensor.dim, sizeof out->dim);
     return MICA_OK;
 }
@@ -214,7 +215,7 @@ static void put_number_of_output(mica_writer *w, const mica_net *net, int value)
         mica_put(w, ".%d", v->number);
 }
 
-/* "conv1 [32, 8, 28, 28] @12544": its offset in the block, and its home unless that is the packed part. */
+/* "conv1 [32, 8, 28, 28] @12544": its offset in the block, its layout and its home unless these are the usual ones. */
 static void put_value(mica_writer *w, const mica_net *net, int value)
 {
     mica_program_value v;
@@ -227,6 +228,8 @@ static void put_value(mica_writer *w, const mica_net *net, int value)
     put_number_of_output(w, net, value);
     mica_put(w, " %s%s%s", v.dtype == MICA_F32 ? "" : mica_dtype_name(v.dtype),
              v.dtype == MICA_F32 ? "" : " ", mica_shape_text_of(v.rank, v.dim).text);
+    if (v.channels_last)
+        mica_put(w, " channels last");
     if (v.home != MICA_HOME_PLANNED)
         mica_put(w, " %s", mica_home_text(v.home));
     if (v.home != MICA_HOME_LENT)

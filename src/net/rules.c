@@ -209,9 +209,9 @@ mica_status mica_net_update_shapes(mica_net *net)
         now[i] = net->size_now[i] = net->size[i].now;
     for (int r = 0; r < net->rule_count; r++) {
         const mica_rule *rule = &net->rules[r];
-        mica_tensor *t = &net->values[rule->value].tensor;
-        t->dim[rule->axis] = value_of(rule, now);
-        mica_tensor_set_strides(t);
+        mica_value_info *v = &net->values[rule->value];
+        v->tensor.dim[rule->axis] = value_of(rule, now);
+        mica_net_set_strides(v);
     }
     return MICA_OK;
 }

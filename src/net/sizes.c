@@ -112,7 +112,8 @@ static mica_status reshape(mica_net *net, mica_value_info *v, const mica_tensor 
     mica_dtype dtype = v->tensor.dtype;
     v->tensor = *shape;
     v->tensor.dtype = dtype;
-    v->tensor = mica_tensor_like(&v->tensor, data);
+    v->tensor.data = data;
+    mica_net_set_strides(v);
     v->changed = true;
     return MICA_OK;
 }
@@ -340,6 +341,10 @@ mica_status mica_net_unplan(mica_net *net)
         v->bytes = v->built_bytes;
         v->gradient = NONE;
         v->whole = false;
+        if (v->channels_last) {
+            v->channels_last = false;
+            mica_net_set_strides(v);
+        }
     }
     for (int i = 0; i < net->size_count; i++)
         net->size[i].now = net->size[i].most;

@@ -19,31 +19,32 @@ static float slope_of(const mica_call *c) { return ((const mica_scalar_opts *)c-
         mica_grad_give(g, 0, &mica_op_##op##_backward, (mica_value[]){g->dout[0], g->kept[0]}, 2, g->opts); \
     }
 
-#define ENTRIES(op, CODE, more, words, options, list, count)                  \
-    const mica_op mica_op_##op = {.name = #op,                                \
-                                  .family = "activation",                     \
-                                  .about = words,                             \
-                                  .flags = MICA_OP_CHEAP | (more),            \
-                                  .activation = MICA_##CODE,                  \
-                                  .ins = 1,                                   \
-                                  .outs = 1,                                  \
-                                  .opts_bytes = options,                      \
-                                  .fields = list,                             \
-                                  .field_count = count,                       \
-                                  .in_place = {1},                            \
-                                  .infer = infer,                             \
-                                  .run = op##_run,                            \
-                                  .gradient = MICA_GRADIENT(op##_gradient)};  \
-    const mica_op mica_op_##op##_backward = {.name = #op "_backward",         \
-                                             .family = "activation",          \
-                                             .about = "the gradient of " #op, \
-                                             .ins = 2,                        \
-                                             .outs = 1,                       \
-                                             .opts_bytes = options,           \
-                                             .fields = list,                  \
-                                             .field_count = count,            \
-                                             .in_place = {3},                 \
-                                             .infer = infer_backward,         \
+#define ENTRIES(op, CODE, more, words, options, list, count)                       \
+    const mica_op mica_op_##op = {.name = #op,                                     \
+                                  .family = "activation",                          \
+                                  .about = words,                                  \
+                                  .flags = MICA_OP_CHEAP | (more),                 \
+                                  .activation = MICA_##CODE,                       \
+                                  .ins = 1,                                        \
+                                  .outs = 1,                                       \
+                                  .opts_bytes = options,                           \
+                                  .fields = list,                                  \
+                                  .field_count = count,                            \
+                                  .in_place = {1},                                 \
+                                  .infer = infer,                                  \
+                                  .run = op##_run,                                 \
+                                  .passes = MICA_LAYOUTS(mica_elementwise_passes), \
+                                  .gradient = MICA_GRADIENT(op##_gradient)};       \
+    const mica_op mica_op_##op##_backward = {.name = #op "_backward",              \
+                                             .family = "activation",               \
+                                             .about = "the gradient of " #op,      \
+                                             .ins = 2,                             \
+                                             .outs = 1,                            \
+                                             .opts_bytes = options,                \
+                                             .fields = list,                       \
+                                             .field_count = count,                 \
+                                             .in_place = {3},                      \
+                                             .infer = infer_backward,              \
                                              .run = op##_run_back};
 
 #define PLAIN(op, CODE, more, kept, words)                                                             \

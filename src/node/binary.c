@@ -173,6 +173,7 @@ static void scalar_sample(mica_op_sample *s)
                                   .infer = op##_infer,                                       \
                                   .run = op##_run,                                           \
                                   .gradient = MICA_GRADIENT(op##_f32_gradient),              \
+                                  .passes = MICA_LAYOUTS(mica_elementwise_passes),           \
                                   .sample = MICA_SAMPLE(samples)};
 
 static const mica_field scalar_field[] = {MICA_FIELD(mica_scalar_opts, s, FLOAT, "the factor")};
@@ -194,6 +195,7 @@ static const mica_field scalar_field[] = {MICA_FIELD(mica_scalar_opts, s, FLOAT,
                                   .infer = infer,                                                        \
                                   .run = op##_run,                                                       \
                                   .gradient = MICA_GRADIENT(op##_gradient),                              \
+                                  .passes = MICA_LAYOUTS(mica_elementwise_passes),                       \
                                   .sample = MICA_SAMPLE(scalar_sample)};
 
 /* clang-format off */

@@ -244,11 +244,36 @@ static bool take_in(mica_net *net, mica_node *node, const mica_node *then)
     return true;
 }
 
+/* ---- Layouts ---- */
+
+#if !defined(MICA_SMALL)
+static double time_of(const mica_call *c, mica_conv2d_opts how, bool mean)
+{
+    mica_tensor x = mica_planes(c->in[0]), w = mica_planes(c->in[1]);
+    mica_tensor y = mean ? *c->out[0] : mica_planes(c->out[0]);
+    if (mean)
+        y.rank = 2;
+    how.accumulate = false;
+    return mica_conv2d_time(c->ctx, &y, &x, &w, &how, mean);
+}
+
+static double conv1d_time(const mica_call *c) { return time_of(c, how1d(c->opts), false); }
+static double conv2d_time(const mica_call *c) { return time_of(c, how2d(c->opts), false); }
+static double mean_time(const mica_call *c) { return time_of(c, how2d(c->opts), true); }
+
+static const mica_op_passes conv1d_passes = {.time = conv1d_time},
+                            conv2d_passes = {.fuse = take_in, .time = conv2d_time},
+                            mean_passes = {.time = mean_time};
+#else
+static const mica_op_passes conv2d_passes = {.fuse = take_in};
+#endif
+static const mica_op_passes transposed_passes = {.fuse = end_with_activation};
+
 /* ---- Entries ---- */
 
 /* `d` is 1d or 2d; fn is the operation in two dimensions. */
 enum { flat1d = 1, flat2d = 0 };
-#define FORWARD(op, d, fn, transposed, mean, fused, words)                                                 \
+#define FORWARD(op, d, fn, transposed, mean, asks, words)                                                  \
     static mica_status op##_infer(mica_infer *i)                                                           \
     {                                                                                                      \
         mica_conv2d_opts how = how##d(i->opts);                                                            \
@@ -269,17 +294,17 @@ enum { flat1d = 1, flat2d = 0 };
                                   .infer = op##_infer,                                                     \
                                   .run = op##_run,                                                         \
                                   .gradient = MICA_GRADIENT(op##_gradient),                                \
-                                  .fuse = fused,                                                           \
+                                  .passes = asks,                                                          \
                                   .sample = MICA_SAMPLE(op##_sample)};
 
-FORWARD(conv1d, 1d, mica_conv2d, false, false, NULL, "convolution of signals")
-FORWARD(conv2d, 2d, mica_conv2d, false, false, take_in, "convolution of images")
+FORWARD(conv1d, 1d, mica_conv2d, false, false, MICA_LAYOUTS(conv1d_passes), "convolution of signals")
+FORWARD(conv2d, 2d, mica_conv2d, false, false, &conv2d_passes, "convolution of images")
 FORWARD(conv1d_mean, 1d, mica_conv2d_mean, false, true, NULL,
         "the mean of each channel of a convolution of signals")
-FORWARD(conv2d_mean, 2d, mica_conv2d_mean, false, true, NULL,
+FORWARD(conv2d_mean, 2d, mica_conv2d_mean, false, true, MICA_LAYOUTS(mean_passes),
         "the mean of each channel of a convolution of images")
 FORWARD(conv_transpose1d, 1d, mica_conv_transpose2d, true, false, NULL, "transposed convolution of signals")
-FORWARD(conv_transpose2d, 2d, mica_conv_transpose2d, true, false, end_with_activation,
+FORWARD(conv_transpose2d, 2d, mica_conv_transpose2d, true, false, &transposed_passes,
         "transposed convolution of images")
 
 #define BACKWARD_ENTRY(op, d, count, words, run_fn, ...)                       \

@@ -66,4 +66,4 @@ const mica_op mica_op_conv2d_max_pool = {.name = "conv2d_max_pool",
                                          MICA_FIELD_LIST(fields),
                                          .infer = infer,
                                          .run = run,
-                                         .fuse = end_with_activation};
+                                         .passes = &(const mica_op_passes){.fuse = end_with_activation}};

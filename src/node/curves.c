@@ -163,18 +163,19 @@ static const mica_field both_fields[] = {
     MICA_FIELD(mica_curve_opts, alpha, FLOAT, "alpha, as it is; of shrink, the bias"),
     MICA_FIELD(mica_curve_opts, beta, FLOAT, "beta; of selu, gamma; of shrink, where it begins")};
 
-#define ENTRY(op, words, samples, ...)                                      \
-    const mica_op mica_op_##op = {.name = #op,                              \
-                                  .family = "activation",                   \
-                                  .about = words,                           \
-                                  .flags = MICA_OP_CHEAP,                   \
-                                  .ins = 1,                                 \
-                                  .outs = 1,                                \
-                                  .in_place = {1},                          \
-                                  .infer = infer,                           \
-                                  .run = op##_run,                          \
-                                  .gradient = MICA_GRADIENT(op##_gradient), \
-                                  .sample = MICA_SAMPLE(samples),           \
+#define ENTRY(op, words, samples, ...)                                             \
+    const mica_op mica_op_##op = {.name = #op,                                     \
+                                  .family = "activation",                          \
+                                  .about = words,                                  \
+                                  .flags = MICA_OP_CHEAP,                          \
+                                  .ins = 1,                                        \
+                                  .outs = 1,                                       \
+                                  .in_place = {1},                                 \
+                                  .infer = infer,                                  \
+                                  .run = op##_run,                                 \
+                                  .gradient = MICA_GRADIENT(op##_gradient),        \
+                                  .passes = MICA_LAYOUTS(mica_elementwise_passes), \
+                                  .sample = MICA_SAMPLE(samples),                  \
                                   __VA_ARGS__}
 #define RUN(op, ...)                                               \
     static mica_status op##_run(const mica_call *c)                \

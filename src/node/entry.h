@@ -49,6 +49,10 @@ typedef struct mica_leading_opts {
 } mica_leading_opts;
 extern const mica_op mica_op_leading;
 
+/* What passes of compile ask of operations whose output has each element in the place of its inputs', and of those that
+ * make it from what lies around: all images of such a call best lie the same way (layout.c). */
+extern const struct mica_op_passes mica_elementwise_passes, mica_gathering_passes;
+
 /* ---- Sequences ---- */
 
 extern const mica_op mica_op_embedding;        /* rows of a learned table, by index */
@@ -113,7 +117,9 @@ typedef struct mica_sequence_opts {
 #if defined(MICA_SMALL)
 #define MICA_SAMPLE(function)    MICA_LEFT_OUT(function)
 #define MICA_RUN_ALONE(function) MICA_LEFT_OUT(function) /* of views, which nets do not run: copying */
+#define MICA_LAYOUTS(passes)     NULL                    /* images lie as planes */
 #else
+#define MICA_LAYOUTS(passes)     (&(passes))
 #define MICA_RUN_ALONE(function) (function)
 #define MICA_SAMPLE(function)    (function)
 #endif

@@ -237,7 +237,7 @@ static bool take_pool(mica_net *net, mica_node *node, const mica_node *then)
 MICA_INT8_ENTRY(int8_conv2d, "convolution of i8 images by multiplier / 2^shift, rounded and limited",
                 .ins = INT8_INS, .optional_ins = 1, .names = NAMES, .opts_bytes = sizeof(mica_int8_conv_opts),
                 MICA_FIELD_LIST(conv_fields), .infer = conv2d_infer, .run = conv2d_run,
-                .sample = conv2d_sample, .fuse = take_pool)
+                .sample = conv2d_sample, .passes = &(const mica_op_passes){.fuse = take_pool})
 
 /* ---- With zero points ---- */
 

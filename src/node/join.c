@@ -205,7 +205,7 @@ static void stack_sample(mica_op_sample *s)
         mica_op_sample_shape(s, n, rank, dims);
 }
 
-#define JOIN(op, words)                                                     \
+#define JOIN(op, pass, words)                                               \
     const mica_op mica_op_##op = {.name = #op,                              \
                                   .family = "shape",                        \
                                   .about = words,                           \
@@ -217,11 +217,12 @@ static void stack_sample(mica_op_sample *s)
                                   .infer = op##_infer,                      \
                                   .run = op##_run,                          \
                                   .gradient = MICA_GRADIENT(op##_gradient), \
+                                  .passes = pass,                           \
                                   .mixes = op##_mixes,                      \
                                   .sample = MICA_SAMPLE(op##_sample)};
 
-JOIN(concat, "concatenation along an axis")
-JOIN(stack, "stacking along a new axis")
+JOIN(concat, MICA_LAYOUTS(mica_gathering_passes), "concatenation along an axis")
+JOIN(stack, NULL, "stacking along a new axis")
 
 /* ---- Split ---- */
 

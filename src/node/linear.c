@@ -109,4 +109,4 @@ const mica_op mica_op_linear = {.name = "linear",
                                 .infer = infer,
                                 .run = run,
                                 .gradient = MICA_GRADIENT(gradient),
-                                .fuse = end_with_activation};
+                                .passes = &(const mica_op_passes){.fuse = end_with_activation}};

@@ -122,20 +122,21 @@ static const mica_field scalar_field[] = {MICA_FIELD(mica_scalar_opts, s, FLOAT,
         return mica_##op(c->ctx, c->out[0], c->in[0], s_of(c->opts)); \
     }
 
-#define ENTRY(op, words, grad, samples, addable)                          \
-    const mica_op mica_op_##op = {.name = #op,                            \
-                                  .family = "elementwise",                \
-                                  .about = words,                         \
-                                  .flags = MICA_OP_CHEAP,                 \
-                                  .ins = 1,                               \
-                                  .outs = 1,                              \
-                                  .opts_bytes = sizeof(mica_scalar_opts), \
-                                  MICA_FIELD_LIST(scalar_field),          \
-                                  .in_place = {1},                        \
-                                  .adds = addable,                        \
-                                  .infer = infer,                         \
-                                  .run = op##_run,                        \
-                                  .gradient = MICA_GRADIENT(grad),        \
+#define ENTRY(op, words, grad, samples, addable)                                   \
+    const mica_op mica_op_##op = {.name = #op,                                     \
+                                  .family = "elementwise",                         \
+                                  .about = words,                                  \
+                                  .flags = MICA_OP_CHEAP,                          \
+                                  .ins = 1,                                        \
+                                  .outs = 1,                                       \
+                                  .opts_bytes = sizeof(mica_scalar_opts),          \
+                                  MICA_FIELD_LIST(scalar_field),                   \
+                                  .in_place = {1},                                 \
+                                  .adds = addable,                                 \
+                                  .infer = infer,                                  \
+                                  .run = op##_run,                                 \
+                                  .gradient = MICA_GRADIENT(grad),                 \
+                                  .passes = MICA_LAYOUTS(mica_elementwise_passes), \
                                   .sample = MICA_SAMPLE(samples)};
 
 #define SCALAR(op, words, grad, samples) RUN(op) ENTRY(op, words, grad, samples, 0)
@@ -187,4 +188,5 @@ const mica_op mica_op_clamp = {.name = "clamp",
                                .infer = clamp_infer,
                                .run = clamp_run,
                                .gradient = MICA_GRADIENT(clamp_gradient),
+                               .passes = MICA_LAYOUTS(mica_elementwise_passes),
                                .sample = MICA_SAMPLE(clamp_sample)};

@@ -155,18 +155,19 @@ static void outer_sample(mica_op_sample *s) { mica_sample_one(s, 1.2, 3.0); }
 #define RUN(op) \
     static mica_status op##_run(const mica_call *c) { return mica_##op(c->ctx, c->out[0], c->in[0]); }
 
-#define ENTRY(op, words, grad, samples, addable, infers)           \
-    const mica_op mica_op_##op = {.name = #op,                     \
-                                  .family = "elementwise",         \
-                                  .about = words,                  \
-                                  .flags = MICA_OP_CHEAP,          \
-                                  .ins = 1,                        \
-                                  .outs = 1,                       \
-                                  .in_place = {1},                 \
-                                  .adds = addable,                 \
-                                  .infer = infers,                 \
-                                  .run = op##_run,                 \
-                                  .gradient = MICA_GRADIENT(grad), \
+#define ENTRY(op, words, grad, samples, addable, infers)                           \
+    const mica_op mica_op_##op = {.name = #op,                                     \
+                                  .family = "elementwise",                         \
+                                  .about = words,                                  \
+                                  .flags = MICA_OP_CHEAP,                          \
+                                  .ins = 1,                                        \
+                                  .outs = 1,                                       \
+                                  .in_place = {1},                                 \
+                                  .adds = addable,                                 \
+                                  .infer = infers,                                 \
+                                  .run = op##_run,                                 \
+                                  .gradient = MICA_GRADIENT(grad),                 \
+                                  .passes = MICA_LAYOUTS(mica_elementwise_passes), \
                                   .sample = MICA_SAMPLE(samples)};
 
 /* Of the types that the operation is computed in; gradients only of f32. */

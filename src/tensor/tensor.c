@@ -121,6 +121,14 @@ void mica_tensor_set_strides(mica_tensor *t)
     }
 }
 
+bool mica_channels_last(const mica_tensor *t)
+{
+    mica_index pixels = 1;
+    for (int k = 2; k < t->rank; k++)
+        pixels *= t->dim[k];
+    return t->rank >= 3 && t->dim[1] > 1 && pixels > 1 && t->stride[1] == 1;
+}
+
 mica_status mica_tensor_init(mica_context *ctx, mica_tensor *out, void *data, mica_dtype dtype, int rank,
                              const mica_index *dims)
 {

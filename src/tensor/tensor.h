@@ -31,6 +31,8 @@ mica_status mica_tensor_check(mica_context *ctx, const char *op, const char *nam
 
 /* Strides of a contiguous tensor of t's shape. */
 void mica_tensor_set_strides(mica_tensor *t);
+/* Whether the channels of an image [N, C, ...] lie last, where there are several, and several pixels. */
+bool mica_channels_last(const mica_tensor *t);
 
 /* t's elements in another shape of as many elements, sharing memory; false where strides do not allow it. */
 bool mica_tensor_refit(mica_tensor *out, const mica_tensor *t, int rank, const mica_index *dims);

@@ -325,5 +325,5 @@ static double cost(const mica_context *ctx, const mica_conv_product *p)
            positions * ((double)p->channels * c->in + (double)p->m * c->out);
 }
 
-const mica_conv_path mica_conv_columns_path = {"columns", fits, cost, scratch,
-                                               taken,     run,  true, stage_floats};
+const mica_conv_path mica_conv_columns_path = {"columns", fits, cost,         scratch, taken,
+                                               run,       true, stage_floats, false};

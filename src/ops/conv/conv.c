@@ -3,6 +3,7 @@
 
 #include "base/parallel.h"
 #include "ops/activation.h"
+#include "ops/conv/product.h"
 
 /* An operation by name. */
 typedef struct kind {
@@ -16,8 +17,10 @@ static bool is_transposed(const kind *k) { return k->way == TRANSPOSED; }
 
 static const mica_conv2d_opts defaults;
 
-static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
-                           const mica_conv2d_opts *opts)
+#define TENSORS(...) ((const mica_tensor *const[]){__VA_ARGS__})
+
+static mica_status take_apart(mica_context *ctx, mica_conv *conv, const kind *k,
+                              const mica_tensor *const *tensors, const mica_conv2d_opts *opts)
 {
     mica_conv_call call = {
         .op = k->op,
@@ -35,12 +38,19 @@ static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *
         .mean = k->way == MEAN,
         .opts = opts != NULL ? opts : &defaults,
     };
-    mica_conv conv;
-    MICA_TRY(mica_conv_check(ctx, &conv, &call));
+    MICA_TRY(mica_conv_check(ctx, conv, &call));
     MICA_TRY(mica_check_activation(ctx, k->op, call.opts->activation));
-    conv.activation = call.opts->activation;
-    conv.finish = mica_activation_kernel(ctx, call.opts->activation);
-    conv.slope = call.opts->slope;
+    conv->activation = call.opts->activation;
+    conv->finish = mica_activation_kernel(ctx, call.opts->activation);
+    conv->slope = call.opts->slope;
+    return MICA_OK;
+}
+
+static mica_status forward(mica_context *ctx, const kind *k, const mica_tensor *const *tensors,
+                           const mica_conv2d_opts *opts)
+{
+    mica_conv conv;
+    MICA_TRY(take_apart(ctx, &conv, k, tensors, opts));
     return k->run(ctx, &conv);
 }
 
@@ -175,14 +185,28 @@ static mica_status backward_bias(mica_context *ctx, const kind *k, const mica_te
 
 /* ---- Public: two dimensions ---- */
 
-#define TENSORS(...) ((const mica_tensor *const[]){__VA_ARGS__})
-
 mica_status mica_conv2d(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x, const mica_tensor *w,
                         const mica_tensor *bias, const mica_conv2d_opts *opts)
 {
     static const kind k = {"conv2d", 2, PLAIN, mica_conv_narrow};
     return forward(ctx, &k, TENSORS(dst, x, w, bias), opts);
 }
+
+#if !defined(MICA_SMALL)
+double mica_conv2d_time(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x, const mica_tensor *w,
+                        const mica_conv2d_opts *opts, bool mean)
+{
+    const kind k = {mean ? "conv2d_mean" : "conv2d", 2, mean ? MEAN : PLAIN, NULL};
+    mica_conv conv;
+    if (take_apart(ctx, &conv, &k, TENSORS(dst, x, w, NULL), opts) != MICA_OK)
+        return 0.0; /* it says so when it runs */
+    mica_conv_product p = mica_conv_narrow_product(ctx, &conv);
+    if (mean) /* its image would lie as x does */
+        p.out.channel_stride = p.in.channel_stride;
+    mica_conv_product_plan(ctx, &p);
+    return mica_conv_product_time(ctx, &p);
+}
+#endif
 
 mica_status mica_conv2d_mean(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
                              const mica_tensor *w, const mica_tensor *bias, const mica_conv2d_opts *opts)

@@ -277,6 +277,7 @@ static size_t taken(const mica_context *ctx, const mica_conv_product *p)
     return 0;
 }
 
-const mica_conv_path mica_conv_strips_path = {"strips", strips_fit, NULL, scratch,
-                                              taken,    strips_run, true, NULL};
-const mica_conv_path mica_conv_lanes_path = {"lanes", lanes_fit, NULL, scratch, taken, lanes_run, true, NULL};
+const mica_conv_path mica_conv_strips_path = {"strips",   strips_fit, NULL, scratch, taken,
+                                              strips_run, true,       NULL, false};
+const mica_conv_path mica_conv_lanes_path = {"lanes",   lanes_fit, NULL, scratch, taken,
+                                             lanes_run, true,      NULL, false};

@@ -56,4 +56,4 @@ static void run(mica_context *ctx, mica_conv_product *p)
     mica_parallel(ctx, planes * mica_div_up(p->in.rows.count, p->band), direct_block, p);
 }
 
-const mica_conv_path mica_conv_direct_path = {"direct", fits, NULL, scratch, taken, run, false, NULL};
+const mica_conv_path mica_conv_direct_path = {"direct", fits, NULL, scratch, taken, run, false, NULL, false};

@@ -113,6 +113,20 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
     (void)p->path->fits(ctx, p); /* rows below it have left their plans */
 }
 
+#if !defined(MICA_SMALL)
+/* Of paths that are not chosen by it: a multiply-add. And what it costs to read or write across channels. */
+#define SUM_TIME     0.05
+#define ACROSS_TIMES 4.0
+
+double mica_conv_product_time(const mica_context *ctx, const mica_conv_product *p)
+{
+    double sums = (double)(p->images * p->pixels) * (double)(p->groups * p->m) * (double)p->k;
+    double time = p->path->cost != NULL ? p->path->cost(ctx, p) : SUM_TIME * sums;
+    bool last = p->in.channel_stride == 1 || p->out.channel_stride == 1;
+    return last && !p->path->channels_last ? ACROSS_TIMES * time : time;
+}
+#endif
+
 size_t mica_conv_product_most(const mica_context *ctx, const mica_conv_product *p,
                               const mica_conv_extent *most)
 {

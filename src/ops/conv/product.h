@@ -36,6 +36,8 @@ typedef struct mica_conv_path {
     /* Floats of the stage on which a thread has all of an image, and pools it; 0: it never has. NULL: no path to
      * the largest of windows. */
     size_t (*stage)(const mica_conv_product *p);
+    /* Made for images whose channels lie last: the others read these across. */
+    bool channels_last;
 } mica_conv_path;
 
 /* The plan of a product by way of lines.
@@ -108,6 +110,8 @@ bool mica_conv_by_cost(size_t channels, size_t m);
 
 /* Chooses the path. */
 void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p);
+/* What a planned product is held to take by one thread, in ns. */
+double mica_conv_product_time(const mica_context *ctx, const mica_conv_product *p);
 
 /* Bytes of scratch that a planned product takes, and every smaller one that can follow: of its own sizes, or of those
  * up to *most. */

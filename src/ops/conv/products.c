@@ -227,7 +227,8 @@ static void products_run(mica_context *ctx, mica_conv_product *p)
 }
 
 const mica_conv_path mica_conv_products_path = {"products",     products_fit, products_cost, products_scratch,
-                                                products_taken, products_run, false,         NULL};
+                                                products_taken, products_run, false,         NULL,
+                                                false};
 
 /* ---- By way of a stage ---- */
 
@@ -336,5 +337,5 @@ static void staged_run(mica_context *ctx, mica_conv_product *p)
                        staged_blocks(p), staged_block, p);
 }
 
-const mica_conv_path mica_conv_staged_path = {"staged",     staged_fits, staged_cost, staged_scratch,
-                                              staged_taken, staged_run,  false,       NULL};
+const mica_conv_path mica_conv_staged_path = {
+    "staged", staged_fits, staged_cost, staged_scratch, staged_taken, staged_run, false, NULL, false};

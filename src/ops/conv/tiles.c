@@ -151,4 +151,5 @@ static double cost(const mica_context *ctx, const mica_conv_product *p)
            (double)p->groups * weights * all->tiles.weight;
 }
 
-const mica_conv_path mica_conv_tiles_path = {"tiles", fits, cost, scratch, taken, run, true, stage_floats};
+const mica_conv_path mica_conv_tiles_path = {"tiles", fits, cost,         scratch, taken,
+                                             run,     true, stage_floats, false};

@@ -511,6 +511,7 @@ static void deep_run(mica_context *ctx, mica_conv_product *p)
     }
 }
 
-const mica_conv_path mica_conv_winograd_path = {"winograd", fits, cost, scratch, taken, run, true, NULL};
-const mica_conv_path mica_conv_deep_path = {"deep",     deep_fits, deep_cost, deep_scratch,
-                                            deep_taken, deep_run,  true,      NULL};
+const mica_conv_path mica_conv_winograd_path = {"winograd", fits, cost, scratch, taken,
+                                                run,        true, NULL, false};
+const mica_conv_path mica_conv_deep_path = {"deep",   deep_fits, deep_cost, deep_scratch, deep_taken,
+                                            deep_run, true,      NULL,      false};
