@@ -47,6 +47,9 @@ static inline mica_index mica_int8_span(const mica_int8_dim *d) { return (d->tap
 bool mica_int8_last_takes(const mica_int8_job *job, const mica_tensor *y, const mica_tensor *x);
 mica_status mica_int8_last_run(mica_context *ctx, const char *op, mica_int8_job *job, const mica_arg *args,
                                double sums, size_t planar);
+/* How long a call takes by where the channels of x and y lie, in nanoseconds, about (net/layout.c). */
+double mica_int8_conv_time(const mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
+                           const mica_tensor *w, const mica_int8_conv_opts *o);
 #endif
 
 #endif
