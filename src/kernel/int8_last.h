@@ -86,49 +86,67 @@ VF_INLINE void copy_few(char *to, const int8_t *from, size_t count)
         }
 }
 
-/* Sums of pixels to bytes, four vectors at a time; pixels, vectors and `affine` are constants. */
+/* Four vectors of sums of pixels to bytes; `vectors`, of a pixel, and `affine` are constants. */
+VF_INLINE vb end_four(const lane_numbers *n, const vi sum[4], size_t vectors, bool affine)
+{
+    vi four[4];
+    for (size_t k = 0; k < 4; k++)
+        four[k] = ended(n, sum[k], k % vectors, affine);
+    return vb_limit(vb_pack_lanes(four), n->low, n->high);
+}
+
+/* Sums of pixels that are still in registers, of whole vectors of channels, affine. */
 VF_INLINE void end_pixels(char *y, size_t stride, vi (*sum)[2], size_t pixels, size_t vectors,
-                          size_t channels, const lane_ends *e, bool affine)
+                          const lane_ends *e)
 {
     lane_numbers n;
-    size_t at_once = 4 / vectors;
     load_numbers(&n, e, vectors);
-    for (size_t p = 0; p < pixels; p += at_once, y += at_once * stride) {
+#pragma GCC unroll 14
+    for (size_t p = 0; p < pixels; p += 4 / vectors) {
         vi four[4];
-        for (size_t k = 0; k < 4; k++) { /* behind the last pixel, that one again */
-            size_t pixel = p + k / vectors < pixels ? p + k / vectors : pixels - 1;
-            four[k] = ended(&n, sum[pixel][k % vectors], k % vectors, affine);
-        }
-        vb bytes = vb_limit(vb_pack_lanes(four), n.low, n.high);
-        size_t there = pixels - p < at_once ? pixels - p : at_once;
-        if (channels == vectors * VF_LANES) {
-            int8_t *to = (int8_t *)y, *next = (int8_t *)y + (vectors == 1 ? stride : VF_LANES);
-            vb_store_part(to, bytes, 0);
-            if (there * vectors > 1)
-                vb_store_part(next, bytes, 1);
-            if (there * vectors > 2)
-                vb_store_part(vectors == 1 ? to + 2 * stride : to + stride, bytes, 2);
-            if (there * vectors > 3)
-                vb_store_part(vectors == 1 ? to + 3 * stride : to + stride + VF_LANES, bytes, 3);
-            continue;
-        }
-        int8_t made[4 * VF_LANES];
-        vb_store((uint8_t *)made, bytes);
-        for (size_t k = 0; k < there; k++)
-            copy_few(y + k * stride, made + k * vectors * VF_LANES, channels);
+        for (size_t k = 0; k < 4; k++) /* behind the last pixel, that one again */
+            four[k] = sum[p + k / vectors < pixels ? p + k / vectors : pixels - 1][k % vectors];
+        vb bytes = end_four(&n, four, vectors, true);
+        int8_t *to = (int8_t *)y + p * stride;
+        size_t there = (pixels - p) * vectors;
+        vb_store_part(to, bytes, 0);
+        if (there > 1)
+            vb_store_part(to + (vectors == 1 ? stride : VF_LANES), bytes, 1);
+        if (there > 2)
+            vb_store_part(to + (vectors == 1 ? 2 * stride : stride), bytes, 2);
+        if (there > 3)
+            vb_store_part(to + (vectors == 1 ? 3 * stride : stride + VF_LANES), bytes, 3);
     }
 }
 
-/* Of other kinds, one pixel at a time. */
-VF_INLINE void end_others(char *y, size_t stride, vi (*sum)[2], size_t pixels, size_t vectors,
-                          size_t channels, const lane_ends *e)
+/* Any others: sums of pixels, LAST_PANEL apart; what lies behind the last goes nowhere. */
+VF_INLINE void end_rows(char *y, size_t stride, const int32_t *sum, size_t pixels, size_t vectors,
+                        size_t channels, const lane_ends *e, bool affine)
 {
-    int32_t room[LAST * LAST_PANEL];
-    for (size_t p = 0; p < pixels; p++)
-        for (size_t v = 0; v < vectors; v++)
-            vi_store(room + p * LAST_PANEL + v * VF_LANES, sum[p][v]);
-    for (size_t p = 0; p < pixels; p++)
-        finish_row(y + p * stride, room + p * LAST_PANEL, channels, e->f, e->each);
+    lane_numbers n;
+    load_numbers(&n, e, vectors);
+    for (size_t p = 0; p < pixels; p += 4 / vectors) {
+        vi four[4];
+        int8_t made[4 * VF_LANES];
+        for (size_t k = 0; k < 4; k++)
+            four[k] = vi_load(sum + (p + k / vectors) * LAST_PANEL + k % vectors * VF_LANES);
+        vb_store((uint8_t *)made, end_four(&n, four, vectors, affine));
+        for (size_t k = p; k < pixels && k < p + 4 / vectors; k++)
+            copy_few(y + k * stride, made + (k - p) * vectors * VF_LANES, channels);
+    }
+}
+
+static void end_others(char *y, size_t stride, const int32_t *sum, size_t pixels, size_t channels,
+                       const lane_ends *e)
+{
+    size_t vectors = (channels + VF_LANES - 1) / VF_LANES;
+    if (!e->affine && !e->high)
+        for (size_t p = 0; p < pixels; p++)
+            finish_row(y + p * stride, sum + p * LAST_PANEL, channels, e->f, e->each);
+    else if (vectors == 2)
+        end_rows(y, stride, sum, pixels, 2, channels, e, e->affine);
+    else
+        end_rows(y, stride, sum, pixels, 1, channels, e, e->affine);
 }
 
 /* Pixels and vectors are constants. Every fourth pixel has an address; those of the others need no arithmetic. */
@@ -141,6 +159,7 @@ VF_INLINE void last_of(const mica_int8_last *t, size_t pixel, size_t pixels, siz
     for (size_t k = 0; 4 * k < pixels; k++)
         fourth[k] = t->x + (pixel + 4 * k) * one;
     const uint8_t *w = (const uint8_t *)t->w;
+#pragma GCC unroll 14
     for (size_t p = 0; p < pixels; p++)
         for (size_t v = 0; v < vectors; v++)
             s[p][v] = vi_load(t->start + v * VF_LANES);
@@ -159,12 +178,19 @@ VF_INLINE void last_of(const mica_int8_last *t, size_t pixel, size_t pixels, siz
         }
     }
     char *y = t->y + pixel * t->stride;
-    if (e->affine)
-        end_pixels(y, t->stride, s, pixels, vectors, channels, e, true);
-    else if (e->high)
-        end_pixels(y, t->stride, s, pixels, vectors, channels, e, false);
-    else
-        end_others(y, t->stride, s, pixels, vectors, channels, e);
+    if (e->affine && channels == vectors * VF_LANES) {
+        end_pixels(y, t->stride, s, pixels, vectors, e);
+        return;
+    }
+    int32_t room[(LAST + 4) * LAST_PANEL];
+#pragma GCC unroll 14
+    for (size_t p = 0; p < pixels; p++)
+        for (size_t v = 0; v < vectors; v++)
+            vi_store(room + p * LAST_PANEL + v * VF_LANES, s[p][v]);
+    for (size_t p = pixels; p < pixels + 4; p++) /* read, not written */
+        for (size_t v = 0; v < vectors; v++)
+            vi_store(room + p * LAST_PANEL + v * VF_LANES, s[0][v]);
+    end_others(y, t->stride, room, pixels, channels, e);
 }
 
 /* Runs of about the same length. */
