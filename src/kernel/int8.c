@@ -245,6 +245,10 @@ static void finish_rows(void *y, size_t stride, const int32_t *sum, size_t rows,
         finish_row((char *)y + r * stride * mica_int8_result_bytes(f->kind), sum + r * WIDTH, count, f, each);
 }
 
+#if !defined(MICA_SMALL)
+#include "kernel/int8_last.h"
+#endif
+
 static void pack(int8_t *restrict panel, int32_t *restrict start, const int8_t *restrict w, size_t stride,
                  size_t rows, size_t values, const int32_t *bias, int32_t zero)
 {
@@ -397,6 +401,13 @@ const mica_int8_kernels VF_VARIANT_SYMBOL(mica_int8_kernels) = {.width = WIDTH,
                                                                 .lanes = PIXELS,
                                                                 .block = BLOCK,
                                                                 .tile = tile,
+#if !defined(MICA_SMALL)
+                                                                .panel = LAST_PANEL,
+                                                                .deep = DEEP,
+                                                                .last = last,
+                                                                .depthwise = depthwise,
+                                                                .deep_at = deep_at,
+#endif
                                                                 .quads_of_planes = quads_of_planes,
                                                                 .quads_of_row = quads_of_row,
                                                                 .spread = spread,

@@ -47,11 +47,38 @@ typedef struct mica_int8_tile {
     size_t phases;     /* 1, or 4: of the sums at four places the largest counts */
     size_t vectors;    /* of `lanes` pixels each: so many are read and made */
     bool bytes;        /* of one channel and phase: places have one byte, and a quad is that of four places */
-    const int8_t *w;   /* [quads][channels][4] */
+    const int8_t *w;   /* [quads][channels][4], quads `apart` bytes from one another */
+    size_t apart;
     const int32_t *start; /* [channels]: bias - (offset + zero point) * the sum of weights */
     void *y;              /* results [channels], `stride` apart, of pixels */
     size_t stride;
 } mica_int8_tile;
+
+/* The same with channels last: lanes are output channels, and what is repeated are the quads of pixels. */
+typedef struct mica_int8_last {
+    const uint8_t *x; /* the first pixel; others are `step` bytes apart */
+    size_t step, pixels;
+    const int32_t *at; /* [quads]: distances, in bytes */
+    size_t quads;
+    const int8_t *w; /* [quads][width][4]: channels, rounded up to whole vectors */
+    const int32_t *start;
+    char *y; /* results of pixels, `stride` bytes apart */
+    size_t stride;
+} mica_int8_last;
+
+/* Depthwise, with channels last: so many of them at a time, at most `deep`. A quad has four rows of one column of
+ * taps. What is read of x may lie up to `deep` bytes behind it. */
+typedef struct mica_int8_deep {
+    const uint8_t *x;            /* of the first pixel's first tap */
+    size_t row, column;          /* bytes from one row of x, and one pixel, to the next */
+    size_t step[2];              /* bytes of x from one result to the next: down, across */
+    size_t taps[2], dilation[2]; /* down, across */
+    size_t made[2];              /* results: down, across */
+    const int8_t *w;             /* [quads down][across][deep][4], channels as the kernel has them */
+    const int32_t *start;        /* [channels] */
+    char *y;                     /* bytes of results */
+    size_t y_row, y_column;      /* of y, in bytes */
+} mica_int8_deep;
 
 typedef struct mica_int8_kernels {
     size_t width;   /* weight rows of a panel */
@@ -87,6 +114,14 @@ typedef struct mica_int8_kernels {
     /* Convolutions. A block has `block` channels; the rest of them go by four, two and one. */
     size_t lanes, block;
     void (*tile)(const mica_int8_tile *t, size_t channels, const mica_int8_finish *f, int each);
+#if !defined(MICA_SMALL)
+    /* With channels last: of a panel of at most `panel` channels; depthwise, results are bytes. */
+    size_t panel, deep;
+    void (*last)(const mica_int8_last *t, size_t channels, const mica_int8_finish *f, int each);
+    void (*depthwise)(const mica_int8_deep *t, size_t channels, const mica_int8_finish *f, int each);
+    /* Where channel c of `deep` is in a panel. */
+    size_t (*deep_at)(size_t c);
+#endif
     /* Quads of windows: of four planes, whose bytes get the offset; of bytes `step` apart in a row that has it. The
      * latter makes whole vectors, and reads 32 bytes more than that. */
     void (*quads_of_planes)(uint32_t *to, const int8_t *const plane[4], size_t count);

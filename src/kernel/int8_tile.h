@@ -99,11 +99,11 @@ VF_INLINE void tiles_of(const mica_int8_tile *t, size_t channels, size_t vectors
 {
     size_t v = 0;
     for (; v + vectors <= t->vectors; v += vectors)
-        tile_of(t, 0, channels, 4 * channels, v, vectors, f, each);
+        tile_of(t, 0, channels, t->apart, v, vectors, f, each);
     for (; v + 2 <= t->vectors; v += 2)
-        tile_of(t, 0, channels, 4 * channels, v, 2, f, each);
+        tile_of(t, 0, channels, t->apart, v, 2, f, each);
     if (v < t->vectors)
-        tile_of(t, 0, channels, 4 * channels, v, 1, f, each);
+        tile_of(t, 0, channels, t->apart, v, 1, f, each);
 }
 
 /* The largest of four sums, of a pixel at four places: what is made of the largest is the largest that is made. */
@@ -180,7 +180,7 @@ static void tile(const mica_int8_tile *t, size_t channels, const mica_int8_finis
         return;
     }
     if (t->phases == PHASES) {
-        size_t c = 0, apart = 4 * channels;
+        size_t c = 0, apart = t->apart;
         for (; c + POOLED <= channels; c += POOLED)
             pooled_of(t, c, POOLED, apart, f, each);
 #if VF_REGISTERS >= 32
@@ -305,7 +305,7 @@ static void tile(const mica_int8_tile *t, size_t channels, const mica_int8_finis
                 for (size_t p = 0; p < PIXELS; p++)
                     sum[p] = (uint32_t)t->start[c];
                 sum_quads(sum, t, t->x + v * PIXELS * (t->bytes ? 1 : 4), t->at + phase * t->quads,
-                          t->w + 4 * c, 4 * channels);
+                          t->w + 4 * c, t->apart);
                 for (size_t p = 0; p < PIXELS; p++)
                     most[p] = phase > 0 && most[p] > (int32_t)sum[p] ? most[p] : (int32_t)sum[p];
             }

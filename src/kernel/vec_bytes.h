@@ -10,6 +10,11 @@
  *   vb_repeat16(p) vb_repeat4(p)      16 bytes in each quarter; 4 bytes in each lane
  *   vb_slide(p)                       lane i: bytes i to i + 3; up to 32 bytes are read
  *   vb_load(p) vb_store(p, v)         unaligned
+ *   vb_make_quads(v)                  v[4]: in each quarter, byte c of v[0] to v[3] becomes lane c % 4 of v[c / 4]
+ *   vb_pack_quads(v)                  lanes of v[4] as bytes, saturated, in the order that vb_make_quads had
+ *   vb_pack_lanes(v)                  the same, lanes in order
+ *   vb_store_part(p, v, k)            VF_LANES bytes, number k, a constant, of four
+ *   vb_limit(v, low, high)            signed bytes
  *   vi_store_bytes(p, v)              VF_LANES numbers of -128 to 127 as bytes
  *   vb_set1(x) vb_and vb_or vb_xor
  *   vb_shift(v, n)                    bits of bytes n up, or -n down, n constant, -7 to 7: bits of neighbours come in

@@ -70,6 +70,30 @@ VF_INLINE void vb_turn_rows(vb *v)
     v[3] = _mm256_unpackhi_epi64(c, d);
 }
 
+VF_INLINE void vb_make_quads(vb *v)
+{
+    vb a = _mm256_unpacklo_epi8(v[0], v[1]), b = _mm256_unpacklo_epi8(v[2], v[3]);
+    vb c = _mm256_unpackhi_epi8(v[0], v[1]), d = _mm256_unpackhi_epi8(v[2], v[3]);
+    v[0] = _mm256_unpacklo_epi16(a, b);
+    v[1] = _mm256_unpackhi_epi16(a, b);
+    v[2] = _mm256_unpacklo_epi16(c, d);
+    v[3] = _mm256_unpackhi_epi16(c, d);
+}
+VF_INLINE vb vb_pack_quads(const vi *v)
+{
+    return _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+}
+VF_INLINE vb vb_pack_lanes(const vi *v)
+{
+    return _mm256_permutevar8x32_epi32(vb_pack_quads(v), _mm256_set_epi32(7, 3, 6, 2, 5, 1, 4, 0));
+}
+VF_INLINE void vb_store_part(int8_t *p, vb v, int k)
+{
+    __m128i half = k < 2 ? _mm256_castsi256_si128(v) : _mm256_extracti128_si256(v, 1);
+    _mm_storel_epi64((void *)p, k % 2 == 0 ? half : _mm_unpackhi_epi64(half, half));
+}
+VF_INLINE vb vb_limit(vb v, vb low, vb high) { return _mm256_min_epi8(_mm256_max_epi8(v, low), high); }
+
 VF_INLINE vf vi_halfword(vi v, bool high)
 {
     vi half = high ? _mm256_srli_epi32(v, 16) : _mm256_and_si256(v, _mm256_set1_epi32(0xffff));

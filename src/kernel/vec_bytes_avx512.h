@@ -74,6 +74,27 @@ VF_INLINE void vb_turn_rows(vb *v)
     v[3] = _mm512_unpackhi_epi64(c, d);
 }
 
+VF_INLINE void vb_make_quads(vb *v)
+{
+    vb a = _mm512_unpacklo_epi8(v[0], v[1]), b = _mm512_unpacklo_epi8(v[2], v[3]);
+    vb c = _mm512_unpackhi_epi8(v[0], v[1]), d = _mm512_unpackhi_epi8(v[2], v[3]);
+    v[0] = _mm512_unpacklo_epi16(a, b);
+    v[1] = _mm512_unpackhi_epi16(a, b);
+    v[2] = _mm512_unpacklo_epi16(c, d);
+    v[3] = _mm512_unpackhi_epi16(c, d);
+}
+VF_INLINE vb vb_pack_quads(const vi *v)
+{
+    return _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
+}
+VF_INLINE vb vb_pack_lanes(const vi *v)
+{
+    vi order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    return _mm512_permutexvar_epi32(order, vb_pack_quads(v));
+}
+#define vb_store_part(p, v, k) _mm_storeu_si128((void *)(p), _mm512_extracti32x4_epi32(v, k))
+VF_INLINE vb vb_limit(vb v, vb low, vb high) { return _mm512_min_epi8(_mm512_max_epi8(v, low), high); }
+
 VF_INLINE vf vi_halfword(vi v, bool high)
 {
     return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(high ? _mm512_srli_epi32(v, 16) : v));

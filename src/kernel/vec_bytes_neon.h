@@ -68,6 +68,36 @@ VF_INLINE void vb_turn_rows(vb *v)
     v[3] = vreinterpretq_u8_u64(vzip2q_u64(c, d));
 }
 
+VF_INLINE void vb_make_quads(vb *v)
+{
+    uint16x8_t a = vreinterpretq_u16_u8(vzip1q_u8(v[0], v[1])),
+               b = vreinterpretq_u16_u8(vzip1q_u8(v[2], v[3]));
+    uint16x8_t c = vreinterpretq_u16_u8(vzip2q_u8(v[0], v[1])),
+               d = vreinterpretq_u16_u8(vzip2q_u8(v[2], v[3]));
+    v[0] = vreinterpretq_u8_u16(vzip1q_u16(a, b));
+    v[1] = vreinterpretq_u8_u16(vzip2q_u16(a, b));
+    v[2] = vreinterpretq_u8_u16(vzip1q_u16(c, d));
+    v[3] = vreinterpretq_u8_u16(vzip2q_u16(c, d));
+}
+VF_INLINE vb vb_pack_quads(const vi *v)
+{
+    int16x8_t a = vcombine_s16(vqmovn_s32(v[0]), vqmovn_s32(v[1])),
+              b = vcombine_s16(vqmovn_s32(v[2]), vqmovn_s32(v[3]));
+    return vreinterpretq_u8_s8(vcombine_s8(vqmovn_s16(a), vqmovn_s16(b)));
+}
+VF_INLINE vb vb_pack_lanes(const vi *v) { return vb_pack_quads(v); }
+VF_INLINE void vb_store_part(int8_t *p, vb v, int k)
+{
+    uint8_t all[16];
+    vst1q_u8(all, v);
+    memcpy(p, all + 4 * k, 4);
+}
+VF_INLINE vb vb_limit(vb v, vb low, vb high)
+{
+    int8x16_t least = vmaxq_s8(vreinterpretq_s8_u8(v), vreinterpretq_s8_u8(low));
+    return vreinterpretq_u8_s8(vminq_s8(least, vreinterpretq_s8_u8(high)));
+}
+
 VF_INLINE vf vi_halfword(vi v, bool high)
 {
     uint16x4_t half = vmovn_u32(vreinterpretq_u32_s32(high ? vshrq_n_s32(v, 16) : v));

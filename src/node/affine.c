@@ -1,6 +1,7 @@
 /* Bytes with zero points: element by element, and the mean of planes. Products: int8_product.c. */
 #include <math.h>
 
+#include "node/entry.h"
 #include "node/int8.h"
 
 /* ---- From floats and back ---- */
@@ -51,11 +52,12 @@ static const mica_field scale_fields[] = {
 MICA_INT8_ENTRY(affine_quantize, "x / scale, rounded, plus zero, limited, as i8", .ins = 1,
                 .flags = MICA_OP_CHEAP, .names = (const char *const[]){"x", "y"},
                 .opts_bytes = sizeof(mica_affine_scale_opts), MICA_FIELD_LIST(scale_fields), .fixed_ins = 1,
-                .infer = quantize_infer, .run = quantize_run, .sample = quantize_sample)
+                .infer = quantize_infer, .run = quantize_run, .passes = MICA_LAYOUTS(mica_elementwise_passes),
+                .sample = quantize_sample)
 MICA_INT8_ENTRY(affine_dequantize, "(x - zero) scale, of i8, as f32", .ins = 1, .flags = MICA_OP_CHEAP,
                 .names = (const char *const[]){"x", "y"}, .opts_bytes = sizeof(mica_affine_scale_opts),
                 MICA_FIELD_LIST(scale_fields), .infer = dequantize_infer, .run = dequantize_run,
-                .sample = dequantize_sample)
+                .passes = MICA_LAYOUTS(mica_elementwise_passes), .sample = dequantize_sample)
 
 /* ---- Signed and unsigned ---- */
 
@@ -77,7 +79,7 @@ static void flip_sample(mica_op_sample *s)
 
 MICA_INT8_ENTRY(affine_flip, "u8 less 128 as i8, or i8 plus 128 as u8", .ins = 1, .flags = MICA_OP_CHEAP,
                 .names = (const char *const[]){"x", "y"}, .in_place = {1}, .infer = flip_infer,
-                .run = flip_run, .sample = flip_sample)
+                .run = flip_run, .passes = MICA_LAYOUTS(mica_elementwise_passes), .sample = flip_sample)
 
 /* ---- Sums of two ---- */
 
@@ -124,7 +126,8 @@ static const mica_field add_fields[] = {
 MICA_INT8_ENTRY(affine_add, "(a - zero[0]) factor[0] + (b - zero[1]) factor[1], rounded, plus zero[2]",
                 .ins = 2, .flags = MICA_OP_CHEAP, .names = (const char *const[]){"a", "b", "y"},
                 .opts_bytes = sizeof(mica_affine_add_opts), MICA_FIELD_LIST(add_fields), .in_place = {3},
-                .infer = add_infer, .run = add_run, .sample = add_sample)
+                .infer = add_infer, .run = add_run, .passes = MICA_LAYOUTS(mica_elementwise_passes),
+                .sample = add_sample)
 
 /* ---- Global average ---- */
 
@@ -178,4 +181,4 @@ MICA_INT8_ENTRY(affine_global_avg_pool,
                 "means of channels of i8 [N, C, ...], by factor, rounded, plus y_zero", .ins = 1,
                 .names = (const char *const[]){"x", "y"}, .opts_bytes = sizeof(mica_affine_pool_opts),
                 MICA_FIELD_LIST(global_fields), .infer = global_infer, .run = global_run,
-                .sample = global_sample)
+                .passes = MICA_LAYOUTS(mica_gathering_passes), .sample = global_sample)

@@ -1,4 +1,5 @@
 /* Int8, element by element. */
+#include "node/entry.h"
 #include "node/int8.h"
 
 /* ---- From floats and back ---- */
@@ -43,11 +44,12 @@ static const mica_field scale_fields[] = {MICA_FIELD(mica_int8_scale_opts, scale
 MICA_INT8_ENTRY(quantize, "x / scale, limited to -127 to 127 and rounded, as i8", .ins = 1,
                 .flags = MICA_OP_CHEAP, .names = (const char *const[]){"x", "y"},
                 .opts_bytes = sizeof(mica_int8_scale_opts), MICA_FIELD_LIST(scale_fields), .fixed_ins = 1,
-                .infer = quantize_infer, .run = quantize_run, .sample = quantize_sample)
+                .infer = quantize_infer, .run = quantize_run, .passes = MICA_LAYOUTS(mica_elementwise_passes),
+                .sample = quantize_sample)
 MICA_INT8_ENTRY(dequantize, "scale x, of i8, as f32", .ins = 1, .flags = MICA_OP_CHEAP,
                 .names = (const char *const[]){"x", "y"}, .opts_bytes = sizeof(mica_int8_scale_opts),
                 MICA_FIELD_LIST(scale_fields), .infer = dequantize_infer, .run = dequantize_run,
-                .sample = dequantize_sample)
+                .passes = MICA_LAYOUTS(mica_elementwise_passes), .sample = dequantize_sample)
 
 /* ---- Another scale ---- */
 
@@ -79,7 +81,7 @@ static const mica_field rescale_fields[] = {MICA_INT8_FACTOR_FIELDS(mica_int8_re
 MICA_INT8_ENTRY(int8_rescale, "x multiplier / 2^shift, rounded and limited", .ins = 1, .flags = MICA_OP_CHEAP,
                 .names = (const char *const[]){"x", "y"}, .opts_bytes = sizeof(mica_int8_rescale_opts),
                 MICA_FIELD_LIST(rescale_fields), .in_place = {1}, .infer = rescale_infer, .run = rescale_run,
-                .sample = rescale_sample)
+                .passes = MICA_LAYOUTS(mica_elementwise_passes), .sample = rescale_sample)
 
 /* ---- Sums of two ---- */
 
@@ -128,4 +130,5 @@ static const mica_field add_fields[] = {
 MICA_INT8_ENTRY(int8_add, "(a multiplier[0] + b multiplier[1]) / 2^shift, rounded and limited", .ins = 2,
                 .flags = MICA_OP_CHEAP, .names = (const char *const[]){"a", "b", "y"},
                 .opts_bytes = sizeof(mica_int8_add_opts), MICA_FIELD_LIST(add_fields), .in_place = {3},
-                .infer = add_infer, .run = add_run, .sample = add_sample)
+                .infer = add_infer, .run = add_run, .passes = MICA_LAYOUTS(mica_elementwise_passes),
+                .sample = add_sample)

@@ -1,4 +1,5 @@
 /* Pooling of int8 planes: [..., H, W], and [N, C, L] where a window is one row high. */
+#include "node/entry.h"
 #include "node/int8.h"
 #include "node/planes.h"
 
@@ -70,7 +71,7 @@ static const mica_field max_fields[] = {
 MICA_INT8_ENTRY(int8_max_pool2d, "max pooling of i8 over the last two axes", .ins = 1,
                 .names = (const char *const[]){"x", "y"}, .opts_bytes = sizeof(mica_pooling_opts),
                 MICA_FIELD_LIST(max_fields), .infer = max_infer, .run = max_run, .mixes = mixes,
-                .sample = max_sample)
+                .passes = MICA_LAYOUTS(mica_gathering_passes), .sample = max_sample)
 
 /* ---- Average ---- */
 
@@ -130,7 +131,7 @@ static const mica_field avg_fields[] = {
 MICA_INT8_ENTRY(int8_avg_pool2d, "sums of i8 windows of the last two axes by multiplier / 2^shift", .ins = 1,
                 .names = (const char *const[]){"x", "y"}, .opts_bytes = sizeof(mica_int8_avg_pool_opts),
                 MICA_FIELD_LIST(avg_fields), .infer = avg_infer, .run = avg_run, .mixes = mixes,
-                .sample = avg_sample)
+                .passes = MICA_LAYOUTS(mica_gathering_passes), .sample = avg_sample)
 
 /* ---- Global average ---- */
 
@@ -178,4 +179,4 @@ static const mica_field global_fields[] = {
 MICA_INT8_ENTRY(int8_global_avg_pool, "sums of channels of i8 [N, C, ...] by multiplier / 2^shift", .ins = 1,
                 .names = (const char *const[]){"x", "y"}, .opts_bytes = sizeof(mica_int8_global_pool_opts),
                 MICA_FIELD_LIST(global_fields), .infer = global_infer, .run = global_run,
-                .sample = global_sample)
+                .passes = MICA_LAYOUTS(mica_gathering_passes), .sample = global_sample)

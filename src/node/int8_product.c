@@ -5,6 +5,7 @@
 #include "node/entry.h"
 #include "node/int8.h"
 #include "node/planes.h"
+#include "ops/int8_conv.h"
 
 #define NAMES \
     (const char *const[]) { "x", "w", "bias", "multiplier", "shift", "packed", "y" }
@@ -234,10 +235,23 @@ static bool take_pool(mica_net *net, mica_node *node, const mica_node *then)
     return true;
 }
 
+#if !defined(MICA_SMALL)
+static double time_of(const mica_call *c, const mica_int8_conv_opts *windows)
+{
+    mica_tensor x = mica_planes(c->in[INT8_X]), y = mica_planes(c->out[0]), w = mica_planes(c->in[INT8_W]);
+    return mica_int8_conv_time(c->ctx, &y, &x, &w, windows);
+}
+
+static double conv2d_time(const mica_call *c) { return time_of(c, c->opts); }
+static const mica_op_passes conv2d_passes = {.fuse = take_pool, .time = conv2d_time};
+#else
+static const mica_op_passes conv2d_passes = {.fuse = take_pool};
+#endif
+
 MICA_INT8_ENTRY(int8_conv2d, "convolution of i8 images by multiplier / 2^shift, rounded and limited",
                 .ins = INT8_INS, .optional_ins = 1, .names = NAMES, .opts_bytes = sizeof(mica_int8_conv_opts),
                 MICA_FIELD_LIST(conv_fields), .infer = conv2d_infer, .run = conv2d_run,
-                .sample = conv2d_sample, .passes = &(const mica_op_passes){.fuse = take_pool})
+                .sample = conv2d_sample, .passes = &conv2d_passes)
 
 /* ---- With zero points ---- */
 
@@ -336,7 +350,18 @@ static const mica_field affine_conv_fields[] = {
     MICA_FIELD(mica_affine_conv_opts, dtype, DTYPE, "of y: i8, f32 (not rounded) or i32 (the sums)"),
 };
 
+#if !defined(MICA_SMALL)
+static double affine_conv2d_time(const mica_call *c)
+{
+    const mica_int8_conv_opts windows = windows_of(c->opts);
+    return time_of(c, &windows);
+}
+
+static const mica_op_passes affine_conv2d_passes = {.time = affine_conv2d_time};
+#endif
+
 MICA_INT8_ENTRY(affine_conv2d, "convolution of i8 images with zero points, by factor, rounded, plus y_zero",
                 .ins = AFFINE_INS, .optional_ins = 2, .names = AFFINE_NAMES,
                 .opts_bytes = sizeof(mica_affine_conv_opts), MICA_FIELD_LIST(affine_conv_fields),
-                .infer = affine_conv2d_infer, .run = affine_conv2d_run, .sample = affine_conv2d_sample)
+                .infer = affine_conv2d_infer, .run = affine_conv2d_run,
+                .passes = MICA_LAYOUTS(affine_conv2d_passes), .sample = affine_conv2d_sample)

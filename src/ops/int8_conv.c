@@ -14,74 +14,39 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "ops/int8_pack.h"
+#include "ops/int8_conv.h"
 
-#define BLOCK_SUMS ((double)(1 << 19))     /* of parallel work, about */
-#define WINDOW     ((size_t)48 << 10)      /* bytes, unless one row takes more */
-#define MOST       ((mica_index)INT32_MAX) /* of a size or an option: no sum of products of two overflows */
-#define SLACK      ((size_t)512)           /* bytes behind what vectors read or write */
-#define CHANNELS   ((size_t)8)             /* the most of a block */
-#define FEWEST     ((size_t)64)            /* channels that a window is worth while for */
-
-/* Position i of a convolution meets input position i * stride - pad + t * dilation by tap t; `made` of its `out`
- * positions, or of pairs of these, become output, `step` input positions apart. */
-typedef struct conv_dim {
-    mica_index in, out, taps, stride, pad, dilation, made, step;
-} conv_dim;
-
-typedef struct conv_job {
-    const mica_int8_kernels *kernels;
-    mica_int8_packing packing;
-    size_t batch;
-    conv_dim dim[2];
-    mica_index pool; /* 1, or 2: windows of 2 x 2 */
-    const int8_t *x;
-    char *y;
-    mica_int8_finish finish;
-    int32_t zero; /* of x */
-    uint8_t pad;  /* what padding is in a window: the zero point, with the kernels' offset */
-    size_t size;  /* of a result, in bytes */
-    int each;
-    const int8_t *w;
-    const int32_t *start;
-    int32_t *at;
-    char *own; /* of threads */
-    size_t own_bytes, window_bytes, result_bytes;
-    mica_index rows, pitch,
-        phase_rows; /* rows of output at a time; quads of a row; rows of a phase of a window */
-    size_t tiles, units_at_once;
-    bool bytes;         /* a window is of bytes, not of quads: see kernel/int8.h */
-    size_t part, parts; /* channels of a group that are made from a window at once, and how often */
-} conv_job;
+#define WINDOW   ((size_t)48 << 10)      /* bytes, unless one row takes more */
+#define MOST     ((mica_index)INT32_MAX) /* of a size or an option: no sum of products of two overflows */
+#define CHANNELS ((size_t)8)             /* the most of a block */
+#define FEWEST   ((size_t)64)            /* channels that a window is worth while for */
 
 /* ---- Sizes ---- */
 
-static mica_index span_of(const conv_dim *d) { return (d->taps - 1) * d->dilation + 1; }
-
 /* Positions along a dimension that so many outputs see. */
-static mica_index seen(const conv_dim *d, mica_index made, mica_index pool)
+static mica_index seen(const mica_int8_dim *d, mica_index made, mica_index pool)
 {
-    return (made - 1) * d->step + (pool - 1) * d->stride + span_of(d);
+    return (made - 1) * d->step + (pool - 1) * d->stride + mica_int8_span(d);
 }
 
-static mica_index pitch_of(const conv_job *job)
+static mica_index pitch_of(const mica_int8_job *job)
 {
-    const conv_dim *d = &job->dim[1];
+    const mica_int8_dim *d = &job->dim[1];
     return (seen(d, d->made, job->pool) + d->step - 1) / (d->step > 0 ? d->step : 1);
 }
 
-static mica_index phase_rows_of(const conv_job *job, mica_index rows)
+static mica_index phase_rows_of(const mica_int8_job *job, mica_index rows)
 {
-    const conv_dim *d = &job->dim[0];
+    const mica_int8_dim *d = &job->dim[0];
     return (seen(d, rows, job->pool) + d->step - 1) / (d->step > 0 ? d->step : 1);
 }
 
-static size_t quad_planes(const conv_job *job)
+static size_t quad_planes(const mica_int8_job *job)
 {
     return job->packing.planes * (size_t)(job->dim[0].step * job->dim[1].step);
 }
 
-static size_t window_of(const conv_job *job, mica_index rows)
+static size_t window_of(const mica_int8_job *job, mica_index rows)
 {
     return quad_planes(job) * (size_t)(phase_rows_of(job, rows) * pitch_of(job)) * 4;
 }
@@ -90,9 +55,9 @@ static size_t window_of(const conv_job *job, mica_index rows)
  * are not full, and the less often weights are read. Where that leaves little to divide among threads, channels are
  * divided: each part makes the window again. All that follows is enough for smaller images too: a window of theirs has
  * one row, or is no larger than the limit, or than that of a whole image. */
-static void set_rows(const mica_context *ctx, conv_job *job)
+static void set_rows(const mica_context *ctx, mica_int8_job *job)
 {
-    const conv_dim *d = &job->dim[0];
+    const mica_int8_dim *d = &job->dim[0];
     const mica_int8_packing *p = &job->packing;
     job->pitch = pitch_of(job);
     size_t row_bytes = quad_planes(job) * (size_t)job->pitch * 4;
@@ -104,23 +69,23 @@ static void set_rows(const mica_context *ctx, conv_job *job)
     double sums = (double)p->out * (double)p->values * (double)job->pool * (double)job->dim[1].out *
                   (double)job->rows;
     size_t blocks = mica_div_up(p->out, job->kernels->block), most = blocks * job->kernels->block / FEWEST,
-           wanted = ctx->threads > 1 ? (size_t)(sums / (4.0 * BLOCK_SUMS)) : 1;
+           wanted = ctx->threads > 1 ? (size_t)(sums / (4.0 * MICA_INT8_BLOCK_SUMS)) : 1;
     job->parts = mica_least(wanted, most) > 1 ? mica_least(wanted, most) : 1;
     job->part = mica_div_up(blocks, job->parts) * job->kernels->block;
     job->parts = mica_div_up(p->out, job->part);
-    job->units_at_once = (size_t)(BLOCK_SUMS * (double)job->parts / (sums + 1.0)) + 1;
+    job->units_at_once = (size_t)(MICA_INT8_BLOCK_SUMS * (double)job->parts / (sums + 1.0)) + 1;
 }
 
-static size_t scratch_of(const mica_context *ctx, conv_job *job, bool packed)
+static size_t scratch_of(const mica_context *ctx, mica_int8_job *job, bool packed)
 {
-    const conv_dim *d = &job->dim[0];
+    const mica_int8_dim *d = &job->dim[0];
     size_t one = window_of(job, 1), all = window_of(job, d->made), limit = WINDOW > one ? WINDOW : one;
     size_t pixels = limit / (4 * quad_planes(job) + 1) + 1, pitch = (size_t)pitch_of(job);
     pixels = mica_least(pixels > pitch ? pixels : pitch, (size_t)d->made * pitch);
-    job->window_bytes = mica_align_up(mica_least(all, limit) + SLACK);
-    job->result_bytes = mica_align_up(CHANNELS * (pixels + SLACK) * job->size);
+    job->window_bytes = mica_align_up(mica_least(all, limit) + MICA_INT8_SLACK);
+    job->result_bytes = mica_align_up(CHANNELS * (pixels + MICA_INT8_SLACK) * job->size);
     size_t row = mica_align_up(5 * (size_t)(job->dim[1].step * pitch_of(job) + 4 * job->dim[1].dilation) +
-                               2 * SLACK);
+                               2 * MICA_INT8_SLACK);
     job->own_bytes = job->window_bytes + job->result_bytes + row;
     return (packed ? 0 : mica_align_up(job->packing.bytes)) +
            mica_align_up(4 * job->packing.quads * sizeof(int32_t)) + (size_t)ctx->threads * job->own_bytes;
@@ -135,10 +100,10 @@ static void fill_quads(uint32_t *to, mica_index count, uint8_t byte)
 }
 
 /* One row of quads, `columns` of them: padding, the image, padding. */
-static void make_row(const conv_job *job, uint32_t *to, uint8_t *bytes, const int8_t *const row[4],
+static void make_row(const mica_int8_job *job, uint32_t *to, uint8_t *bytes, const int8_t *const row[4],
                      mica_index columns)
 {
-    const conv_dim *d = &job->dim[1];
+    const mica_int8_dim *d = &job->dim[1];
     if (job->packing.slides) {
         mica_index behind = columns + 3 * d->dilation + 32;
         mica_index inside = d->in < behind - d->pad ? d->in : behind - d->pad;
@@ -155,9 +120,9 @@ static void make_row(const conv_job *job, uint32_t *to, uint8_t *bytes, const in
 }
 
 /* Whether any tap meets this row phase. */
-static bool phase_is_met(const conv_job *job, mica_index phase)
+static bool phase_is_met(const mica_int8_job *job, mica_index phase)
 {
-    const conv_dim *d = &job->dim[0];
+    const mica_int8_dim *d = &job->dim[0];
     for (mica_index p = 0; p < job->pool; p++)
         for (mica_index t = 0; t < d->taps && t <= d->step; t++)
             if ((t * d->dilation + p * d->stride) % d->step == phase)
@@ -166,10 +131,10 @@ static bool phase_is_met(const conv_job *job, mica_index phase)
 }
 
 /* One plane, of bytes: padding, the image, padding. */
-static void make_bytes(const conv_job *job, uint8_t *window, const int8_t *image, mica_index first,
+static void make_bytes(const mica_int8_job *job, uint8_t *window, const int8_t *image, mica_index first,
                        mica_index rows)
 {
-    const conv_dim *d = &job->dim[0], *columns = &job->dim[1];
+    const mica_int8_dim *d = &job->dim[0], *columns = &job->dim[1];
     mica_index room = job->pitch - columns->pad, inside = columns->in < room ? columns->in : room;
     mica_index height = phase_rows_of(job, rows);
     for (mica_index phase = 0; phase < d->step; phase++) {
@@ -184,15 +149,15 @@ static void make_bytes(const conv_job *job, uint8_t *window, const int8_t *image
 }
 
 /* Planes of quads of one step in rows, in the order of memory: what is written behind a row is written again. */
-static void make_window(const conv_job *job, char *room, const int8_t *image, mica_index first,
+static void make_window(const mica_int8_job *job, char *room, const int8_t *image, mica_index first,
                         mica_index rows)
 {
-    const conv_dim *d = &job->dim[0];
+    const mica_int8_dim *d = &job->dim[0];
     mica_index size = d->in * job->dim[1].in, columns = seen(&job->dim[1], job->dim[1].made, job->pool);
     mica_index height = phase_rows_of(job, rows), step = job->dim[1].step;
     uint32_t *window = (uint32_t *)(void *)room,
              *spread = (uint32_t *)(void *)(room + job->window_bytes + job->result_bytes);
-    uint8_t *bytes = (uint8_t *)(spread + columns + SLACK / 4);
+    uint8_t *bytes = (uint8_t *)(spread + columns + MICA_INT8_SLACK / 4);
     if (job->packing.slides) /* padding stays */
         memset(bytes, job->pad, (size_t)(columns + 3 * job->dim[1].dilation) + 32);
     for (size_t plane = 0; plane < job->packing.planes; plane++) {
@@ -228,9 +193,9 @@ static void make_window(const conv_job *job, char *room, const int8_t *image, mi
 /* ---- Tiles ---- */
 
 /* Where taps are in a window: for each of the places whose largest sum counts. */
-static void set_distances(conv_job *job)
+static void set_distances(mica_int8_job *job)
 {
-    const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
+    const mica_int8_dim *rows = &job->dim[0], *columns = &job->dim[1];
     const mica_int8_packing *p = &job->packing;
     mica_index every = p->slides ? 4 : 1, plane = job->phase_rows * job->pitch;
     int32_t *at = job->at;
@@ -268,10 +233,10 @@ static void copy_bytes(char *to, const char *from, size_t count)
 }
 
 /* Rows of an image: a part of the channels of a group. */
-static void run_unit(const conv_job *job, size_t unit, char *room)
+static void run_unit(const mica_int8_job *job, size_t unit, char *room)
 {
     const mica_int8_packing *p = &job->packing;
-    const conv_dim *rows = &job->dim[0], *columns = &job->dim[1];
+    const mica_int8_dim *rows = &job->dim[0], *columns = &job->dim[1];
     size_t part = unit % job->parts, tile = unit / job->parts % job->tiles,
            group = unit / job->parts / job->tiles % p->groups,
            image = unit / job->parts / job->tiles / p->groups;
@@ -296,7 +261,7 @@ static void run_unit(const conv_job *job, size_t unit, char *room)
     for (size_t c = part * job->part, channels; c < end; c += channels) {
         size_t channel = group * p->out + c;
         channels = mica_int8_block(job->kernels, p->out - c);
-        t.w = job->w + channel * p->quads * 4;
+        t.w = job->w + group * p->out * p->quads * 4 + mica_int8_channel_at(p, job->kernels, c, &t.apart);
         t.start = job->start + channel;
         mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, channel);
         job->kernels->tile(&t, channels, &f, job->each);
@@ -315,7 +280,7 @@ static void run_unit(const conv_job *job, size_t unit, char *room)
 
 static void run_units(void *work, size_t block, int thread)
 {
-    const conv_job *job = work;
+    const mica_int8_job *job = work;
     size_t all = job->batch * job->packing.groups * job->tiles * job->parts;
     size_t end = mica_least((block + 1) * job->units_at_once, all);
     for (size_t unit = block * job->units_at_once; unit < end; unit++)
@@ -324,16 +289,16 @@ static void run_units(void *work, size_t block, int thread)
 
 /* ---- Checks ---- */
 
-static mica_status check_dim(mica_context *ctx, const char *op, conv_dim *d, const mica_arg *args,
+static mica_status check_dim(mica_context *ctx, const char *op, mica_int8_dim *d, const mica_arg *args,
                              const mica_int8_conv_opts *o, int k)
 {
     mica_index pool = o->pool == 2 ? 2 : 1;
     const mica_tensor *x = args[MICA_INT8_X].tensor, *w = args[MICA_INT8_W].tensor;
-    *d = (conv_dim){.in = x->dim[2 + k],
-                    .taps = w->dim[2 + k],
-                    .stride = o->stride[k] != 0 ? o->stride[k] : 1,
-                    .pad = o->pad[k],
-                    .dilation = o->dilation[k] != 0 ? o->dilation[k] : 1};
+    *d = (mica_int8_dim){.in = x->dim[2 + k],
+                         .taps = w->dim[2 + k],
+                         .stride = o->stride[k] != 0 ? o->stride[k] : 1,
+                         .pad = o->pad[k],
+                         .dilation = o->dilation[k] != 0 ? o->dilation[k] : 1};
     if (d->stride < 1 || d->pad < 0 || d->dilation < 1 || d->stride > MOST || d->pad > MOST ||
         d->dilation > MOST || d->in > MOST || d->taps > MOST || d->taps < 1)
         return mica_fail(
@@ -356,7 +321,7 @@ static mica_status check_dim(mica_context *ctx, const char *op, conv_dim *d, con
     return MICA_OK;
 }
 
-static mica_status check(mica_context *ctx, const char *op, conv_job *job, const mica_arg *args,
+static mica_status check(mica_context *ctx, const char *op, mica_int8_job *job, const mica_arg *args,
                          const mica_int8_conv_opts *o)
 {
     const mica_tensor *y = args[MICA_INT8_Y].tensor, *x = args[MICA_INT8_X].tensor,
@@ -390,15 +355,19 @@ mica_status mica_int8_conv_of(mica_context *ctx, const char *op, const mica_arg 
                               const mica_int8_conv_opts *windows, mica_int8_finish finish, int32_t zero)
 {
     const mica_tensor *y = args[MICA_INT8_Y].tensor;
-    conv_job job = {.kernels = MICA_FAMILY(ctx->kernels, int8),
-                    .finish = finish,
-                    .zero = zero,
-                    .size = mica_int8_result_bytes(finish.kind)};
+    mica_int8_job job = {.kernels = MICA_FAMILY(ctx->kernels, int8),
+                         .finish = finish,
+                         .zero = zero,
+                         .size = mica_int8_result_bytes(finish.kind)};
     job.pad = (uint8_t)((uint8_t)zero ^ job.kernels->offset);
     MICA_TRY(check(ctx, op, &job, args, windows));
     bool packed = args[MICA_INT8_PACKED].tensor != NULL, empty = mica_tensor_count(y) == 0;
     double sums = (double)mica_tensor_count(y) * (double)(job.pool * job.pool) * (double)job.packing.values;
     mica_count_flops(ctx, 2.0 * sums);
+#if !defined(MICA_SMALL)
+    if (mica_int8_last_takes(&job, y, args[MICA_INT8_X].tensor))
+        return mica_int8_last_run(ctx, op, &job, args, sums, empty ? 0 : scratch_of(ctx, &job, packed));
+#endif
     mica_arg used[MICA_INT8_ARGS];
     mica_contiguous dense;
     void *scratch;

@@ -3,6 +3,8 @@
 
 #include "base/parallel.h"
 #include "ops/int8.h"
+#include "ops/int8_last.h"
+#include "tensor/tensor.h"
 
 #define BLOCK ((size_t)16384) /* elements of a block of parallel work */
 
@@ -105,11 +107,32 @@ static void rescale_block(void *work, size_t block, int thread)
         y[i] = table[x[i] + 128];
 }
 
+#if !defined(MICA_SMALL)
+/* Where all have their channels last, elements that belong together still lie at the same places. */
+static bool all_channels_last(const mica_arg *args, int count)
+{
+    for (int k = 0; k < count; k++)
+        if (!mica_is_channels_last(args[k].tensor))
+            return false;
+    return true;
+}
+#endif
+
 static mica_status run(mica_context *ctx, const char *op, map_job *job, const mica_arg *args, int count,
                        mica_block_fn *fn)
 {
     mica_contiguous dense;
     void *scratch;
+#if !defined(MICA_SMALL)
+    mica_tensor flat[3];
+    mica_arg used[3];
+    for (int k = 0; k < count && all_channels_last(args, count); k++) {
+        flat[k] = mica_tensor_like(args[k].tensor, args[k].tensor->data);
+        used[k] = args[k];
+        used[k].tensor = &flat[k];
+    }
+    args = all_channels_last(args, count) ? used : args;
+#endif
     mica_contiguous_plan(&dense, args, count);
     MICA_START(ctx, op, dense.bytes, &scratch);
     mica_contiguous_load(&dense, scratch);

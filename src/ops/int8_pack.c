@@ -25,9 +25,37 @@ mica_int8_packing mica_int8_packing_of(const mica_int8_kernels *kernels, const m
     p.slides = by_taps < by_channels;
     p.planes = p.slides ? p.in : mica_div_up(p.in, 4);
     p.quads = p.slides ? by_taps : by_channels;
-    p.start_at = mica_align_up(groups * p.out * p.quads * 4);
-    p.bytes = p.start_at + groups * p.out * sizeof(int32_t);
+    size_t channels = groups * p.out;
+#if !defined(MICA_SMALL)
+    p.panels = groups == 1;
+    p.depthwise = groups > 1 && p.in == 1 && p.out == 1;
+    if (p.panels)
+        channels = mica_div_up(channels, kernels->lanes) * kernels->lanes;
+#endif
+    p.start_at = mica_align_up(channels * p.quads * 4);
+    p.bytes = p.deep_at = p.start_at + channels * sizeof(int32_t);
+#if !defined(MICA_SMALL)
+    if (p.depthwise) {
+        p.deep_at = mica_align_up(p.bytes);
+        p.bytes = p.deep_at + mica_div_up(channels, kernels->deep) * mica_int8_deep_bytes(&p, kernels);
+    }
+#endif
     return p;
+}
+
+size_t mica_int8_channel_at(const mica_int8_packing *p, const mica_int8_kernels *kernels, size_t c,
+                            size_t *apart)
+{
+#if !defined(MICA_SMALL)
+    if (p->panels) {
+        size_t in_panel = c % kernels->panel, first = c - in_panel;
+        size_t left = mica_div_up(p->out - first, kernels->lanes) * kernels->lanes;
+        *apart = 4 * mica_least(kernels->panel, left);
+        return first * p->quads * 4 + 4 * in_panel;
+    }
+#endif
+    *apart = 4 * mica_int8_block(kernels, p->out - c);
+    return c * p->quads * 4;
 }
 
 size_t mica_int8_block(const mica_int8_kernels *kernels, size_t left)
@@ -87,15 +115,37 @@ static void pack_block(void *work, size_t number, int thread)
            end = mica_least(first + job->kernels->block, p->out);
     for (size_t c = first, count; c < end; c += count) {
         count = mica_int8_block(job->kernels, end - c);
-        size_t channel = group * p->out + c;
+        size_t channel = group * p->out + c, apart;
+        int8_t *to = job->to + group * p->out * p->quads * 4 +
+                     mica_int8_channel_at(p, job->kernels, c, &apart);
         for (size_t k = 0; k < count; k++) {
-            int32_t sum = pack_channel(p, job->to + channel * p->quads * 4 + 4 * k, 4 * count,
-                                       job->w + (channel + k) * p->values);
+            int32_t sum = pack_channel(p, to + 4 * k, apart, job->w + (channel + k) * p->values);
             uint32_t zero = (uint32_t)(job->kernels->offset + job->zero);
             job->start[channel + k] = (int32_t)((uint32_t)job->bias[channel + k] - zero * (uint32_t)sum);
         }
     }
 }
+
+#if !defined(MICA_SMALL)
+/* A panel of a depthwise convolution: quads of four rows of a column. */
+static void pack_deep(void *work, size_t panel, int thread)
+{
+    (void)thread;
+    const pack_job *job = work;
+    const mica_int8_packing *p = job->p;
+    size_t deep = job->kernels->deep, first = panel * deep, bytes = mica_int8_deep_bytes(p, job->kernels);
+    size_t height = p->taps[0], width = p->taps[1];
+    int8_t *to = job->to + p->deep_at + panel * bytes;
+    memset(to, 0, bytes);
+    for (size_t c = 0; c < deep && first + c < p->groups; c++) {
+        const int8_t *w = job->w + (first + c) * p->values;
+        int8_t *channel = to + 4 * job->kernels->deep_at(c);
+        for (size_t t = 0; t < height; t++)
+            for (size_t u = 0; u < width; u++)
+                channel[(t / 4 * width + u) * deep * 4 + t % 4] = weight(w[t * width + u]);
+    }
+}
+#endif
 
 void mica_int8_pack_into(mica_context *ctx, const mica_int8_packing *p, void *to, const int8_t *w,
                          const int32_t *bias, int32_t zero)
@@ -107,9 +157,22 @@ void mica_int8_pack_into(mica_context *ctx, const mica_int8_packing *p, void *to
                     .to = to,
                     .zero = zero,
                     .start = (int32_t *)(void *)((char *)to + p->start_at)};
+#if !defined(MICA_SMALL)
+    if (p->panels) { /* what is behind the last channel */
+        size_t channels = (p->bytes - p->start_at) / sizeof(int32_t), panel = channels % job.kernels->panel;
+        panel = panel > 0 ? panel : mica_least(job.kernels->panel, channels);
+        memset(job.to + (channels - panel) * p->quads * 4, 0, panel * p->quads * 4);
+        memset(job.start + p->out, 0, (channels - p->out) * sizeof(int32_t));
+    }
+#endif
     size_t at_once = p->linear ? job.kernels->width : job.kernels->block;
     mica_parallel_sums(ctx, 4.0 * (double)p->start_at, p->groups * mica_div_up(p->out, at_once),
                        p->linear ? pack_panel : pack_block, &job);
+#if !defined(MICA_SMALL)
+    if (p->depthwise)
+        mica_parallel_sums(ctx, 4.0 * (double)(p->bytes - p->deep_at),
+                           mica_div_up(p->groups, job.kernels->deep), pack_deep, &job);
+#endif
 }
 
 mica_status mica_int8_check_packed(mica_context *ctx, const char *op, const mica_tensor *packed,

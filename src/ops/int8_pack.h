@@ -1,7 +1,10 @@
 /* Weights as int8 products read them: made at each call in scratch, or once, by mica_int8_pack.
  *
  *     linear        panels of `width` rows, as kernel/int8.h has them | what their sums start at
- *     convolution   for each group, blocks of channels [quads][channels of it][4] | what sums of channels start at
+ *     convolution   of one group: panels of channels [quads][channels of it][4], the last rounded up to whole vectors |
+ *                   what sums of channels start at, as many
+ *     grouped       for each group, blocks of channels [quads][channels of it][4] | what sums of channels start at
+ *     depthwise     the same | for channels last (kernel/int8.h), panels of channels [rows of quads][columns][deep][4]
  *
  * A quad of a convolution is four channels at one tap (quads by channel group, then tap), or, where that takes fewer,
  * four taps in a row of one channel. */
@@ -12,21 +15,34 @@
 
 typedef struct mica_int8_packing {
     bool linear, slides;    /* quads are taps in a row */
+    bool panels, depthwise; /* of a convolution of one group; of groups of one channel in and out */
     size_t groups, in, out; /* channels of a group; of a linear one, values and units */
     size_t taps[2];
     size_t planes;          /* of quads: four channels each, or one */
     size_t values, quads;   /* of a sum */
     size_t start_at, bytes; /* where the starts are; of all */
+    size_t deep_at;         /* where panels of a depthwise one are */
 } mica_int8_packing;
 
 mica_int8_packing mica_int8_packing_of(const mica_int8_kernels *kernels, const mica_tensor *w, size_t groups);
 /* Channels of the block that starts with so many left. */
 size_t mica_int8_block(const mica_int8_kernels *kernels, size_t left);
+/* Where the weights of channel c of a group are, from the group's first, and how far its quads are apart; blocks start
+ * with it where they are no panels. */
+size_t mica_int8_channel_at(const mica_int8_packing *p, const mica_int8_kernels *kernels, size_t c,
+                            size_t *apart);
 /* Panel number k of a linear one. */
 static inline size_t mica_int8_panel_bytes(const mica_int8_packing *p, const mica_int8_kernels *kernels)
 {
     return p->quads * kernels->width * 4;
 }
+#if !defined(MICA_SMALL)
+/* A panel of a depthwise one. */
+static inline size_t mica_int8_deep_bytes(const mica_int8_packing *p, const mica_int8_kernels *kernels)
+{
+    return (p->taps[0] + 3) / 4 * p->taps[1] * kernels->deep * 4;
+}
+#endif
 /* `zero`: the zero point of x. */
 void mica_int8_pack_into(mica_context *ctx, const mica_int8_packing *p, void *to, const int8_t *w,
                          const int32_t *bias, int32_t zero);

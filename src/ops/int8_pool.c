@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "ops/int8.h"
+#include "ops/int8_last.h"
 
 #define BLOCK ((size_t)8192) /* values that are read in a block of parallel work, about */
 #define ROW   256            /* results at a time */
@@ -11,6 +12,7 @@
 typedef struct pool_job {
     const mica_int8_kernels *kernels;
     size_t planes, planes_at_once;
+    size_t channels; /* side by side */
     mica_index in[2], out[2], kernel[2], stride[2], pad[2], dilation[2];
     const int8_t *x;
     int8_t *y;
@@ -69,6 +71,79 @@ static void pool_block(const pool_job *job, size_t block, bool average)
             }
 }
 
+#if !defined(MICA_SMALL)
+/* ---- Channels last: a pixel of all of them at a time ---- */
+
+/* Results of some channels of an output pixel. */
+static void pool_pixel(const pool_job *job, const int8_t *image, mica_index row, mica_index column, int8_t *y,
+                       size_t count, bool average)
+{
+    size_t channels = job->channels;
+    int32_t sum[ROW] = {0};
+    memset(y, INT8_MIN, count);
+    for (mica_index i = 0; i < job->kernel[0]; i++) {
+        mica_index at = row * job->stride[0] - job->pad[0] + i * job->dilation[0];
+        if (at < 0 || at >= job->in[0])
+            continue;
+        for (mica_index j = 0; j < job->kernel[1]; j++) {
+            mica_index to = column * job->stride[1] - job->pad[1] + j * job->dilation[1];
+            if (to < 0 || to >= job->in[1])
+                continue;
+            const int8_t *x = image + (size_t)(at * job->in[1] + to) * channels;
+            if (average)
+                job->kernels->tap(sum, x, 1, count, 1);
+            else
+                job->kernels->largest(y, x, 1, count);
+        }
+    }
+    if (average)
+        job->kernels->finish(y, sum, count, &job->finish, 0);
+}
+
+/* A row of output is a unit. */
+static void pool_last_block(const pool_job *job, size_t block, bool average)
+{
+    size_t rows = job->planes / job->channels * (size_t)job->out[0], channels = job->channels;
+    size_t end = mica_least((block + 1) * job->planes_at_once, rows);
+    for (size_t r = block * job->planes_at_once; r < end; r++) {
+        const int8_t *image = job->x + r / (size_t)job->out[0] * (size_t)(job->in[0] * job->in[1]) * channels;
+        int8_t *y = job->y + r * (size_t)job->out[1] * channels;
+        for (mica_index column = 0; column < job->out[1]; column++, y += channels)
+            for (size_t c = 0; c < channels; c += ROW)
+                pool_pixel(job, image + c, (mica_index)(r % (size_t)job->out[0]), column, y + c,
+                           mica_least(ROW, channels - c), average);
+    }
+}
+
+static void max_last_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    pool_last_block(work, block, false);
+}
+
+static void average_last_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    pool_last_block(work, block, true);
+}
+
+/* Some channels of an image. */
+static void global_last_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const pool_job *job = work;
+    size_t blocks = mica_div_up(job->channels, ROW), image = block / blocks, first = block % blocks * ROW;
+    size_t channels = mica_least(ROW, job->channels - first), count = (size_t)job->in[1];
+    const int8_t *x = job->x + image * count * job->channels + first;
+    int32_t sum[ROW];
+    for (size_t c = 0; c < channels; c++)
+        sum[c] = -(int32_t)count * job->zero;
+    for (size_t i = 0; i < count; i++)
+        job->kernels->tap(sum, x + i * job->channels, 1, channels, 1);
+    job->kernels->finish(job->y + image * job->channels + first, sum, channels, &job->finish, 0);
+}
+#endif
+
 static void max_block(void *work, size_t block, int thread)
 {
     (void)thread;
@@ -95,9 +170,44 @@ static void global_block(void *work, size_t block, int thread)
     }
 }
 
+#if !defined(MICA_SMALL)
+/* Both with channels last, and not plain too. */
+static mica_status run_last(mica_context *ctx, const char *op, pool_job *job, const mica_arg args[2],
+                            mica_block_fn *fn)
+{
+    void *scratch;
+    MICA_START(ctx, op, 0, &scratch);
+    (void)scratch;
+    job->kernels = MICA_FAMILY(ctx->kernels, int8);
+    job->y = args[0].tensor->data;
+    job->x = args[1].tensor->data;
+    job->channels = (size_t)args[1].tensor->dim[1];
+    size_t plane = (size_t)(job->in[0] * job->in[1]), images = job->planes / job->channels, blocks;
+    if (fn == global_last_block) {
+        blocks = images * mica_div_up(job->channels, ROW);
+    } else {
+        size_t row = job->channels * (size_t)(job->out[1] * job->kernel[0] * job->kernel[1]);
+        job->planes_at_once = BLOCK / row + 1;
+        blocks = mica_div_up(images * (size_t)job->out[0], job->planes_at_once);
+    }
+    mica_parallel_sums(ctx, 16.0 * (double)(job->planes * plane), blocks, fn, job);
+    return MICA_OK;
+}
+#endif
+
 static mica_status run(mica_context *ctx, const char *op, pool_job *job, const mica_arg args[2],
                        mica_block_fn *fn)
 {
+#if !defined(MICA_SMALL)
+    const mica_tensor *to = args[0].tensor, *from = args[1].tensor;
+    bool flat = to->rank == 2 && mica_tensor_contiguous(to);
+    if (from->rank == 4 && mica_is_channels_last(from) && (mica_is_channels_last(to) || flat) &&
+        mica_tensor_count(to) > 0 && !(mica_tensor_contiguous(from) && mica_tensor_contiguous(to)))
+        return run_last(ctx, op, job, args,
+                        fn == global_block    ? global_last_block
+                        : fn == average_block ? average_last_block
+                                              : max_last_block);
+#endif
     mica_contiguous dense;
     void *scratch;
     mica_contiguous_plan(&dense, args, 2);
