@@ -90,9 +90,28 @@ static bool is_integer(mica_dtype dtype)
     return true;
 }
 
+/* Powers that are something simpler: of f32, by a known number. 0: not these. */
+static mica_onnx_ref simple_power(mica_onnx_importing *n)
+{
+    mica_onnx_ref x = n->in[0], power = n->in[1];
+    const mica_tensor *base = mica_onnx_shape(n, x), *exponent = mica_onnx_shape(n, power);
+    if (base->dtype != MICA_F32 || exponent->rank > base->rank || mica_tensor_count(exponent) != 1 ||
+        !mica_onnx_is_known(n, power))
+        return 0;
+    double number = mica_onnx_known_number(n, power, "Y");
+    return number == 2.0    ? mica_onnx_op1(n, "square", x, NULL)
+           : number == -1.0 ? mica_onnx_op1(n, "reciprocal", x, NULL)
+                            : 0;
+}
+
 /* The exponent may have another type; an integer to a power that is none is computed in f64. */
 static void power(mica_onnx_importing *n)
 {
+    mica_onnx_ref simple = simple_power(n);
+    if (simple != 0) {
+        mica_onnx_give(n, 0, simple);
+        return;
+    }
     mica_dtype base = mica_onnx_shape(n, n->in[0])->dtype, exponent = mica_onnx_shape(n, n->in[1])->dtype;
     mica_dtype with = is_integer(base) && !is_integer(exponent) ? MICA_F64 : base;
     mica_onnx_ref ins[] = {mica_onnx_cast(n, n->in[0], with), mica_onnx_cast(n, n->in[1], with)};

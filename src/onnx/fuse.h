@@ -33,6 +33,7 @@ typedef struct mica_onnx_pattern {
 #define MICA_ONNX_PATTERNS(X) \
     X(int8)                   \
     X(int8_product)           \
+    X(one_hot)                \
     X(product)                \
     X(activation)             \
     X(norm)                   \

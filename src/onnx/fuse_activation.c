@@ -60,7 +60,9 @@ static bool clip(mica_onnx_importing *n, const mica_onnx_match *m)
 #define ERF_B      "Add(Erf(Mul(x,0.70710678)),1)"
 #define CUBE_A     "Pow(x,3)"
 #define CUBE_B     "Mul(Mul(x,x),x)"
-#define TANH(cube) "Add(Tanh(Mul(Add(x,Mul(" cube ",0.044715)),0.79788456)),1)"
+#define SCALED(cube) "Mul(" cube ",0.044715)"
+#define SCALED_X   "Mul(x,Mul(x,Mul(x,0.044715)))"
+#define TANH(part) "Add(Tanh(Mul(Add(x," part "),0.79788456)),1)"
 #define GATED(gate, function)               \
     {"Mul(Mul(x," gate "),0.5)", function}, \
     {"Mul(x,Mul(" gate ",0.5))", function}, \
@@ -69,8 +71,9 @@ static bool clip(mica_onnx_importing *n, const mica_onnx_match *m)
 const mica_onnx_pattern mica_onnx_activation_patterns[] = {
     GATED(ERF_A, gelu),
     GATED(ERF_B, gelu),
-    GATED(TANH(CUBE_A), gelu_tanh),
-    GATED(TANH(CUBE_B), gelu_tanh),
+    GATED(TANH(SCALED(CUBE_A)), gelu_tanh),
+    GATED(TANH(SCALED(CUBE_B)), gelu_tanh),
+    GATED(TANH(SCALED_X), gelu_tanh),
     {"Mul(x,Sigmoid(x))", silu},
     {"Mul(x,h:HardSigmoid(x))", hard_swish},
     {"Div(Mul(x,c:Clip(Add(x,3),l?,h?)),6)", hard_swish_of_clip},

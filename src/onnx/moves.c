@@ -47,6 +47,9 @@ mica_onnx_ref mica_onnx_zeros(mica_onnx_importing *n, mica_dtype dtype, int rank
 
 /* ---- Slices and axes ---- */
 
+/* The least of the numbers that stand for the end of an axis. */
+#define FAR_END 1000000000
+
 mica_onnx_ref mica_onnx_slice(mica_onnx_importing *n, mica_onnx_ref x, int axis, int64_t start, int64_t stop,
                               int64_t step)
 {
@@ -55,7 +58,9 @@ mica_onnx_ref mica_onnx_slice(mica_onnx_importing *n, mica_onnx_ref x, int axis,
     mica_index size = mica_onnx_shape(n, x)->dim[axis];
     if (step == 0)
         return mica_onnx_bad(n, "a slice with step 0");
-    if (step == 1 && start == 0 && stop >= INT32_MAX) /* whatever its size */
+    /* Through the end, whatever the size: exporters write large numbers for it; and in steps sizes are never larger
+     * than planned. */
+    if (step == 1 && start == 0 && (stop >= FAR_END || (axis > 0 && stop >= size)))
         return x;
     mica_slice_range_opts opts = {
         .axis = axis, .start = (mica_index)start, .stop = (mica_index)stop, .step = (mica_index)step};

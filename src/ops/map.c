@@ -1,4 +1,6 @@
 /* The element-wise engine: reduces any layout to the contiguous runs that kernels take. */
+#include <string.h>
+
 #include "base/parallel.h"
 #include "ops/walk.h"
 
@@ -7,7 +9,7 @@
 #if defined(MICA_SMALL) /* on the stack, as all stages are */
 #define STAGE 32
 #else
-#define STAGE 256
+#define STAGE 512
 #endif
 /* Elements in one block of parallel work, where each is little work and where it is much; a smaller job is not worth
  * waking a thread for. */
@@ -34,6 +36,18 @@ static void load_run(float *out, const mica_walk *w, int operand, const mica_wal
         return;
     }
     const float *p = (const float *)(const void *)w->data[operand] + offset;
+#if !defined(MICA_SMALL) /* loops that compilers make vectors of */
+    if (stride == 0) {
+        const float all = p[0];
+        for (mica_index i = 0; i < n; i++)
+            out[i] = all;
+        return;
+    }
+    if (stride == 1) {
+        memcpy(out, p, (size_t)n * sizeof *out);
+        return;
+    }
+#endif
     for (mica_index i = 0; i < n; i++)
         out[i] = p[i * stride];
 }
@@ -63,11 +77,37 @@ static float *direct_at(const mica_walk *w, int operand, const mica_walk_place *
     return (float *)(void *)w->data[operand] + mica_walk_offset(w, c, operand);
 }
 
+/* What the stage of an operand holds. */
+typedef struct staged {
+    const void *from; /* NULL: nothing that could be used again */
+    mica_index count;
+} staged;
+
+static const void *place_of(const mica_walk *w, int operand, const mica_walk_place *c)
+{
+    return w->data[operand] +
+           mica_walk_offset(w, c, operand) * (mica_index)mica_dtype_bytes(w->dtype[operand]);
+}
+
+/* Whether the stage has n elements or more of what lies here already; it has them from now on. */
+static bool holds(staged *held, const void *from, mica_index n)
+{
+#if defined(MICA_SMALL)
+    (void)held, (void)from, (void)n;
+#else
+    if (held->from == from && held->count >= n)
+        return true;
+    *held = (staged){from, n};
+#endif
+    return false;
+}
+
 /* Long rows: a row at a time, or STAGE elements of it where an operand is staged. */
 static void map_rows(const map_job *job, size_t begin, size_t end)
 {
     const mica_walk *w = &job->walk;
     float stage[MICA_WALK_OPERANDS][STAGE];
+    staged held[MICA_WALK_OPERANDS] = {{NULL, 0}};
     mica_index most = PTRDIFF_MAX;
     for (int k = 0; k < w->operands; k++)
         if (!direct(w, k))
@@ -81,7 +121,8 @@ static void map_rows(const map_job *job, size_t begin, size_t end)
         const float *source[MICA_WALK_OPERANDS];
         for (int k = 1; k < w->operands; k++) {
             source[k - 1] = direct(w, k) ? direct_at(w, k, &c) : stage[k];
-            if (!direct(w, k))
+            bool alike = w->stride[k][last] == 0; /* one number */
+            if (!direct(w, k) && !(alike && holds(&held[k], place_of(w, k, &c), n)))
                 load_run(stage[k], w, k, &c, n);
         }
         job->fn(direct(w, 0) ? direct_at(w, 0, &c) : stage[0], source, (size_t)n, job->params);
@@ -122,6 +163,97 @@ static void map_short_rows(const map_job *job, size_t begin, size_t end)
     }
 }
 
+#if !defined(MICA_SMALL)
+/* Whether rows of the last two axes lie one behind the other, where a kernel can work on them. */
+static bool direct_plane(const mica_walk *w, int operand)
+{
+    int last = w->rank - 1;
+    return direct(w, operand) && w->stride[operand][last - 1] == w->dim[last];
+}
+
+/* Whether it is worth while to take several rows at a time: a stage has room for them, there are as many, and a row
+ * that is met again and again need not be staged again. */
+static bool takes_many_rows(const mica_walk *w)
+{
+    int last = w->rank - 1;
+    if (last == 0 || w->dim[last] > STAGE / 2 || w->dim[last] * w->dim[last - 1] < STAGE / 2)
+        return false;
+    if (w->dim[last] < SHORT_ROW)
+        return true;
+    bool repeats = false;
+    for (int k = 1; k < w->operands; k++)
+        repeats = repeats || w->stride[k][last - 1] == 0;
+    return repeats && direct_plane(w, 0);
+}
+
+/* n elements from the cursor on, of whole rows but for the last, as floats. */
+static void load_rows(float *out, staged *held, const mica_walk *w, int operand, const mica_walk_place *at,
+                      mica_index n)
+{
+    int last = w->rank - 1;
+    mica_walk_place c = *at;
+    mica_index row = w->dim[last] - c.index[last], done = mica_least_index(row, n);
+    bool again = w->stride[operand][last - 1] == 0;
+    if (again && holds(held, place_of(w, operand, &c), n))
+        return;
+    load_run(out, w, operand, &c, done);
+    while (done < n && again) { /* what is there, once more */
+        mica_index run = mica_least_index(done, n - done);
+        memcpy(out + done, out, (size_t)run * sizeof *out);
+        done += run;
+    }
+    for (mica_index run; done < n; done += run) {
+        c.index[last - 1]++;
+        run = mica_least_index(row, n - done);
+        load_run(out + done, w, operand, &c, run);
+    }
+}
+
+static void store_rows(const float *in, const mica_walk *w, const mica_walk_place *at, mica_index n)
+{
+    int last = w->rank - 1;
+    mica_walk_place c = *at;
+    for (mica_index done = 0, run; done < n; done += run, c.index[last - 1]++) {
+        run = mica_least_index(w->dim[last] - c.index[last], n - done);
+        store_run(in + done, w, &c, run);
+    }
+}
+
+/* Rows of the last two axes, several at a time: operands that lie so are worked on where they are. */
+static void map_many_rows(const map_job *job, size_t begin, size_t end)
+{
+    const mica_walk *w = &job->walk;
+    float stage[MICA_WALK_OPERANDS][STAGE];
+    staged held[MICA_WALK_OPERANDS] = {{NULL, 0}};
+    int last = w->rank - 1;
+    mica_index row = w->dim[last], most = STAGE / row * row;
+    mica_walk_place c = mica_walk_at(w, begin);
+    for (size_t position = begin; position < end;) {
+        mica_index left = c.index[last] > 0 ? row - c.index[last]
+                                            : (w->dim[last - 1] - c.index[last - 1]) * row;
+        mica_index n = mica_least_index(mica_least_index(left, most), (mica_index)(end - position));
+        const float *source[MICA_WALK_OPERANDS];
+        for (int k = 1; k < w->operands; k++) {
+            source[k - 1] = direct_plane(w, k) ? direct_at(w, k, &c) : stage[k];
+            if (!direct_plane(w, k))
+                load_rows(stage[k], &held[k], w, k, &c, n);
+        }
+        job->fn(direct_plane(w, 0) ? direct_at(w, 0, &c) : stage[0], source, (size_t)n, job->params);
+        if (!direct_plane(w, 0))
+            store_rows(stage[0], w, &c, n);
+        position += (size_t)n;
+        if (position == end)
+            return;
+        c.index[last - 1] += n / row;
+        mica_walk_advance(w, &c, n % row);
+        for (int i = last - 1; i > 0 && c.index[i] == w->dim[i]; i--) {
+            c.index[i] = 0;
+            c.index[i - 1]++;
+        }
+    }
+}
+#endif
+
 static void map_block(void *work, size_t block, int thread)
 {
     (void)thread;
@@ -129,6 +261,12 @@ static void map_block(void *work, size_t block, int thread)
     size_t begin = block * job->block, end = begin + job->block;
     if (end > job->walk.count)
         end = job->walk.count;
+#if !defined(MICA_SMALL)
+    if (takes_many_rows(&job->walk)) {
+        map_many_rows(job, begin, end);
+        return;
+    }
+#endif
     if (job->walk.rank > 1 && job->walk.dim[job->walk.rank - 1] < SHORT_ROW)
         map_short_rows(job, begin, end);
     else

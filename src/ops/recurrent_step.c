@@ -12,7 +12,14 @@
 /* Sequences that a thread takes through all steps at once, at most: their states stay in the first cache. */
 #define MOST_ROWS 16
 /* Multiply-adds of a step that threads share: below, what they would tell each other takes longer. */
-#define SHARED_SUMS 1e6
+#define SHARED_SUMS 1.5e5
+/* The same of one sequence alone, whose sums wait for the weights; and those of a block. */
+#define SHARED_SINGLE 5e4
+#define SINGLE_SUMS   ((size_t)32768)
+/* Bytes of W_hh that the second cache of every core keeps from step to step: then so many sequences are enough for a
+ * thread of their own. */
+#define NEAR_BYTES ((size_t)512 << 10)
+#define NEAR_ROWS  3
 /* Steps of k in one strip: its panel and its rows stay in the first cache. */
 #define STRIP_K 256
 /* A unit's cell, in multiply-adds of the same time. */
@@ -124,6 +131,52 @@ static void fused_block(void *work, size_t block, int thread)
         s->kernel(&s->cell, s->row, s->rows, unit, units);
 }
 
+/* ---- One sequence: W_hh as it lies, its rows by the state ---- */
+
+/* Whether a step is that of one sequence, whose product needs no panels. */
+static bool is_single(const mica_recurrent_step *s)
+{
+    const mica_recurrent_product *p = &s->product;
+    return s->rows == 1 && s->kernel != NULL && p->to.data != NULL && terms(p) > 0 &&
+           p->weights.k_stride == 1;
+}
+
+/* Units of a block: no sum depends on them. */
+static size_t single_units(const mica_context *ctx, const mica_recurrent_step *s)
+{
+    const mica_recurrent_product *p = &s->product;
+    double sums = (double)s->cell.hidden * ((double)(p->runs * p->k) + CELL_SUMS);
+    if (ctx == NULL || ctx->threads == 1 || sums < SHARED_SINGLE)
+        return s->cell.hidden;
+    return mica_round_up(mica_div_up(SINGLE_SUMS, p->runs * p->k), MICA_ALIGN / sizeof(float));
+}
+
+typedef struct single_job {
+    const mica_recurrent_step *s;
+    size_t units; /* of a block */
+} single_job;
+
+static void single_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const single_job *j = work;
+    const mica_recurrent_step *s = j->s;
+    const mica_recurrent_product *p = &s->product;
+    size_t hidden = s->cell.hidden, unit = block * j->units, units = mica_least(hidden - unit, j->units);
+    bool all = units == hidden; /* gates follow one another */
+    ptrdiff_t row = (ptrdiff_t)s->row;
+    for (size_t run = 0; run < (all ? 1 : p->runs); run++) {
+        size_t column = run * hidden + unit, count = all ? p->runs * hidden : units;
+        float *to = p->to.data + row * p->to.stride + column;
+        s->gemm->rows_times_vector(to, 1, p->weights.data + (ptrdiff_t)column * p->weights.vector_stride,
+                                   p->weights.vector_stride, p->from.data + row * p->from.stride, count, p->k,
+                                   1.0f, p->beta);
+        for (size_t i = 0; p->bias != NULL && i < count; i++)
+            to[i] += p->bias[column + i];
+    }
+    s->kernel(&s->cell, s->row, 1, unit, units);
+}
+
 static void multiply_all(mica_context *ctx, const mica_recurrent_step *s)
 {
     const mica_recurrent_product *p = &s->product;
@@ -163,6 +216,11 @@ void mica_recurrent_run(mica_context *ctx, mica_recurrent_step *s)
                       fused_block, s);
         return;
     }
+    if (is_single(s)) {
+        single_job j = {s, single_units(ctx, s)};
+        mica_parallel(ctx, mica_div_up(s->cell.hidden, j.units), single_block, &j);
+        return;
+    }
     if (p->to.data != NULL)
         multiply_all(ctx, s);
     if (s->kernel != NULL)
@@ -189,6 +247,8 @@ void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, size_t leas
                          const void *job)
 {
     size_t share = mica_div_up(r->batch, (size_t)ctx->threads);
+    if (r->gates * r->hidden * sizeof(float) <= NEAR_BYTES)
+        least = mica_least(least, NEAR_ROWS);
     rows_job j = {.fn = fn, .job = job, .batch = r->batch};
     j.count = mica_least(mica_round_up(share, MICA_CELL_GROUP), MOST_ROWS);
     if (mica_recurrent_packs(r) && (ctx->threads == 1 || share >= least))

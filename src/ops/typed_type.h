@@ -72,22 +72,42 @@ static inline T TYPE(shift_right_of)(T a, T b)
 }
 #endif
 
-/* A loop over two sources: one where all lie contiguously, which compilers vectorise, and one for any strides. */
+/* A loop over two sources: one where all lie contiguously, which compilers vectorise, two where one source is a single
+ * number (built small these are the last's), and one for any strides. */
+#define LOOP2_OF(to, from_x, from_y, D, result) \
+    for (mica_index i = 0; i < n; i++) {        \
+        T a = x[from_x], b = y[from_y];         \
+        out[to] = (D)(result);                  \
+    }
+#if defined(MICA_SMALL)
+#define LOOP2_SINGLE(D, result)
+#else
+#define LOOP2_SINGLE(D, result)                                  \
+    else if (stride[0] == 1 && stride[1] == 1 && stride[2] == 0) \
+    {                                                            \
+        const T single = *y;                                     \
+        y = &single;                                             \
+        LOOP2_OF(i, i, 0, D, result)                             \
+    }                                                            \
+    else if (stride[0] == 1 && stride[1] == 0 && stride[2] == 1) \
+    {                                                            \
+        const T single = *x;                                     \
+        x = &single;                                             \
+        LOOP2_OF(i, 0, i, D, result)                             \
+    }
+#endif
 #define LOOP2(name, D, result)                                                                        \
     static void TYPE(name)(void *dst, const void *const *src, const mica_index *stride, mica_index n) \
     {                                                                                                 \
         D *out = dst;                                                                                 \
         const T *x = src[0], *y = src[1];                                                             \
         if (stride[0] == 1 && stride[1] == 1 && stride[2] == 1) {                                     \
-            for (mica_index i = 0; i < n; i++) {                                                      \
-                T a = x[i], b = y[i];                                                                 \
-                out[i] = (D)(result);                                                                 \
-            }                                                                                         \
-        } else {                                                                                      \
-            for (mica_index i = 0; i < n; i++) {                                                      \
-                T a = x[i * stride[1]], b = y[i * stride[2]];                                         \
-                out[i * stride[0]] = (D)(result);                                                     \
-            }                                                                                         \
+            LOOP2_OF(i, i, i, D, result)                                                              \
+        }                                                                                             \
+        LOOP2_SINGLE(D, result)                                                                       \
+        else                                                                                          \
+        {                                                                                             \
+            LOOP2_OF(i *stride[0], i *stride[1], i *stride[2], D, result)                             \
         }                                                                                             \
     }
 #define LOOP1(name, result)                                                                           \
@@ -140,6 +160,8 @@ LOOP1(bit_not, ~(U)a)
 
 #undef LOOP1
 #undef LOOP2
+#undef LOOP2_OF
+#undef LOOP2_SINGLE
 
 /* ---- Reductions: what a line of elements adds to a sum and the like ---- */
 

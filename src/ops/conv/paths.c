@@ -91,10 +91,44 @@ static const mica_conv_path *const image_paths[] = {
 #endif
 };
 
+#if !defined(MICA_SMALL)
+/* Whether p, or a smaller one of its kind, may be an image of one column, whose taps lie in that column: the same sums
+ * as those of one row, which paths are made for. What is made of whole images goes by rows and columns as they are, and
+ * so do depthwise ones. */
+static bool may_turn(const mica_conv_product *p)
+{
+    return p->in.columns.taps == 1 && p->in.columns.base == 0 && p->in.rows.image * p->in.rows.taps > 1 &&
+           p->channels * p->m > 1 && !p->means && p->pool == NULL;
+}
+
+static void swap_strides(ptrdiff_t *a, ptrdiff_t *b)
+{
+    ptrdiff_t stride = *a;
+    *a = *b;
+    *b = stride;
+}
+
+/* A column becomes a row. */
+static void turn(mica_conv_product *p)
+{
+    p->in.columns = p->in.rows;
+    p->in.rows = (mica_conv_axis){.image = 1, .count = 1, .taps = 1, .scale = 1, .step = 1};
+    p->w.columns = p->w.rows;
+    p->w.rows = 1;
+    swap_strides(&p->in.row_stride, &p->in.column_stride);
+    swap_strides(&p->out.row_stride, &p->out.column_stride);
+    swap_strides(&p->w.taps.row_stride, &p->w.taps.column_stride);
+}
+#endif
+
 void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
 {
     p->ctx = ctx;
     p->kernels = ctx->kernels;
+#if !defined(MICA_SMALL)
+    if (may_turn(p) && p->in.columns.image == 1 && p->in.columns.count == 1)
+        turn(p);
+#endif
     p->k = p->channels * p->in.rows.taps * p->in.columns.taps;
     p->pixels = p->in.rows.count * p->in.columns.count;
 #if defined(MICA_SMALL)
@@ -114,7 +148,7 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
     (void)p->path->fits(ctx, p); /* rows below it have left their plans */
 }
 
-size_t mica_conv_product_most(const mica_context *ctx, const mica_conv_product *p,
+static size_t most_as_it_lies(const mica_context *ctx, const mica_conv_product *p,
                               const mica_conv_extent *most)
 {
     mica_conv_extent left = *most;
@@ -124,6 +158,23 @@ size_t mica_conv_product_most(const mica_context *ctx, const mica_conv_product *
         if (mica_conv_by_cost(p->channels, p->m) && image_paths[row]->cost != NULL)
             left = *most;
     }
+    return bytes;
+}
+
+size_t mica_conv_product_most(const mica_context *ctx, const mica_conv_product *p,
+                              const mica_conv_extent *most)
+{
+    size_t bytes = most_as_it_lies(ctx, p, most);
+#if !defined(MICA_SMALL)
+    if (may_turn(p)) {
+        mica_conv_product turned = *p;
+        mica_conv_extent column = *most;
+        turn(&turned);
+        column.columns = most->rows;
+        column.rows = 1;
+        bytes = mica_most(bytes, most_as_it_lies(ctx, &turned, &column));
+    }
+#endif
     return bytes;
 }
 
