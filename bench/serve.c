@@ -1,10 +1,13 @@
 /* One row at a time, as asked for by another program: what ./dev bench --peers alternates with other libraries.
  *
  *   prepare NAME ...     sets a row up. "ok", or "no" and why
+ *   net FILE train|infer BATCH TOKENS [NAME=NUMBER...]
+ *                        sets a step of a net file up as a row. "ok", the number of its parameters, the bytes of its
+ *                        plan, those without parameters, gradients and the optimizer's state, and its flops
  *   sample NS            calls it for at least so long, after a warm-up of a quarter of it: nanoseconds for a call,
  *                        heap calls for a call, and 1 if other programs had the processor meanwhile
  *   limit NS             samples the row's limit: nanoseconds a call would take at it (0: none), and which it is
- *   result INDEX FILE    one call; then writes that tensor of the row to a file
+ *   result INDEX FILE    one call; then writes that tensor of the row to a file; of a net, what it makes
  *   drop                 takes the row down
  *
  * A line each way, after "ready". The peers of bench/peers speak the same. */
@@ -15,6 +18,7 @@
 #include "host/heap.h"
 #include "bench/measure.h"
 #include "bench/serve.h"
+#include "bench/served_net.h"
 
 #define LONGEST_LINE 1024
 
@@ -23,6 +27,7 @@ typedef struct server {
     const bench_peak *peak;
     FILE *out;
     bench_timed *open;
+    served_net net; /* what is open may be this */
 } server;
 
 static void refuse(const server *s, const char *why) { fprintf(s->out, "no %s\n", why); }
@@ -43,6 +48,22 @@ static void prepare(server *s, const char *name)
         refuse(s, mica_error(s->ctx));
     else
         fprintf(s->out, "ok\n");
+}
+
+static void prepare_net(server *s, char *words)
+{
+    drop(s);
+    served_cost cost;
+    const char *wrong = served_net_read(&s->net, words);
+    if (wrong != NULL)
+        refuse(s, wrong);
+    else if (bench_begin(&s->open, s->ctx, &s->net.row, s->peak) != MICA_OK)
+        refuse(s, mica_error(s->ctx));
+    else if (served_net_cost(&cost, &s->open->state) != MICA_OK)
+        refuse(s, mica_error(s->ctx));
+    else
+        fprintf(s->out, "ok %.0f %.0f %.0f %.0f\n", cost.parameters, cost.plan, cost.besides_learning,
+                cost.flops);
 }
 
 static size_t calls_in(double seconds, double call_seconds)
@@ -118,25 +139,30 @@ static bool write_tensor(mica_context *ctx, const char *path, const mica_tensor 
 static void result(server *s, const char *argument, const char *path)
 {
     bench_state *state = &s->open->state;
+    bool net = state->row == &s->net.row;
     long index = argument != NULL ? strtol(argument, NULL, 10) : -1;
-    if (index < 0 || index >= state->tensors || path == NULL) {
+    if (index < 0 || (net ? index > 0 : index >= state->tensors) || path == NULL) {
         refuse(s, "result takes the index of a tensor, and a file");
         return;
     }
-    if (state->row->run(state) != MICA_OK) {
+    mica_tensor made = state->t[index];
+    if (state->row->run(state) != MICA_OK || (net && served_net_result(&made, state) != MICA_OK)) {
         refuse(s, mica_error(s->ctx));
         return;
     }
-    fprintf(s->out, write_tensor(s->ctx, path, &state->t[index]) ? "ok\n" : "no file can be written there\n");
+    fprintf(s->out, write_tensor(s->ctx, path, &made) ? "ok\n" : "no file can be written there\n");
 }
 
 static void answer(server *s, char *line)
 {
     char *rest = NULL;
     const char *command = strtok_r(line, " \n", &rest);
-    const char *first = command != NULL ? strtok_r(NULL, " \n", &rest) : NULL;
+    bool net = command != NULL && strcmp(command, "net") == 0;
+    const char *first = command != NULL && !net ? strtok_r(NULL, " \n", &rest) : NULL;
     if (command == NULL)
         refuse(s, "a line must be a command");
+    else if (net)
+        prepare_net(s, rest);
     else if (strcmp(command, "prepare") == 0)
         prepare(s, first);
     else if (s->open == NULL)
@@ -151,7 +177,7 @@ static void answer(server *s, char *line)
         drop(s);
         fprintf(s->out, "ok\n");
     } else
-        refuse(s, "the commands are prepare, sample, limit, result and drop");
+        refuse(s, "the commands are prepare, net, sample, limit, result and drop");
     fflush(s->out);
 }
 

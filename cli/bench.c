@@ -7,6 +7,8 @@
 #include <mica/netfile.h>
 
 #include "bench/bench.h"
+#include "bench/hop.h"
+#include "bench/latency.h"
 #include "bench/profile.h"
 #include "bench/ranks.h"
 #include "bench/text.h"
@@ -27,7 +29,7 @@ typedef struct settings {
     double seconds;
     int64_t batch, decode;
     option_list set;
-    bool quick, list, ops, check, profile, growth, isas, paths, serve, ranks;
+    bool quick, list, ops, check, profile, growth, isas, paths, serve, ranks, hop, latency;
 } settings;
 
 static const verb_option options[] = {
@@ -120,6 +122,16 @@ static const verb_option options[] = {
      "with --text: tokens to generate; 0: none (64)",
      .least = 0,
      .most = MOST_PROMPT},
+    {.name = "--latency",
+     OPTION_FLAG,
+     offsetof(settings, latency),
+     NULL,
+     "single runs of a small controller: median, p99, p99.9 and the worst of 100,000"},
+    {.name = "--hop",
+     OPTION_FLAG,
+     offsetof(settings, hop),
+     NULL,
+     "only the time that a cache line takes from one processor to another"},
     {.name = "--serve",
      OPTION_FLAG,
      offsetof(settings, serve),
@@ -285,6 +297,10 @@ static int run(int argc, char **argv)
         return EXIT_USAGE;
     if (set.set.count > 0 && !set.profile)
         return usage_error(&verb_bench, "--set needs --profile NET");
+    if (set.hop)
+        return bench_hop_print();
+    if (set.latency)
+        return bench_latency(&chosen, set.quick);
     if (set.text != NULL)
         return run_text(&set, &chosen);
     chosen.timing.min_samples = set.quick ? 2 : 5;
@@ -312,6 +328,7 @@ const verb verb_bench = {
             {"bench --growth", "check that time per unit of work stays constant as nets grow"},
             {"bench --paths vgg --threads 1,2",
              "which path the convolutions of a net take, and whether it is the best"},
+            {"bench --latency", "how long single runs of a small controller take, and the longest of them"},
             {"bench --ranks", "under mpirun: steps of all ranks together"},
             {"bench --text model.gguf --threads 1,2", "prompts and generation of a public text model"},
             {"bench --profile gpt_step", "where the time of a training step goes, by call"},

@@ -1,4 +1,5 @@
-# ./dev bench --peers: builds the peers' programs and runs Mica and them in turns (docs/benchmarks.md, "Peers").
+# ./dev bench --peers, and --peers known: builds the peers' programs and runs Mica and them in turns
+# (docs/benchmarks.md, "Peers").
 # shellcheck shell=bash
 
 peers_out=build/bench/peers
@@ -31,12 +32,17 @@ peer_blas() {
         -L"/usr/lib/$(gcc -print-multiarch)/$folder" -Wl,-rpath,"/usr/lib/$(gcc -print-multiarch)/$folder" -l"$library"
 }
 
-build_peers() {
+# What counts the heap calls of Python's libraries.
+build_counter() {
     mkdir -p "$peers_out"
     if must_make "$peers_out/heap.so" host/heap.[ch]; then
         gcc -std=c11 -D_GNU_SOURCE -O2 -fPIC -I. -c host/heap.c -o "$peers_out/heap.o"
         gcc -shared "$peers_out/heap.o" -o "$peers_out/heap.so"
     fi
+}
+
+build_peers() {
+    build_counter
     peer_blas openblas openblas-pthread openblas
     peer_blas blis blis-openmp blis -DPEER_BLIS
     peer_program onednn "$(echo bench/peers/onednn*.cpp)" -fopenmp -ldnnl
@@ -54,4 +60,16 @@ run_peers() {
     build_peers
     case " $* " in *' --peers=newest '*) need newest && newest_torch ;; esac
     exec /usr/bin/python3 -B bench/peers/peers.py "$@"
+}
+
+# ./dev bench --peers known: the Python of ./dev bench --peers onnx has all that it takes.
+bench_known() {
+    # shellcheck source=tools/onnx.sh
+    source tools/onnx.sh
+    need build text newest # torch.compile calls a compiler
+    configure build && compile build mica-tool
+    build_counter
+    mkdir -p "$text_out"
+    onnx_python
+    exec "$python" -P -B bench/peers/known.py "$@"
 }

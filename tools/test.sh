@@ -116,6 +116,8 @@ suite_native() {
     check "mica bench --ranks" tests/mpi/bench.sh build/mica
     [ ! -x /usr/bin/python3 ] ||
         check "bench --peers, against made-up peers" /usr/bin/python3 -B tests/bench/test_peers.py build/mica
+    [ ! -x /usr/bin/python3 ] ||
+        check "bench --peers known, the same" /usr/bin/python3 -B tests/bench/test_known.py build/mica
     need onnx
     check "ONNX: the node tests of libonnx-testdata" tests/onnx/nodes.sh build/mica "$onnx_debian" "$onnx_debian_least"
     [ -z "${MICA_LONG-}" ] || check_newest_onnx

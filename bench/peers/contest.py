@@ -23,12 +23,13 @@ class Failed(Exception):
 class Contestant:
     """A program that answers lines: bench/serve.c says which."""
 
-    def __init__(self, key, command, threads, environment=None):
+    def __init__(self, key, command, threads, environment=None, errors=None):
         self.key = key
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=errors,
             text=True,
             bufsize=1,
             env={**os.environ, **(environment or {})},
@@ -80,8 +81,8 @@ class Contestant:
                     return True
         return False
 
-    def sample(self):
-        words = self.ask(f"sample {SAMPLE_NS:.0f}")
+    def sample(self, ns=SAMPLE_NS):
+        words = self.ask(f"sample {ns:.0f}")
         if words is None:
             raise Failed(self, "failed in a row that it had prepared")
         self.rest()

@@ -19,6 +19,9 @@ import numpy
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "onnx"))
 from driver import Driver, Refused, sizes_of  # noqa: E402
 
+sys.path.append(str(Path(__file__).resolve().parent))  # last: this file is not the package of its name
+from runtimes import OF_LIBRARY, resident  # noqa: E402
+
 LIBRARIES = ["onnxruntime", "openvino"]
 
 
@@ -41,41 +44,10 @@ def options(arguments):
 
 # ---- The others: a process each, that is told "sample SECONDS" ----
 
-def resident():
-    with open("/proc/self/status", encoding="ascii") as file:
-        fields = dict(line.split(":", 1) for line in file)
-    return int(fields["RssAnon"].split()[0]) * 1024
-
-
-def of_onnxruntime(path, threads, inputs):
-    import onnxruntime
-
-    before = resident()
-    how = onnxruntime.SessionOptions()
-    how.intra_op_num_threads, how.inter_op_num_threads, how.log_severity_level = threads, 1, 3
-    session = onnxruntime.InferenceSession(path, how, providers=["CPUExecutionProvider"])
-    given = {one.name: inputs[one.name] for one in session.get_inputs()}
-    return before, lambda: session.run(None, given)
-
-
-def of_openvino(path, threads, inputs):
-    import openvino
-
-    core = openvino.Core()
-    before = resident()
-    core.set_property("CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1,
-                              "INFERENCE_PRECISION_HINT": "f32"})
-    model = core.read_model(path)
-    model.reshape({one.get_any_name(): list(inputs[one.get_any_name()].shape) for one in model.inputs})
-    request = core.compile_model(model, "CPU").create_infer_request()
-    given = {one.get_any_name(): inputs[one.get_any_name()] for one in model.inputs}
-    return before, lambda: request.infer(given, share_inputs=True, share_outputs=True)
-
-
 def serve(library, path, threads, arrays):
     """The other end of Peer."""
     inputs = dict(numpy.load(arrays))
-    before, run = {"onnxruntime": of_onnxruntime, "openvino": of_openvino}[library](path, int(threads), inputs)
+    before, run = OF_LIBRARY[library](path, int(threads), inputs)
     run()
     run()
     print(json.dumps({"grown": resident() - before}), flush=True)

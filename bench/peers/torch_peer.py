@@ -5,54 +5,17 @@ As in peer.hpp, a kind of row has one or more ways to do it, and the fastest is 
 
 import ctypes
 import gc
-import math
-import resource
 import sys
 import time
-from itertools import repeat
 
 import torch
 import torch_lstm_loss
 import torch_nets
 import torch_ops
+from clock import calls_in, time_calls
 
 TRIAL_SECONDS, TRIAL_SAMPLES = 0.05, 3
 KINDS = {**torch_ops.KINDS, **torch_lstm_loss.KINDS, **torch_nets.KINDS}
-
-
-class HeapCounts(ctypes.Structure):
-    _fields_ = [("calls", ctypes.c_uint64), ("frees", ctypes.c_uint64), ("bytes", ctypes.c_uint64)]
-
-
-def heap_counter():
-    """host/heap.c, if it was loaded in front of the C library; else nothing is counted."""
-    try:
-        counter = ctypes.CDLL(None).heap_now
-    except AttributeError:
-        return HeapCounts
-    counter.restype = HeapCounts
-    return counter
-
-
-heap_now = heap_counter()
-
-
-def time_calls(way, calls, threads):
-    """Nanoseconds and heap calls for one call, and whether other programs had the processor."""
-    call = way.call
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-    heap = heap_now().calls
-    own, start = time.process_time_ns(), time.perf_counter_ns()
-    for _ in repeat(None, calls):
-        call()
-    spent, own = time.perf_counter_ns() - start, time.process_time_ns() - own
-    heap = heap_now().calls - heap
-    disturbed = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw != before
-    return (own if disturbed and threads == 1 else spent) / calls, heap / calls, disturbed
-
-
-def calls_in(ns, call_ns):
-    return max(1, math.ceil(ns / call_ns))
 
 
 def tried(way, threads):
@@ -60,11 +23,11 @@ def tried(way, threads):
     try:
         with torch.inference_mode(not way.grad):
             way.call()
-            best = time_calls(way, 1, threads)[0]
+            best = time_calls(way.call, 1, threads)[0]
             end = time.monotonic() + TRIAL_SECONDS
             samples = 0
             while samples < TRIAL_SAMPLES or time.monotonic() < end:
-                best = min(best, time_calls(way, calls_in(1e8 * TRIAL_SECONDS, best), threads)[0])
+                best = min(best, time_calls(way.call, calls_in(1e8 * TRIAL_SECONDS, best), threads)[0])
                 samples += 1
         return best
     except Exception as problem:  # whatever a version of PyTorch raises for what it does not have
@@ -100,7 +63,7 @@ class Server:
         with torch.inference_mode(not self.way.grad):
             for _ in range(calls_in(0.25 * float(ns), self.call_ns)):
                 self.way.call()
-            spent, heap, disturbed = time_calls(self.way, calls_in(float(ns), self.call_ns), self.threads)
+            spent, heap, disturbed = time_calls(self.way.call, calls_in(float(ns), self.call_ns), self.threads)
         self.call_ns = min(self.call_ns, spent)
         return f"{spent:.3f} {heap:.3f} {int(disturbed)}"
 

@@ -493,7 +493,9 @@ mica_status mica_netfile_load(mica_net *net, mica_netfile_info *info, const char
     if (with.file == NULL)
         with.file = path;
     mica_status status = mica_stream_open(ctx, &stream, path);
-    if (status == MICA_OK && stream.most > MICA_NETFILE_MOST_BYTES)
+    if (status != MICA_OK)
+        return mica_net_failed(net, status);
+    if (stream.most > MICA_NETFILE_MOST_BYTES)
         status = mica_fail(ctx, MICA_ERR_FORMAT, "%s: a net file has at most %zu bytes", MICA_QUOTE(path),
                            MICA_NETFILE_MOST_BYTES);
     if (status == MICA_OK)

@@ -176,6 +176,9 @@ run bench --paths dscnn_1x1_64_64_at_25x5_b1_ --quick
 says "dscnn_1x1_64_64_at_25x5_b1_forward"
 says "of 3 within"
 ends 2 bench --paths no_such_shape --quick
+ends 0 bench --latency --quick
+says "2000 runs: p50 "
+ends 2 bench --hop=1
 run bench --growth depth_mlp nodes_plan --quick # how it ends is a matter of the machine
 says "exponent"
 says "depth_mlp"
@@ -197,7 +200,7 @@ ok
 ok
 no result takes the index of a tensor, and a file
 no file can be written there
-no the commands are prepare, sample, limit, result and drop
+no the commands are prepare, net, sample, limit, result and drop
 ok
 no row is prepared$'
 [[ $out =~ $expected ]] || complain "--serve should answer: $expected"

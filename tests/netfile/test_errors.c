@@ -251,6 +251,20 @@ TEST(netfile_samples_that_do_not_fit_are_errors)
     CHECK(build(ctx, X "relu", &opts) == MICA_ERR_ARGUMENT);
 }
 
+/* Nothing was opened, so nothing is closed: the numbers on the stack before are not a stream. */
+TEST(netfile_says_that_a_file_is_not_there)
+{
+    mica_context *ctx = test_context(1);
+    for (int i = 0; i < 2; i++) {
+        mica_net *net;
+        mica_netfile_info info;
+        CHECK(mica_net_create(ctx, &net) == MICA_OK);
+        CHECK(mica_netfile_load(net, &info, i == 0 ? "no-such-file.net" : "", NULL) == MICA_ERR_IO);
+        CHECK(i > 0 || strstr(mica_error(ctx), "no-such-file.net") != NULL);
+        mica_net_destroy(net);
+    }
+}
+
 /* ---- Memory that is refused ---- */
 
 static mica_status build_all(const mica_allocator *allocator, void *argument)
