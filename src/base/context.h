@@ -47,6 +47,7 @@ struct mica_context {
     bool trusted; /* the tensors of calls were checked when a net was compiled: a step does not do so again */
     bool
         one_size; /* calls come in no smaller sizes than they were measured with: scratch is for these alone */
+    bool prepares; /* a net chooses layouts, and will prepare its weights when it is bound */
     bool measuring;
     size_t measured; /* the most scratch that a call asked for since measuring began */
     double flops;    /* and their arithmetic: mica_measure_flops */

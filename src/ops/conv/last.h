@@ -55,8 +55,8 @@ mica_status mica_conv2d_mean_prepared(mica_context *ctx, const mica_tensor *dst,
                                       const mica_tensor *w, const mica_tensor *bias, const float *prepared,
                                       const mica_conv2d_opts *opts);
 
-/* Nanoseconds of one thread for a planned product by its path, in either layout, in the manner of cost.h: those that
- * write channels last as with prepared weights. For the choice between layouts. */
+/* Nanoseconds of one thread for a planned product by its path, in either layout, in the manner of cost.h. For the choice
+ * between layouts: with prepared weights, if ctx->prepares. */
 double mica_conv_cost(const mica_context *ctx, const struct mica_conv_product *p);
 /* The same for a mica_conv2d with these tensors, of which no data is read. */
 mica_status mica_conv2d_cost(mica_context *ctx, double *nanoseconds, const mica_tensor *dst,

@@ -3,11 +3,12 @@
 #include "ops/conv/cost.h"
 #include "ops/conv/product.h"
 
-/* Nanoseconds. Of products: a multiply-add, output channels rounded up to whole vectors; a weight; a result; a number
+/* Nanoseconds. Of products: a multiply-add, output channels rounded up to whole vectors; a weight, and what it takes to
+ * pack it, from a single tap and from several; a result; a number
  * of a patch, from pixels that lie channels last and from others. Of depthwise ones: a multiply-add, what is read, a
  * result. */
 typedef struct last_costs {
-    double sum, weight, out, patch, planar_patch;
+    double sum, weight, pack, pack_taps, out, patch, planar_patch;
     double taps_sum, taps_in, taps_out;
     /* Depthwise in planes, whose paths have no costs of their own. Strips: for each vector of a row of results, beside
      * what each tap adds, and for each row; lanes: what is read, a result. */
@@ -17,6 +18,8 @@ typedef struct last_costs {
 
 static const last_costs wide = {.sum = 0.0174,
                                 .weight = 0.03,
+                                .pack = 0.35,
+                                .pack_taps = 1.2,
                                 .out = 0.04,
                                 .patch = 0.055,
                                 .planar_patch = 0.33,
@@ -30,6 +33,8 @@ static const last_costs wide = {.sum = 0.0174,
                                 .lane_out = 0.24};
 static const last_costs narrow = {.sum = 0.0176,
                                   .weight = 0.1,
+                                  .pack = 0.35,
+                                  .pack_taps = 1.2,
                                   .out = 0.04,
                                   .patch = 0.055,
                                   .planar_patch = 0.4,
@@ -64,8 +69,9 @@ static double last_cost(const mica_context *ctx, const mica_conv_product *p)
     double pixels = (double)(p->images * p->pixels * p->groups);
     size_t m = mica_round_up(p->m, MICA_FAMILY(ctx->kernels, last)->lanes);
     double patch = p->last.direct ? 0.0 : p->last.planar ? c->planar_patch : c->patch;
+    double pack = ctx->prepares ? 0.0 : p->k > p->channels ? c->pack_taps : c->pack;
     return pixels * (double)p->k * ((double)m * c->sum + patch) + results(p) * c->out +
-           (double)(p->groups * p->m * p->k) * c->weight;
+           (double)(p->groups * p->m * p->k) * (c->weight + pack);
 }
 
 static double taps_cost(const mica_context *ctx, const mica_conv_product *p)
