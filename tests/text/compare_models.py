@@ -153,12 +153,18 @@ def first_difference(steps, tokens):
     return None if ended else at
 
 
-def exact_steps(contest, path, prompt):
-    """llama.cpp's greedy text from the same weights in F32, which rounds no activations."""
+def unrounded(contest, path):
+    """The same weights in F32: from these llama.cpp rounds no activations."""
     plain = contest.folder / f"{path.stem}.F32.gguf"
     if not plain.exists():
+        for old in contest.folder.glob("*.F32.gguf"):
+            old.unlink()
         command(contest.mica, "quantize", path, plain, "--type", "F32")
-    return steps_of(contest, plain, prompt)
+    return plain
+
+
+def exact_steps(contest, path, prompt):
+    return steps_of(contest, unrounded(contest, path), prompt)
 
 
 def undecided(contest, path, out, steps, at):
@@ -229,26 +235,33 @@ def distributions(contest, path, tokens, text):
         mica, peer = contest.logits(path, piece, CONTEXT, "f16")
         ours, theirs = ours + surprise(mica, piece), theirs + surprise(peer, piece)
         if start == 0:
-            from_peer, own = divergence(peer, mica), own_divergence(contest, path, peer)
+            from_peer = divergence(peer, mica)
+            own = divergence(peer, peer_logits(contest, path, peer.shape))
+            exact = peer_logits(contest, unrounded(contest, path), peer.shape)
+            from_exact, peer_from_exact = divergence(exact, mica), divergence(exact, peer)
     ours, theirs = (float(numpy.exp(total / count)) for total, count in (ours, theirs))
     file = contest.folder / "text"
     file.write_text(text, encoding="utf-8")
     said = json.loads(command(contest.mica, "perplexity", path, "--data", file, "--context", CONTEXT, "--threads", THREADS,
                               "--json").splitlines()[-1])
-    told = (f"KL {from_peer:.1e} (llama.cpp from itself {own:.1e}), perplexity {ours:.4f} (llama.cpp {theirs:.4f}, "
-            f"{ours / theirs - 1:+.3%})")
+    told = (f"KL {from_peer:.1e} (llama.cpp from itself {own:.1e}), from exact arithmetic {from_exact:.1e} (llama.cpp "
+            f"{peer_from_exact:.1e}), perplexity {ours:.4f} (llama.cpp {theirs:.4f}, {ours / theirs - 1:+.3%})")
     require(from_peer < max(1e-3, 1.2 * own) and abs(ours / theirs - 1) < 0.003, told)
+    require(from_exact < max(1e-5, 1.1 * peer_from_exact), f"{told}: farther from exact arithmetic than llama.cpp")
     require(abs(said["perplexity"] / ours - 1) < 1e-4, f"{told}; `mica perplexity` says {said['perplexity']}")
     return told
 
 
-def own_divergence(contest, path, peer):
-    """Activations are rounded to 8 bits: the least change anywhere changes roundings everywhere. How much that is,
-    llama.cpp tells of itself, with another type of its cache."""
-    numbers, other = contest.folder / "tokens", contest.folder / "other.f32"
+def peer_logits(contest, path, shape):
+    """llama.cpp's for the tokens of the last contest, with a cache of f32. From quantized weights: activations are rounded
+    to 8 bits, so that the least change anywhere changes roundings everywhere, and this shows how much. From the same
+    weights in F32: nothing is rounded."""
+    numbers, other = contest.folder / "tokens", contest.folder / f"{path.stem}.logits"
     command(contest.oracle, "logits", path, "--out", other, "--tokens", numbers, "--context", CONTEXT, "--cache", "f32",
             "--threads", THREADS)
-    return divergence(peer, numpy.memmap(other, numpy.float32, "r").reshape(peer.shape))
+    logits = numpy.memmap(other, numpy.float32, "r").reshape(shape)
+    other.unlink()
+    return logits
 
 
 def real_text(contest, path):
