@@ -200,8 +200,8 @@ static void find_input(const job *j, mica_last_product *b, size_t group, size_t 
         (&in, patches + n, b->pixels, first + n, mica_least(MICA_CONV_PIXELS, b->pixels - n), 0, p->k);
     } else {
         b->pixel_stride = (ptrdiff_t)patch_stride(p->k);
-        MICA_KERNEL(p->kernels, last, patches)
-        (patches, patch_stride(p->k), &in, p->channels, first, b->pixels);
+        MICA_FAMILY(p->kernels, last)
+            ->patches(patches, patch_stride(p->k), &in, p->channels, first, b->pixels);
     }
 }
 
@@ -243,7 +243,7 @@ static void block(void *work, size_t number, int thread)
              (ptrdiff_t)(first / columns % p->in.rows.count) * p->out.row_stride +
              (ptrdiff_t)(first % columns) * p->out.column_stride;
     find_input(j, &b, group, first, patches);
-    MICA_KERNEL(p->kernels, last, image)(&b);
+    MICA_FAMILY(p->kernels, last)->image(&b);
     if (j->finishes)
         finish(p, &b);
 }
