@@ -3,7 +3,7 @@
 #include "ops/conv/cost.h"
 #include "ops/conv/product.h"
 
-/* Nanoseconds. Of products: a multiply-add, output channels rounded up to whole vectors; a weight; a result; a number
+/* Nanoseconds. Of products: a multiply-add, output channels rounded up; a weight; a result; a number
  * of a patch, from pixels that lie channels last and from others. Of depthwise ones: a multiply-add, what is read, a
  * result. */
 typedef struct last_costs {
@@ -62,7 +62,8 @@ static double last_cost(const mica_context *ctx, const mica_conv_product *p)
 {
     const last_costs *c = costs_of(ctx);
     double pixels = (double)(p->images * p->pixels * p->groups);
-    size_t m = mica_round_up(p->m, MICA_FAMILY(ctx->kernels, last)->lanes);
+    size_t m = mica_round_up(p->m,
+                             mica_least(8, MICA_FAMILY(ctx->kernels, last)->lanes)); /* or half a vector */
     double patch = p->last.direct ? 0.0 : p->last.planar ? c->planar_patch : c->patch;
     return pixels * (double)p->k * ((double)m * c->sum + patch) + results(p) * c->out +
            (double)(p->groups * p->m * p->k) * c->weight;
