@@ -59,6 +59,7 @@ typedef struct bench_family {
     X(linalg)             \
     X(conv)               \
     X(depthwise)          \
+    X(layout)             \
     X(pooling)            \
     X(recurrent)          \
     X(norm)               \

@@ -24,6 +24,15 @@
 #endif
 #define WIDTH (TILE_VECTORS * VF_LANES)
 
+/* Where a last vector is half empty, it is half of one. */
+#if !defined(VF_HALVES)
+typedef vf vh;
+#define vh_load      vf_load
+#define vh_fma       vf_fma
+#define vh_low(v)    (v)
+#define vf_of_low(v) (v)
+#endif
+
 typedef mica_last_product product;
 
 /* A tile: pointers are at its first pixel, and its first channel. */
@@ -35,6 +44,7 @@ typedef struct place {
 
 typedef struct sums {
     vf at[TILE_PIXELS][TILE_VECTORS];
+    vh half[TILE_PIXELS]; /* instead of the last vector of each, while they are summed */
 } sums;
 
 /* `vectors` and what the end is are constants where this is inlined. */
@@ -61,7 +71,35 @@ VF_INLINE void store(const product *b, const place *at, const sums *sum, size_t 
     }
 }
 
-VF_INLINE void tile_of(const product *b, const place *at, size_t pixels, size_t vectors)
+/* The sums, of `vectors` vectors, the last of which may be half of one. */
+VF_INLINE void sum_tile(sums *sum, const product *b, const place *at, size_t pixels, size_t vectors,
+                        bool half)
+{
+    size_t whole = half ? vectors - 1 : vectors;
+    lines a = lines_at(at->in, b->pixel_stride, b->k_stride);
+    const float *panel = at->panel;
+#pragma GCC unroll 4
+    for (size_t p = b->k; p > 0; p--, panel += vectors * VF_LANES) {
+        lines_forget(&a);
+        vf row[TILE_VECTORS];
+#pragma GCC unroll 4
+        for (size_t j = 0; j < whole; j++)
+            row[j] = vf_load(panel + j * VF_LANES);
+        vh last = half ? vh_load(panel + whole * VF_LANES) : vh_low(row[0]);
+#pragma GCC unroll 16
+        for (size_t i = 0; i < pixels; i++) {
+            vf broadcast = vf_set1(lines_get(&a, i));
+#pragma GCC unroll 4
+            for (size_t j = 0; j < whole; j++)
+                sum->at[i][j] = vf_fma(broadcast, row[j], sum->at[i][j]);
+            if (half)
+                sum->half[i] = vh_fma(vh_low(broadcast), last, sum->half[i]);
+        }
+        lines_step(&a);
+    }
+}
+
+VF_INLINE void tile_of(const product *b, const place *at, size_t pixels, size_t vectors, bool half)
 {
     sums sum;
 #pragma GCC unroll 4
@@ -75,24 +113,13 @@ VF_INLINE void tile_of(const product *b, const place *at, size_t pixels, size_t 
 #pragma GCC unroll 16
     for (size_t i = 0; i < pixels; i++) /* sums take long enough for it to come */
         __builtin_prefetch(at->out + (ptrdiff_t)i * b->out_stride);
-    lines a = lines_at(at->in, b->pixel_stride, b->k_stride);
-    const float *panel = at->panel;
-#pragma GCC unroll 4
-    for (size_t p = b->k; p > 0; p--, panel += vectors * VF_LANES) {
-        lines_forget(&a);
-        vf row[TILE_VECTORS];
-#pragma GCC unroll 4
-        for (size_t j = 0; j < vectors; j++)
-            row[j] = vf_load(panel + j * VF_LANES);
 #pragma GCC unroll 16
-        for (size_t i = 0; i < pixels; i++) {
-            vf broadcast = vf_set1(lines_get(&a, i));
-#pragma GCC unroll 4
-            for (size_t j = 0; j < vectors; j++)
-                sum.at[i][j] = vf_fma(broadcast, row[j], sum.at[i][j]);
-        }
-        lines_step(&a);
-    }
+    for (size_t i = 0; i < pixels && half; i++)
+        sum.half[i] = vh_low(sum.at[i][vectors - 1]);
+    sum_tile(&sum, b, at, pixels, vectors, half);
+#pragma GCC unroll 16
+    for (size_t i = 0; i < pixels && half; i++)
+        sum.at[i][vectors - 1] = vf_of_low(sum.half[i]);
     if (at->last < VF_LANES || b->end.accumulate)
         store(b, at, &sum, pixels, vectors, false, b->end.accumulate, b->end.bounded);
     else if (b->end.bounded)
@@ -101,12 +128,12 @@ VF_INLINE void tile_of(const product *b, const place *at, size_t pixels, size_t 
         store(b, at, &sum, pixels, vectors, true, false, false);
 }
 
-#define TILE_CASE(n)                \
-    case n:                         \
-        tile_of(b, at, n, vectors); \
+#define TILE_CASE(n)                      \
+    case n:                               \
+        tile_of(b, at, n, vectors, half); \
         break;
 
-VF_INLINE void tile_of_any(const product *b, const place *at, size_t pixels, size_t vectors)
+VF_INLINE void tile_of_any(const product *b, const place *at, size_t pixels, size_t vectors, bool half)
 {
     switch (pixels) {
         TILE_CASE(1)
@@ -129,41 +156,64 @@ VF_INLINE void tile_of_any(const product *b, const place *at, size_t pixels, siz
         TILE_CASE(13)
 #endif
     default:
-        tile_of(b, at, TILE_PIXELS, vectors);
+        tile_of(b, at, TILE_PIXELS, vectors, half);
     }
 }
 
 LINES_ALONE static void tile_1(const product *b, const place *at, size_t pixels)
 {
-    tile_of_any(b, at, pixels, 1);
+    tile_of_any(b, at, pixels, 1, false);
 }
 
 LINES_ALONE static void tile_2(const product *b, const place *at, size_t pixels)
 {
-    tile_of_any(b, at, pixels, 2);
+    tile_of_any(b, at, pixels, 2, false);
 }
 
 #if TILE_VECTORS > 2
 LINES_ALONE static void tile_3(const product *b, const place *at, size_t pixels)
 {
-    tile_of_any(b, at, pixels, 3);
+    tile_of_any(b, at, pixels, 3, false);
 }
 #endif
+
+#if defined(VF_HALVES)
+LINES_ALONE static void half_tile_1(const product *b, const place *at, size_t pixels)
+{
+    tile_of_any(b, at, pixels, 1, true);
+}
+
+LINES_ALONE static void half_tile_2(const product *b, const place *at, size_t pixels)
+{
+    tile_of_any(b, at, pixels, 2, true);
+}
+#endif
+
+typedef void tile_fn(const product *b, const place *at, size_t pixels);
+
+static tile_fn *tile_for(size_t vectors, size_t last)
+{
+#if defined(VF_HALVES)
+    if (last <= VF_LANES / 2)
+        return vectors == 1 ? half_tile_1 : half_tile_2;
+#else
+    (void)last;
+#endif
+#if TILE_VECTORS > 2
+    if (vectors > 2)
+        return tile_3;
+#endif
+    return vectors == 1 ? tile_1 : tile_2;
+}
 
 /* All pixels of one panel: tiles of about the same size, as sums of few wait for each other. */
 static void panel_of(const product *b, place at, size_t vectors)
 {
+    tile_fn *tile = tile_for(vectors, at.last);
     size_t tiles = (b->pixels + TILE_PIXELS - 1) / TILE_PIXELS;
     for (size_t left = b->pixels, n; left > 0; left -= n, tiles--) {
         n = (left + tiles - 1) / tiles;
-        if (vectors == 1)
-            tile_1(b, &at, n);
-        else if (vectors == 2)
-            tile_2(b, &at, n);
-#if TILE_VECTORS > 2
-        else
-            tile_3(b, &at, n);
-#endif
+        tile(b, &at, n);
         at.in += (ptrdiff_t)n * b->pixel_stride;
         at.out += (ptrdiff_t)n * b->out_stride;
     }

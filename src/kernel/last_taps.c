@@ -79,32 +79,33 @@ VF_INLINE void sum_taps(const row_of *r, const group *g, size_t c, size_t n, siz
 VF_INLINE void all_channels(const row_of *r, const group *g, size_t taps, size_t scale, size_t pixels)
 {
     size_t c = 0;
-    if (g->low <= 0 && g->high >= (ptrdiff_t)((pixels - 1) * scale + taps))
+    if (pixels == PIXELS && g->low <= 0 && g->high >= (ptrdiff_t)((pixels - 1) * scale + taps))
         for (; c + VF_LANES <= r->channels; c += VF_LANES)
             sum_taps(r, g, c, VF_LANES, taps, scale, pixels, true);
     for (; c + VF_LANES <= r->channels; c += VF_LANES)
         sum_taps(r, g, c, VF_LANES, taps, scale, pixels, false);
-    if (c < r->channels)
+    if (VF_LANES > 1 && c < r->channels)
         sum_taps(r, g, c, r->channels - c, taps, scale, pixels, false);
 }
 
-#define GROUP_CASE(n)                       \
-    case n:                                 \
-        all_channels(r, g, taps, scale, n); \
-        break;
+/* How many of the pixels that are left go next: there are loops for these only. */
+static size_t next_pixels(size_t left)
+{
+    if (left == PIXELS || left >= PIXELS + 4)
+        return PIXELS;
+    return left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
 
 VF_INLINE void some_pixels(const row_of *r, const group *g, size_t pixels, size_t taps, size_t scale)
 {
-    switch (pixels) {
-        GROUP_CASE(1)
-        GROUP_CASE(2)
-        GROUP_CASE(3)
-        GROUP_CASE(4)
-        GROUP_CASE(5)
-        GROUP_CASE(6)
-    default:
+    if (pixels == PIXELS)
         all_channels(r, g, taps, scale, PIXELS);
-    }
+    else if (pixels == 4)
+        all_channels(r, g, taps, scale, 4);
+    else if (pixels == 2)
+        all_channels(r, g, taps, scale, 2);
+    else
+        all_channels(r, g, taps, scale, 1);
 }
 
 #define SHAPE(taps, scale)                                                                 \
@@ -170,13 +171,11 @@ static void row(const row_of *r)
     const float *from = g.rows == 0 ? in->data
                                     : in->data + (at + (ptrdiff_t)begin * in->rows.step) * in->row_stride;
     pixels_fn *pixels = loop_for(columns);
-    size_t groups = (r->count + PIXELS - 1) / PIXELS;
     for (size_t j = r->j, left = r->count, n; left > 0; left -= n, j += n) {
         ptrdiff_t column = (ptrdiff_t)j * columns->scale + columns->base;
         g.in = from + column * in->column_stride;
         if (pixels != NULL) {
-            n = (left + groups - 1) / groups;
-            groups--;
+            n = next_pixels(left);
             g.low = -column;
             g.high = (ptrdiff_t)columns->image - column;
             pixels(r, &g, n);

@@ -40,6 +40,10 @@
  *   vf_transpose(rows)                          rows[VF_LANES], as a square matrix, in place
  *   vf_sums(rows)                               lane i: vf_sum(rows[i]), to the last bit, for rows[VF_LANES]
  *
+ *   vh                                          half of a vector, of half the work, where VF_HALVES is defined:
+ *   vh_load(p) vh_fma(a, b, c)                  as above, for VF_LANES / 2 floats
+ *   vh_low(v) -> vh, vf_of_low(v) -> vf         the lower half; other lanes are unspecified
+ *
  *   vi_load vi_store vi_load_tail vi_store_tail on int32_t *
  *   vi_set1 vi_iota()                           iota: 0, 1, 2, ...
  *   vi_add vi_sub vi_mul vi_and vi_or vi_xor    wrapping; vi_mul: the low half
@@ -58,7 +62,7 @@
  *   the same four with _tail                    the first n, as above
  *   vf_load_i8(p)                               VF_LANES int8_t, unaligned
  *
- * Capabilities: VF_LANES, VF_HAS_FMA, VF_REGISTERS (how many vectors a kernel can keep), VF_NAME (a suffix
+ * Capabilities: VF_LANES, VF_HAS_FMA, VF_REGISTERS (how many vectors a kernel can keep), VF_HALVES, VF_NAME (a suffix
  * for symbols). */
 #ifndef MICA_SRC_KERNEL_VEC_H
 #define MICA_SRC_KERNEL_VEC_H

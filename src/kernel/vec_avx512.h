@@ -110,6 +110,15 @@ VF_INLINE vf vf_two_product(vf a, vf b, vf *low)
 VF_INLINE vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
 VF_INLINE vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 
+#if !defined(MICA_AVX512_EMULATE)
+#define VF_HALVES 1
+typedef __m256 vh;
+VF_INLINE vh vh_load(const float *p) { return _mm256_loadu_ps(p); }
+VF_INLINE vh vh_fma(vh a, vh b, vh c) { return _mm256_fmadd_ps(a, b, c); }
+VF_INLINE vh vh_low(vf v) { return _mm512_castps512_ps256(v); }
+VF_INLINE vf vf_of_low(vh v) { return _mm512_castps256_ps512(v); }
+#endif
+
 VF_INLINE vi vf_bits(vf v) { return _mm512_castps_si512(v); }
 VF_INLINE vf vf_of_bits(vi v) { return _mm512_castsi512_ps(v); }
 

@@ -63,10 +63,10 @@ static size_t patch_stride(size_t k)
 }
 
 /* Pixels of a block at most, by what does not change from step to step. */
-static size_t most_pixels(const mica_conv_product *p, size_t tile)
+static size_t most_pixels(const mica_conv_product *p, size_t unit)
 {
     size_t each = p->k + p->m, floats = p->m * p->k >= MANY_WEIGHTS ? MANY_FLOATS : BLOCK_FLOATS;
-    return mica_most(1, floats / mica_most(1, each) / tile) * tile;
+    return mica_most(1, floats / mica_most(1, each) / unit) * unit;
 }
 
 static size_t group_floats(const mica_conv_product *p, size_t lanes)
@@ -94,8 +94,9 @@ static bool fits(const mica_context *ctx, mica_conv_product *p)
                             run_of(p, &stride, p->in.image_stride, p->in.row_stride, p->in.column_stride));
     }
     l->run = mica_most(1, l->run);
-    size_t most = most_pixels(p, kernels->tile), blocks = mica_div_up(l->run, most);
-    l->block = mica_least(most, mica_round_up(mica_div_up(l->run, blocks), kernels->tile));
+    size_t unit = l->planar ? MICA_CONV_PIXELS : kernels->tile; /* patches of planes come so many at a time */
+    size_t most = most_pixels(p, unit), blocks = mica_div_up(l->run, most);
+    l->block = mica_least(most, mica_round_up(mica_div_up(l->run, blocks), unit));
     blocks = mica_div_up(l->run, l->block) * mica_div_up(p->images * p->pixels, l->run) * p->groups;
     size_t wanted = mica_least(LEAST_BLOCKS, p->images * p->pixels * p->groups * p->m * p->k / LEAST_SUMS);
     size_t across = mica_most(1, mica_div_up(wanted, mica_most(1, blocks)));
@@ -200,8 +201,8 @@ static void find_input(const job *j, mica_last_product *b, size_t group, size_t 
         (&in, patches + n, b->pixels, first + n, mica_least(MICA_CONV_PIXELS, b->pixels - n), 0, p->k);
     } else {
         b->pixel_stride = (ptrdiff_t)patch_stride(p->k);
-        MICA_KERNEL(p->kernels, last, patches)
-        (patches, patch_stride(p->k), &in, p->channels, first, b->pixels);
+        MICA_FAMILY(p->kernels, last)
+            ->patches(patches, patch_stride(p->k), &in, p->channels, first, b->pixels);
     }
 }
 
@@ -243,7 +244,7 @@ static void block(void *work, size_t number, int thread)
              (ptrdiff_t)(first / columns % p->in.rows.count) * p->out.row_stride +
              (ptrdiff_t)(first % columns) * p->out.column_stride;
     find_input(j, &b, group, first, patches);
-    MICA_KERNEL(p->kernels, last, image)(&b);
+    MICA_FAMILY(p->kernels, last)->image(&b);
     if (j->finishes)
         finish(p, &b);
 }

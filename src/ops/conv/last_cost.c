@@ -3,8 +3,8 @@
 #include "ops/conv/cost.h"
 #include "ops/conv/product.h"
 
-/* Nanoseconds. Of products: a multiply-add, output channels rounded up to whole vectors; a weight, and what it takes to
- * pack it, from a single tap and from several; a result; a number
+/* Nanoseconds. Of products: a multiply-add, output channels rounded up; a weight, and what it takes to pack it, from a
+ * single tap and from several; a result; a number
  * of a patch, from pixels that lie channels last and from others. Of depthwise ones: a multiply-add, what is read, a
  * result. */
 typedef struct last_costs {
@@ -67,7 +67,8 @@ static double last_cost(const mica_context *ctx, const mica_conv_product *p)
 {
     const last_costs *c = costs_of(ctx);
     double pixels = (double)(p->images * p->pixels * p->groups);
-    size_t m = mica_round_up(p->m, MICA_FAMILY(ctx->kernels, last)->lanes);
+    size_t m = mica_round_up(p->m,
+                             mica_least(8, MICA_FAMILY(ctx->kernels, last)->lanes)); /* or half a vector */
     double patch = p->last.direct ? 0.0 : p->last.planar ? c->planar_patch : c->patch;
     double pack = ctx->prepares ? 0.0 : p->k > p->channels ? c->pack_taps : c->pack;
     return pixels * (double)p->k * ((double)m * c->sum + patch) + results(p) * c->out +

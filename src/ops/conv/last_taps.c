@@ -94,7 +94,7 @@ static void block(void *work, size_t number, int thread)
         in.data = p->in.data + image * p->in.image_stride;
         r.i = row % rows;
         r.out = p->out.data + image * p->out.image_stride + (ptrdiff_t)r.i * p->out.row_stride;
-        MICA_KERNEL(p->kernels, last_taps, row)(&r);
+        MICA_FAMILY(p->kernels, last_taps)->row(&r);
         if (j->finishes)
             finish_row(p, r.out, r.count);
     }

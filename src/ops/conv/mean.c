@@ -98,7 +98,6 @@ static void planes_means(mica_context *ctx, void *user, const float *planes, siz
     mica_parallel_sums(ctx, 8.0 * (double)(count * j->pixels), count, plane_mean, j);
 }
 
-#if !defined(MICA_SMALL)
 /* Channels of an image at a time. */
 #define TOTALS ((size_t)128)
 
@@ -127,7 +126,6 @@ static void pixels_means(mica_context *ctx, void *user, const float *planes, siz
     mica_parallel_sums(ctx, 8.0 * (double)(count * j->pixels),
                        count / j->channels * mica_div_up(j->channels, TOTALS), pixels_mean, j);
 }
-#endif
 
 /* The most of both ways, for this size or a smaller one that can follow. */
 static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const mica_conv_product *p)
@@ -141,7 +139,7 @@ static size_t scratch_bytes(const mica_context *ctx, const mica_conv *c, const m
                mica_conv_product_bytes(ctx, p);
     if (ctx->one_size)
         return mica_conv_by_images_bytes(ctx, c);
-    if (!p->means) { /* always channels last */
+    if (mica_conv_means_last(c)) {
         size_t some = mica_conv_some_bytes(c, &all, &left);
         return bias + some + mica_conv_product_most(ctx, p, &left);
     }
@@ -173,13 +171,9 @@ mica_status mica_conv_mean(mica_context *ctx, const mica_conv *c)
     mica_conv_product_plan(ctx, &p);
     void *scratch;
     MICA_START(ctx, c->op, scratch_bytes(ctx, c, &p), &scratch);
-    if (p.means && mica_conv_tiles_total(&p))
+    if (!mica_conv_means_last(c) && mica_conv_tiles_total(&p))
         by_totals(ctx, &j, &p, scratch);
-#if !defined(MICA_SMALL)
-    else if (!p.means)
-        mica_conv_by_images(ctx, c, pixels_means, &j, scratch);
-#endif
     else
-        mica_conv_by_images(ctx, c, planes_means, &j, scratch);
+        mica_conv_by_images(ctx, c, mica_conv_means_last(c) ? pixels_means : planes_means, &j, scratch);
     return MICA_OK;
 }

@@ -137,7 +137,16 @@ void mica_conv_pool_stage(const mica_conv_product *p, const float *stage, size_t
 
 /* The product of `count` images from `first` on, which are contiguous: all but its plan. They lie channels last where
  * means are wanted of an image that does so, and go by the path for that. */
-bool mica_conv_means_last(const mica_conv *c);
+static inline bool mica_conv_means_last(const mica_conv *c)
+{
+#if defined(MICA_SMALL)
+    (void)c;
+    return false;
+#else
+    return c->pool == NULL && c->narrow_channels > MICA_CONV_DIRECT_CHANNELS &&
+           mica_conv_is_last(c->groups * c->wide_channels, c->wide.channel_stride, c->wide.column_stride);
+#endif
+}
 mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_conv *c, size_t first,
                                            size_t count);
 

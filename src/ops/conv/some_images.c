@@ -10,17 +10,6 @@
 #define SOME_PIXELS 1024
 #define SOME_FLOATS ((size_t)16384)
 
-bool mica_conv_means_last(const mica_conv *c)
-{
-#if defined(MICA_SMALL)
-    (void)c;
-    return false;
-#else
-    return c->pool == NULL && c->narrow_channels > MICA_CONV_DIRECT_CHANNELS &&
-           mica_conv_is_last(c->groups * c->wide_channels, c->wide.channel_stride, c->wide.column_stride);
-#endif
-}
-
 mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_conv *c, size_t first,
                                            size_t count)
 {
