@@ -297,6 +297,7 @@ enum {
 };
 
 struct mica_node;
+struct mica_preparation;
 
 struct mica_op {
     const char *name; /* "conv2d" */
@@ -329,6 +330,8 @@ struct mica_op {
     /* For Mica's own: which activation it is; and how its call takes in the one behind it (NULL: it never does). */
     mica_activation activation;
     bool (*fuse)(mica_net *net, struct mica_node *node, const struct mica_node *then);
+    /* And how its call changes to one of weights that are prepared once (NULL: it never does). */
+    bool (*prepare)(const mica_net *net, const struct mica_node *node, struct mica_preparation *how);
 };
 
 /* ---- Samples: random calls for tests and benchmarks ---- */

@@ -2,7 +2,7 @@
  *
  *   build    values, and nodes: calls of operations over them        build.c, values.c, call.c, names.c, continue.c
  *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fuse.c,
- *            their scratch, the lifetimes and places of values         recompute.c, lifetime.c, plan.c
+ *            their scratch, the lifetimes and places of values         prepare.c, recompute.c, lifetime.c, plan.c
  *   bind     every value gets its memory                             bind.c
  *   step     the program's calls in order                            run.c; sizes.c, rules.c, parts.c: smaller steps
  *
@@ -169,13 +169,14 @@ struct mica_net {
     int node_count, node_room;
     mica_node *derivations; /* calls that make derived values */
     int derivation_count, derivation_room;
+    int built_derivations; /* those after are made by compile */
     mica_layer_info *layers;
     int layer_count, layer_room;
     int *names; /* names.c */
     int name_count, name_room;
 
     /* Compiled. */
-    bool compiled, train, debug, keep_cheap, has_optimizer;
+    bool compiled, train, debug, keep_cheap, has_optimizer, prepare;
     int ranks;       /* that share the optimizer's state */
     bool unshared;   /* for tests, which set it: every buffer has memory of its own, for all of the step */
     bool owns_block; /* bound: the net allocated it */
@@ -345,6 +346,17 @@ typedef union mica_fused_options {
  * a mica_fused_options: if it changes the operation, the options of that go there. This one ends the
  * call with an activation, in the options where its kind and slope stand; false if it has one already. */
 bool mica_net_fuse_activation(const mica_node *then, mica_activation *activation, float *slope);
+/* prepare.c: calls of constant weights become calls of prepared ones. */
+mica_status mica_net_prepare(mica_net *net);
+/* What an entry's `prepare` fills in, or returns false: the call becomes one of `op`, with the same inputs and outputs,
+ * and behind them, as input number `place`, what `maker` makes of input number `input` when the net is bound. The
+ * shapes of the node's values are those planned for; a smaller step has to do with what was prepared for them. */
+typedef struct mica_preparation {
+    int input, place;
+    const mica_op *op, *maker;
+    mica_fused_options opts, maker_opts; /* of each */
+    mica_tensor shape;                   /* of what is made: its data is NULL */
+} mica_preparation;
 /* recompute.c: what costs next to nothing to make again is not kept for the backward; or segments of so many calls
  * are run again before their backward (0: none). */
 mica_status mica_net_recompute_cheap(mica_net *net);

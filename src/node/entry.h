@@ -32,6 +32,7 @@ extern const mica_op *const mica_activation_ops[MICA_ACTIVATION_COUNT];
 
 /* Not in the list: parts of layers and of gradients. */
 extern const mica_op mica_op_linear;
+extern const mica_op mica_op_linear_packed; /* the same, of weights that are packed once: linear_packed.c */
 extern const mica_op mica_op_sum_to;        /* y = a, summed over the axes along which it is larger than y */
 extern const mica_op mica_op_loss_gradient; /* y = a * weight * the step's scale */
 /* The largest of windows of what conv2d gives, then the activation: outputs y and, optionally, where in its plane each
@@ -113,10 +114,15 @@ typedef struct mica_sequence_opts {
 #if defined(MICA_SMALL)
 #define MICA_SAMPLE(function)    MICA_LEFT_OUT(function)
 #define MICA_RUN_ALONE(function) MICA_LEFT_OUT(function) /* of views, which nets do not run: copying */
+#define MICA_PREPARE(function)   MICA_LEFT_OUT(function)
 #else
+#define MICA_PREPARE(function)   (function)
 #define MICA_RUN_ALONE(function) (function)
 #define MICA_SAMPLE(function)    (function)
 #endif
+
+/* For the entry of linear, whose file a small build has: mica_op.prepare. */
+bool mica_linear_prepare(const mica_net *net, const struct mica_node *node, struct mica_preparation *how);
 
 #define MICA_FIELD_LIST(list) .fields = (list), .field_count = (int)(sizeof(list) / sizeof(list)[0])
 
