@@ -248,7 +248,7 @@ static bool take_in(mica_net *net, mica_node *node, const mica_node *then)
 
 /* `d` is 1d or 2d; fn is the operation in two dimensions. */
 enum { flat1d = 1, flat2d = 0 };
-#define FORWARD(op, d, fn, transposed, mean, fused, words)                                                 \
+#define FORWARD(op, d, fn, transposed, mean, fused, prepares, words)                                       \
     static mica_status op##_infer(mica_infer *i)                                                           \
     {                                                                                                      \
         mica_conv2d_opts how = how##d(i->opts);                                                            \
@@ -270,16 +270,18 @@ enum { flat1d = 1, flat2d = 0 };
                                   .run = op##_run,                                                         \
                                   .gradient = MICA_GRADIENT(op##_gradient),                                \
                                   .fuse = fused,                                                           \
+                                  .prepare = MICA_PREPARE(prepares),                                       \
                                   .sample = MICA_SAMPLE(op##_sample)};
 
-FORWARD(conv1d, 1d, mica_conv2d, false, false, NULL, "convolution of signals")
-FORWARD(conv2d, 2d, mica_conv2d, false, false, take_in, "convolution of images")
-FORWARD(conv1d_mean, 1d, mica_conv2d_mean, false, true, NULL,
+FORWARD(conv1d, 1d, mica_conv2d, false, false, NULL, NULL, "convolution of signals")
+FORWARD(conv2d, 2d, mica_conv2d, false, false, take_in, mica_conv2d_prepare, "convolution of images")
+FORWARD(conv1d_mean, 1d, mica_conv2d_mean, false, true, NULL, NULL,
         "the mean of each channel of a convolution of signals")
-FORWARD(conv2d_mean, 2d, mica_conv2d_mean, false, true, NULL,
+FORWARD(conv2d_mean, 2d, mica_conv2d_mean, false, true, NULL, NULL,
         "the mean of each channel of a convolution of images")
-FORWARD(conv_transpose1d, 1d, mica_conv_transpose2d, true, false, NULL, "transposed convolution of signals")
-FORWARD(conv_transpose2d, 2d, mica_conv_transpose2d, true, false, end_with_activation,
+FORWARD(conv_transpose1d, 1d, mica_conv_transpose2d, true, false, NULL, NULL,
+        "transposed convolution of signals")
+FORWARD(conv_transpose2d, 2d, mica_conv_transpose2d, true, false, end_with_activation, NULL,
         "transposed convolution of images")
 
 #define BACKWARD_ENTRY(op, d, count, words, run_fn, ...)                       \

@@ -121,7 +121,8 @@ typedef struct mica_sequence_opts {
 #define MICA_SAMPLE(function)    (function)
 #endif
 
-/* For the entry of linear, whose file a small build has: mica_op.prepare. */
+/* For the entries of conv2d and linear, whose files a small build has: mica_op.prepare. */
+bool mica_conv2d_prepare(const mica_net *net, const struct mica_node *node, struct mica_preparation *how);
 bool mica_linear_prepare(const mica_net *net, const struct mica_node *node, struct mica_preparation *how);
 
 #define MICA_FIELD_LIST(list) .fields = (list), .field_count = (int)(sizeof(list) / sizeof(list)[0])

@@ -11,9 +11,9 @@
 #include "ops/gemm_vector.h"
 
 /* Blocking, in elements. A panel of B (GEMM_K x one tile's columns) stays in the first cache while a block of
- * A (as many rows as most_rows() gives x GEMM_K) stays in the second. GEMM_K decides in which order a sum is
+ * A (as many rows as most_rows() gives x GEMM_K) stays in the second. MICA_GEMM_RUN decides in which order a sum is
  * made, so it is the same everywhere. */
-#define GEMM_K 256
+#define GEMM_K MICA_GEMM_RUN
 #define GEMM_N 2048
 /* Up to so many columns of the product, or with so few elements, A is read as it lies. */
 #define READ_N      384

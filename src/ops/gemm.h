@@ -23,6 +23,9 @@
 typedef void mica_gemm_pack_fn(const void *source, float *panel, size_t width, size_t first, size_t count,
                                size_t k0, size_t k);
 
+/* Sums are made in runs of so many products, each added to c. */
+#define MICA_GEMM_RUN ((size_t)256)
+
 typedef struct mica_gemm_operand {
     /* A strided matrix: element (i, p) of A, or (p, i) of B, at data[i * vector_stride + p * k_stride]. */
     const float *data;

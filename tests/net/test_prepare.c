@@ -131,6 +131,114 @@ TEST(prepare_gives_products_the_same_bits)
     CHECK(prepared_in_all > 0);
 }
 
+/* ---- Convolutions ---- */
+
+/* One or two, of images or signals, whose height is a size of the step. */
+static void build_conv(mica_net *net, test_random *r, mica_index batch)
+{
+    bool signals = test_int(r, 0, 3) == 0;
+    mica_index size = mica_net_size(net, "size", test_int(r, 5, 20)), width = test_int(r, 5, 20);
+    mica_index groups = test_int(r, 0, 3) == 0 ? 2 : 1, channels = groups * test_int(r, 1, 48);
+    mica_index dims[4] = {mica_net_size(net, "batch", batch), channels, size, width};
+    mica_value h = mica_net_input(net, "x", MICA_F32, signals ? 3 : 4, dims);
+    int layers = test_int(r, 1, 2);
+    for (int i = 0; i < layers; i++) {
+        bool three = test_int(r, 0, 1) == 1; /* many of these go by way of transforms */
+        mica_index taps = three ? 3 : test_int(r, 1, 3), step = three ? 1 : test_int(r, 1, 2),
+                   pad = test_int(r, 0, 1);
+        mica_net_conv_opts opts = {.out_channels = 2 * test_int(r, 1, 40),
+                                   .kernel = {taps, signals ? 0 : taps},
+                                   .stride = {step, signals ? 0 : step},
+                                   .pad = {pad + 1, signals ? 0 : pad + 1},
+                                   .groups = groups,
+                                   .no_bias = test_int(r, 0, 1) == 1,
+                                   .activation = (mica_activation)test_int(r, 0, 3)};
+        h = signals ? mica_net_conv1d(net, h, &opts) : mica_net_conv2d(net, h, &opts);
+    }
+    mica_net_output(net, "y", h);
+}
+
+/* How many calls read weights prepared for each path. */
+static void count_rows(const mica_net *net, int *rows)
+{
+    for (int i = 0; i < mica_net_program(net); i++) {
+        mica_program_call call;
+        if (mica_net_program_call(net, &call, i) == MICA_OK && strcmp(call.op->name, "conv2d_prepared") == 0)
+            rows[*(const int *)(const void *)((const char *)call.opts +
+                                              call.op->fields[call.op->field_count - 1].offset)]++;
+    }
+}
+
+static void compare_sizes(mica_net *plain, mica_net *prepared, mica_index batch)
+{
+    mica_context *ctx = mica_net_context(plain);
+    mica_index most;
+    CHECK_OK(ctx, mica_net_size_at(plain, NULL, NULL, &most, 1));
+    for (mica_index size = most; size >= 3; size -= 1 + size / 3) {
+        CHECK_OK(ctx, mica_net_set_size(plain, "size", size));
+        CHECK_OK(ctx, mica_net_set_size(prepared, "size", size));
+        compare(plain, prepared, batch, 2e-5, "convolution");
+    }
+}
+
+TEST(prepare_gives_convolutions_the_same_numbers)
+{
+    int rows[8] = {0};
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
+        for (int threads = 1; threads <= 3; threads++) {
+            mica_context *ctx;
+            if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads, .isa = sets[i]}) !=
+                MICA_OK)
+                continue; /* not of this machine */
+            for (uint64_t seed = 0; seed < 30; seed++) {
+                mica_index batch = 1 + (mica_index)(seed % 4);
+                mica_net *plain = make_net(ctx, build_conv, seed, batch, false, NULL),
+                         *prepared = make_net(ctx, build_conv, seed, batch, true, NULL);
+                if (plain != NULL && prepared != NULL) {
+                    count_rows(prepared, rows);
+                    compare_sizes(plain, prepared, batch);
+                }
+                mica_net_destroy(plain);
+                mica_net_destroy(prepared);
+            }
+            mica_context_destroy(ctx);
+        }
+    CHECK_MSG(rows[0] > 0 && rows[1] > 0, "%d calls by packed weights, %d by transformed ones", rows[0],
+              rows[1]);
+}
+
+/* The same bits for any number of threads, and when the plan is for one size alone. */
+static void build_deep(mica_net *net, test_random *r, mica_index batch)
+{
+    (void)r;
+    mica_value x = mica_net_input(net, "x", MICA_F32, 4,
+                                  (mica_index[]){mica_net_size(net, "batch", batch), 64, 14, 14});
+    mica_net_conv_opts opts = {.out_channels = 72, .kernel = {3, 3}, .pad = {1, 1}, .activation = MICA_RELU};
+    x = mica_net_conv2d(net, x, &opts);
+    opts = (mica_net_conv_opts){.out_channels = 100, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}};
+    mica_net_output(net, "y", mica_net_conv2d(net, x, &opts));
+}
+
+TEST(prepare_gives_the_same_bits_for_any_number_of_threads)
+{
+    for (mica_index batch = 1; batch <= 2; batch++) {
+        mica_net *nets[3] = {NULL};
+        mica_context *ctx[3] = {NULL};
+        for (int i = 0; i < 3; i++) {
+            REQUIRE(mica_context_create(&ctx[i], &(mica_context_opts){.threads = i + 1}) == MICA_OK);
+            nets[i] = make_net(ctx[i], build_deep, 4, batch, true, NULL);
+            REQUIRE(nets[i] != NULL);
+            CHECK(prepared_bytes(nets[i]) > 0);
+        }
+        for (int i = 1; i < 3; i++)
+            compare(nets[0], nets[i], batch, 0.0, "threads");
+        for (int i = 0; i < 3; i++) {
+            mica_net_destroy(nets[i]);
+            mica_context_destroy(ctx[i]);
+        }
+    }
+}
+
 /* ---- Where weights live ---- */
 
 enum { ROWS = 9, WIDTH = 33, UNITS = 40 };
