@@ -162,14 +162,13 @@ struct mica_net {
     const char *sizes_fixed; /* why no step may have other sizes than those planned; NULL: it may */
     mica_value_info *values;
     int value_count, value_room;
-    int built_values; /* those after are made by compile */
+    int built_values, built_derivations; /* those after are made by compile */
     /* Of random numbers, given out so far; counted so that a seed means the weights it did in 0.1. */
     mica_stream_number streams;
     mica_node *nodes;
     int node_count, node_room;
     mica_node *derivations; /* calls that make derived values */
     int derivation_count, derivation_room;
-    int built_derivations; /* those after are made by compile */
     mica_layer_info *layers;
     int layer_count, layer_room;
     int *names; /* names.c */

@@ -293,11 +293,11 @@ TEST(prepare_of_shared_weights)
 /* The weights of linear from each home, through a view too, and two layers that share them. */
 typedef enum home { LENT, TURNED, KEPT, STATE, DERIVED, VIEW, TIED, HOMES } home;
 
-static mica_net *net_of_home(mica_context *ctx, home from, const float *numbers, bool prepare)
+static mica_net *net_of_home(mica_context *ctx, home from, float *numbers, bool prepare)
 {
     mica_net *net;
     mica_index dims[2] = {WIDTH, WIDTH};
-    mica_tensor lent = mica_2d((float *)(uintptr_t)numbers, WIDTH, WIDTH);
+    mica_tensor lent = mica_2d(numbers, WIDTH, WIDTH);
     if (from == TURNED)
         lent.stride[0] = 1, lent.stride[1] = WIDTH;
     if (!CHECK_OK(ctx, mica_net_create(ctx, &net)))
