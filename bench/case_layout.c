@@ -3,7 +3,9 @@
  * size: { batch, in channels, out channels, side, kernel, stride, groups } */
 #include "bench/bench.h"
 
-#include "ops/conv/last.h"
+#include <stdlib.h>
+
+#include "ops/conv/prepare.h"
 
 enum { DST, X, W, BIAS, PREPARED };
 enum { BATCH, IN, OUT, SIDE, KERNEL, STRIDE, GROUPS };
@@ -46,12 +48,16 @@ static mica_status last_setup(bench_state *s)
     if (s->row->size[IN] > 3)
         lay_last(&s->t[X]);
     mica_conv2d_opts opts = options(s);
-    size_t floats;
-    BENCH_TRY(mica_conv2d_prepare(s->ctx, NULL, &floats, &s->t[DST], &s->t[X], &s->t[W], &opts));
+    mica_conv_tensors t = {&s->t[DST], &s->t[X], &s->t[W], NULL};
+    size_t floats = 0;
+    int *row = s->scratch = malloc(sizeof *row);
+    if (row == NULL)
+        return MICA_ERR_MEMORY;
+    BENCH_TRY(mica_conv_prepare_choose(s->ctx, row, &floats, &t, &opts));
     double bytes = s->bytes;
     BENCH_TRY(BENCH_TENSOR(s, (mica_index)floats));
     s->bytes = bytes; /* instead of the weights */
-    return mica_conv2d_prepare(s->ctx, s->t[PREPARED].data, &floats, &s->t[DST], &s->t[X], &s->t[W], &opts);
+    return mica_conv_prepare(s->ctx, &s->t[PREPARED], *row, &t, &opts);
 }
 
 static mica_status forward(bench_state *s)
@@ -63,8 +69,8 @@ static mica_status forward(bench_state *s)
 static mica_status last_forward(bench_state *s)
 {
     mica_conv2d_opts opts = options(s);
-    return mica_conv2d_prepared(s->ctx, &s->t[DST], &s->t[X], &s->t[W], &s->t[BIAS], s->t[PREPARED].data,
-                                &opts);
+    mica_conv_tensors t = {&s->t[DST], &s->t[X], &s->t[W], &s->t[BIAS]};
+    return mica_conv_prepared(s->ctx, &t, &s->t[PREPARED], *(const int *)s->scratch, &opts);
 }
 
 #define ROWS(name, ...)                                                   \

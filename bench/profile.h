@@ -18,8 +18,8 @@ typedef struct profile_subject {
 mica_status profile_print(FILE *out, const profile_subject *subject, const bench_peak *peak,
                           const bench_timing *timing);
 
-/* The same of a net that is built: compiles it, for training with Adam or for inference, and binds it. */
-mica_status profile_net(FILE *out, const char *name, mica_net *net, bool training,
+/* The same of a net that is built: compiles it, for training or for inference, and binds it. */
+mica_status profile_net(FILE *out, const char *name, mica_net *net, const mica_compile_opts *opts,
                         const bench_timing *timing);
 
 #endif

@@ -30,12 +30,12 @@ static mica_status infer(void *work)
     return mica_net_forward(work);
 }
 
-mica_status profile_net(FILE *out, const char *name, mica_net *net, bool training, const bench_timing *timing)
+mica_status profile_net(FILE *out, const char *name, mica_net *net, const mica_compile_opts *opts,
+                        const bench_timing *timing)
 {
     mica_context *ctx = mica_net_context(net);
-    mica_optimizer adam = {.kind = MICA_ADAM};
-    mica_compile_opts opts = {.train = training, .optimizer = training ? &adam : NULL};
-    BENCH_TRY(mica_net_compile(net, &opts));
+    bool training = opts->train;
+    BENCH_TRY(mica_net_compile(net, opts));
     BENCH_TRY(mica_net_bind(net, NULL, 0));
     BENCH_TRY(mica_net_initialize(net, 1));
     bench_peak peak;

@@ -29,6 +29,7 @@ typedef struct settings {
     double seconds;
     int64_t batch, decode;
     option_list set;
+    int prepare;
     bool quick, list, ops, check, profile, growth, isas, paths, serve, ranks, hop, latency;
 } settings;
 
@@ -94,6 +95,8 @@ static const verb_option options[] = {
      offsetof(settings, set),
      "NAME=NUMBER",
      "with --profile NET: a constant of the net; of an ONNX model, a size or an input"},
+    PREPARE_OPTION(offsetof(settings, prepare),
+                   "with --profile NET that is run: prepare its weights before (yes)"),
     {.name = "--list", OPTION_FLAG, offsetof(settings, list), NULL, "only print the names of the cases"},
     {.name = "--ops",
      OPTION_FLAG,
@@ -239,7 +242,12 @@ static int profile_one(const char *what, int threads, const settings *set, const
                                        : set->batch > 0 ? (mica_index)set->batch
                                                         : DEFAULT_BATCH};
     int code = net_build(&net, &info, &verb_bench, ctx, what, &set->set, &opts);
-    if (code == EXIT_OK && profile_net(stdout, what, net, info.task != MICA_TASK_NONE, timing) != MICA_OK) {
+    bool training = info.task != MICA_TASK_NONE;
+    mica_optimizer adam = {.kind = MICA_ADAM};
+    mica_compile_opts how = {.train = training,
+                             .optimizer = training ? &adam : NULL,
+                             .prepare = !training && set->prepare == PREPARE_YES};
+    if (code == EXIT_OK && profile_net(stdout, what, net, &how, timing) != MICA_OK) {
         fprintf(stderr, "mica bench: %s: %s\n", what, mica_error(ctx));
         code = EXIT_FAILED;
     }

@@ -157,7 +157,8 @@ static int open_all(evaluation *e, settings *set, const char *where)
 {
     int code = saved_open(&e->saved, &verb_eval, e->ctx, where);
     if (code == EXIT_OK)
-        code = saved_build(&e->net, &e->info, &verb_eval, e->ctx, &e->saved, (mica_index)set->batch, true);
+        code = saved_build(&e->net, &e->info, &verb_eval, e->ctx, &e->saved,
+                           &(saved_build_opts){.batch = (mica_index)set->batch, .with_loss = true});
     if (code == EXIT_OK && (e->info.target == NULL || e->info.task == MICA_TASK_NONE))
         code = verb_error(&verb_eval, EXIT_FILE, "%s: the net has no loss to evaluate", e->saved.path);
     if (code == EXIT_OK)

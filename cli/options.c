@@ -38,6 +38,8 @@ const shared_option shared_options[] = {
 };
 const size_t shared_option_count = sizeof shared_options / sizeof shared_options[0];
 
+const char *const prepare_choices[] = {"yes", "no", NULL};
+
 const char *nearest(const char *word, const void *names, size_t count, size_t stride)
 {
     return mica_nearest(word, strlen(word), names, count, stride);

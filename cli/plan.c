@@ -28,6 +28,7 @@ typedef struct settings {
     size_t budget;
     const char *svg, *html;
     bool program, keep_cheap;
+    int prepare;
     session_settings session; /* of a text model */
 } settings;
 
@@ -82,6 +83,8 @@ static const verb_option options[] = {
      offsetof(settings, keep_cheap),
      NULL,
      "keep activations even where recomputing them costs next to nothing"},
+    PREPARE_OPTION(offsetof(settings, prepare),
+                   "without --train: with weights prepared, as mica run has them (yes)"),
     {.name = "--program",
      OPTION_FLAG,
      offsetof(settings, program),
@@ -333,13 +336,14 @@ static int compile_and_show(mica_context *ctx, const settings *set, mica_net *ne
     char subtitle[96];
     snprintf(subtitle, sizeof subtitle, "%s, batch %td%s%s", set->train ? "training" : "inference", batch,
              set->train ? ", " : "", set->train ? optimizers[set->optimizer] : "");
-    mica_status status = mica_net_compile(net,
-                                          &(mica_compile_opts){.train = set->train,
-                                                               .optimizer = set->train ? &optimizer : NULL,
-                                                               .budget = set->budget,
-                                                               .keep_cheap = set->keep_cheap,
-                                                               .same_parts = set->shares > 0,
-                                                               .ranks = set->shard ? ranks.count : 0});
+    mica_status status = mica_net_compile(
+        net, &(mica_compile_opts){.train = set->train,
+                                  .optimizer = set->train ? &optimizer : NULL,
+                                  .budget = set->budget,
+                                  .keep_cheap = set->keep_cheap,
+                                  .same_parts = set->shares > 0,
+                                  .prepare = !set->train && set->prepare == PREPARE_YES,
+                                  .ranks = set->shard ? ranks.count : 0});
     if (status == MICA_OK && ranks.asked)
         status = mica_ranks_plan_of(&ranks.plan, net, ranks.count, &of_ranks);
     return status == MICA_OK ? show(set, net, &ranks, what, subtitle)

@@ -43,6 +43,8 @@ static const verb_option options[] = {
      "batch size (32)",
      .least = 1,
      .most = 1000000},
+    PREPARE_OPTION(offsetof(settings, net.prepare),
+                   "prepare weights before the first input: faster, and more memory (yes)"),
     {.name = "--input",
      OPTION_LIST,
      offsetof(settings, inputs),
@@ -102,15 +104,15 @@ static int open_net(prediction *p, const char *where)
     int code = saved_open(&p->saved, &verb_run, p->ctx, where);
     p->is_text = p->saved.meaning.vocabulary.count > 0;
     mica_index batch = p->is_text ? 1 : (mica_index)p->set->batch;
-    return code == EXIT_OK ? saved_build(&p->net, &p->info, &verb_run, p->ctx, &p->saved, batch, false)
-                           : code;
+    saved_build_opts opts = {.batch = batch, .prepare = p->set->prepare == PREPARE_YES};
+    return code == EXIT_OK ? saved_build(&p->net, &p->info, &verb_run, p->ctx, &p->saved, &opts) : code;
 }
 
 static int predict(prediction *p, const char *where, char **inputs, int count)
 {
     const prediction_settings *set = p->set;
     bool is_stdin = count == 1 && strcmp(inputs[0], "-") == 0;
-    const int64_t chosen[] = {set->top, set->batch, set->invert, set->shared.json, is_stdin};
+    const int64_t chosen[] = {set->top, set->batch, set->invert, set->shared.json, is_stdin, set->prepare};
     int code = ranks_agree(open_net(p, where));
     if (code == EXIT_OK)
         code = same_options(chosen, sizeof chosen / sizeof chosen[0], &verb_run);
@@ -140,6 +142,7 @@ static int run_model(const settings *set, const char *path, char **files, int co
                                .set = set->set,
                                .inputs = set->inputs,
                                .output = set->output,
+                               .prepare = set->net.prepare == PREPARE_YES,
                                .repeat = set->repeat > 0 ? set->repeat : 1};
     int code = ranks_rank() == 0 ? onnx_run(ctx, &verb_run, &model, path, files, count) : EXIT_OK;
     mica_context_destroy(ctx);

@@ -82,6 +82,14 @@ typedef struct verb_option {
     const char *const *choices; /* OPTION_CHOICE; ends with NULL */
 } verb_option;
 
+/* --prepare, of verbs that run nets: an int, which is one of these. */
+enum { PREPARE_YES, PREPARE_NO };
+extern const char *const prepare_choices[];
+#define PREPARE_OPTION(where, about)                                                           \
+    {                                                                                          \
+        .name = "--prepare", OPTION_CHOICE, where, "yes|no", about, .choices = prepare_choices \
+    }
+
 /* Options that mean the same wherever they are. A verb says which it uses; its struct of settings then starts with
  * a shared_settings. All but --json are taken by every verb, and change nothing where they are not used. */
 enum {

@@ -14,6 +14,7 @@ typedef struct prediction_settings {
     int64_t batch;
     bool invert;
     const char *id;
+    int prepare; /* PREPARE_YES or PREPARE_NO */
 } prediction_settings;
 
 typedef struct prediction {

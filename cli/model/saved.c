@@ -265,7 +265,7 @@ void saved_close(mica_context *ctx, saved *s)
 
 /* With `windows`, steps continue one another if they can. */
 static int build(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx, const saved *s,
-                 const mica_netfile_opts *opts, const char **windows)
+                 const mica_netfile_opts *opts, bool prepare, const char **windows)
 {
     const char *text = saved_text(s, MICA_NETFILE_KEY);
     mica_status status = MICA_OK;
@@ -285,7 +285,7 @@ static int build(mica_net **net, mica_netfile_info *info, const verb *v, mica_co
     if (status == MICA_OK && windows != NULL)
         status = mica_net_continue(*net, windows);
     if (status == MICA_OK)
-        status = mica_net_compile(*net, NULL);
+        status = mica_net_compile(*net, &(mica_compile_opts){.prepare = prepare});
     if (status == MICA_OK)
         status = mica_net_bind(*net, NULL, 0);
     if (status == MICA_OK)
@@ -299,17 +299,18 @@ static int build(mica_net **net, mica_netfile_info *info, const verb *v, mica_co
 }
 
 int saved_build(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx, const saved *s,
-                mica_index batch, bool with_loss)
+                const saved_build_opts *opts)
 {
     return build(net, info, v, ctx, s,
-                 &(mica_netfile_opts){.file = s->path, .batch = batch, .inference = !with_loss}, NULL);
+                 &(mica_netfile_opts){.file = s->path, .batch = opts->batch, .inference = !opts->with_loss},
+                 opts->prepare, NULL);
 }
 
 int saved_build_writer(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx,
                        const saved *s, const char **windows)
 {
     return build(net, info, v, ctx, s, &(mica_netfile_opts){.file = s->path, .batch = 1, .inference = true},
-                 windows);
+                 false, windows);
 }
 
 int saved_load_data(data *out, const verb *v, mica_context *ctx, const saved *s, const char *spec,

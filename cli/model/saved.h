@@ -105,10 +105,14 @@ const char *saved_text(const saved *s, const char *key);
 int saved_read(saved *s, const verb *v);
 int saved_check(const saved *s, const verb *v, mica_context *ctx);
 
-/* Builds the saved net for inference (or, with its loss, for evaluation), and loads its weights. `net` is NULL
- * after a failure. */
+/* Builds the saved net for inference, its weights prepared if this is wanted (or, with its loss, for evaluation), and
+ * loads its weights. `net` is NULL after a failure. */
+typedef struct saved_build_opts {
+    mica_index batch;
+    bool with_loss, prepare;
+} saved_build_opts;
 int saved_build(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx, const saved *s,
-                mica_index batch, bool with_loss);
+                const saved_build_opts *opts);
 /* The same for one text, for mica_generation. *windows says why each token needs the whole window; NULL: it does not
  * (mica_net_continue). */
 int saved_build_writer(mica_net **net, mica_netfile_info *info, const verb *v, mica_context *ctx,

@@ -14,6 +14,7 @@ typedef struct onnx_run_settings {
     option_list set, inputs; /* NAME=VALUE, NAME=FILE.npy */
     const char *output;      /* a folder; NULL: values are printed */
     int64_t repeat;
+    bool prepare; /* weights, when the net is bound */
 } onnx_run_settings;
 
 /* mica ops --onnx */

@@ -33,7 +33,7 @@ static int build(onnx_runner *r, const char *path)
     mica_context *ctx = r->given.ctx;
     if (given_build(&r->given, &r->net, false) != MICA_OK)
         return given_build_failed(&r->given, r->v, path);
-    if (mica_net_compile(r->net, &(mica_compile_opts){0}) != MICA_OK ||
+    if (mica_net_compile(r->net, &(mica_compile_opts){.prepare = r->set->prepare}) != MICA_OK ||
         mica_net_bind(r->net, NULL, 0) != MICA_OK)
         return verb_failed(r->v, ctx);
     return EXIT_OK;

@@ -176,6 +176,10 @@ typedef struct mica_compile_opts {
     /* Without training, images between calls may lie channels last where that is faster: with this they do not. For
      * whoever reads the program (mica_net_program_value) and wants all tensors contiguous. */
     bool planes;
+    /* Not for training: weights are brought into the layouts that calls read once, when the net is bound, instead of in
+     * every step. Takes memory (MICA_BUFFER_PREPARED), beside the weights themselves; not where they exceed a budget.
+     * What the caller writes to weights has no effect until mica_net_derive. */
+    bool prepare;
 } mica_compile_opts;
 
 /* Makes the program and the plan. Allocates no memory for tensors.
@@ -190,17 +194,18 @@ typedef struct mica_compile_opts {
 MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts);
 
 /* What a buffer holds. */
-#define MICA_BUFFER_KINDS(X)                                                  \
-    X(PARAMETER, "parameter")                                                 \
-    X(GRADIENT, "gradient")   /* of parameters */                             \
-    X(OPTIMIZER, "optimizer") /* its state */                                 \
-    X(STATE, "state")         /* kept: running statistics, recurrent state */ \
-    X(INPUT, "input")                                                         \
-    X(ACTIVATION, "activation")                                               \
-    X(SAVED, "saved") /* saved by a forward for its backward */               \
-    X(BACK, "activation gradient")                                            \
-    X(SCRATCH, "scratch") /* workspace and temporaries of one call */         \
-    X(DERIVED, "derived") /* made when bound: tables */
+#define MICA_BUFFER_KINDS(X)                                                    \
+    X(PARAMETER, "parameter")                                                   \
+    X(GRADIENT, "gradient")   /* of parameters */                               \
+    X(OPTIMIZER, "optimizer") /* its state */                                   \
+    X(STATE, "state")         /* kept: running statistics, recurrent state */   \
+    X(INPUT, "input")                                                           \
+    X(ACTIVATION, "activation")                                                 \
+    X(SAVED, "saved") /* saved by a forward for its backward */                 \
+    X(BACK, "activation gradient")                                              \
+    X(SCRATCH, "scratch")           /* workspace and temporaries of one call */ \
+    X(DERIVED, "derived")           /* made when bound: tables */               \
+    X(PREPARED, "prepared weights") /* made when bound: mica_compile_opts.prepare */
 
 typedef enum mica_buffer_kind {
 #define MICA_BUFFER_ENUM(kind, text) MICA_BUFFER_##kind,

@@ -29,7 +29,7 @@ void mica_net_link(mica_net *net)
 
 static void bind_lasting(mica_net *net)
 {
-    for (int i = 0; i < net->built_values; i++) {
+    for (int i = 0; i < net->value_count; i++) {
         mica_value_info *v = &net->values[i];
         if (mica_borrows(net, v))
             continue;

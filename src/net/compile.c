@@ -101,6 +101,8 @@ static mica_status plan_once(mica_net *net, int segment_calls, mica_index part_r
 #if !defined(MICA_SMALL)
     if (!net->train && !net->planes)
         MICA_TRY(mica_net_choose_layouts(net));
+    if (net->prepare)
+        MICA_TRY(mica_net_prepare(net));
 #endif
     MICA_TRY(measure(net));
 #if defined(MICA_NO_TRAINING)
@@ -285,7 +287,7 @@ static mica_status check_loss(mica_net *net)
 /* What is derived is made when a net is bound: it would not follow what a training changes. */
 static mica_status check_derivations(mica_net *net)
 {
-    for (int d = 0; d < net->derivation_count; d++)
+    for (int d = 0; d < net->built_derivations; d++)
         for (int i = 0; i < net->derivations[d].ins; i++) {
             int in = net->derivations[d].in[i];
             if (in != NONE && net->values[in].home == MICA_HOME_LEARNED && !net->values[in].frozen)
@@ -326,6 +328,8 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
 #endif
     if (opts->weights != NULL && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: shared weights cannot be trained");
+    if (opts->prepare && opts->train)
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: prepared weights cannot be trained");
     if (net->continues && opts->train)
         return mica_fail(
             net->ctx, MICA_ERR_STATE,
@@ -344,6 +348,7 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     net->debug = opts->debug;
     net->planes = opts->planes;
     net->keep_cheap = opts->keep_cheap;
+    net->prepare = opts->prepare;
     net->ranks = opts->ranks;
     net->weights = opts->weights;
     net->has_optimizer = opts->train && opts->optimizer != NULL;
@@ -351,6 +356,11 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
         net->optimizer = *opts->optimizer;
     mica_net_mark_memory(net);
     MICA_TRY(plan_once(net, 0, net->size[0].most));
+    if (opts->budget > 0 && net->plan.total > opts->budget &&
+        net->prepare) { /* what only saves time goes first */
+        net->prepare = false;
+        MICA_TRY(plan_once(net, 0, net->size[0].most));
+    }
     if (opts->budget > 0 && opts->same_parts)
         MICA_TRY(fit_same_parts(net, opts->budget));
     else if (opts->budget > 0 && net->plan.total > opts->budget)

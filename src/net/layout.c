@@ -171,7 +171,9 @@ mica_status mica_net_choose_layouts(mica_net *net)
     mica_net_link(net);
     if (find_free(&s)) {
         mica_measure_begin(net->ctx); /* there is no data yet */
+        net->ctx->prepares = net->prepare;
         choose(&s);
+        net->ctx->prepares = false;
         (void)mica_measure_end(net->ctx);
     }
     mica_release(net->ctx, memory, bytes + 1);

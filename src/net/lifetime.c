@@ -43,7 +43,7 @@ static mica_status place_persistent(mica_net *net)
         bytes += (net->learned_count + copies * net->state_count) * sizeof(float);
     }
     for (int derived = 0; derived < 2; derived++)
-        for (int i = 0; i < net->built_values; i++) {
+        for (int i = 0; i < net->value_count; i++) { /* what is prepared was made by compile */
             mica_value_info *v = &net->values[i];
             if (v->home != (derived ? MICA_HOME_DERIVED : MICA_HOME_KEPT) || mica_borrows(net, v))
                 continue;

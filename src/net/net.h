@@ -2,7 +2,7 @@
  *
  *   build    values, and nodes: calls of operations over them        build.c, values.c, call.c, names.c, continue.c
  *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fuse.c,
- *            their scratch, the lifetimes and places of values         recompute.c, lifetime.c, plan.c
+ *            their scratch, the lifetimes and places of values         prepare.c, recompute.c, lifetime.c, plan.c
  *   bind     every value gets its memory                             bind.c
  *   step     the program's calls in order                            run.c; sizes.c, rules.c, parts.c: smaller steps
  *
@@ -163,7 +163,7 @@ struct mica_net {
     const char *sizes_fixed; /* why no step may have other sizes than those planned; NULL: it may */
     mica_value_info *values;
     int value_count, value_room;
-    int built_values; /* those after are made by compile */
+    int built_values, built_derivations; /* those after are made by compile */
     /* Of random numbers, given out so far; counted so that a seed means the weights it did in 0.1. */
     mica_stream_number streams;
     mica_node *nodes;
@@ -176,7 +176,7 @@ struct mica_net {
     int name_count, name_room;
 
     /* Compiled. */
-    bool compiled, train, debug, planes, keep_cheap, has_optimizer;
+    bool compiled, train, debug, planes, keep_cheap, has_optimizer, prepare;
     int ranks;       /* that share the optimizer's state */
     bool unshared;   /* for tests, which set it: every buffer has memory of its own, for all of the step */
     bool all_last;   /* the same: every image that may has its channels last */
@@ -304,23 +304,24 @@ mica_status mica_net_unplan(mica_net *net);
 /* The strides of a value of the present shape: of planes, or of channels that lie last. */
 static inline void mica_net_set_strides(mica_value_info *v)
 {
-    mica_tensor *t = &v->tensor;
-    mica_tensor_set_strides(t);
 #if !defined(MICA_SMALL)
-    if (!v->channels_last)
+    if (v->channels_last) {
+        mica_tensor_set_channels_last(&v->tensor);
         return;
-    mica_index channels = t->dim[1] > 0 ? t->dim[1] : 1;
-    for (int k = 2; k < t->rank; k++)
-        t->stride[k] *= channels;
-    t->stride[1] = 1;
+    }
 #endif
+    mica_tensor_set_strides(&v->tensor);
 }
+
+struct mica_preparation;
 
 /* What passes of compile ask of Mica's own operations; NULL: it has none of it. */
 typedef struct mica_op_passes {
     /* How its call takes in the one behind it: fuse.c. */
     bool (*fuse)(mica_net *net, mica_node *node, const mica_node *then);
 #if !defined(MICA_SMALL)
+    /* How it becomes a call of weights that are prepared once: prepare.c. */
+    bool (*prepare)(const mica_net *net, const mica_node *node, struct mica_preparation *how);
     /* About how long a call takes by one thread, in ns, with its images as they lie: layout.c. Without data. */
     double (*time)(const mica_call *call);
 #endif
@@ -376,6 +377,17 @@ typedef union mica_fused_options {
 bool mica_net_fuse_activation(const mica_node *then, mica_activation *activation, float *slope);
 /* layout.c: where the channels of images lie. */
 mica_status mica_net_choose_layouts(mica_net *net);
+/* prepare.c: calls of constant weights become calls of prepared ones. */
+mica_status mica_net_prepare(mica_net *net);
+/* What an entry's `prepare` fills in, or returns false: the call becomes one of `op`, with the same inputs and outputs,
+ * and behind them, as input number `place`, what `maker` makes of input number `input` when the net is bound. The
+ * shapes of the node's values are those planned for; a smaller step has to do with what was prepared for them. */
+typedef struct mica_preparation {
+    int input, place;
+    const mica_op *op, *maker;
+    mica_fused_options opts, maker_opts; /* of each */
+    mica_tensor shape;                   /* of what is made: its data is NULL */
+} mica_preparation;
 /* recompute.c: what costs next to nothing to make again is not kept for the backward; or segments of so many calls
  * are run again before their backward (0: none). */
 mica_status mica_net_recompute_cheap(mica_net *net);

@@ -107,7 +107,7 @@ static void add_persistent(mica_net *net)
             add_flat(net, "optimizer state", MICA_BUFFER_OPTIMIZER, copies * net->state_count,
                      offset + learned * sizeof(float));
     }
-    for (int i = 0; i < net->built_values; i++) {
+    for (int i = 0; i < net->value_count; i++) {
         const mica_value_info *v = &net->values[i];
         if ((v->home == MICA_HOME_KEPT || v->home == MICA_HOME_DERIVED) && !mica_borrows(net, v))
             set_shape(add_buffer(net, v->name, v->kind, mica_align_up(v->bytes), v->flat), &v->tensor);
@@ -141,7 +141,7 @@ static mica_status make_room(mica_net *net)
 #if defined(MICA_SMALL)
     size_t room = 1, times = 0;
 #else
-    size_t room = (size_t)(net->group_count + net->built_values) + 3, times = (size_t)net->entry_count;
+    size_t room = (size_t)(net->group_count + net->value_count) + 3, times = (size_t)net->entry_count;
 #endif
     if (room > net->plan_room) {
         mica_plan_buffer *buffers = mica_allocate(net->ctx, room * sizeof *buffers);

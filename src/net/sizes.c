@@ -335,6 +335,7 @@ mica_status mica_net_unplan(mica_net *net)
     mica_net_rewind_memory(net);
     net->entry_count = net->forward_count = 0;
     net->value_count = net->built_values;
+    net->derivation_count = net->built_derivations;
     net->maker_count = 0;
     for (int i = 0; i < net->built_values; i++) {
         mica_value_info *v = &net->values[i];

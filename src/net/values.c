@@ -206,6 +206,7 @@ mica_value mica_net_derived(mica_net *net, const char *name, mica_dtype dtype, i
     node.outs = 1;
     node.out[0] = value - 1;
     net->derivations[net->derivation_count++] = node;
+    net->built_derivations = net->derivation_count;
     return value;
 }
 

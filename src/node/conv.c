@@ -250,26 +250,23 @@ static bool take_in(mica_net *net, mica_node *node, const mica_node *then)
 /* Layouts that no path is made for are read and written across. */
 #define ACROSS_TIMES 4.0
 
-/* Of means: the image that they would be the means of, which lies as x does. */
-static mica_tensor image_of_means(const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *how)
+mica_tensor mica_conv_image_of_means(const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *how)
 {
     char reason[MICA_REASON];
     mica_tensor y = *x;
     (void)mica_conv_sizes(&y.dim[2], reason, x, &w->dim[2], how, false); /* inferred before */
     y.dim[1] = w->dim[0];
-    mica_tensor_set_strides(&y);
-    if (mica_channels_last(x)) {
-        y.stride[2] *= y.dim[1];
-        y.stride[3] *= y.dim[1];
-        y.stride[1] = 1;
-    }
+    if (mica_channels_last(x))
+        mica_tensor_set_channels_last(&y);
+    else
+        mica_tensor_set_strides(&y);
     return y;
 }
 
 static double time_of(const mica_call *c, mica_conv2d_opts how, bool mean)
 {
     mica_tensor x = mica_planes(c->in[0]), w = mica_planes(c->in[1]);
-    mica_tensor y = mean ? image_of_means(&x, &w, &how) : mica_planes(c->out[0]);
+    mica_tensor y = mean ? mica_conv_image_of_means(&x, &w, &how) : mica_planes(c->out[0]);
     how.accumulate = false;
     double time;
     if (mica_conv2d_cost(c->ctx, &time, &y, &x, &w, &how) != MICA_OK)
@@ -283,8 +280,10 @@ static double conv2d_time(const mica_call *c) { return time_of(c, how2d(c->opts)
 static double mean_time(const mica_call *c) { return time_of(c, how2d(c->opts), true); }
 
 static const mica_op_passes conv1d_passes = {.time = conv1d_time},
-                            conv2d_passes = {.fuse = take_in, .time = conv2d_time},
-                            mean_passes = {.time = mean_time};
+                            conv2d_passes = {.fuse = take_in,
+                                             .prepare = mica_conv2d_prepare,
+                                             .time = conv2d_time},
+                            mean_passes = {.prepare = mica_conv2d_mean_prepare, .time = mean_time};
 #else
 static const mica_op_passes conv2d_passes = {.fuse = take_in};
 #endif

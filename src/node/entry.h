@@ -32,6 +32,7 @@ extern const mica_op *const mica_activation_ops[MICA_ACTIVATION_COUNT];
 
 /* Not in the list: parts of layers and of gradients. */
 extern const mica_op mica_op_linear;
+extern const mica_op mica_op_linear_packed; /* the same, of weights that are packed once: linear_packed.c */
 extern const mica_op mica_op_sum_to;        /* y = a, summed over the axes along which it is larger than y */
 extern const mica_op mica_op_loss_gradient; /* y = a * weight * the step's scale */
 /* The largest of windows of what conv2d gives, then the activation: outputs y and, optionally, where in its plane each
@@ -48,6 +49,9 @@ typedef struct mica_leading_opts {
     int axis[MICA_MAX_RANK]; /* which axis of that input */
 } mica_leading_opts;
 extern const mica_op mica_op_leading;
+
+struct mica_node;
+struct mica_preparation;
 
 /* What passes of compile ask of operations whose output has each element in the place of its inputs', and of those that
  * make it from what lies around: all images of such a call best lie the same way (layout.c). */
@@ -123,6 +127,12 @@ typedef struct mica_sequence_opts {
 #define MICA_RUN_ALONE(function) (function)
 #define MICA_SAMPLE(function)    (function)
 #endif
+
+/* For the entries of conv2d, conv2d_mean and linear, whose files a small build has: mica_op_passes.prepare. */
+bool mica_conv2d_mean_prepare(const mica_net *net, const struct mica_node *node,
+                              struct mica_preparation *how);
+bool mica_conv2d_prepare(const mica_net *net, const struct mica_node *node, struct mica_preparation *how);
+bool mica_linear_prepare(const mica_net *net, const struct mica_node *node, struct mica_preparation *how);
 
 #define MICA_FIELD_LIST(list) .fields = (list), .field_count = (int)(sizeof(list) / sizeof(list)[0])
 

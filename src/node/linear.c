@@ -109,4 +109,9 @@ const mica_op mica_op_linear = {.name = "linear",
                                 .infer = infer,
                                 .run = run,
                                 .gradient = MICA_GRADIENT(gradient),
+#if defined(MICA_SMALL)
                                 .passes = &(const mica_op_passes){.fuse = end_with_activation}};
+#else
+                                .passes = &(const mica_op_passes){.fuse = end_with_activation,
+                                                                  .prepare = mica_linear_prepare}};
+#endif

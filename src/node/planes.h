@@ -43,5 +43,8 @@ static inline void mica_plane_sizes(mica_index to[2], const mica_index from[2], 
  * none, fails and says why in reason[MICA_REASON]. No size and no option is too large for it. */
 mica_status mica_conv_sizes(mica_index sizes[2], char *reason, const mica_tensor *x,
                             const mica_index kernel[2], const mica_conv2d_opts *opts, bool transposed);
+/* Of the means of a convolution: the image that they would be the means of, which lies as x does. */
+mica_tensor mica_conv_image_of_means(const mica_tensor *x, const mica_tensor *w,
+                                     const mica_conv2d_opts *opts);
 
 #endif

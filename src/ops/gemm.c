@@ -11,9 +11,9 @@
 #include "ops/gemm_vector.h"
 
 /* Blocking, in elements. A panel of B (GEMM_K x one tile's columns) stays in the first cache while a block of
- * A (as many rows as most_rows() gives x GEMM_K) stays in the second. GEMM_K decides in which order a sum is
+ * A (as many rows as most_rows() gives x GEMM_K) stays in the second. MICA_GEMM_RUN decides in which order a sum is
  * made, so it is the same everywhere. */
-#define GEMM_K 256
+#define GEMM_K MICA_GEMM_RUN
 #define GEMM_N 2048
 /* Up to so many columns of the product, or with so few elements, A is read as it lies. */
 #define READ_N      384
@@ -53,6 +53,24 @@ typedef struct step {
 
 /* ---- Packing ---- */
 
+/* The panels of a matrix that is packed already; NULL if it is not. */
+static const float *packed_of(const mica_gemm_operand *o)
+{
+#if defined(MICA_SMALL)
+    (void)o;
+    return NULL; /* none ever is */
+#else
+    return o->packed;
+#endif
+}
+
+/* Where those of this step begin that hold vector number `first` of the matrix, and the ones behind it. */
+static const float *panels_at(const step *s, const mica_gemm_operand *o, size_t width, size_t vectors,
+                              size_t first)
+{
+    return packed_of(o) + s->k0 * mica_round_up(vectors, width) + first * s->k;
+}
+
 /* Packs the panel of a matrix whose vectors are number `first` and those behind it, up to `end`. */
 static void pack_panel(const step *s, const mica_gemm_operand *from, float *to, size_t width, size_t first,
                        size_t end)
@@ -91,8 +109,10 @@ static a_room *a_room_of(const step *s, size_t thread)
  * before, or the columns before. */
 static const float *packed_block(const step *s, size_t i, size_t end, int thread)
 {
-    a_room *room = a_room_of(s, (size_t)thread);
     size_t width = s->kernels->tile_rows, number = s->k0 / GEMM_K * s->g.m + i + 1;
+    if (packed_of(&s->g.a) != NULL)
+        return panels_at(s, &s->g.a, width, s->g.m, i);
+    a_room *room = a_room_of(s, (size_t)thread);
     if (room->held != number)
         for (size_t row = i; row < end; row += width)
             pack_panel(s, &s->g.a, room->panels + (row - i) * s->k, width, row, end);
@@ -144,6 +164,11 @@ static void set_panel(const step *s, mica_gemm_strip *t, size_t j, int thread)
     size_t width = s->kernels->tile_columns, floats = width * s->k;
     bool whole = b->pack == NULL && b->vector_stride == 1 && t->columns == width;
     bool near = whole && s->k * (size_t)b->k_stride <= NEAR_FLOATS;
+    if (packed_of(b) != NULL) {
+        t->b = panels_at(s, b, width, s->g.n, s->n0 + j);
+        t->b_stride = (ptrdiff_t)width;
+        return;
+    }
     float *panel = s->b_room + (s->b_alone ? (size_t)thread * floats : j * s->k);
     t->b = panel;
     t->b_stride = (ptrdiff_t)width;
@@ -199,8 +224,8 @@ static void run_rows(mica_context *crew, step *s, size_t first, size_t count)
 static void run_step(mica_context *crew, step *s)
 {
     size_t blocks_m = mica_div_up(s->g.m, s->block_m), blocks_n = mica_div_up(s->n, s->block_n);
-    s->b_packed = false;
-    s->b_alone = s->g.m <= s->most_rows || blocks_n < s->threads;
+    s->b_packed = packed_of(&s->g.b) != NULL;
+    s->b_alone = s->b_packed || s->g.m <= s->most_rows || blocks_n < s->threads;
     if (s->b_alone) {
         run_rows(crew, s, 0, blocks_m);
         return;
@@ -240,6 +265,8 @@ typedef enum turning { NEVER, BY_SIZE, ALWAYS } turning;
 
 static turning may_turn(const mica_gemm *g)
 {
+    if (packed_of(&g->a) != NULL || packed_of(&g->b) != NULL)
+        return NEVER; /* they are packed for their sides */
     if (g->column_stride != 1)
         return g->row_stride == 1 ? ALWAYS : NEVER;
     bool turned_b = g->b.pack == NULL && g->b.vector_stride != 1;
@@ -267,7 +294,7 @@ static bool turns(const mica_gemm *g)
  * used too little to be worth packing, or all of them stay in the cache. */
 static bool reads(const mica_gemm_operand *left, size_t m, size_t n, size_t k)
 {
-    return left->pack == NULL && left->k_stride == 1 &&
+    return packed_of(left) == NULL && left->pack == NULL && left->k_stride == 1 &&
            (n <= READ_N || m * mica_least(k, GEMM_K) <= READ_FLOATS);
 }
 
@@ -298,7 +325,7 @@ static void run_steps(mica_context *crew, step *s)
 {
     const mica_gemm *g = &s->g;
     size_t columns = s->kernels->tile_columns;
-    for (size_t thread = 0; s->a_packed && thread < s->threads; thread++)
+    for (size_t thread = 0; s->a_packed && packed_of(&g->a) == NULL && thread < s->threads; thread++)
         a_room_of(s, thread)->held = 0;
     for (s->k0 = 0; s->k0 < g->k; s->k0 += s->k) {
         s->k = mica_least(g->k - s->k0, GEMM_K);
@@ -334,21 +361,22 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
         return;
     }
     s.a_packed = !reads(&s.g.a, s.g.m, s.g.n, s.g.k);
-    s.b_room = (float *)a_room_of(&s, s.a_packed ? s.threads : 0);
+    s.b_room = (float *)a_room_of(&s, s.a_packed && packed_of(&s.g.a) == NULL ? s.threads : 0);
     run_steps(crew, &s);
 }
 
 /* ---- What others call ---- */
 
-/* Of a product that is not turned any more, by so many threads. Grows with each of its numbers. */
+/* Of a product that is not turned any more, by so many threads. Grows with each of its numbers. Room for panels of A,
+ * and of B, only where they are packed in it. */
 static size_t scratch_bytes(const mica_context *ctx, size_t threads, size_t m, size_t n, size_t k,
-                            bool a_packed)
+                            bool a_packed, bool b_packed)
 {
     const mica_gemm_kernels *kernels = MICA_FAMILY(ctx->kernels, gemm);
     size_t rows = most_rows(ctx);
     size_t panels = m > rows ? mica_div_up(mica_least(n, GEMM_N), kernels->tile_columns) : 0;
     return (a_packed ? threads * a_room_bytes(kernels, mica_least(m, rows), k) : 0) +
-           b_room_bytes(kernels, mica_most(panels, threads), k);
+           (b_packed ? b_room_bytes(kernels, mica_most(panels, threads), k) : 0);
 }
 
 static size_t scratch_of(const mica_context *ctx, const mica_gemm *g, size_t threads)
@@ -358,9 +386,11 @@ static size_t scratch_of(const mica_context *ctx, const mica_gemm *g, size_t thr
     turning may = may_turn(g);
     size_t straight = 0, turned = 0;
     if (may != ALWAYS)
-        straight = scratch_bytes(ctx, threads, g->m, g->n, g->k, !reads(&g->a, g->m, g->n, g->k));
+        straight = scratch_bytes(ctx, threads, g->m, g->n, g->k,
+                                 packed_of(&g->a) == NULL && !reads(&g->a, g->m, g->n, g->k),
+                                 packed_of(&g->b) == NULL);
     if (may != NEVER)
-        turned = scratch_bytes(ctx, threads, g->n, g->m, g->k, !reads(&g->b, g->n, g->m, g->k));
+        turned = scratch_bytes(ctx, threads, g->n, g->m, g->k, !reads(&g->b, g->n, g->m, g->k), true);
     return mica_most(straight, turned);
 }
 
@@ -393,7 +423,8 @@ size_t mica_gemm_most_scratch(const mica_context *ctx, size_t m, size_t n, size_
     if (m == 0 || n == 0 || k == 0)
         return 0;
     size_t threads = (size_t)ctx->threads;
-    return mica_most(scratch_bytes(ctx, threads, m, n, k, true), scratch_bytes(ctx, threads, n, m, k, true));
+    return mica_most(scratch_bytes(ctx, threads, m, n, k, true, true),
+                     scratch_bytes(ctx, threads, n, m, k, true, true));
 }
 
 void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch) { run(ctx, ctx, g, scratch); }
@@ -401,4 +432,48 @@ void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch) { run(c
 void mica_gemm_run_serial(const mica_context *ctx, const mica_gemm *g, void *scratch)
 {
     run(ctx, NULL, g, scratch);
+}
+
+/* ---- Packing once ---- */
+
+typedef struct packing {
+    step s; /* its kernels; each block sets a run of k */
+    const mica_gemm_operand *from;
+    float *panels;
+    size_t width, vectors, k;
+} packing;
+
+static size_t packing_width(const mica_context *ctx, bool left)
+{
+    const mica_gemm_kernels *kernels = MICA_FAMILY(ctx->kernels, gemm);
+    return left ? kernels->tile_rows : kernels->tile_columns;
+}
+
+size_t mica_gemm_packed_floats(const mica_context *ctx, size_t vectors, size_t k, bool left)
+{
+    return mica_round_up(vectors, packing_width(ctx, left)) * k;
+}
+
+/* One panel. */
+static void pack_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const packing *p = work;
+    size_t count = mica_div_up(p->vectors, p->width), first = block % count * p->width;
+    step s = p->s;
+    s.k0 = block / count * GEMM_K;
+    s.k = mica_least(p->k - s.k0, GEMM_K);
+    pack_panel(&s, p->from, p->panels + s.k0 * count * p->width + first * s.k, p->width, first, p->vectors);
+}
+
+void mica_gemm_pack(mica_context *ctx, float *panels, const mica_gemm_operand *from, size_t vectors, size_t k,
+                    bool left)
+{
+    packing p = {.s = {.kernels = MICA_FAMILY(ctx->kernels, gemm)},
+                 .from = from,
+                 .panels = panels,
+                 .width = packing_width(ctx, left),
+                 .vectors = vectors,
+                 .k = k};
+    mica_parallel(ctx, mica_div_up(vectors, p.width) * mica_div_up(k, GEMM_K), pack_block, &p);
 }

@@ -6,9 +6,14 @@
  * into the panels.
  *
  *   scratch:  [ for each thread a block of A's panels | panels of B: GEMM_K x up to GEMM_N columns ]
+ *
+ * A matrix that is the same in every product, as weights are, may be packed once (mica_gemm_pack), and take no part of
+ * the scratch. The sums are the same.
  */
 #ifndef MICA_SRC_OPS_GEMM_H
 #define MICA_SRC_OPS_GEMM_H
+
+#include <mica/ops/linalg.h>
 
 #include "base/context.h"
 #include "kernel/kernels.h"
@@ -18,6 +23,9 @@
 typedef void mica_gemm_pack_fn(const void *source, float *panel, size_t width, size_t first, size_t count,
                                size_t k0, size_t k);
 
+/* Sums are made in runs of so many products, each added to c. */
+#define MICA_GEMM_RUN ((size_t)256)
+
 typedef struct mica_gemm_operand {
     /* A strided matrix: element (i, p) of A, or (p, i) of B, at data[i * vector_stride + p * k_stride]. */
     const float *data;
@@ -25,6 +33,8 @@ typedef struct mica_gemm_operand {
     /* Or, if not NULL, packing of its own. Called from several threads at once. */
     mica_gemm_pack_fn *pack;
     const void *source;
+    /* Beside either of them, all panels of the matrix, from mica_gemm_pack for this side of the product; or NULL. */
+    const float *packed;
 } mica_gemm_operand;
 
 typedef struct mica_gemm {
@@ -47,6 +57,19 @@ typedef struct mica_gemm {
 size_t mica_gemm_scratch(const mica_context *ctx, const mica_gemm *g);
 size_t mica_gemm_serial_scratch(const mica_context *ctx, const mica_gemm *g);
 size_t mica_gemm_most_scratch(const mica_context *ctx, size_t m, size_t n, size_t k);
+
+/* All panels of a matrix of `vectors` rows of A (left), or columns of B, of length k: how many floats they take, and
+ * packing them, by all threads. Run of k by run of k, panel behind panel. */
+size_t mica_gemm_packed_floats(const mica_context *ctx, size_t vectors, size_t k, bool left);
+void mica_gemm_pack(mica_context *ctx, float *panels, const mica_gemm_operand *from, size_t vectors, size_t k,
+                    bool left);
+
+/* For products of tensors: b [K, N], or with `transpose` [N, K], packed into f32 [mica_gemm_packed_floats]; and
+ * mica_matmul by it, given as it lies, too: the same bits. */
+mica_status mica_matmul_pack(mica_context *ctx, const mica_tensor *packed, const mica_tensor *b,
+                             bool transpose);
+mica_status mica_matmul_packed(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                               const mica_tensor *b, const mica_tensor *packed, const mica_matmul_opts *opts);
 
 /* Computes with all threads of the context. */
 void mica_gemm_run(mica_context *ctx, const mica_gemm *g, void *scratch);

@@ -154,8 +154,8 @@ static void plan_batch(mica_context *ctx, batch *w, const mica_tensor *dst, cons
     w->gemm = (mica_gemm){.m = (size_t)a->dim[a_row],
                           .n = (size_t)b->dim[b_column],
                           .k = (size_t)a->dim[a_column],
-                          .a = {a->data, a->stride[a_row], a->stride[a_column], NULL, NULL},
-                          .b = {b->data, b->stride[b_column], b->stride[b_row], NULL, NULL},
+                          .a = {a->data, a->stride[a_row], a->stride[a_column], NULL, NULL, NULL},
+                          .b = {b->data, b->stride[b_column], b->stride[b_row], NULL, NULL, NULL},
                           .c = dst->data,
                           .row_stride = dst->stride[dst->rank - 2],
                           .column_stride = dst->stride[dst->rank - 1],
@@ -234,17 +234,14 @@ static mica_status typed_matmul(mica_context *ctx, const mica_tensor *dst, const
     return MICA_OK;
 }
 
-mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
-                        const mica_matmul_opts *opts)
+/* Of f32; packed: the panels of b, which is one matrix, or NULL. */
+static mica_status float_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                const mica_tensor *b, const float *packed, const mica_matmul_opts *opts)
 {
-    static const mica_matmul_opts defaults = {0};
-    if (opts == NULL)
-        opts = &defaults;
-    if (mica_typed_folds(a))
-        return typed_matmul(ctx, dst, a, b, opts);
     MICA_TRY(check_matmul(ctx, dst, a, b, opts, 0));
     batch w;
     plan_batch(ctx, &w, dst, a, b, opts);
+    w.gemm.b.packed = packed;
     mica_count_flops(ctx, 2.0 * (double)mica_tensor_count(dst) * (double)w.gemm.k);
     void *scratch;
     MICA_START(ctx, "matmul", mica_gemm_batch_scratch(ctx, &w.gemm, w.count), &scratch);
@@ -256,6 +253,38 @@ mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_te
                      (const mica_tensor *[]){dst}, 1);
     return MICA_OK;
 }
+
+mica_status mica_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *b,
+                        const mica_matmul_opts *opts)
+{
+    static const mica_matmul_opts defaults = {0};
+    if (opts == NULL)
+        opts = &defaults;
+    return mica_typed_folds(a) ? typed_matmul(ctx, dst, a, b, opts)
+                               : float_matmul(ctx, dst, a, b, NULL, opts);
+}
+
+#if !defined(MICA_SMALL)
+mica_status mica_matmul_packed(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                               const mica_tensor *b, const mica_tensor *packed, const mica_matmul_opts *opts)
+{
+    /* While measuring it counts that there are panels, not where. */
+    const float *panels = ctx->measuring ? (const float *)(const void *)packed : packed->data;
+    return float_matmul(ctx, dst, a, b, panels, opts);
+}
+
+mica_status mica_matmul_pack(mica_context *ctx, const mica_tensor *packed, const mica_tensor *b,
+                             bool transpose)
+{
+    size_t k = (size_t)b->dim[transpose ? 1 : 0], n = (size_t)b->dim[transpose ? 0 : 1];
+    mica_gemm_operand from = {.data = b->data,
+                              .vector_stride = b->stride[transpose ? 0 : 1],
+                              .k_stride = b->stride[transpose ? 1 : 0]};
+    MICA_START(ctx, "matmul_pack", 0, NULL);
+    mica_gemm_pack(ctx, packed->data, &from, n, k, false);
+    return MICA_OK;
+}
+#endif
 
 mica_status mica_matvec(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a, const mica_tensor *x)
 {

@@ -121,6 +121,15 @@ void mica_tensor_set_strides(mica_tensor *t)
     }
 }
 
+void mica_tensor_set_channels_last(mica_tensor *t)
+{
+    mica_tensor_set_strides(t);
+    mica_index channels = t->dim[1] > 0 ? t->dim[1] : 1;
+    for (int k = 2; k < t->rank; k++)
+        t->stride[k] = (mica_index)((size_t)t->stride[k] * (size_t)channels);
+    t->stride[1] = 1;
+}
+
 bool mica_channels_last(const mica_tensor *t)
 {
     mica_index pixels = 1;

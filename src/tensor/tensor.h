@@ -31,6 +31,8 @@ mica_status mica_tensor_check(mica_context *ctx, const char *op, const char *nam
 
 /* Strides of a contiguous tensor of t's shape. */
 void mica_tensor_set_strides(mica_tensor *t);
+/* The same of an image [N, C, ...] whose channels lie last. */
+void mica_tensor_set_channels_last(mica_tensor *t);
 /* Whether the channels of an image [N, C, ...] lie last, where there are several, and several pixels. */
 bool mica_channels_last(const mica_tensor *t);
 

@@ -9,7 +9,7 @@
 
 #include "base/context.h"
 #include "isa_context.h"
-#include "ops/conv/last.h"
+#include "ops/conv/prepare.h"
 #include "ops/conv/probe.h"
 #include "test.h"
 
@@ -137,20 +137,28 @@ static double reference(const call *c, mica_index n, mica_index o, mica_index i,
 }
 
 /* Runs into a copy of y, with just the scratch that was measured. */
-static float *run(mica_context *ctx, const call *c, const float *prepared)
+static mica_status convolve(mica_context *ctx, const call *c, const mica_tensor *y, int row,
+                            const mica_tensor *prepared)
+{
+    const mica_tensor *bias = c->biased ? &c->bias : NULL;
+    return prepared == NULL ? mica_conv2d(ctx, y, &c->x.t, &c->w.t, bias, &c->o)
+                            : mica_conv_prepared(ctx, &(mica_conv_tensors){y, &c->x.t, &c->w.t, bias},
+                                                 prepared, row, &c->o);
+}
+
+static float *run(mica_context *ctx, const call *c, int row, const mica_tensor *prepared)
 {
     enum { GUARD = 64 };
     mica_tensor y = c->y.t;
     y.data = malloc((c->y.floats + 1) * sizeof(float));
     memcpy(y.data, c->y.data, c->y.floats * sizeof(float));
-    const mica_tensor *bias = c->biased ? &c->bias : NULL;
     mica_measure_begin(ctx);
-    CHECK_OK(ctx, mica_conv2d_prepared(ctx, &y, &c->x.t, &c->w.t, bias, prepared, &c->o));
+    CHECK_OK(ctx, convolve(ctx, c, &y, row, prepared));
     size_t bytes = mica_measure_end(ctx);
     unsigned char *block = aligned_alloc(64, (bytes + GUARD + 63) / 64 * 64);
     memset(block, 0x5a, bytes + GUARD);
     CHECK_OK(ctx, mica_workspace_give(ctx, block, bytes));
-    CHECK_OK(ctx, mica_conv2d_prepared(ctx, &y, &c->x.t, &c->w.t, bias, prepared, &c->o));
+    CHECK_OK(ctx, convolve(ctx, c, &y, row, prepared));
     bool untouched = true;
     for (size_t k = bytes; k < bytes + GUARD; k++)
         untouched = untouched && block[k] == 0x5a;
@@ -185,19 +193,22 @@ static void check_pixels(const call *c, const float *got, int number)
 
 static void check_call(mica_context *const *ctx, const call *c, int number)
 {
-    float *got = run(ctx[0], c, NULL);
+    float *got = run(ctx[0], c, 0, NULL);
     check_pixels(c, got, number);
-    size_t bytes = c->y.floats * sizeof(float), floats;
+    size_t bytes = c->y.floats * sizeof(float), floats = 0;
     for (int i = 1; i < 3; i++) {
-        float *other = run(ctx[i], c, NULL);
+        float *other = run(ctx[i], c, 0, NULL);
         CHECK_MSG(memcmp(got, other, bytes) == 0, "call %d: threads matter", number);
         free(other);
     }
-    CHECK_OK(ctx[0], mica_conv2d_prepare(ctx[0], NULL, &floats, &c->y.t, &c->x.t, &c->w.t, &c->o));
-    if (floats > 0) {
-        float *prepared = aligned_alloc(64, (floats * sizeof *prepared + 63) / 64 * 64);
-        CHECK_OK(ctx[0], mica_conv2d_prepare(ctx[0], prepared, &floats, &c->y.t, &c->x.t, &c->w.t, &c->o));
-        float *other = run(ctx[1], c, prepared);
+    mica_conv_tensors t = {&c->y.t, &c->x.t, &c->w.t, NULL};
+    int row;
+    CHECK_OK(ctx[0], mica_conv_prepare_choose(ctx[0], &row, &floats, &t, &c->o));
+    if (row >= 0) {
+        float *prepared = aligned_alloc(64, (floats * sizeof *prepared + 64) / 64 * 64);
+        mica_tensor panels = mica_1d(prepared, (mica_index)floats);
+        CHECK_OK(ctx[0], mica_conv_prepare(ctx[0], &panels, row, &t, &c->o));
+        float *other = run(ctx[1], c, row, &panels);
         CHECK_MSG(memcmp(got, other, bytes) == 0, "call %d: prepared weights matter", number);
         free(other);
         free(prepared);

@@ -9,7 +9,7 @@
 
 #include "base/context.h"
 #include "isa_context.h"
-#include "ops/conv/last.h"
+#include "ops/conv/prepare.h"
 #include "test.h"
 
 typedef struct image {
@@ -146,14 +146,17 @@ static void check_means(mica_context *const *ctx, test_random *r, int number)
 
 /* Of a convolution of x: with weights as they lie, and prepared. */
 static void conv_means(mica_context *ctx, const mica_tensor *y, const mica_tensor *x, const mica_tensor *w,
-                       const float *prepared, const mica_conv2d_opts *o)
+                       int row, const mica_tensor *prepared, const mica_conv2d_opts *o)
 {
+    mica_conv_tensors t = {y, x, w, NULL};
     mica_measure_begin(ctx);
-    CHECK_OK(ctx, mica_conv2d_mean_prepared(ctx, y, x, w, NULL, prepared, o));
+    CHECK_OK(ctx, prepared == NULL ? mica_conv2d_mean(ctx, y, x, w, NULL, o)
+                                   : mica_conv_prepared_mean(ctx, &t, prepared, row, o));
     size_t bytes = mica_measure_end(ctx);
     void *block = aligned_alloc(64, (bytes + 64) / 64 * 64);
     CHECK_OK(ctx, mica_workspace_give(ctx, block, bytes));
-    CHECK_OK(ctx, mica_conv2d_mean_prepared(ctx, y, x, w, NULL, prepared, o));
+    CHECK_OK(ctx, prepared == NULL ? mica_conv2d_mean(ctx, y, x, w, NULL, o)
+                                   : mica_conv_prepared_mean(ctx, &t, prepared, row, o));
     CHECK_OK(ctx, mica_workspace_give(ctx, NULL, 0));
     free(block);
 }
@@ -177,15 +180,19 @@ static void check_conv_means(mica_context *const *ctx, test_random *r, int numbe
     for (size_t i = 0; i < w.floats; i++)
         ((float *)w.t.data)[i] = (float)test_normal(r);
     image want = image_of(r, made, false, false), got[3];
-    conv_means(ctx[0], &want.t, &planes.t, &w.t, NULL, &o);
+    conv_means(ctx[0], &want.t, &planes.t, &w.t, 0, NULL, &o);
     image all_of = image_of(r, whole, true, false);
-    size_t floats;
-    CHECK_OK(ctx[0], mica_conv2d_prepare(ctx[0], NULL, &floats, &all_of.t, &last.t, &w.t, &o));
+    mica_conv_tensors t = {&all_of.t, &last.t, &w.t, NULL};
+    size_t floats = 0;
+    int row;
+    CHECK_OK(ctx[0], mica_conv_prepare_choose(ctx[0], &row, &floats, &t, &o));
     float *prepared = aligned_alloc(64, (floats * sizeof *prepared + 64) / 64 * 64);
-    CHECK_OK(ctx[0], mica_conv2d_prepare(ctx[0], prepared, &floats, &all_of.t, &last.t, &w.t, &o));
+    mica_tensor panels = mica_1d(prepared, (mica_index)floats);
+    if (row >= 0)
+        CHECK_OK(ctx[0], mica_conv_prepare(ctx[0], &panels, row, &t, &o));
     for (int i = 0; i < 3; i++) {
         got[i] = image_of(r, made, false, false);
-        conv_means(ctx[i % 2], &got[i].t, &last.t, &w.t, i == 2 && floats > 0 ? prepared : NULL, &o);
+        conv_means(ctx[i % 2], &got[i].t, &last.t, &w.t, row, i == 2 && row >= 0 ? &panels : NULL, &o);
     }
     double off = difference(&want.t, &got[0].t), products = (double)(dim[1] * k * k);
     CHECK_MSG(off <= 1e-5 * sqrt(products), "call %d: means of a convolution off by %g", number, off);

@@ -3,7 +3,7 @@
 
 #include "base/parallel.h"
 #include "ops/activation.h"
-#include "ops/conv/product.h"
+#include "ops/conv/prepare.h"
 
 /* An operation by name. */
 typedef struct kind {
@@ -194,58 +194,20 @@ mica_status mica_conv2d(mica_context *ctx, const mica_tensor *dst, const mica_te
 }
 
 #if !defined(MICA_SMALL)
-/* The product of a mica_conv2d, planned but for its bias. */
-static mica_status plan_conv2d(mica_context *ctx, mica_conv_product *p, const mica_tensor *dst,
-                               const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts)
+mica_status mica_conv2d_cost(mica_context *ctx, double *nanoseconds, const mica_tensor *dst,
+                             const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts)
 {
     static const kind k = {"conv2d", 2, PLAIN, mica_conv_narrow};
     mica_conv conv;
     MICA_TRY(open_forward(ctx, &conv, &k, TENSORS(dst, x, w, NULL), opts));
-    *p = mica_conv_narrow_product(ctx, &conv);
-    mica_conv_product_plan(ctx, p);
-    return MICA_OK;
-}
-
-mica_status mica_conv2d_prepare(mica_context *ctx, float *to, size_t *floats, const mica_tensor *dst,
-                                const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts)
-{
-    mica_conv_product p;
-    MICA_TRY(plan_conv2d(ctx, &p, dst, x, w, opts));
-    *floats = mica_conv_prepared_floats(&p);
-    if (to != NULL)
-        mica_conv_prepare(&p, to);
-    return MICA_OK;
-}
-
-mica_status mica_conv2d_cost(mica_context *ctx, double *nanoseconds, const mica_tensor *dst,
-                             const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts)
-{
-    mica_conv_product p;
-    MICA_TRY(plan_conv2d(ctx, &p, dst, x, w, opts));
+    if (ctx->prepares) {
+        *nanoseconds = mica_conv_prepared_cost(ctx, &conv);
+        return MICA_OK;
+    }
+    mica_conv_product p = mica_conv_narrow_product(ctx, &conv);
+    mica_conv_product_plan(ctx, &p);
     *nanoseconds = mica_conv_cost(ctx, &p);
     return MICA_OK;
-}
-
-mica_status mica_conv2d_prepared(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
-                                 const mica_tensor *w, const mica_tensor *bias, const float *prepared,
-                                 const mica_conv2d_opts *opts)
-{
-    static const kind k = {"conv2d", 2, PLAIN, mica_conv_narrow};
-    mica_conv conv;
-    MICA_TRY(open_forward(ctx, &conv, &k, TENSORS(dst, x, w, bias), opts));
-    conv.prepared = prepared;
-    return mica_conv_narrow(ctx, &conv);
-}
-
-mica_status mica_conv2d_mean_prepared(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
-                                      const mica_tensor *w, const mica_tensor *bias, const float *prepared,
-                                      const mica_conv2d_opts *opts)
-{
-    static const kind k = {"conv2d_mean", 2, MEAN, mica_conv_mean};
-    mica_conv conv;
-    MICA_TRY(open_forward(ctx, &conv, &k, TENSORS(dst, x, w, bias), opts));
-    conv.prepared = mica_conv_means_last(&conv) ? prepared : NULL;
-    return mica_conv_mean(ctx, &conv);
 }
 #endif
 

@@ -26,16 +26,19 @@ typedef struct mica_conv_dim {
     ptrdiff_t stride, pad, dilation;
 } mica_conv_dim;
 
+struct mica_conv_path;
+
 typedef struct mica_conv {
     const char *op;
     size_t batch, groups;
     size_t wide_channels, narrow_channels; /* in each group */
     mica_conv_dim rows, columns;
-    mica_conv_planes wide, narrow; /* narrow: of means, one pixel; of windows, one for each */
-    mica_conv_taps weight;         /* of a narrow channel, over wide channels */
-    ptrdiff_t weight_stride;       /* from one narrow channel to the next */
-    const float *prepared;         /* the weights as the narrow image's path wants them (last.h), or NULL */
-    bool biased;                   /* the image that is made has a bias for each channel */
+    mica_conv_planes wide, narrow;       /* narrow: of means, one pixel; of windows, one for each */
+    mica_conv_taps weight;               /* of a narrow channel, over wide channels */
+    ptrdiff_t weight_stride;             /* from one narrow channel to the next */
+    const float *prepared;               /* the weights as `wanted` reads them (prepare.h), or NULL */
+    const struct mica_conv_path *wanted; /* the path of the narrow image that they are for, or NULL */
+    bool biased;                         /* the image that is made has a bias for each channel */
     const float *bias;
     ptrdiff_t bias_stride;
     bool accumulate;

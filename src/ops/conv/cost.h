@@ -23,9 +23,17 @@ typedef struct mica_conv_transform_costs {
     double sum, begin, weight, in, out;
 } mica_conv_transform_costs;
 
+/* Of products of pixels with packed weights: a multiply-add, pixels rounded up to half a register tile; a weight; a
+ * number of the patches, and of each run of them; a result, for each run of a sum. */
+typedef struct mica_conv_packed_costs {
+    double sum, read, patch, patch_run, out;
+} mica_conv_packed_costs;
+
 typedef struct mica_conv_costs {
     mica_conv_gemm_costs taps, single; /* of several taps, of one */
+    mica_conv_packed_costs packed;
     mica_conv_transform_costs winograd, deep, columns;
+    mica_conv_transform_costs deep_prepared; /* of weights that are prepared */
     struct {
         double sum, in, weight, out;
     } tiles;

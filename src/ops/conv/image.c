@@ -66,6 +66,7 @@ mica_conv_product mica_conv_narrow_product(const mica_context *ctx, const mica_c
                                      c->weight_stride * (ptrdiff_t)c->narrow_channels, c->rows.taps,
                                      c->columns.taps, MICA_FAMILY(ctx->kernels, gemm)},
                                .prepared = c->prepared,
+                               .wanted = c->wanted,
                                .accumulate = c->accumulate,
                                .finish = c->finish,
                                .slope = c->slope};

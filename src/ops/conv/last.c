@@ -5,7 +5,7 @@
 
 #include "base/parallel.h"
 #include "ops/conv/cost.h"
-#include "ops/conv/product.h"
+#include "ops/conv/prepare.h"
 
 /* Floats of what a block reads and writes: so many that the first cache has most of them. Where the weights are more
  * than the second cache should hold, more of them, as the weights are then read for each block. */
@@ -284,20 +284,13 @@ mica_last_end mica_conv_last_end(const mica_conv_product *p, bool *finishes)
     return end;
 }
 
-size_t mica_conv_prepared_floats(const mica_conv_product *p)
+size_t mica_conv_last_floats(const mica_context *ctx, const mica_conv_product *p)
 {
-    if (p->path == &mica_conv_last_path)
-        return p->groups * group_floats(p, MICA_FAMILY(p->kernels, last)->lanes);
-    return p->path == &mica_conv_last_taps_path ? mica_conv_last_taps_floats(p) : 0;
+    return p->groups * group_floats(p, kernels_of(ctx)->lanes);
 }
 
-void mica_conv_prepare(const mica_conv_product *p, float *to)
+void mica_conv_last_prepare(mica_context *ctx, const mica_conv_product *p, float *to)
 {
-    if (p->path == &mica_conv_last_taps_path)
-        mica_conv_last_taps_pack(p, to);
-    if (p->path != &mica_conv_last_path)
-        return;
     pack_job pack = {p, to};
-    for (size_t panel = 0; panel < panels_of(p); panel++)
-        pack_panel(&pack, panel, 0);
+    mica_parallel(ctx, panels_of(p), pack_panel, &pack);
 }

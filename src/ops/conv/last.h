@@ -10,7 +10,7 @@
  * A layout is told by strides alone, and so that they also tell it of images of one pixel: channels are side by side,
  * and pixels at least as far apart as there are channels, more than one.
  *
- * Weights in the order that the kernels read can be packed once and for all: mica_conv_product.prepared. */
+ * Weights in the order that the kernels read can be packed once and for all: prepare.h. */
 #ifndef MICA_SRC_OPS_CONV_LAST_H
 #define MICA_SRC_OPS_CONV_LAST_H
 
@@ -34,26 +34,6 @@ static inline bool mica_conv_is_last(size_t channels, ptrdiff_t channel_stride, 
 {
     return channels > 1 && channel_stride == 1 && column_stride >= (ptrdiff_t)channels;
 }
-
-/* Floats of the weights of a planned product as its path wants them prepared, by its kernels; 0 where it takes them as
- * they lie. */
-size_t mica_conv_prepared_floats(const struct mica_conv_product *p);
-/* Writes these, to an address aligned to MICA_ALIGN. */
-void mica_conv_prepare(const struct mica_conv_product *p, float *to);
-
-/* For nets, which prepare weights once: what the weights of a mica_conv2d with these tensors and options take, of which
- * no data is read but the weights', and written to `to` unless that is NULL. *floats is 0 where they are taken as they
- * lie. They hold for any batch, height and width, by the same kernels, in the same layouts. */
-mica_status mica_conv2d_prepare(mica_context *ctx, float *to, size_t *floats, const mica_tensor *dst,
-                                const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts);
-/* mica_conv2d with these; NULL: with those of w. */
-mica_status mica_conv2d_prepared(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
-                                 const mica_tensor *w, const mica_tensor *bias, const float *prepared,
-                                 const mica_conv2d_opts *opts);
-/* mica_conv2d_mean with those of a mica_conv2d that reads and writes channels last; of no use unless x lies so. */
-mica_status mica_conv2d_mean_prepared(mica_context *ctx, const mica_tensor *dst, const mica_tensor *x,
-                                      const mica_tensor *w, const mica_tensor *bias, const float *prepared,
-                                      const mica_conv2d_opts *opts);
 
 /* Nanoseconds of one thread for a planned product by its path, in either layout, in the manner of cost.h. For the choice
  * between layouts: with prepared weights, if ctx->prepares. */

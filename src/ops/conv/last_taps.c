@@ -1,6 +1,6 @@
 /* A depthwise convolution's image channels last: last.h. */
 #include "base/parallel.h"
-#include "ops/conv/product.h"
+#include "ops/conv/prepare.h"
 
 /* Multiply-adds of a block of rows, about. */
 #define BLOCK_WORK ((size_t)131072)
@@ -20,13 +20,15 @@ static size_t tap_stride(const mica_conv_product *p)
     return mica_round_up(p->groups, MICA_FAMILY(p->kernels, last_taps)->lanes);
 }
 
-size_t mica_conv_last_taps_floats(const mica_conv_product *p)
+size_t mica_conv_last_taps_floats(const mica_context *ctx, const mica_conv_product *p)
 {
+    (void)ctx;
     return tap_stride(p) * p->in.rows.taps * p->in.columns.taps;
 }
 
-void mica_conv_last_taps_pack(const mica_conv_product *p, float *to)
+void mica_conv_last_taps_prepare(mica_context *ctx, const mica_conv_product *p, float *to)
 {
+    (void)ctx;
     size_t stride = tap_stride(p), across = p->in.columns.taps;
     const mica_conv_weights *w = &p->w;
     for (size_t t = 0; t < p->in.rows.taps; t++)
@@ -40,7 +42,7 @@ void mica_conv_last_taps_pack(const mica_conv_product *p, float *to)
 static size_t taken(const mica_context *ctx, const mica_conv_product *p)
 {
     (void)ctx;
-    return p->prepared != NULL ? 0 : mica_align_up(mica_conv_last_taps_floats(p) * sizeof(float));
+    return p->prepared != NULL ? 0 : mica_align_up(mica_conv_last_taps_floats(ctx, p) * sizeof(float));
 }
 
 static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
@@ -105,7 +107,7 @@ static void run(mica_context *ctx, mica_conv_product *p)
     job j = {.p = p, .taps = p->prepared, .stride = tap_stride(p)};
     j.end = mica_conv_last_end(p, &j.finishes);
     if (j.taps == NULL) {
-        mica_conv_last_taps_pack(p, (float *)(void *)p->scratch);
+        mica_conv_last_taps_prepare(ctx, p, (float *)(void *)p->scratch);
         j.taps = (float *)(void *)p->scratch;
     }
     size_t rows = p->images * p->in.rows.count, work = p->in.columns.count * p->groups * p->k;

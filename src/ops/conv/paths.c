@@ -94,9 +94,12 @@ static const mica_conv_path *const image_paths[] = {
 #if !defined(MICA_SMALL)
 /* Whether p, or a smaller one of its kind, may be an image of one column, whose taps lie in that column: the same sums
  * as those of one row, which paths are made for. What is made of whole images goes by rows and columns as they are, and
- * so do depthwise ones. */
+ * so do depthwise ones, and pixels whose channels lie last. */
 static bool may_turn(const mica_conv_product *p)
 {
+    if (mica_conv_is_last(p->groups * p->m, p->out.channel_stride, p->out.column_stride) ||
+        mica_conv_is_last(p->groups * p->channels, p->in.channel_stride, p->in.column_stride))
+        return false;
     return p->in.columns.taps == 1 && p->in.columns.base == 0 && p->in.rows.image * p->in.rows.taps > 1 &&
            p->channels * p->m > 1 && !p->means && p->pool == NULL;
 }
@@ -134,7 +137,12 @@ void mica_conv_product_plan(const mica_context *ctx, mica_conv_product *p)
 #if defined(MICA_SMALL)
     p->path = image_paths[0];
 #else
-    p->path = NULL;
+    if (p->wanted != NULL && p->wanted->fits(ctx, p)) { /* what was prepared for it decided long ago */
+        p->path = p->wanted;
+        return;
+    }
+    p->path = p->wanted = NULL;
+    p->prepared = NULL;
     choice c = begin_choice(ctx, (double)(p->images * p->pixels) * (double)(p->m * p->k), p->channels, p->m);
     for (size_t row = 0; row < ROWS(image_paths) && !settled(&c); row++) {
         const mica_conv_path *path = image_paths[row];
@@ -184,6 +192,12 @@ size_t mica_conv_product_bytes(const mica_context *ctx, const mica_conv_product 
         return p->images * p->pixels * p->m > 0 ? p->path->taken(ctx, p) : 0;
     mica_conv_extent own = mica_conv_extent_of(p->images, p->in.rows.count, p->in.columns.count);
     size_t bytes = mica_conv_product_most(ctx, p, &own);
+#if !defined(MICA_SMALL)
+    if (p->wanted != NULL) {
+        mica_conv_extent left = own;
+        bytes = mica_most(bytes, p->wanted->scratch(ctx, p, &left));
+    }
+#endif
     if (ctx->conv_probe != NULL && own.pixels * p->m > 0)
         bytes = mica_most(bytes, p->path->taken(ctx, p));
     return bytes;

@@ -69,8 +69,9 @@ struct mica_conv_product {
     mica_conv_planes out;
     mica_conv_patches in;
     mica_conv_weights w;
-    const float *prepared; /* the weights as the path wants them (last.h), or NULL: packed when it runs */
-    const float *bias;     /* [groups * m], contiguous, or NULL */
+    const float *prepared; /* the weights as the path `wanted` reads them (prepare.h), or NULL */
+    const mica_conv_path *wanted;
+    const float *bias; /* [groups * m], contiguous, or NULL */
     bool accumulate;
     mica_map_fn *finish; /* applied at the end, or NULL */
     float slope;         /* its parameter */
@@ -170,9 +171,6 @@ size_t mica_conv_tiles_bytes(const mica_context *ctx, const mica_conv_product *p
 
 /* What becomes of sums by way of the paths of last.h, and whether `finish` is left to be applied. */
 mica_last_end mica_conv_last_end(const mica_conv_product *p, bool *finishes);
-/* The prepared weights of the depthwise one. */
-size_t mica_conv_last_taps_floats(const mica_conv_product *p);
-void mica_conv_last_taps_pack(const mica_conv_product *p, float *to);
 
 /* The paths. Images channels last: last.h. */
 extern const mica_conv_path mica_conv_last_taps_path;
@@ -197,6 +195,10 @@ extern const mica_conv_path mica_conv_products_path;
  * pixels, by way of the scratch.
  *   scratch:  [ for each thread, or band if there are fewer: the product's panels, a stage m x band ] */
 extern const mica_conv_path mica_conv_staged_path;
+
+/* Of weights that are prepared: prepare.h. Pixels times panels of weights, straight into the output.
+ *   scratch:  [ for each thread that makes products alone, or for all: the product's panels of patches ] */
+extern const mica_conv_path mica_conv_packed_path;
 
 /* Whether a planned product can leave totals: it goes by tiles, and a window has all channels. */
 static inline bool mica_conv_tiles_total(const mica_conv_product *p)

@@ -3,8 +3,7 @@
 
 #include "base/parallel.h"
 #include "ops/conv/cost.h"
-#include "ops/conv/product.h"
-#include "ops/gemm.h"
+#include "ops/conv/operands.h"
 
 /* Images with fewer pixels share products. */
 #define SMALL_IMAGE 192
@@ -19,46 +18,6 @@
 #define PACKED_BAND 64
 #define LEAST_SUMS  ((size_t)1 << 19)
 
-/* ---- Operands ---- */
-
-static mica_gemm_operand weights_operand(const mica_conv_weights *w)
-{
-    ptrdiff_t stride;
-    if (w->rows == 1 && mica_conv_pixel_stride(&stride, w->taps.channels, w->columns, w->taps.channel_stride,
-                                               w->taps.column_stride))
-        return (mica_gemm_operand){
-            .data = w->taps.data, .vector_stride = w->vector_stride, .k_stride = stride};
-    return (mica_gemm_operand){.pack = mica_conv_pack_weights, .source = w};
-}
-
-/* Whether patches are of one pixel each, and pixels of the image lie at its columns' stride: a 1x1 convolution needs no
- * packing of its own. The first alone does not depend on the image's size. */
-static bool single_pixels(const mica_conv_patches *in)
-{
-    const mica_conv_axis *r = &in->rows, *c = &in->columns;
-    return r->taps == 1 && c->taps == 1 && r->scale == 1 && c->scale == 1 && r->base == 0 && c->base == 0;
-}
-
-static bool plain_pixels(const mica_conv_patches *in)
-{
-    const mica_conv_axis *r = &in->rows, *c = &in->columns;
-    ptrdiff_t stride;
-    return single_pixels(in) && r->count <= r->image && c->count <= c->image &&
-           mica_conv_pixel_stride(&stride, r->count, c->count, in->row_stride, in->column_stride) &&
-           stride == in->column_stride;
-}
-
-static mica_gemm_operand plain_operand(const mica_conv_patches *in)
-{
-    return (mica_gemm_operand){
-        .data = in->data, .vector_stride = in->column_stride, .k_stride = in->channel_stride};
-}
-
-static mica_gemm_operand packed_operand(const mica_conv_patches *in, const mica_conv_kernels *kernels)
-{
-    return (mica_gemm_operand){.pack = MICA_KERNEL_OF(kernels, conv, pack), .source = in};
-}
-
 /* ---- Scratch ---- */
 
 typedef size_t gemm_bytes_fn(const mica_context *ctx, const mica_gemm *g);
@@ -71,8 +30,8 @@ static size_t most_bytes(const mica_context *ctx, const mica_conv_product *p, si
     mica_gemm g = {.m = p->m,
                    .n = n,
                    .k = p->k,
-                   .a = weights_operand(&w),
-                   .b = packed_operand(&p->in, p->kernels->conv),
+                   .a = mica_conv_weights_operand(&w),
+                   .b = mica_conv_packed_operand(&p->in, p->kernels->conv),
                    .row_stride = p->out.channel_stride,
                    .column_stride = 1};
     size_t most = bytes(ctx, &g);
@@ -80,8 +39,8 @@ static size_t most_bytes(const mica_context *ctx, const mica_conv_product *p, si
         g.column_stride = p->out.column_stride;
         most = mica_most(most, bytes(ctx, &g));
     }
-    if (single_pixels(&p->in)) {
-        g.b = plain_operand(&p->in);
+    if (mica_conv_single_pixels(&p->in)) {
+        g.b = mica_conv_plain_operand(&p->in);
         most = mica_most(most, bytes(ctx, &g));
     }
     return most;
@@ -124,7 +83,7 @@ static double products_cost(const mica_context *ctx, const mica_conv_product *p)
 {
     (void)ctx;
     const mica_conv_gemm_costs *c = gemm_costs(p);
-    return gemm_cost(p, c, p->images, p->pixels, !plain_pixels(&p->in)) +
+    return gemm_cost(p, c, p->images, p->pixels, !mica_conv_plain_pixels(&p->in)) +
            (double)(p->images * p->pixels) * (double)(p->groups * p->m) * c->out;
 }
 
@@ -180,7 +139,7 @@ static mica_gemm group_gemm(const mica_conv_product *p, size_t group, mica_conv_
     in->data += (ptrdiff_t)(group * p->channels) * in->channel_stride;
     return (mica_gemm){.m = p->m,
                        .k = p->k,
-                       .a = weights_operand(w),
+                       .a = mica_conv_weights_operand(w),
                        .alpha = 1.0f,
                        .row_bias = p->bias != NULL ? p->bias + group * p->m : NULL};
 }
@@ -193,7 +152,8 @@ static void run_product(mica_context *ctx, const mica_conv_product *p, size_t un
     mica_conv_patches in;
     mica_gemm g = group_gemm(p, group, &w, &in);
     in.data += (ptrdiff_t)image * in.image_stride;
-    g.b = plain_pixels(&in) ? plain_operand(&in) : packed_operand(&in, p->kernels->conv);
+    g.b = mica_conv_plain_pixels(&in) ? mica_conv_plain_operand(&in)
+                                      : mica_conv_packed_operand(&in, p->kernels->conv);
     g.n = p->pixels;
     g.c = p->out.data + (ptrdiff_t)image * p->out.image_stride +
           (ptrdiff_t)(group * p->m) * p->out.channel_stride;
@@ -318,7 +278,7 @@ static void staged_block(void *work, size_t block, int thread)
     mica_conv_patches in;
     mica_gemm g = group_gemm(p, group, &w, &in);
     in.first_pixel = first;
-    g.b = packed_operand(&in, p->kernels->conv);
+    g.b = mica_conv_packed_operand(&in, p->kernels->conv);
     g.n = mica_least(p->band, p->images * p->pixels - first);
     g.c = (float *)(void *)(scratch + p->gemm_bytes);
     g.row_stride = (ptrdiff_t)p->band;

@@ -3,7 +3,7 @@
 
 #include "base/parallel.h"
 #include "ops/conv/cost.h"
-#include "ops/conv/product.h"
+#include "ops/conv/prepare.h"
 
 /* Tiles of a block at most, so that there are several blocks for each thread. */
 #define BLOCK_TILES 64
@@ -210,7 +210,9 @@ static bool set_deep_weights(const mica_context *ctx, const mica_conv_product *p
            each = frequencies * p->channels * sizeof(float);
     w->some = mica_least(mica_most(1, DEEP_WEIGHT_BYTES / each / tile), 4) * tile;
     w->panel_stride = mica_conv_frequency_stride(p->channels * tile);
-    w->weight_bytes = mica_align_up(w->some / tile * frequencies * w->panel_stride * sizeof(float));
+    w->weight_bytes = p->prepared != NULL
+                          ? 0
+                          : mica_align_up(w->some / tile * frequencies * w->panel_stride * sizeof(float));
     w->offset_bytes = mica_align_up(p->channels * sizeof(ptrdiff_t));
     return true;
 }
@@ -282,7 +284,7 @@ static double deep_cost(const mica_context *ctx, const mica_conv_product *p)
 {
     const mica_conv_costs *all = mica_conv_costs_of(ctx->kernels);
     size_t groups = mica_div_up(tile_blocks(&p->winograd.tiling), p->winograd.group);
-    return transform_cost(ctx, p, &all->deep, groups, 1);
+    return transform_cost(ctx, p, p->prepared != NULL ? &all->deep_prepared : &all->deep, groups, 1);
 }
 
 /* ---- The run ---- */
@@ -483,11 +485,12 @@ static void deep_block(void *work, size_t number, int thread)
     const mica_conv_winograd *w = &p->winograd;
     char *own = j->own + mica_conv_part(p->ctx, deep_rounds(p, w), number, thread) *
                              (w->weight_bytes + w->output_bytes);
-    float *panels = (float *)(void *)own, *outputs = (float *)(void *)(own + w->weight_bytes);
+    float *own_panels = (float *)(void *)own, *outputs = (float *)(void *)(own + w->weight_bytes);
     size_t o = number * w->some, m = mica_least(w->some, p->m - o),
            tile = MICA_FAMILY(p->kernels, tiles)->channels;
-    for (size_t i = 0; i < m; i += tile)
-        weigh(j, panels + panel_floats(p, i), o + i, m - i);
+    const float *panels = p->prepared != NULL ? p->prepared + panel_floats(p, o) : own_panels;
+    for (size_t i = 0; i < m && p->prepared == NULL; i += tile)
+        weigh(j, own_panels + panel_floats(p, i), o + i, m - i);
     for (size_t block = 0, count; block < j->count; block++) {
         size_t first = block_tiles(j, block, &count);
         multiply(j, outputs, block_inputs(j, block), panels, m, count);
@@ -509,6 +512,29 @@ static void deep_run(mica_context *ctx, mica_conv_product *p)
         mica_parallel(ctx, j.count * mica_div_up(p->channels, DEEP_CHANNELS), deep_transform, &j);
         mica_parallel(ctx, deep_rounds(p, w), deep_block, &j);
     }
+}
+
+/* ---- Prepared weights of many channels ---- */
+
+/* The weights of one tile of output channels. */
+static void prepare_block(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const job *j = work;
+    size_t o = block * MICA_FAMILY(j->p->kernels, tiles)->channels;
+    weigh(j, j->weights + panel_floats(j->p, o), o, j->p->m - o);
+}
+
+size_t mica_conv_deep_floats(const mica_context *ctx, const mica_conv_product *p)
+{
+    return panel_floats(p, mica_round_up(p->m, MICA_FAMILY(ctx->kernels, tiles)->channels));
+}
+
+void mica_conv_deep_prepare(mica_context *ctx, const mica_conv_product *p, float *to)
+{
+    job j = job_of(p);
+    j.weights = to;
+    mica_parallel(ctx, mica_div_up(p->m, MICA_FAMILY(p->kernels, tiles)->channels), prepare_block, &j);
 }
 
 const mica_conv_path mica_conv_winograd_path = {"winograd", fits, cost, scratch, taken, run, true, NULL};

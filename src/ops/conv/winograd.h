@@ -15,6 +15,8 @@
  *
  *   scratch:  [ offsets of channels | several blocks: inputs 36 x channels x block |
  *               for each thread: weights 36 x channels x some channels, outputs 36 x some channels x block ]
+ *
+ * Weights that are prepared (prepare.h) are all panels of this, and take no scratch.
  */
 #ifndef MICA_SRC_OPS_CONV_WINOGRAD_H
 #define MICA_SRC_OPS_CONV_WINOGRAD_H

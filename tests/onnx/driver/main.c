@@ -1,8 +1,10 @@
 /* An ONNX model as asked for by another program: what ./dev test --onnx and ./dev bench --peers onnx talk to.
  *
- *   open MODEL THREADS [WORD...]   builds, compiles and binds it: "ok" and the bytes of the plan, or "no" and why:
+ *   open MODEL THREADS [WORD...]   builds, compiles and binds it: "ok", the bytes of the plan without prepared
+ *                                  weights, and those of prepared weights; or "no" and why:
  *       NAME=8                       the size NAME, or the value of the input NAME
  *       NAME=1x576                   the shape of an input
+ *       prepare=no                   weights are not prepared when the net is bound
  *       train=KIND:LR                training, by sgd (momentum 0.9), or adam
  *       loss=KIND:OUTPUT             cross_entropy or mse of that output; the input "target" is added
  *   write NAME FILE                keeps the bytes of a file, which every run then writes to that input
@@ -49,7 +51,7 @@ typedef struct request {
     int64_t numbers[MOST];
     int count;
     char loss[64], output[256];
-    bool train;
+    bool train, plain; /* plain: weights are read as they are */
 } request;
 
 static bool no(const char *why)
@@ -103,6 +105,10 @@ static void take_word(driver *d, request *r, char *word)
         d->optimizer.kind = strncmp(value, "adam", 4) == 0 ? MICA_ADAM : MICA_SGD;
         d->optimizer.momentum = d->optimizer.kind == MICA_SGD ? 0.9f : 0.0f;
         d->optimizer.lr = strtof(second + 1, NULL);
+        return;
+    }
+    if (strcmp(word, "prepare") == 0) {
+        r->plain = strcmp(value, "no") == 0;
         return;
     }
     if (strcmp(word, "loss") == 0 && second != NULL) {
@@ -162,8 +168,9 @@ static bool open_model(driver *d, char *path, char *threads, char *rest)
     if (status == MICA_OK && r.loss[0] != '\0')
         status = add_loss(d, &r);
     if (status == MICA_OK)
-        status = mica_net_compile(
-            d->net, &(mica_compile_opts){.train = r.train, .optimizer = r.train ? &d->optimizer : NULL});
+        status = mica_net_compile(d->net, &(mica_compile_opts){.train = r.train,
+                                                               .optimizer = r.train ? &d->optimizer : NULL,
+                                                               .prepare = !r.train && !r.plain});
     if (status == MICA_OK)
         status = mica_net_bind(d->net, NULL, 0);
     if (status == MICA_OK)
@@ -172,7 +179,9 @@ static bool open_model(driver *d, char *path, char *threads, char *rest)
         status = mica_onnx_load(d->model, d->net);
     if (status != MICA_OK)
         return no(mica_error(d->ctx));
-    printf("ok %zu\n", mica_net_plan(d->net)->total);
+    const mica_plan *plan = mica_net_plan(d->net);
+    size_t prepared = plan->kind_bytes[MICA_BUFFER_PREPARED];
+    printf("ok %zu %zu\n", plan->total - prepared, prepared);
     return true;
 }
 
