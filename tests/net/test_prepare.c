@@ -159,7 +159,7 @@ static void build_conv(mica_net *net, test_random *r, mica_index batch)
 }
 
 /* How many calls read weights prepared for each path: rows of src/ops/conv/prepare.c. */
-enum { LAST, LAST_TAPS, PACKED, TRANSFORMED };
+enum { PACKED = 2, TRANSFORMED };
 
 static void count_rows(const mica_net *net, int *rows)
 {
@@ -206,9 +206,8 @@ TEST(prepare_gives_convolutions_the_same_numbers)
             }
             mica_context_destroy(ctx);
         }
-    CHECK_MSG(rows[PACKED] > 0 && rows[TRANSFORMED] > 0 && rows[LAST] > 0,
-              "%d calls by packed weights, %d by transformed ones, %d channels last", rows[PACKED],
-              rows[TRANSFORMED], rows[LAST]);
+    CHECK_MSG(rows[PACKED] > 0 && rows[TRANSFORMED] > 0, "%d calls by packed weights, %d by transformed ones",
+              rows[PACKED], rows[TRANSFORMED]);
 }
 
 /* The same bits for any number of threads, and when the plan is for one size alone. */
