@@ -109,7 +109,7 @@ static void run(mica_context *ctx, mica_conv_product *p)
         j.taps = (float *)(void *)p->scratch;
     }
     size_t rows = p->images * p->in.rows.count, work = p->in.columns.count * p->groups * p->k;
-    j.band = mica_least(rows, mica_most(1, BLOCK_WORK / mica_most(1, work)));
+    j.band = mica_most(1, mica_least(rows, BLOCK_WORK / mica_most(1, work)));
     mica_parallel_sums(ctx, (double)rows * (double)work, mica_div_up(rows, j.band), block, &j);
 }
 
