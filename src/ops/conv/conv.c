@@ -194,13 +194,19 @@ mica_status mica_conv2d(mica_context *ctx, const mica_tensor *dst, const mica_te
 }
 
 #if !defined(MICA_SMALL)
-/* The product of a mica_conv2d, planned but for its bias. */
+/* The product of a mica_conv2d, planned but for its bias; its tensors may be without data, as where it is measured. */
 static mica_status plan_conv2d(mica_context *ctx, mica_conv_product *p, const mica_tensor *dst,
                                const mica_tensor *x, const mica_tensor *w, const mica_conv2d_opts *opts)
 {
     static const kind k = {"conv2d", 2, PLAIN, mica_conv_narrow};
     mica_conv conv;
-    MICA_TRY(open_forward(ctx, &conv, &k, TENSORS(dst, x, w, NULL), opts));
+    bool measuring = ctx->measuring;
+    double flops = ctx->flops;
+    ctx->measuring = true;
+    mica_status status = open_forward(ctx, &conv, &k, TENSORS(dst, x, w, NULL), opts);
+    ctx->measuring = measuring;
+    ctx->flops = flops;
+    MICA_TRY(status);
     *p = mica_conv_narrow_product(ctx, &conv);
     mica_conv_product_plan(ctx, p);
     return MICA_OK;
