@@ -8,7 +8,7 @@
 static bool fits(const mica_context *ctx, mica_conv_product *p)
 {
     (void)ctx;
-    return p->m == 1 && p->channels == 1 && !p->means &&
+    return p->narrow && p->m == 1 && p->channels == 1 && !p->means &&
            mica_conv_is_last(p->groups, p->out.channel_stride, p->out.column_stride) &&
            mica_conv_is_last(p->groups, p->in.channel_stride, p->in.column_stride);
 }

@@ -71,6 +71,7 @@ struct mica_conv_product {
     mica_conv_weights w;
     const float *prepared; /* the weights as the path wants them (last.h), or NULL: packed when it runs */
     const float *bias;     /* [groups * m], contiguous, or NULL */
+    bool narrow; /* makes the narrow image: strides are those of tensors, by which layouts are told */
     bool accumulate;
     mica_map_fn *finish; /* applied at the end, or NULL */
     float slope;         /* its parameter */
