@@ -147,6 +147,17 @@ static void move_rows(void *work, size_t block, int thread)
     mica_index end = mica_least_index(row + job->rows_per_block, job->outer);
     mica_index index[MICA_MAX_RANK], offset[2];
     seek(w, row, -1, index, offset);
+#if !defined(MICA_SMALL)
+    if (w->dtype[0] == w->dtype[1] && w->stride[0][w->rank - 1] == 1 && w->stride[1][w->rank - 1] == 1 &&
+        w->data[0] != w->data[1]) { /* short rows are common: some channels of pixels */
+        mica_index bytes = (mica_index)mica_dtype_bytes(w->dtype[0]);
+        for (; row < end; row++) {
+            memcpy(w->data[0] + (offset[0] + column) * bytes, w->data[1] + (offset[1] + column) * bytes,
+                   (size_t)(n * bytes));
+            next_row(w, index, offset);
+        }
+    }
+#endif
     for (; row < end; row++) {
         mica_line dst = operand_line(w, 0, offset[0]), src = operand_line(w, 1, offset[1]);
         mica_move_line(job->convert, line_at(dst, column), line_at(src, column), n);

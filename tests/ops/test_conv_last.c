@@ -310,3 +310,40 @@ TEST(conv_channels_last_needs_no_more_scratch_for_smaller_sizes)
         }
     }
 }
+
+/* ---- The choice between layouts ---- */
+
+/* Without data: what costs say is what was measured, that Winograd in planes wins and the others channels last. */
+TEST(conv_costs_tell_layouts_apart)
+{
+    static const struct {
+        mica_index in, out, side, kernel, stride, groups;
+        bool last;
+    } layers[] = {{16, 96, 112, 1, 1, 1, true},    {32, 16, 112, 1, 1, 1, true},
+                  {160, 960, 7, 1, 1, 1, true},    {960, 320, 7, 1, 1, 1, true},
+                  {384, 384, 14, 3, 1, 384, true}, {960, 960, 7, 3, 1, 960, true},
+                  {96, 96, 112, 3, 2, 96, true},   {64, 128, 56, 3, 2, 1, true},
+                  {64, 64, 56, 3, 1, 1, false},    {128, 128, 28, 3, 1, 1, false}};
+    mica_context *ctx = test_context(1);
+    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++)
+        for (mica_index batch = 1; batch <= 8; batch += 7) {
+            mica_index k = layers[i].kernel, s = layers[i].stride, side = layers[i].side, pad = k / 2;
+            mica_index made = narrow(side, k, s, pad, 1);
+            mica_conv2d_opts o = {.stride = {s, s}, .pad = {pad, pad}, .groups = layers[i].groups};
+            mica_tensor w = mica_4d(NULL, layers[i].out, layers[i].in / layers[i].groups, k, k);
+            mica_tensor x = mica_4d(NULL, batch, layers[i].in, side, side),
+                        x_last = last_of(batch, layers[i].in, side, side);
+            mica_tensor y = mica_4d(NULL, batch, layers[i].out, made, made),
+                        y_last = last_of(batch, layers[i].out, made, made);
+            double planes = 0.0, last = 0.0;
+            CHECK_OK(ctx, mica_conv2d_cost(ctx, &planes, &y, &x, &w, &o));
+            CHECK_OK(ctx, mica_conv2d_cost(ctx, &last, &y_last, &x_last, &w, &o));
+            bool wide = strcmp(mica_context_isa(ctx), "avx512") == 0 ||
+                        strcmp(mica_context_isa(ctx), "avx2") == 0;
+            CHECK_MSG(planes > 0.0 && last > 0.0 && (!wide || (last < planes) == layers[i].last),
+                      "layer %zu, batch %td: planes cost %g, channels last %g", i, batch, planes, last);
+        }
+    mica_tensor y = mica_4d(NULL, 1, 4, 5, 5), x = mica_4d(NULL, 1, 3, 5, 5), w = mica_4d(NULL, 4, 2, 1, 1);
+    double cost;
+    CHECK(mica_conv2d_cost(ctx, &cost, &y, &x, &w, NULL) == MICA_ERR_SHAPE);
+}

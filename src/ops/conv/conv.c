@@ -199,7 +199,13 @@ mica_status mica_conv2d_cost(mica_context *ctx, double *nanoseconds, const mica_
 {
     static const kind k = {"conv2d", 2, PLAIN, mica_conv_narrow};
     mica_conv conv;
-    MICA_TRY(open_forward(ctx, &conv, &k, TENSORS(dst, x, w, NULL), opts));
+    bool measuring = ctx->measuring;
+    double flops = ctx->flops;
+    ctx->measuring = true; /* tensors may be without data */
+    mica_status status = open_forward(ctx, &conv, &k, TENSORS(dst, x, w, NULL), opts);
+    ctx->measuring = measuring;
+    ctx->flops = flops;
+    MICA_TRY(status);
     if (ctx->prepares) {
         *nanoseconds = mica_conv_prepared_cost(ctx, &conv);
         return MICA_OK;

@@ -65,6 +65,7 @@ mica_conv_product mica_conv_narrow_product(const mica_context *ctx, const mica_c
                                .w = {c->weight, c->weight_stride,
                                      c->weight_stride * (ptrdiff_t)c->narrow_channels, c->rows.taps,
                                      c->columns.taps, MICA_FAMILY(ctx->kernels, gemm)},
+                               .narrow = true,
                                .prepared = c->prepared,
                                .wanted = c->wanted,
                                .accumulate = c->accumulate,

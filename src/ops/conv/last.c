@@ -21,7 +21,8 @@
 
 static bool writes_last(const mica_conv_product *p)
 {
-    return mica_conv_is_last(p->groups * p->m, p->out.channel_stride, p->out.column_stride) && !p->means &&
+    return p->narrow && !p->means &&
+           mica_conv_is_last(p->groups * p->m, p->out.channel_stride, p->out.column_stride) &&
            (p->groups == 1 || p->m > MICA_CONV_DIRECT_CHANNELS);
 }
 

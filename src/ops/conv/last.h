@@ -1,4 +1,4 @@
-/* Convolutions that write an image channels last: [N, C, H, W] with strides [H W C, 1, W C, C], or a slice of more
+/* Convolutions whose narrow image lies channels last: [N, C, H, W] with strides [H W C, 1, W C, C], or a slice of more
  * channels. Two paths, which no other is tried against where they fit:
  *
  *   last        pixels x weights, in register tiles (kernel/last.h). What is read may lie either way: channels last

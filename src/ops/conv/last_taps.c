@@ -8,7 +8,7 @@
 static bool fits(const mica_context *ctx, mica_conv_product *p)
 {
     (void)ctx;
-    return p->m == 1 && p->channels == 1 && !p->means &&
+    return p->narrow && p->m == 1 && p->channels == 1 && !p->means &&
            mica_conv_is_last(p->groups, p->out.channel_stride, p->out.column_stride) &&
            mica_conv_is_last(p->groups, p->in.channel_stride, p->in.column_stride);
 }
@@ -111,7 +111,7 @@ static void run(mica_context *ctx, mica_conv_product *p)
         j.taps = (float *)(void *)p->scratch;
     }
     size_t rows = p->images * p->in.rows.count, work = p->in.columns.count * p->groups * p->k;
-    j.band = mica_least(rows, mica_most(1, BLOCK_WORK / mica_most(1, work)));
+    j.band = mica_most(1, mica_least(rows, BLOCK_WORK / mica_most(1, work)));
     mica_parallel_sums(ctx, (double)rows * (double)work, mica_div_up(rows, j.band), block, &j);
 }
 
