@@ -330,8 +330,10 @@ struct mica_op {
     /* For Mica's own: which activation it is; and how its call takes in the one behind it (NULL: it never does). */
     mica_activation activation;
     bool (*fuse)(mica_net *net, struct mica_node *node, const struct mica_node *then);
+#if !defined(MICA_SMALL) /* which neither has nor reads it */
     /* And how its call changes to one of weights that are prepared once (NULL: it never does). */
     bool (*prepare)(const mica_net *net, const struct mica_node *node, struct mica_preparation *how);
+#endif
 };
 
 /* ---- Samples: random calls for tests and benchmarks ---- */

@@ -270,8 +270,7 @@ enum { flat1d = 1, flat2d = 0 };
                                   .run = op##_run,                                                         \
                                   .gradient = MICA_GRADIENT(op##_gradient),                                \
                                   .fuse = fused,                                                           \
-                                  .prepare = MICA_PREPARE(prepares),                                       \
-                                  .sample = MICA_SAMPLE(op##_sample)};
+                                  MICA_PREPARE(prepares).sample = MICA_SAMPLE(op##_sample)};
 
 FORWARD(conv1d, 1d, mica_conv2d, false, false, NULL, NULL, "convolution of signals")
 FORWARD(conv2d, 2d, mica_conv2d, false, false, take_in, mica_conv2d_prepare, "convolution of images")

@@ -114,9 +114,9 @@ typedef struct mica_sequence_opts {
 #if defined(MICA_SMALL)
 #define MICA_SAMPLE(function)    MICA_LEFT_OUT(function)
 #define MICA_RUN_ALONE(function) MICA_LEFT_OUT(function) /* of views, which nets do not run: copying */
-#define MICA_PREPARE(function)   MICA_LEFT_OUT(function)
+#define MICA_PREPARE(function)                           /* there is no such field */
 #else
-#define MICA_PREPARE(function)   (function)
+#define MICA_PREPARE(function)   .prepare = (function),
 #define MICA_RUN_ALONE(function) (function)
 #define MICA_SAMPLE(function)    (function)
 #endif

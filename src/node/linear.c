@@ -109,5 +109,4 @@ const mica_op mica_op_linear = {.name = "linear",
                                 .infer = infer,
                                 .run = run,
                                 .gradient = MICA_GRADIENT(gradient),
-                                .fuse = end_with_activation,
-                                .prepare = MICA_PREPARE(mica_linear_prepare)};
+                                MICA_PREPARE(mica_linear_prepare).fuse = end_with_activation};
