@@ -269,8 +269,8 @@ enum { flat1d = 1, flat2d = 0 };
                                   .infer = op##_infer,                                                     \
                                   .run = op##_run,                                                         \
                                   .gradient = MICA_GRADIENT(op##_gradient),                                \
-                                  .fuse = fused,                                                           \
-                                  MICA_PREPARE(prepares).sample = MICA_SAMPLE(op##_sample)};
+                                  MICA_REWRITES(fused, prepares),                                          \
+                                  .sample = MICA_SAMPLE(op##_sample)};
 
 FORWARD(conv1d, 1d, mica_conv2d, false, false, NULL, NULL, "convolution of signals")
 FORWARD(conv2d, 2d, mica_conv2d, false, false, take_in, mica_conv2d_prepare, "convolution of images")

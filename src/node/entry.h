@@ -114,9 +114,7 @@ typedef struct mica_sequence_opts {
 #if defined(MICA_SMALL)
 #define MICA_SAMPLE(function)    MICA_LEFT_OUT(function)
 #define MICA_RUN_ALONE(function) MICA_LEFT_OUT(function) /* of views, which nets do not run: copying */
-#define MICA_PREPARE(function)                           /* there is no such field */
 #else
-#define MICA_PREPARE(function)   .prepare = (function),
 #define MICA_RUN_ALONE(function) (function)
 #define MICA_SAMPLE(function)    (function)
 #endif
@@ -124,6 +122,13 @@ typedef struct mica_sequence_opts {
 /* For the entries of conv2d and linear, whose files a small build has: mica_op.prepare. */
 bool mica_conv2d_prepare(const mica_net *net, const struct mica_node *node, struct mica_preparation *how);
 bool mica_linear_prepare(const mica_net *net, const struct mica_node *node, struct mica_preparation *how);
+
+/* How an entry's calls are rewritten; a small build prepares nothing, and has no field for it. */
+#if defined(MICA_SMALL)
+#define MICA_REWRITES(fuses, prepares) .fuse = (fuses)
+#else
+#define MICA_REWRITES(fuses, prepares) .fuse = (fuses), .prepare = (prepares)
+#endif
 
 #define MICA_FIELD_LIST(list) .fields = (list), .field_count = (int)(sizeof(list) / sizeof(list)[0])
 

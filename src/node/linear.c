@@ -109,4 +109,4 @@ const mica_op mica_op_linear = {.name = "linear",
                                 .infer = infer,
                                 .run = run,
                                 .gradient = MICA_GRADIENT(gradient),
-                                MICA_PREPARE(mica_linear_prepare).fuse = end_with_activation};
+                                MICA_REWRITES(end_with_activation, mica_linear_prepare)};
