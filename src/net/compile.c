@@ -328,8 +328,11 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
 #endif
     if (opts->weights != NULL && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: shared weights cannot be trained");
+#if !defined(MICA_SMALL)
     if (opts->prepare && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: prepared weights cannot be trained");
+    net->prepare = opts->prepare;
+#endif
     if (net->continues && opts->train)
         return mica_fail(
             net->ctx, MICA_ERR_STATE,
@@ -348,7 +351,6 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     net->debug = opts->debug;
     net->planes = opts->planes;
     net->keep_cheap = opts->keep_cheap;
-    net->prepare = opts->prepare;
     net->ranks = opts->ranks;
     net->weights = opts->weights;
     net->has_optimizer = opts->train && opts->optimizer != NULL;
@@ -356,11 +358,13 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
         net->optimizer = *opts->optimizer;
     mica_net_mark_memory(net);
     MICA_TRY(plan_once(net, 0, net->size[0].most));
+#if !defined(MICA_SMALL)
     if (opts->budget > 0 && net->plan.total > opts->budget &&
         net->prepare) { /* what only saves time goes first */
         net->prepare = false;
         MICA_TRY(plan_once(net, 0, net->size[0].most));
     }
+#endif
     if (opts->budget > 0 && opts->same_parts)
         MICA_TRY(fit_same_parts(net, opts->budget));
     else if (opts->budget > 0 && net->plan.total > opts->budget)

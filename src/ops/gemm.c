@@ -434,6 +434,7 @@ void mica_gemm_run_serial(const mica_context *ctx, const mica_gemm *g, void *scr
     run(ctx, NULL, g, scratch);
 }
 
+#if !defined(MICA_SMALL)
 /* ---- Packing once ---- */
 
 typedef struct packing {
@@ -477,3 +478,5 @@ void mica_gemm_pack(mica_context *ctx, float *panels, const mica_gemm_operand *f
                  .k = k};
     mica_parallel(ctx, mica_div_up(vectors, p.width) * mica_div_up(k, GEMM_K), pack_block, &p);
 }
+
+#endif

@@ -146,6 +146,10 @@ ends 0 plan gpt-tiny --train -q
 says "calls run twice, to keep less: "
 ends 0 plan gpt-tiny --train -q --keep-cheap
 [[ $out != *"run twice"* ]] || complain "--keep-cheap computes something again"
+ends 0 plan mlp --batch 32 -q
+[[ $out == *"prepared weights"* ]] || complain "a plan for inference has no prepared weights"
+ends 0 plan mlp --batch 32 -q --prepare no
+[[ $out != *"prepared weights"* ]] || complain "--prepare no prepares weights"
 printf 'input x [4, 6]\ninput y [4, 6]\nsub x\nsplit count=2 axis=-1 name=s\nmul s.1 from=s.0\nsum axes=[2] keep\n' >"$folder/operations.net"
 ends 0 plan "$folder/operations.net" --program --batch 3
 says "s.1 [3, 4, 3]"
