@@ -249,6 +249,7 @@ VF_INLINE void end_deep(char *y, size_t stride, vi (*sum)[4], size_t results, si
 {
     lane_numbers n;
     load_numbers(&n, e, 4);
+#pragma GCC unroll 4
     for (size_t r = 0; r < results; r++, y += stride) {
         vi four[4];
         for (size_t v = 0; v < 4; v++)
@@ -291,6 +292,7 @@ VF_INLINE void deep_of(const mica_int8_deep *t, const uint8_t *x, char *y, size_
         const uint8_t *row[4]; /* what there is not has weights of 0 */
         for (size_t k = 0; k < 4; k++)
             row[k] = x + (first + k < t->taps[0] ? first + k : first) * t->dilation[0] * t->row;
+#pragma GCC unroll 9
         for (size_t c = 0; c < (results - 1) * stride + width; c++) {
             vb quad[4];
             for (size_t k = 0; k < 4; k++)
