@@ -407,6 +407,7 @@ const mica_int8_kernels VF_VARIANT_SYMBOL(mica_int8_kernels) = {.width = WIDTH,
                                                                 .last = last,
                                                                 .depthwise = depthwise,
                                                                 .deep_at = deep_at,
+                                                                .largest_of = largest_taps,
 #endif
                                                                 .quads_of_planes = quads_of_planes,
                                                                 .quads_of_row = quads_of_row,

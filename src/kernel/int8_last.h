@@ -352,9 +352,38 @@ static void depthwise(const mica_int8_deep *t, size_t channels, const mica_int8_
     }
 }
 
+/* Whole vectors; the last of them once more, where there is one. */
+static void largest_taps(int8_t *y, const int8_t *x, const ptrdiff_t *at, size_t taps, size_t count)
+{
+    const vb high = vb_set1(INT8_MAX);
+    for (size_t k = 0; k < count && count >= DEEP; k += DEEP) {
+        size_t c = k + DEEP <= count ? k : count - DEEP;
+        vb most = vb_load((const uint8_t *)x + at[0] + c);
+        for (size_t t = 1; t < taps; t++)
+            most = vb_limit(most, vb_load((const uint8_t *)x + at[t] + c), high);
+        vb_store((uint8_t *)y + c, most);
+    }
+    for (size_t c = 0; c < count && count < DEEP; c++) {
+        int8_t most = INT8_MIN;
+        for (size_t t = 0; t < taps; t++)
+            most = x[at[t] + (ptrdiff_t)c] > most ? x[at[t] + (ptrdiff_t)c] : most;
+        y[c] = most;
+    }
+}
+
 #else
 
 enum { LAST_PANEL = 4, DEEP = 4 };
+
+static void largest_taps(int8_t *y, const int8_t *x, const ptrdiff_t *at, size_t taps, size_t count)
+{
+    for (size_t c = 0; c < count; c++) {
+        int8_t most = INT8_MIN;
+        for (size_t t = 0; t < taps; t++)
+            most = x[at[t] + (ptrdiff_t)c] > most ? x[at[t] + (ptrdiff_t)c] : most;
+        y[c] = most;
+    }
+}
 
 static void last(const mica_int8_last *t, size_t channels, const mica_int8_finish *f, int each)
 {

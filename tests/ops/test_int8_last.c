@@ -273,10 +273,11 @@ static void pools(mica_context *const *ctx, mica_context *scalar, test_random *r
 {
     for (int trial = 0; trial < 60; trial++) {
         int kind = test_int(r, 0, 3);
-        mica_pooling_opts w = {.kernel = {test_int(r, 1, 3), test_int(r, 1, 3)},
+        int most = test_chance(r, 20) ? 6 : 3;
+        mica_pooling_opts w = {.kernel = {test_int(r, 1, most), test_int(r, 1, most)},
                                .stride = {test_int(r, 1, 3), test_int(r, 1, 3)}};
         mica_index x_dims[4] = {test_int(r, 1, 3), test_int(r, 1, test_chance(r, 20) ? 600 : 70),
-                                test_int(r, 3, 12), test_int(r, 3, 12)},
+                                test_int(r, most, 12), test_int(r, most, 12)},
                    y_dims[4] = {x_dims[0], x_dims[1], 1, 1};
         for (int k = 0; k < 2 && kind < 2; k++) {
             w.pad[k] = test_int(r, 0, (int)w.kernel[k] / 2);
