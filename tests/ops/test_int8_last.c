@@ -95,7 +95,7 @@ static bool draw_conv(conv_call *c, test_random *r)
     int kind = test_int(r, 0, 3); /* depthwise, few channels, 1 x 1, any */
     c->groups = kind == 0 ? test_int(r, 2, MOST_CHANNELS) : kind == 3 && test_chance(r, 20) ? 2 : 1;
     c->in = kind == 0 ? 1 : kind == 1 ? test_int(r, 1, 3) : test_int(r, 1, 40);
-    c->out = kind == 0 ? 1 : test_int(r, 1, 75);
+    c->out = kind == 0 || test_chance(r, 15) ? 1 : test_int(r, 1, 75);
     for (int k = 0; k < 2; k++) {
         c->taps[k] = kind == 2 ? 1 : test_chance(r, 50) ? 3 : test_int(r, 1, kind == 1 ? 7 : 5);
         c->stride[k] = test_int(r, 1, test_chance(r, 80) ? 2 : 4);
