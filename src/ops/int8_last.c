@@ -14,6 +14,8 @@
 #include "base/parallel.h"
 #include "ops/int8_conv.h"
 
+#if !defined(MICA_SMALL)
+
 #define WINDOW      ((size_t)48 << 10) /* bytes, unless one row takes more */
 #define DEEP_WINDOW ((size_t)96 << 10)
 #define DEEP_PANELS ((size_t)4) /* of a depthwise convolution, at most, in a window */
@@ -379,3 +381,5 @@ double mica_int8_conv_time(const mica_context *ctx, const mica_tensor *y, const 
     double copied = (mica_tensor_contiguous(x) ? 0.0 : read) + (mica_tensor_contiguous(y) ? 0.0 : results);
     return 1.25 * (products * PRODUCT + results * (deep ? DEEP_OF_PLANES : RESULT)) + TURNED * copied;
 }
+
+#endif
