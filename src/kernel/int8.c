@@ -102,12 +102,44 @@ static void affine_dequantize(float *restrict y, const int8_t *restrict x, size_
         y[i] = (float)(x[i] - zero) * scale;
 }
 
+#if VF_LANES > 1
+/* Whole blocks of four vectors, of factors that keep sums below 2^31: how many values. All steps but the products, and
+ * their sum, are exact. y may be a or b. */
+static size_t affine_add_blocks(int8_t *y, const int8_t *a, const int8_t *b, size_t count,
+                                const float factor[2], const int32_t zero[3], const int32_t limit[2])
+{
+    enum { AT_ONCE = 4 * VF_LANES };
+    const float most = 1e6f;
+    if (!(factor[0] <= most && factor[0] >= -most && factor[1] <= most && factor[1] >= -most))
+        return 0;
+    const vf z0 = vf_set1((float)zero[0]), z1 = vf_set1((float)zero[1]), f0 = vf_set1(factor[0]),
+             f1 = vf_set1(factor[1]);
+    const vi z2 = vi_set1(zero[2]);
+    const vb low = vb_set1((uint8_t)limit[0]), high = vb_set1((uint8_t)limit[1]);
+    size_t i = 0;
+    for (; i + AT_ONCE <= count; i += AT_ONCE) {
+        vi four[4];
+        for (size_t k = 0; k < 4; k++) {
+            vf from_a = vf_mul(vf_sub(vf_load_i8(a + i + k * VF_LANES), z0), f0),
+               from_b = vf_mul(vf_sub(vf_load_i8(b + i + k * VF_LANES), z1), f1);
+            four[k] = vi_add(vi_from_vf(vf_add(from_a, from_b)), z2);
+        }
+        vb_store((uint8_t *)y + i, vb_limit(vb_pack_lanes(four), low, high));
+    }
+    return i;
+}
+#endif
+
 static void affine_add(int8_t *y, const int8_t *a, const int8_t *b, size_t count, const float factor[2],
                        const int32_t zero[3], const int32_t limit[2])
 {
     const int32_t z0 = zero[0], z1 = zero[1], z2 = zero[2];
     const float f0 = factor[0], f1 = factor[1], low = (float)(limit[0] - z2), high = (float)(limit[1] - z2);
-    for (size_t i = 0; i < count; i++)
+    size_t i = 0;
+#if VF_LANES > 1
+    i = affine_add_blocks(y, a, b, count, factor, zero, limit);
+#endif
+    for (; i < count; i++)
         y[i] = rounded((float)(a[i] - z0) * f0 + (float)(b[i] - z1) * f1, low, high, z2);
 }
 
@@ -407,6 +439,7 @@ const mica_int8_kernels VF_VARIANT_SYMBOL(mica_int8_kernels) = {.width = WIDTH,
                                                                 .last = last,
                                                                 .depthwise = depthwise,
                                                                 .deep_at = deep_at,
+                                                                .largest_of = largest_taps,
 #endif
                                                                 .quads_of_planes = quads_of_planes,
                                                                 .quads_of_row = quads_of_row,

@@ -119,6 +119,8 @@ typedef struct mica_int8_kernels {
     size_t panel, deep;
     void (*last)(const mica_int8_last *t, size_t channels, const mica_int8_finish *f, int each);
     void (*depthwise)(const mica_int8_deep *t, size_t channels, const mica_int8_finish *f, int each);
+    /* y[count] = the largest of x[at[t] + k], t below taps, which is at least 1 */
+    void (*largest_of)(int8_t *y, const int8_t *x, const ptrdiff_t *at, size_t taps, size_t count);
     /* Where channel c of `deep` is in a panel. */
     size_t (*deep_at)(size_t c);
 #endif

@@ -249,6 +249,7 @@ VF_INLINE void end_deep(char *y, size_t stride, vi (*sum)[4], size_t results, si
 {
     lane_numbers n;
     load_numbers(&n, e, 4);
+#pragma GCC unroll 4
     for (size_t r = 0; r < results; r++, y += stride) {
         vi four[4];
         for (size_t v = 0; v < 4; v++)
@@ -291,6 +292,7 @@ VF_INLINE void deep_of(const mica_int8_deep *t, const uint8_t *x, char *y, size_
         const uint8_t *row[4]; /* what there is not has weights of 0 */
         for (size_t k = 0; k < 4; k++)
             row[k] = x + (first + k < t->taps[0] ? first + k : first) * t->dilation[0] * t->row;
+#pragma GCC unroll 9
         for (size_t c = 0; c < (results - 1) * stride + width; c++) {
             vb quad[4];
             for (size_t k = 0; k < 4; k++)
@@ -350,9 +352,38 @@ static void depthwise(const mica_int8_deep *t, size_t channels, const mica_int8_
     }
 }
 
+/* Whole vectors; the last of them once more, where there is one. */
+static void largest_taps(int8_t *y, const int8_t *x, const ptrdiff_t *at, size_t taps, size_t count)
+{
+    const vb high = vb_set1(INT8_MAX);
+    for (size_t k = 0; k < count && count >= DEEP; k += DEEP) {
+        size_t c = k + DEEP <= count ? k : count - DEEP;
+        vb most = vb_load((const uint8_t *)x + at[0] + c);
+        for (size_t t = 1; t < taps; t++)
+            most = vb_limit(most, vb_load((const uint8_t *)x + at[t] + c), high);
+        vb_store((uint8_t *)y + c, most);
+    }
+    for (size_t c = 0; c < count && count < DEEP; c++) {
+        int8_t most = INT8_MIN;
+        for (size_t t = 0; t < taps; t++)
+            most = x[at[t] + (ptrdiff_t)c] > most ? x[at[t] + (ptrdiff_t)c] : most;
+        y[c] = most;
+    }
+}
+
 #else
 
 enum { LAST_PANEL = 4, DEEP = 4 };
+
+static void largest_taps(int8_t *y, const int8_t *x, const ptrdiff_t *at, size_t taps, size_t count)
+{
+    for (size_t c = 0; c < count; c++) {
+        int8_t most = INT8_MIN;
+        for (size_t t = 0; t < taps; t++)
+            most = x[at[t] + (ptrdiff_t)c] > most ? x[at[t] + (ptrdiff_t)c] : most;
+        y[c] = most;
+    }
+}
 
 static void last(const mica_int8_last *t, size_t channels, const mica_int8_finish *f, int each)
 {

@@ -153,7 +153,7 @@ VF_INLINE void slides_of(const mica_int8_tile *t, size_t vector, size_t vectors,
     for (size_t v = 0; v < vectors; v++)
         s[v] = vi_set1(t->start[0]);
     for (size_t q = 0; q < t->quads; q++) {
-        vb four = vb_repeat4((const uint8_t *)t->w + 4 * q);
+        vb four = vb_repeat4((const uint8_t *)t->w + t->apart * q);
         for (size_t v = 0; v < vectors; v++)
             s[v] = vi_dot_wide(s[v], vb_slide(x + t->at[q] + v * PIXELS), four);
     }

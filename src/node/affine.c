@@ -181,4 +181,4 @@ MICA_INT8_ENTRY(affine_global_avg_pool,
                 "means of channels of i8 [N, C, ...], by factor, rounded, plus y_zero", .ins = 1,
                 .names = (const char *const[]){"x", "y"}, .opts_bytes = sizeof(mica_affine_pool_opts),
                 MICA_FIELD_LIST(global_fields), .infer = global_infer, .run = global_run,
-                .passes = MICA_LAYOUTS(mica_gathering_passes), .sample = global_sample)
+                .passes = MICA_LAYOUTS(mica_reducing_passes), .sample = global_sample)

@@ -56,6 +56,8 @@ struct mica_preparation;
 /* What passes of compile ask of operations whose output has each element in the place of its inputs', and of those that
  * make it from what lies around: all images of such a call best lie the same way (layout.c). */
 extern const struct mica_op_passes mica_elementwise_passes, mica_gathering_passes;
+/* The same of those with one result for each channel. */
+extern const struct mica_op_passes mica_reducing_passes;
 
 /* ---- Sequences ---- */
 

@@ -179,4 +179,4 @@ static const mica_field global_fields[] = {
 MICA_INT8_ENTRY(int8_global_avg_pool, "sums of channels of i8 [N, C, ...] by multiplier / 2^shift", .ins = 1,
                 .names = (const char *const[]){"x", "y"}, .opts_bytes = sizeof(mica_int8_global_pool_opts),
                 MICA_FIELD_LIST(global_fields), .infer = global_infer, .run = global_run,
-                .passes = MICA_LAYOUTS(mica_gathering_passes), .sample = global_sample)
+                .passes = MICA_LAYOUTS(mica_reducing_passes), .sample = global_sample)

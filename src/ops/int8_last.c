@@ -14,9 +14,12 @@
 #include "base/parallel.h"
 #include "ops/int8_conv.h"
 
+#if !defined(MICA_SMALL)
+
 #define WINDOW      ((size_t)48 << 10) /* bytes, unless one row takes more */
-#define DEEP_WINDOW ((size_t)24 << 10)
+#define DEEP_WINDOW ((size_t)96 << 10)
 #define DEEP_PANELS ((size_t)4) /* of a depthwise convolution, at most, in a window */
+#define UNITS       ((size_t)3) /* of it, for each thread, at least */
 #define DEEP_COST   8.0         /* of a product of it, in products */
 
 /* Window positions from one result to the next; input positions from one window position to the next. */
@@ -88,6 +91,12 @@ static void set_units(const mica_context *ctx, mica_int8_job *job)
     job->rows = (mica_index)mica_div_up((size_t)d->made, job->tiles);
     while (job->rows > 1 && window_of(job, job->rows) > limit_of(job))
         job->rows--;
+    if (p->depthwise && ctx->threads > 1) { /* channels are not divided further */
+        size_t parts = mica_div_up(p->groups, deep_channels(job)) * job->batch,
+               tiles = mica_div_up((size_t)ctx->threads * UNITS, parts);
+        mica_index few = (mica_index)mica_div_up((size_t)d->made, tiles);
+        job->rows = few < job->rows ? few : job->rows;
+    }
     job->tiles = mica_div_up((size_t)d->made, (size_t)job->rows);
     job->phase_rows = seen(d, job->rows);
     size_t pixels = (size_t)(job->rows * job->dim[1].made), channels = p->depthwise ? p->groups : p->out;
@@ -372,3 +381,5 @@ double mica_int8_conv_time(const mica_context *ctx, const mica_tensor *y, const 
     double copied = (mica_tensor_contiguous(x) ? 0.0 : read) + (mica_tensor_contiguous(y) ? 0.0 : results);
     return 1.25 * (products * PRODUCT + results * (deep ? DEEP_OF_PLANES : RESULT)) + TURNED * copied;
 }
+
+#endif

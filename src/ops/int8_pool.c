@@ -8,6 +8,7 @@
 
 #define BLOCK ((size_t)8192) /* values that are read in a block of parallel work, about */
 #define ROW   256            /* results at a time */
+#define TAPS  16             /* of an output pixel at a time */
 
 typedef struct pool_job {
     const mica_int8_kernels *kernels;
@@ -74,30 +75,47 @@ static void pool_block(const pool_job *job, size_t block, bool average)
 #if !defined(MICA_SMALL)
 /* ---- Channels last: a pixel of all of them at a time ---- */
 
-/* Results of some channels of an output pixel. */
-static void pool_pixel(const pool_job *job, const int8_t *image, mica_index row, mica_index column, int8_t *y,
-                       size_t count, bool average)
+/* Where the taps of an output pixel that lie inside are in an image; how many. At most TAPS from tap *next on, which
+ * is moved. */
+static size_t find_taps(const pool_job *job, mica_index row, mica_index column, ptrdiff_t at[TAPS],
+                        mica_index *next)
 {
-    size_t channels = job->channels;
-    int32_t sum[ROW] = {0};
-    memset(y, INT8_MIN, count);
-    for (mica_index i = 0; i < job->kernel[0]; i++) {
-        mica_index at = row * job->stride[0] - job->pad[0] + i * job->dilation[0];
-        if (at < 0 || at >= job->in[0])
-            continue;
-        for (mica_index j = 0; j < job->kernel[1]; j++) {
-            mica_index to = column * job->stride[1] - job->pad[1] + j * job->dilation[1];
-            if (to < 0 || to >= job->in[1])
-                continue;
-            const int8_t *x = image + (size_t)(at * job->in[1] + to) * channels;
-            if (average)
-                job->kernels->tap(sum, x, 1, count, 1);
-            else
-                job->kernels->largest(y, x, 1, count);
-        }
+    size_t found = 0;
+    for (mica_index all = job->kernel[0] * job->kernel[1]; *next < all && found < TAPS; ++*next) {
+        mica_index i = row * job->stride[0] - job->pad[0] + *next / job->kernel[1] * job->dilation[0],
+                   j = column * job->stride[1] - job->pad[1] + *next % job->kernel[1] * job->dilation[1];
+        if (i >= 0 && i < job->in[0] && j >= 0 && j < job->in[1])
+            at[found++] = (i * job->in[1] + j) * (mica_index)job->channels;
     }
-    if (average)
-        job->kernels->finish(y, sum, count, &job->finish, 0);
+    return found;
+}
+
+static void average_pixel(const pool_job *job, const int8_t *image, mica_index row, mica_index column,
+                          int8_t *y)
+{
+    for (size_t c = 0; c < job->channels; c += ROW) {
+        int32_t sum[ROW] = {0};
+        ptrdiff_t at[TAPS];
+        size_t count = mica_least(ROW, job->channels - c), taps;
+        for (mica_index next = 0; (taps = find_taps(job, row, column, at, &next)) > 0;)
+            for (size_t t = 0; t < taps; t++)
+                job->kernels->tap(sum, image + at[t] + c, 1, count, 1);
+        job->kernels->finish(y + c, sum, count, &job->finish, 0);
+    }
+}
+
+static void max_pixel(const pool_job *job, const int8_t *image, mica_index row, mica_index column, int8_t *y)
+{
+    ptrdiff_t at[TAPS];
+    mica_index next = 0;
+    size_t taps = find_taps(job, row, column, at, &next);
+    if (taps > 0)
+        job->kernels->largest_of(y, image, at, taps, job->channels);
+    else
+        memset(y, INT8_MIN, job->channels);
+    while (taps > 0 && (taps = find_taps(job, row, column, at, &next)) > 0)
+        for (size_t t = 0; t < taps; t++)
+            job->kernels->largest(y, image + at[t], 1, job->channels);
 }
 
 /* A row of output is a unit. */
@@ -109,9 +127,8 @@ static void pool_last_block(const pool_job *job, size_t block, bool average)
         const int8_t *image = job->x + r / (size_t)job->out[0] * (size_t)(job->in[0] * job->in[1]) * channels;
         int8_t *y = job->y + r * (size_t)job->out[1] * channels;
         for (mica_index column = 0; column < job->out[1]; column++, y += channels)
-            for (size_t c = 0; c < channels; c += ROW)
-                pool_pixel(job, image + c, (mica_index)(r % (size_t)job->out[0]), column, y + c,
-                           mica_least(ROW, channels - c), average);
+            (average ? average_pixel : max_pixel)(job, image, (mica_index)(r % (size_t)job->out[0]), column,
+                                                  y);
     }
 }
 

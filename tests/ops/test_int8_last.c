@@ -95,7 +95,7 @@ static bool draw_conv(conv_call *c, test_random *r)
     int kind = test_int(r, 0, 3); /* depthwise, few channels, 1 x 1, any */
     c->groups = kind == 0 ? test_int(r, 2, MOST_CHANNELS) : kind == 3 && test_chance(r, 20) ? 2 : 1;
     c->in = kind == 0 ? 1 : kind == 1 ? test_int(r, 1, 3) : test_int(r, 1, 40);
-    c->out = kind == 0 ? 1 : test_int(r, 1, 75);
+    c->out = kind == 0 || test_chance(r, 15) ? 1 : test_int(r, 1, 75);
     for (int k = 0; k < 2; k++) {
         c->taps[k] = kind == 2 ? 1 : test_chance(r, 50) ? 3 : test_int(r, 1, kind == 1 ? 7 : 5);
         c->stride[k] = test_int(r, 1, test_chance(r, 80) ? 2 : 4);
@@ -273,10 +273,11 @@ static void pools(mica_context *const *ctx, mica_context *scalar, test_random *r
 {
     for (int trial = 0; trial < 60; trial++) {
         int kind = test_int(r, 0, 3);
-        mica_pooling_opts w = {.kernel = {test_int(r, 1, 3), test_int(r, 1, 3)},
+        int most = test_chance(r, 20) ? 6 : 3;
+        mica_pooling_opts w = {.kernel = {test_int(r, 1, most), test_int(r, 1, most)},
                                .stride = {test_int(r, 1, 3), test_int(r, 1, 3)}};
         mica_index x_dims[4] = {test_int(r, 1, 3), test_int(r, 1, test_chance(r, 20) ? 600 : 70),
-                                test_int(r, 3, 12), test_int(r, 3, 12)},
+                                test_int(r, most, 12), test_int(r, most, 12)},
                    y_dims[4] = {x_dims[0], x_dims[1], 1, 1};
         for (int k = 0; k < 2 && kind < 2; k++) {
             w.pad[k] = test_int(r, 0, (int)w.kernel[k] / 2);
