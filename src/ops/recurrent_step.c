@@ -131,6 +131,7 @@ static void fused_block(void *work, size_t block, int thread)
         s->kernel(&s->cell, s->row, s->rows, unit, units);
 }
 
+#if !defined(MICA_SMALL)
 /* ---- One sequence: W_hh as it lies, its rows by the state ---- */
 
 /* Whether a step is that of one sequence, whose product needs no panels. */
@@ -177,6 +178,8 @@ static void single_block(void *work, size_t block, int thread)
     s->kernel(&s->cell, s->row, 1, unit, units);
 }
 
+#endif
+
 static void multiply_all(mica_context *ctx, const mica_recurrent_step *s)
 {
     const mica_recurrent_product *p = &s->product;
@@ -216,11 +219,13 @@ void mica_recurrent_run(mica_context *ctx, mica_recurrent_step *s)
                       fused_block, s);
         return;
     }
+#if !defined(MICA_SMALL)
     if (is_single(s)) {
         single_job j = {s, single_units(ctx, s)};
         mica_parallel(ctx, mica_div_up(s->cell.hidden, j.units), single_block, &j);
         return;
     }
+#endif
     if (p->to.data != NULL)
         multiply_all(ctx, s);
     if (s->kernel != NULL)
