@@ -252,8 +252,10 @@ void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, size_t leas
                          const void *job)
 {
     size_t share = mica_div_up(r->batch, (size_t)ctx->threads);
+#if !defined(MICA_SMALL)
     if (r->gates * r->hidden * sizeof(float) <= NEAR_BYTES)
         least = mica_least(least, NEAR_ROWS);
+#endif
     rows_job j = {.fn = fn, .job = job, .batch = r->batch};
     j.count = mica_least(mica_round_up(share, MICA_CELL_GROUP), MOST_ROWS);
     if (mica_recurrent_packs(r) && (ctx->threads == 1 || share >= least))
