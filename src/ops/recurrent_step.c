@@ -14,7 +14,7 @@
 /* Multiply-adds of a step that threads share: below, what they would tell each other takes longer. */
 #define SHARED_SUMS 1.5e5
 /* The same of one sequence alone, whose sums wait for the weights; and those of a block. */
-#define SHARED_SINGLE 5e4
+#define SHARED_SINGLE 2.5e5
 #define SINGLE_SUMS   ((size_t)32768)
 /* Bytes of W_hh that the second cache of every core keeps from step to step: then so many sequences are enough for a
  * thread of their own. */
