@@ -162,6 +162,22 @@ static mica_status matched1d_backward(bench_state *s)
     return conv1d_backward(s);
 }
 
+/* ---- One dimension as a column: [N, C, L, 1] and taps [K, 1] ---- */
+
+static mica_status column_setup(bench_state *s)
+{
+    BENCH_TRY(conv1d_setup(s));
+    for (int i = DST; i <= W; i++)
+        s->t[i] = mica_4d(s->t[i].data, s->t[i].dim[0], s->t[i].dim[1], s->t[i].dim[2], 1);
+    return MICA_OK;
+}
+
+static mica_status column_forward(bench_state *s)
+{
+    mica_conv2d_opts opts = {.pad = {s->row->size[KERNEL] / 2, 0}};
+    return mica_conv2d(s->ctx, &s->t[DST], &s->t[X], &s->t[W], &s->t[BIAS], &opts);
+}
+
 static const bench_case cases[] = {
     {"conv2d_8x64x32x32_to_128_3x3_fwd", conv2d_setup, conv2d_forward, {8, 64, 128, 32, 3}},
     {"conv2d_8x64x32x32_to_128_3x3_bwd", conv2d_backward_setup, conv2d_backward, {8, 64, 128, 32, 3}},
@@ -173,6 +189,8 @@ static const bench_case cases[] = {
     {"conv2d_matched_7x7_bwd", matched2d_backward_setup, matched2d_backward, {1, 1, 32, 32, 7}},
     {"conv1d_8x64x256_to_128_3_fwd", conv1d_setup, conv1d_forward, {8, 64, 128, 256, 3}},
     {"conv1d_8x64x256_to_128_3_bwd", conv1d_backward_setup, conv1d_backward, {8, 64, 128, 256, 3}},
+    {"conv1d_40x128x4_to_128_3_fwd", conv1d_setup, conv1d_forward, {40, 128, 128, 4, 3}},
+    {"conv2d_1x256x512x1_to_512_5x1_fwd", column_setup, column_forward, {1, 256, 512, 512, 5}},
     {"conv1d_matched_3_fwd", matched1d_setup, matched1d_forward, {1, 1, 32, 1024, 3}},
     {"conv1d_matched_3_bwd", matched1d_backward_setup, matched1d_backward, {1, 1, 32, 1024, 3}},
     {"conv1d_matched_5_fwd", matched1d_setup, matched1d_forward, {1, 1, 32, 1024, 5}},

@@ -84,6 +84,8 @@ static mica_status both(bench_state *s)
 static const bench_case cases[] = {
     {"lstm_1x16_128_256_fwd", forward_setup, forward, {1, 16, 128, 256}},
     {"lstm_1x1_128_256_fwd", forward_setup, forward, {1, 1, 128, 256}},
+    {"lstm_32x1_100_128_fwd", forward_setup, forward, {32, 1, 100, 128}},
+    {"lstm_32x8_100_128_fwd", forward_setup, forward, {32, 8, 100, 128}},
     {"lstm_64x16_128_256_fwd", forward_setup, forward, {64, 16, 128, 256}},
     {"lstm_64x16_128_256_fwd_bwd", both_setup, both, {64, 16, 128, 256}},
 };

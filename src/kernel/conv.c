@@ -78,10 +78,152 @@ static void fill(const mica_conv_patches *in, float *dst, size_t stride, size_t 
     }
 }
 
+/* ---- Patches of rows of few pixels: a pixel at a time, and turned in the first cache ---- */
+
+/* Taps of a pixel at a time. */
+#define SHORT_TAPS 96
+
+/* Which taps of a pixel lie inside the image. */
+typedef struct pixel {
+    const float *image;    /* channel 0 */
+    ptrdiff_t row, column; /* that tap (0, 0) meets */
+    size_t t, t_end, u, u_end;
+} pixel;
+
+static size_t taps_inside(const mica_conv_axis *axis, ptrdiff_t at, size_t *end)
+{
+    size_t low = 0, high = axis->taps;
+    while (low < high && !inside(axis, at + (ptrdiff_t)low * axis->step, 1))
+        low++;
+    while (low < high && !inside(axis, at + (ptrdiff_t)(high - 1) * axis->step, 1))
+        high--;
+    *end = high;
+    return low;
+}
+
+static void find_pixels(pixel *pixels, const mica_conv_patches *in, size_t first, size_t count)
+{
+    first += in->first_pixel;
+    size_t j = first % in->columns.count, row = first / in->columns.count, i = row % in->rows.count;
+    const float *image = in->data + (ptrdiff_t)(row / in->rows.count) * in->image_stride;
+    for (size_t n = 0; n < count; n++) {
+        pixel *p = &pixels[n];
+        p->image = image;
+        p->row = (ptrdiff_t)i * in->rows.scale + in->rows.base;
+        p->column = (ptrdiff_t)j * in->columns.scale + in->columns.base;
+        p->t = taps_inside(&in->rows, p->row, &p->t_end);
+        p->u = taps_inside(&in->columns, p->column, &p->u_end);
+        if (++j < in->columns.count)
+            continue;
+        j = 0;
+        if (++i < in->rows.count)
+            continue;
+        i = 0;
+        image += in->image_stride;
+    }
+}
+
+static const float *tap_at(const mica_conv_patches *in, const pixel *p, size_t channel, size_t t, size_t u)
+{
+    return p->image + (ptrdiff_t)channel * in->channel_stride +
+           (p->row + (ptrdiff_t)t * in->rows.step) * in->row_stride +
+           (p->column + (ptrdiff_t)u * in->columns.step) * in->column_stride;
+}
+
+/* Taps u .. u + n - 1 of one row of one channel. */
+static void fill_taps(float *dst, const mica_conv_patches *in, const pixel *p, size_t channel, size_t t,
+                      size_t u, size_t n)
+{
+    size_t low = u > p->u ? u : p->u, high = least(u + n, p->u_end);
+    if (t < p->t || t >= p->t_end || low >= high) {
+        zero(dst, n);
+        return;
+    }
+    zero(dst, low - u);
+    copy(dst + (low - u), tap_at(in, p, channel, t, low), in->columns.step * in->column_stride, high - low);
+    zero(dst + (high - u), u + n - high);
+}
+
+/* n taps of a row, of some channels: n is a constant where this is inlined. */
+VF_INLINE void copy_taps(float *dst, size_t dst_step, const float *src, ptrdiff_t src_step, ptrdiff_t step,
+                         size_t channels, size_t n)
+{
+    for (size_t c = 0; c < channels; c++, dst += dst_step, src += src_step)
+        for (size_t u = 0; u < n; u++)
+            dst[u] = src[(ptrdiff_t)u * step];
+}
+
+/* All taps of some channels. */
+static void fill_channels(float *dst, const mica_conv_patches *in, const pixel *p, size_t channel,
+                          size_t channels)
+{
+    size_t across = in->columns.taps, taps = in->rows.taps * across, n = p->u_end - p->u;
+    if ((p->t_end - p->t) * n < taps)
+        zero(dst, channels * taps);
+    ptrdiff_t step = in->columns.step * in->column_stride;
+    for (size_t t = p->t; t < p->t_end && n > 0; t++) {
+        float *to = dst + t * across + p->u;
+        const float *from = tap_at(in, p, channel, t, p->u);
+        switch (n) {
+        case 1:
+            copy_taps(to, taps, from, in->channel_stride, step, channels, 1);
+            break;
+        case 2:
+            copy_taps(to, taps, from, in->channel_stride, step, channels, 2);
+            break;
+        case 3:
+            copy_taps(to, taps, from, in->channel_stride, step, channels, 3);
+            break;
+        default:
+            copy_taps(to, taps, from, in->channel_stride, step, channels, n);
+        }
+    }
+}
+
+/* Taps k0 .. k0 + k - 1 of a pixel. */
+static void fill_pixel(float *dst, const mica_conv_patches *in, const pixel *p, size_t k0, size_t k)
+{
+    size_t across = in->columns.taps, taps = in->rows.taps * across;
+    for (size_t done = 0, n; done < k; done += n) {
+        size_t at = k0 + done, channel = at / taps, rest = at % taps;
+        if (rest == 0 && k - done >= taps) {
+            size_t channels = (k - done) / taps;
+            n = channels * taps;
+            fill_channels(dst + done, in, p, channel, channels);
+        } else {
+            n = least(across - rest % across, k - done);
+            fill_taps(dst + done, in, p, channel, rest / across, rest % across, n);
+        }
+    }
+}
+
+static void pack_short(const mica_conv_patches *in, float *panel, size_t width, size_t first, size_t count,
+                       size_t k0, size_t k)
+{
+    pixel pixels[MICA_CONV_PIXELS];
+    float stage[MICA_CONV_PIXELS * SHORT_TAPS];
+    find_pixels(pixels, in, first, count);
+    size_t taps = in->rows.taps * in->columns.taps, whole = taps * VF_LANES;
+    size_t most = whole <= SHORT_TAPS ? SHORT_TAPS / whole * whole
+                                      : SHORT_TAPS; /* whole vectors, and channels */
+    k0 += in->first_tap;
+    for (size_t done = 0, n; done < k; done += n) {
+        n = least(k - done, most);
+        for (size_t i = 0; i < count; i++)
+            fill_pixel(stage + i * SHORT_TAPS, in, &pixels[i], k0 + done, n);
+        in->gemm->pack(panel + done * width, width, stage, SHORT_TAPS, 1, count, n);
+    }
+}
+
 static void pack(const void *source, float *panel, size_t width, size_t first, size_t count, size_t k0,
                  size_t k)
 {
-    fill(source, panel, width, first, count, k0, k);
+    const mica_conv_patches *in = source;
+    if (mica_conv_short_rows(&in->columns)) {
+        pack_short(in, panel, width, first, count, k0, k);
+        return;
+    }
+    fill(in, panel, width, first, count, k0, k);
     if (count < width)
         for (size_t p = 0; p < k; p++)
             zero(panel + p * width + count, width - count);

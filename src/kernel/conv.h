@@ -30,6 +30,12 @@ typedef struct mica_conv_patches {
     const mica_gemm_kernels *gemm; /* for pack_transposed */
 } mica_conv_patches;
 
+/* Whether rows of patches have so few pixels that these are packed one at a time: fewer where rows can be copied. */
+static inline bool mica_conv_short_rows(const mica_conv_axis *columns)
+{
+    return columns->count <= (columns->scale == 1 ? 6 : 12);
+}
+
 /* The most pixels that `fill`, and columns that a panel, may have. */
 #define MICA_CONV_PIXELS 64
 

@@ -77,37 +77,33 @@ static float *direct_at(const mica_walk *w, int operand, const mica_walk_place *
     return (float *)(void *)w->data[operand] + mica_walk_offset(w, c, operand);
 }
 
+#if !defined(MICA_SMALL)
 /* What the stage of an operand holds. */
 typedef struct staged {
     const void *from; /* NULL: nothing that could be used again */
     mica_index count;
 } staged;
 
-static const void *place_of(const mica_walk *w, int operand, const mica_walk_place *c)
-{
-    return w->data[operand] +
-           mica_walk_offset(w, c, operand) * (mica_index)mica_dtype_bytes(w->dtype[operand]);
-}
-
 /* Whether the stage has n elements or more of what lies here already; it has them from now on. */
-static bool holds(staged *held, const void *from, mica_index n)
+static bool holds(staged *held, const mica_walk *w, int operand, const mica_walk_place *c, mica_index n)
 {
-#if defined(MICA_SMALL)
-    (void)held, (void)from, (void)n;
-#else
+    const void *from = w->data[operand] +
+                       mica_walk_offset(w, c, operand) * (mica_index)mica_dtype_bytes(w->dtype[operand]);
     if (held->from == from && held->count >= n)
         return true;
     *held = (staged){from, n};
-#endif
     return false;
 }
+#endif
 
 /* Long rows: a row at a time, or STAGE elements of it where an operand is staged. */
 static void map_rows(const map_job *job, size_t begin, size_t end)
 {
     const mica_walk *w = &job->walk;
     float stage[MICA_WALK_OPERANDS][STAGE];
+#if !defined(MICA_SMALL)
     staged held[MICA_WALK_OPERANDS] = {{NULL, 0}};
+#endif
     mica_index most = PTRDIFF_MAX;
     for (int k = 0; k < w->operands; k++)
         if (!direct(w, k))
@@ -121,9 +117,13 @@ static void map_rows(const map_job *job, size_t begin, size_t end)
         const float *source[MICA_WALK_OPERANDS];
         for (int k = 1; k < w->operands; k++) {
             source[k - 1] = direct(w, k) ? direct_at(w, k, &c) : stage[k];
-            bool alike = w->stride[k][last] == 0; /* one number */
-            if (!direct(w, k) && !(alike && holds(&held[k], place_of(w, k, &c), n)))
-                load_run(stage[k], w, k, &c, n);
+            if (direct(w, k))
+                continue;
+#if !defined(MICA_SMALL)
+            if (w->stride[k][last] == 0 && holds(&held[k], w, k, &c, n)) /* one number */
+                continue;
+#endif
+            load_run(stage[k], w, k, &c, n);
         }
         job->fn(direct(w, 0) ? direct_at(w, 0, &c) : stage[0], source, (size_t)n, job->params);
         if (!direct(w, 0))
@@ -194,7 +194,7 @@ static void load_rows(float *out, staged *held, const mica_walk *w, int operand,
     mica_walk_place c = *at;
     mica_index row = w->dim[last] - c.index[last], done = mica_least_index(row, n);
     bool again = w->stride[operand][last - 1] == 0;
-    if (again && holds(held, place_of(w, operand, &c), n))
+    if (again && holds(held, w, operand, &c, n))
         return;
     load_run(out, w, operand, &c, done);
     while (done < n && again) { /* what is there, once more */

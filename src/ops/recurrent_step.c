@@ -14,7 +14,7 @@
 /* Multiply-adds of a step that threads share: below, what they would tell each other takes longer. */
 #define SHARED_SUMS 1.5e5
 /* The same of one sequence alone, whose sums wait for the weights; and those of a block. */
-#define SHARED_SINGLE 5e4
+#define SHARED_SINGLE 2.5e5
 #define SINGLE_SUMS   ((size_t)32768)
 /* Bytes of W_hh that the second cache of every core keeps from step to step: then so many sequences are enough for a
  * thread of their own. */
@@ -131,6 +131,7 @@ static void fused_block(void *work, size_t block, int thread)
         s->kernel(&s->cell, s->row, s->rows, unit, units);
 }
 
+#if !defined(MICA_SMALL)
 /* ---- One sequence: W_hh as it lies, its rows by the state ---- */
 
 /* Whether a step is that of one sequence, whose product needs no panels. */
@@ -177,6 +178,8 @@ static void single_block(void *work, size_t block, int thread)
     s->kernel(&s->cell, s->row, 1, unit, units);
 }
 
+#endif
+
 static void multiply_all(mica_context *ctx, const mica_recurrent_step *s)
 {
     const mica_recurrent_product *p = &s->product;
@@ -216,11 +219,13 @@ void mica_recurrent_run(mica_context *ctx, mica_recurrent_step *s)
                       fused_block, s);
         return;
     }
+#if !defined(MICA_SMALL)
     if (is_single(s)) {
         single_job j = {s, single_units(ctx, s)};
         mica_parallel(ctx, mica_div_up(s->cell.hidden, j.units), single_block, &j);
         return;
     }
+#endif
     if (p->to.data != NULL)
         multiply_all(ctx, s);
     if (s->kernel != NULL)
@@ -247,8 +252,10 @@ void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, size_t leas
                          const void *job)
 {
     size_t share = mica_div_up(r->batch, (size_t)ctx->threads);
+#if !defined(MICA_SMALL)
     if (r->gates * r->hidden * sizeof(float) <= NEAR_BYTES)
         least = mica_least(least, NEAR_ROWS);
+#endif
     rows_job j = {.fn = fn, .job = job, .batch = r->batch};
     j.count = mica_least(mica_round_up(share, MICA_CELL_GROUP), MOST_ROWS);
     if (mica_recurrent_packs(r) && (ctx->threads == 1 || share >= least))

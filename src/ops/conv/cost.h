@@ -9,12 +9,13 @@
 
 /* Of matrix products: a multiply-add, pixels rounded up to whole vectors; a weight of each product, read as it lies,
  * packed from rows, and packed from taps that lie another way; a number of the patches, and of each run of them in a
- * row of the image; a result, and what it takes by way of a stage, and each run of it. */
+ * row of the image, or a number where rows are short; a result, and what it takes by way of a stage, and each run of
+ * it, and of a short one. */
 typedef struct mica_conv_gemm_costs {
     double sum;
     double read, pack, turn;
-    double patch, patch_run;
-    double out, staged_out, staged_run;
+    double patch, patch_run, patch_short;
+    double out, staged_out, staged_run, staged_short;
 } mica_conv_gemm_costs;
 
 /* Of transforms: a multiply-add; one that begins a register tile's sum, for each block; a weight; a vector of tiles (a

@@ -214,13 +214,45 @@ static void finish_block(void *work, size_t plane, int thread)
                            p->in.rows.count, p->in.columns.count);
 }
 
+#if !defined(MICA_SMALL)
+/* Where all planes lie one behind the other, they are finished as one run. */
+#define FINISHED_FLOATS ((size_t)16384)
+
+static size_t output_floats(const mica_conv_product *p) { return p->images * p->groups * p->m * p->pixels; }
+
+static bool is_one_run(const mica_conv_product *p)
+{
+    ptrdiff_t stride, pixels = (ptrdiff_t)p->pixels;
+    return mica_conv_pixel_stride(&stride, p->in.rows.count, p->in.columns.count, p->out.row_stride,
+                                  p->out.column_stride) &&
+           (stride == 1 || pixels == 1) && p->out.channel_stride == pixels &&
+           (p->images == 1 || p->out.image_stride == (ptrdiff_t)(p->groups * p->m) * pixels);
+}
+
+static void finish_run(void *work, size_t block, int thread)
+{
+    (void)thread;
+    const mica_conv_product *p = work;
+    float *at = p->out.data + block * FINISHED_FLOATS;
+    size_t n = mica_least(FINISHED_FLOATS, output_floats(p) - block * FINISHED_FLOATS);
+    p->finish(at, (const float *const[]){at}, n, &p->slope);
+}
+#endif
+
 void mica_conv_product_run(mica_context *ctx, mica_conv_product *p)
 {
     if (p->images * p->pixels * p->m == 0)
         return;
     p->path->run(ctx, p);
-    if (p->finish != NULL && !p->path->finishes)
-        mica_parallel(ctx, p->images * p->groups * p->m, finish_block, p);
+    if (p->finish == NULL || p->path->finishes)
+        return;
+#if !defined(MICA_SMALL)
+    if (is_one_run(p)) {
+        mica_parallel(ctx, mica_div_up(output_floats(p), FINISHED_FLOATS), finish_run, p);
+        return;
+    }
+#endif
+    mica_parallel(ctx, p->images * p->groups * p->m, finish_block, p);
 }
 
 /* ---- The gradient by the weights ---- */

@@ -17,6 +17,8 @@
 #define SMALL_BAND  32
 #define PACKED_BAND 64
 #define LEAST_SUMS  ((size_t)1 << 19)
+/* Pixels of a row from which a call that copies them is worth it. */
+#define LONG_RUN 16
 
 /* ---- Scratch ---- */
 
@@ -63,7 +65,10 @@ static double gemm_cost(const mica_conv_product *p, const mica_conv_gemm_costs *
     size_t lanes = mica_conv_cost_lanes(p->kernels);
     double weights = (double)(p->m * p->k) * (double)(count * p->groups), pixels = (double)count * (double)n;
     bool rows = weights_in_rows(p);
-    double patches = packed ? c->patch + c->patch_run / (double)p->in.columns.count : 0.0;
+    double patches = !packed ? 0.0
+                     : mica_conv_short_rows(&p->in.columns)
+                         ? c->patch_short
+                         : c->patch + c->patch_run / (double)p->in.columns.count;
     /* Rows that lie the other way, of single taps, turn the product: pixels are then no vectors. */
     bool turned = !rows && p->in.rows.taps * p->in.columns.taps == 1;
     return weights *
@@ -92,11 +97,12 @@ static double staged_cost(const mica_context *ctx, const mica_conv_product *p)
     (void)ctx;
     const mica_conv_gemm_costs *c = gemm_costs(p);
     size_t all = p->images * p->pixels, rest = p->band > 0 ? all % p->band : 0;
+    double run = mica_conv_short_rows(&p->in.columns) ? c->staged_short : c->staged_run;
     double cost = p->band > 0 ? gemm_cost(p, c, all / p->band, p->band, true) : 0.0;
     if (rest > 0)
         cost += gemm_cost(p, c, 1, rest, true);
-    return cost + (double)all * (double)(p->groups * p->m) *
-                      (c->staged_out + c->staged_run / (double)p->in.columns.count);
+    return cost +
+           (double)all * (double)(p->groups * p->m) * (c->staged_out + run / (double)p->in.columns.count);
 }
 
 /* ---- Straight into the output ---- */
@@ -252,20 +258,23 @@ static size_t staged_taken(const mica_context *ctx, const mica_conv_product *p)
 /* Pixels first .. first + n - 1 of one channel from the stage to their places. */
 static void unstage(const mica_conv_product *p, float *channel, const float *stage, size_t first, size_t n)
 {
-    size_t columns = p->in.columns.count;
-    size_t j = first % columns, row = first / columns;
-    for (size_t done = 0, run; done < n; done += run, j = 0, row++) {
+    size_t columns = p->in.columns.count, rows = p->in.rows.count;
+    size_t j = first % columns, i = first / columns % rows;
+    float *image = channel + (ptrdiff_t)(first / columns / rows) * p->out.image_stride;
+    for (size_t done = 0, run; done < n; done += run, j = 0) {
         run = mica_least(columns - j, n - done);
-        float *to = channel + (ptrdiff_t)(row / p->in.rows.count) * p->out.image_stride +
-                    (ptrdiff_t)(row % p->in.rows.count) * p->out.row_stride +
-                    (ptrdiff_t)j * p->out.column_stride;
+        float *to = image + (ptrdiff_t)i * p->out.row_stride + (ptrdiff_t)j * p->out.column_stride;
         if (p->accumulate)
             MICA_KERNEL(p->kernels, conv, add)(to, p->out.column_stride, stage + done, 1, run);
-        else if (p->out.column_stride == 1)
+        else if (p->out.column_stride == 1 && run >= LONG_RUN)
             memcpy(to, stage + done, run * sizeof *to);
         else
             for (size_t x = 0; x < run; x++)
                 to[(ptrdiff_t)x * p->out.column_stride] = stage[done + x];
+        if (++i == rows) {
+            i = 0;
+            image += p->out.image_stride;
+        }
     }
 }
 
