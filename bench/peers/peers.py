@@ -23,7 +23,7 @@ PROGRAMS = os.path.join(OUT, "peers")
 def options(arguments):
     parser = argparse.ArgumentParser(prog="./dev bench --peers", description=__doc__)
     parser.add_argument("filters", nargs="*", metavar="FILTER", help="only the rows whose name contains one of these")
-    parser.add_argument("--peers", default="debian", choices=["debian", "newest"], help="Debian's, or the newest of PyPI")
+    parser.add_argument("--peers", default="debian", choices=["debian", "newest"], help="Debian's, or PyPI's newest")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, each in its own run (1,2)")
     parser.add_argument("--seconds", type=float, default=1.5, help="for each row, all contestants together (1.5)")
     parser.add_argument("--patience", type=float, default=2.5, help="times that, for rows that are not decided (2.5)")
