@@ -120,7 +120,9 @@ typedef struct bench_result {
     bench_limit limit;
     double percent;       /* of that limit, measured in turns: by medians; by best times if disturbed */
     double allocs, bytes; /* heap calls and bytes asked for, per operation */
-    bool disturbed;       /* there were hardly any samples without another program in between */
+    double instructions,
+        moved;      /* per operation, the latter bytes from beyond the caches; below 0: not known */
+    bool disturbed; /* there were hardly any samples without another program in between */
 } bench_result;
 
 /* What the probes find at one number of threads. */
@@ -159,6 +161,9 @@ typedef struct bench_options {
     bench_timing timing;
     const char *json;    /* a file to write, or NULL */
     const char *compare; /* a file to compare with, or NULL */
+    const char *exactly; /* only the case of this name; NULL: what the filters choose */
+    long calls;          /* above 0: call each case so often, and measure nothing */
+    bool valgrind;       /* count instructions and bytes by valgrind, not by the processor */
     bool list;           /* names only */
     bool ops;     /* the rows op_NAME, one for every operation, instead; else they run by a filter "op_..." */
     bool check;   /* fail if a case allocates */

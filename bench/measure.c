@@ -7,6 +7,7 @@
 
 #include "base/context.h"
 #include "bench/bench.h"
+#include "bench/cost.h"
 #include "host/heap.h"
 #include "bench/measure.h"
 #include "host/clock.h"
@@ -211,6 +212,11 @@ mica_status bench_measure(bench_result *out, mica_context *ctx, const bench_case
     bench_timed *open;
     BENCH_TRY(bench_begin(&open, ctx, row, peak));
     mica_status status = take_samples(out, &open->timed, &open->against, timing);
+    cost counted = {COST_UNKNOWN, COST_UNKNOWN};
+    if (status == MICA_OK)
+        status = cost_count(&counted, &open->timed);
+    out->instructions = counted.instructions;
+    out->moved = counted.moved;
     if (status == MICA_OK)
         summarize(out, open);
     bench_end(open);

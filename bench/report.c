@@ -71,6 +71,22 @@ static void json_string(FILE *out, const char *text)
     fputc('"', out);
 }
 
+static void json_string_or_null(FILE *out, const char *text)
+{
+    if (text != NULL)
+        json_string(out, text);
+    else
+        fprintf(out, "null");
+}
+
+static void json_count(FILE *out, const char *name, double value)
+{
+    if (value >= 0.0)
+        fprintf(out, ", \"%s\": %.0f", name, value);
+    else
+        fprintf(out, ", \"%s\": null", name);
+}
+
 static void json_machine(FILE *out, const bench_machine *machine)
 {
     /* The one line of the machine is that of most threads; `peaks` has all. */
@@ -90,7 +106,11 @@ static void json_machine(FILE *out, const bench_machine *machine)
     for (int i = 0; i < machine->peaks; i++)
         fprintf(out, "%s{\"threads\": %d, \"peak_gflops\": %.3f, \"copy_gbs\": %.3f}", i > 0 ? ", " : "",
                 machine->peak[i].threads, machine->peak[i].gflops, machine->peak[i].gbs);
-    fprintf(out, "]\n  }");
+    fprintf(out, "],\n    \"counted_by\": ");
+    json_string_or_null(out, machine->counted_by);
+    fprintf(out, ",\n    \"not_counted\": ");
+    json_string_or_null(out, machine->counted_by == NULL ? machine->not_counted : NULL);
+    fprintf(out, "\n  }");
 }
 
 static void json_case(FILE *out, const bench_result *r)
@@ -100,9 +120,12 @@ static void json_case(FILE *out, const bench_result *r)
     fprintf(
         out,
         ", \"threads\": %d, \"ns\": %.3f, \"ns_min\": %.3f, \"gflops\": %.3f, \"gbs\": %.3f, "
-        "\"percent_of_peak\": %.2f, \"limit\": \"%s\", \"allocs\": %.9g, \"bytes\": %.9g, \"disturbed\": %s}",
+        "\"percent_of_peak\": %.2f, \"limit\": \"%s\", \"allocs\": %.9g, \"bytes\": %.9g, \"disturbed\": %s",
         r->threads, r->ns, r->ns_min, r->gflops, r->gbs, r->percent, bench_limit_name(r->limit), r->allocs,
         r->bytes, r->disturbed ? "true" : "false");
+    json_count(out, "instructions", r->instructions);
+    json_count(out, "bytes_moved", r->moved);
+    fprintf(out, "}");
 }
 
 bool report_json(const char *path, const bench_machine *machine, const bench_result *results, size_t count)

@@ -13,6 +13,8 @@ typedef struct bench_machine {
     const char *commit;
     bench_peak peak[BENCH_MOST_THREAD_COUNTS]; /* in the order of the options' thread counts */
     int peaks;
+    const char *counted_by; /* what counts instructions and bytes: "perf_event", "callgrind"; NULL: nothing */
+    const char *not_counted; /* then why */
 } bench_machine;
 
 void report_machine(FILE *out, const bench_machine *machine);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/cost.h"
 #include "bench/growth.h"
 #include "bench/isas.h"
 #include "bench/ops.h"
@@ -20,6 +21,8 @@ static const bench_family *const families[] = {
 
 bool bench_chosen(const bench_options *options, const char *name)
 {
+    if (options->exactly != NULL)
+        return strcmp(name, options->exactly) == 0;
     for (size_t i = 0; i < options->filter_count; i++)
         if (strstr(name, options->filters[i]) != NULL)
             return true;
@@ -29,6 +32,8 @@ bool bench_chosen(const bench_options *options, const char *name)
 /* The same of the rows of single operations, which are many: only where they are asked for. */
 static bool chosen_op(const bench_options *options, const char *name)
 {
+    if (options->exactly != NULL)
+        return strcmp(name, options->exactly) == 0;
     for (size_t i = 0; i < options->filter_count; i++)
         if ((options->ops || strncmp(options->filters[i], "op_", 3) == 0) &&
             strstr(name, options->filters[i]) != NULL)
@@ -93,6 +98,26 @@ typedef struct run {
     mica_context *context[BENCH_MOST_THREAD_COUNTS];
 } run;
 
+/* Before there are threads, so that theirs are counted, too. */
+static void begin_counting(run *r)
+{
+    const char *wrong = r->options->valgrind ? NULL : cost_begin();
+    r->machine.counted_by = r->options->valgrind ? "callgrind" : wrong == NULL ? "perf_event" : NULL;
+    r->machine.not_counted = wrong;
+}
+
+static bool count_by_valgrind(run *r, bench_result *result)
+{
+    cost counted;
+    const char *wrong = cost_by_valgrind(&counted, result->name);
+    if (wrong != NULL)
+        fprintf(stderr, "mica bench: --cost callgrind: %s: %s\n", result->name, wrong);
+    result->instructions = counted.instructions;
+    result->moved = counted.moved;
+    r->machine.not_counted = wrong;
+    return wrong == NULL;
+}
+
 static bool begin_contexts(run *r)
 {
     for (int i = 0; i < r->options->thread_counts; i++) {
@@ -127,11 +152,35 @@ static bool measure_rows(run *r)
                 fprintf(stderr, "mica bench: %s: %s\n", r->rows[i]->name, mica_error(r->context[k]));
                 return false;
             }
+            if (r->options->valgrind && !count_by_valgrind(r, result))
+                return false;
             report_row(stdout, result);
             r->result_count++;
         }
     }
     return true;
+}
+
+/* For profilers of others: so many calls of each case, and nothing else. */
+static int call_rows(const run *r)
+{
+    mica_context *ctx;
+    if (mica_context_create(&ctx, &(mica_context_opts){.threads = r->options->threads[0]}) != MICA_OK) {
+        fprintf(stderr, "mica bench: cannot create a context with %d threads\n", r->options->threads[0]);
+        return 1;
+    }
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < r->row_count && status == MICA_OK; i++) {
+        bench_state s;
+        status = bench_open(&s, ctx, r->rows[i]);
+        for (long call = 0; call < r->options->calls && status == MICA_OK; call++)
+            status = r->rows[i]->run(&s);
+        bench_close(&s);
+        if (status != MICA_OK)
+            fprintf(stderr, "mica bench: %s: %s\n", r->rows[i]->name, mica_error(ctx));
+    }
+    mica_context_destroy(ctx);
+    return status != MICA_OK;
 }
 
 static mica_status run_step(void *work)
@@ -205,6 +254,7 @@ static int measure_all(run *r, const bench_comparison *earlier)
     const bench_options *options = r->options;
     r->machine.commit = MICA_COMMIT;
     name_cpu(r->machine.cpu, sizeof r->machine.cpu);
+    begin_counting(r);
     r->results = calloc(r->row_count * (size_t)options->thread_counts, sizeof *r->results);
     if (r->results == NULL || !begin_contexts(r))
         return 1;
@@ -272,17 +322,20 @@ int bench_run(const bench_options *options)
         code = 1;
     else if (r.row_count == 0) {
         fprintf(stderr, "mica bench: no case has \"%s\" in its name (mica bench --list)\n",
-                options->filters[0]);
+                options->exactly != NULL ? options->exactly : options->filters[0]);
         code = 2;
     } else if (options->list) {
         for (size_t i = 0; i < r.row_count; i++)
             puts(r.rows[i]->name);
     } else if (options->compare != NULL && (earlier = compare_open(options->compare)) == NULL)
         code = 3; /* before minutes of measuring, not after */
+    else if (options->calls > 0)
+        code = call_rows(&r);
     else
         code = options->isas ? run_isas(&r) : measure_all(&r, earlier);
     for (int i = 0; i < BENCH_MOST_THREAD_COUNTS; i++)
         mica_context_destroy(r.context[i]);
+    cost_end();
     compare_close(earlier);
     free(r.results);
     free(r.rows);

@@ -25,9 +25,9 @@
 #define DEFAULT_BATCH   32
 
 typedef struct settings {
-    const char *threads, *json, *compare, *text, *prompts;
+    const char *threads, *json, *compare, *text, *prompts, *cost, *exactly;
     double seconds;
-    int64_t batch, decode;
+    int64_t batch, decode, calls;
     option_list set;
     int prepare;
     bool quick, list, ops, check, profile, growth, isas, paths, serve, ranks, hop, latency;
@@ -125,6 +125,20 @@ static const verb_option options[] = {
      "with --text: tokens to generate; 0: none (64)",
      .least = 0,
      .most = MOST_PROMPT},
+    {.name = "--cost",
+     OPTION_TEXT,
+     offsetof(settings, cost),
+     "HOW",
+     "what counts instructions and bytes from memory for --json: perf (the processor's counters, where there are "
+     "any) or callgrind (valgrind, one thread)"},
+    {.name = "--exactly", OPTION_TEXT, offsetof(settings, exactly), "NAME", "only the case of this name"},
+    {.name = "--calls",
+     OPTION_COUNT,
+     offsetof(settings, calls),
+     "N",
+     "call each case N times and measure nothing: for other profilers",
+     .least = 1,
+     .most = 1 << 30},
     {.name = "--latency",
      OPTION_FLAG,
      offsetof(settings, latency),
@@ -292,6 +306,9 @@ static int run(int argc, char **argv)
                             .filter_count = (size_t)filters,
                             .json = set.json,
                             .compare = set.compare,
+                            .exactly = set.exactly,
+                            .calls = (long)set.calls,
+                            .valgrind = set.cost != NULL && strcmp(set.cost, "callgrind") == 0,
                             .list = set.list,
                             .ops = set.ops,
                             .check = set.check,
@@ -305,6 +322,8 @@ static int run(int argc, char **argv)
         return EXIT_USAGE;
     if (set.set.count > 0 && !set.profile)
         return usage_error(&verb_bench, "--set needs --profile NET");
+    if (set.cost != NULL && !chosen.valgrind && strcmp(set.cost, "perf") != 0)
+        return usage_error(&verb_bench, "--cost takes perf or callgrind, not \"%s\"", set.cost);
     if (set.hop)
         return bench_hop_print();
     if (set.latency)

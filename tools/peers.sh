@@ -48,17 +48,73 @@ build_peers() {
     peer_program onednn "$(echo bench/peers/onednn*.cpp)" -fopenmp -ldnnl
 }
 
-# PyPI's newest PyTorch, in an environment of its own.
+# ---- PyPI's newest ----
+
+newest=build/newest
+newest_python=build/torch/bin/python
+
+# PyTorch, in an environment of its own, or in that of ./dev bench --peers onnx.
 newest_torch() {
-    [ -x build/torch/bin/python ] || /usr/bin/python3 -m venv build/torch
-    build/torch/bin/python -c 'import torch' 2>/dev/null || build/torch/bin/python -m pip install --quiet torch
+    if [ ! -x "$newest_python" ] && build/onnx/python/bin/python -c 'import torch' 2>/dev/null; then
+        newest_python=build/onnx/python/bin/python
+        return
+    fi
+    [ -x "$newest_python" ] || /usr/bin/python3 -m venv build/torch
+    "$newest_python" -c 'import torch' 2>/dev/null || "$newest_python" -m pip install --quiet torch
+}
+
+# newest_files NAME PACKAGE...: the include and lib folders of these packages in build/newest/NAME. Nothing of them is
+# installed, nor what they need for other processors.
+newest_files() {
+    local folder=$newest/$1 wheel part
+    shift
+    [ ! -e "$folder/whole" ] || return 0
+    rm -rf "$folder"
+    mkdir -p "$folder/wheels" "$folder/include" "$folder/lib"
+    echo "fetching $* from PyPI" >&2
+    "$newest_python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
+        --dest "$folder/wheels" "$@" >"$newest/pip.log" 2>&1 || {
+        echo "$* cannot be had: $(tail -n 1 "$newest/pip.log")" >&2
+        return 1
+    }
+    for wheel in "$folder"/wheels/*.whl; do
+        "$newest_python" -m zipfile -e "$wheel" "$folder/wheels/unpacked"
+    done
+    for part in include lib; do
+        for wheel in "$folder"/wheels/unpacked/*.data/data "$folder"/wheels/unpacked/scipy_openblas64; do
+            [ ! -d "$wheel/$part" ] || cp -r "$wheel/$part/." "$folder/$part/"
+        done
+    done
+    rm -rf "$folder/wheels"
+    touch "$folder/whole"
+}
+
+# newest_program NAME "SOURCES" LIBRARIES...: a peer with the files in build/newest/NAME. One that does not compile is
+# left out, and said.
+newest_program() {
+    local name=$1 sources=$2 folder=$PWD/$newest/$1
+    shift 2
+    peer_program "$name-newest" "$sources" -isystem "$folder/include" -L"$folder/lib" -Wl,-rpath,"$folder/lib" "$@" ||
+        echo "$name of PyPI does not compile: it is left out" >&2
+}
+
+# oneDNN's newest package, onednn, has it for SYCL alone, whose processor is a device of OpenCL; the last for OpenMP is
+# this one. MKL's threads are those of GNU's OpenMP.
+build_newest() {
+    mkdir -p "$newest"
+    ! newest_files openblas scipy-openblas64 ||
+        newest_program openblas bench/peers/cblas.cpp -DPEER_SCIPY -l:libscipy_openblas64_.so
+    ! newest_files mkl mkl mkl-include || newest_program mkl bench/peers/cblas.cpp -DPEER_MKL -fopenmp \
+        -l:libmkl_intel_lp64.so.3 -l:libmkl_gnu_thread.so.3 -l:libmkl_core.so.3
+    ! newest_files onednn onednn-cpu-gomp onednn-devel-cpu-gomp ||
+        newest_program onednn "$(echo bench/peers/onednn*.cpp)" -fopenmp -ldnnl
 }
 
 run_peers() {
     need build peers
     configure build && compile build mica-tool
     build_peers
-    case " $* " in *' --peers=newest '*) need newest && newest_torch ;; esac
+    case " $* " in *' --peers=newest '*) need newest && newest_torch && build_newest ;; esac
     exec /usr/bin/python3 -B bench/peers/peers.py "$@"
 }
 

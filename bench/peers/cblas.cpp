@@ -1,4 +1,4 @@
-// A BLAS through its C interface: compiled twice, for OpenBLAS and for BLIS.
+// A BLAS through its C interface: compiled for OpenBLAS, Debian's and PyPI's, for BLIS and for MKL.
 #include <cstdlib>
 #include <cstring>
 
@@ -7,7 +7,20 @@
 #if defined(PEER_BLIS)
 #include <blis.h>
 #endif
+#if defined(PEER_MKL)
+#include <mkl.h>
+#else
 #include <cblas.h>
+#endif
+#if defined(PEER_SCIPY) // OpenBLAS as SciPy has it: its names are its own
+#define cblas_sgemm              scipy_cblas_sgemm64_
+#define cblas_sgemv              scipy_cblas_sgemv64_
+#define cblas_sger               scipy_cblas_sger64_
+#define cblas_scopy              scipy_cblas_scopy64_
+#define cblas_saxpy              scipy_cblas_saxpy64_
+#define openblas_set_num_threads scipy_openblas_set_num_threads64_
+#define openblas_get_config      scipy_openblas_get_config64_
+#endif
 
 using peer::aligned;
 using peer::Floats;
@@ -23,7 +36,7 @@ using Block = std::shared_ptr<float>;
 Floats copied(const Block &block, size_t count) { return Floats(block.get(), block.get() + count); }
 
 // C [M, N] = A [M, K] B [K, N]
-std::vector<Way> sgemm(const Sizes &size)
+std::vector<Way> product(const Sizes &size)
 {
     int m = (int)size[0], n = (int)size[1], k = (int)size[2];
     Block c = aligned((size_t)(m * n)), a = aligned(numbers((size_t)(m * k), 1)),
@@ -162,12 +175,19 @@ int main(int argc, char **argv)
 #if defined(PEER_BLIS)
     bli_thread_set_num_threads(threads);
     std::string version = std::string("BLIS ") + bli_info_get_version_str();
+#elif defined(PEER_MKL)
+    mkl_set_dynamic(0);
+    mkl_set_num_threads(threads);
+    MKLVersion told;
+    mkl_get_version(&told);
+    std::string version = "MKL " + std::to_string(told.MajorVersion) + "." +
+                          std::to_string(told.MinorVersion);
 #else
     openblas_set_num_threads(threads);
     std::string config = openblas_get_config(), version = config.substr(0, config.find(' ', 9));
 #endif
-    sgemm({512, 512, 512})[0].call(); // its threads are there from the beginning
+    product({512, 512, 512})[0].call(); // its threads are there from the beginning
     return peer::serve(
         version, threads,
-        {{"sgemm", sgemm}, {"dense_fwd", dense_forward}, {"dense_bwd", dense_backward}, {"sgd", sgd}});
+        {{"sgemm", product}, {"dense_fwd", dense_forward}, {"dense_bwd", dense_backward}, {"sgd", sgd}});
 }

@@ -89,6 +89,8 @@ def wake(torch, train):
         optimizer = torch.optim.Adam(layer.parameters(), fused=True)
         layer(torch.ones(4, 4)).sum().backward()
         optimizer.step()
+    del some
+    runtimes.give_back()
 
 
 def of_torch(spec):

@@ -64,6 +64,30 @@ Floats read(const memory &from, const memory::desc &wanted)
     return Floats(data, data + wanted.get_size() / sizeof(float));
 }
 
+dnnl::pooling_forward::primitive_desc pooled(dnnl::algorithm how, const memory::desc &image,
+                                             const memory::desc &out, const Dims &window)
+{
+    Dims none(window.size(), 0);
+    const auto kind = dnnl::prop_kind::forward_training;
+#if DNNL_VERSION_MAJOR >= 3 // with a dilation
+    return described<dnnl::pooling_forward>(kind, how, image, out, window, window, none, none, none);
+#else
+    return described<dnnl::pooling_forward>(kind, how, image, out, window, window, none, none);
+#endif
+}
+
+dnnl::pooling_backward::primitive_desc pooled_for(const dnnl::pooling_forward::primitive_desc &hint,
+                                                  dnnl::algorithm how, const memory::desc &image,
+                                                  const memory::desc &out, const Dims &window)
+{
+    Dims none(window.size(), 0);
+#if DNNL_VERSION_MAJOR >= 3
+    return described_for<dnnl::pooling_backward>(hint, how, image, out, window, window, none, none, none);
+#else
+    return described_for<dnnl::pooling_backward>(hint, how, image, out, window, window, none, none);
+#endif
+}
+
 void attempt(std::vector<Way> &ways, const std::string &name, const std::function<Way()> &maker)
 {
     try {

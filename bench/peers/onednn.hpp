@@ -59,6 +59,35 @@ class Step
     std::vector<dnnl_exec_arg_t> argument_;
 };
 
+// A primitive's descriptor, with our attributes: version 3 has no descriptors of operations before it.
+template <typename Primitive, typename... Arguments>
+typename Primitive::primitive_desc described(const Arguments &...arguments)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return typename Primitive::primitive_desc(engine(), arguments..., attributes());
+#else
+    return {typename Primitive::desc(arguments...), attributes(), engine()};
+#endif
+}
+
+// The same of a backward one, whose forward one is the hint.
+template <typename Primitive, typename Hint, typename... Arguments>
+typename Primitive::primitive_desc described_for(const Hint &hint, const Arguments &...arguments)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return typename Primitive::primitive_desc(engine(), arguments..., hint, attributes());
+#else
+    return {typename Primitive::desc(arguments...), attributes(), engine(), hint};
+#endif
+}
+
+// Windows side by side.
+dnnl::pooling_forward::primitive_desc pooled(dnnl::algorithm how, const memory::desc &image,
+                                             const memory::desc &out, const Dims &window);
+dnnl::pooling_backward::primitive_desc pooled_for(const dnnl::pooling_forward::primitive_desc &hint,
+                                                  dnnl::algorithm how, const memory::desc &image,
+                                                  const memory::desc &out, const Dims &window);
+
 inline void wait() { dnnl_stream_wait(stream().get()); }
 
 // Adds a way if the library can do it.

@@ -56,9 +56,8 @@ struct Conv {
 
     dnnl::convolution_forward::primitive_desc forward(prop_kind kind) const
     {
-        return {dnnl::convolution_forward::desc(kind, how, image(shape.in), weights(), bias(),
-                                                image(shape.out), shape.ones(), shape.pad(), shape.pad()),
-                attributes(), engine()};
+        return described<dnnl::convolution_forward>(kind, how, image(shape.in), weights(), bias(),
+                                                    image(shape.out), shape.ones(), shape.pad(), shape.pad());
     }
     memory x(const memory::desc &wanted) const
     {
@@ -106,13 +105,13 @@ struct Backward {
     // With `shared` both read the output's gradient from one memory, so in one layout.
     Backward(const Conv &conv, bool shared)
         : hint(conv.forward(prop_kind::forward_training)),
-          weights({conv.how, conv.image(conv.shape.in), conv.weights(), conv.bias(),
-                   conv.image(conv.shape.out), conv.shape.ones(), conv.shape.pad(), conv.shape.pad()},
-                  attributes(), engine(), hint),
-          data({conv.how, conv.image(conv.shape.in), conv.weights(),
-                shared ? weights.diff_dst_desc() : conv.image(conv.shape.out), conv.shape.ones(),
-                conv.shape.pad(), conv.shape.pad()},
-               attributes(), engine(), hint),
+          weights(described_for<dnnl::convolution_backward_weights>(
+              hint, conv.how, conv.image(conv.shape.in), conv.weights(), conv.bias(),
+              conv.image(conv.shape.out), conv.shape.ones(), conv.shape.pad(), conv.shape.pad())),
+          data(described_for<dnnl::convolution_backward_data>(
+              hint, conv.how, conv.image(conv.shape.in), conv.weights(),
+              shared ? weights.diff_dst_desc() : conv.image(conv.shape.out), conv.shape.ones(),
+              conv.shape.pad(), conv.shape.pad())),
           dx(make(data.diff_src_desc())), dw(make(weights.diff_weights_desc())), db(make(conv.bias()))
     {
     }
@@ -158,11 +157,8 @@ Way backward_way(const Conv &conv)
 dnnl::pooling_forward::primitive_desc mean_of(const Conv &conv, const memory::desc &image)
 {
     const Shape &shape = conv.shape;
-    Dims whole((size_t)shape.axes, shape.side), none((size_t)shape.axes, 0);
-    return {dnnl::pooling_forward::desc(prop_kind::forward_training, algorithm::pooling_avg_exclude_padding,
-                                        image, any(shape.spread(shape.batch, shape.out, 1)), whole, whole,
-                                        none, none),
-            attributes(), engine()};
+    return pooled(algorithm::pooling_avg_exclude_padding, image, any(shape.spread(shape.batch, shape.out, 1)),
+                  Dims((size_t)shape.axes, shape.side));
 }
 
 Way matched_pooled(const Conv &conv)
@@ -179,9 +175,8 @@ Way matched_reduced(const Conv &conv)
 {
     Forward forward(conv);
     memory::desc wanted = conv.first(conv.shape.spread(conv.shape.batch, conv.shape.out, 1));
-    dnnl::reduction::primitive_desc pd(
-        dnnl::reduction::desc(algorithm::reduction_mean, forward.pd.dst_desc(), wanted, 0.0f, 0.0f),
-        attributes(), engine());
+    auto pd = described<dnnl::reduction>(algorithm::reduction_mean, forward.pd.dst_desc(), wanted, 0.0f,
+                                         0.0f);
     memory mean = make(pd.dst_desc());
     Step step(dnnl::reduction(pd), pd, {{DNNL_ARG_SRC, forward.y}, {DNNL_ARG_DST, mean}});
     return {"", [=] { forward.step(), step(), wait(); }, [=](int) { return read(mean, wanted); }};
@@ -193,11 +188,8 @@ Way matched_backward(const Conv &conv)
     memory dy = make(backward.weights.diff_dst_desc());
     auto hint = mean_of(conv, dy.get_desc());
     const Shape &shape = conv.shape;
-    Dims whole((size_t)shape.axes, shape.side), none((size_t)shape.axes, 0);
-    dnnl::pooling_backward::primitive_desc pd(
-        dnnl::pooling_backward::desc(algorithm::pooling_avg_exclude_padding, dy.get_desc(), hint.dst_desc(),
-                                     whole, whole, none, none),
-        attributes(), engine(), hint);
+    auto pd = pooled_for(hint, algorithm::pooling_avg_exclude_padding, dy.get_desc(), hint.dst_desc(),
+                         Dims((size_t)shape.axes, shape.side));
     memory dmean = laid(pd.diff_dst_desc(), conv.first(shape.spread(shape.batch, shape.out, 1)),
                         numbers((size_t)(shape.batch * shape.out), 8));
     Step spread(dnnl::pooling_backward(pd), pd, {{DNNL_ARG_DIFF_DST, dmean}, {DNNL_ARG_DIFF_SRC, dy}});

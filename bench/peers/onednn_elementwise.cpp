@@ -12,15 +12,33 @@ using dnnl::prop_kind;
 memory::desc table(const Sizes &size) { return plain({size[0], size[1]}, Tag::ab); }
 size_t count(const Sizes &size) { return (size_t)(size[0] * size[1]); }
 
+// What is made lies as what it is made of, which version 3 wants to be told.
+dnnl::eltwise_forward::primitive_desc activated(prop_kind kind, algorithm how, const memory::desc &desc)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return described<dnnl::eltwise_forward>(kind, how, desc, desc, 0.0f, 0.0f);
+#else
+    return described<dnnl::eltwise_forward>(kind, how, desc, 0.0f, 0.0f);
+#endif
+}
+
+dnnl::eltwise_backward::primitive_desc activated_for(const dnnl::eltwise_forward::primitive_desc &hint,
+                                                     algorithm how, const memory::desc &desc)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return described_for<dnnl::eltwise_backward>(hint, how, desc, desc, desc, 0.0f, 0.0f);
+#else
+    return described_for<dnnl::eltwise_backward>(hint, how, desc, desc, 0.0f, 0.0f);
+#endif
+}
+
 // ---- Activations. Backward reads x, or y where the derivative is made of that. ----
 
 peer::Maker activation(algorithm how)
 {
     return [=](const Sizes &size) -> std::vector<Way> {
         memory::desc desc = table(size);
-        dnnl::eltwise_forward::primitive_desc pd(
-            dnnl::eltwise_forward::desc(prop_kind::forward_inference, how, desc, 0.0f, 0.0f), attributes(),
-            engine());
+        auto pd = activated(prop_kind::forward_inference, how, desc);
         memory y = make(desc);
         Step step(dnnl::eltwise_forward(pd), pd,
                   {{DNNL_ARG_SRC, make(desc, numbers(count(size), 1))}, {DNNL_ARG_DST, y}});
@@ -32,11 +50,7 @@ peer::Maker activation_backward(algorithm how, int reads)
 {
     return [=](const Sizes &size) -> std::vector<Way> {
         memory::desc desc = table(size);
-        dnnl::eltwise_forward::primitive_desc hint(
-            dnnl::eltwise_forward::desc(prop_kind::forward_training, how, desc, 0.0f, 0.0f), attributes(),
-            engine());
-        dnnl::eltwise_backward::primitive_desc pd(dnnl::eltwise_backward::desc(how, desc, desc, 0.0f, 0.0f),
-                                                  attributes(), engine(), hint);
+        auto pd = activated_for(activated(prop_kind::forward_training, how, desc), how, desc);
         memory dx = make(desc);
         Step step(dnnl::eltwise_backward(pd), pd,
                   {{reads, make(desc, numbers(count(size), 2))},
@@ -50,8 +64,7 @@ peer::Maker activation_backward(algorithm how, int reads)
 std::vector<Way> add(const Sizes &size)
 {
     memory::desc desc = plain({size[0]}, Tag::a);
-    dnnl::binary::primitive_desc pd(dnnl::binary::desc(algorithm::binary_add, desc, desc, desc), attributes(),
-                                    engine());
+    auto pd = described<dnnl::binary>(algorithm::binary_add, desc, desc, desc);
     memory y = make(desc);
     Step step(dnnl::binary(pd), pd,
               {{DNNL_ARG_SRC_0, make(desc, numbers((size_t)size[0], 1))},
@@ -69,7 +82,11 @@ std::vector<Way> add(const Sizes &size)
 
 dnnl::softmax_forward::primitive_desc softmax_of(const memory::desc &desc, prop_kind kind)
 {
-    return {dnnl::softmax_forward::desc(kind, desc, 1), attributes(), engine()};
+#if DNNL_VERSION_MAJOR >= 3
+    return described<dnnl::softmax_forward>(kind, algorithm::softmax_accurate, desc, desc, 1);
+#else
+    return described<dnnl::softmax_forward>(kind, desc, 1);
+#endif
 }
 
 std::vector<Way> softmax(const Sizes &size)
@@ -86,8 +103,11 @@ std::vector<Way> softmax_backward(const Sizes &size)
 {
     memory::desc desc = table(size);
     auto hint = softmax_of(desc, prop_kind::forward_training);
-    dnnl::softmax_backward::primitive_desc pd(dnnl::softmax_backward::desc(desc, desc, 1), attributes(),
-                                              engine(), hint);
+#if DNNL_VERSION_MAJOR >= 3
+    auto pd = described_for<dnnl::softmax_backward>(hint, algorithm::softmax_accurate, desc, desc, desc, 1);
+#else
+    auto pd = described_for<dnnl::softmax_backward>(hint, desc, desc, 1);
+#endif
     memory dx = make(desc);
     Step step(dnnl::softmax_backward(pd), pd,
               {{DNNL_ARG_DST, make(desc, numbers(count(size), 2))},
@@ -107,15 +127,22 @@ struct Norm {
 
     explicit Norm(const Sizes &size)
         : desc(table(size)), row(plain({size[1]}, Tag::a)),
-          pd(dnnl::layer_normalization_forward::desc(prop_kind::forward_training, desc, epsilon, flags()),
-             attributes(), engine()),
-          arguments{{DNNL_ARG_SRC, make(desc, numbers(count(size), 1))},
-                    {DNNL_ARG_SCALE, make(row, numbers((size_t)size[1], 2))},
-                    {DNNL_ARG_SHIFT, make(row, numbers((size_t)size[1], 3))},
-                    {DNNL_ARG_MEAN, make(pd.mean_desc())},
-                    {DNNL_ARG_VARIANCE, make(pd.variance_desc())},
-                    {DNNL_ARG_DST, make(desc)}}
+          pd(forward(desc)), arguments{{DNNL_ARG_SRC, make(desc, numbers(count(size), 1))},
+                                       {DNNL_ARG_SCALE, make(row, numbers((size_t)size[1], 2))},
+                                       {DNNL_ARG_SHIFT, make(row, numbers((size_t)size[1], 3))},
+                                       {DNNL_ARG_MEAN, make(pd.mean_desc())},
+                                       {DNNL_ARG_VARIANCE, make(pd.variance_desc())},
+                                       {DNNL_ARG_DST, make(desc)}}
     {
+    }
+    static dnnl::layer_normalization_forward::primitive_desc forward(const memory::desc &desc)
+    {
+        const auto kind = prop_kind::forward_training;
+#if DNNL_VERSION_MAJOR >= 3
+        return described<dnnl::layer_normalization_forward>(kind, desc, desc, epsilon, flags());
+#else
+        return described<dnnl::layer_normalization_forward>(kind, desc, epsilon, flags());
+#endif
     }
     static dnnl::normalization_flags flags()
     {
@@ -137,10 +164,13 @@ std::vector<Way> layer_norm_backward(const Sizes &size)
     Norm norm(size);
     norm.step()();
     wait();
-    dnnl::layer_normalization_backward::primitive_desc pd(
-        dnnl::layer_normalization_backward::desc(prop_kind::backward, norm.desc, norm.desc, epsilon,
-                                                 Norm::flags()),
-        attributes(), engine(), norm.pd);
+#if DNNL_VERSION_MAJOR >= 3
+    auto pd = described_for<dnnl::layer_normalization_backward>(norm.pd, prop_kind::backward, norm.desc,
+                                                                norm.desc, norm.desc, epsilon, Norm::flags());
+#else
+    auto pd = described_for<dnnl::layer_normalization_backward>(norm.pd, prop_kind::backward, norm.desc,
+                                                                norm.desc, epsilon, Norm::flags());
+#endif
     memory dx = make(norm.desc), dscale = make(norm.row), dshift = make(norm.row);
     std::map<int, memory> arguments = norm.arguments;
     arguments.erase(DNNL_ARG_DST);

@@ -11,9 +11,8 @@ Way product(const Sizes &size, bool packed)
 {
     Dims a_dims{size[0], size[2]}, b_dims{size[2], size[1]}, c_dims{size[0], size[1]};
     memory::desc a = plain(a_dims, Tag::ab), b = plain(b_dims, Tag::ab), c = plain(c_dims, Tag::ab);
-    dnnl::matmul::desc desc = packed ? dnnl::matmul::desc(any(a_dims), any(b_dims), any(c_dims))
-                                     : dnnl::matmul::desc(a, b, c);
-    dnnl::matmul::primitive_desc pd(desc, attributes(), engine());
+    auto pd = packed ? described<dnnl::matmul>(any(a_dims), any(b_dims), any(c_dims))
+                     : described<dnnl::matmul>(a, b, c);
     memory out = make(pd.dst_desc());
     Step step(dnnl::matmul(pd), pd,
               {{DNNL_ARG_SRC, laid(pd.src_desc(), a, numbers((size_t)(size[0] * size[2]), 1))},
@@ -56,8 +55,7 @@ struct Dense {
 
     dnnl::inner_product_forward::primitive_desc forward(dnnl::prop_kind kind) const
     {
-        return {dnnl::inner_product_forward::desc(kind, wanted_x, wanted_w, b, wanted_y), attributes(),
-                engine()};
+        return described<dnnl::inner_product_forward>(kind, wanted_x, wanted_w, b, wanted_y);
     }
     Floats x_values() const { return numbers((size_t)(m * k), 1); }
     Floats w_values() const { return numbers((size_t)(k * n), 2); }
@@ -78,12 +76,10 @@ Way dense_forward_way(const Dense &dense)
 Way dense_backward_way(const Dense &dense)
 {
     auto hint = dense.forward(dnnl::prop_kind::forward_training);
-    dnnl::inner_product_backward_data::primitive_desc data(
-        dnnl::inner_product_backward_data::desc(dense.wanted_x, dense.wanted_w, dense.wanted_y), attributes(),
-        engine(), hint);
-    dnnl::inner_product_backward_weights::primitive_desc weights(
-        dnnl::inner_product_backward_weights::desc(dense.wanted_x, dense.wanted_w, dense.b, dense.wanted_y),
-        attributes(), engine(), hint);
+    auto data = described_for<dnnl::inner_product_backward_data>(hint, dense.wanted_x, dense.wanted_w,
+                                                                 dense.wanted_y);
+    auto weights = described_for<dnnl::inner_product_backward_weights>(hint, dense.wanted_x, dense.wanted_w,
+                                                                       dense.b, dense.wanted_y);
     Floats dy = numbers((size_t)(dense.m * dense.n), 4);
     memory dx = make(data.diff_src_desc()), dw = make(weights.diff_weights_desc()), db = make(dense.b);
     Step by_data(dnnl::inner_product_backward_data(data), data,

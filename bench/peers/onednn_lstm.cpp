@@ -23,13 +23,19 @@ struct Lstm {
           w_h(plain({1, 1, hidden, 4, hidden}, Tag::ldgoi)), bias(plain({1, 1, 4, hidden}, Tag::ldgo))
     {
     }
-    memory::desc free(const memory::desc &of) const { return any(of.dims()); }
+    memory::desc free(const memory::desc &of) const
+    {
+#if DNNL_VERSION_MAJOR >= 3
+        return any(of.get_dims());
+#else
+        return any(of.dims());
+#endif
+    }
 
     dnnl::lstm_forward::primitive_desc forward(prop_kind kind) const
     {
-        return {dnnl::lstm_forward::desc(kind, rnn_direction::unidirectional_left2right, x, state, state,
-                                         free(w_x), free(w_h), bias, y, state, state),
-                attributes(), engine()};
+        return described<dnnl::lstm_forward>(kind, rnn_direction::unidirectional_left2right, x, state, state,
+                                             free(w_x), free(w_h), bias, y, state, state);
     }
 
     Floats values(const memory::desc &of, int index) const
@@ -83,12 +89,10 @@ std::vector<Way> both(const Sizes &size)
     Lstm lstm(size);
     const memory::desc &state = lstm.state;
     auto pd = lstm.forward(prop_kind::forward_training);
-    dnnl::lstm_backward::primitive_desc back(
-        dnnl::lstm_backward::desc(prop_kind::backward, rnn_direction::unidirectional_left2right, lstm.x,
-                                  state, state, lstm.free(lstm.w_x), lstm.free(lstm.w_h), lstm.bias, lstm.y,
-                                  state, state, lstm.x, state, state, lstm.free(lstm.w_x),
-                                  lstm.free(lstm.w_h), lstm.bias, lstm.y, state, state),
-        attributes(), engine(), pd);
+    auto back = described_for<dnnl::lstm_backward>(
+        pd, prop_kind::backward, rnn_direction::unidirectional_left2right, lstm.x, state, state,
+        lstm.free(lstm.w_x), lstm.free(lstm.w_h), lstm.bias, lstm.y, state, state, lstm.x, state, state,
+        lstm.free(lstm.w_x), lstm.free(lstm.w_h), lstm.bias, lstm.y, state, state);
     auto arguments = lstm.inputs_of(pd), back_arguments = lstm.inputs_of(back);
     back_arguments[DNNL_ARG_SRC_LAYER] = arguments[DNNL_ARG_SRC_LAYER];
     memory y = arguments[DNNL_ARG_DST_LAYER] = back_arguments[DNNL_ARG_DST_LAYER] = make(lstm.y);

@@ -18,12 +18,7 @@ struct Pool {
     Floats image_values() const { return numbers(count(whole), 1); }
     static size_t count(const Dims &dims) { return (size_t)(dims[0] * dims[1] * dims[2] * dims[3]); }
 
-    dnnl::pooling_forward::primitive_desc forward() const
-    {
-        return {dnnl::pooling_forward::desc(dnnl::prop_kind::forward_training, how, image, any(halved),
-                                            {2, 2}, {2, 2}, {0, 0}, {0, 0}),
-                attributes(), engine()};
-    }
+    dnnl::pooling_forward::primitive_desc forward() const { return pooled(how, image, any(halved), {2, 2}); }
 };
 
 // Arguments of forward; the largest ones' places go to the workspace.
@@ -49,9 +44,7 @@ Way backward_way(const Pool &pool)
 {
     auto hint = pool.forward();
     auto before = forward_arguments(pool, hint);
-    dnnl::pooling_backward::primitive_desc pd(
-        dnnl::pooling_backward::desc(pool.how, pool.image, hint.dst_desc(), {2, 2}, {2, 2}, {0, 0}, {0, 0}),
-        attributes(), engine(), hint);
+    auto pd = pooled_for(hint, pool.how, pool.image, hint.dst_desc(), {2, 2});
     memory dx = make(pool.image);
     std::map<int, memory> arguments{{DNNL_ARG_DIFF_SRC, dx}};
     if (pool.how == algorithm::pooling_max) {

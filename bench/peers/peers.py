@@ -23,7 +23,7 @@ PROGRAMS = os.path.join(OUT, "peers")
 def options(arguments):
     parser = argparse.ArgumentParser(prog="./dev bench --peers", description=__doc__)
     parser.add_argument("filters", nargs="*", metavar="FILTER", help="only the rows whose name contains one of these")
-    parser.add_argument("--peers", default="debian", choices=["debian", "newest"], help="whose PyTorch")
+    parser.add_argument("--peers", default="debian", choices=["debian", "newest"], help="Debian's, or PyPI's newest")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, each in its own run (1,2)")
     parser.add_argument("--seconds", type=float, default=1.5, help="for each row, all contestants together (1.5)")
     parser.add_argument("--patience", type=float, default=2.5, help="times that, for rows that are not decided (2.5)")
@@ -42,11 +42,22 @@ def commands(which, threads):
     """Each peer's key, command and environment."""
     count = str(threads)
     env = {"OMP_NUM_THREADS": count, "BLIS_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count}
-    for name in ("onednn", "openblas", "blis"):
-        yield name, [os.path.join(PROGRAMS, name), count], threads, env
-    python = "/usr/bin/python3" if which == "debian" else os.path.join(BUILD, "torch", "bin", "python")
-    command = [python, os.path.join(HERE, "torch_peer.py"), count]
+    for name in ("onednn", "openblas", "blis", "mkl"):
+        newer = os.path.join(PROGRAMS, f"{name}-newest")
+        if which == "newest" and os.path.exists(newer):
+            yield name, [newer, count], threads, {**env, "MKL_NUM_THREADS": count}
+        elif name != "mkl":
+            yield name, [os.path.join(PROGRAMS, name), count], threads, env
+    command = [python_of(which), os.path.join(HERE, "torch_peer.py"), count]
     yield "pytorch", command, threads, {**env, **torch_environment(which, count)}
+
+
+def python_of(which):
+    """That has the PyTorch: tools/peers.sh has seen to it."""
+    if which == "debian":
+        return "/usr/bin/python3"
+    own = os.path.join(BUILD, "torch", "bin", "python")
+    return own if os.path.exists(own) else os.path.join(BUILD, "onnx", "python", "bin", "python")
 
 
 def torch_environment(which, count):

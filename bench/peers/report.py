@@ -4,7 +4,7 @@ import json
 
 import page
 
-NAMES = {"onednn": "oneDNN", "openblas": "OpenBLAS", "blis": "BLIS", "pytorch": "PyTorch"}
+NAMES = {"onednn": "oneDNN", "openblas": "OpenBLAS", "blis": "BLIS", "mkl": "MKL", "pytorch": "PyTorch"}
 KEYS = tuple(NAMES)
 
 
@@ -34,7 +34,9 @@ def percent(row):
 def verdict(row):
     if row["ratio"] is None:
         return ""
-    return "BEHIND" if row["ratio"] < 1.0 else "below the aim" if row["ratio"] < row["aim"] else "ok"
+    if row["ratio"] < 1.0:
+        return "tie" if row.get("tie") else "BEHIND"
+    return "below the aim" if row["ratio"] < row["aim"] else "ok"
 
 
 def plural(threads):
@@ -53,9 +55,10 @@ def about(machine):
 def score(rows):
     measured = [row for row in rows if row["ratio"] is not None]
     ahead = sum(row["ratio"] >= 1.0 for row in measured)
+    ties = sum(row.get("tie", False) for row in measured)
     reached = sum(row["ratio"] >= row["aim"] for row in measured)
     return (
-        f"{len(measured)} rows with a peer: {ahead} at least as fast as the fastest of them, "
+        f"{len(measured)} rows with a peer: {ahead} at least as fast as the fastest of them, {ties} tied with it, "
         f"{reached} as far ahead as is aimed at."
     )
 

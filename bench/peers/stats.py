@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 FEWEST_ROUNDS = 5
 ENOUGH_CLEAN = 5  # rounds that nothing disturbed, to trust them alone
+TIE, OF_LIMIT = 0.97, 90.0  # as near to the fastest peer as this, at so many percent of the limit, is level
 LONG_CALL = 20e6  # ns; such a call is interrupted now and then on any system, for little of its time
 
 
@@ -47,6 +48,7 @@ def summary(row, threads, rounds, limit):
         "ratio": None,
         "ratio_low": None,
         "ratio_high": None,
+        "tie": False,
         "percent_of_limit": 100.0 * float(limit[0]) / ours if limit[1] != "none" else None,
         "allocs": {key: median(one[key].allocs for one in rounds) for key in rounds[0]},
         "limit": limit[1],
@@ -58,7 +60,15 @@ def summary(row, threads, rounds, limit):
         ratios = [one[fastest].ns / one["mica"].ns for one in kept]
         result["ratio"] = median(ratios)
         result["ratio_low"], result["ratio_high"] = quartiles(ratios)
+        result["tie"] = tied(result)
     return result
+
+
+def tied(result):
+    """A row that is behind by no more than its spread, or by little where there is little left to be had."""
+    if result["ratio"] >= 1.0:
+        return False
+    return result["ratio_high"] >= 1.0 or (result["ratio"] >= TIE and (result["percent_of_limit"] or 0.0) >= OF_LIMIT)
 
 
 def wants_more(result, aim, rounds, spent, seconds, patience):

@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -192,6 +193,39 @@ class Programs(unittest.TestCase):
         self.assertTrue(0 < found["p50_ns"] <= found["p99_ns"] <= found["p999_ns"] <= found["worst_ns"])
         bad = subprocess.run([*words, "/no/such/folder/l.json"], capture_output=True)
         self.assertEqual(bad.returncode, 3)
+
+    def cost_of(self, *words):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "b.json")
+            run = [MICA, "bench", "--quick", "--exactly", "relu_32x512_fwd", *words, "--json", path]
+            subprocess.run(run, capture_output=True, check=True)
+            told = json.loads(Path(path).read_text(encoding="utf-8"))
+        self.assertEqual([one["name"] for one in told["cases"]], ["relu_32x512_fwd"])
+        return told["machine"], told["cases"][0]
+
+    def test_costs_are_counted_or_it_is_said_why_not(self):
+        machine, row = self.cost_of()
+        if machine["counted_by"] is None:
+            self.assertIn("counters", machine["not_counted"])
+            self.assertIsNone(row["instructions"])
+            self.assertIsNone(row["bytes_moved"])
+        else:
+            self.assertIsNone(machine["not_counted"])
+            self.assertGreater(row["instructions"], 32 * 512 / 16)
+        self.assertEqual(subprocess.run([MICA, "bench", "--cost", "magic"], capture_output=True).returncode, 2)
+
+    @unittest.skipUnless(shutil.which("valgrind"), "there is no valgrind")
+    def test_costs_by_valgrind(self):
+        machine, row = self.cost_of("--cost", "callgrind")
+        self.assertEqual((machine["counted_by"], machine["not_counted"]), ("callgrind", None))
+        self.assertTrue(32 * 512 / 16 < row["instructions"] < 32 * 512 * 40)
+        self.assertLess(row["bytes_moved"], 32 * 512 * 4 * 4)
+
+    def test_calls_alone_measure_nothing(self):
+        told = subprocess.run([MICA, "bench", "--exactly", "relu_32x512_fwd", "--calls", "3"], capture_output=True)
+        self.assertEqual((told.returncode, told.stdout), (0, b""))
+        for words in (["--calls", "0"], ["--calls", "1", "--exactly", "relu_32x512"]):
+            self.assertEqual(subprocess.run([MICA, "bench", *words], capture_output=True).returncode, 2, words)
 
     def test_hop(self):
         told = subprocess.run([MICA, "bench", "--hop"], capture_output=True, text=True)

@@ -89,6 +89,22 @@ class Arithmetic(unittest.TestCase):
         self.assertTrue(more(1.2, 9, 1.5))
         self.assertFalse(more(1.2, 9, 3.5))  # patience ends
 
+    def test_a_tie_is_behind_by_its_spread_or_by_little_at_the_limit(self):
+        def found(ratio, high, percent):
+            return stats.tied({"ratio": ratio, "ratio_high": high, "percent_of_limit": percent})
+
+        self.assertFalse(found(1.0, 1.1, 99.0))  # ahead
+        self.assertTrue(found(0.9, 1.0, None))
+        self.assertFalse(found(0.96, 0.99, 95.0))
+        self.assertTrue(found(0.97, 0.98, 90.0))
+        self.assertFalse(found(0.97, 0.98, 89.0))
+        self.assertFalse(found(0.98, 0.99, None))
+        rounds = [{"mica": sample(100), "peer": sample(ns)} for ns in (95, 96, 97, 101, 101)]
+        row = stats.summary(ADD, 1, rounds, ["50", "copy"])
+        self.assertEqual((row["ratio"], row["tie"], report.verdict(row)), (0.97, True, "tie"))
+        row = stats.summary(ADD, 1, [{"mica": sample(100), "peer": sample(90)}] * 5, ["50", "copy"])
+        self.assertEqual((row["tie"], report.verdict(row)), (False, "BEHIND"))
+
     def test_distance(self):
         self.assertEqual(verify.distance([1.0, -4.0], [1.0, -3.0]), 0.25)
         self.assertEqual(verify.distance([1.0], [1.0, 2.0]), float("inf"))
@@ -106,6 +122,20 @@ class Options(unittest.TestCase):
         given = peers.options(["--peers", "sgemm", "lstm", "--threads", "1,4"])
         self.assertEqual((given.peers, given.filters, given.threads), ("debian", ["sgemm", "lstm"], [1, 4]))
         self.assertEqual(peers.options(["--peers=newest", "--quick"]).peers, "newest")
+
+
+    def test_the_newest_come_instead_of_debians_where_they_are(self):
+        before = peers.PROGRAMS
+        with tempfile.TemporaryDirectory() as folder:
+            peers.PROGRAMS = folder
+            for name in ("openblas-newest", "mkl-newest"):
+                open(os.path.join(folder, name), "w", encoding="ascii").close()
+            told = {which: {one[0]: os.path.basename(one[1][0]) for one in peers.commands(which, 1)}
+                    for which in ("debian", "newest")}
+        peers.PROGRAMS = before
+        self.assertEqual(list(told["debian"]), ["onednn", "openblas", "blis", "pytorch"])
+        self.assertEqual([told["newest"][key] for key in ("onednn", "openblas", "blis", "mkl")],
+                         ["onednn", "openblas-newest", "blis", "mkl-newest"])
 
 
 class Report(unittest.TestCase):
@@ -134,11 +164,11 @@ class Report(unittest.TestCase):
         self.assertNotIn("http", page)  # nothing is fetched
 
     def test_tables(self):
-        self.assertIn(f"| {ADD.name} | 100 ns | 250 ns | - | - | 1.50 us | 2.50 (2.50-2.50) | 3 | 90 % of copy | "
+        self.assertIn(f"| {ADD.name} | 100 ns | 250 ns | - | - | - | 1.50 us | 2.50 (2.50-2.50) | 3 | 90 % of copy | "
                       "0; oneDNN 4 | below the aim |", report.markdown(self.machine, self.rows))
         self.assertIn(f"| {ADD.name} | 100 ns | oneDNN 250 ns | **2.50** | 100 ns | oneDNN 250 ns | **2.50** | "
                       "0; oneDNN 4 |", report.readme(self.rows))
-        self.assertIn("2 rows with a peer: 2 at least as fast as the fastest of them, 0 as", report.score(self.rows))
+        self.assertIn("2 rows with a peer: 2 at least as fast as the fastest of them, 0 tied with it, 0 as", report.score(self.rows))
 
     def test_durations(self):
         self.assertEqual([report.duration(ns) for ns in (None, 1, 99.94, 1234, 5e6, 7e9)],
