@@ -72,7 +72,7 @@ struct mica_conv_product {
     const float *prepared; /* the weights as the path `wanted` reads them (prepare.h), or NULL */
     const mica_conv_path *wanted;
     const float *bias; /* [groups * m], contiguous, or NULL */
-    bool narrow; /* makes the narrow image: strides are those of tensors, by which layouts are told */
+    bool narrow;       /* makes the narrow image: strides are those of tensors, by which layouts are told */
     bool accumulate;
     mica_map_fn *finish; /* applied at the end, or NULL */
     float slope;         /* its parameter */
