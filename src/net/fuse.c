@@ -1,8 +1,8 @@
 /* Fusion: two calls that one operation can do become one, where nobody else reads what lies between.
  *
- * The first operation's entry knows how it rewrites its call so that it does both (mica_op_passes.fuse, in src/node: a net
- * that has no convolution links none). It is tried again on what it made: a convolution takes in max pooling, then the
- * activation behind that. */
+ * The first operation's entry knows how it rewrites its call so that it does both (mica_op_passes.fuse, in src/node: a
+ * net that has no convolution links none). It is tried again on what it made: a convolution takes in max pooling, then
+ * the activation behind that. */
 #include <string.h>
 
 #include "net/net.h"

@@ -2,7 +2,7 @@
  * order N, H, W, C. Strides say so: operations take both, so a layout is a property of planned values alone, and never
  * seen from outside.
  *
- * Operations that are faster in one of them say how long a call takes with its images as they lie (mica_op_passes.time).
+ * Operations that are faster in one of them say how long a call takes with its images as they lie: mica_op_passes.time.
  * Values between such calls are free to lie either way. What each value's layout adds to the calls around it is
  * compared, one value at a time, until nothing is gained; once from planes and once from all channels last, and the
  * better of the two is taken. */

@@ -1,8 +1,8 @@
 /* Preparing: weights that no step changes are brought into the layout that a call reads once, when the net is bound.
  *
- * The entry of an operation knows such a layout and the operation that makes it (mica_op_passes.prepare, in src/node). What is
- * made is a derived value behind the built ones, with a derivation behind the built ones; the call becomes one of
- * another operation, which has it as one more input. Calls that want the same of the same weights share it. */
+ * The entry of an operation knows such a layout and the operation that makes it (mica_op_passes.prepare, in src/node).
+ * What is made is a derived value behind the built ones, with a derivation behind the built ones; the call becomes one
+ * of another operation, which has it as one more input. Calls that want the same of the same weights share it. */
 #include <string.h>
 
 #include "net/net.h"

@@ -1,5 +1,5 @@
-/* How long calls take by where the channels of their images lie (net/layout.c), for operations that move about as much as
- * they compute. Only ratios to the times of convolutions count. */
+/* How long calls take by where the channels of their images lie (net/layout.c), for operations that move about as much
+ * as they compute. Only ratios to the times of convolutions count. */
 #include "net/net.h"
 #include "node/entry.h"
 

@@ -1,6 +1,6 @@
-/* Where the channels of images lie makes no difference to what a net computes: random nets of convolutions and what lies
- * between them, with all images as planes, with every one that may having its channels last, and as compile chooses; with weights as
- * they lie, and prepared. */
+/* Where the channels of images lie makes no difference to what a net computes: random nets of convolutions and what
+ * lies between them, with all images as planes, with every one that may having its channels last, and as compile
+ * chooses; with weights as they lie, and prepared. */
 #include <math.h>
 #include <string.h>
 

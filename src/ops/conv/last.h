@@ -35,7 +35,7 @@ static inline bool mica_conv_is_last(size_t channels, ptrdiff_t channel_stride, 
     return channels > 1 && channel_stride == 1 && column_stride >= (ptrdiff_t)channels;
 }
 
-/* Nanoseconds of one thread for a planned product by its path, in either layout, in the manner of cost.h. For the choice
+/* Nanoseconds of one thread for a planned product by its path, in either layout, in the manner of cost.h. For choosing
  * between layouts: with prepared weights, if ctx->prepares. */
 double mica_conv_cost(const mica_context *ctx, const struct mica_conv_product *p);
 /* The same for a mica_conv2d with these tensors, of which no data is read. */
