@@ -4,7 +4,8 @@
 Rows: every model of ./dev model onnx, at batch 1 and 8, with 1 and 2 threads; those called -int8 are QDQ models. Each
 runs in a process of its own, all three are asked in turns, and the best time of each counts. Memory is Mica's plan
 against what the others' processes grew by when the model was loaded and run, weights counted on neither side: Mica's
-are lent by the file, and those that it prepares (in other layouts, as the others do) are left out of its plan.
+are lent by the file, and copies in other layouts (prepared floats, packed bytes), which the others make too, are left
+out of its plan.
 """
 import argparse
 import json

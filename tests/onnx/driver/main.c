@@ -1,7 +1,7 @@
 /* An ONNX model as asked for by another program: what ./dev test --onnx and ./dev bench --peers onnx talk to.
  *
- *   open MODEL THREADS [WORD...]   builds, compiles and binds it: "ok", the bytes of the plan without prepared
- *                                  weights, and those of prepared weights; or "no" and why:
+ *   open MODEL THREADS [WORD...]   builds, compiles and binds it: "ok", the bytes of the plan without weights
+ *                                  in other layouts (prepared and derived), and those; or "no" and why:
  *       NAME=8                       the size NAME, or the value of the input NAME
  *       NAME=1x576                   the shape of an input
  *       prepare=no                   weights are not prepared when the net is bound
@@ -180,8 +180,8 @@ static bool open_model(driver *d, char *path, char *threads, char *rest)
     if (status != MICA_OK)
         return no(mica_error(d->ctx));
     const mica_plan *plan = mica_net_plan(d->net);
-    size_t prepared = plan->kind_bytes[MICA_BUFFER_PREPARED];
-    printf("ok %zu %zu\n", plan->total - prepared, prepared);
+    size_t copies = plan->kind_bytes[MICA_BUFFER_PREPARED] + plan->kind_bytes[MICA_BUFFER_DERIVED];
+    printf("ok %zu %zu\n", plan->total - copies, copies);
     return true;
 }
 
