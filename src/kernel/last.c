@@ -113,13 +113,17 @@ VF_INLINE void tile_of(const product *b, const place *at, size_t pixels, size_t 
 #pragma GCC unroll 16
     for (size_t i = 0; i < pixels; i++) /* sums take long enough for it to come */
         __builtin_prefetch(at->out + (ptrdiff_t)i * b->out_stride);
+    if (half) {
 #pragma GCC unroll 16
-    for (size_t i = 0; i < pixels && half; i++)
-        sum.half[i] = vh_low(sum.at[i][vectors - 1]);
+        for (size_t i = 0; i < pixels; i++)
+            sum.half[i] = vh_low(sum.at[i][vectors - 1]);
+    }
     sum_tile(&sum, b, at, pixels, vectors, half);
+    if (half) {
 #pragma GCC unroll 16
-    for (size_t i = 0; i < pixels && half; i++)
-        sum.at[i][vectors - 1] = vf_of_low(sum.half[i]);
+        for (size_t i = 0; i < pixels; i++)
+            sum.at[i][vectors - 1] = vf_of_low(sum.half[i]);
+    }
     if (at->last < VF_LANES || b->end.accumulate)
         store(b, at, &sum, pixels, vectors, false, b->end.accumulate, b->end.bounded);
     else if (b->end.bounded)
