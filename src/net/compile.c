@@ -96,6 +96,10 @@ static mica_status plan_once(mica_net *net, int segment_calls, mica_index part_r
     if (net->train)
         MICA_TRY(mica_net_differentiate(net));
 #endif
+#if !defined(MICA_SMALL)
+    if (net->prepare)
+        MICA_TRY(mica_net_fold(net));
+#endif
     MICA_TRY(mica_net_fuse(net));
     MICA_TRY(drop_unread(net));
 #if !defined(MICA_SMALL)

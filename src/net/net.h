@@ -320,6 +320,9 @@ typedef struct mica_op_passes {
     /* How its call takes in the one behind it: fuse.c. */
     bool (*fuse)(mica_net *net, mica_node *node, const mica_node *then);
 #if !defined(MICA_SMALL)
+    /* Whether this call is linear in in[1] and in[2], weights and a bias whose first axis is the channels of out[0]:
+     * fold.c. */
+    bool (*folds)(const mica_net *net, const mica_node *node);
     /* How it becomes a call of weights that are prepared once: prepare.c. */
     bool (*prepare)(const mica_net *net, const mica_node *node, struct mica_preparation *how);
     /* About how long a call takes by one thread, in ns, with its images as they lie: layout.c. Without data. */
@@ -377,8 +380,14 @@ typedef union mica_fused_options {
 bool mica_net_fuse_activation(const mica_node *then, mica_activation *activation, float *slope);
 /* layout.c: where the channels of images lie. */
 mica_status mica_net_choose_layouts(mica_net *net);
+/* fold.c: batch norms go into the weights before them. */
+mica_status mica_net_fold(mica_net *net);
 /* prepare.c: calls of constant weights become calls of prepared ones. */
 mica_status mica_net_prepare(mica_net *net);
+/* A derived value of this shape, and the call that makes it when the net is bound; named after `from`, from which it is
+ * made, and how. NONE, with an error recorded, when refused. */
+int mica_net_prepared_value(mica_net *net, const mica_node *maker, const mica_tensor *shape, int from,
+                            const char *how);
 /* What an entry's `prepare` fills in, or returns false: the call becomes one of `op`, with the same inputs and outputs,
  * and behind them, as input number `place`, what `maker` makes of input number `input` when the net is bound. The
  * shapes of the node's values are those planned for; a smaller step has to do with what was prepared for them. */

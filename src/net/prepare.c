@@ -49,25 +49,31 @@ static void *keep_options(mica_net *net, const mica_op *op, const mica_fused_opt
     return kept;
 }
 
+int mica_net_prepared_value(mica_net *net, const mica_node *maker, const mica_tensor *shape, int from,
+                            const char *how)
+{
+    if (mica_net_grow(net, &net->derivations, net->derivation_count, &net->derivation_room,
+                      sizeof *net->derivations) != MICA_OK)
+        return NONE;
+    int value = mica_net_new_value(net, NULL, MICA_HOME_DERIVED, MICA_BUFFER_PREPARED, shape);
+    if (value == NONE)
+        return NONE;
+    mica_value_info *v = &net->values[value];
+    v->layer = maker->layer;
+    v->name = mica_net_text(net, "%s, %s", mica_net_value_name(net, from), how);
+    if (v->name == NULL)
+        return NONE;
+    net->derivations[net->derivation_count] = *maker;
+    net->derivations[net->derivation_count++].out[0] = value;
+    return value;
+}
+
 /* A derived value, and the call that makes it. NONE, with an error recorded, when refused. */
 static int make(mica_net *net, const mica_preparation *how, int from, int layer)
 {
     mica_node maker = {.op = how->maker, .layer = layer, .ins = 1, .outs = 1, .in = {from}};
     maker.opts = keep_options(net, how->maker, &how->maker_opts);
-    if (maker.opts == NULL || mica_net_grow(net, &net->derivations, net->derivation_count,
-                                            &net->derivation_room, sizeof *net->derivations) != MICA_OK)
-        return NONE;
-    int value = mica_net_new_value(net, NULL, MICA_HOME_DERIVED, MICA_BUFFER_PREPARED, &how->shape);
-    if (value == NONE)
-        return NONE;
-    mica_value_info *v = &net->values[value];
-    v->layer = layer;
-    v->name = mica_net_text(net, "%s, prepared", mica_net_value_name(net, from));
-    if (v->name == NULL)
-        return NONE;
-    maker.out[0] = value;
-    net->derivations[net->derivation_count++] = maker;
-    return value;
+    return maker.opts != NULL ? mica_net_prepared_value(net, &maker, &how->shape, from, "prepared") : NONE;
 }
 
 static mica_status prepare_entry(mica_net *net, mica_entry *entry)

@@ -275,12 +275,25 @@ static double time_of(const mica_call *c, mica_conv2d_opts how, bool mean)
     return reads != writes && (reads || how.groups > 1) ? ACROSS_TIMES * time : time;
 }
 
+static bool folds1d(const mica_net *net, const mica_node *node)
+{
+    (void)net;
+    return ((const mica_conv1d_opts *)node->opts)->activation == MICA_NO_ACTIVATION;
+}
+
+static bool folds2d(const mica_net *net, const mica_node *node)
+{
+    (void)net;
+    return ((const mica_conv2d_opts *)node->opts)->activation == MICA_NO_ACTIVATION;
+}
+
 static double conv1d_time(const mica_call *c) { return time_of(c, how1d(c->opts), false); }
 static double conv2d_time(const mica_call *c) { return time_of(c, how2d(c->opts), false); }
 static double mean_time(const mica_call *c) { return time_of(c, how2d(c->opts), true); }
 
-static const mica_op_passes conv1d_passes = {.time = conv1d_time},
+static const mica_op_passes conv1d_passes = {.folds = folds1d, .time = conv1d_time},
                             conv2d_passes = {.fuse = take_in,
+                                             .folds = folds2d,
                                              .prepare = mica_conv2d_prepare,
                                              .time = conv2d_time},
                             mean_passes = {.prepare = mica_conv2d_mean_prepare, .time = mean_time};

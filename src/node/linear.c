@@ -97,6 +97,15 @@ static bool end_with_activation(mica_net *net, mica_node *node, const mica_node 
     return mica_net_fuse_activation(then, &opts->activation, &opts->slope);
 }
 
+#if !defined(MICA_SMALL)
+/* The channels of a batch norm are the second axis. */
+static bool folds(const mica_net *net, const mica_node *node)
+{
+    return net->values[node->out[0]].tensor.rank == 2 &&
+           ((const mica_matmul_opts *)node->opts)->activation == MICA_NO_ACTIVATION;
+}
+#endif
+
 const mica_op mica_op_linear = {.name = "linear",
                                 .family = "linalg",
                                 .about = "x wT + bias over the last axis",
@@ -113,5 +122,6 @@ const mica_op mica_op_linear = {.name = "linear",
                                 .passes = &(const mica_op_passes){.fuse = end_with_activation}};
 #else
                                 .passes = &(const mica_op_passes){.fuse = end_with_activation,
+                                                                  .folds = folds,
                                                                   .prepare = mica_linear_prepare}};
 #endif

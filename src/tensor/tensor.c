@@ -132,10 +132,7 @@ void mica_tensor_set_channels_last(mica_tensor *t)
 
 bool mica_channels_last(const mica_tensor *t)
 {
-    mica_index pixels = 1;
-    for (int k = 2; k < t->rank; k++)
-        pixels *= t->dim[k];
-    return t->rank >= 3 && t->dim[1] > 1 && pixels > 1 && t->stride[1] == 1;
+    return t->rank >= 3 && t->dim[1] > 1 && t->stride[1] == 1 && t->stride[t->rank - 1] >= t->dim[1];
 }
 
 mica_status mica_tensor_init(mica_context *ctx, mica_tensor *out, void *data, mica_dtype dtype, int rank,

@@ -33,7 +33,7 @@ mica_status mica_tensor_check(mica_context *ctx, const char *op, const char *nam
 void mica_tensor_set_strides(mica_tensor *t);
 /* The same of an image [N, C, ...] whose channels lie last. */
 void mica_tensor_set_channels_last(mica_tensor *t);
-/* Whether the channels of an image [N, C, ...] lie last, where there are several, and several pixels. */
+/* Whether the channels of an image [N, C, ...] lie last, where there are several: strides tell it of one pixel, too. */
 bool mica_channels_last(const mica_tensor *t);
 
 /* t's elements in another shape of as many elements, sharing memory; false where strides do not allow it. */

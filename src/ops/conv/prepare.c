@@ -121,8 +121,11 @@ mica_status mica_conv_prepare(mica_context *ctx, const mica_tensor *prepared, in
     mica_status status = check(ctx, &conv, t, false, opts);
     ctx->measuring = measuring;
     mica_conv_product p;
-    if (status != MICA_OK || measuring || !plan_row(ctx, &p, &conv, row))
+    if (status != MICA_OK || measuring)
         return status;
+    if (!plan_row(ctx, &p, &conv, row))
+        return mica_fail(ctx, MICA_ERR_STATE,
+                         "conv2d: weights were to be prepared for a path that does not fit");
     rows[row].prepare(ctx, &p, prepared->data);
     return MICA_OK;
 }
