@@ -42,7 +42,7 @@ const char *cost_begin(void)
     return why == EACCES || why == EPERM
                ? "the system does not permit performance counters (perf_event_paranoid)"
            : why == ENOENT || why == ENODEV || why == EOPNOTSUPP
-               ? "this processor, or the machine that it belongs to, shows no performance counters"
+               ? "this processor or virtual machine exposes no performance counters"
                : "perf_event_open failed";
 }
 
@@ -127,7 +127,7 @@ static const char *run_under_valgrind(cost *out, const char *name, int calls)
     long length = -1;
 #endif
     if (length <= 0 || memchr(self, '\'', (size_t)length) != NULL)
-        return "the program's own file is not known";
+        return "cannot find the program's own file";
     self[length] = '\0';
     int written = snprintf(
         command, sizeof command,

@@ -125,7 +125,7 @@ int bench_hop_print(void)
     int processor[2];
     double ns = bench_hop(processor);
     if (ns < 0.0) {
-        fprintf(stderr, "mica bench: --hop: this program has not got two processors to choose\n");
+        fprintf(stderr, "mica bench: --hop: needs two processors\n");
         return 1;
     }
     printf("%.0f ns from processor %d to %d\n", ns, processor[0], processor[1]);

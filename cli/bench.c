@@ -96,7 +96,7 @@ static const verb_option options[] = {
      "NAME=NUMBER",
      "with --profile NET: a constant of the net; of an ONNX model, a size or an input"},
     PREPARE_OPTION(offsetof(settings, prepare),
-                   "with --profile NET that is run: prepare its weights before (yes)"),
+                   "with --profile NET that is run: prepare its weights first (yes)"),
     {.name = "--list", OPTION_FLAG, offsetof(settings, list), NULL, "only print the names of the cases"},
     {.name = "--ops",
      OPTION_FLAG,

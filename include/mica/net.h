@@ -173,12 +173,12 @@ typedef struct mica_compile_opts {
     bool
         same_parts; /* within a budget: parts of the batch do not depend on threads or ranks, and so no bit does */
     bool debug; /* guards between buffers, and NaN in buffers whose lifetime has ended */
-    /* Without training, images between calls may lie channels last where that is faster: with this they do not. For
-     * whoever reads the program (mica_net_program_value) and wants all tensors contiguous. */
+    /* Keep images between calls planar: otherwise, without training, they may be stored channels-last where that is
+     * faster. For callers that read the program (mica_net_program_value) and want all tensors contiguous. */
     bool planes;
-    /* Not for training: weights are brought into the layouts that calls read once, when the net is bound, instead of in
-     * every step. Takes memory (MICA_BUFFER_PREPARED), beside the weights themselves; not where they exceed a budget.
-     * What the caller writes to weights has no effect until mica_net_derive. */
+    /* Inference only: convert weights to the layouts that calls read once, when the net is bound, instead of in every
+     * step. The copies take memory (MICA_BUFFER_PREPARED) in addition to the weights; none are made if they exceed the
+     * budget. Writes to weights have no effect until mica_net_derive. */
     bool prepare;
 } mica_compile_opts;
 
@@ -405,7 +405,7 @@ typedef struct mica_program_value {
     mica_kept_kind kept;    /* if it is kept */
     bool frozen;            /* a parameter that is not learned */
     bool output;            /* is read after the step */
-    bool channels_last;     /* an image that lies in the order N, H, W, C (see mica_compile_opts.planes) */
+    bool channels_last;     /* an image stored in the order N, H, W, C (see mica_compile_opts.planes) */
 } mica_program_value;
 
 /* The number of calls of a compiled net, each by its number, and its values. */

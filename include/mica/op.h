@@ -326,7 +326,7 @@ struct mica_op {
     bool (*mixes)(const mica_infer *infer);
     /* Sets random inputs and options for tests and benchmarks; NULL: f32 inputs, all of the same shape. */
     void (*sample)(mica_op_sample *sample);
-    /* For Mica's own: which activation it is; and what passes of compile ask it (src/net/net.h; NULL: nothing). */
+    /* For Mica's own: which activation it is; and its hooks for the passes of compile (src/net/net.h; NULL: none). */
     mica_activation activation;
     const struct mica_op_passes *passes;
 };
