@@ -62,8 +62,8 @@ static int by_size(const void *a, const void *b)
 /* That so many of a thousand are not above. */
 static double percentile(const int64_t *sorted, size_t count, size_t thousandths)
 {
-    size_t at = count * thousandths / 1000;
-    return (double)sorted[at < count ? at : count - 1];
+    size_t at = (count * thousandths + 999) / 1000; /* so many are no longer than this */
+    return (double)sorted[at > 0 ? at - 1 : 0];
 }
 
 static mica_status take(latencies *out, mica_net *net, int64_t *taken, size_t runs)

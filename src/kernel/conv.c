@@ -204,8 +204,8 @@ static void pack_short(const mica_conv_patches *in, float *panel, size_t width, 
     float stage[MICA_CONV_PIXELS * SHORT_TAPS];
     find_pixels(pixels, in, first, count);
     size_t taps = in->rows.taps * in->columns.taps, whole = taps * VF_LANES;
-    size_t most = whole <= SHORT_TAPS ? SHORT_TAPS / whole * whole
-                                      : SHORT_TAPS; /* whole vectors, and channels */
+    size_t most = whole > 0 && whole <= SHORT_TAPS ? SHORT_TAPS / whole * whole
+                                                   : SHORT_TAPS; /* whole vectors, and channels */
     k0 += in->first_tap;
     for (size_t done = 0, n; done < k; done += n) {
         n = least(k - done, most);

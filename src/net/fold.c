@@ -1,6 +1,6 @@
-/* Folding, with prepared weights: a batch norm that normalizes by constants, behind a call that is linear in its weights,
- * goes into these. y = scale (w x + bias - mean) + beta, with scale = gamma / sqrt(var + eps), is a call with the weights
- * scale w and the bias beta + scale (bias - mean), which are derived when the net is bound.
+/* Folding, with prepared weights: a batch norm that normalizes by constants, behind a call that is linear in its
+ * weights, goes into these. y = scale (w x + bias - mean) + beta, with scale = gamma / sqrt(var + eps), is a call with
+ * the weights scale w and the bias beta + scale (bias - mean), which are derived when the net is bound.
  *
  * A convolution's weights, and linear's, have their output channels along the first axis, and so has a bias. */
 #include <math.h>
@@ -91,9 +91,17 @@ static void count_readers(const mica_net *net, int *readers)
         readers[net->values[i].root] += net->values[i].output ? 2 : 0;
 }
 
-static bool lasts(const mica_net *net, int value)
+static bool is_constant(const mica_net *net, int value)
 {
-    return value == NONE || net->values[net->values[value].root].home != MICA_HOME_PLANNED;
+    return value == NONE || mica_net_is_constant(net, value);
+}
+
+/* A batch norm writes to its statistics, but not where nothing is trained. */
+static bool is_statistic(const mica_net *net, int value)
+{
+    const mica_value_info *root = &net->values[net->values[value].root];
+    return mica_net_is_constant(net, value) ||
+           (root->home == MICA_HOME_KEPT && root->kept == MICA_KEPT_STATISTICS);
 }
 
 /* Whether a batch norm's call can go into that of its maker. */
@@ -102,12 +110,11 @@ static bool folds(const mica_net *net, const int *readers, const mica_node *make
     if (maker->op == NULL || maker->op->passes == NULL || maker->op->passes->folds == NULL ||
         !maker->op->passes->folds(net, maker) || maker->out[0] != norm->in[X] || readers[norm->in[X]] != 1 ||
         net->values[norm->in[X]].root != norm->in[X] || norm->ins <= VAR || norm->in[MEAN] == NONE ||
-        norm->in[VAR] == NONE || !lasts(net, maker->in[W]) ||
-        (maker->ins > BIAS && !lasts(net, maker->in[BIAS])))
+        norm->in[VAR] == NONE || !is_constant(net, maker->in[W]) ||
+        (maker->ins > BIAS && !is_constant(net, maker->in[BIAS])) || !is_constant(net, norm->in[GAMMA]) ||
+        !is_constant(net, norm->in[BETA]) || !is_statistic(net, norm->in[MEAN]) ||
+        !is_statistic(net, norm->in[VAR]))
         return false;
-    for (int i = GAMMA; i <= VAR; i++)
-        if (!lasts(net, norm->in[i]))
-            return false;
     for (int k = 1; k < norm->outs; k++)
         if (norm->out[k] != NONE && readers[norm->out[k]] != 0)
             return false;

@@ -142,7 +142,8 @@ static void choose(search *s)
     mica_net *net = s->net;
     double least = 0.0;
     for (int i = 0; net->all_last && i < net->value_count; i++)
-        lie(&net->values[i], s->free[i]);
+        if (s->free[i])
+            lie(&net->values[i], true);
     for (int start = 0; start < 2 && !net->all_last; start++) {
         for (int i = 0; i < net->value_count; i++)
             if (s->free[i])

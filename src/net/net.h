@@ -1,8 +1,9 @@
 /* A net's inside.
  *
  *   build    values, and nodes: calls of operations over them        build.c, values.c, call.c, names.c, continue.c
- *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fuse.c,
- *            their scratch, the lifetimes and places of values         prepare.c, recompute.c, lifetime.c, plan.c
+ *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fold.c,
+ *            their scratch, the lifetimes and places of values         fuse.c, layout.c, prepare.c, recompute.c,
+ *                                                                      lifetime.c, plan.c
  *   bind     every value gets its memory                             bind.c
  *   step     the program's calls in order                            run.c; sizes.c, rules.c, parts.c: smaller steps
  *
@@ -384,6 +385,8 @@ mica_status mica_net_choose_layouts(mica_net *net);
 mica_status mica_net_fold(mica_net *net);
 /* prepare.c: calls of constant weights become calls of prepared ones. */
 mica_status mica_net_prepare(mica_net *net);
+/* Whether a value lasts and no step changes it. */
+bool mica_net_is_constant(const mica_net *net, int value);
 /* A derived value of this shape, and the call that makes it when the net is bound; named after `from`, from which it is
  * made, and how. NONE, with an error recorded, when refused. */
 int mica_net_prepared_value(mica_net *net, const mica_node *maker, const mica_tensor *shape, int from,

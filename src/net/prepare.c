@@ -9,8 +9,8 @@
 
 #if !defined(MICA_SMALL)
 
-/* Whether a value lasts and no step changes it. What a sequence leaves behind does change, and an operation's own. */
-static bool is_constant(const mica_net *net, int value)
+/* What a sequence leaves behind does change, and an operation's own. */
+bool mica_net_is_constant(const mica_net *net, int value)
 {
     const mica_value_info *root = &net->values[net->values[value].root];
     if (root->home == MICA_HOME_PLANNED)
@@ -81,7 +81,7 @@ static mica_status prepare_entry(mica_net *net, mica_entry *entry)
     mica_node *node = &entry->node;
     mica_preparation how = {.input = 1, .place = node->ins};
     if (!node->op->passes->prepare(net, node, &how) || node->in[how.input] == NONE ||
-        !is_constant(net, node->in[how.input]))
+        !mica_net_is_constant(net, node->in[how.input]))
         return MICA_OK;
     int from = node->in[how.input], made = find_made(net, &how, from);
     if (made == NONE)

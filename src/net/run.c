@@ -189,6 +189,11 @@ mica_status mica_net_forward(mica_net *net)
 
 mica_status mica_net_forward_training(mica_net *net, uint64_t step)
 {
+#if !defined(MICA_SMALL)
+    if (net->prepare)
+        return mica_fail(net->ctx, MICA_ERR_STATE,
+                         "net_forward_training: the net was compiled with .prepare, which is for inference");
+#endif
     MICA_TRY(
         run_step(net, 0, net->forward_count, (mica_mode){.training = true, .scale = 1.0f, .step = step}));
     net->ready = net->part_rows >= net->size[0].most;

@@ -75,11 +75,10 @@ typedef struct prepare_opts {
     int row;
 } prepare_opts;
 
-static image image_like(const mica_tensor *t)
+static void set_image(image *i, const mica_tensor *t)
 {
-    image i = {.channels_last = mica_channels_last(t)};
-    memcpy(i.dim, t->dim, sizeof i.dim);
-    return i;
+    i->channels_last = mica_channels_last(t);
+    memcpy(i->dim, t->dim, sizeof i->dim);
 }
 
 static mica_tensor image_of(const image *i)
@@ -116,7 +115,12 @@ static bool prepare_call(const mica_net *net, const mica_node *node, bool mean, 
                          : mica_planes(&net->values[node->out[0]].tensor);
     if (mean && !mica_channels_last(&x))
         return false;
-    prepare_opts making = {.conv = opts.conv};
+    prepare_opts making; /* compared byte by byte, to share what is made of the same weights */
+    memset(&making, 0, sizeof making);
+    memcpy(making.conv.stride, opts.conv.stride, sizeof making.conv.stride);
+    memcpy(making.conv.pad, opts.conv.pad, sizeof making.conv.pad);
+    memcpy(making.conv.dilation, opts.conv.dilation, sizeof making.conv.dilation);
+    making.conv.groups = opts.conv.groups;
     size_t floats = 0;
     opts.conv.accumulate = false;
     mica_measure_begin(net->ctx);
@@ -126,8 +130,8 @@ static bool prepare_call(const mica_net *net, const mica_node *node, bool mean, 
     if (status != MICA_OK || opts.row < 0)
         return false;
     making.row = opts.row;
-    making.x = image_like(&x);
-    making.y = image_like(&y);
+    set_image(&making.x, &x);
+    set_image(&making.y, &y);
     _Static_assert(sizeof opts <= sizeof how->opts && sizeof making <= sizeof how->maker_opts, "they fit");
     how->input = W;
     how->place = PREPARED;

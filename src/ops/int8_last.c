@@ -37,7 +37,7 @@ bool mica_int8_last_takes(const mica_int8_job *job, const mica_tensor *y, const 
     const mica_int8_packing *p = &job->packing;
     if (job->pool != 1 || (!p->panels && !p->depthwise) || (slides(job) && job->dim[1].dilation != 1))
         return false;
-    return mica_is_channels_last(y) && !(mica_tensor_contiguous(y) && mica_tensor_contiguous(x));
+    return mica_is_dense_channels_last(y) && !(mica_tensor_contiguous(y) && mica_tensor_contiguous(x));
 }
 
 /* ---- Sizes ---- */
@@ -327,7 +327,7 @@ mica_status mica_int8_last_run(mica_context *ctx, const char *op, mica_int8_job 
     void *scratch;
     mica_int8_read_args(used, args);
     used[MICA_INT8_Y].tensor = NULL;
-    job->x_last = mica_is_channels_last(x) && !mica_tensor_contiguous(x);
+    job->x_last = mica_is_dense_channels_last(x) && !mica_tensor_contiguous(x);
     if (job->x_last)
         used[MICA_INT8_X].tensor = NULL;
     mica_contiguous_plan(&dense, used, MICA_INT8_ARGS);

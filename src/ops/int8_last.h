@@ -5,7 +5,7 @@
 #include <mica/tensor.h>
 #include <stdbool.h>
 
-static inline bool mica_is_channels_last(const mica_tensor *t)
+static inline bool mica_is_dense_channels_last(const mica_tensor *t)
 {
     if (t == NULL || t->rank < 3)
         return false;

@@ -112,7 +112,7 @@ static void rescale_block(void *work, size_t block, int thread)
 static bool all_channels_last(const mica_arg *args, int count)
 {
     for (int k = 0; k < count; k++)
-        if (!mica_is_channels_last(args[k].tensor))
+        if (!mica_is_dense_channels_last(args[k].tensor))
             return false;
     return true;
 }

@@ -218,7 +218,7 @@ static mica_status run(mica_context *ctx, const char *op, pool_job *job, const m
 #if !defined(MICA_SMALL)
     const mica_tensor *to = args[0].tensor, *from = args[1].tensor;
     bool flat = to->rank == 2 && mica_tensor_contiguous(to);
-    if (from->rank == 4 && mica_is_channels_last(from) && (mica_is_channels_last(to) || flat) &&
+    if (from->rank == 4 && mica_is_dense_channels_last(from) && (mica_is_dense_channels_last(to) || flat) &&
         mica_tensor_count(to) > 0 && !(mica_tensor_contiguous(from) && mica_tensor_contiguous(to)))
         return run_last(ctx, op, job, args,
                         fn == global_block    ? global_last_block

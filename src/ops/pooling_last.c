@@ -12,17 +12,11 @@
 #define BLOCK  ((size_t)32768)
 #define TOTALS ((size_t)256)
 
-/* Channels side by side, and pixels at least that far apart: more than one channel. */
-static bool is_last(const mica_tensor *t)
-{
-    return t->rank >= 3 && t->dim[1] > 1 && t->stride[1] == 1 && t->stride[t->rank - 1] >= t->dim[1];
-}
-
 /* ---- Windows ---- */
 
 bool mica_pooling_is_last(const mica_tensor *y, const mica_tensor *x)
 {
-    return x->rank == 4 && is_last(x) && is_last(y);
+    return x->rank == 4 && mica_channels_last(x) && mica_channels_last(y);
 }
 
 typedef struct pool_job {
@@ -103,7 +97,7 @@ void mica_pooling_last(mica_context *ctx, const mica_tensor *y, const mica_tenso
 
 bool mica_means_is_last(const mica_tensor *x)
 {
-    bool last = is_last(x);
+    bool last = mica_channels_last(x);
     for (int i = x->rank - 1; last && i > 2; i--)
         last = x->stride[i - 1] == x->stride[i] * x->dim[i];
     return last;

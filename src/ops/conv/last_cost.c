@@ -4,9 +4,8 @@
 #include "ops/conv/product.h"
 
 /* Nanoseconds. Of products: a multiply-add, output channels rounded up; a weight, and what it takes to pack it, from a
- * single tap and from several; a result; a number
- * of a patch, from pixels that lie channels last and from others. Of depthwise ones: a multiply-add, what is read, a
- * result. */
+ * single tap and from several; a result; a number of a patch, from pixels that lie channels last and from others. Of
+ * depthwise ones: a multiply-add, what is read, a result. */
 typedef struct last_costs {
     double sum, weight, pack, pack_taps, out, patch, planar_patch;
     double taps_sum, taps_in, taps_out;

@@ -41,7 +41,6 @@ void mica_conv_last_taps_prepare(mica_context *ctx, const mica_conv_product *p, 
 
 static size_t taken(const mica_context *ctx, const mica_conv_product *p)
 {
-    (void)ctx;
     return p->prepared != NULL ? 0 : mica_align_up(mica_conv_last_taps_floats(ctx, p) * sizeof(float));
 }
 

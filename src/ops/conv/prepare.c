@@ -116,10 +116,12 @@ mica_status mica_conv_prepare(mica_context *ctx, const mica_tensor *prepared, in
                               const mica_conv_tensors *t, const mica_conv2d_opts *opts)
 {
     bool measuring = ctx->measuring;
+    double flops = ctx->flops;
     mica_conv conv;
     ctx->measuring = true; /* shapes are checked, and that alone */
     mica_status status = check(ctx, &conv, t, false, opts);
     ctx->measuring = measuring;
+    ctx->flops = flops;
     mica_conv_product p;
     if (status != MICA_OK || measuring)
         return status;

@@ -137,8 +137,8 @@ void mica_conv_join_taps(mica_conv_weights *w);
 void mica_conv_pool_stage(const mica_conv_product *p, const float *stage, size_t image, size_t channel,
                           size_t m);
 
-/* The product of `count` images from `first` on, which are contiguous: all but its plan. They lie channels last where
- * means are wanted of an image that does so, and go by the path for that. */
+/* Whether images whose means are wanted lie channels last, as the image that they are made from does, and go by the
+ * path for that. */
 static inline bool mica_conv_means_last(const mica_conv *c)
 {
 #if defined(MICA_SMALL)
@@ -149,6 +149,7 @@ static inline bool mica_conv_means_last(const mica_conv *c)
            mica_conv_is_last(c->groups * c->wide_channels, c->wide.channel_stride, c->wide.column_stride);
 #endif
 }
+/* The product of `count` images from `first` on, which are contiguous: all but its plan. */
 mica_conv_product mica_conv_images_product(const mica_context *ctx, const mica_conv *c, size_t first,
                                            size_t count);
 
