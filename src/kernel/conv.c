@@ -184,7 +184,7 @@ static void fill_channels(float *dst, const mica_conv_patches *in, const pixel *
 static void fill_pixel(float *dst, const mica_conv_patches *in, const pixel *p, size_t k0, size_t k)
 {
     size_t across = in->columns.taps, taps = in->rows.taps * across;
-    for (size_t done = 0, n; done < k; done += n) {
+    for (size_t done = 0, n; done < k && taps > 0; done += n) { /* without taps, k is 0 */
         size_t at = k0 + done, channel = at / taps, rest = at % taps;
         if (rest == 0 && k - done >= taps) {
             size_t channels = (k - done) / taps;
