@@ -86,8 +86,8 @@ mica_onnx_ref mica_onnx_join(mica_onnx_importing *n, mica_onnx_ref *refs, int co
     mica_axis_opts opts = {.axis = axis};
     while (count > 1) {
         int groups = 0;
-        for (int i = 0; i < count; i += MICA_OP_INS) {
-            int each = count - i < MICA_OP_INS ? count - i : MICA_OP_INS;
+        for (int i = 0; i < count; i += MICA_OP_OUTS) { /* as many as concat takes, and split gives */
+            int each = count - i < MICA_OP_OUTS ? count - i : MICA_OP_OUTS;
             refs[groups++] = each == 1 ? refs[i] : mica_onnx_op(n, "concat", refs + i, each, &opts);
         }
         count = groups;

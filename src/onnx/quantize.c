@@ -50,7 +50,8 @@ static bool read_layout(mica_onnx_importing *n, layout *l)
         l->axis = 0;
         return true;
     }
-    l->axis = mica_onnx_axis(n, mica_onnx_int(n, "axis", 1), n->in[0]);
+    /* A single element has no axis 1, the default. */
+    l->axis = mica_onnx_axis(n, mica_onnx_int(n, "axis", l->x.rank == 1 ? 0 : 1), n->in[0]);
     if (n->failed)
         return false;
     mica_index size = l->x.dim[l->axis];

@@ -87,7 +87,7 @@ static size_t scratch_of(const mica_context *ctx, mica_int8_job *job, bool packe
     size_t row = mica_align_up(5 * (size_t)(job->dim[1].step * pitch_of(job) + 4 * job->dim[1].dilation) +
                                2 * MICA_INT8_SLACK);
     job->own_bytes = job->window_bytes + job->result_bytes + row;
-    return (packed ? 0 : mica_align_up(job->packing.bytes)) +
+    return (packed ? 0 : mica_align_up(job->packing.most)) +
            mica_align_up(4 * job->packing.quads * sizeof(int32_t)) + (size_t)ctx->threads * job->own_bytes;
 }
 

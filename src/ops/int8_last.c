@@ -37,7 +37,9 @@ bool mica_int8_last_takes(const mica_int8_job *job, const mica_tensor *y, const 
     const mica_int8_packing *p = &job->packing;
     if (job->pool != 1 || (!p->panels && !p->depthwise) || (slides(job) && job->dim[1].dilation != 1))
         return false;
-    return mica_is_dense_channels_last(y) && !(mica_tensor_contiguous(y) && mica_tensor_contiguous(x));
+    /* By strides, which tell the same of one pixel: a smaller call goes the same way, and takes no more scratch. */
+    return mica_channels_last(y) && mica_is_dense_channels_last(y) &&
+           !(mica_tensor_contiguous(y) && mica_tensor_contiguous(x));
 }
 
 /* ---- Sizes ---- */
@@ -74,7 +76,7 @@ static size_t scratch_of(const mica_context *ctx, mica_int8_job *job, bool packe
     size_t one = window_of(job, 1), all = window_of(job, job->dim[0].made), limit = limit_of(job);
     job->window_bytes = mica_align_up(mica_least(all, limit > one ? limit : one) + MICA_INT8_SLACK);
     job->own_bytes = job->window_bytes + mica_align_up(4 * (size_t)job->dim[1].in + MICA_INT8_SLACK);
-    return (packed ? 0 : mica_align_up(job->packing.bytes)) +
+    return (packed ? 0 : mica_align_up(job->packing.most)) +
            mica_align_up(job->packing.quads * sizeof(int32_t)) + (size_t)ctx->threads * job->own_bytes;
 }
 

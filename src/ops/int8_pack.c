@@ -5,7 +5,7 @@
 
 #include "base/parallel.h"
 
-mica_int8_packing mica_int8_packing_of(const mica_int8_kernels *kernels, const mica_tensor *w, size_t groups)
+static mica_int8_packing packing_of(const mica_int8_kernels *kernels, const mica_tensor *w, size_t groups)
 {
     mica_int8_packing p = {.linear = w->rank == 2, .groups = groups, .taps = {1, 1}};
     p.out = (size_t)w->dim[0] / groups;
@@ -38,6 +38,22 @@ mica_int8_packing mica_int8_packing_of(const mica_int8_kernels *kernels, const m
     if (p.depthwise) {
         p.deep_at = mica_align_up(p.bytes);
         p.bytes = p.deep_at + mica_div_up(channels, kernels->deep) * mica_int8_deep_bytes(&p, kernels);
+    }
+#endif
+    return p;
+}
+
+/* Weights of fewer channels may be depthwise ones, which are packed twice. */
+mica_int8_packing mica_int8_packing_of(const mica_int8_kernels *kernels, const mica_tensor *w, size_t groups)
+{
+    mica_int8_packing p = packing_of(kernels, w, groups);
+    p.most = p.bytes;
+#if !defined(MICA_SMALL)
+    if (groups > 1 && p.out > 0 && p.in > 0 && !p.linear) {
+        mica_tensor least = *w;
+        least.dim[0] = (mica_index)groups;
+        least.dim[1] = 1;
+        p.most = mica_most(p.bytes, packing_of(kernels, &least, groups).bytes);
     }
 #endif
     return p;

@@ -21,6 +21,7 @@ typedef struct mica_int8_packing {
     size_t planes;          /* of quads: four channels each, or one */
     size_t values, quads;   /* of a sum */
     size_t start_at, bytes; /* where the starts are; of all */
+    size_t most;            /* the bytes of this or of fewer channels */
     size_t deep_at;         /* where panels of a depthwise one are */
 } mica_int8_packing;
 
