@@ -187,12 +187,14 @@ static void compare_sizes(mica_net *plain, mica_net *prepared, mica_index batch)
 TEST(prepare_gives_convolutions_the_same_numbers)
 {
     int rows[8] = {0};
+    bool wide = false; /* where costs were fitted: others may hold one of them to be no gain */
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         for (int threads = 1; threads <= 3; threads++) {
             mica_context *ctx;
             if (mica_context_create(&ctx, &(mica_context_opts){.threads = threads, .isa = sets[i]}) !=
                 MICA_OK)
                 continue; /* not of this machine */
+            wide = wide || strcmp(mica_context_isa(ctx), "avx512") == 0;
             for (uint64_t seed = 0; seed < 30; seed++) {
                 mica_index batch = 1 + (mica_index)(seed % 4);
                 mica_net *plain = make_net(ctx, build_conv, seed, batch, false, NULL),
@@ -206,8 +208,8 @@ TEST(prepare_gives_convolutions_the_same_numbers)
             }
             mica_context_destroy(ctx);
         }
-    CHECK_MSG(rows[PACKED] > 0 && rows[TRANSFORMED] > 0, "%d calls by packed weights, %d by transformed ones",
-              rows[PACKED], rows[TRANSFORMED]);
+    CHECK_MSG(rows[PACKED] + rows[TRANSFORMED] > 0 && (!wide || (rows[PACKED] > 0 && rows[TRANSFORMED] > 0)),
+              "%d calls by packed weights, %d by transformed ones", rows[PACKED], rows[TRANSFORMED]);
 }
 
 /* The same bits for any number of threads, and when the plan is for one size alone. */
