@@ -163,11 +163,12 @@ static mica_status fold(mica_net *net, mica_entry *entry, mica_entry *norm)
 
 mica_status mica_net_fold(mica_net *net)
 {
-    size_t bytes = (size_t)net->value_count * 2 * sizeof(int);
-    int *readers = mica_allocate(net->ctx, bytes + 1), *maker = readers + net->value_count;
     int values = net->value_count;
+    size_t bytes = (size_t)values * 2 * sizeof(int);
+    int *readers = mica_allocate(net->ctx, bytes + 1);
     if (readers == NULL)
         return net->ctx->status;
+    int *maker = readers + values;
     count_readers(net, readers);
     for (int i = 0; i < values; i++)
         maker[i] = NONE;
