@@ -159,3 +159,41 @@ TEST(onnx_build_misuse)
     mica_onnx_close(model);
     proto_free(&bytes);
 }
+
+/* Concat takes as many as there are: y = x and 19 times |x|, then w, a number of one byte by a scale of one element. */
+TEST(onnx_concat_of_many_and_a_scale_for_one_element)
+{
+    enum { MANY = 20 };
+    static const int64_t one[] = {1}, all[] = {MANY * COUNT + 1};
+    static const int8_t byte[] = {-7};
+    static const float scale[] = {0.5f};
+    char names[8 * MANY] = "x";
+    for (int i = 1; i < MANY; i++)
+        strcat(names, " a");
+    strcat(names, " w");
+    proto graph = {0}, concat = proto_node("Concat", names, "y");
+    proto_int(&concat, "axis", 0);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("q", ONNX_INT8, 1, one, byte, sizeof byte));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("s", ONNX_FLOAT, 1, one, scale, sizeof scale));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, all));
+    proto_message(&graph, GRAPH_NODE, proto_node("DequantizeLinear", "q s", "w"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Abs", "x", "a"));
+    proto_message(&graph, GRAPH_NODE, concat);
+    proto bytes = proto_model(graph, 17);
+    mica_context *ctx = test_context(1);
+    mica_onnx *model;
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *net = built(ctx, model, false);
+    if (net != NULL) {
+        run(ctx, net);
+        for (int i = 0; i < MANY * COUNT; i++) {
+            float x = (float)(i % COUNT - 3);
+            CHECK(element(ctx, net, "y", i) == (i < COUNT || x > 0.0f ? x : -x));
+        }
+        CHECK(element(ctx, net, "y", MANY * COUNT) == -3.5f);
+    }
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
