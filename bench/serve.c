@@ -3,7 +3,8 @@
  *   prepare NAME ...     sets a row up. "ok", or "no" and why
  *   net FILE train|infer BATCH TOKENS [NAME=NUMBER...]
  *                        sets a step of a net file up as a row. "ok", the number of its parameters, the bytes of its
- *                        plan, those without parameters, gradients and the optimizer's state, and its flops
+ *                        plan, those of prepared weights, those of neither weights, gradients nor the optimizer's
+ *                        state, and its flops
  *   sample NS            calls it for at least so long, after a warm-up of a quarter of it: nanoseconds for a call,
  *                        heap calls for a call, and 1 if other programs had the processor meanwhile
  *   limit NS             samples the row's limit: nanoseconds a call would take at it (0: none), and which it is
@@ -62,7 +63,7 @@ static void prepare_net(server *s, char *words)
     else if (served_net_cost(&cost, &s->open->state) != MICA_OK)
         refuse(s, mica_error(s->ctx));
     else
-        fprintf(s->out, "ok %.0f %.0f %.0f %.0f\n", cost.parameters, cost.plan, cost.besides_learning,
+        fprintf(s->out, "ok %.0f %.0f %.0f %.0f %.0f\n", cost.parameters, cost.plan, cost.prepared, cost.work,
                 cost.flops);
 }
 

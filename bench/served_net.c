@@ -153,15 +153,17 @@ mica_status served_net_result(mica_tensor *out, bench_state *s)
 mica_status served_net_cost(served_cost *out, bench_state *s)
 {
     const mica_plan *plan = mica_net_plan(s->net);
-    *out = (served_cost){.plan = (double)plan->total, .flops = s->flops};
+    *out = (served_cost){.plan = (double)plan->total,
+                         .prepared = (double)plan->kind_bytes[MICA_BUFFER_PREPARED],
+                         .flops = s->flops};
     for (int i = 0; i < mica_net_parameters(s->net); i++) {
         mica_tensor t;
         BENCH_TRY(mica_net_parameter(s->net, NULL, &t, i));
         out->parameters += (double)mica_tensor_count(&t);
     }
-    /* These three share their memory with nothing. */
-    out->besides_learning = out->plan - (double)(plan->kind_bytes[MICA_BUFFER_PARAMETER] +
-                                                 plan->kind_bytes[MICA_BUFFER_GRADIENT] +
-                                                 plan->kind_bytes[MICA_BUFFER_OPTIMIZER]);
+    /* These share their memory with nothing. */
+    out->work = out->plan - out->prepared -
+                (double)(plan->kind_bytes[MICA_BUFFER_PARAMETER] + plan->kind_bytes[MICA_BUFFER_GRADIENT] +
+                         plan->kind_bytes[MICA_BUFFER_OPTIMIZER]);
     return MICA_OK;
 }

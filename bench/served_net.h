@@ -24,9 +24,11 @@ mica_status served_net_result(mica_tensor *out, bench_state *s);
 
 /* What a step costs by its plan. */
 typedef struct served_cost {
-    double parameters;       /* numbers that are learned */
-    double plan;             /* bytes of the block */
-    double besides_learning; /* the same without parameters, their gradients and the optimizer's state */
+    double parameters; /* numbers that are learned */
+    double plan;       /* bytes of the block */
+    double prepared;   /* of them: weights in other layouts, besides the weights themselves */
+    double
+        work; /* of them: neither weights, as they are or prepared, nor gradients or the optimizer's state */
     double flops;
 } served_cost;
 

@@ -89,7 +89,7 @@ def prepare_mica(mica, row, train):
     if words is None:
         raise contest.Failed(mica, f"cannot run {row.name}")
     mica.rest()
-    return dict(zip(("parameters", "plan", "work_bytes", "flops"), map(float, words[1:])))
+    return dict(zip(("parameters", "plan", "prepared_bytes", "work_bytes", "flops"), map(float, words[1:])))
 
 
 def file_of(net, ending):

@@ -47,8 +47,8 @@ def judge(result, rounds):
 
 def head():
     names = " ".join(f"{title:>9}" for title in TITLES)
-    print(f"{'row, ms':<24} {'thr':>3} {names} {'PyTorch':>8} {'runtime':>8} {'peak':>5} {'MB':>15} {'heap':>4} "
-          f"{'hop':>4}  marks")
+    print(f"{'row, ms':<24} {'thr':>3} {names} {'PyTorch':>8} {'runtime':>8} {'peak':>5} {'MB':>15} {'prepared':>8} "
+          f"{'heap':>4} {'hop':>4}  marks")
 
 
 def ms(row, key):
@@ -72,7 +72,8 @@ def line(row):
     hop = f"{row['hop_ns']:.0f}" if row["hop_ns"] is not None else "-"
     print(f"{row['name']:<24} {row['threads']:>3} {' '.join(ms(row, key) for key in COLUMNS)} "
           f"{times_faster(row['ratio_torch'])} {times_faster(row['ratio_runtime'])} {row['percent_of_peak']:>4.0f}% "
-          f"{memory:>15} {row['heap_calls']['mica']:>4.0f} {hop:>4}  {marks(row)}", flush=True)
+          f"{memory:>15} {1e-6 * row['prepared_bytes']:>8.1f} {row['heap_calls']['mica']:>4.0f} {hop:>4}  {marks(row)}",
+          flush=True)
     for key, why in row["failed"].items():
         print(f"{'':<24} {key} fails: {why}", flush=True)
 

@@ -163,11 +163,16 @@ class Rows(unittest.TestCase):
             self.assertGreater(found["ratio_torch"], 1.0, name)
             self.assertGreater(found["flops"], 0.0, name)
             self.assertGreater(found["work_bytes"], 0.0, name)
-            self.assertLess(found["work_bytes"], found["plan"], name)
+            learned = 4 * found["parameters"] * (4 if row.train else 1)
+            rest = found["plan"] - found["work_bytes"] - found["prepared_bytes"]
+            self.assertTrue(learned <= rest < learned + 4096, name)  # buffers begin at multiples of 64 bytes
+            # steps that learn prepare nothing; nor does the policy, whose one sample reads its weights in place
+            self.assertEqual(found["prepared_bytes"] > 0, name == "dscnn-infer-1", name)
             self.assertEqual(found["failed"], {} if row.train else {"openvino": "made up"}, name)
             with contextlib.redirect_stdout(io.StringIO()) as shown:
                 known_report.line(found)
             self.assertIn("speed ok", shown.getvalue())
+            self.assertIn(f" {1e-6 * found['prepared_bytes']:.1f}    0 ", shown.getvalue())
 
     def test_a_whole_run_writes_its_file(self):
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as shown:
