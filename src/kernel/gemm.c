@@ -307,10 +307,24 @@ static void prefetch_stage(const mica_gemm_strip *s, const place *at)
             __builtin_prefetch(c + j);
 }
 
+/* Rows of A that lie a multiple of so many floats apart meet in one set of the first cache, which has not room for all
+ * of a high tile: each turn would fetch them again. Tiles of fewer rows still keep the multipliers busy. */
+#define CROWDED_FLOATS 1024
+#define CROWDED_ROWS   (TILE_ROWS < 10 ? TILE_ROWS : 10)
+
+static bool is_crowded(const mica_gemm_strip *s)
+{
+    return CROWDED_ROWS < TILE_ROWS && !s->a_packed && s->a_row_stride % CROWDED_FLOATS == 0;
+}
+
 /* How many of `left` rows the next tile takes. At the end two tiles of about the same height are better than a whole
  * one and a rest of few rows, whose sums wait for each other; packed panels have no choice. */
 static size_t next_rows(const mica_gemm_strip *s, size_t left)
 {
+    if (is_crowded(s)) {
+        size_t tiles = (left + CROWDED_ROWS - 1) / CROWDED_ROWS;
+        return (left + tiles - 1) / tiles;
+    }
     if (left <= TILE_ROWS)
         return left;
     return s->a_packed || left >= 2 * TILE_ROWS ? TILE_ROWS : (left + 1) / 2;
@@ -326,11 +340,12 @@ static void strip(const mica_gemm_strip *given)
         s.a_k_stride = TILE_ROWS;
     }
     while (at.i < s.rows) {
-        size_t rows = next_rows(&s, s.rows - at.i);
+        bool copies = at.i == 0 && s.b_panel != NULL && s.rows >= 2 * TILE_ROWS;
+        size_t rows = copies ? TILE_ROWS : next_rows(&s, s.rows - at.i);
         float *to = stage != NULL ? stage + (at.i - begin.i) * TILE_COLUMNS : NULL;
         if (to == room)
             prefetch_stage(&s, &at);
-        if (at.i == 0 && s.b_panel != NULL && s.rows >= 2 * TILE_ROWS) {
+        if (copies) {
             tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, to, true);
             s.b = s.b_panel;
             s.b_stride = TILE_COLUMNS;

@@ -14,7 +14,7 @@ static const shape shapes[] = {
     {1, 1, 1},     {2, 3, 4},       {7, 16, 5},      {11, 40, 70},   {13, 17, 64},
     {32, 96, 300}, {150, 70, 40},   {300, 33, 260},  {16, 300, 130}, {5, 200, 64},
     {40, 500, 20}, {170, 400, 100}, {400, 400, 270}, {64, 1, 90},    {1, 64, 90},
-    {90, 200, 1},  {19, 900, 33},   {1600, 20, 17},  {30, 2100, 9},
+    {90, 200, 1},  {19, 900, 33},   {1600, 20, 17},  {30, 2100, 9},  {37, 70, 1024},
 };
 
 typedef struct product {
@@ -130,6 +130,34 @@ TEST(matmul_every_path)
         multiply(p.want, s, &p);
         for (int way = c % 5; way < WAYS; way += 5)
             check_way(ctx, s, &p, way);
+        release(&p);
+    }
+}
+
+/* Rows that meet in one set of the cache go in other tiles: the same bits as of rows side by side. */
+TEST(matmul_of_rows_far_apart)
+{
+    mica_context *const ctx[] = {test_context(1), test_context(3)};
+    test_random r = test_seed(43);
+    for (int c = 0; c < test_effort(60); c++) {
+        shape s = {test_int(&r, 1, 64), test_int(&r, 1, 80), test_int(&r, 1, 300)};
+        product p = draw(&s, &r);
+        mica_index stride = 1024 * test_int(&r, 1, 3);
+        float *apart = random_floats(&r, (size_t)(s.m * stride));
+        REQUIRE(apart != NULL && p.got[1] != NULL);
+        for (mica_index i = 0; i < s.m; i++)
+            memcpy(apart + i * stride, p.a + i * s.k, (size_t)s.k * sizeof(float));
+        mica_tensor near = mica_2d(p.a, s.m, s.k), far = mica_2d(apart, s.m, s.k);
+        far.stride[0] = stride;
+        mica_tensor b = mica_2d(p.b, s.k, s.n);
+        for (int t = 0; t < 2; t++) {
+            mica_tensor dst[2] = {mica_2d(p.got[0], s.m, s.n), mica_2d(p.got[1], s.m, s.n)};
+            CHECK_OK(ctx[t], mica_matmul(ctx[t], &dst[0], &near, &b, &(mica_matmul_opts){0}));
+            CHECK_OK(ctx[t], mica_matmul(ctx[t], &dst[1], &far, &b, &(mica_matmul_opts){0}));
+            CHECK_MSG(memcmp(p.got[0], p.got[1], (size_t)(s.m * s.n) * sizeof(float)) == 0,
+                      "matmul %td x %td x %td: other bits of rows %td apart", s.m, s.n, s.k, stride);
+        }
+        free(apart);
         release(&p);
     }
 }
