@@ -79,7 +79,11 @@ static int print_pairs(FILE *out, mica_context *ctx, const bench_options *option
 
 int int8_print(FILE *out, const bench_options *options)
 {
-    int slow = 0;
+    int slow = 0, chosen = 0;
+    for (size_t i = 1; i < bench_int8.count; i += 2)
+        chosen += bench_chosen(options, bench_int8.cases[i].name);
+    if (chosen == 0)
+        return -2;
     for (int k = 0; k < options->thread_counts && slow >= 0; k++) {
         mica_context *ctx;
         if (mica_context_create(&ctx, &(mica_context_opts){.threads = options->threads[k]}) != MICA_OK) {

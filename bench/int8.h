@@ -11,7 +11,7 @@
 /* Measures the pairs of bench_int8 whose names the filters choose, with each number of threads, a sample of floats and
  * one of bytes by turns, and prints the best time of a sample of the batch in both, and the ratio. Returns in how many
  * pairs int8 is not INT8_LEAST_RATIO times as fast, which without VNNI none has to be; -1 after a failure, with a
- * message on stderr. */
+ * message on stderr; -2 if the filters choose none. */
 int int8_print(FILE *out, const bench_options *options);
 
 #endif

@@ -287,6 +287,10 @@ static int run_isas(const run *r)
 static int run_int8(const bench_options *options)
 {
     int slow = int8_print(stdout, options);
+    if (slow == -2) {
+        fprintf(stderr, "mica bench: --int8: no int8 net has such a name (mica bench --list int8)\n");
+        return 2;
+    }
     if (slow > 0)
         fprintf(stderr, "mica bench: int8 is less than %g times as fast as float in %d of the rows\n",
                 INT8_LEAST_RATIO, slow);
