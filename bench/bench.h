@@ -72,7 +72,8 @@ typedef struct bench_family {
     X(text_quant)         \
     X(memory)             \
     X(train)              \
-    X(net)
+    X(net)                \
+    X(int8)
 
 #define BENCH_DECLARE(family) extern const bench_family bench_##family;
 BENCH_FAMILIES(BENCH_DECLARE)
@@ -171,6 +172,7 @@ typedef struct bench_options {
     bool growth;  /* how time and memory grow with sizes, instead */
     bool isas;    /* the cases on every instruction set of this processor, instead */
     bool paths;   /* every path of convolutions against the chosen one, instead */
+    bool int8;    /* float nets against the same in int8, instead */
     bool serve;   /* measure what lines on stdin ask for (bench/serve.h), with the first of `threads` */
 } bench_options;
 

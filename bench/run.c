@@ -5,6 +5,7 @@
 #include "bench/bench.h"
 #include "bench/cost.h"
 #include "bench/growth.h"
+#include "bench/int8.h"
 #include "bench/isas.h"
 #include "bench/ops.h"
 #include "bench/paths.h"
@@ -283,6 +284,19 @@ static int run_isas(const run *r)
     return slower != 0;
 }
 
+static int run_int8(const bench_options *options)
+{
+    int slow = int8_print(stdout, options);
+    if (slow == -2) {
+        fprintf(stderr, "mica bench: --int8: no int8 net has such a name (mica bench --list int8)\n");
+        return 2;
+    }
+    if (slow > 0)
+        fprintf(stderr, "mica bench: int8 is less than %g times as fast as float in %d of the rows\n",
+                INT8_LEAST_RATIO, slow);
+    return slow != 0;
+}
+
 /* With each number of threads in turn. */
 static int run_growth(const bench_options *options)
 {
@@ -312,6 +326,8 @@ int bench_run(const bench_options *options)
         return run_growth(options);
     if (options->paths)
         return bench_paths(options);
+    if (options->int8)
+        return run_int8(options);
     run r = {.options = options};
     size_t op_count;
     bench_case *ops = bench_op_rows(&op_count);

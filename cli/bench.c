@@ -30,7 +30,7 @@ typedef struct settings {
     int64_t batch, decode, calls;
     option_list set;
     int prepare;
-    bool quick, list, ops, check, profile, growth, isas, paths, serve, ranks, hop, latency;
+    bool quick, list, ops, check, profile, growth, isas, paths, int8, serve, ranks, hop, latency;
 } settings;
 
 static const verb_option options[] = {
@@ -78,6 +78,12 @@ static const verb_option options[] = {
      NULL,
      "convolutions of known nets: the time of every path that fits, and how far the chosen one is from the "
      "best"},
+    {.name = "--int8",
+     OPTION_FLAG,
+     offsetof(settings, int8),
+     NULL,
+     "lenet and resnet-small in floats and in int8, by turns; exit with 1 if int8 is not twice as fast (on "
+     "processors with VNNI)"},
     {.name = "--profile",
      OPTION_FLAG,
      offsetof(settings, profile),
@@ -316,6 +322,7 @@ static int run(int argc, char **argv)
                             .growth = set.growth,
                             .isas = set.isas,
                             .paths = set.paths,
+                            .int8 = set.int8,
                             .serve = set.serve};
     chosen.thread_counts = read_threads(chosen.threads, set.threads);
     if (chosen.thread_counts == 0)
@@ -355,6 +362,7 @@ const verb verb_bench = {
             {"bench --growth", "check that time per unit of work stays constant as nets grow"},
             {"bench --paths vgg --threads 1,2",
              "which path the convolutions of a net take, and whether it is the best"},
+            {"bench --int8 --threads 1,2", "how much faster nets are in int8"},
             {"bench --latency", "how long single runs of a small controller take, and the longest of them"},
             {"bench --ranks", "under mpirun: steps of all ranks together"},
             {"bench --text model.gguf --threads 1,2", "prompts and generation of a public text model"},

@@ -12,6 +12,7 @@
 #include "cli/onnx/given.h"
 #include "cli/onnx/onnx.h"
 #include "cli/picture/text.h"
+#include "net/net.h"
 
 typedef struct settings {
     shared_settings shared;
@@ -118,6 +119,28 @@ static int read_net(job *j)
     return code;
 }
 
+/* Whether a quantized model was imported in bytes. */
+static bool has_bytes(const mica_net *net)
+{
+    for (int n = 0; n < net->node_count; n++)
+        if (strncmp(net->nodes[n].op->name, "affine_", strlen("affine_")) == 0)
+            return true;
+    return false;
+}
+
+/* Quantized models stay bytes if ONNX is written; else nets are imported as for training, so that what becomes of them
+ * has the model's weights under their names. */
+static mica_status build_model(job *j)
+{
+    if (j->format == FORMAT_ONNX) {
+        if (given_build(&j->given, &j->net, false) == MICA_OK && has_bytes(j->net))
+            return MICA_OK;
+        mica_net_destroy(j->net);
+        j->net = NULL;
+    }
+    return given_build(&j->given, &j->net, true);
+}
+
 static int read_model(job *j)
 {
     if (j->set->weights != NULL)
@@ -130,7 +153,7 @@ static int read_model(job *j)
     if (code != EXIT_OK)
         return code;
     given_fill_sizes(&j->given, 1);
-    if (given_build(&j->given, &j->net, true) != MICA_OK)
+    if (build_model(j) != MICA_OK)
         return given_build_failed(&j->given, &verb_convert, j->from);
     code = bind(j);
     return code == EXIT_OK && mica_onnx_load(j->given.model, j->net) != MICA_OK ? failed(j) : code;

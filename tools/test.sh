@@ -122,6 +122,7 @@ suite_native() {
     check "ONNX: the node tests of libonnx-testdata" tests/onnx/nodes.sh build/mica "$onnx_debian" "$onnx_debian_least"
     [ -z "${MICA_LONG-}" ] || check_newest_onnx
     [ -z "${MICA_LONG-}" ] || learn_fashion
+    [ -z "${MICA_LONG-}" ] || check_int8
     [ -z "${MICA_LONG-}" ] || train_large
 }
 
@@ -143,6 +144,39 @@ learn_fashion() {
     need fashion
     check "lenet learns Fashion-MNIST to 91 %" bash -c 'set -o pipefail; tests/cli/fashion.sh build/mica build/fashion | tee build/log-fashion.txt'
     cat build/log-fashion.txt
+}
+
+# copied LOG COMMAND...: with what it says in a file, too.
+copied() { "${@:2}" | tee "$1"; }
+
+# int8_net NAME NET DATA EPOCHS QAT: trained here, quantized, and scored. The figures are told, too.
+int8_net() {
+    check "$1" copied "build/log-int8-$2.txt" tests/cli/int8.sh build/mica build/int8 "${@:2}"
+    cat "build/log-int8-$2.txt"
+}
+
+# int8 against float: accuracy, size and, where the processor multiplies bytes, time. MNIST is no Debian package: it is
+# where the other tests look for it.
+check_int8() {
+    local mnist=${MICA_DATA-../shared/data}/mnist
+    need fashion test
+    if [ -e "$mnist/train-images-idx3-ubyte.gz" ] || [ -e "$mnist/train-images-idx3-ubyte" ]; then
+        int8_net "lenet on MNIST in int8: accuracy and size" lenet "$mnist" 3 1
+    else
+        echo "skip lenet on MNIST in int8: no MNIST in \$MICA_DATA or ../shared/data"
+        skipped=$((skipped + 1))
+    fi
+    int8_net "resnet-small on Fashion-MNIST in int8: accuracy and size" resnet-small fashion-mnist 5 1
+    await_all # times are not to be shared
+    check "int8 is twice as fast as float, or more" copied build/log-int8-speed.txt build/mica bench --int8 --seconds 1
+    cat build/log-int8-speed.txt
+}
+
+suite_int8() {
+    say "int8 against float"
+    need build
+    build_in build || return 0
+    check_int8
 }
 
 # mpirun asks root twice whether that is meant.
@@ -289,7 +323,8 @@ run_tests() {
         case $argument in
         --long) export MICA_LONG=1 ;;
         --all) suites+=(native package mpi mpich browser plain sanitize clang cross emulate mcu coverage) ;;
-        --native | --package | --mpi | --mpich | --browser | --plain | --sanitize | --clang | --cross | --emulate | --mcu | --coverage)
+        --native | --int8 | --package | --mpi | --mpich | --browser | --plain | --sanitize | --clang | --cross | \
+            --emulate | --mcu | --coverage)
             suites+=("${argument#--}")
             ;;
         --onnx)

@@ -166,11 +166,14 @@ static mica_onnx_ref mean(mica_onnx_importing *n, mica_onnx_ref x, const target 
     return mica_onnx_op1(n, "affine_global_avg_pool", from.ref, &o);
 }
 
-/* What only moves bytes of the same scale. */
+/* What only moves bytes of the same scale, or leaves them where they are. */
 static mica_onnx_ref move(mica_onnx_importing *n, mica_onnx_ref x, const target *t)
 {
     static const char *const moves[] = {"reshape", "permute", "max_pool2d", "concat"};
     const mica_onnx_recorded *made = NULL;
+    mica_onnx_bytes same;
+    if (mica_onnx_bytes_of(n, x, &same) && same.scale == t->y.scale && same.zero == t->y.zero)
+        return same.ref;
     for (size_t k = 0; k < sizeof moves / sizeof *moves && made == NULL; k++)
         made = mica_onnx_made_by(n, x, moves[k]);
     if (made == NULL)

@@ -3,6 +3,7 @@
  * they become the call that they were. */
 #include <string.h>
 
+#include "node/int8.h"
 #include "onnx/import.h"
 #include "onnx/write.h"
 
@@ -82,6 +83,36 @@ static void read_field(mica_onnx_importing *n, const mica_field *f, char *opts)
 
 /* ---- The call ---- */
 
+/* Which input of a product of bytes are packed weights, and how they are packed. 0: it is none. */
+static int packing(const mica_op *op, const void *opts, mica_int8_pack_opts *pack)
+{
+    *pack = (mica_int8_pack_opts){.groups = 0};
+    if (op == &mica_op_int8_conv2d)
+        pack->groups = ((const mica_int8_conv_opts *)opts)->groups;
+    else if (op == &mica_op_affine_linear)
+        pack->zero = ((const mica_affine_opts *)opts)->x_zero;
+    else if (op == &mica_op_affine_conv2d) {
+        pack->groups = ((const mica_affine_conv_opts *)opts)->groups;
+        pack->zero = ((const mica_affine_conv_opts *)opts)->x_zero;
+    } else
+        return op == &mica_op_int8_linear ? INT8_PACKED : 0;
+    return op == &mica_op_int8_conv2d ? INT8_PACKED : AFFINE_PACKED;
+}
+
+/* A file has no packed weights: constant ones are packed here. */
+static mica_onnx_ref call_own(mica_onnx_importing *n, const mica_op *op, const void *opts)
+{
+    mica_int8_pack_opts pack;
+    mica_onnx_ref ins[MICA_OP_INS] = {0};
+    int at = packing(op, opts, &pack);
+    if (at == 0 || n->ins > at || !mica_onnx_is_known(n, n->in[INT8_W]) ||
+        !mica_onnx_is_known(n, n->in[INT8_BIAS]))
+        return mica_onnx_call(n, op, n->in, n->ins, opts);
+    memcpy(ins, n->in, (size_t)n->ins * sizeof ins[0]);
+    ins[at] = mica_onnx_derived(n, &mica_op_int8_pack, &ins[INT8_W], 2, &pack);
+    return n->failed ? 0 : mica_onnx_call(n, op, ins, at + 1, opts);
+}
+
 static void import_own(mica_onnx_importing *n)
 {
     const mica_op *op = row_of(n->node->type)->op;
@@ -103,7 +134,7 @@ static void import_own(mica_onnx_importing *n)
                             n->ins, n->outs, op->ins, most, op->outs);
         return;
     }
-    mica_onnx_ref y = mica_onnx_call(n, op, n->in, n->ins, opts.bytes);
+    mica_onnx_ref y = call_own(n, op, opts.bytes);
     for (int k = 0; k < n->outs; k++)
         if (mica_onnx_wants(n, k))
             mica_onnx_give(n, k, k == 0 ? y : mica_onnx_result(n, y, k));

@@ -30,6 +30,13 @@ static bool only_losses_read(const mica_net *net, int value)
     return judged;
 }
 
+/* What is lent lies outside the block, too, but is known. */
+bool mica_onnx_is_input(const mica_onnx_writer *w, int value)
+{
+    const mica_value_info *v = &w->net->values[value];
+    return v->kind == MICA_BUFFER_INPUT && v->home != MICA_HOME_LENT;
+}
+
 bool mica_onnx_is_output(const mica_onnx_writer *w, int value)
 {
     const mica_value_info *v = &w->net->values[value];
@@ -44,8 +51,7 @@ static void find_needed(mica_onnx_writer *w)
     for (int i = 0; i < net->built_values; i++) {
         w->same[i] = i;
         w->read[i] = mica_onnx_is_output(w, i);
-        w->named[i] = w->read[i] &&
-                      net->values[i].kind == MICA_BUFFER_INPUT; /* it is an input all the same */
+        w->named[i] = w->read[i] && mica_onnx_is_input(w, i); /* it is an input all the same */
     }
     for (int n = net->node_count - 1; n >= 0; n--) {
         const mica_node *node = &net->nodes[n];
@@ -245,7 +251,7 @@ bool mica_onnx_is_weight(const mica_onnx_writer *w, int value)
     const mica_value_info *v = &w->net->values[value];
     if (!w->named[value] && !mica_onnx_is_output(w, value))
         return false;
-    return v->kind != MICA_BUFFER_INPUT && (v->home != MICA_HOME_PLANNED || mica_onnx_is_computed(w, value));
+    return !mica_onnx_is_input(w, value) && (v->home != MICA_HOME_PLANNED || mica_onnx_is_computed(w, value));
 }
 
 void mica_onnx_weight_name(const mica_onnx_writer *w, char *text, int value)

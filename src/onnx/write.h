@@ -191,13 +191,23 @@ mica_onnx_term mica_onnx_put_cast(mica_onnx_writing *c, mica_onnx_term out, mica
 mica_onnx_term mica_onnx_put_activation(mica_onnx_writing *c, mica_onnx_term out, mica_onnx_term x,
                                         mica_activation act, float slope);
 
+/* Windows of a convolution or of pooling, as attributes have them. */
+typedef struct mica_onnx_window {
+    int64_t kernel[2], strides[2], dilations[2], pads[4], output_pad[2];
+    int axes;
+} mica_onnx_window;
+mica_onnx_window mica_onnx_conv_window(const mica_onnx_writing *c, const mica_conv2d_opts *o);
+/* `axes` that the operation pools; `over`: a last window extends beyond the padding. */
+mica_onnx_window mica_onnx_pool_window(mica_onnx_writing *c, const mica_pooling_opts *o, int axes,
+                                       bool *over);
+
 /* The call cannot be expressed. */
 void mica_onnx_refuse(mica_onnx_writing *c, const char *why);
 /* Output k is read, or is one of the net's. */
 bool mica_onnx_is_read(mica_onnx_writing *c, int k);
 /* An axis that may count from the end. */
 static inline int mica_onnx_axis_from(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
-/* How many inputs a call has, without absent ones at its end. */
+/* How many inputs a call has, without those at its end that are absent, or packed weights, which a reader packs. */
 int mica_onnx_count_ins(const mica_onnx_writing *c);
 
 /* ---- The writer ---- */
@@ -228,6 +238,8 @@ typedef struct mica_onnx_writer {
 #define MICA_ONNX_NAME (MICA_NAME_BYTES + 32)
 void mica_onnx_value_name(const mica_onnx_writer *w, char *text, int value);
 void mica_onnx_use_value(mica_onnx_writer *w, char *text, int value); /* and it is needed */
+/* The inputs of the file. */
+bool mica_onnx_is_input(const mica_onnx_writer *w, int value);
 /* The outputs of the file: values that are read after a step, but for losses. */
 bool mica_onnx_is_output(const mica_onnx_writer *w, int value);
 
@@ -258,7 +270,8 @@ void mica_onnx_formal_name(char *text, size_t size, const mica_op *op, int numbe
     X(conv)                         \
     X(norm)                         \
     X(sequence)                     \
-    X(recurrent)
+    X(recurrent)                    \
+    X(int8)
 
 #define MICA_ONNX_DECLARE_ROWS(family) extern const mica_onnx_row mica_onnx_write_##family[];
 MICA_ONNX_WRITE_FAMILIES(MICA_ONNX_DECLARE_ROWS)

@@ -312,7 +312,9 @@ bool mica_onnx_is_read(mica_onnx_writing *c, int k)
 int mica_onnx_count_ins(const mica_onnx_writing *c)
 {
     int count = c->node->ins;
-    while (count > 0 && c->node->in[count - 1] == NONE)
+    const char *const *names = c->node->op->names;
+    while (count > 0 &&
+           (c->node->in[count - 1] == NONE || (names != NULL && strcmp(names[count - 1], "packed") == 0)))
         count--;
     return count;
 }

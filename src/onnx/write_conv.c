@@ -21,14 +21,9 @@ static mica_conv2d_opts conv_opts(const mica_onnx_writing *c)
 
 static bool is_conv(mica_onnx_writing *c) { return conv_opts(c).activation == MICA_NO_ACTIVATION; }
 
-typedef struct window {
-    int64_t kernel[2], strides[2], dilations[2], pads[4], output_pad[2];
-    int axes;
-} window;
-
-static window conv_window(const mica_onnx_writing *c, const mica_conv2d_opts *o)
+mica_onnx_window mica_onnx_conv_window(const mica_onnx_writing *c, const mica_conv2d_opts *o)
 {
-    window w = {.axes = c->in[0]->rank - 2};
+    mica_onnx_window w = {.axes = c->in[0]->rank - 2};
     for (int i = 0; i < w.axes; i++) {
         int from = w.axes == 1 ? 1 : i;
         w.kernel[i] = c->in[1]->dim[2 + i];
@@ -43,7 +38,7 @@ static window conv_window(const mica_onnx_writing *c, const mica_conv2d_opts *o)
 static mica_onnx_term put_conv(mica_onnx_writing *c, mica_onnx_term out, const mica_conv2d_opts *o,
                                bool transposed)
 {
-    window w = conv_window(c, o);
+    mica_onnx_window w = mica_onnx_conv_window(c, o);
     mica_onnx_attr attrs[] = {mica_onnx_ints_attr("kernel_shape", w.kernel, w.axes),
                               mica_onnx_ints_attr("strides", w.strides, w.axes),
                               mica_onnx_ints_attr("pads", w.pads, 2 * w.axes),
@@ -75,12 +70,10 @@ static void conv_transpose(mica_onnx_writing *c) { convolve(c, true, false); }
 
 /* ---- Pooling ---- */
 
-/* `over`: a last window extends beyond the padding. */
-static window pool_window(mica_onnx_writing *c, int axes, bool *over)
+mica_onnx_window mica_onnx_pool_window(mica_onnx_writing *c, const mica_pooling_opts *o, int axes, bool *over)
 {
-    const mica_pooling_opts *o = c->opts;
     const mica_tensor *x = c->in[0], *y = c->out[0];
-    window w = {.axes = x->rank - 2};
+    mica_onnx_window w = {.axes = x->rank - 2};
     bool signals = axes == 2 && w.axes == 1;
     *over = false;
     if (w.axes != axes && !signals)
@@ -112,14 +105,14 @@ static int axes_of_pool(const mica_op *op)
 static bool is_pool(mica_onnx_writing *c)
 {
     bool over;
-    (void)pool_window(c, axes_of_pool(c->node->op), &over);
+    (void)mica_onnx_pool_window(c, c->opts, axes_of_pool(c->node->op), &over);
     return !over;
 }
 
 static void max_pool(mica_onnx_writing *c)
 {
     bool over;
-    window w = pool_window(c, axes_of_pool(c->node->op), &over);
+    mica_onnx_window w = mica_onnx_pool_window(c, c->opts, axes_of_pool(c->node->op), &over);
     mica_onnx_node1(c, OUT(0), "MaxPool", IN(0),
                     ATTRS(mica_onnx_ints_attr("kernel_shape", w.kernel, w.axes),
                           mica_onnx_ints_attr("strides", w.strides, w.axes),
@@ -132,7 +125,7 @@ static void max_pool(mica_onnx_writing *c)
 static void avg_pool(mica_onnx_writing *c)
 {
     bool over, outside = ((const mica_pooling_opts *)c->opts)->exclude_pad;
-    window w = pool_window(c, axes_of_pool(c->node->op), &over);
+    mica_onnx_window w = mica_onnx_pool_window(c, c->opts, axes_of_pool(c->node->op), &over);
     mica_onnx_term x = IN(0);
     if (over && !outside) {
         int64_t pads[2 * MICA_MAX_RANK] = {0};
@@ -219,6 +212,7 @@ const mica_onnx_row mica_onnx_write_conv[] = {
     OWN(conv2d_mean, conv_mean),
     POOL(max_pool1d, max_pool),
     POOL(max_pool2d, max_pool),
+    OWN(int8_max_pool2d, max_pool),
     POOL(avg_pool1d, avg_pool),
     POOL(avg_pool2d, avg_pool),
     OWN(adaptive_avg_pool1d, adaptive_pool),

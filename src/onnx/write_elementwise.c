@@ -79,26 +79,6 @@ static void remainder_of(mica_onnx_writing *c)
     mica_onnx_put(c, OUT(0), "Mod", TERMS(IN(0), IN(1)), ATTRS(mica_onnx_int_attr("fmod", 1)));
 }
 
-/* ---- int8 ---- */
-
-/* x / scale, limited and rounded. QuantizeLinear would round first, and divide. */
-static void quantize(mica_onnx_writing *c)
-{
-    float scale = ((const mica_int8_scale_opts *)c->opts)->scale;
-    mica_onnx_term t = mica_onnx_node2(c, NEW, "Mul", IN(0), mica_onnx_put_number(c, 1.0f / scale));
-    mica_onnx_term low = mica_onnx_put_number(c, -127.0f), high = mica_onnx_put_number(c, 127.0f);
-    t = mica_onnx_put(c, NEW, "Clip", TERMS(t, low, high), NO_ATTRS);
-    t = mica_onnx_node1(c, NEW, "Round", t, NO_ATTRS);
-    mica_onnx_put_cast(c, OUT(0), t, 3);
-}
-
-static void dequantize(mica_onnx_writing *c)
-{
-    mica_onnx_term t = mica_onnx_put_cast(c, NEW, IN(0), 1);
-    mica_onnx_node2(c, OUT(0), "Mul", t,
-                    mica_onnx_put_number(c, ((const mica_int8_scale_opts *)c->opts)->scale));
-}
-
 /* ---- Made of several ---- */
 
 static void rsqrt_of(mica_onnx_writing *c)
@@ -210,6 +190,5 @@ const mica_onnx_row mica_onnx_write_elementwise[] = {
     OWN(add_scaled, add_scaled), OWN(lerp, lerp), PLAIN(copy, copy), PLAIN(dropout, dropout), PLAIN(eq, eq),
     PLAIN(ne, ne), PLAIN(lt, lt), PLAIN(le, le), PLAIN(gt, gt), PLAIN(ge, ge), PLAIN(isnan, is_nan),
     PLAIN(isfinite, is_finite), PLAIN(where, where),
-    PLAIN(ceil, upper), OWN(mod, modulo), OWN(fmod, remainder_of), OWN(quantize, quantize),
-    OWN(dequantize, dequantize), END_OF_ROWS};
+    PLAIN(ceil, upper), OWN(mod, modulo), OWN(fmod, remainder_of), END_OF_ROWS};
 /* clang-format on */

@@ -211,7 +211,7 @@ static void add_opset(mica_onnx_writer *w, mica_onnx_bytes *model, const char *d
 static mica_status add_ends(mica_onnx_writer *w, mica_onnx_bytes *graph)
 {
     for (int i = 0; i < w->net->built_values; i++) {
-        bool in = w->net->values[i].kind == MICA_BUFFER_INPUT && w->named[i], out = mica_onnx_is_output(w, i);
+        bool in = mica_onnx_is_input(w, i) && w->named[i], out = mica_onnx_is_output(w, i);
         if (in || out || mica_onnx_is_weight(w, i))
             MICA_TRY(check_value(w, i));
         if (in)

@@ -58,6 +58,25 @@ static void index_add(mica_onnx_writing *c)
                   ATTRS(axis_attr(c), mica_onnx_text_attr("reduction", "add")));
 }
 
+/* Negative ones, plus the size of their axis. */
+static void wrap_indices(mica_onnx_writing *c)
+{
+    const mica_wrap_opts *o = c->opts;
+    const mica_tensor *index = c->in[0];
+    int axis = o->tuples ? o->batch : mica_onnx_axis_from(o->axis, c->in[1]->rank);
+    mica_onnx_term sizes = mica_onnx_node1(c, NEW, "Shape", IN(1), NO_ATTRS);
+    if (o->tuples)
+        sizes = mica_onnx_put_slice(c, NEW, sizes, 0, axis, axis + index->dim[index->rank - 1]);
+    else
+        sizes = mica_onnx_node2(c, NEW, "Gather", sizes, mica_onnx_put_scalar(c, MICA_I64, axis));
+    if (index->dtype != MICA_I64)
+        sizes = mica_onnx_put_cast(c, NEW, sizes, mica_onnx_type_of(index->dtype));
+    mica_onnx_term none = mica_onnx_put_scalar(c, index->dtype, 0.0);
+    mica_onnx_term negative = mica_onnx_node2(c, NEW, "Less", IN(0), none);
+    mica_onnx_term more = mica_onnx_node2(c, NEW, "Add", IN(0), sizes);
+    mica_onnx_put(c, OUT(0), "Where", TERMS(negative, more, IN(0)), NO_ATTRS);
+}
+
 /* ---- Order and sums ---- */
 
 static void gather_nd(mica_onnx_writing *c)
@@ -103,14 +122,9 @@ static void trilu(mica_onnx_writing *c)
 
 static void det(mica_onnx_writing *c) { mica_onnx_node1(c, OUT(0), "Det", IN(0), NO_ATTRS); }
 
-const mica_onnx_row mica_onnx_write_index[] = {PLAIN(embedding, embedding),
-                                               PLAIN(take, take),
-                                               PLAIN(gather, gather),
-                                               OWN(scatter_add, scatter_add),
-                                               OWN(index_add, index_add),
-                                               OWN(gather_nd, gather_nd),
-                                               OWN(cumsum, cumsum),
-                                               OWN(trilu, trilu),
-                                               OWN(det, det),
-                                               OWN_SEVERAL(top_k, top_k),
-                                               END_OF_ROWS};
+const mica_onnx_row mica_onnx_write_index[] = {PLAIN(embedding, embedding), PLAIN(take, take),
+                                               PLAIN(gather, gather),       OWN(scatter_add, scatter_add),
+                                               OWN(index_add, index_add),   OWN(wrap_indices, wrap_indices),
+                                               OWN(gather_nd, gather_nd),   OWN(cumsum, cumsum),
+                                               OWN(trilu, trilu),           OWN(det, det),
+                                               OWN_SEVERAL(top_k, top_k),   END_OF_ROWS};

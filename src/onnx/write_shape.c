@@ -194,6 +194,25 @@ static void unpad(mica_onnx_writing *c)
 
 /* ---- In the shape of another ---- */
 
+static void leading(mica_onnx_writing *c)
+{
+    const mica_leading_opts *o = c->opts;
+    mica_onnx_dim ends[MICA_MAX_RANK];
+    int64_t starts[MICA_MAX_RANK] = {0}, axes[MICA_MAX_RANK];
+    int count = 0;
+    for (int k = 0; k < c->in[0]->rank; k++)
+        if (o->like[k] > 0) {
+            axes[count] = k;
+            ends[count++] = (mica_onnx_dim){.term = IN(o->like[k]), .axis = o->axis[k]};
+        }
+    if (count == 0) {
+        mica_onnx_node1(c, OUT(0), "Identity", IN(0), NO_ATTRS);
+        return;
+    }
+    mica_onnx_term from = mica_onnx_put_ints(c, starts, count), to = mica_onnx_put_dims(c, ends, count);
+    mica_onnx_put(c, OUT(0), "Slice", TERMS(IN(0), from, to, mica_onnx_put_ints(c, axes, count)), NO_ATTRS);
+}
+
 static void fill(mica_onnx_writing *c)
 {
     const mica_op *op = c->node->op;
@@ -210,5 +229,5 @@ const mica_onnx_row mica_onnx_write_shape[] = {
     PLAIN(slice, slice), PLAIN(flip, flip), PLAIN(transpose, transpose), PLAIN(permute, permute),
     PLAIN(broadcast_to, broadcast_to), PLAIN(concat, concat), PLAIN(stack, stack),
     {&mica_op_split, split, NULL, false, true}, PLAIN(tile, tile), PLAIN(pad, pad), PLAIN(unpad, unpad),
-    PLAIN(fill, fill), PLAIN(zeros, fill), PLAIN(ones, fill), END_OF_ROWS};
+    PLAIN(leading, leading), PLAIN(fill, fill), PLAIN(zeros, fill), PLAIN(ones, fill), END_OF_ROWS};
 /* clang-format on */

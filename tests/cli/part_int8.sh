@@ -44,6 +44,19 @@ for how in "--calibrate percentile" "--calibrate kl" "--per-tensor"; do
 done
 ends 0 plan "$small" --json
 
+# As ONNX, and with standard operators only, which are read as bytes and stay bytes
+ends 0 convert "$small" "$folder/int8.onnx"
+ends 0 info "$folder/int8.onnx"
+says "mica:int8_conv2d"
+ends 0 plan "$folder/int8.onnx" --program
+says "int8_linear"
+ends 0 convert "$small" "$folder/int8-plain.onnx" --plain
+ends 0 info "$folder/int8-plain.onnx"
+says "QLinearConv"
+ends 0 convert "$folder/int8-plain.onnx" "$folder/int8-again.onnx"
+ends 0 info "$folder/int8-again.onnx"
+says "mica:affine_conv2d"
+
 # A folder
 mkdir "$folder/int8-folder"
 ends 0 quantize "$net" "$folder/int8-folder" --int8 --data digits:4000

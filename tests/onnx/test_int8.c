@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/scratch.h"
 #include "onnx/proto.h"
+#include "onnx/round_trip.h"
 #include "ops/isa_context.h"
 #include "test.h"
 
@@ -147,12 +149,13 @@ static void step(mica_context *ctx, mica_net *net, ran *r)
     CHECK_OK(ctx, mica_copy(ctx, &wide, &y));
 }
 
-/* With sizes "n" of at most `most`, then of `rows`. */
-static bool run(mica_context *ctx, ran *r, const proto *bytes, bool rounded, mica_index most, mica_index rows)
+/* With sizes `name` of at most `most`, then of `rows`. */
+static bool run_sized(mica_context *ctx, ran *r, const proto *bytes, bool rounded, const char *name,
+                      mica_index most, mica_index rows)
 {
     mica_onnx *model = NULL;
     mica_net *net = NULL;
-    mica_onnx_set set = {.name = "n", .size = most};
+    mica_onnx_set set = {.name = name, .size = most};
     *r = (ran){.count = 0};
     bool made = CHECK_OK(ctx, mica_onnx_over(ctx, &model, bytes->bytes, bytes->size, "a test")) &&
                 CHECK_OK(ctx, mica_net_create(ctx, &net)) &&
@@ -169,6 +172,11 @@ static bool run(mica_context *ctx, ran *r, const proto *bytes, bool rounded, mic
     mica_net_destroy(net);
     mica_onnx_close(model);
     return made && r->count > 0;
+}
+
+static bool run(mica_context *ctx, ran *r, const proto *bytes, bool rounded, mica_index most, mica_index rows)
+{
+    return run_sized(ctx, r, bytes, rounded, "n", most, rows);
 }
 
 /* The largest difference in steps. Of a single product, few numbers differ at all: those on an edge. */
@@ -451,6 +459,85 @@ TEST(onnx_int8_operators_of_integers)
         if (ctx != NULL)
             check_integers(ctx, sets[s]);
         mica_context_destroy(ctx);
+    }
+}
+
+/* ---- Written again ---- */
+
+/* The net of a model whose "n" is 3, with inputs; NULL: it failed. */
+static mica_net *net_of(mica_context *ctx, mica_onnx *model)
+{
+    mica_net *net = NULL;
+    mica_tensor x;
+    mica_onnx_set set = {.name = "n", .size = 3};
+    test_random random = test_seed(5);
+    bool made = CHECK_OK(ctx, mica_net_create(ctx, &net)) &&
+                CHECK_OK(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = &set, .count = 1})) &&
+                CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0})) &&
+                CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) && CHECK_OK(ctx, mica_net_tensor(net, &x, "x"));
+    for (size_t i = 0; made && i < mica_tensor_count(&x); i++)
+        ((float *)x.data)[i] = (float)test_uniform(&random, -2, 2);
+    if (!made)
+        mica_net_destroy(net);
+    return made ? net : NULL;
+}
+
+/* Without functions, so that its nodes are found and joined as those of any other file. */
+static void check_plain(mica_context *ctx, mica_net *net, const ran *want, const char *calls,
+                        const char *name)
+{
+    static ran got;
+    scratch s = scratch_make();
+    char path[300];
+    size_t size = 0;
+    snprintf(path, sizeof path, "%s", scratch_path(&s, "plain.onnx"));
+    if (CHECK_OK(ctx, mica_onnx_write(net, path, &(mica_onnx_write_opts){.plain = true}))) {
+        proto bytes = {.bytes = scratch_read(path, &size)};
+        bytes.size = size;
+        if (run_sized(ctx, &got, &bytes, false, "batch", 3, 3)) {
+            CHECK_MSG(got.count == want->count && memcmp(got.y, want->y, got.count * sizeof *got.y) == 0,
+                      "%s: other numbers without functions", name);
+            CHECK_MSG(calls == NULL || strcmp(got.calls, calls) == 0, "%s: %s", name, got.calls);
+        }
+        proto_free(&bytes);
+    }
+    scratch_remove(&s);
+}
+
+/* `calls`: those that are left without functions; NULL: any. */
+static void write_again(mica_context *ctx, proto bytes, const char *calls, const char *name)
+{
+    static ran want;
+    mica_onnx *model = NULL;
+    if (run(ctx, &want, &bytes, false, 3, 3) &&
+        CHECK_OK(ctx, mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test"))) {
+        mica_net *net = net_of(ctx, model);
+        if (net != NULL && CHECK_MSG(round_trip(net, name), "%s: %s", name, mica_error(ctx)))
+            check_plain(ctx, net, &want, calls, name);
+        mica_net_destroy(net);
+    }
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
+
+TEST(onnx_write_quantized_models)
+{
+    mica_context *ctx = test_context(2);
+    write_again(ctx, net_model(), NULL, "int8_qdq_net");
+    write_again(ctx, moves_model(true), "affine_quantize permute concat affine_dequantize", "int8_qdq_moves");
+    write_again(ctx, moves_model(false), NULL, "int8_qdq_other_moves");
+    write_again(ctx, integer_model("QLinearConv", false), "affine_quantize pad affine_conv2d affine_flip",
+                "int8_qlinear_conv");
+    write_again(ctx, integer_model("QLinearMatMul", false), NULL, "int8_qlinear_matmul");
+    write_again(ctx, integer_model("ConvInteger", false), NULL, "int8_conv_integer");
+    write_again(ctx, integer_model("MatMulInteger", false), NULL, "int8_matmul_integer");
+    test_random r = test_seed(77);
+    for (int seed = 0; seed < test_effort(30); seed++) {
+        char name[64];
+        float scale;
+        conv_case c = draw_conv(&r);
+        snprintf(name, sizeof name, "int8_qdq_conv_%d", seed);
+        write_again(ctx, conv_model(&c, (uint64_t)seed, &scale), NULL, name);
     }
 }
 
