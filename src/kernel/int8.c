@@ -279,6 +279,7 @@ static void finish_rows(void *y, size_t stride, const int32_t *sum, size_t rows,
 
 #if !defined(MICA_SMALL)
 #include "kernel/int8_last.h"
+#include "kernel/int8_winograd.h"
 #endif
 
 static void pack(int8_t *restrict panel, int32_t *restrict start, const int8_t *restrict w, size_t stride,
@@ -440,8 +441,9 @@ const mica_int8_kernels VF_VARIANT_SYMBOL(mica_int8_kernels) = {.width = WIDTH,
                                                                 .depthwise = depthwise,
                                                                 .deep_at = deep_at,
                                                                 .largest_of = largest_taps,
+                                                                TILED_KERNELS
 #endif
-                                                                .quads_of_planes = quads_of_planes,
+                                                                    .quads_of_planes = quads_of_planes,
                                                                 .quads_of_row = quads_of_row,
                                                                 .spread = spread,
                                                                 .offset_row = offset_row,

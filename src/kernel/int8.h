@@ -80,6 +80,28 @@ typedef struct mica_int8_deep {
     size_t y_row, y_column;      /* of y, in bytes */
 } mica_int8_deep;
 
+/* Convolutions of 3 x 3 by tiles of 4 x 4 results (Winograd), in whole numbers; channels last. What a tile reads, 6 x 6
+ * pixels, and the weights become 36 numbers of 16 bits for each channel, so that a product of channels is left for each
+ * of them; what 36 sums become is 576 times the sum of a convolution, modulo 2^32. That is all there is to know of a
+ * sum of less than 2^25, so bits are those of any other way. */
+enum { MICA_INT8_POINTS = 36 };
+#define MICA_INT8_TILED_SUM ((int32_t)1 << 25)
+
+/* Where results of a tile go: 4 x 4 of them, or those that the image has. */
+typedef struct mica_int8_place {
+    char *y;
+    size_t rows, columns;
+} mica_int8_place;
+
+typedef struct mica_int8_tiled {
+    const int32_t *sum; /* [36][`apart` / panel tiles][panel] */
+    size_t apart;
+    const mica_int8_place *place; /* of tiles */
+    size_t tiles;
+    const int32_t *start;         /* [panel] */
+    size_t y_at, y_row, y_column; /* of y, in bytes: the panel's channels in a pixel; from one to the next */
+} mica_int8_tiled;
+
 typedef struct mica_int8_kernels {
     size_t width;   /* weight rows of a panel */
     uint8_t offset; /* of x in products: a power of two that x is XORed with, or 0 */
@@ -123,6 +145,16 @@ typedef struct mica_int8_kernels {
     void (*largest_of)(int8_t *y, const int8_t *x, const ptrdiff_t *at, size_t taps, size_t count);
     /* Where channel c of `deep` is in a panel. */
     size_t (*deep_at)(size_t c);
+    /* By tiles, of panels of channels. How long a product of two pairs takes, in percent of one of quads; 0: not with
+     * this set. How many rows of products are in registers. */
+    int pairs_cost;
+    size_t pairs_rows;
+    /* to[36], `apart` numbers from one another, of channels; x: 6 x 6 pixels */
+    void (*to_tile)(int16_t *to, size_t apart, const int8_t *x, size_t row, size_t column, size_t channels);
+    /* sum[rows][panel] of rows of x, `stride` numbers apart, and w [pairs][panel][2] */
+    void (*pairs)(int32_t *sum, const int16_t *x, size_t stride, size_t rows, size_t pairs, const int16_t *w);
+    /* Results of a panel. */
+    void (*from_tiles)(const mica_int8_tiled *t, const mica_int8_finish *f, int each);
 #endif
     /* Quads of windows: of four planes, whose bytes get the offset; of bytes `step` apart in a row that has it. The
      * latter makes whole vectors, and reads 32 bytes more than that. */

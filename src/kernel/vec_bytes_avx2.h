@@ -47,6 +47,8 @@ VF_INLINE vb vb_or_where(vb v, vb x, vb bits, vb more)
 #define VB_WIDE_OFFSET 128
 VF_INLINE vi vi_dot(vi sum, vb u, vb a) { return _mm256_dpbusd_avx_epi32(sum, u, a); }
 VF_INLINE vi vi_dot_wide(vi sum, vb w, vb a) { return _mm256_dpbusd_avx_epi32(sum, w, a); }
+#define VB_HAS_PAIRS 100
+VF_INLINE vi vi_dot_pairs(vi sum, vb a, vb b) { return _mm256_dpwssd_avx_epi32(sum, a, b); }
 #else
 #define VB_WIDE_OFFSET 0
 VF_INLINE vi vi_dot(vi sum, vb u, vb a)
@@ -58,6 +60,8 @@ VF_INLINE vi vi_dot_wide(vi sum, vb w, vb a)
 {
     return vi_dot(sum, _mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
 }
+#define VB_HAS_PAIRS   40
+VF_INLINE vi vi_dot_pairs(vi sum, vb a, vb b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
 #endif
 
 VF_INLINE void vb_turn_rows(vb *v)

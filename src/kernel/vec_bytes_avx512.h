@@ -50,6 +50,12 @@ VF_INLINE vi vi_dot_wide(vi sum, vb w, vb a)
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(a));
     return sum;
 }
+#define VB_HAS_PAIRS 100
+VF_INLINE vi vi_dot_pairs(vi sum, vb a, vb b)
+{
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
 #else
 #define VB_WIDE_OFFSET 0
 VF_INLINE vi vi_dot(vi sum, vb u, vb a)
@@ -62,6 +68,8 @@ VF_INLINE vi vi_dot_wide(vi sum, vb w, vb a)
     vb signed_a = _mm512_mask_sub_epi8(a, _mm512_movepi8_mask(w), _mm512_setzero_si512(), a);
     return vi_dot(sum, _mm512_abs_epi8(w), signed_a);
 }
+#define VB_HAS_PAIRS   40
+VF_INLINE vi vi_dot_pairs(vi sum, vb a, vb b) { return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b)); }
 #endif
 
 VF_INLINE void vb_turn_rows(vb *v)

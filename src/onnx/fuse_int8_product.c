@@ -7,6 +7,7 @@
 #include "onnx/compose.h"
 #include "onnx/int8.h"
 #include "onnx/windows.h"
+#include "ops/int8_conv.h"
 
 #define MOST_BIAS 1073741824.0 /* 2^30 */
 
@@ -131,13 +132,28 @@ static mica_onnx_ref rows_of(mica_onnx_importing *n, const product *p)
 
 /* ---- Calls ---- */
 
-static mica_onnx_ref call(mica_onnx_importing *n, const char *op, const product *p, mica_index groups,
-                          const void *opts)
+static mica_onnx_ref call(mica_onnx_importing *n, const char *op, const product *p,
+                          const mica_int8_pack_opts *pack, const void *opts)
 {
     mica_onnx_ref ins[5] = {p->x.ref, rows_of(n, p), p->bias, p->factor, 0};
-    mica_int8_pack_opts pack = {.groups = groups, .zero = p->x.zero};
-    ins[4] = mica_onnx_derived(n, &mica_op_int8_pack, &ins[1], 2, &pack);
+    ins[4] = mica_onnx_derived(n, &mica_op_int8_pack, &ins[1], 2, pack);
     return mica_onnx_op(n, op, ins, 5, opts);
+}
+
+static mica_onnx_ref linear(mica_onnx_importing *n, const product *p, const mica_affine_opts *o)
+{
+    return call(n, "affine_linear", p, &(mica_int8_pack_opts){.zero = p->x.zero}, o);
+}
+
+/* Whether weights are packed for tiles: images will have their channels last, if there are several. */
+static bool is_tiled(mica_onnx_importing *n, const product *p, const mica_affine_conv_opts *o)
+{
+    mica_int8_conv_opts windows = {.stride = {o->stride[0], o->stride[1]},
+                                   .pad = {o->pad[0], o->pad[1]},
+                                   .dilation = {o->dilation[0], o->dilation[1]},
+                                   .groups = o->groups};
+    return mica_int8_tiles_pay(n->import->ctx, mica_onnx_shape(n, p->x.ref), mica_onnx_shape(n, p->w),
+                               &windows);
 }
 
 /* A convolution by the node's attributes; what is on one side only is padded before. */
@@ -162,7 +178,8 @@ static mica_onnx_ref convolve(mica_onnx_importing *n, product *p, mica_affine_co
     }
     o->x_zero = p->x.zero;
     p->x.ref = mica_onnx_pad(n, p->x.ref, v.axes, before, after, (double)p->x.zero);
-    return call(n, "affine_conv2d", p, o->groups, o);
+    mica_int8_pack_opts pack = {.groups = o->groups, .zero = p->x.zero, .tiled = is_tiled(n, p, o)};
+    return call(n, "affine_conv2d", p, &pack, o);
 }
 
 /* Whether a convolution of bytes takes these. */
@@ -211,7 +228,7 @@ static bool give_rows(mica_onnx_importing *n, const mica_onnx_match *m, int axis
         !are_rows(n, &p))
         return false;
     mica_affine_opts o = {.x_zero = p.x.zero, .dtype = MICA_F32};
-    mica_onnx_give(n, 0, call(n, "affine_linear", &p, 0, &o));
+    mica_onnx_give(n, 0, linear(n, &p, &o));
     return true;
 }
 
@@ -263,8 +280,7 @@ static bool qlinear_matmul(mica_onnx_importing *n, const mica_onnx_match *m)
         !are_rows(n, &p))
         return false;
     mica_affine_opts o = {.x_zero = p.x.zero, .y_zero = y.zero, .dtype = MICA_I8};
-    mica_onnx_give_bytes(n, call(n, "affine_linear", &p, 0, &o),
-                         mica_onnx_shape(n, mica_onnx_matched(m, 'u'))->dtype);
+    mica_onnx_give_bytes(n, linear(n, &p, &o), mica_onnx_shape(n, mica_onnx_matched(m, 'u'))->dtype);
     return true;
 }
 
@@ -321,7 +337,7 @@ static bool matmul_integer(mica_onnx_importing *n, const mica_onnx_match *m)
         !are_rows(n, &p))
         return false;
     mica_affine_opts o = {.x_zero = p.x.zero, .dtype = MICA_I32};
-    mica_onnx_ref y = call(n, "affine_linear", &p, 0, &o);
+    mica_onnx_ref y = linear(n, &p, &o);
     if (computed) {
         mica_onnx_ref zero = mica_onnx_reshape(n, mica_onnx_cast(n, z, MICA_I32), 0, NULL);
         y = mica_onnx_sub(n, y, mica_onnx_mul(n, zero, column_sums(n, &p)));

@@ -344,6 +344,9 @@ static mica_status check(mica_context *ctx, const char *op, mica_int8_job *job, 
                                       (double)w->dim[1] * (double)w->dim[2] * (double)w->dim[3]));
     job->batch = (size_t)x->dim[0];
     job->packing = mica_int8_packing_of(job->kernels, w, (size_t)groups);
+#if !defined(MICA_SMALL)
+    mica_int8_take_tiles(job, args[MICA_INT8_PACKED].tensor);
+#endif
     MICA_TRY(mica_int8_check_packed(ctx, op, args[MICA_INT8_PACKED].tensor, &job->packing));
     job->each = mica_int8_each(args);
     if (mica_tensor_count(y) > 0 && (double)window_of(job, 1) > (double)MOST)

@@ -47,6 +47,15 @@ static inline mica_index mica_int8_span(const mica_int8_dim *d) { return (d->tap
 bool mica_int8_last_takes(const mica_int8_job *job, const mica_tensor *y, const mica_tensor *x);
 mica_status mica_int8_last_run(mica_context *ctx, const char *op, mica_int8_job *job, const mica_arg *args,
                                double sums, size_t planar);
+/* By tiles (int8_tiled.c): whether packed weights are for them; the scratch of a call, 0 if it never goes that way;
+ * whether it does, of a job that is ready; the call. */
+void mica_int8_take_tiles(mica_int8_job *job, const mica_tensor *packed);
+size_t mica_int8_tiled_scratch(const mica_context *ctx, const mica_int8_job *job);
+bool mica_int8_tiled_takes(const mica_int8_job *job);
+void mica_int8_tiled_run(mica_context *ctx, const mica_int8_job *job, void *scratch, double sums);
+/* Whether weights are worth packing for tiles, of calls with an x of this shape, with channels last. */
+bool mica_int8_tiles_pay(const mica_context *ctx, const mica_tensor *x, const mica_tensor *w,
+                         const mica_int8_conv_opts *o);
 /* How long a call takes by where the channels of x and y lie, in nanoseconds, about (net/layout.c). */
 double mica_int8_conv_time(const mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                            const mica_tensor *w, const mica_int8_conv_opts *o);

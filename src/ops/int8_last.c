@@ -333,8 +333,9 @@ mica_status mica_int8_last_run(mica_context *ctx, const char *op, mica_int8_job 
     if (job->x_last)
         used[MICA_INT8_X].tensor = NULL;
     mica_contiguous_plan(&dense, used, MICA_INT8_ARGS);
-    size_t own = empty ? 0 : scratch_of(ctx, job, packed);
-    MICA_START(ctx, op, dense.bytes + (own > planar ? own : planar), &scratch);
+    size_t own = empty ? 0 : scratch_of(ctx, job, packed),
+           tiled = empty ? 0 : mica_int8_tiled_scratch(ctx, job);
+    MICA_START(ctx, op, dense.bytes + mica_most(mica_most(own, planar), tiled), &scratch);
     char *rest = mica_contiguous_load(&dense, scratch);
     MICA_TRY(mica_int8_take_factors(ctx, op, args, &dense, &job->finish));
     if (empty)
@@ -347,6 +348,10 @@ mica_status mica_int8_last_run(mica_context *ctx, const char *op, mica_int8_job 
                             job->zero);
         job->w = (const int8_t *)rest;
         rest += mica_align_up(job->packing.bytes);
+    }
+    if (mica_int8_tiled_takes(job)) {
+        mica_int8_tiled_run(ctx, job, rest, sums);
+        return MICA_OK;
     }
     job->start = (const int32_t *)(const void *)(job->w + job->packing.start_at);
     job->at = (int32_t *)(void *)rest;

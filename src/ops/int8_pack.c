@@ -175,7 +175,7 @@ void mica_int8_pack_into(mica_context *ctx, const mica_int8_packing *p, void *to
                     .start = (int32_t *)(void *)((char *)to + p->start_at)};
 #if !defined(MICA_SMALL)
     if (p->panels) { /* what is behind the last channel */
-        size_t channels = (p->bytes - p->start_at) / sizeof(int32_t), panel = channels % job.kernels->panel;
+        size_t channels = (p->deep_at - p->start_at) / sizeof(int32_t), panel = channels % job.kernels->panel;
         panel = panel > 0 ? panel : mica_least(job.kernels->panel, channels);
         memset(job.to + (channels - panel) * p->quads * 4, 0, panel * p->quads * 4);
         memset(job.start + p->out, 0, (channels - p->out) * sizeof(int32_t));
@@ -188,6 +188,8 @@ void mica_int8_pack_into(mica_context *ctx, const mica_int8_packing *p, void *to
     if (p->depthwise)
         mica_parallel_sums(ctx, 4.0 * (double)(p->bytes - p->deep_at),
                            mica_div_up(p->groups, job.kernels->deep), pack_deep, &job);
+    if (p->tiled_at > 0)
+        mica_int8_pack_tiles(ctx, p, to, w, bias, zero);
 #endif
 }
 
@@ -220,12 +222,24 @@ static mica_status check_shape(mica_context *ctx, const char *op, const mica_ten
     return MICA_OK;
 }
 
+static mica_int8_packing packing_for(mica_context *ctx, const mica_tensor *w, const mica_int8_pack_opts *opts)
+{
+    const mica_int8_kernels *kernels = MICA_FAMILY(ctx->kernels, int8);
+    size_t groups = opts != NULL && opts->groups != 0 ? (size_t)opts->groups : 1;
+    mica_int8_packing p = mica_int8_packing_of(kernels, w, groups);
+#if !defined(MICA_SMALL)
+    if (opts != NULL && opts->tiled)
+        mica_int8_add_tiles(&p, kernels);
+#endif
+    return p;
+}
+
 mica_index mica_int8_packed_bytes(mica_context *ctx, const mica_tensor *w, const mica_int8_pack_opts *opts)
 {
     mica_index groups = opts != NULL && opts->groups != 0 ? opts->groups : 1;
     if (w == NULL || check_shape(ctx, "int8_pack", w, groups) != MICA_OK)
         return -1;
-    return (mica_index)mica_int8_packing_of(MICA_FAMILY(ctx->kernels, int8), w, (size_t)groups).bytes;
+    return (mica_index)packing_for(ctx, w, opts).bytes;
 }
 
 mica_status mica_int8_pack(mica_context *ctx, const mica_tensor *packed, const mica_tensor *w,
@@ -242,7 +256,7 @@ mica_status mica_int8_pack(mica_context *ctx, const mica_tensor *packed, const m
         return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: zero is %d: expected -128 to 127", op, zero);
     MICA_TRY(check_shape(ctx, op, w, groups));
     MICA_TRY(mica_check_shape(ctx, op, "bias", bias, 1, &w->dim[0], "w", w));
-    mica_int8_packing p = mica_int8_packing_of(MICA_FAMILY(ctx->kernels, int8), w, (size_t)groups);
+    mica_int8_packing p = packing_for(ctx, w, opts);
     MICA_TRY(mica_check_shape(ctx, op, "packed", packed, 1, (mica_index[]){(mica_index)p.bytes}, "w", w));
     mica_contiguous dense;
     void *scratch;

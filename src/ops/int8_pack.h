@@ -5,6 +5,8 @@
  *                   what sums of channels start at, as many
  *     grouped       for each group, blocks of channels [quads][channels of it][4] | what sums of channels start at
  *     depthwise     the same | for channels last (kernel/int8.h), panels of channels [rows of quads][columns][deep][4]
+ *     tiled         as of one group | what sums of channels start at here | whether sums of panels are small enough |
+ *                   panels of channels [36][pairs of input channels][channels of it][2], of 16 bits (int8_tiled.c)
  *
  * A quad of a convolution is four channels at one tap (quads by channel group, then tap), or, where that takes fewer,
  * four taps in a row of one channel. */
@@ -22,7 +24,8 @@ typedef struct mica_int8_packing {
     size_t values, quads;   /* of a sum */
     size_t start_at, bytes; /* where the starts are; of all */
     size_t most;            /* the bytes of this or of fewer channels */
-    size_t deep_at;         /* where panels of a depthwise one are */
+    size_t deep_at;         /* where starts end; from there on, panels of a depthwise one */
+    size_t tiled_at;        /* where what is for tiles is; 0: there is none */
 } mica_int8_packing;
 
 mica_int8_packing mica_int8_packing_of(const mica_int8_kernels *kernels, const mica_tensor *w, size_t groups);
@@ -38,6 +41,10 @@ static inline size_t mica_int8_panel_bytes(const mica_int8_packing *p, const mic
     return p->quads * kernels->width * 4;
 }
 #if !defined(MICA_SMALL)
+/* Adds what tiles take, where weights are of such a shape. */
+void mica_int8_add_tiles(mica_int8_packing *p, const mica_int8_kernels *kernels);
+void mica_int8_pack_tiles(mica_context *ctx, const mica_int8_packing *p, void *to, const int8_t *w,
+                          const int32_t *bias, int32_t zero);
 /* A panel of a depthwise one. */
 static inline size_t mica_int8_deep_bytes(const mica_int8_packing *p, const mica_int8_kernels *kernels)
 {

@@ -83,7 +83,7 @@ static void draw_weights(weights *n, test_random *r)
 
 typedef struct conv_call {
     mica_index groups, in, out, taps[2], x[4], y[4], stride[2], pad[2], dilation[2];
-    bool affine, x_last, packed;
+    bool affine, x_last, packed, tiled;
     int zero, one_factor;
     mica_dtype to;
 } conv_call;
@@ -124,7 +124,7 @@ static mica_status run_conv(mica_context *ctx, const conv_call *c, weights *n, c
                 bias = plain(n->bias, MICA_I32, 1, &all), factor = plain(n->factor, MICA_F32, 1, &factors),
                 multiplier = plain(n->multiplier, MICA_I32, 1, &factors),
                 shift = plain(n->shift, MICA_U8, 1, &factors);
-    mica_int8_pack_opts pack = {.groups = c->groups, .zero = c->affine ? c->zero : 0};
+    mica_int8_pack_opts pack = {.groups = c->groups, .zero = c->affine ? c->zero : 0, .tiled = c->tiled};
     mica_index bytes = mica_int8_packed_bytes(ctx, &w, &pack);
     if (bytes > (mica_index)sizeof n->packed)
         packed = false;
@@ -244,6 +244,101 @@ static void large_convolutions(mica_context *const *ctx, mica_context *scalar, t
 }
 
 TEST(int8_conv_channels_last_divided) { for_all_sets(large_convolutions, 1); }
+
+/* ---- By tiles ---- */
+
+/* Images that are large enough for it, in channels, padding and whatever sides. */
+static conv_call draw_tiled(test_random *r, mica_index in, mica_index out)
+{
+    conv_call c = {.groups = 1,
+                   .in = in,
+                   .out = out,
+                   .taps = {3, 3},
+                   .x = {test_int(r, 1, 2), in},
+                   .y = {1, out},
+                   .stride = {1, 1},
+                   .pad = {test_int(r, 0, 2), test_int(r, 0, 2)},
+                   .dilation = {1, 1},
+                   .affine = test_chance(r, 70),
+                   .x_last = test_chance(r, 90),
+                   .packed = true,
+                   .tiled = true,
+                   .zero = test_int(r, -128, 127),
+                   .one_factor = test_chance(r, 20)};
+    c.to = !c.affine || test_chance(r, 70) ? MICA_I8 : test_chance(r, 50) ? MICA_F32 : MICA_I32;
+    c.y[0] = c.x[0];
+    for (int k = 0; k < 2; k++) {
+        c.x[2 + k] = test_int(r, 27, 45);
+        c.y[2 + k] = c.x[2 + k] + 2 * c.pad[k] - 2;
+    }
+    return c;
+}
+
+static void tiled_convolutions(mica_context *const *ctx, mica_context *scalar, test_random *r)
+{
+    weights *n = aligned_alloc(64, (sizeof *n + 63) / 64 * 64);
+    REQUIRE(n != NULL);
+    for (int trial = 0; trial < 6; trial++) {
+        conv_call c = draw_tiled(r, 32 * test_int(r, 1, 2), 32 * test_int(r, 1, 3));
+        draw_weights(n, r);
+        check_conv(ctx, scalar, &c, n, r);
+    }
+    free(n);
+}
+
+TEST(int8_conv_by_tiles)
+{
+    for (uint64_t seed = 0; seed < 3; seed++)
+        for_all_sets(tiled_convolutions, seed);
+}
+
+/* Sums of all that a tile can hold, and of more, which are made the other way. */
+static void largest_sums(mica_context *const *ctx, mica_context *scalar, test_random *r)
+{
+    weights *n = aligned_alloc(64, (sizeof *n + 63) / 64 * 64);
+    REQUIRE(n != NULL);
+    for (int trial = 0; trial < 2; trial++) {
+        conv_call c = draw_tiled(r, trial == 0 ? 224 : 256, 32);
+        c.affine = c.x_last = true;
+        c.to = MICA_I32;
+        draw_weights(n, r);
+        memset(n->w, 127, sizeof n->w / 2);
+        image x = make(MICA_I8, c.x, true), y = make(MICA_I32, c.y, false), made = make(MICA_I32, c.y, true);
+        memset(x.data, -128, bytes_of(&x.t));
+        CHECK_OK(scalar, run_conv(scalar, &c, n, &y.t, &x.t, false));
+        for (int s = 0; s < MOST_SETS; s++)
+            if (ctx[s] != NULL) {
+                CHECK_OK(ctx[s], run_conv(ctx[s], &c, n, &made.t, &x.t, true));
+                CHECK_MSG(same(scalar, &made.t, &y.t), "%s: %td channels", sets[s], c.in);
+            }
+        free(x.data);
+        free(y.data);
+        free(made.data);
+    }
+    free(n);
+}
+
+TEST(int8_conv_by_tiles_of_largest_sums) { for_all_sets(largest_sums, 4); }
+
+/* Weights for tiles lie beside the others, where there are any. */
+TEST(int8_pack_tiled)
+{
+    for (int s = 0; s < MOST_SETS; s++) {
+        mica_context *ctx = isa_context(sets[s], 1);
+        if (ctx == NULL)
+            continue;
+        mica_tensor w = plain(NULL, MICA_I8, 4, (mica_index[]){64, 32, 3, 3}),
+                    wide = plain(NULL, MICA_I8, 4, (mica_index[]){64, 32, 5, 5}),
+                    odd = plain(NULL, MICA_I8, 4, (mica_index[]){64, 33, 3, 3});
+        const mica_int8_pack_opts tiled = {.tiled = true};
+        bool has = strstr(sets[s], "avx") != NULL;
+        mica_index more = mica_int8_packed_bytes(ctx, &w, &tiled) - mica_int8_packed_bytes(ctx, &w, NULL);
+        CHECK_MSG(has ? more >= 72 * 64 * 32 && more < 73 * 64 * 32 : more == 0, "%s: %td", sets[s], more);
+        CHECK(mica_int8_packed_bytes(ctx, &wide, &tiled) == mica_int8_packed_bytes(ctx, &wide, NULL));
+        CHECK(mica_int8_packed_bytes(ctx, &odd, &tiled) == mica_int8_packed_bytes(ctx, &odd, NULL));
+        mica_context_destroy(ctx);
+    }
+}
 
 /* ---- Pooling, and element by element ---- */
 

@@ -77,6 +77,8 @@ typedef struct mica_int8_weights {
 typedef struct mica_int8_pack_opts {
     mica_index groups; /* of the convolution; 0: 1 */
     int zero;          /* the zero point of x, for products with one (below) */
+    bool tiled; /* once more, for tiles of 4 x 4 results, which are faster for convolutions of 3 x 3 of many
+                          channels with stride 1, channels last; takes eight times the memory */
 } mica_int8_pack_opts;
 MICA_API mica_status mica_int8_pack(mica_context *ctx, const mica_tensor *packed, const mica_tensor *w,
                                     const mica_tensor *bias, const mica_int8_pack_opts *opts);
