@@ -112,6 +112,9 @@ typedef struct mica_tiles_kernels {
      * pixel of the block, panels are panel_stride apart, bias may be NULL. */
     void (*image)(const mica_conv_planes *out, const mica_conv_block *block, const float *panels,
                   size_t panel_stride, const float *bias, size_t m, bool accumulate);
+    /* The same by vectors of output channels, of which a panel has `lanes`. */
+    void (*across)(const mica_conv_planes *out, const mica_conv_block *block, const float *panels,
+                   size_t panel_stride, const float *bias, size_t m, bool accumulate);
     /* totals[o] = the sum over the block's pixels of what `image` makes, once it is finished. */
     void (*totals)(double *totals, const mica_conv_block *block, const float *panels, size_t panel_stride,
                    const float *bias, size_t m, const mica_conv_finish *finish);

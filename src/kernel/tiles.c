@@ -5,6 +5,7 @@
  * and several output channels share each load. */
 #include "kernel/conv_rows.h"
 #include "kernel/sum_loop.h"
+#include "kernel/tiles_across.h"
 
 #include <math.h>
 
@@ -444,6 +445,7 @@ const mica_tiles_kernels VF_SYMBOL(mica_tiles_kernels) = {
     .channels = TILE_CHANNELS,
     .load = load,
     .image = image,
+    .across = across,
     .totals = totals,
     .gradient = gradient,
     .fold = fold,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "ops/conv/conv.h"
 #include "ops/conv/probe.h"
 #include "test.h"
 
@@ -108,10 +109,12 @@ static void check_kind(mica_context *const *ctx, const data *d, int kind)
             run(ctx[i], d, kind, got[i], &forced);
             CHECK_MSG(strcmp(forced.taken, name) == 0, "%s is asked for, %s taken", name, forced.taken);
         }
-        CHECK_MSG(memcmp(got[0], got[1], d->bytes[kind]) == 0, "shape %td, kind %d: threads matter for %s",
-                  s - shapes, kind, name);
+        CHECK_MSG(memcmp(got[0], got[1], d->bytes[kind]) == 0,
+                  "%td images of %td x %td, %td to %td channels, kind %d: threads matter for %s", s->batch,
+                  s->rows, s->columns, s->in, s->out, kind, name);
         double off = difference(want, got[0], d->bytes[kind], products);
-        CHECK_MSG(off <= 4e-5, "shape %td, kind %d: %s differs by %g", s - shapes, kind, name, off);
+        CHECK_MSG(off <= 4e-5, "%td images of %td x %td, %td to %td channels, kind %d: %s differs by %g",
+                  s->batch, s->rows, s->columns, s->in, s->out, kind, name, off);
     }
     free(want);
     free(got[0]);
@@ -125,6 +128,80 @@ TEST(conv_paths_give_the_same)
         data d = make(&shapes[i]);
         for (int kind = 0; kind < KINDS; kind++)
             check_kind(ctx, &d, kind);
+        free(d.x.data);
+        free(d.y.data);
+        free(d.w.data);
+    }
+}
+
+/* ---- Rows of few pixels, whose vectors may lie across channels ---- */
+
+static shape draw_narrow(test_random *r)
+{
+    shape s = {.batch = test_int(r, 1, 4),
+               .in = test_int(r, 1, 24),
+               .rows = test_int(r, 3, 13),
+               .columns = test_int(r, 3, 13),
+               .kernel = 3 + 2 * test_int(r, 0, 1),
+               .stride = test_int(r, 1, 2)};
+    s.out = test_int(r, 3, (int)(511 / s.in < 48 ? 511 / s.in : 48));
+    return s;
+}
+
+TEST(conv_paths_of_narrow_images)
+{
+    mica_context *ctx[2] = {test_context(1), test_context(3)};
+    test_random r = test_seed(71);
+    for (int i = 0; i < test_effort(40); i++) {
+        shape s = draw_narrow(&r);
+        data d = make(&s);
+        check_kind(ctx, &d, FORWARD);
+        check_kind(ctx, &d, INPUT);
+        free(d.x.data);
+        free(d.y.data);
+        free(d.w.data);
+    }
+}
+
+/* Pooled by two by two, at once and one after the other. */
+static void check_pooled(mica_context *const *ctx, const data *d)
+{
+    mica_conv2d_opts opts = {.pad = {d->s->kernel / 2, d->s->kernel / 2},
+                             .stride = {d->s->stride, d->s->stride},
+                             .activation = MICA_RELU};
+    mica_pooling_opts pool = {.kernel = {2, 2}};
+    mica_tensor y = mica_4d(NULL, d->y.dim[0], d->y.dim[1], d->y.dim[2] / 2, d->y.dim[3] / 2);
+    size_t bytes = mica_tensor_bytes(&y), count = (size_t)mica_tensor_count(&y);
+    float *want = malloc(bytes + 1), *got[2] = {malloc(bytes + 1), malloc(bytes + 1)};
+    REQUIRE(want != NULL && got[0] != NULL && got[1] != NULL);
+    CHECK_OK(ctx[0], mica_conv2d(ctx[0], &d->y, &d->x, &d->w, NULL, &opts));
+    y.data = want;
+    CHECK_OK(ctx[0], mica_max_pool2d(ctx[0], &y, NULL, &d->y, &pool));
+    for (int i = 0; i < 2; i++) {
+        y.data = got[i];
+        mica_conv_pool_args args = {&d->x, &d->w, NULL, &opts, &pool};
+        CHECK_OK(ctx[i], mica_conv2d_max_pool(ctx[i], &y, NULL, &args));
+    }
+    CHECK(memcmp(got[0], got[1], bytes) == 0);
+    if (count > 0)
+        CHECK(difference(want, got[0], bytes, (double)(d->s->in * d->s->kernel * d->s->kernel)) <= 4e-5);
+    free(want);
+    free(got[0]);
+    free(got[1]);
+}
+
+TEST(conv_paths_of_narrow_images_that_are_pooled)
+{
+    mica_context *ctx[2] = {test_context(1), test_context(3)};
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(ctx[i], mica_workspace_reserve(ctx[i], (size_t)1 << 23));
+    test_random r = test_seed(72);
+    for (int i = 0; i < test_effort(60); i++) {
+        shape s = draw_narrow(&r);
+        s.rows += 2 * s.stride; /* a window at least */
+        s.columns += 2 * s.stride;
+        data d = make(&s);
+        check_pooled(ctx, &d);
         free(d.x.data);
         free(d.y.data);
         free(d.w.data);

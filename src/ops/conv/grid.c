@@ -37,12 +37,6 @@ static size_t block_columns(const mica_conv_patches *in, size_t channels, size_t
     return columns > most + BLOCK_COLUMNS / 2 ? most : columns;
 }
 
-/* Whether rows of so many pixels fill their vectors badly. */
-static bool fills_badly(size_t columns, size_t lanes)
-{
-    return 3 * columns < 2 * mica_round_up(columns, lanes);
-}
-
 /* Channels of a window, at least. */
 static size_t window_channels(const mica_conv_grid *g, size_t deep)
 {
@@ -78,7 +72,7 @@ bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, const m
     columns = block_columns(in, channels, columns);
     mica_conv_window one = mica_conv_window_of(in, 1, 1, columns, lanes);
     size_t some = window_channels(g, aim->deep), fit = rows_that_fit(in, some, &one);
-    if ((fills_badly(columns, lanes) && !aim->any_columns) || fit == 0)
+    if ((mica_conv_fills_badly(columns, lanes) && !aim->any_columns) || fit == 0)
         return false;
     fit = mica_least(fit, worth_rows(g, in, aim, columns));
     rows = even_rows(rows, fit, mica_div_up(columns, lanes));

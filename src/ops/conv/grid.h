@@ -22,6 +22,12 @@ typedef struct mica_conv_grid_aim {
     bool any_columns; /* also rows that fill their vectors badly */
 } mica_conv_grid_aim;
 
+/* Whether rows of so many pixels, or pixels of so many channels, fill their vectors badly. */
+static inline bool mica_conv_fills_badly(size_t count, size_t lanes)
+{
+    return 3 * count < 2 * mica_round_up(count, lanes);
+}
+
 /* Cuts the output pixels of `in`. False where there is nothing to gain: a single tap, rows that fill their vectors
  * badly, or windows that are too large. */
 bool mica_conv_grid_plan(mica_conv_grid *g, const mica_conv_patches *in, const mica_conv_grid_aim *aim,

@@ -94,6 +94,7 @@ struct mica_conv_product {
     size_t k, pixels;                /* of a group; of an image */
     size_t band;                     /* direct: rows of a block; staged: pixels */
     mica_conv_grid grid;             /* tiles */
+    bool channel_lanes;              /* tiles: their lanes are output channels */
     mica_conv_winograd winograd;     /* its own */
     mica_conv_columns columns;       /* its own */
     mica_conv_last last;             /* its own */

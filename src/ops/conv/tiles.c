@@ -7,6 +7,9 @@
 #define FEW_CHANNELS 2
 #define DEEP         128
 #define DEEP_FEW     32
+/* Taps and pixels from which rows that fill vectors badly are worth tiles by vectors of output channels. */
+#define ACROSS_TAPS   ((size_t)48)
+#define ACROSS_PIXELS ((size_t)8)
 /* Multiply-adds of a block of tiles: half of all, within these. */
 #define PARTS      2
 #define LEAST_WORK ((size_t)1 << 16)
@@ -21,9 +24,20 @@ typedef struct job {
     char *windows;
 } job;
 
+/* Of panels for either kind of tiles. */
 static size_t panel_floats(const mica_conv_product *p)
 {
-    return mica_round_up(p->m, MICA_FAMILY(p->kernels, tiles)->channels) * p->k;
+    const mica_tiles_kernels *tiles = MICA_FAMILY(p->kernels, tiles);
+    return mica_round_up(p->m, mica_most(tiles->channels, tiles->lanes)) * p->k;
+}
+
+/* Whether vectors of output channels are fuller than those of pixels of a row, which are not full enough. */
+static bool goes_across(const mica_context *ctx, const mica_conv_product *p)
+{
+    size_t lanes = MICA_FAMILY(ctx->kernels, tiles)->lanes;
+    return mica_conv_fills_badly(p->in.columns.count, lanes) && !mica_conv_fills_badly(p->m, lanes) &&
+           !mica_conv_by_cost(p->channels, p->m) && !p->means && p->k >= ACROSS_TAPS &&
+           p->pixels >= ACROSS_PIXELS && p->in.columns.count > 1;
 }
 
 static mica_conv_grid_aim aim_of(const mica_conv_product *p, size_t work)
@@ -42,6 +56,8 @@ static bool fits(const mica_context *ctx, mica_conv_product *p)
     if (p->pool != NULL) /* whole images: what is pooled stays where it was made */
         work = MOST_WORK;
     mica_conv_grid_aim aim = aim_of(p, work);
+    p->channel_lanes = goes_across(ctx, p);
+    aim.any_columns |= p->channel_lanes;
     return mica_conv_grid_plan(&p->grid, &p->in, &aim, MICA_FAMILY(ctx->kernels, tiles));
 }
 
@@ -75,13 +91,20 @@ static size_t stage_floats(const mica_conv_product *p)
     return p->grid.down * p->grid.across == 1 ? p->m * p->pixels : 0;
 }
 
+/* Channels of a panel. */
+static size_t panel_width(const mica_conv_product *p)
+{
+    const mica_tiles_kernels *tiles = MICA_FAMILY(p->kernels, tiles);
+    return p->channel_lanes ? tiles->lanes : tiles->channels;
+}
+
 /* All panels of one group. */
 static void pack_group(const job *j, size_t group)
 {
     const mica_conv_product *p = j->p;
     mica_conv_weights w = p->w;
     w.taps.data += (ptrdiff_t)group * w.group_stride;
-    size_t width = MICA_FAMILY(p->kernels, tiles)->channels;
+    size_t width = panel_width(p);
     float *panel = j->panels + group * j->group_floats;
     for (size_t o = 0; o < p->m; o += width, panel += width * p->k)
         mica_conv_pack_weights(&w, panel, width, o, mica_least(width, p->m - o), 0, p->k);
@@ -92,7 +115,7 @@ static void tile_block(void *work, size_t number, int thread)
     const job *j = work;
     const mica_conv_product *p = j->p;
     const mica_tiles_kernels *tiles = MICA_FAMILY(p->kernels, tiles);
-    size_t blocks = p->grid.down * p->grid.across;
+    size_t blocks = p->grid.down * p->grid.across, width = panel_width(p);
     size_t group = number / blocks % p->groups, image = number / blocks / p->groups;
     float *window = (float *)(void *)(j->windows + (size_t)thread * p->grid.window_bytes);
     mica_conv_patches in = p->in;
@@ -114,9 +137,10 @@ static void tile_block(void *work, size_t number, int thread)
                                  : p->out.data + (ptrdiff_t)image * out.image_stride +
                                        (ptrdiff_t)(group * p->m) * out.channel_stride +
                                        (ptrdiff_t)b.i * out.row_stride + (ptrdiff_t)b.j * out.column_stride;
-        tiles->image(&out, &b, panels, tiles->channels * p->k, bias, p->m, p->accumulate || c > 0);
+        (p->channel_lanes ? tiles->across : tiles->image)(&out, &b, panels, width * p->k, bias, p->m,
+                                                          p->accumulate || c > 0);
         in.data += (ptrdiff_t)b.channels * in.channel_stride;
-        panels += b.channels * b.taps * tiles->channels;
+        panels += b.channels * b.taps * width;
     }
     if (p->pool != NULL)
         mica_conv_pool_stage(p, stage, image, group * p->m, p->m);
