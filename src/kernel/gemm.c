@@ -2,7 +2,6 @@
 #include "kernel/gemm.h"
 
 #include "kernel/gemm_pack.h"
-#include "kernel/gemm_vector.h"
 #include "kernel/lines.h"
 #include "kernel/vec.h"
 
@@ -30,6 +29,8 @@
 #define UNROLL_K _Pragma("GCC unroll 4")
 #endif
 #define TILE_COLUMNS (TILE_VECTORS * VF_LANES)
+
+#include "kernel/gemm_vector.h"
 
 /* Row i of a strip. */
 typedef struct place {
@@ -374,5 +375,8 @@ const mica_gemm_kernels VF_SYMBOL(mica_gemm_kernels) = {
     .pack = pack,
     .rows_times_vector = rows_times_vector,
     .vector_times_rows = vector_times_rows,
+#if !defined(MICA_SMALL)
+    .row_times_panels = row_times_panels,
+#endif
     .outer = outer,
 };

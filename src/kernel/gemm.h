@@ -29,6 +29,9 @@ typedef struct mica_gemm_strip {
     const float *column_bias; /* [columns] or NULL */
 } mica_gemm_strip;
 
+/* Panels that row_times_panels is fastest with: their sums are all in registers. */
+#define MICA_GEMM_MOST_RUNS 4
+
 typedef struct mica_gemm_kernels {
     size_t tile_rows, tile_columns;
 
@@ -48,6 +51,13 @@ typedef struct mica_gemm_kernels {
      * n. */
     void (*vector_times_rows)(float *y, const float *x, ptrdiff_t x_stride, const float *m, ptrdiff_t stride,
                               size_t k, size_t n, float alpha, float beta);
+
+#if !defined(MICA_SMALL)
+    /* y[r * y_run + j] += sum_p x[p] panels[r * panel_run + p * tile_columns + j] for `runs` packed panels of B, and
+     * the first `columns` (at most tile_columns) of each: the bits of a strip of one row. */
+    void (*row_times_panels)(float *y, size_t y_run, const float *panels, size_t panel_run, const float *x,
+                             size_t runs, size_t k, size_t columns);
+#endif
 
     /* c[i * stride + j] = alpha * x[i * x_stride] y[j] + beta * c[i * stride + j], for contiguous rows of
      * length n. */

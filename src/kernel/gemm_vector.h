@@ -145,6 +145,53 @@ static void vector_times_rows(float *y, const float *x, ptrdiff_t x_stride, cons
                     beta);
 }
 
+#if !defined(MICA_SMALL)
+/* ---- A row times panels ---- */
+
+/* `runs` is a constant where this is inlined. */
+VF_INLINE void row_by_panels(float *y, size_t y_run, const float *panels, size_t panel_run, const float *x,
+                             size_t runs, size_t k, size_t columns)
+{
+    vf sum[MICA_GEMM_MOST_RUNS][TILE_VECTORS];
+#pragma GCC unroll 4
+    for (size_t run = 0; run < runs; run++)
+#pragma GCC unroll 4
+        for (size_t v = 0; v < TILE_VECTORS; v++)
+            sum[run][v] = vf_zero();
+    for (size_t p = 0; p < k; p++, panels += TILE_COLUMNS) {
+        vf s = vf_set1(x[p]);
+#pragma GCC unroll 4
+        for (size_t run = 0; run < runs; run++)
+#pragma GCC unroll 4
+            for (size_t v = 0; v < TILE_VECTORS; v++)
+                sum[run][v] = vf_fma(s, vf_load(panels + run * panel_run + v * VF_LANES), sum[run][v]);
+    }
+#pragma GCC unroll 4
+    for (size_t run = 0; run < runs; run++)
+        for (size_t v = 0; v < TILE_VECTORS && v * VF_LANES < columns; v++) {
+            size_t n = columns - v * VF_LANES;
+            float *place = y + run * y_run + v * VF_LANES;
+            if (n >= VF_LANES)
+                vf_store(place, vf_add(vf_load(place), sum[run][v]));
+            else
+                vf_store_tail(place, vf_add(vf_load_tail(place, n), sum[run][v]), n);
+        }
+}
+
+static void row_times_panels(float *y, size_t y_run, const float *panels, size_t panel_run, const float *x,
+                             size_t runs, size_t k, size_t columns)
+{
+    if (runs == 4)
+        row_by_panels(y, y_run, panels, panel_run, x, 4, k, columns);
+    else if (runs == 3)
+        row_by_panels(y, y_run, panels, panel_run, x, 3, k, columns);
+    else
+        for (size_t run = 0; run < runs; run++)
+            row_by_panels(y + run * y_run, y_run, panels + run * panel_run, panel_run, x, 1, k, columns);
+}
+
+#endif
+
 /* ---- A column times a row ---- */
 
 static void outer(float *c, ptrdiff_t stride, const float *x, ptrdiff_t x_stride, const float *y, size_t rows,

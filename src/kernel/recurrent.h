@@ -49,6 +49,9 @@ typedef void mica_cell_fn(const mica_cell_step *s, size_t row, size_t rows, size
 
 typedef struct mica_recurrent_kernels {
     mica_cell_fn *lstm, *gru, *rnn;
+#if !defined(MICA_SMALL)
+    mica_cell_fn *lstm_plain; /* for inference: the gates are not kept, the rounding is its own */
+#endif
     mica_cell_fn *lstm_backward, *gru_backward, *rnn_backward;
 } mica_recurrent_kernels;
 

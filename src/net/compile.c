@@ -97,8 +97,10 @@ static mica_status plan_once(mica_net *net, int segment_calls, mica_index part_r
         MICA_TRY(mica_net_differentiate(net));
 #endif
 #if !defined(MICA_SMALL)
-    if (net->prepare)
+    if (net->prepare) {
         MICA_TRY(mica_net_fold(net));
+        MICA_TRY(mica_net_pair(net));
+    }
 #endif
     MICA_TRY(mica_net_fuse(net));
     MICA_TRY(drop_unread(net));

@@ -326,6 +326,9 @@ typedef struct mica_op_passes {
     bool (*folds)(const mica_net *net, const mica_node *node);
     /* How it becomes a call of weights that are prepared once: prepare.c. */
     bool (*prepare)(const mica_net *net, const mica_node *node, struct mica_preparation *how);
+    /* How the call of entry number e becomes one of prepared weights, which may take in another one behind it: that has
+     * then no operation. Called before calls are fused. */
+    mica_status (*pair)(mica_net *net, int e);
     /* About how long a call takes by one thread, in ns, with its images as they lie: layout.c. Without data. */
     double (*time)(const mica_call *call);
 #endif
@@ -383,7 +386,9 @@ bool mica_net_fuse_activation(const mica_node *then, mica_activation *activation
 mica_status mica_net_choose_layouts(mica_net *net);
 /* fold.c: batch norms go into the weights before them. */
 mica_status mica_net_fold(mica_net *net);
-/* prepare.c: calls of constant weights become calls of prepared ones. */
+/* prepare.c: two calls that are best run at once become one of prepared weights; then calls of constant weights become
+ * calls of prepared ones. */
+mica_status mica_net_pair(mica_net *net);
 mica_status mica_net_prepare(mica_net *net);
 /* Whether a value lasts and no step changes it. */
 bool mica_net_is_constant(const mica_net *net, int value);

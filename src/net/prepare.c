@@ -97,6 +97,16 @@ static mica_status prepare_entry(mica_net *net, mica_entry *entry)
     return MICA_OK;
 }
 
+mica_status mica_net_pair(mica_net *net)
+{
+    for (int e = 0; e < net->forward_count; e++) {
+        const mica_op *op = net->entries[e].node.op;
+        if (op != NULL && op->passes != NULL && op->passes->pair != NULL)
+            MICA_TRY(op->passes->pair(net, e));
+    }
+    return net->status;
+}
+
 mica_status mica_net_prepare(mica_net *net)
 {
     for (int e = 0; e < net->entry_count; e++) {

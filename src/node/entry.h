@@ -136,6 +136,9 @@ bool mica_conv2d_mean_prepare(const mica_net *net, const struct mica_node *node,
 bool mica_conv2d_prepare(const mica_net *net, const struct mica_node *node, struct mica_preparation *how);
 bool mica_linear_prepare(const mica_net *net, const struct mica_node *node, struct mica_preparation *how);
 
+/* For the entries of lstm, gru and rnn: mica_op_passes.pair. */
+mica_status mica_recurrent_pair(mica_net *net, int e);
+
 #define MICA_FIELD_LIST(list) .fields = (list), .field_count = (int)(sizeof(list) / sizeof(list)[0])
 
 #endif

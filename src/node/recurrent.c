@@ -7,6 +7,7 @@
  *
  * If h_0 is given instead, it is a value like any other, and has a gradient. The final states h_n and c_n can be read
  * either way. */
+#include "net/net.h"
 #include "node/check.h"
 
 typedef mica_status forward_fn(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
@@ -273,6 +274,10 @@ static const mica_field fields[] = {
 };
 enum { GATED_FIELDS = 3, RNN_FIELDS = 4 };
 
+#if !defined(MICA_SMALL)
+static const mica_op_passes passes = {.pair = mica_recurrent_pair};
+#endif
+
 #define INPUTS       "x", "w_ih", "w_hh", "b_ih", "b_hh", "h", "h_before", "c", "c_before", "h_0", "c_0"
 #define BACK_INPUTS  "dy", "x", "steps", "w_ih", "w_hh", "gates", "cells", "h_0", "c_0", "dh_n", "dc_n"
 #define OUTPUTS      "y", "steps", "gates", "cells", "h_n", "c_n"
@@ -306,6 +311,7 @@ enum { GATED_FIELDS = 3, RNN_FIELDS = 4 };
                                   .run = op##_run,                                                          \
                                   .gradient = MICA_GRADIENT(op##_gradient),                                 \
                                   .mixes = mixes,                                                           \
+                                  .passes = MICA_LAYOUTS(passes),                                           \
                                   .sample = MICA_SAMPLE(op##_sample)};                                      \
     const mica_op mica_op_##op##_backward = {.name = #op "_backward",                                       \
                                              .family = "recurrent",                                         \

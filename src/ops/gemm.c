@@ -17,6 +17,7 @@
 #define GEMM_N 2048
 /* Up to so many columns of the product, or with so few elements, A is read as it lies. */
 #define READ_N      384
+#define READ_FEW_N  512 /* where B is packed already */
 #define READ_FLOATS ((size_t)16384)
 /* Up to so many columns for each step of k, a larger A that lies the wrong way is worth turning the product for. */
 #define TURN_COLUMNS 2
@@ -292,10 +293,11 @@ static bool turns(const mica_gemm *g)
 
 /* Whether the left side, of m rows, is read as it lies for n columns: where its rows are contiguous, and each is
  * used too little to be worth packing, or all of them stay in the cache. */
-static bool reads(const mica_gemm_operand *left, size_t m, size_t n, size_t k)
+static bool reads(const mica_gemm_operand *left, const mica_gemm_operand *right, size_t m, size_t n, size_t k)
 {
     return packed_of(left) == NULL && left->pack == NULL && left->k_stride == 1 &&
-           (n <= READ_N || m * mica_least(k, GEMM_K) <= READ_FLOATS);
+           (n <= (packed_of(right) != NULL ? READ_FEW_N : READ_N) ||
+            m * mica_least(k, GEMM_K) <= READ_FLOATS);
 }
 
 /* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds
@@ -360,7 +362,7 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
             finish_block(&s, 0, s.g.m, 0, s.g.n);
         return;
     }
-    s.a_packed = !reads(&s.g.a, s.g.m, s.g.n, s.g.k);
+    s.a_packed = !reads(&s.g.a, &s.g.b, s.g.m, s.g.n, s.g.k);
     s.b_room = (float *)a_room_of(&s, s.a_packed && packed_of(&s.g.a) == NULL ? s.threads : 0);
     run_steps(crew, &s);
 }
@@ -387,10 +389,10 @@ static size_t scratch_of(const mica_context *ctx, const mica_gemm *g, size_t thr
     size_t straight = 0, turned = 0;
     if (may != ALWAYS)
         straight = scratch_bytes(ctx, threads, g->m, g->n, g->k,
-                                 packed_of(&g->a) == NULL && !reads(&g->a, g->m, g->n, g->k),
+                                 packed_of(&g->a) == NULL && !reads(&g->a, &g->b, g->m, g->n, g->k),
                                  packed_of(&g->b) == NULL);
     if (may != NEVER)
-        turned = scratch_bytes(ctx, threads, g->n, g->m, g->k, !reads(&g->b, g->n, g->m, g->k), true);
+        turned = scratch_bytes(ctx, threads, g->n, g->m, g->k, !reads(&g->b, &g->a, g->n, g->m, g->k), true);
     return mica_most(straight, turned);
 }
 

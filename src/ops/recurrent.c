@@ -188,10 +188,7 @@ static void run_rows(mica_context *ctx, const void *job, size_t row, size_t rows
 static void run_forward(mica_context *ctx, forward_job *j)
 {
     const mica_recurrent *r = &j->r;
-    const mica_recurrent_kernels *kernels = MICA_FAMILY(ctx->kernels, recurrent);
-    j->step.kernel = r->cell == MICA_CELL_LSTM  ? kernels->lstm
-                     : r->cell == MICA_CELL_GRU ? kernels->gru
-                                                : kernels->rnn;
+    j->step.kernel = mica_recurrent_kernel(ctx, r->cell);
     set_product(j);
     run_inputs(ctx, j);
     mica_recurrent_start(ctx, r, &j->step);

@@ -61,16 +61,41 @@ typedef struct mica_recurrent_step {
     mica_cell_step cell;
     mica_cell_fn *kernel; /* NULL: the product alone */
     size_t row, rows;     /* the sequences that are meant */
+    size_t kept;          /* columns of the gates */
     void *gemm_scratch;
     const mica_gemm_kernels *gemm;
 } mica_recurrent_step;
+
+/* How one is gone through. */
+static inline mica_cell_fn *mica_recurrent_kernel(const mica_context *ctx, mica_cell cell)
+{
+    const mica_recurrent_kernels *kernels = MICA_FAMILY(ctx->kernels, recurrent);
+    return cell == MICA_CELL_LSTM ? kernels->lstm : cell == MICA_CELL_GRU ? kernels->gru : kernels->rnn;
+}
 
 /* Whether W_hh is packed once, since it is used often enough; and the floats that takes. */
 static inline bool mica_recurrent_packs(const mica_recurrent *r) { return r->steps > 1 && r->batch > 1; }
 size_t mica_recurrent_panels(mica_context *ctx, const mica_recurrent *r);
 
-/* Sets what is the same for all steps besides the product, and packs W_hh where there are panels for it. */
+/* Sets what is the same for all steps besides the product, and packs W_hh where there are panels for it; without its
+ * data they are packed already. */
 void mica_recurrent_start(mica_context *ctx, const mica_recurrent *r, mica_recurrent_step *s);
+
+/* Sequences that a thread takes through all steps at once, at most: their states stay in the first cache. */
+#define MICA_RECURRENT_MOST_ROWS 16
+
+/* Whether so many sequences are enough for a thread of their own, where `least` are with weights that do not stay in
+ * each core's second cache: with those that do, few are. */
+static inline bool mica_recurrent_enough(const mica_recurrent *r, size_t share, size_t least)
+{
+#if !defined(MICA_SMALL)
+    enum { NEAR_BYTES = 512 << 10, NEAR_ROWS = 3 };
+    if (r->gates * r->hidden * sizeof(float) <= NEAR_BYTES)
+        least = mica_least(least, NEAR_ROWS);
+#endif
+    (void)r;
+    return share >= least;
+}
 
 /* Takes sequences row .. row + rows - 1 through all steps, with the threads of ctx; NULL: with this one. */
 typedef void mica_recurrent_fn(mica_context *ctx, const void *job, size_t row, size_t rows);
@@ -81,6 +106,54 @@ void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, size_t leas
 
 /* Does one step. With ctx NULL there must be panels. */
 void mica_recurrent_run(mica_context *ctx, mica_recurrent_step *s);
+
+/* Multiply-adds of a step that threads share: below, what they would tell each other takes longer. The same of one
+ * sequence alone, whose sums wait for the weights. And a unit's cell, in multiply-adds of the same time. */
+#define MICA_RECURRENT_SHARED     1.5e5
+#define MICA_RECURRENT_SHARED_ONE 2.5e5
+#define MICA_CELL_SUMS            150.0
+
+/* Whether threads share such a step. */
+static inline bool mica_recurrent_shares(const mica_recurrent_step *s)
+{
+    const mica_recurrent_product *p = &s->product;
+    double sums = (double)(s->rows * s->cell.hidden) * ((double)(p->runs * p->k) + MICA_CELL_SUMS);
+#if !defined(MICA_SMALL)
+    if (s->rows == 1)
+        return sums >= MICA_RECURRENT_SHARED_ONE;
+#endif
+    return sums >= MICA_RECURRENT_SHARED;
+}
+
+#if !defined(MICA_SMALL)
+/* ---- Weights that are prepared once, for inference: recurrent_prepared.c ---- */
+
+/* One direction over x: what it starts from, and what it gives. Each but the weights may be NULL. y is as x, with H for
+ * I; it may have any strides but that of its last axis, which is 1. All other tensors are contiguous. */
+typedef struct mica_recurrent_way {
+    const mica_tensor *w_ih, *w_hh; /* as they lie: of w_hh the shape alone */
+    const mica_tensor *prepared;    /* from mica_recurrent_prepare */
+    const mica_tensor *h_0, *c_0, *y, *h_n, *c_n;
+    bool reverse; /* from the last time step to the first */
+} mica_recurrent_way;
+
+#define MICA_RECURRENT_WAYS 2
+
+typedef struct mica_recurrent_prepared_opts {
+    mica_cell cell;
+    bool relu;       /* RNN */
+    bool time_first; /* x is [T, N, I], not [N, T, I] */
+} mica_recurrent_prepared_opts;
+
+size_t mica_recurrent_prepared_floats(const mica_context *ctx, mica_cell cell, size_t inputs, size_t hidden);
+/* Both weights, packed, and their biases, into f32 [mica_recurrent_prepared_floats]. */
+mica_status mica_recurrent_prepare(mica_context *ctx, const mica_tensor *prepared, mica_cell cell,
+                                   const mica_recurrent_weights *weights);
+/* One direction or two at once, of the same sizes: the same bits however many there are, and for any number of threads.
+ * Gates and cells are not kept. */
+mica_status mica_recurrent_prepared(mica_context *ctx, const mica_tensor *x, const mica_recurrent_way *ways,
+                                    int count, const mica_recurrent_prepared_opts *opts);
+#endif
 
 /* The scratch of an operation, handed out piece by piece; with base NULL, only measured. */
 typedef struct mica_pieces {

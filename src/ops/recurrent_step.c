@@ -9,30 +9,20 @@
 #include "base/parallel.h"
 #include "ops/recurrent.h"
 
-/* Sequences that a thread takes through all steps at once, at most: their states stay in the first cache. */
-#define MOST_ROWS 16
-/* Multiply-adds of a step that threads share: below, what they would tell each other takes longer. */
-#define SHARED_SUMS 1.5e5
-/* The same of one sequence alone, whose sums wait for the weights; and those of a block. */
-#define SHARED_SINGLE 2.5e5
-#define SINGLE_SUMS   ((size_t)32768)
-/* Bytes of W_hh that the second cache of every core keeps from step to step: then so many sequences are enough for a
- * thread of their own. */
-#define NEAR_BYTES ((size_t)512 << 10)
-#define NEAR_ROWS  3
+/* Multiply-adds of a block of one sequence. */
+#define SINGLE_SUMS ((size_t)32768)
 /* Steps of k in one strip: its panel and its rows stay in the first cache. */
 #define STRIP_K 256
-/* A unit's cell, in multiply-adds of the same time. */
-#define CELL_SUMS 150.0
 /* Where the cell is work of its own, a block has so many units or more. */
 #define CELL_UNITS 2048
 
 /* ---- Panels ---- */
 
-/* A panel holds one tile's columns of one run; those of all runs follow one another, as a block takes them. */
+/* A panel holds one tile's columns of one run; those of all runs follow one another, as a block takes them. The first
+ * unit is a multiple of the width. */
 static float *panel_at(const mica_recurrent_product *p, size_t width, size_t unit, size_t run)
 {
-    return p->panels + (unit / width * p->runs + run) * width * p->k;
+    return p->panels + (unit * p->runs + run * width) * p->k;
 }
 
 size_t mica_recurrent_panels(mica_context *ctx, const mica_recurrent *r)
@@ -57,7 +47,8 @@ void mica_recurrent_start(mica_context *ctx, const mica_recurrent *r, mica_recur
 {
     s->gemm = MICA_FAMILY(ctx->kernels, gemm);
     s->cell.hidden = r->hidden;
-    if (s->product.panels != NULL)
+    s->kept = r->kept;
+    if (s->product.panels != NULL && s->product.weights.data != NULL)
         mica_parallel(ctx, mica_div_up(r->hidden, s->gemm->tile_columns), pack_block, s);
 }
 
@@ -66,12 +57,36 @@ void mica_recurrent_start(mica_context *ctx, const mica_recurrent *r, mica_recur
 /* Terms of the product: zeros add none, but there may be a bias. */
 static size_t terms(const mica_recurrent_product *p) { return p->from.data != NULL ? p->k : 0; }
 
+#if !defined(MICA_SMALL)
+/* The same of one sequence: all runs at once, since the panels come from the second cache as fast as it gives them. */
+static void multiply_one(const mica_recurrent_step *s, size_t unit, size_t units)
+{
+    const mica_recurrent_product *p = &s->product;
+    size_t width = s->gemm->tile_columns, k = terms(p), hidden = s->cell.hidden;
+    ptrdiff_t row = (ptrdiff_t)s->row;
+    float *to = p->to.data + row * p->to.stride + unit;
+    for (size_t run = 0; p->beta == 0.0f && run < p->runs; run++)
+        for (size_t i = 0; i < units; i++)
+            to[run * hidden + i] = p->bias != NULL ? p->bias[run * hidden + unit + i] : 0.0f;
+    for (size_t k0 = 0; k0 < k; k0 += STRIP_K)
+        s->gemm->row_times_panels(to, hidden, panel_at(p, width, unit, 0) + k0 * width, width * p->k,
+                                  p->from.data + row * p->from.stride + k0, p->runs,
+                                  mica_least(k - k0, STRIP_K), units);
+}
+#endif
+
 /* The product for one tile's columns of units. */
 static void multiply(const mica_recurrent_step *s, size_t unit, size_t units)
 {
     const mica_recurrent_product *p = &s->product;
     size_t width = s->gemm->tile_columns, k = terms(p);
     ptrdiff_t row = (ptrdiff_t)s->row;
+#if !defined(MICA_SMALL)
+    if (s->rows == 1 && p->runs > 1) {
+        multiply_one(s, unit, units);
+        return;
+    }
+#endif
     for (size_t run = 0; run < p->runs; run++) {
         size_t column = run * s->cell.hidden + unit, k0 = 0;
         float *c = p->to.data + row * p->to.stride + column;
@@ -112,7 +127,7 @@ static void fetch(const mica_recurrent_step *s, const mica_cell_rows *from, size
 /* Asks for what the cell will need when the product is done: a few columns of many rows, which no cache expects. */
 static void fetch_cell(const mica_recurrent_step *s, size_t unit, size_t units)
 {
-    for (size_t column = unit; column < (size_t)s->cell.gates.stride; column += s->cell.hidden)
+    for (size_t column = unit; column < s->kept; column += s->cell.hidden)
         fetch(s, &s->cell.gates, column, units);
     fetch(s, &s->cell.c_before, unit, units);
     fetch(s, &s->cell.dy, unit, units);
@@ -146,8 +161,8 @@ static bool is_single(const mica_recurrent_step *s)
 static size_t single_units(const mica_context *ctx, const mica_recurrent_step *s)
 {
     const mica_recurrent_product *p = &s->product;
-    double sums = (double)s->cell.hidden * ((double)(p->runs * p->k) + CELL_SUMS);
-    if (ctx == NULL || ctx->threads == 1 || sums < SHARED_SINGLE)
+    double sums = (double)s->cell.hidden * ((double)(p->runs * p->k) + MICA_CELL_SUMS);
+    if (ctx == NULL || ctx->threads == 1 || sums < MICA_RECURRENT_SHARED_ONE)
         return s->cell.hidden;
     return mica_round_up(mica_div_up(SINGLE_SUMS, p->runs * p->k), MICA_ALIGN / sizeof(float));
 }
@@ -214,9 +229,8 @@ void mica_recurrent_run(mica_context *ctx, mica_recurrent_step *s)
 {
     const mica_recurrent_product *p = &s->product;
     if (p->panels != NULL) {
-        double sums = (double)(s->rows * s->cell.hidden) * ((double)(p->runs * terms(p)) + CELL_SUMS);
-        mica_parallel(sums >= SHARED_SUMS ? ctx : NULL, mica_div_up(s->cell.hidden, s->gemm->tile_columns),
-                      fused_block, s);
+        mica_parallel(mica_recurrent_shares(s) ? ctx : NULL,
+                      mica_div_up(s->cell.hidden, s->gemm->tile_columns), fused_block, s);
         return;
     }
 #if !defined(MICA_SMALL)
@@ -252,13 +266,9 @@ void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, size_t leas
                          const void *job)
 {
     size_t share = mica_div_up(r->batch, (size_t)ctx->threads);
-#if !defined(MICA_SMALL)
-    if (r->gates * r->hidden * sizeof(float) <= NEAR_BYTES)
-        least = mica_least(least, NEAR_ROWS);
-#endif
     rows_job j = {.fn = fn, .job = job, .batch = r->batch};
-    j.count = mica_least(mica_round_up(share, MICA_CELL_GROUP), MOST_ROWS);
-    if (mica_recurrent_packs(r) && (ctx->threads == 1 || share >= least))
+    j.count = mica_least(mica_round_up(share, MICA_CELL_GROUP), MICA_RECURRENT_MOST_ROWS);
+    if (mica_recurrent_packs(r) && (ctx->threads == 1 || mica_recurrent_enough(r, share, least)))
         mica_parallel(ctx, mica_div_up(j.batch, j.count), rows_block, &j);
     else
         fn(ctx, job, 0, r->batch);
