@@ -279,7 +279,8 @@ static float cost_again(const search *s, int e, int when, int depth, ptrdiff_t *
         else if (end_of(s, node->in[i]) >= s->peak)
             continue;
         else if (depth > 0 && u->maker != NONE && may_run_again(s, u->maker))
-            cost += cost_again(s, u->maker, when, depth - 1, saved, mark);
+            cost += cost_again(s, u->maker, when, depth - 1, saved, mark) -
+                    (float)bytes_of(s, node->in[i]); /* what was just made is at hand */
         else
             *saved -= bytes_of(s, node->in[i]);
     }
