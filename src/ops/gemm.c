@@ -18,6 +18,10 @@
 /* Up to so many columns of the product, or with so few elements, A is read as it lies. */
 #define READ_N      384
 #define READ_FLOATS ((size_t)16384)
+/* Rows so many floats from one another, or a multiple of it, share the lines of the first cache, which has fewer for
+ * them than a tile has rows: A is packed after all, for more than so many columns. */
+#define CROWDED   1024
+#define CROWDED_N 128
 /* Up to so many columns for each step of k, a larger A that lies the wrong way is worth turning the product for. */
 #define TURN_COLUMNS 2
 /* Rows of B within so many floats are read as they lie: the first cache has them all. */
@@ -291,11 +295,30 @@ static bool turns(const mica_gemm *g)
 }
 
 /* Whether the left side, of m rows, is read as it lies for n columns: where its rows are contiguous, and each is
- * used too little to be worth packing, or all of them stay in the cache. */
-static bool reads(const mica_gemm_operand *left, size_t m, size_t n, size_t k)
+ * used too little to be worth packing, or all of them stay in the cache. `crowded`: its rows share lines of that. */
+static bool reads_rows(const mica_gemm_operand *left, size_t m, size_t n, size_t k, bool crowded)
 {
     return packed_of(left) == NULL && left->pack == NULL && left->k_stride == 1 &&
-           (n <= READ_N || m * mica_least(k, GEMM_K) <= READ_FLOATS);
+           (n <= (crowded ? CROWDED_N : READ_N) || m * mica_least(k, GEMM_K) <= READ_FLOATS);
+}
+
+static bool reads(const mica_gemm_operand *left, size_t m, size_t n, size_t k)
+{
+#if defined(MICA_SMALL)
+    return reads_rows(left, m, n, k, false);
+#else
+    return reads_rows(left, m, n, k, left->vector_stride != 0 && left->vector_stride % CROWDED == 0);
+#endif
+}
+
+/* The same of it and of all smaller ones, whose rows may be closer. */
+static bool always_reads(const mica_gemm_operand *left, size_t m, size_t n, size_t k)
+{
+#if defined(MICA_SMALL)
+    return reads(left, m, n, k);
+#else
+    return reads_rows(left, m, n, k, left->vector_stride >= CROWDED || left->vector_stride <= -CROWDED);
+#endif
 }
 
 /* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds
@@ -387,10 +410,10 @@ static size_t scratch_of(const mica_context *ctx, const mica_gemm *g, size_t thr
     size_t straight = 0, turned = 0;
     if (may != ALWAYS)
         straight = scratch_bytes(ctx, threads, g->m, g->n, g->k,
-                                 packed_of(&g->a) == NULL && !reads(&g->a, g->m, g->n, g->k),
+                                 packed_of(&g->a) == NULL && !always_reads(&g->a, g->m, g->n, g->k),
                                  packed_of(&g->b) == NULL);
     if (may != NEVER)
-        turned = scratch_bytes(ctx, threads, g->n, g->m, g->k, !reads(&g->b, g->n, g->m, g->k), true);
+        turned = scratch_bytes(ctx, threads, g->n, g->m, g->k, !always_reads(&g->b, g->n, g->m, g->k), true);
     return mica_most(straight, turned);
 }
 

@@ -226,3 +226,39 @@ TEST(matmul_stays_within_its_scratch)
         free(data);
     }
 }
+
+/* Rows of A a multiple of 1024 floats apart are packed, others read as they lie: the same bits, by any path, and a
+ * product whose rows are further apart has scratch for all that are closer. */
+TEST(matmul_of_rows_that_share_lines_of_the_cache)
+{
+    test_random r = test_seed(13);
+    mica_context *crew[] = {test_context(1), test_context(3)};
+    for (int i = 0; i < 12; i++) {
+        mica_index m = test_int(&r, 20, 130), n = test_int(&r, 100, 300), k = i % 4 == 3 ? 2048 : 1024;
+        mica_index apart = i % 3 == 0 ? k : k + test_int(&r, 1, 40);
+        mica_context *ctx = crew[i % 2];
+        float *a = random_floats(&r, (size_t)(m * k)), *b = random_floats(&r, (size_t)(k * n));
+        float *spread = malloc((size_t)(m * apart) * sizeof *spread), *got[2];
+        got[0] = malloc((size_t)(m * n) * sizeof *got[0]);
+        got[1] = malloc((size_t)(m * n) * sizeof *got[1]);
+        REQUIRE(a != NULL && b != NULL && spread != NULL && got[0] != NULL && got[1] != NULL);
+        for (mica_index row = 0; row < m; row++)
+            memcpy(spread + row * apart, a + row * k, (size_t)k * sizeof *a);
+        mica_tensor tb = mica_2d(b, k, n);
+        for (int way = 0; way < 2; way++) {
+            mica_tensor ta = mica_2d(way == 0 ? a : spread, m, k), dst = mica_2d(got[way], m, n);
+            ta.stride[0] = way == 0 ? k : apart;
+            mica_measure_begin(ctx);
+            CHECK_OK(ctx, mica_matmul(ctx, &dst, &ta, &tb, NULL));
+            CHECK_OK(ctx, mica_workspace_reserve(ctx, mica_measure_end(ctx)));
+            CHECK_OK(ctx, mica_matmul(ctx, &dst, &ta, &tb, NULL));
+        }
+        CHECK(memcmp(got[0], got[1], (size_t)(m * n) * sizeof *got[0]) == 0);
+        mica_index larger[] = {m, n, k + test_int(&r, 0, 900)}, same[] = {m, n, k};
+        CHECK(scratch_of(ctx, same, &(mica_matmul_opts){0}) <=
+              scratch_of(ctx, larger, &(mica_matmul_opts){0}));
+        float *all[] = {a, b, spread, got[0], got[1]};
+        for (size_t f = 0; f < sizeof all / sizeof all[0]; f++)
+            free(all[f]);
+    }
+}
