@@ -86,11 +86,18 @@ static mica_status drop_unread(mica_net *net)
     return MICA_OK;
 }
 
-static mica_status plan_once(mica_net *net, int segment_calls, mica_index part_rows)
+/* What is recomputed: segments of so many calls; 0: single calls, for so many bytes alive at once, or 0: if cheap. */
+typedef struct recipe {
+    int segment_calls;
+    size_t target;
+    mica_index part_rows;
+} recipe;
+
+static mica_status plan_once(mica_net *net, const recipe *how)
 {
     MICA_TRY(mica_net_unplan(net));
     net->plan.recomputed = 0;
-    MICA_TRY(mica_net_plan_parts(net, part_rows));
+    MICA_TRY(mica_net_plan_parts(net, how->part_rows));
     MICA_TRY(mica_net_forward_calls(net));
 #if !defined(MICA_NO_TRAINING)
     if (net->train)
@@ -111,12 +118,10 @@ static mica_status plan_once(mica_net *net, int segment_calls, mica_index part_r
         MICA_TRY(mica_net_prepare(net));
 #endif
     MICA_TRY(measure(net));
-#if defined(MICA_NO_TRAINING)
-    (void)segment_calls;
-#else
+#if !defined(MICA_NO_TRAINING)
     if (net->train) {
-        MICA_TRY(segment_calls > 0 ? mica_net_recompute_segments(net, segment_calls)
-                                   : mica_net_recompute_cheap(net));
+        MICA_TRY(how->segment_calls > 0 ? mica_net_recompute_segments(net, how->segment_calls)
+                                        : mica_net_recompute_cheap(net, how->target));
         if (net->plan.recomputed > 0)
             MICA_TRY(measure(net));
     }
@@ -157,30 +162,45 @@ static bool parts_fit(mica_index most, mica_index part_rows, mica_index fewest)
     return true;
 }
 
+enum { PACKINGS = 4 }; /* the most tries of single calls. Built small: none */
+
 /* A plan that was tried: the cheapest that fits so far, or the smallest. */
 typedef struct trial {
-    int segment_calls;
-    mica_index part_rows;
+    recipe how;
     double work;
     size_t total;
 } trial;
 
-/* Tries recomputation by segments of every useful length, for parts of so many rows. */
-static mica_status try_segments(mica_net *net, size_t budget, mica_index part_rows, trial *best,
-                                trial *smallest)
+static mica_status try_one(mica_net *net, size_t budget, const recipe *how, trial *best, trial *smallest)
 {
-    int calls = 0;
-    for (int length = 0; length == 0 || length < calls; length += length == 0 ? 2 : 1 + length / 8) {
-        MICA_TRY(plan_once(net, length, part_rows));
-        calls = net->forward_count;
-        trial this = {length, part_rows, mica_net_extra_work(net), net->plan.total};
-        if (this.total <= budget && (best->total == SIZE_MAX || this.work < best->work))
-            *best = this;
-        if (this.total < smallest->total)
-            *smallest = this;
-        if (length == 0 && this.total <= budget)
-            break; /* nothing to recompute */
+    MICA_TRY(plan_once(net, how));
+    trial this = {*how, mica_net_extra_work(net), net->plan.total};
+    if (this.total <= budget && (best->total == SIZE_MAX || this.work < best->work))
+        *best = this;
+    if (this.total < smallest->total)
+        *smallest = this;
+    return MICA_OK;
+}
+
+/* Tries recomputation of single calls, then by segments of every useful length, for parts of so many rows. */
+static mica_status try_recomputing(mica_net *net, size_t budget, mica_index part_rows, trial *best,
+                                   trial *smallest)
+{
+    recipe how = {.part_rows = part_rows};
+    MICA_TRY(try_one(net, budget, &how, best, smallest));
+    if (net->plan.total <= budget || !net->train)
+        return MICA_OK; /* nothing to recompute */
+    int calls = net->forward_count;
+#if !defined(MICA_SMALL)
+    how.target = budget > net->persistent ? budget - net->persistent : 0;
+    for (int i = 0; i < PACKINGS && how.target > 0 && net->plan.total > budget; i++) {
+        MICA_TRY(try_one(net, budget, &how, best, smallest));
+        how.target -= how.target / 16; /* packing loses a little */
     }
+#endif
+    for (int length = 2; length < calls; length += 1 + length / 8)
+        MICA_TRY(
+            try_one(net, budget, &(recipe){.segment_calls = length, .part_rows = part_rows}, best, smallest));
     return MICA_OK;
 }
 
@@ -191,7 +211,7 @@ static mica_status take_best(mica_net *net, size_t budget, const trial *best, co
         return mica_fail(net->ctx, MICA_ERR_MEMORY,
                          "net: needs at least %zu bytes, the budget is %zu (%zu short)", smallest->total,
                          budget, smallest->total - budget);
-    return plan_once(net, best->segment_calls, best->part_rows);
+    return plan_once(net, &best->how);
 }
 
 /* Recomputes as little as fits; where nothing fits, also runs the batch in parts, as few as fit. */
@@ -203,7 +223,7 @@ static mica_status fit_budget(mica_net *net, size_t budget)
     mica_index fewest = parts ? fewest_rows(net) : 1;
     for (mica_index rows = most; best.total == SIZE_MAX; rows = (rows + 1) / 2) {
         mica_status status = rows == most || parts_fit(most, rows, fewest)
-                                 ? try_segments(net, budget, rows, &best, &smallest)
+                                 ? try_recomputing(net, budget, rows, &best, &smallest)
                                  : MICA_OK;
         if (status != MICA_OK && (rows == most || status == MICA_ERR_MEMORY))
             return status;
@@ -222,13 +242,13 @@ static mica_status fit_same_parts(mica_net *net, size_t budget)
     int threads = net->ctx->threads, ranks = net->ranks;
     net->ctx->threads = 1;
     net->ranks = 0;
-    mica_status status = plan_once(net, 0, net->size[0].most);
+    mica_status status = plan_once(net, &(recipe){.part_rows = net->size[0].most});
     if (status == MICA_OK && net->plan.total > budget)
         status = fit_budget(net, budget);
     net->ctx->threads = threads;
     net->ranks = ranks;
     MICA_TRY(status);
-    MICA_TRY(try_segments(net, budget, net->part_rows, &best, &smallest));
+    MICA_TRY(try_recomputing(net, budget, net->part_rows, &best, &smallest));
     return take_best(net, budget, &best, &smallest);
 }
 
@@ -363,12 +383,12 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     if (net->has_optimizer)
         net->optimizer = *opts->optimizer;
     mica_net_mark_memory(net);
-    MICA_TRY(plan_once(net, 0, net->size[0].most));
+    MICA_TRY(plan_once(net, &(recipe){.part_rows = net->size[0].most}));
 #if !defined(MICA_SMALL)
     if (opts->budget > 0 && net->plan.total > opts->budget &&
         net->prepare) { /* what only saves time goes first */
         net->prepare = false;
-        MICA_TRY(plan_once(net, 0, net->size[0].most));
+        MICA_TRY(plan_once(net, &(recipe){.part_rows = net->size[0].most}));
     }
 #endif
     if (opts->budget > 0 && opts->same_parts)

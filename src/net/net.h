@@ -2,8 +2,8 @@
  *
  *   build    values, and nodes: calls of operations over them        build.c, values.c, call.c, names.c, continue.c
  *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fold.c,
- *            their scratch, the lifetimes and places of values         fuse.c, layout.c, prepare.c, recompute.c,
- *                                                                      lifetime.c, plan.c
+ *            their scratch, the lifetimes and places of values         fuse.c, layout.c, prepare.c, cheap.c,
+ *                                                                      recompute.c, lifetime.c, plan.c
  *   bind     every value gets its memory                             bind.c
  *   step     the program's calls in order                            run.c; sizes.c, rules.c, parts.c: smaller steps
  *
@@ -405,10 +405,16 @@ typedef struct mica_preparation {
     mica_fused_options opts, maker_opts; /* of each */
     mica_tensor shape;                   /* of what is made: its data is NULL */
 } mica_preparation;
-/* recompute.c: what costs next to nothing to make again is not kept for the backward; or segments of so many calls
- * are run again before their backward (0: none). */
-mica_status mica_net_recompute_cheap(mica_net *net);
+/* cheap.c: what costs little to make again is not kept for the backward; or whatever is needed for at most `target`
+ * bytes alive at once, if it is not 0. */
+mica_status mica_net_recompute_cheap(mica_net *net, size_t target);
+/* recompute.c: segments of so many calls are run again before their backward (0: none). */
 mica_status mica_net_recompute_segments(mica_net *net, int segment_calls);
+/* Runs forward call f again just before entry when[f] (NONE: not); there are `count` of them. What they make is dropped
+ * after the forward, if dropped[] says so of the value. */
+mica_status mica_net_run_again(mica_net *net, const int *when, int count, const bool *dropped);
+/* Whether forward call e would make something else the second time. */
+bool mica_net_reads_what_changes(const mica_net *net, int e);
 /* lifetime.c: gives every value its group, every group its lifetime and offset, and all that lasts its place. */
 mica_status mica_net_lay_out(mica_net *net);
 

@@ -3,21 +3,14 @@
  *   segments  the forward calls are cut into segments of equal length. What is used only within its segment is
  *             dropped after the forward, and made again just before the segment's backward calls: much less
  *             memory, for up to one forward more. For a budget.
- *   cheap     single calls whose outputs cost about as much to make as to move (activations, norms), if what they are
- *             made from is there anyway. Up to 3 % of the step: always, unless switched off.
+ *   single    calls that cost little for what they make (activations, norms, joins), where that lowers the most bytes
+ *             alive at once. Which ones: cheap.c. Always, unless switched off.
  *
  * What is made again are new values, which take the place of the old ones in the backward calls. The bits are the same:
  * random operations draw from a counter. */
 #include <string.h>
 
-#include "base/sort.h"
 #include "net/net.h"
-
-/* The share of a step's work that cheap recomputing may add. */
-#define CHEAP_SHARE 0.03
-
-/* Arithmetic that a processor does in the time it moves a byte: only to compare calls of both kinds. */
-#define FLOPS_PER_BYTE 8.0
 
 /* ---- Rewriting the program ---- */
 
@@ -155,8 +148,7 @@ static void find_makers(const mica_net *net, segments *s)
     }
 }
 
-/* Whether forward call e would make something else the second time. */
-static bool reads_what_changes(const mica_net *net, int e)
+bool mica_net_reads_what_changes(const mica_net *net, int e)
 {
     const mica_node *node = &net->entries[e].node;
     for (int i = 0; i < node->ins; i++)
@@ -174,7 +166,7 @@ static void mark_dropped(const mica_net *net, segments *s)
         if (net->values[i].output)
             s->dropped[net->values[i].root] = false;
     for (int e = 0; e < net->forward_count; e++)
-        if (reads_what_changes(net, e))
+        if (mica_net_reads_what_changes(net, e))
             for (int k = 0; k < net->entries[e].node.outs; k++)
                 if (net->entries[e].node.out[k] != NONE)
                     s->dropped[net->entries[e].node.out[k]] = false;
@@ -262,141 +254,17 @@ mica_status mica_net_recompute_segments(mica_net *net, int segment_calls)
     return status;
 }
 
-/* ---- Cheap calls ---- */
+/* ---- Single calls ---- */
 
-/* When a root is read, by number of the entry. */
-typedef struct reads {
-    int first_backward, last;
-} reads;
-
-typedef struct candidate {
-    int entry;
-    int reader; /* the first in the backward */
-    double cost, saved;
-} candidate;
-
-static void find_reads(const mica_net *net, reads *r)
-{
-    for (int i = 0; i < net->value_count; i++)
-        r[i] = (reads){NONE, NONE};
-    for (int e = 0; e < net->entry_count; e++)
-        for (int i = 0; i < net->entries[e].node.ins; i++) {
-            int in = net->entries[e].node.in[i];
-            if (in == NONE)
-                continue;
-            reads *root = &r[net->values[in].root];
-            root->last = e;
-            if (e >= net->forward_count && root->first_backward == NONE)
-                root->first_backward = e;
-        }
-    for (int i = 0; i < net->built_values; i++)
-        if (net->values[i].output)
-            r[net->values[i].root].last = net->entry_count;
-}
-
-static double bytes_of(const mica_net *net, const mica_entry *entry)
-{
-    double bytes = 0.0;
-    for (int i = 0; i < entry->node.ins; i++)
-        if (entry->node.in[i] != NONE)
-            bytes += (double)mica_tensor_bytes(&net->values[entry->node.in[i]].tensor);
-    for (int k = 0; k < entry->node.outs; k++)
-        if (entry->node.out[k] != NONE)
-            bytes += (double)mica_tensor_bytes(&net->values[entry->node.out[k]].tensor);
-    return bytes;
-}
-
-static double cost_of(const mica_net *net, const mica_entry *entry)
-{
-    return bytes_of(net, entry) + entry->flops / FLOPS_PER_BYTE;
-}
-
-/* Whether call e can be run again just before its output is read in the backward, at no more than its own cost. */
-static bool is_cheap(const mica_net *net, const reads *r, const bool *again, int e)
-{
-    const mica_node *node = &net->entries[e].node;
-    int y = node->out[0];
-    if (!(node->op->flags & MICA_OP_CHEAP) || y == NONE || r[y].first_backward == NONE ||
-        r[y].last == net->entry_count || net->entries[e].fused != NULL || reads_what_changes(net, e))
-        return false;
-    for (int i = 0; i < node->ins; i++) {
-        if (node->in[i] == NONE || net->values[node->in[i]].home != MICA_HOME_PLANNED)
-            continue;
-        int root = net->values[node->in[i]].root;
-        if (again[root] || r[root].last < r[y].first_backward)
-            return false;
-    }
-    return true;
-}
-
-static int by_gain(const void *a, const void *b)
-{
-    const candidate *x = a, *y = b;
-    double difference = x->saved * y->cost - y->saved * x->cost;
-    return difference > 0.0 ? -1 : difference < 0.0 ? 1 : x->entry - y->entry;
-}
-
-static int by_reader(const void *a, const void *b)
-{
-    const candidate *x = a, *y = b;
-    return x->reader != y->reader ? x->reader - y->reader : x->entry - y->entry;
-}
-
-/* Marks in again[], by the value they make, the calls that save most for what they cost, within the share. They come
- * first in list[]; returns how many. */
-static int choose(const mica_net *net, const reads *r, bool *again, candidate *list)
-{
-    int count = 0, chosen = 0;
-    double all = 0.0, spent = 0.0;
-    for (int e = 0; e < net->entry_count; e++)
-        all += cost_of(net, &net->entries[e]);
-    for (int e = 0; e < net->forward_count; e++)
-        if (is_cheap(net, r, again, e))
-            list[count++] = (candidate){.entry = e,
-                                        .reader = r[net->entries[e].node.out[0]].first_backward,
-                                        .cost = cost_of(net, &net->entries[e]),
-                                        .saved = (double)net->values[net->entries[e].node.out[0]].bytes};
-    mica_sort(list, (size_t)count, sizeof *list, by_gain);
-    for (int i = 0; i < count; i++) {
-        int e = list[i].entry;
-        if (spent + list[i].cost > CHEAP_SHARE * all || !is_cheap(net, r, again, e))
-            continue;
-        spent += list[i].cost;
-        again[net->entries[e].node.out[0]] = true;
-        list[chosen++] = list[i];
-    }
-    return chosen;
-}
-
-static mica_status rewrite_cheap(mica_net *net, const bool *again, candidate *list, int chosen)
+mica_status mica_net_run_again(mica_net *net, const int *when, int count, const bool *dropped)
 {
     rewriting w;
-    MICA_TRY(begin(&w, net, chosen));
-    mica_sort(list, (size_t)chosen, sizeof *list, by_reader);
-    for (int e = net->forward_count, next = 0; e < net->entry_count; e++) {
-        for (; next < chosen && list[next].reader == e; next++)
-            add_again(&w, &net->entries[list[next].entry], again);
+    MICA_TRY(begin(&w, net, count));
+    for (int e = net->forward_count; e < net->entry_count; e++) {
+        for (int f = 0; f < net->forward_count && count > 0; f++)
+            if (when[f] == e)
+                add_again(&w, &net->entries[f], dropped);
         add_backward(&w, &net->entries[e]);
     }
     return finish(&w);
-}
-
-mica_status mica_net_recompute_cheap(mica_net *net)
-{
-    if (net->keep_cheap || net->unshared)
-        return MICA_OK;
-    size_t values = (size_t)net->value_count;
-    size_t bytes = values * sizeof(reads) + (size_t)net->forward_count * sizeof(candidate) + values;
-    char *memory = mica_allocate(net->ctx, bytes + 1);
-    if (memory == NULL)
-        return net->ctx->status;
-    memset(memory, 0, bytes);
-    candidate *list = (candidate *)(void *)memory;
-    reads *r = (reads *)(void *)(list + net->forward_count);
-    bool *again = (bool *)(r + values);
-    find_reads(net, r);
-    int chosen = choose(net, r, again, list);
-    mica_status status = chosen > 0 ? rewrite_cheap(net, again, list, chosen) : MICA_OK;
-    mica_release(net->ctx, memory, bytes + 1);
-    return status;
 }

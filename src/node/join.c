@@ -209,6 +209,7 @@ static void stack_sample(mica_op_sample *s)
     const mica_op mica_op_##op = {.name = #op,                              \
                                   .family = "shape",                        \
                                   .about = words,                           \
+                                  .flags = MICA_OP_CHEAP,                   \
                                   .ins = 1,                                 \
                                   .optional_ins = MICA_OP_OUTS - 1,         \
                                   .outs = 1,                                \
@@ -348,6 +349,7 @@ static const mica_field split_fields[] = {
 const mica_op mica_op_split = {.name = "split",
                                .family = "shape",
                                .about = "x split along an axis, one output per part",
+                               .flags = MICA_OP_CHEAP,
                                .ins = 1,
                                .outs = MICA_OP_OUTS,
                                .optional_outs = ALL,

@@ -84,6 +84,7 @@ const mica_op mica_op_max_pool = {
     .name = "max_pool",
     .family = "pool",
     .about = "max pooling over the last one to three axes, with unequal padding",
+    .flags = MICA_OP_CHEAP,
     .ins = 1,
     .outs = 2,
     .optional_outs = 2,

@@ -178,6 +178,7 @@ static const mica_field flip_fields[] = {
     const mica_op mica_op_##op = {.name = #op,                              \
                                   .family = "shape",                        \
                                   .about = words,                           \
+                                  .flags = MICA_OP_CHEAP,                   \
                                   .ins = 1,                                 \
                                   .outs = 1,                                \
                                   .names = (const char *const[]){"x", "y"}, \

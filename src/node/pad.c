@@ -193,8 +193,8 @@ static const mica_field tile_fields[] = {
                                              MICA_FIELD_LIST(list),                      \
                                              .run = op##_backward_run};
 
-ENTRY(pad, 0, mica_pad_opts, pad_fields, pad_mixes, "x with padding")
+ENTRY(pad, MICA_OP_CHEAP, mica_pad_opts, pad_fields, pad_mixes, "x with padding")
 BACKWARD(pad, mica_pad_opts, pad_fields)
-ENTRY(unpad, 0, mica_pad_opts, unpad_fields, pad_mixes, "x with padding removed")
+ENTRY(unpad, MICA_OP_CHEAP, mica_pad_opts, unpad_fields, pad_mixes, "x with padding removed")
 ENTRY(tile, MICA_OP_CHEAP, mica_tile_opts, tile_fields, tile_mixes, "x repeated along its axes")
 BACKWARD(tile, mica_tile_opts, tile_fields)

@@ -149,22 +149,22 @@ static void avg_pool2d_sample(mica_op_sample *s) { sample_windows(s, 2, false); 
         mica_grad_give(g, 0, &mica_op_##op##_backward, (mica_value[]){__VA_ARGS__}, count, g->opts); \
     }
 
-#define FORWARD_ENTRY(op, mixing, number, options, list, words, ...)             \
-    const mica_op mica_op_##op = {.name = #op,                                   \
-                                  .family = "pool",                              \
-                                  .about = words,                                \
-                                  .ins = 1,                                      \
-                                  .outs = number,                                \
-                                  .optional_outs = number == 2 ? 2 : 0,          \
-                                  .flags = number == 2 ? MICA_OP_LARGEST : 0,    \
-                                  .names = (const char *const[]){__VA_ARGS__},   \
-                                  .opts_bytes = sizeof(options),                 \
-                                  MICA_FIELD_LIST(list),                         \
-                                  .infer = op##_infer,                           \
-                                  .run = op##_run,                               \
-                                  .gradient = MICA_GRADIENT(op##_gradient),      \
-                                  .passes = MICA_LAYOUTS(mica_gathering_passes), \
-                                  .mixes = mixing,                               \
+#define FORWARD_ENTRY(op, mixing, number, options, list, words, ...)                            \
+    const mica_op mica_op_##op = {.name = #op,                                                  \
+                                  .family = "pool",                                             \
+                                  .about = words,                                               \
+                                  .ins = 1,                                                     \
+                                  .outs = number,                                               \
+                                  .optional_outs = number == 2 ? 2 : 0,                         \
+                                  .flags = MICA_OP_CHEAP | (number == 2 ? MICA_OP_LARGEST : 0), \
+                                  .names = (const char *const[]){__VA_ARGS__},                  \
+                                  .opts_bytes = sizeof(options),                                \
+                                  MICA_FIELD_LIST(list),                                        \
+                                  .infer = op##_infer,                                          \
+                                  .run = op##_run,                                              \
+                                  .gradient = MICA_GRADIENT(op##_gradient),                     \
+                                  .passes = MICA_LAYOUTS(mica_gathering_passes),                \
+                                  .mixes = mixing,                                              \
                                   .sample = MICA_SAMPLE(op##_sample)};
 
 #define BACKWARD_ENTRY(op, count, options, list, ...)                                     \

@@ -263,6 +263,7 @@ TEST(net_fits_a_budget_with_the_same_bits)
         mica_compile_opts opts = {
             .train = true, .optimizer = &(mica_optimizer){.kind = MICA_ADAM}, .debug = true};
         opts.budget = budgeted ? unlimited * 7 / 10 : 0;
+        opts.keep_cheap = !budgeted;
         if (!CHECK_OK(ctx, mica_net_compile(net, &opts)))
             return;
         const mica_plan *plan = mica_net_plan(net);
