@@ -6,7 +6,7 @@ FOLDER/softmax.onnx    the same, with a softmax at the end
 FOLDER/fixed.onnx      the same, with a batch of 2 that is written into it
 FOLDER/reshape.onnx    y = reshape(x, shape), shape being an input
 FOLDER/conv.onnx       [batch, 1, 8, 8] -> [batch, 2]: convolution, batch norm, relu, max pooling, a dense layer
-FOLDER/quantized.onnx  [batch, 1, 6, 6] -> [batch, 5]: convolution, relu, sum, max pooling, mean, a dense layer, of bytes
+FOLDER/quantized.onnx  [batch, 1, 6, 6] -> [batch, 5], of bytes: convolutions, a sum, pooling, a mean, a dense layer
 FOLDER/biased.onnx     [batch, 4] -> [batch, 3]: x w1 + shift, shift being an input
 FOLDER/words.onnx      [batch, 3] -> [batch, 3, 2]: rows of a table by indices, which may be negative, times w1
 FOLDER/passing.onnx    whose outputs are its input, and y = relu(x)
