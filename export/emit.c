@@ -9,7 +9,7 @@ static const export_op *const families[] = {
     export_window_ops,      export_dense_ops,      export_class_ops,     export_loss_ops,
     export_memory_ops,      export_reduce_ops,     export_move_ops,      export_index_ops,
     export_norm_ops,        export_recurrent_ops,  export_attention_ops, export_matrix_ops,
-    export_make_ops,        export_random_ops,
+    export_make_ops,        export_random_ops,     export_affine_ops,
 };
 
 const export_op *find_export_op(const char *name)

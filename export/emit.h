@@ -67,7 +67,7 @@ extern const export_op export_activation_ops[], export_conv_ops[], export_conv_p
 /* Those of all else, by general loops. */
 extern const export_op export_elementwise_ops[], export_reduce_ops[], export_move_ops[], export_index_ops[],
     export_norm_ops[], export_recurrent_ops[], export_attention_ops[], export_window_ops[],
-    export_matrix_ops[], export_make_ops[], export_random_ops[], export_class_ops[];
+    export_matrix_ops[], export_make_ops[], export_random_ops[], export_class_ops[], export_affine_ops[];
 
 /* The entry of an operation of bytes; NULL: it is none. And whether int8_t can be exported for an operation: for
  * those, and for those that move elements. */

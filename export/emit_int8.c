@@ -246,5 +246,5 @@ bool takes_bytes(const char *name)
     for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
         if (strcmp(name, moves[i]) == 0)
             return true;
-    return find_int8_op(name) != NULL;
+    return find_int8_op(name) != NULL || strncmp(name, "affine_", strlen("affine_")) == 0;
 }

@@ -292,6 +292,12 @@ static int value_of(graph *g, mica_value source, const char *suffix)
     return number;
 }
 
+/* Weights as the library's kernels read them; exported ones read those that they are made of. */
+static bool is_packed(const mica_op *op, int in)
+{
+    return strncmp(op->name, "affine_", strlen("affine_")) == 0 && strcmp(op->names[in], "packed") == 0;
+}
+
 static bool read_call(graph *g, int number)
 {
     mica_program_call from;
@@ -316,7 +322,9 @@ static bool read_call(graph *g, int number)
         return false;
     memcpy(c.in_place, from.op->in_place, sizeof c.in_place);
     for (int i = 0; i < c.ins; i++) {
-        c.in[i] = value_of(g, from.in[i], "");
+        c.in[i] = is_packed(from.op, i) ? NONE : value_of(g, from.in[i], "");
+        if (is_packed(from.op, i))
+            continue;
         if (from.in[i] != 0 && c.in[i] == NONE)
             return false;
     }

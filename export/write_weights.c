@@ -48,7 +48,7 @@ static size_t place_of(const mica_tensor *t, size_t i)
 static void put_number(text *out, const value *v, const mica_tensor *t, size_t i)
 {
     if (t->dtype == MICA_I8 || v->packed != PACK_NOT) {
-        text_put(out, "%d", packed_number(v, t, i));
+        text_put(out, "%d", packed_number(v, t, v->packed == PACK_NOT ? place_of(t, i) : i));
         return;
     }
     i = place_of(t, i);

@@ -66,6 +66,9 @@ suite_onnx() {
     make_onnx
     rm -rf "$text_out/written" && mkdir -p "$text_out/written"
     run_program "nets as onnx files" env MICA_ONNX_KEEP="$text_out/written" build/tests/mica-test onnx_write
+    run_program "random quantized models" env PYTHONDONTWRITEBYTECODE=1 "$python" tests/onnx/random_quantized.py \
+        build/mica "$text_out/quantized"
+    await_all # the next reads what the first has written
     run_program "nets as onnx files, by onnxruntime" env PYTHONDONTWRITEBYTECODE=1 "$python" tests/onnx/check_written.py \
         "$text_out/written"
     run_program "onnx models" env PYTHONDONTWRITEBYTECODE=1 "$python" tests/onnx/compare_models.py \

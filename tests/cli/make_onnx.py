@@ -6,6 +6,7 @@ FOLDER/softmax.onnx    the same, with a softmax at the end
 FOLDER/fixed.onnx      the same, with a batch of 2 that is written into it
 FOLDER/reshape.onnx    y = reshape(x, shape), shape being an input
 FOLDER/conv.onnx       [batch, 1, 8, 8] -> [batch, 2]: convolution, batch norm, relu, max pooling, a dense layer
+FOLDER/quantized.onnx  [batch, 1, 6, 6] -> [batch, 5], of bytes: convolutions, a sum, pooling, a mean, a dense layer
 FOLDER/biased.onnx     [batch, 4] -> [batch, 3]: x w1 + shift, shift being an input
 FOLDER/words.onnx      [batch, 3] -> [batch, 3, 2]: rows of a table by indices, which may be negative, times w1
 FOLDER/passing.onnx    whose outputs are its input, and y = relu(x)
@@ -20,7 +21,7 @@ import random
 import struct
 import sys
 
-FLOAT, INT64, STRING = 1, 7, 8
+FLOAT, UINT8, INT8, INT64, STRING = 1, 2, 3, 7, 8
 
 
 def varint(value):
@@ -47,7 +48,7 @@ def value(name, kind, dims):
 
 
 def tensor(name, kind, dims, values):
-    raw = struct.pack("<%d%s" % (len(values), {FLOAT: "f", INT64: "q"}[kind]), *values)
+    raw = struct.pack("<%d%s" % (len(values), {FLOAT: "f", UINT8: "B", INT8: "b", INT64: "q"}[kind]), *values)
     return b"".join(number(1, d) for d in dims) + number(2, kind) + block(8, name) + block(9, raw)
 
 
@@ -103,6 +104,44 @@ def conv():
     return model(nodes, [value("x", FLOAT, ["batch", 1, 8, 8])], [value("y", FLOAT, ["batch", 2])], weights)
 
 
+def quantized():
+    random.seed(4)
+    nodes, weights = [], []
+
+    def pair(x, name, scale, zero):
+        weights.extend([tensor(f"{name}.s", FLOAT, [], [scale]), tensor(f"{name}.z", UINT8, [], [zero])])
+        nodes.append(node("QuantizeLinear", [x, f"{name}.s", f"{name}.z"], [f"{name}.q"]))
+        nodes.append(node("DequantizeLinear", [f"{name}.q", f"{name}.s", f"{name}.z"], [name]))
+
+    def constant(name, dims, axis):
+        count = dims[0] * dims[1] * (9 if len(dims) > 2 else 1)
+        weights.extend([tensor(f"{name}.q", INT8, dims, [random.randint(-127, 127) for _ in range(count)]),
+                        tensor(f"{name}.s", FLOAT, [dims[axis]],
+                               [random.uniform(0.002, 0.01) for _ in range(dims[axis])])])
+        nodes.append(node("DequantizeLinear", [f"{name}.q", f"{name}.s"], [name], axis=axis))
+
+    pair("x", "a", 0.02, 120)
+    constant("conv.w", [4, 1, 3, 3], 0)
+    nodes.append(node("Conv", ["a", "conv.w"], ["b"], pads=[1, 1, 1, 1], kernel_shape=[3, 3]))
+    nodes.append(node("Relu", ["b"], ["c"]))
+    pair("c", "d", 0.03, 0)
+    constant("more.w", [4, 4, 3, 3], 0)
+    nodes.append(node("Conv", ["d", "more.w"], ["e"], pads=[1, 1, 1, 1], kernel_shape=[3, 3]))
+    pair("e", "f", 0.05, 100)
+    nodes.append(node("Add", ["d", "f"], ["g"]))
+    pair("g", "h", 0.06, 110)
+    nodes.append(node("MaxPool", ["h"], ["i"], kernel_shape=[2, 2], strides=[2, 2]))
+    pair("i", "j", 0.06, 110)
+    nodes.append(node("GlobalAveragePool", ["j"], ["k"]))
+    pair("k", "l", 0.05, 90)
+    nodes.append(node("Flatten", ["l"], ["m"]))
+    pair("m", "n", 0.05, 90)
+    constant("dense.w", [4, 5], 1)
+    nodes.append(node("MatMul", ["n", "dense.w"], ["o"]))
+    pair("o", "y", 0.04, 128)
+    return model(nodes, [value("x", FLOAT, ["batch", 1, 6, 6])], [value("y", FLOAT, ["batch", 5])], weights)
+
+
 def check(folder, content, inputs, outputs):
     data = folder / "test_data_set_0"
     data.mkdir(parents=True)
@@ -125,6 +164,7 @@ def main():
                  node("Add", ["b", "c"], ["y"])], [value("x", FLOAT, [2])], [value("y", FLOAT, [2])])
     (out / "odd.onnx").write_bytes(odd)
     (out / "conv.onnx").write_bytes(conv())
+    (out / "quantized.onnx").write_bytes(quantized())
     biased = model([node("MatMul", ["x", "w1"], ["a"]), node("Add", ["a", "shift"], ["y"])],
                    [value("x", FLOAT, ["batch", 4]), value("shift", FLOAT, [3])], [value("y", FLOAT, ["batch", 3])],
                    [tensor("w1", FLOAT, [4, 3], [i / 10 for i in range(12)])])

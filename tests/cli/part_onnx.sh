@@ -94,6 +94,18 @@ ends 0 eval "$folder/regressed" --data "$folder/samples.npy,$folder/targets.npy"
 ends 3 train "$folder/fixed.onnx" --data "$folder/samples.npy,$folder/labels.npy" --checkpoint "$folder/fixed" -q
 complains "takes batches of 2, which is fixed in the model"
 
+# ---- A quantized model ----
+ends 0 plan "$folder/quantized.onnx" --set batch=2 --program
+for word in affine_conv2d affine_add affine_global_avg_pool affine_linear; do
+    says $word
+done
+ends 0 convert "$folder/quantized.onnx" "$folder/bytes.onnx" --set batch=2
+ends 0 info "$folder/bytes.onnx"
+says "mica:affine_conv2d"
+[ "$(stat -c %s "$folder/bytes.onnx")" -lt 20000 ] || complain "a quantized model has become large"
+exports_right quantized "$folder/quantized.onnx" --set batch=1
+exports_right quantized "$folder/bytes.onnx" --set batch=1
+
 # ---- quantize ----
 data=$folder/samples.npy,$folder/labels.npy
 numbers=$folder/samples.npy,$folder/targets.npy

@@ -1,0 +1,25 @@
+/* A convolution of bytes with zero points, to bytes. */
+#ifndef KERNEL_AFFINE_CONV
+#define KERNEL_AFFINE_CONV
+
+#include <stdint.h>
+
+#include "affine_conv_sum.c"
+#include "affine_finish.c"
+
+static void affine_conv(int8_t *y /* [batch, groups outputs, out_rows, out_columns] */,
+                        const int8_t *x /* [batch, groups channels, rows, columns] */,
+                        const int8_t *w /* [groups outputs, channels, kernel_rows, kernel_columns] */,
+                        const int32_t *bias /* [groups outputs] */, const struct conv_shape *s, int x_zero,
+                        const float *factor /* [groups outputs], or one: each 0 */, int each, int y_zero,
+                        int low, int high)
+{
+    for (int n = 0; n < s->batch; n++)
+        for (int o = 0; o < s->groups * s->outputs; o++)
+            for (int i = 0; i < s->out_rows * s->out_columns; i++) {
+                int32_t sum = affine_conv_sum(x, w, bias[o], s, x_zero, n, o, i);
+                *y++ = affine_finish((float)sum * factor[o * each], y_zero, low, high);
+            }
+}
+
+#endif /* KERNEL_AFFINE_CONV */
