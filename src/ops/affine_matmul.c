@@ -11,7 +11,7 @@
 #define ROWS   ((size_t)56) /* of a, at a time */
 #define PANELS ((size_t)8)  /* of b, at most */
 #define SLACK  ((size_t)4)  /* rows of sums that are read behind the last */
-#define UNITS  ((size_t)4)  /* of work, for each thread, at least */
+#define UNITS  ((size_t)8)  /* of work, for each thread, at least */
 
 typedef struct product {
     const mica_int8_kernels *kernels;
