@@ -279,6 +279,7 @@ static void finish_rows(void *y, size_t stride, const int32_t *sum, size_t rows,
 
 #if !defined(MICA_SMALL)
 #include "kernel/int8_last.h"
+#include "kernel/int8_pairs.h"
 #include "kernel/int8_winograd.h"
 #endif
 
@@ -441,6 +442,11 @@ const mica_int8_kernels VF_VARIANT_SYMBOL(mica_int8_kernels) = {.width = WIDTH,
                                                                 .depthwise = depthwise,
                                                                 .deep_at = deep_at,
                                                                 .largest_of = largest_taps,
+                                                                .pairs_rows = PAIRS_ROWS,
+                                                                .pairs = pairs_of_rows,
+                                                                .less_zero = less_zero,
+                                                                .pair_rows = pair_rows,
+                                                                .finish_panel = finish_panel,
                                                                 TILED_KERNELS
 #endif
                                                                     .quads_of_planes = quads_of_planes,

@@ -145,15 +145,19 @@ typedef struct mica_int8_kernels {
     void (*largest_of)(int8_t *y, const int8_t *x, const ptrdiff_t *at, size_t taps, size_t count);
     /* Where channel c of `deep` is in a panel. */
     size_t (*deep_at)(size_t c);
-    /* By tiles, of panels of channels. How long a product of two pairs takes, in percent of one of quads; 0: not with
-     * this set. How many rows of products are in registers. */
-    int pairs_cost;
+    /* Products of numbers of 16 bits: sum[rows][panel] of rows of x, `stride` numbers apart, and w [pairs][panel][2],
+     * how many rows are in registers; rows of bytes, and pairs of the bytes of two rows, less zero; results of some
+     * columns of a panel, rows of y `stride` bytes apart: sums of three more rows are read. */
     size_t pairs_rows;
-    /* to[36], `apart` numbers from one another, of channels; x: 6 x 6 pixels */
-    void (*to_tile)(int16_t *to, size_t apart, const int8_t *x, size_t row, size_t column, size_t channels);
-    /* sum[rows][panel] of rows of x, `stride` numbers apart, and w [pairs][panel][2] */
     void (*pairs)(int32_t *sum, const int16_t *x, size_t stride, size_t rows, size_t pairs, const int16_t *w);
-    /* Results of a panel. */
+    void (*less_zero)(int16_t *to, const int8_t *from, size_t count, int32_t zero);
+    void (*pair_rows)(int16_t *to, const int8_t *a, const int8_t *b, size_t count, int32_t zero);
+    void (*finish_panel)(char *y, size_t stride, const int32_t *sum, size_t rows, size_t columns,
+                         const mica_int8_finish *f, int each);
+    /* By tiles. How long a product of pairs takes, in percent of one of quads; 0: not with this set.
+     * to[36], `apart` numbers from one another, of channels; x: 6 x 6 pixels. Results of a panel. */
+    int pairs_cost;
+    void (*to_tile)(int16_t *to, size_t apart, const int8_t *x, size_t row, size_t column, size_t channels);
     void (*from_tiles)(const mica_int8_tiled *t, const mica_int8_finish *f, int each);
 #endif
     /* Quads of windows: of four planes, whose bytes get the offset; of bytes `step` apart in a row that has it. The

@@ -1,4 +1,4 @@
-/* Convolutions of 3 x 3 by tiles: the transforms, and the products between them. Part of int8.c.
+/* Convolutions of 3 x 3 by tiles: the transforms before and behind products of pairs. Part of int8.c.
  *
  * In one dimension, y[4] = A ((G g) * (B d)) / 24 of weights g[3] and values d[6], where
  *
@@ -18,7 +18,7 @@
 
 #if defined(VB_HAS_PAIRS)
 
-enum { EDGE = 6, MADE = 4, WORDS = 2 * VF_LANES, AHEAD = 4096 };
+enum { EDGE = 6, MADE = 4, WORDS = 2 * VF_LANES };
 
 typedef int16_t words __attribute__((vector_size(2 * WORDS)));
 typedef int8_t half_bytes __attribute__((vector_size(WORDS)));
@@ -62,73 +62,6 @@ static void to_tile(int16_t *to, size_t apart, const int8_t *x, size_t row, size
             for (size_t j = 0; j < EDGE; j++)
                 memcpy(to + (i * EDGE + j) * apart + c, &t[j], sizeof t[j]);
         }
-    }
-}
-
-/* Rows, a constant: their sums stay in registers. Every fourth has an address. */
-VF_INLINE void pairs_of(int32_t *sum, const int16_t *x, size_t stride, size_t rows, size_t pairs,
-                        const int16_t *w)
-{
-    vi s[LAST][2];
-    const uint8_t *fourth[(LAST + 3) / 4], *panel = (const uint8_t *)w;
-    size_t one = 2 * stride, three = 3 * one;
-    for (size_t k = 0; 4 * k < rows; k++)
-        fourth[k] = (const uint8_t *)x + 4 * k * one;
-#pragma GCC unroll 14
-    for (size_t r = 0; r < rows; r++)
-        s[r][0] = s[r][1] = vi_set1(0);
-    for (size_t p = 0; p < pairs; p++, panel += 4 * LAST_PANEL) {
-        vb first = vb_load(panel), second = vb_load(panel + 4 * VF_LANES);
-        __builtin_prefetch(panel + AHEAD);
-        __builtin_prefetch(panel + AHEAD + 4 * VF_LANES);
-        for (size_t k = 0; 4 * k < rows; k++)
-            for (size_t r = 0; r < 4 && 4 * k + r < rows; r++) {
-                vb pair = vb_repeat4(fourth[k] + 4 * p + (r == 3 ? three : r * one));
-                s[4 * k + r][0] = vi_dot_pairs(s[4 * k + r][0], pair, first);
-                s[4 * k + r][1] = vi_dot_pairs(s[4 * k + r][1], pair, second);
-            }
-    }
-#pragma GCC unroll 14
-    for (size_t r = 0; r < rows; r++)
-        for (size_t v = 0; v < 2; v++)
-            vi_store(sum + r * LAST_PANEL + v * VF_LANES, s[r][v]);
-}
-
-/* Runs of about the same length. */
-static void pairs_of_rows(int32_t *sum, const int16_t *x, size_t stride, size_t rows, size_t pairs,
-                          const int16_t *w)
-{
-    size_t runs = (rows + LAST - 1) / LAST;
-    for (size_t run = 0, row = 0; run < runs; run++) {
-        size_t count = (rows - row + runs - run - 1) / (runs - run);
-        int32_t *to = sum + row * LAST_PANEL;
-        const int16_t *from = x + row * stride;
-        switch (count) {
-#define PAIRS_CASE(n)                            \
-    case n:                                      \
-        pairs_of(to, from, stride, n, pairs, w); \
-        break;
-#if VF_REGISTERS >= 32
-            PAIRS_CASE(14)
-            PAIRS_CASE(13)
-            PAIRS_CASE(12)
-            PAIRS_CASE(11)
-            PAIRS_CASE(10)
-            PAIRS_CASE(9)
-            PAIRS_CASE(8)
-            PAIRS_CASE(7)
-            PAIRS_CASE(6)
-            PAIRS_CASE(5)
-#endif
-            PAIRS_CASE(4)
-            PAIRS_CASE(3)
-            PAIRS_CASE(2)
-            PAIRS_CASE(1)
-#undef PAIRS_CASE
-        default:
-            break;
-        }
-        row += count;
     }
 }
 
@@ -234,9 +167,7 @@ static void from_tiles(const mica_int8_tiled *t, const mica_int8_finish *f, int 
             finish_tiles(t, &e, v, false);
 }
 
-#define TILED_KERNELS                                                                           \
-    .pairs_cost = VB_HAS_PAIRS, .pairs_rows = LAST, .to_tile = to_tile, .pairs = pairs_of_rows, \
-    .from_tiles = from_tiles,
+#define TILED_KERNELS .pairs_cost = VB_HAS_PAIRS, .to_tile = to_tile, .from_tiles = from_tiles,
 #else
 #define TILED_KERNELS
 #endif

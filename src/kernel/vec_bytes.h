@@ -24,7 +24,7 @@
  *   vb_or_where(v, x, bits, more)     v | more where a bit of `bits` is set in x
  *   vi_dot(sum, u, a)                 sum + the four products of each lane: u 0 to 127, a -127 to 127
  *   vi_dot_wide(sum, w, a)            the same for w of eight bits, which hold a value plus VB_WIDE_OFFSET
- *   vi_dot_pairs(sum, a, b)           sum + the two products of each lane's halves, i16, where VB_HAS_PAIRS is defined
+ *   vi_dot_pairs(sum, a, b)           sum + the two products of each lane's halves, i16, which may wrap
  *   vi_words_of_rows(s, at)           four bytes of each row
  *   vi_halfword(v, high)              the f16 in the low or high half of each lane, as a vf
  *

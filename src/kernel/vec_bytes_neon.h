@@ -52,6 +52,17 @@ VF_INLINE vi vi_dot(vi sum, vb u, vb a)
 }
 #endif
 VF_INLINE vi vi_dot_wide(vi sum, vb w, vb a) { return vi_dot(sum, w, a); }
+#if defined(__ARM_FEATURE_DOTPROD)
+#define VB_HAS_PAIRS 400
+#else
+#define VB_HAS_PAIRS 70
+#endif
+VF_INLINE vi vi_dot_pairs(vi sum, vb a, vb b)
+{
+    int16x8_t x = vreinterpretq_s16_u8(a), y = vreinterpretq_s16_u8(b);
+    int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y));
+    return vaddq_s32(sum, vpaddq_s32(low, vmull_high_s16(x, y)));
+}
 
 VF_INLINE void vb_turn_rows(vb *v)
 {

@@ -129,6 +129,74 @@ MICA_INT8_ENTRY(affine_add, "(a - zero[0]) factor[0] + (b - zero[1]) factor[1], 
                 .infer = add_infer, .run = add_run, .passes = MICA_LAYOUTS(mica_elementwise_passes),
                 .sample = add_sample)
 
+/* ---- Products of two ---- */
+
+static mica_status matmul_infer(mica_infer *i)
+{
+    const mica_affine_matmul_opts *o = i->opts;
+    const mica_tensor *a = i->in[0], *b = i->in[1];
+    int rank = a->rank;
+    MICA_TRY(mica_infer_dtype(i, 0, MICA_I8));
+    MICA_TRY(mica_infer_dtype(i, 1, MICA_I8));
+    bool fits = rank >= 2 && b->rank == rank && b->dim[rank - 2] == a->dim[rank - 1] &&
+                a->dim[rank - 1] <= MICA_AFFINE_MATMUL_VALUES;
+    for (int k = 0; fits && k < rank - 2; k++)
+        fits = a->dim[k] == b->dim[k];
+    if (!fits)
+        return mica_infer_fail(i, MICA_ERR_SHAPE,
+                               "expected a [..., M, K] and b [..., K, N], K at most %d, got %s and %s",
+                               MICA_AFFINE_MATMUL_VALUES, MICA_SHAPE(a), MICA_SHAPE(b));
+    if (!(o->factor >= 0.0f) || !isfinite(o->factor))
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "factor is %g: expected a number from 0 up",
+                               (double)o->factor);
+    if (o->dtype != MICA_I8 && o->dtype != MICA_F32)
+        return mica_infer_fail(i, MICA_ERR_DTYPE, "dtype is %s: expected i8 or f32",
+                               mica_dtype_name(o->dtype));
+    MICA_TRY(mica_infer_zero(i, o->a_zero));
+    MICA_TRY(mica_infer_affine(i, o->b_zero, o->y_zero, o->low, o->high));
+    mica_index dims[MICA_MAX_RANK];
+    for (int k = 0; k < rank; k++)
+        dims[k] = k < rank - 1 ? a->dim[k] : b->dim[k];
+    return mica_infer_out(i, 0, o->dtype, rank, dims);
+}
+
+static mica_status matmul_run(const mica_call *c)
+{
+    return mica_affine_matmul(c->ctx, c->out[0], c->in[0], c->in[1], c->opts);
+}
+
+static void matmul_sample(mica_op_sample *s)
+{
+    mica_affine_matmul_opts *o = s->opts;
+    mica_index a[4], b[4];
+    int rank = (int)mica_op_sample_int(s, 2, 4);
+    for (int k = 0; k < rank; k++)
+        a[k] = b[k] = mica_op_sample_int(s, 1, 5);
+    b[rank - 2] = a[rank - 1];
+    b[rank - 1] = mica_op_sample_int(s, 1, 5);
+    mica_sample_bytes(s, 0, rank, a);
+    mica_sample_bytes(s, 1, rank, b);
+    o->factor = (float)mica_op_sample_int(s, 1, 20) / 1000.0f;
+    o->dtype = mica_sample_chance(s) ? MICA_I8 : MICA_F32;
+    mica_sample_zeros(s, &o->a_zero, 1);
+    mica_sample_zeros(s, &o->b_zero, 1);
+    mica_sample_zeros(s, &o->y_zero, 1);
+    mica_sample_limits(s, &o->low, &o->high);
+}
+
+static const mica_field matmul_fields[] = {
+    MICA_FIELD(mica_affine_matmul_opts, factor, FLOAT, "of sums"),
+    MICA_FIELD(mica_affine_matmul_opts, a_zero, INT, "the zero point of a, -128 to 127"),
+    MICA_FIELD(mica_affine_matmul_opts, b_zero, INT, "that of b"),
+    MICA_FIELD(mica_affine_matmul_opts, y_zero, INT, "that of y"),
+    MICA_AFFINE_LIMIT_FIELDS(mica_affine_matmul_opts),
+    MICA_FIELD(mica_affine_matmul_opts, dtype, DTYPE, "of y: i8, or f32 (not rounded)")};
+
+MICA_INT8_ENTRY(affine_matmul, "a - a_zero times b - b_zero, matrices, by factor, rounded, plus y_zero",
+                .ins = 2, .names = (const char *const[]){"a", "b", "y"},
+                .opts_bytes = sizeof(mica_affine_matmul_opts), MICA_FIELD_LIST(matmul_fields),
+                .infer = matmul_infer, .run = matmul_run, .sample = matmul_sample)
+
 /* ---- Global average ---- */
 
 static mica_status global_infer(mica_infer *i)

@@ -129,6 +129,24 @@ static mica_onnx_ref product(mica_onnx_importing *n, mica_onnx_ref x, const targ
     return mica_onnx_call(n, c.op, c.in, c.ins, conv != NULL ? (const void *)&o : (const void *)&l);
 }
 
+/* Of a product of two. */
+static mica_onnx_ref product_of_two(mica_onnx_importing *n, mica_onnx_ref x, const target *t)
+{
+    const mica_onnx_recorded *made = mica_onnx_made_by(n, x, "affine_matmul");
+    if (made == NULL || !mica_onnx_read_once(n, x))
+        return 0;
+    mica_onnx_recorded c = *made;
+    mica_affine_matmul_opts o = *(const mica_affine_matmul_opts *)c.opts;
+    o.factor /= t->y.scale;
+    if (o.dtype != MICA_F32 || !isfinite(o.factor))
+        return 0;
+    o.dtype = MICA_I8;
+    o.y_zero = t->y.zero;
+    o.low = t->low;
+    o.high = t->high;
+    return mica_onnx_call(n, c.op, c.in, c.ins, &o);
+}
+
 static mica_onnx_ref sum(mica_onnx_importing *n, mica_onnx_ref x, const target *t)
 {
     const mica_onnx_recorded *add = mica_onnx_made_by(n, x, "add");
@@ -202,6 +220,7 @@ static bool quantize(mica_onnx_importing *n, const mica_onnx_match *m)
     mica_onnx_ref before = x, y = move(n, x, &t);
     take_activation(n, &before, &t);
     y = y != 0 ? y : product(n, before, &t);
+    y = y != 0 ? y : product_of_two(n, before, &t);
     y = y != 0 ? y : sum(n, before, &t);
     y = y != 0 ? y : mean(n, before, &t);
     mica_affine_scale_opts o = {t.y.scale, t.y.zero};

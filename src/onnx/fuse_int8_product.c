@@ -234,6 +234,27 @@ static bool give_rows(mica_onnx_importing *n, const mica_onnx_match *m, int axis
 
 static bool matmul(mica_onnx_importing *n, const mica_onnx_match *m) { return give_rows(n, m, 1); }
 
+/* Of two activations, as in attention. */
+static bool matmul_of_two(mica_onnx_importing *n, const mica_onnx_match *m)
+{
+    mica_onnx_bytes a, b;
+    if (!mica_onnx_keeps_bytes(n) || !mica_onnx_bytes_of(n, mica_onnx_matched(m, 'x'), &a) ||
+        !mica_onnx_bytes_of(n, mica_onnx_matched(m, 'y'), &b))
+        return false;
+    const mica_tensor *x = mica_onnx_shape(n, a.ref), *y = mica_onnx_shape(n, b.ref);
+    int rank = x->rank;
+    bool fits = rank >= 2 && y->rank == rank && x->dim[rank - 1] == y->dim[rank - 2] &&
+                x->dim[rank - 1] <= MICA_AFFINE_MATMUL_VALUES;
+    for (int k = 0; fits && k < rank - 2; k++)
+        fits = x->dim[k] == y->dim[k];
+    mica_affine_matmul_opts o = {
+        .factor = a.scale * b.scale, .a_zero = a.zero, .b_zero = b.zero, .dtype = MICA_F32};
+    if (!fits || !(o.factor > 0.0f) || !isfinite(o.factor))
+        return false;
+    mica_onnx_give(n, 0, mica_onnx_op2(n, "affine_matmul", a.ref, b.ref, &o));
+    return true;
+}
+
 static bool gemm(mica_onnx_importing *n, const mica_onnx_match *m)
 {
     if (mica_onnx_float(n, "alpha", 1) != 1.0f || mica_onnx_float(n, "beta", 1) != 1.0f ||
@@ -349,6 +370,7 @@ static bool matmul_integer(mica_onnx_importing *n, const mica_onnx_match *m)
 const mica_onnx_pattern mica_onnx_int8_product_patterns[] = {
     {"Conv(x,#w,#b?)", conv},
     {"MatMul(x,#w)", matmul},
+    {"MatMul(x,y)", matmul_of_two},
     {"Gemm(x,#w,#b?)", gemm},
     {"QLinearConv(x,#s,#z,#w,#t,#v,#r,#u,#b?)", qlinear_conv},
     {"QLinearMatMul(x,#s,#z,#w,#t,#v,#r,#u)", qlinear_matmul},

@@ -59,6 +59,13 @@ bool mica_int8_tiles_pay(const mica_context *ctx, const mica_tensor *x, const mi
 /* How long a call takes by where the channels of x and y lie, in nanoseconds, about (net/layout.c). */
 double mica_int8_conv_time(const mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                            const mica_tensor *w, const mica_int8_conv_opts *o);
+#else
+static inline bool mica_int8_tiles_pay(const mica_context *ctx, const mica_tensor *x, const mica_tensor *w,
+                                       const mica_int8_conv_opts *o)
+{
+    (void)ctx, (void)x, (void)w, (void)o;
+    return false;
+}
 #endif
 
 #endif

@@ -118,6 +118,39 @@ static void max_pixel(const pool_job *job, const int8_t *image, mica_index row, 
             job->kernels->largest(y, image + at[t], 1, job->channels);
 }
 
+/* Where the taps of a window that lies inside are, from its first; how many, 0 if they are too many. */
+static size_t inner_taps(const pool_job *job, ptrdiff_t at[TAPS])
+{
+    size_t taps = 0;
+    if (job->kernel[0] > TAPS || job->kernel[1] > TAPS || job->kernel[0] * job->kernel[1] > TAPS)
+        return 0;
+    for (mica_index i = 0; i < job->kernel[0]; i++)
+        for (mica_index j = 0; j < job->kernel[1]; j++)
+            at[taps++] = (i * job->dilation[0] * job->in[1] + j * job->dilation[1]) *
+                         (mica_index)job->channels;
+    return taps;
+}
+
+static bool lies_inside(const pool_job *job, int k, mica_index first)
+{
+    return first >= 0 && first + (job->kernel[k] - 1) * job->dilation[k] < job->in[k];
+}
+
+static void max_row(const pool_job *job, const int8_t *image, mica_index row, int8_t *y)
+{
+    ptrdiff_t at[TAPS];
+    mica_index top = row * job->stride[0] - job->pad[0];
+    size_t taps = lies_inside(job, 0, top) ? inner_taps(job, at) : 0;
+    for (mica_index column = 0; column < job->out[1]; column++, y += job->channels) {
+        mica_index left = column * job->stride[1] - job->pad[1];
+        if (taps > 0 && lies_inside(job, 1, left))
+            job->kernels->largest_of(y, image + (size_t)(top * job->in[1] + left) * job->channels, at, taps,
+                                     job->channels);
+        else
+            max_pixel(job, image, row, column, y);
+    }
+}
+
 /* A row of output is a unit. */
 static void pool_last_block(const pool_job *job, size_t block, bool average)
 {
@@ -126,9 +159,11 @@ static void pool_last_block(const pool_job *job, size_t block, bool average)
     for (size_t r = block * job->planes_at_once; r < end; r++) {
         const int8_t *image = job->x + r / (size_t)job->out[0] * (size_t)(job->in[0] * job->in[1]) * channels;
         int8_t *y = job->y + r * (size_t)job->out[1] * channels;
-        for (mica_index column = 0; column < job->out[1]; column++, y += channels)
-            (average ? average_pixel : max_pixel)(job, image, (mica_index)(r % (size_t)job->out[0]), column,
-                                                  y);
+        mica_index row = (mica_index)(r % (size_t)job->out[0]);
+        if (!average)
+            max_row(job, image, row, y);
+        for (mica_index column = 0; column < job->out[1] && average; column++, y += channels)
+            average_pixel(job, image, row, column, y);
     }
 }
 

@@ -223,9 +223,8 @@ static void divide(const mica_context *ctx, plan *n)
     size_t threads = (size_t)ctx->threads, rows = n->job->kernels->pairs_rows;
     n->blocks = mica_div_up(n->tiles, n->at_once);
     n->part = n->s.panels;
-    if (threads > 1 && n->tiles >= 2 * threads * rows * 3 / 4) {
-        size_t blocks = mica_div_up(n->blocks, threads) * threads;
-        n->blocks = mica_most(blocks, 2 * threads);
+    if (threads > 1 && n->tiles >= threads * rows * 3 / 4) {
+        n->blocks = mica_div_up(n->blocks, threads) * threads;
     } else if (threads > 1 && n->blocks < threads) {
         n->part = mica_div_up(n->s.panels, mica_div_up(threads, n->blocks));
     }

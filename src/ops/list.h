@@ -299,6 +299,7 @@
     OP(affine_dequantize, int8) \
     OP(affine_flip, int8) \
     OP(affine_add, int8) \
+    OP(affine_matmul, int8) \
     OP(affine_linear, int8) \
     OP(affine_conv2d, int8) \
     OP(affine_global_avg_pool, int8)

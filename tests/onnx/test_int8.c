@@ -407,6 +407,46 @@ TEST(onnx_int8_moves)
     }
 }
 
+/* ---- Products of two activations ---- */
+
+static proto two_model(int type, bool quantized)
+{
+    maker m = {.random = test_seed(3)};
+    put_affine(&m, "a", type, 4.0f / 255.0f, zero_of(&m, type));
+    put_affine(&m, "b", type, 3.0f / 255.0f, zero_of(&m, type));
+    put_affine(&m, "s", type, 0.12f, type == ONNX_UINT8 ? 128 : 0);
+    proto turn = proto_node("Transpose", "x", "t");
+    proto_ints(&turn, "perm", (int64_t[]){0, 1, 3, 2}, 4);
+    proto_message(&m.graph, GRAPH_NODE, turn);
+    put_pair(&m, "x", "a", "a");
+    put_pair(&m, "t", "b", "b");
+    put_node(&m, "MatMul", "a b", quantized ? "c" : "y", -1);
+    if (quantized)
+        put_pair(&m, "c", "y", "s");
+    return finished(&m, 4, (int64_t[]){-1, 3, 7, 13}, ONNX_FLOAT, 4);
+}
+
+TEST(onnx_int8_products_of_two)
+{
+    static ran got, want, exact;
+    for (size_t k = 0; k < 4 * sizeof sets / sizeof *sets; k++) {
+        mica_context *ctx = isa_context(sets[k / 4], 1 + (int)k % 3);
+        if (ctx == NULL)
+            continue;
+        proto bytes = two_model(k % 2 == 0 ? ONNX_UINT8 : ONNX_INT8, k / 2 % 2 == 0);
+        if (run(ctx, &got, &bytes, false, 4, 3) && run(ctx, &want, &bytes, true, 4, 3) &&
+            run(ctx, &exact, &bytes, false, 3, 3)) {
+            check_steps(&got, &want, k / 2 % 2 == 0 ? 0.12 : 1e-4, 1.0, sets[k / 4]);
+            CHECK_MSG(memcmp(got.y, exact.y, got.count * sizeof *got.y) == 0, "%s: 3 rows of 4", sets[k / 4]);
+            CHECK_MSG(strstr(got.calls, "affine_matmul") != NULL && strstr(got.calls, " matmul") == NULL,
+                      "%s", got.calls);
+            CHECK_MSG(got.heap == 0, "%d heap calls", (int)got.heap);
+        }
+        proto_free(&bytes);
+        mica_context_destroy(ctx);
+    }
+}
+
 /* ---- Operators of integers ---- */
 
 static proto integer_model(const char *type, bool dynamic)

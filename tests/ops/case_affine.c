@@ -168,6 +168,59 @@ OP_CASE(affine_add) = {.names = {"y", "a", "b"},
                        .run = run_add,
                        .reference = reference_add};
 
+/* ---- Products of two ---- */
+
+static void draw_matmul(op_call *c, test_random *r)
+{
+    bool large = test_chance(r, 20);
+    mica_index m = test_int(r, 1, large ? 70 : 9), k = test_int(r, 1, large ? 90 : 9),
+               n = test_int(r, 1, large ? 80 : 9);
+    mica_index lead[2] = {test_int(r, 1, 3), test_int(r, 1, 3)};
+    int rank = test_int(r, 2, 4), from = 4 - rank;
+    op_tensor(c, 0, MICA_I8, rank, (mica_index[]){lead[0], lead[1], m, n} + from);
+    op_tensor(c, 1, MICA_I8, rank, (mica_index[]){lead[0], lead[1], m, k} + from);
+    op_tensor(c, 2, MICA_I8, rank, (mica_index[]){lead[0], lead[1], k, n} + from);
+    draw_zeros(c, r);
+    c->f[0] = (double)(float)exp(test_uniform(r, -10.0, test_chance(r, 90) ? -1.0 : 5.0));
+    c->i[TO] = test_chance(r, 25) ? MICA_F32 : MICA_I8;
+    c->tensor[0].dtype = (mica_dtype)c->i[TO];
+}
+
+static mica_status run_matmul(mica_context *ctx, const op_call *c)
+{
+    return mica_affine_matmul(ctx, OP(c, 0), OP(c, 1), OP(c, 2),
+                              &(mica_affine_matmul_opts){.factor = (float)c->f[0],
+                                                         .a_zero = (int)c->i[X_ZERO],
+                                                         .b_zero = (int)c->i[B_ZERO],
+                                                         .y_zero = (int)c->i[Y_ZERO],
+                                                         .low = (int)c->i[LOW],
+                                                         .high = (int)c->i[HIGH],
+                                                         .dtype = (mica_dtype)c->i[TO]});
+}
+
+static void reference_matmul(const op_call *c, double *const *v)
+{
+    int rank = c->tensor[1].rank;
+    size_t m = (size_t)c->tensor[1].dim[rank - 2], k = (size_t)c->tensor[1].dim[rank - 1],
+           n = (size_t)c->tensor[2].dim[rank - 1];
+    for (size_t i = 0; i < op_count(c, 0); i++) {
+        const double *a = v[1] + i / n * k, *b = v[2] + i / (m * n) * k * n + i % n;
+        int64_t sum = 0;
+        for (size_t t = 0; t < k; t++)
+            sum += ((int64_t)a[t] - c->i[X_ZERO]) * ((int64_t)b[t * n] - c->i[B_ZERO]);
+        float f = (float)sum * (float)c->f[0];
+        v[0][i] = c->i[TO] == MICA_F32 ? (double)f : rounded(c, f);
+    }
+}
+
+OP_CASE(affine_matmul) = {.names = {"y", "a", "b"},
+                          .outs = 1,
+                          .ins = 2,
+                          .draw = draw_matmul,
+                          .fill = fill,
+                          .run = run_matmul,
+                          .reference = reference_matmul};
+
 /* ---- Products: y, x, w, bias, factor ---- */
 
 static void draw_weights(op_call *c, test_random *r, mica_index channels)

@@ -331,7 +331,7 @@ TEST(int8_pack_tiled)
                     wide = plain(NULL, MICA_I8, 4, (mica_index[]){64, 32, 5, 5}),
                     odd = plain(NULL, MICA_I8, 4, (mica_index[]){64, 33, 3, 3});
         const mica_int8_pack_opts tiled = {.tiled = true};
-        bool has = strstr(sets[s], "avx") != NULL;
+        bool has = strcmp(sets[s], "scalar") != 0;
         mica_index more = mica_int8_packed_bytes(ctx, &w, &tiled) - mica_int8_packed_bytes(ctx, &w, NULL);
         CHECK_MSG(has ? more >= 72 * 64 * 32 && more < 73 * 64 * 32 : more == 0, "%s: %td", sets[s], more);
         CHECK(mica_int8_packed_bytes(ctx, &wide, &tiled) == mica_int8_packed_bytes(ctx, &wide, NULL));

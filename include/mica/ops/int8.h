@@ -185,6 +185,18 @@ typedef struct mica_affine_opts {
 MICA_API mica_status mica_affine_linear(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                                         const mica_affine_weights *weights, const mica_affine_opts *opts);
 
+/* y [..., M, N] = factor times a [..., M, K] - a_zero times b [..., K, N] - b_zero, i8; leading sizes are the same, K
+ * is at most 32768. Takes scratch. */
+#define MICA_AFFINE_MATMUL_VALUES 32768
+typedef struct mica_affine_matmul_opts {
+    float factor; /* of sums */
+    int a_zero, b_zero, y_zero;
+    int low, high;
+    mica_dtype dtype; /* of y: MICA_I8; MICA_F32, which is not rounded */
+} mica_affine_matmul_opts;
+MICA_API mica_status mica_affine_matmul(mica_context *ctx, const mica_tensor *y, const mica_tensor *a,
+                                        const mica_tensor *b, const mica_affine_matmul_opts *opts);
+
 typedef struct mica_affine_conv_opts {
     mica_index stride[2];   /* 0: 1 */
     mica_index pad[2];      /* on each side, with x_zero, which stands for 0 */
