@@ -148,6 +148,13 @@ static void fill_taps(float *dst, const mica_conv_patches *in, const pixel *p, s
 VF_INLINE void copy_taps(float *dst, size_t dst_step, const float *src, ptrdiff_t src_step, ptrdiff_t step,
                          size_t channels, size_t n)
 {
+#if !defined(MICA_SMALL)
+    if (step == 1) {
+        for (size_t c = 0; c < channels; c++, dst += dst_step, src += src_step)
+            __builtin_memcpy(dst, src, n * sizeof *dst);
+        return;
+    }
+#endif
     for (size_t c = 0; c < channels; c++, dst += dst_step, src += src_step)
         for (size_t u = 0; u < n; u++)
             dst[u] = src[(ptrdiff_t)u * step];
@@ -174,8 +181,10 @@ static void fill_channels(float *dst, const mica_conv_patches *in, const pixel *
         case 3:
             copy_taps(to, taps, from, in->channel_stride, step, channels, 3);
             break;
-        default:
-            copy_taps(to, taps, from, in->channel_stride, step, channels, n);
+        default: /* of any number, one by one */
+            for (size_t c = 0; c < channels; c++, to += taps, from += in->channel_stride)
+                for (size_t u = 0; u < n; u++)
+                    to[u] = from[(ptrdiff_t)u * step];
         }
     }
 }

@@ -58,6 +58,27 @@ static bool weights_in_rows(const mica_conv_product *p)
     return p->w.vector_stride > p->w.taps.channel_stride;
 }
 
+/* Pixels of a band at most. */
+static size_t most_band(const mica_conv_product *p)
+{
+    return mica_most(LEAST_BAND, mica_least(BAND_PIXELS, STAGE_FLOATS / p->m));
+}
+
+static size_t small_band(const mica_conv_product *p)
+{
+    bool single = p->in.rows.taps * p->in.columns.taps == 1; /* these turn the product instead */
+    return single || weights_in_rows(p) ? SMALL_BAND : PACKED_BAND;
+}
+
+/* Of so many pixels those of a band, by sizes alone. Patches are packed once however they are cut, and weights in rows
+ * are read as they lie for so few columns. */
+static size_t band_of(const mica_conv_product *p, size_t pixels)
+{
+    size_t bands = mica_least(mica_div_up(LEAST_BANDS, p->groups), pixels * p->m * p->k / LEAST_SUMS);
+    size_t small = mica_round_up(mica_div_up(pixels, mica_most(1, bands)), small_band(p));
+    return mica_least(pixels, mica_least(small, most_band(p)));
+}
+
 /* Of `count` products of n pixels each, up to the results. */
 static double gemm_cost(const mica_conv_product *p, const mica_conv_gemm_costs *c, size_t count, size_t n,
                         bool packed)
@@ -92,13 +113,23 @@ static double products_cost(const mica_context *ctx, const mica_conv_product *p)
            (double)(p->images * p->pixels) * (double)(p->groups * p->m) * c->out;
 }
 
+/* As many pixels in a band as sizes alone tell: the same path for any number of threads. */
+static size_t cost_band(const mica_conv_product *p)
+{
+#if !defined(MICA_SMALL)
+    if (p->m > 0)
+        return band_of(p, p->images * p->pixels);
+#endif
+    return p->band;
+}
+
 static double staged_cost(const mica_context *ctx, const mica_conv_product *p)
 {
     (void)ctx;
     const mica_conv_gemm_costs *c = gemm_costs(p);
-    size_t all = p->images * p->pixels, rest = p->band > 0 ? all % p->band : 0;
+    size_t all = p->images * p->pixels, band = cost_band(p), rest = band > 0 ? all % band : 0;
     double run = mica_conv_short_rows(&p->in.columns) ? c->staged_short : c->staged_run;
-    double cost = p->band > 0 ? gemm_cost(p, c, all / p->band, p->band, true) : 0.0;
+    double cost = band > 0 ? gemm_cost(p, c, all / band, band, true) : 0.0;
     if (rest > 0)
         cost += gemm_cost(p, c, 1, rest, true);
     return cost +
@@ -197,32 +228,26 @@ const mica_conv_path mica_conv_products_path = {"products",     products_fit, pr
 
 /* ---- By way of a stage ---- */
 
-/* Pixels of a band at most. */
-static size_t most_band(const mica_conv_product *p)
-{
-    return mica_most(LEAST_BAND, mica_least(BAND_PIXELS, STAGE_FLOATS / p->m));
-}
-
-static size_t small_band(const mica_conv_product *p)
-{
-    bool single = p->in.rows.taps * p->in.columns.taps == 1; /* these turn the product instead */
-    return single || weights_in_rows(p) ? SMALL_BAND : PACKED_BAND;
-}
-
-/* Of so many pixels those of a band, by sizes alone: no sum changes with them. Patches are packed once however they are
- * cut, and weights in rows are read as they lie for so few columns. */
-static size_t band_of(const mica_conv_product *p, size_t pixels)
-{
-    size_t bands = mica_least(mica_div_up(LEAST_BANDS, p->groups), pixels * p->m * p->k / LEAST_SUMS);
-    size_t small = mica_round_up(mica_div_up(pixels, mica_most(1, bands)), small_band(p));
-    return mica_least(pixels, mica_least(small, most_band(p)));
-}
-
 /* Bands of up to so many pixels. */
 static size_t most_bands(const mica_conv_product *p, size_t pixels)
 {
     return mica_most(mica_least(mica_div_up(pixels, mica_least(small_band(p), most_band(p))), LEAST_BANDS),
                      mica_div_up(pixels, most_band(p)));
+}
+
+/* Pixels of a band that is run: no sum changes with them, so few threads have fewer and larger ones. */
+static size_t run_band(const mica_context *ctx, const mica_conv_product *p, size_t pixels)
+{
+    size_t band = band_of(p, pixels);
+#if !defined(MICA_SMALL)
+    size_t bands = mica_div_up(mica_least(LEAST_BANDS, (size_t)ctx->threads), p->groups);
+    bands = mica_most(1, mica_least(bands, pixels * p->m * p->k / LEAST_SUMS));
+    size_t large = mica_round_up(mica_div_up(pixels, bands), mica_conv_cost_lanes(p->kernels));
+    if (large <= mica_least(READ_COLUMNS, most_band(p)))
+        band = mica_least(pixels, mica_most(band, large));
+#endif
+    (void)ctx;
+    return band;
 }
 
 static size_t stage_bytes(size_t m, size_t band) { return mica_align_up(m * band * sizeof(float)); }
@@ -231,7 +256,7 @@ static bool staged_fits(const mica_context *ctx, mica_conv_product *p)
 {
     if (p->m == 0) /* nothing to do */
         return true;
-    p->band = band_of(p, p->images * p->pixels);
+    p->band = run_band(ctx, p, p->images * p->pixels);
     p->gemm_bytes = most_bytes(ctx, p, p->band, mica_gemm_serial_scratch);
     p->thread_bytes = p->gemm_bytes + stage_bytes(p->m, p->band);
     return true;
@@ -254,6 +279,49 @@ static size_t staged_taken(const mica_context *ctx, const mica_conv_product *p)
 {
     return p->m == 0 ? 0 : p->thread_bytes * mica_conv_parts(ctx, staged_blocks(p));
 }
+
+#if !defined(MICA_SMALL)
+/* `count` runs of n floats, half <= n <= 2 half, to places a stride apart: each is two copies, which may overlap.
+ * `half` is a constant where this is inlined. */
+static inline void copy_runs(float *to, ptrdiff_t stride, const float *from, size_t n, size_t half,
+                             size_t count)
+{
+    for (; count > 0; count--, to += stride, from += n) {
+        memcpy(to, from, half * sizeof *to);
+        memcpy(to + (n - half), from + (n - half), half * sizeof *to);
+    }
+}
+
+/* Whole planes of few pixels, which follow one another in the stage. */
+static void copy_planes(float *to, ptrdiff_t stride, const float *from, size_t n, size_t count)
+{
+    if (n >= 8)
+        copy_runs(to, stride, from, n, 8, count);
+    else if (n >= 4)
+        copy_runs(to, stride, from, n, 4, count);
+    else if (n >= 2)
+        copy_runs(to, stride, from, n, 2, count);
+    else
+        copy_runs(to, stride, from, n, 1, count);
+}
+
+/* The whole planes of one channel among pixels first .. first + n - 1, if they are contiguous and small. Pixels that
+ * are left: *before of them at the beginning, and those from the number on that is returned. */
+static size_t unstage_planes(const mica_conv_product *p, float *channel, const float *stage, size_t first,
+                             size_t n, size_t *before)
+{
+    size_t pixels = p->pixels, image = mica_div_up(first, pixels), end = (first + n) / pixels;
+    bool small = pixels <= LONG_RUN && p->out.column_stride == 1 && !p->accumulate &&
+                 (p->in.rows.count == 1 || p->out.row_stride == (ptrdiff_t)p->in.columns.count);
+    *before = n;
+    if (!small || image >= end)
+        return n;
+    *before = image * pixels - first;
+    copy_planes(channel + (ptrdiff_t)image * p->out.image_stride, p->out.image_stride, stage + *before,
+                pixels, end - image);
+    return end * pixels - first;
+}
+#endif
 
 /* Pixels first .. first + n - 1 of one channel from the stage to their places. */
 static void unstage(const mica_conv_product *p, float *channel, const float *stage, size_t first, size_t n)
@@ -293,9 +361,16 @@ static void staged_block(void *work, size_t block, int thread)
     g.row_stride = (ptrdiff_t)p->band;
     g.column_stride = 1;
     mica_gemm_run_serial(p->ctx, &g, scratch);
-    for (size_t i = 0; i < p->m; i++)
-        unstage(p, p->out.data + (ptrdiff_t)(group * p->m + i) * p->out.channel_stride, g.c + i * p->band,
-                first, g.n);
+    for (size_t i = 0; i < p->m; i++) {
+        float *channel = p->out.data + (ptrdiff_t)(group * p->m + i) * p->out.channel_stride;
+        const float *from = g.c + i * p->band;
+        size_t before = g.n;
+#if !defined(MICA_SMALL)
+        size_t behind = unstage_planes(p, channel, from, first, g.n, &before);
+        unstage(p, channel, from + behind, first + behind, g.n - behind);
+#endif
+        unstage(p, channel, from, first, before);
+    }
 }
 
 static void staged_run(mica_context *ctx, mica_conv_product *p)
