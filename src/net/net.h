@@ -3,7 +3,8 @@
  *   build    values, and nodes: calls of operations over them        build.c, values.c, call.c, names.c, continue.c
  *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fold.c,
  *            their scratch, the lifetimes and places of values         fuse.c, layout.c, prepare.c, cheap.c,
- *                                                                      recompute.c, lifetime.c, plan.c
+ *                                                                      recompute.c, lifetime.c, plan.c;
+ *                                                                      choose_parts.c
  *   bind     every value gets its memory                             bind.c
  *   step     the program's calls in order                            run.c; sizes.c, rules.c, parts.c: smaller steps
  *
@@ -53,6 +54,9 @@ typedef struct mica_size {
     const char *name;
     mica_index most, now;
     mica_index ruled; /* from this one up, rules tell shapes: rules.c */
+#if !defined(MICA_SMALL)
+    const char *fixed; /* why no step may have another one than planned; NULL: it may */
+#endif
 } mica_size;
 
 /* The size of an axis of a value: a number times the product of some sizes of the step, plus a number. */
@@ -116,8 +120,11 @@ typedef struct mica_entry {
     const char *fused;      /* what else it does: "relu" */
     size_t workspace_bytes; /* of its operation */
     double flops;           /* as planned */
-    int group;              /* of the workspace */
-    mica_call call;         /* what the operation is told */
+#if !defined(MICA_SMALL)
+    double time; /* about, in ns, by one thread and out of the cache, where layout.c tells; 0: it does not */
+#endif
+    int group;      /* of the workspace */
+    mica_call call; /* what the operation is told */
 } mica_entry;
 
 /* The block:
@@ -255,6 +262,15 @@ mica_status mica_net_check_value(mica_net *net, mica_value value, const char *wh
 /* prefix + name, or prefix + kind + "_" + number without one. NULL, with an error recorded, if it is taken. */
 const char *mica_net_full_name(mica_net *net, const char *name, const char *kind);
 
+/* ---- values.c ---- */
+
+/* An input whose sizes follow those of a step only where `dims` say so, and not where a number is that of the batch. */
+mica_value mica_net_input_as_said(mica_net *net, const char *name, mica_dtype dtype, int rank,
+                                  const mica_index *dims);
+/* The batch is always of so many rows: no input follows it. `reason`, which must live as long as the net, is for the
+ * error of a step that tries others. */
+void mica_net_fix_batch(mica_net *net, mica_index rows, const char *reason);
+
 /* ---- names.c ---- */
 
 /* Makes a value or a layer known by its name, once it has one. */
@@ -288,10 +304,10 @@ mica_status mica_net_drop(mica_net *net, mica_index count, mica_index dropped);
 /* Dims with sizes of a step among them: the largest, and what they follow. */
 mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dims, mica_index *most,
                                   mica_index *source);
-/* Whether all steps are of the same sizes, or of no rows. */
+/* Whether all steps, or their parts, are of the same sizes, or of no rows. */
 static inline bool mica_net_one_size(const mica_net *net)
 {
-    return net->sizes_fixed != NULL || (net->size_count == 1 && net->size[0].most <= 1);
+    return net->sizes_fixed != NULL || (net->size_count == 1 && net->part_rows <= 1);
 }
 /* Gives every value the shape that follows from net->size[].now, by inference. */
 mica_status mica_net_infer_shapes(mica_net *net);
@@ -355,6 +371,15 @@ static inline size_t mica_net_rank_part(size_t elements, int ranks)
 
 /* Whether a batch can be run in parts: no operation mixes samples. */
 bool mica_net_can_part(mica_net *net);
+/* The fewest rows that a step takes: batch norm in training, say, wants two. Of a net that is planned. */
+mica_index mica_net_fewest_rows(mica_net *net);
+/* Whether every batch of at least `fewest` rows can also be run in parts of at most so many, none of fewer. */
+bool mica_net_parts_fit(mica_index most, mica_index part_rows, mica_index fewest);
+/* choose_parts.c, of a net that is only run: whether its parts together give what the whole gives; about how long a
+ * step takes as it is planned now, by one thread, in ns; and how much of that is for what leaves the cache. */
+bool mica_net_can_infer_parts(mica_net *net);
+double mica_net_step_time(const mica_net *net);
+double mica_net_far_time(const mica_net *net);
 /* Plans for parts of so many rows: sizes of buffers follow. */
 mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows);
 /* Points inputs and outputs at the rows of one part. */
