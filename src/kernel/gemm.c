@@ -191,6 +191,28 @@ VF_INLINE void store_plain(const mica_gemm_strip *s, const place *at, const sums
     }
 }
 
+/* The same where there is nothing to do but store. */
+VF_INLINE void store_sums(const mica_gemm_strip *s, const place *at, const sums *sum, size_t rows,
+                          size_t vectors)
+{
+#pragma GCC unroll 16
+    for (size_t i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (size_t j = 0; j < vectors; j++)
+            vf_store(at->c + (ptrdiff_t)i * s->row_stride + j * VF_LANES, sum->at[i][j]);
+}
+
+/* Whether the sums are c. Of little use in a small library, which has no such case. */
+static bool is_bare(const mica_gemm_strip *s)
+{
+#if defined(MICA_SMALL)
+    (void)s;
+    return false;
+#else
+    return s->alpha == 1.0f && s->beta == 0.0f && s->row_bias == NULL && s->column_bias == NULL;
+#endif
+}
+
 /* `rows` rows of `vectors` from a place on, to c if the strip is plain, or else to the stage. */
 VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, size_t vectors, float *stage,
                        bool copies)
@@ -218,7 +240,9 @@ VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, s
             panel += TILE_COLUMNS;
     }
     if (stage == NULL) {
-        if (s->row_bias == NULL && s->column_bias == NULL)
+        if (is_bare(s))
+            store_sums(s, at, &sum, rows, vectors);
+        else if (s->row_bias == NULL && s->column_bias == NULL)
             store_plain(s, at, &sum, rows, vectors, false);
         else
             store_plain(s, at, &sum, rows, vectors, true);

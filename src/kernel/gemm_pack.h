@@ -42,7 +42,8 @@ static void pack_strided(float *panel, size_t width, const float *src, ptrdiff_t
 }
 
 /* Contiguous vectors (rows of a row-major A): squares of them are transposed in registers. Returns the steps
- * of k done. Those of the next panel are asked for meanwhile: each is too short for the hardware to run ahead.
+ * of k done. Where a vector is less than a line, those of the next panel are asked for meanwhile: each is too short
+ * for the hardware to run ahead. Where it reads whole lines, asking only costs, and takes the cache from others.
  *
  * Where a panel is narrower than the last square, that square's stores run over into the next step, which is
  * then stored over it; so the steps go upwards, and the last ones are left to the caller. */
@@ -60,7 +61,7 @@ static size_t pack_transposed(float *panel, size_t width, const float *src, ptrd
             for (size_t i = 0; i < VF_LANES; i++) {
                 square[i] = i0 + i < count ? vf_load(src + (ptrdiff_t)(i0 + i) * vector_stride + p)
                                            : vf_zero();
-                if (i0 + i < count)
+                if (VF_LANES * sizeof(float) < 64 && i0 + i < count)
                     __builtin_prefetch(src + (ptrdiff_t)(i0 + i + width) * vector_stride + p);
             }
             vf_transpose(square);

@@ -194,14 +194,21 @@ static void row_times_panels(float *y, size_t y_run, const float *panels, size_t
 
 /* ---- A column times a row ---- */
 
+/* Where a vector is a whole line, c is asked for so many floats ahead: nothing else comes from memory, and stores alone
+ * do not run ahead. */
+#define OUTER_AHEAD 512
+
 static void outer(float *c, ptrdiff_t stride, const float *x, ptrdiff_t x_stride, const float *y, size_t rows,
                   size_t n, float alpha, float beta)
 {
     for (size_t i = 0; i < rows; i++, c += stride, x += x_stride) {
         vf s = vf_set1(*x);
         size_t j = 0;
-        for (; j + VF_LANES <= n; j += VF_LANES)
+        for (; j + VF_LANES <= n; j += VF_LANES) {
+            if (VF_LANES * sizeof(float) >= 64)
+                __builtin_prefetch(c + j + OUTER_AHEAD, 1);
             scale_into(c + j, vf_mul(s, vf_load(y + j)), VF_LANES, alpha, beta);
+        }
         if (j < n)
             scale_into(c + j, vf_mul(s, vf_load_tail(y + j, n - j)), n - j, alpha, beta);
     }

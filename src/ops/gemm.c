@@ -14,10 +14,12 @@
  * A (as many rows as most_rows() gives x GEMM_K) stays in the second. MICA_GEMM_RUN decides in which order a sum is
  * made, so it is the same everywhere. */
 #define GEMM_K MICA_GEMM_RUN
-#define GEMM_N 2048
-/* Up to so many columns of the product, or with so few elements, A is read as it lies. */
+#define GEMM_N 1024
+/* Up to so many columns of the product, more where rows are near or B is packed already, or with so few
+ * elements, A is read as it lies. */
 #define READ_N      384
-#define READ_FEW_N  512 /* where B is packed already */
+#define READ_NEAR_N 512
+#define NEAR_ROWS   512
 #define READ_FLOATS ((size_t)16384)
 /* Up to so many columns for each step of k, a larger A that lies the wrong way is worth turning the product for. */
 #define TURN_COLUMNS 2
@@ -42,7 +44,8 @@ typedef struct step {
     const mica_gemm_kernels *kernels;
     size_t threads;
     size_t most_rows; /* of a block of A */
-    char *a_rooms;    /* one for each thread */
+    char *a_rooms;    /* one of a_bytes for each thread */
+    size_t a_bytes;
     float *b_room;
     size_t n0, n, k0, k;
     size_t block_m, block_n;     /* block_m of a packed A, and block_n: multiples of the tile */
@@ -86,24 +89,26 @@ static void pack_panel(const step *s, const mica_gemm_operand *from, float *to, 
                          from->vector_stride, from->k_stride, vectors, s->k);
 }
 
-/* A block of A takes up to 3/10 of the second cache: panels of B pass through it, and tiles of c. */
-static size_t most_rows(const mica_context *ctx)
+/* A block of A takes up to half of the second cache: panels of B pass through it, and tiles of c. But it has at least
+ * LEAST_TILES. */
+static size_t most_rows(const mica_context *ctx, size_t k)
 {
-    size_t rows = ctx->second_cache / 10 * 3 / (GEMM_K * sizeof(float)),
+    size_t rows = ctx->second_cache / 2 / (mica_least(k, GEMM_K) * sizeof(float)),
            tile = MICA_FAMILY(ctx->kernels, gemm)->tile_rows;
     return mica_most(rows / tile, LEAST_TILES) * tile;
 }
 
-static size_t a_room_bytes(const mica_gemm_kernels *kernels, size_t rows, size_t k)
+/* Room for any such block of so many rows: it grows with each of its numbers, though a larger k makes lower blocks. */
+static size_t a_room_bytes(const mica_context *ctx, size_t m, size_t k)
 {
-    return mica_align_up(sizeof(a_room) +
-                         mica_round_up(rows, kernels->tile_rows) * mica_least(k, GEMM_K) * sizeof(float));
+    size_t tile = MICA_FAMILY(ctx->kernels, gemm)->tile_rows, steps = mica_least(k, GEMM_K);
+    size_t most = mica_most(ctx->second_cache / 2, LEAST_TILES * tile * steps * sizeof(float));
+    return mica_align_up(sizeof(a_room) + mica_least(mica_round_up(m, tile) * steps * sizeof(float), most));
 }
 
 static a_room *a_room_of(const step *s, size_t thread)
 {
-    return (a_room *)(s->a_rooms +
-                      thread * a_room_bytes(s->kernels, mica_least(s->g.m, s->most_rows), s->g.k));
+    return (a_room *)(s->a_rooms + thread * s->a_bytes);
 }
 
 /* The panels of rows i .. end of A, a whole block, in the thread's room. It may still have them: from the block of c
@@ -295,9 +300,10 @@ static bool turns(const mica_gemm *g)
  * used too little to be worth packing, or all of them stay in the cache. */
 static bool reads(const mica_gemm_operand *left, const mica_gemm_operand *right, size_t m, size_t n, size_t k)
 {
+    bool near = left->vector_stride <= NEAR_ROWS || packed_of(right) != NULL;
+    size_t most = near ? READ_NEAR_N : READ_N;
     return packed_of(left) == NULL && left->pack == NULL && left->k_stride == 1 &&
-           (n <= (packed_of(right) != NULL ? READ_FEW_N : READ_N) ||
-            m * mica_least(k, GEMM_K) <= READ_FLOATS);
+           (n <= most || m * mica_least(k, GEMM_K) <= READ_FLOATS);
 }
 
 /* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds
@@ -348,7 +354,6 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
               .turned = turns(given),
               .kernels = MICA_FAMILY(ctx->kernels, gemm),
               .threads = crew != NULL ? (size_t)crew->threads : 1,
-              .most_rows = most_rows(ctx),
               .a_rooms = scratch};
     if (given->from == NULL) {
         s.g.from = given->c;
@@ -362,6 +367,8 @@ static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *gi
             finish_block(&s, 0, s.g.m, 0, s.g.n);
         return;
     }
+    s.most_rows = most_rows(ctx, s.g.k);
+    s.a_bytes = a_room_bytes(ctx, s.g.m, s.g.k);
     s.a_packed = !reads(&s.g.a, &s.g.b, s.g.m, s.g.n, s.g.k);
     s.b_room = (float *)a_room_of(&s, s.a_packed && packed_of(&s.g.a) == NULL ? s.threads : 0);
     run_steps(crew, &s);
@@ -375,9 +382,8 @@ static size_t scratch_bytes(const mica_context *ctx, size_t threads, size_t m, s
                             bool a_packed, bool b_packed)
 {
     const mica_gemm_kernels *kernels = MICA_FAMILY(ctx->kernels, gemm);
-    size_t rows = most_rows(ctx);
-    size_t panels = m > rows ? mica_div_up(mica_least(n, GEMM_N), kernels->tile_columns) : 0;
-    return (a_packed ? threads * a_room_bytes(kernels, mica_least(m, rows), k) : 0) +
+    size_t panels = m > most_rows(ctx, k) ? mica_div_up(mica_least(n, GEMM_N), kernels->tile_columns) : 0;
+    return (a_packed ? threads * a_room_bytes(ctx, m, k) : 0) +
            (b_packed ? b_room_bytes(kernels, mica_most(panels, threads), k) : 0);
 }
 
@@ -408,9 +414,9 @@ size_t mica_gemm_serial_scratch(const mica_context *ctx, const mica_gemm *g) { r
 size_t mica_gemm_each_scratch(const mica_context *ctx, const mica_gemm *g)
 {
     const mica_gemm_kernels *kernels = MICA_FAMILY(ctx->kernels, gemm);
-    size_t k = mica_least(g->k, GEMM_K), rows = most_rows(ctx);
-    size_t few = (MICA_GEMM_SMALL / rows + kernels->tile_columns * k) * sizeof(float);
-    size_t block = a_room_bytes(kernels, mica_least(mica_most(g->m, g->n), rows), k);
+    size_t k = mica_least(mica_most(g->k, 1), GEMM_K);
+    size_t few = (MICA_GEMM_SMALL / most_rows(ctx, k) + kernels->tile_columns * k) * sizeof(float);
+    size_t block = a_room_bytes(ctx, mica_most(g->m, g->n), k);
     return mica_least(mica_gemm_serial_scratch(ctx, g), block + mica_align_up(few));
 }
 

@@ -23,8 +23,13 @@
 typedef void mica_gemm_pack_fn(const void *source, float *panel, size_t width, size_t first, size_t count,
                                size_t k0, size_t k);
 
-/* Sums are made in runs of so many products, each added to c. */
+/* Sums are made in runs of so many products, each added to c. Long ones go over c less often; short ones take less
+ * scratch. */
+#if defined(MICA_SMALL)
 #define MICA_GEMM_RUN ((size_t)256)
+#else
+#define MICA_GEMM_RUN ((size_t)768)
+#endif
 
 typedef struct mica_gemm_operand {
     /* A strided matrix: element (i, p) of A, or (p, i) of B, at data[i * vector_stride + p * k_stride]. */
