@@ -20,6 +20,8 @@ static const shape shapes[] = {
     {"no padding", 2, 33, 25, 19, 18, {0, 0}, 3},
     {"more padding than taps reach", 1, 16, 22, 21, 40, {3, 2}, 3},
     {"weights in chunks", 2, 160, 16, 18, 90, {1, 1}, 3},
+    {"many channels, transformed once for all chunks", 8, 200, 5, 5, 165, {1, 1}, 3},
+    {"many channels, in several blocks", 33, 196, 5, 5, 40, {1, 1}, 3},
     {"a row of tiles longer than a run", 1, 16, 5, 301, 33, {1, 1}, 3},
     {"in one dimension", 2, 40, 1, 97, 33, {0, 1}, 1},
     {"in one dimension, several rows", 2, 17, 9, 37, 32, {0, 0}, 1},
@@ -173,7 +175,8 @@ TEST(winograd_errors_of_few_channels_are_within_the_bound)
 /* A plan has scratch for its batch and for half of it again and again: what lies between must not take more. */
 TEST(convolutions_of_fewer_images_take_no_more_scratch)
 {
-    static const mica_index sizes[][3] = {{8, 14, 16}, {16, 7, 32}, {20, 16, 32}, {5, 4, 9}};
+    static const mica_index sizes[][3] = {{8, 14, 16}, {16, 7, 32},   {20, 16, 32},
+                                          {5, 4, 9},   {200, 8, 260}, {512, 4, 512}};
     mica_context *ctx = test_context(2);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         mica_index in = sizes[i][0], side = sizes[i][1], out = sizes[i][2];

@@ -24,6 +24,11 @@
 #define FLAT_TILES  256
 /* How much longer products of a chunk each take than one of all channels. */
 #define CHUNKED 1.25
+/* With so many wide channels, sums of a useful chunk do not stay small: larger blocks of tiles are added to them less
+ * often, at best once. Then the wide channels are transformed once for all chunks. */
+#define DEEP_CHANNELS 192
+#define DEEP_BYTES    ((size_t)4608 << 10)
+#define DEEP_TILES    128
 
 typedef struct job {
     const mica_context *ctx;
@@ -33,6 +38,8 @@ typedef struct job {
     mica_conv_frequencies wide, narrow;
     size_t chunk, first, count; /* narrow channels: at most, and those at hand */
     size_t tile, tiles;         /* those at hand */
+    size_t done;                /* wide channels whose frequencies are there */
+    bool deep;
     float *sums, *wide_room, *narrow_room;
     char *panels;
     size_t panel_bytes;
@@ -43,6 +50,7 @@ static void transform_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const job *j = work;
+    block += j->done;
     bool wide = block < j->conv->wide_channels;
     mica_conv_transform(wide ? j->wide_room : j->narrow_room, wide ? &j->wide : &j->narrow,
                         MICA_FAMILY(j->kernels, winograd), wide ? block : block - j->conv->wide_channels,
@@ -97,10 +105,11 @@ static void run_chunk(mica_context *ctx, job *j)
     j->narrow.plane.data = c->narrow.data + (ptrdiff_t)j->first * c->narrow.channel_stride;
     for (j->tile = 0; j->tile < j->tiling.all; j->tile += j->tiles) {
         j->tiles = mica_least(j->tiling.block, j->tiling.all - j->tile);
-        mica_parallel(ctx, c->wide_channels + j->count, transform_block, j);
+        mica_parallel(ctx, c->wide_channels - j->done + j->count, transform_block, j);
         mica_parallel(ctx, j->tiling.frequencies, multiply_block, j);
     }
     mica_parallel(ctx, j->count, leave_block, j);
+    j->done = j->tiling.all <= j->tiling.block ? c->wide_channels : 0;
 }
 
 static mica_conv_frequencies frequencies_of(const job *j, const mica_conv_planes *p, size_t rows,
@@ -115,9 +124,9 @@ static mica_conv_frequencies frequencies_of(const job *j, const mica_conv_planes
 
 /* ---- The plan ---- */
 
-static size_t block_tiles(const mica_conv_patches *in)
+static size_t block_tiles(const job *j, const mica_conv_patches *in)
 {
-    return in->rows.taps == 1 ? FLAT_TILES : BLOCK_TILES;
+    return in->rows.taps == 1 ? FLAT_TILES : j->deep ? DEEP_TILES : BLOCK_TILES;
 }
 
 /* What does not change with the sizes of images; false if that is not for this path. */
@@ -129,7 +138,9 @@ static bool begin(const mica_context *ctx, job *j, const mica_conv *c, mica_conv
         !mica_conv_winograd_suits(ctx, in, c->wide_channels, c->narrow_channels))
         return false;
     size_t frequencies = in->rows.taps == 1 ? MICA_WINOGRAD_FLAT_FREQUENCIES : MICA_WINOGRAD_FREQUENCIES;
-    j->chunk = mica_least(c->narrow_channels, SUM_BYTES / (frequencies * c->wide_channels * sizeof(float)));
+    j->deep = in->rows.taps > 1 && c->wide_channels >= DEEP_CHANNELS;
+    j->chunk = mica_least(c->narrow_channels, (j->deep ? DEEP_BYTES : SUM_BYTES) /
+                                                  (frequencies * c->wide_channels * sizeof(float)));
     return j->chunk == c->narrow_channels || j->chunk >= LEAST_CHUNK;
 }
 
@@ -165,7 +176,7 @@ static size_t scratch(const mica_context *ctx, const mica_conv *c, mica_conv_ext
     mica_conv_patches in;
     if (!begin(ctx, &j, c, &in))
         return 0;
-    j.tiling = mica_conv_tiling_most(ctx, &in, 1, SIZE_MAX, block_tiles(&in), up_to);
+    j.tiling = mica_conv_tiling_most(ctx, &in, 1, SIZE_MAX, block_tiles(&j, &in), up_to);
     return j.tiling.all > 0 ? lay_out(&j, NULL) : 0;
 }
 
@@ -174,7 +185,7 @@ static void run(mica_context *ctx, const mica_conv *c, void *scratch)
     job j;
     mica_conv_patches in;
     (void)begin(ctx, &j, c, &in);
-    j.tiling = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX, block_tiles(&in));
+    j.tiling = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX, block_tiles(&j, &in));
     (void)lay_out(&j, scratch);
     j.wide = frequencies_of(&j, &c->wide, c->rows.wide, c->columns.wide, c->wide_channels);
     j.wide.row = -c->rows.pad;
@@ -195,17 +206,18 @@ static double cost(const mica_context *ctx, const mica_conv *c)
     mica_conv_patches in;
     (void)begin(ctx, &j, c, &in);
     size_t chunk = mica_most(1, j.chunk);
-    mica_conv_tiling t = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX, block_tiles(&in));
+    mica_conv_tiling t = mica_conv_tiling_of(ctx, &in, c->batch, 1, SIZE_MAX, block_tiles(&j, &in));
     size_t chunks = mica_div_up(c->narrow_channels, chunk), blocks = mica_div_up(t.all, t.block);
     double runs = (double)mica_most(c->batch * t.down * mica_div_up(t.across, lanes), blocks);
-    double wide = (double)(c->wide_channels * chunks), narrow = (double)c->narrow_channels,
+    double packed = (double)(c->wide_channels * chunks), narrow = (double)c->narrow_channels,
+           wide = blocks > 1 ? packed : (double)c->wide_channels,
            pairs = (double)(c->wide_channels * c->narrow_channels);
-    double cost = (double)t.frequencies *
-                      ((double)t.all * (pairs * all->weight_winograd.sum + wide * all->weight_winograd.pack) +
-                       pairs * (double)blocks * all->weight_winograd.add) +
+    double cost = (double)t.frequencies * ((double)t.all * (pairs * all->weight_winograd.sum +
+                                                            packed * all->weight_winograd.pack) +
+                                           pairs * (double)blocks * all->weight_winograd.add) +
                   (runs * (wide + narrow) * all->weight_winograd.in + pairs * all->weight_winograd.back) *
                       (double)t.frequencies / MICA_WINOGRAD_FREQUENCIES;
-    return chunks > 1 ? CHUNKED * cost : cost;
+    return chunks > 1 && !j.deep ? CHUNKED * cost : cost;
 }
 
 const mica_conv_weight_path mica_conv_weight_winograd_path = {"winograd", fits, cost, scratch, run};
