@@ -29,6 +29,9 @@
 #define UNROLL_K _Pragma("GCC unroll 4")
 #endif
 #define TILE_COLUMNS (TILE_VECTORS * VF_LANES)
+/* Tiles that ask for the next panel do so a cache line in each step of k: one or two of them ask for all of it. */
+#define AHEAD_FLOATS 16
+#define ASKS_AHEAD   (VF_LANES >= 8)
 
 #include "kernel/gemm_vector.h"
 
@@ -38,6 +41,7 @@ typedef struct place {
     const float *a;
     float *c;
     const float *from;
+    const float *ahead; /* what of the next panel has not been asked for; or NULL */
 } place;
 
 /* ---- A tile's end: from the sums to c ---- */
@@ -215,7 +219,7 @@ static bool is_bare(const mica_gemm_strip *s)
 
 /* `rows` rows of `vectors` from a place on, to c if the strip is plain, or else to the stage. */
 VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, size_t vectors, float *stage,
-                       bool copies)
+                       bool copies, bool asks)
 {
     sums sum;
 #pragma GCC unroll 16
@@ -230,6 +234,7 @@ VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, s
     lines a = lines_at(at->a, s->a_row_stride, s->a_k_stride);
     const float *b = s->b;
     float *panel = s->b_panel;
+    const float *ahead = at->ahead;
     ptrdiff_t b_k = s->b_stride;
     UNROLL_K
     for (size_t p = s->k; p > 0; p--, b += b_k) {
@@ -238,6 +243,10 @@ VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, s
         lines_step(&a);
         if (copies)
             panel += TILE_COLUMNS;
+        if (asks) {
+            __builtin_prefetch(ahead, 0, 2);
+            ahead += AHEAD_FLOATS;
+        }
     }
     if (stage == NULL) {
         if (is_bare(s))
@@ -256,9 +265,9 @@ VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, s
 }
 
 /* One case for each number of rows: nothing is computed in vain, and no row that is not there is read. */
-#define TILE_CASE(n)                              \
-    case n:                                       \
-        tile_of(s, at, n, vectors, stage, false); \
+#define TILE_CASE(n)                                     \
+    case n:                                              \
+        tile_of(s, at, n, vectors, stage, false, false); \
         break;
 
 VF_INLINE void tile_of_any(const mica_gemm_strip *s, const place *at, size_t rows, size_t vectors,
@@ -287,7 +296,7 @@ VF_INLINE void tile_of_any(const mica_gemm_strip *s, const place *at, size_t row
         TILE_CASE(13)
 #endif
     default:
-        tile_of(s, at, TILE_ROWS, vectors, stage, false);
+        tile_of(s, at, TILE_ROWS, vectors, stage, false, false);
     }
 }
 
@@ -355,11 +364,21 @@ static size_t next_rows(const mica_gemm_strip *s, size_t left)
     return s->a_packed || left >= 2 * TILE_ROWS ? TILE_ROWS : (left + 1) / 2;
 }
 
+#if ASKS_AHEAD
+/* Behind a tile that has asked. */
+static void go_ahead(const mica_gemm_strip *s, place *at)
+{
+    at->ahead += s->k * AHEAD_FLOATS;
+    if (at->ahead >= s->ahead + s->k * TILE_COLUMNS)
+        at->ahead = NULL;
+}
+#endif
+
 static void strip(const mica_gemm_strip *given)
 {
     mica_gemm_strip s = *given;
     float room[STAGE_ROWS * TILE_COLUMNS], *stage = is_plain(&s) ? NULL : room;
-    place at = {.a = s.a, .c = s.c, .from = s.from}, begin = at;
+    place at = {.a = s.a, .c = s.c, .from = s.from, .ahead = s.ahead}, begin = at;
     if (s.a_packed) {
         s.a_row_stride = 1;
         s.a_k_stride = TILE_ROWS;
@@ -371,15 +390,23 @@ static void strip(const mica_gemm_strip *given)
         if (to == room)
             prefetch_stage(&s, &at);
         if (copies) {
-            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, to, true);
+            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, to, true, false);
             s.b = s.b_panel;
             s.b_stride = TILE_COLUMNS;
 #if NARROW_TILES
         } else if (is_narrow(&s)) {
             narrow_tile(&s, &at, rows, to);
 #endif
+#if ASKS_AHEAD
+        } else if (rows == TILE_ROWS && to == NULL && at.ahead != NULL) {
+            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, NULL, false, true);
+            go_ahead(&s, &at);
+        } else if (CROWDED_ROWS < TILE_ROWS && rows == CROWDED_ROWS && to == NULL && at.ahead != NULL) {
+            tile_of(&s, &at, CROWDED_ROWS, TILE_VECTORS, NULL, false, true);
+            go_ahead(&s, &at);
+#endif
         } else if (rows == TILE_ROWS && to == NULL) {
-            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, NULL, false);
+            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, NULL, false, false);
         } else {
             tile(&s, &at, rows, to);
         }

@@ -20,7 +20,10 @@ typedef struct mica_gemm_strip {
     const float *b;
     ptrdiff_t b_stride;
     float *b_panel; /* not NULL: b is packed into it along the way */
-    float *c;       /* element (i, j) at c[i * row_stride + j * column_stride] */
+    /* Where b comes from far away: the panel that is read next, as large as this one. It is asked for along the way, so
+     * that the second cache has it by then. Or NULL. */
+    const float *ahead;
+    float *c; /* element (i, j) at c[i * row_stride + j * column_stride] */
     ptrdiff_t row_stride, column_stride;
     const float *from; /* may be c; not read with beta == 0 */
     ptrdiff_t from_row_stride, from_column_stride;

@@ -173,6 +173,8 @@ static void set_panel(const step *s, mica_gemm_strip *t, size_t j, int thread)
     if (packed_of(b) != NULL) {
         t->b = panels_at(s, b, width, s->g.n, s->n0 + j);
         t->b_stride = (ptrdiff_t)width;
+        if (s->n0 + j + width < s->g.n || s->k0 + 2 * s->k <= s->g.k) /* the next panel lies behind it */
+            t->ahead = t->b + floats;
         return;
     }
     float *panel = s->b_room + (s->b_alone ? (size_t)thread * floats : j * s->k);
