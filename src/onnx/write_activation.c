@@ -108,11 +108,46 @@ static void gate(mica_onnx_writing *c)
     mica_onnx_node2(c, OUT(0), "Mul", a, IN(1));
 }
 
+/* ---- Curves that come with models of others ---- */
+
+/* One operator, with alpha, or with alpha and beta by these names; NULL: it has none. */
+static void put_curve(mica_onnx_writing *c, const char *type, const char *alpha, const char *beta)
+{
+    const mica_curve_opts *o = c->opts;
+    int count = (alpha != NULL) + (beta != NULL);
+    mica_onnx_attr attrs[2] = {mica_onnx_float_attr(alpha, count > 0 ? o->alpha : 0.0f),
+                               mica_onnx_float_attr(beta, count > 1 ? o->beta : 0.0f)};
+    mica_onnx_node1(c, OUT(0), type, IN(0), attrs, count);
+}
+
+static void celu(mica_onnx_writing *c) { put_curve(c, "Celu", "alpha", NULL); }
+static void selu(mica_onnx_writing *c) { put_curve(c, "Selu", "alpha", "gamma"); }
+static void hard_sigmoid(mica_onnx_writing *c) { put_curve(c, "HardSigmoid", "alpha", "beta"); }
+static void thresholded_relu(mica_onnx_writing *c) { put_curve(c, "ThresholdedRelu", "alpha", NULL); }
+static void shrink(mica_onnx_writing *c) { put_curve(c, "Shrink", "bias", "lambd"); }
+static void softsign(mica_onnx_writing *c) { put_curve(c, "Softsign", NULL, NULL); }
+static void prelu(mica_onnx_writing *c) { mica_onnx_node2(c, OUT(0), "PRelu", IN(0), IN(1)); }
+
+static void mish(mica_onnx_writing *c)
+{
+    mica_onnx_term t = mica_onnx_node1(c, NEW, "Softplus", IN(0), NO_ATTRS);
+    mica_onnx_node2(c, OUT(0), "Mul", IN(0), mica_onnx_node1(c, NEW, "Tanh", t, NO_ATTRS));
+}
+
+static void swish(mica_onnx_writing *c)
+{
+    mica_onnx_term alpha = mica_onnx_put_number(c, ((const mica_curve_opts *)c->opts)->alpha);
+    mica_onnx_term t = mica_onnx_node2(c, NEW, "Mul", IN(0), alpha);
+    mica_onnx_node2(c, OUT(0), "Mul", IN(0), mica_onnx_node1(c, NEW, "Sigmoid", t, NO_ATTRS));
+}
+
 /* clang-format off */
 const mica_onnx_row mica_onnx_write_activation[] = {
     PLAIN(relu, activation), PLAIN(relu6, activation), PLAIN(leaky_relu, activation), PLAIN(elu, activation),
     PLAIN(sigmoid, activation), PLAIN(tanh, activation), PLAIN(softplus, activation), OWN(silu, activation),
     OWN(gelu, activation), OWN(gelu_tanh, activation), PLAIN(hard_swish, activation), PLAIN(softmax, softmax),
     PLAIN(log_softmax, softmax), OWN(squared_relu, squared_relu), OWN(swiglu, swiglu), OWN(gate, gate),
+    OWN(celu, celu), OWN(selu, selu), OWN(hard_sigmoid, hard_sigmoid), OWN(thresholded_relu, thresholded_relu),
+    OWN(shrink, shrink), OWN(softsign, softsign), OWN(prelu, prelu), OWN(mish, mish), OWN(swish, swish),
     END_OF_ROWS};
 /* clang-format on */

@@ -1,6 +1,4 @@
 /* Element-wise operations and comparisons. */
-#include <mica/ops/int8.h>
-
 #include "onnx/write.h"
 
 enum { BOOL = 9 };
@@ -33,6 +31,15 @@ ONE(logarithm, "Log")
 ONE(sine, "Sin")
 ONE(cosine, "Cos")
 ONE(erf_of, "Erf")
+ONE(tangent, "Tan")
+ONE(arc_sine, "Asin")
+ONE(arc_cosine, "Acos")
+ONE(arc_tangent, "Atan")
+ONE(hyperbolic_sine, "Sinh")
+ONE(hyperbolic_cosine, "Cosh")
+ONE(area_sine, "Asinh")
+ONE(area_cosine, "Acosh")
+ONE(area_tangent, "Atanh")
 TWO(add, "Add")
 TWO(sub, "Sub")
 TWO(mul, "Mul")
@@ -190,5 +197,8 @@ const mica_onnx_row mica_onnx_write_elementwise[] = {
     OWN(add_scaled, add_scaled), OWN(lerp, lerp), PLAIN(copy, copy), PLAIN(dropout, dropout), PLAIN(eq, eq),
     PLAIN(ne, ne), PLAIN(lt, lt), PLAIN(le, le), PLAIN(gt, gt), PLAIN(ge, ge), PLAIN(isnan, is_nan),
     PLAIN(isfinite, is_finite), PLAIN(where, where),
-    PLAIN(ceil, upper), OWN(mod, modulo), OWN(fmod, remainder_of), END_OF_ROWS};
+    PLAIN(ceil, upper), OWN(mod, modulo), OWN(fmod, remainder_of),
+    PLAIN(tan, tangent), PLAIN(asin, arc_sine), PLAIN(acos, arc_cosine), PLAIN(atan, arc_tangent),
+    PLAIN(sinh, hyperbolic_sine), PLAIN(cosh, hyperbolic_cosine), PLAIN(asinh, area_sine), PLAIN(acosh, area_cosine),
+    PLAIN(atanh, area_tangent), END_OF_ROWS};
 /* clang-format on */
