@@ -23,7 +23,8 @@ static const char *const refused[] = {
     "tensor_scatter", "top_k", "one_hot", "cumsum", "trilu", "reverse_sequence", "det",
     "det_backward", "conv3d", "conv_transpose3d", "max_pool", "max_unpool", "sum_taps",
     "grid_sample", "roi_align", "deform_columns", "int8_pack", "integer_conv", "quantize_error",
-    "affine_quantize", "affine_dequantize", "affine_flip", "affine_add", "affine_matmul", "affine_linear", "affine_conv2d",
+    "affine_quantize", "affine_dequantize", "affine_flip", "affine_add", "affine_matmul", "affine_linear",
+    "affine_conv2d",
     "affine_global_avg_pool"};
 /* clang-format on */
 
