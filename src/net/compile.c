@@ -137,10 +137,12 @@ static mica_status plan_parts(mica_net *net, mica_index rows)
 
 /* ---- Budgets, and parts ---- */
 
-#if defined(MICA_SMALL)
-#define CAN_INFER_PARTS(net) false
+#if defined(MICA_SMALL) && defined(MICA_NO_TRAINING)
+#define CAN_PART(net) false
+#elif defined(MICA_SMALL)
+#define CAN_PART(net) ((net)->train && mica_net_can_part(net))
 #else
-#define CAN_INFER_PARTS(net) mica_net_can_infer_parts(net)
+#define CAN_PART(net) ((net)->train ? mica_net_can_part(net) : mica_net_can_infer_parts(net))
 #endif
 
 enum { PACKINGS = 4 }; /* the most tries of single calls. Built small: none */
@@ -200,9 +202,11 @@ static mica_status fit_budget(mica_net *net, size_t budget, bool may_part)
 {
     trial best = {.total = SIZE_MAX}, smallest = {.total = SIZE_MAX};
     mica_index most = may_part ? net->size[0].most : net->part_rows;
+#if !defined(MICA_SMALL)
     if (net->part_rows < most)
         MICA_TRY(plan_parts(net, most)); /* whether it can be split is asked of the whole */
-    bool parts = may_part && (net->train ? mica_net_can_part(net) : CAN_INFER_PARTS(net));
+#endif
+    bool parts = may_part && CAN_PART(net);
     mica_index fewest = parts ? mica_net_fewest_rows(net) : 1;
     for (mica_index rows = most; best.total == SIZE_MAX; rows = (rows + 1) / 2) {
         mica_status status = rows == most || mica_net_parts_fit(most, rows, fewest)

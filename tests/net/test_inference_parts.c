@@ -157,7 +157,8 @@ TEST(inference_parts_give_what_the_whole_gives)
         mica_context *ctx = contexts[seed / 3 % 3];
         mica_index batch = test_int(&r, 2, 9), rows = test_int(&r, 1, (int)batch - 1);
         bool all_last = test_chance(&r, 25);
-        mica_compile_opts opts = {.prepare = test_chance(&r, 50), .part_rows = MICA_WHOLE_BATCH};
+        mica_compile_opts opts = {
+            .prepare = test_chance(&r, 50), .debug = test_chance(&r, 25), .part_rows = MICA_WHOLE_BATCH};
         mica_net *whole = make(ctx, seed, batch, &opts, all_last);
         opts.part_rows = rows;
         mica_net *parts = make(ctx, seed, batch, &opts, all_last);
