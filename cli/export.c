@@ -194,7 +194,8 @@ static int compile(job *j, mica_net *net, size_t budget)
     mica_compile_opts opts = {.train = j->set->train,
                               .optimizer = j->set->train ? &j->optimizer : NULL,
                               .budget = budget,
-                              .planes = true};
+                              .planes = true,
+                              .part_rows = j->set->train ? 0 : MICA_WHOLE_BATCH};
     return mica_net_compile(net, &opts) == MICA_OK
                ? EXIT_OK
                : verb_error(&verb_export, EXIT_FAILED, "%s", mica_error(j->ctx));
@@ -279,10 +280,12 @@ static int compile_within(job *j, text *why)
     for (int tries = 0; tries < 40; tries++) {
         int code = EXIT_OK;
         if (given > 0 &&
-            mica_net_compile(j->net, &(mica_compile_opts){.train = j->set->train,
-                                                          .optimizer = j->set->train ? &j->optimizer : NULL,
-                                                          .budget = given,
-                                                          .planes = true}) != MICA_OK)
+            mica_net_compile(
+                j->net, &(mica_compile_opts){.train = j->set->train,
+                                             .optimizer = j->set->train ? &j->optimizer : NULL,
+                                             .budget = given,
+                                             .planes = true,
+                                             .part_rows = j->set->train ? 0 : MICA_WHOLE_BATCH}) != MICA_OK)
             break;
         if (given == 0)
             code = compile(j, j->net, 0);

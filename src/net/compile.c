@@ -122,38 +122,15 @@ static mica_status plan_once(mica_net *net, int segment_calls, mica_index part_r
     return mica_net_lay_out(net);
 }
 
-/* ---- Budgets ---- */
+/* ---- Budgets, and parts ---- */
 
-/* The fewest rows that a training step takes: batch norm, say, wants two. */
-static mica_index fewest_rows(mica_net *net)
-{
-    mica_index rows = 1;
-    for (; rows < net->size[0].most; rows++) {
-        net->size[0].now = rows;
-        mica_status status = mica_net_update_shapes(net);
-        for (int e = 0; status == MICA_OK && e < net->entry_count; e++) {
-            mica_measure_begin(net->ctx);
-            status = mica_net_run_entry(net, &net->entries[e], &(mica_mode){.training = true, .scale = 1.0f});
-            (void)mica_measure_end(net->ctx);
-        }
-        if (status == MICA_OK)
-            break;
-    }
-    net->size[0].now = net->size[0].most;
-    (void)mica_net_update_shapes(net);
-    return rows;
-}
-
-/* Whether every batch that could be run at once can also be run in parts of at most so many rows. */
-static bool parts_fit(mica_index most, mica_index part_rows, mica_index fewest)
-{
-    for (mica_index rows = fewest; rows <= most; rows++) {
-        mica_index parts = (rows + part_rows - 1) / part_rows;
-        if (rows / parts < fewest)
-            return false;
-    }
-    return true;
-}
+#if defined(MICA_SMALL) && defined(MICA_NO_TRAINING)
+#define CAN_PART(net) false
+#elif defined(MICA_SMALL)
+#define CAN_PART(net) ((net)->train && mica_net_can_part(net))
+#else
+#define CAN_PART(net) ((net)->train ? mica_net_can_part(net) : mica_net_can_infer_parts(net))
+#endif
 
 /* A plan that was tried: the cheapest that fits so far, or the smallest. */
 typedef struct trial {
@@ -176,7 +153,7 @@ static mica_status try_segments(mica_net *net, size_t budget, mica_index part_ro
             *best = this;
         if (this.total < smallest->total)
             *smallest = this;
-        if (length == 0 && this.total <= budget)
+        if ((length == 0 && this.total <= budget) || !net->train)
             break; /* nothing to recompute */
     }
     return MICA_OK;
@@ -193,14 +170,18 @@ static mica_status take_best(mica_net *net, size_t budget, const trial *best, co
 }
 
 /* Recomputes as little as fits; where nothing fits, also runs the batch in parts, as few as fit. */
-static mica_status fit_budget(mica_net *net, size_t budget)
+static mica_status fit_budget(mica_net *net, size_t budget, bool may_part)
 {
     trial best = {.total = SIZE_MAX}, smallest = {.total = SIZE_MAX};
-    mica_index most = net->size[0].most;
-    bool parts = net->train && mica_net_can_part(net);
-    mica_index fewest = parts ? fewest_rows(net) : 1;
+    mica_index most = may_part ? net->size[0].most : net->part_rows;
+#if !defined(MICA_SMALL)
+    if (net->part_rows < most)
+        MICA_TRY(plan_once(net, 0, most)); /* whether it can be split is asked of the whole */
+#endif
+    bool parts = may_part && CAN_PART(net);
+    mica_index fewest = parts ? mica_net_fewest_rows(net) : 1;
     for (mica_index rows = most; best.total == SIZE_MAX; rows = (rows + 1) / 2) {
-        mica_status status = rows == most || parts_fit(most, rows, fewest)
+        mica_status status = rows == most || mica_net_parts_fit(most, rows, fewest)
                                  ? try_segments(net, budget, rows, &best, &smallest)
                                  : MICA_OK;
         if (status != MICA_OK && (rows == most || status == MICA_ERR_MEMORY))
@@ -214,21 +195,75 @@ static mica_status fit_budget(mica_net *net, size_t budget)
 
 /* The same in the parts that one thread with the optimizer's whole state would take: recomputing changes no bit, but
  * other parts round otherwise. */
-static mica_status fit_same_parts(mica_net *net, size_t budget)
+static mica_status fit_same_parts(mica_net *net, size_t budget, bool may_part)
 {
     trial best = {.total = SIZE_MAX}, smallest = {.total = SIZE_MAX};
     int threads = net->ctx->threads, ranks = net->ranks;
     net->ctx->threads = 1;
     net->ranks = 0;
-    mica_status status = plan_once(net, 0, net->size[0].most);
+    mica_status status = plan_once(net, 0, net->part_rows);
     if (status == MICA_OK && net->plan.total > budget)
-        status = fit_budget(net, budget);
+        status = fit_budget(net, budget, may_part);
     net->ctx->threads = threads;
     net->ranks = ranks;
     MICA_TRY(status);
     MICA_TRY(try_segments(net, budget, net->part_rows, &best, &smallest));
     return take_best(net, budget, &best, &smallest);
 }
+
+#if !defined(MICA_SMALL)
+
+/* The share of a step's time that parts must save, as estimated: less may be a mistake. And from so much more time than
+ * the best on, fewer rows are not tried. */
+#define LEAST_GAIN 0.04
+#define HOPELESS   1.1
+
+/* Plans the parts that take least time, of half the batch, a quarter, and so on. It is planned as a whole. */
+static mica_status plan_fastest(mica_net *net, mica_index fewest)
+{
+    mica_index most = net->size[0].most, best = most;
+    size_t total =
+        net->plan.total; /* of which parts may need more, as they need all of their inputs to the end */
+    double least = mica_net_step_time(net) * (1.0 - LEAST_GAIN), far = mica_net_far_time(net);
+    if (net->planes || far < least * LEAST_GAIN)
+        return MICA_OK; /* whoever reads the program wants all of it; or there is nothing to save */
+    for (mica_index rows = most; rows > 1;) {
+        rows = (rows + 1) / 2;
+        if (!mica_net_parts_fit(most, rows, fewest))
+            continue;
+        mica_status status = plan_once(net, 0, rows);
+        if (status == MICA_ERR_MEMORY)
+            return status;
+        net->status = MICA_OK; /* a size that some call refuses is none */
+        double time = status == MICA_OK ? mica_net_step_time(net) : least * HOPELESS;
+        if (time >= least * HOPELESS)
+            break;
+        if (time < least && net->plan.total <= total) {
+            least = time;
+            best = rows;
+        }
+    }
+    return plan_once(net, 0, best);
+}
+
+/* The parts that a net which is only run is asked for, or else those that make it faster. It is planned as a whole. */
+static mica_status take_parts(mica_net *net, mica_index rows)
+{
+    mica_index most = net->size[0].most;
+    if (rows == MICA_WHOLE_BATCH || rows >= most || most < 2)
+        return MICA_OK;
+    bool can = mica_net_can_infer_parts(net);
+    mica_index fewest = can ? mica_net_fewest_rows(net) : most;
+    if (rows == 0)
+        return can ? plan_fastest(net, fewest) : MICA_OK;
+    if (!can || !mica_net_parts_fit(most, rows, fewest))
+        return mica_fail(net->ctx, MICA_ERR_STATE,
+                         "net_compile: a batch of %td cannot be run in parts of %td: %s", most, rows,
+                         can ? "some would be too small" : "its samples depend on one another");
+    return plan_once(net, 0, rows);
+}
+
+#endif
 
 /* ---- The whole ---- */
 
@@ -336,6 +371,9 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     if (opts->prepare && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: prepared weights cannot be trained");
     net->prepare = opts->prepare;
+    if (opts->part_rows < MICA_WHOLE_BATCH || (opts->part_rows != 0 && opts->train))
+        return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: part_rows is %td%s", opts->part_rows,
+                         opts->train ? ", which is for inference: training takes parts within a budget" : "");
 #endif
     if (net->continues && opts->train)
         return mica_fail(
@@ -363,16 +401,18 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     mica_net_mark_memory(net);
     MICA_TRY(plan_once(net, 0, net->size[0].most));
 #if !defined(MICA_SMALL)
+    if (!net->train)
+        MICA_TRY(take_parts(net, opts->part_rows));
     if (opts->budget > 0 && net->plan.total > opts->budget &&
         net->prepare) { /* what only saves time goes first */
         net->prepare = false;
-        MICA_TRY(plan_once(net, 0, net->size[0].most));
+        MICA_TRY(plan_once(net, 0, net->part_rows));
     }
 #endif
     if (opts->budget > 0 && opts->same_parts)
-        MICA_TRY(fit_same_parts(net, opts->budget));
+        MICA_TRY(fit_same_parts(net, opts->budget, opts->part_rows == 0));
     else if (opts->budget > 0 && net->plan.total > opts->budget)
-        MICA_TRY(fit_budget(net, opts->budget));
+        MICA_TRY(fit_budget(net, opts->budget, opts->part_rows == 0));
     MICA_TRY(mica_net_fill_plan(net));
     MICA_TRY(mica_net_find_rules(net));
     mica_net_trim(net);

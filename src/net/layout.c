@@ -170,13 +170,15 @@ mica_status mica_net_choose_layouts(mica_net *net)
     bool *flags = (bool *)(numbers + 2 * values);
     search s = {net, flags, flags + values, numbers, numbers + values};
     mica_net_link(net);
-    if (find_free(&s)) {
-        mica_measure_begin(net->ctx); /* there is no data yet */
-        net->ctx->prepares = net->prepare;
+    bool any = find_free(&s);
+    mica_measure_begin(net->ctx); /* there is no data yet */
+    net->ctx->prepares = net->prepare;
+    if (any)
         choose(&s);
-        net->ctx->prepares = false;
-        (void)mica_measure_end(net->ctx);
-    }
+    for (int e = 0; e < net->entry_count; e++)
+        net->entries[e].time = time_of(&net->entries[e]);
+    net->ctx->prepares = false;
+    (void)mica_measure_end(net->ctx);
     mica_release(net->ctx, memory, bytes + 1);
     return MICA_OK;
 }

@@ -3,7 +3,7 @@
  *   build    values, and nodes: calls of operations over them        build.c, values.c, call.c, names.c, continue.c
  *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fold.c,
  *            their scratch, the lifetimes and places of values         fuse.c, layout.c, prepare.c, recompute.c,
- *                                                                      lifetime.c, plan.c
+ *                                                                      lifetime.c, plan.c; choose_parts.c
  *   bind     every value gets its memory                             bind.c
  *   step     the program's calls in order                            run.c; sizes.c, rules.c, parts.c: smaller steps
  *
@@ -116,8 +116,11 @@ typedef struct mica_entry {
     const char *fused;      /* what else it does: "relu" */
     size_t workspace_bytes; /* of its operation */
     double flops;           /* as planned */
-    int group;              /* of the workspace */
-    mica_call call;         /* what the operation is told */
+#if !defined(MICA_SMALL)
+    double time; /* about, in ns, by one thread and out of the cache, where layout.c tells; 0: it does not */
+#endif
+    int group;      /* of the workspace */
+    mica_call call; /* what the operation is told */
 } mica_entry;
 
 /* The block:
@@ -288,10 +291,10 @@ mica_status mica_net_drop(mica_net *net, mica_index count, mica_index dropped);
 /* Dims with sizes of a step among them: the largest, and what they follow. */
 mica_status mica_net_resolve_dims(mica_net *net, int rank, const mica_index *dims, mica_index *most,
                                   mica_index *source);
-/* Whether all steps are of the same sizes, or of no rows. */
+/* Whether all steps, or their parts, are of the same sizes, or of no rows. */
 static inline bool mica_net_one_size(const mica_net *net)
 {
-    return net->sizes_fixed != NULL || (net->size_count == 1 && net->size[0].most <= 1);
+    return net->sizes_fixed != NULL || (net->size_count == 1 && net->part_rows <= 1);
 }
 /* Gives every value the shape that follows from net->size[].now, by inference. */
 mica_status mica_net_infer_shapes(mica_net *net);
@@ -352,6 +355,15 @@ static inline size_t mica_net_rank_part(size_t elements, int ranks)
 
 /* Whether a batch can be run in parts: no operation mixes samples. */
 bool mica_net_can_part(mica_net *net);
+/* The fewest rows that a step takes: batch norm in training, say, wants two. Of a net that is planned. */
+mica_index mica_net_fewest_rows(mica_net *net);
+/* Whether every batch of at least `fewest` rows can also be run in parts of at most so many, none of fewer. */
+bool mica_net_parts_fit(mica_index most, mica_index part_rows, mica_index fewest);
+/* choose_parts.c, of a net that is only run: whether its parts together give what the whole gives; about how long a
+ * step takes as it is planned now, by one thread, in ns; and how much of that is for what leaves the cache. */
+bool mica_net_can_infer_parts(mica_net *net);
+double mica_net_step_time(const mica_net *net);
+double mica_net_far_time(const mica_net *net);
 /* Plans for parts of so many rows: sizes of buffers follow. */
 mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows);
 /* Points inputs and outputs at the rows of one part. */

@@ -1,6 +1,28 @@
-/* Steps in parts: the program is run several times, each time for some rows of the batch, and the gradients are added
- * up. Inputs, outputs and states of each sample hold the whole batch; everything between has room for one part only. */
+/* Steps in parts: the program is run several times, each time for some rows of the batch, and gradients are added up.
+ * Inputs, outputs and states of each sample hold the whole batch; everything between has room for one part only. */
 #include "net/net.h"
+#include "node/entry.h"
+
+#if defined(MICA_SMALL)
+#define LOOKS_UP(net, node) false
+#else
+/* Whether a value lasts: it is the same for every sample. */
+static bool lasts(const mica_net *net, int value)
+{
+    return value != NONE && net->values[net->values[value].root].home != MICA_HOME_PLANNED;
+}
+
+/* Whether a node looks up rows of a table that lasts, or counts its indices from the end of one: what a sample's
+ * indices find comes from no other sample. */
+static bool looks_up(const mica_net *net, const mica_node *node)
+{
+    if (node->op == &mica_op_wrap_indices)
+        return lasts(net, node->in[1]);
+    return node->op == &mica_op_take && lasts(net, node->in[0]) &&
+           ((const mica_axis_opts *)node->opts)->axis == 0;
+}
+#define LOOKS_UP(net, node) looks_up(net, node)
+#endif
 
 /* Whether a node mixes samples, or moves the batch to another axis. */
 static bool mixes(mica_net *net, const mica_node *node)
@@ -16,7 +38,7 @@ static bool mixes(mica_net *net, const mica_node *node)
         infer.in[i] = &shapes[i];
         of_samples = of_samples || v->home == MICA_HOME_PLANNED;
     }
-    return of_samples && node->op->mixes != NULL && node->op->mixes(&infer);
+    return of_samples && node->op->mixes != NULL && !LOOKS_UP(net, node) && node->op->mixes(&infer);
 }
 
 /* Whether a value that follows the batch does so along its first axis alone. */
@@ -52,22 +74,82 @@ static bool reads_loss(const mica_net *net, const mica_node *node)
     return false;
 }
 
+#if defined(MICA_SMALL)
+/* There is no room for what is rare: of a call's outputs, the first is looked at. */
+#define IS_FIXED(net)          ((net)->sizes_fixed != NULL)
+#define IS_APART(net, node)    true
+#define IS_BESIDES(net, value) ((net)->values[value].number > 0)
+#else
+/* Whether values that a call reads are the samples' own, too: what another one has made besides its first output; and
+ * of a batch of two, whose half is one row, none that is repeated to the shape of another one of more axes. */
+static bool is_apart(const mica_net *net, const mica_node *node)
+{
+    mica_index most = net->size[0].most, rows = net->size[0].now;
+    int rank = NONE;
+    for (int i = 0; i < node->ins; i++) {
+        const mica_value_info *v = node->in[i] != NONE ? &net->values[node->in[i]] : NULL;
+        if (v == NULL || v->home != MICA_HOME_PLANNED)
+            continue;
+        if (v->number > 0 && (!follows_first(v, rows, most) || !(v->changed || v->tensor.rank == 0)))
+            return false;
+        if (v->changed && rows == 1 && rank != NONE && rank != v->tensor.rank)
+            return false;
+        rank = v->changed ? v->tensor.rank : rank;
+    }
+    return true;
+}
+#define IS_APART(net, node)    is_apart(net, node)
+#define IS_FIXED(net)          ((net)->sizes_fixed != NULL)
+/* What an operation makes besides is its own affair, until somebody looks at it. */
+#define IS_BESIDES(net, value) ((net)->values[value].number > 0 && !(net)->values[value].output)
+#endif
+
 bool mica_net_can_part(mica_net *net)
 {
     mica_index most = net->size[0].most, rows = (most + 1) / 2;
     if (most < 2)
         return false;
-    bool can = net->sizes_fixed == NULL;
+    bool can = !IS_FIXED(net);
     for (int n = 0; n < net->node_count && can; n++)
         can = !mixes(net, &net->nodes[n]) && !reads_loss(net, &net->nodes[n]);
     net->size[0].now = rows;
-    can = can && mica_net_update_shapes(net) == MICA_OK;
-    for (int i = 0; i < net->built_values && can; i++) /* what an operation makes besides is its own affair */
-        can = net->values[i].number > 0 || follows_first(&net->values[i], rows, most);
+    can = can && mica_net_infer_shapes(net) == MICA_OK; /* which notes what has changed, as rules do not */
+    for (int i = 0; i < net->built_values && can; i++)
+        can = IS_BESIDES(net, i) || follows_first(&net->values[i], rows, most);
     for (int n = 0; n < net->node_count && can; n++)
-        can = carries_on(net, &net->nodes[n]);
+        can = carries_on(net, &net->nodes[n]) && IS_APART(net, &net->nodes[n]);
     net->size[0].now = most;
-    return mica_net_update_shapes(net) == MICA_OK && can;
+    return mica_net_infer_shapes(net) == MICA_OK && can;
+}
+
+mica_index mica_net_fewest_rows(mica_net *net)
+{
+    mica_index rows = 1;
+    for (; rows < net->size[0].most; rows++) {
+        net->size[0].now = rows;
+        mica_status status = mica_net_update_shapes(net);
+        for (int e = 0; status == MICA_OK && e < net->entry_count; e++) {
+            mica_measure_begin(net->ctx);
+            status = mica_net_run_entry(net, &net->entries[e],
+                                        &(mica_mode){.training = net->train, .scale = 1.0f});
+            (void)mica_measure_end(net->ctx);
+        }
+        if (status == MICA_OK)
+            break;
+    }
+    net->size[0].now = net->size[0].most;
+    (void)mica_net_update_shapes(net);
+    return rows;
+}
+
+bool mica_net_parts_fit(mica_index most, mica_index part_rows, mica_index fewest)
+{
+    for (mica_index rows = fewest; rows <= most; rows++) {
+        mica_index parts = (rows + part_rows - 1) / part_rows;
+        if (rows / parts < fewest)
+            return false;
+    }
+    return true;
 }
 
 mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows)

@@ -22,7 +22,8 @@ int mica_net_program_values(const mica_net *net) { return net->compiled ? net->v
 /* What keeps statistics makes them of the whole batch in training. */
 bool mica_net_samples_apart(mica_net *net)
 {
-    bool apart = net->compiled && mica_net_can_part(net);
+    bool in_parts = net->part_rows < net->size[0].most; /* then they are, and shapes are those of a part */
+    bool apart = net->compiled && (in_parts || mica_net_can_part(net));
     for (int n = 0; n < net->node_count && net->train; n++)
         apart = apart && net->nodes[n].op->writes == 0;
     return apart;

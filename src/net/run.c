@@ -193,6 +193,10 @@ mica_status mica_net_forward_training(mica_net *net, uint64_t step)
     if (net->prepare)
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          "net_forward_training: the net was compiled with .prepare, which is for inference");
+    if (!net->train && net->part_rows < net->size[0].most)
+        return mica_fail(net->ctx, MICA_ERR_STATE,
+                         "net_forward_training: this plan splits the batch, for inference: compile with "
+                         ".part_rows = MICA_WHOLE_BATCH");
 #endif
     MICA_TRY(
         run_step(net, 0, net->forward_count, (mica_mode){.training = true, .scale = 1.0f, .step = step}));

@@ -138,6 +138,34 @@ TEST(int8_net_computes_what_the_float_net_does)
         }
 }
 
+/* Bytes are exact, in parts as in the whole; what stays float is within its rounding. */
+TEST(int8_net_in_parts_computes_what_the_whole_does)
+{
+    mica_context *ctx = test_context(2);
+    pair p;
+    if (make_pair(&p, ctx, &(mica_int8_opts){.method = MICA_INT8_MINMAX}, false))
+        for (mica_index rows = 1; rows < BATCH; rows += 2) {
+            mica_net *parts = NULL;
+            mica_tensor want, got;
+            REQUIRE(mica_net_create(ctx, &parts) == MICA_OK && CHECK_OK(ctx, mica_int8_build(p.q, parts)) &&
+                    CHECK_OK(ctx, mica_net_compile(parts, &(mica_compile_opts){.part_rows = rows})) &&
+                    CHECK_OK(ctx, mica_net_bind(parts, NULL, 0)) &&
+                    CHECK_OK(ctx, mica_int8_weights_set(p.q, parts)));
+            CHECK(mica_net_plan(parts)->parts == (BATCH + rows - 1) / rows);
+            fill(p.bytes, 31);
+            fill(parts, 31);
+            CHECK_OK(ctx, mica_net_forward(p.bytes));
+            CHECK_OK(ctx, mica_net_forward(parts));
+            CHECK_OK(ctx, mica_net_tensor(p.bytes, &want, "shares"));
+            CHECK_OK(ctx, mica_net_tensor(parts, &got, "shares"));
+            REQUIRE(mica_tensor_same_shape(&want, &got));
+            for (size_t i = 0; i < mica_tensor_count(&want); i++)
+                CHECK(fabsf(((float *)want.data)[i] - ((float *)got.data)[i]) <= 1e-6f);
+            mica_net_destroy(parts);
+        }
+    destroy_pair(&p);
+}
+
 static int count_calls(const mica_net *net, const char *op)
 {
     int count = 0;
