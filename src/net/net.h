@@ -53,6 +53,9 @@ typedef struct mica_size {
     const char *name;
     mica_index most, now;
     mica_index ruled; /* from this one up, rules tell shapes: rules.c */
+#if !defined(MICA_SMALL)
+    const char *fixed; /* why no step may have another one than planned; NULL: it may */
+#endif
 } mica_size;
 
 /* The size of an axis of a value: a number times the product of some sizes of the step, plus a number. */
@@ -257,6 +260,15 @@ bool mica_net_building(mica_net *net);
 mica_status mica_net_check_value(mica_net *net, mica_value value, const char *what);
 /* prefix + name, or prefix + kind + "_" + number without one. NULL, with an error recorded, if it is taken. */
 const char *mica_net_full_name(mica_net *net, const char *name, const char *kind);
+
+/* ---- values.c ---- */
+
+/* An input whose sizes follow those of a step only where `dims` say so, and not where a number is that of the batch. */
+mica_value mica_net_input_as_said(mica_net *net, const char *name, mica_dtype dtype, int rank,
+                                  const mica_index *dims);
+/* The batch is always of so many rows: no input follows it. `reason`, which must live as long as the net, is for the
+ * error of a step that tries others. */
+void mica_net_fix_batch(mica_net *net, mica_index rows, const char *reason);
 
 /* ---- names.c ---- */
 

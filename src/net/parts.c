@@ -99,7 +99,7 @@ static bool is_apart(const mica_net *net, const mica_node *node)
     return true;
 }
 #define IS_APART(net, node)    is_apart(net, node)
-#define IS_FIXED(net)          ((net)->sizes_fixed != NULL)
+#define IS_FIXED(net)          ((net)->sizes_fixed != NULL || (net)->size[0].fixed != NULL)
 /* What an operation makes besides is its own affair, until somebody looks at it. */
 #define IS_BESIDES(net, value) ((net)->values[value].number > 0 && !(net)->values[value].output)
 #endif

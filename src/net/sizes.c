@@ -240,10 +240,15 @@ static mica_status check_in_place(mica_net *net)
 static mica_status set_sizes(mica_net *net, const mica_index *sizes)
 {
     mica_index before[MICA_SIZES];
-    for (int i = 0; i < net->size_count; i++)
-        if (net->sizes_fixed != NULL && sizes[i] != net->size[i].most)
+    for (int i = 0; i < net->size_count; i++) {
+        const char *fixed = net->sizes_fixed;
+#if !defined(MICA_SMALL)
+        fixed = fixed != NULL ? fixed : net->size[i].fixed;
+#endif
+        if (fixed != NULL && sizes[i] != net->size[i].most)
             return mica_fail(net->ctx, MICA_ERR_SHAPE, "net: %s cannot be %td, only %td as planned: %s",
-                             net->size[i].name, sizes[i], net->size[i].most, net->sizes_fixed);
+                             net->size[i].name, sizes[i], net->size[i].most, fixed);
+    }
     for (int i = 0; i < net->size_count; i++) {
         before[i] = net->size[i].now;
         net->size[i].now = sizes[i];

@@ -8,7 +8,9 @@
 
 /* ---- Inputs ---- */
 
-mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims)
+/* By number: a first size that is that of the batch, or the first of all, is the batch's. */
+static mica_value add_input(mica_net *net, const char *name, mica_dtype dtype, int rank,
+                            const mica_index *dims, bool by_number)
 {
     if (!mica_net_building(net))
         return 0;
@@ -29,10 +31,10 @@ mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int
     if (value == NONE)
         return 0;
     mica_size *batch = &net->size[0];
-    if (rank > 0 && source[0] == 0 && batch->most == 0)
+    by_number = by_number && rank > 0 && source[0] == 0;
+    if (by_number && batch->most == 0)
         batch->most = batch->now = net->rows = net->part_rows = most[0];
-    if (rank > 0 && source[0] == 0 && batch->most == most[0] &&
-        most[0] > 0) /* 0: a later input has the batch */
+    if (by_number && batch->most == most[0] && most[0] > 0) /* 0: a later input has the batch */
         source[0] = MICA_SIZE_CODE(0);
     if (mica_net_set_source(net, value, rank, source) != MICA_OK)
         return 0;
@@ -40,6 +42,26 @@ mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int
     net->built_values = net->value_count;
     return value + 1;
 }
+
+mica_value mica_net_input(mica_net *net, const char *name, mica_dtype dtype, int rank, const mica_index *dims)
+{
+    return add_input(net, name, dtype, rank, dims, true);
+}
+
+#if !defined(MICA_SMALL)
+mica_value mica_net_input_as_said(mica_net *net, const char *name, mica_dtype dtype, int rank,
+                                  const mica_index *dims)
+{
+    return add_input(net, name, dtype, rank, dims, false);
+}
+
+void mica_net_fix_batch(mica_net *net, mica_index rows, const char *reason)
+{
+    mica_size *batch = &net->size[0];
+    batch->most = batch->now = net->rows = net->part_rows = rows;
+    batch->fixed = reason;
+}
+#endif
 
 /* A value that lasts, named after the scope. */
 static mica_value add_lasting(mica_net *net, const char *name, mica_home home, mica_buffer_kind kind,

@@ -263,7 +263,9 @@ static void add_input(mica_onnx_import *im, const mica_onnx_info *info, int numb
     if (im->status != MICA_OK)
         return;
     mica_onnx_held held = {.inputs = (uint64_t)1 << (number < 63 ? number : 63), .input = true};
-    held.value = mica_net_input(im->net, info->name, dtype, rank, dims);
+    /* What the model fixes is no batch, whatever number it is; what it leaves open was set to that of the batch. */
+    bool open = v->rank < 0 || (v->rank > 0 && v->dim[0] < 0);
+    held.value = (open ? mica_net_input : mica_net_input_as_said)(im->net, info->name, dtype, rank, dims);
     im->status = held.value != 0 ? mica_net_shape(im->net, &held.shape, held.value)
                                  : mica_net_status(im->net);
     held.shape.data = NULL;
@@ -304,6 +306,11 @@ static void add_inputs(mica_onnx_import *im)
     for (int i = 0, number = 0; i < g->input_count && im->status == MICA_OK; i++)
         if (mica_onnx_look_up(im, g->inputs[i].name) < 0)
             add_input(im, &g->inputs[i], number++);
+    for (mica_onnx_ref ref = 1; ref < im->count && im->net->size[0].most == 0; ref++) {
+        const mica_onnx_held *held = mica_onnx_held_at(im, ref);
+        if (held->input && held->shape.rank > 0)
+            mica_net_fix_batch(im->net, held->shape.dim[0], "the model has no size of this name");
+    }
 }
 
 /* ---- Outputs ---- */

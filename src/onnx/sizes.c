@@ -37,7 +37,7 @@ static bool is_fixed(const mica_onnx_import *im, const char *input)
 }
 
 /* The name of a size in the net. "batch" is the one that training and batches of data go by: the symbol of that name,
- * or else the first axis of the first input that has axes. */
+ * or else the first axis of the first input of which the model does not fix it. */
 static const char *name_in_net(const mica_onnx_import *im, const char *symbol)
 {
     const mica_onnx_graph *g = &im->model->graph;
@@ -48,7 +48,7 @@ static const char *name_in_net(const mica_onnx_import *im, const char *symbol)
         for (int k = 0; k < v->rank; k++)
             if (v->symbol[k] != NULL && strcmp(v->symbol[k], "batch") == 0)
                 return symbol;
-        if (!found && v->rank > 0 && !is_fixed(im, v->name)) {
+        if (!found && v->rank > 0 && v->dim[0] < 0 && !is_fixed(im, v->name)) {
             found = true;
             first = v->symbol[0];
         }

@@ -116,3 +116,77 @@ TEST(onnx_numbers_from_sizes_fix_them)
     mica_onnx_close(model);
     proto_free(&bytes);
 }
+
+/* y = x @ w, where w is an input, too, of sizes that the model fixes; before or behind x. */
+static proto product_model(bool w_first)
+{
+    proto graph = {0};
+    for (int i = 0; i < 2; i++)
+        if ((i == 0) == w_first)
+            proto_message(&graph, GRAPH_INPUT, proto_value("w", ONNX_FLOAT, 2, (int64_t[]){COLUMNS, 2}));
+        else
+            proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 2, (int64_t[]){-1, COLUMNS}));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 2, (int64_t[]){-1, 2}));
+    proto_message(&graph, GRAPH_NODE, proto_node("MatMul", "x w", "y"));
+    return proto_model(graph, 17);
+}
+
+/* A size that the model fixes is none of the batch, even where the batch is as large. */
+TEST(onnx_sizes_that_are_fixed_are_no_batch)
+{
+    mica_context *ctx = test_context(1);
+    for (int w_first = 0; w_first < 2; w_first++)
+        for (mica_index most = 2; most <= 5; most++) {
+            proto bytes = product_model(w_first);
+            mica_onnx *model;
+            REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+            mica_net *net = built(ctx, model, most);
+            for (mica_index rows = most; net != NULL && rows > 0; rows--) {
+                mica_tensor w, y;
+                float made[8 * 2] = {0};
+                CHECK_OK(ctx, mica_net_resize(net, rows));
+                CHECK_OK(ctx, mica_net_tensor(net, &w, "w"));
+                REQUIRE(CHECK(w.rank == 2 && w.dim[0] == COLUMNS && w.dim[1] == 2));
+                for (int i = 0; i < COLUMNS * 2; i++)
+                    ((float *)w.data)[i] = (float)(i % 2 + 1);
+                run(ctx, net, made);
+                CHECK_OK(ctx, mica_net_tensor(net, &y, "y"));
+                CHECK(y.dim[0] == rows && y.dim[1] == 2);
+                for (mica_index i = 0; i < rows; i++) { /* of 0.37 times 3 i, 3 i + 1 and 3 i + 2 */
+                    float sum = 0.37f * (float)(9 * i + 3);
+                    CHECK(made[2 * i] > 0.999f * sum && made[2 * i] < 1.001f * sum);
+                    CHECK(made[2 * i + 1] > 1.998f * sum && made[2 * i + 1] < 2.002f * sum);
+                }
+            }
+            mica_net_destroy(net);
+            mica_onnx_close(model);
+            proto_free(&bytes);
+        }
+}
+
+/* Only a length has a name: the first axis, which the model fixes, stays what it is. */
+TEST(onnx_batches_without_a_name_are_fixed)
+{
+    mica_context *ctx = test_context(1);
+    proto graph = {0};
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 2, (int64_t[]){ROWS, -1}));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 2, (int64_t[]){ROWS, -1}));
+    proto_message(&graph, GRAPH_NODE, proto_node("Relu", "x", "y"));
+    proto bytes = proto_model(graph, 17);
+    mica_onnx *model;
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *net = built(ctx, model, 4);
+    REQUIRE(net != NULL);
+    mica_tensor x;
+    CHECK_OK(ctx, mica_net_resize(net, ROWS));
+    CHECK_OK(ctx, mica_net_set_size(net, "n", 2));
+    CHECK_ERROR(ctx, mica_net_resize(net, ROWS - 1), MICA_ERR_SHAPE,
+                "shape error: net: batch cannot be 4, only 5 as planned: the model has no size of this name");
+    CHECK_OK(ctx, mica_net_tensor(net, &x, "x"));
+    CHECK(x.dim[0] == ROWS && x.dim[1] == 2);
+    CHECK_OK(ctx, mica_net_forward(net));
+    CHECK(!mica_net_samples_apart(net));
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
