@@ -30,10 +30,11 @@ typedef struct mica_conv_patches {
     const mica_gemm_kernels *gemm; /* for pack_transposed */
 } mica_conv_patches;
 
-/* Whether rows of patches have so few pixels that these are packed one at a time: fewer where rows can be copied. */
+/* Whether pixels of patches are packed one at a time: where a row has few of them, fewer where rows can be copied, and
+ * where each has a vector's worth of taps side by side, but pixels are far apart. */
 static inline bool mica_conv_short_rows(const mica_conv_axis *columns)
 {
-    return columns->count <= (columns->scale == 1 ? 6 : 12);
+    return columns->count <= (columns->scale == 1 ? 6 : 12) || (columns->scale >= 8 && columns->taps >= 8);
 }
 
 /* The most pixels that `fill`, and columns that a panel, may have. */

@@ -7,7 +7,7 @@
 #include "net/example_nets.h"
 #include "net/net.h"
 
-#define PICTURE                                                                                        \
+#define PICTURE                                                                                          \
     "input image [3, 16, 16]\nconv 32 3x3 pad=1 no_bias\nbatch_norm relu\nconv 32 3x3 pad=1 name=wide\n" \
     "residual relu {\nconv 32 3x3 pad=1 no_bias\nbatch_norm relu\nconv 32 3x3 pad=1 no_bias\nbatch_norm\n}\n"
 
