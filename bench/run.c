@@ -288,7 +288,7 @@ static int run_int8(const bench_options *options)
 {
     int slow = int8_print(stdout, options);
     if (slow == -2) {
-        fprintf(stderr, "mica bench: --int8: no int8 net has such a name (mica bench --list int8)\n");
+        fprintf(stderr, "mica bench: --int8: no int8 net matches (mica bench --list int8)\n");
         return 2;
     }
     if (slow > 0)

@@ -82,7 +82,7 @@ static const verb_option options[] = {
      OPTION_FLAG,
      offsetof(settings, int8),
      NULL,
-     "lenet and resnet-small in floats and in int8, by turns; exit with 1 if int8 is not twice as fast (on "
+     "compare lenet and resnet-small in float and in int8; exit with 1 if int8 is less than twice as fast (on "
      "processors with VNNI)"},
     {.name = "--profile",
      OPTION_FLAG,
@@ -362,7 +362,7 @@ const verb verb_bench = {
             {"bench --growth", "check that time per unit of work stays constant as nets grow"},
             {"bench --paths vgg --threads 1,2",
              "which path the convolutions of a net take, and whether it is the best"},
-            {"bench --int8 --threads 1,2", "how much faster nets are in int8"},
+            {"bench --int8 --threads 1,2", "how much faster nets run in int8"},
             {"bench --latency", "how long single runs of a small controller take, and the longest of them"},
             {"bench --ranks", "under mpirun: steps of all ranks together"},
             {"bench --text model.gguf --threads 1,2", "prompts and generation of a public text model"},

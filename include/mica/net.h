@@ -180,23 +180,24 @@ typedef struct mica_compile_opts {
      * step. The copies take memory (MICA_BUFFER_PREPARED) in addition to the weights; none are made if they exceed the
      * budget. Writes to weights have no effect until mica_net_derive. */
     bool prepare;
-    /* Inference only: the most rows of the batch that are run at once. 0: chosen, so that what is between calls stays
-     * in the cache where that pays, and so that the budget holds. MICA_WHOLE_BATCH: all, whatever the budget is. */
+    /* Inference only: run the batch in parts of at most this many rows. 0: the compiler chooses, so that values between
+     * calls stay in the cache where that pays, and the budget is met. MICA_WHOLE_BATCH: never in parts, whatever the
+     * budget is. */
     mica_index part_rows;
 } mica_compile_opts;
 #define MICA_WHOLE_BATCH (-1)
 
 /* Makes the program and the plan. Allocates no memory for tensors.
  *
- * If the plan of a training exceeds the budget, activations are recomputed, which changes no bit of the result. If that
+ * If a plan with .train exceeds the budget, activations are recomputed, which changes no bit of the result. If that
  * is not enough, the batch is run in parts whose gradients are added, which gives the same result within
  * rounding (except that batch norm sees one part at a time, and dropout draws other numbers). If nothing fits,
  * the error says how many bytes the smallest plan takes. How many parts there are may depend on the threads, which take
  * scratch, and on the ranks; with .same_parts it does not: then fewer threads may fit where more do not.
  *
- * A net that is only run may take a batch in parts, too, if its samples do not depend on one another: within a budget,
- * and without one where that is faster (.part_rows). Its inputs and outputs hold the whole batch all the same.
- * docs/networks.md says when that is done, and when results are the same bits.
+ * Without .train, a batch may be run in parts, too, if its samples do not depend on one another: to meet a budget, or
+ * where that is faster (.part_rows). Inputs and outputs still hold the whole batch. docs/networks.md says when this is
+ * done, and when results are bit-identical.
  *
  * May be called again until the net is bound. Nothing can be added to the net afterwards. */
 MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts);
@@ -331,7 +332,7 @@ MICA_API mica_status mica_net_size_at(const mica_net *net, const char **name, mi
 MICA_API mica_status mica_net_forward(mica_net *net);
 
 /* Forward in training mode: dropout draws the random numbers of step `step`, batch norm uses the batch's
- * statistics. An error if the net was compiled for inference, and its plan runs a batch in parts. */
+ * statistics. An error if the net was compiled for inference and its plan runs a batch in parts. */
 MICA_API mica_status mica_net_forward_training(mica_net *net, uint64_t step);
 
 /* Backward from every loss, directly after mica_net_forward_training. Gradients are written, or with `add` added
@@ -352,7 +353,7 @@ MICA_API float mica_net_loss(const mica_net *net);
 
 /* ---- Profiling ---- */
 
-/* A call of the program, at the sizes of the step, or of a part of it: then it comes once for each. */
+/* A call of the program, at the sizes of the step. If a batch is run in parts, there is one for each part. */
 typedef struct mica_work {
     int layer;         /* its number, as in mica_net_layer; -1: the update */
     const char *name;  /* of the layer, as in its parameters' names; of the update, "optimizer" */

@@ -401,7 +401,8 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     net->prepare = opts->prepare;
     if (opts->part_rows < MICA_WHOLE_BATCH || (opts->part_rows != 0 && opts->train))
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: part_rows is %td%s", opts->part_rows,
-                         opts->train ? ", which is for inference: training takes parts within a budget" : "");
+                         opts->train ? ", which is for inference: in training, only .budget splits a batch"
+                                     : ": expected 0 or more, or MICA_WHOLE_BATCH");
 #endif
     if (net->continues && opts->train)
         return mica_fail(

@@ -195,7 +195,7 @@ mica_status mica_net_forward_training(mica_net *net, uint64_t step)
                          "net_forward_training: the net was compiled with .prepare, which is for inference");
     if (!net->train && net->part_rows < net->size[0].most)
         return mica_fail(net->ctx, MICA_ERR_STATE,
-                         "net_forward_training: this plan splits the batch, for inference: compile with "
+                         "net_forward_training: this plan runs an inference batch in parts: compile with "
                          ".part_rows = MICA_WHOLE_BATCH");
 #endif
     MICA_TRY(

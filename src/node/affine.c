@@ -147,7 +147,7 @@ static mica_status matmul_infer(mica_infer *i)
                                "expected a [..., M, K] and b [..., K, N], K at most %d, got %s and %s",
                                MICA_AFFINE_MATMUL_VALUES, MICA_SHAPE(a), MICA_SHAPE(b));
     if (!(o->factor >= 0.0f) || !isfinite(o->factor))
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "factor is %g: expected a number from 0 up",
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "factor is %g: expected a finite number >= 0",
                                (double)o->factor);
     if (o->dtype != MICA_I8 && o->dtype != MICA_F32)
         return mica_infer_fail(i, MICA_ERR_DTYPE, "dtype is %s: expected i8 or f32",
@@ -192,7 +192,7 @@ static const mica_field matmul_fields[] = {
     MICA_AFFINE_LIMIT_FIELDS(mica_affine_matmul_opts),
     MICA_FIELD(mica_affine_matmul_opts, dtype, DTYPE, "of y: i8, or f32 (not rounded)")};
 
-MICA_INT8_ENTRY(affine_matmul, "a - a_zero times b - b_zero, matrices, by factor, rounded, plus y_zero",
+MICA_INT8_ENTRY(affine_matmul, "matrix product of a - a_zero and b - b_zero, by factor, rounded, plus y_zero",
                 .ins = 2, .names = (const char *const[]){"a", "b", "y"},
                 .opts_bytes = sizeof(mica_affine_matmul_opts), MICA_FIELD_LIST(matmul_fields),
                 .infer = matmul_infer, .run = matmul_run, .sample = matmul_sample)
@@ -213,7 +213,7 @@ static mica_status global_infer(mica_infer *i)
         return mica_infer_fail(i, MICA_ERR_SHAPE, "sums of %.0f values: expected 1 to %d", count,
                                MICA_INT8_PRODUCTS);
     if (!(o->factor >= 0.0f) || !isfinite(o->factor))
-        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "factor is %g: expected a number from 0 up",
+        return mica_infer_fail(i, MICA_ERR_ARGUMENT, "factor is %g: expected a finite number >= 0",
                                (double)o->factor);
     MICA_TRY(mica_infer_affine(i, o->x_zero, o->y_zero, o->low, o->high));
     mica_index dims[MICA_MAX_RANK] = {x->dim[0], x->dim[1], 1, 1, 1, 1, 1, 1};

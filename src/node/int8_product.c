@@ -57,7 +57,7 @@ static void pack_sample(mica_op_sample *s)
 static const mica_field pack_fields[] = {
     MICA_FIELD(mica_int8_pack_opts, groups, INDEX, "of the convolution; 0: 1"),
     MICA_FIELD(mica_int8_pack_opts, zero, INT, "the zero point of x"),
-    MICA_FIELD(mica_int8_pack_opts, tiled, BOOL, "also for tiles of 4 x 4 results, of kernels of 3 x 3")};
+    MICA_FIELD(mica_int8_pack_opts, tiled, BOOL, "also packed for tiles of 4 x 4 results of 3 x 3 kernels")};
 
 const mica_op mica_op_int8_pack = {.name = "int8_pack",
                                    .family = "composed", /* its result depends on the instruction set */

@@ -86,15 +86,15 @@ static const mica_field fields[] = {
     MICA_FIELD(prepared_opts, how.relu, BOOL, "rnn: relu instead of tanh"),
     MICA_FIELD(prepared_opts, cell, CHOICE, "lstm|gru|rnn"),
     MICA_FIELD(prepared_opts, ways, INT, "directions"),
-    MICA_FIELDS(prepared_opts, reverse, BOOL, "of each: from the last time step to the first"),
-    MICA_FIELD(prepared_opts, rank, INT, "of both directions joined; 0: they are not"),
-    MICA_FIELD(prepared_opts, axis, INT, "along which"),
-    MICA_FIELDS(prepared_opts, axes, INT, "order of the axes of what is joined"),
+    MICA_FIELDS(prepared_opts, reverse, BOOL, "of each direction: from the last time step to the first"),
+    MICA_FIELD(prepared_opts, rank, INT, "of the output that joins both directions; 0: they are not joined"),
+    MICA_FIELD(prepared_opts, axis, INT, "along which they are joined"),
+    MICA_FIELDS(prepared_opts, axes, INT, "order of the axes of the joined output"),
 };
 
 static const mica_op op = {
     .name = "recurrent_prepared",
-    .about = "lstm, gru or rnn, in one direction or two, of weights that were packed before",
+    .about = "lstm, gru or rnn, in one direction or two, with weights packed in advance",
     .ins = 1 + MICA_RECURRENT_WAYS * WAY_INS,
     .outs = MICA_RECURRENT_WAYS * WAY_OUTS,
     .optional_outs = (1u << MICA_RECURRENT_WAYS * WAY_OUTS) - 1,

@@ -151,7 +151,7 @@ static mica_status check(mica_context *ctx, const char *op, product *p, const mi
     MICA_TRY(mica_affine_check_zero(ctx, op, o->y_zero));
     MICA_TRY(mica_affine_check_limits(ctx, op, o->low, o->high, limit));
     if (!(o->factor >= 0.0f) || !isfinite(o->factor))
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: factor is %g: expected a number from 0 up", op,
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: factor is %g: expected a finite number >= 0", op,
                          (double)o->factor);
     p->zero[0] = o->a_zero;
     p->zero[1] = o->b_zero;

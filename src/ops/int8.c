@@ -100,7 +100,7 @@ mica_status mica_int8_take_factors(mica_context *ctx, const char *op, const mica
     finish->factor = dense->data[MICA_INT8_MULTIPLIER];
     for (size_t i = 0; i < count; i++)
         if (!(finish->factor[i] >= 0.0f) || !isfinite(finish->factor[i]))
-            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: factor %zu is %g: expected a number from 0 up", op,
-                             i, (double)finish->factor[i]);
+            return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: factor %zu is %g: expected a finite number >= 0",
+                             op, i, (double)finish->factor[i]);
     return MICA_OK;
 }

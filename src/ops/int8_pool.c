@@ -394,7 +394,7 @@ mica_status mica_affine_global_avg_pool(mica_context *ctx, const mica_tensor *y,
     MICA_TRY(mica_affine_check_zero(ctx, op, opts->y_zero));
     MICA_TRY(mica_affine_check_limits(ctx, op, opts->low, opts->high, limit));
     if (!(opts->factor >= 0.0f) || !isfinite(opts->factor))
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: factor is %g: expected a number from 0 up", op,
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "%s: factor is %g: expected a finite number >= 0", op,
                          (double)opts->factor);
     float factor = opts->factor / (float)job.in[1];
     job.finish = (mica_int8_finish){

@@ -175,7 +175,7 @@ ends 3 bench --profile no_such.net --quick
 run bench --int8 lenet_int8_1 --quick # as fast as it may be here
 says "lenet_int8_1"
 ends 2 bench --int8 no_such_case
-complains "no int8 net has such a name"
+complains "no int8 net matches"
 run bench --paths dscnn_1x1_64_64_at_25x5_b1_ --quick
 says "dscnn_1x1_64_64_at_25x5_b1_forward"
 says "of 3 within"

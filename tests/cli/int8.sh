@@ -41,7 +41,7 @@ if before - int8 > 0.003 + 1e-9:
 if before - trained > 0.001 + 1e-9:
     wrong.append(f"after training with the roundings {100 * (before - trained):.2f} points, expected at most 0.1")
 if small > size / 4 + 10240:  # names and scales are text, and each channel has a multiplier and a shift
-    wrong.append(f"the file has {small} bytes of {size}, expected a quarter and at most 10 KiB")
+    wrong.append(f"the file has {small} bytes of {size}, expected at most a quarter plus 10 KiB")
 if said != {"int8": int8, "qat": trained}:
     wrong.append(f"quantize said {said}, the files score {int8} and {trained}")
 print("\n".join(wrong))

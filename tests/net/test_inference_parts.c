@@ -371,18 +371,18 @@ TEST(inference_parts_that_make_no_sense)
     REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
     with_loss(net);
     CHECK_ERROR(ctx, mica_net_compile(net, &(mica_compile_opts){.part_rows = -2}), MICA_ERR_ARGUMENT,
-                "argument error: net_compile: part_rows is -2");
-    CHECK_ERROR(
-        ctx, mica_net_compile(net, &(mica_compile_opts){.train = true, .part_rows = 2}), MICA_ERR_ARGUMENT,
-        "argument error: net_compile: part_rows is 2, which is for inference: training takes parts within a "
-        "budget");
+                "argument error: net_compile: part_rows is -2: expected 0 or more, or MICA_WHOLE_BATCH");
+    CHECK_ERROR(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true, .part_rows = 2}),
+                MICA_ERR_ARGUMENT,
+                "argument error: net_compile: part_rows is 2, which is for inference: in training, only "
+                ".budget splits a batch");
     mica_net_destroy(net);
     net = make(ctx, 2, 6, &(mica_compile_opts){.part_rows = 4}, false);
     REQUIRE(net != NULL);
     CHECK(mica_net_samples_apart(net));
     CHECK_ERROR(
         ctx, mica_net_forward_training(net, 0), MICA_ERR_STATE,
-        "state error: net_forward_training: this plan splits the batch, for inference: compile with .part_rows "
+        "state error: net_forward_training: this plan runs an inference batch in parts: compile with .part_rows "
         "= MICA_WHOLE_BATCH");
     mica_tensor y = run(net, 6, 0, "y");
     CHECK(y.dim[0] == 6);
