@@ -192,6 +192,17 @@ static void affine_linear(mica_onnx_writing *c)
         put_sums(c, sum, IN(AFFINE_FACTOR), o);
 }
 
+/* Of two activations. */
+static void affine_matmul(mica_onnx_writing *c)
+{
+    const mica_affine_matmul_opts *o = c->opts;
+    mica_onnx_term point, a = put_unsigned(c, o->a_zero, &point);
+    mica_onnx_term sum = mica_onnx_put(c, NEW, "MatMulInteger",
+                                       TERMS(a, IN(1), point, put_byte(c, o->b_zero)), NO_ATTRS);
+    put_sums(c, sum, mica_onnx_put_number(c, o->factor),
+             &(mica_affine_opts){.y_zero = o->y_zero, .low = o->low, .high = o->high, .dtype = o->dtype});
+}
+
 /* ---- Convolutions ---- */
 
 static mica_onnx_term put_conv(mica_onnx_writing *c, mica_onnx_term out, const char *type,
@@ -336,6 +347,7 @@ const mica_onnx_row mica_onnx_write_int8[] = {OWN(quantize, quantize),
                                               OWN(affine_flip, flip),
                                               OWN(affine_add, affine_add),
                                               OWN(affine_linear, affine_linear),
+                                              OWN(affine_matmul, affine_matmul),
                                               OWN(affine_conv2d, affine_conv),
                                               OWN(affine_global_avg_pool, affine_pool),
                                               END_OF_ROWS};

@@ -68,14 +68,21 @@ static mica_onnx_term repeat_heads(mica_onnx_writing *c, mica_onnx_term x, mica_
     return mica_onnx_put(c, NEW, "Gather", TERMS(x, index), ATTRS(mica_onnx_int_attr("axis", 1)));
 }
 
+/* How many more keys than queries there are. */
+static int64_t later_keys(mica_onnx_writing *c, int axis, bool causal)
+{
+    int64_t later = c->in[1]->dim[axis] - c->in[0]->dim[axis];
+    for (int t = 1; t <= c->w->trials && causal; t++)
+        if (c->w->shapes[t][c->node->in[1]].dim[axis] - c->w->shapes[t][c->node->in[0]].dim[axis] != later)
+            mica_onnx_refuse(c, "causal, and how many more keys than queries there are is not fixed");
+    return later;
+}
+
 static void attention(mica_onnx_writing *c)
 {
     const mica_attention_opts *o = c->opts;
     const mica_tensor *q = c->in[0], *k = c->in[1];
-    heads h = {.q = IN(0), .causal = o->causal, .later = k->dim[2] - q->dim[2]};
-    for (int t = 1; t <= c->w->trials && o->causal; t++)
-        if (c->w->shapes[t][c->node->in[1]].dim[2] - c->w->shapes[t][c->node->in[0]].dim[2] != h.later)
-            mica_onnx_refuse(c, "causal, and how many more keys than queries there are is not fixed");
+    heads h = {.q = IN(0), .causal = o->causal, .later = later_keys(c, 2, o->causal)};
     h.k = repeat_heads(c, IN(1), k->dim[1], q->dim[1]);
     h.v = repeat_heads(c, IN(2), k->dim[1], q->dim[1]);
     h.scale = o->scale != 0.0f ? o->scale : 1.0f / sqrtf((float)q->dim[3]);
@@ -86,12 +93,37 @@ static void attention(mica_onnx_writing *c)
     attend(c, OUT(0), &h);
 }
 
-/* Heads `first` to `first + count - 1` of x [N, T, heads * D], as [N, heads, T, D]. */
+/* [N, T, heads * D] as [N, heads, T, D]. */
+static mica_onnx_term by_heads(mica_onnx_writing *c, mica_onnx_term rows, mica_index count,
+                               mica_index features)
+{
+    mica_onnx_term dims = mica_onnx_put_ints(c, (int64_t[]){0, 0, count, features}, 4);
+    return mica_onnx_put_permute(c, NEW, mica_onnx_node2(c, NEW, "Reshape", rows, dims), (int[]){0, 2, 1, 3},
+                                 4);
+}
+
+/* Heads `first` to `first + count - 1` of the first input. */
 static mica_onnx_term heads_at(mica_onnx_writing *c, mica_index first, mica_index count, mica_index features)
 {
-    mica_onnx_term t = mica_onnx_put_slice(c, NEW, IN(0), 2, first * features, (first + count) * features);
-    t = mica_onnx_node2(c, NEW, "Reshape", t, mica_onnx_put_ints(c, (int64_t[]){0, 0, count, features}, 4));
-    return mica_onnx_put_permute(c, NEW, t, (int[]){0, 2, 1, 3}, 4);
+    mica_onnx_term rows = mica_onnx_put_slice(c, NEW, IN(0), 2, first * features, (first + count) * features);
+    return by_heads(c, rows, count, features);
+}
+
+/* Of q, k and v by heads, of which k and v have `kv`; the mask, if any, is an input. Heads end side by side. */
+static void attend_rows(mica_onnx_writing *c, heads h, mica_index kv, mica_index features, int mask)
+{
+    const mica_attention_packed_opts *o = c->opts;
+    mica_index count = o->heads != 0 ? o->heads : 1;
+    h.k = repeat_heads(c, h.k, kv, count);
+    h.v = repeat_heads(c, h.v, kv, count);
+    h.scale = o->scale != 0.0f ? o->scale : 1.0f / sqrtf((float)features);
+    h.causal = o->causal;
+    if (c->node->in[mask] != NONE) {
+        h.mask = IN(mask);
+        h.hides = c->in[mask]->dtype == MICA_U8;
+    }
+    mica_onnx_term y = mica_onnx_put_permute(c, NEW, attend(c, NEW, &h), (int[]){0, 2, 1, 3}, 4);
+    mica_onnx_node2(c, OUT(0), "Reshape", y, mica_onnx_put_ints(c, (int64_t[]){0, 0, count * features}, 3));
 }
 
 static void attention_packed(mica_onnx_writing *c)
@@ -99,19 +131,24 @@ static void attention_packed(mica_onnx_writing *c)
     const mica_attention_packed_opts *o = c->opts;
     mica_index count = o->heads != 0 ? o->heads : 1, kv = o->kv_heads != 0 ? o->kv_heads : count;
     mica_index features = c->in[0]->dim[2] / (count + 2 * kv);
-    heads h = {.q = heads_at(c, 0, count, features),
-               .k = heads_at(c, count, kv, features),
-               .v = heads_at(c, count + kv, kv, features),
-               .causal = o->causal};
-    h.k = repeat_heads(c, h.k, kv, count);
-    h.v = repeat_heads(c, h.v, kv, count);
-    h.scale = o->scale != 0.0f ? o->scale : 1.0f / sqrtf((float)features);
-    if (c->node->in[1] != NONE) {
-        h.mask = IN(1);
-        h.hides = c->in[1]->dtype == MICA_U8;
-    }
-    mica_onnx_term y = mica_onnx_put_permute(c, NEW, attend(c, NEW, &h), (int[]){0, 2, 1, 3}, 4);
-    mica_onnx_node2(c, OUT(0), "Reshape", y, mica_onnx_put_ints(c, (int64_t[]){0, 0, count * features}, 3));
+    attend_rows(c,
+                (heads){.q = heads_at(c, 0, count, features),
+                        .k = heads_at(c, count, kv, features),
+                        .v = heads_at(c, count + kv, kv, features)},
+                kv, features, 1);
+}
+
+static void attention_rows(mica_onnx_writing *c)
+{
+    const mica_attention_packed_opts *o = c->opts;
+    mica_index count = o->heads != 0 ? o->heads : 1, kv = o->kv_heads != 0 ? o->kv_heads : count;
+    mica_index features = c->in[0]->dim[2] / count;
+    attend_rows(c,
+                (heads){.q = by_heads(c, IN(0), count, features),
+                        .k = by_heads(c, IN(1), kv, features),
+                        .v = by_heads(c, IN(2), kv, features),
+                        .later = later_keys(c, 1, o->causal)},
+                kv, features, 3);
 }
 
 /* ---- Positions ---- */
@@ -270,8 +307,12 @@ static void rotary_angles(mica_onnx_writing *c)
         mica_onnx_node2(c, OUT(0), "Mul", y, mica_onnx_put_number(c, magnitude));
 }
 
-const mica_onnx_row mica_onnx_write_sequence[] = {
-    OWN(attention, attention),         OWN(attention_packed, attention_packed),
-    OWN(add_positions, add_positions), OWN(rotary, rotary),
-    OWN(rotary_packed, rotary_packed), OWN(rotary_rows, rotary_rows),
-    OWN(rotary_angles, rotary_angles), END_OF_ROWS};
+const mica_onnx_row mica_onnx_write_sequence[] = {OWN(attention, attention),
+                                                  OWN(attention_packed, attention_packed),
+                                                  OWN(attention_rows, attention_rows),
+                                                  OWN(add_positions, add_positions),
+                                                  OWN(rotary, rotary),
+                                                  OWN(rotary_packed, rotary_packed),
+                                                  OWN(rotary_rows, rotary_rows),
+                                                  OWN(rotary_angles, rotary_angles),
+                                                  END_OF_ROWS};

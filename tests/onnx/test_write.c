@@ -94,6 +94,54 @@ TEST(onnx_write_every_operation)
             try_operation(ctx, more[i], test_effort(SEEDS));
 }
 
+/* Heads side by side, with and without masks, and fewer heads of keys. */
+static mica_net *attention_net(mica_context *ctx, test_random *r)
+{
+    int kv = test_int(r, 1, 3), features = test_int(r, 1, 6), masked = test_int(r, 0, 2);
+    mica_attention_packed_opts opts = {.heads = kv * test_int(r, 1, 3),
+                                       .kv_heads = kv,
+                                       .causal = test_chance(r, 40),
+                                       .scale = test_chance(r, 50) ? 0.3f : 0.0f};
+    mica_index n = test_int(r, 1, 3), queries = test_int(r, 1, 5), keys = queries + test_int(r, 0, 3);
+    mica_index q[] = {n, queries, opts.heads * features}, k[] = {n, keys, kv * features},
+               mask[] = {n, 1, 1, keys};
+    mica_net *net;
+    if (!CHECK_OK(ctx, mica_net_create(ctx, &net)))
+        return NULL;
+    mica_value in[] = {mica_net_input(net, "q", MICA_F32, 3, q), mica_net_input(net, "k", MICA_F32, 3, k),
+                       mica_net_input(net, "v", MICA_F32, 3, k), 0};
+    if (masked > 0)
+        in[3] = mica_net_input(net, "mask", masked == 1 ? MICA_F32 : MICA_U8, 4, mask);
+    mica_net_output(net, "y", mica_net_call(net, "call", &mica_op_attention_rows, in, 4, &opts));
+    bool made = CHECK_OK(ctx, mica_net_compile(net, NULL)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) &&
+                CHECK_OK(ctx, mica_net_initialize(net, 1));
+    for (int i = 0; made && i < mica_net_inputs(net); i++) {
+        mica_tensor t;
+        mica_net_input_tensor(net, NULL, &t, i);
+        for (size_t j = 0; j < mica_tensor_count(&t); j++) {
+            if (t.dtype == MICA_F32)
+                ((float *)t.data)[j] = (float)test_uniform(r, -1.0, 1.0);
+            else
+                ((uint8_t *)t.data)[j] = (uint8_t)test_chance(r, 70);
+        }
+    }
+    return net;
+}
+
+TEST(onnx_write_attention_of_rows)
+{
+    mica_context *ctx = test_context(1);
+    test_random r = test_seed(31);
+    for (int i = 0; i < test_effort(24); i++) {
+        char name[32];
+        snprintf(name, sizeof name, "attention_rows_%d", i);
+        mica_net *net = attention_net(ctx, &r);
+        REQUIRE(net != NULL);
+        CHECK_MSG(round_trip(net, name), "%s: %s", name, mica_error(ctx));
+        mica_net_destroy(net);
+    }
+}
+
 /* ---- Nets ---- */
 
 static void fill_inputs(mica_net *net, uint64_t seed, int below)
