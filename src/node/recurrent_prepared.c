@@ -279,14 +279,16 @@ static int only_reader(const mica_net *net, int value)
     return reader;
 }
 
-/* Whether a value is y, or y with one more axis of size 1 there. */
+/* Whether a value is y, or y with one more axis of size 1 there, which is not the last: rows stay contiguous. */
 static bool is_y(const mica_net *net, int value, int y, int axis)
 {
+    if (value == NONE || net->values[value].root != y)
+        return false;
     const mica_tensor *v = &net->values[value].tensor, *t = &net->values[y].tensor;
-    if (value == NONE || net->values[value].root != y || v->rank < t->rank || v->rank > JOINED_RANK)
+    if (v->rank < t->rank || v->rank > JOINED_RANK)
         return false;
     bool more = v->rank > t->rank;
-    if (more && v->dim[axis] != 1)
+    if (more && (v->dim[axis] != 1 || axis == v->rank - 1))
         return false;
     for (int k = 0; k < t->rank; k++)
         if (v->dim[more && k >= axis ? k + 1 : k] != t->dim[k])
