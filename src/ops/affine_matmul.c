@@ -66,7 +66,8 @@ static void run_unit(void *work, size_t unit, int thread)
     for (size_t row = 0; row < p->rows; row += ROWS) {
         size_t count = mica_least(ROWS, p->rows - row);
         for (size_t r = 0; r < count; r++) {
-            rows[(r + 1) * p->padded - 1] = 0;
+            if (p->padded > p->values)
+                rows[r * p->padded + p->values] = 0;
             p->kernels->less_zero(rows + r * p->padded, a + (row + r) * p->values, p->values, p->zero[0]);
         }
         for (size_t k = first; k < end; k++) {
