@@ -144,12 +144,7 @@ mica_index mica_net_fewest_rows(mica_net *net)
 
 bool mica_net_parts_fit(mica_index most, mica_index part_rows, mica_index fewest)
 {
-    for (mica_index rows = fewest; rows <= most; rows++) {
-        mica_index parts = (rows + part_rows - 1) / part_rows;
-        if (rows / parts < fewest)
-            return false;
-    }
-    return true;
+    return part_rows >= most || (part_rows + 1) / 2 >= fewest; /* smallest of all: half of part_rows + 1 */
 }
 
 mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows)
