@@ -175,7 +175,7 @@ static mica_status try_recomputing(mica_net *net, size_t budget, mica_index part
         return MICA_OK; /* nothing to recompute */
     int calls = net->forward_count;
 #if !defined(MICA_SMALL)
-    how.target = budget > net->persistent ? budget - net->persistent : 0;
+    how.target = budget > net->persistent && !net->keep_cheap ? budget - net->persistent : 0;
     for (int i = 0; i < PACKINGS && how.target > 0 && net->plan.total > budget; i++) {
         MICA_TRY(try_one(net, budget, &how, best, smallest));
         how.target -= how.target / 16; /* packing loses a little */
