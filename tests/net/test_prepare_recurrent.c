@@ -257,3 +257,37 @@ TEST(prepare_of_recurrent_weights)
     mica_net_destroy(prepared);
     mica_net_destroy(tight);
 }
+
+/* States that are lent may lie any way. */
+TEST(prepare_of_recurrent_calls_from_lent_states)
+{
+    enum { BATCH = 3, STEPS = 5, INPUTS = 4, HIDDEN = 8 };
+    mica_context *ctx = test_context(1);
+    float state[BATCH * HIDDEN];
+    test_random r = test_seed(9);
+    for (int i = 0; i < BATCH * HIDDEN; i++)
+        state[i] = (float)test_normal(&r);
+    for (int turned = 0; turned < 2; turned++) {
+        mica_net *nets[2] = {NULL, NULL};
+        mica_tensor h_0 = mica_2d(state, BATCH, HIDDEN);
+        if (turned) {
+            h_0.stride[0] = 1;
+            h_0.stride[1] = BATCH;
+        }
+        for (int k = 0; k < 2; k++) {
+            shape s = {1, ALONE, BATCH, STEPS, INPUTS, HIDDEN, true, false};
+            REQUIRE(mica_net_create(ctx, &nets[k]) == MICA_OK);
+            mica_value x = mica_net_input(nets[k], "x", MICA_F32, 3, (mica_index[]){BATCH, STEPS, INPUTS});
+            mica_net_output(nets[k], "y",
+                            direction(nets[k], &s, x, "forth", mica_net_lent(nets[k], "h_0", &h_0)));
+            CHECK_OK(ctx, mica_net_compile(nets[k], &(mica_compile_opts){.prepare = k == 1}));
+            CHECK_OK(ctx, mica_net_bind(nets[k], NULL, 0));
+            CHECK_OK(ctx, mica_net_initialize(nets[k], 3));
+            run(nets[k], 1);
+        }
+        CHECK(calls_of(nets[1], "recurrent_prepared") == !turned);
+        CHECK(difference(nets[0], nets[1], "y") <= 2e-5);
+        mica_net_destroy(nets[0]);
+        mica_net_destroy(nets[1]);
+    }
+}
