@@ -4,8 +4,8 @@
  * the backward; of the calls that made it, the one that saves most there for what it costs is to run again, just
  * before the first backward call that reads what it makes. What it reads is kept until then, or made again as well, if
  * it is gone by then anyway: an activation together with the norm before it. This is repeated at the peak that is left,
- * until nothing lowers it, a share of the step's work is spent, or one percent of that buys less than one of the
- * block. For a budget, it is repeated until the peak is low enough, whatever that costs. */
+ * until nothing lowers it, a share of the step's work is spent, or one percent of that saves less than WORTH percent of
+ * the block. For a budget, it is repeated until the peak is low enough, whatever that costs. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>

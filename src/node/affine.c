@@ -192,7 +192,8 @@ static const mica_field matmul_fields[] = {
     MICA_AFFINE_LIMIT_FIELDS(mica_affine_matmul_opts),
     MICA_FIELD(mica_affine_matmul_opts, dtype, DTYPE, "of y: i8, or f32 (not rounded)")};
 
-MICA_INT8_ENTRY(affine_matmul, "a - a_zero times b - b_zero, matrices, by factor, rounded, plus y_zero",
+MICA_INT8_ENTRY(affine_matmul,
+                "(a - a_zero) (b - b_zero), a product of matrices, times factor, rounded, plus y_zero",
                 .ins = 2, .names = (const char *const[]){"a", "b", "y"},
                 .opts_bytes = sizeof(mica_affine_matmul_opts), MICA_FIELD_LIST(matmul_fields),
                 .infer = matmul_infer, .run = matmul_run, .sample = matmul_sample)

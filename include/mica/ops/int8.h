@@ -77,8 +77,9 @@ typedef struct mica_int8_weights {
 typedef struct mica_int8_pack_opts {
     mica_index groups; /* of the convolution; 0: 1 */
     int zero;          /* the zero point of x, for products with one (below) */
-    bool tiled; /* once more, for tiles of 4 x 4 results, which are faster for convolutions of 3 x 3 of many
-                          channels with stride 1, channels last; takes eight times the memory */
+    /* Packs them a second time, for tiles of 4 x 4 results, where they can be used: faster for 3 x 3 convolutions of
+     * many channels with stride 1, channels last. Takes eight times the memory of the weights in addition. */
+    bool tiled;
 } mica_int8_pack_opts;
 MICA_API mica_status mica_int8_pack(mica_context *ctx, const mica_tensor *packed, const mica_tensor *w,
                                     const mica_tensor *bias, const mica_int8_pack_opts *opts);
@@ -185,8 +186,8 @@ typedef struct mica_affine_opts {
 MICA_API mica_status mica_affine_linear(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                                         const mica_affine_weights *weights, const mica_affine_opts *opts);
 
-/* y [..., M, N] = factor times a [..., M, K] - a_zero times b [..., K, N] - b_zero, i8; leading sizes are the same, K
- * is at most 32768. Takes scratch. */
+/* y [..., M, N] = factor * (a - a_zero) (b - b_zero), the product of matrices a [..., M, K] and b [..., K, N], i8; as
+ * i8, rounded, plus y_zero. Leading sizes are the same, K is at most 32768. Takes scratch. */
 #define MICA_AFFINE_MATMUL_VALUES 32768
 typedef struct mica_affine_matmul_opts {
     float factor; /* of sums */
