@@ -206,7 +206,7 @@ VF_INLINE void store_sums(const mica_gemm_strip *s, const place *at, const sums 
             vf_store(at->c + (ptrdiff_t)i * s->row_stride + j * VF_LANES, sum->at[i][j]);
 }
 
-/* Whether the sums are c. Of little use in a small library, which has no such case. */
+/* Whether the sums are stored as they are. Built small, this is no case of its own. */
 static bool is_bare(const mica_gemm_strip *s)
 {
 #if defined(MICA_SMALL)

@@ -82,8 +82,8 @@ typedef struct mica_int8_deep {
 
 /* Convolutions of 3 x 3 by tiles of 4 x 4 results (Winograd), in whole numbers; channels last. What a tile reads, 6 x 6
  * pixels, and the weights become 36 numbers of 16 bits for each channel, so that a product of channels is left for each
- * of them; what 36 sums become is 576 times the sum of a convolution, modulo 2^32. That is all there is to know of a
- * sum of less than 2^25, so bits are those of any other way. */
+ * of them; what 36 sums become is 576 times the sum of a convolution, modulo 2^32. That determines every sum of less
+ * than 2^25, so the bits are those of any other way. */
 enum { MICA_INT8_POINTS = 36 };
 #define MICA_INT8_TILED_SUM ((int32_t)1 << 25)
 

@@ -4,8 +4,8 @@
  * the backward; of the calls that made it, the one that saves most there for what it costs is to run again, just
  * before the first backward call that reads what it makes. What it reads is kept until then, or made again as well, if
  * it is gone by then anyway: an activation together with the norm before it. This is repeated at the peak that is left,
- * until nothing lowers it, a share of the step's work is spent, or one percent of that buys less than two of the
- * block. For a budget, it is repeated until the peak is low enough, whatever that costs. */
+ * until nothing lowers it, a share of the step's work is spent, or one percent of that saves less than WORTH percent of
+ * the block. For a budget, it is repeated until the peak is low enough, whatever that costs. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -48,6 +48,7 @@ typedef struct search {
     use *uses;
     int *when;        /* by forward call: the entry that it runs again for; NONE: it does not, or need not */
     ptrdiff_t *alive; /* by time: bytes */
+    bool *may;        /* by forward call, as the next two: whether it can run again at all */
     bool *again, *best;
     ptrdiff_t most; /* bytes alive at once */
     int peak;       /* when */
@@ -107,12 +108,12 @@ static bool is_dropped(const search *s, int value)
     return first == NONE || bytes_of(s, value) >= bytes_of(s, first) / SMALL;
 }
 
-/* Whether forward call e may run again, and what it costs is known. */
-static bool may_run_again(const search *s, int e)
+/* Whether forward call e can run again, and what it costs is known. */
+static bool can_run_again(const search *s, int e)
 {
     const mica_entry *entry = &s->net->entries[e];
     const mica_op *op = entry->node.op;
-    if (s->again[e] || !((op->flags & MICA_OP_CHEAP) || (entry->flops > 0.0 && op->writes == 0)) ||
+    if (!((op->flags & MICA_OP_CHEAP) || (entry->flops > 0.0 && op->writes == 0)) ||
         mica_net_reads_what_changes(s->net, e))
         return false;
     for (int k = 0; k < entry->node.outs; k++)
@@ -122,6 +123,8 @@ static bool may_run_again(const search *s, int e)
 }
 
 #if !defined(MICA_SMALL)
+
+static bool may_run_again(const search *s, int e) { return s->may[e] && !s->again[e]; }
 
 /* ---- What a call costs ---- */
 
@@ -273,16 +276,17 @@ static float cost_again(const search *s, int e, int when, int depth, ptrdiff_t *
         const use *u = node->in[i] != NONE ? use_of(s, node->in[i]) : NULL;
         if (u == NULL || u->born == NEVER)
             continue;
-        if (is_dropped(s, node->in[i]))
-            *saved -= bytes_of(s, node->in[i]) /
-                      4; /* it lives longer the second time: better every other one */
-        else if (end_of(s, node->in[i]) >= s->peak)
+        ptrdiff_t bytes = bytes_of(s, node->in[i]);
+        if (is_dropped(s, node->in[i])) {
+            *saved -= bytes / 4; /* its second life gets longer: better every other call */
+        } else if (end_of(s, node->in[i]) >= s->peak) {
             continue;
-        else if (depth > 0 && u->maker != NONE && may_run_again(s, u->maker))
-            cost += cost_again(s, u->maker, when, depth - 1, saved, mark) -
-                    (float)bytes_of(s, node->in[i]); /* what was just made is at hand */
-        else
-            *saved -= bytes_of(s, node->in[i]);
+        } else if (depth > 0 && u->maker != NONE && may_run_again(s, u->maker)) {
+            float more = cost_again(s, u->maker, when, depth - 1, saved, mark) - (float)bytes;
+            cost += more > 0.0f ? more : 0.0f; /* what was just made is still in the cache */
+        } else {
+            *saved -= bytes;
+        }
     }
     if (mark)
         s->again[e] = true;
@@ -342,6 +346,8 @@ static int choose(search *s, ptrdiff_t target)
     int calls = s->net->forward_count, chosen = 0;
     float lasting, all = cost_of_all(s, &lasting), left = target > 0 ? INFINITY : SHARE * all, worth = 0.0f;
     ptrdiff_t least = PTRDIFF_MAX;
+    for (int e = 0; e < calls; e++)
+        s->may[e] = can_run_again(s, e);
     do {
         count(s);
         if (s->most < least) {
@@ -379,7 +385,7 @@ static int choose(const search *s, ptrdiff_t target)
     for (int e = 0; e < net->forward_count; e++) {
         const mica_node *node = &net->entries[e].node;
         s->when[e] = NONE;
-        bool may = (node->op->flags & MICA_OP_CHEAP) && may_run_again(s, e) && node->out[0] != NONE;
+        bool may = (node->op->flags & MICA_OP_CHEAP) && can_run_again(s, e) && node->out[0] != NONE;
         int when = may ? use_of(s, node->out[0])->first : NEVER;
         for (int i = 0; i < node->ins && when != NEVER; i++)
             if (node->in[i] != NONE && use_of(s, node->in[i])->born != NEVER &&
@@ -416,7 +422,7 @@ mica_status mica_net_recompute_cheap(mica_net *net, size_t target)
     size_t values = (size_t)net->value_count, times = (size_t)TIME(net->entry_count) + 1;
     size_t calls = (size_t)net->forward_count;
     times = times > values ? times : values;
-    size_t bytes = times * sizeof(ptrdiff_t) + values * sizeof(use) + calls * (sizeof(int) + 2);
+    size_t bytes = times * sizeof(ptrdiff_t) + values * sizeof(use) + calls * (sizeof(int) + 3);
     char *memory = mica_allocate(net->ctx, bytes + 1);
     if (memory == NULL)
         return net->ctx->status;
@@ -426,6 +432,7 @@ mica_status mica_net_recompute_cheap(mica_net *net, size_t target)
     s.when = (int *)(void *)(s.uses + values);
     s.again = (bool *)(s.when + calls);
     s.best = s.again + calls;
+    s.may = s.best + calls;
     find_uses(&s);
     mica_status status = run_chosen(&s, (ptrdiff_t)target);
     mica_release(net->ctx, memory, bytes + 1);

@@ -37,8 +37,8 @@ bool mica_net_can_infer_parts(mica_net *net)
  * images, of which they tell the time themselves (layout.c). Fitted to nets of convolutions and of products, on one
  * core with AVX-512. */
 
-/* Of the cache behind its second one, a core can count on so many times the bytes of that; what a call works on is all
- * out of it from so many times as many. */
+/* A core can count on a share of the cache behind its second one: so many times the bytes of the second. From so many
+ * times that share on, all that a call works on comes from memory. */
 #define CACHE_FACTOR 8.0
 #define FAR_FACTOR   4.0
 /* ns: for a byte between calls that leaves the cache, a byte of weights, an operation, and a call. */

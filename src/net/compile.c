@@ -175,7 +175,7 @@ static mica_status try_recomputing(mica_net *net, size_t budget, mica_index part
         return MICA_OK; /* nothing to recompute */
     int calls = net->forward_count;
 #if !defined(MICA_SMALL)
-    how.target = budget > net->persistent ? budget - net->persistent : 0;
+    how.target = budget > net->persistent && !net->keep_cheap ? budget - net->persistent : 0;
     for (int i = 0; i < PACKINGS && how.target > 0 && net->plan.total > budget; i++) {
         MICA_TRY(try_one(net, budget, &how, best, smallest));
         how.target -= how.target / 16; /* packing loses a little */
@@ -246,15 +246,12 @@ static mica_status fit_same_parts(mica_net *net, size_t budget, bool may_part)
 #define LEAST_GAIN 0.04
 #define HOPELESS   1.1
 
-/* Plans the parts that take least time, of half the batch, a quarter, and so on. It is planned as a whole. */
-static mica_status plan_fastest(mica_net *net, mica_index fewest)
+/* The rows of the parts that take less time than `least`: half the batch, a quarter, and so on. It is planned as a
+ * whole. */
+static mica_status find_fastest(mica_net *net, mica_index fewest, double least, mica_index *best)
 {
-    mica_index most = net->size[0].most, best = most;
-    size_t total =
-        net->plan.total; /* of which parts may need more, as they need all of their inputs to the end */
-    double least = mica_net_step_time(net) * (1.0 - LEAST_GAIN), far = mica_net_far_time(net);
-    if (net->planes || far < least * LEAST_GAIN)
-        return MICA_OK; /* whoever reads the program wants all of it; or there is nothing to save */
+    mica_index most = net->size[0].most;
+    size_t total = net->plan.total; /* parts may need more, as they need all of their inputs to the end */
     for (mica_index rows = most; rows > 1;) {
         rows = (rows + 1) / 2;
         if (!mica_net_parts_fit(most, rows, fewest))
@@ -268,9 +265,27 @@ static mica_status plan_fastest(mica_net *net, mica_index fewest)
             break;
         if (time < least && net->plan.total <= total) {
             least = time;
-            best = rows;
+            *best = rows;
         }
     }
+    return MICA_OK;
+}
+
+/* Plans the parts that take least time. They are those that one thread would take, since other parts round otherwise.
+ * The net is planned as a whole. */
+static mica_status plan_fastest(mica_net *net, mica_index fewest)
+{
+    mica_index best = net->size[0].most;
+    int threads = net->ctx->threads;
+    double least = mica_net_step_time(net) * (1.0 - LEAST_GAIN), far = mica_net_far_time(net);
+    if (net->planes || far < least * LEAST_GAIN)
+        return MICA_OK; /* whoever reads the program wants all of it; or there is nothing to save */
+    net->ctx->threads = 1;
+    mica_status status = threads > 1 ? plan_parts(net, best) : MICA_OK;
+    if (status == MICA_OK)
+        status = find_fastest(net, fewest, least, &best);
+    net->ctx->threads = threads;
+    MICA_TRY(status);
     return plan_parts(net, best);
 }
 
@@ -438,10 +453,11 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
         MICA_TRY(plan_parts(net, net->part_rows));
     }
 #endif
+    bool may_part = opts->part_rows == 0 && (net->train || !net->planes);
     if (opts->budget > 0 && opts->same_parts)
-        MICA_TRY(fit_same_parts(net, opts->budget, opts->part_rows == 0));
+        MICA_TRY(fit_same_parts(net, opts->budget, may_part));
     else if (opts->budget > 0 && net->plan.total > opts->budget)
-        MICA_TRY(fit_budget(net, opts->budget, opts->part_rows == 0));
+        MICA_TRY(fit_budget(net, opts->budget, may_part));
     MICA_TRY(mica_net_fill_plan(net));
     MICA_TRY(mica_net_find_rules(net));
     mica_net_trim(net);

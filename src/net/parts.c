@@ -80,8 +80,8 @@ static bool reads_loss(const mica_net *net, const mica_node *node)
 #define IS_APART(net, node)    true
 #define IS_BESIDES(net, value) ((net)->values[value].number > 0)
 #else
-/* Whether values that a call reads are the samples' own, too: what another one has made besides its first output; and
- * of a batch of two, whose half is one row, none that is repeated to the shape of another one of more axes. */
+/* Whether the inputs of a call belong to one sample each: also those that are not the first output of another call. And
+ * in a batch of two, whose half is one row, none may be repeated to the shape of an input of more axes. */
 static bool is_apart(const mica_net *net, const mica_node *node)
 {
     mica_index most = net->size[0].most, rows = net->size[0].now;
@@ -144,12 +144,7 @@ mica_index mica_net_fewest_rows(mica_net *net)
 
 bool mica_net_parts_fit(mica_index most, mica_index part_rows, mica_index fewest)
 {
-    for (mica_index rows = fewest; rows <= most; rows++) {
-        mica_index parts = (rows + part_rows - 1) / part_rows;
-        if (rows / parts < fewest)
-            return false;
-    }
-    return true;
+    return part_rows >= most || (part_rows + 1) / 2 >= fewest; /* smallest of all: half of part_rows + 1 */
 }
 
 mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows)

@@ -182,6 +182,13 @@ static bool is_read(const mica_net *net, const mica_node *node, int k)
     return false;
 }
 
+/* Whether input i is contiguous, or missing: what is lent need not be. */
+static bool is_contiguous(const mica_net *net, const mica_node *node, int i)
+{
+    int in = input_of(node, i);
+    return in == NONE || mica_tensor_contiguous(&net->values[in].tensor);
+}
+
 /* Whether a call can be one of prepared weights: they do not change, and nothing is kept for a backward, or from step
  * to step. */
 static bool can_prepare(const mica_net *net, const mica_node *node)
@@ -194,6 +201,8 @@ static bool can_prepare(const mica_net *net, const mica_node *node)
     for (int i = W_IH; i <= B_HH; i++)
         if (input_of(node, i) != NONE && !mica_net_is_constant(net, node->in[i]))
             return false;
+    if (!is_contiguous(net, node, X) || !is_contiguous(net, node, H_0) || !is_contiguous(net, node, C_0))
+        return false;
     bool gated = node->op != &mica_op_rnn;
     return !(opts->last && is_read(net, node, STEPS)) && !(gated && is_read(net, node, GATES)) &&
            !(node->op == &mica_op_lstm && is_read(net, node, CELLS));
@@ -279,14 +288,16 @@ static int only_reader(const mica_net *net, int value)
     return reader;
 }
 
-/* Whether a value is y, or y with one more axis of size 1 there. */
+/* Whether a value is y, or y with one more axis of size 1 there, which is not the last: rows stay contiguous. */
 static bool is_y(const mica_net *net, int value, int y, int axis)
 {
+    if (value == NONE || net->values[value].root != y)
+        return false;
     const mica_tensor *v = &net->values[value].tensor, *t = &net->values[y].tensor;
-    if (value == NONE || net->values[value].root != y || v->rank < t->rank || v->rank > JOINED_RANK)
+    if (v->rank < t->rank || v->rank > JOINED_RANK)
         return false;
     bool more = v->rank > t->rank;
-    if (more && v->dim[axis] != 1)
+    if (more && (v->dim[axis] != 1 || axis == v->rank - 1))
         return false;
     for (int k = 0; k < t->rank; k++)
         if (v->dim[more && k >= axis ? k + 1 : k] != t->dim[k])

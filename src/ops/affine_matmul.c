@@ -66,7 +66,8 @@ static void run_unit(void *work, size_t unit, int thread)
     for (size_t row = 0; row < p->rows; row += ROWS) {
         size_t count = mica_least(ROWS, p->rows - row);
         for (size_t r = 0; r < count; r++) {
-            rows[(r + 1) * p->padded - 1] = 0;
+            if (p->padded > p->values)
+                rows[r * p->padded + p->values] = 0;
             p->kernels->less_zero(rows + r * p->padded, a + (row + r) * p->values, p->values, p->zero[0]);
         }
         for (size_t k = first; k < end; k++) {
@@ -122,9 +123,6 @@ static mica_status check(mica_context *ctx, const char *op, product *p, const mi
 {
     const mica_tensor *y = args[0].tensor, *a = args[1].tensor, *b = args[2].tensor;
     int32_t limit[2] = {0};
-    if (o->dtype != MICA_I8 && o->dtype != MICA_F32)
-        return mica_fail(ctx, MICA_ERR_DTYPE, "%s: dtype is %s: expected i8 or f32", op,
-                         mica_dtype_name(o->dtype));
     MICA_TRY(mica_check_args(ctx, op, args, 3));
     MICA_TRY(mica_check_rank(ctx, op, "a", a, 2, MICA_MAX_RANK));
     int rank = a->rank;
@@ -170,6 +168,9 @@ mica_status mica_affine_matmul(mica_context *ctx, const mica_tensor *y, const mi
     const char *op = "affine_matmul";
     static const mica_affine_matmul_opts none = {0};
     opts = opts != NULL ? opts : &none;
+    if (opts->dtype != MICA_I8 && opts->dtype != MICA_F32)
+        return mica_fail(ctx, MICA_ERR_DTYPE, "%s: dtype is %s: expected i8 or f32", op,
+                         mica_dtype_name(opts->dtype));
     mica_arg args[] = {{"y", y, MICA_ARG_OUT, MICA_DTYPE_BIT(opts->dtype)},
                        {"a", a, 0, MICA_I8_ONLY},
                        {"b", b, 0, MICA_I8_ONLY}};

@@ -1,6 +1,6 @@
-/* Convolution of int8 images of 3 x 3 with stride 1 by tiles of 4 x 4 results: a quarter of the products, of twice the
- * width (kernel/int8_winograd.h). Images have their channels last. Weights are packed for it, beside those of the other
- * way, which small images take: 36 numbers of 16 bits are read for nine bytes of weights.
+/* 3 x 3 convolution of int8 images with stride 1, by tiles of 4 x 4 results: a quarter of the products, each of numbers
+ * twice as wide (kernel/int8_winograd.h). Images have their channels last. Weights are packed for tiles in addition to
+ * the other way, which small images still take: tiles read 36 numbers of 16 bits for nine bytes of weights.
  *
  * Scratch, for each thread: 36 planes of tiles by channels | 36 planes of sums of a panel | a tile at an edge. */
 #include <math.h>
@@ -13,7 +13,7 @@
 
 #define POINTS ((size_t)MICA_INT8_POINTS)
 #define ROOM   ((size_t)768 << 10) /* bytes of planes of a thread */
-#define WHOLE  ((size_t)32)        /* channels come by so many: whole panels and vectors of every set */
+#define WHOLE  ((size_t)32) /* channels are a multiple of this: whole panels and vectors of every set */
 enum { EDGE = 6, MADE = 4, TAPS = 3, MOST_TILES = 56 };
 
 /* ---- Weights ---- */
@@ -121,15 +121,15 @@ void mica_int8_take_tiles(mica_int8_job *job, const mica_tensor *packed)
 
 /* ---- Whether it is faster ---- */
 
-/* In products of vectors, of what was measured: a vector to tiles, and one from them; a byte of weights that comes from
+/* Measured, in units of a product of vectors: a vector transformed to tiles, and one from them; a byte of weights from
  * a cache that cores share, and one from memory. */
 #define TO_TILE     200.0
 #define FROM_TILE   220.0
 #define WEIGHT_BYTE 0.1
 #define FAR_BYTE    0.3
-#define FAR         8e6 /* bytes of weights from which on they are that */
+#define FAR         8e6 /* from so many bytes on, weights come from memory */
 
-/* At most, of a block. */
+/* The most tiles of a block. */
 static size_t tiles_at_once(const mica_int8_kernels *kernels, const mica_int8_packing *p)
 {
     size_t one = POINTS * (p->in * sizeof(int16_t) + kernels->panel * sizeof(int32_t));
@@ -216,8 +216,8 @@ bool mica_int8_tiled_takes(const mica_int8_job *job)
     return true;
 }
 
-/* Every thread gets as many tiles as the others; where there are few, parts of the channels: each spreads the tiles
- * again. */
+/* Tiles are divided evenly among threads. Where there are too few of them, output channels are divided as well: then
+ * each part transforms the tiles again. */
 static void divide(const mica_context *ctx, plan *n)
 {
     size_t threads = (size_t)ctx->threads, rows = n->job->kernels->pairs_rows;

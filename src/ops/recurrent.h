@@ -66,7 +66,7 @@ typedef struct mica_recurrent_step {
     const mica_gemm_kernels *gemm;
 } mica_recurrent_step;
 
-/* How one is gone through. */
+/* What computes the cells of a step. */
 static inline mica_cell_fn *mica_recurrent_kernel(const mica_context *ctx, mica_cell cell)
 {
     const mica_recurrent_kernels *kernels = MICA_FAMILY(ctx->kernels, recurrent);

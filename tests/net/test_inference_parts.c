@@ -275,6 +275,7 @@ TEST(inference_parts_are_chosen_where_images_outgrow_the_cache)
     CHECK(parts_of(net, &(mica_compile_opts){.budget = total - 1, .same_parts = true}) == tighter);
     CHECK(mica_net_compile(net, &(mica_compile_opts){.budget = 1000}) == MICA_ERR_MEMORY);
     CHECK(parts_of(net, &(mica_compile_opts){.planes = true}) == 1);
+    CHECK(mica_net_compile(net, &(mica_compile_opts){.planes = true, .budget = total}) == MICA_ERR_MEMORY);
     CHECK(parts_of(net, &(mica_compile_opts){.part_rows = 64}) == 1);
     CHECK(parts_of(net, &(mica_compile_opts){.part_rows = 63}) == 2);
     char text[4096];
@@ -289,6 +290,59 @@ TEST(inference_parts_are_chosen_where_images_outgrow_the_cache)
     CHECK(parts_of(net, NULL) == 1);
     mica_net_destroy(net);
 }
+
+/* No batch, of those that the smallest plan takes, has a part that is too small. */
+TEST(inference_parts_are_large_enough)
+{
+    for (mica_index most = 1; most <= 40; most++)
+        for (mica_index part = 1; part <= most; part++)
+            for (mica_index fewest = 1; fewest <= most; fewest++) {
+                bool fit = true;
+                for (mica_index rows = fewest; rows <= most; rows++)
+                    fit = fit && rows / ((rows + part - 1) / part) >= fewest;
+                CHECK_MSG(mica_net_parts_fit(most, part, fewest) == fit,
+                          "%td in parts of %td, of %td or more", most, part, fewest);
+            }
+}
+
+#if !defined(MICA_NO_THREADS)
+static int parts_with_threads(int threads, const mica_index x[4], mica_index kernel, mica_index channels)
+{
+    mica_context *ctx = NULL;
+    mica_net *net = NULL;
+    if (!CHECK(mica_context_create(&ctx, &(mica_context_opts){.threads = threads}) == MICA_OK) ||
+        !CHECK_OK(ctx, mica_net_create(ctx, &net)))
+        return 0;
+    mica_value h = mica_net_input(net, "x", MICA_F32, 4, x);
+    h = mica_net_conv2d(net, h,
+                        &(mica_net_conv_opts){.out_channels = channels,
+                                              .kernel = {kernel, kernel},
+                                              .pad = {kernel / 2, kernel / 2}});
+    for (int i = 0; i < 2; i++)
+        h = mica_net_activation(net, h, &(mica_net_activation_opts){.kind = MICA_TANH});
+    mica_net_output(net, "y", h);
+    int parts = parts_of(net, NULL);
+    mica_net_destroy(net);
+    mica_context_destroy(ctx);
+    return parts;
+}
+
+/* Threads take scratch, on which the choice must not depend: other parts round otherwise. */
+TEST(inference_parts_are_those_of_one_thread)
+{
+    test_random r = test_seed(5);
+    for (int i = 0; i < test_effort(60); i++) {
+        mica_index size = test_int(&r, 60, 130), kernel = 1 + 2 * test_int(&r, 0, 2),
+                   channels = test_int(&r, 30, 120);
+        mica_index x[] = {4 << test_int(&r, 0, 4), test_int(&r, 1, 4), size, size};
+        int one = parts_with_threads(1, x, kernel, channels),
+            four = parts_with_threads(4, x, kernel, channels),
+            many = parts_with_threads(16, x, kernel, channels);
+        CHECK_MSG(one == four && one == many, "[%td, %td, %td, %td], %td of %td: %d, %d and %d parts", x[0],
+                  x[1], x[2], x[3], channels, kernel, one, four, many);
+    }
+}
+#endif
 
 /* ---- What stays whole ---- */
 

@@ -173,7 +173,7 @@ OP_CASE(affine_add) = {.names = {"y", "a", "b"},
 static void draw_matmul(op_call *c, test_random *r)
 {
     bool large = test_chance(r, 20);
-    mica_index m = test_int(r, 1, large ? 70 : 9), k = test_int(r, 1, large ? 90 : 9),
+    mica_index m = test_int(r, 1, large ? 70 : 9), k = test_int(r, 0, large ? 90 : 9),
                n = test_int(r, 1, large ? 80 : 9);
     mica_index lead[2] = {test_int(r, 1, 3), test_int(r, 1, 3)};
     int rank = test_int(r, 2, 4), from = 4 - rank;

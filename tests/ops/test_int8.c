@@ -181,3 +181,15 @@ TEST(int8_refuses_factors_out_of_range)
     CHECK(mica_quantize(ctx, &y, &x, NULL) == MICA_ERR_DTYPE);
     free(n);
 }
+
+TEST(affine_matmul_refuses_other_types)
+{
+    mica_context *ctx = test_context(1);
+    int8_t data[4] = {1, 2, 3, 4};
+    mica_tensor a = {.data = data, .dtype = MICA_I8, .rank = 2, .dim = {2, 2}, .stride = {2, 1}};
+    const mica_dtype types[] = {MICA_I32, MICA_U8, (mica_dtype)99, (mica_dtype)-1};
+    for (size_t k = 0; k < sizeof types / sizeof types[0]; k++)
+        CHECK(mica_affine_matmul(ctx, &a, &a, &a,
+                                 &(mica_affine_matmul_opts){.factor = 1.0f, .dtype = types[k]}) ==
+              MICA_ERR_DTYPE);
+}

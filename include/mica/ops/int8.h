@@ -186,8 +186,8 @@ typedef struct mica_affine_opts {
 MICA_API mica_status mica_affine_linear(mica_context *ctx, const mica_tensor *y, const mica_tensor *x,
                                         const mica_affine_weights *weights, const mica_affine_opts *opts);
 
-/* y [..., M, N] = factor times the matrix product of a [..., M, K] - a_zero and b [..., K, N] - b_zero, i8. Leading
- * sizes must be the same, and K at most 32768. Takes scratch. */
+/* y [..., M, N] = factor * (a - a_zero) (b - b_zero), the product of matrices a [..., M, K] and b [..., K, N], i8; as
+ * i8, rounded, plus y_zero. Leading sizes are the same, K is at most 32768. Takes scratch. */
 #define MICA_AFFINE_MATMUL_VALUES 32768
 typedef struct mica_affine_matmul_opts {
     float factor; /* of sums */
