@@ -15,12 +15,16 @@ typedef struct finding {
     mica_index most[MICA_SIZES]; /* of a step, or of a part of it */
 } finding;
 
-/* Infers all shapes for these sizes. */
+/* Infers all shapes for these sizes. Where that fails some shapes have changed, and others not: they go back at once,
+ * as inference looks only at what has changed since the last time. */
 static mica_status infer_at(finding *f, const mica_index *sizes)
 {
     for (int i = 0; i < f->net->size_count; i++)
         f->net->size[i].now = sizes[i];
-    return mica_net_infer_shapes(f->net);
+    mica_status status = mica_net_infer_shapes(f->net);
+    if (status != MICA_OK && sizes != f->most)
+        (void)infer_at(f, f->most);
+    return status;
 }
 
 static mica_index value_of(const mica_rule *rule, const mica_index *sizes)

@@ -8,9 +8,10 @@
 /* [..., F] as rows [R, F]; false if they do not follow one another at equal distances. */
 static bool find_rows(mica_tensor *rows, const mica_tensor *t)
 {
-    mica_index features = t->dim[t->rank - 1],
-               count = features > 0 ? (mica_index)mica_tensor_count(t) / features : 0;
-    return mica_tensor_refit(rows, t, 2, (mica_index[]){count, features});
+    mica_index count = 1; /* of rows: there are some even if they have no elements */
+    for (int k = 0; k + 1 < t->rank; k++)
+        count *= t->dim[k];
+    return mica_tensor_refit(rows, t, 2, (mica_index[]){count, t->dim[t->rank - 1]});
 }
 
 /* The same, of tensors that infer looked at, or of those that a net lays out. */

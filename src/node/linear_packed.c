@@ -18,10 +18,11 @@ enum { X, W, BIAS, PACKED };
 
 static mica_tensor as_rows(const mica_tensor *t)
 {
-    mica_index features = t->dim[t->rank - 1],
-               count = features > 0 ? (mica_index)mica_tensor_count(t) / features : 0;
+    mica_index count = 1;
+    for (int k = 0; k + 1 < t->rank; k++)
+        count *= t->dim[k];
     mica_tensor rows = *t;
-    (void)mica_tensor_refit(&rows, t, 2, (mica_index[]){count, features});
+    (void)mica_tensor_refit(&rows, t, 2, (mica_index[]){count, t->dim[t->rank - 1]});
     return rows;
 }
 

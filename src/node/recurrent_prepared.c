@@ -220,10 +220,11 @@ static bool reads_from(const mica_net *net, const mica_node *node, const mica_no
 
 static bool fits(const mica_net *net, const mica_node *a, const mica_node *b)
 {
-    mica_sequence_opts one = *(const mica_sequence_opts *)a->opts,
-                       other = *(const mica_sequence_opts *)b->opts;
-    return a->op == b->op && a->in[X] == b->in[X] && one.last == other.last && one.relu == other.relu &&
-           one.time_first == other.time_first &&
+    if (a->op != b->op) /* then its options are others, or none */
+        return false;
+    const mica_sequence_opts *one = a->opts, *other = b->opts;
+    return a->in[X] == b->in[X] && one->last == other->last && one->relu == other->relu &&
+           one->time_first == other->time_first &&
            net->values[a->in[W_HH]].tensor.dim[1] == net->values[b->in[W_HH]].tensor.dim[1] &&
            can_prepare(net, b);
 }

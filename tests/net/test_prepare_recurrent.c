@@ -89,6 +89,9 @@ static void build(mica_net *net, const shape *s)
         net, "x", MICA_F32, 3,
         (mica_index[]){s->time_first ? steps : batch, s->time_first ? batch : steps, s->inputs});
     mica_value a = direction(net, s, x, "forth", 0), b = 0;
+    if (s->use == APART ||
+        s->use == ALONE) /* a call behind the first that is none of its kind, and has no options */
+        mica_net_output(net, "besides", mica_net_op(net, NULL, "sigmoid", &x, 1, NULL));
     if (s->use != ALONE)
         b = direction(net, s, x, "back", s->use == CHAINED ? mica_net_result(net, a, 4) : 0);
     if (s->use == APART || s->use == ALONE) {

@@ -4,6 +4,7 @@
 #include <mica/layers.h>
 #include <mica/op.h>
 
+#include "node/entry.h"
 #include "test.h"
 
 enum { BATCH = 3, LENGTH = 6, WIDTH = 8, PLACES = 20 };
@@ -209,4 +210,69 @@ TEST(sizes_can_be_fixed)
                 "state error: net: nothing can be added after mica_net_compile");
     CHECK_OK(ctx, mica_net_forward(net));
     mica_net_destroy(net);
+}
+
+/* Sizes that the net cannot have are tried while it is compiled, one after the other: afterwards every shape is the
+ * planned one again, also that of a call between those that refused. */
+TEST(sizes_that_calls_refuse_leave_no_trace)
+{
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    mica_tensor table, y;
+    float rows[BATCH * WIDTH];
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    for (int i = 0; i < BATCH * WIDTH; i++)
+        rows[i] = (float)i;
+    table = mica_2d(rows, BATCH, WIDTH);
+    mica_index length = mica_net_size(net, "length", 2);
+    mica_value h = mica_net_input(net, "h", MICA_F32, 2, (mica_index[]){BATCH, WIDTH});
+    mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){length, BATCH, WIDTH});
+    x = mica_net_op(net, NULL, "slice", &x, 1, &(mica_slice_range_opts){.axis = 0, .start = 1, .stop = 2});
+    x = mica_net_op(net, NULL, "squeeze", &x, 1, &(mica_axis_opts){0}); /* refuses a length of 1 */
+    h = mica_net_op(net, NULL, "neg", &h, 1, NULL);
+    mica_value fixed = mica_net_lent(net, "table", &table);
+    h = mica_net_op(net, NULL, "add", (mica_value[]){h, fixed}, 2, NULL); /* refuses other batches */
+    mica_net_output(net, "y", mica_net_op(net, NULL, "add", (mica_value[]){h, x}, 2, NULL));
+    REQUIRE(CHECK_OK(ctx, mica_net_compile(net, NULL)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) &&
+            CHECK_OK(ctx, mica_net_initialize(net, 1)));
+    for (int again = 0; again < 2; again++) {
+        for (int i = 0; i < mica_net_inputs(net); i++) {
+            CHECK_OK(ctx, mica_net_input_tensor(net, NULL, &y, i));
+            for (size_t k = 0; k < mica_tensor_count(&y); k++)
+                ((float *)y.data)[k] = i == 0 ? 2.0f : 3.0f;
+        }
+        REQUIRE(CHECK_OK(ctx, mica_net_forward(net)) && CHECK_OK(ctx, mica_net_tensor(net, &y, "y")));
+        CHECK(y.dim[0] == BATCH && y.dim[1] == WIDTH);
+        for (int i = 0; i < BATCH * WIDTH; i++)
+            CHECK(((const float *)y.data)[i] == (float)i + 1.0f);
+        CHECK(mica_net_resize(net, BATCH - 1) == MICA_ERR_SHAPE);
+        CHECK(mica_net_set_size(net, "length", 1) == MICA_ERR_SHAPE);
+        CHECK_OK(ctx, mica_net_resize(net, BATCH));
+    }
+    mica_net_destroy(net);
+}
+
+/* Rows without elements are rows all the same: their products are the bias. */
+TEST(sizes_of_rows_without_elements)
+{
+    mica_context *ctx = test_context(1);
+    for (int prepare = 0; prepare < 2; prepare++) {
+        mica_net *net;
+        mica_tensor y;
+        REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+        mica_index none = mica_net_size(net, "none", 0);
+        mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){BATCH, 2, none});
+        mica_value in[] = {
+            x, mica_net_learned(net, "w", 2, (mica_index[]){WIDTH, 0}, (mica_init){0}),
+            mica_net_learned(net, "b", 1, (mica_index[]){WIDTH}, (mica_init){MICA_INIT_CONSTANT, 5})};
+        mica_net_output(net, "y", mica_net_call(net, NULL, &mica_op_linear, in, 3, NULL));
+        REQUIRE(CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.prepare = prepare == 1})) &&
+                CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) && CHECK_OK(ctx, mica_net_initialize(net, 1)));
+        CHECK_OK(ctx, mica_net_forward(net));
+        CHECK_OK(ctx, mica_net_tensor(net, &y, "y"));
+        CHECK(y.rank == 3 && mica_tensor_count(&y) == BATCH * 2 * WIDTH);
+        for (int i = 0; i < BATCH * 2 * WIDTH; i++)
+            CHECK(((const float *)y.data)[i] == 5.0f);
+        mica_net_destroy(net);
+    }
 }
