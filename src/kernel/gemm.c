@@ -218,8 +218,8 @@ static bool is_bare(const mica_gemm_strip *s)
 }
 
 /* `rows` rows of `vectors` from a place on, to c if the strip is plain, or else to the stage. */
-VF_INLINE void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, size_t vectors, float *stage,
-                       bool copies, bool asks)
+VF_UNROLLED void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, size_t vectors, float *stage,
+                         bool copies, bool asks)
 {
     sums sum;
 #pragma GCC unroll 16

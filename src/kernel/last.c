@@ -99,7 +99,7 @@ VF_INLINE void sum_tile(sums *sum, const product *b, const place *at, size_t pix
     }
 }
 
-VF_INLINE void tile_of(const product *b, const place *at, size_t pixels, size_t vectors, bool half)
+VF_UNROLLED void tile_of(const product *b, const place *at, size_t pixels, size_t vectors, bool half)
 {
     sums sum;
 #pragma GCC unroll 4

@@ -75,6 +75,14 @@
 
 #define VF_INLINE static inline __attribute__((always_inline, unused))
 
+/* For large bodies that are compiled once for each of many constants. Sanitizers check each of their accesses, which
+ * would take minutes to compile: there, one body serves all. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define VF_UNROLLED static __attribute__((noinline))
+#else
+#define VF_UNROLLED VF_INLINE
+#endif
+
 #if defined(MICA_BUILD_AVX512)
 #include "kernel/vec_avx512.h"
 #elif defined(MICA_BUILD_AVX2)
