@@ -2,24 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "export/emit.h"
+#include "export/emit_int8.h"
 
 /* Inputs of affine_linear and affine_conv2d. */
 enum { AFFINE_X, AFFINE_W, AFFINE_BIAS, AFFINE_FACTOR };
 
-/* The limits of a result, as arguments. */
-typedef struct limit_words {
-    char text[32];
-} limit_words;
-
-static limit_words limits_of(const call *c)
-{
-    int low = call_int(c, "low", 0), high = call_int(c, "high", 0);
-    limit_words words;
-    bool all = low == 0 && high == 0;
-    snprintf(words.text, sizeof words.text, "%d, %d", all ? -128 : low, all ? 127 : high);
-    return words;
-}
+static limit_words limits_of(const call *c) { return limit_words_of(c, -128); }
 
 /* ---- Element by element ---- */
 

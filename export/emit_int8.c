@@ -4,19 +4,16 @@
 
 #include "export/emit_int8.h"
 
-/* The limits of a result, as arguments. */
-typedef struct limit_words {
-    char text[32];
-} limit_words;
-
-static limit_words limits_of(const call *c)
+limit_words limit_words_of(const call *c, int least)
 {
     int low = call_int(c, "low", 0), high = call_int(c, "high", 0);
     limit_words words;
     bool all = low == 0 && high == 0;
-    snprintf(words.text, sizeof words.text, "%d, %d", all ? -127 : low, all ? 127 : high);
+    snprintf(words.text, sizeof words.text, "%d, %d", all ? least : low, all ? 127 : high);
     return words;
 }
+
+static limit_words limits_of(const call *c) { return limit_words_of(c, -127); }
 
 /* ---- Element by element ---- */
 

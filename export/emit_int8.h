@@ -7,6 +7,12 @@
 /* Inputs of int8_linear and int8_conv2d. */
 enum { INT8_X, INT8_W, INT8_BIAS, INT8_MULTIPLIER, INT8_SHIFT };
 
+/* The limits of a result, as arguments; of a call that has none, from `least` to 127. */
+typedef struct limit_words {
+    char text[32];
+} limit_words;
+limit_words limit_words_of(const call *c, int least);
+
 /* numbers[] of int8_conv_plane. */
 enum { INT8_KERNEL, INT8_PAD };
 
