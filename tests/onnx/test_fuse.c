@@ -476,6 +476,58 @@ static const pattern_case cases[] = {
      0},
 };
 
+/* Almost patterns: moves that look like those of heads, and numbers with axes of their own. */
+static const pattern_case near[] = {
+    {"parts that are not heads",
+     .input = {.name = "x", .dims = {2, 4, 24}},
+     {SHAPE("h", 2, 4, 3, 2, 4), SHAPE("g", 2, 4, 4, 2), SHAPE("j", 2, 4, 8)},
+     {{"Reshape", "x h", "a", NULL},
+      {"Transpose", "a", "b", "perm=2,0,3,1,4"},
+      {"Split", "b", "i k l", "axis=0"},
+      {"Reshape", "i g", "q", NULL},
+      {"Reshape", "k g", "r", NULL},
+      {"Reshape", "l g", "v", NULL},
+      {"Transpose", "r", "t", "perm=0,1,3,2"},
+      {"MatMul", "q t", "s", NULL},
+      {"Softmax", "s", "p", "axis=3"},
+      {"MatMul", "p v", "o", NULL},
+      {"Transpose", "o", "n", "perm=0,2,1,3"},
+      {"Reshape", "n j", "y", NULL}},
+     3,
+     "permute split attention permute",
+     12},
+    {"rows of two heads at once, exchanged",
+     .input = {.name = "x", .dims = {2, 4, 3, 2}},
+     {SHAPE("a", 4, 3, 4), SHAPE("b", 2, 4, 2, 3)},
+     {{"Reshape", "x a", "c", NULL},
+      {"Transpose", "c", "d", "perm=0,2,1"},
+      {"Reshape", "d b", "t", NULL},
+      {"MatMul", "x t", "s", NULL},
+      {"Softmax", "s", "p", "axis=3"},
+      {"MatMul", "p x", "y", NULL}},
+     4,
+     "permute permute attention",
+     12},
+    {"a number of more axes",
+     X_ROWS,
+     {NUMBER("r", 1.41421356f), NUMBER("o", 1), {"h", {1, 1, 1}, 0.5f, false}},
+     {{"Div", "x r", "a", NULL},
+      {"Erf", "a", "b", NULL},
+      {"Add", "b o", "c", NULL},
+      {"Mul", "x c", "d", NULL},
+      {"Mul", "d h", "y", NULL}},
+     3,
+     "div erf add mul mul",
+     0},
+};
+
+TEST(onnx_patterns_that_are_near)
+{
+    mica_context *ctx = test_context(1);
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++)
+        check_case(ctx, &near[i]);
+}
+
 TEST(onnx_patterns)
 {
     mica_context *ctx = test_context(1);
