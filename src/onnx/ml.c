@@ -117,6 +117,10 @@ static void linear_regressor(mica_onnx_importing *n)
 static void linear_classifier(mica_onnx_importing *n)
 {
     const mica_onnx_attribute *labels = mica_onnx_find(n, "classlabels_ints");
+    if (labels != NULL && labels->kind != MICA_ONNX_INTS) {
+        (void)mica_onnx_bad(n, "attribute \"classlabels_ints\" is no list of integers");
+        return;
+    }
     size_t classes = labels != NULL ? labels->count : count_of(n, "classlabels_strings");
     if (classes < 2 || count_of(n, "intercepts") < classes) {
         (void)mica_onnx_unsupported(n, "%zu classes with %zu intercepts", classes, count_of(n, "intercepts"));
