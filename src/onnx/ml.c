@@ -140,8 +140,6 @@ static void linear_classifier(mica_onnx_importing *n)
     mica_onnx_give(n, 0, mica_onnx_op2(n, "take", names, best, &(mica_axis_opts){.axis = 0}));
 }
 
-static void trees(mica_onnx_importing *n) { (void)mica_onnx_unsupported(n, "ensembles of trees"); }
-
 const mica_onnx_operator mica_onnx_ml_operators[] = {
     {"ai.onnx.ml:ArrayFeatureExtractor", 1, array_feature_extractor},
     {"ai.onnx.ml:Binarizer", 1, binarizer},
@@ -149,7 +147,4 @@ const mica_onnx_operator mica_onnx_ml_operators[] = {
     {"ai.onnx.ml:Normalizer", 1, normalizer},
     {"ai.onnx.ml:LinearRegressor", 1, linear_regressor},
     {"ai.onnx.ml:LinearClassifier", 1, linear_classifier},
-    {"ai.onnx.ml:TreeEnsemble", 5, trees},
-    {"ai.onnx.ml:TreeEnsembleRegressor", 1, trees},
-    {"ai.onnx.ml:TreeEnsembleClassifier", 1, trees},
     {NULL, 0, NULL}};
