@@ -100,8 +100,10 @@ static bool set_factor(mica_onnx_importing *n, product *p)
 static bool set_bias(mica_onnx_importing *n, product *p, mica_onnx_ref bias)
 {
     const mica_tensor from = *mica_onnx_shape(n, bias);
-    if (bias != 0 && (!mica_onnx_is_known(n, bias) || (from.dtype != MICA_F32 && from.dtype != MICA_I32) ||
-                      mica_tensor_count(&from) != (size_t)p->channels || !mica_tensor_contiguous(&from)))
+    mica_index last = from.rank > 0 ? from.dim[from.rank - 1] : 1; /* of Gemm, C may also be a column */
+    if (bias != 0 &&
+        (!mica_onnx_is_known(n, bias) || (from.dtype != MICA_F32 && from.dtype != MICA_I32) ||
+         last != p->channels || mica_tensor_count(&from) != (size_t)last || !mica_tensor_contiguous(&from)))
         return false;
     int32_t *to = new_constant(n, MICA_I32, (size_t)p->channels, &p->bias);
     for (mica_index c = 0; to != NULL && c < p->channels; c++) {
