@@ -203,8 +203,9 @@ static bool rows(mica_onnx_importing *n, const mica_onnx_match *m)
         !joins_heads(n, mica_onnx_matched(m, 'r'), mica_onnx_shape(n, y)))
         return false;
     const mica_attention_opts *opts = a->opts;
-    mica_attention_packed_opts how = {.heads = (int)mica_onnx_shape(n, y)->dim[1],
-                                      .kv_heads = (int)mica_onnx_shape(n, a->in[1])->dim[1],
+    int heads = (int)mica_onnx_shape(n, y)->dim[1], shared = (int)mica_onnx_shape(n, a->in[1])->dim[1];
+    mica_attention_packed_opts how = {.heads = heads,
+                                      .kv_heads = shared < heads ? shared : 0,
                                       .causal = opts->causal,
                                       .scale = opts->scale};
     mica_onnx_ref mask = a->ins > 3 ? a->in[3] : 0, x = packed_of(n, a->in[0], 0);
