@@ -1,7 +1,5 @@
 /* The net of floats with the roundings of the int8 net in it: x + (what bytes of x stand for - x), where the bracket
  * has no gradient. */
-#include <string.h>
-
 #include "int8/convert.h"
 #include "node/entry.h"
 #include "ops/integer.h"

@@ -1,7 +1,6 @@
 /* The weights of the new net, from those of the first: batch norm is multiplied in, then every output channel gets its
  * scale. All in double precision; what comes out are integers. */
 #include <math.h>
-#include <string.h>
 
 #include "int8/convert.h"
 #include "io/quote.h"
