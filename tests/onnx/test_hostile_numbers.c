@@ -19,6 +19,7 @@ static const extreme extremes[] = {
     {"DequantizeLinear", "u scales", "block_size", {INT64_MAX}, -1, false},
     {"MatMulInteger", "u w huge", NULL, {0}, 0, false},
     {"DFT", "signal length", NULL, {0}, 0, false},
+    {"ConvTranspose", "x taps", "strides", {1 << 30, 1 << 20}, 2, false},
 };
 
 static proto model_of(const extreme *e)
@@ -46,6 +47,8 @@ static proto model_of(const extreme *e)
     proto_message(&g, GRAPH_INITIALIZER, proto_tensor("ends4", ONNX_INT64, 1, (int64_t[]){4}, min, 32));
     proto_message(&g, GRAPH_INITIALIZER, proto_tensor("many", ONNX_INT64, 1, (int64_t[]){4}, many, 32));
     proto_message(&g, GRAPH_INITIALIZER, proto_tensor("scales", ONNX_FLOAT, 2, (int64_t[]){2, 1}, scales, 8));
+    proto_message(&g, GRAPH_INITIALIZER,
+                  proto_tensor("taps", ONNX_FLOAT, 4, (int64_t[]){2, 1, 1, 1}, scales, 8));
     proto_message(&g, GRAPH_INITIALIZER, proto_tensor("w", ONNX_INT8, 2, (int64_t[]){2, 2}, w, 4));
     proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
     return proto_model(g, 20);
