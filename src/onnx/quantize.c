@@ -206,6 +206,9 @@ static factor less_zero(mica_onnx_importing *n, mica_onnx_ref x, mica_onnx_ref z
     return f;
 }
 
+/* The products that one of integers may become. */
+#define MOST_PARTS 65536
+
 /* i32 [..., M, N] of a [..., M, K] and b [..., K, N]. */
 static mica_onnx_ref product(mica_onnx_importing *n, factor a, factor b)
 {
@@ -225,6 +228,8 @@ static mica_onnx_ref product(mica_onnx_importing *n, factor a, factor b)
         return 0;
     mica_index values = left.dim[left.rank - 1], most = (mica_index)(0x1p24 / (a.most * b.most));
     mica_onnx_ref sum = 0;
+    if (values / most > MOST_PARTS)
+        return mica_onnx_unsupported(n, "sums of %td products of integers", values);
     for (mica_index k = 0; k < values || k == 0; k += most) {
         mica_index end = k + most < values ? k + most : values;
         mica_onnx_ref part = mica_onnx_op2(n, "matmul", mica_onnx_part(n, a.ref, left.rank - 1, k, end),

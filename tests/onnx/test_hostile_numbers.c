@@ -18,6 +18,7 @@ static const extreme extremes[] = {
     {"MelWeightMatrix", "one one one zero huge", NULL, {0}, 0, true},
     {"DequantizeLinear", "u scales", "block_size", {INT64_MAX}, -1, false},
     {"MatMulInteger", "u w huge", NULL, {0}, 0, false},
+    {"MatMulInteger", "long high", NULL, {0}, 0, false},
     {"DFT", "signal length", NULL, {0}, 0, false},
     {"ConvTranspose", "x taps", "strides", {1 << 30, 1 << 20}, 2, false},
 };
@@ -37,6 +38,8 @@ static proto model_of(const extreme *e)
     proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 4, (int64_t[]){1, 2, 3, 4}));
     proto_message(&g, GRAPH_INPUT, proto_value("places", ONNX_INT64, 4, (int64_t[]){1, 2, 3, 4}));
     proto_message(&g, GRAPH_INPUT, proto_value("u", ONNX_UINT8, 2, (int64_t[]){2, 2}));
+    proto_message(&g, GRAPH_INPUT, proto_value("long", ONNX_UINT8, 2, (int64_t[]){0, (int64_t)1 << 40}));
+    proto_message(&g, GRAPH_INPUT, proto_value("high", ONNX_UINT8, 2, (int64_t[]){(int64_t)1 << 40, 0}));
     proto_message(&g, GRAPH_INPUT, proto_value("signal", ONNX_FLOAT, 3, (int64_t[]){1, 1000003, 2}));
     proto_message(&g, GRAPH_INITIALIZER, proto_tensor("min", ONNX_INT64, 0, NULL, min, 8));
     proto_message(&g, GRAPH_INITIALIZER, proto_tensor("one", ONNX_INT64, 0, NULL, one, 8));
