@@ -1,4 +1,4 @@
-/* Operations of bytes: element by element, pooling, dense layers. Convolutions: emit_int8_conv.c. */
+/* Operations of bytes: element by element, pooling, dense layers, convolutions. */
 #include <stdio.h>
 #include <string.h>
 

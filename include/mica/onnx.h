@@ -34,7 +34,7 @@ MICA_API void mica_onnx_close(mica_onnx *model);
 
 typedef struct mica_onnx_value {
     const char *name;
-    const char *type;                  /* as ONNX calls it: "float", "sequence" */
+    const char *type;                  /* as ONNX calls it: "FLOAT", "sequence" */
     mica_dtype dtype;                  /* MICA_DTYPE_COUNT: not a tensor, or of a type that Mica lacks */
     int rank;                          /* -1: unknown */
     mica_index dim[MICA_MAX_RANK];     /* -1: unknown until it is set */
@@ -78,7 +78,7 @@ typedef struct mica_onnx_opts {
 
 /* Adds the model to an empty net: its inputs, calls and outputs, under their names in the model. The model must
  * outlive the net. If something is not supported, the error names the first such nodes, and mica_onnx_problem_at
- * gives all of them. */
+ * gives all of them. After an error the net can only be destroyed. */
 MICA_API mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opts *opts);
 
 /* Copies the model's weights into the learned and kept values of the net that was built last, which must be bound. */

@@ -84,8 +84,9 @@ mica_status mica_int8_start(mica_int8 *q, mica_net *out);
 void mica_int8_begin(mica_int8 *q, int node, const mica_op *op, mica_value input);
 void mica_int8_build_inputs(mica_int8 *q, int *next, int end);
 void mica_int8_build_outputs(mica_int8 *q);
-/* Something that lasts, in the new net. */
+/* Something that lasts, in the new net; and the elements of all that is learned or kept, copied there or back. */
 mica_value mica_int8_lasting(mica_int8 *q, int value);
+mica_status mica_int8_copy_lasting(mica_int8 *q, mica_net *out, bool back);
 /* Of a product: its weights as the int8 operation has them, output channels first (a shape without memory); and
  * whether the first net has them the other way round. */
 mica_tensor mica_int8_weights_of(const mica_int8 *q, const mica_node *node);

@@ -1,7 +1,5 @@
 /* The net of floats with the roundings of the int8 net in it: x + (what bytes of x stand for - x), where the bracket
  * has no gradient. */
-#include <string.h>
-
 #include "int8/convert.h"
 #include "node/entry.h"
 #include "ops/integer.h"
@@ -99,16 +97,6 @@ mica_status mica_int8_fake_copy(mica_int8 *q, mica_net *out, bool back)
     if (out == NULL || out != q->out || out->block == NULL || q->net->block == NULL)
         return mica_fail(q->ctx, MICA_ERR_STATE,
                          "int8_fake_copy: expected the net that was built last, and both bound");
-    for (int i = 0; i < q->values; i++) {
-        const mica_value_info *v = &q->net->values[i];
-        mica_tensor first, second;
-        if (q->as_floats[i] == 0 || (v->home != MICA_HOME_LEARNED && v->home != MICA_HOME_KEPT))
-            continue;
-        MICA_TRY(mica_net_value_tensor(q->net, &first, i + 1));
-        MICA_TRY(mica_net_value_tensor(out, &second, q->as_floats[i]));
-        if (mica_tensor_bytes(&first) > 0)
-            memcpy(back ? first.data : second.data, back ? second.data : first.data,
-                   mica_tensor_bytes(&first));
-    }
+    MICA_TRY(mica_int8_copy_lasting(q, out, back));
     return mica_net_derive(back ? q->net : out);
 }

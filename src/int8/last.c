@@ -1,4 +1,6 @@
 /* What lasts and stays as it is, copied into the new net: parameters of layers that stay float, states, tables. */
+#include <string.h>
+
 #include "int8/convert.h"
 
 /* The sizes that something kept has; false if they follow those of a step. */
@@ -53,4 +55,20 @@ mica_value mica_int8_lasting(mica_int8 *q, int value)
         break;
     }
     return q->as_floats[value];
+}
+
+mica_status mica_int8_copy_lasting(mica_int8 *q, mica_net *out, bool back)
+{
+    for (int i = 0; i < q->values; i++) {
+        const mica_value_info *v = &q->net->values[i];
+        mica_tensor first, second;
+        if (q->as_floats[i] == 0 || (v->home != MICA_HOME_LEARNED && v->home != MICA_HOME_KEPT))
+            continue;
+        MICA_TRY(mica_net_value_tensor(q->net, &first, i + 1));
+        MICA_TRY(mica_net_value_tensor(out, &second, q->as_floats[i]));
+        if (mica_tensor_bytes(&first) > 0)
+            memcpy(back ? first.data : second.data, back ? second.data : first.data,
+                   mica_tensor_bytes(&first));
+    }
+    return MICA_OK;
 }

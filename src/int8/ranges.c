@@ -232,12 +232,15 @@ mica_status mica_int8_choose(mica_int8 *q, const mica_int8_opts *opts)
                          "int8_choose: method %d, percentile %g: expected 0 to %d, 0 to 100",
                          (int)opts->method, opts->percentile, MICA_INT8_METHOD_COUNT - 1);
     bool seen = false;
+    for (int i = 0; i < q->values; i++)
+        seen = seen || q->range[i].count != NULL;
+    if (!seen)
+        return mica_fail(q->ctx, MICA_ERR_STATE, "int8_choose: nothing was collected");
     for (int i = 0; i < q->values; i++) {
         const mica_int8_range *r = &q->range[i];
         q->scale[i] = 0.0f;
         if (r->count == NULL)
             continue;
-        seen = true;
         double top = r->most;
         if (opts->method == MICA_INT8_PERCENTILE && r->most > 0.0)
             top = fmin(percentile_of(r, share), r->most);
@@ -245,7 +248,7 @@ mica_status mica_int8_choose(mica_int8 *q, const mica_int8_opts *opts)
             top = fmin(kl_of(r), r->most);
         q->scale[i] = (float)((top > 0x1p-60 ? top : 1.0) / 127.0);
     }
-    return seen ? MICA_OK : mica_fail(q->ctx, MICA_ERR_STATE, "int8_choose: nothing was collected");
+    return MICA_OK;
 }
 
 void mica_int8_per_tensor(mica_int8 *q, bool per_tensor) { q->per_tensor = per_tensor; }

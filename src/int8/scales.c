@@ -104,22 +104,28 @@ static const scale_line *find_line(const scale_line *lines, size_t count, const 
     return NULL;
 }
 
-static mica_status read_scales(mica_int8 *q, const scale_line *lines, size_t count)
+/* The scale of a value; 0: it has no line. */
+static mica_status read_scale(mica_int8 *q, int value, const scale_line *lines, size_t count, double *scale)
 {
     char key[KEY_BYTES];
-    for (int i = 0; i < q->values; i++) {
-        double scale = 0.0;
-        const scale_line *found = key_of(q, i, key) ? find_line(lines, count, key) : NULL;
-        q->scale[i] = 0.0f;
-        if (found == NULL)
-            continue;
-        if (!mica_parse_number(&scale, found->number, found->number_length) ||
-            !(scale >= 1e-30 && scale <= 1e30))
-            return mica_fail(q->ctx, MICA_ERR_FORMAT,
-                             "int8: the scale of %s is %s: expected a number above 0", MICA_QUOTE(key),
-                             MICA_QUOTE_N(found->number, found->number_length));
-        q->scale[i] = (float)scale;
-    }
+    const scale_line *found = key_of(q, value, key) ? find_line(lines, count, key) : NULL;
+    *scale = 0.0;
+    if (found == NULL ||
+        (mica_parse_number(scale, found->number, found->number_length) && *scale >= 1e-30 && *scale <= 1e30))
+        return MICA_OK;
+    return mica_fail(q->ctx, MICA_ERR_FORMAT, "int8: the scale of %s is %s: expected a number above 0",
+                     MICA_QUOTE(key), MICA_QUOTE_N(found->number, found->number_length));
+}
+
+/* All lines are looked at before the first scale is set. */
+static mica_status read_scales(mica_int8 *q, const scale_line *lines, size_t count)
+{
+    double scale;
+    for (int set = 0; set < 2; set++)
+        for (int i = 0; i < q->values; i++) {
+            MICA_TRY(read_scale(q, i, lines, count, &scale));
+            q->scale[i] = set ? (float)scale : q->scale[i];
+        }
     return MICA_OK;
 }
 

@@ -1,9 +1,9 @@
 /* The weights of the new net, from those of the first: batch norm is multiplied in, then every output channel gets its
  * scale. All in double precision; what comes out are integers. */
 #include <math.h>
-#include <string.h>
 
 #include "int8/convert.h"
+#include "io/quote.h"
 #include "node/entry.h"
 
 /* What a product of the first net has, as doubles. */
@@ -61,7 +61,7 @@ static double largest(const double *w, mica_index count)
 {
     double most = 0.0;
     for (mica_index i = 0; i < count; i++)
-        most = fmax(most, fabs(w[i]));
+        most = isnan(w[i]) ? INFINITY : fmax(most, fabs(w[i]));
     return most;
 }
 
@@ -81,7 +81,8 @@ typedef struct made {
     uint8_t *shift;
 } made;
 
-static mica_status quantize(mica_int8 *q, const made *out, const product *p, double x_scale, double y_scale)
+static mica_status quantize(mica_int8 *q, const made *out, const product *p, const mica_node *node,
+                            double x_scale, double y_scale)
 {
     double all = weight_scale(p, 0, p->channels, x_scale);
     for (mica_index c = 0; c < p->channels; c++) {
@@ -89,8 +90,11 @@ static mica_status quantize(mica_int8 *q, const made *out, const product *p, dou
         int shift;
         if (!isfinite(scale) ||
             !mica_int8_factor(x_scale * scale / y_scale, out->multiplier + (q->per_tensor ? 0 : c), &shift))
-            return mica_fail(q->ctx, MICA_ERR_STATE, "int8: weights of a scale of %g, for scales %g and %g",
-                             scale, x_scale, y_scale);
+            return mica_fail(q->ctx, MICA_ERR_STATE,
+                             "int8: layer %s: weights of scale %g between values of scales %g and %g: "
+                             "expected finite numbers, and a ratio below 2^29",
+                             MICA_QUOTE(node->layer != NONE ? q->net->layers[node->layer].name : ""), scale,
+                             x_scale, y_scale);
         out->shift[q->per_tensor ? 0 : c] = (uint8_t)shift;
         out->bias[c] = (int32_t)nearest(p->bias[c] / (x_scale * scale), 0x1p30);
         for (mica_index i = c * p->each; i < (c + 1) * p->each; i++)
@@ -135,22 +139,9 @@ static mica_status set_product(mica_int8 *q, mica_net *out, int n)
     if (status == MICA_OK)
         status = find_made(q, out, s->end, &m);
     if (status == MICA_OK)
-        status = quantize(q, &m, &p, (double)q->used[node->in[0]], (double)q->used[s->end]);
+        status = quantize(q, &m, &p, node, (double)q->used[node->in[0]], (double)q->used[s->end]);
     mica_release(q->ctx, p.w, p.room);
     return status;
-}
-
-/* What stays float is copied. */
-static mica_status copy_lasting(mica_int8 *q, mica_net *out, int value)
-{
-    const mica_value_info *v = &q->net->values[value];
-    mica_tensor from, to;
-    if (q->as_floats[value] == 0 || (v->home != MICA_HOME_LEARNED && v->home != MICA_HOME_KEPT))
-        return MICA_OK;
-    MICA_TRY(mica_net_value_tensor(q->net, &from, value + 1));
-    MICA_TRY(mica_net_value_tensor(out, &to, q->as_floats[value]));
-    memcpy(to.data, from.data, mica_tensor_bytes(&to));
-    return MICA_OK;
 }
 
 mica_status mica_int8_weights_set(mica_int8 *q, mica_net *out)
@@ -158,8 +149,7 @@ mica_status mica_int8_weights_set(mica_int8 *q, mica_net *out)
     if (out == NULL || out != q->out || out->block == NULL || q->net->block == NULL)
         return mica_fail(q->ctx, MICA_ERR_STATE,
                          "int8_weights_set: expected the net that was built, and both bound");
-    for (int i = 0; i < q->values; i++)
-        MICA_TRY(copy_lasting(q, out, i));
+    MICA_TRY(mica_int8_copy_lasting(q, out, false));
     for (int n = 0; n < q->nodes; n++)
         if (q->step[n].kind == MICA_INT8_PRODUCT)
             MICA_TRY(set_product(q, out, n));

@@ -21,8 +21,8 @@ static mica_status wrap_infer(mica_infer *i)
         MICA_TRY(mica_infer_axis(i, 1, o->axis, &axis));
     else if (i->in[0]->rank == 0 || o->batch < 0 ||
              i->in[0]->dim[i->in[0]->rank - 1] > i->in[1]->rank - o->batch)
-        return mica_infer_fail(i, MICA_ERR_SHAPE, "expected tuples of at most %d indices, got %s",
-                               i->in[1]->rank - o->batch, MICA_SHAPE(i->in[0]));
+        return mica_infer_fail(i, MICA_ERR_SHAPE, "indices %s do not fit it, with %d batch axes",
+                               MICA_SHAPE(i->in[0]), o->batch);
     return mica_infer_like(i, 0, 0);
 }
 

@@ -120,13 +120,14 @@ typedef struct scan_plan {
 
 static bool plan_scan(mica_onnx_importing *n, const mica_onnx_graph *body, scan_plan *p)
 {
-    *p = (scan_plan){.scans = (int)mica_onnx_int(n, "num_scan_inputs", 0)};
+    int64_t scans = mica_onnx_int(n, "num_scan_inputs", 0);
+    bool fits = scans >= 1 && scans <= MOST_SCANS && scans <= n->ins;
+    *p = (scan_plan){.scans = fits ? (int)scans : 0};
     p->states = n->ins - p->scans;
     p->outs = body->output_count - p->states;
-    if (p->scans < 1 || p->scans > MOST_SCANS || p->states < 0 || p->outs < 0 || p->outs > MOST_SCANS ||
-        body->output_count > MICA_ONNX_INS) {
-        (void)mica_onnx_bad(n, "num_scan_inputs is %d of %d inputs, and its body has %d outputs", p->scans,
-                            n->ins, body->output_count);
+    if (!fits || p->outs < 0 || p->outs > MOST_SCANS || body->output_count > MICA_ONNX_INS) {
+        (void)mica_onnx_bad(n, "num_scan_inputs is %lld of %d inputs, and its body has %d outputs",
+                            (long long)scans, n->ins, body->output_count);
         return false;
     }
     (void)mica_onnx_int_list(n, "scan_input_axes", p->in_axes, MOST_SCANS);

@@ -125,6 +125,19 @@ static mica_onnx_ref cut(mica_onnx_importing *n, const mica_onnx_ref ins[3], con
     return mica_onnx_op2(n, "add", y, mica_onnx_reshape(n, ins[2], 2 + w->axes, dims), NULL);
 }
 
+/* A transposed convolution is one product for each position within a stride, and is planned as such. */
+static bool has_few_phases(mica_onnx_importing *n, const mica_onnx_windows *w)
+{
+    enum { MOST_PHASES = 1 << 20 };
+    mica_index phases = 1;
+    for (int k = 0; k < w->axes; k++) {
+        if (w->stride[k] > MOST_PHASES / phases)
+            return mica_onnx_unsupported(n, "a stride of %td along axis %d", w->stride[k], 2 + k) != 0;
+        phases *= w->stride[k];
+    }
+    return true;
+}
+
 static void conv_transpose(mica_onnx_importing *n)
 {
     mica_onnx_ref ins[3];
@@ -132,7 +145,8 @@ static void conv_transpose(mica_onnx_importing *n)
     mica_onnx_windows w;
     mica_index output_pad[3] = {0};
     if (!read_inputs(n, ins, &x, &weights) || !mica_onnx_read_windows(n, &w, &x, &weights.dim[2]) ||
-        !mica_onnx_sizes(n, "output_padding", w.axes, 0, 0, output_pad) || !read_cuts(n, &w, output_pad))
+        !mica_onnx_sizes(n, "output_padding", w.axes, 0, 0, output_pad) || !read_cuts(n, &w, output_pad) ||
+        !has_few_phases(n, &w))
         return;
     bool direct = mica_onnx_even_padding(&w);
     for (int k = 0; k < w.axes; k++)

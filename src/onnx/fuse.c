@@ -25,9 +25,9 @@ static void count_name(mica_onnx_import *im, const char *name)
     im->scope = outer;
 }
 
-static void count_graph(mica_onnx_import *im, const mica_onnx_graph *g, int depth);
+static void count_graph(mica_onnx_import *im, const mica_onnx_graph *g);
 
-static void count_nodes(mica_onnx_import *im, const mica_onnx_node *nodes, int count, int depth)
+static void count_nodes(mica_onnx_import *im, const mica_onnx_node *nodes, int count)
 {
     for (int i = 0; i < count && im->status == MICA_OK; i++) {
         const mica_onnx_node *node = &nodes[i];
@@ -36,27 +36,25 @@ static void count_nodes(mica_onnx_import *im, const mica_onnx_node *nodes, int c
             count_name(im, node->in[k]);
         for (int a = 0; a < node->attribute_count; a++)
             if (node->attributes[a].g != NULL)
-                count_graph(im, node->attributes[a].g, depth + 1);
+                count_graph(im, node->attributes[a].g);
     }
 }
 
-static void count_graph(mica_onnx_import *im, const mica_onnx_graph *g, int depth)
+static void count_graph(mica_onnx_import *im, const mica_onnx_graph *g)
 {
-    if (depth > 64) /* nothing so deep is imported */
-        return;
     for (int i = 0; i < g->output_count; i++)
         count_name(im, g->outputs[i].name);
-    count_nodes(im, g->nodes, g->node_count, depth);
+    count_nodes(im, g->nodes, g->node_count);
 }
 
 void mica_onnx_count_uses(mica_onnx_import *im)
 {
-    count_graph(im, &im->model->graph, 0);
+    count_graph(im, &im->model->graph);
     for (int i = 0; i < im->model->function_count && im->status == MICA_OK; i++) {
         const mica_onnx_function *f = &im->model->functions[i];
         for (int k = 0; k < f->outs; k++)
             count_name(im, f->out[k]);
-        count_nodes(im, f->nodes, f->node_count, 0);
+        count_nodes(im, f->nodes, f->node_count);
     }
 }
 
@@ -138,6 +136,19 @@ static const char *skip(const char *text)
     return text;
 }
 
+/* Whether a known number has more axes than the other input, as [1, 1, 1] next to a matrix: then so has the result, and
+ * patterns do not look for that. */
+static bool adds_axes(mica_onnx_importing *n, const mica_onnx_ref *in, int count)
+{
+    for (int i = 0; i < count && count == 2; i++) {
+        const mica_tensor *number = mica_onnx_shape(n, in[i]);
+        if (mica_onnx_is_known(n, in[i]) && mica_tensor_count(number) == 1 && in[1 - i] != 0 &&
+            number->rank > mica_onnx_shape(n, in[1 - i])->rank)
+            return true;
+    }
+    return false;
+}
+
 /* Inputs of a node against "(a,b)", from behind the bracket; swapped: the first two change places. */
 static bool match_inputs(matching *s, const char *text, const mica_onnx_ref *in, int count, bool swapped)
 {
@@ -164,6 +175,8 @@ static bool match_both_ways(matching *s, const char *type, const char *text, con
                             int count)
 {
     matching before = *s;
+    if (adds_axes(s->n, in, count))
+        return false;
     if (match_inputs(s, text, in, count, false))
         return true;
     *s = before;

@@ -4,6 +4,7 @@
 
 #include "node/entry.h"
 #include "onnx/fuse.h"
+#include "onnx/moves.h"
 
 /* What c, the scale, does. */
 enum { MULTIPLIES, DIVIDES };
@@ -47,7 +48,8 @@ static mica_onnx_ref exchange_last(mica_onnx_importing *n, mica_onnx_ref ref)
     const mica_tensor *x = r != NULL ? mica_onnx_shape(n, r->in[0]) : NULL;
     if (x != NULL && rank == 4 && x->rank == 4 && x->dim[0] == shape->dim[0] && x->dim[1] == shape->dim[1] &&
         x->dim[2] == shape->dim[3] && x->dim[3] == shape->dim[2] &&
-        mica_onnx_shape(n, p->in[0])->dim[1] == x->dim[2])
+        mica_onnx_shape(n, p->in[0])->dim[1] == x->dim[2] &&
+        mica_onnx_shape(n, p->in[0])->dim[2] == x->dim[3])
         return r->in[0];
     return mica_onnx_permute(n, ref, moved);
 }
@@ -151,13 +153,15 @@ static mica_onnx_ref packed_of(mica_onnx_importing *n, mica_onnx_ref heads, int 
     mica_onnx_ref of = s != NULL ? s->in[0] : 0;
     const mica_onnx_recorded *cut = mica_onnx_made_by(n, of, "slice"),
                              *split = mica_onnx_made_by(n, of, "split");
-    bool right = s != NULL && mica_onnx_shape(n, of)->rank == 5 && mica_onnx_shape(n, of)->dim[0] == 1;
+    const mica_tensor *part_shape = mica_onnx_shape(n, of);
+    bool right = s != NULL && part_shape->rank == 5 && part_shape->dim[0] == 1 &&
+                 mica_onnx_has_shape(n, heads, 4, part_shape->dim + 1);
     if (right && cut != NULL) {
         const mica_slice_range_opts *opts = cut->opts;
         right = opts->axis == 0 && opts->start == part && (opts->step == 0 || opts->step == 1);
     } else if (right && split != NULL) {
         const mica_split_opts *opts = split->opts;
-        right = opts->axis == 0 && of - split->first == part;
+        right = opts->axis == 0 && opts->count == 3 && of - split->first == part;
     }
     mica_onnx_ref all = cut != NULL ? cut->in[0] : split != NULL ? split->in[0] : 0;
     const mica_onnx_recorded *p = right && all != 0 ? permuted(n, all, 5, (int[]){2, 0, 3, 1, 4}) : NULL;
@@ -199,7 +203,11 @@ static bool rows(mica_onnx_importing *n, const mica_onnx_match *m)
         !joins_heads(n, mica_onnx_matched(m, 'r'), mica_onnx_shape(n, y)))
         return false;
     const mica_attention_opts *opts = a->opts;
-    mica_attention_packed_opts how = {.heads = (int)mica_onnx_shape(n, y)->dim[1], .scale = opts->scale};
+    int heads = (int)mica_onnx_shape(n, y)->dim[1], shared = (int)mica_onnx_shape(n, a->in[1])->dim[1];
+    mica_attention_packed_opts how = {.heads = heads,
+                                      .kv_heads = shared < heads ? shared : 0,
+                                      .causal = opts->causal,
+                                      .scale = opts->scale};
     mica_onnx_ref mask = a->ins > 3 ? a->in[3] : 0, x = packed_of(n, a->in[0], 0);
     if (x != 0 && packed_of(n, a->in[1], 1) == x && packed_of(n, a->in[2], 2) == x) {
         mica_onnx_give(n, 0,

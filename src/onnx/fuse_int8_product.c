@@ -100,8 +100,10 @@ static bool set_factor(mica_onnx_importing *n, product *p)
 static bool set_bias(mica_onnx_importing *n, product *p, mica_onnx_ref bias)
 {
     const mica_tensor from = *mica_onnx_shape(n, bias);
-    if (bias != 0 && (!mica_onnx_is_known(n, bias) || (from.dtype != MICA_F32 && from.dtype != MICA_I32) ||
-                      mica_tensor_count(&from) != (size_t)p->channels || !mica_tensor_contiguous(&from)))
+    mica_index last = from.rank > 0 ? from.dim[from.rank - 1] : 1; /* of Gemm, C may also be a column */
+    if (bias != 0 &&
+        (!mica_onnx_is_known(n, bias) || (from.dtype != MICA_F32 && from.dtype != MICA_I32) ||
+         last != p->channels || mica_tensor_count(&from) != (size_t)last || !mica_tensor_contiguous(&from)))
         return false;
     int32_t *to = new_constant(n, MICA_I32, (size_t)p->channels, &p->bias);
     for (mica_index c = 0; to != NULL && c < p->channels; c++) {
@@ -313,6 +315,7 @@ static bool take_integers(mica_onnx_importing *n, product *p, const mica_onnx_ma
     mica_dtype dtype = mica_onnx_shape(n, x)->dtype;
     double zero = 0;
     if (!mica_onnx_keeps_bytes(n) || mica_onnx_is_known(n, x) || (dtype != MICA_U8 && dtype != MICA_I8) ||
+        (z != 0 && mica_onnx_shape(n, z)->dtype != dtype) ||
         (z != 0 && mica_onnx_is_known(n, z) && !mica_onnx_is_number(n, z, &zero)) ||
         !take_weights(n, p, mica_onnx_matched(m, 'w'), axis, 0, mica_onnx_matched(m, 'v')) ||
         !set_bias(n, p, 0))

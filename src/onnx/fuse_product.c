@@ -149,7 +149,8 @@ static bool fold_pad(mica_onnx_importing *n, const mica_onnx_match *m)
         return false;
     (void)mica_onnx_int_list(n, "pads", own, 2 * (rank - 2));
     for (int k = 0; k < 2 * (rank - 2); k++)
-        own[k] += around[k];
+        if (own[k] < 0 || __builtin_add_overflow(own[k], around[k], &own[k]))
+            return false;
     mica_onnx_importing conv = *n;
     conv.node = with_pads(n, n->node, own, 2 * (rank - 2));
     conv.in[0] = x;

@@ -117,6 +117,10 @@ static void linear_regressor(mica_onnx_importing *n)
 static void linear_classifier(mica_onnx_importing *n)
 {
     const mica_onnx_attribute *labels = mica_onnx_find(n, "classlabels_ints");
+    if (labels != NULL && labels->kind != MICA_ONNX_INTS) {
+        (void)mica_onnx_bad(n, "attribute \"classlabels_ints\" is no list of integers");
+        return;
+    }
     size_t classes = labels != NULL ? labels->count : count_of(n, "classlabels_strings");
     if (classes < 2 || count_of(n, "intercepts") < classes) {
         (void)mica_onnx_unsupported(n, "%zu classes with %zu intercepts", classes, count_of(n, "intercepts"));
@@ -136,8 +140,6 @@ static void linear_classifier(mica_onnx_importing *n)
     mica_onnx_give(n, 0, mica_onnx_op2(n, "take", names, best, &(mica_axis_opts){.axis = 0}));
 }
 
-static void trees(mica_onnx_importing *n) { (void)mica_onnx_unsupported(n, "ensembles of trees"); }
-
 const mica_onnx_operator mica_onnx_ml_operators[] = {
     {"ai.onnx.ml:ArrayFeatureExtractor", 1, array_feature_extractor},
     {"ai.onnx.ml:Binarizer", 1, binarizer},
@@ -145,7 +147,4 @@ const mica_onnx_operator mica_onnx_ml_operators[] = {
     {"ai.onnx.ml:Normalizer", 1, normalizer},
     {"ai.onnx.ml:LinearRegressor", 1, linear_regressor},
     {"ai.onnx.ml:LinearClassifier", 1, linear_classifier},
-    {"ai.onnx.ml:TreeEnsemble", 5, trees},
-    {"ai.onnx.ml:TreeEnsembleRegressor", 1, trees},
-    {"ai.onnx.ml:TreeEnsembleClassifier", 1, trees},
     {NULL, 0, NULL}};

@@ -15,6 +15,8 @@ void *mica_onnx_room(mica_onnx_importing *n, size_t count, size_t size)
         (void)mica_onnx_unsupported(n, "%zu elements", count);
         return NULL;
     }
+    if (!mica_onnx_may_compute(n, bytes))
+        return NULL;
     void *room = mica_onnx_memory(n->import->model, bytes > 0 ? bytes : 1);
     if (room == NULL) {
         n->import->status = n->import->ctx->status;

@@ -233,8 +233,13 @@ static void max_unpool(mica_onnx_importing *n)
             (void)mica_onnx_bad(n, "output_shape has %d sizes, expected %d", count, made.rank);
             return;
         }
-        for (int k = 0; k < count; k++)
+        for (int k = 0; k < count; k++) {
+            if (wanted[k] < 0 || wanted[k] > INT32_MAX) {
+                (void)mica_onnx_bad(n, "output_shape is %lld in dimension %d", (long long)wanted[k], k);
+                return;
+            }
             behind[k] = (mica_index)wanted[k] - made.dim[k];
+        }
         y = mica_onnx_pad_all(n, y, front, behind, 0.0);
     }
     mica_onnx_give_like(n, 0, y, n->in[0]);

@@ -62,7 +62,7 @@ static bool read_layout(mica_onnx_importing *n, layout *l)
         return true;
     bool fits = l->block > 0 && l->scale.rank == l->x.rank;
     for (int k = 0; k < l->x.rank && fits; k++)
-        fits = l->scale.dim[k] == (k == l->axis ? (size + l->block - 1) / l->block : l->x.dim[k]);
+        fits = l->scale.dim[k] == (k == l->axis ? size / l->block + (size % l->block != 0) : l->x.dim[k]);
     if (!fits)
         return mica_onnx_bad(n, "the scale is %s, for blocks of %td along axis %d of x %s",
                              MICA_SHAPE(&l->scale), l->block, l->axis, MICA_SHAPE(&l->x)) != 0;
@@ -192,6 +192,10 @@ static factor less_zero(mica_onnx_importing *n, mica_onnx_ref x, mica_onnx_ref z
     if (zero == 0)
         return f;
     mica_tensor z = *mica_onnx_shape(n, zero);
+    if (z.dtype != t->dtype)
+        return (factor){mica_onnx_bad(n, "a zero point of %s for %s", mica_dtype_name(z.dtype),
+                                      mica_dtype_name(t->dtype)),
+                        1.0};
     mica_onnx_ref point = floats(n, zero);
     if (mica_tensor_count(&z) == 1)
         point = mica_onnx_reshape(n, point, 0, NULL);
@@ -201,6 +205,9 @@ static factor less_zero(mica_onnx_importing *n, mica_onnx_ref x, mica_onnx_ref z
     f.most = 255.0;
     return f;
 }
+
+/* The products that one of integers may become. */
+#define MOST_PARTS 65536
 
 /* i32 [..., M, N] of a [..., M, K] and b [..., K, N]. */
 static mica_onnx_ref product(mica_onnx_importing *n, factor a, factor b)
@@ -221,6 +228,8 @@ static mica_onnx_ref product(mica_onnx_importing *n, factor a, factor b)
         return 0;
     mica_index values = left.dim[left.rank - 1], most = (mica_index)(0x1p24 / (a.most * b.most));
     mica_onnx_ref sum = 0;
+    if (values / most > MOST_PARTS)
+        return mica_onnx_unsupported(n, "sums of %td products of integers", values);
     for (mica_index k = 0; k < values || k == 0; k += most) {
         mica_index end = k + most < values ? k + most : values;
         mica_onnx_ref part = mica_onnx_op2(n, "matmul", mica_onnx_part(n, a.ref, left.rank - 1, k, end),

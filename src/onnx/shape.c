@@ -266,6 +266,10 @@ static void pad(mica_onnx_importing *n)
     if (n->ins > 2 && n->in[2] != 0 && opts.mode == MICA_PAD_CONSTANT)
         opts.value = mica_onnx_known_number(n, n->in[2], "constant_value");
     for (int k = 0; k < rank; k++) {
+        if (before[k] == INT64_MIN) {
+            (void)mica_onnx_bad(n, "%lld elements in front of dimension %d", (long long)before[k], k);
+            return;
+        }
         if (before[k] < 0 || after[k] < 0)
             y = mica_onnx_slice(n, y, k, before[k] < 0 ? -before[k] : 0, after[k] < 0 ? after[k] : INT64_MAX,
                                 1);
@@ -290,7 +294,10 @@ static void tile(mica_onnx_importing *n)
     }
     for (int k = 0; k < count; k++) {
         opts.repeats[k] = (mica_index)repeats[k];
-        dims[k] = x->dim[k] * (mica_index)repeats[k];
+        if (__builtin_mul_overflow(x->dim[k], opts.repeats[k], &dims[k])) {
+            (void)mica_onnx_bad(n, "size %td repeated %lld times", x->dim[k], (long long)repeats[k]);
+            return;
+        }
         empty = empty || dims[k] == 0;
     }
     mica_onnx_give(n, 0,
@@ -386,7 +393,7 @@ static void range(mica_onnx_importing *n)
         if (floats)
             ((double *)data)[i] = real[0] + (double)i * real[2];
         else
-            ((int64_t *)data)[i] = whole[0] + (int64_t)i * whole[2];
+            ((int64_t *)data)[i] = (int64_t)((uint64_t)whole[0] + (uint64_t)i * (uint64_t)whole[2]);
     }
     mica_onnx_give(n, 0, mica_onnx_cast(n, ref, dtype));
 }

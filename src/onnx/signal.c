@@ -244,7 +244,7 @@ static void window(mica_onnx_importing *n, double a, double b, double c)
     mica_dtype dtype = mica_onnx_dtype_of(n, mica_onnx_int(n, "output_datatype", 1));
     if (mica_onnx_known_ints(n, n->in[0], "size", &count, 1) != 1)
         return;
-    double length = (double)(mica_onnx_int(n, "periodic", 1) != 0 ? count : count - 1);
+    double length = (double)count - (mica_onnx_int(n, "periodic", 1) != 0 ? 0.0 : 1.0);
     mica_index dims[] = {(mica_index)count};
     void *data;
     mica_onnx_ref ref = mica_onnx_fresh(n, MICA_F64, 1, dims, &data);
@@ -261,13 +261,14 @@ static void blackman_window(mica_onnx_importing *n) { window(n, 0.42, 0.5, 0.08)
 
 /* ---- Mel ---- */
 
-/* The bin of a spectrum where band i of the mel scale begins. A mel is 2595 log10(1 + f / 700); any unit does. */
+/* The bin of a spectrum where band i of the mel scale begins, or one far behind the last. A mel is
+ * 2595 log10(1 + f / 700); any unit does. */
 static int64_t bin_of(int64_t i, int64_t bands, double low, double high, int64_t length, int64_t rate)
 {
     double from = log(1.0 + low / 700.0), to = log(1.0 + high / 700.0);
     double mel = (double)i * (to - from) / (double)(bands + 2) + from;
     double hertz = 700.0 * (exp(mel) - 1.0);
-    return (int64_t)floor((double)(length + 1) * hertz / (double)rate);
+    return (int64_t)fmin(floor(((double)length + 1.0) * hertz / (double)rate), 0x1p53);
 }
 
 static void mel_weight_matrix(mica_onnx_importing *n)
@@ -281,7 +282,7 @@ static void mel_weight_matrix(mica_onnx_importing *n)
     double high = mica_onnx_known_number(n, n->in[4], "upper_edge_hertz");
     mica_dtype dtype = mica_onnx_dtype_of(n, mica_onnx_int(n, "output_datatype", 1));
     mica_index dims[] = {(mica_index)(length / 2 + 1), (mica_index)bands};
-    if (n->failed || bands < 0 || length < 0 || rate < 1 || !(low >= 0.0) || !(high >= low)) {
+    if (n->failed || bands < 0 || length < 0 || rate < 1 || !(low >= 0.0) || !(high >= low) || isinf(high)) {
         (void)mica_onnx_bad(n, "%lld bands from %g to %g Hz", (long long)bands, low, high);
         return;
     }

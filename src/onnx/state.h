@@ -96,6 +96,9 @@ static inline mica_onnx_held *mica_onnx_held_at(const mica_onnx_import *im, mica
 {
     return &im->pages[ref / MICA_ONNX_PAGE][ref % MICA_ONNX_PAGE];
 }
+/* Counts the bytes of constants that are computed. False, having failed the node: they are too many for a file to ask
+ * for. */
+bool mica_onnx_may_compute(mica_onnx_importing *n, size_t bytes);
 /* Its value in the net, which a constant gets when it is first asked for; of what a call makes, once that has entered
  * the net. 0 after an error. */
 mica_value mica_onnx_in_net(mica_onnx_import *im, mica_onnx_ref ref);

@@ -99,6 +99,16 @@ double mica_onnx_known_number(mica_onnx_importing *n, mica_onnx_ref ref, const c
 
 /* ---- Constants ---- */
 
+bool mica_onnx_may_compute(mica_onnx_importing *n, size_t bytes)
+{
+    mica_onnx_import *im = n->import;
+    if (bytes > MOST_FOLDED - im->folded)
+        return mica_onnx_unsupported(n, "constants computed from others take more than %zu bytes",
+                                     MOST_FOLDED) != 0;
+    im->folded += bytes;
+    return true;
+}
+
 mica_onnx_ref mica_onnx_constant(mica_onnx_importing *n, const mica_tensor *tensor)
 {
     if (n->failed)
@@ -205,10 +215,8 @@ static mica_onnx_ref run_now(mica_onnx_importing *n, call *c)
     size_t bytes = 0;
     for (int k = 0; k < outs_of(c); k++)
         bytes += mica_tensor_bytes(&c->outs[k]);
-    if (bytes > MOST_FOLDED - im->folded)
-        return mica_onnx_unsupported(n, "constants computed from others take more than %zu bytes",
-                                     MOST_FOLDED);
-    im->folded += bytes;
+    if (!mica_onnx_may_compute(n, bytes))
+        return 0;
     for (int k = 0; k < outs_of(c); k++) {
         size_t each = mica_tensor_bytes(&c->outs[k]);
         c->outs[k].data = mica_onnx_memory(im->model, each > 0 ? each : 1);

@@ -337,6 +337,22 @@ TEST(int8_net_is_saved_and_loaded_on_any_instruction_set)
     remove(path);
 }
 
+TEST(int8_refuses_weights_that_are_no_numbers)
+{
+    mica_context *ctx = test_context(1);
+    static const float numbers[] = {NAN, INFINITY};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        pair p;
+        mica_tensor w;
+        if (make_pair(&p, ctx, NULL, i > 0) && CHECK_OK(ctx, mica_net_tensor(p.net, &w, "one.weight"))) {
+            ((float *)w.data)[3] = numbers[i];
+            CHECK(mica_int8_weights_set(p.q, p.bytes) == MICA_ERR_STATE);
+            CHECK(strstr(mica_error(ctx), "layer \"one\"") != NULL);
+        }
+        destroy_pair(&p);
+    }
+}
+
 TEST(int8_misuse)
 {
     mica_context *ctx = test_context(1);
@@ -351,6 +367,11 @@ TEST(int8_misuse)
     CHECK(mica_int8_scales_read(q, "x \n") == MICA_ERR_FORMAT);
     CHECK(mica_int8_scales_read(q, "\n\nx\n 5\nx 1 2\n") == MICA_OK); /* no key of the net */
     CHECK(mica_int8_scales_read(q, "x 0.5\nnothing:0:0 3\n") == MICA_OK);
+    char text[64];
+    CHECK(mica_int8_scales_read(q, "x 0.25\nstem:0:0 nan\n") == MICA_ERR_FORMAT);
+    CHECK(mica_int8_choose(q, NULL) == MICA_ERR_STATE);
+    (void)mica_int8_scales_print(text, sizeof text, q);
+    CHECK_MSG(strcmp(text, "x 0.5\n") == 0, "what failed changed the scales to \"%s\"", text);
     CHECK(mica_int8_weights_set(q, bytes) == MICA_ERR_STATE);
     CHECK(mica_int8_value(q, 1, NULL) == 0);
     if (ready(ctx, net)) {
