@@ -257,6 +257,43 @@ TEST(onnx_hostile_depth)
     mica_context_destroy(ctx);
 }
 
+/* The body of a loop that carries one value: `depth` more loops in one another, the innermost of which does nothing. */
+static proto loop_body(int depth)
+{
+    proto body = {0};
+    proto_message(&body, GRAPH_INPUT, proto_value("turn", ONNX_INT64, 0, NULL));
+    proto_message(&body, GRAPH_INPUT, proto_value("on", ONNX_BOOL, 0, NULL));
+    proto_message(&body, GRAPH_INPUT, proto_value("state", ONNX_FLOAT, 1, (int64_t[]){2}));
+    if (depth > 0) {
+        proto node = proto_node("Loop", "turns - state", "after");
+        proto_graph_attribute(&node, "body", loop_body(depth - 1));
+        proto_message(&body, GRAPH_NODE, node);
+    }
+    proto_message(&body, GRAPH_OUTPUT, proto_value("on", ONNX_BOOL, 0, NULL));
+    proto_message(&body, GRAPH_OUTPUT,
+                  proto_value(depth > 0 ? "after" : "state", ONNX_FLOAT, 1, (int64_t[]){2}));
+    return body;
+}
+
+/* Loops within loops, whose turns multiply although there is nothing to do in them. */
+TEST(onnx_hostile_turns)
+{
+    mica_context *ctx = attack_context();
+    const int64_t turns = 4096;
+    for (int depth = 1; depth < 4; depth++) {
+        proto g = {0}, node = proto_node("Loop", "turns - x", "y");
+        proto_graph_attribute(&node, "body", loop_body(depth));
+        proto_message(&g, GRAPH_NODE, node);
+        proto_message(&g, GRAPH_INITIALIZER,
+                      proto_tensor("turns", ONNX_INT64, 0, NULL, &turns, sizeof turns));
+        proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, (int64_t[]){2}));
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, (int64_t[]){2}));
+        CHECK(attack_with(ctx, proto_model(g, 17)) == ATTACK_UNSUPPORTED);
+        CHECK_MSG(strstr(mica_error(ctx), "more than 1000000 nodes") != NULL, "%s", mica_error(ctx));
+    }
+    mica_context_destroy(ctx);
+}
+
 static proto function(const char *name, const char *calls, int times)
 {
     proto f = {0};
