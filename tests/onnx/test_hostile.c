@@ -168,6 +168,50 @@ TEST(onnx_hostile_large_from_small)
     mica_context_destroy(ctx);
 }
 
+/* Pads below 0 drop elements: as many as there are, and no more. */
+TEST(onnx_hostile_pads)
+{
+    static const struct {
+        int64_t pads[2];
+        bool fits;
+    } cases[] = {{{-1, -2}, true},        {{-4, 0}, true},         {{-2, -2}, true},        {{-4, 3}, true},
+                 {{-5, 0}, false},        {{0, -5}, false},        {{-3, -2}, false},       {{-5, 3}, false},
+                 {{INT64_MIN, 1}, false}, {{1, INT64_MIN}, false}, {{-4, INT64_MIN}, false}};
+    mica_context *ctx = attack_context();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        proto g = {0};
+        proto_message(&g, GRAPH_NODE, proto_node("Pad", "x pads", "y"));
+        proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, (int64_t[]){4}));
+        proto_message(&g, GRAPH_INITIALIZER,
+                      proto_tensor("pads", ONNX_INT64, 1, (int64_t[]){2}, cases[i].pads, sizeof cases[i].pads));
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+        attack_end end = attack_with(ctx, proto_model(g, 17));
+        CHECK_MSG(end == (cases[i].fits ? ATTACK_RAN : ATTACK_UNSUPPORTED), "case %zu", i);
+        if (!cases[i].fits)
+            CHECK_MSG(strstr(mica_error(ctx), "drop more than the 4 elements of axis 0") != NULL, "%s",
+                      mica_error(ctx));
+    }
+    mica_context_destroy(ctx);
+}
+
+/* A product of integers is made of one for each stretch of its values: more than a net may have, of so many. */
+TEST(onnx_hostile_values_of_a_product)
+{
+    mica_context *ctx = attack_context();
+    static const int64_t values[] = {(int64_t)1 << 31, (int64_t)1 << 40};
+    for (int i = 0; i < 4; i++) {
+        proto g = {0};
+        int64_t k = values[i / 2], rows = i % 2;
+        proto_message(&g, GRAPH_NODE, proto_node("MatMulInteger", "a b", "y"));
+        proto_message(&g, GRAPH_INPUT, proto_value("a", ONNX_UINT8, 2, (int64_t[]){rows, k}));
+        proto_message(&g, GRAPH_INPUT, proto_value("b", ONNX_UINT8, 2, (int64_t[]){k, 1}));
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_INT32, 2, (int64_t[]){rows, 1}));
+        CHECK(attack_with(ctx, proto_model(g, 17)) == ATTACK_UNSUPPORTED);
+        CHECK_MSG(strstr(mica_error(ctx), "more than 500000 operations") != NULL, "%s", mica_error(ctx));
+    }
+    mica_context_destroy(ctx);
+}
+
 /* ---- Graphs ---- */
 
 TEST(onnx_hostile_cycles)
