@@ -313,6 +313,7 @@ static bool take_integers(mica_onnx_importing *n, product *p, const mica_onnx_ma
     mica_dtype dtype = mica_onnx_shape(n, x)->dtype;
     double zero = 0;
     if (!mica_onnx_keeps_bytes(n) || mica_onnx_is_known(n, x) || (dtype != MICA_U8 && dtype != MICA_I8) ||
+        (z != 0 && mica_onnx_shape(n, z)->dtype != dtype) ||
         (z != 0 && mica_onnx_is_known(n, z) && !mica_onnx_is_number(n, z, &zero)) ||
         !take_weights(n, p, mica_onnx_matched(m, 'w'), axis, 0, mica_onnx_matched(m, 'v')) ||
         !set_bias(n, p, 0))

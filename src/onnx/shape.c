@@ -260,8 +260,8 @@ static bool drops_fit(mica_onnx_importing *n, int axis, int64_t before, int64_t 
     int64_t first = before < 0 ? before : 0, last = after < 0 ? after : 0;
     if (first >= -(int64_t)size && last >= -(int64_t)size - first)
         return true;
-    return mica_onnx_bad(n, "pads of %lld and %lld drop more than the %td elements of axis %d", (long long)before,
-                         (long long)after, size, axis) != 0;
+    return mica_onnx_bad(n, "pads of %lld and %lld drop more than the %td elements of axis %d",
+                         (long long)before, (long long)after, size, axis) != 0;
 }
 
 /* Amounts below 0 drop elements; the others are added to what is left. */

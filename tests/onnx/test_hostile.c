@@ -182,8 +182,9 @@ TEST(onnx_hostile_pads)
         proto g = {0};
         proto_message(&g, GRAPH_NODE, proto_node("Pad", "x pads", "y"));
         proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, (int64_t[]){4}));
-        proto_message(&g, GRAPH_INITIALIZER,
-                      proto_tensor("pads", ONNX_INT64, 1, (int64_t[]){2}, cases[i].pads, sizeof cases[i].pads));
+        proto_message(
+            &g, GRAPH_INITIALIZER,
+            proto_tensor("pads", ONNX_INT64, 1, (int64_t[]){2}, cases[i].pads, sizeof cases[i].pads));
         proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
         attack_end end = attack_with(ctx, proto_model(g, 17));
         CHECK_MSG(end == (cases[i].fits ? ATTACK_RAN : ATTACK_UNSUPPORTED), "case %zu", i);
@@ -568,6 +569,48 @@ TEST(onnx_hostile_lists)
                 proto_message(&t, field, list);
                 (void)attack_with(ctx, relu_of((proto){0}, t));
             }
+    mica_context_destroy(ctx);
+}
+
+/* Zero points of another type than what they are taken from, and of one that nothing is quantized to. */
+TEST(onnx_hostile_zero_points)
+{
+    static const struct {
+        const char *type, *ins;
+        bool runs;
+    } cases[] = {{"DequantizeLinear", "x s u", true},
+                 {"DequantizeLinear", "x s i", false},
+                 {"DequantizeLinear", "x s s", false},
+                 {"QuantizeLinear", "f s u", true},
+                 {"QuantizeLinear", "f s i", true},
+                 {"QuantizeLinear", "f s s", false},
+                 {"MatMulInteger", "x w u", true},
+                 {"MatMulInteger", "x w i", false},
+                 {"MatMulInteger", "x w s", false},
+                 {"MatMulInteger", "x x u i", false},
+                 {"QLinearMatMul", "x s u w s i s u", true},
+                 {"QLinearMatMul", "x s i w s i s u", false},
+                 {"QLinearMatMul", "x s u w s u s u", false},
+                 {"QLinearMatMul", "x s u w s i s s", false}};
+    mica_context *ctx = attack_context();
+    const float huge = 1e30f;
+    const int8_t weights[4] = {1, -2, 3, -4};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        proto g = {0};
+        proto_message(&g, GRAPH_NODE, proto_node(cases[i].type, cases[i].ins, "y"));
+        proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_UINT8, 2, (int64_t[]){2, 2}));
+        proto_message(&g, GRAPH_INPUT, proto_value("f", ONNX_FLOAT, 2, (int64_t[]){2, 2}));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("w", ONNX_INT8, 2, (int64_t[]){2, 2}, weights, 4));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("s", ONNX_FLOAT, 0, NULL, &huge, sizeof huge));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("u", ONNX_UINT8, 0, NULL, "\0", 1));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("i", ONNX_INT8, 0, NULL, "\0", 1));
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+        attack_end end = attack_with(ctx, proto_model(g, 17));
+        CHECK_MSG(end == (cases[i].runs ? ATTACK_RAN : ATTACK_UNSUPPORTED), "%s of %s", cases[i].type,
+                  cases[i].ins);
+        if (!cases[i].runs)
+            CHECK_MSG(strstr(mica_error(ctx), "a zero point of type") != NULL, "%s", mica_error(ctx));
+    }
     mica_context_destroy(ctx);
 }
 
