@@ -215,7 +215,7 @@ static bool size_of(mica_onnx_import *im, const mica_onnx_value *v, int axis, mi
     const char *symbol = v->symbol[axis];
     *out = v->dim[axis];
     if (*out >= 0 || (symbol != NULL && mica_onnx_symbol_size(im, symbol, out)))
-        return true;
+        return im->status == MICA_OK;
     im->status = mica_fail(im->ctx, MICA_ERR_ARGUMENT, "onnx: input %s: size %d%s%s%s is not known: set it",
                            MICA_QUOTE(v->name), axis, symbol != NULL ? " (\"" : "",
                            symbol != NULL ? symbol : "", symbol != NULL ? "\")" : "");
@@ -480,6 +480,8 @@ mica_status mica_onnx_remember(mica_onnx *model, const char *name, const mica_te
 
 mica_status mica_onnx_load(mica_onnx *model, mica_net *net)
 {
+    if (model == NULL || net == NULL)
+        return MICA_ERR_ARGUMENT;
     for (const mica_onnx_start *s = model->starts; s != NULL; s = s->next) {
         mica_tensor to;
         MICA_TRY(mica_net_tensor(net, &to, s->name));
