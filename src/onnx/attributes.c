@@ -117,6 +117,8 @@ void mica_onnx_add_problem(mica_onnx_import *im, const mica_onnx_node *node, con
                            uint64_t needs)
 {
     mica_onnx *m = im->model;
+    if (im->status != MICA_OK) /* the import has ended for another reason, and this follows from it */
+        return;
     mica_status status = mica_onnx_grow(im->ctx, &m->problems, m->problem_count, &m->problem_room,
                                         sizeof *m->problems);
     if (status != MICA_OK) {

@@ -2,11 +2,20 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "io/quote.h"
 #include "onnx/state.h"
+
+/* Some nodes become more calls the larger their inputs are, and an input may be said to be as large as one likes. */
+#define MOST_CALLS 500000
 
 bool mica_onnx_record(mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count,
                       const void *opts, mica_onnx_ref first)
 {
+    if (im->call_count >= MOST_CALLS) {
+        im->status = mica_fail(im->ctx, MICA_ERR_FORMAT, "%s: its nodes become more than %d operations",
+                               MICA_QUOTE(im->model->path), MOST_CALLS);
+        return false;
+    }
     mica_status status = mica_onnx_grow(im->ctx, &im->calls, im->call_count, &im->call_room,
                                         sizeof *im->calls);
     if (status != MICA_OK) {

@@ -6,8 +6,9 @@
 #include "net/net.h"
 #include "onnx/state.h"
 
-#define DEEPEST    32      /* functions and subgraphs within one another */
-#define MOST_NODES 1000000 /* of all of them: functions that call functions multiply */
+#define DEEPEST 32 /* functions and subgraphs within one another */
+#define MOST_NODES \
+    1000000 /* of all of them: functions that call functions multiply, and so do loops in loops */
 
 /* What a learned or kept value starts as. */
 typedef struct mica_onnx_start {
@@ -34,6 +35,17 @@ static const mica_onnx_function *function_of(const mica_onnx_import *im, const m
             return f;
     }
     return NULL;
+}
+
+/* One more node. False: there are too many. */
+static bool count_node(mica_onnx_import *im)
+{
+    if (im->status == MICA_OK && ++im->nodes > MOST_NODES)
+        im->status = mica_fail(
+            im->ctx, MICA_ERR_FORMAT,
+            "%s: more than %d nodes, including those of its functions and the turns of its loops",
+            MICA_QUOTE(im->model->path), MOST_NODES);
+    return im->status == MICA_OK;
 }
 
 /* Binds the names of what a node makes; what it could not make is broken. */
@@ -121,7 +133,8 @@ bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph
     }
     for (int i = 0; i < graph->input_count && i < count; i++)
         (void)mica_onnx_bind_name(im, graph->inputs[i].name, ins[i]);
-    mica_onnx_import_nodes(im, graph->nodes, graph->node_count);
+    if (count_node(im)) /* the graph itself, too: loops of empty ones multiply as well */
+        mica_onnx_import_nodes(im, graph->nodes, graph->node_count);
     for (int k = 0; k < graph->output_count && k < most; k++) {
         out[k] = mica_onnx_look_up(im, graph->outputs[k].name);
         if (out[k] <= 0)
@@ -130,6 +143,7 @@ bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph
     }
     im->depth--;
     im->scope = outer;
+    n->failed = n->failed || im->status != MICA_OK;
     return !n->failed;
 }
 
@@ -163,15 +177,9 @@ static void import_node(mica_onnx_import *im, const mica_onnx_node *node)
 
 void mica_onnx_import_nodes(mica_onnx_import *im, const mica_onnx_node *nodes, int count)
 {
-    for (int i = 0; i < count && im->status == MICA_OK; i++) {
-        if (++im->nodes > MOST_NODES) {
-            im->status = mica_fail(im->ctx, MICA_ERR_FORMAT,
-                                   "%s: more than %d nodes, including those of its functions",
-                                   MICA_QUOTE(im->model->path), MOST_NODES);
-            return;
-        }
-        import_node(im, &nodes[i]);
-    }
+    for (int i = 0; i < count && im->status == MICA_OK; i++)
+        if (count_node(im))
+            import_node(im, &nodes[i]);
 }
 
 /* ---- Inputs ---- */
@@ -207,7 +215,7 @@ static bool size_of(mica_onnx_import *im, const mica_onnx_value *v, int axis, mi
     const char *symbol = v->symbol[axis];
     *out = v->dim[axis];
     if (*out >= 0 || (symbol != NULL && mica_onnx_symbol_size(im, symbol, out)))
-        return true;
+        return im->status == MICA_OK;
     im->status = mica_fail(im->ctx, MICA_ERR_ARGUMENT, "onnx: input %s: size %d%s%s%s is not known: set it",
                            MICA_QUOTE(v->name), axis, symbol != NULL ? " (\"" : "",
                            symbol != NULL ? symbol : "", symbol != NULL ? "\")" : "");
@@ -472,6 +480,8 @@ mica_status mica_onnx_remember(mica_onnx *model, const char *name, const mica_te
 
 mica_status mica_onnx_load(mica_onnx *model, mica_net *net)
 {
+    if (model == NULL || net == NULL)
+        return MICA_ERR_ARGUMENT;
     for (const mica_onnx_start *s = model->starts; s != NULL; s = s->next) {
         mica_tensor to;
         MICA_TRY(mica_net_tensor(net, &to, s->name));

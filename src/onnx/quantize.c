@@ -19,6 +19,8 @@ static bool is_integer(mica_dtype dtype)
            dtype == MICA_I32 || dtype == MICA_I4 || dtype == MICA_U4 || dtype == MICA_I2 || dtype == MICA_U2;
 }
 
+static bool is_small_float(mica_dtype dtype) { return dtype >= MICA_F8E4M3FN && dtype <= MICA_F4E2M1; }
+
 static mica_onnx_ref floats(mica_onnx_importing *n, mica_onnx_ref ref)
 {
     return ref != 0 ? mica_onnx_cast(n, ref, MICA_F32) : 0;
@@ -30,6 +32,15 @@ static mica_onnx_ref input(const mica_onnx_importing *n, int number)
 }
 
 /* ---- Scales and zero points against x ---- */
+
+/* A zero point is of the type of what it is taken from: of any other, differences would not be what they seem. */
+static bool is_zero_of(mica_onnx_importing *n, mica_onnx_ref zero, mica_dtype dtype)
+{
+    mica_dtype got = mica_onnx_shape(n, zero)->dtype;
+    return zero == 0 || got == dtype ||
+           mica_onnx_bad(n, "a zero point of type %s: expected %s, as x is", mica_dtype_name(got),
+                         mica_dtype_name(dtype)) != 0;
+}
 
 /* How scales lie along x. */
 typedef struct layout {
@@ -113,6 +124,9 @@ static mica_onnx_ref along(mica_onnx_importing *n, const layout *l, mica_onnx_re
 static mica_onnx_ref rounded(mica_onnx_importing *n, mica_onnx_ref x, mica_onnx_ref zero, mica_dtype dtype,
                              bool saturate)
 {
+    if (!is_integer(dtype) && !is_small_float(dtype))
+        return mica_onnx_bad(n, "a zero point of type %s: expected one that numbers are quantized to",
+                             mica_dtype_name(dtype));
     if (!is_integer(dtype)) {
         mica_copy_opts opts = {.cast = true, .dtype = dtype, .overflow = !saturate};
         return mica_onnx_op1(n, "copy", x, &opts);
@@ -144,7 +158,7 @@ static void dequantize_linear(mica_onnx_importing *n)
     layout l;
     int64_t type = mica_onnx_int(n, "output_dtype", 0);
     mica_dtype dtype = type != 0 ? mica_onnx_dtype_of(n, type) : mica_onnx_shape(n, n->in[1])->dtype;
-    if (!read_layout(n, &l))
+    if (!read_layout(n, &l) || !is_zero_of(n, input(n, 2), l.x.dtype))
         return;
     mica_onnx_ref x = in_blocks(n, &l, floats(n, n->in[0])), scale = along(n, &l, floats(n, n->in[1]));
     if (input(n, 2) != 0)
@@ -189,13 +203,9 @@ static factor less_zero(mica_onnx_importing *n, mica_onnx_ref x, mica_onnx_ref z
         return (factor){
             mica_onnx_unsupported(n, "products of %s: only of 8-bit integers", mica_dtype_name(t->dtype)),
             1.0};
-    if (zero == 0)
+    if (zero == 0 || !is_zero_of(n, zero, t->dtype))
         return f;
     mica_tensor z = *mica_onnx_shape(n, zero);
-    if (z.dtype != t->dtype)
-        return (factor){mica_onnx_bad(n, "a zero point of %s for %s", mica_dtype_name(z.dtype),
-                                      mica_dtype_name(t->dtype)),
-                        1.0};
     mica_onnx_ref point = floats(n, zero);
     if (mica_tensor_count(&z) == 1)
         point = mica_onnx_reshape(n, point, 0, NULL);
@@ -205,9 +215,6 @@ static factor less_zero(mica_onnx_importing *n, mica_onnx_ref x, mica_onnx_ref z
     f.most = 255.0;
     return f;
 }
-
-/* The products that one of integers may become. */
-#define MOST_PARTS 65536
 
 /* i32 [..., M, N] of a [..., M, K] and b [..., K, N]. */
 static mica_onnx_ref product(mica_onnx_importing *n, factor a, factor b)
@@ -228,8 +235,6 @@ static mica_onnx_ref product(mica_onnx_importing *n, factor a, factor b)
         return 0;
     mica_index values = left.dim[left.rank - 1], most = (mica_index)(0x1p24 / (a.most * b.most));
     mica_onnx_ref sum = 0;
-    if (values / most > MOST_PARTS)
-        return mica_onnx_unsupported(n, "sums of %td products of integers", values);
     for (mica_index k = 0; k < values || k == 0; k += most) {
         mica_index end = k + most < values ? k + most : values;
         mica_onnx_ref part = mica_onnx_op2(n, "matmul", mica_onnx_part(n, a.ref, left.rank - 1, k, end),
@@ -285,7 +290,7 @@ static mica_onnx_ref integers(mica_onnx_importing *n, mica_onnx_ref x, mica_onnx
 {
     mica_tensor t = *mica_onnx_shape(n, x);
     mica_onnx_ref y = mica_onnx_cast(n, x, MICA_I32);
-    if (zero == 0 || n->failed)
+    if (zero == 0 || n->failed || !is_zero_of(n, zero, t.dtype))
         return y;
     mica_index dims[MICA_MAX_RANK], count = (mica_index)mica_tensor_count(mica_onnx_shape(n, zero));
     for (int k = 0; k < t.rank; k++)

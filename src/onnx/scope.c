@@ -14,7 +14,7 @@ static size_t slot_of(const mica_onnx_scope *s, const char *name)
 
 static bool grow(mica_onnx_import *im, mica_onnx_scope *s)
 {
-    mica_onnx_scope wider = {.room = s->room > 0 ? 2 * s->room : 64};
+    mica_onnx_scope wider = {.room = s->room > 0 ? 2 * s->room : 16};
     wider.names = mica_onnx_memory(im->model, wider.room * sizeof *wider.names);
     wider.refs = mica_onnx_memory(im->model, wider.room * sizeof *wider.refs);
     if (wider.names == NULL || wider.refs == NULL) {

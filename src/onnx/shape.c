@@ -253,6 +253,17 @@ static bool pad_mode(mica_onnx_importing *n, mica_pad_mode *mode)
     return mica_onnx_bad(n, "mode \"%s\"", name) != 0;
 }
 
+/* What an axis drops is part of it. */
+static bool drops_fit(mica_onnx_importing *n, int axis, int64_t before, int64_t after)
+{
+    mica_index size = mica_onnx_shape(n, n->in[0])->dim[axis];
+    int64_t first = before < 0 ? before : 0, last = after < 0 ? after : 0;
+    if (first >= -(int64_t)size && last >= -(int64_t)size - first)
+        return true;
+    return mica_onnx_bad(n, "pads of %lld and %lld drop more than the %td elements of axis %d",
+                         (long long)before, (long long)after, size, axis) != 0;
+}
+
 /* Amounts below 0 drop elements; the others are added to what is left. */
 static void pad(mica_onnx_importing *n)
 {
@@ -266,10 +277,8 @@ static void pad(mica_onnx_importing *n)
     if (n->ins > 2 && n->in[2] != 0 && opts.mode == MICA_PAD_CONSTANT)
         opts.value = mica_onnx_known_number(n, n->in[2], "constant_value");
     for (int k = 0; k < rank; k++) {
-        if (before[k] == INT64_MIN) {
-            (void)mica_onnx_bad(n, "%lld elements in front of dimension %d", (long long)before[k], k);
+        if (!drops_fit(n, k, before[k], after[k]))
             return;
-        }
         if (before[k] < 0 || after[k] < 0)
             y = mica_onnx_slice(n, y, k, before[k] < 0 ? -before[k] : 0, after[k] < 0 ? after[k] : INT64_MAX,
                                 1);

@@ -10,6 +10,7 @@
  * fixed to those planned. */
 #include <string.h>
 
+#include "io/quote.h"
 #include "node/entry.h"
 #include "onnx/state.h"
 
@@ -80,8 +81,13 @@ static bool is_of_one_symbol(const mica_onnx_import *im, mica_index now, mica_in
 bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index *out)
 {
     const mica_onnx_set *s = set_of(im, symbol);
-    if (s == NULL || s->size < 0)
+    if (s == NULL)
         return false;
+    if (s->size < 0) {
+        im->status = mica_fail(im->ctx, MICA_ERR_ARGUMENT, "onnx: size %s is set to %td: expected 0 or more",
+                               MICA_QUOTE(symbol), s->size);
+        return true;
+    }
     im->varies = im->varies || s->size > 1;
     if (s->size > 1 && !is_of_one_symbol(im, s->size, smaller(im, s)))
         im->fixed = "two of the model's sizes cannot be told apart: they are too small";

@@ -168,6 +168,51 @@ TEST(onnx_hostile_large_from_small)
     mica_context_destroy(ctx);
 }
 
+/* Pads below 0 drop elements: as many as there are, and no more. */
+TEST(onnx_hostile_pads)
+{
+    static const struct {
+        int64_t pads[2];
+        bool fits;
+    } cases[] = {{{-1, -2}, true},        {{-4, 0}, true},         {{-2, -2}, true},        {{-4, 3}, true},
+                 {{-5, 0}, false},        {{0, -5}, false},        {{-3, -2}, false},       {{-5, 3}, false},
+                 {{INT64_MIN, 1}, false}, {{1, INT64_MIN}, false}, {{-4, INT64_MIN}, false}};
+    mica_context *ctx = attack_context();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        proto g = {0};
+        proto_message(&g, GRAPH_NODE, proto_node("Pad", "x pads", "y"));
+        proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, (int64_t[]){4}));
+        proto_message(
+            &g, GRAPH_INITIALIZER,
+            proto_tensor("pads", ONNX_INT64, 1, (int64_t[]){2}, cases[i].pads, sizeof cases[i].pads));
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+        attack_end end = attack_with(ctx, proto_model(g, 17));
+        CHECK_MSG(end == (cases[i].fits ? ATTACK_RAN : ATTACK_UNSUPPORTED), "case %zu", i);
+        if (!cases[i].fits)
+            CHECK_MSG(strstr(mica_error(ctx), "drop more than the 4 elements of axis 0") != NULL, "%s",
+                      mica_error(ctx));
+    }
+    mica_context_destroy(ctx);
+}
+
+/* A product of integers is made of one for each stretch of its values: more than a net may have, of so many. */
+TEST(onnx_hostile_values_of_a_product)
+{
+    mica_context *ctx = attack_context();
+    static const int64_t values[] = {(int64_t)1 << 31, (int64_t)1 << 40};
+    for (int i = 0; i < 4; i++) {
+        proto g = {0};
+        int64_t k = values[i / 2], rows = i % 2;
+        proto_message(&g, GRAPH_NODE, proto_node("MatMulInteger", "a b", "y"));
+        proto_message(&g, GRAPH_INPUT, proto_value("a", ONNX_UINT8, 2, (int64_t[]){rows, k}));
+        proto_message(&g, GRAPH_INPUT, proto_value("b", ONNX_UINT8, 2, (int64_t[]){k, 1}));
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_INT32, 2, (int64_t[]){rows, 1}));
+        CHECK(attack_with(ctx, proto_model(g, 17)) == ATTACK_UNSUPPORTED);
+        CHECK_MSG(strstr(mica_error(ctx), "more than 500000 operations") != NULL, "%s", mica_error(ctx));
+    }
+    mica_context_destroy(ctx);
+}
+
 /* ---- Graphs ---- */
 
 TEST(onnx_hostile_cycles)
@@ -253,6 +298,43 @@ TEST(onnx_hostile_depth)
         }
         attack_end end = attack_with(ctx, proto_model(g, 17));
         CHECK(depth <= 32 || end == ATTACK_REFUSED);
+    }
+    mica_context_destroy(ctx);
+}
+
+/* The body of a loop that carries one value: `depth` more loops in one another, the innermost of which does nothing. */
+static proto loop_body(int depth)
+{
+    proto body = {0};
+    proto_message(&body, GRAPH_INPUT, proto_value("turn", ONNX_INT64, 0, NULL));
+    proto_message(&body, GRAPH_INPUT, proto_value("on", ONNX_BOOL, 0, NULL));
+    proto_message(&body, GRAPH_INPUT, proto_value("state", ONNX_FLOAT, 1, (int64_t[]){2}));
+    if (depth > 0) {
+        proto node = proto_node("Loop", "turns - state", "after");
+        proto_graph_attribute(&node, "body", loop_body(depth - 1));
+        proto_message(&body, GRAPH_NODE, node);
+    }
+    proto_message(&body, GRAPH_OUTPUT, proto_value("on", ONNX_BOOL, 0, NULL));
+    proto_message(&body, GRAPH_OUTPUT,
+                  proto_value(depth > 0 ? "after" : "state", ONNX_FLOAT, 1, (int64_t[]){2}));
+    return body;
+}
+
+/* Loops within loops, whose turns multiply although there is nothing to do in them. */
+TEST(onnx_hostile_turns)
+{
+    mica_context *ctx = attack_context();
+    const int64_t turns = 4096;
+    for (int depth = 1; depth < 4; depth++) {
+        proto g = {0}, node = proto_node("Loop", "turns - x", "y");
+        proto_graph_attribute(&node, "body", loop_body(depth));
+        proto_message(&g, GRAPH_NODE, node);
+        proto_message(&g, GRAPH_INITIALIZER,
+                      proto_tensor("turns", ONNX_INT64, 0, NULL, &turns, sizeof turns));
+        proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, (int64_t[]){2}));
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, (int64_t[]){2}));
+        CHECK(attack_with(ctx, proto_model(g, 17)) == ATTACK_UNSUPPORTED);
+        CHECK_MSG(strstr(mica_error(ctx), "more than 1000000 nodes") != NULL, "%s", mica_error(ctx));
     }
     mica_context_destroy(ctx);
 }
@@ -487,6 +569,48 @@ TEST(onnx_hostile_lists)
                 proto_message(&t, field, list);
                 (void)attack_with(ctx, relu_of((proto){0}, t));
             }
+    mica_context_destroy(ctx);
+}
+
+/* Zero points of another type than what they are taken from, and of one that nothing is quantized to. */
+TEST(onnx_hostile_zero_points)
+{
+    static const struct {
+        const char *type, *ins;
+        bool runs;
+    } cases[] = {{"DequantizeLinear", "x s u", true},
+                 {"DequantizeLinear", "x s i", false},
+                 {"DequantizeLinear", "x s s", false},
+                 {"QuantizeLinear", "f s u", true},
+                 {"QuantizeLinear", "f s i", true},
+                 {"QuantizeLinear", "f s s", false},
+                 {"MatMulInteger", "x w u", true},
+                 {"MatMulInteger", "x w i", false},
+                 {"MatMulInteger", "x w s", false},
+                 {"MatMulInteger", "x x u i", false},
+                 {"QLinearMatMul", "x s u w s i s u", true},
+                 {"QLinearMatMul", "x s i w s i s u", false},
+                 {"QLinearMatMul", "x s u w s u s u", false},
+                 {"QLinearMatMul", "x s u w s i s s", false}};
+    mica_context *ctx = attack_context();
+    const float huge = 1e30f;
+    const int8_t weights[4] = {1, -2, 3, -4};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        proto g = {0};
+        proto_message(&g, GRAPH_NODE, proto_node(cases[i].type, cases[i].ins, "y"));
+        proto_message(&g, GRAPH_INPUT, proto_value("x", ONNX_UINT8, 2, (int64_t[]){2, 2}));
+        proto_message(&g, GRAPH_INPUT, proto_value("f", ONNX_FLOAT, 2, (int64_t[]){2, 2}));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("w", ONNX_INT8, 2, (int64_t[]){2, 2}, weights, 4));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("s", ONNX_FLOAT, 0, NULL, &huge, sizeof huge));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("u", ONNX_UINT8, 0, NULL, "\0", 1));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("i", ONNX_INT8, 0, NULL, "\0", 1));
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+        attack_end end = attack_with(ctx, proto_model(g, 17));
+        CHECK_MSG(end == (cases[i].runs ? ATTACK_RAN : ATTACK_UNSUPPORTED), "%s of %s", cases[i].type,
+                  cases[i].ins);
+        if (!cases[i].runs)
+            CHECK_MSG(strstr(mica_error(ctx), "a zero point of type") != NULL, "%s", mica_error(ctx));
+    }
     mica_context_destroy(ctx);
 }
 

@@ -18,7 +18,6 @@ static const extreme extremes[] = {
     {"MelWeightMatrix", "one one one zero huge", NULL, {0}, 0, true},
     {"DequantizeLinear", "u scales", "block_size", {INT64_MAX}, -1, false},
     {"MatMulInteger", "u w huge", NULL, {0}, 0, false},
-    {"MatMulInteger", "long high", NULL, {0}, 0, false},
     {"DFT", "signal length", NULL, {0}, 0, false},
     {"ConvTranspose", "x taps", "strides", {1 << 30, 1 << 20}, 2, false},
 };

@@ -190,3 +190,22 @@ TEST(onnx_batches_without_a_name_are_fixed)
     mica_onnx_close(model);
     proto_free(&bytes);
 }
+
+/* What a caller may get wrong: sizes below 0, and no model or net at all. */
+TEST(onnx_sizes_below_0)
+{
+    mica_context *ctx = test_context(1);
+    proto bytes = table_model();
+    mica_onnx *model;
+    mica_net *net;
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    mica_onnx_set set = {.name = "n", .size = -4};
+    CHECK_ERROR(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = &set, .count = 1}),
+                MICA_ERR_ARGUMENT, "argument error: onnx: size \"n\" is set to -4: expected 0 or more");
+    CHECK(mica_onnx_load(NULL, net) == MICA_ERR_ARGUMENT);
+    CHECK(mica_onnx_load(model, NULL) == MICA_ERR_ARGUMENT);
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
