@@ -148,8 +148,8 @@ static void import_node(mica_onnx_import *im, const mica_onnx_node *node)
     if (op == NULL && f == NULL)
         (void)mica_onnx_unsupported(&n, "Mica has no such operator (opset %d)", n.opset);
     else if (node->ins > MICA_ONNX_INS || node->outs > MICA_ONNX_OUTS)
-        (void)mica_onnx_unsupported(&n, "%d inputs and %d outputs, expected at most %d", node->ins,
-                                    node->outs, MICA_ONNX_INS);
+        (void)mica_onnx_unsupported(&n, "%d inputs and %d outputs, expected at most %d and %d", node->ins,
+                                    node->outs, MICA_ONNX_INS, MICA_ONNX_OUTS);
     else if (f != NULL && im->depth >= DEEPEST)
         (void)mica_onnx_unsupported(&n, "function calls nested more than %d deep", DEEPEST);
     else if (whole && f != NULL)
