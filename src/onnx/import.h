@@ -167,6 +167,7 @@ mica_onnx_ref mica_onnx_bad(mica_onnx_importing *n, const char *format, ...)
     X(ml)                     \
     X(norm)                   \
     X(pooling)                \
+    X(qlinear)                \
     X(quantize)               \
     X(random)                 \
     X(recurrent)              \
