@@ -208,9 +208,12 @@ static bool size_of(mica_onnx_import *im, const mica_onnx_value *v, int axis, mi
     *out = v->dim[axis];
     if (*out >= 0 || (symbol != NULL && mica_onnx_symbol_size(im, symbol, out)))
         return true;
-    im->status = mica_fail(im->ctx, MICA_ERR_ARGUMENT, "onnx: input %s: size %d%s%s%s is not known: set it",
-                           MICA_QUOTE(v->name), axis, symbol != NULL ? " (\"" : "",
-                           symbol != NULL ? symbol : "", symbol != NULL ? "\")" : "");
+    im->status = symbol != NULL
+                     ? mica_fail(im->ctx, MICA_ERR_ARGUMENT, "onnx: input %s: axis %d: set the size \"%s\"",
+                                 MICA_QUOTE(v->name), axis, symbol)
+                     : mica_fail(im->ctx, MICA_ERR_ARGUMENT,
+                                 "onnx: input %s: the size of axis %d is open: set the input's shape",
+                                 MICA_QUOTE(v->name), axis);
     return false;
 }
 
