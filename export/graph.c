@@ -377,13 +377,16 @@ static bool sort_run_first(graph *g)
     return done;
 }
 
-static int find_output(const graph *g, const char *name)
+/* The output of this name. It may be a view that no call makes, of what one does. */
+static int find_output(graph *g, const char *name)
 {
-    for (int i = 0; i < g->value_count; i++) {
+    for (mica_value i = 1; i <= mica_net_program_values(g->net); i++) {
         mica_program_value v;
-        if (g->values[i].source != 0 && mica_net_program_value(g->net, &v, g->values[i].source) == MICA_OK &&
-            strcmp(v.name, name) == 0 && v.output)
-            return i;
+        if (mica_net_program_value(g->net, &v, i) != MICA_OK || strcmp(v.name, name) != 0 || !v.output)
+            continue;
+        for (int k = 0; k < g->value_count; k++)
+            if (g->values[k].source == v.root)
+                return value_of(g, i, "");
     }
     return NONE;
 }

@@ -1,6 +1,7 @@
 /* NAME_test.c: inputs from a generator that the library's net was given too, and what it made of them. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "export/write.h"
@@ -158,7 +159,7 @@ static void put_main(text *out, const graph *g, const export_opts *opts, size_t 
         text_put(out, "%s) - expected[i];\n", float_text((double)rate_of(opts)));
     } else {
         text_put(out, "    fill();\n    %s_run();\n    for (int i = 0; i < %zu; i++) {\n", opts->name, count);
-        text_put(out, "        float d = %s_output()[i] - expected[i];\n", opts->name);
+        text_put(out, "        float d = (float)%s_output()[i] - expected[i];\n", opts->name);
     }
     text_put(
         out,
@@ -245,6 +246,25 @@ static bool run_training(const graph *g, mica_net *check, const export_opts *opt
     return true;
 }
 
+/* Labels are compared as floats, too. y's elements are contiguous. False: not enough memory, or of another type. */
+static bool put_output(text *out, const mica_tensor *y, float *largest)
+{
+    size_t count = mica_tensor_count(y);
+    float *floats = malloc((count + 1) * sizeof *floats);
+    bool known = y->dtype == MICA_F32 || y->dtype == MICA_I32 || y->dtype == MICA_I64;
+    for (size_t i = 0; floats != NULL && known && i < count; i++) {
+        floats[i] = y->dtype == MICA_F32   ? ((const float *)y->data)[i]
+                    : y->dtype == MICA_I32 ? (float)((const int32_t *)y->data)[i]
+                                           : (float)((const int64_t *)y->data)[i];
+        *largest = fabsf(floats[i]) > *largest ? fabsf(floats[i]) : *largest;
+    }
+    if (floats != NULL && known)
+        put_expected(out, floats, count);
+    known = known && floats != NULL;
+    free(floats);
+    return known;
+}
+
 static bool run_library(text *out, const graph *g, mica_net *check, const export_opts *opts, float *largest,
                         size_t *count)
 {
@@ -253,17 +273,17 @@ static bool run_library(text *out, const graph *g, mica_net *check, const export
     mica_tensor y = {0};
     if (g->train && !run_training(g, check, opts, losses, count))
         return false;
+    *largest = 0.0f;
     if (!g->train) {
         if (!fill(g, check, &r) || mica_net_forward(check) != MICA_OK ||
-            mica_net_tensor(check, &y, opts->output) != MICA_OK || y.dtype != MICA_F32)
+            mica_net_tensor(check, &y, opts->output) != MICA_OK)
             return false;
         *count = mica_tensor_count(&y);
+        return put_output(out, &y, largest);
     }
-    const float *expected = g->train ? losses : y.data;
-    *largest = 0.0f;
     for (size_t i = 0; i < *count; i++)
-        *largest = fabsf(expected[i]) > *largest ? fabsf(expected[i]) : *largest;
-    put_expected(out, expected, *count);
+        *largest = fabsf(losses[i]) > *largest ? fabsf(losses[i]) : *largest;
+    put_expected(out, losses, *count);
     return true;
 }
 
@@ -275,7 +295,9 @@ bool write_test(text *out, const graph *g, mica_net *check, const export_opts *o
     bool bytes = g->values[g->output].scale > 0.0f;
     if (bytes ? !put_int8_expected(out, g, check, opts, fill)
               : !run_library(out, g, check, opts, &largest, &count)) {
-        text_put(why, "  the library could not run the test: %s\n", mica_error(mica_net_context(check)));
+        const char *error = mica_error(mica_net_context(check));
+        text_put(why, "  the library could not run the test: %s\n",
+                 error[0] != '\0' ? error : "its output is neither of floats nor of i32 or i64");
         return false;
     }
     if (bytes)

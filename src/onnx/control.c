@@ -78,13 +78,13 @@ static void loop(mica_onnx_importing *n)
 {
     const mica_onnx_graph *body = graph_of(n, "body");
     int carried = n->ins > 2 ? n->ins - 2 : 0;
-    mica_onnx_ref in[MICA_ONNX_INS], out[MICA_ONNX_INS] = {0}, condition = n->ins > 1 ? n->in[1] : 0;
+    mica_onnx_ref in[MICA_ONNX_OUTS], out[MICA_ONNX_OUTS] = {0}, condition = n->ins > 1 ? n->in[1] : 0;
     collected scans[MICA_ONNX_OUTS] = {{0}};
     int64_t turns = turns_of(n);
     int scanned = body != NULL ? body->output_count - 1 - carried : 0;
     if (n->failed)
         return;
-    if (scanned < 0 || carried + 2 > MICA_ONNX_INS || body->output_count > MICA_ONNX_INS) {
+    if (scanned < 0 || carried + 2 > MICA_ONNX_OUTS || body->output_count > MICA_ONNX_OUTS) {
         (void)mica_onnx_bad(n, "its body has %d outputs for %d values", body->output_count, carried);
         return;
     }
@@ -95,7 +95,7 @@ static void loop(mica_onnx_importing *n)
             (void)mica_onnx_unsupported(n, "a loop of more than %d turns", MOST_TURNS);
         in[0] = mica_onnx_scalar(n, MICA_I64, (double)turn);
         in[1] = condition != 0 ? condition : mica_onnx_scalar(n, MICA_U8, 1);
-        if (n->failed || !mica_onnx_import_graph(n, body, in, carried + 2, out, MICA_ONNX_INS))
+        if (n->failed || !mica_onnx_import_graph(n, body, in, carried + 2, out, MICA_ONNX_OUTS))
             return;
         condition = out[0];
         for (int i = 0; i < carried; i++)
@@ -125,7 +125,8 @@ static bool plan_scan(mica_onnx_importing *n, const mica_onnx_graph *body, scan_
     *p = (scan_plan){.scans = fits ? (int)scans : 0};
     p->states = n->ins - p->scans;
     p->outs = body->output_count - p->states;
-    if (!fits || p->outs < 0 || p->outs > MOST_SCANS || body->output_count > MICA_ONNX_INS) {
+    if (!fits || p->outs < 0 || p->outs > MOST_SCANS || n->ins > MICA_ONNX_OUTS ||
+        body->output_count > MICA_ONNX_OUTS) {
         (void)mica_onnx_bad(n, "num_scan_inputs is %lld of %d inputs, and its body has %d outputs",
                             (long long)scans, n->ins, body->output_count);
         return false;
@@ -158,7 +159,7 @@ static void scan(mica_onnx_importing *n)
 {
     const mica_onnx_graph *body = graph_of(n, "body");
     scan_plan p;
-    mica_onnx_ref in[MICA_ONNX_INS], out[MICA_ONNX_INS] = {0};
+    mica_onnx_ref in[MICA_ONNX_OUTS], out[MICA_ONNX_OUTS] = {0};
     collected outs[MOST_SCANS] = {{0}};
     if (body == NULL || !plan_scan(n, body, &p))
         return;
@@ -170,7 +171,7 @@ static void scan(mica_onnx_importing *n)
         for (int k = 0; k < p.scans; k++)
             in[p.states + k] = cut(n, n->in[p.states + k], (int)p.in_axes[k],
                                    p.in_back[k] != 0 ? p.turns - 1 - turn : turn);
-        if (n->failed || !mica_onnx_import_graph(n, body, in, n->ins, out, MICA_ONNX_INS))
+        if (n->failed || !mica_onnx_import_graph(n, body, in, n->ins, out, MICA_ONNX_OUTS))
             return;
         for (int i = 0; i < p.states; i++)
             in[i] = out[i];

@@ -162,8 +162,8 @@ static void import_node(mica_onnx_import *im, const mica_onnx_node *node)
     if (op == NULL && f == NULL)
         (void)mica_onnx_unsupported(&n, "Mica has no such operator (opset %d)", n.opset);
     else if (node->ins > MICA_ONNX_INS || node->outs > MICA_ONNX_OUTS)
-        (void)mica_onnx_unsupported(&n, "%d inputs and %d outputs, expected at most %d", node->ins,
-                                    node->outs, MICA_ONNX_INS);
+        (void)mica_onnx_unsupported(&n, "%d inputs and %d outputs, expected at most %d and %d", node->ins,
+                                    node->outs, MICA_ONNX_INS, MICA_ONNX_OUTS);
     else if (f != NULL && im->depth >= DEEPEST)
         (void)mica_onnx_unsupported(&n, "function calls nested more than %d deep", DEEPEST);
     else if (whole && f != NULL)
@@ -216,9 +216,12 @@ static bool size_of(mica_onnx_import *im, const mica_onnx_value *v, int axis, mi
     *out = v->dim[axis];
     if (*out >= 0 || (symbol != NULL && mica_onnx_symbol_size(im, symbol, out)))
         return im->status == MICA_OK;
-    im->status = mica_fail(im->ctx, MICA_ERR_ARGUMENT, "onnx: input %s: size %d%s%s%s is not known: set it",
-                           MICA_QUOTE(v->name), axis, symbol != NULL ? " (\"" : "",
-                           symbol != NULL ? symbol : "", symbol != NULL ? "\")" : "");
+    im->status = symbol != NULL
+                     ? mica_fail(im->ctx, MICA_ERR_ARGUMENT, "onnx: input %s: axis %d: set the size \"%s\"",
+                                 MICA_QUOTE(v->name), axis, symbol)
+                     : mica_fail(im->ctx, MICA_ERR_ARGUMENT,
+                                 "onnx: input %s: the size of axis %d is open: set the input's shape",
+                                 MICA_QUOTE(v->name), axis);
     return false;
 }
 

@@ -26,8 +26,8 @@
 /* A value of the model: 0 is none (an optional input that is absent, or what a call gives after an error). */
 typedef int mica_onnx_ref;
 
-#define MICA_ONNX_INS \
-    64 /* the most inputs and outputs of a node; of Concat, Sum and the like many are usual */
+/* The most inputs and outputs of a node. Concat has many: one for each feature that scikit-learn makes up. */
+#define MICA_ONNX_INS  512
 #define MICA_ONNX_OUTS 64
 
 /* A node that is being imported. */
@@ -167,6 +167,7 @@ mica_onnx_ref mica_onnx_bad(mica_onnx_importing *n, const char *format, ...)
     X(ml)                     \
     X(norm)                   \
     X(pooling)                \
+    X(qlinear)                \
     X(quantize)               \
     X(random)                 \
     X(recurrent)              \

@@ -316,7 +316,8 @@ static mica_status write_calls(mica_onnx_writer *w)
     char more[32] = "";
     if (w->problem_told < w->problem_count)
         (void)mica_format(more, sizeof more, " and %d more", w->problem_count - w->problem_told);
-    return mica_fail(w->ctx, MICA_ERR_ARGUMENT, "%s: ONNX cannot express %s%s", op_name, w->problems, more);
+    return mica_fail(w->ctx, MICA_ERR_ARGUMENT, "%s: cannot be written as ONNX: %s%s", op_name, w->problems,
+                     more);
 }
 
 /* ---- The whole ---- */

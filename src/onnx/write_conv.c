@@ -68,6 +68,30 @@ static void conv(mica_onnx_writing *c) { convolve(c, false, false); }
 static void conv_mean(mica_onnx_writing *c) { convolve(c, false, true); }
 static void conv_transpose(mica_onnx_writing *c) { convolve(c, true, false); }
 
+/* Of volumes. An option of 0 stands for 1. */
+static void convolve3d(mica_onnx_writing *c, bool transposed)
+{
+    const mica_conv3d_opts *o = c->opts;
+    int64_t strides[3], dilations[3], pads[6], output_pad[3];
+    for (int i = 0; i < 3; i++) {
+        strides[i] = o->stride[i] != 0 ? o->stride[i] : 1;
+        dilations[i] = o->dilation[i] != 0 ? o->dilation[i] : 1;
+        pads[i] = pads[3 + i] = o->pad[i];
+        output_pad[i] = o->output_pad[i];
+    }
+    mica_onnx_attr attrs[] = {mica_onnx_ints_attr("strides", strides, 3),
+                              mica_onnx_ints_attr("pads", pads, 6),
+                              mica_onnx_ints_attr("dilations", dilations, 3),
+                              mica_onnx_int_attr("group", o->groups != 0 ? o->groups : 1),
+                              mica_onnx_ints_attr("output_padding", output_pad, 3)};
+    mica_onnx_term bias = c->node->in[2] != NONE ? IN(2) : 0;
+    mica_onnx_put(c, OUT(0), transposed ? "ConvTranspose" : "Conv", TERMS(IN(0), IN(1), bias), attrs,
+                  transposed ? 5 : 4);
+}
+
+static void conv3d(mica_onnx_writing *c) { convolve3d(c, false); }
+static void conv_transpose3d(mica_onnx_writing *c) { convolve3d(c, true); }
+
 /* ---- Pooling ---- */
 
 mica_onnx_window mica_onnx_pool_window(mica_onnx_writing *c, const mica_pooling_opts *o, int axes, bool *over)
@@ -208,6 +232,8 @@ const mica_onnx_row mica_onnx_write_conv[] = {
     CONV(conv2d, conv),
     CONV(conv_transpose1d, conv_transpose),
     CONV(conv_transpose2d, conv_transpose),
+    OWN(conv3d, conv3d),
+    OWN(conv_transpose3d, conv_transpose3d),
     OWN(conv1d_mean, conv_mean),
     OWN(conv2d_mean, conv_mean),
     POOL(max_pool1d, max_pool),

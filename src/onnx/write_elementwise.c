@@ -185,6 +185,26 @@ static void where(mica_onnx_writing *c)
     mica_onnx_put(c, OUT(0), "Where", TERMS(condition, IN(1), IN(2)), NO_ATTRS);
 }
 
+/* ---- Bits: before opset 18, ONNX has them of truth values only ---- */
+
+#define BITS(name, type)                                \
+    static void name(mica_onnx_writing *c)              \
+    {                                                   \
+        if (c->in[0]->dtype != MICA_BOOL)               \
+            mica_onnx_refuse(c, "integers");            \
+        mica_onnx_node2(c, OUT(0), type, IN(0), IN(1)); \
+    }
+BITS(both, "And")
+BITS(either_of, "Or")
+BITS(one_of, "Xor")
+
+static void opposite(mica_onnx_writing *c)
+{
+    if (c->in[0]->dtype != MICA_BOOL)
+        mica_onnx_refuse(c, "integers");
+    mica_onnx_node1(c, OUT(0), "Not", IN(0), NO_ATTRS);
+}
+
 /* clang-format off */
 const mica_onnx_row mica_onnx_write_elementwise[] = {
     PLAIN(add, add), PLAIN(sub, sub), PLAIN(mul, mul), PLAIN(div, divide), PLAIN(min, min_of), PLAIN(max, max_of),
@@ -200,5 +220,6 @@ const mica_onnx_row mica_onnx_write_elementwise[] = {
     PLAIN(ceil, upper), OWN(mod, modulo), OWN(fmod, remainder_of),
     PLAIN(tan, tangent), PLAIN(asin, arc_sine), PLAIN(acos, arc_cosine), PLAIN(atan, arc_tangent),
     PLAIN(sinh, hyperbolic_sine), PLAIN(cosh, hyperbolic_cosine), PLAIN(asinh, area_sine), PLAIN(acosh, area_cosine),
-    PLAIN(atanh, area_tangent), END_OF_ROWS};
+    PLAIN(atanh, area_tangent), PLAIN(bit_and, both), PLAIN(bit_or, either_of), PLAIN(bit_xor, one_of),
+    PLAIN(bit_not, opposite), END_OF_ROWS};
 /* clang-format on */

@@ -122,9 +122,41 @@ static void trilu(mica_onnx_writing *c)
 
 static void det(mica_onnx_writing *c) { mica_onnx_node1(c, OUT(0), "Det", IN(0), NO_ATTRS); }
 
+static void one_hot(mica_onnx_writing *c)
+{
+    const struct {
+        int axis;
+        mica_index depth;
+    } *o = c->opts;
+    mica_onnx_put(c, OUT(0), "OneHot", TERMS(IN(0), mica_onnx_put_int(c, o->depth), IN(1)),
+                  ATTRS(mica_onnx_int_attr("axis", o->axis)));
+}
+
+/* All elements that are read, as an axis behind the one that they are read from, times their weights; those of an index
+ * of -1 are none. */
+static void sum_taps(mica_onnx_writing *c)
+{
+    int rank = c->in[0]->rank, axis = mica_onnx_axis_from(((const mica_axis_opts *)c->opts)->axis, rank);
+    mica_onnx_dim dims[MICA_MAX_RANK + 1];
+    mica_onnx_term none = mica_onnx_put_scalar(c, MICA_I32, 0.0);
+    mica_onnx_term outside = mica_onnx_node2(c, NEW, "Less", IN(1), none);
+    mica_onnx_term at = mica_onnx_node2(c, NEW, "Max", IN(1), none);
+    mica_onnx_term taps = mica_onnx_put(c, NEW, "Gather", TERMS(IN(0), at),
+                                        ATTRS(mica_onnx_int_attr("axis", axis)));
+    mica_onnx_term weights = mica_onnx_put(
+        c, NEW, "Where", TERMS(outside, mica_onnx_put_scalar(c, MICA_F32, 0.0), IN(2)), NO_ATTRS);
+    for (int i = 0; i < rank - axis + 1; i++)
+        dims[i] = i < 2 ? mica_onnx_dim_of(c, 2, i) : (mica_onnx_dim){.size = 1};
+    weights = mica_onnx_put_reshape(c, NEW, weights, dims, rank - axis + 1);
+    taps = mica_onnx_node2(c, NEW, "Mul", taps, weights);
+    mica_onnx_put(c, OUT(0), "ReduceSum", TERMS(taps, mica_onnx_put_int(c, axis + 1)),
+                  ATTRS(mica_onnx_int_attr("keepdims", 0)));
+}
+
 const mica_onnx_row mica_onnx_write_index[] = {PLAIN(embedding, embedding), PLAIN(take, take),
                                                PLAIN(gather, gather),       OWN(scatter_add, scatter_add),
                                                OWN(index_add, index_add),   OWN(wrap_indices, wrap_indices),
                                                OWN(gather_nd, gather_nd),   OWN(cumsum, cumsum),
                                                OWN(trilu, trilu),           OWN(det, det),
-                                               OWN_SEVERAL(top_k, top_k),   END_OF_ROWS};
+                                               OWN_SEVERAL(top_k, top_k),   OWN(one_hot, one_hot),
+                                               OWN(sum_taps, sum_taps),     END_OF_ROWS};

@@ -68,10 +68,10 @@ proto proto_value(const char *name, int type, int rank, const int64_t *dims)
     proto value = {0}, is = {0}, tensor = {0}, shape = {0};
     for (int i = 0; i < rank; i++) {
         proto dim = {0};
-        if (dims[i] != -1)
-            proto_number(&dim, 1, (uint64_t)dims[i]);
-        else
+        if (dims[i] == -1)
             proto_text(&dim, 2, "n");
+        else if (dims[i] != PROTO_OPEN)
+            proto_number(&dim, 1, (uint64_t)dims[i]);
         proto_message(&shape, 1, dim);
     }
     proto_number(&tensor, 1, (uint64_t)type);
@@ -144,6 +144,22 @@ void proto_real(proto *node, const char *name, float value)
     proto_message(node, 5, a);
 }
 
+void proto_reals(proto *node, const char *name, const float *values, int count)
+{
+    proto a = attribute(name, 6);
+    for (int i = 0; i < count; i++)
+        proto_float(&a, 7, values[i]);
+    proto_message(node, 5, a);
+}
+
+void proto_strings(proto *node, const char *name, const char *const *values, int count)
+{
+    proto a = attribute(name, 8);
+    for (int i = 0; i < count; i++)
+        proto_text(&a, 9, values[i]);
+    proto_message(node, 5, a);
+}
+
 void proto_string(proto *node, const char *name, const char *value)
 {
     proto a = attribute(name, 3);
@@ -174,6 +190,14 @@ proto proto_model(proto graph, int64_t opset)
     proto_number(&version, 2, (uint64_t)opset);
     proto_message(&model, 8, version);
     return model;
+}
+
+void proto_domain(proto *model, const char *domain, int64_t opset)
+{
+    proto version = {0};
+    proto_text(&version, 1, domain);
+    proto_number(&version, 2, (uint64_t)opset);
+    proto_message(model, 8, version);
 }
 
 /* ---- Samples ---- */

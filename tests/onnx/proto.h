@@ -30,7 +30,8 @@ enum {
     ONNX_BOOL = 9
 };
 
-/* ValueInfoProto: a size of -1 is the symbol "n". */
+#define PROTO_OPEN INT64_MIN
+/* ValueInfoProto: a size of -1 is the symbol "n", PROTO_OPEN one without a name. */
 proto proto_value(const char *name, int type, int rank, const int64_t *dims);
 /* TensorProto with raw data. */
 proto proto_tensor(const char *name, int type, int rank, const int64_t *dims, const void *raw, size_t bytes);
@@ -40,7 +41,9 @@ proto proto_node(const char *type, const char *ins, const char *outs);
 void proto_int(proto *node, const char *name, int64_t value);
 void proto_ints(proto *node, const char *name, const int64_t *values, int count);
 void proto_real(proto *node, const char *name, float value);
+void proto_reals(proto *node, const char *name, const float *values, int count);
 void proto_string(proto *node, const char *name, const char *value);
+void proto_strings(proto *node, const char *name, const char *const *values, int count);
 void proto_tensor_attribute(proto *node, const char *name, proto tensor);
 void proto_graph_attribute(proto *node, const char *name, proto graph);
 
@@ -48,6 +51,8 @@ void proto_graph_attribute(proto *node, const char *name, proto graph);
 enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 /* A ModelProto of this graph, IR version 8. */
 proto proto_model(proto graph, int64_t opset);
+/* It also has operators of another domain. */
+void proto_domain(proto *model, const char *domain, int64_t opset);
 
 /* Small models that are sound: y = relu(x @ w + b) and the like. NULL behind the last. */
 typedef struct proto_sample {

@@ -209,3 +209,44 @@ TEST(onnx_sizes_below_0)
     mica_onnx_close(model);
     proto_free(&bytes);
 }
+
+/* x [?, 3] and, if there are two of them, z [?, 3]; y = relu(x). */
+static proto unnamed(int inputs)
+{
+    static const int64_t dims[] = {PROTO_OPEN, 3};
+    proto graph = {0};
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 2, dims));
+    if (inputs > 1)
+        proto_message(&graph, GRAPH_INPUT, proto_value("z", ONNX_FLOAT, 2, dims));
+    proto_message(&graph, GRAPH_NODE, proto_node("Relu", "x", "y"));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 2, dims));
+    return proto_model(graph, 17);
+}
+
+/* A batch without a name is "batch", where nothing else can be. */
+TEST(onnx_batch_without_a_name)
+{
+    mica_context *ctx = test_context(1);
+    for (int inputs = 1; inputs < 3; inputs++) {
+        proto bytes = unnamed(inputs);
+        mica_onnx *model;
+        mica_net *net;
+        mica_tensor y;
+        mica_onnx_set set = {.name = "batch", .size = 4};
+        REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "unnamed") == MICA_OK);
+        REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+        if (inputs > 1)
+            CHECK_ERROR(
+                ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = &set, .count = 1}),
+                MICA_ERR_ARGUMENT,
+                "argument error: onnx: input \"x\": the size of axis 0 is open: set the input's shape");
+        else if (CHECK_OK(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = &set, .count = 1})) &&
+                 CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0})) &&
+                 CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) && CHECK_OK(ctx, mica_net_resize(net, 2)) &&
+                 CHECK_OK(ctx, mica_net_forward(net)) && CHECK_OK(ctx, mica_net_tensor(net, &y, "y")))
+            CHECK(y.dim[0] == 2);
+        mica_net_destroy(net);
+        mica_onnx_close(model);
+        proto_free(&bytes);
+    }
+}
