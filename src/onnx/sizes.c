@@ -225,3 +225,40 @@ const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded 
     im->fixed = "a shape in the model is computed from its sizes";
     return c->opts;
 }
+
+/* ---- Slices ---- */
+
+static int64_t bound(int64_t at, int64_t size, int64_t low, int64_t high)
+{
+    at += at < 0 ? size : 0;
+    return at < low ? low : at > high ? high : at;
+}
+
+/* How many of `size` elements a range takes, and the first; `low`: what a start before all of them becomes. */
+static int64_t taken(mica_onnx_range r, int64_t size, int64_t low, int64_t *first)
+{
+    int64_t back = r.step < 0, stop = bound(r.stop, size, -back, size - back);
+    *first = bound(r.start, size, low, size - back);
+    int64_t way = back ? *first - stop : stop - *first;
+    return way <= 0 ? 0 : back ? -((way - 1) / r.step) + 1 : (way - 1) / r.step + 1;
+}
+
+void mica_onnx_check_slice(mica_onnx_import *im, mica_onnx_ref x, mica_onnx_range range,
+                           const mica_slice_range_opts *opts)
+{
+    const mica_onnx_held *twin = twin_of(im, x);
+    if (im->fixed != NULL || twin == NULL || twin->known || twin->shape.rank <= opts->axis)
+        return;
+    mica_onnx_range own = {opts->start, opts->stop, opts->step};
+    int64_t size = mica_onnx_held_at(im, x)->shape.dim[opts->axis], first, own_first, back = own.step < 0;
+    if (twin->shape.dim[opts->axis] == size)
+        return;
+    if (own.stop == 0)
+        own.stop = back ? INT64_MIN : INT64_MAX;
+    /* One that counts from both ends takes more of fewer elements: more than planned. */
+    for (int64_t now = 1, most = taken(range, size, 0, &first); now <= size && im->fixed == NULL; now++) {
+        int64_t count = taken(range, now, 0, &first);
+        if (count > most || count != taken(own, now, -back, &own_first) || (count > 0 && first != own_first))
+            im->fixed = "a slice in the model cannot follow a smaller size";
+    }
+}

@@ -133,6 +133,14 @@ mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mic
  * if there are none. */
 const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *call, mica_shape_opts *room);
 
+/* A slice as ONNX says it. */
+typedef struct mica_onnx_range {
+    int64_t start, stop, step;
+} mica_onnx_range;
+/* Notes if a call of Mica's slice does not take what the range does at every smaller size, too. */
+void mica_onnx_check_slice(mica_onnx_import *im, mica_onnx_ref x, mica_onnx_range range,
+                           const mica_slice_range_opts *opts);
+
 /* ---- Patterns (fuse.c) ---- */
 
 /* Counts who reads what in the whole model. */
