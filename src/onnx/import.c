@@ -263,9 +263,9 @@ static void add_input(mica_onnx_import *im, const mica_onnx_info *info, int numb
     if (im->status != MICA_OK)
         return;
     mica_onnx_held held = {.inputs = (uint64_t)1 << (number < 63 ? number : 63), .input = true};
-    /* What the model fixes is no batch, whatever number it is; what it leaves open was set to that of the batch. */
-    bool open = v->rank < 0 || (v->rank > 0 && v->dim[0] < 0);
-    held.value = (open ? mica_net_input : mica_net_input_as_said)(im->net, info->name, dtype, rank, dims);
+    /* A first axis that has the name of another size, or that the model fixes, is no batch, whatever number it is. */
+    held.value = (mica_onnx_may_be_batch(im, v) ? mica_net_input : mica_net_input_as_said)(
+        im->net, info->name, dtype, rank, dims);
     im->status = held.value != 0 ? mica_net_shape(im->net, &held.shape, held.value)
                                  : mica_net_status(im->net);
     held.shape.data = NULL;

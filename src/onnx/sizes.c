@@ -56,6 +56,13 @@ static const char *name_in_net(const mica_onnx_import *im, const char *symbol)
     return first == symbol ? "batch" : symbol;
 }
 
+bool mica_onnx_may_be_batch(const mica_onnx_import *im, const mica_onnx_value *v)
+{
+    bool open = v->rank < 0 || (v->rank > 0 && v->dim[0] < 0);
+    const char *symbol = open && v->rank > 0 ? v->symbol[0] : NULL;
+    return open && (symbol == NULL || strcmp(name_in_net(im, symbol), "batch") == 0);
+}
+
 /* The size of a symbol in the twin: less by a number of its own, as far as it is large enough, so that sizes which
  * are the same now are not the same there. */
 static mica_index smaller(const mica_onnx_import *im, const mica_onnx_set *s)

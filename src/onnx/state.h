@@ -126,6 +126,8 @@ bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph
 
 /* The number that stands for a symbol in the dims of an input; false: it was not set. */
 bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index *out);
+/* Whether the first axis of an input may be the batch: the model leaves it open, and gives it no other name. */
+bool mica_onnx_may_be_batch(const mica_onnx_import *im, const mica_onnx_value *v);
 /* A constant that enters the net as `value`: the value that is right at smaller sizes, too, the same one or its leading
  * part. Notes if there is none. */
 mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mica_value value);

@@ -30,7 +30,7 @@ enum {
     ONNX_BOOL = 9
 };
 
-/* ValueInfoProto: a size of -1 is the symbol "n". */
+/* ValueInfoProto: a size of -1 is the symbol "n", one of -2 "m". */
 proto proto_value(const char *name, int type, int rank, const int64_t *dims);
 /* TensorProto with raw data. */
 proto proto_tensor(const char *name, int type, int rank, const int64_t *dims, const void *raw, size_t bytes);
