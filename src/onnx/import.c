@@ -100,6 +100,31 @@ static void call_function(mica_onnx_importing *n, const mica_onnx_function *f)
     im->opset_count = opset_count;
 }
 
+/* A weight: not a single number, and of the type that is learned. */
+static bool is_weight(const mica_onnx_import *im, const mica_tensor *t)
+{
+    return im->opts->train && t->dtype == MICA_F32 && t->rank > 0 && mica_tensor_count(t) > 1;
+}
+
+/* An initializer of a subgraph. The body of a loop is imported turn by turn, and all turns share its weights. */
+static void add_inner(mica_onnx_importing *n, mica_onnx_tensor *t)
+{
+    mica_onnx_import *im = n->import;
+    if (t->build != im->model->builds) {
+        if (mica_onnx_tensor_data(im->model, t) != MICA_OK) {
+            (void)mica_onnx_unsupported(n, "%s", mica_error(im->ctx));
+            return;
+        }
+        t->ref = mica_onnx_hold(im, &(mica_onnx_held){.shape = t->tensor,
+                                                      .name = t->name,
+                                                      .known = true,
+                                                      .inner = true,
+                                                      .learned = is_weight(im, &t->tensor)});
+        t->build = im->model->builds;
+    }
+    (void)mica_onnx_bind_name(im, t->name, t->ref);
+}
+
 bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph, const mica_onnx_ref *ins,
                             int count, mica_onnx_ref *out, int most)
 {
@@ -110,15 +135,8 @@ bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph
                mica_onnx_unsupported(n, "graphs that are nested more than %d deep", DEEPEST) != 0;
     im->scope = &scope;
     im->depth++;
-    for (int i = 0; i < graph->initializer_count && im->status == MICA_OK; i++) {
-        mica_onnx_tensor *t = &graph->initializers[i];
-        mica_status status = mica_onnx_tensor_data(im->model, t);
-        if (status != MICA_OK)
-            (void)mica_onnx_unsupported(n, "%s", mica_error(im->ctx));
-        else
-            (void)mica_onnx_bind_name(
-                im, t->name, mica_onnx_hold(im, &(mica_onnx_held){.shape = t->tensor, .known = true}));
-    }
+    for (int i = 0; i < graph->initializer_count && im->status == MICA_OK; i++)
+        add_inner(n, &graph->initializers[i]);
     for (int i = 0; i < graph->input_count && i < count; i++)
         (void)mica_onnx_bind_name(im, graph->inputs[i].name, ins[i]);
     mica_onnx_import_nodes(im, graph->nodes, graph->node_count);
@@ -273,12 +291,6 @@ static void add_input(mica_onnx_import *im, const mica_onnx_info *info, int numb
         (void)mica_onnx_bind_name(im, info->name, mica_onnx_hold(im, &held));
 }
 
-/* A weight: not a single number, and of the type that is learned. */
-static bool is_weight(const mica_onnx_import *im, const mica_tensor *t)
-{
-    return im->opts->train && t->dtype == MICA_F32 && t->rank > 0 && mica_tensor_count(t) > 1;
-}
-
 static void add_initializers(mica_onnx_import *im, mica_onnx_graph *g)
 {
     for (int i = 0; i < g->initializer_count && im->status == MICA_OK; i++) {
@@ -376,6 +388,7 @@ static void import_model(mica_onnx_import *im)
     mica_onnx *model = im->model;
     mica_onnx_scope scope = {0};
     im->names = im->scope = &scope;
+    model->builds++;
     model->problem_count = 0;
     model->starts = NULL;
     add_initializers(im, &model->graph);

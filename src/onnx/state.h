@@ -16,6 +16,7 @@ typedef struct mica_onnx_held {
     mica_onnx_ref kept[2];              /* what is kept that starts as this: a mean, a variance; 0: nothing */
     uint64_t inputs;                    /* bit k: depends on input k of the model, while that is not known */
     bool known;                         /* shape.data holds its elements (or it has none) */
+    bool inner;                         /* an initializer of a subgraph: another may have its name */
     bool learned;       /* an initializer that becomes a parameter: known, but calls on it are not folded */
     bool trained;       /* computed from what is learned */
     bool broken;        /* made by a node that failed: nothing follows from it */
