@@ -8,6 +8,7 @@
  * shapes that its twin has. A constant whose twin is its beginning (a table of positions, a mask, states of zeros) is
  * cut to the size of the step, and a reshape is written so that it follows. For anything else the net's sizes are
  * fixed to those planned. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "node/entry.h"
@@ -235,6 +236,8 @@ const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded 
 
 /* ---- Slices ---- */
 
+#define MOST_SIZES ((int64_t)1 << 20) /* that are tried: no model has such bounds */
+
 static int64_t bound(int64_t at, int64_t size, int64_t low, int64_t high)
 {
     at += at < 0 ? size : 0;
@@ -250,6 +253,15 @@ static int64_t taken(mica_onnx_range r, int64_t size, int64_t low, int64_t *firs
     return way <= 0 ? 0 : back ? -((way - 1) / r.step) + 1 : (way - 1) / r.step + 1;
 }
 
+/* From this size on a range goes on as it has begun: no bound lies outside, and those that lie outside of all sizes up to
+ * the planned one do so everywhere. */
+static int64_t regular_from(mica_onnx_range r, int64_t size)
+{
+    int64_t start = r.start > -size && r.start < size ? llabs(r.start) : 0;
+    int64_t stop = r.stop > -size && r.stop < size ? llabs(r.stop) : 0;
+    return start + stop + 1 < size ? start + stop + 1 : size;
+}
+
 void mica_onnx_check_slice(mica_onnx_import *im, mica_onnx_ref x, mica_onnx_range range,
                            const mica_slice_range_opts *opts)
 {
@@ -263,9 +275,13 @@ void mica_onnx_check_slice(mica_onnx_import *im, mica_onnx_ref x, mica_onnx_rang
     if (own.stop == 0)
         own.stop = back ? INT64_MIN : INT64_MAX;
     /* One that counts from both ends takes more of fewer elements: more than planned. */
-    for (int64_t now = 1, most = taken(range, size, 0, &first); now <= size && im->fixed == NULL; now++) {
+    int64_t most = taken(range, size, 0, &first), last = regular_from(range, size);
+    bool same = last <= MOST_SIZES;
+    for (int64_t now = 1; now <= last && same; now++) {
         int64_t count = taken(range, now, 0, &first);
-        if (count > most || count != taken(own, now, -back, &own_first) || (count > 0 && first != own_first))
-            im->fixed = "a slice in the model cannot follow a smaller size";
+        same = count <= most && count == taken(own, now, -back, &own_first) &&
+               (count == 0 || first == own_first);
     }
+    if (!same)
+        im->fixed = "a slice in the model cannot follow a smaller size";
 }
