@@ -90,6 +90,22 @@ static void emit_linear(emitter *e, const call *c)
     put_end(e, c, sizes);
 }
 
+/* Of two activations. */
+static void emit_matmul(emitter *e, const call *c)
+{
+    const value *a = in_value(e, 0), *y = out_value(e, 0);
+    bool bytes = y->dtype == MICA_I8;
+    const char *kernel = bytes ? "affine_matmul" : "affine_matmul_float";
+    int rows = (int)a->dim[a->rank - 2], batch = rows > 0 ? rows_of(y) / rows : 0;
+    use_kernel(e, kernel);
+    emit(e, "%s(%s, %s, %s, %d, %d, %d, %d,", kernel, out_name(e, 0), in_name(e, 0), in_name(e, 1), batch,
+         rows, columns_of(y), columns_of(a));
+    emit(e, "    %d, %d, %s%s", call_int(c, "a_zero", 0), call_int(c, "b_zero", 0),
+         float_text(call_number(c, "factor", 0)), bytes ? "," : ");");
+    if (bytes)
+        emit(e, "    %d, %s);", call_int(c, "y_zero", 0), limits_of(c).text);
+}
+
 static void emit_conv(emitter *e, const call *c)
 {
     emit_conv_shape(e, image_of(e->g, c->in[0]), image_of(e->g, c->out[0]), in_value(e, AFFINE_W), "");
@@ -104,6 +120,7 @@ const export_op export_affine_ops[] = {
     {.name = "affine_add", .emit = emit_add},
     {.name = "affine_global_avg_pool", .emit = emit_global_avg_pool},
     {.name = "affine_linear", .emit = emit_linear},
+    {.name = "affine_matmul", .emit = emit_matmul},
     {.name = "affine_conv2d", .emit = emit_conv},
     {0},
 };

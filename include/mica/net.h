@@ -177,8 +177,8 @@ typedef struct mica_compile_opts {
      * faster. For callers that read the program (mica_net_program_value) and want all tensors contiguous. */
     bool planes;
     /* Inference only: convert weights to the layouts that calls read once, when the net is bound, instead of in every
-     * step. The copies take memory (MICA_BUFFER_PREPARED) in addition to the weights; none are made if they exceed the
-     * budget. Writes to weights have no effect until mica_net_derive. */
+     * step. The copies take memory (MICA_BUFFER_PREPARED) in addition to the weights; none are made if one thread would
+     * exceed the budget with them. Writes to weights have no effect until mica_net_derive. */
     bool prepare;
     /* Inference only: run the batch in parts of at most this many rows. 0: the compiler chooses, so that values between
      * calls stay in the cache where that pays, and the budget is met. MICA_WHOLE_BATCH: never in parts, whatever the

@@ -190,6 +190,14 @@ static mica_status try_recomputing(mica_net *net, size_t budget, mica_index part
 /* Plans the cheapest trial that fits. */
 static mica_status take_best(mica_net *net, size_t budget, const trial *best, const trial *smallest)
 {
+#if !defined(MICA_SMALL)
+    if (best->total == SIZE_MAX && net->prepare)
+        return mica_fail(
+            net->ctx, MICA_ERR_MEMORY,
+            "net: needs at least %zu bytes, the budget is %zu (%zu short); it would fit with one "
+            "thread, or perhaps without prepared weights",
+            smallest->total, budget, smallest->total - budget);
+#endif
     if (best->total == SIZE_MAX)
         return mica_fail(net->ctx, MICA_ERR_MEMORY,
                          "net: needs at least %zu bytes, the budget is %zu (%zu short)", smallest->total,
@@ -287,6 +295,19 @@ static mica_status plan_fastest(mica_net *net, mica_index fewest)
     net->ctx->threads = threads;
     MICA_TRY(status);
     return plan_parts(net, best);
+}
+
+/* Weights stay as they are if, prepared, they would not fit beside the scratch of one thread: what only saves time goes
+ * first. More threads are not asked, since calls on prepared weights round otherwise. */
+static mica_status drop_prepared(mica_net *net, size_t budget)
+{
+    int threads = net->ctx->threads;
+    net->ctx->threads = 1;
+    mica_status status = plan_parts(net, net->part_rows);
+    net->ctx->threads = threads;
+    MICA_TRY(status);
+    net->prepare = net->plan.total <= budget;
+    return plan_parts(net, net->part_rows);
 }
 
 /* The parts that a net which is only run is asked for, or else those that make it faster. It is planned as a whole. */
@@ -447,11 +468,8 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
 #if !defined(MICA_SMALL)
     if (!net->train)
         MICA_TRY(take_parts(net, opts->part_rows));
-    if (opts->budget > 0 && net->plan.total > opts->budget &&
-        net->prepare) { /* what only saves time goes first */
-        net->prepare = false;
-        MICA_TRY(plan_parts(net, net->part_rows));
-    }
+    if (opts->budget > 0 && net->plan.total > opts->budget && net->prepare)
+        MICA_TRY(drop_prepared(net, opts->budget));
 #endif
     bool may_part = opts->part_rows == 0 && (net->train || !net->planes);
     if (opts->budget > 0 && opts->same_parts)
@@ -478,8 +496,19 @@ mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts)
     }
     if (net->block != NULL)
         return mica_fail(net->ctx, MICA_ERR_STATE, "net_compile: the net is already bound");
+#if !defined(MICA_SMALL)
+    mica_status before = net->ctx->status;
+    char text[MICA_ERROR_TEXT];
+    memcpy(text, net->ctx->error, sizeof text);
+#endif
     mica_status status = compile(net, opts != NULL ? opts : &defaults);
     net->status = MICA_OK; /* what failed is this plan: the net is built, and another plan may do */
+#if !defined(MICA_SMALL)
+    if (status == MICA_OK) { /* parts that were tried, and that some call refused, are no failure */
+        net->ctx->status = before;
+        memcpy(net->ctx->error, text, sizeof text);
+    }
+#endif
     return status;
 }
 

@@ -7,7 +7,6 @@
 #include "onnx/compose.h"
 #include "onnx/int8.h"
 #include "onnx/windows.h"
-#include "ops/int8_conv.h"
 
 #define MOST_BIAS 1073741824.0 /* 2^30 */
 
@@ -147,17 +146,6 @@ static mica_onnx_ref linear(mica_onnx_importing *n, const product *p, const mica
     return call(n, "affine_linear", p, &(mica_int8_pack_opts){.zero = p->x.zero}, o);
 }
 
-/* Whether weights are packed for tiles: images will have their channels last, if there are several. */
-static bool is_tiled(mica_onnx_importing *n, const product *p, const mica_affine_conv_opts *o)
-{
-    mica_int8_conv_opts windows = {.stride = {o->stride[0], o->stride[1]},
-                                   .pad = {o->pad[0], o->pad[1]},
-                                   .dilation = {o->dilation[0], o->dilation[1]},
-                                   .groups = o->groups};
-    return mica_int8_tiles_pay(n->import->ctx, mica_onnx_shape(n, p->x.ref), mica_onnx_shape(n, p->w),
-                               &windows);
-}
-
 /* A convolution by the node's attributes; what is on one side only is padded before. */
 static mica_onnx_ref convolve(mica_onnx_importing *n, product *p, mica_affine_conv_opts *o)
 {
@@ -180,7 +168,8 @@ static mica_onnx_ref convolve(mica_onnx_importing *n, product *p, mica_affine_co
     }
     o->x_zero = p->x.zero;
     p->x.ref = mica_onnx_pad(n, p->x.ref, v.axes, before, after, (double)p->x.zero);
-    mica_int8_pack_opts pack = {.groups = o->groups, .zero = p->x.zero, .tiled = is_tiled(n, p, o)};
+    mica_int8_pack_opts pack = {
+        .groups = o->groups, .zero = p->x.zero, .tiled = mica_onnx_is_tiled(n, p->x.ref, p->w, o)};
     return call(n, "affine_conv2d", p, &pack, o);
 }
 

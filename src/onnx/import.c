@@ -112,6 +112,31 @@ static void call_function(mica_onnx_importing *n, const mica_onnx_function *f)
     im->opset_count = opset_count;
 }
 
+/* A weight: not a single number, and of the type that is learned. */
+static bool is_weight(const mica_onnx_import *im, const mica_tensor *t)
+{
+    return im->opts->train && t->dtype == MICA_F32 && t->rank > 0 && mica_tensor_count(t) > 1;
+}
+
+/* An initializer of a subgraph. The body of a loop is imported turn by turn, and all turns share its weights. */
+static void add_inner(mica_onnx_importing *n, mica_onnx_tensor *t)
+{
+    mica_onnx_import *im = n->import;
+    if (t->build != im->model->builds) {
+        if (mica_onnx_tensor_data(im->model, t) != MICA_OK) {
+            (void)mica_onnx_unsupported(n, "%s", mica_error(im->ctx));
+            return;
+        }
+        t->ref = mica_onnx_hold(im, &(mica_onnx_held){.shape = t->tensor,
+                                                      .name = t->name,
+                                                      .known = true,
+                                                      .inner = true,
+                                                      .learned = is_weight(im, &t->tensor)});
+        t->build = im->model->builds;
+    }
+    (void)mica_onnx_bind_name(im, t->name, t->ref);
+}
+
 bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph, const mica_onnx_ref *ins,
                             int count, mica_onnx_ref *out, int most)
 {
@@ -122,15 +147,8 @@ bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph
                mica_onnx_unsupported(n, "graphs that are nested more than %d deep", DEEPEST) != 0;
     im->scope = &scope;
     im->depth++;
-    for (int i = 0; i < graph->initializer_count && im->status == MICA_OK; i++) {
-        mica_onnx_tensor *t = &graph->initializers[i];
-        mica_status status = mica_onnx_tensor_data(im->model, t);
-        if (status != MICA_OK)
-            (void)mica_onnx_unsupported(n, "%s", mica_error(im->ctx));
-        else
-            (void)mica_onnx_bind_name(
-                im, t->name, mica_onnx_hold(im, &(mica_onnx_held){.shape = t->tensor, .known = true}));
-    }
+    for (int i = 0; i < graph->initializer_count && im->status == MICA_OK; i++)
+        add_inner(n, &graph->initializers[i]);
     for (int i = 0; i < graph->input_count && i < count; i++)
         (void)mica_onnx_bind_name(im, graph->inputs[i].name, ins[i]);
     if (count_node(im)) /* the graph itself, too: loops of empty ones multiply as well */
@@ -274,20 +292,14 @@ static void add_input(mica_onnx_import *im, const mica_onnx_info *info, int numb
     if (im->status != MICA_OK)
         return;
     mica_onnx_held held = {.inputs = (uint64_t)1 << (number < 63 ? number : 63), .input = true};
-    /* What the model fixes is no batch, whatever number it is; what it leaves open was set to that of the batch. */
-    bool open = v->rank < 0 || (v->rank > 0 && v->dim[0] < 0);
-    held.value = (open ? mica_net_input : mica_net_input_as_said)(im->net, info->name, dtype, rank, dims);
+    /* A first axis that has the name of another size, or that the model fixes, is no batch, whatever number it is. */
+    held.value = (mica_onnx_may_be_batch(im, v) ? mica_net_input : mica_net_input_as_said)(
+        im->net, info->name, dtype, rank, dims);
     im->status = held.value != 0 ? mica_net_shape(im->net, &held.shape, held.value)
                                  : mica_net_status(im->net);
     held.shape.data = NULL;
     if (im->status == MICA_OK)
         (void)mica_onnx_bind_name(im, info->name, mica_onnx_hold(im, &held));
-}
-
-/* A weight: not a single number, and of the type that is learned. */
-static bool is_weight(const mica_onnx_import *im, const mica_tensor *t)
-{
-    return im->opts->train && t->dtype == MICA_F32 && t->rank > 0 && mica_tensor_count(t) > 1;
 }
 
 static void add_initializers(mica_onnx_import *im, mica_onnx_graph *g)
@@ -387,6 +399,7 @@ static void import_model(mica_onnx_import *im)
     mica_onnx *model = im->model;
     mica_onnx_scope scope = {0};
     im->names = im->scope = &scope;
+    model->builds++;
     model->problem_count = 0;
     model->starts = NULL;
     add_initializers(im, &model->graph);

@@ -40,6 +40,7 @@ typedef struct mica_onnx_tensor {
     uint64_t external_offset, external_bytes; /* bytes 0: as many as it has elements for */
     mica_tensor tensor; /* once it was made: data is not NULL, or there are no elements */
     bool made;
+    int build, ref; /* of a subgraph: the import of this number holds it as this value */
 } mica_onnx_tensor;
 
 typedef struct mica_onnx_attribute {
@@ -130,6 +131,7 @@ struct mica_onnx {
     struct mica_onnx_chunk *chunks; /* the pool */
     const char **interned;          /* open addressing */
     size_t interned_count, interned_room;
+    int builds;                     /* imports so far, twins included */
     struct mica_onnx_start *starts; /* what learned and kept values of the last build start as */
     mica_onnx_problem *problems;    /* of the last build */
     int problem_count, problem_room;

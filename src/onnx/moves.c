@@ -52,6 +52,34 @@ mica_onnx_ref mica_onnx_zeros(mica_onnx_importing *n, mica_dtype dtype, int rank
 /* The least of the numbers that stand for the end of an axis. */
 #define FAR_END 1000000000
 
+static mica_onnx_ref slice_once(mica_onnx_importing *n, mica_onnx_ref x, int axis, mica_onnx_range r)
+{
+    mica_index size = mica_onnx_shape(n, x)->dim[axis];
+    mica_slice_range_opts opts = {
+        .axis = axis, .start = (mica_index)r.start, .stop = (mica_index)r.stop, .step = (mica_index)r.step};
+    if (r.step < 0 && r.start < -size) /* Python would take nothing; ONNX starts with the first */
+        opts.start = 0;
+    if (r.stop == 0) /* which Mica takes for "through the end" */
+        opts.stop = size > 0 ? -size : -1;
+    if (r.stop == PTRDIFF_MIN && r.step > 0)
+        opts.stop = PTRDIFF_MIN + 1; /* the smallest is MICA_END */
+    mica_onnx_check_slice(n->import, x, r, &opts);
+    return mica_onnx_op1(n, "slice", x, &opts);
+}
+
+/* Backwards, without the first element: no stop says that of every size, but what follows the first is taken to its
+ * end. A start before that takes nothing, as in Python. */
+static mica_onnx_ref slice_to_second(mica_onnx_importing *n, mica_onnx_ref x, int axis, int64_t start,
+                                     int64_t step)
+{
+    if (start == 0)
+        return slice_once(n, x, axis, (mica_onnx_range){0, 0, 1});
+    mica_slice_range_opts back = {
+        .axis = axis, .start = (mica_index)(start - (start > 0)), .step = (mica_index)step};
+    x = slice_once(n, x, axis, (mica_onnx_range){1, INT64_MAX, 1});
+    return mica_onnx_op1(n, "slice", x, &back);
+}
+
 mica_onnx_ref mica_onnx_slice(mica_onnx_importing *n, mica_onnx_ref x, int axis, int64_t start, int64_t stop,
                               int64_t step)
 {
@@ -64,15 +92,9 @@ mica_onnx_ref mica_onnx_slice(mica_onnx_importing *n, mica_onnx_ref x, int axis,
      * than planned. */
     if (step == 1 && start == 0 && (stop >= FAR_END || (axis > 0 && stop >= size)))
         return x;
-    mica_slice_range_opts opts = {
-        .axis = axis, .start = (mica_index)start, .stop = (mica_index)stop, .step = (mica_index)step};
-    if (step < 0 && start < -size) /* Python would take nothing; ONNX starts with the first */
-        opts.start = 0;
-    if (stop == 0) /* which Mica takes for "through the end" */
-        opts.stop = size > 0 ? -size : -1;
-    if (stop == PTRDIFF_MIN && step > 0)
-        opts.stop = PTRDIFF_MIN + 1; /* the smallest is MICA_END */
-    return mica_onnx_op1(n, "slice", x, &opts);
+    if (step < 0 && stop == 0 && n->import->varies)
+        return slice_to_second(n, x, axis, start, step);
+    return slice_once(n, x, axis, (mica_onnx_range){start, stop, step});
 }
 
 mica_onnx_ref mica_onnx_part(mica_onnx_importing *n, mica_onnx_ref x, int axis, mica_index start,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "node/int8.h"
-#include "onnx/import.h"
+#include "onnx/windows.h"
 #include "onnx/write.h"
 
 enum { MOST_BYTES = 512, MOST_LIST = MICA_MAX_RANK };
@@ -83,8 +83,9 @@ static void read_field(mica_onnx_importing *n, const mica_field *f, char *opts)
 
 /* ---- The call ---- */
 
-/* Which input of a product of bytes are packed weights, and how they are packed. 0: it is none. */
-static int packing(const mica_op *op, const void *opts, mica_int8_pack_opts *pack)
+/* Which input of a product of bytes are packed weights, and how they are packed: as in the net that was written. 0: it
+ * is none. */
+static int packing(mica_onnx_importing *n, const mica_op *op, const void *opts, mica_int8_pack_opts *pack)
 {
     *pack = (mica_int8_pack_opts){.groups = 0};
     if (op == &mica_op_int8_conv2d)
@@ -94,6 +95,7 @@ static int packing(const mica_op *op, const void *opts, mica_int8_pack_opts *pac
     else if (op == &mica_op_affine_conv2d) {
         pack->groups = ((const mica_affine_conv_opts *)opts)->groups;
         pack->zero = ((const mica_affine_conv_opts *)opts)->x_zero;
+        pack->tiled = mica_onnx_is_tiled(n, n->in[INT8_X], n->in[INT8_W], opts);
     } else
         return op == &mica_op_int8_linear ? INT8_PACKED : 0;
     return op == &mica_op_int8_conv2d ? INT8_PACKED : AFFINE_PACKED;
@@ -104,7 +106,7 @@ static mica_onnx_ref call_own(mica_onnx_importing *n, const mica_op *op, const v
 {
     mica_int8_pack_opts pack;
     mica_onnx_ref ins[MICA_OP_INS] = {0};
-    int at = packing(op, opts, &pack);
+    int at = packing(n, op, opts, &pack);
     if (at == 0 || n->ins > at || !mica_onnx_is_known(n, n->in[INT8_W]) ||
         !mica_onnx_is_known(n, n->in[INT8_BIAS]))
         return mica_onnx_call(n, op, n->in, n->ins, opts);

@@ -8,6 +8,7 @@
  * shapes that its twin has. A constant whose twin is its beginning (a table of positions, a mask, states of zeros) is
  * cut to the size of the step, and a reshape is written so that it follows. For anything else the net's sizes are
  * fixed to those planned. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "io/quote.h"
@@ -55,6 +56,13 @@ static const char *name_in_net(const mica_onnx_import *im, const char *symbol)
         }
     }
     return first == symbol ? "batch" : symbol;
+}
+
+bool mica_onnx_may_be_batch(const mica_onnx_import *im, const mica_onnx_value *v)
+{
+    bool open = v->rank < 0 || (v->rank > 0 && v->dim[0] < 0);
+    const char *symbol = open && v->rank > 0 ? v->symbol[0] : NULL;
+    return open && (symbol == NULL || strcmp(name_in_net(im, symbol), "batch") == 0);
 }
 
 /* The size of a symbol in the twin: less by a number of its own, as far as it is large enough, so that sizes which
@@ -230,4 +238,56 @@ const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded 
     }
     im->fixed = "a shape in the model is computed from its sizes";
     return c->opts;
+}
+
+/* ---- Slices ---- */
+
+#define MOST_SIZES ((int64_t)1 << 20) /* that are tried: no model has such bounds */
+
+static int64_t bound(int64_t at, int64_t size, int64_t low, int64_t high)
+{
+    at += at < 0 ? size : 0;
+    return at < low ? low : at > high ? high : at;
+}
+
+/* How many of `size` elements a range takes, and the first; `low`: what a start before all of them becomes. */
+static int64_t taken(mica_onnx_range r, int64_t size, int64_t low, int64_t *first)
+{
+    int64_t back = r.step < 0, stop = bound(r.stop, size, -back, size - back);
+    *first = bound(r.start, size, low, size - back);
+    int64_t way = back ? *first - stop : stop - *first;
+    return way <= 0 ? 0 : back ? -((way - 1) / r.step) + 1 : (way - 1) / r.step + 1;
+}
+
+/* From this size on a range goes on as it has begun: no bound lies outside, and those that lie outside of all sizes up to
+ * the planned one do so everywhere. */
+static int64_t regular_from(mica_onnx_range r, int64_t size)
+{
+    int64_t start = r.start > -size && r.start < size ? llabs(r.start) : 0;
+    int64_t stop = r.stop > -size && r.stop < size ? llabs(r.stop) : 0;
+    return start + stop + 1 < size ? start + stop + 1 : size;
+}
+
+void mica_onnx_check_slice(mica_onnx_import *im, mica_onnx_ref x, mica_onnx_range range,
+                           const mica_slice_range_opts *opts)
+{
+    const mica_onnx_held *twin = twin_of(im, x);
+    if (im->fixed != NULL || twin == NULL || twin->known || twin->shape.rank <= opts->axis)
+        return;
+    mica_onnx_range own = {opts->start, opts->stop, opts->step};
+    int64_t size = mica_onnx_held_at(im, x)->shape.dim[opts->axis], first, own_first, back = own.step < 0;
+    if (twin->shape.dim[opts->axis] == size)
+        return;
+    if (own.stop == 0)
+        own.stop = back ? INT64_MIN : INT64_MAX;
+    /* One that counts from both ends takes more of fewer elements: more than planned. */
+    int64_t most = taken(range, size, 0, &first), last = regular_from(range, size);
+    bool same = last <= MOST_SIZES;
+    for (int64_t now = 1; now <= last && same; now++) {
+        int64_t count = taken(range, now, 0, &first);
+        same = count <= most && count == taken(own, now, -back, &own_first) &&
+               (count == 0 || first == own_first);
+    }
+    if (!same)
+        im->fixed = "a slice in the model cannot follow a smaller size";
 }

@@ -16,6 +16,7 @@ typedef struct mica_onnx_held {
     mica_onnx_ref kept[2];              /* what is kept that starts as this: a mean, a variance; 0: nothing */
     uint64_t inputs;                    /* bit k: depends on input k of the model, while that is not known */
     bool known;                         /* shape.data holds its elements (or it has none) */
+    bool inner;                         /* an initializer of a subgraph: another may have its name */
     bool learned;       /* an initializer that becomes a parameter: known, but calls on it are not folded */
     bool trained;       /* computed from what is learned */
     bool broken;        /* made by a node that failed: nothing follows from it */
@@ -129,12 +130,22 @@ bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph
 
 /* The number that stands for a symbol in the dims of an input; false: it was not set. */
 bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index *out);
+/* Whether the first axis of an input may be the batch: the model leaves it open, and gives it no other name. */
+bool mica_onnx_may_be_batch(const mica_onnx_import *im, const mica_onnx_value *v);
 /* A constant that enters the net as `value`: the value that is right at smaller sizes, too, the same one or its leading
  * part. Notes if there is none. */
 mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mica_value value);
 /* The options of a call that give the right shapes at smaller sizes, too: its own, or another reshape's in *room. Notes
  * if there are none. */
 const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *call, mica_shape_opts *room);
+
+/* A slice as ONNX says it. */
+typedef struct mica_onnx_range {
+    int64_t start, stop, step;
+} mica_onnx_range;
+/* Notes if a call of Mica's slice does not take what the range does at every smaller size, too. */
+void mica_onnx_check_slice(mica_onnx_import *im, mica_onnx_ref x, mica_onnx_range range,
+                           const mica_slice_range_opts *opts);
 
 /* ---- Patterns (fuse.c) ---- */
 

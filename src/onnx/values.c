@@ -7,8 +7,9 @@
 
 /* Constants that are computed take memory that no plan tells of; no real model needs more than a few times its size. */
 #define MOST_FOLDED ((size_t)1 << 30)
-/* The longest name of a constant; nets take no longer ones. */
+/* The longest name of a constant; nets take no longer ones. And of a number behind it. */
 #define CONSTANT_NAME 256
+#define NAME_NUMBER   16
 
 /* ---- Values ---- */
 
@@ -364,14 +365,17 @@ mica_context *mica_onnx_context(const mica_onnx_importing *n) { return n->import
 bool mica_onnx_training(const mica_onnx_importing *n) { return n->import->opts->train; }
 
 /* The name of a constant, or one for what has none, or one that is longer than a net takes. `end` tells several uses
- * of an initializer apart: files share those that are equal, so that a mean may be a shift as well. */
+ * of an initializer apart: files share those that are equal, so that a mean may be a shift as well. A number does so
+ * for those of several subgraphs, say of both branches of an If. */
 static const char *constant_name(mica_onnx_import *im, const mica_onnx_held *held, const char *end,
                                  char *text, size_t size)
 {
     size_t length = held->name != NULL ? strlen(held->name) : 0, more = strlen(end) + 1;
-    if (length > 0 && length + more <= size) {
+    if (length > 0 && length + more + (held->inner ? NAME_NUMBER : 0) <= size) {
         memcpy(text, held->name, length);
         memcpy(text + length, end, more);
+        for (int k = 2; held->inner && mica_onnx_name_taken(im, text); k++)
+            (void)mica_format(text + length + more - 1, NAME_NUMBER, ".%d", k);
         return text;
     }
     do

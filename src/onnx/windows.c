@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "onnx/state.h"
+#include "ops/int8_conv.h"
 
 /* Sizes beyond this are nonsense, and no product of two overflows. */
 #define MOST ((int64_t)INT32_MAX - 1)
@@ -146,6 +147,23 @@ mica_onnx_ref mica_onnx_pad(mica_onnx_importing *n, mica_onnx_ref x, int axes, c
     memcpy(front + 2, before, (size_t)axes * sizeof *before);
     memcpy(behind + 2, after, (size_t)axes * sizeof *after);
     return mica_onnx_pad_all(n, x, front, behind, value);
+}
+
+/* ---- Tiles ---- */
+
+bool mica_onnx_is_tiled(mica_onnx_importing *n, mica_onnx_ref x, mica_onnx_ref w,
+                        const mica_affine_conv_opts *opts)
+{
+    const mica_tensor *images = mica_onnx_shape(n, x);
+    mica_int8_conv_opts windows = {.groups = opts->groups};
+    for (int k = 0; k < 2; k++) {
+        if (opts->pad[k] < 0 || opts->pad[k] > images->dim[2 + k])
+            return false; /* a file may say anything */
+        windows.stride[k] = opts->stride[k];
+        windows.pad[k] = opts->pad[k];
+        windows.dilation[k] = opts->dilation[k];
+    }
+    return mica_int8_tiles_pay(n->import->ctx, images, mica_onnx_shape(n, w), &windows);
 }
 
 /* ---- Tables ---- */

@@ -35,6 +35,11 @@ mica_onnx_ref mica_onnx_pad(mica_onnx_importing *n, mica_onnx_ref x, int axes, c
 mica_onnx_ref mica_onnx_pad_all(mica_onnx_importing *n, mica_onnx_ref x, const mica_index *before,
                                 const mica_index *after, double value);
 
+/* Whether the weights of a convolution of bytes are packed for tiles, too: images will have their channels last, if
+ * there are several. */
+bool mica_onnx_is_tiled(mica_onnx_importing *n, mica_onnx_ref x, mica_onnx_ref w,
+                        const mica_affine_conv_opts *opts);
+
 /* A table of sum_taps: `out` rows of up to `taps` elements and their weights; -1 is no element. */
 typedef struct mica_onnx_table {
     mica_index out, taps;

@@ -32,19 +32,18 @@ static mica_onnx_term put_long(mica_onnx_writing *c, int64_t value)
 
 /* ---- Whole numbers by multiplier / 2^shift ---- */
 
-#define FAR ((int64_t)1 << 62) /* added before a division, which rounds to 0, so that it rounds down */
-
-/* (x multiplier + 2^(shift - 1)) / 2^shift, rounded down, of i64. `power` is 2^shift. */
+/* (x multiplier + 2^(shift - 1)) / 2^shift, rounded down, of i64. `power` is 2^shift. Div rounds to 0; so what Mod leaves,
+ * which is never below 0, is taken off before. No sum of 32 bits, multiplier of 31 and shift of 62 pass 64 bits. Limits
+ * are those of floats, which hold what lies within: onnxruntime 1.31's Clip of i64 lets 2^31 to 2^32 through. */
 static void put_scaled(mica_onnx_writing *c, mica_onnx_term x, mica_onnx_term multiplier,
                        mica_onnx_term power, limits l)
 {
-    mica_onnx_term far = put_long(c, FAR);
     mica_onnx_term half = mica_onnx_node2(c, NEW, "Div", power, put_long(c, 2));
     x = mica_onnx_node2(c, NEW, "Mul", x, multiplier);
-    x = mica_onnx_node2(c, NEW, "Add", x, mica_onnx_node2(c, NEW, "Add", half, far));
-    x = mica_onnx_node2(c, NEW, "Div", x, power);
-    x = mica_onnx_node2(c, NEW, "Sub", x, mica_onnx_node2(c, NEW, "Div", far, power));
-    mica_onnx_term low = put_long(c, l.low), high = put_long(c, l.high);
+    x = mica_onnx_node2(c, NEW, "Add", x, half);
+    x = mica_onnx_node2(c, NEW, "Sub", x, mica_onnx_node2(c, NEW, "Mod", x, power));
+    x = mica_onnx_put_cast(c, NEW, mica_onnx_node2(c, NEW, "Div", x, power), FLOAT);
+    mica_onnx_term low = mica_onnx_put_number(c, (float)l.low), high = mica_onnx_put_number(c, (float)l.high);
     mica_onnx_put_cast(c, OUT(0), mica_onnx_put(c, NEW, "Clip", TERMS(x, low, high), NO_ATTRS), INT8);
 }
 

@@ -22,8 +22,7 @@ static const char *const refused[] = {
     "shift_right", "gather_nd", "gather_nd_backward", "scatter", "scatter_nd",
     "tensor_scatter", "top_k", "one_hot", "cumsum", "trilu", "reverse_sequence", "det",
     "det_backward", "conv3d", "conv_transpose3d", "max_pool", "max_unpool", "sum_taps",
-    "grid_sample", "roi_align", "deform_columns", "int8_pack", "integer_conv", "quantize_error",
-    "affine_matmul"};
+    "grid_sample", "roi_align", "deform_columns", "int8_pack", "integer_conv", "quantize_error"};
 /* clang-format on */
 
 static bool is_refused(const mica_op *op)

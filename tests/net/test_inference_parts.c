@@ -443,6 +443,36 @@ TEST(inference_parts_that_make_no_sense)
     mica_net_destroy(net);
 }
 
+/* A copy of at least four rows. */
+static mica_status four_infer(mica_infer *i)
+{
+    return i->in[0]->dim[0] >= 4 ? mica_infer_like(i, 0, 0)
+                                 : mica_infer_fail(i, MICA_ERR_SHAPE, "expected four rows");
+}
+static mica_status four_run(const mica_call *c) { return mica_copy(c->ctx, c->out[0], c->in[0]); }
+static bool four_mixes(const mica_infer *i) { return i == NULL; }
+
+/* Parts that were tried and refused leave no error behind. */
+TEST(inference_parts_leave_no_error)
+{
+    static const mica_op four = {
+        .name = "four", .ins = 1, .outs = 1, .infer = four_infer, .run = four_run, .mixes = four_mixes};
+    mica_context *ctx = test_context(1);
+    mica_net *net;
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    mica_value h = mica_net_input(net, "x", MICA_F32, DIMS(64, 3, 40, 40));
+    h = mica_net_call(net, NULL, &four, &h, 1, NULL);
+    for (int i = 0; i < 4; i++)
+        h = mica_net_activation(net, h,
+                                &(mica_net_activation_opts){.kind = i % 2 == 0 ? MICA_RELU : MICA_TANH});
+    mica_net_output(net, "y", mica_net_global_avg_pool(net, h, NULL));
+    CHECK(parts_of(net, NULL) > 0);
+    CHECK_MSG(mica_error(ctx)[0] == '\0' && mica_context_status(ctx) == MICA_OK, "%s", mica_error(ctx));
+    CHECK(mica_net_compile(net, &(mica_compile_opts){.budget = 1}) == MICA_ERR_MEMORY);
+    CHECK(strstr(mica_error(ctx), "needs at least") != NULL);
+    mica_net_destroy(net);
+}
+
 /* ---- ONNX ---- */
 
 /* A model with several inputs, written and read again. */

@@ -249,6 +249,48 @@ TEST(prepare_gives_the_same_bits_for_any_number_of_threads)
     }
 }
 
+#if !defined(MICA_NO_THREADS)
+
+/* The bytes of weights that are prepared within a budget; SIZE_MAX: it is refused. */
+static size_t prepared_within(size_t budget, int threads, size_t *total)
+{
+    mica_context *ctx = NULL;
+    mica_net *net = NULL;
+    test_random r = test_seed(4);
+    size_t bytes = SIZE_MAX;
+    if (!CHECK(mica_context_create(&ctx, &(mica_context_opts){.threads = threads}) == MICA_OK))
+        return bytes;
+    CHECK_OK(ctx, mica_net_create(ctx, &net));
+    build_deep(net, &r, 1);
+    mica_status status = mica_net_compile(net, &(mica_compile_opts){.prepare = true, .budget = budget});
+    if (CHECK_MSG(status == MICA_OK || (status == MICA_ERR_MEMORY && threads > 1), "%s", mica_error(ctx)) &&
+        status == MICA_OK) {
+        bytes = prepared_bytes(net);
+        *total = mica_net_plan(net)->total;
+        CHECK(budget == 0 || *total <= budget);
+    }
+    mica_net_destroy(net);
+    mica_context_destroy(ctx);
+    return bytes;
+}
+
+/* Those that fit beside one thread's scratch: more threads have the same, or are refused. */
+TEST(prepare_within_a_budget_does_not_depend_on_threads)
+{
+    size_t least, most, total = 0;
+    size_t all = prepared_within(0, 1, &least);
+    CHECK(all > 0 && prepared_within(0, 3, &most) == all && most > least);
+    CHECK(prepared_within(most, 3, &total) == all);
+    CHECK(prepared_within(least - 1, 1, &total) == 0 && prepared_within(least - 1, 3, &total) != all);
+    for (size_t budget = least; budget < most; budget += (most - least + 7) / 8) {
+        size_t one = prepared_within(budget, 1, &total), three = prepared_within(budget, 3, &total);
+        CHECK_MSG(one == all && (three == all || three == SIZE_MAX),
+                  "%zu bytes: %zu prepared, with threads %zu", budget, one, three);
+    }
+}
+
+#endif
+
 /* ---- Where weights live ---- */
 
 enum { ROWS = 9, WIDTH = 33, UNITS = 40 };

@@ -68,10 +68,10 @@ proto proto_value(const char *name, int type, int rank, const int64_t *dims)
     proto value = {0}, is = {0}, tensor = {0}, shape = {0};
     for (int i = 0; i < rank; i++) {
         proto dim = {0};
-        if (dims[i] == -1)
-            proto_text(&dim, 2, "n");
-        else if (dims[i] != PROTO_OPEN)
+        if (dims[i] >= 0)
             proto_number(&dim, 1, (uint64_t)dims[i]);
+        else if (dims[i] != PROTO_OPEN)
+            proto_text(&dim, 2, dims[i] == -1 ? "n" : "m");
         proto_message(&shape, 1, dim);
     }
     proto_number(&tensor, 1, (uint64_t)type);

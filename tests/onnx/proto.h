@@ -31,7 +31,7 @@ enum {
 };
 
 #define PROTO_OPEN INT64_MIN
-/* ValueInfoProto: a size of -1 is the symbol "n", PROTO_OPEN one without a name. */
+/* ValueInfoProto: a size of -1 is the symbol "n", one of -2 "m", PROTO_OPEN one without a name. */
 proto proto_value(const char *name, int type, int rank, const int64_t *dims);
 /* TensorProto with raw data. */
 proto proto_tensor(const char *name, int type, int rank, const int64_t *dims, const void *raw, size_t bytes);

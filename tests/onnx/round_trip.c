@@ -186,7 +186,7 @@ static void keep_outputs(mica_context *ctx, mica_net *net, ends *e, const char *
     mica_onnx_close(model);
 }
 
-bool round_trip(mica_net *net, const char *name)
+static bool round_trip_as(mica_net *net, const char *name, bool plain)
 {
     mica_context *ctx = mica_net_context(net);
     const char *keep_in = getenv("MICA_ONNX_KEEP");
@@ -195,7 +195,7 @@ bool round_trip(mica_net *net, const char *name)
     char file[128], path[600];
     snprintf(file, sizeof file, "%s.onnx", name);
     snprintf(path, sizeof path, "%s/%s", keep_in != NULL ? keep_in : s.folder, file);
-    bool written = mica_onnx_write(net, path, NULL) == MICA_OK;
+    bool written = mica_onnx_write(net, path, &(mica_onnx_write_opts){.plain = plain}) == MICA_OK;
     if (written) {
         keep_inputs(net, e);
         if (CHECK_MSG(mica_net_forward(net) == MICA_OK, "%s: %s", name, mica_error(ctx))) {
@@ -208,3 +208,6 @@ bool round_trip(mica_net *net, const char *name)
     scratch_remove(&s);
     return written;
 }
+
+bool round_trip(mica_net *net, const char *name) { return round_trip_as(net, name, false); }
+bool round_trip_plain(mica_net *net, const char *name) { return round_trip_as(net, name, true); }

@@ -10,5 +10,7 @@
  * bits. With $MICA_ONNX_KEEP the file, what went in and what came out are left in that folder, for other programs
  * (tests/onnx/check_written.py). False: it cannot be written, and the context says why. */
 bool round_trip(mica_net *net, const char *name);
+/* The same without functions. */
+bool round_trip_plain(mica_net *net, const char *name);
 
 #endif

@@ -320,3 +320,74 @@ TEST(onnx_layer_normalization_statistics_learn)
     }
     drop(&l);
 }
+
+/* ---- Weights of subgraphs ---- */
+
+/* The body of an If or a Loop: `out` = tanh(`from` * w) + b, w and b being its own. */
+static proto body_graph(test_random *r, const char *from, const char *out)
+{
+    proto graph = {0};
+    char ins[32];
+    strcpy(ins, from);
+    strcat(ins, " w");
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", ins, "product"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Tanh", "product", "bent"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "bent b", out));
+    put_random(&graph, r, "w", 1, (int64_t[]){WIDTH});
+    put_random(&graph, r, "b", 1, (int64_t[]){WIDTH});
+    return graph;
+}
+
+/* Two branches that are taken, then a loop of three turns, all of whose weights have the same names. */
+static proto nested_graph(void)
+{
+    const int64_t shape[] = {SAMPLES, CHANNELS, WIDTH}, turns = 3;
+    const uint8_t no = 0, yes = 1;
+    test_random r = test_seed(21);
+    proto graph = {0};
+    for (int k = 0; k < 2; k++) {
+        proto node = proto_node("If", k == 0 ? "yes" : "no", k == 0 ? "first" : "second");
+        proto taken = body_graph(&r, k == 0 ? "x" : "first", "branch"),
+              other = body_graph(&r, k == 0 ? "x" : "first", "branch");
+        proto_message(&taken, GRAPH_OUTPUT, proto_value("branch", ONNX_FLOAT, 3, shape));
+        proto_message(&other, GRAPH_OUTPUT, proto_value("branch", ONNX_FLOAT, 3, shape));
+        proto_graph_attribute(&node, k == 0 ? "then_branch" : "else_branch", taken);
+        proto_graph_attribute(&node, k == 0 ? "else_branch" : "then_branch", other);
+        proto_message(&graph, GRAPH_NODE, node);
+    }
+    proto loop = proto_node("Loop", "turns yes second", "y"), body = body_graph(&r, "h", "next");
+    proto_message(&body, GRAPH_NODE, proto_node("Identity", "go", "on"));
+    proto_message(&body, GRAPH_INPUT, proto_value("turn", ONNX_INT64, 0, NULL));
+    proto_message(&body, GRAPH_INPUT, proto_value("go", ONNX_BOOL, 0, NULL));
+    proto_message(&body, GRAPH_INPUT, proto_value("h", ONNX_FLOAT, 3, shape));
+    proto_message(&body, GRAPH_OUTPUT, proto_value("on", ONNX_BOOL, 0, NULL));
+    proto_message(&body, GRAPH_OUTPUT, proto_value("next", ONNX_FLOAT, 3, shape));
+    proto_graph_attribute(&loop, "body", body);
+    proto_message(&graph, GRAPH_NODE, loop);
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("turns", ONNX_INT64, 0, NULL, &turns, 8));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("yes", ONNX_BOOL, 0, NULL, &yes, 1));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("no", ONNX_BOOL, 0, NULL, &no, 1));
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, shape));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 3, shape));
+    return graph;
+}
+
+/* Each has a name of its own; the turns of the loop share theirs. */
+TEST(onnx_weights_of_subgraphs_learn)
+{
+    static const char *const names[] = {"w", "b", "w.2", "b.2", "w.3", "b.3"};
+    mica_context *ctx = test_context(1);
+    learner l = {0};
+    mica_tensor x, w;
+    mica_gradient_check found;
+    if (learn_norm(&l, ctx, nested_graph()) && CHECK_OK(ctx, mica_net_tensor(l.net, &x, "x"))) {
+        fill_with(&x, 22);
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            CHECK_OK(ctx, mica_net_tensor(l.net, &w, names[i]));
+        mica_status status = mica_check_gradients(l.net, &found, NULL);
+        CHECK_MSG(status == MICA_OK && found.right && found.checked == 6 * WIDTH,
+                  "element %zu of %s has the gradient %g, by differences %g; %zu checked", found.element,
+                  found.name, found.gradient, found.difference, found.checked);
+    }
+    drop(&l);
+}

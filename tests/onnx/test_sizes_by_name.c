@@ -164,6 +164,38 @@ TEST(onnx_sizes_that_are_fixed_are_no_batch)
         }
 }
 
+/* Nor is one that has another name, even where it is set to as many: w, whose shape is set, stays as it is. */
+TEST(onnx_sizes_of_another_name_are_no_batch)
+{
+    mica_context *ctx = test_context(1);
+    proto graph = {0};
+    mica_onnx *model;
+    mica_net *net;
+    mica_tensor shape, w;
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 2, (int64_t[]){-1, COLUMNS}));
+    proto_message(&graph, GRAPH_INPUT, proto_value("w", ONNX_FLOAT, 2, (int64_t[]){-2, COLUMNS}));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 2, (int64_t[]){-1, COLUMNS}));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("z", ONNX_FLOAT, 2, (int64_t[]){-2, COLUMNS}));
+    proto_message(&graph, GRAPH_NODE, proto_node("Relu", "x", "y"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Relu", "w", "z"));
+    proto bytes = proto_model(graph, 17);
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    CHECK_OK(ctx, mica_net_create(ctx, &net));
+    CHECK_OK(ctx, mica_tensor_init(ctx, &shape, NULL, MICA_F32, 2, (mica_index[]){ROWS, COLUMNS}));
+    mica_onnx_set sets[] = {{.name = "n", .size = ROWS}, {.name = "w", .value = &shape}};
+    CHECK_OK(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets, .count = 2}));
+    CHECK_OK(ctx, mica_net_compile(net, NULL));
+    CHECK_OK(ctx, mica_net_bind(net, NULL, 0));
+    CHECK_OK(ctx, mica_net_resize(net, 2));
+    CHECK_OK(ctx, mica_net_tensor(net, &w, "w"));
+    CHECK_MSG(w.dim[0] == ROWS, "w has %d rows, expected %d", (int)w.dim[0], ROWS);
+    CHECK_OK(ctx, mica_net_tensor(net, &w, "x"));
+    CHECK(w.dim[0] == 2);
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
+
 /* Only a length has a name: the first axis, which the model fixes, stays what it is. */
 TEST(onnx_batches_without_a_name_are_fixed)
 {
