@@ -181,7 +181,8 @@ def contest(args, name, batch, threads):
     return found
 
 
-HEAD = "| model | batch | threads | Mica, ms | onnxruntime | OpenVINO | ratio | spread | plan, MB | growth without weights, MB |"
+HEAD = ("| model | batch | threads | Mica, ms | onnxruntime | OpenVINO | ratio | spread | plan, MB "
+        "| growth without weights, MB |")
 
 
 def show(row):

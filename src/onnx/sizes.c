@@ -259,8 +259,8 @@ static int64_t taken(mica_onnx_range r, int64_t size, int64_t low, int64_t *firs
     return way <= 0 ? 0 : back ? -((way - 1) / r.step) + 1 : (way - 1) / r.step + 1;
 }
 
-/* From this size on a range goes on as it has begun: no bound lies outside, and those that lie outside of all sizes up to
- * the planned one do so everywhere. */
+/* From this size on a range goes on as it has begun: no bound lies outside, and those that lie outside of all sizes up
+ * to the planned one do so everywhere. */
 static int64_t regular_from(mica_onnx_range r, int64_t size)
 {
     int64_t start = r.start > -size && r.start < size ? llabs(r.start) : 0;

@@ -32,9 +32,10 @@ static mica_onnx_term put_long(mica_onnx_writing *c, int64_t value)
 
 /* ---- Whole numbers by multiplier / 2^shift ---- */
 
-/* (x multiplier + 2^(shift - 1)) / 2^shift, rounded down, of i64. `power` is 2^shift. Div rounds to 0; so what Mod leaves,
- * which is never below 0, is taken off before. No sum of 32 bits, multiplier of 31 and shift of 62 pass 64 bits. Limits
- * are those of floats, which hold what lies within: onnxruntime 1.31's Clip of i64 lets 2^31 to 2^32 through. */
+/* (x multiplier + 2^(shift - 1)) / 2^shift, rounded down, of i64. `power` is 2^shift. Div rounds to 0; so what Mod
+ * leaves, which is never below 0, is taken off before. A sum of 32 bits, a multiplier of 31 and a shift of 62 do not
+ * pass 64 bits. Limits are floats, which hold all that lies within: onnxruntime 1.31's Clip of i64 lets numbers from
+ * 2^31 to 2^32 through. */
 static void put_scaled(mica_onnx_writing *c, mica_onnx_term x, mica_onnx_term multiplier,
                        mica_onnx_term power, limits l)
 {

@@ -277,7 +277,7 @@ static size_t prepared_within(size_t budget, int threads, size_t *total)
 /* Those that fit beside one thread's scratch: more threads have the same, or are refused. */
 TEST(prepare_within_a_budget_does_not_depend_on_threads)
 {
-    size_t least, most, total = 0;
+    size_t least = 0, most = 0, total = 0;
     size_t all = prepared_within(0, 1, &least);
     CHECK(all > 0 && prepared_within(0, 3, &most) == all && most > least);
     CHECK(prepared_within(most, 3, &total) == all);
