@@ -11,7 +11,7 @@
 /* Sequences of which a step's product with the inputs runs at full speed, and bytes of both weights that it reads from
  * a near cache. */
 #define JOINED_ROWS  8
-#define JOINED_BYTES ((size_t)4 << 20)
+#define JOINED_BYTES ((size_t)2 << 20)
 #define APART        (MICA_ALIGN / sizeof(float))
 
 /* ---- Checks ---- */
@@ -72,20 +72,25 @@ typedef struct forward_job {
     bool all_steps, all_gates, all_cells; /* are kept, in the caller's memory */
     float *from_hidden;                   /* GRU: [N, 3 H] */
     float *bias;                          /* LSTM and RNN: b_ih + b_hh, [gates] */
+    bool joins;                           /* inputs and state are multiplied at once */
     float *joined;                        /* [2, N, joined_stride]: [x h'] of even and odd steps */
 } forward_job;
 
-/* Whether every step multiplies its inputs along with the state, instead of one product for all steps before: their
- * gates would not stay in the second cache until then. The GRU needs both parts. */
-static bool joins(const mica_recurrent *r)
+/* Whether steps may multiply their inputs along with the state, instead of one product for all steps before: their
+ * gates would not stay in the second cache until then. The GRU needs both parts. It takes both weights packed. */
+static bool may_join(const mica_recurrent *r)
 {
 #if defined(MICA_SMALL)
     (void)r;
     return false;
 #else
-    return mica_recurrent_packs(r) && r->cell != MICA_CELL_GRU && r->batch >= JOINED_ROWS &&
-           (r->inputs + r->hidden) * r->gates * sizeof(float) <= JOINED_BYTES;
+    return mica_recurrent_packs(r) && r->cell != MICA_CELL_GRU && r->batch >= JOINED_ROWS;
 #endif
+}
+
+static size_t joined_panels(mica_context *ctx, const mica_recurrent *r)
+{
+    return mica_recurrent_panels(ctx, r, r->inputs);
 }
 
 /* Rows of [x h'], and of gates that nobody keeps, lie a little apart: not all in the same set of the first cache. */
@@ -93,7 +98,7 @@ static size_t joined_stride(const mica_recurrent *r) { return r->inputs + r->hid
 
 static size_t gates_stride(const forward_job *j)
 {
-    return j->r.kept + (!j->all_gates && joins(&j->r) ? APART : 0);
+    return j->r.kept + (!j->all_gates && j->joins ? APART : 0);
 }
 
 /* Hands out the scratch behind the arguments' copies. */
@@ -101,10 +106,9 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
 {
     const mica_recurrent *r = &j->r;
     mica_pieces p = {.base = scratch};
-    bool joined = joins(r);
     if (!j->all_gates)
-        j->gates = mica_piece(&p, (joined ? 1 : r->steps) * r->batch * gates_stride(j));
-    if (joined)
+        j->gates = mica_piece(&p, (j->joins ? 1 : r->steps) * r->batch * gates_stride(j));
+    if (j->joins)
         j->joined = mica_piece(&p, 2 * r->batch * joined_stride(r));
     if (!j->all_cells && r->cell == MICA_CELL_LSTM)
         j->cells = mica_piece(&p, r->batch * r->hidden);
@@ -114,27 +118,34 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
         j->from_hidden = mica_piece(&p, r->batch * r->gates);
     else
         j->bias = mica_piece(&p, r->gates);
-    if (mica_recurrent_packs(r))
-        j->step.product.panels = mica_piece(&p, mica_recurrent_panels(ctx, r, joined ? r->inputs : 0));
-    if (joined)
+    if (j->joins) {
+        size_t floats = mica_least(joined_panels(ctx, r), JOINED_BYTES / sizeof(float));
+        j->step.product.panels = mica_piece(&p, floats);
         return p.used;
+    }
+    if (mica_recurrent_packs(r))
+        j->step.product.panels = mica_piece(&p, mica_recurrent_panels(ctx, r, 0));
     size_t all = mica_gemm_most_scratch(ctx, r->steps * r->batch, r->gates, r->inputs);
     size_t one = mica_gemm_most_scratch(ctx, r->batch, r->gates, r->hidden);
     j->step.gemm_scratch = mica_piece(&p, mica_most(all, one) / sizeof(float));
     return p.used;
 }
 
-/* What all that are no larger need. Steps of few sequences do not join, nor does a single one: they need more. */
+/* What all that are no larger need: with fewer sequences, or steps, they do not join and need more; with fewer inputs,
+ * or units, they may join. */
 static size_t forward_scratch(mica_context *ctx, forward_job *j)
 {
     size_t bytes = lay_out_forward(ctx, j, NULL);
 #if !defined(MICA_SMALL)
-    if (joins(&j->r)) {
-        forward_job few = *j, one = *j;
+    if (may_join(&j->r)) {
+        forward_job few = *j, one = *j, joined = *j;
+        few.joins = one.joins = false;
         few.r.batch = JOINED_ROWS - 1;
         one.r.steps = 1;
+        joined.joins = true;
         bytes = mica_most(bytes, lay_out_forward(ctx, &few, NULL));
         bytes = mica_most(bytes, lay_out_forward(ctx, &one, NULL));
+        bytes = mica_most(bytes, lay_out_forward(ctx, &joined, NULL));
     }
 #endif
     return bytes;
@@ -203,7 +214,7 @@ static void set_product(forward_job *j)
 static mica_cell_rows gates_at(const forward_job *j, size_t t)
 {
     size_t stride = gates_stride(j);
-    bool one = !j->all_gates && joins(&j->r);
+    bool one = !j->all_gates && j->joins;
     return (mica_cell_rows){j->gates + (one ? 0 : t) * j->r.batch * stride, (ptrdiff_t)stride};
 }
 
@@ -265,7 +276,7 @@ static void run_step(mica_context *ctx, forward_job *j, size_t t)
     else if (p->from.data != NULL) /* zeros add nothing */
         p->to = s->gates;
 #if !defined(MICA_SMALL)
-    if (joins(r))
+    if (j->joins)
         set_joined_rows(j, t);
 #endif
     mica_recurrent_run(ctx, &j->step);
@@ -294,7 +305,7 @@ static void run_rows(mica_context *ctx, const void *job, size_t row, size_t rows
     s->h = (mica_cell_rows){j.h_0, hidden};
     s->c = (mica_cell_rows){j.c_0, hidden};
 #if !defined(MICA_SMALL)
-    if (joins(&j.r))
+    if (j.joins)
         join_first(&j);
 #endif
     for (size_t t = 0; t < j.r.steps; t++)
@@ -309,10 +320,10 @@ static void run_forward(mica_context *ctx, forward_job *j)
     j->step.kernel = mica_recurrent_kernel(ctx, r->cell);
     set_product(j);
 #if !defined(MICA_SMALL)
-    if (joins(r))
+    if (j->joins)
         set_joined_product(ctx, j);
 #endif
-    if (!joins(r))
+    if (!j->joins)
         run_inputs(ctx, j);
     mica_recurrent_start(ctx, r, &j->step);
     mica_recurrent_each(ctx, r, LEAST_ROWS, run_rows, j);
@@ -386,6 +397,7 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
                      .all_cells = o.cells != NULL};
     MICA_TRY(check_forward(ctx, op, &j.r, cell, args, w));
     mica_count_flops(ctx, mica_recurrent_flops(&j.r, j.r.inputs + j.r.hidden));
+    j.joins = may_join(&j.r) && joined_panels(ctx, &j.r) <= JOINED_BYTES / sizeof(float);
     mica_contiguous rows, dense;
     mica_tensor rows_copies[1];
     mica_contiguous_plan_rows(&rows, rows_copies, args, 1);
