@@ -93,12 +93,23 @@ static size_t joined_panels(mica_context *ctx, const mica_recurrent *r)
     return mica_recurrent_panels(ctx, r, r->inputs);
 }
 
+/* Built small, a constant. */
+static bool joins(const forward_job *j)
+{
+#if defined(MICA_SMALL)
+    (void)j;
+    return false;
+#else
+    return j->joins;
+#endif
+}
+
 /* Rows of [x h'], and of gates that nobody keeps, lie a little apart: not all in the same set of the first cache. */
 static size_t joined_stride(const mica_recurrent *r) { return r->inputs + r->hidden + APART; }
 
 static size_t gates_stride(const forward_job *j)
 {
-    return j->r.kept + (!j->all_gates && j->joins ? APART : 0);
+    return j->r.kept + (!j->all_gates && joins(j) ? APART : 0);
 }
 
 /* Hands out the scratch behind the arguments' copies. */
@@ -107,8 +118,8 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
     const mica_recurrent *r = &j->r;
     mica_pieces p = {.base = scratch};
     if (!j->all_gates)
-        j->gates = mica_piece(&p, (j->joins ? 1 : r->steps) * r->batch * gates_stride(j));
-    if (j->joins)
+        j->gates = mica_piece(&p, (joins(j) ? 1 : r->steps) * r->batch * gates_stride(j));
+    if (joins(j))
         j->joined = mica_piece(&p, 2 * r->batch * joined_stride(r));
     if (!j->all_cells && r->cell == MICA_CELL_LSTM)
         j->cells = mica_piece(&p, r->batch * r->hidden);
@@ -118,7 +129,7 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
         j->from_hidden = mica_piece(&p, r->batch * r->gates);
     else
         j->bias = mica_piece(&p, r->gates);
-    if (j->joins) {
+    if (joins(j)) {
         size_t floats = mica_least(joined_panels(ctx, r), JOINED_BYTES / sizeof(float));
         j->step.product.panels = mica_piece(&p, floats);
         return p.used;
@@ -214,7 +225,7 @@ static void set_product(forward_job *j)
 static mica_cell_rows gates_at(const forward_job *j, size_t t)
 {
     size_t stride = gates_stride(j);
-    bool one = !j->all_gates && j->joins;
+    bool one = !j->all_gates && joins(j);
     return (mica_cell_rows){j->gates + (one ? 0 : t) * j->r.batch * stride, (ptrdiff_t)stride};
 }
 
@@ -276,7 +287,7 @@ static void run_step(mica_context *ctx, forward_job *j, size_t t)
     else if (p->from.data != NULL) /* zeros add nothing */
         p->to = s->gates;
 #if !defined(MICA_SMALL)
-    if (j->joins)
+    if (joins(j))
         set_joined_rows(j, t);
 #endif
     mica_recurrent_run(ctx, &j->step);
@@ -305,7 +316,7 @@ static void run_rows(mica_context *ctx, const void *job, size_t row, size_t rows
     s->h = (mica_cell_rows){j.h_0, hidden};
     s->c = (mica_cell_rows){j.c_0, hidden};
 #if !defined(MICA_SMALL)
-    if (j.joins)
+    if (joins(&j))
         join_first(&j);
 #endif
     for (size_t t = 0; t < j.r.steps; t++)
@@ -320,10 +331,10 @@ static void run_forward(mica_context *ctx, forward_job *j)
     j->step.kernel = mica_recurrent_kernel(ctx, r->cell);
     set_product(j);
 #if !defined(MICA_SMALL)
-    if (j->joins)
+    if (joins(j))
         set_joined_product(ctx, j);
 #endif
-    if (!j->joins)
+    if (!joins(j))
         run_inputs(ctx, j);
     mica_recurrent_start(ctx, r, &j->step);
     mica_recurrent_each(ctx, r, LEAST_ROWS, run_rows, j);
