@@ -33,7 +33,7 @@ VF_INLINE vf tanh_slope(vf y) { return vf_mul(vf_sub(one(), y), vf_add(one(), y)
 typedef struct cell_row {
     size_t hidden;
     bool relu;
-    float *gates, *h, *c, *dgates, *dhidden, *dh, *dc, *sums;
+    float *gates, *h, *h_again, *c, *dgates, *dhidden, *dh, *dc, *sums;
     const float *from_hidden, *before, *c_before, *dy;
 } cell_row;
 
@@ -44,26 +44,40 @@ VF_INLINE void each_row(const mica_cell_step *s, size_t row, size_t rows, size_t
                         cell_part *part)
 {
     for (size_t i = row; i < row + rows; i++) {
-        cell_row at = {.hidden = s->hidden,
-                       .relu = s->relu,
-                       .gates = row_of(&s->gates, i),
-                       .h = row_of(&s->h, i),
-                       .c = row_of(&s->c, i),
-                       .dgates = row_of(&s->dgates, i),
-                       .dhidden = row_of(&s->dhidden, i),
-                       .dh = row_of(&s->dh, i),
-                       .dc = row_of(&s->dc, i),
-                       .sums = row_of(&s->sums, i / MICA_CELL_GROUP),
-                       .from_hidden = row_of(&s->from_hidden, i),
-                       .before = row_of(&s->before, i),
-                       .c_before = row_of(&s->c_before, i),
-                       .dy = row_of(&s->dy, i)};
+        cell_row at = {
+            .hidden = s->hidden,
+            .relu = s->relu,
+            .gates = row_of(&s->gates, i),
+            .h = row_of(&s->h, i),
+#if !defined(MICA_SMALL)
+            .h_again = row_of(&s->h_again, i),
+#endif
+            .c = row_of(&s->c, i),
+            .dgates = row_of(&s->dgates, i),
+            .dhidden = row_of(&s->dhidden, i),
+            .dh = row_of(&s->dh, i),
+            .dc = row_of(&s->dc, i),
+            .sums = row_of(&s->sums, i / MICA_CELL_GROUP),
+            .from_hidden = row_of(&s->from_hidden, i),
+            .before = row_of(&s->before, i),
+            .c_before = row_of(&s->c_before, i),
+            .dy = row_of(&s->dy, i)
+        };
         size_t j = unit, end = unit + units;
         for (; j + VF_LANES <= end; j += VF_LANES)
             part(&at, j, VF_LANES);
         if (j < end)
             part(&at, j, end - j);
     }
+}
+
+VF_INLINE void put_h(const cell_row *s, size_t j, vf h, size_t n)
+{
+    store(s->h + j, h, n);
+#if !defined(MICA_SMALL)
+    if (s->h_again != NULL)
+        store(s->h_again + j, h, n);
+#endif
 }
 
 /* Block k of dgates, and what is added up of it. */
@@ -109,7 +123,7 @@ VF_INLINE void lstm_part(const cell_row *s, size_t j, size_t n)
 VF_INLINE void lstm_output_part(const cell_row *s, size_t j, size_t n)
 {
     vf o = load(s->gates + 3 * s->hidden + j, n);
-    store(s->h + j, vf_mul(o, vf_tanh(load(s->c + j, n))), n);
+    put_h(s, j, vf_mul(o, vf_tanh(load(s->c + j, n))), n);
 }
 
 #if !defined(MICA_SMALL)
@@ -219,7 +233,7 @@ VF_INLINE void gru_backward_part(const cell_row *s, size_t j, size_t n)
 VF_INLINE void rnn_part(const cell_row *s, size_t j, size_t n)
 {
     vf a = load(s->gates + j, n);
-    store(s->h + j, s->relu ? vf_max(vf_zero(), a) : vf_tanh(a), n);
+    put_h(s, j, s->relu ? vf_max(vf_zero(), a) : vf_tanh(a), n);
 }
 
 /* da = dh (1 - h^2), or dh where h > 0 */

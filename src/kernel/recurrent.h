@@ -32,6 +32,9 @@ typedef struct mica_cell_step {
     mica_cell_rows from_hidden; /* GRU, forward in: h' W_hhT + b_hh, [r z m] */
     mica_cell_rows before, c_before;
     mica_cell_rows h, c; /* out of forward and into backward */
+#if !defined(MICA_SMALL)
+    mica_cell_rows h_again; /* LSTM and RNN, out of forward: h once more; not wanted where data is NULL */
+#endif
     /* Backward alone. */
     mica_cell_rows dgates;  /* out; may be gates */
     mica_cell_rows dhidden; /* out: what W_hh is multiplied by. GRU: the gradient by from_hidden; the others'

@@ -8,6 +8,11 @@
 
 /* Sequences that are enough for a thread of their own: each reads all of W_hh from the third cache in every step. */
 #define LEAST_ROWS 16
+/* Sequences of which a step's product with the inputs runs at full speed, and bytes of both weights that it reads from
+ * a near cache. */
+#define JOINED_ROWS  8
+#define JOINED_BYTES ((size_t)2 << 20)
+#define APART        (MICA_ALIGN / sizeof(float))
 
 /* ---- Checks ---- */
 
@@ -67,7 +72,45 @@ typedef struct forward_job {
     bool all_steps, all_gates, all_cells; /* are kept, in the caller's memory */
     float *from_hidden;                   /* GRU: [N, 3 H] */
     float *bias;                          /* LSTM and RNN: b_ih + b_hh, [gates] */
+    bool joins;                           /* inputs and state are multiplied at once */
+    float *joined;                        /* [2, N, joined_stride]: [x h'] of even and odd steps */
 } forward_job;
+
+/* Whether steps may multiply their inputs along with the state, instead of one product for all steps before: their
+ * gates would not stay in the second cache until then. The GRU needs both parts. It takes both weights packed. */
+static bool may_join(const mica_recurrent *r)
+{
+#if defined(MICA_SMALL)
+    (void)r;
+    return false;
+#else
+    return mica_recurrent_packs(r) && r->cell != MICA_CELL_GRU && r->batch >= JOINED_ROWS;
+#endif
+}
+
+static size_t joined_panels(mica_context *ctx, const mica_recurrent *r)
+{
+    return mica_recurrent_panels(ctx, r, r->inputs);
+}
+
+/* Built small, a constant. */
+static bool joins(const forward_job *j)
+{
+#if defined(MICA_SMALL)
+    (void)j;
+    return false;
+#else
+    return j->joins;
+#endif
+}
+
+/* Rows of [x h'], and of gates that nobody keeps, lie a little apart: not all in the same set of the first cache. */
+static size_t joined_stride(const mica_recurrent *r) { return r->inputs + r->hidden + APART; }
+
+static size_t gates_stride(const forward_job *j)
+{
+    return j->r.kept + (!j->all_gates && joins(j) ? APART : 0);
+}
 
 /* Hands out the scratch behind the arguments' copies. */
 static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
@@ -75,7 +118,9 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
     const mica_recurrent *r = &j->r;
     mica_pieces p = {.base = scratch};
     if (!j->all_gates)
-        j->gates = mica_piece(&p, r->steps * r->batch * r->kept);
+        j->gates = mica_piece(&p, (joins(j) ? 1 : r->steps) * r->batch * gates_stride(j));
+    if (joins(j))
+        j->joined = mica_piece(&p, 2 * r->batch * joined_stride(r));
     if (!j->all_cells && r->cell == MICA_CELL_LSTM)
         j->cells = mica_piece(&p, r->batch * r->hidden);
     if (!j->all_steps)
@@ -84,12 +129,37 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
         j->from_hidden = mica_piece(&p, r->batch * r->gates);
     else
         j->bias = mica_piece(&p, r->gates);
+    if (joins(j)) {
+        size_t floats = mica_least(joined_panels(ctx, r), JOINED_BYTES / sizeof(float));
+        j->step.product.panels = mica_piece(&p, floats);
+        return p.used;
+    }
     if (mica_recurrent_packs(r))
-        j->step.product.panels = mica_piece(&p, mica_recurrent_panels(ctx, r));
+        j->step.product.panels = mica_piece(&p, mica_recurrent_panels(ctx, r, 0));
     size_t all = mica_gemm_most_scratch(ctx, r->steps * r->batch, r->gates, r->inputs);
     size_t one = mica_gemm_most_scratch(ctx, r->batch, r->gates, r->hidden);
     j->step.gemm_scratch = mica_piece(&p, mica_most(all, one) / sizeof(float));
     return p.used;
+}
+
+/* What all that are no larger need: with fewer sequences, or steps, they do not join and need more; with fewer inputs,
+ * or units, they may join. */
+static size_t forward_scratch(mica_context *ctx, forward_job *j)
+{
+    size_t bytes = lay_out_forward(ctx, j, NULL);
+#if !defined(MICA_SMALL)
+    if (may_join(&j->r)) {
+        forward_job few = *j, one = *j, joined = *j;
+        few.joins = one.joins = false;
+        few.r.batch = JOINED_ROWS - 1;
+        one.r.steps = 1;
+        joined.joins = true;
+        bytes = mica_most(bytes, lay_out_forward(ctx, &few, NULL));
+        bytes = mica_most(bytes, lay_out_forward(ctx, &one, NULL));
+        bytes = mica_most(bytes, lay_out_forward(ctx, &joined, NULL));
+    }
+#endif
+    return bytes;
 }
 
 /* The bias that the inputs' product adds. What the state's would add to the same gates comes with it, so that no
@@ -122,6 +192,21 @@ static void run_inputs(mica_context *ctx, const forward_job *j)
     mica_gemm_run(ctx, &g, j->step.gemm_scratch);
 }
 
+#if !defined(MICA_SMALL)
+/* gates = [x h'] [W_ih W_hh]T + b */
+static void set_joined_product(mica_context *ctx, forward_job *j)
+{
+    const mica_tensor *w = j->w_ih;
+    mica_recurrent_product *p = &j->step.product;
+    p->input_weights = (mica_gemm_operand){
+        .data = w->data, .vector_stride = w->stride[0], .k_stride = w->stride[1]};
+    p->inputs = j->r.inputs;
+    p->k += p->inputs;
+    p->beta = 0.0f;
+    p->bias = input_bias(ctx, j);
+}
+#endif
+
 /* gates += h' W_hhT; the GRU's are kept apart, with b_hh */
 static void set_product(forward_job *j)
 {
@@ -136,13 +221,60 @@ static void set_product(forward_job *j)
     p->bias = apart ? j->b_hh : NULL;
 }
 
+/* Those of step t: where nobody keeps them and the inputs are joined, every step has the same. */
+static mica_cell_rows gates_at(const forward_job *j, size_t t)
+{
+    size_t stride = gates_stride(j);
+    bool one = !j->all_gates && joins(j);
+    return (mica_cell_rows){j->gates + (one ? 0 : t) * j->r.batch * stride, (ptrdiff_t)stride};
+}
+
+#if !defined(MICA_SMALL)
+static mica_cell_rows inputs_at(const forward_job *j, size_t t)
+{
+    return (mica_cell_rows){(float *)j->x + t * j->r.batch * j->r.inputs, (ptrdiff_t)j->r.inputs};
+}
+
+static mica_cell_rows joined_at(const forward_job *j, size_t t)
+{
+    size_t stride = joined_stride(&j->r);
+    return (mica_cell_rows){j->joined + t % 2 * j->r.batch * stride, (ptrdiff_t)stride};
+}
+
+/* [x h'] of the first step; the others' are left by the step before. */
+static void join_first(const forward_job *j)
+{
+    size_t inputs = j->r.inputs, hidden = j->r.hidden;
+    mica_cell_rows x = inputs_at(j, 0), to = joined_at(j, 0);
+    for (size_t i = j->step.row; i < j->step.row + j->step.rows; i++) {
+        float *row = to.data + (ptrdiff_t)i * to.stride;
+        memcpy(row, x.data + (ptrdiff_t)i * x.stride, inputs * sizeof *row);
+        if (j->h_0 != NULL)
+            memcpy(row + inputs, j->h_0 + i * hidden, hidden * sizeof *row);
+    }
+}
+
+static void set_joined_rows(forward_job *j, size_t t)
+{
+    const mica_cell_rows none = {NULL, 0};
+    mica_recurrent_step *s = &j->step;
+    bool last = t + 1 == j->r.steps;
+    s->product.from = joined_at(j, t);
+    s->product.inputs_alone = t == 0 && j->h_0 == NULL;
+    s->product.to = s->cell.gates;
+    s->next = joined_at(j, t + 1);
+    s->next_x = last ? none : inputs_at(j, t + 1);
+    s->cell.h_again = (mica_cell_rows){s->next.data + j->r.inputs, s->next.stride};
+}
+#endif
+
 static void run_step(mica_context *ctx, forward_job *j, size_t t)
 {
     const mica_recurrent *r = &j->r;
     ptrdiff_t hidden = (ptrdiff_t)r->hidden;
     mica_cell_step *s = &j->step.cell;
     mica_recurrent_product *p = &j->step.product;
-    s->gates = (mica_cell_rows){j->gates + t * r->batch * r->kept, (ptrdiff_t)r->kept};
+    s->gates = gates_at(j, t);
     s->before = t > 0 ? s->h : (mica_cell_rows){j->h_0, hidden};
     s->c_before = t > 0 ? s->c : (mica_cell_rows){j->c_0, hidden};
     s->h = j->y != NULL ? mica_recurrent_rows(j->y, t)
@@ -154,6 +286,10 @@ static void run_step(mica_context *ctx, forward_job *j, size_t t)
         p->to = s->from_hidden;
     else if (p->from.data != NULL) /* zeros add nothing */
         p->to = s->gates;
+#if !defined(MICA_SMALL)
+    if (joins(j))
+        set_joined_rows(j, t);
+#endif
     mica_recurrent_run(ctx, &j->step);
 }
 
@@ -179,6 +315,10 @@ static void run_rows(mica_context *ctx, const void *job, size_t row, size_t rows
     s->from_hidden = (mica_cell_rows){j.from_hidden, (ptrdiff_t)j.r.gates};
     s->h = (mica_cell_rows){j.h_0, hidden};
     s->c = (mica_cell_rows){j.c_0, hidden};
+#if !defined(MICA_SMALL)
+    if (joins(&j))
+        join_first(&j);
+#endif
     for (size_t t = 0; t < j.r.steps; t++)
         run_step(ctx, &j, t);
     copy_state(j.h_n, &s->h, &j);
@@ -190,7 +330,12 @@ static void run_forward(mica_context *ctx, forward_job *j)
     const mica_recurrent *r = &j->r;
     j->step.kernel = mica_recurrent_kernel(ctx, r->cell);
     set_product(j);
-    run_inputs(ctx, j);
+#if !defined(MICA_SMALL)
+    if (joins(j))
+        set_joined_product(ctx, j);
+#endif
+    if (!joins(j))
+        run_inputs(ctx, j);
     mica_recurrent_start(ctx, r, &j->step);
     mica_recurrent_each(ctx, r, LEAST_ROWS, run_rows, j);
 }
@@ -263,12 +408,13 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
                      .all_cells = o.cells != NULL};
     MICA_TRY(check_forward(ctx, op, &j.r, cell, args, w));
     mica_count_flops(ctx, mica_recurrent_flops(&j.r, j.r.inputs + j.r.hidden));
+    j.joins = may_join(&j.r) && joined_panels(ctx, &j.r) <= JOINED_BYTES / sizeof(float);
     mica_contiguous rows, dense;
     mica_tensor rows_copies[1];
     mica_contiguous_plan_rows(&rows, rows_copies, args, 1);
     mica_contiguous_plan(&dense, args + 1, W_IH - 1);
     void *scratch;
-    MICA_START(ctx, op, rows.bytes + dense.bytes + lay_out_forward(ctx, &j, NULL), &scratch);
+    MICA_START(ctx, op, rows.bytes + dense.bytes + forward_scratch(ctx, &j), &scratch);
     scratch = mica_contiguous_load(&dense, mica_contiguous_load(&rows, scratch));
     set_data(&j, &rows, &dense);
     (void)lay_out_forward(ctx, &j, scratch);

@@ -54,6 +54,12 @@ typedef struct mica_recurrent_product {
     mica_cell_rows to;   /* [N, runs * H]; data NULL: there is no product */
     float beta;
     const float *bias; /* or NULL */
+#if !defined(MICA_SMALL)
+    /* Where the inputs are joined to the state, W is [W_ih W_hh], and `from` is [x h']. */
+    mica_gemm_operand input_weights;
+    size_t inputs;
+    bool inputs_alone; /* h' is zeros */
+#endif
 } mica_recurrent_product;
 
 typedef struct mica_recurrent_step {
@@ -62,6 +68,10 @@ typedef struct mica_recurrent_step {
     mica_cell_fn *kernel; /* NULL: the product alone */
     size_t row, rows;     /* the sequences that are meant */
     size_t kept;          /* columns of the gates */
+#if !defined(MICA_SMALL)
+    /* Where the inputs are joined: those of the next step, and its [x h']. The cell puts h there. */
+    mica_cell_rows next_x, next;
+#endif
     void *gemm_scratch;
     const mica_gemm_kernels *gemm;
 } mica_recurrent_step;
@@ -73,9 +83,10 @@ static inline mica_cell_fn *mica_recurrent_kernel(const mica_context *ctx, mica_
     return cell == MICA_CELL_LSTM ? kernels->lstm : cell == MICA_CELL_GRU ? kernels->gru : kernels->rnn;
 }
 
-/* Whether W_hh is packed once, since it is used often enough; and the floats that takes. */
+/* Whether W_hh is packed once, since it is used often enough; and the floats that takes, with so many columns of W_ih
+ * beside it. */
 static inline bool mica_recurrent_packs(const mica_recurrent *r) { return r->steps > 1 && r->batch > 1; }
-size_t mica_recurrent_panels(mica_context *ctx, const mica_recurrent *r);
+size_t mica_recurrent_panels(mica_context *ctx, const mica_recurrent *r, size_t inputs);
 
 /* Sets what is the same for all steps besides the product, and packs W_hh where there are panels for it; without its
  * data they are packed already. */

@@ -61,7 +61,7 @@ static size_t lay_out_backward(mica_context *ctx, backward_job *j, void *scratch
     if (packs || r->cell == MICA_CELL_GRU)
         j->dhidden = mica_piece(&p, 2 * r->batch * hidden_stride(r));
     if (packs)
-        j->step.product.panels = mica_piece(&p, mica_recurrent_panels(ctx, r));
+        j->step.product.panels = mica_piece(&p, mica_recurrent_panels(ctx, r, 0));
     j->step.gemm_scratch = mica_piece(&p, gemm_scratch(ctx, r) / sizeof(float));
     return p.used;
 }

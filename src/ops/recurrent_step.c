@@ -9,10 +9,12 @@
 #include "base/parallel.h"
 #include "ops/recurrent.h"
 
+#include <string.h>
+
 /* Multiply-adds of a block of one sequence. */
 #define SINGLE_SUMS ((size_t)32768)
-/* Steps of k in one strip: its panel and its rows stay in the first cache. */
-#define STRIP_K 256
+/* Steps of k in one strip: its rows stay in the first cache, and its panel in the second. */
+#define STRIP_K 384
 /* Where the cell is work of its own, a block has so many units or more. */
 #define CELL_UNITS 2048
 
@@ -25,9 +27,19 @@ static float *panel_at(const mica_recurrent_product *p, size_t width, size_t uni
     return p->panels + (unit * p->runs + run * width) * p->k;
 }
 
-size_t mica_recurrent_panels(mica_context *ctx, const mica_recurrent *r)
+size_t mica_recurrent_panels(mica_context *ctx, const mica_recurrent *r, size_t inputs)
 {
-    return mica_round_up(r->hidden, MICA_FAMILY(ctx->kernels, gemm)->tile_columns) * r->gates;
+    size_t units = mica_round_up(r->hidden, MICA_FAMILY(ctx->kernels, gemm)->tile_columns);
+    return units * r->blocks * (inputs + r->hidden);
+}
+
+/* Packs a tile's columns of units of one run. */
+static void pack_units(const mica_recurrent_step *s, float *panel, const mica_gemm_operand *w, size_t k,
+                       size_t run, size_t unit)
+{
+    size_t hidden = s->cell.hidden, width = s->gemm->tile_columns;
+    s->gemm->pack(panel, width, w->data + (ptrdiff_t)(run * hidden + unit) * w->vector_stride,
+                  w->vector_stride, w->k_stride, mica_least(hidden - unit, width), k);
 }
 
 static void pack_block(void *work, size_t block, int thread)
@@ -35,12 +47,18 @@ static void pack_block(void *work, size_t block, int thread)
     (void)thread;
     const mica_recurrent_step *s = work;
     const mica_recurrent_product *p = &s->product;
-    const mica_gemm_operand *w = &p->weights;
-    size_t hidden = s->cell.hidden, width = s->gemm->tile_columns, unit = block * width;
-    for (size_t run = 0; run < p->runs; run++)
-        s->gemm->pack(panel_at(p, width, unit, run), width,
-                      w->data + (ptrdiff_t)(run * hidden + unit) * w->vector_stride, w->vector_stride,
-                      w->k_stride, mica_least(hidden - unit, width), p->k);
+    size_t width = s->gemm->tile_columns, unit = block * width;
+    for (size_t run = 0; run < p->runs; run++) {
+        float *panel = panel_at(p, width, unit, run);
+        size_t k = p->k;
+#if !defined(MICA_SMALL)
+        if (p->inputs > 0)
+            pack_units(s, panel, &p->input_weights, p->inputs, run, unit);
+        panel += p->inputs * width;
+        k -= p->inputs;
+#endif
+        pack_units(s, panel, &p->weights, k, run, unit);
+    }
 }
 
 void mica_recurrent_start(mica_context *ctx, const mica_recurrent *r, mica_recurrent_step *s)
@@ -54,8 +72,26 @@ void mica_recurrent_start(mica_context *ctx, const mica_recurrent *r, mica_recur
 
 /* ---- Steps ---- */
 
+/* Whether the product is that of [x h']. */
+static bool is_joined(const mica_recurrent_step *s)
+{
+#if defined(MICA_SMALL)
+    (void)s;
+    return false;
+#else
+    return s->product.inputs > 0;
+#endif
+}
+
 /* Terms of the product: zeros add none, but there may be a bias. */
-static size_t terms(const mica_recurrent_product *p) { return p->from.data != NULL ? p->k : 0; }
+static size_t terms(const mica_recurrent_product *p)
+{
+#if !defined(MICA_SMALL)
+    if (p->inputs_alone)
+        return p->inputs;
+#endif
+    return p->from.data != NULL ? p->k : 0;
+}
 
 #if !defined(MICA_SMALL)
 /* The same of one sequence: all runs at once, since the panels come from the second cache as fast as it gives them. */
@@ -133,17 +169,33 @@ static void fetch_cell(const mica_recurrent_step *s, size_t unit, size_t units)
     fetch(s, &s->cell.dy, unit, units);
 }
 
+#if !defined(MICA_SMALL)
+/* A block's share of the next step's inputs, put where that reads them: whole rows. */
+static void copy_inputs(const mica_recurrent_step *s, size_t block)
+{
+    size_t blocks = mica_div_up(s->cell.hidden, s->gemm->tile_columns);
+    size_t first = s->row + s->rows * block / blocks, end = s->row + s->rows * (block + 1) / blocks;
+    for (size_t i = first; s->next_x.data != NULL && i < end; i++)
+        memcpy(s->next.data + (ptrdiff_t)i * s->next.stride, s->next_x.data + (ptrdiff_t)i * s->next_x.stride,
+               s->product.inputs * sizeof(float));
+}
+#endif
+
 static void fused_block(void *work, size_t block, int thread)
 {
     (void)thread;
     const mica_recurrent_step *s = work;
     size_t unit = block * s->gemm->tile_columns;
     size_t units = mica_least(s->cell.hidden - unit, s->gemm->tile_columns);
-    fetch_cell(s, unit, units);
+    if (!is_joined(s)) /* whose gates are only written */
+        fetch_cell(s, unit, units);
     if (s->product.to.data != NULL)
         multiply(s, unit, units);
     if (s->kernel != NULL)
         s->kernel(&s->cell, s->row, s->rows, unit, units);
+#if !defined(MICA_SMALL)
+    copy_inputs(s, block);
+#endif
 }
 
 #if !defined(MICA_SMALL)
