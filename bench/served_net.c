@@ -109,8 +109,10 @@ static mica_status setup(bench_state *s)
     BENCH_TRY(mica_netfile_load(s->net, &info, own->path, &opts));
     if (own->train && info.task == MICA_TASK_NONE)
         return mica_fail(s->ctx, MICA_ERR_STATE, "%s has no loss to be trained by", own->path);
-    mica_compile_opts compile = {
-        .train = own->train, .optimizer = own->train ? &adam : NULL, .prepare = !own->train};
+    mica_compile_opts compile = {.train = own->train,
+                                 .optimizer = own->train ? &adam : NULL,
+                                 .prepare = !own->train,
+                                 .part_rows = own->train ? MICA_CHEAP_PARTS : 0};
     BENCH_TRY(mica_net_compile(s->net, &compile));
     BENCH_TRY(mica_net_bind(s->net, NULL, 0));
     BENCH_TRY(mica_net_initialize(s->net, SEED));

@@ -27,7 +27,7 @@ typedef struct settings {
     int optimizer;
     size_t budget;
     const char *svg, *html;
-    bool program, keep_cheap;
+    bool program, keep_cheap, parts;
     int prepare;
     session_settings session; /* of a text model */
 } settings;
@@ -83,6 +83,11 @@ static const verb_option options[] = {
      offsetof(settings, keep_cheap),
      NULL,
      "keep activations even where recomputing them costs next to nothing"},
+    {.name = "--parts",
+     OPTION_FLAG,
+     offsetof(settings, parts),
+     NULL,
+     "with --train: run the batch in parts where that saves memory and costs next to no time"},
     PREPARE_OPTION(offsetof(settings, prepare),
                    "without --train: with weights prepared, as mica run has them (yes)"),
     {.name = "--program",
@@ -342,6 +347,7 @@ static int compile_and_show(mica_context *ctx, const settings *set, mica_net *ne
                                   .budget = set->budget,
                                   .keep_cheap = set->keep_cheap,
                                   .same_parts = set->shares > 0,
+                                  .part_rows = set->train && set->parts ? MICA_CHEAP_PARTS : 0,
                                   .prepare = !set->train && set->prepare == PREPARE_YES,
                                   .ranks = set->shard ? ranks.count : 0});
     if (status == MICA_OK && ranks.asked)

@@ -27,7 +27,7 @@ typedef struct train_settings {
     int optimizer, schedule;
     double lr, weight_decay, momentum, clip, validation;
     size_t budget;
-    bool keep_cheap, shard;
+    bool keep_cheap, parts, shard;
     int features;        /* of sounds: FEATURES_LOG_MEL, ... */
     int64_t rate;        /* and their frames per second */
     double seconds;      /* and their length */

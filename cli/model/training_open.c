@@ -362,6 +362,7 @@ static int compile_net(training *t)
                                  .budget = s->budget,
                                  .keep_cheap = s->keep_cheap,
                                  .same_parts = s->shares > 0,
+                                 .part_rows = s->parts ? MICA_CHEAP_PARTS : 0,
                                  .ranks = s->shard ? ranks_count() : 0};
     if (mica_net_compile(t->net, &compile) != MICA_OK || mica_net_bind(t->net, NULL, 0) != MICA_OK ||
         mica_net_initialize(t->net, (uint64_t)s->shared.seed) != MICA_OK)

@@ -182,10 +182,12 @@ typedef struct mica_compile_opts {
     bool prepare;
     /* Inference only: run the batch in parts of at most this many rows. 0: the compiler chooses, so that values between
      * calls stay in the cache where that pays, and the budget is met. MICA_WHOLE_BATCH: never in parts, whatever the
-     * budget is. */
+     * budget is. Training takes 0, for parts only if a budget needs them, or MICA_CHEAP_PARTS: also where they save
+     * memory and cost next to no time. */
     mica_index part_rows;
 } mica_compile_opts;
 #define MICA_WHOLE_BATCH (-1)
+#define MICA_CHEAP_PARTS (-2)
 
 /* Makes the program and the plan. Allocates no memory for tensors.
  *

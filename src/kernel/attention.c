@@ -15,9 +15,9 @@ typedef struct softmax {
 /* With the new largest score m of each query, s = e^(s - m). */
 static void softmax_step(softmax *state, const group *g)
 {
-    for (size_t v = 0; v < 2; v++) {
-        float *s = g->s + v * VF_LANES;
-        vf before = vf_load(state->largest + v * VF_LANES), most = before, other = before;
+    for (size_t v = 0; v < g->width; v += VF_LANES) {
+        float *s = g->s + v;
+        vf before = vf_load(state->largest + v), most = before, other = before;
         size_t j = 0;
         for (; j + 2 <= g->n; j += 2) {
             most = vf_max(most, vf_load(s + j * GROUP));
@@ -26,17 +26,17 @@ static void softmax_step(softmax *state, const group *g)
         if (j < g->n)
             most = vf_max(most, vf_load(s + j * GROUP));
         most = vf_max(most, other);
-        vf_store(state->largest + v * VF_LANES, most);
+        vf_store(state->largest + v, most);
         /* Where no key was seen so far, e^(-infinity - 0) is 0. A NaN that was lost above shows in the sum. */
         vf m = vf_select(vf_eq(most, vf_set1(-INFINITY)), vf_zero(), most);
-        vf keep = vf_exp_down(vf_sub(before, m)), sum = vf_mul(vf_load(state->sum + v * VF_LANES), keep);
+        vf keep = vf_exp_down(vf_sub(before, m)), sum = vf_mul(vf_load(state->sum + v), keep);
         for (j = 0; j < g->n; j++) {
             vf e = vf_exp_down(vf_sub(vf_load(s + j * GROUP), m));
             vf_store(s + j * GROUP, e);
             sum = vf_add(sum, e);
         }
-        vf_store(state->keep + v * VF_LANES, keep);
-        vf_store(state->sum + v * VF_LANES, sum);
+        vf_store(state->keep + v, keep);
+        vf_store(state->sum + v, sum);
     }
 }
 
@@ -172,9 +172,8 @@ static void forward(const mica_attention_block *b)
     }
     float *turned = b->scratch;
     turn(turned, &b->q, b->queries, b->d, b->rule.scale);
-    group g = {.s = turned + QUERIES * b->d, .stride = (ptrdiff_t)GROUP};
-    for (; g.query < b->queries; g.query += GROUP) {
-        g.count = least(GROUP, b->queries - g.query);
+    for (size_t query = 0; query < b->queries; query += GROUP) {
+        group g = group_at(query, b->queries, turned + QUERIES * b->d, GROUP);
         forward_group(b, turned, &g);
     }
 }

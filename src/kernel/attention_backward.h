@@ -29,7 +29,7 @@ static void load_queries(backward_tiles *t, const mica_attention_gradient *g)
 static void softmax_backward(const backward_tiles *t, const group *g, float *ds, float scale)
 {
     vf by = vf_set1(scale);
-    for (size_t v = 0; v < GROUP; v += VF_LANES) {
+    for (size_t v = 0; v < g->width; v += VF_LANES) {
         vf lse = vf_load(t->lse + g->query + v), delta = vf_load(t->delta + g->query + v);
         for (size_t j = 0; j < g->n; j++) {
             float *s = g->s + j * QUERIES + v, *d = ds + j * QUERIES + v;
@@ -44,20 +44,17 @@ static void softmax_backward(const backward_tiles *t, const group *g, float *ds,
 static void score_tile(const backward_tiles *t, const mica_attention_gradient *a, size_t key, size_t n)
 {
     for (size_t query = 0; query < a->queries; query += GROUP) {
-        group g = {.query = query,
-                   .count = least(GROUP, a->queries - query),
-                   .key = key,
-                   .s = t->p + query,
-                   .stride = (ptrdiff_t)QUERIES};
+        group g = group_at(query, a->queries, t->p + query, QUERIES);
         float *ds = t->ds + query;
+        g.key = key;
         g.n = seen(&a->rule, query + g.count - 1, key, n);
         group_scores(&g, &a->k, t->q, a->d, &a->rule);
         group_product(&g, ds, &a->v, t->dout, a->d);
         softmax_backward(t, &g, ds, a->rule.scale);
         /* The tiles of the products that follow may reach this far over. */
         for (size_t j = g.n; j < least(n, g.n + ROWS); j++) {
-            memset(g.s + j * QUERIES, 0, GROUP * sizeof(float));
-            memset(ds + j * QUERIES, 0, GROUP * sizeof(float));
+            memset(g.s + j * QUERIES, 0, g.width * sizeof(float));
+            memset(ds + j * QUERIES, 0, g.width * sizeof(float));
         }
     }
 }

@@ -174,10 +174,6 @@ static void turn(float *turned, const mica_rows *rows, size_t count, size_t d, f
                 turned[p * QUERIES + first + i] =
                     i < lanes ? scale * from[(ptrdiff_t)i * rows->stride + (ptrdiff_t)p] : 0.0f;
     }
-    /* A group may be a vector longer. */
-    size_t whole = (count + VF_LANES - 1) / VF_LANES * VF_LANES, end = (count + GROUP - 1) / GROUP * GROUP;
-    for (size_t p = 0; p < d && whole < end; p++)
-        memset(turned + p * QUERIES + whole, 0, (end - whole) * sizeof(float));
 }
 
 /* ---- Scores ---- */
@@ -191,10 +187,21 @@ static size_t seen(const mica_score_rule *rule, size_t query, size_t key, size_t
 /* Which keys a group looks at, and where its scores go. */
 typedef struct group {
     size_t query, count; /* its first, and how many there are */
+    size_t width;        /* GROUP, or one vector if they fit into that */
     size_t key, n;       /* keys */
-    float *s;            /* [n, GROUP] */
+    float *s;            /* [n, width] */
     ptrdiff_t stride;
 } group;
+
+static group group_at(size_t query, size_t queries, float *s, size_t stride)
+{
+    size_t count = least(GROUP, queries - query);
+    return (group){.query = query,
+                   .count = count,
+                   .width = count <= VF_LANES ? VF_LANES : GROUP,
+                   .s = s,
+                   .stride = (ptrdiff_t)stride};
+}
 
 static void mask_group(const group *g, const mica_score_rule *rule)
 {
@@ -216,14 +223,14 @@ VF_INLINE void hide_later(const group *g, const mica_score_rule *rule)
     for (size_t j = seen(rule, g->query, g->key, g->n); j < g->n; j++) {
         float *s = g->s + (ptrdiff_t)j * g->stride;
         ptrdiff_t more = rule->visible + (ptrdiff_t)g->query - (ptrdiff_t)(g->key + j);
-        for (size_t v = 0; v < 2; v++, s += VF_LANES) {
-            vi left = vi_add(vi_iota(), vi_set1((int32_t)more + (int32_t)(v * VF_LANES)));
-            vf_store(s, vf_select(vi_gt(left, vi_set1(0)), vf_load(s), vf_set1(-INFINITY)));
+        for (size_t v = 0; v < g->width; v += VF_LANES) {
+            vi left = vi_add(vi_iota(), vi_set1((int32_t)more + (int32_t)v));
+            vf_store(s + v, vf_select(vi_gt(left, vi_set1(0)), vf_load(s + v), vf_set1(-INFINITY)));
         }
     }
 }
 
-/* [n, GROUP] = rows of a, from g->key on, times a group of turned queries */
+/* [n, width] = rows of a, from g->key on, times a group of turned queries */
 static void group_product(const group *g, float *to, const mica_rows *a, const float *turned, size_t d)
 {
     multiply(&(product){.c = to,
@@ -234,7 +241,7 @@ static void group_product(const group *g, float *to, const mica_rows *a, const f
                         .b = turned + g->query,
                         .b_stride = (ptrdiff_t)QUERIES,
                         .m = g->n,
-                        .n = GROUP,
+                        .n = g->width,
                         .k = d,
                         .end = (ptrdiff_t)d});
 }

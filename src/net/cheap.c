@@ -12,8 +12,10 @@
 
 #include "net/net.h"
 
-/* The share of a step's work that may be added. */
-#define SHARE 0.04f
+/* The share of a step's work that may be added; the last part of it only by calls that do little arithmetic, whose cost
+ * is known best. */
+#define SHARE    0.06f
+#define OF_CHEAP 0.02f
 
 /* How many percent of the block one percent of the work must save. */
 #define WORTH 2.0f
@@ -52,6 +54,7 @@ typedef struct search {
     bool *again, *best;
     ptrdiff_t most; /* bytes alive at once */
     int peak;       /* when */
+    float reserved; /* of the work that may be added: for cheap calls */
 } search;
 
 /* ---- Who reads what ---- */
@@ -320,10 +323,12 @@ static bool mark_one(const search *s, float *left, float least)
         int when;
         if (!may_run_again(s, e) || saves(s, e, &when) <= 0)
             continue;
+        bool cheap = (s->net->entries[e].node.op->flags & MICA_OP_CHEAP) != 0;
+        float most = cheap ? *left : *left - s->reserved;
         for (int depth = 0; depth <= DEPTH; depth++) {
             ptrdiff_t saved = saves(s, e, &when);
             float cost = cost_again(s, e, when, depth, &saved, false);
-            if (cost > *left || (float)saved <= best * cost)
+            if (cost > most || (float)saved <= best * cost)
                 continue;
             best = (float)saved / cost;
             found = e;
@@ -346,6 +351,7 @@ static int choose(search *s, ptrdiff_t target)
     int calls = s->net->forward_count, chosen = 0;
     float lasting, all = cost_of_all(s, &lasting), left = target > 0 ? INFINITY : SHARE * all, worth = 0.0f;
     ptrdiff_t least = PTRDIFF_MAX;
+    s->reserved = target > 0 ? 0.0f : OF_CHEAP * all;
     for (int e = 0; e < calls; e++)
         s->may[e] = can_run_again(s, e);
     do {

@@ -1,4 +1,6 @@
-/* Whether a net that is only run can take a batch in parts, and the rows of a part that make it fastest. */
+/* Whether a net can take a batch in parts, and about how long a step in parts takes. */
+#include <string.h>
+
 #include "net/net.h"
 #include "node/entry.h"
 
@@ -28,6 +30,30 @@ bool mica_net_can_infer_parts(mica_net *net)
             return false;
     }
     return !net->continues && mica_net_can_part(net);
+}
+
+/* The share of the forward's arithmetic that must be in calls that are as fast for fewer samples. */
+#define ALIKE 0.95
+
+/* Products of many rows and attention are. A convolution is not, which gives threads images, nor is a recurrent call,
+ * which has a product of as many rows as there are samples for every step of a sequence. */
+static bool is_alike(const mica_op *op)
+{
+    return op->family != NULL && (strcmp(op->family, "linalg") == 0 || strcmp(op->family, "attention") == 0);
+}
+
+/* Statistics of a batch would be those of a part. */
+bool mica_net_can_train_parts(mica_net *net)
+{
+    double all = 0.0, alike = 0.0;
+    for (int e = 0; e < net->forward_count; e++) {
+        const mica_op *op = net->nodes[net->entries[e].origin].op;
+        all += net->entries[e].flops;
+        alike += is_alike(op) ? net->entries[e].flops : 0.0;
+        if (op->writes != 0)
+            return false;
+    }
+    return alike >= ALIKE * all && mica_net_can_part(net);
 }
 
 /* ---- How long a step takes ----
@@ -117,6 +143,18 @@ double mica_net_step_time(const mica_net *net)
                      : flops > weights ? flops
                                        : weights;
         sum += CALL + own + far_time_of(net, &m);
+    }
+    return sum * parts_of(net);
+}
+
+/* What is kept for the backward leaves the cache in any case. Weights are read and gradients added to beside the
+ * arithmetic, for each part. */
+double mica_net_training_time(const mica_net *net)
+{
+    double sum = 0.0;
+    for (int e = 0; e < net->entry_count; e++) {
+        moved m = moved_by(net, &net->entries[e]);
+        sum += CALL + OPERATION * net->entries[e].flops + WEIGHT_BYTE * m.weights;
     }
     return sum * parts_of(net);
 }

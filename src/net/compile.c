@@ -327,6 +327,53 @@ static mica_status take_parts(mica_net *net, mica_index rows)
     return plan_parts(net, rows);
 }
 
+/* The share of a step's time that parts may add in training, as estimated, and how many percent of the block one
+ * percent of it must save; and the least share of the block. */
+#define MOST_COST   0.04
+#define WORTH       2.0
+#define LEAST_SAVED 0.05
+
+/* The rows of the smallest parts that save memory and cost next to no time. The net is planned as a whole. */
+static mica_status find_cheapest(mica_net *net, mica_index fewest, mica_index *best)
+{
+    mica_index most = net->size[0].most;
+    double time = mica_net_training_time(net), total = (double)net->plan.total;
+    for (mica_index rows = most; rows > 1;) {
+        rows = (rows + 1) / 2;
+        if (!mica_net_parts_fit(most, rows, fewest))
+            return MICA_OK;
+        mica_status status = plan_parts(net, rows);
+        if (status == MICA_ERR_MEMORY)
+            return status;
+        net->status = MICA_OK; /* a size that some call refuses is none */
+        double cost = mica_net_training_time(net) / time - 1.0, saved = 1.0 - (double)net->plan.total / total;
+        if (status != MICA_OK || cost > MOST_COST || saved < WORTH * cost || saved < LEAST_SAVED)
+            return MICA_OK;
+        *best = rows;
+    }
+    return MICA_OK;
+}
+
+/* Plans a training batch in parts, if they are cheap: those that one thread with the optimizer's whole state would
+ * take, since other parts round otherwise. The net is planned as a whole. */
+static mica_status take_cheap_parts(mica_net *net)
+{
+    mica_index best = net->size[0].most;
+    int threads = net->ctx->threads, ranks = net->ranks;
+    if (best < 2 || !mica_net_can_train_parts(net))
+        return MICA_OK;
+    mica_index fewest = mica_net_fewest_rows(net);
+    net->ctx->threads = 1;
+    net->ranks = 0;
+    mica_status status = plan_parts(net, best);
+    if (status == MICA_OK)
+        status = find_cheapest(net, fewest, &best);
+    net->ctx->threads = threads;
+    net->ranks = ranks;
+    MICA_TRY(status);
+    return plan_parts(net, best);
+}
+
 #endif
 
 /* ---- The whole ---- */
@@ -435,9 +482,10 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     if (opts->prepare && opts->train)
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: prepared weights cannot be trained");
     net->prepare = opts->prepare;
-    if (opts->part_rows < MICA_WHOLE_BATCH || (opts->part_rows != 0 && opts->train))
+    bool cheap_parts = opts->train && opts->part_rows == MICA_CHEAP_PARTS;
+    if (!cheap_parts && (opts->part_rows < MICA_WHOLE_BATCH || (opts->part_rows != 0 && opts->train)))
         return mica_fail(net->ctx, MICA_ERR_ARGUMENT, "net_compile: part_rows is %td%s", opts->part_rows,
-                         opts->train ? ", which is for inference: in training, only .budget splits a batch"
+                         opts->train ? ", which is for inference: training takes 0 or MICA_CHEAP_PARTS"
                                      : ": expected 0 or more, or MICA_WHOLE_BATCH");
 #endif
     if (net->continues && opts->train)
@@ -468,10 +516,12 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
 #if !defined(MICA_SMALL)
     if (!net->train)
         MICA_TRY(take_parts(net, opts->part_rows));
+    if (cheap_parts)
+        MICA_TRY(take_cheap_parts(net));
     if (opts->budget > 0 && net->plan.total > opts->budget && net->prepare)
         MICA_TRY(drop_prepared(net, opts->budget));
 #endif
-    bool may_part = opts->part_rows == 0 && (net->train || !net->planes);
+    bool may_part = net->train || (opts->part_rows == 0 && !net->planes);
     if (opts->budget > 0 && opts->same_parts)
         MICA_TRY(fit_same_parts(net, opts->budget, may_part));
     else if (opts->budget > 0 && net->plan.total > opts->budget)

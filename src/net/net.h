@@ -380,6 +380,10 @@ bool mica_net_parts_fit(mica_index most, mica_index part_rows, mica_index fewest
 bool mica_net_can_infer_parts(mica_net *net);
 double mica_net_step_time(const mica_net *net);
 double mica_net_far_time(const mica_net *net);
+/* The same of a net that trains, as a whole: whether no sample depends on others, and calls are about as fast for fewer
+ * of them; and about how long its calls take. */
+bool mica_net_can_train_parts(mica_net *net);
+double mica_net_training_time(const mica_net *net);
 /* Plans for parts of so many rows: sizes of buffers follow. */
 mica_status mica_net_plan_parts(mica_net *net, mica_index part_rows);
 /* Points inputs and outputs at the rows of one part. */

@@ -146,6 +146,9 @@ ends 0 plan gpt-tiny --train -q
 says "calls run twice, to keep less: "
 ends 0 plan gpt-tiny --train -q --keep-cheap
 [[ $out != *"run twice"* ]] || complain "--keep-cheap computes something again"
+[[ $out != *"is split into"* ]] || complain "a batch is run in parts unasked"
+ends 0 plan gpt-tiny --train -q --parts
+says "the batch is split into 4 parts"
 ends 0 plan mlp --batch 32 -q
 [[ $out == *"prepared weights"* ]] || complain "a plan for inference has no prepared weights"
 ends 0 plan mlp --batch 32 -q --prepare no

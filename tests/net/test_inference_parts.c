@@ -428,8 +428,8 @@ TEST(inference_parts_that_make_no_sense)
                 "argument error: net_compile: part_rows is -2: expected 0 or more, or MICA_WHOLE_BATCH");
     CHECK_ERROR(ctx, mica_net_compile(net, &(mica_compile_opts){.train = true, .part_rows = 2}),
                 MICA_ERR_ARGUMENT,
-                "argument error: net_compile: part_rows is 2, which is for inference: in training, only "
-                ".budget splits a batch");
+                "argument error: net_compile: part_rows is 2, which is for inference: training takes 0 or "
+                "MICA_CHEAP_PARTS");
     mica_net_destroy(net);
     net = make(ctx, 2, 6, &(mica_compile_opts){.part_rows = 4}, false);
     REQUIRE(net != NULL);
