@@ -169,7 +169,7 @@ VF_INLINE void max_pairs(float *y, int32_t *index, const float *p, const float *
     vf_pairs(q0, q1, &c, &d);
     vf best = a, lower = c;
     vi right = vi_set1(1), down = vi_set1((int32_t)width), offset = vi_set1(0), below = down;
-    if (vm_any(vf_isnan(vf_add(vf_add(a, b), vf_add(c, d))))) { /* or infinities of both signs */
+    if (vm_any(vf_isnan(vf_add(vf_add(p0, p1), vf_add(q0, q1))))) { /* or infinities of both signs */
         take_larger(&best, &offset, b, right);
         take_larger(&best, &offset, c, down);
         take_larger(&best, &offset, d, vi_add(down, right));
