@@ -10,17 +10,17 @@ VF_INLINE vf one(void) { return vf_set1(1.0f); }
 VF_INLINE vf relu(vf x) { return vf_max(vf_zero(), x); }
 VF_INLINE vf relu6(vf x) { return vf_min(vf_set1(6.0f), relu(x)); }
 
-MAP1(relu, 0, relu(a))
+MAP1_LIGHT(relu, 0, relu(a))
 /* dx = dy where y > 0 */
-MAP2(relu_backward, 0, vf_select(vf_le(b, vf_zero()), vf_zero(), a))
+MAP2_LIGHT(relu_backward, 0, vf_select(vf_le(b, vf_zero()), vf_zero(), a))
 
-MAP1(relu6, 0, relu6(a))
+MAP1_LIGHT(relu6, 0, relu6(a))
 /* dx = dy where 0 < y < 6 */
-MAP2(relu6_backward, 0, vf_select(vm_or(vf_le(b, vf_zero()), vf_ge(b, vf_set1(6.0f))), vf_zero(), a))
+MAP2_LIGHT(relu6_backward, 0, vf_select(vm_or(vf_le(b, vf_zero()), vf_ge(b, vf_set1(6.0f))), vf_zero(), a))
 
-MAP1(leaky_relu, 1, vf_select(vf_le(a, vf_zero()), vf_mul(a, p[0]), a))
+MAP1_LIGHT(leaky_relu, 1, vf_select(vf_le(a, vf_zero()), vf_mul(a, p[0]), a))
 /* dx = dy, times the slope where y <= 0 */
-MAP2(leaky_relu_backward, 1, vf_select(vf_le(b, vf_zero()), vf_mul(a, p[0]), a))
+MAP2_LIGHT(leaky_relu_backward, 1, vf_select(vf_le(b, vf_zero()), vf_mul(a, p[0]), a))
 
 MAP1(elu, 1, vf_select(vf_le(a, vf_zero()), vf_mul(p[0], vf_expm1(a)), a))
 /* dx = dy, times alpha e^x = y + alpha where y <= 0 */

@@ -1,7 +1,7 @@
 /* Optimizers; compiled once per instruction set. The formulas are PyTorch's. */
 #include "kernel/kernels.h"
 #include "kernel/optimizer.h"
-#include "kernel/vec.h"
+#include "kernel/vec_run.h"
 
 /* What an update does to one vector of parameters, given its clipped gradient with decay. Changes the state
  * in place. */
@@ -24,7 +24,15 @@ static bool is_plain(const mica_update *u)
 
 VF_INLINE vf load(const float *p, size_t lanes)
 {
-    return lanes == VF_LANES ? vf_load(p) : vf_load_tail(p, lanes);
+    return lanes == VF_LANES ? run_load(p) : vf_load_tail(p, lanes);
+}
+
+VF_INLINE void store(float *p, vf v, size_t lanes)
+{
+    if (VF_LANES > 1 && lanes == VF_LANES)
+        run_store(p, v);
+    else
+        vf_store_tail(p, v, lanes);
 }
 
 /* The first `lanes` of a vector. `rule`, `plain` and which state there is are constants, so all of it is inlined. */
@@ -35,11 +43,11 @@ VF_INLINE void update_lanes(float *p, const float *g, float *s0, float *s1, size
     vf x = load(p, lanes), gradient = load(g, lanes);
     vf y = plain ? rule(x, gradient, &a, &b, u)
                  : rule(vf_mul(x, vf_set1(u->keep)), clipped_gradient(x, gradient, u), &a, &b, u);
-    vf_store_tail(p, y, lanes);
+    store(p, y, lanes);
     if (s0 != NULL)
-        vf_store_tail(s0, a, lanes);
+        store(s0, a, lanes);
     if (s1 != NULL)
-        vf_store_tail(s1, b, lanes);
+        store(s1, b, lanes);
 }
 
 #define AT_ONCE ((size_t)4) /* vectors in one turn of the loop */

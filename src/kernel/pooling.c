@@ -57,6 +57,11 @@ static bool is_pairs(const shape *s)
     return true;
 }
 
+static bool are_pairs_inside(const shape *s)
+{
+    return is_pairs(s) && 2 * s->out[1] <= s->in[1] && 2 * s->out[0] <= s->in[0];
+}
+
 /* Whether they fill planes whose rows are one vector each: then the windows of two rows go together, or half
  * the lanes of their results would be in vain. */
 static bool is_narrow(const shape *s)
@@ -117,9 +122,8 @@ VF_INLINE void take_larger(vf *best, vi *at, vf value, vi here)
 /* Where there is no NaN. */
 VF_INLINE void take_greater(vf *best, vi *at, vf value, vi here)
 {
-    vm greater = vf_gt(value, *best);
-    *best = vf_select(greater, value, *best);
-    *at = vi_select(greater, here, *at);
+    *at = vi_select(vf_gt(value, *best), here, *at);
+    *best = vf_max(value, *best); /* the second if both are zero */
 }
 
 /* n interior windows from ox on, `step` apart; `rows` is not empty. */
@@ -153,26 +157,26 @@ VF_INLINE void max_windows(float *y, int32_t *index, const float *x, const shape
  * behind; their first elements lie at `first`. Lanes are put in order at the end: until then there are offsets in
  * a window. */
 VF_INLINE void max_pairs(float *y, int32_t *index, const float *p, const float *more, vi first,
-                         ptrdiff_t width)
+                         ptrdiff_t width, bool indexed)
 {
     vf p0 = vf_load(p), p1 = vf_load(more), q0 = vf_load(p + width), q1 = vf_load(more + width), a, b, c, d;
-    if (index == NULL) {
+    if (!indexed) {
         vf_pairs(vf_max_nan(p0, q0), vf_max_nan(p1, q1), &a, &b);
         vf_store(y, vf_in_order(vf_max_nan(a, b)));
         return;
     }
     vf_pairs(p0, p1, &a, &b);
     vf_pairs(q0, q1, &c, &d);
-    vf best = a;
-    vi offset = vi_set1(0), down = vi_set1((int32_t)width), right = vi_set1(1);
-    if (vm_any(vf_isnan(vf_add(vf_add(a, b), vf_add(c, d))))) { /* or infinities of both signs */
+    vf best = a, lower = c;
+    vi right = vi_set1(1), down = vi_set1((int32_t)width), offset = vi_set1(0), below = down;
+    if (vm_any(vf_isnan(vf_add(vf_add(p0, p1), vf_add(q0, q1))))) { /* or infinities of both signs */
         take_larger(&best, &offset, b, right);
         take_larger(&best, &offset, c, down);
         take_larger(&best, &offset, d, vi_add(down, right));
     } else {
         take_greater(&best, &offset, b, right);
-        take_greater(&best, &offset, c, down);
-        take_greater(&best, &offset, d, vi_add(down, right));
+        take_greater(&lower, &below, d, vi_add(down, right));
+        take_greater(&best, &offset, lower, below);
     }
     vf_store(y, vf_in_order(best));
     vi_store(index, vi_add(first, vf_bits(vf_in_order(vf_of_bits(offset)))));
@@ -199,41 +203,100 @@ VF_INLINE void max_row(float *y, int32_t *index, const float *x, const shape *s,
         max_window(y + ox, index != NULL ? index + ox : NULL, x, s, oy, ox);
 }
 
-/* A row of windows of two by two that are all inside. The last vector of a row lies over the one before it.
- * Where a row is narrower than a vector, that goes on into the next row and plane, in what it reads
- * (`readable` elements from x on) and in what it writes (`rest` results from y on are ours): the next row's
- * results come later. */
-VF_INLINE void max_pair_row(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t oy,
-                            ptrdiff_t readable, ptrdiff_t rest)
+/* Where a row of windows of two by two begins that are all inside. */
+typedef struct pair_row {
+    const float *p, *stop; /* what comes before `stop` may be read */
+    ptrdiff_t oy, from;    /* within its plane: the row of windows, and the element at p */
+} pair_row;
+
+VF_INLINE pair_row pair_row_of(const float *x, size_t begin, size_t end, const shape *s)
 {
-    ptrdiff_t width = s->in[1], out = s->out[1], last = most(out - VF_LANES, 0), from = 2 * oy * width;
-    if (out < VF_LANES && (from + width + 2 * VF_LANES > readable || rest < VF_LANES)) {
-        max_windows(y, index, x, s, 2, oy, (span){0, 2}, 0, (size_t)out);
-        return;
+    ptrdiff_t size = s->in[0] * s->in[1], planes = ((ptrdiff_t)end + s->out[0] - 1) / s->out[0];
+    ptrdiff_t plane = (ptrdiff_t)begin / s->out[0], oy = (ptrdiff_t)begin % s->out[0];
+    ptrdiff_t from = 2 * oy * s->in[1];
+    return (pair_row){x + plane * size + from, x + planes * size, oy, from};
+}
+
+VF_INLINE void next_pair_row(pair_row *at, const shape *s)
+{
+    at->p += 2 * s->in[1];
+    at->from += 2 * s->in[1];
+    if (++at->oy == s->out[0]) {
+        at->p += s->in[0] * s->in[1] - at->from;
+        at->oy = at->from = 0;
     }
-    for (ptrdiff_t ox = 0;; ox = least(ox + VF_LANES, last)) {
-        const float *p = x + from + 2 * ox;
-        vi first = vi_add(vi_add(vi_iota(), vi_iota()), vi_set1((int32_t)(p - x)));
-        max_pairs(y + ox, index != NULL ? index + ox : NULL, p, p + VF_LANES, first, width);
-        if (ox == last)
-            return;
+}
+
+/* Whether whole vectors will do. The last one of a row lies over the one before it. Where a row is narrower than a
+ * vector, that goes on into the next row and plane, in what it reads and in what it writes (`rest` results are left):
+ * the next row's results come later. */
+VF_INLINE bool takes_vectors(const pair_row *at, const shape *s, size_t rest)
+{
+    return s->out[1] >= VF_LANES || (rest >= VF_LANES && at->stop - at->p >= s->in[1] + 2 * VF_LANES);
+}
+
+static __attribute__((noinline)) void max_short_row(float *y, int32_t *index, const pair_row at,
+                                                    const shape *s)
+{
+    max_windows(y, index, at.p - at.from, s, 2, at.oy, (span){0, 2}, 0, (size_t)s->out[1]);
+}
+
+/* `indexed` is a constant where this is inlined: into functions of its own, or the loop runs out of registers. */
+VF_INLINE void max_pair_rows(float *y, int32_t *index, const float *x, size_t begin, size_t end,
+                             const shape *of, bool indexed)
+{
+    const shape own = *of, *s = &own; /* which stores cannot change */
+    ptrdiff_t width = s->in[1], out = s->out[1], last = most(out - VF_LANES, 0);
+    vi twice = vi_add(vi_iota(), vi_iota());
+    pair_row at = pair_row_of(x, begin, end, s);
+    for (size_t rest = (end - begin) * (size_t)out; rest > 0; rest -= (size_t)out, next_pair_row(&at, s)) {
+        if (takes_vectors(&at, s, rest)) {
+            for (ptrdiff_t ox = 0;; ox = least(ox + VF_LANES, last)) {
+                const float *p = at.p + 2 * ox;
+                vi first = vi_add(twice, vi_set1((int32_t)(at.from + 2 * ox)));
+                max_pairs(y + ox, indexed ? index + ox : NULL, p, p + VF_LANES, first, width, indexed);
+                if (ox == last)
+                    break;
+            }
+        } else {
+            max_short_row(y, indexed ? index : NULL, at, of);
+        }
+        y += out;
+        if (indexed)
+            index += out;
     }
+}
+
+/* Small builds have one body for both. */
+#if defined(MICA_SMALL)
+#define IS_INDEXED(indices) ((indices) != NULL)
+#else
+#define IS_INDEXED(indices) true
+
+static __attribute__((noinline)) void max_pair_values(float *y, const float *x, size_t begin, size_t end,
+                                                      const shape *s)
+{
+    max_pair_rows(y + begin * (size_t)s->out[1], NULL, x, begin, end, s, false);
+}
+#endif
+
+static __attribute__((noinline)) void max_pair_indices(float *y, int32_t *indices, const float *x,
+                                                       size_t begin, size_t end, const shape *s)
+{
+    size_t from = begin * (size_t)s->out[1];
+    bool indexed = IS_INDEXED(indices);
+    max_pair_rows(y + from, indexed ? indices + from : NULL, x, begin, end, s, indexed);
 }
 
 VF_INLINE void max_rows(float *y, int32_t *indices, const float *x, size_t begin, size_t end, const shape *s)
 {
     span inner = interior(s);
-    bool pairs = is_pairs(s) && 2 * s->out[1] <= s->in[1] && 2 * s->out[0] <= s->in[0];
     ptrdiff_t plane = (ptrdiff_t)begin / s->out[0], oy = (ptrdiff_t)begin % s->out[0];
-    ptrdiff_t size = s->in[0] * s->in[1], planes = ((ptrdiff_t)end + s->out[0] - 1) / s->out[0];
+    ptrdiff_t size = s->in[0] * s->in[1];
     for (size_t row = begin; row < end; row++) {
         float *to = y + row * (size_t)s->out[1];
         int32_t *index = indices != NULL ? indices + row * (size_t)s->out[1] : NULL;
-        if (pairs)
-            max_pair_row(to, index, x + plane * size, s, oy, (planes - plane) * size,
-                         (ptrdiff_t)(end - row) * s->out[1]);
-        else
-            max_row(to, index, x + plane * size, s, oy, inner);
+        max_row(to, index, x + plane * size, s, oy, inner);
         if (++oy == s->out[0]) {
             oy = 0;
             plane++;
@@ -255,7 +318,7 @@ VF_INLINE void max_narrow_rows(float *y, int32_t *indices, const float *x, size_
         vi first = vi_set1((int32_t)(2 * oy * width)), second = vi_set1((int32_t)((2 * next - 1) * width));
         const float *p = x + 2 * row * width;
         max_pairs(y + row * half, indices != NULL ? indices + row * half : NULL, p, p + 2 * width,
-                  vi_add(steps, vi_select(upper, second, first)), width);
+                  vi_add(steps, vi_select(upper, second, first)), width, indices != NULL);
     }
     if (row < (ptrdiff_t)end)
         max_windows(y + row * half, indices != NULL ? indices + row * half : NULL, x + 2 * (row - oy) * width,
@@ -265,11 +328,17 @@ VF_INLINE void max_narrow_rows(float *y, int32_t *indices, const float *x, size_
 static void pool_max(float *y, int32_t *indices, const float *x, size_t begin, size_t end, const shape *of)
 {
     const shape own = *of, *s = &own; /* which stores cannot change */
-    bool narrow = is_narrow(s);
+    bool narrow = is_narrow(s), pairs = are_pairs_inside(s);
     if (narrow && indices == NULL)
         max_narrow_rows(y, NULL, x, begin, end, s);
     else if (narrow)
         max_narrow_rows(y, indices, x, begin, end, s);
+#if !defined(MICA_SMALL)
+    else if (pairs && indices == NULL)
+        max_pair_values(y, x, begin, end, of);
+#endif
+    else if (pairs)
+        max_pair_indices(y, indices, x, begin, end, of);
     else if (indices == NULL)
         max_rows(y, NULL, x, begin, end, s);
     else

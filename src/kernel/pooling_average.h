@@ -65,21 +65,25 @@ static void average_row(float *y, const float *x, const shape *s, ptrdiff_t oy, 
         y[ox] = sum_window(x, s, oy, ox) / (float)(down * divisor(s, 1, ox));
 }
 
-/* A row of windows of two by two, in the manner of max_pair_row. */
-static void average_pair_row(float *y, const float *x, const shape *s, ptrdiff_t oy, ptrdiff_t readable,
-                             ptrdiff_t rest)
+/* Rows of windows of two by two, in the manner of max_pair_rows. */
+static __attribute__((noinline)) void average_pair_rows(float *y, const float *x, size_t begin, size_t end,
+                                                        const shape *of)
 {
-    ptrdiff_t width = s->in[1], out = s->out[1], last = most(out - VF_LANES, 0), from = 2 * oy * width;
+    const shape own = *of, *s = &own;
+    ptrdiff_t width = s->in[1], out = s->out[1], last = most(out - VF_LANES, 0);
     vf quarter = vf_set1(0.25f);
-    if (out < VF_LANES && (from + width + 2 * VF_LANES > readable || rest < VF_LANES)) {
-        vf_store_tail(y, vf_mul(sum_last_pairs(x + from, width, (size_t)out), quarter), (size_t)out);
-        return;
-    }
-    for (ptrdiff_t ox = 0;; ox = least(ox + VF_LANES, last)) {
-        const float *p = x + from + 2 * ox;
-        vf_store(y + ox, vf_mul(sum_pairs(p, p + VF_LANES, width), quarter));
-        if (ox == last)
-            return;
+    pair_row at = pair_row_of(x, begin, end, s);
+    for (size_t i = begin * (size_t)out; i < end * (size_t)out; i += (size_t)out, next_pair_row(&at, s)) {
+        if (!takes_vectors(&at, s, end * (size_t)out - i)) {
+            vf_store_tail(y + i, vf_mul(sum_last_pairs(at.p, width, (size_t)out), quarter), (size_t)out);
+            continue;
+        }
+        for (ptrdiff_t ox = 0;; ox = least(ox + VF_LANES, last)) {
+            const float *p = at.p + 2 * ox;
+            vf_store(y + i + ox, vf_mul(sum_pairs(p, p + VF_LANES, width), quarter));
+            if (ox == last)
+                break;
+        }
     }
 }
 
@@ -106,17 +110,14 @@ static void pool_average(float *y, const float *x, size_t begin, size_t end, con
         average_narrow_rows(y, x, begin, end);
         return;
     }
+    if (are_pairs_inside(s)) {
+        average_pair_rows(y, x, begin, end, of);
+        return;
+    }
     span inner = interior(s);
-    bool pairs = is_pairs(s) && 2 * s->out[1] <= s->in[1] && 2 * s->out[0] <= s->in[0];
     ptrdiff_t plane = (ptrdiff_t)begin / s->out[0], oy = (ptrdiff_t)begin % s->out[0];
-    ptrdiff_t size = s->in[0] * s->in[1], planes = ((ptrdiff_t)end + s->out[0] - 1) / s->out[0];
     for (size_t row = begin; row < end; row++) {
-        float *to = y + row * (size_t)s->out[1];
-        if (pairs)
-            average_pair_row(to, x + plane * size, s, oy, (planes - plane) * size,
-                             (ptrdiff_t)(end - row) * s->out[1]);
-        else
-            average_row(to, x + plane * size, s, oy, inner);
+        average_row(y + row * (size_t)s->out[1], x + plane * s->in[0] * s->in[1], s, oy, inner);
         if (++oy == s->out[0]) {
             oy = 0;
             plane++;

@@ -1,0 +1,25 @@
+/* Whole vectors of long runs, which go through memory in order while little is done to them.
+ *
+ * Where a vector is as long as a cache line, they come and go in halves: a run is foreseen by its accesses, and those
+ * by whole lines are too few. Where there is more to do than to wait for memory, this would only take longer. */
+#ifndef MICA_SRC_KERNEL_VEC_RUN_H
+#define MICA_SRC_KERNEL_VEC_RUN_H
+
+#include "kernel/vec.h"
+
+#if defined(VF_HALVES)
+VF_INLINE vf run_load(const float *p)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p)), _mm256_loadu_ps(p + 8), 1);
+}
+VF_INLINE void run_store(float *p, vf v)
+{
+    _mm256_storeu_ps(p, _mm512_castps512_ps256(v));
+    _mm256_storeu_ps(p + 8, _mm512_extractf32x8_ps(v, 1));
+}
+#else
+VF_INLINE vf run_load(const float *p) { return vf_load(p); }
+VF_INLINE void run_store(float *p, vf v) { vf_store(p, v); }
+#endif
+
+#endif
