@@ -55,7 +55,7 @@ static void *allocate_large(size_t bytes)
 static void *system_allocate(void *user, size_t bytes, size_t alignment)
 {
     (void)user;
-    if (bytes >= 4 * HUGE_PAGE)
+    if (bytes >= HUGE_PAGE)
         return allocate_large(bytes);
     if (bytes > PTRDIFF_MAX - alignment) /* no object is that large, and some debugging allocators abort */
         return NULL;

@@ -32,6 +32,9 @@
 /* Tiles that ask for the next panel do so a cache line in each step of k: one or two of them ask for all of it. */
 #define AHEAD_FLOATS 16
 #define ASKS_AHEAD   (VF_LANES >= 8)
+/* Rows of B that a tile copies lie so far apart that the hardware does not foresee them: where a vector is a line, each
+ * is asked for so many steps of k before it is read. */
+#define COPY_AHEAD 16
 
 #include "kernel/gemm_vector.h"
 
@@ -243,6 +246,9 @@ VF_UNROLLED void tile_of(const mica_gemm_strip *s, const place *at, size_t rows,
         lines_step(&a);
         if (copies)
             panel += TILE_COLUMNS;
+        if (copies && VF_LANES >= AHEAD_FLOATS && p > COPY_AHEAD)
+            for (size_t j = 0; j < vectors; j++)
+                __builtin_prefetch(b + COPY_AHEAD * b_k + j * VF_LANES);
         if (asks) {
             __builtin_prefetch(ahead, 0, 2);
             ahead += AHEAD_FLOATS;

@@ -18,11 +18,20 @@ VF_INLINE void pack_step(float *panel, size_t width, const float *src, size_t co
     }
 }
 
+/* Steps of k are too far apart for the hardware to run ahead: where a vector is a line, what comes so many steps later
+ * is asked for. */
+#define PACK_AHEAD 16
+
 static void pack_adjacent(float *panel, size_t width, const float *src, ptrdiff_t k_stride, size_t count,
                           size_t k)
 {
-    for (size_t p = 1; p < k; p++, src += k_stride, panel += width)
+    for (size_t p = 1; p < k; p++, src += k_stride, panel += width) {
+        if (VF_LANES * sizeof(float) >= 64 && p + PACK_AHEAD < k) {
+            __builtin_prefetch(src + PACK_AHEAD * k_stride);
+            __builtin_prefetch(src + PACK_AHEAD * k_stride + count - 1);
+        }
         pack_step(panel, width, src, count, false);
+    }
     if (k > 0)
         pack_step(panel, width, src, count, true);
 }

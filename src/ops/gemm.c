@@ -15,8 +15,8 @@
  * made, so it is the same everywhere. */
 #define GEMM_K MICA_GEMM_RUN
 #define GEMM_N 1024
-/* Up to so many columns of the product, more where rows are near or B is packed already, or with so few
- * elements, A is read as it lies. */
+/* Up to so many columns of the product, more where rows are near or B is packed already, any number where both hold, or
+ * with so few elements, A is read as it lies. */
 #define READ_N      384
 #define READ_NEAR_N 512
 #define NEAR_ROWS   512
@@ -28,7 +28,7 @@
 /* For several threads a product is cut into so many blocks for each, as long as they keep that many
  * multiply-adds, and a panel of B that many tiles to be used for. */
 #define BLOCKS_EACH 8
-#define BLOCK_SUMS  ((size_t)1 << 19)
+#define BLOCK_SUMS  ((size_t)1 << 20)
 #define LEAST_TILES 4
 
 /* A thread's block of A. */
@@ -302,15 +302,16 @@ static bool turns(const mica_gemm *g)
  * used too little to be worth packing, or all of them stay in the cache. */
 static bool reads(const mica_gemm_operand *left, const mica_gemm_operand *right, size_t m, size_t n, size_t k)
 {
-    bool near = left->vector_stride <= NEAR_ROWS || packed_of(right) != NULL;
-    size_t most = near ? READ_NEAR_N : READ_N;
+    bool near = left->vector_stride <= NEAR_ROWS, packed = packed_of(right) != NULL;
+    size_t most = near || packed ? READ_NEAR_N : READ_N;
     return packed_of(left) == NULL && left->pack == NULL && left->k_stride == 1 &&
-           (n <= most || m * mica_least(k, GEMM_K) <= READ_FLOATS);
+           (n <= most || (near && packed) || m * mica_least(k, GEMM_K) <= READ_FLOATS);
 }
 
 /* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds
  * something to do. Where there are several rows of blocks a thread keeps to columns of its own, whose panels
- * it has packed: they need not come from another core. The sums are the same however it is cut. */
+ * it has packed: they need not come from another core. A small product is cut by rows: parts of a short row of c
+ * that two cores write are fetched by each other's prefetchers. The sums are the same however it is cut. */
 static void cut(step *s)
 {
     size_t rows = s->kernels->tile_rows, columns = s->kernels->tile_columns, m = s->g.m;
@@ -318,11 +319,13 @@ static void cut(step *s)
     size_t parts_n = parts_m > 1 ? mica_least(s->threads, mica_div_up(s->n, columns)) : 1;
     assert(s->threads > 0);
     size_t sums = m * s->n * s->k, least = mica_least(sums / s->threads, BLOCK_SUMS);
+    bool rows_first = sums / s->threads <= BLOCK_SUMS;
     while (s->threads > 1 && parts_m * parts_n < BLOCKS_EACH * s->threads &&
            sums / (parts_m * parts_n) > least) {
-        if (parts_m == 1 && s->n / parts_n >= 2 * columns)
+        bool more_rows = m / parts_m >= LEAST_TILES * rows, more_columns = s->n / parts_n >= 2 * columns;
+        if (more_columns && (rows_first ? !more_rows : parts_m == 1))
             parts_n *= 2;
-        else if (m / parts_m >= LEAST_TILES * rows)
+        else if (more_rows)
             parts_m *= 2;
         else
             break;

@@ -28,7 +28,7 @@ typedef void mica_gemm_pack_fn(const void *source, float *panel, size_t width, s
 #if defined(MICA_SMALL)
 #define MICA_GEMM_RUN ((size_t)256)
 #else
-#define MICA_GEMM_RUN ((size_t)768)
+#define MICA_GEMM_RUN ((size_t)1024)
 #endif
 
 typedef struct mica_gemm_operand {
