@@ -20,6 +20,45 @@ class Failed(Exception):
         self.contestant = contestant
 
 
+def tasks_of(pid):
+    """The threads of a process, the main one first."""
+    return sorted(map(int, os.listdir(f"/proc/{pid}/task")))
+
+
+def spread(pid, threads):
+    """Gives a process's main thread one processor and each of its helpers another. Left to itself the system may run two
+    of them on one for some milliseconds after they slept, as here they do before every sample. Whoever has several crews
+    of helpers (OpenMP's and OpenBLAS's) made one after the other. A thread alone stays on the last processor, away from
+    this program."""
+    processors = sorted(os.sched_getaffinity(0))
+    if threads == 1:
+        processors = processors[-1:]
+    for i, task in enumerate(tasks_of(pid)):
+        place = 1 + (i - 1) % (threads - 1) if i > 0 and threads > 1 else 0
+        os.sched_setaffinity(task, {processors[place % len(processors)]})
+
+
+def release(pid):
+    """Undoes spread."""
+    for task in tasks_of(pid):
+        os.sched_setaffinity(task, os.sched_getaffinity(0))
+
+
+def rest(pid):
+    """Waits until all threads of a process sleep: some spin for a while when their work is done."""
+    end = time.monotonic() + IDLE_SECONDS
+    while busy(pid) and time.monotonic() < end:
+        time.sleep(0.0002)
+
+
+def busy(pid):
+    for task in tasks_of(pid):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as file:
+            if file.read().rpartition(")")[2].split()[0] == "R":
+                return True
+    return False
+
+
 class Contestant:
     """A program that answers lines: bench/serve.c says which."""
 
@@ -34,11 +73,10 @@ class Contestant:
             bufsize=1,
             env={**os.environ, **(environment or {})},
         )
-        self.tasks = f"/proc/{self.process.pid}/task"
         self.greeting = []
         for line in self.process.stdout:
             if line.strip() == "ready":
-                self.spread(threads)
+                spread(self.process.pid, threads)
                 return
             self.greeting.append(line.strip())
         self.end()
@@ -56,30 +94,8 @@ class Contestant:
         words = answer.split()
         return None if words and words[0] == "no" else words
 
-    def spread(self, threads):
-        """Gives the main thread one processor and each of its helpers another. Left to itself the system may run two of
-        them on one for some milliseconds after they slept, as here they do before every sample. Whoever has several
-        crews of helpers (OpenMP's and OpenBLAS's) made one after the other. A thread alone stays on the last processor, away
-        from this program."""
-        processors = sorted(os.sched_getaffinity(0))
-        if threads == 1:
-            processors = processors[-1:]
-        for i, task in enumerate(sorted(map(int, os.listdir(self.tasks)))):
-            place = 1 + (i - 1) % (threads - 1) if i > 0 and threads > 1 else 0
-            os.sched_setaffinity(task, {processors[place % len(processors)]})
-
     def rest(self):
-        """Waits until all its threads sleep: some spin for a while when their work is done."""
-        end = time.monotonic() + IDLE_SECONDS
-        while self.busy() and time.monotonic() < end:
-            time.sleep(0.0002)
-
-    def busy(self):
-        for task in os.listdir(self.tasks):
-            with contextlib.suppress(OSError), open(f"{self.tasks}/{task}/stat", encoding="ascii") as file:
-                if file.read().rpartition(")")[2].split()[0] == "R":
-                    return True
-        return False
+        rest(self.process.pid)
 
     def sample(self, ns=SAMPLE_NS):
         words = self.ask(f"sample {ns:.0f}")

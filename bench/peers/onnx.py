@@ -2,11 +2,12 @@
 """ONNX models: Mica, onnxruntime and OpenVINO on the same files and inputs, in turns.
 
 Rows: every model of ./dev model onnx, at batch 1 and 8, with 1 and 2 threads; those called -int8 are QDQ models. Each
-runs in a process of its own. In a round all three are asked in turns for the best time of so many seconds; a row's
-times and ratio are the medians of its rounds, and its spread is the quartiles of the ratio. Rows whose spread lies
-across 1, or that other programs disturbed, get more rounds. Memory is Mica's plan against what the others' processes
-grew by when the model was loaded and run, weights counted on neither side: Mica's are lent by the file, and copies in
-other layouts (prepared floats, packed bytes), which the others make too, are left out of its plan.
+runs in a process of its own, its threads on a processor each where that is not slower. In a round all three are asked
+in turns for the best time of so many seconds, and the next waits until the one before has come to rest; a row's times
+and ratio are the medians of its rounds, and its spread is the quartiles of the ratio. Rows whose spread lies across 1,
+or that other programs disturbed, get more rounds. Memory is Mica's plan against what the others' processes grew by when
+the model was loaded and run, weights counted on neither side: Mica's are lent by the file, and copies in other layouts
+(prepared floats, packed bytes), which the others make too, are left out of its plan.
 """
 import argparse
 import json
@@ -24,6 +25,7 @@ from driver import Driver, Refused, sizes_of  # noqa: E402
 
 sys.path.append(str(Path(__file__).resolve().parent))  # last: this file is not the package of its name
 import stats  # noqa: E402
+from contest import release, rest, spread  # noqa: E402
 from runtimes import OF_LIBRARY, resident  # noqa: E402
 
 LIBRARIES = ["onnxruntime", "openvino"]
@@ -109,12 +111,24 @@ def turn(process, sample, seconds):
     begun, others = time.monotonic(), worked_for_others(process.pid)
     best, calls = sample(seconds)
     disturbed = worked_for_others(process.pid) - others > OTHERS * (time.monotonic() - begun) + 2 / TICKS
+    rest(process.pid)
     return stats.Sample(1e9 * best, calls, disturbed)
+
+
+def settle(process, sample, threads, seconds):
+    """Gives each thread a processor of its own, unless that makes it slower: OpenVINO may have more threads than work."""
+    free = min(sample(seconds)[0] for _ in range(2))
+    spread(process.pid, threads)
+    if min(sample(seconds)[0] for _ in range(2)) > 1.02 * free:
+        release(process.pid)
+    rest(process.pid)
 
 
 def measure(args, name, threads, contestants):
     """Rounds of turns, until the row is decided or patience ends; `contestants`: a process and its sample by name."""
     rounds, keys = [], list(contestants)
+    for process, sample in contestants.values():
+        settle(process, sample, threads, args.seconds / 2)
     while True:
         first = len(rounds) % len(keys)  # nobody is always the one after the slowest
         rounds.append({one: turn(*contestants[one], args.seconds) for one in keys[first:] + keys[:first]})
