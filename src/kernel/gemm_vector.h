@@ -19,8 +19,8 @@ VF_INLINE void scale_into(float *place, vf v, size_t n, float alpha, float beta)
 /* Rows whose lanes are added up together. */
 #define VECTOR_ROWS (VF_LANES > 8 ? VF_LANES : 8)
 /* Rows that are gone along together: they share their loads of x, and their sums do not wait for each other. Long rows
- * are gone along by fewer, as sixteen that lie pages apart drive each other out of the first cache: 32 rows of 1024 then
- * take 1.3 us instead of 2.7. */
+ * are taken fewer at a time: sixteen that lie pages apart drive each other out of the first cache (32 rows of 1024 take
+ * 2.7 us instead of 1.3). */
 #define LONG_ROW  (16 * VF_LANES)
 #define LONG_ROWS (VF_LANES > 8 ? 4 : 8)
 

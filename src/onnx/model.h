@@ -148,6 +148,9 @@ const char *mica_onnx_intern(mica_onnx *model, const char *bytes, size_t length)
 /* Notes which inputs have an initializer. */
 mica_status mica_onnx_mark_initialized(mica_onnx *model, mica_onnx_info *infos, int count,
                                        const mica_onnx_tensor *initializers, int initializer_count);
+/* Some exporters leave the batch open without a name (skl2onnx). If it is that of one input alone, and no other size is
+ * called so, it is "batch". */
+mica_status mica_onnx_name_batch(mica_onnx *model, mica_onnx_info *inputs, int count);
 
 /* Parses the whole file. */
 mica_status mica_onnx_parse(mica_onnx *model);

@@ -471,29 +471,6 @@ static mica_status value_infos(const parser *p, span message, uint32_t number, m
 
 /* ---- Graphs, functions, the model ---- */
 
-/* Some exporters leave the batch open without a name (skl2onnx). If it is that of one input alone, and no other size is
- * called so, it is "batch". */
-static mica_status name_batch(parser *p, mica_onnx_info *inputs, int count)
-{
-    mica_onnx_value *open = NULL;
-    for (int i = 0; i < count; i++) {
-        mica_onnx_value *v = &inputs[i].is;
-        if (inputs[i].initialized)
-            continue;
-        for (int k = 0; k < v->rank; k++)
-            if (v->symbol[k] != NULL && strcmp(v->symbol[k], "batch") == 0)
-                return MICA_OK;
-        if (v->rank < 1 || v->dim[0] >= 0 || v->symbol[0] != NULL)
-            continue;
-        if (open != NULL)
-            return MICA_OK;
-        open = v;
-    }
-    if (open != NULL && (open->symbol[0] = mica_onnx_intern(p->model, "batch", 5)) == NULL)
-        return p->model->ctx->status;
-    return MICA_OK;
-}
-
 static mica_status graph(parser *p, mica_onnx_graph *g, span message)
 {
     mica_wire w = mica_wire_over(message.bytes, message.size);
@@ -515,7 +492,7 @@ static mica_status graph(parser *p, mica_onnx_graph *g, span message)
     MICA_TRY(
         mica_onnx_mark_initialized(p->model, inputs, g->input_count, g->initializers, g->initializer_count));
     if (p->depth == 0)
-        MICA_TRY(name_batch(p, inputs, g->input_count));
+        MICA_TRY(mica_onnx_name_batch(p->model, inputs, g->input_count));
     g->inputs = inputs;
     g->outputs = outputs;
     return nodes(p, message, 1, &g->nodes, &g->node_count);

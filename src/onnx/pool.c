@@ -144,3 +144,24 @@ mica_status mica_onnx_mark_initialized(mica_onnx *model, mica_onnx_info *infos, 
     mica_release(model->ctx, marks, bytes);
     return MICA_OK;
 }
+
+mica_status mica_onnx_name_batch(mica_onnx *model, mica_onnx_info *inputs, int count)
+{
+    mica_onnx_value *open = NULL;
+    for (int i = 0; i < count; i++) {
+        mica_onnx_value *v = &inputs[i].is;
+        if (inputs[i].initialized)
+            continue;
+        for (int k = 0; k < v->rank; k++)
+            if (v->symbol[k] != NULL && strcmp(v->symbol[k], "batch") == 0)
+                return MICA_OK;
+        if (v->rank < 1 || v->dim[0] >= 0 || v->symbol[0] != NULL)
+            continue;
+        if (open != NULL)
+            return MICA_OK;
+        open = v;
+    }
+    if (open != NULL && (open->symbol[0] = mica_onnx_intern(model, "batch", 5)) == NULL)
+        return model->ctx->status;
+    return MICA_OK;
+}
