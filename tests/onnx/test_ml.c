@@ -352,8 +352,10 @@ TEST(onnx_many_inputs)
     REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "concat") == MICA_OK);
     mica_net *net = run(ctx, model, x, sizeof x);
     if (net != NULL && CHECK_OK(ctx, mica_net_tensor(net, &y, "y")) && CHECK(y.dim[1] == INPUTS * FEATURES))
-        for (int i = 0; i < ROWS * INPUTS * FEATURES; i++)
-            CHECK(((const float *)y.data)[i] == (float)(i / (INPUTS * FEATURES) * FEATURES + i % FEATURES));
+        for (int i = 0; i < ROWS * INPUTS * FEATURES; i++) {
+            int row = i / (INPUTS * FEATURES), column = i % FEATURES;
+            CHECK(((const float *)y.data)[i] == (float)(row * FEATURES + column));
+        }
     mica_net_destroy(net);
     mica_onnx_close(model);
     proto_free(&bytes);

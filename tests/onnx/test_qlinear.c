@@ -1,4 +1,5 @@
 /* Operators on bytes of the domain com.microsoft: each gives the bytes of the nodes that it stands for. */
+#include <stdio.h>
 #include <string.h>
 
 #include <mica/mica.h>
@@ -108,8 +109,7 @@ static proto model_of(const qlinear *q, bool apart)
         }
         proto_message(&graph, GRAPH_NODE, node);
         if (q->step != NULL) {
-            memcpy(ins, "yf ", 3);
-            memcpy(ins + 3, q->step, strlen(q->step) + 1);
+            (void)snprintf(ins, sizeof ins, "yf %s", q->step);
             proto_message(&graph, GRAPH_NODE, proto_node("QuantizeLinear", ins, "y"));
         }
     } else {
