@@ -235,10 +235,12 @@ TEST(conv_channels_last)
 /* The layers of nets, larger than those drawn: many blocks of pixels and of channels, strides that want patches. */
 TEST(conv_channels_last_of_nets)
 {
-    static const mica_index shapes[][6] = {
-        {1, 3, 32, 41, 3, 2},   {2, 16, 96, 28, 1, 1},  {1, 576, 160, 7, 1, 1}, {1, 320, 300, 7, 1, 1},
-        {1, 1024, 70, 5, 1, 1}, {3, 64, 65, 9, 3, 2},   {1, 24, 40, 20, 5, 1},  {2, 512, 33, 3, 1, 2},
-        {1, 128, 128, 9, 3, 1}, {40, 130, 140, 1, 1, 1}};
+    static const mica_index shapes[][7] = {
+        {1, 3, 32, 41, 3, 2, PLANAR},  {2, 16, 96, 28, 1, 1, LAST},    {1, 576, 160, 7, 1, 1, LAST},
+        {1, 320, 300, 7, 1, 1, LAST},  {1, 1024, 70, 5, 1, 1, LAST},   {3, 64, 65, 9, 3, 2, LAST},
+        {1, 24, 40, 20, 5, 1, LAST},   {2, 512, 33, 3, 1, 2, LAST},    {1, 128, 128, 9, 3, 1, LAST},
+        {40, 130, 140, 1, 1, 1, LAST}, {1, 96, 256, 14, 3, 2, PLANAR}, {1, 256, 512, 13, 1, 2, PLANAR},
+        {2, 70, 300, 6, 3, 1, PLANAR}, {3, 96, 200, 7, 3, 2, LAST},    {1, 200, 700, 2, 2, 1, PLANAR}};
     mica_context *ctx[3] = {isa_context(NULL, 1), isa_context(NULL, 2), isa_context(NULL, 3)};
     test_random r = test_seed(12);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -246,7 +248,7 @@ TEST(conv_channels_last_of_nets)
         mica_index pad = s[4] / 2, made = narrow(s[3], s[4], s[5], pad, 1);
         call c = {.biased = true,
                   .o = {.stride = {s[5], s[5]}, .pad = {pad, pad}, .dilation = {1, 1}, .groups = 1}};
-        c.x = image_of(&r, (mica_index[]){s[0], s[1], s[3], s[3]}, s[1] == 3 ? PLANAR : LAST);
+        c.x = image_of(&r, (mica_index[]){s[0], s[1], s[3], s[3]}, (int)s[6]);
         c.y = image_of(&r, (mica_index[]){s[0], s[2], made, made}, LAST);
         c.w = image_of(&r, (mica_index[]){s[2], s[1], s[4], s[4]}, PLANAR);
         c.bias = mica_1d(c.w.data, s[2]);

@@ -1,5 +1,6 @@
 /* Pooling by two by two takes whole vectors also where rows are narrower: every width, in memory that ends with the
  * last element (which the address sanitizer guards), and indices that no such pooling gives. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,49 @@ TEST(ops_max_pool_by_two_takes_any_width)
             CHECK_OK(ctx, mica_max_pool2d(ctx, &y, NULL, &x, &opts));
             release(&p);
         }
+    }
+}
+
+/* The values alone, which have loops of their own, are those that come with indices: NaNs, borders, rows of every
+ * length. */
+TEST(ops_max_pool_gives_the_same_values_without_indices)
+{
+    mica_context *ctx = test_context(2);
+    test_random r = test_seed(7);
+    for (int number = 0; number < test_effort(3000); number++) {
+        mica_pooling_opts opts = {.kernel = {test_int(&r, 1, 4), test_int(&r, 1, 4)},
+                                  .stride = {test_int(&r, 1, 3), test_int(&r, 1, 2)}};
+        mica_index in[2], out[2];
+        for (int d = 0; d < 2; d++) {
+            opts.pad[d] = test_int(&r, 0, (int)opts.kernel[d] / 2);
+            opts.dilation[d] = test_chance(&r, 85) ? 1 : 2;
+            in[d] = test_int(&r, 8, d == 0 ? 12 : 90);
+            out[d] =
+                (in[d] + 2 * opts.pad[d] - (opts.kernel[d] - 1) * opts.dilation[d] - 1) / opts.stride[d] + 1;
+        }
+        size_t from = (size_t)(PLANES * in[0] * in[1]), to = (size_t)(PLANES * out[0] * out[1]);
+        float *data = exactly(from), *values = exactly(to), *alone = exactly(to);
+        int32_t *picks = exactly(to);
+        int rarely = test_int(&r, 0, 2);
+        for (size_t i = 0; i < from; i++)
+            data[i] = test_int(&r, 0, 99) < rarely ? NAN : (float)test_int(&r, -9, 9);
+        mica_tensor x = mica_4d(data, 1, PLANES, in[0], in[1]),
+                    y = mica_4d(values, 1, PLANES, out[0], out[1]);
+        mica_tensor index = y, only = y;
+        index.data = picks;
+        index.dtype = MICA_I32;
+        only.data = alone;
+        CHECK_OK(ctx, mica_max_pool2d(ctx, &y, &index, &x, &opts));
+        CHECK_OK(ctx, mica_max_pool2d(ctx, &only, NULL, &x, &opts));
+        size_t wrong = 0;
+        for (size_t i = 0; i < to; i++)
+            wrong += (isnan(values[i]) ? !isnan(alone[i]) : alone[i] != values[i]) ? 1 : 0;
+        CHECK_MSG(wrong == 0, "%td x %td to %td x %td: %zu of %zu differ", in[0], in[1], out[0], out[1],
+                  wrong, to);
+        free(data);
+        free(values);
+        free(alone);
+        free(picks);
     }
 }
 

@@ -10,11 +10,13 @@
 /* Floats of what a block reads and writes: so many that the first cache has most of them. Where the weights are more
  * than the second cache should hold, more of them, as the weights are then read for each block. */
 #define BLOCK_FLOATS ((size_t)12288)
-#define MANY_FLOATS  ((size_t)131072)
+#define MANY_FLOATS  ((size_t)163840)
 #define MANY_WEIGHTS ((size_t)131072)
 /* Blocks to cut a product into, if each has so many multiply-adds: by channels too, where there are few pixels. */
 #define LEAST_BLOCKS 16
 #define LEAST_SUMS   ((size_t)131072)
+/* Patches that are made once for several blocks of channels: of so many pixels at most. */
+#define SHARED_BYTES ((size_t)1 << 20)
 /* Pixels so far apart, or a multiple of it, meet in the same few sets of the first cache. */
 #define BAD_STRIDE 512
 #define LINE       16
@@ -63,11 +65,33 @@ static size_t patch_stride(size_t k)
     return (lines % 2 == 0 ? lines + 1 : lines) * LINE;
 }
 
-/* Pixels of a block at most, by what does not change from step to step. */
+/* Pixels of a block at most, by what does not change from step to step: whole units, but for a run that is one block. */
 static size_t most_pixels(const mica_conv_product *p, size_t unit)
 {
     size_t each = p->k + p->m, floats = p->m * p->k >= MANY_WEIGHTS ? MANY_FLOATS : BLOCK_FLOATS;
-    return mica_most(1, floats / mica_most(1, each) / unit) * unit;
+    return mica_most(unit, floats / mica_most(1, each));
+}
+
+static size_t block_pixels(size_t run, size_t most, size_t unit)
+{
+    if (run <= most)
+        return run;
+    size_t blocks = mica_div_up(run, most / unit * unit);
+    return mica_least(most / unit * unit, mica_round_up(mica_div_up(run, blocks), unit));
+}
+
+/* Bytes of the patches of so many pixels. */
+static size_t patches_of(const mica_conv_product *p, size_t pixels)
+{
+    size_t each = p->last.planar ? p->k : patch_stride(p->k);
+    return p->last.direct ? 0 : mica_align_up(pixels * each * sizeof(float));
+}
+
+/* Blocks of pixels, of all runs and groups. */
+static size_t pixel_blocks(const mica_conv_product *p)
+{
+    const mica_conv_last *l = &p->last;
+    return mica_div_up(l->run, l->block) * mica_div_up(p->images * p->pixels, l->run) * p->groups;
 }
 
 static size_t group_floats(const mica_conv_product *p, size_t lanes)
@@ -96,39 +120,47 @@ static bool fits(const mica_context *ctx, mica_conv_product *p)
     }
     l->run = mica_most(1, l->run);
     size_t unit = l->planar ? MICA_CONV_PIXELS : kernels->tile; /* patches of planes come so many at a time */
-    size_t most = most_pixels(p, unit), blocks = mica_div_up(l->run, most);
-    l->block = mica_least(most, mica_round_up(mica_div_up(l->run, blocks), unit));
-    blocks = mica_div_up(l->run, l->block) * mica_div_up(p->images * p->pixels, l->run) * p->groups;
+    size_t most = most_pixels(p, unit);
+    l->block = block_pixels(l->run, most, unit);
+    size_t blocks = pixel_blocks(p);
     size_t wanted = mica_least(LEAST_BLOCKS, p->images * p->pixels * p->groups * p->m * p->k / LEAST_SUMS);
     size_t across = mica_most(1, mica_div_up(wanted, mica_most(1, blocks)));
     l->some = mica_most(kernels->width, mica_round_up(mica_div_up(p->m, across), kernels->width));
     l->weight_bytes = mica_align_up(p->groups * group_floats(p, kernels->lanes) * sizeof(float));
-    size_t pixels = l->planar ? most * p->k : most * patch_stride(p->k);
-    l->patch_bytes = l->direct ? 0 : mica_align_up(pixels * sizeof(float));
+    l->patch_bytes = patches_of(p, most);
+    l->shared = !l->direct && l->some < p->m && blocks * patches_of(p, l->block) <= SHARED_BYTES;
     return true;
 }
 
-/* For so many pixels. Blocks are never more than pixels x panels. */
-static size_t bytes_for(const mica_context *ctx, const mica_conv_product *p, size_t pixels)
+/* Patches of blocks, of which each thread has one at a time, or all are there. */
+static size_t patch_bytes(const mica_context *ctx, const mica_conv_product *p, size_t blocks, size_t shared)
 {
-    size_t panels = mica_div_up(p->m, kernels_of(ctx)->width) * p->groups;
-    return (p->prepared != NULL ? 0 : p->last.weight_bytes) +
-           p->last.patch_bytes * mica_conv_parts(ctx, pixels * panels);
+    return mica_most(p->last.patch_bytes * mica_conv_parts(ctx, blocks), shared);
 }
 
+static size_t own_weights(const mica_conv_product *p)
+{
+    return p->prepared != NULL ? 0 : p->last.weight_bytes;
+}
+
+/* Blocks are never more than pixels x panels, and those whose patches are shared never more than pixels. */
 static size_t scratch(const mica_context *ctx, const mica_conv_product *p, mica_conv_extent *up_to)
 {
     mica_conv_product planned = *p;
     if (!fits(ctx, &planned))
         return 0;
-    size_t bytes = bytes_for(ctx, &planned, mica_conv_extent_pixels(up_to));
+    const mica_last_kernels *kernels = kernels_of(ctx);
+    size_t pixels = mica_conv_extent_pixels(up_to) * p->groups, panels = mica_div_up(p->m, kernels->width);
+    size_t most = panels > 1 ? mica_least(SHARED_BYTES, 2 * pixels * patches_of(&planned, 1)) : 0;
     mica_conv_extent_clear(up_to);
-    return bytes;
+    return own_weights(&planned) + patch_bytes(ctx, &planned, pixels * panels, most);
 }
 
 static size_t taken(const mica_context *ctx, const mica_conv_product *p)
 {
-    return bytes_for(ctx, p, p->images * p->pixels);
+    const mica_conv_last *l = &p->last;
+    size_t blocks = pixel_blocks(p), all = l->shared ? blocks * patches_of(p, l->block) : 0;
+    return own_weights(p) + (l->shared ? all : patch_bytes(ctx, p, blocks * mica_div_up(p->m, l->some), 0));
 }
 
 /* ---- Weights ---- */
@@ -177,34 +209,83 @@ typedef struct job {
     char *patches;
     mica_last_end end;
     bool finishes; /* by a map, after the sums */
-    size_t down, across, blocks;
+    size_t down, runs, across, blocks;
 } job;
 
-/* What reads: where the pixels from number `first` on lie, or their patches. */
-static void find_input(const job *j, mica_last_product *b, size_t group, size_t first, float *patches)
+/* The pixels of a block: of which group, how many from which on; and its number, whatever its channels. */
+typedef struct place {
+    size_t group, first, pixels, number;
+} place;
+
+static place place_at(const job *j, size_t group, size_t run, size_t in_run)
 {
-    const mica_conv_product *p = j->p;
+    const mica_conv_last *l = &j->p->last;
+    return (place){.group = group,
+                   .first = run * l->run + in_run * l->block,
+                   .pixels = mica_least(l->block, l->run - in_run * l->block),
+                   .number = (group * j->runs + run) * j->down + in_run};
+}
+
+/* The image's planes of a group. */
+static mica_conv_patches group_of(const mica_conv_product *p, size_t group)
+{
     mica_conv_patches in = p->in;
     in.data += (ptrdiff_t)(group * p->channels) * in.channel_stride;
+    return in;
+}
+
+/* Of up to MICA_CONV_PIXELS pixels of a block from number n of it on. */
+static void make_some_patches(const mica_conv_product *p, float *patches, const place *at, size_t n)
+{
+    mica_conv_patches in = group_of(p, at->group);
+    size_t count = mica_least(MICA_CONV_PIXELS, at->pixels - n), stride = patch_stride(p->k);
+    if (p->last.planar)
+        MICA_KERNEL(p->kernels, conv, fill)
+    (&in, patches + n, at->pixels, at->first + n, count, 0, p->k);
+    else MICA_FAMILY(p->kernels, last)
+        ->patches(patches + n * stride, stride, &in, p->channels, at->first + n, count);
+}
+
+static void make_patches(const mica_conv_product *p, float *patches, const place *at)
+{
+    for (size_t n = 0; n < at->pixels; n += MICA_CONV_PIXELS)
+        make_some_patches(p, patches, at, n);
+}
+
+static float *shared_patches(const job *j, const place *at)
+{
+    return (float *)(void *)(j->patches + at->number * patches_of(j->p, j->p->last.block));
+}
+
+/* Parts of the patches of a block. */
+static size_t patch_parts(const mica_conv_last *l) { return mica_div_up(l->block, MICA_CONV_PIXELS); }
+
+static void patches_block(void *work, size_t number, int thread)
+{
+    (void)thread;
+    const job *j = work;
+    size_t parts = patch_parts(&j->p->last), n = number % parts * MICA_CONV_PIXELS, rest = number / parts;
+    place at = place_at(j, rest / j->down / j->runs, rest / j->down % j->runs, rest % j->down);
+    if (n < at.pixels)
+        make_some_patches(j->p, shared_patches(j, &at), &at, n);
+}
+
+/* What is read: where the pixels lie, or their patches. */
+static void set_input(const job *j, mica_last_product *b, const place *at, const float *patches)
+{
+    const mica_conv_product *p = j->p;
     b->in = patches;
+    b->k_stride = p->last.planar ? (ptrdiff_t)at->pixels : 1;
+    b->pixel_stride = p->last.planar ? 1 : (ptrdiff_t)patch_stride(p->k);
+    if (!p->last.direct)
+        return;
+    mica_conv_patches in = group_of(p, at->group);
+    size_t columns = p->in.columns.count, rows = p->in.rows.count;
+    b->in = in.data + (ptrdiff_t)(at->first / columns / rows) * in.image_stride +
+            (ptrdiff_t)(at->first / columns % rows) * in.row_stride +
+            (ptrdiff_t)(at->first % columns) * in.column_stride;
     b->k_stride = 1;
-    if (p->last.direct) {
-        size_t columns = p->in.columns.count, rows = p->in.rows.count;
-        b->in = in.data + (ptrdiff_t)(first / columns / rows) * in.image_stride +
-                (ptrdiff_t)(first / columns % rows) * in.row_stride +
-                (ptrdiff_t)(first % columns) * in.column_stride;
-        b->pixel_stride = columns == 1 ? in.row_stride : in.column_stride;
-    } else if (p->last.planar) {
-        b->pixel_stride = 1;
-        b->k_stride = (ptrdiff_t)b->pixels;
-        for (size_t n = 0; n < b->pixels; n += MICA_CONV_PIXELS)
-            MICA_KERNEL(p->kernels, conv, fill)
-        (&in, patches + n, b->pixels, first + n, mica_least(MICA_CONV_PIXELS, b->pixels - n), 0, p->k);
-    } else {
-        b->pixel_stride = (ptrdiff_t)patch_stride(p->k);
-        MICA_FAMILY(p->kernels, last)
-            ->patches(patches, patch_stride(p->k), &in, p->channels, first, b->pixels);
-    }
+    b->pixel_stride = columns == 1 ? in.row_stride : in.column_stride;
 }
 
 static void finish(const mica_conv_product *p, const mica_last_product *b)
@@ -226,25 +307,30 @@ static void block(void *work, size_t number, int thread)
     const job *j = work;
     const mica_conv_product *p = j->p;
     const mica_conv_last *l = &p->last;
-    size_t in_run = number % j->down, rest = number / j->down, columns = p->in.columns.count;
-    size_t runs = p->images * p->pixels / l->run, run = rest % runs, part = rest / runs % j->across;
-    size_t group = rest / runs / j->across, first = run * l->run + in_run * l->block, o = part * l->some;
-    size_t channel = group * p->m + o;
-    float *patches = (float *)(void *)(j->patches +
-                                       mica_conv_part(p->ctx, j->blocks, number, thread) * l->patch_bytes);
-    mica_last_product b = {.pixels = mica_least(l->block, l->run - in_run * l->block),
-                           .k = p->k,
-                           .m = mica_least(l->some, p->m - o),
-                           .panels = j->weights +
-                                     group * group_floats(p, MICA_FAMILY(p->kernels, last)->lanes) + o * p->k,
-                           .bias = p->bias != NULL ? p->bias + channel : NULL,
-                           .out = p->out.data + channel,
-                           .out_stride = l->pixel,
-                           .end = j->end};
-    b.out += (ptrdiff_t)(first / columns / p->in.rows.count) * p->out.image_stride +
-             (ptrdiff_t)(first / columns % p->in.rows.count) * p->out.row_stride +
-             (ptrdiff_t)(first % columns) * p->out.column_stride;
-    find_input(j, &b, group, first, patches);
+    size_t rest = number / j->down, columns = p->in.columns.count, part = rest / j->runs % j->across;
+    place at = place_at(j, rest / j->runs / j->across, rest % j->runs, number % j->down);
+    size_t o = part * l->some, channel = at.group * p->m + o;
+    float *patches = NULL;
+    if (l->shared) {
+        patches = shared_patches(j, &at);
+    } else if (!l->direct) {
+        patches = (float *)(void *)(j->patches +
+                                    mica_conv_part(p->ctx, j->blocks, number, thread) * l->patch_bytes);
+        make_patches(p, patches, &at);
+    }
+    mica_last_product b = {
+        .pixels = at.pixels,
+        .k = p->k,
+        .m = mica_least(l->some, p->m - o),
+        .panels = j->weights + at.group * group_floats(p, MICA_FAMILY(p->kernels, last)->lanes) + o * p->k,
+        .bias = p->bias != NULL ? p->bias + channel : NULL,
+        .out = p->out.data + channel,
+        .out_stride = l->pixel,
+        .end = j->end};
+    b.out += (ptrdiff_t)(at.first / columns / p->in.rows.count) * p->out.image_stride +
+             (ptrdiff_t)(at.first / columns % p->in.rows.count) * p->out.row_stride +
+             (ptrdiff_t)(at.first % columns) * p->out.column_stride;
+    set_input(j, &b, &at, patches);
     MICA_FAMILY(p->kernels, last)->image(&b);
     if (j->finishes)
         finish(p, &b);
@@ -257,6 +343,7 @@ static void run(mica_context *ctx, mica_conv_product *p)
              .weights = p->prepared,
              .patches = p->scratch,
              .down = mica_div_up(l->run, l->block),
+             .runs = p->images * p->pixels / l->run,
              .across = mica_div_up(p->m, l->some)};
     j.end = mica_conv_last_end(p, &j.finishes);
     if (j.weights == NULL) {
@@ -265,7 +352,11 @@ static void run(mica_context *ctx, mica_conv_product *p)
         j.weights = pack.to;
         j.patches += l->weight_bytes;
     }
-    j.blocks = j.down * (p->images * p->pixels / l->run) * j.across * p->groups;
+    size_t blocks = j.down * j.runs * p->groups;
+    if (l->shared)
+        mica_parallel_sums(ctx, 8.0 * (double)(p->images * p->pixels * p->groups * p->k),
+                           blocks * patch_parts(l), patches_block, &j);
+    j.blocks = blocks * j.across;
     mica_parallel_sums(ctx, (double)(p->images * p->pixels * p->groups) * (double)(p->m * p->k), j.blocks,
                        block, &j);
 }

@@ -3,7 +3,7 @@
  *
  *   last        pixels x weights, in register tiles (kernel/last.h). What is read may lie either way: channels last
  *               with a single tap it is read where it lies, otherwise by way of patches, a block of pixels at a time.
- *                 scratch:  [ weights in panels, unless they are prepared | for each thread: patches ]
+ *                 scratch:  [ weights in panels, unless they are prepared | patches: of each thread, or of all pixels ]
  *   last taps   depthwise, channels last on both sides.
  *                 scratch:  [ weights, unless they are prepared ]
  *
@@ -26,6 +26,7 @@ typedef struct mica_conv_last {
     size_t run;      /* pixels at that stride, one behind the other; and of what is read, if direct */
     size_t block;    /* pixels of a block, but for the last of a run */
     size_t some;     /* channels of a block: whole panels */
+    bool shared;     /* the patches of all pixels are made first, as several blocks of channels read them */
     size_t weight_bytes, patch_bytes;
 } mica_conv_last;
 
