@@ -30,6 +30,7 @@ from runtimes import OF_LIBRARY, resident  # noqa: E402
 
 LIBRARIES = ["onnxruntime", "openvino"]
 OTHERS = 0.05  # of a turn's time, on all processors: if other programs take more, it was disturbed
+SLOWER = 1.1  # what threads that keep to their processors may take, of what they take without
 TICKS = os.sysconf("SC_CLK_TCK")  # of a second, by which the system counts
 
 Row = namedtuple("Row", "name aim")
@@ -116,10 +117,11 @@ def turn(process, sample, seconds):
 
 
 def settle(process, sample, threads, seconds):
-    """Gives each thread a processor of its own, unless that makes it slower: OpenVINO may have more threads than work."""
+    """Gives each thread a processor of its own, unless that makes it clearly slower: OpenVINO may have more threads than
+    work. A small difference is noise, and whoever is released may run two threads on one processor for whole rounds."""
     free = min(sample(seconds)[0] for _ in range(2))
     spread(process.pid, threads)
-    if min(sample(seconds)[0] for _ in range(2)) > 1.02 * free:
+    if min(sample(seconds)[0] for _ in range(2)) > SLOWER * free:
         release(process.pid)
     rest(process.pid)
 
