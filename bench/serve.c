@@ -1,7 +1,7 @@
 /* One row at a time, as asked for by another program: what ./dev bench --peers alternates with other libraries.
  *
  *   prepare NAME ...     sets a row up. "ok", or "no" and why
- *   net FILE train|infer BATCH TOKENS [NAME=NUMBER...]
+ *   net FILE train|infer[/ROWS] BATCH TOKENS [NAME=NUMBER...]
  *                        sets a step of a net file up as a row. "ok", the number of its parameters, the bytes of its
  *                        plan, those of prepared weights, those of neither weights, gradients nor the optimizer's
  *                        state, and its flops

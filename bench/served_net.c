@@ -32,19 +32,29 @@ static const char *read_constant(served_net *out, const char *word)
 
 static bench_fn setup, train_step, infer_step;
 
+/* "train", "infer", or "infer/ROWS" in parts of so many rows at most. */
+static bool read_kind(served_net *out, const char *word)
+{
+    out->train = word != NULL && strcmp(word, "train") == 0;
+    if (out->train || (word != NULL && strcmp(word, "infer") == 0))
+        return true;
+    if (word == NULL || strncmp(word, "infer/", 6) != 0)
+        return false;
+    out->part_rows = (mica_index)strtoll(word + 6, NULL, 10);
+    return out->part_rows > 0;
+}
+
 const char *served_net_read(served_net *out, char *words)
 {
     char *rest = NULL, *path = strtok_r(words, " \n", &rest), *what = strtok_r(NULL, " \n", &rest);
     const char *batch = strtok_r(NULL, " \n", &rest), *tokens = strtok_r(NULL, " \n", &rest), *word;
     *out = (served_net){.batch = batch != NULL ? (mica_index)strtoll(batch, NULL, 10) : 0,
                         .tokens = tokens != NULL ? (mica_index)strtoll(tokens, NULL, 10) : 0};
-    if (what == NULL || out->batch < 1 || out->tokens < 1 ||
-        (strcmp(what, "train") != 0 && strcmp(what, "infer") != 0))
-        return "a net is FILE train|infer BATCH TOKENS [NAME=NUMBER...]";
+    if (!read_kind(out, what) || out->batch < 1 || out->tokens < 1)
+        return "a net is FILE train|infer[/ROWS] BATCH TOKENS [NAME=NUMBER...]";
     if (strlen(path) >= sizeof out->path)
         return "the file's name is too long";
     memcpy(out->path, path, strlen(path) + 1);
-    out->train = strcmp(what, "train") == 0;
     out->row = (bench_case){"net", setup, out->train ? train_step : infer_step, {0}};
     while ((word = strtok_r(NULL, " \n", &rest)) != NULL) {
         const char *wrong = read_constant(out, word);
@@ -112,7 +122,7 @@ static mica_status setup(bench_state *s)
     mica_compile_opts compile = {.train = own->train,
                                  .optimizer = own->train ? &adam : NULL,
                                  .prepare = !own->train,
-                                 .part_rows = own->train ? MICA_CHEAP_PARTS : 0};
+                                 .part_rows = own->train ? MICA_CHEAP_PARTS : own->part_rows};
     BENCH_TRY(mica_net_compile(s->net, &compile));
     BENCH_TRY(mica_net_bind(s->net, NULL, 0));
     BENCH_TRY(mica_net_initialize(s->net, SEED));

@@ -14,9 +14,10 @@ typedef struct served_net {
     size_t constants;
     mica_index batch, tokens; /* integers that are no target are numbers of tokens, below this */
     bool train;               /* a step with Adam; else a forward */
+    mica_index part_rows;     /* of a forward in parts: at most so many; 0: as compiling chooses */
 } served_net;
 
-/* From words: FILE train|infer BATCH TOKENS [NAME=NUMBER...]. NULL, or what is wrong with them. */
+/* From words: FILE train|infer[/ROWS] BATCH TOKENS [NAME=NUMBER...]. NULL, or what is wrong with them. */
 const char *served_net_read(served_net *out, char *words);
 
 /* What the net of such a row, which is set up, makes in a step. */

@@ -84,7 +84,8 @@ def start_mica(threads):
 
 
 def prepare_mica(mica, row, train):
-    what = ["net", str(ROOT / "bench" / "known" / f"{row.net.name}.net"), "train" if train else "infer", str(row.batch)]
+    kind = "train" if train else f"infer/{row.rows}" if row.rows else "infer"
+    what = ["net", str(ROOT / "bench" / "known" / f"{row.net.name}.net"), kind, str(row.batch)]
     words = mica.ask(" ".join([*what, str(row.net.tokens or 1), *row.net.constants]))
     if words is None:
         raise contest.Failed(mica, f"cannot run {row.name}")

@@ -20,6 +20,7 @@ class Row(NamedTuple):
     net: Net
     train: bool
     batch: int
+    rows: int = 0  # of Mica's parts of the batch, where it is told to save memory that way (mica_compile_opts.part_rows)
 
 
 def picture(name, channels, side, *constants):
@@ -41,7 +42,7 @@ ROWS = [
     Row("lenet5-train-32", LENET, True, 32),
     Row("lenet5-infer-32", LENET, False, 32),
     Row("resnet18-train-32", RESNET, True, 32),
-    Row("resnet18-infer-32", RESNET, False, 32),
+    Row("resnet18-infer-32", RESNET, False, 32, rows=16),
     Row("resnet18-224-infer-1", RESNET_224, False, 1),
     Row("mobilenetv2-224-infer-1", MOBILE, False, 1),
     Row("mobilenetv2-224-infer-8", MOBILE, False, 8),
