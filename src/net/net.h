@@ -4,7 +4,7 @@
  *   compile  the program of a step: forward calls, backward calls    compile.c: reorder.c, differentiate.c, fold.c,
  *            their scratch, the lifetimes and places of values         fuse.c, layout.c, prepare.c, cheap.c,
  *                                                                      recompute.c, lifetime.c, plan.c;
- *                                                                      choose_parts.c
+ *                                                                      take_parts.c, choose_parts.c
  *   bind     every value gets its memory                             bind.c
  *   step     the program's calls in order                            run.c; sizes.c, rules.c, parts.c: smaller steps
  *
