@@ -57,9 +57,8 @@ static void conv(mica_onnx_importing *n)
     if (!read_inputs(n, ins, &x, &weights) || !mica_onnx_read_windows(n, &w, &x, &weights.dim[2]))
         return;
     mica_index before[3], after[3]; /* what is on one side only */
+    mica_onnx_cut_nothing(&w);
     for (int k = 0; k < w.axes; k++) {
-        w.before[k] = w.before[k] > 0 ? w.before[k] : 0; /* unlike pooling, nothing is cut off */
-        w.after[k] = w.after[k] > 0 ? w.after[k] : 0;
         mica_index both = w.before[k] < w.after[k] ? w.before[k] : w.after[k];
         before[k] = w.before[k] - both;
         after[k] = w.after[k] - both;

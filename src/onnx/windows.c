@@ -112,6 +112,14 @@ bool mica_onnx_read_windows(mica_onnx_importing *n, mica_onnx_windows *w, const 
     return !n->failed;
 }
 
+void mica_onnx_cut_nothing(mica_onnx_windows *w)
+{
+    for (int k = 0; k < w->axes; k++) {
+        w->before[k] = w->before[k] > 0 ? w->before[k] : 0;
+        w->after[k] = w->after[k] > 0 ? w->after[k] : 0;
+    }
+}
+
 bool mica_onnx_even_padding(const mica_onnx_windows *w)
 {
     for (int k = 0; k < w->axes; k++)

@@ -25,6 +25,9 @@ bool mica_onnx_read_windows(mica_onnx_importing *n, mica_onnx_windows *w, const 
 bool mica_onnx_sizes(mica_onnx_importing *n, const char *name, int axes, mica_index least,
                      mica_index otherwise, mica_index *out);
 
+/* For convolutions, which, unlike pooling, cut nothing off: padding below 0 becomes none. */
+void mica_onnx_cut_nothing(mica_onnx_windows *w);
+
 /* Whether padding is the same on both sides of each axis, and nothing is cut off. */
 bool mica_onnx_even_padding(const mica_onnx_windows *w);
 
