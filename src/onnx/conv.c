@@ -57,6 +57,7 @@ static void conv(mica_onnx_importing *n)
     if (!read_inputs(n, ins, &x, &weights) || !mica_onnx_read_windows(n, &w, &x, &weights.dim[2]))
         return;
     mica_index before[3], after[3]; /* what is on one side only */
+    mica_onnx_check_windows(n, ins[0], &w);
     mica_onnx_cut_nothing(&w);
     for (int k = 0; k < w.axes; k++) {
         mica_index both = w.before[k] < w.after[k] ? w.before[k] : w.after[k];

@@ -155,6 +155,7 @@ static mica_onnx_ref convolve(mica_onnx_importing *n, product *p, mica_affine_co
         return 0;
     mica_index before[3], after[3];
     o->groups = (mica_index)mica_onnx_int(n, "group", 1);
+    mica_onnx_check_windows(n, p->x.ref, &v);
     mica_onnx_cut_nothing(&v);
     for (int k = 0; k < v.axes; k++) {
         int at = 2 - v.axes + k;

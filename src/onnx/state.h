@@ -139,6 +139,9 @@ mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mic
  * if there are none. */
 const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *call, mica_shape_opts *room);
 
+/* Whether an axis is smaller in the twin. */
+bool mica_onnx_axis_varies(const mica_onnx_import *im, mica_onnx_ref ref, int axis);
+
 /* A slice as ONNX says it. */
 typedef struct mica_onnx_range {
     int64_t start, stop, step;

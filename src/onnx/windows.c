@@ -62,7 +62,8 @@ static bool read_padding(mica_onnx_importing *n, mica_onnx_windows *w)
     if (strcmp(how, "VALID") != 0 && strcmp(how, "SAME_LOWER") != 0 && !upper)
         return mica_onnx_bad(n, "auto_pad is \"%s\": expected NOTSET, SAME_UPPER, SAME_LOWER or VALID",
                              how) != 0;
-    for (int k = 0; k < w->axes && strcmp(how, "VALID") != 0; k++)
+    w->same = strcmp(how, "VALID") != 0;
+    for (int k = 0; k < w->axes && w->same; k++)
         pad_same(w, k, upper);
     return !n->failed;
 }
@@ -110,6 +111,13 @@ bool mica_onnx_read_windows(mica_onnx_importing *n, mica_onnx_windows *w, const 
     for (int k = 0; k < w->axes; k++)
         w->out[k] = windows_along(w, k);
     return !n->failed;
+}
+
+void mica_onnx_check_windows(mica_onnx_importing *n, mica_onnx_ref x, const mica_onnx_windows *w)
+{
+    for (int k = 0; k < w->axes && w->same && n->import->fixed == NULL; k++)
+        if (w->stride[k] > 1 && mica_onnx_axis_varies(n->import, x, 2 + k))
+            n->import->fixed = "auto_pad depends on a size of the model";
 }
 
 void mica_onnx_cut_nothing(mica_onnx_windows *w)

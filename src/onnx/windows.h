@@ -13,6 +13,7 @@ typedef struct mica_onnx_windows {
     mica_index before[3], after[3]; /* padding; less than 0: cut off */
     mica_index out[3];              /* of the result */
     bool ceil_mode;
+    bool same; /* auto_pad is SAME_UPPER or SAME_LOWER: padding follows the size */
 } mica_onnx_windows;
 
 /* From the attributes kernel_shape (or `kernel`, if it is not NULL: the sizes that the weights have), strides,
@@ -24,6 +25,9 @@ bool mica_onnx_read_windows(mica_onnx_importing *n, mica_onnx_windows *w, const 
  * none. */
 bool mica_onnx_sizes(mica_onnx_importing *n, const char *name, int axes, mica_index least,
                      mica_index otherwise, mica_index *out);
+
+/* Notes if these windows of x, which are those of the planned sizes, are others at smaller ones. */
+void mica_onnx_check_windows(mica_onnx_importing *n, mica_onnx_ref x, const mica_onnx_windows *w);
 
 /* For convolutions, which, unlike pooling, cut nothing off: padding below 0 becomes none. */
 void mica_onnx_cut_nothing(mica_onnx_windows *w);
