@@ -206,14 +206,15 @@ bool mica_onnx_table_make(mica_onnx_importing *n, mica_onnx_table *t, mica_index
     return true;
 }
 
-void mica_onnx_table_put(const mica_onnx_table *t, mica_index row, mica_index index, double weight)
+void mica_onnx_table_put(mica_onnx_table *t, mica_index row, mica_index index, double weight)
 {
-    for (mica_index k = row * t->taps; k < (row + 1) * t->taps; k++)
-        if (t->index[k] < 0) {
-            t->index[k] = (int32_t)index;
-            t->weight[k] = (float)weight;
-            return;
-        }
+    t->used = row == t->row ? t->used : 0;
+    t->row = row;
+    if (t->used == t->taps)
+        return;
+    mica_index k = row * t->taps + t->used++;
+    t->index[k] = (int32_t)index;
+    t->weight[k] = (float)weight;
 }
 
 mica_onnx_ref mica_onnx_sum_taps(mica_onnx_importing *n, mica_onnx_ref x, int axis, const mica_onnx_table *t)

@@ -52,12 +52,13 @@ typedef struct mica_onnx_table {
     mica_index out, taps;
     int32_t *index;
     float *weight;
+    mica_index row, used; /* the row that is being filled, and its elements so far */
 } mica_onnx_table;
 
 /* An empty one; false, with the node failed, if it is too large. */
 bool mica_onnx_table_make(mica_onnx_importing *n, mica_onnx_table *t, mica_index out, mica_index taps);
-/* Adds an element to a row that has room. */
-void mica_onnx_table_put(const mica_onnx_table *t, mica_index row, mica_index index, double weight);
+/* Adds an element to a row that has room. Rows are filled one after the other. */
+void mica_onnx_table_put(mica_onnx_table *t, mica_index row, mica_index index, double weight);
 /* Sums by the table along an axis of x. */
 mica_onnx_ref mica_onnx_sum_taps(mica_onnx_importing *n, mica_onnx_ref x, int axis, const mica_onnx_table *t);
 
