@@ -64,3 +64,45 @@ TEST(onnx_integer_convolutions_pad_as_others_do)
         proto_free(&bytes);
     }
 }
+
+/* The product of a [..., 4] and b, which has as many rows, or is a vector. */
+static proto product_model(int a_rank, int b_rank)
+{
+    static const int64_t left[] = {2, 3, 4}, right[] = {2, 4, 3}, vector[] = {4};
+    proto graph = {0};
+    proto_message(&graph, GRAPH_NODE, proto_node("MatMul", "x b", "y"));
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, a_rank, left + 3 - a_rank));
+    proto_message(&graph, GRAPH_INPUT,
+                  proto_value("b", ONNX_FLOAT, b_rank, b_rank == 1 ? vector : right + 3 - b_rank));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+    return proto_model(graph, 17);
+}
+
+/* As NumPy has it: the axis of a vector is not in the result. */
+TEST(onnx_products_of_vectors)
+{
+    mica_context *ctx = test_context(1);
+    for (int a = 1; a <= 3; a++)
+        for (int b = 1; b <= 3; b++) {
+            proto bytes = product_model(a, b);
+            mica_onnx *model;
+            mica_net *net = NULL;
+            mica_tensor t;
+            int wide = a > b ? a : b, rank = wide < 2 ? 0 : wide - (a == 1) - (b == 1);
+            if (CHECK_OK(ctx, mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a product")) &&
+                CHECK_OK(ctx, mica_net_create(ctx, &net)) &&
+                CHECK_OK(ctx, mica_onnx_build(model, net, NULL)) &&
+                CHECK_OK(ctx, mica_net_compile(net, NULL)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0))) {
+                for (int k = 0; k < 2; k++)
+                    if (CHECK_OK(ctx, mica_net_tensor(net, &t, k == 0 ? "x" : "b")))
+                        CHECK_OK(ctx, mica_fill(ctx, &t, 2.0));
+                CHECK_OK(ctx, mica_net_forward(net));
+                CHECK_OK(ctx, mica_net_tensor(net, &t, "y"));
+                CHECK_MSG(t.rank == rank, "ranks %d and %d give %d", a, b, t.rank);
+                CHECK(((const float *)t.data)[0] == 16.0f);
+            }
+            mica_net_destroy(net);
+            mica_onnx_close(model);
+            proto_free(&bytes);
+        }
+}
