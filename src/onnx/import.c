@@ -449,7 +449,9 @@ static mica_status settle_sizes(const mica_onnx_import *im, bool compared)
         return im->status;
     MICA_TRY(mica_net_status(im->net));
     if (!im->varies)
-        return mica_net_fix_sizes(im->net, "the model has no named sizes");
+        return mica_net_fix_sizes(im->net, im->named
+                                               ? "at a size of 1 there is no smaller one to compare with"
+                                               : "the model has no named sizes");
     if (!compared || (im->twin != NULL && im->twin->count != im->count))
         return mica_net_fix_sizes(im->net, "the model's graph depends on its sizes");
     return im->fixed != NULL ? mica_net_fix_sizes(im->net, im->fixed) : MICA_OK;

@@ -97,6 +97,7 @@ bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index 
                                MICA_QUOTE(symbol), s->size);
         return true;
     }
+    im->named = true;
     im->varies = im->varies || s->size > 1;
     if (s->size > 1 && !is_of_one_symbol(im, s->size, smaller(im, s)))
         im->fixed = "two of the model's sizes cannot be told apart: they are too small";

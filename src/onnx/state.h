@@ -85,6 +85,7 @@ typedef struct mica_onnx_import {
     int entered;                         /* calls that are in the net */
     int made_names;                      /* of constants without one */
     bool smaller;                        /* sizes are one less than set: see sizes.c */
+    bool named;                          /* some size of the net has a name */
     bool varies;                         /* some size of the net may be smaller in a step */
     const struct mica_onnx_import *twin; /* the import with smaller sizes; NULL: none */
     const char *fixed;                   /* why sizes may not be smaller; NULL: they may */

@@ -373,3 +373,21 @@ TEST(onnx_batch_without_a_name)
         proto_free(&bytes);
     }
 }
+
+/* Nothing is known of steps smaller than 1, but not because the size had no name. */
+TEST(onnx_sizes_of_1)
+{
+    mica_context *ctx = test_context(1);
+    proto bytes = table_model();
+    mica_onnx *model;
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *net = built(ctx, model, 1);
+    if (net != NULL)
+        CHECK_ERROR(
+            ctx, mica_net_resize(net, 0), MICA_ERR_SHAPE,
+            "shape error: net: batch cannot be 0, only 1 as planned: at a size of 1 there is no smaller "
+            "one to compare with");
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
