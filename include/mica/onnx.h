@@ -41,7 +41,7 @@ typedef struct mica_onnx_value {
     const char *symbol[MICA_MAX_RANK]; /* the name of an unknown size; NULL: it has none */
 } mica_onnx_value;
 
-/* Inputs with an initializer are optional, and not counted. */
+/* Inputs with an initializer are optional, and not counted: they are that, unless mica_onnx_set gives their value. */
 MICA_API int mica_onnx_inputs(const mica_onnx *model);
 MICA_API mica_status mica_onnx_input(const mica_onnx *model, mica_onnx_value *out, int number);
 MICA_API int mica_onnx_outputs(const mica_onnx *model);

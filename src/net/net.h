@@ -350,6 +350,11 @@ typedef struct mica_op_passes {
 #endif
 } mica_op_passes;
 
+/* ---- program.c ---- */
+
+/* Bytes of an option; of a list of them, of each. */
+size_t mica_field_bytes(const mica_field *field);
+
 /* ---- rules.c ---- */
 
 /* The same by rules, where a compiled net has them for these sizes. */

@@ -149,7 +149,7 @@ static void put_number(mica_writer *w, const mica_field *field, const char *at)
     }
 }
 
-static size_t field_bytes(const mica_field *field)
+size_t mica_field_bytes(const mica_field *field)
 {
     switch (field->kind) {
     case MICA_FIELD_INDEX:
@@ -171,7 +171,7 @@ static int shown(const mica_op *op, int number, const char *opts)
 {
     const mica_field *field = &op->fields[number];
     const char *at = opts + field->offset;
-    size_t bytes = field_bytes(field);
+    size_t bytes = mica_field_bytes(field);
     int count = field->count > 0 ? field->count : 1;
     static const char nothing[16] = {0};
     if (field->kind == MICA_FIELD_LENGTH)
@@ -198,7 +198,7 @@ static void put_field(mica_writer *w, const mica_op *op, int number, const char 
     mica_put(w, field->count > 0 ? " %s=[" : " %s=", field->name);
     for (int i = 0; i < count; i++) {
         mica_put(w, i > 0 ? ", " : "%s", "");
-        put_number(w, field, at + (size_t)i * field_bytes(field));
+        put_number(w, field, at + (size_t)i * mica_field_bytes(field));
     }
     mica_put(w, field->count > 0 ? "]" : "%s", "");
 }

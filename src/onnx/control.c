@@ -1,5 +1,8 @@
 /* Control flow that is decided while the net is built: branches whose condition is known, and loops whose number of
  * turns is, which are written out. */
+#include <string.h>
+
+#include "onnx/moves.h"
 #include "onnx/state.h"
 
 /* The turns of a loop that is written out: more make a program that nobody wants. */
@@ -26,32 +29,43 @@ static void branch(mica_onnx_importing *n)
 
 /* ---- Loops ---- */
 
-/* What the turns have made so far of one output: joined along an axis, each turn's part of size 1. */
+/* What the turns have made so far of one output: parts of size 1 along a new axis, which are joined at the end. */
 typedef struct collected {
-    mica_onnx_ref all;
+    mica_onnx_ref *parts;
+    int count, room;
     int axis;
     bool reverse;
 } collected;
 
 static void collect(mica_onnx_importing *n, collected *c, mica_onnx_ref part)
 {
-    const mica_tensor *shape = mica_onnx_shape(n, part);
-    int axis = c->axis < 0 ? c->axis + shape->rank + 1 : c->axis;
-    mica_onnx_ref row = mica_onnx_op1(n, "unsqueeze", part, &(mica_axis_opts){axis});
-    if (c->all == 0)
-        c->all = row;
-    else
-        c->all = mica_onnx_op2(n, "concat", c->reverse ? row : c->all, c->reverse ? c->all : row,
-                               &(mica_axis_opts){axis});
+    int rank = mica_onnx_shape(n, part)->rank;
+    c->axis += c->axis < 0 ? rank + 1 : 0;
+    if (c->count == c->room) {
+        int room = c->room > 0 ? 2 * c->room : 16;
+        mica_onnx_ref *parts = mica_onnx_room(n, (size_t)room, sizeof *parts);
+        if (parts == NULL)
+            return;
+        if (c->count > 0)
+            memcpy(parts, c->parts, (size_t)c->count * sizeof *parts);
+        c->parts = parts;
+        c->room = room;
+    }
+    c->parts[c->count++] = mica_onnx_op1(n, "unsqueeze", part, &(mica_axis_opts){c->axis});
 }
 
 static void give_collected(mica_onnx_importing *n, const collected *c, int count, int first)
 {
     for (int k = 0; k < count && !n->failed; k++) {
-        if (c[k].all == 0 && mica_onnx_wants(n, first + k))
+        if (c[k].count == 0 && mica_onnx_wants(n, first + k))
             (void)mica_onnx_unsupported(n,
                                         "a loop without a turn, whose output has a shape that is not known");
-        mica_onnx_give(n, first + k, c[k].all);
+        for (int i = 0; c[k].reverse && i < c[k].count / 2; i++) {
+            mica_onnx_ref *other = &c[k].parts[c[k].count - 1 - i], kept = c[k].parts[i];
+            c[k].parts[i] = *other;
+            *other = kept;
+        }
+        mica_onnx_give(n, first + k, mica_onnx_join(n, c[k].parts, c[k].count, c[k].axis));
     }
 }
 
@@ -94,7 +108,7 @@ static void loop(mica_onnx_importing *n)
         if (turn == MOST_TURNS)
             (void)mica_onnx_unsupported(n, "a loop of more than %d turns", MOST_TURNS);
         in[0] = mica_onnx_scalar(n, MICA_I64, (double)turn);
-        in[1] = condition != 0 ? condition : mica_onnx_scalar(n, MICA_U8, 1);
+        in[1] = condition != 0 ? condition : mica_onnx_scalar(n, MICA_BOOL, 1);
         if (n->failed || !mica_onnx_import_graph(n, body, in, carried + 2, out, MICA_ONNX_OUTS))
             return;
         condition = out[0];

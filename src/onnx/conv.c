@@ -57,9 +57,9 @@ static void conv(mica_onnx_importing *n)
     if (!read_inputs(n, ins, &x, &weights) || !mica_onnx_read_windows(n, &w, &x, &weights.dim[2]))
         return;
     mica_index before[3], after[3]; /* what is on one side only */
+    mica_onnx_check_windows(n, ins[0], &w);
+    mica_onnx_cut_nothing(&w);
     for (int k = 0; k < w.axes; k++) {
-        w.before[k] = w.before[k] > 0 ? w.before[k] : 0; /* unlike pooling, nothing is cut off */
-        w.after[k] = w.after[k] > 0 ? w.after[k] : 0;
         mica_index both = w.before[k] < w.after[k] ? w.before[k] : w.after[k];
         before[k] = w.before[k] - both;
         after[k] = w.after[k] - both;
@@ -200,17 +200,20 @@ static void deform_conv(mica_onnx_importing *n)
 
 /* ---- Col2Im ---- */
 
-/* Element (tap, patch) of a row [taps, patches] goes to pixel patch stride + tap dilation - before. */
+/* Element (tap, patch) of a row [taps, patches] goes to pixel patch stride + tap dilation - before. There are far more
+ * of these than a table holds, if a file says so: what goes to each pixel is found from there. */
 static mica_onnx_ref fold_axis(mica_onnx_importing *n, mica_onnx_ref x, int axis, const mica_onnx_windows *w,
                                int k)
 {
     mica_onnx_table t;
     if (!mica_onnx_table_make(n, &t, w->size[k], w->kernel[k]))
         return 0;
-    for (mica_index tap = 0; tap < w->kernel[k]; tap++)
-        for (mica_index patch = 0; patch < w->out[k]; patch++) {
-            mica_index at = patch * w->stride[k] + tap * w->dilation[k] - w->before[k];
-            if (at >= 0 && at < w->size[k])
+    if (w->out[k] > INT32_MAX / w->kernel[k])
+        return mica_onnx_unsupported(n, "%td patches of %td along an axis", w->out[k], w->kernel[k]);
+    for (mica_index at = 0; at < w->size[k]; at++)
+        for (mica_index tap = 0; tap < w->kernel[k]; tap++) {
+            mica_index from = at + w->before[k] - tap * w->dilation[k], patch = from / w->stride[k];
+            if (from >= 0 && from % w->stride[k] == 0 && patch < w->out[k])
                 mica_onnx_table_put(&t, at, tap * w->out[k] + patch, 1.0);
         }
     return mica_onnx_sum_taps(n, x, axis, &t);

@@ -155,13 +155,13 @@ static mica_onnx_ref convolve(mica_onnx_importing *n, product *p, mica_affine_co
         return 0;
     mica_index before[3], after[3];
     o->groups = (mica_index)mica_onnx_int(n, "group", 1);
+    mica_onnx_check_windows(n, p->x.ref, &v);
+    mica_onnx_cut_nothing(&v);
     for (int k = 0; k < v.axes; k++) {
         int at = 2 - v.axes + k;
-        before[k] = v.before[k] > 0 ? v.before[k] : 0; /* as in Conv, nothing is cut off */
-        after[k] = v.after[k] > 0 ? v.after[k] : 0;
-        mica_index both = before[k] < after[k] ? before[k] : after[k];
-        before[k] -= both;
-        after[k] -= both;
+        mica_index both = v.before[k] < v.after[k] ? v.before[k] : v.after[k];
+        before[k] = v.before[k] - both;
+        after[k] = v.after[k] - both;
         o->pad[at] = both;
         o->stride[at] = v.stride[k];
         o->dilation[at] = v.dilation[k];

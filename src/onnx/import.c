@@ -302,6 +302,17 @@ static void add_input(mica_onnx_import *im, const mica_onnx_info *info, int numb
         (void)mica_onnx_bind_name(im, info->name, mica_onnx_hold(im, &held));
 }
 
+/* An input that has an initializer is that, unless its value was set. */
+static void replace_initializer(mica_onnx_import *im, const mica_onnx_value *v)
+{
+    const mica_onnx_set *s = set_of(im, v->name, true);
+    if (s == NULL || s->value->data == NULL)
+        return;
+    check_set(im, v, s->value);
+    if (im->status == MICA_OK)
+        take_known(im, v->name, s->value);
+}
+
 static void add_initializers(mica_onnx_import *im, mica_onnx_graph *g)
 {
     for (int i = 0; i < g->initializer_count && im->status == MICA_OK; i++) {
@@ -326,9 +337,12 @@ static void add_initializers(mica_onnx_import *im, mica_onnx_graph *g)
 static void add_inputs(mica_onnx_import *im)
 {
     const mica_onnx_graph *g = &im->model->graph;
-    for (int i = 0, number = 0; i < g->input_count && im->status == MICA_OK; i++)
+    for (int i = 0, number = 0; i < g->input_count && im->status == MICA_OK; i++) {
         if (mica_onnx_look_up(im, g->inputs[i].name) < 0)
             add_input(im, &g->inputs[i], number++);
+        else if (g->inputs[i].initialized)
+            replace_initializer(im, &g->inputs[i].is);
+    }
     for (mica_onnx_ref ref = 1; ref < im->count && im->net->size[0].most == 0; ref++) {
         const mica_onnx_held *held = mica_onnx_held_at(im, ref);
         if (held->input && held->shape.rank > 0)
@@ -435,7 +449,9 @@ static mica_status settle_sizes(const mica_onnx_import *im, bool compared)
         return im->status;
     MICA_TRY(mica_net_status(im->net));
     if (!im->varies)
-        return mica_net_fix_sizes(im->net, "the model has no named sizes");
+        return mica_net_fix_sizes(im->net, im->named
+                                               ? "at a size of 1 there is no smaller one to compare with"
+                                               : "the model has no named sizes");
     if (!compared || (im->twin != NULL && im->twin->count != im->count))
         return mica_net_fix_sizes(im->net, "the model's graph depends on its sizes");
     return im->fixed != NULL ? mica_net_fix_sizes(im->net, im->fixed) : MICA_OK;

@@ -5,8 +5,8 @@
  *
  *     static void leaky_relu(mica_onnx_importing *n)
  *     {
- *         mica_leaky_opts opts = {.slope = mica_onnx_float(n, "alpha", 0.01f)};
- *         mica_onnx_give(n, 0, mica_onnx_op(n, "leaky_relu", &n->in[0], 1, &opts));
+ *         mica_scalar_opts opts = {mica_onnx_float(n, "alpha", 0.01f)};
+ *         mica_onnx_give(n, 0, mica_onnx_op1(n, "leaky_relu", n->in[0], &opts));
  *     }
  *     const mica_onnx_operator mica_onnx_activation_operators[] = {{"LeakyRelu", 1, leaky_relu}, {NULL}};
  *

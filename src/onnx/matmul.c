@@ -18,7 +18,7 @@ static void matmul(mica_onnx_importing *n)
     mica_onnx_ref y = mica_onnx_typed(n, "matmul", (mica_onnx_ref[]){a, b}, 2, NULL);
     int rank = mica_onnx_shape(n, y)->rank;
     y = column ? mica_onnx_drop_axis(n, y, rank - 1) : y;
-    y = row ? mica_onnx_drop_axis(n, y, rank - (column ? 1 : 2)) : y;
+    y = row ? mica_onnx_drop_axis(n, y, rank - 2) : y;
     mica_onnx_give_like(n, 0, y, n->in[0]);
 }
 

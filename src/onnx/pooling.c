@@ -33,6 +33,7 @@ static bool read_pool(mica_onnx_importing *n, mica_onnx_windows *w, mica_onnx_re
     mica_tensor shape = *mica_onnx_shape(n, x);
     if (!mica_onnx_read_windows(n, w, &shape, NULL))
         return false;
+    mica_onnx_check_windows(n, x, w);
     for (int k = 0; k < w->axes; k++)
         if (w->out[k] < 1)
             return mica_onnx_bad(n, "a window of %td does not fit into dimension %d of size %td",
@@ -162,14 +163,14 @@ static mica_onnx_ref max_anywhere(mica_onnx_importing *n, mica_onnx_ref x, mica_
     return mica_onnx_op1(n, "max_pool", x, &o);
 }
 
-/* With padding of our own where it is uneven, as far as windows reach. */
+/* With padding of our own where it is uneven; with ceil_mode, as far as windows reach. */
 static mica_onnx_ref max_padded(mica_onnx_importing *n, mica_onnx_ref x, mica_onnx_windows *w)
 {
     mica_index before[3], after[3];
+    memcpy(before, w->before, sizeof before);
     for (int k = 0; k < w->axes; k++) {
-        before[k] = w->before[k];
-        after[k] = (w->out[k] - 1) * w->stride[k] + w->dilation[k] * (w->kernel[k] - 1) + 1 - w->size[k] -
-                   before[k];
+        mica_index reached = (w->out[k] - 1) * w->stride[k] + w->dilation[k] * (w->kernel[k] - 1) + 1;
+        after[k] = w->ceil_mode ? reached - w->size[k] - before[k] : w->after[k];
         after[k] = after[k] > 0 ? after[k] : 0;
         w->before[k] = w->after[k] = 0;
     }

@@ -321,6 +321,8 @@ static mica_onnx_ref convolved(mica_onnx_importing *n, mica_onnx_ref x, mica_onn
         o.stride[2 - v.axes + k] = v.stride[k];
         o.dilation[2 - v.axes + k] = v.dilation[k];
     }
+    mica_onnx_check_windows(n, ins[0], &v);
+    mica_onnx_cut_nothing(&v);
     ins[0] = mica_onnx_pad(n, ins[0], v.axes, v.before, v.after, 0.0);
     return mica_onnx_op(n, "integer_conv", ins, 2, &o);
 }

@@ -5,13 +5,14 @@
  * where 8 is the batch, a mean that divides by the length. To tell them from true constants the graph is imported
  * twice, first with every size smaller, each by a number of its own. Values get the same numbers both times, so that
  * each can be compared with its twin: a constant that enters the net must be the same in both, and a call must give the
- * shapes that its twin has. A constant whose twin is its beginning (a table of positions, a mask, states of zeros) is
- * cut to the size of the step, and a reshape is written so that it follows. For anything else the net's sizes are
- * fixed to those planned. */
+ * shapes that its twin has, by the same options. A constant whose twin is its beginning (a table of positions, a mask,
+ * states of zeros) is cut to the size of the step, and a reshape is written so that it follows. For anything else the
+ * net's sizes are fixed to those planned. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "io/quote.h"
+#include "net/net.h"
 #include "node/entry.h"
 #include "onnx/state.h"
 
@@ -96,6 +97,7 @@ bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index 
                                MICA_QUOTE(symbol), s->size);
         return true;
     }
+    im->named = true;
     im->varies = im->varies || s->size > 1;
     if (s->size > 1 && !is_of_one_symbol(im, s->size, smaller(im, s)))
         im->fixed = "two of the model's sizes cannot be told apart: they are too small";
@@ -108,6 +110,13 @@ bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index 
 static const mica_onnx_held *twin_of(const mica_onnx_import *im, mica_onnx_ref ref)
 {
     return im->twin != NULL && ref < im->twin->count ? mica_onnx_held_at(im->twin, ref) : NULL;
+}
+
+bool mica_onnx_axis_varies(const mica_onnx_import *im, mica_onnx_ref ref, int axis)
+{
+    const mica_onnx_held *twin = twin_of(im, ref);
+    return twin != NULL && twin->shape.rank > axis &&
+           twin->shape.dim[axis] != mica_onnx_held_at(im, ref)->shape.dim[axis];
 }
 
 static bool same_shape(const mica_tensor *a, const mica_tensor *b)
@@ -225,21 +234,6 @@ static void reshape_by_input(mica_onnx_import *im, const mica_onnx_recorded *c, 
     }
 }
 
-const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *c, mica_shape_opts *room)
-{
-    if (im->twin == NULL || im->fixed != NULL || agrees(im, c, c->opts))
-        return c->opts;
-    if (strcmp(c->op->name, "reshape") == 0 && twin_of(im, c->in[0]) != NULL &&
-        twin_of(im, c->first) != NULL) {
-        *room = *(const mica_shape_opts *)c->opts;
-        reshape_by_input(im, c, room);
-        if (agrees(im, c, room))
-            return room;
-    }
-    im->fixed = "a shape in the model is computed from its sizes";
-    return c->opts;
-}
-
 /* ---- Slices ---- */
 
 #define MOST_SIZES ((int64_t)1 << 20) /* that are tried: no model has such bounds */
@@ -268,18 +262,26 @@ static int64_t regular_from(mica_onnx_range r, int64_t size)
     return start + stop + 1 < size ? start + stop + 1 : size;
 }
 
+static mica_onnx_range range_of(const mica_slice_range_opts *opts)
+{
+    int64_t step = opts->step != 0 ? opts->step : 1;
+    return (mica_onnx_range){opts->start,
+                             opts->stop != 0 ? opts->stop
+                             : step < 0      ? INT64_MIN
+                                             : INT64_MAX,
+                             step};
+}
+
 void mica_onnx_check_slice(mica_onnx_import *im, mica_onnx_ref x, mica_onnx_range range,
                            const mica_slice_range_opts *opts)
 {
     const mica_onnx_held *twin = twin_of(im, x);
     if (im->fixed != NULL || twin == NULL || twin->known || twin->shape.rank <= opts->axis)
         return;
-    mica_onnx_range own = {opts->start, opts->stop, opts->step};
+    mica_onnx_range own = range_of(opts);
     int64_t size = mica_onnx_held_at(im, x)->shape.dim[opts->axis], first, own_first, back = own.step < 0;
     if (twin->shape.dim[opts->axis] == size)
         return;
-    if (own.stop == 0)
-        own.stop = back ? INT64_MIN : INT64_MAX;
     /* One that counts from both ends takes more of fewer elements: more than planned. */
     int64_t most = taken(range, size, 0, &first), last = regular_from(range, size);
     bool same = last <= MOST_SIZES;
@@ -290,4 +292,68 @@ void mica_onnx_check_slice(mica_onnx_import *im, mica_onnx_ref x, mica_onnx_rang
     }
     if (!same)
         im->fixed = "a slice in the model cannot follow a smaller size";
+}
+
+/* ---- Options that shapes do not tell of: where a slice starts, how much is padding, what a clip limits to ---- */
+
+static bool same_fields(const mica_op *op, const void *a, const void *b)
+{
+    bool same = true;
+    for (int i = 0; same && i < op->field_count; i++) {
+        const mica_field *f = &op->fields[i];
+        size_t bytes = mica_field_bytes(f) * (size_t)(f->count > 0 ? f->count : 1);
+        same = memcmp((const char *)a + f->offset, (const char *)b + f->offset, bytes) == 0;
+    }
+    return same;
+}
+
+/* Whether a slice of so many elements takes the same by both. */
+static bool same_elements(const mica_slice_range_opts *a, const mica_slice_range_opts *b, int64_t size)
+{
+    mica_onnx_range r = range_of(a), s = range_of(b);
+    int64_t first = 0, other = 0, low = r.step < 0 ? -1 : 0, count = taken(r, size, low, &first);
+    return a->axis == b->axis && r.step == s.step && count == taken(s, size, low, &other) &&
+           (count == 0 || first == other);
+}
+
+/* Whether the call does to the twin's inputs what the twin's own options do. Its shapes are right. What is derived from
+ * constants may have another layout. */
+static bool means_the_same(const mica_onnx_import *im, const mica_onnx_recorded *c)
+{
+    static const char *const by_shape[] = {"reshape", "broadcast_to", "split"}; /* which says all */
+    int number = twin_of(im, c->first)->call;
+    const mica_onnx_recorded *twin = number > 0 ? &im->twin->calls[number - 1] : NULL;
+    if (twin == NULL || twin->op != c->op)
+        return false;
+    if (c->derived || c->op->opts_bytes == 0 || same_fields(c->op, c->opts, twin->opts))
+        return true;
+    for (size_t i = 0; i < sizeof by_shape / sizeof by_shape[0]; i++)
+        if (strcmp(c->op->name, by_shape[i]) == 0)
+            return true;
+    if (strcmp(c->op->name, "slice") != 0)
+        return false;
+    int axis = ((const mica_slice_range_opts *)c->opts)->axis;
+    return same_elements(c->opts, twin->opts, twin_of(im, c->in[0])->shape.dim[axis]);
+}
+
+/* ---- Calls ---- */
+
+const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *c, mica_shape_opts *room)
+{
+    if (im->twin == NULL || im->fixed != NULL)
+        return c->opts;
+    if (agrees(im, c, c->opts)) {
+        if (!means_the_same(im, c))
+            im->fixed = "an option of an operation is computed from the model's sizes";
+        return c->opts;
+    }
+    if (strcmp(c->op->name, "reshape") == 0 && twin_of(im, c->in[0]) != NULL &&
+        twin_of(im, c->first) != NULL) {
+        *room = *(const mica_shape_opts *)c->opts;
+        reshape_by_input(im, c, room);
+        if (agrees(im, c, room))
+            return room;
+    }
+    im->fixed = "a shape in the model is computed from its sizes";
+    return c->opts;
 }

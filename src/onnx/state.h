@@ -85,6 +85,7 @@ typedef struct mica_onnx_import {
     int entered;                         /* calls that are in the net */
     int made_names;                      /* of constants without one */
     bool smaller;                        /* sizes are one less than set: see sizes.c */
+    bool named;                          /* some size of the net has a name */
     bool varies;                         /* some size of the net may be smaller in a step */
     const struct mica_onnx_import *twin; /* the import with smaller sizes; NULL: none */
     const char *fixed;                   /* why sizes may not be smaller; NULL: they may */
@@ -138,6 +139,9 @@ mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mic
 /* The options of a call that give the right shapes at smaller sizes, too: its own, or another reshape's in *room. Notes
  * if there are none. */
 const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *call, mica_shape_opts *room);
+
+/* Whether an axis is smaller in the twin. */
+bool mica_onnx_axis_varies(const mica_onnx_import *im, mica_onnx_ref ref, int axis);
 
 /* A slice as ONNX says it. */
 typedef struct mica_onnx_range {

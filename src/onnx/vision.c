@@ -6,13 +6,19 @@
 
 /* ---- Blocks of pixels ---- */
 
+/* No product of sizes and blocks overflows: images without elements may be as large as one likes otherwise. */
 static mica_index read_block(mica_onnx_importing *n, mica_tensor *x)
 {
     *x = *mica_onnx_shape(n, n->in[0]);
     int64_t block = mica_onnx_int(n, "blocksize", 0);
-    if (!n->failed && (x->rank != 4 || block < 1 || block > INT32_MAX))
+    bool fits = block <= INT16_MAX;
+    for (int k = 0; k < x->rank; k++)
+        fits = fits && x->dim[k] <= INT32_MAX;
+    if (!n->failed && (x->rank != 4 || block < 1))
         (void)mica_onnx_bad(n, "blocksize is %lld, input of rank %d: expected 1 or more, and images",
                             (long long)block, x->rank);
+    else if (!n->failed && !fits)
+        (void)mica_onnx_unsupported(n, "blocks of %lld in images %s", (long long)block, MICA_SHAPE(x));
     return n->failed ? 1 : (mica_index)block;
 }
 
@@ -312,7 +318,7 @@ static void non_max_suppression(mica_onnx_importing *n)
         n->failed = true;
         return;
     }
-    for (mica_index image = 0; image < b.images; image++)
+    for (mica_index image = 0; image < b.images && limit > 0; image++)
         for (mica_index class = 0; class < b.classes; class ++)
             found = select_boxes(&b, image, class, limit, taken.index, out, found);
     mica_tensor y = {.data = out, .dtype = MICA_I64, .rank = 2, .dim = {found, 3}, .stride = {3, 1}};

@@ -62,7 +62,8 @@ static bool read_padding(mica_onnx_importing *n, mica_onnx_windows *w)
     if (strcmp(how, "VALID") != 0 && strcmp(how, "SAME_LOWER") != 0 && !upper)
         return mica_onnx_bad(n, "auto_pad is \"%s\": expected NOTSET, SAME_UPPER, SAME_LOWER or VALID",
                              how) != 0;
-    for (int k = 0; k < w->axes && strcmp(how, "VALID") != 0; k++)
+    w->same = strcmp(how, "VALID") != 0;
+    for (int k = 0; k < w->axes && w->same; k++)
         pad_same(w, k, upper);
     return !n->failed;
 }
@@ -110,6 +111,21 @@ bool mica_onnx_read_windows(mica_onnx_importing *n, mica_onnx_windows *w, const 
     for (int k = 0; k < w->axes; k++)
         w->out[k] = windows_along(w, k);
     return !n->failed;
+}
+
+void mica_onnx_check_windows(mica_onnx_importing *n, mica_onnx_ref x, const mica_onnx_windows *w)
+{
+    for (int k = 0; k < w->axes && w->same && n->import->fixed == NULL; k++)
+        if (w->stride[k] > 1 && mica_onnx_axis_varies(n->import, x, 2 + k))
+            n->import->fixed = "auto_pad depends on a size of the model";
+}
+
+void mica_onnx_cut_nothing(mica_onnx_windows *w)
+{
+    for (int k = 0; k < w->axes; k++) {
+        w->before[k] = w->before[k] > 0 ? w->before[k] : 0;
+        w->after[k] = w->after[k] > 0 ? w->after[k] : 0;
+    }
 }
 
 bool mica_onnx_even_padding(const mica_onnx_windows *w)
@@ -190,14 +206,15 @@ bool mica_onnx_table_make(mica_onnx_importing *n, mica_onnx_table *t, mica_index
     return true;
 }
 
-void mica_onnx_table_put(const mica_onnx_table *t, mica_index row, mica_index index, double weight)
+void mica_onnx_table_put(mica_onnx_table *t, mica_index row, mica_index index, double weight)
 {
-    for (mica_index k = row * t->taps; k < (row + 1) * t->taps; k++)
-        if (t->index[k] < 0) {
-            t->index[k] = (int32_t)index;
-            t->weight[k] = (float)weight;
-            return;
-        }
+    t->used = row == t->row ? t->used : 0;
+    t->row = row;
+    if (t->used == t->taps)
+        return;
+    mica_index k = row * t->taps + t->used++;
+    t->index[k] = (int32_t)index;
+    t->weight[k] = (float)weight;
 }
 
 mica_onnx_ref mica_onnx_sum_taps(mica_onnx_importing *n, mica_onnx_ref x, int axis, const mica_onnx_table *t)

@@ -13,6 +13,7 @@ typedef struct mica_onnx_windows {
     mica_index before[3], after[3]; /* padding; less than 0: cut off */
     mica_index out[3];              /* of the result */
     bool ceil_mode;
+    bool same; /* auto_pad is SAME_UPPER or SAME_LOWER: padding follows the size */
 } mica_onnx_windows;
 
 /* From the attributes kernel_shape (or `kernel`, if it is not NULL: the sizes that the weights have), strides,
@@ -24,6 +25,12 @@ bool mica_onnx_read_windows(mica_onnx_importing *n, mica_onnx_windows *w, const 
  * none. */
 bool mica_onnx_sizes(mica_onnx_importing *n, const char *name, int axes, mica_index least,
                      mica_index otherwise, mica_index *out);
+
+/* Notes if these windows of x, which are those of the planned sizes, are others at smaller ones. */
+void mica_onnx_check_windows(mica_onnx_importing *n, mica_onnx_ref x, const mica_onnx_windows *w);
+
+/* For convolutions, which, unlike pooling, cut nothing off: padding below 0 becomes none. */
+void mica_onnx_cut_nothing(mica_onnx_windows *w);
 
 /* Whether padding is the same on both sides of each axis, and nothing is cut off. */
 bool mica_onnx_even_padding(const mica_onnx_windows *w);
@@ -45,12 +52,13 @@ typedef struct mica_onnx_table {
     mica_index out, taps;
     int32_t *index;
     float *weight;
+    mica_index row, used; /* the row that is being filled, and its elements so far */
 } mica_onnx_table;
 
 /* An empty one; false, with the node failed, if it is too large. */
 bool mica_onnx_table_make(mica_onnx_importing *n, mica_onnx_table *t, mica_index out, mica_index taps);
-/* Adds an element to a row that has room. */
-void mica_onnx_table_put(const mica_onnx_table *t, mica_index row, mica_index index, double weight);
+/* Adds an element to a row that has room. Rows are filled one after the other. */
+void mica_onnx_table_put(mica_onnx_table *t, mica_index row, mica_index index, double weight);
 /* Sums by the table along an axis of x. */
 mica_onnx_ref mica_onnx_sum_taps(mica_onnx_importing *n, mica_onnx_ref x, int axis, const mica_onnx_table *t);
 

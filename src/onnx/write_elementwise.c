@@ -1,4 +1,6 @@
 /* Element-wise operations and comparisons. */
+#include <math.h>
+
 #include "onnx/write.h"
 
 enum { BOOL = 9 };
@@ -120,16 +122,65 @@ static void lerp(mica_onnx_writing *c)
 
 /* ---- Copies ---- */
 
-/* Between floats, or to a type that holds them all: elsewhere ONNX leaves open what out of range becomes. */
+/* Integers of a type; no bits: it is none. */
+typedef struct whole {
+    int bits;
+    bool sign;
+} whole;
+
+static whole whole_of(mica_dtype dtype)
+{
+    const char *name = mica_dtype_name(dtype); /* "u8" */
+    whole w = {0, name[0] == 'i'};
+    for (const char *c = name + 1; (name[0] == 'u' || w.sign) && *c >= '0' && *c <= '9'; c++)
+        w.bits = 10 * w.bits + (*c - '0');
+    return w;
+}
+
+/* Whether all numbers of one type are between the least and the largest of the other. */
+static bool holds(mica_dtype dtype, mica_dtype all)
+{
+    whole to = whole_of(dtype), from = whole_of(all);
+    if (to.bits == 0 || all == MICA_BOOL)
+        return true;
+    return from.bits > 0 && (to.sign || !from.sign) && to.bits - to.sign >= from.bits - from.sign;
+}
+
+/* What Mica reads a Cast as: integers that do not fit wrap around. Elsewhere ONNX leaves open what they become. */
+static bool is_cast(mica_onnx_writing *c)
+{
+    const mica_copy_opts *o = c->opts;
+    mica_dtype from = c->in[0]->dtype;
+    if (!o->cast || o->dtype == from)
+        return true;
+    return !o->overflow && o->round == MICA_ROUND_UP && (o->wrap || holds(o->dtype, from));
+}
+
+/* x between the least and the largest number of a type of integers; of 64 bits, the largest that f64 has, too. Floats
+ * become f64, which has these bounds. */
+static mica_onnx_term saturated(mica_onnx_writing *c, mica_dtype dtype)
+{
+    enum { DOUBLE = 11, DIGITS = 53 };
+    whole to = whole_of(dtype);
+    mica_dtype from = whole_of(c->in[0]->dtype).bits > 0 ? c->in[0]->dtype : MICA_F64;
+    int power = to.bits - to.sign;
+    double high = ldexp(1.0, power) - ldexp(1.0, power > DIGITS ? power - DIGITS : 0);
+    mica_onnx_term x = c->in[0]->dtype == from ? IN(0) : mica_onnx_put_cast(c, NEW, IN(0), DOUBLE);
+    mica_onnx_term low = mica_onnx_put_scalar(c, from, to.sign ? -ldexp(1.0, power) : 0.0);
+    return mica_onnx_put(c, NEW, "Clip", TERMS(x, low, mica_onnx_put_scalar(c, from, high)), NO_ATTRS);
+}
+
 static void copy(mica_onnx_writing *c)
 {
     const mica_copy_opts *o = c->opts;
-    if (!o->cast || o->dtype == c->in[0]->dtype)
+    mica_dtype from = c->in[0]->dtype;
+    if (!o->cast || o->dtype == from)
         mica_onnx_node1(c, OUT(0), "Identity", IN(0), NO_ATTRS);
-    else if (mica_onnx_type_of(o->dtype) == 0 || mica_onnx_type_of(c->in[0]->dtype) == 0)
+    else if (mica_onnx_type_of(o->dtype) == 0 || mica_onnx_type_of(from) == 0)
         mica_onnx_refuse(c, "a type that ONNX does not have");
     else
-        mica_onnx_put_cast(c, OUT(0), IN(0), mica_onnx_type_of(o->dtype));
+        mica_onnx_put_cast(c, OUT(0), o->wrap || holds(o->dtype, from) ? IN(0) : saturated(c, o->dtype),
+                           mica_onnx_type_of(o->dtype));
 }
 
 static void dropout(mica_onnx_writing *c) { mica_onnx_node1(c, OUT(0), "Identity", IN(0), NO_ATTRS); }
@@ -214,9 +265,9 @@ const mica_onnx_row mica_onnx_write_elementwise[] = {
     PLAIN(abs, absolute), PLAIN(sign, sign), PLAIN(square, square), PLAIN(sqrt, root), PLAIN(reciprocal, reciprocal),
     PLAIN(floor, lower), PLAIN(round, nearest), PLAIN(exp, exponential), PLAIN(log, logarithm), PLAIN(sin, sine),
     PLAIN(cos, cosine), PLAIN(erf, erf_of), OWN(rsqrt, rsqrt_of), OWN(expm1, expm1_of), OWN(log1p, log1p_of),
-    OWN(add_scaled, add_scaled), OWN(lerp, lerp), PLAIN(copy, copy), PLAIN(dropout, dropout), PLAIN(eq, eq),
-    PLAIN(ne, ne), PLAIN(lt, lt), PLAIN(le, le), PLAIN(gt, gt), PLAIN(ge, ge), PLAIN(isnan, is_nan),
-    PLAIN(isfinite, is_finite), PLAIN(where, where),
+    OWN(add_scaled, add_scaled), OWN(lerp, lerp), {&mica_op_copy, copy, is_cast, true, false},
+    PLAIN(dropout, dropout), PLAIN(eq, eq), PLAIN(ne, ne), PLAIN(lt, lt), PLAIN(le, le), PLAIN(gt, gt), PLAIN(ge, ge),
+    PLAIN(isnan, is_nan), PLAIN(isfinite, is_finite), PLAIN(where, where),
     PLAIN(ceil, upper), OWN(mod, modulo), OWN(fmod, remainder_of),
     PLAIN(tan, tangent), PLAIN(asin, arc_sine), PLAIN(acos, arc_cosine), PLAIN(atan, arc_tangent),
     PLAIN(sinh, hyperbolic_sine), PLAIN(cosh, hyperbolic_cosine), PLAIN(asinh, area_sine), PLAIN(acosh, area_cosine),

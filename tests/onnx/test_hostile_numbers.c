@@ -85,6 +85,43 @@ TEST(onnx_hostile_pads)
     mica_context_destroy(ctx);
 }
 
+/* Axes as large as one likes beside one without elements, or where nothing is computed yet: none is gone through. */
+TEST(onnx_hostile_large_axes)
+{
+    enum { TAPS = 1 << 14, PIXELS = 64, PADS = 1 << 29 };
+    static const struct {
+        const char *type, *ins;
+        attack_end end;
+    } cases[] = {{"Col2Im", "patches image taps", ATTACK_UNSUPPORTED},
+                 {"NonMaxSuppression", "boxes scores one", ATTACK_RAN},
+                 {"DepthToSpace", "nothing", ATTACK_UNSUPPORTED},
+                 {"SpaceToDepth", "nothing", ATTACK_UNSUPPORTED}};
+    const int64_t many = (int64_t)1 << 40, some = (int64_t)1 << 20, one = 1, image = PIXELS, taps = TAPS;
+    const int64_t boxes[] = {many, 0, 4}, scores[] = {many, some, 0}, nothing[] = {1, 0, many, 1},
+                  patches[] = {1, TAPS, PIXELS + 2 * PADS - TAPS + 1};
+    mica_context *ctx = attack_context();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        proto g = {0}, node = proto_node(cases[i].type, cases[i].ins, "y");
+        if (i == 0)
+            proto_ints(&node, "pads", (int64_t[]){PADS, PADS}, 2);
+        if (i >= 2)
+            proto_int(&node, "blocksize", INT32_MAX);
+        proto_message(&g, GRAPH_NODE, node);
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("boxes", ONNX_FLOAT, 3, boxes, "", 0));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("scores", ONNX_FLOAT, 3, scores, "", 0));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("one", ONNX_INT64, 0, NULL, &one, 8));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("image", ONNX_INT64, 1, &one, &image, 8));
+        proto_message(&g, GRAPH_INITIALIZER, proto_tensor("taps", ONNX_INT64, 1, &one, &taps, 8));
+        proto_message(&g, GRAPH_INPUT, proto_value("patches", ONNX_FLOAT, 3, patches));
+        proto_message(&g, GRAPH_INPUT, proto_value("nothing", ONNX_FLOAT, 4, nothing));
+        proto_message(&g, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 0, NULL));
+        attack_end end = attack_with(ctx, proto_model(g, 20));
+        CHECK_MSG(end == cases[i].end || (end == ATTACK_BUILT && cases[i].end == ATTACK_RAN), "%s: %d: %s",
+                  cases[i].type, (int)end, mica_error(ctx));
+    }
+    mica_context_destroy(ctx);
+}
+
 TEST(onnx_hostile_scan_inputs)
 {
     static const int64_t counts[] = {INT32_MIN, INT64_MIN, INT64_MAX, 0, 2, ((int64_t)1 << 32) + 1};

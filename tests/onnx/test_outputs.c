@@ -197,3 +197,40 @@ TEST(onnx_concat_of_many_and_a_scale_for_one_element)
     mica_onnx_close(model);
     proto_free(&bytes);
 }
+
+/* An input that has an initializer is that, or what was set. */
+TEST(onnx_initializers_are_defaults)
+{
+    static const float weights[COUNT] = {1, 2, 3, 4, 5, 6};
+    static float others[COUNT] = {10, 20, 30, 40, 50, 60};
+    mica_context *ctx = test_context(1);
+    proto graph = {0};
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_INPUT, proto_value("w", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("w", ONNX_FLOAT, 1, six, weights, sizeof weights));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "x w", "y"));
+    proto bytes = proto_model(graph, 17);
+    mica_tensor value = mica_1d(others, COUNT), wrong = mica_1d(others, COUNT);
+    wrong.dtype = MICA_I32;
+    const mica_onnx_set sets[] = {{.name = "w", .value = &value}, {.name = "w", .value = &wrong}};
+    for (int given = 0; given < 2; given++) {
+        mica_onnx *model;
+        mica_net *net;
+        REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "defaults") == MICA_OK);
+        REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+        CHECK(mica_onnx_inputs(model) == 1);
+        CHECK_OK(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets, .count = given}));
+        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0}));
+        CHECK_OK(ctx, mica_net_bind(net, NULL, 0));
+        run(ctx, net);
+        CHECK(element(ctx, net, "y", 5) == (given ? 120.0f : 12.0f));
+        mica_net_destroy(net);
+        if (CHECK_OK(ctx, mica_net_create(ctx, &net)))
+            CHECK_ERROR(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets + 1, .count = 1}),
+                        MICA_ERR_DTYPE, "dtype error: onnx: input \"w\" is set to i32: expected f32");
+        mica_net_destroy(net);
+        mica_onnx_close(model);
+    }
+    proto_free(&bytes);
+}

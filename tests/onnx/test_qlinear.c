@@ -5,6 +5,7 @@
 #include <mica/mica.h>
 
 #include "onnx/proto.h"
+#include "onnx/quantized.h"
 #include "test.h"
 
 enum { BATCH = 2, CHANNELS = 3, SIDE = 4, ELEMENTS = BATCH * CHANNELS * SIDE * SIDE };
@@ -125,10 +126,12 @@ static proto model_of(const qlinear *q, bool apart)
     return model;
 }
 
-/* Runs the model; the bytes of y, at most `room`, go to `to`. Returns how many; 0 after a failure. */
+/* Runs the model; the bytes of y, at most `room`, go to `to`, and the names of its calls to `made`. Returns how many
+ * bytes; 0 after a failure. */
 static size_t run(mica_context *ctx, const qlinear *q, bool apart, bool rounded, unsigned char *to,
-                  size_t room)
+                  size_t room, quantized_ran *made)
 {
+    made->calls[0] = '\0';
     proto bytes = model_of(q, apart);
     mica_onnx *model;
     mica_net *net = NULL;
@@ -143,6 +146,7 @@ static size_t run(mica_context *ctx, const qlinear *q, bool apart, bool rounded,
             if (mica_net_tensor(net, &t, k == 0 ? "x" : "z") == MICA_OK)
                 for (int i = 0; i < ELEMENTS; i++)
                     ((unsigned char *)t.data)[i] = (unsigned char)(i * (k == 0 ? 7 : 11) % 256);
+        quantized_list_calls(made, net);
         if (CHECK_OK(ctx, mica_net_forward(net)) && CHECK_OK(ctx, mica_net_tensor(net, &t, "y")) &&
             CHECK(mica_tensor_bytes(&t) <= room)) {
             count = mica_tensor_bytes(&t);
@@ -158,11 +162,14 @@ static size_t run(mica_context *ctx, const qlinear *q, bool apart, bool rounded,
 TEST(onnx_qlinear)
 {
     static unsigned char want[ELEMENTS * 4], got[ELEMENTS * 4];
+    static quantized_ran apart, one;
     mica_context *ctx = test_context(1);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int rounded = 0; rounded < 2; rounded++) {
-            size_t count = run(ctx, &cases[i], true, rounded != 0, want, sizeof want);
-            CHECK(count > 0 && run(ctx, &cases[i], false, rounded != 0, got, sizeof got) == count);
+            size_t count = run(ctx, &cases[i], true, rounded != 0, want, sizeof want, &apart);
+            CHECK(count > 0 && run(ctx, &cases[i], false, rounded != 0, got, sizeof got, &one) == count);
             CHECK_MSG(memcmp(want, got, count) == 0, "%s, rounded %d", cases[i].type, rounded);
+            CHECK_MSG(strcmp(apart.calls, one.calls) == 0, "%s becomes %s: expected %s", cases[i].type,
+                      one.calls, apart.calls);
         }
 }

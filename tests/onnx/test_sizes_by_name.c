@@ -7,7 +7,7 @@
 #include "onnx/proto.h"
 #include "test.h"
 
-enum { ROWS = 5, COLUMNS = 3 };
+enum { ROWS = 5, COLUMNS = 3, EVEN = 8 };
 
 static proto graph_of_x(void)
 {
@@ -115,6 +115,97 @@ TEST(onnx_numbers_from_sizes_fix_them)
     mica_net_destroy(net);
     mica_onnx_close(model);
     proto_free(&bytes);
+}
+
+/* What follows is told to an operation as an option, of which its shapes say nothing. */
+typedef struct option_case {
+    const char *type, *ins;
+    bool real; /* "rows" is a float, otherwise an integer */
+} option_case;
+
+/* `half` is the number of rows divided by 2, `after` that and 2; half and after are also the only rows of a slice. */
+static proto option_model(const option_case *o)
+{
+    proto graph = graph_of_x();
+    const int64_t first = 0, two = 2;
+    proto_message(&graph, GRAPH_INITIALIZER,
+                  proto_tensor("first", ONNX_INT64, 0, NULL, &first, sizeof first));
+    proto_message(&graph, GRAPH_INITIALIZER,
+                  proto_tensor("two", ONNX_INT64, 1, (int64_t[]){1}, &two, sizeof two));
+    proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape first", "rows"));
+    proto cast = proto_node("Cast", "rows", "number");
+    proto_int(&cast, "to", o->real ? ONNX_FLOAT : ONNX_INT64);
+    proto_message(&graph, GRAPH_NODE, cast);
+    proto_message(&graph, GRAPH_NODE, proto_node("Div", "rows two", "half"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "half two", "after"));
+    proto_message(&graph, GRAPH_NODE, proto_node(o->type, o->ins, "y"));
+    return proto_model(graph, 17);
+}
+
+TEST(onnx_options_from_sizes_fix_them)
+{
+    static const option_case cases[] = {
+        {"Clip", "x - number", true}, {"Trilu", "x number", false}, {"Slice", "x half after", false}};
+    mica_context *ctx = test_context(1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        proto bytes = option_model(&cases[i]);
+        mica_onnx *model;
+        REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, cases[i].type) == MICA_OK);
+        mica_net *net = built(ctx, model, EVEN);
+        if (net != NULL)
+            CHECK_ERROR(
+                ctx, mica_net_resize(net, EVEN - 1), MICA_ERR_SHAPE,
+                "shape error: net: batch cannot be 7, only 8 as planned: an option of an operation is "
+                "computed from the model's sizes");
+        mica_net_destroy(net);
+        mica_onnx_close(model);
+        proto_free(&bytes);
+    }
+}
+
+/* Windows of 3 with a stride, along axis "m", which is even both as planned and where it is compared: an odd one would
+ * have padding in front. */
+static proto window_model(const char *type, int64_t stride)
+{
+    static const float ones[3] = {1.0f, 1.0f, 1.0f};
+    proto graph = {0}, node = proto_node(type, strcmp(type, "Conv") == 0 ? "x w" : "x", "y");
+    proto_string(&node, "auto_pad", "SAME_UPPER");
+    proto_ints(&node, "kernel_shape", (int64_t[]){3}, 1);
+    proto_ints(&node, "strides", &stride, 1);
+    proto_message(&graph, GRAPH_NODE, node);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, (int64_t[]){-1, 1, -2}));
+    proto_message(&graph, GRAPH_INITIALIZER,
+                  proto_tensor("w", ONNX_FLOAT, 3, (int64_t[]){1, 1, 3}, ones, sizeof ones));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 3, (int64_t[]){-1, 1, PROTO_OPEN}));
+    return proto_model(graph, 17);
+}
+
+TEST(onnx_auto_pad_with_a_stride_fixes_sizes)
+{
+    static const char *const types[] = {"Conv", "MaxPool", "AveragePool"};
+    const mica_onnx_set sets[] = {{.name = "n", .size = 4}, {.name = "m", .size = EVEN}};
+    mica_context *ctx = test_context(1);
+    for (int i = 0; i < 2 * 3; i++) {
+        int64_t stride = 1 + i / 3;
+        proto bytes = window_model(types[i % 3], stride);
+        mica_onnx *model;
+        mica_net *net;
+        mica_tensor y;
+        REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, types[i % 3]) == MICA_OK);
+        REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+        CHECK_OK(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets, .count = 2}));
+        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0}));
+        CHECK_OK(ctx, mica_net_bind(net, NULL, 0));
+        mica_status status = mica_net_set_size(net, "m", EVEN - 1);
+        if (status == MICA_OK && CHECK_OK(ctx, mica_net_tensor(net, &y, "y")))
+            CHECK_MSG(y.dim[2] == (EVEN - 1 + stride - 1) / stride, "%s gives %d", types[i % 3],
+                      (int)y.dim[2]);
+        CHECK_MSG((status == MICA_OK) == (stride == 1), "%s, stride %d: %s", types[i % 3], (int)stride,
+                  mica_error(ctx));
+        mica_net_destroy(net);
+        mica_onnx_close(model);
+        proto_free(&bytes);
+    }
 }
 
 /* y = x @ w, where w is an input, too, of sizes that the model fixes; before or behind x. */
@@ -281,4 +372,22 @@ TEST(onnx_batch_without_a_name)
         mica_onnx_close(model);
         proto_free(&bytes);
     }
+}
+
+/* Nothing is known of steps smaller than 1, but not because the size had no name. */
+TEST(onnx_sizes_of_1)
+{
+    mica_context *ctx = test_context(1);
+    proto bytes = table_model();
+    mica_onnx *model;
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *net = built(ctx, model, 1);
+    if (net != NULL)
+        CHECK_ERROR(
+            ctx, mica_net_resize(net, 0), MICA_ERR_SHAPE,
+            "shape error: net: batch cannot be 0, only 1 as planned: at a size of 1 there is no smaller "
+            "one to compare with");
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
 }

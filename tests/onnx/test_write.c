@@ -343,3 +343,34 @@ TEST(onnx_write_plain)
     mica_net_destroy(net);
     scratch_remove(&s);
 }
+
+/* Casts of numbers that the type does not hold: ONNX has them wrap around, in Mica's own casts they do not. */
+TEST(onnx_write_casts)
+{
+    static const mica_dtype from[] = {MICA_F32, MICA_F64, MICA_F16, MICA_I32,
+                                      MICA_I64, MICA_I8,  MICA_U8,  MICA_BOOL};
+    static const mica_dtype to[] = {MICA_I8,  MICA_U8,  MICA_I16,  MICA_U16,
+                                    MICA_I32, MICA_I64, MICA_BOOL, MICA_F32};
+    static const double numbers[] = {-3e9, -40000, -300, -100, -1.5, 0, 1, 77.5, 200, 300, 40000, 3e9, 1e10};
+    enum { COUNT = sizeof numbers / sizeof numbers[0], FROM = 8, TO = 8 };
+    mica_context *ctx = test_context(1);
+    for (int i = 0; i < FROM * TO * 2; i++) {
+        char name[64];
+        mica_net *net;
+        mica_tensor x;
+        mica_copy_opts opts = {.cast = true, .dtype = to[i / FROM % TO], .wrap = i >= FROM * TO};
+        REQUIRE(CHECK_OK(ctx, mica_net_create(ctx, &net)));
+        mica_value in = mica_net_input(net, "x", from[i % FROM], 1, (mica_index[]){COUNT});
+        mica_net_output(net, "y", mica_net_op(net, "cast", "copy", &in, 1, &opts));
+        (void)snprintf(name, sizeof name, "cast_%s_%s_%d", mica_dtype_name(from[i % FROM]),
+                       mica_dtype_name(opts.dtype), opts.wrap);
+        if (make(net, &(mica_compile_opts){.train = false}) && CHECK_OK(ctx, mica_net_tensor(net, &x, "x"))) {
+            for (mica_index k = 0; k < COUNT; k++)
+                CHECK_OK(ctx, mica_set_at(ctx, &x, &k, numbers[k]));
+            CHECK_MSG(round_trip(net, name), "%s: %s", name, mica_error(ctx));
+            if (opts.dtype != MICA_I64) /* whose largest numbers f64 does not have */
+                CHECK_MSG(round_trip_plain(net, name), "%s: %s", name, mica_error(ctx));
+        }
+        mica_net_destroy(net);
+    }
+}
