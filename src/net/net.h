@@ -390,8 +390,8 @@ double mica_net_far_time(const mica_net *net);
 bool mica_net_can_train_parts(mica_net *net);
 double mica_net_training_time(const mica_net *net);
 /* take_parts.c, of a net that is planned as a whole: plans the parts that a net which is only run is asked for
- * (mica_compile_opts.part_rows), or those that make it faster; and those of a training batch that save memory at next to
- * no cost, if there are any. */
+ * (mica_compile_opts.part_rows), or those that make it faster; and those of a training batch that save memory at next
+ * to no cost, if there are any. */
 mica_status mica_net_take_parts(mica_net *net, mica_index rows);
 mica_status mica_net_take_cheap_parts(mica_net *net);
 /* compile.c: all of the program and the plan, in parts of so many rows, with what is cheap recomputed. */

@@ -65,7 +65,8 @@ static size_t patch_stride(size_t k)
     return (lines % 2 == 0 ? lines + 1 : lines) * LINE;
 }
 
-/* Pixels of a block at most, by what does not change from step to step: whole units, but for a run that is one block. */
+/* Pixels of a block at most, by what does not change from step to step: whole units, but for a run that is one
+ * block. */
 static size_t most_pixels(const mica_conv_product *p, size_t unit)
 {
     size_t each = p->k + p->m, floats = p->m * p->k >= MANY_WEIGHTS ? MANY_FLOATS : BLOCK_FLOATS;
