@@ -89,6 +89,22 @@ VF_INLINE vf load_steps(const float *p, ptrdiff_t step, size_t n)
     return vf_load(lanes);
 }
 
+/* What windows of two by two so much further on will take, of two vectors and what lies `width` behind: from a far cache
+ * it would come too late. */
+VF_INLINE void fetch_pairs(const float *p, ptrdiff_t width)
+{
+#if !defined(MICA_SMALL)
+    enum { AHEAD = 512, LINE = 64 / sizeof(float) };
+    for (ptrdiff_t i = AHEAD; VF_LANES > 1 && i < AHEAD + 2 * VF_LANES; i += LINE) {
+        __builtin_prefetch(p + i);
+        __builtin_prefetch(p + i + width);
+    }
+#else
+    (void)p;
+    (void)width;
+#endif
+}
+
 /* ---- Maximum ---- */
 
 static void max_window(float *y, int32_t *index, const float *x, const shape *s, ptrdiff_t oy, ptrdiff_t ox)
@@ -328,6 +344,8 @@ VF_INLINE void max_pair_rows(float *y, int32_t *index, const float *x, size_t be
             for (ptrdiff_t ox = 0;; ox = least(ox + VF_LANES, last)) {
                 const float *p = at.p + 2 * ox;
                 vi first = vi_add(twice, vi_set1((int32_t)(at.from + 2 * ox)));
+                if (VF_LANES >= 16) /* shorter vectors take as long as memory does */
+                    fetch_pairs(p, width);
                 max_pairs(y + ox, indexed ? index + ox : NULL, p, p + VF_LANES, first, width, indexed);
                 if (ox == last)
                     break;

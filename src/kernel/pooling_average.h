@@ -80,6 +80,7 @@ static __attribute__((noinline)) void average_pair_rows(float *y, const float *x
         }
         for (ptrdiff_t ox = 0;; ox = least(ox + VF_LANES, last)) {
             const float *p = at.p + 2 * ox;
+            fetch_pairs(p, width);
             vf_store(y + i + ox, vf_mul(sum_pairs(p, p + VF_LANES, width), quarter));
             if (ox == last)
                 break;
