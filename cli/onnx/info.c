@@ -49,16 +49,18 @@ static int by_count(const void *a, const void *b)
     return x->count != y->count ? (x->count < y->count) - (x->count > y->count) : strcmp(x->type, y->type);
 }
 
+/* As the import finds operators and functions. A domain that the model does not name has version 1. */
 static bool is_supported(const mica_onnx *model, const type_count *t)
 {
+    int64_t version = 1;
     for (int i = 0; i < model->function_count; i++)
         if (strcmp(model->functions[i].name, t->type) == 0 &&
             strcmp(model->functions[i].domain, t->domain) == 0)
             return true;
     for (int i = 0; i < model->opset_count; i++)
         if (strcmp(model->opsets[i].domain, t->domain) == 0)
-            return mica_onnx_operator_for(t->domain, t->type, (int)model->opsets[i].version) != NULL;
-    return false;
+            version = model->opsets[i].version < INT32_MAX ? model->opsets[i].version : INT32_MAX;
+    return mica_onnx_operator_for(t->domain, t->type, (int)version) != NULL;
 }
 
 /* ---- Text ---- */

@@ -13,6 +13,7 @@ FOLDER/passing.onnx    whose outputs are its input, and y = relu(x)
 FOLDER/clash.onnx      whose outputs would be files of one name
 FOLDER/inputs.onnx     more inputs than a command can be given
 FOLDER/odd.onnx        nodes of types that there are not
+FOLDER/domain.onnx     a node of a domain that the model does not name
 FOLDER/checks/NAME     backend tests: one that passes, one whose output is wrong, one that is not supported, one of strings
 FOLDER/x.npy, ...      inputs
 """
@@ -163,6 +164,9 @@ def main():
     odd = model([node("Relu", ["x"], ["a"]), node("Frobnicate", ["a"], ["b"]), node("Twiddle", ["x"], ["c"]),
                  node("Add", ["b", "c"], ["y"])], [value("x", FLOAT, [2])], [value("y", FLOAT, [2])])
     (out / "odd.onnx").write_bytes(odd)
+    domain = model([node("QuickGelu", ["x"], ["y"]) + block(7, "com.microsoft")], [value("x", FLOAT, [2])],
+                   [value("y", FLOAT, [2])])
+    (out / "domain.onnx").write_bytes(domain)
     (out / "conv.onnx").write_bytes(conv())
     (out / "quantized.onnx").write_bytes(quantized())
     biased = model([node("MatMul", ["x", "w1"], ["a"]), node("Add", ["a", "shift"], ["y"])],

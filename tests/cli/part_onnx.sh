@@ -51,6 +51,8 @@ says "all of it can be imported"
 ends 0 info "$folder/odd.onnx" --json
 says_json 'not data["supported"] and [p["type"] for p in data["problems"]] == ["Frobnicate", "Twiddle"]'
 says_json '{o["type"]: o["supported"] for o in data["operators"]} == {"Relu": True, "Frobnicate": False, "Twiddle": False, "Add": True}'
+ends 0 info "$folder/domain.onnx" --json
+says_json 'data["supported"] and all(o["supported"] for o in data["operators"])'
 ends 0 plan "$folder/mlp.onnx" --set batch=8 --json
 says_json 'data["total"] > 0'
 small=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["total"])' "$folder/out")
