@@ -1,14 +1,13 @@
 #include "bench/isas.h"
 
+#include <string.h>
+
+#include "bench/isas_turns.h"
 #include "bench/report.h"
 
 /* The library's choice comes first. Plain C is no rival, and slow. */
 static const char *const sets[] = {"avx512", "avx2", "neon"};
 #define MOST_SETS (sizeof sets / sizeof sets[0])
-
-#define TURNS 4
-/* Within this they are equal. */
-#define LEAST_RATIO 0.98
 
 typedef struct contest {
     mica_context *context[MOST_SETS];
@@ -41,17 +40,18 @@ static bool begin_contest(contest *c, int threads, const bench_timing *timing)
     return c->count >= 2;
 }
 
-static bool measure(contest *c, const bench_case *row, const bench_timing *timing, double best[MOST_SETS])
+static bool measure(contest *c, const bench_case *row, const bench_timing *timing, isas_best best[MOST_SETS])
 {
-    bench_timing each = {timing->seconds / TURNS, timing->min_samples};
-    for (int turn = 0; turn < TURNS; turn++) {
+    bench_timing each = {timing->seconds / ISAS_LEAST_TURNS, timing->min_samples};
+    memset(best, 0, MOST_SETS * sizeof *best);
+    while (!isas_decided(&best[0], &best[1])) {
         for (int i = 0; i < c->count; i++) {
             bench_result result;
             if (bench_measure(&result, c->context[i], row, &c->peak[i], &each) != MICA_OK) {
                 fprintf(stderr, "mica bench: %s: %s\n", row->name, mica_error(c->context[i]));
                 return false;
             }
-            best[i] = turn == 0 || result.ns_min < best[i] ? result.ns_min : best[i];
+            isas_add(&best[i], result.ns_min);
         }
     }
     return true;
@@ -66,16 +66,16 @@ static int print_rows(FILE *out, contest *c, int threads, const bench_case *cons
         fprintf(out, " %11s", mica_context_isa(c->context[i]));
     fprintf(out, " %7s\n", "ratio");
     for (size_t i = 0; i < count; i++) {
-        double best[MOST_SETS];
+        isas_best best[MOST_SETS];
         if (!measure(c, rows[i], timing, best))
             return -1;
-        double ratio = best[1] / best[0];
+        double ratio = best[1].best / best[0].best;
         fprintf(out, "%-44s %7d", rows[i]->name, threads);
         for (int k = 0; k < c->count; k++)
-            report_time(out, best[k]);
-        fprintf(out, " %6.2fx%s\n", ratio, ratio < LEAST_RATIO ? "  slower" : "");
+            report_time(out, best[k].best);
+        fprintf(out, " %6.2fx%s\n", ratio, ratio < ISAS_LEAST_RATIO ? "  slower" : "");
         fflush(out);
-        slower += ratio < LEAST_RATIO;
+        slower += ratio < ISAS_LEAST_RATIO;
     }
     return slower;
 }

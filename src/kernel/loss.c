@@ -2,6 +2,7 @@
 #include "kernel/kernels.h"
 #include "kernel/loss.h"
 #include "kernel/softmax_loop.h"
+#include "kernel/vec_run.h"
 #include "kernel/vmath.h"
 
 /* ---- Element by element ---- */
@@ -18,7 +19,9 @@ VF_INLINE float each(float *loss, float *grad, const float *pred, const float *t
     for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
         for (size_t v = 0; v < 2; v++) {
             size_t at = i + v * VF_LANES;
-            vf value = fn(vf_load(pred + at), vf_load(target + at), k, &slope);
+            vf p = grad != NULL ? vf_load(pred + at) : run_load(pred + at);
+            vf t = grad != NULL ? vf_load(target + at) : run_load(target + at);
+            vf value = fn(p, t, k, &slope);
             sums[v] = vf_add(sums[v], value);
             if (loss != NULL)
                 vf_store(loss + at, value);
