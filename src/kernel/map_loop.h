@@ -61,7 +61,7 @@ VF_INLINE void map1(float *dst, const float *const *src, size_t n, const float *
     for (; i + VF_LANES <= n; i += VF_LANES)
         vf_store(dst + i, f(vf_load(a + i), p));
     if (i < n)
-        vf_store_tail(dst + i, f(vf_load_tail(a + i, n - i), p), n - i);
+        vf_store_tail(dst + i, f(run_load_tail(a + i, n - i), p), n - i);
 }
 
 VF_INLINE void map2(float *dst, const float *const *src, size_t n, const float *params, size_t count,
@@ -81,7 +81,7 @@ VF_INLINE void map2(float *dst, const float *const *src, size_t n, const float *
     for (; i + VF_LANES <= n; i += VF_LANES)
         vf_store(dst + i, f(vf_load(a + i), vf_load(b + i), p));
     if (i < n)
-        vf_store_tail(dst + i, f(vf_load_tail(a + i, n - i), vf_load_tail(b + i, n - i), p), n - i);
+        vf_store_tail(dst + i, f(run_load_tail(a + i, n - i), run_load_tail(b + i, n - i), p), n - i);
 }
 
 VF_INLINE void map3(float *dst, const float *const *src, size_t n, const float *params, size_t count,
@@ -95,9 +95,9 @@ VF_INLINE void map3(float *dst, const float *const *src, size_t n, const float *
         vf_store(dst + i, f(vf_load(a + i), vf_load(b + i), vf_load(c + i), p));
     if (i < n) {
         size_t rest = n - i;
-        vf_store_tail(dst + i,
-                      f(vf_load_tail(a + i, rest), vf_load_tail(b + i, rest), vf_load_tail(c + i, rest), p),
-                      rest);
+        vf_store_tail(
+            dst + i, f(run_load_tail(a + i, rest), run_load_tail(b + i, rest), run_load_tail(c + i, rest), p),
+            rest);
     }
 }
 

@@ -24,17 +24,7 @@ VF_INLINE vm vm_first(size_t n) { return (vm)((1u << n) - 1u); }
 
 VF_INLINE vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
 VF_INLINE void vf_store(float *p, vf v) { _mm512_storeu_ps(p, v); }
-/* Up to half a vector by half a load: what a store of half a vector wrote is not passed on to a longer load. */
-VF_INLINE vf vf_load_tail(const float *p, size_t n)
-{
-#if !defined(MICA_AVX512_EMULATE)
-    if (n == 8)
-        return _mm512_zextps256_ps512(_mm256_loadu_ps(p));
-    if (n < 8)
-        return _mm512_zextps256_ps512(_mm256_maskz_loadu_ps((__mmask8)vm_first(n), p));
-#endif
-    return _mm512_maskz_loadu_ps(vm_first(n), p);
-}
+VF_INLINE vf vf_load_tail(const float *p, size_t n) { return _mm512_maskz_loadu_ps(vm_first(n), p); }
 VF_INLINE vf vf_load_where(const float *p, vm m) { return _mm512_maskz_loadu_ps(m, p); }
 /* Not by a mask: on some processors such a store is slow, and none that has one passes it on to a load that follows. */
 VF_INLINE void vf_store_tail(float *p, vf v, size_t n)
