@@ -2,10 +2,10 @@
 """ONNX models: Mica, onnxruntime and OpenVINO on the same files and inputs, in turns.
 
 Rows: every model of ./dev model onnx, at batch 1 and 8, with 1 and 2 threads; those called -int8 are QDQ models. Each
-runs in a process of its own, its threads on a processor each where that is not slower. In a round all three are asked
-in turns for the best time of so many seconds, and the next waits until the one before has come to rest; a row's times
-and ratio are the medians of its rounds, and its spread is the quartiles of the ratio. Rows whose spread lies across 1,
-or that other programs disturbed, get more rounds. Memory is Mica's plan against what the others' processes grew by when
+runs in a process of its own, its threads on a processor each, unless that makes a peer slower. In a round all three are
+asked in turns for the best time of so many seconds, and the next waits until the one before has come to rest; a row's
+times and ratio are the medians of its rounds, and its spread is the quartiles of the ratio. Rows whose spread lies
+across 1, or that other programs disturbed, get more rounds. Memory is Mica's plan against what the others' processes grew by when
 the model was loaded and run, weights counted on neither side: Mica's are lent by the file, and copies in other layouts
 (prepared floats, packed bytes), which the others make too, are left out of its plan.
 """
@@ -30,7 +30,7 @@ from runtimes import OF_LIBRARY, resident  # noqa: E402
 
 LIBRARIES = ["onnxruntime", "openvino"]
 OTHERS = 0.05  # of a turn's time, on all processors: if other programs take more, it was disturbed
-SLOWER = 1.1  # what threads that keep to their processors may take, of what they take without
+SLOWER = 1.1  # of the time without: what threads that keep to their processors may take
 TICKS = os.sysconf("SC_CLK_TCK")  # of a second, by which the system counts
 
 Row = namedtuple("Row", "name aim")
@@ -116,21 +116,21 @@ def turn(process, sample, seconds):
     return stats.Sample(1e9 * best, calls, disturbed)
 
 
-def settle(process, sample, threads, seconds):
-    """Gives each thread a processor of its own, unless that makes it clearly slower: OpenVINO may have more threads than
-    work. A small difference is noise, and whoever is released may run two threads on one processor for whole rounds."""
-    free = min(sample(seconds)[0] for _ in range(2))
-    spread(process.pid, threads)
-    if min(sample(seconds)[0] for _ in range(2)) > SLOWER * free:
-        release(process.pid)
-    rest(process.pid)
+def settle(contestants, threads, seconds):
+    """Gives each thread a processor of its own: left alone, two may share one for whole rounds. Those of others are let
+    go again where that is clearly faster, as OpenVINO may have more threads than it was told; Mica has as many."""
+    for name, (process, sample) in contestants.items():
+        free = min(sample(seconds)[0] for _ in range(2))
+        spread(process.pid, threads)
+        if name != "mica" and min(sample(seconds)[0] for _ in range(2)) > SLOWER * free:
+            release(process.pid)
+        rest(process.pid)
 
 
 def measure(args, name, threads, contestants):
     """Rounds of turns, until the row is decided or patience ends; `contestants`: a process and its sample by name."""
     rounds, keys = [], list(contestants)
-    for process, sample in contestants.values():
-        settle(process, sample, threads, args.seconds / 2)
+    settle(contestants, threads, args.seconds / 2)
     while True:
         first = len(rounds) % len(keys)  # nobody is always the one after the slowest
         rounds.append({one: turn(*contestants[one], args.seconds) for one in keys[first:] + keys[:first]})
