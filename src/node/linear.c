@@ -18,7 +18,8 @@ static bool find_rows(mica_tensor *rows, const mica_tensor *t)
 static mica_tensor as_rows(const mica_tensor *t)
 {
     mica_tensor rows = *t;
-    (void)find_rows(&rows, t);
+    if (t->rank != 2)
+        (void)find_rows(&rows, t);
     return rows;
 }
 

@@ -350,28 +350,38 @@ static void run_steps(mica_context *crew, step *s)
     }
 }
 
+/* The finishing function for all of c, whose rows are contiguous. */
+static void finish_all(const mica_gemm *g)
+{
+    float *c = g->c;
+    for (size_t i = 0; g->finish != NULL && i < g->m; i++, c += g->row_stride)
+        g->finish(c, (const float *const[]){c}, g->n, g->finish_params);
+}
+
 /* With all threads, or without a crew on this one alone. */
 static void run(const mica_context *ctx, mica_context *crew, const mica_gemm *given, void *scratch)
 {
     if (given->m == 0 || given->n == 0)
         return;
-    step s = {.g = *given,
-              .turned = turns(given),
-              .kernels = MICA_FAMILY(ctx->kernels, gemm),
-              .threads = crew != NULL ? (size_t)crew->threads : 1,
-              .a_rooms = scratch};
-    if (given->from == NULL) {
-        s.g.from = given->c;
-        s.g.from_row_stride = given->row_stride;
-        s.g.from_column_stride = given->column_stride;
+    const mica_gemm_kernels *kernels = MICA_FAMILY(ctx->kernels, gemm);
+    mica_gemm g = *given;
+    if (g.from == NULL) {
+        g.from = g.c;
+        g.from_row_stride = g.row_stride;
+        g.from_column_stride = g.column_stride;
     }
-    if (s.turned)
-        s.g = transpose(&s.g);
-    if (mica_gemm_vector_run(crew, s.kernels, &s.g)) {
-        if (s.g.finish != NULL)
-            finish_block(&s, 0, s.g.m, 0, s.g.n);
+    bool turned = turns(&g);
+    if (turned)
+        g = transpose(&g);
+    if (mica_gemm_vector_run(crew, kernels, &g)) {
+        finish_all(given);
         return;
     }
+    step s = {.g = g,
+              .turned = turned,
+              .kernels = kernels,
+              .threads = crew != NULL ? (size_t)crew->threads : 1,
+              .a_rooms = scratch};
     s.most_rows = most_rows(ctx, s.g.k);
     s.a_bytes = a_room_bytes(ctx, s.g.m, s.g.k);
     s.a_packed = !reads(&s.g.a, &s.g.b, s.g.m, s.g.n, s.g.k);

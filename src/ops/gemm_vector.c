@@ -33,31 +33,49 @@ static void vector_block(void *work, size_t block, int thread)
             y[(ptrdiff_t)i * v->y_stride] += v->bias[first + i];
 }
 
-/* Whether the product has a single row or column that a vector kernel can take as it lies; fills *v if so. */
-static bool as_vector(const mica_gemm *g, const mica_gemm_kernels *kernels, vector_job *v)
+/* The product as a matrix times a vector: A times a column, or a row times B, which is B transposed times a column. The
+ * vector's side of the matrix, with its stride in c, is `rows` of the job. False if no kernel can take it as it lies. */
+static bool as_vector(const mica_gemm *g, bool column, vector_job *v)
 {
-    if (g->m != 1 && g->n != 1)
-        return false;
-    /* A times a column; otherwise a row times B, which is B transposed times a column */
-    bool column = g->n == 1;
     const mica_gemm_operand *matrix = column ? &g->a : &g->b, *vector = column ? &g->b : &g->a;
-    if ((column ? g->column_bias : g->row_bias) != NULL)
+    if ((column ? g->n : g->m) != 1 || (column ? g->column_bias : g->row_bias) != NULL)
         return false;
-    *v = (vector_job){.kernels = kernels,
-                      .m = matrix->data,
-                      .x = vector->data,
-                      .bias = column ? g->row_bias : g->column_bias,
-                      .m_row_stride = matrix->vector_stride,
-                      .m_k_stride = matrix->k_stride,
-                      .x_stride = vector->k_stride,
-                      .y_stride = column ? g->row_stride : g->column_stride,
-                      .y = g->c,
-                      .rows = column ? g->m : g->n,
-                      .k = g->k,
-                      .alpha = g->alpha,
-                      .beta = g->beta};
-    v->block_rows = mica_round_up(VECTOR_BLOCK / g->k + 1, kernels->tile_columns);
+    v->m = matrix->data;
+    v->x = vector->data;
+    v->bias = column ? g->row_bias : g->column_bias;
+    v->m_row_stride = matrix->vector_stride;
+    v->m_k_stride = matrix->k_stride;
+    v->x_stride = vector->k_stride;
+    v->y_stride = column ? g->row_stride : g->column_stride;
+    v->rows = column ? g->m : g->n;
     return (v->m_k_stride == 1 && v->x_stride == 1) || (v->m_row_stride == 1 && v->y_stride == 1);
+}
+
+static bool takes(const mica_gemm *g, vector_job *v)
+{
+    return g->a.pack == NULL && g->b.pack == NULL && (as_vector(g, false, v) || as_vector(g, true, v));
+}
+
+bool mica_gemm_is_vector(const mica_gemm *g)
+{
+    vector_job v;
+    return g->beta == 0.0f && g->a.pack == NULL && g->b.pack == NULL && as_vector(g, false, &v);
+}
+
+/* Divisions take as long as a small product: one of a single block does without. */
+static void run_vector(mica_context *ctx, const mica_gemm *g, vector_job *v)
+{
+    v->y = g->c;
+    v->k = g->k;
+    v->alpha = g->alpha;
+    v->beta = g->beta;
+    v->block_rows = v->rows;
+    if (v->rows * v->k <= VECTOR_BLOCK) {
+        vector_block(v, 0, 0);
+        return;
+    }
+    v->block_rows = mica_round_up(VECTOR_BLOCK / g->k + 1, v->kernels->tile_columns);
+    mica_parallel(ctx, mica_div_up(v->rows, v->block_rows), vector_block, v);
 }
 
 /* ---- A column times a row ---- */
@@ -107,13 +125,15 @@ bool mica_gemm_vector_run(mica_context *ctx, const mica_gemm_kernels *kernels, c
         run_without_k(g);
         return true;
     }
-    if (g->a.pack != NULL || g->b.pack != NULL || (g->beta != 0.0f && g->from != g->c))
+    if (g->beta != 0.0f && g->from != g->c)
         return false;
-    vector_job v;
-    if (as_vector(g, kernels, &v)) {
-        mica_parallel(ctx, mica_div_up(v.rows, v.block_rows), vector_block, &v);
+    vector_job v = {.kernels = kernels};
+    if (takes(g, &v)) {
+        run_vector(ctx, g, &v);
         return true;
     }
+    if (g->a.pack != NULL || g->b.pack != NULL)
+        return false;
     if (!is_outer(g))
         return false;
     outer_job o = {.g = g, .kernels = kernels, .block_rows = VECTOR_BLOCK / g->n + 1};

@@ -8,6 +8,7 @@
 #include "ops/activation.h"
 #include "ops/check.h"
 #include "ops/gemm.h"
+#include "ops/gemm_vector.h"
 #include "ops/walk.h"
 
 /* A batch of products: one for every position of dst's leading axes. */
@@ -76,6 +77,18 @@ static void join_rows(batch *w)
     }
 }
 
+/* Whether the leading axes of a and b broadcast to those of dst. */
+static mica_status check_batches(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
+                                 const mica_tensor *b)
+{
+    mica_tensor batch_of[3] = {*dst, *a, *b};
+    for (int i = 0; i < 3; i++)
+        batch_of[i].rank -= 2;
+    MICA_TRY(
+        mica_check_broadcast(ctx, "matmul", "the batch of a", &batch_of[1], "that of dst", &batch_of[0]));
+    return mica_check_broadcast(ctx, "matmul", "the batch of b", &batch_of[2], "that of dst", &batch_of[0]);
+}
+
 static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const mica_tensor *a,
                                 const mica_tensor *b, const mica_matmul_opts *opts, uint64_t dtypes)
 {
@@ -103,11 +116,8 @@ static mica_status check_matmul(mica_context *ctx, const mica_tensor *dst, const
     if (dst->dim[dst->rank - 2] != m || dst->dim[dst->rank - 1] != n)
         return mica_fail(ctx, MICA_ERR_SHAPE, "matmul: dst is %s: expected [..., %td, %td] for a %s and b %s",
                          MICA_SHAPE(dst), m, n, MICA_SHAPE(a), MICA_SHAPE(b));
-    mica_tensor batch_of[3] = {*dst, *a, *b};
-    for (int i = 0; i < 3; i++)
-        batch_of[i].rank -= 2;
-    MICA_TRY(mica_check_broadcast(ctx, op, "the batch of a", &batch_of[1], "that of dst", &batch_of[0]));
-    MICA_TRY(mica_check_broadcast(ctx, op, "the batch of b", &batch_of[2], "that of dst", &batch_of[0]));
+    if (dst->rank > 2)
+        MICA_TRY(check_batches(ctx, dst, a, b));
     if (opts->residual != NULL) {
         MICA_TRY(mica_check_broadcast(ctx, op, "residual", opts->residual, "dst", dst));
         if (opts->beta != 0.0f)
@@ -243,8 +253,9 @@ static mica_status float_matmul(mica_context *ctx, const mica_tensor *dst, const
     plan_batch(ctx, &w, dst, a, b, opts);
     w.gemm.b.packed = packed;
     mica_count_flops(ctx, 2.0 * (double)mica_tensor_count(dst) * (double)w.gemm.k);
+    bool bare = w.count == 1 && mica_gemm_is_vector(&w.gemm);
     void *scratch;
-    MICA_START(ctx, "matmul", mica_gemm_batch_scratch(ctx, &w.gemm, w.count), &scratch);
+    MICA_START(ctx, "matmul", bare ? 0 : mica_gemm_batch_scratch(ctx, &w.gemm, w.count), &scratch);
 
     w.scratch = scratch;
     run_batch(ctx, &w, mica_gemm_many(w.count, w.gemm.m, w.gemm.n, w.gemm.k));
