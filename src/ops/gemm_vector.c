@@ -33,8 +33,8 @@ static void vector_block(void *work, size_t block, int thread)
             y[(ptrdiff_t)i * v->y_stride] += v->bias[first + i];
 }
 
-/* The product as a matrix times a vector: A times a column, or a row times B, which is B transposed times a column. The
- * vector's side of the matrix, with its stride in c, is `rows` of the job. False if no kernel can take it as it lies. */
+/* The product as a matrix times a vector: A times a column, or a row times B, which is B transposed times a column.
+ * False if no kernel can take it as it lies. */
 static bool as_vector(const mica_gemm *g, bool column, vector_job *v)
 {
     const mica_gemm_operand *matrix = column ? &g->a : &g->b, *vector = column ? &g->b : &g->a;
