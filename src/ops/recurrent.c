@@ -1,6 +1,6 @@
-/* Recurrent forward: the inputs' part of all gates in one product, then step by step the state's part, added
- * by a product with W_hh, and the cell. */
-#include "ops/recurrent.h"
+/* Recurrent forward: the inputs' part of all gates in one product, then step by step the state's part, added by a
+ * product with W_hh, and the cell; or both parts at once in each step, as recurrent_joined.c has it. */
+#include "ops/recurrent_forward.h"
 
 #include <string.h>
 
@@ -8,11 +8,6 @@
 
 /* Sequences that are enough for a thread of their own: each reads all of W_hh from the third cache in every step. */
 #define LEAST_ROWS 16
-/* Sequences of which a step's product with the inputs runs at full speed, and bytes of both weights that it reads from
- * a near cache. */
-#define JOINED_ROWS  8
-#define JOINED_BYTES ((size_t)2 << 20)
-#define APART        (MICA_ALIGN / sizeof(float))
 
 /* ---- Checks ---- */
 
@@ -60,67 +55,21 @@ mica_status mica_recurrent_check_steps(mica_context *ctx, const char *op, const 
 
 /* ---- Forward ---- */
 
-typedef struct forward_job {
-    mica_recurrent r;
-    mica_recurrent_step step;
-    const mica_tensor *y, *w_ih, *w_hh; /* y with contiguous rows; weights of any layout */
-    const float *x, *b_ih, *b_hh;       /* contiguous, as all that follow */
-    float *h_0, *c_0, *h_n, *c_n;
-    float *gates;                         /* [T, N, kept] */
-    float *cells;                         /* [T, N, H]; or, if not all are kept, [N, H] */
-    float *two;                           /* [2, N, H]: the last two steps' h, where there is no y */
-    bool all_steps, all_gates, all_cells; /* are kept, in the caller's memory */
-    float *from_hidden;                   /* GRU: [N, 3 H] */
-    float *bias;                          /* LSTM and RNN: b_ih + b_hh, [gates] */
-    bool joins;                           /* inputs and state are multiplied at once */
-    float *joined;                        /* [2, N, joined_stride]: [x h'] of even and odd steps */
-} forward_job;
-
-/* Whether steps may multiply their inputs along with the state, instead of one product for all steps before: their
- * gates would not stay in the second cache until then. The GRU needs both parts. It takes both weights packed. */
-static bool may_join(const mica_recurrent *r)
+static size_t gates_stride(const mica_recurrent_forward *j)
 {
-#if defined(MICA_SMALL)
-    (void)r;
-    return false;
-#else
-    return mica_recurrent_packs(r) && r->cell != MICA_CELL_GRU && r->batch >= JOINED_ROWS;
-#endif
-}
-
-static size_t joined_panels(mica_context *ctx, const mica_recurrent *r)
-{
-    return mica_recurrent_panels(ctx, r, r->inputs);
-}
-
-/* Built small, a constant. */
-static bool joins(const forward_job *j)
-{
-#if defined(MICA_SMALL)
-    (void)j;
-    return false;
-#else
-    return j->joins;
-#endif
-}
-
-/* Rows of [x h'], and of gates that nobody keeps, lie a little apart: not all in the same set of the first cache. */
-static size_t joined_stride(const mica_recurrent *r) { return r->inputs + r->hidden + APART; }
-
-static size_t gates_stride(const forward_job *j)
-{
-    return j->r.kept + (!j->all_gates && joins(j) ? APART : 0);
+    return j->r.kept + (!j->all_gates && mica_recurrent_joins(j) ? MICA_RECURRENT_APART : 0);
 }
 
 /* Hands out the scratch behind the arguments' copies. */
-static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
+static size_t lay_out_forward(mica_context *ctx, mica_recurrent_forward *j, void *scratch)
 {
     const mica_recurrent *r = &j->r;
+    const bool joins = mica_recurrent_joins(j);
     mica_pieces p = {.base = scratch};
     if (!j->all_gates)
-        j->gates = mica_piece(&p, (joins(j) ? 1 : r->steps) * r->batch * gates_stride(j));
-    if (joins(j))
-        j->joined = mica_piece(&p, 2 * r->batch * joined_stride(r));
+        j->gates = mica_piece(&p, (joins ? 1 : r->steps) * r->batch * gates_stride(j));
+    if (joins)
+        j->joined = mica_piece(&p, 2 * r->batch * mica_recurrent_joined_stride(r));
     if (!j->all_cells && r->cell == MICA_CELL_LSTM)
         j->cells = mica_piece(&p, r->batch * r->hidden);
     if (!j->all_steps)
@@ -129,9 +78,9 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
         j->from_hidden = mica_piece(&p, r->batch * r->gates);
     else
         j->bias = mica_piece(&p, r->gates);
-    if (joins(j)) {
-        size_t floats = mica_least(joined_panels(ctx, r), JOINED_BYTES / sizeof(float));
-        j->step.product.panels = mica_piece(&p, floats);
+    if (joins) {
+        size_t floats = mica_recurrent_panels(ctx, r, r->inputs);
+        j->step.product.panels = mica_piece(&p, mica_least(floats, MICA_RECURRENT_JOINED_FLOATS));
         return p.used;
     }
     if (mica_recurrent_packs(r))
@@ -144,27 +93,25 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
 
 /* What all that are no larger need: with fewer sequences, or steps, they do not join and need more; with fewer inputs,
  * or units, they may join. */
-static size_t forward_scratch(mica_context *ctx, forward_job *j)
+static size_t forward_scratch(mica_context *ctx, mica_recurrent_forward *j)
 {
     size_t bytes = lay_out_forward(ctx, j, NULL);
-#if !defined(MICA_SMALL)
-    if (may_join(&j->r)) {
-        forward_job few = *j, one = *j, joined = *j;
+    if (mica_recurrent_may_join(&j->r)) {
+        mica_recurrent_forward few = *j, one = *j, joined = *j;
         few.joins = one.joins = false;
-        few.r.batch = JOINED_ROWS - 1;
+        few.r.batch = MICA_RECURRENT_JOINED_ROWS - 1;
         one.r.steps = 1;
         joined.joins = true;
         bytes = mica_most(bytes, lay_out_forward(ctx, &few, NULL));
         bytes = mica_most(bytes, lay_out_forward(ctx, &one, NULL));
         bytes = mica_most(bytes, lay_out_forward(ctx, &joined, NULL));
     }
-#endif
     return bytes;
 }
 
 /* The bias that the inputs' product adds. What the state's would add to the same gates comes with it, so that no
  * step has to. */
-static const float *input_bias(mica_context *ctx, const forward_job *j)
+static const float *input_bias(mica_context *ctx, const mica_recurrent_forward *j)
 {
     if (j->r.cell == MICA_CELL_GRU || j->b_hh == NULL)
         return j->b_ih;
@@ -175,7 +122,7 @@ static const float *input_bias(mica_context *ctx, const forward_job *j)
 }
 
 /* gates = x W_ihT + b, for all steps at once */
-static void run_inputs(mica_context *ctx, const forward_job *j)
+static void run_inputs(mica_context *ctx, const mica_recurrent_forward *j)
 {
     const mica_recurrent *r = &j->r;
     mica_gemm g = {
@@ -192,23 +139,8 @@ static void run_inputs(mica_context *ctx, const forward_job *j)
     mica_gemm_run(ctx, &g, j->step.gemm_scratch);
 }
 
-#if !defined(MICA_SMALL)
-/* gates = [x h'] [W_ih W_hh]T + b */
-static void set_joined_product(mica_context *ctx, forward_job *j)
-{
-    const mica_tensor *w = j->w_ih;
-    mica_recurrent_product *p = &j->step.product;
-    p->input_weights = (mica_gemm_operand){
-        .data = w->data, .vector_stride = w->stride[0], .k_stride = w->stride[1]};
-    p->inputs = j->r.inputs;
-    p->k += p->inputs;
-    p->beta = 0.0f;
-    p->bias = input_bias(ctx, j);
-}
-#endif
-
 /* gates += h' W_hhT; the GRU's are kept apart, with b_hh */
-static void set_product(forward_job *j)
+static void set_product(mica_recurrent_forward *j)
 {
     const mica_tensor *w = j->w_hh;
     mica_recurrent_product *p = &j->step.product;
@@ -222,53 +154,14 @@ static void set_product(forward_job *j)
 }
 
 /* Those of step t: where nobody keeps them and the inputs are joined, every step has the same. */
-static mica_cell_rows gates_at(const forward_job *j, size_t t)
+static mica_cell_rows gates_at(const mica_recurrent_forward *j, size_t t)
 {
     size_t stride = gates_stride(j);
-    bool one = !j->all_gates && joins(j);
+    bool one = !j->all_gates && mica_recurrent_joins(j);
     return (mica_cell_rows){j->gates + (one ? 0 : t) * j->r.batch * stride, (ptrdiff_t)stride};
 }
 
-#if !defined(MICA_SMALL)
-static mica_cell_rows inputs_at(const forward_job *j, size_t t)
-{
-    return (mica_cell_rows){(float *)j->x + t * j->r.batch * j->r.inputs, (ptrdiff_t)j->r.inputs};
-}
-
-static mica_cell_rows joined_at(const forward_job *j, size_t t)
-{
-    size_t stride = joined_stride(&j->r);
-    return (mica_cell_rows){j->joined + t % 2 * j->r.batch * stride, (ptrdiff_t)stride};
-}
-
-/* [x h'] of the first step; the others' are left by the step before. */
-static void join_first(const forward_job *j)
-{
-    size_t inputs = j->r.inputs, hidden = j->r.hidden;
-    mica_cell_rows x = inputs_at(j, 0), to = joined_at(j, 0);
-    for (size_t i = j->step.row; i < j->step.row + j->step.rows; i++) {
-        float *row = to.data + (ptrdiff_t)i * to.stride;
-        memcpy(row, x.data + (ptrdiff_t)i * x.stride, inputs * sizeof *row);
-        if (j->h_0 != NULL)
-            memcpy(row + inputs, j->h_0 + i * hidden, hidden * sizeof *row);
-    }
-}
-
-static void set_joined_rows(forward_job *j, size_t t)
-{
-    const mica_cell_rows none = {NULL, 0};
-    mica_recurrent_step *s = &j->step;
-    bool last = t + 1 == j->r.steps;
-    s->product.from = joined_at(j, t);
-    s->product.inputs_alone = t == 0 && j->h_0 == NULL;
-    s->product.to = s->cell.gates;
-    s->next = joined_at(j, t + 1);
-    s->next_x = last ? none : inputs_at(j, t + 1);
-    s->cell.h_again = (mica_cell_rows){s->next.data + j->r.inputs, s->next.stride};
-}
-#endif
-
-static void run_step(mica_context *ctx, forward_job *j, size_t t)
+static void run_step(mica_context *ctx, mica_recurrent_forward *j, size_t t)
 {
     const mica_recurrent *r = &j->r;
     ptrdiff_t hidden = (ptrdiff_t)r->hidden;
@@ -286,15 +179,13 @@ static void run_step(mica_context *ctx, forward_job *j, size_t t)
         p->to = s->from_hidden;
     else if (p->from.data != NULL) /* zeros add nothing */
         p->to = s->gates;
-#if !defined(MICA_SMALL)
-    if (joins(j))
-        set_joined_rows(j, t);
-#endif
+    if (mica_recurrent_joins(j))
+        mica_recurrent_join_step(j, t);
     mica_recurrent_run(ctx, &j->step);
 }
 
 /* The state after the last step, or before the first where there is none. */
-static void copy_state(float *to, const mica_cell_rows *from, const forward_job *j)
+static void copy_state(float *to, const mica_cell_rows *from, const mica_recurrent_forward *j)
 {
     size_t hidden = j->r.hidden, end = j->step.row + j->step.rows;
     for (size_t i = j->step.row; to != NULL && i < end; i++) {
@@ -307,7 +198,7 @@ static void copy_state(float *to, const mica_cell_rows *from, const forward_job 
 
 static void run_rows(mica_context *ctx, const void *job, size_t row, size_t rows)
 {
-    forward_job j = *(const forward_job *)job;
+    mica_recurrent_forward j = *(const mica_recurrent_forward *)job;
     mica_cell_step *s = &j.step.cell;
     ptrdiff_t hidden = (ptrdiff_t)j.r.hidden;
     j.step.row = row;
@@ -315,26 +206,22 @@ static void run_rows(mica_context *ctx, const void *job, size_t row, size_t rows
     s->from_hidden = (mica_cell_rows){j.from_hidden, (ptrdiff_t)j.r.gates};
     s->h = (mica_cell_rows){j.h_0, hidden};
     s->c = (mica_cell_rows){j.c_0, hidden};
-#if !defined(MICA_SMALL)
-    if (joins(&j))
-        join_first(&j);
-#endif
+    if (mica_recurrent_joins(&j))
+        mica_recurrent_join_first(&j);
     for (size_t t = 0; t < j.r.steps; t++)
         run_step(ctx, &j, t);
     copy_state(j.h_n, &s->h, &j);
     copy_state(j.c_n, &s->c, &j);
 }
 
-static void run_forward(mica_context *ctx, forward_job *j)
+static void run_forward(mica_context *ctx, mica_recurrent_forward *j)
 {
     const mica_recurrent *r = &j->r;
     j->step.kernel = mica_recurrent_kernel(ctx, r->cell);
     set_product(j);
-#if !defined(MICA_SMALL)
-    if (joins(j))
-        set_joined_product(ctx, j);
-#endif
-    if (!joins(j))
+    if (mica_recurrent_joins(j))
+        mica_recurrent_join_product(j, input_bias(ctx, j));
+    else
         run_inputs(ctx, j);
     mica_recurrent_start(ctx, r, &j->step);
     mica_recurrent_each(ctx, r, LEAST_ROWS, run_rows, j);
@@ -360,7 +247,7 @@ static mica_status check_forward(mica_context *ctx, const char *op, mica_recurre
 }
 
 /* Points the job at its arguments: y by `rows`, all others up to the weights by `dense`. */
-static void set_data(forward_job *j, const mica_contiguous *rows, const mica_contiguous *dense)
+static void set_data(mica_recurrent_forward *j, const mica_contiguous *rows, const mica_contiguous *dense)
 {
     j->y = mica_contiguous_tensor(rows, 0);
     j->h_n = dense->data[H_N - 1];
@@ -400,15 +287,16 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
         [W_IH] = {"w_ih", w->w_ih, 0, 0},
         [W_HH] = {"w_hh", w->w_hh, 0, 0},
     };
-    forward_job j = {.step.cell.relu = o.relu,
-                     .w_ih = w->w_ih,
-                     .w_hh = w->w_hh,
-                     .all_steps = y != NULL,
-                     .all_gates = o.gates != NULL,
-                     .all_cells = o.cells != NULL};
+    mica_recurrent_forward j = {.step.cell.relu = o.relu,
+                                .w_ih = w->w_ih,
+                                .w_hh = w->w_hh,
+                                .all_steps = y != NULL,
+                                .all_gates = o.gates != NULL,
+                                .all_cells = o.cells != NULL};
     MICA_TRY(check_forward(ctx, op, &j.r, cell, args, w));
     mica_count_flops(ctx, mica_recurrent_flops(&j.r, j.r.inputs + j.r.hidden));
-    j.joins = may_join(&j.r) && joined_panels(ctx, &j.r) <= JOINED_BYTES / sizeof(float);
+    j.joins = mica_recurrent_may_join(&j.r) &&
+              mica_recurrent_panels(ctx, &j.r, j.r.inputs) <= MICA_RECURRENT_JOINED_FLOATS;
     mica_contiguous rows, dense;
     mica_tensor rows_copies[1];
     mica_contiguous_plan_rows(&rows, rows_copies, args, 1);
