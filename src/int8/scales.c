@@ -32,15 +32,15 @@ static bool key_of(const mica_int8 *q, int value, char key[KEY_BYTES])
 size_t mica_int8_scales_print(char *text, size_t size, const mica_int8 *q)
 {
     size_t length = 0;
-    char key[KEY_BYTES];
+    char key[KEY_BYTES], scale[MICA_NUMBER_ROOM];
     if (size > 0)
         text[0] = '\0';
     for (int i = 0; i < q->values; i++) {
         if (!(q->scale[i] > 0.0f) || !key_of(q, i, key))
             continue;
         bool fits = length < size;
-        length += (size_t)snprintf(fits ? text + length : NULL, fits ? size - length : 0, "%s %.9g\n", key,
-                                   (double)q->scale[i]);
+        length += (size_t)snprintf(fits ? text + length : NULL, fits ? size - length : 0, "%s %s\n", key,
+                                   mica_print_number(scale, 9, (double)q->scale[i]));
     }
     return length;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
+
 #define LONGEST 512 /* characters of a number */
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -151,4 +153,17 @@ bool mica_parse_number(double *out, const char *text, size_t length)
         *out = convert_slowly(&d, text, length);
     }
     return true;
+}
+
+const char *mica_print_number(char text[MICA_NUMBER_ROOM], int digits, double number)
+{
+    mica_format(text, MICA_NUMBER_ROOM, "%.*g", digits, number);
+    const char *point = localeconv()->decimal_point;
+    char *at = point[0] != '\0' ? strchr(text, point[0]) : NULL;
+    if (at != NULL) {
+        const char *rest = at + strlen(point);
+        *at = '.';
+        memmove(at + 1, rest, strlen(rest) + 1);
+    }
+    return text;
 }

@@ -86,12 +86,12 @@ static mica_status new_constant(reader *r, const token *at, const char *name, do
     return MICA_OK;
 }
 
-static void print_number(char *out, size_t size, double number)
+static void print_number(char out[MICA_NUMBER_ROOM], double number)
 {
     double back;
-    mica_format(out, size, "%.15g", number);
+    (void)mica_print_number(out, 15, number);
     if (!mica_parse_number(&back, out, strlen(out)) || back != number)
-        mica_format(out, size, "%.17g", number);
+        (void)mica_print_number(out, 17, number);
 }
 
 /* Another value that the caller gave, instead of the expression from `from` on. */
@@ -107,7 +107,7 @@ static void take_given(reader *r, const char *name, size_t from, double *value)
         if (e == NULL)
             return;
         *e = (edit){.at = from, .length = r->before - from};
-        print_number(e->text, sizeof e->text, *value);
+        print_number(e->text, *value);
         return;
     }
 }

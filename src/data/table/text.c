@@ -62,6 +62,12 @@ static void put_string(sink *s, const char *text)
     put_bytes(s, "\"", 1);
 }
 
+static void put_number(sink *s, const char *name, double number)
+{
+    char text[MICA_NUMBER_ROOM];
+    put(s, ", \"%s\": %s", name, mica_print_number(text, 17, number));
+}
+
 static void put_column(sink *s, const mica_own_column *own)
 {
     const mica_column *c = &own->column;
@@ -71,8 +77,11 @@ static void put_column(sink *s, const mica_own_column *own)
         c->role, (unsigned long long)c->missing, (unsigned long long)c->different);
     put(s, ", \"whole\": %s, \"counts_rows\": %s, \"times\": %s", c->whole ? "true" : "false",
         c->counts_rows ? "true" : "false", c->times ? "true" : "false");
-    put(s, ", \"least\": %.17g, \"most\": %.17g, \"mean\": %.17g, \"deviation\": %.17g, \"median\": %.17g",
-        c->least, c->most, c->mean, c->deviation, c->median);
+    put_number(s, "least", c->least);
+    put_number(s, "most", c->most);
+    put_number(s, "mean", c->mean);
+    put_number(s, "deviation", c->deviation);
+    put_number(s, "median", c->median);
     /* Numbers that are inputs or targets as such need no list of their values. */
     if (c->kind == MICA_COLUMN_CATEGORY) {
         put(s, ", \"numeric\": %s, \"values\": [", own->numeric ? "true" : "false");
