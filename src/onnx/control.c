@@ -17,11 +17,18 @@ static const mica_onnx_graph *graph_of(mica_onnx_importing *n, const char *name)
     return NULL;
 }
 
+/* Imports that decide otherwise are of graphs that cannot be compared. */
+static void note_decision(mica_onnx_importing *n, uint64_t decision)
+{
+    n->import->decisions = (n->import->decisions ^ (decision + 1)) * 0x100000001b3; /* FNV-1a's prime */
+}
+
 static void branch(mica_onnx_importing *n)
 {
     if (mica_onnx_known(n, n->in[0], "the condition") == NULL)
         return;
     bool holds = mica_onnx_known_number(n, n->in[0], "the condition") != 0;
+    note_decision(n, holds);
     const mica_onnx_graph *graph = graph_of(n, holds ? "then_branch" : "else_branch");
     if (graph != NULL)
         (void)mica_onnx_import_graph(n, graph, NULL, 0, n->out, n->outs);
@@ -94,7 +101,7 @@ static void loop(mica_onnx_importing *n)
     int carried = n->ins > 2 ? n->ins - 2 : 0;
     mica_onnx_ref in[MICA_ONNX_OUTS], out[MICA_ONNX_OUTS] = {0}, condition = n->ins > 1 ? n->in[1] : 0;
     collected scans[MICA_ONNX_OUTS] = {{0}};
-    int64_t turns = turns_of(n);
+    int64_t turns = turns_of(n), turn = 0;
     int scanned = body != NULL ? body->output_count - 1 - carried : 0;
     if (n->failed)
         return;
@@ -104,7 +111,7 @@ static void loop(mica_onnx_importing *n)
     }
     for (int i = 0; i < carried; i++)
         in[i + 2] = n->in[i + 2];
-    for (int64_t turn = 0; turn < turns && holds(n, condition); turn++) {
+    for (; turn < turns && holds(n, condition); turn++) {
         if (turn == MOST_TURNS)
             (void)mica_onnx_unsupported(n, "a loop of more than %d turns", MOST_TURNS);
         in[0] = mica_onnx_scalar(n, MICA_I64, (double)turn);
@@ -117,6 +124,7 @@ static void loop(mica_onnx_importing *n)
         for (int k = 0; k < scanned; k++)
             collect(n, &scans[k], out[1 + carried + k]);
     }
+    note_decision(n, (uint64_t)turn);
     for (int i = 0; i < carried; i++)
         mica_onnx_give(n, i, in[i + 2]);
     give_collected(n, scans, scanned, carried);
@@ -177,6 +185,7 @@ static void scan(mica_onnx_importing *n)
     collected outs[MOST_SCANS] = {{0}};
     if (body == NULL || !plan_scan(n, body, &p))
         return;
+    note_decision(n, (uint64_t)p.turns);
     for (int i = 0; i < p.states; i++)
         in[i] = n->in[i];
     for (int k = 0; k < p.outs; k++)

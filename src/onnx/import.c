@@ -407,8 +407,7 @@ static mica_status tell_problems(mica_onnx_import *im)
                      m->problem_count, m->problem_count == 1 ? "" : "s", text);
 }
 
-/* Imports the whole graph into im->net. */
-static void import_model(mica_onnx_import *im)
+void mica_onnx_import_model(mica_onnx_import *im)
 {
     mica_onnx *model = im->model;
     mica_onnx_scope scope = {0};
@@ -429,51 +428,6 @@ static void import_model(mica_onnx_import *im)
     im->names = im->scope = NULL;
 }
 
-/* The same with smaller sizes, if there are any, into a net that nobody needs: see sizes.c. */
-static bool import_twin(mica_onnx_import *twin, const mica_onnx_import *im)
-{
-    *twin = *im;
-    twin->smaller = true;
-    twin->status = mica_net_create(im->ctx, &twin->net);
-    if (twin->status == MICA_OK) {
-        import_model(twin);
-        mica_net_destroy(twin->net);
-    }
-    return twin->status == MICA_OK;
-}
-
-/* Steps of other sizes than planned only where the import has shown that they are right. */
-static mica_status settle_sizes(const mica_onnx_import *im, bool compared)
-{
-    if (im->status != MICA_OK)
-        return im->status;
-    MICA_TRY(mica_net_status(im->net));
-    if (!im->varies)
-        return mica_net_fix_sizes(im->net, im->named
-                                               ? "at a size of 1 there is no smaller one to compare with"
-                                               : "the model has no named sizes");
-    if (!compared || (im->twin != NULL && im->twin->count != im->count))
-        return mica_net_fix_sizes(im->net, "the model's graph depends on its sizes");
-    return im->fixed != NULL ? mica_net_fix_sizes(im->net, im->fixed) : MICA_OK;
-}
-
-static bool sets_symbols(const mica_onnx_opts *opts)
-{
-    for (int i = 0; opts != NULL && i < opts->count; i++)
-        if (opts->sets[i].value == NULL && opts->sets[i].size > 1)
-            return true;
-    return false;
-}
-
-static void drop(mica_onnx_import *im)
-{
-    for (int i = 0; i * MICA_ONNX_PAGE < im->count; i++)
-        mica_release(im->ctx, im->pages[i], MICA_ONNX_PAGE * sizeof **im->pages);
-    mica_release(im->ctx, im->pages, (size_t)im->page_room * sizeof *im->pages);
-    mica_release(im->ctx, im->calls, (size_t)im->call_room * sizeof *im->calls);
-    mica_release(im->ctx, im->makers, (size_t)im->maker_room * sizeof *im->makers);
-}
-
 mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opts *opts)
 {
     static const mica_onnx_opts none;
@@ -488,12 +442,12 @@ mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opt
                            .opsets = model->opsets,
                            .opset_count = model->opset_count},
                      twin = {.ctx = model->ctx};
-    bool compared = sets_symbols(opts) && import_twin(&twin, &im);
-    im.twin = compared ? &twin : NULL;
-    import_model(&im);
-    mica_status status = settle_sizes(&im, compared);
-    drop(&im);
-    drop(&twin);
+    mica_onnx_import_twin(&twin, &im);
+    if (im.status == MICA_OK)
+        mica_onnx_import_model(&im);
+    mica_status status = mica_onnx_settle_sizes(&im);
+    mica_onnx_drop_import(&im);
+    mica_onnx_drop_import(&twin);
     return status;
 }
 

@@ -3,11 +3,14 @@
  *
  * What an operator is told about shapes are numbers, and some of them follow from such a size: a Reshape to [8, -1]
  * where 8 is the batch, a mean that divides by the length. To tell them from true constants the graph is imported
- * twice, first with every size smaller, each by a number of its own. Values get the same numbers both times, so that
- * each can be compared with its twin: a constant that enters the net must be the same in both, and a call must give the
- * shapes that its twin has, by the same options. A constant whose twin is its beginning (a table of positions, a mask,
- * states of zeros) is cut to the size of the step, and a reshape is written so that it follows. For anything else the
- * net's sizes are fixed to those planned. */
+ * three times: with low sizes, with every size a little smaller than set, and as set. Values get the same numbers each
+ * time, so that each can be compared with its twin of the import before: a constant that enters the net must be the
+ * same in both, and a call must give the shapes that its twin has, by the same options. A constant whose twin is its
+ * beginning (a table of positions, a mask, states of zeros) is cut to the size of the step, and a reshape is written so
+ * that it follows. For anything else the net's sizes are fixed to those planned.
+ *
+ * A size that is a little smaller tells remainders of it, but not what follows it by steps: half of it, or whether it
+ * is more than 100. A low one does. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,14 +69,18 @@ bool mica_onnx_may_be_batch(const mica_onnx_import *im, const mica_onnx_value *v
     return open && (symbol == NULL || strcmp(name_in_net(im, symbol), "batch") == 0);
 }
 
-/* The size of a symbol in the twin: less by a number of its own, as far as it is large enough, so that sizes which
- * are the same now are not the same there. */
-static mica_index smaller(const mica_onnx_import *im, const mica_onnx_set *s)
+/* A symbol's size in an import. Less is by a number of its own, as far as it is large enough, so that sizes which are
+ * the same as set are not the same there; so is the least, from 2 on, as an axis of 1 may be one that broadcasts. */
+static mica_index size_in(const mica_onnx_import *im, const mica_onnx_set *s)
 {
-    mica_index less = 1;
+    mica_index number = 1;
     for (const mica_onnx_set *before = im->opts->sets; before < s; before++)
-        less += before->value == NULL;
-    return s->size > less ? s->size - less : s->size > 1 ? 1 : s->size;
+        number += before->value == NULL;
+    mica_index less = s->size > number ? s->size - number : s->size > 1 ? 1 : s->size;
+    mica_index low = number + (im->sizing == MICA_ONNX_HALF && s->size > 2 ? s->size / 2 : 1);
+    if (im->sizing == MICA_ONNX_AS_SET)
+        return s->size;
+    return im->sizing == MICA_ONNX_LESS || less < low ? less : low;
 }
 
 /* Whether this size is that of one symbol alone, both here and in the twin. */
@@ -82,7 +89,7 @@ static bool is_of_one_symbol(const mica_onnx_import *im, mica_index now, mica_in
     int count = 0;
     for (int i = 0; i < im->opts->count; i++) {
         const mica_onnx_set *s = &im->opts->sets[i];
-        count += s->value == NULL && s->size == now && smaller(im, s) == then;
+        count += s->value == NULL && size_in(im, s) == now && size_in(im->twin, s) == then;
     }
     return count == 1;
 }
@@ -99,9 +106,10 @@ bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index 
     }
     im->named = true;
     im->varies = im->varies || s->size > 1;
-    if (s->size > 1 && !is_of_one_symbol(im, s->size, smaller(im, s)))
+    mica_index now = size_in(im, s), then = im->twin != NULL ? size_in(im->twin, s) : now;
+    if (now != then && !is_of_one_symbol(im, now, then))
         im->fixed = "two of the model's sizes cannot be told apart: they are too small";
-    *out = mica_net_size(im->net, name_in_net(im, symbol), im->smaller ? smaller(im, s) : s->size);
+    *out = mica_net_size(im->net, name_in_net(im, symbol), now);
     return true;
 }
 

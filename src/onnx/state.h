@@ -60,6 +60,14 @@ typedef struct mica_onnx_frame {
 
 #define MICA_ONNX_PAGE 256 /* values */
 
+/* The sizes that an import is made for: sizes.c. */
+typedef enum mica_onnx_sizing {
+    MICA_ONNX_AS_SET,
+    MICA_ONNX_LESS,  /* by a little */
+    MICA_ONNX_LEAST, /* that is not a special case */
+    MICA_ONNX_HALF,  /* where those are too small for the model */
+} mica_onnx_sizing;
+
 typedef struct mica_onnx_import {
     mica_onnx *model;
     mica_context *ctx;
@@ -79,15 +87,16 @@ typedef struct mica_onnx_import {
     const mica_onnx_frame *frame; /* NULL: in the model's own graph */
     const mica_onnx_opset *opsets;
     int opset_count;
-    int depth;                           /* of functions and subgraphs */
-    int64_t nodes;                       /* imported so far, in all bodies */
-    size_t folded;                       /* bytes of constants that were computed */
-    int entered;                         /* calls that are in the net */
-    int made_names;                      /* of constants without one */
-    bool smaller;                        /* sizes are one less than set: see sizes.c */
+    int depth;      /* of functions and subgraphs */
+    int64_t nodes;  /* imported so far, in all bodies */
+    size_t folded;  /* bytes of constants that were computed */
+    int entered;    /* calls that are in the net */
+    int made_names; /* of constants without one */
+    mica_onnx_sizing sizing;
+    uint64_t decisions;                  /* a hash of the branches taken, and of the turns of loops */
     bool named;                          /* some size of the net has a name */
     bool varies;                         /* some size of the net may be smaller in a step */
-    const struct mica_onnx_import *twin; /* the import with smaller sizes; NULL: none */
+    const struct mica_onnx_import *twin; /* an import with smaller sizes; NULL: none */
     const char *fixed;                   /* why sizes may not be smaller; NULL: they may */
     mica_status status;                  /* what ends the import at once: memory */
 } mica_onnx_import;
@@ -121,11 +130,21 @@ bool mica_onnx_name_taken(mica_onnx_import *im, const char *text);
 void mica_onnx_add_problem(mica_onnx_import *im, const mica_onnx_node *node, const char *reason,
                            uint64_t needs);
 
+/* Imports the whole graph into im->net. */
+void mica_onnx_import_model(mica_onnx_import *im);
 /* Imports nodes in the innermost scope. */
 void mica_onnx_import_nodes(mica_onnx_import *im, const mica_onnx_node *nodes, int count);
 /* Imports a subgraph in a scope of its own: its outputs into out[most]. False: the node has failed. */
 bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph, const mica_onnx_ref *ins,
                             int count, mica_onnx_ref *out, int most);
+
+/* ---- Imports at other sizes (twin.c) ---- */
+
+/* The twin that an import is to be compared with, if its sizes may be smaller and the model can be imported so. */
+void mica_onnx_import_twin(mica_onnx_import *twin, mica_onnx_import *im);
+/* Ends an import: steps of other sizes than planned only where it has shown that they are right. */
+mica_status mica_onnx_settle_sizes(const mica_onnx_import *im);
+void mica_onnx_drop_import(mica_onnx_import *im);
 
 /* ---- Sizes (sizes.c) ---- */
 

@@ -1,5 +1,6 @@
 /* Sizes that a model knows by name: steps of any smaller size give the bits of a net that was built for it, or are
  * refused because something in the model is computed from the size. */
+#include <stdio.h>
 #include <string.h>
 
 #include <mica/mica.h>
@@ -120,7 +121,8 @@ TEST(onnx_numbers_from_sizes_fix_them)
 /* What follows is told to an operation as an option, of which its shapes say nothing. */
 typedef struct option_case {
     const char *type, *ins;
-    bool real; /* "rows" is a float, otherwise an integer */
+    bool real;   /* "number" is a float, otherwise an integer */
+    bool halved; /* and half of the rows */
 } option_case;
 
 /* `half` is the number of rows divided by 2, `after` that and 2; half and after are also the only rows of a slice. */
@@ -133,10 +135,10 @@ static proto option_model(const option_case *o)
     proto_message(&graph, GRAPH_INITIALIZER,
                   proto_tensor("two", ONNX_INT64, 1, (int64_t[]){1}, &two, sizeof two));
     proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape first", "rows"));
-    proto cast = proto_node("Cast", "rows", "number");
+    proto_message(&graph, GRAPH_NODE, proto_node("Div", "rows two", "half"));
+    proto cast = proto_node("Cast", o->halved ? "half" : "rows", "number");
     proto_int(&cast, "to", o->real ? ONNX_FLOAT : ONNX_INT64);
     proto_message(&graph, GRAPH_NODE, cast);
-    proto_message(&graph, GRAPH_NODE, proto_node("Div", "rows two", "half"));
     proto_message(&graph, GRAPH_NODE, proto_node("Add", "half two", "after"));
     proto_message(&graph, GRAPH_NODE, proto_node(o->type, o->ins, "y"));
     return proto_model(graph, 17);
@@ -144,8 +146,9 @@ static proto option_model(const option_case *o)
 
 TEST(onnx_options_from_sizes_fix_them)
 {
-    static const option_case cases[] = {
-        {"Clip", "x - number", true}, {"Trilu", "x number", false}, {"Slice", "x half after", false}};
+    static const option_case cases[] = {{"Clip", "x - number", true, false},
+                                        {"Trilu", "x number", false, false},
+                                        {"Slice", "x half after", false, false}};
     mica_context *ctx = test_context(1);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         proto bytes = option_model(&cases[i]);
@@ -161,6 +164,107 @@ TEST(onnx_options_from_sizes_fix_them)
         mica_onnx_close(model);
         proto_free(&bytes);
     }
+}
+
+/* y = x, or twice x if there are more than four rows. */
+static proto branch_model(void)
+{
+    proto graph = graph_of_x(), node = proto_node("If", "many", "y"), then = {0}, otherwise = {0};
+    const int64_t first = 0, four = 4;
+    proto_message(&graph, GRAPH_INITIALIZER,
+                  proto_tensor("first", ONNX_INT64, 0, NULL, &first, sizeof first));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("four", ONNX_INT64, 0, NULL, &four, sizeof four));
+    proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape first", "rows"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Greater", "rows four", "many"));
+    proto_message(&then, GRAPH_NODE, proto_node("Add", "x x", "z"));
+    proto_message(&then, GRAPH_OUTPUT, proto_value("z", ONNX_FLOAT, 2, (int64_t[]){-1, COLUMNS}));
+    proto_message(&otherwise, GRAPH_NODE, proto_node("Identity", "x", "z"));
+    proto_message(&otherwise, GRAPH_OUTPUT, proto_value("z", ONNX_FLOAT, 2, (int64_t[]){-1, COLUMNS}));
+    proto_graph_attribute(&node, "then_branch", then);
+    proto_graph_attribute(&node, "else_branch", otherwise);
+    proto_message(&graph, GRAPH_NODE, node);
+    return proto_model(graph, 17);
+}
+
+/* What is the same at the planned size and one less, but not at others. */
+TEST(onnx_steps_of_numbers_from_sizes_fix_them)
+{
+    static const option_case slice = {"Slice", "x half after", false, true},
+                             div = {"Div", "x number", true, true};
+    static const char *const why[] = {"a shape in the model is computed from its sizes",
+                                      "a constant of the model is computed from its sizes",
+                                      "the model's graph depends on its sizes"};
+    mica_context *ctx = test_context(1);
+    for (int i = 0; i < 3; i++) {
+        proto bytes = i == 0 ? option_model(&slice) : i == 1 ? option_model(&div) : branch_model();
+        char text[200];
+        mica_onnx *model;
+        REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+        mica_net *net = built(ctx, model, EVEN + 1);
+        snprintf(text, sizeof text, "shape error: net: batch cannot be 4, only 9 as planned: %s", why[i]);
+        if (net != NULL)
+            CHECK_ERROR(ctx, mica_net_resize(net, 4), MICA_ERR_SHAPE, text);
+        mica_net_destroy(net);
+        mica_onnx_close(model);
+        proto_free(&bytes);
+    }
+}
+
+/* The same where there is nothing at the least size: windows of 5 along n, times half of n. */
+TEST(onnx_windows_times_half_a_size_fix_it)
+{
+    mica_context *ctx = test_context(1);
+    const int64_t last = 2, two = 2, kernel = 5;
+    proto graph = {0}, pool = proto_node("AveragePool", "x", "pool");
+    mica_onnx *model;
+    proto_ints(&pool, "kernel_shape", &kernel, 1);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, (int64_t[]){1, 1, -1}));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 3, (int64_t[]){1, 1, PROTO_OPEN}));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("last", ONNX_INT64, 0, NULL, &last, sizeof last));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("two", ONNX_INT64, 0, NULL, &two, sizeof two));
+    proto_message(&graph, GRAPH_NODE, pool);
+    proto_message(&graph, GRAPH_NODE, proto_node("Shape", "x", "shape"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape last", "n"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Div", "n two", "half"));
+    proto_message(&graph, GRAPH_NODE, proto_node("CastLike", "half x", "number"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "pool number", "y"));
+    proto bytes = proto_model(graph, 17);
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *net = built(ctx, model, 9);
+    if (net != NULL)
+        CHECK_ERROR(ctx, mica_net_set_size(net, "n", 6), MICA_ERR_SHAPE,
+                    "shape error: net: n cannot be 6, only 9 as planned: a constant of the model is computed "
+                    "from its sizes");
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
+
+/* What is the first ten rows of twenty is all of them where there are two: that alone fixes nothing. */
+TEST(onnx_slices_that_become_nothing_fix_nothing)
+{
+    mica_context *ctx = test_context(1);
+    proto graph = {0};
+    const int64_t none = 0, ten = 10, axis = 1;
+    const int64_t one[] = {1};
+    mica_onnx *model;
+    mica_tensor y;
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 2, (int64_t[]){1, -1}));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 2, (int64_t[]){1, PROTO_OPEN}));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("none", ONNX_INT64, 1, one, &none, sizeof none));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("ten", ONNX_INT64, 1, one, &ten, sizeof ten));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("axis", ONNX_INT64, 1, one, &axis, sizeof axis));
+    proto_message(&graph, GRAPH_NODE, proto_node("Slice", "x none ten axis", "rows"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Relu", "rows", "y"));
+    proto bytes = proto_model(graph, 17);
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *net = built(ctx, model, 20);
+    for (mica_index size = 20; net != NULL && size > 0; size--)
+        if (CHECK_OK(ctx, mica_net_set_size(net, "n", size)) && CHECK_OK(ctx, mica_net_tensor(net, &y, "y")))
+            CHECK(y.dim[1] == (size < ten ? size : ten));
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
 }
 
 /* Windows of 3 with a stride, along axis "m", which is even both as planned and where it is compared: an odd one would
