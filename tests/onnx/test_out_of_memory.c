@@ -4,6 +4,7 @@
 #include <mica/mica.h>
 
 #include "io/scratch.h"
+#include "net/net.h"
 #include "onnx/proto.h"
 #include "oom.h"
 
@@ -11,9 +12,20 @@ typedef struct import_case {
     proto (*make)(void);
     bool train;
     const char *path; /* to be written to; NULL: not */
+    int imported;     /* how often it was so far, and whether to a net of fixed sizes */
+    bool fixed;
 } import_case;
 
-static mica_status import_all(mica_context *ctx, const import_case *c, const proto *bytes)
+/* What a refusal does not end is as it is without one. */
+static void check_sizes(import_case *c, const mica_net *net)
+{
+    bool fixed = net->sizes_fixed != NULL;
+    CHECK(c->imported == 0 || fixed == c->fixed);
+    c->fixed = fixed;
+    c->imported++;
+}
+
+static mica_status import_all(mica_context *ctx, import_case *c, const proto *bytes)
 {
     mica_onnx *model = NULL;
     mica_net *net = NULL;
@@ -23,6 +35,8 @@ static mica_status import_all(mica_context *ctx, const import_case *c, const pro
         status = mica_net_create(ctx, &net);
     if (status == MICA_OK)
         status = mica_onnx_build(model, net, &(mica_onnx_opts){.sets = &set, .count = 1, .train = c->train});
+    if (status == MICA_OK)
+        check_sizes(c, net);
     if (status == MICA_OK)
         status = mica_net_compile(net, NULL);
     if (status == MICA_OK)
@@ -38,7 +52,7 @@ static mica_status import_all(mica_context *ctx, const import_case *c, const pro
 
 static mica_status oom_import(const mica_allocator *allocator, void *argument)
 {
-    const import_case *c = argument;
+    import_case *c = argument;
     proto bytes = c->make();
     mica_context *ctx = NULL;
     mica_status status = mica_context_create(&ctx,
