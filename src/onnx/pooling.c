@@ -168,6 +168,8 @@ static mica_onnx_ref max_padded(mica_onnx_importing *n, mica_onnx_ref x, mica_on
 {
     mica_index before[3], after[3];
     memcpy(before, w->before, sizeof before);
+    if (w->ceil_mode)
+        mica_onnx_fix_strided(n, x, w, "ceil_mode with uneven padding depends on a size of the model");
     for (int k = 0; k < w->axes; k++) {
         mica_index reached = (w->out[k] - 1) * w->stride[k] + w->dilation[k] * (w->kernel[k] - 1) + 1;
         after[k] = w->ceil_mode ? reached - w->size[k] - before[k] : w->after[k];

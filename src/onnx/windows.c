@@ -113,11 +113,18 @@ bool mica_onnx_read_windows(mica_onnx_importing *n, mica_onnx_windows *w, const 
     return !n->failed;
 }
 
+void mica_onnx_fix_strided(mica_onnx_importing *n, mica_onnx_ref x, const mica_onnx_windows *w,
+                           const char *why)
+{
+    for (int k = 0; k < w->axes && n->import->fixed == NULL; k++)
+        if (w->stride[k] > 1 && mica_onnx_axis_varies(n->import, x, 2 + k))
+            n->import->fixed = why;
+}
+
 void mica_onnx_check_windows(mica_onnx_importing *n, mica_onnx_ref x, const mica_onnx_windows *w)
 {
-    for (int k = 0; k < w->axes && w->same && n->import->fixed == NULL; k++)
-        if (w->stride[k] > 1 && mica_onnx_axis_varies(n->import, x, 2 + k))
-            n->import->fixed = "auto_pad depends on a size of the model";
+    if (w->same)
+        mica_onnx_fix_strided(n, x, w, "auto_pad depends on a size of the model");
 }
 
 void mica_onnx_cut_nothing(mica_onnx_windows *w)

@@ -26,6 +26,10 @@ bool mica_onnx_read_windows(mica_onnx_importing *n, mica_onnx_windows *w, const 
 bool mica_onnx_sizes(mica_onnx_importing *n, const char *name, int axes, mica_index least,
                      mica_index otherwise, mica_index *out);
 
+/* Notes `why` sizes are fixed, if padding follows one that varies: by the remainder of the stride. */
+void mica_onnx_fix_strided(mica_onnx_importing *n, mica_onnx_ref x, const mica_onnx_windows *w,
+                           const char *why);
+
 /* Notes if these windows of x, which are those of the planned sizes, are others at smaller ones. */
 void mica_onnx_check_windows(mica_onnx_importing *n, mica_onnx_ref x, const mica_onnx_windows *w);
 

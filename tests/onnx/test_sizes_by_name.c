@@ -312,6 +312,67 @@ TEST(onnx_auto_pad_with_a_stride_fixes_sizes)
     }
 }
 
+typedef struct reach_case {
+    const char *type;
+    int64_t kernel, stride, before, after;
+    bool ceil_mode;
+} reach_case;
+
+static proto reach_model(const reach_case *c)
+{
+    proto graph = {0}, node = proto_node(c->type, "x", "y");
+    proto_ints(&node, "kernel_shape", &c->kernel, 1);
+    proto_ints(&node, "strides", &c->stride, 1);
+    proto_ints(&node, "pads", (int64_t[]){c->before, c->after}, 2);
+    proto_int(&node, "ceil_mode", c->ceil_mode);
+    proto_message(&graph, GRAPH_NODE, node);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, (int64_t[]){1, 1, -1}));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 3, (int64_t[]){1, 1, PROTO_OPEN}));
+    return proto_model(graph, 17);
+}
+
+/* What is behind the last window follows from the size, not always by one. */
+TEST(onnx_windows_are_right_at_every_size)
+{
+    static const char *const types[] = {"MaxPool", "AveragePool", "LpPool"};
+    mica_context *ctx = test_context(1);
+    test_random r = test_seed(3);
+    int free = 0;
+    for (int number = 0; number < test_effort(800); number++) {
+        reach_case c = {types[test_int(&r, 0, 2)], test_int(&r, 1, 4), test_int(&r, 1, 4), 0, 0, false};
+        c.before = test_int(&r, 0, (int)c.kernel - 1);
+        c.after = test_int(&r, 0, (int)c.kernel - 1);
+        c.ceil_mode = strcmp(c.type, "LpPool") != 0 && test_chance(&r, 50);
+        proto bytes = reach_model(&c);
+        mica_onnx *model;
+        mica_index most = test_int(&r, 4, 12);
+        REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, c.type) == MICA_OK);
+        mica_net *net = built(ctx, model, most);
+        for (mica_index size = most; net != NULL && size >= c.kernel; size--) {
+            float got[16] = {0}, want[16] = {0};
+            mica_tensor y, exact_y;
+            if (mica_net_set_size(net, "n", size) != MICA_OK)
+                break;
+            mica_net *exact = built(ctx, model, size);
+            if (exact == NULL)
+                break;
+            free++;
+            run(ctx, net, got);
+            run(ctx, exact, want);
+            CHECK_OK(ctx, mica_net_tensor(net, &y, "y"));
+            CHECK_OK(ctx, mica_net_tensor(exact, &exact_y, "y"));
+            CHECK_MSG(y.dim[2] == exact_y.dim[2] && memcmp(got, want, sizeof got) == 0,
+                      "%s of %d by %d, pads %d and %d, ceil_mode %d: %d of %d", c.type, (int)c.kernel,
+                      (int)c.stride, (int)c.before, (int)c.after, c.ceil_mode, (int)size, (int)most);
+            mica_net_destroy(exact);
+        }
+        mica_net_destroy(net);
+        mica_onnx_close(model);
+        proto_free(&bytes);
+    }
+    CHECK(free > 100);
+}
+
 /* y = x @ w, where w is an input, too, of sizes that the model fixes; before or behind x. */
 static proto product_model(bool w_first)
 {
