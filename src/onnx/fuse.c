@@ -72,7 +72,8 @@ bool mica_onnx_read_once(const mica_onnx_importing *n, mica_onnx_ref ref)
     const mica_onnx_maker *maker = number > 0 ? &im->makers[number - 1] : NULL;
     for (int k = 0; maker != NULL && k < maker->node->outs; k++)
         if (maker->out[k] == ref)
-            return maker->body == im->body && uses_of(im, maker->node->out[k]) <= 1; /* 0: of qlinear.c */
+            /* The names that qlinear.c makes up are not counted, and are read once. */
+            return maker->body == im->body && uses_of(im, maker->node->out[k]) <= 1;
     return false;
 }
 
