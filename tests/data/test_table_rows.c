@@ -192,6 +192,28 @@ TEST(table_names_that_are_empty_or_there_twice)
 
 /* ---- Text ---- */
 
+TEST(table_text_of_any_delimiter)
+{
+    static const char delimiters[] = {',', '\t', '\\', '\x01', '|'};
+    mica_context *ctx = test_context(1);
+    for (size_t i = 0; i < sizeof delimiters; i++) {
+        mica_table *table, *back;
+        char lines[32], text[1000], again[1000];
+        size_t bytes = sizeof text, more = sizeof again, at = 0;
+        for (const char *c = "a,b\n1,2\n3,5\n"; *c != '\0'; c++)
+            lines[at++] = *c == ',' ? delimiters[i] : *c;
+        lines[at] = '\0';
+        REQUIRE(CHECK_OK(ctx, table_scan(ctx, &table, lines, &(mica_scan_opts){.delimiter = delimiters[i]})));
+        CHECK_OK(ctx, mica_table_to_text(ctx, text, &bytes, table));
+        if (CHECK_OK(ctx, mica_table_from_text(ctx, &back, text))) {
+            CHECK_OK(ctx, mica_table_to_text(ctx, again, &more, back));
+            CHECK(strcmp(text, again) == 0);
+            mica_table_destroy(ctx, back);
+        }
+        mica_table_destroy(ctx, table);
+    }
+}
+
 TEST(table_survives_text)
 {
     mica_context *ctx = test_context(1);
@@ -214,7 +236,10 @@ TEST(table_survives_text)
     mica_dataset_destroy(ctx, &a);
     mica_dataset_destroy(ctx, &b);
     again = bytes - 1;
+    memset(copy, '-', bytes);
     CHECK(mica_table_to_text(ctx, copy, &again, table) == MICA_ERR_ARGUMENT && again == bytes);
+    for (size_t i = 0; i < bytes; i++)
+        CHECK(copy[i] == '-'); /* nothing is written */
     /* Cut anywhere, or with any byte changed: an error, or a table. */
     for (size_t i = 0; i < bytes - 1; i++) {
         memcpy(copy, text, bytes);

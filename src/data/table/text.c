@@ -110,15 +110,12 @@ static mica_status check_utf8(mica_context *ctx, const mica_column *c, const cha
     return MICA_OK;
 }
 
-mica_status mica_table_to_text(mica_context *ctx, char *text, size_t *bytes, const mica_table *table)
+static mica_status put_table(mica_context *ctx, sink *s, const mica_table *table)
 {
-    if (table == NULL || bytes == NULL || (text == NULL && *bytes > 0))
-        return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_to_text: an argument is NULL");
-    sink s = {text, *bytes, 0};
-    put(&s, "{\"version\": 1, \"delimiter\": \"%s\", \"header\": %s, \"rows\": %td",
-        table->delimiter == '\t' ? "\\t" : (char[]){table->delimiter, '\0'},
-        table->has_header ? "true" : "false", table->rows);
-    put(&s, ", \"encoded\": %s, \"missing\": \"%s\", \"raw_targets\": %s, \"columns\": [",
+    put(s, "{\"version\": 1, \"delimiter\": ");
+    put_string(s, (char[]){table->delimiter, '\0'});
+    put(s, ", \"header\": %s, \"rows\": %td", table->has_header ? "true" : "false", table->rows);
+    put(s, ", \"encoded\": %s, \"missing\": \"%s\", \"raw_targets\": %s, \"columns\": [",
         table->encoded ? "true" : "false", missing_names[table->encode.missing],
         table->encode.raw_targets ? "true" : "false");
     for (int i = 0; i < table->count; i++) {
@@ -126,16 +123,28 @@ mica_status mica_table_to_text(mica_context *ctx, char *text, size_t *bytes, con
         MICA_TRY(check_utf8(ctx, c, c->name, "its name"));
         for (int k = 0; c->kind == MICA_COLUMN_CATEGORY && k < c->value_count; k++)
             MICA_TRY(check_utf8(ctx, c, c->values[k], "a value"));
-        put_bytes(&s, ",", i > 0 ? 1 : 0);
-        put_column(&s, &table->columns[i]);
+        put_bytes(s, ",", i > 0 ? 1 : 0);
+        put_column(s, &table->columns[i]);
     }
-    put_bytes(&s, "]}", 3);
-    size_t room = *bytes;
-    *bytes = s.used;
-    if (text != NULL && s.used > room)
-        return mica_fail(ctx, MICA_ERR_ARGUMENT,
-                         "table_to_text: the text takes %zu bytes, there is room for %zu", s.used, room);
+    put_bytes(s, "]}", 3);
     return MICA_OK;
+}
+
+/* Counted first, so that nothing is written where there is too little room. */
+mica_status mica_table_to_text(mica_context *ctx, char *text, size_t *bytes, const mica_table *table)
+{
+    if (table == NULL || bytes == NULL || (text == NULL && *bytes > 0))
+        return mica_fail(ctx, MICA_ERR_ARGUMENT, "table_to_text: an argument is NULL");
+    sink counted = {NULL, 0, 0}, s = {text, *bytes, 0};
+    MICA_TRY(put_table(ctx, &counted, table));
+    *bytes = counted.used;
+    if (text == NULL)
+        return MICA_OK;
+    if (counted.used > s.room)
+        return mica_fail(ctx, MICA_ERR_ARGUMENT,
+                         "table_to_text: the text takes %zu bytes, there is room for %zu", counted.used,
+                         s.room);
+    return put_table(ctx, &s, table);
 }
 
 /* ---- Reading ---- */
