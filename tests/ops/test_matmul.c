@@ -223,6 +223,27 @@ TEST(matmul_scratch_grows_with_each_size)
     }
 }
 
+/* A gradient is planned as the first of a batch, and may be added to others; rows may be one, or none in a step. */
+TEST(matmul_scratch_does_not_grow_with_beta)
+{
+    test_random r = test_seed(13);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        mica_context *ctx = test_context(threads);
+        for (int i = 0; i < 800; i++) {
+            mica_matmul_opts opts = {.transpose_a = i & 1, .transpose_b = i & 2};
+            mica_index size[3], less[3];
+            for (int d = 0; d < 3; d++) {
+                size[d] = test_chance(&r, 50) ? 1 : test_int(&r, 1, 300);
+                less[d] = test_int(&r, 0, (int)size[d]);
+            }
+            size_t planned = scratch_of(ctx, size, &opts);
+            CHECK(scratch_of(ctx, less, &opts) <= planned);
+            opts.beta = 1.0f;
+            CHECK(scratch_of(ctx, size, &opts) <= planned && scratch_of(ctx, less, &opts) <= planned);
+        }
+    }
+}
+
 /* Exactly the bytes that were measured, and what lies behind them: one to four threads cut a product in many ways. */
 TEST(matmul_stays_within_its_scratch)
 {
