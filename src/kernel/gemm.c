@@ -1,6 +1,9 @@
 /* Matrix product kernels; compiled once per instruction set. */
 #include "kernel/gemm.h"
 
+#include <stdint.h>
+
+#include "base/size.h"
 #include "kernel/gemm_pack.h"
 #include "kernel/lines.h"
 #include "kernel/vec.h"
@@ -29,14 +32,23 @@
 #define UNROLL_K _Pragma("GCC unroll 4")
 #endif
 #define TILE_COLUMNS (TILE_VECTORS * VF_LANES)
-/* Tiles that ask for the next panel do so a cache line in each step of k: one or two of them ask for all of it. */
-#define AHEAD_FLOATS 16
-#define ASKS_AHEAD   (VF_LANES >= 8)
+/* Tiles that ask for what comes next do so a cache line in each step of k. */
+#define LINE_BYTES 64
+#define ASKS_AHEAD (VF_LANES >= 8)
 /* Rows of B that a tile copies lie so far apart that the hardware does not foresee them: where a vector is a line, each
- * is asked for so many steps of k before it is read. */
-#define COPY_AHEAD 16
+ * is asked for so many steps of k before it is read. The second cache takes them: rows a multiple of 4 KiB apart would
+ * meet in one set of the first. */
+#define COPY_AHEAD 32
 
 #include "kernel/gemm_vector.h"
+
+/* What has not been asked for: from `next` to the `end` of a run, and the runs behind it. Addresses are numbers, as the
+ * last tile may step over the end of it all. */
+typedef struct asking {
+    uintptr_t next, end;
+    uintptr_t stride, gap; /* from a run's beginning and from its end to the next one's beginning */
+    size_t lines;          /* in all */
+} asking;
 
 /* Row i of a strip. */
 typedef struct place {
@@ -44,7 +56,6 @@ typedef struct place {
     const float *a;
     float *c;
     const float *from;
-    const float *ahead; /* what of the next panel has not been asked for; or NULL */
 } place;
 
 /* ---- A tile's end: from the sums to c ---- */
@@ -220,9 +231,20 @@ static bool is_bare(const mica_gemm_strip *s)
 #endif
 }
 
-/* `rows` rows of `vectors` from a place on, to c if the strip is plain, or else to the stage. */
+VF_INLINE void ask(asking *ahead)
+{
+    __builtin_prefetch((const void *)ahead->next, 0, 2);
+    ahead->next += LINE_BYTES;
+    if (ahead->next == ahead->end) {
+        ahead->next += ahead->gap;
+        ahead->end += ahead->stride;
+    }
+}
+
+/* `rows` rows of `vectors` from a place on, to c if the strip is plain, or else to the stage. What is not NULL in
+ * `given` is asked for along the way. */
 VF_UNROLLED void tile_of(const mica_gemm_strip *s, const place *at, size_t rows, size_t vectors, float *stage,
-                         bool copies, bool asks)
+                         bool copies, asking *given)
 {
     sums sum;
 #pragma GCC unroll 16
@@ -237,7 +259,7 @@ VF_UNROLLED void tile_of(const mica_gemm_strip *s, const place *at, size_t rows,
     lines a = lines_at(at->a, s->a_row_stride, s->a_k_stride);
     const float *b = s->b;
     float *panel = s->b_panel;
-    const float *ahead = at->ahead;
+    asking ahead = given != NULL ? *given : (asking){.lines = 0};
     ptrdiff_t b_k = s->b_stride;
     UNROLL_K
     for (size_t p = s->k; p > 0; p--, b += b_k) {
@@ -246,13 +268,15 @@ VF_UNROLLED void tile_of(const mica_gemm_strip *s, const place *at, size_t rows,
         lines_step(&a);
         if (copies)
             panel += TILE_COLUMNS;
-        if (copies && VF_LANES >= AHEAD_FLOATS && p > COPY_AHEAD)
+        if (copies && VF_LANES * sizeof(float) >= LINE_BYTES && p > COPY_AHEAD)
             for (size_t j = 0; j < vectors; j++)
-                __builtin_prefetch(b + COPY_AHEAD * b_k + j * VF_LANES);
-        if (asks) {
-            __builtin_prefetch(ahead, 0, 2);
-            ahead += AHEAD_FLOATS;
-        }
+                __builtin_prefetch(b + COPY_AHEAD * b_k + j * VF_LANES, 0, 2);
+        if (given != NULL)
+            ask(&ahead);
+    }
+    if (given != NULL) {
+        *given = ahead;
+        given->lines -= mica_least(given->lines, s->k);
     }
     if (stage == NULL) {
         if (is_bare(s))
@@ -271,9 +295,9 @@ VF_UNROLLED void tile_of(const mica_gemm_strip *s, const place *at, size_t rows,
 }
 
 /* One case for each number of rows: nothing is computed in vain, and no row that is not there is read. */
-#define TILE_CASE(n)                                     \
-    case n:                                              \
-        tile_of(s, at, n, vectors, stage, false, false); \
+#define TILE_CASE(n)                                    \
+    case n:                                             \
+        tile_of(s, at, n, vectors, stage, false, NULL); \
         break;
 
 VF_INLINE void tile_of_any(const mica_gemm_strip *s, const place *at, size_t rows, size_t vectors,
@@ -302,7 +326,7 @@ VF_INLINE void tile_of_any(const mica_gemm_strip *s, const place *at, size_t row
         TILE_CASE(13)
 #endif
     default:
-        tile_of(s, at, TILE_ROWS, vectors, stage, false, false);
+        tile_of(s, at, TILE_ROWS, vectors, stage, false, NULL);
     }
 }
 
@@ -370,21 +394,26 @@ static size_t next_rows(const mica_gemm_strip *s, size_t left)
     return s->a_packed || left >= 2 * TILE_ROWS ? TILE_ROWS : (left + 1) / 2;
 }
 
-#if ASKS_AHEAD
-/* Behind a tile that has asked. */
-static void go_ahead(const mica_gemm_strip *s, place *at)
+static asking begin_asking(const mica_gemm_strip *s)
 {
-    at->ahead += s->k * AHEAD_FLOATS;
-    if (at->ahead >= s->ahead + s->k * TILE_COLUMNS)
-        at->ahead = NULL;
-}
+#if ASKS_AHEAD
+    const mica_gemm_ahead *ahead = &s->ahead;
+    size_t count = (ahead->floats * sizeof(float) + LINE_BYTES - 1) / LINE_BYTES, length = count * LINE_BYTES;
+    uintptr_t from = (uintptr_t)ahead->from, stride = (uintptr_t)ahead->stride * sizeof(float);
+    if (ahead->from != NULL)
+        return (asking){from, from + length, stride, stride - length, count * ahead->runs};
+#else
+    (void)s;
 #endif
+    return (asking){.lines = 0};
+}
 
 static void strip(const mica_gemm_strip *given)
 {
     mica_gemm_strip s = *given;
     float room[STAGE_ROWS * TILE_COLUMNS], *stage = is_plain(&s) ? NULL : room;
-    place at = {.a = s.a, .c = s.c, .from = s.from, .ahead = s.ahead}, begin = at;
+    place at = {.a = s.a, .c = s.c, .from = s.from}, begin = at;
+    asking ahead = begin_asking(&s);
     if (s.a_packed) {
         s.a_row_stride = 1;
         s.a_k_stride = TILE_ROWS;
@@ -396,23 +425,20 @@ static void strip(const mica_gemm_strip *given)
         if (to == room)
             prefetch_stage(&s, &at);
         if (copies) {
-            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, to, true, false);
+            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, to, true, NULL);
             s.b = s.b_panel;
             s.b_stride = TILE_COLUMNS;
 #if NARROW_TILES
         } else if (is_narrow(&s)) {
             narrow_tile(&s, &at, rows, to);
 #endif
-#if ASKS_AHEAD
-        } else if (rows == TILE_ROWS && to == NULL && at.ahead != NULL) {
-            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, NULL, false, true);
-            go_ahead(&s, &at);
-        } else if (CROWDED_ROWS < TILE_ROWS && rows == CROWDED_ROWS && to == NULL && at.ahead != NULL) {
-            tile_of(&s, &at, CROWDED_ROWS, TILE_VECTORS, NULL, false, true);
-            go_ahead(&s, &at);
-#endif
+        } else if (ASKS_AHEAD && rows == TILE_ROWS && to == NULL && ahead.lines > 0) {
+            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, NULL, false, &ahead);
+        } else if (ASKS_AHEAD && CROWDED_ROWS < TILE_ROWS && rows == CROWDED_ROWS && to == NULL &&
+                   ahead.lines > 0) {
+            tile_of(&s, &at, CROWDED_ROWS, TILE_VECTORS, NULL, false, &ahead);
         } else if (rows == TILE_ROWS && to == NULL) {
-            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, NULL, false, false);
+            tile_of(&s, &at, TILE_ROWS, TILE_VECTORS, NULL, false, NULL);
         } else {
             tile(&s, &at, rows, to);
         }

@@ -9,6 +9,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* What is read after a strip, and comes from far away: `runs` runs of so many floats, `stride` apart. It is asked for
+ * along the way, so that the second cache has it by then. */
+typedef struct mica_gemm_ahead {
+    const float *from; /* NULL: nothing is asked for */
+    size_t runs, floats;
+    ptrdiff_t stride;
+} mica_gemm_ahead;
+
 /* A strip of the product, at most a tile's columns wide: c = alpha * (a b) + beta * from + bias. */
 typedef struct mica_gemm_strip {
     size_t rows, columns, k;
@@ -20,9 +28,9 @@ typedef struct mica_gemm_strip {
     const float *b;
     ptrdiff_t b_stride;
     float *b_panel; /* not NULL: b is packed into it along the way */
-    /* Where b comes from far away: the panel that is read next, as large as this one. It is asked for along the way, so
-     * that the second cache has it by then. Or NULL. */
-    const float *ahead;
+#if !defined(MICA_SMALL)
+    mica_gemm_ahead ahead;
+#endif
     float *c; /* element (i, j) at c[i * row_stride + j * column_stride] */
     ptrdiff_t row_stride, column_stride;
     const float *from; /* may be c; not read with beta == 0 */

@@ -15,10 +15,9 @@
  * made, so it is the same everywhere. */
 #define GEMM_K MICA_GEMM_RUN
 #define GEMM_N 1024
-/* Up to so many columns of the product, more where rows are near or B is packed already, any number where both hold, or
- * with so few elements, A is read as it lies. */
-#define READ_N      384
-#define READ_NEAR_N 512
+/* Up to so many columns of the product, any number where rows are near and B is packed already, or with so few
+ * elements, A is read as it lies. */
+#define READ_N      512
 #define NEAR_ROWS   512
 #define READ_FLOATS ((size_t)16384)
 /* Up to so many columns for each step of k, a larger A that lies the wrong way is worth turning the product for. */
@@ -163,6 +162,16 @@ static void set_rows(const step *s, mica_gemm_strip *t, size_t i, const float *p
     t->a_k_stride = a->k_stride;
 }
 
+/* What is read behind the strip: see mica_gemm_ahead. */
+static void ask_ahead(mica_gemm_strip *t, const float *from, size_t runs, size_t floats, ptrdiff_t stride)
+{
+#if defined(MICA_SMALL)
+    (void)t, (void)from, (void)runs, (void)floats, (void)stride; /* memory is near */
+#else
+    t->ahead = (mica_gemm_ahead){from, runs, floats, stride};
+#endif
+}
+
 /* Points the strip at its panel of B, which is packed now, or by the strip's own first tile, if it is not there. */
 static void set_panel(const step *s, mica_gemm_strip *t, size_t j, int thread)
 {
@@ -174,7 +183,7 @@ static void set_panel(const step *s, mica_gemm_strip *t, size_t j, int thread)
         t->b = panels_at(s, b, width, s->g.n, s->n0 + j);
         t->b_stride = (ptrdiff_t)width;
         if (s->n0 + j + width < s->g.n || s->k0 + 2 * s->k <= s->g.k) /* the next panel lies behind it */
-            t->ahead = t->b + floats;
+            ask_ahead(t, t->b + floats, 1, floats, 0);
         return;
     }
     float *panel = s->b_room + (s->b_alone ? (size_t)thread * floats : j * s->k);
@@ -184,9 +193,20 @@ static void set_panel(const step *s, mica_gemm_strip *t, size_t j, int thread)
         t->b = b->data + (ptrdiff_t)(s->n0 + j) + (ptrdiff_t)s->k0 * b->k_stride;
         t->b_stride = b->k_stride;
         t->b_panel = near ? NULL : panel;
+        if (!near && s->n0 + j + 2 * width <= s->g.n)
+            ask_ahead(t, t->b + width, s->k, width, b->k_stride);
     } else if (!s->b_packed) {
         pack_panel(s, b, panel, width, s->n0 + j, s->n0 + s->n);
     }
+}
+
+/* Rows i and behind of A, which the next block packs. */
+static void ask_rows(const step *s, mica_gemm_strip *t, size_t i)
+{
+    const mica_gemm_operand *a = &s->g.a;
+    if (i < s->g.m && a->pack == NULL && a->k_stride == 1 && packed_of(a) == NULL)
+        ask_ahead(t, a->data + (ptrdiff_t)i * a->vector_stride + (ptrdiff_t)s->k0,
+                  mica_least(s->block_m, s->g.m - i), s->k, a->vector_stride);
 }
 
 /* Applies the finishing function to a block of c, which was written just now and is still in the cache. */
@@ -211,6 +231,8 @@ static void multiply_block(void *work, size_t block, int thread)
         mica_gemm_strip t = strip_at(s, i, end, j);
         set_rows(s, &t, i, panels);
         set_panel(s, &t, j, thread);
+        if (s->a_packed && j + width >= j1)
+            ask_rows(s, &t, end);
         s->kernels->strip(&t);
     }
     if (s->g.finish != NULL && s->k0 + s->k == s->g.k)
@@ -302,10 +324,9 @@ static bool turns(const mica_gemm *g)
  * used too little to be worth packing, or all of them stay in the cache. */
 static bool reads(const mica_gemm_operand *left, const mica_gemm_operand *right, size_t m, size_t n, size_t k)
 {
-    bool near = left->vector_stride <= NEAR_ROWS, packed = packed_of(right) != NULL;
-    size_t most = near || packed ? READ_NEAR_N : READ_N;
+    bool near = left->vector_stride <= NEAR_ROWS && packed_of(right) != NULL;
     return packed_of(left) == NULL && left->pack == NULL && left->k_stride == 1 &&
-           (n <= most || (near && packed) || m * mica_least(k, GEMM_K) <= READ_FLOATS);
+           (n <= READ_N || near || m * mica_least(k, GEMM_K) <= READ_FLOATS);
 }
 
 /* Cuts a step into blocks that the caches hold, and for several threads into so many that each finds
