@@ -192,6 +192,11 @@ model_exports learns "$folder/trained" --train --freeze w1
 model_exports bytes "$folder/again8.safetensors"
 model_exports direct "$folder/conv.onnx" --int8 --data "$pictures"
 [ -e "$folder/onnx-c/direct.source.onnx" ] || complain "no copy of the model beside the exported net"
+# Of several outputs the first is exported, without the weights that only others need.
+model_exports heads "$folder/heads.onnx"
+ends 0 export "$folder/heads.onnx" -o "$folder/onnx-c" --name heads
+complains 'heads_output() is the model'"'"'s first output, "y"; it leaves out "z"'
+says ", 128 of weights in flash"
 ends 1 export "$folder/odd.onnx" -o "$folder/onnx-x"
 complains 'Frobnicate "b_node"'
 ends 3 export "$folder/mlp.onnx" -o "$folder/onnx-x" --train
