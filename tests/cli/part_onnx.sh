@@ -96,6 +96,22 @@ ends 0 eval "$folder/regressed" --data "$folder/samples.npy,$folder/targets.npy"
 ends 3 train "$folder/fixed.onnx" --data "$folder/samples.npy,$folder/labels.npy" --checkpoint "$folder/fixed" -q
 complains "takes batches of 2, which is fixed in the model"
 
+# Samples of another shape, or in another order; labels that there are no classes for.
+planes=$folder/planes.npy
+ends 0 train "$folder/planes.onnx" --data "$planes,$folder/planes-labels.npy" --checkpoint "$folder/planes" --epochs 1 -q
+ends 3 train "$folder/planes.onnx" --data "$folder/planes-last.npy,$folder/planes-labels.npy" --checkpoint "$folder/last" -q
+complains "is f32 [2, 4, 4], a sample of"
+complains "is f32 [4, 4, 2]: put the channels first, x.transpose(0, 3, 1, 2) in NumPy"
+ends 3 run "$folder/planes" "$folder/planes-last.npy"
+complains "put the channels first"
+ends 0 run "$folder/planes" "$planes" --top 1
+ends 3 train "$folder/planes.onnx" --data "$folder/samples.npy,$folder/labels.npy" --checkpoint "$folder/last" -q
+complains "takes 32 values, a sample of"
+complains "f32 [2, 4, 4] and f32 [4]"
+ends 3 train "$folder/planes.onnx" --data "$planes,$folder/planes-from-one.npy" --checkpoint "$folder/last" -q
+complains "has 4: its largest label plus 1, as labels count from 0"
+ends 3 train "$folder/planes.onnx" --data "$planes,$folder/planes-floats.npy" --checkpoint "$folder/last" -q
+complains "class numbers must be integers"
 # ---- A quantized model ----
 ends 0 plan "$folder/quantized.onnx" --set batch=2 --program
 for word in affine_conv2d affine_add affine_global_avg_pool affine_linear; do
