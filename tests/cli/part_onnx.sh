@@ -42,6 +42,24 @@ complains 'Twiddle "c_node"'
 ends 2 run lenet "$folder/x.npy" --set batch=3
 complains "--set is for ONNX models"
 
+# A wrong input: what it is, what was expected, what to do.
+ends 3 run "$folder/mlp.onnx" "$folder/bytes.npy"
+complains 'is of u8: the model'"'"'s input "x" is of FLOAT. Save x.astype("float32")'
+ends 0 run "$folder/words.onnx" "$folder/indices.npy" # i32 for i64: no value changes
+ends 3 run "$folder/words.onnx" "$folder/x.npy" --set batch=5
+ends 3 run "$folder/mlp.onnx" "$folder/fortran.npy"
+complains "save numpy.ascontiguousarray(x)"
+ends 3 run "$folder/mlp.onnx" "$folder/mlp.onnx"
+complains "an input is an array of numbers, as numpy.save writes it"
+ends 1 run "$folder/sum.onnx" "$folder/x.npy" "$folder/goal.npy"
+complains 'The inputs disagree on a size: batch is 5 in "x", batch is 3 in "goal"'
+for verb in run plan info eval; do
+    ends 3 $verb "$folder/weights.pt"
+    complains "torch.onnx.export"
+done
+ends 3 eval "$folder/mlp.onnx" --data "$folder/samples.npy,$folder/targets.npy"
+complains "is an ONNX model: mica eval takes a checkpoint"
+
 # ---- info, plan, ops ----
 ends 0 info "$folder/mlp.onnx"
 says "ONNX, IR version 8, opset 17, by tests"
@@ -80,6 +98,8 @@ says_json 'data["passed"] == 2 and {t["name"]: t["status"] for t in data["tests"
 ends 3 check "$folder/out-onnx"
 complains "no model.onnx in it or in folders below"
 ends 3 check "$folder/no-such-folder"
+ends 3 check "$folder/mlp.onnx"
+complains "this is a file: give a folder"
 ends 2 check
 
 # ---- train, then eval and run ----
@@ -168,6 +188,9 @@ for name in conv6 conv6-again; do
     ends 0 quantize "$folder/$name.onnx" "$folder/conv8.safetensors" --int8 --data "$pictures" --json
     says_json '[layer["operation"] for layer in data["layers"]] == ["int8_conv2d", "int8_max_pool2d", "int8_linear"]'
 done
+ends 2 quantize "$folder/conv.onnx" "$folder/conv8.onnx" --int8 --data "$pictures"
+complains "would be a Mica checkpoint: call it NAME.safetensors; mica convert"
+[ ! -e "$folder/conv8.onnx" ] || complain "a checkpoint was written as .onnx"
 ends 0 quantize "$folder/fixed.onnx" "$folder/fixed8" --int8 --data "$numbers"
 ends 0 eval "$folder/fixed8" --data "$numbers" --batch 2
 ends 2 quantize "$folder/mlp.onnx" "$folder/x8" --int8
