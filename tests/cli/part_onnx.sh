@@ -78,7 +78,14 @@ ends 0 plan "$folder/mlp.onnx" --set batch=8 --train --json
 says_json "data['total'] > $small and data['gradients'] >= 67 * 4"
 ends 0 plan "$folder/reshape.onnx" --set shape=3,4
 ends 1 plan "$folder/reshape.onnx"
-complains "must be known before the net is planned"
+complains 'must be known before the net is planned: it is computed from the input "shape"'
+complains "is set by --set NAME=1,2,3"
+ends 0 plan "$folder/words.onnx" --quiet
+says "words.onnx, inference, batch 1"
+says "lent from the file"
+ends 0 plan "$folder/fixed.onnx" --batch 2
+ends 3 plan "$folder/fixed.onnx" --batch 4
+complains "takes batches of 2, which is fixed in the model"
 "$(dirname "${BASH_SOURCE[0]}")/../onnx/list.sh" "$mica" >"$folder/list" || complain "$(cat "$folder/list")"
 
 # ---- check ----
