@@ -139,6 +139,13 @@ ends 3 train "$folder/planes.onnx" --data "$planes,$folder/planes-from-one.npy" 
 complains "has 4: its largest label plus 1, as labels count from 0"
 ends 3 train "$folder/planes.onnx" --data "$planes,$folder/planes-floats.npy" --checkpoint "$folder/last" -q
 complains "class numbers must be integers"
+# What is written does not normalize as the training did: that is said, with the numbers.
+ends 0 train "$folder/planes.onnx" --data "$folder/planes-bytes.npy,$folder/planes-labels.npy" --checkpoint "$folder/planes-bytes" --epochs 1 -q
+ends 0 convert "$folder/planes-bytes" "$folder/written.onnx"
+complains "(x * 0.00392157 - mean) / deviation, mean 0."
+ends 0 convert "$folder/planes" "$folder/written.onnx"
+[ -z "$err" ] || complain "nothing was normalized"
+
 # ---- A quantized model ----
 ends 0 plan "$folder/quantized.onnx" --set batch=2 --program
 for word in affine_conv2d affine_add affine_global_avg_pool affine_linear; do
