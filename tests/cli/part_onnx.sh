@@ -60,6 +60,12 @@ done
 ends 3 eval "$folder/mlp.onnx" --data "$folder/samples.npy,$folder/targets.npy"
 complains "is an ONNX model: mica eval takes a checkpoint"
 
+# A program of its own: the same values, the same errors.
+"$(dirname "$mica")/examples/onnx" "$folder/mlp.onnx" 5 >"$folder/out" || complain "examples/onnx fails"
+grep -q "^y: [-0-9.]* [-0-9.]* [-0-9.]* [-0-9.]*$" "$folder/out" || complain "examples/onnx: $(cat "$folder/out")"
+"$(dirname "$mica")/examples/onnx" "$folder/odd.onnx" 2>"$folder/err" && complain "examples/onnx takes any operator"
+grep -q "onnx: format error: .*2 nodes cannot be imported" "$folder/err" || complain "examples/onnx: $(cat "$folder/err")"
+
 # ---- info, plan, ops ----
 ends 0 info "$folder/mlp.onnx"
 says "ONNX, IR version 8, opset 17, by tests"
