@@ -59,7 +59,7 @@ static bool takes(const mica_gemm *g, vector_job *v)
 bool mica_gemm_is_vector(const mica_gemm *g)
 {
     vector_job v;
-    return g->beta == 0.0f && g->a.pack == NULL && g->b.pack == NULL && as_vector(g, false, &v);
+    return g->a.pack == NULL && g->b.pack == NULL && as_vector(g, false, &v);
 }
 
 /* Divisions take as long as a small product: one of a single block does without. */

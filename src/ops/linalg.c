@@ -253,7 +253,7 @@ static mica_status float_matmul(mica_context *ctx, const mica_tensor *dst, const
     plan_batch(ctx, &w, dst, a, b, opts);
     w.gemm.b.packed = packed;
     mica_count_flops(ctx, 2.0 * (double)mica_tensor_count(dst) * (double)w.gemm.k);
-    bool bare = w.count == 1 && mica_gemm_is_vector(&w.gemm);
+    bool bare = w.count == 1 && opts->residual == NULL && mica_gemm_is_vector(&w.gemm);
     void *scratch;
     MICA_START(ctx, "matmul", bare ? 0 : mica_gemm_batch_scratch(ctx, &w.gemm, w.count), &scratch);
 
