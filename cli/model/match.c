@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "cli/onnx/net.h"
 #include "cli/picture/text.h"
 
 static short_text shape_of(const mica_tensor *t) { return shape_text(t->dtype, t->rank, t->dim); }
@@ -93,8 +94,10 @@ int net_ends_find(net_ends *out, const verb *v, mica_net *net, const mica_netfil
         return verb_error(v, EXIT_FILE, "%s: the net has no input", what);
     if (info->other_input != NULL)
         return verb_error(v, EXIT_FILE,
-                          "%s: besides \"%s\", the net reads an input \"%s\" that no data provides", what,
-                          info->input, info->other_input);
+                          "%s: besides \"%s\", the net reads an input \"%s\" that no data provides%s%s%s",
+                          what, info->input, info->other_input, onnx_of(net) != NULL ? ": --set " : "",
+                          onnx_of(net) != NULL ? info->other_input : "",
+                          onnx_of(net) != NULL ? "=@FILE.npy gives it one value for all samples" : "");
     if (x->rank < 1 || elements_each(x) == 0)
         return verb_error(v, EXIT_FILE, "%s: its input \"%s\" is %s, which is empty", what, info->input,
                           shape_of(x).text);

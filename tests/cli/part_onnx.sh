@@ -145,6 +145,9 @@ ends 3 train "$folder/planes.onnx" --data "$planes,$folder/planes-from-one.npy" 
 complains "has 4: its largest label plus 1, as labels count from 0"
 ends 3 train "$folder/planes.onnx" --data "$planes,$folder/planes-floats.npy" --checkpoint "$folder/last" -q
 complains "class numbers must be integers"
+numbers=$folder/samples.npy,$folder/targets.npy
+ends 3 train "$folder/biased.onnx" --data "$numbers" --checkpoint "$folder/last" -q
+complains 'reads an input "shift" that no data provides: --set shift=@FILE.npy gives it'
 # What is written does not normalize as the training did: that is said, with the numbers.
 ends 0 train "$folder/planes.onnx" --data "$folder/planes-bytes.npy,$folder/planes-labels.npy" --checkpoint "$folder/planes-bytes" --epochs 1 -q
 ends 0 convert "$folder/planes-bytes" "$folder/written.onnx"
