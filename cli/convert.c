@@ -279,12 +279,54 @@ static int convert(job *j)
     return code == EXIT_OK ? write_out(j) : code;
 }
 
+static void put_some(const char *name, const float *values, mica_index count)
+{
+    enum { SHOWN = 4 };
+    fprintf(stderr, ", %s", name);
+    for (mica_index i = 0; i < count && i < SHOWN; i++)
+        fprintf(stderr, " %.6g", (double)values[i]);
+    fprintf(stderr, count > SHOWN ? " ..." : "");
+}
+
+/* Programs that run an ONNX file do not read how the checkpoint's training prepared its data. */
+static void tell_normalization(const job *j)
+{
+    mica_safetensors *file = NULL;
+    if (!j->is_checkpoint || j->format != FORMAT_ONNX ||
+        mica_safetensors_open(j->ctx, &file, j->weights) != MICA_OK)
+        return;
+    bool says = mica_safetensors_metadata_find(file, "mica.sample") != NULL;
+    mica_safetensors_close(j->ctx, file);
+    saved s = {.file = NULL};
+    if (says && saved_open(&s, &verb_convert, j->ctx, j->weights) == EXIT_OK) {
+        const normalization *n = &s.meaning.normalization;
+        if (s.table != NULL)
+            fprintf(
+                stderr,
+                "mica convert: the net was trained on rows of a table; %s takes them as Mica encodes them (mica info "
+                "%s\n  lists the columns), and what it predicts has mean 0 and deviation 1 where it is a number\n",
+                j->to, j->from);
+        if (n->channels > 0) {
+            fprintf(
+                stderr,
+                "mica convert: the net was trained on normalized inputs, and %s does not normalize: give it\n"
+                "  (x * %.6g - mean) / deviation",
+                j->to, (double)n->scale);
+            put_some("mean", n->mean, n->channels);
+            put_some("deviation", n->deviation, n->channels);
+            fprintf(stderr, n->channels > 1 ? ", for each channel or column\n" : "\n");
+        }
+    }
+    saved_close(j->ctx, &s);
+}
+
 static void tell(const job *j)
 {
     struct stat about;
     if (j->set->shared.quiet || stat(j->to, &about) != 0)
         return;
     printf("wrote %s, %s bytes\n", j->to, count_text((double)about.st_size).text);
+    tell_normalization(j);
 }
 
 static int run(int argc, char **argv)

@@ -368,8 +368,23 @@ static int write_files(const job *j, const exported *e)
     return code == EXIT_OK ? write_file(j, extras, j->name, ".md", &e->page) : code;
 }
 
+/* A model may have several outputs; the header has a function for one. */
+static void tell_left_out(const job *j)
+{
+    const mica_onnx *model = onnx_of(j->net);
+    mica_onnx_value out;
+    for (int i = 0; model != NULL && !j->set->shared.quiet && i < mica_onnx_outputs(model); i++)
+        if (mica_onnx_output(model, &out, i) == MICA_OK && i == 0 && mica_onnx_outputs(model) > 1)
+            fprintf(stderr, "mica export: %s_output() is the model's first output, \"%s\"; it leaves out",
+                    j->name, out.name);
+        else if (i > 0)
+            fprintf(stderr, "%s \"%s\"%s", i > 1 ? "," : "", out.name,
+                    i + 1 == mica_onnx_outputs(model) ? "\n" : "");
+}
+
 static void tell(const job *j, const exported *e)
 {
+    tell_left_out(j);
     bool library = j->set->layout == LAYOUT_ARDUINO;
     const char *sources = library ? "src/" : "", *extras = library ? "extras/" : "";
     if (j->set->shared.json) {

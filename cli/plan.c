@@ -139,6 +139,7 @@ typedef struct ranks_shown {
     int count;
     mica_ranks_plan plan;
     const text_model *model; /* NULL: it is none */
+    const onnx_built *onnx;  /* NULL: it is none, or is to be trained */
 } ranks_shown;
 
 /* ---- Text ---- */
@@ -200,6 +201,16 @@ static void print_model(const text_model *t)
            count_text((double)weights).text);
     printf("  %-20s %12s  (%s bytes: vocabulary, the net's description)\n", "tables",
            size_text((double)tables).text, count_text((double)tables).text);
+}
+
+static void print_lent(const onnx_built *built)
+{
+    if (built == NULL || onnx_weight_bytes(built) == 0)
+        return;
+    size_t bytes = onnx_weight_bytes(built);
+    printf("\nbeside the block\n\n");
+    printf("  %-20s %12s  (%s bytes, lent from the file)\n", "weights", size_text((double)bytes).text,
+           count_text((double)bytes).text);
 }
 
 static void print_buffers(const mica_plan *plan)
@@ -313,6 +324,7 @@ static int show(const settings *set, const mica_net *net, const ranks_shown *ran
         print_plan(plan, what, subtitle);
         print_ranks(set, plan, ranks);
         print_model(ranks->model);
+        print_lent(ranks->onnx);
         if (set->program)
             code = print_program(net);
         else if (!brief)
@@ -332,15 +344,18 @@ static mica_index rows_of(const settings *set, mica_index batch)
 }
 
 static int compile_and_show(mica_context *ctx, const settings *set, mica_net *net, const char *what,
-                            mica_index batch)
+                            mica_index batch, const onnx_built *onnx)
 {
     ranks_shown ranks = {.asked = set->ranks > 0 || set->shares > 0,
-                         .count = set->ranks > 0 ? (int)set->ranks : 1};
+                         .count = set->ranks > 0 ? (int)set->ranks : 1,
+                         .onnx = onnx};
     mica_optimizer optimizer = {.kind = (mica_optimizer_kind)set->optimizer};
     mica_ranks_opts of_ranks = {.batch = batch, .shares = (int)set->shares};
-    char subtitle[96];
-    snprintf(subtitle, sizeof subtitle, "%s, batch %td%s%s", set->train ? "training" : "inference", batch,
-             set->train ? ", " : "", set->train ? optimizers[set->optimizer] : "");
+    char subtitle[512], sizes[400] = "";
+    if (onnx != NULL)
+        onnx_sizes(sizes, sizeof sizes, onnx);
+    snprintf(subtitle, sizeof subtitle, "%s, batch %td%s%s%s", set->train ? "training" : "inference", batch,
+             sizes, set->train ? ", " : "", set->train ? optimizers[set->optimizer] : "");
     mica_status status = mica_net_compile(
         net, &(mica_compile_opts){.train = set->train,
                                   .optimizer = set->train ? &optimizer : NULL,
@@ -365,7 +380,7 @@ static int plan_with(mica_context *ctx, const settings *set, const char *what)
     int code = net_build(&net, &info, &verb_plan, ctx, what, &set->set, &opts);
     if (code != EXIT_OK)
         return code;
-    code = compile_and_show(ctx, set, net, what, batch);
+    code = compile_and_show(ctx, set, net, what, batch, NULL);
     mica_net_destroy(net);
     return code;
 }
@@ -383,8 +398,15 @@ static int plan_onnx(mica_context *ctx, const settings *set, const char *what)
     mica_index most = 0;
     if (code == EXIT_OK && alone && mica_net_size_at(net, NULL, NULL, &most, 0) == MICA_OK && most > 0)
         batch = most; /* as --set has it */
+    mica_index own = code == EXIT_OK && !set->train && set->batch > 0 ? onnx_batch_of(ctx, what) : 0;
+    if (own > 0 && own != set->batch)
+        code = verb_error(
+            &verb_plan, EXIT_FILE,
+            "%s takes batches of %td, which is fixed in the model: use --batch %td, or export it with a "
+            "dynamic batch size",
+            what, own, own);
     if (code == EXIT_OK)
-        code = compile_and_show(ctx, set, net, what, batch);
+        code = compile_and_show(ctx, set, net, what, batch, built);
     mica_net_destroy(net);
     onnx_release(built);
     return code;

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -309,6 +310,12 @@ static int run_int8(const settings *set, int given, char **argv)
     if (same_checkpoint(argv[0], argv[1]))
         return usage_error(&verb_quantize,
                            "%s is the file to read: give OUT another name, or it would be lost", argv[1]);
+    size_t length = strlen(argv[1]);
+    if (length > 5 && strcasecmp(argv[1] + length - 5, ".onnx") == 0)
+        return usage_error(&verb_quantize,
+                           "%s would be a Mica checkpoint: call it NAME.safetensors; mica convert "
+                           "NAME.safetensors %s then writes it as ONNX",
+                           argv[1], argv[1]);
     mica_context *ctx = verb_context(&verb_quantize, &set->shared);
     if (ctx == NULL)
         return EXIT_FAILED;

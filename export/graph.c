@@ -371,6 +371,8 @@ static bool sort_run_first(graph *g)
                 if (g->calls[n].runs == (pass == 0))
                     sorted[at++] = g->calls[n];
         memcpy(g->calls, sorted, (size_t)g->call_count * sizeof *sorted);
+        while (!g->train && g->call_count > 0 && !g->calls[g->call_count - 1].runs)
+            graph_drop_call(g, g->call_count - 1); /* of outputs that are not exported */
     }
     free(needed);
     free(sorted);

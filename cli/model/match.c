@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "cli/onnx/net.h"
 #include "cli/picture/text.h"
 
 static short_text shape_of(const mica_tensor *t) { return shape_text(t->dtype, t->rank, t->dim); }
@@ -11,6 +12,41 @@ static short_text shape_of(const mica_tensor *t) { return shape_text(t->dtype, t
 static size_t elements_each(const mica_tensor *t)
 {
     return t->rank > 0 && t->dim[0] > 0 ? mica_tensor_count(t) / (size_t)t->dim[0] : 0;
+}
+
+/* The shape of one sample: without axis 0. */
+static short_text sample_text(const mica_tensor *t)
+{
+    return shape_text(t->dtype, t->rank > 0 ? t->rank - 1 : 0, t->dim + 1);
+}
+
+/* The sizes of a sample other than 1. How many. */
+static int sizes_of(mica_index *out, const mica_tensor *t)
+{
+    int count = 0;
+    for (int i = 1; i < t->rank; i++)
+        if (t->dim[i] != 1)
+            out[count++] = t->dim[i];
+    return count;
+}
+
+int sample_match(const verb *v, const mica_tensor *wanted, const char *what, const mica_tensor *given,
+                 const char *from)
+{
+    mica_index a[MICA_MAX_RANK], b[MICA_MAX_RANK];
+    if (elements_each(given) != elements_each(wanted))
+        return verb_error(v, EXIT_FILE, "the input of %s takes %zu values, a sample of %s has %zu: %s and %s",
+                          what, elements_each(wanted), from, elements_each(given), sample_text(wanted).text,
+                          sample_text(given).text);
+    /* As many values in another order: the net would see noise. [784] for [1, 28, 28] is the same order. */
+    int count = sizes_of(a, wanted);
+    if (count < 2 || count != sizes_of(b, given) || memcmp(a, b, (size_t)count * sizeof a[0]) == 0)
+        return EXIT_OK;
+    bool last = count == 3 && a[0] == b[2] && a[1] == b[0] && a[2] == b[1];
+    return verb_error(v, EXIT_FILE, "the input of %s is %s, a sample of %s is %s: %s", what,
+                      sample_text(wanted).text, from, sample_text(given).text,
+                      last ? "put the channels first, x.transpose(0, 3, 1, 2) in NumPy"
+                           : "the axes are in another order");
 }
 
 /* ---- The net ---- */
@@ -58,8 +94,10 @@ int net_ends_find(net_ends *out, const verb *v, mica_net *net, const mica_netfil
         return verb_error(v, EXIT_FILE, "%s: the net has no input", what);
     if (info->other_input != NULL)
         return verb_error(v, EXIT_FILE,
-                          "%s: besides \"%s\", the net reads an input \"%s\" that no data provides", what,
-                          info->input, info->other_input);
+                          "%s: besides \"%s\", the net reads an input \"%s\" that no data provides%s%s%s",
+                          what, info->input, info->other_input, onnx_of(net) != NULL ? ": --set " : "",
+                          onnx_of(net) != NULL ? info->other_input : "",
+                          onnx_of(net) != NULL ? "=@FILE.npy gives it one value for all samples" : "");
     if (x->rank < 1 || elements_each(x) == 0)
         return verb_error(v, EXIT_FILE, "%s: its input \"%s\" is %s, which is empty", what, info->input,
                           shape_of(x).text);
@@ -115,12 +153,16 @@ static int match_samples(const data *d, const char *spec, const verb *v, const n
         const mica_dataset *set = sets[i];
         if (!set->has_targets)
             return verb_error(v, EXIT_FILE, "%s has no targets to train on or compare with", spec);
-        if (set->count > 0 && elements_each(&set->inputs) != elements_each(&ends->input))
-            return verb_error(v, EXIT_FILE, "the input of %s takes %zu values, a sample of %s has %zu", what,
-                              elements_each(&ends->input), spec, elements_each(&set->inputs));
+        int code = set->count > 0 ? sample_match(v, &ends->input, what, &set->inputs, spec) : EXIT_OK;
+        if (code != EXIT_OK)
+            return code;
         if (set->count > 0 && elements_each(&set->targets) != elements_each(&ends->target))
-            return verb_error(v, EXIT_FILE, "%s expects %zu target values per sample, %s has %zu", what,
-                              elements_each(&ends->target), spec, elements_each(&set->targets));
+            return verb_error(v, EXIT_FILE, "%s expects %zu target values per sample, %s has %zu%s", what,
+                              elements_each(&ends->target), spec, elements_each(&set->targets),
+                              (set->targets.dtype == MICA_F32 || set->targets.dtype == MICA_F64) &&
+                                      elements_each(&set->targets) == 1
+                                  ? " (class numbers must be integers)"
+                                  : "");
     }
     return EXIT_OK;
 }
@@ -161,7 +203,8 @@ int data_match(const data *d, const char *spec, const verb *v, const net_ends *e
                           "%s learns classes, but the targets of %s are not integers of at least 0", what,
                           spec);
     if (d->class_count > info->classes)
-        return verb_error(v, EXIT_FILE, "%s has %td classes, %s has %lld", what, info->classes, spec,
-                          (long long)d->class_count);
+        return verb_error(v, EXIT_FILE, "%s has %td classes, %s has %lld%s", what, info->classes, spec,
+                          (long long)d->class_count,
+                          d->class_names == NULL ? ": its largest label plus 1, as labels count from 0" : "");
     return EXIT_OK;
 }

@@ -18,6 +18,11 @@ typedef struct net_ends {
 int net_ends_find(net_ends *out, const verb *v, mica_net *net, const mica_netfile_info *info,
                   const char *what);
 
+/* Whether samples are what an input takes, both with axis 0 in front: as many values, in the same order. `what` names
+ * the net in messages, `from` the samples. */
+int sample_match(const verb *v, const mica_tensor *wanted, const char *what, const mica_tensor *given,
+                 const char *from);
+
 /* Whether the net can be trained on the data, or scored on them. `spec` is what --data was. */
 int data_match(const data *d, const char *spec, const verb *v, const net_ends *ends,
                const mica_netfile_info *info, const char *what);

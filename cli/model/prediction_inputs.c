@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/model/match.h"
 #include "cli/model/sounds.h"
 #include "cli/model/tables.h"
 #include "cli/model/take.h"
@@ -209,7 +210,8 @@ static int check_inputs(const prediction *p)
                                        : wanted;
     if (given != wanted)
         return verb_error(&verb_run, EXIT_FILE, "an input has %zu values, the net takes %zu", given, wanted);
-    return EXIT_OK;
+    return p->inputs.count > 0 ? sample_match(&verb_run, &x, "the net", &p->inputs.inputs, "what is given")
+                               : EXIT_OK;
 }
 
 int prediction_open_inputs(prediction *p, char **inputs, int count, bool is_stdin)

@@ -13,6 +13,7 @@
 #include "cli/model/take.h"
 #include "cli/net/argument.h"
 #include "cli/onnx/net.h"
+#include "cli/onnx/onnx.h"
 #include "cli/onnx/text.h"
 #include "cli/picture/text.h"
 #include "io/quote.h"
@@ -215,6 +216,14 @@ static int other_than_checkpoint(const verb *v, mica_context *ctx, const saved *
         return verb_error(v, EXIT_FILE,
                           "%s is a net without weights: mica %s takes a checkpoint, which mica train writes",
                           where, v->name);
+    if (there && !is_safetensors(s->path) && foreign_model(where) != NULL)
+        return verb_error(v, EXIT_FILE, "%s: %s", where, foreign_model(where));
+    if (there && is_onnx(where))
+        return verb_error(
+            v, EXIT_FILE,
+            "%s is an ONNX model: mica %s takes a checkpoint, from mica train %s --data DATA, or from "
+            "mica quantize %s OUT --int8 --data DATA, which scores both nets",
+            where, v->name, where, where);
     if (there && !is_safetensors(s->path) && file_kind_of(where) != FILE_UNKNOWN)
         return verb_error(v, EXIT_FILE,
                           "%s is not a checkpoint: the first argument is one, which mica train writes",

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include <mica/io.h>
@@ -22,6 +23,31 @@ bool is_regular(const char *path)
 {
     struct stat about;
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+const char *foreign_model(const char *path)
+{
+    static const struct {
+        const char *suffix, *advice;
+    } kinds[] = {
+#define PYTORCH \
+    "a file of PyTorch, most likely: export the model as ONNX, torch.onnx.export(model, inputs, \"model.onnx\")"
+        {".pt", PYTORCH},    {".pth", PYTORCH},      {".ckpt", PYTORCH},
+#undef PYTORCH
+#define TENSORFLOW "a file of TensorFlow, most likely: tf2onnx makes ONNX of it"
+        {".h5", TENSORFLOW}, {".keras", TENSORFLOW}, {".tflite", TENSORFLOW}, {".pb", TENSORFLOW},
+#undef TENSORFLOW
+#define PICKLE "a Python object, most likely: export the model as ONNX (scikit-learn's with skl2onnx)"
+        {".pkl", PICKLE},    {".pickle", PICKLE},    {".joblib", PICKLE},
+#undef PICKLE
+    };
+    size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t end = strlen(kinds[i].suffix);
+        if (length > end && strcasecmp(path + length - end, kinds[i].suffix) == 0)
+            return kinds[i].advice;
+    }
+    return NULL;
 }
 
 bool is_safetensors(const char *path)
@@ -110,6 +136,7 @@ char *net_text(int *code, const verb *v, mica_context *ctx, const char *what)
         return text;
     *code = verb_error(v, EXIT_FILE, "%s: %s", what,
                        failed                             ? strerror(reason)
+                       : foreign_model(what) != NULL      ? foreign_model(what)
                        : length > MICA_NETFILE_MOST_BYTES ? "too long for a net file"
                                                           : "not a text file, so not a net file");
     free(text);

@@ -36,6 +36,9 @@ char *net_text(int *code, const verb *v, mica_context *ctx, const char *what);
 /* Whether it is a file that may be looked into beforehand: what is read from a pipe is gone. */
 bool is_regular(const char *path);
 
+/* What to do with a model of another framework, by the file's suffix; NULL: it is none. */
+const char *foreign_model(const char *path);
+
 /* Whether a regular file begins as safetensors do. */
 bool is_safetensors(const char *path);
 

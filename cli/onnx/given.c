@@ -141,10 +141,63 @@ mica_status given_write(given *g, mica_net *net)
     return status;
 }
 
+/* ---- Why it failed ---- */
+
+/* The size of axis k of an input, where something was said of it; -1: nothing was. */
+static mica_index axis_given(const given *g, int number, int k)
+{
+    const mica_onnx_value *in = &g->input[number];
+    if (in->dim[k] >= 0 || in->symbol[k] == NULL)
+        return -1;
+    return g->how[number] != GIVEN_NOTHING && g->value[number].rank == in->rank
+               ? g->value[number].dim[k]
+               : given_size(g, in->symbol[k]);
+}
+
+/* ", batch 5 (input "state")": the size of an axis, unless an earlier axis of that name has the same. */
+static size_t add_size(char *text, size_t size, const given *g, int number, int k, bool *differ)
+{
+    const char *symbol = g->input[number].symbol[k];
+    mica_index is = axis_given(g, number, k);
+    for (int i = 0; i <= number && is >= 0; i++)
+        for (int j = 0; j < (i < number ? g->input[i].rank : k); j++) {
+            mica_index other = axis_given(g, i, j);
+            if (other < 0 || strcmp(g->input[i].symbol[j], symbol) != 0)
+                continue;
+            if (other == is)
+                return 0;
+            *differ = true;
+        }
+    return is < 0 ? 0
+                  : (size_t)snprintf(text, size, ", %.64s is %td in \"%.64s\"", symbol, is,
+                                     g->input[number].name);
+}
+
+/* What may be wrong with the sizes, if shapes do not fit: two inputs disagree on a size; or the model was exported for
+ * others. In text[size]. */
+static void hint_at_sizes(char *text, size_t size, const given *g)
+{
+    char sizes[1024] = "";
+    size_t at = 0;
+    bool differ = false;
+    for (int i = 0; i < g->count; i++)
+        for (int k = 0; k < g->input[i].rank && at + 300 < sizeof sizes; k++)
+            at += add_size(sizes + at, sizeof sizes - at, g, i, k, &differ);
+    text[0] = '\0';
+    if (at > 0)
+        (void)snprintf(text, size, "\n%s: %s",
+                       differ ? "The inputs disagree on a size"
+                              : "The model may have been exported for other sizes than",
+                       sizes + 2);
+}
+
+static bool is_about_shapes(const mica_onnx_problem *p) { return strstr(p->reason, "shape error") != NULL; }
+
 int given_build_failed(const given *g, const verb *v, const char *path)
 {
     enum { SHOWN = 40 };
-    char text[6000] = "";
+    char text[6000] = "", sizes[1200] = "";
+    const char *fix = "";
     int count = mica_onnx_problems(g->model);
     if (count == 0 && mica_context_status(g->ctx) == MICA_ERR_ARGUMENT)
         return usage_error(v, "%s: %s (--set)", path, mica_error(g->ctx));
@@ -155,9 +208,13 @@ int given_build_failed(const given *g, const verb *v, const char *path)
         size_t at = strlen(text);
         if (mica_onnx_problem_at(g->model, &p, i) != MICA_OK)
             break;
+        if (is_about_shapes(&p))
+            hint_at_sizes(sizes, sizeof sizes, g);
+        if (p.needs != 0)
+            fix = "\nAn input that must be known is set by --set NAME=1,2,3 or --set NAME=@FILE.npy";
         (void)snprintf(text + at, sizeof text - at, "\n  %s%s%s%s: %s", p.type, *p.node != '\0' ? " \"" : "",
                        p.node, *p.node != '\0' ? "\"" : "", p.reason);
     }
-    return verb_error(v, EXIT_FAILED, "%s: %d node%s cannot be imported:%s%s", path, count,
-                      count == 1 ? "" : "s", text, count > SHOWN ? "\n  ..." : "");
+    return verb_error(v, EXIT_FAILED, "%s: %d node%s cannot be imported:%s%s%s%s", path, count,
+                      count == 1 ? "" : "s", text, count > SHOWN ? "\n  ..." : "", sizes, fix);
 }

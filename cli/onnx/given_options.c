@@ -66,7 +66,32 @@ static int check_shape(const given *g, const verb *v, int number, const mica_ten
                       shape_text(t->dtype, t->rank, t->dim).text, in->name, declared(text, sizeof text, in));
 }
 
-/* The value of an input, from a file; floats are converted. */
+/* Whether every value of one type is one of another: i32 of i64, u8 of i16. */
+static bool widens(mica_dtype from, mica_dtype to)
+{
+    static const mica_dtype order[][4] = {{MICA_I8, MICA_I16, MICA_I32, MICA_I64},
+                                          {MICA_U8, MICA_U16, MICA_U32, MICA_U64}};
+    int a[2] = {-1, -1}, b[2] = {-1, -1}; /* places among the signed and the unsigned */
+    for (int s = 0; s < 2; s++)
+        for (int i = 0; i < 4; i++) {
+            a[s] = order[s][i] == from ? i : a[s];
+            b[s] = order[s][i] == to ? i : b[s];
+        }
+    return (a[0] >= 0 && b[0] > a[0]) || (a[1] >= 0 && (b[1] > a[1] || b[0] > a[1]));
+}
+
+/* What NumPy calls a type of ONNX. */
+static const char *numpy_name(char *text, size_t size, const char *type)
+{
+    if (strcmp(type, "FLOAT") == 0 || strcmp(type, "DOUBLE") == 0)
+        return type[0] == 'F' ? "float32" : "float64";
+    (void)snprintf(text, size, "%s", type);
+    for (char *at = text; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return text;
+}
+
+/* The value of an input, from a file; floats are converted, and integers to wider ones. */
 static int take_file(given *g, const verb *v, int number, const char *path, given_how how)
 {
     const mica_onnx_value *in = &g->input[number];
@@ -74,7 +99,12 @@ static int take_file(given *g, const verb *v, int number, const char *path, give
     if (g->how[number] != GIVEN_NOTHING)
         return usage_error(v, "the input \"%s\" is given twice", in->name);
     if (npy_read(g->ctx, loaded, path) != MICA_OK)
-        return verb_failed(v, g->ctx);
+        return mica_context_status(g->ctx) == MICA_ERR_FORMAT &&
+                       strstr(mica_error(g->ctx), "expected") == NULL
+                   ? verb_error(v, EXIT_FILE,
+                                "%s\n  (an input is an array of numbers, as numpy.save writes it)",
+                                mica_error(g->ctx))
+                   : verb_failed(v, g->ctx);
     int code = check_shape(g, v, number, &loaded->tensor, path);
     if (code != EXIT_OK)
         return code;
@@ -82,9 +112,12 @@ static int take_file(given *g, const verb *v, int number, const char *path, give
     g->value[number] = loaded->tensor;
     if (loaded->tensor.dtype == in->dtype)
         return EXIT_OK;
-    if (!is_float(loaded->tensor.dtype) || !is_float(in->dtype))
-        return verb_error(v, EXIT_FILE, "%s is of %s: the model's input \"%s\" is of %s", path,
-                          mica_dtype_name(loaded->tensor.dtype), in->name, in->type);
+    char name[32];
+    if ((!is_float(loaded->tensor.dtype) || !is_float(in->dtype)) && !widens(loaded->tensor.dtype, in->dtype))
+        return verb_error(v, EXIT_FILE,
+                          "%s is of %s: the model's input \"%s\" is of %s. Save x.astype(\"%s\")", path,
+                          mica_dtype_name(loaded->tensor.dtype), in->name, in->type,
+                          numpy_name(name, sizeof name, in->type));
     mica_tensor *t = &g->value[number];
     if (mica_tensor_init(g->ctx, t, NULL, in->dtype, t->rank, loaded->tensor.dim) != MICA_OK)
         return verb_failed(v, g->ctx);

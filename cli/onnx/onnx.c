@@ -43,6 +43,21 @@ int onnx_build(onnx_built **out, mica_net **net, mica_context *ctx, const verb *
                                                              : given_build_failed(&built->given, v, path);
 }
 
+void onnx_sizes(char *text, size_t size, const onnx_built *built)
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (int i = 0; i < built->given.symbols && at < size; i++)
+        if (strcmp(built->given.symbol[i].name, "batch") != 0)
+            at += (size_t)snprintf(text + at, size - at, ", %.40s %td", built->given.symbol[i].name,
+                                   built->given.symbol[i].size);
+}
+
+size_t onnx_weight_bytes(const onnx_built *built)
+{
+    return mica_onnx_describe(built->given.model).weight_bytes;
+}
+
 void onnx_release(onnx_built *built)
 {
     if (built != NULL)

@@ -32,5 +32,9 @@ typedef struct onnx_built onnx_built;
 int onnx_build(onnx_built **out, mica_net **net, mica_context *ctx, const verb *v, const option_list *set,
                const char *path, mica_index batch);
 void onnx_release(onnx_built *built);
+/* ", sequence 10": the named sizes but the batch, as they were set, in text[size]. */
+void onnx_sizes(char *text, size_t size, const onnx_built *built);
+/* Bytes of the model's weights, which are lent from the file. */
+size_t onnx_weight_bytes(const onnx_built *built);
 
 #endif

@@ -65,7 +65,9 @@ static mica_status read_descr(header *h, mica_tensor *t)
 static mica_status read_order(header *h, mica_tensor *t)
 {
     (void)t;
-    return accept(h, "False") ? MICA_OK : bad(h, "False: arrays in Fortran order are not supported");
+    return accept(h, "False")
+               ? MICA_OK
+               : bad(h, "False: arrays in Fortran order are not supported, save numpy.ascontiguousarray(x)");
 }
 
 static mica_status read_shape(header *h, mica_tensor *t)

@@ -153,7 +153,9 @@ static void clip_between(mica_onnx_importing *n, mica_onnx_ref low, mica_onnx_re
         opts.high = high != 0 ? (float)mica_onnx_known_number(n, high, "max") : opts.high;
         /* Where they cross, the upper one holds. */
         opts.low = opts.low > opts.high ? opts.high : opts.low;
-        mica_onnx_give(n, 0, mica_onnx_op1(n, "clamp", x, &opts));
+        bool relu6 = opts.low == 0 && opts.high == 6; /* the same bits, and a product can take it in */
+        mica_onnx_give(n, 0,
+                       relu6 ? mica_onnx_op1(n, "relu6", x, NULL) : mica_onnx_op1(n, "clamp", x, &opts));
         return;
     }
     if (low != 0)

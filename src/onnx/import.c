@@ -178,7 +178,8 @@ static void import_node(mica_onnx_import *im, const mica_onnx_node *node)
                                       : NULL;
     bool whole = take_inputs(&n);
     if (op == NULL && f == NULL)
-        (void)mica_onnx_unsupported(&n, "Mica has no such operator (opset %d)", n.opset);
+        (void)mica_onnx_unsupported(&n, "Mica has no such operator (opset %d%s%.100s)", n.opset,
+                                    node->domain[0] != '\0' ? " of " : "", node->domain);
     else if (node->ins > MICA_ONNX_INS || node->outs > MICA_ONNX_OUTS)
         (void)mica_onnx_unsupported(&n, "%d inputs and %d outputs, expected at most %d and %d", node->ins,
                                     node->outs, MICA_ONNX_INS, MICA_ONNX_OUTS);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "io/quote.h"
 #include "net/net.h"
 #include "onnx/state.h"
 
@@ -52,6 +53,30 @@ bool mica_onnx_is_known(mica_onnx_importing *n, mica_onnx_ref ref)
     return held->known && !held->learned;
 }
 
+/* "the input "axes"", "the inputs "axes", "k"": those of the model that have these bits, in text[size]. */
+static void name_inputs(char *text, size_t size, const mica_onnx_import *im, uint64_t bits)
+{
+    enum { NAMED = 4 };
+    size_t at = 0;
+    int named = 0;
+    text[0] = '\0';
+    for (int i = 0; i < mica_onnx_inputs(im->model) && i < 64; i++) {
+        mica_onnx_value v;
+        if ((bits >> i & 1) == 0 || at >= size || mica_onnx_input(im->model, &v, i) != MICA_OK)
+            continue;
+        bool more = (bits >> i & ~(uint64_t)1) != 0;
+        at += (size_t)mica_format(text + at, size - at, "%s%s",
+                                  named > 0 ? ", "
+                                  : more    ? "the inputs "
+                                            : "the input ",
+                                  named < NAMED ? MICA_QUOTE(v.name) : "...");
+        if (named++ == NAMED)
+            return;
+    }
+    if (named == 0)
+        (void)mica_format(text, size, "inputs");
+}
+
 const mica_tensor *mica_onnx_known(mica_onnx_importing *n, mica_onnx_ref ref, const char *what)
 {
     const mica_onnx_held *held = held_of(n, ref);
@@ -59,12 +84,13 @@ const mica_tensor *mica_onnx_known(mica_onnx_importing *n, mica_onnx_ref ref, co
         return NULL;
     if (held->known)
         return &held->shape;
-    char reason[MICA_ERROR_TEXT];
+    char reason[MICA_ERROR_TEXT], names[400];
+    name_inputs(names, sizeof names, n->import, held->inputs);
     if (ref == 0)
         (void)mica_format(reason, sizeof reason, "%s is missing", what);
     else
         (void)mica_format(reason, sizeof reason,
-                          "%s must be known before the net is planned: it is computed from inputs", what);
+                          "%s must be known before the net is planned: it is computed from %s", what, names);
     mica_onnx_add_problem(n->import, n->node, reason, held->inputs);
     n->failed = true;
     return NULL;

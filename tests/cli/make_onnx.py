@@ -6,9 +6,13 @@ FOLDER/softmax.onnx    the same, with a softmax at the end
 FOLDER/fixed.onnx      the same, with a batch of 2 that is written into it
 FOLDER/reshape.onnx    y = reshape(x, shape), shape being an input
 FOLDER/conv.onnx       [batch, 1, 8, 8] -> [batch, 2]: convolution, batch norm, relu, max pooling, a dense layer
+FOLDER/conv6.onnx      the same, with a Clip from 0 to 6 in place of the relu
 FOLDER/quantized.onnx  [batch, 1, 6, 6] -> [batch, 5], of bytes: convolutions, a sum, pooling, a mean, a dense layer
 FOLDER/biased.onnx     [batch, 4] -> [batch, 3]: x w1 + shift, shift being an input
 FOLDER/words.onnx      [batch, 3] -> [batch, 3, 2]: rows of a table by indices, which may be negative, times w1
+FOLDER/heads.onnx      [batch, 4] -> [batch, 8] and [batch, 3]: two outputs
+FOLDER/sum.onnx        [batch, 4] and [batch, 3] -> [batch, 2]: two inputs with one batch
+FOLDER/planes.onnx     [batch, 2, 4, 4] -> [batch, 3]: channels in front
 FOLDER/passing.onnx    whose outputs are its input, and y = relu(x)
 FOLDER/clash.onnx      whose outputs would be files of one name
 FOLDER/inputs.onnx     more inputs than a command can be given
@@ -71,9 +75,10 @@ def model(nodes, inputs, outputs, weights=(), opset=17):
     return number(1, 8) + block(2, "tests") + block(7, graph) + block(8, number(2, opset))
 
 
-def npy(path, kind, dims, values):
-    letter = {"<f4": "f", "<i8": "q"}[kind]
-    header = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }" % (kind, "".join("%d, " % d for d in dims))
+def npy(path, kind, dims, values, fortran=False):
+    letter = {"<f4": "f", "<i8": "q", "<i4": "i", "|u1": "B"}[kind]
+    shape = "".join("%d, " % d for d in dims)
+    header = "{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }" % (kind, fortran, shape)
     header += " " * (63 - (10 + len(header)) % 64) + "\n"
     path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
                      struct.pack("<%d%s" % (len(values), letter), *values))
@@ -91,17 +96,19 @@ def mlp(batch, softmax):
     return model(nodes, [value("x", FLOAT, [batch, 4])], [value("y", FLOAT, [batch, 3])], weights)
 
 
-def conv():
+def conv(clip=False):
     random.seed(2)
     some = lambda count, least=-0.7: [random.uniform(least, 0.7) for _ in range(count)]
     nodes = [node("Conv", ["x", "conv.w", "conv.b"], ["a"], pads=[1, 1, 1, 1], kernel_shape=[3, 3]),
-             node("BatchNormalization", ["a", "g", "s", "m", "v"], ["b"]), node("Relu", ["b"], ["c"]),
+             node("BatchNormalization", ["a", "g", "s", "m", "v"], ["b"]),
+             node("Clip", ["b", "low", "high"], ["c"]) if clip else node("Relu", ["b"], ["c"]),
              node("MaxPool", ["c"], ["d"], kernel_shape=[2, 2], strides=[2, 2]), node("Flatten", ["d"], ["e"]),
              node("Gemm", ["e", "dense.w", "dense.b"], ["y"], transB=1)]
     weights = [tensor("conv.w", FLOAT, [4, 1, 3, 3], some(36)), tensor("conv.b", FLOAT, [4], some(4)),
                tensor("g", FLOAT, [4], some(4, 0.3)), tensor("s", FLOAT, [4], some(4)),
                tensor("m", FLOAT, [4], some(4)), tensor("v", FLOAT, [4], some(4, 0.3)),
                tensor("dense.w", FLOAT, [2, 64], some(128)), tensor("dense.b", FLOAT, [2], some(2))]
+    weights += [tensor("low", FLOAT, [], [0]), tensor("high", FLOAT, [], [6])] if clip else []
     return model(nodes, [value("x", FLOAT, ["batch", 1, 8, 8])], [value("y", FLOAT, ["batch", 2])], weights)
 
 
@@ -168,6 +175,7 @@ def main():
                    [value("y", FLOAT, [2])])
     (out / "domain.onnx").write_bytes(domain)
     (out / "conv.onnx").write_bytes(conv())
+    (out / "conv6.onnx").write_bytes(conv(True))
     (out / "quantized.onnx").write_bytes(quantized())
     biased = model([node("MatMul", ["x", "w1"], ["a"]), node("Add", ["a", "shift"], ["y"])],
                    [value("x", FLOAT, ["batch", 4]), value("shift", FLOAT, [3])], [value("y", FLOAT, ["batch", 3])],
@@ -178,6 +186,33 @@ def main():
                   [tensor("table", FLOAT, [5, 4], [i / 7 for i in range(20)]),
                    tensor("w1", FLOAT, [4, 2], [i / 3 - 1 for i in range(8)])])
     (out / "words.onnx").write_bytes(words)
+    w1, w2 = tensor("w1", FLOAT, [4, 8], [i / 9 - 2 for i in range(32)]), tensor("w2", FLOAT, [8, 3], [0.1] * 24)
+    heads = model([node("MatMul", ["x", "w1"], ["y"]), node("MatMul", ["y", "w2"], ["z"])],
+                  [value("x", FLOAT, ["batch", 4])], [value("y", FLOAT, ["batch", 8]), value("z", FLOAT, ["batch", 3])],
+                  [w1, w2])
+    (out / "heads.onnx").write_bytes(heads)
+    both = model([node("MatMul", ["x", "w1"], ["a"]), node("MatMul", ["goal", "w2"], ["b"]),
+                  node("Add", ["a", "b"], ["y"])],
+                 [value("x", FLOAT, ["batch", 4]), value("goal", FLOAT, ["batch", 3])],
+                 [value("y", FLOAT, ["batch", 2])],
+                 [tensor("w1", FLOAT, [4, 2], [0.1] * 8), tensor("w2", FLOAT, [3, 2], [0.2] * 6)])
+    (out / "sum.onnx").write_bytes(both)
+    npy(out / "goal.npy", "<f4", [3, 3], [i / 5 for i in range(9)])
+    planes = model([node("Flatten", ["x"], ["a"]), node("MatMul", ["a", "w1"], ["y"])],
+                   [value("x", FLOAT, ["batch", 2, 4, 4])], [value("y", FLOAT, ["batch", 3])],
+                   [tensor("w1", FLOAT, [32, 3], [i / 50 - 1 for i in range(96)])])
+    (out / "planes.onnx").write_bytes(planes)
+    numbers = [i * 7 % 11 / 5 for i in range(32 * 60)]
+    npy(out / "planes.npy", "<f4", [60, 2, 4, 4], numbers)
+    npy(out / "planes-last.npy", "<f4", [60, 4, 4, 2], numbers)
+    npy(out / "planes-labels.npy", "<i8", [60], [i % 3 for i in range(60)])
+    npy(out / "planes-from-one.npy", "<i8", [60], [i % 3 + 1 for i in range(60)])
+    npy(out / "planes-floats.npy", "<f4", [60], [i % 3 + 0.5 for i in range(60)])
+    npy(out / "planes-bytes.npy", "|u1", [60, 2, 4, 4], [i * 7 % 251 for i in range(32 * 60)])
+    npy(out / "bytes.npy", "|u1", [5, 4], list(range(20)))
+    npy(out / "indices.npy", "<i4", [2, 3], [0, 1, 2, 3, 4, -1])
+    npy(out / "fortran.npy", "<f4", [5, 4], list(range(20)), fortran=True)
+    (out / "weights.pt").write_bytes(b"PK\x03\x04" + bytes(100))
     npy(out / "shift.npy", "<f4", [3], [0.1, 0.2, 0.3])
     x, y = value("x", FLOAT, [5, 4]), value("y", FLOAT, [5, 4])
     (out / "passing.onnx").write_bytes(model([node("Relu", ["x"], ["y"])], [x], [x, y]))

@@ -42,6 +42,30 @@ complains 'Twiddle "c_node"'
 ends 2 run lenet "$folder/x.npy" --set batch=3
 complains "--set is for ONNX models"
 
+# A wrong input: what it is, what was expected, what to do.
+ends 3 run "$folder/mlp.onnx" "$folder/bytes.npy"
+complains 'is of u8: the model'"'"'s input "x" is of FLOAT. Save x.astype("float32")'
+ends 0 run "$folder/words.onnx" "$folder/indices.npy" # i32 for i64: no value changes
+ends 3 run "$folder/words.onnx" "$folder/x.npy" --set batch=5
+ends 3 run "$folder/mlp.onnx" "$folder/fortran.npy"
+complains "save numpy.ascontiguousarray(x)"
+ends 3 run "$folder/mlp.onnx" "$folder/mlp.onnx"
+complains "an input is an array of numbers, as numpy.save writes it"
+ends 1 run "$folder/sum.onnx" "$folder/x.npy" "$folder/goal.npy"
+complains 'The inputs disagree on a size: batch is 5 in "x", batch is 3 in "goal"'
+for verb in run plan info eval; do
+    ends 3 $verb "$folder/weights.pt"
+    complains "torch.onnx.export"
+done
+ends 3 eval "$folder/mlp.onnx" --data "$folder/samples.npy,$folder/targets.npy"
+complains "is an ONNX model: mica eval takes a checkpoint"
+
+# A program of its own: the same values, the same errors.
+"$(dirname "$mica")/examples/onnx" "$folder/mlp.onnx" 5 >"$folder/out" || complain "examples/onnx fails"
+grep -q "^y: [-0-9.]* [-0-9.]* [-0-9.]* [-0-9.]*$" "$folder/out" || complain "examples/onnx: $(cat "$folder/out")"
+"$(dirname "$mica")/examples/onnx" "$folder/odd.onnx" 2>"$folder/err" && complain "examples/onnx takes any operator"
+grep -q "onnx: format error: .*2 nodes cannot be imported" "$folder/err" || complain "examples/onnx: $(cat "$folder/err")"
+
 # ---- info, plan, ops ----
 ends 0 info "$folder/mlp.onnx"
 says "ONNX, IR version 8, opset 17, by tests"
@@ -60,7 +84,14 @@ ends 0 plan "$folder/mlp.onnx" --set batch=8 --train --json
 says_json "data['total'] > $small and data['gradients'] >= 67 * 4"
 ends 0 plan "$folder/reshape.onnx" --set shape=3,4
 ends 1 plan "$folder/reshape.onnx"
-complains "must be known before the net is planned"
+complains 'must be known before the net is planned: it is computed from the input "shape"'
+complains "is set by --set NAME=1,2,3"
+ends 0 plan "$folder/words.onnx" --quiet
+says "words.onnx, inference, batch 1"
+says "lent from the file"
+ends 0 plan "$folder/fixed.onnx" --batch 2
+ends 3 plan "$folder/fixed.onnx" --batch 4
+complains "takes batches of 2, which is fixed in the model"
 "$(dirname "${BASH_SOURCE[0]}")/../onnx/list.sh" "$mica" >"$folder/list" || complain "$(cat "$folder/list")"
 
 # ---- check ----
@@ -80,6 +111,8 @@ says_json 'data["passed"] == 2 and {t["name"]: t["status"] for t in data["tests"
 ends 3 check "$folder/out-onnx"
 complains "no model.onnx in it or in folders below"
 ends 3 check "$folder/no-such-folder"
+ends 3 check "$folder/mlp.onnx"
+complains "this is a file: give a folder"
 ends 2 check
 
 # ---- train, then eval and run ----
@@ -95,6 +128,32 @@ ends 0 train "$folder/mlp.onnx" --data "$folder/samples.npy,$folder/targets.npy"
 ends 0 eval "$folder/regressed" --data "$folder/samples.npy,$folder/targets.npy"
 ends 3 train "$folder/fixed.onnx" --data "$folder/samples.npy,$folder/labels.npy" --checkpoint "$folder/fixed" -q
 complains "takes batches of 2, which is fixed in the model"
+
+# Samples of another shape, or in another order; labels that there are no classes for.
+planes=$folder/planes.npy
+ends 0 train "$folder/planes.onnx" --data "$planes,$folder/planes-labels.npy" --checkpoint "$folder/planes" --epochs 1 -q
+ends 3 train "$folder/planes.onnx" --data "$folder/planes-last.npy,$folder/planes-labels.npy" --checkpoint "$folder/last" -q
+complains "is f32 [2, 4, 4], a sample of"
+complains "is f32 [4, 4, 2]: put the channels first, x.transpose(0, 3, 1, 2) in NumPy"
+ends 3 run "$folder/planes" "$folder/planes-last.npy"
+complains "put the channels first"
+ends 0 run "$folder/planes" "$planes" --top 1
+ends 3 train "$folder/planes.onnx" --data "$folder/samples.npy,$folder/labels.npy" --checkpoint "$folder/last" -q
+complains "takes 32 values, a sample of"
+complains "f32 [2, 4, 4] and f32 [4]"
+ends 3 train "$folder/planes.onnx" --data "$planes,$folder/planes-from-one.npy" --checkpoint "$folder/last" -q
+complains "has 4: its largest label plus 1, as labels count from 0"
+ends 3 train "$folder/planes.onnx" --data "$planes,$folder/planes-floats.npy" --checkpoint "$folder/last" -q
+complains "class numbers must be integers"
+numbers=$folder/samples.npy,$folder/targets.npy
+ends 3 train "$folder/biased.onnx" --data "$numbers" --checkpoint "$folder/last" -q
+complains 'reads an input "shift" that no data provides: --set shift=@FILE.npy gives it'
+# What is written does not normalize as the training did: that is said, with the numbers.
+ends 0 train "$folder/planes.onnx" --data "$folder/planes-bytes.npy,$folder/planes-labels.npy" --checkpoint "$folder/planes-bytes" --epochs 1 -q
+ends 0 convert "$folder/planes-bytes" "$folder/written.onnx"
+complains "(x * 0.00392157 - mean) / deviation, mean 0."
+ends 0 convert "$folder/planes" "$folder/written.onnx"
+[ -z "$err" ] || complain "nothing was normalized"
 
 # ---- A quantized model ----
 ends 0 plan "$folder/quantized.onnx" --set batch=2 --program
@@ -146,6 +205,15 @@ ends 0 quantize "$folder/conv.onnx" "$folder/conv8.safetensors" --int8 --data "$
 says_json '[layer["operation"] for layer in data["layers"]] == ["int8_conv2d", "int8_max_pool2d", "int8_linear"]'
 says_json 'all(layer["snr_db"] > 20 for layer in data["layers"])'
 ends 0 eval "$folder/conv8.safetensors" --data "$pictures"
+# A Clip from 0 to 6 is taken into the product, also in a file that Mica wrote.
+ends 0 convert "$folder/conv6.onnx" "$folder/conv6-again.onnx"
+for name in conv6 conv6-again; do
+    ends 0 quantize "$folder/$name.onnx" "$folder/conv8.safetensors" --int8 --data "$pictures" --json
+    says_json '[layer["operation"] for layer in data["layers"]] == ["int8_conv2d", "int8_max_pool2d", "int8_linear"]'
+done
+ends 2 quantize "$folder/conv.onnx" "$folder/conv8.onnx" --int8 --data "$pictures"
+complains "would be a Mica checkpoint: call it NAME.safetensors; mica convert"
+[ ! -e "$folder/conv8.onnx" ] || complain "a checkpoint was written as .onnx"
 ends 0 quantize "$folder/fixed.onnx" "$folder/fixed8" --int8 --data "$numbers"
 ends 0 eval "$folder/fixed8" --data "$numbers" --batch 2
 ends 2 quantize "$folder/mlp.onnx" "$folder/x8" --int8
@@ -186,6 +254,11 @@ model_exports learns "$folder/trained" --train --freeze w1
 model_exports bytes "$folder/again8.safetensors"
 model_exports direct "$folder/conv.onnx" --int8 --data "$pictures"
 [ -e "$folder/onnx-c/direct.source.onnx" ] || complain "no copy of the model beside the exported net"
+# Of several outputs the first is exported, without the weights that only others need.
+model_exports heads "$folder/heads.onnx"
+ends 0 export "$folder/heads.onnx" -o "$folder/onnx-c" --name heads
+complains 'heads_output() is the model'"'"'s first output, "y"; it leaves out "z"'
+says ", 128 of weights in flash"
 ends 1 export "$folder/odd.onnx" -o "$folder/onnx-x"
 complains 'Frobnicate "b_node"'
 ends 3 export "$folder/mlp.onnx" -o "$folder/onnx-x" --train
