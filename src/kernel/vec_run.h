@@ -1,7 +1,8 @@
 /* Whole vectors of long runs, which go through memory in order while little is done to them.
  *
  * Where a vector is as long as a cache line, they come and go in halves: a run is foreseen by its accesses, and those
- * by whole lines are too few. Where there is more to do than to wait for memory, this would only take longer. */
+ * by whole lines are too few. Where there is more to do than to wait for memory, this would only take longer. What is
+ * written elsewhere than where it was read from goes in whole vectors (map_loop.h). */
 #ifndef MICA_SRC_KERNEL_VEC_RUN_H
 #define MICA_SRC_KERNEL_VEC_RUN_H
 
