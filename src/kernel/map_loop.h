@@ -37,8 +37,8 @@ VF_INLINE void map_foresee(const float *dst, bool light)
 VF_INLINE vf map_load(const float *p, bool light) { return light ? run_load(p) : vf_load(p); }
 
 /* Where a vector is a line and there is little to do: several lines of one source and of the other, then those of the
- * results. By halves and by two it can be faster, or 20 % slower, by where memory lies and what was in the caches. Returns
- * how far this came. */
+ * results. By halves and by two it can be faster, or 20 % slower, by where memory lies and what was in the caches.
+ * Returns how far this came. */
 VF_INLINE size_t map2_lines(float *dst, const float *a, const float *b, size_t n, const vf *p, map2_fn *f)
 {
     size_t i = 0;
