@@ -71,6 +71,23 @@ def fit_quotient(name, target, weight, tops, bottoms, low, high):
         print("{" + ", ".join(re.sub(r"\.?0*p", "p", float(to_float(v)).hex()) + "f" for v in c) + "}")
 
 
+def fit_pieces(name, target, scale, pieces, count):
+    """target(x) for x >= 0 by a polynomial in scale x - k for each k below `pieces`, relative errors the same: the
+    coefficients of one power in a row, and a 0 at its end for what is above."""
+    rows, worst, xs = [], mpf(0), points(mpf(-0.5), mpf(0.5), 8 * count)
+    for k in range(pieces):
+        f, done = [target((k + x) / scale) for x in xs], []
+        while len(done) < count:
+            rest = [1 - sum(c * x**n for n, c in enumerate(done)) / v for x, v in zip(xs, f)]
+            powers = [[x**n / v for n in range(len(done), count)] for x, v in zip(xs, f)]
+            done.append(to_float(least_squares(powers, rest)[0]))
+        worst = max([worst] + [abs(1 - sum(c * x**n for n, c in enumerate(done)) / v) for x, v in zip(xs, f)])
+        rows.append(done)
+    print(f"/* {name}: 2^{float(log(worst, 2)):.1f} up to {float((pieces - 0.5) / scale):.5g} */")
+    for n in range(count):
+        print("{" + ", ".join(re.sub(r"\.?0*p", "p", float(row[n]).hex()) + "f" for row in rows) + ", 0.0f},")
+
+
 def with_limit(value, limit):
     """A function whose value at 0 is a limit."""
     return lambda x: mpf(limit) if abs(x) < mpf(10) ** -15 else value(x)
@@ -91,6 +108,7 @@ def main():
     tail = lambda t: (t + 4) * erfc(t / sqrt(mpf(2))) / 2 * exp(t * t / 2)
     t_of = lambda y: 4 * y / (1 - y)
     fit("normal tail: P(y - 0.5)", lambda v: tail(t_of(v + 0.5)), lambda v: 1 / tail(t_of(v + 0.5)), 10, "-0.5", "0.285")
+    fit_pieces("normal tail, in pieces", lambda t: erfc(t / sqrt(mpf(2))) / 2, mpf("5.5"), 31, 7)
     # In x^2. The derivative of x Phi(x) is 1/2 and an odd function.
     odd = lambda t: erf(sqrt(t / 2)) / 2 / sqrt(t) + exp(-t / 2) / sqrt(2 * pi)
     fit_quotient("gelu's derivative: (d/dx x Phi(x) - 1/2) / x, in x^2", with_limit(odd, 2 / sqrt(2 * pi)), sqrt, 8, 7, 0, 36)

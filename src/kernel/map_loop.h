@@ -36,6 +36,29 @@ VF_INLINE void map_foresee(const float *dst, bool light)
 
 VF_INLINE vf map_load(const float *p, bool light) { return light ? run_load(p) : vf_load(p); }
 
+/* Where a vector is a line and there is little to do: several lines of one source and of the other, then those of the
+ * results. By halves and by two it can be faster, or 20 % slower, by where memory lies and what was in the caches.
+ * Returns how far this came. */
+VF_INLINE size_t map2_lines(float *dst, const float *a, const float *b, size_t n, const vf *p, map2_fn *f)
+{
+    size_t i = 0;
+#if defined(VF_HALVES)
+    enum { LINES = 8 };
+    for (; i + LINES * VF_LANES <= n; i += LINES * VF_LANES) {
+        vf v[LINES];
+#pragma GCC unroll 8
+        for (size_t k = 0; k < LINES; k++)
+            v[k] = f(vf_load(a + i + k * VF_LANES), vf_load(b + i + k * VF_LANES), p);
+#pragma GCC unroll 8
+        for (size_t k = 0; k < LINES; k++)
+            vf_store(dst + i + k * VF_LANES, v[k]);
+    }
+#else
+    (void)dst, (void)a, (void)b, (void)n, (void)p, (void)f;
+#endif
+    return i;
+}
+
 /* `light`, a constant: f takes less time than memory does. */
 VF_INLINE void map1(float *dst, const float *const *src, size_t n, const float *params, size_t count,
                     map1_fn *f, bool light)
@@ -62,7 +85,7 @@ VF_INLINE void map2(float *dst, const float *const *src, size_t n, const float *
     const float *a = src[0], *b = src[1];
     vf p[MAP_PARAMS];
     map_params(p, params, count);
-    size_t i = 0;
+    size_t i = light ? map2_lines(dst, a, b, n, p, f) : 0;
     for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
         map_foresee(dst + i, light);
         vf first = f(map_load(a + i, light), map_load(b + i, light), p);

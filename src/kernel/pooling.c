@@ -265,11 +265,46 @@ static __attribute__((noinline)) void max_short_row(float *y, int32_t *index, co
     max_windows(y, index, at.p - at.from, s, 2, at.oy, (span){0, 2}, 0, (size_t)s->out[1]);
 }
 
+#if !defined(MICA_SMALL)
+/* Whether they fill planes and their rows fill vectors: then rows follow one another, whatever plane they are of. */
+static bool are_whole(const shape *s)
+{
+    return s->out[1] % VF_LANES == 0 && s->in[1] == 2 * s->out[1] && s->in[0] == 2 * s->out[0];
+}
+
+VF_INLINE void max_whole_rows(float *y, int32_t *index, const float *x, size_t begin, size_t end,
+                              const shape *s, bool indexed)
+{
+    const ptrdiff_t width = s->in[1], out = s->out[1], plane = s->in[0] * width;
+    const float *p = x + (ptrdiff_t)begin * 2 * width;
+    ptrdiff_t from = (ptrdiff_t)begin % s->out[0] * 2 * width;
+    vi twice = vi_add(vi_iota(), vi_iota());
+    for (size_t row = begin; row < end; row++, p += width) {
+        for (ptrdiff_t ox = 0; ox < out; ox += VF_LANES, p += 2 * VF_LANES) {
+            vi first = vi_add(twice, vi_set1((int32_t)(from + 2 * ox)));
+            if (VF_LANES >= 16)
+                fetch_pairs(p, width);
+            max_pairs(y, index, p, p + VF_LANES, first, width, indexed);
+            y += VF_LANES;
+            if (indexed)
+                index += VF_LANES;
+        }
+        from = from + 2 * width == plane ? 0 : from + 2 * width;
+    }
+}
+#endif
+
 /* `indexed` is a constant where this is inlined: into functions of its own, or the loop runs out of registers. */
 VF_INLINE void max_pair_rows(float *y, int32_t *index, const float *x, size_t begin, size_t end,
                              const shape *of, bool indexed)
 {
     const shape own = *of, *s = &own; /* which stores cannot change */
+#if !defined(MICA_SMALL)
+    if (are_whole(s)) {
+        max_whole_rows(y, index, x, begin, end, s, indexed);
+        return;
+    }
+#endif
     ptrdiff_t width = s->in[1], out = s->out[1], last = most(out - VF_LANES, 0);
     vi twice = vi_add(vi_iota(), vi_iota());
     pair_row at = pair_row_of(x, begin, end, s);

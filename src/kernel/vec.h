@@ -13,6 +13,7 @@
  *   vf_stream(p, v)                             store past the cache where the set can; p aligned to
  *   vf_stream_end()                             VF_LANES * 4; vf_stream_end after the last vf_stream
  *   vf_gather(p, s) vf_scatter(p, s, v)         p[0], p[s], p[2s], ...  (s in elements, may be negative)
+ *   vf_lookup(table, i)                         table[i % 32] of 32 floats, by lanes of i, where VF_LOOKUP is defined
  *   vf_unzip(a, b, &even, &odd)                 the even and odd elements of the 2 * VF_LANES floats a, b
  *   vf_zip(even, odd, &a, &b)                   the inverse
  *   vf_pairs(a, b, &even, &odd)                 like vf_unzip, but with lanes in an order specific to the set, where
@@ -62,8 +63,8 @@
  *   the same four with _tail                    the first n, as above
  *   vf_load_i8(p)                               VF_LANES int8_t, unaligned
  *
- * Capabilities: VF_LANES, VF_HAS_FMA, VF_REGISTERS (how many vectors a kernel can keep), VF_HALVES, VF_NAME (a suffix
- * for symbols). */
+ * Capabilities: VF_LANES, VF_HAS_FMA, VF_REGISTERS (how many vectors a kernel can keep), VF_HALVES, VF_LOOKUP, VF_NAME
+ * (a suffix for symbols). */
 #ifndef MICA_SRC_KERNEL_VEC_H
 #define MICA_SRC_KERNEL_VEC_H
 

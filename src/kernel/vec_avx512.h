@@ -86,6 +86,11 @@ VF_INLINE void vf_zip(vf even, vf odd, vf *a, vf *b)
     *a = _mm512_permutex2var_ps(even, low, odd);
     *b = _mm512_permutex2var_ps(even, _mm512_add_epi32(low, _mm512_set1_epi32(8)), odd);
 }
+#define VF_LOOKUP 1
+VF_INLINE vf vf_lookup(const float *table, vi index)
+{
+    return _mm512_permutex2var_ps(_mm512_loadu_ps(table), index, _mm512_loadu_ps(table + 16));
+}
 VF_INLINE vf vf_set1(float x) { return _mm512_set1_ps(x); }
 VF_INLINE vf vf_zero(void) { return _mm512_setzero_ps(); }
 /* Compilers like to make a load part of each multiplication that uses it. */

@@ -280,9 +280,9 @@ VF_INLINE vf vf_phi(vf x)
 /* With Q the upper tail of the distribution, t Q(t) = y P(y) e^(-t^2/2), where y = t / (t + 2.890625) and P
  * is smooth. */
 
-/* x Phi(x) = max(x, 0) - |x| Q(|x|), Phi the distribution function; -0 at -infinity. At most 4.5 ulp, the tails
- * included. The exponential is 2^64 times too large, which P makes up for: the tail's numbers are small. */
-VF_INLINE vf vf_gelu(vf x)
+/* x Phi(x) = max(x, 0) - |x| Q(|x|), Phi the distribution function; -0 at -infinity. The exponential is 2^64 times too
+ * large, which P makes up for: the tail's numbers are small. */
+VF_INLINE vf vmath_gelu_anywhere(vf x)
 {
     static const float tail[] = {0x1.7326ep-65f,   -0x1.fa8b06p-65f, 0x1.ad1ec8p-65f,
                                  -0x1.1146aep-66f, -0x1.c445c2p-67f, 0x1.69ddcep-67f,
@@ -293,6 +293,20 @@ VF_INLINE vf vf_gelu(vf x)
     vf q = vmath_bell_reduced(t, &n), unit = vf_pow2i(vi_add(n, vi_set1(64)));
     vf bell = vf_mul(y, vf_fma(q, unit, unit));
     return vf_fnma(bell, VMATH_POLY(vf_sub(y, vf_set1(0.5f)), tail), vmath_at_least(x, -0.0f));
+}
+
+#include "kernel/vmath_gelu.h"
+
+/* x Phi(x). At most 4.5 ulp, the tails included. A lane's result does not depend on the others. */
+VF_INLINE vf vf_gelu(vf x)
+{
+#if defined(VF_LOOKUP)
+    vm far = vf_lt(x, vf_set1(VMATH_GELU_NEAR));
+    vf near = vmath_gelu_near(x);
+    return vm_any(far) ? vf_select(far, vmath_gelu_anywhere(x), near) : near;
+#else
+    return vmath_gelu_anywhere(x);
+#endif
 }
 
 /* d/dx x Phi(x) = Phi(x) + x phi(x) = 1/2 + x R(x^2), R a quotient of polynomials. Absolute error at most 2^-22. */

@@ -223,6 +223,28 @@ static void check_pow(const probe_table *const *tables, size_t count, const floa
     }
 }
 
+/* Whatever lies beside it: results must not depend on the batch, or on where threads divide. */
+TEST(vmath_of_a_lane_does_not_depend_on_the_others)
+{
+    const probe_table *tables[PROBE_MAX];
+    size_t count = probe_tables(tables);
+    enum { LANES = 64 };
+    float x[LANES], y[LANES], same[LANES], alone[LANES];
+    for (size_t i = 0; i < LANES; i++)
+        x[i] = (float)(i * 37 % LANES) * 0.3125f - 10.0f;
+    for (size_t t = 0; t < count; t++)
+        for (size_t f = 0; f < tables[t]->function_count; f++) {
+            tables[t]->functions[f].run(y, x, LANES);
+            for (size_t i = 0; i < LANES; i++) {
+                for (size_t k = 0; k < LANES; k++)
+                    same[k] = x[i];
+                tables[t]->functions[f].run(alone, same, LANES);
+                CHECK_MSG(memcmp(&alone[i], &y[i], sizeof y[i]) == 0, "%s %s(%a): %a, among others %a",
+                          tables[t]->isa, tables[t]->functions[f].name, (double)x[i], (double)alone[i], (double)y[i]);
+            }
+        }
+}
+
 TEST(vmath_pow_special_cases)
 {
     static const float values[] = {

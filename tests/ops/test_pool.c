@@ -62,6 +62,30 @@ static void check_backward(mica_context *ctx, const pooled *p)
               p->width);
 }
 
+/* Rows that fill vectors, in planes that threads divide. */
+TEST(ops_max_pool_by_two_divides_planes)
+{
+    test_random r = test_seed(6);
+    mica_pooling_opts opts = {.kernel = {2, 2}, .stride = {2, 2}};
+    for (int threads = 1; threads <= 3; threads++) {
+        mica_context *ctx = test_context(threads);
+        for (mica_index width = 8; width <= 64; width += 8) {
+            mica_index height = 4096 / width + 1;
+            pooled p = make(height, width, &r);
+            mica_tensor x = mica_4d(p.x, 1, PLANES, 2 * height, 2 * width),
+                        y = mica_4d(p.y, 1, PLANES, height, width), index = y;
+            index.data = p.index;
+            index.dtype = MICA_I32;
+            CHECK_OK(ctx, mica_max_pool2d(ctx, &y, &index, &x, &opts));
+            int wrong = 0;
+            for (mica_index i = 0; i < PLANES * height * width; i++)
+                wrong += !is_largest(&p, i / (height * width), i / width % height, i % width);
+            CHECK_MSG(wrong == 0, "%td x %td, %d threads: %d windows", height, width, threads, wrong);
+            release(&p);
+        }
+    }
+}
+
 TEST(ops_max_pool_by_two_takes_any_width)
 {
     mica_context *ctx = test_context(2);
