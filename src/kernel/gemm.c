@@ -1,6 +1,7 @@
 /* Matrix product kernels; compiled once per instruction set. */
 #include "kernel/gemm.h"
 
+#include "kernel/gemm_dots.h"
 #include "kernel/gemm_pack.h"
 #include "kernel/lines.h"
 #include "kernel/vec.h"
@@ -434,6 +435,9 @@ const mica_gemm_kernels VF_SYMBOL(mica_gemm_kernels) = {
     .vector_times_rows = vector_times_rows,
 #if !defined(MICA_SMALL)
     .row_times_panels = row_times_panels,
+#if HAS_DOTS
+    .dots = dots,
+#endif
 #endif
     .outer = outer,
 };

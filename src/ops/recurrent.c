@@ -12,7 +12,9 @@
  * a near cache. */
 #define JOINED_ROWS  8
 #define JOINED_BYTES ((size_t)2 << 20)
-#define APART        (MICA_ALIGN / sizeof(float))
+/* Steps up to which packing the weights does not pay: from some twenty on it does. */
+#define DOTS_STEPS 8
+#define APART      (MICA_ALIGN / sizeof(float))
 
 /* ---- Checks ---- */
 
@@ -84,7 +86,8 @@ static bool may_join(const mica_recurrent *r)
     (void)r;
     return false;
 #else
-    return mica_recurrent_packs(r) && r->cell != MICA_CELL_GRU && r->batch >= JOINED_ROWS;
+    return (mica_recurrent_packs(r) || r->dots) && r->cell != MICA_CELL_GRU &&
+           (r->batch >= JOINED_ROWS || (r->dots && r->steps == 1));
 #endif
 }
 
@@ -92,6 +95,16 @@ static size_t joined_panels(mica_context *ctx, const mica_recurrent *r)
 {
     return mica_recurrent_panels(ctx, r, r->inputs);
 }
+
+#if !defined(MICA_SMALL)
+/* Whether each step reads rows of both weights as they lie: nothing is packed, and the product runs at full speed with
+ * two sequences or more. */
+static bool may_dot(const mica_context *ctx, const mica_recurrent *r, const mica_recurrent_weights *w)
+{
+    return r->batch > 1 && r->steps <= DOTS_STEPS && MICA_FAMILY(ctx->kernels, gemm)->dots != NULL &&
+           w->w_ih->stride[1] == 1 && w->w_hh->stride[1] == 1;
+}
+#endif
 
 /* Built small, a constant. */
 static bool joins(const forward_job *j)
@@ -119,7 +132,7 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
     mica_pieces p = {.base = scratch};
     if (!j->all_gates)
         j->gates = mica_piece(&p, (joins(j) ? 1 : r->steps) * r->batch * gates_stride(j));
-    if (joins(j))
+    if (joins(j) && !mica_recurrent_dots(r))
         j->joined = mica_piece(&p, 2 * r->batch * joined_stride(r));
     if (!j->all_cells && r->cell == MICA_CELL_LSTM)
         j->cells = mica_piece(&p, r->batch * r->hidden);
@@ -129,6 +142,8 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
         j->from_hidden = mica_piece(&p, r->batch * r->gates);
     else
         j->bias = mica_piece(&p, r->gates);
+    if (joins(j) && mica_recurrent_dots(r))
+        return p.used;
     if (joins(j)) {
         size_t floats = mica_least(joined_panels(ctx, r), JOINED_BYTES / sizeof(float));
         j->step.product.panels = mica_piece(&p, floats);
@@ -142,6 +157,18 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
     return p.used;
 }
 
+#if !defined(MICA_SMALL)
+/* Of the same with so many sequences, which join or do not. */
+static size_t scratch_of(mica_context *ctx, const forward_job *j, size_t batch, bool joins)
+{
+    forward_job other = *j;
+    other.joins = joins;
+    other.r.batch = mica_least(batch, j->r.batch);
+    other.r.dots = j->r.dots && other.r.batch > 1;
+    return lay_out_forward(ctx, &other, NULL);
+}
+#endif
+
 /* What all that are no larger need: with fewer sequences, or steps, they do not join and need more; with fewer inputs,
  * or units, they may join. */
 static size_t forward_scratch(mica_context *ctx, forward_job *j)
@@ -149,15 +176,15 @@ static size_t forward_scratch(mica_context *ctx, forward_job *j)
     size_t bytes = lay_out_forward(ctx, j, NULL);
 #if !defined(MICA_SMALL)
     if (may_join(&j->r)) {
-        forward_job few = *j, one = *j, joined = *j;
-        few.joins = one.joins = false;
-        few.r.batch = JOINED_ROWS - 1;
+        forward_job one = *j;
+        one.joins = false;
         one.r.steps = 1;
-        joined.joins = true;
-        bytes = mica_most(bytes, lay_out_forward(ctx, &few, NULL));
         bytes = mica_most(bytes, lay_out_forward(ctx, &one, NULL));
-        bytes = mica_most(bytes, lay_out_forward(ctx, &joined, NULL));
+        bytes = mica_most(bytes, scratch_of(ctx, j, JOINED_ROWS - 1, false));
+        bytes = mica_most(bytes, scratch_of(ctx, j, j->r.batch, true));
     }
+    if (j->r.dots)
+        bytes = mica_most(bytes, scratch_of(ctx, j, 1, false));
 #endif
     return bytes;
 }
@@ -201,7 +228,7 @@ static void set_joined_product(mica_context *ctx, forward_job *j)
     p->input_weights = (mica_gemm_operand){
         .data = w->data, .vector_stride = w->stride[0], .k_stride = w->stride[1]};
     p->inputs = j->r.inputs;
-    p->k += p->inputs;
+    p->k += p->dots ? 0 : p->inputs;
     p->beta = 0.0f;
     p->bias = input_bias(ctx, j);
 }
@@ -219,6 +246,9 @@ static void set_product(forward_job *j)
     p->k = j->r.hidden;
     p->beta = apart ? 0.0f : 1.0f;
     p->bias = apart ? j->b_hh : NULL;
+#if !defined(MICA_SMALL)
+    p->dots = j->r.dots;
+#endif
 }
 
 /* Those of step t: where nobody keeps them and the inputs are joined, every step has the same. */
@@ -254,6 +284,12 @@ static void join_first(const forward_job *j)
     }
 }
 
+static void set_dotted_rows(forward_job *j, size_t t)
+{
+    j->step.product.x = inputs_at(j, t);
+    j->step.product.to = j->step.cell.gates;
+}
+
 static void set_joined_rows(forward_job *j, size_t t)
 {
     const mica_cell_rows none = {NULL, 0};
@@ -287,7 +323,9 @@ static void run_step(mica_context *ctx, forward_job *j, size_t t)
     else if (p->from.data != NULL) /* zeros add nothing */
         p->to = s->gates;
 #if !defined(MICA_SMALL)
-    if (joins(j))
+    if (joins(j) && j->r.dots)
+        set_dotted_rows(j, t);
+    else if (joins(j))
         set_joined_rows(j, t);
 #endif
     mica_recurrent_run(ctx, &j->step);
@@ -316,7 +354,7 @@ static void run_rows(mica_context *ctx, const void *job, size_t row, size_t rows
     s->h = (mica_cell_rows){j.h_0, hidden};
     s->c = (mica_cell_rows){j.c_0, hidden};
 #if !defined(MICA_SMALL)
-    if (joins(&j))
+    if (joins(&j) && !j.r.dots)
         join_first(&j);
 #endif
     for (size_t t = 0; t < j.r.steps; t++)
@@ -408,6 +446,9 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
                      .all_cells = o.cells != NULL};
     MICA_TRY(check_forward(ctx, op, &j.r, cell, args, w));
     mica_count_flops(ctx, mica_recurrent_flops(&j.r, j.r.inputs + j.r.hidden));
+#if !defined(MICA_SMALL)
+    j.r.dots = may_dot(ctx, &j.r, w);
+#endif
     j.joins = may_join(&j.r) && joined_panels(ctx, &j.r) <= JOINED_BYTES / sizeof(float);
     mica_contiguous rows, dense;
     mica_tensor rows_copies[1];
