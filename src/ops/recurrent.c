@@ -12,8 +12,11 @@
  * a near cache. */
 #define JOINED_ROWS  8
 #define JOINED_BYTES ((size_t)2 << 20)
-/* Steps up to which packing the weights does not pay: from some twenty on it does. */
-#define DOTS_STEPS 8
+/* Rows of all steps, and of one, up to which packing the weights does not pay; and the length from which on rows may
+ * all meet in one set of the first cache. */
+#define DOTS_ROWS  128
+#define DOTS_BATCH 24
+#define DOTS_LONG  1024
 #define APART      (MICA_ALIGN / sizeof(float))
 
 /* ---- Checks ---- */
@@ -97,12 +100,17 @@ static size_t joined_panels(mica_context *ctx, const mica_recurrent *r)
 }
 
 #if !defined(MICA_SMALL)
-/* Whether each step reads rows of both weights as they lie: nothing is packed, and the product runs at full speed with
- * two sequences or more. */
-static bool may_dot(const mica_context *ctx, const mica_recurrent *r, const mica_recurrent_weights *w)
+/* Whether steps may read rows of both weights as they lie: nothing is packed, and the product runs at full speed with
+ * two sequences or more. And whether these do. */
+static bool may_dot(const mica_context *ctx, const mica_tensor *w_ih, const mica_tensor *w_hh)
 {
-    return r->batch > 1 && r->steps <= DOTS_STEPS && MICA_FAMILY(ctx->kernels, gemm)->dots != NULL &&
-           w->w_ih->stride[1] == 1 && w->w_hh->stride[1] == 1;
+    return MICA_FAMILY(ctx->kernels, gemm)->dots != NULL && w_ih->stride[1] == 1 && w_hh->stride[1] == 1;
+}
+
+static bool does_dot(const mica_recurrent *r)
+{
+    return r->batch > 1 && r->batch <= DOTS_BATCH && r->steps <= DOTS_ROWS / r->batch &&
+           r->inputs < DOTS_LONG && r->hidden < DOTS_LONG;
 }
 #endif
 
@@ -158,19 +166,19 @@ static size_t lay_out_forward(mica_context *ctx, forward_job *j, void *scratch)
 }
 
 #if !defined(MICA_SMALL)
-/* Of the same with so many sequences, which join or do not. */
-static size_t scratch_of(mica_context *ctx, const forward_job *j, size_t batch, bool joins)
+/* Of the same with so many sequences, which join, or do not. */
+static size_t scratch_of(mica_context *ctx, const forward_job *j, size_t batch, bool joins, bool dots)
 {
     forward_job other = *j;
     other.joins = joins;
+    other.r.dots = dots;
     other.r.batch = mica_least(batch, j->r.batch);
-    other.r.dots = j->r.dots && other.r.batch > 1;
     return lay_out_forward(ctx, &other, NULL);
 }
 #endif
 
 /* What all that are no larger need: with fewer sequences, or steps, they do not join and need more; with fewer inputs,
- * or units, they may join. */
+ * or units, they may join. And some may read the weights as they lie, unlike a single sequence. */
 static size_t forward_scratch(mica_context *ctx, forward_job *j)
 {
     size_t bytes = lay_out_forward(ctx, j, NULL);
@@ -180,11 +188,13 @@ static size_t forward_scratch(mica_context *ctx, forward_job *j)
         one.joins = false;
         one.r.steps = 1;
         bytes = mica_most(bytes, lay_out_forward(ctx, &one, NULL));
-        bytes = mica_most(bytes, scratch_of(ctx, j, JOINED_ROWS - 1, false));
-        bytes = mica_most(bytes, scratch_of(ctx, j, j->r.batch, true));
+        bytes = mica_most(bytes, scratch_of(ctx, j, JOINED_ROWS - 1, false, j->r.dots));
+        bytes = mica_most(bytes, scratch_of(ctx, j, j->r.batch, true, j->r.dots));
     }
-    if (j->r.dots)
-        bytes = mica_most(bytes, scratch_of(ctx, j, 1, false));
+    if (may_dot(ctx, j->w_ih, j->w_hh)) {
+        bytes = mica_most(bytes, scratch_of(ctx, j, DOTS_BATCH, j->r.cell != MICA_CELL_GRU, true));
+        bytes = mica_most(bytes, scratch_of(ctx, j, 1, false, false));
+    }
 #endif
     return bytes;
 }
@@ -447,7 +457,7 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
     MICA_TRY(check_forward(ctx, op, &j.r, cell, args, w));
     mica_count_flops(ctx, mica_recurrent_flops(&j.r, j.r.inputs + j.r.hidden));
 #if !defined(MICA_SMALL)
-    j.r.dots = may_dot(ctx, &j.r, w);
+    j.r.dots = may_dot(ctx, w->w_ih, w->w_hh) && does_dot(&j.r);
 #endif
     j.joins = may_join(&j.r) && joined_panels(ctx, &j.r) <= JOINED_BYTES / sizeof(float);
     mica_contiguous rows, dense;
