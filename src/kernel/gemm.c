@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "base/size.h"
+#include "kernel/gemm_dots.h"
 #include "kernel/gemm_pack.h"
 #include "kernel/lines.h"
 #include "kernel/vec.h"
@@ -460,6 +461,9 @@ const mica_gemm_kernels VF_SYMBOL(mica_gemm_kernels) = {
     .vector_times_rows = vector_times_rows,
 #if !defined(MICA_SMALL)
     .row_times_panels = row_times_panels,
+#if HAS_DOTS
+    .dots = dots,
+#endif
 #endif
     .outer = outer,
 };

@@ -40,6 +40,26 @@ typedef struct mica_gemm_strip {
     const float *column_bias; /* [columns] or NULL */
 } mica_gemm_strip;
 
+#if !defined(MICA_SMALL)
+/* Rows of `a` times rows of `b`, both contiguous, of length k. */
+typedef struct mica_gemm_dots_part {
+    const float *a, *b;
+    ptrdiff_t a_stride, b_stride;
+    size_t k;
+} mica_gemm_dots_part;
+
+/* c[i * stride + j] = the sum over both parts of row i of a times row j of b, plus bias[j] or, with `adds`, what c was.
+ * Parts' strips of a should stay in the first cache. */
+typedef struct mica_gemm_dots {
+    size_t rows, columns;
+    mica_gemm_dots_part part[2];
+    float *c;
+    ptrdiff_t stride;
+    const float *bias; /* or NULL */
+    bool adds;
+} mica_gemm_dots;
+#endif
+
 /* Panels that row_times_panels is fastest with: their sums are all in registers. */
 #define MICA_GEMM_MOST_RUNS 4
 
@@ -68,6 +88,9 @@ typedef struct mica_gemm_kernels {
      * the first `columns` (at most tile_columns) of each: the bits of a strip of one row. */
     void (*row_times_panels)(float *y, size_t y_run, const float *panels, size_t panel_run, const float *x,
                              size_t runs, size_t k, size_t columns);
+
+    /* NULL where vectors are too short for it. */
+    void (*dots)(const mica_gemm_dots *d);
 #endif
 
     /* c[i * stride + j] = alpha * x[i * x_stride] y[j] + beta * c[i * stride + j], for contiguous rows of

@@ -251,9 +251,11 @@ VF_INLINE void vf_transpose(vf *rows)
 VF_INLINE vf vf_sums(const vf *rows)
 {
     vf half[4], pair[2];
+#pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
         half[i] = _mm256_add_ps(_mm256_permute2f128_ps(rows[i], rows[i + 4], 0x20),
                                 _mm256_permute2f128_ps(rows[i], rows[i + 4], 0x31));
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++)
         pair[i] = _mm256_add_ps(_mm256_shuffle_ps(half[2 * i], half[2 * i + 1], 0x44),
                                 _mm256_shuffle_ps(half[2 * i], half[2 * i + 1], 0xee));

@@ -281,21 +281,28 @@ VF_INLINE void vf_transpose(vf *rows)
     }
 }
 
-/* The halves of two rows are added, then the quarters of four, then the pairs of lanes of eight, then their lanes. */
+/* The halves of two rows are added, then the quarters of four, then the pairs of lanes of eight, then their lanes. Of
+ * two that are added, one is a mere choice of lanes: that is done beside multiplications, as moving lanes is not. */
 VF_INLINE vf vf_sums(const vf *rows)
 {
+    const vi cross = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
     vf half[8], quarter[4], pair[2];
+    /* [a0 a1 a2 a3] and [b0 b1 b2 b3], in quarters: [a0+a2 a1+a3 b0+b2 b1+b3] */
+#pragma GCC unroll 8
     for (int i = 0; i < 8; i++) {
-        const vf *two = rows + (i < 4 ? i : i + 4);
-        half[i] = _mm512_add_ps(_mm512_shuffle_f32x4(two[0], two[4], 0x44),
-                                _mm512_shuffle_f32x4(two[0], two[4], 0xee));
+        const vf *two = rows + i % 2 * 4 + i / 2;
+        half[i] = _mm512_add_ps(_mm512_mask_blend_ps(0xff00, two[0], two[8]),
+                                _mm512_shuffle_f32x4(two[0], two[8], 0x4e));
     }
+    /* [a a' b b'] and [c c' d d']: [a+a' c+c' b+b' d+d'] */
+#pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
-        quarter[i] = _mm512_add_ps(_mm512_shuffle_f32x4(half[i], half[i + 4], 0x88),
-                                   _mm512_shuffle_f32x4(half[i], half[i + 4], 0xdd));
+        quarter[i] = _mm512_add_ps(_mm512_mask_blend_ps(0xf0f0, half[2 * i], half[2 * i + 1]),
+                                   _mm512_permutex2var_ps(half[2 * i], cross, half[2 * i + 1]));
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++)
-        pair[i] = _mm512_add_ps(_mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x44),
-                                _mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0xee));
+        pair[i] = _mm512_add_ps(_mm512_mask_blend_ps(0xcccc, quarter[2 * i], quarter[2 * i + 1]),
+                                _mm512_shuffle_ps(quarter[2 * i], quarter[2 * i + 1], 0x4e));
     return _mm512_add_ps(_mm512_shuffle_ps(pair[0], pair[1], 0x88),
                          _mm512_shuffle_ps(pair[0], pair[1], 0xdd));
 }

@@ -68,7 +68,7 @@ static size_t lay_out_forward(mica_context *ctx, mica_recurrent_forward *j, void
     mica_pieces p = {.base = scratch};
     if (!j->all_gates)
         j->gates = mica_piece(&p, (joins ? 1 : r->steps) * r->batch * gates_stride(j));
-    if (joins)
+    if (joins && !mica_recurrent_dots(r))
         j->joined = mica_piece(&p, 2 * r->batch * mica_recurrent_joined_stride(r));
     if (!j->all_cells && r->cell == MICA_CELL_LSTM)
         j->cells = mica_piece(&p, r->batch * r->hidden);
@@ -78,6 +78,8 @@ static size_t lay_out_forward(mica_context *ctx, mica_recurrent_forward *j, void
         j->from_hidden = mica_piece(&p, r->batch * r->gates);
     else
         j->bias = mica_piece(&p, r->gates);
+    if (joins && mica_recurrent_dots(r))
+        return p.used;
     if (joins) {
         size_t floats = mica_recurrent_panels(ctx, r, r->inputs);
         j->step.product.panels = mica_piece(&p, mica_least(floats, MICA_RECURRENT_JOINED_FLOATS));
@@ -91,21 +93,37 @@ static size_t lay_out_forward(mica_context *ctx, mica_recurrent_forward *j, void
     return p.used;
 }
 
+#if !defined(MICA_SMALL)
+/* Of the same with so many sequences, which join, or do not. */
+static size_t scratch_of(mica_context *ctx, const mica_recurrent_forward *j, size_t batch, bool joins, bool dots)
+{
+    mica_recurrent_forward other = *j;
+    other.joins = joins;
+    other.r.dots = dots;
+    other.r.batch = mica_least(batch, j->r.batch);
+    return lay_out_forward(ctx, &other, NULL);
+}
+#endif
+
 /* What all that are no larger need: with fewer sequences, or steps, they do not join and need more; with fewer inputs,
- * or units, they may join. */
+ * or units, they may join. And some may read the weights as they lie, unlike a single sequence. */
 static size_t forward_scratch(mica_context *ctx, mica_recurrent_forward *j)
 {
     size_t bytes = lay_out_forward(ctx, j, NULL);
+#if !defined(MICA_SMALL)
     if (mica_recurrent_may_join(&j->r)) {
-        mica_recurrent_forward few = *j, one = *j, joined = *j;
-        few.joins = one.joins = false;
-        few.r.batch = MICA_RECURRENT_JOINED_ROWS - 1;
+        mica_recurrent_forward one = *j;
+        one.joins = false;
         one.r.steps = 1;
-        joined.joins = true;
-        bytes = mica_most(bytes, lay_out_forward(ctx, &few, NULL));
         bytes = mica_most(bytes, lay_out_forward(ctx, &one, NULL));
-        bytes = mica_most(bytes, lay_out_forward(ctx, &joined, NULL));
+        bytes = mica_most(bytes, scratch_of(ctx, j, MICA_RECURRENT_JOINED_ROWS - 1, false, j->r.dots));
+        bytes = mica_most(bytes, scratch_of(ctx, j, j->r.batch, true, j->r.dots));
     }
+    if (mica_recurrent_may_dot(ctx, j)) {
+        bytes = mica_most(bytes, scratch_of(ctx, j, MICA_RECURRENT_DOTS_BATCH, j->r.cell != MICA_CELL_GRU, true));
+        bytes = mica_most(bytes, scratch_of(ctx, j, 1, false, false));
+    }
+#endif
     return bytes;
 }
 
@@ -151,6 +169,9 @@ static void set_product(mica_recurrent_forward *j)
     p->k = j->r.hidden;
     p->beta = apart ? 0.0f : 1.0f;
     p->bias = apart ? j->b_hh : NULL;
+#if !defined(MICA_SMALL)
+    p->dots = j->r.dots;
+#endif
 }
 
 /* Those of step t: where nobody keeps them and the inputs are joined, every step has the same. */
@@ -295,6 +316,7 @@ static mica_status forward(mica_context *ctx, const char *op, mica_cell cell, co
                                 .all_cells = o.cells != NULL};
     MICA_TRY(check_forward(ctx, op, &j.r, cell, args, w));
     mica_count_flops(ctx, mica_recurrent_flops(&j.r, j.r.inputs + j.r.hidden));
+    mica_recurrent_choose_dots(ctx, &j);
     j.joins = mica_recurrent_may_join(&j.r) &&
               mica_recurrent_panels(ctx, &j.r, j.r.inputs) <= MICA_RECURRENT_JOINED_FLOATS;
     mica_contiguous rows, dense;

@@ -16,6 +16,9 @@ typedef struct mica_recurrent {
     size_t blocks; /* of gates: 4, 3, 1 */
     size_t gates;  /* rows of the weights: blocks * H */
     size_t kept;   /* columns of the gates tensor: 4 H, 4 H, H */
+#if !defined(MICA_SMALL)
+    bool dots; /* forward: the weights, whose rows are contiguous, are read as they lie */
+#endif
 } mica_recurrent;
 
 /* Fills *r from x [T, N, I] and the weights, and checks these and y [T, N, H], which may be NULL. */
@@ -59,6 +62,9 @@ typedef struct mica_recurrent_product {
     mica_gemm_operand input_weights;
     size_t inputs;
     bool inputs_alone; /* h' is zeros */
+    /* Or each lies where it is, x here, and the weights, whose rows are contiguous, too. */
+    bool dots;
+    mica_cell_rows x;
 #endif
 } mica_recurrent_product;
 
@@ -83,9 +89,23 @@ static inline mica_cell_fn *mica_recurrent_kernel(const mica_context *ctx, mica_
     return cell == MICA_CELL_LSTM ? kernels->lstm : cell == MICA_CELL_GRU ? kernels->gru : kernels->rnn;
 }
 
+/* Built small, a constant. */
+static inline bool mica_recurrent_dots(const mica_recurrent *r)
+{
+#if defined(MICA_SMALL)
+    (void)r;
+    return false;
+#else
+    return r->dots;
+#endif
+}
+
 /* Whether W_hh is packed once, since it is used often enough; and the floats that takes, with so many columns of W_ih
  * beside it. */
-static inline bool mica_recurrent_packs(const mica_recurrent *r) { return r->steps > 1 && r->batch > 1; }
+static inline bool mica_recurrent_packs(const mica_recurrent *r)
+{
+    return r->steps > 1 && r->batch > 1 && !mica_recurrent_dots(r);
+}
 size_t mica_recurrent_panels(mica_context *ctx, const mica_recurrent *r, size_t inputs);
 
 /* Sets what is the same for all steps besides the product, and packs W_hh where there are panels for it; without its

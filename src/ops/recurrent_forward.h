@@ -37,8 +37,29 @@ static inline size_t mica_recurrent_joined_stride(const mica_recurrent *r)
     return r->inputs + r->hidden + MICA_RECURRENT_APART;
 }
 
+/* Rows of all steps, and of one, up to which packing the weights does not pay; and the length from which on rows may
+ * all meet in one set of the first cache. */
+#define MICA_RECURRENT_DOTS_ROWS  128
+#define MICA_RECURRENT_DOTS_BATCH 24
+#define MICA_RECURRENT_DOTS_LONG  1024
+
 #if !defined(MICA_SMALL)
 enum { MICA_RECURRENT_CAN_JOIN = 1 };
+
+/* Whether steps may read rows of both weights as they lie: nothing is packed, and the product runs at full speed with
+ * two sequences or more. */
+static inline bool mica_recurrent_may_dot(const mica_context *ctx, const mica_recurrent_forward *j)
+{
+    return MICA_FAMILY(ctx->kernels, gemm)->dots != NULL && j->w_ih->stride[1] == 1 && j->w_hh->stride[1] == 1;
+}
+/* Decides whether they do. */
+static inline void mica_recurrent_choose_dots(const mica_context *ctx, mica_recurrent_forward *j)
+{
+    mica_recurrent *r = &j->r;
+    r->dots = mica_recurrent_may_dot(ctx, j) && r->batch > 1 && r->batch <= MICA_RECURRENT_DOTS_BATCH &&
+              r->steps <= MICA_RECURRENT_DOTS_ROWS / r->batch && r->inputs < MICA_RECURRENT_DOTS_LONG &&
+              r->hidden < MICA_RECURRENT_DOTS_LONG;
+}
 
 /* gates = [x h'] [W_ih W_hh]T + bias, where the product was gates += h' W_hhT. */
 void mica_recurrent_join_product(mica_recurrent_forward *j, const float *bias);
@@ -48,6 +69,11 @@ void mica_recurrent_join_first(const mica_recurrent_forward *j);
 void mica_recurrent_join_step(mica_recurrent_forward *j, size_t t);
 #else
 enum { MICA_RECURRENT_CAN_JOIN = 0 };
+
+static inline void mica_recurrent_choose_dots(const mica_context *ctx, const mica_recurrent_forward *j)
+{
+    (void)ctx, (void)j;
+}
 
 static inline void mica_recurrent_join_product(const mica_recurrent_forward *j, const float *bias)
 {
@@ -62,11 +88,12 @@ static inline bool mica_recurrent_joins(const mica_recurrent_forward *j)
     return MICA_RECURRENT_CAN_JOIN && j->joins;
 }
 
-/* Whether steps join if the weights are small enough: both are packed. */
+/* Whether steps join if the weights are small enough: both are packed, or both are read as they lie. */
 static inline bool mica_recurrent_may_join(const mica_recurrent *r)
 {
-    return MICA_RECURRENT_CAN_JOIN && mica_recurrent_packs(r) && r->cell != MICA_CELL_GRU &&
-           r->batch >= MICA_RECURRENT_JOINED_ROWS;
+    return MICA_RECURRENT_CAN_JOIN && (mica_recurrent_packs(r) || mica_recurrent_dots(r)) &&
+           r->cell != MICA_CELL_GRU &&
+           (r->batch >= MICA_RECURRENT_JOINED_ROWS || (mica_recurrent_dots(r) && r->steps == 1));
 }
 
 #endif

@@ -12,7 +12,7 @@ void mica_recurrent_join_product(mica_recurrent_forward *j, const float *bias)
     p->input_weights = (mica_gemm_operand){
         .data = w->data, .vector_stride = w->stride[0], .k_stride = w->stride[1]};
     p->inputs = j->r.inputs;
-    p->k += p->inputs;
+    p->k += p->dots ? 0 : p->inputs;
     p->beta = 0.0f;
     p->bias = bias;
 }
@@ -31,6 +31,8 @@ static mica_cell_rows joined_at(const mica_recurrent_forward *j, size_t t)
 void mica_recurrent_join_first(const mica_recurrent_forward *j)
 {
     size_t inputs = j->r.inputs, hidden = j->r.hidden;
+    if (j->r.dots) /* it stays where it is */
+        return;
     mica_cell_rows x = inputs_at(j, 0), to = joined_at(j, 0);
     for (size_t i = j->step.row; i < j->step.row + j->step.rows; i++) {
         float *row = to.data + (ptrdiff_t)i * to.stride;
@@ -45,9 +47,13 @@ void mica_recurrent_join_step(mica_recurrent_forward *j, size_t t)
     const mica_cell_rows none = {NULL, 0};
     mica_recurrent_step *s = &j->step;
     bool last = t + 1 == j->r.steps;
+    s->product.to = s->cell.gates;
+    if (j->r.dots) {
+        s->product.x = inputs_at(j, t);
+        return;
+    }
     s->product.from = joined_at(j, t);
     s->product.inputs_alone = t == 0 && j->h_0 == NULL;
-    s->product.to = s->cell.gates;
     s->next = joined_at(j, t + 1);
     s->next_x = last ? none : inputs_at(j, t + 1);
     s->cell.h_again = (mica_cell_rows){s->next.data + j->r.inputs, s->next.stride};

@@ -111,6 +111,51 @@ static void multiply_one(const mica_recurrent_step *s, size_t unit, size_t units
 }
 #endif
 
+#if !defined(MICA_SMALL)
+/* Elements k0 .. k0 + k - 1 of rows of [x h'] and of [W_ih W_hh], those of the latter from `column` on. */
+static void set_parts(mica_gemm_dots *d, const mica_recurrent_step *s, size_t column, size_t k0, size_t k)
+{
+    const mica_recurrent_product *p = &s->product;
+    size_t from_x = k0 < p->inputs ? mica_least(p->inputs - k0, k) : 0, from = k0 + from_x - p->inputs;
+    const mica_gemm_operand *w_ih = &p->input_weights, *w_hh = &p->weights;
+    const mica_gemm_dots_part none = {.k = 0};
+    d->part[0] = d->part[1] = none;
+    if (from_x > 0)
+        d->part[0] = (mica_gemm_dots_part){.a = p->x.data + (ptrdiff_t)s->row * p->x.stride + k0,
+                                           .b = w_ih->data + (ptrdiff_t)column * w_ih->vector_stride + k0,
+                                           .a_stride = p->x.stride,
+                                           .b_stride = w_ih->vector_stride,
+                                           .k = from_x};
+    if (from_x < k)
+        d->part[1] = (mica_gemm_dots_part){.a = p->from.data + (ptrdiff_t)s->row * p->from.stride + from,
+                                           .b = w_hh->data + (ptrdiff_t)column * w_hh->vector_stride + from,
+                                           .a_stride = p->from.stride,
+                                           .b_stride = w_hh->vector_stride,
+                                           .k = k - from_x};
+}
+
+static void multiply_dots(const mica_recurrent_step *s, size_t unit, size_t units)
+{
+    const mica_recurrent_product *p = &s->product;
+    size_t k = p->inputs + (p->from.data != NULL ? p->k : 0);
+    for (size_t run = 0; run < p->runs; run++) {
+        size_t column = run * s->cell.hidden + unit, k0 = 0;
+        mica_gemm_dots d = {.rows = s->rows,
+                            .columns = units,
+                            .c = p->to.data + (ptrdiff_t)s->row * p->to.stride + column,
+                            .stride = p->to.stride,
+                            .bias = p->bias != NULL ? p->bias + column : NULL,
+                            .adds = p->beta != 0.0f};
+        do {
+            set_parts(&d, s, column, k0, mica_least(k - k0, STRIP_K));
+            s->gemm->dots(&d);
+            d.adds = true;
+            k0 += STRIP_K;
+        } while (k0 < k);
+    }
+}
+#endif
+
 /* The product for one tile's columns of units. */
 static void multiply(const mica_recurrent_step *s, size_t unit, size_t units)
 {
@@ -118,6 +163,10 @@ static void multiply(const mica_recurrent_step *s, size_t unit, size_t units)
     size_t width = s->gemm->tile_columns, k = terms(p);
     ptrdiff_t row = (ptrdiff_t)s->row;
 #if !defined(MICA_SMALL)
+    if (p->dots) {
+        multiply_dots(s, unit, units);
+        return;
+    }
     if (s->rows == 1 && p->runs > 1) {
         multiply_one(s, unit, units);
         return;
@@ -277,10 +326,20 @@ static void cell_block(void *work, size_t block, int thread)
     s->kernel(&s->cell, row, mica_least(s->rows - row, rows), 0, s->cell.hidden);
 }
 
+/* Whether a block is some units of all sequences, with their cell. */
+static bool is_fused(const mica_recurrent_step *s)
+{
+#if !defined(MICA_SMALL)
+    if (s->product.dots)
+        return true;
+#endif
+    return s->product.panels != NULL;
+}
+
 void mica_recurrent_run(mica_context *ctx, mica_recurrent_step *s)
 {
     const mica_recurrent_product *p = &s->product;
-    if (p->panels != NULL) {
+    if (is_fused(s)) {
         mica_parallel(mica_recurrent_shares(s) ? ctx : NULL,
                       mica_div_up(s->cell.hidden, s->gemm->tile_columns), fused_block, s);
         return;
@@ -320,7 +379,8 @@ void mica_recurrent_each(mica_context *ctx, const mica_recurrent *r, size_t leas
     size_t share = mica_div_up(r->batch, (size_t)ctx->threads);
     rows_job j = {.fn = fn, .job = job, .batch = r->batch};
     j.count = mica_least(mica_round_up(share, MICA_CELL_GROUP), MICA_RECURRENT_MOST_ROWS);
-    if (mica_recurrent_packs(r) && (ctx->threads == 1 || mica_recurrent_enough(r, share, least)))
+    bool fused = mica_recurrent_dots(r) || mica_recurrent_packs(r);
+    if (fused && (ctx->threads == 1 || mica_recurrent_enough(r, share, least)))
         mica_parallel(ctx, mica_div_up(j.batch, j.count), rows_block, &j);
     else
         fn(ctx, job, 0, r->batch);

@@ -68,7 +68,7 @@ static void check_alone(mica_context *ctx, int cell, const sizes *s, const data 
 static void check(mica_context *const *ctx, int contexts, test_random *r)
 {
     int cell = test_int(r, 0, 2);
-    sizes s = {test_int(r, 2, 6), test_chance(r, 40) ? 1 : test_int(r, 2, 13), test_int(r, 1, 60),
+    sizes s = {test_int(r, 1, 12), test_chance(r, 40) ? 1 : test_int(r, 2, 20), test_int(r, 1, 60),
                test_int(r, 1, 300)};
     mica_index gates = cells[cell].gates * s.hidden;
     size_t bytes = (size_t)(s.steps * s.batch * s.hidden) * sizeof(float);
