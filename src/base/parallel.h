@@ -20,6 +20,20 @@ void mica_parallel(mica_context *ctx, size_t blocks, mica_block_fn *fn, void *wo
  * there are so few that handing over would take as long, the calling thread does it alone. */
 void mica_parallel_sums(mica_context *ctx, double sums, size_t blocks, mica_block_fn *fn, void *work);
 
+/* Elements of a block, at least `least`, where each element is by itself: all of them with one thread, and with more
+ * about eight blocks for each. Blocks cost little, but a kernel starts anew in each. */
+static inline size_t mica_block_elements(const mica_context *ctx, size_t count, size_t least)
+{
+#if !defined(MICA_SMALL)
+    size_t blocks = ctx->threads == 1 ? 1 : 8 * (size_t)ctx->threads;
+    if (count > blocks * least)
+        return least * (count / (blocks * least) + (blocks == 1));
+#else
+    (void)ctx, (void)count;
+#endif
+    return least;
+}
+
 /* Around a stretch of many calls, as a step of a net is: whoever has woken up for one of them stays awake for the
  * next, however long the caller works alone in between. Nests. */
 void mica_parallel_begin(mica_context *ctx);

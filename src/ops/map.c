@@ -280,14 +280,8 @@ static void run(mica_context *ctx, mica_map_fn *fn, const void *params, size_t b
     job.fn = fn;
     job.params = params;
     mica_walk_init(&job.walk, operands, count);
-#if !defined(MICA_SMALL)
-    if (ctx->threads == 1 && job.walk.count > block) /* nobody to share with, and each element is by itself */
-        block = job.walk.count;
-    else if (job.walk.count > 8 * block * (size_t)ctx->threads) /* eight each are enough */
-        block *= job.walk.count / (8 * block * (size_t)ctx->threads);
-#endif
-    job.block = block;
-    mica_parallel(ctx, mica_div_up(job.walk.count, block), map_block, &job);
+    job.block = mica_block_elements(ctx, job.walk.count, block);
+    mica_parallel(ctx, mica_div_up(job.walk.count, job.block), map_block, &job);
 }
 
 void mica_map_run(mica_context *ctx, mica_map_fn *fn, const void *params, const mica_tensor *dst,

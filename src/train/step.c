@@ -11,12 +11,13 @@
 
 /* ---- The update ---- */
 
-/* Elements in one block of parallel work. */
+/* Elements in one block of parallel work, at least. */
 #define BLOCK ((size_t)16384)
 
 typedef struct update_job {
     mica_net *net;
     size_t first, end; /* elements */
+    size_t block;
     mica_update_fn *fn;
     mica_update with_decay, without;
 } update_job;
@@ -92,7 +93,7 @@ static void update_block(void *work, size_t block, int thread)
     (void)thread;
     const update_job *job = work;
     mica_net *net = job->net;
-    size_t begin = job->first + block * BLOCK, end = mica_least(begin + BLOCK, job->end);
+    size_t begin = job->first + block * job->block, end = mica_least(begin + job->block, job->end);
     float *const *state = net->flat_optimizer;
     for (int i = first_behind(net, begin); i < net->learned_values && begin < end; i++) {
         const mica_value_info *v = &net->values[net->learned[i]];
@@ -130,6 +131,7 @@ void mica_train_update_part(mica_net *net, float lr, size_t first, size_t count)
     update_job job = {.net = net,
                       .first = first,
                       .end = first + count,
+                      .block = mica_block_elements(net->ctx, count, BLOCK),
                       .fn = choose_kernel(net->ctx->kernels->optimizer, o)};
     job.without = numbers(o, lr, net->steps_taken + 1, scale);
     job.with_decay = job.without;
@@ -137,7 +139,7 @@ void mica_train_update_part(mica_net *net, float lr, size_t first, size_t count)
         job.with_decay.keep = 1.0f - lr * o->weight_decay;
     else
         job.with_decay.weight_decay = o->weight_decay;
-    mica_parallel(net->ctx, mica_div_up(count, BLOCK), update_block, &job);
+    mica_parallel(net->ctx, mica_div_up(count, job.block), update_block, &job);
     net->steps_taken++;
 }
 
