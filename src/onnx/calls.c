@@ -78,7 +78,7 @@ static void enter(mica_onnx_import *im, const mica_onnx_recorded *c)
         if (mica_onnx_held_at(im, c->first + k)->shape.rank >= 0)
             mica_onnx_held_at(im, c->first + k)->value = mica_net_result(im->net, first, k);
     im->status = im->status == MICA_OK ? mica_net_status(im->net) : im->status;
-    if (first != 0 && c->op->outs > 1 && c->op->writes == 0) /* the model says what its outputs are */
+    if (first != 0 && c->op->outs > 1) /* the model says what its outputs are */
         im->net->values[first - 1].unasked = true;
 }
 

@@ -237,11 +237,31 @@ TEST(onnx_initializers_are_defaults)
     proto_free(&bytes);
 }
 
-/* y is the places of the largest, which nobody asked for: what is written has no other output. */
-TEST(onnx_results_that_nobody_reads_are_no_outputs)
+/* How many outputs the file has that a model is written as. */
+static int outputs_written(proto bytes)
 {
     mica_context *ctx = test_context(1);
     scratch s = scratch_make();
+    mica_onnx *model, *again = NULL;
+    int count = -1;
+    if (CHECK_OK(ctx, mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "model"))) {
+        mica_net *net = built(ctx, model, false);
+        const char *path = scratch_path(&s, "a.onnx");
+        if (net != NULL && CHECK_OK(ctx, mica_onnx_write(net, path, NULL)) &&
+            CHECK_OK(ctx, mica_onnx_open(ctx, &again, path)))
+            count = mica_onnx_outputs(again);
+        mica_onnx_close(again);
+        mica_net_destroy(net);
+        mica_onnx_close(model);
+    }
+    proto_free(&bytes);
+    scratch_remove(&s);
+    return count;
+}
+
+/* y is the places of the largest, which nobody asked for: what is written has no other output. */
+TEST(onnx_results_that_nobody_reads_are_no_outputs)
+{
     proto graph = {0}, top = proto_node("TopK", "x k", "most places"),
           cast = proto_node("Cast", "places", "y");
     const int64_t one = 1, two = 2;
@@ -251,18 +271,29 @@ TEST(onnx_results_that_nobody_reads_are_no_outputs)
     proto_message(&graph, GRAPH_NODE, top);
     proto_message(&graph, GRAPH_NODE, cast);
     proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, &two));
-    proto bytes = proto_model(graph, 17);
-    mica_onnx *model, *again = NULL;
-    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "places") == MICA_OK);
-    mica_net *net = built(ctx, model, false);
-    char path[300];
-    snprintf(path, sizeof path, "%s", scratch_path(&s, "a.onnx"));
-    if (net != NULL && CHECK_OK(ctx, mica_onnx_write(net, path, NULL)) &&
-        CHECK_OK(ctx, mica_onnx_open(ctx, &again, path)))
-        CHECK(mica_onnx_outputs(again) == 1);
-    mica_onnx_close(again);
-    mica_net_destroy(net);
-    mica_onnx_close(model);
-    proto_free(&bytes);
-    scratch_remove(&s);
+    CHECK(outputs_written(proto_model(graph, 17)) == 1);
+}
+
+/* Of an LSTM, the last state alone, as the last cells alone. */
+TEST(onnx_sequences_that_nobody_reads_are_no_outputs)
+{
+    enum { TIME = 3, WIDE = 2, UNITS = 2, ROWS = 4 * UNITS };
+    static const float weights[ROWS * WIDE] = {0.5f, -0.25f, 1.0f};
+    static const char *const states[] = {"h", "c"};
+    for (int k = 0; k < 2; k++) {
+        proto graph = {0}, node = proto_node("LSTM", "x w r", "y h c");
+        proto_int(&node, "hidden_size", UNITS);
+        proto_message(&graph, GRAPH_INPUT,
+                      proto_value("x", ONNX_FLOAT, 3, (const int64_t[]){TIME, 1, WIDE}));
+        proto_message(&graph, GRAPH_INITIALIZER,
+                      proto_tensor("w", ONNX_FLOAT, 3, (const int64_t[]){1, ROWS, WIDE}, weights,
+                                   sizeof weights));
+        proto_message(&graph, GRAPH_INITIALIZER,
+                      proto_tensor("r", ONNX_FLOAT, 3, (const int64_t[]){1, ROWS, UNITS}, weights,
+                                   sizeof weights));
+        proto_message(&graph, GRAPH_NODE, node);
+        proto_message(&graph, GRAPH_OUTPUT,
+                      proto_value(states[k], ONNX_FLOAT, 3, (const int64_t[]){1, 1, UNITS}));
+        CHECK(outputs_written(proto_model(graph, 17)) == 1);
+    }
 }
