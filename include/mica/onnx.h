@@ -71,6 +71,9 @@ typedef struct mica_onnx_opts {
     int count;
     /* Weights are learned. Otherwise they are lent, and whatever depends on them alone is computed once. */
     bool train;
+    /* With train: no step will train them. Weights are values under their names all the same, but operations are those
+     * of inference even where they give some weight no gradient: mica convert. */
+    bool frozen;
     /* QuantizeLinear and DequantizeLinear round floats, as the standard defines them. Otherwise what is between them
      * is computed in int8 where possible. Implied by training. */
     bool rounded;
