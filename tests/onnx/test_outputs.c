@@ -1,4 +1,4 @@
-/* Outputs of a model that no call makes, and names that the import makes up. */
+/* Outputs of a model that no call makes, and names that the import makes up, or that the model does not have. */
 #include <stdio.h>
 #include <string.h>
 
@@ -283,17 +283,50 @@ TEST(onnx_sequences_that_nobody_reads_are_no_outputs)
     for (int k = 0; k < 2; k++) {
         proto graph = {0}, node = proto_node("LSTM", "x w r", "y h c");
         proto_int(&node, "hidden_size", UNITS);
-        proto_message(&graph, GRAPH_INPUT,
-                      proto_value("x", ONNX_FLOAT, 3, (const int64_t[]){TIME, 1, WIDE}));
-        proto_message(&graph, GRAPH_INITIALIZER,
-                      proto_tensor("w", ONNX_FLOAT, 3, (const int64_t[]){1, ROWS, WIDE}, weights,
-                                   sizeof weights));
-        proto_message(&graph, GRAPH_INITIALIZER,
-                      proto_tensor("r", ONNX_FLOAT, 3, (const int64_t[]){1, ROWS, UNITS}, weights,
-                                   sizeof weights));
+        proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, (const int64_t[]){TIME, 1, WIDE}));
+        proto_message(
+            &graph, GRAPH_INITIALIZER,
+            proto_tensor("w", ONNX_FLOAT, 3, (const int64_t[]){1, ROWS, WIDE}, weights, sizeof weights));
+        proto_message(
+            &graph, GRAPH_INITIALIZER,
+            proto_tensor("r", ONNX_FLOAT, 3, (const int64_t[]){1, ROWS, UNITS}, weights, sizeof weights));
         proto_message(&graph, GRAPH_NODE, node);
         proto_message(&graph, GRAPH_OUTPUT,
                       proto_value(states[k], ONNX_FLOAT, 3, (const int64_t[]){1, 1, UNITS}));
         CHECK(outputs_written(proto_model(graph, 17)) == 1);
     }
+}
+
+/* What is set by a name that the model does not have is an error, which says what it has. */
+TEST(onnx_names_that_the_model_does_not_have)
+{
+    mica_context *ctx = test_context(1);
+    const int64_t named[] = {-1}; /* "n" */
+    proto graph = {0};
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, named));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, named));
+    proto_message(&graph, GRAPH_NODE, proto_node("Relu", "x", "y"));
+    proto bytes = proto_model(graph, 17);
+    mica_onnx *model;
+    float number = 0;
+    const mica_tensor value = {.data = &number, .dtype = MICA_F32};
+    const struct {
+        mica_onnx_set set;
+        const char *error;
+    } cases[] = {
+        {{.name = "batch", .size = 4}, "\"a test\" has no size \"batch\", which is set: it has \"n\""},
+        {{.name = "x", .size = 4}, "\"a test\" has no size \"x\", which is set: it has \"n\""},
+        {{.name = "n", .value = &value}, "\"a test\" has no input \"n\", which is set: it has \"x\""},
+    };
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mica_net *net;
+        mica_onnx_set sets[] = {{.name = "n", .size = 4}, cases[i].set};
+        REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+        CHECK(mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets, .count = 2}) == MICA_ERR_ARGUMENT);
+        CHECK_MSG(strstr(mica_error(ctx), cases[i].error) != NULL, "%s", mica_error(ctx));
+        mica_net_destroy(net);
+    }
+    mica_onnx_close(model);
+    proto_free(&bytes);
 }
