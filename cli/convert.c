@@ -138,6 +138,7 @@ static mica_status build_model(job *j)
         mica_net_destroy(j->net);
         j->net = NULL;
     }
+    j->given.frozen = true;
     return given_build(&j->given, &j->net, true);
 }
 

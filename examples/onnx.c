@@ -14,6 +14,16 @@ typedef struct runner {
     mica_net *net;
 } runner;
 
+static bool has_size(const mica_onnx *model, const char *name)
+{
+    mica_onnx_value v;
+    for (int i = 0; i < mica_onnx_inputs(model) && mica_onnx_input(model, &v, i) == MICA_OK; i++)
+        for (int k = 0; k < v.rank; k++)
+            if (v.symbol[k] != NULL && strcmp(v.symbol[k], name) == 0)
+                return true;
+    return false;
+}
+
 /* Everything that allocates. A model with other open sizes, such as a length, needs a mica_onnx_set for each. */
 static mica_status load(runner *r, const char *path, mica_index batch)
 {
@@ -22,7 +32,8 @@ static mica_status load(runner *r, const char *path, mica_index batch)
     if (status == MICA_OK)
         status = mica_net_create(r->ctx, &r->net);
     if (status == MICA_OK)
-        status = mica_onnx_build(r->model, r->net, &(mica_onnx_opts){.sets = sets, .count = 1});
+        status = mica_onnx_build(r->model, r->net,
+                                 &(mica_onnx_opts){.sets = sets, .count = has_size(r->model, "batch")});
     if (status == MICA_OK)
         status = mica_net_compile(r->net, &(mica_compile_opts){.prepare = true});
     if (status != MICA_OK)

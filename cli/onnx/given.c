@@ -110,8 +110,9 @@ static mica_status build_once(given *g, mica_net **net, bool train)
         sets[count++] = g->symbol[i];
     mica_status status = mica_net_create(g->ctx, net);
     if (status == MICA_OK)
-        status = mica_onnx_build(g->model, *net,
-                                 &(mica_onnx_opts){.sets = sets, .count = count, .train = train});
+        status = mica_onnx_build(
+            g->model, *net,
+            &(mica_onnx_opts){.sets = sets, .count = count, .train = train, .frozen = g->frozen});
     if (status != MICA_OK) {
         mica_net_destroy(*net);
         *net = NULL;

@@ -27,6 +27,7 @@ typedef struct given {
     mica_onnx_set symbol[OPTION_LIST_MOST];
     char symbol_name[OPTION_LIST_MOST][128];
     int symbols;
+    bool frozen; /* built for training, it is not trained: mica_onnx_opts */
 } given;
 
 /* Opens the model. given_close is safe after a failure. */

@@ -59,7 +59,8 @@ MICA_API mica_onnx_about mica_onnx_describe(const mica_onnx *model);
 /* ---- Building a net ---- */
 
 /* What is set before the import: a size by its symbol, or the shape or value of an input. A value with data becomes a
- * constant, and the net no longer has that input; one without data gives the input's shape. */
+ * constant, and the net no longer has that input; one without data gives the input's shape. A name that the model does
+ * not have is an error. */
 typedef struct mica_onnx_set {
     const char *name; /* of a symbol ("batch") or an input */
     mica_index size;  /* of a symbol: its maximum */
@@ -71,6 +72,9 @@ typedef struct mica_onnx_opts {
     int count;
     /* Weights are learned. Otherwise they are lent, and whatever depends on them alone is computed once. */
     bool train;
+    /* With train: no step will train them. Weights are values under their names all the same, but operations are those
+     * of inference even where they give some weight no gradient: mica convert. */
+    bool frozen;
     /* QuantizeLinear and DequantizeLinear round floats, as the standard defines them. Otherwise what is between them
      * is computed in int8 where possible. Implied by training. */
     bool rounded;

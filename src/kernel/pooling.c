@@ -90,14 +90,15 @@ VF_INLINE vf load_steps(const float *p, ptrdiff_t step, size_t n)
 }
 
 /* What windows of two by two so much further on will take, of two vectors and what lies `width` behind: from a far
- * cache it would come too late. */
+ * cache it would come too late. Addresses are numbers, as these may lie behind the end of it all. */
 VF_INLINE void fetch_pairs(const float *p, ptrdiff_t width)
 {
 #if !defined(MICA_SMALL)
-    enum { AHEAD = 512, LINE = 64 / sizeof(float) };
-    for (ptrdiff_t i = AHEAD; VF_LANES > 1 && i < AHEAD + 2 * VF_LANES; i += LINE) {
-        __builtin_prefetch(p + i);
-        __builtin_prefetch(p + i + width);
+    enum { AHEAD = 512 * sizeof(float), LINE = 64, ALL = 2 * VF_LANES * sizeof(float) };
+    const uintptr_t at = (uintptr_t)p, below = at + (uintptr_t)width * sizeof(float);
+    for (uintptr_t i = AHEAD; VF_LANES > 1 && i < AHEAD + ALL; i += LINE) {
+        __builtin_prefetch((const void *)(at + i));
+        __builtin_prefetch((const void *)(below + i));
     }
 #else
     (void)p;

@@ -144,7 +144,7 @@ static mica_onnx_ref causal_bias(mica_onnx_importing *n, const attending *a)
 /* Mica's own masks have no gradient, and there is one of them. Its causal queries end where the keys end. */
 static bool has_own(mica_onnx_importing *n, const attending *a)
 {
-    bool learned = a->bias != 0 && mica_onnx_training(n) && !mica_onnx_is_known(n, a->bias);
+    bool learned = a->bias != 0 && mica_onnx_may_train(n) && !mica_onnx_is_known(n, a->bias);
     return !a->wants_scores && a->cap == 0.0f && a->width == a->value_width && !learned &&
            (a->bias == 0 || a->keep == 0) && (!a->causal || a->keys - a->queries == a->past);
 }

@@ -82,7 +82,8 @@ static bool masks(mica_onnx_importing *n, mica_onnx_ref mask, const mica_tensor 
 {
     const mica_tensor *shape = mica_onnx_shape(n, mask);
     const mica_onnx_held *held = mica_onnx_held_at(n->import, mask);
-    bool fits = shape->dtype == MICA_F32 && shape->rank <= q->rank && !held->trained && !held->learned;
+    bool learns = mica_onnx_may_train(n) && (held->trained || held->learned);
+    bool fits = shape->dtype == MICA_F32 && shape->rank <= q->rank && !learns;
     for (int k = 1; fits && k <= shape->rank; k++) {
         mica_index whole = k == 1 ? t->dim[t->rank - 1] : q->dim[q->rank - k];
         fits = shape->dim[shape->rank - k] == 1 || shape->dim[shape->rank - k] == whole;

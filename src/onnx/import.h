@@ -114,6 +114,8 @@ void mica_onnx_give_like(mica_onnx_importing *n, int number, mica_onnx_ref ref, 
 /* Whether the net is built for training: then initializers that are weights are learned, and calls on them are not
  * folded. mica_onnx_is_known is false of them, mica_onnx_known still gives their elements. */
 bool mica_onnx_training(const mica_onnx_importing *n);
+/* Whether a step may train the net: what depends on weights must then have a gradient. */
+bool mica_onnx_may_train(const mica_onnx_importing *n);
 /* A running mean (0) or variance (1), kept from step to step, that starts as this constant. Nodes that read the same
  * initializer, as a layer that is used twice does, share it. */
 mica_onnx_ref mica_onnx_kept(mica_onnx_importing *n, mica_onnx_ref ref, int which);

@@ -121,8 +121,14 @@ static void reduce_l2(mica_onnx_importing *n)
     reduction r = {0};
     if (!read_axes(n, &r))
         return;
-    mica_onnx_ref squares = mica_onnx_cast(n, sum_of_squares(n, &r), MICA_F32);
-    mica_onnx_give_like(n, 0, mica_onnx_op1(n, "sqrt", squares, NULL), r.x);
+    mica_onnx_ref x = number(n, &r), y;
+    if (mica_onnx_shape(n, x)->dtype != MICA_F32) /* the squares of integers are summed as such */
+        y = mica_onnx_op1(n, "sqrt", mica_onnx_cast(n, sum_of_squares(n, &r), MICA_F32), NULL);
+    else if (r.none)
+        y = mica_onnx_op1(n, "abs", x, NULL);
+    else /* unlike a root, which has none at 0, a norm has the gradient 0 there, as in PyTorch */
+        y = mica_onnx_op1(n, "norm", x, &r.opts);
+    mica_onnx_give_like(n, 0, y, r.x);
 }
 
 static void reduce_log_sum(mica_onnx_importing *n)

@@ -130,6 +130,8 @@ bool mica_onnx_name_taken(mica_onnx_import *im, const char *text);
 void mica_onnx_add_problem(mica_onnx_import *im, const mica_onnx_node *node, const char *reason,
                            uint64_t needs);
 
+/* Fails if something is set by a name that the model does not have (sets.c). */
+void mica_onnx_check_sets(mica_onnx_import *im);
 /* Imports the whole graph into im->net. */
 void mica_onnx_import_model(mica_onnx_import *im);
 /* Imports nodes in the innermost scope. */
@@ -172,7 +174,7 @@ void mica_onnx_check_slice(mica_onnx_import *im, mica_onnx_ref x, mica_onnx_rang
 
 /* ---- Patterns (fuse.c) ---- */
 
-/* Counts who reads what in the whole model. */
+/* Counts who reads what in the whole model, and fails where something is set that it does not have. */
 void mica_onnx_count_uses(mica_onnx_import *im);
 /* Notes that a node was imported, and made n->out. */
 void mica_onnx_note_maker(mica_onnx_importing *n);

@@ -389,6 +389,10 @@ bool mica_onnx_wants(const mica_onnx_importing *n, int number)
 mica_context *mica_onnx_context(const mica_onnx_importing *n) { return n->import->ctx; }
 
 bool mica_onnx_training(const mica_onnx_importing *n) { return n->import->opts->train; }
+bool mica_onnx_may_train(const mica_onnx_importing *n)
+{
+    return n->import->opts->train && !n->import->opts->frozen;
+}
 
 /* The name of a constant, or one for what has none, or one that is longer than a net takes. `end` tells several uses
  * of an initializer apart: files share those that are equal, so that a mean may be a shift as well. A number does so

@@ -13,6 +13,7 @@ FOLDER/words.onnx      [batch, 3] -> [batch, 3, 2]: rows of a table by indices, 
 FOLDER/heads.onnx      [batch, 4] -> [batch, 8] and [batch, 3]: two outputs
 FOLDER/sum.onnx        [batch, 4] and [batch, 3] -> [batch, 2]: two inputs with one batch
 FOLDER/planes.onnx     [batch, 2, 4, 4] -> [batch, 3]: channels in front
+FOLDER/attention.onnx  [batch, 6, 4] -> the same: attention of a sequence to itself, with a weight for each two places
 FOLDER/passing.onnx    whose outputs are its input, and y = relu(x)
 FOLDER/clash.onnx      whose outputs would be files of one name
 FOLDER/inputs.onnx     more inputs than a command can be given
@@ -112,6 +113,16 @@ def conv(clip=False):
     return model(nodes, [value("x", FLOAT, ["batch", 1, 8, 8])], [value("y", FLOAT, ["batch", 2])], weights)
 
 
+def attention():
+    random.seed(3)
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("MatMul", ["x", "t"], ["a"]),
+             node("Add", ["a", "places"], ["b"]), node("Softmax", ["b"], ["c"], axis=2),
+             node("MatMul", ["c", "x"], ["y"])]
+    places = tensor("places", FLOAT, [6, 6], [random.uniform(-1, 1) for _ in range(36)])
+    shape = ["batch", 6, 4]
+    return model(nodes, [value("x", FLOAT, shape)], [value("y", FLOAT, shape)], [places])
+
+
 def quantized():
     random.seed(4)
     nodes, weights = [], []
@@ -176,6 +187,8 @@ def main():
     (out / "domain.onnx").write_bytes(domain)
     (out / "conv.onnx").write_bytes(conv())
     (out / "conv6.onnx").write_bytes(conv(True))
+    (out / "attention.onnx").write_bytes(attention())
+    npy(out / "sequences.npy", "<f4", [5, 6, 4], [random.uniform(-2, 2) for _ in range(120)])
     (out / "quantized.onnx").write_bytes(quantized())
     biased = model([node("MatMul", ["x", "w1"], ["a"]), node("Add", ["a", "shift"], ["y"])],
                    [value("x", FLOAT, ["batch", 4]), value("shift", FLOAT, [3])], [value("y", FLOAT, ["batch", 3])],

@@ -155,6 +155,18 @@ complains "(x * 0.00392157 - mean) / deviation, mean 0."
 ends 0 convert "$folder/planes" "$folder/written.onnx"
 [ -z "$err" ] || complain "nothing was normalized"
 
+# What is written gives the same bits, also where a mask is a weight, and attention could not be trained.
+ends 0 convert "$folder/attention.onnx" "$folder/attention-again.onnx"
+ends 0 info "$folder/attention-again.onnx"
+says "mica:attention"
+for name in attention attention-again; do
+    ends 0 run "$folder/$name.onnx" "$folder/sequences.npy" --output "$folder/out-$name"
+done
+cmp "$folder/out-attention/y.npy" "$folder/out-attention-again/y.npy" || complain "it gives other bits"
+ends 0 convert "$folder/attention.onnx" "$folder/attention.safetensors"
+ends 0 info "$folder/attention.safetensors"
+says "places"
+
 # ---- A quantized model ----
 ends 0 plan "$folder/quantized.onnx" --set batch=2 --program
 for word in affine_conv2d affine_add affine_global_avg_pool affine_linear; do

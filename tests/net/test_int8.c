@@ -353,6 +353,30 @@ TEST(int8_refuses_weights_that_are_no_numbers)
     }
 }
 
+/* A weight of a later layer is no number: those of the layers before it stay what they were, too. */
+TEST(int8_weights_are_set_all_or_none)
+{
+    mica_context *ctx = test_context(1);
+    pair p;
+    mica_tensor w;
+    if (make_pair(&p, ctx, NULL, false) && CHECK_OK(ctx, mica_net_tensor(p.net, &w, "stem.weight"))) {
+        size_t block = p.bytes->persistent;
+        void *before = malloc(block);
+        memcpy(before, p.bytes->block, block);
+        for (size_t i = 0; i < mica_tensor_count(&w); i++)
+            ((float *)w.data)[i] *= 1.5f + (float)i;
+        if (CHECK_OK(ctx, mica_net_tensor(p.net, &w, "logits.weight")))
+            ((float *)w.data)[3] = NAN;
+        CHECK(mica_int8_weights_set(p.q, p.bytes) == MICA_ERR_STATE);
+        CHECK(memcmp(before, p.bytes->block, block) == 0);
+        ((float *)w.data)[3] = 0.5f;
+        CHECK_OK(ctx, mica_int8_weights_set(p.q, p.bytes));
+        CHECK(memcmp(before, p.bytes->block, block) != 0);
+        free(before);
+    }
+    destroy_pair(&p);
+}
+
 TEST(int8_misuse)
 {
     mica_context *ctx = test_context(1);

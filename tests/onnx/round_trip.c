@@ -77,13 +77,26 @@ static const kept *find(const kept *list, int count, const char *name)
     return NULL;
 }
 
+static bool has_size(const mica_onnx *model, const char *name)
+{
+    bool found = false;
+    for (int i = 0; i < mica_onnx_inputs(model); i++) {
+        mica_onnx_value v;
+        if (CHECK(mica_onnx_input(model, &v, i) == MICA_OK))
+            for (int k = 0; k < v.rank; k++)
+                found = found || (v.symbol[k] != NULL && strcmp(v.symbol[k], name) == 0);
+    }
+    return found;
+}
+
 static bool build_again(mica_context *ctx, mica_onnx *model, mica_net **again, const mica_net *net)
 {
     mica_onnx_set sets[MICA_SIZES];
-    int count = mica_net_sizes(net);
-    for (int i = 0; i < count; i++) {
-        sets[i] = (mica_onnx_set){.name = NULL};
-        (void)mica_net_size_at(net, &sets[i].name, NULL, &sets[i].size, i);
+    int count = 0;
+    for (int i = 0; i < mica_net_sizes(net); i++) {
+        sets[count] = (mica_onnx_set){.name = NULL};
+        (void)mica_net_size_at(net, &sets[count].name, NULL, &sets[count].size, i);
+        count += has_size(model, sets[count].name);
     }
     return mica_net_create(ctx, again) == MICA_OK &&
            mica_onnx_build(model, *again, &(mica_onnx_opts){.sets = sets, .count = count, .train = true}) ==

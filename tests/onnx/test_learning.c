@@ -321,6 +321,52 @@ TEST(onnx_layer_normalization_statistics_learn)
     drop(&l);
 }
 
+/* ---- Norms ---- */
+
+/* y = norm(w + x) + x of rows of three, where a row w + x of zeros has the norm 0. */
+static void check_norm_of_zeros(mica_context *ctx, int64_t keep)
+{
+    const int64_t shape[] = {SAMPLES, CHANNELS, WIDTH}, last = -1;
+    learner l = {0};
+    test_random r = test_seed(15);
+    proto graph = {0}, norm = proto_node("ReduceL2", "a", "length");
+    mica_tensor x, w, grad;
+    proto_ints(&norm, "axes", &last, 1);
+    proto_int(&norm, "keepdims", keep);
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "x w", "a"));
+    proto_message(&graph, GRAPH_NODE, norm);
+    proto_message(&graph, GRAPH_NODE, proto_node("Reshape", "length as", "lengths"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "x lengths", "y"));
+    proto_message(&graph, GRAPH_INITIALIZER,
+                  proto_tensor("as", ONNX_INT64, 1, (const int64_t[]){3},
+                               (const int64_t[]){SAMPLES, CHANNELS, 1}, 3 * sizeof(int64_t)));
+    put_random(&graph, &r, "w", 3, shape);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, shape));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 3, shape));
+    if (learn_norm(&l, ctx, graph) && CHECK_OK(ctx, mica_net_tensor(l.net, &x, "x")) &&
+        CHECK_OK(ctx, mica_net_tensor(l.net, &w, "w"))) {
+        fill_with(&x, 16);
+        for (int i = 0; i < WIDTH; i++)
+            ((float *)x.data)[i] = -((const float *)w.data)[i];
+        if (CHECK_OK(ctx, mica_net_forward_training(l.net, 0)) &&
+            CHECK_OK(ctx, mica_net_backward(l.net, NULL)) &&
+            CHECK_OK(ctx, mica_net_gradient(l.net, &grad, "w")))
+            for (int i = 0; i < SAMPLES * CHANNELS * WIDTH; i++) {
+                float g = ((const float *)grad.data)[i];
+                CHECK_MSG(i < WIDTH ? g == 0.0f : isfinite(g) && g != 0.0f, "gradient %d is %g", i,
+                          (double)g);
+            }
+    }
+    drop(&l);
+}
+
+TEST(onnx_norms_of_zeros_have_no_gradient)
+{
+    mica_context *ctx = test_context(1);
+    check_norm_of_zeros(ctx, 1);
+    check_norm_of_zeros(ctx, 0);
+}
+
 /* ---- Weights of subgraphs ---- */
 
 /* The body of an If or a Loop: `out` = tanh(`from` * w) + b, w and b being its own. */

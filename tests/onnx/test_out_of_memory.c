@@ -25,6 +25,13 @@ static void check_sizes(import_case *c, const mica_net *net)
     c->imported++;
 }
 
+/* Whether the model's input has a size that can be set. */
+static bool is_open(const mica_onnx *model)
+{
+    mica_onnx_value v;
+    return mica_onnx_input(model, &v, 0) == MICA_OK && v.rank > 0 && v.symbol[0] != NULL;
+}
+
 static mica_status import_all(mica_context *ctx, import_case *c, const proto *bytes)
 {
     mica_onnx *model = NULL;
@@ -34,7 +41,8 @@ static mica_status import_all(mica_context *ctx, import_case *c, const proto *by
     if (status == MICA_OK)
         status = mica_net_create(ctx, &net);
     if (status == MICA_OK)
-        status = mica_onnx_build(model, net, &(mica_onnx_opts){.sets = &set, .count = 1, .train = c->train});
+        status = mica_onnx_build(model, net,
+                                 &(mica_onnx_opts){.sets = &set, .count = is_open(model), .train = c->train});
     if (status == MICA_OK)
         check_sizes(c, net);
     if (status == MICA_OK)

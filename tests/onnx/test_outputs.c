@@ -1,8 +1,10 @@
-/* Outputs of a model that no call makes, and names that the import makes up. */
+/* Outputs of a model that no call makes, and names that the import makes up, or that the model does not have. */
+#include <stdio.h>
 #include <string.h>
 
 #include <mica/mica.h>
 
+#include "io/scratch.h"
 #include "onnx/proto.h"
 #include "test.h"
 
@@ -232,5 +234,99 @@ TEST(onnx_initializers_are_defaults)
         mica_net_destroy(net);
         mica_onnx_close(model);
     }
+    proto_free(&bytes);
+}
+
+/* How many outputs the file has that a model is written as. */
+static int outputs_written(proto bytes)
+{
+    mica_context *ctx = test_context(1);
+    scratch s = scratch_make();
+    mica_onnx *model, *again = NULL;
+    int count = -1;
+    if (CHECK_OK(ctx, mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "model"))) {
+        mica_net *net = built(ctx, model, false);
+        const char *path = scratch_path(&s, "a.onnx");
+        if (net != NULL && CHECK_OK(ctx, mica_onnx_write(net, path, NULL)) &&
+            CHECK_OK(ctx, mica_onnx_open(ctx, &again, path)))
+            count = mica_onnx_outputs(again);
+        mica_onnx_close(again);
+        mica_net_destroy(net);
+        mica_onnx_close(model);
+    }
+    proto_free(&bytes);
+    scratch_remove(&s);
+    return count;
+}
+
+/* y is the places of the largest, which nobody asked for: what is written has no other output. */
+TEST(onnx_results_that_nobody_reads_are_no_outputs)
+{
+    proto graph = {0}, top = proto_node("TopK", "x k", "most places"),
+          cast = proto_node("Cast", "places", "y");
+    const int64_t one = 1, two = 2;
+    proto_int(&cast, "to", ONNX_FLOAT);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("k", ONNX_INT64, 1, &one, &two, sizeof two));
+    proto_message(&graph, GRAPH_NODE, top);
+    proto_message(&graph, GRAPH_NODE, cast);
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, &two));
+    CHECK(outputs_written(proto_model(graph, 17)) == 1);
+}
+
+/* Of an LSTM, the last state alone, as the last cells alone. */
+TEST(onnx_sequences_that_nobody_reads_are_no_outputs)
+{
+    enum { TIME = 3, WIDE = 2, UNITS = 2, ROWS = 4 * UNITS };
+    static const float weights[ROWS * WIDE] = {0.5f, -0.25f, 1.0f};
+    static const char *const states[] = {"h", "c"};
+    for (int k = 0; k < 2; k++) {
+        proto graph = {0}, node = proto_node("LSTM", "x w r", "y h c");
+        proto_int(&node, "hidden_size", UNITS);
+        proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, (const int64_t[]){TIME, 1, WIDE}));
+        proto_message(
+            &graph, GRAPH_INITIALIZER,
+            proto_tensor("w", ONNX_FLOAT, 3, (const int64_t[]){1, ROWS, WIDE}, weights, sizeof weights));
+        proto_message(
+            &graph, GRAPH_INITIALIZER,
+            proto_tensor("r", ONNX_FLOAT, 3, (const int64_t[]){1, ROWS, UNITS}, weights, sizeof weights));
+        proto_message(&graph, GRAPH_NODE, node);
+        proto_message(&graph, GRAPH_OUTPUT,
+                      proto_value(states[k], ONNX_FLOAT, 3, (const int64_t[]){1, 1, UNITS}));
+        CHECK(outputs_written(proto_model(graph, 17)) == 1);
+    }
+}
+
+/* What is set by a name that the model does not have is an error, which says what it has. */
+TEST(onnx_names_that_the_model_does_not_have)
+{
+    mica_context *ctx = test_context(1);
+    const int64_t named[] = {-1}; /* "n" */
+    proto graph = {0};
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, named));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, named));
+    proto_message(&graph, GRAPH_NODE, proto_node("Relu", "x", "y"));
+    proto bytes = proto_model(graph, 17);
+    mica_onnx *model;
+    float number = 0;
+    const mica_tensor value = {.data = &number, .dtype = MICA_F32};
+    const struct {
+        mica_onnx_set set;
+        const char *error;
+    } cases[] = {
+        {{.name = "batch", .size = 4}, "\"a test\" has no size \"batch\", which is set: it has \"n\""},
+        {{.name = "x", .size = 4}, "\"a test\" has no size \"x\", which is set: it has \"n\""},
+        {{.name = "n", .value = &value}, "\"a test\" has no input \"n\", which is set: it has \"x\""},
+    };
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mica_net *net;
+        mica_onnx_set sets[] = {{.name = "n", .size = 4}, cases[i].set};
+        REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+        CHECK(mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets, .count = 2}) == MICA_ERR_ARGUMENT);
+        CHECK_MSG(strstr(mica_error(ctx), cases[i].error) != NULL, "%s", mica_error(ctx));
+        mica_net_destroy(net);
+    }
+    mica_onnx_close(model);
     proto_free(&bytes);
 }
