@@ -178,8 +178,7 @@ static bool is_comparable(data_set *d)
 static const char *mistake_of(const char *folder)
 {
     static const char wraps[] = "its expected output wraps around where the standard saturates",
-                      doubles[] = "its expected output is that of double precision",
-                      parts[] = "its expected output is that of a size which is not whole";
+                      doubles[] = "its expected output is that of double precision";
     static const struct {
         const char *name, *mistake;
     } known[] = {
@@ -189,8 +188,6 @@ static const char *mistake_of(const char *folder)
         {"test_qlinearmatmul_3D_int8_float32", wraps},
         {"test_adam_multiple", "its expected output has an epsilon of 1e-2, its node the standard's 1e-6"},
         {"test_dft_inverse", doubles}, /* of ONNX 1.12 */
-        {"test_resize_downsample_scales_cubic_align_corners", parts},
-        {"test_resize_downsample_scales_linear_align_corners", parts},
     };
     const char *slash = strrchr(folder, '/'), *name = slash != NULL ? slash + 1 : folder;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)

@@ -41,8 +41,8 @@ static double source_of(const resizing *r, int k, mica_index x)
     double in = (double)r->in[k], scale = r->scale[k], out = scale * in, at = (double)x,
            range = r->end[k] - r->start[k];
     switch (r->mapping) {
-    case ALIGN_CORNERS: /* of the whole size, as in PyTorch and onnxruntime */
-        return r->out[k] <= 1 ? 0.0 : at * (in - 1.0) / (double)(r->out[k] - 1);
+    case ALIGN_CORNERS:
+        return out == 1.0 ? 0.0 : at * (in - 1.0) / (out - 1.0);
     case ASYMMETRIC:
         return at / scale;
     case TF_CROP_AND_RESIZE:
