@@ -99,7 +99,9 @@ MICA_API mica_status mica_onnx_problem_at(const mica_onnx *model, mica_onnx_prob
 
 /* ---- Writing ---- */
 
-#define MICA_ONNX_OPSET 17 /* of files that are written, with IR version 8 */
+/* Of files that are written, with IR version 8. Types of elements that came later need more: floats of 8 bits opset 19
+ * and IR 9, integers of 4 bits opset 21 and IR 10, floats of 4 bits opset 23 and IR 11. */
+#define MICA_ONNX_OPSET 17
 
 typedef struct mica_onnx_write_opts {
     /* Standard operators only, for programs that do not read functions. Otherwise an operation that ONNX has no

@@ -110,6 +110,24 @@ int mica_onnx_type_of(mica_dtype dtype)
     return 0;
 }
 
+mica_onnx_version mica_onnx_version_of(mica_dtype dtype)
+{
+    switch (dtype) {
+    case MICA_F8E4M3FN:
+    case MICA_F8E4M3FNUZ:
+    case MICA_F8E5M2:
+    case MICA_F8E5M2FNUZ:
+        return (mica_onnx_version){19, 9};
+    case MICA_I4:
+    case MICA_U4:
+        return (mica_onnx_version){21, 10};
+    case MICA_F4E2M1:
+        return (mica_onnx_version){23, 11};
+    default:
+        return (mica_onnx_version){MICA_ONNX_OPSET, 8};
+    }
+}
+
 /* ---- Elements of 4 bits: two in a byte, where Mica has each in a byte of its own ---- */
 
 static bool is_small(mica_dtype dtype)

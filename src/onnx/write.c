@@ -63,6 +63,17 @@ static void find_needed(mica_onnx_writer *w)
     }
 }
 
+/* The versions that have the dtypes of all that is read. */
+static void find_version(mica_onnx_writer *w)
+{
+    w->version = mica_onnx_version_of(MICA_F32);
+    for (int i = 0; i < w->net->built_values; i++) {
+        mica_onnx_version has = mica_onnx_version_of(w->net->values[i].tensor.dtype);
+        if (w->read[i] && has.opset > w->version.opset)
+            w->version = has;
+    }
+}
+
 /* ---- Sizes ---- */
 
 static mica_index size_in(const mica_onnx_writer *w, int trial, mica_index code)
@@ -325,6 +336,7 @@ static mica_status write_calls(mica_onnx_writer *w)
 static mica_status write_all(mica_onnx_writer *w, const char *path)
 {
     find_needed(w);
+    find_version(w);
     find_sizes(w);
     MICA_TRY(write_calls(w));
     return mica_onnx_write_file(w, path);

@@ -54,6 +54,12 @@ void mica_onnx_add_part(mica_onnx_bytes *b, unsigned field, const mica_onnx_byte
 
 /* The standard's number of a dtype; 0: it has none. */
 int mica_onnx_type_of(mica_dtype dtype);
+/* The versions of the standard that a file says. */
+typedef struct mica_onnx_version {
+    int opset, ir;
+} mica_onnx_version;
+/* The usual ones, or, where they do not have the dtype, the first that do. */
+mica_onnx_version mica_onnx_version_of(mica_dtype dtype);
 /* Bytes of a tensor's elements in a file. */
 size_t mica_onnx_raw_bytes(const mica_tensor *t);
 /* Turns elements as they are in memory into those of a file, in place. Returns how many bytes they are now. */
@@ -172,6 +178,10 @@ mica_onnx_term mica_onnx_put_scalar(mica_onnx_writing *c, mica_dtype dtype, doub
 mica_onnx_term mica_onnx_put_ints(mica_onnx_writing *c, const int64_t *values, int count);
 mica_onnx_term mica_onnx_put_int(mica_onnx_writing *c, int64_t value); /* [1] */
 
+/* Over axes of x: an input from opset 18 on, an attribute before, but of ReduceSum. */
+mica_onnx_term mica_onnx_put_reduce(mica_onnx_writing *c, mica_onnx_term out, const char *type,
+                                    mica_onnx_term x, const int64_t *axes, int count, bool keep);
+
 /* A size in a shape: a number, or what `term` has along an axis when it runs. */
 typedef struct mica_onnx_dim {
     int64_t size; /* 0: as the input of Reshape; -1: what is left */
@@ -221,6 +231,7 @@ enum { MICA_ONNX_MOST_TRIALS = 2 * MICA_SIZES };
 typedef struct mica_onnx_writer {
     mica_context *ctx;
     mica_net *net;
+    mica_onnx_version version;
     bool plain;   /* no functions: all nodes in the graph */
     bool *needed; /* [nodes]: an output of the inference net follows from it */
     bool *read;   /* [values]: by a needed call, or after the step */

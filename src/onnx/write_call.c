@@ -220,6 +220,15 @@ mica_onnx_term mica_onnx_put_int(mica_onnx_writing *c, int64_t value)
     return mica_onnx_put_ints(c, &value, 1);
 }
 
+mica_onnx_term mica_onnx_put_reduce(mica_onnx_writing *c, mica_onnx_term out, const char *type,
+                                    mica_onnx_term x, const int64_t *axes, int count, bool keep)
+{
+    mica_onnx_attr keeps = mica_onnx_int_attr("keepdims", keep);
+    if (c->w->version.opset >= 18 || strcmp(type, "ReduceSum") == 0)
+        return mica_onnx_put(c, out, type, TERMS(x, mica_onnx_put_ints(c, axes, count)), ATTRS(keeps));
+    return mica_onnx_node1(c, out, type, x, ATTRS(mica_onnx_ints_attr("axes", axes, count), keeps));
+}
+
 /* ---- Shapes ---- */
 
 bool mica_onnx_varies(mica_onnx_writing *c, int value, int axis)

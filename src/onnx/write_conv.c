@@ -59,9 +59,7 @@ static void convolve(mica_onnx_writing *c, bool transposed, bool mean)
     if (acts)
         y = mica_onnx_put_activation(c, mean ? NEW : OUT(0), y, o.activation, o.slope);
     if (mean)
-        mica_onnx_node1(c, OUT(0), "ReduceMean", y,
-                        ATTRS(mica_onnx_ints_attr("axes", planes, c->in[0]->rank - 2),
-                              mica_onnx_int_attr("keepdims", 0)));
+        mica_onnx_put_reduce(c, OUT(0), "ReduceMean", y, planes, c->in[0]->rank - 2, false);
 }
 
 static void conv(mica_onnx_writing *c) { convolve(c, false, false); }

@@ -249,9 +249,9 @@ static mica_status write_parts(mica_onnx_writer *w, mica_new_file *file, mica_on
 static mica_status write_model(mica_onnx_writer *w, mica_onnx_bytes *model, mica_onnx_bytes *graph,
                                const char *path)
 {
-    mica_onnx_add_int(model, MODEL_IR, 8);
+    mica_onnx_add_int(model, MODEL_IR, w->version.ir);
     mica_onnx_add_text(model, MODEL_PRODUCER, "mica");
-    add_opset(w, model, "", MICA_ONNX_OPSET);
+    add_opset(w, model, "", w->version.opset);
     if (!w->plain) /* also says that nodes are as the calls were: mica_onnx_is_own */
         add_opset(w, model, "mica", 1);
     mica_onnx_add(model, w->functions.data, w->functions.used);

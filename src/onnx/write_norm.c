@@ -54,7 +54,7 @@ static void rms_norm(mica_onnx_writing *c)
     for (int i = 0; i < count; i++)
         axes[i] = i - count;
     mica_onnx_term t = mica_onnx_node2(c, NEW, "Mul", IN(X), IN(X));
-    t = mica_onnx_node1(c, NEW, "ReduceMean", t, ATTRS(mica_onnx_ints_attr("axes", axes, count)));
+    t = mica_onnx_put_reduce(c, NEW, "ReduceMean", t, axes, count, true);
     t = mica_onnx_node2(c, NEW, "Add", t, mica_onnx_put_number(c, eps_of(c)));
     t = mica_onnx_node1(c, NEW, "Sqrt", t, NO_ATTRS);
     t = mica_onnx_node2(c, has(c, GAMMA) ? NEW : OUT(0), "Div", IN(X), t);

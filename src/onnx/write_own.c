@@ -148,7 +148,7 @@ static void write_body(mica_onnx_writer *w, mica_onnx_writing *c, const mica_onn
         if (!mica_onnx_is_read(c, k))
             mica_onnx_node1(c, OUT(k), "Identity", IN(0), NO_ATTRS);
     w->part.used = 0;
-    mica_onnx_add_int(&w->part, OPSET_VERSION, MICA_ONNX_OPSET);
+    mica_onnx_add_int(&w->part, OPSET_VERSION, w->version.opset);
     mica_onnx_add_part(body, FUNCTION_OPSET, &w->part);
     mica_onnx_add_text(body, FUNCTION_DOMAIN, "mica");
 }

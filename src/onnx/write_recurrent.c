@@ -21,7 +21,8 @@ static mica_onnx_term reordered(mica_onnx_writing *c, const cell *of, int in)
     mica_onnx_term parts[4] = {NEW, NEW, NEW, NEW}, sorted[4];
     if (of->gates == 1)
         return IN(in);
-    mica_onnx_nodes(c, parts, of->gates, "Split", TERMS(IN(in)), ATTRS(mica_onnx_int_attr("axis", 0)));
+    mica_onnx_attr how[] = {mica_onnx_int_attr("axis", 0), mica_onnx_int_attr("num_outputs", of->gates)};
+    mica_onnx_nodes(c, parts, of->gates, "Split", TERMS(IN(in)), how, c->w->version.opset >= 18 ? 2 : 1);
     for (int i = 0; i < of->gates; i++)
         sorted[i] = parts[of->order[i]];
     return mica_onnx_put(c, NEW, "Concat", sorted, of->gates, ATTRS(mica_onnx_int_attr("axis", 0)));

@@ -12,7 +12,6 @@ static int axes_of(const mica_onnx_writing *c, int64_t axes[MICA_MAX_RANK])
     return count;
 }
 
-/* ReduceSum takes its axes as an input, the others as an attribute. */
 static mica_onnx_term reduce(mica_onnx_writing *c, mica_onnx_term out, const char *type, mica_onnx_term x,
                              bool keep)
 {
@@ -22,12 +21,7 @@ static mica_onnx_term reduce(mica_onnx_writing *c, mica_onnx_term out, const cha
         mica_onnx_put(c, out, type, &x, 1, ATTRS(mica_onnx_int_attr("keepdims", keep)));
         return out;
     }
-    if (type[6] == 'S' && type[7] == 'u' && type[9] == '\0')
-        return mica_onnx_put(c, out, type, TERMS(x, mica_onnx_put_ints(c, axes, count)),
-                             ATTRS(mica_onnx_int_attr("keepdims", keep)));
-    return mica_onnx_put(
-        c, out, type, &x, 1,
-        ATTRS(mica_onnx_ints_attr("axes", axes, count), mica_onnx_int_attr("keepdims", keep)));
+    return mica_onnx_put_reduce(c, out, type, x, axes, count, keep);
 }
 
 static bool keeps(const mica_onnx_writing *c) { return ((const mica_reduction_opts *)c->opts)->keep; }
@@ -104,8 +98,7 @@ static void l2_normalize(mica_onnx_writing *c)
 {
     const mica_l2_normalize_opts *o = c->opts;
     int64_t axis = o->axis;
-    mica_onnx_term size = mica_onnx_node1(c, NEW, "ReduceL2", IN(0),
-                                          ATTRS(mica_onnx_ints_attr("axes", &axis, 1)));
+    mica_onnx_term size = mica_onnx_put_reduce(c, NEW, "ReduceL2", IN(0), &axis, 1, true);
     size = mica_onnx_node2(c, NEW, "Max", size, mica_onnx_put_number(c, o->eps != 0.0f ? o->eps : 1e-12f));
     mica_onnx_node2(c, OUT(0), "Div", IN(0), size);
 }

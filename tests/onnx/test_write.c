@@ -404,3 +404,58 @@ TEST(onnx_write_packs_small_elements)
         mica_net_destroy(net);
     }
 }
+
+/* x plus weights of a type, then what a later opset writes in another way. */
+static mica_net *typed_net(mica_context *ctx, mica_dtype dtype, void *numbers)
+{
+    mica_net *net;
+    mica_tensor w;
+    mica_index count = 4;
+    if (!CHECK_OK(ctx, mica_tensor_init(ctx, &w, numbers, dtype, 1, &count)) ||
+        !CHECK_OK(ctx, mica_net_create(ctx, &net)))
+        return NULL;
+    mica_value ins[2] = {mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){2, 3, count}),
+                         mica_net_lent(net, "w", &w)};
+    if (dtype != MICA_F32)
+        ins[1] = mica_net_op(net, "cast", "copy", &ins[1], 1,
+                             &(mica_copy_opts){.cast = true, .dtype = MICA_F32});
+    mica_value y = mica_net_op(net, "add", "add", ins, 2, NULL);
+    y = mica_net_rms_norm(net, y, NULL);
+    y = mica_net_lstm(net, y, &(mica_net_recurrent_opts){.name = "lstm", .units = 3});
+    y = mica_net_op(net, "unit", "l2_normalize", &y, 1, &(mica_l2_normalize_opts){.axis = 2});
+    mica_net_output(net, "y",
+                    mica_net_op(net, "mean", "mean", &y, 1, &(mica_reduction_opts){.axes = {1}, .count = 1}));
+    return net;
+}
+
+/* A file says the versions of the standard that have the types in it. */
+TEST(onnx_write_says_the_version_of_its_types)
+{
+    static const struct {
+        mica_dtype dtype;
+        int opset, ir;
+    } cases[] = {{MICA_F32, 17, 8}, {MICA_BF16, 17, 8}, {MICA_F8E4M3FN, 19, 9}, {MICA_F8E5M2, 19, 9},
+                 {MICA_I4, 21, 10}, {MICA_U4, 21, 10},  {MICA_F4E2M1, 23, 11}};
+    mica_context *ctx = test_context(1);
+    float numbers[4] = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mica_net *net = typed_net(ctx, cases[i].dtype, numbers);
+        scratch s = scratch_make();
+        mica_onnx *model = NULL;
+        mica_tensor x;
+        if (make(net, &(mica_compile_opts){.train = false}) && CHECK_OK(ctx, mica_net_tensor(net, &x, "x")) &&
+            CHECK_OK(ctx, mica_fill(ctx, &x, 0.5)) &&
+            CHECK_OK(ctx, mica_onnx_write(net, scratch_path(&s, "a.onnx"), NULL)) &&
+            CHECK_OK(ctx, mica_onnx_open(ctx, &model, scratch_path(&s, "a.onnx")))) {
+            char name[64];
+            mica_onnx_about about = mica_onnx_describe(model);
+            CHECK_MSG(about.opset == cases[i].opset && about.ir_version == cases[i].ir, "%s: opset %d, IR %d",
+                      mica_dtype_name(cases[i].dtype), about.opset, (int)about.ir_version);
+            (void)snprintf(name, sizeof name, "typed_%s", mica_dtype_name(cases[i].dtype));
+            CHECK_MSG(round_trip(net, name), "%s: %s", name, mica_error(ctx));
+        }
+        mica_onnx_close(model);
+        mica_net_destroy(net);
+        scratch_remove(&s);
+    }
+}
