@@ -170,16 +170,16 @@ VF_INLINE void max_windows(float *y, int32_t *index, const float *x, const shape
         vi_store_tail(index + ox, at, n);
 }
 
-/* VF_LANES windows of two by two: their upper rows are the vectors at p and at `more`, the lower ones come `width`
- * behind; their first elements lie at `first`, for `index`, if it is not NULL. Lanes are put in order at the end: until
- * then there are offsets in a window. */
-VF_INLINE void max_pairs(float *y, int32_t *index, const float *p, const float *more, vi first,
-                         ptrdiff_t width)
+/* VF_LANES windows of two by two, number `at` and behind: their upper rows are the vectors at p and at `more`, the
+ * lower ones come `width` behind; their first elements lie at `first`. Lanes are put in order at the end: until then
+ * there are offsets in a window. `indexed`, whether there is an index, is a constant where this is inlined. */
+VF_INLINE void max_pairs(float *y, int32_t *index, ptrdiff_t at, const float *p, const float *more, vi first,
+                         ptrdiff_t width, bool indexed)
 {
     vf p0 = vf_load(p), p1 = vf_load(more), q0 = vf_load(p + width), q1 = vf_load(more + width), a, b, c, d;
-    if (index == NULL) {
+    if (!indexed) {
         vf_pairs(vf_max_nan(p0, q0), vf_max_nan(p1, q1), &a, &b);
-        vf_store(y, vf_in_order(vf_max_nan(a, b)));
+        vf_store(y + at, vf_in_order(vf_max_nan(a, b)));
         return;
     }
     vf_pairs(p0, p1, &a, &b);
@@ -195,8 +195,8 @@ VF_INLINE void max_pairs(float *y, int32_t *index, const float *p, const float *
         take_greater(&lower, &below, d, vi_add(down, right));
         take_greater(&best, &offset, lower, below);
     }
-    vf_store(y, vf_in_order(best));
-    vi_store(index, vi_add(first, vf_bits(vf_in_order(vf_of_bits(offset)))));
+    vf_store(y + at, vf_in_order(best));
+    vi_store(index + at, vi_add(first, vf_bits(vf_in_order(vf_of_bits(offset)))));
 }
 
 #include "kernel/pooling_by_two.h"
@@ -285,7 +285,7 @@ VF_INLINE void max_whole_rows(float *y, int32_t *index, const float *x, size_t b
             vi first = vi_add(twice, vi_set1((int32_t)(from + 2 * ox)));
             if (VF_LANES >= 16)
                 fetch_pairs(p, width);
-            max_pairs(y, indexed ? index : NULL, p, p + VF_LANES, first, width);
+            max_pairs(y, index, 0, p, p + VF_LANES, first, width, indexed);
             y += VF_LANES;
             if (indexed)
                 index += VF_LANES;
@@ -316,7 +316,7 @@ VF_INLINE void max_pair_rows(float *y, int32_t *index, const float *x, size_t be
                 vi first = vi_add(twice, vi_set1((int32_t)(at.from + 2 * ox)));
                 if (VF_LANES >= 16) /* shorter vectors take as long as memory does */
                     fetch_pairs(p, width);
-                max_pairs(y + ox, indexed ? index + ox : NULL, p, p + VF_LANES, first, width);
+                max_pairs(y, index, ox, p, p + VF_LANES, first, width, indexed);
                 if (ox == last)
                     break;
             }
@@ -379,8 +379,8 @@ VF_INLINE void max_narrow_rows(float *y, int32_t *indices, const float *x, size_
         next = oy + 1 == s->out[0] ? 0 : oy + 1;
         vi first = vi_set1((int32_t)(2 * oy * width)), second = vi_set1((int32_t)((2 * next - 1) * width));
         const float *p = x + 2 * row * width;
-        max_pairs(y + row * half, indices != NULL ? indices + row * half : NULL, p, p + 2 * width,
-                  vi_add(steps, vi_select(upper, second, first)), width);
+        max_pairs(y, indices, row * half, p, p + 2 * width, vi_add(steps, vi_select(upper, second, first)),
+                  width, indices != NULL);
     }
     if (row < (ptrdiff_t)end)
         max_windows(y + row * half, indices != NULL ? indices + row * half : NULL, x + 2 * (row - oy) * width,
