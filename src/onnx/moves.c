@@ -17,7 +17,7 @@ void *mica_onnx_room(mica_onnx_importing *n, size_t count, size_t size)
     }
     if (!mica_onnx_may_compute(n, bytes))
         return NULL;
-    void *room = mica_onnx_memory(n->import->model, bytes > 0 ? bytes : 1);
+    void *room = mica_onnx_import_memory(n->import, bytes > 0 ? bytes : 1);
     if (room == NULL) {
         n->import->status = n->import->ctx->status;
         n->failed = true;
@@ -88,6 +88,8 @@ mica_onnx_ref mica_onnx_slice(mica_onnx_importing *n, mica_onnx_ref x, int axis,
     mica_index size = mica_onnx_shape(n, x)->dim[axis];
     if (step == 0)
         return mica_onnx_bad(n, "a slice with step 0");
+    if (start > size || (stop > size && stop < FAR_END))
+        mica_onnx_doubt_numbers(n); /* all there is, here */
     /* Through the end, whatever the size: exporters write large numbers for it; and in steps sizes are never larger
      * than planned. */
     if (step == 1 && start == 0 && (stop >= FAR_END || (axis > 0 && stop >= size)))

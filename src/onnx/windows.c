@@ -199,8 +199,8 @@ bool mica_onnx_table_make(mica_onnx_importing *n, mica_onnx_table *t, mica_index
     if (out < 0 || taps < 0 || __builtin_mul_overflow(out, taps > 0 ? taps : 1, &count) || count > MOST_TABLE)
         return mica_onnx_unsupported(n, "%td sums of %td elements along an axis", out, taps) != 0;
     *t = (mica_onnx_table){.out = out, .taps = taps};
-    t->index = mica_onnx_memory(n->import->model, (size_t)(count > 0 ? count : 1) * sizeof *t->index);
-    t->weight = mica_onnx_memory(n->import->model, (size_t)(count > 0 ? count : 1) * sizeof *t->weight);
+    t->index = mica_onnx_import_memory(n->import, (size_t)(count > 0 ? count : 1) * sizeof *t->index);
+    t->weight = mica_onnx_import_memory(n->import, (size_t)(count > 0 ? count : 1) * sizeof *t->weight);
     if (t->index == NULL || t->weight == NULL) {
         n->import->status = n->import->ctx->status;
         n->failed = true;
@@ -226,6 +226,7 @@ void mica_onnx_table_put(mica_onnx_table *t, mica_index row, mica_index index, d
 
 mica_onnx_ref mica_onnx_sum_taps(mica_onnx_importing *n, mica_onnx_ref x, int axis, const mica_onnx_table *t)
 {
+    mica_onnx_doubt_axis(n, x, axis);
     mica_tensor table = {.dtype = MICA_I32, .rank = 2, .dim = {t->out, t->taps}, .stride = {t->taps, 1}};
     table.data = t->index;
     mica_onnx_ref index = mica_onnx_constant(n, &table);

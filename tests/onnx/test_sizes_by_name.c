@@ -191,9 +191,9 @@ TEST(onnx_steps_of_numbers_from_sizes_fix_them)
 {
     static const option_case slice = {"Slice", "x half after", false, true},
                              div = {"Div", "x number", true, true};
-    static const char *const why[] = {"a shape in the model is computed from its sizes",
+    static const char *const why[] = {"an option of an operation is computed from the model's sizes",
                                       "a constant of the model is computed from its sizes",
-                                      "the model's graph depends on its sizes"};
+                                      "a branch or a loop of the model depends on its sizes"};
     mica_context *ctx = test_context(1);
     for (int i = 0; i < 3; i++) {
         proto bytes = i == 0 ? option_model(&slice) : i == 1 ? option_model(&div) : branch_model();
