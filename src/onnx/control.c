@@ -22,6 +22,7 @@ static void branch(mica_onnx_importing *n)
     if (mica_onnx_known(n, n->in[0], "the condition") == NULL)
         return;
     bool holds = mica_onnx_known_number(n, n->in[0], "the condition") != 0;
+    mica_onnx_decide(n->import, holds);
     const mica_onnx_graph *graph = graph_of(n, holds ? "then_branch" : "else_branch");
     if (graph != NULL)
         (void)mica_onnx_import_graph(n, graph, NULL, 0, n->out, n->outs);
@@ -104,7 +105,8 @@ static void loop(mica_onnx_importing *n)
     }
     for (int i = 0; i < carried; i++)
         in[i + 2] = n->in[i + 2];
-    for (int64_t turn = 0; turn < turns && holds(n, condition); turn++) {
+    int64_t turn = 0;
+    for (; turn < turns && holds(n, condition); turn++) {
         if (turn == MOST_TURNS)
             (void)mica_onnx_unsupported(n, "a loop of more than %d turns", MOST_TURNS);
         in[0] = mica_onnx_scalar(n, MICA_I64, (double)turn);
@@ -117,6 +119,7 @@ static void loop(mica_onnx_importing *n)
         for (int k = 0; k < scanned; k++)
             collect(n, &scans[k], out[1 + carried + k]);
     }
+    mica_onnx_decide(n->import, turn);
     for (int i = 0; i < carried; i++)
         mica_onnx_give(n, i, in[i + 2]);
     give_collected(n, scans, scanned, carried);

@@ -429,11 +429,12 @@ static void import_model(mica_onnx_import *im)
     im->names = im->scope = NULL;
 }
 
-/* The same with smaller sizes, if there are any, into a net that nobody needs: see sizes.c. */
-static bool import_twin(mica_onnx_import *twin, const mica_onnx_import *im)
+/* The same with smaller sizes, into a net that nobody needs: see sizes.c. */
+static bool import_twin(mica_onnx_import *twin, const mica_onnx_import *im, mica_onnx_extent scale)
 {
     *twin = *im;
-    twin->smaller = true;
+    twin->scale = scale;
+    twin->twin_count = 0;
     twin->status = mica_net_create(im->ctx, &twin->net);
     if (twin->status == MICA_OK) {
         import_model(twin);
@@ -452,7 +453,9 @@ static mica_status settle_sizes(const mica_onnx_import *im, bool compared)
         return mica_net_fix_sizes(im->net, im->named
                                                ? "at a size of 1 there is no smaller one to compare with"
                                                : "the model has no named sizes");
-    if (!compared || (im->twin != NULL && im->twin->count != im->count))
+    for (int t = 0; t < im->twin_count; t++)
+        compared = compared && im->twins[t]->count == im->count;
+    if (!compared)
         return mica_net_fix_sizes(im->net, "the model's graph depends on its sizes");
     return im->fixed != NULL ? mica_net_fix_sizes(im->net, im->fixed) : MICA_OK;
 }
@@ -474,6 +477,31 @@ static void drop(mica_onnx_import *im)
     mica_release(im->ctx, im->makers, (size_t)im->maker_room * sizeof *im->makers);
 }
 
+/* Imports the model, compared with its twins. */
+static mica_status import_beside(mica_onnx_import *im, mica_onnx_import *less, mica_onnx_import *few)
+{
+    mica_onnx_import one = {.ctx = im->ctx};
+    bool compared = sets_symbols(im->opts) && import_twin(less, im, MICA_ONNX_LESS), decided = false;
+    if (compared && less->measured &&
+        mica_onnx_scale_differs(im, MICA_ONNX_FEW)) { /* a model may not be able to do with so little */
+        few->ctx = im->ctx;
+        im->twin_count = import_twin(few, im, MICA_ONNX_FEW) ? 2 : 0;
+        compared = few->status != MICA_ERR_MEMORY;
+    }
+    if (compared && less->decisions != 0 && mica_onnx_scale_differs(im, MICA_ONNX_ONE)) {
+        decided = import_twin(&one, im, MICA_ONNX_ONE);
+        compared = one.status != MICA_ERR_MEMORY;
+        drop(&one);
+    }
+    im->twins[0] = less;
+    im->twins[1] = few;
+    im->twin_count = !compared ? 0 : im->twin_count > 0 ? im->twin_count : 1;
+    import_model(im);
+    if (decided && one.decisions != im->decisions)
+        im->fixed = "a branch or a loop of the model depends on its sizes";
+    return settle_sizes(im, compared);
+}
+
 mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opts *opts)
 {
     static const mica_onnx_opts none;
@@ -487,13 +515,11 @@ mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opt
                            .opts = opts != NULL ? opts : &none,
                            .opsets = model->opsets,
                            .opset_count = model->opset_count},
-                     twin = {.ctx = model->ctx};
-    bool compared = sets_symbols(opts) && import_twin(&twin, &im);
-    im.twin = compared ? &twin : NULL;
-    import_model(&im);
-    mica_status status = settle_sizes(&im, compared);
+                     less = {.ctx = model->ctx}, few = {.ctx = model->ctx};
+    mica_status status = import_beside(&im, &less, &few);
     drop(&im);
-    drop(&twin);
+    drop(&less);
+    drop(&few);
     return status;
 }
 

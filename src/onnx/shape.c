@@ -11,6 +11,7 @@ static void identity(mica_onnx_importing *n) { mica_onnx_give(n, 0, n->in[0]); }
 
 static void shape(mica_onnx_importing *n)
 {
+    n->import->measured = true;
     const mica_tensor *x = mica_onnx_shape(n, n->in[0]);
     int64_t dims[MICA_MAX_RANK], start = mica_onnx_int(n, "start", 0), end = mica_onnx_int(n, "end", x->rank);
     int count = 0;
@@ -25,6 +26,7 @@ static void shape(mica_onnx_importing *n)
 static void size(mica_onnx_importing *n)
 {
     void *data;
+    n->import->measured = true;
     mica_onnx_ref ref = mica_onnx_fresh(n, MICA_I64, 0, NULL, &data);
     if (data != NULL)
         *(int64_t *)data = (int64_t)mica_tensor_count(mica_onnx_shape(n, n->in[0]));

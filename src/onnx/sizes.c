@@ -3,11 +3,13 @@
  *
  * What an operator is told about shapes are numbers, and some of them follow from such a size: a Reshape to [8, -1]
  * where 8 is the batch, a mean that divides by the length. To tell them from true constants the graph is imported
- * twice, first with every size smaller, each by a number of its own. Values get the same numbers both times, so that
- * each can be compared with its twin: a constant that enters the net must be the same in both, and a call must give the
- * shapes that its twin has, by the same options. A constant whose twin is its beginning (a table of positions, a mask,
- * states of zeros) is cut to the size of the step, and a reshape is written so that it follows. For anything else the
- * net's sizes are fixed to those planned. */
+ * several times, first with every size smaller, each by a number of its own, and with sizes of next to nothing: what
+ * rounds (a quarter of the batch) or has a bound (at least 4) may be the same at 9 and at 8, but not at 2. Values get
+ * the same numbers each time, so that each can be compared with its twins: a constant that enters the net must be the
+ * same in all, and a call must give the shapes that its twins have, by the same options. A constant whose twins are its
+ * beginning (a table of positions, a mask, states of zeros) is cut to the size of the step, and a reshape is written so
+ * that it follows. For anything else the net's sizes are fixed to those planned. So they are if a branch or a loop goes
+ * another way where all sizes are 1, at which shapes themselves are often another graph's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +78,39 @@ static mica_index smaller(const mica_onnx_import *im, const mica_onnx_set *s)
     return s->size > less ? s->size - less : s->size > 1 ? 1 : s->size;
 }
 
+/* The same in the twin of next to nothing: 2, 3 and so on, if that is smaller still. */
+static mica_index few(const mica_onnx_import *im, const mica_onnx_set *s)
+{
+    mica_index size = 2;
+    for (const mica_onnx_set *before = im->opts->sets; before < s; before++)
+        size += before->value == NULL;
+    return mica_least_index(size, smaller(im, s));
+}
+
+static mica_index size_at(const mica_onnx_import *im, const mica_onnx_set *s, mica_onnx_extent scale)
+{
+    switch (scale) {
+    case MICA_ONNX_LESS:
+        return smaller(im, s);
+    case MICA_ONNX_FEW:
+        return few(im, s);
+    case MICA_ONNX_ONE:
+        return mica_least_index(1, s->size);
+    default:
+        return s->size;
+    }
+}
+
+bool mica_onnx_scale_differs(const mica_onnx_import *im, mica_onnx_extent scale)
+{
+    for (int i = 0; i < im->opts->count; i++) {
+        const mica_onnx_set *s = &im->opts->sets[i];
+        if (s->value == NULL && size_at(im, s, scale) < size_at(im, s, scale - 1))
+            return true;
+    }
+    return false;
+}
+
 /* Whether this size is that of one symbol alone, both here and in the twin. */
 static bool is_of_one_symbol(const mica_onnx_import *im, mica_index now, mica_index then)
 {
@@ -101,15 +136,21 @@ bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index 
     im->varies = im->varies || s->size > 1;
     if (s->size > 1 && !is_of_one_symbol(im, s->size, smaller(im, s)))
         im->fixed = "two of the model's sizes cannot be told apart: they are too small";
-    *out = mica_net_size(im->net, name_in_net(im, symbol), im->smaller ? smaller(im, s) : s->size);
+    *out = mica_net_size(im->net, name_in_net(im, symbol), size_at(im, s, im->scale));
     return true;
 }
 
 /* ---- Twins ---- */
 
+static const mica_onnx_held *held_in(const mica_onnx_import *twin, mica_onnx_ref ref)
+{
+    return ref < twin->count ? mica_onnx_held_at(twin, ref) : NULL;
+}
+
+/* In the first twin. */
 static const mica_onnx_held *twin_of(const mica_onnx_import *im, mica_onnx_ref ref)
 {
-    return im->twin != NULL && ref < im->twin->count ? mica_onnx_held_at(im->twin, ref) : NULL;
+    return im->twin_count > 0 ? held_in(im->twins[0], ref) : NULL;
 }
 
 bool mica_onnx_axis_varies(const mica_onnx_import *im, mica_onnx_ref ref, int axis)
@@ -119,18 +160,38 @@ bool mica_onnx_axis_varies(const mica_onnx_import *im, mica_onnx_ref ref, int ax
            twin->shape.dim[axis] != mica_onnx_held_at(im, ref)->shape.dim[axis];
 }
 
+void mica_onnx_decide(mica_onnx_import *im, int64_t what)
+{
+    im->decisions = (im->decisions + (uint32_t)what + 1) * 2654435761u;
+}
+
 static bool same_shape(const mica_tensor *a, const mica_tensor *b)
 {
     return a->dtype == b->dtype && mica_tensor_same_shape(a, b);
 }
 
-/* An input of the net that has an axis of this size, here and in the twin; 0: there is none. */
-static mica_value input_of_size(const mica_onnx_import *im, mica_index now, mica_index then, int *axis)
+/* Whether an axis of one value is as large as one of another, in all twins. */
+static bool same_sizes(const mica_onnx_import *im, mica_onnx_ref ref, int axis, mica_onnx_ref other,
+                       int of_other)
 {
+    for (int t = 0; t < im->twin_count; t++) {
+        const mica_onnx_held *a = held_in(im->twins[t], ref), *b = held_in(im->twins[t], other);
+        if (a == NULL || b == NULL || axis >= a->shape.rank || of_other >= b->shape.rank ||
+            a->shape.dim[axis] != b->shape.dim[of_other])
+            return false;
+    }
+    return true;
+}
+
+/* An input of the net that has an axis as large as this one of a value, here and in all twins; 0: there is none. */
+static mica_value input_of_size(const mica_onnx_import *im, mica_onnx_ref of, int of_axis, int *axis)
+{
+    mica_index now = mica_onnx_held_at(im, of)->shape.dim[of_axis],
+               then = twin_of(im, of)->shape.dim[of_axis];
     for (mica_onnx_ref ref = 1; ref < im->count && is_of_one_symbol(im, now, then); ref++) {
-        const mica_onnx_held *held = mica_onnx_held_at(im, ref), *twin = twin_of(im, ref);
-        for (int k = 0; held->input && twin != NULL && k < held->shape.rank; k++)
-            if (held->shape.dim[k] == now && twin->shape.dim[k] == then) {
+        const mica_onnx_held *held = mica_onnx_held_at(im, ref);
+        for (int k = 0; held->input && k < held->shape.rank; k++)
+            if (held->shape.dim[k] == now && same_sizes(im, ref, k, of, of_axis)) {
                 *axis = k;
                 return held->value;
             }
@@ -155,19 +216,30 @@ static bool begins_with(mica_onnx_import *im, const mica_tensor *x, const mica_t
            (bytes == 0 || memcmp(copy.data, twin->data, bytes) == 0);
 }
 
-/* Its leading part, as large as the inputs of the net whose sizes it follows; 0: it does not follow any. */
-static mica_value leading_part(mica_onnx_import *im, const mica_tensor *x, const mica_tensor *twin,
-                               mica_value value)
+/* Whether an axis of a value is as large in all twins. */
+static bool same_as_planned(const mica_onnx_import *im, mica_onnx_ref ref, int axis)
 {
+    bool same = true;
+    for (int t = 0; t < im->twin_count; t++)
+        same = same &&
+               held_in(im->twins[t], ref)->shape.dim[axis] == mica_onnx_held_at(im, ref)->shape.dim[axis];
+    return same;
+}
+
+/* Its leading part, as large as the inputs of the net whose sizes it follows; 0: it does not follow any. */
+static mica_value leading_part(mica_onnx_import *im, mica_onnx_ref ref, mica_value value)
+{
+    const mica_tensor *x = &mica_onnx_held_at(im, ref)->shape;
     mica_leading_opts opts = {.like = {0}};
     mica_value ins[1 + MICA_MAX_RANK] = {value};
     int count = 1;
-    if (!begins_with(im, x, twin))
-        return 0;
+    for (int t = 0; t < im->twin_count; t++)
+        if (!begins_with(im, x, &held_in(im->twins[t], ref)->shape))
+            return 0;
     for (int k = 0; k < x->rank; k++) {
-        if (x->dim[k] == twin->dim[k])
+        if (same_as_planned(im, ref, k))
             continue;
-        ins[count] = input_of_size(im, x->dim[k], twin->dim[k], &opts.axis[k]);
+        ins[count] = input_of_size(im, ref, k, &opts.axis[k]);
         if (ins[count] == 0)
             return 0;
         opts.like[k] = count++;
@@ -175,29 +247,39 @@ static mica_value leading_part(mica_onnx_import *im, const mica_tensor *x, const
     return mica_net_call(im->net, NULL, &mica_op_leading, ins, count, &opts);
 }
 
+static bool same_constant(const mica_tensor *a, const mica_tensor *b)
+{
+    return same_shape(a, b) && (mica_tensor_count(a) == 0 || a->data == b->data ||
+                                memcmp(a->data, b->data, mica_tensor_bytes(a)) == 0);
+}
+
 mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mica_value value)
 {
-    const mica_onnx_held *held = mica_onnx_held_at(im, ref), *twin = twin_of(im, ref);
-    if (im->twin == NULL || held->name != NULL) /* initializers are what they are */
+    const mica_onnx_held *held = mica_onnx_held_at(im, ref);
+    if (im->twin_count == 0 || held->name != NULL) /* initializers are what they are */
         return value;
-    bool known = twin != NULL && twin->known;
-    if (known && same_shape(&held->shape, &twin->shape) &&
-        (mica_tensor_count(&held->shape) == 0 || held->shape.data == twin->shape.data ||
-         memcmp(held->shape.data, twin->shape.data, mica_tensor_bytes(&held->shape)) == 0))
+    bool known = true, same = true;
+    for (int t = 0; t < im->twin_count && known; t++) {
+        const mica_onnx_held *twin = held_in(im->twins[t], ref);
+        known = twin != NULL && twin->known;
+        same = same && known && same_constant(&held->shape, &twin->shape);
+    }
+    if (same)
         return value;
-    mica_value part = known && im->fixed == NULL ? leading_part(im, &held->shape, &twin->shape, value) : 0;
+    mica_value part = known && im->fixed == NULL ? leading_part(im, ref, value) : 0;
     if (part == 0 && im->fixed == NULL)
         im->fixed = "a constant of the model is computed from its sizes";
     return part != 0 ? part : value;
 }
 
-/* The shapes that a call gives in the twin's place. */
-static bool infer_twin(mica_onnx_import *im, const mica_onnx_recorded *c, const void *opts, mica_tensor *outs)
+/* The shapes that a call gives in a twin's place. */
+static bool infer_twin(mica_onnx_import *im, const mica_onnx_import *in, const mica_onnx_recorded *c,
+                       const void *opts, mica_tensor *outs)
 {
     const mica_tensor *tensors[MICA_OP_INS];
     mica_tensor shapes[MICA_OP_INS];
     for (int i = 0; i < c->ins; i++) {
-        const mica_onnx_held *twin = twin_of(im, c->in[i]);
+        const mica_onnx_held *twin = held_in(in, c->in[i]);
         if (twin == NULL)
             return false;
         shapes[i] = twin->shape;
@@ -207,16 +289,26 @@ static bool infer_twin(mica_onnx_import *im, const mica_onnx_recorded *c, const 
     return mica_op_infer(im->ctx, c->op, outs, tensors, c->ins, opts) == MICA_OK;
 }
 
-static bool agrees(mica_onnx_import *im, const mica_onnx_recorded *c, const void *opts)
+static bool agrees_in(mica_onnx_import *im, const mica_onnx_import *in, const mica_onnx_recorded *c,
+                      const void *opts)
 {
     mica_tensor outs[MICA_OP_OUTS];
-    if (!infer_twin(im, c, opts, outs))
+    if (!infer_twin(im, in, c, opts, outs))
         return false;
     for (int k = 0; k < c->op->outs; k++) {
-        const mica_onnx_held *twin = twin_of(im, c->first + k);
+        const mica_onnx_held *twin = held_in(in, c->first + k);
         if (twin == NULL || !same_shape(&outs[k], &twin->shape))
             return false;
     }
+    return true;
+}
+
+/* Whether it gives the shapes of all twins. */
+static bool agrees(mica_onnx_import *im, const mica_onnx_recorded *c, const void *opts)
+{
+    for (int t = 0; t < im->twin_count; t++)
+        if (!agrees_in(im, im->twins[t], c, opts))
+            return false;
     return true;
 }
 
@@ -316,14 +408,17 @@ static bool same_elements(const mica_slice_range_opts *a, const mica_slice_range
            (count == 0 || first == other);
 }
 
-/* Whether the call does to the twin's inputs what the twin's own options do. Its shapes are right. What is derived from
+/* Whether the call does to a twin's inputs what the twin's own options do. Its shapes are right. What is derived from
  * constants may have another layout. */
-static bool means_the_same(const mica_onnx_import *im, const mica_onnx_recorded *c)
+static bool means_the_same(const mica_onnx_import *in, const mica_onnx_recorded *c)
 {
     static const char *const by_shape[] = {"reshape", "broadcast_to", "split"}; /* which says all */
-    int number = twin_of(im, c->first)->call;
-    const mica_onnx_recorded *twin = number > 0 ? &im->twin->calls[number - 1] : NULL;
-    if (twin == NULL || twin->op != c->op)
+    int number = held_in(in, c->first)->call;
+    const mica_onnx_recorded *twin = number > 0 ? &in->calls[number - 1] : NULL;
+    if (number == 0) /* a slice that takes all: its shape is right */
+        return strcmp(c->op->name, "slice") == 0 && range_of(c->opts).step == 1 &&
+               same_shape(&held_in(in, c->first)->shape, &held_in(in, c->in[0])->shape);
+    if (twin->op != c->op)
         return false;
     if (c->derived || c->op->opts_bytes == 0 || same_fields(c->op, c->opts, twin->opts))
         return true;
@@ -333,18 +428,19 @@ static bool means_the_same(const mica_onnx_import *im, const mica_onnx_recorded 
     if (strcmp(c->op->name, "slice") != 0)
         return false;
     int axis = ((const mica_slice_range_opts *)c->opts)->axis;
-    return same_elements(c->opts, twin->opts, twin_of(im, c->in[0])->shape.dim[axis]);
+    return same_elements(c->opts, twin->opts, held_in(in, c->in[0])->shape.dim[axis]);
 }
 
 /* ---- Calls ---- */
 
 const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *c, mica_shape_opts *room)
 {
-    if (im->twin == NULL || im->fixed != NULL)
+    if (im->twin_count == 0 || im->fixed != NULL)
         return c->opts;
     if (agrees(im, c, c->opts)) {
-        if (!means_the_same(im, c))
-            im->fixed = "an option of an operation is computed from the model's sizes";
+        for (int t = 0; t < im->twin_count; t++)
+            if (!means_the_same(im->twins[t], c))
+                im->fixed = "an option of an operation is computed from the model's sizes";
         return c->opts;
     }
     if (strcmp(c->op->name, "reshape") == 0 && twin_of(im, c->in[0]) != NULL &&

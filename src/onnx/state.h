@@ -60,6 +60,15 @@ typedef struct mica_onnx_frame {
 
 #define MICA_ONNX_PAGE 256 /* values */
 
+/* Sizes as they are set; each a little smaller; each next to nothing; 1. */
+typedef enum mica_onnx_extent {
+    MICA_ONNX_AS_SET,
+    MICA_ONNX_LESS,
+    MICA_ONNX_FEW,
+    MICA_ONNX_ONE
+} mica_onnx_extent;
+#define MICA_ONNX_TWINS 2 /* LESS and FEW */
+
 typedef struct mica_onnx_import {
     mica_onnx *model;
     mica_context *ctx;
@@ -79,17 +88,21 @@ typedef struct mica_onnx_import {
     const mica_onnx_frame *frame; /* NULL: in the model's own graph */
     const mica_onnx_opset *opsets;
     int opset_count;
-    int depth;                           /* of functions and subgraphs */
-    int64_t nodes;                       /* imported so far, in all bodies */
-    size_t folded;                       /* bytes of constants that were computed */
-    int entered;                         /* calls that are in the net */
-    int made_names;                      /* of constants without one */
-    bool smaller;                        /* sizes are one less than set: see sizes.c */
-    bool named;                          /* some size of the net has a name */
-    bool varies;                         /* some size of the net may be smaller in a step */
-    const struct mica_onnx_import *twin; /* the import with smaller sizes; NULL: none */
-    const char *fixed;                   /* why sizes may not be smaller; NULL: they may */
-    mica_status status;                  /* what ends the import at once: memory */
+    int depth;              /* of functions and subgraphs */
+    int64_t nodes;          /* imported so far, in all bodies */
+    size_t folded;          /* bytes of constants that were computed */
+    int entered;            /* calls that are in the net */
+    int made_names;         /* of constants without one */
+    mica_onnx_extent scale; /* its sizes, of those set: see sizes.c */
+    bool measured;          /* a shape has become a number */
+    bool named;             /* some size of the net has a name */
+    bool varies;            /* some size of the net may be smaller in a step */
+    const struct mica_onnx_import
+        *twins[MICA_ONNX_TWINS]; /* imports with smaller sizes; the first is less by one */
+    int twin_count;
+    uint32_t decisions; /* branches taken, and turns of loops: a number for them all; 0: none */
+    const char *fixed;  /* why sizes may not be smaller; NULL: they may */
+    mica_status status; /* what ends the import at once: memory */
 } mica_onnx_import;
 
 /* A new value; 0 if memory is short (import->status). */
@@ -139,6 +152,11 @@ mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mic
 /* The options of a call that give the right shapes at smaller sizes, too: its own, or another reshape's in *room. Notes
  * if there are none. */
 const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *call, mica_shape_opts *room);
+
+/* Notes which branch is taken, or how often a loop turns. */
+void mica_onnx_decide(mica_onnx_import *im, int64_t what);
+/* Whether some size would be another at that scale than at a larger one. */
+bool mica_onnx_scale_differs(const mica_onnx_import *im, mica_onnx_extent scale);
 
 /* Whether an axis is smaller in the twin. */
 bool mica_onnx_axis_varies(const mica_onnx_import *im, mica_onnx_ref ref, int axis);
