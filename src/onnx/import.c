@@ -477,25 +477,35 @@ static void drop(mica_onnx_import *im)
     mica_release(im->ctx, im->makers, (size_t)im->maker_room * sizeof *im->makers);
 }
 
+/* A model may not be able to do with next to nothing (windows that do not fit): then with twice as much, and so on.
+ * False: with nothing that is smaller than in the other twin. */
+static bool import_few(mica_onnx_import *few, mica_onnx_import *im)
+{
+    for (im->least = 2; mica_onnx_scale_differs(im, MICA_ONNX_FEW); im->least *= 2) {
+        drop(few);
+        if (import_twin(few, im, MICA_ONNX_FEW) || few->status == MICA_ERR_MEMORY)
+            return few->status == MICA_OK;
+    }
+    return false;
+}
+
 /* Imports the model, compared with its twins. */
 static mica_status import_beside(mica_onnx_import *im, mica_onnx_import *less, mica_onnx_import *few)
 {
     mica_onnx_import one = {.ctx = im->ctx};
     bool compared = sets_symbols(im->opts) && import_twin(less, im, MICA_ONNX_LESS), decided = false;
-    if (compared && less->measured &&
-        mica_onnx_scale_differs(im, MICA_ONNX_FEW)) { /* a model may not be able to do with so little */
-        few->ctx = im->ctx;
-        im->twin_count = import_twin(few, im, MICA_ONNX_FEW) ? 2 : 0;
-        compared = few->status != MICA_ERR_MEMORY;
-    }
-    if (compared && less->decisions != 0 && mica_onnx_scale_differs(im, MICA_ONNX_ONE)) {
+    int twins = compared ? 1 : 0;
+    if (compared && less->measured && import_few(few, im))
+        twins = 2;
+    if (compared && few->status != MICA_ERR_MEMORY && less->decisions != 0 &&
+        mica_onnx_scale_differs(im, MICA_ONNX_ONE))
         decided = import_twin(&one, im, MICA_ONNX_ONE);
-        compared = one.status != MICA_ERR_MEMORY;
-        drop(&one);
-    }
+    drop(&one);
+    if (less->status == MICA_ERR_MEMORY || few->status == MICA_ERR_MEMORY || one.status == MICA_ERR_MEMORY)
+        return MICA_ERR_MEMORY; /* and not a net that depends on how much there was */
     im->twins[0] = less;
     im->twins[1] = few;
-    im->twin_count = !compared ? 0 : im->twin_count > 0 ? im->twin_count : 1;
+    im->twin_count = twins;
     import_model(im);
     if (decided && one.decisions != im->decisions)
         im->fixed = "a branch or a loop of the model depends on its sizes";

@@ -78,10 +78,11 @@ static mica_index smaller(const mica_onnx_import *im, const mica_onnx_set *s)
     return s->size > less ? s->size - less : s->size > 1 ? 1 : s->size;
 }
 
-/* The same in the twin of next to nothing: 2, 3 and so on, if that is smaller still. */
+/* The same in the twin of next to nothing: 2, 3 and so on (more where a model cannot do with so little), if that is
+ * smaller still. */
 static mica_index few(const mica_onnx_import *im, const mica_onnx_set *s)
 {
-    mica_index size = 2;
+    mica_index size = im->least;
     for (const mica_onnx_set *before = im->opts->sets; before < s; before++)
         size += before->value == NULL;
     return mica_least_index(size, smaller(im, s));

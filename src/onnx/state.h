@@ -94,6 +94,7 @@ typedef struct mica_onnx_import {
     int entered;            /* calls that are in the net */
     int made_names;         /* of constants without one */
     mica_onnx_extent scale; /* its sizes, of those set: see sizes.c */
+    mica_index least;       /* the first of the sizes that are next to nothing */
     bool measured;          /* a shape has become a number */
     bool named;             /* some size of the net has a name */
     bool varies;            /* some size of the net may be smaller in a step */

@@ -226,6 +226,36 @@ TEST(onnx_bounds_and_quotients_of_sizes_fix_them)
     }
 }
 
+/* The same where the model cannot do with next to nothing: windows of 5, times half of the size. */
+TEST(onnx_windows_times_a_quotient_fix_it)
+{
+    mica_context *ctx = test_context(1);
+    const int64_t last = 2, two = 2, kernel = 5;
+    proto graph = {0}, pool = proto_node("AveragePool", "x", "pool");
+    mica_onnx *model;
+    proto_ints(&pool, "kernel_shape", &kernel, 1);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, (int64_t[]){1, 1, -1}));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 3, (int64_t[]){1, 1, PROTO_OPEN}));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("last", ONNX_INT64, 0, NULL, &last, sizeof last));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("two", ONNX_INT64, 0, NULL, &two, sizeof two));
+    proto_message(&graph, GRAPH_NODE, pool);
+    proto_message(&graph, GRAPH_NODE, proto_node("Shape", "x", "shape"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape last", "n"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Div", "n two", "half"));
+    proto_message(&graph, GRAPH_NODE, proto_node("CastLike", "half x", "number"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "pool number", "y"));
+    proto bytes = proto_model(graph, 17);
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *net = built(ctx, model, 17);
+    if (net != NULL)
+        CHECK_ERROR(ctx, mica_net_set_size(net, "n", 12), MICA_ERR_SHAPE,
+                    "shape error: net: n cannot be 12, only 17 as planned: a constant of the model is "
+                    "computed from its sizes");
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+}
+
 /* Columns of x up to 4, of which a small size has fewer: that is nobody's bound. */
 TEST(onnx_slices_of_more_than_there_is_fix_nothing)
 {
