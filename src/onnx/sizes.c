@@ -386,7 +386,10 @@ static bool means_the_same(const mica_onnx_import *other, const mica_onnx_record
     static const char *const by_shape[] = {"reshape", "broadcast_to", "split"}; /* which says all */
     int number = held_in(other, c->first)->call;
     const mica_onnx_recorded *then = number > 0 ? &other->calls[number - 1] : NULL;
-    if (then == NULL || then->op != c->op)
+    if (then == NULL) /* a slice of all that there is: the shape is right */
+        return strcmp(c->op->name, "slice") == 0 && range_of(c->opts).step == 1 &&
+               same_shape(&held_in(other, c->first)->shape, &held_in(other, c->in[0])->shape);
+    if (then->op != c->op)
         return false;
     if (c->derived || c->op->opts_bytes == 0 || same_fields(c->op, c->opts, then->opts))
         return true;

@@ -109,3 +109,26 @@ int mica_onnx_type_of(mica_dtype dtype)
             return type;
     return 0;
 }
+
+/* ---- Elements of 4 bits: two in a byte, where Mica has each in a byte of its own ---- */
+
+static bool is_small(mica_dtype dtype)
+{
+    return dtype == MICA_I4 || dtype == MICA_U4 || dtype == MICA_F4E2M1;
+}
+
+size_t mica_onnx_raw_bytes(const mica_tensor *t)
+{
+    size_t bytes = mica_tensor_bytes(t);
+    return is_small(t->dtype) ? bytes / 2 + bytes % 2 : bytes;
+}
+
+size_t mica_onnx_pack(void *bytes, size_t count, mica_dtype dtype)
+{
+    unsigned char *all = bytes;
+    if (!is_small(dtype))
+        return count;
+    for (size_t i = 0; i < count; i += 2)
+        all[i / 2] = (unsigned char)((all[i] & 15) | (i + 1 < count ? all[i + 1] << 4 : 0));
+    return count / 2 + count % 2;
+}

@@ -54,6 +54,10 @@ void mica_onnx_add_part(mica_onnx_bytes *b, unsigned field, const mica_onnx_byte
 
 /* The standard's number of a dtype; 0: it has none. */
 int mica_onnx_type_of(mica_dtype dtype);
+/* Bytes of a tensor's elements in a file. */
+size_t mica_onnx_raw_bytes(const mica_tensor *t);
+/* Turns elements as they are in memory into those of a file, in place. Returns how many bytes they are now. */
+size_t mica_onnx_pack(void *bytes, size_t count, mica_dtype dtype);
 
 /* ---- One call ---- */
 

@@ -173,11 +173,14 @@ mica_onnx_term mica_onnx_put_constant(mica_onnx_writing *c, const mica_tensor *t
     for (int i = 0; i < tensor->rank; i++)
         mica_onnx_add_int(&value, TENSOR_DIMS, tensor->dim[i]);
     mica_onnx_add_int(&value, TENSOR_TYPE, mica_onnx_type_of(tensor->dtype));
-    mica_onnx_add_head(&value, TENSOR_RAW, mica_tensor_bytes(tensor));
-    mica_onnx_add(&value, tensor->data, mica_tensor_bytes(tensor));
-#if !MICA_LITTLE_ENDIAN
-    size_t bytes = mica_tensor_bytes(tensor), size = mica_dtype_bytes(tensor->dtype);
+    mica_onnx_add_head(&value, TENSOR_RAW, mica_onnx_raw_bytes(tensor));
+    size_t bytes = mica_tensor_bytes(tensor);
+    mica_onnx_add(&value, tensor->data, bytes);
     if (value.status == MICA_OK)
+        value.used -= bytes - mica_onnx_pack(value.data + value.used - bytes, bytes, tensor->dtype);
+#if !MICA_LITTLE_ENDIAN
+    size_t size = mica_dtype_bytes(tensor->dtype);
+    if (value.status == MICA_OK && size > 1)
         mica_reverse_bytes(value.data + value.used - bytes, bytes / size, size);
 #endif
     part->used = 0;

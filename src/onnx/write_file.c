@@ -117,7 +117,7 @@ static uint64_t padding_at(uint64_t at, uint64_t head, uint64_t raw)
 
 static mica_status write_elements(mica_context *ctx, mica_new_file *file, const mica_tensor *t)
 {
-    if (MICA_LITTLE_ENDIAN && mica_tensor_contiguous(t))
+    if (MICA_LITTLE_ENDIAN && mica_tensor_contiguous(t) && mica_onnx_raw_bytes(t) == mica_tensor_bytes(t))
         return mica_new_file_write(ctx, file, t->data, mica_tensor_bytes(t));
     double piece[PIECE / sizeof(double)];
     size_t size = mica_dtype_bytes(t->dtype);
@@ -128,7 +128,7 @@ static mica_status write_elements(mica_context *ctx, mica_new_file *file, const 
         mica_fetch_run(ctx->kernels->convert, (mica_line){piece, t->dtype, 1}, &joined, position, run);
         if (!MICA_LITTLE_ENDIAN)
             mica_reverse_bytes(piece, (size_t)run, size);
-        MICA_TRY(mica_new_file_write(ctx, file, piece, (size_t)run * size));
+        MICA_TRY(mica_new_file_write(ctx, file, piece, mica_onnx_pack(piece, (size_t)run * size, t->dtype)));
     }
     return MICA_OK;
 }
@@ -158,7 +158,7 @@ static mica_status write_weight(mica_onnx_writer *w, mica_new_file *file, int va
         "                                                                ";
     const mica_value_info *v = &w->net->values[value];
     mica_onnx_bytes *head = &w->scratch;
-    uint64_t raw = mica_tensor_bytes(&w->shapes[0][value]);
+    uint64_t raw = mica_onnx_raw_bytes(&w->shapes[0][value]);
     size_t before = head->used;
     if (padding > 0) {
         mica_onnx_add_head(head, TENSOR_DOC, padding - 2);
@@ -187,7 +187,7 @@ static mica_status lay_out_weights(mica_onnx_writer *w, mica_new_file *file, uin
         if (!mica_onnx_is_weight(w, i))
             continue;
         add_weight_head(w, &w->scratch, i);
-        uint64_t head = w->scratch.used, raw = mica_tensor_bytes(&w->shapes[0][i]),
+        uint64_t head = w->scratch.used, raw = mica_onnx_raw_bytes(&w->shapes[0][i]),
                  padding = padding_at(at, head, raw);
         uint64_t length = head + padding + 1 + mica_onnx_varint_size(raw) + raw;
         at += 1 + mica_onnx_varint_size(length) + length;

@@ -374,3 +374,33 @@ TEST(onnx_write_casts)
         mica_net_destroy(net);
     }
 }
+
+/* Elements of 4 bits are two in a byte, an odd one has the last byte for itself. */
+TEST(onnx_write_packs_small_elements)
+{
+    static const mica_dtype types[] = {MICA_I4, MICA_U4};
+    enum { MOST = 8193 }; /* more than is written at a time */
+    static int8_t numbers[MOST];
+    static const int counts[] = {1, 4, 7, MOST};
+    mica_context *ctx = test_context(1);
+    for (int i = 0; i < 2 * 4; i++) {
+        char name[64];
+        mica_net *net;
+        mica_tensor x, w;
+        mica_index count = counts[i / 2];
+        for (int k = 0; k < MOST; k++)
+            numbers[k] = (int8_t)(k * 5 % 16 - (types[i % 2] == MICA_I4 ? 8 : 0));
+        CHECK_OK(ctx, mica_tensor_init(ctx, &w, numbers, types[i % 2], 1, &count));
+        REQUIRE(CHECK_OK(ctx, mica_net_create(ctx, &net)));
+        mica_value ins[2] = {mica_net_input(net, "x", MICA_F32, 1, &count), mica_net_lent(net, "w", &w)};
+        ins[1] = mica_net_op(net, "cast", "copy", &ins[1], 1,
+                             &(mica_copy_opts){.cast = true, .dtype = MICA_F32});
+        mica_net_output(net, "y", mica_net_op(net, "add", "add", ins, 2, NULL));
+        (void)snprintf(name, sizeof name, "small_%s_%d", mica_dtype_name(types[i % 2]), counts[i / 2]);
+        if (make(net, &(mica_compile_opts){.train = false}) && CHECK_OK(ctx, mica_net_tensor(net, &x, "x"))) {
+            CHECK_OK(ctx, mica_fill(ctx, &x, 0.5));
+            CHECK_MSG(round_trip(net, name), "%s: %s", name, mica_error(ctx));
+        }
+        mica_net_destroy(net);
+    }
+}
