@@ -442,6 +442,46 @@ static bool import_twin(mica_onnx_import *twin, const mica_onnx_import *im)
     return twin->status == MICA_OK;
 }
 
+static void drop(mica_onnx_import *im)
+{
+    for (int i = 0; i * MICA_ONNX_PAGE < im->count; i++)
+        mica_release(im->ctx, im->pages[i], MICA_ONNX_PAGE * sizeof **im->pages);
+    mica_release(im->ctx, im->pages, (size_t)im->page_room * sizeof *im->pages);
+    mica_release(im->ctx, im->calls, (size_t)im->call_room * sizeof *im->calls);
+    mica_release(im->ctx, im->makers, (size_t)im->maker_room * sizeof *im->makers);
+}
+
+/* Why the net that was imported would be wrong at the sizes of a probe; NULL: it is not known to be. */
+static const char *fault_at(const mica_onnx_import *fresh, int probe)
+{
+    mica_onnx_import im = *fresh, twin = {.ctx = fresh->ctx};
+    const char *fault = NULL;
+    im.probe = probe;
+    if (import_twin(&twin, &im) && (im.status = mica_net_create(im.ctx, &im.net)) == MICA_OK) {
+        im.twin = &twin;
+        import_model(&im);
+        mica_net_destroy(im.net);
+        fault = im.status == MICA_OK && twin.count == im.count ? im.fixed : NULL;
+    }
+    if (im.status == MICA_ERR_MEMORY || twin.status == MICA_ERR_MEMORY)
+        fault = "memory is too short to compare with smaller ones";
+    drop(&im);
+    drop(&twin);
+    return fault;
+}
+
+/* See sizes.c. What the import left in the model stays: probes only look. */
+static void probe_sizes(mica_onnx_import *im, const mica_onnx_import *fresh)
+{
+    mica_onnx *model = im->model;
+    mica_onnx_start *starts = model->starts;
+    for (int probe = 1; probe < 32 && im->fixed == NULL; probe++)
+        if (mica_onnx_may_probe(im, probe))
+            im->fixed = fault_at(fresh, probe);
+    model->starts = starts;
+    model->problem_count = 0;
+}
+
 /* Steps of other sizes than planned only where the import has shown that they are right. */
 static mica_status settle_sizes(const mica_onnx_import *im, bool compared)
 {
@@ -465,15 +505,6 @@ static bool sets_symbols(const mica_onnx_opts *opts)
     return false;
 }
 
-static void drop(mica_onnx_import *im)
-{
-    for (int i = 0; i * MICA_ONNX_PAGE < im->count; i++)
-        mica_release(im->ctx, im->pages[i], MICA_ONNX_PAGE * sizeof **im->pages);
-    mica_release(im->ctx, im->pages, (size_t)im->page_room * sizeof *im->pages);
-    mica_release(im->ctx, im->calls, (size_t)im->call_room * sizeof *im->calls);
-    mica_release(im->ctx, im->makers, (size_t)im->maker_room * sizeof *im->makers);
-}
-
 mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opts *opts)
 {
     static const mica_onnx_opts none;
@@ -487,10 +518,12 @@ mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opt
                            .opts = opts != NULL ? opts : &none,
                            .opsets = model->opsets,
                            .opset_count = model->opset_count},
-                     twin = {.ctx = model->ctx};
+                     fresh = im, twin = {.ctx = model->ctx};
     bool compared = sets_symbols(opts) && import_twin(&twin, &im);
     im.twin = compared ? &twin : NULL;
     import_model(&im);
+    if (im.rounds && im.status == MICA_OK)
+        probe_sizes(&im, &fresh);
     mica_status status = settle_sizes(&im, compared);
     drop(&im);
     drop(&twin);

@@ -7,7 +7,10 @@
  * each can be compared with its twin: a constant that enters the net must be the same in both, and a call must give the
  * shapes that its twin has, by the same options. A constant whose twin is its beginning (a table of positions, a mask,
  * states of zeros) is cut to the size of the step, and a reshape is written so that it follows. For anything else the
- * net's sizes are fixed to those planned. */
+ * net's sizes are fixed to those planned.
+ *
+ * A number that is rounded or limited, as in a division of a size by 3, may be the same in both by accident. Where
+ * there is one, the comparison is repeated with other sizes (probes): those just below, then further and further. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,14 +69,26 @@ bool mica_onnx_may_be_batch(const mica_onnx_import *im, const mica_onnx_value *v
     return open && (symbol == NULL || strcmp(name_in_net(im, symbol), "batch") == 0);
 }
 
+#define NEAR_PROBES 9 /* that try all sizes just below */
+
 /* The size of a symbol in the twin: less by a number of its own, as far as it is large enough, so that sizes which
  * are the same now are not the same there. */
+static mica_index smaller_at(const mica_onnx_import *im, const mica_onnx_set *s, int probe)
+{
+    mica_index number = 0;
+    for (const mica_onnx_set *before = im->opts->sets; before < s; before++)
+        number += before->value == NULL;
+    mica_index less = number + 1;
+    if (probe >= NEAR_PROBES)
+        less = (less << (probe - NEAR_PROBES + 3)) + probe % 2;
+    else if (probe > 0)
+        less = 1 + (number + probe) % NEAR_PROBES;
+    return s->size > less ? s->size - less : s->size > 1 ? 1 : s->size;
+}
+
 static mica_index smaller(const mica_onnx_import *im, const mica_onnx_set *s)
 {
-    mica_index less = 1;
-    for (const mica_onnx_set *before = im->opts->sets; before < s; before++)
-        less += before->value == NULL;
-    return s->size > less ? s->size - less : s->size > 1 ? 1 : s->size;
+    return smaller_at(im, s, im->probe);
 }
 
 /* Whether this size is that of one symbol alone, both here and in the twin. */
@@ -85,6 +100,23 @@ static bool is_of_one_symbol(const mica_onnx_import *im, mica_index now, mica_in
         count += s->value == NULL && s->size == now && smaller(im, s) == then;
     }
     return count == 1;
+}
+
+bool mica_onnx_may_probe(const mica_onnx_import *im, int probe)
+{
+    const mica_onnx_set *sets = im->opts->sets;
+    bool other = false;
+    for (int i = 0; i < im->opts->count; i++) {
+        if (sets[i].value != NULL || sets[i].size < 2)
+            continue;
+        mica_index size = smaller_at(im, &sets[i], probe);
+        other = other || size != smaller_at(im, &sets[i], probe - 1);
+        for (int k = 0; k < i; k++)
+            if (sets[k].value == NULL && sets[k].size == sets[i].size &&
+                smaller_at(im, &sets[k], probe) == size)
+                return false;
+    }
+    return other;
 }
 
 bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index *out)
@@ -122,6 +154,13 @@ bool mica_onnx_axis_varies(const mica_onnx_import *im, mica_onnx_ref ref, int ax
 static bool same_shape(const mica_tensor *a, const mica_tensor *b)
 {
     return a->dtype == b->dtype && mica_tensor_same_shape(a, b);
+}
+
+/* Of two constants. */
+static bool same_numbers(const mica_tensor *a, const mica_tensor *b)
+{
+    return same_shape(a, b) && (mica_tensor_count(a) == 0 || a->data == b->data ||
+                                memcmp(a->data, b->data, mica_tensor_bytes(a)) == 0);
 }
 
 /* An input of the net that has an axis of this size, here and in the twin; 0: there is none. */
@@ -181,14 +220,41 @@ mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mic
     if (im->twin == NULL || held->name != NULL) /* initializers are what they are */
         return value;
     bool known = twin != NULL && twin->known;
-    if (known && same_shape(&held->shape, &twin->shape) &&
-        (mica_tensor_count(&held->shape) == 0 || held->shape.data == twin->shape.data ||
-         memcmp(held->shape.data, twin->shape.data, mica_tensor_bytes(&held->shape)) == 0))
+    if (known && same_numbers(&held->shape, &twin->shape))
         return value;
     mica_value part = known && im->fixed == NULL ? leading_part(im, &held->shape, &twin->shape, value) : 0;
     if (part == 0 && im->fixed == NULL)
         im->fixed = "a constant of the model is computed from its sizes";
     return part != 0 ? part : value;
+}
+
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+void mica_onnx_check_folded(mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count,
+                            mica_onnx_ref first)
+{
+    static const char *const round[] = {"div", "mod", "fmod", "floor", "ceil", "round"};
+    static const char *const harmless[] = {"take",    "gather", "slice", "concat",
+                                           "reshape", "split",  "equal"}; /* with -1 in a shape */
+    bool differs = false;
+    if (im->twin == NULL || im->rounds || first == 0)
+        return;
+    for (int i = 0; i < count && !differs; i++) {
+        const mica_onnx_held *held = mica_onnx_held_at(im, ins[i]), *twin = twin_of(im, ins[i]);
+        differs = ins[i] != 0 && (twin == NULL || !twin->known || !same_numbers(&held->shape, &twin->shape));
+    }
+    if (!differs)
+        return;
+    const mica_onnx_held *made = mica_onnx_held_at(im, first), *twin = twin_of(im, first);
+    bool rounded = is_one_of(op->name, round, sizeof round / sizeof round[0]),
+         same = twin != NULL && twin->known && same_numbers(&made->shape, &twin->shape);
+    im->rounds = rounded || (same && !is_one_of(op->name, harmless, sizeof harmless / sizeof harmless[0]));
 }
 
 /* The shapes that a call gives in the twin's place. */

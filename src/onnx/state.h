@@ -79,14 +79,16 @@ typedef struct mica_onnx_import {
     const mica_onnx_frame *frame; /* NULL: in the model's own graph */
     const mica_onnx_opset *opsets;
     int opset_count;
-    int depth;                           /* of functions and subgraphs */
-    int64_t nodes;                       /* imported so far, in all bodies */
-    size_t folded;                       /* bytes of constants that were computed */
-    int entered;                         /* calls that are in the net */
-    int made_names;                      /* of constants without one */
-    bool smaller;                        /* sizes are one less than set: see sizes.c */
-    bool named;                          /* some size of the net has a name */
-    bool varies;                         /* some size of the net may be smaller in a step */
+    int depth;      /* of functions and subgraphs */
+    int64_t nodes;  /* imported so far, in all bodies */
+    size_t folded;  /* bytes of constants that were computed */
+    int entered;    /* calls that are in the net */
+    int made_names; /* of constants without one */
+    bool smaller;   /* sizes are less than set: see sizes.c */
+    int probe;      /* which smaller sizes are compared with: 0 for those just below */
+    bool rounds;    /* a number that depends on a size may be the same at some smaller ones alone */
+    bool named;     /* some size of the net has a name */
+    bool varies;    /* some size of the net may be smaller in a step */
     const struct mica_onnx_import *twin; /* the import with smaller sizes; NULL: none */
     const char *fixed;                   /* why sizes may not be smaller; NULL: they may */
     mica_status status;                  /* what ends the import at once: memory */
@@ -139,6 +141,12 @@ mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mic
 /* The options of a call that give the right shapes at smaller sizes, too: its own, or another reshape's in *room. Notes
  * if there are none. */
 const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *call, mica_shape_opts *room);
+
+/* Whether the sizes of this probe are others than those of the one before, and can be told apart. */
+bool mica_onnx_may_probe(const mica_onnx_import *im, int probe);
+/* Notes a call of constants that may give the same for this size and its twin's but not for all between or below. */
+void mica_onnx_check_folded(mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count,
+                            mica_onnx_ref first);
 
 /* Whether an axis is smaller in the twin. */
 bool mica_onnx_axis_varies(const mica_onnx_import *im, mica_onnx_ref ref, int axis);

@@ -237,7 +237,11 @@ static mica_onnx_ref run_now(mica_onnx_importing *n, call *c)
         status = mica_workspace_reserve(im->ctx, scratch);
     if (status == MICA_OK)
         status = mica_op_run(im->ctx, c->op, outs, c->tensors, c->count, c->opts);
-    return status == MICA_OK ? hold_outputs(n, c, true) : mica_onnx_bad(n, "%s", mica_error(im->ctx));
+    if (status != MICA_OK)
+        return mica_onnx_bad(n, "%s", mica_error(im->ctx));
+    mica_onnx_ref first = hold_outputs(n, c, true);
+    mica_onnx_check_folded(im, c->op, c->ins, c->count, first);
+    return first;
 }
 
 static mica_onnx_ref add_call(mica_onnx_importing *n, const call *c)

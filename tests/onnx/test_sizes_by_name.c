@@ -1,5 +1,6 @@
 /* Sizes that a model knows by name: steps of any smaller size give the bits of a net that was built for it, or are
  * refused because something in the model is computed from the size. */
+#include <stdio.h>
 #include <string.h>
 
 #include <mica/mica.h>
@@ -390,4 +391,65 @@ TEST(onnx_sizes_of_1)
     mica_net_destroy(net);
     mica_onnx_close(model);
     proto_free(&bytes);
+}
+
+/* ---- Rounded sizes ---- */
+
+/* The first (rows + add) / divisor * times rows of x, or min(rows, divisor) * times if add is below 0. */
+static proto rounded_model(int64_t add, int64_t divisor, int64_t times)
+{
+    proto graph = graph_of_x();
+    const char *const names[] = {"add", "divisor", "times", "from", "axis"};
+    const int64_t values[] = {add, divisor, times, 0, 0}, one = 1;
+    for (int i = 0; i < 5; i++)
+        proto_message(&graph, GRAPH_INITIALIZER,
+                      proto_tensor(names[i], ONNX_INT64, 1, &one, &values[i], sizeof values[i]));
+    proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape axis", "rows"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "rows add", "more"));
+    proto_message(&graph, GRAPH_NODE,
+                  add < 0 ? proto_node("Min", "rows divisor", "parts")
+                          : proto_node("Div", "more divisor", "parts"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "parts times", "end"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Slice", "x from end axis", "y"));
+    return proto_model(graph, 17);
+}
+
+/* Steps of fewer rows that are not refused take as many as a net of so many rows. */
+static void check_rounded(mica_context *ctx, mica_onnx *model, mica_index rows, const char *what)
+{
+    mica_net *most = built(ctx, model, rows);
+    for (mica_index fewer = rows - 1; most != NULL && fewer > 0; fewer--) {
+        mica_tensor x, got, want;
+        if (mica_net_resize(most, fewer) != MICA_OK)
+            continue;
+        mica_net *exact = built(ctx, model, fewer);
+        CHECK_OK(ctx, mica_net_tensor(most, &x, "x"));
+        memset(x.data, 0, mica_tensor_bytes(&x));
+        if (exact != NULL && CHECK_OK(ctx, mica_net_forward(most)) &&
+            CHECK_OK(ctx, mica_net_tensor(most, &got, "y")) &&
+            CHECK_OK(ctx, mica_net_tensor(exact, &want, "y")))
+            CHECK_MSG(got.dim[0] == want.dim[0], "%s, %td of %td rows: %td, expected %td", what, fewer, rows,
+                      got.dim[0], want.dim[0]);
+        mica_net_destroy(exact);
+    }
+    mica_net_destroy(most);
+}
+
+/* 12 rows and 11 have a third, rounded up, of 4 rows; 9 rows have not. */
+TEST(onnx_rounded_sizes_fix_them)
+{
+    mica_context *ctx = test_context(1);
+    for (int64_t divisor = 2; divisor < 7; divisor++)
+        for (int64_t add = -1; add < divisor; add += 1 + divisor / 4)
+            for (int64_t times = 1; times < 4; times += 2) {
+                proto bytes = rounded_model(add, divisor, times);
+                mica_onnx *model;
+                char what[64];
+                snprintf(what, sizeof what, "(rows + %d) / %d * %d", (int)add, (int)divisor, (int)times);
+                REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+                for (mica_index rows = 2 + divisor % 2; rows < 16; rows += 4)
+                    check_rounded(ctx, model, rows, what);
+                mica_onnx_close(model);
+                proto_free(&bytes);
+            }
 }
